@@ -1,0 +1,24 @@
+/* cpu.h — CPU code through the LLVM C API: kernels of a plan for one feature level, and the module that holds them.
+ *
+ *   target.c    the feature levels as data: vector width, register tile, LLVM cpu
+ *   emit.c      the small vector language that every kernel emitter is written in
+ *   math.c      exp, log, tanh, erf, … as polynomials over vectors, f32 and f64
+ *   expr.c      pl_expr → vector or scalar IR
+ *   linear.c attention.c norm.c nest.c sequential.c    one file a kernel kind
+ *   module.c    plans → one LLVM module → one object file: kernels (shared when equal), entry functions, mdot_code
+ */
+#ifndef CG_CPU_H
+#define CG_CPU_H
+
+#include "codegen/codegen.h"
+
+/* The object file's bytes, malloc'ed; the caller frees. It defines mdot_code, refers to mdot_weights through the call
+ * structure only, and imports nothing. Entry e, plan p, level l is code number `first_code(e, p) + l`, first_code
+ * counting plans in order times level_count. */
+mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_options *options, void **out_object,
+                          size_t *out_bytes, mdot_error *err);
+
+/* "19.1.7" */
+const char *cg_llvm_version(void);
+
+#endif

@@ -1,0 +1,130 @@
+/* emit.h — the small vector language that every CPU kernel emitter is written in, over the LLVM C API.
+ *
+ * An emitter writes one function at a time. Loops carry values and test at the bottom. Only generic vector IR is made, so
+ * that one emitter serves every level; ../../HACKING.md lists the forms that LLVM turns into the instruction one wants.
+ */
+#ifndef CG_CPU_EMIT_H
+#define CG_CPU_EMIT_H
+
+#include "codegen/cpu/cpu.h"
+
+#include <llvm-c/Core.h>
+
+/* One feature level. A register tile is tile_rows × tile_vectors accumulators. */
+typedef struct cg_target {
+    mdot_cpu_level level;
+    const char *name;   /* "x86-64-v3" */
+    const char *suffix; /* "v3", of symbol names */
+    const char *cpu, *features, *tune;
+    int lanes; /* f32 elements of a vector */
+    int tile_rows, tile_vectors;
+    bool permute16; /* sixteen-entry table look-up is one instruction */
+} cg_target;
+
+const cg_target *cg_target_find(mdot_cpu_level level);
+
+enum { CG_MAX_CARRIED = 64 };
+
+typedef struct cg_emitter {
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef builder;
+    const cg_target *target;
+    LLVMValueRef function;
+    LLVMValueRef length; /* the run-time length in the current function, i64 */
+    LLVMTypeRef f32, f64, i1, i8, i16, i32, i64, ptr;
+} cg_emitter;
+
+void cg_emitter_init(cg_emitter *e, LLVMModuleRef module, const cg_target *target);
+void cg_emitter_done(cg_emitter *e);
+
+/* Begins `void name(ptr, …, i64 length)` with pointer_count pointers, hidden visibility, the level's attributes. */
+LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_count);
+void cg_end_function(cg_emitter *e); /* return */
+
+/* for (i = from; i < to; i += step) with carried values. begin leaves the builder in the body; end takes the values of the
+ * next turn, and out[] holds the last ones. A guarded loop may run zero times. */
+typedef struct cg_loop {
+    LLVMBasicBlockRef before, body, after;
+    LLVMValueRef index, limit;
+    int64_t step;
+    int count;
+    bool guarded;
+    LLVMValueRef init[CG_MAX_CARRIED], carried[CG_MAX_CARRIED], out[CG_MAX_CARRIED];
+} cg_loop;
+void cg_loop_begin(cg_emitter *e, cg_loop *loop, LLVMValueRef from, LLVMValueRef to, int64_t step, int count,
+                   const LLVMValueRef *init, bool guarded);
+void cg_loop_end(cg_emitter *e, cg_loop *loop, const LLVMValueRef *next);
+
+/* if (cond) { … }: begin leaves the builder in the guarded block, end after it. */
+typedef struct cg_if { LLVMBasicBlockRef then, after; } cg_if;
+void cg_if_begin(cg_emitter *e, cg_if *block, LLVMValueRef cond);
+void cg_if_end(cg_emitter *e, cg_if *block);
+
+/* Integers are i64 */
+LLVMValueRef cg_int(cg_emitter *e, int64_t value);
+LLVMValueRef cg_iadd(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cg_isub(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cg_imul(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cg_imin(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cg_imax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cg_dim(cg_emitter *e, ir_dim dim); /* scale * length + offset */
+
+/* Values of f32 vectors with `lanes` of the target, or of any width where `type` says so */
+LLVMTypeRef cg_vector(cg_emitter *e, LLVMTypeRef element, int lanes);
+LLVMValueRef cg_const(cg_emitter *e, LLVMTypeRef type, double value); /* scalar or splat, floating or integer */
+LLVMValueRef cg_splat(cg_emitter *e, LLVMValueRef scalar, int lanes);
+LLVMValueRef cg_at(cg_emitter *e, LLVMTypeRef element, LLVMValueRef base, LLVMValueRef index);   /* &base[index] */
+LLVMValueRef cg_load(cg_emitter *e, LLVMTypeRef type, LLVMValueRef address, unsigned alignment);
+void cg_store(cg_emitter *e, LLVMValueRef value, LLVMValueRef address, unsigned alignment);
+LLVMValueRef cg_fma(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
+LLVMValueRef cg_fadd(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cg_fsub(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cg_fmul(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cg_fdiv(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cg_fmin(cg_emitter *e, LLVMValueRef a, LLVMValueRef b); /* one instruction: b where a is NaN */
+LLVMValueRef cg_fmax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cg_intrinsic(cg_emitter *e, const char *name, LLVMTypeRef overload, const LLVMValueRef *args, int count);
+LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector); /* horizontal, by halves */
+LLVMValueRef cg_reduce_max(cg_emitter *e, LLVMValueRef vector);
+void cg_transpose(cg_emitter *e, LLVMValueRef *rows); /* lanes × lanes of f32, in place */
+
+/* math.c: on a scalar or vector of f32 or f64; no call leaves the module. Errors stand at each definition. */
+LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x); /* f32, x <= 0, for softmax: -inf gives about 1e-38 */
+LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_sin(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_cos(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_tanh(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_erf(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_pow(cg_emitter *e, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef cg_sigmoid(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x);
+LLVMValueRef cg_gelu_tanh(cg_emitter *e, LLVMValueRef x);
+
+/* expr.c: what an expression reads. Loop variables are i64 scalars; with lanes > 1, loop `vector_loop` stands for lanes
+ * consecutive values and everything that depends on it becomes a vector. acc[k] is the value of ACC k. */
+typedef struct cg_scope {
+    const LLVMValueRef *buffers;    /* pointer of plan buffer b, NULL where the kernel does not use it */
+    LLVMValueRef loops[PL_MAX_LOOPS];
+    int vector_loop, lanes;
+    LLVMValueRef acc[4];
+} cg_scope;
+/* BOOL values are i1 (or vectors of it), f16 and bf16 are f32; loads and stores convert. */
+LLVMValueRef cg_expr(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_expr *expr);
+void cg_expr_store(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_store *store);
+LLVMTypeRef cg_storage_type(cg_emitter *e, mdot_dtype dtype);
+
+/* One file a kernel kind: the body of the current function. buffers[b] is plan buffer b's pointer. `scratch` is 64-byte
+ * aligned memory of cg_<kind>_scratch_bytes for the kernel alone. */
+void cg_linear(cg_emitter *e, const pl_plan *plan, const pl_linear *k, const LLVMValueRef *buffers, LLVMValueRef scratch);
+void cg_attention(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
+                  LLVMValueRef scratch);
+void cg_norm(cg_emitter *e, const pl_plan *plan, const pl_norm *k, const LLVMValueRef *buffers, LLVMValueRef scratch);
+void cg_nest(cg_emitter *e, const pl_plan *plan, const pl_nest *k, const LLVMValueRef *buffers, LLVMValueRef scratch);
+void cg_sequential(cg_emitter *e, const pl_plan *plan, const pl_sequential *k, const LLVMValueRef *buffers,
+                   LLVMValueRef scratch);
+/* Working memory that a kernel needs on a target beside the plan's buffers, at max_length. */
+int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_target *target);
+
+#endif

@@ -1,0 +1,44 @@
+/* frontend.h — ONNX bytes → ir_graph.
+ *
+ * read (bytes checked on the wire, then protobuf-c) → inline local functions → import (values, initializers, attributes) →
+ * upgrade every node to the newest opset's form. Nothing is inferred or folded here.
+ */
+#ifndef FE_FRONTEND_H
+#define FE_FRONTEND_H
+
+#include "ir/graph.h"
+
+typedef struct fe_binding { /* an ONNX dimension's name bound to a number */
+    const char *name;
+    int64_t value;
+} fe_binding;
+
+typedef struct fe_options {
+    const fe_binding *bindings;
+    size_t binding_count;
+    /* Concrete shapes for the inputs, in the graph's order (the shapes of a test's data); NULL: take the file's. An input's
+     * entry of rank -1 means the file's. */
+    const ir_type *input_types;
+    size_t input_type_count;
+    bool skip_weights; /* leave the data of large initializers unread (ir_tensor.data NULL) */
+    void (*warning)(void *user, const char *message);
+    void *user;
+} fe_options;
+
+/* Imports the model at `path` into the arena. What is mapped or opened is released with the arena. Nodes whose operator
+ * is not in the table are kept with op = NULL: ir_check_supported reports them all. graph->symbol is set when one
+ * symbolic dimension is left. With several left: those that occur only as the first dimension of inputs are bound to 1
+ * with a warning if exactly one other remains; else INVALID_ARGUMENT lists them and says how to bind them. */
+mdot_status fe_import(const char *path, const fe_options *options, ir_arena *arena, ir_graph **out_graph,
+                      mdot_error *err);
+
+/* The same from memory; `name` stands for the file in messages, external data is looked for in `folder` (NULL: refused).
+ * The bytes must outlive the arena's content. */
+mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *name, const char *folder,
+                            const fe_options *options, ir_arena *arena, ir_graph **out_graph, mdot_error *err);
+
+/* A TensorProto file, as in ONNX's test data sets. */
+mdot_status fe_read_tensor(const char *path, ir_arena *arena, ir_tensor **out_tensor, const char **out_name,
+                           mdot_error *err);
+
+#endif

@@ -1,0 +1,92 @@
+/* mdot_base.h — what every mdot library shares: status codes, error messages, element types.
+ *
+ * Included by mdot.h, mdotc.h and mdot_abi.h; include one of those instead.
+ *
+ * Errors: every function that can fail returns an mdot_status and takes, last, an optional mdot_error. On failure
+ * the results are untouched and the error, when given, holds the reason as one line of text without a newline. The
+ * libraries never print, exit or abort.
+ */
+#ifndef MDOT_BASE_H
+#define MDOT_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* name, value, description. Values are part of the ABI: append only. */
+#define MDOT_STATUS_MAP(X)                                                                                             \
+    X(OK, 0, "success")                                                                                                \
+    X(INVALID_ARGUMENT, 1, "an argument is wrong")                                                                     \
+    X(NOT_FOUND, 2, "a file or a name does not exist")                                                                 \
+    X(IO, 3, "reading or writing failed")                                                                              \
+    X(MALFORMED, 4, "a file breaks the rules of its format")                                                           \
+    X(UNSUPPORTED, 5, "valid, but beyond what mdot handles")                                                           \
+    X(INCOMPATIBLE, 6, "made for another version or another machine")                                                  \
+    X(CORRUPT, 7, "a checksum does not match: the file is damaged")                                                    \
+    X(OUT_OF_RANGE, 8, "a length or an index is outside its bounds")                                                   \
+    X(OUT_OF_MEMORY, 9, "memory ran out")                                                                              \
+    X(TOOLCHAIN, 10, "LLVM, the linker or NVRTC failed")                                                               \
+    X(DEVICE, 11, "an accelerator failed")
+
+typedef enum mdot_status {
+#define MDOT_STATUS_ENUM(name, value, text) MDOT_##name = value,
+    MDOT_STATUS_MAP(MDOT_STATUS_ENUM)
+#undef MDOT_STATUS_ENUM
+} mdot_status;
+
+/* "MDOT_CORRUPT" and "a checksum does not match …"; static strings, never NULL. Thread-safe. */
+const char *mdot_status_name(mdot_status status);
+const char *mdot_status_text(mdot_status status);
+
+/* Caller-owned and of fixed size, so that reporting an error never allocates. */
+typedef struct mdot_error {
+    mdot_status status;
+    char message[1024];
+} mdot_error;
+
+/* Fills *err (NULL is allowed) like printf and returns `status`, so that a fault reads `return mdot_fail(...)`.
+ * A message that does not fit is cut and ends in "...". */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+mdot_status
+mdot_fail(mdot_error *err, mdot_status status, const char *format, ...);
+
+/* Element types. name, value, size in bytes, text. Values are those of ONNX's TensorProto.DataType (onnx.proto3). */
+#define MDOT_DTYPE_MAP(X)                                                                                              \
+    X(F32, 1, 4, "f32")                                                                                                \
+    X(U8, 2, 1, "u8")                                                                                                  \
+    X(I8, 3, 1, "i8")                                                                                                  \
+    X(U16, 4, 2, "u16")                                                                                                \
+    X(I16, 5, 2, "i16")                                                                                                \
+    X(I32, 6, 4, "i32")                                                                                                \
+    X(I64, 7, 8, "i64")                                                                                                \
+    X(STRING, 8, 0, "string")                                                                                          \
+    X(BOOL, 9, 1, "bool")                                                                                              \
+    X(F16, 10, 2, "f16")                                                                                               \
+    X(F64, 11, 8, "f64")                                                                                               \
+    X(U32, 12, 4, "u32")                                                                                               \
+    X(U64, 13, 8, "u64")                                                                                               \
+    X(BF16, 16, 2, "bf16")
+
+typedef enum mdot_dtype {
+    MDOT_DTYPE_NONE = 0,
+#define MDOT_DTYPE_ENUM(name, value, size, text) MDOT_DTYPE_##name = value,
+    MDOT_DTYPE_MAP(MDOT_DTYPE_ENUM)
+#undef MDOT_DTYPE_ENUM
+} mdot_dtype;
+
+/* "f32"; "?" for a value that is no dtype. Size in bytes, 0 for strings and unknown values. Thread-safe. */
+const char *mdot_dtype_name(mdot_dtype dtype);
+size_t mdot_dtype_size_bytes(mdot_dtype dtype);
+
+enum { MDOT_MAX_RANK = 8 };
+
+#ifdef __cplusplus
+}
+#endif
+#endif

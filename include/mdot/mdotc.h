@@ -1,0 +1,100 @@
+/* mdotc.h — compile trained predictors (ONNX) into artefacts, and check compiled code against the reference evaluator.
+ *
+ * Library libmdotc. Functions may be called from several threads at once on different files. Nothing is printed;
+ * warnings and progress go to callbacks. Strings passed in are read during the call only.
+ */
+#ifndef MDOTC_H
+#define MDOTC_H
+
+#include "mdot_base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mdotc_entry {
+    const char *name;       /* the entry point's name, "predict" by custom */
+    const char *model_path; /* an ONNX file */
+} mdotc_entry;
+
+typedef struct mdotc_dim { /* binds one named ONNX dimension to a number */
+    const char *name;
+    int64_t value;
+} mdotc_dim;
+
+/* Called with text that is valid during the call only. `done` of `total` steps. */
+typedef void (*mdotc_progress_fn)(void *user, const char *step, size_t done, size_t total);
+typedef void (*mdotc_message_fn)(void *user, const char *message);
+
+typedef struct mdotc_options { /* zero means default throughout */
+    const int64_t *buckets; /* ascending lengths; NULL: 32, 64, 128, 256, 512, 1024, less those the model is too short for */
+    size_t bucket_count;
+    const char *const *targets; /* "cpu" (every CPU level), "cpu:x86-64-v3", …; NULL: "cpu" */
+    size_t target_count;
+    const mdotc_dim *dims; /* for models with several symbolic dimensions: all but one must be bound. An unbound one that
+                              only ever leads (a batch) is bound to 1 with a warning. */
+    size_t dim_count;
+    const char *name;      /* of the predictor; NULL: the first model's file name without its suffix */
+    const char *dump_pass; /* a pass of ir/passes.def, or "plan", "llvm", "asm"; text goes to `dump` */
+    mdotc_message_fn dump;
+    mdotc_message_fn warning;
+    mdotc_progress_fn progress;
+    void *user; /* handed to the callbacks */
+} mdotc_options;
+
+/* Compiles the entries into one artefact at `artefact_path`, which appears complete or not at all: it is written beside
+ * itself under another name and renamed. UNSUPPORTED lists every unsupported operator with its node. */
+mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
+                          const mdotc_options *options, mdot_error *err);
+
+/* Worst difference found for one bucket on one CPU level, over full and partial lengths and several random inputs.
+ * Relative error: max |got - want| / max(1e-3, max |want|) over one output. */
+typedef struct mdotc_verify_row {
+    const char *entry;
+    const char *level;
+    int64_t max_length;  /* the bucket; 0 without a length */
+    int64_t worst_length; /* where the worst error was seen */
+    double worst_error;
+    bool passed;
+} mdotc_verify_row;
+
+typedef struct mdotc_verify_options {
+    const mdotc_dim *dims; /* as compiled */
+    size_t dim_count;
+    const char *entry;   /* NULL: the only one, or "predict" */
+    double tolerance;    /* 0: 1e-4 */
+    uint64_t seed;       /* of the random inputs */
+    void (*row)(void *user, const mdotc_verify_row *row);
+    void *user;
+} mdotc_verify_options;
+
+/* Holds an artefact's code, on every level that this machine runs, to the double-precision evaluation of the model.
+ * OK when it ran; *out_passed says whether every row passed. */
+mdot_status mdotc_verify(const char *artefact_path, const char *model_path, const mdotc_verify_options *options,
+                         bool *out_passed, mdot_error *err);
+
+typedef enum mdotc_check_result { MDOTC_CHECK_PASS, MDOTC_CHECK_FAIL, MDOTC_CHECK_UNSUPPORTED } mdotc_check_result;
+
+typedef struct mdotc_check_options {
+    const char *level;         /* CPU level to run on; NULL: the best this machine has */
+    double relative_tolerance; /* 0: 1e-4; |got - want| <= absolute + relative * |want|, ONNX's own rule */
+    double absolute_tolerance; /* 0: 1e-6 */
+} mdotc_check_options;
+
+typedef struct mdotc_check_report {
+    mdotc_check_result result;
+    double worst_error;   /* largest |got - want| / max(|want|, 1) of a floating output */
+    size_t data_sets;     /* test_data_set_* folders run */
+    char detail[1024];    /* for a failure the output and element, for an unsupported model the operators */
+} mdotc_check_report;
+
+/* Compiles DIRECTORY/model.onnx and runs every test_data_set_*: input_k.pb in, output_k.pb compared. The model is
+ * bound to the inputs' shapes; where one dimension is symbolic, one bucket is compiled per length. Returns OK with a
+ * report whether or not the outputs agree; an error means that the directory could not be read. */
+mdot_status mdotc_check(const char *directory, const mdotc_check_options *options, mdotc_check_report *out_report,
+                        mdot_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

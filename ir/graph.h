@@ -1,0 +1,171 @@
+/* graph.h — the compiler's graph: operators in static single assignment over typed values.
+ *
+ * Made by frontend/, changed by ir/passes/, read by ir/plan/ (compiler) and by the job tokeniser. Everything lives in the
+ * graph's arena. Nodes form a list in topological order: every value is defined before it is used.
+ *
+ * Operators are ONNX's, in the form of the newest opset that mdot knows (the frontend upgrades older nodes: see
+ * frontend/upgrade.c), and a few of mdot's own that passes make (domain "mdot" in ops.def).
+ */
+#ifndef IR_GRAPH_H
+#define IR_GRAPH_H
+
+#include "ir/arena.h"
+#include "ir/tensor.h"
+
+typedef struct ir_graph ir_graph;
+typedef struct ir_node ir_node;
+typedef struct ir_value ir_value;
+struct ir_op; /* ops.h: one row of the operator table */
+
+/* A dimension: scale * L + offset, where L is the bucket symbol, the run-time length. A number has scale 0. */
+typedef struct ir_dim {
+    int64_t scale, offset;
+} ir_dim;
+
+static inline ir_dim ir_dim_number(int64_t n) { return (ir_dim){0, n}; }
+static inline bool ir_dim_is_number(ir_dim d) { return d.scale == 0; }
+static inline bool ir_dim_equal(ir_dim a, ir_dim b) { return a.scale == b.scale && a.offset == b.offset; }
+static inline bool ir_dim_is(ir_dim d, int64_t n) { return d.scale == 0 && d.offset == n; }
+static inline int64_t ir_dim_at(ir_dim d, int64_t length) { return d.scale * length + d.offset; }
+
+typedef struct ir_type {
+    mdot_dtype dtype; /* NONE: not inferred yet */
+    int rank;         /* -1: not inferred yet */
+    ir_dim dim[MDOT_MAX_RANK];
+} ir_type;
+
+/* Content of a small integer tensor as far as it is known at compile time, element by element: what shape arithmetic
+ * computes. Set by shape rules; elements are affine in L. */
+enum { IR_MAX_KNOWN = 256 };
+typedef struct ir_known {
+    int count;
+    const ir_dim *element;
+} ir_known;
+
+struct ir_value {
+    int id; /* dense, unique in the graph */
+    const char *name;
+    ir_type type;
+    const ir_tensor *constant; /* set: an initializer or a folded value; def is NULL then */
+    const ir_known *known;
+    ir_node *def;    /* NULL: a graph input or a constant */
+    int output;      /* index among def's outputs */
+    int input;       /* index among the graph's inputs, or -1 */
+    int use_count;   /* node inputs plus graph outputs that read it; kept by ir_graph_* */
+};
+
+typedef enum ir_attr_kind {
+    IR_ATTR_INT,
+    IR_ATTR_FLOAT,
+    IR_ATTR_STRING,
+    IR_ATTR_INTS,
+    IR_ATTR_FLOATS,
+    IR_ATTR_STRINGS,
+    IR_ATTR_TENSOR,
+    IR_ATTR_GRAPH /* control flow: the content is not kept */
+} ir_attr_kind;
+
+typedef struct ir_attr {
+    const char *name;
+    ir_attr_kind kind;
+    int64_t i;
+    double f;
+    const char *s; /* NUL-terminated */
+    int count;     /* of the arrays below */
+    const int64_t *ints;
+    const double *floats;
+    const char *const *strings;
+    const ir_tensor *tensor;
+} ir_attr;
+
+struct ir_node {
+    const struct ir_op *op;
+    const char *name;     /* for messages: the ONNX node's name, or "Add→/Add_2_output_0" where it has none */
+    const char *op_type;  /* as the file spells it, with its domain; what messages about unknown operators show */
+    int input_count, output_count;
+    ir_value **inputs;    /* NULL for an optional input that is absent */
+    ir_value **outputs;   /* NULL for an optional output that is absent */
+    int attr_count;
+    ir_attr *attrs;
+    ir_node *prev, *next;
+};
+
+struct ir_graph {
+    ir_arena *arena;
+    const char *name; /* of the model, for messages: its file */
+    int input_count, output_count;
+    ir_value **inputs;
+    ir_value **outputs;
+    ir_node *first, *last;
+    int value_count;          /* ids handed out */
+    const char *symbol;       /* the bucket dimension's ONNX name; NULL: no symbolic dimension */
+    int64_t max_length;       /* L runs from 1 to this; set when a bucket is bound, INT64_MAX before */
+};
+
+/* ---- Building and changing. NULL or false when memory is out. ------------------------------------------------ */
+
+ir_graph *ir_graph_create(ir_arena *arena, const char *name);
+/* A deep copy in another arena, so that each bucket goes its own way; constant data is shared. */
+ir_graph *ir_graph_clone(const ir_graph *graph, ir_arena *arena);
+
+ir_value *ir_graph_add_input(ir_graph *graph, const char *name, const ir_type *type);
+ir_value *ir_graph_add_constant(ir_graph *graph, const char *name, const ir_tensor *tensor);
+bool ir_graph_add_output(ir_graph *graph, ir_value *value);
+void ir_graph_set_output(ir_graph *graph, int index, ir_value *value);
+
+/* A node before `before` (NULL: at the end) with `output_count` fresh, untyped outputs named after the node. */
+ir_node *ir_graph_add_node(ir_graph *graph, ir_node *before, const struct ir_op *op, const char *name,
+                           ir_value *const *inputs, int input_count, int output_count);
+bool ir_node_set_int(ir_graph *graph, ir_node *node, const char *name, int64_t value);
+bool ir_node_set_float(ir_graph *graph, ir_node *node, const char *name, double value);
+bool ir_node_set_string(ir_graph *graph, ir_node *node, const char *name, const char *value);
+bool ir_node_set_ints(ir_graph *graph, ir_node *node, const char *name, const int64_t *values, int count);
+void ir_node_set_input(ir_node *node, int index, ir_value *value);
+void ir_node_remove_attr(ir_node *node, const char *name);
+
+/* Every use of `old`, the graph's outputs too, reads `replacement` afterwards. */
+void ir_graph_replace_uses(ir_graph *graph, ir_value *old, ir_value *replacement);
+/* Takes a node out; its outputs must be unused. */
+void ir_graph_remove_node(ir_graph *graph, ir_node *node);
+/* Removes nodes none of whose outputs are used, from the end. Returns how many. */
+int ir_graph_remove_dead(ir_graph *graph);
+
+/* ---- Reading ------------------------------------------------------------------------------------------------- */
+
+const ir_attr *ir_node_attr(const ir_node *node, const char *name); /* NULL: absent */
+int64_t ir_node_int(const ir_node *node, const char *name, int64_t fallback);
+double ir_node_float(const ir_node *node, const char *name, double fallback);
+const char *ir_node_string(const ir_node *node, const char *name, const char *fallback);
+/* Input i, NULL when absent or beyond the count. */
+static inline ir_value *ir_node_input(const ir_node *node, int i)
+{
+    return i < node->input_count ? node->inputs[i] : NULL;
+}
+/* The only reader of a value, NULL when there are several, none, or it is a graph output. */
+ir_node *ir_value_single_user(const ir_graph *graph, const ir_value *value);
+
+/* Integer content known at compile time, from `known` or from a constant of at most IR_MAX_KNOWN integers; false: not
+ * known. `out` holds up to IR_MAX_KNOWN elements, *out_count is set. */
+bool ir_value_known(const ir_value *value, ir_dim *out, int *out_count);
+/* The same where every element must be a number. */
+bool ir_value_ints(const ir_value *value, int64_t *out, int *out_count);
+/* A scalar constant of any numeric type (one element); false: it is not one. */
+bool ir_value_scalar(const ir_value *value, double *out);
+
+/* Elements as a product of dims is polynomial in L; at a given length it is a number. -1 on overflow. */
+int64_t ir_type_count_at(const ir_type *type, int64_t length);
+bool ir_type_equal(const ir_type *a, const ir_type *b);
+
+/* ---- Text (ir/text.c): prints and parses back to the same graph, constants by content hash or inline when small - */
+
+/* Appended to the arena as one string; NULL when memory is out. */
+char *ir_graph_print(const ir_graph *graph, ir_arena *arena);
+/* Constants that the text gives by hash are taken from `constants_from` (may be NULL: then they have no data). */
+mdot_status ir_graph_parse(const char *text, const ir_graph *constants_from, ir_arena *arena, ir_graph **out_graph,
+                           mdot_error *err);
+
+/* ---- Rules (ir/verify.c): what every graph fulfils between passes; the list is in that file ------------------- */
+
+mdot_status ir_graph_verify(const ir_graph *graph, mdot_error *err);
+
+#endif

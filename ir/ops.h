@@ -1,0 +1,90 @@
+/* ops.h — the operator table: what mdot knows about each operator, one row of ops.def each.
+ *
+ * A row names the operator's shape rule, cost rule and reference evaluator, which stand together in the file of its
+ * family (ir/ops/<family>.c), and its lowering: which kind of kernel it becomes. Adding an ordinary operator is one row,
+ * three functions and tests; HACKING.md has an example.
+ */
+#ifndef IR_OPS_H
+#define IR_OPS_H
+
+#include "ir/graph.h"
+
+/* How an operator reaches machine code. Data for the planner; no backend is named here. */
+typedef enum ir_lowering {
+    IR_LOWER_POINTWISE,  /* one expression per output element, broadcast operands: becomes part of a nest or an epilogue */
+    IR_LOWER_MOVE,       /* one load per output element at a computed index: transposes, slices, gathers, … */
+    IR_LOWER_ALIAS,      /* the same bytes under another shape: Reshape and its kin */
+    IR_LOWER_REDUCE,     /* a nest with reduction loops, matrix products without packed weights among them */
+    IR_LOWER_LINEAR,     /* matrix product with constant packed weights */
+    IR_LOWER_ATTENTION,  /* fused streaming attention */
+    IR_LOWER_NORM,       /* row-wise normalisation, softmax among them */
+    IR_LOWER_SEQUENTIAL, /* no loop nest: sorting, scatter, scans */
+    IR_LOWER_EXPAND,     /* rewritten into other operators by the `expand` pass */
+    IR_LOWER_FOLD,       /* must be gone after constant folding: shapes and the like */
+    IR_LOWER_NONE        /* known for its shape and cost only (jobs); compile refuses it */
+} ir_lowering;
+
+enum {                         /* traits */
+    IR_COMMUTATIVE = 1u << 0,
+    IR_VARIADIC = 1u << 1,     /* the last input may repeat */
+    IR_STATELESS = 1u << 2,    /* same inputs, same outputs: may be folded and merged */
+    IR_SHAPE_ONLY = 1u << 3    /* reads its inputs' shapes, never their content */
+};
+
+/* What one operator costs for one forward evaluation at a given length: multiply-adds count as two FLOPs. */
+typedef struct ir_cost {
+    double flops;
+    double bytes_read, bytes_written; /* each distinct tensor once */
+    double parameters;                /* elements of constant inputs that training would learn */
+} ir_cost;
+
+/* A shape rule types every present output of `node` from its typed inputs, and sets `known` where content follows.
+ * It reports MALFORMED with the node's name for inputs that the operator's definition forbids, and UNSUPPORTED for what
+ * is valid but not affine in L. */
+typedef mdot_status (*ir_shape_fn)(ir_graph *graph, ir_node *node, mdot_error *err);
+typedef void (*ir_cost_fn)(const ir_node *node, int64_t length, ir_cost *out_cost);
+/* Evaluates on concrete tensors; inputs absent in the node are NULL. Makes each present output in the arena. */
+typedef mdot_status (*ir_eval_fn)(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                  mdot_error *err);
+
+typedef struct ir_op {
+    const char *name;   /* ONNX's */
+    const char *domain; /* "" is ai.onnx; "com.microsoft"; "mdot" */
+    int min_inputs, max_inputs;
+    int min_outputs, max_outputs;
+    unsigned traits;
+    ir_shape_fn shape;
+    ir_cost_fn cost;
+    ir_eval_fn eval; /* NULL: shape and cost only */
+    ir_lowering lowering;
+} ir_op;
+
+typedef enum ir_opcode {
+#define OP(name, ...) IR_OP_##name,
+#include "ir/ops.def"
+#undef OP
+    IR_OP_COUNT
+} ir_opcode;
+
+extern const ir_op ir_ops[IR_OP_COUNT];
+
+static inline ir_opcode ir_node_opcode(const ir_node *node) { return (ir_opcode)(node->op - ir_ops); }
+/* NULL: not in the table. "ai.onnx" and "" are one domain. */
+const ir_op *ir_op_find(const char *domain, const char *name);
+const char *ir_lowering_name(ir_lowering lowering);
+
+/* ---- Running the table over a graph ----------------------------------------------------------------------------- */
+
+/* Types every value and sets `known` (ir/infer.c). Needs every operator in the table. */
+mdot_status ir_infer(ir_graph *graph, mdot_error *err);
+mdot_status ir_infer_node(ir_graph *graph, ir_node *node, mdot_error *err);
+
+/* The reference evaluation in double precision (ir/evaluate.c). Inputs are concrete and in the graph's order; outputs are
+ * made in `arena`. Types inferred or not: shapes come from the data. */
+mdot_status ir_evaluate(const ir_graph *graph, const ir_wide *const *inputs, ir_arena *arena, ir_wide **out_outputs,
+                        mdot_error *err);
+
+/* UNSUPPORTED with every node whose operator is unknown or lowers to nothing, at once; OK when there is none. */
+mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err);
+
+#endif
