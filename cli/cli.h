@@ -1,0 +1,50 @@
+/* cli.h — what the subcommands of `mdot` share. One file a subcommand, over the public headers only.
+ *
+ * Results go to stdout, messages to stderr. Exit status: 0 it worked, 1 it failed (a file, a machine, a failed check),
+ * 2 the command line is wrong.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "mdot/mdot.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+/* argv[0] is the subcommand's name. */
+typedef struct cli_command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} cli_command;
+
+int cli_compile(int argc, char **argv);
+int cli_check(int argc, char **argv);
+int cli_verify(int argc, char **argv);
+int cli_inspect(int argc, char **argv);
+int cli_bench(int argc, char **argv);
+
+/* "mdot compile: unknown option …" and where to find help; returns CLI_USAGE. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+int
+cli_usage_error(const char *command, const char *format, ...);
+/* "mdot compile: <message>" to stderr; returns CLI_FAILED. */
+int cli_report(const char *command, const mdot_error *err);
+/* Flushes stdout; CLI_FAILED with a message when that fails (a full disk, a closed pipe), else `status`. */
+int cli_finish(const char *command, int status);
+
+/* getopt_long with our messages: the next option, -1 at the end, '?' after a reported usage error. `short_options`
+ * begins with ':'. */
+int cli_next_option(int argc, char **argv, const char *short_options, const struct option *options);
+
+/* A whole number from least to most; a message to stderr and false otherwise. `what` names the option. */
+bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out);
+
+/* A JSON string with its quotes, everything escaped that must be; invalid UTF-8 becomes U+FFFD. */
+void cli_json_string(FILE *stream, const char *text);
+
+#endif
