@@ -1,0 +1,86 @@
+/* error.c — what every mdot library shares (mdot_base.h): status and element type tables, error messages, the version.
+ *
+ * Everything here is stateless, so it may be called from any thread and before anything is opened.
+ */
+#include "mdot/mdot.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *mdot_version(void)
+{
+    return MDOT_VERSION_STRING;
+}
+
+const char *mdot_status_name(mdot_status status)
+{
+    switch (status) {
+#define STATUS_NAME(name, value, text)                                                                                 \
+    case MDOT_##name:                                                                                                  \
+        return "MDOT_" #name;
+        MDOT_STATUS_MAP(STATUS_NAME)
+#undef STATUS_NAME
+    }
+    return "MDOT_?";
+}
+
+const char *mdot_status_text(mdot_status status)
+{
+    switch (status) {
+#define STATUS_TEXT(name, value, text)                                                                                 \
+    case MDOT_##name:                                                                                                  \
+        return text;
+        MDOT_STATUS_MAP(STATUS_TEXT)
+#undef STATUS_TEXT
+    }
+    return "not a status";
+}
+
+const char *mdot_dtype_name(mdot_dtype dtype)
+{
+    switch (dtype) {
+    case MDOT_DTYPE_NONE:
+        break;
+#define DTYPE_NAME(name, value, size, text)                                                                            \
+    case MDOT_DTYPE_##name:                                                                                            \
+        return text;
+        MDOT_DTYPE_MAP(DTYPE_NAME)
+#undef DTYPE_NAME
+    }
+    return "?";
+}
+
+size_t mdot_dtype_size_bytes(mdot_dtype dtype)
+{
+    switch (dtype) {
+    case MDOT_DTYPE_NONE:
+        break;
+#define DTYPE_SIZE(name, value, size, text)                                                                            \
+    case MDOT_DTYPE_##name:                                                                                            \
+        return size;
+        MDOT_DTYPE_MAP(DTYPE_SIZE)
+#undef DTYPE_SIZE
+    }
+    return 0;
+}
+
+/* Formats aside first: a caller that adds context passes err->message itself as an argument. Control characters become
+ * spaces, because names from files and a tool's output end up in messages and a message is one line. */
+mdot_status mdot_fail(mdot_error *err, mdot_status status, const char *format, ...)
+{
+    if (err == NULL) return status;
+    char text[sizeof err->message];
+    va_list args;
+    va_start(args, format);
+    int wanted = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (wanted < 0) snprintf(text, sizeof text, "%s", mdot_status_text(status));
+    if (wanted >= (int)sizeof text) memcpy(text + sizeof text - 4, "...", 4);
+    for (char *c = text; *c != '\0'; c++) {
+        if ((unsigned char)*c < ' ' || *c == '\x7f') *c = ' ';
+    }
+    err->status = status;
+    memcpy(err->message, text, sizeof text);
+    return status;
+}
