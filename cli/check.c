@@ -1,0 +1,162 @@
+/* check.c — `mdot check`: ONNX test directories through compiled code. */
+#include "cli/cli.h"
+#include "mdot/mdotc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char help[] =
+    "Usage: mdot check PATH… [OPTION]…\n"
+    "\n"
+    "Compiles the model of every ONNX test directory at or below each PATH (model.onnx with\n"
+    "test_data_set_*/input_k.pb and output_k.pb), runs it on the inputs and compares the outputs.\n"
+    "A line a directory: pass, fail with the largest error, or unsupported with the operators.\n"
+    "\n"
+    "Options:\n"
+    "      --level NAME   run this CPU level's code: x86-64-v3, x86-64-v4 (default: the best)\n"
+    "      --rtol X       relative tolerance (default 1e-4)\n"
+    "      --atol X       absolute tolerance (default 1e-6)\n"
+    "  -q, --quiet        only failures and the summary\n"
+    "      --json         print the results as JSON\n"
+    "  -h, --help         show this help\n"
+    "\n"
+    "Exit status: 0 nothing failed, 1 a test failed or a directory could not be read, 2 usage.\n";
+
+typedef struct tally {
+    mdotc_check_options options;
+    bool json, quiet;
+    size_t passed, failed, unsupported, rows;
+    bool broken; /* a path could not be read */
+} tally;
+
+static const char *const result_names[] = {"pass", "fail", "unsupported"};
+
+static void print_result(tally *t, const char *directory, const mdotc_check_report *report)
+{
+    if (t->json) {
+        printf("%s\n    {\"directory\": ", t->rows == 0 ? "" : ",");
+        cli_json_string(stdout, directory);
+        printf(", \"result\": \"%s\", \"data_sets\": %zu, \"worst_error\": %.3e, \"detail\": ",
+               result_names[report->result], report->data_sets, report->worst_error);
+        cli_json_string(stdout, report->detail);
+        printf("}");
+    } else if (report->result != MDOTC_CHECK_PASS) {
+        printf("%-11s %s  %s\n", result_names[report->result], directory, report->detail);
+    } else if (!t->quiet) {
+        printf("%-11s %s  (%zu data set%s, largest error %.1e)\n", "pass", directory, report->data_sets,
+               report->data_sets == 1 ? "" : "s", report->worst_error);
+    }
+    t->rows++;
+}
+
+static void check_directory(tally *t, const char *directory)
+{
+    mdot_error err = {0};
+    mdotc_check_report report = {0};
+    if (mdotc_check(directory, &t->options, &report, &err) != MDOT_OK) {
+        report.result = MDOTC_CHECK_FAIL;
+        snprintf(report.detail, sizeof report.detail, "%s", err.message);
+    }
+    t->passed += report.result == MDOTC_CHECK_PASS;
+    t->failed += report.result == MDOTC_CHECK_FAIL;
+    t->unsupported += report.result == MDOTC_CHECK_UNSUPPORTED;
+    print_result(t, directory, &report);
+}
+
+static bool is_file(const char *folder, const char *name)
+{
+    char path[4096];
+    struct stat info;
+    return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && stat(path, &info) == 0 &&
+           S_ISREG(info.st_mode);
+}
+
+static void fail_path(tally *t, const char *path, const char *reason)
+{
+    fprintf(stderr, "mdot check: %s: %s\n", path, reason);
+    t->broken = true;
+}
+
+/* A test directory is checked; any other folder is searched, in alphabetical order. Links are not followed below PATH.
+ */
+static void walk(tally *t, const char *path, bool given)
+{
+    if (is_file(path, "model.onnx")) {
+        check_directory(t, path);
+        return;
+    }
+    struct dirent **entries;
+    int count = scandir(path, &entries, NULL, alphasort);
+    if (count < 0) {
+        if (given || errno != ENOTDIR) fail_path(t, path, strerror(errno));
+        return;
+    }
+    size_t before = t->rows;
+    for (int i = 0; i < count; i++) {
+        char below[4096];
+        struct stat info;
+        if (entries[i]->d_name[0] != '.' &&
+            snprintf(below, sizeof below, "%s/%s", path, entries[i]->d_name) < (int)sizeof below &&
+            lstat(below, &info) == 0 && S_ISDIR(info.st_mode))
+            walk(t, below, false);
+        free(entries[i]);
+    }
+    free(entries);
+    if (given && t->rows == before) fail_path(t, path, "no ONNX test directory (model.onnx with test_data_set_*) here");
+}
+
+static bool parse_tolerance(const char *what, const char *text, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    if (end != text && *end == '\0' && *out > 0) return true;
+    cli_usage_error("check", "%s takes a positive number, not \"%s\"", what, text);
+    return false;
+}
+
+int cli_check(int argc, char **argv)
+{
+    static const struct option options[] = {{"level", required_argument, NULL, 'l'},
+                                            {"rtol", required_argument, NULL, 'r'},
+                                            {"atol", required_argument, NULL, 'a'},
+                                            {"quiet", no_argument, NULL, 'q'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    tally t = {0};
+    for (int option; (option = cli_next_option(argc, argv, ":qh", options)) != -1;) {
+        switch (option) {
+        case 'l':
+            t.options.level = optarg;
+            break;
+        case 'r':
+            if (!parse_tolerance("--rtol", optarg, &t.options.relative_tolerance)) return CLI_USAGE;
+            break;
+        case 'a':
+            if (!parse_tolerance("--atol", optarg, &t.options.absolute_tolerance)) return CLI_USAGE;
+            break;
+        case 'q':
+            t.quiet = true;
+            break;
+        case 'j':
+            t.json = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return CLI_OK;
+        default:
+            return CLI_USAGE;
+        }
+    }
+    if (optind == argc) return cli_usage_error("check", "no path given");
+    if (t.json) printf("{\"results\": [");
+    for (int i = optind; i < argc; i++) walk(&t, argv[i], true);
+    if (t.json)
+        printf("\n  ],\n \"passed\": %zu, \"failed\": %zu, \"unsupported\": %zu}\n", t.passed, t.failed, t.unsupported);
+    else
+        printf("%zu passed, %zu failed, %zu unsupported\n", t.passed, t.failed, t.unsupported);
+    return t.failed == 0 && !t.broken ? CLI_OK : CLI_FAILED;
+}

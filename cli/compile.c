@@ -1,0 +1,206 @@
+/* compile.c — `mdot compile`: ONNX predictors in, one artefact out. */
+#include "cli/cli.h"
+#include "mdot/mdotc.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_ITEMS = 64, BAR_WIDTH = 30 };
+
+typedef struct arguments {
+    mdotc_entry entries[MAX_ITEMS];
+    size_t entry_count;
+    const char *output;
+    int64_t buckets[MAX_ITEMS];
+    const char *targets[MAX_ITEMS];
+    mdotc_dim dims[MAX_ITEMS];
+    mdotc_options options;
+    bool quiet;
+} arguments;
+
+static const char help[] =
+    "Usage: mdot compile MODEL.onnx -o MODEL.mdot [OPTION]…\n"
+    "       mdot compile --entry NAME=MODEL.onnx [--entry …] -o MODEL.mdot [OPTION]…\n"
+    "\n"
+    "Compiles a trained predictor into an artefact: specialised kernels for each sequence\n"
+    "bucket and CPU level, with the packed weights, in one file that libmdot runs.\n"
+    "\n"
+    "The model's one symbolic dimension becomes the run-time length; a call runs in the\n"
+    "smallest bucket that holds it and costs what its own length costs.\n"
+    "\n"
+    "Options:\n"
+    "  -o, --output FILE        the artefact to write (needed)\n"
+    "  -b, --buckets N,N,…      greatest lengths to specialise for, ascending\n"
+    "                           (default 32,64,128,256,512,1024)\n"
+    "  -t, --target T,T,…       cpu (all levels), cpu:x86-64-v3, cpu:x86-64-v4 (default cpu)\n"
+    "  -e, --entry NAME=MODEL   an entry point of its own; MODEL.onnx alone is entry \"predict\"\n"
+    "  -d, --dim NAME=N         fix another symbolic dimension of the model, such as a batch\n"
+    "      --name NAME          the predictor's name (default: the first model's file name)\n"
+    "      --dump PASS          print the graph after a pass of each bucket; also \"import\",\n"
+    "                           \"plan\", \"llvm\" and \"asm\"\n"
+    "  -q, --quiet              no progress and no warnings\n"
+    "  -h, --help               show this help\n"
+    "\n"
+    "The artefact appears complete or not at all. Exit status: 0 compiled, 1 failed, 2 usage.\n";
+
+static void show_progress(void *user, const char *step, size_t done, size_t total)
+{
+    (void)user;
+    int filled = total == 0 ? 0 : (int)(done * BAR_WIDTH / total);
+    fprintf(stderr, "\r[%.*s%*s] %3zu%% %-32.32s", filled, "##############################", BAR_WIDTH - filled, "",
+            total == 0 ? 0 : done * 100 / total, step);
+    if (done == total) fprintf(stderr, "\r%*s\r", BAR_WIDTH + 40, "");
+    fflush(stderr);
+}
+
+static void show_warning(void *user, const char *message)
+{
+    (void)user;
+    fprintf(stderr, "mdot compile: warning: %s\n", message);
+}
+
+static void show_dump(void *user, const char *message)
+{
+    (void)user;
+    fputs(message, stdout);
+}
+
+/* Splits "a,b,c" in place; false after a usage error when an item is empty or there are too many. */
+static bool split_list(const char *what, char *text, const char **out_items, size_t *out_count)
+{
+    size_t count = 0;
+    for (char *item = text, *next; item != NULL; item = next) {
+        next = strchr(item, ',');
+        if (next != NULL) *next++ = '\0';
+        if (*item == '\0' || count == MAX_ITEMS) {
+            cli_usage_error("compile", "%s takes a list like a,b,c of at most %d items", what, MAX_ITEMS);
+            return false;
+        }
+        out_items[count++] = item;
+    }
+    *out_count = count;
+    return true;
+}
+
+static bool parse_buckets(arguments *a, char *text)
+{
+    const char *items[MAX_ITEMS];
+    size_t count;
+    if (!split_list("--buckets", text, items, &count)) return false;
+    for (size_t i = 0; i < count; i++) {
+        if (!cli_parse_int("compile", "--buckets", items[i], 1, 1 << 20, &a->buckets[i])) return false;
+        if (i > 0 && a->buckets[i] <= a->buckets[i - 1]) {
+            cli_usage_error("compile", "--buckets must ascend: %s stands after %s", items[i], items[i - 1]);
+            return false;
+        }
+    }
+    a->options.buckets = a->buckets;
+    a->options.bucket_count = count;
+    return true;
+}
+
+/* "name=rest" in place. */
+static char *split_assignment(const char *what, char *text)
+{
+    char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text || equals[1] == '\0') {
+        cli_usage_error("compile", "%s takes NAME=VALUE, not \"%s\"", what, text);
+        return NULL;
+    }
+    *equals = '\0';
+    return equals + 1;
+}
+
+static bool add_entry(arguments *a, const char *name, const char *model)
+{
+    if (a->entry_count == MAX_ITEMS) {
+        cli_usage_error("compile", "at most %d entry points", MAX_ITEMS);
+        return false;
+    }
+    a->entries[a->entry_count++] = (mdotc_entry){name, model};
+    return true;
+}
+
+static bool parse_option(arguments *a, int option, char *value)
+{
+    switch (option) {
+    case 'o':
+        a->output = value;
+        return true;
+    case 'b':
+        return parse_buckets(a, value);
+    case 't':
+        a->options.targets = a->targets;
+        return split_list("--target", value, a->targets, &a->options.target_count);
+    case 'e': {
+        char *model = split_assignment("--entry", value);
+        return model != NULL && add_entry(a, value, model);
+    }
+    case 'd': {
+        char *number = split_assignment("--dim", value);
+        if (number == NULL) return false;
+        if (a->options.dim_count == MAX_ITEMS) {
+            cli_usage_error("compile", "at most %d --dim", MAX_ITEMS);
+            return false;
+        }
+        mdotc_dim *dim = &a->dims[a->options.dim_count++];
+        dim->name = value;
+        a->options.dims = a->dims;
+        return cli_parse_int("compile", "--dim", number, 1, INT32_MAX, &dim->value);
+    }
+    case 'n':
+        a->options.name = value;
+        return true;
+    case 'D':
+        a->options.dump_pass = value;
+        return true;
+    case 'q':
+        a->quiet = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* CLI_OK to go on, else the exit status; *out_help says that help was shown. */
+static int parse_arguments(int argc, char **argv, arguments *a, bool *out_help)
+{
+    static const struct option options[] = {
+        {"output", required_argument, NULL, 'o'}, {"buckets", required_argument, NULL, 'b'},
+        {"target", required_argument, NULL, 't'}, {"entry", required_argument, NULL, 'e'},
+        {"dim", required_argument, NULL, 'd'},    {"name", required_argument, NULL, 'n'},
+        {"dump", required_argument, NULL, 'D'},   {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    for (int option; (option = cli_next_option(argc, argv, ":o:b:t:e:d:qh", options)) != -1;) {
+        if (option == 'h') {
+            fputs(help, stdout);
+            *out_help = true;
+            return CLI_OK;
+        }
+        if (!parse_option(a, option, optarg)) return CLI_USAGE;
+    }
+    if (argc - optind > 1) return cli_usage_error("compile", "one model at a time; name others with --entry");
+    if (optind < argc && !add_entry(a, "predict", argv[optind])) return CLI_USAGE;
+    if (a->entry_count == 0) return cli_usage_error("compile", "no model given");
+    if (a->output == NULL) return cli_usage_error("compile", "no output given: -o MODEL.mdot");
+    return CLI_OK;
+}
+
+int cli_compile(int argc, char **argv)
+{
+    arguments a = {0};
+    bool helped = false;
+    int status = parse_arguments(argc, argv, &a, &helped);
+    if (status != CLI_OK || helped) return status;
+
+    a.options.dump = show_dump;
+    if (!a.quiet) {
+        a.options.warning = show_warning;
+        if (isatty(STDERR_FILENO)) a.options.progress = show_progress;
+    }
+    mdot_error err = {0};
+    if (mdotc_compile(a.entries, a.entry_count, a.output, &a.options, &err) == MDOT_OK) return CLI_OK;
+    if (a.options.progress != NULL) fprintf(stderr, "\r%*s\r", BAR_WIDTH + 40, "");
+    return cli_report("compile", &err);
+}
