@@ -1,0 +1,179 @@
+/* arena.c — chunked bump allocation behind arena.h.
+ *
+ * Chunks come zeroed from calloc and are handed out once, so allocations are zero without a memset; for large chunks
+ * the operating system provides the zero pages lazily. Chunk sizes double up to a cap; an allocation that would waste
+ * much of a chunk gets a chunk of its own, placed behind the current one so that small allocations keep filling that.
+ */
+#include "ir/arena.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SMALL_ALIGN = 16,
+    LARGE_ALIGN = 64, /* one cache line, and the width of an AVX-512 register */
+    FIRST_CHUNK_BYTES = 16 << 10,
+    MAX_CHUNK_BYTES = 4 << 20
+};
+
+typedef struct chunk {
+    struct chunk *next;
+    unsigned char *begin; /* first byte after this header */
+    size_t used, capacity;
+} chunk;
+
+typedef struct deferred {
+    struct deferred *next;
+    void (*release)(void *);
+    void *object;
+} deferred;
+
+struct ir_arena {
+    chunk *chunks; /* the first one is being filled */
+    deferred *deferred;
+    size_t next_chunk_bytes;
+    size_t used_bytes, limit_bytes;
+    bool failed;
+};
+
+ir_arena *ir_arena_create(size_t limit_bytes)
+{
+    ir_arena *arena = calloc(1, sizeof *arena);
+    if (!arena) return NULL;
+    arena->limit_bytes = limit_bytes;
+    arena->next_chunk_bytes = FIRST_CHUNK_BYTES;
+    return arena;
+}
+
+void ir_arena_destroy(ir_arena *arena)
+{
+    if (!arena) return;
+    for (deferred *d = arena->deferred; d; d = d->next) d->release(d->object);
+    for (chunk *c = arena->chunks; c;) {
+        chunk *next = c->next;
+        free(c);
+        c = next;
+    }
+    free(arena);
+}
+
+/* Bytes to skip so that the next allocation from `c` is aligned. */
+static size_t padding_for(const chunk *c, size_t align)
+{
+    return (size_t)(-(uintptr_t)(c->begin + c->used) & (align - 1));
+}
+
+static chunk *chunk_create(size_t capacity)
+{
+    if (capacity > SIZE_MAX - sizeof(chunk)) return NULL;
+    chunk *c = calloc(1, sizeof *c + capacity);
+    if (!c) return NULL;
+    c->begin = (unsigned char *)(c + 1);
+    c->capacity = capacity;
+    return c;
+}
+
+/* A chunk with at least `bytes` bytes free behind the padding of `align`. */
+static chunk *chunk_for(ir_arena *arena, size_t bytes, size_t align)
+{
+    chunk *c = arena->chunks;
+    if (c && bytes <= c->capacity - c->used) {
+        size_t padding = padding_for(c, align);
+        if (padding <= c->capacity - c->used - bytes) return c;
+    }
+    if (bytes > SIZE_MAX - align) return NULL;
+    size_t needed = bytes + align;
+    if (needed > arena->next_chunk_bytes / 4) {
+        c = chunk_create(needed);
+        if (!c) return NULL;
+        if (arena->chunks) {
+            c->next = arena->chunks->next;
+            arena->chunks->next = c;
+        } else {
+            arena->chunks = c;
+        }
+        return c;
+    }
+    c = chunk_create(arena->next_chunk_bytes);
+    if (!c) return NULL;
+    if (arena->next_chunk_bytes < MAX_CHUNK_BYTES) arena->next_chunk_bytes *= 2;
+    c->next = arena->chunks;
+    arena->chunks = c;
+    return c;
+}
+
+void *ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes)
+{
+    if (size_bytes && count > SIZE_MAX / size_bytes) {
+        arena->failed = true;
+        return NULL;
+    }
+    size_t bytes = count * size_bytes;
+    size_t align = bytes >= LARGE_ALIGN ? LARGE_ALIGN : SMALL_ALIGN;
+    if (bytes == 0) bytes = 1; /* distinct and not NULL: an empty array is no failure */
+    if (arena->limit_bytes && bytes > arena->limit_bytes - arena->used_bytes) {
+        arena->failed = true;
+        return NULL;
+    }
+    chunk *c = chunk_for(arena, bytes, align);
+    if (!c) {
+        arena->failed = true;
+        return NULL;
+    }
+    c->used += padding_for(c, align);
+    void *memory = c->begin + c->used;
+    c->used += bytes;
+    arena->used_bytes += bytes;
+    return memory;
+}
+
+char *ir_arena_strndup(ir_arena *arena, const char *text, size_t length)
+{
+    if (length == SIZE_MAX) {
+        arena->failed = true;
+        return NULL;
+    }
+    char *copy = ir_arena_alloc(arena, length + 1, 1);
+    if (copy && length) memcpy(copy, text, length);
+    return copy;
+}
+
+char *ir_arena_strdup(ir_arena *arena, const char *text)
+{
+    return ir_arena_strndup(arena, text, strlen(text));
+}
+
+char *ir_arena_printf(ir_arena *arena, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    char *text = length < 0 ? NULL : ir_arena_alloc(arena, (size_t)length + 1, 1);
+    if (text) vsnprintf(text, (size_t)length + 1, format, again);
+    if (length < 0) arena->failed = true;
+    va_end(again);
+    va_end(args);
+    return text;
+}
+
+bool ir_arena_defer(ir_arena *arena, void (*release)(void *), void *object)
+{
+    deferred *d = IR_NEW(arena, deferred);
+    if (!d) return false;
+    *d = (deferred){arena->deferred, release, object};
+    arena->deferred = d;
+    return true;
+}
+
+bool ir_arena_failed(const ir_arena *arena)
+{
+    return arena->failed;
+}
+
+size_t ir_arena_used_bytes(const ir_arena *arena)
+{
+    return arena->used_bytes;
+}
