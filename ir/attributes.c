@@ -1,0 +1,184 @@
+/* attributes.c — reading and setting the attributes of a node, and what is known of a value's content.
+ *
+ * Attribute arrays and strings never change in place, so that clones may share them: setting makes new ones.
+ */
+#include "ir/graph.h"
+
+#include "ir/tensor.h"
+
+#include <string.h>
+
+/* ---- Attributes ------------------------------------------------------------------------------------------------ */
+
+const ir_attr *ir_node_attr(const ir_node *node, const char *name)
+{
+    for (int i = 0; i < node->attr_count; i++) {
+        if (strcmp(node->attrs[i].name, name) == 0) return &node->attrs[i];
+    }
+    return NULL;
+}
+
+int64_t ir_node_int(const ir_node *node, const char *name, int64_t fallback)
+{
+    const ir_attr *attr = ir_node_attr(node, name);
+    return attr && attr->kind == IR_ATTR_INT ? attr->i : fallback;
+}
+
+double ir_node_float(const ir_node *node, const char *name, double fallback)
+{
+    const ir_attr *attr = ir_node_attr(node, name);
+    return attr && attr->kind == IR_ATTR_FLOAT ? attr->f : fallback;
+}
+
+const char *ir_node_string(const ir_node *node, const char *name, const char *fallback)
+{
+    const ir_attr *attr = ir_node_attr(node, name);
+    return attr && attr->kind == IR_ATTR_STRING ? attr->s : fallback;
+}
+
+/* Puts `attr` in place of the attribute of its name, or at the end. */
+static bool set_attr(ir_graph *graph, ir_node *node, ir_attr attr)
+{
+    for (int i = 0; i < node->attr_count; i++) {
+        if (strcmp(node->attrs[i].name, attr.name) == 0) {
+            attr.name = node->attrs[i].name;
+            node->attrs[i] = attr;
+            return true;
+        }
+    }
+    attr.name = ir_arena_strdup(graph->arena, attr.name);
+    ir_attr *grown = IR_NEW_ARRAY(graph->arena, ir_attr, node->attr_count + 1);
+    if (!attr.name || !grown) return false;
+    if (node->attr_count) memcpy(grown, node->attrs, (size_t)node->attr_count * sizeof *grown);
+    grown[node->attr_count++] = attr;
+    node->attrs = grown;
+    return true;
+}
+
+bool ir_node_set_int(ir_graph *graph, ir_node *node, const char *name, int64_t value)
+{
+    return set_attr(graph, node, (ir_attr){.name = name, .kind = IR_ATTR_INT, .i = value});
+}
+
+bool ir_node_set_float(ir_graph *graph, ir_node *node, const char *name, double value)
+{
+    return set_attr(graph, node, (ir_attr){.name = name, .kind = IR_ATTR_FLOAT, .f = value});
+}
+
+bool ir_node_set_string(ir_graph *graph, ir_node *node, const char *name, const char *value)
+{
+    const char *copy = ir_arena_strdup(graph->arena, value);
+    return copy && set_attr(graph, node, (ir_attr){.name = name, .kind = IR_ATTR_STRING, .s = copy});
+}
+
+bool ir_node_set_ints(ir_graph *graph, ir_node *node, const char *name, const int64_t *values, int count)
+{
+    int64_t *copy = IR_NEW_ARRAY(graph->arena, int64_t, count);
+    if (!copy) return false;
+    if (count) memcpy(copy, values, (size_t)count * sizeof *copy);
+    return set_attr(graph, node, (ir_attr){.name = name, .kind = IR_ATTR_INTS, .count = count, .ints = copy});
+}
+
+void ir_node_remove_attr(ir_node *node, const char *name)
+{
+    for (int i = 0; i < node->attr_count; i++) {
+        if (strcmp(node->attrs[i].name, name) != 0) continue;
+        node->attr_count--;
+        memmove(&node->attrs[i], &node->attrs[i + 1], (size_t)(node->attr_count - i) * sizeof *node->attrs);
+        return;
+    }
+}
+
+/* ---- Content --------------------------------------------------------------------------------------------------- */
+
+static int64_t load_integer(const ir_tensor *tensor, int64_t index)
+{
+    size_t size = mdot_dtype_size_bytes(tensor->dtype);
+    int64_t value = 0; /* little-endian: the low bytes come first */
+    memcpy(&value, (const unsigned char *)tensor->data + (size_t)index * size, size);
+    return ir_wrap_integer(tensor->dtype, value);
+}
+
+bool ir_value_known(const ir_value *value, ir_dim *out, int *out_count)
+{
+    const ir_tensor *tensor = value->constant;
+    if (tensor) {
+        bool integral = tensor->dtype != MDOT_DTYPE_STRING && !ir_dtype_is_float(tensor->dtype);
+        if (!integral || !tensor->data || tensor->count > IR_MAX_KNOWN) return false;
+        for (int64_t i = 0; i < tensor->count; i++) out[i] = ir_dim_number(load_integer(tensor, i));
+        *out_count = (int)tensor->count;
+        return true;
+    }
+    if (!value->known) return false;
+    for (int i = 0; i < value->known->count; i++) out[i] = value->known->element[i];
+    *out_count = value->known->count;
+    return true;
+}
+
+bool ir_value_ints(const ir_value *value, int64_t *out, int *out_count)
+{
+    ir_dim dims[IR_MAX_KNOWN];
+    int count;
+    if (!ir_value_known(value, dims, &count)) return false;
+    for (int i = 0; i < count; i++) {
+        if (!ir_dim_is_number(dims[i])) return false;
+    }
+    for (int i = 0; i < count; i++) out[i] = dims[i].offset;
+    *out_count = count;
+    return true;
+}
+
+bool ir_value_scalar(const ir_value *value, double *out)
+{
+    const ir_tensor *tensor = value->constant;
+    if (!tensor || !tensor->data || tensor->count != 1) return false;
+    const void *data = tensor->data;
+    uint16_t half;
+    float single;
+    switch (tensor->dtype) {
+    case MDOT_DTYPE_STRING:
+        return false;
+    case MDOT_DTYPE_F64:
+        memcpy(out, data, sizeof *out);
+        return true;
+    case MDOT_DTYPE_F32:
+        memcpy(&single, data, sizeof single);
+        *out = single;
+        return true;
+    case MDOT_DTYPE_F16:
+        memcpy(&half, data, sizeof half);
+        *out = ir_f16_to_f32(half);
+        return true;
+    case MDOT_DTYPE_BF16:
+        memcpy(&half, data, sizeof half);
+        *out = ir_bf16_to_f32(half);
+        return true;
+    case MDOT_DTYPE_U64:
+        *out = (double)(uint64_t)load_integer(tensor, 0);
+        return true;
+    default:
+        *out = (double)load_integer(tensor, 0);
+        return true;
+    }
+}
+
+int64_t ir_type_count_at(const ir_type *type, int64_t length)
+{
+    int64_t dims[MDOT_MAX_RANK];
+    if (type->rank < 0) return -1;
+    for (int i = 0; i < type->rank; i++) {
+        int64_t scaled;
+        if (__builtin_mul_overflow(type->dim[i].scale, length, &scaled)) return -1;
+        if (__builtin_add_overflow(scaled, type->dim[i].offset, &dims[i])) return -1;
+    }
+    return ir_count_elements(type->rank, dims);
+}
+
+bool ir_type_equal(const ir_type *a, const ir_type *b)
+{
+    if (a->dtype != b->dtype || a->rank != b->rank) return false;
+    for (int i = 0; i < a->rank; i++) {
+        if (!ir_dim_equal(a->dim[i], b->dim[i])) return false;
+    }
+    return true;
+}
