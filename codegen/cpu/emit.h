@@ -1,7 +1,8 @@
 /* emit.h — the small vector language that every CPU kernel emitter is written in, over the LLVM C API.
  *
- * An emitter writes one function at a time. Loops carry values and test at the bottom. Only generic vector IR is made, so
- * that one emitter serves every level; ../../HACKING.md lists the forms that LLVM turns into the instruction one wants.
+ * An emitter writes one function at a time. Loops carry values and test at the bottom. Only generic vector IR is made,
+ * so that one emitter serves every level; ../../HACKING.md lists the forms that LLVM turns into the instruction one
+ * wants.
  */
 #ifndef CG_CPU_EMIT_H
 #define CG_CPU_EMIT_H
@@ -13,10 +14,11 @@
 /* One feature level. A register tile is tile_rows × tile_vectors accumulators. */
 typedef struct cg_target {
     mdot_cpu_level level;
-    const char *name;   /* "x86-64-v3" */
-    const char *suffix; /* "v3", of symbol names */
-    const char *cpu, *features, *tune;
-    int lanes; /* f32 elements of a vector */
+    const char *name;                  /* "x86-64-v3" */
+    const char *suffix;                /* "v3", of symbol names */
+    const char *triple, *baseline_cpu; /* of the module, shared by every level of an architecture */
+    const char *cpu, *features, *tune; /* attributes of each function */
+    int lanes;                         /* f32 elements of a vector */
     int tile_rows, tile_vectors;
     bool permute16; /* sixteen-entry table look-up is one instruction */
 } cg_target;
@@ -32,7 +34,7 @@ typedef struct cg_emitter {
     const cg_target *target;
     LLVMValueRef function;
     LLVMValueRef length; /* the run-time length in the current function, i64 */
-    LLVMTypeRef f32, f64, i1, i8, i16, i32, i64, ptr;
+    LLVMTypeRef f16, f32, f64, i1, i8, i16, i32, i64, ptr;
 } cg_emitter;
 
 void cg_emitter_init(cg_emitter *e, LLVMModuleRef module, const cg_target *target);
@@ -40,10 +42,11 @@ void cg_emitter_done(cg_emitter *e);
 
 /* Begins `void name(ptr, …, i64 length)` with pointer_count pointers, hidden visibility, the level's attributes. */
 LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_count);
-void cg_end_function(cg_emitter *e); /* return */
+void cg_end_function(cg_emitter *e);               /* return */
+LLVMValueRef cg_pointer(cg_emitter *e, int index); /* pointer parameter of the current function */
 
-/* for (i = from; i < to; i += step) with carried values. begin leaves the builder in the body; end takes the values of the
- * next turn, and out[] holds the last ones. A guarded loop may run zero times. */
+/* for (i = from; i < to; i += step) with carried values. begin leaves the builder in the body; end takes the values of
+ * the next turn, and out[] holds the last ones. A guarded loop may run zero times. */
 typedef struct cg_loop {
     LLVMBasicBlockRef before, body, after;
     LLVMValueRef index, limit;
@@ -57,7 +60,9 @@ void cg_loop_begin(cg_emitter *e, cg_loop *loop, LLVMValueRef from, LLVMValueRef
 void cg_loop_end(cg_emitter *e, cg_loop *loop, const LLVMValueRef *next);
 
 /* if (cond) { … }: begin leaves the builder in the guarded block, end after it. */
-typedef struct cg_if { LLVMBasicBlockRef then, after; } cg_if;
+typedef struct cg_if {
+    LLVMBasicBlockRef then, after;
+} cg_if;
 void cg_if_begin(cg_emitter *e, cg_if *block, LLVMValueRef cond);
 void cg_if_end(cg_emitter *e, cg_if *block);
 
@@ -68,13 +73,20 @@ LLVMValueRef cg_isub(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_imul(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_imin(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_imax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
-LLVMValueRef cg_dim(cg_emitter *e, ir_dim dim); /* scale * length + offset */
+LLVMValueRef cg_dim(cg_emitter *e, ir_dim dim);                                  /* scale * length + offset */
+LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two); /* a >= 0 */
 
-/* Values of f32 vectors with `lanes` of the target, or of any width where `type` says so */
-LLVMTypeRef cg_vector(cg_emitter *e, LLVMTypeRef element, int lanes);
+/* Values are scalars or vectors of any width; operations take both. An alignment of 0 is the element's own size: all
+ * that plan.h promises of a buffer's rows. */
+LLVMTypeRef cg_vector(cg_emitter *e, LLVMTypeRef element, int lanes); /* the element itself where lanes is 1 */
+int cg_lanes(LLVMValueRef value);                                     /* 1 for a scalar */
+LLVMTypeRef cg_element(LLVMTypeRef type);                             /* of a vector; a scalar's own type */
+LLVMTypeRef cg_like(LLVMTypeRef type, LLVMTypeRef element);           /* as many lanes of another element */
 LLVMValueRef cg_const(cg_emitter *e, LLVMTypeRef type, double value); /* scalar or splat, floating or integer */
+LLVMValueRef cg_const_int(LLVMTypeRef type, int64_t value);           /* the same for any 64-bit integer */
+LLVMValueRef cg_iota(cg_emitter *e, LLVMTypeRef element, int lanes);  /* 0, 1, 2, … */
 LLVMValueRef cg_splat(cg_emitter *e, LLVMValueRef scalar, int lanes);
-LLVMValueRef cg_at(cg_emitter *e, LLVMTypeRef element, LLVMValueRef base, LLVMValueRef index);   /* &base[index] */
+LLVMValueRef cg_at(cg_emitter *e, LLVMTypeRef element, LLVMValueRef base, LLVMValueRef index); /* &base[index] */
 LLVMValueRef cg_load(cg_emitter *e, LLVMTypeRef type, LLVMValueRef address, unsigned alignment);
 void cg_store(cg_emitter *e, LLVMValueRef value, LLVMValueRef address, unsigned alignment);
 LLVMValueRef cg_fma(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
@@ -82,12 +94,18 @@ LLVMValueRef cg_fadd(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_fsub(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_fmul(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_fdiv(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
-LLVMValueRef cg_fmin(cg_emitter *e, LLVMValueRef a, LLVMValueRef b); /* one instruction: b where a is NaN */
+LLVMValueRef cg_fmin(cg_emitter *e, LLVMValueRef a, LLVMValueRef b); /* one instruction: b where either is NaN */
 LLVMValueRef cg_fmax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cg_fabs(cg_emitter *e, LLVMValueRef a);
+LLVMValueRef cg_sqrt(cg_emitter *e, LLVMValueRef a); /* the instruction, correctly rounded */
+LLVMValueRef cg_rint(cg_emitter *e, LLVMValueRef a); /* half to even */
+LLVMValueRef cg_select(cg_emitter *e, LLVMValueRef cond, LLVMValueRef yes, LLVMValueRef no);
 LLVMValueRef cg_intrinsic(cg_emitter *e, const char *name, LLVMTypeRef overload, const LLVMValueRef *args, int count);
-LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector); /* horizontal, by halves */
-LLVMValueRef cg_reduce_max(cg_emitter *e, LLVMValueRef vector);
-void cg_transpose(cg_emitter *e, LLVMValueRef *rows); /* lanes × lanes of f32, in place */
+typedef LLVMValueRef (*cg_combine)(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cg_reduce(cg_emitter *e, LLVMValueRef vector, cg_combine combine); /* horizontal, by halves */
+LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector);                 /* floating */
+LLVMValueRef cg_reduce_max(cg_emitter *e, LLVMValueRef vector);                 /* floating, as cg_fmax */
+void cg_transpose(cg_emitter *e, LLVMValueRef *rows);                           /* lanes × lanes of f32, in place */
 
 /* math.c: on a scalar or vector of f32 or f64; no call leaves the module. Errors stand at each definition. */
 LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x);
@@ -105,7 +123,7 @@ LLVMValueRef cg_gelu_tanh(cg_emitter *e, LLVMValueRef x);
 /* expr.c: what an expression reads. Loop variables are i64 scalars; with lanes > 1, loop `vector_loop` stands for lanes
  * consecutive values and everything that depends on it becomes a vector. acc[k] is the value of ACC k. */
 typedef struct cg_scope {
-    const LLVMValueRef *buffers;    /* pointer of plan buffer b, NULL where the kernel does not use it */
+    const LLVMValueRef *buffers; /* pointer of plan buffer b, NULL where the kernel does not use it */
     LLVMValueRef loops[PL_MAX_LOOPS];
     int vector_loop, lanes;
     LLVMValueRef acc[4];
@@ -117,7 +135,8 @@ LLVMTypeRef cg_storage_type(cg_emitter *e, mdot_dtype dtype);
 
 /* One file a kernel kind: the body of the current function. buffers[b] is plan buffer b's pointer. `scratch` is 64-byte
  * aligned memory of cg_<kind>_scratch_bytes for the kernel alone. */
-void cg_linear(cg_emitter *e, const pl_plan *plan, const pl_linear *k, const LLVMValueRef *buffers, LLVMValueRef scratch);
+void cg_linear(cg_emitter *e, const pl_plan *plan, const pl_linear *k, const LLVMValueRef *buffers,
+               LLVMValueRef scratch);
 void cg_attention(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
                   LLVMValueRef scratch);
 void cg_norm(cg_emitter *e, const pl_plan *plan, const pl_norm *k, const LLVMValueRef *buffers, LLVMValueRef scratch);

@@ -1,0 +1,461 @@
+/* emit.c — functions, loops and vector values over the LLVM C API: the words of every kernel emitter.
+ *
+ * The forms used here are those that LLVM 19 turns into the instruction one wants (checked in the assembly of both
+ * levels):
+ *
+ *   a < b ? a : b, ordered      one vminps/vmaxps. llvm.minnum adds a compare and a blend for its NaN rule.
+ *   llvm.fma                    one vfmadd231; without an FMA feature it would be a call of fmaf, so every level has
+ * FMA. insertelement 0 + splat     vbroadcastss, folded into the memory operand of an AVX-512 FMA where it has one use.
+ *   phis of a loop that tests   accumulators stay in registers; 6×4 of them on v4 without a spill. A loop that tests at
+ * the at the bottom             top is turned round by the optimiser, but only where it can prove the first turn.
+ *   extractelement/insert pairs with variable indices into a constant of as many lanes: one vpermps (math.c).
+ *   unpack, then 128-bit swaps  a transpose in shuffles of one instruction each.
+ *   "no-builtins"               loops that fill or copy stay loops: the artefact has no memset to call.
+ */
+#include "codegen/cpu/emit.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- Emitter and functions -------------------------------------------------------------------------------------- */
+
+void cg_emitter_init(cg_emitter *e, LLVMModuleRef module, const cg_target *target)
+{
+    LLVMContextRef context = LLVMGetModuleContext(module);
+    *e = (cg_emitter){
+        .context = context,
+        .module = module,
+        .builder = LLVMCreateBuilderInContext(context),
+        .target = target,
+        .f16 = LLVMHalfTypeInContext(context),
+        .f32 = LLVMFloatTypeInContext(context),
+        .f64 = LLVMDoubleTypeInContext(context),
+        .i1 = LLVMInt1TypeInContext(context),
+        .i8 = LLVMInt8TypeInContext(context),
+        .i16 = LLVMInt16TypeInContext(context),
+        .i32 = LLVMInt32TypeInContext(context),
+        .i64 = LLVMInt64TypeInContext(context),
+        .ptr = LLVMPointerTypeInContext(context, 0),
+    };
+}
+
+void cg_emitter_done(cg_emitter *e)
+{
+    LLVMDisposeBuilder(e->builder);
+    e->builder = NULL;
+}
+
+static void add_text_attribute(cg_emitter *e, const char *key, const char *value)
+{
+    LLVMAttributeRef attribute =
+        LLVMCreateStringAttribute(e->context, key, (unsigned)strlen(key), value, (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(e->function, LLVMAttributeFunctionIndex, attribute);
+}
+
+static void add_attribute(cg_emitter *e, const char *key, uint64_t value)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(key, strlen(key));
+    LLVMAddAttributeAtIndex(e->function, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->context, kind, value));
+}
+
+LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_count)
+{
+    enum { MAX_POINTERS = 256 };
+    LLVMTypeRef parameters[MAX_POINTERS + 1];
+    assert(pointer_count <= MAX_POINTERS);
+    for (int i = 0; i < pointer_count; i++) parameters[i] = e->ptr;
+    parameters[pointer_count] = e->i64;
+    LLVMTypeRef type =
+        LLVMFunctionType(LLVMVoidTypeInContext(e->context), parameters, (unsigned)pointer_count + 1, false);
+    e->function = LLVMAddFunction(e->module, name, type);
+    LLVMSetVisibility(e->function, LLVMHiddenVisibility);
+    add_text_attribute(e, "target-cpu", e->target->cpu);
+    if (e->target->features[0]) add_text_attribute(e, "target-features", e->target->features);
+    add_text_attribute(e, "tune-cpu", e->target->tune);
+    add_text_attribute(e, "no-builtins", "");
+    add_attribute(e, "nounwind", 0);
+    add_attribute(e, "uwtable", 2); /* asynchronous tables: profilers and debuggers walk the stack from anywhere */
+    e->length = LLVMGetParam(e->function, (unsigned)pointer_count);
+    LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, e->function, "entry"));
+    return e->function;
+}
+
+void cg_end_function(cg_emitter *e)
+{
+    LLVMBuildRetVoid(e->builder);
+    e->function = NULL;
+    e->length = NULL;
+}
+
+LLVMValueRef cg_pointer(cg_emitter *e, int index)
+{
+    return LLVMGetParam(e->function, (unsigned)index);
+}
+
+/* ---- Control flow ----------------------------------------------------------------------------------------------- */
+
+static LLVMBasicBlockRef append_block(cg_emitter *e, const char *name)
+{
+    return LLVMAppendBasicBlockInContext(e->context, e->function, name);
+}
+
+void cg_loop_begin(cg_emitter *e, cg_loop *loop, LLVMValueRef from, LLVMValueRef to, int64_t step, int count,
+                   const LLVMValueRef *init, bool guarded)
+{
+    assert(count <= CG_MAX_CARRIED);
+    loop->limit = to;
+    loop->step = step;
+    loop->count = count;
+    loop->guarded = guarded;
+    loop->before = LLVMGetInsertBlock(e->builder);
+    loop->body = append_block(e, "loop");
+    loop->after = append_block(e, "done");
+    if (guarded) {
+        LLVMValueRef runs = LLVMBuildICmp(e->builder, LLVMIntSLT, from, to, "");
+        LLVMBuildCondBr(e->builder, runs, loop->body, loop->after);
+    } else {
+        LLVMBuildBr(e->builder, loop->body);
+    }
+    LLVMPositionBuilderAtEnd(e->builder, loop->body);
+    loop->index = LLVMBuildPhi(e->builder, e->i64, "i");
+    LLVMAddIncoming(loop->index, &from, &loop->before, 1);
+    for (int i = 0; i < count; i++) {
+        loop->init[i] = init[i];
+        loop->carried[i] = LLVMBuildPhi(e->builder, LLVMTypeOf(init[i]), "");
+        LLVMAddIncoming(loop->carried[i], &loop->init[i], &loop->before, 1);
+    }
+}
+
+void cg_loop_end(cg_emitter *e, cg_loop *loop, const LLVMValueRef *next)
+{
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
+    LLVMValueRef index = cg_iadd(e, loop->index, cg_int(e, loop->step));
+    LLVMValueRef again = LLVMBuildICmp(e->builder, LLVMIntSLT, index, loop->limit, "");
+    LLVMBuildCondBr(e->builder, again, loop->body, loop->after);
+    LLVMAddIncoming(loop->index, &index, &latch, 1);
+    LLVMPositionBuilderAtEnd(e->builder, loop->after);
+    for (int i = 0; i < loop->count; i++) {
+        LLVMValueRef value = next[i];
+        LLVMAddIncoming(loop->carried[i], &value, &latch, 1);
+        loop->out[i] = value;
+        if (!loop->guarded) continue;
+        loop->out[i] = LLVMBuildPhi(e->builder, LLVMTypeOf(value), "");
+        LLVMAddIncoming(loop->out[i], &loop->init[i], &loop->before, 1);
+        LLVMAddIncoming(loop->out[i], &value, &latch, 1);
+    }
+}
+
+void cg_if_begin(cg_emitter *e, cg_if *block, LLVMValueRef cond)
+{
+    block->then = append_block(e, "then");
+    block->after = append_block(e, "after");
+    LLVMBuildCondBr(e->builder, cond, block->then, block->after);
+    LLVMPositionBuilderAtEnd(e->builder, block->then);
+}
+
+void cg_if_end(cg_emitter *e, cg_if *block)
+{
+    LLVMBuildBr(e->builder, block->after);
+    LLVMPositionBuilderAtEnd(e->builder, block->after);
+}
+
+/* ---- Integers --------------------------------------------------------------------------------------------------- */
+
+LLVMValueRef cg_int(cg_emitter *e, int64_t value)
+{
+    return cg_const_int(e->i64, value);
+}
+
+LLVMValueRef cg_iadd(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildNSWAdd(e->builder, a, b, "");
+}
+
+LLVMValueRef cg_isub(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildNSWSub(e->builder, a, b, "");
+}
+
+LLVMValueRef cg_imul(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildNSWMul(e->builder, a, b, "");
+}
+
+LLVMValueRef cg_imin(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, LLVMIntSLT, a, b, ""), a, b, "");
+}
+
+LLVMValueRef cg_imax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, LLVMIntSGT, a, b, ""), a, b, "");
+}
+
+LLVMValueRef cg_dim(cg_emitter *e, ir_dim dim)
+{
+    LLVMValueRef offset = cg_int(e, dim.offset);
+    if (ir_dim_is_number(dim)) return offset;
+    return cg_iadd(e, cg_imul(e, e->length, cg_int(e, dim.scale)), offset);
+}
+
+LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two)
+{
+    return LLVMBuildAnd(e->builder, a, cg_int(e, -power_of_two), "");
+}
+
+/* ---- Types and values ------------------------------------------------------------------------------------------- */
+
+LLVMTypeRef cg_vector(cg_emitter *e, LLVMTypeRef element, int lanes)
+{
+    (void)e;
+    return lanes == 1 ? element : LLVMVectorType(element, (unsigned)lanes);
+}
+
+static int type_lanes(LLVMTypeRef type)
+{
+    return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(type) : 1;
+}
+
+int cg_lanes(LLVMValueRef value)
+{
+    return type_lanes(LLVMTypeOf(value));
+}
+
+LLVMTypeRef cg_element(LLVMTypeRef type)
+{
+    return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
+}
+
+LLVMTypeRef cg_like(LLVMTypeRef type, LLVMTypeRef element)
+{
+    int lanes = type_lanes(type);
+    return lanes == 1 ? element : LLVMVectorType(element, (unsigned)lanes);
+}
+
+enum { MAX_LANES = 64 };
+
+static LLVMValueRef splat_constant(LLVMTypeRef type, LLVMValueRef scalar)
+{
+    LLVMValueRef lane[MAX_LANES];
+    int lanes = type_lanes(type);
+    assert(lanes <= MAX_LANES);
+    if (lanes == 1) return scalar;
+    for (int i = 0; i < lanes; i++) lane[i] = scalar;
+    return LLVMConstVector(lane, (unsigned)lanes);
+}
+
+LLVMValueRef cg_const_int(LLVMTypeRef type, int64_t value)
+{
+    return splat_constant(type, LLVMConstInt(cg_element(type), (unsigned long long)value, true));
+}
+
+LLVMValueRef cg_const(cg_emitter *e, LLVMTypeRef type, double value)
+{
+    (void)e;
+    LLVMTypeRef element = cg_element(type);
+    if (LLVMGetTypeKind(element) == LLVMIntegerTypeKind) return cg_const_int(type, (int64_t)value);
+    return splat_constant(type, LLVMConstReal(element, value));
+}
+
+LLVMValueRef cg_iota(cg_emitter *e, LLVMTypeRef element, int lanes)
+{
+    LLVMValueRef lane[MAX_LANES];
+    assert(lanes <= MAX_LANES);
+    for (int i = 0; i < lanes; i++) lane[i] = cg_const(e, element, i);
+    return lanes == 1 ? lane[0] : LLVMConstVector(lane, (unsigned)lanes);
+}
+
+LLVMValueRef cg_splat(cg_emitter *e, LLVMValueRef scalar, int lanes)
+{
+    if (lanes == 1) return scalar;
+    LLVMTypeRef type = cg_vector(e, LLVMTypeOf(scalar), lanes);
+    if (LLVMIsConstant(scalar)) return splat_constant(type, scalar);
+    LLVMValueRef none = LLVMGetPoison(type);
+    LLVMValueRef first = LLVMBuildInsertElement(e->builder, none, scalar, cg_const_int(e->i32, 0), "");
+    return LLVMBuildShuffleVector(e->builder, first, none, LLVMConstNull(cg_vector(e, e->i32, lanes)), "");
+}
+
+LLVMValueRef cg_at(cg_emitter *e, LLVMTypeRef element, LLVMValueRef base, LLVMValueRef index)
+{
+    return LLVMBuildInBoundsGEP2(e->builder, element, base, &index, 1, "");
+}
+
+static unsigned natural_alignment(LLVMTypeRef type)
+{
+    LLVMTypeRef element = cg_element(type);
+    switch (LLVMGetTypeKind(element)) {
+    case LLVMHalfTypeKind:
+        return 2;
+    case LLVMFloatTypeKind:
+        return 4;
+    case LLVMIntegerTypeKind:
+        return (LLVMGetIntTypeWidth(element) + 7) / 8;
+    default:
+        return 8;
+    }
+}
+
+LLVMValueRef cg_load(cg_emitter *e, LLVMTypeRef type, LLVMValueRef address, unsigned alignment)
+{
+    LLVMValueRef load = LLVMBuildLoad2(e->builder, type, address, "");
+    LLVMSetAlignment(load, alignment ? alignment : natural_alignment(type));
+    return load;
+}
+
+void cg_store(cg_emitter *e, LLVMValueRef value, LLVMValueRef address, unsigned alignment)
+{
+    LLVMValueRef store = LLVMBuildStore(e->builder, value, address);
+    LLVMSetAlignment(store, alignment ? alignment : natural_alignment(LLVMTypeOf(value)));
+}
+
+/* ---- Floating arithmetic ---------------------------------------------------------------------------------------- */
+
+LLVMValueRef cg_intrinsic(cg_emitter *e, const char *name, LLVMTypeRef overload, const LLVMValueRef *args, int count)
+{
+    enum { MAX_ARGUMENTS = 8 };
+    LLVMValueRef copy[MAX_ARGUMENTS];
+    assert(count <= MAX_ARGUMENTS);
+    for (int i = 0; i < count; i++) copy[i] = args[i];
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    assert(id != 0);
+    size_t overloads = overload != NULL;
+    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(e->module, id, &overload, overloads);
+    LLVMTypeRef type = LLVMIntrinsicGetType(e->context, id, &overload, overloads);
+    return LLVMBuildCall2(e->builder, type, callee, copy, (unsigned)count, "");
+}
+
+LLVMValueRef cg_fma(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
+    return cg_intrinsic(e, "llvm.fma", LLVMTypeOf(a), (LLVMValueRef[]){a, b, c}, 3);
+}
+
+LLVMValueRef cg_fadd(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildFAdd(e->builder, a, b, "");
+}
+
+LLVMValueRef cg_fsub(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildFSub(e->builder, a, b, "");
+}
+
+LLVMValueRef cg_fmul(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildFMul(e->builder, a, b, "");
+}
+
+LLVMValueRef cg_fdiv(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildFDiv(e->builder, a, b, "");
+}
+
+LLVMValueRef cg_select(cg_emitter *e, LLVMValueRef cond, LLVMValueRef yes, LLVMValueRef no)
+{
+    return LLVMBuildSelect(e->builder, cond, yes, no, "");
+}
+
+LLVMValueRef cg_fmin(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOLT, a, b, ""), a, b);
+}
+
+LLVMValueRef cg_fmax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOGT, a, b, ""), a, b);
+}
+
+LLVMValueRef cg_fabs(cg_emitter *e, LLVMValueRef a)
+{
+    return cg_intrinsic(e, "llvm.fabs", LLVMTypeOf(a), &a, 1);
+}
+
+LLVMValueRef cg_sqrt(cg_emitter *e, LLVMValueRef a)
+{
+    return cg_intrinsic(e, "llvm.sqrt", LLVMTypeOf(a), &a, 1);
+}
+
+LLVMValueRef cg_rint(cg_emitter *e, LLVMValueRef a)
+{
+    return cg_intrinsic(e, "llvm.rint", LLVMTypeOf(a), &a, 1);
+}
+
+/* ---- Across lanes ----------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef shuffle(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, const int *lane_of, int lanes)
+{
+    LLVMValueRef mask[MAX_LANES];
+    for (int i = 0; i < lanes; i++) mask[i] = cg_const_int(e->i32, lane_of[i]);
+    return LLVMBuildShuffleVector(e->builder, a, b, LLVMConstVector(mask, (unsigned)lanes), "");
+}
+
+LLVMValueRef cg_reduce(cg_emitter *e, LLVMValueRef vector, cg_combine combine)
+{
+    int lanes = cg_lanes(vector);
+    if (lanes == 1) return vector;
+    while (lanes > 2) {
+        int low[MAX_LANES], high[MAX_LANES];
+        lanes /= 2;
+        for (int i = 0; i < lanes; i++) low[i] = i, high[i] = lanes + i;
+        LLVMValueRef none = LLVMGetPoison(LLVMTypeOf(vector));
+        vector = combine(e, shuffle(e, vector, none, low, lanes), shuffle(e, vector, none, high, lanes));
+    }
+    return combine(e, LLVMBuildExtractElement(e->builder, vector, cg_const_int(e->i32, 0), ""),
+                   LLVMBuildExtractElement(e->builder, vector, cg_const_int(e->i32, 1), ""));
+}
+
+LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector)
+{
+    return cg_reduce(e, vector, cg_fadd);
+}
+
+LLVMValueRef cg_reduce_max(cg_emitter *e, LLVMValueRef vector)
+{
+    return cg_reduce(e, vector, cg_fmax);
+}
+
+/* Interleaves runs of `run` elements (1 or 2) of the low or high halves of each 128-bit block: vunpcklps … vunpckhpd.
+ */
+static LLVMValueRef unpack(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, int run, bool high, int lanes)
+{
+    int lane_of[MAX_LANES];
+    for (int i = 0; i < lanes; i++) {
+        int block = i & ~3, place = i & 3;
+        bool from_b = (place / run) & 1;
+        int source = block + (high ? 2 : 0) + (run == 1 ? place / 2 : place % 2);
+        lane_of[i] = source + (from_b ? lanes : 0);
+    }
+    return shuffle(e, a, b, lane_of, lanes);
+}
+
+/* Rows i and i + width trade blocks of `width` lanes, so that block column and block row change places. */
+static void swap_blocks(cg_emitter *e, LLVMValueRef *rows, int width, int lanes)
+{
+    int low[MAX_LANES], high[MAX_LANES];
+    for (int i = 0; i < lanes; i++) {
+        bool odd = i & width;
+        low[i] = odd ? lanes + i - width : i;
+        high[i] = odd ? lanes + i : i + width;
+    }
+    for (int i = 0; i < lanes; i++) {
+        if (i & width) continue;
+        LLVMValueRef a = rows[i], b = rows[i + width];
+        rows[i] = shuffle(e, a, b, low, lanes);
+        rows[i + width] = shuffle(e, a, b, high, lanes);
+    }
+}
+
+void cg_transpose(cg_emitter *e, LLVMValueRef *rows)
+{
+    int lanes = e->target->lanes;
+    for (int i = 0; i < lanes; i += 4) { /* 4×4 inside each 128-bit block */
+        LLVMValueRef ab_low = unpack(e, rows[i], rows[i + 1], 1, false, lanes);
+        LLVMValueRef ab_high = unpack(e, rows[i], rows[i + 1], 1, true, lanes);
+        LLVMValueRef cd_low = unpack(e, rows[i + 2], rows[i + 3], 1, false, lanes);
+        LLVMValueRef cd_high = unpack(e, rows[i + 2], rows[i + 3], 1, true, lanes);
+        rows[i] = unpack(e, ab_low, cd_low, 2, false, lanes);
+        rows[i + 1] = unpack(e, ab_low, cd_low, 2, true, lanes);
+        rows[i + 2] = unpack(e, ab_high, cd_high, 2, false, lanes);
+        rows[i + 3] = unpack(e, ab_high, cd_high, 2, true, lanes);
+    }
+    for (int width = 4; width < lanes; width *= 2) swap_blocks(e, rows, width, lanes);
+}
