@@ -109,8 +109,7 @@ typedef struct mdot_abi_call {
 
 typedef void (*mdot_abi_function)(const mdot_abi_call *call);
 
-/* 64-bit checksum of `bytes` bytes, chained through `seed` (0 at the start; every piece but the last is a multiple of 32
- * bytes long). Four interleaved multiply-rotate lanes over 64-bit words, a zero-padded tail, the length mixed in. The
+/* 64-bit checksum of `bytes` bytes, chained through `seed`: 0 at the start, then the checksum of the piece before. Four interleaved multiply-rotate lanes over 64-bit words, a zero-padded tail, the length mixed in. The
  * multiplier is 2^64 divided by the golden ratio. Not cryptographic. */
 static inline uint64_t mdot_abi_checksum(const void *data, size_t bytes, uint64_t seed)
 {
@@ -134,6 +133,20 @@ static inline uint64_t mdot_abi_checksum(const void *data, size_t bytes, uint64_
         sum ^= sum >> 32;
     }
     return sum;
+}
+
+/* The checksum of an artefact whose table starts at byte table_offset: what lies before the table, the table as far as its
+ * `checksum` field with that field as zero, and the rest, chained. table_offset plus the table's size is within the file. */
+static inline uint64_t mdot_abi_file_checksum(const void *file, size_t file_bytes, size_t table_offset)
+{
+    const unsigned char *bytes = (const unsigned char *)file;
+    unsigned char head[offsetof(mdot_abi_table, checksum) + sizeof(uint64_t)];
+    memcpy(head, bytes + table_offset, sizeof head);
+    memset(head + offsetof(mdot_abi_table, checksum), 0, sizeof(uint64_t));
+    size_t rest_offset = table_offset + sizeof head;
+    uint64_t sum = mdot_abi_checksum(bytes, table_offset, 0);
+    sum = mdot_abi_checksum(head, sizeof head, sum);
+    return mdot_abi_checksum(bytes + rest_offset, file_bytes - rest_offset, sum);
 }
 
 #endif
