@@ -1,0 +1,229 @@
+/* compile.c — the whole compilation in one function, a call a stage: mdotc_compile. */
+#include "codegen/cpu/cpu.h"
+#include "codegen/driver/driver.h"
+#include "frontend/frontend.h"
+#include "ir/ops.h"
+#include "ir/passes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const int64_t default_buckets[] = {32, 64, 128, 256, 512, 1024};
+enum { DEFAULT_BUCKET_COUNT = sizeof default_buckets / sizeof default_buckets[0], PROGRESS_TOTAL = 1000 };
+enum { PROGRESS_PLANNED = PROGRESS_TOTAL / 10 }; /* measured: planning takes about a tenth of a compilation */
+
+static const struct {
+    mdot_cpu_level level;
+    const char *name;
+} levels[] = {
+#define LEVEL(id, value, text) {MDOT_CPU_##id, text},
+    MDOT_CPU_LEVEL_MAP(LEVEL)
+#undef LEVEL
+};
+enum { LEVEL_COUNT = sizeof levels / sizeof levels[0] };
+
+const char *dr_level_name(mdot_cpu_level level)
+{
+    for (int i = 0; i < LEVEL_COUNT; i++)
+        if (levels[i].level == level) return levels[i].name;
+    return "?";
+}
+
+static mdot_status parse_target(const char *target, bool *chosen, mdot_error *err)
+{
+    bool every = strcmp(target, "cpu") == 0, known = every;
+    for (int i = 0; i < LEVEL_COUNT; i++) {
+        if (!every && (strncmp(target, "cpu:", 4) != 0 || strcmp(target + 4, levels[i].name) != 0)) continue;
+        chosen[i] = known = true;
+    }
+    if (known) return MDOT_OK;
+    char list[256] = "cpu";
+    for (int i = 0; i < LEVEL_COUNT; i++) {
+        strcat(list, ", cpu:");
+        strcat(list, levels[i].name);
+    }
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no target \"%s\"; known are %s", target, list);
+}
+
+mdot_status dr_parse_targets(const char *const *targets, size_t count, mdot_cpu_level *out_levels, int *out_count,
+                             mdot_error *err)
+{
+    static const char *const every[] = {"cpu"};
+    if (count == 0) targets = every, count = 1;
+    bool chosen[LEVEL_COUNT] = {false};
+    for (size_t i = 0; i < count; i++) {
+        mdot_status status = parse_target(targets[i], chosen, err);
+        if (status != MDOT_OK) return status;
+    }
+    *out_count = 0;
+    for (int i = 0; i < LEVEL_COUNT; i++)
+        if (chosen[i]) out_levels[(*out_count)++] = levels[i].level;
+    return MDOT_OK;
+}
+
+/* What --dump takes beside the passes. */
+static const char *const other_dumps[] = {"import", "plan", "llvm", "asm"};
+
+static mdot_status check_dump(const char *name, mdot_error *err)
+{
+    if (name == NULL) return MDOT_OK;
+    char list[512] = "";
+    size_t used = 0;
+    for (int i = 0; i < ir_pass_count; i++) {
+        if (strcmp(name, ir_passes[i].name) == 0) return MDOT_OK;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s, ", ir_passes[i].name);
+    }
+    for (size_t i = 0; i < sizeof other_dumps / sizeof other_dumps[0]; i++)
+        if (strcmp(name, other_dumps[i]) == 0) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                     "nothing is called \"%s\" to dump; known are %simport, plan, llvm, asm", name, list);
+}
+
+/* ---- Planning --------------------------------------------------------------------------------------------------- */
+
+static void dump_text(const dr_hooks *hooks, const char *what, const char *text)
+{
+    if (hooks->dump == NULL || hooks->dump_pass == NULL || strcmp(hooks->dump_pass, what) != 0 || text == NULL) return;
+    hooks->dump(hooks->user, text);
+}
+
+static mdot_status plan_bucket(const ir_graph *imported, int64_t max_length, const dr_hooks *hooks, ir_arena *arena,
+                               pl_plan **out_plan, mdot_error *err)
+{
+    ir_graph *graph = ir_graph_clone(imported, arena);
+    if (graph == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", imported->name);
+    if (graph->symbol != NULL) graph->max_length = max_length;
+
+    ir_pass_options options = {.dump_pass = hooks->dump_pass, .dump = hooks->dump, .user = hooks->user};
+    mdot_status status = ir_run_passes(graph, hooks->dump != NULL ? &options : NULL, err);
+    if (status == MDOT_OK) status = ir_check_supported(graph, err);
+    if (status == MDOT_OK) status = pl_build(graph, arena, out_plan, err);
+#ifdef MDOT_VERIFY
+    if (status == MDOT_OK) status = pl_verify(*out_plan, err);
+#endif
+    if (status == MDOT_OK && hooks->dump != NULL) dump_text(hooks, "plan", pl_print(*out_plan, arena));
+    return status;
+}
+
+static void warn_dropped(const dr_hooks *hooks, int64_t bucket, const mdot_error *reason)
+{
+    char text[1400];
+    snprintf(text, sizeof text, "no bucket of %lld or more: %s", (long long)bucket, reason->message);
+    if (hooks->warning != NULL) hooks->warning(hooks->user, text);
+}
+
+mdot_status dr_plan_entry(const char *name, const ir_graph *graph, const int64_t *buckets, size_t bucket_count,
+                          bool drop_infeasible, const dr_hooks *hooks, ir_arena *arena, cg_entry *out_entry,
+                          mdot_error *err)
+{
+    size_t wanted = graph->symbol != NULL ? bucket_count : 1;
+    pl_plan **plans = IR_NEW_ARRAY(arena, pl_plan *, wanted);
+    if (plans == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+
+    mdot_status status = ir_check_supported(graph, err);
+    size_t count = 0;
+    for (; status == MDOT_OK && count < wanted; count++) {
+        int64_t bucket = graph->symbol != NULL ? buckets[count] : 0;
+        mdot_error reason = {0};
+        status = plan_bucket(graph, bucket, hooks, arena, &plans[count], &reason);
+        if (status == MDOT_OK) continue;
+        if (count > 0 && drop_infeasible && status != MDOT_OUT_OF_MEMORY) {
+            warn_dropped(hooks, bucket, &reason);
+            status = MDOT_OK;
+        } else if (err != NULL) {
+            *err = reason;
+        }
+        break;
+    }
+    if (status != MDOT_OK) return status;
+    *out_entry = (cg_entry){.name = name, .graph = plans[0]->graph, .plan_count = (int)count, .plans = plans};
+    return MDOT_OK;
+}
+
+/* ---- The compilation -------------------------------------------------------------------------------------------- */
+
+/* The file's name without folder and suffix. */
+static const char *predictor_name(ir_arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    return ir_arena_strndup(arena, base, dot != NULL && dot != base ? (size_t)(dot - base) : strlen(base));
+}
+
+static void report_code_progress(void *user, const char *step, size_t done, size_t total)
+{
+    const dr_hooks *hooks = user;
+    if (hooks->progress == NULL || total == 0) return;
+    hooks->progress(hooks->user, step, PROGRESS_PLANNED + (PROGRESS_TOTAL - PROGRESS_PLANNED) * done / total,
+                    PROGRESS_TOTAL);
+}
+
+static void dump_code(void *user, const char *text)
+{
+    const dr_hooks *hooks = user;
+    hooks->dump(hooks->user, text);
+}
+
+static mdot_status check_entries(const mdotc_entry *entries, size_t count, mdot_error *err)
+{
+    if (count == 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "no entry point given");
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(entries[i].name, entries[j].name) == 0)
+                return mdot_fail(err, MDOT_INVALID_ARGUMENT, "two entry points are called \"%s\"", entries[i].name);
+    return MDOT_OK;
+}
+
+static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
+                           const mdotc_options *o, ir_arena *arena, mdot_error *err)
+{
+    dr_hooks hooks = {o->dump_pass, o->dump, o->warning, o->progress, o->user};
+    const int64_t *buckets = o->bucket_count > 0 ? o->buckets : default_buckets;
+    size_t bucket_count = o->bucket_count > 0 ? o->bucket_count : DEFAULT_BUCKET_COUNT;
+    fe_options import = {.binding_count = o->dim_count, .warning = o->warning, .user = o->user};
+    fe_binding *bindings = IR_NEW_ARRAY(arena, fe_binding, o->dim_count + 1);
+    cg_entry *planned = IR_NEW_ARRAY(arena, cg_entry, entry_count + 1);
+    mdot_cpu_level chosen[LEVEL_COUNT];
+    int level_count;
+    if (bindings == NULL || planned == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    for (size_t i = 0; i < o->dim_count; i++) bindings[i] = (fe_binding){o->dims[i].name, o->dims[i].value};
+    import.bindings = bindings;
+
+    mdot_status status = check_entries(entries, entry_count, err);
+    if (status == MDOT_OK) status = dr_parse_targets(o->targets, o->target_count, chosen, &level_count, err);
+    if (status == MDOT_OK) status = check_dump(o->dump_pass, err);
+    for (size_t i = 0; status == MDOT_OK && i < entry_count; i++) {
+        ir_graph *graph = NULL;
+        status = fe_import(entries[i].model_path, &import, arena, &graph, err);
+        if (status != MDOT_OK) break;
+        dump_text(&hooks, "import", hooks.dump != NULL ? ir_graph_print(graph, arena) : NULL);
+        status = dr_plan_entry(entries[i].name, graph, buckets, bucket_count, o->bucket_count == 0, &hooks, arena,
+                               &planned[i], err);
+        if (o->progress != NULL)
+            o->progress(o->user, "planning", PROGRESS_PLANNED * (i + 1) / entry_count, PROGRESS_TOTAL);
+    }
+    if (status != MDOT_OK) return status;
+
+    bool dump_machine_code = o->dump != NULL && o->dump_pass != NULL &&
+                             (strcmp(o->dump_pass, "llvm") == 0 || strcmp(o->dump_pass, "asm") == 0);
+    cg_options code = {.predictor_name = o->name != NULL ? o->name : predictor_name(arena, entries[0].model_path),
+                       .level_count = level_count,
+                       .levels = chosen,
+                       .dump = dump_machine_code ? o->dump_pass : NULL,
+                       .dump_text = dump_code,
+                       .progress = report_code_progress,
+                       .user = &hooks};
+    return cg_write_artefact(planned, (int)entry_count, &code, artefact_path, arena, err);
+}
+
+mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
+                          const mdotc_options *options, mdot_error *err)
+{
+    static const mdotc_options defaults;
+    ir_arena *arena = ir_arena_create(0);
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    mdot_status status =
+        compile(entries, entry_count, artefact_path, options != NULL ? options : &defaults, arena, err);
+    ir_arena_destroy(arena);
+    return status;
+}

@@ -1,0 +1,67 @@
+/* driver.h — what the functions of mdotc.h share. This folder is the outermost layer of libmdotc: it alone, beside
+ * cli/, may use the frontend, ir, the code generator and the runtime together.
+ *
+ *   compile.c   mdotc_compile: the whole compilation, a call a stage
+ *   check.c     mdotc_check: an ONNX test directory through compiled code
+ *   verify.c    mdotc_verify: compiled code against the reference evaluator
+ *   compare.c   tensors out of a run against the tensors that should be
+ */
+#ifndef DR_DRIVER_H
+#define DR_DRIVER_H
+
+#include "codegen/codegen.h"
+#include "ir/graph.h"
+#include "mdot/mdot.h"
+#include "mdot/mdotc.h"
+
+typedef struct dr_hooks { /* all may be NULL */
+    const char *dump_pass;
+    mdotc_message_fn dump;
+    mdotc_message_fn warning;
+    mdotc_progress_fn progress;
+    void *user;
+} dr_hooks;
+
+/* Runs the passes and the planner on a copy of the imported `graph` for every bucket. A graph without a symbol makes
+ * one plan and `buckets` is not read. With `drop_infeasible`, buckets from the first on that the model cannot reach (a
+ * table of 512 positions, say) are left out with a warning, so long as one remains. */
+mdot_status dr_plan_entry(const char *name, const ir_graph *graph, const int64_t *buckets, size_t bucket_count,
+                          bool drop_infeasible, const dr_hooks *hooks, ir_arena *arena, cg_entry *out_entry,
+                          mdot_error *err);
+
+/* "cpu" and "cpu:<level>" into ascending levels; none given: all. */
+mdot_status dr_parse_targets(const char *const *targets, size_t count, mdot_cpu_level *out_levels, int *out_count,
+                             mdot_error *err);
+const char *dr_level_name(mdot_cpu_level level);
+
+/* A tensor of a run: dense data of a dtype under concrete dims. */
+typedef struct dr_tensor {
+    const char *name;
+    mdot_dtype dtype;
+    int rank;
+    int64_t dims[MDOT_MAX_RANK];
+    int64_t count;
+    void *data; /* 64-byte aligned */
+} dr_tensor;
+
+/* Storage for one input or output of an entry at a length. */
+mdot_status dr_tensor_create(ir_arena *arena, const mdot_tensor_info *info, int64_t length, dr_tensor *out_tensor,
+                             mdot_error *err);
+
+/* Largest differences between what came and what should have come (ir_wide keeps the reference's double precision).
+ * NaN agrees with NaN and an infinity with itself. Non-floating types must be equal: any difference is infinite. */
+typedef struct dr_difference {
+    double absolute; /* max |got - want| */
+    double relative; /* the same over max(1, |want|), element by element */
+    double scaled;   /* max |got - want| / max(1e-3, max |want|) */
+    double excess;   /* max of |got - want| / (absolute tolerance + relative tolerance * |want|): above 1 fails */
+    int64_t where;   /* the element of `excess` */
+} dr_difference;
+dr_difference dr_compare(const dr_tensor *got, const ir_wide *want, double relative_tolerance,
+                         double absolute_tolerance);
+
+/* Runs one entry of an opened predictor. */
+mdot_status dr_run(mdot_context *context, size_t entry, const dr_tensor *inputs, size_t input_count, dr_tensor *outputs,
+                   size_t output_count, ir_arena *arena, mdot_error *err);
+
+#endif

@@ -1,0 +1,302 @@
+/* verify.c — mdotc_verify: an artefact's code against the reference evaluation of its model, on random inputs.
+ *
+ * For each bucket: full length, one more than the bucket before (the shortest that lands here) and one between. The
+ * reference is evaluated once a length and serves every CPU level.
+ */
+#include "codegen/driver/driver.h"
+#include "frontend/frontend.h"
+#include "ir/ops.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_LENGTHS = 3, MAX_LEVELS = MDOT_ABI_MAX_LEVELS };
+
+/* ---- Random inputs ---------------------------------------------------------------------------------------------- */
+
+/* SplitMix64 (Steele, Lea, Flood 2014). */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
+static double next_uniform(uint64_t *state)
+{
+    return (double)(next_random(state) >> 11) * 0x1p-53;
+}
+
+static double next_normal(uint64_t *state) /* Box and Muller */
+{
+    double radius = sqrt(-2 * log(1 - next_uniform(state)));
+    return radius * cos(2 * 3.14159265358979323846 * next_uniform(state));
+}
+
+/* Integer inputs index tables or hold flags. The bound is the shortest table that a Gather reads with the value,
+ * directly or through operators that only reshape or convert it; without one, values are 0 and 1. */
+static int64_t index_bound(const ir_graph *graph, const ir_value *value, int depth)
+{
+    int64_t bound = INT64_MAX;
+    for (const ir_node *node = graph->first; node != NULL && depth < 8; node = node->next) {
+        if (node->op == NULL) continue;
+        for (int i = 0; i < node->input_count; i++) {
+            if (node->inputs[i] != value) continue;
+            int64_t found = INT64_MAX;
+            const ir_tensor *table = node->inputs[0] != NULL ? node->inputs[0]->constant : NULL;
+            switch (ir_node_opcode(node)) {
+            case IR_OP_Gather: {
+                int64_t axis = ir_node_int(node, "axis", 0);
+                if (i == 1 && table != NULL) found = table->dims[axis < 0 ? axis + table->rank : axis];
+                break;
+            }
+            case IR_OP_Cast:
+            case IR_OP_Identity:
+            case IR_OP_Reshape:
+            case IR_OP_Unsqueeze:
+            case IR_OP_Squeeze:
+                if (i == 0) found = index_bound(graph, node->outputs[0], depth + 1);
+                break;
+            default:
+                break;
+            }
+            if (found < bound) bound = found;
+        }
+    }
+    return bound;
+}
+
+static ir_wide *random_input(const ir_graph *graph, int input, const dr_tensor *shape, uint64_t *state, ir_arena *arena)
+{
+    ir_wide *wide = ir_wide_create(arena, shape->dtype, shape->rank, shape->dims);
+    if (wide == NULL || wide->count == 0) return wide;
+    if (ir_dtype_is_float(shape->dtype)) {
+        for (int64_t i = 0; i < wide->count; i++) wide->f[i] = (float)next_normal(state);
+        return wide;
+    }
+    int64_t bound = index_bound(graph, graph->inputs[input], 0);
+    if (bound == INT64_MAX || shape->dtype == MDOT_DTYPE_BOOL) {
+        /* A scattered mask: a fifth is off, never all, since a mean over nothing has no value. */
+        for (int64_t i = 0; i < wide->count; i++) wide->i[i] = next_uniform(state) < 0.8;
+        wide->i[next_random(state) % (uint64_t)wide->count] = 1;
+    } else {
+        for (int64_t i = 0; i < wide->count; i++) wide->i[i] = (int64_t)(next_random(state) % (uint64_t)bound);
+    }
+    return wide;
+}
+
+/* ---- One length ------------------------------------------------------------------------------------------------- */
+
+typedef struct level_state {
+    const char *name;
+    mdot_predictor *predictor;
+    mdot_context *context;
+    mdotc_verify_row row; /* of the bucket at hand */
+} level_state;
+
+typedef struct verification {
+    const ir_graph *graph;
+    const mdotc_verify_options *options;
+    double tolerance;
+    size_t entry;
+    mdot_entry_info info;
+    int level_count;
+    level_state levels[MAX_LEVELS];
+    uint64_t random;
+} verification;
+
+static mdot_status run_levels(verification *v, int64_t length, const dr_tensor *inputs, ir_wide *const *want,
+                              ir_arena *arena, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    dr_tensor *outputs = IR_NEW_ARRAY(arena, dr_tensor, v->info.output_count + 1);
+    if (outputs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    for (int l = 0; status == MDOT_OK && l < v->level_count; l++) {
+        level_state *level = &v->levels[l];
+        for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) {
+            mdot_tensor_info info;
+            status = mdot_predictor_get_output(level->predictor, v->entry, i, &info);
+            if (status == MDOT_OK) status = dr_tensor_create(arena, &info, length, &outputs[i], err);
+        }
+        if (status == MDOT_OK)
+            status = dr_run(level->context, v->entry, inputs, v->info.input_count, outputs, v->info.output_count, arena,
+                            err);
+        for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) {
+            double error = dr_compare(&outputs[i], want[i], v->tolerance, v->tolerance).scaled;
+            if (error < level->row.worst_error && level->row.worst_length != 0) continue;
+            level->row.worst_error = error;
+            level->row.worst_length = length;
+        }
+    }
+    return status;
+}
+
+static mdot_status verify_length(verification *v, int64_t length, mdot_error *err)
+{
+    ir_arena *arena = ir_arena_create(0);
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    const ir_wide **wide = IR_NEW_ARRAY(arena, const ir_wide *, v->info.input_count + 1);
+    ir_wide **want = IR_NEW_ARRAY(arena, ir_wide *, v->info.output_count + 1);
+    dr_tensor *inputs = IR_NEW_ARRAY(arena, dr_tensor, v->info.input_count + 1);
+    mdot_status status = MDOT_OK;
+    if (wide == NULL || want == NULL || inputs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    for (size_t i = 0; status == MDOT_OK && i < v->info.input_count; i++) {
+        mdot_tensor_info info;
+        status = mdot_predictor_get_input(v->levels[0].predictor, v->entry, i, &info);
+        if (status == MDOT_OK) status = dr_tensor_create(arena, &info, length, &inputs[i], err);
+        if (status != MDOT_OK) break;
+        wide[i] = random_input(v->graph, (int)i, &inputs[i], &v->random, arena);
+        const ir_tensor *stored = wide[i] != NULL ? ir_tensor_from_wide(arena, wide[i]) : NULL;
+        if (stored == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for input \"%s\"", info.name);
+        if (status == MDOT_OK)
+            memcpy(inputs[i].data, stored->data, (size_t)stored->count * mdot_dtype_size_bytes(stored->dtype));
+    }
+    if (status == MDOT_OK) status = ir_evaluate(v->graph, wide, arena, want, err);
+    if (status == MDOT_OK) status = run_levels(v, length, inputs, want, arena, err);
+    ir_arena_destroy(arena);
+    return status;
+}
+
+/* ---- Buckets ---------------------------------------------------------------------------------------------------- */
+
+static int choose_lengths(verification *v, int64_t shortest, int64_t longest, int64_t *out_lengths)
+{
+    int count = 0;
+    out_lengths[count++] = longest;
+    if (shortest < longest) out_lengths[count++] = shortest;
+    if (longest - shortest > 1)
+        out_lengths[count++] = shortest + 1 + (int64_t)(next_random(&v->random) % (uint64_t)(longest - shortest - 1));
+    return count;
+}
+
+static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t longest, bool *out_passed, mdot_error *err)
+{
+    int64_t lengths[MAX_LENGTHS];
+    int count = choose_lengths(v, shortest, longest, lengths);
+    for (int l = 0; l < v->level_count; l++)
+        v->levels[l].row = (mdotc_verify_row){.entry = v->info.name, .level = v->levels[l].name, .max_length = longest};
+    for (int i = 0; i < count; i++) {
+        mdot_status status = verify_length(v, lengths[i], err);
+        if (status != MDOT_OK) return status;
+    }
+    for (int l = 0; l < v->level_count; l++) {
+        mdotc_verify_row *row = &v->levels[l].row;
+        row->passed = row->worst_error <= v->tolerance;
+        *out_passed = *out_passed && row->passed;
+        if (v->options->row != NULL) v->options->row(v->options->user, row);
+    }
+    return MDOT_OK;
+}
+
+static mdot_status verify_entry(verification *v, bool *out_passed, mdot_error *err)
+{
+    bool passed = true;
+    int64_t shortest = v->info.has_length ? 1 : 0;
+    for (size_t b = 0; b < v->info.bucket_count; b++) {
+        mdot_bucket_info bucket;
+        mdot_status status = mdot_predictor_get_bucket(v->levels[0].predictor, v->entry, b, &bucket);
+        if (status == MDOT_OK) status = verify_bucket(v, shortest, bucket.max_length, &passed, err);
+        if (status != MDOT_OK) return status;
+        shortest = bucket.max_length + 1;
+    }
+    *out_passed = passed;
+    return MDOT_OK;
+}
+
+/* ---- Opening ---------------------------------------------------------------------------------------------------- */
+
+/* Opens the artefact once for each level that it has and this machine runs. */
+static mdot_status open_levels(verification *v, const char *path, mdot_error *err)
+{
+    mdot_predictor *best;
+    mdot_predictor_info info;
+    mdot_status status = mdot_predictor_open(path, NULL, &best, err);
+    if (status != MDOT_OK) return status;
+    mdot_predictor_get_info(best, &info);
+    for (size_t l = 0; status == MDOT_OK && l < info.level_count && l < MAX_LEVELS; l++) {
+        level_state *level = &v->levels[v->level_count];
+        const char *name;
+        status = mdot_predictor_get_level(best, l, &name);
+        mdot_open_options options = {.cpu_level = name};
+        if (status == MDOT_OK) status = mdot_predictor_open(path, &options, &level->predictor, err);
+        if (status == MDOT_INCOMPATIBLE) {
+            status = MDOT_OK; /* a level beyond this machine */
+            continue;
+        }
+        if (status != MDOT_OK) break;
+        v->level_count++;
+        mdot_predictor_info opened;
+        mdot_predictor_get_info(level->predictor, &opened);
+        level->name = opened.cpu_level;
+        status = mdot_context_create(level->predictor, &level->context, err);
+    }
+    mdot_predictor_close(best);
+    return status;
+}
+
+static mdot_status find_entry(verification *v, const char *artefact_path, mdot_error *err)
+{
+    const mdot_predictor *predictor = v->levels[0].predictor;
+    mdot_predictor_info info;
+    mdot_predictor_get_info(predictor, &info);
+    const char *name = v->options->entry != NULL ? v->options->entry : "predict";
+    if (v->options->entry == NULL && info.entry_count == 1) {
+        v->entry = 0;
+    } else if (mdot_predictor_find_entry(predictor, name, &v->entry) != MDOT_OK) {
+        return mdot_fail(err, MDOT_NOT_FOUND, "%s: there is no entry point \"%s\"", artefact_path, name);
+    }
+    return mdot_predictor_get_entry(predictor, v->entry, &v->info);
+}
+
+static mdot_status check_schema(const verification *v, const char *model_path, mdot_error *err)
+{
+    bool same =
+        (size_t)v->graph->input_count == v->info.input_count && (size_t)v->graph->output_count == v->info.output_count;
+    for (size_t i = 0; same && i < v->info.input_count; i++) {
+        mdot_tensor_info info;
+        if (mdot_predictor_get_input(v->levels[0].predictor, v->entry, i, &info) != MDOT_OK) return MDOT_OUT_OF_RANGE;
+        same = strcmp(info.name, v->graph->inputs[i]->name) == 0 && info.dtype == v->graph->inputs[i]->type.dtype;
+    }
+    if (same) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: its inputs and outputs are not those of entry point \"%s\"",
+                     model_path, v->info.name);
+}
+
+static mdot_status import_model(verification *v, const char *path, ir_arena *arena, mdot_error *err)
+{
+    size_t count = v->options->dim_count;
+    fe_binding *bindings = IR_NEW_ARRAY(arena, fe_binding, count + 1);
+    if (bindings == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    for (size_t i = 0; i < count; i++) bindings[i] = (fe_binding){v->options->dims[i].name, v->options->dims[i].value};
+    fe_options options = {.bindings = bindings, .binding_count = count};
+    ir_graph *graph;
+    mdot_status status = fe_import(path, &options, arena, &graph, err);
+    if (status == MDOT_OK) status = ir_check_supported(graph, err);
+    if (status == MDOT_OK) v->graph = graph;
+    return status;
+}
+
+mdot_status mdotc_verify(const char *artefact_path, const char *model_path, const mdotc_verify_options *options,
+                         bool *out_passed, mdot_error *err)
+{
+    static const mdotc_verify_options defaults;
+    verification v = {.options = options != NULL ? options : &defaults};
+    v.tolerance = v.options->tolerance > 0 ? v.options->tolerance : 1e-4;
+    v.random = v.options->seed;
+    ir_arena *arena = ir_arena_create(0);
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+
+    mdot_status status = import_model(&v, model_path, arena, err);
+    if (status == MDOT_OK) status = open_levels(&v, artefact_path, err);
+    if (status == MDOT_OK) status = find_entry(&v, artefact_path, err);
+    if (status == MDOT_OK) status = check_schema(&v, model_path, err);
+    if (status == MDOT_OK) status = verify_entry(&v, out_passed, err);
+
+    for (int l = 0; l < v.level_count; l++) {
+        mdot_context_destroy(v.levels[l].context);
+        mdot_predictor_close(v.levels[l].predictor);
+    }
+    ir_arena_destroy(arena);
+    return status;
+}
