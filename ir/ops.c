@@ -1,0 +1,120 @@
+/* ops.c — the operator table itself, looking operators up, and the report of unsupported ones. */
+#include "ir/ops.h"
+
+#include "ir/ops/families.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SIF IR_STATELESS
+#define COM (IR_STATELESS | IR_COMMUTATIVE)
+#define VAR IR_VARIADIC
+#define SHP IR_SHAPE_ONLY
+#define MANY INT_MAX
+
+const ir_op ir_ops[IR_OP_COUNT] = {
+#define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering)              \
+    [IR_OP_##id] = {name,   domain,     least_in,  most_in,   least_out,          most_out,                            \
+                    traits, ir_##shape, ir_##cost, ir_##eval, IR_LOWER_##lowering},
+#include "ir/ops.def"
+#undef OP
+};
+
+const char *ir_lowering_name(ir_lowering lowering)
+{
+    static const char *const names[] = {
+        [IR_LOWER_POINTWISE] = "pointwise", [IR_LOWER_MOVE] = "move",
+        [IR_LOWER_ALIAS] = "alias",         [IR_LOWER_REDUCE] = "reduce",
+        [IR_LOWER_LINEAR] = "linear",       [IR_LOWER_ATTENTION] = "attention",
+        [IR_LOWER_NORM] = "norm",           [IR_LOWER_SEQUENTIAL] = "sequential",
+        [IR_LOWER_EXPAND] = "expand",       [IR_LOWER_FOLD] = "fold",
+        [IR_LOWER_NONE] = "none",
+    };
+    return names[lowering];
+}
+
+/* ---- Look-up: open addressing, built once ---------------------------------------------------------------------------
+ */
+
+enum { SLOT_COUNT = 512 }; /* a power of two, at least twice the table */
+_Static_assert(IR_OP_COUNT * 2 <= SLOT_COUNT, "the look-up table is too full: double SLOT_COUNT");
+
+static const ir_op *slots[SLOT_COUNT];
+
+/* FNV-1a (Fowler, Noll, Vo), 32 bits, over the domain, a separator and the name. */
+static unsigned slot_of(const char *domain, const char *name)
+{
+    uint32_t hash = UINT32_C(2166136261);
+    for (; *domain; domain++) hash = (hash ^ (unsigned char)*domain) * UINT32_C(16777619);
+    hash = (hash ^ ':') * UINT32_C(16777619);
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * UINT32_C(16777619);
+    return (hash ^ hash >> 16) & (SLOT_COUNT - 1);
+}
+
+static void fill_slots(void)
+{
+    for (int i = 0; i < IR_OP_COUNT; i++) {
+        unsigned slot = slot_of(ir_ops[i].domain, ir_ops[i].name);
+        while (slots[slot]) slot = (slot + 1) & (SLOT_COUNT - 1);
+        slots[slot] = &ir_ops[i];
+    }
+}
+
+const ir_op *ir_op_find(const char *domain, const char *name)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fill_slots);
+    if (strcmp(domain, "ai.onnx") == 0) domain = "";
+    for (unsigned slot = slot_of(domain, name); slots[slot]; slot = (slot + 1) & (SLOT_COUNT - 1)) {
+        if (strcmp(slots[slot]->name, name) == 0 && strcmp(slots[slot]->domain, domain) == 0) return slots[slot];
+    }
+    return NULL;
+}
+
+/* ---- Unsupported operators ------------------------------------------------------------------------------------------
+ */
+
+static bool is_supported(const ir_node *node)
+{
+    return node->op && node->op->lowering != IR_LOWER_NONE;
+}
+
+/* Text that grows in a buffer of fixed size; what does not fit is dropped, and mdot_fail marks the cut. */
+typedef struct list {
+    char text[sizeof((mdot_error *)0)->message];
+    size_t length;
+} list;
+
+static void add_text(list *l, const char *before, const char *text, const char *after)
+{
+    size_t left = sizeof l->text - l->length;
+    int written = snprintf(l->text + l->length, left, "%s%s%s", before, text, after);
+    if (written > 0) l->length += (size_t)written < left ? (size_t)written : left - 1;
+}
+
+/* Appends `Type at "a", "b"` for every unsupported node of the type of `first`, the first such node. */
+static void list_type(list *l, const ir_node *first)
+{
+    add_text(l, l->length ? "; " : "", first->op_type, " at ");
+    for (const ir_node *node = first; node; node = node->next) {
+        if (is_supported(node) || strcmp(node->op_type, first->op_type) != 0) continue;
+        add_text(l, node == first ? "\"" : ", \"", node->name, "\"");
+    }
+}
+
+mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err)
+{
+    list l = {.length = 0};
+    for (const ir_node *node = graph->first; node; node = node->next) {
+        if (is_supported(node)) continue;
+        const ir_node *earlier = graph->first;
+        while (earlier != node && (is_supported(earlier) || strcmp(earlier->op_type, node->op_type) != 0)) {
+            earlier = earlier->next;
+        }
+        if (earlier == node) list_type(&l, node);
+    }
+    if (l.length == 0) return MDOT_OK;
+    return mdot_fail(err, MDOT_UNSUPPORTED, "%s: unsupported operators: %s", graph->name, l.text);
+}
