@@ -1,0 +1,19 @@
+#!/bin/sh
+# Installs what building and testing mdot needs, from the distribution's packages (Debian 12 or newer). Does nothing
+# where all of it is there; asks for root only when something is missing.
+set -eu
+packages="gcc cmake ninja-build pkg-config binutils llvm-19-dev libprotobuf-c-dev protobuf-c-compiler libcmocka-dev"
+[ "${1:-}" = "--with-tests" ] && packages="$packages libonnx-testdata"
+
+missing=""
+for package in $packages; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q "install ok installed" || missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+
+echo "installing:$missing"
+root=""
+[ "$(id -u)" -eq 0 ] || root="sudo"
+$root apt-get update -qq
+# shellcheck disable=SC2086 # a list of words
+DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends $missing

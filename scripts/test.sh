@@ -1,0 +1,17 @@
+#!/bin/sh
+# The whole test suite on a fresh Debian 12 clone, nothing before it: installs what is needed, builds twice (release, and
+# with the address and undefined-behaviour sanitizers and every verifier on), runs every test. Ends with the runner's
+# summary; the exit status is 0 only when all passed.
+set -eu
+cd "$(dirname "$0")/.."
+scripts/install-deps.sh --with-tests
+status=0
+for preset in asan release; do
+    echo "== $preset: build"
+    cmake --preset "$preset" > "build-$preset.log" 2>&1 || { cat "build-$preset.log"; exit 1; }
+    rm -f "build-$preset.log"
+    cmake --build --preset "$preset" -- --quiet
+    echo "== $preset: tests"
+    ctest --preset "$preset" -j "$(nproc)" || status=1
+done
+exit $status
