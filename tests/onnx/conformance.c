@@ -1,0 +1,59 @@
+/* conformance.c — ONNX's backend node tests through compiled code: `conformance FOLDER LEAST`.
+ *
+ * Every directory below FOLDER that holds a model.onnx is compiled for the best CPU level and run on its data. A wrong
+ * result or an unreadable directory fails the test; unsupported operators do not, but at least LEAST directories must
+ * pass. Returns 77 (skipped) where FOLDER does not exist: it is not part of the project.
+ */
+#include "mdot/mdotc.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { SKIPPED = 77 };
+
+static int is_visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: conformance FOLDER LEAST\n");
+        return 2;
+    }
+    const char *folder = argv[1];
+    int least = atoi(argv[2]), passed = 0, failed = 0, unsupported = 0;
+    struct dirent **entries;
+    int count = scandir(folder, &entries, is_visible, alphasort);
+    if (count < 0) {
+        printf("skipped: there is no %s\n", folder);
+        return SKIPPED;
+    }
+    for (int i = 0; i < count; i++) {
+        char directory[4096], model[4096 + 16];
+        struct stat info;
+        snprintf(directory, sizeof directory, "%s/%s", folder, entries[i]->d_name);
+        snprintf(model, sizeof model, "%s/model.onnx", directory);
+        free(entries[i]);
+        if (stat(model, &info) != 0) continue;
+        mdotc_check_report report = {0};
+        mdot_error err = {0};
+        mdotc_check_options options = {.relative_tolerance = 1e-3, .absolute_tolerance = 1e-6};
+        mdot_status status = mdotc_check(directory, &options, &report, &err);
+        if (status == MDOT_OK && report.result == MDOTC_CHECK_PASS) {
+            passed++;
+        } else if (status == MDOT_OK && report.result == MDOTC_CHECK_UNSUPPORTED) {
+            unsupported++;
+        } else {
+            failed++;
+            printf("FAIL %s: %s\n", directory, status == MDOT_OK ? report.detail : err.message);
+        }
+    }
+    free(entries);
+    printf("%d passed, %d failed, %d unsupported\n", passed, failed, unsupported);
+    if (passed < least) printf("fewer than the %d that passed before\n", least);
+    return failed == 0 && passed >= least ? 0 : 1;
+}
