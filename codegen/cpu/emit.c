@@ -388,6 +388,19 @@ static LLVMValueRef shuffle(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, const
     return LLVMBuildShuffleVector(e->builder, a, b, LLVMConstVector(mask, (unsigned)lanes), "");
 }
 
+LLVMValueRef cg_resize(cg_emitter *e, LLVMValueRef vector, int lanes, double fill)
+{
+    int lane_of[MAX_LANES], own = cg_lanes(vector);
+    LLVMValueRef zero = cg_const_int(e->i32, 0);
+    if (own == lanes) return vector;
+    if (lanes == 1) return LLVMBuildExtractElement(e->builder, vector, zero, "");
+    LLVMTypeRef element = cg_element(LLVMTypeOf(vector));
+    if (own == 1)
+        return LLVMBuildInsertElement(e->builder, cg_const(e, cg_vector(e, element, lanes), fill), vector, zero, "");
+    for (int i = 0; i < lanes; i++) lane_of[i] = i < own ? i : own;
+    return shuffle(e, vector, cg_const(e, LLVMTypeOf(vector), fill), lane_of, lanes);
+}
+
 LLVMValueRef cg_reduce(cg_emitter *e, LLVMValueRef vector, cg_combine combine)
 {
     int lanes = cg_lanes(vector);

@@ -105,9 +105,11 @@ typedef LLVMValueRef (*cg_combine)(cg_emitter *e, LLVMValueRef a, LLVMValueRef b
 LLVMValueRef cg_reduce(cg_emitter *e, LLVMValueRef vector, cg_combine combine); /* horizontal, by halves */
 LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector);                 /* floating */
 LLVMValueRef cg_reduce_max(cg_emitter *e, LLVMValueRef vector);                 /* floating, as cg_fmax */
+/* The first `lanes` lanes; lanes beyond the vector's own are `fill`. */
+LLVMValueRef cg_resize(cg_emitter *e, LLVMValueRef vector, int lanes, double fill);
 void cg_transpose(cg_emitter *e, LLVMValueRef *rows);                           /* lanes × lanes of f32, in place */
 
-/* math.c: on a scalar or vector of f32 or f64; no call leaves the module. Errors stand at each definition. */
+/* math.c, gelu.c: on a scalar or vector of f32 or f64; no call leaves the module. Errors stand at each definition. */
 LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x); /* f32, x <= 0, for softmax: -inf gives about 1e-38 */
 LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x);
@@ -143,7 +145,10 @@ void cg_norm(cg_emitter *e, const pl_plan *plan, const pl_norm *k, const LLVMVal
 void cg_nest(cg_emitter *e, const pl_plan *plan, const pl_nest *k, const LLVMValueRef *buffers, LLVMValueRef scratch);
 void cg_sequential(cg_emitter *e, const pl_plan *plan, const pl_sequential *k, const LLVMValueRef *buffers,
                    LLVMValueRef scratch);
-/* Working memory that a kernel needs on a target beside the plan's buffers, at max_length. */
+/* Working memory that a kernel needs on a target beside the plan's buffers, at max_length. It asks the kind's file. */
 int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_target *target);
+int64_t cg_linear_scratch_bytes(const pl_plan *plan, const pl_linear *k, const cg_target *target);
+int64_t cg_attention_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_target *target);
+int64_t cg_norm_scratch_bytes(const pl_plan *plan, const pl_norm *k, const cg_target *target);
 
 #endif
