@@ -23,6 +23,11 @@
 mdot_status ir_fail(const ir_node *node, mdot_error *err, mdot_status status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 mdot_status ir_fail_memory(const ir_node *node, mdot_error *err);
+/* Puts the graph's file in front of the message that *err holds (ir/infer.c). Returns `status`. */
+mdot_status ir_fail_in_file(const ir_graph *graph, mdot_status status, mdot_error *err);
+/* MALFORMED unless the numbers of inputs and outputs are those of the table and required inputs are there (ir/infer.c).
+ */
+mdot_status ir_check_arity(const ir_node *node, mdot_error *err);
 
 /* ---- Dimensions affine in L (ir/dims.c) --------------------------------------------------------------------------
  *

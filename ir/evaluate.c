@@ -1,0 +1,213 @@
+/* evaluate.c — runs the table's reference evaluators over a graph: the oracle of every kernel.
+ *
+ * Each node computes into an arena of its own, its home, which goes when the last reader has run: attention at length
+ * 1024 makes tens of megabytes a node, and only a few of them live at once. Nodes that make graph outputs compute into
+ * the caller's arena. Evaluators therefore never hand an input's storage on as an output.
+ */
+#include "ir/ops.h"
+
+#include "ir/ops/families.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct home {
+    ir_arena *arena; /* NULL: gone, or the caller's */
+    int live;        /* outputs with readers to come */
+} home;
+
+typedef struct evaluation {
+    const ir_graph *graph;
+    ir_arena *results;       /* the caller's */
+    ir_arena *arena;         /* of the tables below */
+    const ir_wide **content; /* by value id; NULL: not computed, or gone */
+    int *uses_left;          /* by value id */
+    home **homes;            /* by value id */
+    home **all_homes;
+    int home_count;
+} evaluation;
+
+static bool is_graph_output(const ir_graph *graph, const ir_value *value)
+{
+    for (int i = 0; i < graph->output_count; i++) {
+        if (graph->outputs[i] == value) return true;
+    }
+    return false;
+}
+
+static ir_wide *copy_wide(ir_arena *arena, const ir_wide *wide)
+{
+    ir_wide *copy = ir_wide_create(arena, wide->dtype, wide->rank, wide->dims);
+    if (!copy) return NULL;
+    for (int64_t i = 0; i < wide->count; i++) ir_copy_element(copy, i, wide, i);
+    return copy;
+}
+
+/* What a node reads: a value computed earlier, or a constant brought into its wide form in `scratch`. */
+static mdot_status fetch(const evaluation *e, const ir_node *node, const ir_value *value, ir_arena *scratch,
+                         const ir_wide **out, mdot_error *err)
+{
+    if (!value->constant) {
+        *out = e->content[value->id];
+        return MDOT_OK;
+    }
+    if (!value->constant->data) {
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "the content of \"%s\" was not read from the file", value->name);
+    }
+    if (value->constant->dtype == MDOT_DTYPE_STRING) {
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "\"%s\" holds strings", value->name);
+    }
+    *out = ir_wide_from_tensor(scratch, value->constant);
+    return *out ? MDOT_OK : ir_fail_memory(node, err);
+}
+
+static void release_inputs(evaluation *e, const ir_node *node)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        const ir_value *value = node->inputs[i];
+        if (!value || --e->uses_left[value->id] > 0) continue;
+        home *h = e->homes[value->id];
+        if (!h || --h->live > 0) continue;
+        ir_arena_destroy(h->arena);
+        h->arena = NULL;
+    }
+}
+
+/* A home for the node's outputs; NULL when memory is out. */
+static home *make_home(evaluation *e, const ir_node *node, ir_arena **out_arena)
+{
+    home *h = IR_NEW(e->arena, home);
+    if (!h) return NULL;
+    bool is_result = false;
+    for (int i = 0; i < node->output_count; i++) {
+        const ir_value *value = node->outputs[i];
+        if (!value) continue;
+        is_result = is_result || is_graph_output(e->graph, value);
+        h->live += value->use_count > 0;
+        e->homes[value->id] = h;
+    }
+    h->arena = is_result ? NULL : ir_arena_create(0);
+    *out_arena = is_result ? e->results : h->arena;
+    e->all_homes[e->home_count++] = h;
+    return *out_arena ? h : NULL;
+}
+
+static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratch, mdot_error *err)
+{
+    mdot_status status = ir_check_arity(node, err);
+    if (status != MDOT_OK) return status;
+    if (!node->op->eval) return ir_fail(node, err, MDOT_UNSUPPORTED, "the operator has no evaluator");
+
+    const ir_wide **in = IR_NEW_ARRAY(scratch, const ir_wide *, node->input_count);
+    ir_wide **out = IR_NEW_ARRAY(scratch, ir_wide *, node->output_count);
+    ir_arena *target;
+    home *h = make_home(e, node, &target);
+    if (!in || !out || !h) return ir_fail_memory(node, err);
+    for (int i = 0; i < node->input_count; i++) {
+        if (!node->inputs[i]) continue;
+        status = fetch(e, node, node->inputs[i], scratch, &in[i], err);
+        if (status != MDOT_OK) return status;
+    }
+    status = node->op->eval(target, node, in, out, err);
+    if (status != MDOT_OK) return status;
+    for (int i = 0; i < node->output_count; i++) {
+        if (!node->outputs[i]) continue;
+        if (!out[i]) return ir_fail(node, err, MDOT_UNSUPPORTED, "output %d has no evaluation", i);
+        e->content[node->outputs[i]->id] = out[i];
+    }
+    release_inputs(e, node);
+    if (h->live == 0) {
+        ir_arena_destroy(h->arena);
+        h->arena = NULL;
+    }
+    return MDOT_OK;
+}
+
+static mdot_status run_nodes(evaluation *e, mdot_error *err)
+{
+    for (const ir_node *node = e->graph->first; node; node = node->next) {
+        ir_arena *scratch = ir_arena_create(0);
+        mdot_status status = scratch ? run_node(e, node, scratch, err) : ir_fail_memory(node, err);
+        ir_arena_destroy(scratch);
+        if (status != MDOT_OK) return ir_fail_in_file(e->graph, status, err);
+    }
+    return MDOT_OK;
+}
+
+static mdot_status take_inputs(evaluation *e, const ir_wide *const *inputs, mdot_error *err)
+{
+    const ir_graph *graph = e->graph;
+    for (int i = 0; i < graph->input_count; i++) {
+        const ir_value *value = graph->inputs[i];
+        const ir_type *type = &value->type;
+        if (inputs[i]->dtype != type->dtype && type->dtype != MDOT_DTYPE_NONE) {
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: input \"%s\" is %s, not %s", graph->name, value->name,
+                             mdot_dtype_name(type->dtype), mdot_dtype_name(inputs[i]->dtype));
+        }
+        if (inputs[i]->rank != type->rank && type->rank >= 0) {
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: input \"%s\" has rank %d, not %d", graph->name,
+                             value->name, type->rank, inputs[i]->rank);
+        }
+        e->content[value->id] = inputs[i];
+    }
+    return MDOT_OK;
+}
+
+static mdot_status give_outputs(const evaluation *e, ir_wide **out_outputs, mdot_error *err)
+{
+    const ir_graph *graph = e->graph;
+    ir_wide **outputs = IR_NEW_ARRAY(e->arena, ir_wide *, graph->output_count);
+    if (!outputs) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    for (int i = 0; i < graph->output_count; i++) {
+        const ir_value *value = graph->outputs[i];
+        /* An output may be an input or a constant as it stands, or occur twice: each becomes a tensor of its own. */
+        const ir_tensor *constant = value->constant;
+        if (constant && !constant->data) {
+            return mdot_fail(err, MDOT_UNSUPPORTED, "%s: the content of output \"%s\" was not read from the file",
+                             graph->name, value->name);
+        }
+        outputs[i] =
+            constant ? ir_wide_from_tensor(e->results, constant) : copy_wide(e->results, e->content[value->id]);
+        if (!outputs[i]) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    }
+    for (int i = 0; i < graph->output_count; i++) out_outputs[i] = outputs[i];
+    return MDOT_OK;
+}
+
+static bool make_tables(evaluation *e)
+{
+    const ir_graph *graph = e->graph;
+    int node_count = 0;
+    for (const ir_node *node = graph->first; node; node = node->next) node_count++;
+    e->content = IR_NEW_ARRAY(e->arena, const ir_wide *, graph->value_count);
+    e->uses_left = IR_NEW_ARRAY(e->arena, int, graph->value_count);
+    e->homes = IR_NEW_ARRAY(e->arena, home *, graph->value_count);
+    e->all_homes = IR_NEW_ARRAY(e->arena, home *, node_count);
+    if (!e->content || !e->uses_left || !e->homes || !e->all_homes) return false;
+    for (const ir_node *node = graph->first; node; node = node->next) {
+        for (int i = 0; i < node->input_count; i++) {
+            if (node->inputs[i]) e->uses_left[node->inputs[i]->id] = node->inputs[i]->use_count;
+        }
+    }
+    return true;
+}
+
+mdot_status ir_evaluate(const ir_graph *graph, const ir_wide *const *inputs, ir_arena *arena, ir_wide **out_outputs,
+                        mdot_error *err)
+{
+    evaluation e = {.graph = graph, .results = arena, .arena = ir_arena_create(0)};
+    mdot_status status;
+    if (!e.arena || !make_tables(&e)) {
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+        goto done;
+    }
+    status = take_inputs(&e, inputs, err);
+    if (status != MDOT_OK) goto done;
+    status = run_nodes(&e, err);
+    if (status != MDOT_OK) goto done;
+    status = give_outputs(&e, out_outputs, err);
+done:
+    for (int i = 0; i < e.home_count; i++) ir_arena_destroy(e.all_homes[i]->arena);
+    ir_arena_destroy(e.arena);
+    return status;
+}

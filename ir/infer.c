@@ -1,0 +1,77 @@
+/* infer.c — runs the table's shape rules: every value gets its type, and what is known of its content. */
+#include "ir/ops.h"
+
+#include "ir/ops/families.h"
+
+#include <string.h>
+
+mdot_status ir_check_arity(const ir_node *node, mdot_error *err)
+{
+    const ir_op *op = node->op;
+    if (!op) return ir_fail(node, err, MDOT_UNSUPPORTED, "the operator is not in mdot's table");
+    if (node->input_count < op->min_inputs || node->input_count > op->max_inputs) {
+        return ir_fail(node, err, MDOT_MALFORMED, "%d inputs, where the operator takes %d to %d", node->input_count,
+                       op->min_inputs, op->max_inputs);
+    }
+    if (node->output_count < op->min_outputs || node->output_count > op->max_outputs) {
+        return ir_fail(node, err, MDOT_MALFORMED, "%d outputs, where the operator has %d to %d", node->output_count,
+                       op->min_outputs, op->max_outputs);
+    }
+    int required = op->traits & IR_VARIADIC ? node->input_count : op->min_inputs;
+    for (int i = 0; i < required; i++) {
+        if (!node->inputs[i]) return ir_fail(node, err, MDOT_MALFORMED, "input %d is required, but absent", i);
+    }
+    return MDOT_OK;
+}
+
+static bool is_typed(const ir_value *value)
+{
+    return value->type.dtype != MDOT_DTYPE_NONE && value->type.rank >= 0;
+}
+
+static mdot_status infer_outputs(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    mdot_status status = ir_check_arity(node, err);
+    if (status != MDOT_OK) return status;
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] && !is_typed(node->inputs[i])) {
+            return ir_fail(node, err, MDOT_MALFORMED, "input %d, \"%s\", has no type", i, node->inputs[i]->name);
+        }
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        if (!node->outputs[i]) continue;
+        node->outputs[i]->type = (ir_type){.dtype = MDOT_DTYPE_NONE, .rank = -1};
+        node->outputs[i]->known = NULL;
+    }
+    status = node->op->shape(graph, node, err);
+    if (status != MDOT_OK) return status;
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] && !is_typed(node->outputs[i])) {
+            return ir_fail(node, err, MDOT_UNSUPPORTED, "no type follows for output %d", i);
+        }
+    }
+    return MDOT_OK;
+}
+
+mdot_status ir_fail_in_file(const ir_graph *graph, mdot_status status, mdot_error *err)
+{
+    if (!err) return status;
+    char reason[sizeof err->message];
+    memcpy(reason, err->message, sizeof reason);
+    return mdot_fail(err, status, "%s: %s", graph->name, reason);
+}
+
+mdot_status ir_infer_node(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    mdot_status status = infer_outputs(graph, node, err);
+    return status == MDOT_OK ? MDOT_OK : ir_fail_in_file(graph, status, err);
+}
+
+mdot_status ir_infer(ir_graph *graph, mdot_error *err)
+{
+    for (ir_node *node = graph->first; node; node = node->next) {
+        mdot_status status = ir_infer_node(graph, node, err);
+        if (status != MDOT_OK) return status;
+    }
+    return MDOT_OK;
+}
