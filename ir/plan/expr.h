@@ -95,6 +95,8 @@ const pl_expr *pl_cast(ir_arena *arena, const pl_expr *a, mdot_dtype dtype); /* 
  * is affine in that variable with a compile-time coefficient (0: it does not depend on it). Backends vectorise by it. */
 bool pl_expr_stride(const pl_expr *index, int loop, int64_t *out_stride);
 bool pl_expr_uses_index(const pl_expr *expr, int loop);
+/* The same tree, whether or not it is the same object. */
+bool pl_expr_equal(const pl_expr *a, const pl_expr *b);
 /* Appends text like "add(load b3[i0*128 + i1], const 1.0)" to the arena. */
 char *pl_expr_print(const pl_expr *expr, ir_arena *arena);
 
