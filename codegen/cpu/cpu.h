@@ -3,9 +3,11 @@
  *   target.c    the feature levels as data: vector width, register tile, LLVM cpu
  *   emit.c      the small vector language that every kernel emitter is written in
  *   math.c      exp, log, tanh, erf, … as polynomials over vectors, f32 and f64
+ *   gelu.c      GELU, in a form of its own: half of what a predictor computes beside matrix products
  *   expr.c      pl_expr → vector or scalar IR
  *   linear.c attention.c norm.c nest.c sequential.c    one file a kernel kind
- *   module.c    plans → one LLVM module → one object file: kernels (shared when equal), entry functions, mdot_code
+ *   module.c    plans → one LLVM module: kernels (shared when equal), entry functions, mdot_code
+ *   object.c    LLVM module → object file
  */
 #ifndef CG_CPU_H
 #define CG_CPU_H
@@ -17,6 +19,10 @@
  * counting plans in order times level_count. */
 mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_options *options, void **out_object,
                           size_t *out_bytes, mdot_error *err);
+
+/* What one call of the plan's code needs on any of the levels: the plan's scratch, and behind it the working memory of
+ * the kernel that needs most. */
+int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_options *options);
 
 /* "19.1.7" */
 const char *cg_llvm_version(void);

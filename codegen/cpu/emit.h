@@ -107,7 +107,7 @@ LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector);                 
 LLVMValueRef cg_reduce_max(cg_emitter *e, LLVMValueRef vector);                 /* floating, as cg_fmax */
 /* The first `lanes` lanes; lanes beyond the vector's own are `fill`. */
 LLVMValueRef cg_resize(cg_emitter *e, LLVMValueRef vector, int lanes, double fill);
-void cg_transpose(cg_emitter *e, LLVMValueRef *rows);                           /* lanes × lanes of f32, in place */
+void cg_transpose(cg_emitter *e, LLVMValueRef *rows); /* lanes × lanes of f32, in place */
 
 /* math.c, gelu.c: on a scalar or vector of f32 or f64; no call leaves the module. Errors stand at each definition. */
 LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x);
@@ -145,6 +145,11 @@ void cg_norm(cg_emitter *e, const pl_plan *plan, const pl_norm *k, const LLVMVal
 void cg_nest(cg_emitter *e, const pl_plan *plan, const pl_nest *k, const LLVMValueRef *buffers, LLVMValueRef scratch);
 void cg_sequential(cg_emitter *e, const pl_plan *plan, const pl_sequential *k, const LLVMValueRef *buffers,
                    LLVMValueRef scratch);
+/* object.c: verifies (in MDOT_VERIFY builds), optimises and assembles a module of any levels of target's architecture
+ * into one relocatable object, malloc'ed. options may be NULL. TOOLCHAIN with LLVM's own words. */
+mdot_status cg_assemble(LLVMModuleRef module, const cg_target *target, const cg_options *options, void **out_object,
+                        size_t *out_bytes, mdot_error *err);
+
 /* Working memory that a kernel needs on a target beside the plan's buffers, at max_length. It asks the kind's file. */
 int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_target *target);
 int64_t cg_linear_scratch_bytes(const pl_plan *plan, const pl_linear *k, const cg_target *target);

@@ -1,0 +1,334 @@
+/* math.c — elementary functions over scalars and vectors of f32 and f64, as polynomials: no call leaves the module.
+ *
+ * Every function is branch-free, so that a vector costs what its worst lane costs and no lane costs more. Polynomials
+ * are minimax fits (Remez exchange in 40 digits) for the error named beside them; NaN passes through everywhere: limits
+ * are put with the compare that keeps a NaN (cg_fmin(limit, x), not cg_fmin(x, limit)), and no float → integer
+ * conversion, whose result would be undefined for NaN, is used where a NaN can come.
+ *
+ * GELU stands in gelu.c.
+ */
+#include "codegen/cpu/emit.h"
+
+#include <math.h>
+
+/* ---- What f32 and f64 differ in --------------------------------------------------------------------------------- */
+
+enum { MAX_TERMS = 13 };
+
+typedef struct polynomial { /* sum of c[i] x^i */
+    int terms;
+    double c[MAX_TERMS];
+} polynomial;
+
+typedef struct float_format {
+    int mantissa_bits, exponent_bias;
+    double min_normal;
+    double ln2_high, ln2_low;
+    double exp_min, exp_max;  /* beyond them exp is 0 and infinity */
+    double tanh_max, erf_max; /* at half of the first, and at the second, the function rounds to 1 */
+    int64_t sqrt_half_bits;   /* bits of the square root of 1/2, where mantissas are cut for log */
+    polynomial exp_tail;      /* (e^r - 1 - r) / r², |r| <= ln2 / 2 */
+    polynomial log_tail;      /* (2 atanh(s) / s - 2) / s² in s², |s| <= 3 - 2√2 */
+    polynomial erf_small;     /* erf(x) / x in x², |x| <= 1 */
+    polynomial erfc_scaled;   /* e^(x²) erfc(x) in (x - 2) / (x + 2), 1 <= x <= erf_max; error weighed with e^(-x²) */
+} float_format;
+
+static const float_format f32_format = {
+    .mantissa_bits = 23,
+    .exponent_bias = 127,
+    .min_normal = 0x1p-126,
+    .ln2_high = 0.693147182464599609375,
+    .ln2_low = -1.90465421e-09,
+    .exp_min = -104,
+    .exp_max = 89,
+    .tanh_max = 20,
+    .erf_max = 4,
+    .sqrt_half_bits = 0x3f3504f3,
+    .exp_tail = {5, {0.5, 0.166665196, 0.041666206, 0.00836887583, 0.00139504427}}, /* 3.1e-9 of e^r */
+    .log_tail = {4, {0.666666627, 0.400003344, 0.28537339, 0.235816658}},           /* 4.8e-12 */
+    .erf_small = {7,                                                                /* 1.2e-9 */
+                  {1.12837911, -0.37612626, 0.112836003, -0.0268544443, 0.00518953521, -0.000802084163, 7.8891193e-05}},
+    .erfc_scaled = {6, {0.255395681, -0.427185863, 0.241657272, -0.0789869055, 0.00372973713, 0.00721254805}},
+};
+
+static const float_format f64_format = {
+    .mantissa_bits = 52,
+    .exponent_bias = 1023,
+    .min_normal = 0x1p-1022,
+    .ln2_high = 0.69314718055994529,
+    .ln2_low = 2.3190468138462996e-17,
+    .exp_min = -746,
+    .exp_max = 710,
+    .tanh_max = 40,
+    .erf_max = 6,
+    .sqrt_half_bits = 0x3fe6a09e667f3bcd,
+    .exp_tail = {11, /* 5.4e-20 of e^r */
+                 {0.5, 0.16666666666666682, 0.041666666666666727, 0.0083333333333167892, 0.0013888888888858653,
+                  0.00019841269896949236, 2.4801587373380554e-05, 2.755723433609474e-06, 2.7557233638406097e-07,
+                  2.5112207825942452e-08, 2.0926863470669646e-09}},
+    .log_tail = {7, /* 1.2e-18 */
+                 {0.6666666666666734, 0.39999999999418812, 0.28571428741623051, 0.22222198640981605,
+                  0.18183561209071566, 0.15314122227829741, 0.14795297840772118}},
+    .erf_small = {12, /* 7.1e-18 */
+                  {1.1283791670955126, -0.37612638903183548, 0.11283791670945252, -0.026866170643276066,
+                   0.0052239776074224442, -0.00085483259896579637, 0.00012055295319610948, -1.4924744651046069e-05,
+                   1.6447517576386865e-06, -1.6209175465694306e-07, 1.3722975567005645e-08, -7.8011895389899147e-10}},
+    .erfc_scaled = {12, /* 2.4e-17 */
+                    {0.25539567631050708, -0.42718584741394294, 0.24165819424104121, -0.07897858103682795,
+                     0.0037328925042311835, 0.0069974645829747399, -0.00084713517307599391, -0.00098205571658935525,
+                     4.3043320276128922e-05, 0.00017408371174328346, 3.2753462451333442e-05, -1.1922860923506249e-05}},
+};
+
+static const double log2_e = 1.4426950408889634;
+
+static const float_format *format_of(cg_emitter *e, LLVMValueRef x)
+{
+    return cg_element(LLVMTypeOf(x)) == e->f64 ? &f64_format : &f32_format;
+}
+
+/* The integer type of the same width and lanes. */
+static LLVMTypeRef bits_type(cg_emitter *e, LLVMValueRef x)
+{
+    LLVMTypeRef type = LLVMTypeOf(x);
+    return cg_like(type, cg_element(type) == e->f64 ? e->i64 : e->i32);
+}
+
+static LLVMValueRef as_bits(cg_emitter *e, LLVMValueRef x)
+{
+    return LLVMBuildBitCast(e->builder, x, bits_type(e, x), "");
+}
+
+static LLVMValueRef constant(cg_emitter *e, LLVMValueRef like, double value)
+{
+    return cg_const(e, LLVMTypeOf(like), value);
+}
+
+static LLVMValueRef evaluate(cg_emitter *e, const polynomial *p, LLVMValueRef x)
+{
+    LLVMValueRef sum = constant(e, x, p->c[p->terms - 1]);
+    for (int i = p->terms - 2; i >= 0; i--) sum = cg_fma(e, sum, x, constant(e, x, p->c[i]));
+    return sum;
+}
+
+static LLVMValueRef copy_sign(cg_emitter *e, LLVMValueRef magnitude, LLVMValueRef sign)
+{
+    return cg_intrinsic(e, "llvm.copysign", LLVMTypeOf(sign), (LLVMValueRef[]){magnitude, sign}, 2);
+}
+
+static LLVMValueRef round_down(cg_emitter *e, LLVMValueRef x)
+{
+    return cg_intrinsic(e, "llvm.floor", LLVMTypeOf(x), &x, 1);
+}
+
+/* ---- Exponential and its kin ------------------------------------------------------------------------------------ */
+
+typedef struct reduced_exponent { /* e^x = 2^n (1 + r + r² tail(r)) */
+    LLVMValueRef n;               /* integer */
+    LLVMValueRef excess;          /* e^r - 1 = r + r² tail(r), without cancellation */
+} reduced_exponent;
+
+/* |x| within a few hundred ln 2. Adding 1.5 · 2^mantissa rounds to an integer, which the low bits then hold. n ·
+ * ln2_high is exact inside the fma, and so is its difference from x, by Sterbenz' argument. */
+static reduced_exponent reduce_exponent(cg_emitter *e, LLVMValueRef x)
+{
+    const float_format *f = format_of(e, x);
+    LLVMValueRef magic = constant(e, x, ldexp(1.5, f->mantissa_bits));
+    LLVMValueRef shifted = cg_fma(e, x, constant(e, x, log2_e), magic);
+    LLVMValueRef n = cg_fsub(e, shifted, magic);
+    LLVMValueRef r = cg_fma(e, n, constant(e, x, -f->ln2_high), x);
+    r = cg_fma(e, n, constant(e, x, -f->ln2_low), r);
+    LLVMValueRef tail = evaluate(e, &f->exp_tail, r);
+    return (reduced_exponent){
+        .n = LLVMBuildSub(e->builder, as_bits(e, shifted), as_bits(e, magic), ""),
+        .excess = cg_fma(e, cg_fmul(e, r, r), tail, r),
+    };
+}
+
+/* 2^n for an exponent in the normal range */
+static LLVMValueRef power_of_two(cg_emitter *e, const float_format *f, LLVMValueRef n, LLVMTypeRef type)
+{
+    LLVMTypeRef bits = LLVMTypeOf(n);
+    LLVMValueRef biased = LLVMBuildAdd(e->builder, n, cg_const_int(bits, f->exponent_bias), "");
+    LLVMValueRef shifted = LLVMBuildShl(e->builder, biased, cg_const_int(bits, f->mantissa_bits), "");
+    return LLVMBuildBitCast(e->builder, shifted, type, "");
+}
+
+/* Error below 1.5 units in the last place; denormal results and infinities come out as they should, because the power
+ * of two is applied in two halves. */
+LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x)
+{
+    const float_format *f = format_of(e, x);
+    LLVMTypeRef type = LLVMTypeOf(x);
+    x = cg_fmax(e, constant(e, x, f->exp_min), cg_fmin(e, constant(e, x, f->exp_max), x));
+    reduced_exponent reduced = reduce_exponent(e, x);
+    LLVMValueRef half = LLVMBuildAShr(e->builder, reduced.n, cg_const_int(LLVMTypeOf(reduced.n), 1), "");
+    LLVMValueRef rest = LLVMBuildSub(e->builder, reduced.n, half, "");
+    LLVMValueRef p = cg_fadd(e, reduced.excess, constant(e, x, 1));
+    p = cg_fmul(e, p, power_of_two(e, f, half, type));
+    return cg_fmul(e, p, power_of_two(e, f, rest, type));
+}
+
+/* 2^x for x <= 0, relative error 2e-7, exactly 1 at 0. The lower limit keeps the result normal, so that the integer add
+ * into the exponent is right; a NaN takes the limit too. */
+LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x)
+{
+    static const polynomial power = {6, {1, 0.693147004, 0.240222424, 0.0555073358, 0.00967151206, 0.00132647436}};
+    LLVMTypeRef type = LLVMTypeOf(x), bits = bits_type(e, x);
+    x = cg_fmax(e, x, constant(e, x, -126));
+    LLVMValueRef n = cg_rint(e, x);
+    LLVMValueRef p = evaluate(e, &power, cg_fsub(e, x, n));
+    LLVMValueRef exponent =
+        LLVMBuildShl(e->builder, LLVMBuildFPToSI(e->builder, n, bits, ""), cg_const_int(bits, 23), "");
+    return LLVMBuildBitCast(e->builder, LLVMBuildAdd(e->builder, as_bits(e, p), exponent, ""), type, "");
+}
+
+/* (e^2|x| - 1) / (e^2|x| + 1); the excess keeps small arguments exact to the last bits. */
+LLVMValueRef cg_tanh(cg_emitter *e, LLVMValueRef x)
+{
+    const float_format *f = format_of(e, x);
+    LLVMValueRef one = constant(e, x, 1), magnitude = cg_fabs(e, x);
+    LLVMValueRef twice = cg_fmin(e, constant(e, x, f->tanh_max), cg_fadd(e, magnitude, magnitude));
+    reduced_exponent reduced = reduce_exponent(e, twice);
+    LLVMValueRef scale = power_of_two(e, f, reduced.n, LLVMTypeOf(x));
+    LLVMValueRef expm1 = cg_fma(e, reduced.excess, scale, cg_fsub(e, scale, one));
+    return copy_sign(e, cg_fdiv(e, expm1, cg_fadd(e, expm1, constant(e, x, 2))), x);
+}
+
+LLVMValueRef cg_sigmoid(cg_emitter *e, LLVMValueRef x)
+{
+    LLVMValueRef one = constant(e, x, 1);
+    return cg_fdiv(e, one, cg_fadd(e, one, cg_exp(e, LLVMBuildFNeg(e->builder, x, ""))));
+}
+
+/* ---- Logarithm -------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef compare(cg_emitter *e, LLVMRealPredicate predicate, LLVMValueRef x, double limit)
+{
+    return LLVMBuildFCmp(e->builder, predicate, x, constant(e, x, limit), "");
+}
+
+/* log x = n ln2 + log m with m in [√½, √2). With f = m - 1 and s = f / (2 + f), log m = 2 atanh(s) is written as
+ * f - (f²/2 - s (f²/2 + s² tail(s²))), whose leading term is exact. */
+LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x)
+{
+    const float_format *format = format_of(e, x);
+    LLVMTypeRef type = LLVMTypeOf(x), bits = bits_type(e, x);
+    LLVMValueRef tiny = compare(e, LLVMRealOLT, x, format->min_normal);
+    LLVMValueRef normal = cg_select(e, tiny, cg_fmul(e, x, constant(e, x, ldexp(1, format->mantissa_bits))), x);
+    LLVMValueRef raw = as_bits(e, normal), shift = cg_const_int(bits, format->mantissa_bits);
+    LLVMValueRef from_half = LLVMBuildSub(e->builder, raw, cg_const_int(bits, format->sqrt_half_bits), "");
+    LLVMValueRef exponent = LLVMBuildAShr(e->builder, from_half, shift, "");
+    LLVMValueRef mantissa = LLVMBuildSub(e->builder, raw, LLVMBuildShl(e->builder, exponent, shift, ""), "");
+    LLVMValueRef n = LLVMBuildSIToFP(e->builder, exponent, type, "");
+    n = cg_select(e, tiny, cg_fsub(e, n, constant(e, x, format->mantissa_bits)), n);
+
+    LLVMValueRef f = cg_fsub(e, LLVMBuildBitCast(e->builder, mantissa, type, ""), constant(e, x, 1));
+    LLVMValueRef s = cg_fdiv(e, f, cg_fadd(e, f, constant(e, x, 2))), z = cg_fmul(e, s, s);
+    LLVMValueRef half_square = cg_fmul(e, cg_fmul(e, f, f), constant(e, x, 0.5));
+    LLVMValueRef tail = cg_fma(e, z, evaluate(e, &format->log_tail, z), half_square);
+    LLVMValueRef small = cg_fma(e, s, tail, cg_fmul(e, n, constant(e, x, format->ln2_low)));
+    LLVMValueRef log_m = cg_fsub(e, f, cg_fsub(e, half_square, small));
+    LLVMValueRef result = cg_fma(e, n, constant(e, x, format->ln2_high), log_m);
+
+    result = cg_select(e, compare(e, LLVMRealOEQ, x, INFINITY), x, result);
+    result = cg_select(e, compare(e, LLVMRealOEQ, x, 0), constant(e, x, -INFINITY), result);
+    return cg_select(e, compare(e, LLVMRealULT, x, 0), constant(e, x, NAN), result);
+}
+
+/* ---- Sine and cosine -------------------------------------------------------------------------------------------- */
+
+/* sin(x + quadrants π/2) in f64. x - k π/2 with π/2 in three parts is exact to the last bit for |x| < 2^50; beyond,
+ * where a double's neighbours are whole turns apart, the result is some number within [-1, 1]. */
+static LLVMValueRef sine_f64(cg_emitter *e, LLVMValueRef x, int quadrants)
+{
+    static const double half_pi[] = {1.5707963267948966, 6.123233995736766e-17, -1.497384905065873e-33};
+    static const polynomial sine = {6, /* (sin(r) / r - 1) / r² in r², 3.4e-18 */
+                                    {-0.16666666666666632, 0.008333333333322427, -0.00019841269829818029,
+                                     2.7557313695540988e-06, -2.505075869614305e-08, 1.5896830143235522e-10}};
+    static const polynomial cosine = {6, /* (cos(r) - 1 + r²/2) / r⁴ in r², 4.7e-20 */
+                                      {0.041666666666666602, -0.0013888888888874151, 2.4801587289498085e-05,
+                                       -2.7557314356832982e-07, 2.0875723878301003e-09, -1.1359678990354302e-11}};
+    LLVMValueRef k = cg_rint(e, cg_fmul(e, x, constant(e, x, 0.63661977236758138))), r = x;
+    for (int i = 0; i < 3; i++) r = cg_fma(e, k, constant(e, x, -half_pi[i]), r);
+    r = cg_fmax(e, constant(e, x, -0.79), cg_fmin(e, constant(e, x, 0.79), r));
+    LLVMValueRef z = cg_fmul(e, r, r);
+    LLVMValueRef sin_r = cg_fma(e, cg_fmul(e, r, z), evaluate(e, &sine, z), r);
+    LLVMValueRef cos_r =
+        cg_fma(e, cg_fmul(e, z, z), evaluate(e, &cosine, z), cg_fma(e, z, constant(e, x, -0.5), constant(e, x, 1)));
+
+    LLVMValueRef turns =
+        cg_fadd(e, k, constant(e, x, quadrants)); /* modulo 4 in floating point: k may exceed integers */
+    LLVMValueRef quadrant =
+        cg_fma(e, round_down(e, cg_fmul(e, turns, constant(e, x, 0.25))), constant(e, x, -4), turns);
+    LLVMValueRef upper = compare(e, LLVMRealOGE, quadrant, 2);
+    LLVMValueRef place = cg_select(e, upper, cg_fsub(e, quadrant, constant(e, x, 2)), quadrant);
+    LLVMValueRef value = cg_select(e, compare(e, LLVMRealOGE, place, 1), cos_r, sin_r);
+    return cg_select(e, upper, LLVMBuildFNeg(e->builder, value, ""), value);
+}
+
+static LLVMValueRef sine(cg_emitter *e, LLVMValueRef x, int quadrants)
+{
+    LLVMTypeRef type = LLVMTypeOf(x);
+    if (cg_element(type) == e->f64) return sine_f64(e, x, quadrants);
+    LLVMValueRef wide = LLVMBuildFPExt(e->builder, x, cg_like(type, e->f64), "");
+    return LLVMBuildFPTrunc(e->builder, sine_f64(e, wide, quadrants), type, "");
+}
+
+LLVMValueRef cg_sin(cg_emitter *e, LLVMValueRef x)
+{
+    return sine(e, x, 0);
+}
+
+LLVMValueRef cg_cos(cg_emitter *e, LLVMValueRef x)
+{
+    return sine(e, x, 1);
+}
+
+/* ---- Error function and power ----------------------------------------------------------------------------------- */
+
+/* Below 1 a polynomial times x, above 1 - e^(-x²) times a polynomial. Relative error below 3e-7 and 1e-15. */
+LLVMValueRef cg_erf(cg_emitter *e, LLVMValueRef x)
+{
+    const float_format *f = format_of(e, x);
+    LLVMValueRef one = constant(e, x, 1), two = constant(e, x, 2), a = cg_fabs(e, x);
+    LLVMValueRef small = cg_fmul(e, a, evaluate(e, &f->erf_small, cg_fmul(e, a, a)));
+    LLVMValueRef limited = cg_fmin(e, constant(e, x, f->erf_max), a);
+    LLVMValueRef t = cg_fdiv(e, cg_fsub(e, limited, two), cg_fadd(e, limited, two));
+    LLVMValueRef decay = cg_exp(e, LLVMBuildFNeg(e->builder, cg_fmul(e, limited, limited), ""));
+    LLVMValueRef large = cg_fsub(e, one, cg_fmul(e, decay, evaluate(e, &f->erfc_scaled, t)));
+    return copy_sign(e, cg_select(e, compare(e, LLVMRealOLT, a, 1), small, large), x);
+}
+
+/* C's pow, special cases included. |x|^y = e^(y log |x|), with the product's rounding error put back; for f32 all of it
+ * in f64. In f64 the relative error grows with |y log x| to about 1e-13 at the ends of the range. */
+static LLVMValueRef power_f64(cg_emitter *e, LLVMValueRef x, LLVMValueRef y)
+{
+    LLVMValueRef one = constant(e, x, 1), magnitude = cg_fabs(e, x), log = cg_log(e, magnitude);
+    LLVMValueRef product = cg_fmul(e, y, log);
+    LLVMValueRef error = cg_fma(e, y, log, LLVMBuildFNeg(e->builder, product, ""));
+    LLVMValueRef power = cg_exp(e, product);
+    LLVMValueRef finite = LLVMBuildAnd(e->builder, compare(e, LLVMRealOLT, power, INFINITY),
+                                       compare(e, LLVMRealOLT, cg_fabs(e, product), INFINITY), "");
+    power = cg_select(e, finite, cg_fma(e, power, error, power), power);
+    LLVMValueRef trivial =
+        LLVMBuildOr(e->builder, compare(e, LLVMRealOEQ, magnitude, 1), compare(e, LLVMRealOEQ, y, 0), "");
+    power = cg_select(e, trivial, one, power);
+
+    LLVMValueRef half = cg_fmul(e, y, constant(e, x, 0.5));
+    LLVMValueRef integer = LLVMBuildFCmp(e->builder, LLVMRealOEQ, round_down(e, y), y, "");
+    LLVMValueRef even = LLVMBuildFCmp(e->builder, LLVMRealOEQ, round_down(e, half), half, "");
+    LLVMValueRef signed_power = cg_select(e, even, power, copy_sign(e, power, x));
+    LLVMValueRef undefined =
+        LLVMBuildAnd(e->builder, compare(e, LLVMRealOLT, x, 0), LLVMBuildNot(e->builder, integer, ""), "");
+    undefined = LLVMBuildAnd(e->builder, undefined, compare(e, LLVMRealOLT, magnitude, INFINITY), "");
+    power = cg_select(e, integer, signed_power, power);
+    return cg_select(e, undefined, constant(e, x, NAN), power);
+}
+
+LLVMValueRef cg_pow(cg_emitter *e, LLVMValueRef x, LLVMValueRef y)
+{
+    LLVMTypeRef type = LLVMTypeOf(x), wide = cg_like(type, e->f64);
+    if (cg_element(type) == e->f64) return power_f64(e, x, y);
+    LLVMValueRef power = power_f64(e, LLVMBuildFPExt(e->builder, x, wide, ""), LLVMBuildFPExt(e->builder, y, wide, ""));
+    return LLVMBuildFPTrunc(e->builder, power, type, "");
+}
