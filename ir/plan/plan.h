@@ -30,7 +30,7 @@ typedef struct pl_buffer {
     pl_weight_layout layout;    /* WEIGHT */
     int64_t offset_bytes;       /* SCRATCH: in the scratch memory, 64-byte aligned. WEIGHT: set by codegen when packed */
     int64_t max_bytes;          /* at max_length; SCRATCH and WEIGHT */
-    int first_use, last_use;    /* SCRATCH: kernels between which it is live */
+    int first_use, last_use;    /* kernels between which it is live, both included; -1: never used */
 } pl_buffer;
 
 /* A strided matrix view into a buffer: element (row r, column c) lies at offset + r * row_stride + c, in elements. */
@@ -174,6 +174,10 @@ typedef struct pl_plan {
 
 /* Plans a graph after all passes: inferred, supported, every symbol bound but L. UNSUPPORTED names the node. */
 mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan, mdot_error *err);
+
+/* Calls `visit` for every buffer that a kernel reads or writes, as often as it occurs (ir/plan/visit.c). */
+void pl_kernel_visit_buffers(const pl_kernel *kernel, void (*visit)(void *user, int buffer, bool is_written),
+                             void *user);
 
 /* Assigns scratch offsets so that buffers that live at the same time do not overlap (ir/plan/memory.c). */
 bool pl_assign_memory(pl_plan *plan);
