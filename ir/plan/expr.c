@@ -16,8 +16,14 @@ static const struct {
 #undef PL_EXPR_ROW
 };
 
-int pl_expr_operand_count(pl_expr_op op) { return operators[op].operands; }
-const char *pl_expr_op_name(pl_expr_op op) { return operators[op].text; }
+int pl_expr_operand_count(pl_expr_op op)
+{
+    return operators[op].operands;
+}
+const char *pl_expr_op_name(pl_expr_op op)
+{
+    return operators[op].text;
+}
 
 static pl_expr *create(ir_arena *arena, pl_expr_op op, mdot_dtype dtype)
 {
@@ -35,8 +41,10 @@ static const pl_expr *constant(ir_arena *arena, mdot_dtype dtype, pl_scalar valu
     pl_expr *expr = create(arena, PL_CONST, dtype);
     if (!expr) return NULL;
     value = pl_scalar_round(value, dtype);
-    if (ir_dtype_is_float(dtype)) expr->f = value.f;
-    else expr->n = value.n;
+    if (ir_dtype_is_float(dtype))
+        expr->f = value.f;
+    else
+        expr->n = value.n;
     return expr;
 }
 
@@ -106,8 +114,10 @@ static mdot_dtype result_type(pl_expr_op op, const pl_expr *a)
     case PL_LT:
     case PL_LE:
     case PL_ISNAN:
-    case PL_ISINF: return MDOT_DTYPE_BOOL;
-    default: return a->dtype;
+    case PL_ISINF:
+        return MDOT_DTYPE_BOOL;
+    default:
+        return a->dtype;
     }
 }
 
@@ -186,11 +196,15 @@ static const pl_expr *simplify(ir_arena *arena, pl_expr_op op, const pl_expr *a,
         if (is_integer(b, 0) || is_integer(a, 1)) return b;
         return reassociate(arena, op, a, b);
     case PL_DIV:
-    case PL_FLOORDIV: return is_integer(b, 1) ? a : NULL;
-    case PL_PYMOD: return is_integer(b, 1) ? pl_const_i(arena, b->dtype, 0) : NULL;
+    case PL_FLOORDIV:
+        return is_integer(b, 1) ? a : NULL;
+    case PL_PYMOD:
+        return is_integer(b, 1) ? pl_const_i(arena, b->dtype, 0) : NULL;
     case PL_MIN:
-    case PL_MAX: return pl_expr_equal(a, b) ? a : NULL;
-    default: return NULL;
+    case PL_MAX:
+        return pl_expr_equal(a, b) ? a : NULL;
+    default:
+        return NULL;
     }
 }
 
@@ -220,7 +234,9 @@ bool pl_expr_stride(const pl_expr *index, int loop, int64_t *out_stride)
 {
     int64_t a, b;
     switch (index->op) {
-    case PL_INDEX: *out_stride = index->i == loop; return true;
+    case PL_INDEX:
+        *out_stride = index->i == loop;
+        return true;
     case PL_ADD:
     case PL_SUB:
         if (!pl_expr_stride(index->arg[0], loop, &a) || !pl_expr_stride(index->arg[1], loop, &b)) return false;
@@ -232,6 +248,8 @@ bool pl_expr_stride(const pl_expr *index, int loop, int64_t *out_stride)
         if (index->arg[1]->op == PL_CONST) return !__builtin_mul_overflow(a, index->arg[1]->n, out_stride);
         if (index->arg[0]->op == PL_CONST) return !__builtin_mul_overflow(b, index->arg[0]->n, out_stride);
         return false;
-    default: *out_stride = 0; return !pl_expr_uses_index(index, loop);
+    default:
+        *out_stride = 0;
+        return !pl_expr_uses_index(index, loop);
     }
 }
