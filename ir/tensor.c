@@ -162,6 +162,16 @@ static float round_to_odd(double value)
     return float_of(magnitude > rounded ? bits + 1 : bits - 1);
 }
 
+uint16_t ir_f64_to_f16(double value)
+{
+    return ir_f32_to_f16(round_to_odd(value));
+}
+
+uint16_t ir_f64_to_bf16(double value)
+{
+    return ir_f32_to_bf16(round_to_odd(value));
+}
+
 ir_wide *ir_wide_from_tensor(ir_arena *arena, const ir_tensor *tensor)
 {
     ir_wide *wide = ir_wide_create(arena, tensor->dtype, tensor->rank, tensor->dims);
@@ -231,10 +241,10 @@ ir_tensor *ir_tensor_from_wide(ir_arena *arena, const ir_wide *wide)
             memcpy(element, &(float){(float)wide->f[k]}, size);
             break;
         case MDOT_DTYPE_F16:
-            memcpy(element, &(uint16_t){ir_f32_to_f16(round_to_odd(wide->f[k]))}, size);
+            memcpy(element, &(uint16_t){ir_f64_to_f16(wide->f[k])}, size);
             break;
         case MDOT_DTYPE_BF16:
-            memcpy(element, &(uint16_t){ir_f32_to_bf16(round_to_odd(wide->f[k]))}, size);
+            memcpy(element, &(uint16_t){ir_f64_to_bf16(wide->f[k])}, size);
             break;
         default:
             memcpy(element, &wide->i[k], size);

@@ -48,5 +48,8 @@ float ir_f16_to_f32(uint16_t bits);
 uint16_t ir_f32_to_f16(float value);
 float ir_bf16_to_f32(uint16_t bits);
 uint16_t ir_f32_to_bf16(float value);
+/* From double in one rounding, which going through float would make two. */
+uint16_t ir_f64_to_f16(double value);
+uint16_t ir_f64_to_bf16(double value);
 
 #endif
