@@ -1,0 +1,36 @@
+/* cg_harness.h — runs generated CPU code in a unit test: LLVM module or plan → object → shared object → function
+ * pointer.
+ *
+ * Linking refuses undefined symbols, as the artefact's does, so every test that uses this also shows that its code
+ * calls nothing. Failures of the toolchain fail the running test.
+ */
+#ifndef CG_HARNESS_H
+#define CG_HARNESS_H
+
+#include "codegen/cpu/emit.h"
+
+/* Whether this machine runs a level's code. */
+bool harness_runs(mdot_cpu_level level);
+
+/* ---- Hand-written functions: begin, emit functions with `e`, load, get, end ------------------------------------- */
+
+typedef struct harness {
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    cg_emitter e;
+    void *library;
+} harness;
+
+void harness_begin(harness *h, mdot_cpu_level level);
+void harness_load(harness *h); /* assembles, links and loads what was emitted */
+void *harness_get(const harness *h, const char *name);
+void harness_end(harness *h);
+
+/* ---- Whole plans, through cg_cpu_object ------------------------------------------------------------------------- */
+
+/* Runs the plan's code for one level. inputs and outputs are in the plan's order; weights are packed here. Sets the
+ * offsets of the plan's weight buffers. */
+void harness_run_plan(pl_plan *plan, mdot_cpu_level level, const void *const *inputs, void *const *outputs,
+                      int64_t length);
+
+#endif
