@@ -1,0 +1,43 @@
+/* artefact.h — the steps from plans to a file, one file a step; cg_write_artefact (artefact.c) runs them in order.
+ *
+ *   weights.c   constants of every plan → one packed block, equal ones once
+ *   cpu/        plans → one object file of code
+ *   table.c     plans → the table that describes the artefact
+ *   elf.c       table and weights → an object file of data
+ *   link.c      both objects → the artefact, complete or not at all
+ */
+#ifndef CG_ARTEFACT_H
+#define CG_ARTEFACT_H
+
+#include "codegen/codegen.h"
+#include "codegen/pool.h"
+
+/* Packs every weight that a kernel may read and sets its buffer's offset_bytes. At least one alignment unit long. */
+mdot_status cg_pack_weights(const cg_entry *entries, int entry_count, cg_pool *weights, mdot_error *err);
+
+/* The table, file_bytes and checksum still zero. */
+mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options, size_t weights_bytes,
+                           cg_pool *table, mdot_error *err);
+
+typedef struct cg_data_section {
+    const char *name, *symbol; /* the symbol is global and stands at the section's start */
+    const void *bytes;
+    size_t size_bytes, alignment;
+} cg_data_section;
+
+/* A relocatable x86-64 object with read-only data sections; IO on failure, a partial file may be left. */
+mdot_status cg_elf_write_object(const char *path, const cg_data_section *sections, size_t count, mdot_error *err);
+/* Where a section of a linked ELF file lies in it; false when there is none. */
+bool cg_elf_find_section(const void *file, size_t file_bytes, const char *name, size_t *out_offset,
+                         size_t *out_size_bytes);
+
+typedef struct cg_parts {
+    const void *table, *weights, *code; /* code: an object file's bytes */
+    size_t table_bytes, weights_bytes, code_bytes;
+} cg_parts;
+
+/* Links the parts with the system's linker, completes file_bytes and checksum, and renames the result to `path`.
+ * TOOLCHAIN with the linker's words, or IO; then `path` is what it was and nothing else is left behind. */
+mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *arena, mdot_error *err);
+
+#endif

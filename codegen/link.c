@@ -1,0 +1,199 @@
+/* link.c — the artefact's parts → one file, by the system's linker; the last step of a compilation.
+ *
+ * All work happens in a private directory beside the output, which goes away on every path, so a failure leaves the
+ * output as it was and a success replaces it at once. The linker is started without a shell.
+ */
+#include "codegen/artefact.h"
+#include "mdot/mdot_abi.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* GNU ld links these few sections in half of lld's time; either will do. */
+static const char *const linkers[] = {"ld", "ld.lld", "ld.lld-19"};
+enum { LINKER_COUNT = sizeof linkers / sizeof linkers[0] };
+
+/* Only the contract's symbols are visible: kernels are free to be called anything. */
+static const char export_map[] =
+    "{ global: " MDOT_ABI_SYMBOL_TABLE "; " MDOT_ABI_SYMBOL_CODE "; " MDOT_ABI_SYMBOL_WEIGHTS "; local: *; };\n";
+
+enum { PAGE_BYTES = 4096, LINKER_WORDS_BYTES = 800 };
+
+typedef enum work_file { DATA_OBJECT, CODE_OBJECT, EXPORT_MAP, LINKER_WORDS, LINKED, WORK_FILE_COUNT } work_file;
+static const char *const work_names[WORK_FILE_COUNT] = {"data.o", "code.o", "export.map", "linker.txt", "linked.mdot"};
+
+typedef struct workplace {
+    char *directory;
+    char *file[WORK_FILE_COUNT];
+} workplace;
+
+static mdot_status open_workplace(const char *path, ir_arena *arena, workplace *out, mdot_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    int parent_length = slash == NULL ? 0 : (int)(slash - path + 1);
+    workplace w = {.directory = ir_arena_printf(arena, "%.*s.mdot-XXXXXX", parent_length, path)};
+    if (w.directory == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    if (mkdtemp(w.directory) == NULL)
+        return mdot_fail(err, MDOT_IO, "%s: no directory to work in beside it: %s", path, strerror(errno));
+    for (int i = 0; i < WORK_FILE_COUNT; i++) {
+        w.file[i] = ir_arena_printf(arena, "%s/%s", w.directory, work_names[i]);
+        if (w.file[i] != NULL) continue;
+        rmdir(w.directory);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    }
+    *out = w;
+    return MDOT_OK;
+}
+
+static void close_workplace(const workplace *w)
+{
+    for (int i = 0; i < WORK_FILE_COUNT; i++) unlink(w->file[i]);
+    rmdir(w->directory);
+}
+
+static mdot_status write_file(const char *path, const void *bytes, size_t size_bytes, mdot_error *err)
+{
+    FILE *file = fopen(path, "wbxe");
+    if (file == NULL) return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+    bool written = fwrite(bytes, 1, size_bytes, file) == size_bytes;
+    if (fclose(file) != 0 || !written) return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+    return MDOT_OK;
+}
+
+static mdot_status write_parts(const workplace *w, const cg_parts *parts, mdot_error *err)
+{
+    const cg_data_section sections[] = {
+        {MDOT_ABI_SECTION_TABLE, MDOT_ABI_SYMBOL_TABLE, parts->table, parts->table_bytes, MDOT_ABI_ALIGNMENT},
+        /* whole pages of their own, so that processes share all of them */
+        {MDOT_ABI_SECTION_WEIGHTS, MDOT_ABI_SYMBOL_WEIGHTS, parts->weights, parts->weights_bytes, PAGE_BYTES},
+    };
+    mdot_status status = cg_elf_write_object(w->file[DATA_OBJECT], sections, sizeof sections / sizeof sections[0], err);
+    if (status != MDOT_OK) return status;
+    status = write_file(w->file[CODE_OBJECT], parts->code, parts->code_bytes, err);
+    if (status != MDOT_OK) return status;
+    return write_file(w->file[EXPORT_MAP], export_map, strlen(export_map), err);
+}
+
+/* ---- Running the linker ------------------------------------------------------------------------------------------ */
+
+/* Starts the first linker that there is, its words going to a file. */
+static mdot_status start_linker(const workplace *w, pid_t *out_process, mdot_error *err)
+{
+    char *arguments[] = {"ld", "-shared", "-nostdlib", "-Bsymbolic", "--hash-style=gnu", "--build-id=sha1",
+                         /* an undefined symbol is an error here, not a surprise at open */
+                         "-z", "defs", "-z", "noexecstack", "-z", "separate-code", "-z", "norelro", "-soname",
+                         "predictor.mdot", "--version-script", w->file[EXPORT_MAP], "-o", w->file[LINKED],
+                         w->file[CODE_OBJECT], w->file[DATA_OBJECT], NULL};
+    posix_spawn_file_actions_t actions;
+    if (posix_spawn_file_actions_init(&actions) != 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    int failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (failed == 0)
+        failed = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, w->file[LINKER_WORDS],
+                                                  O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (failed == 0) failed = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    if (failed == 0) {
+        failed = ENOENT;
+        for (int i = 0; i < LINKER_COUNT && failed == ENOENT; i++)
+            failed = posix_spawnp(out_process, linkers[i], &actions, NULL, arguments, environ);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed == 0) return MDOT_OK;
+    return mdot_fail(err, MDOT_TOOLCHAIN, "no linker could be started (%s, %s or %s): %s", linkers[0], linkers[1],
+                     linkers[2], strerror(failed));
+}
+
+static void read_linker_words(const workplace *w, char *text, size_t size)
+{
+    size_t got = 0;
+    FILE *file = fopen(w->file[LINKER_WORDS], "rbe");
+    if (file != NULL) {
+        got = fread(text, 1, size - 1, file);
+        fclose(file);
+    }
+    while (got > 0 && text[got - 1] == '\n') got--;
+    text[got] = '\0';
+}
+
+static mdot_status run_linker(const workplace *w, mdot_error *err)
+{
+    pid_t process;
+    mdot_status status = start_linker(w, &process, err);
+    if (status != MDOT_OK) return status;
+    int result = 0;
+    while (waitpid(process, &result, 0) < 0) {
+        if (errno == EINTR) continue;
+        /* ECHILD: the program ignores SIGCHLD, and the exit status is lost; what was linked tells as much */
+        break;
+    }
+    if (result == 0 && access(w->file[LINKED], R_OK) == 0) return MDOT_OK;
+    char words[LINKER_WORDS_BYTES];
+    read_linker_words(w, words, sizeof words);
+    return mdot_fail(err, MDOT_TOOLCHAIN, "linking failed: %s",
+                     words[0] != '\0' ? words : "the linker did not say why");
+}
+
+/* ---- Completing the linked file ---------------------------------------------------------------------------------- */
+
+static bool write_at(int descriptor, const void *bytes, size_t size_bytes, size_t offset)
+{
+    return pwrite(descriptor, bytes, size_bytes, (off_t)offset) == (ssize_t)size_bytes;
+}
+
+/* The mapping sees what is written through the descriptor, so the checksum covers the size that went in before it. */
+static mdot_status seal_mapped(int descriptor, const void *file, size_t file_bytes, const char *path, mdot_error *err)
+{
+    size_t at, size_bytes;
+    if (!cg_elf_find_section(file, file_bytes, MDOT_ABI_SECTION_TABLE, &at, &size_bytes) ||
+        size_bytes < sizeof(mdot_abi_table))
+        return mdot_fail(err, MDOT_TOOLCHAIN, "the linker lost section " MDOT_ABI_SECTION_TABLE);
+    uint64_t size = file_bytes;
+    bool written = write_at(descriptor, &size, sizeof size, at + offsetof(mdot_abi_table, file_bytes));
+    if (written) {
+        uint64_t checksum = mdot_abi_file_checksum(file, file_bytes, at);
+        written = write_at(descriptor, &checksum, sizeof checksum, at + offsetof(mdot_abi_table, checksum));
+    }
+    if (!written || fsync(descriptor) != 0) return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+    return MDOT_OK;
+}
+
+static mdot_status seal(const char *path, mdot_error *err)
+{
+    int descriptor = open(path, O_RDWR | O_CLOEXEC);
+    if (descriptor < 0) return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+    struct stat info;
+    mdot_status status = MDOT_OK;
+    void *file = MAP_FAILED;
+    if (fstat(descriptor, &info) == 0) file = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
+    if (file == MAP_FAILED) {
+        status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+    } else {
+        status = seal_mapped(descriptor, file, (size_t)info.st_size, path, err);
+        munmap(file, (size_t)info.st_size);
+    }
+    close(descriptor);
+    return status;
+}
+
+mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *arena, mdot_error *err)
+{
+    workplace w;
+    mdot_status status = open_workplace(path, arena, &w, err);
+    if (status != MDOT_OK) return status;
+    status = write_parts(&w, parts, err);
+    if (status == MDOT_OK) status = run_linker(&w, err);
+    if (status == MDOT_OK) status = seal(w.file[LINKED], err);
+    if (status == MDOT_OK && rename(w.file[LINKED], path) != 0)
+        status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+    close_workplace(&w);
+    return status;
+}

@@ -1,0 +1,132 @@
+/* table.c — builds the table of an artefact (mdot_abi.h): what the runtime and `mdot inspect` know about it.
+ *
+ * One growing block, offsets instead of pointers. Records are filled on the side and copied to their reserved place,
+ * because adding a name may move the block.
+ */
+#include "codegen/artefact.h"
+#include "codegen/cpu/cpu.h"
+#include "mdot/mdot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct builder {
+    cg_pool *table;
+    const cg_options *options;
+    uint32_t code_count;
+} builder;
+
+/* Offset 0 is the empty string, and the table's own start is never a string. */
+static uint32_t add_string(builder *b, const char *text)
+{
+    if (text == NULL || text[0] == '\0') return 0;
+    return (uint32_t)cg_pool_share(b->table, text, strlen(text) + 1, 1);
+}
+
+static uint32_t add_array(builder *b, int count, size_t element_bytes)
+{
+    return (uint32_t)cg_pool_reserve(b->table, (size_t)count * element_bytes, sizeof(uint64_t));
+}
+
+static void put(builder *b, uint32_t array_at, int index, const void *record, size_t element_bytes)
+{
+    if (!b->table->failed) memcpy(b->table->bytes + array_at + (size_t)index * element_bytes, record, element_bytes);
+}
+
+/* The hash is of what users of the entry see, wherever the name lies in the table. */
+static uint64_t hash_tensor(mdot_abi_tensor tensor, const char *name, uint64_t seed)
+{
+    tensor.name_at = 0;
+    return mdot_abi_checksum(name, strlen(name) + 1, mdot_abi_checksum(&tensor, sizeof tensor, seed));
+}
+
+static uint32_t add_tensors(builder *b, ir_value *const *values, int count, uint64_t *hash)
+{
+    uint32_t at = add_array(b, count, sizeof(mdot_abi_tensor));
+    *hash = mdot_abi_checksum(&count, sizeof count, *hash);
+    for (int i = 0; i < count; i++) {
+        const ir_type *type = &values[i]->type;
+        mdot_abi_tensor tensor = {
+            .name_at = add_string(b, values[i]->name), .dtype = type->dtype, .rank = (uint32_t)type->rank};
+        for (int d = 0; d < type->rank; d++) tensor.dim[d] = (mdot_abi_dim){type->dim[d].scale, type->dim[d].offset};
+        put(b, at, i, &tensor, sizeof tensor);
+        *hash = hash_tensor(tensor, values[i]->name, *hash);
+    }
+    return at;
+}
+
+static uint32_t add_kernels(builder *b, const pl_plan *plan)
+{
+    uint32_t at = add_array(b, plan->kernel_count, sizeof(mdot_abi_kernel));
+    for (int i = 0; i < plan->kernel_count; i++) {
+        const pl_kernel *kernel = &plan->kernels[i];
+        mdot_abi_kernel record = {.name_at = add_string(b, kernel->name),
+                                  .kind_at = add_string(b, pl_kind_name(kernel->kind)),
+                                  .flops = kernel->flops};
+        put(b, at, i, &record, sizeof record);
+    }
+    return at;
+}
+
+static uint32_t add_buckets(builder *b, const cg_entry *entry)
+{
+    uint32_t at = add_array(b, entry->plan_count, sizeof(mdot_abi_bucket));
+    for (int i = 0; i < entry->plan_count; i++) {
+        const pl_plan *plan = entry->plans[i];
+        mdot_abi_bucket record = {.max_length = plan->max_length,
+                                  .scratch_bytes = (uint64_t)cg_cpu_scratch_bytes(plan, b->options),
+                                  .flops = plan->flops,
+                                  .kernels_at = add_kernels(b, plan),
+                                  .kernel_count = (uint32_t)plan->kernel_count,
+                                  .first_code = b->code_count};
+        b->code_count += (uint32_t)b->options->level_count;
+        put(b, at, i, &record, sizeof record);
+    }
+    return at;
+}
+
+static mdot_abi_entry add_entry(builder *b, const cg_entry *entry)
+{
+    const ir_graph *graph = entry->graph;
+    uint64_t hash = 0;
+    mdot_abi_entry record = {.name_at = add_string(b, entry->name),
+                             .input_count = (uint32_t)graph->input_count,
+                             .output_count = (uint32_t)graph->output_count,
+                             .bucket_count = (uint32_t)entry->plan_count,
+                             .has_length = entry->plans[0]->max_length > 0};
+    record.inputs_at = add_tensors(b, graph->inputs, graph->input_count, &hash);
+    record.outputs_at = add_tensors(b, graph->outputs, graph->output_count, &hash);
+    record.buckets_at = add_buckets(b, entry);
+    record.schema_hash = hash;
+    return record;
+}
+
+mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options, size_t weights_bytes,
+                           cg_pool *table, mdot_error *err)
+{
+    builder b = {.table = table, .options = options};
+    char compiler[64];
+    snprintf(compiler, sizeof compiler, "mdot %s, LLVM %s", mdot_version(), cg_llvm_version());
+    cg_pool_reserve(table, sizeof(mdot_abi_table), sizeof(uint64_t));
+    mdot_abi_table head = {.magic = MDOT_ABI_MAGIC,
+                           .abi_version = MDOT_ABI_VERSION,
+                           .weights_bytes = weights_bytes,
+                           .name_at = add_string(&b, options->predictor_name),
+                           .compiler_at = add_string(&b, compiler),
+                           .compute_at = add_string(&b, "fp32"),
+                           .level_count = (uint32_t)options->level_count,
+                           .entry_count = (uint32_t)entry_count};
+    for (int i = 0; i < options->level_count; i++) head.levels[i] = options->levels[i];
+    head.entries_at = add_array(&b, entry_count, sizeof(mdot_abi_entry));
+    for (int i = 0; i < entry_count; i++) {
+        mdot_abi_entry record = add_entry(&b, &entries[i]);
+        put(&b, head.entries_at, i, &record, sizeof record);
+    }
+    head.code_count = b.code_count;
+    head.table_bytes = (uint32_t)table->size_bytes;
+    if (table->failed) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the artefact's table");
+    if (table->size_bytes > UINT32_MAX)
+        return mdot_fail(err, MDOT_UNSUPPORTED, "the artefact's table would be larger than 4 GB");
+    put(&b, 0, 0, &head, sizeof head);
+    return MDOT_OK;
+}
