@@ -163,8 +163,7 @@ bool ir_dim_max(const ir_graph *graph, ir_dim a, ir_dim b, ir_dim *out)
     return true;
 }
 
-/* ---- Products
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- Products -------------------------------------------------------------------------------------------------- */
 
 /* number * factor[0] * factor[1] …, each factor with a positive scale and coprime coefficients. Such factors are prime
  * among the polynomials with integer coefficients (Gauss's lemma), so equal products have equal factors. */

@@ -17,7 +17,7 @@
 #include "ir/ops.def"
 #undef OP
 
-/* ---- Errors (ir/ops/helpers.c) ----------------------------------------------------------------------------------- */
+/* ---- Errors (ir/ops/helpers.c) --------------------------------------------------------------------------------- */
 
 /* mdot_fail with `node "name" (Type): ` in front. ir_infer and ir_evaluate add the file. */
 mdot_status ir_fail(const ir_node *node, mdot_error *err, mdot_status status, const char *format, ...)
@@ -62,7 +62,7 @@ bool ir_dim_products_equal(const ir_dim *a, int a_count, const ir_dim *b, int b_
 enum { IR_DIM_TEXT_BYTES = 64 };
 const char *ir_dim_text(ir_dim d, const char *symbol, char *out, size_t size);
 
-/* ---- Types (ir/ops/helpers.c) ------------------------------------------------------------------------------------ */
+/* ---- Types (ir/ops/helpers.c) ---------------------------------------------------------------------------------- */
 
 /* Sets output `index`'s type; nothing when that output is absent or beyond the node's outputs. */
 void ir_set_type(ir_node *node, int index, mdot_dtype dtype, int rank, const ir_dim *dims);

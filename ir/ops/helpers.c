@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Errors
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- Errors ---------------------------------------------------------------------------------------------------- */
 
 mdot_status ir_fail(const ir_node *node, mdot_error *err, mdot_status status, const char *format, ...)
 {
@@ -23,8 +22,7 @@ mdot_status ir_fail_memory(const ir_node *node, mdot_error *err)
     return ir_fail(node, err, MDOT_OUT_OF_MEMORY, "memory ran out");
 }
 
-/* ---- Types
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Types ----------------------------------------------------------------------------------------------------- */
 
 void ir_set_type(ir_node *node, int index, mdot_dtype dtype, int rank, const ir_dim *dims)
 {
@@ -142,8 +140,7 @@ mdot_status ir_input_dims(const ir_node *node, int index, ir_dim *out, int *out_
     return ir_value_known(node->inputs[index], out, out_count) ? MDOT_OK : not_known(node, index, err);
 }
 
-/* ---- Concrete shapes
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- Concrete shapes ------------------------------------------------------------------------------------------- */
 
 mdot_status ir_make_wide(ir_arena *arena, const ir_node *node, mdot_dtype dtype, int rank, const int64_t *dims,
                          ir_wide **out, mdot_error *err)
@@ -208,8 +205,7 @@ int64_t ir_dot_index(int rank, const int64_t *index, const int64_t *strides)
     return sum;
 }
 
-/* ---- Costs
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Costs ----------------------------------------------------------------------------------------------------- */
 
 double ir_value_elements(const ir_value *value, int64_t length)
 {

@@ -1,0 +1,131 @@
+/* elementwise.c — shape and cost rules of the elementwise family. What is computed stands in elementwise_math.c, the
+ * evaluators in elementwise_eval.c, the content that is known at compile time in elementwise_known.c.
+ */
+#include "ir/ops/elementwise.h"
+
+/* The result has the first input's type. Norms and softmax use this rule too; the checks are for the family's own. */
+mdot_status ir_shape_like(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    const ir_type *type = &node->inputs[0]->type;
+    const ir_unary_rule *rule = ir_unary_rule_of(node);
+    if (rule) {
+        mdot_status status = ir_check_accepts(node, rule->accepts, type->dtype, err);
+        if (status != MDOT_OK) return status;
+    }
+    ir_set_type(node, 0, type->dtype, type->rank, type->dim);
+    return ir_elementwise_known(graph, node, err);
+}
+
+mdot_status ir_shape_like_bool(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    (void)graph;
+    const ir_type *type = &node->inputs[0]->type;
+    mdot_status status = ir_check_accepts(node, ir_unary_rule_of(node)->accepts, type->dtype, err);
+    if (status != MDOT_OK) return status;
+    ir_set_type(node, 0, MDOT_DTYPE_BOOL, type->rank, type->dim);
+    return MDOT_OK;
+}
+
+mdot_status ir_cast_target(const ir_node *node, mdot_dtype like, mdot_dtype *out_dtype, mdot_error *err)
+{
+    int64_t to = like != MDOT_DTYPE_NONE ? (int64_t)like : ir_node_int(node, "to", MDOT_DTYPE_NONE);
+    /* ONNX numbers element types as mdot_dtype does; those that it lacks (strings, floats of 8 bits and less, complex
+     * numbers) have no size. */
+    bool in_range = to > MDOT_DTYPE_NONE && to <= MDOT_DTYPE_BF16;
+    if (!in_range || mdot_dtype_size_bytes((mdot_dtype)to) == 0) {
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "conversion to ONNX element type %lld", (long long)to);
+    }
+    *out_dtype = (mdot_dtype)to;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_cast(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    const ir_type *type = &node->inputs[0]->type;
+    const ir_value *like = ir_node_input(node, 1);
+    mdot_dtype to = MDOT_DTYPE_NONE;
+    mdot_status status = ir_cast_target(node, like ? like->type.dtype : MDOT_DTYPE_NONE, &to, err);
+    if (status != MDOT_OK) return status;
+    if (type->dtype == MDOT_DTYPE_STRING) return ir_fail(node, err, MDOT_UNSUPPORTED, "conversion from strings");
+    ir_set_type(node, 0, to, type->rank, type->dim);
+    return ir_elementwise_known(graph, node, err);
+}
+
+mdot_status ir_shape_dropout(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    (void)graph, (void)err;
+    const ir_type *type = &node->inputs[0]->type;
+    ir_set_type(node, 0, type->dtype, type->rank, type->dim);
+    ir_set_type(node, 1, MDOT_DTYPE_BOOL, type->rank, type->dim);
+    return MDOT_OK;
+}
+
+/* Every input from `first` on is accepted and, but for Pow, of one type. */
+static mdot_status check_operands(const ir_node *node, int first, unsigned accepts, mdot_error *err)
+{
+    mdot_dtype dtype = node->inputs[first]->type.dtype;
+    for (int i = first; i < node->input_count; i++) {
+        mdot_dtype other = node->inputs[i]->type.dtype;
+        mdot_status status = ir_check_accepts(node, accepts, other, err);
+        if (status != MDOT_OK) return status;
+        if (other != dtype && ir_node_opcode(node) != IR_OP_Pow) {
+            return ir_fail(node, err, MDOT_MALFORMED, "input %d is %s, but input %d %s", i, mdot_dtype_name(other),
+                           first, mdot_dtype_name(dtype));
+        }
+    }
+    return MDOT_OK;
+}
+
+static mdot_status shape_broadcast_as(ir_graph *graph, ir_node *node, mdot_dtype dtype, mdot_error *err)
+{
+    ir_dim dims[MDOT_MAX_RANK];
+    int rank = 0;
+    mdot_status status = ir_broadcast_inputs(node, 0, dims, &rank, err);
+    if (status != MDOT_OK) return status;
+    ir_set_type(node, 0, dtype, rank, dims);
+    return ir_elementwise_known(graph, node, err);
+}
+
+mdot_status ir_shape_broadcast(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    mdot_status status = check_operands(node, 0, ir_binary_rule_of(node)->accepts, err);
+    if (status != MDOT_OK) return status;
+    return shape_broadcast_as(graph, node, node->inputs[0]->type.dtype, err);
+}
+
+mdot_status ir_shape_compare(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    mdot_status status = check_operands(node, 0, ir_binary_rule_of(node)->accepts, err);
+    if (status != MDOT_OK) return status;
+    return shape_broadcast_as(graph, node, MDOT_DTYPE_BOOL, err);
+}
+
+mdot_status ir_shape_where(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    if (node->inputs[0]->type.dtype != MDOT_DTYPE_BOOL) {
+        return ir_fail(node, err, MDOT_MALFORMED, "the condition is %s, not bool",
+                       mdot_dtype_name(node->inputs[0]->type.dtype));
+    }
+    mdot_status status = check_operands(node, 1, IR_ON_FLOAT | IR_ON_INTEGER | IR_ON_BOOL, err);
+    if (status != MDOT_OK) return status;
+    return shape_broadcast_as(graph, node, node->inputs[1]->type.dtype, err);
+}
+
+/* ---- Costs ----------------------------------------------------------------------------------------------------- */
+
+void ir_cost_none(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    (void)node, (void)length;
+    *out_cost = (ir_cost){0};
+}
+
+/* One operation an element unless a table says otherwise; a fold of n operands takes n - 1, and a mean one more. */
+void ir_cost_pointwise(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    const ir_unary_rule *unary = ir_unary_rule_of(node);
+    const ir_binary_rule *binary = ir_binary_rule_of(node);
+    double each = unary ? unary->flops : binary ? binary->flops : 1;
+    if (node->op->traits & IR_VARIADIC) each *= node->input_count - (ir_node_opcode(node) == IR_OP_Mean ? 0 : 1);
+    out_cost->flops = each * ir_value_elements(node->outputs[0], length);
+    ir_cost_traffic(node, length, out_cost);
+}

@@ -1,0 +1,56 @@
+/* elementwise.h — what elementwise operators compute on one element, as tables by operator.
+ *
+ * Internal to the elementwise family: its shape rules ask the tables which element types an operator accepts, its cost
+ * rule how many operations an element takes, its evaluators what to compute. Integers are computed exactly, in 64 bits,
+ * and wrapped to their type afterwards; nothing here has undefined behaviour for any operand.
+ */
+#ifndef IR_OPS_ELEMENTWISE_H
+#define IR_OPS_ELEMENTWISE_H
+
+#include "ir/ops/families.h"
+
+enum { IR_ON_FLOAT = 1u << 0, IR_ON_INTEGER = 1u << 1, IR_ON_BOOL = 1u << 2 };
+
+/* FLOPs an element: elementary functions count as one operation, composed ones as what they are composed of, so that a
+ * graph costs the same with GELU in one node or in five. */
+typedef struct ir_unary_rule {
+    unsigned accepts; /* 0: not a unary elementwise operator */
+    int flops;
+    double (*on_float)(double x, double alpha, double beta);
+    int64_t (*on_integer)(int64_t x, bool is_unsigned); /* bool operands are 0 and 1 */
+    bool makes_bool;
+    const char *alpha_name; /* attributes that the function reads as alpha and beta, with their defaults */
+    double alpha;
+    const char *beta_name;
+    double beta;
+} ir_unary_rule;
+
+typedef struct ir_binary_rule {
+    unsigned accepts; /* 0: not a binary or variadic elementwise operator */
+    int flops;
+    double (*on_float)(double a, double b);
+    int64_t (*on_integer)(int64_t a, int64_t b, bool is_unsigned);
+    bool makes_bool;
+} ir_binary_rule;
+
+/* The rule of the node's operator with its attributes looked at (Gelu's approximation, Mod's fmod, BitShift's
+ * direction); NULL: it is not of this kind. Variadic operators are folds of their binary rule. */
+const ir_unary_rule *ir_unary_rule_of(const ir_node *node);
+const ir_binary_rule *ir_binary_rule_of(const ir_node *node);
+/* The rule of an operator with its attributes at their defaults. */
+const ir_binary_rule *ir_binary_rule(ir_opcode opcode);
+
+/* MALFORMED where the operator is not defined for `dtype`, UNSUPPORTED for strings. */
+mdot_status ir_check_accepts(const ir_node *node, unsigned accepts, mdot_dtype dtype, mdot_error *err);
+
+/* The element type that a Cast, or a CastLike whose second operand is `like`, makes. */
+mdot_status ir_cast_target(const ir_node *node, mdot_dtype like, mdot_dtype *out_dtype, mdot_error *err);
+
+double ir_gelu(double x, double alpha, double beta);      /* x/2 (1 + erf(x/√2)); alpha and beta are not read */
+double ir_gelu_tanh(double x, double alpha, double beta); /* x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))) */
+int64_t ir_integer_power(int64_t base, int64_t exponent);
+
+/* Sets `known` on output 0 where it follows from what is known of the inputs (ir/ops/elementwise_known.c). */
+mdot_status ir_elementwise_known(ir_graph *graph, ir_node *node, mdot_error *err);
+
+#endif

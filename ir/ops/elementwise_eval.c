@@ -1,0 +1,327 @@
+/* elementwise_eval.c — reference evaluators of the elementwise family: loops around the functions of elementwise.h.
+ *
+ * Operands broadcast through strides that are 0 where they repeat. Results are made row by row, a row being the
+ * innermost dimension, so that the index arithmetic stays out of the inner loops.
+ */
+#include "ir/ops/elementwise.h"
+
+#include <string.h>
+
+enum { MAX_OPERANDS = 3 };
+
+/* Rows of a result and where each operand's row begins. The innermost stride of an operand is 0 or 1. */
+typedef struct rows {
+    int rank; /* at least 1 */
+    int64_t dims[MDOT_MAX_RANK];
+    int64_t length; /* of a row */
+    int64_t index[MDOT_MAX_RANK];
+    int operand_count;
+    int64_t strides[MAX_OPERANDS][MDOT_MAX_RANK];
+    int64_t at[MAX_OPERANDS]; /* offset of the current row */
+    int64_t step[MAX_OPERANDS];
+} rows;
+
+static rows rows_begin(const ir_wide *result, const ir_wide *const *operands, int operand_count)
+{
+    rows r = {.rank = result->rank ? result->rank : 1, .dims = {1}, .operand_count = operand_count};
+    if (result->rank) memcpy(r.dims, result->dims, (size_t)result->rank * sizeof *r.dims);
+    r.length = r.dims[r.rank - 1];
+    for (int k = 0; k < operand_count; k++) {
+        ir_broadcast_strides(operands[k]->rank, operands[k]->dims, r.rank, r.strides[k]);
+        r.step[k] = r.strides[k][r.rank - 1];
+    }
+    return r;
+}
+
+static bool rows_next(rows *r)
+{
+    if (!ir_next_index(r->rank - 1, r->dims, r->index)) return false;
+    for (int k = 0; k < r->operand_count; k++) r->at[k] = ir_dot_index(r->rank - 1, r->index, r->strides[k]);
+    return true;
+}
+
+static void wrap_all(ir_wide *wide)
+{
+    for (int64_t i = 0; i < wide->count; i++) wide->i[i] = ir_wrap_integer(wide->dtype, wide->i[i]);
+}
+
+/* A tensor shaped like `input`. */
+static mdot_status make_like(ir_arena *arena, const ir_node *node, const ir_wide *input, mdot_dtype dtype,
+                             ir_wide **out, mdot_error *err)
+{
+    return ir_make_wide(arena, node, dtype, input->rank, input->dims, out, err);
+}
+
+/* The shape of all present inputs broadcast together. */
+static mdot_status make_broadcast(ir_arena *arena, const ir_node *node, const ir_wide *const *in, mdot_dtype dtype,
+                                  ir_wide **out, mdot_error *err)
+{
+    int64_t dims[MDOT_MAX_RANK];
+    int rank = 0;
+    for (int i = 0; i < node->input_count; i++) {
+        if (!in[i]) continue;
+        mdot_status status = ir_broadcast_shapes(node, dims, rank, in[i]->dims, in[i]->rank, dims, &rank, err);
+        if (status != MDOT_OK) return status;
+    }
+    return ir_make_wide(arena, node, dtype, rank, dims, out, err);
+}
+
+/* ---- Unary ----------------------------------------------------------------------------------------------------- */
+
+/* An attribute that is an int or a float. */
+static double number_attr(const ir_node *node, const char *name, double fallback)
+{
+    if (!name) return fallback;
+    const ir_attr *attr = ir_node_attr(node, name);
+    return attr && attr->kind == IR_ATTR_INT ? (double)attr->i : ir_node_float(node, name, fallback);
+}
+
+static void apply_unary(const ir_node *node, const ir_unary_rule *rule, const ir_wide *x, ir_wide *y)
+{
+    double alpha = number_attr(node, rule->alpha_name, rule->alpha);
+    double beta = number_attr(node, rule->beta_name, rule->beta);
+    bool is_unsigned = ir_dtype_is_unsigned(x->dtype);
+    for (int64_t i = 0; i < x->count; i++) {
+        if (x->i && rule->on_integer) {
+            y->i[i] = ir_wrap_integer(y->dtype, rule->on_integer(x->i[i], is_unsigned));
+            continue;
+        }
+        /* Integers without a function of their own are computed in double and truncated. */
+        double result = rule->on_float(ir_wide_get(x, i), alpha, beta);
+        if (y->f) {
+            y->f[i] = result;
+        } else {
+            y->i[i] = ir_float_to_integer(y->dtype, result);
+        }
+    }
+}
+
+mdot_status ir_eval_unary(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                          mdot_error *err)
+{
+    const ir_unary_rule *rule = ir_unary_rule_of(node);
+    mdot_status status = ir_check_accepts(node, rule->accepts, in[0]->dtype, err);
+    if (status != MDOT_OK) return status;
+    ir_wide *y = NULL;
+    status = make_like(arena, node, in[0], rule->makes_bool ? MDOT_DTYPE_BOOL : in[0]->dtype, &y, err);
+    if (status != MDOT_OK) return status;
+    apply_unary(node, rule, in[0], y);
+    out[0] = y;
+    return MDOT_OK;
+}
+
+/* ---- Binary and variadic --------------------------------------------------------------------------------------- */
+
+/* result = rule(a, b) element by element; `result` may be `a` when that has the result's shape. */
+static void apply_binary(const ir_binary_rule *rule, const ir_wide *a, const ir_wide *b, ir_wide *result)
+{
+    if (result->count == 0) return;
+    rows r = rows_begin(result, (const ir_wide *const[]){a, b}, 2);
+    bool is_unsigned = ir_dtype_is_unsigned(a->dtype);
+    int64_t to = 0;
+    do {
+        int64_t from_a = r.at[0], from_b = r.at[1];
+        for (int64_t i = 0; i < r.length; i++, to++, from_a += r.step[0], from_b += r.step[1]) {
+            if (a->f && result->f) {
+                result->f[to] = rule->on_float(a->f[from_a], b->f[from_b]);
+            } else if (a->f) {
+                result->i[to] = rule->on_float(a->f[from_a], b->f[from_b]) != 0;
+            } else {
+                result->i[to] = rule->on_integer(a->i[from_a], b->i[from_b], is_unsigned);
+            }
+        }
+    } while (rows_next(&r));
+    if (result->i) wrap_all(result);
+}
+
+/* Pow where base and exponent are not both floats or both integers: computed in double, given back in the base's type.
+ */
+static void apply_mixed_power(const ir_binary_rule *rule, const ir_wide *a, const ir_wide *b, ir_wide *result)
+{
+    if (result->count == 0) return;
+    rows r = rows_begin(result, (const ir_wide *const[]){a, b}, 2);
+    int64_t to = 0;
+    do {
+        for (int64_t i = 0; i < r.length; i++, to++) {
+            double x = ir_wide_get(a, r.at[0] + i * r.step[0]), y = ir_wide_get(b, r.at[1] + i * r.step[1]);
+            double power = rule->on_float(x, y);
+            if (result->f) {
+                result->f[to] = power;
+            } else {
+                result->i[to] = ir_float_to_integer(result->dtype, power);
+            }
+        }
+    } while (rows_next(&r));
+}
+
+mdot_status ir_eval_binary(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                           mdot_error *err)
+{
+    const ir_binary_rule *rule = ir_binary_rule_of(node);
+    mdot_status status = ir_check_accepts(node, rule->accepts, in[0]->dtype, err);
+    if (status != MDOT_OK) return status;
+    bool mixed = (in[0]->f != NULL) != (in[1]->f != NULL);
+    if (mixed && ir_node_opcode(node) != IR_OP_Pow) {
+        return ir_fail(node, err, MDOT_MALFORMED, "operands are %s and %s", mdot_dtype_name(in[0]->dtype),
+                       mdot_dtype_name(in[1]->dtype));
+    }
+    ir_wide *y = NULL;
+    status = make_broadcast(arena, node, in, rule->makes_bool ? MDOT_DTYPE_BOOL : in[0]->dtype, &y, err);
+    if (status != MDOT_OK) return status;
+    if (mixed) {
+        apply_mixed_power(rule, in[0], in[1], y);
+    } else {
+        apply_binary(rule, in[0], in[1], y);
+    }
+    out[0] = y;
+    return MDOT_OK;
+}
+
+/* result = source, repeated over the result's shape. */
+static void fill_broadcast(const ir_wide *source, ir_wide *result)
+{
+    if (result->count == 0) return;
+    rows r = rows_begin(result, &source, 1);
+    int64_t to = 0;
+    do {
+        for (int64_t i = 0; i < r.length; i++, to++) ir_copy_element(result, to, source, r.at[0] + i * r.step[0]);
+    } while (rows_next(&r));
+}
+
+mdot_status ir_eval_variadic(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                             mdot_error *err)
+{
+    const ir_binary_rule *rule = ir_binary_rule_of(node);
+    for (int k = 0; k < node->input_count; k++) {
+        mdot_status status = ir_check_accepts(node, rule->accepts, in[k]->dtype, err);
+        if (status != MDOT_OK) return status;
+        if (in[k]->dtype != in[0]->dtype) return ir_fail(node, err, MDOT_MALFORMED, "operands differ in type");
+    }
+    ir_wide *y = NULL;
+    mdot_status status = make_broadcast(arena, node, in, in[0]->dtype, &y, err);
+    if (status != MDOT_OK) return status;
+    fill_broadcast(in[0], y);
+    for (int k = 1; k < node->input_count; k++) apply_binary(rule, y, in[k], y);
+    if (ir_node_opcode(node) == IR_OP_Mean) {
+        for (int64_t i = 0; i < y->count; i++) y->f[i] /= node->input_count;
+    }
+    out[0] = y;
+    return MDOT_OK;
+}
+
+/* ---- Selection and limits -------------------------------------------------------------------------------------- */
+
+mdot_status ir_eval_where(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                          mdot_error *err)
+{
+    if (in[0]->dtype != MDOT_DTYPE_BOOL || in[1]->dtype != in[2]->dtype) {
+        return ir_fail(node, err, MDOT_MALFORMED, "a bool and two tensors of one type are needed");
+    }
+    ir_wide *y = NULL;
+    mdot_status status = make_broadcast(arena, node, in, in[1]->dtype, &y, err);
+    if (status != MDOT_OK) return status;
+    out[0] = y;
+    if (y->count == 0) return MDOT_OK;
+    rows r = rows_begin(y, in, 3);
+    int64_t to = 0;
+    do {
+        for (int64_t i = 0; i < r.length; i++, to++) {
+            int k = in[0]->i[r.at[0] + i * r.step[0]] ? 1 : 2;
+            ir_copy_element(y, to, in[k], r.at[k] + i * r.step[k]);
+        }
+    } while (rows_next(&r));
+    return MDOT_OK;
+}
+
+/* Max(x, least), then Min(…, greatest): where the limits cross, the greatest wins (ONNX Clip-13). */
+mdot_status ir_eval_clip(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+{
+    const ir_wide *x = in[0];
+    mdot_status status = ir_check_accepts(node, IR_ON_FLOAT | IR_ON_INTEGER, x->dtype, err);
+    if (status != MDOT_OK) return status;
+    ir_wide *y = NULL;
+    status = make_like(arena, node, x, x->dtype, &y, err);
+    if (status != MDOT_OK) return status;
+    fill_broadcast(x, y);
+    static const ir_opcode folds[] = {IR_OP_Max, IR_OP_Min};
+    for (int k = 1; k < node->input_count; k++) {
+        if (!in[k]) continue;
+        if (in[k]->count != 1 || in[k]->dtype != x->dtype) {
+            return ir_fail(node, err, MDOT_MALFORMED, "limit %d is no scalar of the type of the input", k);
+        }
+        apply_binary(ir_binary_rule(folds[k - 1]), y, in[k], y);
+    }
+    out[0] = y;
+    return MDOT_OK;
+}
+
+/* ---- Copies and conversions ------------------------------------------------------------------------------------ */
+
+mdot_status ir_eval_identity(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                             mdot_error *err)
+{
+    ir_wide *y = NULL;
+    mdot_status status = make_like(arena, node, in[0], in[0]->dtype, &y, err);
+    if (status != MDOT_OK) return status;
+    fill_broadcast(in[0], y);
+    out[0] = y;
+    return MDOT_OK;
+}
+
+/* Inference: nothing is dropped, and the mask says so. */
+mdot_status ir_eval_dropout(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                            mdot_error *err)
+{
+    double ratio = ir_node_input(node, 1) ? ir_wide_get(in[1], 0) : 0.5;
+    bool training = ir_node_input(node, 2) && in[2]->i[0];
+    if (training && ratio != 0) {
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "training mode drops elements at random");
+    }
+    if (node->output_count > 1 && node->outputs[1]) {
+        ir_wide *mask = NULL;
+        mdot_status status = make_like(arena, node, in[0], MDOT_DTYPE_BOOL, &mask, err);
+        if (status != MDOT_OK) return status;
+        for (int64_t i = 0; i < mask->count; i++) mask->i[i] = 1;
+        out[1] = mask;
+    }
+    return ir_eval_identity(arena, node, in, out, err);
+}
+
+mdot_status ir_eval_cast(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+{
+    const ir_wide *x = in[0];
+    mdot_dtype to = MDOT_DTYPE_NONE;
+    mdot_status status = ir_cast_target(node, node->input_count > 1 ? in[1]->dtype : MDOT_DTYPE_NONE, &to, err);
+    if (status != MDOT_OK) return status;
+    ir_wide *y = NULL;
+    status = make_like(arena, node, x, to, &y, err);
+    if (status != MDOT_OK) return status;
+    for (int64_t i = 0; i < x->count; i++) {
+        if (y->f) {
+            y->f[i] = ir_round_float(to, ir_wide_get(x, i));
+        } else {
+            y->i[i] = x->f ? ir_float_to_integer(to, x->f[i]) : ir_wrap_integer(to, x->i[i]);
+        }
+    }
+    out[0] = y;
+    return MDOT_OK;
+}
+
+/* com.microsoft: GELU of x plus an optional bias that broadcasts over x. */
+mdot_status ir_eval_bias_gelu(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                              mdot_error *err)
+{
+    const ir_unary_rule *rule = ir_unary_rule_of(node);
+    for (int k = 0; k < node->input_count; k++) {
+        mdot_status status = in[k] ? ir_check_accepts(node, IR_ON_FLOAT, in[k]->dtype, err) : MDOT_OK;
+        if (status != MDOT_OK) return status;
+    }
+    ir_wide *y = NULL;
+    mdot_status status = make_broadcast(arena, node, in, in[0]->dtype, &y, err);
+    if (status != MDOT_OK) return status;
+    fill_broadcast(in[0], y);
+    if (ir_node_input(node, 1)) apply_binary(ir_binary_rule(IR_OP_Add), y, in[1], y);
+    apply_unary(node, rule, y, y);
+    out[0] = y;
+    return MDOT_OK;
+}

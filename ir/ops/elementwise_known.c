@@ -1,0 +1,249 @@
+/* elementwise_known.c — content known at compile time, carried through elementwise operators on small integers.
+ *
+ * Shape arithmetic in exported models (Shape → Gather → Mul → Concat → Reshape and the like) runs through these. An
+ * element is affine in L; where a result is not affine, or could wrap in its type for some L, nothing is known of the
+ * output.
+ */
+#include "ir/ops/elementwise.h"
+
+/* The functions return false where the result is not known. */
+typedef bool (*known_fn)(const ir_graph *graph, const ir_dim *a, ir_dim *out);
+
+static bool both_numbers(const ir_dim *a)
+{
+    return ir_dim_is_number(a[0]) && ir_dim_is_number(a[1]);
+}
+
+static bool known_add(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    (void)graph;
+    return ir_dim_add(a[0], a[1], out);
+}
+
+static bool known_sub(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    (void)graph;
+    return ir_dim_sub(a[0], a[1], out);
+}
+
+static bool known_mul(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    (void)graph;
+    return ir_dim_mul(a[0], a[1], out);
+}
+
+/* Integer division truncates, which is rounding down where the dividend is not negative. */
+static bool known_div(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    if (both_numbers(a)) {
+        if (a[1].offset == 0 || a[1].offset == -1) return false;
+        *out = ir_dim_number(a[0].offset / a[1].offset);
+        return true;
+    }
+    if (ir_dim_div_exact(a[0], a[1], out)) return true;
+    if (!ir_dim_is_number(a[1]) || a[1].offset <= 0) return false;
+    return ir_dim_always_le(graph, ir_dim_number(0), a[0]) && ir_dim_div_floor(graph, a[0], a[1].offset, out);
+}
+
+/* ONNX's Mod has the divisor's sign, fmod the dividend's: the same where neither is negative. */
+static bool known_mod(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    if (!ir_dim_is_number(a[1]) || a[1].offset <= 0 || !ir_dim_always_le(graph, ir_dim_number(0), a[0])) return false;
+    return ir_dim_mod_floor(graph, a[0], a[1].offset, out);
+}
+
+static bool known_min(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    return ir_dim_min(graph, a[0], a[1], out);
+}
+
+static bool known_max(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    return ir_dim_max(graph, a[0], a[1], out);
+}
+
+static bool known_truth(bool decided, bool truth, ir_dim *out)
+{
+    if (decided) *out = ir_dim_number(truth);
+    return decided;
+}
+
+static bool known_equal(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    bool truth = false;
+    bool decided = ir_dim_decide_equal(graph, a[0], a[1], &truth);
+    return known_truth(decided, truth, out);
+}
+
+static bool known_less(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    bool truth = false;
+    bool decided = ir_dim_decide_less(graph, a[0], a[1], &truth);
+    return known_truth(decided, truth, out);
+}
+
+static bool known_greater(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    return known_less(graph, (const ir_dim[]){a[1], a[0]}, out);
+}
+
+static bool known_not(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    return known_equal(graph, (const ir_dim[]){a[0], ir_dim_number(0)}, out);
+}
+
+static bool known_less_or_equal(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    return known_greater(graph, a, out) && known_not(graph, out, out);
+}
+
+static bool known_greater_or_equal(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    return known_less(graph, a, out) && known_not(graph, out, out);
+}
+
+static bool known_and(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    (void)graph;
+    if (both_numbers(a)) *out = ir_dim_number(a[0].offset & a[1].offset);
+    return both_numbers(a);
+}
+
+static bool known_or(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    (void)graph;
+    if (both_numbers(a)) *out = ir_dim_number(a[0].offset | a[1].offset);
+    return both_numbers(a);
+}
+
+static bool known_neg(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    (void)graph;
+    return ir_dim_mul(a[0], ir_dim_number(-1), out);
+}
+
+static bool known_abs(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    if (ir_dim_always_le(graph, a[0], ir_dim_number(0))) return known_neg(graph, a, out);
+    *out = a[0];
+    return ir_dim_always_le(graph, ir_dim_number(0), a[0]);
+}
+
+static bool known_same(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    (void)graph;
+    *out = a[0];
+    return true;
+}
+
+static bool known_where(const ir_graph *graph, const ir_dim *a, ir_dim *out)
+{
+    (void)graph;
+    *out = a[0].offset ? a[1] : a[2];
+    return ir_dim_is_number(a[0]) || ir_dim_equal(a[1], a[2]);
+}
+
+typedef struct known_rule {
+    int operands; /* of the function; variadic operators fold it */
+    known_fn apply;
+} known_rule;
+
+static const known_rule rules[IR_OP_COUNT] = {
+    [IR_OP_Add] = {2, known_add},         [IR_OP_Sub] = {2, known_sub},
+    [IR_OP_Mul] = {2, known_mul},         [IR_OP_Div] = {2, known_div},
+    [IR_OP_Mod] = {2, known_mod},         [IR_OP_Min] = {2, known_min},
+    [IR_OP_Max] = {2, known_max},         [IR_OP_Equal] = {2, known_equal},
+    [IR_OP_Less] = {2, known_less},       [IR_OP_LessOrEqual] = {2, known_less_or_equal},
+    [IR_OP_Greater] = {2, known_greater}, [IR_OP_GreaterOrEqual] = {2, known_greater_or_equal},
+    [IR_OP_And] = {2, known_and},         [IR_OP_Or] = {2, known_or},
+    [IR_OP_Not] = {1, known_not},         [IR_OP_Neg] = {1, known_neg},
+    [IR_OP_Abs] = {1, known_abs},         [IR_OP_Identity] = {1, known_same},
+    [IR_OP_Cast] = {1, known_same},       [IR_OP_CastLike] = {1, known_same},
+    [IR_OP_Where] = {3, known_where},
+};
+
+enum { MAX_OPERANDS = 3 }; /* longer folds do not occur in shape arithmetic */
+
+/* What is known of one input, read at the indices of the output. */
+typedef struct operand {
+    ir_dim element[IR_MAX_KNOWN];
+    int64_t strides[MDOT_MAX_RANK];
+} operand;
+
+static bool load_operand(const ir_value *value, int out_rank, operand *out)
+{
+    int64_t dims[MDOT_MAX_RANK];
+    int count;
+    if (!ir_value_known(value, out->element, &count)) return false;
+    for (int i = 0; i < value->type.rank; i++) dims[i] = value->type.dim[i].offset;
+    if (ir_count_elements(value->type.rank, dims) != count) return false;
+    ir_broadcast_strides(value->type.rank, dims, out_rank, out->strides);
+    return true;
+}
+
+/* Brings a result into the output's type; false: it would wrap for some L. */
+static bool fit(const ir_graph *graph, mdot_dtype dtype, ir_dim *d)
+{
+    if (dtype == MDOT_DTYPE_BOOL) return known_not(graph, d, d) && known_not(graph, d, d);
+    if (ir_dim_is_number(*d)) {
+        return ir_wrap_integer(dtype, d->offset) == d->offset && !(dtype == MDOT_DTYPE_U64 && d->offset < 0);
+    }
+    int64_t min, max;
+    ir_dim_bounds(graph, *d, &min, &max);
+    /* Before a bucket is bound there is no upper end to speak of; lengths do fit 64 bits. */
+    if (dtype == MDOT_DTYPE_I64) return true;
+    return ir_wrap_integer(dtype, min) == min && ir_wrap_integer(dtype, max) == max &&
+           !(dtype == MDOT_DTYPE_U64 && min < 0);
+}
+
+/* One output element: the rule on the elements at `index`, folded over the operands of a variadic operator. */
+static bool compute(const ir_graph *graph, const known_rule *rule, const operand *operands, int count, int rank,
+                    const int64_t *index, ir_dim *out)
+{
+    ir_dim a[MAX_OPERANDS] = {{0, 0}};
+    for (int k = 0; k < rule->operands && k < count; k++) {
+        a[k] = operands[k].element[ir_dot_index(rank, index, operands[k].strides)];
+    }
+    if (count < rule->operands) { /* a fold of one operand */
+        *out = a[0];
+        return true;
+    }
+    if (!rule->apply(graph, a, out)) return false;
+    for (int k = rule->operands; k < count; k++) {
+        a[0] = *out;
+        a[1] = operands[k].element[ir_dot_index(rank, index, operands[k].strides)];
+        if (!rule->apply(graph, a, out)) return false;
+    }
+    return true;
+}
+
+mdot_status ir_elementwise_known(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    const known_rule *rule = &rules[ir_node_opcode(node)];
+    const ir_value *result = node->outputs[0];
+    if (!rule->apply || !result || ir_dtype_is_float(result->type.dtype)) return MDOT_OK;
+    int64_t dims[MDOT_MAX_RANK];
+    int rank = result->type.rank;
+    for (int i = 0; i < rank; i++) {
+        if (!ir_dim_is_number(result->type.dim[i])) return MDOT_OK;
+        dims[i] = result->type.dim[i].offset;
+    }
+    int64_t count = ir_count_elements(rank, dims);
+    if (count <= 0 || count > IR_MAX_KNOWN) return MDOT_OK;
+
+    int operand_count = ir_node_opcode(node) == IR_OP_CastLike ? 1 : node->input_count;
+    ir_dim out[IR_MAX_KNOWN];
+    for (int64_t i = 0; i < count; i++) out[i] = ir_dim_number(0);
+    operand operands[MAX_OPERANDS];
+    if (operand_count > MAX_OPERANDS) return MDOT_OK;
+    for (int k = 0; k < operand_count; k++) {
+        if (!load_operand(node->inputs[k], rank, &operands[k])) return MDOT_OK;
+    }
+    int64_t index[MDOT_MAX_RANK] = {0};
+    for (int64_t i = 0; i < count; i++) {
+        if (!compute(graph, rule, operands, operand_count, rank, index, &out[i])) return MDOT_OK;
+        if (!fit(graph, result->type.dtype, &out[i])) return MDOT_OK;
+        ir_next_index(rank, dims, index);
+    }
+    return ir_set_known(graph, node, 0, out, (int)count, err);
+}
