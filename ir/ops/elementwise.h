@@ -38,7 +38,7 @@ typedef struct ir_binary_rule {
 const ir_unary_rule *ir_unary_rule_of(const ir_node *node);
 const ir_binary_rule *ir_binary_rule_of(const ir_node *node);
 /* The rule of an operator with its attributes at their defaults. */
-const ir_binary_rule *ir_binary_rule(ir_opcode opcode);
+const ir_binary_rule *ir_binary_default(ir_opcode opcode);
 
 /* MALFORMED where the operator is not defined for `dtype`, UNSUPPORTED for strings. */
 mdot_status ir_check_accepts(const ir_node *node, unsigned accepts, mdot_dtype dtype, mdot_error *err);

@@ -249,7 +249,7 @@ mdot_status ir_eval_clip(ir_arena *arena, const ir_node *node, const ir_wide *co
         if (in[k]->count != 1 || in[k]->dtype != x->dtype) {
             return ir_fail(node, err, MDOT_MALFORMED, "limit %d is no scalar of the type of the input", k);
         }
-        apply_binary(ir_binary_rule(folds[k - 1]), y, in[k], y);
+        apply_binary(ir_binary_default(folds[k - 1]), y, in[k], y);
     }
     out[0] = y;
     return MDOT_OK;
@@ -320,7 +320,7 @@ mdot_status ir_eval_bias_gelu(ir_arena *arena, const ir_node *node, const ir_wid
     mdot_status status = make_broadcast(arena, node, in, in[0]->dtype, &y, err);
     if (status != MDOT_OK) return status;
     fill_broadcast(in[0], y);
-    if (ir_node_input(node, 1)) apply_binary(ir_binary_rule(IR_OP_Add), y, in[1], y);
+    if (ir_node_input(node, 1)) apply_binary(ir_binary_default(IR_OP_Add), y, in[1], y);
     apply_unary(node, rule, y, y);
     out[0] = y;
     return MDOT_OK;

@@ -338,7 +338,7 @@ const ir_unary_rule *ir_unary_rule_of(const ir_node *node)
     return unary_rules[opcode].accepts ? &unary_rules[opcode] : NULL;
 }
 
-const ir_binary_rule *ir_binary_rule(ir_opcode opcode)
+const ir_binary_rule *ir_binary_default(ir_opcode opcode)
 {
     return binary_rules[opcode].accepts ? &binary_rules[opcode] : NULL;
 }
@@ -350,7 +350,7 @@ const ir_binary_rule *ir_binary_rule_of(const ir_node *node)
     if (opcode == IR_OP_BitShift && strcmp(ir_node_string(node, "direction", "LEFT"), "RIGHT") == 0) {
         return &shift_right_rule;
     }
-    return ir_binary_rule(opcode);
+    return ir_binary_default(opcode);
 }
 
 mdot_status ir_check_accepts(const ir_node *node, unsigned accepts, mdot_dtype dtype, mdot_error *err)
