@@ -1,0 +1,393 @@
+/* reduce.c — reductions along axes: ReduceSum and its kin, ArgMax and ArgMin.
+ *
+ * A reduction is a fold, named by a table: a start, a step for each element, a finish. The axes are an input (ONNX
+ * opset 18); without axes all are reduced, or none where noop_with_empty_axes says so, and then step and finish still
+ * apply.
+ */
+#include "ir/ops/families.h"
+
+#include <math.h>
+
+/* ---- Folds ----------------------------------------------------------------------------------------------------- */
+
+static double add(double acc, double x)
+{
+    return acc + x;
+}
+static double multiply(double acc, double x)
+{
+    return acc * x;
+}
+static double add_magnitude(double acc, double x)
+{
+    return acc + fabs(x);
+}
+static double add_square(double acc, double x)
+{
+    return acc + x * x;
+}
+static double larger(double acc, double x)
+{
+    return acc != acc || acc > x ? acc : x;
+} /* NaN wins */
+static double smaller(double acc, double x)
+{
+    return acc != acc || acc < x ? acc : x;
+}
+
+/* log(exp(acc) + exp(x)) without overflow. */
+static double add_exponential(double acc, double x)
+{
+    if (acc != acc || x != x) return NAN;
+    double top = fmax(acc, x), rest = fmin(acc, x);
+    return isinf(top) ? top : top + log1p(exp(rest - top));
+}
+
+static double as_is(double acc, double count)
+{
+    (void)count;
+    return acc;
+}
+
+static double divide(double acc, double count)
+{
+    return acc / count;
+}
+
+static double root(double acc, double count)
+{
+    (void)count;
+    return sqrt(acc);
+}
+
+static double logarithm(double acc, double count)
+{
+    (void)count;
+    return log(acc);
+}
+
+static int64_t add_integer(int64_t acc, int64_t x, bool is_unsigned)
+{
+    (void)is_unsigned;
+    return (int64_t)((uint64_t)acc + (uint64_t)x);
+}
+
+static int64_t multiply_integer(int64_t acc, int64_t x, bool is_unsigned)
+{
+    (void)is_unsigned;
+    return (int64_t)((uint64_t)acc * (uint64_t)x);
+}
+
+static int64_t add_integer_magnitude(int64_t acc, int64_t x, bool is_unsigned)
+{
+    bool negative = !is_unsigned && x < 0;
+    return (int64_t)(negative ? (uint64_t)acc - (uint64_t)x : (uint64_t)acc + (uint64_t)x);
+}
+
+static int64_t add_integer_square(int64_t acc, int64_t x, bool is_unsigned)
+{
+    (void)is_unsigned;
+    return (int64_t)((uint64_t)acc + (uint64_t)x * (uint64_t)x);
+}
+
+static bool is_below(int64_t a, int64_t b, bool is_unsigned)
+{
+    return is_unsigned ? (uint64_t)a < (uint64_t)b : a < b;
+}
+
+static int64_t larger_integer(int64_t acc, int64_t x, bool is_unsigned)
+{
+    return is_below(acc, x, is_unsigned) ? x : acc;
+}
+
+static int64_t smaller_integer(int64_t acc, int64_t x, bool is_unsigned)
+{
+    return is_below(x, acc, is_unsigned) ? x : acc;
+}
+
+typedef struct fold {
+    double start; /* also the result over nothing; for integers brought into their range */
+    double (*step)(double acc, double x);
+    double (*finish)(double acc, double count);
+    /* NULL: integers are folded in double and the result is truncated. */
+    int64_t (*step_integer)(int64_t acc, int64_t x, bool is_unsigned);
+    int step_flops, finish_flops;
+} fold;
+
+static const fold folds[IR_OP_COUNT] = {
+    [IR_OP_ReduceSum] = {0, add, as_is, add_integer, 1, 0},
+    [IR_OP_ReduceMean] = {0, add, divide, NULL, 1, 1},
+    [IR_OP_ReduceMax] = {-INFINITY, larger, as_is, larger_integer, 1, 0},
+    [IR_OP_ReduceMin] = {INFINITY, smaller, as_is, smaller_integer, 1, 0},
+    [IR_OP_ReduceProd] = {1, multiply, as_is, multiply_integer, 1, 0},
+    [IR_OP_ReduceL1] = {0, add_magnitude, as_is, add_integer_magnitude, 2, 0},
+    [IR_OP_ReduceL2] = {0, add_square, root, NULL, 2, 1},
+    [IR_OP_ReduceLogSum] = {0, add, logarithm, NULL, 1, 1},
+    [IR_OP_ReduceLogSumExp] = {-INFINITY, add_exponential, as_is, NULL, 2, 1},
+    [IR_OP_ReduceSumSquare] = {0, add_square, as_is, add_integer_square, 2, 0},
+    [IR_OP_ArgMax] = {.step_flops = 1},
+    [IR_OP_ArgMin] = {.step_flops = 1},
+};
+
+/* Which axes go, as a bit mask, from the axes as far as they are given. */
+static mdot_status reduced_axes(const ir_node *node, const int64_t *axes, int count, int rank, unsigned *out_mask,
+                                mdot_error *err)
+{
+    if (count == 0) {
+        *out_mask = ir_node_int(node, "noop_with_empty_axes", 0) ? 0 : (1u << rank) - 1;
+        return MDOT_OK;
+    }
+    return ir_axes_mask(node, axes, count, rank, out_mask, err);
+}
+
+/* bool has no sum; its maximum and minimum are "any" and "all" (ONNX opset 20). */
+static mdot_status check_dtype(const ir_node *node, mdot_dtype dtype, mdot_error *err)
+{
+    ir_opcode opcode = ir_node_opcode(node);
+    if (dtype == MDOT_DTYPE_STRING ||
+        (dtype == MDOT_DTYPE_BOOL && opcode != IR_OP_ReduceMax && opcode != IR_OP_ReduceMin)) {
+        return ir_fail(node, err, MDOT_MALFORMED, "the operator is not defined for %s", mdot_dtype_name(dtype));
+    }
+    return MDOT_OK;
+}
+
+/* ---- Shapes ---------------------------------------------------------------------------------------------------- */
+
+static void set_reduced_type(ir_node *node, mdot_dtype dtype, unsigned mask)
+{
+    const ir_type *type = &node->inputs[0]->type;
+    bool keep = ir_node_int(node, "keepdims", 1) != 0;
+    ir_dim dims[MDOT_MAX_RANK];
+    int rank = 0;
+    for (int i = 0; i < type->rank; i++) {
+        bool reduced = mask >> i & 1;
+        if (reduced && !keep) continue;
+        dims[rank++] = reduced ? ir_dim_number(1) : type->dim[i];
+    }
+    ir_set_type(node, 0, dtype, rank, dims);
+}
+
+/* One step on known content; false: the result is not known. */
+static bool known_step(const ir_graph *graph, ir_opcode opcode, ir_dim acc, ir_dim x, ir_dim *out)
+{
+    switch (opcode) {
+    case IR_OP_ReduceSum:
+        return ir_dim_add(acc, x, out);
+    case IR_OP_ReduceProd:
+        return ir_dim_mul(acc, x, out);
+    case IR_OP_ReduceMax:
+        return ir_dim_max(graph, acc, x, out);
+    case IR_OP_ReduceMin:
+        return ir_dim_min(graph, acc, x, out);
+    default:
+        return false;
+    }
+}
+
+/* The count of elements of a shape, its largest dim and so on: one-dimensional content reduced to one number. */
+static mdot_status reduce_known(ir_graph *graph, ir_node *node, unsigned mask, mdot_error *err)
+{
+    ir_dim elements[IR_MAX_KNOWN];
+    int count;
+    const ir_value *input = node->inputs[0];
+    bool one_dimensional = input->type.rank == 1 && mask == 1 && input->type.dtype == MDOT_DTYPE_I64;
+    if (!one_dimensional || !ir_value_known(input, elements, &count) || count == 0) return MDOT_OK;
+    ir_dim acc = elements[0];
+    for (int i = 1; i < count; i++) {
+        if (!known_step(graph, ir_node_opcode(node), acc, elements[i], &acc)) return MDOT_OK;
+    }
+    return folds[ir_node_opcode(node)].step_integer ? ir_set_known(graph, node, 0, &acc, 1, err) : MDOT_OK;
+}
+
+mdot_status ir_shape_reduce(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    const ir_type *type = &node->inputs[0]->type;
+    int64_t axes[IR_MAX_KNOWN];
+    int count = 0;
+    unsigned mask = 0;
+    mdot_status status = check_dtype(node, type->dtype, err);
+    if (status != MDOT_OK) return status;
+    status = ir_input_ints(node, 1, axes, &count, err);
+    if (status != MDOT_OK) return status;
+    status = reduced_axes(node, axes, count, type->rank, &mask, err);
+    if (status != MDOT_OK) return status;
+    set_reduced_type(node, type->dtype, mask);
+    return reduce_known(graph, node, mask, err);
+}
+
+mdot_status ir_shape_arg(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    (void)graph;
+    const ir_type *type = &node->inputs[0]->type;
+    int axis = 0;
+    mdot_status status = check_dtype(node, type->dtype, err);
+    if (status != MDOT_OK) return status;
+    status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), type->rank, &axis, err);
+    if (status != MDOT_OK) return status;
+    set_reduced_type(node, MDOT_DTYPE_I64, 1u << axis);
+    return MDOT_OK;
+}
+
+/* ---- Costs ----------------------------------------------------------------------------------------------------- */
+
+void ir_cost_reduce(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    const fold *f = &folds[ir_node_opcode(node)];
+    out_cost->flops = f->step_flops * ir_value_elements(node->inputs[0], length) +
+                      f->finish_flops * ir_value_elements(node->outputs[0], length);
+    ir_cost_traffic(node, length, out_cost);
+}
+
+/* ---- Evaluators ------------------------------------------------------------------------------------------------ */
+
+/* The result tensor of reducing `x` along `mask`, and the strides at which x's indices reach into it. */
+static mdot_status make_reduced(ir_arena *arena, const ir_node *node, const ir_wide *x, mdot_dtype dtype, unsigned mask,
+                                int64_t *out_strides, ir_wide **out, mdot_error *err)
+{
+    bool keep = ir_node_int(node, "keepdims", 1) != 0;
+    int64_t kept[MDOT_MAX_RANK], dims[MDOT_MAX_RANK];
+    int rank = 0;
+    for (int i = 0; i < x->rank; i++) {
+        bool reduced = mask >> i & 1;
+        kept[i] = reduced ? 1 : x->dims[i];
+        if (!reduced || keep) dims[rank++] = kept[i];
+    }
+    ir_strides(x->rank, kept, out_strides);
+    for (int i = 0; i < x->rank; i++) {
+        if (mask >> i & 1) out_strides[i] = 0;
+    }
+    return ir_make_wide(arena, node, dtype, rank, dims, out, err);
+}
+
+/* The rows of x, its innermost dimension, and how the result moves along them. */
+typedef struct row_walk {
+    int64_t index[MDOT_MAX_RANK];
+    int64_t length, step; /* of a row; of the result along it */
+} row_walk;
+
+static row_walk start_rows(const ir_wide *x, const int64_t *strides)
+{
+    row_walk w = {.length = 1};
+    if (x->rank > 0) w = (row_walk){.length = x->dims[x->rank - 1], .step = strides[x->rank - 1]};
+    return w;
+}
+
+/* The next row, and where the result of its first element is; false after the last. */
+static bool next_row(const ir_wide *x, const int64_t *strides, row_walk *w, int64_t *out_at)
+{
+    if (x->rank < 2 || !ir_next_index(x->rank - 1, x->dims, w->index)) return false;
+    *out_at = ir_dot_index(x->rank - 1, w->index, strides);
+    return true;
+}
+
+static void fold_floats(const fold *f, const ir_wide *x, const int64_t *strides, double *acc)
+{
+    if (x->count == 0) return;
+    row_walk w = start_rows(x, strides);
+    int64_t from = 0, at = 0;
+    do {
+        for (int64_t i = 0; i < w.length; i++, from++, at += w.step) acc[at] = f->step(acc[at], ir_wide_get(x, from));
+    } while (next_row(x, strides, &w, &at));
+}
+
+static void fold_integers(const fold *f, const ir_wide *x, const int64_t *strides, int64_t *acc)
+{
+    if (x->count == 0) return;
+    bool is_unsigned = ir_dtype_is_unsigned(x->dtype);
+    row_walk w = start_rows(x, strides);
+    int64_t from = 0, at = 0;
+    do {
+        for (int64_t i = 0; i < w.length; i++, from++, at += w.step) {
+            acc[at] = f->step_integer(acc[at], x->i[from], is_unsigned);
+        }
+    } while (next_row(x, strides, &w, &at));
+}
+
+static mdot_status reduce(ir_arena *arena, const ir_node *node, const ir_wide *x, const int64_t *strides, ir_wide *y,
+                          mdot_error *err)
+{
+    const fold *f = &folds[ir_node_opcode(node)];
+    if (y->i && f->step_integer) {
+        for (int64_t k = 0; k < y->count; k++) y->i[k] = ir_float_to_integer(y->dtype, f->start);
+        fold_integers(f, x, strides, y->i);
+        for (int64_t k = 0; k < y->count; k++) y->i[k] = ir_wrap_integer(y->dtype, y->i[k]);
+        return MDOT_OK;
+    }
+    double *acc = y->f ? y->f : IR_NEW_ARRAY(arena, double, y->count);
+    if (!acc) return ir_fail_memory(node, err);
+    for (int64_t k = 0; k < y->count; k++) acc[k] = f->start;
+    fold_floats(f, x, strides, acc);
+    double each = y->count ? (double)(x->count / y->count) : 0;
+    for (int64_t k = 0; k < y->count; k++) {
+        acc[k] = f->finish(acc[k], each);
+        if (y->i) y->i[k] = ir_float_to_integer(y->dtype, acc[k]);
+    }
+    return MDOT_OK;
+}
+
+mdot_status ir_eval_reduce(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                           mdot_error *err)
+{
+    const ir_wide *x = in[0];
+    const ir_wide *axes = ir_node_input(node, 1) ? in[1] : NULL;
+    unsigned mask = 0;
+    if (axes && (!axes->i || axes->count > x->rank)) {
+        return ir_fail(node, err, MDOT_MALFORMED, "axes are no integers, or more than dimensions");
+    }
+    mdot_status status = check_dtype(node, x->dtype, err);
+    if (status != MDOT_OK) return status;
+    status = reduced_axes(node, axes ? axes->i : NULL, axes ? (int)axes->count : 0, x->rank, &mask, err);
+    if (status != MDOT_OK) return status;
+    int64_t strides[MDOT_MAX_RANK];
+    ir_wide *y = NULL;
+    status = make_reduced(arena, node, x, x->dtype, mask, strides, &y, err);
+    if (status != MDOT_OK) return status;
+    status = reduce(arena, node, x, strides, y, err);
+    if (status != MDOT_OK) return status;
+    out[0] = y;
+    return MDOT_OK;
+}
+
+/* Whether the element at `a` goes before the one at `b`: is less, or greater for ArgMax. NaN counts as the most
+ * extreme. */
+static bool goes_before(const ir_wide *x, int64_t a, int64_t b, bool largest)
+{
+    if (x->i) {
+        bool is_unsigned = ir_dtype_is_unsigned(x->dtype);
+        return largest ? is_below(x->i[b], x->i[a], is_unsigned) : is_below(x->i[a], x->i[b], is_unsigned);
+    }
+    if (x->f[b] != x->f[b]) return false;
+    if (x->f[a] != x->f[a]) return true;
+    return largest ? x->f[a] > x->f[b] : x->f[a] < x->f[b];
+}
+
+mdot_status ir_eval_arg(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+{
+    const ir_wide *x = in[0];
+    bool largest = ir_node_opcode(node) == IR_OP_ArgMax;
+    bool last = ir_node_int(node, "select_last_index", 0) != 0;
+    int axis = 0;
+    mdot_status status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), x->rank, &axis, err);
+    if (status != MDOT_OK) return status;
+    int64_t strides[MDOT_MAX_RANK];
+    ir_wide *y = NULL;
+    status = make_reduced(arena, node, x, MDOT_DTYPE_I64, 1u << axis, strides, &y, err);
+    if (status != MDOT_OK) return status;
+    int64_t extent = x->dims[axis];
+    if (extent == 0 && y->count) return ir_fail(node, err, MDOT_MALFORMED, "axis %d is empty", axis);
+
+    ir_strides(x->rank, x->dims, strides);
+    int64_t inner = strides[axis];
+    for (int64_t k = 0; k < y->count; k++) {
+        int64_t base = k / inner * extent * inner + k % inner, best = 0;
+        for (int64_t j = 1; j < extent; j++) {
+            int64_t candidate = base + j * inner, holder = base + best * inner;
+            bool better =
+                last ? !goes_before(x, holder, candidate, largest) : goes_before(x, candidate, holder, largest);
+            if (better) best = j;
+        }
+        y->i[k] = best;
+    }
+    out[0] = y;
+    return MDOT_OK;
+}
