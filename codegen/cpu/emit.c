@@ -310,7 +310,8 @@ void cg_store(cg_emitter *e, LLVMValueRef value, LLVMValueRef address, unsigned 
 
 /* ---- Floating arithmetic ---------------------------------------------------------------------------------------- */
 
-LLVMValueRef cg_intrinsic(cg_emitter *e, const char *name, LLVMTypeRef overload, const LLVMValueRef *args, int count)
+LLVMValueRef cg_intrinsic_overloaded(cg_emitter *e, const char *name, LLVMTypeRef *overloads, int overload_count,
+                                     const LLVMValueRef *args, int count)
 {
     enum { MAX_ARGUMENTS = 8 };
     LLVMValueRef copy[MAX_ARGUMENTS];
@@ -318,10 +319,14 @@ LLVMValueRef cg_intrinsic(cg_emitter *e, const char *name, LLVMTypeRef overload,
     for (int i = 0; i < count; i++) copy[i] = args[i];
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     assert(id != 0);
-    size_t overloads = overload != NULL;
-    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(e->module, id, &overload, overloads);
-    LLVMTypeRef type = LLVMIntrinsicGetType(e->context, id, &overload, overloads);
+    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(e->module, id, overloads, (size_t)overload_count);
+    LLVMTypeRef type = LLVMIntrinsicGetType(e->context, id, overloads, (size_t)overload_count);
     return LLVMBuildCall2(e->builder, type, callee, copy, (unsigned)count, "");
+}
+
+LLVMValueRef cg_intrinsic(cg_emitter *e, const char *name, LLVMTypeRef overload, const LLVMValueRef *args, int count)
+{
+    return cg_intrinsic_overloaded(e, name, &overload, overload != NULL, args, count);
 }
 
 LLVMValueRef cg_fma(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)

@@ -101,6 +101,8 @@ LLVMValueRef cg_sqrt(cg_emitter *e, LLVMValueRef a); /* the instruction, correct
 LLVMValueRef cg_rint(cg_emitter *e, LLVMValueRef a); /* half to even */
 LLVMValueRef cg_select(cg_emitter *e, LLVMValueRef cond, LLVMValueRef yes, LLVMValueRef no);
 LLVMValueRef cg_intrinsic(cg_emitter *e, const char *name, LLVMTypeRef overload, const LLVMValueRef *args, int count);
+LLVMValueRef cg_intrinsic_overloaded(cg_emitter *e, const char *name, LLVMTypeRef *overloads, int overload_count,
+                                     const LLVMValueRef *args, int count);
 typedef LLVMValueRef (*cg_combine)(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_reduce(cg_emitter *e, LLVMValueRef vector, cg_combine combine); /* horizontal, by halves */
 LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector);                 /* floating */
@@ -130,9 +132,11 @@ typedef struct cg_scope {
     int vector_loop, lanes;
     LLVMValueRef acc[4];
 } cg_scope;
-/* BOOL values are i1 (or vectors of it), f16 and bf16 are f32; loads and stores convert. */
+/* BOOL values are i1 (or vectors of it), f16 and bf16 are f32; loads and stores convert. With lanes > 1 the result is a
+ * vector, whatever it depends on. An accumulator may be a scalar or a vector of as many lanes. */
 LLVMValueRef cg_expr(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_expr *expr);
 void cg_expr_store(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_store *store);
+void cg_expr_stores(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_store *stores, int count);
 LLVMTypeRef cg_storage_type(cg_emitter *e, mdot_dtype dtype);
 
 /* One file a kernel kind: the body of the current function. buffers[b] is plan buffer b's pointer. `scratch` is 64-byte
