@@ -1,0 +1,52 @@
+/* artefact_fixture.h — a small artefact made by hand: its table is written out as a C structure, independent of
+ * codegen/table.c, its code is fixture/code.c (which says what it computes), and cg_link_artefact puts them together.
+ *
+ * Tests get its bytes, change them, seal them again where the checksum should hold, and save them under a fresh name.
+ */
+#ifndef ARTEFACT_FIXTURE_H
+#define ARTEFACT_FIXTURE_H
+
+#include "codegen/artefact.h"
+#include "mdot/mdot.h"
+
+enum {
+    FIXTURE_LEVELS = 2,
+    FIXTURE_CODES = 6,
+    FIXTURE_BUCKETS = 2,
+    FIXTURE_MAX_LENGTH = 16,
+    FIXTURE_SCRATCH_BYTES_A_STEP = 100
+};
+
+/* Plain structures instead of offsets: `*_at` fields are offsetof within this. */
+typedef struct fixture_table {
+    mdot_abi_table head;
+    mdot_abi_entry entry[2];
+    mdot_abi_tensor predict_input[3], predict_output[2];
+    mdot_abi_tensor double_input[1], double_output[1];
+    mdot_abi_bucket predict_bucket[FIXTURE_BUCKETS], double_bucket[1];
+    mdot_abi_kernel kernel[2];
+    char text[512];
+} fixture_table;
+
+typedef struct fixture {
+    char *folder;
+    unsigned char *bytes; /* the file */
+    size_t size_bytes;
+    size_t table_at;
+} fixture;
+
+/* Fails the running test when the linker does. */
+void fixture_open(fixture *f);
+void fixture_close(fixture *f);
+
+/* The table inside f->bytes. */
+fixture_table *fixture_table_of(fixture *f);
+/* Recomputes file_bytes and checksum after a change. */
+void fixture_seal(fixture *f);
+/* Writes the bytes to a fresh file in the folder; the name is malloc'ed. */
+char *fixture_save(const fixture *f, const void *bytes, size_t size_bytes);
+
+/* Whether this machine runs the level's code, by the compiler's own means, independent of the runtime's. */
+bool fixture_machine_runs(mdot_cpu_level level);
+
+#endif
