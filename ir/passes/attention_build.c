@@ -1,0 +1,56 @@
+/* attention_build.c — making Attention nodes and what they need (attention.h). */
+#include "ir/passes/attention.h"
+
+static const int64_t swap_heads[] = {0, 2, 1, 3};
+
+ir_value *b_join_heads(ir_builder *b, ir_value *value)
+{
+    if (!value) return NULL;
+    const ir_dim *dim = value->type.dim;
+    ir_dim rows[] = {dim[0], dim[2], ir_dim_number(dim[1].offset * dim[3].offset)};
+    return b_reshape(b, b_transpose(b, value, swap_heads), rows, 3);
+}
+
+ir_value *b_split_heads(ir_builder *b, ir_value *value, int64_t heads)
+{
+    if (!value) return NULL;
+    const ir_dim *dim = value->type.dim;
+    ir_dim split[] = {dim[0], dim[1], ir_dim_number(heads), ir_dim_number(dim[2].offset / heads)};
+    return b_transpose(b, b_reshape(b, value, split, 4), swap_heads);
+}
+
+ir_value *b_swap_last(ir_builder *b, ir_value *value)
+{
+    if (!value || value->type.rank < 2) return value;
+    int64_t perm[MDOT_MAX_RANK];
+    int rank = value->type.rank;
+    for (int i = 0; i < rank; i++) perm[i] = i;
+    perm[rank - 1] = rank - 2;
+    perm[rank - 2] = rank - 1;
+    return b_transpose(b, value, perm);
+}
+
+ir_value *b_attention_mask(ir_builder *b, ir_value *mask, ir_dim keys, bool has_heads)
+{
+    ir_dim dims[4] = {ir_dim_number(1), ir_dim_number(1), ir_dim_number(1), ir_dim_number(1)};
+    if (!mask) return NULL;
+    for (int i = 0; i < mask->type.rank; i++) {
+        int from_end = mask->type.rank - 1 - i;
+        dims[from_end == 2 && !has_heads ? 0 : 3 - from_end] = mask->type.dim[i];
+    }
+    mask = b_reshape(b, mask, dims, 4);
+    dims[3] = keys;
+    return b_expand(b, mask, dims, 4);
+}
+
+ir_value *b_attention(ir_builder *b, const ir_attention_spec *spec)
+{
+    if (!spec->q || !spec->k || !spec->v) return NULL;
+    ir_value *inputs[] = {spec->q, spec->k, spec->v, spec->mask};
+    ir_node *node = b_node(b, IR_OP_Attention, inputs, spec->mask ? 4 : 3, 1);
+    b_set_int(b, node, "q_num_heads", spec->heads);
+    b_set_int(b, node, "kv_num_heads", spec->kv_heads);
+    b_set_float(b, node, "scale", spec->scale);
+    b_set_int(b, node, "is_causal", spec->causal);
+    return b_infer(b, node);
+}

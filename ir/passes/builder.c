@@ -1,0 +1,363 @@
+/* builder.c — making nodes inside a pass (builder.h), and the loop that applies rules to a graph. */
+#include "ir/passes/builder.h"
+
+#include <string.h>
+
+/* ---- Rules ------------------------------------------------------------------------------------------------------ */
+
+static bool is_dead(const ir_node *node)
+{
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] && node->outputs[i]->use_count) return false;
+    }
+    return true;
+}
+
+mdot_status ir_rewrite(ir_graph *graph, ir_rule rule, bool *out_changed, mdot_error *err)
+{
+    ir_builder b = {.graph = graph, .err = err};
+    bool any = false;
+    for (ir_node *node = graph->first; node;) {
+        ir_node *prev = node->prev;
+        b.changed = false;
+        if (node->op && !is_dead(node)) {
+            b.at = node;
+            b.dtype = node->outputs[0] ? node->outputs[0]->type.dtype : MDOT_DTYPE_NONE;
+            b.first_new = graph->value_count;
+            rule(&b, node);
+            if (b.status != MDOT_OK) return b.status;
+        }
+        any = any || b.changed;
+        /* What the rule made stands between prev and node, and is looked at next. */
+        ir_node *next = !b.changed ? node->next : prev ? prev->next : graph->first;
+        if (is_dead(node)) {
+            if (next == node) next = node->next;
+            ir_graph_remove_node(graph, node);
+        }
+        node = next;
+    }
+    ir_graph_remove_dead(graph);
+    *out_changed = any;
+    return MDOT_OK;
+}
+
+static bool is_graph_output(const ir_graph *graph, const ir_value *value)
+{
+    for (int i = 0; i < graph->output_count; i++) {
+        if (graph->outputs[i] == value) return true;
+    }
+    return false;
+}
+
+bool b_replace(ir_builder *b, ir_value *old, ir_value *replacement)
+{
+    if (b->status != MDOT_OK || !old || !replacement || old == replacement) return false;
+    if (!ir_type_equal(&old->type, &replacement->type)) return false;
+    bool renames = replacement->id >= b->first_new && replacement->def;
+    if (is_graph_output(b->graph, old)) {
+        if (!replacement->def || is_graph_output(b->graph, replacement)) {
+            if (old->def && old->def->op == &ir_ops[IR_OP_Identity]) return false;
+            replacement = b_op1(b, IR_OP_Identity, replacement);
+            if (!replacement) return false;
+        }
+        renames = true;
+    }
+    if (renames) replacement->name = old->name;
+    if (!replacement->known) replacement->known = old->known;
+    ir_graph_replace_uses(b->graph, old, replacement);
+    b->changed = true;
+    return true;
+}
+
+/* ---- Nodes ------------------------------------------------------------------------------------------------------ */
+
+static void *out_of_memory(ir_builder *b)
+{
+    if (b->status == MDOT_OK) b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", b->graph->name);
+    return NULL;
+}
+
+void *b_alloc(ir_builder *b, int64_t count, size_t size_bytes)
+{
+    if (b->status != MDOT_OK) return NULL;
+    void *memory = ir_arena_alloc(b->graph->arena, (size_t)count, size_bytes);
+    return memory ? memory : out_of_memory(b);
+}
+
+ir_node *b_node(ir_builder *b, ir_opcode op, ir_value *const *inputs, int input_count, int output_count)
+{
+    if (b->status != MDOT_OK) return NULL;
+    ir_node *node = ir_graph_add_node(b->graph, b->at, &ir_ops[op], b->at->name, inputs, input_count, output_count);
+    return node ? node : out_of_memory(b);
+}
+
+void b_set_int(ir_builder *b, ir_node *node, const char *name, int64_t value)
+{
+    if (node && !ir_node_set_int(b->graph, node, name, value)) out_of_memory(b);
+}
+
+void b_set_ints(ir_builder *b, ir_node *node, const char *name, const int64_t *values, int count)
+{
+    if (node && !ir_node_set_ints(b->graph, node, name, values, count)) out_of_memory(b);
+}
+
+void b_set_float(ir_builder *b, ir_node *node, const char *name, double value)
+{
+    if (node && !ir_node_set_float(b->graph, node, name, value)) out_of_memory(b);
+}
+
+void b_set_string(ir_builder *b, ir_node *node, const char *name, const char *value)
+{
+    if (node && !ir_node_set_string(b->graph, node, name, value)) out_of_memory(b);
+}
+
+ir_value *b_infer(ir_builder *b, ir_node *node)
+{
+    if (b->status != MDOT_OK || !node) return NULL;
+    b->status = ir_infer_node(b->graph, node, b->err);
+    return b->status == MDOT_OK ? node->outputs[0] : NULL;
+}
+
+/* A node with one output and no attributes; every input must be there. */
+static ir_value *apply(ir_builder *b, ir_opcode op, ir_value *const *inputs, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (!inputs[i]) return NULL;
+    }
+    return b_infer(b, b_node(b, op, inputs, count, 1));
+}
+
+ir_value *b_op1(ir_builder *b, ir_opcode op, ir_value *x)
+{
+    return apply(b, op, (ir_value *[]){x}, 1);
+}
+
+ir_value *b_op2(ir_builder *b, ir_opcode op, ir_value *x, ir_value *y)
+{
+    return apply(b, op, (ir_value *[]){x, y}, 2);
+}
+
+ir_value *b_op3(ir_builder *b, ir_opcode op, ir_value *x, ir_value *y, ir_value *z)
+{
+    return apply(b, op, (ir_value *[]){x, y, z}, 3);
+}
+
+ir_value *b_cast(ir_builder *b, ir_value *x, mdot_dtype dtype)
+{
+    if (!x || x->type.dtype == dtype) return x;
+    ir_node *node = b_node(b, IR_OP_Cast, &x, 1, 1);
+    b_set_int(b, node, "to", dtype); /* dtypes are numbered as in ONNX */
+    return b_infer(b, node);
+}
+
+ir_value *b_reduce(ir_builder *b, ir_opcode op, ir_value *x, const int64_t *axes, int axis_count)
+{
+    ir_value *inputs[] = {x, b_integers(b, axes, axis_count)};
+    if (!x || !inputs[1]) return NULL;
+    ir_node *node = b_node(b, op, inputs, 2, 1);
+    b_set_int(b, node, "keepdims", 1);
+    return b_infer(b, node);
+}
+
+ir_value *b_transpose(ir_builder *b, ir_value *x, const int64_t *perm)
+{
+    if (!x) return NULL;
+    int moved = 0;
+    for (int i = 0; i < x->type.rank; i++) moved += perm[i] != i;
+    if (!moved) return x;
+    ir_node *node = b_node(b, IR_OP_Transpose, &x, 1, 1);
+    b_set_ints(b, node, "perm", perm, x->type.rank);
+    return b_infer(b, node);
+}
+
+ir_value *b_concat(ir_builder *b, int64_t axis, ir_value *const *parts, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (!parts[i]) return NULL;
+    }
+    ir_node *node = b_node(b, IR_OP_Concat, parts, count, 1);
+    b_set_int(b, node, "axis", axis);
+    return b_infer(b, node);
+}
+
+ir_value *b_slice(ir_builder *b, ir_value *x, int64_t axis, int64_t from, int64_t to)
+{
+    ir_value *inputs[] = {x, b_integers(b, &from, 1), b_integers(b, &to, 1), b_integers(b, &axis, 1)};
+    return apply(b, IR_OP_Slice, inputs, 4);
+}
+
+bool b_split(ir_builder *b, ir_value *x, int64_t axis, const int64_t *extents, int count, ir_value **out_parts)
+{
+    ir_value *inputs[] = {x, b_integers(b, extents, count)};
+    if (!x || !inputs[1]) return false;
+    ir_node *node = b_node(b, IR_OP_Split, inputs, 2, count);
+    b_set_int(b, node, "axis", axis);
+    if (!b_infer(b, node)) return false;
+    for (int i = 0; i < count; i++) out_parts[i] = node->outputs[i];
+    return true;
+}
+
+/* ---- Constants -------------------------------------------------------------------------------------------------- */
+
+ir_value *b_constant(ir_builder *b, mdot_dtype dtype, const int64_t *dims, int rank, const void *data)
+{
+    ir_tensor *tensor = b_alloc(b, 1, sizeof *tensor);
+    if (!tensor || !data) return NULL;
+    *tensor = (ir_tensor){.dtype = dtype, .rank = rank, .count = ir_count_elements(rank, dims), .data = data};
+    for (int i = 0; i < rank; i++) tensor->dims[i] = dims[i];
+    ir_value *value = ir_graph_add_constant(b->graph, b->at->name, tensor);
+    return value ? value : out_of_memory(b);
+}
+
+ir_value *b_filled(ir_builder *b, const int64_t *dims, int rank, double value)
+{
+    if (b->status != MDOT_OK) return NULL;
+    ir_wide *wide = ir_wide_create(b->graph->arena, b->dtype, rank, dims);
+    if (!wide) return out_of_memory(b);
+    for (int64_t i = 0; i < wide->count; i++) {
+        if (wide->f) {
+            wide->f[i] = value;
+        } else {
+            wide->i[i] = (int64_t)value;
+        }
+    }
+    ir_tensor *tensor = ir_tensor_from_wide(b->graph->arena, wide);
+    return tensor ? b_constant(b, b->dtype, dims, rank, tensor->data) : out_of_memory(b);
+}
+
+ir_value *b_scalar(ir_builder *b, double value)
+{
+    return b_filled(b, NULL, 0, value);
+}
+
+static ir_value *integer_constant(ir_builder *b, const int64_t *values, int64_t count, int rank)
+{
+    int64_t *copy = b_alloc(b, count ? count : 1, sizeof *copy);
+    if (!copy) return NULL;
+    if (count) memcpy(copy, values, (size_t)count * sizeof *copy);
+    return b_constant(b, MDOT_DTYPE_I64, &count, rank, copy);
+}
+
+ir_value *b_integer(ir_builder *b, int64_t value)
+{
+    return integer_constant(b, &value, 1, 0);
+}
+
+ir_value *b_integers(ir_builder *b, const int64_t *values, int count)
+{
+    return integer_constant(b, values, count, 1);
+}
+
+/* ---- Shapes ----------------------------------------------------------------------------------------------------- */
+
+/* One dimension of a graph input that has the symbol, as an i64 value of rank 1. */
+static ir_value *symbolic_dim(ir_builder *b, ir_dim *out_dim)
+{
+    for (int i = 0; i < b->graph->input_count; i++) {
+        ir_value *input = b->graph->inputs[i];
+        for (int axis = 0; axis < input->type.rank; axis++) {
+            if (ir_dim_is_number(input->type.dim[axis])) continue;
+            *out_dim = input->type.dim[axis];
+            ir_node *shape = b_node(b, IR_OP_Shape, &input, 1, 1);
+            b_set_int(b, shape, "start", axis);
+            b_set_int(b, shape, "end", axis + 1);
+            return b_infer(b, shape);
+        }
+    }
+    if (b->status == MDOT_OK) {
+        b->status = mdot_fail(b->err, MDOT_UNSUPPORTED, "%s: node %s needs the length, which no input's shape shows",
+                              b->graph->name, b->at->name);
+    }
+    return NULL;
+}
+
+static ir_value *dim_as_vector(ir_builder *b, ir_dim dim)
+{
+    if (ir_dim_is_number(dim)) return b_integers(b, &dim.offset, 1);
+    ir_dim have = {0, 0};
+    ir_value *value = symbolic_dim(b, &have);
+    if (!value || ir_dim_equal(have, dim)) return value;
+    if (have.offset) value = b_sub(b, value, b_integers(b, &have.offset, 1));
+    if (have.scale != 1) value = b_div(b, value, b_integers(b, &have.scale, 1));
+    if (dim.scale != 1) value = b_mul(b, value, b_integers(b, &dim.scale, 1));
+    if (dim.offset) value = b_add(b, value, b_integers(b, &dim.offset, 1));
+    return value;
+}
+
+ir_value *b_dim(ir_builder *b, ir_dim dim)
+{
+    if (ir_dim_is_number(dim)) return b_integer(b, dim.offset);
+    return b_reshape(b, dim_as_vector(b, dim), NULL, 0);
+}
+
+ir_value *b_dims(ir_builder *b, const ir_dim *dims, int count)
+{
+    int64_t numbers[MDOT_MAX_RANK];
+    ir_value *parts[MDOT_MAX_RANK];
+    int symbols = 0;
+    for (int i = 0; i < count; i++) {
+        numbers[i] = dims[i].offset;
+        symbols += !ir_dim_is_number(dims[i]);
+    }
+    if (!symbols) return b_integers(b, numbers, count);
+    for (int i = 0; i < count; i++) parts[i] = dim_as_vector(b, dims[i]);
+    return count == 1 ? parts[0] : b_concat(b, 0, parts, count);
+}
+
+static bool same_shape(const ir_type *type, const ir_dim *dims, int rank)
+{
+    if (type->rank != rank) return false;
+    for (int i = 0; i < rank; i++) {
+        if (!ir_dim_equal(type->dim[i], dims[i])) return false;
+    }
+    return true;
+}
+
+/* The shape as numbers, with -1 for the one dimension that follows from the others and 0 for those that stand at the
+ * same place in `from`. False where that cannot say it: two dimensions would have to follow, or 0 means an empty
+ * dimension. */
+static bool shape_as_numbers(const ir_type *from, const ir_dim *dims, int rank, int64_t *out)
+{
+    int symbols = 0, following = 0;
+    bool empty = false;
+    for (int i = 0; i < rank; i++) {
+        symbols += !ir_dim_is_number(dims[i]);
+        empty = empty || ir_dim_is(dims[i], 0);
+    }
+    for (int i = 0; i < rank; i++) {
+        bool copied = symbols > 1 && i < from->rank && ir_dim_equal(from->dim[i], dims[i]);
+        if (ir_dim_is_number(dims[i])) {
+            out[i] = dims[i].offset;
+        } else {
+            out[i] = copied ? 0 : -1;
+            following += !copied;
+        }
+    }
+    return empty ? symbols == 0 : following <= 1;
+}
+
+ir_value *b_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
+{
+    if (!x || same_shape(&x->type, dims, rank)) return x;
+    int64_t numbers[MDOT_MAX_RANK];
+    bool constant = shape_as_numbers(&x->type, dims, rank, numbers);
+    bool empty = false;
+    for (int i = 0; i < rank; i++) empty = empty || ir_dim_is(dims[i], 0);
+    ir_value *inputs[] = {x, constant ? b_integers(b, numbers, rank) : b_dims(b, dims, rank)};
+    if (!inputs[1]) return NULL;
+    ir_node *node = b_node(b, IR_OP_Reshape, inputs, 2, 1);
+    if (empty) b_set_int(b, node, "allowzero", 1);
+    return b_infer(b, node);
+}
+
+ir_value *b_expand(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
+{
+    if (!x || same_shape(&x->type, dims, rank)) return x;
+    ir_dim asked[MDOT_MAX_RANK];
+    for (int i = 0; i < rank; i++) {
+        int axis = i - (rank - x->type.rank);
+        bool there = axis >= 0 && ir_dim_equal(x->type.dim[axis], dims[i]);
+        asked[i] = there ? ir_dim_number(1) : dims[i]; /* Expand leaves a dimension alone where 1 is asked for */
+    }
+    return b_op2(b, IR_OP_Expand, x, b_dims(b, asked, rank));
+}

@@ -1,0 +1,119 @@
+/* contrib.c — writes ONNX Runtime's contributed operators in ONNX's, before anything is recognised: what they fuse is
+ * then fused again by the same rules as everybody's.
+ */
+#include "ir/passes/contrib.h"
+
+#include "ir/ops.h"
+#include "ir/passes/passes.h"
+
+/* ---- GELU ------------------------------------------------------------------------------------------------------- */
+
+static ir_value *gelu(ir_builder *b, ir_value *x, const char *approximate)
+{
+    if (!x) return NULL;
+    ir_node *node = b_node(b, IR_OP_Gelu, &x, 1, 1);
+    b_set_string(b, node, "approximate", approximate);
+    return b_infer(b, node);
+}
+
+/* Gelu and BiasGelu by erf, FastGelu by tanh; each of x, or of x + bias. */
+static void bias_gelu(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0], *bias = ir_node_input(node, 1);
+    const char *approximate = node->op == &ir_ops[IR_OP_FastGelu] ? "tanh" : "none";
+    b_replace(b, node->outputs[0], gelu(b, bias ? b_add(b, x, bias) : x, approximate));
+}
+
+static void quick_gelu(ir_builder *b, ir_node *node)
+{
+    ir_node *swish = b_node(b, IR_OP_Swish, node->inputs, 1, 1);
+    b_set_float(b, swish, "alpha", ir_node_float(node, "alpha", 1.702));
+    b_replace(b, node->outputs[0], b_infer(b, swish));
+}
+
+/* ---- LayerNormalization of sums ---------------------------------------------------------------------------------- */
+
+static ir_value *output(const ir_node *node, int i)
+{
+    ir_value *value = i < node->output_count ? node->outputs[i] : NULL;
+    return value && value->use_count ? value : NULL;
+}
+
+/* LayerNormalization over the last dimension; mean and inverse deviation go to those outputs of `node` that are read.
+ */
+static ir_value *layer_norm(ir_builder *b, ir_node *node, ir_value *x, ir_value *gamma, ir_value *beta, ir_value *mean,
+                            ir_value *inverse_deviation)
+{
+    if (!x) return NULL;
+    ir_value *inputs[] = {x, gamma, beta};
+    bool statistics = mean || inverse_deviation;
+    ir_node *norm = b_node(b, IR_OP_LayerNormalization, inputs, beta ? 3 : 2, statistics ? 3 : 1);
+    b_set_int(b, norm, "axis", -1);
+    b_set_float(b, norm, "epsilon", ir_node_float(node, "epsilon", 1e-12));
+    ir_value *result = b_infer(b, norm);
+    if (result && mean) b_replace(b, mean, norm->outputs[1]);
+    if (result && inverse_deviation) b_replace(b, inverse_deviation, norm->outputs[2]);
+    return result;
+}
+
+/* Inputs: x, skip, gamma, beta?, bias?. Outputs: norm, mean?, inverse deviation?, sum?. */
+static void skip_layer_norm(ir_builder *b, ir_node *node)
+{
+    ir_value *bias = ir_node_input(node, 4);
+    ir_value *sum = b_add(b, node->inputs[0], node->inputs[1]);
+    if (bias) sum = b_add(b, sum, bias);
+    ir_value *norm =
+        layer_norm(b, node, sum, node->inputs[2], ir_node_input(node, 3), output(node, 1), output(node, 2));
+    b_replace(b, output(node, 3), sum);
+    b_replace(b, node->outputs[0], norm);
+}
+
+/* Inputs: input_ids [B, S], segment_ids?, word, position and segment? embeddings, gamma, beta, mask?, position_ids?.
+ * Outputs: norm, mask_index? (valid tokens of each row), sum?. */
+static void embed_layer_norm(ir_builder *b, ir_node *node)
+{
+    ir_value *ids = node->inputs[0], *segments = ir_node_input(node, 1), *segment_table = ir_node_input(node, 4);
+    ir_value *mask = ir_node_input(node, 7), *positions = ir_node_input(node, 8);
+    if (!positions) {
+        positions = b_op3(b, IR_OP_Range, b_integer(b, 0), b_dim(b, ids->type.dim[1]), b_integer(b, 1));
+    }
+    ir_value *sum = b_op2(b, IR_OP_Gather, node->inputs[2], ids);
+    sum = b_add(b, sum, b_op2(b, IR_OP_Gather, node->inputs[3], positions));
+    if (segments && segment_table) sum = b_add(b, sum, b_op2(b, IR_OP_Gather, segment_table, segments));
+    ir_value *norm = layer_norm(b, node, sum, node->inputs[5], node->inputs[6], NULL, NULL);
+    ir_value *valid = output(node, 1);
+    if (valid && mask) {
+        int64_t axis = 1;
+        ir_value *count = b_reduce(b, IR_OP_ReduceSum, mask, &axis, 1);
+        b_replace(b, valid, b_cast(b, b_reshape(b, count, valid->type.dim, valid->type.rank), valid->type.dtype));
+    } else if (valid) {
+        b->dtype = valid->type.dtype;
+        b_replace(b, valid, b_expand(b, b_scalar(b, 0), valid->type.dim, valid->type.rank));
+    }
+    b_replace(b, output(node, 2), sum);
+    b_replace(b, node->outputs[0], norm);
+}
+
+/* ---- The pass --------------------------------------------------------------------------------------------------- */
+
+static const ir_rule rule_of[IR_OP_COUNT] = {
+    [IR_OP_MSGelu] = bias_gelu,
+    [IR_OP_BiasGelu] = bias_gelu,
+    [IR_OP_FastGelu] = bias_gelu,
+    [IR_OP_QuickGelu] = quick_gelu,
+    [IR_OP_SkipLayerNormalization] = skip_layer_norm,
+    [IR_OP_EmbedLayerNormalization] = embed_layer_norm,
+    [IR_OP_MSAttention] = contrib_attention,
+    [IR_OP_MultiHeadAttention] = contrib_multi_head_attention,
+};
+
+static void translate(ir_builder *b, ir_node *node)
+{
+    ir_rule rule = rule_of[ir_node_opcode(node)];
+    if (rule) rule(b, node);
+}
+
+mdot_status pass_contrib(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    return ir_rewrite(graph, translate, out_changed, err);
+}

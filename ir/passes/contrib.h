@@ -1,0 +1,12 @@
+/* contrib.h — rules that write ONNX Runtime's contributed operators (domain com.microsoft) in ONNX's; the table is in
+ * contrib.c. Definitions: ONNX Runtime, docs/ContribOperators.md. */
+#ifndef IR_PASSES_CONTRIB_H
+#define IR_PASSES_CONTRIB_H
+
+#include "ir/passes/builder.h"
+
+/* contrib_attention.c */
+void contrib_attention(ir_builder *b, ir_node *node);
+void contrib_multi_head_attention(ir_builder *b, ir_node *node);
+
+#endif

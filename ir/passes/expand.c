@@ -1,0 +1,45 @@
+/* expand.c — rewrites operators without a kernel of their own into those that have one: the table of rules.
+ *
+ * Runs late, when everything that is worth recognising is recognised. A rule's result may hold operators that are
+ * expanded in their turn (a softmax in f64 inside an attention in f64).
+ */
+#include "ir/passes/expand.h"
+
+#include "ir/ops.h"
+#include "ir/passes/passes.h"
+
+/* What `simplify` left draws random numbers. */
+static void refuse_dropout(ir_builder *b, ir_node *node)
+{
+    b->status = mdot_fail(b->err, MDOT_UNSUPPORTED,
+                          "%s: node %s (Dropout) runs in training mode: a compiled predictor draws no random numbers",
+                          b->graph->name, node->name);
+}
+
+static const ir_rule rule_of[IR_OP_COUNT] = {
+    [IR_OP_Dropout] = refuse_dropout,
+    [IR_OP_Softmax] = expand_softmax,
+    [IR_OP_LogSoftmax] = expand_softmax,
+    [IR_OP_ReduceLogSumExp] = expand_log_sum_exp,
+    [IR_OP_LayerNormalization] = expand_layer_norm,
+    [IR_OP_RMSNormalization] = expand_rms_norm,
+    [IR_OP_SimplifiedLayerNormalization] = expand_rms_norm,
+    [IR_OP_GroupNormalization] = expand_group_norm,
+    [IR_OP_InstanceNormalization] = expand_instance_norm,
+    [IR_OP_BatchNormalization] = expand_batch_norm,
+    [IR_OP_MeanVarianceNormalization] = expand_mean_variance_norm,
+    [IR_OP_LpNormalization] = expand_lp_norm,
+    [IR_OP_Attention] = expand_attention,
+    [IR_OP_RotaryEmbedding] = expand_rotary_embedding,
+};
+
+static void expand(ir_builder *b, ir_node *node)
+{
+    ir_rule rule = rule_of[ir_node_opcode(node)];
+    if (rule) rule(b, node);
+}
+
+mdot_status pass_expand(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    return ir_rewrite(graph, expand, out_changed, err);
+}

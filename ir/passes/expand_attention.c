@@ -1,0 +1,220 @@
+/* expand_attention.c — ONNX's Attention (opset 24) into the kernel's form (attention.h), or into MatMul, Softmax and
+ * arithmetic as the operator's function body defines it; RotaryEmbedding into slices and arithmetic.
+ *
+ * The kernel takes f32, an additive mask or none, and causality for square scores. Boolean masks, masks shorter than
+ * the keys, causal masks with an offset and nonpad_kv_seqlen all become one additive mask; past keys and values are
+ * concatenated. A softcap, the scores as an output and other types need the primitive operators.
+ */
+#include "ir/ops.h"
+#include "ir/passes/attention.h"
+#include "ir/passes/expand.h"
+
+#include <math.h>
+
+typedef struct attention {
+    const ir_node *node;
+    ir_value *q, *k, *v; /* 4-D, past included */
+    ir_value *bias;      /* additive mask over [B, heads, N, M]; NULL: none */
+    int64_t heads, kv_heads;
+    double scale, softcap;
+    ir_dim queries, keys;
+    ir_dim offset; /* keys before the first query's: the past */
+    bool causal;
+} attention;
+
+static ir_value *output_in_use(const ir_node *node, int i)
+{
+    ir_value *value = i < node->output_count ? node->outputs[i] : NULL;
+    return value && value->use_count ? value : NULL;
+}
+
+/* ---- Masks ------------------------------------------------------------------------------------------------------ */
+
+/* 0, 1, … as i64, along axis 2 or 3 of four. */
+static ir_value *positions(ir_builder *b, ir_dim count, int axis)
+{
+    ir_value *range = b_op3(b, IR_OP_Range, b_integer(b, 0), b_dim(b, count), b_integer(b, 1));
+    ir_dim dims[4] = {ir_dim_number(1), ir_dim_number(1), ir_dim_number(1), ir_dim_number(1)};
+    dims[axis] = count;
+    return b_reshape(b, range, dims, 4);
+}
+
+/* 0 where the condition holds, -inf elsewhere. */
+static ir_value *allowed(ir_builder *b, ir_value *condition)
+{
+    return b_where(b, condition, b_scalar(b, 0), b_scalar(b, -INFINITY));
+}
+
+/* The model's own mask: additive, and filled up with -inf to all keys (opset 24). */
+static ir_value *given_mask(ir_builder *b, const attention *a)
+{
+    ir_value *mask = ir_node_input(a->node, 3);
+    if (!mask) return NULL;
+    if (mask->type.dtype == MDOT_DTYPE_BOOL) mask = allowed(b, mask);
+    if (!mask || mask->type.rank < 1) return mask;
+    int last = mask->type.rank - 1;
+    ir_dim have = mask->type.dim[last];
+    if (ir_dim_equal(have, a->keys)) return mask;
+    ir_dim missing[MDOT_MAX_RANK];
+    for (int i = 0; i < last; i++) missing[i] = mask->type.dim[i];
+    missing[last] = (ir_dim){a->keys.scale - have.scale, a->keys.offset - have.offset};
+    ir_value *filling = b_expand(b, b_scalar(b, -INFINITY), missing, mask->type.rank);
+    return b_concat(b, last, (ir_value *[]){mask, filling}, 2);
+}
+
+static ir_value *sum_of(ir_builder *b, ir_value *mask, ir_value *more)
+{
+    return mask ? b_add(b, mask, more) : more;
+}
+
+/* nonpad_kv_seqlen [B], along the batch of four dimensions. */
+static ir_value *valid_keys(ir_builder *b, const attention *a)
+{
+    ir_value *count = ir_node_input(a->node, 6);
+    if (!count) return NULL;
+    ir_dim dims[] = {count->type.dim[0], ir_dim_number(1), ir_dim_number(1), ir_dim_number(1)};
+    return b_reshape(b, b_cast(b, count, MDOT_DTYPE_I64), dims, 4);
+}
+
+/* All masks as one; a causal one only where the kernel's flag cannot say it. */
+static ir_value *combined_mask(ir_builder *b, attention *a, bool for_kernel)
+{
+    ir_value *mask = given_mask(b, a), *valid = valid_keys(b, a);
+    bool square = ir_dim_equal(a->queries, a->keys) && ir_dim_is(a->offset, 0) && !valid;
+    if (a->causal && !(for_kernel && square)) {
+        ir_value *offset = valid ? b_sub(b, valid, b_dim(b, a->queries)) : b_dim(b, a->offset);
+        ir_value *last = b_add(b, positions(b, a->queries, 2), offset);
+        mask = sum_of(b, mask, allowed(b, b_op2(b, IR_OP_LessOrEqual, positions(b, a->keys, 3), last)));
+        a->causal = false;
+    }
+    if (valid) mask = sum_of(b, mask, allowed(b, b_op2(b, IR_OP_Less, positions(b, a->keys, 3), valid)));
+    return mask;
+}
+
+/* ---- The two ways ----------------------------------------------------------------------------------------------- */
+
+/* The result for a kernel: on the node's own rows where they serve, else on four dimensions. */
+static ir_value *as_kernel(ir_builder *b, const attention *a)
+{
+    const ir_node *node = a->node;
+    ir_attention_spec spec = {.q = a->q,
+                              .k = a->k,
+                              .v = a->v,
+                              .heads = a->heads,
+                              .kv_heads = a->kv_heads,
+                              .scale = a->scale,
+                              .causal = a->causal};
+    if (a->bias) {
+        spec.mask = b_attention_mask(b, a->bias, a->keys, true);
+        if (!spec.mask) return NULL;
+    }
+    bool rows = node->inputs[0]->type.rank == 3;
+    if (!rows || ir_node_input(node, 4)) {
+        ir_value *heads = b_attention(b, &spec);
+        return rows ? b_join_heads(b, heads) : heads;
+    }
+    spec.q = node->inputs[0];
+    spec.k = node->inputs[1];
+    spec.v = node->inputs[2];
+    return b_attention(b, &spec);
+}
+
+/* Every key or value head once for each query head that reads it. */
+static ir_value *repeated_heads(ir_builder *b, ir_value *value, int64_t heads, int64_t kv_heads)
+{
+    if (heads == kv_heads) return value;
+    const ir_dim *dim = value->type.dim;
+    ir_dim one[] = {dim[0], dim[1], ir_dim_number(1), dim[2], dim[3]};
+    ir_dim each[] = {dim[0], dim[1], ir_dim_number(heads / kv_heads), dim[2], dim[3]};
+    ir_dim all[] = {dim[0], ir_dim_number(heads), dim[2], dim[3]};
+    return b_reshape(b, b_expand(b, b_reshape(b, value, one, 5), each, 5), all, 4);
+}
+
+static ir_value *softmax(ir_builder *b, ir_value *x)
+{
+    if (!x) return NULL;
+    ir_node *node = b_node(b, IR_OP_Softmax, &x, 1, 1);
+    b_set_int(b, node, "axis", -1);
+    return b_infer(b, node);
+}
+
+/* Softmax over the keys, in f32 at least; rows that the bias masks whole are zero. */
+static ir_value *probabilities(ir_builder *b, const attention *a, ir_value *scores)
+{
+    bool narrow = b->dtype == MDOT_DTYPE_F16 || b->dtype == MDOT_DTYPE_BF16;
+    ir_value *weights = b_cast(b, softmax(b, b_cast(b, scores, narrow ? MDOT_DTYPE_F32 : b->dtype)), b->dtype);
+    if (!a->bias) return weights;
+    int64_t last = a->bias->type.rank - 1;
+    ir_value *greatest = b_reduce(b, IR_OP_ReduceMax, a->bias, &last, 1);
+    return b_where(b, b_op2(b, IR_OP_Equal, greatest, b_scalar(b, -INFINITY)), b_scalar(b, 0), weights);
+}
+
+static ir_value *as_primitives(ir_builder *b, const attention *a)
+{
+    ir_value *k = repeated_heads(b, a->k, a->heads, a->kv_heads), *v = repeated_heads(b, a->v, a->heads, a->kv_heads);
+    ir_value *stages[4]; /* what qk_matmul_output_mode chooses from */
+    stages[0] = b_mat_mul(b, b_mul(b, a->q, b_scalar(b, a->scale)), b_swap_last(b, k));
+    stages[1] = stages[0];
+    if (a->softcap != 0) {
+        ir_value *cap = b_scalar(b, a->softcap);
+        stages[1] = b_mul(b, b_tanh(b, b_div(b, stages[0], cap)), cap);
+    }
+    stages[2] = a->bias ? b_add(b, stages[1], a->bias) : stages[1];
+    stages[3] = probabilities(b, a, stages[2]);
+    int64_t mode = ir_node_int(a->node, "qk_matmul_output_mode", 0);
+    if (mode >= 0 && mode < 4) b_replace(b, output_in_use(a->node, 3), stages[mode]);
+    ir_value *heads = b_mat_mul(b, stages[3], v);
+    return a->node->inputs[0]->type.rank == 3 ? b_join_heads(b, heads) : heads;
+}
+
+/* ---- The rule --------------------------------------------------------------------------------------------------- */
+
+static bool is_in_kernel_form(const ir_node *node)
+{
+    const ir_value *mask = ir_node_input(node, 3);
+    const ir_type *q = &node->inputs[0]->type, *k = &node->inputs[1]->type;
+    if (q->dtype != MDOT_DTYPE_F32 || ir_node_float(node, "softcap", 0) != 0 || !ir_node_attr(node, "scale"))
+        return false;
+    if (!ir_node_attr(node, "q_num_heads") || !ir_node_attr(node, "kv_num_heads")) return false;
+    if (node->output_count > 1 || node->input_count > 4) return false;
+    if (ir_node_int(node, "is_causal", 0) && !ir_dim_equal(q->dim[q->rank - 2], k->dim[k->rank - 2])) return false;
+    return !mask || (mask->type.dtype == MDOT_DTYPE_F32 && mask->type.rank == 4 &&
+                     ir_dim_equal(mask->type.dim[3], k->dim[k->rank - 2]));
+}
+
+/* The operands with four dimensions and the past in front. */
+static void read_operands(ir_builder *b, attention *a)
+{
+    const ir_node *node = a->node;
+    bool rows = node->inputs[0]->type.rank == 3;
+    int64_t heads = ir_node_int(node, "q_num_heads", 1), kv_heads = ir_node_int(node, "kv_num_heads", 1);
+    a->q = rows ? b_split_heads(b, node->inputs[0], heads) : node->inputs[0];
+    a->k = rows ? b_split_heads(b, node->inputs[1], kv_heads) : node->inputs[1];
+    a->v = rows ? b_split_heads(b, node->inputs[2], kv_heads) : node->inputs[2];
+    ir_value *past_key = ir_node_input(node, 4), *past_value = ir_node_input(node, 5);
+    if (past_key) {
+        a->offset = past_key->type.dim[2];
+        a->k = b_concat(b, 2, (ir_value *[]){past_key, a->k}, 2);
+    }
+    if (past_value) a->v = b_concat(b, 2, (ir_value *[]){past_value, a->v}, 2);
+}
+
+void expand_attention(ir_builder *b, ir_node *node)
+{
+    if (is_in_kernel_form(node)) return;
+    attention a = {.node = node, .softcap = ir_node_float(node, "softcap", 0)};
+    b->dtype = node->inputs[0]->type.dtype;
+    read_operands(b, &a);
+    if (!a.q || !a.k || !a.v) return;
+    a.heads = a.q->type.dim[1].offset;
+    a.kv_heads = a.k->type.dim[1].offset;
+    a.queries = a.q->type.dim[2];
+    a.keys = a.k->type.dim[2];
+    a.causal = ir_node_int(node, "is_causal", 0);
+    a.scale = ir_node_float(node, "scale", 1 / sqrt((double)a.q->type.dim[3].offset));
+    bool for_kernel = b->dtype == MDOT_DTYPE_F32 && a.softcap == 0 && !output_in_use(node, 3);
+    a.bias = combined_mask(b, &a, for_kernel);
+    b_replace(b, output_in_use(node, 1), a.k);
+    b_replace(b, output_in_use(node, 2), a.v);
+    b_replace(b, node->outputs[0], for_kernel ? as_kernel(b, &a) : as_primitives(b, &a));
+}

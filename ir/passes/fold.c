@@ -1,0 +1,145 @@
+/* fold.c — replaces what is known at compile time by constants.
+ *
+ * Three sources: content that the shape rules found (ir_value.known), operators that read only shapes, and operators
+ * all of whose inputs are constants, which the reference evaluator computes in double precision; results are rounded to
+ * their nominal type. An initializer whose data was not read (a job's weights) folds nothing.
+ */
+#include "ir/ops.h"
+#include "ir/passes/builder.h"
+#include "ir/passes/passes.h"
+
+/* No folded constant is larger: it would only move work from the CPU to the file. */
+enum { MAX_BYTES = 64 << 20 };
+/* Nor is one that merely repeats a small operand (Expand, Tile, ConstantOfShape): reading it costs as much as making
+ * it. */
+enum { MAX_GROWN_BYTES = 4 << 20, GROWTH = 4 };
+
+static int64_t size_bytes(const ir_value *value, int64_t element_bytes)
+{
+    int64_t count = ir_type_count_at(&value->type, 0); /* types without the symbol are the same at every length */
+    int64_t bytes;
+    return count < 0 || __builtin_mul_overflow(count, element_bytes, &bytes) ? INT64_MAX : bytes;
+}
+
+static bool is_concrete(const ir_value *value)
+{
+    if (value->type.rank < 0) return false;
+    for (int i = 0; i < value->type.rank; i++) {
+        if (!ir_dim_is_number(value->type.dim[i]) || value->type.dim[i].offset < 0) return false;
+    }
+    return true;
+}
+
+static bool is_worthwhile(const ir_node *node)
+{
+    int64_t in = 0, out = 0;
+    for (int i = 0; i < node->input_count; i++) {
+        const ir_value *value = node->inputs[i];
+        if (value) in += size_bytes(value, (int64_t)mdot_dtype_size_bytes(value->type.dtype));
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        const ir_value *value = node->outputs[i];
+        if (!value) continue;
+        if (!is_concrete(value) || value->type.dtype == MDOT_DTYPE_STRING) return false;
+        int64_t bytes = size_bytes(value, (int64_t)mdot_dtype_size_bytes(value->type.dtype));
+        if (bytes > MAX_BYTES) return false;
+        out += bytes;
+    }
+    bool repeats = node->op->lowering == IR_LOWER_MOVE && out / GROWTH > in;
+    return !repeats || out <= MAX_GROWN_BYTES;
+}
+
+/* ---- Known content ---------------------------------------------------------------------------------------------- */
+
+/* The constant that `value` is when all of its known content is numbers; NULL when it is not. */
+static ir_value *known_constant(ir_builder *b, const ir_value *value)
+{
+    int64_t content[IR_MAX_KNOWN];
+    int count;
+    if (!value || !is_concrete(value) || ir_dtype_is_float(value->type.dtype)) return NULL;
+    if (!ir_value_ints(value, content, &count) || count != ir_type_count_at(&value->type, 0)) return NULL;
+    int64_t dims[MDOT_MAX_RANK];
+    for (int i = 0; i < value->type.rank; i++) dims[i] = value->type.dim[i].offset;
+    ir_wide wide = {.dtype = value->type.dtype, .rank = value->type.rank, .count = count, .i = content};
+    for (int i = 0; i < wide.rank; i++) wide.dims[i] = dims[i];
+    ir_tensor *tensor = ir_tensor_from_wide(b->graph->arena, &wide);
+    return tensor ? b_constant(b, wide.dtype, dims, wide.rank, tensor->data) : NULL;
+}
+
+/* ---- Evaluation ------------------------------------------------------------------------------------------------- */
+
+static bool is_computable(const ir_node *node)
+{
+    if (!(node->op->traits & IR_STATELESS) || !node->op->eval || !is_worthwhile(node)) return false;
+    for (int i = 0; i < node->input_count; i++) {
+        const ir_value *value = node->inputs[i];
+        if (!value) continue;
+        bool content = value->constant && value->constant->data;
+        bool shape = (node->op->traits & IR_SHAPE_ONLY) && is_concrete(value);
+        if (!content && !shape) return false;
+        if (value->type.dtype == MDOT_DTYPE_STRING) return false;
+    }
+    return true;
+}
+
+static ir_wide *operand(ir_arena *arena, const ir_value *value)
+{
+    if (value->constant && value->constant->data) return ir_wide_from_tensor(arena, value->constant);
+    ir_wide *shape = IR_NEW(arena, ir_wide); /* no content: the operator reads none */
+    if (!shape) return NULL;
+    shape->dtype = value->type.dtype;
+    shape->rank = value->type.rank;
+    for (int i = 0; i < shape->rank; i++) shape->dims[i] = value->type.dim[i].offset;
+    shape->count = ir_count_elements(shape->rank, shape->dims);
+    return shape;
+}
+
+/* Evaluates the node in `arena`; the outputs become constants of the graph. */
+static void evaluate(ir_builder *b, ir_node *node, ir_arena *arena)
+{
+    const ir_wide **in = IR_NEW_ARRAY(arena, const ir_wide *, node->input_count);
+    ir_wide **out = IR_NEW_ARRAY(arena, ir_wide *, node->output_count);
+    bool ready = in && out;
+    for (int i = 0; ready && i < node->input_count; i++) {
+        in[i] = node->inputs[i] ? operand(arena, node->inputs[i]) : NULL;
+        ready = in[i] || !node->inputs[i];
+    }
+    if (!ready) {
+        b->status =
+            mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out while folding %s", b->graph->name, node->name);
+        return;
+    }
+    b->status = node->op->eval(arena, node, in, out, b->err);
+    for (int i = 0; b->status == MDOT_OK && i < node->output_count; i++) {
+        if (!node->outputs[i] || !out[i]) continue;
+        ir_tensor *tensor = ir_tensor_from_wide(b->graph->arena, out[i]);
+        if (tensor)
+            b_replace(b, node->outputs[i], b_constant(b, tensor->dtype, tensor->dims, tensor->rank, tensor->data));
+    }
+}
+
+static void fold_node(ir_builder *b, ir_node *node)
+{
+    if (node->op == &ir_ops[IR_OP_Identity]) { /* a copy less */
+        if (node->inputs[0]->constant) b_replace(b, node->outputs[0], node->inputs[0]);
+        return;
+    }
+    bool all_known = true;
+    for (int i = 0; i < node->output_count; i++) {
+        if (!node->outputs[i] || !node->outputs[i]->use_count) continue;
+        all_known = b_replace(b, node->outputs[i], known_constant(b, node->outputs[i])) && all_known;
+    }
+    if (all_known || !is_computable(node)) return;
+    ir_arena *scratch = ir_arena_create(0);
+    if (scratch) {
+        evaluate(b, node, scratch);
+    } else {
+        b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", b->graph->name);
+    }
+    ir_arena_destroy(scratch);
+}
+
+mdot_status pass_fold(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    return ir_rewrite(graph, fold_node, out_changed, err);
+}

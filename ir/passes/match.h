@@ -1,0 +1,60 @@
+/* match.h — patterns over the graph that read like formulas:
+ *
+ *     static const ir_pattern *const silu = P(Mul, P_ANY(X), P(Sigmoid, P_ANY(X)));
+ *
+ * A pattern is a constant tree. Matching is a search with backtracking: operands of commutative operators are tried
+ * both ways, alternatives in order, and a slot that occurs twice must be the same value twice. Operands that a pattern
+ * does not mention (the axes of a reduction) and attributes are for the rule to look at: P_LET keeps the value it
+ * needs.
+ */
+#ifndef IR_PASSES_MATCH_H
+#define IR_PASSES_MATCH_H
+
+#include "ir/ops.h"
+
+enum { IR_MATCH_SLOTS = 8, IR_PATTERN_ARGS = 4 };
+
+typedef enum ir_pattern_kind {
+    IR_PATTERN_ANY,     /* any value, kept in the slot */
+    IR_PATTERN_NUMBER,  /* a constant every element of which is `number` up to its type's rounding */
+    IR_PATTERN_SCALAR,  /* any scalar constant, kept in the slot */
+    IR_PATTERN_OP,      /* the first output of such a node */
+    IR_PATTERN_PRODUCT, /* arg[0] * arg[1] * arg[2], associated and ordered in any way */
+    IR_PATTERN_EITHER,  /* the first of the arguments that lets everything match */
+    IR_PATTERN_LET      /* arg[0], its value kept in the slot */
+} ir_pattern_kind;
+
+typedef struct ir_pattern ir_pattern;
+struct ir_pattern {
+    ir_pattern_kind kind;
+    ir_opcode op;
+    int slot;
+    double number;
+    const ir_pattern *arg[IR_PATTERN_ARGS]; /* up to the first NULL */
+};
+
+#define P(name, ...) (&(const ir_pattern){.kind = IR_PATTERN_OP, .op = IR_OP_##name, .arg = {__VA_ARGS__}})
+#define P_ANY(s) (&(const ir_pattern){.kind = IR_PATTERN_ANY, .slot = (s)})
+#define P_NUMBER(x) (&(const ir_pattern){.kind = IR_PATTERN_NUMBER, .number = (x)})
+#define P_SCALAR(s) (&(const ir_pattern){.kind = IR_PATTERN_SCALAR, .slot = (s)})
+#define P_PRODUCT(...) (&(const ir_pattern){.kind = IR_PATTERN_PRODUCT, .arg = {__VA_ARGS__}})
+#define P_EITHER(...) (&(const ir_pattern){.kind = IR_PATTERN_EITHER, .arg = {__VA_ARGS__}})
+#define P_LET(s, ...) (&(const ir_pattern){.kind = IR_PATTERN_LET, .slot = (s), .arg = {__VA_ARGS__}})
+#define P_SQUARE(...) P_EITHER(P(Pow, __VA_ARGS__, P_NUMBER(2)), P(Mul, __VA_ARGS__, __VA_ARGS__))
+#define P_ROOT(...) P_EITHER(P(Sqrt, __VA_ARGS__), P(Pow, __VA_ARGS__, P_NUMBER(0.5)))
+
+typedef struct ir_match {
+    ir_value *slot[IR_MATCH_SLOTS]; /* NULL: not bound */
+} ir_match;
+
+/* False leaves *out_match undefined. */
+bool ir_match_value(const ir_pattern *pattern, ir_value *value, ir_match *out_match);
+
+/* A bound scalar slot's number. */
+double ir_match_scalar(const ir_match *match, int slot);
+
+/* Whether the value is a constant, of any shape but not empty, whose elements all lie within the relative tolerance of
+ * the number. */
+bool ir_value_is_filled(const ir_value *value, double number, double tolerance);
+
+#endif

@@ -1,0 +1,218 @@
+/* simplify.c — removes what computes nothing: identities, casts to the same type, arithmetic with neutral constants,
+ * layout changes that cancel out.
+ *
+ * Squeeze, Unsqueeze and Flatten become Reshape, so that later passes know one spelling; chains of Reshape become one,
+ * as do chains of Transpose. Every rule keeps the value's type, or b_replace refuses it.
+ */
+#include "ir/ops.h"
+#include "ir/passes/builder.h"
+#include "ir/passes/match.h"
+#include "ir/passes/passes.h"
+#include "ir/passes/share.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static void forward_input(ir_builder *b, ir_node *node)
+{
+    b_replace(b, node->outputs[0], node->inputs[0]);
+}
+
+/* ---- Layout ----------------------------------------------------------------------------------------------------- */
+
+/* Any of the shape-changing operators → one Reshape of the value below them, with a constant shape where there is one.
+ */
+static void reshape(ir_builder *b, ir_node *node)
+{
+    ir_value *source = node->inputs[0], *result = node->outputs[0];
+    bool canonical = node->op == &ir_ops[IR_OP_Reshape] && node->inputs[1]->constant;
+    while (source->def && source->def->op->lowering == IR_LOWER_ALIAS) {
+        source = source->def->inputs[0];
+        canonical = false;
+    }
+    if (ir_type_equal(&source->type, &result->type)) {
+        b_replace(b, result, source);
+    } else if (!canonical) {
+        ir_value *reshaped = b_reshape(b, source, result->type.dim, result->type.rank);
+        /* A shape that no constant can say is left in the model's own words. */
+        if (reshaped && reshaped->def->inputs[1]->constant) b_replace(b, result, reshaped);
+    }
+}
+
+static void read_perm(const ir_node *node, int64_t *perm)
+{
+    const ir_attr *attr = ir_node_attr(node, "perm");
+    int rank = node->inputs[0]->type.rank;
+    for (int i = 0; i < rank; i++) perm[i] = attr && attr->count == rank ? attr->ints[i] : rank - 1 - i;
+}
+
+/* A transpose that moves only dimensions of extent one keeps the order of the elements. */
+static bool keeps_order(const ir_type *type, const int64_t *perm)
+{
+    int64_t last = -1;
+    for (int i = 0; i < type->rank; i++) {
+        if (ir_dim_is(type->dim[perm[i]], 1)) continue;
+        if (perm[i] < last) return false;
+        last = perm[i];
+    }
+    return true;
+}
+
+static void transpose(ir_builder *b, ir_node *node)
+{
+    int64_t perm[MDOT_MAX_RANK];
+    ir_value *source = node->inputs[0], *result = node->outputs[0];
+    read_perm(node, perm);
+    if (keeps_order(&source->type, perm)) {
+        b_replace(b, result, b_reshape(b, source, result->type.dim, result->type.rank));
+    } else if (source->def && source->def->op == &ir_ops[IR_OP_Transpose]) {
+        int64_t first[MDOT_MAX_RANK], both[MDOT_MAX_RANK];
+        read_perm(source->def, first);
+        for (int i = 0; i < source->type.rank; i++) both[i] = first[perm[i]];
+        b_replace(b, result, b_transpose(b, source->def->inputs[0], both));
+    }
+}
+
+/* All of it, unless it reverses. */
+static void slice(ir_builder *b, ir_node *node)
+{
+    int64_t steps[IR_MAX_KNOWN];
+    int count = 0;
+    const ir_value *operand = ir_node_input(node, 4);
+    if (operand && !ir_value_ints(operand, steps, &count)) return;
+    for (int i = 0; i < count; i++) {
+        if (steps[i] < 0) return;
+    }
+    forward_input(b, node);
+}
+
+static void pad(ir_builder *b, ir_node *node)
+{
+    if (ir_value_is_filled(node->inputs[1], 0, 0)) forward_input(b, node);
+}
+
+/* Concat, Split, Max and their like of one part. */
+static void single_part(ir_builder *b, ir_node *node)
+{
+    if (node->input_count == 1 && node->output_count == 1) forward_input(b, node);
+}
+
+/* ---- Arithmetic ------------------------------------------------------------------------------------------------- */
+
+/* node reads a constant full of `number` as operand `i`: it is the other operand. */
+static bool drop_neutral(ir_builder *b, ir_node *node, int i, double number)
+{
+    return ir_value_is_filled(node->inputs[i], number, 0) && b_replace(b, node->outputs[0], node->inputs[1 - i]);
+}
+
+static void add(ir_builder *b, ir_node *node)
+{
+    if (!drop_neutral(b, node, 0, 0)) drop_neutral(b, node, 1, 0);
+}
+
+static void subtract(ir_builder *b, ir_node *node)
+{
+    drop_neutral(b, node, 1, 0);
+}
+
+static void multiply(ir_builder *b, ir_node *node)
+{
+    if (!drop_neutral(b, node, 0, 1)) drop_neutral(b, node, 1, 1);
+}
+
+/* x / c = x * (1/c) exactly where c is a power of two and 1/c is a normal number of every type. */
+static void divide(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0], *divisor = node->inputs[1];
+    double number;
+    int exponent;
+    if (drop_neutral(b, node, 1, 1) || !ir_dtype_is_float(x->type.dtype) || !ir_value_scalar(divisor, &number)) return;
+    if (fabs(frexp(number, &exponent)) != 0.5 || abs(exponent) > 12) return;
+    b_replace(b, node->outputs[0], b_mul(b, x, b_filled(b, divisor->constant->dims, divisor->type.rank, 1 / number)));
+}
+
+/* Whole powers up to three, as products. */
+static void power(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0];
+    double exponent;
+    if (!ir_value_scalar(node->inputs[1], &exponent)) return;
+    if (exponent == 1) b_replace(b, node->outputs[0], x);
+    if (exponent == 2) b_replace(b, node->outputs[0], b_mul(b, x, x));
+    if (exponent == 3) b_replace(b, node->outputs[0], b_mul(b, b_mul(b, x, x), x));
+}
+
+static void sum(ir_builder *b, ir_node *node)
+{
+    single_part(b, node);
+    if (node->input_count == 2) b_replace(b, node->outputs[0], b_add(b, node->inputs[0], node->inputs[1]));
+}
+
+static void where(ir_builder *b, ir_node *node)
+{
+    if (ir_value_is_filled(node->inputs[0], 1, 0)) b_replace(b, node->outputs[0], node->inputs[1]);
+    if (ir_value_is_filled(node->inputs[0], 0, 0)) b_replace(b, node->outputs[0], node->inputs[2]);
+}
+
+static void cast_like(ir_builder *b, ir_node *node)
+{
+    b_replace(b, node->outputs[0], b_cast(b, node->inputs[0], node->inputs[1]->type.dtype));
+}
+
+/* Inference: the input itself, and a mask (ONNX Dropout-22) that keeps everything. */
+static void dropout(ir_builder *b, ir_node *node)
+{
+    const ir_value *ratio = ir_node_input(node, 1), *training = ir_node_input(node, 2);
+    bool keeps_all = !training || ir_value_is_filled(training, 0, 0) || (ratio && ir_value_is_filled(ratio, 0, 0));
+    if (!keeps_all) return;
+    b_replace(b, node->outputs[0], node->inputs[0]);
+    ir_value *mask = node->output_count > 1 ? node->outputs[1] : NULL;
+    if (!mask || !mask->use_count) return;
+    b->dtype = mask->type.dtype;
+    b_replace(b, mask, b_expand(b, b_scalar(b, 1), mask->type.dim, mask->type.rank));
+}
+
+/* ---- The pass --------------------------------------------------------------------------------------------------- */
+
+static const ir_rule rule_of[IR_OP_COUNT] = {
+    [IR_OP_Identity] = forward_input,
+    [IR_OP_Cast] = forward_input,
+    [IR_OP_Expand] = forward_input,
+    [IR_OP_Tile] = forward_input,
+    [IR_OP_CastLike] = cast_like,
+    [IR_OP_Dropout] = dropout,
+    [IR_OP_Reshape] = reshape,
+    [IR_OP_Flatten] = reshape,
+    [IR_OP_Squeeze] = reshape,
+    [IR_OP_Unsqueeze] = reshape,
+    [IR_OP_Transpose] = transpose,
+    [IR_OP_Slice] = slice,
+    [IR_OP_Pad] = pad,
+    [IR_OP_Concat] = single_part,
+    [IR_OP_Split] = single_part,
+    [IR_OP_Min] = single_part,
+    [IR_OP_Max] = single_part,
+    [IR_OP_Mean] = single_part,
+    [IR_OP_Sum] = sum,
+    [IR_OP_Add] = add,
+    [IR_OP_Sub] = subtract,
+    [IR_OP_Mul] = multiply,
+    [IR_OP_Div] = divide,
+    [IR_OP_Pow] = power,
+    [IR_OP_Where] = where,
+};
+
+static void simplify(ir_builder *b, ir_node *node)
+{
+    ir_rule rule = rule_of[ir_node_opcode(node)];
+    if (rule) rule(b, node);
+}
+
+mdot_status pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    bool simplified = false, shared = false;
+    mdot_status status = ir_rewrite(graph, simplify, &simplified, err);
+    if (status == MDOT_OK) status = ir_share_equal_nodes(graph, &shared, err);
+    if (status == MDOT_OK) *out_changed = simplified || shared;
+    return status;
+}
