@@ -5,6 +5,7 @@
  *   math.c      exp, log, tanh, erf, … as polynomials over vectors, f32 and f64
  *   gelu.c      GELU, in a form of its own: half of what a predictor computes beside matrix products
  *   expr.c      pl_expr → vector or scalar IR; arith.c: its operators and conversions, for every element type
+ *   reducer.c   what reductions and combining scatters do with two values
  *   linear.c attention.c norm.c nest.c sequential.c    one file a kernel kind
  *   module.c    plans → one LLVM module: kernels (shared when equal), entry functions, mdot_code
  *   object.c    LLVM module → object file

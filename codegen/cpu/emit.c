@@ -246,7 +246,10 @@ static LLVMValueRef splat_constant(LLVMTypeRef type, LLVMValueRef scalar)
 
 LLVMValueRef cg_const_int(LLVMTypeRef type, int64_t value)
 {
-    return splat_constant(type, LLVMConstInt(cg_element(type), (unsigned long long)value, true));
+    LLVMTypeRef element = cg_element(type);
+    unsigned width = LLVMGetIntTypeWidth(element);
+    uint64_t mask = width < 64 ? (UINT64_C(1) << width) - 1 : UINT64_MAX;
+    return splat_constant(type, LLVMConstInt(element, (uint64_t)value & mask, false));
 }
 
 LLVMValueRef cg_const(cg_emitter *e, LLVMTypeRef type, double value)

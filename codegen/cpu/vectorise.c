@@ -1,0 +1,151 @@
+/* vectorise.c — which loop of a nest becomes vectors, by a rough count of instructions a point.
+ *
+ * What decides is element access: an operand that moves by one element (or not at all) along the loop costs one load a
+ * vector, any other costs a load and an insertion a lane. Integer division has no vector instruction. The rest costs a
+ * vector what it costs a scalar. Costs of a reduction's body outweigh those of its stores.
+ */
+#include "codegen/cpu/vectorise.h"
+
+enum {
+    MAX_BLOCK = 4,
+    DIVISION_COST = 8,
+    FUNCTION_COST = 15, /* exp, tanh, … */
+    VISIT_BUDGET = 4096 /* nodes; an expression with more is judged by its beginning */
+};
+
+typedef struct survey { /* of one expression along one loop, which stands for `lanes` points */
+    const pl_plan *plan;
+    int loop, lanes;
+    int budget;
+    double scalar_cost; /* of one point */
+    double vector_cost; /* of `lanes` points */
+} survey;
+
+static bool is_function(pl_expr_op op)
+{
+    return (op >= PL_EXP && op <= PL_GELU_TANH) || op == PL_POW;
+}
+
+static bool is_integer_division(const pl_expr *expr)
+{
+    bool divides = expr->op == PL_DIV || expr->op == PL_FLOORDIV || expr->op == PL_PYMOD || expr->op == PL_FMOD;
+    return divides && !ir_dtype_is_float(expr->dtype) && expr->arg[1]->op != PL_CONST;
+}
+
+static void count_node(survey *s, const pl_expr *expr)
+{
+    if (is_integer_division(expr)) {
+        s->scalar_cost += DIVISION_COST;
+        s->vector_cost += DIVISION_COST * s->lanes;
+    } else {
+        int cost = is_function(expr->op) ? FUNCTION_COST : expr->op <= PL_LENGTH || expr->op == PL_ACC ? 0 : 1;
+        s->scalar_cost += cost;
+        s->vector_cost += cost * (double)mdot_dtype_size_bytes(expr->dtype) / 4;
+    }
+}
+
+static void count(survey *s, const pl_expr *expr)
+{
+    if (s->budget-- <= 0) return;
+    count_node(s, expr);
+    int64_t stride;
+    bool regular = false;
+    if (expr->op == PL_LOAD) {
+        regular = pl_expr_stride(expr->arg[0], s->loop, &stride);
+        if (!regular || stride < -1 || stride > 1) s->vector_cost += 1.5 * s->lanes;
+    }
+    if (regular) return; /* the index is scalar arithmetic, most of it outside the loop */
+    for (int i = 0; i < pl_expr_operand_count(expr->op); i++) count(s, expr->arg[i]);
+}
+
+/* ---- Facts about the nest --------------------------------------------------------------------------------------- */
+
+static bool loads_from(const pl_expr *expr, int buffer, int *budget)
+{
+    if (--*budget <= 0) return true; /* the safe answer */
+    if (expr->op == PL_LOAD && expr->i == buffer) return true;
+    for (int i = 0; i < pl_expr_operand_count(expr->op); i++)
+        if (loads_from(expr->arg[i], buffer, budget)) return true;
+    return false;
+}
+
+static bool is_in_place(const pl_nest *nest)
+{
+    int budget = VISIT_BUDGET;
+    for (int s = 0; s < nest->store_count; s++) {
+        int buffer = nest->store[s].buffer;
+        if (nest->body && loads_from(nest->body, buffer, &budget)) return true;
+        for (int t = 0; t < nest->store_count; t++)
+            if (loads_from(nest->store[t].value, buffer, &budget) || loads_from(nest->store[t].index, buffer, &budget))
+                return true;
+    }
+    return false;
+}
+
+static size_t widest_element(const pl_plan *plan, const pl_nest *nest)
+{
+    size_t widest = nest->body ? mdot_dtype_size_bytes(nest->body->dtype) : 0;
+    for (int s = 0; s < nest->store_count; s++) {
+        size_t size = mdot_dtype_size_bytes(plan->buffers[nest->store[s].buffer].type.dtype);
+        if (size > widest) widest = size;
+    }
+    return widest;
+}
+
+/* A power of two; 1 where the extent is too small for vectors. */
+static int lanes_for(ir_dim extent, int most)
+{
+    int lanes = most;
+    while (ir_dim_is_number(extent) && lanes > extent.offset) lanes /= 2;
+    return lanes < 1 ? 1 : lanes;
+}
+
+/* Cost of one point when `loop` becomes vectors; *out_scalar without. */
+static double cost_along(const pl_plan *plan, const pl_nest *nest, int loop, int lanes, double *out_scalar)
+{
+    survey s = {.plan = plan, .loop = loop, .lanes = lanes, .budget = VISIT_BUDGET};
+    if (nest->body) {
+        count(&s, nest->body);
+    } else {
+        for (int i = 0; i < nest->store_count; i++) {
+            int64_t stride;
+            bool dense = pl_expr_stride(nest->store[i].index, loop, &stride) && (stride == 1 || stride == -1);
+            s.scalar_cost += 1;
+            s.vector_cost += dense ? 1 : 1.5 * lanes;
+            count(&s, nest->store[i].value);
+        }
+    }
+    *out_scalar = s.scalar_cost;
+    ir_dim extent = nest->extent[loop];
+    int64_t turns = ir_dim_is_number(extent) ? (extent.offset + lanes - 1) / lanes : 0;
+    return turns ? s.vector_cost * (double)turns / (double)extent.offset : s.vector_cost / lanes;
+}
+
+static int block_for(ir_dim extent, int lanes)
+{
+    int block = MAX_BLOCK;
+    while (block > 1 && ir_dim_is_number(extent) && block * lanes > extent.offset) block /= 2;
+    return block;
+}
+
+cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nest, const cg_target *target)
+{
+    cg_vectorisation best = {.loop = -1, .lanes = 1, .block = 1, .in_place = is_in_place(nest)};
+    int most = widest_element(plan, nest) > 4 ? target->lanes / 2 : target->lanes;
+    bool lanes_reduce = nest->body && nest->reducer >= PL_REDUCE_SUM && nest->reducer <= PL_REDUCE_MIN;
+    int loops = nest->loop_count + (lanes_reduce ? nest->reduce_count : 0);
+    double best_cost = 0;
+    for (int loop = loops - 1; loop >= 0; loop--) {
+        bool reduces = loop >= nest->loop_count;
+        int lanes = lanes_for(nest->extent[loop], most);
+        if (lanes < 2) continue;
+        double scalar, cost = cost_along(plan, nest, loop, lanes, &scalar);
+        if (reduces) cost += 0.25; /* lanes are added up in the end: an output's loop is better if it costs the same */
+        if (cost >= (best.loop < 0 ? scalar : best_cost)) continue;
+        best_cost = cost;
+        best.loop = loop;
+        best.lanes = lanes;
+    }
+    if (best.loop >= 0 && nest->body) best.block = block_for(nest->extent[best.loop], best.lanes);
+    return best;
+}

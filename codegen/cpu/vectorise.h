@@ -1,0 +1,16 @@
+/* vectorise.h — which loop of a nest becomes vectors. */
+#ifndef CG_CPU_VECTORISE_H
+#define CG_CPU_VECTORISE_H
+
+#include "codegen/cpu/emit.h"
+
+typedef struct cg_vectorisation {
+    int loop;      /* -1: none, scalar code; below loop_count an output's loop, else a reduction loop */
+    int lanes;     /* 1 when there is none */
+    int block;     /* vectors that a reduction keeps at once, to hide latency: a power of two */
+    bool in_place; /* a store's buffer is loaded too: no point may be computed twice */
+} cg_vectorisation;
+
+cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nest, const cg_target *target);
+
+#endif
