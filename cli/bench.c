@@ -1,0 +1,229 @@
+/* bench.c — `mdot bench`: the latency of an artefact on this machine, and how near that is to what the core can do. */
+#include "cli/bench.h"
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_THREADS = 1024 };
+
+static const char help[] =
+    "Usage: mdot bench MODEL.mdot [OPTION]…\n"
+    "\n"
+    "Runs an entry point on made-up inputs (floats at random, integers 0, booleans true) and shows\n"
+    "percentiles of the time of a call; without --bucket or --length every bucket at its full length.\n"
+    "Peak is what FMAs on registers alone reach on a core, measured in turns with the calls.\n"
+    "\n"
+    "Options:\n"
+    "      --entry NAME   the entry point (default: the only one, or \"predict\")\n"
+    "      --bucket N     only the bucket of maximal length N\n"
+    "      --length N     run at this length\n"
+    "      --threads N    contexts that run at the same time, a thread each (default 1)\n"
+    "      --level NAME   use this CPU level's code: x86-64-v3, x86-64-v4 (default: the best)\n"
+    "      --seconds S    time for each row (default 1)\n"
+    "      --json         print the results as JSON\n"
+    "  -h, --help         show this help\n"
+    "\n"
+    "Exit status: 0 success, 1 failure, 2 a wrong command line.\n";
+
+typedef struct bench_request {
+    const char *path, *entry_name, *level;
+    int64_t bucket, length, threads; /* bucket and length: 0 when not given */
+    double seconds;
+    bool json;
+} bench_request;
+
+typedef struct session {
+    const bench_request *request;
+    mdot_predictor *predictor;
+    mdot_predictor_info info;
+    double open_us;
+    size_t entry;
+    mdot_entry_info entry_info;
+    size_t rows;
+} session;
+
+/* ---- Output --------------------------------------------------------------------------------------------------------
+ */
+
+/* FLOPs of a call are known at a bucket's full length; 0: not at this one. */
+static double gflops(const session *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *result)
+{
+    bool full = !s->entry_info.has_length || length == bucket->max_length;
+    return full ? bucket->flops / result->p50_us * 1e-3 : 0;
+}
+
+static void print_text(const session *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *r)
+{
+    if (s->rows == 0) {
+        printf("%s, entry %s, %s, %lld thread%s; opened in %.0f us\n\n", s->info.name, s->entry_info.name,
+               s->info.cpu_level, (long long)s->request->threads, s->request->threads == 1 ? "" : "s", s->open_us);
+        printf("%7s %7s %10s %10s %10s %10s %10s %11s %8s %6s\n", "bucket", "length", "p50 us", "p90 us", "p99 us",
+               "p99.9 us", "first us", "calls/s", "GFLOP/s", "peak");
+    }
+    printf("%7lld %7lld %10.2f %10.2f %10.2f %10.2f %10.2f %11.0f", (long long)bucket->max_length, (long long)length,
+           r->p50_us, r->p90_us, r->p99_us, r->p999_us, r->first_call_us, r->calls_per_second);
+    double rate = gflops(s, bucket, length, r);
+    if (rate > 0) printf(" %8.1f", rate);
+    if (rate > 0 && r->peak_gflops > 0) printf(" %5.1f%%", 100 * rate / r->peak_gflops);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void print_json_number(const char *name, double value)
+{
+    if (value > 0)
+        printf(", \"%s\": %.4g", name, value);
+    else
+        printf(", \"%s\": null", name);
+}
+
+static void print_json(const session *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *r)
+{
+    if (s->rows == 0) {
+        printf("{\n  \"name\": ");
+        cli_json_string(stdout, s->info.name);
+        printf(", \"entry\": ");
+        cli_json_string(stdout, s->entry_info.name);
+        printf(", \"level\": \"%s\", \"threads\": %lld, \"open_us\": %.1f,\n  \"rows\": [", s->info.cpu_level,
+               (long long)s->request->threads, s->open_us);
+    }
+    printf("%s\n    {\"bucket\": %lld, \"length\": %lld, \"calls\": %zu", s->rows == 0 ? "" : ",",
+           (long long)bucket->max_length, (long long)length, r->calls);
+    printf(", \"p50_us\": %.3f, \"p90_us\": %.3f, \"p99_us\": %.3f, \"p999_us\": %.3f, \"first_call_us\": %.3f",
+           r->p50_us, r->p90_us, r->p99_us, r->p999_us, r->first_call_us);
+    printf(", \"calls_per_second\": %.1f", r->calls_per_second);
+    double rate = gflops(s, bucket, length, r);
+    print_json_number("gflops", rate);
+    print_json_number("peak_gflops", r->peak_gflops);
+    print_json_number("peak_share", r->peak_gflops > 0 ? rate / r->peak_gflops : 0);
+    printf("}");
+}
+
+/* ---- Rows ----------------------------------------------------------------------------------------------------------
+ */
+
+static mdot_status run_row(session *s, size_t bucket, int64_t length, mdot_error *err)
+{
+    mdot_bucket_info info;
+    mdot_predictor_get_bucket(s->predictor, s->entry, bucket, &info);
+    bench_task task = {.predictor = s->predictor,
+                       .entry = s->entry,
+                       .length = length,
+                       .threads = (int)s->request->threads,
+                       .seconds = s->request->seconds};
+    bench_result result;
+    mdot_status status = bench_measure(&task, &result, err);
+    if (status != MDOT_OK) return status;
+    (s->request->json ? print_json : print_text)(s, &info, length, &result);
+    s->rows++;
+    return MDOT_OK;
+}
+
+/* The length decides the bucket; a bucket that was asked for must be the one. */
+static mdot_status run_length(session *s, mdot_error *err)
+{
+    size_t bucket;
+    int64_t length = s->request->length;
+    if (mdot_predictor_find_bucket(s->predictor, s->entry, length, &bucket) != MDOT_OK)
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: no bucket of entry %s takes length %lld", s->request->path,
+                         s->entry_info.name, (long long)length);
+    mdot_bucket_info info;
+    mdot_predictor_get_bucket(s->predictor, s->entry, bucket, &info);
+    if (s->request->bucket != 0 && info.max_length != s->request->bucket)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: length %lld runs in bucket %lld, not %lld", s->request->path,
+                         (long long)length, (long long)info.max_length, (long long)s->request->bucket);
+    return run_row(s, bucket, length, err);
+}
+
+static mdot_status run_rows(session *s, mdot_error *err)
+{
+    if (s->request->length != 0) return run_length(s, err);
+    for (size_t i = 0; i < s->entry_info.bucket_count; i++) {
+        mdot_bucket_info info;
+        mdot_predictor_get_bucket(s->predictor, s->entry, i, &info);
+        if (s->request->bucket != 0 && s->request->bucket != info.max_length) continue;
+        mdot_status status = run_row(s, i, info.max_length, err);
+        if (status != MDOT_OK) return status;
+    }
+    if (s->rows > 0) return MDOT_OK;
+    return mdot_fail(err, MDOT_NOT_FOUND, "%s: entry %s has no bucket of length %lld", s->request->path,
+                     s->entry_info.name, (long long)s->request->bucket);
+}
+
+static mdot_status find_entry(session *s, mdot_error *err)
+{
+    const char *name = s->request->entry_name != NULL ? s->request->entry_name : "predict";
+    s->entry = 0;
+    bool only = s->request->entry_name == NULL && s->info.entry_count == 1;
+    if (!only && mdot_predictor_find_entry(s->predictor, name, &s->entry) != MDOT_OK)
+        return mdot_fail(err, MDOT_NOT_FOUND, "%s: there is no entry %s", s->request->path, name);
+    return mdot_predictor_get_entry(s->predictor, s->entry, &s->entry_info);
+}
+
+static mdot_status bench(const bench_request *request, mdot_error *err)
+{
+    session s = {.request = request};
+    mdot_open_options options = {.cpu_level = request->level};
+    double begin = bench_now();
+    mdot_status status = mdot_predictor_open(request->path, &options, &s.predictor, err);
+    s.open_us = (bench_now() - begin) * 1e6;
+    if (status != MDOT_OK) return status;
+    mdot_predictor_get_info(s.predictor, &s.info);
+    status = find_entry(&s, err);
+    if (status == MDOT_OK) status = run_rows(&s, err);
+    if (request->json && s.rows > 0) printf("\n  ]\n}\n");
+    mdot_predictor_close(s.predictor);
+    return status;
+}
+
+int cli_bench(int argc, char **argv)
+{
+    static const struct option options[] = {{"entry", required_argument, NULL, 'e'},
+                                            {"bucket", required_argument, NULL, 'b'},
+                                            {"length", required_argument, NULL, 'n'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"level", required_argument, NULL, 'l'},
+                                            {"seconds", required_argument, NULL, 's'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    bench_request r = {.threads = 1, .seconds = 1};
+    for (int option; (option = cli_next_option(argc, argv, ":h", options)) != -1;) {
+        char *end;
+        switch (option) {
+        case 'e':
+            r.entry_name = optarg;
+            break;
+        case 'b':
+            if (!cli_parse_int("bench", "--bucket", optarg, 1, INT32_MAX, &r.bucket)) return CLI_USAGE;
+            break;
+        case 'n':
+            if (!cli_parse_int("bench", "--length", optarg, 1, INT32_MAX, &r.length)) return CLI_USAGE;
+            break;
+        case 't':
+            if (!cli_parse_int("bench", "--threads", optarg, 1, MAX_THREADS, &r.threads)) return CLI_USAGE;
+            break;
+        case 'l':
+            r.level = optarg;
+            break;
+        case 's':
+            r.seconds = strtod(optarg, &end);
+            if (end == optarg || *end != '\0' || !(r.seconds > 0 && r.seconds <= 3600))
+                return cli_usage_error("bench", "--seconds takes a number above 0, up to 3600, not \"%s\"", optarg);
+            break;
+        case 'j':
+            r.json = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return CLI_OK;
+        default:
+            return CLI_USAGE;
+        }
+    }
+    if (argc - optind != 1) return cli_usage_error("bench", "give one artefact");
+    r.path = argv[optind];
+    mdot_error err = {0};
+    return bench(&r, &err) == MDOT_OK ? CLI_OK : cli_report("bench", &err);
+}

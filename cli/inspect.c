@@ -1,0 +1,237 @@
+/* inspect.c — `mdot inspect`: what an artefact holds, as tables for people or as JSON. */
+#include "cli/cli.h"
+#include "cli/sections.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const char help[] =
+    "Usage: mdot inspect MODEL.mdot [OPTION]…\n"
+    "\n"
+    "Shows what an artefact holds: where it comes from, its sections, and for each entry point the\n"
+    "inputs and outputs, the buckets and their kernels. L stands for the run-time length.\n"
+    "\n"
+    "Options:\n"
+    "  -k, --kernels      list the kernels of every bucket, not only of the largest\n"
+    "      --json         print everything as JSON\n"
+    "  -h, --help         show this help\n"
+    "\n"
+    "Exit status: 0 success, 1 failure, 2 a wrong command line.\n";
+
+typedef struct view {
+    const mdot_predictor *predictor;
+    const cli_section *sections;
+    size_t section_count;
+    bool every_kernel;
+} view;
+
+typedef mdot_status (*get_tensor)(const mdot_predictor *, size_t, size_t, mdot_tensor_info *);
+
+/* "2L+1", "L", "40" */
+static void print_dim(mdot_dim dim)
+{
+    if (dim.scale == 0) {
+        printf("%" PRId64, dim.offset);
+        return;
+    }
+    if (dim.scale != 1) printf("%" PRId64, dim.scale);
+    printf("L");
+    if (dim.offset != 0) printf("%+" PRId64, dim.offset);
+}
+
+/* ---- Text ----------------------------------------------------------------------------------------------------------
+ */
+
+static void print_tensors(const view *v, size_t entry, size_t count, get_tensor get, const char *what)
+{
+    for (size_t i = 0; i < count; i++) {
+        mdot_tensor_info info;
+        get(v->predictor, entry, i, &info);
+        printf("  %-7s %-24s %-5s [", what, info.name, mdot_dtype_name(info.dtype));
+        for (int d = 0; d < info.rank; d++) {
+            if (d > 0) printf(", ");
+            print_dim(info.dim[d]);
+        }
+        printf("]\n");
+    }
+}
+
+static void print_kernels(const view *v, size_t entry, size_t index, const mdot_bucket_info *bucket)
+{
+    if (bucket->max_length > 0)
+        printf("\n  kernels of bucket %" PRId64 "\n", bucket->max_length);
+    else
+        printf("\n  kernels\n");
+    printf("  %3s %-11s %10s %6s  %s\n", "", "kind", "MFLOP", "share", "name");
+    for (size_t k = 0; k < bucket->kernel_count; k++) {
+        mdot_kernel_info kernel;
+        mdot_predictor_get_kernel(v->predictor, entry, index, k, &kernel);
+        double share = bucket->flops > 0 ? 100 * kernel.flops / bucket->flops : 0;
+        printf("  %3zu %-11s %10.3f %5.1f%%  %s\n", k, kernel.kind, kernel.flops * 1e-6, share, kernel.name);
+    }
+}
+
+static void print_entry(const view *v, size_t index)
+{
+    mdot_entry_info entry;
+    mdot_bucket_info bucket;
+    mdot_predictor_get_entry(v->predictor, index, &entry);
+    mdot_predictor_get_bucket(v->predictor, index, entry.bucket_count - 1, &bucket);
+    printf("\nentry %s", entry.name);
+    if (entry.has_length) printf(", L = 1 … %" PRId64, bucket.max_length);
+    printf(", schema %016" PRIx64 "\n", entry.schema_hash);
+    print_tensors(v, index, entry.input_count, mdot_predictor_get_input, "input");
+    print_tensors(v, index, entry.output_count, mdot_predictor_get_output, "output");
+    printf("\n  %7s %8s %10s %14s\n", "bucket", "kernels", "MFLOP", "scratch bytes");
+    for (size_t i = 0; i < entry.bucket_count; i++) {
+        mdot_predictor_get_bucket(v->predictor, index, i, &bucket);
+        printf("  %7" PRId64 " %8zu %10.3f %14zu\n", bucket.max_length, bucket.kernel_count, bucket.flops * 1e-6,
+               bucket.scratch_bytes);
+    }
+    for (size_t i = v->every_kernel ? 0 : entry.bucket_count - 1; i < entry.bucket_count; i++) {
+        mdot_predictor_get_bucket(v->predictor, index, i, &bucket);
+        print_kernels(v, index, i, &bucket);
+    }
+}
+
+static void print_text(const view *v)
+{
+    mdot_predictor_info info;
+    mdot_predictor_get_info(v->predictor, &info);
+    printf("predictor  %s\n", info.name);
+    printf("compiler   %s\n", info.compiler);
+    printf("compute    %s\n", info.compute);
+    printf("levels     ");
+    for (size_t i = 0; i < info.level_count; i++) {
+        const char *level;
+        mdot_predictor_get_level(v->predictor, i, &level);
+        printf("%s%s", i > 0 ? ", " : "", level);
+    }
+    printf(" (this machine uses %s)\n", info.cpu_level);
+    printf("size       %zu bytes, of which weights %zu\n", info.file_bytes, info.weights_bytes);
+    printf("\n  %-24s %12s %12s  %s\n", "section", "address", "bytes", "access");
+    for (size_t i = 0; i < v->section_count; i++)
+        printf("  %-24s %#12" PRIx64 " %12" PRIu64 "  %s\n", v->sections[i].name, v->sections[i].address,
+               v->sections[i].size_bytes, v->sections[i].access);
+    for (size_t i = 0; i < info.entry_count; i++) print_entry(v, i);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------------------------------
+ */
+
+static void json_field(const char *before, const char *name, const char *value)
+{
+    printf("%s\"%s\": ", before, name);
+    cli_json_string(stdout, value);
+}
+
+static void json_tensors(const view *v, size_t entry, size_t count, get_tensor get, const char *what)
+{
+    printf(",\n      \"%s\": [", what);
+    for (size_t i = 0; i < count; i++) {
+        mdot_tensor_info info;
+        get(v->predictor, entry, i, &info);
+        json_field(i > 0 ? ",\n        {" : "\n        {", "name", info.name);
+        printf(", \"dtype\": \"%s\", \"dims\": [", mdot_dtype_name(info.dtype));
+        for (int d = 0; d < info.rank; d++)
+            printf("%s{\"scale\": %" PRId64 ", \"offset\": %" PRId64 "}", d > 0 ? ", " : "", info.dim[d].scale,
+                   info.dim[d].offset);
+        printf("]}");
+    }
+    printf("]");
+}
+
+static void json_bucket(const view *v, size_t entry, size_t index)
+{
+    mdot_bucket_info bucket;
+    mdot_predictor_get_bucket(v->predictor, entry, index, &bucket);
+    printf("%s\n        {\"max_length\": %" PRId64 ", \"scratch_bytes\": %zu, \"flops\": %.0f, \"kernels\": [",
+           index > 0 ? "," : "", bucket.max_length, bucket.scratch_bytes, bucket.flops);
+    for (size_t k = 0; k < bucket.kernel_count; k++) {
+        mdot_kernel_info kernel;
+        mdot_predictor_get_kernel(v->predictor, entry, index, k, &kernel);
+        json_field(k > 0 ? ",\n          {" : "\n          {", "name", kernel.name);
+        json_field(", ", "kind", kernel.kind);
+        printf(", \"flops\": %.0f}", kernel.flops);
+    }
+    printf("]}");
+}
+
+static void json_entry(const view *v, size_t index)
+{
+    mdot_entry_info entry;
+    mdot_predictor_get_entry(v->predictor, index, &entry);
+    json_field(index > 0 ? ",\n    {" : "\n    {", "name", entry.name);
+    printf(", \"has_length\": %s, \"schema_hash\": \"%016" PRIx64 "\"", entry.has_length ? "true" : "false",
+           entry.schema_hash);
+    json_tensors(v, index, entry.input_count, mdot_predictor_get_input, "inputs");
+    json_tensors(v, index, entry.output_count, mdot_predictor_get_output, "outputs");
+    printf(",\n      \"buckets\": [");
+    for (size_t i = 0; i < entry.bucket_count; i++) json_bucket(v, index, i);
+    printf("]}");
+}
+
+static void print_json(const view *v)
+{
+    mdot_predictor_info info;
+    mdot_predictor_get_info(v->predictor, &info);
+    json_field("{\n  ", "name", info.name);
+    json_field(",\n  ", "compiler", info.compiler);
+    json_field(",\n  ", "compute", info.compute);
+    printf(",\n  \"levels\": [");
+    for (size_t i = 0; i < info.level_count; i++) {
+        const char *level;
+        mdot_predictor_get_level(v->predictor, i, &level);
+        printf("%s\"%s\"", i > 0 ? ", " : "", level);
+    }
+    json_field("],\n  ", "level_here", info.cpu_level);
+    printf(",\n  \"file_bytes\": %zu,\n  \"weights_bytes\": %zu,\n  \"sections\": [", info.file_bytes,
+           info.weights_bytes);
+    for (size_t i = 0; i < v->section_count; i++) {
+        json_field(i > 0 ? ",\n    {" : "\n    {", "name", v->sections[i].name);
+        printf(", \"address\": %" PRIu64 ", \"size_bytes\": %" PRIu64 ", \"access\": \"%s\"}", v->sections[i].address,
+               v->sections[i].size_bytes, v->sections[i].access);
+    }
+    printf("],\n  \"entries\": [");
+    for (size_t i = 0; i < info.entry_count; i++) json_entry(v, i);
+    printf("]\n}\n");
+}
+
+int cli_inspect(int argc, char **argv)
+{
+    static const struct option options[] = {{"kernels", no_argument, NULL, 'k'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    view v = {0};
+    bool json = false;
+    for (int option; (option = cli_next_option(argc, argv, ":kh", options)) != -1;) {
+        switch (option) {
+        case 'k':
+            v.every_kernel = true;
+            break;
+        case 'j':
+            json = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return CLI_OK;
+        default:
+            return CLI_USAGE;
+        }
+    }
+    if (argc - optind != 1) return cli_usage_error("inspect", "give one artefact");
+    mdot_error err = {0};
+    mdot_predictor *predictor = NULL;
+    cli_section *sections = NULL;
+    mdot_status status = mdot_predictor_open(argv[optind], NULL, &predictor, &err);
+    if (status == MDOT_OK) status = cli_read_sections(argv[optind], &sections, &v.section_count, &err);
+    if (status == MDOT_OK) {
+        v.predictor = predictor;
+        v.sections = sections;
+        (json ? print_json : print_text)(&v);
+    }
+    free(sections);
+    mdot_predictor_close(predictor);
+    return status == MDOT_OK ? CLI_OK : cli_report("inspect", &err);
+}

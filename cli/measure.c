@@ -1,0 +1,271 @@
+/* measure.c — `mdot bench`'s measurement: every call timed by itself, in slices between which the core's peak is taken.
+ *
+ * Taking turns keeps both under the same clock frequency and the same neighbours, so their quotient means something
+ * even where the frequency wanders. Everything is allocated and touched before the clock starts.
+ */
+#include "cli/bench.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SLICE_SECONDS 0.020
+#define PEAK_SECONDS 0.002
+enum { MAX_CALLS = 1 << 22, MAX_SLICES = 1 << 16, DATA_ALIGNMENT = 64, WARM_UP_CALLS = 3 };
+
+double bench_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Holds the threads back until all exist, or sends them home when one could not be made. */
+typedef enum gate { GATE_CLOSED, GATE_OPEN, GATE_CANCELLED } gate;
+
+/* One thread's own context, tensors and times. */
+typedef struct worker {
+    const bench_task *task;
+    const char *level;
+    pthread_t thread;
+    atomic_int *gate;
+    mdot_context *context;
+    size_t input_count, output_count;
+    mdot_input *inputs;
+    mdot_output *outputs;
+    int64_t (*dims)[MDOT_MAX_RANK]; /* of the inputs */
+    float *call_us;
+    double *peak_gflops;
+    size_t calls, slices;
+    double first_call_us, busy_seconds;
+    mdot_status status;
+    mdot_error err;
+} worker;
+
+/* ---- Tensors ------------------------------------------------------------------------------------------------------
+ */
+
+static size_t tensor_bytes(const mdot_tensor_info *info, int64_t length, int64_t *dims)
+{
+    size_t count = 1;
+    for (int i = 0; i < info->rank; i++) {
+        int64_t size = info->dim[i].scale * length + info->dim[i].offset;
+        if (dims != NULL) dims[i] = size;
+        count *= (size_t)size;
+    }
+    return count * mdot_dtype_size_bytes(info->dtype);
+}
+
+static void *allocate(size_t bytes)
+{
+    size_t rounded = (bytes / DATA_ALIGNMENT + 1) * DATA_ALIGNMENT;
+    void *memory = aligned_alloc(DATA_ALIGNMENT, rounded);
+    if (memory != NULL) memset(memory, 0, rounded);
+    return memory;
+}
+
+/* In [-1, 1), the same on every machine: the multiplier is Knuth's MMIX generator (TAOCP 2, 3.3.4). */
+static double next_random(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (double)(int64_t)*state * 0x1p-63;
+}
+
+/* Integers are indices more often than not: zero is one that every table has. f16 and bf16 keep zeros too. */
+static void fill(const mdot_tensor_info *info, void *data, size_t bytes)
+{
+    uint64_t state = 1;
+    if (info->dtype == MDOT_DTYPE_F32)
+        for (size_t i = 0; i < bytes / sizeof(float); i++) ((float *)data)[i] = (float)next_random(&state);
+    else if (info->dtype == MDOT_DTYPE_F64)
+        for (size_t i = 0; i < bytes / sizeof(double); i++) ((double *)data)[i] = next_random(&state);
+    else if (info->dtype == MDOT_DTYPE_BOOL)
+        memset(data, 1, bytes);
+}
+
+static bool make_tensors(worker *w)
+{
+    const bench_task *task = w->task;
+    mdot_tensor_info info;
+    for (size_t i = 0; i < w->input_count; i++) {
+        mdot_predictor_get_input(task->predictor, task->entry, i, &info);
+        size_t bytes = tensor_bytes(&info, task->length, w->dims[i]);
+        void *data = allocate(bytes);
+        if (data == NULL) return false;
+        fill(&info, data, bytes);
+        w->inputs[i] = (mdot_input){info.name, info.dtype, info.rank, w->dims[i], data};
+    }
+    for (size_t i = 0; i < w->output_count; i++) {
+        mdot_predictor_get_output(task->predictor, task->entry, i, &info);
+        size_t bytes = tensor_bytes(&info, task->length, NULL);
+        void *data = allocate(bytes);
+        if (data == NULL) return false;
+        w->outputs[i] = (mdot_output){info.name, data, bytes};
+    }
+    return true;
+}
+
+static mdot_status worker_init(worker *w, mdot_error *err)
+{
+    mdot_entry_info entry;
+    mdot_predictor_get_entry(w->task->predictor, w->task->entry, &entry);
+    w->input_count = entry.input_count;
+    w->output_count = entry.output_count;
+    w->inputs = calloc(entry.input_count + 1, sizeof *w->inputs);
+    w->outputs = calloc(entry.output_count + 1, sizeof *w->outputs);
+    w->dims = calloc(entry.input_count + 1, sizeof *w->dims);
+    w->call_us = allocate(MAX_CALLS * sizeof *w->call_us);
+    w->peak_gflops = allocate(MAX_SLICES * sizeof *w->peak_gflops);
+    if (w->inputs == NULL || w->outputs == NULL || w->dims == NULL || w->call_us == NULL || w->peak_gflops == NULL ||
+        !make_tensors(w))
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to measure with");
+    return mdot_context_create(w->task->predictor, &w->context, err);
+}
+
+static void worker_done(worker *w)
+{
+    for (size_t i = 0; w->inputs != NULL && i < w->input_count; i++) free((void *)(uintptr_t)w->inputs[i].data);
+    for (size_t i = 0; w->outputs != NULL && i < w->output_count; i++) free(w->outputs[i].data);
+    free(w->inputs);
+    free(w->outputs);
+    free(w->dims);
+    free(w->call_us);
+    free(w->peak_gflops);
+    mdot_context_destroy(w->context);
+}
+
+/* ---- The loop ------------------------------------------------------------------------------------------------------
+ */
+
+/* One call; returns when it ended. */
+static double timed_call(worker *w, double begin)
+{
+    w->status = mdot_run(w->context, w->task->entry, w->inputs, w->input_count, w->outputs, w->output_count, &w->err);
+    double end = bench_now();
+    w->call_us[w->calls++] = (float)((end - begin) * 1e6);
+    return end;
+}
+
+static void run_slice(worker *w)
+{
+    double begin = bench_now(), now = begin;
+    do {
+        now = timed_call(w, now);
+    } while (w->status == MDOT_OK && now - begin < SLICE_SECONDS && w->calls < MAX_CALLS);
+    w->busy_seconds += now - begin;
+}
+
+static void *work(void *argument)
+{
+    worker *w = argument;
+    while (atomic_load(w->gate) == GATE_CLOSED) sched_yield();
+    if (atomic_load(w->gate) == GATE_CANCELLED) return NULL;
+    timed_call(w, bench_now());
+    w->first_call_us = w->call_us[0];
+    for (int i = 0; i < WARM_UP_CALLS && w->status == MDOT_OK; i++) timed_call(w, bench_now());
+    w->calls = 0;
+    double end = bench_now() + w->task->seconds;
+    while (w->status == MDOT_OK && w->calls < MAX_CALLS && w->slices < MAX_SLICES) {
+        run_slice(w);
+        w->peak_gflops[w->slices++] = bench_peak_gflops(w->level, PEAK_SECONDS);
+        if (bench_now() >= end) break;
+    }
+    return NULL;
+}
+
+/* ---- Statistics ----------------------------------------------------------------------------------------------------
+ */
+
+static int compare_floats(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The least value that at least `share` of the sorted values do not exceed. */
+static double percentile(const float *sorted, size_t count, double share)
+{
+    size_t rank = (size_t)(share * (double)count + 0.999999);
+    if (rank < 1) rank = 1;
+    return sorted[rank <= count ? rank - 1 : count - 1];
+}
+
+static mdot_status summarise(const worker *workers, int count, bench_result *out, mdot_error *err)
+{
+    bench_result result = {.first_call_us = workers[0].first_call_us};
+    size_t slices = 0;
+    for (int i = 0; i < count; i++) {
+        result.calls += workers[i].calls;
+        slices += workers[i].slices;
+        result.calls_per_second += (double)workers[i].calls / workers[i].busy_seconds;
+    }
+    float *all_us = malloc(result.calls * sizeof *all_us);
+    double *peaks = malloc(slices * sizeof *peaks);
+    if (all_us == NULL || peaks == NULL) {
+        free(all_us);
+        free(peaks);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu times", result.calls);
+    }
+    size_t call = 0, slice = 0;
+    for (int i = 0; i < count; i++) {
+        memcpy(all_us + call, workers[i].call_us, workers[i].calls * sizeof *all_us);
+        memcpy(peaks + slice, workers[i].peak_gflops, workers[i].slices * sizeof *peaks);
+        call += workers[i].calls;
+        slice += workers[i].slices;
+    }
+    qsort(all_us, result.calls, sizeof *all_us, compare_floats);
+    qsort(peaks, slices, sizeof *peaks, compare_doubles);
+    result.p50_us = percentile(all_us, result.calls, 0.50);
+    result.p90_us = percentile(all_us, result.calls, 0.90);
+    result.p99_us = percentile(all_us, result.calls, 0.99);
+    result.p999_us = percentile(all_us, result.calls, 0.999);
+    result.peak_gflops = peaks[slices / 2];
+    free(all_us);
+    free(peaks);
+    *out = result;
+    return MDOT_OK;
+}
+
+/* The calling thread is the first worker. */
+static mdot_status run_workers(worker *workers, int count, mdot_error *err)
+{
+    atomic_int state = GATE_CLOSED;
+    for (int i = 0; i < count; i++) workers[i].gate = &state;
+    int started = 1;
+    while (started < count && pthread_create(&workers[started].thread, NULL, work, &workers[started]) == 0) started++;
+    atomic_store(&state, started == count ? GATE_OPEN : GATE_CANCELLED);
+    if (started == count) work(&workers[0]);
+    for (int i = 1; i < started; i++) pthread_join(workers[i].thread, NULL);
+    if (started < count) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "only %d of %d threads started", started, count);
+    for (int i = 0; i < count; i++)
+        if (workers[i].status != MDOT_OK) return mdot_fail(err, workers[i].status, "%s", workers[i].err.message);
+    return MDOT_OK;
+}
+
+mdot_status bench_measure(const bench_task *task, bench_result *out_result, mdot_error *err)
+{
+    mdot_predictor_info info;
+    mdot_predictor_get_info(task->predictor, &info);
+    worker *workers = calloc((size_t)task->threads, sizeof *workers);
+    if (workers == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %d threads", task->threads);
+    mdot_status status = MDOT_OK;
+    for (int i = 0; i < task->threads && status == MDOT_OK; i++) {
+        workers[i].task = task;
+        workers[i].level = info.cpu_level;
+        status = worker_init(&workers[i], err);
+    }
+    if (status == MDOT_OK) status = run_workers(workers, task->threads, err);
+    if (status == MDOT_OK) status = summarise(workers, task->threads, out_result, err);
+    for (int i = 0; i < task->threads; i++) worker_done(&workers[i]);
+    free(workers);
+    return status;
+}

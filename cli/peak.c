@@ -1,0 +1,71 @@
+/* peak.c — what this core could do at best: fused multiply-adds on registers alone, for `mdot bench` to compare with.
+ *
+ * In assembly, so that the figure does not depend on how the tool was compiled. Twelve independent accumulators cover
+ * every x86-64 core to date (at most two FMAs a cycle, four to five cycles each).
+ */
+#include "cli/bench.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+
+#define TWELVE(ONE, r)                                                                                                 \
+    ONE(r, "0")                                                                                                        \
+    ONE(r, "1") ONE(r, "2") ONE(r, "3") ONE(r, "4") ONE(r, "5") ONE(r, "6") ONE(r, "7") ONE(r, "8") ONE(r, "9")        \
+        ONE(r, "10") ONE(r, "11")
+#define CLEAR(r, n) "vxorps %%xmm" n ", %%xmm" n ", %%xmm" n "\n\t"
+#define FMA(r, n) "vfmadd231ps %%" r "14, %%" r "15, %%" r n "\n\t"
+
+/* Zero accumulators and a product of 2^-40 stay normal numbers for any number of turns. */
+#define PEAK_FUNCTION(name, r)                                                                                         \
+    static void name(int64_t turns)                                                                                    \
+    {                                                                                                                  \
+        const float operand = 0x1p-20f;                                                                                \
+        __asm__ volatile("vbroadcastss %1, %%" r "14\n\t"                                                              \
+                         "vbroadcastss %1, %%" r "15\n\t" TWELVE(CLEAR, r) "1:\n\t" TWELVE(FMA, r) "dec %0\n\t"        \
+                                                                                                   "jnz 1b\n\t"        \
+                                                                                                   "vzeroupper"        \
+                         : "+r"(turns)                                                                                 \
+                         : "m"(operand)                                                                                \
+                         : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",       \
+                           "xmm10", "xmm11", "xmm14", "xmm15");                                                        \
+    }
+
+PEAK_FUNCTION(turn_ymm, "ymm")
+PEAK_FUNCTION(turn_zmm, "zmm")
+
+static const struct {
+    const char *level;
+    void (*turn)(int64_t turns);
+    int lanes;
+} loops[] = {
+    {"x86-64-v3", turn_ymm, 8},
+    {"x86-64-v4", turn_zmm, 16},
+};
+
+enum { TURNS = 2000, FMAS_A_TURN = 12 };
+
+double bench_peak_gflops(const char *level, double seconds)
+{
+    for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++) {
+        if (strcmp(loops[i].level, level) != 0) continue;
+        double begin = bench_now(), elapsed, turns = 0;
+        do {
+            loops[i].turn(TURNS);
+            turns += TURNS;
+            elapsed = bench_now() - begin;
+        } while (elapsed < seconds);
+        return turns * FMAS_A_TURN * loops[i].lanes * 2 / elapsed * 1e-9;
+    }
+    return 0;
+}
+
+#else
+
+double bench_peak_gflops(const char *level, double seconds)
+{
+    (void)level, (void)seconds;
+    return 0;
+}
+
+#endif
