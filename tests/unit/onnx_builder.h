@@ -1,0 +1,86 @@
+/* onnx_builder.h — ONNX models written in a few lines of a test, byte by byte, without the frontend's own protobuf
+ * code.
+ *
+ *     onnx_builder *b = onnx_begin(17);
+ *     onnx_input(b, "x", MDOT_DTYPE_F32, "1,N,4");
+ *     onnx_initializer(b, "w", MDOT_DTYPE_F32, "4,4", weights);
+ *     onnx_node(b, "MatMul", "x,w", "y");
+ *     onnx_node(b, "Softmax", "y", "z");
+ *     onnx_attr_int(b, "axis", -1);
+ *     onnx_output(b, "z");
+ *     pb_buffer model = onnx_finish(b);
+ *     … fe_import_bytes(model.data, model.size, …)
+ *     pb_free(&model);
+ *
+ * Shapes are text: numbers, names of symbolic dimensions, "?" for a dimension without either; "" is a scalar, NULL no
+ * shape. Lists of names are separated by commas; an empty name is an absent input or output. Memory running out aborts.
+ */
+#ifndef TEST_ONNX_BUILDER_H
+#define TEST_ONNX_BUILDER_H
+
+#include "mdot/mdot_base.h"
+
+/* ---- Protobuf's wire format -------------------------------------------------------------------------------------- */
+
+typedef struct pb_buffer {
+    unsigned char *data;
+    size_t size, capacity;
+} pb_buffer;
+
+void pb_raw(pb_buffer *b, const void *bytes, size_t size);
+void pb_varint(pb_buffer *b, uint64_t value);
+/* Whole fields: tag and content. */
+void pb_int(pb_buffer *b, int field, int64_t value);
+void pb_float(pb_buffer *b, int field, float value);
+void pb_bytes(pb_buffer *b, int field, const void *bytes, size_t size);
+void pb_text(pb_buffer *b, int field, const char *text);
+/* Puts `content` in as a nested message and frees it. */
+void pb_message(pb_buffer *b, int field, pb_buffer *content);
+void pb_free(pb_buffer *b);
+
+/* ---- Models ------------------------------------------------------------------------------------------------------ */
+
+typedef struct onnx_builder onnx_builder;
+
+/* A model that imports this opset of ai.onnx; 0: none. */
+onnx_builder *onnx_begin(int opset);
+/* The model's bytes; the builder is gone. */
+pb_buffer onnx_finish(onnx_builder *b);
+
+void onnx_import(onnx_builder *b, const char *domain, int version);
+void onnx_input(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape);
+void onnx_output(onnx_builder *b, const char *name);
+/* `data` holds the shape's elements and becomes raw_data; NULL: zeros. */
+void onnx_initializer(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape, const void *data);
+/* "MatMul", or "com.microsoft:Gelu". Attributes and a name that follow belong to it. */
+void onnx_node(onnx_builder *b, const char *op_type, const char *inputs, const char *outputs);
+void onnx_node_name(onnx_builder *b, const char *name);
+
+void onnx_attr_int(onnx_builder *b, const char *name, int64_t value);
+void onnx_attr_float(onnx_builder *b, const char *name, float value);
+void onnx_attr_string(onnx_builder *b, const char *name, const char *value);
+void onnx_attr_ints(onnx_builder *b, const char *name, int count, const int64_t *values);
+void onnx_attr_floats(onnx_builder *b, const char *name, int count, const float *values);
+void onnx_attr_tensor(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape, const void *data);
+/* An attribute that takes the value of `reference` of the function's call. */
+void onnx_attr_reference(onnx_builder *b, const char *name, const char *reference);
+/* Frees `content`, an AttributeProto. */
+void onnx_attr_raw(onnx_builder *b, pb_buffer *content);
+
+/* Nodes between begin and end are the function's body; `name` as in onnx_node, with an overload behind a second colon.
+ */
+void onnx_begin_function(onnx_builder *b, const char *name, const char *inputs, const char *outputs, int opset);
+void onnx_function_attr(onnx_builder *b, const char *name);
+void onnx_function_attr_int(onnx_builder *b, const char *name, int64_t fallback);
+void onnx_end_function(onnx_builder *b);
+
+/* Fields of ModelProto and GraphProto that nothing above writes; frees `content`. */
+void onnx_model_raw(onnx_builder *b, int field, pb_buffer *content);
+void onnx_graph_raw(onnx_builder *b, int field, pb_buffer *content);
+
+/* A TensorProto with raw_data (NULL: zeros). */
+pb_buffer onnx_tensor(const char *name, mdot_dtype dtype, const char *shape, const void *data);
+/* The start of one: name, type and dims; the data is the caller's to add. */
+pb_buffer onnx_tensor_head(const char *name, int dtype, const char *shape);
+
+#endif
