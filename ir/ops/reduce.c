@@ -308,7 +308,9 @@ static mdot_status reduce(ir_arena *arena, const ir_node *node, const ir_wide *x
 {
     const fold *f = &folds[ir_node_opcode(node)];
     if (y->i && f->step_integer) {
-        for (int64_t k = 0; k < y->count; k++) y->i[k] = ir_float_to_integer(y->dtype, f->start);
+        /* The least bool is false, where a conversion of -∞ would be true. */
+        int64_t start = y->dtype == MDOT_DTYPE_BOOL ? f->start > 0 : ir_float_to_integer(y->dtype, f->start);
+        for (int64_t k = 0; k < y->count; k++) y->i[k] = start;
         fold_integers(f, x, strides, y->i);
         for (int64_t k = 0; k < y->count; k++) y->i[k] = ir_wrap_integer(y->dtype, y->i[k]);
         return MDOT_OK;
