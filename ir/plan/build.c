@@ -1,0 +1,169 @@
+/* build.c — graph → plan, once all passes ran: the whole of planning in one function.
+ *
+ * Chains are claimed first, because they decide which values never exist. Then one walk in topological order settles for
+ * every other value whether it is a view, inlined or stored (decide.c), and emits the kernels, each where the tail of its
+ * chain stands.
+ */
+#include "ir/plan/builder.h"
+
+#include <string.h>
+
+const char *pl_kind_name(pl_kind kind)
+{
+    static const char *const names[] = {"linear", "attention", "norm", "nest", "sequential"};
+    return names[kind];
+}
+
+/* ---- What is known before ---------------------------------------------------------------------------------------- */
+
+static bool add_inputs_and_outputs(pl_builder *b)
+{
+    const ir_graph *graph = b->graph;
+    for (int k = 0; k < graph->input_count; k++) {
+        const ir_value *v = graph->inputs[k];
+        int buffer = pl_add_buffer(b, PL_INPUT, v->name, &v->type);
+        if (buffer < 0) return false;
+        b->plan->buffers[buffer].index = k;
+        pl_info(b, v)->place = (pl_place){.buffer = buffer, .dense = true};
+        pl_info(b, v)->state = PL_PLACED;
+    }
+    for (int k = 0; k < graph->output_count; k++) {
+        const ir_value *v = graph->outputs[k];
+        int buffer = pl_add_buffer(b, PL_OUTPUT, v->name, &v->type);
+        if (buffer < 0) return false;
+        b->plan->buffers[buffer].index = k;
+        if (pl_info(b, v)->output < 0) pl_info(b, v)->output = k;
+    }
+    return true;
+}
+
+static bool collect_uses(pl_builder *b)
+{
+    for (int k = 0; k < b->graph->value_count; k++) b->values[k].output = -1;
+    for (const ir_node *node = b->graph->first; node; node = node->next)
+        for (int k = 0; k < node->input_count; k++)
+            if (node->inputs[k]) pl_info(b, node->inputs[k])->use_count++;
+    for (const ir_node *node = b->graph->first; node; node = node->next) {
+        for (int k = 0; k < node->input_count; k++) {
+            pl_value *info = node->inputs[k] ? pl_info(b, node->inputs[k]) : NULL;
+            if (!info) continue;
+            if (!info->uses) {
+                info->uses = IR_NEW_ARRAY(b->arena, pl_use, info->use_count);
+                if (!info->uses) return false;
+                info->use_count = 0;
+            }
+            info->uses[info->use_count++] = (pl_use){node, k};
+        }
+    }
+    return true;
+}
+
+static mdot_status start(pl_builder *b)
+{
+    const ir_graph *graph = b->graph;
+    b->plan = IR_NEW(b->arena, pl_plan);
+    b->values = IR_NEW_ARRAY(b->arena, pl_value, graph->value_count + 1);
+    b->zero = pl_int(b, 0);
+    if (!b->plan || !b->values || !b->zero) return pl_fault(b);
+    b->plan->arena = b->arena;
+    b->plan->graph = graph;
+    b->plan->max_length = graph->symbol ? graph->max_length : 0;
+    return collect_uses(b) && add_inputs_and_outputs(b) ? MDOT_OK : pl_fault(b);
+}
+
+/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
+
+typedef mdot_status (*emit_fn)(pl_builder *b, const ir_node *node);
+
+static const emit_fn emitters[] = {
+    [IR_LOWER_REDUCE] = pl_emit_reduction, [IR_LOWER_LINEAR] = pl_emit_linear,
+    [IR_LOWER_ATTENTION] = pl_emit_attention, [IR_LOWER_NORM] = pl_emit_norm,
+    [IR_LOWER_SEQUENTIAL] = pl_emit_sequential, [IR_LOWER_NONE] = NULL,
+};
+
+/* Kernels of a fixed form compute their first output; the passes rewrite nodes whose others are read. */
+static bool only_first_is_read(const pl_builder *b, const ir_node *node)
+{
+    for (int k = 1; k < node->output_count; k++) {
+        const pl_value *info = node->outputs[k] ? pl_info(b, node->outputs[k]) : NULL;
+        if (info && (info->use_count > 0 || info->output >= 0)) return false;
+    }
+    return true;
+}
+
+static mdot_status emit_node(pl_builder *b, const ir_node *node)
+{
+    emit_fn emit = emitters[node->op->lowering];
+    bool is_sequential = node->op->lowering == IR_LOWER_SEQUENTIAL;
+    if (!emit) pl_reject(b, node, "has no kernel");
+    else if (!is_sequential && !only_first_is_read(b, node)) pl_reject(b, node, "more than its first output is read");
+    return b->status ? b->status : emit(b, node);
+}
+
+static mdot_status plan_node(pl_builder *b, const ir_node *node)
+{
+    const ir_value *first = node->outputs[0];
+    const ir_value *root = first ? pl_info(b, first)->root : NULL;
+    if (root) return pl_info(b, root)->tail == first ? emit_node(b, root->def) : MDOT_OK;
+    switch (node->op->lowering) {
+    case IR_LOWER_POINTWISE:
+    case IR_LOWER_MOVE:
+    case IR_LOWER_ALIAS:
+        for (int k = 0; k < node->output_count; k++) {
+            mdot_status status = node->outputs[k] ? pl_decide(b, node, k) : MDOT_OK;
+            if (status) return status;
+        }
+        return MDOT_OK;
+    default: return emit_node(b, node);
+    }
+}
+
+/* Outputs that are inputs, constants, views or outputs already get a copy. */
+static mdot_status copy_outputs(pl_builder *b)
+{
+    for (int k = 0; k < b->graph->output_count; k++) {
+        const ir_value *v = b->graph->outputs[k];
+        const pl_value *info = pl_info(b, v);
+        if (info->state == PL_PLACED && info->place.dense && info->place.buffer == b->graph->input_count + k) continue;
+        mdot_status status = pl_emit_copy(b, v, k);
+        if (status) return status;
+    }
+    return MDOT_OK;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+typedef struct life {
+    pl_plan *plan;
+    int kernel;
+} life;
+
+static void extend_life(void *user, int buffer, bool is_written)
+{
+    (void)is_written;
+    const life *l = user;
+    pl_buffer *b = &l->plan->buffers[buffer];
+    if (b->first_use < 0) b->first_use = l->kernel;
+    b->last_use = l->kernel;
+}
+
+static void find_lives(pl_plan *plan)
+{
+    for (int k = 0; k < plan->kernel_count; k++)
+        pl_kernel_visit_buffers(&plan->kernels[k], extend_life, &(life){plan, k});
+}
+
+mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan, mdot_error *err)
+{
+    pl_builder b = {.graph = graph, .arena = arena, .err = err};
+    mdot_status status = start(&b);
+    if (status) return status;
+    pl_claim_chains(&b);
+    for (const ir_node *node = graph->first; node && !status; node = node->next) status = plan_node(&b, node);
+    if (!status) status = copy_outputs(&b);
+    if (status) return status;
+    find_lives(b.plan);
+    if (!pl_assign_memory(b.plan) || ir_arena_failed(arena)) return pl_fault(&b);
+    *out_plan = b.plan;
+    return MDOT_OK;
+}

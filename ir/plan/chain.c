@@ -1,0 +1,82 @@
+/* chain.c — which pointwise operators continue which kernel.
+ *
+ * A root (linear, norm, reduction) computes a value; as long as that value has one reader, and the reader is pointwise
+ * on the same shape, the reader's work belongs to the root's kernel, as its epilogue. Roots claim in reverse order, so
+ * that of two linears under one Add the later takes it: the other's result is there by then.
+ *
+ * The kernel runs at the place of its chain's tail in the topological order. What the links read besides is defined
+ * before the tail, and nothing outside of the chain reads its links, so the order holds.
+ */
+#include "ir/plan/builder.h"
+
+static bool is_root(const ir_node *node)
+{
+    switch (node->op->lowering) {
+    case IR_LOWER_LINEAR:
+    case IR_LOWER_NORM:
+    case IR_LOWER_REDUCE: return true;
+    default: return false;
+    }
+}
+
+/* The node that all uses of a value belong to; NULL: there are several, or it is a result of the graph. */
+static const ir_node *only_reader(const pl_builder *b, const ir_value *v)
+{
+    const pl_value *info = pl_info(b, v);
+    if (info->use_count == 0 || info->output >= 0) return NULL;
+    for (int k = 1; k < info->use_count; k++)
+        if (info->uses[k].node != info->uses[0].node) return NULL;
+    return info->uses[0].node;
+}
+
+/* The last `count` dimensions are the same. */
+static bool same_trailing(const ir_type *a, const ir_type *b, int count)
+{
+    if (a->rank < count || b->rank < count) return false;
+    for (int d = 1; d <= count; d++)
+        if (!ir_dim_equal(a->dim[a->rank - d], b->dim[b->rank - d])) return false;
+    return true;
+}
+
+static bool same_shape(const ir_type *a, const ir_type *b)
+{
+    int extra = a->rank - b->rank;
+    for (int d = 0; d < extra; d++)
+        if (!pl_is_unit(a->dim[d])) return false;
+    return extra >= 0 && same_trailing(a, b, b->rank);
+}
+
+/* Matrix kernels keep their columns and compute in f32; a nest's loops follow the dimensions. */
+static bool can_link(const ir_node *root, const ir_value *from, const ir_node *reader)
+{
+    const ir_value *to = reader->outputs[0];
+    bool is_matrix = root->op->lowering != IR_LOWER_REDUCE;
+    int trailing = root->op->lowering == IR_LOWER_NORM ? pl_norm_trailing(root) : 1;
+    if (is_matrix && (to->type.dtype != MDOT_DTYPE_F32 || !same_trailing(&from->type, &to->type, trailing)))
+        return false;
+    switch (reader->op->lowering) {
+    case IR_LOWER_POINTWISE: return same_shape(&to->type, &from->type);
+    case IR_LOWER_ALIAS: return is_matrix || pl_only_units_differ(&from->type, &to->type);
+    default: return false;
+    }
+}
+
+void pl_claim_chains(pl_builder *b)
+{
+    for (const ir_node *root = b->graph->last; root; root = root->prev) {
+        if (!is_root(root) || !root->outputs[0]) continue;
+        const ir_value *tail = root->outputs[0];
+        const ir_node *reader;
+        while ((reader = only_reader(b, tail)) && can_link(root, tail, reader)) {
+            pl_value *next = pl_info(b, reader->outputs[0]);
+            if (next->root) break;
+            next->root = root->outputs[0];
+            next->state = PL_CHAINED;
+            tail = reader->outputs[0];
+        }
+        pl_value *own = pl_info(b, root->outputs[0]);
+        own->root = root->outputs[0];
+        own->tail = tail;
+        own->state = PL_CHAINED;
+    }
+}

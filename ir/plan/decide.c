@@ -1,0 +1,130 @@
+/* decide.c — whether a value gets an address or is computed where it is read.
+ *
+ * In topological order, so that the states of a value's operands are settled. First choice: a strided view, which costs
+ * nothing; then inlining, where readers can take an expression and recomputing costs less than storing and loading;
+ * else a buffer.
+ */
+#include "ir/plan/builder.h"
+
+/* Tree nodes of an expression that may still be inlined: bounds code size, and the growth of chains like y = x·x. */
+enum { MAX_INLINED_NODES = 256 };
+
+/* A buffer costs one store and a load a read; both at least as much as a few operations on registers. */
+static const double store_cost = 2, load_cost = 2;
+
+/* ---- Readers ----------------------------------------------------------------------------------------------------- */
+
+/* A reader that works on memory of a given form, and not on an expression. */
+static bool needs_place(const pl_use *use)
+{
+    switch (use->node->op->lowering) {
+    case IR_LOWER_LINEAR: return use->operand == 0 && pl_is_linear(use->node);
+    case IR_LOWER_ATTENTION:
+    case IR_LOWER_SEQUENTIAL: return true;
+    case IR_LOWER_ALIAS: return !pl_only_units_differ(&use->node->inputs[0]->type, &use->node->outputs[0]->type);
+    default: return false;
+    }
+}
+
+static bool attention_accepts(const pl_use *use, const pl_place *place)
+{
+    pl_heads heads;
+    ir_dim stride[3];
+    return use->operand < 3 ? pl_heads_view(use->node, use->operand, place, &heads)
+                            : pl_mask_view(use->node, place, stride);
+}
+
+/* Whether a reader can do with this strided view. Where a reshape cannot, one copy here beats one there that computes
+ * quotients. */
+static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, const pl_place *place)
+{
+    pl_matrix matrix;
+    if (!needs_place(use) || place->dense) return true;
+    switch (use->node->op->lowering) {
+    case IR_LOWER_LINEAR: return pl_matrix_view(place, &v->type, 1, &matrix);
+    case IR_LOWER_ATTENTION: return attention_accepts(use, place);
+    case IR_LOWER_ALIAS: return pl_view_from(b, use->node, 0, place, &(pl_place){0});
+    default: return false;
+    }
+}
+
+/* ---- Cost of inlining -------------------------------------------------------------------------------------------- */
+
+/* How often one element is read by this use, when the reader's result is computed once. */
+static double reads_per_element(const pl_builder *b, const pl_use *use, double elements)
+{
+    const ir_node *node = use->node;
+    ir_cost cost = {0};
+    switch (ir_node_opcode(node)) {
+    case IR_OP_MatMul:
+    case IR_OP_Einsum:
+    case IR_OP_Linear: node->op->cost(node, b->plan->max_length, &cost); return cost.flops / 2 / elements;
+    case IR_OP_ReduceLogSumExp: return 2;
+    default: break;
+    }
+    if (node->op->lowering == IR_LOWER_REDUCE) return 1;
+    if (node->op->lowering == IR_LOWER_NORM && use->operand == 0) return 1;
+    double results = 0;
+    for (int k = 0; k < node->output_count; k++)
+        if (node->outputs[k]) results += pl_elements(b, node->outputs[k]);
+    return results / elements;
+}
+
+static double total_reads(const pl_builder *b, const ir_value *v)
+{
+    const pl_value *info = pl_info(b, v);
+    double elements = pl_elements(b, v), reads = 0;
+    if (elements < 1) elements = 1;
+    for (int k = 0; k < info->use_count; k++) reads += reads_per_element(b, &info->uses[k], elements);
+    return reads;
+}
+
+/* Concatenation is better written part by part than selected element by element. */
+static bool can_inline(const pl_builder *b, const ir_value *v)
+{
+    const pl_value *info = pl_info(b, v);
+    if (ir_node_opcode(v->def) == IR_OP_Concat) return false;
+    for (int k = 0; k < info->use_count; k++)
+        if (needs_place(&info->uses[k])) return false;
+    if (v->def->op->lowering != IR_LOWER_ALIAS) return true;
+    return pl_only_units_differ(&v->def->inputs[0]->type, &v->type);
+}
+
+/* False also when the expression cannot be made: emitting it reports why. */
+static bool is_cheap(pl_builder *b, const ir_value *v)
+{
+    const pl_expr *index[MDOT_MAX_RANK];
+    pl_begin_kernel(b);
+    for (int d = 0; d < v->type.rank; d++) index[d] = pl_index(b->arena, d);
+    const pl_expr *expr = pl_define(b, v, index);
+    if (!expr) return false;
+    int budget = MAX_INLINED_NODES;
+    double cost = pl_expr_cost(expr, &budget), reads = total_reads(b, v);
+    if (budget < 0) return false;
+    return reads <= 1 || cost * (reads - 1) <= store_cost + load_cost * reads;
+}
+
+/* ---- Decision ---------------------------------------------------------------------------------------------------- */
+
+mdot_status pl_decide(pl_builder *b, const ir_node *node, int k)
+{
+    const ir_value *v = node->outputs[k];
+    pl_value *info = pl_info(b, v);
+    pl_place place;
+    bool is_output = info->output >= 0;
+    if (info->use_count == 0 && !is_output) return MDOT_OK;
+    if (!is_output && pl_view(b, node, k, &place)) {
+        bool accepted = true;
+        for (int u = 0; u < info->use_count; u++) accepted = accepted && accepts_view(b, &info->uses[u], v, &place);
+        if (accepted) {
+            info->place = place;
+            info->state = PL_PLACED;
+            return MDOT_OK;
+        }
+    }
+    if (!is_output && can_inline(b, v) && is_cheap(b, v)) {
+        info->state = PL_INLINED;
+        return MDOT_OK;
+    }
+    return b->status ? b->status : pl_emit_value(b, v);
+}

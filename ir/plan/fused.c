@@ -1,0 +1,233 @@
+/* fused.c — kernels of fixed form: linear, norm and attention, with what surrounds them as expressions.
+ *
+ * Linear and norm work on a matrix: INDEX 0 is the row, INDEX 1 the column, and the index of any tensor in their chain
+ * follows from the two, because its last dimensions are the columns.
+ */
+#include "ir/plan/builder.h"
+
+#include <math.h>
+
+static mdot_status reject(pl_builder *b, const ir_node *node, const char *reason)
+{
+    pl_reject(b, node, "%s", reason);
+    return pl_fault(b);
+}
+
+/* The product of dimensions as one; false where it is not affine. */
+static bool product(const ir_dim *dims, int count, ir_dim *out)
+{
+    ir_dim result = ir_dim_number(1);
+    for (int d = 0; d < count; d++)
+        if (!ir_dim_mul(result, dims[d], &result)) return false;
+    *out = result;
+    return true;
+}
+
+/* The tensor index at (row, column) of the matrix whose columns are the last `trailing` dimensions. */
+static bool matrix_index(pl_builder *b, const ir_type *type, int trailing, const pl_expr **out_index)
+{
+    int leading = type->rank - trailing;
+    return pl_unflatten(b, pl_index(b->arena, 0), leading, type->dim, out_index) &&
+           pl_unflatten(b, pl_index(b->arena, 1), trailing, type->dim + leading, out_index + leading);
+}
+
+/* The epilogue of a chain as a function of `result`, which is the root's value; and a home for the tail. */
+static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, ir_dim columns, const pl_expr *result,
+                          const pl_expr **out_epilogue, pl_matrix *out_matrix)
+{
+    const ir_value *root = node->outputs[0], *tail = pl_info(b, root)->tail;
+    b->acc_value = root;
+    b->acc_expr = result;
+    const pl_expr *index[MDOT_MAX_RANK], *epilogue = result;
+    if (tail != root) {
+        if (!matrix_index(b, &tail->type, trailing, index)) return false;
+        epilogue = pl_define(b, tail, index);
+    }
+    if (!epilogue || !pl_make_home(b, tail)) return false;
+    *out_epilogue = epilogue->op == PL_ACC ? NULL : epilogue;
+    *out_matrix = (pl_matrix){pl_info(b, tail)->place.buffer, ir_dim_number(0), columns};
+    return true;
+}
+
+/* The buffer of a vector of `count` elements that a kernel reads itself; -1: it has none and becomes an expression. */
+static int vector_buffer(pl_builder *b, const ir_value *v, ir_dim count, pl_weight_layout layout)
+{
+    ir_dim own;
+    if (!product(v->type.dim, v->type.rank, &own) || !ir_dim_equal(own, count)) return -1;
+    if (v->constant) return pl_constant_buffer(b, v->constant, v->name, layout);
+    const pl_value *info = pl_info(b, v);
+    return layout == PL_DENSE && info->state == PL_PLACED && info->place.dense ? info->place.buffer : -1;
+}
+
+/* ---- Linear ------------------------------------------------------------------------------------------------------ */
+
+bool pl_is_linear(const ir_node *node)
+{
+    ir_dim rows;
+    const ir_value *x = node->inputs[0], *weight = node->inputs[1];
+    return x->type.rank >= 1 && x->type.dtype == MDOT_DTYPE_F32 && weight->constant && weight->type.rank == 2 &&
+           product(x->type.dim, x->type.rank - 1, &rows);
+}
+
+mdot_status pl_emit_linear(pl_builder *b, const ir_node *node)
+{
+    const ir_value *x = node->inputs[0], *weight = node->inputs[1], *bias = ir_node_input(node, 2);
+    const ir_type *type = &node->outputs[0]->type;
+    if (!pl_is_linear(node)) return pl_emit_product(b, node);
+    pl_linear linear = {.k = weight->type.dim[0].offset, .columns = weight->type.dim[1].offset, .bias = -1};
+    ir_dim columns = ir_dim_number(linear.columns);
+    pl_begin_kernel(b);
+    pl_note_origin(b, node);
+    if (!product(x->type.dim, x->type.rank - 1, &linear.rows)) return reject(b, node, "rows are not affine");
+    const pl_place *place = pl_place_of(b, x);
+    if (!place) return pl_fault(b);
+    if (!pl_matrix_view(place, &x->type, 1, &linear.a)) return reject(b, node, "input is no matrix");
+    linear.weight = pl_constant_buffer(b, weight->constant, weight->name, PL_PANELS);
+    if (linear.weight < 0) return pl_fault(b);
+    const pl_expr *result = pl_acc(b->arena, 0, MDOT_DTYPE_F32);
+    if (bias && bias->constant) linear.bias = vector_buffer(b, bias, columns, PL_PANELS);
+    if (bias && linear.bias < 0) {
+        const pl_expr *index[MDOT_MAX_RANK];
+        if (b->status || !matrix_index(b, type, 1, index)) return pl_fault(b);
+        result = pl_op2(b, PL_ADD, result, pl_operand_at(b, bias, type->rank, index));
+    }
+    if (!finish_matrix(b, node, 1, columns, result, &linear.epilogue, &linear.out)) return pl_fault(b);
+    if (ir_dim_is(linear.rows, 0) || linear.columns == 0) return MDOT_OK;
+    return pl_end_kernel(b, PL_LINEAR, node->name, &(pl_kernel){.linear = linear});
+}
+
+/* ---- Norm -------------------------------------------------------------------------------------------------------- */
+
+int pl_norm_trailing(const ir_node *node)
+{
+    int rank = node->inputs[0]->type.rank;
+    return rank - pl_axis(node, "axis", -1, rank);
+}
+
+static const struct norm_row {
+    pl_norm_mode mode;
+    bool is_softmax;
+} norm_rows[IR_OP_COUNT] = {
+    [IR_OP_LayerNormalization] = {PL_NORM_LAYER, false},
+    [IR_OP_RMSNormalization] = {PL_NORM_RMS, false},
+    [IR_OP_Softmax] = {PL_NORM_SOFTMAX, true},
+    [IR_OP_LogSoftmax] = {PL_NORM_LOG_SOFTMAX, true},
+};
+
+/* Scale and shift as buffers where both are; else they begin the epilogue. */
+static const pl_expr *scale_and_shift(pl_builder *b, const ir_node *node, pl_norm *norm, const pl_expr *const *index)
+{
+    const ir_value *gamma = ir_node_input(node, 1), *beta = ir_node_input(node, 2);
+    int rank = node->outputs[0]->type.rank;
+    const pl_expr *result = pl_acc(b->arena, 0, MDOT_DTYPE_F32);
+    if (gamma) norm->gamma = vector_buffer(b, gamma, norm->columns, PL_DENSE);
+    if (beta && (!gamma || norm->gamma >= 0)) norm->beta = vector_buffer(b, beta, norm->columns, PL_DENSE);
+    if (b->status) return NULL;
+    if (gamma && norm->gamma < 0) result = pl_op2(b, PL_MUL, result, pl_operand_at(b, gamma, rank, index));
+    if (beta && norm->beta < 0) result = pl_op2(b, PL_ADD, result, pl_operand_at(b, beta, rank, index));
+    return result;
+}
+
+mdot_status pl_emit_norm(pl_builder *b, const ir_node *node)
+{
+    const struct norm_row *row = &norm_rows[ir_node_opcode(node)];
+    const ir_value *x = node->inputs[0];
+    int trailing = pl_norm_trailing(node), leading = x->type.rank - trailing;
+    if (x->type.dtype != MDOT_DTYPE_F32) return reject(b, node, "only f32 is normalised");
+    if (row->is_softmax && trailing != 1) return reject(b, node, "only the last axis is normalised");
+    pl_norm norm = {.mode = row->mode, .gamma = -1, .beta = -1, .sum = {.buffer = -1}};
+    if (!row->is_softmax) norm.epsilon = ir_node_float(node, "epsilon", 1e-5);
+    if (!product(x->type.dim, leading, &norm.rows) || !product(x->type.dim + leading, trailing, &norm.columns))
+        return reject(b, node, "rows or columns are not affine in the length");
+    const pl_expr *index[MDOT_MAX_RANK];
+    pl_begin_kernel(b);
+    pl_note_origin(b, node);
+    if (!matrix_index(b, &x->type, trailing, index)) return pl_fault(b);
+    norm.input = pl_value_at(b, x, index);
+    const pl_expr *result = scale_and_shift(b, node, &norm, index);
+    if (!norm.input || !result) return pl_fault(b);
+    if (!finish_matrix(b, node, trailing, norm.columns, result, &norm.epilogue, &norm.out)) return pl_fault(b);
+    if (ir_dim_is(norm.rows, 0) || ir_dim_is(norm.columns, 0)) return MDOT_OK;
+    return pl_end_kernel(b, PL_NORM, node->name, &(pl_kernel){.norm = norm});
+}
+
+/* ---- Attention --------------------------------------------------------------------------------------------------- */
+
+/* Shapes of an operand in either form, (batch, positions, heads · channels) or (batch, heads, positions, channels). */
+static bool read_heads(const ir_node *node, int operand, int64_t *out_heads, ir_dim *out_positions, int64_t *out_dim)
+{
+    const ir_type *type = &node->inputs[operand]->type;
+    if (type->rank == 4) {
+        *out_heads = type->dim[1].offset;
+        *out_positions = type->dim[2];
+        *out_dim = type->dim[3].offset;
+        return ir_dim_is_number(type->dim[1]) && ir_dim_is_number(type->dim[3]);
+    }
+    *out_heads = ir_node_int(node, operand == 0 ? "q_num_heads" : "kv_num_heads", 0);
+    if (type->rank != 3 || *out_heads <= 0 || !ir_dim_is_number(type->dim[2])) return false;
+    *out_positions = type->dim[1];
+    *out_dim = type->dim[2].offset / *out_heads;
+    return true;
+}
+
+/* The result is dense: (batch, queries, heads · channels) or (batch, heads, queries, channels). */
+static bool place_result(pl_builder *b, const ir_node *node, pl_attention *attention)
+{
+    const ir_value *v = node->outputs[0];
+    if (!pl_make_home(b, v)) return false;
+    ir_dim channels = ir_dim_number(attention->value_dim), plane;
+    ir_dim width = ir_dim_number(attention->heads * attention->value_dim);
+    pl_heads *out = &attention->out;
+    bool is_flat = v->type.rank == 3;
+    *out = (pl_heads){.buffer = pl_info(b, v)->place.buffer};
+    if (!ir_dim_mul(attention->queries, channels, &plane)) return false;
+    out->head_stride = is_flat ? channels : plane;
+    out->row_stride = is_flat ? width : channels;
+    return ir_dim_mul(attention->queries, width, &out->batch_stride);
+}
+
+static bool read_mask(pl_builder *b, const ir_node *node, const ir_value *mask, pl_attention *attention)
+{
+    ir_dim stride[3], keys = mask->type.rank ? mask->type.dim[mask->type.rank - 1] : ir_dim_number(1);
+    const pl_place *place = pl_place_of(b, mask);
+    if (!place || mask->type.dtype != MDOT_DTYPE_F32 || !ir_dim_equal(keys, attention->keys)) return false;
+    if (!pl_mask_view(node, place, stride)) return false;
+    attention->mask = place->buffer;
+    attention->mask_batch = stride[0];
+    attention->mask_head = stride[1];
+    attention->mask_query = stride[2];
+    return true;
+}
+
+mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
+{
+    pl_attention attention = {.mask = -1, .causal = ir_node_int(node, "is_causal", 0) != 0};
+    pl_heads *const operands[] = {&attention.q, &attention.k, &attention.v};
+    const ir_value *q = node->inputs[0], *mask = ir_node_input(node, 3);
+    int64_t value_heads, key_dim;
+    ir_dim positions;
+    pl_begin_kernel(b);
+    pl_note_origin(b, node);
+    if (ir_node_float(node, "softcap", 0) != 0) return reject(b, node, "scores are capped");
+    for (int k = 4; k < node->input_count; k++)
+        if (node->inputs[k]) return reject(b, node, "a key and value cache or padding is given");
+    if (q->type.dtype != MDOT_DTYPE_F32) return reject(b, node, "only f32 is attended to");
+    if (!read_heads(node, 0, &attention.heads, &attention.queries, &attention.dim) ||
+        !read_heads(node, 1, &attention.kv_heads, &attention.keys, &key_dim) ||
+        !read_heads(node, 2, &value_heads, &positions, &attention.value_dim))
+        return reject(b, node, "heads and channels must be numbers");
+    if (attention.causal && !ir_dim_equal(attention.queries, attention.keys))
+        return reject(b, node, "causal with more or fewer keys than queries");
+    for (int k = 0; k < 3; k++) {
+        const pl_place *place = pl_place_of(b, node->inputs[k]);
+        if (!place) return pl_fault(b);
+        if (!pl_heads_view(node, k, place, operands[k]))
+            return reject(b, node, "an operand's strides are not affine in the length");
+    }
+    attention.batch = q->type.dim[0];
+    attention.scale = ir_node_float(node, "scale", 0);
+    if (attention.scale == 0) attention.scale = 1 / sqrt((double)attention.dim);
+    if (mask && !read_mask(b, node, mask, &attention)) return reject(b, node, "the mask is not f32 over the keys");
+    if (!place_result(b, node, &attention)) return pl_fault(b);
+    return pl_end_kernel(b, PL_ATTENTION, node->name, &(pl_kernel){.attention = attention});
+}

@@ -1,0 +1,109 @@
+/* nest.c — values that get a buffer by a loop nest over their elements, and the ends of reductions' nests. */
+#include "ir/plan/builder.h"
+
+void pl_add_loops(pl_builder *b, pl_nest *nest, int rank, const ir_dim *dims, const pl_expr **out_index)
+{
+    for (int d = 0; d < rank; d++) {
+        if (pl_is_unit(dims[d])) {
+            out_index[d] = b->zero;
+        } else {
+            nest->extent[nest->loop_count] = dims[d];
+            out_index[d] = pl_index(b->arena, nest->loop_count++);
+        }
+    }
+}
+
+const pl_expr *pl_add_reduction(pl_builder *b, pl_nest *nest, ir_dim dim)
+{
+    if (pl_is_unit(dim)) return b->zero;
+    int loop = nest->loop_count + nest->reduce_count++;
+    nest->extent[loop] = dim;
+    return pl_index(b->arena, loop);
+}
+
+static bool is_empty(const pl_nest *nest)
+{
+    for (int k = 0; k < nest->loop_count; k++)
+        if (ir_dim_is(nest->extent[k], 0)) return true;
+    return false;
+}
+
+static void add_store(pl_nest *nest, int buffer, const pl_expr *index, const pl_expr *value)
+{
+    nest->store[nest->store_count++] = (pl_store){buffer, index, value};
+}
+
+/* A nest whose expressions could not be made is a fault; one without points is no kernel. */
+mdot_status pl_end_nest(pl_builder *b, const char *name, const pl_nest *nest)
+{
+    for (int k = 0; k < nest->store_count; k++)
+        if (!nest->store[k].index || !nest->store[k].value) return pl_fault(b);
+    if (is_empty(nest)) return MDOT_OK;
+    pl_kernel kernel = {.nest = *nest};
+    return pl_end_kernel(b, PL_NEST, name, &kernel);
+}
+
+mdot_status pl_finish_nest(pl_builder *b, const ir_node *node, pl_nest *nest, const pl_expr *result,
+                           const pl_expr *const *index)
+{
+    const ir_value *root = node->outputs[0], *tail = pl_info(b, root)->tail;
+    const pl_expr *own[MDOT_MAX_RANK];
+    pl_transfer_index(b, &root->type, index, &tail->type, own);
+    b->acc_value = root;
+    b->acc_expr = result;
+    const pl_expr *value = tail == root ? result : pl_define(b, tail, own);
+    if (!value || !pl_make_home(b, tail)) return pl_fault(b);
+    add_store(nest, pl_info(b, tail)->place.buffer, pl_flatten(b, tail->type.rank, tail->type.dim, own), value);
+    return pl_end_nest(b, node->name, nest);
+}
+
+/* One nest an operand, each writing its part of the result. */
+static mdot_status emit_concat(pl_builder *b, const ir_node *node)
+{
+    const ir_value *v = node->outputs[0];
+    int axis = pl_axis(node, "axis", 0, v->type.rank);
+    ir_dim begin = ir_dim_number(0);
+    if (!pl_make_home(b, v)) return pl_fault(b);
+    for (int k = 0; k < node->input_count; k++) {
+        const ir_value *part = node->inputs[k];
+        const pl_expr *index[MDOT_MAX_RANK];
+        pl_nest nest = {0};
+        pl_begin_kernel(b);
+        pl_add_loops(b, &nest, part->type.rank, part->type.dim, index);
+        const pl_expr *value = pl_value_at(b, part, index);
+        index[axis] = pl_op2(b, PL_ADD, index[axis], pl_extent(b, begin));
+        pl_note_origin(b, node);
+        add_store(&nest, pl_info(b, v)->place.buffer, pl_flatten(b, v->type.rank, v->type.dim, index), value);
+        mdot_status status = pl_end_nest(b, node->name, &nest);
+        if (status) return status;
+        if (!ir_dim_add(begin, part->type.dim[axis], &begin)) {
+            pl_reject(b, node, "the dimensions overflow");
+            return pl_fault(b);
+        }
+    }
+    return MDOT_OK;
+}
+
+mdot_status pl_emit_value(pl_builder *b, const ir_value *v)
+{
+    if (ir_node_opcode(v->def) == IR_OP_Concat) return emit_concat(b, v->def);
+    const pl_expr *index[MDOT_MAX_RANK];
+    pl_nest nest = {0};
+    pl_begin_kernel(b);
+    pl_add_loops(b, &nest, v->type.rank, v->type.dim, index);
+    const pl_expr *value = pl_define(b, v, index);
+    if (!value || !pl_make_home(b, v)) return pl_fault(b);
+    add_store(&nest, pl_info(b, v)->place.buffer, pl_flatten(b, v->type.rank, v->type.dim, index), value);
+    return pl_end_nest(b, v->def->name, &nest);
+}
+
+mdot_status pl_emit_copy(pl_builder *b, const ir_value *v, int output)
+{
+    const pl_expr *index[MDOT_MAX_RANK];
+    pl_nest nest = {0};
+    pl_begin_kernel(b);
+    pl_add_loops(b, &nest, v->type.rank, v->type.dim, index);
+    add_store(&nest, b->graph->input_count + output, pl_flatten(b, v->type.rank, v->type.dim, index),
+              pl_value_at(b, v, index));
+    return pl_end_nest(b, v->name, &nest);
+}

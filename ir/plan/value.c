@@ -1,0 +1,214 @@
+/* value.c — a value at an index, as an expression: a load where it has a place, its definition where it is inlined. */
+#include "ir/plan/builder.h"
+
+#include <string.h>
+
+/* ---- Positions --------------------------------------------------------------------------------------------------- */
+
+const pl_expr *pl_flatten(pl_builder *b, int rank, const ir_dim *dims, const pl_expr *const *index)
+{
+    const pl_expr *flat = b->zero;
+    for (int d = 0; d < rank; d++) {
+        if (pl_is_unit(dims[d])) continue;
+        flat = pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, flat, pl_extent(b, dims[d])), index[d]);
+    }
+    return flat;
+}
+
+bool pl_unflatten(pl_builder *b, const pl_expr *flat, int rank, const ir_dim *dims, const pl_expr **out_index)
+{
+    int outermost = 0;
+    while (outermost < rank && pl_is_unit(dims[outermost])) outermost++;
+    for (int d = rank - 1; d >= 0; d--) {
+        if (pl_is_unit(dims[d])) {
+            out_index[d] = b->zero;
+        } else if (d == outermost) {
+            out_index[d] = flat;
+        } else {
+            const pl_expr *extent = pl_extent(b, dims[d]);
+            out_index[d] = pl_op2(b, PL_PYMOD, flat, extent);
+            flat = pl_op2(b, PL_FLOORDIV, flat, extent);
+        }
+        if (!out_index[d]) return false;
+    }
+    return true;
+}
+
+static const pl_expr *strided_position(pl_builder *b, const pl_place *place, const ir_type *type,
+                                       const pl_expr *const *index)
+{
+    const pl_expr *position = b->zero;
+    for (int d = 0; d < type->rank; d++) {
+        if (pl_is_unit(type->dim[d])) continue;
+        const pl_expr *step = pl_op2(b, PL_MUL, index[d], pl_extent(b, place->stride[d]));
+        position = pl_op2(b, PL_ADD, position, step);
+    }
+    return pl_op2(b, PL_ADD, position, pl_extent(b, place->offset));
+}
+
+static bool has_no_elements(const ir_type *type)
+{
+    for (int d = 0; d < type->rank; d++)
+        if (ir_dim_is(type->dim[d], 0)) return true;
+    return false;
+}
+
+const pl_expr *pl_load_at(pl_builder *b, const pl_place *place, const ir_type *type, const pl_expr *const *index)
+{
+    /* A gather from an empty table has no element to clamp to. */
+    if (has_no_elements(type)) return pl_const_i(b->arena, type->dtype, 0);
+    const pl_expr *position = place->dense ? pl_flatten(b, type->rank, type->dim, index)
+                                           : strided_position(b, place, type, index);
+    return pl_load(b->arena, place->buffer, type->dtype, position);
+}
+
+/* ---- Constants --------------------------------------------------------------------------------------------------- */
+
+/* A constant all of whose elements are the same needs no memory. */
+static bool is_uniform(const ir_tensor *tensor)
+{
+    size_t size = mdot_dtype_size_bytes(tensor->dtype);
+    const char *bytes = tensor->data;
+    for (int64_t k = 1; k < tensor->count; k++)
+        if (memcmp(bytes, bytes + (size_t)k * size, size) != 0) return false;
+    return tensor->count > 0;
+}
+
+const pl_place *pl_place_of(pl_builder *b, const ir_value *v)
+{
+    pl_value *info = pl_info(b, v);
+    if (v->constant && info->state != PL_PLACED) {
+        int buffer = pl_constant_buffer(b, v->constant, v->name, PL_DENSE);
+        if (buffer < 0) return NULL;
+        info->place = (pl_place){.buffer = buffer, .dense = true};
+        info->state = PL_PLACED;
+    }
+    return info->state == PL_PLACED ? &info->place : NULL;
+}
+
+static const pl_expr *constant_at(pl_builder *b, const ir_value *v, const pl_expr *const *index)
+{
+    const ir_tensor *tensor = v->constant;
+    pl_value *info = pl_info(b, v);
+    if (info->state != PL_PLACED && is_uniform(tensor)) {
+        ir_tensor first = {.dtype = tensor->dtype, .count = 1, .data = tensor->data};
+        const ir_wide *wide = ir_wide_from_tensor(b->arena, &first);
+        if (!wide) return NULL;
+        return wide->f ? pl_const_f(b->arena, tensor->dtype, wide->f[0])
+                       : pl_const_i(b->arena, tensor->dtype, wide->i[0]);
+    }
+    const pl_place *place = pl_place_of(b, v);
+    return place ? pl_load_at(b, place, &v->type, index) : NULL;
+}
+
+/* ---- Values ------------------------------------------------------------------------------------------------------ */
+
+const pl_expr *pl_define(pl_builder *b, const ir_value *v, const pl_expr *const *index)
+{
+    static const pl_define_fn by_lowering[] = {
+        [IR_LOWER_POINTWISE] = pl_define_pointwise,
+        [IR_LOWER_MOVE] = pl_define_move,
+        [IR_LOWER_ALIAS] = pl_define_alias,
+    };
+    pl_note_origin(b, v->def);
+    return by_lowering[v->def->op->lowering](b, v->def, v->output, index);
+}
+
+/* The same value at the same index is one expression, so that backends compute it once. */
+static const pl_memo *find_memo(const pl_builder *b, const ir_value *v, const pl_expr *const *index)
+{
+    size_t bytes = (size_t)v->type.rank * sizeof *index;
+    for (int k = b->memo_count - 1; k >= 0; k--) {
+        const pl_memo *memo = &b->memo[k];
+        if (memo->value == v && (bytes == 0 || memcmp(memo->index, index, bytes) == 0)) return memo;
+    }
+    return NULL;
+}
+
+static bool remember(pl_builder *b, const ir_value *v, const pl_expr *const *index, const pl_expr *result)
+{
+    if (b->memo_count == b->memo_capacity) {
+        int capacity = b->memo_capacity ? 2 * b->memo_capacity : 64;
+        pl_memo *grown = IR_NEW_ARRAY(b->arena, pl_memo, capacity);
+        if (!grown) return false;
+        if (b->memo_count) memcpy(grown, b->memo, (size_t)b->memo_count * sizeof *grown);
+        b->memo = grown;
+        b->memo_capacity = capacity;
+    }
+    pl_memo *memo = &b->memo[b->memo_count++];
+    memo->value = v;
+    memo->result = result;
+    for (int d = 0; d < v->type.rank; d++) memo->index[d] = index[d];
+    return true;
+}
+
+const pl_expr *pl_value_at(pl_builder *b, const ir_value *v, const pl_expr *const *index)
+{
+    if (v == b->acc_value) return b->acc_expr;
+    if (v->constant) return constant_at(b, v, index);
+    for (int d = 0; d < v->type.rank; d++)
+        if (!index[d]) return NULL;
+    const pl_memo *memo = find_memo(b, v, index);
+    if (memo) return memo->result;
+    const pl_value *info = pl_info(b, v);
+    const pl_expr *result = info->state == PL_PLACED ? pl_load_at(b, &info->place, &v->type, index)
+                                                     : pl_define(b, v, index);
+    return result && remember(b, v, index, result) ? result : NULL;
+}
+
+const pl_expr *pl_operand_at(pl_builder *b, const ir_value *v, int rank, const pl_expr *const *index)
+{
+    const pl_expr *own[MDOT_MAX_RANK];
+    int missing = rank - v->type.rank;
+    for (int d = 0; d < v->type.rank; d++) own[d] = pl_is_unit(v->type.dim[d]) ? b->zero : index[missing + d];
+    return pl_value_at(b, v, own);
+}
+
+/* ---- Cost -------------------------------------------------------------------------------------------------------- */
+
+double pl_elements(const pl_builder *b, const ir_value *v)
+{
+    double count = 1;
+    for (int d = 0; d < v->type.rank; d++) count *= (double)ir_dim_at(v->type.dim[d], b->plan->max_length);
+    return count;
+}
+
+/* Rough costs in simple vector operations; what matters is that an addition is cheap and an exponential is not. */
+static double operator_cost(const pl_expr *expr)
+{
+    switch (expr->op) {
+    case PL_CONST:
+    case PL_INDEX:
+    case PL_LENGTH:
+    case PL_ACC: return 0;
+    case PL_DIV:
+    case PL_SQRT:
+    case PL_FLOORDIV:
+    case PL_PYMOD: return 4;
+    case PL_EXP:
+    case PL_LOG:
+    case PL_SIN:
+    case PL_COS:
+    case PL_TANH:
+    case PL_ERF:
+    case PL_SIGMOID:
+    case PL_GELU:
+    case PL_GELU_TANH:
+    case PL_FMOD: return 12;
+    case PL_POW: return 30;
+    default: return 1;
+    }
+}
+
+/* Index arithmetic is mostly hoisted out of inner loops: sums and products in it are free. */
+static double walk_cost(const pl_expr *expr, bool in_index, int *budget)
+{
+    if (--*budget < 0) return 0;
+    bool is_free = in_index && (expr->op == PL_ADD || expr->op == PL_MUL);
+    double cost = is_free ? 0 : operator_cost(expr);
+    for (int k = 0; k < pl_expr_operand_count(expr->op); k++)
+        cost += walk_cost(expr->arg[k], in_index || expr->op == PL_LOAD, budget);
+    return cost;
+}
+
+double pl_expr_cost(const pl_expr *expr, int *budget) { return walk_cost(expr, false, budget); }

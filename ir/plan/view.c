@@ -1,0 +1,297 @@
+/* view.c — strided views: what a transpose, slice, split, expand or reshape of a placed value is without moving anything.
+ *
+ * A view is a place with a stride a dimension. Strides and offsets are affine in L; what is not affine (or no view at all,
+ * like a gather) becomes code instead. Kernels with operands of a fixed form (matrix, heads) ask whether a view has it.
+ */
+#include "ir/plan/builder.h"
+
+int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank)
+{
+    int64_t axis = ir_node_int(node, name, fallback);
+    return (int)(axis < 0 ? axis + rank : axis);
+}
+
+bool pl_strided(const pl_place *place, const ir_type *type, pl_place *out)
+{
+    pl_place strided = *place;
+    if (place->dense) {
+        strided.dense = false;
+        strided.offset = ir_dim_number(0);
+        ir_dim step = ir_dim_number(1);
+        for (int d = type->rank - 1; d >= 0; d--) {
+            strided.stride[d] = step;
+            if (d > 0 && !ir_dim_mul(step, type->dim[d], &step)) return false;
+        }
+    }
+    *out = strided;
+    return true;
+}
+
+/* ---- Operators that only re-address ------------------------------------------------------------------------------ */
+
+static bool move_start(pl_place *place, ir_dim steps, ir_dim stride)
+{
+    ir_dim distance;
+    return ir_dim_mul(steps, stride, &distance) && ir_dim_add(place->offset, distance, &place->offset);
+}
+
+static bool view_transpose(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place)
+{
+    (void)b, (void)k;
+    const ir_attr *perm = ir_node_attr(node, "perm");
+    pl_place from = *place;
+    for (int d = 0; d < type->rank; d++) place->stride[d] = from.stride[perm ? perm->ints[d] : type->rank - 1 - d];
+    return true;
+}
+
+static bool view_slice(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place)
+{
+    (void)k;
+    ir_dim start[MDOT_MAX_RANK];
+    int64_t step[MDOT_MAX_RANK];
+    if (!pl_slice(b, node, start, step)) return false;
+    for (int d = 0; d < type->rank; d++) {
+        if (!move_start(place, start[d], place->stride[d])) return false;
+        if (!ir_dim_mul(place->stride[d], ir_dim_number(step[d]), &place->stride[d])) return false;
+    }
+    return true;
+}
+
+static bool view_split(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place)
+{
+    (void)type;
+    int axis;
+    ir_dim begin;
+    return pl_split(b, node, k, &axis, &begin) && move_start(place, begin, place->stride[axis]);
+}
+
+static bool view_expand(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place)
+{
+    (void)b, (void)k;
+    const ir_type *to = &node->outputs[0]->type;
+    pl_place from = *place;
+    int missing = to->rank - type->rank;
+    for (int d = 0; d < to->rank; d++) {
+        bool repeats = d < missing || pl_is_unit(type->dim[d - missing]);
+        place->stride[d] = repeats ? ir_dim_number(0) : from.stride[d - missing];
+    }
+    return true;
+}
+
+/* ---- Reshape ----------------------------------------------------------------------------------------------------- */
+
+bool pl_only_units_differ(const ir_type *from, const ir_type *to)
+{
+    int f = 0, t = 0;
+    for (;;) {
+        while (f < from->rank && pl_is_unit(from->dim[f])) f++;
+        while (t < to->rank && pl_is_unit(to->dim[t])) t++;
+        if (f == from->rank || t == to->rank) return f == from->rank && t == to->rank;
+        if (!ir_dim_equal(from->dim[f++], to->dim[t++])) return false;
+    }
+}
+
+/* Dimensions without those of one element, and their strides. */
+typedef struct axes {
+    int count;
+    ir_dim dim[MDOT_MAX_RANK], stride[MDOT_MAX_RANK];
+} axes;
+
+/* The dims from `begin` to `end` run through memory like one dimension, whose stride is that of the last. */
+static bool is_contiguous(const axes *a, int begin, int end)
+{
+    for (int d = begin; d + 1 < end; d++) {
+        ir_dim step;
+        if (!ir_dim_mul(a->stride[d + 1], a->dim[d + 1], &step) || !ir_dim_equal(step, a->stride[d])) return false;
+    }
+    return true;
+}
+
+/* The shortest runs of old and new dims, from `f` and `t`, that have the same number of elements. */
+static bool next_group(const axes *from, int f, const axes *to, int t, int *out_f_end, int *out_t_end)
+{
+    for (int f_end = f + 1; f_end <= from->count; f_end++) {
+        for (int t_end = t + 1; t_end <= to->count; t_end++) {
+            if (!ir_dim_products_equal(&from->dim[f], f_end - f, &to->dim[t], t_end - t)) continue;
+            *out_f_end = f_end;
+            *out_t_end = t_end;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where each group of old dims is contiguous, the new dims of the group get strides by splitting its one. */
+static bool restride(const axes *from, axes *to)
+{
+    int f = 0, t = 0;
+    while (f < from->count || t < to->count) {
+        int f_end, t_end;
+        if (!next_group(from, f, to, t, &f_end, &t_end) || !is_contiguous(from, f, f_end)) return false;
+        ir_dim step = from->stride[f_end - 1];
+        for (int d = t_end - 1; d >= t; d--) {
+            to->stride[d] = step;
+            if (d > t && !ir_dim_mul(step, to->dim[d], &step)) return false;
+        }
+        f = f_end;
+        t = t_end;
+    }
+    return true;
+}
+
+static axes without_units(const ir_type *type, const ir_dim *stride)
+{
+    axes result = {0};
+    for (int d = 0; d < type->rank; d++) {
+        if (pl_is_unit(type->dim[d])) continue;
+        result.dim[result.count] = type->dim[d];
+        if (stride) result.stride[result.count] = stride[d];
+        result.count++;
+    }
+    return result;
+}
+
+static bool view_reshape(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place)
+{
+    (void)b, (void)k;
+    const ir_type *result = &node->outputs[0]->type;
+    axes from = without_units(type, place->stride), to = without_units(result, NULL);
+    if (!restride(&from, &to)) return false;
+    for (int d = 0, t = 0; d < result->rank; d++)
+        place->stride[d] = pl_is_unit(result->dim[d]) ? ir_dim_number(0) : to.stride[t++];
+    return true;
+}
+
+typedef bool (*view_fn)(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place);
+
+static const view_fn views[IR_OP_COUNT] = {
+    [IR_OP_Transpose] = view_transpose, [IR_OP_Slice] = view_slice,     [IR_OP_Split] = view_split,
+    [IR_OP_Expand] = view_expand,       [IR_OP_Identity] = view_reshape, [IR_OP_Reshape] = view_reshape,
+    [IR_OP_Flatten] = view_reshape,     [IR_OP_Squeeze] = view_reshape, [IR_OP_Unsqueeze] = view_reshape,
+};
+
+bool pl_view_from(pl_builder *b, const ir_node *node, int k, const pl_place *source, pl_place *out)
+{
+    view_fn view = views[ir_node_opcode(node)];
+    if (!view) return false;
+    if (view == view_reshape && source->dense) {
+        *out = *source; /* whatever the strides */
+        return true;
+    }
+    const ir_type *type = &node->inputs[0]->type;
+    pl_place place;
+    if (!pl_strided(source, type, &place) || !view(b, node, k, type, &place)) return false;
+    *out = place;
+    return true;
+}
+
+bool pl_view(pl_builder *b, const ir_node *node, int k, pl_place *out)
+{
+    const pl_value *source = node->input_count ? pl_info(b, node->inputs[0]) : NULL;
+    return source && source->state == PL_PLACED && pl_view_from(b, node, k, &source->place, out);
+}
+
+/* ---- Forms that kernels want ------------------------------------------------------------------------------------- */
+
+bool pl_matrix_view(const pl_place *place, const ir_type *type, int trailing, pl_matrix *out)
+{
+    pl_place strided;
+    if (trailing > type->rank || !pl_strided(place, type, &strided)) return false;
+    ir_type leading = *type, columns = {.rank = trailing};
+    leading.rank = type->rank - trailing;
+    for (int d = 0; d < trailing; d++) columns.dim[d] = type->dim[leading.rank + d];
+    axes rows = without_units(&leading, strided.stride);
+    axes cells = without_units(&columns, strided.stride + leading.rank);
+    if (!is_contiguous(&rows, 0, rows.count) || !is_contiguous(&cells, 0, cells.count)) return false;
+    if (cells.count && !ir_dim_is(cells.stride[cells.count - 1], 1)) return false;
+    *out = (pl_matrix){place->buffer, strided.offset, ir_dim_number(0)};
+    if (rows.count) out->row_stride = rows.stride[rows.count - 1];
+    return true;
+}
+
+bool pl_heads_view(const ir_node *node, int operand, const pl_place *place, pl_heads *out)
+{
+    const ir_type *type = &node->inputs[operand]->type;
+    pl_place strided;
+    if (!pl_strided(place, type, &strided)) return false;
+    const ir_dim *stride = strided.stride;
+    int64_t heads = ir_node_int(node, operand == 0 ? "q_num_heads" : "kv_num_heads", 0);
+    *out = (pl_heads){.buffer = place->buffer, .offset = strided.offset, .batch_stride = stride[0]};
+    if (type->rank == 4) {
+        out->head_stride = stride[1];
+        out->row_stride = stride[2];
+        return ir_dim_is(stride[3], 1) || pl_is_unit(type->dim[3]);
+    }
+    if (heads <= 0 || !ir_dim_is_number(type->dim[2])) return false;
+    out->head_stride = ir_dim_number(type->dim[2].offset / heads);
+    out->row_stride = stride[1];
+    return ir_dim_is(stride[2], 1) || pl_is_unit(type->dim[2]);
+}
+
+bool pl_mask_view(const ir_node *node, const pl_place *place, ir_dim out_stride[3])
+{
+    const ir_type *type = &node->inputs[3]->type;
+    pl_place strided;
+    if (type->rank < 1 || type->rank > 4 || !pl_strided(place, type, &strided)) return false;
+    if (!ir_dim_is(strided.offset, 0)) return false;
+    int missing = 4 - type->rank;
+    for (int d = 0; d < 3; d++) {
+        bool repeats = d < missing || pl_is_unit(type->dim[d - missing]);
+        out_stride[d] = repeats ? ir_dim_number(0) : strided.stride[d - missing];
+    }
+    ir_dim keys = type->dim[type->rank - 1];
+    return pl_is_unit(keys) || ir_dim_is(strided.stride[type->rank - 1], 1);
+}
+
+/* ---- Operands of Slice and Split --------------------------------------------------------------------------------- */
+
+/* An ONNX start brought into the dimension: negative ones count from the end, and all are clamped to where a slice of
+ * that direction may begin. False where L decides it. */
+static bool clamp_start(const ir_graph *graph, ir_dim start, ir_dim extent, int64_t step, ir_dim *out)
+{
+    ir_dim zero = ir_dim_number(0), last = extent;
+    if (ir_dim_always_lt(graph, start, zero)) {
+        if (!ir_dim_add(start, extent, &start)) start = zero; /* INT64_MIN: from the very beginning */
+    } else if (!ir_dim_always_le(graph, zero, start)) {
+        return false;
+    }
+    if (step < 0 && !ir_dim_add(extent, ir_dim_number(-1), &last)) return false;
+    return ir_dim_max(graph, start, zero, &start) && ir_dim_min(graph, start, last, out);
+}
+
+bool pl_slice(pl_builder *b, const ir_node *node, ir_dim *out_start, int64_t *out_step)
+{
+    const ir_type *type = &node->inputs[0]->type;
+    ir_dim starts[IR_MAX_KNOWN];
+    int64_t axes_given[IR_MAX_KNOWN], steps[IR_MAX_KNOWN];
+    int count, axis_count, step_count;
+    if (!ir_value_known(node->inputs[1], starts, &count) || count > type->rank) return false;
+    const ir_value *axis_value = ir_node_input(node, 3), *step_value = ir_node_input(node, 4);
+    if (axis_value && (!ir_value_ints(axis_value, axes_given, &axis_count) || axis_count != count)) return false;
+    if (step_value && (!ir_value_ints(step_value, steps, &step_count) || step_count != count)) return false;
+    for (int d = 0; d < type->rank; d++) {
+        out_start[d] = ir_dim_number(0);
+        out_step[d] = 1;
+    }
+    for (int k = 0; k < count; k++) {
+        int64_t axis = axis_value ? axes_given[k] : k;
+        if (axis < 0) axis += type->rank;
+        out_step[axis] = step_value ? steps[k] : 1;
+        if (!clamp_start(b->graph, starts[k], type->dim[axis], out_step[axis], &out_start[axis])) return false;
+    }
+    return true;
+}
+
+bool pl_split(pl_builder *b, const ir_node *node, int k, int *out_axis, ir_dim *out_begin)
+{
+    (void)b;
+    int axis = pl_axis(node, "axis", 0, node->inputs[0]->type.rank);
+    ir_dim begin = ir_dim_number(0);
+    for (int i = 0; i < k; i++) {
+        /* The shape rule typed every part; parts that nobody reads may have no value. */
+        if (!node->outputs[i] || !ir_dim_add(begin, node->outputs[i]->type.dim[axis], &begin)) return false;
+    }
+    *out_axis = axis;
+    *out_begin = begin;
+    return true;
+}
