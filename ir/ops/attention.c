@@ -1,0 +1,269 @@
+/* attention.c — Attention as ONNX defines it (opset 23, 24 and 25): heads in three or four dimensions, grouped queries,
+ * masks, causal and sliding windows, past keys and values, a cap on the scores.
+ *
+ * softmax_precision has no meaning in double.
+ */
+#include "ir/ops/attention.h"
+
+#include "ir/ops/index.h"
+
+#include <math.h>
+
+enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, KEY_COUNTS }; /* inputs */
+enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };           /* outputs */
+
+typedef struct geometry {
+    mdot_dtype dtype;
+    int rank; /* of Q, K, V and Y: 3 or 4 */
+    ir_dim batch, heads, kv_heads, queries, new_keys, past, keys, dim, value_dim;
+    ir_dim hidden; /* channels of Y where it has three dimensions */
+} geometry;
+
+/* The four dimensions of Q, K or V as batch, heads, rows, channels. */
+static mdot_status split_heads(const ir_operands *from, int i, const char *what, const char *heads_attr, int rank,
+                               ir_dim *out)
+{
+    ir_type type;
+    mdot_status status = ir_operand_need(from, i, what, rank, &type);
+    if (!status) status = ir_operand_need_floats(from, i, what);
+    if (!status) status = ir_operand_need_same(from, i, Q);
+    if (status) return status;
+    int64_t heads = ir_node_int(from->node, heads_attr, 0);
+    if (rank == 4) {
+        for (int k = 0; k < 4; k++) out[k] = type.dim[k];
+    } else {
+        out[0] = type.dim[0];
+        out[1] = ir_dim_number(heads);
+        out[2] = type.dim[1];
+        if (heads <= 0 || !ir_dim_div_exact(type.dim[2], out[1], &out[3])) {
+            char text[IR_DIM_TEXT_BYTES];
+            return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                           "%s channels of the %s are not divisible into %lld heads",
+                           ir_dim_text(type.dim[2], from->graph->symbol, text, sizeof text), what, (long long)heads);
+        }
+    }
+    if (ir_dim_is_number(out[1]) && out[1].offset > 0) return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the number of heads of the %s is not fixed", what);
+}
+
+static mdot_status read_past(const ir_operands *from, geometry *g)
+{
+    ir_type key, value;
+    bool given = ir_operand_given(from, PAST_KEY);
+    if (given != ir_operand_given(from, PAST_VALUE)) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "past_key and past_value go together");
+    }
+    g->past = ir_dim_number(0);
+    if (given) {
+        mdot_status status = ir_operand_need(from, PAST_KEY, "past key", 4, &key);
+        if (!status) status = ir_operand_need(from, PAST_VALUE, "past value", 4, &value);
+        if (!status) status = ir_operand_need_same(from, PAST_KEY, Q);
+        if (!status) status = ir_operand_need_same(from, PAST_VALUE, Q);
+        if (status) return status;
+        bool fits = ir_dim_equal(key.dim[0], g->batch) && ir_dim_equal(value.dim[0], g->batch) &&
+                    ir_dim_equal(key.dim[1], g->kv_heads) && ir_dim_equal(value.dim[1], g->kv_heads) &&
+                    ir_dim_equal(key.dim[2], value.dim[2]) && ir_dim_equal(key.dim[3], g->dim) &&
+                    ir_dim_equal(value.dim[3], g->value_dim);
+        if (!fits) return ir_fail(from->node, from->err, MDOT_MALFORMED, "past_key or past_value do not fit K and V");
+        g->past = key.dim[2];
+    }
+    if (ir_dim_add(g->past, g->new_keys, &g->keys)) return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the number of keys overflows");
+}
+
+/* A mask broadcasts to (batch, heads, queries, keys), but may have fewer keys. */
+static mdot_status check_mask(const ir_operands *from, const geometry *g)
+{
+    if (!ir_operand_given(from, MASK)) return MDOT_OK;
+    ir_type mask = ir_operand_type(from, MASK);
+    ir_dim full[4] = {g->batch, g->heads, g->queries, g->keys};
+    bool fits = mask.rank >= 1 && mask.rank <= 4 && ir_dim_always_le(from->graph, mask.dim[mask.rank - 1], g->keys);
+    for (int k = 2; k <= mask.rank && fits; k++) {
+        ir_dim dim = mask.dim[mask.rank - k];
+        fits = ir_dim_is(dim, 1) || ir_dim_equal(dim, full[4 - k]);
+    }
+    if (!fits) {
+        char text[IR_SHAPE_TEXT_BYTES], full_text[IR_SHAPE_TEXT_BYTES];
+        return ir_fail(from->node, from->err, ir_dims_fault(4, full), "a mask of shape %s does not broadcast to %s",
+                       ir_shape_text(from, mask.rank, mask.dim, text), ir_shape_text(from, 4, full, full_text));
+    }
+    if (mask.dtype == MDOT_DTYPE_BOOL || ir_dtype_is_float(mask.dtype)) return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "a mask of type %s is neither bool nor floating",
+                   mdot_dtype_name(mask.dtype));
+}
+
+static mdot_status check_key_counts(const ir_operands *from, const geometry *g)
+{
+    ir_type counts;
+    if (!ir_operand_given(from, KEY_COUNTS)) return MDOT_OK;
+    mdot_status status = ir_operand_need(from, KEY_COUNTS, "nonpad_kv_seqlen", 1, &counts);
+    if (!status) status = ir_operand_need_integers(from, KEY_COUNTS, "nonpad_kv_seqlen");
+    if (status) return status;
+    if (!ir_dim_equal(counts.dim[0], g->batch)) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "nonpad_kv_seqlen is not one number a sequence");
+    }
+    if (!ir_operand_given(from, PAST_KEY)) return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "nonpad_kv_seqlen and past_key exclude each other");
+}
+
+static mdot_status read_geometry(const ir_operands *from, geometry *out)
+{
+    ir_type type;
+    ir_dim q[4], k[4], v[4];
+    mdot_status status = ir_operand_need(from, Q, "query", -1, &type);
+    if (status) return status;
+    if (type.rank != 3 && type.rank != 4) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the query has %d dimensions instead of 3 or 4",
+                       type.rank);
+    }
+    status = split_heads(from, Q, "query", "q_num_heads", type.rank, q);
+    if (!status) status = split_heads(from, K, "key", "kv_num_heads", type.rank, k);
+    if (!status) status = split_heads(from, V, "value", "kv_num_heads", type.rank, v);
+    if (status) return status;
+    bool fits = ir_dim_equal(q[0], k[0]) && ir_dim_equal(q[0], v[0]) && ir_dim_equal(k[1], v[1]) &&
+                ir_dim_equal(k[2], v[2]) && ir_dim_equal(q[3], k[3]) && q[1].offset % k[1].offset == 0;
+    if (!fits) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shapes of query, key and value do not fit");
+    geometry g = {.dtype = type.dtype, .rank = type.rank, .batch = q[0], .heads = q[1], .kv_heads = k[1]};
+    g.queries = q[2];
+    g.new_keys = k[2];
+    g.dim = q[3];
+    g.value_dim = v[3];
+    if (!ir_dim_mul(g.value_dim, g.heads, &g.hidden)) {
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the width of its output overflows");
+    }
+    status = read_past(from, &g);
+    if (!status) status = check_mask(from, &g);
+    if (!status) status = check_key_counts(from, &g);
+    int64_t stage = ir_node_int(from->node, "qk_matmul_output_mode", 0);
+    if (!status && (stage < IR_SCORE_RAW || stage > IR_SCORE_PROBABILITY)) {
+        status = ir_fail(from->node, from->err, MDOT_MALFORMED, "qk_matmul_output_mode is %lld", (long long)stage);
+    }
+    if (!status) *out = g;
+    return status;
+}
+
+static ir_type output_type(const geometry *g, int output)
+{
+    switch (output) {
+    case PRESENT_KEY:
+        return (ir_type){g->dtype, 4, {g->batch, g->kv_heads, g->keys, g->dim}};
+    case PRESENT_VALUE:
+        return (ir_type){g->dtype, 4, {g->batch, g->kv_heads, g->keys, g->value_dim}};
+    case SCORES:
+        return (ir_type){g->dtype, 4, {g->batch, g->heads, g->queries, g->keys}};
+    default:
+        if (g->rank == 3) return (ir_type){g->dtype, 3, {g->batch, g->queries, g->hidden}};
+        return (ir_type){g->dtype, 4, {g->batch, g->heads, g->queries, g->value_dim}};
+    }
+}
+
+mdot_status ir_shape_attention(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    geometry g;
+    mdot_status status = read_geometry(&from, &g);
+    for (int i = 0; i < node->output_count && !status; i++) {
+        ir_type type = output_type(&g, i);
+        ir_set_type(node, i, type.dtype, type.rank, type.dim);
+    }
+    return status;
+}
+
+void ir_cost_attention(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_graph range = {.max_length = length};
+    ir_operands from = ir_operands_of_graph(&range, node, NULL);
+    geometry g;
+    ir_cost_traffic(node, length, out_cost);
+    out_cost->flops = 0;
+    if (read_geometry(&from, &g)) return;
+    out_cost->flops = ir_attention_flops((double)ir_dim_at(g.batch, length), (double)g.heads.offset,
+                                         (double)ir_dim_at(g.queries, length), (double)ir_dim_at(g.keys, length),
+                                         (double)ir_dim_at(g.dim, length), (double)ir_dim_at(g.value_dim, length));
+}
+
+/* ---- Evaluation -----------------------------------------------------------------------------------------------------
+ */
+
+static ir_heads heads_of(const geometry *g, double *data, ir_dim heads, ir_dim rows, ir_dim channels)
+{
+    return g->rank == 4 ? ir_heads_of_4d(data, heads.offset, rows.offset, channels.offset)
+                        : ir_heads_of_3d(data, heads.offset, rows.offset, channels.offset);
+}
+
+/* Copies `rows` rows of every head to another place and another layout. */
+static void copy_heads(const geometry *g, ir_heads to, ir_heads from, int64_t rows, int64_t channels)
+{
+    for (int64_t b = 0; b < g->batch.offset; b++) {
+        for (int64_t h = 0; h < g->kv_heads.offset; h++) {
+            for (int64_t n = 0; n < rows; n++) {
+                const double *source = from.data + b * from.batch + h * from.head + n * from.row;
+                double *target = to.data + b * to.batch + h * to.head + n * to.row;
+                for (int64_t d = 0; d < channels; d++) target[d] = source[d];
+            }
+        }
+    }
+}
+
+/* Past keys or values (NULL: none) and behind them the new ones, as one tensor of four dimensions. */
+static void join_past(const geometry *g, const ir_wide *past, const ir_wide *fresh, ir_dim channels, ir_wide *present)
+{
+    ir_heads to = ir_heads_of_4d(present->f, g->kv_heads.offset, g->keys.offset, channels.offset);
+    if (past) {
+        ir_heads old = ir_heads_of_4d(past->f, g->kv_heads.offset, g->past.offset, channels.offset);
+        copy_heads(g, to, old, g->past.offset, channels.offset);
+    }
+    to.data += g->past.offset * to.row;
+    copy_heads(g, to, heads_of(g, fresh->f, g->kv_heads, g->new_keys, channels), g->new_keys.offset, channels.offset);
+}
+
+/* What the attributes and the masks say. */
+static void read_options(const ir_node *node, const ir_wide *const *in, const geometry *g, ir_attention *a)
+{
+    a->scale = ir_node_float(node, "scale", 1 / sqrt((double)g->dim.offset));
+    a->softcap = ir_node_float(node, "softcap", 0);
+    a->masked = -INFINITY;
+    a->causal = ir_node_int(node, "is_causal", 0) != 0;
+    a->left_window = ir_node_int(node, "left_window_size", -1);
+    a->right_window = ir_node_int(node, "right_window_size", -1);
+    a->offset = g->past.offset;
+    const ir_wide *mask = ir_tensor_input(node, in, MASK), *counts = ir_tensor_input(node, in, KEY_COUNTS);
+    if (mask) *(mask->f ? &a->bias : &a->keep) = ir_attention_mask_of(mask);
+    if (counts) {
+        a->key_counts = counts->i;
+        a->offset_by_count = true;
+    }
+}
+
+mdot_status ir_eval_attention(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                              mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    geometry g;
+    ir_wide *made[4] = {NULL};
+    mdot_status status = read_geometry(&from, &g);
+    for (int i = 0; i < 4 && !status; i++) {
+        ir_type type = output_type(&g, i);
+        if (i != SCORES || ir_node_wants(node, i)) status = ir_make_typed(arena, node, &type, &made[i], err);
+    }
+    if (status) return status;
+    join_past(&g, ir_tensor_input(node, in, PAST_KEY), in[K], g.dim, made[PRESENT_KEY]);
+    join_past(&g, ir_tensor_input(node, in, PAST_VALUE), in[V], g.value_dim, made[PRESENT_VALUE]);
+    ir_attention a = {.batch = g.batch.offset, .heads = g.heads.offset, .kv_heads = g.kv_heads.offset};
+    a.queries = g.queries.offset;
+    a.keys = g.keys.offset;
+    a.dim = g.dim.offset;
+    a.value_dim = g.value_dim.offset;
+    a.q = heads_of(&g, in[Q]->f, g.heads, g.queries, g.dim);
+    a.k = ir_heads_of_4d(made[PRESENT_KEY]->f, a.kv_heads, a.keys, a.dim);
+    a.v = ir_heads_of_4d(made[PRESENT_VALUE]->f, a.kv_heads, a.keys, a.value_dim);
+    a.out = heads_of(&g, made[Y]->f, g.heads, g.queries, g.value_dim);
+    a.scores = made[SCORES] ? made[SCORES]->f : NULL;
+    a.stage = (ir_score_stage)ir_node_int(node, "qk_matmul_output_mode", 0);
+    read_options(node, in, &g, &a);
+    status = ir_attend(&a, arena, node, err);
+    for (int i = 0; i < node->output_count && !status; i++) {
+        if (ir_node_wants(node, i)) out[i] = made[i];
+    }
+    return status;
+}

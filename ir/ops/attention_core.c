@@ -1,0 +1,103 @@
+/* attention_core.c — scaled dot product attention in double; see attention.h. One row of scores at a time. */
+#include "ir/ops/attention.h"
+
+#include <math.h>
+
+ir_heads ir_heads_of_4d(double *data, int64_t heads, int64_t rows, int64_t channels)
+{
+    return (ir_heads){data, heads * rows * channels, rows * channels, channels};
+}
+
+ir_heads ir_heads_of_3d(double *data, int64_t heads, int64_t rows, int64_t channels)
+{
+    return (ir_heads){data, heads * rows * channels, channels, heads * channels};
+}
+
+ir_attention_mask ir_attention_mask_of(const ir_wide *tensor)
+{
+    ir_attention_mask mask = {.tensor = tensor, .width = tensor->dims[tensor->rank - 1]};
+    ir_broadcast_strides(tensor->rank, tensor->dims, 4, mask.stride);
+    mask.stride[3] = 1; /* even where it is one key wide: the others are masked, not its repetitions */
+    return mask;
+}
+
+/* What the masks add to the score of one key. */
+static double bias_of_key(const ir_attention *a, int64_t b, int64_t h, int64_t i, int64_t j)
+{
+    int64_t index[4] = {b, h, i, j};
+    int64_t behind = i + (a->offset_by_count ? a->key_counts[b] - a->queries : a->offset) - j;
+    bool masked = (a->causal && behind < 0) || (a->left_window >= 0 && behind > a->left_window) ||
+                  (a->right_window >= 0 && -behind > a->right_window) || (a->key_counts && j >= a->key_counts[b]) ||
+                  (a->keep.tensor && j >= a->keep.width) || (a->bias.tensor && j >= a->bias.width);
+    if (!masked && a->keep.tensor) masked = a->keep.tensor->i[ir_dot_index(4, index, a->keep.stride)] == 0;
+    double bias = masked ? a->masked : 0;
+    if (a->bias.tensor && j < a->bias.width) bias += a->bias.tensor->f[ir_dot_index(4, index, a->bias.stride)];
+    return bias;
+}
+
+static double dot(const double *x, const double *y, int64_t count)
+{
+    double sum = 0;
+    for (int64_t d = 0; d < count; d++) sum += x[d] * y[d];
+    return sum;
+}
+
+/* Softmax of scores + bias in place of the scores; zeros where the bias leaves no key. */
+static void probabilities(double *score, const double *bias, int64_t count)
+{
+    double greatest_bias = -INFINITY, greatest = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < count; j++) {
+        score[j] += bias[j];
+        greatest_bias = fmax(greatest_bias, bias[j]);
+        greatest = fmax(greatest, score[j]);
+    }
+    for (int64_t j = 0; j < count; j++) sum += exp(score[j] - greatest);
+    for (int64_t j = 0; j < count; j++) {
+        score[j] = greatest_bias == -INFINITY ? 0 : exp(score[j] - greatest) / sum;
+    }
+}
+
+/* Scores and result of query i; `score` and `bias` have room for a row. */
+static void attend_query(const ir_attention *a, int64_t b, int64_t h, int64_t i, double *score, double *bias)
+{
+    int64_t kv = h / (a->heads / a->kv_heads);
+    const double *q = a->q.data + b * a->q.batch + h * a->q.head + i * a->q.row;
+    const double *k = a->k.data + b * a->k.batch + kv * a->k.head;
+    const double *v = a->v.data + b * a->v.batch + kv * a->v.head;
+    double *out = a->out.data + b * a->out.batch + h * a->out.head + i * a->out.row;
+    double *kept = a->scores ? a->scores + ((b * a->heads + h) * a->queries + i) * a->keys : NULL;
+    for (int64_t j = 0; j < a->keys; j++) {
+        double raw = a->scale * dot(q, k + j * a->k.row, a->dim);
+        score[j] = a->softcap > 0 ? a->softcap * tanh(raw / a->softcap) : raw;
+        bias[j] = bias_of_key(a, b, h, i, j);
+        if (!kept) continue;
+        kept[j] = a->stage == IR_SCORE_RAW ? raw : a->stage == IR_SCORE_CAPPED ? score[j] : score[j] + bias[j];
+    }
+    probabilities(score, bias, a->keys);
+    for (int64_t d = 0; d < a->value_dim; d++) out[d] = 0;
+    for (int64_t j = 0; j < a->keys; j++) {
+        for (int64_t d = 0; d < a->value_dim; d++) out[d] += score[j] * v[j * a->v.row + d];
+        if (kept && a->stage == IR_SCORE_PROBABILITY) kept[j] = score[j];
+    }
+}
+
+mdot_status ir_attend(const ir_attention *a, ir_arena *arena, const ir_node *node, mdot_error *err)
+{
+    double *score = IR_NEW_ARRAY(arena, double, a->keys), *bias = IR_NEW_ARRAY(arena, double, a->keys);
+    if (!score || !bias) return ir_fail_memory(node, err);
+    for (int64_t b = 0; b < a->batch; b++) {
+        if (a->key_counts && (a->key_counts[b] < 0 || a->key_counts[b] > a->keys)) {
+            return ir_fail(node, err, MDOT_OUT_OF_RANGE, "sequence %lld has %lld of %lld keys", (long long)b,
+                           (long long)a->key_counts[b], (long long)a->keys);
+        }
+        for (int64_t h = 0; h < a->heads; h++) {
+            for (int64_t i = 0; i < a->queries; i++) attend_query(a, b, h, i, score, bias);
+        }
+    }
+    return MDOT_OK;
+}
+
+double ir_attention_flops(double batch, double heads, double queries, double keys, double dim, double value_dim)
+{
+    return batch * heads * queries * keys * (2 * dim + 2 * value_dim + 5);
+}

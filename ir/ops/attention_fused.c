@@ -1,0 +1,346 @@
+/* attention_fused.c — attention as ONNX Runtime's optimiser writes it: MultiHeadAttention and Attention (com.microsoft;
+ * docs/ContribOperators.md of onnxruntime), with key padding masks of one to three dimensions.
+ *
+ * Packed projections as inputs, and past keys and values, are refused.
+ */
+#include "ir/ops/attention.h"
+
+#include "ir/ops/index.h"
+
+#include <math.h>
+
+typedef struct geometry {
+    mdot_dtype dtype;
+    int64_t heads;
+    ir_dim batch, queries, keys;
+    ir_dim dim, value_dim;       /* of one head */
+    ir_dim hidden, value_hidden; /* of all heads */
+} geometry;
+
+static mdot_status read_heads(const ir_operands *from, geometry *g)
+{
+    g->heads = ir_node_int(from->node, "num_heads", 0);
+    if (g->heads > 0 && ir_dim_div_exact(g->hidden, ir_dim_number(g->heads), &g->dim) &&
+        ir_dim_div_exact(g->value_hidden, ir_dim_number(g->heads), &g->value_dim)) {
+        return MDOT_OK;
+    }
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "its channels are not divisible into %lld heads",
+                   (long long)g->heads);
+}
+
+/* A mask of integers: how many keys of each sequence count (batch), or what is not zero of (batch, keys) or of
+ * (batch, queries, keys). */
+static mdot_status check_key_mask(const ir_operands *from, int i, const geometry *g)
+{
+    if (!ir_operand_given(from, i)) return MDOT_OK;
+    ir_type mask = ir_operand_type(from, i);
+    mdot_status status = ir_operand_need_integers(from, i, "mask");
+    if (status) return status;
+    bool fits = mask.rank >= 1 && mask.rank <= 3 && ir_dim_equal(mask.dim[0], g->batch) &&
+                (mask.rank < 2 || ir_dim_equal(mask.dim[mask.rank - 1], g->keys)) &&
+                (mask.rank < 3 || ir_dim_equal(mask.dim[1], g->queries));
+    if (fits) return MDOT_OK;
+    char text[IR_SHAPE_TEXT_BYTES];
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                   "a mask of shape %s is none of (batch), (batch, keys), (batch, queries, keys)",
+                   ir_shape_text(from, mask.rank, mask.dim, text));
+}
+
+/* What is added to the scores: (batch or 1, heads or 1, queries, keys). */
+static mdot_status check_score_bias(const ir_operands *from, int i, const geometry *g)
+{
+    if (!ir_operand_given(from, i)) return MDOT_OK;
+    ir_type bias;
+    mdot_status status = ir_operand_need(from, i, "attention bias", 4, &bias);
+    if (!status) status = ir_operand_need_floats(from, i, "attention bias");
+    if (status) return status;
+    ir_dim full[4] = {g->batch, ir_dim_number(g->heads), g->queries, g->keys};
+    bool fits = true;
+    for (int k = 0; k < 4; k++)
+        fits = fits && (ir_dim_equal(bias.dim[k], full[k]) || (k < 2 && ir_dim_is(bias.dim[k], 1)));
+    if (fits) return MDOT_OK;
+    char text[IR_SHAPE_TEXT_BYTES], full_text[IR_SHAPE_TEXT_BYTES];
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "an attention bias of shape %s does not broadcast to %s",
+                   ir_shape_text(from, 4, bias.dim, text), ir_shape_text(from, 4, full, full_text));
+}
+
+static mdot_status refuse_past(const ir_operands *from, int first, int last)
+{
+    for (int i = first; i <= last; i++) {
+        if (ir_operand_given(from, i)) {
+            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "past keys and values are not handled");
+        }
+    }
+    return MDOT_OK;
+}
+
+static void set_cost(const ir_node *node, int64_t length, const geometry *g, ir_cost *out_cost)
+{
+    ir_cost_traffic(node, length, out_cost);
+    out_cost->flops = ir_attention_flops((double)ir_dim_at(g->batch, length), (double)g->heads,
+                                         (double)ir_dim_at(g->queries, length), (double)ir_dim_at(g->keys, length),
+                                         (double)ir_dim_at(g->dim, length), (double)ir_dim_at(g->value_dim, length));
+}
+
+/* An attention of the node's sizes, attributes and masks; Q, K, V and the result are the caller's to set. */
+static ir_attention begin_attention(const ir_node *node, const geometry *g, const ir_wide *mask, const ir_wide *bias)
+{
+    ir_attention a = {.batch = g->batch.offset, .heads = g->heads, .kv_heads = g->heads};
+    a.queries = g->queries.offset;
+    a.keys = g->keys.offset;
+    a.dim = g->dim.offset;
+    a.value_dim = g->value_dim.offset;
+    a.scale = ir_node_float(node, "scale", 0);
+    if (a.scale == 0) a.scale = 1 / sqrt((double)a.dim); /* 0 stands for the default */
+    a.masked = ir_node_float(node, "mask_filter_value", -10000);
+    a.causal = ir_node_int(node, "unidirectional", 0) != 0;
+    a.left_window = a.right_window = -1;
+    if (mask && mask->rank == 1) a.key_counts = mask->i;
+    if (mask && mask->rank == 2) a.keep = (ir_attention_mask){mask, {a.keys, 0, 0, 1}, a.keys};
+    if (mask && mask->rank == 3) a.keep = (ir_attention_mask){mask, {a.queries * a.keys, 0, a.keys, 1}, a.keys};
+    if (bias) a.bias = ir_attention_mask_of(bias);
+    return a;
+}
+
+/* ---- MultiHeadAttention: query, key, value, their biases, mask, score bias → output, present key, present value
+ * ------ */
+
+enum { MHA_QUERY, MHA_KEY, MHA_VALUE, MHA_BIAS, MHA_MASK, MHA_SCORE_BIAS, MHA_PAST_KEY, MHA_PAST_VALUE };
+
+static mdot_status read_multi_head(const ir_operands *from, geometry *out)
+{
+    static const char *const names[] = {"query", "key", "value"};
+    ir_type input[3], bias;
+    mdot_status status = refuse_past(from, MHA_PAST_KEY, MHA_PAST_VALUE);
+    for (int i = MHA_QUERY; i <= MHA_VALUE && !status; i++) {
+        if (!ir_operand_given(from, i) || ir_operand_type(from, i).rank != 3) {
+            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                           "the %s is not a tensor of its own of three dimensions", names[i]);
+        }
+        status = ir_operand_need_floats(from, i, names[i]);
+        if (!status) status = ir_operand_need_same(from, i, MHA_QUERY);
+        input[i] = ir_operand_type(from, i);
+    }
+    if (status) return status;
+    const ir_dim *q = input[MHA_QUERY].dim, *k = input[MHA_KEY].dim, *v = input[MHA_VALUE].dim;
+    if (!ir_dim_equal(q[0], k[0]) || !ir_dim_equal(q[0], v[0]) || !ir_dim_equal(k[1], v[1]) ||
+        !ir_dim_equal(q[2], k[2])) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shapes of query, key and value do not fit");
+    }
+    geometry g = {.dtype = input[MHA_QUERY].dtype, .batch = q[0], .queries = q[1], .keys = k[1]};
+    g.hidden = q[2];
+    g.value_hidden = v[2];
+    status = read_heads(from, &g);
+    if (!status && ir_operand_given(from, MHA_BIAS)) {
+        ir_dim width;
+        status = ir_operand_need(from, MHA_BIAS, "bias", 1, &bias);
+        if (!status) status = ir_operand_need_same(from, MHA_BIAS, MHA_QUERY);
+        if (!status && (!ir_dim_add(g.hidden, g.hidden, &width) || !ir_dim_add(width, g.value_hidden, &width) ||
+                        !ir_dim_equal(bias.dim[0], width))) {
+            status = ir_fail(from->node, from->err, MDOT_MALFORMED,
+                             "the bias is not as long as query, key and value are wide");
+        }
+    }
+    if (!status) status = check_key_mask(from, MHA_MASK, &g);
+    if (!status) status = check_score_bias(from, MHA_SCORE_BIAS, &g);
+    if (!status) *out = g;
+    return status;
+}
+
+/* Type of an output: the result, or keys or values by head. */
+static ir_type multi_head_output(const geometry *g, int output)
+{
+    if (output == 0) return (ir_type){g->dtype, 3, {g->batch, g->queries, g->value_hidden}};
+    return (ir_type){g->dtype, 4, {g->batch, ir_dim_number(g->heads), g->keys, output == 1 ? g->dim : g->value_dim}};
+}
+
+mdot_status ir_shape_multi_head_attention(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    geometry g;
+    mdot_status status = read_multi_head(&from, &g);
+    for (int i = 0; i < node->output_count && !status; i++) {
+        ir_type type = multi_head_output(&g, i);
+        ir_set_type(node, i, type.dtype, type.rank, type.dim);
+    }
+    return status;
+}
+
+void ir_cost_multi_head_attention(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_graph range = {.max_length = length};
+    ir_operands from = ir_operands_of_graph(&range, node, NULL);
+    geometry g = {.heads = 0}; /* no FLOPs where it is malformed */
+    read_multi_head(&from, &g);
+    set_cost(node, length, &g, out_cost);
+}
+
+/* A copy of `input`, its `heads` brought before its rows, with its part of the bias (NULL: none), from `first` on,
+ * added. */
+static mdot_status project(ir_arena *arena, const ir_node *node, const ir_wide *input, const ir_wide *bias,
+                           int64_t first, int64_t heads, ir_wide **out, mdot_error *err)
+{
+    int64_t rows = input->dims[1], width = input->dims[2], channels = width / heads;
+    mdot_status status =
+        ir_make_wide(arena, node, input->dtype, 4, (int64_t[]){input->dims[0], heads, rows, channels}, out, err);
+    for (int64_t k = 0; k < input->count && !status; k++) {
+        int64_t c = k % width, row = k / width % rows, b = k / width / rows;
+        int64_t to = ((b * heads + c / channels) * rows + row) * channels + c % channels;
+        (*out)->f[to] = input->f[k] + (bias ? bias->f[first + c] : 0);
+    }
+    return status;
+}
+
+mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                         mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    geometry g;
+    ir_wide *q, *k, *v, *result;
+    const ir_wide *bias = ir_tensor_input(node, in, MHA_BIAS);
+    mdot_status status = read_multi_head(&from, &g);
+    if (status) return status;
+    int64_t hidden = g.hidden.offset;
+    ir_type type = multi_head_output(&g, 0);
+    status = ir_make_typed(arena, node, &type, &result, err);
+    if (!status) status = project(arena, node, in[MHA_QUERY], bias, 0, g.heads, &q, err);
+    if (!status) status = project(arena, node, in[MHA_KEY], bias, hidden, g.heads, &k, err);
+    if (!status) status = project(arena, node, in[MHA_VALUE], bias, 2 * hidden, g.heads, &v, err);
+    if (status) return status;
+    ir_attention a =
+        begin_attention(node, &g, ir_tensor_input(node, in, MHA_MASK), ir_tensor_input(node, in, MHA_SCORE_BIAS));
+    a.q = ir_heads_of_4d(q->f, g.heads, a.queries, a.dim);
+    a.k = ir_heads_of_4d(k->f, g.heads, a.keys, a.dim);
+    a.v = ir_heads_of_4d(v->f, g.heads, a.keys, a.value_dim);
+    a.out = ir_heads_of_3d(result->f, g.heads, a.queries, a.value_dim);
+    status = ir_attend(&a, arena, node, err);
+    ir_wide *made[3] = {result, k, v};
+    for (int i = 0; i < node->output_count && !status; i++) {
+        if (ir_node_wants(node, i)) out[i] = made[i];
+    }
+    return status;
+}
+
+/* ---- Attention: input, weights of Q, K and V side by side, bias, mask, past, score bias
+ * ------------------------------- */
+
+enum { MSA_INPUT, MSA_WEIGHTS, MSA_BIAS, MSA_MASK, MSA_PAST, MSA_SCORE_BIAS, MSA_PAST_LENGTH };
+
+/* The widths of Q and K, and of V: from qkv_hidden_sizes, or a third of the weights' columns each. */
+static mdot_status read_widths(const ir_operands *from, ir_dim columns, geometry *g)
+{
+    const ir_attr *sizes = ir_node_attr(from->node, "qkv_hidden_sizes");
+    if (sizes && sizes->count > 0) {
+        bool fits = sizes->count == 3 && sizes->ints[0] == sizes->ints[1];
+        if (fits) {
+            g->hidden = ir_dim_number(sizes->ints[0]);
+            g->value_hidden = ir_dim_number(sizes->ints[2]);
+        }
+        ir_dim sum;
+        fits = fits && ir_dim_add(g->hidden, g->hidden, &sum) && ir_dim_add(sum, g->value_hidden, &sum) &&
+               ir_dim_equal(sum, columns);
+        if (!fits) return ir_fail(from->node, from->err, MDOT_MALFORMED, "qkv_hidden_sizes do not fit the weights");
+        return MDOT_OK;
+    }
+    if (!ir_dim_div_exact(columns, ir_dim_number(3), &g->hidden)) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the weights' columns are not those of Q, K and V");
+    }
+    g->value_hidden = g->hidden;
+    return MDOT_OK;
+}
+
+static mdot_status read_ms_attention(const ir_operands *from, geometry *out)
+{
+    ir_type input, weights, bias;
+    mdot_status status = refuse_past(from, MSA_PAST, MSA_PAST);
+    if (!status) status = refuse_past(from, MSA_PAST_LENGTH, MSA_PAST_LENGTH);
+    if (!status) status = ir_operand_need(from, MSA_INPUT, "input", 3, &input);
+    if (!status) status = ir_operand_need_floats(from, MSA_INPUT, "input");
+    if (!status) status = ir_operand_need(from, MSA_WEIGHTS, "weights", 2, &weights);
+    if (!status) status = ir_operand_need_same(from, MSA_WEIGHTS, MSA_INPUT);
+    if (status) return status;
+    if (ir_node_wants(from->node, 1) || ir_node_int(from->node, "do_rotary", 0)) {
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "present keys and rotary embedding are not handled");
+    }
+    if (!ir_dim_equal(input.dim[2], weights.dim[0])) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                       "the weights' rows are not as many as the input's channels");
+    }
+    geometry g = {.dtype = input.dtype, .batch = input.dim[0], .queries = input.dim[1], .keys = input.dim[1]};
+    status = read_widths(from, weights.dim[1], &g);
+    if (!status) status = read_heads(from, &g);
+    if (!status && ir_operand_given(from, MSA_BIAS)) {
+        status = ir_operand_need(from, MSA_BIAS, "bias", 1, &bias);
+        if (!status) status = ir_operand_need_same(from, MSA_BIAS, MSA_INPUT);
+        if (!status && !ir_dim_equal(bias.dim[0], weights.dim[1])) {
+            status =
+                ir_fail(from->node, from->err, MDOT_MALFORMED, "the bias is not as long as the weights have columns");
+        }
+    }
+    if (!status) status = check_key_mask(from, MSA_MASK, &g);
+    if (!status) status = check_score_bias(from, MSA_SCORE_BIAS, &g);
+    if (!status) *out = g;
+    return status;
+}
+
+static mdot_status ms_attention_result(const ir_operands *from, ir_type *out_type)
+{
+    geometry g;
+    mdot_status status = read_ms_attention(from, &g);
+    if (!status) *out_type = multi_head_output(&g, 0);
+    return status;
+}
+
+mdot_status ir_shape_ms_attention(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, ms_attention_result, err);
+}
+
+void ir_cost_ms_attention(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_graph range = {.max_length = length};
+    ir_operands from = ir_operands_of_graph(&range, node, NULL);
+    geometry g = {.heads = 0};
+    if (read_ms_attention(&from, &g)) g = (geometry){.heads = 0};
+    set_cost(node, length, &g, out_cost);
+    double rows = ir_value_elements(node->inputs[MSA_INPUT], length);
+    double columns = (double)ir_dim_at(node->inputs[MSA_WEIGHTS]->type.dim[1], length);
+    out_cost->flops += 2 * rows * columns; /* elements of the input times columns: the projections */
+}
+
+/* Q, K and V of every token side by side: input · weights + bias. */
+static mdot_status project_packed(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                  mdot_error *err)
+{
+    const ir_wide *x = in[MSA_INPUT], *weights = in[MSA_WEIGHTS], *bias = ir_tensor_input(node, in, MSA_BIAS);
+    int64_t width = weights->dims[0], columns = weights->dims[1];
+    mdot_status status = ir_make_wide(arena, node, x->dtype, 3, (int64_t[]){x->dims[0], x->dims[1], columns}, out, err);
+    for (int64_t r = 0; !status && r < x->dims[0] * x->dims[1]; r++) {
+        double *row = (*out)->f + r * columns;
+        for (int64_t c = 0; bias && c < columns; c++) row[c] = bias->f[c];
+        for (int64_t k = 0; k < width; k++) {
+            for (int64_t c = 0; c < columns; c++) row[c] += x->f[r * width + k] * weights->f[k * columns + c];
+        }
+    }
+    return status;
+}
+
+mdot_status ir_eval_ms_attention(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                 mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    geometry g;
+    ir_wide *packed;
+    mdot_status status = ir_make_by(arena, node, in, ms_attention_result, &out[0], err);
+    if (!status) status = read_ms_attention(&from, &g);
+    if (!status) status = project_packed(arena, node, in, &packed, err);
+    if (status) return status;
+    ir_attention a =
+        begin_attention(node, &g, ir_tensor_input(node, in, MSA_MASK), ir_tensor_input(node, in, MSA_SCORE_BIAS));
+    int64_t hidden = g.hidden.offset, columns = packed->dims[2];
+    a.q = a.k = (ir_heads){packed->f, a.queries * columns, a.dim, columns};
+    a.k.data = packed->f + hidden;
+    a.v = (ir_heads){packed->f + 2 * hidden, a.keys * columns, a.value_dim, columns};
+    a.out = ir_heads_of_3d(out[0]->f, g.heads, a.queries, a.value_dim);
+    return ir_attend(&a, arena, node, err);
+}

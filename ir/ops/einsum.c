@@ -1,0 +1,272 @@
+/* einsum.c — Einsum: sums of products over labelled axes.
+ *
+ * Labels are the letters of the equation; the axes that an ellipsis stands for get labels of their own, counted from
+ * the last. A label that occurs twice in one operand walks its diagonal. The output's labels are the outer loops, all
+ * others are summed over.
+ */
+#include "ir/ops/index.h"
+#include "ir/ops/operands.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { ELLIPSIS_LABELS = 52, LABEL_COUNT = ELLIPSIS_LABELS + MDOT_MAX_RANK };
+
+typedef struct subscripts { /* the label of every axis of one operand, or of the output */
+    int rank;
+    int label[MDOT_MAX_RANK];
+} subscripts;
+
+typedef struct einsum {
+    mdot_dtype dtype;
+    subscripts output;
+    int summed_count;
+    int summed[LABEL_COUNT];
+    ir_dim extent[LABEL_COUNT]; /* 0 × L + 0 where the label does not occur */
+    bool occurs[LABEL_COUNT];
+} einsum;
+
+static int label_of_letter(char letter)
+{
+    return islower((unsigned char)letter) ? letter - 'a' : letter - 'A' + 26;
+}
+
+/* Reads subscripts up to a ',', a '-' or the end; an ellipsis becomes `ellipsis_rank` labels. False: no subscripts. */
+static bool read_subscripts(const char **cursor, int ellipsis_rank, subscripts *out)
+{
+    const char *at = *cursor;
+    out->rank = 0;
+    for (; *at && *at != ',' && *at != '-'; at++) {
+        if (*at == ' ') continue;
+        if (strncmp(at, "...", 3) == 0) {
+            if (out->rank + ellipsis_rank > MDOT_MAX_RANK) return false;
+            for (int i = ellipsis_rank; i > 0; i--) out->label[out->rank++] = ELLIPSIS_LABELS + i - 1;
+            at += 2;
+        } else if (isascii((unsigned char)*at) && isalpha((unsigned char)*at) && out->rank < MDOT_MAX_RANK) {
+            out->label[out->rank++] = label_of_letter(*at);
+        } else {
+            return false;
+        }
+    }
+    *cursor = at;
+    return true;
+}
+
+static mdot_status bad_equation(const ir_operands *from, int operand)
+{
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "equation \"%s\" does not fit input %d",
+                   ir_node_string(from->node, "equation", ""), operand);
+}
+
+/* Reads the subscripts of operand i, which stand at *cursor, and steps over the comma behind. */
+static mdot_status read_operand(const ir_operands *from, int i, const char **cursor, ir_type *out_type,
+                                subscripts *out_subscripts)
+{
+    subscripts letters;
+    const char *again = *cursor;
+    mdot_status status = ir_operand_need(from, i, "operand", -1, out_type);
+    if (status) return status;
+    bool valid = read_subscripts(&again, 0, &letters) && letters.rank <= out_type->rank &&
+                 read_subscripts(cursor, out_type->rank - letters.rank, out_subscripts) &&
+                 out_subscripts->rank == out_type->rank;
+    if (!valid) return bad_equation(from, i);
+    bool last = i + 1 == from->node->input_count;
+    if (last ? **cursor == ',' : **cursor != ',') return bad_equation(from, i);
+    if (!last) ++*cursor;
+    return MDOT_OK;
+}
+
+/* Brings the extent of one axis together with what its label has so far: equal, or 1 against anything. */
+static mdot_status unify_extent(const ir_operands *from, einsum *e, int label, ir_dim dim)
+{
+    if (!e->occurs[label] || ir_dim_is(e->extent[label], 1)) {
+        e->extent[label] = dim;
+    } else if (!ir_dim_equal(e->extent[label], dim) && !ir_dim_is(dim, 1)) {
+        return ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){e->extent[label], dim}),
+                       "a label of equation \"%s\" has two extents", ir_node_string(from->node, "equation", ""));
+    }
+    e->occurs[label] = true;
+    return MDOT_OK;
+}
+
+/* The output that an equation without an arrow means: the ellipsis, then the letters that occur once, in the order of
+ * characters, capitals first. */
+static void imply_output(const int *uses, int ellipsis_rank, subscripts *out)
+{
+    out->rank = 0;
+    for (int i = ellipsis_rank; i > 0; i--) out->label[out->rank++] = ELLIPSIS_LABELS + i - 1;
+    for (int k = 0; k < 52 && out->rank < MDOT_MAX_RANK; k++) {
+        int label = k < 26 ? k + 26 : k - 26;
+        if (uses[label] == 1) out->label[out->rank++] = label;
+    }
+}
+
+static mdot_status read_output(const ir_operands *from, const char *cursor, const int *uses, int ellipsis_rank,
+                               einsum *e)
+{
+    if (*cursor == '\0') {
+        imply_output(uses, ellipsis_rank, &e->output);
+        return MDOT_OK;
+    }
+    bool valid = strncmp(cursor, "->", 2) == 0;
+    unsigned char seen[LABEL_COUNT] = {0};
+    cursor += 2;
+    valid = valid && read_subscripts(&cursor, ellipsis_rank, &e->output) && *cursor == '\0';
+    for (int i = 0; valid && i < e->output.rank; i++) {
+        int label = e->output.label[i];
+        valid = e->occurs[label] && !seen[label]++;
+    }
+    if (valid) return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "equation \"%s\" has no valid output",
+                   ir_node_string(from->node, "equation", ""));
+}
+
+static mdot_status read_einsum(const ir_operands *from, einsum *out)
+{
+    einsum e = {.dtype = MDOT_DTYPE_NONE};
+    int uses[LABEL_COUNT] = {0}, ellipsis_rank = 0;
+    const char *cursor = ir_node_string(from->node, "equation", "");
+    for (int i = 0; i < from->node->input_count; i++) {
+        ir_type type;
+        subscripts axes;
+        mdot_status status = read_operand(from, i, &cursor, &type, &axes);
+        if (!status) status = ir_operand_need_same(from, i, 0);
+        for (int k = 0; k < type.rank && !status; k++) {
+            int label = axes.label[k];
+            uses[label]++;
+            if (label >= ELLIPSIS_LABELS + ellipsis_rank) ellipsis_rank = label - ELLIPSIS_LABELS + 1;
+            status = unify_extent(from, &e, label, type.dim[k]);
+        }
+        if (status) return status;
+        e.dtype = type.dtype;
+    }
+    mdot_status status = read_output(from, cursor, uses, ellipsis_rank, &e);
+    if (status) return status;
+    bool kept[LABEL_COUNT] = {false};
+    for (int i = 0; i < e.output.rank; i++) kept[e.output.label[i]] = true;
+    for (int label = 0; label < LABEL_COUNT; label++) {
+        if (e.occurs[label] && !kept[label]) e.summed[e.summed_count++] = label;
+    }
+    *out = e;
+    return MDOT_OK;
+}
+
+static mdot_status einsum_result(const ir_operands *from, ir_type *out_type)
+{
+    einsum e;
+    mdot_status status = read_einsum(from, &e);
+    if (status) return status;
+    *out_type = (ir_type){e.dtype, e.output.rank, {{0, 0}}};
+    for (int i = 0; i < e.output.rank; i++) out_type->dim[i] = e.extent[e.output.label[i]];
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_einsum(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, einsum_result, err);
+}
+
+/* ---- Evaluation -----------------------------------------------------------------------------------------------------
+ */
+
+typedef struct term { /* one operand in the sum of products */
+    const ir_wide *tensor;
+    int64_t stride[LABEL_COUNT]; /* by label; 0 where the operand does not have it or repeats */
+} term;
+
+/* The strides of operand i by label; the axes of a diagonal add up. */
+static mdot_status read_term(const ir_operands *from, int i, const char **cursor, term *out)
+{
+    ir_type type;
+    subscripts axes;
+    int64_t strides[MDOT_MAX_RANK];
+    mdot_status status = read_operand(from, i, cursor, &type, &axes);
+    if (status) return status;
+    out->tensor = from->tensors[i];
+    ir_strides(type.rank, out->tensor->dims, strides);
+    for (int k = 0; k < type.rank; k++) {
+        if (out->tensor->dims[k] != 1) out->stride[axes.label[k]] += strides[k];
+    }
+    return MDOT_OK;
+}
+
+/* Where a term's element lies at an index over the labels of `count` loops. */
+static int64_t term_offset(const term *t, int count, const int *labels, const int64_t *index)
+{
+    int64_t offset = 0;
+    for (int i = 0; i < count; i++) offset += index[i] * t->stride[labels[i]];
+    return offset;
+}
+
+/* Sums the products at one index of the output. */
+static void sum_products(const einsum *e, const term *terms, int term_count, const int64_t *outer, ir_wide *out,
+                         int64_t to)
+{
+    int64_t extents[LABEL_COUNT], index[LABEL_COUNT] = {0}, count = 1;
+    for (int i = 0; i < e->summed_count; i++) {
+        extents[i] = e->extent[e->summed[i]].offset;
+        count *= extents[i];
+    }
+    double sum = 0;
+    uint64_t integer_sum = 0;
+    for (int64_t n = 0; n < count; n++) {
+        double product = 1;
+        uint64_t integer_product = 1;
+        for (int t = 0; t < term_count; t++) {
+            int64_t at = term_offset(&terms[t], e->output.rank, e->output.label, outer) +
+                         term_offset(&terms[t], e->summed_count, e->summed, index);
+            if (out->f) {
+                product *= terms[t].tensor->f[at];
+            } else {
+                integer_product *= (uint64_t)terms[t].tensor->i[at];
+            }
+        }
+        sum += product;
+        integer_sum += integer_product;
+        ir_next_index(e->summed_count, extents, index);
+    }
+    if (out->f) {
+        out->f[to] = sum;
+    } else {
+        out->i[to] = ir_wrap_integer(out->dtype, (int64_t)integer_sum);
+    }
+}
+
+mdot_status ir_eval_einsum(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                           mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    einsum e;
+    mdot_status status = ir_make_by(arena, node, in, einsum_result, &out[0], err);
+    if (!status) status = read_einsum(&from, &e);
+    if (status) return status;
+    term *terms = IR_NEW_ARRAY(arena, term, node->input_count);
+    if (!terms) return ir_fail_memory(node, err);
+    const char *cursor = ir_node_string(node, "equation", "");
+    for (int i = 0; i < node->input_count; i++) {
+        status = read_term(&from, i, &cursor, &terms[i]);
+        if (status) return status;
+    }
+    int64_t index[MDOT_MAX_RANK] = {0};
+    for (int64_t k = 0; k < out[0]->count; k++) {
+        sum_products(&e, terms, node->input_count, index, out[0], k);
+        ir_next_index(out[0]->rank, out[0]->dims, index);
+    }
+    return MDOT_OK;
+}
+
+/* Per point of all loops: a product of n operands and one addition where labels are summed. */
+void ir_cost_einsum(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_graph range = {.max_length = length};
+    ir_operands from = ir_operands_of_graph(&range, node, NULL);
+    einsum e;
+    ir_cost_traffic(node, length, out_cost);
+    out_cost->flops = 0;
+    if (read_einsum(&from, &e)) return;
+    double points = 1;
+    for (int label = 0; label < LABEL_COUNT; label++) {
+        if (e.occurs[label]) points *= (double)ir_dim_at(e.extent[label], length);
+    }
+    out_cost->flops = points * (node->input_count - 1 + (e.summed_count > 0));
+}

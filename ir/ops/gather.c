@@ -1,0 +1,273 @@
+/* gather.c — operators that fetch elements at indices from data: Gather, GatherElements, GatherND, OneHot.
+ *
+ * Indices count from the end where they are negative. One outside of its dimension is an error of the evaluation;
+ * OneHot alone gives it a meaning.
+ */
+#include "ir/ops/index.h"
+#include "ir/ops/operands.h"
+
+#include <math.h>
+
+/* Data and indices: inputs 0 and 1. */
+static mdot_status read_operands(const ir_operands *from, ir_type *out_data, ir_type *out_indices)
+{
+    mdot_status status = ir_operand_need(from, 0, "data", -1, out_data);
+    if (!status) status = ir_operand_need(from, 1, "indices", -1, out_indices);
+    return status ? status : ir_operand_need_integers(from, 1, "tensor of indices");
+}
+
+/* Appends dimensions to a type; false where it would get too many. */
+static bool append_dims(ir_type *type, const ir_dim *dims, int count)
+{
+    if (type->rank + count > MDOT_MAX_RANK) return false;
+    for (int i = 0; i < count; i++) type->dim[type->rank++] = dims[i];
+    return true;
+}
+
+static mdot_status too_many_dims(const ir_operands *from)
+{
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the output has more than %d dimensions", MDOT_MAX_RANK);
+}
+
+/* ---- Gather: whole slices along one axis --------------------------------------------------------------------------
+ */
+
+static mdot_status gather_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type data, indices;
+    int axis;
+    mdot_status status = read_operands(from, &data, &indices);
+    if (!status) status = ir_operand_axis(from, "axis", 0, data.rank, &axis);
+    if (status) return status;
+    ir_type out = {data.dtype, 0, {{0, 0}}};
+    bool fits = append_dims(&out, data.dim, axis) && append_dims(&out, indices.dim, indices.rank) &&
+                append_dims(&out, data.dim + axis + 1, data.rank - axis - 1);
+    if (!fits) return too_many_dims(from);
+    *out_type = out;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_gather(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by_move(graph, node, gather_result, 1u << 0, err);
+}
+
+mdot_status ir_eval_gather(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                           mdot_error *err)
+{
+    int axis;
+    mdot_status status = ir_make_by(arena, node, in, gather_result, &out[0], err);
+    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), in[0]->rank, &axis, err);
+    if (status) return status;
+    ir_axis_view view = ir_view_axis(in[0], axis);
+    int64_t count = in[1]->count;
+    for (int64_t o = 0; o < view.outer; o++) {
+        for (int64_t k = 0; k < count; k++) {
+            int64_t at;
+            status = ir_wrap_index(node, in[1]->i[k], view.extent, &at, err);
+            if (status) return status;
+            ir_copy_elements(out[0], (o * count + k) * view.inner, in[0], (o * view.extent + at) * view.inner,
+                             view.inner);
+        }
+    }
+    return MDOT_OK;
+}
+
+/* ---- GatherElements: one element an index ---------------------------------------------------------------------------
+ */
+
+static mdot_status gather_elements_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type data, indices;
+    int axis;
+    mdot_status status = read_operands(from, &data, &indices);
+    if (!status) status = ir_operand_axis(from, "axis", 0, data.rank, &axis);
+    if (status) return status;
+    if (indices.rank != data.rank) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the indices have %d dimensions, but the data %d",
+                       indices.rank, data.rank);
+    }
+    for (int i = 0; i < data.rank; i++) {
+        if (i == axis || ir_dim_always_le(from->graph, indices.dim[i], data.dim[i])) continue;
+        return ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){indices.dim[i], data.dim[i]}),
+                       "along axis %d there may be more indices than data", i);
+    }
+    *out_type = indices;
+    out_type->dtype = data.dtype;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_gather_elements(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by_move(graph, node, gather_elements_result, 1u << 0, err);
+}
+
+mdot_status ir_eval_gather_elements(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                    mdot_error *err)
+{
+    int axis;
+    mdot_status status = ir_make_by(arena, node, in, gather_elements_result, &out[0], err);
+    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), in[0]->rank, &axis, err);
+    if (status) return status;
+    int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
+    ir_strides(in[0]->rank, in[0]->dims, strides);
+    for (int64_t k = 0; k < out[0]->count; k++) {
+        int64_t at;
+        status = ir_wrap_index(node, in[1]->i[k], in[0]->dims[axis], &at, err);
+        if (status) return status;
+        int64_t source = ir_dot_index(in[0]->rank, index, strides) + (at - index[axis]) * strides[axis];
+        ir_copy_element(out[0], k, in[0], source);
+        ir_next_index(out[0]->rank, out[0]->dims, index);
+    }
+    return MDOT_OK;
+}
+
+/* ---- GatherND: slices at tuples of indices --------------------------------------------------------------------------
+ */
+
+/* The tuples' length, a number: the last dimension of the indices. */
+static mdot_status read_tuple(const ir_operands *from, const ir_type *data, const ir_type *indices, int *out_batch,
+                              int *out_length)
+{
+    int64_t batch = ir_node_int(from->node, "batch_dims", 0);
+    if (indices->rank < 1 || batch < 0 || batch >= indices->rank || batch > data->rank) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                       "batch_dims %lld with data of %d and indices of %d dimensions", (long long)batch, data->rank,
+                       indices->rank);
+    }
+    ir_dim length = indices->dim[indices->rank - 1];
+    if (!ir_dim_is_number(length)) {
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the length of its index tuples depends on data");
+    }
+    if (length.offset > data->rank - batch) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "index tuples of %lld for %lld dimensions",
+                       (long long)length.offset, (long long)(data->rank - batch));
+    }
+    for (int i = 0; i < batch; i++) {
+        if (ir_dim_equal(data->dim[i], indices->dim[i])) continue;
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "data and indices differ in batch dimension %d", i);
+    }
+    *out_batch = (int)batch;
+    *out_length = (int)length.offset;
+    return MDOT_OK;
+}
+
+static mdot_status gather_nd_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type data, indices;
+    int batch = 0, length = 0;
+    mdot_status status = read_operands(from, &data, &indices);
+    if (!status) status = read_tuple(from, &data, &indices, &batch, &length);
+    if (status) return status;
+    ir_type out = {data.dtype, 0, {{0, 0}}};
+    int fixed = batch + length;
+    if (!append_dims(&out, indices.dim, indices.rank - 1) || !append_dims(&out, data.dim + fixed, data.rank - fixed)) {
+        return too_many_dims(from);
+    }
+    *out_type = out;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_gather_nd(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by_move(graph, node, gather_nd_result, 1u << 0, err);
+}
+
+mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                              mdot_error *err)
+{
+    mdot_status status = ir_make_by(arena, node, in, gather_nd_result, &out[0], err);
+    if (status) return status;
+    const ir_wide *data = in[0], *indices = in[1];
+    int batch = (int)ir_node_int(node, "batch_dims", 0), length = (int)indices->dims[indices->rank - 1];
+    int64_t strides[MDOT_MAX_RANK];
+    ir_strides(data->rank, data->dims, strides);
+    int64_t batches = ir_product(data->dims, 0, batch);
+    int64_t batch_size = ir_product(data->dims, batch, data->rank);
+    int64_t slice = ir_product(data->dims, batch + length, data->rank);
+    int64_t tuples = ir_product(indices->dims, batch, indices->rank - 1); /* of one batch */
+    for (int64_t t = 0; t < batches * tuples; t++) {
+        int64_t source = t / tuples * batch_size;
+        for (int i = 0; i < length; i++) {
+            int64_t at;
+            status = ir_wrap_index(node, indices->i[t * length + i], data->dims[batch + i], &at, err);
+            if (status) return status;
+            source += at * strides[batch + i];
+        }
+        ir_copy_elements(out[0], t * slice, data, source, slice);
+    }
+    return MDOT_OK;
+}
+
+/* ---- OneHot ---------------------------------------------------------------------------------------------------------
+ */
+
+/* The number of classes: one integer, or a float that is one. */
+static mdot_status read_depth(const ir_operands *from, ir_dim *out_depth)
+{
+    ir_dim element[IR_MAX_KNOWN];
+    int count;
+    double value;
+    ir_type type;
+    mdot_status status = ir_operand_need(from, 1, "depth", -1, &type);
+    if (status) return status;
+    if (!ir_dtype_is_float(type.dtype)) {
+        status = ir_operand_dims(from, 1, "classes' count", element, &count);
+        if (status) return status;
+    } else if (from->tensors ? from->tensors[1]->count == 1 : ir_value_scalar(from->node->inputs[1], &value)) {
+        if (from->tensors) value = ir_wide_get(from->tensors[1], 0);
+        element[0] = ir_dim_number(value >= 0 && value < 0x1p62 ? (int64_t)value : -1);
+        count = 1;
+    } else {
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                       "the shape of its output depends on data: the depth is not known at compile time");
+    }
+    int64_t least = -1, most;
+    if (count == 1) ir_dim_bounds(from->graph, element[0], &least, &most);
+    if (least < 0) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the depth is not one positive number");
+    *out_depth = element[0];
+    return MDOT_OK;
+}
+
+static mdot_status one_hot_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type indices, values;
+    ir_dim depth;
+    int axis;
+    mdot_status status = ir_operand_need(from, 0, "indices", -1, &indices);
+    if (!status) status = ir_operand_need(from, 2, "values", 1, &values);
+    if (!status) status = ir_operand_axis(from, "axis", -1, indices.rank + 1, &axis);
+    if (!status) status = read_depth(from, &depth);
+    if (status) return status;
+    if (!ir_dim_is(values.dim[0], 2)) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the values are not a pair: off and on");
+    }
+    ir_type out = {values.dtype, 0, {{0, 0}}};
+    bool fits = append_dims(&out, indices.dim, axis) && append_dims(&out, &depth, 1) &&
+                append_dims(&out, indices.dim + axis, indices.rank - axis);
+    if (!fits) return too_many_dims(from);
+    *out_type = out;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_one_hot(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, one_hot_result, err);
+}
+
+mdot_status ir_eval_one_hot(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                            mdot_error *err)
+{
+    int axis;
+    mdot_status status = ir_make_by(arena, node, in, one_hot_result, &out[0], err);
+    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), out[0]->rank, &axis, err);
+    if (status) return status;
+    ir_axis_view view = ir_view_axis(out[0], axis);
+    for (int64_t k = 0; k < out[0]->count; k++) {
+        int64_t o = k / (view.extent * view.inner), depth = k / view.inner % view.extent, i = k % view.inner;
+        double index = trunc(ir_wide_get(in[0], o * view.inner + i)); /* floating indices are cast to integers */
+        if (index < 0) index += (double)view.extent;
+        ir_copy_element(out[0], k, in[2], index == (double)depth); /* outside of the classes: off everywhere */
+    }
+    return MDOT_OK;
+}

@@ -1,0 +1,375 @@
+/* generate.c — operators whose output comes from shapes, attributes and a few numbers: Shape, Size, Constant,
+ * ConstantOfShape, EyeLike, Range.
+ *
+ * They are where shape arithmetic begins: what they output is known element by element, affine in L.
+ */
+#include "ir/ops/operands.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Shape and Size -------------------------------------------------------------------------------------------------
+ */
+
+/* The dimensions that Shape lists: from `start` up to `end`, negative ones counting from the end, clamped. */
+static void shape_range(const ir_node *node, int rank, int *out_first, int *out_count)
+{
+    int64_t bound[2] = {ir_node_int(node, "start", 0), ir_node_int(node, "end", rank)};
+    for (int i = 0; i < 2; i++) {
+        if (bound[i] < 0) bound[i] += rank;
+        if (bound[i] < 0) bound[i] = 0;
+        if (bound[i] > rank) bound[i] = rank;
+    }
+    *out_first = (int)bound[0];
+    *out_count = bound[1] > bound[0] ? (int)(bound[1] - bound[0]) : 0;
+}
+
+mdot_status ir_shape_shape(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    const ir_type *in = &node->inputs[0]->type;
+    int first, count;
+    shape_range(node, in->rank, &first, &count);
+    ir_set_type(node, 0, MDOT_DTYPE_I64, 1, (ir_dim[]){ir_dim_number(count)});
+    return ir_set_known(graph, node, 0, in->dim + first, count, err);
+}
+
+mdot_status ir_eval_shape(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                          mdot_error *err)
+{
+    int first, count;
+    shape_range(node, in[0]->rank, &first, &count);
+    mdot_status status = ir_make_wide(arena, node, MDOT_DTYPE_I64, 1, (int64_t[]){count}, &out[0], err);
+    if (status) return status;
+    memcpy(out[0]->i, in[0]->dims + first, (size_t)count * sizeof *out[0]->i);
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_size(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    const ir_type *in = &node->inputs[0]->type;
+    ir_dim count;
+    ir_set_type(node, 0, MDOT_DTYPE_I64, 0, NULL);
+    if (!ir_dim_quotient(in->dim, in->rank, NULL, 0, &count)) return MDOT_OK; /* a polynomial of higher degree */
+    return ir_set_known(graph, node, 0, &count, 1, err);
+}
+
+mdot_status ir_eval_size(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+{
+    mdot_status status = ir_make_wide(arena, node, MDOT_DTYPE_I64, 0, NULL, &out[0], err);
+    if (!status) out[0]->i[0] = in[0]->count;
+    return status;
+}
+
+/* ---- Constant -------------------------------------------------------------------------------------------------------
+ */
+
+/* The content of a Constant: the one attribute that it has. value_float and its kin are the short forms of a tensor. */
+typedef struct constant_content {
+    mdot_dtype dtype;
+    int rank;
+    int64_t count;
+    const ir_tensor *tensor; /* else: */
+    const double *floats;
+    const int64_t *ints;
+} constant_content;
+
+static mdot_status read_constant(const ir_node *node, constant_content *out, mdot_error *err)
+{
+    const ir_attr *attr = node->attr_count == 1 ? &node->attrs[0] : NULL;
+    if (!attr) return ir_fail(node, err, MDOT_MALFORMED, "%d attributes instead of one", node->attr_count);
+    if (strcmp(attr->name, "sparse_value") == 0) {
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "a sparse tensor is not handled");
+    }
+    switch (attr->kind) {
+    case IR_ATTR_TENSOR:
+        *out = (constant_content){attr->tensor->dtype, attr->tensor->rank, attr->tensor->count, attr->tensor, 0, 0};
+        return MDOT_OK;
+    case IR_ATTR_FLOAT:
+        *out = (constant_content){MDOT_DTYPE_F32, 0, 1, NULL, &attr->f, NULL};
+        return MDOT_OK;
+    case IR_ATTR_FLOATS:
+        *out = (constant_content){MDOT_DTYPE_F32, 1, attr->count, NULL, attr->floats, NULL};
+        return MDOT_OK;
+    case IR_ATTR_INT:
+        *out = (constant_content){MDOT_DTYPE_I64, 0, 1, NULL, NULL, &attr->i};
+        return MDOT_OK;
+    case IR_ATTR_INTS:
+        *out = (constant_content){MDOT_DTYPE_I64, 1, attr->count, NULL, NULL, attr->ints};
+        return MDOT_OK;
+    default:
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "attribute %s is not handled", attr->name);
+    }
+}
+
+/* Integer content of a tensor, as that of a constant value. */
+static bool known_tensor(const ir_tensor *tensor, ir_dim *out, int *out_count)
+{
+    ir_value value = {.constant = tensor};
+    return ir_value_known(&value, out, out_count);
+}
+
+mdot_status ir_shape_constant(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    constant_content content;
+    mdot_status status = read_constant(node, &content, err);
+    if (status) return status;
+    ir_dim dims[MDOT_MAX_RANK], element[IR_MAX_KNOWN];
+    for (int i = 0; i < content.rank; i++) {
+        dims[i] = ir_dim_number(content.tensor ? content.tensor->dims[i] : content.count);
+    }
+    ir_set_type(node, 0, content.dtype, content.rank, dims);
+    int count = 0;
+    if (content.tensor) {
+        if (!known_tensor(content.tensor, element, &count)) return MDOT_OK;
+    } else {
+        if (!content.ints || content.count > IR_MAX_KNOWN) return MDOT_OK;
+        for (; count < content.count; count++) element[count] = ir_dim_number(content.ints[count]);
+    }
+    return ir_set_known(graph, node, 0, element, count, err);
+}
+
+/* The wide form of a tensor attribute. */
+static mdot_status widen(ir_arena *arena, const ir_node *node, const ir_tensor *tensor, ir_wide **out, mdot_error *err)
+{
+    if (!tensor->data || tensor->dtype == MDOT_DTYPE_STRING) {
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "its tensor of type %s has no numbers to compute with",
+                       mdot_dtype_name(tensor->dtype));
+    }
+    ir_wide *wide = ir_wide_from_tensor(arena, tensor);
+    if (!wide) return ir_fail_memory(node, err);
+    *out = wide;
+    return MDOT_OK;
+}
+
+mdot_status ir_eval_constant(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                             mdot_error *err)
+{
+    (void)in;
+    constant_content content;
+    mdot_status status = read_constant(node, &content, err);
+    if (status) return status;
+    if (content.tensor) return widen(arena, node, content.tensor, &out[0], err);
+    status = ir_make_wide(arena, node, content.dtype, content.rank, &content.count, &out[0], err);
+    for (int64_t i = 0; i < content.count && !status; i++) {
+        if (content.floats) {
+            out[0]->f[i] = content.floats[i];
+        } else {
+            out[0]->i[i] = content.ints[i];
+        }
+    }
+    return status;
+}
+
+/* ---- ConstantOfShape ------------------------------------------------------------------------------------------------
+ */
+
+/* The attribute `value`, a tensor of one element; NULL where it is absent: 0 in f32. */
+static mdot_status fill_value(const ir_operands *from, const ir_tensor **out)
+{
+    const ir_attr *attr = ir_node_attr(from->node, "value");
+    const ir_tensor *tensor = attr && attr->kind == IR_ATTR_TENSOR ? attr->tensor : NULL;
+    if (tensor && tensor->count != 1) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the value has %lld elements instead of 1",
+                       (long long)tensor->count);
+    }
+    *out = tensor;
+    return MDOT_OK;
+}
+
+static mdot_status constant_of_shape_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_dim dims[IR_MAX_KNOWN];
+    int rank;
+    const ir_tensor *value;
+    mdot_status status = fill_value(from, &value);
+    if (!status) status = ir_operand_dims(from, 0, "dimensions", dims, &rank);
+    if (status) return status;
+    if (rank > MDOT_MAX_RANK) {
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", rank, MDOT_MAX_RANK);
+    }
+    *out_type = (ir_type){value ? value->dtype : MDOT_DTYPE_F32, rank, {{0, 0}}};
+    for (int i = 0; i < rank; i++) {
+        int64_t least, most;
+        ir_dim_bounds(from->graph, dims[i], &least, &most);
+        if (least < 0) return ir_fail(from->node, from->err, MDOT_MALFORMED, "dimension %d is negative", i);
+        out_type->dim[i] = dims[i];
+    }
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_constant_of_shape(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_type type;
+    const ir_tensor *value;
+    ir_dim element[IR_MAX_KNOWN], count;
+    int one;
+    mdot_status status = constant_of_shape_result(&from, &type);
+    if (!status) status = fill_value(&from, &value);
+    if (status) return status;
+    ir_set_type(node, 0, type.dtype, type.rank, type.dim);
+    if (!value || !known_tensor(value, element, &one)) return MDOT_OK;
+    if (!ir_dim_quotient(type.dim, type.rank, NULL, 0, &count)) return MDOT_OK;
+    if (!ir_dim_is_number(count) || count.offset > IR_MAX_KNOWN) return MDOT_OK;
+    for (int i = 1; i < count.offset; i++) element[i] = element[0];
+    return ir_set_known(graph, node, 0, element, (int)count.offset, err);
+}
+
+mdot_status ir_eval_constant_of_shape(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                      mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    const ir_tensor *value;
+    ir_wide *filler;
+    mdot_status status = ir_make_by(arena, node, in, constant_of_shape_result, &out[0], err);
+    if (!status) status = fill_value(&from, &value);
+    if (status || !value) return status;
+    status = widen(arena, node, value, &filler, err);
+    for (int64_t i = 0; i < out[0]->count && !status; i++) ir_copy_element(out[0], i, filler, 0);
+    return status;
+}
+
+/* ---- EyeLike --------------------------------------------------------------------------------------------------------
+ */
+
+static mdot_status eye_like_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type in;
+    mdot_status status = ir_operand_need(from, 0, "input", 2, &in);
+    if (status) return status;
+    int64_t dtype = ir_node_int(from->node, "dtype", in.dtype);
+    if (dtype < 0 || dtype > INT32_MAX || mdot_dtype_size_bytes((mdot_dtype)dtype) == 0) {
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "element type %lld is not handled", (long long)dtype);
+    }
+    *out_type = in;
+    out_type->dtype = (mdot_dtype)dtype;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_eye_like(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, eye_like_result, err);
+}
+
+mdot_status ir_eval_eye_like(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                             mdot_error *err)
+{
+    mdot_status status = ir_make_by(arena, node, in, eye_like_result, &out[0], err);
+    if (status) return status;
+    int64_t k = ir_node_int(node, "k", 0), columns = out[0]->dims[1];
+    for (int64_t row = 0; row < out[0]->dims[0]; row++) {
+        int64_t column;
+        if (__builtin_add_overflow(row, k, &column) || column < 0 || column >= columns) continue;
+        if (out[0]->f) {
+            out[0]->f[row * columns + column] = 1;
+        } else {
+            out[0]->i[row * columns + column] = 1;
+        }
+    }
+    return MDOT_OK;
+}
+
+/* ---- Range ----------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct range { /* start, start + delta, … : `count` numbers */
+    mdot_dtype dtype;
+    ir_dim count;
+    ir_dim start;        /* of integers */
+    int64_t step;        /* of integers */
+    double first, delta; /* of floats */
+} range;
+
+static mdot_status read_float_range(const ir_operands *from, range *out)
+{
+    double bound[3];
+    for (int i = 0; i < 3; i++) {
+        const ir_wide *tensor = from->tensors ? from->tensors[i] : NULL;
+        bool known = tensor ? tensor->count == 1 : ir_value_scalar(from->node->inputs[i], &bound[i]);
+        if (!known) {
+            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                           "the shape of its output depends on data: \"%s\" is not known at compile time",
+                           from->node->inputs[i]->name);
+        }
+        if (tensor) bound[i] = ir_wide_get(tensor, 0);
+    }
+    double count = ceil((bound[1] - bound[0]) / bound[2]); /* not a number where delta is 0 */
+    if (!(count < 0x1p62) || bound[2] == 0) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "from %g to %g by %g there is no end", bound[0], bound[1],
+                       bound[2]);
+    }
+    out->first = bound[0];
+    out->delta = bound[2];
+    out->count = ir_dim_number(count > 0 ? (int64_t)count : 0);
+    return MDOT_OK;
+}
+
+static mdot_status read_integer_range(const ir_operands *from, range *out)
+{
+    static const char *const names[3] = {"starts", "limits", "deltas"};
+    ir_dim bound[3], element[IR_MAX_KNOWN], span;
+    for (int i = 0; i < 3; i++) {
+        int count;
+        mdot_status status = ir_operand_dims(from, i, names[i], element, &count);
+        if (status) return status;
+        if (count != 1) return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d %s", count, names[i]);
+        bound[i] = element[0];
+    }
+    int64_t step = bound[2].offset;
+    if (!ir_dim_is_number(bound[2]) || step == 0 || step == INT64_MIN) {
+        return ir_fail(from->node, from->err, step == 0 ? MDOT_MALFORMED : MDOT_UNSUPPORTED,
+                       "its delta is not a number other than 0");
+    }
+    bool affine = step > 0 ? ir_dim_sub(bound[1], bound[0], &span) : ir_dim_sub(bound[0], bound[1], &span);
+    affine = affine && ir_dim_max(from->graph, span, ir_dim_number(0), &span) &&
+             ir_dim_div_ceil(from->graph, span, step > 0 ? step : -step, &out->count);
+    if (!affine) {
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                       "the count of its elements is not affine in the length");
+    }
+    out->start = bound[0];
+    out->step = step;
+    return MDOT_OK;
+}
+
+static mdot_status read_range(const ir_operands *from, range *out)
+{
+    ir_type type;
+    mdot_status status = ir_operand_need(from, 0, "start", -1, &type);
+    for (int i = 1; i < 3 && !status; i++) status = ir_operand_need_same(from, i, 0);
+    if (status) return status;
+    out->dtype = type.dtype;
+    return ir_dtype_is_float(type.dtype) ? read_float_range(from, out) : read_integer_range(from, out);
+}
+
+mdot_status ir_shape_range(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    range r;
+    mdot_status status = read_range(&from, &r);
+    if (status) return status;
+    ir_set_type(node, 0, r.dtype, 1, &r.count);
+    if (ir_dtype_is_float(r.dtype) || !ir_dim_is_number(r.count) || r.count.offset > IR_MAX_KNOWN) return MDOT_OK;
+    ir_dim element[IR_MAX_KNOWN];
+    for (int i = 0; i < r.count.offset; i++) {
+        element[i] = (ir_dim){r.start.scale, r.start.offset + i * r.step}; /* at most the limit: no overflow */
+    }
+    return ir_set_known(graph, node, 0, element, (int)r.count.offset, err);
+}
+
+mdot_status ir_eval_range(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                          mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    range r;
+    mdot_status status = read_range(&from, &r);
+    if (!status) status = ir_make_wide(arena, node, r.dtype, 1, &r.count.offset, &out[0], err);
+    for (int64_t i = 0; !status && i < out[0]->count; i++) {
+        if (out[0]->f) {
+            out[0]->f[i] = r.first + (double)i * r.delta;
+        } else {
+            out[0]->i[i] = r.start.offset + i * r.step;
+        }
+    }
+    return status;
+}

@@ -1,0 +1,477 @@
+/* layout.c — operators that give the elements another shape or another order: Reshape and its kin, Transpose, Expand,
+ * Tile, DepthToSpace, SpaceToDepth, Trilu.
+ */
+#include "ir/ops/index.h"
+#include "ir/ops/operands.h"
+
+#include <string.h>
+
+/* ---- The same elements under another shape ---------------------------------------------------------------------- */
+
+static mdot_status no_such_reshape(const ir_operands *from, const ir_type *in, int count, const ir_dim *target)
+{
+    char was[IR_SHAPE_TEXT_BYTES], becomes[IR_SHAPE_TEXT_BYTES];
+    mdot_status status = ir_dims_fault(in->rank, in->dim);
+    if (status == MDOT_MALFORMED) status = ir_dims_fault(count, target);
+    return ir_fail(from->node, from->err, status, "%s does not have the elements of %s%s",
+                   ir_shape_text(from, in->rank, in->dim, was), ir_shape_text(from, count, target, becomes),
+                   status == MDOT_UNSUPPORTED ? " at every length" : "");
+}
+
+/* Resolves the zeros of a target shape, which stand for the input's dimension of their place, and finds the -1. */
+static mdot_status resolve_target(const ir_operands *from, const ir_type *in, int count, ir_dim *target,
+                                  int *out_inferred)
+{
+    bool allow_zero = ir_node_int(from->node, "allowzero", 0) != 0;
+    bool has_zero = false;
+    int inferred = -1;
+    for (int i = 0; i < count; i++) {
+        int64_t least, most;
+        ir_dim_bounds(from->graph, target[i], &least, &most);
+        if (ir_dim_is(target[i], 0) && !allow_zero) {
+            if (i >= in->rank) {
+                return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                               "dimension %d copies that of an input of %d dimensions", i, in->rank);
+            }
+            target[i] = in->dim[i];
+        } else if (ir_dim_is(target[i], -1) && inferred < 0) {
+            inferred = i;
+        } else if (least < 0) {
+            return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                           "dimension %d of the target shape is negative or a second -1", i);
+        }
+        has_zero = has_zero || ir_dim_is(target[i], 0);
+    }
+    if (allow_zero && has_zero && inferred >= 0) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "with allowzero, a shape cannot hold both 0 and -1");
+    }
+    *out_inferred = inferred;
+    return MDOT_OK;
+}
+
+static mdot_status reshape_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type in;
+    ir_dim target[IR_MAX_KNOWN];
+    int count, inferred = -1;
+    mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
+    if (!status) status = ir_operand_dims(from, 1, "target dimensions", target, &count);
+    if (status) return status;
+    if (count > MDOT_MAX_RANK) {
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
+    }
+    status = resolve_target(from, &in, count, target, &inferred);
+    if (status) return status;
+    bool possible;
+    if (inferred >= 0) {
+        ir_dim others[MDOT_MAX_RANK];
+        int other_count = 0;
+        for (int i = 0; i < count; i++) {
+            if (i != inferred) others[other_count++] = target[i];
+        }
+        possible = ir_dim_quotient(in.dim, in.rank, others, other_count, &target[inferred]);
+    } else {
+        possible = ir_dim_products_equal(in.dim, in.rank, target, count);
+    }
+    if (!possible) return no_such_reshape(from, &in, count, target);
+    *out_type = (ir_type){in.dtype, count, {{0, 0}}};
+    memcpy(out_type->dim, target, (size_t)count * sizeof *target);
+    return MDOT_OK;
+}
+
+static mdot_status flatten_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type in;
+    mdot_status status = ir_operand_need(from, 0, "input", -1, &in);
+    if (status) return status;
+    int64_t axis = ir_node_int(from->node, "axis", 1); /* the rank itself is allowed: all dimensions before the cut */
+    if (axis < -in.rank || axis > in.rank) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "axis %lld of an input of %d dimensions", (long long)axis,
+                       in.rank);
+    }
+    if (axis < 0) axis += in.rank;
+    ir_type out = {in.dtype, 2, {{0, 1}, {0, 1}}};
+    for (int i = 0; i < in.rank; i++) {
+        ir_dim *product = &out.dim[i >= axis];
+        if (!ir_dim_mul(*product, in.dim[i], product)) {
+            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                           "the product of its dimensions grows with the square of the length");
+        }
+    }
+    *out_type = out;
+    return MDOT_OK;
+}
+
+/* The axes input as a mask over `rank` dimensions. */
+static mdot_status axes_operand(const ir_operands *from, int rank, unsigned *out_mask, int *out_count)
+{
+    int64_t axes[IR_MAX_KNOWN];
+    mdot_status status = ir_operand_ints(from, 1, "axes", axes, out_count);
+    return status ? status : ir_axes_mask(from->node, axes, *out_count, rank, out_mask, from->err);
+}
+
+static mdot_status squeeze_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type in;
+    unsigned dropped = 0;
+    int count;
+    mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
+    if (status) return status;
+    if (ir_operand_given(from, 1)) {
+        status = axes_operand(from, in.rank, &dropped, &count);
+        if (status) return status;
+    } else {
+        for (int i = 0; i < in.rank; i++) dropped |= (unsigned)ir_dim_is(in.dim[i], 1) << i;
+    }
+    ir_type out = {in.dtype, 0, {{0, 0}}};
+    for (int i = 0; i < in.rank; i++) {
+        if (!(dropped >> i & 1)) {
+            out.dim[out.rank++] = in.dim[i];
+        } else if (!ir_dim_is(in.dim[i], 1)) {
+            char text[IR_DIM_TEXT_BYTES];
+            return ir_fail(from->node, from->err, ir_dims_fault(1, &in.dim[i]), "dimension %d is %s instead of 1", i,
+                           ir_dim_text(in.dim[i], from->graph->symbol, text, sizeof text));
+        }
+    }
+    *out_type = out;
+    return MDOT_OK;
+}
+
+static mdot_status unsqueeze_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type in;
+    int64_t axes[IR_MAX_KNOWN];
+    int count;
+    unsigned added;
+    mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
+    if (!status) status = ir_operand_ints(from, 1, "axes", axes, &count);
+    if (status) return status;
+    if (in.rank + count > MDOT_MAX_RANK) {
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", in.rank + count,
+                       MDOT_MAX_RANK);
+    }
+    status = ir_axes_mask(from->node, axes, count, in.rank + count, &added, from->err);
+    if (status) return status;
+    ir_type out = {in.dtype, in.rank + count, {{0, 0}}};
+    for (int i = 0, k = 0; i < out.rank; i++) out.dim[i] = added >> i & 1 ? ir_dim_number(1) : in.dim[k++];
+    *out_type = out;
+    return MDOT_OK;
+}
+
+static ir_result_fn relabelling_of(const ir_node *node)
+{
+    switch (ir_node_opcode(node)) {
+    case IR_OP_Flatten:
+        return flatten_result;
+    case IR_OP_Squeeze:
+        return squeeze_result;
+    case IR_OP_Unsqueeze:
+        return unsqueeze_result;
+    default:
+        return reshape_result;
+    }
+}
+
+static mdot_status shape_relabelling(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by_move(graph, node, relabelling_of(node), 1u << 0, err);
+}
+
+mdot_status ir_shape_reshape(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return shape_relabelling(graph, node, err);
+}
+
+mdot_status ir_shape_flatten(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return shape_relabelling(graph, node, err);
+}
+
+mdot_status ir_shape_squeeze(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return shape_relabelling(graph, node, err);
+}
+
+mdot_status ir_shape_unsqueeze(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return shape_relabelling(graph, node, err);
+}
+
+mdot_status ir_eval_reshape(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                            mdot_error *err)
+{
+    mdot_status status = ir_make_by(arena, node, in, relabelling_of(node), &out[0], err);
+    if (!status) ir_copy_elements(out[0], 0, in[0], 0, in[0]->count);
+    return status;
+}
+
+/* ---- The same elements in another order ------------------------------------------------------------------------- */
+
+/* `perm` of Transpose: which input axis becomes output axis i; all of them reversed where it is not given. */
+static mdot_status read_permutation(const ir_operands *from, int rank, int *out_perm)
+{
+    const ir_attr *attr = ir_node_attr(from->node, "perm");
+    if (!attr) {
+        for (int i = 0; i < rank; i++) out_perm[i] = rank - 1 - i;
+        return MDOT_OK;
+    }
+    if (attr->count != rank) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "perm names %d of %d axes", attr->count, rank);
+    }
+    unsigned seen;
+    mdot_status status = ir_axes_mask(from->node, attr->ints, rank, rank, &seen, from->err);
+    if (status) return status;
+    for (int i = 0; i < rank; i++) out_perm[i] = (int)(attr->ints[i] < 0 ? attr->ints[i] + rank : attr->ints[i]);
+    return MDOT_OK;
+}
+
+static mdot_status transpose_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type in;
+    int perm[MDOT_MAX_RANK];
+    mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
+    if (!status) status = read_permutation(from, in.rank, perm);
+    if (status) return status;
+    *out_type = (ir_type){in.dtype, in.rank, {{0, 0}}};
+    for (int i = 0; i < in.rank; i++) out_type->dim[i] = in.dim[perm[i]];
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_transpose(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by_move(graph, node, transpose_result, 1u << 0, err);
+}
+
+/* Fills `out` with `in`, seen as a tensor of shape `dims`, after its axes are permuted; only the order of out's
+ * elements matters, not its shape. */
+static void copy_permuted(ir_wide *out, const ir_wide *in, int rank, const int64_t *dims, const int *perm)
+{
+    int64_t strides[MDOT_MAX_RANK], permuted[MDOT_MAX_RANK];
+    ir_wide view = *out;
+    view.rank = rank;
+    ir_strides(rank, dims, strides);
+    for (int i = 0; i < rank; i++) {
+        view.dims[i] = dims[perm[i]];
+        permuted[i] = strides[perm[i]];
+    }
+    ir_copy_strided(&view, in, 0, permuted);
+}
+
+mdot_status ir_eval_transpose(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                              mdot_error *err)
+{
+    int perm[MDOT_MAX_RANK];
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    mdot_status status = ir_make_by(arena, node, in, transpose_result, &out[0], err);
+    if (!status) status = read_permutation(&from, in[0]->rank, perm);
+    if (!status) copy_permuted(out[0], in[0], in[0]->rank, in[0]->dims, perm);
+    return status;
+}
+
+/* DepthToSpace and SpaceToDepth trade channels for blocksize × blocksize pixels. `grow` says in which direction. */
+static mdot_status block_result(const ir_operands *from, bool grow, ir_type *out_type)
+{
+    ir_type in;
+    mdot_status status = ir_operand_need(from, 0, "input", 4, &in);
+    if (status) return status;
+    int64_t block = ir_node_int(from->node, "blocksize", 0);
+    if (block <= 0 || block > INT32_MAX) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "blocksize is %lld", (long long)block);
+    }
+    ir_dim side = ir_dim_number(block), area = ir_dim_number(block * block);
+    ir_type out = in;
+    bool possible = grow ? ir_dim_div_exact(in.dim[1], area, &out.dim[1]) && ir_dim_mul(in.dim[2], side, &out.dim[2]) &&
+                               ir_dim_mul(in.dim[3], side, &out.dim[3])
+                         : ir_dim_mul(in.dim[1], area, &out.dim[1]) && ir_dim_div_exact(in.dim[2], side, &out.dim[2]) &&
+                               ir_dim_div_exact(in.dim[3], side, &out.dim[3]);
+    if (!possible) {
+        char text[IR_SHAPE_TEXT_BYTES];
+        return ir_fail(from->node, from->err, ir_dims_fault(4, in.dim), "%s does not divide into blocks of %lld × %lld",
+                       ir_shape_text(from, 4, in.dim, text), (long long)block, (long long)block);
+    }
+    *out_type = out;
+    return MDOT_OK;
+}
+
+static mdot_status depth_to_space_result(const ir_operands *from, ir_type *out_type)
+{
+    return block_result(from, true, out_type);
+}
+
+static mdot_status space_to_depth_result(const ir_operands *from, ir_type *out_type)
+{
+    return block_result(from, false, out_type);
+}
+
+mdot_status ir_shape_depth_to_space(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, depth_to_space_result, err);
+}
+
+mdot_status ir_shape_space_to_depth(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, space_to_depth_result, err);
+}
+
+mdot_status ir_eval_depth_to_space(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                   mdot_error *err)
+{
+    mdot_status status = ir_make_by(arena, node, in, depth_to_space_result, &out[0], err);
+    if (status) return status;
+    const int64_t *dims = in[0]->dims;
+    int64_t b = ir_node_int(node, "blocksize", 0), channels = out[0]->dims[1];
+    if (strcmp(ir_node_string(node, "mode", "DCR"), "CRD") == 0) {
+        copy_permuted(out[0], in[0], 6, (int64_t[]){dims[0], channels, b, b, dims[2], dims[3]},
+                      (int[]){0, 1, 4, 2, 5, 3});
+    } else {
+        copy_permuted(out[0], in[0], 6, (int64_t[]){dims[0], b, b, channels, dims[2], dims[3]},
+                      (int[]){0, 3, 4, 1, 5, 2});
+    }
+    return MDOT_OK;
+}
+
+mdot_status ir_eval_space_to_depth(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                   mdot_error *err)
+{
+    mdot_status status = ir_make_by(arena, node, in, space_to_depth_result, &out[0], err);
+    if (status) return status;
+    int64_t b = ir_node_int(node, "blocksize", 0);
+    const int64_t *dims = out[0]->dims;
+    copy_permuted(out[0], in[0], 6, (int64_t[]){dims[0], in[0]->dims[1], dims[2], b, dims[3], b},
+                  (int[]){0, 3, 5, 1, 2, 4});
+    return MDOT_OK;
+}
+
+/* ---- Repetition ------------------------------------------------------------------------------------------------- */
+
+static mdot_status expand_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type in;
+    ir_dim target[IR_MAX_KNOWN];
+    int count;
+    mdot_status status = ir_operand_need(from, 0, "input", -1, &in);
+    if (!status) status = ir_operand_dims(from, 1, "target dimensions", target, &count);
+    if (status) return status;
+    if (count > MDOT_MAX_RANK) {
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
+    }
+    ir_type out = {in.dtype, 0, {{0, 0}}};
+    status = ir_broadcast_dims(from->node, in.dim, in.rank, target, count, out.dim, &out.rank, from->err);
+    if (!status) *out_type = out;
+    return status;
+}
+
+mdot_status ir_shape_expand(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by_move(graph, node, expand_result, 1u << 0, err);
+}
+
+mdot_status ir_eval_expand(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                           mdot_error *err)
+{
+    int64_t strides[MDOT_MAX_RANK];
+    mdot_status status = ir_make_by(arena, node, in, expand_result, &out[0], err);
+    if (status) return status;
+    ir_broadcast_strides(in[0]->rank, in[0]->dims, out[0]->rank, strides);
+    ir_copy_strided(out[0], in[0], 0, strides);
+    return MDOT_OK;
+}
+
+static mdot_status tile_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type in;
+    ir_dim repeats[IR_MAX_KNOWN];
+    int count;
+    mdot_status status = ir_operand_need(from, 0, "input", -1, &in);
+    if (!status) status = ir_operand_dims(from, 1, "repeats", repeats, &count);
+    if (status) return status;
+    if (count != in.rank) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d repeats for %d dimensions", count, in.rank);
+    }
+    ir_type out = in;
+    for (int i = 0; i < in.rank; i++) {
+        int64_t least, most;
+        ir_dim_bounds(from->graph, repeats[i], &least, &most);
+        if (least < 0) return ir_fail(from->node, from->err, MDOT_MALFORMED, "repeat %d is negative", i);
+        if (!ir_dim_mul(in.dim[i], repeats[i], &out.dim[i])) {
+            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                           "dimension %d times its repeats is not affine in the length", i);
+        }
+    }
+    *out_type = out;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_tile(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by_move(graph, node, tile_result, 1u << 0, err);
+}
+
+mdot_status ir_eval_tile(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+{
+    mdot_status status = ir_make_by(arena, node, in, tile_result, &out[0], err);
+    if (status) return status;
+    const ir_wide *source = in[0];
+    int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
+    ir_strides(source->rank, source->dims, strides);
+    for (int64_t k = 0; k < out[0]->count; k++) {
+        int64_t at = 0;
+        for (int i = 0; i < source->rank; i++) at += index[i] % source->dims[i] * strides[i];
+        ir_copy_element(out[0], k, source, at);
+        ir_next_index(out[0]->rank, out[0]->dims, index);
+    }
+    return MDOT_OK;
+}
+
+/* ---- Triangles -------------------------------------------------------------------------------------------------- */
+
+static mdot_status trilu_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type in;
+    mdot_status status = ir_operand_need(from, 0, "input", -1, &in);
+    if (status) return status;
+    if (in.rank < 2) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions is no matrix", in.rank);
+    }
+    *out_type = in;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_trilu(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, trilu_result, err);
+}
+
+/* Keeps what is on and above diagonal k (upper) or on and below it; the rest of the new tensor is zero. */
+mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                          mdot_error *err)
+{
+    mdot_status status = ir_make_by(arena, node, in, trilu_result, &out[0], err);
+    if (status) return status;
+    const ir_wide *diagonal = ir_tensor_input(node, in, 1);
+    if (diagonal && (diagonal->count != 1 || !diagonal->i)) {
+        return ir_fail(node, err, MDOT_MALFORMED, "k is not one integer");
+    }
+    bool upper = ir_node_int(node, "upper", 1) != 0;
+    double k = diagonal ? ir_wide_get(diagonal, 0) : 0; /* a double, so that extreme diagonals don't overflow */
+    int64_t rows = in[0]->dims[in[0]->rank - 2], columns = in[0]->dims[in[0]->rank - 1];
+    for (int64_t at = 0; at < in[0]->count; at++) {
+        double above = (double)(at % columns) - (double)(at / columns % rows);
+        if (upper ? above >= k : above <= k) ir_copy_element(out[0], at, in[0], at);
+    }
+    return MDOT_OK;
+}
+
+/* ---- The cost of moving data, here and in select.c, gather.c and generate.c
+ * ------------------------------------------ */
+
+/* No FLOPs. Of an input no more is read than is written: a gather or a slice leaves the rest of its table alone. */
+void ir_cost_move(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_cost_traffic(node, length, out_cost);
+    out_cost->flops = 0;
+    for (int i = 0; i < node->input_count; i++) {
+        double bytes = ir_value_bytes(node->inputs[i], length);
+        if (bytes > out_cost->bytes_written) out_cost->bytes_read -= bytes - out_cost->bytes_written;
+    }
+}

@@ -1,0 +1,349 @@
+/* matmul.c — matrix products: MatMul, Gemm, Linear (mdot's own: constant weights and a bias), FusedMatMul.
+ *
+ * All four are batches of one product, rows × inner by inner × columns, with operands that may be transposed, repeated
+ * over the batch or vectors. A multiply-add costs two FLOPs. Einsum has a file of its own.
+ */
+#include "ir/ops/index.h"
+#include "ir/ops/operands.h"
+
+/* The products of one node. Operand a has `rows` × `inner` in its last two dimensions, b `inner` × `columns`, each
+ * swapped where transposed; a vector is one row or one column that the output does not show. */
+typedef struct products {
+    mdot_dtype dtype;
+    bool transpose_a, transpose_b;
+    bool a_vector, b_vector;
+    ir_dim rows, inner, columns;
+    int batch_rank;
+    ir_dim batch[MDOT_MAX_RANK]; /* what the leading dimensions of a and b broadcast to */
+} products;
+
+/* The last two dimensions of an operand: those that `swap` says in the other order. */
+static void matrix_dims(const ir_type *type, bool swap, ir_dim *out_first, ir_dim *out_second)
+{
+    *out_first = type->dim[type->rank - (swap ? 1 : 2)];
+    *out_second = type->dim[type->rank - (swap ? 2 : 1)];
+}
+
+static mdot_status read_products(const ir_operands *from, bool transpose_a, bool transpose_b, products *out)
+{
+    ir_type a, b;
+    mdot_status status = ir_operand_need(from, 0, "left matrix", -1, &a);
+    if (!status) status = ir_operand_need(from, 1, "right matrix", -1, &b);
+    if (!status) status = ir_operand_need_same(from, 1, 0);
+    if (status) return status;
+    if (a.rank < 1 || b.rank < 1) return ir_fail(from->node, from->err, MDOT_MALFORMED, "a scalar is no matrix");
+    products p = {.dtype = a.dtype, .a_vector = a.rank == 1, .b_vector = b.rank == 1};
+    p.transpose_a = transpose_a && !p.a_vector;
+    p.transpose_b = transpose_b && !p.b_vector;
+    ir_dim b_inner;
+    p.rows = p.columns = ir_dim_number(1);
+    p.inner = a.dim[0];
+    b_inner = b.dim[0];
+    if (!p.a_vector) matrix_dims(&a, p.transpose_a, &p.rows, &p.inner);
+    if (!p.b_vector) matrix_dims(&b, p.transpose_b, &b_inner, &p.columns);
+    if (!ir_dim_equal(p.inner, b_inner)) {
+        char a_text[IR_SHAPE_TEXT_BYTES], b_text[IR_SHAPE_TEXT_BYTES];
+        return ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){p.inner, b_inner}),
+                       "%s%s times %s%s: the inner dimensions differ", ir_shape_text(from, a.rank, a.dim, a_text),
+                       p.transpose_a ? " transposed" : "", ir_shape_text(from, b.rank, b.dim, b_text),
+                       p.transpose_b ? " transposed" : "");
+    }
+    status = ir_broadcast_dims(from->node, a.dim, p.a_vector ? 0 : a.rank - 2, b.dim, p.b_vector ? 0 : b.rank - 2,
+                               p.batch, &p.batch_rank, from->err);
+    if (!status) *out = p;
+    return status;
+}
+
+static ir_type products_type(const products *p)
+{
+    ir_type type = {p->dtype, p->batch_rank, {{0, 0}}};
+    for (int i = 0; i < p->batch_rank; i++) type.dim[i] = p->batch[i];
+    if (!p->a_vector) type.dim[type.rank++] = p->rows;
+    if (!p->b_vector) type.dim[type.rank++] = p->columns;
+    return type;
+}
+
+/* ---- Evaluation -----------------------------------------------------------------------------------------------------
+ */
+
+typedef struct matrix_view { /* element (row, column) lies at row * row_stride + column * column_stride */
+    int64_t row_stride, column_stride;
+} matrix_view;
+
+/* out[r, c] += sum over k of a[r, k] * b[k, c], `out` dense. The inner loop runs along rows of b and out, which keeps
+ * the oracle at the speed of its caches for models of billions of FLOPs. */
+static void multiply_floats(const double *a, matrix_view a_view, const double *b, matrix_view b_view, double *out,
+                            int64_t rows, int64_t inner, int64_t columns)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        double *row = out + r * columns;
+        for (int64_t k = 0; k < inner; k++) {
+            double factor = a[r * a_view.row_stride + k * a_view.column_stride];
+            const double *b_row = b + k * b_view.row_stride;
+            if (b_view.column_stride == 1) {
+                for (int64_t c = 0; c < columns; c++) row[c] += factor * b_row[c];
+            } else {
+                for (int64_t c = 0; c < columns; c++) row[c] += factor * b_row[c * b_view.column_stride];
+            }
+        }
+    }
+}
+
+/* The same of integers, modulo 2^64. */
+static void multiply_integers(const int64_t *a, matrix_view a_view, const int64_t *b, matrix_view b_view, int64_t *out,
+                              int64_t rows, int64_t inner, int64_t columns)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t k = 0; k < inner; k++) {
+            uint64_t factor = (uint64_t)a[r * a_view.row_stride + k * a_view.column_stride];
+            for (int64_t c = 0; c < columns; c++) {
+                int64_t *sum = &out[r * columns + c];
+                uint64_t other = (uint64_t)b[k * b_view.row_stride + c * b_view.column_stride];
+                *sum = (int64_t)((uint64_t)*sum + factor * other);
+            }
+        }
+    }
+}
+
+/* Strides of the leading dimensions of an operand at the indices of the batch. */
+static void batch_strides(const ir_wide *operand, bool vector, int batch_rank, int64_t matrix, int64_t *out_strides)
+{
+    ir_broadcast_strides(vector ? 0 : operand->rank - 2, operand->dims, batch_rank, out_strides);
+    for (int i = 0; i < batch_rank; i++) out_strides[i] *= matrix;
+}
+
+/* Adds all products to `out`, which is dense and as large as they are. */
+static void multiply(const products *p, const ir_wide *a, const ir_wide *b, ir_wide *out)
+{
+    int64_t rows = p->rows.offset, inner = p->inner.offset, columns = p->columns.offset;
+    matrix_view a_view = p->transpose_a ? (matrix_view){1, rows} : (matrix_view){inner, 1};
+    matrix_view b_view = p->transpose_b ? (matrix_view){1, inner} : (matrix_view){columns, 1};
+    int64_t batch[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
+    int64_t a_strides[MDOT_MAX_RANK], b_strides[MDOT_MAX_RANK];
+    for (int i = 0; i < p->batch_rank; i++) batch[i] = p->batch[i].offset;
+    batch_strides(a, p->a_vector, p->batch_rank, rows * inner, a_strides);
+    batch_strides(b, p->b_vector, p->batch_rank, inner * columns, b_strides);
+    for (int64_t at = 0; at < out->count; at += rows * columns) {
+        int64_t a_at = ir_dot_index(p->batch_rank, index, a_strides);
+        int64_t b_at = ir_dot_index(p->batch_rank, index, b_strides);
+        if (out->f) {
+            multiply_floats(a->f + a_at, a_view, b->f + b_at, b_view, out->f + at, rows, inner, columns);
+        } else {
+            multiply_integers(a->i + a_at, a_view, b->i + b_at, b_view, out->i + at, rows, inner, columns);
+        }
+        ir_next_index(p->batch_rank, batch, index);
+    }
+    for (int64_t k = 0; out->i && k < out->count; k++) out->i[k] = ir_wrap_integer(out->dtype, out->i[k]);
+}
+
+static double products_flops(const products *p, int64_t length)
+{
+    double flops = 2;
+    ir_dim factor[3] = {p->rows, p->inner, p->columns};
+    for (int i = 0; i < 3; i++) flops *= (double)ir_dim_at(factor[i], length);
+    for (int i = 0; i < p->batch_rank; i++) flops *= (double)ir_dim_at(p->batch[i], length);
+    return flops;
+}
+
+/* ---- MatMul and FusedMatMul -----------------------------------------------------------------------------------------
+ */
+
+/* MatMul has none of FusedMatMul's attributes, whose defaults make it one (com.microsoft, ONNX Runtime's contrib
+ * operators). */
+static mdot_status read_mat_mul(const ir_operands *from, products *out)
+{
+    const ir_node *node = from->node;
+    if (ir_node_int(node, "transBatchA", 0) || ir_node_int(node, "transBatchB", 0)) {
+        return ir_fail(node, from->err, MDOT_UNSUPPORTED, "transBatchA and transBatchB are not handled");
+    }
+    return read_products(from, ir_node_int(node, "transA", 0) != 0, ir_node_int(node, "transB", 0) != 0, out);
+}
+
+static mdot_status mat_mul_result(const ir_operands *from, ir_type *out_type)
+{
+    products p;
+    mdot_status status = read_mat_mul(from, &p);
+    if (!status) *out_type = products_type(&p);
+    return status;
+}
+
+mdot_status ir_shape_mat_mul(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, mat_mul_result, err);
+}
+
+mdot_status ir_shape_fused_mat_mul(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, mat_mul_result, err);
+}
+
+mdot_status ir_eval_mat_mul(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                            mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    products p;
+    mdot_status status = ir_make_by(arena, node, in, mat_mul_result, &out[0], err);
+    if (!status) status = read_mat_mul(&from, &p);
+    if (!status) multiply(&p, in[0], in[1], out[0]);
+    return status;
+}
+
+/* A number times `factor`; integers stay exact where the factor is 1. */
+static void scale_elements(ir_wide *wide, double factor)
+{
+    for (int64_t i = 0; factor != 1 && i < wide->count; i++) {
+        if (wide->f) {
+            wide->f[i] *= factor;
+        } else {
+            wide->i[i] = ir_wrap_integer(wide->dtype, (int64_t)(factor * (double)wide->i[i]));
+        }
+    }
+}
+
+mdot_status ir_eval_fused_mat_mul(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                  mdot_error *err)
+{
+    mdot_status status = ir_eval_mat_mul(arena, node, in, out, err);
+    if (!status) scale_elements(out[0], ir_node_float(node, "alpha", 1));
+    return status;
+}
+
+void ir_cost_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_graph range = {.max_length = length};
+    ir_operands from = ir_operands_of_graph(&range, node, NULL);
+    products p;
+    ir_cost_traffic(node, length, out_cost);
+    out_cost->flops = read_mat_mul(&from, &p) ? 0 : products_flops(&p, length);
+}
+
+void ir_cost_fused_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_cost_mat_mul(node, length, out_cost);
+}
+
+/* ---- Gemm: alpha · A' · B' + beta · C
+ * -------------------------------------------------------------------------------- */
+
+static mdot_status read_gemm(const ir_operands *from, products *out)
+{
+    ir_type matrix, c;
+    mdot_status status = ir_operand_need(from, 0, "matrix A", 2, &matrix);
+    if (!status) status = ir_operand_need(from, 1, "matrix B", 2, &matrix);
+    if (!status) status = ir_operand_need_same(from, 2, 0);
+    if (!status) {
+        status = read_products(from, ir_node_int(from->node, "transA", 0) != 0,
+                               ir_node_int(from->node, "transB", 0) != 0, out);
+    }
+    if (status || !ir_operand_given(from, 2)) return status;
+    c = ir_operand_type(from, 2);
+    bool fits = c.rank <= 2;
+    for (int i = 1; i <= c.rank && fits; i++) {
+        ir_dim dim = c.dim[c.rank - i];
+        fits = ir_dim_is(dim, 1) || ir_dim_equal(dim, i == 1 ? out->columns : out->rows);
+    }
+    if (fits) return MDOT_OK;
+    char text[IR_SHAPE_TEXT_BYTES];
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "C of shape %s does not broadcast to the product",
+                   ir_shape_text(from, c.rank, c.dim, text));
+}
+
+static mdot_status gemm_result(const ir_operands *from, ir_type *out_type)
+{
+    products p;
+    mdot_status status = read_gemm(from, &p);
+    if (!status) *out_type = products_type(&p);
+    return status;
+}
+
+mdot_status ir_shape_gemm(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, gemm_result, err);
+}
+
+/* Adds beta times `c`, broadcast, to `out`. */
+static void add_scaled(ir_wide *out, const ir_wide *c, double beta)
+{
+    int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
+    ir_broadcast_strides(c->rank, c->dims, out->rank, strides);
+    for (int64_t k = 0; k < out->count; k++) {
+        int64_t at = ir_dot_index(out->rank, index, strides);
+        if (out->f) {
+            out->f[k] += beta * c->f[at];
+        } else {
+            int64_t term = beta == 1 ? c->i[at] : (int64_t)(beta * (double)c->i[at]);
+            out->i[k] = ir_wrap_integer(out->dtype, (int64_t)((uint64_t)out->i[k] + (uint64_t)term));
+        }
+        ir_next_index(out->rank, out->dims, index);
+    }
+}
+
+mdot_status ir_eval_gemm(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    products p;
+    mdot_status status = ir_make_by(arena, node, in, gemm_result, &out[0], err);
+    if (!status) status = read_gemm(&from, &p);
+    if (status) return status;
+    multiply(&p, in[0], in[1], out[0]);
+    scale_elements(out[0], ir_node_float(node, "alpha", 1));
+    const ir_wide *c = ir_tensor_input(node, in, 2);
+    if (c) add_scaled(out[0], c, ir_node_float(node, "beta", 1));
+    return MDOT_OK;
+}
+
+void ir_cost_gemm(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_cost_mat_mul(node, length, out_cost); /* which has the same attributes */
+    if (ir_node_input(node, 2)) out_cost->flops += ir_value_elements(node->outputs[0], length);
+}
+
+/* ---- Linear: x[…, K] · W[K, C] + bias[C]
+ * ----------------------------------------------------------------------------- */
+
+static mdot_status read_linear(const ir_operands *from, products *out)
+{
+    ir_type weight, bias;
+    mdot_status status = ir_operand_need(from, 1, "weight", 2, &weight);
+    if (!status) status = ir_operand_need_same(from, 2, 0);
+    if (!status) status = read_products(from, false, false, out);
+    if (status || !ir_operand_given(from, 2)) return status;
+    status = ir_operand_need(from, 2, "bias", 1, &bias);
+    if (status) return status;
+    if (!ir_dim_equal(bias.dim[0], out->columns)) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the bias is not as long as the weight has columns");
+    }
+    return MDOT_OK;
+}
+
+static mdot_status linear_result(const ir_operands *from, ir_type *out_type)
+{
+    products p;
+    mdot_status status = read_linear(from, &p);
+    if (!status) *out_type = products_type(&p);
+    return status;
+}
+
+mdot_status ir_shape_linear(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, linear_result, err);
+}
+
+mdot_status ir_eval_linear(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                           mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    products p;
+    mdot_status status = ir_make_by(arena, node, in, linear_result, &out[0], err);
+    if (!status) status = read_linear(&from, &p);
+    if (status) return status;
+    multiply(&p, in[0], in[1], out[0]);
+    const ir_wide *bias = ir_tensor_input(node, in, 2);
+    if (bias) add_scaled(out[0], bias, 1);
+    return MDOT_OK;
+}
+
+void ir_cost_linear(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_cost_gemm(node, length, out_cost);
+}

@@ -1,0 +1,268 @@
+/* norm.c — normalisations along rows: Softmax, LogSoftmax, LayerNormalization, RMSNormalization; and the cost of all.
+ *
+ * stash_type, the type in which a kernel would hold its intermediate results, has no meaning in double.
+ */
+#include "ir/ops/norm.h"
+
+#include "ir/ops/index.h"
+
+#include <math.h>
+
+/* ---- Shared (norm.h) ------------------------------------------------------------------------------------------------
+ */
+
+void ir_norm_moments(const double *x, int64_t count, double *out_mean, double *out_variance)
+{
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < count; i++) sum += x[i];
+    double mean = count ? sum / (double)count : 0;
+    for (int64_t i = 0; i < count; i++) squares += (x[i] - mean) * (x[i] - mean);
+    *out_mean = mean;
+    *out_variance = count ? squares / (double)count : 0;
+}
+
+void ir_norm_row(const double *x, int64_t count, double epsilon, double *out, double *out_mean, double *out_inverse)
+{
+    double mean, variance;
+    ir_norm_moments(x, count, &mean, &variance);
+    double inverse = 1 / sqrt(variance + epsilon);
+    for (int64_t i = 0; i < count; i++) out[i] = (x[i] - mean) * inverse;
+    *out_mean = mean;
+    *out_inverse = inverse;
+}
+
+/* out = out * factor + term at every index; a tensor that is NULL is left out. */
+static void scale_and_shift(ir_wide *out, const ir_wide *factor, const ir_wide *term)
+{
+    const ir_wide *operand = factor ? factor : term;
+    int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
+    ir_broadcast_strides(operand->rank, operand->dims, out->rank, strides);
+    for (int64_t k = 0; k < out->count; k++) {
+        double value = operand->f[ir_dot_index(out->rank, index, strides)];
+        out->f[k] = factor ? out->f[k] * value : out->f[k] + value;
+        ir_next_index(out->rank, out->dims, index);
+    }
+}
+
+void ir_norm_multiply(ir_wide *out, const ir_wide *factor)
+{
+    scale_and_shift(out, factor, NULL);
+}
+
+void ir_norm_add(ir_wide *out, const ir_wide *term)
+{
+    scale_and_shift(out, NULL, term);
+}
+
+mdot_status ir_norm_need_parameter(const ir_operands *from, int i, const char *what, const ir_type *type)
+{
+    if (!ir_operand_given(from, i)) return MDOT_OK;
+    ir_type parameter = ir_operand_type(from, i);
+    mdot_status status = ir_operand_need_floats(from, i, what);
+    if (status) return status;
+    bool fits = parameter.rank <= type->rank;
+    for (int k = 1; k <= parameter.rank && fits; k++) {
+        ir_dim dim = parameter.dim[parameter.rank - k];
+        fits = ir_dim_is(dim, 1) || ir_dim_equal(dim, type->dim[type->rank - k]);
+    }
+    if (fits) return MDOT_OK;
+    char text[IR_SHAPE_TEXT_BYTES], type_text[IR_SHAPE_TEXT_BYTES];
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s of shape %s does not broadcast to %s", what,
+                   ir_shape_text(from, parameter.rank, parameter.dim, text),
+                   ir_shape_text(from, type->rank, type->dim, type_text));
+}
+
+mdot_status ir_norm_need_vector(const ir_operands *from, int i, const char *what, ir_dim count)
+{
+    if (!ir_operand_given(from, i)) return MDOT_OK;
+    ir_type vector;
+    mdot_status status = ir_operand_need(from, i, what, 1, &vector);
+    if (!status) status = ir_operand_need_floats(from, i, what);
+    if (status) return status;
+    if (ir_dim_equal(vector.dim[0], count)) return MDOT_OK;
+    char text[IR_DIM_TEXT_BYTES], count_text[IR_DIM_TEXT_BYTES];
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s has %s elements instead of %s", what,
+                   ir_dim_text(vector.dim[0], from->graph->symbol, text, sizeof text),
+                   ir_dim_text(count, from->graph->symbol, count_text, sizeof count_text));
+}
+
+/* ---- Softmax and LogSoftmax -----------------------------------------------------------------------------------------
+ */
+
+static mdot_status softmax_result(const ir_operands *from, ir_type *out_type)
+{
+    int axis;
+    mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
+    if (!status) status = ir_operand_need_floats(from, 0, "input");
+    return status ? status : ir_operand_axis(from, "axis", -1, out_type->rank, &axis);
+}
+
+mdot_status ir_shape_softmax(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, softmax_result, err);
+}
+
+/* One row of `count` elements, `stride` apart. */
+static void softmax_row(const double *x, double *out, int64_t count, int64_t stride, bool logarithm)
+{
+    double greatest = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < count; i++) greatest = fmax(greatest, x[i * stride]);
+    for (int64_t i = 0; i < count; i++) sum += exp(x[i * stride] - greatest);
+    for (int64_t i = 0; i < count; i++) {
+        double shifted = x[i * stride] - greatest;
+        out[i * stride] = logarithm ? shifted - log(sum) : exp(shifted) / sum;
+    }
+}
+
+mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                            mdot_error *err)
+{
+    int axis;
+    mdot_status status = ir_make_by(arena, node, in, softmax_result, &out[0], err);
+    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), in[0]->rank, &axis, err);
+    if (status) return status;
+    ir_axis_view view = ir_view_axis(in[0], axis);
+    for (int64_t row = 0; row < view.outer * view.inner; row++) {
+        int64_t at = row / view.inner * view.extent * view.inner + row % view.inner;
+        softmax_row(in[0]->f + at, out[0]->f + at, view.extent, view.inner, ir_node_opcode(node) == IR_OP_LogSoftmax);
+    }
+    return MDOT_OK;
+}
+
+/* ---- LayerNormalization and RMSNormalization ------------------------------------------------------------------------
+ */
+
+/* The input's type, which is the output's, and the first of the axes that are normalised together. */
+static mdot_status read_rows(const ir_operands *from, ir_type *out_type, int *out_axis)
+{
+    mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
+    if (!status) status = ir_operand_need_floats(from, 0, "input");
+    if (!status) status = ir_operand_axis(from, "axis", -1, out_type->rank, out_axis);
+    if (!status) status = ir_norm_need_parameter(from, 1, "scale", out_type);
+    return status ? status : ir_norm_need_parameter(from, 2, "bias", out_type);
+}
+
+static mdot_status rows_result(const ir_operands *from, ir_type *out_type)
+{
+    int axis;
+    return read_rows(from, out_type, &axis);
+}
+
+/* Type of the statistics: one number a row. ONNX gives them the type of stash_type, f32 by default. */
+static ir_type statistics_type(const ir_node *node, const ir_type *type, int axis)
+{
+    ir_type statistics = *type;
+    bool half = ir_node_int(node, "stash_type", MDOT_DTYPE_F32) == MDOT_DTYPE_BF16;
+    statistics.dtype = half ? MDOT_DTYPE_BF16 : MDOT_DTYPE_F32;
+    for (int i = axis; i < type->rank; i++) statistics.dim[i] = ir_dim_number(1);
+    return statistics;
+}
+
+mdot_status ir_shape_layer_norm(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_type type;
+    int axis;
+    mdot_status status = read_rows(&from, &type, &axis);
+    if (status) return status;
+    ir_type statistics = statistics_type(node, &type, axis);
+    ir_set_type(node, 0, type.dtype, type.rank, type.dim);
+    for (int i = 1; i < node->output_count; i++) {
+        ir_set_type(node, i, statistics.dtype, statistics.rank, statistics.dim);
+    }
+    return MDOT_OK;
+}
+
+/* Makes output `index` for the statistics where it is wanted; NULL where it is not. */
+static mdot_status make_statistics(ir_arena *arena, const ir_node *node, int index, const ir_type *type, ir_wide **out,
+                                   mdot_error *err)
+{
+    if (!ir_node_wants(node, index)) return MDOT_OK;
+    return ir_make_typed(arena, node, type, &out[index], err);
+}
+
+mdot_status ir_eval_layer_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                               mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_type type, statistics;
+    int axis;
+    mdot_status status = read_rows(&from, &type, &axis);
+    if (status) return status;
+    statistics = statistics_type(node, &type, axis);
+    status = ir_make_by(arena, node, in, rows_result, &out[0], err);
+    for (int i = 1; i < 3 && !status; i++) status = make_statistics(arena, node, i, &statistics, out, err);
+    if (status) return status;
+    double epsilon = ir_node_float(node, "epsilon", 1e-5);
+    int64_t rows = ir_product(in[0]->dims, 0, axis), columns = ir_product(in[0]->dims, axis, in[0]->rank);
+    for (int64_t r = 0; r < rows; r++) {
+        double mean, inverse;
+        ir_norm_row(in[0]->f + r * columns, columns, epsilon, out[0]->f + r * columns, &mean, &inverse);
+        if (ir_node_wants(node, 1)) out[1]->f[r] = mean;
+        if (ir_node_wants(node, 2)) out[2]->f[r] = inverse;
+    }
+    ir_norm_multiply(out[0], in[1]);
+    if (ir_tensor_input(node, in, 2)) ir_norm_add(out[0], in[2]);
+    return MDOT_OK;
+}
+
+mdot_status ir_eval_rms_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                             mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_type type, statistics;
+    int axis;
+    mdot_status status = read_rows(&from, &type, &axis);
+    if (status) return status;
+    statistics = statistics_type(node, &type, axis);
+    status = ir_make_by(arena, node, in, rows_result, &out[0], err);
+    if (!status) status = make_statistics(arena, node, 1, &statistics, out, err);
+    if (status) return status;
+    double epsilon = ir_node_float(node, "epsilon", 1e-5);
+    int64_t rows = ir_product(in[0]->dims, 0, axis), columns = ir_product(in[0]->dims, axis, in[0]->rank);
+    for (int64_t r = 0; r < rows; r++) {
+        const double *x = in[0]->f + r * columns;
+        double squares = 0;
+        for (int64_t c = 0; c < columns; c++) squares += x[c] * x[c];
+        double inverse = 1 / sqrt(squares / (double)columns + epsilon);
+        for (int64_t c = 0; c < columns; c++) out[0]->f[r * columns + c] = x[c] * inverse;
+        if (ir_node_wants(node, 1)) out[1]->f[r] = inverse;
+    }
+    ir_norm_multiply(out[0], in[1]);
+    return MDOT_OK;
+}
+
+/* ---- Cost -----------------------------------------------------------------------------------------------------------
+ */
+
+/* FLOPs an element of the output. A root, a division or an exponential counts as one; what is done once a row as none.
+ */
+static double flops_per_element(const ir_node *node)
+{
+    switch (ir_node_opcode(node)) {
+    case IR_OP_Softmax: /* maximum, difference, exponential, sum, quotient */
+    case IR_OP_LogSoftmax:
+        return 5;
+    case IR_OP_RMSNormalization: /* square, sum, quotient, scale */
+    case IR_OP_SimplifiedLayerNormalization:
+        return 4;
+    case IR_OP_BatchNormalization: /* one multiply-add: its statistics are constants */
+        return 2;
+    case IR_OP_LpNormalization: /* power, sum, quotient */
+        return 3;
+    case IR_OP_SkipLayerNormalization: /* the sum of input and skip, of the bias where there is one, and a layer norm */
+        return 9 + (ir_node_input(node, 4) != NULL);
+    default: /* sum, difference, difference and square, sum, quotient, scale, bias */
+        return 8;
+    }
+}
+
+void ir_cost_norm(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_cost_traffic(node, length, out_cost);
+    out_cost->flops = flops_per_element(node) * ir_value_elements(node->inputs[0], length);
+    if (ir_node_opcode(node) != IR_OP_BatchNormalization) return;
+    for (int i = 3; i < 5; i++) { /* running statistics are tracked, not learnt */
+        if (node->inputs[i]->constant) out_cost->parameters -= ir_value_elements(node->inputs[i], length);
+    }
+}

@@ -1,0 +1,231 @@
+/* norm_fused.c — layer normalisations fused with what comes before them, as ONNX Runtime's optimiser writes them:
+ * SkipLayerNormalization and EmbedLayerNormalization (com.microsoft; docs/ContribOperators.md of onnxruntime).
+ */
+#include "ir/ops/norm.h"
+
+#include "ir/ops/index.h"
+
+/* Normalises the rows of `sum` into `out`, scales by gamma and shifts by beta (NULL: not). The statistics, one number a
+ * row, go where they are wanted. */
+static void normalize_rows(const ir_wide *sum, double epsilon, const ir_wide *gamma, const ir_wide *beta, ir_wide *out,
+                           ir_wide *means, ir_wide *inverses)
+{
+    int64_t columns = sum->dims[sum->rank - 1];
+    for (int64_t r = 0; columns && r < sum->count / columns; r++) {
+        double mean, inverse;
+        ir_norm_row(sum->f + r * columns, columns, epsilon, out->f + r * columns, &mean, &inverse);
+        if (means) means->f[r] = mean;
+        if (inverses) inverses->f[r] = inverse;
+    }
+    ir_norm_multiply(out, gamma);
+    if (beta) ir_norm_add(out, beta);
+}
+
+static double read_epsilon(const ir_node *node)
+{
+    return ir_node_float(node, "epsilon", 1e-12); /* ONNX Runtime's default for the fused forms */
+}
+
+/* ---- SkipLayerNormalization: input, skip, gamma, beta, bias → output, mean, inverse deviation, sum
+ * ------------------- */
+
+enum { SKIP_MEAN = 1, SKIP_INVERSE = 2, SKIP_SUM = 3 };
+
+static mdot_status skip_result(const ir_operands *from, ir_type *out_type)
+{
+    mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
+    if (!status) status = ir_operand_need_floats(from, 0, "input");
+    if (status) return status;
+    if (out_type->rank < 2) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions has no rows", out_type->rank);
+    }
+    ir_dim hidden = out_type->dim[out_type->rank - 1];
+    status = ir_norm_need_parameter(from, 1, "skip", out_type);
+    if (!status) status = ir_norm_need_vector(from, 2, "gamma", hidden);
+    if (!status) status = ir_norm_need_vector(from, 3, "beta", hidden);
+    return status ? status : ir_norm_need_vector(from, 4, "bias", hidden);
+}
+
+static ir_type skip_output_type(int output, const ir_type *type)
+{
+    ir_type result = *type;
+    if (output == SKIP_MEAN || output == SKIP_INVERSE) {
+        result.dtype = MDOT_DTYPE_F32;
+        result.dim[type->rank - 1] = ir_dim_number(1);
+    }
+    return result;
+}
+
+mdot_status ir_shape_skip_layer_normalization(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_type type;
+    mdot_status status = skip_result(&from, &type);
+    for (int i = 0; i < node->output_count && !status; i++) {
+        ir_type result = skip_output_type(i, &type);
+        ir_set_type(node, i, result.dtype, result.rank, result.dim);
+    }
+    return status;
+}
+
+mdot_status ir_eval_skip_layer_normalization(ir_arena *arena, const ir_node *node, const ir_wide *const *in,
+                                             ir_wide **out, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_type type;
+    ir_wide *made[4] = {NULL}, *sum;
+    mdot_status status = skip_result(&from, &type);
+    if (!status) status = ir_make_typed(arena, node, &type, &sum, err);
+    for (int i = 0; i < SKIP_SUM && !status; i++) {
+        ir_type result = skip_output_type(i, &type);
+        if (i == 0 || ir_node_wants(node, i)) status = ir_make_typed(arena, node, &result, &made[i], err);
+    }
+    if (status) return status;
+    made[SKIP_SUM] = sum;
+    ir_copy_elements(sum, 0, in[0], 0, in[0]->count);
+    ir_norm_add(sum, in[1]);
+    if (ir_tensor_input(node, in, 4)) ir_norm_add(sum, in[4]);
+    normalize_rows(sum, read_epsilon(node), in[2], ir_tensor_input(node, in, 3), made[0], made[SKIP_MEAN],
+                   made[SKIP_INVERSE]);
+    for (int i = 0; i < node->output_count; i++) {
+        if (ir_node_wants(node, i)) out[i] = made[i];
+    }
+    return MDOT_OK;
+}
+
+/* ---- EmbedLayerNormalization: sums the rows of up to three tables, then normalises
+ * ----------------------------------- */
+
+enum { /* inputs */
+       EMBED_IDS = 0,
+       EMBED_SEGMENTS = 1,
+       EMBED_WORDS = 2,
+       EMBED_POSITIONS = 3,
+       EMBED_SEGMENT_TABLE = 4,
+       EMBED_GAMMA = 5,
+       EMBED_BETA = 6,
+       EMBED_MASK = 7,
+       EMBED_POSITION_IDS = 8
+};
+enum { EMBED_MASK_INDEX = 1, EMBED_SUM = 2 }; /* outputs */
+
+/* Ids in rows of the batch: of rank 2, or absent. Position ids may repeat over the batch. */
+static mdot_status need_ids(const ir_operands *from, int i, const char *what, const ir_type *ids)
+{
+    if (!ir_operand_given(from, i)) return MDOT_OK;
+    ir_type type;
+    mdot_status status = ir_operand_need(from, i, what, 2, &type);
+    if (!status) status = ir_operand_need_integers(from, i, what);
+    if (status) return status;
+    bool repeats = i == EMBED_POSITION_IDS && ir_dim_is(type.dim[0], 1);
+    if (ir_dim_equal(type.dim[1], ids->dim[1]) && (repeats || ir_dim_equal(type.dim[0], ids->dim[0]))) return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shape of the %s is not that of the input ids", what);
+}
+
+/* A table of rows as wide as those of the words. */
+static mdot_status need_table(const ir_operands *from, int i, const char *what, ir_type *out_table)
+{
+    ir_type words;
+    mdot_status status = ir_operand_need(from, i, what, 2, out_table);
+    if (!status) status = ir_operand_need_floats(from, i, what);
+    if (!status) status = ir_operand_need(from, EMBED_WORDS, "word embedding", 2, &words);
+    if (status || ir_dim_equal(out_table->dim[1], words.dim[1])) return status;
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the rows of the %s differ in width from the words'", what);
+}
+
+static mdot_status embed_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type ids, table, words;
+    mdot_status status = ir_operand_need(from, EMBED_IDS, "input ids", 2, &ids);
+    if (!status) status = need_ids(from, EMBED_IDS, "input ids", &ids);
+    if (!status) status = need_ids(from, EMBED_SEGMENTS, "segment ids", &ids);
+    if (!status) status = need_ids(from, EMBED_MASK, "mask", &ids);
+    if (!status) status = need_ids(from, EMBED_POSITION_IDS, "position ids", &ids);
+    if (!status) status = need_table(from, EMBED_WORDS, "word embedding", &words);
+    if (!status) status = need_table(from, EMBED_POSITIONS, "position embedding", &table);
+    if (!status && ir_operand_given(from, EMBED_SEGMENTS)) {
+        status = need_table(from, EMBED_SEGMENT_TABLE, "segment embedding", &table);
+    }
+    if (!status) status = ir_norm_need_vector(from, EMBED_GAMMA, "gamma", words.dim[1]);
+    if (!status) status = ir_norm_need_vector(from, EMBED_BETA, "beta", words.dim[1]);
+    if (status) return status;
+    *out_type = (ir_type){words.dtype, 3, {ids.dim[0], ids.dim[1], words.dim[1]}};
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_embed_layer_normalization(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_type type;
+    mdot_status status = embed_result(&from, &type);
+    if (status) return status;
+    ir_set_type(node, 0, type.dtype, type.rank, type.dim);
+    ir_set_type(node, EMBED_MASK_INDEX, MDOT_DTYPE_I32, 1, type.dim);
+    ir_set_type(node, EMBED_SUM, type.dtype, type.rank, type.dim);
+    return MDOT_OK;
+}
+
+/* Adds the rows of `table` at `ids`, or, where ids is NULL, at each token's position in its sequence. Ids of one
+ * sequence serve every one. */
+static mdot_status add_rows(const ir_node *node, const ir_wide *table, const ir_wide *ids, ir_wide *sum,
+                            mdot_error *err)
+{
+    int64_t length = sum->dims[1], width = sum->dims[2];
+    for (int64_t token = 0; token < sum->dims[0] * length; token++) {
+        int64_t id = ids ? ids->i[token % ids->count] : token % length;
+        if (id < 0 || id >= table->dims[0]) {
+            return ir_fail(node, err, MDOT_OUT_OF_RANGE, "id %lld is outside of a table of %lld rows", (long long)id,
+                           (long long)table->dims[0]);
+        }
+        for (int64_t c = 0; c < width; c++) sum->f[token * width + c] += table->f[id * width + c];
+    }
+    return MDOT_OK;
+}
+
+/* How many tokens of each sequence the mask keeps; 0 without a mask. */
+static mdot_status make_mask_index(ir_arena *arena, const ir_node *node, const ir_wide *ids, const ir_wide *mask,
+                                   ir_wide **out, mdot_error *err)
+{
+    mdot_status status = ir_make_wide(arena, node, MDOT_DTYPE_I32, 1, ids->dims, out, err);
+    for (int64_t k = 0; !status && mask && k < mask->count; k++) (*out)->i[k / mask->dims[1]] += mask->i[k] != 0;
+    return status;
+}
+
+mdot_status ir_eval_embed_layer_normalization(ir_arena *arena, const ir_node *node, const ir_wide *const *in,
+                                              ir_wide **out, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_type type;
+    ir_wide *sum;
+    const ir_wide *segments = ir_tensor_input(node, in, EMBED_SEGMENTS);
+    mdot_status status = ir_make_by(arena, node, in, embed_result, &out[0], err);
+    if (!status) status = embed_result(&from, &type);
+    if (!status) status = ir_make_typed(arena, node, &type, &sum, err);
+    if (!status) status = add_rows(node, in[EMBED_WORDS], in[EMBED_IDS], sum, err);
+    if (!status) {
+        status = add_rows(node, in[EMBED_POSITIONS], ir_tensor_input(node, in, EMBED_POSITION_IDS), sum, err);
+    }
+    if (!status && segments) status = add_rows(node, in[EMBED_SEGMENT_TABLE], segments, sum, err);
+    if (!status && ir_node_wants(node, EMBED_MASK_INDEX)) {
+        status = make_mask_index(arena, node, in[EMBED_IDS], ir_tensor_input(node, in, EMBED_MASK),
+                                 &out[EMBED_MASK_INDEX], err);
+    }
+    if (status) return status;
+    normalize_rows(sum, read_epsilon(node), in[EMBED_GAMMA], in[EMBED_BETA], out[0], NULL, NULL);
+    if (ir_node_wants(node, EMBED_SUM)) out[EMBED_SUM] = sum;
+    return MDOT_OK;
+}
+
+/* Per element: two or three rows summed, and a layer norm. Of the tables only the rows that are looked up are read. */
+void ir_cost_embed_layer_normalization(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    double elements = ir_value_elements(node->outputs[0], length), bytes = ir_value_bytes(node->outputs[0], length);
+    int tables[3] = {EMBED_WORDS, EMBED_POSITIONS, EMBED_SEGMENT_TABLE}, count = 0;
+    ir_cost_traffic(node, length, out_cost);
+    for (int i = 0; i < 3; i++) {
+        double table = ir_value_bytes(ir_node_input(node, tables[i]), length);
+        if (table > bytes) out_cost->bytes_read -= table - bytes;
+        count += ir_node_input(node, tables[i]) != NULL;
+    }
+    out_cost->flops = elements * (count - 1 + 8);
+}

@@ -1,0 +1,258 @@
+/* operands.c — what an operator's rules read of a node; see operands.h. */
+#include "ir/ops/operands.h"
+
+#include <stdio.h>
+
+ir_operands ir_operands_of_graph(const ir_graph *graph, const ir_node *node, mdot_error *err)
+{
+    return (ir_operands){node, NULL, graph, err};
+}
+
+ir_operands ir_operands_of_tensors(const ir_node *node, const ir_wide *const *tensors, mdot_error *err)
+{
+    static const ir_graph concrete = {.max_length = 1}; /* nothing depends on L */
+    return (ir_operands){node, tensors, &concrete, err};
+}
+
+bool ir_operand_given(const ir_operands *from, int i)
+{
+    if (i >= from->node->input_count) return false;
+    return from->tensors ? from->tensors[i] != NULL : from->node->inputs[i] != NULL;
+}
+
+ir_type ir_operand_type(const ir_operands *from, int i)
+{
+    if (!from->tensors) return from->node->inputs[i]->type;
+    const ir_wide *wide = from->tensors[i];
+    ir_type type = {wide->dtype, wide->rank, {{0, 0}}};
+    for (int k = 0; k < wide->rank; k++) type.dim[k] = ir_dim_number(wide->dims[k]);
+    return type;
+}
+
+mdot_status ir_operand_need(const ir_operands *from, int i, const char *what, int rank, ir_type *out_type)
+{
+    if (!ir_operand_given(from, i)) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "input %d, the %s, is missing", i, what);
+    }
+    ir_type type = ir_operand_type(from, i);
+    if (rank >= 0 && type.rank != rank) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s has %d dimensions instead of %d", what, type.rank,
+                       rank);
+    }
+    *out_type = type;
+    return MDOT_OK;
+}
+
+mdot_status ir_operand_need_floats(const ir_operands *from, int i, const char *what)
+{
+    if (!ir_operand_given(from, i)) return MDOT_OK;
+    mdot_dtype dtype = ir_operand_type(from, i).dtype;
+    if (ir_dtype_is_float(dtype)) return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s is of type %s instead of a floating type", what,
+                   mdot_dtype_name(dtype));
+}
+
+mdot_status ir_operand_need_integers(const ir_operands *from, int i, const char *what)
+{
+    if (!ir_operand_given(from, i)) return MDOT_OK;
+    mdot_dtype dtype = ir_operand_type(from, i).dtype;
+    if (!ir_dtype_is_float(dtype) && dtype != MDOT_DTYPE_STRING) return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s is of type %s instead of an integer type", what,
+                   mdot_dtype_name(dtype));
+}
+
+mdot_status ir_operand_need_same(const ir_operands *from, int i, int like)
+{
+    if (!ir_operand_given(from, i)) return MDOT_OK;
+    mdot_dtype dtype = ir_operand_type(from, i).dtype, wanted = ir_operand_type(from, like).dtype;
+    if (dtype == wanted) return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "input %d is of type %s, but input %d of type %s", i,
+                   mdot_dtype_name(dtype), like, mdot_dtype_name(wanted));
+}
+
+bool ir_operand_known(const ir_operands *from, int i, ir_dim *out, int *out_count)
+{
+    if (!ir_operand_given(from, i)) return false;
+    if (!from->tensors) return ir_value_known(from->node->inputs[i], out, out_count);
+    const ir_wide *wide = from->tensors[i];
+    if (!wide->i || wide->count > IR_MAX_KNOWN) return false;
+    for (int64_t k = 0; k < wide->count; k++) out[k] = ir_dim_number(wide->i[k]);
+    *out_count = (int)wide->count;
+    return true;
+}
+
+mdot_status ir_operand_dims(const ir_operands *from, int i, const char *what, ir_dim *out, int *out_count)
+{
+    ir_type type;
+    mdot_status status = ir_operand_need(from, i, what, -1, &type);
+    if (status) return status;
+    if (ir_operand_known(from, i, out, out_count)) return MDOT_OK;
+    const char *name = from->node->inputs[i]->name;
+    if (ir_dtype_is_float(type.dtype)) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s, \"%s\", have type %s instead of integers", what,
+                       name, mdot_dtype_name(type.dtype));
+    }
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                   "the shape of \"%s\" depends on data: the %s, \"%s\", are not known at compile time",
+                   from->node->outputs[0] ? from->node->outputs[0]->name : "its output", what, name);
+}
+
+mdot_status ir_operand_ints(const ir_operands *from, int i, const char *what, int64_t *out, int *out_count)
+{
+    ir_dim element[IR_MAX_KNOWN];
+    int count;
+    mdot_status status = ir_operand_dims(from, i, what, element, &count);
+    if (status) return status;
+    for (int k = 0; k < count; k++) {
+        if (!ir_dim_is_number(element[k])) {
+            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the %s, \"%s\", depend on the symbolic dimension",
+                           what, from->node->inputs[i]->name);
+        }
+    }
+    for (int k = 0; k < count; k++) out[k] = element[k].offset;
+    *out_count = count;
+    return MDOT_OK;
+}
+
+mdot_status ir_operand_axis(const ir_operands *from, const char *name, int64_t fallback, int rank, int *out_axis)
+{
+    return ir_normalize_axis(from->node, ir_node_int(from->node, name, fallback), rank, out_axis, from->err);
+}
+
+mdot_status ir_make_typed(ir_arena *arena, const ir_node *node, const ir_type *type, ir_wide **out, mdot_error *err)
+{
+    int64_t dims[MDOT_MAX_RANK];
+    for (int i = 0; i < type->rank; i++) dims[i] = type->dim[i].offset;
+    return ir_make_wide(arena, node, type->dtype, type->rank, dims, out, err);
+}
+
+mdot_status ir_shape_by(ir_graph *graph, ir_node *node, ir_result_fn result, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_type type;
+    mdot_status status = result(&from, &type);
+    if (status) return status;
+    ir_set_type(node, 0, type.dtype, type.rank, type.dim);
+    return MDOT_OK;
+}
+
+mdot_status ir_make_by(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_result_fn result,
+                       ir_wide **out, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_type type;
+    mdot_status status = result(&from, &type);
+    return status ? status : ir_make_typed(arena, node, &type, out, err);
+}
+
+/* ---- Known content ---------------------------------------------------------------------------------------------- */
+
+/* Elements of a type, or -1 where it is no small tensor of integers with numbers for dimensions. */
+static int known_size(const ir_type *type)
+{
+    if (type->dtype == MDOT_DTYPE_STRING || ir_dtype_is_float(type->dtype)) return -1;
+    for (int i = 0; i < type->rank; i++) {
+        if (!ir_dim_is_number(type->dim[i])) return -1;
+    }
+    int64_t count = ir_type_count_at(type, 1);
+    return count >= 0 && count <= IR_MAX_KNOWN ? (int)count : -1;
+}
+
+/* A list of known elements that tensors of numbers refer to: 0 is the number 0, which moves may fill in. */
+typedef struct element_pool {
+    int count;
+    ir_dim element[IR_MAX_KNOWN];
+} element_pool;
+
+/* Input `value` as a tensor: of its elements' places in the pool when `moved`, else of its elements. NULL: not known,
+ * no room, or no memory. */
+static ir_wide *pooled_input(ir_arena *arena, const ir_value *value, bool moved, element_pool *pool)
+{
+    ir_dim element[IR_MAX_KNOWN];
+    int count;
+    int size = known_size(&value->type);
+    if (size < 0 || !ir_value_known(value, element, &count) || count != size) return NULL;
+    if (moved && pool->count + count > IR_MAX_KNOWN) return NULL;
+    int64_t dims[MDOT_MAX_RANK];
+    for (int i = 0; i < value->type.rank; i++) dims[i] = value->type.dim[i].offset;
+    ir_wide *wide = ir_wide_create(arena, value->type.dtype, value->type.rank, dims);
+    if (!wide) return NULL;
+    for (int i = 0; i < count; i++) {
+        if (moved) {
+            wide->i[i] = pool->count;
+            pool->element[pool->count++] = element[i];
+        } else if (ir_dim_is_number(element[i])) {
+            wide->i[i] = element[i].offset;
+        } else {
+            return NULL;
+        }
+    }
+    return wide;
+}
+
+static mdot_status record(ir_graph *graph, ir_node *node, int output, const ir_wide *wide, const element_pool *pool,
+                          mdot_error *err)
+{
+    ir_dim element[IR_MAX_KNOWN];
+    for (int64_t i = 0; i < wide->count; i++) element[i] = pool->element[wide->i[i]];
+    return ir_set_known(graph, node, output, element, (int)wide->count, err);
+}
+
+static mdot_status move_known(ir_graph *graph, ir_node *node, unsigned moved, ir_arena *scratch, mdot_error *err)
+{
+    element_pool pool = {1, {{0, 0}}};
+    const ir_wide **in = IR_NEW_ARRAY(scratch, const ir_wide *, node->input_count);
+    ir_wide **out = IR_NEW_ARRAY(scratch, ir_wide *, node->output_count);
+    if (!in || !out) return ir_fail_memory(node, err);
+    for (int i = 0; i < node->input_count; i++) {
+        if (!node->inputs[i]) continue;
+        bool moves = i >= 31 ? moved >> 31 : moved >> i & 1;
+        in[i] = pooled_input(scratch, node->inputs[i], moves, &pool);
+        if (!in[i]) return MDOT_OK;
+    }
+    mdot_status status = node->op->eval(scratch, node, in, out, err);
+    for (int i = 0; i < node->output_count && !status; i++) {
+        if (node->outputs[i]) status = record(graph, node, i, out[i], &pool, err);
+    }
+    return status;
+}
+
+mdot_status ir_move_known(ir_graph *graph, ir_node *node, unsigned moved, mdot_error *err)
+{
+    for (int i = 0; i < node->output_count; i++) { /* most tensors are no shapes: leave them early */
+        if (node->outputs[i] && known_size(&node->outputs[i]->type) < 0) return MDOT_OK;
+    }
+    ir_arena *scratch = ir_arena_create(0);
+    if (!scratch) return ir_fail_memory(node, err);
+    mdot_status status = move_known(graph, node, moved, scratch, err);
+    ir_arena_destroy(scratch);
+    return status;
+}
+
+mdot_status ir_shape_by_move(ir_graph *graph, ir_node *node, ir_result_fn result, unsigned moved, mdot_error *err)
+{
+    mdot_status status = ir_shape_by(graph, node, result, err);
+    return status ? status : ir_move_known(graph, node, moved, err);
+}
+
+/* ---- Messages --------------------------------------------------------------------------------------------------- */
+
+const char *ir_shape_text(const ir_operands *from, int rank, const ir_dim *dims, char *out)
+{
+    char text[IR_DIM_TEXT_BYTES];
+    size_t length = 0;
+    for (int i = 0; i < rank && length < IR_SHAPE_TEXT_BYTES; i++) {
+        ir_dim_text(dims[i], from->graph->symbol, text, sizeof text);
+        length += (size_t)snprintf(out + length, IR_SHAPE_TEXT_BYTES - length, "%s%s", i ? ", " : "[", text);
+    }
+    if (length < IR_SHAPE_TEXT_BYTES) snprintf(out + length, IR_SHAPE_TEXT_BYTES - length, rank ? "]" : "[]");
+    return out;
+}
+
+mdot_status ir_dims_fault(int rank, const ir_dim *dims)
+{
+    for (int i = 0; i < rank; i++) {
+        if (!ir_dim_is_number(dims[i])) return MDOT_UNSUPPORTED;
+    }
+    return MDOT_MALFORMED;
+}

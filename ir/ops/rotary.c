@@ -1,0 +1,141 @@
+/* rotary.c — RotaryEmbedding (ONNX opset 23): turns pairs of channels by angles that depend on the token's position. */
+#include "ir/ops/operands.h"
+
+enum { X, COS, SIN, POSITIONS }; /* inputs */
+
+typedef struct geometry {
+    ir_type type; /* of input and output */
+    ir_dim batch, heads, rows;
+    int64_t channels, rotated; /* of one head, and how many of them, the first, are turned */
+} geometry;
+
+/* The size of a head and how many of its channels turn: an even number. */
+static mdot_status read_channels(const ir_operands *from, geometry *g)
+{
+    ir_dim channels = g->type.dim[g->type.rank - 1];
+    int64_t heads = ir_node_int(from->node, "num_heads", 0);
+    if (g->type.rank == 3) {
+        if (heads <= 0 || !ir_dim_div_exact(channels, ir_dim_number(heads), &channels)) {
+            return ir_fail(from->node, from->err, MDOT_MALFORMED, "its channels are not divisible into num_heads %lld",
+                           (long long)heads);
+        }
+        g->heads = ir_dim_number(heads);
+    }
+    if (!ir_dim_is_number(channels)) {
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the size of its heads is not fixed");
+    }
+    g->channels = channels.offset;
+    g->rotated = ir_node_int(from->node, "rotary_embedding_dim", 0);
+    if (g->rotated == 0) g->rotated = g->channels;
+    if (g->rotated > 0 && g->rotated <= g->channels && g->rotated % 2 == 0) return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "%lld of %lld channels cannot turn in pairs",
+                   (long long)g->rotated, (long long)g->channels);
+}
+
+/* A cache holds half of the turned channels: by position, or by batch and row where there are no position ids. */
+static mdot_status check_cache(const ir_operands *from, int i, const char *what, const geometry *g)
+{
+    ir_type cache;
+    bool by_position = ir_operand_given(from, POSITIONS);
+    mdot_status status = ir_operand_need(from, i, what, by_position ? 2 : 3, &cache);
+    if (!status) status = ir_operand_need_same(from, i, X);
+    if (status) return status;
+    bool fits = ir_dim_is(cache.dim[cache.rank - 1], g->rotated / 2) &&
+                (by_position || (ir_dim_equal(cache.dim[0], g->batch) && ir_dim_equal(cache.dim[1], g->rows)));
+    if (fits) return MDOT_OK;
+    char text[IR_SHAPE_TEXT_BYTES];
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "a %s of shape %s does not fit %lld turned channels", what,
+                   ir_shape_text(from, cache.rank, cache.dim, text), (long long)g->rotated);
+}
+
+static mdot_status read_geometry(const ir_operands *from, geometry *out)
+{
+    geometry g = {.heads = {0, 0}};
+    ir_type positions;
+    mdot_status status = ir_operand_need(from, X, "input", -1, &g.type);
+    if (!status) status = ir_operand_need_floats(from, X, "input");
+    if (status) return status;
+    if (g.type.rank != 3 && g.type.rank != 4) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4",
+                       g.type.rank);
+    }
+    g.batch = g.type.dim[0];
+    g.heads = g.type.dim[1];
+    g.rows = g.type.dim[g.type.rank - 2];
+    status = read_channels(from, &g);
+    if (!status) status = check_cache(from, COS, "cosine cache", &g);
+    if (!status) status = check_cache(from, SIN, "sine cache", &g);
+    if (!status && ir_operand_given(from, POSITIONS)) {
+        status = ir_operand_need(from, POSITIONS, "position ids", 2, &positions);
+        if (!status) status = ir_operand_need_integers(from, POSITIONS, "position ids");
+        if (!status && (!ir_dim_equal(positions.dim[0], g.batch) || !ir_dim_equal(positions.dim[1], g.rows))) {
+            status = ir_fail(from->node, from->err, MDOT_MALFORMED, "there is not one position id for each token");
+        }
+    }
+    if (!status) *out = g;
+    return status;
+}
+
+static mdot_status rotary_result(const ir_operands *from, ir_type *out_type)
+{
+    geometry g;
+    mdot_status status = read_geometry(from, &g);
+    if (!status) *out_type = g.type;
+    return status;
+}
+
+mdot_status ir_shape_rotary_embedding(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, rotary_result, err);
+}
+
+/* Four products and two sums for each pair of turned channels. The caches are computed, not learnt. */
+void ir_cost_rotary_embedding(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_graph range = {.max_length = length};
+    ir_operands from = ir_operands_of_graph(&range, node, NULL);
+    geometry g;
+    ir_cost_traffic(node, length, out_cost);
+    out_cost->flops = out_cost->parameters = 0;
+    if (read_geometry(&from, &g)) return;
+    double vectors = ir_value_elements(node->inputs[X], length) / (double)g.channels;
+    out_cost->flops = vectors * (double)(g.rotated / 2) * 6;
+}
+
+/* Turns one head of one token; `x` and `out` are its channels. */
+static void rotate(const double *x, const double *cosine, const double *sine, int64_t rotated, bool interleaved,
+                   double *out)
+{
+    int64_t half = rotated / 2;
+    for (int64_t k = 0; k < half; k++) {
+        int64_t first = interleaved ? 2 * k : k, second = interleaved ? 2 * k + 1 : k + half;
+        out[first] = cosine[k] * x[first] - sine[k] * x[second];
+        out[second] = sine[k] * x[first] + cosine[k] * x[second];
+    }
+}
+
+mdot_status ir_eval_rotary_embedding(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                     mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    geometry g;
+    mdot_status status = ir_make_by(arena, node, in, rotary_result, &out[0], err);
+    if (!status) status = read_geometry(&from, &g);
+    if (status) return status;
+    const ir_wide *positions = ir_tensor_input(node, in, POSITIONS);
+    bool interleaved = ir_node_int(node, "interleaved", 0) != 0;
+    int64_t heads = g.heads.offset, rows = g.rows.offset, half = g.rotated / 2;
+    for (int64_t at = 0; at < in[X]->count; at += g.channels) {
+        int64_t vector = at / g.channels; /* heads before rows in four dimensions, rows before heads in three */
+        int64_t row = g.type.rank == 4 ? vector % rows : vector / heads % rows;
+        int64_t token = vector / (heads * rows) * rows + row;
+        int64_t entry = positions ? positions->i[token] : token;
+        if (positions && (entry < 0 || entry >= in[COS]->dims[0] || entry >= in[SIN]->dims[0])) {
+            return ir_fail(node, err, MDOT_OUT_OF_RANGE, "position %lld is outside of its caches", (long long)entry);
+        }
+        for (int64_t k = g.rotated; k < g.channels; k++) out[0]->f[at + k] = in[X]->f[at + k];
+        rotate(in[X]->f + at, in[COS]->f + entry * half, in[SIN]->f + entry * half, g.rotated, interleaved,
+               out[0]->f + at);
+    }
+    return MDOT_OK;
+}

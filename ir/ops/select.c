@@ -1,0 +1,433 @@
+/* select.c — operators that cut along axes and put together again: Slice, Split, Concat, Pad. */
+#include "ir/ops/index.h"
+#include "ir/ops/operands.h"
+
+#include <string.h>
+
+/* ---- Slice ------------------------------------------------------------------------------------------------------ */
+
+typedef struct cut { /* along one axis: elements start, start + step, … */
+    ir_dim start, count;
+    int64_t step;
+} cut;
+
+static mdot_status undecided(const ir_operands *from, int axis, const char *what, ir_dim bound, ir_dim extent)
+{
+    char bound_text[IR_DIM_TEXT_BYTES], extent_text[IR_DIM_TEXT_BYTES];
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                   "along axis %d the %s, %s, of a dimension of %s means different things at different lengths", axis,
+                   what, ir_dim_text(bound, from->graph->symbol, bound_text, sizeof bound_text),
+                   ir_dim_text(extent, from->graph->symbol, extent_text, sizeof extent_text));
+}
+
+/* A start or an end as ONNX reads it: negative ones count from the end, then it is clamped to low … high. */
+static bool clamp_bound(const ir_graph *graph, ir_dim bound, ir_dim extent, ir_dim low, ir_dim high, ir_dim *out)
+{
+    bool negative;
+    if (!ir_dim_decide_less(graph, bound, ir_dim_number(0), &negative)) return false;
+    if (negative && !ir_dim_add(bound, extent, &bound)) return false;
+    return ir_dim_max(graph, bound, low, &bound) && ir_dim_min(graph, bound, high, out);
+}
+
+static mdot_status cut_axis(const ir_operands *from, int axis, ir_dim start, ir_dim end, int64_t step, ir_dim extent,
+                            cut *out)
+{
+    ir_dim zero = ir_dim_number(0), before = ir_dim_number(-1), last, first, stop, span, count;
+    if (step == 0) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the step along axis %d is 0", axis);
+    if (step == INT64_MIN) step = -INT64_MAX; /* whose magnitude is a number; no tensor is as long */
+    bool back = step < 0;
+    if (!ir_dim_add(extent, before, &last)) last = before;
+    if (!clamp_bound(from->graph, start, extent, zero, back ? last : extent, &first)) {
+        return undecided(from, axis, "start", start, extent);
+    }
+    if (!clamp_bound(from->graph, end, extent, back ? before : zero, back ? last : extent, &stop)) {
+        return undecided(from, axis, "end", end, extent);
+    }
+    if (!(back ? ir_dim_sub(first, stop, &span) : ir_dim_sub(stop, first, &span)) ||
+        !ir_dim_max(from->graph, span, zero, &span)) {
+        return undecided(from, axis, "end", end, extent);
+    }
+    if (!ir_dim_div_ceil(from->graph, span, back ? -step : step, &count)) {
+        char text[IR_DIM_TEXT_BYTES];
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                       "along axis %d, every %lldth of %s elements are not affine in the length", axis,
+                       (long long)(back ? -step : step), ir_dim_text(span, from->graph->symbol, text, sizeof text));
+    }
+    *out = (cut){first, count, step};
+    return MDOT_OK;
+}
+
+typedef struct slice_bounds { /* the inputs of Slice; `axes` and `steps` have their defaults where they are absent */
+    int count;
+    ir_dim start[IR_MAX_KNOWN], end[IR_MAX_KNOWN];
+    int64_t axis[IR_MAX_KNOWN], step[IR_MAX_KNOWN];
+} slice_bounds;
+
+static mdot_status read_bounds(const ir_operands *from, slice_bounds *out)
+{
+    int ends, axes, steps;
+    mdot_status status = ir_operand_dims(from, 1, "starts", out->start, &out->count);
+    if (!status) status = ir_operand_dims(from, 2, "ends", out->end, &ends);
+    if (status) return status;
+    axes = steps = out->count;
+    for (int i = 0; i < out->count; i++) {
+        out->axis[i] = i;
+        out->step[i] = 1;
+    }
+    if (ir_operand_given(from, 3)) status = ir_operand_ints(from, 3, "axes", out->axis, &axes);
+    if (!status && ir_operand_given(from, 4)) status = ir_operand_ints(from, 4, "steps", out->step, &steps);
+    if (status) return status;
+    if (ends != out->count || axes != out->count || steps != out->count) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d starts, %d ends, %d axes, %d steps", out->count, ends,
+                       axes, steps);
+    }
+    return MDOT_OK;
+}
+
+/* What is cut from every axis of the input. */
+static mdot_status read_cuts(const ir_operands *from, ir_type *out_in, cut *out_cuts)
+{
+    slice_bounds bounds;
+    unsigned mask;
+    mdot_status status = ir_operand_need(from, 0, "data", -1, out_in);
+    if (!status) status = read_bounds(from, &bounds);
+    if (!status) status = ir_axes_mask(from->node, bounds.axis, bounds.count, out_in->rank, &mask, from->err);
+    if (status) return status;
+    for (int i = 0; i < out_in->rank; i++) out_cuts[i] = (cut){ir_dim_number(0), out_in->dim[i], 1};
+    for (int i = 0; i < bounds.count && !status; i++) {
+        int axis = (int)(bounds.axis[i] < 0 ? bounds.axis[i] + out_in->rank : bounds.axis[i]);
+        status =
+            cut_axis(from, axis, bounds.start[i], bounds.end[i], bounds.step[i], out_in->dim[axis], &out_cuts[axis]);
+    }
+    return status;
+}
+
+static mdot_status slice_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type in;
+    cut cuts[MDOT_MAX_RANK];
+    mdot_status status = read_cuts(from, &in, cuts);
+    if (status) return status;
+    *out_type = in;
+    for (int i = 0; i < in.rank; i++) out_type->dim[i] = cuts[i].count;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_slice(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by_move(graph, node, slice_result, 1u << 0, err);
+}
+
+mdot_status ir_eval_slice(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                          mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_type type;
+    cut cuts[MDOT_MAX_RANK];
+    mdot_status status = read_cuts(&from, &type, cuts);
+    if (!status) status = ir_make_by(arena, node, in, slice_result, &out[0], err);
+    if (status) return status;
+    int64_t strides[MDOT_MAX_RANK], base = 0;
+    ir_strides(in[0]->rank, in[0]->dims, strides);
+    for (int i = 0; i < in[0]->rank; i++) {
+        base += cuts[i].start.offset * strides[i];
+        strides[i] = cuts[i].count.offset > 1 ? strides[i] * cuts[i].step : 0; /* a huge step is never taken */
+    }
+    ir_copy_strided(out[0], in[0], base, strides);
+    return MDOT_OK;
+}
+
+/* ---- Split ------------------------------------------------------------------------------------------------------ */
+
+/* Sizes of `count` parts of equal size; the last one is smaller where they do not divide the axis (opset 18). */
+static mdot_status equal_parts(const ir_operands *from, ir_dim extent, int count, ir_dim *out_sizes)
+{
+    ir_dim size, before, rest;
+    bool possible = ir_dim_div_exact(extent, ir_dim_number(count), &size) ||
+                    (ir_dim_is_number(extent) && ir_dim_div_ceil(from->graph, extent, count, &size));
+    if (!possible) {
+        char text[IR_DIM_TEXT_BYTES];
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "%s does not divide into %d parts at every length",
+                       ir_dim_text(extent, from->graph->symbol, text, sizeof text), count);
+    }
+    for (int i = 0; i < count; i++) {
+        possible = ir_dim_mul(size, ir_dim_number(i), &before) && ir_dim_sub(extent, before, &rest) &&
+                   ir_dim_max(from->graph, rest, ir_dim_number(0), &rest) &&
+                   ir_dim_min(from->graph, rest, size, &out_sizes[i]);
+        if (!possible) return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the size of part %d overflows", i);
+    }
+    return MDOT_OK;
+}
+
+static mdot_status given_parts(const ir_operands *from, ir_dim extent, int count, ir_dim *out_sizes)
+{
+    int given;
+    ir_dim sum = ir_dim_number(0);
+    mdot_status status = ir_operand_dims(from, 1, "sizes of the parts", out_sizes, &given);
+    if (status) return status;
+    if (given != count) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d sizes for %d outputs", given, count);
+    }
+    for (int i = 0; i < count; i++) {
+        int64_t least, most;
+        ir_dim_bounds(from->graph, out_sizes[i], &least, &most);
+        if (least < 0 || !ir_dim_add(sum, out_sizes[i], &sum)) {
+            return ir_fail(from->node, from->err, MDOT_MALFORMED, "the size of part %d is negative or overflows", i);
+        }
+    }
+    if (!ir_dim_equal(sum, extent)) {
+        char sum_text[IR_DIM_TEXT_BYTES], extent_text[IR_DIM_TEXT_BYTES];
+        return ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){sum, extent}),
+                       "the parts have %s elements together instead of %s",
+                       ir_dim_text(sum, from->graph->symbol, sum_text, sizeof sum_text),
+                       ir_dim_text(extent, from->graph->symbol, extent_text, sizeof extent_text));
+    }
+    return MDOT_OK;
+}
+
+/* The axis and the sizes of the parts, one an output; there is room for IR_MAX_KNOWN. */
+static mdot_status read_parts(const ir_operands *from, ir_type *out_in, int *out_axis, ir_dim *out_sizes)
+{
+    int count = from->node->output_count;
+    mdot_status status = ir_operand_need(from, 0, "input", -1, out_in);
+    if (!status) status = ir_operand_axis(from, "axis", 0, out_in->rank, out_axis);
+    if (status) return status;
+    if (count > IR_MAX_KNOWN) {
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "%d parts, more than %d", count, IR_MAX_KNOWN);
+    }
+    if (ir_node_int(from->node, "num_outputs", count) != count) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "num_outputs is %lld, but there are %d outputs",
+                       (long long)ir_node_int(from->node, "num_outputs", count), count);
+    }
+    ir_dim extent = out_in->dim[*out_axis];
+    return ir_operand_given(from, 1) ? given_parts(from, extent, count, out_sizes)
+                                     : equal_parts(from, extent, count, out_sizes);
+}
+
+mdot_status ir_shape_split(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_type type;
+    ir_dim sizes[IR_MAX_KNOWN];
+    int axis;
+    mdot_status status = read_parts(&from, &type, &axis, sizes);
+    if (status) return status;
+    for (int i = 0; i < node->output_count; i++) {
+        type.dim[axis] = sizes[i];
+        ir_set_type(node, i, type.dtype, type.rank, type.dim);
+    }
+    return ir_move_known(graph, node, 1u << 0, err);
+}
+
+mdot_status ir_eval_split(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                          mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_type type;
+    ir_dim sizes[IR_MAX_KNOWN];
+    int axis;
+    mdot_status status = read_parts(&from, &type, &axis, sizes);
+    if (status) return status;
+    ir_axis_view view = ir_view_axis(in[0], axis);
+    int64_t before = 0;
+    for (int i = 0; i < node->output_count; i++) {
+        int64_t run = sizes[i].offset * view.inner;
+        type.dim[axis] = sizes[i];
+        if (ir_node_wants(node, i)) {
+            status = ir_make_typed(arena, node, &type, &out[i], err);
+            if (status) return status;
+            for (int64_t o = 0; o < view.outer; o++) {
+                ir_copy_elements(out[i], o * run, in[0], (o * view.extent + before) * view.inner, run);
+            }
+        }
+        before += sizes[i].offset;
+    }
+    return MDOT_OK;
+}
+
+/* ---- Concat ----------------------------------------------------------------------------------------------------- */
+
+static mdot_status concat_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type out, next;
+    int axis;
+    mdot_status status = ir_operand_need(from, 0, "first input", -1, &out);
+    if (!status) status = ir_operand_axis(from, "axis", 0, out.rank, &axis);
+    for (int i = 1; i < from->node->input_count && !status; i++) {
+        status = ir_operand_need(from, i, "next input", out.rank, &next);
+        if (!status) status = ir_operand_need_same(from, i, 0);
+        for (int k = 0; k < out.rank && !status; k++) {
+            if (k == axis ? ir_dim_add(out.dim[k], next.dim[k], &out.dim[k]) : ir_dim_equal(out.dim[k], next.dim[k])) {
+                continue;
+            }
+            char text[IR_SHAPE_TEXT_BYTES], first_text[IR_SHAPE_TEXT_BYTES];
+            status = ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){out.dim[k], next.dim[k]}),
+                             "input %d, %s, does not continue %s along axis %d", i,
+                             ir_shape_text(from, next.rank, next.dim, text),
+                             ir_shape_text(from, out.rank, out.dim, first_text), axis);
+        }
+    }
+    if (!status) *out_type = out;
+    return status;
+}
+
+mdot_status ir_shape_concat(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by_move(graph, node, concat_result, ~0u, err);
+}
+
+mdot_status ir_eval_concat(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                           mdot_error *err)
+{
+    int axis;
+    mdot_status status = ir_make_by(arena, node, in, concat_result, &out[0], err);
+    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), out[0]->rank, &axis, err);
+    if (status) return status;
+    ir_axis_view view = ir_view_axis(out[0], axis);
+    int64_t before = 0;
+    for (int i = 0; i < node->input_count; i++) {
+        int64_t run = in[i]->dims[axis] * view.inner;
+        for (int64_t o = 0; o < view.outer; o++) {
+            ir_copy_elements(out[0], (o * view.extent + before) * view.inner, in[i], o * run, run);
+        }
+        before += in[i]->dims[axis];
+    }
+    return MDOT_OK;
+}
+
+/* ---- Pad -------------------------------------------------------------------------------------------------------- */
+
+typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP, PAD_MODE_COUNT } pad_mode;
+
+static mdot_status read_pad_mode(const ir_operands *from, pad_mode *out_mode)
+{
+    static const char *const names[PAD_MODE_COUNT] = {"constant", "reflect", "edge", "wrap"};
+    const char *mode = ir_node_string(from->node, "mode", "constant");
+    for (int i = 0; i < PAD_MODE_COUNT; i++) {
+        if (strcmp(mode, names[i]) != 0) continue;
+        *out_mode = (pad_mode)i;
+        return MDOT_OK;
+    }
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "mode \"%s\" is unknown", mode);
+}
+
+/* Elements to add before and after every axis; negative ones are taken away. */
+static mdot_status read_pads(const ir_operands *from, int rank, ir_dim *out_before, ir_dim *out_after)
+{
+    ir_dim pads[IR_MAX_KNOWN];
+    int64_t axes[IR_MAX_KNOWN];
+    int pad_count, axis_count = rank;
+    unsigned mask;
+    mdot_status status = ir_operand_dims(from, 1, "pads", pads, &pad_count);
+    if (status) return status;
+    for (int i = 0; i < rank; i++) axes[i] = i;
+    if (ir_operand_given(from, 3)) status = ir_operand_ints(from, 3, "axes", axes, &axis_count);
+    if (!status) status = ir_axes_mask(from->node, axes, axis_count, rank, &mask, from->err);
+    if (status) return status;
+    if (pad_count != 2 * axis_count) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d pads for %d axes", pad_count, axis_count);
+    }
+    for (int i = 0; i < rank; i++) out_before[i] = out_after[i] = ir_dim_number(0);
+    for (int i = 0; i < axis_count; i++) {
+        int axis = (int)(axes[i] < 0 ? axes[i] + rank : axes[i]);
+        out_before[axis] = pads[i];
+        out_after[axis] = pads[axis_count + i];
+    }
+    return MDOT_OK;
+}
+
+static mdot_status pad_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type in;
+    ir_dim before[MDOT_MAX_RANK], after[MDOT_MAX_RANK];
+    pad_mode mode;
+    mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
+    if (!status) status = read_pads(from, in.rank, before, after);
+    if (!status) status = read_pad_mode(from, &mode);
+    if (!status) status = ir_operand_need_same(from, 2, 0);
+    if (status) return status;
+    for (int i = 0; i < in.rank; i++) {
+        int64_t least = -1, most;
+        bool affine = ir_dim_add(in.dim[i], before[i], &in.dim[i]) && ir_dim_add(in.dim[i], after[i], &in.dim[i]);
+        if (affine) ir_dim_bounds(from->graph, in.dim[i], &least, &most);
+        if (least < 0) {
+            return ir_fail(from->node, from->err, ir_dims_fault(1, &in.dim[i]),
+                           "the pads take more from axis %d than it has", i);
+        }
+    }
+    *out_type = in;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_pad(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by_move(graph, node, pad_result, 1u << 0 | 1u << 2, err);
+}
+
+/* Remainder that is never negative; divisor > 0. */
+static int64_t floor_mod(int64_t value, int64_t divisor)
+{
+    int64_t rest = value % divisor;
+    return rest < 0 ? rest + divisor : rest;
+}
+
+/* Which element of an axis stands at place `at`, counted from its first element and possibly outside; -1: the constant.
+ */
+static int64_t padded_source(pad_mode mode, int64_t at, int64_t extent)
+{
+    if (at >= 0 && at < extent) return at;
+    switch (mode) {
+    case PAD_REFLECT: { /* about the first and the last element, again and again */
+        int64_t period = extent > 1 ? 2 * (extent - 1) : 1;
+        int64_t place = floor_mod(at, period);
+        return place < extent ? place : period - place;
+    }
+    case PAD_EDGE:
+        return at < 0 ? 0 : extent - 1;
+    case PAD_WRAP:
+        return floor_mod(at, extent);
+    default:
+        return -1;
+    }
+}
+
+/* Offset in the input of the element at `index` of the output; -1: the constant. */
+static int64_t padded_offset(pad_mode mode, const ir_wide *in, const int64_t *strides, const ir_dim *before,
+                             const int64_t *index)
+{
+    int64_t offset = 0;
+    for (int i = 0; i < in->rank; i++) {
+        int64_t source = padded_source(mode, index[i] - before[i].offset, in->dims[i]);
+        if (source < 0) return -1;
+        offset += source * strides[i];
+    }
+    return offset;
+}
+
+mdot_status ir_eval_pad(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_dim before[MDOT_MAX_RANK], after[MDOT_MAX_RANK];
+    pad_mode mode;
+    mdot_status status = ir_make_by(arena, node, in, pad_result, &out[0], err);
+    if (!status) status = read_pads(&from, in[0]->rank, before, after);
+    if (!status) status = read_pad_mode(&from, &mode);
+    if (status) return status;
+    const ir_wide *constant = ir_tensor_input(node, in, 2); /* absent: the zeros of the new tensor */
+    if (constant && constant->count != 1) return ir_fail(node, err, MDOT_MALFORMED, "the constant is not one number");
+    if (mode != PAD_CONSTANT && in[0]->count == 0 && out[0]->count > 0) {
+        return ir_fail(node, err, MDOT_MALFORMED, "an empty input has no elements to pad with");
+    }
+    int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
+    ir_strides(in[0]->rank, in[0]->dims, strides);
+    for (int64_t k = 0; k < out[0]->count; k++) {
+        int64_t source = padded_offset(mode, in[0], strides, before, index);
+        if (source >= 0) {
+            ir_copy_element(out[0], k, in[0], source);
+        } else if (constant) {
+            ir_copy_element(out[0], k, constant, 0);
+        }
+        ir_next_index(out[0]->rank, out[0]->dims, index);
+    }
+    return MDOT_OK;
+}

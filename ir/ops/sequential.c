@@ -1,0 +1,457 @@
+/* sequential.c — operators that are no loop nest, because an output element depends on its neighbours or on where the
+ * data sends it: CumSum, TopK, ScatterElements, ScatterND, TensorScatter.
+ */
+#include "ir/ops/index.h"
+#include "ir/ops/operands.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- CumSum ---------------------------------------------------------------------------------------------------------
+ */
+
+static mdot_status cum_sum_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type in, axis;
+    mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
+    if (!status) status = ir_operand_need(from, 1, "axis", -1, &axis);
+    if (!status) status = ir_operand_need_integers(from, 1, "axis");
+    if (status) return status;
+    ir_dim element[IR_MAX_KNOWN];
+    int count, normal;
+    if (ir_operand_known(from, 1, element, &count)) { /* the type does not depend on it: check it where it is known */
+        if (count != 1) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the axis is %d numbers", count);
+        status = ir_normalize_axis(from->node, element[0].offset, in.rank, &normal, from->err);
+        if (status) return status;
+    }
+    *out_type = in;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_cum_sum(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, cum_sum_result, err);
+}
+
+/* out[at] = value of the sum so far; adds in[at] to it before (inclusive) or afterwards. Integers wrap. */
+static void cumulate(ir_wide *out, const ir_wide *in, int64_t at, bool exclusive, double *sum, int64_t *integer_sum)
+{
+    if (in->f) {
+        double after = *sum + in->f[at];
+        out->f[at] = exclusive ? *sum : after;
+        *sum = after;
+    } else {
+        int64_t after = (int64_t)((uint64_t)*integer_sum + (uint64_t)in->i[at]);
+        out->i[at] = ir_wrap_integer(in->dtype, exclusive ? *integer_sum : after);
+        *integer_sum = after;
+    }
+}
+
+mdot_status ir_eval_cum_sum(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                            mdot_error *err)
+{
+    int axis;
+    mdot_status status = ir_make_by(arena, node, in, cum_sum_result, &out[0], err);
+    if (!status) status = ir_normalize_axis(node, in[1]->i[0], in[0]->rank, &axis, err);
+    if (status) return status;
+    bool exclusive = ir_node_int(node, "exclusive", 0) != 0, reverse = ir_node_int(node, "reverse", 0) != 0;
+    ir_axis_view view = ir_view_axis(in[0], axis);
+    for (int64_t row = 0; row < view.outer * view.inner; row++) {
+        int64_t base = row / view.inner * view.extent * view.inner + row % view.inner;
+        double sum = 0;
+        int64_t integer_sum = 0;
+        for (int64_t k = 0; k < view.extent; k++) {
+            int64_t place = reverse ? view.extent - 1 - k : k;
+            cumulate(out[0], in[0], base + place * view.inner, exclusive, &sum, &integer_sum);
+        }
+    }
+    return MDOT_OK;
+}
+
+/* ---- TopK -----------------------------------------------------------------------------------------------------------
+ */
+
+static mdot_status top_k_result(const ir_operands *from, ir_type *out_type, int *out_axis)
+{
+    ir_type in;
+    ir_dim element[IR_MAX_KNOWN];
+    int count;
+    mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
+    if (!status) status = ir_operand_axis(from, "axis", -1, in.rank, out_axis);
+    if (!status) status = ir_operand_dims(from, 1, "counts K", element, &count);
+    if (status) return status;
+    if (count != 1 || !ir_dim_always_le(from->graph, ir_dim_number(0), element[0]) ||
+        !ir_dim_always_le(from->graph, element[0], in.dim[*out_axis])) {
+        char k_text[IR_DIM_TEXT_BYTES], text[IR_DIM_TEXT_BYTES];
+        return ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){element[0], in.dim[*out_axis]}),
+                       "K, %s, is not one number between 0 and the dimension's %s at every length",
+                       ir_dim_text(element[0], from->graph->symbol, k_text, sizeof k_text),
+                       ir_dim_text(in.dim[*out_axis], from->graph->symbol, text, sizeof text));
+    }
+    *out_type = in;
+    out_type->dim[*out_axis] = element[0];
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_top_k(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_type type;
+    int axis;
+    mdot_status status = top_k_result(&from, &type, &axis);
+    if (status) return status;
+    ir_set_type(node, 0, type.dtype, type.rank, type.dim);
+    ir_set_type(node, 1, MDOT_DTYPE_I64, type.rank, type.dim);
+    return MDOT_OK;
+}
+
+typedef struct candidate { /* floats rank by f, integers by i; the other one is 0 */
+    double f;
+    int64_t i;
+    int64_t place;
+} candidate;
+
+/* Numbers in their order, with NaN above all. */
+static int compare_floats(double a, double b)
+{
+    if (isnan(a) || isnan(b)) return isnan(a) - isnan(b);
+    return (a > b) - (a < b);
+}
+
+static int compare_values(const candidate *a, const candidate *b)
+{
+    int order = compare_floats(a->f, b->f);
+    return order ? order : (a->i > b->i) - (a->i < b->i);
+}
+
+static int by_value_ascending(const void *x, const void *y)
+{
+    const candidate *a = x, *b = y;
+    int order = compare_values(a, b);
+    return order ? order : (a->place > b->place) - (a->place < b->place);
+}
+
+static int by_value_descending(const void *x, const void *y)
+{
+    const candidate *a = x, *b = y;
+    int order = compare_values(b, a);
+    return order ? order : (a->place > b->place) - (a->place < b->place);
+}
+
+static candidate candidate_at(const ir_wide *in, int64_t at, int64_t place)
+{
+    if (in->f) return (candidate){in->f[at], 0, place};
+    /* Flipping the sign bit makes the order of unsigned bit patterns that of signed ones. */
+    int64_t bits = in->dtype == MDOT_DTYPE_U64 ? in->i[at] ^ INT64_MIN : in->i[at];
+    return (candidate){0, bits, place};
+}
+
+mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                          mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_type type, places_type;
+    int axis;
+    ir_wide *values, *places;
+    mdot_status status = top_k_result(&from, &type, &axis);
+    if (status) return status;
+    places_type = type;
+    places_type.dtype = MDOT_DTYPE_I64;
+    status = ir_make_typed(arena, node, &type, &values, err);
+    if (!status) status = ir_make_typed(arena, node, &places_type, &places, err);
+    if (status) return status;
+    ir_axis_view view = ir_view_axis(in[0], axis);
+    candidate *row = IR_NEW_ARRAY(arena, candidate, view.extent);
+    if (!row) return ir_fail_memory(node, err);
+    int (*compare)(const void *, const void *) =
+        ir_node_int(node, "largest", 1) ? by_value_descending : by_value_ascending;
+    int64_t k = values->dims[axis];
+    for (int64_t r = 0; r < view.outer * view.inner; r++) { /* sorted whether asked for or not: any order would do */
+        int64_t o = r / view.inner, i = r % view.inner;
+        for (int64_t e = 0; e < view.extent; e++) {
+            row[e] = candidate_at(in[0], (o * view.extent + e) * view.inner + i, e);
+        }
+        qsort(row, (size_t)view.extent, sizeof *row, compare);
+        for (int64_t e = 0; e < k; e++) {
+            int64_t to = (o * k + e) * view.inner + i;
+            places->i[to] = row[e].place;
+            ir_copy_element(values, to, in[0], (o * view.extent + row[e].place) * view.inner + i);
+        }
+    }
+    if (ir_node_wants(node, 0)) out[0] = values;
+    if (ir_node_wants(node, 1)) out[1] = places;
+    return MDOT_OK;
+}
+
+/* ---- Scatter --------------------------------------------------------------------------------------------------------
+ */
+
+typedef enum reduction { REDUCE_NONE, REDUCE_ADD, REDUCE_MUL, REDUCE_MAX, REDUCE_MIN, REDUCTION_COUNT } reduction;
+
+static mdot_status read_reduction(const ir_operands *from, reduction *out)
+{
+    static const char *const names[REDUCTION_COUNT] = {"none", "add", "mul", "max", "min"};
+    const char *name = ir_node_string(from->node, "reduction", "none");
+    for (int i = 0; i < REDUCTION_COUNT; i++) {
+        if (strcmp(name, names[i]) != 0) continue;
+        *out = (reduction)i;
+        return MDOT_OK;
+    }
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "reduction \"%s\" is unknown", name);
+}
+
+static double reduce_floats(reduction how, double old, double update)
+{
+    switch (how) {
+    case REDUCE_ADD:
+        return old + update;
+    case REDUCE_MUL:
+        return old * update;
+    case REDUCE_MAX:
+        return isnan(old) || old > update ? old : update;
+    case REDUCE_MIN:
+        return isnan(old) || old < update ? old : update;
+    default:
+        return update;
+    }
+}
+
+static int64_t reduce_integers(reduction how, mdot_dtype dtype, int64_t old, int64_t update)
+{
+    bool greater = dtype == MDOT_DTYPE_U64 ? (uint64_t)old > (uint64_t)update : old > update;
+    switch (how) {
+    case REDUCE_ADD:
+        return ir_wrap_integer(dtype, (int64_t)((uint64_t)old + (uint64_t)update));
+    case REDUCE_MUL:
+        return ir_wrap_integer(dtype, (int64_t)((uint64_t)old * (uint64_t)update));
+    case REDUCE_MAX:
+        return greater ? old : update;
+    case REDUCE_MIN:
+        return greater ? update : old;
+    default:
+        return update;
+    }
+}
+
+static void reduce_element(reduction how, ir_wide *target, int64_t to, const ir_wide *updates, int64_t from)
+{
+    if (target->f) {
+        target->f[to] = reduce_floats(how, target->f[to], updates->f[from]);
+    } else {
+        target->i[to] = reduce_integers(how, target->dtype, target->i[to], updates->i[from]);
+    }
+}
+
+/* Data, indices and updates: inputs 0, 1 and 2. */
+static mdot_status read_scatter(const ir_operands *from, ir_type *out_data, ir_type *out_indices, ir_type *out_updates)
+{
+    reduction how;
+    mdot_status status = ir_operand_need(from, 0, "data", -1, out_data);
+    if (!status) status = ir_operand_need(from, 1, "indices", -1, out_indices);
+    if (!status) status = ir_operand_need(from, 2, "updates", -1, out_updates);
+    if (!status) status = ir_operand_need_integers(from, 1, "tensor of indices");
+    if (!status) status = ir_operand_need_same(from, 2, 0);
+    return status ? status : read_reduction(from, &how);
+}
+
+static mdot_status scatter_elements_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type data, indices, updates;
+    int axis;
+    mdot_status status = read_scatter(from, &data, &indices, &updates);
+    if (!status) status = ir_operand_axis(from, "axis", 0, data.rank, &axis);
+    if (status) return status;
+    bool fits = indices.rank == data.rank && updates.rank == data.rank;
+    for (int i = 0; i < data.rank && fits; i++) {
+        fits = ir_dim_equal(indices.dim[i], updates.dim[i]) &&
+               (i == axis || ir_dim_always_le(from->graph, indices.dim[i], data.dim[i]));
+    }
+    if (!fits) {
+        char text[IR_SHAPE_TEXT_BYTES], data_text[IR_SHAPE_TEXT_BYTES];
+        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                       "indices of shape %s do not go with data of shape %s and these updates",
+                       ir_shape_text(from, indices.rank, indices.dim, text),
+                       ir_shape_text(from, data.rank, data.dim, data_text));
+    }
+    *out_type = data;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_scatter_elements(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, scatter_elements_result, err);
+}
+
+/* Makes the output of a scatter: the data, to be updated. */
+static mdot_status begin_scatter(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_result_fn result,
+                                 reduction *out_how, ir_wide **out, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    mdot_status status = ir_make_by(arena, node, in, result, out, err);
+    if (!status) status = read_reduction(&from, out_how);
+    if (!status) ir_copy_elements(*out, 0, in[0], 0, in[0]->count);
+    return status;
+}
+
+mdot_status ir_eval_scatter_elements(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                     mdot_error *err)
+{
+    int axis;
+    reduction how;
+    mdot_status status = begin_scatter(arena, node, in, scatter_elements_result, &how, &out[0], err);
+    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), in[0]->rank, &axis, err);
+    if (status) return status;
+    int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
+    ir_strides(in[0]->rank, in[0]->dims, strides);
+    for (int64_t k = 0; k < in[1]->count; k++) {
+        int64_t at;
+        status = ir_wrap_index(node, in[1]->i[k], in[0]->dims[axis], &at, err);
+        if (status) return status;
+        int64_t to = ir_dot_index(in[0]->rank, index, strides) + (at - index[axis]) * strides[axis];
+        reduce_element(how, out[0], to, in[2], k);
+        ir_next_index(in[1]->rank, in[1]->dims, index);
+    }
+    return MDOT_OK;
+}
+
+/* Updates have the shape of the indices without their last dimension, the tuples, and then that of the slices. */
+static mdot_status scatter_nd_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type data, indices, updates;
+    mdot_status status = read_scatter(from, &data, &indices, &updates);
+    if (status) return status;
+    ir_dim length = indices.rank > 0 ? indices.dim[indices.rank - 1] : ir_dim_number(-1);
+    bool fits = ir_dim_is_number(length) && length.offset >= 0 && length.offset <= data.rank &&
+                updates.rank == indices.rank - 1 + data.rank - length.offset;
+    for (int i = 0; fits && i < updates.rank; i++) {
+        int lead = indices.rank - 1;
+        fits = ir_dim_equal(updates.dim[i], i < lead ? indices.dim[i] : data.dim[i - lead + length.offset]);
+    }
+    if (!fits) {
+        char text[IR_SHAPE_TEXT_BYTES], data_text[IR_SHAPE_TEXT_BYTES], updates_text[IR_SHAPE_TEXT_BYTES];
+        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                       "data of shape %s, indices of shape %s and updates of shape %s do not go together",
+                       ir_shape_text(from, data.rank, data.dim, data_text),
+                       ir_shape_text(from, indices.rank, indices.dim, text),
+                       ir_shape_text(from, updates.rank, updates.dim, updates_text));
+    }
+    *out_type = data;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_scatter_nd(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, scatter_nd_result, err);
+}
+
+mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                               mdot_error *err)
+{
+    reduction how;
+    mdot_status status = begin_scatter(arena, node, in, scatter_nd_result, &how, &out[0], err);
+    if (status) return status;
+    const ir_wide *data = in[0], *indices = in[1];
+    int length = (int)indices->dims[indices->rank - 1];
+    int64_t strides[MDOT_MAX_RANK];
+    ir_strides(data->rank, data->dims, strides);
+    int64_t slice = ir_product(data->dims, length, data->rank);
+    int64_t tuples = ir_product(indices->dims, 0, indices->rank - 1);
+    for (int64_t t = 0; t < tuples && slice > 0; t++) {
+        int64_t to = 0;
+        for (int i = 0; i < length; i++) {
+            int64_t at;
+            status = ir_wrap_index(node, indices->i[t * length + i], data->dims[i], &at, err);
+            if (status) return status;
+            to += at * strides[i];
+        }
+        for (int64_t e = 0; e < slice; e++) reduce_element(how, out[0], to + e, in[2], t * slice + e);
+    }
+    return MDOT_OK;
+}
+
+/* ---- TensorScatter: writes an update into a cache, from one place along the sequence axis an element of the batch ---
+ */
+
+static mdot_status tensor_scatter_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type cache, update, starts;
+    int axis;
+    mdot_status status = ir_operand_need(from, 0, "cache", -1, &cache);
+    if (!status) status = ir_operand_need(from, 1, "update", cache.rank, &update);
+    if (!status) status = ir_operand_need_same(from, 1, 0);
+    if (!status) status = ir_operand_axis(from, "axis", -2, cache.rank, &axis);
+    if (status) return status;
+    bool fits = axis > 0;
+    for (int i = 0; i < cache.rank && fits; i++) {
+        fits = i == axis ? ir_dim_always_le(from->graph, update.dim[i], cache.dim[i])
+                         : ir_dim_equal(update.dim[i], cache.dim[i]);
+    }
+    if (!fits) {
+        char text[IR_SHAPE_TEXT_BYTES], cache_text[IR_SHAPE_TEXT_BYTES];
+        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                       "an update of shape %s does not fit a cache of shape %s along axis %d",
+                       ir_shape_text(from, update.rank, update.dim, text),
+                       ir_shape_text(from, cache.rank, cache.dim, cache_text), axis);
+    }
+    const char *mode = ir_node_string(from->node, "mode", "linear");
+    if (strcmp(mode, "linear") != 0 && strcmp(mode, "circular") != 0) {
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "mode \"%s\" is unknown", mode);
+    }
+    if (ir_operand_given(from, 2)) {
+        status = ir_operand_need(from, 2, "write indices", 1, &starts);
+        if (!status) status = ir_operand_need_integers(from, 2, "write indices");
+        if (status) return status;
+        if (!ir_dim_equal(starts.dim[0], cache.dim[0])) {
+            return ir_fail(from->node, from->err, MDOT_MALFORMED, "there is not one write index for each of the batch");
+        }
+    }
+    *out_type = cache;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_tensor_scatter(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, tensor_scatter_result, err);
+}
+
+mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                   mdot_error *err)
+{
+    int axis;
+    mdot_status status = ir_make_by(arena, node, in, tensor_scatter_result, &out[0], err);
+    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", -2), in[0]->rank, &axis, err);
+    if (status) return status;
+    ir_copy_elements(out[0], 0, in[0], 0, in[0]->count);
+    const ir_wide *starts = ir_tensor_input(node, in, 2);
+    bool circular = strcmp(ir_node_string(node, "mode", "linear"), "circular") == 0;
+    ir_axis_view cache = ir_view_axis(in[0], axis), update = ir_view_axis(in[1], axis);
+    int64_t per_batch = ir_product(in[0]->dims, 1, axis);
+    for (int64_t o = 0; o < cache.outer && update.extent > 0; o++) {
+        int64_t start = starts ? starts->i[o / per_batch] : 0;
+        if (start < 0 || start > (circular ? INT64_MAX - update.extent : cache.extent - update.extent)) {
+            return ir_fail(node, err, MDOT_OUT_OF_RANGE, "write index %lld with %lld new of %lld positions",
+                           (long long)start, (long long)update.extent, (long long)cache.extent);
+        }
+        for (int64_t k = 0; k < update.extent; k++) {
+            int64_t at = (start + k) % cache.extent; /* what is linear stays below the extent */
+            ir_copy_elements(out[0], (o * cache.extent + at) * cache.inner, in[1],
+                             (o * update.extent + k) * cache.inner, cache.inner);
+        }
+    }
+    return MDOT_OK;
+}
+
+/* ---- Cost
+ * ------------------------------------------------------------------------------------------------------------ */
+
+/* One FLOP for each element that is added or otherwise combined; comparing and moving cost none. */
+void ir_cost_sequential(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_cost_traffic(node, length, out_cost);
+    out_cost->flops = 0;
+    if (ir_node_opcode(node) == IR_OP_CumSum) out_cost->flops = ir_value_elements(node->inputs[0], length);
+    if (strcmp(ir_node_string(node, "reduction", "none"), "none") != 0) {
+        out_cost->flops = ir_value_elements(node->inputs[2], length); /* the updates */
+    }
+}
