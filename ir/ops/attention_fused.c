@@ -102,8 +102,7 @@ static ir_attention begin_attention(const ir_node *node, const geometry *g, cons
     return a;
 }
 
-/* ---- MultiHeadAttention: query, key, value, their biases, mask, score bias → output, present key, present value
- * ------ */
+/* ---- MultiHeadAttention: query, key, value, their biases, mask, score bias → output, present key, present value - */
 
 enum { MHA_QUERY, MHA_KEY, MHA_VALUE, MHA_BIAS, MHA_MASK, MHA_SCORE_BIAS, MHA_PAST_KEY, MHA_PAST_VALUE };
 
@@ -221,8 +220,7 @@ mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, c
     return status;
 }
 
-/* ---- Attention: input, weights of Q, K and V side by side, bias, mask, past, score bias
- * ------------------------------- */
+/* ---- Attention: input, weights of Q, K and V side by side, bias, mask, past, score bias ------------------------- */
 
 enum { MSA_INPUT, MSA_WEIGHTS, MSA_BIAS, MSA_MASK, MSA_PAST, MSA_SCORE_BIAS, MSA_PAST_LENGTH };
 

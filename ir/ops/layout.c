@@ -462,8 +462,7 @@ mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, const ir_wide *c
     return MDOT_OK;
 }
 
-/* ---- The cost of moving data, here and in select.c, gather.c and generate.c
- * ------------------------------------------ */
+/* ---- The cost of moving data, here and in select.c, gather.c and generate.c ------------------------------------- */
 
 /* No FLOPs. Of an input no more is read than is written: a gather or a slice leaves the rest of its table alone. */
 void ir_cost_move(const ir_node *node, int64_t length, ir_cost *out_cost)

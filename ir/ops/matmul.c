@@ -222,8 +222,7 @@ void ir_cost_fused_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cos
     ir_cost_mat_mul(node, length, out_cost);
 }
 
-/* ---- Gemm: alpha · A' · B' + beta · C
- * -------------------------------------------------------------------------------- */
+/* ---- Gemm: alpha · A' · B' + beta · C --------------------------------------------------------------------------- */
 
 static mdot_status read_gemm(const ir_operands *from, products *out)
 {
@@ -298,8 +297,7 @@ void ir_cost_gemm(const ir_node *node, int64_t length, ir_cost *out_cost)
     if (ir_node_input(node, 2)) out_cost->flops += ir_value_elements(node->outputs[0], length);
 }
 
-/* ---- Linear: x[…, K] · W[K, C] + bias[C]
- * ----------------------------------------------------------------------------- */
+/* ---- Linear: x[…, K] · W[K, C] + bias[C] ------------------------------------------------------------------------ */
 
 static mdot_status read_linear(const ir_operands *from, products *out)
 {

@@ -34,8 +34,7 @@ static void scale_channels(ir_wide *out, const double *scale, const double *bias
     }
 }
 
-/* ---- GroupNormalization and InstanceNormalization, which has one channel a group
- * -------------------------------------- */
+/* ---- GroupNormalization and InstanceNormalization, which has one channel a group -------------------------------- */
 
 static mdot_status group_norm_result(const ir_operands *from, ir_type *out_type)
 {

@@ -26,8 +26,7 @@ static double read_epsilon(const ir_node *node)
     return ir_node_float(node, "epsilon", 1e-12); /* ONNX Runtime's default for the fused forms */
 }
 
-/* ---- SkipLayerNormalization: input, skip, gamma, beta, bias → output, mean, inverse deviation, sum
- * ------------------- */
+/* ---- SkipLayerNormalization: input, skip, gamma, beta, bias → output, mean, inverse deviation, sum -------------- */
 
 enum { SKIP_MEAN = 1, SKIP_INVERSE = 2, SKIP_SUM = 3 };
 
@@ -93,8 +92,7 @@ mdot_status ir_eval_skip_layer_normalization(ir_arena *arena, const ir_node *nod
     return MDOT_OK;
 }
 
-/* ---- EmbedLayerNormalization: sums the rows of up to three tables, then normalises
- * ----------------------------------- */
+/* ---- EmbedLayerNormalization: sums the rows of up to three tables, then normalises ------------------------------ */
 
 enum { /* inputs */
        EMBED_IDS = 0,

@@ -442,8 +442,7 @@ mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const i
     return MDOT_OK;
 }
 
-/* ---- Cost
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- Cost ------------------------------------------------------------------------------------------------------- */
 
 /* One FLOP for each element that is added or otherwise combined; comparing and moving cost none. */
 void ir_cost_sequential(const ir_node *node, int64_t length, ir_cost *out_cost)
