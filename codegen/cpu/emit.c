@@ -58,15 +58,9 @@ static void add_attribute(cg_emitter *e, const char *key, uint64_t value)
     LLVMAddAttributeAtIndex(e->function, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->context, kind, value));
 }
 
-LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_count)
+static void begin(cg_emitter *e, const char *name, LLVMTypeRef *parameters, int count)
 {
-    enum { MAX_POINTERS = 256 };
-    LLVMTypeRef parameters[MAX_POINTERS + 1];
-    assert(pointer_count <= MAX_POINTERS);
-    for (int i = 0; i < pointer_count; i++) parameters[i] = e->ptr;
-    parameters[pointer_count] = e->i64;
-    LLVMTypeRef type =
-        LLVMFunctionType(LLVMVoidTypeInContext(e->context), parameters, (unsigned)pointer_count + 1, false);
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), parameters, (unsigned)count, false);
     e->function = LLVMAddFunction(e->module, name, type);
     LLVMSetVisibility(e->function, LLVMHiddenVisibility);
     add_text_attribute(e, "target-cpu", e->target->cpu);
@@ -75,8 +69,24 @@ LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_coun
     add_text_attribute(e, "no-builtins", "");
     add_attribute(e, "nounwind", 0);
     add_attribute(e, "uwtable", 2); /* asynchronous tables: profilers and debuggers walk the stack from anywhere */
-    e->length = LLVMGetParam(e->function, (unsigned)pointer_count);
     LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, e->function, "entry"));
+}
+
+LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_count)
+{
+    LLVMTypeRef parameters[CG_MAX_POINTERS + 1];
+    assert(pointer_count <= CG_MAX_POINTERS);
+    for (int i = 0; i < pointer_count; i++) parameters[i] = e->ptr;
+    parameters[pointer_count] = e->i64;
+    begin(e, name, parameters, pointer_count + 1);
+    e->length = LLVMGetParam(e->function, (unsigned)pointer_count);
+    return e->function;
+}
+
+LLVMValueRef cg_begin_entry(cg_emitter *e, const char *name)
+{
+    begin(e, name, &e->ptr, 1);
+    e->length = NULL;
     return e->function;
 }
 

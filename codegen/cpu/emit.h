@@ -25,7 +25,7 @@ typedef struct cg_target {
 
 const cg_target *cg_target_find(mdot_cpu_level level);
 
-enum { CG_MAX_CARRIED = 64 };
+enum { CG_MAX_CARRIED = 64, CG_MAX_POINTERS = 1024 };
 
 typedef struct cg_emitter {
     LLVMContextRef context;
@@ -40,8 +40,11 @@ typedef struct cg_emitter {
 void cg_emitter_init(cg_emitter *e, LLVMModuleRef module, const cg_target *target);
 void cg_emitter_done(cg_emitter *e);
 
-/* Begins `void name(ptr, …, i64 length)` with pointer_count pointers, hidden visibility, the level's attributes. */
+/* Begins `void name(ptr, …, i64 length)` with up to CG_MAX_POINTERS pointers, hidden visibility, the level's
+ * attributes. */
 LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_count);
+/* Begins an mdot_abi_function, whose only parameter is the call; e->length is the caller's to set. */
+LLVMValueRef cg_begin_entry(cg_emitter *e, const char *name);
 void cg_end_function(cg_emitter *e);               /* return */
 LLVMValueRef cg_pointer(cg_emitter *e, int index); /* pointer parameter of the current function */
 

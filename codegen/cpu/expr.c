@@ -9,63 +9,16 @@
  * each arithmetic operator stand in arith.c.
  */
 #include "codegen/cpu/arith.h"
+#include "codegen/cpu/memo.h"
 
 #include <assert.h>
-#include <string.h>
-
-/* ---- Values by node, for one call ------------------------------------------------------------------------------- */
-
-typedef struct memo_slot {
-    const pl_expr *expr;
-    LLVMValueRef value;
-} memo_slot;
-
-enum { MEMO_FIRST_SLOTS = 128 };
-
-typedef struct memo { /* open addressing; a power of two of slots, at most half of them full */
-    size_t slots, used;
-    memo_slot *slot;
-    memo_slot first[MEMO_FIRST_SLOTS];
-} memo;
-
-static void memo_init(memo *m)
-{
-    memset(m, 0, sizeof *m);
-    m->slots = MEMO_FIRST_SLOTS;
-    m->slot = m->first;
-}
-
-static memo_slot *memo_find(const memo *m, const pl_expr *expr)
-{
-    size_t i = ((uintptr_t)expr >> 4) * 0x9E3779B97F4A7C15u >> 20;
-    for (;; i++) {
-        memo_slot *slot = &m->slot[i & (m->slots - 1)];
-        if (slot->expr == expr || !slot->expr) return slot;
-    }
-}
-
-/* Without memory the value is not kept, and emitted again where it is met again. */
-static void memo_put(memo *m, const pl_plan *plan, const pl_expr *expr, LLVMValueRef value)
-{
-    if (2 * m->used >= m->slots) {
-        memo wider = {.slots = 4 * m->slots, .used = m->used};
-        wider.slot = IR_NEW_ARRAY(plan->arena, memo_slot, wider.slots);
-        if (!wider.slot) return;
-        for (size_t i = 0; i < m->slots; i++)
-            if (m->slot[i].expr) *memo_find(&wider, m->slot[i].expr) = m->slot[i];
-        m->slots = wider.slots;
-        m->slot = wider.slot;
-    }
-    *memo_find(m, expr) = (memo_slot){expr, value};
-    m->used++;
-}
 
 typedef struct evaluation {
     cg_emitter *e;
     const cg_scope *scope;
     const pl_plan *plan;
-    memo vector; /* the vector loop stands for all lanes */
-    memo scalar; /* for lane 0 alone: addresses */
+    cg_memo vector; /* the vector loop stands for all lanes */
+    cg_memo scalar; /* for lane 0 alone: addresses */
 } evaluation;
 
 static void evaluation_init(evaluation *v, cg_emitter *e, const cg_scope *scope, const pl_plan *plan)
@@ -73,8 +26,8 @@ static void evaluation_init(evaluation *v, cg_emitter *e, const cg_scope *scope,
     v->e = e;
     v->scope = scope;
     v->plan = plan;
-    memo_init(&v->vector);
-    memo_init(&v->scalar);
+    cg_memo_init(&v->vector, plan->arena);
+    cg_memo_init(&v->scalar, plan->arena);
 }
 
 static LLVMValueRef evaluate(evaluation *v, const pl_expr *expr, bool lane0);
@@ -232,11 +185,11 @@ static LLVMValueRef evaluate_node(evaluation *v, const pl_expr *expr, bool lane0
 
 static LLVMValueRef evaluate(evaluation *v, const pl_expr *expr, bool lane0)
 {
-    memo *known = lane0 ? &v->scalar : &v->vector;
-    const memo_slot *slot = memo_find(known, expr);
-    if (slot->expr) return slot->value;
+    cg_memo *known = lane0 ? &v->scalar : &v->vector;
+    void *found;
+    if (cg_memo_get(known, expr, &found)) return found;
     LLVMValueRef value = evaluate_node(v, expr, lane0);
-    memo_put(known, v->plan, expr, value);
+    cg_memo_put(known, expr, value);
     return value;
 }
 

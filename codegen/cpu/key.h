@@ -1,0 +1,25 @@
+/* key.h — a kernel's specification as bytes: kernels with equal keys are the same code. */
+#ifndef CG_CPU_KEY_H
+#define CG_CPU_KEY_H
+
+#include "codegen/cpu/cpu.h"
+
+#include <string.h>
+
+typedef struct cg_key {
+    const void *bytes;
+    size_t count;
+    uint64_t hash;
+    int buffer_count;
+    const int *buffers; /* plan buffers in the order of first use: the function's parameters */
+} cg_key;
+
+/* In the arena. False when memory is out. */
+bool cg_key_of(const pl_plan *plan, const pl_kernel *kernel, ir_arena *arena, cg_key *out_key);
+
+static inline bool cg_key_equal(const cg_key *a, const cg_key *b)
+{
+    return a->hash == b->hash && a->count == b->count && memcmp(a->bytes, b->bytes, a->count) == 0;
+}
+
+#endif

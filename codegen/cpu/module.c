@@ -1,0 +1,310 @@
+/* module.c — plans → one LLVM module → one object: kernels of every level, entry functions, mdot_code.
+ *
+ * A kernel becomes a function of its buffers' addresses, its working memory and the length, so that equal kernels
+ * (key.h) of other layers, buckets and entries are one function. It is called `<kernel name>.<level>`; every other
+ * kernel that it stands for has that symbol as an alias under its own name, so that the names in the artefact's table
+ * are all there for a debugger. Kernels of one name that differ between buckets have `.n<max_length>` inserted from the
+ * second on.
+ */
+#include "codegen/cpu/emit.h"
+#include "codegen/cpu/key.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- Kernel kinds ------------------------------------------------------------------------------------------------ */
+
+int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_target *target)
+{
+    switch (kernel->kind) {
+    case PL_LINEAR:
+        return cg_linear_scratch_bytes(plan, &kernel->linear, target);
+    case PL_ATTENTION:
+        return cg_attention_scratch_bytes(plan, &kernel->attention, target);
+    case PL_NORM:
+        return cg_norm_scratch_bytes(plan, &kernel->norm, target);
+    case PL_NEST:
+    case PL_SEQUENTIAL:
+        break;
+    }
+    return 0;
+}
+
+static void emit_kernel(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,
+                        LLVMValueRef scratch)
+{
+    switch (kernel->kind) {
+    case PL_LINEAR:
+        cg_linear(e, plan, &kernel->linear, buffers, scratch);
+        break;
+    case PL_ATTENTION:
+        cg_attention(e, plan, &kernel->attention, buffers, scratch);
+        break;
+    case PL_NORM:
+        cg_norm(e, plan, &kernel->norm, buffers, scratch);
+        break;
+    case PL_NEST:
+        cg_nest(e, plan, &kernel->nest, buffers, scratch);
+        break;
+    case PL_SEQUENTIAL:
+        cg_sequential(e, plan, &kernel->sequential, buffers, scratch);
+        break;
+    }
+}
+
+/* ---- Scratch memory ---------------------------------------------------------------------------------------------- */
+
+/* Kernels' own working memory begins behind the plan's buffers. */
+static int64_t private_scratch_offset(const pl_plan *plan)
+{
+    return (plan->scratch_bytes + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
+}
+
+int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_options *options)
+{
+    int64_t most = 0;
+    for (int l = 0; l < options->level_count; l++) {
+        const cg_target *target = cg_target_find(options->levels[l]);
+        for (int k = 0; target && k < plan->kernel_count; k++) {
+            int64_t bytes = cg_kernel_scratch_bytes(plan, &plan->kernels[k], target);
+            if (bytes > most) most = bytes;
+        }
+    }
+    return private_scratch_offset(plan) + most;
+}
+
+/* ---- The generator ----------------------------------------------------------------------------------------------- */
+
+typedef struct generated { /* one function, in a list a level */
+    struct generated *next;
+    cg_key key;
+    LLVMValueRef function;
+} generated;
+
+typedef struct generator {
+    const cg_options *options;
+    ir_arena *arena; /* keys and names */
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    int code_count;
+    LLVMValueRef *code; /* entry functions by code number */
+    generated *kernels[MDOT_ABI_MAX_LEVELS];
+    const pl_kernel *overfull; /* has more operands than a function may have parameters */
+} generator;
+
+static bool name_is_taken(const generator *g, const char *name)
+{
+    return LLVMGetNamedFunction(g->module, name) || LLVMGetNamedGlobalAlias(g->module, name, strlen(name));
+}
+
+/* NULL when memory is out. */
+static const char *free_name(generator *g, const char *base, int64_t max_length, const char *suffix)
+{
+    const char *name = ir_arena_printf(g->arena, "%s.%s", base, suffix);
+    if (name && name_is_taken(g, name))
+        name = ir_arena_printf(g->arena, "%s.n%lld.%s", base, (long long)max_length, suffix);
+    for (int i = 2; name && name_is_taken(g, name); i++)
+        name = ir_arena_printf(g->arena, "%s.n%lld.%d.%s", base, (long long)max_length, i, suffix);
+    return name;
+}
+
+static void keep_whole(cg_emitter *e, LLVMValueRef function) /* profilers see kernels by name */
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName("noinline", strlen("noinline"));
+    LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->context, kind, 0));
+}
+
+static LLVMValueRef generate_kernel(generator *g, cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel,
+                                    const cg_key *key)
+{
+    const char *name = free_name(g, kernel->name, plan->max_length, e->target->suffix);
+    LLVMValueRef *buffers = IR_NEW_ARRAY(g->arena, LLVMValueRef, plan->buffer_count + 1);
+    if (!name || !buffers) return NULL;
+    LLVMValueRef function = cg_begin_function(e, name, key->buffer_count + 1);
+    for (int b = 0; b < key->buffer_count; b++) buffers[key->buffers[b]] = cg_pointer(e, b);
+    emit_kernel(e, plan, kernel, buffers, cg_pointer(e, key->buffer_count));
+    cg_end_function(e);
+    keep_whole(e, function);
+    return function;
+}
+
+/* A kernel that another one's function stands for gets its own name for it, where the name is free. */
+static void add_alias(generator *g, const pl_kernel *kernel, LLVMValueRef function, const char *suffix)
+{
+    const char *name = ir_arena_printf(g->arena, "%s.%s", kernel->name, suffix);
+    if (!name || name_is_taken(g, name)) return;
+    LLVMValueRef alias = LLVMAddAlias2(g->module, LLVMGlobalGetValueType(function), 0, function, name);
+    LLVMSetVisibility(alias, LLVMHiddenVisibility);
+}
+
+/* The function of a kernel, generated or found. NULL when memory is out, or the kernel has too many operands. */
+static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int level, const pl_plan *plan,
+                                    const pl_kernel *kernel, cg_key *out_key)
+{
+    if (!cg_key_of(plan, kernel, g->arena, out_key)) return NULL;
+    if (out_key->buffer_count >= CG_MAX_POINTERS) {
+        g->overfull = kernel;
+        return NULL;
+    }
+    for (const generated *known = g->kernels[level]; known; known = known->next) {
+        if (!cg_key_equal(&known->key, out_key)) continue;
+        add_alias(g, kernel, known->function, e->target->suffix);
+        return known->function;
+    }
+    generated *made = IR_NEW(g->arena, generated);
+    if (!made) return NULL;
+    *made = (generated){.next = g->kernels[level], .key = *out_key};
+    made->function = generate_kernel(g, e, plan, kernel, out_key);
+    if (made->function) g->kernels[level] = made;
+    return made->function;
+}
+
+/* ---- Entry functions --------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef call_field(cg_emitter *e, LLVMTypeRef type, size_t offset)
+{
+    LLVMValueRef call = cg_pointer(e, 0);
+    return cg_load(e, type, cg_at(e, e->i8, call, cg_int(e, (int64_t)offset)), 8);
+}
+
+/* Addresses of all buffers that the plan has, computed at the function's start; those that no kernel uses vanish. */
+static void buffer_addresses(cg_emitter *e, const pl_plan *plan, LLVMValueRef scratch, LLVMValueRef *out)
+{
+    LLVMValueRef inputs = call_field(e, e->ptr, offsetof(mdot_abi_call, inputs));
+    LLVMValueRef outputs = call_field(e, e->ptr, offsetof(mdot_abi_call, outputs));
+    LLVMValueRef weights = call_field(e, e->ptr, offsetof(mdot_abi_call, weights));
+    for (int b = 0; b < plan->buffer_count; b++) {
+        const pl_buffer *buffer = &plan->buffers[b];
+        switch (buffer->kind) {
+        case PL_INPUT:
+            out[b] = cg_load(e, e->ptr, cg_at(e, e->ptr, inputs, cg_int(e, buffer->index)), 8);
+            break;
+        case PL_OUTPUT:
+            out[b] = cg_load(e, e->ptr, cg_at(e, e->ptr, outputs, cg_int(e, buffer->index)), 8);
+            break;
+        case PL_WEIGHT:
+            out[b] = cg_at(e, e->i8, weights, cg_int(e, buffer->offset_bytes));
+            break;
+        case PL_SCRATCH:
+            out[b] = cg_at(e, e->i8, scratch, cg_int(e, buffer->offset_bytes));
+            break;
+        }
+    }
+}
+
+static void call_kernel(cg_emitter *e, LLVMValueRef function, const cg_key *key, const LLVMValueRef *addresses,
+                        LLVMValueRef private_scratch, LLVMValueRef *arguments)
+{
+    int count = 0;
+    for (int b = 0; b < key->buffer_count; b++) arguments[count++] = addresses[key->buffers[b]];
+    arguments[count++] = private_scratch;
+    arguments[count++] = e->length;
+    LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(function), function, arguments, (unsigned)count, "");
+}
+
+/* `<entry>.n<max_length>.<level>`: the kernels of the plan in order. NULL when memory is out. */
+static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int level, const char *entry, const pl_plan *plan)
+{
+    int kernels = plan->kernel_count, buffers = plan->buffer_count;
+    const char *name = ir_arena_printf(g->arena, "%s.n%lld.%s", entry, (long long)plan->max_length, e->target->suffix);
+    LLVMValueRef *functions = IR_NEW_ARRAY(g->arena, LLVMValueRef, kernels + 1);
+    LLVMValueRef *addresses = IR_NEW_ARRAY(g->arena, LLVMValueRef, buffers + 1);
+    LLVMValueRef *arguments = IR_NEW_ARRAY(g->arena, LLVMValueRef, buffers + 2);
+    cg_key *keys = IR_NEW_ARRAY(g->arena, cg_key, kernels + 1);
+    if (!name || !functions || !addresses || !arguments || !keys) return NULL;
+    for (int k = 0; k < kernels; k++) { /* before the entry is begun: one function is written at a time */
+        functions[k] = kernel_function(g, e, level, plan, &plan->kernels[k], &keys[k]);
+        if (!functions[k]) return NULL;
+    }
+    LLVMValueRef function = cg_begin_entry(e, name);
+    LLVMValueRef scratch = call_field(e, e->ptr, offsetof(mdot_abi_call, scratch));
+    LLVMValueRef private_scratch = cg_at(e, e->i8, scratch, cg_int(e, private_scratch_offset(plan)));
+    e->length = call_field(e, e->i64, offsetof(mdot_abi_call, length));
+    buffer_addresses(e, plan, scratch, addresses);
+    for (int k = 0; k < kernels; k++) call_kernel(e, functions[k], &keys[k], addresses, private_scratch, arguments);
+    cg_end_function(e);
+    return function;
+}
+
+/* ---- mdot_code --------------------------------------------------------------------------------------------------- */
+
+/* Distances from the array to the functions: constants once linked, so that the artefact needs no dynamic relocation.
+ */
+static bool emit_code_table(generator *g)
+{
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(g->context);
+    LLVMTypeRef type = LLVMArrayType2(i64, (uint64_t)g->code_count);
+    LLVMValueRef table = LLVMAddGlobal(g->module, type, MDOT_ABI_SYMBOL_CODE);
+    LLVMValueRef *distances = IR_NEW_ARRAY(g->arena, LLVMValueRef, g->code_count + 1);
+    if (!distances) return false;
+    for (int c = 0; c < g->code_count; c++)
+        distances[c] = LLVMConstSub(LLVMConstPtrToInt(g->code[c], i64), LLVMConstPtrToInt(table, i64));
+    LLVMSetInitializer(table, LLVMConstArray2(i64, distances, (uint64_t)g->code_count));
+    LLVMSetGlobalConstant(table, true);
+    LLVMSetSection(table, MDOT_ABI_SECTION_CODE);
+    LLVMSetAlignment(table, MDOT_ABI_ALIGNMENT);
+    return true;
+}
+
+/* ---- All of it --------------------------------------------------------------------------------------------------- */
+
+static mdot_status generate(generator *g, const cg_entry *entries, int entry_count, const cg_target *const *targets,
+                            mdot_error *err)
+{
+    int levels = g->options->level_count, code = 0, plans = g->code_count / levels;
+    for (int n = 0; n < entry_count; n++) {
+        for (int p = 0; p < entries[n].plan_count; p++) {
+            const pl_plan *plan = entries[n].plans[p];
+            for (int l = 0; l < levels; l++, code++) {
+                cg_emitter e;
+                cg_emitter_init(&e, g->module, targets[l]);
+                g->code[code] = generate_entry(g, &e, l, entries[n].name, plan);
+                cg_emitter_done(&e);
+                if (g->overfull)
+                    return mdot_fail(err, MDOT_UNSUPPORTED, "%s (%s) reads and writes more than %d tensors",
+                                     g->overfull->name, g->overfull->origin, CG_MAX_POINTERS - 1);
+                if (!g->code[code] || ir_arena_failed(plan->arena))
+                    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to generate code for %s", entries[n].name);
+            }
+            if (g->options->progress)
+                g->options->progress(g->options->user, "generating code", (size_t)(code / levels), (size_t)plans + 1);
+        }
+    }
+    return emit_code_table(g) ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the table of code");
+}
+
+static mdot_status find_targets(const cg_options *options, const cg_target **out_targets, mdot_error *err)
+{
+    if (options->level_count < 1 || options->level_count > MDOT_ABI_MAX_LEVELS)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%d CPU levels: from 1 to %d are possible", options->level_count,
+                         MDOT_ABI_MAX_LEVELS);
+    for (int l = 0; l < options->level_count; l++) {
+        out_targets[l] = cg_target_find(options->levels[l]);
+        if (!out_targets[l])
+            return mdot_fail(err, MDOT_UNSUPPORTED, "CPU level number %d is unknown", (int)options->levels[l]);
+    }
+    return MDOT_OK;
+}
+
+mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_options *options, void **out_object,
+                          size_t *out_bytes, mdot_error *err)
+{
+    const cg_target *targets[MDOT_ABI_MAX_LEVELS];
+    mdot_status status = find_targets(options, targets, err);
+    if (status != MDOT_OK) return status;
+    generator g = {.options = options, .arena = ir_arena_create(0)};
+    for (int n = 0; n < entry_count; n++) g.code_count += entries[n].plan_count * options->level_count;
+    if (g.arena) g.code = IR_NEW_ARRAY(g.arena, LLVMValueRef, g.code_count + 1);
+    if (!g.code) {
+        ir_arena_destroy(g.arena);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to generate code");
+    }
+    g.context = LLVMContextCreate();
+    g.module = LLVMModuleCreateWithNameInContext(options->predictor_name, g.context);
+    status = generate(&g, entries, entry_count, targets, err);
+    if (status == MDOT_OK) status = cg_assemble(g.module, targets[0], options, out_object, out_bytes, err);
+    LLVMDisposeModule(g.module);
+    LLVMContextDispose(g.context);
+    ir_arena_destroy(g.arena);
+    return status;
+}
