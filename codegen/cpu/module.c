@@ -229,16 +229,19 @@ static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int level, const
 /* ---- mdot_code --------------------------------------------------------------------------------------------------- */
 
 /* Distances from the array to the functions: constants once linked, so that the artefact needs no dynamic relocation.
- */
+ * They are taken from a hidden alias of the array: from the array itself, which is exported and so could be replaced by
+ * another, LLVM would take them for work of the dynamic linker and put the section among the writable ones. */
 static bool emit_code_table(generator *g)
 {
     LLVMTypeRef i64 = LLVMInt64TypeInContext(g->context);
     LLVMTypeRef type = LLVMArrayType2(i64, (uint64_t)g->code_count);
     LLVMValueRef table = LLVMAddGlobal(g->module, type, MDOT_ABI_SYMBOL_CODE);
+    LLVMValueRef base = LLVMAddAlias2(g->module, type, 0, table, MDOT_ABI_SYMBOL_CODE "_base");
     LLVMValueRef *distances = IR_NEW_ARRAY(g->arena, LLVMValueRef, g->code_count + 1);
     if (!distances) return false;
+    LLVMSetVisibility(base, LLVMHiddenVisibility);
     for (int c = 0; c < g->code_count; c++)
-        distances[c] = LLVMConstSub(LLVMConstPtrToInt(g->code[c], i64), LLVMConstPtrToInt(table, i64));
+        distances[c] = LLVMConstSub(LLVMConstPtrToInt(g->code[c], i64), LLVMConstPtrToInt(base, i64));
     LLVMSetInitializer(table, LLVMConstArray2(i64, distances, (uint64_t)g->code_count));
     LLVMSetGlobalConstant(table, true);
     LLVMSetSection(table, MDOT_ABI_SECTION_CODE);
