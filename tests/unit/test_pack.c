@@ -1,0 +1,107 @@
+/* test_pack.c — the packed forms of constants, against the formula of pack.h written out. */
+#include "weights/pack.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static ir_tensor tensor_of(mdot_dtype dtype, int rank, const int64_t *dims, const void *data)
+{
+    ir_tensor tensor = {.dtype = dtype, .rank = rank, .count = ir_count_elements(rank, dims), .data = data};
+    for (int i = 0; i < rank; i++) tensor.dims[i] = dims[i];
+    return tensor;
+}
+
+static void check_panels(int rank, const int64_t *dims, int64_t k_count, int64_t columns)
+{
+    size_t count = (size_t)(k_count * columns);
+    float *data = malloc((count + 1) * sizeof *data);
+    for (size_t i = 0; i < count; i++) data[i] = (float)(i + 1);
+    ir_tensor tensor = tensor_of(MDOT_DTYPE_F32, rank, dims, data);
+    int64_t panels = (columns + 63) / 64;
+    int64_t bytes = wt_packed_bytes(&tensor, PL_PANELS);
+    assert_int_equal(bytes, panels * 64 * k_count * 4);
+    float *out = malloc((size_t)bytes + sizeof *out);
+    memset(out, 0xFF, (size_t)bytes + sizeof *out);
+    wt_pack(&tensor, PL_PANELS, out);
+    for (int64_t k = 0; k < k_count; k++)
+        for (int64_t c = 0; c < panels * 64; c++) {
+            float expected = c < columns ? data[k * columns + c] : 0;
+            assert_true(out[(c / 64 * k_count + k) * 64 + c % 64] == expected);
+        }
+    uint32_t beyond;
+    memcpy(&beyond, (char *)out + bytes, sizeof beyond);
+    assert_int_equal(beyond, UINT32_MAX); /* untouched */
+    free(out);
+    free(data);
+}
+
+static void panels_hold_the_matrix_k_major_padded_with_zeros(void **state)
+{
+    (void)state;
+    const int64_t sizes[][2] = {{1, 1}, {3, 63}, {5, 64}, {2, 65}, {7, 128}, {4, 200}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) check_panels(2, sizes[i], sizes[i][0], sizes[i][1]);
+}
+
+static void vector_is_a_matrix_of_one_row(void **state)
+{
+    (void)state;
+    check_panels(1, (const int64_t[]){100}, 1, 100);
+    check_panels(3, (const int64_t[]){1, 1, 70}, 1, 70);
+}
+
+static void dense_copies_any_type(void **state)
+{
+    (void)state;
+    const uint8_t bytes[6] = {1, 2, 3, 4, 5, 6};
+    const struct {
+        mdot_dtype dtype;
+        int64_t count;
+    } rows[] = {{MDOT_DTYPE_U8, 6}, {MDOT_DTYPE_BF16, 3}, {MDOT_DTYPE_BOOL, 6}, {MDOT_DTYPE_F32, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ir_tensor tensor = tensor_of(rows[i].dtype, 1, &rows[i].count, bytes);
+        size_t size = (size_t)rows[i].count * mdot_dtype_size_bytes(rows[i].dtype);
+        uint8_t out[7] = {0, 0, 0, 0, 0, 0, 99};
+        assert_int_equal(wt_packed_bytes(&tensor, PL_DENSE), size);
+        wt_pack(&tensor, PL_DENSE, out);
+        assert_memory_equal(out, bytes, size);
+        assert_int_equal(out[6], 99);
+    }
+}
+
+static void empty_constants_take_no_bytes(void **state)
+{
+    (void)state;
+    const int64_t dims[] = {0, 64}, flat[] = {3, 0};
+    ir_tensor tall = tensor_of(MDOT_DTYPE_F32, 2, dims, NULL), wide = tensor_of(MDOT_DTYPE_F32, 2, flat, NULL);
+    assert_int_equal(wt_packed_bytes(&tall, PL_PANELS), 0);
+    assert_int_equal(wt_packed_bytes(&wide, PL_PANELS), 0);
+    assert_int_equal(wt_packed_bytes(&tall, PL_DENSE), 0);
+    wt_pack(&tall, PL_DENSE, NULL);
+    wt_pack(&tall, PL_PANELS, NULL);
+}
+
+static void sizes_that_overflow_are_refused(void **state)
+{
+    (void)state;
+    const int64_t huge = INT64_MAX / 2, dims[] = {INT64_MAX / 128, 65};
+    ir_tensor vector = tensor_of(MDOT_DTYPE_F32, 1, &huge, NULL), matrix = tensor_of(MDOT_DTYPE_F32, 2, dims, NULL);
+    assert_int_equal(wt_packed_bytes(&vector, PL_DENSE), -1);
+    assert_int_equal(wt_packed_bytes(&vector, PL_PANELS), -1);
+    assert_int_equal(wt_packed_bytes(&matrix, PL_PANELS), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(panels_hold_the_matrix_k_major_padded_with_zeros),
+        cmocka_unit_test(vector_is_a_matrix_of_one_row),
+        cmocka_unit_test(dense_copies_any_type),
+        cmocka_unit_test(empty_constants_take_no_bytes),
+        cmocka_unit_test(sizes_that_overflow_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
