@@ -54,6 +54,11 @@ static LLVMValueRef fcmp(cg_emitter *e, LLVMRealPredicate predicate, LLVMValueRe
     return LLVMBuildFCmp(e->builder, predicate, a, b, "");
 }
 
+static LLVMValueRef floor_of(cg_emitter *e, LLVMValueRef x)
+{
+    return cg_intrinsic(e, "llvm.floor", LLVMTypeOf(x), &x, 1);
+}
+
 /* ---- Half and bfloat16 ------------------------------------------------------------------------------------------ */
 
 static LLVMTypeRef like_type(LLVMValueRef value, LLVMTypeRef element)
@@ -136,23 +141,6 @@ static LLVMValueRef float_to_float(cg_emitter *e, LLVMValueRef value, mdot_dtype
     return cg_from_storage(e, cg_to_storage(e, value, to), to);
 }
 
-static LLVMValueRef float_to_integer(cg_emitter *e, LLVMValueRef value, mdot_dtype to)
-{
-    if (to == MDOT_DTYPE_BOOL) return fcmp(e, LLVMRealUNE, value, constant(e, value, 0));
-    LLVMTypeRef types[] = {like_type(value, cg_value_type(e, to)), LLVMTypeOf(value)};
-    const char *name = ir_dtype_is_unsigned(to) ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
-    return cg_intrinsic_overloaded(e, name, types, 2, &value, 1);
-}
-
-static LLVMValueRef integer_to_float(cg_emitter *e, LLVMValueRef value, mdot_dtype from, mdot_dtype to)
-{
-    bool direct = to == MDOT_DTYPE_F32 || to == MDOT_DTYPE_F64;
-    LLVMTypeRef type = like_type(value, to == MDOT_DTYPE_F32 ? e->f32 : e->f64);
-    LLVMValueRef number = ir_dtype_is_unsigned(from) ? LLVMBuildUIToFP(e->builder, value, type, "")
-                                                     : LLVMBuildSIToFP(e->builder, value, type, "");
-    return direct ? number : float_to_float(e, number, MDOT_DTYPE_F64, to);
-}
-
 static LLVMValueRef integer_to_integer(cg_emitter *e, LLVMValueRef value, mdot_dtype from, mdot_dtype to)
 {
     if (to == MDOT_DTYPE_BOOL) return icmp(e, LLVMIntNE, value, integer(value, 0));
@@ -162,6 +150,33 @@ static LLVMValueRef integer_to_integer(cg_emitter *e, LLVMValueRef value, mdot_d
     if (width < had) return LLVMBuildTrunc(e->builder, value, type, "");
     return ir_dtype_is_unsigned(from) ? LLVMBuildZExt(e->builder, value, type, "")
                                       : LLVMBuildSExt(e->builder, value, type, "");
+}
+
+static LLVMValueRef saturate(cg_emitter *e, const char *name, LLVMValueRef value)
+{
+    LLVMTypeRef types[] = {like_type(value, e->i64), LLVMTypeOf(value)};
+    return cg_intrinsic_overloaded(e, name, types, 2, &value, 1);
+}
+
+/* Saturates to 64 bits and wraps from there, as the reference does; a NaN becomes 0. */
+static LLVMValueRef float_to_integer(cg_emitter *e, LLVMValueRef value, mdot_dtype to)
+{
+    if (to == MDOT_DTYPE_BOOL) return fcmp(e, LLVMRealUNE, value, constant(e, value, 0));
+    LLVMValueRef whole = saturate(e, "llvm.fptosi.sat", value);
+    if (to == MDOT_DTYPE_U64) {
+        LLVMValueRef large = fcmp(e, LLVMRealOGE, value, constant(e, value, 0x1p63));
+        return cg_select(e, large, saturate(e, "llvm.fptoui.sat", value), whole);
+    }
+    return integer_to_integer(e, whole, MDOT_DTYPE_I64, to);
+}
+
+static LLVMValueRef integer_to_float(cg_emitter *e, LLVMValueRef value, mdot_dtype from, mdot_dtype to)
+{
+    bool direct = to == MDOT_DTYPE_F32 || to == MDOT_DTYPE_F64;
+    LLVMTypeRef type = like_type(value, to == MDOT_DTYPE_F32 ? e->f32 : e->f64);
+    LLVMValueRef number = ir_dtype_is_unsigned(from) ? LLVMBuildUIToFP(e->builder, value, type, "")
+                                                     : LLVMBuildSIToFP(e->builder, value, type, "");
+    return direct ? number : float_to_float(e, number, MDOT_DTYPE_F64, to);
 }
 
 LLVMValueRef cg_convert(cg_emitter *e, LLVMValueRef value, mdot_dtype from, mdot_dtype to)
@@ -216,7 +231,7 @@ static LLVMValueRef float_remainder(cg_emitter *e, LLVMValueRef a, LLVMValueRef 
         return LLVMBuildFPTrunc(e->builder, r, type, "");
     }
     LLVMValueRef x = cg_fabs(e, a), y = cg_fabs(e, b), ratio = cg_fdiv(e, x, y);
-    LLVMValueRef whole = cg_intrinsic(e, "llvm.floor", wide, &ratio, 1);
+    LLVMValueRef whole = floor_of(e, ratio);
     LLVMValueRef r = cg_fma(e, LLVMBuildFNeg(e->builder, whole, ""), y, x);
     r = cg_select(e, fcmp(e, LLVMRealOLT, r, constant(e, r, 0)), cg_fadd(e, r, y), r);
     r = cg_select(e, fcmp(e, LLVMRealOGE, r, y), cg_fsub(e, r, y), r);
@@ -242,6 +257,8 @@ static LLVMValueRef divide(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, mdot_d
         return float_remainder(e, a, b);
     case FLOORED_REMAINDER:
         return float_floored_remainder(e, a, b);
+    case FLOORED_QUOTIENT:
+        return floor_of(e, cg_fdiv(e, a, b));
     default:
         return cg_fdiv(e, a, b);
     }
@@ -372,11 +389,6 @@ static LLVMValueRef is_infinite(cg_emitter *e, LLVMValueRef x)
 
 /* ---- The operators ---------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef floor_of(cg_emitter *e, LLVMValueRef x)
-{
-    return cg_intrinsic(e, "llvm.floor", LLVMTypeOf(x), &x, 1);
-}
-
 static LLVMValueRef ceil_of(cg_emitter *e, LLVMValueRef x)
 {
     return cg_intrinsic(e, "llvm.ceil", LLVMTypeOf(x), &x, 1);
@@ -424,9 +436,9 @@ LLVMValueRef cg_arithmetic(cg_emitter *e, const pl_expr *expr, const LLVMValueRe
     case PL_NOT:
         return LLVMBuildNot(e->builder, args[0], "");
     case PL_ISNAN:
-        return fcmp(e, LLVMRealUNO, args[0], args[0]);
+        return real ? fcmp(e, LLVMRealUNO, args[0], args[0]) : cg_const_int(like_type(args[0], e->i1), 0);
     case PL_ISINF:
-        return is_infinite(e, args[0]);
+        return real ? is_infinite(e, args[0]) : cg_const_int(like_type(args[0], e->i1), 0);
     case PL_DIV:
         return divide(e, args[0], args[1], dtype, QUOTIENT);
     case PL_FLOORDIV:
