@@ -1,441 +1,77 @@
-/* attention.c — softmax(scale q kᵀ + mask) v, streaming over keys, queries in the lanes of vectors.
+/* attention.c — softmax(scale q kᵀ + mask) v for every batch and head; the form is chosen here (attention.h).
  *
- *   for each batch and head
- *     for each block of queries                 up to a register tile wide: 64 on v4, 16 on v3
- *       transpose the queries into scratch      so that a vector holds one channel of consecutive queries
- *       for each block of KEYS keys
- *         scores  [key, query]  = k · q         tile.c: rows are keys, the panel is the transposed queries
- *         weights [key, query]  = 2^(score - running maximum), summed per lane
- *         context [channel, query] += v · weights    tile.c: rows are channels, the panel is the weights
- *       divide by the sums and transpose into out
- *
- * Each query is a lane from beginning to end, so maximum, sum and rescaling (Milakov and Gimelshein, "Online normalizer
- * calculation for softmax", 2018) need no operation across lanes, and the scores of all keys are never in memory at
- * once. log2(e) is folded into the scale of the queries and of the mask, so that the exponential is one of base two.
- *
- * Surplus lanes of the last block of queries repeat the last query: they read what it reads and write what it writes.
  * A query that may attend to no key at all gives zeros, as ONNX's Attention asks (opset 24).
  */
-#include "codegen/cpu/tile.h"
+#include "codegen/cpu/attention.h"
 
 #include <float.h>
 #include <math.h>
 
-enum { KEYS = 64 }; /* scores of 64 keys × 64 queries are 16 KB */
+const double cg_log2_e = 1.4426950408889634;
+const double cg_no_maximum = -FLT_MAX;
 
-static const double LOG2_E = 1.4426950408889634;
-
-/* The running maximum before any key, below every score. */
-static const double NO_MAXIMUM = -FLT_MAX;
-
-typedef struct attention {
-    const pl_attention *k;
-    const LLVMValueRef *buffers;
-    LLVMValueRef queries, keys;      /* counts */
-    LLVMValueRef q, key, value, out; /* of the current batch and head: position 0 */
-    LLVMValueRef mask, mask_stride;  /* likewise; stride from query to query; NULL without a mask */
-    LLVMValueRef q_stride, key_stride, value_stride, out_stride;
-
-    int vectors; /* of the block of queries */
-    int64_t width;
-    LLVMValueRef first_query, last_query;
-    LLVMValueRef q_turned; /* scratch: dim rows of `width` */
-    LLVMValueRef weights;  /* scratch: KEYS rows */
-    LLVMValueRef context;  /* scratch: value_dim rows */
-
-    LLVMValueRef first_key, key_count; /* of the block of keys */
-    LLVMValueRef rescale[CG_MAX_TILE_VECTORS];
-} attention;
-
-static LLVMTypeRef vector_type(cg_emitter *e)
+LLVMValueRef cg_scale_mask(cg_emitter *e, LLVMValueRef value)
 {
-    return cg_vector(e, e->f32, e->target->lanes);
-}
-
-static unsigned vector_bytes(const cg_emitter *e)
-{
-    return 4 * (unsigned)e->target->lanes;
-}
-
-/* Vector j of row `row` of a scratch matrix. */
-static LLVMValueRef block_pointer(cg_emitter *e, const attention *a, LLVMValueRef matrix, LLVMValueRef row, int j)
-{
-    LLVMValueRef start = cg_at(e, e->f32, matrix, cg_imul(e, row, cg_int(e, a->width)));
-    return cg_at(e, e->f32, start, cg_int(e, (int64_t)j * e->target->lanes));
-}
-
-/* ---- Transposing between rows of memory and lanes --------------------------------------------------------------- */
-
-/* Pointers to `lanes` consecutive queries' rows, the first at query `first`; beyond the last query, the last. */
-static void query_rows(cg_emitter *e, const attention *a, LLVMValueRef base, LLVMValueRef stride, LLVMValueRef first,
-                       LLVMValueRef *rows)
-{
-    for (int i = 0; i < e->target->lanes; i++) {
-        LLVMValueRef query = cg_imin(e, cg_iadd(e, first, cg_int(e, i)), a->last_query);
-        rows[i] = cg_at(e, e->f32, base, cg_imul(e, query, stride));
-    }
-}
-
-/* Turns `count` (at most a vector) columns, from `column` on, of the queries' rows into lanes, applies `map`, and
- * stores them as rows of a scratch matrix. */
-typedef LLVMValueRef (*value_map)(cg_emitter *e, const attention *a, LLVMValueRef value);
-
-static void rows_to_lanes(cg_emitter *e, const attention *a, LLVMValueRef *rows, LLVMValueRef column, int count,
-                          value_map map, LLVMValueRef to)
-{
-    LLVMValueRef turned[64];
-    int lanes = e->target->lanes;
-    for (int i = 0; i < lanes; i++) {
-        LLVMValueRef part = cg_load(e, cg_vector(e, e->f32, count), cg_at(e, e->f32, rows[i], column), 0);
-        turned[i] = map(e, a, cg_resize(e, part, lanes, 0));
-    }
-    cg_transpose(e, turned);
-    for (int i = 0; i < count; i++) {
-        LLVMValueRef row = cg_iadd(e, column, cg_int(e, i));
-        cg_store(e, turned[i], cg_at(e, e->f32, to, cg_imul(e, row, cg_int(e, a->width))), vector_bytes(e));
-    }
-}
-
-/* The way back: `count` rows of a scratch matrix, times `factor` per lane, to columns of the queries' rows. */
-static void lanes_to_rows(cg_emitter *e, const attention *a, LLVMValueRef from, LLVMValueRef factor,
-                          LLVMValueRef column, int count, LLVMValueRef *rows)
-{
-    LLVMValueRef turned[64];
-    int lanes = e->target->lanes;
-    for (int i = 0; i < lanes; i++) {
-        LLVMValueRef row = cg_iadd(e, column, cg_int(e, i < count ? i : count - 1));
-        LLVMValueRef address = cg_at(e, e->f32, from, cg_imul(e, row, cg_int(e, a->width)));
-        turned[i] = cg_fmul(e, cg_load(e, vector_type(e), address, vector_bytes(e)), factor);
-    }
-    cg_transpose(e, turned);
-    for (int i = 0; i < lanes; i++)
-        cg_store(e, cg_resize(e, turned[i], count, 0), cg_at(e, e->f32, rows[i], column), 0);
-}
-
-static LLVMValueRef scale_query(cg_emitter *e, const attention *a, LLVMValueRef value)
-{
-    return cg_fmul(e, value, cg_const(e, LLVMTypeOf(value), a->k->scale * LOG2_E));
-}
-
-static void load_queries(cg_emitter *e, const attention *a)
-{
-    int lanes = e->target->lanes;
-    int64_t dim = a->k->dim, whole = dim / lanes * lanes;
-    LLVMValueRef rows[64];
-    cg_loop group, column;
-    cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, a->width), lanes, 0, NULL, false);
-    query_rows(e, a, a->q, a->q_stride, cg_iadd(e, a->first_query, group.index), rows);
-    LLVMValueRef to = cg_at(e, e->f32, a->q_turned, group.index);
-    if (whole > 0) {
-        cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), lanes, 0, NULL, false);
-        rows_to_lanes(e, a, rows, column.index, lanes, scale_query, to);
-        cg_loop_end(e, &column, NULL);
-    }
-    if (dim > whole) rows_to_lanes(e, a, rows, cg_int(e, whole), (int)(dim - whole), scale_query, to);
-    cg_loop_end(e, &group, NULL);
-}
-
-/* `factors` are in memory, a vector a group of queries. */
-static void store_context(cg_emitter *e, const attention *a, LLVMValueRef factors)
-{
-    int lanes = e->target->lanes;
-    int64_t dim = a->k->value_dim, whole = dim / lanes * lanes;
-    LLVMValueRef rows[64];
-    cg_loop group, column;
-    cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, a->width), lanes, 0, NULL, false);
-    query_rows(e, a, a->out, a->out_stride, cg_iadd(e, a->first_query, group.index), rows);
-    LLVMValueRef factor = cg_load(e, vector_type(e), cg_at(e, e->f32, factors, group.index), vector_bytes(e));
-    LLVMValueRef from = cg_at(e, e->f32, a->context, group.index);
-    if (whole > 0) {
-        cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), lanes, 0, NULL, false);
-        lanes_to_rows(e, a, from, factor, column.index, lanes, rows);
-        cg_loop_end(e, &column, NULL);
-    }
-    if (dim > whole) lanes_to_rows(e, a, from, factor, cg_int(e, whole), (int)(dim - whole), rows);
-    cg_loop_end(e, &group, NULL);
-}
-
-/* ---- Masks ------------------------------------------------------------------------------------------------------ */
-
-/* A mask value in base-two scores. Masks of about -FLT_MAX stay finite, so that a row of them alone is an average as
- * its definition says, while -inf keeps its meaning. */
-static LLVMValueRef scale_mask(cg_emitter *e, const attention *a, LLVMValueRef value)
-{
-    (void)a;
     LLVMTypeRef type = LLVMTypeOf(value);
     LLVMValueRef never = cg_const(e, type, -INFINITY);
-    LLVMValueRef scaled = cg_fmul(e, value, cg_const(e, type, LOG2_E));
-    LLVMValueRef finite = cg_fmax(e, scaled, cg_const(e, type, 0.5 * NO_MAXIMUM));
+    LLVMValueRef scaled = cg_fmul(e, value, cg_const(e, type, cg_log2_e));
+    LLVMValueRef finite = cg_fmax(e, scaled, cg_const(e, type, 0.5 * cg_no_maximum));
     return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOEQ, value, never, ""), never, finite);
 }
 
-static bool mask_varies_by_query(const attention *a)
-{
-    return a->k->mask >= 0 && !ir_dim_is(a->k->mask_query, 0);
-}
-
-/* Fills `weights` with the mask of the block, as [key, query]: the scores start from it. */
-static void load_mask(cg_emitter *e, const attention *a)
-{
-    int lanes = e->target->lanes;
-    LLVMValueRef rows[64], mask = cg_at(e, e->f32, a->mask, a->first_key);
-    LLVMValueRef whole = cg_round_down(e, a->key_count, lanes);
-    cg_loop group, column, key, lane;
-    cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, a->width), lanes, 0, NULL, false);
-    query_rows(e, a, mask, a->mask_stride, cg_iadd(e, a->first_query, group.index), rows);
-    LLVMValueRef to = cg_at(e, e->f32, a->weights, group.index);
-    cg_loop_begin(e, &column, cg_int(e, 0), whole, lanes, 0, NULL, true);
-    rows_to_lanes(e, a, rows, column.index, lanes, scale_mask, to);
-    cg_loop_end(e, &column, NULL);
-    cg_loop_end(e, &group, NULL);
-    /* Less than a vector of keys is left: one element at a time. */
-    cg_loop_begin(e, &key, whole, a->key_count, 1, 0, NULL, true);
-    cg_loop_begin(e, &lane, cg_int(e, 0), cg_int(e, a->width), 1, 0, NULL, false);
-    LLVMValueRef query = cg_imin(e, cg_iadd(e, a->first_query, lane.index), a->last_query);
-    LLVMValueRef from = cg_iadd(e, cg_imul(e, query, a->mask_stride), key.index);
-    LLVMValueRef value = scale_mask(e, a, cg_load(e, e->f32, cg_at(e, e->f32, mask, from), 0));
-    LLVMValueRef at = cg_iadd(e, cg_imul(e, key.index, cg_int(e, a->width)), lane.index);
-    cg_store(e, value, cg_at(e, e->f32, a->weights, at), 0);
-    cg_loop_end(e, &lane, NULL);
-    cg_loop_end(e, &key, NULL);
-}
-
-/* `value` where the lane's query may see the key, else -inf. */
-static LLVMValueRef hide_future(cg_emitter *e, const attention *a, LLVMValueRef key, int j, LLVMValueRef value)
-{
-    int lanes = e->target->lanes;
-    LLVMValueRef lane = cg_iadd(e, cg_iota(e, e->i64, lanes), cg_const(e, cg_vector(e, e->i64, lanes), j * lanes));
-    LLVMValueRef query = cg_iadd(e, cg_splat(e, a->first_query, lanes), lane);
-    query = cg_imin(e, query, cg_splat(e, a->last_query, lanes));
-    LLVMValueRef limit = cg_iadd(e, query, cg_splat(e, cg_isub(e, a->keys, a->queries), lanes));
-    LLVMValueRef absolute = cg_splat(e, cg_iadd(e, a->first_key, key), lanes);
-    LLVMValueRef seen = LLVMBuildICmp(e->builder, LLVMIntSLE, absolute, limit, "");
-    return cg_select(e, seen, value, cg_const(e, vector_type(e), -INFINITY));
-}
-
-/* ---- One block of keys ------------------------------------------------------------------------------------------ */
-
-/* What a score starts from: the mask. */
-static LLVMValueRef start_score(cg_emitter *e, const attention *a, LLVMValueRef key, int j)
-{
-    LLVMValueRef start;
-    if (a->k->mask < 0) {
-        start = cg_const(e, vector_type(e), 0);
-    } else if (mask_varies_by_query(a)) {
-        start = cg_load(e, vector_type(e), block_pointer(e, a, a->weights, key, j), vector_bytes(e));
-    } else {
-        LLVMValueRef at = cg_iadd(e, a->first_key, key);
-        LLVMValueRef mask = cg_load(e, e->f32, cg_at(e, e->f32, a->mask, at), 0);
-        start = cg_splat(e, scale_mask(e, a, mask), e->target->lanes);
-    }
-    return a->k->causal ? hide_future(e, a, key, j, start) : start;
-}
-
-/* Scores of a tile of keys; `maximum` has a vector for each vector of queries. */
-static void emit_score_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *maximum)
-{
-    const attention *a = context;
-    cg_tile tile = {.rows = rows->count, .vectors = a->vectors};
-    cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel = a->q_turned, .panel_step = a->width};
-    LLVMValueRef first = cg_at(e, e->f32, a->key, cg_imul(e, a->first_key, a->key_stride));
-    for (int i = 0; i < rows->count; i++) {
-        operands.row[i] = cg_row_pointer(e, rows, i, first, a->key_stride);
-        for (int j = 0; j < a->vectors; j++) tile.acc[i * a->vectors + j] = start_score(e, a, rows->index[i], j);
-    }
-    cg_tile_accumulate(e, &tile, &operands, cg_int(e, a->k->dim));
-    for (int i = 0; i < rows->count; i++)
-        for (int j = 0; j < a->vectors; j++) {
-            LLVMValueRef score = tile.acc[i * a->vectors + j];
-            maximum[j] = cg_fmax(e, score, maximum[j]);
-            cg_store(e, score, block_pointer(e, a, a->weights, rows->index[i], j), vector_bytes(e));
-        }
-}
-
-/* Turns scores from..to, some keys a turn, into weights, adding them to `sum`. */
-static void weigh_keys(cg_emitter *e, const attention *a, LLVMValueRef from, LLVMValueRef to, int keys,
-                       const LLVMValueRef *maximum, LLVMValueRef *sum)
-{
-    cg_loop loop;
-    cg_loop_begin(e, &loop, from, to, keys, a->vectors, sum, true);
-    for (int j = 0; j < a->vectors; j++) sum[j] = loop.carried[j];
-    for (int i = 0; i < keys; i++)
-        for (int j = 0; j < a->vectors; j++) {
-            LLVMValueRef key = cg_iadd(e, loop.index, cg_int(e, i));
-            LLVMValueRef address = block_pointer(e, a, a->weights, key, j);
-            LLVMValueRef score = cg_load(e, vector_type(e), address, vector_bytes(e));
-            LLVMValueRef weight = cg_exp2_negative(e, cg_fsub(e, score, maximum[j]));
-            sum[j] = cg_fadd(e, sum[j], weight);
-            cg_store(e, weight, address, vector_bytes(e));
-        }
-    cg_loop_end(e, &loop, sum);
-    for (int j = 0; j < a->vectors; j++) sum[j] = loop.out[j];
-}
-
-/* Adds the block's keys to a tile of channels of the context. */
-static void emit_context_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
-{
-    (void)carried;
-    const attention *a = context;
-    cg_tile tile = {.rows = rows->count, .vectors = a->vectors};
-    cg_tile_operands operands = {.row_step = a->value_stride, .panel = a->weights, .panel_step = a->width};
-    LLVMValueRef first = cg_at(e, e->f32, a->value, cg_imul(e, a->first_key, a->value_stride));
-    for (int i = 0; i < rows->count; i++) {
-        operands.row[i] = cg_row_pointer(e, rows, i, first, cg_int(e, 1));
-        for (int j = 0; j < a->vectors; j++) {
-            LLVMValueRef address = block_pointer(e, a, a->context, rows->index[i], j);
-            LLVMValueRef old = cg_load(e, vector_type(e), address, vector_bytes(e));
-            tile.acc[i * a->vectors + j] = cg_fmul(e, old, a->rescale[j]);
-        }
-    }
-    cg_tile_accumulate(e, &tile, &operands, a->key_count);
-    for (int i = 0; i < rows->count; i++)
-        for (int j = 0; j < a->vectors; j++)
-            cg_store(e, tile.acc[i * a->vectors + j], block_pointer(e, a, a->context, rows->index[i], j),
-                     vector_bytes(e));
-}
-
-/* `state` is the maxima and the sums so far, a vector for each vector of queries. */
-static void emit_key_block(cg_emitter *e, attention *a, LLVMValueRef *state)
-{
-    LLVMValueRef maximum[CG_MAX_TILE_VECTORS], *sum = state + a->vectors;
-    for (int j = 0; j < a->vectors; j++) maximum[j] = state[j];
-    if (mask_varies_by_query(a)) load_mask(e, a);
-    cg_for_rows(e, a->key_count, maximum, a->vectors, emit_score_tile, a);
-    for (int j = 0; j < a->vectors; j++) {
-        a->rescale[j] = cg_exp2_negative(e, cg_fsub(e, state[j], maximum[j]));
-        state[j] = maximum[j];
-        sum[j] = cg_fmul(e, sum[j], a->rescale[j]);
-    }
-    /* Four independent exponentials at a time hide their latency. */
-    int keys = a->vectors < 4 ? 4 / a->vectors : 1;
-    LLVMValueRef whole = keys > 1 ? cg_round_down(e, a->key_count, keys) : a->key_count;
-    weigh_keys(e, a, cg_int(e, 0), whole, keys, maximum, sum);
-    if (keys > 1) weigh_keys(e, a, whole, a->key_count, 1, maximum, sum);
-    cg_for_rows(e, cg_int(e, a->k->value_dim), NULL, 0, emit_context_tile, a);
-}
-
-/* ---- One block of queries --------------------------------------------------------------------------------------- */
-
-static void clear_context(cg_emitter *e, const attention *a)
-{
-    cg_loop loop;
-    LLVMValueRef zero = cg_const(e, vector_type(e), 0);
-    cg_loop_begin(e, &loop, cg_int(e, 0), cg_int(e, a->k->value_dim), 1, 0, NULL, false);
-    for (int j = 0; j < a->vectors; j++)
-        cg_store(e, zero, block_pointer(e, a, a->context, loop.index, j), vector_bytes(e));
-    cg_loop_end(e, &loop, NULL);
-}
-
-/* How many keys the block's last query may see: later ones need not be looked at. */
-static LLVMValueRef visible_keys(cg_emitter *e, const attention *a)
-{
-    if (!a->k->causal) return a->keys;
-    LLVMValueRef end = cg_imin(e, cg_iadd(e, a->first_query, cg_int(e, a->width)), a->queries);
-    return cg_iadd(e, end, cg_isub(e, a->keys, a->queries));
-}
-
-static void emit_query_block(cg_emitter *e, attention *a, LLVMValueRef first_query)
-{
-    LLVMValueRef state[2 * CG_MAX_TILE_VECTORS];
-    int vectors = a->vectors;
-    a->first_query = first_query;
-    load_queries(e, a);
-    clear_context(e, a);
-    for (int j = 0; j < vectors; j++) {
-        state[j] = cg_const(e, vector_type(e), NO_MAXIMUM);
-        state[vectors + j] = cg_const(e, vector_type(e), 0);
-    }
-    cg_loop block;
-    LLVMValueRef visible = visible_keys(e, a);
-    cg_loop_begin(e, &block, cg_int(e, 0), visible, KEYS, 2 * vectors, state, true);
-    a->first_key = block.index;
-    a->key_count = cg_imin(e, cg_isub(e, visible, block.index), cg_int(e, KEYS));
-    for (int j = 0; j < 2 * vectors; j++) state[j] = block.carried[j];
-    emit_key_block(e, a, state);
-    cg_loop_end(e, &block, state);
-
-    LLVMValueRef one = cg_const(e, vector_type(e), 1), zero = cg_const(e, vector_type(e), 0);
-    LLVMValueRef nothing = cg_const(e, vector_type(e), NO_MAXIMUM);
-    for (int j = 0; j < vectors; j++) {
-        LLVMValueRef seen = LLVMBuildFCmp(e->builder, LLVMRealUGT, block.out[j], nothing, "");
-        LLVMValueRef factor = cg_select(e, seen, cg_fdiv(e, one, block.out[vectors + j]), zero);
-        cg_store(e, factor, block_pointer(e, a, a->weights, cg_int(e, 0), j), vector_bytes(e));
-    }
-    store_context(e, a, a->weights);
-}
-
-/* Blocks as wide as a tile, then, for what is left of the queries, one of half and one of a quarter of that width. */
-static void emit_head(cg_emitter *e, attention *a, LLVMValueRef scratch)
-{
-    int lanes = e->target->lanes;
-    LLVMValueRef done = cg_int(e, 0);
-    for (int vectors = e->target->tile_vectors; vectors >= 1; vectors /= 2) {
-        a->vectors = vectors;
-        a->width = (int64_t)vectors * lanes;
-        a->q_turned = scratch;
-        a->weights = cg_at(e, e->f32, a->q_turned, cg_int(e, a->k->dim * a->width));
-        a->context = cg_at(e, e->f32, a->weights, cg_int(e, KEYS * a->width));
-        /* A narrower block is enough once half of this one would be surplus. */
-        LLVMValueRef end = vectors > 1 ? cg_isub(e, a->queries, cg_int(e, a->width / 2)) : a->queries;
-        LLVMValueRef next;
-        cg_loop block;
-        cg_loop_begin(e, &block, done, end, a->width, 1, &done, true);
-        emit_query_block(e, a, block.index);
-        next = cg_iadd(e, block.index, cg_int(e, a->width));
-        cg_loop_end(e, &block, &next);
-        done = block.out[0];
-    }
-}
-
-/* ---- The kernel ------------------------------------------------------------------------------------------------- */
-
-static LLVMValueRef head_pointer(cg_emitter *e, const attention *a, const pl_heads *heads, LLVMValueRef batch,
+static LLVMValueRef head_pointer(cg_emitter *e, const LLVMValueRef *buffers, const pl_heads *heads, LLVMValueRef batch,
                                  LLVMValueRef head)
 {
     LLVMValueRef offset = cg_iadd(e, cg_dim(e, heads->offset), cg_imul(e, batch, cg_dim(e, heads->batch_stride)));
     offset = cg_iadd(e, offset, cg_imul(e, head, cg_dim(e, heads->head_stride)));
-    return cg_at(e, e->f32, a->buffers[heads->buffer], offset);
+    return cg_at(e, e->f32, buffers[heads->buffer], offset);
 }
 
-static void point_at_head(cg_emitter *e, attention *a, LLVMValueRef batch, LLVMValueRef head, LLVMValueRef kv_head)
+static attention_head locate_head(cg_emitter *e, const pl_attention *k, const LLVMValueRef *buffers, LLVMValueRef batch,
+                                  LLVMValueRef head, LLVMValueRef kv_head)
 {
-    const pl_attention *k = a->k;
-    a->q = head_pointer(e, a, &k->q, batch, head);
-    a->key = head_pointer(e, a, &k->k, batch, kv_head);
-    a->value = head_pointer(e, a, &k->v, batch, kv_head);
-    a->out = head_pointer(e, a, &k->out, batch, head);
-    if (k->mask < 0) return;
-    LLVMValueRef offset =
-        cg_iadd(e, cg_imul(e, batch, cg_dim(e, k->mask_batch)), cg_imul(e, head, cg_dim(e, k->mask_head)));
-    a->mask = cg_at(e, e->f32, a->buffers[k->mask], offset);
-    a->mask_stride = cg_dim(e, k->mask_query);
+    attention_head h = {
+        .k = k,
+        .queries = cg_dim(e, k->queries),
+        .keys = cg_dim(e, k->keys),
+        .q = head_pointer(e, buffers, &k->q, batch, head),
+        .key = head_pointer(e, buffers, &k->k, batch, kv_head),
+        .value = head_pointer(e, buffers, &k->v, batch, kv_head),
+        .out = head_pointer(e, buffers, &k->out, batch, head),
+        .q_stride = cg_dim(e, k->q.row_stride),
+        .key_stride = cg_dim(e, k->k.row_stride),
+        .value_stride = cg_dim(e, k->v.row_stride),
+        .out_stride = cg_dim(e, k->out.row_stride),
+    };
+    if (k->mask < 0) return h;
+    LLVMValueRef offset = cg_imul(e, batch, cg_dim(e, k->mask_batch));
+    offset = cg_iadd(e, offset, cg_imul(e, head, cg_dim(e, k->mask_head)));
+    h.mask = cg_at(e, e->f32, buffers[k->mask], offset);
+    h.mask_stride = cg_dim(e, k->mask_query);
+    return h;
 }
 
 int64_t cg_attention_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_target *target)
 {
     (void)plan;
-    return (k->dim + KEYS + k->value_dim) * target->tile_vectors * target->lanes * 4;
+    return cg_attention_is_small(k, target) ? 0 : cg_attention_stream_scratch_bytes(k, target);
 }
 
 void cg_attention(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
                   LLVMValueRef scratch)
 {
     (void)plan;
-    attention a = {.k = k, .buffers = buffers, .queries = cg_dim(e, k->queries), .keys = cg_dim(e, k->keys)};
-    a.last_query = cg_isub(e, a.queries, cg_int(e, 1));
-    a.q_stride = cg_dim(e, k->q.row_stride);
-    a.key_stride = cg_dim(e, k->k.row_stride);
-    a.value_stride = cg_dim(e, k->v.row_stride);
-    a.out_stride = cg_dim(e, k->out.row_stride);
-
     int64_t group = k->heads / k->kv_heads; /* query heads that share a key head */
     cg_loop batch, kv_head, member;
     cg_loop_begin(e, &batch, cg_int(e, 0), cg_dim(e, k->batch), 1, 0, NULL, true);
     cg_loop_begin(e, &kv_head, cg_int(e, 0), cg_int(e, k->kv_heads), 1, 0, NULL, false);
     cg_loop_begin(e, &member, cg_int(e, 0), cg_int(e, group), 1, 0, NULL, false);
     LLVMValueRef head = cg_iadd(e, cg_imul(e, kv_head.index, cg_int(e, group)), member.index);
-    point_at_head(e, &a, batch.index, head, kv_head.index);
-    emit_head(e, &a, scratch);
+    attention_head h = locate_head(e, k, buffers, batch.index, head, kv_head.index);
+    if (cg_attention_is_small(k, e->target))
+        cg_attention_small(e, &h);
+    else
+        cg_attention_stream(e, &h, scratch);
     cg_loop_end(e, &member, NULL);
     cg_loop_end(e, &kv_head, NULL);
     cg_loop_end(e, &batch, NULL);

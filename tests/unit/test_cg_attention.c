@@ -331,12 +331,20 @@ static void causal_with_more_keys_or_more_queries(void **state)
     check_shape(&s, lengths, 5);
 }
 
-static void batch_of_tiny_problems(void **state)
+static void batches_of_a_few_positions(void **state)
 {
     (void)state;
-    static const int64_t lengths[] = {1, 2, 17, 33};
-    for (int64_t n = 1; n <= 5; n++) {
-        shape s = {length, ir_dim_number(n), ir_dim_number(3), 2, 2, 16, 16, MASK_NONE, false, true, 0};
+    static const int64_t lengths[] = {1, 2, 17, 33}, channels[][2] = {{16, 16}, {32, 32}, {5, 1}, {37, 19}, {64, 8}};
+    static const int64_t positions[][2] = {{1, 1}, {3, 3}, {4, 4}, {5, 3}, {2, 8}, {16, 1}, {1, 7}, {17, 1}};
+    static const mask_kind masks[] = {MASK_NONE, MASK_EVERYTHING, MASK_BATCHES};
+    for (size_t i = 0; i < sizeof positions / sizeof positions[0]; i++) {
+        shape s = {.batch = length, .heads = 4, .kv_heads = i % 2 ? 4 : 2, .mask = masks[i % 3], .hide = 1};
+        s.queries = ir_dim_number(positions[i][0]);
+        s.keys = ir_dim_number(positions[i][1]);
+        s.dim = channels[i % 5][0];
+        s.value_dim = channels[i % 5][1];
+        s.fused = i % 2;
+        s.causal = i % 4 == 3;
         check_shape(&s, lengths, 4);
     }
 }
@@ -363,7 +371,7 @@ int main(void)
         cmocka_unit_test(odd_channels_and_other_value_channels),
         cmocka_unit_test(grouped_heads_batches_and_unequal_lengths),
         cmocka_unit_test(causal_with_more_keys_or_more_queries),
-        cmocka_unit_test(batch_of_tiny_problems),
+        cmocka_unit_test(batches_of_a_few_positions),
         cmocka_unit_test(whole_blocks_of_masked_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
