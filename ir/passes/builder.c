@@ -22,6 +22,7 @@ mdot_status ir_rewrite(ir_graph *graph, ir_rule rule, bool *out_changed, mdot_er
         b.changed = false;
         if (node->op && !is_dead(node)) {
             b.at = node;
+            b.name = node->name;
             b.dtype = node->outputs[0] ? node->outputs[0]->type.dtype : MDOT_DTYPE_NONE;
             b.first_new = graph->value_count;
             rule(&b, node);
@@ -87,7 +88,7 @@ void *b_alloc(ir_builder *b, int64_t count, size_t size_bytes)
 ir_node *b_node(ir_builder *b, ir_opcode op, ir_value *const *inputs, int input_count, int output_count)
 {
     if (b->status != MDOT_OK) return NULL;
-    ir_node *node = ir_graph_add_node(b->graph, b->at, &ir_ops[op], b->at->name, inputs, input_count, output_count);
+    ir_node *node = ir_graph_add_node(b->graph, b->at, &ir_ops[op], b->name, inputs, input_count, output_count);
     return node ? node : out_of_memory(b);
 }
 
@@ -205,7 +206,7 @@ ir_value *b_constant(ir_builder *b, mdot_dtype dtype, const int64_t *dims, int r
     if (!tensor || !data) return NULL;
     *tensor = (ir_tensor){.dtype = dtype, .rank = rank, .count = ir_count_elements(rank, dims), .data = data};
     for (int i = 0; i < rank; i++) tensor->dims[i] = dims[i];
-    ir_value *value = ir_graph_add_constant(b->graph, b->at->name, tensor);
+    ir_value *value = ir_graph_add_constant(b->graph, b->name, tensor);
     return value ? value : out_of_memory(b);
 }
 

@@ -2,9 +2,9 @@
  *
  *     b_replace(b, node->outputs[0], b_mul(b, x, b_op1(b, IR_OP_Sigmoid, b_mul(b, x, b_scalar(b, 1.702)))));
  *
- * New nodes go in front of the node being rewritten, carry its name, and are typed as they are made. Failures stick:
- * after the first, every call returns NULL and changes nothing, and NULL operands give NULL results, so that a rule
- * need not look at the status; ir_rewrite does.
+ * New nodes go in front of the node being rewritten, carry its name (or another that a rule sets), and are typed as
+ * they are made. Failures stick: after the first, every call returns NULL and changes nothing, and NULL operands give
+ * NULL results, so that a rule need not look at the status; ir_rewrite does.
  */
 #ifndef IR_PASSES_BUILDER_H
 #define IR_PASSES_BUILDER_H
@@ -14,6 +14,7 @@
 typedef struct ir_builder {
     ir_graph *graph;
     ir_node *at;        /* new nodes go before it */
+    const char *name;   /* of new nodes; at first that of at */
     mdot_dtype dtype;   /* of the constants that b_scalar and b_filled make; at first that of at's first output */
     int first_new;      /* values with ids from here on were made for `at` */
     bool changed;       /* set by b_replace, or by a rule that changes the graph otherwise */

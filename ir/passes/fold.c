@@ -1,11 +1,13 @@
-/* fold.c — replaces what is known at compile time by constants.
+/* fold.c — infers types, and replaces what is known at compile time by constants.
  *
  * Three sources: content that the shape rules found (ir_value.known), operators that read only shapes, and operators
  * all of whose inputs are constants, which the reference evaluator computes in double precision; results are rounded to
  * their nominal type. An initializer whose data was not read (a job's weights) folds nothing.
  */
+#include "ir/passes/fold.h"
+
 #include "ir/ops.h"
-#include "ir/passes/builder.h"
+#include "ir/passes/integers.h"
 #include "ir/passes/passes.h"
 
 /* No folded constant is larger: it would only move work from the CPU to the file. */
@@ -68,16 +70,22 @@ static ir_value *known_constant(ir_builder *b, const ir_value *value)
 
 /* ---- Evaluation ------------------------------------------------------------------------------------------------- */
 
+/* Whether the node's result depends on the content of input i, not only on its type. */
+static bool reads_content(const ir_node *node, int i)
+{
+    bool type_only = node->op == &ir_ops[IR_OP_CastLike] && i == 1;
+    return !type_only && !(node->op->traits & IR_SHAPE_ONLY);
+}
+
 static bool is_computable(const ir_node *node)
 {
     if (!(node->op->traits & IR_STATELESS) || !node->op->eval || !is_worthwhile(node)) return false;
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
         if (!value) continue;
-        bool content = value->constant && value->constant->data;
-        bool shape = (node->op->traits & IR_SHAPE_ONLY) && is_concrete(value);
-        if (!content && !shape) return false;
         if (value->type.dtype == MDOT_DTYPE_STRING) return false;
+        bool content = value->constant && value->constant->data;
+        if (!content && (reads_content(node, i) || !is_concrete(value))) return false;
     }
     return true;
 }
@@ -118,7 +126,7 @@ static void evaluate(ir_builder *b, ir_node *node, ir_arena *arena)
     }
 }
 
-static void fold_node(ir_builder *b, ir_node *node)
+void ir_fold_node(ir_builder *b, ir_node *node)
 {
     if (node->op == &ir_ops[IR_OP_Identity]) { /* a copy less */
         if (node->inputs[0]->constant) b_replace(b, node->outputs[0], node->inputs[0]);
@@ -139,7 +147,17 @@ static void fold_node(ir_builder *b, ir_node *node)
     ir_arena_destroy(scratch);
 }
 
-mdot_status pass_fold(ir_graph *graph, bool *out_changed, mdot_error *err)
+static void infer_and_fold(ir_builder *b, ir_node *node)
 {
-    return ir_rewrite(graph, fold_node, out_changed, err);
+    b->status = ir_infer_node(b->graph, node, b->err);
+    if (b->status == MDOT_OK && !ir_take_integers(b, node)) ir_fold_node(b, node);
+}
+
+/* Both in one walk: a shape may follow from numbers that only folding computes. */
+mdot_status pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    bool folded;
+    mdot_status status = ir_rewrite(graph, infer_and_fold, &folded, err);
+    if (status == MDOT_OK) *out_changed = true;
+    return status;
 }

@@ -35,7 +35,7 @@ static ir_value *prepared_weight(ir_builder *b, ir_value *matrix, bool transpose
 }
 
 /* scale * value as a bias of `columns` elements; NULL: it is no constant that is the same for every row. */
-static ir_value *prepared_bias(ir_builder *b, const ir_value *value, int64_t columns, float scale)
+static ir_value *prepared_bias(ir_builder *b, ir_value *value, int64_t columns, float scale)
 {
     const ir_tensor *from = value->constant;
     if (!from || !from->data || from->dtype != MDOT_DTYPE_F32) return NULL;
@@ -43,10 +43,8 @@ static ir_value *prepared_bias(ir_builder *b, const ir_value *value, int64_t col
         if (from->dims[i] != 1) return NULL;
     }
     if (from->count != columns && from->count != 1) return NULL;
+    if (from->rank == 1 && from->count == columns && scale == 1) return value;
     const float *in = from->data;
-    if (from->rank == 1 && from->count == columns && scale == 1) {
-        return b_constant(b, MDOT_DTYPE_F32, &columns, 1, in);
-    }
     float *out = b_alloc(b, columns ? columns : 1, sizeof *out);
     if (!out) return NULL;
     for (int64_t c = 0; c < columns; c++) out[c] = scale * in[from->count == 1 ? 0 : c];

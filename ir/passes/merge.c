@@ -95,6 +95,7 @@ static void merge(ir_builder *b, ir_node *node)
     if (node->op != &ir_ops[IR_OP_Attention] || node->inputs[0]->type.rank != 3) return;
     group g = linears_of(node);
     if (g.count < 2) return;
+    b->name = g.linears[0]->name;
     int64_t widths[MAX_PARTS], columns = 0;
     bool biased = false;
     for (int i = 0; i < g.count; i++) {

@@ -5,8 +5,7 @@
 
 #include "ir/passes.h"
 
-mdot_status pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err);       /* run.c */
-mdot_status pass_fold(ir_graph *graph, bool *out_changed, mdot_error *err);        /* fold.c */
+mdot_status pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err);       /* fold.c */
 mdot_status pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err);    /* simplify.c */
 mdot_status pass_contrib(ir_graph *graph, bool *out_changed, mdot_error *err);     /* contrib.c */
 mdot_status pass_norms(ir_graph *graph, bool *out_changed, mdot_error *err);       /* norms.c */

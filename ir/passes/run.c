@@ -11,13 +11,6 @@ const ir_pass ir_passes[] = {
 };
 const int ir_pass_count = (int)(sizeof ir_passes / sizeof *ir_passes);
 
-mdot_status pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err)
-{
-    mdot_status status = ir_infer(graph, err);
-    if (status == MDOT_OK) *out_changed = true;
-    return status;
-}
-
 static mdot_status run(ir_graph *graph, const ir_pass *pass, bool *out_changed, mdot_error *err)
 {
     bool changed = false;

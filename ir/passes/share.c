@@ -141,6 +141,7 @@ mdot_status ir_share_equal_nodes(ir_graph *graph, bool *out_changed, mdot_error 
         if (!node->op || !(node->op->traits & IR_STATELESS)) continue;
         ir_node *first = shared_node(&seen, node);
         b.at = node;
+        b.name = node->name;
         b.first_new = graph->value_count;
         for (int i = 0; first != node && i < node->output_count; i++) {
             if (node->outputs[i] && node->outputs[i]->use_count) b_replace(&b, node->outputs[i], first->outputs[i]);

@@ -5,7 +5,7 @@
  * as do chains of Transpose. Every rule keeps the value's type, or b_replace refuses it.
  */
 #include "ir/ops.h"
-#include "ir/passes/builder.h"
+#include "ir/passes/fold.h"
 #include "ir/passes/match.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/share.h"
@@ -97,6 +97,22 @@ static void single_part(ir_builder *b, ir_node *node)
     if (node->input_count == 1 && node->output_count == 1) forward_input(b, node);
 }
 
+/* Softmax(Reshape(x)) = Reshape(Softmax(x)) where rows stay rows: so the flattening with which the frontend writes the
+ * Softmax of old opsets cancels against the reshape behind it. */
+static void softmax(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0], *result = node->outputs[0];
+    if (!x->def || x->def->op != &ir_ops[IR_OP_Reshape] || x->type.rank < 1) return;
+    ir_value *source = x->def->inputs[0];
+    int64_t axis = ir_node_int(node, "axis", -1);
+    int last = source->type.rank - 1;
+    if ((axis != -1 && axis != x->type.rank - 1) || last < 0) return;
+    if (!ir_dim_equal(source->type.dim[last], x->type.dim[x->type.rank - 1])) return;
+    ir_node *rows = b_node(b, ir_node_opcode(node), &source, 1, 1);
+    b_set_int(b, rows, "axis", -1);
+    b_replace(b, result, b_reshape(b, b_infer(b, rows), result->type.dim, result->type.rank));
+}
+
 /* ---- Arithmetic ------------------------------------------------------------------------------------------------- */
 
 /* node reads a constant full of `number` as operand `i`: it is the other operand. */
@@ -186,6 +202,8 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_Squeeze] = reshape,
     [IR_OP_Unsqueeze] = reshape,
     [IR_OP_Transpose] = transpose,
+    [IR_OP_Softmax] = softmax,
+    [IR_OP_LogSoftmax] = softmax,
     [IR_OP_Slice] = slice,
     [IR_OP_Pad] = pad,
     [IR_OP_Concat] = single_part,
@@ -206,6 +224,7 @@ static void simplify(ir_builder *b, ir_node *node)
 {
     ir_rule rule = rule_of[ir_node_opcode(node)];
     if (rule) rule(b, node);
+    if (!b->changed) ir_fold_node(b, node);
 }
 
 mdot_status pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err)
