@@ -124,7 +124,8 @@ def main():
                     for g, w in zip(got, wanted))
         if not error < 1e-3:
             sys.exit(f"outputs differ at length {length}: relative error {error:.2e}")
-        cases.append({"length": length, "error": error, "calls": (ours, theirs), "times": ([], [])})
+        cases.append({"length": length, "error": error, "calls": (ours, theirs), "times": ([], []),
+                      "arrays": (inputs, got, again)})  # both sides hold bare addresses
 
     for round_number in range(args.rounds):
         for case in cases:
