@@ -1,8 +1,8 @@
 /* build.c — graph → plan, once all passes ran: the whole of planning in one function.
  *
- * Chains are claimed first, because they decide which values never exist. Then one walk in topological order settles for
- * every other value whether it is a view, inlined or stored (decide.c), and emits the kernels, each where the tail of its
- * chain stands.
+ * Chains are claimed first, because they decide which values never exist. Then one walk in topological order settles
+ * for every other value whether it is a view, inlined or stored (decide.c), and emits the kernels, each where the tail
+ * of its chain stands.
  */
 #include "ir/plan/builder.h"
 
@@ -76,8 +76,8 @@ static mdot_status start(pl_builder *b)
 typedef mdot_status (*emit_fn)(pl_builder *b, const ir_node *node);
 
 static const emit_fn emitters[] = {
-    [IR_LOWER_REDUCE] = pl_emit_reduction, [IR_LOWER_LINEAR] = pl_emit_linear,
-    [IR_LOWER_ATTENTION] = pl_emit_attention, [IR_LOWER_NORM] = pl_emit_norm,
+    [IR_LOWER_REDUCE] = pl_emit_reduction,      [IR_LOWER_LINEAR] = pl_emit_linear,
+    [IR_LOWER_ATTENTION] = pl_emit_attention,   [IR_LOWER_NORM] = pl_emit_norm,
     [IR_LOWER_SEQUENTIAL] = pl_emit_sequential, [IR_LOWER_NONE] = NULL,
 };
 
@@ -95,8 +95,10 @@ static mdot_status emit_node(pl_builder *b, const ir_node *node)
 {
     emit_fn emit = emitters[node->op->lowering];
     bool is_sequential = node->op->lowering == IR_LOWER_SEQUENTIAL;
-    if (!emit) pl_reject(b, node, "has no kernel");
-    else if (!is_sequential && !only_first_is_read(b, node)) pl_reject(b, node, "more than its first output is read");
+    if (!emit)
+        pl_reject(b, node, "has no kernel");
+    else if (!is_sequential && !only_first_is_read(b, node))
+        pl_reject(b, node, "more than its first output is read");
     return b->status ? b->status : emit(b, node);
 }
 
@@ -114,7 +116,8 @@ static mdot_status plan_node(pl_builder *b, const ir_node *node)
             if (status) return status;
         }
         return MDOT_OK;
-    default: return emit_node(b, node);
+    default:
+        return emit_node(b, node);
     }
 }
 

@@ -2,11 +2,10 @@
  *
  * Every value of the graph ends up in one of these states:
  *
- *   placed   it has an address: a buffer of its own, or a strided view into another value's buffer (a transpose, slice or
- *            reshape that costs nothing)
- *   inlined  it has no address; whoever reads it computes it, as an expression of the index it wants
- *   chained  it is computed inside the kernel of another value: a link of the chain of pointwise operators that continues
- *            a matrix product, a norm or a reduction up to the chain's tail, which is placed
+ *   placed   it has an address: a buffer of its own, or a strided view into another value's buffer (a transpose, slice
+ * or reshape that costs nothing) inlined  it has no address; whoever reads it computes it, as an expression of the
+ * index it wants chained  it is computed inside the kernel of another value: a link of the chain of pointwise operators
+ * that continues a matrix product, a norm or a reduction up to the chain's tail, which is placed
  *
  *   build.c      the order of everything: users, chains, states, kernels, memory
  *   chain.c      which pointwise operators continue which root
@@ -24,8 +23,8 @@
 #include "ir/ops/families.h"
 #include "ir/plan/plan.h"
 
-/* Where a value lies. A dense place is row-major for the value's type, and its strides may be polynomials in L; a strided
- * one has element `index` at offset + sum of index[k] * stride[k]. */
+/* Where a value lies. A dense place is row-major for the value's type, and its strides may be polynomials in L; a
+ * strided one has element `index` at offset + sum of index[k] * stride[k]. */
 typedef struct pl_place {
     int buffer;
     bool dense;
@@ -74,10 +73,17 @@ typedef struct pl_builder {
     int memo_count, memo_capacity;
 } pl_builder;
 
-static inline pl_value *pl_info(const pl_builder *b, const ir_value *v) { return &b->values[v->id]; }
-static inline bool pl_is_unit(ir_dim d) { return ir_dim_is(d, 1); }
+static inline pl_value *pl_info(const pl_builder *b, const ir_value *v)
+{
+    return &b->values[v->id];
+}
+static inline bool pl_is_unit(ir_dim d)
+{
+    return ir_dim_is(d, 1);
+}
 
-/* ---- Faults -------------------------------------------------------------------------------------------------------- */
+/* ---- Faults --------------------------------------------------------------------------------------------------------
+ */
 
 /* Records UNSUPPORTED with the node's name; NULL, so that expression functions `return pl_reject(…)`. */
 const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ...)
@@ -85,7 +91,8 @@ const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ..
 /* The status that a NULL result stands for: the recorded fault, or memory ran out. */
 mdot_status pl_fault(pl_builder *b);
 
-/* ---- Values as expressions (value.c) ------------------------------------------------------------------------------- */
+/* ---- Values as expressions (value.c) -------------------------------------------------------------------------------
+ */
 
 /* Element `index` (rank expressions) of a value, however it is kept. */
 const pl_expr *pl_value_at(pl_builder *b, const ir_value *v, const pl_expr *const *index);
@@ -103,7 +110,8 @@ bool pl_unflatten(pl_builder *b, const pl_expr *flat, int rank, const ir_dim *di
 double pl_expr_cost(const pl_expr *expr, int *budget);
 double pl_elements(const pl_builder *b, const ir_value *v); /* at full length */
 
-/* ---- Views (view.c) ------------------------------------------------------------------------------------------------ */
+/* ---- Views (view.c) ------------------------------------------------------------------------------------------------
+ */
 
 /* The place of output `k` of a node that only re-addresses its placed input; false: it needs code. */
 bool pl_view(pl_builder *b, const ir_node *node, int k, pl_place *out);
@@ -125,7 +133,8 @@ bool pl_slice(pl_builder *b, const ir_node *node, ir_dim *out_start, int64_t *ou
 bool pl_split(pl_builder *b, const ir_node *node, int k, int *out_axis, ir_dim *out_begin);
 int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank);
 
-/* ---- Definitions --------------------------------------------------------------------------------------------------- */
+/* ---- Definitions ---------------------------------------------------------------------------------------------------
+ */
 
 typedef const pl_expr *(*pl_define_fn)(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
 const pl_expr *pl_define_pointwise(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
@@ -138,17 +147,18 @@ const pl_expr *pl_log1p(ir_arena *arena, const pl_expr *x);
 const pl_expr *pl_expm1(ir_arena *arena, const pl_expr *x);
 const pl_expr *pl_atan(ir_arena *arena, const pl_expr *x);
 
-/* ---- Kernels ------------------------------------------------------------------------------------------------------- */
+/* ---- Kernels -------------------------------------------------------------------------------------------------------
+ */
 
 /* Every emitter makes the kernels of a node (of a root: with its chain) and places what they compute. */
-mdot_status pl_emit_value(pl_builder *b, const ir_value *v);              /* nest.c: an inlinable value gets a buffer */
-mdot_status pl_emit_copy(pl_builder *b, const ir_value *v, int output);   /* nest.c: a graph output from elsewhere */
-mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node);        /* reduce.c */
-mdot_status pl_emit_product(pl_builder *b, const ir_node *node);          /* product.c: MatMul, Einsum, odd linears */
-mdot_status pl_emit_linear(pl_builder *b, const ir_node *node);           /* fused.c */
+mdot_status pl_emit_value(pl_builder *b, const ir_value *v);            /* nest.c: an inlinable value gets a buffer */
+mdot_status pl_emit_copy(pl_builder *b, const ir_value *v, int output); /* nest.c: a graph output from elsewhere */
+mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node);      /* reduce.c */
+mdot_status pl_emit_product(pl_builder *b, const ir_node *node);        /* product.c: MatMul, Einsum, odd linears */
+mdot_status pl_emit_linear(pl_builder *b, const ir_node *node);         /* fused.c */
 mdot_status pl_emit_norm(pl_builder *b, const ir_node *node);
 mdot_status pl_emit_attention(pl_builder *b, const ir_node *node);
-mdot_status pl_emit_sequential(pl_builder *b, const ir_node *node);       /* sequence.c */
+mdot_status pl_emit_sequential(pl_builder *b, const ir_node *node); /* sequence.c */
 
 /* A Linear node that is a matrix kernel: its rows are affine in L. */
 bool pl_is_linear(const ir_node *node);
@@ -161,24 +171,28 @@ void pl_add_loops(pl_builder *b, pl_nest *nest, int rank, const ir_dim *dims, co
 const pl_expr *pl_add_reduction(pl_builder *b, pl_nest *nest, ir_dim dim);
 /* Appends a nest; one that has no points is dropped. */
 mdot_status pl_end_nest(pl_builder *b, const char *name, const pl_nest *nest);
-/* Ends the nest of a root with the store of its chain's tail. The root is `result`, an expression of ACC 0; `index` is the
- * root's. */
+/* Ends the nest of a root with the store of its chain's tail. The root is `result`, an expression of ACC 0; `index` is
+ * the root's. */
 mdot_status pl_finish_nest(pl_builder *b, const ir_node *node, pl_nest *nest, const pl_expr *result,
                            const pl_expr *const *index);
 
-/* ---- Decisions (decide.c) ------------------------------------------------------------------------------------------ */
+/* ---- Decisions (decide.c) ------------------------------------------------------------------------------------------
+ */
 
-/* Settles the state of output `k` of a pointwise, moving or aliasing node, and emits its nest where it gets a buffer. */
+/* Settles the state of output `k` of a pointwise, moving or aliasing node, and emits its nest where it gets a buffer.
+ */
 mdot_status pl_decide(pl_builder *b, const ir_node *node, int k);
 
-/* ---- Chains (chain.c) ---------------------------------------------------------------------------------------------- */
+/* ---- Chains (chain.c) ----------------------------------------------------------------------------------------------
+ */
 
 void pl_claim_chains(pl_builder *b);
 /* (move.c) The index of a shape that differs from `from` by dimensions of one element. */
 void pl_transfer_index(pl_builder *b, const ir_type *from, const pl_expr *const *index, const ir_type *to,
                        const pl_expr **out_index);
 
-/* ---- Buffers, kernels, names (kernel.c) ---------------------------------------------------------------------------- */
+/* ---- Buffers, kernels, names (kernel.c) ----------------------------------------------------------------------------
+ */
 
 int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir_type *type); /* -1: fault recorded */
 /* The buffer of a constant in a layout, made once. */
@@ -190,7 +204,8 @@ void pl_note_origin(pl_builder *b, const ir_node *node);
 /* Appends the kernel, named after a node or value of that name; the specification is copied. */
 mdot_status pl_end_kernel(pl_builder *b, pl_kind kind, const char *name, const pl_kernel *specification);
 
-/* ---- Shorthands ---------------------------------------------------------------------------------------------------- */
+/* ---- Shorthands ----------------------------------------------------------------------------------------------------
+ */
 
 static inline const pl_expr *pl_op1(pl_builder *b, pl_expr_op op, const pl_expr *x)
 {
@@ -200,7 +215,13 @@ static inline const pl_expr *pl_op2(pl_builder *b, pl_expr_op op, const pl_expr 
 {
     return pl_binary(b->arena, op, x, y);
 }
-static inline const pl_expr *pl_int(pl_builder *b, int64_t n) { return pl_const_i(b->arena, MDOT_DTYPE_I64, n); }
-static inline const pl_expr *pl_extent(pl_builder *b, ir_dim d) { return pl_dim(b->arena, d); }
+static inline const pl_expr *pl_int(pl_builder *b, int64_t n)
+{
+    return pl_const_i(b->arena, MDOT_DTYPE_I64, n);
+}
+static inline const pl_expr *pl_extent(pl_builder *b, ir_dim d)
+{
+    return pl_dim(b->arena, d);
+}
 
 #endif

@@ -14,8 +14,10 @@ static bool is_root(const ir_node *node)
     switch (node->op->lowering) {
     case IR_LOWER_LINEAR:
     case IR_LOWER_NORM:
-    case IR_LOWER_REDUCE: return true;
-    default: return false;
+    case IR_LOWER_REDUCE:
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -55,9 +57,12 @@ static bool can_link(const ir_node *root, const ir_value *from, const ir_node *r
     if (is_matrix && (to->type.dtype != MDOT_DTYPE_F32 || !same_trailing(&from->type, &to->type, trailing)))
         return false;
     switch (reader->op->lowering) {
-    case IR_LOWER_POINTWISE: return same_shape(&to->type, &from->type);
-    case IR_LOWER_ALIAS: return is_matrix || pl_only_units_differ(&from->type, &to->type);
-    default: return false;
+    case IR_LOWER_POINTWISE:
+        return same_shape(&to->type, &from->type);
+    case IR_LOWER_ALIAS:
+        return is_matrix || pl_only_units_differ(&from->type, &to->type);
+    default:
+        return false;
     }
 }
 

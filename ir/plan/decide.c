@@ -18,11 +18,15 @@ static const double store_cost = 2, load_cost = 2;
 static bool needs_place(const pl_use *use)
 {
     switch (use->node->op->lowering) {
-    case IR_LOWER_LINEAR: return use->operand == 0 && pl_is_linear(use->node);
+    case IR_LOWER_LINEAR:
+        return use->operand == 0 && pl_is_linear(use->node);
     case IR_LOWER_ATTENTION:
-    case IR_LOWER_SEQUENTIAL: return true;
-    case IR_LOWER_ALIAS: return !pl_only_units_differ(&use->node->inputs[0]->type, &use->node->outputs[0]->type);
-    default: return false;
+    case IR_LOWER_SEQUENTIAL:
+        return true;
+    case IR_LOWER_ALIAS:
+        return !pl_only_units_differ(&use->node->inputs[0]->type, &use->node->outputs[0]->type);
+    default:
+        return false;
     }
 }
 
@@ -41,10 +45,14 @@ static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, co
     pl_matrix matrix;
     if (!needs_place(use) || place->dense) return true;
     switch (use->node->op->lowering) {
-    case IR_LOWER_LINEAR: return pl_matrix_view(place, &v->type, 1, &matrix);
-    case IR_LOWER_ATTENTION: return attention_accepts(use, place);
-    case IR_LOWER_ALIAS: return pl_view_from(b, use->node, 0, place, &(pl_place){0});
-    default: return false;
+    case IR_LOWER_LINEAR:
+        return pl_matrix_view(place, &v->type, 1, &matrix);
+    case IR_LOWER_ATTENTION:
+        return attention_accepts(use, place);
+    case IR_LOWER_ALIAS:
+        return pl_view_from(b, use->node, 0, place, &(pl_place){0});
+    default:
+        return false;
     }
 }
 
@@ -58,9 +66,13 @@ static double reads_per_element(const pl_builder *b, const pl_use *use, double e
     switch (ir_node_opcode(node)) {
     case IR_OP_MatMul:
     case IR_OP_Einsum:
-    case IR_OP_Linear: node->op->cost(node, b->plan->max_length, &cost); return cost.flops / 2 / elements;
-    case IR_OP_ReduceLogSumExp: return 2;
-    default: break;
+    case IR_OP_Linear:
+        node->op->cost(node, b->plan->max_length, &cost);
+        return cost.flops / 2 / elements;
+    case IR_OP_ReduceLogSumExp:
+        return 2;
+    default:
+        break;
     }
     if (node->op->lowering == IR_LOWER_REDUCE) return 1;
     if (node->op->lowering == IR_LOWER_NORM && use->operand == 0) return 1;

@@ -1,7 +1,7 @@
 /* gather.c — operators that read where their data says.
  *
- * An index may be negative (it counts from the end) and, in a wrong input, anything else: it is clamped into its dimension,
- * so that no input makes a kernel read outside of a buffer.
+ * An index may be negative (it counts from the end) and, in a wrong input, anything else: it is clamped into its
+ * dimension, so that no input makes a kernel read outside of a buffer.
  */
 #include "ir/plan/builder.h"
 

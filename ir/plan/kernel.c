@@ -48,8 +48,10 @@ static int64_t most_bytes(const pl_builder *b, const ir_type *type)
     int64_t bytes = (int64_t)mdot_dtype_size_bytes(type->dtype);
     for (int d = 0; d < type->rank; d++) {
         int64_t least, most;
-        if (ir_dim_is_number(type->dim[d])) most = type->dim[d].offset;
-        else ir_dim_bounds(b->graph, type->dim[d], &least, &most);
+        if (ir_dim_is_number(type->dim[d]))
+            most = type->dim[d].offset;
+        else
+            ir_dim_bounds(b->graph, type->dim[d], &least, &most);
         if (__builtin_mul_overflow(bytes, most, &bytes)) return -1;
     }
     return bytes;
@@ -66,12 +68,8 @@ int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir
         b->status = mdot_fail(b->err, MDOT_OUT_OF_RANGE, "%s: tensor \"%s\" is too large", b->graph->name, name);
         return -1;
     }
-    plan->buffers[plan->buffer_count] = (pl_buffer){.kind = kind,
-                                                    .name = name,
-                                                    .type = *type,
-                                                    .max_bytes = bytes,
-                                                    .first_use = -1,
-                                                    .last_use = -1};
+    plan->buffers[plan->buffer_count] =
+        (pl_buffer){.kind = kind, .name = name, .type = *type, .max_bytes = bytes, .first_use = -1, .last_use = -1};
     return plan->buffer_count++;
 }
 

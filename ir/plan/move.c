@@ -1,7 +1,7 @@
 /* move.c — operators that move elements: which element of an input stands at an index of the output.
  *
- * What can be a strided view is one already (view.c) when its input has an address; here the same operators are functions
- * of the index, for inputs that have none. Indices from data are in gather.c.
+ * What can be a strided view is one already (view.c) when its input has an address; here the same operators are
+ * functions of the index, for inputs that have none. Indices from data are in gather.c.
  */
 #include "ir/plan/builder.h"
 
@@ -62,7 +62,8 @@ static const pl_expr *define_tile(pl_builder *b, const ir_node *node, int output
 
 /* ---- Blocks ------------------------------------------------------------------------------------------------------ */
 
-/* Pixel (y, x) lies in block (y / s, x / s) at (y % s, x % s); modes differ in how the depth counts channel and place. */
+/* Pixel (y, x) lies in block (y / s, x / s) at (y % s, x % s); modes differ in how the depth counts channel and place.
+ */
 static const pl_expr *define_depth_to_space(pl_builder *b, const ir_node *node, int output, indices index)
 {
     (void)output;
@@ -172,16 +173,16 @@ static const pl_expr *define_pad(pl_builder *b, const ir_node *node, int output,
         const pl_expr *at = pl_op2(b, PL_SUB, index[d], pl_extent(b, before[d]));
         own[d] = modes[m].border(b, at, from->dim[d]);
         if (m > 0) continue;
-        const pl_expr *within = pl_op2(b, PL_AND, pl_op2(b, PL_LE, b->zero, at),
-                                       pl_op2(b, PL_LT, at, pl_extent(b, from->dim[d])));
+        const pl_expr *within =
+            pl_op2(b, PL_AND, pl_op2(b, PL_LE, b->zero, at), pl_op2(b, PL_LT, at, pl_extent(b, from->dim[d])));
         inside = inside ? pl_op2(b, PL_AND, inside, within) : within;
     }
     const pl_expr *element = pl_value_at(b, source, own);
     return inside ? pl_select(b->arena, inside, element, pad_constant(b, node)) : element;
 }
 
-/* Concatenation inside another kernel: a chain of selections, each operand read where it is in range. A concatenation with
- * a buffer of its own is one nest an operand instead (nest.c). */
+/* Concatenation inside another kernel: a chain of selections, each operand read where it is in range. A concatenation
+ * with a buffer of its own is one nest an operand instead (nest.c). */
 static const pl_expr *define_concat(pl_builder *b, const ir_node *node, int output, indices index)
 {
     const ir_type *to = &node->outputs[output]->type;

@@ -1,7 +1,7 @@
 /* pointwise.c — one table: pointwise operators of ops.def → expressions, by ONNX's definitions.
  *
- * A row gives either an expression operator that means the same, or a formula. Formulas see their operands as expressions,
- * already broadcast to the output's index.
+ * A row gives either an expression operator that means the same, or a formula. Formulas see their operands as
+ * expressions, already broadcast to the output's index.
  */
 #include "ir/plan/builder.h"
 
@@ -20,7 +20,10 @@ typedef const pl_expr *(*formula_fn)(const operands *o, pl_expr_op op);
 
 /* ---- Notation ---------------------------------------------------------------------------------------------------- */
 
-static const pl_expr *unary(const operands *o, pl_expr_op op, const pl_expr *x) { return pl_unary(o->arena, op, x); }
+static const pl_expr *unary(const operands *o, pl_expr_op op, const pl_expr *x)
+{
+    return pl_unary(o->arena, op, x);
+}
 
 static const pl_expr *binary(const operands *o, pl_expr_op op, const pl_expr *x, const pl_expr *y)
 {
@@ -33,18 +36,36 @@ static const pl_expr *choose(const operands *o, const pl_expr *cond, const pl_ex
 }
 
 /* A constant of the first operand's type. */
-static const pl_expr *number(const operands *o, double value) { return pl_const_f(o->arena, o->x[0]->dtype, value); }
+static const pl_expr *number(const operands *o, double value)
+{
+    return pl_const_f(o->arena, o->x[0]->dtype, value);
+}
 
 static double attribute(const operands *o, const char *name, double fallback)
 {
     return ir_node_float(o->node, name, fallback);
 }
 
-static const pl_expr *add(const operands *o, const pl_expr *x, const pl_expr *y) { return binary(o, PL_ADD, x, y); }
-static const pl_expr *sub(const operands *o, const pl_expr *x, const pl_expr *y) { return binary(o, PL_SUB, x, y); }
-static const pl_expr *mul(const operands *o, const pl_expr *x, const pl_expr *y) { return binary(o, PL_MUL, x, y); }
-static const pl_expr *quotient(const operands *o, const pl_expr *x, const pl_expr *y) { return binary(o, PL_DIV, x, y); }
-static const pl_expr *less(const operands *o, const pl_expr *x, const pl_expr *y) { return binary(o, PL_LT, x, y); }
+static const pl_expr *add(const operands *o, const pl_expr *x, const pl_expr *y)
+{
+    return binary(o, PL_ADD, x, y);
+}
+static const pl_expr *sub(const operands *o, const pl_expr *x, const pl_expr *y)
+{
+    return binary(o, PL_SUB, x, y);
+}
+static const pl_expr *mul(const operands *o, const pl_expr *x, const pl_expr *y)
+{
+    return binary(o, PL_MUL, x, y);
+}
+static const pl_expr *quotient(const operands *o, const pl_expr *x, const pl_expr *y)
+{
+    return binary(o, PL_DIV, x, y);
+}
+static const pl_expr *less(const operands *o, const pl_expr *x, const pl_expr *y)
+{
+    return binary(o, PL_LT, x, y);
+}
 
 static const pl_expr *clamp(const operands *o, const pl_expr *x, double low, double high)
 {
@@ -58,7 +79,10 @@ static const pl_expr *direct(const operands *o, pl_expr_op op)
     return pl_expr_operand_count(op) == 1 ? unary(o, op, o->x[0]) : binary(o, op, o->x[0], o->x[1]);
 }
 
-static const pl_expr *swapped(const operands *o, pl_expr_op op) { return binary(o, op, o->x[1], o->x[0]); }
+static const pl_expr *swapped(const operands *o, pl_expr_op op)
+{
+    return binary(o, op, o->x[1], o->x[0]);
+}
 
 static const pl_expr *all_inputs(const operands *o, pl_expr_op op)
 {

@@ -68,20 +68,29 @@ static void put_infix(text *t, const pl_expr *e, const char *sign)
 static const char *infix_sign(const pl_expr *e)
 {
     switch (e->op) {
-    case PL_ADD: return "+";
-    case PL_SUB: return "-";
-    case PL_MUL: return "*";
-    case PL_FLOORDIV: return "/";
-    case PL_PYMOD: return "%";
-    default: return NULL;
+    case PL_ADD:
+        return "+";
+    case PL_SUB:
+        return "-";
+    case PL_MUL:
+        return "*";
+    case PL_FLOORDIV:
+        return "/";
+    case PL_PYMOD:
+        return "%";
+    default:
+        return NULL;
     }
 }
 
 static void put_constant(text *t, const pl_expr *e)
 {
-    if (e->dtype == MDOT_DTYPE_I64) put(t, "%" PRId64, e->n);
-    else if (ir_dtype_is_float(e->dtype)) put(t, "%s %.9g", mdot_dtype_name(e->dtype), e->f);
-    else put(t, "%s %" PRId64, mdot_dtype_name(e->dtype), e->n);
+    if (e->dtype == MDOT_DTYPE_I64)
+        put(t, "%" PRId64, e->n);
+    else if (ir_dtype_is_float(e->dtype))
+        put(t, "%s %.9g", mdot_dtype_name(e->dtype), e->f);
+    else
+        put(t, "%s %" PRId64, mdot_dtype_name(e->dtype), e->n);
 }
 
 static void put_call(text *t, const pl_expr *e)
@@ -99,18 +108,28 @@ static void put_expr(text *t, const pl_expr *e)
 {
     const char *sign = e->dtype == MDOT_DTYPE_I64 ? infix_sign(e) : NULL;
     switch (e->op) {
-    case PL_CONST: put_constant(t, e); break;
-    case PL_INDEX: put(t, "i%d", e->i); break;
-    case PL_LENGTH: put(t, "L"); break;
-    case PL_ACC: put(t, e->i ? "acc%d" : "acc", e->i); break;
+    case PL_CONST:
+        put_constant(t, e);
+        break;
+    case PL_INDEX:
+        put(t, "i%d", e->i);
+        break;
+    case PL_LENGTH:
+        put(t, "L");
+        break;
+    case PL_ACC:
+        put(t, e->i ? "acc%d" : "acc", e->i);
+        break;
     case PL_LOAD:
         put(t, "b%d[", e->i);
         put_expr(t, e->arg[0]);
         put(t, "]");
         break;
     default:
-        if (sign) put_infix(t, e, sign);
-        else put_call(t, e);
+        if (sign)
+            put_infix(t, e, sign);
+        else
+            put_call(t, e);
     }
 }
 
@@ -277,8 +296,11 @@ static void put_sequential(text *t, const pl_sequential *k)
     const struct {
         bool on;
         const char *name;
-    } flags[] = {{k->exclusive, "exclusive"}, {k->reverse, "reverse"}, {k->largest, "largest"},
-                 {k->sorted, "sorted"},       {k->circular, "circular"}};
+    } flags[] = {{k->exclusive, "exclusive"},
+                 {k->reverse, "reverse"},
+                 {k->largest, "largest"},
+                 {k->sorted, "sorted"},
+                 {k->circular, "circular"}};
     put(t, "  %s axis %d", names[k->what], k->axis);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (flags[i].on) put(t, " %s", flags[i].name);
@@ -294,11 +316,21 @@ static void put_kernel(text *t, int number, const pl_kernel *k)
 {
     put(t, "%d %s: %s\n", number, k->name, k->origin);
     switch (k->kind) {
-    case PL_LINEAR: put_linear(t, &k->linear); break;
-    case PL_ATTENTION: put_attention(t, &k->attention); break;
-    case PL_NORM: put_norm(t, &k->norm); break;
-    case PL_NEST: put_nest(t, &k->nest); break;
-    case PL_SEQUENTIAL: put_sequential(t, &k->sequential); break;
+    case PL_LINEAR:
+        put_linear(t, &k->linear);
+        break;
+    case PL_ATTENTION:
+        put_attention(t, &k->attention);
+        break;
+    case PL_NORM:
+        put_norm(t, &k->norm);
+        break;
+    case PL_NEST:
+        put_nest(t, &k->nest);
+        break;
+    case PL_SEQUENTIAL:
+        put_sequential(t, &k->sequential);
+        break;
     }
 }
 

@@ -58,8 +58,8 @@ static mdot_status emit_matrix_product(pl_builder *b, const ir_node *node)
 
 enum { MAX_LABELS = 52 + MDOT_MAX_RANK, ELLIPSIS_LABEL = 52 };
 
-/* Labels of one term, one a dimension: 0 … 51 for letters, from ELLIPSIS_LABEL on the dimensions of "...", right-aligned so
- * that shorter ones broadcast. -1: malformed for this rank. */
+/* Labels of one term, one a dimension: 0 … 51 for letters, from ELLIPSIS_LABEL on the dimensions of "...",
+ * right-aligned so that shorter ones broadcast. -1: malformed for this rank. */
 static int read_term(const char *text, const char *end, int rank, int *out_labels)
 {
     int letters = 0, count = 0;

@@ -10,8 +10,14 @@ typedef struct reduction {
 
 typedef const pl_expr *(*step_fn)(const reduction *r, const pl_expr *x);
 
-static const pl_expr *square(const reduction *r, const pl_expr *x) { return pl_op2(r->b, PL_MUL, x, x); }
-static const pl_expr *absolute(const reduction *r, const pl_expr *x) { return pl_op1(r->b, PL_ABS, x); }
+static const pl_expr *square(const reduction *r, const pl_expr *x)
+{
+    return pl_op2(r->b, PL_MUL, x, x);
+}
+static const pl_expr *absolute(const reduction *r, const pl_expr *x)
+{
+    return pl_op1(r->b, PL_ABS, x);
+}
 
 /* Functions of real numbers go through f64 for integers. */
 static const pl_expr *real_function(const reduction *r, pl_expr_op op, const pl_expr *x)
@@ -20,8 +26,14 @@ static const pl_expr *real_function(const reduction *r, pl_expr_op op, const pl_
     return pl_cast(r->b->arena, pl_op1(r->b, op, pl_cast(r->b->arena, x, real)), r->dtype);
 }
 
-static const pl_expr *root(const reduction *r, const pl_expr *x) { return real_function(r, PL_SQRT, x); }
-static const pl_expr *logarithm(const reduction *r, const pl_expr *x) { return real_function(r, PL_LOG, x); }
+static const pl_expr *root(const reduction *r, const pl_expr *x)
+{
+    return real_function(r, PL_SQRT, x);
+}
+static const pl_expr *logarithm(const reduction *r, const pl_expr *x)
+{
+    return real_function(r, PL_LOG, x);
+}
 
 static const pl_expr *mean(const reduction *r, const pl_expr *x)
 {
@@ -107,7 +119,8 @@ static const pl_expr *reduce_over(pl_builder *b, pl_nest *nest, pl_reducer reduc
     return pl_acc(b->arena, 0, body->dtype);
 }
 
-/* ---- log Σ e^x, without overflow ----------------------------------------------------------------------------------- */
+/* ---- log Σ e^x, without overflow -----------------------------------------------------------------------------------
+ */
 
 /* The largest element of each group, 0 where it is infinite, in a buffer of its own. */
 static mdot_status emit_largest(pl_builder *b, const ir_node *node, unsigned mask, int *out_buffer)
@@ -123,8 +136,7 @@ static mdot_status emit_largest(pl_builder *b, const ir_node *node, unsigned mas
     const pl_expr *finite = pl_select(b->arena, is_infinite, pl_const_i(b->arena, v->type.dtype, 0), largest);
     int buffer = pl_add_buffer(b, PL_SCRATCH, v->name, &v->type);
     if (buffer < 0) return pl_fault(b);
-    nest.store[nest.store_count++] =
-        (pl_store){buffer, pl_flatten(b, v->type.rank, v->type.dim, g.result), finite};
+    nest.store[nest.store_count++] = (pl_store){buffer, pl_flatten(b, v->type.rank, v->type.dim, g.result), finite};
     *out_buffer = buffer;
     return pl_end_nest(b, node->name, &nest);
 }
@@ -132,7 +144,7 @@ static mdot_status emit_largest(pl_builder *b, const ir_node *node, unsigned mas
 static mdot_status emit_log_sum_exp(pl_builder *b, const ir_node *node, unsigned mask)
 {
     const ir_value *v = node->outputs[0];
-    int buffer;
+    int buffer = -1;
     geometry g;
     pl_nest nest = {0};
     mdot_status status = emit_largest(b, node, mask, &buffer);
@@ -147,7 +159,8 @@ static mdot_status emit_log_sum_exp(pl_builder *b, const ir_node *node, unsigned
     return pl_finish_nest(b, node, &nest, pl_op2(b, PL_ADD, pl_op1(b, PL_LOG, sum), largest), g.result);
 }
 
-/* ---- Position of the largest or smallest --------------------------------------------------------------------------- */
+/* ---- Position of the largest or smallest ---------------------------------------------------------------------------
+ */
 
 static mdot_status emit_arg(pl_builder *b, const ir_node *node, unsigned mask)
 {
@@ -168,7 +181,8 @@ static mdot_status emit_arg(pl_builder *b, const ir_node *node, unsigned mask)
     return pl_finish_nest(b, node, &nest, position, g.result);
 }
 
-/* ---- Entry --------------------------------------------------------------------------------------------------------- */
+/* ---- Entry ---------------------------------------------------------------------------------------------------------
+ */
 
 mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node)
 {

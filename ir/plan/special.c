@@ -1,6 +1,7 @@
 /* special.c — functions that expressions lack, written with those they have: log(1 + x), e^x - 1, arc tangent.
  *
- * They are accurate relative to their result as long as log, exp and division are, also where the textbook form cancels.
+ * They are accurate relative to their result as long as log, exp and division are, also where the textbook form
+ * cancels.
  */
 #include "ir/plan/builder.h"
 
@@ -60,12 +61,12 @@ const pl_expr *pl_atan(ir_arena *a, const pl_expr *x)
     const pl_expr *is_large = pl_binary(a, PL_LT, number(a, x, 1 + M_SQRT2), positive); /* tan(3π/8) */
     const pl_expr *is_middle = pl_binary(a, PL_LT, number(a, x, M_SQRT2 - 1), positive);
     /* Divisors are replaced where the branch is not taken, so that no 0 / 0 is computed. */
-    const pl_expr *inverse =
-        pl_binary(a, PL_DIV, number(a, x, -1), pl_select(a, is_large, positive, one));
-    const pl_expr *turned = pl_binary(a, PL_DIV, pl_binary(a, PL_SUB, positive, one), pl_binary(a, PL_ADD, positive, one));
+    const pl_expr *inverse = pl_binary(a, PL_DIV, number(a, x, -1), pl_select(a, is_large, positive, one));
+    const pl_expr *turned =
+        pl_binary(a, PL_DIV, pl_binary(a, PL_SUB, positive, one), pl_binary(a, PL_ADD, positive, one));
     const pl_expr *t = pl_select(a, is_large, inverse, pl_select(a, is_middle, turned, positive));
-    const pl_expr *base = pl_select(a, is_large, number(a, x, M_PI_2),
-                                    pl_select(a, is_middle, number(a, x, M_PI_4), zero));
+    const pl_expr *base =
+        pl_select(a, is_large, number(a, x, M_PI_2), pl_select(a, is_middle, number(a, x, M_PI_4), zero));
     const pl_expr *z = pl_binary(a, PL_MUL, t, t);
     int count = (int)(sizeof atan_coefficients / sizeof *atan_coefficients);
     const pl_expr *sum = number(a, x, atan_coefficients[count - 1]);

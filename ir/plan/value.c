@@ -57,8 +57,8 @@ const pl_expr *pl_load_at(pl_builder *b, const pl_place *place, const ir_type *t
 {
     /* A gather from an empty table has no element to clamp to. */
     if (has_no_elements(type)) return pl_const_i(b->arena, type->dtype, 0);
-    const pl_expr *position = place->dense ? pl_flatten(b, type->rank, type->dim, index)
-                                           : strided_position(b, place, type, index);
+    const pl_expr *position =
+        place->dense ? pl_flatten(b, type->rank, type->dim, index) : strided_position(b, place, type, index);
     return pl_load(b->arena, place->buffer, type->dtype, position);
 }
 
@@ -151,8 +151,8 @@ const pl_expr *pl_value_at(pl_builder *b, const ir_value *v, const pl_expr *cons
     const pl_memo *memo = find_memo(b, v, index);
     if (memo) return memo->result;
     const pl_value *info = pl_info(b, v);
-    const pl_expr *result = info->state == PL_PLACED ? pl_load_at(b, &info->place, &v->type, index)
-                                                     : pl_define(b, v, index);
+    const pl_expr *result =
+        info->state == PL_PLACED ? pl_load_at(b, &info->place, &v->type, index) : pl_define(b, v, index);
     return result && remember(b, v, index, result) ? result : NULL;
 }
 
@@ -180,11 +180,13 @@ static double operator_cost(const pl_expr *expr)
     case PL_CONST:
     case PL_INDEX:
     case PL_LENGTH:
-    case PL_ACC: return 0;
+    case PL_ACC:
+        return 0;
     case PL_DIV:
     case PL_SQRT:
     case PL_FLOORDIV:
-    case PL_PYMOD: return 4;
+    case PL_PYMOD:
+        return 4;
     case PL_EXP:
     case PL_LOG:
     case PL_SIN:
@@ -194,9 +196,12 @@ static double operator_cost(const pl_expr *expr)
     case PL_SIGMOID:
     case PL_GELU:
     case PL_GELU_TANH:
-    case PL_FMOD: return 12;
-    case PL_POW: return 30;
-    default: return 1;
+    case PL_FMOD:
+        return 12;
+    case PL_POW:
+        return 30;
+    default:
+        return 1;
     }
 }
 
@@ -211,4 +216,7 @@ static double walk_cost(const pl_expr *expr, bool in_index, int *budget)
     return cost;
 }
 
-double pl_expr_cost(const pl_expr *expr, int *budget) { return walk_cost(expr, false, budget); }
+double pl_expr_cost(const pl_expr *expr, int *budget)
+{
+    return walk_cost(expr, false, budget);
+}

@@ -1,7 +1,9 @@
-/* view.c — strided views: what a transpose, slice, split, expand or reshape of a placed value is without moving anything.
+/* view.c — strided views: what a transpose, slice, split, expand or reshape of a placed value is without moving
+ * anything.
  *
- * A view is a place with a stride a dimension. Strides and offsets are affine in L; what is not affine (or no view at all,
- * like a gather) becomes code instead. Kernels with operands of a fixed form (matrix, heads) ask whether a view has it.
+ * A view is a place with a stride a dimension. Strides and offsets are affine in L; what is not affine (or no view at
+ * all, like a gather) becomes code instead. Kernels with operands of a fixed form (matrix, heads) ask whether a view
+ * has it.
  */
 #include "ir/plan/builder.h"
 
@@ -165,9 +167,9 @@ static bool view_reshape(pl_builder *b, const ir_node *node, int k, const ir_typ
 typedef bool (*view_fn)(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place);
 
 static const view_fn views[IR_OP_COUNT] = {
-    [IR_OP_Transpose] = view_transpose, [IR_OP_Slice] = view_slice,     [IR_OP_Split] = view_split,
+    [IR_OP_Transpose] = view_transpose, [IR_OP_Slice] = view_slice,      [IR_OP_Split] = view_split,
     [IR_OP_Expand] = view_expand,       [IR_OP_Identity] = view_reshape, [IR_OP_Reshape] = view_reshape,
-    [IR_OP_Flatten] = view_reshape,     [IR_OP_Squeeze] = view_reshape, [IR_OP_Unsqueeze] = view_reshape,
+    [IR_OP_Flatten] = view_reshape,     [IR_OP_Squeeze] = view_reshape,  [IR_OP_Unsqueeze] = view_reshape,
 };
 
 bool pl_view_from(pl_builder *b, const ir_node *node, int k, const pl_place *source, pl_place *out)
