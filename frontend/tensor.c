@@ -163,6 +163,21 @@ static mdot_status import_typed(const fe_context *context, const Onnx__TensorPro
     return status;
 }
 
+static bool is_external(const Onnx__TensorProto *proto)
+{
+    return proto->has_data_location && proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+}
+
+/* What shape arithmetic and pattern recognition can do without: large tensors, what an exporter put into another file,
+ * and what somebody cut out before handing the model on. */
+static bool is_weight(const Onnx__TensorProto *proto, const ir_tensor *tensor)
+{
+    if (tensor->count > IR_MAX_KNOWN || is_external(proto)) return true;
+    fe_span span = {0};
+    if (proto->has_raw_data) memcpy(&span, proto->raw_data.data, sizeof span);
+    return span.size_bytes == 0 && source_count(proto, source_of(tensor->dtype)) == 0;
+}
+
 static mdot_status import_data(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
                                const char *name, ir_tensor *tensor)
 {
@@ -172,9 +187,8 @@ static mdot_status import_data(const fe_context *context, const Onnx__TensorProt
         return fail(context, MDOT_MALFORMED, kind, name, "more bytes than an address can count");
     }
     size_t size_bytes = (size_t)tensor->count * element;
-    if (context->options->skip_weights && tensor->count > IR_MAX_KNOWN) return MDOT_OK; /* may have been cut out */
-    bool external = proto->has_data_location && proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
-    if (external && size_bytes) return import_external(context, proto, kind, name, tensor, size_bytes);
+    if (context->options->skip_weights && is_weight(proto, tensor)) return MDOT_OK;
+    if (is_external(proto) && size_bytes) return import_external(context, proto, kind, name, tensor, size_bytes);
     if (proto->has_raw_data) return import_raw(context, proto, kind, name, tensor, size_bytes);
     return import_typed(context, proto, kind, name, tensor, size_bytes);
 }

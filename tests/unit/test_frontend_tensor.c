@@ -232,8 +232,9 @@ static void skipping_leaves_large_tensors_unread_and_small_ones_read(void **stat
     assert_non_null(tensor_of(&m)->data);
     release(&m);
     /* its data may have been cut out of the file */
-    m = expect_imported(model_with(onnx_tensor_head("w", MDOT_DTYPE_F32, "1000")), &options);
-    assert_int_equal(tensor_of(&m)->count, 1000);
+    m = expect_imported(model_with(onnx_tensor_head("w", MDOT_DTYPE_F32, "32")), &options);
+    assert_int_equal(tensor_of(&m)->count, 32);
+    assert_null(tensor_of(&m)->data);
     release(&m);
 }
 
