@@ -1,0 +1,261 @@
+/* test_artefact.c — plans → cg_write_artefact → the runtime: what the compiler writes is what a scheduler reads. The
+ * plans are made by hand: y[i] = x[i] * factor, for two buckets, the factor a weight. */
+#include "codegen/artefact.h"
+#include "mdot/mdot.h"
+#include "tests/unit/artefact_fixture.h"
+#include "tests/unit/process.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { BUCKETS = 2 };
+static const int64_t max_length[BUCKETS] = {8, 40};
+
+/* One entry point's graph and plans; `name` and `dtype` of the output may be bent before it is compiled. */
+typedef struct model {
+    ir_arena *arena;
+    float factor;
+    ir_tensor weight;
+    ir_value x, y;
+    ir_value *inputs[1], *outputs[1];
+    ir_graph graph;
+    pl_buffer buffers[BUCKETS][3];
+    pl_kernel kernels[BUCKETS];
+    pl_plan plans[BUCKETS];
+    pl_plan *plan_list[BUCKETS];
+    cg_entry entry;
+} model;
+
+static const ir_type vector_of_l = {.dtype = MDOT_DTYPE_F32, .rank = 1, .dim = {{1, 0}}};
+static const ir_type scalar_f32 = {.dtype = MDOT_DTYPE_F32, .rank = 0};
+
+static void make_plan(model *m, int bucket)
+{
+    ir_arena *arena = m->arena;
+    pl_buffer *b = m->buffers[bucket];
+    b[0] = (pl_buffer){.kind = PL_INPUT, .name = "x", .type = vector_of_l, .index = 0};
+    b[1] = (pl_buffer){.kind = PL_OUTPUT, .name = "y", .type = vector_of_l, .index = 0};
+    b[2] = (pl_buffer){.kind = PL_WEIGHT,
+                       .name = "factor",
+                       .type = scalar_f32,
+                       .constant = &m->weight,
+                       .layout = PL_DENSE,
+                       .max_bytes = sizeof m->factor};
+    const pl_expr *i = pl_index(arena, 0);
+    const pl_expr *x = pl_load(arena, 0, MDOT_DTYPE_F32, i);
+    const pl_expr *factor = pl_load(arena, 2, MDOT_DTYPE_F32, pl_const_i(arena, MDOT_DTYPE_I64, 0));
+    m->kernels[bucket] = (pl_kernel){.kind = PL_NEST,
+                                     .name = "nest.scale",
+                                     .origin = "Mul",
+                                     .flops = (double)max_length[bucket],
+                                     .nest = {.loop_count = 1,
+                                              .extent = {{1, 0}},
+                                              .store_count = 1,
+                                              .store = {{1, i, pl_binary(arena, PL_MUL, x, factor)}}}};
+    m->plans[bucket] = (pl_plan){.arena = arena,
+                                 .graph = &m->graph,
+                                 .max_length = max_length[bucket],
+                                 .buffer_count = 3,
+                                 .buffers = b,
+                                 .kernel_count = 1,
+                                 .kernels = &m->kernels[bucket],
+                                 .flops = (double)max_length[bucket]};
+    m->plan_list[bucket] = &m->plans[bucket];
+}
+
+static void make_model(model *m, const char *entry_name, float factor)
+{
+    *m = (model){.arena = ir_arena_create(0), .factor = factor};
+    m->weight = (ir_tensor){.dtype = MDOT_DTYPE_F32, .rank = 0, .count = 1, .data = &m->factor};
+    m->x = (ir_value){.id = 0, .name = "x", .type = vector_of_l, .input = 0};
+    m->y = (ir_value){.id = 1, .name = "y", .type = vector_of_l, .input = -1};
+    m->inputs[0] = &m->x;
+    m->outputs[0] = &m->y;
+    m->graph = (ir_graph){.arena = m->arena,
+                          .name = "hand-made",
+                          .input_count = 1,
+                          .output_count = 1,
+                          .inputs = m->inputs,
+                          .outputs = m->outputs,
+                          .value_count = 2,
+                          .symbol = "N",
+                          .max_length = max_length[BUCKETS - 1]};
+    for (int i = 0; i < BUCKETS; i++) make_plan(m, i);
+    m->entry = (cg_entry){.name = entry_name, .graph = &m->graph, .plan_count = BUCKETS, .plans = m->plan_list};
+}
+
+static const mdot_cpu_level both_levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
+
+static void write_artefact(model *models, int count, const char *path)
+{
+    cg_entry entries[2];
+    for (int i = 0; i < count; i++) entries[i] = models[i].entry;
+    cg_options options = {.predictor_name = "hand-made", .level_count = 2, .levels = both_levels};
+    mdot_error err = {0};
+    if (cg_write_artefact(entries, count, &options, path, models[0].arena, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+}
+
+typedef struct place {
+    char *folder;
+    char path[512];
+} place;
+
+static place make_place(void)
+{
+    place p = {.folder = process_make_folder()};
+    snprintf(p.path, sizeof p.path, "%s/predictor.mdot", p.folder);
+    return p;
+}
+
+static mdot_predictor *open_or_skip(const char *path, const char *level)
+{
+    if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) skip();
+    mdot_predictor *predictor = NULL;
+    mdot_error err = {0};
+    if (mdot_predictor_open(path, &(mdot_open_options){.cpu_level = level}, &predictor, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    return predictor;
+}
+
+static void check_results(const mdot_predictor *predictor, size_t entry, float factor)
+{
+    mdot_context *context = NULL;
+    assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+    for (int64_t length = 1; length <= max_length[BUCKETS - 1]; length++) {
+        float x[41], y[41];
+        for (int i = 0; i < 41; i++) {
+            x[i] = (float)(i + 1);
+            y[i] = -1;
+        }
+        mdot_input input = {"x", MDOT_DTYPE_F32, 1, &length, x};
+        mdot_output output = {"y", y, sizeof y};
+        assert_int_equal(mdot_run(context, entry, &input, 1, &output, 1, NULL), MDOT_OK);
+        for (int i = 0; i < 41; i++) assert_true(y[i] == (i < length ? x[i] * factor : -1));
+    }
+    mdot_context_destroy(context);
+}
+
+static void written_artefact_runs_on_every_level_of_this_machine(void **state)
+{
+    (void)state;
+    place p = make_place();
+    model m;
+    make_model(&m, "predict", 2.5f);
+    write_artefact(&m, 1, p.path);
+    static const char *const names[] = {"x86-64-v3", "x86-64-v4"};
+    for (int i = 0; i < 2; i++) {
+        if (!fixture_machine_runs(both_levels[i])) continue;
+        mdot_predictor *predictor = open_or_skip(p.path, names[i]);
+        check_results(predictor, 0, 2.5f);
+        mdot_predictor_close(predictor);
+    }
+    ir_arena_destroy(m.arena);
+    process_remove_folder(p.folder);
+}
+
+static void entries_keep_their_own_weights(void **state)
+{
+    (void)state;
+    place p = make_place();
+    model m[2];
+    make_model(&m[0], "encode", 3);
+    make_model(&m[1], "price", 5);
+    write_artefact(m, 2, p.path);
+    mdot_predictor *predictor = open_or_skip(p.path, NULL);
+    size_t entry;
+    assert_int_equal(mdot_predictor_find_entry(predictor, "price", &entry), MDOT_OK);
+    assert_int_equal(entry, 1);
+    check_results(predictor, 0, 3);
+    check_results(predictor, 1, 5);
+    mdot_predictor_close(predictor);
+    for (int i = 0; i < 2; i++) ir_arena_destroy(m[i].arena);
+    process_remove_folder(p.folder);
+}
+
+static void table_describes_the_plans(void **state)
+{
+    (void)state;
+    place p = make_place();
+    model m;
+    make_model(&m, "predict", 2);
+    write_artefact(&m, 1, p.path);
+    mdot_predictor *predictor = open_or_skip(p.path, NULL);
+    mdot_predictor_info info;
+    mdot_predictor_get_info(predictor, &info);
+    assert_string_equal(info.name, "hand-made");
+    assert_string_equal(info.compute, "fp32");
+    assert_non_null(strstr(info.compiler, "mdot " MDOT_VERSION_STRING ", LLVM "));
+    assert_int_equal(info.level_count, 2);
+    assert_true(info.weights_bytes >= sizeof(float));
+    mdot_tensor_info tensor;
+    assert_int_equal(mdot_predictor_get_output(predictor, 0, 0, &tensor), MDOT_OK);
+    assert_string_equal(tensor.name, "y");
+    assert_int_equal(tensor.dim[0].scale, 1);
+    mdot_bucket_info bucket;
+    assert_int_equal(mdot_predictor_get_bucket(predictor, 0, 1, &bucket), MDOT_OK);
+    assert_int_equal(bucket.max_length, max_length[1]);
+    assert_true(bucket.flops == (double)max_length[1]);
+    mdot_kernel_info kernel;
+    assert_int_equal(mdot_predictor_get_kernel(predictor, 0, 1, 0, &kernel), MDOT_OK);
+    assert_string_equal(kernel.name, "nest.scale");
+    assert_string_equal(kernel.kind, "nest");
+    mdot_predictor_close(predictor);
+    ir_arena_destroy(m.arena);
+    process_remove_folder(p.folder);
+}
+
+/* The schema's hash by way of the table alone. */
+static uint64_t schema_hash(model *m)
+{
+    cg_options options = {.predictor_name = "hand-made", .level_count = 2, .levels = both_levels};
+    cg_pool table = {0};
+    assert_int_equal(cg_build_table(&m->entry, 1, &options, 64, &table, NULL), MDOT_OK);
+    const mdot_abi_table *head = (const mdot_abi_table *)table.bytes;
+    uint64_t hash = ((const mdot_abi_entry *)(table.bytes + head->entries_at))->schema_hash;
+    cg_pool_done(&table);
+    return hash;
+}
+
+static void schema_hash_follows_names_types_and_shapes_only(void **state)
+{
+    (void)state;
+    model m, other;
+    make_model(&m, "predict", 2);
+    make_model(&other, "some other entry", 7);
+    uint64_t hash = schema_hash(&m);
+    assert_int_equal(schema_hash(&other), hash);
+    other.y.name = "z";
+    assert_int_not_equal(schema_hash(&other), hash);
+    other.y.name = "y";
+    other.x.type.dtype = MDOT_DTYPE_I32;
+    assert_int_not_equal(schema_hash(&other), hash);
+    other.x.type.dtype = MDOT_DTYPE_F32;
+    other.y.type.dim[0].offset = 1;
+    assert_int_not_equal(schema_hash(&other), hash);
+    other.y.type.dim[0].offset = 0;
+    other.graph.input_count = 0; /* one output "y" is not one input "y" */
+    other.graph.outputs = other.inputs;
+    uint64_t output_x = schema_hash(&other);
+    other.graph.input_count = 1;
+    other.graph.output_count = 0;
+    assert_int_not_equal(schema_hash(&other), output_x);
+    ir_arena_destroy(m.arena);
+    ir_arena_destroy(other.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(written_artefact_runs_on_every_level_of_this_machine),
+        cmocka_unit_test(entries_keep_their_own_weights),
+        cmocka_unit_test(table_describes_the_plans),
+        cmocka_unit_test(schema_hash_follows_names_types_and_shapes_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
