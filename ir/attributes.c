@@ -91,21 +91,46 @@ void ir_node_remove_attr(ir_node *node, const char *name)
 
 /* ---- Content --------------------------------------------------------------------------------------------------- */
 
-static int64_t load_integer(const ir_tensor *tensor, int64_t index)
+/* Element `index` as an integer; false for a string, or a floating element that is none. */
+static bool load_integer(const ir_tensor *tensor, int64_t index, int64_t *out)
 {
     size_t size = mdot_dtype_size_bytes(tensor->dtype);
-    int64_t value = 0; /* little-endian: the low bytes come first */
-    memcpy(&value, (const unsigned char *)tensor->data + (size_t)index * size, size);
-    return ir_wrap_integer(tensor->dtype, value);
+    const unsigned char *element = (const unsigned char *)tensor->data + (size_t)index * size;
+    double real;
+    float single;
+    switch (tensor->dtype) {
+    case MDOT_DTYPE_STRING:
+    case MDOT_DTYPE_F16:
+    case MDOT_DTYPE_BF16:
+        return false;
+    case MDOT_DTYPE_F32:
+        memcpy(&single, element, sizeof single);
+        real = (double)single;
+        break;
+    case MDOT_DTYPE_F64:
+        memcpy(&real, element, sizeof real);
+        break;
+    default:
+        *out = 0; /* little-endian: the low bytes come first */
+        memcpy(out, element, size);
+        *out = ir_wrap_integer(tensor->dtype, *out);
+        return true;
+    }
+    if (!(real >= -0x1p53 && real <= 0x1p53) || real != (double)(int64_t)real) return false;
+    *out = (int64_t)real;
+    return true;
 }
 
 bool ir_value_known(const ir_value *value, ir_dim *out, int *out_count)
 {
     const ir_tensor *tensor = value->constant;
     if (tensor) {
-        bool integral = tensor->dtype != MDOT_DTYPE_STRING && !ir_dtype_is_float(tensor->dtype);
-        if (!integral || !tensor->data || tensor->count > IR_MAX_KNOWN) return false;
-        for (int64_t i = 0; i < tensor->count; i++) out[i] = ir_dim_number(load_integer(tensor, i));
+        if (!tensor->data || tensor->count > IR_MAX_KNOWN) return false;
+        for (int64_t i = 0; i < tensor->count; i++) {
+            int64_t element;
+            if (!load_integer(tensor, i, &element)) return false;
+            out[i] = ir_dim_number(element);
+        }
         *out_count = (int)tensor->count;
         return true;
     }

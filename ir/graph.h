@@ -1,7 +1,7 @@
 /* graph.h — the compiler's graph: operators in static single assignment over typed values.
  *
- * Made by frontend/, changed by ir/passes/, read by ir/plan/ (compiler) and by the job tokeniser. Everything lives in the
- * graph's arena. Nodes form a list in topological order: every value is defined before it is used.
+ * Made by frontend/, changed by ir/passes/, read by ir/plan/ (compiler) and by the job tokeniser. Everything lives in
+ * the graph's arena. Nodes form a list in topological order: every value is defined before it is used.
  *
  * Operators are ONNX's, in the form of the newest opset that mdot knows (the frontend upgrades older nodes: see
  * frontend/upgrade.c), and a few of mdot's own that passes make (domain "mdot" in ops.def).
@@ -22,11 +22,26 @@ typedef struct ir_dim {
     int64_t scale, offset;
 } ir_dim;
 
-static inline ir_dim ir_dim_number(int64_t n) { return (ir_dim){0, n}; }
-static inline bool ir_dim_is_number(ir_dim d) { return d.scale == 0; }
-static inline bool ir_dim_equal(ir_dim a, ir_dim b) { return a.scale == b.scale && a.offset == b.offset; }
-static inline bool ir_dim_is(ir_dim d, int64_t n) { return d.scale == 0 && d.offset == n; }
-static inline int64_t ir_dim_at(ir_dim d, int64_t length) { return d.scale * length + d.offset; }
+static inline ir_dim ir_dim_number(int64_t n)
+{
+    return (ir_dim){0, n};
+}
+static inline bool ir_dim_is_number(ir_dim d)
+{
+    return d.scale == 0;
+}
+static inline bool ir_dim_equal(ir_dim a, ir_dim b)
+{
+    return a.scale == b.scale && a.offset == b.offset;
+}
+static inline bool ir_dim_is(ir_dim d, int64_t n)
+{
+    return d.scale == 0 && d.offset == n;
+}
+static inline int64_t ir_dim_at(ir_dim d, int64_t length)
+{
+    return d.scale * length + d.offset;
+}
 
 typedef struct ir_type {
     mdot_dtype dtype; /* NONE: not inferred yet */
@@ -34,8 +49,8 @@ typedef struct ir_type {
     ir_dim dim[MDOT_MAX_RANK];
 } ir_type;
 
-/* Content of a small integer tensor as far as it is known at compile time, element by element: what shape arithmetic
- * computes. Set by shape rules; elements are affine in L. */
+/* Content of a small tensor of integers (of any numeric type) that is known at compile time, element by element: what
+ * shape arithmetic computes. Set by shape rules; elements are affine in L. */
 enum { IR_MAX_KNOWN = 256 };
 typedef struct ir_known {
     int count;
@@ -48,10 +63,10 @@ struct ir_value {
     ir_type type;
     const ir_tensor *constant; /* set: an initializer or a folded value; def is NULL then */
     const ir_known *known;
-    ir_node *def;    /* NULL: a graph input or a constant */
-    int output;      /* index among def's outputs */
-    int input;       /* index among the graph's inputs, or -1 */
-    int use_count;   /* node inputs plus graph outputs that read it; kept by ir_graph_* */
+    ir_node *def;  /* NULL: a graph input or a constant */
+    int output;    /* index among def's outputs */
+    int input;     /* index among the graph's inputs, or -1 */
+    int use_count; /* node inputs plus graph outputs that read it; kept by ir_graph_* */
 };
 
 typedef enum ir_attr_kind {
@@ -80,11 +95,11 @@ typedef struct ir_attr {
 
 struct ir_node {
     const struct ir_op *op;
-    const char *name;     /* for messages: the ONNX node's name, or "Add→/Add_2_output_0" where it has none */
-    const char *op_type;  /* as the file spells it, with its domain; what messages about unknown operators show */
+    const char *name;    /* for messages: the ONNX node's name, or "Add→/Add_2_output_0" where it has none */
+    const char *op_type; /* as the file spells it, with its domain; what messages about unknown operators show */
     int input_count, output_count;
-    ir_value **inputs;    /* NULL for an optional input that is absent */
-    ir_value **outputs;   /* NULL for an optional output that is absent */
+    ir_value **inputs;  /* NULL for an optional input that is absent */
+    ir_value **outputs; /* NULL for an optional output that is absent */
     int attr_count;
     ir_attr *attrs;
     ir_node *prev, *next;
@@ -97,9 +112,9 @@ struct ir_graph {
     ir_value **inputs;
     ir_value **outputs;
     ir_node *first, *last;
-    int value_count;          /* ids handed out */
-    const char *symbol;       /* the bucket dimension's ONNX name; NULL: no symbolic dimension */
-    int64_t max_length;       /* L runs from 1 to this; set when a bucket is bound, INT64_MAX before */
+    int value_count;    /* ids handed out */
+    const char *symbol; /* the bucket dimension's ONNX name; NULL: no symbolic dimension */
+    int64_t max_length; /* L runs from 1 to this; set when a bucket is bound, INT64_MAX before */
 };
 
 /* ---- Building and changing. NULL or false when memory is out. ------------------------------------------------ */
@@ -144,8 +159,9 @@ static inline ir_value *ir_node_input(const ir_node *node, int i)
 /* The only reader of a value, NULL when there are several, none, or it is a graph output. */
 ir_node *ir_value_single_user(const ir_graph *graph, const ir_value *value);
 
-/* Integer content known at compile time, from `known` or from a constant of at most IR_MAX_KNOWN integers; false: not
- * known. `out` holds up to IR_MAX_KNOWN elements, *out_count is set. */
+/* Integers known at compile time, from `known` or from a constant of at most IR_MAX_KNOWN elements; false: not known.
+ * The type may be floating, as exporters compute lengths in it, so long as every element is an integer that it holds.
+ * `out` holds up to IR_MAX_KNOWN elements, *out_count is set. */
 bool ir_value_known(const ir_value *value, ir_dim *out, int *out_count);
 /* The same where every element must be a number. */
 bool ir_value_ints(const ir_value *value, int64_t *out, int *out_count);

@@ -1,4 +1,5 @@
 /* elementwise_known.c — content known at compile time, carried through elementwise operators on small integers.
+ * Floating types count so long as they hold the integers exactly: exporters compute lengths in them (Cast, Min, Cast).
  *
  * Shape arithmetic in exported models (Shape → Gather → Mul → Concat → Reshape and the like) runs through these. An
  * element is affine in L; where a result is not affine, or could wrap in its type for some L, nothing is known of the
@@ -181,10 +182,30 @@ static bool load_operand(const ir_value *value, int out_rank, operand *out)
     return true;
 }
 
-/* Brings a result into the output's type; false: it would wrap for some L. */
+/* Up to where a floating type holds every integer: 2 to its significand's bits. */
+static int64_t exact_integers(mdot_dtype dtype)
+{
+    switch (dtype) {
+    case MDOT_DTYPE_F64:
+        return INT64_C(1) << 53;
+    case MDOT_DTYPE_F32:
+        return INT64_C(1) << 24;
+    case MDOT_DTYPE_F16:
+        return INT64_C(1) << 11;
+    default:
+        return INT64_C(1) << 8; /* bf16 */
+    }
+}
+
+/* Brings a result into the output's type; false: it would wrap, or round, for some L. */
 static bool fit(const ir_graph *graph, mdot_dtype dtype, ir_dim *d)
 {
     if (dtype == MDOT_DTYPE_BOOL) return known_not(graph, d, d) && known_not(graph, d, d);
+    if (ir_dtype_is_float(dtype)) {
+        int64_t least, most, limit = exact_integers(dtype);
+        ir_dim_bounds(graph, *d, &least, &most);
+        return least >= -limit && most <= limit;
+    }
     if (ir_dim_is_number(*d)) {
         return ir_wrap_integer(dtype, d->offset) == d->offset && !(dtype == MDOT_DTYPE_U64 && d->offset < 0);
     }
@@ -217,11 +238,19 @@ static bool compute(const ir_graph *graph, const known_rule *rule, const operand
     return true;
 }
 
+/* Division of floating values has a remainder where that of integers rounds. */
+static bool rounds_as_integers(const ir_node *node)
+{
+    ir_opcode op = ir_node_opcode(node);
+    return op == IR_OP_Div || op == IR_OP_Mod;
+}
+
 mdot_status ir_elementwise_known(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     const known_rule *rule = &rules[ir_node_opcode(node)];
     const ir_value *result = node->outputs[0];
-    if (!rule->apply || !result || ir_dtype_is_float(result->type.dtype)) return MDOT_OK;
+    if (!rule->apply || !result) return MDOT_OK;
+    if (ir_dtype_is_float(result->type.dtype) && rounds_as_integers(node)) return MDOT_OK;
     int64_t dims[MDOT_MAX_RANK];
     int rank = result->type.rank;
     for (int i = 0; i < rank; i++) {
