@@ -6,6 +6,7 @@
 
 #include "ir/tensor.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- Attributes ------------------------------------------------------------------------------------------------ */
@@ -91,33 +92,32 @@ void ir_node_remove_attr(ir_node *node, const char *name)
 
 /* ---- Content --------------------------------------------------------------------------------------------------- */
 
-/* Element `index` as an integer; false for a string, or a floating element that is none. */
-static bool load_integer(const ir_tensor *tensor, int64_t index, int64_t *out)
+static int64_t load_integer(const ir_tensor *tensor, int64_t index)
 {
     size_t size = mdot_dtype_size_bytes(tensor->dtype);
-    const unsigned char *element = (const unsigned char *)tensor->data + (size_t)index * size;
-    double real;
-    float single;
-    switch (tensor->dtype) {
-    case MDOT_DTYPE_STRING:
-    case MDOT_DTYPE_F16:
-    case MDOT_DTYPE_BF16:
-        return false;
-    case MDOT_DTYPE_F32:
-        memcpy(&single, element, sizeof single);
-        real = (double)single;
-        break;
-    case MDOT_DTYPE_F64:
-        memcpy(&real, element, sizeof real);
-        break;
-    default:
-        *out = 0; /* little-endian: the low bytes come first */
-        memcpy(out, element, size);
-        *out = ir_wrap_integer(tensor->dtype, *out);
+    int64_t value = 0; /* little-endian: the low bytes come first */
+    memcpy(&value, (const unsigned char *)tensor->data + (size_t)index * size, size);
+    return ir_wrap_integer(tensor->dtype, value);
+}
+
+/* Element `index` of a floating type; NaN, which is no integer, for the halves: lengths do not come in them. */
+static double load_real(const ir_tensor *tensor, int64_t index)
+{
+    if (tensor->dtype == MDOT_DTYPE_F64) return ((const double *)tensor->data)[index];
+    return tensor->dtype == MDOT_DTYPE_F32 ? (double)((const float *)tensor->data)[index] : NAN;
+}
+
+/* False for a string, and for a floating element that is no integer. */
+static bool load_known(const ir_tensor *tensor, int64_t index, ir_dim *out)
+{
+    if (tensor->dtype == MDOT_DTYPE_STRING) return false;
+    if (!ir_dtype_is_float(tensor->dtype)) {
+        *out = ir_dim_number(load_integer(tensor, index));
         return true;
     }
+    double real = load_real(tensor, index);
     if (!(real >= -0x1p53 && real <= 0x1p53) || real != (double)(int64_t)real) return false;
-    *out = (int64_t)real;
+    *out = ir_dim_number((int64_t)real);
     return true;
 }
 
@@ -127,9 +127,7 @@ bool ir_value_known(const ir_value *value, ir_dim *out, int *out_count)
     if (tensor) {
         if (!tensor->data || tensor->count > IR_MAX_KNOWN) return false;
         for (int64_t i = 0; i < tensor->count; i++) {
-            int64_t element;
-            if (!load_integer(tensor, i, &element)) return false;
-            out[i] = ir_dim_number(element);
+            if (!load_known(tensor, i, &out[i])) return false;
         }
         *out_count = (int)tensor->count;
         return true;
