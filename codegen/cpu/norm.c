@@ -22,7 +22,8 @@ typedef struct norm {
     LLVMValueRef held[MAX_HELD];
     LLVMValueRef line; /* scratch, a vector longer than the row */
 
-    LLVMValueRef shift, factor, offset; /* result: (x - shift) * factor - offset, each may be NULL */
+    LLVMValueRef shift;          /* what the reductions take from each value */
+    LLVMValueRef factor, offset; /* the result is value * factor or, without a factor, value - offset */
 } norm;
 
 static LLVMTypeRef vector_type(cg_emitter *e)
@@ -129,31 +130,18 @@ static void write_line(cg_emitter *e, norm *n)
 
 /* ---- Statistics ------------------------------------------------------------------------------------------------- */
 
-/* A reduction over the row: `term` of every value, joined by `combine`. `replaces`: the terms take the values' place.
- */
+/* A reduction over the row: `term` of every value, joined by `combine`; `map` replaces the held values first. NULL: the
+ * value itself. */
+typedef LLVMValueRef (*value_function)(cg_emitter *e, const norm *n, LLVMValueRef value);
 typedef struct reduction {
-    LLVMValueRef (*term)(cg_emitter *e, const norm *n, LLVMValueRef value);
+    value_function map, term;
     cg_combine combine;
     double identity;
-    bool replaces;
 } reduction;
-
-static LLVMValueRef value_itself(cg_emitter *e, const norm *n, LLVMValueRef value)
-{
-    (void)e;
-    (void)n;
-    return value;
-}
 
 static LLVMValueRef shifted(cg_emitter *e, const norm *n, LLVMValueRef value)
 {
-    return n->shift ? cg_fsub(e, value, n->shift) : value;
-}
-
-static LLVMValueRef shifted_square(cg_emitter *e, const norm *n, LLVMValueRef value)
-{
-    LLVMValueRef difference = shifted(e, n, value);
-    return cg_fmul(e, difference, difference);
+    return cg_fsub(e, value, n->shift);
 }
 
 static LLVMValueRef shifted_exp(cg_emitter *e, const norm *n, LLVMValueRef value)
@@ -161,17 +149,31 @@ static LLVMValueRef shifted_exp(cg_emitter *e, const norm *n, LLVMValueRef value
     return cg_exp(e, shifted(e, n, value));
 }
 
-static const reduction sum_of_values = {value_itself, cg_fadd, 0, false};
-static const reduction sum_of_squares = {shifted_square, cg_fadd, 0, false};
-static const reduction sum_of_exponentials = {shifted_exp, cg_fadd, 0, false};
-static const reduction turn_into_exponentials = {shifted_exp, cg_fadd, 0, true};
-static const reduction largest_value = {value_itself, cg_fmax, -INFINITY, false};
+static LLVMValueRef exponential(cg_emitter *e, const norm *n, LLVMValueRef value)
+{
+    (void)n;
+    return cg_exp(e, value);
+}
+
+static LLVMValueRef square(cg_emitter *e, const norm *n, LLVMValueRef value)
+{
+    (void)n;
+    return cg_fmul(e, value, value);
+}
+
+/* x + -0 is x, even for x = -0, so that the first addition folds away */
+static const reduction sum_of_values = {NULL, NULL, cg_fadd, -0.0};
+static const reduction sum_of_squares = {NULL, square, cg_fadd, -0.0};
+static const reduction sum_of_shifted_squares = {shifted, square, cg_fadd, -0.0};
+static const reduction largest_value = {NULL, NULL, cg_fmax, -INFINITY};
+static const reduction sum_of_new_exponentials = {shifted_exp, NULL, cg_fadd, -0.0};
+static const reduction sum_of_exponentials_of_shifted = {shifted, exponential, cg_fadd, -0.0};
 
 static void reduce_held(cg_emitter *e, norm *n, const reduction *r, LLVMValueRef *chain)
 {
     for (int i = 0; i < n->held_count; i++) {
-        LLVMValueRef term = r->term(e, n, n->held[i]);
-        if (r->replaces) n->held[i] = term;
+        if (r->map) n->held[i] = r->map(e, n, n->held[i]);
+        LLVMValueRef term = r->term ? r->term(e, n, n->held[i]) : n->held[i];
         if (i == n->held_count - 1 && has_tail(e, n)) term = select_tail(e, n, term, r->identity);
         chain[i % CHAINS] = r->combine(e, term, chain[i % CHAINS]);
     }
@@ -180,9 +182,12 @@ static void reduce_held(cg_emitter *e, norm *n, const reduction *r, LLVMValueRef
 static LLVMValueRef line_term(cg_emitter *e, const norm *n, const reduction *r, LLVMValueRef column)
 {
     LLVMValueRef address = line_pointer(e, n, column);
-    LLVMValueRef term = r->term(e, n, cg_load(e, vector_type(e), address, vector_bytes(e)));
-    if (r->replaces) cg_store(e, term, address, vector_bytes(e));
-    return term;
+    LLVMValueRef value = cg_load(e, vector_type(e), address, vector_bytes(e));
+    if (r->map) {
+        value = r->map(e, n, value);
+        cg_store(e, value, address, vector_bytes(e));
+    }
+    return r->term ? r->term(e, n, value) : value;
 }
 
 /* The whole vectors from..to, one into each of `chains` chains a turn. */
@@ -225,43 +230,43 @@ static LLVMValueRef reduce_row(cg_emitter *e, norm *n, const reduction *r)
     return cg_reduce(e, chain[0], r->combine);
 }
 
-static LLVMValueRef mean(cg_emitter *e, norm *n, const reduction *r)
-{
-    return cg_fdiv(e, reduce_row(e, n, r), LLVMBuildSIToFP(e->builder, n->columns, e->f32, ""));
-}
-
 static LLVMValueRef reciprocal(cg_emitter *e, LLVMValueRef x)
 {
     return cg_fdiv(e, cg_const(e, e->f32, 1), x);
 }
 
-/* 1 / sqrt(mean of shifted squares + epsilon) */
-static LLVMValueRef inverse_deviation(cg_emitter *e, norm *n)
+static LLVMValueRef mean(cg_emitter *e, norm *n, const reduction *r)
 {
-    LLVMValueRef variance = cg_fadd(e, mean(e, n, &sum_of_squares), cg_const(e, e->f32, n->k->epsilon));
+    LLVMValueRef share = reciprocal(e, LLVMBuildSIToFP(e->builder, n->columns, e->f32, ""));
+    return cg_fmul(e, reduce_row(e, n, r), share);
+}
+
+static LLVMValueRef inverse_deviation(cg_emitter *e, norm *n, const reduction *squares)
+{
+    LLVMValueRef variance = cg_fadd(e, mean(e, n, squares), cg_const(e, e->f32, n->k->epsilon));
     return reciprocal(e, cg_sqrt(e, variance));
 }
 
+/* Sets factor and offset; the held values become what they apply to. */
 static void find_statistics(cg_emitter *e, norm *n)
 {
     int lanes = e->target->lanes;
-    n->shift = n->factor = n->offset = NULL;
+    n->factor = n->offset = NULL;
     switch (n->k->mode) {
     case PL_NORM_LAYER:
         n->shift = cg_splat(e, mean(e, n, &sum_of_values), lanes);
-        n->factor = cg_splat(e, inverse_deviation(e, n), lanes);
+        n->factor = cg_splat(e, inverse_deviation(e, n, &sum_of_shifted_squares), lanes);
         return;
     case PL_NORM_RMS:
-        n->factor = cg_splat(e, inverse_deviation(e, n), lanes);
+        n->factor = cg_splat(e, inverse_deviation(e, n, &sum_of_squares), lanes);
         return;
     case PL_NORM_SOFTMAX:
         n->shift = cg_splat(e, reduce_row(e, n, &largest_value), lanes);
-        n->factor = cg_splat(e, reciprocal(e, reduce_row(e, n, &turn_into_exponentials)), lanes);
-        n->shift = NULL; /* the row's values are exponentials now */
+        n->factor = cg_splat(e, reciprocal(e, reduce_row(e, n, &sum_of_new_exponentials)), lanes);
         return;
     case PL_NORM_LOG_SOFTMAX:
         n->shift = cg_splat(e, reduce_row(e, n, &largest_value), lanes);
-        n->offset = cg_splat(e, cg_log(e, reduce_row(e, n, &sum_of_exponentials)), lanes);
+        n->offset = cg_splat(e, cg_log(e, reduce_row(e, n, &sum_of_exponentials_of_shifted)), lanes);
         return;
     }
 }
@@ -270,9 +275,7 @@ static void find_statistics(cg_emitter *e, norm *n)
 
 static LLVMValueRef normalise(cg_emitter *e, const norm *n, LLVMValueRef value)
 {
-    value = shifted(e, n, value);
-    if (n->factor) value = cg_fmul(e, value, n->factor);
-    return n->offset ? cg_fsub(e, value, n->offset) : value;
+    return n->factor ? cg_fmul(e, value, n->factor) : cg_fsub(e, value, n->offset);
 }
 
 static LLVMValueRef column_parameter(cg_emitter *e, const norm *n, int buffer, LLVMValueRef column, int lanes)
