@@ -103,8 +103,15 @@ static int64_t load_integer(const ir_tensor *tensor, int64_t index)
 /* Element `index` of a floating type; NaN, which is no integer, for the halves: lengths do not come in them. */
 static double load_real(const ir_tensor *tensor, int64_t index)
 {
-    if (tensor->dtype == MDOT_DTYPE_F64) return ((const double *)tensor->data)[index];
-    return tensor->dtype == MDOT_DTYPE_F32 ? (double)((const float *)tensor->data)[index] : NAN;
+    double wide;
+    float single;
+    if (tensor->dtype == MDOT_DTYPE_F64) {
+        memcpy(&wide, (const char *)tensor->data + (size_t)index * sizeof wide, sizeof wide);
+        return wide;
+    }
+    if (tensor->dtype != MDOT_DTYPE_F32) return NAN;
+    memcpy(&single, (const char *)tensor->data + (size_t)index * sizeof single, sizeof single);
+    return (double)single;
 }
 
 /* False for a string, and for a floating element that is no integer. */
