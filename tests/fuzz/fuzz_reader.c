@@ -1,0 +1,33 @@
+/* fuzz_reader.c — libFuzzer over the reader: any bytes either become a graph that keeps the graph's rules, or are
+ * refused with a message.
+ *
+ *     cmake --preset fuzz && cmake --build --preset fuzz --target fuzz_reader make_corpus
+ *     build/fuzz/tests/fuzz/make_corpus corpus && build/fuzz/tests/fuzz/fuzz_reader corpus
+ */
+#include "frontend/frontend.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The first byte chooses the options, the others are the file. */
+enum { SKIP_WEIGHTS = 1, BIND = 2 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const fe_binding bindings[] = {{"N", 4}, {"batch", 2}};
+    if (size == 0) return 0;
+    fe_options options = {.skip_weights = data[0] & SKIP_WEIGHTS};
+    if (data[0] & BIND) {
+        options.bindings = bindings;
+        options.binding_count = sizeof bindings / sizeof *bindings;
+    }
+    ir_arena *arena = ir_arena_create((size_t)256 << 20);
+    if (!arena) return 0;
+    ir_graph *graph = NULL;
+    mdot_error err = {0};
+    mdot_status status = fe_import_bytes(data + 1, size - 1, "fuzz", NULL, &options, arena, &graph, &err);
+    if (status == MDOT_OK ? ir_graph_verify(graph, &err) != MDOT_OK : err.message[0] == '\0') abort();
+    ir_arena_destroy(arena);
+    return 0;
+}
