@@ -1,0 +1,159 @@
+/* test_tensor.c — half formats, wrapping, and the two forms of constant data. */
+#include "ir/tensor.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* GCC and Clang convert _Float16 correctly rounded, in software where the machine cannot. */
+static uint16_t reference_f16(float value)
+{
+    _Float16 half = (_Float16)value;
+    uint16_t bits;
+    memcpy(&bits, &half, sizeof bits);
+    return bits;
+}
+
+static void every_half_survives_the_way_through_float(void **state)
+{
+    (void)state;
+    for (uint32_t bits = 0; bits < 0x10000; bits++) {
+        float f16 = ir_f16_to_f32((uint16_t)bits), bf16 = ir_bf16_to_f32((uint16_t)bits);
+        if (isnan(f16))
+            assert_true((ir_f32_to_f16(f16) & 0x7fff) > 0x7c00);
+        else
+            assert_int_equal(ir_f32_to_f16(f16), bits);
+        if (isnan(bf16))
+            assert_true((ir_f32_to_bf16(bf16) & 0x7fff) > 0x7f80);
+        else
+            assert_int_equal(ir_f32_to_bf16(bf16), bits);
+    }
+}
+
+static void floats_round_to_the_nearest_half(void **state)
+{
+    (void)state;
+    /* All exponents, and fractions around the ties of both formats. */
+    static const uint32_t fractions[] = {0,      1,      0xfff,    0x1000,   0x1001,  0x2fff,
+                                         0x3000, 0x3001, 0x7fffff, 0x7ff000, 0x7fefff};
+    for (uint32_t exponent = 0; exponent < 0x1ff; exponent++) {
+        for (size_t i = 0; i < sizeof fractions / sizeof fractions[0]; i++) {
+            uint32_t bits = exponent << 23 | fractions[i];
+            float value;
+            memcpy(&value, &bits, sizeof value);
+            if (!isnan(value)) assert_int_equal(ir_f32_to_f16(value), reference_f16(value));
+        }
+    }
+}
+
+static void bfloat16_rounds_ties_to_even(void **state)
+{
+    (void)state;
+    assert_int_equal(ir_f32_to_bf16(1.0f), 0x3f80);
+    assert_int_equal(ir_f32_to_bf16(1.00390625f), 0x3f80); /* half way to the next, which is odd */
+    assert_int_equal(ir_f32_to_bf16(1.01171875f), 0x3f82);
+    assert_int_equal(ir_f32_to_bf16(3.4e38f), 0x7f80);
+    assert_int_equal(ir_f32_to_bf16(-INFINITY), 0xff80);
+}
+
+static void doubles_round_to_halves_once(void **state)
+{
+    (void)state;
+    /* Just above the middle between 1 and the next half: float rounds it to the middle, and ties would then go down. */
+    double above = 1 + 0x1p-11 + 0x1p-40;
+    assert_int_equal(ir_f64_to_f16(above), 0x3c01);
+    assert_int_equal(ir_f64_to_f16(1 + 0x1p-11), 0x3c00);
+    assert_int_equal(ir_f64_to_f16(1 + 0x1p-11 - 0x1p-40), 0x3c00);
+    assert_int_equal(ir_f64_to_f16(-above), 0xbc01);
+    assert_int_equal(ir_f64_to_bf16(1 + 0x1p-8 + 0x1p-40), 0x3f81);
+    assert_int_equal(ir_f64_to_f16(1e300), 0x7c00);
+    assert_int_equal(ir_f64_to_f16(1e-300), 0);
+    assert_int_equal(ir_f64_to_f16(0x1p-25 + 0x1p-60), 1); /* above half the least subnormal */
+}
+
+static void integers_wrap_to_their_width(void **state)
+{
+    (void)state;
+    assert_int_equal(ir_wrap_integer(MDOT_DTYPE_I8, 128), -128);
+    assert_int_equal(ir_wrap_integer(MDOT_DTYPE_U8, -1), 255);
+    assert_int_equal(ir_wrap_integer(MDOT_DTYPE_I16, 65535), -1);
+    assert_int_equal(ir_wrap_integer(MDOT_DTYPE_U16, 65536), 0);
+    assert_int_equal(ir_wrap_integer(MDOT_DTYPE_I32, INT64_C(1) << 31), INT32_MIN);
+    assert_int_equal(ir_wrap_integer(MDOT_DTYPE_U32, -1), UINT32_MAX);
+    assert_int_equal(ir_wrap_integer(MDOT_DTYPE_I64, INT64_MIN), INT64_MIN);
+    assert_int_equal(ir_wrap_integer(MDOT_DTYPE_BOOL, 256), 1);
+}
+
+static void counting_elements_checks_overflow(void **state)
+{
+    (void)state;
+    assert_int_equal(ir_count_elements(0, NULL), 1);
+    assert_int_equal(ir_count_elements(2, (const int64_t[]){3, 4}), 12);
+    assert_int_equal(ir_count_elements(2, (const int64_t[]){3, -1}), -1);
+    assert_int_equal(ir_count_elements(2, (const int64_t[]){INT64_MAX, 2}), -1);
+    assert_int_equal(ir_count_elements(3, (const int64_t[]){INT64_MAX, 0, INT64_MAX}), 0);
+}
+
+/* Stored elements of every type, unaligned as in a mapped file, come back from the wide form unchanged. */
+static void stored_elements_survive_the_wide_form(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    static const unsigned char bytes[] = {0xff, 0x01, 0x00, 0x3c, 0x80, 0x7f, 0x40, 0xc1, 0x05, 0x10, 0x20, 0x30, 0x3f,
+                                          0x41, 0x42, 0x43, 0x44, 0x01, 0x00, 0x01, 0x01, 0x00, 0x00, 0x01, 0x02};
+    for (int dtype = MDOT_DTYPE_F32; dtype <= MDOT_DTYPE_BF16; dtype++) {
+        size_t size = mdot_dtype_size_bytes((mdot_dtype)dtype);
+        if (size == 0) continue;
+        const unsigned char *data = dtype == MDOT_DTYPE_BOOL ? bytes + 17 : bytes + 1;
+        ir_tensor tensor = {.dtype = (mdot_dtype)dtype, .rank = 1, .dims = {2}, .count = 2, .data = data};
+        const ir_wide *wide = ir_wide_from_tensor(arena, &tensor);
+        assert_non_null(wide);
+        assert_int_equal(wide->f != NULL, ir_dtype_is_float((mdot_dtype)dtype));
+        const ir_tensor *back = ir_tensor_from_wide(arena, wide);
+        assert_non_null(back);
+        assert_int_equal(back->count, 2);
+        assert_memory_equal(back->data, data, 2 * size);
+    }
+    ir_arena_destroy(arena);
+}
+
+static void unsigned_64_bits_read_as_large_doubles(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    ir_wide *wide = ir_wide_create(arena, MDOT_DTYPE_U64, 1, (const int64_t[]){1});
+    wide->i[0] = -1;
+    assert_float_equal(ir_wide_get(wide, 0), 0x1p64, 0);
+    ir_arena_destroy(arena);
+}
+
+static void content_that_cannot_be_had_is_refused(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    ir_tensor unread = {.dtype = MDOT_DTYPE_F32, .rank = 1, .dims = {2}, .count = 2};
+    ir_tensor strings = {.dtype = MDOT_DTYPE_STRING, .rank = 1, .dims = {1}, .count = 1, .data = "x"};
+    assert_null(ir_wide_from_tensor(arena, &unread));
+    assert_null(ir_wide_from_tensor(arena, &strings));
+    assert_null(ir_wide_create(arena, MDOT_DTYPE_F32, 2, (const int64_t[]){INT64_MAX, 2}));
+    ir_arena_destroy(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_half_survives_the_way_through_float),
+        cmocka_unit_test(floats_round_to_the_nearest_half),
+        cmocka_unit_test(bfloat16_rounds_ties_to_even),
+        cmocka_unit_test(doubles_round_to_halves_once),
+        cmocka_unit_test(integers_wrap_to_their_width),
+        cmocka_unit_test(counting_elements_checks_overflow),
+        cmocka_unit_test(stored_elements_survive_the_wide_form),
+        cmocka_unit_test(unsigned_64_bits_read_as_large_doubles),
+        cmocka_unit_test(content_that_cannot_be_had_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
