@@ -6,13 +6,23 @@
 #include "cli/bench.h"
 
 #include <string.h>
+#include <time.h>
 
 #if defined(__x86_64__)
 
+/* Of this thread only: what the core gave to others does not count against it. */
+static double processor_seconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
 #define TWELVE(ONE, r)                                                                                                 \
     ONE(r, "0")                                                                                                        \
-    ONE(r, "1") ONE(r, "2") ONE(r, "3") ONE(r, "4") ONE(r, "5") ONE(r, "6") ONE(r, "7") ONE(r, "8") ONE(r, "9")        \
-        ONE(r, "10") ONE(r, "11")
+    ONE(r, "1")                                                                                                        \
+    ONE(r, "2") ONE(r, "3") ONE(r, "4") ONE(r, "5") ONE(r, "6") ONE(r, "7") ONE(r, "8") ONE(r, "9") ONE(r, "10")       \
+        ONE(r, "11")
 #define CLEAR(r, n) "vxorps %%xmm" n ", %%xmm" n ", %%xmm" n "\n\t"
 #define FMA(r, n) "vfmadd231ps %%" r "14, %%" r "15, %%" r n "\n\t"
 
@@ -43,17 +53,17 @@ static const struct {
     {"x86-64-v4", turn_zmm, 16},
 };
 
-enum { TURNS = 2000, FMAS_A_TURN = 12 };
+enum { TURNS = 20000, FMAS_A_TURN = 12 };
 
 double bench_peak_gflops(const char *level, double seconds)
 {
     for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++) {
         if (strcmp(loops[i].level, level) != 0) continue;
-        double begin = bench_now(), elapsed, turns = 0;
+        double begin = processor_seconds(), elapsed, turns = 0;
         do {
             loops[i].turn(TURNS);
             turns += TURNS;
-            elapsed = bench_now() - begin;
+            elapsed = processor_seconds() - begin;
         } while (elapsed < seconds);
         return turns * FMAS_A_TURN * loops[i].lanes * 2 / elapsed * 1e-9;
     }

@@ -109,23 +109,33 @@ typedef struct mdot_abi_call {
 
 typedef void (*mdot_abi_function)(const mdot_abi_call *call);
 
-/* 64-bit checksum of `bytes` bytes, chained through `seed`: 0 at the start, then the checksum of the piece before. Four interleaved multiply-rotate lanes over 64-bit words, a zero-padded tail, the length mixed in. The
- * multiplier is 2^64 divided by the golden ratio. Not cryptographic. */
+/* 32 bytes into the four lanes: every step can be undone, so a changed word always changes its lane. */
+static inline void mdot_abi_checksum_block(uint64_t lane[4], const uint64_t word[4])
+{
+    for (int i = 0; i < 4; i++) {
+        uint64_t x = (lane[i] ^ word[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        lane[i] = x << 29 | x >> 35;
+    }
+}
+
+/* 64-bit checksum of `bytes` bytes, chained through `seed`: 0 at the start, then the checksum of the piece before. Four
+ * interleaved multiply-rotate lanes over 64-bit words, a zero-padded tail, the length mixed in. The multiplier is 2^64
+ * divided by the golden ratio. Not cryptographic. */
 static inline uint64_t mdot_abi_checksum(const void *data, size_t bytes, uint64_t seed)
 {
     const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
     const unsigned char *p = (const unsigned char *)data;
     uint64_t lane[4] = {seed, seed ^ golden, seed + golden, ~seed};
-    for (size_t left = bytes; left > 0;) {
-        uint64_t word[4] = {0, 0, 0, 0};
-        size_t take = left < sizeof word ? left : sizeof word;
-        memcpy(word, p, take);
-        for (int i = 0; i < 4; i++) {
-            uint64_t x = (lane[i] ^ word[i]) * golden;
-            lane[i] = x << 29 | x >> 35;
-        }
-        p += take;
-        left -= take;
+    uint64_t word[4];
+    size_t left = bytes;
+    for (; left >= sizeof word; left -= sizeof word, p += sizeof word) {
+        memcpy(word, p, sizeof word);
+        mdot_abi_checksum_block(lane, word);
+    }
+    if (left > 0) {
+        memset(word, 0, sizeof word);
+        memcpy(word, p, left);
+        mdot_abi_checksum_block(lane, word);
     }
     uint64_t sum = (uint64_t)bytes;
     for (int i = 0; i < 4; i++) {
