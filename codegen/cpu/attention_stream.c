@@ -357,8 +357,8 @@ void cg_attention_stream(cg_emitter *e, const attention_head *head, LLVMValueRef
         s.width = (int64_t)vectors * lanes;
         s.weights = cg_at(e, e->f32, scratch, cg_int(e, head->k->dim * s.width));
         s.context = cg_at(e, e->f32, s.weights, cg_int(e, KEYS * s.width));
-        /* A narrower block is enough once half of this one would be surplus. */
-        LLVMValueRef end = vectors > 1 ? cg_isub(e, head->queries, cg_int(e, s.width / 2)) : head->queries;
+        /* As long as narrower blocks would not cover the rest with fewer lanes. */
+        LLVMValueRef end = cg_isub(e, head->queries, cg_int(e, s.width - lanes));
         cg_loop block;
         cg_loop_begin(e, &block, done, end, s.width, 1, &done, true);
         emit_query_block(e, &s, block.index);
