@@ -46,8 +46,9 @@ static void print_result(tally *t, const char *directory, const mdotc_check_repo
     } else if (report->result != MDOTC_CHECK_PASS) {
         printf("%-11s %s  %s\n", result_names[report->result], directory, report->detail);
     } else if (!t->quiet) {
-        printf("%-11s %s  (%zu data set%s, largest error %.1e)\n", "pass", directory, report->data_sets,
-               report->data_sets == 1 ? "" : "s", report->worst_error);
+        printf("%-11s %s  (%zu data set%s, largest error %.1e%s%s)\n", "pass", directory, report->data_sets,
+               report->data_sets == 1 ? "" : "s", report->worst_error, report->detail[0] != '\0' ? ", " : "",
+               report->detail);
     }
     t->rows++;
 }

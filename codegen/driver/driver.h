@@ -1,10 +1,11 @@
 /* driver.h — what the functions of mdotc.h share. This folder is the outermost layer of libmdotc: it alone, beside
  * cli/, may use the frontend, ir, the code generator and the runtime together.
  *
- *   compile.c   mdotc_compile: the whole compilation, a call a stage
- *   check.c     mdotc_check: an ONNX test directory through compiled code
- *   verify.c    mdotc_verify: compiled code against the reference evaluator
- *   compare.c   tensors out of a run against the tensors that should be
+ *   compile.c     mdotc_compile: the whole compilation, a call a stage
+ *   check.c       mdotc_check: an ONNX test directory through compiled code
+ *   verify.c      mdotc_verify: compiled code against the reference evaluator
+ *   specialise.c  data of a test bound into its model where shapes depend on it
+ *   compare.c     tensors out of a run against the tensors that should be
  */
 #ifndef DR_DRIVER_H
 #define DR_DRIVER_H
@@ -28,6 +29,10 @@ typedef struct dr_hooks { /* all may be NULL */
 mdot_status dr_plan_entry(const char *name, const ir_graph *graph, const int64_t *buckets, size_t bucket_count,
                           bool drop_infeasible, const dr_hooks *hooks, ir_arena *arena, cg_entry *out_entry,
                           mdot_error *err);
+
+/* Turns the graph's inputs whose content decides a shape (axes, pads, …) into constants, values[i] being input i's
+ * tensor; they stay in the list of inputs. *out_names lists them, NULL for none. False when memory is out. */
+bool dr_bind_shape_inputs(ir_graph *graph, const ir_tensor *const *values, const char **out_names);
 
 /* "cpu" and "cpu:<level>" into ascending levels; none given: all. */
 mdot_status dr_parse_targets(const char *const *targets, size_t count, mdot_cpu_level *out_levels, int *out_count,

@@ -27,12 +27,13 @@ typedef void (*mdotc_progress_fn)(void *user, const char *step, size_t done, siz
 typedef void (*mdotc_message_fn)(void *user, const char *message);
 
 typedef struct mdotc_options { /* zero means default throughout */
-    const int64_t *buckets; /* ascending lengths; NULL: 32, 64, 128, 256, 512, 1024, less those the model is too short for */
+    const int64_t
+        *buckets; /* ascending lengths; NULL: 32, 64, 128, 256, 512, 1024, less those the model is too short for */
     size_t bucket_count;
     const char *const *targets; /* "cpu" (every CPU level), "cpu:x86-64-v3", …; NULL: "cpu" */
     size_t target_count;
-    const mdotc_dim *dims; /* for models with several symbolic dimensions: all but one must be bound. An unbound one that
-                              only ever leads (a batch) is bound to 1 with a warning. */
+    const mdotc_dim *dims; /* for models with several symbolic dimensions: all but one must be bound. An unbound one
+                              that only ever leads (a batch) is bound to 1 with a warning. */
     size_t dim_count;
     const char *name;      /* of the predictor; NULL: the first model's file name without its suffix */
     const char *dump_pass; /* a pass of ir/passes.def, or "plan", "llvm", "asm"; text goes to `dump` */
@@ -52,7 +53,7 @@ mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const 
 typedef struct mdotc_verify_row {
     const char *entry;
     const char *level;
-    int64_t max_length;  /* the bucket; 0 without a length */
+    int64_t max_length;   /* the bucket; 0 without a length */
     int64_t worst_length; /* where the worst error was seen */
     double worst_error;
     bool passed;
@@ -61,9 +62,9 @@ typedef struct mdotc_verify_row {
 typedef struct mdotc_verify_options {
     const mdotc_dim *dims; /* as compiled */
     size_t dim_count;
-    const char *entry;   /* NULL: the only one, or "predict" */
-    double tolerance;    /* 0: 1e-4 */
-    uint64_t seed;       /* of the random inputs */
+    const char *entry; /* NULL: the only one, or "predict" */
+    double tolerance;  /* 0: 1e-4 */
+    uint64_t seed;     /* of the random inputs */
     void (*row)(void *user, const mdotc_verify_row *row);
     void *user;
 } mdotc_verify_options;
@@ -83,9 +84,10 @@ typedef struct mdotc_check_options {
 
 typedef struct mdotc_check_report {
     mdotc_check_result result;
-    double worst_error;   /* largest |got - want| / max(|want|, 1) of a floating output */
-    size_t data_sets;     /* test_data_set_* folders run */
-    char detail[1024];    /* for a failure the output and element, for an unsupported model the operators */
+    double worst_error; /* largest |got - want| / max(|want|, 1) of a floating output */
+    size_t data_sets;   /* test_data_set_* folders run */
+    char detail[1024];  /* of a failure the output and element, of an unsupported model the operators; of a pass
+                           the inputs whose content decides shapes, which were compiled in as constants */
 } mdotc_check_report;
 
 /* Compiles DIRECTORY/model.onnx and runs every test_data_set_*: input_k.pb in, output_k.pb compared. The model is
