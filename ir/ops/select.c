@@ -34,7 +34,9 @@ static mdot_status cut_axis(const ir_operands *from, int axis, ir_dim start, ir_
 {
     ir_dim zero = ir_dim_number(0), before = ir_dim_number(-1), last, first, stop, span, count;
     if (step == 0) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the step along axis %d is 0", axis);
-    if (step == INT64_MIN) step = -INT64_MAX; /* whose magnitude is a number; no tensor is as long */
+    const int64_t longest = INT64_C(1) << 62; /* no tensor has that many elements: longer steps do the same */
+    if (step > longest) step = longest;
+    if (step < -longest) step = -longest;
     bool back = step < 0;
     if (!ir_dim_add(extent, before, &last)) last = before;
     if (!clamp_bound(from->graph, start, extent, zero, back ? last : extent, &first)) {
@@ -50,8 +52,8 @@ static mdot_status cut_axis(const ir_operands *from, int axis, ir_dim start, ir_
     if (!ir_dim_div_ceil(from->graph, span, back ? -step : step, &count)) {
         char text[IR_DIM_TEXT_BYTES];
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                       "along axis %d, every %lldth of %s elements are not affine in the length", axis,
-                       (long long)(back ? -step : step), ir_dim_text(span, from->graph->symbol, text, sizeof text));
+                       "along axis %d, the count of steps of %lld in %s elements is not affine in the length", axis,
+                       (long long)step, ir_dim_text(span, from->graph->symbol, text, sizeof text));
     }
     *out = (cut){first, count, step};
     return MDOT_OK;
