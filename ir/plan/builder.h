@@ -14,6 +14,7 @@
  *   decide.c     what gets an address and what is inlined
  *   pointwise.c special.c move.c gather.c       definitions of inlinable operators, one expression each
  *   nest.c reduce.c product.c fused.c sequence.c   kernels
+ *   home.c       where a computed value goes
  *   kernel.c     buffers, kernels, names
  */
 #ifndef IR_PLAN_BUILDER_H
@@ -102,6 +103,8 @@ const pl_expr *pl_define(pl_builder *b, const ir_value *v, const pl_expr *const 
 const pl_expr *pl_operand_at(pl_builder *b, const ir_value *v, int rank, const pl_expr *const *index);
 /* The place of a placed value; a constant gets its buffer now. NULL: it has none, or memory ran out. */
 const pl_place *pl_place_of(pl_builder *b, const ir_value *v);
+/* Element number in the place's buffer. */
+const pl_expr *pl_position(pl_builder *b, const pl_place *place, const ir_type *type, const pl_expr *const *index);
 const pl_expr *pl_load_at(pl_builder *b, const pl_place *place, const ir_type *type, const pl_expr *const *index);
 /* Row-major position of an index in a shape, in Horner form; and back. */
 const pl_expr *pl_flatten(pl_builder *b, int rank, const ir_dim *dims, const pl_expr *const *index);
@@ -127,6 +130,10 @@ bool pl_heads_view(const ir_node *node, int operand, const pl_place *place, pl_h
 bool pl_mask_view(const ir_node *node, const pl_place *place, ir_dim out_stride[3]);
 /* A reshape that only adds or removes dimensions of one element. */
 bool pl_only_units_differ(const ir_type *from, const ir_type *to);
+/* The part of a Concat's result, which is placed, that operand `k` fills. */
+bool pl_concat_part(pl_builder *b, const ir_node *node, int k, pl_place *out);
+/* Strides of a place for a shape that differs by dimensions of one element. */
+void pl_transfer_strides(const ir_type *from, const ir_dim *stride, const ir_type *to, ir_dim *out_stride);
 /* Decoded operands of Slice: element i along dimension d is element start[d] + i * step[d]. */
 bool pl_slice(pl_builder *b, const ir_node *node, ir_dim *out_start, int64_t *out_step);
 /* Where output k of Split begins along the axis. */
@@ -197,8 +204,11 @@ void pl_transfer_index(pl_builder *b, const ir_type *from, const pl_expr *const 
 int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir_type *type); /* -1: fault recorded */
 /* The buffer of a constant in a layout, made once. */
 int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_layout layout);
-/* A dense place for a value about to be computed: its graph output where it is one, else scratch. */
-bool pl_make_home(pl_builder *b, const ir_value *v);
+/* A place for a value about to be computed: its graph output where it is one, its part of a concatenation that alone
+ * reads it, else scratch. `trailing` says which places the kernel can write: PL_DENSE_HOME, PL_ANY_HOME, or the number
+ * of last dimensions that are the columns of a matrix. */
+enum { PL_DENSE_HOME = -1, PL_ANY_HOME = 0 };
+bool pl_make_home(pl_builder *b, const ir_value *v, int trailing);
 void pl_begin_kernel(pl_builder *b);
 void pl_note_origin(pl_builder *b, const ir_node *node);
 /* Appends the kernel, named after a node or value of that name; the specification is copied. */

@@ -69,6 +69,8 @@ static double reads_per_element(const pl_builder *b, const pl_use *use, double e
     case IR_OP_Linear:
         node->op->cost(node, b->plan->max_length, &cost);
         return cost.flops / 2 / elements;
+    case IR_OP_Concat:
+        return 1;
     case IR_OP_ReduceLogSumExp:
         return 2;
     default:

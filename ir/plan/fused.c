@@ -32,7 +32,7 @@ static bool matrix_index(pl_builder *b, const ir_type *type, int trailing, const
 }
 
 /* The epilogue of a chain as a function of `result`, which is the root's value; and a home for the tail. */
-static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, ir_dim columns, const pl_expr *result,
+static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, const pl_expr *result,
                           const pl_expr **out_epilogue, pl_matrix *out_matrix)
 {
     const ir_value *root = node->outputs[0], *tail = pl_info(b, root)->tail;
@@ -43,10 +43,9 @@ static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, ir_d
         if (!matrix_index(b, &tail->type, trailing, index)) return false;
         epilogue = pl_define(b, tail, index);
     }
-    if (!epilogue || !pl_make_home(b, tail)) return false;
+    if (!epilogue || !pl_make_home(b, tail, trailing)) return false;
     *out_epilogue = epilogue->op == PL_ACC ? NULL : epilogue;
-    *out_matrix = (pl_matrix){pl_info(b, tail)->place.buffer, ir_dim_number(0), columns};
-    return true;
+    return pl_matrix_view(&pl_info(b, tail)->place, &tail->type, trailing, out_matrix);
 }
 
 /* The buffer of a vector of `count` elements that a kernel reads itself; -1: it has none and becomes an expression. */
@@ -91,7 +90,7 @@ mdot_status pl_emit_linear(pl_builder *b, const ir_node *node)
         if (b->status || !matrix_index(b, type, 1, index)) return pl_fault(b);
         result = pl_op2(b, PL_ADD, result, pl_operand_at(b, bias, type->rank, index));
     }
-    if (!finish_matrix(b, node, 1, columns, result, &linear.epilogue, &linear.out)) return pl_fault(b);
+    if (!finish_matrix(b, node, 1, result, &linear.epilogue, &linear.out)) return pl_fault(b);
     if (ir_dim_is(linear.rows, 0) || linear.columns == 0) return MDOT_OK;
     return pl_end_kernel(b, PL_LINEAR, node->name, &(pl_kernel){.linear = linear});
 }
@@ -146,7 +145,7 @@ mdot_status pl_emit_norm(pl_builder *b, const ir_node *node)
     norm.input = pl_value_at(b, x, index);
     const pl_expr *result = scale_and_shift(b, node, &norm, index);
     if (!norm.input || !result) return pl_fault(b);
-    if (!finish_matrix(b, node, trailing, norm.columns, result, &norm.epilogue, &norm.out)) return pl_fault(b);
+    if (!finish_matrix(b, node, trailing, result, &norm.epilogue, &norm.out)) return pl_fault(b);
     if (ir_dim_is(norm.rows, 0) || ir_dim_is(norm.columns, 0)) return MDOT_OK;
     return pl_end_kernel(b, PL_NORM, node->name, &(pl_kernel){.norm = norm});
 }
@@ -174,7 +173,7 @@ static bool read_heads(const ir_node *node, int operand, int64_t *out_heads, ir_
 static bool place_result(pl_builder *b, const ir_node *node, pl_attention *attention)
 {
     const ir_value *v = node->outputs[0];
-    if (!pl_make_home(b, v)) return false;
+    if (!pl_make_home(b, v, PL_DENSE_HOME)) return false;
     ir_dim channels = ir_dim_number(attention->value_dim), plane;
     ir_dim width = ir_dim_number(attention->heads * attention->value_dim);
     pl_heads *out = &attention->out;

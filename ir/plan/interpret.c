@@ -226,8 +226,13 @@ static double score(pl_machine *m, const pl_attention *k, int64_t b, int64_t h, 
 static void attend(pl_machine *m, const pl_attention *k, int64_t b, int64_t h, int64_t query, double *weight)
 {
     int64_t keys = at_length(m, k->keys);
-    for (int64_t key = 0; key < keys; key++) weight[key] = score(m, k, b, h, query, key);
-    normalise(&(pl_norm){.mode = PL_NORM_SOFTMAX}, weight, keys);
+    bool sees_any = false;
+    for (int64_t key = 0; key < keys; key++) {
+        weight[key] = score(m, k, b, h, query, key);
+        sees_any = sees_any || weight[key] != -INFINITY;
+    }
+    if (sees_any) normalise(&(pl_norm){.mode = PL_NORM_SOFTMAX}, weight, keys);
+    for (int64_t key = 0; key < keys && !sees_any; key++) weight[key] = 0;
     for (int64_t d = 0; d < k->value_dim; d++) {
         double sum = 0;
         for (int64_t key = 0; key < keys; key++) {

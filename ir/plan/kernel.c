@@ -88,28 +88,6 @@ int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *nam
     return k;
 }
 
-/* The graph output that is this value, or a reshape of it that nothing stands between. */
-static int output_of(const pl_builder *b, const ir_value *v)
-{
-    for (;;) {
-        const pl_value *info = pl_info(b, v);
-        if (info->output >= 0) return info->output;
-        if (info->use_count != 1 || info->uses[0].node->op->lowering != IR_LOWER_ALIAS) return -1;
-        v = info->uses[0].node->outputs[0];
-    }
-}
-
-bool pl_make_home(pl_builder *b, const ir_value *v)
-{
-    int output = output_of(b, v);
-    int buffer = output >= 0 ? b->graph->input_count + output : pl_add_buffer(b, PL_SCRATCH, v->name, &v->type);
-    if (buffer < 0) return false;
-    pl_value *info = pl_info(b, v);
-    info->place = (pl_place){.buffer = buffer, .dense = true};
-    info->state = PL_PLACED;
-    return true;
-}
-
 /* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
 void pl_begin_kernel(pl_builder *b)

@@ -28,9 +28,10 @@ static bool is_empty(const pl_nest *nest)
     return false;
 }
 
-static void add_store(pl_nest *nest, int buffer, const pl_expr *index, const pl_expr *value)
+static void add_store(pl_builder *b, pl_nest *nest, const pl_place *place, const ir_type *type,
+                      const pl_expr *const *index, const pl_expr *value)
 {
-    nest->store[nest->store_count++] = (pl_store){buffer, index, value};
+    nest->store[nest->store_count++] = (pl_store){place->buffer, pl_position(b, place, type, index), value};
 }
 
 /* A nest whose expressions could not be made is a fault; one without points is no kernel. */
@@ -52,29 +53,32 @@ mdot_status pl_finish_nest(pl_builder *b, const ir_node *node, pl_nest *nest, co
     b->acc_value = root;
     b->acc_expr = result;
     const pl_expr *value = tail == root ? result : pl_define(b, tail, own);
-    if (!value || !pl_make_home(b, tail)) return pl_fault(b);
-    add_store(nest, pl_info(b, tail)->place.buffer, pl_flatten(b, tail->type.rank, tail->type.dim, own), value);
+    if (!value || !pl_make_home(b, tail, PL_ANY_HOME)) return pl_fault(b);
+    add_store(b, nest, &pl_info(b, tail)->place, &tail->type, own, value);
     return pl_end_nest(b, node->name, nest);
 }
 
-/* One nest an operand, each writing its part of the result. */
+/* One nest an operand, each writing its part of the result; but for parts that were computed right there. */
 static mdot_status emit_concat(pl_builder *b, const ir_node *node)
 {
     const ir_value *v = node->outputs[0];
+    const pl_value *info = pl_info(b, v);
     int axis = pl_axis(node, "axis", 0, v->type.rank);
     ir_dim begin = ir_dim_number(0);
-    if (!pl_make_home(b, v)) return pl_fault(b);
+    if (info->state != PL_PLACED && !pl_make_home(b, v, PL_ANY_HOME)) return pl_fault(b);
     for (int k = 0; k < node->input_count; k++) {
         const ir_value *part = node->inputs[k];
+        const pl_value *part_info = pl_info(b, part);
         const pl_expr *index[MDOT_MAX_RANK];
         pl_nest nest = {0};
         pl_begin_kernel(b);
         pl_add_loops(b, &nest, part->type.rank, part->type.dim, index);
+        bool is_there = part_info->state == PL_PLACED && part_info->place.buffer == info->place.buffer;
         const pl_expr *value = pl_value_at(b, part, index);
         index[axis] = pl_op2(b, PL_ADD, index[axis], pl_extent(b, begin));
         pl_note_origin(b, node);
-        add_store(&nest, pl_info(b, v)->place.buffer, pl_flatten(b, v->type.rank, v->type.dim, index), value);
-        mdot_status status = pl_end_nest(b, node->name, &nest);
+        add_store(b, &nest, &info->place, &v->type, index, value);
+        mdot_status status = is_there ? MDOT_OK : pl_end_nest(b, node->name, &nest);
         if (status) return status;
         if (!ir_dim_add(begin, part->type.dim[axis], &begin)) {
             pl_reject(b, node, "the dimensions overflow");
@@ -82,6 +86,13 @@ static mdot_status emit_concat(pl_builder *b, const ir_node *node)
         }
     }
     return MDOT_OK;
+}
+
+/* A nest of reshapes around an operator is named after the operator. */
+static const char *name_of(const ir_value *v)
+{
+    while (v->def->op->lowering == IR_LOWER_ALIAS && v->def->inputs[0]->def) v = v->def->inputs[0];
+    return v->def->name;
 }
 
 mdot_status pl_emit_value(pl_builder *b, const ir_value *v)
@@ -92,18 +103,18 @@ mdot_status pl_emit_value(pl_builder *b, const ir_value *v)
     pl_begin_kernel(b);
     pl_add_loops(b, &nest, v->type.rank, v->type.dim, index);
     const pl_expr *value = pl_define(b, v, index);
-    if (!value || !pl_make_home(b, v)) return pl_fault(b);
-    add_store(&nest, pl_info(b, v)->place.buffer, pl_flatten(b, v->type.rank, v->type.dim, index), value);
-    return pl_end_nest(b, v->def->name, &nest);
+    if (!value || !pl_make_home(b, v, PL_ANY_HOME)) return pl_fault(b);
+    add_store(b, &nest, &pl_info(b, v)->place, &v->type, index, value);
+    return pl_end_nest(b, name_of(v), &nest);
 }
 
 mdot_status pl_emit_copy(pl_builder *b, const ir_value *v, int output)
 {
     const pl_expr *index[MDOT_MAX_RANK];
+    pl_place place = {.buffer = b->graph->input_count + output, .dense = true};
     pl_nest nest = {0};
     pl_begin_kernel(b);
     pl_add_loops(b, &nest, v->type.rank, v->type.dim, index);
-    add_store(&nest, b->graph->input_count + output, pl_flatten(b, v->type.rank, v->type.dim, index),
-              pl_value_at(b, v, index));
+    add_store(b, &nest, &place, &v->type, index, pl_value_at(b, v, index));
     return pl_end_nest(b, v->name, &nest);
 }

@@ -67,7 +67,7 @@ typedef struct pl_heads {
 } pl_heads;
 
 /* out = softmax(scale * q kᵀ + mask) v for every batch and head, f32, streaming over keys. Query head h reads key head
- * h / (heads / kv_heads). */
+ * h / (heads / kv_heads). A query all of whose keys are masked by -inf gives zeros (ONNX Attention, opset 24). */
 typedef struct pl_attention {
     ir_dim batch;
     int64_t heads, kv_heads;

@@ -14,9 +14,10 @@ typedef struct operands {
     int count;
     const pl_expr *const *x; /* NULL elements for absent inputs */
     mdot_dtype dtype;        /* of the output */
+    pl_expr_op op;           /* of the row, for the forms that serve several */
 } operands;
 
-typedef const pl_expr *(*formula_fn)(const operands *o, pl_expr_op op);
+typedef const pl_expr *(*formula_fn)(const operands *o);
 
 /* ---- Notation ---------------------------------------------------------------------------------------------------- */
 
@@ -74,107 +75,115 @@ static const pl_expr *clamp(const operands *o, const pl_expr *x, double low, dou
 
 /* ---- Forms that need no formula ---------------------------------------------------------------------------------- */
 
-static const pl_expr *direct(const operands *o, pl_expr_op op)
+static const pl_expr *direct(const operands *o)
 {
-    return pl_expr_operand_count(op) == 1 ? unary(o, op, o->x[0]) : binary(o, op, o->x[0], o->x[1]);
+    return pl_expr_operand_count(o->op) == 1 ? unary(o, o->op, o->x[0]) : binary(o, o->op, o->x[0], o->x[1]);
 }
 
-static const pl_expr *swapped(const operands *o, pl_expr_op op)
+static const pl_expr *swapped(const operands *o)
 {
-    return binary(o, op, o->x[1], o->x[0]);
+    return binary(o, o->op, o->x[1], o->x[0]);
 }
 
-static const pl_expr *all_inputs(const operands *o, pl_expr_op op)
+static const pl_expr *fold_inputs(const operands *o, pl_expr_op op)
 {
     const pl_expr *result = o->x[0];
     for (int k = 1; k < o->count; k++) result = binary(o, op, result, o->x[k]);
     return result;
 }
 
-/* Rounding an integer changes nothing. */
-static const pl_expr *of_floats(const operands *o, pl_expr_op op)
+static const pl_expr *all_inputs(const operands *o)
 {
-    return ir_dtype_is_float(o->x[0]->dtype) ? unary(o, op, o->x[0]) : o->x[0];
+    return fold_inputs(o, o->op);
+}
+
+/* Rounding an integer changes nothing. */
+static const pl_expr *of_floats(const operands *o)
+{
+    return ir_dtype_is_float(o->x[0]->dtype) ? unary(o, o->op, o->x[0]) : o->x[0];
 }
 
 /* ---- Functions of one operand ------------------------------------------------------------------------------------ */
 
-static const pl_expr *reciprocal(const operands *o, pl_expr_op op)
+static const pl_expr *reciprocal(const operands *o)
 {
-    return binary(o, op, number(o, 1), o->x[0]);
+    return quotient(o, number(o, 1), o->x[0]);
 }
 
-static const pl_expr *tangent(const operands *o, pl_expr_op op)
+static const pl_expr *tangent(const operands *o)
 {
-    return binary(o, op, unary(o, PL_SIN, o->x[0]), unary(o, PL_COS, o->x[0]));
+    return quotient(o, unary(o, PL_SIN, o->x[0]), unary(o, PL_COS, o->x[0]));
 }
 
 /* asin x = atan(x / √(1 - x²)), the root from factors that do not cancel */
-static const pl_expr *arc_sine(const operands *o, pl_expr_op op)
+static const pl_expr *arc_sine(const operands *o)
 {
     const pl_expr *x = o->x[0], *one = number(o, 1);
     const pl_expr *root = unary(o, PL_SQRT, mul(o, sub(o, one, x), add(o, one, x)));
-    return pl_atan(o->arena, binary(o, op, x, root));
+    return pl_atan(o->arena, quotient(o, x, root));
 }
 
 /* acos x = 2 atan √((1 - x) / (1 + x)) */
-static const pl_expr *arc_cosine(const operands *o, pl_expr_op op)
+static const pl_expr *arc_cosine(const operands *o)
 {
     const pl_expr *x = o->x[0], *one = number(o, 1);
-    const pl_expr *ratio = binary(o, op, sub(o, one, x), add(o, one, x));
+    const pl_expr *ratio = quotient(o, sub(o, one, x), add(o, one, x));
     return mul(o, number(o, 2), pl_atan(o->arena, unary(o, PL_SQRT, ratio)));
 }
 
-static const pl_expr *arc_tangent(const operands *o, pl_expr_op op)
+static const pl_expr *arc_tangent(const operands *o)
 {
-    (void)op;
     return pl_atan(o->arena, o->x[0]);
 }
 
 /* sinh |x| = (m + m / (m + 1)) / 2 with m = e^|x| - 1 */
-static const pl_expr *sine_hyperbolic(const operands *o, pl_expr_op op)
+static const pl_expr *sine_hyperbolic(const operands *o)
 {
     const pl_expr *x = o->x[0], *m = pl_expm1(o->arena, unary(o, PL_ABS, x));
     const pl_expr *rest = choose(o, unary(o, PL_ISINF, m), number(o, 1), quotient(o, m, add(o, m, number(o, 1))));
-    const pl_expr *positive = binary(o, op, add(o, m, rest), number(o, 0.5));
+    const pl_expr *positive = mul(o, add(o, m, rest), number(o, 0.5));
     return choose(o, less(o, x, number(o, 0)), unary(o, PL_NEG, positive), positive);
 }
 
-static const pl_expr *cosine_hyperbolic(const operands *o, pl_expr_op op)
+static const pl_expr *cosine_hyperbolic(const operands *o)
 {
     const pl_expr *x = o->x[0];
-    return binary(o, op, add(o, unary(o, PL_EXP, x), unary(o, PL_EXP, unary(o, PL_NEG, x))), number(o, 0.5));
+    return mul(o, add(o, unary(o, PL_EXP, x), unary(o, PL_EXP, unary(o, PL_NEG, x))), number(o, 0.5));
 }
 
-/* asinh |x| = log1p(|x| + x² / (1 + √(1 + x²))) */
-static const pl_expr *area_sine(const operands *o, pl_expr_op op)
+/* asinh |x| = log1p(|x| + x² / (1 + √(1 + x²))), and log |x| + log 2 where x² may overflow */
+static const pl_expr *area_sine(const operands *o)
 {
+    const double large = 1e9; /* √(1 + x²) = |x| to the last bit of f32 and f64 from here on */
     const pl_expr *x = o->x[0], *one = number(o, 1), *positive = unary(o, PL_ABS, x);
-    const pl_expr *square = binary(o, op, x, x);
+    const pl_expr *bounded = binary(o, PL_MIN, positive, number(o, large));
+    const pl_expr *square = mul(o, bounded, bounded);
     const pl_expr *root = unary(o, PL_SQRT, add(o, one, square));
-    const pl_expr *area = pl_log1p(o->arena, add(o, positive, quotient(o, square, add(o, one, root))));
+    const pl_expr *near = pl_log1p(o->arena, add(o, bounded, quotient(o, square, add(o, one, root))));
+    const pl_expr *far = add(o, unary(o, PL_LOG, positive), number(o, M_LN2));
+    const pl_expr *area = choose(o, less(o, number(o, large), positive), far, near);
     return choose(o, less(o, x, number(o, 0)), unary(o, PL_NEG, area), area);
 }
 
 /* acosh x = log1p(t + √(2t + t²)) with t = x - 1 */
-static const pl_expr *area_cosine(const operands *o, pl_expr_op op)
+static const pl_expr *area_cosine(const operands *o)
 {
-    const pl_expr *t = binary(o, op, o->x[0], number(o, 1));
+    const pl_expr *t = sub(o, o->x[0], number(o, 1));
     const pl_expr *root = unary(o, PL_SQRT, mul(o, t, add(o, t, number(o, 2))));
     return pl_log1p(o->arena, add(o, t, root));
 }
 
 /* atanh x = log1p(2x / (1 - x)) / 2 */
-static const pl_expr *area_tangent(const operands *o, pl_expr_op op)
+static const pl_expr *area_tangent(const operands *o)
 {
     const pl_expr *x = o->x[0];
-    const pl_expr *ratio = binary(o, op, mul(o, number(o, 2), x), sub(o, number(o, 1), x));
+    const pl_expr *ratio = quotient(o, mul(o, number(o, 2), x), sub(o, number(o, 1), x));
     return mul(o, number(o, 0.5), pl_log1p(o->arena, ratio));
 }
 
-static const pl_expr *relu(const operands *o, pl_expr_op op)
+static const pl_expr *relu(const operands *o)
 {
-    return binary(o, op, o->x[0], pl_const_i(o->arena, o->x[0]->dtype, 0));
+    return binary(o, PL_MAX, o->x[0], pl_const_i(o->arena, o->x[0]->dtype, 0));
 }
 
 /* log(1 + e^x) = max(x, 0) + log1p(e^-|x|) */
@@ -184,38 +193,37 @@ static const pl_expr *softplus_of(const operands *o, const pl_expr *x)
     return add(o, binary(o, PL_MAX, x, number(o, 0)), pl_log1p(o->arena, decay));
 }
 
-static const pl_expr *softplus(const operands *o, pl_expr_op op)
+static const pl_expr *softplus(const operands *o)
 {
-    (void)op;
     return softplus_of(o, o->x[0]);
 }
 
-static const pl_expr *softsign(const operands *o, pl_expr_op op)
+static const pl_expr *softsign(const operands *o)
 {
-    return binary(o, op, o->x[0], add(o, number(o, 1), unary(o, PL_ABS, o->x[0])));
+    return quotient(o, o->x[0], add(o, number(o, 1), unary(o, PL_ABS, o->x[0])));
 }
 
-static const pl_expr *mish(const operands *o, pl_expr_op op)
+static const pl_expr *mish(const operands *o)
 {
-    return binary(o, op, o->x[0], unary(o, PL_TANH, softplus_of(o, o->x[0])));
+    return mul(o, o->x[0], unary(o, PL_TANH, softplus_of(o, o->x[0])));
 }
 
-static const pl_expr *hard_swish(const operands *o, pl_expr_op op)
+static const pl_expr *hard_swish(const operands *o)
 {
     const pl_expr *line = add(o, quotient(o, o->x[0], number(o, 6)), number(o, 0.5));
-    return binary(o, op, o->x[0], clamp(o, line, 0, 1));
+    return mul(o, o->x[0], clamp(o, line, 0, 1));
 }
 
-static const pl_expr *hard_sigmoid(const operands *o, pl_expr_op op)
+static const pl_expr *hard_sigmoid(const operands *o)
 {
-    const pl_expr *scaled = binary(o, op, o->x[0], number(o, attribute(o, "alpha", 0.2)));
+    const pl_expr *scaled = mul(o, o->x[0], number(o, attribute(o, "alpha", 0.2)));
     return clamp(o, add(o, scaled, number(o, attribute(o, "beta", 0.5))), 0, 1);
 }
 
-static const pl_expr *leaky_relu(const operands *o, pl_expr_op op)
+static const pl_expr *leaky_relu(const operands *o)
 {
     const pl_expr *x = o->x[0];
-    return choose(o, less(o, x, number(o, 0)), binary(o, op, x, number(o, attribute(o, "alpha", 0.01))), x);
+    return choose(o, less(o, x, number(o, 0)), mul(o, x, number(o, attribute(o, "alpha", 0.01))), x);
 }
 
 /* alpha (e^x - 1), the exponent kept from overflowing where the other branch is taken */
@@ -224,108 +232,105 @@ static const pl_expr *exponential_part(const operands *o, const pl_expr *x, doub
     return mul(o, number(o, alpha), pl_expm1(o->arena, binary(o, PL_MIN, x, number(o, 0))));
 }
 
-static const pl_expr *elu(const operands *o, pl_expr_op op)
+static const pl_expr *elu(const operands *o)
 {
     const pl_expr *x = o->x[0];
-    return choose(o, binary(o, op, x, number(o, 0)), exponential_part(o, x, attribute(o, "alpha", 1)), x);
+    return choose(o, less(o, x, number(o, 0)), exponential_part(o, x, attribute(o, "alpha", 1)), x);
 }
 
-static const pl_expr *selu(const operands *o, pl_expr_op op)
+static const pl_expr *selu(const operands *o)
 {
     const pl_expr *x = o->x[0]; /* defaults: ONNX Selu-6, from Klambauer et al. 2017 */
     const pl_expr *low = exponential_part(o, x, attribute(o, "alpha", 1.67326319217681884765625));
     const pl_expr *gamma = number(o, attribute(o, "gamma", 1.05070102214813232421875));
-    return mul(o, gamma, choose(o, binary(o, op, x, number(o, 0)), low, x));
+    return mul(o, gamma, choose(o, binary(o, PL_LE, x, number(o, 0)), low, x));
 }
 
-static const pl_expr *celu(const operands *o, pl_expr_op op)
+static const pl_expr *celu(const operands *o)
 {
     double alpha = attribute(o, "alpha", 1);
     const pl_expr *low = exponential_part(o, quotient(o, o->x[0], number(o, alpha)), alpha);
-    return add(o, binary(o, op, o->x[0], number(o, 0)), low);
+    return add(o, binary(o, PL_MAX, o->x[0], number(o, 0)), low);
 }
 
-static const pl_expr *thresholded_relu(const operands *o, pl_expr_op op)
+static const pl_expr *thresholded_relu(const operands *o)
 {
-    const pl_expr *above = binary(o, op, number(o, attribute(o, "alpha", 1)), o->x[0]);
+    const pl_expr *above = less(o, number(o, attribute(o, "alpha", 1)), o->x[0]);
     return choose(o, above, o->x[0], number(o, 0));
 }
 
-static const pl_expr *gelu(const operands *o, pl_expr_op op)
+static const pl_expr *gelu(const operands *o)
 {
-    (void)op;
     const char *approximation = ir_node_string(o->node, "approximate", "none");
     return unary(o, approximation[0] == 't' ? PL_GELU_TANH : PL_GELU, o->x[0]);
 }
 
-static const pl_expr *swish(const operands *o, pl_expr_op op)
+static const pl_expr *swish(const operands *o)
 {
     double alpha = attribute(o, "alpha", 1);
     const pl_expr *x = o->x[0], *scaled = alpha == 1 ? x : mul(o, number(o, alpha), x);
-    return binary(o, op, x, unary(o, PL_SIGMOID, scaled));
+    return mul(o, x, unary(o, PL_SIGMOID, scaled));
 }
 
-static const pl_expr *shrink(const operands *o, pl_expr_op op)
+static const pl_expr *shrink(const operands *o)
 {
     double lambda = attribute(o, "lambd", 0.5), bias = attribute(o, "bias", 0);
     mdot_dtype real = ir_dtype_is_float(o->dtype) ? o->dtype : MDOT_DTYPE_F64; /* integers are valid */
     const pl_expr *x = pl_cast(o->arena, o->x[0], real);
-    const pl_expr *below = binary(o, op, x, pl_const_f(o->arena, real, -lambda));
-    const pl_expr *above = binary(o, op, pl_const_f(o->arena, real, lambda), x);
+    const pl_expr *below = less(o, x, pl_const_f(o->arena, real, -lambda));
+    const pl_expr *above = less(o, pl_const_f(o->arena, real, lambda), x);
     const pl_expr *shift = pl_const_f(o->arena, real, bias);
     const pl_expr *inner = choose(o, above, sub(o, x, shift), pl_const_f(o->arena, real, 0));
     return pl_cast(o->arena, choose(o, below, add(o, x, shift), inner), o->dtype);
 }
 
-static const pl_expr *is_infinite(const operands *o, pl_expr_op op)
+static const pl_expr *is_infinite(const operands *o)
 {
     bool negative = ir_node_int(o->node, "detect_negative", 1), positive = ir_node_int(o->node, "detect_positive", 1);
-    if (negative && positive) return unary(o, op, o->x[0]);
+    if (negative && positive) return unary(o, PL_ISINF, o->x[0]);
     if (!negative && !positive) return pl_const_i(o->arena, MDOT_DTYPE_BOOL, 0);
     return binary(o, PL_EQ, o->x[0], number(o, positive ? INFINITY : -INFINITY));
 }
 
-static const pl_expr *cast(const operands *o, pl_expr_op op)
+static const pl_expr *cast(const operands *o)
 {
-    (void)op;
     return pl_cast(o->arena, o->x[0], o->dtype);
 }
 
 /* ---- Functions of several operands ------------------------------------------------------------------------------- */
 
-static const pl_expr *clip(const operands *o, pl_expr_op op)
+static const pl_expr *clip(const operands *o)
 {
     const pl_expr *x = o->x[0];
     if (o->count > 1 && o->x[1]) x = binary(o, PL_MAX, x, o->x[1]);
-    if (o->count > 2 && o->x[2]) x = binary(o, op, x, o->x[2]);
+    if (o->count > 2 && o->x[2]) x = binary(o, PL_MIN, x, o->x[2]);
     return x;
 }
 
-static const pl_expr *mean(const operands *o, pl_expr_op op)
+static const pl_expr *mean(const operands *o)
 {
-    return binary(o, op, all_inputs(o, PL_ADD), number(o, o->count));
+    return quotient(o, fold_inputs(o, PL_ADD), number(o, o->count));
 }
 
-static const pl_expr *parametric_relu(const operands *o, pl_expr_op op)
+static const pl_expr *parametric_relu(const operands *o)
 {
     const pl_expr *zero = pl_const_i(o->arena, o->x[0]->dtype, 0);
-    return choose(o, less(o, o->x[0], zero), binary(o, op, o->x[0], o->x[1]), o->x[0]);
+    return choose(o, less(o, o->x[0], zero), mul(o, o->x[0], o->x[1]), o->x[0]);
 }
 
-static const pl_expr *modulo(const operands *o, pl_expr_op op)
+static const pl_expr *modulo(const operands *o)
 {
-    return binary(o, ir_node_int(o->node, "fmod", 0) ? PL_FMOD : op, o->x[0], o->x[1]);
+    return binary(o, ir_node_int(o->node, "fmod", 0) ? PL_FMOD : PL_PYMOD, o->x[0], o->x[1]);
 }
 
-static const pl_expr *shift(const operands *o, pl_expr_op op)
+static const pl_expr *shift(const operands *o)
 {
     const char *direction = ir_node_string(o->node, "direction", "LEFT");
-    return binary(o, direction[0] == 'R' ? PL_SHR : op, o->x[0], o->x[1]);
+    return binary(o, direction[0] == 'R' ? PL_SHR : PL_SHL, o->x[0], o->x[1]);
 }
 
-static const pl_expr *where(const operands *o, pl_expr_op op)
+static const pl_expr *where(const operands *o)
 {
-    (void)op;
     return choose(o, o->x[0], o->x[1], o->x[2]);
 }
 
@@ -341,17 +346,17 @@ static const pl_expr *power_constant(const operands *o, const pl_expr *x, double
 }
 
 /* The result has the base's type; integers go through f64, and what is an integer up to rounding counts as one. */
-static const pl_expr *power(const operands *o, pl_expr_op op)
+static const pl_expr *power(const operands *o)
 {
     const pl_expr *x = o->x[0], *y = o->x[1];
     if (y->op == PL_CONST) {
         const pl_expr *simple = power_constant(o, x, ir_dtype_is_float(y->dtype) ? y->f : (double)y->n);
         if (simple) return simple;
     }
-    if (ir_dtype_is_float(x->dtype)) return binary(o, op, x, pl_cast(o->arena, y, x->dtype));
+    if (ir_dtype_is_float(x->dtype)) return binary(o, PL_POW, x, pl_cast(o->arena, y, x->dtype));
     x = pl_cast(o->arena, x, MDOT_DTYPE_F64);
     y = pl_cast(o->arena, y, MDOT_DTYPE_F64);
-    const pl_expr *result = binary(o, op, x, y), *whole = unary(o, PL_ROUND, result);
+    const pl_expr *result = binary(o, PL_POW, x, y), *whole = unary(o, PL_ROUND, result);
     const pl_expr *difference = unary(o, PL_ABS, sub(o, result, whole));
     const pl_expr *slack = mul(o, unary(o, PL_ABS, result), pl_const_f(o->arena, MDOT_DTYPE_F64, 1e-12));
     return pl_cast(o->arena, choose(o, binary(o, PL_LE, difference, slack), whole, result), o->dtype);
@@ -361,68 +366,68 @@ static const pl_expr *power(const operands *o, pl_expr_op op)
 
 static const struct {
     formula_fn make;
-    pl_expr_op op; /* what `make` builds on */
+    pl_expr_op op;
 } rows[IR_OP_COUNT] = {
     [IR_OP_Abs] = {direct, PL_ABS},
     [IR_OP_Neg] = {direct, PL_NEG},
     [IR_OP_Sign] = {direct, PL_SIGN},
-    [IR_OP_Reciprocal] = {reciprocal, PL_DIV},
+    [IR_OP_Reciprocal] = {.make = reciprocal},
     [IR_OP_Sqrt] = {direct, PL_SQRT},
     [IR_OP_Exp] = {direct, PL_EXP},
     [IR_OP_Log] = {direct, PL_LOG},
     [IR_OP_Sin] = {direct, PL_SIN},
     [IR_OP_Cos] = {direct, PL_COS},
-    [IR_OP_Tan] = {tangent, PL_DIV},
-    [IR_OP_Asin] = {arc_sine, PL_DIV},
-    [IR_OP_Acos] = {arc_cosine, PL_DIV},
-    [IR_OP_Atan] = {arc_tangent, PL_DIV},
-    [IR_OP_Sinh] = {sine_hyperbolic, PL_MUL},
-    [IR_OP_Cosh] = {cosine_hyperbolic, PL_MUL},
-    [IR_OP_Asinh] = {area_sine, PL_MUL},
-    [IR_OP_Acosh] = {area_cosine, PL_SUB},
-    [IR_OP_Atanh] = {area_tangent, PL_DIV},
+    [IR_OP_Tan] = {.make = tangent},
+    [IR_OP_Asin] = {.make = arc_sine},
+    [IR_OP_Acos] = {.make = arc_cosine},
+    [IR_OP_Atan] = {.make = arc_tangent},
+    [IR_OP_Sinh] = {.make = sine_hyperbolic},
+    [IR_OP_Cosh] = {.make = cosine_hyperbolic},
+    [IR_OP_Asinh] = {.make = area_sine},
+    [IR_OP_Acosh] = {.make = area_cosine},
+    [IR_OP_Atanh] = {.make = area_tangent},
     [IR_OP_Tanh] = {direct, PL_TANH},
     [IR_OP_Sigmoid] = {direct, PL_SIGMOID},
     [IR_OP_Erf] = {direct, PL_ERF},
     [IR_OP_Floor] = {of_floats, PL_FLOOR},
     [IR_OP_Ceil] = {of_floats, PL_CEIL},
     [IR_OP_Round] = {of_floats, PL_ROUND},
-    [IR_OP_Relu] = {relu, PL_MAX},
-    [IR_OP_Softplus] = {softplus, PL_LOG},
-    [IR_OP_Softsign] = {softsign, PL_DIV},
+    [IR_OP_Relu] = {.make = relu},
+    [IR_OP_Softplus] = {.make = softplus},
+    [IR_OP_Softsign] = {.make = softsign},
     [IR_OP_Not] = {direct, PL_NOT},
     [IR_OP_IsNaN] = {direct, PL_ISNAN},
     [IR_OP_BitwiseNot] = {direct, PL_NOT},
-    [IR_OP_HardSwish] = {hard_swish, PL_MUL},
-    [IR_OP_Mish] = {mish, PL_MUL},
-    [IR_OP_LeakyRelu] = {leaky_relu, PL_MUL},
-    [IR_OP_Elu] = {elu, PL_LT},
-    [IR_OP_Selu] = {selu, PL_LE},
-    [IR_OP_Celu] = {celu, PL_MAX},
-    [IR_OP_HardSigmoid] = {hard_sigmoid, PL_MUL},
-    [IR_OP_ThresholdedRelu] = {thresholded_relu, PL_LT},
-    [IR_OP_Gelu] = {gelu, PL_GELU},
-    [IR_OP_Swish] = {swish, PL_MUL},
-    [IR_OP_Shrink] = {shrink, PL_LT},
-    [IR_OP_IsInf] = {is_infinite, PL_ISINF},
-    [IR_OP_Cast] = {cast, PL_CAST},
-    [IR_OP_CastLike] = {cast, PL_CAST},
-    [IR_OP_Clip] = {clip, PL_MIN},
+    [IR_OP_HardSwish] = {.make = hard_swish},
+    [IR_OP_Mish] = {.make = mish},
+    [IR_OP_LeakyRelu] = {.make = leaky_relu},
+    [IR_OP_Elu] = {.make = elu},
+    [IR_OP_Selu] = {.make = selu},
+    [IR_OP_Celu] = {.make = celu},
+    [IR_OP_HardSigmoid] = {.make = hard_sigmoid},
+    [IR_OP_ThresholdedRelu] = {.make = thresholded_relu},
+    [IR_OP_Gelu] = {.make = gelu},
+    [IR_OP_Swish] = {.make = swish},
+    [IR_OP_Shrink] = {.make = shrink},
+    [IR_OP_IsInf] = {.make = is_infinite},
+    [IR_OP_Cast] = {.make = cast},
+    [IR_OP_CastLike] = {.make = cast},
+    [IR_OP_Clip] = {.make = clip},
     [IR_OP_Add] = {direct, PL_ADD},
     [IR_OP_Mul] = {direct, PL_MUL},
     [IR_OP_Sub] = {direct, PL_SUB},
     [IR_OP_Div] = {direct, PL_DIV},
-    [IR_OP_Mod] = {modulo, PL_PYMOD},
-    [IR_OP_Pow] = {power, PL_POW},
-    [IR_OP_PRelu] = {parametric_relu, PL_MUL},
-    [IR_OP_BitShift] = {shift, PL_SHL},
+    [IR_OP_Mod] = {.make = modulo},
+    [IR_OP_Pow] = {.make = power},
+    [IR_OP_PRelu] = {.make = parametric_relu},
+    [IR_OP_BitShift] = {.make = shift},
     [IR_OP_BitwiseAnd] = {direct, PL_AND},
     [IR_OP_BitwiseOr] = {direct, PL_OR},
     [IR_OP_BitwiseXor] = {direct, PL_XOR},
     [IR_OP_Min] = {all_inputs, PL_MIN},
     [IR_OP_Max] = {all_inputs, PL_MAX},
     [IR_OP_Sum] = {all_inputs, PL_ADD},
-    [IR_OP_Mean] = {mean, PL_DIV},
+    [IR_OP_Mean] = {.make = mean},
     [IR_OP_And] = {direct, PL_AND},
     [IR_OP_Or] = {direct, PL_OR},
     [IR_OP_Xor] = {direct, PL_XOR},
@@ -431,7 +436,7 @@ static const struct {
     [IR_OP_LessOrEqual] = {direct, PL_LE},
     [IR_OP_Greater] = {swapped, PL_LT},
     [IR_OP_GreaterOrEqual] = {swapped, PL_LE},
-    [IR_OP_Where] = {where, PL_SELECT},
+    [IR_OP_Where] = {.make = where},
 };
 
 const pl_expr *pl_define_pointwise(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index)
@@ -448,6 +453,6 @@ const pl_expr *pl_define_pointwise(pl_builder *b, const ir_node *node, int outpu
         x[k] = pl_operand_at(b, node->inputs[k], type->rank, index);
         if (!x[k]) return NULL;
     }
-    operands o = {b, b->arena, node, count, x, type->dtype};
-    return rows[opcode].make(&o, rows[opcode].op);
+    operands o = {b, b->arena, node, count, x, type->dtype, rows[opcode].op};
+    return rows[opcode].make(&o);
 }

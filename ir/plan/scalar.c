@@ -1,6 +1,8 @@
 /* scalar.c — one expression operator on one value (see scalar.h). */
 #include "ir/plan/scalar.h"
 
+#include "ir/ops/families.h"
+
 #include <math.h>
 
 static double float_unary(pl_expr_op op, double x)
@@ -164,13 +166,6 @@ static bool compare(pl_expr_op op, mdot_dtype from, pl_scalar a, pl_scalar b)
     return op == PL_LT ? integer_less(is_unsigned, a.n, b.n) : !integer_less(is_unsigned, b.n, a.n);
 }
 
-static int64_t to_integer(double x)
-{
-    if (isnan(x)) return 0;
-    if (x >= 0x1p63) return INT64_MAX;
-    return x < -0x1p63 ? INT64_MIN : (int64_t)x;
-}
-
 pl_scalar pl_scalar_cast(pl_scalar value, mdot_dtype from, mdot_dtype to)
 {
     bool was_float = ir_dtype_is_float(from);
@@ -179,9 +174,7 @@ pl_scalar pl_scalar_cast(pl_scalar value, mdot_dtype from, mdot_dtype to)
         return (pl_scalar){.f = from == MDOT_DTYPE_U64 ? (double)(uint64_t)value.n : (double)value.n};
     }
     if (to == MDOT_DTYPE_BOOL) return (pl_scalar){.n = was_float ? value.f != 0 : value.n != 0};
-    if (was_float && to == MDOT_DTYPE_U64 && value.f >= 0x1p63)
-        return (pl_scalar){.n = value.f >= 0x1p64 ? -1 : (int64_t)(uint64_t)value.f};
-    return (pl_scalar){.n = ir_wrap_integer(to, was_float ? to_integer(value.f) : value.n)};
+    return (pl_scalar){.n = was_float ? ir_float_to_integer(to, value.f) : ir_wrap_integer(to, value.n)};
 }
 
 pl_scalar pl_scalar_round(pl_scalar value, mdot_dtype dtype)

@@ -16,7 +16,7 @@ typedef union pl_scalar { /* which member counts follows from the dtype */
 /* The value of `op` with result type `dtype` on operands of type `from` (of arg[0]; SELECT's: of arg[1]). Not for
  * leaves. */
 pl_scalar pl_scalar_apply(pl_expr_op op, mdot_dtype dtype, mdot_dtype from, const pl_scalar *arg);
-/* ONNX Cast; out of range, floats saturate to the 64-bit range and wrap from there, NaN becomes 0. */
+/* ONNX Cast; floats beyond an integer type's range saturate, NaN becomes 0. */
 pl_scalar pl_scalar_cast(pl_scalar value, mdot_dtype from, mdot_dtype to);
 /* To the nearest value that the type can hold. */
 pl_scalar pl_scalar_round(pl_scalar value, mdot_dtype dtype);

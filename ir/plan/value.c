@@ -46,6 +46,11 @@ static const pl_expr *strided_position(pl_builder *b, const pl_place *place, con
     return pl_op2(b, PL_ADD, position, pl_extent(b, place->offset));
 }
 
+const pl_expr *pl_position(pl_builder *b, const pl_place *place, const ir_type *type, const pl_expr *const *index)
+{
+    return place->dense ? pl_flatten(b, type->rank, type->dim, index) : strided_position(b, place, type, index);
+}
+
 static bool has_no_elements(const ir_type *type)
 {
     for (int d = 0; d < type->rank; d++)
@@ -57,9 +62,7 @@ const pl_expr *pl_load_at(pl_builder *b, const pl_place *place, const ir_type *t
 {
     /* A gather from an empty table has no element to clamp to. */
     if (has_no_elements(type)) return pl_const_i(b->arena, type->dtype, 0);
-    const pl_expr *position =
-        place->dense ? pl_flatten(b, type->rank, type->dim, index) : strided_position(b, place, type, index);
-    return pl_load(b->arena, place->buffer, type->dtype, position);
+    return pl_load(b->arena, place->buffer, type->dtype, pl_position(b, place, type, index));
 }
 
 /* ---- Constants --------------------------------------------------------------------------------------------------- */

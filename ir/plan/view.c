@@ -164,6 +164,13 @@ static bool view_reshape(pl_builder *b, const ir_node *node, int k, const ir_typ
     return true;
 }
 
+void pl_transfer_strides(const ir_type *from, const ir_dim *stride, const ir_type *to, ir_dim *out_stride)
+{
+    axes own = without_units(from, stride);
+    for (int d = 0, k = 0; d < to->rank; d++)
+        out_stride[d] = pl_is_unit(to->dim[d]) ? ir_dim_number(0) : own.stride[k++];
+}
+
 typedef bool (*view_fn)(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place);
 
 static const view_fn views[IR_OP_COUNT] = {
@@ -191,6 +198,18 @@ bool pl_view(pl_builder *b, const ir_node *node, int k, pl_place *out)
 {
     const pl_value *source = node->input_count ? pl_info(b, node->inputs[0]) : NULL;
     return source && source->state == PL_PLACED && pl_view_from(b, node, k, &source->place, out);
+}
+
+bool pl_concat_part(pl_builder *b, const ir_node *node, int k, pl_place *out)
+{
+    const ir_value *whole = node->outputs[0];
+    int axis = pl_axis(node, "axis", 0, whole->type.rank);
+    pl_place part;
+    if (!pl_strided(&pl_info(b, whole)->place, &whole->type, &part)) return false;
+    for (int i = 0; i < k; i++)
+        if (!move_start(&part, node->inputs[i]->type.dim[axis], part.stride[axis])) return false;
+    *out = part;
+    return true;
 }
 
 /* ---- Forms that kernels want ------------------------------------------------------------------------------------- */
