@@ -116,32 +116,48 @@ static void *pack_weights(pl_plan *plan)
     return weights;
 }
 
-void harness_run_plan(pl_plan *plan, mdot_cpu_level level, const void *const *inputs, void *const *outputs,
-                      int64_t length)
+void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_level level)
 {
     pl_plan *plans[] = {plan};
     cg_entry entry = {.name = "run", .graph = plan->graph, .plan_count = 1, .plans = plans};
     cg_options options = {.predictor_name = "harness", .level_count = 1, .levels = &level};
-    void *weights = pack_weights(plan), *object = NULL;
-    size_t bytes = 0;
     mdot_error err;
+    void *object = NULL;
+    size_t bytes = 0;
+    h->weights = pack_weights(plan);
     if (cg_cpu_object(&entry, 1, &options, &object, &bytes, &err) != MDOT_OK) fail_msg("%s", err.message);
-    void *library = load_object(object, bytes);
+    h->library = load_object(object, bytes);
     free(object);
-    const int64_t *code = dlsym(library, MDOT_ABI_SYMBOL_CODE);
+    const int64_t *code = dlsym(h->library, MDOT_ABI_SYMBOL_CODE);
     assert_non_null(code);
-    /* Poisoned, so that a kernel that counts on zeros is found out; a red zone behind it catches overruns. */
-    enum { RED_ZONE = 256 };
-    size_t scratch_bytes = aligned_bytes(cg_cpu_scratch_bytes(plan, &options));
-    unsigned char *scratch = aligned_alloc(MDOT_ABI_ALIGNMENT, scratch_bytes + RED_ZONE);
-    assert_non_null(scratch);
-    memset(scratch, 0xA5, scratch_bytes + RED_ZONE);
+    h->function = (mdot_abi_function)((uintptr_t)code + (uintptr_t)code[0]);
+    h->scratch_bytes = aligned_bytes(cg_cpu_scratch_bytes(plan, &options));
+}
 
+void harness_call_plan(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length)
+{
+    enum { RED_ZONE = 256 };
+    unsigned char *scratch = aligned_alloc(MDOT_ABI_ALIGNMENT, h->scratch_bytes + RED_ZONE);
+    assert_non_null(scratch);
+    memset(scratch, 0xA5, h->scratch_bytes + RED_ZONE); /* a kernel that counts on zeros is found out */
     mdot_abi_call call = {
-        .inputs = inputs, .outputs = outputs, .weights = weights, .scratch = scratch, .length = length};
-    ((mdot_abi_function)(uintptr_t)((intptr_t)code + (intptr_t)code[0]))(&call);
-    for (size_t i = 0; i < RED_ZONE; i++) assert_int_equal(scratch[scratch_bytes + i], 0xA5);
-    dlclose(library);
+        .inputs = inputs, .outputs = outputs, .weights = h->weights, .scratch = scratch, .length = length};
+    h->function(&call);
+    for (size_t i = 0; i < RED_ZONE; i++) assert_int_equal(scratch[h->scratch_bytes + i], 0xA5);
     free(scratch);
-    free(weights);
+}
+
+void harness_unload_plan(harness_plan *h)
+{
+    dlclose(h->library);
+    free(h->weights);
+}
+
+void harness_run_plan(pl_plan *plan, mdot_cpu_level level, const void *const *inputs, void *const *outputs,
+                      int64_t length)
+{
+    harness_plan loaded;
+    harness_load_plan(&loaded, plan, level);
+    harness_call_plan(&loaded, inputs, outputs, length);
+    harness_unload_plan(&loaded);
 }

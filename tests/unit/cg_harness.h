@@ -28,8 +28,19 @@ void harness_end(harness *h);
 
 /* ---- Whole plans, through cg_cpu_object ------------------------------------------------------------------------- */
 
-/* Runs the plan's code for one level. inputs and outputs are in the plan's order; weights are packed here. Sets the
- * offsets of the plan's weight buffers. */
+typedef struct harness_plan {
+    void *library, *weights;
+    mdot_abi_function function;
+    size_t scratch_bytes;
+} harness_plan;
+
+/* One level's code of a plan. Weights are packed here, which sets the offsets of the plan's weight buffers. */
+void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_level level);
+/* Inputs and outputs are in the plan's order. Scratch memory is poisoned before and its end checked after. */
+void harness_call_plan(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length);
+void harness_unload_plan(harness_plan *h);
+
+/* All three. */
 void harness_run_plan(pl_plan *plan, mdot_cpu_level level, const void *const *inputs, void *const *outputs,
                       int64_t length);
 
