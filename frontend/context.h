@@ -10,10 +10,9 @@ typedef struct fe_context {
     const char *file;           /* stands for the model in messages */
     const char *folder;         /* where external data may be; NULL: nowhere */
     const unsigned char *bytes; /* the model file: spans of raw_data refer to it */
-    size_t size_bytes;
-    const fe_options *options; /* never NULL */
-    ir_arena *arena;           /* the graph */
-    ir_arena *scratch;         /* protobuf messages, names: gone after the import */
+    const fe_options *options;  /* never NULL */
+    ir_arena *arena;            /* the graph */
+    ir_arena *scratch;          /* protobuf messages, names: gone after the import */
     mdot_error *err;
 } fe_context;
 

@@ -223,7 +223,7 @@ static mdot_status import_model(importer *im, const Onnx__ModelProto *model)
     return status;
 }
 
-/* Where a message of memory running out would mislead: the scratch arena is bounded because of the file. */
+/* Without a bound where the sum overflows: no file is that large. */
 static ir_arena *create_scratch(size_t size_bytes)
 {
     size_t limit = size_bytes > (SIZE_MAX - SCRATCH_BYTES_BASE) / SCRATCH_BYTES_PER_BYTE
@@ -239,7 +239,7 @@ mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *na
     importer im = {.context = {.file = name,
                                .folder = folder,
                                .bytes = bytes,
-                               .size_bytes = size_bytes,
+
                                .options = options ? options : &no_options,
                                .arena = arena,
                                .err = err}};

@@ -234,8 +234,7 @@ mdot_status fe_read_tensor(const char *path, ir_arena *arena, ir_tensor **out_te
     size_t size_bytes;
     mdot_status status = fe_map_file(path, arena, &bytes, &size_bytes, err);
     if (status != MDOT_OK) return status;
-    fe_context context = {
-        .file = path, .bytes = bytes, .size_bytes = size_bytes, .options = &no_options, .arena = arena, .err = err};
+    fe_context context = {.file = path, .bytes = bytes, .options = &no_options, .arena = arena, .err = err};
     context.scratch = ir_arena_create(0);
     if (!context.scratch) return fe_out_of_memory(&context);
     ProtobufCMessage *message;

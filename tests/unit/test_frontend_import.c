@@ -66,6 +66,21 @@ static void absent_optional_input_is_null(void **state)
     release(&m);
 }
 
+static void absent_optional_output_is_null(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin_model();
+    onnx_initializer(b, "scale", MDOT_DTYPE_F32, "4", NULL);
+    onnx_node(b, "LayerNormalization", "x,scale", "y,,inverse");
+    imported m = expect_imported(b, NULL);
+    const ir_node *norm = node_of(m.graph, IR_OP_LayerNormalization);
+    assert_int_equal(norm->output_count, 3);
+    assert_null(norm->outputs[1]);
+    assert_string_equal(norm->outputs[2]->name, "inverse");
+    assert_int_equal(ir_graph_verify(m.graph, &m.err), MDOT_OK);
+    release(&m);
+}
+
 static void absent_inputs_at_the_end_are_cut_off(void **state)
 {
     (void)state;
@@ -276,6 +291,22 @@ static void missing_opset_is_refused(void **state)
     onnx_output(b, "y");
     onnx_node(b, "Relu", "x", "y");
     expect_refused(b, NULL, MDOT_MALFORMED, "model.onnx", "Relu", "no opset", NULL);
+}
+
+/* The third IR version brought opset_import. */
+static void model_from_before_opsets_is_of_the_first(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(0);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "4,4");
+    onnx_output(b, "y");
+    onnx_node(b, "Concat", "x,x", "y"); /* whose axis was optional then */
+    pb_buffer bytes = onnx_finish(b);
+    pb_int(&bytes, 1, 2); /* the last one counts */
+    imported m = import_bytes(bytes, NULL, NULL);
+    assert_int_equal(m.status, MDOT_OK);
+    assert_int_equal(ir_node_int(node_of(m.graph, IR_OP_Concat), "axis", 0), 1);
+    release(&m);
 }
 
 static void later_opset_is_tried_with_one_warning(void **state)
@@ -492,6 +523,7 @@ int main(void)
         cmocka_unit_test(values_keep_their_names),
         cmocka_unit_test(nodes_leave_types_to_inference),
         cmocka_unit_test(absent_optional_input_is_null),
+        cmocka_unit_test(absent_optional_output_is_null),
         cmocka_unit_test(absent_inputs_at_the_end_are_cut_off),
         cmocka_unit_test(initializer_listed_as_input_is_a_constant),
         cmocka_unit_test(constant_nodes_become_constants),
@@ -506,6 +538,7 @@ int main(void)
         cmocka_unit_test(twenty_thousand_nodes_import),
         cmocka_unit_test(long_chain_in_reverse_order_is_sorted),
         cmocka_unit_test(missing_opset_is_refused),
+        cmocka_unit_test(model_from_before_opsets_is_of_the_first),
         cmocka_unit_test(later_opset_is_tried_with_one_warning),
         cmocka_unit_test(graph_without_outputs_is_refused),
         cmocka_unit_test(output_that_nothing_defines_is_refused),
