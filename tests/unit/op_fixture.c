@@ -133,8 +133,12 @@ static void print_wide(FILE *out, const ir_wide *wide)
     fprintf(out, " [");
     for (int64_t i = 0; i < wide->count; i++) {
         if (i) fprintf(out, ", ");
-        if (wide->f) {
+        if (wide->f && isnan(wide->f[i])) {
+            fprintf(out, "nan"); /* without its sign */
+        } else if (wide->f) {
             fprintf(out, "%.6g", wide->f[i] == 0 ? 0.0 : wide->f[i]); /* without the sign of zero */
+        } else if (wide->dtype == MDOT_DTYPE_U64) {
+            fprintf(out, "%llu", (unsigned long long)wide->i[i]);
         } else {
             fprintf(out, "%lld", (long long)wide->i[i]);
         }
