@@ -1,0 +1,95 @@
+/* fuzz_artefact.c — libFuzzer over what mdot_predictor_open checks before it loads anything: any bytes are refused with
+ * a message, or describe an artefact whose every accessor stays inside the table. The size and the checksum are put
+ * right first, else nothing would ever get beyond them; nothing is loaded, so no code of the input runs.
+ *
+ *     cmake --preset fuzz && cmake --build --preset fuzz --target fuzz_artefact
+ *     mkdir corpus && mdot compile small.onnx -o corpus/seed && build/fuzz/tests/fuzz/fuzz_artefact corpus
+ */
+#include "codegen/artefact.h"
+#include "runtime/predictor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { PAGE_BYTES = 4096 };
+
+static void seal(unsigned char *file, size_t size)
+{
+    size_t at, table_bytes;
+    if (!cg_elf_find_section(file, size, MDOT_ABI_SECTION_TABLE, &at, &table_bytes) ||
+        table_bytes < sizeof(mdot_abi_table))
+        return;
+    uint64_t file_bytes = size;
+    memcpy(file + at + offsetof(mdot_abi_table, file_bytes), &file_bytes, sizeof file_bytes);
+    uint64_t checksum = mdot_abi_file_checksum(file, size, at);
+    memcpy(file + at + offsetof(mdot_abi_table, checksum), &checksum, sizeof checksum);
+}
+
+static size_t visit_tensors(const mdot_predictor *predictor, size_t entry, const mdot_entry_info *info)
+{
+    size_t sum = 0;
+    mdot_tensor_info tensor;
+    for (size_t i = 0; i < info->input_count; i++) {
+        if (mdot_predictor_get_input(predictor, entry, i, &tensor) != MDOT_OK) abort();
+        sum += strlen(tensor.name) + (size_t)tensor.rank;
+    }
+    for (size_t i = 0; i < info->output_count; i++) {
+        if (mdot_predictor_get_output(predictor, entry, i, &tensor) != MDOT_OK) abort();
+        sum += strlen(tensor.name) + (size_t)tensor.rank;
+    }
+    return sum;
+}
+
+static size_t visit_buckets(const mdot_predictor *predictor, size_t entry, const mdot_entry_info *info)
+{
+    size_t sum = 0;
+    for (size_t b = 0; b < info->bucket_count; b++) {
+        mdot_bucket_info bucket;
+        mdot_kernel_info kernel;
+        if (mdot_predictor_get_bucket(predictor, entry, b, &bucket) != MDOT_OK) abort();
+        for (size_t k = 0; k < bucket.kernel_count; k++) {
+            if (mdot_predictor_get_kernel(predictor, entry, b, k, &kernel) != MDOT_OK) abort();
+            sum += strlen(kernel.name) + strlen(kernel.kind);
+        }
+    }
+    return sum;
+}
+
+static size_t visit(const mdot_predictor *predictor)
+{
+    mdot_predictor_info info;
+    mdot_predictor_get_info(predictor, &info);
+    size_t sum = strlen(info.name) + strlen(info.compiler) + strlen(info.compute);
+    for (size_t e = 0; e < info.entry_count; e++) {
+        mdot_entry_info entry;
+        if (mdot_predictor_get_entry(predictor, e, &entry) != MDOT_OK) abort();
+        sum += strlen(entry.name) + visit_tensors(predictor, e, &entry) + visit_buckets(predictor, e, &entry);
+    }
+    return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    /* a heap block of the file's own size, so that the sanitizer sees the first byte too many; aligned as a mapping is
+     */
+    void *file = NULL;
+    if (size == 0 || posix_memalign(&file, PAGE_BYTES, size) != 0) return 0;
+    memcpy(file, data, size);
+    seal(file, size);
+    rt_elf elf;
+    mdot_error err = {0};
+    mdot_status status = rt_elf_read(file, size, &elf, &err);
+    if (status == MDOT_OK) status = rt_table_check(&elf, &err);
+    if (status == MDOT_OK) {
+        mdot_predictor predictor = {.table = (const mdot_abi_table *)((unsigned char *)file + elf.table.offset)};
+        static volatile size_t sink;
+        sink = visit(&predictor);
+        (void)sink;
+    } else if (err.message[0] == '\0') {
+        abort();
+    }
+    free(file);
+    return 0;
+}
