@@ -72,6 +72,16 @@ static void spell_path(int descriptor, const struct stat *file, char path[PATH_B
     snprintf(end, (size_t)(path + PATH_BYTES - end), "/fd/%d", descriptor);
 }
 
+/* glibc's reason without the path before it, which means nothing to people. */
+static mdot_status refused(const char *path, mdot_error *err)
+{
+    const char *reason = dlerror();
+    if (reason == NULL) reason = "no reason given";
+    size_t length = strlen(path);
+    if (strncmp(reason, path, length) == 0 && strncmp(reason + length, ": ", 2) == 0) reason += length + 2;
+    return mdot_fail(err, MDOT_IO, "the dynamic loader refused the artefact (it reads it through /proc): %s", reason);
+}
+
 mdot_status rt_library_open(int descriptor, const rt_elf *elf, rt_library *out_library, mdot_error *err)
 {
     struct stat file;

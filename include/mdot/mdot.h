@@ -37,9 +37,10 @@ const char *mdot_version(void);
 typedef struct mdot_predictor mdot_predictor;
 
 typedef struct mdot_open_options { /* zero means default throughout */
-    const char *cpu_level;         /* "x86-64-v3": use this level's code instead of the best one that the CPU runs */
+    const char *cpu_level; /* "x86-64-v3": use this level's code instead of the best one that the CPU runs. NULL: what the
+                              environment variable MDOT_CPU_LEVEL says, if it is set */
     void *(*allocate)(void *user, size_t bytes, size_t alignment); /* NULL: aligned_alloc and free */
-    void (*release)(void *user, void *memory);                     /* both or neither */
+    void (*release)(void *user, void *memory); /* both or neither; called by the threads that create and destroy */
     void *user;
 } mdot_open_options;
 
