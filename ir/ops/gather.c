@@ -202,29 +202,19 @@ mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wid
 /* ---- OneHot ---------------------------------------------------------------------------------------------------------
  */
 
-/* The number of classes: one integer, or a float that is one. */
+/* The number of classes: one integer, of a floating type perhaps. */
 static mdot_status read_depth(const ir_operands *from, ir_dim *out_depth)
 {
     ir_dim element[IR_MAX_KNOWN];
     int count;
-    double value;
-    ir_type type;
-    mdot_status status = ir_operand_need(from, 1, "depth", -1, &type);
-    if (status) return status;
-    if (!ir_dtype_is_float(type.dtype)) {
-        status = ir_operand_dims(from, 1, "classes' count", element, &count);
-        if (status) return status;
-    } else if (from->tensors ? from->tensors[1]->count == 1 : ir_value_scalar(from->node->inputs[1], &value)) {
-        if (from->tensors) value = ir_wide_get(from->tensors[1], 0);
-        element[0] = ir_dim_number(value >= 0 && value < 0x1p62 ? (int64_t)value : -1);
-        count = 1;
-    } else {
+    if (!ir_operand_known(from, 1, element, &count)) {
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                       "the shape of its output depends on data: the depth is not known at compile time");
+                       "the shape of its output depends on data: the depth, \"%s\", is not known at compile time",
+                       from->node->inputs[1]->name);
     }
-    int64_t least = -1, most;
-    if (count == 1) ir_dim_bounds(from->graph, element[0], &least, &most);
-    if (least < 0) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the depth is not one positive number");
+    if (count != 1 || !ir_dim_always_le(from->graph, ir_dim_number(0), element[0])) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the depth is not one positive number");
+    }
     *out_depth = element[0];
     return MDOT_OK;
 }

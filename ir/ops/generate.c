@@ -275,9 +275,10 @@ mdot_status ir_eval_eye_like(ir_arena *arena, const ir_node *node, const ir_wide
 typedef struct range { /* start, start + delta, … : `count` numbers */
     mdot_dtype dtype;
     ir_dim count;
-    ir_dim start;        /* of integers */
-    int64_t step;        /* of integers */
-    double first, delta; /* of floats */
+    bool integers;
+    ir_dim start; /* of integers */
+    int64_t step;
+    double first, delta; /* else */
 } range;
 
 static mdot_status read_float_range(const ir_operands *from, range *out)
@@ -285,8 +286,7 @@ static mdot_status read_float_range(const ir_operands *from, range *out)
     double bound[3];
     for (int i = 0; i < 3; i++) {
         const ir_wide *tensor = from->tensors ? from->tensors[i] : NULL;
-        bool known = tensor ? tensor->count == 1 : ir_value_scalar(from->node->inputs[i], &bound[i]);
-        if (!known) {
+        if (tensor ? tensor->count != 1 : !ir_value_scalar(from->node->inputs[i], &bound[i])) {
             return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
                            "the shape of its output depends on data: \"%s\" is not known at compile time",
                            from->node->inputs[i]->name);
@@ -304,17 +304,21 @@ static mdot_status read_float_range(const ir_operands *from, range *out)
     return MDOT_OK;
 }
 
-static mdot_status read_integer_range(const ir_operands *from, range *out)
+/* Start, limit and delta where all of them are integers, affine in L. */
+static bool known_bounds(const ir_operands *from, ir_dim *out_bounds)
 {
-    static const char *const names[3] = {"starts", "limits", "deltas"};
-    ir_dim bound[3], element[IR_MAX_KNOWN], span;
+    ir_dim element[IR_MAX_KNOWN];
     for (int i = 0; i < 3; i++) {
         int count;
-        mdot_status status = ir_operand_dims(from, i, names[i], element, &count);
-        if (status) return status;
-        if (count != 1) return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d %s", count, names[i]);
-        bound[i] = element[0];
+        if (!ir_operand_known(from, i, element, &count) || count != 1) return false;
+        out_bounds[i] = element[0];
     }
+    return true;
+}
+
+static mdot_status read_integer_range(const ir_operands *from, const ir_dim *bound, range *out)
+{
+    ir_dim span;
     int64_t step = bound[2].offset;
     if (!ir_dim_is_number(bound[2]) || step == 0 || step == INT64_MIN) {
         return ir_fail(from->node, from->err, step == 0 ? MDOT_MALFORMED : MDOT_UNSUPPORTED,
@@ -327,19 +331,23 @@ static mdot_status read_integer_range(const ir_operands *from, range *out)
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
                        "the count of its elements is not affine in the length");
     }
+    out->integers = true;
     out->start = bound[0];
     out->step = step;
     return MDOT_OK;
 }
 
+/* Floats that are integers count as integers, so that lengths may have passed through them. */
 static mdot_status read_range(const ir_operands *from, range *out)
 {
     ir_type type;
+    ir_dim bounds[3];
     mdot_status status = ir_operand_need(from, 0, "start", -1, &type);
     for (int i = 1; i < 3 && !status; i++) status = ir_operand_need_same(from, i, 0);
     if (status) return status;
-    out->dtype = type.dtype;
-    return ir_dtype_is_float(type.dtype) ? read_float_range(from, out) : read_integer_range(from, out);
+    *out = (range){.dtype = type.dtype};
+    if (known_bounds(from, bounds)) return read_integer_range(from, bounds, out);
+    return read_float_range(from, out);
 }
 
 mdot_status ir_shape_range(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -349,7 +357,7 @@ mdot_status ir_shape_range(ir_graph *graph, ir_node *node, mdot_error *err)
     mdot_status status = read_range(&from, &r);
     if (status) return status;
     ir_set_type(node, 0, r.dtype, 1, &r.count);
-    if (ir_dtype_is_float(r.dtype) || !ir_dim_is_number(r.count) || r.count.offset > IR_MAX_KNOWN) return MDOT_OK;
+    if (!r.integers || !ir_dim_is_number(r.count) || r.count.offset > IR_MAX_KNOWN) return MDOT_OK;
     ir_dim element[IR_MAX_KNOWN];
     for (int i = 0; i < r.count.offset; i++) {
         element[i] = (ir_dim){r.start.scale, r.start.offset + i * r.step}; /* at most the limit: no overflow */
@@ -365,10 +373,11 @@ mdot_status ir_eval_range(ir_arena *arena, const ir_node *node, const ir_wide *c
     mdot_status status = read_range(&from, &r);
     if (!status) status = ir_make_wide(arena, node, r.dtype, 1, &r.count.offset, &out[0], err);
     for (int64_t i = 0; !status && i < out[0]->count; i++) {
+        int64_t integer = r.integers ? r.start.offset + i * r.step : 0;
         if (out[0]->f) {
-            out[0]->f[i] = r.first + (double)i * r.delta;
+            out[0]->f[i] = r.integers ? (double)integer : r.first + (double)i * r.delta;
         } else {
-            out[0]->i[i] = r.start.offset + i * r.step;
+            out[0]->i[i] = integer;
         }
     }
     return status;

@@ -1,6 +1,7 @@
 /* operands.c — what an operator's rules read of a node; see operands.h. */
 #include "ir/ops/operands.h"
 
+#include <math.h>
 #include <stdio.h>
 
 ir_operands ir_operands_of_graph(const ir_graph *graph, const ir_node *node, mdot_error *err)
@@ -70,13 +71,23 @@ mdot_status ir_operand_need_same(const ir_operands *from, int i, int like)
                    mdot_dtype_name(dtype), like, mdot_dtype_name(wanted));
 }
 
+/* As ir_value_known reads constants: floating numbers are known where they are integers. */
+static bool known_element(const ir_wide *wide, int64_t index, ir_dim *out)
+{
+    if (wide->f && !(fabs(wide->f[index]) <= 0x1p53 && wide->f[index] == floor(wide->f[index]))) return false;
+    *out = ir_dim_number(wide->f ? (int64_t)wide->f[index] : wide->i[index]);
+    return true;
+}
+
 bool ir_operand_known(const ir_operands *from, int i, ir_dim *out, int *out_count)
 {
     if (!ir_operand_given(from, i)) return false;
     if (!from->tensors) return ir_value_known(from->node->inputs[i], out, out_count);
     const ir_wide *wide = from->tensors[i];
-    if (!wide->i || wide->count > IR_MAX_KNOWN) return false;
-    for (int64_t k = 0; k < wide->count; k++) out[k] = ir_dim_number(wide->i[k]);
+    if (wide->count > IR_MAX_KNOWN) return false;
+    for (int64_t k = 0; k < wide->count; k++) {
+        if (!known_element(wide, k, &out[k])) return false;
+    }
     *out_count = (int)wide->count;
     return true;
 }
@@ -86,12 +97,12 @@ mdot_status ir_operand_dims(const ir_operands *from, int i, const char *what, ir
     ir_type type;
     mdot_status status = ir_operand_need(from, i, what, -1, &type);
     if (status) return status;
-    if (ir_operand_known(from, i, out, out_count)) return MDOT_OK;
     const char *name = from->node->inputs[i]->name;
     if (ir_dtype_is_float(type.dtype)) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s, \"%s\", have type %s instead of integers", what,
                        name, mdot_dtype_name(type.dtype));
     }
+    if (ir_operand_known(from, i, out, out_count)) return MDOT_OK;
     return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
                    "the shape of \"%s\" depends on data: the %s, \"%s\", are not known at compile time",
                    from->node->outputs[0] ? from->node->outputs[0]->name : "its output", what, name);
@@ -147,10 +158,9 @@ mdot_status ir_make_by(ir_arena *arena, const ir_node *node, const ir_wide *cons
 
 /* ---- Known content ---------------------------------------------------------------------------------------------- */
 
-/* Elements of a type, or -1 where it is no small tensor of integers with numbers for dimensions. */
+/* Elements of a type, or -1 where it is no small tensor with numbers for dimensions. */
 static int known_size(const ir_type *type)
 {
-    if (type->dtype == MDOT_DTYPE_STRING || ir_dtype_is_float(type->dtype)) return -1;
     for (int i = 0; i < type->rank; i++) {
         if (!ir_dim_is_number(type->dim[i])) return -1;
     }
@@ -164,8 +174,8 @@ typedef struct element_pool {
     ir_dim element[IR_MAX_KNOWN];
 } element_pool;
 
-/* Input `value` as a tensor: of its elements' places in the pool when `moved`, else of its elements. NULL: not known,
- * no room, or no memory. */
+/* Input `value` as a tensor of integers: of its elements' places in the pool when `moved`, else of its elements. NULL:
+ * not known, no room, or no memory. */
 static ir_wide *pooled_input(ir_arena *arena, const ir_value *value, bool moved, element_pool *pool)
 {
     ir_dim element[IR_MAX_KNOWN];
@@ -175,17 +185,12 @@ static ir_wide *pooled_input(ir_arena *arena, const ir_value *value, bool moved,
     if (moved && pool->count + count > IR_MAX_KNOWN) return NULL;
     int64_t dims[MDOT_MAX_RANK];
     for (int i = 0; i < value->type.rank; i++) dims[i] = value->type.dim[i].offset;
-    ir_wide *wide = ir_wide_create(arena, value->type.dtype, value->type.rank, dims);
+    ir_wide *wide = ir_wide_create(arena, MDOT_DTYPE_I64, value->type.rank, dims);
     if (!wide) return NULL;
     for (int i = 0; i < count; i++) {
-        if (moved) {
-            wide->i[i] = pool->count;
-            pool->element[pool->count++] = element[i];
-        } else if (ir_dim_is_number(element[i])) {
-            wide->i[i] = element[i].offset;
-        } else {
-            return NULL;
-        }
+        if (!moved && !ir_dim_is_number(element[i])) return NULL;
+        wide->i[i] = moved ? pool->count : element[i].offset;
+        if (moved) pool->element[pool->count++] = element[i];
     }
     return wide;
 }

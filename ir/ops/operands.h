@@ -33,10 +33,10 @@ mdot_status ir_operand_need_integers(const ir_operands *from, int i, const char 
 /* MALFORMED where operand i is given and of another element type than operand `like`. */
 mdot_status ir_operand_need_same(const ir_operands *from, int i, int like);
 
-/* Integer content of operand i, up to IR_MAX_KNOWN elements; false: absent or not known. */
+/* Content of operand i, up to IR_MAX_KNOWN elements, all of them integers; false: absent or not known. */
 bool ir_operand_known(const ir_operands *from, int i, ir_dim *out, int *out_count);
-/* The same where the output cannot be typed without it: UNSUPPORTED says that the shape depends on data. `what` is a
- * plural. */
+/* The same of an integer type where the output cannot be typed without it: UNSUPPORTED says that the shape depends on
+ * data. `what` is a plural. */
 mdot_status ir_operand_dims(const ir_operands *from, int i, const char *what, ir_dim *out, int *out_count);
 /* The same where every element must be a number. */
 mdot_status ir_operand_ints(const ir_operands *from, int i, const char *what, int64_t *out, int *out_count);

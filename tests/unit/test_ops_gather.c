@@ -88,7 +88,8 @@ static void one_hot_marks_one_class(void **state)
                   .inputs = {"i64[3] [-1, 0, 2]", "i64[] [2]", "f32[2] [0, 7]"});
     assert_values("i64[2,2] [1, 0, 0, 1]", "OneHot", "axis=0",
                   .inputs = {"f32[2] [0, 1]", "f32[] [2]", "i64[2] [0, 1]"});
-    assert_shape_fault(MDOT_MALFORMED, "no", "OneHot", .inputs = {"i64[2]", "i64[] [-1]", "f32[2]"});
+    assert_shape_fault(MDOT_MALFORMED, "the depth is not one positive number", "OneHot",
+                       .inputs = {"i64[2]", "i64[] [-1]", "f32[2]"});
     assert_shape_fault(MDOT_MALFORMED, "a pair", "OneHot", .inputs = {"i64[2]", "i64[] [2]", "f32[3]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "depends on data", "OneHot", .inputs = {"i64[2]", "i64[]", "f32[2]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "depends on data", "OneHot", .inputs = {"i64[2]", "f32[]", "f32[2]"});

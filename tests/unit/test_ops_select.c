@@ -126,6 +126,7 @@ static void concat_adds_along_its_axis(void **state)
     assert_values("i64[3] [0, 0, 1]", "Concat", "axis=0", .inputs = {"i64[1] 0..", "i64[0] []", "i64[2] 0.."});
     assert_types("i64[4] known [1, L, 12, 32]", "Concat", "axis=0",
                  .inputs = {"i64[2] known [1, L]", "i64[2] [12, 32]"});
+    assert_types("f32[2] known [L, 2]", "Concat", "axis=0", .inputs = {"f32[1] known [L]", "f32[1] [2]"});
     assert_types("i64[3]", "Concat", "axis=0", .inputs = {"i64[2] known [1, L]", "i64[1]"});
 }
 
