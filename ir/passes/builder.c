@@ -337,17 +337,50 @@ static bool shape_as_numbers(const ir_type *from, const ir_dim *dims, int rank, 
     return empty ? symbols == 0 : following <= 1;
 }
 
+/* Squeezes or unsqueezes the dimensions that are one in `dims`. */
+static ir_value *move_ones(ir_builder *b, ir_opcode op, ir_value *x, const ir_dim *dims, int rank)
+{
+    int64_t axes[MDOT_MAX_RANK];
+    int count = 0;
+    for (int i = 0; i < rank; i++) {
+        if (ir_dim_is(dims[i], 1)) axes[count++] = i;
+    }
+    return count ? b_op2(b, op, x, b_integers(b, axes, count)) : x;
+}
+
+static int without_ones(const ir_dim *dims, int rank, ir_dim *out)
+{
+    int count = 0;
+    for (int i = 0; i < rank; i++) {
+        if (!ir_dim_is(dims[i], 1)) out[count++] = dims[i];
+    }
+    return count;
+}
+
+static bool only_ones_differ(const ir_type *type, const ir_dim *dims, int rank)
+{
+    ir_dim squeezed[MDOT_MAX_RANK];
+    ir_type core = {.rank = without_ones(type->dim, type->rank, squeezed)};
+    for (int i = 0; i < core.rank; i++) core.dim[i] = squeezed[i];
+    int count = without_ones(dims, rank, squeezed);
+    return same_shape(&core, squeezed, count);
+}
+
 ir_value *b_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
 {
     if (!x || same_shape(&x->type, dims, rank)) return x;
     int64_t numbers[MDOT_MAX_RANK];
     bool constant = shape_as_numbers(&x->type, dims, rank, numbers);
-    bool empty = false;
-    for (int i = 0; i < rank; i++) empty = empty || ir_dim_is(dims[i], 0);
+    if (!constant && only_ones_differ(&x->type, dims, rank)) {
+        ir_value *core = move_ones(b, IR_OP_Squeeze, x, x->type.dim, x->type.rank);
+        return move_ones(b, IR_OP_Unsqueeze, core, dims, rank);
+    }
     ir_value *inputs[] = {x, constant ? b_integers(b, numbers, rank) : b_dims(b, dims, rank)};
     if (!inputs[1]) return NULL;
     ir_node *node = b_node(b, IR_OP_Reshape, inputs, 2, 1);
-    if (empty) b_set_int(b, node, "allowzero", 1);
+    for (int i = 0; i < rank; i++) {
+        if (ir_dim_is(dims[i], 0)) b_set_int(b, node, "allowzero", 1); /* its 0 is no copied dimension then */
+    }
     return b_infer(b, node);
 }
 

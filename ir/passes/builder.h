@@ -102,7 +102,8 @@ ir_value *b_concat(ir_builder *b, int64_t axis, ir_value *const *parts, int coun
 ir_value *b_slice(ir_builder *b, ir_value *x, int64_t axis, int64_t from, int64_t to);
 /* Splits into parts of the given extents along an axis; false: failed. */
 bool b_split(ir_builder *b, ir_value *x, int64_t axis, const int64_t *extents, int count, ir_value **out_parts);
-/* x itself where the shape is the same already. */
+/* Reshape, with a constant shape where 0 and -1 can say it; or Squeeze and Unsqueeze. x itself where the shape is the
+ * same already. */
 ir_value *b_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int rank);
 ir_value *b_expand(ir_builder *b, ir_value *x, const ir_dim *dims, int rank);
 

@@ -229,34 +229,12 @@ void expand_instance_norm(ir_builder *b, ir_node *node)
 
 /* ---- BatchNormalization, MeanVarianceNormalization, LpNormalization ---------------------------------------------- */
 
-/* A running statistic of training mode: old · momentum + batch's · (1 - momentum). */
-static void update_running(ir_builder *b, ir_value *output, ir_value *old, ir_value *current, double momentum)
-{
-    if (!output || !current) return;
-    current = b_reshape(b, current, old->type.dim, 1);
-    ir_value *kept = b_mul(b, old, b_scalar(b, momentum));
-    b_replace(b, output, b_add(b, kept, b_mul(b, current, b_scalar(b, 1 - momentum))));
-}
-
 /* x · s + (bias - mean · s) with s = scale / √(variance + ε), so that all but two operations fold (ONNX opset 15). */
 void expand_batch_norm(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0];
     int rank = x->type.rank;
     ir_value *mean = per_channel(b, node->inputs[3], rank), *variance = per_channel(b, node->inputs[4], rank);
-    if (ir_node_int(node, "training_mode", 0)) {
-        int64_t axes[MDOT_MAX_RANK];
-        int count = 0;
-        double momentum = ir_node_float(node, "momentum", 0.9);
-        for (int i = 0; i < rank; i++) {
-            if (i != 1) axes[count++] = i;
-        }
-        mean = b_reduce(b, IR_OP_ReduceMean, x, axes, count);
-        ir_value *deviation = b_sub(b, x, mean), *square = b_mul(b, deviation, deviation);
-        variance = square ? b_reduce(b, IR_OP_ReduceMean, square, axes, count) : NULL;
-        update_running(b, output_in_use(node, 1), node->inputs[3], mean, momentum);
-        update_running(b, output_in_use(node, 2), node->inputs[4], variance, momentum);
-    }
     ir_value *root = b_sqrt(b, b_add(b, variance, b_scalar(b, ir_node_float(node, "epsilon", 1e-5))));
     ir_value *factor = b_div(b, per_channel(b, node->inputs[1], rank), root);
     ir_value *shift = b_sub(b, per_channel(b, node->inputs[2], rank), b_mul(b, mean, factor));

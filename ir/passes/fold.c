@@ -7,7 +7,6 @@
 #include "ir/passes/fold.h"
 
 #include "ir/ops.h"
-#include "ir/passes/integers.h"
 #include "ir/passes/passes.h"
 
 /* No folded constant is larger: it would only move work from the CPU to the file. */
@@ -56,25 +55,32 @@ static bool is_worthwhile(const ir_node *node)
 /* The constant that `value` is when all of its known content is numbers; NULL when it is not. */
 static ir_value *known_constant(ir_builder *b, const ir_value *value)
 {
-    int64_t content[IR_MAX_KNOWN];
+    int64_t content[IR_MAX_KNOWN], dims[MDOT_MAX_RANK];
     int count;
-    if (!value || !is_concrete(value) || ir_dtype_is_float(value->type.dtype)) return NULL;
-    if (!ir_value_ints(value, content, &count) || count != ir_type_count_at(&value->type, 0)) return NULL;
-    int64_t dims[MDOT_MAX_RANK];
+    if (!value || !is_concrete(value) || !ir_value_ints(value, content, &count)) return NULL;
+    if (count != ir_type_count_at(&value->type, 0)) return NULL;
     for (int i = 0; i < value->type.rank; i++) dims[i] = value->type.dim[i].offset;
-    ir_wide wide = {.dtype = value->type.dtype, .rank = value->type.rank, .count = count, .i = content};
-    for (int i = 0; i < wide.rank; i++) wide.dims[i] = dims[i];
-    ir_tensor *tensor = ir_tensor_from_wide(b->graph->arena, &wide);
-    return tensor ? b_constant(b, wide.dtype, dims, wide.rank, tensor->data) : NULL;
+    ir_wide *wide = ir_wide_create(b->graph->arena, value->type.dtype, value->type.rank, dims);
+    for (int i = 0; wide && i < count; i++) {
+        if (wide->f) {
+            wide->f[i] = (double)content[i];
+        } else {
+            wide->i[i] = content[i];
+        }
+    }
+    ir_tensor *tensor = wide ? ir_tensor_from_wide(b->graph->arena, wide) : NULL;
+    return tensor ? b_constant(b, tensor->dtype, dims, tensor->rank, tensor->data) : NULL;
 }
 
 /* ---- Evaluation ------------------------------------------------------------------------------------------------- */
 
-/* Whether the node's result depends on the content of input i, not only on its type. */
-static bool reads_content(const ir_node *node, int i)
+/* What an operator must know of its input i to be computed. */
+typedef enum need { NEEDS_CONTENT, NEEDS_SHAPE, NEEDS_DTYPE } need;
+
+static need need_of(const ir_node *node, int i)
 {
-    bool type_only = node->op == &ir_ops[IR_OP_CastLike] && i == 1;
-    return !type_only && !(node->op->traits & IR_SHAPE_ONLY);
+    if (node->op == &ir_ops[IR_OP_CastLike] && i == 1) return NEEDS_DTYPE;
+    return node->op->traits & IR_SHAPE_ONLY ? NEEDS_SHAPE : NEEDS_CONTENT;
 }
 
 static bool is_computable(const ir_node *node)
@@ -84,8 +90,9 @@ static bool is_computable(const ir_node *node)
         const ir_value *value = node->inputs[i];
         if (!value) continue;
         if (value->type.dtype == MDOT_DTYPE_STRING) return false;
-        bool content = value->constant && value->constant->data;
-        if (!content && (reads_content(node, i) || !is_concrete(value))) return false;
+        if (value->constant && value->constant->data) continue;
+        need n = need_of(node, i);
+        if (n == NEEDS_CONTENT || (n == NEEDS_SHAPE && !is_concrete(value))) return false;
     }
     return true;
 }
@@ -150,7 +157,7 @@ void ir_fold_node(ir_builder *b, ir_node *node)
 static void infer_and_fold(ir_builder *b, ir_node *node)
 {
     b->status = ir_infer_node(b->graph, node, b->err);
-    if (b->status == MDOT_OK && !ir_take_integers(b, node)) ir_fold_node(b, node);
+    if (b->status == MDOT_OK) ir_fold_node(b, node);
 }
 
 /* Both in one walk: a shape may follow from numbers that only folding computes. */

@@ -33,16 +33,23 @@ static int uses_by(const ir_node *node, const ir_value *value)
     return uses;
 }
 
-/* The linears among the attention's operands that read what the first of them reads and are read by it alone. */
-static group linears_of(const ir_node *attention)
+/* The linear that makes operand i for this attention alone; NULL: there is none. */
+static ir_node *linear_of(const ir_node *attention, int i)
+{
+    const ir_value *operand = attention->inputs[i];
+    ir_node *made = operand->def;
+    bool is_linear = made && made->op == &ir_ops[IR_OP_Linear];
+    return is_linear && operand->use_count == uses_by(attention, operand) ? made : NULL;
+}
+
+/* The linears of the attention that read the same input as that of operand `first`. */
+static group linears_of(const ir_node *attention, int first)
 {
     group g = {.count = 0};
-    for (int i = 0; i < MAX_PARTS; i++) {
-        const ir_value *operand = attention->inputs[i];
-        ir_node *made = operand->def;
-        if (!made || made->op != &ir_ops[IR_OP_Linear] || operand->use_count != uses_by(attention, operand)) continue;
-        if (g.count && made->inputs[0] != g.linears[0]->inputs[0]) continue;
-        if (!is_member(&g, made)) g.linears[g.count++] = made;
+    for (int i = first; i < MAX_PARTS; i++) {
+        ir_node *linear = linear_of(attention, i);
+        if (!linear || (g.count && linear->inputs[0] != g.linears[0]->inputs[0])) continue;
+        if (!is_member(&g, linear)) g.linears[g.count++] = linear;
     }
     return g;
 }
@@ -93,7 +100,8 @@ static ir_value *merged_bias(ir_builder *b, const group *g, int64_t columns)
 static void merge(ir_builder *b, ir_node *node)
 {
     if (node->op != &ir_ops[IR_OP_Attention] || node->inputs[0]->type.rank != 3) return;
-    group g = linears_of(node);
+    group g = linears_of(node, 0);
+    if (g.count < 2) g = linears_of(node, 1); /* attention over another sequence: K and V */
     if (g.count < 2) return;
     b->name = g.linears[0]->name;
     int64_t widths[MAX_PARTS], columns = 0;

@@ -20,23 +20,34 @@ static void forward_input(ir_builder *b, ir_node *node)
 
 /* ---- Layout ----------------------------------------------------------------------------------------------------- */
 
-/* Any of the shape-changing operators → one Reshape of the value below them, with a constant shape where there is one.
- */
+/* What stands under `value` behind all changes of shape, and how many those are. */
+static ir_value *under_reshapes(ir_value *value, int *out_count)
+{
+    *out_count = 0;
+    for (; value->def && value->def->op->lowering == IR_LOWER_ALIAS; (*out_count)++) value = value->def->inputs[0];
+    return value;
+}
+
+static bool is_constant_reshape(const ir_node *node)
+{
+    return node->op == &ir_ops[IR_OP_Reshape] && node->inputs[1]->constant;
+}
+
+/* A chain of shape changes → the shortest: none, or one Reshape by a constant. A shape that no constant can say is left
+ * in the model's own words. */
 static void reshape(ir_builder *b, ir_node *node)
 {
-    ir_value *source = node->inputs[0], *result = node->outputs[0];
-    bool canonical = node->op == &ir_ops[IR_OP_Reshape] && node->inputs[1]->constant;
-    while (source->def && source->def->op->lowering == IR_LOWER_ALIAS) {
-        source = source->def->inputs[0];
-        canonical = false;
-    }
+    int count, new_count;
+    ir_value *result = node->outputs[0], *source = under_reshapes(result, &count);
     if (ir_type_equal(&source->type, &result->type)) {
         b_replace(b, result, source);
-    } else if (!canonical) {
-        ir_value *reshaped = b_reshape(b, source, result->type.dim, result->type.rank);
-        /* A shape that no constant can say is left in the model's own words. */
-        if (reshaped && reshaped->def->inputs[1]->constant) b_replace(b, result, reshaped);
+        return;
     }
+    if (count == 1 && is_constant_reshape(node)) return;
+    ir_value *reshaped = b_reshape(b, source, result->type.dim, result->type.rank);
+    if (!reshaped || !reshaped->def->inputs[1]->constant) return;
+    under_reshapes(reshaped, &new_count);
+    if (new_count < count || (new_count == count && is_constant_reshape(reshaped->def))) b_replace(b, result, reshaped);
 }
 
 static void read_perm(const ir_node *node, int64_t *perm)
@@ -102,7 +113,7 @@ static void single_part(ir_builder *b, ir_node *node)
 static void softmax(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *result = node->outputs[0];
-    if (!x->def || x->def->op != &ir_ops[IR_OP_Reshape] || x->type.rank < 1) return;
+    if (!x->def || x->def->op->lowering != IR_LOWER_ALIAS || x->type.rank < 1) return;
     ir_value *source = x->def->inputs[0];
     int64_t axis = ir_node_int(node, "axis", -1);
     int last = source->type.rank - 1;
