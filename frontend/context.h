@@ -22,6 +22,7 @@ static inline const char *fe_text(const char *text)
     return text ? text : "";
 }
 
+/* Says which arena had no more: the scratch one is bounded in proportion to the file. */
 mdot_status fe_out_of_memory(const fe_context *context);
 void fe_warn(const fe_context *context, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

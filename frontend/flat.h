@@ -47,10 +47,7 @@ typedef struct fe_flat {
 
 /* ---- functions.c: inlines ModelProto.functions, nested ones too. ------------------------------------------------ */
 
-enum {
-    FE_MAX_CALL_DEPTH = 64,
-    FE_MAX_NODES = 1000000 /* what calls of calls may expand to; models that people train stay under 10^5 */
-};
+enum { FE_MAX_CALL_DEPTH = 64 };
 
 /* The nodes of the model's graph. Values are numbered, not yet defined. */
 mdot_status fe_flatten(const fe_context *context, const Onnx__ModelProto *model, fe_flat *out_flat);

@@ -6,6 +6,7 @@
  */
 #include "frontend/flat.h"
 
+#include <limits.h>
 #include <string.h>
 
 enum { MAX_NODE_EDGES = 1 << 16, MAX_ATTRIBUTES = 1 << 10 }; /* per node; the checks for repeats are quadratic */
@@ -40,10 +41,12 @@ static const char *key_of(const flattener *f, const char *domain, const char *na
 
 /* ---- Growing the lists ------------------------------------------------------------------------------------------ */
 
-/* Room for one more element, in the scratch arena: capacities double. */
+/* Room for one more element, in the scratch arena: capacities double. That arena's bound also ends the growth of
+ * functions that call functions, which can be exponential. */
 static bool reserve(const fe_context *context, void **array, int count, int *capacity, size_t element_bytes)
 {
     if (count < *capacity) return true;
+    if (*capacity > INT_MAX / 2) return false;
     int grown = *capacity ? 2 * *capacity : 64;
     void *copy = ir_arena_alloc(context->scratch, (size_t)grown, element_bytes);
     if (!copy) return false;
@@ -66,10 +69,6 @@ static mdot_status add_value(const fe_context *context, fe_flat *flat, const cha
 
 static mdot_status add_node(const fe_context *context, fe_flat *flat, const fe_node *node)
 {
-    if (flat->node_count == FE_MAX_NODES) {
-        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: its functions expand to more than %d nodes",
-                         context->file, FE_MAX_NODES);
-    }
     if (!reserve(context, (void **)&flat->nodes, flat->node_count, &flat->node_capacity, sizeof(fe_node))) {
         return fe_out_of_memory(context);
     }

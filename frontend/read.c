@@ -78,7 +78,9 @@ mdot_status fe_map_file(const char *path, ir_arena *arena, const void **out_byte
 
 mdot_status fe_out_of_memory(const fe_context *context)
 {
-    return mdot_fail(context->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", context->file);
+    bool bounded = context->scratch && ir_arena_failed(context->scratch);
+    return mdot_fail(context->err, MDOT_OUT_OF_MEMORY, "%s: %s", context->file,
+                     bounded ? "takes more memory to read than a model of its size may" : "memory ran out");
 }
 
 void fe_warn(const fe_context *context, const char *format, ...)

@@ -282,7 +282,8 @@ mdot_status fe_wire_unpack(const void *bytes, size_t size_bytes, const ProtobufC
         if (message) {
             *out_message = message;
         } else if (ir_arena_failed(scratch)) {
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: its messages take more memory than they may", file);
+            status =
+                mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: takes more memory to read than a model of its size may", file);
         } else {
             status = mdot_fail(err, MDOT_MALFORMED, "%s: not a valid %s", file, type->short_name);
         }

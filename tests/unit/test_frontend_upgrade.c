@@ -363,6 +363,17 @@ static void broadcast_that_cannot_be_aligned_is_unsupported_not_wrong(void **sta
     release(&m);
 }
 
+static void tile_that_is_computed_is_unsupported(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin_model(5, "4");
+    onnx_node(b, "Tile", "x,x,x", "y");
+    imported m = expect_imported(b, NULL);
+    assert_null(node_at(m.graph, 0)->op);
+    assert_non_null(strstr(node_at(m.graph, 0)->op_type, "Tile (with computed tiles"));
+    release(&m);
+}
+
 static void old_prelu_slope_is_per_channel(void **state)
 {
     (void)state;
@@ -514,6 +525,17 @@ static void group_normalization_repeats_per_channel(void **state)
     expect_valid(&m);
 }
 
+static void groups_that_do_not_divide_the_channels_are_unsupported(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin_norm(18, "3");
+    onnx_node(b, "GroupNormalization", "x,scale,shift", "y");
+    onnx_attr_int(b, "num_groups", 3);
+    imported m = expect_imported(b, NULL);
+    assert_null(node_at(m.graph, 0)->op);
+    release(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -537,6 +559,7 @@ int main(void)
         cmocka_unit_test(aligned_operand_gets_trailing_ones),
         cmocka_unit_test(operand_aligned_at_the_end_stays),
         cmocka_unit_test(broadcast_that_cannot_be_aligned_is_unsupported_not_wrong),
+        cmocka_unit_test(tile_that_is_computed_is_unsupported),
         cmocka_unit_test(old_prelu_slope_is_per_channel),
         cmocka_unit_test(old_gemm_broadcasts_anyway),
         cmocka_unit_test(cast_by_name_becomes_a_number),
@@ -547,6 +570,7 @@ int main(void)
         cmocka_unit_test(batch_normalization_states_its_mode),
         cmocka_unit_test(batch_normalization_without_a_successor_is_unsupported),
         cmocka_unit_test(group_normalization_repeats_per_channel),
+        cmocka_unit_test(groups_that_do_not_divide_the_channels_are_unsupported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,6 +99,18 @@ static void empty_bytes_are_refused(void **state)
     expect_refused_bytes((pb_buffer){0}, MDOT_MALFORMED, "empty");
 }
 
+static void more_than_two_gigabytes_are_refused_unread(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *graph = NULL;
+    mdot_error err = {0};
+    mdot_status status = fe_import_bytes("", (size_t)INT32_MAX + 1, "large", NULL, NULL, arena, &graph, &err);
+    assert_int_equal(status, MDOT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "external data"));
+    ir_arena_destroy(arena);
+}
+
 static void model_without_graph_is_refused(void **state)
 {
     (void)state;
@@ -259,6 +271,7 @@ int main(void)
         cmocka_unit_test(truncated_models_fail),
         cmocka_unit_test(flipped_bits_never_crash),
         cmocka_unit_test(empty_bytes_are_refused),
+        cmocka_unit_test(more_than_two_gigabytes_are_refused_unread),
         cmocka_unit_test(model_without_graph_is_refused),
         cmocka_unit_test(second_graph_is_refused),
         cmocka_unit_test(groups_are_refused),
