@@ -9,9 +9,31 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 enum { SKIPPED = 77 };
+
+/* Data of Debian's onnx 1.12 that contradicts its own model or its specification. */
+static const struct {
+    const char *name, *reason;
+} wrong_data[] = {
+    {"test_cast_FLOAT_to_BFLOAT16", "expects truncation where Cast rounds to nearest"},
+    {"test_castlike_BFLOAT16_to_FLOAT", "the shape of input \"like\" is not the model's"},
+    {"test_castlike_BFLOAT16_to_FLOAT_expanded", "the shape of input \"like\" is not the model's"},
+    {"test_castlike_FLOAT_to_BFLOAT16", "the shape of input \"like\" is not the model's"},
+    {"test_castlike_FLOAT_to_BFLOAT16_expanded", "the shape of input \"like\" is not the model's"},
+};
+
+static bool has_wrong_data(const char *name)
+{
+    for (size_t i = 0; i < sizeof wrong_data / sizeof wrong_data[0]; i++) {
+        if (strcmp(name, wrong_data[i].name) != 0) continue;
+        printf("left out: %s %s\n", name, wrong_data[i].reason);
+        return true;
+    }
+    return false;
+}
 
 static int is_visible(const struct dirent *entry)
 {
@@ -37,8 +59,9 @@ int main(int argc, char **argv)
         struct stat info;
         snprintf(directory, sizeof directory, "%s/%s", folder, entries[i]->d_name);
         snprintf(model, sizeof model, "%s/model.onnx", directory);
+        bool left_out = has_wrong_data(entries[i]->d_name);
         free(entries[i]);
-        if (stat(model, &info) != 0) continue;
+        if (left_out || stat(model, &info) != 0) continue;
         mdotc_check_report report = {0};
         mdot_error err = {0};
         mdotc_check_options options = {.relative_tolerance = 1e-3, .absolute_tolerance = 1e-6};
