@@ -92,7 +92,7 @@ mdot_status ir_eval_skip_layer_normalization(ir_arena *arena, const ir_node *nod
     return MDOT_OK;
 }
 
-/* ---- EmbedLayerNormalization: sums the rows of up to three tables, then normalises ------------------------------ */
+/* ---- EmbedLayerNormalization: sums the rows of two or three tables, then normalises ----------------------------- */
 
 enum { /* inputs */
        EMBED_IDS = 0,
@@ -144,8 +144,11 @@ static mdot_status embed_result(const ir_operands *from, ir_type *out_type)
     if (!status && ir_operand_given(from, EMBED_SEGMENTS)) {
         status = need_table(from, EMBED_SEGMENT_TABLE, "segment embedding", &table);
     }
-    if (!status) status = ir_norm_need_vector(from, EMBED_GAMMA, "gamma", words.dim[1]);
-    if (!status) status = ir_norm_need_vector(from, EMBED_BETA, "beta", words.dim[1]);
+    for (int i = EMBED_GAMMA; i <= EMBED_BETA && !status; i++) {
+        const char *what = i == EMBED_GAMMA ? "gamma" : "beta";
+        status = ir_operand_need(from, i, what, 1, &table);
+        if (!status) status = ir_norm_need_vector(from, i, what, words.dim[1]);
+    }
     if (status) return status;
     *out_type = (ir_type){words.dtype, 3, {ids.dim[0], ids.dim[1], words.dim[1]}};
     return MDOT_OK;
