@@ -32,7 +32,7 @@ typedef struct stream {
     LLVMValueRef context;                 /* scratch: value_dim rows */
 
     LLVMValueRef first_key, key_count; /* of the block of keys */
-    LLVMValueRef rescale[CG_MAX_TILE_VECTORS];
+    LLVMValueRef maximum[CG_MAX_TILE_VECTORS], rescale[CG_MAX_TILE_VECTORS];
 } stream;
 
 static LLVMTypeRef vector_type(cg_emitter *e)
@@ -233,67 +233,116 @@ static void emit_score_tile(cg_emitter *e, void *context, const cg_rows *rows, L
         }
 }
 
-/* Turns scores from..to, some keys a turn, into weights, adding them to `sum`. */
-static void weigh_keys(cg_emitter *e, const stream *s, LLVMValueRef from, LLVMValueRef to, int keys,
-                       const LLVMValueRef *maximum, LLVMValueRef *sum)
+/* The context of a tile of channels so far, rescaled to the new maximum. */
+static void start_context(cg_emitter *e, const stream *s, const LLVMValueRef *channel, cg_tile *tile)
 {
-    cg_loop loop;
-    cg_loop_begin(e, &loop, from, to, keys, s->vectors, sum, true);
-    for (int j = 0; j < s->vectors; j++) sum[j] = loop.carried[j];
-    for (int i = 0; i < keys; i++)
-        for (int j = 0; j < s->vectors; j++) {
-            LLVMValueRef key = cg_iadd(e, loop.index, cg_int(e, i));
-            LLVMValueRef address = block_pointer(e, s, s->weights, key, j);
-            LLVMValueRef score = cg_load(e, vector_type(e), address, vector_bytes(e));
-            LLVMValueRef weight = cg_exp2_negative(e, cg_fsub(e, score, maximum[j]));
-            sum[j] = cg_fadd(e, sum[j], weight);
-            cg_store(e, weight, address, vector_bytes(e));
+    for (int i = 0; i < tile->rows; i++)
+        for (int j = 0; j < tile->vectors; j++) {
+            LLVMValueRef address = block_pointer(e, s, s->context, channel[i], j);
+            LLVMValueRef old = cg_load(e, vector_type(e), address, vector_bytes(e));
+            tile->acc[i * tile->vectors + j] = cg_fmul(e, old, s->rescale[j]);
         }
-    cg_loop_end(e, &loop, sum);
-    for (int j = 0; j < s->vectors; j++) sum[j] = loop.out[j];
 }
 
-/* Adds the block's keys to a tile of channels of the context. */
+static void store_tile(cg_emitter *e, const stream *s, const LLVMValueRef *channel, const cg_tile *tile)
+{
+    for (int i = 0; i < tile->rows; i++)
+        for (int j = 0; j < tile->vectors; j++)
+            cg_store(e, tile->acc[i * tile->vectors + j], block_pointer(e, s, s->context, channel[i], j),
+                     vector_bytes(e));
+}
+
+/* The block's first value row. */
+static LLVMValueRef value_rows(cg_emitter *e, const stream *s)
+{
+    return cg_at(e, e->f32, s->head->value, cg_imul(e, s->first_key, s->head->value_stride));
+}
+
+/* Turns one key's scores into weights, which stay in memory for the other channels, and adds them to `sum`. */
+static void weigh_key(cg_emitter *e, const stream *s, LLVMValueRef key, LLVMValueRef *weight, LLVMValueRef *sum)
+{
+    for (int j = 0; j < s->vectors; j++) {
+        LLVMValueRef address = block_pointer(e, s, s->weights, key, j);
+        LLVMValueRef score = cg_load(e, vector_type(e), address, vector_bytes(e));
+        weight[j] = cg_exp2_negative(e, cg_fsub(e, score, s->maximum[j]));
+        sum[j] = cg_fadd(e, sum[j], weight[j]);
+        cg_store(e, weight[j], address, vector_bytes(e));
+    }
+}
+
+/* Channels of the tile that weighs: a third of a tile's accumulators, so that registers are left for exponentials. */
+static int weighing_channels(const cg_emitter *e, const stream *s)
+{
+    int64_t channels = e->target->tile_rows * e->target->tile_vectors / (3 * s->vectors);
+    if (channels > s->head->k->value_dim) channels = s->head->k->value_dim;
+    return (int)(channels < CG_MAX_TILE_ROWS ? channels : CG_MAX_TILE_ROWS);
+}
+
+/* The first tile of channels also weighs the keys: the exponentials' work beside multiplication runs in the shadow of
+ * the tile's, where a loop of its own would wait for it. */
+static void emit_weighing_tile(cg_emitter *e, const stream *s, int channels, LLVMValueRef *sum)
+{
+    cg_tile tile = {.rows = channels, .vectors = s->vectors};
+    LLVMValueRef channel[CG_MAX_TILE_ROWS], carried[CG_MAX_CARRIED], weight[CG_MAX_TILE_VECTORS];
+    int count = tile.rows * tile.vectors;
+    for (int i = 0; i < channels; i++) channel[i] = cg_int(e, i);
+    start_context(e, s, channel, &tile);
+    for (int i = 0; i < count; i++) carried[i] = tile.acc[i];
+    for (int j = 0; j < s->vectors; j++) carried[count + j] = sum[j];
+    cg_loop key;
+    cg_loop_begin(e, &key, cg_int(e, 0), s->key_count, 1, count + s->vectors, carried, false);
+    LLVMValueRef value = cg_at(e, e->f32, value_rows(e, s), cg_imul(e, key.index, s->head->value_stride));
+    LLVMValueRef *new_sum = carried + count;
+    for (int j = 0; j < s->vectors; j++) new_sum[j] = key.carried[count + j];
+    weigh_key(e, s, key.index, weight, new_sum);
+    for (int i = 0; i < channels; i++) {
+        LLVMValueRef scalar = cg_load(e, e->f32, cg_at(e, e->f32, value, channel[i]), 0);
+        LLVMValueRef splat = cg_splat(e, scalar, e->target->lanes);
+        for (int j = 0; j < s->vectors; j++) {
+            int at = i * s->vectors + j;
+            carried[at] = cg_fma(e, splat, weight[j], key.carried[at]);
+        }
+    }
+    cg_loop_end(e, &key, carried);
+    for (int i = 0; i < count; i++) tile.acc[i] = key.out[i];
+    for (int j = 0; j < s->vectors; j++) sum[j] = key.out[count + j];
+    store_tile(e, s, channel, &tile);
+}
+
+/* Adds the block's keys, weighed, to a tile of the other channels. */
 static void emit_context_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
 {
     (void)carried;
     const stream *s = context;
+    LLVMValueRef channel[CG_MAX_TILE_ROWS], skipped = cg_int(e, weighing_channels(e, s));
     cg_tile tile = {.rows = rows->count, .vectors = s->vectors};
     cg_tile_operands operands = {.row_step = s->head->value_stride, .panel = s->weights, .panel_step = s->width};
-    LLVMValueRef first = cg_at(e, e->f32, s->head->value, cg_imul(e, s->first_key, s->head->value_stride));
+    LLVMValueRef first = cg_at(e, e->f32, value_rows(e, s), skipped);
     for (int i = 0; i < rows->count; i++) {
         operands.row[i] = cg_row_pointer(e, rows, i, first, cg_int(e, 1));
-        for (int j = 0; j < s->vectors; j++) {
-            LLVMValueRef address = block_pointer(e, s, s->context, rows->index[i], j);
-            LLVMValueRef old = cg_load(e, vector_type(e), address, vector_bytes(e));
-            tile.acc[i * s->vectors + j] = cg_fmul(e, old, s->rescale[j]);
-        }
+        channel[i] = cg_iadd(e, rows->index[i], skipped);
     }
+    start_context(e, s, channel, &tile);
     cg_tile_accumulate(e, &tile, &operands, s->key_count);
-    for (int i = 0; i < rows->count; i++)
-        for (int j = 0; j < s->vectors; j++)
-            cg_store(e, tile.acc[i * s->vectors + j], block_pointer(e, s, s->context, rows->index[i], j),
-                     vector_bytes(e));
+    store_tile(e, s, channel, &tile);
 }
 
 /* `state` is the maxima and the sums so far, a vector for each vector of queries. */
 static void emit_key_block(cg_emitter *e, stream *s, LLVMValueRef *state)
 {
-    LLVMValueRef maximum[CG_MAX_TILE_VECTORS], *sum = state + s->vectors;
-    for (int j = 0; j < s->vectors; j++) maximum[j] = state[j];
+    LLVMValueRef *sum = state + s->vectors;
+    for (int j = 0; j < s->vectors; j++) s->maximum[j] = state[j];
     if (mask_varies_by_query(s)) load_mask(e, s);
-    cg_for_rows(e, s->key_count, maximum, s->vectors, emit_score_tile, s);
+    cg_for_rows(e, s->key_count, s->maximum, s->vectors, emit_score_tile, s);
     for (int j = 0; j < s->vectors; j++) {
-        s->rescale[j] = cg_exp2_negative(e, cg_fsub(e, state[j], maximum[j]));
-        state[j] = maximum[j];
+        s->rescale[j] = cg_exp2_negative(e, cg_fsub(e, state[j], s->maximum[j]));
+        state[j] = s->maximum[j];
         sum[j] = cg_fmul(e, sum[j], s->rescale[j]);
     }
-    /* Four independent exponentials at a time hide their latency. */
-    int keys = s->vectors < 4 ? 4 / s->vectors : 1;
-    LLVMValueRef whole = keys > 1 ? cg_round_down(e, s->key_count, keys) : s->key_count;
-    weigh_keys(e, s, cg_int(e, 0), whole, keys, maximum, sum);
-    if (keys > 1) weigh_keys(e, s, whole, s->key_count, 1, maximum, sum);
-    cg_for_rows(e, cg_int(e, s->head->k->value_dim), NULL, 0, emit_context_tile, s);
+    int channels = weighing_channels(e, s);
+    int64_t others = s->head->k->value_dim - channels;
+    emit_weighing_tile(e, s, channels, sum);
+    if (others > 0) cg_for_rows(e, cg_int(e, others), NULL, 0, emit_context_tile, s);
 }
 
 /* ---- One block of queries --------------------------------------------------------------------------------------- */
