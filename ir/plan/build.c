@@ -40,9 +40,13 @@ static bool add_inputs_and_outputs(pl_builder *b)
 static bool collect_uses(pl_builder *b)
 {
     for (int k = 0; k < b->graph->value_count; k++) b->values[k].output = -1;
-    for (const ir_node *node = b->graph->first; node; node = node->next)
+    int order = 0;
+    for (const ir_node *node = b->graph->first; node; node = node->next, order++) {
         for (int k = 0; k < node->input_count; k++)
             if (node->inputs[k]) pl_info(b, node->inputs[k])->use_count++;
+        for (int k = 0; k < node->output_count; k++)
+            if (node->outputs[k]) pl_info(b, node->outputs[k])->order = order;
+    }
     for (const ir_node *node = b->graph->first; node; node = node->next) {
         for (int k = 0; k < node->input_count; k++) {
             pl_value *info = node->inputs[k] ? pl_info(b, node->inputs[k]) : NULL;

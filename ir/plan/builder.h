@@ -15,6 +15,7 @@
  *   pointwise.c special.c move.c gather.c       definitions of inlinable operators, one expression each
  *   nest.c reduce.c product.c fused.c sequence.c   kernels
  *   home.c       where a computed value goes
+ *   collapse.c   loops that run as one
  *   kernel.c     buffers, kernels, names
  */
 #ifndef IR_PLAN_BUILDER_H
@@ -45,6 +46,7 @@ typedef struct pl_value {
     pl_place place;
     int use_count; /* node inputs only */
     pl_use *uses;
+    int order;            /* position of its node in the graph */
     int output;           /* the graph output that it is, the first of several; -1: none */
     const ir_value *root; /* of a link or tail: the value whose kernel computes it */
     const ir_value *tail; /* of a root: where its chain ends, maybe itself */
@@ -55,6 +57,12 @@ typedef struct pl_memo {
     const pl_expr *index[MDOT_MAX_RANK];
     const pl_expr *result;
 } pl_memo;
+
+/* An expression and what it was rewritten to. */
+typedef struct pl_pair {
+    const pl_expr *from, *to;
+} pl_pair;
+enum { PL_PAIRS = 1024 };
 
 typedef struct pl_builder {
     const ir_graph *graph;
@@ -72,6 +80,7 @@ typedef struct pl_builder {
     int origin_count, origin_capacity;
     pl_memo *memo;
     int memo_count, memo_capacity;
+    pl_pair *pairs; /* PL_PAIRS of them, for the rewriting of loops */
 } pl_builder;
 
 static inline pl_value *pl_info(const pl_builder *b, const ir_value *v)
@@ -176,7 +185,9 @@ int pl_norm_trailing(const ir_node *node);
 void pl_add_loops(pl_builder *b, pl_nest *nest, int rank, const ir_dim *dims, const pl_expr **out_index);
 /* A reduction loop, after all others; its variable, or zero for a dimension of one element. */
 const pl_expr *pl_add_reduction(pl_builder *b, pl_nest *nest, ir_dim dim);
-/* Appends a nest; one that has no points is dropped. */
+/* Loops that can run as one do (collapse.c). */
+void pl_collapse_loops(pl_builder *b, pl_nest *nest);
+/* Collapses and appends a nest; one that has no points is dropped. */
 mdot_status pl_end_nest(pl_builder *b, const char *name, const pl_nest *nest);
 /* Ends the nest of a root with the store of its chain's tail. The root is `result`, an expression of ACC 0; `index` is
  * the root's. */

@@ -118,6 +118,16 @@ static bool is_cheap(pl_builder *b, const ir_value *v)
     return reads <= 1 || cost * (reads - 1) <= store_cost + load_cost * reads;
 }
 
+/* Whether a view serves all readers; for a graph output, whether it is that output already. */
+static bool can_stay(pl_builder *b, const ir_value *v, const pl_place *place)
+{
+    const pl_value *info = pl_info(b, v);
+    if (info->output >= 0) return place->dense && place->buffer == b->graph->input_count + info->output;
+    for (int u = 0; u < info->use_count; u++)
+        if (!accepts_view(b, &info->uses[u], v, place)) return false;
+    return true;
+}
+
 /* ---- Decision ---------------------------------------------------------------------------------------------------- */
 
 mdot_status pl_decide(pl_builder *b, const ir_node *node, int k)
@@ -127,14 +137,10 @@ mdot_status pl_decide(pl_builder *b, const ir_node *node, int k)
     pl_place place;
     bool is_output = info->output >= 0;
     if (info->use_count == 0 && !is_output) return MDOT_OK;
-    if (!is_output && pl_view(b, node, k, &place)) {
-        bool accepted = true;
-        for (int u = 0; u < info->use_count; u++) accepted = accepted && accepts_view(b, &info->uses[u], v, &place);
-        if (accepted) {
-            info->place = place;
-            info->state = PL_PLACED;
-            return MDOT_OK;
-        }
+    if (pl_view(b, node, k, &place) && can_stay(b, v, &place)) {
+        info->place = place;
+        info->state = PL_PLACED;
+        return MDOT_OK;
     }
     if (!is_output && can_inline(b, v) && is_cheap(b, v)) {
         info->state = PL_INLINED;

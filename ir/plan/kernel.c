@@ -98,6 +98,13 @@ void pl_begin_kernel(pl_builder *b)
     b->memo_count = 0;
 }
 
+static int order_of(const pl_builder *b, const ir_node *node)
+{
+    for (int k = 0; k < node->output_count; k++)
+        if (node->outputs[k]) return pl_info(b, node->outputs[k])->order;
+    return 0;
+}
+
 void pl_note_origin(pl_builder *b, const ir_node *node)
 {
     for (int k = 0; k < b->origin_count; k++)
@@ -105,7 +112,9 @@ void pl_note_origin(pl_builder *b, const ir_node *node)
     void *array = b->origins;
     if (!reserve(b->arena, &array, b->origin_count, &b->origin_capacity, sizeof *b->origins)) return;
     b->origins = array;
-    b->origins[b->origin_count++] = node;
+    int at = b->origin_count++;
+    for (; at > 0 && order_of(b, b->origins[at - 1]) > order_of(b, node); at--) b->origins[at] = b->origins[at - 1];
+    b->origins[at] = node;
 }
 
 /* "/layers.0/f1/MatMul" becomes "layers_0_f1": exporters put the operator last, and the module before it says more. */
@@ -133,19 +142,24 @@ static const char *unique_name(pl_builder *b, pl_kind kind, const char *wanted)
     return name;
 }
 
-/* Names of the nodes, and their work. Inlined values that several kernels compute count in each. */
+/* Names of the nodes in the graph's order, and their work. Inlined values that several kernels compute count in each.
+ */
 static bool describe(pl_builder *b, pl_kernel *kernel)
 {
-    const char *origin = "";
-    for (int k = 0; k < b->origin_count && origin; k++) {
+    const char *origin = NULL;
+    for (int k = 0; k < b->origin_count; k++) {
         const ir_node *node = b->origins[k];
-        origin = ir_arena_printf(b->arena, "%s%s%s", origin, k ? " " : "", node->name);
+        bool is_repeated = k > 0 && strcmp(node->name, b->origins[k - 1]->name) == 0;
         ir_cost cost = {0};
         node->op->cost(node, b->plan->max_length, &cost);
         kernel->flops += cost.flops;
+        if (!origin)
+            origin = node->name;
+        else if (!is_repeated && !(origin = ir_arena_printf(b->arena, "%s %s", origin, node->name)))
+            return false;
     }
-    kernel->origin = origin;
-    return origin != NULL;
+    kernel->origin = origin ? origin : "";
+    return true;
 }
 
 mdot_status pl_end_kernel(pl_builder *b, pl_kind kind, const char *name, const pl_kernel *specification)

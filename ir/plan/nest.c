@@ -41,6 +41,7 @@ mdot_status pl_end_nest(pl_builder *b, const char *name, const pl_nest *nest)
         if (!nest->store[k].index || !nest->store[k].value) return pl_fault(b);
     if (is_empty(nest)) return MDOT_OK;
     pl_kernel kernel = {.nest = *nest};
+    pl_collapse_loops(b, &kernel.nest);
     return pl_end_kernel(b, PL_NEST, name, &kernel);
 }
 

@@ -129,6 +129,7 @@ static mdot_status emit_largest(pl_builder *b, const ir_node *node, unsigned mas
     geometry g;
     pl_nest nest = {0};
     pl_begin_kernel(b);
+    pl_note_origin(b, node);
     make_loops(b, node, mask, &nest, &g);
     const pl_expr *largest = reduce_over(b, &nest, PL_REDUCE_MAX, pl_value_at(b, node->inputs[0], g.input));
     const pl_expr *is_infinite = largest ? pl_op1(b, PL_ISINF, largest) : NULL;

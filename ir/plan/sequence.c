@@ -64,11 +64,12 @@ static bool place_outputs(pl_builder *b, const ir_node *node, pl_sequential *seq
 mdot_status pl_emit_sequential(pl_builder *b, const ir_node *node)
 {
     const struct sequence_row *row = &rows[ir_node_opcode(node)];
+    bool is_scan = row->what == PL_SEQ_CUMULATE, is_sort = row->what == PL_SEQ_TOP_K;
     pl_sequential sequential = {.what = row->what,
-                                .exclusive = ir_node_int(node, "exclusive", 0) != 0,
-                                .reverse = ir_node_int(node, "reverse", 0) != 0,
-                                .largest = ir_node_int(node, "largest", 1) != 0,
-                                .sorted = ir_node_int(node, "sorted", 1) != 0,
+                                .exclusive = is_scan && ir_node_int(node, "exclusive", 0) != 0,
+                                .reverse = is_scan && ir_node_int(node, "reverse", 0) != 0,
+                                .largest = is_sort && ir_node_int(node, "largest", 1) != 0,
+                                .sorted = is_sort && ir_node_int(node, "sorted", 1) != 0,
                                 .circular = strcmp(ir_node_string(node, "mode", "linear"), "circular") == 0};
     pl_begin_kernel(b);
     pl_note_origin(b, node);

@@ -1,0 +1,111 @@
+/* collapse.c — adjacent loops of a nest that run through memory like one become one, so that short inner dimensions do
+ * not make short vectors.
+ *
+ * Loops a and b = a + 1, with b's extent E, are one loop n = a E + b if every expression uses them as (Z + a) E + b
+ * only, which is what Horner's form makes of a dense access; it becomes Z E + n. Whatever else reads a or b keeps them
+ * apart.
+ */
+#include "ir/plan/builder.h"
+
+/* One attempt to merge loop `loop` + 1 into `loop`. */
+typedef struct rewrite {
+    pl_builder *b;
+    int loop;
+    const pl_expr *extent; /* of the inner loop */
+    bool failed;
+    pl_pair *done; /* shared sub-trees stay shared */
+    int done_count, done_capacity;
+} rewrite;
+
+static bool is_index(const pl_expr *e, int loop)
+{
+    return e->op == PL_INDEX && e->i == loop;
+}
+
+/* Z for (Z + a) E + b; the zero for a E + b. NULL: another form. */
+static const pl_expr *outer_part(const rewrite *r, const pl_expr *e)
+{
+    if (e->op != PL_ADD || !is_index(e->arg[1], r->loop + 1) || e->arg[0]->op != PL_MUL) return NULL;
+    const pl_expr *product = e->arg[0];
+    if (!pl_expr_equal(product->arg[1], r->extent)) return NULL;
+    if (is_index(product->arg[0], r->loop)) return r->b->zero;
+    const pl_expr *sum = product->arg[0];
+    return sum->op == PL_ADD && is_index(sum->arg[1], r->loop) ? sum->arg[0] : NULL;
+}
+
+static const pl_expr *rewrite_expr(rewrite *r, const pl_expr *e);
+
+static const pl_expr *rewrite_operands(rewrite *r, const pl_expr *e)
+{
+    const pl_expr *arg[3] = {NULL};
+    bool changed = false;
+    for (int k = 0; k < pl_expr_operand_count(e->op); k++) {
+        arg[k] = rewrite_expr(r, e->arg[k]);
+        if (!arg[k]) return NULL;
+        changed = changed || arg[k] != e->arg[k];
+    }
+    if (!changed) return e;
+    pl_expr *copy = IR_NEW(r->b->arena, pl_expr);
+    if (!copy) return NULL;
+    *copy = *e;
+    for (int k = 0; k < pl_expr_operand_count(e->op); k++) copy->arg[k] = arg[k];
+    return copy;
+}
+
+static const pl_expr *rewrite_new(rewrite *r, const pl_expr *e)
+{
+    ir_arena *arena = r->b->arena;
+    if (e->op == PL_INDEX) {
+        if (e->i == r->loop || e->i == r->loop + 1) r->failed = true;
+        return e->i > r->loop ? pl_index(arena, e->i - 1) : e;
+    }
+    const pl_expr *outer = outer_part(r, e);
+    if (!outer) return rewrite_operands(r, e);
+    outer = rewrite_expr(r, outer);
+    return pl_binary(arena, PL_ADD, pl_binary(arena, PL_MUL, outer, r->extent), pl_index(arena, r->loop));
+}
+
+static const pl_expr *rewrite_expr(rewrite *r, const pl_expr *e)
+{
+    for (int k = 0; k < r->done_count; k++)
+        if (r->done[k].from == e) return r->done[k].to;
+    const pl_expr *result = r->failed ? e : rewrite_new(r, e);
+    if (!result || pl_expr_operand_count(e->op) == 0) return result;
+    if (r->done_count == r->done_capacity) return result; /* a sub-tree may be built twice */
+    r->done[r->done_count++] = (pl_pair){e, result};
+    return result;
+}
+
+/* True when the loops became one. */
+static bool merge_into(pl_builder *b, pl_nest *nest, int loop)
+{
+    pl_nest merged = *nest;
+    rewrite r = {.b = b, .loop = loop, .done = b->pairs, .done_capacity = PL_PAIRS};
+    r.extent = pl_extent(b, nest->extent[loop + 1]);
+    if (!r.extent || !ir_dim_mul(nest->extent[loop], nest->extent[loop + 1], &merged.extent[loop])) return false;
+    if (nest->body) merged.body = rewrite_expr(&r, nest->body);
+    bool complete = !nest->body || merged.body;
+    for (int s = 0; s < nest->store_count; s++) {
+        merged.store[s].index = rewrite_expr(&r, nest->store[s].index);
+        merged.store[s].value = rewrite_expr(&r, nest->store[s].value);
+        complete = complete && merged.store[s].index && merged.store[s].value;
+    }
+    if (!complete || r.failed) return false;
+    int loops = nest->loop_count + nest->reduce_count;
+    for (int k = loop + 1; k + 1 < loops; k++) merged.extent[k] = nest->extent[k + 1];
+    if (loop < nest->loop_count)
+        merged.loop_count--;
+    else
+        merged.reduce_count--;
+    *nest = merged;
+    return true;
+}
+
+void pl_collapse_loops(pl_builder *b, pl_nest *nest)
+{
+    if (!b->pairs && !(b->pairs = IR_NEW_ARRAY(b->arena, pl_pair, PL_PAIRS))) return;
+    for (int loop = nest->loop_count + nest->reduce_count - 2; loop >= 0; loop--) {
+        bool is_border = loop == nest->loop_count - 1 && nest->reduce_count > 0;
+        if (!is_border) merge_into(b, nest, loop);
+    }
+}
