@@ -97,7 +97,7 @@ static mdot_status verify(LLVMModuleRef module, mdot_error *err)
 #ifdef MDOT_VERIFY
     char *message = NULL;
     if (LLVMVerifyModule(module, LLVMReturnStatusAction, &message))
-        return toolchain_failure("our IR is wrong", message, err);
+        return toolchain_failure("verifying the module", message, err);
     LLVMDisposeMessage(message);
 #else
     (void)module;
@@ -117,6 +117,36 @@ static mdot_status copy_buffer(LLVMMemoryBufferRef buffer, void **out_object, si
     return MDOT_OK;
 }
 
+/* ---- Diagnostics: LLVM would print them, and end the process on an error ---------------------------------------- */
+
+typedef struct diagnostics {
+    bool failed;
+    char first[512];
+} diagnostics;
+
+static void keep_first_error(LLVMDiagnosticInfoRef info, void *user)
+{
+    diagnostics *kept = user;
+    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || kept->failed) return;
+    char *text = LLVMGetDiagInfoDescription(info);
+    snprintf(kept->first, sizeof kept->first, "%s", text);
+    LLVMDisposeMessage(text);
+    kept->failed = true;
+}
+
+/* ---- The steps ----------------------------------------------------------------------------------------------------
+ */
+
+static mdot_status translate(LLVMModuleRef module, LLVMTargetMachineRef machine, const cg_options *options,
+                             LLVMMemoryBufferRef *out_buffer, mdot_error *err)
+{
+    mdot_status status = verify(module, err);
+    if (status == MDOT_OK) status = optimise(module, machine, err);
+    if (status == MDOT_OK) status = dump(module, machine, options, err);
+    if (status == MDOT_OK) status = emit(module, machine, LLVMObjectFile, out_buffer, err);
+    return status;
+}
+
 mdot_status cg_assemble(LLVMModuleRef module, const cg_target *target, const cg_options *options, void **out_object,
                         size_t *out_bytes, mdot_error *err)
 {
@@ -128,11 +158,13 @@ mdot_status cg_assemble(LLVMModuleRef module, const cg_target *target, const cg_
     LLVMSetModuleDataLayout(module, layout);
     LLVMDisposeTargetData(layout);
 
+    LLVMContextRef context = LLVMGetModuleContext(module);
     LLVMMemoryBufferRef buffer = NULL;
-    status = verify(module, err);
-    if (status == MDOT_OK) status = optimise(module, machine, err);
-    if (status == MDOT_OK) status = dump(module, machine, options, err);
-    if (status == MDOT_OK) status = emit(module, machine, LLVMObjectFile, &buffer, err);
+    diagnostics kept = {.failed = false};
+    LLVMContextSetDiagnosticHandler(context, keep_first_error, &kept);
+    status = translate(module, machine, options, &buffer, err);
+    LLVMContextSetDiagnosticHandler(context, NULL, NULL);
+    if (status == MDOT_OK && kept.failed) status = mdot_fail(err, MDOT_TOOLCHAIN, "LLVM: %s", kept.first);
     if (status == MDOT_OK) status = copy_buffer(buffer, out_object, out_bytes, err);
     if (buffer) LLVMDisposeMemoryBuffer(buffer);
     LLVMDisposeTargetMachine(machine);
