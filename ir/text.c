@@ -258,7 +258,7 @@ static void print_node(printer *p, const ir_node *node)
             fputc('_', p->out);
         }
     }
-    fputs(" = ", p->out);
+    fputs(node->output_count ? " = " : "= ", p->out);
     print_operator(p, node);
     for (int i = 0; i < node->input_count; i++) {
         fputs(i ? ", " : "(", p->out);

@@ -1,0 +1,179 @@
+/* test_evaluate.c — the reference evaluation of whole graphs. */
+#include "ir/ops.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef struct fixture {
+    ir_arena *arena;
+    ir_graph *graph;
+    mdot_error err;
+} fixture;
+
+static fixture parse(const char *text)
+{
+    fixture f = {.arena = ir_arena_create(0)};
+    if (ir_graph_parse(text, NULL, f.arena, &f.graph, &f.err) != MDOT_OK) fail_msg("%s", f.err.message);
+    return f;
+}
+
+static ir_wide *floats(fixture *f, int64_t count, const double *values)
+{
+    ir_wide *wide = ir_wide_create(f->arena, MDOT_DTYPE_F32, 1, &count);
+    memcpy(wide->f, values, (size_t)count * sizeof *values);
+    return wide;
+}
+
+static void expect_floats(const ir_wide *got, int64_t count, const double *want)
+{
+    assert_int_equal(got->count, count);
+    for (int64_t i = 0; i < count; i++) assert_float_equal(got->f[i], want[i], 0);
+}
+
+static void values_that_are_read_twice_live_until_the_last_reader(void **state)
+{
+    (void)state;
+    fixture f = parse("graph \"g\" {\n"
+                      "%0 \"x\" : f32[2] = input\n"
+                      "%1 \"a\" : ?[*] = Neg(%0)\n"
+                      "%2 \"b\" : ?[*] = Mul(%1, %1)\n"
+                      "%3 \"c\" : ?[*] = Add(%1, %2)\n"
+                      "%4 \"d\" : ?[*] = Neg(%3)\n"
+                      "%5 \"e\" : ?[*] = Add(%4, %1)\n"
+                      "return %5\n"
+                      "}\n");
+    ir_wide *out = NULL;
+    const ir_wide *in[] = {floats(&f, 2, (const double[]){2, -3})};
+    assert_int_equal(ir_evaluate(f.graph, in, f.arena, &out, &f.err), MDOT_OK);
+    expect_floats(out, 2, (const double[]){-4, -9});
+    ir_arena_destroy(f.arena);
+}
+
+static void outputs_may_be_inputs_constants_and_twice_the_same(void **state)
+{
+    (void)state;
+    fixture f = parse("graph \"g\" {\n"
+                      "%0 \"x\" : f32[2] = input\n"
+                      "%1 \"k\" : f32[1] = constant [7]\n"
+                      "%2 \"n\" : ?[*] = Neg(%0)\n"
+                      "return %0, %1, %2, %2\n"
+                      "}\n");
+    ir_wide *out[4] = {0};
+    ir_wide *x = floats(&f, 2, (const double[]){1, 2});
+    assert_int_equal(ir_evaluate(f.graph, (const ir_wide *const[]){x}, f.arena, out, &f.err), MDOT_OK);
+    expect_floats(out[0], 2, (const double[]){1, 2});
+    expect_floats(out[1], 1, (const double[]){7});
+    expect_floats(out[2], 2, (const double[]){-1, -2});
+    expect_floats(out[3], 2, (const double[]){-1, -2});
+    assert_ptr_not_equal(out[0]->f, x->f);
+    assert_ptr_not_equal(out[2]->f, out[3]->f);
+    ir_arena_destroy(f.arena);
+}
+
+static void unused_outputs_and_unused_nodes_do_no_harm(void **state)
+{
+    (void)state;
+    fixture f = parse("graph \"g\" {\n"
+                      "%0 \"x\" : f32[4] = input\n"
+                      "%1 \"a\" : ?[*], %2 \"b\" : ?[*] = Split(%0) {num_outputs=2}\n"
+                      "%3 \"unused\" : ?[*] = Neg(%0)\n"
+                      "%4 \"y\" : ?[*], _ = Dropout(%2)\n"
+                      "return %4\n"
+                      "}\n");
+    ir_wide *out = NULL;
+    const ir_wide *in[] = {floats(&f, 4, (const double[]){1, 2, 3, 4})};
+    assert_int_equal(ir_evaluate(f.graph, in, f.arena, &out, &f.err), MDOT_OK);
+    expect_floats(out, 2, (const double[]){3, 4});
+    ir_arena_destroy(f.arena);
+}
+
+static void shapes_come_from_the_data(void **state)
+{
+    (void)state;
+    fixture f = parse("graph \"g\" {\n"
+                      "length \"N\" <= 8\n"
+                      "%0 \"x\" : f32[L] = input\n"
+                      "%1 \"s\" : ?[*] = Shape(%0)\n"
+                      "%2 \"n\" : ?[*] = Cast(%1) {to=1}\n"
+                      "%3 \"y\" : ?[*] = Mul(%0, %2)\n"
+                      "return %3\n"
+                      "}\n");
+    ir_wide *out = NULL;
+    const ir_wide *in[] = {floats(&f, 3, (const double[]){1, 2, 3})};
+    assert_int_equal(ir_evaluate(f.graph, in, f.arena, &out, &f.err), MDOT_OK);
+    expect_floats(out, 3, (const double[]){3, 6, 9});
+    ir_arena_destroy(f.arena);
+}
+
+/* Evaluation fails with this status and text, and leaves the results alone. */
+static void expect_failure(const char *text, const ir_wide *in, mdot_status status, const char *want)
+{
+    fixture f = parse(text);
+    ir_wide *const untouched = (ir_wide *)(uintptr_t)16;
+    ir_wide *out = untouched;
+    assert_int_equal(ir_evaluate(f.graph, &in, f.arena, &out, &f.err), status);
+    assert_ptr_equal(out, untouched);
+    if (!strstr(f.err.message, want)) fail_msg("\"%s\" does not say \"%s\"", f.err.message, want);
+    ir_arena_destroy(f.arena);
+}
+
+static void faults_leave_the_results_untouched(void **state)
+{
+    (void)state;
+    fixture f = {.arena = ir_arena_create(0)};
+    const ir_wide *x = floats(&f, 2, (const double[]){1, 2});
+    expect_failure("graph \"m.onnx\" { %0 \"x\" : i32[2] = input %1 \"y\" : ?[*] = Neg(%0) return %1 }", x,
+                   MDOT_INVALID_ARGUMENT, "m.onnx: input \"x\" is i32, not f32");
+    expect_failure("graph \"m.onnx\" { %0 \"x\" : f32[2,1] = input %1 \"y\" : ?[*] = Neg(%0) return %1 }", x,
+                   MDOT_INVALID_ARGUMENT, "rank 2, not 1");
+    expect_failure("graph \"m.onnx\" { %0 \"x\" : f32[2] = input %1 \"y\" : ?[*] = unknown \"Foo\"(%0) return %1 }", x,
+                   MDOT_UNSUPPORTED, "m.onnx: node \"y\" (Foo): the operator is not in mdot's table");
+    expect_failure("graph \"m.onnx\" { %0 \"x\" : f32[2] = input %1 \"w\" : f32[2] = constant unread"
+                   " %2 \"y\" : ?[*] = Add(%0, %1) return %2 }",
+                   x, MDOT_UNSUPPORTED, "the content of \"w\" was not read");
+    expect_failure("graph \"m.onnx\" { %0 \"x\" : f32[2] = input %1 \"w\" : f32[2] = constant unread return %1 }", x,
+                   MDOT_UNSUPPORTED, "output \"w\" was not read");
+    expect_failure("graph \"m.onnx\" { %0 \"x\" : f32[2] = input %1 \"w\" : f32[3] = constant [1, 2, 3]"
+                   " %2 \"a\" : ?[*] = Neg(%0) %3 \"y\" : ?[*] = Add(%2, %1) @\"/Add\" return %3 }",
+                   x, MDOT_MALFORMED, "node \"/Add\" (Add): dimensions 2 and 3");
+    expect_failure("graph \"m.onnx\" { %0 \"x\" : f32[2] = input %1 \"y\" : ?[*] = Add(%0) return %1 }", x,
+                   MDOT_MALFORMED, "1 inputs");
+    ir_arena_destroy(f.arena);
+}
+
+/* Values in between live in arenas of their own: a long chain of large tensors leaves little behind. */
+static void intermediate_values_are_given_back(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *graph = ir_graph_create(arena, "chain");
+    ir_type type = {.dtype = MDOT_DTYPE_F32, .rank = 1, .dim = {ir_dim_number(1000)}};
+    ir_value *value = ir_graph_add_input(graph, "x", &type);
+    for (int i = 0; i < 100; i++)
+        value = ir_graph_add_node(graph, NULL, &ir_ops[IR_OP_Neg], "n", &value, 1, 1)->outputs[0];
+    ir_graph_add_output(graph, value);
+    ir_arena *results = ir_arena_create(0);
+    ir_wide *out = NULL, *x = ir_wide_create(arena, MDOT_DTYPE_F32, 1, (const int64_t[]){1000});
+    x->f[999] = 5;
+    assert_int_equal(ir_evaluate(graph, (const ir_wide *const[]){x}, results, &out, NULL), MDOT_OK);
+    assert_float_equal(out->f[999], 5, 0);
+    assert_true(ir_arena_used_bytes(results) < 3 * 1000 * sizeof(double));
+    ir_arena_destroy(results);
+    ir_arena_destroy(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_that_are_read_twice_live_until_the_last_reader),
+        cmocka_unit_test(outputs_may_be_inputs_constants_and_twice_the_same),
+        cmocka_unit_test(unused_outputs_and_unused_nodes_do_no_harm),
+        cmocka_unit_test(shapes_come_from_the_data),
+        cmocka_unit_test(faults_leave_the_results_untouched),
+        cmocka_unit_test(intermediate_values_are_given_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
