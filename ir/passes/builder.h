@@ -34,6 +34,13 @@ mdot_status ir_rewrite(ir_graph *graph, ir_rule rule, bool *out_changed, mdot_er
  * or another output, an Identity is put between. */
 bool b_replace(ir_builder *b, ir_value *old, ir_value *replacement);
 
+/* Output i when it is there and somebody reads it, else NULL. */
+static inline ir_value *b_read_output(const ir_node *node, int i)
+{
+    ir_value *value = i < node->output_count ? node->outputs[i] : NULL;
+    return value && value->use_count ? value : NULL;
+}
+
 /* ---- Nodes ------------------------------------------------------------------------------------------------------ */
 
 /* Not typed yet, so that attributes can be set. Inputs may be NULL: absent. */

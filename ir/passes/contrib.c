@@ -33,12 +33,6 @@ static void quick_gelu(ir_builder *b, ir_node *node)
 
 /* ---- LayerNormalization of sums ---------------------------------------------------------------------------------- */
 
-static ir_value *output(const ir_node *node, int i)
-{
-    ir_value *value = i < node->output_count ? node->outputs[i] : NULL;
-    return value && value->use_count ? value : NULL;
-}
-
 /* LayerNormalization over the last dimension; mean and inverse deviation go to those outputs of `node` that are read.
  */
 static ir_value *layer_norm(ir_builder *b, ir_node *node, ir_value *x, ir_value *gamma, ir_value *beta, ir_value *mean,
@@ -62,9 +56,9 @@ static void skip_layer_norm(ir_builder *b, ir_node *node)
     ir_value *bias = ir_node_input(node, 4);
     ir_value *sum = b_add(b, node->inputs[0], node->inputs[1]);
     if (bias) sum = b_add(b, sum, bias);
-    ir_value *norm =
-        layer_norm(b, node, sum, node->inputs[2], ir_node_input(node, 3), output(node, 1), output(node, 2));
-    b_replace(b, output(node, 3), sum);
+    ir_value *norm = layer_norm(b, node, sum, node->inputs[2], ir_node_input(node, 3), b_read_output(node, 1),
+                                b_read_output(node, 2));
+    b_replace(b, b_read_output(node, 3), sum);
     b_replace(b, node->outputs[0], norm);
 }
 
@@ -81,7 +75,7 @@ static void embed_layer_norm(ir_builder *b, ir_node *node)
     sum = b_add(b, sum, b_op2(b, IR_OP_Gather, node->inputs[3], positions));
     if (segments && segment_table) sum = b_add(b, sum, b_op2(b, IR_OP_Gather, segment_table, segments));
     ir_value *norm = layer_norm(b, node, sum, node->inputs[5], node->inputs[6], NULL, NULL);
-    ir_value *valid = output(node, 1);
+    ir_value *valid = b_read_output(node, 1);
     if (valid && mask) {
         int64_t axis = 1;
         ir_value *count = b_reduce(b, IR_OP_ReduceSum, mask, &axis, 1);
@@ -90,7 +84,7 @@ static void embed_layer_norm(ir_builder *b, ir_node *node)
         b->dtype = valid->type.dtype;
         b_replace(b, valid, b_expand(b, b_scalar(b, 0), valid->type.dim, valid->type.rank));
     }
-    b_replace(b, output(node, 2), sum);
+    b_replace(b, b_read_output(node, 2), sum);
     b_replace(b, node->outputs[0], norm);
 }
 

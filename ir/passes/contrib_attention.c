@@ -79,12 +79,6 @@ static ir_node *attention_node(ir_builder *b, const ir_node *node, const operand
     return b_infer(b, made) ? made : NULL;
 }
 
-static ir_value *output(const ir_node *node, int i)
-{
-    ir_value *value = i < node->output_count ? node->outputs[i] : NULL;
-    return value && value->use_count ? value : NULL;
-}
-
 /* ---- com.microsoft.Attention ------------------------------------------------------------------------------------- */
 
 /* past [2, B, heads, P, D] → its key or value. */
@@ -128,7 +122,7 @@ void contrib_attention(ir_builder *b, ir_node *node)
         o.past_key = half_of_past(b, past, 0);
         o.past_value = half_of_past(b, past, 1);
     }
-    ir_value *present = output(node, 1);
+    ir_value *present = b_read_output(node, 1);
     ir_node *made = attention_node(b, node, &o, present ? 3 : 1);
     if (!made) return;
     if (present) {
@@ -187,12 +181,12 @@ void contrib_multi_head_attention(ir_builder *b, ir_node *node)
     o.q = with_bias(b, o.q, bias, &at);
     o.k = with_bias(b, o.k, bias, &at);
     o.v = with_bias(b, o.v, bias, &at);
-    bool presents = output(node, 1) || output(node, 2);
+    bool presents = b_read_output(node, 1) || b_read_output(node, 2);
     ir_node *made = attention_node(b, node, &o, presents ? 3 : 1);
     if (!made) return;
     if (presents) {
-        b_replace(b, output(node, 1), made->outputs[1]);
-        b_replace(b, output(node, 2), made->outputs[2]);
+        b_replace(b, b_read_output(node, 1), made->outputs[1]);
+        b_replace(b, b_read_output(node, 2), made->outputs[2]);
     }
     b_replace(b, node->outputs[0], made->outputs[0]);
 }

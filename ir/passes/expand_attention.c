@@ -22,12 +22,6 @@ typedef struct attention {
     bool causal;
 } attention;
 
-static ir_value *output_in_use(const ir_node *node, int i)
-{
-    ir_value *value = i < node->output_count ? node->outputs[i] : NULL;
-    return value && value->use_count ? value : NULL;
-}
-
 /* ---- Masks ------------------------------------------------------------------------------------------------------ */
 
 /* 0, 1, … as i64, along axis 2 or 3 of four. */
@@ -162,7 +156,7 @@ static ir_value *as_primitives(ir_builder *b, const attention *a)
     stages[2] = a->bias ? b_add(b, stages[1], a->bias) : stages[1];
     stages[3] = probabilities(b, a, stages[2]);
     int64_t mode = ir_node_int(a->node, "qk_matmul_output_mode", 0);
-    if (mode >= 0 && mode < 4) b_replace(b, output_in_use(a->node, 3), stages[mode]);
+    if (mode >= 0 && mode < 4) b_replace(b, b_read_output(a->node, 3), stages[mode]);
     ir_value *heads = b_mat_mul(b, stages[3], v);
     return a->node->inputs[0]->type.rank == 3 ? b_join_heads(b, heads) : heads;
 }
@@ -212,9 +206,9 @@ void expand_attention(ir_builder *b, ir_node *node)
     a.keys = a.k->type.dim[2];
     a.causal = ir_node_int(node, "is_causal", 0);
     a.scale = ir_node_float(node, "scale", 1 / sqrt((double)a.q->type.dim[3].offset));
-    bool for_kernel = b->dtype == MDOT_DTYPE_F32 && a.softcap == 0 && !output_in_use(node, 3);
+    bool for_kernel = b->dtype == MDOT_DTYPE_F32 && a.softcap == 0 && !b_read_output(node, 3);
     a.bias = combined_mask(b, &a, for_kernel);
-    b_replace(b, output_in_use(node, 1), a.k);
-    b_replace(b, output_in_use(node, 2), a.v);
+    b_replace(b, b_read_output(node, 1), a.k);
+    b_replace(b, b_read_output(node, 2), a.v);
     b_replace(b, node->outputs[0], for_kernel ? as_kernel(b, &a) : as_primitives(b, &a));
 }

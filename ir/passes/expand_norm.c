@@ -9,12 +9,6 @@
 #include "ir/ops/families.h"
 #include "ir/passes/expand.h"
 
-static ir_value *output_in_use(const ir_node *node, int i)
-{
-    ir_value *value = i < node->output_count ? node->outputs[i] : NULL;
-    return value && value->use_count ? value : NULL;
-}
-
 static int resolved_axis(const ir_node *node, int64_t fallback)
 {
     int64_t axis = ir_node_int(node, "axis", fallback);
@@ -135,7 +129,7 @@ static void write_out(ir_builder *b, ir_node *node, int axis, double epsilon, bo
     mdot_dtype outer = node->inputs[0]->type.dtype, inner = is_narrow_float(outer) ? MDOT_DTYPE_F32 : outer;
     b->dtype = inner;
     standardised s = standardise(b, b_cast(b, node->inputs[0], inner), axis, epsilon, centred);
-    ir_value *mean = centred ? output_in_use(node, 1) : NULL, *inverse = output_in_use(node, centred ? 2 : 1);
+    ir_value *mean = centred ? b_read_output(node, 1) : NULL, *inverse = b_read_output(node, centred ? 2 : 1);
     if (mean) b_replace(b, mean, b_cast(b, s.mean, mean->type.dtype));
     if (inverse) b_replace(b, inverse, b_cast(b, s.inverse_deviation, inverse->type.dtype));
     ir_value *result = b_mul(b, b_cast(b, s.result, outer), node->inputs[1]);
@@ -148,7 +142,7 @@ static void expand_row_norm(ir_builder *b, ir_node *node, ir_opcode kernel)
     ir_value *x = node->inputs[0], *scale = node->inputs[1], *bias = ir_node_input(node, 2);
     int axis = resolved_axis(node, -1);
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
-    bool one_result = !output_in_use(node, 1) && !output_in_use(node, 2);
+    bool one_result = !b_read_output(node, 1) && !b_read_output(node, 2);
     bool exact = fits(scale, &x->type, axis) && fits(bias, &x->type, axis);
     if (!one_result || !exact || (b->dtype != MDOT_DTYPE_F32 && !is_narrow_float(b->dtype))) {
         write_out(b, node, axis, epsilon, kernel == IR_OP_LayerNormalization);

@@ -24,8 +24,10 @@ char *graph_to_golden(const ir_graph *graph, ir_arena *arena);
  * of each row always. */
 ir_wide **random_inputs(const ir_graph *graph, int64_t length, uint64_t seed, ir_arena *arena);
 
-/* Evaluates both on the same random inputs and asserts that outputs have the same names, types and, within `tolerance`
- * relative to max(1, |a|), elements. */
+/* Evaluates both on the inputs and asserts that outputs have the same names, types and, within `tolerance` relative to
+ * max(1, |a|), elements. */
+void assert_same_results(const ir_graph *a, const ir_graph *b, const ir_wide *const *inputs, double tolerance);
+/* The same on random inputs. */
 void assert_same_values(const ir_graph *a, const ir_graph *b, int64_t length, double tolerance);
 
 #endif
