@@ -63,6 +63,11 @@ static ir_value *shared_constant(table *seen, ir_value *value)
 
 /* ---- Nodes ------------------------------------------------------------------------------------------------------ */
 
+static bool equal_bytes(const void *a, const void *b, int count, size_t size)
+{
+    return count == 0 || memcmp(a, b, (size_t)count * size) == 0;
+}
+
 static bool equal_attrs(const ir_attr *a, const ir_attr *b)
 {
     if (a->kind != b->kind || strcmp(a->name, b->name) != 0) return false;
@@ -74,9 +79,9 @@ static bool equal_attrs(const ir_attr *a, const ir_attr *b)
     case IR_ATTR_STRING:
         return strcmp(a->s, b->s) == 0;
     case IR_ATTR_INTS:
-        return a->count == b->count && memcmp(a->ints, b->ints, (size_t)a->count * sizeof *a->ints) == 0;
+        return a->count == b->count && equal_bytes(a->ints, b->ints, a->count, sizeof *a->ints);
     case IR_ATTR_FLOATS:
-        return a->count == b->count && memcmp(a->floats, b->floats, (size_t)a->count * sizeof *a->floats) == 0;
+        return a->count == b->count && equal_bytes(a->floats, b->floats, a->count, sizeof *a->floats);
     default: /* strings, tensors and sub-graphs: rare, and never worth the comparison */
         return false;
     }
