@@ -152,22 +152,13 @@ static LLVMValueRef integer_to_integer(cg_emitter *e, LLVMValueRef value, mdot_d
                                       : LLVMBuildSExt(e->builder, value, type, "");
 }
 
-static LLVMValueRef saturate(cg_emitter *e, const char *name, LLVMValueRef value)
-{
-    LLVMTypeRef types[] = {like_type(value, e->i64), LLVMTypeOf(value)};
-    return cg_intrinsic_overloaded(e, name, types, 2, &value, 1);
-}
-
-/* Saturates to 64 bits and wraps from there, as the reference does; a NaN becomes 0. */
+/* Saturates; a NaN becomes 0. */
 static LLVMValueRef float_to_integer(cg_emitter *e, LLVMValueRef value, mdot_dtype to)
 {
     if (to == MDOT_DTYPE_BOOL) return fcmp(e, LLVMRealUNE, value, constant(e, value, 0));
-    LLVMValueRef whole = saturate(e, "llvm.fptosi.sat", value);
-    if (to == MDOT_DTYPE_U64) {
-        LLVMValueRef large = fcmp(e, LLVMRealOGE, value, constant(e, value, 0x1p63));
-        return cg_select(e, large, saturate(e, "llvm.fptoui.sat", value), whole);
-    }
-    return integer_to_integer(e, whole, MDOT_DTYPE_I64, to);
+    LLVMTypeRef types[] = {like_type(value, cg_value_type(e, to)), LLVMTypeOf(value)};
+    const char *name = ir_dtype_is_unsigned(to) ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
+    return cg_intrinsic_overloaded(e, name, types, 2, &value, 1);
 }
 
 static LLVMValueRef integer_to_float(cg_emitter *e, LLVMValueRef value, mdot_dtype from, mdot_dtype to)
