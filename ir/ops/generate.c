@@ -110,10 +110,10 @@ static bool known_tensor(const ir_tensor *tensor, ir_dim *out, int *out_count)
 
 mdot_status ir_shape_constant(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    constant_content content;
+    constant_content content = {.dtype = MDOT_DTYPE_NONE};
     mdot_status status = read_constant(node, &content, err);
     if (status) return status;
-    ir_dim dims[MDOT_MAX_RANK], element[IR_MAX_KNOWN];
+    ir_dim dims[MDOT_MAX_RANK] = {{0, 0}}, element[IR_MAX_KNOWN];
     for (int i = 0; i < content.rank; i++) {
         dims[i] = ir_dim_number(content.tensor ? content.tensor->dims[i] : content.count);
     }
@@ -145,7 +145,7 @@ mdot_status ir_eval_constant(ir_arena *arena, const ir_node *node, const ir_wide
                              mdot_error *err)
 {
     (void)in;
-    constant_content content;
+    constant_content content = {.dtype = MDOT_DTYPE_NONE};
     mdot_status status = read_constant(node, &content, err);
     if (status) return status;
     if (content.tensor) return widen(arena, node, content.tensor, &out[0], err);
@@ -180,7 +180,7 @@ static mdot_status constant_of_shape_result(const ir_operands *from, ir_type *ou
 {
     ir_dim dims[IR_MAX_KNOWN];
     int rank;
-    const ir_tensor *value;
+    const ir_tensor *value = NULL;
     mdot_status status = fill_value(from, &value);
     if (!status) status = ir_operand_dims(from, 0, "dimensions", dims, &rank);
     if (status) return status;
@@ -201,7 +201,7 @@ mdot_status ir_shape_constant_of_shape(ir_graph *graph, ir_node *node, mdot_erro
 {
     ir_operands from = ir_operands_of_graph(graph, node, err);
     ir_type type;
-    const ir_tensor *value;
+    const ir_tensor *value = NULL;
     ir_dim element[IR_MAX_KNOWN], count;
     int one;
     mdot_status status = constant_of_shape_result(&from, &type);
@@ -219,8 +219,8 @@ mdot_status ir_eval_constant_of_shape(ir_arena *arena, const ir_node *node, cons
                                       mdot_error *err)
 {
     ir_operands from = ir_operands_of_tensors(node, in, err);
-    const ir_tensor *value;
-    ir_wide *filler;
+    const ir_tensor *value = NULL;
+    ir_wide *filler = NULL;
     mdot_status status = ir_make_by(arena, node, in, constant_of_shape_result, &out[0], err);
     if (!status) status = fill_value(&from, &value);
     if (status || !value) return status;

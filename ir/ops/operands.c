@@ -94,7 +94,7 @@ bool ir_operand_known(const ir_operands *from, int i, ir_dim *out, int *out_coun
 
 mdot_status ir_operand_dims(const ir_operands *from, int i, const char *what, ir_dim *out, int *out_count)
 {
-    ir_type type;
+    ir_type type = {.rank = -1};
     mdot_status status = ir_operand_need(from, i, what, -1, &type);
     if (status) return status;
     const char *name = from->node->inputs[i]->name;

@@ -342,7 +342,7 @@ static mdot_status pad_result(const ir_operands *from, ir_type *out_type)
 {
     ir_type in;
     ir_dim before[MDOT_MAX_RANK], after[MDOT_MAX_RANK];
-    pad_mode mode;
+    pad_mode mode = PAD_CONSTANT;
     mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
     if (!status) status = read_pads(from, in.rank, before, after);
     if (!status) status = read_pad_mode(from, &mode);
@@ -410,7 +410,7 @@ mdot_status ir_eval_pad(ir_arena *arena, const ir_node *node, const ir_wide *con
 {
     ir_operands from = ir_operands_of_tensors(node, in, err);
     ir_dim before[MDOT_MAX_RANK], after[MDOT_MAX_RANK];
-    pad_mode mode;
+    pad_mode mode = PAD_CONSTANT;
     mdot_status status = ir_make_by(arena, node, in, pad_result, &out[0], err);
     if (!status) status = read_pads(&from, in[0]->rank, before, after);
     if (!status) status = read_pad_mode(&from, &mode);

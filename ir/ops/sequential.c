@@ -246,7 +246,7 @@ static void reduce_element(reduction how, ir_wide *target, int64_t to, const ir_
 /* Data, indices and updates: inputs 0, 1 and 2. */
 static mdot_status read_scatter(const ir_operands *from, ir_type *out_data, ir_type *out_indices, ir_type *out_updates)
 {
-    reduction how;
+    reduction how = REDUCE_NONE;
     mdot_status status = ir_operand_need(from, 0, "data", -1, out_data);
     if (!status) status = ir_operand_need(from, 1, "indices", -1, out_indices);
     if (!status) status = ir_operand_need(from, 2, "updates", -1, out_updates);
@@ -298,7 +298,7 @@ mdot_status ir_eval_scatter_elements(ir_arena *arena, const ir_node *node, const
                                      mdot_error *err)
 {
     int axis;
-    reduction how;
+    reduction how = REDUCE_NONE;
     mdot_status status = begin_scatter(arena, node, in, scatter_elements_result, &how, &out[0], err);
     if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), in[0]->rank, &axis, err);
     if (status) return status;
@@ -348,7 +348,7 @@ mdot_status ir_shape_scatter_nd(ir_graph *graph, ir_node *node, mdot_error *err)
 mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                                mdot_error *err)
 {
-    reduction how;
+    reduction how = REDUCE_NONE;
     mdot_status status = begin_scatter(arena, node, in, scatter_nd_result, &how, &out[0], err);
     if (status) return status;
     const ir_wide *data = in[0], *indices = in[1];
