@@ -132,7 +132,9 @@ bool ir_value_known(const ir_value *value, ir_dim *out, int *out_count)
 {
     const ir_tensor *tensor = value->constant;
     if (tensor) {
-        if (!tensor->data || tensor->count > IR_MAX_KNOWN) return false;
+        /* A shape held in floats has a dimension an element; more are weights, of no interest here. */
+        int most = ir_dtype_is_float(tensor->dtype) ? MDOT_MAX_RANK : IR_MAX_KNOWN;
+        if (!tensor->data || tensor->count > most) return false;
         for (int64_t i = 0; i < tensor->count; i++) {
             if (!load_known(tensor, i, &out[i])) return false;
         }
