@@ -1,8 +1,7 @@
 /* emit.h — the small vector language that every CPU kernel emitter is written in, over the LLVM C API.
  *
  * An emitter writes one function at a time. Loops carry values and test at the bottom. Only generic vector IR is made,
- * so that one emitter serves every level; ../../HACKING.md lists the forms that LLVM turns into the instruction one
- * wants.
+ * so that one emitter serves every level; emit.c lists the forms that LLVM turns into the instruction one wants.
  */
 #ifndef CG_CPU_EMIT_H
 #define CG_CPU_EMIT_H

@@ -213,7 +213,8 @@ static void reductions_over_any_axes_match(void **state)
         int in = plan_input(&f, dtypes[d], 3, dims);
         int near_one = plan_input_between(&f, dtypes[d], real ? 0.96875 : 1, real ? 1.03125 : 3, 3, dims);
         for (pl_reducer r = PL_REDUCE_SUM; r <= PL_REDUCE_ARGMIN_LAST; r++)
-            reduce_axes(&f, r, r == PL_REDUCE_PROD ? near_one : in, dims);
+            if (d == 0 || (r + d) % 2) /* all for f32; every other one elsewhere, for the sake of time */
+                reduce_axes(&f, r, r == PL_REDUCE_PROD ? near_one : in, dims);
         srand((unsigned)d);
         plan_check(&f, few_lengths);
         plan_end(&f);
