@@ -106,23 +106,32 @@ static mdot_status emit_node(pl_builder *b, const ir_node *node)
     return b->status ? b->status : emit(b, node);
 }
 
+/* Operators that have an expression for every element; any operator has when its results follow from the length. */
+static bool has_expressions(const ir_node *node)
+{
+    switch (node->op->lowering) {
+    case IR_LOWER_POINTWISE:
+    case IR_LOWER_MOVE:
+    case IR_LOWER_ALIAS:
+        return true;
+    default:
+        for (int k = 0; k < node->output_count; k++)
+            if (node->outputs[k] && !node->outputs[k]->known) return false;
+        return true;
+    }
+}
+
 static mdot_status plan_node(pl_builder *b, const ir_node *node)
 {
     const ir_value *first = node->outputs[0];
     const ir_value *root = first ? pl_info(b, first)->root : NULL;
     if (root) return pl_info(b, root)->tail == first ? emit_node(b, root->def) : MDOT_OK;
-    switch (node->op->lowering) {
-    case IR_LOWER_POINTWISE:
-    case IR_LOWER_MOVE:
-    case IR_LOWER_ALIAS:
-        for (int k = 0; k < node->output_count; k++) {
-            mdot_status status = node->outputs[k] ? pl_decide(b, node, k) : MDOT_OK;
-            if (status) return status;
-        }
-        return MDOT_OK;
-    default:
-        return emit_node(b, node);
+    if (!has_expressions(node)) return emit_node(b, node);
+    for (int k = 0; k < node->output_count; k++) {
+        mdot_status status = node->outputs[k] ? pl_decide(b, node, k) : MDOT_OK;
+        if (status) return status;
     }
+    return MDOT_OK;
 }
 
 /* Outputs that are inputs, constants, views or outputs already get a copy. */

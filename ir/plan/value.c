@@ -106,6 +106,19 @@ static const pl_expr *constant_at(pl_builder *b, const ir_value *v, const pl_exp
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
+/* Content that follows from the length (a shape, a count, 0 … n-1): its dimensions, chosen by the position. */
+static const pl_expr *known_at(pl_builder *b, const ir_value *v, const pl_expr *const *index)
+{
+    const ir_known *known = v->known;
+    const pl_expr *position = pl_flatten(b, v->type.rank, v->type.dim, index), *result = NULL;
+    for (int k = known->count - 1; k >= 0; k--) {
+        const pl_expr *element = pl_cast(b->arena, pl_extent(b, known->element[k]), v->type.dtype);
+        const pl_expr *here = pl_op2(b, PL_EQ, position, pl_int(b, k));
+        result = result ? pl_select(b->arena, here, element, result) : element;
+    }
+    return result;
+}
+
 const pl_expr *pl_define(pl_builder *b, const ir_value *v, const pl_expr *const *index)
 {
     static const pl_define_fn by_lowering[] = {
@@ -114,6 +127,7 @@ const pl_expr *pl_define(pl_builder *b, const ir_value *v, const pl_expr *const 
         [IR_LOWER_ALIAS] = pl_define_alias,
     };
     pl_note_origin(b, v->def);
+    if (v->known && v->known->count > 0) return known_at(b, v, index);
     return by_lowering[v->def->op->lowering](b, v->def, v->output, index);
 }
 
