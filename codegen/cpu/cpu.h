@@ -3,10 +3,13 @@
  *   target.c    the feature levels as data: vector width, register tile, LLVM cpu
  *   emit.c      the small vector language that every kernel emitter is written in
  *   math.c      exp, log, tanh, erf, … as polynomials over vectors, f32 and f64
- *   gelu.c      GELU, in a form of its own: half of what a predictor computes beside matrix products
- *   expr.c      pl_expr → vector or scalar IR; arith.c: its operators and conversions, for every element type
+ *   gelu.c      GELU, in forms of its own
+ *   expr.c      pl_expr → vector or scalar IR: sharing, element access
+ *   arith.c     its operators and conversions, for every element type
  *   reducer.c   what reductions and combining scatters do with two values
+ *   vectorise.c which loop of a nest becomes vectors
  *   linear.c attention.c norm.c nest.c sequential.c    one file a kernel kind
+ *   key.c       a kernel's specification as bytes, by which equal kernels are found
  *   module.c    plans → one LLVM module: kernels (shared when equal), entry functions, mdot_code
  *   object.c    LLVM module → object file
  */

@@ -9,12 +9,12 @@
 enum {
     MAX_BLOCK = 4,
     DIVISION_COST = 8,
-    FUNCTION_COST = 15, /* exp, tanh, … */
-    VISIT_BUDGET = 4096 /* nodes; an expression with more is judged by its beginning */
+    MULTIPLY_HIGH_COST = 3, /* of division by a constant, which has no vector form in 64 bits either */
+    FUNCTION_COST = 15,     /* exp, tanh, … */
+    VISIT_BUDGET = 4096     /* nodes; an expression with more is judged by its beginning */
 };
 
 typedef struct survey { /* of one expression along one loop, which stands for `lanes` points */
-    const pl_plan *plan;
     int loop, lanes;
     int budget;
     double scalar_cost; /* of one point */
@@ -29,14 +29,15 @@ static bool is_function(pl_expr_op op)
 static bool is_integer_division(const pl_expr *expr)
 {
     bool divides = expr->op == PL_DIV || expr->op == PL_FLOORDIV || expr->op == PL_PYMOD || expr->op == PL_FMOD;
-    return divides && !ir_dtype_is_float(expr->dtype) && expr->arg[1]->op != PL_CONST;
+    return divides && !ir_dtype_is_float(expr->dtype);
 }
 
 static void count_node(survey *s, const pl_expr *expr)
 {
     if (is_integer_division(expr)) {
-        s->scalar_cost += DIVISION_COST;
-        s->vector_cost += DIVISION_COST * s->lanes;
+        int cost = expr->arg[1]->op == PL_CONST ? MULTIPLY_HIGH_COST : DIVISION_COST;
+        s->scalar_cost += cost;
+        s->vector_cost += cost * s->lanes;
     } else {
         int cost = is_function(expr->op) ? FUNCTION_COST : expr->op <= PL_LENGTH || expr->op == PL_ACC ? 0 : 1;
         s->scalar_cost += cost;
@@ -101,9 +102,9 @@ static int lanes_for(ir_dim extent, int most)
 }
 
 /* Cost of one point when `loop` becomes vectors; *out_scalar without. */
-static double cost_along(const pl_plan *plan, const pl_nest *nest, int loop, int lanes, double *out_scalar)
+static double cost_along(const pl_nest *nest, int loop, int lanes, double *out_scalar)
 {
-    survey s = {.plan = plan, .loop = loop, .lanes = lanes, .budget = VISIT_BUDGET};
+    survey s = {.loop = loop, .lanes = lanes, .budget = VISIT_BUDGET};
     if (nest->body) {
         count(&s, nest->body);
     } else {
@@ -139,7 +140,7 @@ cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nes
         bool reduces = loop >= nest->loop_count;
         int lanes = lanes_for(nest->extent[loop], most);
         if (lanes < 2) continue;
-        double scalar, cost = cost_along(plan, nest, loop, lanes, &scalar);
+        double scalar, cost = cost_along(nest, loop, lanes, &scalar);
         if (reduces) cost += 0.25; /* lanes are added up in the end: an output's loop is better if it costs the same */
         if (cost >= (best.loop < 0 ? scalar : best_cost)) continue;
         best_cost = cost;
