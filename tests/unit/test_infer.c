@@ -85,6 +85,20 @@ static void faults_name_the_file_and_the_node(void **state)
     ir_arena_destroy(arena);
 }
 
+static void memory_running_out_is_reported(void **state)
+{
+    (void)state;
+    mdot_status status = MDOT_OUT_OF_MEMORY;
+    for (size_t limit = 1000; status == MDOT_OUT_OF_MEMORY; limit += 64) {
+        ir_arena *arena = ir_arena_create(limit);
+        ir_graph *graph = NULL;
+        status = ir_graph_parse(chain, NULL, arena, &graph, NULL);
+        if (status == MDOT_OK) status = ir_infer(graph, NULL);
+        ir_arena_destroy(arena);
+    }
+    assert_int_equal(status, MDOT_OK);
+}
+
 static void inputs_without_a_type_are_refused(void **state)
 {
     (void)state;
@@ -278,6 +292,7 @@ int main(void)
         cmocka_unit_test(shape_arithmetic_is_carried_to_its_use),
         cmocka_unit_test(inferring_again_forgets_what_was_known),
         cmocka_unit_test(faults_name_the_file_and_the_node),
+        cmocka_unit_test(memory_running_out_is_reported),
         cmocka_unit_test(inputs_without_a_type_are_refused),
         cmocka_unit_test(unsupported_operators_are_reported_together),
         cmocka_unit_test(a_long_report_is_cut),

@@ -107,6 +107,23 @@ static mdot_status evaluate(ir_arena *arena, const char *model, const data_set *
     return status == MDOT_OK ? ir_evaluate(*out_graph, inputs, arena, out_outputs, err) : status;
 }
 
+/* The graph's text and its clone are the same graph. */
+static bool survives_copying(ir_arena *arena, const ir_graph *graph, mdot_error *err)
+{
+    ir_graph *parsed = NULL;
+    const char *text = ir_graph_print(graph, arena);
+    if (ir_graph_parse(text, graph, arena, &parsed, err) != MDOT_OK) return false;
+    if (strcmp(ir_graph_print(parsed, arena), text) != 0) {
+        mdot_fail(err, MDOT_MALFORMED, "the text of the graph does not survive being parsed");
+        return false;
+    }
+    if (strcmp(ir_graph_print(ir_graph_clone(graph, arena), arena), text) != 0) {
+        mdot_fail(err, MDOT_MALFORMED, "the clone of the graph differs");
+        return false;
+    }
+    return true;
+}
+
 /* The inferred type, if there is one, admits the shape that came out. */
 static bool fits_type(const ir_type *type, const ir_tensor *got)
 {
@@ -155,6 +172,7 @@ static verdict run_data_set(const char *model, const char *folder, tolerance all
     if (status == MDOT_OK) {
         bool all = graph->output_count == data.output_count;
         if (!all) mdot_fail(err, MDOT_MALFORMED, "the number of outputs is wrong");
+        all = all && survives_copying(arena, graph, err);
         for (int k = 0; k < data.output_count && all; k++) {
             /* Through the nominal type: what a file or a kernel would hold. */
             const ir_tensor *got = ir_tensor_from_wide(arena, outputs[k]);
