@@ -268,13 +268,14 @@ static void products_without_packed_weights_match(void **state)
     /* Not f16, whose products the interpreter rounds one by one. */
     static const mdot_dtype dtypes[] = {MDOT_DTYPE_F32, MDOT_DTYPE_F64, MDOT_DTYPE_I32, MDOT_DTYPE_U8};
     static const int64_t few_lengths[] = {1, 9, 32, 65, 0};
-    ir_dim l = PLAN_L, two = PLAN_N(2), one = PLAN_N(1), many = PLAN_N(70);
+    ir_dim l = PLAN_L, two = PLAN_N(2), one = PLAN_N(1), few = PLAN_N(5), many = PLAN_N(70);
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
         plan_fixture f;
         plan_begin(&f, 65);
         for (int transposed = 0; transposed <= 1; transposed++) {
-            product(&f, dtypes[d], two, l, many, l, transposed);
-            product(&f, dtypes[d], one, many, l, many, transposed);
+            product(&f, dtypes[d], two, l, few, l, transposed);
+            product(&f, dtypes[d], two, few, many, few, transposed);
+            product(&f, dtypes[d], one, few, l, many, transposed);
             product(&f, dtypes[d], two, one, l, two, transposed);
         }
         srand((unsigned)d);
