@@ -224,7 +224,7 @@ static void emit_score_tile(cg_emitter *e, void *context, const cg_rows *rows, L
         operands.row[i] = cg_row_pointer(e, rows, i, first, s->head->key_stride);
         for (int j = 0; j < s->vectors; j++) tile.acc[i * s->vectors + j] = start_score(e, s, rows->index[i], j);
     }
-    cg_tile_accumulate(e, &tile, &operands, cg_int(e, s->head->k->dim));
+    cg_tile_accumulate(e, &tile, &operands, cg_int(e, s->head->k->dim), NULL);
     for (int i = 0; i < rows->count; i++)
         for (int j = 0; j < s->vectors; j++) {
             LLVMValueRef score = tile.acc[i * s->vectors + j];
@@ -323,7 +323,7 @@ static void emit_context_tile(cg_emitter *e, void *context, const cg_rows *rows,
         channel[i] = cg_iadd(e, rows->index[i], skipped);
     }
     start_context(e, s, channel, &tile);
-    cg_tile_accumulate(e, &tile, &operands, s->key_count);
+    cg_tile_accumulate(e, &tile, &operands, s->key_count, NULL);
     store_tile(e, s, channel, &tile);
 }
 

@@ -41,29 +41,45 @@ static void add_steps(cg_emitter *e, cg_tile *tile, const cg_tile_operands *oper
 }
 
 static void add_loop(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef from, LLVMValueRef to,
-                     int steps, bool guarded)
+                     int steps, bool guarded, const cg_shadow *shadow)
 {
     cg_loop loop;
     int count = tile->rows * tile->vectors;
     cg_loop_begin(e, &loop, from, to, steps, count, tile->acc, guarded);
     for (int i = 0; i < count; i++) tile->acc[i] = loop.carried[i];
     add_steps(e, tile, operands, loop.index, steps);
+    if (shadow) {
+        LLVMValueRef turn = LLVMBuildUDiv(e->builder, cg_isub(e, loop.index, from), cg_int(e, steps), "");
+        shadow->emit(e, shadow->context, turn);
+    }
     cg_loop_end(e, &loop, tile->acc);
     for (int i = 0; i < count; i++) tile->acc[i] = loop.out[i];
 }
 
-void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count)
+int64_t cg_tile_turns(int64_t count)
+{
+    return count / UNROLL;
+}
+
+void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count,
+                        const cg_shadow *shadow)
 {
     if (!LLVMIsAConstantInt(count)) {
+        assert(!shadow);
         LLVMValueRef whole = cg_round_down(e, count, UNROLL);
-        add_loop(e, tile, operands, cg_int(e, 0), whole, UNROLL, true);
-        add_loop(e, tile, operands, whole, count, 1, true);
+        add_loop(e, tile, operands, cg_int(e, 0), whole, UNROLL, true, NULL);
+        add_loop(e, tile, operands, whole, count, 1, true, NULL);
         return;
     }
-    int64_t steps = LLVMConstIntGetSExtValue(count), first = steps % UNROLL;
-    if (first > 0) add_steps(e, tile, operands, cg_int(e, 0), (int)first);
-    if (steps == first) return;
-    add_loop(e, tile, operands, cg_int(e, first), count, UNROLL, false);
+    int64_t steps = LLVMConstIntGetSExtValue(count), done = steps % UNROLL;
+    if (done > 0) add_steps(e, tile, operands, cg_int(e, 0), (int)done);
+    if (shadow) {
+        int64_t end = done + (int64_t)shadow->pieces * UNROLL;
+        assert(shadow->pieces > 0 && end <= steps);
+        add_loop(e, tile, operands, cg_int(e, done), cg_int(e, end), UNROLL, false, shadow);
+        done = end;
+    }
+    if (steps > done) add_loop(e, tile, operands, cg_int(e, done), count, UNROLL, false, NULL);
 }
 
 /* ---- The walk over rows ----------------------------------------------------------------------------------------- */
@@ -90,7 +106,7 @@ static int tail_rows(int tile_rows, int remainder)
 
 /* Rows 0 … the result are covered by whole tiles, the rest by tiles of TAIL_ROWS. tail_rows of every remainder is a
  * byte of one constant. */
-static LLVMValueRef whole_tile_rows(cg_emitter *e, LLVMValueRef count)
+LLVMValueRef cg_whole_tile_rows(cg_emitter *e, LLVMValueRef count)
 {
     int tile_rows = e->target->tile_rows;
     uint64_t table = 0;
@@ -130,7 +146,7 @@ void cg_for_rows(cg_emitter *e, LLVMValueRef count, LLVMValueRef *carried, int c
         body(e, context, &rows, carried);
         return;
     }
-    LLVMValueRef split = whole_tile_rows(e, count);
+    LLVMValueRef split = cg_whole_tile_rows(e, count);
     for_tiles(e, cg_int(e, 0), split, tile_rows, false, carried, carried_count, body, context);
     for_tiles(e, split, count, TAIL_ROWS, true, carried, carried_count, body, context);
 }

@@ -23,9 +23,18 @@ typedef struct cg_tile_operands {
     int64_t panel_step; /* a multiple of the vector */
 } cg_tile_operands;
 
+/* Other work, in the shadow of a tile's multiplications: a piece of it in each of the inner loop's first turns. */
+typedef struct cg_shadow {
+    int pieces; /* at most cg_tile_turns */
+    void (*emit)(cg_emitter *e, void *context, LLVMValueRef piece);
+    void *context;
+} cg_shadow;
+
 /* acc[i, j] += sum over k < count of row i's scalar times vector j of the panel's row. A constant count needs no
- * remainder loop. */
-void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count);
+ * remainder loop, and only with one may there be a shadow; else it is NULL. */
+void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count,
+                        const cg_shadow *shadow);
+int64_t cg_tile_turns(int64_t count);
 
 /* The rows that one tile covers. In a clamped tile surplus rows repeat the last row of all: they read the same data,
  * compute the same values and store them to the same place, so that a tile needs neither bounds checks nor masks. It
@@ -44,5 +53,7 @@ LLVMValueRef cg_row_pointer(cg_emitter *e, const cg_rows *rows, int i, LLVMValue
 typedef void (*cg_rows_body)(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried);
 void cg_for_rows(cg_emitter *e, LLVMValueRef count, LLVMValueRef *carried, int carried_count, cg_rows_body body,
                  void *context);
+/* How many of the rows, from the first on, are covered by tiles of target->tile_rows that are not clamped. */
+LLVMValueRef cg_whole_tile_rows(cg_emitter *e, LLVMValueRef count);
 
 #endif

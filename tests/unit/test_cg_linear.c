@@ -309,6 +309,20 @@ static void odd_columns_and_k_with_gaps_between_rows(void **state)
     check_shapes(shapes, COUNT);
 }
 
+/* Long epilogues of a strip are computed while the next strip is summed. */
+static void long_epilogues_over_several_strips(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{96, 128}, {128, 200}, {300, 256}};
+    static const int which[] = {1, 4, 5}; /* gelu, gelu of residual, gated in place */
+    shape shapes[9];
+    for (int i = 0; i < 9; i++) {
+        shapes[i] = dense_shape(sizes[i / 3][0], sizes[i / 3][1], &epilogues[which[i % 3]]);
+        shapes[i].out_stride += i % 2;
+    }
+    check_shapes(shapes, 9);
+}
+
 static void constant_row_counts(void **state)
 {
     (void)state;
@@ -341,6 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_epilogue_over_one_and_several_blocks_of_k),
         cmocka_unit_test(odd_columns_and_k_with_gaps_between_rows),
+        cmocka_unit_test(long_epilogues_over_several_strips),
         cmocka_unit_test(constant_row_counts),
         cmocka_unit_test(random_shapes),
     };
