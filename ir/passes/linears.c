@@ -118,9 +118,6 @@ static void gemm(ir_builder *b, ir_node *node)
 /* alpha A' B', batched (ONNX Runtime's contrib operator). */
 static void fused_mat_mul(ir_builder *b, ir_node *node)
 {
-    /* transBatchA and transBatchB move the first dimension behind the batch ones; nothing that mdot has seen sets them.
-     */
-    if (ir_node_int(node, "transBatchA", 0) || ir_node_int(node, "transBatchB", 0)) return;
     ir_value *x = transposed(b, node->inputs[0], ir_node_int(node, "transA", 0));
     double alpha = ir_node_float(node, "alpha", 1);
     bool trans_b = ir_node_int(node, "transB", 0);
