@@ -13,7 +13,7 @@
  *   view.c       strided views
  *   decide.c     what gets an address and what is inlined
  *   pointwise.c special.c move.c gather.c       definitions of inlinable operators, one expression each
- *   nest.c reduce.c product.c fused.c sequence.c   kernels
+ *   nest.c reduce.c product.c fused.c norm_nests.c sequence.c   kernels
  *   home.c       where a computed value goes
  *   collapse.c   loops that run as one
  *   kernel.c     buffers, kernels, names
@@ -173,11 +173,14 @@ mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node);      /* reduc
 mdot_status pl_emit_product(pl_builder *b, const ir_node *node);        /* product.c: MatMul, Einsum, odd linears */
 mdot_status pl_emit_linear(pl_builder *b, const ir_node *node);         /* fused.c */
 mdot_status pl_emit_norm(pl_builder *b, const ir_node *node);
+mdot_status pl_emit_norm_nests(pl_builder *b, const ir_node *node); /* norm_nests.c: other normalisations */
 mdot_status pl_emit_attention(pl_builder *b, const ir_node *node);
 mdot_status pl_emit_sequential(pl_builder *b, const ir_node *node); /* sequence.c */
 
 /* A Linear node that is a matrix kernel: its rows are affine in L. */
 bool pl_is_linear(const ir_node *node);
+/* A normalisation that is a norm kernel: f32, rows and columns affine in L, softmax over the last axis. */
+bool pl_is_norm(const ir_node *node);
 /* Dimensions that a norm's rows span. */
 int pl_norm_trailing(const ir_node *node);
 
@@ -216,9 +219,9 @@ int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir
 /* The buffer of a constant in a layout, made once. */
 int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_layout layout);
 /* A place for a value about to be computed: its graph output where it is one, its part of a concatenation that alone
- * reads it, else scratch. `trailing` says which places the kernel can write: PL_DENSE_HOME, PL_ANY_HOME, or the number
- * of last dimensions that are the columns of a matrix. */
-enum { PL_DENSE_HOME = -1, PL_ANY_HOME = 0 };
+ * reads it, else scratch. `trailing` says which places the kernel can write: dense ones, where PL_TYPED_HOME asks for a
+ * buffer of the value's own shape; any; or those where that many last dimensions are the columns of a matrix. */
+enum { PL_TYPED_HOME = -2, PL_DENSE_HOME = -1, PL_ANY_HOME = 0 };
 bool pl_make_home(pl_builder *b, const ir_value *v, int trailing);
 void pl_begin_kernel(pl_builder *b);
 void pl_note_origin(pl_builder *b, const ir_node *node);

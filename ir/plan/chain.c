@@ -48,19 +48,24 @@ static bool same_shape(const ir_type *a, const ir_type *b)
     return extra >= 0 && same_trailing(a, b, b->rank);
 }
 
-/* Matrix kernels keep their columns and compute in f32; a nest's loops follow the dimensions. */
+/* A kernel on a matrix, whose columns are so many last dimensions; 0: a nest, whose loops follow the dimensions. */
+static int matrix_columns(const ir_node *root)
+{
+    if (root->op->lowering == IR_LOWER_LINEAR) return pl_is_linear(root) ? 1 : 0;
+    return root->op->lowering == IR_LOWER_NORM && pl_is_norm(root) ? pl_norm_trailing(root) : 0;
+}
+
+/* Matrix kernels keep their columns and compute in f32. */
 static bool can_link(const ir_node *root, const ir_value *from, const ir_node *reader)
 {
     const ir_value *to = reader->outputs[0];
-    bool is_matrix = root->op->lowering != IR_LOWER_REDUCE;
-    int trailing = root->op->lowering == IR_LOWER_NORM ? pl_norm_trailing(root) : 1;
-    if (is_matrix && (to->type.dtype != MDOT_DTYPE_F32 || !same_trailing(&from->type, &to->type, trailing)))
-        return false;
+    int columns = matrix_columns(root);
+    if (columns && (to->type.dtype != MDOT_DTYPE_F32 || !same_trailing(&from->type, &to->type, columns))) return false;
     switch (reader->op->lowering) {
     case IR_LOWER_POINTWISE:
         return same_shape(&to->type, &from->type);
     case IR_LOWER_ALIAS:
-        return is_matrix || pl_only_units_differ(&from->type, &to->type);
+        return columns || pl_only_units_differ(&from->type, &to->type);
     default:
         return false;
     }

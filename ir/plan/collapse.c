@@ -11,7 +11,7 @@
 typedef struct rewrite {
     pl_builder *b;
     int loop;
-    const pl_expr *extent; /* of the inner loop */
+    const pl_expr *outer_extent, *extent, *merged_extent; /* of the outer, the inner and the one loop */
     bool failed;
     pl_pair *done; /* shared sub-trees stay shared */
     int done_count, done_capacity;
@@ -52,6 +52,15 @@ static const pl_expr *rewrite_operands(rewrite *r, const pl_expr *e)
     return copy;
 }
 
+/* Z E; of Z = Y F with the outer loop's extent F, Y (F E), which is Horner's form again. */
+static const pl_expr *scale_outer(rewrite *r, const pl_expr *outer)
+{
+    if (!outer) return NULL;
+    if (outer->op == PL_MUL && pl_expr_equal(outer->arg[1], r->outer_extent))
+        return pl_binary(r->b->arena, PL_MUL, outer->arg[0], r->merged_extent);
+    return pl_binary(r->b->arena, PL_MUL, outer, r->extent);
+}
+
 static const pl_expr *rewrite_new(rewrite *r, const pl_expr *e)
 {
     ir_arena *arena = r->b->arena;
@@ -61,8 +70,7 @@ static const pl_expr *rewrite_new(rewrite *r, const pl_expr *e)
     }
     const pl_expr *outer = outer_part(r, e);
     if (!outer) return rewrite_operands(r, e);
-    outer = rewrite_expr(r, outer);
-    return pl_binary(arena, PL_ADD, pl_binary(arena, PL_MUL, outer, r->extent), pl_index(arena, r->loop));
+    return pl_binary(arena, PL_ADD, scale_outer(r, rewrite_expr(r, outer)), pl_index(arena, r->loop));
 }
 
 static const pl_expr *rewrite_expr(rewrite *r, const pl_expr *e)
@@ -81,8 +89,11 @@ static bool merge_into(pl_builder *b, pl_nest *nest, int loop)
 {
     pl_nest merged = *nest;
     rewrite r = {.b = b, .loop = loop, .done = b->pairs, .done_capacity = PL_PAIRS};
+    if (!ir_dim_mul(nest->extent[loop], nest->extent[loop + 1], &merged.extent[loop])) return false;
+    r.outer_extent = pl_extent(b, nest->extent[loop]);
     r.extent = pl_extent(b, nest->extent[loop + 1]);
-    if (!r.extent || !ir_dim_mul(nest->extent[loop], nest->extent[loop + 1], &merged.extent[loop])) return false;
+    r.merged_extent = pl_extent(b, merged.extent[loop]);
+    if (!r.outer_extent || !r.extent || !r.merged_extent) return false;
     if (nest->body) merged.body = rewrite_expr(&r, nest->body);
     bool complete = !nest->body || merged.body;
     for (int s = 0; s < nest->store_count; s++) {

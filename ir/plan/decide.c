@@ -43,7 +43,10 @@ static bool attention_accepts(const pl_use *use, const pl_place *place)
 static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, const pl_place *place)
 {
     pl_matrix matrix;
-    if (!needs_place(use) || place->dense) return true;
+    if (!needs_place(use)) return true;
+    if (use->node->op->lowering == IR_LOWER_SEQUENTIAL) /* it takes its operands' shapes from their buffers */
+        return place->dense && ir_type_equal(&b->plan->buffers[place->buffer].type, &v->type);
+    if (place->dense) return true;
     switch (use->node->op->lowering) {
     case IR_LOWER_LINEAR:
         return pl_matrix_view(place, &v->type, 1, &matrix);
@@ -77,7 +80,7 @@ static double reads_per_element(const pl_builder *b, const pl_use *use, double e
         break;
     }
     if (node->op->lowering == IR_LOWER_REDUCE) return 1;
-    if (node->op->lowering == IR_LOWER_NORM && use->operand == 0) return 1;
+    if (node->op->lowering == IR_LOWER_NORM && use->operand == 0) return pl_is_norm(node) ? 1 : 3; /* norm_nests.c */
     double results = 0;
     for (int k = 0; k < node->output_count; k++)
         if (node->outputs[k]) results += pl_elements(b, node->outputs[k]);
@@ -142,7 +145,7 @@ mdot_status pl_decide(pl_builder *b, const ir_node *node, int k)
         info->state = PL_PLACED;
         return MDOT_OK;
     }
-    if (!is_output && can_inline(b, v) && is_cheap(b, v)) {
+    if (!is_output && can_inline(b, v) && (v->known || is_cheap(b, v))) {
         info->state = PL_INLINED;
         return MDOT_OK;
     }

@@ -127,13 +127,22 @@ static const pl_expr *scale_and_shift(pl_builder *b, const ir_node *node, pl_nor
     return result;
 }
 
+bool pl_is_norm(const ir_node *node)
+{
+    ir_dim rows, columns;
+    const ir_type *type = &node->inputs[0]->type;
+    int trailing = pl_norm_trailing(node), leading = type->rank - trailing;
+    bool is_softmax = norm_rows[ir_node_opcode(node)].is_softmax;
+    return type->dtype == MDOT_DTYPE_F32 && (!is_softmax || trailing == 1) && product(type->dim, leading, &rows) &&
+           product(type->dim + leading, trailing, &columns);
+}
+
 mdot_status pl_emit_norm(pl_builder *b, const ir_node *node)
 {
     const struct norm_row *row = &norm_rows[ir_node_opcode(node)];
     const ir_value *x = node->inputs[0];
     int trailing = pl_norm_trailing(node), leading = x->type.rank - trailing;
-    if (x->type.dtype != MDOT_DTYPE_F32) return reject(b, node, "only f32 is normalised");
-    if (row->is_softmax && trailing != 1) return reject(b, node, "only the last axis is normalised");
+    if (!pl_is_norm(node)) return pl_emit_norm_nests(b, node);
     pl_norm norm = {.mode = row->mode, .gamma = -1, .beta = -1, .sum = {.buffer = -1}};
     if (!row->is_softmax) norm.epsilon = ir_node_float(node, "epsilon", 1e-5);
     if (!product(x->type.dim, leading, &norm.rows) || !product(x->type.dim + leading, trailing, &norm.columns))

@@ -46,8 +46,8 @@ bool pl_make_home(pl_builder *b, const ir_value *v, int trailing)
 {
     pl_value *info = pl_info(b, v);
     pl_place place;
-    if (trailing == PL_DENSE_HOME || !place_in_concat(b, v, trailing, &place)) {
-        int output = output_of(b, v);
+    if (trailing < PL_ANY_HOME || !place_in_concat(b, v, trailing, &place)) {
+        int output = trailing == PL_TYPED_HOME ? info->output : output_of(b, v);
         int buffer = output >= 0 ? b->graph->input_count + output : pl_add_buffer(b, PL_SCRATCH, v->name, &v->type);
         if (buffer < 0) return false;
         place = (pl_place){.buffer = buffer, .dense = true};

@@ -13,17 +13,26 @@ int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank)
     return (int)(axis < 0 ? axis + rank : axis);
 }
 
+/* Row-major strides. Dimensions of one element need none, so the product may leave the affine before them. */
+static bool dense_strides(const ir_type *type, ir_dim *out_stride)
+{
+    ir_dim step = ir_dim_number(1);
+    bool is_affine = true;
+    for (int d = type->rank - 1; d >= 0; d--) {
+        if (!is_affine && !pl_is_unit(type->dim[d])) return false;
+        out_stride[d] = is_affine ? step : ir_dim_number(0);
+        is_affine = is_affine && ir_dim_mul(step, type->dim[d], &step);
+    }
+    return true;
+}
+
 bool pl_strided(const pl_place *place, const ir_type *type, pl_place *out)
 {
     pl_place strided = *place;
     if (place->dense) {
         strided.dense = false;
         strided.offset = ir_dim_number(0);
-        ir_dim step = ir_dim_number(1);
-        for (int d = type->rank - 1; d >= 0; d--) {
-            strided.stride[d] = step;
-            if (d > 0 && !ir_dim_mul(step, type->dim[d], &step)) return false;
-        }
+        if (!dense_strides(type, strided.stride)) return false;
     }
     *out = strided;
     return true;
@@ -214,18 +223,30 @@ bool pl_concat_part(pl_builder *b, const ir_node *node, int k, pl_place *out)
 
 /* ---- Forms that kernels want ------------------------------------------------------------------------------------- */
 
+/* Rows of a dense place are as far apart as they are long, whatever the strides of what they are made of. */
+static bool dense_matrix(const pl_place *place, const ir_type *type, int trailing, pl_matrix *out)
+{
+    ir_dim width = ir_dim_number(1);
+    bool many = false;
+    for (int d = type->rank - trailing; d < type->rank; d++)
+        if (!ir_dim_mul(width, type->dim[d], &width)) return false;
+    for (int d = 0; d < type->rank - trailing; d++) many = many || !pl_is_unit(type->dim[d]);
+    *out = (pl_matrix){place->buffer, ir_dim_number(0), many ? width : ir_dim_number(0)};
+    return true;
+}
+
 bool pl_matrix_view(const pl_place *place, const ir_type *type, int trailing, pl_matrix *out)
 {
-    pl_place strided;
-    if (trailing > type->rank || !pl_strided(place, type, &strided)) return false;
+    if (trailing > type->rank) return false;
+    if (place->dense) return dense_matrix(place, type, trailing, out);
     ir_type leading = *type, columns = {.rank = trailing};
     leading.rank = type->rank - trailing;
     for (int d = 0; d < trailing; d++) columns.dim[d] = type->dim[leading.rank + d];
-    axes rows = without_units(&leading, strided.stride);
-    axes cells = without_units(&columns, strided.stride + leading.rank);
+    axes rows = without_units(&leading, place->stride);
+    axes cells = without_units(&columns, place->stride + leading.rank);
     if (!is_contiguous(&rows, 0, rows.count) || !is_contiguous(&cells, 0, cells.count)) return false;
     if (cells.count && !ir_dim_is(cells.stride[cells.count - 1], 1)) return false;
-    *out = (pl_matrix){place->buffer, strided.offset, ir_dim_number(0)};
+    *out = (pl_matrix){place->buffer, place->offset, ir_dim_number(0)};
     if (rows.count) out->row_stride = rows.stride[rows.count - 1];
     return true;
 }
