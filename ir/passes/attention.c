@@ -1,218 +1,159 @@
-/* attention.c — recognises attention written as MatMul, Softmax, MatMul.
+/* attention.c — recognises attention written as MatMul, Softmax, MatMul (read by attention_scores.c) and makes ONNX's
+ * Attention of it, in the form of attention.h.
  *
- * From the second product downwards: softmax over the keys; masks that are added (any broadcastable shape) or selected
- * (Where with a large negative number); scales on the scores or on either operand; the first product. What is found
- * becomes ONNX's Attention in the form of attention.h: the 3-D one where all operands are heads split off a row
- * (Reshape and Transpose), so that the kernel reads rows where they lie, else the 4-D one. The transposes and reshapes
- * made here cancel against the model's in `simplify`.
+ * All operands are first seen as [batch, heads, rows, channels], whatever the model's products see. Where they are
+ * heads split off rows (Reshape and Transpose), the 3-D form reads the rows where they lie; else the 4-D form reads
+ * heads. The layout changes made here cancel against the model's, at once or in `simplify`.
  */
 #include "ir/passes/attention.h"
 
 #include "ir/ops.h"
-#include "ir/passes/match.h"
+#include "ir/passes/attention_scores.h"
 #include "ir/passes/passes.h"
 
-/* Selecting this number or less equals adding it: exp(s - 1e9) is zero beside any unmasked score, and in a row without
- * one s - 1e9 rounds to the same f32 for every ordinary score s, as the selection would give. */
-static const double least_selected = -1e9;
+typedef struct extents {
+    ir_dim batch;
+    int64_t heads;
+} extents;
 
-enum { MAX_MASKS = 3 };
+/* ---- Batch and heads -------------------------------------------------------------------------------------------- */
 
-typedef struct scores {
-    ir_value *q, *k_transposed;
-    double scale;
-    int mask_count;
-    struct {
-        ir_value *condition; /* NULL: `added` is an additive mask */
-        ir_value *added;     /* with a condition: the number that it selects instead of the score */
-        bool masks_where;    /* the condition says where the number goes, not where the score stays */
-    } masks[MAX_MASKS];
-} scores;
-
-/* ---- Reading the scores ----------------------------------------------------------------------------------------- */
-
-enum { X, FACTOR };
-static const ir_pattern *const times = P(Mul, P_ANY(X), P_SCALAR(FACTOR));
-static const ir_pattern *const over = P(Div, P_ANY(X), P_SCALAR(FACTOR));
-/* With this, PyTorch gives rows that are masked whole the weight 0, as the kernel does. */
-static const ir_pattern *const safe_softmax = P(Where, P(IsNaN, P_ANY(X)), P_NUMBER(0), P_ANY(X));
-
-/* x·c, c·x and x/c → x; *scale takes the factor. Any number of them. */
-static ir_value *without_scale(ir_value *value, double *scale)
+/* Batch and heads of products in three dimensions, batch · heads first: as the reshapes around the softmax tell, or
+ * those that made the operand; else there is one head. */
+static extents extents_of_joined(const ir_scores *s)
 {
-    for (ir_match m;; value = m.slot[X]) {
-        bool multiplied = ir_match_value(times, value, &m);
-        if (!multiplied && !ir_match_value(over, value, &m)) return value;
-        if (!ir_type_equal(&value->type, &m.slot[X]->type)) return value;
-        double factor = ir_match_scalar(&m, FACTOR);
-        *scale = multiplied ? *scale * factor : *scale / factor;
+    const ir_type *q = &s->q->type, *split = s->split;
+    for (const ir_value *value = s->q; !split && value->def && value->def->op == &ir_ops[IR_OP_Reshape];) {
+        value = value->def->inputs[0];
+        const ir_type *type = &value->type;
+        bool rows_stay =
+            type->rank == 4 && ir_dim_equal(type->dim[2], q->dim[1]) && ir_dim_equal(type->dim[3], q->dim[2]);
+        if (rows_stay) split = type;
     }
+    if (split && ir_dim_is_number(split->dim[1])) return (extents){split->dim[0], split->dim[1].offset};
+    return (extents){q->dim[0], 1};
 }
 
-static bool read_scores(ir_value *value, scores *s);
-
-/* A mask is outside of the scale: once a factor was seen on the way down, no mask may follow. */
-static bool add_mask(scores *s, ir_value *condition, ir_value *added, bool masks_where)
+/* False: the operands' shapes are beyond the kernel. */
+static bool read_extents(const ir_scores *s, extents *out)
 {
-    if (s->mask_count == MAX_MASKS || s->scale != 1) return false;
-    s->masks[s->mask_count].condition = condition;
-    s->masks[s->mask_count].added = added;
-    s->masks[s->mask_count++].masks_where = masks_where;
-    return true;
-}
-
-static bool read_sum(ir_node *node, scores *s)
-{
-    for (int side = 0; side < 2; side++) {
-        scores tried = *s;
-        ir_value *inner = node->inputs[side];
-        if (!ir_type_equal(&inner->type, &node->outputs[0]->type)) continue;
-        if (add_mask(&tried, NULL, node->inputs[1 - side], false) && read_scores(inner, &tried)) {
-            *s = tried;
-            return true;
-        }
+    const ir_type *q = &s->q->type, *k = &s->k_transposed->type, *v = &s->v->type;
+    int rank = q->rank;
+    if (rank < 2 || rank > 4 || k->rank != rank || v->rank != rank) return false;
+    if (!ir_dim_is_number(q->dim[rank - 1]) || !ir_dim_is_number(v->dim[rank - 1])) return false;
+    for (int i = 0; i < rank - 2; i++) {
+        if (!ir_dim_equal(q->dim[i], k->dim[i]) || !ir_dim_equal(q->dim[i], v->dim[i])) return false;
     }
-    return false;
-}
-
-static bool read_selection(ir_node *node, scores *s)
-{
-    for (int side = 1; side <= 2; side++) {
-        ir_value *inner = node->inputs[side], *other = node->inputs[3 - side];
-        double number;
-        if (!ir_type_equal(&inner->type, &node->outputs[0]->type)) continue;
-        if (!ir_value_scalar(other, &number) || number > least_selected) continue;
-        return add_mask(s, node->inputs[0], other, side == 2) && read_scores(inner, s);
-    }
-    return false;
-}
-
-static bool read_scores(ir_value *value, scores *s)
-{
-    if (value->use_count != 1 || !value->def) return false;
-    ir_node *node = value->def;
-    switch (ir_node_opcode(node)) {
-    case IR_OP_MatMul:
-        s->q = without_scale(node->inputs[0], &s->scale);
-        s->k_transposed = without_scale(node->inputs[1], &s->scale);
-        return true;
-    case IR_OP_Mul:
-    case IR_OP_Div: {
-        double factor = 1;
-        ir_value *inner = without_scale(value, &factor);
-        s->scale *= factor;
-        return inner != value && read_scores(inner, s);
-    }
-    case IR_OP_Add:
-        return read_sum(node, s);
-    case IR_OP_Where:
-        return read_selection(node, s);
-    default:
-        return false;
-    }
+    if (rank == 2) *out = (extents){ir_dim_number(1), 1};
+    if (rank == 3) *out = extents_of_joined(s);
+    if (rank == 4) *out = (extents){q->dim[0], q->dim[1].offset};
+    return rank < 4 || ir_dim_is_number(q->dim[1]);
 }
 
 /* ---- Operands --------------------------------------------------------------------------------------------------- */
 
-static const int64_t swap_heads[] = {0, 2, 1, 3}, heads_and_last[] = {0, 2, 3, 1};
-
-static bool is_transpose(const ir_value *value, const int64_t *perm)
+static ir_value *as_heads(ir_builder *b, ir_value *value, extents e)
 {
-    const ir_node *node = value->def;
-    const ir_attr *attr = node && node->op == &ir_ops[IR_OP_Transpose] ? ir_node_attr(node, "perm") : NULL;
-    if (!attr || attr->count != 4) return false;
-    for (int i = 0; i < 4; i++) {
-        if (attr->ints[i] != perm[i]) return false;
-    }
-    return true;
+    if (!value) return NULL;
+    const ir_type *type = &value->type;
+    ir_dim dims[] = {e.batch, ir_dim_number(e.heads), type->dim[type->rank - 2], type->dim[type->rank - 1]};
+    return b_reshape(b, value, dims, 4);
 }
 
-/* Whether [B, H, rows, D] is a view of rows [B, rows, H · D]: transposed out of it, or with nothing to transpose. */
-static bool is_split_off_rows(const ir_value *heads, const int64_t *perm)
+/* Keys or values that were repeated for each query head of a group (Unsqueeze, Expand, Reshape) → what was repeated;
+ * else the value itself. */
+static ir_value *ungrouped(ir_value *heads)
 {
-    return is_transpose(heads, perm) || ir_dim_is(heads->type.dim[1], 1);
+    const ir_node *join = heads->def;
+    const ir_node *expand = join && join->op == &ir_ops[IR_OP_Reshape] ? join->inputs[0]->def : NULL;
+    const ir_node *unsqueeze = expand && expand->op == &ir_ops[IR_OP_Expand] ? expand->inputs[0]->def : NULL;
+    if (!unsqueeze || unsqueeze->op->lowering != IR_LOWER_ALIAS) return heads;
+    const ir_type *each = &join->inputs[0]->type, *one = &expand->inputs[0]->type, *all = &heads->type;
+    ir_value *source = unsqueeze->inputs[0];
+    if (each->rank != 5 || one->rank != 5 || source->type.rank != 4 || !ir_dim_is(one->dim[2], 1)) return heads;
+    for (int i = 0; i < 4; i++) {
+        static const int axis_of_five[] = {0, 1, 3, 4};
+        ir_dim want = source->type.dim[i];
+        if (!ir_dim_equal(one->dim[axis_of_five[i]], want) || !ir_dim_equal(each->dim[axis_of_five[i]], want))
+            return heads;
+        if (i != 1 && !ir_dim_equal(all->dim[i], want)) return heads;
+    }
+    return ir_dim_is_number(source->type.dim[1]) ? source : heads;
+}
+
+/* Whether [B, H, rows, D] is a view of [B, rows, H · D]: transposed out of it, or with nothing to transpose. */
+static bool is_split_off_rows(const ir_value *heads)
+{
+    static const int64_t swapped[] = {0, 2, 1, 3};
+    const ir_node *node = heads->def;
+    const ir_attr *perm = node && node->op == &ir_ops[IR_OP_Transpose] ? ir_node_attr(node, "perm") : NULL;
+    bool is_swap = perm && perm->count == 4;
+    for (int i = 0; is_swap && i < 4; i++) is_swap = perm->ints[i] == swapped[i];
+    return is_swap || ir_dim_is(heads->type.dim[1], 1);
+}
+
+/* ---- Masks ------------------------------------------------------------------------------------------------------ */
+
+/* A mask over scores [batch · heads, N, M], against [batch, heads, N, M]. */
+static ir_value *as_heads_mask(ir_builder *b, ir_value *mask, extents e)
+{
+    if (!mask || mask->type.rank != 3 || ir_dim_is(mask->type.dim[0], 1)) return mask;
+    ir_dim dims[] = {e.batch, ir_dim_number(e.heads), mask->type.dim[1], mask->type.dim[2]};
+    return b_reshape(b, mask, dims, 4);
+}
+
+/* The masks as one additive one; NULL: there is none, or building failed. */
+static ir_value *additive_mask(ir_builder *b, const ir_scores *s, extents e)
+{
+    ir_value *sum = NULL;
+    for (int i = 0; i < s->mask_count; i++) {
+        const ir_mask *mask = &s->masks[i];
+        ir_value *added = mask->added, *zero = b_scalar(b, 0);
+        if (mask->condition && mask->masks_where) added = b_where(b, mask->condition, added, zero);
+        if (mask->condition && !mask->masks_where) added = b_where(b, mask->condition, zero, added);
+        if (mask->joined) added = as_heads_mask(b, added, e);
+        sum = i ? b_add(b, sum, added) : added;
+    }
+    return sum ? b_attention_mask(b, sum, s->k_transposed->type.dim[s->k_transposed->type.rank - 1]) : NULL;
 }
 
 /* ---- Rewriting -------------------------------------------------------------------------------------------------- */
 
-/* The masks as one additive one; NULL: there is none, or building failed. */
-static ir_value *additive_mask(ir_builder *b, const scores *s, ir_dim keys, bool has_heads)
+static ir_value *fused(ir_builder *b, const ir_scores *s, extents e)
 {
-    ir_value *sum = NULL;
-    for (int i = 0; i < s->mask_count; i++) {
-        ir_value *added = s->masks[i].added, *condition = s->masks[i].condition;
-        if (condition) {
-            ir_value *zero = b_scalar(b, 0);
-            added = s->masks[i].masks_where ? b_where(b, condition, added, zero) : b_where(b, condition, zero, added);
-        }
-        sum = sum ? b_add(b, sum, added) : added;
+    ir_attention_spec spec = {.heads = e.heads, .scale = s->scale};
+    spec.mask = additive_mask(b, s, e);
+    spec.q = as_heads(b, s->q, e);
+    spec.k = as_heads(b, b_swap_last(b, s->k_transposed), e);
+    spec.v = as_heads(b, s->v, e);
+    if (!spec.q || !spec.k || !spec.v || (s->mask_count && !spec.mask)) return NULL;
+    ir_value *k = ungrouped(spec.k), *v = ungrouped(spec.v);
+    if (ir_dim_equal(k->type.dim[1], v->type.dim[1])) {
+        spec.k = k;
+        spec.v = v;
     }
-    return sum ? b_attention_mask(b, sum, keys, has_heads) : NULL;
-}
-
-/* Equal batches and, in four dimensions, heads; channels are numbers. */
-static bool operands_fit(const ir_type *q, const ir_type *k_transposed, const ir_type *v)
-{
-    int rank = q->rank;
-    if (rank < 2 || rank > 4 || k_transposed->rank != rank || v->rank != rank) return false;
-    for (int i = 0; i < rank - 2; i++) {
-        if (!ir_dim_equal(q->dim[i], k_transposed->dim[i]) || !ir_dim_equal(q->dim[i], v->dim[i])) return false;
+    spec.kv_heads = spec.k->type.dim[1].offset;
+    bool rows = is_split_off_rows(spec.q) && is_split_off_rows(spec.k) && is_split_off_rows(spec.v);
+    if (rows) {
+        spec.q = b_join_heads(b, spec.q);
+        spec.k = b_join_heads(b, spec.k);
+        spec.v = b_join_heads(b, spec.v);
     }
-    if (rank == 4 && !ir_dim_is_number(q->dim[1])) return false;
-    return ir_dim_is_number(q->dim[rank - 1]) && ir_dim_is_number(v->dim[rank - 1]);
-}
-
-static ir_value *in_batch_of_one(ir_builder *b, ir_value *matrix)
-{
-    return b_reshape(b, matrix, (ir_dim[]){ir_dim_number(1), matrix->type.dim[0], matrix->type.dim[1]}, 3);
-}
-
-static ir_value *fused(ir_builder *b, const scores *s, ir_value *v)
-{
-    bool has_heads = s->q->type.rank == 4;
-    ir_dim keys = s->k_transposed->type.dim[s->k_transposed->type.rank - 1];
-    int64_t heads = has_heads ? s->q->type.dim[1].offset : 1;
-    ir_attention_spec spec = {.q = s->q, .v = v, .heads = heads, .kv_heads = heads, .scale = s->scale};
-    spec.mask = additive_mask(b, s, keys, has_heads);
-    if (s->mask_count && !spec.mask) return NULL;
-    spec.k = b_swap_last(b, s->k_transposed);
-    bool rows = has_heads && is_split_off_rows(s->q, swap_heads) &&
-                is_split_off_rows(s->k_transposed, heads_and_last) && is_split_off_rows(v, swap_heads);
-    if (!rows) return b_attention(b, &spec);
-    spec.q = b_join_heads(b, spec.q);
-    spec.k = b_join_heads(b, spec.k);
-    spec.v = b_join_heads(b, spec.v);
-    return b_split_heads(b, b_attention(b, &spec), heads);
-}
-
-/* Softmax over the last axis whose result nobody else reads. */
-static const ir_node *softmax_of(ir_value *probabilities)
-{
-    ir_match m;
-    bool guarded = ir_match_value(safe_softmax, probabilities, &m);
-    if (probabilities->use_count != 1) return NULL;
-    if (guarded) probabilities = m.slot[X];
-    const ir_node *node = probabilities->def;
-    if (!node || node->op != &ir_ops[IR_OP_Softmax] || probabilities->use_count != (guarded ? 2 : 1)) return NULL;
-    int64_t axis = ir_node_int(node, "axis", -1);
-    return axis == -1 || axis == probabilities->type.rank - 1 ? node : NULL;
+    if (!spec.q || !spec.k) return NULL;
+    spec.q = ir_without_scale(spec.q, &spec.scale); /* scales from before the heads were split */
+    spec.k = ir_without_scale(spec.k, &spec.scale);
+    ir_value *result = b_attention(b, &spec);
+    return rows ? b_split_heads(b, result, e.heads) : result;
 }
 
 static void recognise(ir_builder *b, ir_node *node)
 {
+    ir_scores s;
+    extents e;
     if (node->op != &ir_ops[IR_OP_MatMul] || b->dtype != MDOT_DTYPE_F32) return;
-    const ir_node *softmax = softmax_of(node->inputs[0]);
-    scores s = {.scale = 1};
-    if (!softmax || !read_scores(softmax->inputs[0], &s)) return;
-    ir_value *v = node->inputs[1], *result = node->outputs[0];
-    if (!operands_fit(&s.q->type, &s.k_transposed->type, &v->type)) return;
-    if (v->type.rank == 2) {
-        s.q = in_batch_of_one(b, s.q);
-        s.k_transposed = in_batch_of_one(b, s.k_transposed);
-        v = in_batch_of_one(b, v);
-        if (!s.q || !s.k_transposed || !v) return;
-    }
-    b_replace(b, result, b_reshape(b, fused(b, &s, v), result->type.dim, result->type.rank));
+    if (!ir_read_attention(node, &s) || !read_extents(&s, &e)) return;
+    ir_value *result = node->outputs[0];
+    b_replace(b, result, b_reshape(b, fused(b, &s, e), result->type.dim, result->type.rank));
 }
 
 mdot_status pass_attention(ir_graph *graph, bool *out_changed, mdot_error *err)

@@ -29,8 +29,7 @@ ir_value *b_split_heads(ir_builder *b, ir_value *value, int64_t heads);
 /* The last two dimensions exchanged. */
 ir_value *b_swap_last(ir_builder *b, ir_value *value);
 
-/* `mask`, broadcastable to scores [batch, heads, N, keys], with four dimensions and all keys. For scores without heads
- * ([batch, N, keys]) has_heads is false, and the mask gets a dimension for them. */
-ir_value *b_attention_mask(ir_builder *b, ir_value *mask, ir_dim keys, bool has_heads);
+/* `mask`, broadcastable to scores [batch, heads, N, keys], with four dimensions and all keys. */
+ir_value *b_attention_mask(ir_builder *b, ir_value *mask, ir_dim keys);
 
 #endif

@@ -30,14 +30,11 @@ ir_value *b_swap_last(ir_builder *b, ir_value *value)
     return b_transpose(b, value, perm);
 }
 
-ir_value *b_attention_mask(ir_builder *b, ir_value *mask, ir_dim keys, bool has_heads)
+ir_value *b_attention_mask(ir_builder *b, ir_value *mask, ir_dim keys)
 {
     ir_dim dims[4] = {ir_dim_number(1), ir_dim_number(1), ir_dim_number(1), ir_dim_number(1)};
     if (!mask) return NULL;
-    for (int i = 0; i < mask->type.rank; i++) {
-        int from_end = mask->type.rank - 1 - i;
-        dims[from_end == 2 && !has_heads ? 0 : 3 - from_end] = mask->type.dim[i];
-    }
+    for (int i = 0; i < mask->type.rank; i++) dims[4 - mask->type.rank + i] = mask->type.dim[i];
     mask = b_reshape(b, mask, dims, 4);
     dims[3] = keys;
     return b_expand(b, mask, dims, 4);

@@ -160,15 +160,43 @@ ir_value *b_reduce(ir_builder *b, ir_opcode op, ir_value *x, const int64_t *axes
     return b_infer(b, node);
 }
 
+/* A transpose that moves only dimensions of extent one keeps the order of the elements. */
+static bool keeps_order(const ir_type *type, const int64_t *perm)
+{
+    int64_t last = -1;
+    for (int i = 0; i < type->rank; i++) {
+        if (ir_dim_is(type->dim[perm[i]], 1)) continue;
+        if (perm[i] < last) return false;
+        last = perm[i];
+    }
+    return true;
+}
+
 ir_value *b_transpose(ir_builder *b, ir_value *x, const int64_t *perm)
 {
     if (!x) return NULL;
-    int moved = 0;
-    for (int i = 0; i < x->type.rank; i++) moved += perm[i] != i;
-    if (!moved) return x;
+    int rank = x->type.rank;
+    int64_t first[MDOT_MAX_RANK], both[MDOT_MAX_RANK];
+    if (x->def && x->def->op == &ir_ops[IR_OP_Transpose]) {
+        b_read_perm(x->def, first);
+        for (int i = 0; i < rank; i++) both[i] = first[perm[i]];
+        return b_transpose(b, x->def->inputs[0], both);
+    }
+    if (keeps_order(&x->type, perm)) {
+        ir_dim dims[MDOT_MAX_RANK];
+        for (int i = 0; i < rank; i++) dims[i] = x->type.dim[perm[i]];
+        return b_reshape(b, x, dims, rank);
+    }
     ir_node *node = b_node(b, IR_OP_Transpose, &x, 1, 1);
-    b_set_ints(b, node, "perm", perm, x->type.rank);
+    b_set_ints(b, node, "perm", perm, rank);
     return b_infer(b, node);
+}
+
+void b_read_perm(const ir_node *transpose, int64_t *out_perm)
+{
+    const ir_attr *attr = ir_node_attr(transpose, "perm");
+    int rank = transpose->inputs[0]->type.rank;
+    for (int i = 0; i < rank; i++) out_perm[i] = attr && attr->count == rank ? attr->ints[i] : rank - 1 - i;
 }
 
 ir_value *b_concat(ir_builder *b, int64_t axis, ir_value *const *parts, int count)
@@ -368,7 +396,11 @@ static bool only_ones_differ(const ir_type *type, const ir_dim *dims, int rank)
 
 ir_value *b_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
 {
-    if (!x || same_shape(&x->type, dims, rank)) return x;
+    if (!x) return NULL;
+    for (ir_value *under = x;; under = under->def->inputs[0]) {
+        if (same_shape(&under->type, dims, rank)) return under;
+        if (!under->def || under->def->op->lowering != IR_LOWER_ALIAS) break;
+    }
     int64_t numbers[MDOT_MAX_RANK];
     bool constant = shape_as_numbers(&x->type, dims, rank, numbers);
     if (!constant && only_ones_differ(&x->type, dims, rank)) {

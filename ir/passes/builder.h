@@ -102,15 +102,16 @@ static inline ir_value *b_where(ir_builder *b, ir_value *condition, ir_value *ye
 ir_value *b_cast(ir_builder *b, ir_value *x, mdot_dtype dtype);
 /* `op` is one of the Reduce operators; dimensions are kept. */
 ir_value *b_reduce(ir_builder *b, ir_opcode op, ir_value *x, const int64_t *axes, int axis_count);
-/* x itself where perm changes nothing. */
+/* Joined with the transpose that x may be; a reshape, or x itself, where that changes no order. */
 ir_value *b_transpose(ir_builder *b, ir_value *x, const int64_t *perm);
+void b_read_perm(const ir_node *transpose, int64_t *out_perm);
 ir_value *b_concat(ir_builder *b, int64_t axis, ir_value *const *parts, int count);
 /* x[..., from:to, ...] along one axis. */
 ir_value *b_slice(ir_builder *b, ir_value *x, int64_t axis, int64_t from, int64_t to);
 /* Splits into parts of the given extents along an axis; false: failed. */
 bool b_split(ir_builder *b, ir_value *x, int64_t axis, const int64_t *extents, int count, ir_value **out_parts);
-/* Reshape, with a constant shape where 0 and -1 can say it; or Squeeze and Unsqueeze. x itself where the shape is the
- * same already. */
+/* Reshape, with a constant shape where 0 and -1 can say it; or Squeeze and Unsqueeze. x itself, or what is under its
+ * own changes of shape, where that has the shape already. */
 ir_value *b_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int rank);
 ir_value *b_expand(ir_builder *b, ir_value *x, const ir_dim *dims, int rank);
 

@@ -99,7 +99,7 @@ static ir_value *as_kernel(ir_builder *b, const attention *a)
                               .scale = a->scale,
                               .causal = a->causal};
     if (a->bias) {
-        spec.mask = b_attention_mask(b, a->bias, a->keys, true);
+        spec.mask = b_attention_mask(b, a->bias, a->keys);
         if (!spec.mask) return NULL;
     }
     bool rows = node->inputs[0]->type.rank == 3;

@@ -50,38 +50,14 @@ static void reshape(ir_builder *b, ir_node *node)
     if (new_count < count || (new_count == count && is_constant_reshape(reshaped->def))) b_replace(b, result, reshaped);
 }
 
-static void read_perm(const ir_node *node, int64_t *perm)
-{
-    const ir_attr *attr = ir_node_attr(node, "perm");
-    int rank = node->inputs[0]->type.rank;
-    for (int i = 0; i < rank; i++) perm[i] = attr && attr->count == rank ? attr->ints[i] : rank - 1 - i;
-}
-
-/* A transpose that moves only dimensions of extent one keeps the order of the elements. */
-static bool keeps_order(const ir_type *type, const int64_t *perm)
-{
-    int64_t last = -1;
-    for (int i = 0; i < type->rank; i++) {
-        if (ir_dim_is(type->dim[perm[i]], 1)) continue;
-        if (perm[i] < last) return false;
-        last = perm[i];
-    }
-    return true;
-}
-
 static void transpose(ir_builder *b, ir_node *node)
 {
     int64_t perm[MDOT_MAX_RANK];
-    ir_value *source = node->inputs[0], *result = node->outputs[0];
-    read_perm(node, perm);
-    if (keeps_order(&source->type, perm)) {
-        b_replace(b, result, b_reshape(b, source, result->type.dim, result->type.rank));
-    } else if (source->def && source->def->op == &ir_ops[IR_OP_Transpose]) {
-        int64_t first[MDOT_MAX_RANK], both[MDOT_MAX_RANK];
-        read_perm(source->def, first);
-        for (int i = 0; i < source->type.rank; i++) both[i] = first[perm[i]];
-        b_replace(b, result, b_transpose(b, source->def->inputs[0], both));
-    }
+    b_read_perm(node, perm);
+    ir_value *transposed = b_transpose(b, node->inputs[0], perm);
+    bool same = transposed && transposed->def && transposed->def->op == node->op &&
+                transposed->def->inputs[0] == node->inputs[0];
+    if (!same) b_replace(b, node->outputs[0], transposed);
 }
 
 /* All of it, unless it reverses. */

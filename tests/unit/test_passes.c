@@ -205,7 +205,21 @@ static void reshapes_say_their_shape_with_constants(void **state)
     expect_known(copied->def->inputs[1], "0L+2 0L+0 0L+0 0L+2 0L+3");
     ir_value *ones = b_reshape(&b, x, (ir_dim[]){one, one, two, L, L, six}, 6); /* 0 and -1 cannot say the second L */
     assert_string_equal(ones->def->op->name, "Unsqueeze");
-    assert_string_equal(b_reshape(&b, ones, x->type.dim, 4)->def->op->name, "Squeeze");
+    assert_ptr_equal(b_reshape(&b, ones, x->type.dim, 4), x); /* it lies under that already */
+    assert_string_equal(b_reshape(&b, b_exp(&b, ones), x->type.dim, 4)->def->op->name, "Squeeze");
+    ir_arena_destroy(arena);
+}
+
+static void transposes_join(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    ir_builder b = builder_for("x = input f32[2,L,1,6]\ny = Exp(x)\nreturn y\n", arena);
+    ir_value *x = b.graph->inputs[0];
+    ir_value *last = b_transpose(&b, x, (const int64_t[]){0, 3, 2, 1});
+    assert_ptr_equal(b_transpose(&b, last, (const int64_t[]){0, 3, 2, 1}), x);
+    assert_ptr_equal(b_transpose(&b, last, (const int64_t[]){1, 0, 2, 3})->def->inputs[0], x);
+    assert_string_equal(b_transpose(&b, x, (const int64_t[]){2, 0, 1, 3})->def->op->name, "Reshape");
     ir_arena_destroy(arena);
 }
 
@@ -221,6 +235,7 @@ int main(void)
         cmocka_unit_test(failures_stick_and_absent_operands_give_nothing),
         cmocka_unit_test(dimensions_are_computed_from_the_inputs),
         cmocka_unit_test(reshapes_say_their_shape_with_constants),
+        cmocka_unit_test(transposes_join),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
