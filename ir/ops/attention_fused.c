@@ -227,7 +227,7 @@ enum { MSA_INPUT, MSA_WEIGHTS, MSA_BIAS, MSA_MASK, MSA_PAST, MSA_SCORE_BIAS, MSA
 /* The widths of Q and K, and of V: from qkv_hidden_sizes, or a third of the weights' columns each. */
 static mdot_status read_widths(const ir_operands *from, ir_dim columns, geometry *g)
 {
-    const ir_attr *sizes = ir_node_attr(from->node, "qkv_hidden_sizes");
+    const ir_attr *sizes = ir_node_ints(from->node, "qkv_hidden_sizes");
     if (sizes && sizes->count > 0) {
         bool fits = sizes->count == 3 && sizes->ints[0] == sizes->ints[1];
         if (fits) {

@@ -26,6 +26,19 @@ mdot_status ir_shape_like_bool(ir_graph *graph, ir_node *node, mdot_error *err)
     return MDOT_OK;
 }
 
+/* com.microsoft: GELU of x plus an optional bias that broadcasts over x and leaves its shape. */
+mdot_status ir_shape_bias_gelu(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    const ir_type *type = &node->inputs[0]->type;
+    const ir_value *bias = ir_node_input(node, 1);
+    mdot_status status = ir_shape_like(graph, node, err);
+    if (status != MDOT_OK || !bias) return status;
+    ir_type sum = {.dtype = bias->type.dtype};
+    status = ir_broadcast_dims(node, type->dim, type->rank, bias->type.dim, bias->type.rank, sum.dim, &sum.rank, err);
+    if (status != MDOT_OK || ir_type_equal(&sum, type)) return status;
+    return ir_fail(node, err, MDOT_MALFORMED, "the bias has another element type or more elements than its input");
+}
+
 mdot_status ir_cast_target(const ir_node *node, mdot_dtype like, mdot_dtype *out_dtype, mdot_error *err)
 {
     int64_t to = like != MDOT_DTYPE_NONE ? (int64_t)like : ir_node_int(node, "to", MDOT_DTYPE_NONE);
@@ -51,10 +64,23 @@ mdot_status ir_shape_cast(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_elementwise_known(graph, node, err);
 }
 
+/* One element, at every length. */
+static bool is_scalar(const ir_value *value)
+{
+    return ir_dim_products_equal(value->type.dim, value->type.rank, NULL, 0);
+}
+
 mdot_status ir_shape_dropout(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    (void)graph, (void)err;
+    (void)graph;
     const ir_type *type = &node->inputs[0]->type;
+    const ir_value *ratio = ir_node_input(node, 1), *training = ir_node_input(node, 2);
+    if (ratio && !(is_scalar(ratio) && ir_dtype_is_float(ratio->type.dtype))) {
+        return ir_fail(node, err, MDOT_MALFORMED, "the ratio is not one floating number");
+    }
+    if (training && !(is_scalar(training) && training->type.dtype == MDOT_DTYPE_BOOL)) {
+        return ir_fail(node, err, MDOT_MALFORMED, "training_mode is not one bool");
+    }
     ir_set_type(node, 0, type->dtype, type->rank, type->dim);
     ir_set_type(node, 1, MDOT_DTYPE_BOOL, type->rank, type->dim);
     return MDOT_OK;

@@ -210,7 +210,7 @@ mdot_status ir_eval_reshape(ir_arena *arena, const ir_node *node, const ir_wide 
 /* `perm` of Transpose: which input axis becomes output axis i; all of them reversed where it is not given. */
 static mdot_status read_permutation(const ir_operands *from, int rank, int *out_perm)
 {
-    const ir_attr *attr = ir_node_attr(from->node, "perm");
+    const ir_attr *attr = ir_node_ints(from->node, "perm");
     if (!attr) {
         for (int i = 0; i < rank; i++) out_perm[i] = rank - 1 - i;
         return MDOT_OK;

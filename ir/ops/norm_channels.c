@@ -112,7 +112,7 @@ static mdot_status read_mvn_axes(const ir_operands *from, ir_type *out_type, uns
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
     if (!status) status = ir_operand_need_floats(from, 0, "input");
     if (status) return status;
-    const ir_attr *axes = ir_node_attr(from->node, "axes");
+    const ir_attr *axes = ir_node_ints(from->node, "axes");
     return ir_axes_mask(from->node, axes ? axes->ints : all_but_channels, axes ? axes->count : 3, out_type->rank,
                         out_mask, from->err);
 }
