@@ -272,9 +272,11 @@ mdot_status ir_eval_identity(ir_arena *arena, const ir_node *node, const ir_wide
 mdot_status ir_eval_dropout(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                             mdot_error *err)
 {
-    double ratio = ir_node_input(node, 1) ? ir_wide_get(in[1], 0) : 0.5;
-    bool training = ir_node_input(node, 2) && in[2]->i[0];
-    if (training && ratio != 0) {
+    const ir_wide *ratio = ir_node_input(node, 1) ? in[1] : NULL, *mode = ir_node_input(node, 2) ? in[2] : NULL;
+    if ((ratio && ratio->count != 1) || (mode && (mode->count != 1 || !mode->i))) {
+        return ir_fail(node, err, MDOT_MALFORMED, "ratio and training_mode are not one element each");
+    }
+    if (mode && mode->i[0] && !(ratio && ir_wide_get(ratio, 0) == 0)) {
         return ir_fail(node, err, MDOT_UNSUPPORTED, "training mode drops elements at random");
     }
     if (node->output_count > 1 && node->outputs[1]) {
@@ -319,6 +321,9 @@ mdot_status ir_eval_bias_gelu(ir_arena *arena, const ir_node *node, const ir_wid
     ir_wide *y = NULL;
     mdot_status status = make_broadcast(arena, node, in, in[0]->dtype, &y, err);
     if (status != MDOT_OK) return status;
+    bool same = y->rank == in[0]->rank;
+    for (int i = 0; i < y->rank && same; i++) same = y->dims[i] == in[0]->dims[i];
+    if (!same) return ir_fail(node, err, MDOT_MALFORMED, "the bias does not broadcast to the input");
     fill_broadcast(in[0], y);
     if (ir_node_input(node, 1)) apply_binary(ir_binary_default(IR_OP_Add), y, in[1], y);
     apply_unary(node, rule, y, y);

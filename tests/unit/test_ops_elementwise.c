@@ -328,6 +328,16 @@ static void wrong_operands_are_named(void **state)
                        .inputs = {"f32[1]", "_", "f32[1]"}); /* a variadic input is absent */
 }
 
+static void a_bias_does_not_change_the_shape(void **state)
+{
+    (void)state;
+    assert_shape_fault(MDOT_MALFORMED, "the bias", .op = "com.microsoft.BiasGelu", .inputs = {"f32[3]", "f32[2,3]"});
+    assert_shape_fault(MDOT_MALFORMED, "the bias", .op = "com.microsoft.BiasGelu", .inputs = {"f32[1]", "f32[3]"});
+    assert_shape_fault(MDOT_MALFORMED, "the bias", .op = "com.microsoft.FastGelu", .inputs = {"f32[3]", "f64[3]"});
+    assert_eval_fault(MDOT_MALFORMED, "the bias", .op = "com.microsoft.FastGelu",
+                      .inputs = {"f32[] [1]", "f32[3] [1, 2, 3]"});
+}
+
 static void what_cannot_be_typed_is_unsupported(void **state)
 {
     (void)state;
@@ -383,6 +393,7 @@ int main(void)
         cmocka_unit_test(shapes_follow_from_the_operands),
         cmocka_unit_test(known_content_is_carried_along),
         cmocka_unit_test(wrong_operands_are_named),
+        cmocka_unit_test(a_bias_does_not_change_the_shape),
         cmocka_unit_test(what_cannot_be_typed_is_unsupported),
         cmocka_unit_test(dropping_at_random_is_unsupported),
         cmocka_unit_test(pointwise_cost_counts_elements_and_bytes),
