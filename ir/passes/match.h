@@ -12,7 +12,7 @@
 
 #include "ir/ops.h"
 
-enum { IR_MATCH_SLOTS = 8, IR_PATTERN_ARGS = 4 };
+enum { IR_MATCH_SLOTS = 10, IR_PATTERN_ARGS = 4 };
 
 typedef enum ir_pattern_kind {
     IR_PATTERN_ANY,     /* any value, kept in the slot */

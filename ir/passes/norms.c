@@ -9,7 +9,7 @@
 #include "ir/passes/match.h"
 #include "ir/passes/passes.h"
 
-enum { X, CENTRED, MEAN, VARIANCE, EPSILON, MAXIMUM, TOTAL };
+enum { X, CENTRED, MEAN, VARIANCE, EPSILON, FACTOR, SCALE, BIAS, MAXIMUM, TOTAL };
 
 /* ---- Patterns --------------------------------------------------------------------------------------------------- */
 
@@ -26,6 +26,18 @@ static const ir_pattern *const layer_norm =
     OVER_ROOT(P_LET(CENTRED, P(Sub, P_ANY(X), P_LET(MEAN, MEAN_OF(P_ANY(X))))),
               P_EITHER(P_LET(VARIANCE, MEAN_OF(P_SQUARE(P_ANY(CENTRED)))),
                        P(Sub, P_LET(VARIANCE, MEAN_OF(P_SQUARE(P_ANY(X)))), P_SQUARE(P_ANY(MEAN)))));
+
+/* x f + (β - mean f) with f = γ / √(variance + ε): TensorFlow's batch normalisation used as a layer norm. */
+static const ir_pattern *const factored_layer_norm =
+    P(Add,
+      P(Mul, P_ANY(X),
+        P_LET(FACTOR,
+              P(Mul,
+                P(Reciprocal,
+                  P_ROOT(P(Add, P_LET(VARIANCE, MEAN_OF(P_SQUARE(P(Sub, P_ANY(X), P_LET(MEAN, MEAN_OF(P_ANY(X))))))),
+                           P_SCALAR(EPSILON)))),
+                P_ANY(SCALE)))),
+      P(Sub, P_ANY(BIAS), P(Mul, P_ANY(MEAN), P_ANY(FACTOR))));
 
 static const ir_pattern *const rms_norm = OVER_ROOT(P_ANY(X), P_LET(VARIANCE, MEAN_OF(P_SQUARE(P_ANY(X)))));
 
@@ -50,19 +62,26 @@ static int trailing_axis(const ir_value *reduced)
     return covered == trailing ? rank - count : -1;
 }
 
-static ir_value *norm_without_scale(ir_builder *b, ir_opcode op, ir_value *x, int axis, double epsilon)
+static ir_value *norm(ir_builder *b, ir_opcode op, ir_value *x, ir_value *scale, ir_value *bias, int64_t axis,
+                      double epsilon)
 {
+    if (!scale) return NULL;
+    ir_node *node = b_node(b, op, (ir_value *[]){x, scale, bias}, bias ? 3 : 2, 1);
+    b_set_int(b, node, "axis", axis);
+    b_set_float(b, node, "epsilon", epsilon);
+    return b_infer(b, node);
+}
+
+static ir_value *norm_without_scale(ir_builder *b, ir_opcode op, const ir_match *m, int axis)
+{
+    ir_value *x = m->slot[X];
     int64_t dims[MDOT_MAX_RANK];
     int count = x->type.rank - axis;
     for (int i = 0; i < count; i++) {
         if (!ir_dim_is_number(x->type.dim[axis + i])) return NULL; /* no constant of ones has such a shape */
         dims[i] = x->type.dim[axis + i].offset;
     }
-    ir_value *inputs[] = {x, b_filled(b, dims, count, 1)};
-    ir_node *node = b_node(b, op, inputs, 2, 1);
-    b_set_int(b, node, "axis", axis);
-    b_set_float(b, node, "epsilon", epsilon);
-    return b_infer(b, node);
+    return norm(b, op, x, b_filled(b, dims, count, 1), NULL, axis, ir_match_scalar(m, EPSILON));
 }
 
 static bool recognise_layer_norm(ir_builder *b, ir_value *result)
@@ -71,8 +90,7 @@ static bool recognise_layer_norm(ir_builder *b, ir_value *result)
     if (!ir_match_value(layer_norm, result, &m)) return false;
     int axis = trailing_axis(m.slot[MEAN]);
     if (axis < 0 || trailing_axis(m.slot[VARIANCE]) != axis) return false;
-    double epsilon = ir_match_scalar(&m, EPSILON);
-    return b_replace(b, result, norm_without_scale(b, IR_OP_LayerNormalization, m.slot[X], axis, epsilon));
+    return b_replace(b, result, norm_without_scale(b, IR_OP_LayerNormalization, &m, axis));
 }
 
 static bool recognise_rms_norm(ir_builder *b, ir_value *result)
@@ -81,8 +99,7 @@ static bool recognise_rms_norm(ir_builder *b, ir_value *result)
     if (!ir_match_value(rms_norm, result, &m)) return false;
     int axis = trailing_axis(m.slot[VARIANCE]);
     if (axis < 0) return false;
-    double epsilon = ir_match_scalar(&m, EPSILON);
-    return b_replace(b, result, norm_without_scale(b, IR_OP_RMSNormalization, m.slot[X], axis, epsilon));
+    return b_replace(b, result, norm_without_scale(b, IR_OP_RMSNormalization, &m, axis));
 }
 
 static bool recognise_softmax(ir_builder *b, ir_value *result)
@@ -98,21 +115,20 @@ static bool recognise_softmax(ir_builder *b, ir_value *result)
 
 /* ---- Scale and bias --------------------------------------------------------------------------------------------- */
 
-/* `value` as a tensor of the dimensions that the norm covers: itself, or with leading ones taken off; NULL: it is no
- * such tensor. */
-static ir_value *as_parameter(ir_builder *b, const ir_node *norm, ir_value *value)
+/* `value` as a tensor of x's dimensions from `axis` on: itself, or with leading ones taken off; NULL: it is no such
+ * tensor. */
+static ir_value *as_parameter(ir_builder *b, const ir_type *x, int axis, ir_value *value)
 {
-    const ir_type *scale = &norm->inputs[1]->type;
-    int extra = value->type.rank - scale->rank;
-    if (extra < 0 || value->type.dtype != scale->dtype) return NULL;
+    int rank = x->rank - axis, extra = value->type.rank - rank;
+    if (extra < 0 || value->type.dtype != x->dtype) return NULL;
     for (int i = 0; i < value->type.rank; i++) {
-        ir_dim want = i < extra ? ir_dim_number(1) : scale->dim[i - extra];
+        ir_dim want = i < extra ? ir_dim_number(1) : x->dim[axis + i - extra];
         if (!ir_dim_equal(value->type.dim[i], want)) return NULL;
     }
-    return b_reshape(b, value, scale->dim, scale->rank);
+    return b_reshape(b, value, x->dim + axis, rank);
 }
 
-/* The norm that makes `value`, when nobody else reads it and only its first output is used. */
+/* The norm that makes `value`, when nobody else reads it and it has no other results. */
 static ir_node *norm_of(const ir_value *value)
 {
     ir_node *node = value->def;
@@ -121,34 +137,50 @@ static ir_node *norm_of(const ir_value *value)
     return is_norm ? node : NULL;
 }
 
-static ir_value *norm_like(ir_builder *b, const ir_node *norm, ir_value *scale, ir_value *bias)
+static ir_value *parameter_of(ir_builder *b, const ir_node *made, ir_value *value)
 {
-    ir_value *inputs[] = {norm->inputs[0], scale, bias};
-    if (!scale) return NULL;
-    ir_node *node = b_node(b, ir_node_opcode(norm), inputs, bias ? 3 : 2, 1);
-    b_set_int(b, node, "axis", ir_node_int(norm, "axis", -1));
-    b_set_float(b, node, "epsilon", ir_node_float(norm, "epsilon", 1e-5));
-    return b_infer(b, node);
+    const ir_type *x = &made->inputs[0]->type;
+    int64_t axis = ir_node_int(made, "axis", -1);
+    return as_parameter(b, x, (int)(axis < 0 ? axis + x->rank : axis), value);
+}
+
+static ir_value *norm_like(ir_builder *b, const ir_node *node, ir_value *scale, ir_value *bias)
+{
+    return norm(b, ir_node_opcode(node), node->inputs[0], scale, bias, ir_node_int(node, "axis", -1),
+                ir_node_float(node, "epsilon", 1e-5));
 }
 
 static bool absorb_scale(ir_builder *b, ir_node *node)
 {
     for (int i = 0; i < 2; i++) {
-        ir_node *norm = norm_of(node->inputs[i]);
-        if (!norm || norm->input_count > 2 || !ir_value_is_filled(norm->inputs[1], 1, 0)) continue;
-        ir_value *scale = as_parameter(b, norm, node->inputs[1 - i]);
-        if (b_replace(b, node->outputs[0], norm_like(b, norm, scale, NULL))) return true;
+        ir_node *made = norm_of(node->inputs[i]);
+        if (!made || made->input_count > 2 || !ir_value_is_filled(made->inputs[1], 1, 0)) continue;
+        ir_value *scale = parameter_of(b, made, node->inputs[1 - i]);
+        if (b_replace(b, node->outputs[0], norm_like(b, made, scale, NULL))) return true;
     }
     return false;
+}
+
+static bool recognise_factored(ir_builder *b, ir_value *result)
+{
+    ir_match m;
+    if (!ir_match_value(factored_layer_norm, result, &m)) return false;
+    int axis = trailing_axis(m.slot[MEAN]);
+    if (axis < 0 || trailing_axis(m.slot[VARIANCE]) != axis) return false;
+    const ir_type *x = &m.slot[X]->type;
+    ir_value *scale = as_parameter(b, x, axis, m.slot[SCALE]), *bias = as_parameter(b, x, axis, m.slot[BIAS]);
+    return scale && bias &&
+           b_replace(b, result,
+                     norm(b, IR_OP_LayerNormalization, m.slot[X], scale, bias, axis, ir_match_scalar(&m, EPSILON)));
 }
 
 static void absorb_bias(ir_builder *b, ir_node *node)
 {
     for (int i = 0; i < 2; i++) {
-        ir_node *norm = norm_of(node->inputs[i]);
-        if (!norm || norm->op != &ir_ops[IR_OP_LayerNormalization] || norm->input_count > 2) continue;
-        ir_value *bias = as_parameter(b, norm, node->inputs[1 - i]);
-        if (bias && b_replace(b, node->outputs[0], norm_like(b, norm, norm->inputs[1], bias))) return;
+        ir_node *made = norm_of(node->inputs[i]);
+        if (!made || made->op != &ir_ops[IR_OP_LayerNormalization] || made->input_count > 2) continue;
+        ir_value *bias = parameter_of(b, made, node->inputs[1 - i]);
+        if (bias && b_replace(b, node->outputs[0], norm_like(b, made, made->inputs[1], bias))) return;
     }
 }
 
@@ -166,10 +198,15 @@ static void product(ir_builder *b, ir_node *node)
     if (!recognise_layer_norm(b, result) && !recognise_rms_norm(b, result)) absorb_scale(b, node);
 }
 
+static void sum(ir_builder *b, ir_node *node)
+{
+    if (!recognise_factored(b, node->outputs[0])) absorb_bias(b, node);
+}
+
 static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_Div] = quotient,
     [IR_OP_Mul] = product,
-    [IR_OP_Add] = absorb_bias,
+    [IR_OP_Add] = sum,
 };
 
 static void recognise(ir_builder *b, ir_node *node)
