@@ -1,5 +1,5 @@
 /* test_ops_random.c — every row of the operator table on random nodes: whatever a file says, no rule reads what is not
- * there, inference and evaluation agree on types, and every message names its node.
+ * there, inference and evaluation agree on types, too little memory is reported, and every message names its node.
  *
  * Most nodes are malformed; small dimensions and shared shapes make enough of them valid. The seed is fixed.
  */
@@ -163,6 +163,21 @@ static void expect_named(mdot_status status, const mdot_error *err, const char *
         fail_msg("%s does not name its node: %s", op, err->message);
 }
 
+/* Evaluates again in ever more memory: what is too little is reported, until it is enough. */
+static void expect_memory_is_reported(const ir_op *op, const ir_node *node, const ir_wide *const *in)
+{
+    mdot_status status = MDOT_OUT_OF_MEMORY;
+    for (size_t limit = 16; status != MDOT_OK; limit *= 2) {
+        ir_wide *out[MOST_OUTPUTS] = {NULL};
+        mdot_error err = {.status = MDOT_OK};
+        ir_arena *arena = ir_arena_create(limit);
+        status = op->eval(arena, node, in, out, &err);
+        ir_arena_destroy(arena);
+        expect_named(status, &err, op->name);
+        if (status != MDOT_OK) assert_int_equal(status, MDOT_OUT_OF_MEMORY);
+    }
+}
+
 /* Runs one random node; true where inference and evaluation both accept it. */
 static bool run_node(uint64_t *state, const ir_op *op)
 {
@@ -183,6 +198,7 @@ static bool run_node(uint64_t *state, const ir_op *op)
         ir_type type = type_of(out[i]);
         if (!ir_type_equal(&type, &node->outputs[i]->type)) fail_msg("%s: output %d is not as inferred", op->name, i);
     }
+    if (both) expect_memory_is_reported(op, node, in);
     ir_arena_destroy(arena);
     return both;
 }
@@ -191,11 +207,13 @@ static void random_nodes_agree_or_are_refused(void **unused)
 {
     (void)unused;
     uint64_t state = UINT64_C(0x2545F4914F6CDD1D);
+    int operators = 0; /* with a node that both accepted: nearly all, or this test has lost its reach */
     for (int op = 0; op < IR_OP_COUNT; op++) {
         int accepted = 0;
         for (int i = 0; i < NODES_PER_OPERATOR; i++) accepted += run_node(&state, &ir_ops[op]);
-        if (accepted == 0) print_message("%s was never accepted\n", ir_ops[op].name);
+        operators += accepted > 0;
     }
+    assert_true(operators >= IR_OP_COUNT * 9 / 10);
 }
 
 int main(void)
