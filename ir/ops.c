@@ -94,14 +94,22 @@ static void add_text(list *l, const char *before, const char *text, const char *
     if (written > 0) l->length += (size_t)written < left ? (size_t)written : left - 1;
 }
 
-/* Appends `Type at "a", "b"` for every unsupported node of the type of `first`, the first such node. */
+/* Nodes named of each type: enough to find them by, so that every type has room in the message. */
+enum { MAX_NAMED = 6 };
+
+/* Appends `Type at "a", "b" and 3 more` for the unsupported nodes of the type of `first`, the first such node. */
 static void list_type(list *l, const ir_node *first)
 {
+    int count = 0;
     add_text(l, l->length ? "; " : "", first->op_type, " at ");
     for (const ir_node *node = first; node; node = node->next) {
         if (is_supported(node) || strcmp(node->op_type, first->op_type) != 0) continue;
-        add_text(l, node == first ? "\"" : ", \"", node->name, "\"");
+        if (count++ < MAX_NAMED) add_text(l, node == first ? "\"" : ", \"", node->name, "\"");
     }
+    if (count <= MAX_NAMED) return;
+    char more[32];
+    snprintf(more, sizeof more, "%d", count - MAX_NAMED);
+    add_text(l, " and ", more, " more");
 }
 
 mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err)
