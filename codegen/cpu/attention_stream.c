@@ -20,7 +20,10 @@
 
 #include <math.h>
 
-enum { KEYS = 64 }; /* scores of 64 keys × 64 queries are 16 KB */
+enum {
+    KEYS = 64, /* scores of 64 keys × 64 queries are 16 KB */
+    MAX_LANES = 16
+};
 
 typedef struct stream {
     const attention_head *head;
@@ -71,7 +74,7 @@ typedef LLVMValueRef (*value_map)(cg_emitter *e, const stream *s, LLVMValueRef v
 static void rows_to_lanes(cg_emitter *e, const stream *s, LLVMValueRef *rows, LLVMValueRef column, int count,
                           value_map map, LLVMValueRef to)
 {
-    LLVMValueRef turned[64];
+    LLVMValueRef turned[MAX_LANES];
     int lanes = e->target->lanes;
     for (int i = 0; i < lanes; i++) {
         LLVMValueRef part = cg_load(e, cg_vector(e, e->f32, count), cg_at(e, e->f32, rows[i], column), 0);
@@ -88,12 +91,12 @@ static void rows_to_lanes(cg_emitter *e, const stream *s, LLVMValueRef *rows, LL
 static void lanes_to_rows(cg_emitter *e, const stream *s, LLVMValueRef from, LLVMValueRef factor, LLVMValueRef column,
                           int count, LLVMValueRef *rows)
 {
-    LLVMValueRef turned[64];
+    LLVMValueRef turned[MAX_LANES];
     int lanes = e->target->lanes;
     for (int i = 0; i < lanes; i++) {
-        LLVMValueRef row = cg_iadd(e, column, cg_int(e, i < count ? i : count - 1));
-        LLVMValueRef address = cg_at(e, e->f32, from, cg_imul(e, row, cg_int(e, s->width)));
-        turned[i] = cg_fmul(e, cg_load(e, vector_type(e), address, vector_bytes(e)), factor);
+        LLVMValueRef address =
+            cg_at(e, e->f32, from, cg_imul(e, cg_iadd(e, column, cg_int(e, i)), cg_int(e, s->width)));
+        turned[i] = i < count ? cg_fmul(e, cg_load(e, vector_type(e), address, vector_bytes(e)), factor) : none;
     }
     cg_transpose(e, turned);
     for (int i = 0; i < lanes; i++)
@@ -109,7 +112,7 @@ static void load_queries(cg_emitter *e, const stream *s)
 {
     int lanes = e->target->lanes;
     int64_t dim = s->head->k->dim, whole = dim / lanes * lanes;
-    LLVMValueRef rows[64];
+    LLVMValueRef rows[MAX_LANES];
     cg_loop group, column;
     cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, s->width), lanes, 0, NULL, false);
     query_rows(e, s, s->head->q, s->head->q_stride, cg_iadd(e, s->first_query, group.index), rows);
@@ -128,7 +131,7 @@ static void store_context(cg_emitter *e, const stream *s, LLVMValueRef factors)
 {
     int lanes = e->target->lanes;
     int64_t dim = s->head->k->value_dim, whole = dim / lanes * lanes;
-    LLVMValueRef rows[64];
+    LLVMValueRef rows[MAX_LANES];
     cg_loop group, column;
     cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, s->width), lanes, 0, NULL, false);
     query_rows(e, s, s->head->out, s->head->out_stride, cg_iadd(e, s->first_query, group.index), rows);
@@ -160,7 +163,7 @@ static bool mask_varies_by_query(const stream *s)
 static void load_mask(cg_emitter *e, const stream *s)
 {
     int lanes = e->target->lanes;
-    LLVMValueRef rows[64], mask = cg_at(e, e->f32, s->head->mask, s->first_key);
+    LLVMValueRef rows[MAX_LANES], mask = cg_at(e, e->f32, s->head->mask, s->first_key);
     LLVMValueRef whole = cg_round_down(e, s->key_count, lanes);
     cg_loop group, column, key, lane;
     cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, s->width), lanes, 0, NULL, false);
@@ -182,13 +185,12 @@ static void load_mask(cg_emitter *e, const stream *s)
     cg_loop_end(e, &key, NULL);
 }
 
-/* `value` where the lane's query may see the key, else -inf. */
+/* `value` where the lane's query may see the key, else -inf. Surplus lanes see all keys, as the last query does. */
 static LLVMValueRef hide_future(cg_emitter *e, const stream *s, LLVMValueRef key, int j, LLVMValueRef value)
 {
     int lanes = e->target->lanes;
     LLVMValueRef lane = cg_iadd(e, cg_iota(e, e->i64, lanes), cg_const(e, cg_vector(e, e->i64, lanes), j * lanes));
     LLVMValueRef query = cg_iadd(e, cg_splat(e, s->first_query, lanes), lane);
-    query = cg_imin(e, query, cg_splat(e, s->last_query, lanes));
     LLVMValueRef limit = cg_iadd(e, query, cg_splat(e, cg_isub(e, s->head->keys, s->head->queries), lanes));
     LLVMValueRef absolute = cg_splat(e, cg_iadd(e, s->first_key, key), lanes);
     LLVMValueRef seen = LLVMBuildICmp(e->builder, LLVMIntSLE, absolute, limit, "");

@@ -8,7 +8,9 @@
  *   arith.c     its operators and conversions, for every element type
  *   reducer.c   what reductions and combining scatters do with two values
  *   vectorise.c which loop of a nest becomes vectors
+ *   tile.c      the register tile: the inner loop of linear and attention
  *   linear.c attention.c norm.c nest.c sequential.c    one file a kernel kind
+ *   attention_stream.c attention_small.c               the two forms of attention
  *   key.c       a kernel's specification as bytes, by which equal kernels are found
  *   module.c    plans → one LLVM module: kernels (shared when equal), entry functions, mdot_code
  *   object.c    LLVM module → object file
