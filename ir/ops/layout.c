@@ -172,29 +172,24 @@ static ir_result_fn relabelling_of(const ir_node *node)
     }
 }
 
-static mdot_status shape_relabelling(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by_move(graph, node, relabelling_of(node), 1u << 0, err);
-}
-
 mdot_status ir_shape_reshape(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    return shape_relabelling(graph, node, err);
+    return ir_shape_by_move(graph, node, reshape_result, 1u << 0, err);
 }
 
 mdot_status ir_shape_flatten(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    return shape_relabelling(graph, node, err);
+    return ir_shape_by_move(graph, node, flatten_result, 1u << 0, err);
 }
 
 mdot_status ir_shape_squeeze(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    return shape_relabelling(graph, node, err);
+    return ir_shape_by_move(graph, node, squeeze_result, 1u << 0, err);
 }
 
 mdot_status ir_shape_unsqueeze(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    return shape_relabelling(graph, node, err);
+    return ir_shape_by_move(graph, node, unsqueeze_result, 1u << 0, err);
 }
 
 mdot_status ir_eval_reshape(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
