@@ -94,9 +94,10 @@ static void lanes_to_rows(cg_emitter *e, const stream *s, LLVMValueRef from, LLV
     LLVMValueRef turned[MAX_LANES];
     int lanes = e->target->lanes;
     for (int i = 0; i < lanes; i++) {
-        LLVMValueRef address =
-            cg_at(e, e->f32, from, cg_imul(e, cg_iadd(e, column, cg_int(e, i)), cg_int(e, s->width)));
-        turned[i] = i < count ? cg_fmul(e, cg_load(e, vector_type(e), address, vector_bytes(e)), factor) : none;
+        LLVMValueRef row = cg_iadd(e, column, cg_int(e, i));
+        LLVMValueRef address = cg_at(e, e->f32, from, cg_imul(e, row, cg_int(e, s->width)));
+        turned[i] = cg_const(e, vector_type(e), 0);
+        if (i < count) turned[i] = cg_fmul(e, cg_load(e, vector_type(e), address, vector_bytes(e)), factor);
     }
     cg_transpose(e, turned);
     for (int i = 0; i < lanes; i++)
