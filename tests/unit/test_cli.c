@@ -132,6 +132,17 @@ static void bench_reports_percentiles(void **state)
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) expect_contains(f->result.out, fields[i]);
 }
 
+static void the_example_runs_an_artefact(void **state)
+{
+    fixture *f = *state;
+    process_run((const char *const[]){MDOT_EXAMPLE, f->artefact, "11", NULL}, &f->result);
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "latency: 4 bytes");
+    process_run((const char *const[]){MDOT_EXAMPLE, f->artefact, "41", NULL}, &f->result);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "MDOT_OUT_OF_RANGE");
+}
+
 static void two_entry_points_share_an_artefact(void **state)
 {
     fixture *f = *state;
@@ -345,6 +356,7 @@ int main(void)
         COMPILED_CASE(verify_fails_against_another_model),
         COMPILED_CASE(inspect_shows_entries_buckets_and_kernels),
         COMPILED_CASE(bench_reports_percentiles),
+        COMPILED_CASE(the_example_runs_an_artefact),
         CASE(two_entry_points_share_an_artefact),
         CASE(every_pass_and_plan_can_be_dumped),
         CASE(help_and_version_go_to_stdout),
