@@ -89,8 +89,7 @@ mdot_status rt_library_open(int descriptor, const rt_elf *elf, rt_library *out_l
     char path[PATH_BYTES];
     spell_path(descriptor, &file, path);
     rt_library library = {.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
-    if (library.handle == NULL)
-        return mdot_fail(err, MDOT_IO, "the dynamic loader refused the artefact: %s", dlerror());
+    if (library.handle == NULL) return refused(path, err);
     mdot_status status = bind(&library, elf, err);
     if (status != MDOT_OK) {
         dlclose(library.handle);
