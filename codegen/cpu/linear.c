@@ -8,9 +8,10 @@
  *
  * Sums that are not finished, and all sums of a strip whose epilogue is more than an addition, lie in memory between
  * the loops. Either in `out` itself (a direct strip): then the epilogue's other terms are where the accumulators start,
- * so that a residual is added in place for free. Or in scratch (a staged strip), from where a loop of its own applies
- * the epilogue once the strip is finished; inside the tile, GELU costs 6 % more. Strips that are not whole are staged
- * too: scratch has room for the padding that `out` lacks.
+ * so that a residual is added in place for free. Or in scratch (a staged strip), from where the epilogue is applied
+ * once the strip is finished: by a loop of its own or, where it is as long as GELU's, a vector at a time in the inner
+ * loop of the next strip, whose multiplications hide half of it. Strips that are not whole are staged too: scratch has
+ * room for the padding that `out` lacks.
  */
 #include "codegen/cpu/tile.h"
 

@@ -339,7 +339,7 @@ static void constant_row_counts(void **state)
 static void random_shapes(void **state)
 {
     (void)state;
-    enum { COUNT = 16 };
+    enum { COUNT = 8 };
     shape shapes[COUNT];
     srand(7);
     for (int i = 0; i < COUNT; i++) {
