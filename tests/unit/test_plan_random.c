@@ -296,7 +296,7 @@ static void add_inputs(maker *m)
         {MDOT_DTYPE_F32, 3, {{0, 2}, {1, 0}, {0, 4}}},
     };
     for (int k = 0; k < 5; k++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "x%d", k);
         m->pool[m->pool_count++] = ir_graph_add_input(m->graph, name, &types[k]);
     }
