@@ -46,6 +46,7 @@ typedef struct pl_value {
     pl_place place;
     int use_count; /* node inputs only */
     pl_use *uses;
+    int depth;            /* inlined values on the longest way into its expression */
     int order;            /* position of its node in the graph */
     int output;           /* the graph output that it is, the first of several; -1: none */
     const ir_value *root; /* of a link or tail: the value whose kernel computes it */
@@ -63,6 +64,10 @@ typedef struct pl_pair {
     const pl_expr *from, *to;
 } pl_pair;
 enum { PL_PAIRS = 1024 };
+
+/* Bounds on what becomes one expression: its nodes as a tree, and the values on the way through it. They keep code
+ * small, and recursion shallow whatever the model. */
+enum { PL_MAX_TREE = 256, PL_MAX_DEPTH = 64 };
 
 typedef struct pl_builder {
     const ir_graph *graph;
@@ -154,6 +159,12 @@ int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank);
 
 typedef const pl_expr *(*pl_define_fn)(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
 const pl_expr *pl_define_pointwise(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
+/* The formula of a pointwise node as a tree: its nodes, and how often it reads operand `v`. Trees multiply along
+ * chains. */
+typedef struct pl_growth {
+    int nodes, copies;
+} pl_growth;
+pl_growth pl_pointwise_growth(pl_builder *b, const ir_node *node, const ir_value *v);
 const pl_expr *pl_define_move(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
 const pl_expr *pl_define_alias(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
 extern const pl_define_fn pl_gathers[IR_OP_COUNT]; /* gather.c */

@@ -71,22 +71,38 @@ static bool can_link(const ir_node *root, const ir_value *from, const ir_node *r
     }
 }
 
+/* The nodes of the chain's expression with one more link, as a tree. */
+static int grown(pl_builder *b, int nodes, const ir_value *tail, const ir_node *reader)
+{
+    if (reader->op->lowering == IR_LOWER_ALIAS) return nodes;
+    pl_growth growth = pl_pointwise_growth(b, reader, tail);
+    return growth.nodes + growth.copies * nodes;
+}
+
+/* Claims what continues `root`; the value at which the chain ends. */
+static const ir_value *claim_chain(pl_builder *b, const ir_node *root)
+{
+    const ir_value *tail = root->outputs[0];
+    int nodes = 1, links = 0;
+    const ir_node *reader;
+    while ((reader = only_reader(b, tail)) && can_link(root, tail, reader)) {
+        const ir_value *next = reader->outputs[0];
+        nodes = grown(b, nodes, tail, reader);
+        if (pl_info(b, next)->root || nodes > PL_MAX_TREE || ++links > PL_MAX_DEPTH) break;
+        pl_info(b, next)->root = root->outputs[0];
+        pl_info(b, next)->state = PL_CHAINED;
+        tail = next;
+    }
+    return tail;
+}
+
 void pl_claim_chains(pl_builder *b)
 {
     for (const ir_node *root = b->graph->last; root; root = root->prev) {
         if (!is_root(root) || !root->outputs[0]) continue;
-        const ir_value *tail = root->outputs[0];
-        const ir_node *reader;
-        while ((reader = only_reader(b, tail)) && can_link(root, tail, reader)) {
-            pl_value *next = pl_info(b, reader->outputs[0]);
-            if (next->root) break;
-            next->root = root->outputs[0];
-            next->state = PL_CHAINED;
-            tail = reader->outputs[0];
-        }
         pl_value *own = pl_info(b, root->outputs[0]);
+        own->tail = claim_chain(b, root);
         own->root = root->outputs[0];
-        own->tail = tail;
         own->state = PL_CHAINED;
     }
 }

@@ -6,9 +6,6 @@
  */
 #include "ir/plan/builder.h"
 
-/* Tree nodes of an expression that may still be inlined: bounds code size, and the growth of chains like y = x·x. */
-enum { MAX_INLINED_NODES = 256 };
-
 /* A buffer costs one store and a load a read; both at least as much as a few operations on registers. */
 static const double store_cost = 2, load_cost = 2;
 
@@ -96,11 +93,21 @@ static double total_reads(const pl_builder *b, const ir_value *v)
     return reads;
 }
 
+static int depth_of(const pl_builder *b, const ir_value *v)
+{
+    int depth = 0;
+    for (int k = 0; k < v->def->input_count; k++) {
+        const pl_value *info = v->def->inputs[k] ? pl_info(b, v->def->inputs[k]) : NULL;
+        if (info && info->state == PL_INLINED && info->depth > depth) depth = info->depth;
+    }
+    return depth + 1;
+}
+
 /* Concatenation is better written part by part than selected element by element. */
 static bool can_inline(const pl_builder *b, const ir_value *v)
 {
     const pl_value *info = pl_info(b, v);
-    if (ir_node_opcode(v->def) == IR_OP_Concat) return false;
+    if (ir_node_opcode(v->def) == IR_OP_Concat || depth_of(b, v) > PL_MAX_DEPTH) return false;
     for (int k = 0; k < info->use_count; k++)
         if (needs_place(&info->uses[k])) return false;
     if (v->def->op->lowering != IR_LOWER_ALIAS) return true;
@@ -115,7 +122,7 @@ static bool is_cheap(pl_builder *b, const ir_value *v)
     for (int d = 0; d < v->type.rank; d++) index[d] = pl_index(b->arena, d);
     const pl_expr *expr = pl_define(b, v, index);
     if (!expr) return false;
-    int budget = MAX_INLINED_NODES;
+    int budget = PL_MAX_TREE;
     double cost = pl_expr_cost(expr, &budget), reads = total_reads(b, v);
     if (budget < 0) return false;
     return reads <= 1 || cost * (reads - 1) <= store_cost + load_cost * reads;
@@ -147,6 +154,7 @@ mdot_status pl_decide(pl_builder *b, const ir_node *node, int k)
     }
     if (!is_output && can_inline(b, v) && (v->known || is_cheap(b, v))) {
         info->state = PL_INLINED;
+        info->depth = depth_of(b, v);
         return MDOT_OK;
     }
     return b->status ? b->status : pl_emit_value(b, v);

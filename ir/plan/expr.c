@@ -244,7 +244,8 @@ bool pl_expr_stride(const pl_expr *index, int loop, int64_t *out_stride)
                                    : !__builtin_sub_overflow(a, b, out_stride);
     case PL_MUL:
         if (!pl_expr_stride(index->arg[0], loop, &a) || !pl_expr_stride(index->arg[1], loop, &b)) return false;
-        if (a == 0 && b == 0) return *out_stride = 0, true;
+        *out_stride = 0;
+        if (a == 0 && b == 0) return true;
         if (index->arg[1]->op == PL_CONST) return !__builtin_mul_overflow(a, index->arg[1]->n, out_stride);
         if (index->arg[0]->op == PL_CONST) return !__builtin_mul_overflow(b, index->arg[0]->n, out_stride);
         return false;

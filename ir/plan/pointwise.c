@@ -439,20 +439,52 @@ static const struct {
     [IR_OP_Where] = {.make = where},
 };
 
-const pl_expr *pl_define_pointwise(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index)
+/* CastLike's second operand gives a type, not a value. */
+static int value_operands(const ir_node *node)
+{
+    return ir_node_opcode(node) == IR_OP_CastLike ? 1 : node->input_count;
+}
+
+static const pl_expr *make(pl_builder *b, const ir_node *node, const pl_expr *const *x)
 {
     ir_opcode opcode = ir_node_opcode(node);
     if (!rows[opcode].make) return pl_reject(b, node, "has no expression");
-    const ir_type *type = &node->outputs[output]->type;
+    mdot_dtype dtype = node->outputs[0]->type.dtype;
+    operands o = {b, b->arena, node, value_operands(node), x, dtype, rows[opcode].op};
+    return rows[opcode].make(&o);
+}
+
+const pl_expr *pl_define_pointwise(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index)
+{
     const pl_expr **x = IR_NEW_ARRAY(b->arena, const pl_expr *, node->input_count);
     if (!x) return NULL;
-    /* CastLike's second operand gives a type, not a value. */
-    int count = opcode == IR_OP_CastLike ? 1 : node->input_count;
-    for (int k = 0; k < count; k++) {
+    for (int k = 0; k < value_operands(node); k++) {
         if (!node->inputs[k]) continue;
-        x[k] = pl_operand_at(b, node->inputs[k], type->rank, index);
+        x[k] = pl_operand_at(b, node->inputs[k], node->outputs[output]->type.rank, index);
         if (!x[k]) return NULL;
     }
-    operands o = {b, b->arena, node, count, x, type->dtype, rows[opcode].op};
-    return rows[opcode].make(&o);
+    return make(b, node, x);
+}
+
+static void count_tree(const pl_expr *e, const bool *is_counted, pl_growth *growth)
+{
+    enum { ENOUGH = 4096 };
+    if (++growth->nodes > ENOUGH) return;
+    if (e->op == PL_ACC) growth->copies += is_counted[e->i];
+    for (int k = 0; k < pl_expr_operand_count(e->op); k++) count_tree(e->arg[k], is_counted, growth);
+}
+
+pl_growth pl_pointwise_growth(pl_builder *b, const ir_node *node, const ir_value *v)
+{
+    pl_growth growth = {0, 0};
+    const pl_expr **x = IR_NEW_ARRAY(b->arena, const pl_expr *, node->input_count);
+    bool *is_v = IR_NEW_ARRAY(b->arena, bool, node->input_count);
+    if (!x || !is_v) return growth;
+    for (int k = 0; k < value_operands(node); k++) {
+        is_v[k] = node->inputs[k] == v;
+        if (node->inputs[k]) x[k] = pl_acc(b->arena, k, node->inputs[k]->type.dtype);
+    }
+    const pl_expr *formula = make(b, node, x);
+    if (formula) count_tree(formula, is_v, &growth);
+    return growth;
 }
