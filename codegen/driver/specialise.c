@@ -7,7 +7,7 @@
 #include "codegen/driver/driver.h"
 #include "ir/ops.h"
 
-/* Operands, as bits, whose content decides a shape. */
+/* Operands, as bits, whose content decides a shape, or whether a Dropout drops. */
 static const unsigned char shape_operands[IR_OP_COUNT] = {
     [IR_OP_Reshape] = 1 << 1,
     [IR_OP_Expand] = 1 << 1,
@@ -22,6 +22,7 @@ static const unsigned char shape_operands[IR_OP_COUNT] = {
     [IR_OP_ConstantOfShape] = 1 << 0,
     [IR_OP_TopK] = 1 << 1,
     [IR_OP_CumSum] = 1 << 1,
+    [IR_OP_Dropout] = 1 << 1 | 1 << 2,
     [IR_OP_ReduceSum] = 1 << 1,
     [IR_OP_ReduceMean] = 1 << 1,
     [IR_OP_ReduceMax] = 1 << 1,
