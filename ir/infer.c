@@ -29,6 +29,22 @@ static bool is_typed(const ir_value *value)
     return value->type.dtype != MDOT_DTYPE_NONE && value->type.rank >= 0;
 }
 
+/* Content that the rules take for shapes may be anything: a dimension must not be negative at any length. */
+static mdot_status check_dims(const ir_graph *graph, const ir_node *node, int output, mdot_error *err)
+{
+    const ir_type *type = &node->outputs[output]->type;
+    char text[IR_DIM_TEXT_BYTES];
+    for (int i = 0; i < type->rank; i++) {
+        ir_dim d = type->dim[i], zero = ir_dim_number(0);
+        if (ir_dim_always_le(graph, zero, d)) continue;
+        mdot_status status = ir_dim_always_lt(graph, d, zero) ? MDOT_MALFORMED : MDOT_UNSUPPORTED;
+        return ir_fail(node, err, status, "dimension %d of output %d is %s, which is negative%s", i, output,
+                       ir_dim_text(d, graph->symbol, text, sizeof text),
+                       ir_dim_is_number(d) ? "" : " for some lengths");
+    }
+    return MDOT_OK;
+}
+
 static mdot_status infer_outputs(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     mdot_status status = ir_check_arity(node, err);
@@ -46,9 +62,12 @@ static mdot_status infer_outputs(ir_graph *graph, ir_node *node, mdot_error *err
     status = node->op->shape(graph, node, err);
     if (status != MDOT_OK) return status;
     for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i] && !is_typed(node->outputs[i])) {
+        if (!node->outputs[i]) continue;
+        if (!is_typed(node->outputs[i])) {
             return ir_fail(node, err, MDOT_UNSUPPORTED, "no type follows for output %d", i);
         }
+        status = check_dims(graph, node, i, err);
+        if (status != MDOT_OK) return status;
     }
     return MDOT_OK;
 }

@@ -92,7 +92,8 @@ mdot_status ir_input_dims(const ir_node *node, int index, ir_dim *out, int *out_
 /* ---- Concrete shapes, for evaluators (ir/ops/helpers.c) -----------------------------------------------------------
  */
 
-/* A result tensor, or OUT_OF_MEMORY naming the node. dims may be NULL when rank is 0. */
+/* A result tensor; MALFORMED naming the node for a negative dimension, else OUT_OF_MEMORY. dims may be NULL when rank
+ * is 0. */
 mdot_status ir_make_wide(ir_arena *arena, const ir_node *node, mdot_dtype dtype, int rank, const int64_t *dims,
                          ir_wide **out, mdot_error *err);
 /* MALFORMED naming the node when the shapes do not broadcast. `out` may be `a` or `b`. */

@@ -145,6 +145,10 @@ mdot_status ir_input_dims(const ir_node *node, int index, ir_dim *out, int *out_
 mdot_status ir_make_wide(ir_arena *arena, const ir_node *node, mdot_dtype dtype, int rank, const int64_t *dims,
                          ir_wide **out, mdot_error *err)
 {
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] >= 0) continue;
+        return ir_fail(node, err, MDOT_MALFORMED, "dimension %d of the output is %lld", i, (long long)dims[i]);
+    }
     ir_wide *wide = ir_wide_create(arena, dtype, rank, dims);
     if (!wide) return ir_fail_memory(node, err);
     *out = wide;

@@ -110,6 +110,23 @@ static void inputs_without_a_type_are_refused(void **state)
     ir_arena_destroy(arena);
 }
 
+static void dimensions_are_negative_at_no_length(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    mdot_error err;
+    ir_graph *graph =
+        parse("graph \"g\" { length \"N\" <= 8 %0 \"x\" : f32[] = input %1 \"s\" : i64[1] known [L-3] = input"
+              " %2 \"y\" : ?[*] = Expand(%0, %1) return %2 }",
+              arena);
+    assert_int_equal(ir_infer(graph, &err), MDOT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "N-3, which is negative for some lengths"));
+    graph->inputs[1]->known = &(const ir_known){1, (const ir_dim[]){{0, -3}}};
+    assert_int_equal(ir_infer(graph, &err), MDOT_MALFORMED);
+    assert_non_null(strstr(err.message, "-3, which is negative"));
+    ir_arena_destroy(arena);
+}
+
 static void unsupported_operators_are_reported_together(void **state)
 {
     (void)state;
@@ -294,6 +311,7 @@ int main(void)
         cmocka_unit_test(faults_name_the_file_and_the_node),
         cmocka_unit_test(memory_running_out_is_reported),
         cmocka_unit_test(inputs_without_a_type_are_refused),
+        cmocka_unit_test(dimensions_are_negative_at_no_length),
         cmocka_unit_test(unsupported_operators_are_reported_together),
         cmocka_unit_test(a_long_report_is_cut),
         cmocka_unit_test(every_row_is_found_by_its_name),
