@@ -107,7 +107,8 @@ static int depth_of(const pl_builder *b, const ir_value *v)
 static bool can_inline(const pl_builder *b, const ir_value *v)
 {
     const pl_value *info = pl_info(b, v);
-    if (ir_node_opcode(v->def) == IR_OP_Concat || depth_of(b, v) > PL_MAX_DEPTH) return false;
+    if (ir_node_opcode(v->def) == IR_OP_Concat && !v->known) return false;
+    if (depth_of(b, v) > PL_MAX_DEPTH) return false;
     for (int k = 0; k < info->use_count; k++)
         if (needs_place(&info->uses[k])) return false;
     if (v->def->op->lowering != IR_LOWER_ALIAS) return true;
