@@ -67,7 +67,7 @@ static ir_value *ungrouped(ir_value *heads)
     const ir_node *join = heads->def;
     const ir_node *expand = join && join->op == &ir_ops[IR_OP_Reshape] ? join->inputs[0]->def : NULL;
     const ir_node *unsqueeze = expand && expand->op == &ir_ops[IR_OP_Expand] ? expand->inputs[0]->def : NULL;
-    if (!unsqueeze || unsqueeze->op->lowering != IR_LOWER_ALIAS) return heads;
+    if (!unsqueeze || !b_is_reshaped(expand->inputs[0])) return heads;
     const ir_type *each = &join->inputs[0]->type, *one = &expand->inputs[0]->type, *all = &heads->type;
     ir_value *source = unsqueeze->inputs[0];
     if (each->rank != 5 || one->rank != 5 || source->type.rank != 4 || !ir_dim_is(one->dim[2], 1)) return heads;

@@ -89,7 +89,7 @@ static bool read_selection(ir_node *node, ir_scores *s)
 
 static bool read_scores(ir_value *value, ir_scores *s)
 {
-    if (value->use_count != 1 || !value->def) return false;
+    if (value->use_count != 1 || !value->def || !value->def->op) return false;
     ir_node *node = value->def;
     ir_value *inner;
     switch (ir_node_opcode(node)) {

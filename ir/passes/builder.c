@@ -13,6 +13,15 @@ static bool is_dead(const ir_node *node)
     return true;
 }
 
+/* What an operator that mdot does not know leads to has no type. */
+static bool has_typed_inputs(const ir_node *node)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] && node->inputs[i]->type.rank < 0) return false;
+    }
+    return true;
+}
+
 mdot_status ir_rewrite(ir_graph *graph, ir_rule rule, bool *out_changed, mdot_error *err)
 {
     ir_builder b = {.graph = graph, .err = err};
@@ -20,7 +29,7 @@ mdot_status ir_rewrite(ir_graph *graph, ir_rule rule, bool *out_changed, mdot_er
     for (ir_node *node = graph->first; node;) {
         ir_node *prev = node->prev;
         b.changed = false;
-        if (node->op && !is_dead(node)) {
+        if (node->op && has_typed_inputs(node) && !is_dead(node)) {
             b.at = node;
             b.name = node->name;
             b.dtype = node->outputs[0] ? node->outputs[0]->type.dtype : MDOT_DTYPE_NONE;
@@ -53,7 +62,7 @@ static bool is_graph_output(const ir_graph *graph, const ir_value *value)
 bool b_replace(ir_builder *b, ir_value *old, ir_value *replacement)
 {
     if (b->status != MDOT_OK || !old || !replacement || old == replacement) return false;
-    if (!ir_type_equal(&old->type, &replacement->type)) return false;
+    if (old->type.rank < 0 || !ir_type_equal(&old->type, &replacement->type)) return false;
     bool renames = replacement->id >= b->first_new && replacement->def;
     if (is_graph_output(b->graph, old)) {
         if (!replacement->def || is_graph_output(b->graph, replacement)) {
@@ -399,7 +408,7 @@ ir_value *b_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
     if (!x) return NULL;
     for (ir_value *under = x;; under = under->def->inputs[0]) {
         if (same_shape(&under->type, dims, rank)) return under;
-        if (!under->def || under->def->op->lowering != IR_LOWER_ALIAS) break;
+        if (!b_is_reshaped(under)) break;
     }
     int64_t numbers[MDOT_MAX_RANK];
     bool constant = shape_as_numbers(&x->type, dims, rank, numbers);

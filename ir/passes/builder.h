@@ -41,6 +41,12 @@ static inline ir_value *b_read_output(const ir_node *node, int i)
     return value && value->use_count ? value : NULL;
 }
 
+/* Whether the value is another one under another shape (Reshape and its kin). */
+static inline bool b_is_reshaped(const ir_value *value)
+{
+    return value->def && value->def->op && value->def->op->lowering == IR_LOWER_ALIAS;
+}
+
 /* ---- Nodes ------------------------------------------------------------------------------------------------------ */
 
 /* Not typed yet, so that attributes can be set. Inputs may be NULL: absent. */

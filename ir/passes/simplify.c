@@ -24,7 +24,7 @@ static void forward_input(ir_builder *b, ir_node *node)
 static ir_value *under_reshapes(ir_value *value, int *out_count)
 {
     *out_count = 0;
-    for (; value->def && value->def->op->lowering == IR_LOWER_ALIAS; (*out_count)++) value = value->def->inputs[0];
+    for (; b_is_reshaped(value); (*out_count)++) value = value->def->inputs[0];
     return value;
 }
 
@@ -89,7 +89,7 @@ static void single_part(ir_builder *b, ir_node *node)
 static void softmax(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *result = node->outputs[0];
-    if (!x->def || x->def->op->lowering != IR_LOWER_ALIAS || x->type.rank < 1) return;
+    if (!b_is_reshaped(x) || x->type.rank < 1) return;
     ir_value *source = x->def->inputs[0];
     int64_t axis = ir_node_int(node, "axis", -1);
     int last = source->type.rank - 1;

@@ -152,22 +152,16 @@ char *graph_to_golden(const ir_graph *graph, ir_arena *arena)
     int *number = IR_NEW_ARRAY(arena, int, graph->value_count + 1), next = 0;
     assert_non_null(at);
     char *to = ir_arena_alloc(arena, strlen(at) + 1, 1), *start = to;
-    bool in_attributes = false;
-    for (int line = 0; *at;) {
+    while (*at) {
         char *end;
-        if (*at == '\n') line++, in_attributes = false;
-        if (*at == '{') in_attributes = true;
         if (*at == '%') {
             long id = strtol(at + 1, &end, 10);
             if (!number[id]) number[id] = ++next;
             to += sprintf(to, "%%%d", number[id] - 1);
-            at = end;
-        } else if (*at == '@' && at[1] == '"') { /* a node's name, and the space before it */
-            at = skip_quoted(at + 1);
+            at = end[0] == ' ' && end[1] == '"' ? skip_quoted(end + 1) : end; /* the value's name */
+        } else if (*at == '@' && at[1] == '"') {
+            at = skip_quoted(at + 1); /* the node's name, and the space before it */
             to--;
-        } else if (*at == '"' && line >= 2 && !in_attributes) { /* a value's */
-            at = skip_quoted(at);
-            at += *at == ' ';
         } else {
             *to++ = *at++;
         }

@@ -97,6 +97,36 @@ static void a_second_run_of_every_pass_changes_nothing(void **state)
     ir_arena_destroy(arena);
 }
 
+/* Jobs may hold operators that mdot does not know: what is around them is still simplified. */
+static void unknown_operators_are_left_alone(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *graph = graph_from_notation("x = input f32[2,L]\n"
+                                          "a = Identity(x)\n"
+                                          "u = unknown \"my.domain.Op\"(a)\n"
+                                          "one = constant f32[] [1.0]\n"
+                                          "m = Mul(u, one)\n"
+                                          "c = Cast(m) {to=1}\n"
+                                          "b = Mul(x, one)\n"
+                                          "y = Add(b, c)\n"
+                                          "return y\n",
+                                          16, arena);
+    for (int i = 0; i < ir_pass_count; i++) {
+        bool changed;
+        mdot_error err;
+        if (ir_run_pass(graph, ir_passes[i].name, &changed, &err) != MDOT_OK) fail_msg("%s", err.message);
+    }
+    assert_string_equal(graph_to_golden(graph, arena), "  %0 : f32[2,L] = input\n"
+                                                       "  %1 : ?[*] = unknown \"my.domain.Op\"(%0)\n"
+                                                       "  %2 : f32[] = constant [1.0]\n"
+                                                       "  %3 : ?[*] = Mul(%1, %2)\n"
+                                                       "  %4 : ?[*] = Cast(%3) {to=1}\n"
+                                                       "  %5 : ?[*] = Add(%0, %4)\n"
+                                                       "  return %5\n");
+    ir_arena_destroy(arena);
+}
+
 /* Every allocation in turn is the one that fails. */
 static void memory_that_runs_out_is_reported(void **state)
 {
@@ -230,6 +260,7 @@ int main(void)
         cmocka_unit_test(every_pass_has_a_name_of_its_own_and_a_purpose),
         cmocka_unit_test(the_dump_shows_the_graph_after_its_pass),
         cmocka_unit_test(a_second_run_of_every_pass_changes_nothing),
+        cmocka_unit_test(unknown_operators_are_left_alone),
         cmocka_unit_test(memory_that_runs_out_is_reported),
         cmocka_unit_test(a_replacement_of_another_type_is_refused),
         cmocka_unit_test(failures_stick_and_absent_operands_give_nothing),
