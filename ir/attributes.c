@@ -6,7 +6,6 @@
 
 #include "ir/tensor.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- Attributes ------------------------------------------------------------------------------------------------ */
@@ -92,37 +91,17 @@ void ir_node_remove_attr(ir_node *node, const char *name)
 
 /* ---- Content --------------------------------------------------------------------------------------------------- */
 
-static int64_t load_integer(const ir_tensor *tensor, int64_t index)
-{
-    size_t size = mdot_dtype_size_bytes(tensor->dtype);
-    int64_t value = 0; /* little-endian: the low bytes come first */
-    memcpy(&value, (const unsigned char *)tensor->data + (size_t)index * size, size);
-    return ir_wrap_integer(tensor->dtype, value);
-}
-
-/* Element `index` of a floating type; NaN, which is no integer, for the halves: lengths do not come in them. */
-static double load_real(const ir_tensor *tensor, int64_t index)
-{
-    double wide;
-    float single;
-    if (tensor->dtype == MDOT_DTYPE_F64) {
-        memcpy(&wide, (const char *)tensor->data + (size_t)index * sizeof wide, sizeof wide);
-        return wide;
-    }
-    if (tensor->dtype != MDOT_DTYPE_F32) return NAN;
-    memcpy(&single, (const char *)tensor->data + (size_t)index * sizeof single, sizeof single);
-    return (double)single;
-}
-
-/* False for a string, and for a floating element that is no integer. */
+/* False for a string, for a floating element that is no integer, and for what a dimension cannot hold. */
 static bool load_known(const ir_tensor *tensor, int64_t index, ir_dim *out)
 {
     if (tensor->dtype == MDOT_DTYPE_STRING) return false;
     if (!ir_dtype_is_float(tensor->dtype)) {
-        *out = ir_dim_number(load_integer(tensor, index));
+        int64_t integer = ir_tensor_integer(tensor, index);
+        if (tensor->dtype == MDOT_DTYPE_U64 && integer < 0) return false;
+        *out = ir_dim_number(integer);
         return true;
     }
-    double real = load_real(tensor, index);
+    double real = ir_tensor_real(tensor, index);
     if (!(real >= -0x1p53 && real <= 0x1p53) || real != (double)(int64_t)real) return false;
     *out = ir_dim_number((int64_t)real);
     return true;
@@ -163,35 +142,14 @@ bool ir_value_ints(const ir_value *value, int64_t *out, int *out_count)
 bool ir_value_scalar(const ir_value *value, double *out)
 {
     const ir_tensor *tensor = value->constant;
-    if (!tensor || !tensor->data || tensor->count != 1) return false;
-    const void *data = tensor->data;
-    uint16_t half;
-    float single;
-    switch (tensor->dtype) {
-    case MDOT_DTYPE_STRING:
-        return false;
-    case MDOT_DTYPE_F64:
-        memcpy(out, data, sizeof *out);
-        return true;
-    case MDOT_DTYPE_F32:
-        memcpy(&single, data, sizeof single);
-        *out = single;
-        return true;
-    case MDOT_DTYPE_F16:
-        memcpy(&half, data, sizeof half);
-        *out = ir_f16_to_f32(half);
-        return true;
-    case MDOT_DTYPE_BF16:
-        memcpy(&half, data, sizeof half);
-        *out = ir_bf16_to_f32(half);
-        return true;
-    case MDOT_DTYPE_U64:
-        *out = (double)(uint64_t)load_integer(tensor, 0);
-        return true;
-    default:
-        *out = (double)load_integer(tensor, 0);
-        return true;
+    if (!tensor || !tensor->data || tensor->count != 1 || tensor->dtype == MDOT_DTYPE_STRING) return false;
+    if (ir_dtype_is_float(tensor->dtype)) {
+        *out = ir_tensor_real(tensor, 0);
+    } else {
+        int64_t integer = ir_tensor_integer(tensor, 0);
+        *out = tensor->dtype == MDOT_DTYPE_U64 ? (double)(uint64_t)integer : (double)integer;
     }
+    return true;
 }
 
 int64_t ir_type_count_at(const ir_type *type, int64_t length)

@@ -172,50 +172,48 @@ uint16_t ir_f64_to_bf16(double value)
     return ir_f32_to_bf16(round_to_odd(value));
 }
 
+static const void *element_at(const ir_tensor *tensor, int64_t index)
+{
+    return (const unsigned char *)tensor->data + (size_t)index * mdot_dtype_size_bytes(tensor->dtype);
+}
+
+double ir_tensor_real(const ir_tensor *tensor, int64_t index)
+{
+    const void *element = element_at(tensor, index);
+    float single;
+    double whole;
+    uint16_t half;
+    switch (tensor->dtype) {
+    case MDOT_DTYPE_F32:
+        memcpy(&single, element, sizeof single);
+        return single;
+    case MDOT_DTYPE_F64:
+        memcpy(&whole, element, sizeof whole);
+        return whole;
+    default:
+        memcpy(&half, element, sizeof half);
+        return tensor->dtype == MDOT_DTYPE_F16 ? ir_f16_to_f32(half) : ir_bf16_to_f32(half);
+    }
+}
+
+int64_t ir_tensor_integer(const ir_tensor *tensor, int64_t index)
+{
+    int64_t value = 0; /* little-endian: the low bytes come first */
+    memcpy(&value, element_at(tensor, index), mdot_dtype_size_bytes(tensor->dtype));
+    return ir_wrap_integer(tensor->dtype, value);
+}
+
 ir_wide *ir_wide_from_tensor(ir_arena *arena, const ir_tensor *tensor)
 {
+    if (mdot_dtype_size_bytes(tensor->dtype) == 0) return NULL; /* strings have no wide form */
     ir_wide *wide = ir_wide_create(arena, tensor->dtype, tensor->rank, tensor->dims);
     if (!wide || (!tensor->data && wide->count)) return NULL;
-    const unsigned char *data = tensor->data;
     for (int64_t k = 0; k < wide->count; k++) {
-        /* Element by element through memcpy: data mapped from a file need not be aligned. */
-#define LOAD(type, store, convert)                                                                                     \
-    {                                                                                                                  \
-        type element;                                                                                                  \
-        memcpy(&element, data + (size_t)k * sizeof element, sizeof element);                                           \
-        wide->store[k] = convert(element);                                                                             \
-        break;                                                                                                         \
-    }
-        switch (tensor->dtype) {
-        case MDOT_DTYPE_F32:
-            LOAD(float, f, (double))
-        case MDOT_DTYPE_F64:
-            LOAD(double, f, )
-        case MDOT_DTYPE_F16:
-            LOAD(uint16_t, f, ir_f16_to_f32)
-        case MDOT_DTYPE_BF16:
-            LOAD(uint16_t, f, ir_bf16_to_f32)
-        case MDOT_DTYPE_U8:
-            LOAD(uint8_t, i, )
-        case MDOT_DTYPE_I8:
-            LOAD(int8_t, i, )
-        case MDOT_DTYPE_U16:
-            LOAD(uint16_t, i, )
-        case MDOT_DTYPE_I16:
-            LOAD(int16_t, i, )
-        case MDOT_DTYPE_U32:
-            LOAD(uint32_t, i, )
-        case MDOT_DTYPE_I32:
-            LOAD(int32_t, i, )
-        case MDOT_DTYPE_U64:
-        case MDOT_DTYPE_I64:
-            LOAD(int64_t, i, )
-        case MDOT_DTYPE_BOOL:
-            LOAD(uint8_t, i, 0 !=)
-        default:
-            return NULL; /* strings have no wide form */
+        if (wide->f) {
+            wide->f[k] = ir_tensor_real(tensor, k);
+        } else {
+            wide->i[k] = ir_tensor_integer(tensor, k);
         }
-#undef LOAD
     }
     return wide;
 }

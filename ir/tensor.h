@@ -38,8 +38,11 @@ ir_wide *ir_wide_create(ir_arena *arena, mdot_dtype dtype, int rank, const int64
 ir_wide *ir_wide_from_tensor(ir_arena *arena, const ir_tensor *tensor);       /* data must be there */
 ir_tensor *ir_tensor_from_wide(ir_arena *arena, const ir_wide *wide);         /* rounds to the nominal dtype */
 
-/* One element as a double or an int64, whatever the storage. */
+/* One element as a double, whatever the storage. */
 double ir_wide_get(const ir_wide *wide, int64_t index);
+/* One element of a tensor that has data, which need not be aligned: of a floating type; of an integer type or bool. */
+double ir_tensor_real(const ir_tensor *tensor, int64_t index);
+int64_t ir_tensor_integer(const ir_tensor *tensor, int64_t index);
 /* Value wrapped (integers) or unchanged (floats) to what `dtype` can hold. */
 int64_t ir_wrap_integer(mdot_dtype dtype, int64_t value);
 

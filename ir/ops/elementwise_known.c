@@ -200,7 +200,10 @@ static int64_t exact_integers(mdot_dtype dtype)
 /* Brings a result into the output's type; false: it would wrap, or round, for some L. */
 static bool fit(const ir_graph *graph, mdot_dtype dtype, ir_dim *d)
 {
-    if (dtype == MDOT_DTYPE_BOOL) return known_not(graph, d, d) && known_not(graph, d, d);
+    if (dtype == MDOT_DTYPE_BOOL) {
+        bool zero = false, decided = ir_dim_decide_equal(graph, *d, ir_dim_number(0), &zero);
+        return known_truth(decided, !zero, d);
+    }
     if (ir_dtype_is_float(dtype)) {
         int64_t least, most, limit = exact_integers(dtype);
         ir_dim_bounds(graph, *d, &least, &most);

@@ -237,9 +237,11 @@ static void what_is_not_known_is_said(void **state)
     int count = 0;
     static const int64_t many[IR_MAX_KNOWN + 1];
     static const float fraction = 0.5f;
+    static const uint64_t beyond = UINT64_MAX;
     assert_false(ir_value_ints(f->x, out, &count));
     assert_false(ir_value_ints(constant(f, MDOT_DTYPE_I64, IR_MAX_KNOWN + 1, many), out, &count));
     assert_false(ir_value_ints(constant(f, MDOT_DTYPE_F32, 1, &fraction), out, &count));
+    assert_false(ir_value_ints(constant(f, MDOT_DTYPE_U64, 1, &beyond), out, &count));
     assert_false(ir_value_ints(constant(f, MDOT_DTYPE_I64, 1, NULL), out, &count)); /* not read from the file */
     f->x->known = &(const ir_known){1, (const ir_dim[]){{1, 0}}};
     assert_true(ir_value_known(f->x, dims, &count));
