@@ -78,8 +78,9 @@ static void embed_layer_norm(ir_builder *b, ir_node *node)
     ir_value *valid = b_read_output(node, 1);
     if (valid && mask) {
         int64_t axis = 1;
-        ir_value *count = b_reduce(b, IR_OP_ReduceSum, mask, &axis, 1);
-        b_replace(b, valid, b_cast(b, b_reshape(b, count, valid->type.dim, valid->type.rank), valid->type.dtype));
+        ir_value *counted = b_cast(b, b_cast(b, mask, MDOT_DTYPE_BOOL), valid->type.dtype);
+        ir_value *count = counted ? b_reduce(b, IR_OP_ReduceSum, counted, &axis, 1) : NULL;
+        b_replace(b, valid, b_reshape(b, count, valid->type.dim, valid->type.rank));
     } else if (valid) {
         b->dtype = valid->type.dtype;
         b_replace(b, valid, b_expand(b, b_scalar(b, 0), valid->type.dim, valid->type.rank));
