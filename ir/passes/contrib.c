@@ -53,9 +53,9 @@ static ir_value *layer_norm(ir_builder *b, ir_node *node, ir_value *x, ir_value 
 /* Inputs: x, skip, gamma, beta?, bias?. Outputs: norm, mean?, inverse deviation?, sum?. */
 static void skip_layer_norm(ir_builder *b, ir_node *node)
 {
-    ir_value *bias = ir_node_input(node, 4);
-    ir_value *sum = b_add(b, node->inputs[0], node->inputs[1]);
-    if (bias) sum = b_add(b, sum, bias);
+    ir_value *x = node->inputs[0], *bias = ir_node_input(node, 4);
+    if (bias) x = b_add(b, x, bias); /* first, so that the linear that makes x can take it */
+    ir_value *sum = b_add(b, x, node->inputs[1]);
     ir_value *norm = layer_norm(b, node, sum, node->inputs[2], ir_node_input(node, 3), b_read_output(node, 1),
                                 b_read_output(node, 2));
     b_replace(b, b_read_output(node, 3), sum);
