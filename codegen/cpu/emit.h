@@ -115,7 +115,7 @@ void cg_transpose(cg_emitter *e, LLVMValueRef *rows); /* lanes × lanes of f32, 
 
 /* math.c, gelu.c: on a scalar or vector of f32 or f64; no call leaves the module. Errors stand at each definition. */
 LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x); /* f32, x <= 0, for softmax: -inf gives about 1e-38 */
+LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x); /* f32, x <= 0, for softmax: at least 2^-100 */
 LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_sin(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_cos(cg_emitter *e, LLVMValueRef x);

@@ -170,13 +170,15 @@ LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x)
     return cg_fmul(e, p, power_of_two(e, f, rest, type));
 }
 
-/* 2^x for x <= 0, relative error 2e-7, exactly 1 at 0. The lower limit keeps the result normal, so that the integer add
- * into the exponent is right; a NaN takes the limit too. */
+/* 2^x for x <= 0, relative error 2e-7, exactly 1 at 0; 2^-100 below -100 and for NaN. The limit keeps the result
+ * normal, so that the integer add into the exponent is right, and so far from the smallest normal number that its
+ * products with ordinary values are normal too: on some processors a denormal result costs a hundred cycles, and
+ * softmax makes many of these beside masked keys. Beside a weight of 1 they are nothing. */
 LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x)
 {
     static const polynomial power = {6, {1, 0.693147004, 0.240222424, 0.0555073358, 0.00967151206, 0.00132647436}};
     LLVMTypeRef type = LLVMTypeOf(x), bits = bits_type(e, x);
-    x = cg_fmax(e, x, constant(e, x, -126));
+    x = cg_fmax(e, x, constant(e, x, -100));
     LLVMValueRef n = cg_rint(e, x);
     LLVMValueRef p = evaluate(e, &power, cg_fsub(e, x, n));
     LLVMValueRef exponent =
