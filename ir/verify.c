@@ -25,7 +25,7 @@ typedef struct rule {
 
 static mdot_status broken(const checker *c, const ir_node *node, const char *what, const ir_value *value)
 {
-    const char *name = value ? value->name : "";
+    const char *name = value && value->name ? value->name : "";
     int id = value ? value->id : -1;
     if (!node) return mdot_fail(c->err, MDOT_MALFORMED, "%s (value %%%d \"%s\")", what, id, name);
     return ir_fail(node, c->err, MDOT_MALFORMED, "%s (value %%%d \"%s\")", what, id, name);

@@ -38,10 +38,9 @@ static mdot_status parse_target(const char *target, bool *chosen, mdot_error *er
     }
     if (known) return MDOT_OK;
     char list[256] = "cpu";
-    for (int i = 0; i < LEVEL_COUNT; i++) {
-        strcat(list, ", cpu:");
-        strcat(list, levels[i].name);
-    }
+    size_t used = strlen(list);
+    for (int i = 0; i < LEVEL_COUNT && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, ", cpu:%s", levels[i].name);
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no target \"%s\"; known are %s", target, list);
 }
 
@@ -63,6 +62,7 @@ mdot_status dr_parse_targets(const char *const *targets, size_t count, mdot_cpu_
 
 /* What --dump takes beside the passes. */
 static const char *const other_dumps[] = {"import", "plan", "llvm", "asm"};
+enum { OTHER_DUMP_COUNT = sizeof other_dumps / sizeof other_dumps[0] };
 
 static mdot_status check_dump(const char *name, mdot_error *err)
 {

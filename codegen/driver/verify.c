@@ -48,7 +48,8 @@ static int64_t index_bound(const ir_graph *graph, const ir_value *value, int dep
             switch (ir_node_opcode(node)) {
             case IR_OP_Gather: {
                 int64_t axis = ir_node_int(node, "axis", 0);
-                if (i == 1 && table != NULL) found = table->dims[axis < 0 ? axis + table->rank : axis];
+                if (axis < 0 && table != NULL) axis += table->rank;
+                if (i == 1 && table != NULL && axis >= 0 && axis < table->rank) found = table->dims[axis];
                 break;
             }
             case IR_OP_Cast:
@@ -56,7 +57,7 @@ static int64_t index_bound(const ir_graph *graph, const ir_value *value, int dep
             case IR_OP_Reshape:
             case IR_OP_Unsqueeze:
             case IR_OP_Squeeze:
-                if (i == 0) found = index_bound(graph, node->outputs[0], depth + 1);
+                if (i == 0 && node->outputs[0] != NULL) found = index_bound(graph, node->outputs[0], depth + 1);
                 break;
             default:
                 break;
@@ -148,9 +149,10 @@ static mdot_status verify_length(verification *v, int64_t length, mdot_error *er
         if (status != MDOT_OK) break;
         wide[i] = random_input(v->graph, (int)i, &inputs[i], &v->random, arena);
         const ir_tensor *stored = wide[i] != NULL ? ir_tensor_from_wide(arena, wide[i]) : NULL;
-        if (stored == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for input \"%s\"", info.name);
-        if (status == MDOT_OK)
+        if (stored != NULL)
             memcpy(inputs[i].data, stored->data, (size_t)stored->count * mdot_dtype_size_bytes(stored->dtype));
+        else
+            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for input \"%s\"", info.name);
     }
     if (status == MDOT_OK) status = ir_evaluate(v->graph, wide, arena, want, err);
     if (status == MDOT_OK) status = run_levels(v, length, inputs, want, arena, err);
