@@ -43,8 +43,7 @@ typedef struct session {
     size_t rows;
 } session;
 
-/* ---- Output --------------------------------------------------------------------------------------------------------
- */
+/* ---- Output ------------------------------------------------------------------------------------------------------ */
 
 /* FLOPs of a call are known at a bucket's full length; 0: not at this one. */
 static double gflops(const session *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *result)
@@ -100,8 +99,7 @@ static void print_json(const session *s, const mdot_bucket_info *bucket, int64_t
     printf("}");
 }
 
-/* ---- Rows ----------------------------------------------------------------------------------------------------------
- */
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
 static mdot_status run_row(session *s, size_t bucket, int64_t length, mdot_error *err)
 {

@@ -39,8 +39,7 @@ static void print_dim(mdot_dim dim)
     if (dim.offset != 0) printf("%+" PRId64, dim.offset);
 }
 
-/* ---- Text ----------------------------------------------------------------------------------------------------------
- */
+/* ---- Text -------------------------------------------------------------------------------------------------------- */
 
 static void print_tensors(const view *v, size_t entry, size_t count, get_tensor get, const char *what)
 {
@@ -116,8 +115,7 @@ static void print_text(const view *v)
     for (size_t i = 0; i < info.entry_count; i++) print_entry(v, i);
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------------------------------
- */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static void json_field(const char *before, const char *name, const char *value)
 {

@@ -45,8 +45,7 @@ typedef struct worker {
     mdot_error err;
 } worker;
 
-/* ---- Tensors ------------------------------------------------------------------------------------------------------
- */
+/* ---- Tensors ----------------------------------------------------------------------------------------------------- */
 
 static size_t tensor_bytes(const mdot_tensor_info *info, int64_t length, int64_t *dims)
 {
@@ -137,8 +136,7 @@ static void worker_done(worker *w)
     mdot_context_destroy(w->context);
 }
 
-/* ---- The loop ------------------------------------------------------------------------------------------------------
- */
+/* ---- The loop ---------------------------------------------------------------------------------------------------- */
 
 /* One call; returns when it ended. */
 static double timed_call(worker *w, double begin)
@@ -176,8 +174,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* ---- Statistics ----------------------------------------------------------------------------------------------------
- */
+/* ---- Statistics -------------------------------------------------------------------------------------------------- */
 
 static int compare_floats(const void *a, const void *b)
 {

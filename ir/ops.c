@@ -35,8 +35,7 @@ const char *ir_lowering_name(ir_lowering lowering)
     return names[lowering];
 }
 
-/* ---- Look-up: open addressing, built once ---------------------------------------------------------------------------
- */
+/* ---- Look-up: open addressing, built once ------------------------------------------------------------------------ */
 
 enum { SLOT_COUNT = 512 }; /* a power of two, at least twice the table */
 _Static_assert(IR_OP_COUNT * 2 <= SLOT_COUNT, "the look-up table is too full: double SLOT_COUNT");
@@ -73,8 +72,7 @@ const ir_op *ir_op_find(const char *domain, const char *name)
     return NULL;
 }
 
-/* ---- Unsupported operators ------------------------------------------------------------------------------------------
- */
+/* ---- Unsupported operators --------------------------------------------------------------------------------------- */
 
 static bool is_supported(const ir_node *node)
 {

@@ -134,8 +134,7 @@ static void keep_first_error(LLVMDiagnosticInfoRef info, void *user)
     kept->failed = true;
 }
 
-/* ---- The steps ----------------------------------------------------------------------------------------------------
- */
+/* ---- The steps --------------------------------------------------------------------------------------------------- */
 
 static mdot_status translate(LLVMModuleRef module, LLVMTargetMachineRef machine, const cg_options *options,
                              LLVMMemoryBufferRef *out_buffer, mdot_error *err)

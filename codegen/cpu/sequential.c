@@ -17,8 +17,7 @@ typedef struct sequential {
     const LLVMValueRef *buffers;
 } sequential;
 
-/* ---- Shapes and elements ------------------------------------------------------------------------------------------
- */
+/* ---- Shapes and elements ----------------------------------------------------------------------------------------- */
 
 static const ir_type *type_of(const sequential *s, int buffer)
 {
@@ -99,8 +98,7 @@ static void begin_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
     cg_loop_begin(s->e, loop, cg_int(s->e, 0), count, 1, 0, NULL, true);
 }
 
-/* ---- Running sums -------------------------------------------------------------------------------------------------
- */
+/* ---- Running sums ------------------------------------------------------------------------------------------------ */
 
 /* Floating sums run in f64, integers wrap. */
 static void emit_cumulate(const sequential *s)
@@ -125,8 +123,7 @@ static void emit_cumulate(const sequential *s)
     cg_loop_end(e, &outer, NULL);
 }
 
-/* ---- The k best ---------------------------------------------------------------------------------------------------
- */
+/* ---- The k best -------------------------------------------------------------------------------------------------- */
 
 /* Whether a ranks before b when both differ; a NaN ranks above every number. */
 static LLVMValueRef ranks_before(const sequential *s, mdot_dtype dtype, LLVMValueRef a, LLVMValueRef b)
@@ -222,8 +219,7 @@ static void emit_top_k(const sequential *s)
     cg_loop_end(e, &outer, NULL);
 }
 
-/* ---- Scatters -----------------------------------------------------------------------------------------------------
- */
+/* ---- Scatters ---------------------------------------------------------------------------------------------------- */
 
 enum { COPY_BYTES = 32 };
 

@@ -89,8 +89,7 @@ mdot_status ir_input_ints(const ir_node *node, int index, int64_t *out, int *out
 /* The same with elements affine in L. */
 mdot_status ir_input_dims(const ir_node *node, int index, ir_dim *out, int *out_count, mdot_error *err);
 
-/* ---- Concrete shapes, for evaluators (ir/ops/helpers.c) -----------------------------------------------------------
- */
+/* ---- Concrete shapes, for evaluators (ir/ops/helpers.c) ---------------------------------------------------------- */
 
 /* A result tensor; MALFORMED naming the node for a negative dimension, else OUT_OF_MEMORY. dims may be NULL when rank
  * is 0. */
@@ -118,8 +117,7 @@ static inline void ir_copy_element(ir_wide *target, int64_t to, const ir_wide *s
     }
 }
 
-/* ---- Element arithmetic, for evaluators (ir/ops/elementwise_math.c) ------------------------------------------------
- */
+/* ---- Element arithmetic, for evaluators (ir/ops/elementwise_math.c) ---------------------------------------------- */
 
 /* To the nearest value of a floating dtype that rounds (f16, bf16); f32 and f64 stay as they are: the oracle is double.
  */
@@ -127,8 +125,7 @@ double ir_round_float(mdot_dtype dtype, double value);
 /* As ONNX Cast from a floating type: truncates; NaN is 0 and values beyond the type's range saturate. */
 int64_t ir_float_to_integer(mdot_dtype dtype, double value);
 
-/* ---- Costs (ir/ops/helpers.c) --------------------------------------------------------------------------------------
- */
+/* ---- Costs (ir/ops/helpers.c) ------------------------------------------------------------------------------------ */
 
 double ir_value_elements(const ir_value *value, int64_t length); /* 0 for NULL or where the shape is not known */
 double ir_value_bytes(const ir_value *value, int64_t length);

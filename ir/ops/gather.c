@@ -29,8 +29,7 @@ static mdot_status too_many_dims(const ir_operands *from)
     return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the output has more than %d dimensions", MDOT_MAX_RANK);
 }
 
-/* ---- Gather: whole slices along one axis --------------------------------------------------------------------------
- */
+/* ---- Gather: whole slices along one axis ------------------------------------------------------------------------- */
 
 static mdot_status gather_result(const ir_operands *from, ir_type *out_type)
 {
@@ -73,8 +72,7 @@ mdot_status ir_eval_gather(ir_arena *arena, const ir_node *node, const ir_wide *
     return MDOT_OK;
 }
 
-/* ---- GatherElements: one element an index ---------------------------------------------------------------------------
- */
+/* ---- GatherElements: one element an index ------------------------------------------------------------------------ */
 
 static mdot_status gather_elements_result(const ir_operands *from, ir_type *out_type)
 {
@@ -122,8 +120,7 @@ mdot_status ir_eval_gather_elements(ir_arena *arena, const ir_node *node, const 
     return MDOT_OK;
 }
 
-/* ---- GatherND: slices at tuples of indices --------------------------------------------------------------------------
- */
+/* ---- GatherND: slices at tuples of indices ----------------------------------------------------------------------- */
 
 /* The tuples' length, a number: the last dimension of the indices. */
 static mdot_status read_tuple(const ir_operands *from, const ir_type *data, const ir_type *indices, int *out_batch,
@@ -199,8 +196,7 @@ mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wid
     return MDOT_OK;
 }
 
-/* ---- OneHot ---------------------------------------------------------------------------------------------------------
- */
+/* ---- OneHot ------------------------------------------------------------------------------------------------------ */
 
 /* The number of classes: one integer, of a floating type perhaps. */
 static mdot_status read_depth(const ir_operands *from, ir_dim *out_depth)

@@ -8,8 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Shape and Size -------------------------------------------------------------------------------------------------
- */
+/* ---- Shape and Size ---------------------------------------------------------------------------------------------- */
 
 /* The dimensions that Shape lists: from `start` up to `end`, negative ones counting from the end, clamped. */
 static void shape_range(const ir_node *node, int rank, int *out_first, int *out_count)
@@ -60,8 +59,7 @@ mdot_status ir_eval_size(ir_arena *arena, const ir_node *node, const ir_wide *co
     return status;
 }
 
-/* ---- Constant -------------------------------------------------------------------------------------------------------
- */
+/* ---- Constant ---------------------------------------------------------------------------------------------------- */
 
 /* The content of a Constant: the one attribute that it has. value_float and its kin are the short forms of a tensor. */
 typedef struct constant_content {
@@ -160,8 +158,7 @@ mdot_status ir_eval_constant(ir_arena *arena, const ir_node *node, const ir_wide
     return status;
 }
 
-/* ---- ConstantOfShape ------------------------------------------------------------------------------------------------
- */
+/* ---- ConstantOfShape --------------------------------------------------------------------------------------------- */
 
 /* The attribute `value`, a tensor of one element; NULL where it is absent: 0 in f32. */
 static mdot_status fill_value(const ir_operands *from, const ir_tensor **out)
@@ -229,8 +226,7 @@ mdot_status ir_eval_constant_of_shape(ir_arena *arena, const ir_node *node, cons
     return status;
 }
 
-/* ---- EyeLike --------------------------------------------------------------------------------------------------------
- */
+/* ---- EyeLike ----------------------------------------------------------------------------------------------------- */
 
 static mdot_status eye_like_result(const ir_operands *from, ir_type *out_type)
 {
@@ -269,8 +265,7 @@ mdot_status ir_eval_eye_like(ir_arena *arena, const ir_node *node, const ir_wide
     return MDOT_OK;
 }
 
-/* ---- Range ----------------------------------------------------------------------------------------------------------
- */
+/* ---- Range ------------------------------------------------------------------------------------------------------- */
 
 typedef struct range { /* start, start + delta, … : `count` numbers */
     mdot_dtype dtype;

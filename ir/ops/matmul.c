@@ -63,8 +63,7 @@ static ir_type products_type(const products *p)
     return type;
 }
 
-/* ---- Evaluation -----------------------------------------------------------------------------------------------------
- */
+/* ---- Evaluation -------------------------------------------------------------------------------------------------- */
 
 typedef struct matrix_view { /* element (row, column) lies at row * row_stride + column * column_stride */
     int64_t row_stride, column_stride;
@@ -145,8 +144,7 @@ static double products_flops(const products *p, int64_t length)
     return flops;
 }
 
-/* ---- MatMul and FusedMatMul -----------------------------------------------------------------------------------------
- */
+/* ---- MatMul and FusedMatMul -------------------------------------------------------------------------------------- */
 
 /* MatMul has none of FusedMatMul's attributes, whose defaults make it one (com.microsoft, ONNX Runtime's contrib
  * operators). */

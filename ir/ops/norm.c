@@ -8,8 +8,7 @@
 
 #include <math.h>
 
-/* ---- Shared (norm.h) ------------------------------------------------------------------------------------------------
- */
+/* ---- Shared (norm.h) --------------------------------------------------------------------------------------------- */
 
 void ir_norm_moments(const double *x, int64_t count, double *out_mean, double *out_variance)
 {
@@ -86,8 +85,7 @@ mdot_status ir_norm_need_vector(const ir_operands *from, int i, const char *what
                    ir_dim_text(count, from->graph->symbol, count_text, sizeof count_text));
 }
 
-/* ---- Softmax and LogSoftmax -----------------------------------------------------------------------------------------
- */
+/* ---- Softmax and LogSoftmax -------------------------------------------------------------------------------------- */
 
 static mdot_status softmax_result(const ir_operands *from, ir_type *out_type)
 {
@@ -129,8 +127,7 @@ mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, const ir_wide 
     return MDOT_OK;
 }
 
-/* ---- LayerNormalization and RMSNormalization ------------------------------------------------------------------------
- */
+/* ---- LayerNormalization and RMSNormalization --------------------------------------------------------------------- */
 
 /* The input's type, which is the output's, and the first of the axes that are normalised together. */
 static mdot_status read_rows(const ir_operands *from, ir_type *out_type, int *out_axis)
@@ -232,8 +229,7 @@ mdot_status ir_eval_rms_norm(ir_arena *arena, const ir_node *node, const ir_wide
     return MDOT_OK;
 }
 
-/* ---- Cost -----------------------------------------------------------------------------------------------------------
- */
+/* ---- Cost -------------------------------------------------------------------------------------------------------- */
 
 /* FLOPs an element of the output. A root, a division or an exponential counts as one; what is done once a row as none.
  */

@@ -69,8 +69,7 @@ mdot_status ir_eval_group_norm(ir_arena *arena, const ir_node *node, const ir_wi
     return MDOT_OK;
 }
 
-/* ---- BatchNormalization ---------------------------------------------------------------------------------------------
- */
+/* ---- BatchNormalization ------------------------------------------------------------------------------------------ */
 
 static mdot_status batch_norm_result(const ir_operands *from, ir_type *out_type)
 {
@@ -103,8 +102,7 @@ mdot_status ir_eval_batch_normalization(ir_arena *arena, const ir_node *node, co
     return MDOT_OK;
 }
 
-/* ---- MeanVarianceNormalization --------------------------------------------------------------------------------------
- */
+/* ---- MeanVarianceNormalization ----------------------------------------------------------------------------------- */
 
 static mdot_status read_mvn_axes(const ir_operands *from, ir_type *out_type, unsigned *out_mask)
 {
@@ -170,8 +168,7 @@ mdot_status ir_eval_mvn(ir_arena *arena, const ir_node *node, const ir_wide *con
     return MDOT_OK;
 }
 
-/* ---- LpNormalization ------------------------------------------------------------------------------------------------
- */
+/* ---- LpNormalization --------------------------------------------------------------------------------------------- */
 
 static mdot_status lp_norm_result(const ir_operands *from, ir_type *out_type)
 {

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- CumSum ---------------------------------------------------------------------------------------------------------
- */
+/* ---- CumSum ------------------------------------------------------------------------------------------------------ */
 
 static mdot_status cum_sum_result(const ir_operands *from, ir_type *out_type)
 {
@@ -69,8 +68,7 @@ mdot_status ir_eval_cum_sum(ir_arena *arena, const ir_node *node, const ir_wide 
     return MDOT_OK;
 }
 
-/* ---- TopK -----------------------------------------------------------------------------------------------------------
- */
+/* ---- TopK -------------------------------------------------------------------------------------------------------- */
 
 static mdot_status top_k_result(const ir_operands *from, ir_type *out_type, int *out_axis)
 {
@@ -184,8 +182,7 @@ mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, const ir_wide *c
     return MDOT_OK;
 }
 
-/* ---- Scatter --------------------------------------------------------------------------------------------------------
- */
+/* ---- Scatter ----------------------------------------------------------------------------------------------------- */
 
 typedef enum reduction { REDUCE_NONE, REDUCE_ADD, REDUCE_MUL, REDUCE_MAX, REDUCE_MIN, REDUCTION_COUNT } reduction;
 
@@ -370,8 +367,7 @@ mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wi
     return MDOT_OK;
 }
 
-/* ---- TensorScatter: writes an update into a cache, from one place along the sequence axis an element of the batch ---
- */
+/* ---- TensorScatter: writes an update into a cache, from one place along the sequence axis an element of the batch  */
 
 static mdot_status tensor_scatter_result(const ir_operands *from, ir_type *out_type)
 {

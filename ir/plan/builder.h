@@ -97,8 +97,7 @@ static inline bool pl_is_unit(ir_dim d)
     return ir_dim_is(d, 1);
 }
 
-/* ---- Faults --------------------------------------------------------------------------------------------------------
- */
+/* ---- Faults ------------------------------------------------------------------------------------------------------ */
 
 /* Records UNSUPPORTED with the node's name; NULL, so that expression functions `return pl_reject(…)`. */
 const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ...)
@@ -106,8 +105,7 @@ const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ..
 /* The status that a NULL result stands for: the recorded fault, or memory ran out. */
 mdot_status pl_fault(pl_builder *b);
 
-/* ---- Values as expressions (value.c) -------------------------------------------------------------------------------
- */
+/* ---- Values as expressions (value.c) ----------------------------------------------------------------------------- */
 
 /* Element `index` (rank expressions) of a value, however it is kept. */
 const pl_expr *pl_value_at(pl_builder *b, const ir_value *v, const pl_expr *const *index);
@@ -127,8 +125,7 @@ bool pl_unflatten(pl_builder *b, const pl_expr *flat, int rank, const ir_dim *di
 double pl_expr_cost(const pl_expr *expr, int *budget);
 double pl_elements(const pl_builder *b, const ir_value *v); /* at full length */
 
-/* ---- Views (view.c) ------------------------------------------------------------------------------------------------
- */
+/* ---- Views (view.c) ---------------------------------------------------------------------------------------------- */
 
 /* The place of output `k` of a node that only re-addresses its placed input; false: it needs code. */
 bool pl_view(pl_builder *b, const ir_node *node, int k, pl_place *out);
@@ -154,8 +151,7 @@ bool pl_slice(pl_builder *b, const ir_node *node, ir_dim *out_start, int64_t *ou
 bool pl_split(pl_builder *b, const ir_node *node, int k, int *out_axis, ir_dim *out_begin);
 int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank);
 
-/* ---- Definitions ---------------------------------------------------------------------------------------------------
- */
+/* ---- Definitions ------------------------------------------------------------------------------------------------- */
 
 typedef const pl_expr *(*pl_define_fn)(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
 const pl_expr *pl_define_pointwise(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
@@ -174,8 +170,7 @@ const pl_expr *pl_log1p(ir_arena *arena, const pl_expr *x);
 const pl_expr *pl_expm1(ir_arena *arena, const pl_expr *x);
 const pl_expr *pl_atan(ir_arena *arena, const pl_expr *x);
 
-/* ---- Kernels -------------------------------------------------------------------------------------------------------
- */
+/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
 /* Every emitter makes the kernels of a node (of a root: with its chain) and places what they compute. */
 mdot_status pl_emit_value(pl_builder *b, const ir_value *v);            /* nest.c: an inlinable value gets a buffer */
@@ -208,23 +203,20 @@ mdot_status pl_end_nest(pl_builder *b, const char *name, const pl_nest *nest);
 mdot_status pl_finish_nest(pl_builder *b, const ir_node *node, pl_nest *nest, const pl_expr *result,
                            const pl_expr *const *index);
 
-/* ---- Decisions (decide.c) ------------------------------------------------------------------------------------------
- */
+/* ---- Decisions (decide.c) ---------------------------------------------------------------------------------------- */
 
 /* Settles the state of output `k` of a pointwise, moving or aliasing node, and emits its nest where it gets a buffer.
  */
 mdot_status pl_decide(pl_builder *b, const ir_node *node, int k);
 
-/* ---- Chains (chain.c) ----------------------------------------------------------------------------------------------
- */
+/* ---- Chains (chain.c) -------------------------------------------------------------------------------------------- */
 
 void pl_claim_chains(pl_builder *b);
 /* (move.c) The index of a shape that differs from `from` by dimensions of one element. */
 void pl_transfer_index(pl_builder *b, const ir_type *from, const pl_expr *const *index, const ir_type *to,
                        const pl_expr **out_index);
 
-/* ---- Buffers, kernels, names (kernel.c) ----------------------------------------------------------------------------
- */
+/* ---- Buffers, kernels, names (kernel.c) -------------------------------------------------------------------------- */
 
 int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir_type *type); /* -1: fault recorded */
 /* The buffer of a constant in a layout, made once. */
@@ -239,8 +231,7 @@ void pl_note_origin(pl_builder *b, const ir_node *node);
 /* Appends the kernel, named after a node or value of that name; the specification is copied. */
 mdot_status pl_end_kernel(pl_builder *b, pl_kind kind, const char *name, const pl_kernel *specification);
 
-/* ---- Shorthands ----------------------------------------------------------------------------------------------------
- */
+/* ---- Shorthands -------------------------------------------------------------------------------------------------- */
 
 static inline const pl_expr *pl_op1(pl_builder *b, pl_expr_op op, const pl_expr *x)
 {

@@ -13,8 +13,7 @@
 mdot_status pl_interpret(const pl_plan *plan, int64_t length, const ir_wide *const *inputs, ir_arena *arena,
                          ir_wide **out_outputs, mdot_error *err);
 
-/* ---- Between interpret.c and interpret_sequential.c ----------------------------------------------------------------
- */
+/* ---- Between interpret.c and interpret_sequential.c -------------------------------------------------------------- */
 
 typedef struct pl_machine {
     const pl_plan *plan;

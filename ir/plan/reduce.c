@@ -119,8 +119,7 @@ static const pl_expr *reduce_over(pl_builder *b, pl_nest *nest, pl_reducer reduc
     return pl_acc(b->arena, 0, body->dtype);
 }
 
-/* ---- log Σ e^x, without overflow -----------------------------------------------------------------------------------
- */
+/* ---- log Σ e^x, without overflow --------------------------------------------------------------------------------- */
 
 /* The largest element of each group, 0 where it is infinite, in a buffer of its own. */
 static mdot_status emit_largest(pl_builder *b, const ir_node *node, unsigned mask, int *out_buffer)
@@ -160,8 +159,7 @@ static mdot_status emit_log_sum_exp(pl_builder *b, const ir_node *node, unsigned
     return pl_finish_nest(b, node, &nest, pl_op2(b, PL_ADD, pl_op1(b, PL_LOG, sum), largest), g.result);
 }
 
-/* ---- Position of the largest or smallest ---------------------------------------------------------------------------
- */
+/* ---- Position of the largest or smallest ------------------------------------------------------------------------- */
 
 static mdot_status emit_arg(pl_builder *b, const ir_node *node, unsigned mask)
 {
@@ -182,8 +180,7 @@ static mdot_status emit_arg(pl_builder *b, const ir_node *node, unsigned mask)
     return pl_finish_nest(b, node, &nest, position, g.result);
 }
 
-/* ---- Entry ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Entry ------------------------------------------------------------------------------------------------------- */
 
 mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node)
 {

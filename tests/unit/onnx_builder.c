@@ -256,8 +256,7 @@ void onnx_node_name(onnx_builder *b, const char *name)
     pb_text(&b->node, 3, name);
 }
 
-/* ---- Attributes: the type's number is field 20 --------------------------------------------------------------------
- */
+/* ---- Attributes: the type's number is field 20 ------------------------------------------------------------------- */
 
 static pb_buffer attribute(const char *name, int type)
 {

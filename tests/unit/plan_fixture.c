@@ -73,8 +73,7 @@ void plan_sequential(plan_fixture *f, pl_sequential sequential)
     add_kernel(f, PL_SEQUENTIAL)->sequential = sequential;
 }
 
-/* ---- Content ------------------------------------------------------------------------------------------------------
- */
+/* ---- Content ----------------------------------------------------------------------------------------------------- */
 
 static double random_between(double low, double high)
 {
@@ -127,8 +126,7 @@ static void compare(const ir_wide *got, const ir_wide *want, int output, int64_t
     }
 }
 
-/* ---- Running ------------------------------------------------------------------------------------------------------
- */
+/* ---- Running ----------------------------------------------------------------------------------------------------- */
 
 typedef struct run {
     const ir_wide *inputs[PLAN_MAX_BUFFERS];

@@ -135,8 +135,7 @@ static void every_cast_computes_what_the_interpreter_says(void **state)
     }
 }
 
-/* ---- Values at the edges, which random operands miss --------------------------------------------------------------
- */
+/* ---- Values at the edges, which random operands miss ------------------------------------------------------------- */
 
 /* Compiles out[i] = value for vectors and runs it on a pattern that repeats over 35 elements. */
 static void run_on(plan_fixture *f, const void *pattern, size_t size, int count, void *out, mdot_cpu_level level)

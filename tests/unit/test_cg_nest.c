@@ -51,8 +51,7 @@ static const pl_expr *length(plan_fixture *f)
     return pl_dim(f->arena, (ir_dim)PLAN_L);
 }
 
-/* ---- Moves and broadcasts -----------------------------------------------------------------------------------------
- */
+/* ---- Moves and broadcasts ---------------------------------------------------------------------------------------- */
 
 static void copy_by(plan_fixture *f, ir_dim rows, ir_dim columns, int in, const pl_expr *from)
 {
@@ -160,8 +159,7 @@ static void nests_in_place_compute_each_point_once(void **state)
     plan_end(&f);
 }
 
-/* ---- Reductions ---------------------------------------------------------------------------------------------------
- */
+/* ---- Reductions -------------------------------------------------------------------------------------------------- */
 
 /* Over axis 0, 1, 2 and (0, 2) of a × b × c. */
 static void reduce_axes(plan_fixture *f, pl_reducer reducer, int in, const ir_dim *dims)
@@ -284,8 +282,7 @@ static void products_without_packed_weights_match(void **state)
     }
 }
 
-/* ---- Choice of the vector loop ------------------------------------------------------------------------------------
- */
+/* ---- Choice of the vector loop ----------------------------------------------------------------------------------- */
 
 static void adjacent_elements_become_vectors(void **state)
 {

@@ -104,8 +104,7 @@ static void unsqueeze_inserts_ones(void **state)
                        .inputs = {"f32[1,1,1,1,1,1,1,1]", "i64[1] [0]"});
 }
 
-/* ---- Transpose and blocks -----------------------------------------------------------------------------------------
- */
+/* ---- Transpose and blocks ---------------------------------------------------------------------------------------- */
 
 static void transpose_permutes_axes(void **state)
 {
@@ -138,8 +137,7 @@ static void blocks_trade_channels_for_pixels(void **state)
                        .inputs = {"f32[4,1,1]"});
 }
 
-/* ---- Expand, Tile, Trilu ------------------------------------------------------------------------------------------
- */
+/* ---- Expand, Tile, Trilu ----------------------------------------------------------------------------------------- */
 
 static void expand_broadcasts_both_ways(void **state)
 {
@@ -178,8 +176,7 @@ static void trilu_keeps_a_triangle(void **state)
     assert_eval_fault(MDOT_MALFORMED, "k is not one integer", "Trilu", .inputs = {"f32[2,2] 0..", "i64[2] [1, 2]"});
 }
 
-/* ---- Costs --------------------------------------------------------------------------------------------------------
- */
+/* ---- Costs ------------------------------------------------------------------------------------------------------- */
 
 static void relabelling_costs_nothing(void **state)
 {

@@ -7,8 +7,7 @@
 
 #include <cmocka.h>
 
-/* ---- MatMul -------------------------------------------------------------------------------------------------------
- */
+/* ---- MatMul ------------------------------------------------------------------------------------------------------ */
 
 static void mat_mul_multiplies_matrices(void **state)
 {
@@ -52,8 +51,7 @@ static void mat_mul_refuses_what_does_not_fit(void **state)
     assert_eval_fault(MDOT_MALFORMED, "inner dimensions", "MatMul", .inputs = {"f32[2] 0..", "f32[3] 0.."});
 }
 
-/* ---- Gemm ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Gemm -------------------------------------------------------------------------------------------------------- */
 
 static void gemm_transposes_scales_and_adds(void **state)
 {
@@ -81,8 +79,7 @@ static void gemm_refuses_what_does_not_fit(void **state)
                        .inputs = {"f32[2,3]", "f32[3,2]"});
 }
 
-/* ---- Linear and FusedMatMul ---------------------------------------------------------------------------------------
- */
+/* ---- Linear and FusedMatMul -------------------------------------------------------------------------------------- */
 
 static void linear_adds_its_bias_to_every_row(void **state)
 {
@@ -108,8 +105,7 @@ static void fused_mat_mul_transposes_and_scales(void **state)
                        .inputs = {"f32[2,2,2]", "f32[2,2,2]"});
 }
 
-/* ---- Costs: a multiply-add is two FLOPs ----------------------------------------------------------------------------
- */
+/* ---- Costs: a multiply-add is two FLOPs -------------------------------------------------------------------------- */
 
 static void products_cost_two_flops_a_multiply_add(void **state)
 {

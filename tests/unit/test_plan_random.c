@@ -83,8 +83,7 @@ static ir_node *add(maker *m, ir_opcode opcode, ir_value *const *inputs, int inp
     return ir_graph_add_node(m->graph, NULL, &ir_ops[opcode], name, inputs, input_count, output_count);
 }
 
-/* ---- Steps ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Steps ------------------------------------------------------------------------------------------------------- */
 
 static void add_unary(maker *m)
 {
@@ -283,8 +282,7 @@ static const step_fn steps[] = {
     add_gather, add_reduce, add_norm,   add_linear, add_linear,    add_product, add_attention, add_cumulative,
 };
 
-/* ---- Graphs --------------------------------------------------------------------------------------------------------
- */
+/* ---- Graphs ------------------------------------------------------------------------------------------------------ */
 
 static void add_inputs(maker *m)
 {

@@ -155,8 +155,7 @@ static void another_machines_artefact_is_incompatible(void **state)
     free(f.bytes);
 }
 
-/* ---- Damage --------------------------------------------------------------------------------------------------------
- */
+/* ---- Damage ------------------------------------------------------------------------------------------------------ */
 
 static void file_truncated_anywhere_is_malformed(void **state)
 {
@@ -226,8 +225,7 @@ static void other_abi_version_is_incompatible(void **state)
     free(f.bytes);
 }
 
-/* ---- Tables that lie, under a checksum that holds ------------------------------------------------------------------
- */
+/* ---- Tables that lie, under a checksum that holds ---------------------------------------------------------------- */
 
 typedef struct lie {
     const char *what;
@@ -392,8 +390,7 @@ static void artefact_with_an_initialiser_is_malformed(void **state)
     free(f.bytes);
 }
 
-/* ---- CPU levels ----------------------------------------------------------------------------------------------------
- */
+/* ---- CPU levels -------------------------------------------------------------------------------------------------- */
 
 static const char *level_in_use(const mdot_open_options *options)
 {
@@ -465,8 +462,7 @@ static void levels_of_newer_compilers_are_passed_over(void **state)
     free(f.bytes);
 }
 
-/* ---- Opening, twice, and describing --------------------------------------------------------------------------------
- */
+/* ---- Opening, twice, and describing ------------------------------------------------------------------------------ */
 
 static mdot_predictor *open_fixture(const fixture *f)
 {

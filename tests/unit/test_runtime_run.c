@@ -61,8 +61,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- A call of entry "predict" that tests bend ----------------------------------------------------------------------
- */
+/* ---- A call of entry "predict" that tests bend ------------------------------------------------------------------- */
 
 enum { CAPACITY = FIXTURE_MAX_LENGTH + 1 };
 
@@ -108,8 +107,7 @@ static void assert_result(const predict_call *c, int64_t length)
     assert_int_equal(c->about[3], 0); /* aligned */
 }
 
-/* ---- Results --------------------------------------------------------------------------------------------------------
- */
+/* ---- Results ----------------------------------------------------------------------------------------------------- */
 
 static void every_length_runs_in_the_smallest_bucket_that_holds_it(void **state)
 {
