@@ -1,0 +1,137 @@
+"""The machine: versions once, and the card's clocks, temperature and power while it works."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import platform
+import subprocess
+import time
+from typing import Any, Callable
+
+import torch
+
+from collect.architecture import LIBRARIES
+
+_SMI_FIELDS = ("clocks.sm", "clocks.mem", "temperature.gpu", "power.draw", "clocks_throttle_reasons.active")
+_SMI_SECONDS = 10.0         # between two calls of nvidia-smi, which take a tenth of a second each
+
+
+def _version(library: str) -> str | None:
+    if importlib.util.find_spec(library) is None:
+        return None
+    return str(getattr(importlib.import_module(library), "__version__", "unknown"))
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+        return names[0] if names else platform.processor()
+    except OSError:
+        return platform.processor()
+
+
+def _open_nvml():
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        return pynvml
+    except Exception:       # absent, or a driver that does not let it in: nvidia-smi is tried then
+        return None
+
+
+def _smi(fields: str, index: int) -> list[str]:
+    try:
+        answer = subprocess.run(["nvidia-smi", f"--id={index}", f"--query-gpu={fields}", "--format=csv,noheader,nounits"],
+                                capture_output=True, text=True, timeout=20, check=True)
+        return [cell.strip() for cell in answer.stdout.strip().split(",")]
+    except (OSError, subprocess.SubprocessError):
+        return []
+
+
+class Card:
+    """Reads the state of the CUDA device in use. Every reading is one small dict; nothing is ever set."""
+
+    def __init__(self, device: str):
+        self.is_cuda = torch.device(device).type == "cuda"
+        self._nvml = _open_nvml() if self.is_cuda else None
+        self._smi_last, self._smi_state = -_SMI_SECONDS, {}
+        self._index, self._handle = 0, None
+        if self.is_cuda:
+            # The driver counts cards in its own order, and does not hide those that CUDA_VISIBLE_DEVICES hides.
+            uuid = str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
+            self._handle = self._find(uuid)
+
+    def _find(self, uuid: str):
+        if self._nvml is None:
+            return None
+        try:
+            for index in range(self._nvml.nvmlDeviceGetCount()):
+                handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
+                if uuid and uuid in str(self._nvml.nvmlDeviceGetUUID(handle)):
+                    self._index = index
+                    return handle
+            return self._nvml.nvmlDeviceGetHandleByIndex(0)
+        except self._nvml.NVMLError:
+            return None
+
+    def state(self) -> dict[str, Any]:
+        """Clocks in MHz, temperature in °C, power in W, throttle reasons as the driver's bits; empty on a CPU."""
+        if not self.is_cuda:
+            return {}
+        if self._handle is None:
+            return self._smi_reading()
+        nvml, handle = self._nvml, self._handle
+        readings: dict[str, Callable[[], Any]] = {
+            "sm_mhz": lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
+            "memory_mhz": lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
+            "temperature_c": lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
+            "power_w": lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000.0,
+            "throttle": lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
+        }
+        state = {}
+        for name, read in readings.items():
+            try:
+                state[name] = read()
+            except nvml.NVMLError:      # a virtual machine may hide one reading and show the others
+                continue
+        return state
+
+    def _smi_reading(self) -> dict[str, Any]:
+        if time.monotonic() - self._smi_last < _SMI_SECONDS:
+            return {**self._smi_state, "age_s": round(time.monotonic() - self._smi_last, 1)}
+        cells = _smi(",".join(_SMI_FIELDS), self._index)
+        names = ("sm_mhz", "memory_mhz", "temperature_c", "power_w", "throttle")
+        self._smi_last, self._smi_state = time.monotonic(), {}
+        for name, cell in zip(names, cells):
+            try:
+                self._smi_state[name] = int(cell, 16) if name == "throttle" else float(cell)
+            except ValueError:
+                continue
+        return dict(self._smi_state)
+
+    def driver(self) -> str | None:
+        if self._nvml is not None:
+            version = self._nvml.nvmlSystemGetDriverVersion()
+            return version.decode() if isinstance(version, bytes) else version
+        return next(iter(_smi("driver_version", self._index)), None) if self.is_cuda else None
+
+
+def environment(card: Card, device: str) -> dict[str, Any]:
+    """What the times depend on beside the configuration. The same for all records of a process."""
+    found: dict[str, Any] = {f"{library}": _version(library) for library in LIBRARIES}
+    found |= {
+        "device": torch.device(device).type, "python": platform.python_version(), "system": platform.platform(),
+        "processor": _processor(), "processor_cores": os.cpu_count(), "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "cudnn_deterministic": torch.backends.cudnn.deterministic, "cuda": torch.version.cuda,
+        "allocator": os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""), "driver": card.driver(), "gpu": None,
+    }
+    if card.is_cuda:
+        properties = torch.cuda.get_device_properties(device)
+        found |= {"gpu": properties.name, "gpu_memory_bytes": properties.total_memory,
+                  "gpu_multiprocessors": properties.multi_processor_count,
+                  "gpu_capability": f"{properties.major}.{properties.minor}", "cudnn": torch.backends.cudnn.version()}
+    return found

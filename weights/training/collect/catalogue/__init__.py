@@ -1,0 +1,9 @@
+"""The catalogue: every architecture that is measured. Rows are data; a new one needs no other change."""
+
+from __future__ import annotations
+
+from collect.architecture import Architecture
+from collect.catalogue import other, text, vision
+
+CATALOGUE: tuple[Architecture, ...] = (*vision.ROWS, *text.ROWS, *other.ROWS)
+BY_NAME: dict[str, Architecture] = {row.name: row for row in CATALOGUE}

@@ -1,0 +1,97 @@
+"""Rebuilds a measured network's ONNX graph on any machine: built and traced on the CPU, written without its weights.
+
+Weights become initializers whose data would stand in a file that is never written: shapes and types are all that a reader of
+training jobs needs, and a graph stays some hundred kilobytes whatever its network's size. Needs the package onnx.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Iterable, Mapping
+
+from collect.architecture import Architecture, Unavailable, build
+from collect.configuration import Configuration
+
+NO_FILE = "weights-left-out"
+"""Location of the weights' external data (ONNX, ExternalData.md). No such file is written."""
+
+
+def file_name(architecture: str, size: int, batch: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", f"{architecture}.s{size}.b{batch}.onnx")
+
+
+def trace(model, inputs, opset: int, dynamic_batch: bool) -> bytes:
+    """The forward graph in training mode, weights as inputs, as a serialised ONNX model."""
+    import torch
+
+    names = [f"input_{i}" for i in range(len(inputs))]
+    axes = {name: {0: "batch"} for name in [*names, "output"]} if dynamic_batch else None
+    stream = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")         # of tracing, about values that the batch does not change
+        torch.onnx.export(model, inputs, stream, dynamo=False, opset_version=opset, input_names=names,
+                          output_names=["output"], dynamic_axes=axes, export_params=False, do_constant_folding=False,
+                          training=torch.onnx.TrainingMode.TRAINING)
+    return stream.getvalue()
+
+
+def leave_weights_out(serialised: bytes, data_inputs: int, notes: Mapping[str, str]) -> bytes:
+    """Turns graph inputs that are weights into initializers without data, and writes the notes into the model's metadata."""
+    import onnx
+
+    model = onnx.load_model_from_string(serialised)
+    weights = [i for i in model.graph.input if not re.fullmatch(r"input_\d+", i.name)]
+    if len(model.graph.input) - len(weights) > data_inputs:
+        raise ValueError("the graph has more inputs than the network")
+    for value in weights:
+        tensor = model.graph.initializer.add(name=value.name, data_type=value.type.tensor_type.elem_type,
+                                             dims=[d.dim_value for d in value.type.tensor_type.shape.dim])
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value=NO_FILE)
+        model.graph.input.remove(value)
+    for key, value in notes.items():
+        model.metadata_props.add(key=key, value=value)
+    return model.SerializeToString()
+
+
+def export(row: Architecture, size: int, batch: int, opset: int, dynamic_batch: bool = False) -> bytes:
+    """One architecture's graph. Tracing computes the network, so take few examples, but two: batch normalisation may refuse one.
+
+    Raises Unavailable, or what building and tracing raise.
+    """
+    import torch
+
+    from collect.tasks import TASKS
+
+    model = build(row, size, "cpu")
+    inputs = TASKS[row.task].inputs(batch, size, row.arguments, "cpu")
+    notes = {"architecture": row.name, "family": row.family, "size": str(size), "torch": torch.__version__,
+             "parameters": str(sum(p.numel() for p in model.parameters()))}
+    with torch.no_grad():
+        return leave_weights_out(trace(model, inputs, opset, dynamic_batch), len(inputs), notes)
+
+
+def export_all(keys: Iterable[str], rows: Mapping[str, Architecture], folder: Path, batch: int, opset: int,
+               dynamic_batch: bool = False) -> int:
+    """Every graph that the keys need, each once; files that exist stay. The status is 1 where one could not be made."""
+    wanted = sorted({(c.architecture, c.size) for c in map(Configuration.from_key, keys)})
+    folder.mkdir(parents=True, exist_ok=True)
+    status = 0
+    for name, size in wanted:
+        path = folder / file_name(name, size, "N" if dynamic_batch else str(batch))
+        if path.exists():
+            continue
+        try:
+            if name not in rows:
+                raise Unavailable("the catalogue has no such architecture")
+            path.write_bytes(export(rows[name], size, batch, opset, dynamic_batch))
+            print(path)
+        except Exception as fault:
+            # TorchScript's messages hold whole graphs: the first line says what it is.
+            print(f"collect: {name} at {size}: {type(fault).__name__}: {str(fault).splitlines()[0][:300]}", file=sys.stderr)
+            status = 1
+    return status

@@ -1,0 +1,1 @@
+"""Networks written out in PyTorch alone, so that their families are measured wherever PyTorch is."""

@@ -1,0 +1,113 @@
+"""Marks in time, on the card or on the host, and how many steps are taken between them."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Protocol, Sequence
+
+WARMUP_STEPS = 5
+MINIMUM_STEPS = 20
+MAXIMUM_STEPS = 60
+WARMUP_SECONDS = 0.05       # at least: clocks rise from idle within some tens of milliseconds
+TARGET_SECONDS = 0.6        # timed steps beyond the minimum stop here
+
+PHASES = ("forward", "backward", "optimizer")
+
+
+class Clock(Protocol):
+    def mark(self) -> Any: ...
+    def elapsed_ms(self, start: Any, end: Any) -> float: ...
+    def synchronize(self) -> None: ...
+
+
+class CudaClock:
+    """Events in the current stream. They cost about a microsecond each and stop nothing."""
+
+    def mark(self):
+        import torch
+
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def elapsed_ms(self, start, end) -> float:
+        return start.elapsed_time(end)
+
+    def synchronize(self) -> None:
+        import torch
+
+        torch.cuda.synchronize()
+
+
+class HostClock:
+    def mark(self) -> float:
+        return time.perf_counter()
+
+    def elapsed_ms(self, start: float, end: float) -> float:
+        return 1000.0 * (end - start)
+
+    def synchronize(self) -> None:
+        pass
+
+
+class OverCap(Exception):
+    """The steps asked for would take longer than the cap."""
+
+    def __init__(self, estimate_ms: float):
+        super().__init__(f"about {estimate_ms:.0f} ms a step")
+        self.estimate_ms = estimate_ms
+
+
+@dataclass(frozen=True)
+class Samples:
+    warmup_steps: int
+    phases_ms: tuple[tuple[float, ...], ...]    # of each step: forward, backward, optimizer
+    host_step_ms: float                         # wall time of all timed steps over their number
+
+    def spread(self, phase: str | None = None) -> dict[str, float]:
+        """Median, interquartile range, minimum and mean of a phase, or of the whole step."""
+        values = [sum(step) if phase is None else step[PHASES.index(phase)] for step in self.phases_ms]
+        return spread(values)
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return {"median": round(middle, 5), "iqr": round(high - low, 5), "min": round(min(values), 5),
+            "mean": round(statistics.fmean(values), 5)}
+
+
+def sample(step: Callable[[Callable[[], Any]], Sequence[Any]], clock: Clock, cap_seconds: float,
+           while_running: Callable[[], None] = lambda: None) -> Samples:
+    """Runs `step` until it is measured. `step(mark)` runs one training step and returns its four marks.
+
+    `while_running` is called once when the timed steps are under way and a card is still busy with them. Raises OverCap early,
+    where warm-up and timed steps together would pass the cap.
+    """
+    def step_ms() -> float:
+        marks = step(clock.mark)
+        clock.synchronize()
+        return clock.elapsed_ms(marks[0], marks[-1])
+
+    def refuse_over_cap(estimate_ms: float, steps: int) -> None:
+        if estimate_ms * steps > 1000.0 * cap_seconds:
+            raise OverCap(estimate_ms)
+
+    start = time.perf_counter()
+    step_ms()                                   # loads kernels and picks algorithms: says nothing of the time
+    refuse_over_cap(step_ms(), WARMUP_STEPS + MINIMUM_STEPS - 2)
+    warmup_steps = 2
+    while warmup_steps < WARMUP_STEPS or time.perf_counter() - start < WARMUP_SECONDS:
+        estimate_ms = step_ms()
+        warmup_steps += 1
+    refuse_over_cap(estimate_ms, MINIMUM_STEPS)
+    steps = min(MAXIMUM_STEPS, max(MINIMUM_STEPS, int(1000.0 * TARGET_SECONDS / max(estimate_ms, 1e-3))))
+
+    start = time.perf_counter()
+    marks = [step(clock.mark) for _ in range(steps)]
+    while_running()
+    clock.synchronize()
+    host_step_ms = 1000.0 * (time.perf_counter() - start) / steps
+    phases = tuple(tuple(clock.elapsed_ms(a, b) for a, b in zip(step_marks, step_marks[1:])) for step_marks in marks)
+    return Samples(warmup_steps, phases, round(host_step_ms, 5))
