@@ -33,7 +33,7 @@ typedef struct bench_request {
     bool json;
 } bench_request;
 
-typedef struct session {
+typedef struct benchmark {
     const bench_request *request;
     mdot_predictor *predictor;
     mdot_predictor_info info;
@@ -41,18 +41,18 @@ typedef struct session {
     size_t entry;
     mdot_entry_info entry_info;
     size_t rows;
-} session;
+} benchmark;
 
 /* ---- Output ------------------------------------------------------------------------------------------------------ */
 
 /* FLOPs of a call are known at a bucket's full length; 0: not at this one. */
-static double gflops(const session *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *result)
+static double gflops(const benchmark *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *result)
 {
     bool full = !s->entry_info.has_length || length == bucket->max_length;
     return full ? bucket->flops / result->p50_us * 1e-3 : 0;
 }
 
-static void print_text(const session *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *r)
+static void print_text(const benchmark *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *r)
 {
     if (s->rows == 0) {
         printf("%s, entry %s, %s, %lld thread%s; opened in %.0f us\n\n", s->info.name, s->entry_info.name,
@@ -77,7 +77,7 @@ static void print_json_number(const char *name, double value)
         printf(", \"%s\": null", name);
 }
 
-static void print_json(const session *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *r)
+static void print_json(const benchmark *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *r)
 {
     if (s->rows == 0) {
         printf("{\n  \"name\": ");
@@ -101,7 +101,7 @@ static void print_json(const session *s, const mdot_bucket_info *bucket, int64_t
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
-static mdot_status run_row(session *s, size_t bucket, int64_t length, mdot_error *err)
+static mdot_status run_row(benchmark *s, size_t bucket, int64_t length, mdot_error *err)
 {
     mdot_bucket_info info;
     mdot_predictor_get_bucket(s->predictor, s->entry, bucket, &info);
@@ -119,7 +119,7 @@ static mdot_status run_row(session *s, size_t bucket, int64_t length, mdot_error
 }
 
 /* The length decides the bucket; a bucket that was asked for must be the one. */
-static mdot_status run_length(session *s, mdot_error *err)
+static mdot_status run_length(benchmark *s, mdot_error *err)
 {
     size_t bucket;
     int64_t length = s->request->length;
@@ -134,7 +134,7 @@ static mdot_status run_length(session *s, mdot_error *err)
     return run_row(s, bucket, length, err);
 }
 
-static mdot_status run_rows(session *s, mdot_error *err)
+static mdot_status run_rows(benchmark *s, mdot_error *err)
 {
     if (s->request->length != 0) return run_length(s, err);
     for (size_t i = 0; i < s->entry_info.bucket_count; i++) {
@@ -149,7 +149,7 @@ static mdot_status run_rows(session *s, mdot_error *err)
                      s->entry_info.name, (long long)s->request->bucket);
 }
 
-static mdot_status find_entry(session *s, mdot_error *err)
+static mdot_status find_entry(benchmark *s, mdot_error *err)
 {
     const char *name = s->request->entry_name != NULL ? s->request->entry_name : "predict";
     s->entry = 0;
@@ -161,7 +161,7 @@ static mdot_status find_entry(session *s, mdot_error *err)
 
 static mdot_status bench(const bench_request *request, mdot_error *err)
 {
-    session s = {.request = request};
+    benchmark s = {.request = request};
     mdot_open_options options = {.cpu_level = request->level};
     double begin = bench_now();
     mdot_status status = mdot_predictor_open(request->path, &options, &s.predictor, err);
