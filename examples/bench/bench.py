@@ -69,19 +69,19 @@ def concrete(shape, symbol, length):
     return [length if d == symbol else 1 if isinstance(d, str) else d for d in shape]
 
 
-def find_symbol(session):
+def find_symbol(runtime):
     """The dimension that is the length: the symbol that is not only ever a leading batch."""
-    inner = {d for i in session.get_inputs() for d in i.shape[1:] if isinstance(d, str)}
+    inner = {d for i in runtime.get_inputs() for d in i.shape[1:] if isinstance(d, str)}
     return inner.pop() if len(inner) == 1 else None
 
 
-def bind_ort(session, inputs, outputs):
-    binding = session.io_binding()
-    for info, array in zip(session.get_inputs(), inputs):
+def bind_ort(runtime, inputs, outputs):
+    binding = runtime.io_binding()
+    for info, array in zip(runtime.get_inputs(), inputs):
         binding.bind_input(info.name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
-    for info, array in zip(session.get_outputs(), outputs):
+    for info, array in zip(runtime.get_outputs(), outputs):
         binding.bind_output(info.name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
-    return lambda: session.run_with_iobinding(binding)
+    return lambda: runtime.run_with_iobinding(binding)
 
 
 def measure(call, seconds):
@@ -107,18 +107,18 @@ def main():
 
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = ort.InferenceSession(args.model, options, providers=["CPUExecutionProvider"])
-    symbol = find_symbol(session)
+    runtime = ort.InferenceSession(args.model, options, providers=["CPUExecutionProvider"])
+    symbol = find_symbol(runtime)
     mdot = Mdot(args.library, args.artefact)
     rng = np.random.default_rng(1)
 
     cases = []
     for length in [int(n) for n in args.lengths.split(",")] if symbol else [0]:
-        inputs = [random_input(rng, i.type, concrete(i.shape, symbol, length)) for i in session.get_inputs()]
-        wanted = session.run(None, {i.name: a for i, a in zip(session.get_inputs(), inputs)})
+        inputs = [random_input(rng, i.type, concrete(i.shape, symbol, length)) for i in runtime.get_inputs()]
+        wanted = runtime.run(None, {i.name: a for i, a in zip(runtime.get_inputs(), inputs)})
         got = [np.full_like(a, np.nan) if a.dtype.kind == "f" else np.zeros_like(a) for a in wanted]
         again = [np.zeros_like(a) for a in wanted]
-        ours, theirs = mdot.bind(inputs, got, length), bind_ort(session, inputs, again)
+        ours, theirs = mdot.bind(inputs, got, length), bind_ort(runtime, inputs, again)
         ours()
         error = max(float(np.max(np.abs(g.astype(np.float64) - w)) / max(1e-3, float(np.max(np.abs(w)))))
                     for g, w in zip(got, wanted))
