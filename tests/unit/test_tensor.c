@@ -8,13 +8,20 @@
 
 #include <cmocka.h>
 
-/* GCC and Clang convert _Float16 correctly rounded, in software where the machine cannot. */
+/* The definition in doubles, which hold all of it exactly: round to a multiple of the last place, then take the fields
+ * apart. (The compilers' _Float16 would do the same, but not every Clang has it on every x86-64.) */
 static uint16_t reference_f16(float value)
 {
-    _Float16 half = (_Float16)value;
-    uint16_t bits;
-    memcpy(&bits, &half, sizeof bits);
-    return bits;
+    unsigned sign = signbit(value) ? 0x8000 : 0;
+    if (isnan(value)) return (uint16_t)(sign | 0x7e00);
+    int exponent = 0;
+    frexp((double)value, &exponent);
+    int place = (exponent - 1 < -14 ? -14 : exponent - 1) - 10;
+    double rounded = isinf(value) ? INFINITY : ldexp(nearbyint(ldexp(fabs((double)value), -place)), place);
+    if (rounded >= 0x1p16) return (uint16_t)(sign | 0x7c00);
+    if (rounded < 0x1p-14) return (uint16_t)(sign | (unsigned)(rounded * 0x1p24));
+    double fraction = frexp(rounded, &exponent) * 2 - 1; /* rounded = (1 + fraction) * 2^(exponent - 1) */
+    return (uint16_t)(sign | (unsigned)(exponent - 1 + 15) << 10 | (unsigned)(fraction * 0x1p10));
 }
 
 static void every_half_survives_the_way_through_float(void **state)
