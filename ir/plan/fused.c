@@ -194,28 +194,68 @@ static bool place_result(pl_builder *b, const ir_node *node, pl_attention *atten
     return ir_dim_mul(attention->queries, width, &out->batch_stride);
 }
 
-static bool read_mask(pl_builder *b, const ir_node *node, const ir_value *mask, pl_attention *attention)
+/* Copies a mask so that the queries are its outermost dimension; false: its strides are not affine even so. */
+static bool regroup_mask(pl_builder *b, const ir_node *node, const ir_value *mask, pl_place *out)
 {
+    const ir_type *type = &mask->type;
+    int keys = type->rank - 1, queries = keys - 1;
+    ir_type grouped = {.dtype = type->dtype, .rank = type->rank};
+    pl_place place = {.offset = ir_dim_number(0)};
+    int source[MDOT_MAX_RANK] = {queries}; /* the mask's dimension that is dimension k of the copy */
+    for (int d = 0; d < queries; d++) source[d + 1] = d;
+    source[keys] = keys;
+    for (int k = 0; k < type->rank; k++) grouped.dim[k] = type->dim[source[k]];
+    ir_dim step = ir_dim_number(1);
+    for (int k = keys; k >= 0; k--) {
+        place.stride[source[k]] = step;
+        if (k > 0 && !ir_dim_mul(step, grouped.dim[k], &step)) return false;
+    }
+
+    const pl_expr *index[MDOT_MAX_RANK], *at[MDOT_MAX_RANK];
+    pl_nest nest = {0};
+    pl_begin_kernel(b);
+    pl_note_origin(b, node);
+    pl_add_loops(b, &nest, grouped.rank, grouped.dim, index);
+    for (int k = 0; k < type->rank; k++) at[source[k]] = index[k];
+    place.buffer = pl_add_buffer(b, PL_SCRATCH, mask->name, &grouped);
+    if (place.buffer < 0) return false;
+    nest.store[nest.store_count++] =
+        (pl_store){place.buffer, pl_position(b, &place, type, at), pl_value_at(b, mask, at)};
+    if (pl_end_nest(b, mask->name, &nest)) return false;
+    *out = place;
+    return true;
+}
+
+/* Checks the mask and finds its strides. One of several heads over all queries and keys has strides of L² when dense,
+ * which a kernel has no form for: it is copied, and layers after this one find the copy. */
+static mdot_status settle_mask(pl_builder *b, const ir_node *node, pl_attention *attention)
+{
+    const ir_value *mask = node->inputs[3];
     ir_dim stride[3], keys = mask->type.rank ? mask->type.dim[mask->type.rank - 1] : ir_dim_number(1);
-    const pl_place *place = pl_place_of(b, mask);
-    if (!place || mask->type.dtype != MDOT_DTYPE_F32 || !ir_dim_equal(keys, attention->keys)) return false;
-    if (!pl_mask_view(node, place, stride)) return false;
-    attention->mask = place->buffer;
+    if (mask->type.dtype != MDOT_DTYPE_F32 || !ir_dim_equal(keys, attention->keys))
+        return reject(b, node, "the mask is not f32 over the keys");
+    const pl_place *found = pl_place_of(b, mask);
+    if (!found) return pl_fault(b);
+    pl_place place = *found;
+    if (!pl_mask_view(node, &place, stride)) {
+        if (mask->type.rank < 3 || !regroup_mask(b, node, mask, &place) || !pl_mask_view(node, &place, stride))
+            return b->status ? pl_fault(b) : reject(b, node, "the mask's strides are not affine in the length");
+        if (pl_info(b, mask)->output < 0) pl_info(b, mask)->place = place;
+    }
+    attention->mask = place.buffer;
     attention->mask_batch = stride[0];
     attention->mask_head = stride[1];
     attention->mask_query = stride[2];
-    return true;
+    return MDOT_OK;
 }
 
 mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
 {
     pl_attention attention = {.mask = -1, .causal = ir_node_int(node, "is_causal", 0) != 0};
     pl_heads *const operands[] = {&attention.q, &attention.k, &attention.v};
-    const ir_value *q = node->inputs[0], *mask = ir_node_input(node, 3);
+    const ir_value *q = node->inputs[0];
     int64_t value_heads, key_dim;
     ir_dim positions;
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
     if (ir_node_float(node, "softcap", 0) != 0) return reject(b, node, "scores are capped");
     for (int k = 4; k < node->input_count; k++)
         if (node->inputs[k]) return reject(b, node, "a key and value cache or padding is given");
@@ -235,7 +275,10 @@ mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
     attention.batch = q->type.dim[0];
     attention.scale = ir_node_float(node, "scale", 0);
     if (attention.scale == 0) attention.scale = 1 / sqrt((double)attention.dim);
-    if (mask && !read_mask(b, node, mask, &attention)) return reject(b, node, "the mask is not f32 over the keys");
+    mdot_status status = ir_node_input(node, 3) ? settle_mask(b, node, &attention) : MDOT_OK;
+    if (status) return status;
+    pl_begin_kernel(b);
+    pl_note_origin(b, node);
     if (!place_result(b, node, &attention)) return pl_fault(b);
     return pl_end_kernel(b, PL_ATTENTION, node->name, &(pl_kernel){.attention = attention});
 }

@@ -98,6 +98,37 @@ static void attention_beyond_its_kernel_is_refused(void **state)
                    "f32");
 }
 
+static int kernels_of_kind(const pl_plan *p, pl_kind kind)
+{
+    int count = 0;
+    for (int k = 0; k < p->kernel_count; k++) count += p->kernels[k].kind == kind;
+    return count;
+}
+
+/* Relative position biases of T5 and ALiBi; a mask of several samples over queries and keys. */
+static void masks_of_heads_and_queries_are_copied_once_for_all_layers(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    pl_plan *p = plan("x = input f32[3,L,8]\nm = input f32[3,2,L,L]\n"
+                      "y = Attention(x, x, x, m) {q_num_heads=2, kv_num_heads=2}\n"
+                      "z = Attention(y, y, y, m) {q_num_heads=2, kv_num_heads=2}\nreturn z\n",
+                      arena);
+    assert_int_equal(kernels_of_kind(p, PL_ATTENTION), 2);
+    assert_int_equal(kernels_of_kind(p, PL_NEST), 1);
+    ir_arena_destroy(arena);
+}
+
+static void masks_that_are_results_as_well_stay_as_they_are(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    plan("x = input f32[1,L,8]\nb = input f32[2,L,L]\nm = Neg(b)\n"
+         "y = Attention(x, x, x, m) {q_num_heads=2, kv_num_heads=2}\nreturn y, m\n",
+         arena);
+    ir_arena_destroy(arena);
+}
+
 static void names_are_identifiers_and_unique(void **state)
 {
     (void)state;
@@ -287,6 +318,8 @@ int main(void)
         cmocka_unit_test(what_has_no_kernel_is_refused_by_name),
         cmocka_unit_test(further_results_of_a_norm_are_refused),
         cmocka_unit_test(attention_beyond_its_kernel_is_refused),
+        cmocka_unit_test(masks_of_heads_and_queries_are_copied_once_for_all_layers),
+        cmocka_unit_test(masks_that_are_results_as_well_stay_as_they_are),
         cmocka_unit_test(names_are_identifiers_and_unique),
         cmocka_unit_test(work_is_counted_at_full_length),
         cmocka_unit_test(scalars_need_no_loops),
