@@ -78,9 +78,10 @@ static ir_wide *random_input(const ir_graph *graph, int input, const dr_tensor *
     }
     int64_t bound = index_bound(graph, graph->inputs[input], 0);
     if (bound == INT64_MAX || shape->dtype == MDOT_DTYPE_BOOL) {
-        /* A scattered mask: a fifth is off, never all, since a mean over nothing has no value. */
+        /* A scattered mask: a fifth is off, never a whole row, since a mean over nothing has no value. */
         for (int64_t i = 0; i < wide->count; i++) wide->i[i] = next_uniform(state) < 0.8;
-        wide->i[next_random(state) % (uint64_t)wide->count] = 1;
+        int64_t row = shape->rank > 0 ? shape->dims[shape->rank - 1] : 1;
+        for (int64_t i = 0; i < wide->count; i += row) wide->i[i + (int64_t)(next_random(state) % (uint64_t)row)] = 1;
     } else {
         for (int64_t i = 0; i < wide->count; i++) wide->i[i] = (int64_t)(next_random(state) % (uint64_t)bound);
     }
