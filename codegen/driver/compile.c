@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const int64_t default_buckets[] = {32, 64, 128, 256, 512, 1024};
 enum { DEFAULT_BUCKET_COUNT = sizeof default_buckets / sizeof default_buckets[0], PROGRESS_TOTAL = 1000 };
@@ -174,6 +175,20 @@ static mdot_status check_entries(const mdotc_entry *entries, size_t count, mdot_
     return MDOT_OK;
 }
 
+/* Renaming onto a path replaces whatever is there: a device as well, or the model that was read. */
+static mdot_status check_output(const char *path, const mdotc_entry *entries, size_t count, mdot_error *err)
+{
+    struct stat output, model;
+    if (stat(path, &output) != 0) return MDOT_OK; /* nothing to lose; what else is wrong shows in writing */
+    if (S_ISDIR(output.st_mode)) return mdot_fail(err, MDOT_IO, "%s: a directory, not a file", path);
+    if (!S_ISREG(output.st_mode))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: not a regular file, so the artefact cannot replace it", path);
+    for (size_t i = 0; i < count; i++)
+        if (stat(entries[i].model_path, &model) == 0 && model.st_dev == output.st_dev && model.st_ino == output.st_ino)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the artefact would replace its own model", path);
+    return MDOT_OK;
+}
+
 static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
                            const mdotc_options *o, ir_arena *arena, mdot_error *err)
 {
@@ -190,6 +205,7 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
     import.bindings = bindings;
 
     mdot_status status = check_entries(entries, entry_count, err);
+    if (status == MDOT_OK) status = check_output(artefact_path, entries, entry_count, err);
     if (status == MDOT_OK) status = dr_parse_targets(o->targets, o->target_count, chosen, &level_count, err);
     if (status == MDOT_OK) status = check_dump(o->dump_pass, err);
     for (size_t i = 0; status == MDOT_OK && i < entry_count; i++) {

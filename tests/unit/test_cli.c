@@ -273,6 +273,33 @@ static void a_failed_compilation_leaves_an_old_artefact_alone(void **state)
     assert_int_equal(before.st_mtime, after.st_mtime);
 }
 
+static void an_output_that_is_the_model_or_no_file_is_refused(void **state)
+{
+    fixture *f = *state;
+    char *fifo = NULL, *link = NULL;
+    assert_true(asprintf(&fifo, "%s/fifo", f->folder) > 0 && asprintf(&link, "%s/link", f->folder) > 0);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_int_equal(symlink(f->model, link), 0);
+    struct stat before, after;
+    assert_int_equal(stat(f->model, &before), 0);
+
+    RUN(f, "compile", f->model, "-o", f->model);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "its own model");
+    RUN(f, "compile", f->model, "-o", link);
+    assert_int_equal(f->result.status, FAILED);
+    assert_int_equal(stat(f->model, &after), 0);
+    assert_true(before.st_ino == after.st_ino && before.st_size == after.st_size);
+
+    RUN(f, "compile", f->model, "-o", fifo);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "not a regular file");
+    assert_int_equal(lstat(fifo, &after), 0);
+    assert_true(S_ISFIFO(after.st_mode));
+    free(fifo);
+    free(link);
+}
+
 static void an_output_in_a_missing_folder_is_a_clear_error(void **state)
 {
     fixture *f = *state;
@@ -364,6 +391,7 @@ int main(void)
         CASE(unknown_targets_and_dumps_list_the_known_ones),
         CASE(unsupported_operators_are_listed_at_once_with_their_nodes),
         COMPILED_CASE(a_failed_compilation_leaves_an_old_artefact_alone),
+        CASE(an_output_that_is_the_model_or_no_file_is_refused),
         CASE(an_output_in_a_missing_folder_is_a_clear_error),
         CASE(inspecting_what_is_no_artefact_fails),
         COMPILED_CASE(a_forced_level_that_does_not_exist_is_refused),
