@@ -15,6 +15,7 @@ bool fe_rewrite_pad(fe_upgrader *u, ir_node *node, int64_t opset);
 bool fe_rewrite_clip(fe_upgrader *u, ir_node *node, int64_t opset);
 bool fe_rewrite_top_k(fe_upgrader *u, ir_node *node, int64_t opset);
 bool fe_rewrite_dropout(fe_upgrader *u, ir_node *node, int64_t opset);
+bool fe_rewrite_resize(fe_upgrader *u, ir_node *node, int64_t opset);
 bool fe_rewrite_tile(fe_upgrader *u, ir_node *node, int64_t opset);
 
 /* rewrites_meaning.c: defaults and meanings that changed */

@@ -134,3 +134,25 @@ bool fe_rewrite_tile(fe_upgrader *u, ir_node *node, int64_t opset)
     node->input_count = 2;
     return true;
 }
+
+/* Resize-11 has a region of interest before the scales, and names how positions correspond. Before it, Resize and
+ * Upsample had one way, and Upsample-7 its scales as an attribute. */
+bool fe_rewrite_resize(fe_upgrader *u, ir_node *node, int64_t opset)
+{
+    (void)opset;
+    ir_value *scales = ir_node_input(node, 1);
+    const ir_attr *attr = ir_node_attr(node, "scales");
+    if (attr && attr->kind == IR_ATTR_FLOATS) {
+        const int64_t count = attr->count;
+        ir_wide *wide = ir_wide_create(u->graph->arena, MDOT_DTYPE_F32, 1, &count);
+        for (int i = 0; wide && i < attr->count; i++) wide->f[i] = attr->floats[i];
+        const ir_tensor *tensor = wide ? ir_tensor_from_wide(u->graph->arena, wide) : NULL;
+        scales = tensor ? ir_graph_add_constant(u->graph, node->name, tensor) : NULL;
+        if (!scales) return false;
+        ir_node_remove_attr(node, "scales");
+    }
+    if (!scales) return true; /* an error of the node's, reported with its shape */
+    if (node->input_count > 1) ir_node_set_input(node, 1, NULL);
+    return fe_set_input(u, node, 2, scales) &&
+           ir_node_set_string(u->graph, node, "coordinate_transformation_mode", "asymmetric");
+}

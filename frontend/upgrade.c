@@ -46,6 +46,7 @@ static const row table[] = {
     {IR_OP_Pad,               11, fe_rewrite_pad},
     {IR_OP_Tile,               6, fe_rewrite_tile},
     {IR_OP_TopK,              10, fe_rewrite_top_k},
+    {IR_OP_Resize,            11, fe_rewrite_resize},
     {IR_OP_ReduceSum,         13, fe_rewrite_axes},
     {IR_OP_ReduceMean,        18, fe_rewrite_axes},
     {IR_OP_ReduceMax,         18, fe_rewrite_axes},
@@ -66,6 +67,7 @@ static const row table[] = {
 /* Operators that go on under another name: old name, opset that brought the new one, new name. */
 static const struct { const char *old; int64_t before; const char *name; } renamed[] = {
     {"Scatter", 11, "ScatterElements"},
+    {"Upsample", 11, "Resize"},
 };
 /* clang-format on */
 

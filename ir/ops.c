@@ -13,6 +13,7 @@
 #define VAR IR_VARIADIC
 #define SHP IR_SHAPE_ONLY
 #define MANY INT_MAX
+#define ir_eval_none NULL
 
 const ir_op ir_ops[IR_OP_COUNT] = {
 #define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering)              \

@@ -1,0 +1,44 @@
+/* loss.c — SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss, with which training graphs end. Shapes and costs
+ * only. */
+#include "ir/ops/operands.h"
+
+#include <string.h>
+
+/* Scores [N, C, d1 …], labels [N, d1 …]. */
+static mdot_status read_loss(const ir_operands *from, ir_type *scores, ir_type *labels)
+{
+    mdot_status status = ir_operand_need(from, 0, "scores", -1, scores);
+    if (!status) status = ir_operand_need_floats(from, 0, "scores");
+    if (status) return status;
+    if (scores->rank < 2) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the scores have no classes");
+    status = ir_operand_need(from, 1, "labels", scores->rank - 1, labels);
+    if (!status) status = ir_operand_need_integers(from, 1, "labels");
+    for (int i = 0; !status && i < labels->rank; i++) {
+        if (!ir_dim_equal(labels->dim[i], scores->dim[i == 0 ? 0 : i + 1])) {
+            status = ir_fail(from->node, from->err, MDOT_MALFORMED,
+                             "dimension %d of the labels is not that of the scores", i);
+        }
+    }
+    return status;
+}
+
+mdot_status ir_shape_loss(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_type scores, labels;
+    mdot_status status = read_loss(&from, &scores, &labels);
+    if (status) return status;
+    bool reduced = strcmp(ir_node_string(node, "reduction", "mean"), "none") != 0;
+    ir_set_type(node, 0, scores.dtype, reduced ? 0 : labels.rank, labels.dim);
+    ir_set_type(node, 1, scores.dtype, scores.rank, scores.dim); /* log probabilities */
+    return MDOT_OK;
+}
+
+/* Of a score the softmax's five (maximum, difference, exponential, sum, logarithm's difference); of a label one. */
+void ir_cost_loss(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_cost_traffic(node, length, out_cost);
+    bool softmax = ir_node_opcode(node) == IR_OP_SoftmaxCrossEntropyLoss;
+    out_cost->flops = ir_value_elements(node->inputs[1], length);
+    if (softmax) out_cost->flops += 5 * ir_value_elements(node->inputs[0], length);
+}

@@ -1,0 +1,263 @@
+/* pooling.c — MaxPool, AveragePool, LpPool, their global forms, and LRN, which sums over neighbouring channels. */
+#include "ir/ops/index.h"
+#include "ir/ops/window.h"
+
+#include <math.h>
+
+static mdot_status need_map(const ir_operands *from, ir_type *out_type)
+{
+    mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
+    if (status || out_type->rank > 2) return status;
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions has none to pool over",
+                   out_type->rank);
+}
+
+/* ---- Windows ---------------------------------------------------------------------------------------------------- */
+
+static mdot_status read_pool(const ir_operands *from, ir_window *window, ir_type *out_type)
+{
+    ir_type input;
+    mdot_status status = need_map(from, &input);
+    if (!status) status = ir_window_read(from, input.rank - 2, NULL, window);
+    if (status) return status;
+    *out_type = input;
+    return ir_window_slide(from, window, input.dim + 2, out_type->dim + 2);
+}
+
+static mdot_status pool_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_window window;
+    return read_pool(from, &window, out_type);
+}
+
+/* MaxPool's second output tells where the maxima were. */
+mdot_status ir_shape_pool(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    mdot_status status = ir_shape_by(graph, node, pool_result, err);
+    if (status) return status;
+    const ir_type *type = &node->outputs[0]->type;
+    ir_set_type(node, 1, MDOT_DTYPE_I64, type->rank, type->dim);
+    return MDOT_OK;
+}
+
+void ir_cost_pool(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_cost_traffic(node, length, out_cost);
+    const ir_attr *kernel = ir_node_attr(node, "kernel_shape");
+    double taps = 1;
+    for (int i = 0; kernel && i < kernel->count; i++) taps *= (double)kernel->ints[i];
+    out_cost->flops = taps * ir_value_elements(node->outputs[0], length);
+}
+
+typedef struct pooled { /* of one window of one channel */
+    double value;
+    int64_t at; /* of the greatest element in its channel; -1: none */
+    int64_t inside;
+} pooled;
+
+static pooled pool_window(const ir_window *w, const int64_t *position, const ir_wide *x, int64_t channel)
+{
+    pooled p = {.at = -1};
+    int64_t tap[IR_MAX_SPATIAL] = {0}, plane = ir_product(x->dims, 2, x->rank);
+    do {
+        int64_t at = 0;
+        bool inside = true;
+        for (int i = 0; i < w->rank && inside; i++) {
+            int64_t k = position[i] * w->stride[i] - w->before[i] + tap[i] * w->dilation[i];
+            inside = k >= 0 && k < x->dims[2 + i];
+            at = at * x->dims[2 + i] + k;
+        }
+        if (!inside) continue;
+        double element = ir_wide_get(x, channel * plane + at);
+        p.inside++;
+        if (p.at < 0 || element > p.value) {
+            p.at = at;
+            p.value = element;
+        }
+    } while (ir_next_index(w->rank, w->kernel, tap));
+    return p;
+}
+
+static void store(ir_wide *out, int64_t at, double value)
+{
+    if (out->f) {
+        out->f[at] = value;
+    } else {
+        out->i[at] = (int64_t)value;
+    }
+}
+
+/* storage_order 1 counts positions with the first spatial dimension fastest. */
+static int64_t stored_index(const ir_node *node, const ir_wide *x, int64_t channel, int64_t at)
+{
+    int64_t plane = ir_product(x->dims, 2, x->rank);
+    if (ir_node_int(node, "storage_order", 0) == 0 || at < 0) return channel * plane + at;
+    int64_t index = 0, scale = plane;
+    for (int i = x->rank - 1; i >= 2; i--) {
+        scale /= x->dims[i];
+        index += at % x->dims[i] * scale;
+        at /= x->dims[i];
+    }
+    return channel * plane + index;
+}
+
+mdot_status ir_eval_max_pool(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                             mdot_error *err)
+{
+    ir_window window;
+    ir_type type, index_type;
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    mdot_status status = read_pool(&from, &window, &type);
+    if (!status) status = ir_make_typed(arena, node, &type, &out[0], err);
+    index_type = type;
+    index_type.dtype = MDOT_DTYPE_I64;
+    if (!status && ir_node_wants(node, 1)) status = ir_make_typed(arena, node, &index_type, &out[1], err);
+    if (status) return status;
+    int64_t plane = ir_product(out[0]->dims, 2, out[0]->rank), position[IR_MAX_SPATIAL] = {0};
+    for (int64_t k = 0; k < out[0]->count; k++) {
+        pooled p = pool_window(&window, position, in[0], k / plane);
+        store(out[0], k, p.at < 0 ? -INFINITY : p.value);
+        if (ir_node_wants(node, 1)) out[1]->i[k] = stored_index(node, in[0], k / plane, p.at);
+        ir_next_index(window.rank, out[0]->dims + 2, position);
+    }
+    return MDOT_OK;
+}
+
+/* Elements over which a window averages: those in the input, or with count_include_pad those in the padding too, but
+ * not those that ceil_mode lets it reach beyond. */
+static int64_t averaged(const ir_window *w, const int64_t *position, const int64_t *dims)
+{
+    int64_t count = 1;
+    for (int i = 0; i < w->rank; i++) {
+        int64_t taps = 0;
+        for (int64_t t = 0; t < w->kernel[i]; t++) {
+            taps += position[i] * w->stride[i] + t * w->dilation[i] < w->before[i] + dims[i] + w->after[i];
+        }
+        count *= taps;
+    }
+    return count;
+}
+
+static double sum_window(const ir_window *w, const int64_t *position, const ir_wide *x, int64_t channel, double power)
+{
+    int64_t tap[IR_MAX_SPATIAL] = {0}, plane = ir_product(x->dims, 2, x->rank);
+    double sum = 0;
+    do {
+        int64_t at = 0;
+        bool inside = true;
+        for (int i = 0; i < w->rank && inside; i++) {
+            int64_t k = position[i] * w->stride[i] - w->before[i] + tap[i] * w->dilation[i];
+            inside = k >= 0 && k < x->dims[2 + i];
+            at = at * x->dims[2 + i] + k;
+        }
+        double element = inside ? x->f[channel * plane + at] : 0;
+        sum += power == 0 ? element : pow(fabs(element), power);
+    } while (ir_next_index(w->rank, w->kernel, tap));
+    return sum;
+}
+
+/* AveragePool, and LpPool: the p-th root of the sum of p-th powers. */
+mdot_status ir_eval_sum_pool(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                             mdot_error *err)
+{
+    ir_window window;
+    ir_type type;
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    mdot_status status = ir_operand_need_floats(&from, 0, "input");
+    if (!status) status = read_pool(&from, &window, &type);
+    if (!status) status = ir_make_typed(arena, node, &type, &out[0], err);
+    if (status) return status;
+    bool average = ir_node_opcode(node) == IR_OP_AveragePool, padded = ir_node_int(node, "count_include_pad", 0) != 0;
+    double power = average ? 0 : (double)ir_node_int(node, "p", 2);
+    int64_t plane = ir_product(out[0]->dims, 2, out[0]->rank), position[IR_MAX_SPATIAL] = {0};
+    for (int64_t k = 0; k < out[0]->count; k++) {
+        double sum = sum_window(&window, position, in[0], k / plane, power);
+        int64_t count = padded ? averaged(&window, position, in[0]->dims + 2)
+                               : pool_window(&window, position, in[0], k / plane).inside;
+        out[0]->f[k] = average ? sum / (double)count : pow(sum, 1 / power);
+        ir_next_index(window.rank, out[0]->dims + 2, position);
+    }
+    return MDOT_OK;
+}
+
+/* ---- Whole maps ------------------------------------------------------------------------------------------------- */
+
+static mdot_status global_result(const ir_operands *from, ir_type *out_type)
+{
+    mdot_status status = need_map(from, out_type);
+    for (int i = 2; !status && i < out_type->rank; i++) out_type->dim[i] = ir_dim_number(1);
+    return status ? status : ir_operand_need_floats(from, 0, "input");
+}
+
+mdot_status ir_shape_global_pool(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, global_result, err);
+}
+
+void ir_cost_global_pool(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_cost_traffic(node, length, out_cost);
+    out_cost->flops = ir_value_elements(node->inputs[0], length);
+}
+
+mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                mdot_error *err)
+{
+    mdot_status status = ir_make_by(arena, node, in, global_result, &out[0], err);
+    if (status) return status;
+    int64_t plane = ir_product(in[0]->dims, 2, in[0]->rank);
+    bool greatest = ir_node_opcode(node) == IR_OP_GlobalMaxPool;
+    for (int64_t k = 0; k < out[0]->count; k++) {
+        double result = greatest ? -INFINITY : 0;
+        for (int64_t i = 0; i < plane; i++) {
+            double element = in[0]->f[k * plane + i];
+            result = greatest ? fmax(result, element) : result + element / (double)plane;
+        }
+        out[0]->f[k] = result;
+    }
+    return MDOT_OK;
+}
+
+/* ---- LRN -------------------------------------------------------------------------------------------------------- */
+
+static mdot_status lrn_result(const ir_operands *from, ir_type *out_type)
+{
+    mdot_status status = need_map(from, out_type);
+    if (!status) status = ir_operand_need_floats(from, 0, "input");
+    if (status || ir_node_int(from->node, "size", 0) > 0) return status;
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the attribute size is missing or not positive");
+}
+
+mdot_status ir_shape_lrn(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, lrn_result, err);
+}
+
+/* A square and a sum for each neighbour, then scale, power and quotient. */
+void ir_cost_lrn(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_cost_traffic(node, length, out_cost);
+    out_cost->flops = (2 * (double)ir_node_int(node, "size", 0) + 4) * ir_value_elements(node->inputs[0], length);
+}
+
+/* y = x / (bias + alpha / size * sum of squares over `size` channels around it) ^ beta (ONNX LRN-13). */
+mdot_status ir_eval_lrn(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+{
+    mdot_status status = ir_make_by(arena, node, in, lrn_result, &out[0], err);
+    if (status) return status;
+    ir_axis_view view = ir_view_axis(in[0], 1);
+    int64_t size = ir_node_int(node, "size", 0), before = (size - 1) / 2, after = size - 1 - before;
+    double alpha = ir_node_float(node, "alpha", 1e-4), beta = ir_node_float(node, "beta", 0.75);
+    double bias = ir_node_float(node, "bias", 1);
+    for (int64_t k = 0; k < out[0]->count; k++) {
+        int64_t channel = k / view.inner % view.extent;
+        double squares = 0;
+        for (int64_t c = channel - before; c <= channel + after; c++) {
+            if (c < 0 || c >= view.extent) continue;
+            double x = in[0]->f[k + (c - channel) * view.inner];
+            squares += x * x;
+        }
+        out[0]->f[k] = in[0]->f[k] / pow(bias + alpha / (double)size * squares, beta);
+    }
+    return MDOT_OK;
+}
