@@ -147,18 +147,116 @@ mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t e
 
 /* ---- Jobs [job layer] ------------------------------------------------------------------------------------------ */
 
-/* A training job's operator sequence: types, configurations and per-sample loads. It holds no weights and no names. */
+/* A training job's operator sequence: types, configurations and loads. It holds no weights and no names. Immutable. */
 typedef struct mdot_job mdot_job;
 
-/* From a `.job` file or its bytes, as written by mdot_job_save; the bytes are not kept. MALFORMED or CORRUPT otherwise. */
+typedef enum mdot_optimizer { MDOT_OPTIMIZER_SGD, MDOT_OPTIMIZER_ADAM, MDOT_OPTIMIZER_ADAMW } mdot_optimizer;
+
+/* Work on data. A multiply-add is two FLOPs. Bytes count each tensor once, and floating elements as four bytes whatever
+ * the file's type: precision belongs to the configuration. Whole numbers, at most 2^53. */
+typedef struct mdot_load {
+    double flops, bytes_read, bytes_written;
+} mdot_load;
+
+/* The parts of a training step in which an operator of the forward graph works. */
+typedef enum mdot_phase {
+    MDOT_PHASE_FORWARD,
+    MDOT_PHASE_DATA_GRADIENT,   /* of its inputs; nothing where no parameter lies before it */
+    MDOT_PHASE_WEIGHT_GRADIENT, /* of its parameters */
+    MDOT_PHASE_COUNT
+} mdot_phase;
+
+/* How an operator is configured: name, text. A setting that an operator type does not have is 0. Spatial dimensions are
+ * depth, height, width; an operator over fewer uses the last ones. Sizes are of one sample. The order is that of the
+ * `.job` format: append only. */
+#define MDOT_SETTING_MAP(X)                                                                                            \
+    X(KERNEL_D, "kernel_d")                                                                                            \
+    X(KERNEL_H, "kernel_h")                                                                                            \
+    X(KERNEL_W, "kernel_w")                                                                                            \
+    X(STRIDE_D, "stride_d")                                                                                            \
+    X(STRIDE_H, "stride_h")                                                                                            \
+    X(STRIDE_W, "stride_w")                                                                                            \
+    X(DILATION_H, "dilation_h")                                                                                        \
+    X(DILATION_W, "dilation_w")                                                                                        \
+    X(PADDING_H, "padding_h") /* both sides together */                                                                \
+    X(PADDING_W, "padding_w")                                                                                          \
+    X(GROUPS, "groups")                                                                                                \
+    X(CHANNELS_IN, "channels_in")   /* of a matrix product: the summed extent */                                       \
+    X(CHANNELS_OUT, "channels_out") /* of a matrix product: columns of the result */                                   \
+    X(SIZE_IN, "size_in")           /* positions: pixels of a feature map, rows of a matrix */                         \
+    X(SIZE_OUT, "size_out")                                                                                            \
+    X(AXIS, "axis")     /* counted from the end, 1 is the last; 0 where several or none matter */                      \
+    X(EXTENT, "extent") /* of that axis, or elements reduced into one */                                               \
+    X(HEADS, "heads")                                                                                                  \
+    X(HEAD_SIZE, "head_size")                                                                                          \
+    X(QUERIES, "queries")                                                                                              \
+    X(KEYS, "keys")                                                                                                    \
+    X(BIAS, "bias")             /* 1: adds a learnt vector */                                                          \
+    X(NORMALISED, "normalised") /* 1: a BatchNormalization follows and is part of the operator */                      \
+    X(DIRECTIONS, "directions") /* of a recurrent operator */                                                          \
+    X(INPUTS, "inputs")         /* tensors read that are neither parameters nor constants */
+
+typedef enum mdot_setting {
+#define MDOT_SETTING_ENUM(name, text) MDOT_SETTING_##name,
+    MDOT_SETTING_MAP(MDOT_SETTING_ENUM)
+#undef MDOT_SETTING_ENUM
+        MDOT_SETTING_COUNT
+} mdot_setting;
+
+/* "kernel_h"; "?" for a value that is no setting. Static. */
+const char *mdot_setting_name(mdot_setting setting);
+
+/* At batch B a phase's load is B * per_sample + per_step: parameters are read once a step, not once a sample. */
+typedef struct mdot_job_operator {
+    const char *type; /* "Conv", "Linear", "Attention" …: ONNX's name where ONNX has one */
+    bool known;       /* false: mdot knows its tensors' sizes only */
+    int64_t setting[MDOT_SETTING_COUNT];
+    mdot_load per_sample[MDOT_PHASE_COUNT];
+    mdot_load per_step[MDOT_PHASE_COUNT];
+    double parameters; /* elements that training learns */
+    /* Dependencies: the operators whose results it reads, ascending, each less than its own index. */
+    size_t input_count;
+    const uint32_t *inputs;
+    /* Position, which mdot_job_create works out. Operators on the longest path before and behind this one, and how many
+     * operators read its result. */
+    uint32_t depth, height, out_degree;
+} mdot_job_operator;
+
+typedef struct mdot_job_description {
+    const mdot_job_operator *operators; /* in topological order; position is not read */
+    size_t operator_count;
+    int64_t batch;      /* that the file was made for; 1 where it leaves the batch open */
+    bool has_optimizer; /* the graph holds one: */
+    mdot_optimizer optimizer;
+} mdot_job_description;
+
+typedef struct mdot_job_info {
+    size_t operator_count, unknown_count;
+    double parameters;
+    int64_t batch;
+    bool has_optimizer;
+    mdot_optimizer optimizer;
+} mdot_job_info;
+
+/* Copies everything. INVALID_ARGUMENT for a job without operators, dependencies that do not ascend or point forward,
+ * loads and parameters that are negative, not finite or beyond 2^53 (fractions are rounded). */
+mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err);
+/* From a `.job` file or its bytes, as written by mdot_job_save; the bytes are not kept. MALFORMED (no job, or broken),
+ * INCOMPATIBLE (another version of the format) or CORRUPT (checksum) otherwise. */
 mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err);
 mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_job, mdot_error *err);
+/* The file appears complete or not at all. */
 mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err);
 void mdot_job_destroy(mdot_job *job);
 
+void mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info);
+/* Strings and arrays are lent by the job. OUT_OF_RANGE beyond the count. */
+mdot_status mdot_job_get_operator(const mdot_job *job, size_t index, mdot_job_operator *out_operator);
+/* What one optimizer step costs for this many parameters, in fp32. */
+mdot_load mdot_optimizer_load(mdot_optimizer optimizer, double parameters);
+
 typedef enum mdot_precision { MDOT_PRECISION_FP32, MDOT_PRECISION_TF32, MDOT_PRECISION_AMP } mdot_precision;
 typedef enum mdot_layout { MDOT_LAYOUT_NCHW, MDOT_LAYOUT_NHWC } mdot_layout;
-typedef enum mdot_optimizer { MDOT_OPTIMIZER_SGD, MDOT_OPTIMIZER_ADAM, MDOT_OPTIMIZER_ADAMW } mdot_optimizer;
 
 typedef struct mdot_configuration {
     int64_t batch;   /* samples a step on one GPU, at least 1 */
