@@ -141,7 +141,9 @@ void ir_node_set_input(ir_node *node, int index, ir_value *value)
 void ir_graph_replace_uses(ir_graph *graph, ir_value *old, ir_value *replacement)
 {
     if (old == replacement) return;
-    for (ir_node *node = graph->first; node && old->use_count; node = node->next) {
+    /* Uses follow the definition, most of them closely: starting there keeps passes linear in the graph. */
+    ir_node *first = old->def ? old->def->next : graph->first;
+    for (ir_node *node = first; node && old->use_count; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {
             if (node->inputs[i] == old) ir_node_set_input(node, i, replacement);
         }
