@@ -21,6 +21,11 @@ typedef struct fe_options {
     const ir_type *input_types;
     size_t input_type_count;
     bool skip_weights; /* leave the data of large initializers unread (ir_tensor.data NULL) */
+    /* The model is a training job, to be looked at and not to be run. Every dimension becomes a number: the batch (a
+     * symbol that leads the first input, or that only ever leads) 1, the others by `bindings`, or INVALID_ARGUMENT lists
+     * them. Inputs that are no tensors, or have no shape, are taken as scalars with a warning. Values get the types that
+     * the file's value_info gives them, where it does. */
+    bool job;
     void (*warning)(void *user, const char *message);
     void *user;
 } fe_options;

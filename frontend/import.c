@@ -21,6 +21,7 @@ typedef struct importer {
     fe_flat flat;
     ir_graph *graph;
     ir_value **values; /* by value number */
+    fe_names *bound;   /* symbolic dimensions that became numbers */
     fe_upgrader upgrader;
     bool warned_of_opset;
 } importer;
@@ -75,7 +76,7 @@ static mdot_status import_inputs(importer *im)
         int value = value_named(im, im->proto->input[i]->name);
         if (im->flat.values[value].definer == FE_BY_INPUT) inputs[count++] = im->proto->input[i];
     }
-    mdot_status status = fe_type_inputs(&im->context, inputs, count, types, &im->graph->symbol);
+    mdot_status status = fe_type_inputs(&im->context, inputs, count, types, &im->graph->symbol, &im->bound);
     for (int i = 0; i < count && status == MDOT_OK; i++) {
         ir_value *value = ir_graph_add_input(im->graph, inputs[i]->name, &types[i]);
         if (!value) return fe_out_of_memory(&im->context);
@@ -177,6 +178,7 @@ static mdot_status import_node(importer *im, const fe_node *source)
         mdot_status status = fe_import_constant(&im->context, source, &tensor);
         if (status != MDOT_OK) return status;
         int number = source->outputs[0];
+        if (number == FE_NO_VALUE) return MDOT_OK; /* a repetition: order.c */
         ir_value *value = ir_graph_add_constant(im->graph, im->flat.values[number].name, tensor);
         if (!value) return fe_out_of_memory(&im->context);
         im->values[number] = value;
@@ -200,6 +202,20 @@ static mdot_status import_nodes(importer *im)
     return status;
 }
 
+/* What the file states of its values, for a job's operators that mdot does not know. */
+static void import_stated_types(importer *im)
+{
+    const Onnx__GraphProto *proto = im->proto;
+    for (size_t i = 0; i < proto->n_value_info + proto->n_output; i++) {
+        const Onnx__ValueInfoProto *info =
+            i < proto->n_value_info ? proto->value_info[i] : proto->output[i - proto->n_value_info];
+        int number = value_named(im, fe_text(info->name));
+        if (number < 0 || !im->values[number] || !im->values[number]->def) continue;
+        ir_type type;
+        if (fe_stated_type(info, im->bound, &type)) im->values[number]->type = type;
+    }
+}
+
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
 
 static mdot_status import_model(importer *im, const Onnx__ModelProto *model)
@@ -219,6 +235,7 @@ static mdot_status import_model(importer *im, const Onnx__ModelProto *model)
     status = import_initializers(im);
     if (status == MDOT_OK) status = import_inputs(im);
     if (status == MDOT_OK) status = import_nodes(im);
+    if (status == MDOT_OK && context->options->job) import_stated_types(im);
     if (status == MDOT_OK) status = import_outputs(im);
     return status;
 }

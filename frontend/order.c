@@ -3,7 +3,9 @@
  * ONNX demands both; some tools write nodes in another order, which is put right here. The order is the file's wherever
  * that is topological: a depth-first walk over the nodes in the file's order that emits a node after its producers.
  */
-#include "frontend/flat.h"
+#include "frontend/attributes.h"
+
+#include <string.h>
 
 /* ---- Definitions ------------------------------------------------------------------------------------------------ */
 
@@ -48,6 +50,53 @@ static mdot_status define_inputs(const fe_context *context, const Onnx__GraphPro
     return MDOT_OK;
 }
 
+static bool is_constant(const fe_node *node)
+{
+    return !*node->domain && strcmp(node->op_type, "Constant") == 0 && node->output_count == 1;
+}
+
+static bool is_same_tensor(const ir_tensor *a, const ir_tensor *b)
+{
+    size_t bytes = (size_t)a->count * mdot_dtype_size_bytes(a->dtype);
+    return a->dtype == b->dtype && a->rank == b->rank && a->data && b->data && mdot_dtype_size_bytes(a->dtype) > 0 &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0 && memcmp(a->data, b->data, bytes) == 0;
+}
+
+/* Some exporters write several Constants under one name. Where they say the same, the later is dropped with a warning;
+ * where they differ, a job, of which only sizes are asked, takes the last, as ONNX Runtime does. */
+static mdot_status drop_repetition(const fe_context *context, fe_flat *flat, int index, bool *out_dropped)
+{
+    fe_node *node = &flat->nodes[index];
+    fe_value *value = &flat->values[node->outputs[0]];
+    if (value->definer < 0 || !is_constant(node) || !is_constant(&flat->nodes[value->definer])) return MDOT_OK;
+    fe_node *earlier = &flat->nodes[value->definer];
+    const ir_tensor *first, *second;
+    mdot_status status = fe_import_constant(context, earlier, &first);
+    if (status == MDOT_OK) status = fe_import_constant(context, node, &second);
+    if (status != MDOT_OK) return status;
+    bool same = is_same_tensor(first, second);
+    if (!same && !context->options->job) return MDOT_OK;
+    fe_warn(context, "%s: constant '%s' is defined twice%s", context->file, value->name,
+            same ? "" : ", with different content; the last one is taken");
+    if (same) {
+        node->outputs[0] = FE_NO_VALUE;
+    } else {
+        earlier->outputs[0] = FE_NO_VALUE;
+        value->definer = index;
+    }
+    *out_dropped = true;
+    return MDOT_OK;
+}
+
+static mdot_status define_output(const fe_context *context, fe_flat *flat, int index, int output)
+{
+    int value = flat->nodes[index].outputs[output];
+    if (value == FE_NO_VALUE) return MDOT_OK;
+    bool dropped = false;
+    mdot_status status = drop_repetition(context, flat, index, &dropped);
+    return status != MDOT_OK || dropped ? status : define(context, flat, value, index, output);
+}
+
 mdot_status fe_define_values(const fe_context *context, const Onnx__GraphProto *graph, fe_flat *flat)
 {
     for (size_t i = 0; i < graph->n_initializer; i++) {
@@ -56,9 +105,8 @@ mdot_status fe_define_values(const fe_context *context, const Onnx__GraphProto *
     }
     mdot_status status = define_inputs(context, graph, flat);
     for (int i = 0; i < flat->node_count && status == MDOT_OK; i++) {
-        const fe_node *node = &flat->nodes[i];
-        for (int k = 0; k < node->output_count && status == MDOT_OK; k++) {
-            if (node->outputs[k] != FE_NO_VALUE) status = define(context, flat, node->outputs[k], i, k);
+        for (int k = 0; k < flat->nodes[i].output_count && status == MDOT_OK; k++) {
+            status = define_output(context, flat, i, k);
         }
     }
     return status;

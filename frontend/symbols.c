@@ -70,22 +70,41 @@ static mdot_status read_dim(binder *b, int input, int axis, const Onnx__TensorSh
     return find_symbol(b, name, axis, &dims->symbol[axis]);
 }
 
+static bool is_element(int32_t elem_type)
+{
+    return elem_type == MDOT_DTYPE_STRING || mdot_dtype_size_bytes((mdot_dtype)elem_type) > 0;
+}
+
+/* What a job's reader does with an input whose size nothing tells. */
+static mdot_status take_as_scalar(const binder *b, int input)
+{
+    ir_type *type = &b->types[input];
+    if (type->dtype == MDOT_DTYPE_NONE) type->dtype = MDOT_DTYPE_F32;
+    type->rank = 0;
+    fe_warn(b->context, "%s: nothing tells the size of input '%s': it is taken as a scalar", b->context->file,
+            b->inputs[input]->name);
+    return MDOT_OK;
+}
+
 /* Leaves rank -1 where the file gives no shape. */
 static mdot_status read_type(binder *b, int input)
 {
     const Onnx__TypeProto *proto = b->inputs[input]->type;
     ir_type *type = &b->types[input];
     *type = (ir_type){.rank = -1};
+    if (b->context->options->job && (!proto || !proto->tensor_type || !is_element(proto->tensor_type->elem_type))) {
+        return take_as_scalar(b, input);
+    }
     if (!proto) return fail_input(b, input, MDOT_MALFORMED, "has no type");
     if (!proto->tensor_type) return fail_input(b, input, MDOT_UNSUPPORTED, "is no tensor");
     type->dtype = (mdot_dtype)proto->tensor_type->elem_type;
-    if (type->dtype != MDOT_DTYPE_STRING && mdot_dtype_size_bytes(type->dtype) == 0) {
+    if (!is_element(proto->tensor_type->elem_type)) {
         return mdot_fail(b->context->err, MDOT_UNSUPPORTED,
                          "%s: input '%s': element type %d is not one that mdot handles", b->context->file,
                          b->inputs[input]->name, (int)proto->tensor_type->elem_type);
     }
     const Onnx__TensorShapeProto *shape = proto->tensor_type->shape;
-    if (!shape) return MDOT_OK;
+    if (!shape) return b->context->options->job ? take_as_scalar(b, input) : MDOT_OK;
     if (shape->n_dim > MDOT_MAX_RANK) return fail_input(b, input, MDOT_UNSUPPORTED, "has too many dimensions");
     type->rank = (int)shape->n_dim;
     for (int axis = 0; axis < type->rank; axis++) {
@@ -179,7 +198,7 @@ static mdot_status apply_types(const binder *b)
 
 /* ---- The one that is left --------------------------------------------------------------------------------------- */
 
-static mdot_status fail_several(const binder *b)
+static mdot_status fail_symbols(const binder *b, const char *which, const char *to_bind)
 {
     char list[512];
     size_t used = 0;
@@ -190,12 +209,39 @@ static mdot_status fail_several(const binder *b)
         used += written > 0 ? (size_t)written : 0;
     }
     return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT,
-                     "%s: several dimensions are symbolic: %s; bind all but one to numbers (--dim NAME=NUMBER)",
-                     b->context->file, list);
+                     "%s: %s symbolic: %s; bind %s to numbers (--dim NAME=NUMBER)", b->context->file, which, list,
+                     to_bind);
+}
+
+/* Takes a symbol as a batch of one. */
+static void bind_batch(const binder *b, symbol *s)
+{
+    s->bound = true;
+    s->value = 1;
+    fe_warn(b->context, "%s: dimension '%s' is taken as 1, a batch of one", b->context->file, s->name);
+}
+
+/* A job's: the batch is counted per sample, so that one is no loss; nothing may be left. */
+static mdot_status settle_job(const binder *b)
+{
+    bool left = false;
+    int first = b->count > 0 && b->types[0].rank > 0 ? b->dims[0].symbol[0] : NO_SYMBOL;
+    for (int i = 0; i < b->symbol_count; i++) {
+        symbol *s = &b->symbols[i];
+        if (s->bound) continue;
+        if (s->only_leading || i == first) {
+            s->bound = true;
+            s->value = 1;
+        } else {
+            left = true;
+        }
+    }
+    return left ? fail_symbols(b, "dimensions are", "them") : MDOT_OK;
 }
 
 static mdot_status choose_symbol(const binder *b, int *out_symbol)
 {
+    if (b->context->options->job) return settle_job(b);
     int left = 0, others = 0, last = NO_SYMBOL, other = NO_SYMBOL;
     for (int i = 0; i < b->symbol_count; i++) {
         if (b->symbols[i].bound) continue;
@@ -205,14 +251,11 @@ static mdot_status choose_symbol(const binder *b, int *out_symbol)
         others++;
         other = i;
     }
-    if (left > 1 && others != 1) return fail_several(b);
+    if (left > 1 && others != 1) return fail_symbols(b, "several dimensions are", "all but one");
     *out_symbol = left > 1 ? other : last;
     for (int i = 0; i < b->symbol_count; i++) {
         symbol *s = &b->symbols[i];
-        if (s->bound || i == *out_symbol) continue;
-        s->bound = true;
-        s->value = 1;
-        fe_warn(b->context, "%s: dimension '%s' is taken as 1, a batch of one", b->context->file, s->name);
+        if (!s->bound && i != *out_symbol) bind_batch(b, s);
     }
     return MDOT_OK;
 }
@@ -233,8 +276,40 @@ static mdot_status settle_type(const binder *b, int input)
     return MDOT_OK;
 }
 
+/* Bound symbols by name. Numbers beyond what the map holds are left out: no shape that it is asked for has them. */
+static mdot_status list_bound(const binder *b, fe_names **out_bound)
+{
+    fe_names *bound = fe_names_create(b->context->scratch);
+    if (!bound) return fe_out_of_memory(b->context);
+    for (int i = 0; i < b->symbol_count; i++) {
+        const symbol *s = &b->symbols[i];
+        if (!s->bound || s->value > INT32_MAX) continue;
+        if (!fe_names_add(bound, s->name, (int)s->value)) return fe_out_of_memory(b->context);
+    }
+    *out_bound = bound;
+    return MDOT_OK;
+}
+
+bool fe_stated_type(const Onnx__ValueInfoProto *info, const fe_names *bound, ir_type *out_type)
+{
+    const Onnx__TypeProto__Tensor *tensor = info->type ? info->type->tensor_type : NULL;
+    if (!tensor || !tensor->shape || tensor->shape->n_dim > MDOT_MAX_RANK || !is_element(tensor->elem_type)) {
+        return false;
+    }
+    ir_type type = {.dtype = (mdot_dtype)tensor->elem_type, .rank = (int)tensor->shape->n_dim};
+    for (int i = 0; i < type.rank; i++) {
+        const Onnx__TensorShapeProto__Dimension *dim = tensor->shape->dim[i];
+        int64_t value = dim->has_dim_value ? dim->dim_value : fe_names_find(bound, fe_text(dim->dim_param));
+        if (value < 0) return false;
+        type.dim[i] = ir_dim_number(value);
+    }
+    if (ir_type_count_at(&type, 1) < 0) return false;
+    *out_type = type;
+    return true;
+}
+
 mdot_status fe_type_inputs(const fe_context *context, Onnx__ValueInfoProto *const *inputs, int count,
-                           ir_type *out_types, const char **out_symbol)
+                           ir_type *out_types, const char **out_symbol, fe_names **out_bound)
 {
     binder b = {.context = context,
                 .inputs = inputs,
@@ -254,6 +329,7 @@ mdot_status fe_type_inputs(const fe_context *context, Onnx__ValueInfoProto *cons
     if (status != MDOT_OK) return status;
     const char *name = left == NO_SYMBOL ? NULL : ir_arena_strdup(context->arena, b.symbols[left].name);
     if (left != NO_SYMBOL && !name) return fe_out_of_memory(context);
-    *out_symbol = name;
-    return MDOT_OK;
+    status = list_bound(&b, out_bound);
+    if (status == MDOT_OK) *out_symbol = name;
+    return status;
 }

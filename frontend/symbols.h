@@ -4,9 +4,15 @@
 
 #include "frontend/context.h"
 
+#include "frontend/names.h"
+
 /* Types `count` inputs from the file, the options' shapes and bindings, as frontend.h says. *out_symbol is the name of
- * the one symbolic dimension that is left, in the arena, or NULL. */
+ * the one symbolic dimension that is left, in the arena, or NULL. *out_bound maps the others' names to their numbers.
+ */
 mdot_status fe_type_inputs(const fe_context *context, Onnx__ValueInfoProto *const *inputs, int count,
-                           ir_type *out_types, const char **out_symbol);
+                           ir_type *out_types, const char **out_symbol, fe_names **out_bound);
+
+/* The type that a job's file states of a value, where it is of numbers and names in `bound`; false: it is not. */
+bool fe_stated_type(const Onnx__ValueInfoProto *info, const fe_names *bound, ir_type *out_type);
 
 #endif

@@ -1,0 +1,219 @@
+/* job_shapes.c — types every value of a job's graph, whatever the graph holds.
+ *
+ * A compiler refuses what it does not know; a job must still be priced. An operator that is not in the table, or whose
+ * rule fails, becomes mdot.Opaque: its outputs have the types that the file states, or else that of its first input,
+ * which is right for most operators that are left, pointwise ones.
+ */
+#include "frontend/job.h"
+
+#include "frontend/names.h"
+#include "ir/passes/fold.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Larger constants are not computed: they are weights that a test file spells as ConstantOfShape. */
+enum { MAX_COMPUTED = 1024 };
+
+typedef struct inferrer {
+    fe_job *job;
+    fe_names *warned; /* operators of which a warning was given */
+    ir_builder builder;
+} inferrer;
+
+/* ---- Operators that mdot does not know --------------------------------------------------------------------------- */
+
+static bool is_number_type(const ir_type *type)
+{
+    bool numbers = type->dtype != MDOT_DTYPE_NONE && type->rank >= 0;
+    for (int i = 0; i < type->rank && numbers; i++) numbers = ir_dim_is_number(type->dim[i]);
+    return numbers;
+}
+
+static ir_type guess_type(const ir_node *node)
+{
+    for (int constants = 0; constants < 2; constants++) {
+        for (int i = 0; i < node->input_count; i++) {
+            const ir_value *value = node->inputs[i];
+            if (value && !value->constant == !constants && is_number_type(&value->type)) return value->type;
+        }
+    }
+    return (ir_type){.dtype = MDOT_DTYPE_F32};
+}
+
+/* What shape_opaque reads. */
+static bool state_type(ir_graph *graph, ir_node *node, int output, const ir_type *type)
+{
+    const char *dtype = ir_arena_printf(graph->arena, "dtype_%d", output);
+    const char *dims = ir_arena_printf(graph->arena, "dims_%d", output);
+    int64_t numbers[MDOT_MAX_RANK];
+    for (int i = 0; i < type->rank; i++) numbers[i] = type->dim[i].offset;
+    return dtype && dims && ir_node_set_int(graph, node, dtype, type->dtype) &&
+           ir_node_set_ints(graph, node, dims, numbers, type->rank);
+}
+
+/* Once an operator and reason: a graph may hold thousands. */
+static mdot_status warn(const inferrer *in, const ir_node *node, const char *reason, bool guessed)
+{
+    const char *text =
+        ir_arena_printf(in->job->graph->arena, "%s is an operator of its own kind (%s)%s", node->op_type, reason,
+                        guessed ? "; its result is taken to be as large as its first input" : "");
+    const char *key = ir_arena_printf(in->job->graph->arena, "%s %d", node->op_type, guessed);
+    if (!text || !key) return fe_job_out_of_memory(in->job);
+    if (fe_names_find(in->warned, key) >= 0) return MDOT_OK;
+    if (!fe_names_add(in->warned, key, 0)) return fe_job_out_of_memory(in->job);
+    fe_job_warn(in->job, "%s: node '%s': %s", in->job->graph->name, node->name, text);
+    return MDOT_OK;
+}
+
+static mdot_status make_opaque(const inferrer *in, ir_node *node, const ir_type *stated, const char *reason)
+{
+    ir_graph *graph = in->job->graph;
+    ir_type guess = guess_type(node);
+    bool guessed = false;
+    mdot_status status;
+    node->attr_count = 0;
+    for (int i = 0; i < node->output_count; i++) {
+        bool known = is_number_type(&stated[i]);
+        guessed = guessed || (!known && node->outputs[i]);
+        if (!state_type(graph, node, i, known ? &stated[i] : &guess)) return fe_job_out_of_memory(in->job);
+    }
+    node->op = &ir_ops[IR_OP_Opaque];
+    status = warn(in, node, reason, guessed);
+    return status == MDOT_OK ? ir_infer_node(graph, node, in->job->err) : status;
+}
+
+/* ---- Constants without data ------------------------------------------------------------------------------------- */
+
+/* Whether the node computes from constants alone. */
+static bool is_constant(const ir_node *node)
+{
+    if (!(node->op->traits & IR_STATELESS) || node->input_count == 0) return false;
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] && !node->inputs[i]->constant) return false;
+    }
+    return true;
+}
+
+static ir_value *constant_of_type(ir_builder *b, const ir_value *value)
+{
+    ir_tensor *tensor = b_alloc(b, 1, sizeof *tensor);
+    if (!tensor) return NULL;
+    tensor->dtype = value->type.dtype;
+    tensor->rank = value->type.rank;
+    for (int i = 0; i < tensor->rank; i++) {
+        if (!ir_dim_is_number(value->type.dim[i])) return NULL;
+        tensor->dims[i] = value->type.dim[i].offset;
+    }
+    tensor->count = ir_count_elements(tensor->rank, tensor->dims);
+    return tensor->count < 0 ? NULL : ir_graph_add_constant(b->graph, value->name, tensor);
+}
+
+static void freeze(ir_builder *b, ir_node *node)
+{
+    if (!is_constant(node)) return;
+    for (int i = 0; i < node->output_count; i++) {
+        ir_value *value = node->outputs[i];
+        if (value && value->use_count) b_replace(b, value, constant_of_type(b, value));
+    }
+}
+
+static bool is_large(const ir_node *node)
+{
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] && ir_type_count_at(&node->outputs[i]->type, 1) > MAX_COMPUTED) return true;
+    }
+    return false;
+}
+
+/* ---- Inference -------------------------------------------------------------------------------------------------- */
+
+/* A value whose content cannot be computed stays one that is computed in every step. */
+static void fold(ir_builder *b, ir_node *node)
+{
+    mdot_error *err = b->err, reason;
+    b->err = &reason;
+    ir_fold_node(b, node);
+    b->err = err;
+    if (b->status == MDOT_OUT_OF_MEMORY && err) *err = reason;
+    if (b->status != MDOT_OUT_OF_MEMORY) b->status = MDOT_OK;
+}
+
+/* Rules put the file and the node in front of their reasons, as the warning does. */
+static const char *without_place(const char *message)
+{
+    const char *reason = strstr(message, "): ");
+    return reason ? reason + strlen("): ") : message;
+}
+
+static mdot_status infer(inferrer *in, ir_node *node)
+{
+    ir_graph *graph = in->job->graph;
+    ir_builder *b = &in->builder;
+    ir_type *stated = IR_NEW_ARRAY(graph->arena, ir_type, node->output_count + 1);
+    if (!stated) return fe_job_out_of_memory(in->job);
+    for (int i = 0; i < node->output_count; i++) {
+        stated[i] = node->outputs[i] ? node->outputs[i]->type : (ir_type){.rank = -1};
+    }
+    if (!node->op) return make_opaque(in, node, stated, "it is not in mdot's table");
+    mdot_error reason;
+    mdot_status status = ir_infer_node(graph, node, &reason);
+    if (status == MDOT_OUT_OF_MEMORY) return fe_job_out_of_memory(in->job);
+    if (status != MDOT_OK) return make_opaque(in, node, stated, without_place(reason.message));
+    if (!is_constant(node) || !is_large(node)) fold(b, node);
+    if (!b->changed && b->status == MDOT_OK) freeze(b, node);
+    return b->status;
+}
+
+static bool is_used(const ir_node *node)
+{
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] && node->outputs[i]->use_count) return true;
+    }
+    return false;
+}
+
+/* Small weights were read with the numbers that shapes need. Without data no pass takes two for one because they are
+ * equal, as freshly made ones are. */
+static mdot_status forget_weights(const fe_job *job)
+{
+    for (ir_node *node = job->graph->first; node; node = node->next) {
+        for (int i = 0; i < node->input_count; i++) {
+            ir_value *value = node->inputs[i];
+            if (!fe_is_parameter(value) || !value->constant->data) continue;
+            ir_tensor *shape = IR_NEW(job->graph->arena, ir_tensor);
+            if (!shape) return fe_job_out_of_memory(job);
+            *shape = *value->constant;
+            shape->data = NULL;
+            value->constant = shape;
+        }
+    }
+    return MDOT_OK;
+}
+
+/* Unlike ir_rewrite, this walk meets nodes without an operator. */
+mdot_status fe_job_infer(fe_job *job)
+{
+    ir_graph *graph = job->graph;
+    inferrer in = {.job = job, .warned = fe_names_create(graph->arena), .builder = {.graph = graph, .err = job->err}};
+    if (!in.warned) return fe_job_out_of_memory(job);
+    mdot_status status = MDOT_OK;
+    for (ir_node *node = graph->first, *next; node && status == MDOT_OK; node = next) {
+        in.builder.at = node;
+        in.builder.name = node->name;
+        in.builder.first_new = graph->value_count;
+        in.builder.changed = false;
+        if (is_used(node)) status = infer(&in, node);
+        next = node->next;
+        if (!is_used(node)) ir_graph_remove_node(graph, node);
+    }
+    if (status != MDOT_OK) return status;
+    ir_graph_remove_dead(graph);
+    return forget_weights(job);
+}
+
+mdot_status fe_job_freeze(fe_job *job)
+{
+    bool changed;
+    return ir_rewrite(job->graph, freeze, &changed, job->err);
+}

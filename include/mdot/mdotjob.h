@@ -1,0 +1,39 @@
+/* mdotjob.h — training jobs (ONNX) into operator sequences: the job reader.
+ *
+ * Library libmdotjob. A job may be exported for inference or for training, by any exporter: what comes out is its
+ * forward graph in canonical form, each operator with the load of a whole training step (mdot.h, mdot_job_operator).
+ * Functions may be called from several threads at once. Nothing is printed.
+ */
+#ifndef MDOTJOB_H
+#define MDOTJOB_H
+
+#include "mdot.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mdot_job_dim { /* binds one named ONNX dimension to a number of at least 1 */
+    const char *name;
+    int64_t value;
+} mdot_job_dim;
+
+typedef struct mdot_job_options { /* zero means default throughout */
+    const mdot_job_dim *dims;     /* every symbolic dimension but the batch must be bound */
+    size_t dim_count;
+    void (*warning)(void *user, const char *message); /* text that is valid during the call only */
+    void *user;
+} mdot_job_options;
+
+/* Reads the ONNX file at `path`; options may be NULL. Weights are not read. Operators that mdot does not know become
+ * operators of their own type, with their tensors' sizes, and a warning. INVALID_ARGUMENT lists symbolic dimensions
+ * that are left; MALFORMED: no ONNX, or a graph without any operator. The caller destroys the job. */
+mdot_status mdot_job_read(const char *path, const mdot_job_options *options, mdot_job **out_job, mdot_error *err);
+/* The same from memory, which is not kept; `name` stands for the file in messages. */
+mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char *name, const mdot_job_options *options,
+                                mdot_job **out_job, mdot_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
