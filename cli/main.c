@@ -6,6 +6,7 @@
 
 static const cli_command commands[] = {
     {"compile", cli_compile, "compile a predictor (ONNX) into an artefact (.mdot)"},
+    {"tokens", cli_tokens, "show a training job (ONNX) as the operator sequence that a predictor reads"},
     {"inspect", cli_inspect, "show what an artefact holds: entry points, buckets, kernels, sizes"},
     {"bench", cli_bench, "measure the latency of an artefact on this machine"},
     {"verify", cli_verify, "hold an artefact's code to the double-precision evaluation of its model"},
