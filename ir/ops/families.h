@@ -133,4 +133,17 @@ double ir_value_bytes(const ir_value *value, int64_t length);
  * constants with more than one element. FLOPs are left alone. */
 void ir_cost_traffic(const ir_node *node, int64_t length, ir_cost *out_cost);
 
+/* ---- FusedGemm (ir/ops/gemm_fused.c) ---------------------------------------------------------------------------- */
+
+enum { IR_GEMM_PARAMETERS = 3 };
+
+typedef struct ir_activation {
+    ir_opcode opcode; /* IR_OP_COUNT: none */
+    int attr_count;
+    ir_attr attrs[IR_GEMM_PARAMETERS]; /* as the activation itself names them */
+} ir_activation;
+
+/* What follows the product of a FusedGemm node; UNSUPPORTED for a name that is no activation. */
+mdot_status ir_fused_gemm_activation(const ir_node *node, ir_activation *out, mdot_error *err);
+
 #endif

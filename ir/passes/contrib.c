@@ -4,6 +4,7 @@
 #include "ir/passes/contrib.h"
 
 #include "ir/ops.h"
+#include "ir/ops/families.h"
 #include "ir/passes/passes.h"
 
 /* ---- GELU ------------------------------------------------------------------------------------------------------- */
@@ -89,6 +90,27 @@ static void embed_layer_norm(ir_builder *b, ir_node *node)
     b_replace(b, node->outputs[0], norm);
 }
 
+/* ---- Products ---------------------------------------------------------------------------------------------------- */
+
+static void fused_gemm(ir_builder *b, ir_node *node)
+{
+    ir_activation activation;
+    if (ir_fused_gemm_activation(node, &activation, NULL) != MDOT_OK) return; /* inference refused it */
+    ir_node *gemm = b_node(b, IR_OP_Gemm, node->inputs, node->input_count, 1);
+    b_set_float(b, gemm, "alpha", ir_node_float(node, "alpha", 1));
+    b_set_float(b, gemm, "beta", ir_node_float(node, "beta", 1));
+    b_set_int(b, gemm, "transA", ir_node_int(node, "transA", 0));
+    b_set_int(b, gemm, "transB", ir_node_int(node, "transB", 0));
+    ir_value *result = b_infer(b, gemm);
+    if (result && activation.opcode != IR_OP_COUNT) {
+        ir_node *behind = b_node(b, activation.opcode, &result, 1, 1);
+        for (int i = 0; i < activation.attr_count; i++)
+            b_set_float(b, behind, activation.attrs[i].name, activation.attrs[i].f);
+        result = b_infer(b, behind);
+    }
+    b_replace(b, node->outputs[0], result);
+}
+
 /* ---- The pass --------------------------------------------------------------------------------------------------- */
 
 static const ir_rule rule_of[IR_OP_COUNT] = {
@@ -98,6 +120,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_QuickGelu] = quick_gelu,
     [IR_OP_SkipLayerNormalization] = skip_layer_norm,
     [IR_OP_EmbedLayerNormalization] = embed_layer_norm,
+    [IR_OP_FusedGemm] = fused_gemm,
     [IR_OP_MSAttention] = contrib_attention,
     [IR_OP_MultiHeadAttention] = contrib_multi_head_attention,
 };

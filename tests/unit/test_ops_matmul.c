@@ -105,6 +105,22 @@ static void fused_mat_mul_transposes_and_scales(void **state)
                        .inputs = {"f32[2,2,2]", "f32[2,2,2]"});
 }
 
+static void fused_gemm_applies_its_activation(void **state)
+{
+    (void)state;
+    assert_types("f32[L,5]", "com.microsoft.FusedGemm", "transB=1, activation=\"Relu\"",
+                 .inputs = {"f32[L,3]", "f32[5,3]", "f32[5]"});
+    assert_values("f32[2,2] [0, 0, 0, 6]", "com.microsoft.FusedGemm", "activation=\"Relu\"",
+                  .inputs = {"f32[2,2] 0..", "f32[2,2] 0..", "f32[2] [-9, -5]"});
+    assert_values("f32[2,2] [-3.5, -1, -1.5, 6]", "com.microsoft.FusedGemm",
+                  "activation=\"LeakyRelu\", activation_alpha=0.5",
+                  .inputs = {"f32[2,2] 0..", "f32[2,2] 0..", "f32[2] [-9, -5]"});
+    assert_values("f32[2,2] [2, 3, 6, 11]", "com.microsoft.FusedGemm", "alpha=1.0",
+                  .inputs = {"f32[2,2] 0..", "f32[2,2] 0.."});
+    assert_shape_fault(MDOT_UNSUPPORTED, "Cosine", "com.microsoft.FusedGemm", "activation=\"Cosine\"",
+                       .inputs = {"f32[2,2]", "f32[2,2]"});
+}
+
 /* ---- Costs: a multiply-add is two FLOPs -------------------------------------------------------------------------- */
 
 static void products_cost_two_flops_a_multiply_add(void **state)
@@ -121,15 +137,11 @@ static void products_cost_two_flops_a_multiply_add(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mat_mul_multiplies_matrices),
-        cmocka_unit_test(mat_mul_takes_vectors),
-        cmocka_unit_test(mat_mul_broadcasts_batches),
-        cmocka_unit_test(mat_mul_refuses_what_does_not_fit),
-        cmocka_unit_test(gemm_transposes_scales_and_adds),
-        cmocka_unit_test(gemm_refuses_what_does_not_fit),
-        cmocka_unit_test(linear_adds_its_bias_to_every_row),
-        cmocka_unit_test(fused_mat_mul_transposes_and_scales),
-        cmocka_unit_test(products_cost_two_flops_a_multiply_add),
+        cmocka_unit_test(mat_mul_multiplies_matrices),       cmocka_unit_test(mat_mul_takes_vectors),
+        cmocka_unit_test(mat_mul_broadcasts_batches),        cmocka_unit_test(mat_mul_refuses_what_does_not_fit),
+        cmocka_unit_test(gemm_transposes_scales_and_adds),   cmocka_unit_test(gemm_refuses_what_does_not_fit),
+        cmocka_unit_test(linear_adds_its_bias_to_every_row), cmocka_unit_test(fused_mat_mul_transposes_and_scales),
+        cmocka_unit_test(fused_gemm_applies_its_activation), cmocka_unit_test(products_cost_two_flops_a_multiply_add),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,68 @@
+/* gemm_fused.c — FusedGemm (com.microsoft): a Gemm and the activation behind it, as ONNX Runtime's extended
+ * optimisations write the layers of a head. Source: docs/ContribOperators.md and
+ * core/optimizer/gemm_activation_fusion.cc of onnxruntime, which list the activations.
+ */
+#include "ir/ops/families.h"
+#include "ir/ops/operands.h"
+
+#include <string.h>
+
+static const ir_opcode activations[] = {IR_OP_Relu,        IR_OP_LeakyRelu,      IR_OP_Sigmoid,  IR_OP_Tanh,
+                                        IR_OP_Elu,         IR_OP_Selu,           IR_OP_Softplus, IR_OP_Softsign,
+                                        IR_OP_HardSigmoid, IR_OP_ThresholdedRelu};
+
+static const struct {
+    const char *fused, *own;
+} parameters[IR_GEMM_PARAMETERS] = {
+    {"activation_alpha", "alpha"}, {"activation_beta", "beta"}, {"activation_gamma", "gamma"}};
+
+mdot_status ir_fused_gemm_activation(const ir_node *node, ir_activation *out, mdot_error *err)
+{
+    const char *name = ir_node_string(node, "activation", "");
+    ir_activation found = {.opcode = IR_OP_COUNT};
+    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
+        if (strcmp(name, ir_ops[activations[i]].name) == 0) found.opcode = activations[i];
+    if (*name && found.opcode == IR_OP_COUNT)
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "activation \"%s\" behind a product", name);
+    for (int i = 0; i < IR_GEMM_PARAMETERS; i++) {
+        const ir_attr *attr = ir_node_attr(node, parameters[i].fused);
+        if (!attr || attr->kind != IR_ATTR_FLOAT) continue;
+        found.attrs[found.attr_count] = *attr;
+        found.attrs[found.attr_count++].name = parameters[i].own;
+    }
+    *out = found;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_fused_gemm(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_activation activation;
+    mdot_status status = ir_fused_gemm_activation(node, &activation, err);
+    return status ? status : ir_shape_gemm(graph, node, err);
+}
+
+mdot_status ir_eval_fused_gemm(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                               mdot_error *err)
+{
+    ir_activation activation;
+    ir_wide *product;
+    mdot_status status = ir_fused_gemm_activation(node, &activation, err);
+    if (!status) status = ir_eval_gemm(arena, node, in, &product, err);
+    if (status) return status;
+    if (activation.opcode == IR_OP_COUNT) {
+        out[0] = product;
+        return MDOT_OK;
+    }
+    ir_node behind = *node;
+    behind.op = &ir_ops[activation.opcode];
+    behind.attrs = activation.attrs;
+    behind.attr_count = activation.attr_count;
+    behind.input_count = 1;
+    return ir_eval_unary(arena, &behind, (const ir_wide *const[]){product}, out, err);
+}
+
+void ir_cost_fused_gemm(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_cost_gemm(node, length, out_cost);
+    if (*ir_node_string(node, "activation", "")) out_cost->flops += ir_value_elements(node->outputs[0], length);
+}
