@@ -132,8 +132,10 @@ static mdot_status match_input(const mdot_abi_tensor *tensor, const char *name, 
     if (input->dtype != (mdot_dtype)tensor->dtype)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s is %s, not %s", name,
                          mdot_dtype_name((mdot_dtype)tensor->dtype), mdot_dtype_name(input->dtype));
-    if (input->rank != (int)tensor->rank || (input->rank > 0 && input->dims == NULL))
+    if (input->rank != (int)tensor->rank)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s has rank %u, not %d", name, tensor->rank, input->rank);
+    if (input->rank > 0 && input->dims == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s comes without dimensions", name);
     for (int i = 0; i < input->rank; i++) {
         mdot_status status = match_dim(&tensor->dim[i], name, i, input->dims[i], length, err);
         if (status != MDOT_OK) return status;

@@ -282,7 +282,7 @@ static const struct {
     {REPEATED_INPUT, MDOT_INVALID_ARGUMENT, "x is given twice"},
     {WRONG_DTYPE, MDOT_INVALID_ARGUMENT, "x is f32, not f64"},
     {WRONG_RANK, MDOT_INVALID_ARGUMENT, "rank 2, not 1"},
-    {NO_DIMS, MDOT_INVALID_ARGUMENT, "rank"},
+    {NO_DIMS, MDOT_INVALID_ARGUMENT, "without dimensions"},
     {WRONG_FIXED_DIM, MDOT_INVALID_ARGUMENT, "dimension 1 of x is 3, not 2"},
     {NEGATIVE_DIM, MDOT_INVALID_ARGUMENT, "dimension 0 of x"},
     {NO_DATA, MDOT_INVALID_ARGUMENT, "x has no data"},
