@@ -24,6 +24,22 @@ def file_name(architecture: str, size: int, batch: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "-", f"{architecture}.s{size}.b{batch}.onnx")
 
 
+def _rms_norm(graph, x, shape, weight, epsilon):
+    """aten::rms_norm, which the TorchScript exporter does not know below ONNX's own operator (opset 23)."""
+    import torch
+    from torch.onnx import symbolic_helper
+
+    if epsilon is None or symbolic_helper._is_none(epsilon):
+        epsilon = torch.finfo(torch.float32).eps
+    else:
+        epsilon = symbolic_helper._maybe_get_const(epsilon, "f")
+    axes = list(range(-len(symbolic_helper._maybe_get_const(shape, "is")), 0))
+    constant = lambda value: graph.op("Constant", value_t=torch.tensor(value, dtype=torch.float32))  # noqa: E731
+    mean = graph.op("ReduceMean", graph.op("Pow", x, constant(2.0)), axes_i=axes, keepdims_i=1)
+    normed = graph.op("Div", x, graph.op("Sqrt", graph.op("Add", mean, constant(epsilon))))
+    return normed if symbolic_helper._is_none(weight) else graph.op("Mul", normed, weight)
+
+
 def trace(model, inputs, opset: int, dynamic_batch: bool) -> bytes:
     """The forward graph in training mode, weights as inputs, as a serialised ONNX model."""
     import torch
@@ -31,6 +47,7 @@ def trace(model, inputs, opset: int, dynamic_batch: bool) -> bytes:
     names = [f"input_{i}" for i in range(len(inputs))]
     axes = {name: {0: "batch"} for name in [*names, "output"]} if dynamic_batch else None
     stream = io.BytesIO()
+    torch.onnx.register_custom_op_symbolic("aten::rms_norm", _rms_norm, opset)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")         # of tracing, about values that the batch does not change
         torch.onnx.export(model, inputs, stream, dynamo=False, opset_version=opset, input_names=names,

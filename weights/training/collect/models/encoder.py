@@ -28,7 +28,9 @@ class TokenTranslator(nn.Module):
         source = self.tokens(ids) + self.positions.weight[: ids.shape[1]]
         length = decoder_ids.shape[1]
         target = self.tokens(decoder_ids) + self.positions.weight[:length]
-        return self.head(self.layers(source, target, tgt_mask=self.causal[:length, :length]))
+        # Told that the mask is causal, PyTorch does not compare it with one, which would wait for the card.
+        causal = self.causal[:length, :length]
+        return self.head(self.layers(source, target, tgt_mask=causal, tgt_is_causal=True))
 
 
 def encoder(width, depth, heads, hidden, vocab_size, length, norm_first=False):
