@@ -11,7 +11,6 @@ from pathlib import Path
 
 from collect import plan, records
 from collect.catalogue import BY_NAME, CATALOGUE
-from collect.run import Runner, part_path
 
 REPEAT_SHARE = 0.05
 
@@ -88,6 +87,7 @@ def _measure(options, started: float) -> int:
     from collect.card import Card, environment
     from collect.forecast import Forecast
     from collect.measure import Measurer, free_memory
+    from collect.run import Runner, part_path
     from collect.timing import CudaClock, HostClock
 
     is_cuda = torch.device(options.device).type == "cuda"
@@ -96,6 +96,12 @@ def _measure(options, started: float) -> int:
         return 1
     torch.backends.cudnn.benchmark = options.cudnn_benchmark
     repeat = int(options.command == "repeat")
+    path = part_path(options.out, *options.shard)
+    writer, attempt = records.Writer(path), records.Attempt(path)
+    died = attempt.left()
+    if died:
+        writer.write(died)
+        attempt.end()
     earlier = list(records.read_all([options.out, *options.done]))
     if repeat:
         measured = (r["key"] for r in earlier if r["repeat"] == 0 and r["status"] == "ok")
@@ -117,7 +123,7 @@ def _measure(options, started: float) -> int:
 
     card = Card(options.device)
     runner = Runner(
-        writer=records.Writer(part_path(options.out, *options.shard)),
+        writer=writer, attempt=attempt,
         forecast=Forecast(repeat, options.cap_seconds).learn_all(earlier),
         measurer=Measurer(options.device, CudaClock() if is_cuda else HostClock(), card, options.cap_seconds),
         build=lambda row, size: build(row, size, options.device), release=lambda: free_memory(options.device),

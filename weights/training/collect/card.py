@@ -14,7 +14,7 @@ import torch
 
 from collect.architecture import LIBRARIES
 
-_SMI_FIELDS = ("clocks.sm", "clocks.mem", "temperature.gpu", "power.draw", "clocks_throttle_reasons.active")
+_SMI_FIELDS = ("clocks.sm", "clocks.mem", "temperature.gpu", "power.draw")
 _SMI_SECONDS = 10.0         # between two calls of nvidia-smi, which take a tenth of a second each
 
 
@@ -96,7 +96,7 @@ class Card:
         for name, read in readings.items():
             try:
                 state[name] = read()
-            except nvml.NVMLError:      # a virtual machine may hide one reading and show the others
+            except (nvml.NVMLError, AttributeError):    # hidden by a virtual machine, or named otherwise by this NVML
                 continue
         return state
 
@@ -104,11 +104,11 @@ class Card:
         if time.monotonic() - self._smi_last < _SMI_SECONDS:
             return {**self._smi_state, "age_s": round(time.monotonic() - self._smi_last, 1)}
         cells = _smi(",".join(_SMI_FIELDS), self._index)
-        names = ("sm_mhz", "memory_mhz", "temperature_c", "power_w", "throttle")
+        names = ("sm_mhz", "memory_mhz", "temperature_c", "power_w")
         self._smi_last, self._smi_state = time.monotonic(), {}
         for name, cell in zip(names, cells):
             try:
-                self._smi_state[name] = int(cell, 16) if name == "throttle" else float(cell)
+                self._smi_state[name] = float(cell)
             except ValueError:
                 continue
         return dict(self._smi_state)

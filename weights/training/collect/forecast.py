@@ -43,9 +43,9 @@ class Forecast:
         if record["status"] == "oom":
             self._oom[where].append(configuration)
         elif record["status"] == "ok":
-            self._step_ms[*where, configuration.precision].append((configuration.batch, record["step_ms"]["median"]))
+            self._step_ms[(*where, configuration.precision)].append((configuration.batch, record["step_ms"]["median"]))
         elif record["status"] == "over_cap":
-            self._step_ms[*where, configuration.precision].append((configuration.batch, record["estimate_ms"]))
+            self._step_ms[(*where, configuration.precision)].append((configuration.batch, record["estimate_ms"]))
 
     def is_done(self, configuration: Configuration) -> bool:
         return configuration.key in self._done

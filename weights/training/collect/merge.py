@@ -54,7 +54,7 @@ def repeat_differences(records: Iterable[Record]) -> list[float]:
     for record in records:
         if record["status"] == "ok":
             key, repeat, *where = _identity(record)
-            pairs[key, *where][repeat] = record
+            pairs[(key, *where)][repeat] = record
     return sorted(abs(pair[1]["step_ms"]["median"] / pair[0]["step_ms"]["median"] - 1.0) for pair in pairs.values()
                   if len(pair) == 2 and pair[0]["process"] != pair[1]["process"])
 

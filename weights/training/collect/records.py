@@ -75,6 +75,27 @@ def read_all(paths: Iterable[Path]) -> Iterator[Record]:
         yield from read(path)
 
 
+class Attempt:
+    """What is being measured, kept beside the part file, so that the process after one that died knows what killed it."""
+
+    def __init__(self, part: Path):
+        self._path = part.with_name(part.name + ".trying")
+
+    def begin(self, record: Record) -> None:
+        """Keeps the record that stands for the configuration if the process ends before `end`."""
+        self._path.write_text(json.dumps(record), encoding="utf-8")
+
+    def end(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+    def left(self) -> Record | None:
+        """The record that an earlier process began and did not end."""
+        try:
+            return json.loads(self._path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+
+
 class Writer:
     """Appends to one part file. Each record is one write call, so that no reader and no kill sees records mixed."""
 

@@ -41,6 +41,7 @@ class Runner:
     """Everything that the loop needs, so that tests can give it a clock, a builder and a measurer of their own."""
 
     writer: records.Writer
+    attempt: records.Attempt
     forecast: Forecast
     measurer: Any                                               # measure(model, row, configuration) -> fields
     build: Callable[[Architecture, int], Any]
@@ -97,10 +98,13 @@ class Runner:
             if self._ruled_out(configuration, tally):           # by what this visit has just learned
                 continue
             started = time.time()
+            self.attempt.begin(self._describe(visit.architecture, configuration, started,
+                                              {"status": "error", "error": "the process died while measuring this"}))
             if model is None:
                 try:
                     model = self.build(visit.architecture, visit.size)
                 except Unavailable as reason:
+                    self.attempt.end()
                     tally.unavailable[visit.architecture.name] = str(reason)
                     return True
                 except Exception as fault:
@@ -119,10 +123,14 @@ class Runner:
         self.release()
         return True
 
+    def _describe(self, row, configuration, started, measured) -> records.Record:
+        return describe(row, configuration, self.repeat, self.process, self.cap_seconds, self.environment, started,
+                        measured)
+
     def _keep(self, row, configuration, started, measured, tally: Tally) -> None:
-        record = describe(row, configuration, self.repeat, self.process, self.cap_seconds, self.environment, started,
-                          measured)
+        record = self._describe(row, configuration, started, measured)
         self.writer.write(record)
+        self.attempt.end()
         self.forecast.learn(record)
         tally.counts[measured["status"]] += 1
         shown = f"{measured['step_ms']['median']:.2f} ms" if measured["status"] == "ok" else measured["status"]

@@ -25,7 +25,7 @@ class Bench:
         self.time, self.seconds, self.answers = 0.0, seconds, answers or {}
         self.built, self.measured, self.path = [], [], path
         self.runner = Runner(
-            writer=records.Writer(path), forecast=forecast or Forecast(0, cap_seconds), measurer=self, build=self.build,
+            writer=records.Writer(path), attempt=records.Attempt(path), forecast=forecast or Forecast(0, cap_seconds), measurer=self, build=self.build,
             release=lambda: None, device_works=lambda: works, environment={"gpu": "G", "torch": "2"}, repeat=0,
             cap_seconds=cap_seconds, deadline=deadline, now=lambda: self.time, log=lambda line: None)
 
@@ -138,6 +138,26 @@ def test_a_broken_device_ends_the_process_with_its_own_status(part):
     bench = Bench(part, answers={2: {"status": "error", "error": "RuntimeError: illegal access"}}, works=False)
     tally, written = bench.run(visit("a", (1, 2, 4)))
     assert tally.exit_status == BROKEN_DEVICE and len(written) == 2
+
+
+def test_what_kills_the_process_is_left_as_an_error_for_the_next(part):
+    class Killed(BaseException):
+        pass
+
+    bench = Bench(part)
+    bench.measure = lambda model, row, configuration: (_ for _ in ()).throw(Killed())
+    bench.runner.measurer = bench
+    with pytest.raises(Killed):
+        bench.run(visit("a", (1, 2)))
+    left = records.Attempt(part).left()
+    assert left["batch"] == 1 and left["status"] == "error" and records.faults(left) == []
+    records.Attempt(part).end()
+    assert records.Attempt(part).left() is None
+
+
+def test_nothing_is_left_after_an_ordinary_end(part):
+    Bench(part).run(visit("a", (1, 2)), visit("absent", (1,)))
+    assert records.Attempt(part).left() is None
 
 
 def test_weights_that_are_not_finite_are_built_anew(part):
