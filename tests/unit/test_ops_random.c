@@ -189,9 +189,10 @@ static bool run_node(uint64_t *state, const ir_op *op)
     ir_node *node = random_node(state, graph, op, in);
     ir_cost cost;
     mdot_status inferred = ir_infer_node(graph, node, &infer_err);
-    mdot_status evaluated = inferred == MDOT_MALFORMED ? inferred : op->eval(arena, node, in, out, &eval_err);
+    bool evaluates = inferred != MDOT_MALFORMED && op->eval; /* some operators have a shape and a cost only */
+    mdot_status evaluated = evaluates ? op->eval(arena, node, in, out, &eval_err) : MDOT_UNSUPPORTED;
     expect_named(inferred, &infer_err, op->name);
-    if (inferred != MDOT_MALFORMED) expect_named(evaluated, &eval_err, op->name);
+    if (evaluates) expect_named(evaluated, &eval_err, op->name);
     if (inferred == MDOT_OK) op->cost(node, 1, &cost);
     bool both = inferred == MDOT_OK && evaluated == MDOT_OK;
     for (int i = 0; both && i < node->output_count; i++) {
@@ -208,12 +209,14 @@ static void random_nodes_agree_or_are_refused(void **unused)
     (void)unused;
     uint64_t state = UINT64_C(0x2545F4914F6CDD1D);
     int operators = 0; /* with a node that both accepted: nearly all, or this test has lost its reach */
+    int evaluators = 0;
     for (int op = 0; op < IR_OP_COUNT; op++) {
         int accepted = 0;
         for (int i = 0; i < NODES_PER_OPERATOR; i++) accepted += run_node(&state, &ir_ops[op]);
         operators += accepted > 0;
+        evaluators += ir_ops[op].eval != NULL;
     }
-    assert_true(operators >= IR_OP_COUNT * 9 / 10);
+    assert_true(operators >= evaluators * 9 / 10);
 }
 
 int main(void)
