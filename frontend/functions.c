@@ -11,9 +11,10 @@
 
 enum { MAX_NODE_EDGES = 1 << 16, MAX_ATTRIBUTES = 1 << 10 }; /* per node; the checks for repeats are quadratic */
 
-/* Where nodes stand: the graph itself, or one call of a function. */
+/* Where nodes stand: the graph itself, one call of a function, or in either a branch of an If. */
 typedef struct scope {
     const struct scope *caller; /* NULL: the graph */
+    const struct scope *around; /* of a branch: whose names it sees as well; NULL: none */
     const Onnx__FunctionProto *function;
     const fe_node *call;
     fe_names *names; /* name → value number + 1; 0 is an input that the call leaves out */
@@ -82,6 +83,7 @@ static mdot_status lookup(const flattener *f, const scope *in, const char *name,
 {
     const fe_context *context = f->context;
     int found = fe_names_find(in->names, name);
+    for (const scope *s = in->around; s && found < 0; s = s->around) found = fe_names_find(s->names, name);
     if (found >= 0) {
         *out_value = found - 1;
         return MDOT_OK;
@@ -284,6 +286,70 @@ static const char *name_node(const fe_context *context, const scope *in, const O
     return in->call ? ir_arena_printf(context->scratch, "%s/%s", prefix, name) : name;
 }
 
+/* ---- Branches --------------------------------------------------------------------------------------------------- */
+
+/* The branch of an If as it can stand among the nodes around it: nothing but nodes, as many outputs as the If. */
+static const Onnx__GraphProto *branch_of(const fe_node *node, const char *name)
+{
+    for (int i = 0; i < node->attribute_count; i++) {
+        const Onnx__GraphProto *graph = node->attributes[i].proto->g;
+        if (strcmp(node->attributes[i].name, name) != 0 || !graph) continue;
+        bool plain = !graph->n_initializer && !graph->n_sparse_initializer && !graph->n_input;
+        return plain && graph->n_output == (size_t)node->output_count ? graph : NULL;
+    }
+    return NULL;
+}
+
+/* What a branch defines is its own, also where the other branch has it. */
+static mdot_status add_names(const flattener *f, const scope *in, const Onnx__GraphProto *branch)
+{
+    for (size_t i = 0; i < branch->n_node; i++) {
+        for (size_t k = 0; k < branch->node[i]->n_output; k++) {
+            const char *name = fe_text(branch->node[i]->output[k]);
+            int value = FE_NO_VALUE;
+            if (!*name || fe_names_find(in->names, name) >= 0) continue;
+            mdot_status status = add_value(f->context, f->flat, name, &value);
+            if (status != MDOT_OK) return status;
+            if (!fe_names_add(in->names, name, value + 1)) return fe_out_of_memory(f->context);
+        }
+    }
+    return MDOT_OK;
+}
+
+static mdot_status inline_branch(const flattener *f, const scope *around, const Onnx__GraphProto *branch,
+                                 int *out_values)
+{
+    scope in = *around;
+    in.around = around;
+    in.names = fe_names_create(f->context->scratch);
+    if (!in.names) return fe_out_of_memory(f->context);
+    mdot_status status = add_names(f, &in, branch);
+    if (status == MDOT_OK) status = flatten_nodes(f, &in, branch->n_node, branch->node);
+    for (size_t i = 0; i < branch->n_output && status == MDOT_OK; i++) {
+        status = lookup(f, &in, fe_text(branch->output[i]->name), &out_values[i]);
+    }
+    return status;
+}
+
+/* A job's If reads, behind its condition, what its first and then what its second branch gives; both branches stand
+ * among the nodes around it. Which of them counts is seen when the condition is known (job_shapes.c). */
+static mdot_status add_if(const flattener *f, const scope *in, fe_node *node)
+{
+    const Onnx__GraphProto *first = branch_of(node, "then_branch"), *second = branch_of(node, "else_branch");
+    int count = node->output_count;
+    if (first && second && node->input_count == 1) {
+        int *inputs = IR_NEW_ARRAY(f->context->scratch, int, 1 + 2 * (size_t)count);
+        if (!inputs) return fe_out_of_memory(f->context);
+        inputs[0] = node->inputs[0];
+        mdot_status status = inline_branch(f, in, first, inputs + 1);
+        if (status == MDOT_OK) status = inline_branch(f, in, second, inputs + 1 + count);
+        if (status != MDOT_OK) return status;
+        node->inputs = inputs;
+        node->input_count = 1 + 2 * count;
+    }
+    return add_node(f->context, f->flat, node);
+}
+
 static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx__NodeProto *proto)
 {
     const fe_context *context = f->context;
@@ -312,6 +378,7 @@ static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx_
                          "%s: node '%s' (%s): no opset of ai.onnx is imported where it stands", context->file,
                          node.name, node.op_type);
     }
+    if (context->options->job && !*node.domain && strcmp(node.op_type, "If") == 0) return add_if(f, in, &node);
     return add_node(context, f->flat, &node);
 }
 

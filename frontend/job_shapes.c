@@ -17,9 +17,11 @@ enum { MAX_COMPUTED = 1024 };
 
 typedef struct inferrer {
     fe_job *job;
-    fe_names *warned; /* operators of which a warning was given */
     ir_builder builder;
 } inferrer;
+
+/* Attributes of an opaque node, for the warning: nodes of branches that are not taken go without one. */
+static const char reason_name[] = "reason", guessed_name[] = "guessed";
 
 /* ---- Operators that mdot does not know --------------------------------------------------------------------------- */
 
@@ -30,15 +32,21 @@ static bool is_number_type(const ir_type *type)
     return numbers;
 }
 
+/* Of the inputs the likeliest to be as large as the result: floating data before other data before constants, and
+ * never a condition. */
 static ir_type guess_type(const ir_node *node)
 {
-    for (int constants = 0; constants < 2; constants++) {
-        for (int i = 0; i < node->input_count; i++) {
-            const ir_value *value = node->inputs[i];
-            if (value && !value->constant == !constants && is_number_type(&value->type)) return value->type;
-        }
+    ir_type best = {.dtype = MDOT_DTYPE_F32};
+    int best_rank = 0;
+    for (int i = 0; i < node->input_count; i++) {
+        const ir_value *value = node->inputs[i];
+        if (!value || !is_number_type(&value->type) || value->type.dtype == MDOT_DTYPE_BOOL) continue;
+        int rank = value->constant ? 1 : ir_dtype_is_float(value->type.dtype) ? 3 : 2;
+        if (rank <= best_rank) continue;
+        best_rank = rank;
+        best = value->type;
     }
-    return (ir_type){.dtype = MDOT_DTYPE_F32};
+    return best;
 }
 
 /* What shape_opaque reads. */
@@ -52,26 +60,11 @@ static bool state_type(ir_graph *graph, ir_node *node, int output, const ir_type
            ir_node_set_ints(graph, node, dims, numbers, type->rank);
 }
 
-/* Once an operator and reason: a graph may hold thousands. */
-static mdot_status warn(const inferrer *in, const ir_node *node, const char *reason, bool guessed)
-{
-    const char *text =
-        ir_arena_printf(in->job->graph->arena, "%s is an operator of its own kind (%s)%s", node->op_type, reason,
-                        guessed ? "; its result is taken to be as large as its first input" : "");
-    const char *key = ir_arena_printf(in->job->graph->arena, "%s %d", node->op_type, guessed);
-    if (!text || !key) return fe_job_out_of_memory(in->job);
-    if (fe_names_find(in->warned, key) >= 0) return MDOT_OK;
-    if (!fe_names_add(in->warned, key, 0)) return fe_job_out_of_memory(in->job);
-    fe_job_warn(in->job, "%s: node '%s': %s", in->job->graph->name, node->name, text);
-    return MDOT_OK;
-}
-
 static mdot_status make_opaque(const inferrer *in, ir_node *node, const ir_type *stated, const char *reason)
 {
     ir_graph *graph = in->job->graph;
     ir_type guess = guess_type(node);
     bool guessed = false;
-    mdot_status status;
     node->attr_count = 0;
     for (int i = 0; i < node->output_count; i++) {
         bool known = is_number_type(&stated[i]);
@@ -79,8 +72,63 @@ static mdot_status make_opaque(const inferrer *in, ir_node *node, const ir_type 
         if (!state_type(graph, node, i, known ? &stated[i] : &guess)) return fe_job_out_of_memory(in->job);
     }
     node->op = &ir_ops[IR_OP_Opaque];
-    status = warn(in, node, reason, guessed);
-    return status == MDOT_OK ? ir_infer_node(graph, node, in->job->err) : status;
+    if (!ir_node_set_string(graph, node, reason_name, reason) || !ir_node_set_int(graph, node, guessed_name, guessed)) {
+        return fe_job_out_of_memory(in->job);
+    }
+    return ir_infer_node(graph, node, in->job->err);
+}
+
+/* Once an operator: a graph may hold thousands. */
+static mdot_status warn(const fe_job *job, const ir_node *node, fe_names *warned)
+{
+    bool guessed = ir_node_int(node, guessed_name, 0) != 0;
+    const char *key = ir_arena_printf(job->graph->arena, "%s %d", node->op_type, guessed);
+    if (!key) return fe_job_out_of_memory(job);
+    if (fe_names_find(warned, key) >= 0) return MDOT_OK;
+    if (!fe_names_add(warned, key, 0)) return fe_job_out_of_memory(job);
+    fe_job_warn(job, "%s: node '%s': %s is an operator of its own kind (%s)%s", job->graph->name, node->name,
+                node->op_type, ir_node_string(node, reason_name, ""),
+                guessed ? "; its result is taken to be as large as its first input" : "");
+    return MDOT_OK;
+}
+
+static mdot_status warn_of_unknown(const fe_job *job)
+{
+    fe_names *warned = fe_names_create(job->graph->arena);
+    if (!warned) return fe_job_out_of_memory(job);
+    mdot_status status = MDOT_OK;
+    for (const ir_node *node = job->graph->first; node && status == MDOT_OK; node = node->next) {
+        if (node->op == &ir_ops[IR_OP_Opaque]) status = warn(job, node, warned);
+    }
+    return status;
+}
+
+/* ---- Branches --------------------------------------------------------------------------------------------------- */
+
+static bool is_if(const ir_node *node)
+{
+    return !node->op && strcmp(node->op_type, "If") == 0 && node->input_count == 1 + 2 * node->output_count;
+}
+
+/* The results of the branch that is taken stand for those of the If. A condition on data is taken to hold. */
+static void take_branch(inferrer *in, ir_node *node)
+{
+    int64_t condition;
+    int count = 0;
+    const ir_value *value = node->inputs[0];
+    ir_dim known[IR_MAX_KNOWN];
+    bool decided = value && ir_value_known(value, known, &count) && count == 1;
+    condition = decided ? known[0].offset : 1;
+    if (!decided) {
+        fe_job_warn(in->job, "%s: node '%s': which branch an If takes depends on data; its first one is counted",
+                    in->job->graph->name, node->name);
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        ir_value *result = node->inputs[1 + i + (condition ? 0 : node->output_count)];
+        if (!node->outputs[i] || !result) continue;
+        node->outputs[i]->type = result->type;
+        b_replace(&in->builder, node->outputs[i], result);
+    }
 }
 
 /* ---- Constants without data ------------------------------------------------------------------------------------- */
@@ -155,6 +203,8 @@ static mdot_status infer(inferrer *in, ir_node *node)
     for (int i = 0; i < node->output_count; i++) {
         stated[i] = node->outputs[i] ? node->outputs[i]->type : (ir_type){.rank = -1};
     }
+    if (is_if(node)) take_branch(in, node);
+    if (in->builder.changed) return in->builder.status;
     if (!node->op) return make_opaque(in, node, stated, "it is not in mdot's table");
     mdot_error reason;
     mdot_status status = ir_infer_node(graph, node, &reason);
@@ -195,8 +245,7 @@ static mdot_status forget_weights(const fe_job *job)
 mdot_status fe_job_infer(fe_job *job)
 {
     ir_graph *graph = job->graph;
-    inferrer in = {.job = job, .warned = fe_names_create(graph->arena), .builder = {.graph = graph, .err = job->err}};
-    if (!in.warned) return fe_job_out_of_memory(job);
+    inferrer in = {.job = job, .builder = {.graph = graph, .err = job->err}};
     mdot_status status = MDOT_OK;
     for (ir_node *node = graph->first, *next; node && status == MDOT_OK; node = next) {
         in.builder.at = node;
@@ -209,7 +258,8 @@ mdot_status fe_job_infer(fe_job *job)
     }
     if (status != MDOT_OK) return status;
     ir_graph_remove_dead(graph);
-    return forget_weights(job);
+    status = warn_of_unknown(job);
+    return status == MDOT_OK ? forget_weights(job) : status;
 }
 
 mdot_status fe_job_freeze(fe_job *job)

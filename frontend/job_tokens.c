@@ -50,6 +50,12 @@ static bool is_channel_vector(const ir_value *value, int axis, int64_t channels)
     return axis < value->type.rank && ir_dim_is(value->type.dim[value->type.rank - 1 - axis], channels);
 }
 
+static void absorb(tokeniser *t, fe_token *token, const ir_node *node)
+{
+    token->result = node->outputs[0];
+    t->token_of[node->outputs[0]->id] = (int)(token - t->tokens);
+}
+
 /* Add(product, vector): the vector is the product's bias. */
 static bool absorb_bias(tokeniser *t, const ir_node *node)
 {
@@ -65,8 +71,7 @@ static bool absorb_bias(tokeniser *t, const ir_node *node)
         if (made->type.rank < 2 || !is_channel_vector(vector, axis, dim->offset)) continue;
         if (!ir_type_equal(&node->outputs[0]->type, &made->type)) continue;
         token->bias = vector;
-        token->result = node->outputs[0];
-        t->token_of[node->outputs[0]->id] = (int)(token - t->tokens);
+        absorb(t, token, node);
         return true;
     }
     return false;
@@ -77,9 +82,51 @@ static bool absorb_normalisation(tokeniser *t, const ir_node *node)
     fe_token *token = absorbing(t, node->inputs[0]);
     if (!token || !is_convolution(token->node) || token->normalised) return false;
     token->normalised = true;
-    token->result = node->outputs[0];
-    t->token_of[node->outputs[0]->id] = (int)(token - t->tokens);
+    absorb(t, token, node);
     return true;
+}
+
+/* ---- A normalisation written as arithmetic ---------------------------------------------------------------------- */
+
+enum { SHIFTS = 1, SCALES = 2 };
+
+/* Whether `node` adds to `map`, or multiplies it with, a constant for each channel; 0: neither. */
+static int channel_step(const ir_node *node, const ir_value *map)
+{
+    static const unsigned char step_of[IR_OP_COUNT] = {
+        [IR_OP_Add] = SHIFTS, [IR_OP_Sub] = SHIFTS, [IR_OP_Mul] = SCALES, [IR_OP_Div] = SCALES};
+    int step = step_of[ir_node_opcode(node)];
+    if (!step || map->type.rank < 3 || !ir_type_equal(&node->outputs[0]->type, &map->type)) return 0;
+    const ir_value *vector = node->inputs[0] == map ? node->inputs[1] : node->inputs[0];
+    return is_channel_vector(vector, map->type.rank - 2, map->type.dim[1].offset) ? step : 0;
+}
+
+/* Some exporters write a BatchNormalization of inference as (x - mean) * scale + shift, and Caffe's as one with a scale
+ * and a shift behind it: a run of such steps behind a convolution or a normalisation. Among them are both kinds, which
+ * a bias alone or a learnt scale alone is not. */
+static bool absorb_channel_step(tokeniser *t, const ir_node *node)
+{
+    for (int i = 0; i < node->input_count && i < 2; i++) {
+        const ir_value *map = node->inputs[i];
+        fe_token *token = absorbing(t, map);
+        if (!token || !channel_step(node, map)) continue;
+        if (token->normalised || token->node->op == &ir_ops[IR_OP_BatchNormalization]) {
+            absorb(t, token, node);
+            return true;
+        }
+        if (!is_convolution(token->node)) continue;
+        int steps = 0;
+        const ir_node *next = node;
+        for (; next && channel_step(next, map); next = ir_value_single_user(t->job->graph, map)) {
+            steps |= channel_step(next, map);
+            map = next->outputs[0];
+        }
+        if (steps != (SHIFTS | SCALES)) continue;
+        token->normalised = true;
+        absorb(t, token, node);
+        return true;
+    }
+    return false;
 }
 
 /* PyTorch's TorchScript exporter folds a BatchNormalization into the convolution before it, and names the weights and
@@ -155,6 +202,7 @@ static void take_node(tokeniser *t, const ir_node *node)
         }
         return;
     }
+    if (absorb_channel_step(t, node)) return;
     if (node->op == &ir_ops[IR_OP_Add] && absorb_bias(t, node)) return;
     if (node->op == &ir_ops[IR_OP_BatchNormalization] && absorb_normalisation(t, node)) return;
     start_token(t, node);

@@ -155,13 +155,6 @@ static void where(ir_builder *b, ir_node *node)
 {
     if (ir_value_is_filled(node->inputs[0], 1, 0)) b_replace(b, node->outputs[0], node->inputs[1]);
     if (ir_value_is_filled(node->inputs[0], 0, 0)) b_replace(b, node->outputs[0], node->inputs[2]);
-    /* DistilBERT expands its mask to the shape of the scores, which the selection does by itself: whoever asks for that
-     * shape would read the scores as well. */
-    const ir_node *expand = node->inputs[0]->def;
-    const ir_type *whole = &node->outputs[0]->type;
-    bool is_whole = ir_type_equal(&node->inputs[1]->type, whole) || ir_type_equal(&node->inputs[2]->type, whole);
-    if (!b->changed && is_whole && expand && expand->op == &ir_ops[IR_OP_Expand])
-        b_replace(b, node->outputs[0], b_where(b, expand->inputs[0], node->inputs[1], node->inputs[2]));
 }
 
 static void cast_like(ir_builder *b, ir_node *node)

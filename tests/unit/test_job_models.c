@@ -74,6 +74,7 @@ static void known_networks_have_their_known_counts(void **state)
         {"light/light_vgg19.onnx", 19.63, 143.7},
         {"light/light_densenet121.onnx", 2.83, 7.98},
         {"light/light_bvlc_alexnet.onnx", 0.655, 60.97},
+        {"real/cnn/mobilenetv2_100_dynamo.onnx", 0.31, 3.50},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mdot_job *job = read_shared(rows[i].file, NULL, 0);
@@ -86,6 +87,22 @@ static void known_networks_have_their_known_counts(void **state)
         assert_int_equal(info.unknown_count, 0);
         mdot_job_destroy(job);
     }
+}
+
+/* Written by PyTorch 2.2's dynamo exporter: functions with branches, BatchNormalization as arithmetic. */
+static void branches_are_taken_and_norms_found(void **state)
+{
+    (void)state;
+    mdot_job *job = read_shared("real/cnn/mobilenetv2_100_dynamo.onnx", NULL, 0);
+    mdot_job_info info;
+    mdot_job_get_info(job, &info);
+    assert_int_equal(count_type(job, "Conv"), 52);
+    assert_int_equal(count_type(job, "Clip"), 35);
+    assert_int_equal(count_type(job, "Add"), 10);
+    assert_int_equal(count_type(job, "GlobalAveragePool"), 1);
+    assert_int_equal(count_type(job, "Linear"), 1);
+    assert_int_equal(info.operator_count, 99);
+    mdot_job_destroy(job);
 }
 
 static void every_network_is_read(void **state)
@@ -151,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_networks_have_their_known_counts),
+        cmocka_unit_test(branches_are_taken_and_norms_found),
         cmocka_unit_test(every_network_is_read),
         cmocka_unit_test(a_transformer_is_linears_attentions_and_norms),
         cmocka_unit_test(a_training_graph_is_its_forward_graph),

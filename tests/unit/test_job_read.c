@@ -301,6 +301,51 @@ static void a_folded_batch_norm_makes_no_difference(void **state)
     end(&s);
 }
 
+/* (x - mean) * scale + shift, as PyTorch 2.2's dynamo exporter writes it. */
+static void a_norm_written_as_arithmetic_is_one(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17), *written = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    conv(b, "x", "c", "16,3,3,3", 1, false);
+    batch_norm(b, "c", "n", 16);
+    onnx_output(b, "n");
+    onnx_input(written, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    conv(written, "x", "c", "16,3,3,3", 1, false);
+    static const char *const vectors[] = {"mean", "scale", "shift"};
+    for (int i = 0; i < 3; i++) onnx_initializer(written, vectors[i], MDOT_DTYPE_F32, "16,1,1", NULL);
+    onnx_node(written, "Sub", "c,mean", "centred");
+    onnx_node(written, "Mul", "centred,scale", "scaled");
+    onnx_node(written, "Add", "scaled,shift", "n");
+    onnx_output(written, "n");
+    reading r = expect_job(b), s = expect_job(written);
+    expect_types(&s, "Conv");
+    expect_same_job(&r, &s);
+    end(&r);
+    end(&s);
+}
+
+static void a_bias_or_a_scale_alone_is_no_norm(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_initializer(b, "bias", MDOT_DTYPE_F32, "16,1,1", NULL);
+    onnx_initializer(b, "gamma", MDOT_DTYPE_F32, "16,1,1", NULL);
+    conv(b, "x", "c", "16,3,3,3", 1, false);
+    onnx_node(b, "Add", "c,bias", "a");
+    onnx_node(b, "Relu", "a", "r");
+    conv(b, "r", "d", "16,16,3,3", 1, true);
+    onnx_node(b, "Mul", "d,gamma", "y");
+    onnx_output(b, "y");
+    reading r = expect_job(b);
+    expect_types(&r, "Conv Relu Conv Mul");
+    assert_int_equal(at(&r, 0).setting[MDOT_SETTING_BIAS], 1);
+    assert_int_equal(at(&r, 0).setting[MDOT_SETTING_NORMALISED], 0);
+    assert_true(at(&r, 3).parameters == 16);
+    end(&r);
+}
+
 static void a_norm_that_others_read_or_that_stands_alone_stays(void **state)
 {
     (void)state;
@@ -456,6 +501,88 @@ static void a_known_operator_that_breaks_its_rules_is_one_too(void **state)
     expect_types(&r, "Conv");
     assert_false(at(&r, 0).known);
     assert_non_null(strstr(r.warnings, "the input has 3"));
+    end(&r);
+}
+
+/* ---- Branches --------------------------------------------------------------------------------------------------- */
+
+static void add_value_info(pb_buffer *graph, int field, const char *name)
+{
+    pb_buffer info = {0};
+    pb_text(&info, 1, name);
+    pb_message(graph, field, &info);
+}
+
+/* A GraphProto of one node that reads a value around it; both branches call their result "inner". */
+static pb_buffer branch(const char *op_type, bool with_weight)
+{
+    pb_buffer graph = {0}, node = {0};
+    pb_text(&node, 1, "x");
+    pb_text(&node, 2, "inner");
+    pb_text(&node, 4, op_type);
+    pb_message(&graph, 1, &node);
+    if (with_weight) {
+        pb_buffer tensor = onnx_tensor("unused", MDOT_DTYPE_F32, "2", NULL);
+        pb_message(&graph, 5, &tensor);
+    }
+    add_value_info(&graph, 12, "inner");
+    return graph;
+}
+
+static void branch_attr(onnx_builder *b, const char *name, pb_buffer graph)
+{
+    pb_buffer attr = {0};
+    pb_text(&attr, 1, name);
+    pb_message(&attr, 6, &graph);
+    pb_int(&attr, 20, 5); /* AttributeProto.GRAPH */
+    onnx_attr_raw(b, &attr);
+}
+
+static onnx_builder *with_if(const char *condition, bool with_weight)
+{
+    onnx_builder *b = onnx_begin(17);
+    const int64_t four = 4;
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_input(b, "flag", MDOT_DTYPE_BOOL, "");
+    onnx_initializer(b, "four", MDOT_DTYPE_I64, "", &four);
+    onnx_node(b, "Shape", "x", "shape");
+    onnx_node(b, "Size", "shape", "rank");
+    onnx_node(b, "Equal", "rank,four", "batched");
+    onnx_node(b, "Not", "batched", "single");
+    onnx_node(b, "If", condition, "y");
+    branch_attr(b, "then_branch", branch("Sigmoid", with_weight));
+    branch_attr(b, "else_branch", branch("Tanh", with_weight));
+    onnx_node(b, "Relu", "y", "z");
+    onnx_output(b, "z");
+    return b;
+}
+
+static void the_branch_that_is_taken_counts(void **state)
+{
+    (void)state;
+    reading first = expect_job(with_if("batched", false)), second = expect_job(with_if("single", false));
+    expect_types(&first, "Sigmoid Relu");
+    expect_types(&second, "Tanh Relu");
+    assert_string_equal(first.warnings, "");
+    end(&first);
+    end(&second);
+}
+
+static void a_branch_that_data_decides_is_the_first(void **state)
+{
+    (void)state;
+    reading r = expect_job(with_if("flag", false));
+    expect_types(&r, "Sigmoid Relu");
+    assert_non_null(strstr(r.warnings, "depends on data"));
+    end(&r);
+}
+
+static void branches_with_weights_of_their_own_stay_opaque(void **state)
+{
+    (void)state;
+    reading r = expect_job(with_if("flag", true));
+    expect_types(&r, "If Relu");
+    assert_int_equal(info_of(&r).unknown_count, 1);
     end(&r);
 }
 
@@ -617,7 +744,12 @@ int main(void)
         cmocka_unit_test(recurrent_layers_cost_every_step),
         cmocka_unit_test(embeddings_read_the_rows_that_they_pick),
         cmocka_unit_test(a_folded_batch_norm_makes_no_difference),
+        cmocka_unit_test(a_norm_written_as_arithmetic_is_one),
+        cmocka_unit_test(a_bias_or_a_scale_alone_is_no_norm),
         cmocka_unit_test(a_norm_that_others_read_or_that_stands_alone_stays),
+        cmocka_unit_test(the_branch_that_is_taken_counts),
+        cmocka_unit_test(a_branch_that_data_decides_is_the_first),
+        cmocka_unit_test(branches_with_weights_of_their_own_stay_opaque),
         cmocka_unit_test(shape_arithmetic_and_dropout_are_gone),
         cmocka_unit_test(loads_are_per_sample_whatever_batch_the_file_has),
         cmocka_unit_test(symbols_that_are_left_are_listed),
