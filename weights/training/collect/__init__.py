@@ -1,6 +1,7 @@
 """Measures training steps of many networks on the card at hand and writes one JSON line per configuration.
 
-Stands alone: the standard library and PyTorch, and torchvision, timm and transformers as far as they are installed. See README.md.
+Stands alone: the standard library and PyTorch, and torchvision, timm and transformers as far as they are installed.
+See README.md.
 """
 
 SCHEMA = 1

@@ -36,7 +36,8 @@ def _parser() -> argparse.ArgumentParser:
 
     measuring = argparse.ArgumentParser(add_help=False)
     measuring.add_argument("--out", type=Path, required=True, help="folder of the part file that is appended to")
-    measuring.add_argument("--done", type=Path, nargs="*", default=[], help="further record files or folders to go on from")
+    measuring.add_argument("--done", type=Path, nargs="*", default=[], 
+                           help="further record files or folders to go on from")
     measuring.add_argument("--device", default="cuda")
     ending = measuring.add_mutually_exclusive_group()
     ending.add_argument("--seconds", type=float, default=540.0, help="stop so long after the start (default 540)")
@@ -92,7 +93,8 @@ def _measure(options, started: float) -> int:
 
     is_cuda = torch.device(options.device).type == "cuda"
     if is_cuda and not torch.cuda.is_available():
-        print("collect: PyTorch sees no CUDA device here (--device cpu tries the collector without one)", file=sys.stderr)
+        print("collect: PyTorch sees no CUDA device here (--device cpu tries the collector without one)",
+              file=sys.stderr)
         return 1
     torch.backends.cudnn.benchmark = options.cudnn_benchmark
     repeat = int(options.command == "repeat")
@@ -110,8 +112,8 @@ def _measure(options, started: float) -> int:
         all_visits = plan.visits(_chosen(options))
     absent = missing_libraries()
     for library in absent:
-        print(f"collect: {library} is not installed: {sum(r.library == library for r in _chosen(options))} architectures "
-              f"are skipped", file=sys.stderr)
+        count = sum(row.library == library for row in _chosen(options))
+        print(f"collect: {library} is not installed: {count} architectures are skipped", file=sys.stderr)
 
     def device_works() -> bool:
         try:

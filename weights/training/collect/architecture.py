@@ -80,7 +80,10 @@ _ADAPTERS = {"torch": _build_torch, "torchvision": _build_torchvision, "timm": _
 
 
 def build(architecture: Architecture, size: int, device: str):
-    """The module with random weights on `device`, in training mode. Raises Unavailable, or what the constructor raises."""
+    """The module with random weights on `device`, in training mode.
+
+    Raises Unavailable, or what the constructor raises.
+    """
     import torch
 
     if importlib.util.find_spec(architecture.library) is None:

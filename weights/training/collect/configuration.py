@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
-"""fp32 and tf32 say what float32 products run in; bf16 and fp16 are autocast over float32 weights, without a gradient scaler."""
+"""fp32 and tf32 say what float32 products run in; bf16 and fp16 are autocast over float32 weights, without a scaler."""
 
 OPTIMIZERS = (
     ("sgd_momentum", "foreach"),

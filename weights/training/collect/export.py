@@ -1,7 +1,8 @@
 """Rebuilds a measured network's ONNX graph on any machine: built and traced on the CPU, written without its weights.
 
-Weights become initializers whose data would stand in a file that is never written: shapes and types are all that a reader of
-training jobs needs, and a graph stays some hundred kilobytes whatever its network's size. Needs the package onnx.
+Weights become initializers whose data would stand in a file that is never written: shapes and types are all that a
+reader of training jobs needs, and a graph stays some hundred kilobytes whatever its network's size. Needs the package
+onnx.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def trace(model, inputs, opset: int, dynamic_batch: bool) -> bytes:
 
 
 def leave_weights_out(serialised: bytes, data_inputs: int, notes: Mapping[str, str]) -> bytes:
-    """Turns graph inputs that are weights into initializers without data, and writes the notes into the model's metadata."""
+    """Turns graph inputs that are weights into initializers without data; the notes become the model's metadata."""
     import onnx
 
     model = onnx.load_model_from_string(serialised)
@@ -76,8 +77,9 @@ def leave_weights_out(serialised: bytes, data_inputs: int, notes: Mapping[str, s
 
 
 def export(row: Architecture, size: int, batch: int, opset: int, dynamic_batch: bool = False) -> bytes:
-    """One architecture's graph. Tracing computes the network, so take few examples, but two: batch normalisation may refuse one.
+    """One architecture's graph.
 
+    Tracing computes the network, so take few examples, but two: batch normalisation may refuse one.
     Raises Unavailable, or what building and tracing raise.
     """
     import torch
@@ -109,6 +111,7 @@ def export_all(keys: Iterable[str], rows: Mapping[str, Architecture], folder: Pa
             print(path)
         except Exception as fault:
             # TorchScript's messages hold whole graphs: the first line says what it is.
-            print(f"collect: {name} at {size}: {type(fault).__name__}: {str(fault).splitlines()[0][:300]}", file=sys.stderr)
+            reason = (str(fault).splitlines() or [""])[0][:300]
+            print(f"collect: {name} at {size}: {type(fault).__name__}: {reason}", file=sys.stderr)
             status = 1
     return status

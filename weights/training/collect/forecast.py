@@ -1,4 +1,4 @@
-"""What earlier records say about a configuration: whether it is measured already, cannot fit, or would take too long."""
+"""What earlier records say about a configuration: that it is measured already, cannot fit, or would take too long."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ STATE_COPIES = {"sgd": 0, "sgd_momentum": 1, "adam": 2, "adamw": 2}
 """Copies of the weights that an optimizer keeps."""
 
 OPTIMISM = 2.0
-"""A larger batch is ruled out where time in proportion to the batch passes the cap this many times: small batches waste the card,
-so that proportion overestimates."""
+"""A larger batch is ruled out where time in proportion to the batch passes the cap this many times: small batches waste
+the card, so that proportion overestimates."""
 
 
 def _half(precision: str) -> bool:

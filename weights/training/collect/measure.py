@@ -87,11 +87,12 @@ def describe(row: Architecture, configuration: Configuration, repeat: int, proce
              environment: dict[str, Any], started: float, measured: Record) -> Record:
     """The whole record: what was measured, of what, where and when. `started` is a time.time()."""
     return {
-        "schema": SCHEMA, "key": configuration.key, "repeat": repeat, "process": process, "time_unix": round(started, 1),
-        "seconds": round(time.time() - started, 3), "cap_seconds": cap_seconds, "architecture": row.name,
-        "family": row.family, "library": row.library, "builder": row.builder,
+        "schema": SCHEMA, "key": configuration.key, "repeat": repeat, "process": process,
+        "time_unix": round(started, 1), "seconds": round(time.time() - started, 3), "cap_seconds": cap_seconds,
+        "architecture": row.name, "family": row.family, "library": row.library, "builder": row.builder,
         "arguments": row.arguments_at(configuration.size), "task": row.task, "size": configuration.size,
-        "batch": configuration.batch, "precision": configuration.precision, "channels_last": configuration.channels_last,
-        "optimizer": configuration.optimizer, "implementation": configuration.implementation, "environment": environment,
+        "batch": configuration.batch, "precision": configuration.precision,
+        "channels_last": configuration.channels_last, "optimizer": configuration.optimizer,
+        "implementation": configuration.implementation, "environment": environment,
         **measured,
     }

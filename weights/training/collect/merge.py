@@ -22,9 +22,10 @@ def _identity(record: Record) -> tuple:
 
 
 def merge(records: Iterable[Record], out: Path) -> tuple[list[Record], list[str]]:
-    """Writes `out` (whole or not at all, the same bytes for the same records) and returns its records, and what was left out.
+    """Writes `out` and returns its records, and what was left out.
 
-    Of records with one identity a measured one wins, then the earliest.
+    The file appears whole or not at all, and is the same for the same records. Of records with one identity a measured
+    one wins, then the earliest.
     """
     kept: dict[tuple, Record] = {}
     refused: list[str] = []

@@ -1,9 +1,10 @@
 """The order of measuring: widest coverage first, so that a run cut anywhere is a balanced data set.
 
-A visit builds one architecture at one size and measures a few configurations with it. Rounds visit every architecture once,
-families taking turns; each round takes another size and the next configurations. An architecture's configurations follow a
-Kronecker sequence over (batch, precision, layout, optimizer): every prefix of it is spread evenly over each axis, and its start
-differs from architecture to architecture. The order depends on the catalogue alone, never on what was measured or where.
+A visit builds one architecture at one size and measures a few configurations with it. Rounds visit every architecture
+once, families taking turns; each round takes another size and the next configurations. An architecture's
+configurations follow a Kronecker sequence over (batch, precision, layout, optimizer): every prefix of it is spread
+evenly over each axis, and its start differs from architecture to architecture. The order depends on the catalogue
+alone, never on what was measured or where.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from collect.architecture import Architecture
 from collect.configuration import OPTIMIZERS, PRECISIONS, Configuration
 
 ROUNDS = (3, 3, 4, 4, 5, 5, 6, 6)
-"""Configurations a visit, round by round. Three in the first pay for building the model and keep a full round near half an hour."""
+"""Configurations a visit, round by round. Three pay for building the model and keep a round near half an hour."""
 
 _STEPS = {"batch": 0.6180339887, "precision": 0.7548776662, "layout": 0.4142135624, "optimizer": 0.3247179572}
-"""Irrational steps of the sequence: golden ratio − 1, inverse of the plastic number, √2 − 1, plastic number − 1."""
+"""Steps of the sequence, irrational: golden ratio − 1, inverse of the plastic number, √2 − 1, plastic number − 1."""
 
 
 @dataclass(frozen=True)

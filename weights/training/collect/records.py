@@ -17,13 +17,13 @@ _NUMBER = (int, float)
 _ALWAYS: dict[str, Any] = {
     "schema": int, "key": str, "repeat": int, "status": str, "process": str, "time_unix": _NUMBER, "seconds": _NUMBER,
     "architecture": str, "family": str, "library": str, "builder": str, "arguments": dict, "task": str, "size": int,
-    "batch": int, "precision": str, "channels_last": bool, "optimizer": str, "implementation": str, "cap_seconds": _NUMBER,
-    "environment": dict,
+    "batch": int, "precision": str, "channels_last": bool, "optimizer": str, "implementation": str,
+    "cap_seconds": _NUMBER, "environment": dict,
 }
 _MEASURED: dict[str, Any] = {
     "inputs": list, "parameters": int, "parameter_tensors": int, "warmup_steps": int, "steps": int, "step_ms": dict,
-    "forward_ms": dict, "backward_ms": dict, "optimizer_ms": dict, "host_step_ms": _NUMBER, "finite": bool, "memory": dict,
-    "card": list,
+    "forward_ms": dict, "backward_ms": dict, "optimizer_ms": dict, "host_step_ms": _NUMBER, "finite": bool,
+    "memory": dict, "card": list,
 }
 _SPREAD = ("median", "iqr", "min", "mean")
 
@@ -46,7 +46,7 @@ def faults(record: Record) -> list[str]:
 
 
 def read(path: Path) -> Iterator[Record]:
-    """Records of one part file, or of one that merge wrote. A line that a killed process left unfinished is passed over."""
+    """Records of a part file, or of a merged one. A line that a killed process left unfinished is passed over."""
     import gzip
 
     with (gzip.open(path, "rt") if path.suffix == ".gz" else open(path, encoding="utf-8")) as lines:
@@ -60,7 +60,7 @@ def read(path: Path) -> Iterator[Record]:
 
 
 def files_in(paths: Iterable[Path]) -> list[Path]:
-    """The record files among paths and right inside those that are folders. A path that does not exist counts as empty."""
+    """The record files among paths, and right inside those that are folders. A path that does not exist is empty."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -76,7 +76,7 @@ def read_all(paths: Iterable[Path]) -> Iterator[Record]:
 
 
 class Attempt:
-    """What is being measured, kept beside the part file, so that the process after one that died knows what killed it."""
+    """What is being measured, kept beside the part file: the process after one that died knows what killed it."""
 
     def __init__(self, part: Path):
         self._path = part.with_name(part.name + ".trying")

@@ -17,7 +17,7 @@ from collect.measure import describe, is_out_of_memory
 from collect.plan import Visit
 
 BROKEN_DEVICE = 3
-"""Exit status after an error that leaves the CUDA context unusable: start another process, which goes on where this one ended."""
+"""Exit status after an error that leaves the CUDA context unusable: another process goes on where this one ended."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Inputs, targets and losses: one row per kind of network. Data is random and stays on the device: no input pipeline is measured."""
+"""Inputs, targets and losses, one row per kind of network. Data is random and stays on the device."""
 
 from __future__ import annotations
 

@@ -82,8 +82,8 @@ def sample(step: Callable[[Callable[[], Any]], Sequence[Any]], clock: Clock, cap
            while_running: Callable[[], None] = lambda: None) -> Samples:
     """Runs `step` until it is measured. `step(mark)` runs one training step and returns its four marks.
 
-    `while_running` is called once when the timed steps are under way and a card is still busy with them. Raises OverCap early,
-    where warm-up and timed steps together would pass the cap.
+    `while_running` is called once when the timed steps are under way and a card is still busy with them. Raises
+    OverCap early, where warm-up and timed steps together would pass the cap.
     """
     def step_ms() -> float:
         marks = step(clock.mark)

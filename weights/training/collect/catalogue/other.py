@@ -12,9 +12,12 @@ CLICKS = (32, 128, 512, 2048, 4096, 8192, 16384, 32768)
 
 # (name, family, builder, task, sizes, batches, arguments)
 TABLE = (
-    ("unet_16", "unet", "dense_image.unet", "segmentation", (256, 128, 384), IMAGES, dict(width=16, levels=5, classes=2)),
-    ("unet_32", "unet", "dense_image.unet", "segmentation", (256, 128, 384), IMAGES, dict(width=32, levels=5, classes=21)),
-    ("unet_64", "unet", "dense_image.unet", "segmentation", (256, 128, 384), IMAGES, dict(width=64, levels=5, classes=21)),
+    ("unet_16", "unet", "dense_image.unet", "segmentation", (256, 128, 384), IMAGES,
+     dict(width=16, levels=5, classes=2)),
+    ("unet_32", "unet", "dense_image.unet", "segmentation", (256, 128, 384), IMAGES,
+     dict(width=32, levels=5, classes=21)),
+    ("unet_64", "unet", "dense_image.unet", "segmentation", (256, 128, 384), IMAGES,
+     dict(width=64, levels=5, classes=21)),
     ("autoencoder", "autoencoder", "dense_image.autoencoder", "reconstruction", (128, 256), IMAGES,
      dict(width=64, levels=4)),
     ("diffusion_cifar", "diffusion unet", "dense_image.diffusion_unet", "diffusion", (32, 64), LATENTS,
@@ -39,7 +42,8 @@ TABLE = (
      dict(features=16, width=64, depth=6)),
     ("tcn_large", "temporal convolution", "recurrent.temporal_convolutions", "series", (256, 1024), SERIES,
      dict(features=64, width=256, depth=8)),
-    ("mlp_mnist", "mlp", "vector.mlp", "vector", (784, 3072), VECTORS, dict(features=SIZE, widths=[512, 256], classes=10)),
+    ("mlp_mnist", "mlp", "vector.mlp", "vector", (784, 3072), VECTORS,
+     dict(features=SIZE, widths=[512, 256], classes=10)),
     ("mlp_deep", "mlp", "vector.mlp", "vector", (256, 1024), VECTORS,
      dict(features=SIZE, widths=[1024] * 8, classes=100)),
     ("mlp_wide", "mlp", "vector.mlp", "vector", (1024, 4096), VECTORS,

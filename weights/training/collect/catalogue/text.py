@@ -1,4 +1,4 @@
-"""Token models: transformers' from their configurations, and decoders, mixtures, encoders and LSTMs written out in models/."""
+"""Token models: transformers' from configurations; decoders, mixtures, encoders and LSTMs written out in models/."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def _decoder(**arguments):
 
 
 def _mixture(width, depth, heads, hidden, experts, chosen, expert_choice=False):
-    return _decoder(width=width, depth=depth, heads=heads, kv_heads=heads, hidden=hidden, experts=experts, chosen=chosen,
-                    expert_choice=expert_choice)
+    return _decoder(width=width, depth=depth, heads=heads, kv_heads=heads, hidden=hidden, experts=experts,
+                    chosen=chosen, expert_choice=expert_choice)
 
 
 WRITTEN_OUT = (

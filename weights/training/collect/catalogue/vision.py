@@ -62,7 +62,8 @@ TIMM = (
     ("convmixer", "convmixer_768_32", (224, 160)),
 )
 TIMM_FIXED = (
-    ("vit", "vit_tiny_patch16_224 vit_small_patch32_224 vit_base_patch16_224 vit_large_patch16_224 deit3_small_patch16_224",
+    ("vit", "vit_tiny_patch16_224 vit_small_patch32_224 vit_base_patch16_224 vit_large_patch16_224 "
+     "deit3_small_patch16_224",
      (224, 160, 288), {"img_size": SIZE}),
     ("vit", "vit_base_patch16_siglip_224", (224, 288), {"img_size": SIZE, "num_classes": 1000}),
     ("vit", "vit_small_patch14_reg4_dinov2", (224, 280), {"img_size": SIZE, "num_classes": 1000}),

@@ -38,7 +38,8 @@ class Attention(nn.Module):
     def forward(self, x, cos, sin):
         batch, length, _ = x.shape
         query = self.query(x).view(batch, length, self.shape.heads, self.head).transpose(1, 2)
-        key, value = self.key_value(x).view(batch, length, 2 * self.shape.kv_heads, self.head).transpose(1, 2).chunk(2, 1)
+        key_value = self.key_value(x).view(batch, length, 2 * self.shape.kv_heads, self.head)
+        key, value = key_value.transpose(1, 2).chunk(2, 1)
         if not self.shape.classic:
             query, key = _rotate(query, cos, sin), _rotate(key, cos, sin)
         groups = self.shape.heads // self.shape.kv_heads
@@ -62,8 +63,8 @@ class GatedMlp(nn.Module):
 class Experts(nn.Module):
     """A mixture of experts with fixed capacity, so that its shapes, and thus its graph, don't depend on data.
 
-    Tokens choose their experts (Fedus et al. 2021; what exceeds an expert's capacity is dropped), or experts their tokens
-    (Zhou et al. 2022).
+    Tokens choose their experts (Fedus et al. 2021; what exceeds an expert's capacity is dropped), or experts their
+    tokens (Zhou et al. 2022).
     """
 
     def __init__(self, shape: Shape):
@@ -118,7 +119,8 @@ class Block(nn.Module):
         if shape.experts:
             self.mlp = Experts(shape)
         elif shape.classic:
-            self.mlp = nn.Sequential(nn.Linear(shape.width, shape.hidden), nn.GELU(), nn.Linear(shape.hidden, shape.width))
+            up, down = nn.Linear(shape.width, shape.hidden), nn.Linear(shape.hidden, shape.width)
+            self.mlp = nn.Sequential(up, nn.GELU(), down)
         else:
             self.mlp = GatedMlp(shape)
 

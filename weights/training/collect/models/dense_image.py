@@ -179,7 +179,8 @@ def dit(width, depth, heads, patch, channels, size):
 
 def autoencoder(width, levels):
     widths = [3, *(width << level for level in range(levels))]
-    down = [layer for i, o in zip(widths, widths[1:]) for layer in (nn.Conv2d(i, o, 4, 2, 1), nn.BatchNorm2d(o), nn.SiLU())]
+    down = [layer for i, o in zip(widths, widths[1:])
+            for layer in (nn.Conv2d(i, o, 4, 2, 1), nn.BatchNorm2d(o), nn.SiLU())]
     rising = widths[::-1]
     up = [layer for i, o in zip(rising, rising[1:]) for layer in (nn.ConvTranspose2d(i, o, 4, 2, 1), nn.SiLU())]
     return nn.Sequential(*down, *up[:-1])

@@ -8,7 +8,8 @@ class TokenEncoder(nn.Module):
     def __init__(self, width, depth, heads, hidden, vocab_size, length, norm_first):
         super().__init__()
         self.tokens, self.positions = nn.Embedding(vocab_size, width), nn.Embedding(length, width)
-        layer = nn.TransformerEncoderLayer(width, heads, hidden, activation="gelu", batch_first=True, norm_first=norm_first)
+        layer = nn.TransformerEncoderLayer(width, heads, hidden, activation="gelu", batch_first=True,
+                                           norm_first=norm_first)
         self.layers = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
         self.head = nn.Linear(width, vocab_size)
 

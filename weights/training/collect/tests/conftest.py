@@ -1,4 +1,4 @@
-"""Run from anywhere: python -m pytest weights/training/collect/tests. Needs PyTorch; what needs more skips without it."""
+"""Run by python -m pytest weights/training/collect/tests. Needs PyTorch; what needs more skips without it."""
 
 import sys
 from pathlib import Path
@@ -19,10 +19,11 @@ def make_record():
         c = Configuration.from_key(key)
         spread = {"median": 10.0, "iqr": 0.1, "min": 9.9, "mean": 10.0}
         return {
-            "schema": SCHEMA, "key": key, "repeat": 0, "status": "ok", "process": "a", "time_unix": 100.0, "seconds": 1.0,
-            "cap_seconds": 8.0, "architecture": c.architecture, "family": "family", "library": "torch", "builder": "b",
-            "arguments": {}, "task": "vector", "size": c.size, "batch": c.batch, "precision": c.precision,
-            "channels_last": c.channels_last, "optimizer": c.optimizer, "implementation": c.implementation,
+            "schema": SCHEMA, "key": key, "repeat": 0, "status": "ok", "process": "a", "time_unix": 100.0,
+            "seconds": 1.0, "cap_seconds": 8.0, "architecture": c.architecture, "family": "family", "library": "torch",
+            "builder": "b", "arguments": {}, "task": "vector", "size": c.size, "batch": c.batch,
+            "precision": c.precision, "channels_last": c.channels_last,
+            "optimizer": c.optimizer, "implementation": c.implementation,
             "environment": {"gpu": "G", "torch": "2"}, "inputs": [], "parameters": 1, "parameter_tensors": 1,
             "warmup_steps": 5, "steps": 20, "step_ms": spread, "forward_ms": spread, "backward_ms": spread,
             "optimizer_ms": spread, "host_step_ms": 10.0, "finite": True, "memory": {}, "card": [], **fields,

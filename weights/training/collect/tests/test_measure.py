@@ -23,8 +23,8 @@ TINY = {
     "llama": Architecture("torch/t", "t", "torch", "decoder.llama", "tokens", (8,), (1,),
                           dict(width=32, depth=1, heads=4, kv_heads=2, hidden=48, vocab_size=50, length="$size")),
     "switch": Architecture("torch/t", "t", "torch", "decoder.mixture", "tokens", (8,), (1,),
-                           dict(width=32, depth=1, heads=4, kv_heads=4, hidden=48, experts=4, chosen=2, expert_choice=False,
-                                vocab_size=50, length="$size")),
+                           dict(width=32, depth=1, heads=4, kv_heads=4, hidden=48, experts=4, chosen=2,
+                                expert_choice=False, vocab_size=50, length="$size")),
     "expert choice": Architecture("torch/t", "t", "torch", "decoder.mixture", "tokens", (8,), (1,),
                                   dict(width=32, depth=1, heads=4, kv_heads=4, hidden=48, experts=4, chosen=2,
                                        expert_choice=True, vocab_size=50, length="$size")),
@@ -92,7 +92,8 @@ def test_faults_become_statuses_and_the_next_configuration_is_measured(fault, st
 def test_a_step_over_the_cap_is_a_record_with_an_estimate():
     row = TINY["mlp"]
     measurer = measure.Measurer("cpu", HostClock(), Card("cpu"), cap_seconds=1e-6)
-    fields = measurer.measure(build(row, 16, "cpu"), row, Configuration(row.name, 16, 2, "fp32", False, "sgd", "foreach"))
+    configuration = Configuration(row.name, 16, 2, "fp32", False, "sgd", "foreach")
+    fields = measurer.measure(build(row, 16, "cpu"), row, configuration)
     assert fields["status"] == "over_cap" and fields["estimate_ms"] > 0
 
 
@@ -136,9 +137,10 @@ def test_written_out_networks_train_at_every_size(row):
 
 
 def test_the_command_line_measures_resumes_repeats_and_merges(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(plan, "to_repeat", lambda keys, share: sorted(set(keys)))     # few are measured: repeat them all
-    run = ["--out", str(tmp_path / "parts"), "--device", "cpu", "--only", "torch/(mlp_mnist|tcn_small)", "--max-batch", "1",
-           "--seconds", "1000", "--cap-seconds", "200"]
+    # A twentieth of so few may be none: repeat them all.
+    monkeypatch.setattr(plan, "to_repeat", lambda keys, share: sorted(set(keys)))
+    run = ["--out", str(tmp_path / "parts"), "--device", "cpu", "--only", "torch/(mlp_mnist|tcn_small)",
+           "--max-batch", "1", "--seconds", "1000", "--cap-seconds", "200"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert main(["run", *run, "--shard", "0/1"]) == 0
@@ -171,4 +173,5 @@ def test_a_shard_that_is_none_is_refused(shard, tmp_path, capsys):
 
 
 def test_catalogue_names_are_what_keys_hold():
-    assert all(Configuration.from_key(v.configurations[0].key).architecture in BY_NAME for v in plan.visits(CATALOGUE[:20]))
+    first = [visit.configurations[0].key for visit in plan.visits(CATALOGUE[:20])]
+    assert all(Configuration.from_key(key).architecture in BY_NAME for key in first)

@@ -23,7 +23,8 @@ def test_records_are_sorted_and_kept_once(tmp_path, make_record):
 
 
 def test_a_measurement_wins_over_an_earlier_failure(tmp_path, make_record):
-    merged, _ = merge([make_record(A, status="over_cap", time_unix=1.0), make_record(A, time_unix=2.0)], tmp_path / "x.gz")
+    both = [make_record(A, status="over_cap", time_unix=1.0), make_record(A, time_unix=2.0)]
+    merged, _ = merge(both, tmp_path / "x.gz")
     assert [r["status"] for r in merged] == ["ok"]
 
 

@@ -38,7 +38,8 @@ def test_a_missing_field_is_named(make_record):
 def test_records_come_back_as_they_were_written(tmp_path, make_record):
     writer = records.Writer(tmp_path / "new" / "part.jsonl")
     writer.write(make_record(KEY))
-    assert list(records.read(tmp_path / "new" / "part.jsonl")) == [make_record(KEY)]      # before any close: nothing is held back
+    # Before it is closed: nothing is held back.
+    assert list(records.read(tmp_path / "new" / "part.jsonl")) == [make_record(KEY)]
     writer.close()
 
 

@@ -25,7 +25,8 @@ class Bench:
         self.time, self.seconds, self.answers = 0.0, seconds, answers or {}
         self.built, self.measured, self.path = [], [], path
         self.runner = Runner(
-            writer=records.Writer(path), attempt=records.Attempt(path), forecast=forecast or Forecast(0, cap_seconds), measurer=self, build=self.build,
+            writer=records.Writer(path), attempt=records.Attempt(path),
+            forecast=forecast or Forecast(0, cap_seconds), measurer=self, build=self.build,
             release=lambda: None, device_works=lambda: works, environment={"gpu": "G", "torch": "2"}, repeat=0,
             cap_seconds=cap_seconds, deadline=deadline, now=lambda: self.time, log=lambda line: None)
 
