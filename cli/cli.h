@@ -45,6 +45,14 @@ int cli_next_option(int argc, char **argv, const char *short_options, const stru
 /* A whole number from least to most; a message to stderr and false otherwise. `what` names the option. */
 bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out);
 
+/* NAME=NUMBER or NAME=OTHER of --dim, taken apart in place and added; false after a usage error. */
+enum { CLI_MAX_DIMS = 64 };
+typedef struct cli_dims {
+    mdot_dim_binding item[CLI_MAX_DIMS];
+    size_t count;
+} cli_dims;
+bool cli_parse_dim(const char *command, char *text, cli_dims *dims);
+
 /* A JSON string with its quotes, everything escaped that must be; invalid UTF-8 becomes U+FFFD. */
 void cli_json_string(FILE *stream, const char *text);
 

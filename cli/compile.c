@@ -14,7 +14,7 @@ typedef struct arguments {
     const char *output;
     int64_t buckets[MAX_ITEMS];
     const char *targets[MAX_ITEMS];
-    mdotc_dim dims[MAX_ITEMS];
+    cli_dims dims;
     mdotc_options options;
     bool quiet;
 } arguments;
@@ -36,6 +36,7 @@ static const char help[] =
     "  -t, --target T,T,…       cpu (all levels), cpu:x86-64-v3, cpu:x86-64-v4 (default cpu)\n"
     "  -e, --entry NAME=MODEL   an entry point of its own; MODEL.onnx alone is entry \"predict\"\n"
     "  -d, --dim NAME=N         fix another symbolic dimension of the model, such as a batch\n"
+    "      --dim NAME=OTHER     say that two symbolic dimensions are the same length\n"
     "      --name NAME          the predictor's name (default: the first model's file name)\n"
     "      --dump PASS          print the graph after a pass of each bucket; also \"import\",\n"
     "                           \"plan\", \"llvm\" and \"asm\"\n"
@@ -137,18 +138,8 @@ static bool parse_option(arguments *a, int option, char *value)
         char *model = split_assignment("--entry", value);
         return model != NULL && add_entry(a, value, model);
     }
-    case 'd': {
-        char *number = split_assignment("--dim", value);
-        if (number == NULL) return false;
-        if (a->options.dim_count == MAX_ITEMS) {
-            cli_usage_error("compile", "at most %d --dim", MAX_ITEMS);
-            return false;
-        }
-        mdotc_dim *dim = &a->dims[a->options.dim_count++];
-        dim->name = value;
-        a->options.dims = a->dims;
-        return cli_parse_int("compile", "--dim", number, 1, INT32_MAX, &dim->value);
-    }
+    case 'd':
+        return cli_parse_dim("compile", value, &a->dims);
     case 'n':
         a->options.name = value;
         return true;
@@ -194,6 +185,8 @@ int cli_compile(int argc, char **argv)
     int status = parse_arguments(argc, argv, &a, &helped);
     if (status != CLI_OK || helped) return status;
 
+    a.options.dims = a.dims.item;
+    a.options.dim_count = a.dims.count;
     a.options.dump = show_dump;
     if (!a.quiet) {
         a.options.warning = show_warning;
@@ -202,5 +195,6 @@ int cli_compile(int argc, char **argv)
     mdot_error err = {0};
     if (mdotc_compile(a.entries, a.entry_count, a.output, &a.options, &err) == MDOT_OK) return CLI_OK;
     if (a.options.progress != NULL) fprintf(stderr, "\r%*s\r", BAR_WIDTH + 40, "");
-    return cli_report("compile", &err);
+    int reported = cli_report("compile", &err);
+    return err.status == MDOT_INVALID_ARGUMENT ? CLI_USAGE : reported;
 }

@@ -21,8 +21,8 @@ static double processor_seconds(void)
 #define TWELVE(ONE, r)                                                                                                 \
     ONE(r, "0")                                                                                                        \
     ONE(r, "1")                                                                                                        \
-    ONE(r, "2") ONE(r, "3") ONE(r, "4") ONE(r, "5") ONE(r, "6") ONE(r, "7") ONE(r, "8") ONE(r, "9") ONE(r, "10")       \
-        ONE(r, "11")
+    ONE(r, "2")                                                                                                        \
+    ONE(r, "3") ONE(r, "4") ONE(r, "5") ONE(r, "6") ONE(r, "7") ONE(r, "8") ONE(r, "9") ONE(r, "10") ONE(r, "11")
 #define CLEAR(r, n) "vxorps %%xmm" n ", %%xmm" n ", %%xmm" n "\n\t"
 #define FMA(r, n) "vfmadd231ps %%" r "14, %%" r "15, %%" r n "\n\t"
 

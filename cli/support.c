@@ -61,6 +61,25 @@ bool cli_parse_int(const char *command, const char *what, const char *text, int6
     return true;
 }
 
+bool cli_parse_dim(const char *command, char *text, cli_dims *dims)
+{
+    char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text || equals[1] == '\0') {
+        cli_usage_error(command, "--dim takes NAME=NUMBER or NAME=OTHER, not \"%s\"", text);
+        return false;
+    }
+    if (dims->count == CLI_MAX_DIMS) {
+        cli_usage_error(command, "at most %d --dim", CLI_MAX_DIMS);
+        return false;
+    }
+    *equals = '\0';
+    mdot_dim_binding *dim = &dims->item[dims->count++];
+    *dim = (mdot_dim_binding){.name = text};
+    bool is_number = strchr("+-0123456789", equals[1]) != NULL;
+    if (!is_number) dim->same_as = equals + 1;
+    return !is_number || cli_parse_int(command, "--dim", equals + 1, 1, INT32_MAX, &dim->value);
+}
+
 /* Length of the valid UTF-8 sequence at p, 0 where there is none (RFC 3629: no surrogates, nothing overlong). */
 static int utf8_length(const unsigned char *p)
 {

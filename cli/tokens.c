@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DIMS = 64, MAX_BATCH = 1 << 24, MAX_WARNINGS_SHOWN = 20 };
+enum { MAX_BATCH = 1 << 24, MAX_WARNINGS_SHOWN = 20 };
 
 static const char help[] =
     "Usage: mdot tokens JOB.onnx [OPTION]…\n"
@@ -18,7 +18,7 @@ static const char help[] =
     "\n"
     "Options:\n"
     "  -b, --batch N        count a step of N samples (default: the file's batch, or 1)\n"
-    "  -d, --dim NAME=N     fix a symbolic dimension other than the batch\n"
+    "  -d, --dim NAME=N     fix a symbolic dimension other than the batch (or NAME=OTHER)\n"
     "      --optimizer O    sgd, adam, adamw (default: the file's, or sgd)\n"
     "  -o, --output FILE    also write the sequence as a .job file, which holds no weights or names\n"
     "      --json           print everything as JSON\n"
@@ -36,31 +36,13 @@ enum { OPTIMIZER_COUNT = sizeof optimizers / sizeof optimizers[0] };
 
 typedef struct arguments {
     const char *input, *output;
-    mdot_job_dim dims[MAX_DIMS];
-    size_t dim_count;
+    cli_dims dims;
     int64_t batch; /* 0: the file's */
     bool has_optimizer, json, quiet;
     mdot_optimizer optimizer;
 } arguments;
 
 /* ---- The command line ------------------------------------------------------------------------------------------- */
-
-static bool parse_dim(arguments *a, char *text)
-{
-    char *equals = strchr(text, '=');
-    if (equals == NULL || equals == text || equals[1] == '\0') {
-        cli_usage_error("tokens", "--dim takes NAME=N, not \"%s\"", text);
-        return false;
-    }
-    if (a->dim_count == MAX_DIMS) {
-        cli_usage_error("tokens", "at most %d --dim", MAX_DIMS);
-        return false;
-    }
-    *equals = '\0';
-    mdot_job_dim *dim = &a->dims[a->dim_count++];
-    dim->name = text;
-    return cli_parse_int("tokens", "--dim", equals + 1, 1, INT32_MAX, &dim->value);
-}
 
 static bool parse_optimizer(arguments *a, const char *text)
 {
@@ -80,7 +62,7 @@ static bool parse_option(arguments *a, int option, char *value)
     case 'b':
         return cli_parse_int("tokens", "--batch", value, 1, MAX_BATCH, &a->batch);
     case 'd':
-        return parse_dim(a, value);
+        return cli_parse_dim("tokens", value, &a->dims);
     case 'O':
         return parse_optimizer(a, value);
     case 'o':
@@ -287,7 +269,7 @@ int cli_tokens(int argc, char **argv)
     mdot_job *job = NULL;
     size_t shown = 0;
     mdot_job_options options = {
-        .dims = a.dims, .dim_count = a.dim_count, .warning = a.quiet ? NULL : show_warning, .user = &shown};
+        .dims = a.dims.item, .dim_count = a.dims.count, .warning = a.quiet ? NULL : show_warning, .user = &shown};
     mdot_status read =
         is_job_file(a.input) ? mdot_job_load(a.input, &job, &err) : mdot_job_read(a.input, &options, &job, &err);
     if (read == MDOT_OK && a.output != NULL) read = mdot_job_save(job, a.output, &err);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DIMS = 64 };
-
 static const char help[] =
     "Usage: mdot verify MODEL.mdot MODEL.onnx [OPTION]…\n"
     "\n"
@@ -49,19 +47,6 @@ static void print_row(void *user, const mdotc_verify_row *row)
     r->rows++;
 }
 
-static bool parse_dim(char *text, mdotc_dim *dims, size_t *count)
-{
-    char *equals = strchr(text, '=');
-    if (equals == NULL || equals == text || *count == MAX_DIMS) {
-        cli_usage_error("verify", "--dim takes NAME=N, not \"%s\"", text);
-        return false;
-    }
-    *equals = '\0';
-    mdotc_dim *dim = &dims[(*count)++];
-    dim->name = text;
-    return cli_parse_int("verify", "--dim", equals + 1, 1, INT32_MAX, &dim->value);
-}
-
 int cli_verify(int argc, char **argv)
 {
     static const struct option options[] = {{"entry", required_argument, NULL, 'e'},
@@ -71,10 +56,10 @@ int cli_verify(int argc, char **argv)
                                             {"json", no_argument, NULL, 'j'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    mdotc_dim dims[MAX_DIMS];
+    cli_dims dims = {0};
     report state = {0};
     int64_t seed = 1;
-    mdotc_verify_options verify = {.dims = dims, .row = print_row, .user = &state};
+    mdotc_verify_options verify = {.row = print_row, .user = &state};
     for (int option; (option = cli_next_option(argc, argv, ":d:h", options)) != -1;) {
         char *end;
         switch (option) {
@@ -82,7 +67,7 @@ int cli_verify(int argc, char **argv)
             verify.entry = optarg;
             break;
         case 'd':
-            if (!parse_dim(optarg, dims, &verify.dim_count)) return CLI_USAGE;
+            if (!cli_parse_dim("verify", optarg, &dims)) return CLI_USAGE;
             break;
         case 't':
             verify.tolerance = strtod(optarg, &end);
@@ -103,6 +88,8 @@ int cli_verify(int argc, char **argv)
         }
     }
     if (argc - optind != 2) return cli_usage_error("verify", "give an artefact and its model");
+    verify.dims = dims.item;
+    verify.dim_count = dims.count;
     verify.seed = (uint64_t)seed;
     mdot_error err = {0};
     bool passed = false;

@@ -8,13 +8,8 @@
 
 #include "ir/graph.h"
 
-typedef struct fe_binding { /* an ONNX dimension's name bound to a number */
-    const char *name;
-    int64_t value;
-} fe_binding;
-
 typedef struct fe_options {
-    const fe_binding *bindings;
+    const mdot_dim_binding *bindings;
     size_t binding_count;
     /* Concrete shapes for the inputs, in the graph's order (the shapes of a test's data); NULL: take the file's. An
      * input's entry of rank -1 means the file's. */

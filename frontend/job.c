@@ -69,12 +69,8 @@ static mdot_status read_job(const source *from, const mdot_job_options *options,
     static const mdot_job_options defaults;
     fe_job job = {.options = options ? options : &defaults, .err = err};
     ir_arena *arena = ir_arena_create(0);
-    fe_binding *bindings = arena ? IR_NEW_ARRAY(arena, fe_binding, job.options->dim_count + 1) : NULL;
-    mdot_status status = bindings ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", from->name);
-    for (size_t i = 0; status == MDOT_OK && i < job.options->dim_count; i++) {
-        bindings[i] = (fe_binding){job.options->dims[i].name, job.options->dims[i].value};
-    }
-    fe_options import = {.bindings = bindings,
+    mdot_status status = arena ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", from->name);
+    fe_options import = {.bindings = job.options->dims,
                          .binding_count = job.options->dim_count,
                          .skip_weights = true,
                          .job = true,

@@ -15,6 +15,7 @@ enum { NO_SYMBOL = -1 };
 typedef struct symbol {
     const char *name;
     bool bound;
+    bool merged;       /* another name of a symbol that stands for both */
     bool only_leading; /* occurs as first dimension only: a batch */
     int64_t value;
 } symbol;
@@ -127,12 +128,30 @@ static mdot_status bind(const binder *b, symbol *s, int64_t value)
     return MDOT_OK;
 }
 
+/* Makes one symbol of two. */
+static mdot_status merge(const binder *b, int from, const mdot_dim_binding *binding)
+{
+    int into = fe_names_find(b->names, binding->same_as);
+    if (into == NO_SYMBOL || into == from || b->symbols[into].merged || b->symbols[from].merged) {
+        return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' cannot be the same as '%s'%s",
+                         b->context->file, binding->name, binding->same_as,
+                         into == NO_SYMBOL ? ", which no input has" : "");
+    }
+    for (int i = 0; i < b->count; i++) {
+        for (int axis = 0; axis < b->types[i].rank; axis++)
+            if (b->dims[i].symbol[axis] == from) b->dims[i].symbol[axis] = into;
+    }
+    b->symbols[from].merged = true;
+    if (!b->symbols[from].only_leading) b->symbols[into].only_leading = false;
+    return MDOT_OK;
+}
+
 static mdot_status apply_bindings(const binder *b)
 {
     const fe_options *options = b->context->options;
     for (size_t i = 0; i < options->binding_count; i++) {
-        const fe_binding *binding = &options->bindings[i];
-        if (binding->value < 1) {
+        const mdot_dim_binding *binding = &options->bindings[i];
+        if (!binding->same_as && binding->value < 1) {
             return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "dimension '%s' is bound to %lld; at least 1",
                              binding->name, (long long)binding->value);
         }
@@ -141,7 +160,7 @@ static mdot_status apply_bindings(const binder *b)
             fe_warn(b->context, "%s: no input has a dimension '%s'", b->context->file, binding->name);
             continue;
         }
-        mdot_status status = bind(b, &b->symbols[found], binding->value);
+        mdot_status status = binding->same_as ? merge(b, found, binding) : bind(b, &b->symbols[found], binding->value);
         if (status != MDOT_OK) return status;
     }
     return MDOT_OK;
@@ -198,19 +217,25 @@ static mdot_status apply_types(const binder *b)
 
 /* ---- The one that is left --------------------------------------------------------------------------------------- */
 
+static bool is_open(const symbol *s)
+{
+    return !s->bound && !s->merged;
+}
+
 static mdot_status fail_symbols(const binder *b, const char *which, const char *to_bind)
 {
     char list[512];
     size_t used = 0;
     list[0] = '\0';
     for (int i = 0; i < b->symbol_count && used < sizeof list; i++) {
-        if (b->symbols[i].bound) continue;
+        if (!is_open(&b->symbols[i])) continue;
         int written = snprintf(list + used, sizeof list - used, "%s'%s'", used ? ", " : "", b->symbols[i].name);
         used += written > 0 ? (size_t)written : 0;
     }
     return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT,
-                     "%s: %s symbolic: %s; bind %s to numbers (--dim NAME=NUMBER)", b->context->file, which, list,
-                     to_bind);
+                     "%s: %s symbolic: %s; bind %s to numbers (--dim NAME=NUMBER), or to each other where they are the "
+                     "same (--dim NAME=OTHER)",
+                     b->context->file, which, list, to_bind);
 }
 
 /* Takes a symbol as a batch of one. */
@@ -228,7 +253,7 @@ static mdot_status settle_job(const binder *b)
     int first = b->count > 0 && b->types[0].rank > 0 ? b->dims[0].symbol[0] : NO_SYMBOL;
     for (int i = 0; i < b->symbol_count; i++) {
         symbol *s = &b->symbols[i];
-        if (s->bound) continue;
+        if (!is_open(s)) continue;
         if (s->only_leading || i == first) {
             s->bound = true;
             s->value = 1;
@@ -244,7 +269,7 @@ static mdot_status choose_symbol(const binder *b, int *out_symbol)
     if (b->context->options->job) return settle_job(b);
     int left = 0, others = 0, last = NO_SYMBOL, other = NO_SYMBOL;
     for (int i = 0; i < b->symbol_count; i++) {
-        if (b->symbols[i].bound) continue;
+        if (!is_open(&b->symbols[i])) continue;
         left++;
         last = i;
         if (b->symbols[i].only_leading) continue;
@@ -255,7 +280,7 @@ static mdot_status choose_symbol(const binder *b, int *out_symbol)
     *out_symbol = left > 1 ? other : last;
     for (int i = 0; i < b->symbol_count; i++) {
         symbol *s = &b->symbols[i];
-        if (!s->bound && i != *out_symbol) bind_batch(b, s);
+        if (is_open(s) && i != *out_symbol) bind_batch(b, s);
     }
     return MDOT_OK;
 }

@@ -131,6 +131,8 @@ mdot_status dr_plan_entry(const char *name, const ir_graph *graph, const int64_t
         if (count > 0 && drop_infeasible && status != MDOT_OUT_OF_MEMORY) {
             warn_dropped(hooks, bucket, &reason);
             status = MDOT_OK;
+        } else if (graph->symbol != NULL && status == MDOT_UNSUPPORTED) {
+            mdot_fail(err, status, "%s (in bucket %lld)", reason.message, (long long)bucket);
         } else if (err != NULL) {
             *err = reason;
         }
@@ -195,14 +197,11 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
     dr_hooks hooks = {o->dump_pass, o->dump, o->warning, o->progress, o->user};
     const int64_t *buckets = o->bucket_count > 0 ? o->buckets : default_buckets;
     size_t bucket_count = o->bucket_count > 0 ? o->bucket_count : DEFAULT_BUCKET_COUNT;
-    fe_options import = {.binding_count = o->dim_count, .warning = o->warning, .user = o->user};
-    fe_binding *bindings = IR_NEW_ARRAY(arena, fe_binding, o->dim_count + 1);
+    fe_options import = {.bindings = o->dims, .binding_count = o->dim_count, .warning = o->warning, .user = o->user};
     cg_entry *planned = IR_NEW_ARRAY(arena, cg_entry, entry_count + 1);
     mdot_cpu_level chosen[LEVEL_COUNT];
     int level_count;
-    if (bindings == NULL || planned == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    for (size_t i = 0; i < o->dim_count; i++) bindings[i] = (fe_binding){o->dims[i].name, o->dims[i].value};
-    import.bindings = bindings;
+    if (planned == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
 
     mdot_status status = check_entries(entries, entry_count, err);
     if (status == MDOT_OK) status = check_output(artefact_path, entries, entry_count, err);

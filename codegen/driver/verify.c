@@ -252,6 +252,15 @@ static mdot_status find_entry(verification *v, const char *artefact_path, mdot_e
     return mdot_predictor_get_entry(predictor, v->entry, &v->info);
 }
 
+static bool is_same_input(const mdot_tensor_info *info, const ir_value *input)
+{
+    const ir_type *type = &input->type;
+    if (strcmp(info->name, input->name) != 0 || info->dtype != type->dtype || info->rank != type->rank) return false;
+    for (int i = 0; i < type->rank; i++)
+        if (info->dim[i].scale != type->dim[i].scale || info->dim[i].offset != type->dim[i].offset) return false;
+    return true;
+}
+
 static mdot_status check_schema(const verification *v, const char *model_path, mdot_error *err)
 {
     bool same =
@@ -259,7 +268,12 @@ static mdot_status check_schema(const verification *v, const char *model_path, m
     for (size_t i = 0; same && i < v->info.input_count; i++) {
         mdot_tensor_info info;
         if (mdot_predictor_get_input(v->levels[0].predictor, v->entry, i, &info) != MDOT_OK) return MDOT_OUT_OF_RANGE;
-        same = strcmp(info.name, v->graph->inputs[i]->name) == 0 && info.dtype == v->graph->inputs[i]->type.dtype;
+        same = is_same_input(&info, v->graph->inputs[i]);
+    }
+    for (size_t i = 0; same && i < v->info.output_count; i++) {
+        mdot_tensor_info info;
+        if (mdot_predictor_get_output(v->levels[0].predictor, v->entry, i, &info) != MDOT_OK) return MDOT_OUT_OF_RANGE;
+        same = strcmp(info.name, v->graph->outputs[i]->name) == 0;
     }
     if (same) return MDOT_OK;
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: its inputs and outputs are not those of entry point \"%s\"",
@@ -268,11 +282,7 @@ static mdot_status check_schema(const verification *v, const char *model_path, m
 
 static mdot_status import_model(verification *v, const char *path, ir_arena *arena, mdot_error *err)
 {
-    size_t count = v->options->dim_count;
-    fe_binding *bindings = IR_NEW_ARRAY(arena, fe_binding, count + 1);
-    if (bindings == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    for (size_t i = 0; i < count; i++) bindings[i] = (fe_binding){v->options->dims[i].name, v->options->dims[i].value};
-    fe_options options = {.bindings = bindings, .binding_count = count};
+    fe_options options = {.bindings = v->options->dims, .binding_count = v->options->dim_count};
     ir_graph *graph;
     mdot_status status = fe_import(path, &options, arena, &graph, err);
     if (status == MDOT_OK) status = ir_check_supported(graph, err);

@@ -37,8 +37,8 @@ const char *mdot_version(void);
 typedef struct mdot_predictor mdot_predictor;
 
 typedef struct mdot_open_options { /* zero means default throughout */
-    const char *cpu_level; /* "x86-64-v3": use this level's code instead of the best one that the CPU runs. NULL: what the
-                              environment variable MDOT_CPU_LEVEL says, if it is set */
+    const char *cpu_level; /* "x86-64-v3": use this level's code instead of the best one that the CPU runs. NULL: what
+                              the environment variable MDOT_CPU_LEVEL says, if it is set */
     void *(*allocate)(void *user, size_t bytes, size_t alignment); /* NULL: aligned_alloc and free */
     void (*release)(void *user, void *memory); /* both or neither; called by the threads that create and destroy */
     void *user;
@@ -79,7 +79,7 @@ typedef struct mdot_bucket_info {
 typedef struct mdot_entry_info {
     const char *name;
     size_t input_count, output_count, bucket_count;
-    bool has_length; /* false: every dimension is a number */
+    bool has_length;      /* false: every dimension is a number */
     uint64_t schema_hash; /* equal for equal input and output names, types and shapes */
 } mdot_entry_info;
 
@@ -129,10 +129,10 @@ typedef struct mdot_output {
 } mdot_output;
 
 /* Runs entry point `entry` (an index) once. Inputs and outputs may come in any order but each exactly once; the inputs'
- * dimensions settle the length, and the smallest bucket that holds it runs, at the cost of the length, not of the bucket.
- * INVALID_ARGUMENT for a missing, unknown or repeated name, dtype or rank; OUT_OF_RANGE for a length beyond the largest
- * bucket or inputs whose lengths differ. Indices in the data (of an embedding, say) that are outside their table are
- * clamped to it. */
+ * dimensions settle the length, and the smallest bucket that holds it runs, at the cost of the length, not of the
+ * bucket. INVALID_ARGUMENT for a missing, unknown or repeated name, dtype or rank; OUT_OF_RANGE for a length beyond the
+ * largest bucket or inputs whose lengths differ. Indices in the data (of an embedding, say) that are outside their
+ * table are clamped to it, and a query that a mask of -inf hides every key from attends to nothing: zeros, not NaN. */
 mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inputs, size_t input_count,
                      const mdot_output *outputs, size_t output_count, mdot_error *err);
 
@@ -276,10 +276,10 @@ enum {
 };
 
 typedef struct mdot_prediction {
-    double step_ms;                    /* one training step: forward, backward, optimizer */
-    double lower_ms, upper_ms;         /* 90 % interval */
-    uint64_t peak_memory_bytes;        /* weights, gradients, optimizer state and live activations */
-    bool fits;                         /* peak_memory_bytes against the GPU's memory */
+    double step_ms;             /* one training step: forward, backward, optimizer */
+    double lower_ms, upper_ms;  /* 90 % interval */
+    uint64_t peak_memory_bytes; /* weights, gradients, optimizer state and live activations */
+    bool fits;                  /* peak_memory_bytes against the GPU's memory */
     uint32_t warnings;
 } mdot_prediction;
 
@@ -292,8 +292,8 @@ mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_
 
 /* `count` (job, configuration) pairs at once; out_predictions[i] answers pair i. All or nothing. */
 mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs,
-                              const mdot_configuration *configurations, size_t count,
-                              mdot_prediction *out_predictions, mdot_error *err);
+                              const mdot_configuration *configurations, size_t count, mdot_prediction *out_predictions,
+                              mdot_error *err);
 
 /* One job under `count` configurations: what belongs to the job alone is computed once. All or nothing. */
 mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_configuration *configurations,

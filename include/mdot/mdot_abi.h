@@ -145,8 +145,9 @@ static inline uint64_t mdot_abi_checksum(const void *data, size_t bytes, uint64_
     return sum;
 }
 
-/* The checksum of an artefact whose table starts at byte table_offset: what lies before the table, the table as far as its
- * `checksum` field with that field as zero, and the rest, chained. table_offset plus the table's size is within the file. */
+/* The checksum of an artefact whose table starts at byte table_offset: what lies before the table, the table as far as
+ * its `checksum` field with that field as zero, and the rest, chained. table_offset plus the table's size is within the
+ * file. */
 static inline uint64_t mdot_abi_file_checksum(const void *file, size_t file_bytes, size_t table_offset)
 {
     const unsigned char *bytes = (const unsigned char *)file;

@@ -86,6 +86,14 @@ size_t mdot_dtype_size_bytes(mdot_dtype dtype);
 
 enum { MDOT_MAX_RANK = 8 };
 
+/* What one named dimension of an ONNX model is taken as: a number of at least 1 or, where `same_as` is set, whatever
+ * the dimension of that name is. */
+typedef struct mdot_dim_binding {
+    const char *name;
+    int64_t value;
+    const char *same_as;
+} mdot_dim_binding;
+
 #ifdef __cplusplus
 }
 #endif

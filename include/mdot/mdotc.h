@@ -17,11 +17,6 @@ typedef struct mdotc_entry {
     const char *model_path; /* an ONNX file */
 } mdotc_entry;
 
-typedef struct mdotc_dim { /* binds one named ONNX dimension to a number */
-    const char *name;
-    int64_t value;
-} mdotc_dim;
-
 /* Called with text that is valid during the call only. `done` of `total` steps. */
 typedef void (*mdotc_progress_fn)(void *user, const char *step, size_t done, size_t total);
 typedef void (*mdotc_message_fn)(void *user, const char *message);
@@ -32,8 +27,8 @@ typedef struct mdotc_options { /* zero means default throughout */
     size_t bucket_count;
     const char *const *targets; /* "cpu" (every CPU level), "cpu:x86-64-v3", …; NULL: "cpu" */
     size_t target_count;
-    const mdotc_dim *dims; /* for models with several symbolic dimensions: all but one must be bound. An unbound one
-                              that only ever leads (a batch) is bound to 1 with a warning. */
+    const mdot_dim_binding *dims; /* for models with several symbolic dimensions: all but one must be bound. An unbound
+                              one that only ever leads (a batch) is bound to 1 with a warning. */
     size_t dim_count;
     const char *name;      /* of the predictor; NULL: the first model's file name without its suffix */
     const char *dump_pass; /* a pass of ir/passes.def, or "plan", "llvm", "asm"; text goes to `dump` */
@@ -60,7 +55,7 @@ typedef struct mdotc_verify_row {
 } mdotc_verify_row;
 
 typedef struct mdotc_verify_options {
-    const mdotc_dim *dims; /* as compiled */
+    const mdot_dim_binding *dims; /* as compiled */
     size_t dim_count;
     const char *entry; /* NULL: the only one, or "predict" */
     double tolerance;  /* 0: 1e-4 */

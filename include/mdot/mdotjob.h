@@ -13,13 +13,8 @@
 extern "C" {
 #endif
 
-typedef struct mdot_job_dim { /* binds one named ONNX dimension to a number of at least 1 */
-    const char *name;
-    int64_t value;
-} mdot_job_dim;
-
 typedef struct mdot_job_options { /* zero means default throughout */
-    const mdot_job_dim *dims;     /* every symbolic dimension but the batch must be bound */
+    const mdot_dim_binding *dims; /* every symbolic dimension but the batch must be bound */
     size_t dim_count;
     void (*warning)(void *user, const char *message); /* text that is valid during the call only */
     void *user;

@@ -1,7 +1,8 @@
 /* matmul.c — matrix products: MatMul, Gemm, Linear (mdot's own: constant weights and a bias), FusedMatMul.
  *
  * All four are batches of one product, rows × inner by inner × columns, with operands that may be transposed, repeated
- * over the batch or vectors. A multiply-add costs two FLOPs. Einsum has a file of its own.
+ * over the batch or vectors. A multiply-add costs two FLOPs. Einsum and FusedGemm (gemm_fused.c) have files of their
+ * own.
  */
 #include "ir/ops/index.h"
 #include "ir/ops/operands.h"

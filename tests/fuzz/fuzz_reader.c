@@ -15,7 +15,7 @@ enum { SKIP_WEIGHTS = 1, BIND = 2 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const fe_binding bindings[] = {{"N", 4}, {"batch", 2}};
+    static const mdot_dim_binding bindings[] = {{"N", 4, NULL}, {"batch", 2, NULL}};
     if (size == 0) return 0;
     fe_options options = {.skip_weights = data[0] & SKIP_WEIGHTS};
     if (data[0] & BIND) {

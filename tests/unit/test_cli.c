@@ -228,10 +228,10 @@ static void unknown_targets_and_dumps_list_the_known_ones(void **state)
 {
     fixture *f = *state;
     RUN(f, "compile", f->model, "-o", f->artefact, "--target", "cpu:x86-64-v9");
-    assert_int_equal(f->result.status, FAILED);
+    assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "cpu:x86-64-v3");
     RUN(f, "compile", f->model, "-o", f->artefact, "--dump", "frob");
-    assert_int_equal(f->result.status, FAILED);
+    assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "plan");
 }
 
@@ -284,10 +284,10 @@ static void an_output_that_is_the_model_or_no_file_is_refused(void **state)
     assert_int_equal(stat(f->model, &before), 0);
 
     RUN(f, "compile", f->model, "-o", f->model);
-    assert_int_equal(f->result.status, FAILED);
+    assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "its own model");
     RUN(f, "compile", f->model, "-o", link);
-    assert_int_equal(f->result.status, FAILED);
+    assert_int_equal(f->result.status, USAGE);
     assert_int_equal(stat(f->model, &after), 0);
     assert_true(before.st_ino == after.st_ino && before.st_size == after.st_size);
 

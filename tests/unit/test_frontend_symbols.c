@@ -75,7 +75,7 @@ static void batch_beside_a_length_is_one(void **state)
 static void binding_settles_the_batch(void **state)
 {
     (void)state;
-    fe_binding bindings[] = {{"batch", 4}};
+    mdot_dim_binding bindings[] = {{"batch", 4, NULL}};
     fe_options options = {.bindings = bindings, .binding_count = 1};
     imported m = expect_imported(with_inputs("batch,N", NULL), &options);
     assert_string_equal(m.graph->symbol, "N");
@@ -84,10 +84,33 @@ static void binding_settles_the_batch(void **state)
     release(&m);
 }
 
+static void two_names_may_be_one_length(void **state)
+{
+    (void)state;
+    mdot_dim_binding bindings[] = {{"M", 0, "N"}};
+    fe_options options = {.bindings = bindings, .binding_count = 1};
+    imported m = expect_imported(with_inputs("1,N", "1,M"), &options);
+    assert_string_equal(m.graph->symbol, "N");
+    expect_dim(&m, 0, 1, 1, 0);
+    expect_dim(&m, 1, 1, 1, 0);
+    assert_int_equal(m.warning_count, 0);
+    release(&m);
+}
+
+static void a_name_is_not_the_same_as_an_unknown_one(void **state)
+{
+    (void)state;
+    mdot_dim_binding unknown[] = {{"M", 0, "X"}}, circle[] = {{"M", 0, "N"}, {"N", 0, "M"}};
+    fe_options options = {.bindings = unknown, .binding_count = 1};
+    expect_refused(with_inputs("1,N", "1,M"), &options, MDOT_INVALID_ARGUMENT, "'M'", "'X'", NULL);
+    options = (fe_options){.bindings = circle, .binding_count = 2};
+    expect_refused(with_inputs("1,N", "1,M"), &options, MDOT_INVALID_ARGUMENT, "'N'", "'M'", NULL);
+}
+
 static void everything_may_be_bound(void **state)
 {
     (void)state;
-    fe_binding bindings[] = {{"batch", 4}, {"N", 32}};
+    mdot_dim_binding bindings[] = {{"batch", 4, NULL}, {"N", 32, NULL}};
     fe_options options = {.bindings = bindings, .binding_count = 2};
     imported m = expect_imported(with_inputs("batch,N", NULL), &options);
     assert_null(m.graph->symbol);
@@ -98,7 +121,7 @@ static void everything_may_be_bound(void **state)
 static void unknown_binding_is_warned_of(void **state)
 {
     (void)state;
-    fe_binding bindings[] = {{"M", 4}};
+    mdot_dim_binding bindings[] = {{"M", 4, NULL}};
     fe_options options = {.bindings = bindings, .binding_count = 1};
     imported m = expect_imported(with_inputs("1,N", NULL), &options);
     assert_int_equal(m.warning_count, 1);
@@ -109,7 +132,7 @@ static void unknown_binding_is_warned_of(void **state)
 static void binding_below_one_is_refused(void **state)
 {
     (void)state;
-    fe_binding bindings[] = {{"N", 0}};
+    mdot_dim_binding bindings[] = {{"N", 0, NULL}};
     fe_options options = {.bindings = bindings, .binding_count = 1};
     expect_refused(with_inputs("1,N", NULL), &options, MDOT_INVALID_ARGUMENT, "'N'", "at least 1", NULL);
 }
@@ -132,7 +155,7 @@ static void unnamed_dimension_is_named_after_its_input(void **state)
     imported m = expect_imported(with_inputs("1,?", NULL), NULL);
     assert_string_equal(m.graph->symbol, "a.1");
     release(&m);
-    fe_binding bindings[] = {{"a.1", 7}};
+    mdot_dim_binding bindings[] = {{"a.1", 7, NULL}};
     fe_options options = {.bindings = bindings, .binding_count = 1};
     m = expect_imported(with_inputs("1,?", "1,?"), &options);
     assert_string_equal(m.graph->symbol, "b.1");
@@ -249,6 +272,8 @@ int main(void)
         cmocka_unit_test(leading_dimension_alone_is_the_length),
         cmocka_unit_test(batch_beside_a_length_is_one),
         cmocka_unit_test(binding_settles_the_batch),
+        cmocka_unit_test(two_names_may_be_one_length),
+        cmocka_unit_test(a_name_is_not_the_same_as_an_unknown_one),
         cmocka_unit_test(everything_may_be_bound),
         cmocka_unit_test(unknown_binding_is_warned_of),
         cmocka_unit_test(binding_below_one_is_refused),

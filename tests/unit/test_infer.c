@@ -179,7 +179,8 @@ static void rows_are_consistent(void **state)
     (void)state;
     for (int i = 0; i < IR_OP_COUNT; i++) {
         const ir_op *op = &ir_ops[i];
-        assert_true(op->min_inputs <= op->max_inputs && op->min_outputs <= op->max_outputs && op->min_outputs >= 0 && op->max_outputs >= 1);
+        assert_true(op->min_inputs <= op->max_inputs && op->min_outputs <= op->max_outputs && op->min_outputs >= 0 &&
+                    op->max_outputs >= 1);
         assert_non_null(op->shape);
         assert_non_null(op->cost);
         assert_true(strlen(ir_lowering_name(op->lowering)) > 0);

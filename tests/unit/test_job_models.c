@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-static mdot_job *read_shared(const char *file, const mdot_job_dim *dims, size_t dim_count)
+static mdot_job *read_shared(const char *file, const mdot_dim_binding *dims, size_t dim_count)
 {
     char path[1024];
     mdot_job *job = NULL;
@@ -108,11 +108,11 @@ static void branches_are_taken_and_norms_found(void **state)
 static void every_network_is_read(void **state)
 {
     (void)state;
-    static const mdot_job_dim length[] = {{"max_seq_len_in_batch", 128},
-                                          {"seq_len", 4},
-                                          {"input-0_dim1", 784},
-                                          {"inputs_attention_mask_dim1", 128},
-                                          {"inputs_labels_dim1", 128}};
+    static const mdot_dim_binding length[] = {{"max_seq_len_in_batch", 128, NULL},
+                                              {"seq_len", 4, NULL},
+                                              {"input-0_dim1", 784, NULL},
+                                              {"inputs_attention_mask_dim1", 128, NULL},
+                                              {"inputs_labels_dim1", 128, NULL}};
     static const struct {
         const char *file;
         size_t unknown;
@@ -144,7 +144,7 @@ static void every_network_is_read(void **state)
 static void a_transformer_is_linears_attentions_and_norms(void **state)
 {
     (void)state;
-    static const mdot_job_dim length = {"max_seq_len_in_batch", 128};
+    static const mdot_dim_binding length = {"max_seq_len_in_batch", 128, NULL};
     mdot_job *job = read_shared("real/transformer/bert_toy_optimized.onnx", &length, 1);
     assert_int_equal(count_type(job, "Attention"), 5);
     assert_int_equal(count_type(job, "LayerNormalization"), 12);
@@ -156,7 +156,8 @@ static void a_transformer_is_linears_attentions_and_norms(void **state)
 static void a_training_graph_is_its_forward_graph(void **state)
 {
     (void)state;
-    static const mdot_job_dim dims[] = {{"inputs_attention_mask_dim1", 128}, {"inputs_labels_dim1", 128}};
+    static const mdot_dim_binding dims[] = {{"inputs_attention_mask_dim1", 128, NULL},
+                                            {"inputs_labels_dim1", 128, NULL}};
     mdot_job *job = read_shared("real/training/3layer_bloom_optimized_training.onnx", dims, 2);
     assert_int_equal(count_type(job, "Linear"), 13); /* four a layer and the head */
     assert_int_equal(count_type(job, "LayerNormalization"), 8);

@@ -27,7 +27,7 @@ static void note_warning(void *user, const char *message)
 }
 
 /* "name=number" or NULL. */
-static reading read_model(onnx_builder *b, const mdot_job_dim *dims, size_t dim_count)
+static reading read_model(onnx_builder *b, const mdot_dim_binding *dims, size_t dim_count)
 {
     reading r = {.status = MDOT_OK};
     pb_buffer bytes = onnx_finish(b);
@@ -431,7 +431,7 @@ static void loads_are_per_sample_whatever_batch_the_file_has(void **state)
 static void symbols_that_are_left_are_listed(void **state)
 {
     (void)state;
-    static const mdot_job_dim height[] = {{"H", 8}}, both[] = {{"H", 8}, {"W", 8}};
+    static const mdot_dim_binding height[] = {{"H", 8, NULL}}, both[] = {{"H", 8, NULL}, {"W", 8, NULL}};
     reading r = read_model(batched("N,3,H,W"), NULL, 0);
     assert_int_equal(r.status, MDOT_INVALID_ARGUMENT);
     assert_non_null(strstr(r.err.message, "'H', 'W'"));

@@ -126,7 +126,7 @@ static ir_graph *import_model(const char *name, int64_t batch, ir_arena *arena)
 {
     mdot_error err;
     ir_graph *graph = NULL;
-    fe_binding binding = {"batch", batch};
+    mdot_dim_binding binding = {"batch", batch, NULL};
     fe_options options = {.bindings = &binding, .binding_count = batch > 0};
     const char *path = ir_arena_printf(arena, "%s/%s", MDOT_SHARED_ONNX, name);
     if (access(path, R_OK) != 0) {
