@@ -292,7 +292,7 @@ static void an_output_that_is_the_model_or_no_file_is_refused(void **state)
     assert_true(before.st_ino == after.st_ino && before.st_size == after.st_size);
 
     RUN(f, "compile", f->model, "-o", fifo);
-    assert_int_equal(f->result.status, FAILED);
+    assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "not a regular file");
     assert_int_equal(lstat(fifo, &after), 0);
     assert_true(S_ISFIFO(after.st_mode));
