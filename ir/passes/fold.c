@@ -36,7 +36,10 @@ static bool is_worthwhile(const ir_node *node)
     int64_t in = 0, out = 0;
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
-        if (value) in += size_bytes(value, (int64_t)mdot_dtype_size_bytes(value->type.dtype));
+        if (!value) continue;
+        if (__builtin_add_overflow(in, size_bytes(value, (int64_t)mdot_dtype_size_bytes(value->type.dtype)), &in)) {
+            return false;
+        }
     }
     for (int i = 0; i < node->output_count; i++) {
         const ir_value *value = node->outputs[i];
