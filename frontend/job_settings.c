@@ -12,11 +12,18 @@ static int64_t dim(const ir_value *value, int i)
     return value->type.dim[i].offset;
 }
 
+/* Saturated: a file may say what no memory holds. */
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
 /* Product of the dimensions from `first` on. */
 static int64_t extent_from(const ir_value *value, int first)
 {
     int64_t product = 1;
-    for (int i = first; i < value->type.rank; i++) product *= dim(value, i);
+    for (int i = first; i < value->type.rank; i++) product = times(product, dim(value, i));
     return product;
 }
 
@@ -173,7 +180,7 @@ static void describe_product(const fe_job *job, const fe_token *token, int64_t *
     setting[MDOT_SETTING_CHANNELS_IN] = products > 0 ? (int64_t)(cost.flops / products) : 0;
     setting[MDOT_SETTING_CHANNELS_OUT] = columns;
     setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN] = rows;
-    int64_t matrix = rows * columns;
+    int64_t matrix = times(rows, columns);
     setting[MDOT_SETTING_GROUPS] = matrix > 0 ? elements(out) / matrix / job->batch : 0;
 }
 
@@ -192,7 +199,10 @@ static void describe_attention(const fe_job *job, const fe_token *token, int64_t
     setting[MDOT_SETTING_QUERIES] = q->dim[q->rank - 2].offset;
     setting[MDOT_SETTING_KEYS] = k->dim[k->rank - 2].offset;
     const ir_value *past = ir_node_input(node, 4);
-    if (past && past->type.rank == 4) setting[MDOT_SETTING_KEYS] += dim(past, 2);
+    if (past && past->type.rank == 4 &&
+        __builtin_add_overflow(setting[MDOT_SETTING_KEYS], dim(past, 2), &setting[MDOT_SETTING_KEYS])) {
+        setting[MDOT_SETTING_KEYS] = INT64_MAX;
+    }
 }
 
 static void describe_axis(const ir_value *value, int64_t axis, int64_t *setting)
@@ -246,7 +256,7 @@ static void describe_recurrent(const fe_job *job, const fe_token *token, int64_t
     const ir_value *x = token->node->inputs[0], *recurrence = token->node->inputs[2];
     setting[MDOT_SETTING_CHANNELS_IN] = dim(x, 2);
     setting[MDOT_SETTING_CHANNELS_OUT] = dim(recurrence, 2);
-    setting[MDOT_SETTING_SIZE_IN] = dim(x, 0) * dim(x, 1) / job->batch;
+    setting[MDOT_SETTING_SIZE_IN] = times(dim(x, 0), dim(x, 1)) / job->batch;
     setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN];
     setting[MDOT_SETTING_DIRECTIONS] = dim(recurrence, 0);
     setting[MDOT_SETTING_BIAS] = ir_node_input(token->node, 3) != NULL;

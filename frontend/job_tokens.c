@@ -268,12 +268,16 @@ static mdot_status make_job(const tokeniser *t, mdot_job **out_job)
         fe_token_settings(job, token, op->setting);
         fe_token_loads(job, token, op);
     }
-    return mdot_job_create(&(mdot_job_description){.operators = operators,
-                                                   .operator_count = (size_t)t->count,
-                                                   .batch = job->batch,
-                                                   .has_optimizer = job->has_optimizer,
-                                                   .optimizer = job->optimizer},
-                           out_job, job->err);
+    const mdot_job_description description = {.operators = operators,
+                                              .operator_count = (size_t)t->count,
+                                              .batch = job->batch,
+                                              .has_optimizer = job->has_optimizer,
+                                              .optimizer = job->optimizer};
+    mdot_error reason;
+    mdot_status status = mdot_job_create(&description, out_job, &reason);
+    if (status == MDOT_OK) return MDOT_OK;
+    if (status == MDOT_INVALID_ARGUMENT) status = MDOT_MALFORMED; /* the file's dimensions are beyond all bounds */
+    return mdot_fail(job->err, status, "%s: %s", job->graph->name, reason.message);
 }
 
 mdot_status fe_job_tokens(fe_job *job, mdot_job **out_job)

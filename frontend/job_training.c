@@ -251,12 +251,28 @@ static void take_alias(ir_node *node)
     }
 }
 
+/* A model that hands out its running statistics does not compute anything for that. */
+static void drop_outputs(ir_graph *graph, const ir_node *node, int from)
+{
+    int kept = 0;
+    for (int i = 0; i < graph->output_count; i++) {
+        ir_value *value = graph->outputs[i];
+        if (value->def == node && value->output >= from) {
+            value->use_count--;
+        } else {
+            graph->outputs[kept++] = value;
+        }
+    }
+    graph->output_count = kept;
+}
+
 /* An export for inference has neither Dropout nor batch statistics, so the sequence has them as in inference; that
  * training normalises by the batch's statistics is in the loads. */
 static mdot_status use_inference_form(const fe_job *job, ir_node *node)
 {
     if (node->op == &ir_ops[IR_OP_Dropout]) cut_inputs(node, 1);
     if (node->op != &ir_ops[IR_OP_BatchNormalization]) return MDOT_OK;
+    if (node->output_count > 1) drop_outputs(job->graph, node, 1);
     cut_outputs(node, 1);
     return ir_node_set_int(job->graph, node, "training_mode", 0) ? MDOT_OK : fe_job_out_of_memory(job);
 }

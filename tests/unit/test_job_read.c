@@ -266,7 +266,7 @@ static void batch_norm(onnx_builder *b, const char *in, const char *out, int cha
     snprintf(inputs, sizeof inputs, "%s", in);
     for (int i = 0; i < 4; i++) {
         char name[64];
-        snprintf(name, sizeof name, "%s_%s", out, parts[i]);
+        snprintf(name, sizeof name, "%s_%s", in, parts[i]);
         onnx_initializer(b, name, MDOT_DTYPE_F32, shape, NULL);
         strcat(strcat(inputs, ","), name);
     }
@@ -296,6 +296,27 @@ static void a_folded_batch_norm_makes_no_difference(void **state)
     assert_true(at(&r, 0).parameters == 16 * 27 + 32);
     assert_string_equal(r.warnings, "");
     assert_non_null(strstr(s.warnings, "1 convolutions have their BatchNormalization folded"));
+    expect_same_job(&r, &s);
+    end(&r);
+    end(&s);
+}
+
+/* training_mode, and the running statistics among the model's outputs. */
+static void a_norm_in_training_mode_is_one_too(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17), *training = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    batch_norm(b, "x", "n", 3);
+    onnx_output(b, "n");
+    onnx_input(training, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    batch_norm(training, "x", "n,mean,variance", 3);
+    onnx_attr_int(training, "training_mode", 1);
+    onnx_output(training, "n");
+    onnx_output(training, "mean");
+    onnx_output(training, "variance");
+    reading r = expect_job(b), s = expect_job(training);
+    expect_types(&s, "BatchNormalization");
     expect_same_job(&r, &s);
     end(&r);
     end(&s);
@@ -695,6 +716,18 @@ static void empty_dimensions_do_no_harm(void **state)
     end(&s);
 }
 
+static void loads_beyond_all_bounds_are_refused(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "1,4611686018427387904");
+    onnx_node(b, "Relu", "x", "y");
+    onnx_output(b, "y");
+    reading r = read_model(b, NULL, 0);
+    assert_int_equal(r.status, MDOT_MALFORMED);
+    assert_non_null(strstr(r.err.message, "job.onnx: operator 0 of the job (Relu)"));
+}
+
 /* Every byte of a small training graph changed once: refused or read, never a crash. */
 static void damaged_models_are_refused_or_read(void **state)
 {
@@ -744,6 +777,7 @@ int main(void)
         cmocka_unit_test(recurrent_layers_cost_every_step),
         cmocka_unit_test(embeddings_read_the_rows_that_they_pick),
         cmocka_unit_test(a_folded_batch_norm_makes_no_difference),
+        cmocka_unit_test(a_norm_in_training_mode_is_one_too),
         cmocka_unit_test(a_norm_written_as_arithmetic_is_one),
         cmocka_unit_test(a_bias_or_a_scale_alone_is_no_norm),
         cmocka_unit_test(a_norm_that_others_read_or_that_stands_alone_stays),
@@ -760,6 +794,7 @@ int main(void)
         cmocka_unit_test(graphs_without_operators_are_refused),
         cmocka_unit_test(what_is_no_onnx_is_refused),
         cmocka_unit_test(empty_dimensions_do_no_harm),
+        cmocka_unit_test(loads_beyond_all_bounds_are_refused),
         cmocka_unit_test(damaged_models_are_refused_or_read),
         cmocka_unit_test(twenty_thousand_nodes_are_read),
     };
