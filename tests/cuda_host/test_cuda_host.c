@@ -1,5 +1,5 @@
 /* test_cuda_host.c — the emulator itself: right kernels pass under many schedules, and each kind of fault is found, on
- * its line. The kernels are in kernels/faults.cu.
+ * its line. The kernels are in kernels/small.cu.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static void body(void *user)
     c->kernel(c->in, c->out, c->flag, c->row);
 }
 
-/* Runs a kernel of faults.cu; true with its output when it doesn't fault. */
+/* Runs a kernel of small.cu; true with its output when it doesn't fault. */
 static bool run(const char *kernel, unsigned seed, float *out)
 {
     float in[THREADS];
@@ -77,6 +77,11 @@ static void assert_faults(const char *kernel, const char *message)
     }
 }
 
+static float always_one(int thread)
+{
+    (void)thread;
+    return 1;
+}
 static float reversed(int thread)
 {
     return (float)(63 - thread);
@@ -98,6 +103,22 @@ static void right_kernels_pass_under_every_schedule(void **state)
     assert_passes("exchange_in_warp", neighbour);
     assert_passes("sum_by_shuffles", mean_of_sums);
     assert_passes("handed_over", reversed);
+    assert_passes("copied", reversed);
+}
+
+static void fragments_lie_as_the_manual_says(void **state)
+{
+    (void)state;
+    assert_passes("fragments", always_one);
+}
+
+static void copies_arrive_at_the_wait(void **state)
+{
+    (void)state;
+    assert_faults("copied_without_wait", "wasn't waited for");
+    assert_faults("copied_latest_group_read", "wasn't waited for");
+    assert_faults("copied_without_barrier", "");
+    assert_faults("copied_misaligned", "misaligned cp.async");
 }
 
 static void missing_barriers_are_data_races(void **state)
@@ -157,7 +178,7 @@ static void waiting_for_ever_is_a_deadlock(void **state)
 static int setup(void **state)
 {
     (void)state;
-    source = cuda_source("kernels/faults.cu");
+    source = cuda_source("kernels/small.cu");
     module = cuda_compile(source, CUDA_HOST_CHECKED);
     return 0;
 }
@@ -174,6 +195,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_kernels_pass_under_every_schedule),
+        cmocka_unit_test(fragments_lie_as_the_manual_says),
+        cmocka_unit_test(copies_arrive_at_the_wait),
         cmocka_unit_test(missing_barriers_are_data_races),
         cmocka_unit_test(flags_order_only_by_release_and_acquire),
         cmocka_unit_test(barriers_are_for_the_whole_block),

@@ -1,4 +1,4 @@
-// faults.cu: small kernels for the emulator's own tests: right ones, and ones with a single fault on the line
+// small.cu: small kernels for the emulator's own tests: right ones, and ones with a single fault on the line
 // marked "FAULT <kernel>". All run with blocks of 64 threads; `out` has 64 floats a block, `in` 64.
 
 extern "C" __global__ void reverse(const float *in, float *out)
@@ -181,4 +181,96 @@ extern "C" __global__ void handed_over_unacquired(const float *in, float *out, u
     }
     while (ch_load_flag(CH_RELAXED, flag, __LINE__) == 0) continue;
     out[blockIdx.x * 64 + threadIdx.x] = row[63 - threadIdx.x]; // FAULT handed_over_unacquired
+}
+
+// ldmatrix against plain loads, and products of depth 16 against pairs of depth 8 and against sums: 1 where all agree.
+// bf16 and fp16 elements are 1 or 0, which only differ in the bits of 1.
+extern "C" __global__ void fragments(const float *in, float *out)
+{
+    __shared__ __align__(16) unsigned short a[2][16][16], b[2][16][8];
+    const unsigned short one[2] = {0x3f80, 0x3c00};
+    for (int i = threadIdx.x; i < 512; i += 64) a[i / 256][i / 16 % 16][i % 16] = (int)in[i * 7 % 61] % 2 ? one[i / 256] : 0;
+    for (int i = threadIdx.x; i < 256; i += 64) b[i / 128][i / 8 % 16][i % 8] = (int)in[i * 5 % 59] % 3 ? one[i / 128] : 0;
+    __syncthreads();
+    int lane = threadIdx.x % 32, group = lane / 4, pair = lane % 4 * 2;
+    bool right = true;
+    for (int kind = 0; kind < 2; kind++) {
+        unsigned whole[4], quarter[4], wb[2], qb[2];
+        ldmatrix_x4(whole, &a[kind][lane % 16][lane / 16 * 8]);
+        ldmatrix_x2_trans(wb, &b[kind][lane % 16][0]);
+        for (int j = 0; j < 4; j++) ldmatrix_x1(&quarter[j], &a[kind][lane % 8 + j % 2 * 8][j / 2 * 8]);
+        for (int j = 0; j < 2; j++) ldmatrix_x1_trans(&qb[j], &b[kind][lane % 8 + 8 * j][0]);
+        for (int j = 0; j < 4; j++) {
+            const unsigned short *row = &a[kind][group + j % 2 * 8][j / 2 * 8 + pair];
+            right = right && whole[j] == quarter[j] && whole[j] == (row[0] | (unsigned)row[1] << 16);
+        }
+        right = right && wb[0] == qb[0] && wb[1] == qb[1] &&
+                wb[1] == (b[kind][8 + pair][group] | (unsigned)b[kind][9 + pair][group] << 16);
+        float deep[4] = {1, 2, 3, 4}, flat[4] = {1, 2, 3, 4};
+        if (kind) {
+            mma_m16n8k16_f16(deep, whole, wb);
+            mma_m16n8k8_f16(flat, whole, wb);
+            mma_m16n8k8_f16(flat, whole + 2, wb + 1);
+        } else {
+            mma_m16n8k16_bf16(deep, whole, wb);
+            mma_m16n8k8_bf16(flat, whole, wb);
+            mma_m16n8k8_bf16(flat, whole + 2, wb + 1);
+        }
+        for (int i = 0; i < 4; i++) {
+            float sum = i + 1;
+            for (int k = 0; k < 16; k++) sum += a[kind][group + i / 2 * 8][k] && b[kind][k][pair + i % 2];
+            right = right && deep[i] == sum && flat[i] == sum;
+        }
+    }
+    out[blockIdx.x * 64 + threadIdx.x] = right;
+}
+
+extern "C" __global__ void copied(const float *in, float *out)
+{
+    __shared__ __align__(16) float tile[64];
+    if (threadIdx.x < 16) cp_async_16(tile + threadIdx.x * 4, in + threadIdx.x * 4);
+    cp_async_wait_all();
+    __syncthreads();
+    out[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
+}
+
+// A wait is for the thread's own copies.
+extern "C" __global__ void copied_without_barrier(const float *in, float *out)
+{
+    __shared__ __align__(16) float tile[64];
+    if (threadIdx.x < 16) cp_async_16(tile + threadIdx.x * 4, in + threadIdx.x * 4);
+    cp_async_wait_all();
+    out[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
+}
+
+extern "C" __global__ void copied_without_wait(const float *in, float *out)
+{
+    __shared__ __align__(16) float tile[64];
+    if (threadIdx.x < 16) cp_async_16(tile + threadIdx.x * 4, in + threadIdx.x * 4);
+    cp_async_commit();
+    __syncthreads();
+    out[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x]; // FAULT copied_without_wait
+}
+
+// Two groups, of which all but the latest are waited for.
+extern "C" __global__ void copied_latest_group_read(const float *in, float *out)
+{
+    __shared__ __align__(16) float tile[64];
+    for (int half = 0; half < 2; half++) {
+        if (threadIdx.x < 8) cp_async_16(tile + half * 32 + threadIdx.x * 4, in + half * 32 + threadIdx.x * 4);
+        cp_async_commit();
+    }
+    cp_async_wait(1);
+    __syncthreads();
+    out[blockIdx.x * 64 + threadIdx.x] = tile[threadIdx.x % 32];
+    out[blockIdx.x * 64 + threadIdx.x] += tile[threadIdx.x % 32 + 32]; // FAULT copied_latest_group_read
+}
+
+extern "C" __global__ void copied_misaligned(const float *in, float *out)
+{
+    __shared__ __align__(16) float tile[64];
+    if (threadIdx.x < 15) cp_async_16(tile + threadIdx.x * 4, in + 1 + threadIdx.x * 4); // FAULT copied_misaligned
+    cp_async_wait_all();
+    __syncthreads();
+    out[blockIdx.x * 64 + threadIdx.x] = tile[threadIdx.x % 60];
 }
