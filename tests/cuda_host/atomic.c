@@ -38,8 +38,8 @@ uint32_t ch_atomic_rmw(ch_atomic what, ch_order order, uint32_t *address, uint32
     check(address, CH_ATOMIC, line);
     uint32_t old = *address;
     *address = combine(what, old, operand);
-    if (order & CH_ACQUIRE) ch_order_acquire(ch.current, address);
-    if (order & CH_RELEASE) ch_order_release(ch.current, address, true);
+    ch_order_read(ch.current, address, order & CH_ACQUIRE);
+    ch_order_write(ch.current, address, order & CH_RELEASE, true);
     ch_wake_pollers(address);
     return old;
 }
@@ -49,7 +49,7 @@ uint32_t ch_load_flag(ch_order order, const uint32_t *address, int line)
     check(address, CH_ATOMIC, line);
     ch_poll(address, *address, "a flag", line);
     ch.current->polled_value = *address; /* it may have changed meanwhile */
-    if (order & CH_ACQUIRE) ch_order_acquire(ch.current, address);
+    ch_order_read(ch.current, address, order & CH_ACQUIRE);
     return *address;
 }
 
@@ -57,8 +57,13 @@ void ch_store_flag(ch_order order, uint32_t *address, uint32_t value, int line)
 {
     check(address, CH_ATOMIC, line);
     *address = value;
-    if (order & CH_RELEASE) ch_order_release(ch.current, address, false);
+    ch_order_write(ch.current, address, order & CH_RELEASE, false);
     ch_wake_pollers(address);
+}
+
+void ch_threadfence(int line)
+{
+    if (ch_reached("__threadfence", line)) ch_order_fence(ch.current);
 }
 
 void ch_grid_barrier(uint32_t *counter, uint32_t target, int line)

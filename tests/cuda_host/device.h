@@ -39,6 +39,11 @@ static inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_
     ch_syncwarp(mask, line);
 }
 
+static inline void __threadfence(int line = __builtin_LINE())
+{
+    ch_threadfence(line);
+}
+
 /* ---- Shuffles and votes ------------------------------------------------------------------------------------------ */
 
 template <class T>

@@ -61,6 +61,7 @@ typedef enum ch_atomic { CH_ATOMIC_ADD, CH_ATOMIC_ADD_F32, CH_ATOMIC_MAX_U32, CH
 uint32_t ch_atomic_rmw(ch_atomic what, ch_order order, uint32_t *address, uint32_t operand, int line);
 uint32_t ch_load_flag(ch_order order, const uint32_t *address, int line);
 void ch_store_flag(ch_order order, uint32_t *address, uint32_t value, int line);
+void ch_threadfence(int line);
 /* All blocks meet: __syncthreads, one release that counts the block, an acquire of all, __syncthreads. The counter
  * grows for ever; the barrier passes at `target`. */
 void ch_grid_barrier(uint32_t *counter, uint32_t target, int line);

@@ -55,6 +55,7 @@ typedef struct ch_thread {
     int copy_count, copy_capacity, group;
     ch_time peer[CH_WARP]; /* order.c: up to when the lanes of the warp are known */
     ch_time *acquired; /* order.c: up to when all threads are known beyond the block's knowledge; NULL: nothing more */
+    ch_time *seen, *fenced; /* order.c: what relaxed reads saw; what was known at the last fence; or NULL */
 } ch_thread;
 
 typedef struct ch_warp {
@@ -125,10 +126,12 @@ bool ch_knows(const ch_thread *t, unsigned thread, ch_time when); /* what `threa
 bool ch_knows_warp(const ch_thread *t, unsigned warp, ch_time when);
 bool ch_knows_block(const ch_thread *t, unsigned block, ch_time when);
 bool ch_knows_grid(const ch_thread *t, ch_time when);
-void ch_order_block(ch_block *block);                              /* all threads of a block meet */
-void ch_order_warp(ch_warp *warp, uint32_t mask);                  /* lanes of a warp meet */
-void ch_order_release(ch_thread *t, const void *flag, bool joins); /* joins: keeps what others released there */
-void ch_order_acquire(ch_thread *t, const void *flag);
+void ch_order_block(ch_block *block);             /* all threads of a block meet */
+void ch_order_warp(ch_warp *warp, uint32_t mask); /* lanes of a warp meet */
+/* A flag is written; `joins`: in a read-modify-write, which keeps what others released there. */
+void ch_order_write(ch_thread *t, const void *flag, bool releases, bool joins);
+void ch_order_read(ch_thread *t, const void *flag, bool acquires);
+void ch_order_fence(ch_thread *t);
 
 /* ---- memory.c ---------------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,9 @@
  *
  *   __syncthreads       the block knows all its threads; what any of them had acquired, the whole block knows
  *   __syncwarp          the lanes of the mask know one another. Shuffles, votes and mma order nothing.
- *   release → acquire   at device scope through a flag: the reader knows what the writer knew
+ *   release → acquire   at device scope through a flag: the reader knows what the writer knew. A relaxed write after
+ *                       a __threadfence releases what the thread knew at the fence, and a __threadfence after a
+ *                       relaxed read acquires what the read saw.
  *
  * A block holds one vector over the grid's threads; a thread adds the lanes of its warp and, between an acquire and the
  * block's next barrier, a vector of its own.
@@ -58,7 +60,11 @@ void ch_order_end(void)
         free(ch.blocks[b].known);
         free(ch.blocks[b].known_blocks);
     }
-    for (int t = 0; t < ch.thread_count; t++) free(ch.threads[t].acquired);
+    for (int t = 0; t < ch.thread_count; t++) {
+        free(ch.threads[t].acquired);
+        free(ch.threads[t].seen);
+        free(ch.threads[t].fenced);
+    }
     for (int k = 0; k < flag_count; k++) free(flags[k].known);
     free(flags);
     flags = NULL;
@@ -172,21 +178,43 @@ static released *add_flag(const void *flag)
     return r;
 }
 
-void ch_order_release(ch_thread *t, const void *flag, bool joins)
+/* Adds to `into` what the thread knows, itself included. */
+static void join_knowledge(ch_time *into, const ch_thread *t)
 {
-    released *r = find_flag(flag);
-    if (!r) r = add_flag(flag);
-    if (!joins) memset(r->known, 0, vector_bytes());
-    join(r->known, t->warp->block->known, ch.thread_count);
-    join(r->known + t->index / CH_WARP * CH_WARP, t->peer, CH_WARP);
-    if (t->acquired) join(r->known, t->acquired, ch.thread_count);
-    r->known[t->index] = ch.now++;
+    join(into, t->warp->block->known, ch.thread_count);
+    join(into + t->index / CH_WARP * CH_WARP, t->peer, CH_WARP);
+    if (t->acquired) join(into, t->acquired, ch.thread_count);
+    into[t->index] = ch.now++;
 }
 
-void ch_order_acquire(ch_thread *t, const void *flag)
+static void learn(ch_time **vector, const ch_time *from)
+{
+    if (!*vector) need(*vector = calloc(1, vector_bytes()));
+    join(*vector, from, ch.thread_count);
+}
+
+void ch_order_write(ch_thread *t, const void *flag, bool releases, bool joins)
+{
+    released *r = find_flag(flag);
+    if (!r && !releases && !t->fenced) return;
+    if (!r) r = add_flag(flag);
+    if (!joins) memset(r->known, 0, vector_bytes());
+    if (releases) {
+        join_knowledge(r->known, t);
+    } else if (t->fenced) {
+        join(r->known, t->fenced, ch.thread_count);
+    }
+}
+
+void ch_order_read(ch_thread *t, const void *flag, bool acquires)
 {
     const released *r = find_flag(flag);
-    if (!r) return;
-    if (!t->acquired) need(t->acquired = calloc(1, vector_bytes()));
-    join(t->acquired, r->known, ch.thread_count);
+    if (r) learn(acquires ? &t->acquired : &t->seen, r->known);
+}
+
+void ch_order_fence(ch_thread *t)
+{
+    if (t->seen) learn(&t->acquired, t->seen);
+    if (!t->fenced) need(t->fenced = calloc(1, vector_bytes()));
+    join_knowledge(t->fenced, t);
 }

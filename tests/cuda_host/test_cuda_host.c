@@ -103,6 +103,7 @@ static void right_kernels_pass_under_every_schedule(void **state)
     assert_passes("exchange_in_warp", neighbour);
     assert_passes("sum_by_shuffles", mean_of_sums);
     assert_passes("handed_over", reversed);
+    assert_passes("handed_over_by_fences", reversed);
     assert_passes("copied", reversed);
 }
 
@@ -135,6 +136,7 @@ static void flags_order_only_by_release_and_acquire(void **state)
     (void)state;
     assert_faults("handed_over_relaxed", "data race: reads");
     assert_faults("handed_over_unacquired", "data race: reads");
+    assert_faults("handed_over_without_second_fence", "data race: reads");
 }
 
 static void barriers_are_for_the_whole_block(void **state)

@@ -183,6 +183,30 @@ extern "C" __global__ void handed_over_unacquired(const float *in, float *out, u
     out[blockIdx.x * 64 + threadIdx.x] = row[63 - threadIdx.x]; // FAULT handed_over_unacquired
 }
 
+// The same by fences around relaxed accesses, as CUDA's own atomics are used.
+extern "C" __global__ void handed_over_by_fences(const float *in, float *out, unsigned *flag, float *row)
+{
+    if (blockIdx.x == 0) {
+        row[threadIdx.x] = in[threadIdx.x];
+        __threadfence();
+        atomicAdd(flag, 1);
+    }
+    while (ch_load_flag(CH_RELAXED, flag, __LINE__) < 64) continue;
+    __threadfence();
+    out[blockIdx.x * 64 + threadIdx.x] = row[63 - threadIdx.x];
+}
+
+extern "C" __global__ void handed_over_without_second_fence(const float *in, float *out, unsigned *flag, float *row)
+{
+    if (blockIdx.x == 0) {
+        row[threadIdx.x] = in[threadIdx.x];
+        __threadfence();
+        atomicAdd(flag, 1);
+    }
+    while (ch_load_flag(CH_RELAXED, flag, __LINE__) < 64) continue;
+    out[blockIdx.x * 64 + threadIdx.x] = row[63 - threadIdx.x]; // FAULT handed_over_without_second_fence
+}
+
 // ldmatrix against plain loads, and products of depth 16 against pairs of depth 8 and against sums: 1 where all agree.
 // bf16 and fp16 elements are 1 or 0, which only differ in the bits of 1.
 extern "C" __global__ void fragments(const float *in, float *out)
