@@ -45,16 +45,15 @@ void ch_fault(int line, const void *pc, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    const ch_thread *t = ch.current ? ch.current : &ch.threads[0];
+    ch_thread *t = ch.current;
     if (!line && pc) line = ch_line_of(pc);
     r->faulted = true;
     r->line = line;
     r->block = t->warp->block->index;
     r->thread = t->index % (unsigned)ch.threads_per_block;
     snprintf(r->message, sizeof r->message, "line %d, %s: %s", line, ch_place(t), what);
-    void *abandoned = NULL;
-    ch_switch(&abandoned, ch.main_stack_pointer);
-    abort();
+    ch_switch(&t->stack_pointer, ch.main_stack_pointer);
+    abort(); /* nobody resumes it */
 }
 
 _Noreturn static void report_deadlock(void)
