@@ -15,8 +15,8 @@
  *   deadlock        nobody can go on
  *
  * What it can't see: the PTX of the real prelude; bank conflicts, occupancy and speed; ordering of two syncs on one
- * line (sites are known by line); reads by several warps count for their whole block, and by several blocks for the
- * whole grid, so that hand-rolled point-to-point flags may be called a race where they aren't one.
+ * line (sites are known by line); reads by several threads of a warp or block count for all of it, so that
+ * hand-rolled flags between parts of a block may be called a race where they aren't one.
  */
 #ifndef CUDA_HOST_H
 #define CUDA_HOST_H

@@ -125,7 +125,6 @@ void ch_order_end(void);
 bool ch_knows(const ch_thread *t, unsigned thread, ch_time when); /* what `thread` did at `when` happens before now */
 bool ch_knows_warp(const ch_thread *t, unsigned warp, ch_time when);
 bool ch_knows_block(const ch_thread *t, unsigned block, ch_time when);
-bool ch_knows_grid(const ch_thread *t, ch_time when);
 void ch_order_block(ch_block *block);             /* all threads of a block meet */
 void ch_order_warp(ch_warp *warp, uint32_t mask); /* lanes of a warp meet */
 /* A flag is written; `joins`: in a read-modify-write, which keeps what others released there. */

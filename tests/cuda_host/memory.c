@@ -1,9 +1,9 @@
 /* memory.c — global buffers, shared memory, and the check of every access to them.
  *
  * Every granule of writable memory has a cell: who wrote it last and when, who read it since. An access must be ordered
- * after the last write, a write also after the reads. Readers are one thread, or all of a warp, a block or the grid,
- * with the latest time: coarser than the truth, which only matters to threads that meet by other means than those.
- * (Savage et al., "Eraser", 1997, for shadow memory; Flanagan and Freund, "FastTrack", 2009, for epochs.)
+ * after the last write, a write also after the reads. Readers are one thread, or all of a warp or a block with the
+ * latest time, or that for each block: coarser than the truth, which only matters to threads that meet by other means
+ * than those. (Savage et al., "Eraser", 1997, for shadow memory; Flanagan and Freund, "FastTrack", 2009, for epochs.)
  */
 #include "tests/cuda_host/machine.h"
 
@@ -38,6 +38,12 @@ struct cuda_host_memory {
     region *buffers;
     int count, capacity;
 };
+
+/* READER_GRID's times, by block: slots of a pool, of which unused ones are chained through their first element. */
+static struct {
+    ch_time *times;
+    uint32_t count, capacity, free; /* slots; free: one more than the first unused slot's index */
+} grid_readers;
 
 static const unsigned SHARED_SHIFT = 1; /* two bytes: bf16 elements are told apart */
 
@@ -187,6 +193,8 @@ void ch_memory_end(void)
     free(shared.dynamic);
     free(shared.statics);
     free(ch.shared);
+    free(grid_readers.times);
+    memset(&grid_readers, 0, sizeof grid_readers);
     memset(&shared, 0, sizeof shared);
 }
 
@@ -277,6 +285,48 @@ static void check_writer(const access *a, const cell *c)
     if (!ch_knows(t, writer, c->written)) race(a, "wrote", ch_place(&ch.threads[writer]));
 }
 
+static ch_time *grid_slot(uint32_t index)
+{
+    return grid_readers.times + (size_t)index * (size_t)ch.block_count;
+}
+
+static uint32_t take_grid_slot(void)
+{
+    uint32_t index = grid_readers.count;
+    if (grid_readers.free) {
+        index = grid_readers.free - 1;
+        grid_readers.free = *grid_slot(index);
+    } else {
+        if (index == grid_readers.capacity) {
+            uint32_t capacity = index ? 2 * index : 1024;
+            size_t bytes = (size_t)capacity * (size_t)ch.block_count * sizeof(ch_time);
+            ch_time *grown = realloc(grid_readers.times, bytes);
+            if (!grown) ch_fault(0, NULL, "out of memory");
+            grid_readers.times = grown;
+            grid_readers.capacity = capacity;
+        }
+        grid_readers.count++;
+    }
+    memset(grid_slot(index), 0, (size_t)ch.block_count * sizeof(ch_time));
+    return index;
+}
+
+static void forget_readers(cell *c)
+{
+    if (c->reader_scope == READER_GRID) {
+        *grid_slot(c->reader_index) = grid_readers.free;
+        grid_readers.free = c->reader_index + 1;
+    }
+    c->reader_scope = READER_NONE;
+}
+
+static bool knows_grid(const ch_thread *t, const ch_time *times)
+{
+    for (int b = 0; b < ch.block_count; b++)
+        if (times[b] && !ch_knows_block(t, (unsigned)b, times[b])) return false;
+    return true;
+}
+
 static bool knows_readers(const cell *c)
 {
     const ch_thread *t = ch.current;
@@ -290,7 +340,7 @@ static bool knows_readers(const cell *c)
     case READER_BLOCK:
         return ch_knows_block(t, c->reader_index, c->read);
     default:
-        return ch_knows_grid(t, c->read);
+        return knows_grid(t, grid_slot(c->reader_index));
     }
 }
 
@@ -314,8 +364,10 @@ static void add_reader(cell *c)
 {
     const ch_thread *t = ch.current;
     unsigned warp = t->index / CH_WARP, block = t->warp->block->index, warps = (unsigned)ch.warps_per_block;
-    c->read = ch.now;
-    if (c->reader_scope == READER_GRID) return;
+    if (c->reader_scope == READER_GRID) {
+        grid_slot(c->reader_index)[block] = ch.now;
+        return;
+    }
     unsigned their_warp = c->reader_scope == READER_THREAD ? c->reader_index / CH_WARP : c->reader_index;
     unsigned their_block = c->reader_scope == READER_BLOCK ? c->reader_index : their_warp / warps;
     if (c->reader_scope != READER_BLOCK && their_warp == warp) {
@@ -326,20 +378,25 @@ static void add_reader(cell *c)
         c->reader_index = block;
     } else {
         c->reader_scope = READER_GRID;
+        c->reader_index = take_grid_slot();
+        grid_slot(c->reader_index)[their_block] = c->read;
+        grid_slot(c->reader_index)[block] = ch.now;
     }
+    c->read = ch.now;
 }
 
 static void note_read(cell *c)
 {
     const ch_thread *t = ch.current;
-    if (c->reader_scope == READER_NONE || (c->reader_scope == READER_THREAD && c->reader_index == t->index) ||
-        (c->reader_scope != READER_GRID && c->read < ch.now && knows_readers(c))) {
-        c->reader_scope = READER_THREAD;
-        c->reader_index = t->index;
-        c->read = ch.now;
-    } else {
+    bool alone = c->reader_scope == READER_NONE || (c->reader_scope == READER_THREAD && c->reader_index == t->index);
+    if (!alone && !knows_readers(c)) {
         add_reader(c);
+        return;
     }
+    forget_readers(c);
+    c->reader_scope = READER_THREAD;
+    c->reader_index = t->index;
+    c->read = ch.now;
 }
 
 static void note_write(cell *c, ch_access_kind kind)
@@ -348,7 +405,7 @@ static void note_write(cell *c, ch_access_kind kind)
     if (kind == CH_COPY_BEGIN) c->writer |= WRITER_PENDING;
     if (kind == CH_ATOMIC) c->writer |= WRITER_ATOMIC;
     c->written = ch.now;
-    c->reader_scope = READER_NONE;
+    forget_readers(c);
 }
 
 void ch_check(const void *address, size_t bytes, ch_access_kind kind, int line, const void *pc)

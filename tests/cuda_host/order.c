@@ -97,13 +97,6 @@ bool ch_knows_block(const ch_thread *t, unsigned block, ch_time when)
     return t->acquired && knows_range(t, block * count, count, when);
 }
 
-bool ch_knows_grid(const ch_thread *t, ch_time when)
-{
-    for (int b = 0; b < ch.block_count; b++)
-        if (!ch_knows_block(t, (unsigned)b, when)) return false;
-    return true;
-}
-
 void ch_order_block(ch_block *block)
 {
     int count = ch.threads_per_block;

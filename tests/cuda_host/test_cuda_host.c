@@ -104,6 +104,7 @@ static void right_kernels_pass_under_every_schedule(void **state)
     assert_passes("sum_by_shuffles", mean_of_sums);
     assert_passes("handed_over", reversed);
     assert_passes("handed_over_by_fences", reversed);
+    assert_passes("shifted_by_grid_barriers", always_one);
     assert_passes("copied", reversed);
 }
 
@@ -128,6 +129,7 @@ static void missing_barriers_are_data_races(void **state)
     assert_faults("reverse_without_barrier", "");
     assert_faults("reused_without_barrier", "data race");
     assert_faults("shuffle_is_no_barrier", "data race: reads");
+    assert_faults("shifted_without_second_barrier", "data race");
     assert_faults("two_blocks_one_place", "data race");
 }
 

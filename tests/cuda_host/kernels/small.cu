@@ -207,6 +207,28 @@ extern "C" __global__ void handed_over_without_second_fence(const float *in, flo
     out[blockIdx.x * 64 + threadIdx.x] = row[63 - threadIdx.x]; // FAULT handed_over_without_second_fence
 }
 
+// Reads of several blocks, at times of their own, and then writes.
+extern "C" __global__ void shifted_by_grid_barriers(const float *in, float *out, unsigned *flag, float *row)
+{
+    if (blockIdx.x == 0) row[threadIdx.x] = in[threadIdx.x];
+    grid_barrier(flag, gridDim.x);
+    out[blockIdx.x * 64 + threadIdx.x] = row[threadIdx.x ^ 2];
+    __syncthreads();
+    out[blockIdx.x * 64 + threadIdx.x] -= row[threadIdx.x ^ 4];
+    grid_barrier(flag, 2 * gridDim.x);
+    if (blockIdx.x == 1) row[threadIdx.x] = row[threadIdx.x] * 0 + 1;
+    grid_barrier(flag, 3 * gridDim.x);
+    out[blockIdx.x * 64 + threadIdx.x] = row[63 - threadIdx.x];
+}
+
+extern "C" __global__ void shifted_without_second_barrier(const float *in, float *out, unsigned *flag, float *row)
+{
+    if (blockIdx.x == 0) row[threadIdx.x] = in[threadIdx.x];
+    grid_barrier(flag, gridDim.x);
+    out[blockIdx.x * 64 + threadIdx.x] = row[threadIdx.x ^ 2];
+    if (blockIdx.x == 1) row[threadIdx.x] = 1;
+}
+
 // ldmatrix against plain loads, and products of depth 16 against pairs of depth 8 and against sums: 1 where all agree.
 // bf16 and fp16 elements are 1 or 0, which only differ in the bits of 1.
 extern "C" __global__ void fragments(const float *in, float *out)
