@@ -65,12 +65,34 @@ static bool shows(cuda_case run, void *user, const cuda_host_site *site, int see
     return false;
 }
 
+/* Synchronisations in the text that the case doesn't come to can't be tested by it. */
+static int report_unreached(const char *source, const cuda_host_report *whole)
+{
+    static const char *const names[] = {"__syncthreads(", "__syncwarp(",   "__threadfence(",
+                                        "grid_barrier(",  "cp_async_wait", "cp_async_commit("};
+    int unreached = 0, line = 1;
+    for (const char *at = source; *at; at += strcspn(at, "\n") + 1, line++) {
+        char text[160];
+        copy_line(at, 1, text, sizeof text);
+        text[strcspn(text, "/")] = '\0'; /* comments name them too */
+        bool named = false, reached = false;
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) named |= strstr(text, names[k]) != NULL;
+        for (int k = 0; k < whole->site_count; k++) reached |= whole->sites[k].line == line;
+        if (named && !reached) {
+            print_message("line %d is never reached: %s\n", line, text);
+            unreached++;
+        }
+        if (!at[strcspn(at, "\n")]) break;
+    }
+    return unreached;
+}
+
 int assert_deletions_show(const char *source, cuda_case run, void *user, int seeds, const cuda_argument *arguments)
 {
     static cuda_host_report whole;
     cuda_host_launch launch = {.seed = 1};
-    int unexplained = 0;
     if (!run(user, &launch, &whole)) fail_msg("nothing deleted: %s", whole.message);
+    int unexplained = report_unreached(source, &whole);
     for (int k = 0; k < whole.site_count; k++) {
         const cuda_host_site *site = &whole.sites[k];
         char text[160];

@@ -22,8 +22,8 @@ typedef struct cuda_argument {
 } cuda_argument;
 
 /* Deletes each synchronisation that the case reaches in turn and asserts that one of `seeds` runs shows it, or that it
- * is argued for (arguments end with a NULL text). An argument for what does show fails as well. Returns how many were
- * deleted. */
+ * is argued for (arguments end with a NULL text). An argument for what does show fails as well, and so does a
+ * synchronisation in the source that the case doesn't reach. Returns how many were deleted. */
 int assert_deletions_show(const char *source, cuda_case run, void *user, int seeds, const cuda_argument *arguments);
 
 #endif

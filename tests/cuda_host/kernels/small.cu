@@ -235,8 +235,10 @@ extern "C" __global__ void fragments(const float *in, float *out)
 {
     __shared__ __align__(16) unsigned short a[2][16][16], b[2][16][8];
     const unsigned short one[2] = {0x3f80, 0x3c00};
-    for (int i = threadIdx.x; i < 512; i += 64) a[i / 256][i / 16 % 16][i % 16] = (int)in[i * 7 % 61] % 2 ? one[i / 256] : 0;
-    for (int i = threadIdx.x; i < 256; i += 64) b[i / 128][i / 8 % 16][i % 8] = (int)in[i * 5 % 59] % 3 ? one[i / 128] : 0;
+    for (int i = threadIdx.x; i < 512; i += 64)
+        a[i / 256][i / 16 % 16][i % 16] = (int)in[i * 7 % 61] % 2 ? one[i / 256] : 0;
+    for (int i = threadIdx.x; i < 256; i += 64)
+        b[i / 128][i / 8 % 16][i % 8] = (int)in[i * 5 % 59] % 3 ? one[i / 128] : 0;
     __syncthreads();
     int lane = threadIdx.x % 32, group = lane / 4, pair = lane % 4 * 2;
     bool right = true;

@@ -51,7 +51,8 @@ __device__ void product(const bf16 *a, const bf16 *b, bf16 *c)
     }
     for (int n = 0; n < TILE / 8; n++)
         for (int i = 0; i < 4; i++)
-            c[(row + warp * 16 + lane / 4 + i / 2 * 8) * SIZE + column + n * 8 + lane % 4 * 2 + i % 2] = round_bf16(sum[n][i]);
+            c[(row + warp * 16 + lane / 4 + i / 2 * 8) * SIZE + column + n * 8 + lane % 4 * 2 + i % 2] =
+                round_bf16(sum[n][i]);
 }
 
 // The largest of what a warp's lanes bring, through shared memory.
@@ -67,7 +68,8 @@ __device__ float warp_largest(float value)
     return largest;
 }
 
-extern "C" __global__ void stages(const bf16 *a, const bf16 *b, bf16 *middle, bf16 *c, unsigned *counter, float *largest)
+extern "C" __global__ void stages(const bf16 *a, const bf16 *b, bf16 *middle, bf16 *c, unsigned *counter,
+                                  float *largest)
 {
     product(a, b, middle);
     grid_barrier(counter, gridDim.x);
@@ -75,7 +77,8 @@ extern "C" __global__ void stages(const bf16 *a, const bf16 *b, bf16 *middle, bf
     grid_barrier(counter, 2 * gridDim.x); // all of c
     if (blockIdx.x) return;
     float most = 0;
-    for (int i = threadIdx.x % 32; i < SIZE * SIZE; i += 32) most = fmaxf(most, fabsf(__uint_as_float((unsigned)c[i] << 16)));
+    for (int i = threadIdx.x % 32; i < SIZE * SIZE; i += 32)
+        most = fmaxf(most, fabsf(__uint_as_float((unsigned)c[i] << 16)));
     float first = warp_largest(most), again = warp_largest(-most);
     __syncthreads(); // redundant
     if (threadIdx.x == 0) *largest = again <= first ? first : -1;
