@@ -2,7 +2,7 @@
 # Installs what building and testing mdot needs, from the distribution's packages (Debian 12 or newer). Does nothing
 # where all of it is there; asks for root only when something is missing.
 set -eu
-packages="gcc cmake ninja-build pkg-config binutils llvm-19-dev libprotobuf-c-dev protobuf-c-compiler libcmocka-dev"
+packages="gcc g++ cmake ninja-build pkg-config binutils llvm-19-dev libprotobuf-c-dev protobuf-c-compiler libcmocka-dev"
 [ "${1:-}" = "--with-tests" ] && packages="$packages libonnx-testdata"
 
 missing=""

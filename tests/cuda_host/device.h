@@ -1,0 +1,187 @@
+/* device.h — what a kernel's source sees on the host, in place of CUDA's built-ins and the generator's prelude.
+ *
+ * Included before the source by the compiler's command line. To add an intrinsic: a function here, by CUDA's name,
+ * whose last parameter `line` defaults to __builtin_LINE(), which is the caller's line; where it needs other lanes or
+ * memory, a function below it in device_calls.h and, in warp.c, what the last lane does for all.
+ */
+#ifndef CUDA_HOST_DEVICE_H
+#define CUDA_HOST_DEVICE_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "tests/cuda_host/device_calls.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static const
+#define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
+#define __align__(n) __attribute__((aligned(n)))
+#define __launch_bounds__(...)
+#define __shared__ static __attribute__((section(CH_SHARED_SECTION)))
+
+#define threadIdx (ch_position(CH_THREAD_INDEX))
+#define blockIdx (ch_position(CH_BLOCK_INDEX))
+#define blockDim (ch_position(CH_BLOCK_EXTENT))
+#define gridDim (ch_position(CH_GRID_EXTENT))
+
+/* ---- Synchronisation --------------------------------------------------------------------------------------------- */
+
+static inline void __syncthreads(int line = __builtin_LINE())
+{
+    ch_syncthreads(line);
+}
+static inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE())
+{
+    ch_syncwarp(mask, line);
+}
+
+static inline void __threadfence(int line = __builtin_LINE())
+{
+    ch_threadfence(line);
+}
+
+/* ---- Shuffles and votes ------------------------------------------------------------------------------------------ */
+
+template <class T>
+static inline T ch_shuffle_value(ch_shuffle how, unsigned mask, T value, unsigned operand, int width, int line)
+{
+    static_assert(sizeof(T) == sizeof(uint32_t), "shuffles move 32 bits");
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = ch_shfl(how, mask, bits, operand, (unsigned)width, line);
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+#define CH_SHUFFLE(name, how)                                                                                          \
+    template <class T>                                                                                                 \
+    static inline T name(unsigned mask, T value, unsigned operand, int width = 32, int line = __builtin_LINE())        \
+    {                                                                                                                  \
+        return ch_shuffle_value(how, mask, value, operand, width, line);                                               \
+    }
+CH_SHUFFLE(__shfl_sync, CH_SHUFFLE_IDX)
+CH_SHUFFLE(__shfl_up_sync, CH_SHUFFLE_UP)
+CH_SHUFFLE(__shfl_down_sync, CH_SHUFFLE_DOWN)
+CH_SHUFFLE(__shfl_xor_sync, CH_SHUFFLE_XOR)
+
+static inline unsigned __ballot_sync(unsigned mask, int predicate, int line = __builtin_LINE())
+{
+    return ch_ballot(mask, predicate, line);
+}
+static inline int __any_sync(unsigned mask, int predicate, int line = __builtin_LINE())
+{
+    return ch_ballot(mask, predicate, line) != 0;
+}
+static inline int __all_sync(unsigned mask, int predicate, int line = __builtin_LINE())
+{
+    return ch_ballot(mask, predicate, line) == mask;
+}
+
+/* ---- Atomics (relaxed, as CUDA's are) ---------------------------------------------------------------------------- */
+
+static inline unsigned atomicAdd(unsigned *address, unsigned operand, int line = __builtin_LINE())
+{
+    return ch_atomic_rmw(CH_ATOMIC_ADD, CH_RELAXED, address, operand, line);
+}
+static inline int atomicAdd(int *address, int operand, int line = __builtin_LINE())
+{
+    return (int)ch_atomic_rmw(CH_ATOMIC_ADD, CH_RELAXED, (uint32_t *)address, (uint32_t)operand, line);
+}
+static inline float atomicAdd(float *address, float operand, int line = __builtin_LINE())
+{
+    uint32_t bits;
+    memcpy(&bits, &operand, sizeof bits);
+    bits = ch_atomic_rmw(CH_ATOMIC_ADD_F32, CH_RELAXED, (uint32_t *)address, bits, line);
+    memcpy(&operand, &bits, sizeof bits);
+    return operand;
+}
+static inline unsigned atomicMax(unsigned *address, unsigned operand, int line = __builtin_LINE())
+{
+    return ch_atomic_rmw(CH_ATOMIC_MAX_U32, CH_RELAXED, address, operand, line);
+}
+static inline unsigned atomicExch(unsigned *address, unsigned operand, int line = __builtin_LINE())
+{
+    return ch_atomic_rmw(CH_ATOMIC_EXCHANGE, CH_RELAXED, address, operand, line);
+}
+
+/* ---- What kernels have PTX for ------------------------------------------------------------------------------------
+ */
+
+/* d += a b: mma.sync.m16n8k16 and m16n8k8. */
+#define CH_MMA(name, element, k)                                                                                       \
+    static inline void name(float *d, const unsigned *a, const unsigned *b, int line = __builtin_LINE())               \
+    {                                                                                                                  \
+        ch_mma(element, k, d, a, b, d, line);                                                                          \
+    }
+CH_MMA(mma_m16n8k16_bf16, CH_BF16, 16)
+CH_MMA(mma_m16n8k16_f16, CH_F16, 16)
+CH_MMA(mma_m16n8k8_bf16, CH_BF16, 8)
+CH_MMA(mma_m16n8k8_f16, CH_F16, 8)
+
+#define CH_LDMATRIX(name, matrices, transposed)                                                                        \
+    static inline void name(unsigned *registers, const void *row, int line = __builtin_LINE())                         \
+    {                                                                                                                  \
+        ch_ldmatrix(registers, matrices, transposed, row, line);                                                       \
+    }
+CH_LDMATRIX(ldmatrix_x1, 1, 0)
+CH_LDMATRIX(ldmatrix_x2, 2, 0)
+CH_LDMATRIX(ldmatrix_x4, 4, 0)
+CH_LDMATRIX(ldmatrix_x1_trans, 1, 1)
+CH_LDMATRIX(ldmatrix_x2_trans, 2, 1)
+CH_LDMATRIX(ldmatrix_x4_trans, 4, 1)
+
+static inline void cp_async_16(void *to, const void *from, int line = __builtin_LINE())
+{
+    ch_copy_async(to, from, 16, 16, line);
+}
+static inline void cp_async_commit(int line = __builtin_LINE())
+{
+    ch_copy_commit(line);
+}
+static inline void cp_async_wait(int pending_groups, int line = __builtin_LINE())
+{
+    ch_copy_wait(pending_groups, line);
+}
+static inline void cp_async_wait_all(int line = __builtin_LINE())
+{
+    ch_copy_wait_all(line);
+}
+
+static inline void grid_barrier(unsigned *counter, unsigned target, int line = __builtin_LINE())
+{
+    ch_grid_barrier(counter, target, line);
+}
+
+/* ---- Arithmetic ---------------------------------------------------------------------------------------------------
+ */
+
+template <class T> static inline T __ldg(const T *address)
+{
+    return *address;
+}
+static inline float rsqrtf(float x)
+{
+    return 1.0f / sqrtf(x);
+}
+#define __expf(x) expf(x) /* the name is taken by glibc */
+static inline float __fdividef(float x, float y)
+{
+    return x / y;
+}
+static inline float __uint_as_float(unsigned bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+static inline unsigned __float_as_uint(float value)
+{
+    unsigned bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+#endif

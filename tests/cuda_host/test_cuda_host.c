@@ -1,0 +1,217 @@
+/* test_cuda_host.c — the emulator itself: right kernels pass under many schedules, and each kind of fault is found, on
+ * its line. The kernels are in kernels/small.cu.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/cuda_host/cuda_host_fixture.h"
+
+enum { BLOCKS = 3, THREADS = 64, SEEDS = 20 };
+
+typedef void (*kernel_fn)(const float *in, float *out, unsigned *flag, float *row);
+
+static char *source;
+static cuda_host_module *module;
+static cuda_host_report report;
+
+typedef struct call {
+    kernel_fn kernel;
+    float *in, *out, *row;
+    unsigned *flag;
+} call;
+
+static void body(void *user)
+{
+    const call *c = user;
+    c->kernel(c->in, c->out, c->flag, c->row);
+}
+
+/* Runs a kernel of small.cu; true with its output when it doesn't fault. */
+static bool run(const char *kernel, unsigned seed, float *out)
+{
+    float in[THREADS];
+    unsigned zero = 0;
+    for (int k = 0; k < THREADS; k++) in[k] = (float)k;
+    cuda_host_memory *memory = cuda_host_memory_create();
+    call c = {.in = cuda_host_constant(memory, "in", in, sizeof in),
+              .out = cuda_host_buffer(memory, "out", NULL, BLOCKS * THREADS * sizeof(float), 4),
+              .row = cuda_host_buffer(memory, "row", NULL, THREADS * sizeof(float), 4),
+              .flag = cuda_host_buffer(memory, "flag", &zero, sizeof zero, 4)};
+    *(void **)&c.kernel = cuda_host_symbol(module, kernel);
+    if (!c.kernel) fail_msg("no kernel %s", kernel);
+    cuda_host_launch launch = {
+        .module = module, .grid = {BLOCKS}, .block = {THREADS}, .shared_bytes = THREADS * sizeof(float), .seed = seed};
+    bool passed = cuda_host_run(memory, &launch, body, &c, &report);
+    if (passed) memcpy(out, c.out, BLOCKS * THREADS * sizeof(float));
+    cuda_host_memory_destroy(memory);
+    return passed;
+}
+
+static void assert_passes(const char *kernel, float (*wanted)(int thread))
+{
+    float out[BLOCKS * THREADS];
+    for (unsigned seed = 0; seed < SEEDS; seed++) {
+        if (!run(kernel, seed, out)) fail_msg("%s, seed %u: %s", kernel, seed, report.message);
+        for (int k = 0; k < BLOCKS * THREADS; k++) assert_true(out[k] == wanted(k % THREADS));
+    }
+}
+
+static void assert_faults(const char *kernel, const char *message)
+{
+    float out[BLOCKS * THREADS];
+    char marker[64];
+    snprintf(marker, sizeof marker, "// FAULT %s\n", kernel);
+    int line = cuda_line_with(source, marker);
+    for (unsigned seed = 0; seed < SEEDS; seed++) {
+        if (run(kernel, seed, out)) fail_msg("%s, seed %u: no fault", kernel, seed);
+        if (!strstr(report.message, message)) fail_msg("%s, seed %u: %s", kernel, seed, report.message);
+        if (line && report.line != line)
+            fail_msg("%s, seed %u: %s; wanted line %d", kernel, seed, report.message, line);
+    }
+}
+
+static float always_one(int thread)
+{
+    (void)thread;
+    return 1;
+}
+static float reversed(int thread)
+{
+    return (float)(63 - thread);
+}
+static float neighbour(int thread)
+{
+    return (float)(thread ^ 1);
+}
+static float mean_of_sums(int thread)
+{
+    float sum = thread < 32 ? 31 * 16 : 31 * 16 + 32 * 32;
+    return (sum + sum + sum) / 3;
+}
+
+static void right_kernels_pass_under_every_schedule(void **state)
+{
+    (void)state;
+    assert_passes("reverse", reversed);
+    assert_passes("exchange_in_warp", neighbour);
+    assert_passes("sum_by_shuffles", mean_of_sums);
+    assert_passes("handed_over", reversed);
+    assert_passes("handed_over_by_fences", reversed);
+    assert_passes("shifted_by_grid_barriers", always_one);
+    assert_passes("copied", reversed);
+}
+
+static void fragments_lie_as_the_manual_says(void **state)
+{
+    (void)state;
+    assert_passes("fragments", always_one);
+}
+
+static void copies_arrive_at_the_wait(void **state)
+{
+    (void)state;
+    assert_faults("copied_without_wait", "wasn't waited for");
+    assert_faults("copied_latest_group_read", "wasn't waited for");
+    assert_faults("copied_without_barrier", "");
+    assert_faults("copied_misaligned", "misaligned cp.async");
+}
+
+static void missing_barriers_are_data_races(void **state)
+{
+    (void)state;
+    assert_faults("reverse_without_barrier", "");
+    assert_faults("reused_without_barrier", "data race");
+    assert_faults("shuffle_is_no_barrier", "data race: reads");
+    assert_faults("shifted_without_second_barrier", "data race");
+    assert_faults("two_blocks_one_place", "data race");
+}
+
+static void flags_order_only_by_release_and_acquire(void **state)
+{
+    (void)state;
+    assert_faults("handed_over_relaxed", "data race: reads");
+    assert_faults("handed_over_unacquired", "data race: reads");
+    assert_faults("handed_over_without_second_fence", "data race: reads");
+}
+
+static void barriers_are_for_the_whole_block(void **state)
+{
+    (void)state;
+    assert_faults("divergent_barrier", "__syncthreads while");
+    assert_faults("barrier_missed_by_some", "");
+}
+
+static void collectives_are_for_their_mask(void **state)
+{
+    (void)state;
+    assert_faults("shuffle_outside_mask", "outside the mask");
+    assert_faults("shuffle_mask_without_caller", "lacks the calling lane");
+    assert_faults("shuffle_by_half_warp", "");
+    assert_faults("exit_during_collective", "");
+}
+
+static void accesses_stay_in_their_buffers(void **state)
+{
+    (void)state;
+    assert_faults("read_beyond", "byte 256 of in, which has 256");
+    assert_faults("write_constant", "which is constant");
+    assert_faults("shared_beyond", "shared memory, which has 256");
+    assert_faults("array_beyond", "bounds");
+    assert_faults("misaligned", "misaligned");
+}
+
+static void unwritten_memory_is_not_read(void **state)
+{
+    (void)state;
+    assert_faults("unwritten", "which nothing wrote");
+}
+
+static void waiting_for_ever_is_a_deadlock(void **state)
+{
+    (void)state;
+    assert_faults("flag_never_set", "deadlock");
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    source = cuda_source("kernels/small.cu");
+    module = cuda_compile(source, CUDA_HOST_CHECKED);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    cuda_host_unload(module);
+    free(source);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(right_kernels_pass_under_every_schedule),
+        cmocka_unit_test(fragments_lie_as_the_manual_says),
+        cmocka_unit_test(copies_arrive_at_the_wait),
+        cmocka_unit_test(missing_barriers_are_data_races),
+        cmocka_unit_test(flags_order_only_by_release_and_acquire),
+        cmocka_unit_test(barriers_are_for_the_whole_block),
+        cmocka_unit_test(collectives_are_for_their_mask),
+        cmocka_unit_test(accesses_stay_in_their_buffers),
+        cmocka_unit_test(unwritten_memory_is_not_read),
+        cmocka_unit_test(waiting_for_ever_is_a_deadlock),
+    };
+    if (!cuda_host_available()) {
+        print_message("skipped: no C++ compiler\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
