@@ -5,8 +5,8 @@
  *   jobs      mdot_job + mdot_configuration → mdot_prediction. What a scheduler uses.
  *   tensors   mdot_run: an entry point of the artefact on named tensors. What the job layer is built on.
  *
- * The tensor layer is implemented by libmdot; the functions marked [job layer] are declared here so that the
- * interface is settled, and come with the job reader (libmdotjob for those that read ONNX).
+ * Jobs are read from ONNX by libmdotjob (mdotjob.h) or loaded from .job files. The functions under "Predictions" are
+ * declared so that the interface is settled; libmdot gets them with the trained predictor.
  *
  * Ownership   create and open hand over an object, destroy and close take it back and accept NULL. Pointers got by an
  *             accessor are lent and live as long as their object. Arrays and strings passed in are the caller's.
@@ -145,7 +145,7 @@ mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length
 mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t entry, int64_t length,
                                        size_t *out_bucket);
 
-/* ---- Jobs [job layer] ------------------------------------------------------------------------------------------ */
+/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
 
 /* A training job's operator sequence: types, configurations and loads. It holds no weights and no names. Immutable. */
 typedef struct mdot_job mdot_job;
@@ -254,6 +254,8 @@ void mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info);
 mdot_status mdot_job_get_operator(const mdot_job *job, size_t index, mdot_job_operator *out_operator);
 /* What one optimizer step costs for this many parameters, in fp32. */
 mdot_load mdot_optimizer_load(mdot_optimizer optimizer, double parameters);
+
+/* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
 typedef enum mdot_precision { MDOT_PRECISION_FP32, MDOT_PRECISION_TF32, MDOT_PRECISION_AMP } mdot_precision;
 typedef enum mdot_layout { MDOT_LAYOUT_NCHW, MDOT_LAYOUT_NHWC } mdot_layout;
