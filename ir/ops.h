@@ -1,8 +1,8 @@
 /* ops.h — the operator table: what mdot knows about each operator, one row of ops.def each.
  *
  * A row names the operator's shape rule, cost rule and reference evaluator, which stand together in the file of its
- * family (ir/ops/<family>.c), and its lowering: which kind of kernel it becomes. Adding an ordinary operator is one row,
- * three functions and tests; HACKING.md has an example.
+ * family (ir/ops/<family>.c), and its lowering: which kind of kernel it becomes. Adding an ordinary operator is one
+ * row, three functions and tests; HACKING.md has an example.
  */
 #ifndef IR_OPS_H
 #define IR_OPS_H
@@ -11,7 +11,8 @@
 
 /* How an operator reaches machine code. Data for the planner; no backend is named here. */
 typedef enum ir_lowering {
-    IR_LOWER_POINTWISE,  /* one expression per output element, broadcast operands: becomes part of a nest or an epilogue */
+    IR_LOWER_POINTWISE,  /* one expression per output element, broadcast operands: becomes part of a nest or an epilogue
+                          */
     IR_LOWER_MOVE,       /* one load per output element at a computed index: transposes, slices, gathers, … */
     IR_LOWER_ALIAS,      /* the same bytes under another shape: Reshape and its kin */
     IR_LOWER_REDUCE,     /* a nest with reduction loops, matrix products without packed weights among them */
@@ -24,11 +25,11 @@ typedef enum ir_lowering {
     IR_LOWER_NONE        /* known for its shape and cost only (jobs); compile refuses it */
 } ir_lowering;
 
-enum {                         /* traits */
-    IR_COMMUTATIVE = 1u << 0,
-    IR_VARIADIC = 1u << 1,     /* the last input may repeat */
-    IR_STATELESS = 1u << 2,    /* same inputs, same outputs: may be folded and merged */
-    IR_SHAPE_ONLY = 1u << 3    /* reads its inputs' shapes, never their content */
+enum { /* traits */
+       IR_COMMUTATIVE = 1u << 0,
+       IR_VARIADIC = 1u << 1,  /* the last input may repeat */
+       IR_STATELESS = 1u << 2, /* same inputs, same outputs: may be folded and merged */
+       IR_SHAPE_ONLY = 1u << 3 /* reads its inputs' shapes, never their content */
 };
 
 /* What one operator costs for one forward evaluation at a given length: multiply-adds count as two FLOPs. */
@@ -68,7 +69,10 @@ typedef enum ir_opcode {
 
 extern const ir_op ir_ops[IR_OP_COUNT];
 
-static inline ir_opcode ir_node_opcode(const ir_node *node) { return (ir_opcode)(node->op - ir_ops); }
+static inline ir_opcode ir_node_opcode(const ir_node *node)
+{
+    return (ir_opcode)(node->op - ir_ops);
+}
 /* NULL: not in the table. "ai.onnx" and "" are one domain. */
 const ir_op *ir_op_find(const char *domain, const char *name);
 const char *ir_lowering_name(ir_lowering lowering);
@@ -79,8 +83,8 @@ const char *ir_lowering_name(ir_lowering lowering);
 mdot_status ir_infer(ir_graph *graph, mdot_error *err);
 mdot_status ir_infer_node(ir_graph *graph, ir_node *node, mdot_error *err);
 
-/* The reference evaluation in double precision (ir/evaluate.c). Inputs are concrete and in the graph's order; outputs are
- * made in `arena`. Types inferred or not: shapes come from the data. */
+/* The reference evaluation in double precision (ir/evaluate.c). Inputs are concrete and in the graph's order; outputs
+ * are made in `arena`. Types inferred or not: shapes come from the data. */
 mdot_status ir_evaluate(const ir_graph *graph, const ir_wide *const *inputs, ir_arena *arena, ir_wide **out_outputs,
                         mdot_error *err);
 

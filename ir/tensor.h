@@ -14,8 +14,8 @@ typedef struct ir_tensor {
     mdot_dtype dtype;
     int rank;
     int64_t dims[MDOT_MAX_RANK];
-    int64_t count;     /* elements */
-    const void *data;  /* NULL: the content was not read (a job's weights) and only the shape is known */
+    int64_t count;    /* elements */
+    const void *data; /* NULL: the content was not read (a job's weights) and only the shape is known */
 } ir_tensor;
 
 typedef struct ir_wide {
@@ -35,8 +35,8 @@ int64_t ir_count_elements(int rank, const int64_t *dims);
 
 /* Zeroed element storage in the arena; NULL when memory is out or the count overflows. */
 ir_wide *ir_wide_create(ir_arena *arena, mdot_dtype dtype, int rank, const int64_t *dims);
-ir_wide *ir_wide_from_tensor(ir_arena *arena, const ir_tensor *tensor);       /* data must be there */
-ir_tensor *ir_tensor_from_wide(ir_arena *arena, const ir_wide *wide);         /* rounds to the nominal dtype */
+ir_wide *ir_wide_from_tensor(ir_arena *arena, const ir_tensor *tensor); /* data must be there */
+ir_tensor *ir_tensor_from_wide(ir_arena *arena, const ir_wide *wide);   /* rounds to the nominal dtype */
 
 /* One element as a double, whatever the storage. */
 double ir_wide_get(const ir_wide *wide, int64_t index);

@@ -1,11 +1,11 @@
 /* expr.h — scalar expressions: what a kernel computes for one point of its iteration space.
  *
- * Pointwise operators, index arithmetic and epilogues all become these, and both backends translate them. Expressions are
- * immutable trees (shared sub-trees allowed) in the plan's arena, typed by dtype. Index expressions are I64.
+ * Pointwise operators, index arithmetic and epilogues all become these, and both backends translate them. Expressions
+ * are immutable trees (shared sub-trees allowed) in the plan's arena, typed by dtype. Index expressions are I64.
  *
  * Meaning follows ONNX and, below it, C: integer arithmetic wraps, integer division truncates (FLOORDIV and PYMOD round
- * down), MIN and MAX return NaN when either side is NaN, comparisons and logic are BOOL. Floating f16 and bf16 compute in
- * f32 and round when stored or cast.
+ * down), MIN and MAX return NaN when either side is NaN, comparisons and logic are BOOL. Floating f16 and bf16 compute
+ * in f32 and round when stored or cast.
  */
 #ifndef IR_PLAN_EXPR_H
 #define IR_PLAN_EXPR_H
@@ -14,12 +14,12 @@
 
 /* name, operands, text */
 #define PL_EXPR_MAP(X)                                                                                                 \
-    X(CONST, 0, "const")     /* number or integer literal */                                                           \
-    X(INDEX, 0, "i")         /* loop variable number `i` of the kernel, I64 */                                         \
-    X(LENGTH, 0, "L")        /* the run-time length, I64 */                                                            \
-    X(LOAD, 1, "load")       /* element arg[0] (an offset in elements, I64) of buffer `i` */                           \
-    X(ACC, 0, "acc")         /* accumulator `i` of a reduction, or the value an epilogue continues */                  \
-    X(CAST, 1, "cast")       /* ONNX Cast: float to integer truncates, to bool compares with zero */                   \
+    X(CONST, 0, "const") /* number or integer literal */                                                               \
+    X(INDEX, 0, "i")     /* loop variable number `i` of the kernel, I64 */                                             \
+    X(LENGTH, 0, "L")    /* the run-time length, I64 */                                                                \
+    X(LOAD, 1, "load")   /* element arg[0] (an offset in elements, I64) of buffer `i` */                               \
+    X(ACC, 0, "acc")     /* accumulator `i` of a reduction, or the value an epilogue continues */                      \
+    X(CAST, 1, "cast")   /* ONNX Cast: float to integer truncates, to bool compares with zero */                       \
     X(NEG, 1, "neg")                                                                                                   \
     X(ABS, 1, "abs")                                                                                                   \
     X(SIGN, 1, "sign")                                                                                                 \
@@ -31,14 +31,14 @@
     X(TANH, 1, "tanh")                                                                                                 \
     X(ERF, 1, "erf")                                                                                                   \
     X(SIGMOID, 1, "sigmoid")                                                                                           \
-    X(GELU, 1, "gelu")           /* x/2 (1 + erf(x/√2)): one node so that backends may use a faster form */            \
-    X(GELU_TANH, 1, "gelu_tanh") /* x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))) */                                         \
+    X(GELU, 1, "gelu")           /* x/2 (1 + erf(x/√2)): one node so that backends may use a faster form */          \
+    X(GELU_TANH, 1, "gelu_tanh") /* x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))) */                                     \
     X(FLOOR, 1, "floor")                                                                                               \
     X(CEIL, 1, "ceil")                                                                                                 \
     X(ROUND, 1, "round") /* half to even */                                                                            \
     X(NOT, 1, "not")     /* logical for BOOL, bitwise for integers */                                                  \
     X(ISNAN, 1, "isnan")                                                                                               \
-    X(ISINF, 1, "isinf") /* ±∞ */                                                                                      \
+    X(ISINF, 1, "isinf") /* ±∞ */                                                                                   \
     X(ADD, 2, "add")                                                                                                   \
     X(SUB, 2, "sub")                                                                                                   \
     X(MUL, 2, "mul")                                                                                                   \
@@ -57,13 +57,14 @@
     X(EQ, 2, "eq")                                                                                                     \
     X(LT, 2, "lt")                                                                                                     \
     X(LE, 2, "le")                                                                                                     \
-    X(SELECT, 3, "select") /* arg[0] ? arg[1] : arg[2]; both sides are evaluated, so loads in them must be in bounds */
+    X(SELECT, 3, "select") /* arg[0] ? arg[1] : arg[2]; both sides are evaluated, so loads in them must be in bounds   \
+                            */
 
 typedef enum pl_expr_op {
 #define PL_EXPR_ENUM(name, operands, text) PL_##name,
     PL_EXPR_MAP(PL_EXPR_ENUM)
 #undef PL_EXPR_ENUM
-    PL_EXPR_OP_COUNT
+        PL_EXPR_OP_COUNT
 } pl_expr_op;
 
 typedef struct pl_expr pl_expr;
@@ -79,7 +80,8 @@ struct pl_expr {
 int pl_expr_operand_count(pl_expr_op op);
 const char *pl_expr_op_name(pl_expr_op op);
 
-/* Builders; they fold constants and drop +0 and ×1 in index arithmetic. NULL when memory is out or an argument is NULL. */
+/* Builders; they fold constants and drop +0 and ×1 in index arithmetic. NULL when memory is out or an argument is NULL.
+ */
 const pl_expr *pl_const_f(ir_arena *arena, mdot_dtype dtype, double value);
 const pl_expr *pl_const_i(ir_arena *arena, mdot_dtype dtype, int64_t value);
 const pl_expr *pl_index(ir_arena *arena, int loop);
@@ -91,8 +93,9 @@ const pl_expr *pl_binary(ir_arena *arena, pl_expr_op op, const pl_expr *a, const
 const pl_expr *pl_select(ir_arena *arena, const pl_expr *cond, const pl_expr *yes, const pl_expr *no);
 const pl_expr *pl_cast(ir_arena *arena, const pl_expr *a, mdot_dtype dtype); /* `a` itself where nothing changes */
 
-/* How an index expression moves with one loop variable, all else fixed: true and a constant stride, in elements, when it
- * is affine in that variable with a compile-time coefficient (0: it does not depend on it). Backends vectorise by it. */
+/* How an index expression moves with one loop variable, all else fixed: true and a constant stride, in elements, when
+ * it is affine in that variable with a compile-time coefficient (0: it does not depend on it). Backends vectorise by
+ * it. */
 bool pl_expr_stride(const pl_expr *index, int loop, int64_t *out_stride);
 bool pl_expr_uses_index(const pl_expr *expr, int loop);
 /* The same tree, whether or not it is the same object. */

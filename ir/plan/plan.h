@@ -1,7 +1,7 @@
 /* plan.h — what both backends consume: a list of kernels over buffers, for one graph bound to one bucket.
  *
- * The planner (ir/plan/build.c) turns a graph into it once all passes ran; the choice of what is fused with what is made
- * here, once, for every backend. A plan names no instruction set and no thread layout.
+ * The planner (ir/plan/build.c) turns a graph into it once all passes ran; the choice of what is fused with what is
+ * made here, once, for every backend. A plan names no instruction set and no thread layout.
  *
  * Length: every extent is affine in L, the run-time length (1 … max_length). Tensors are dense and row-major *at the
  * run-time length*, so a reshape never copies, inputs and outputs look like internal buffers, and work is that of L.
@@ -17,7 +17,8 @@
 typedef enum pl_buffer_kind { PL_INPUT, PL_OUTPUT, PL_WEIGHT, PL_SCRATCH } pl_buffer_kind;
 
 /* How the weights section holds a constant. PANELS is for linear kernels: the K × columns matrix in panels of
- * PL_PANEL_COLUMNS columns, K-major inside a panel, the last panel padded with zeros; one packing serves every CPU level. */
+ * PL_PANEL_COLUMNS columns, K-major inside a panel, the last panel padded with zeros; one packing serves every CPU
+ * level. */
 typedef enum pl_weight_layout { PL_DENSE, PL_PANELS } pl_weight_layout;
 enum { PL_PANEL_COLUMNS = 64 };
 
@@ -25,12 +26,12 @@ typedef struct pl_buffer {
     pl_buffer_kind kind;
     const char *name; /* of the value, for people */
     ir_type type;
-    int index;                  /* INPUT, OUTPUT: position in the entry's list */
-    const ir_tensor *constant;  /* WEIGHT */
-    pl_weight_layout layout;    /* WEIGHT */
-    int64_t offset_bytes;       /* SCRATCH: in the scratch memory, 64-byte aligned. WEIGHT: set by codegen when packed */
-    int64_t max_bytes;          /* at max_length; SCRATCH and WEIGHT */
-    int first_use, last_use;    /* kernels between which it is live, both included; -1: never used */
+    int index;                 /* INPUT, OUTPUT: position in the entry's list */
+    const ir_tensor *constant; /* WEIGHT */
+    pl_weight_layout layout;   /* WEIGHT */
+    int64_t offset_bytes;      /* SCRATCH: in the scratch memory, 64-byte aligned. WEIGHT: set by codegen when packed */
+    int64_t max_bytes;         /* at max_length; SCRATCH and WEIGHT */
+    int first_use, last_use;   /* kernels between which it is live, both included; -1: never used */
 } pl_buffer;
 
 /* A strided matrix view into a buffer: element (row r, column c) lies at offset + r * row_stride + c, in elements. */
@@ -75,17 +76,18 @@ typedef struct pl_attention {
     int64_t dim, value_dim; /* channels of q and k, of v and out */
     double scale;
     pl_heads q, k, v, out;
-    int mask;               /* f32 buffer added to the scaled scores at b * mask_batch + h * mask_head + q * mask_query + key;
-                               -1: none. Strides are 0 where the mask broadcasts; -inf and large negative numbers both mask. */
+    int mask; /* f32 buffer added to the scaled scores at b * mask_batch + h * mask_head + q * mask_query + key;
+                 -1: none. Strides are 0 where the mask broadcasts; -inf and large negative numbers both mask. */
     ir_dim mask_batch, mask_head, mask_query;
-    bool causal;            /* query i sees keys up to i + keys - queries */
+    bool causal; /* query i sees keys up to i + keys - queries */
 } pl_attention;
 
 typedef enum pl_norm_mode { PL_NORM_LAYER, PL_NORM_RMS, PL_NORM_SOFTMAX, PL_NORM_LOG_SOFTMAX } pl_norm_mode;
 
-/* Row-wise over a rows × columns matrix, f32: x = input(r, c); LAYER: (x - mean) / sqrt(var + epsilon), RMS: x / sqrt(mean
- * of squares + epsilon); then * gamma[c] + beta[c] where present; SOFTMAX and LOG_SOFTMAX have neither. INDEX 0 is r,
- * INDEX 1 is c; in the epilogue ACC 0 is the result so far. The input expression is evaluated once per element. */
+/* Row-wise over a rows × columns matrix, f32: x = input(r, c); LAYER: (x - mean) / sqrt(var + epsilon), RMS: x /
+ * sqrt(mean of squares + epsilon); then * gamma[c] + beta[c] where present; SOFTMAX and LOG_SOFTMAX have neither. INDEX
+ * 0 is r, INDEX 1 is c; in the epilogue ACC 0 is the result so far. The input expression is evaluated once per element.
+ */
 typedef struct pl_norm {
     pl_norm_mode mode;
     ir_dim rows;
@@ -95,7 +97,7 @@ typedef struct pl_norm {
     int gamma, beta;         /* buffers of `columns` elements; -1: none */
     const pl_expr *epilogue; /* NULL: none */
     pl_matrix out;
-    pl_matrix sum;           /* buffer -1: none; else the input expression's value is stored here too (residual sums) */
+    pl_matrix sum; /* buffer -1: none; else the input expression's value is stored here too (residual sums) */
 } pl_norm;
 
 typedef enum pl_reducer {
@@ -116,9 +118,10 @@ typedef struct pl_store { /* buffer[index] = value; value's dtype is the buffer'
     const pl_expr *value;
 } pl_store;
 
-/* A general loop nest. For every point of the outer loops (INDEX 0 … loop_count-1): reduce `body` over the reduction loops
- * (INDEX loop_count …) into ACC 0, of body's dtype, then do the stores, whose values may use ACC 0. Without reduction loops
- * body is NULL. Points are independent: loops may run in any order and in vectors. SUM and PROD of f32 may be reassociated. */
+/* A general loop nest. For every point of the outer loops (INDEX 0 … loop_count-1): reduce `body` over the reduction
+ * loops (INDEX loop_count …) into ACC 0, of body's dtype, then do the stores, whose values may use ACC 0. Without
+ * reduction loops body is NULL. Points are independent: loops may run in any order and in vectors. SUM and PROD of f32
+ * may be reassociated. */
 enum { PL_MAX_LOOPS = 2 * MDOT_MAX_RANK, PL_MAX_STORES = 4 };
 typedef struct pl_nest {
     int loop_count, reduce_count;
@@ -130,8 +133,8 @@ typedef struct pl_nest {
 } pl_nest;
 
 typedef enum pl_sequence {
-    PL_SEQ_CUMULATE,       /* CumSum: flags exclusive, reverse */
-    PL_SEQ_TOP_K,          /* flags largest, sorted; second output the I64 indices */
+    PL_SEQ_CUMULATE, /* CumSum: flags exclusive, reverse */
+    PL_SEQ_TOP_K,    /* flags largest, sorted; second output the I64 indices */
     PL_SEQ_SCATTER_ELEMENTS,
     PL_SEQ_SCATTER_ND,
     PL_SEQ_TENSOR_SCATTER
@@ -143,7 +146,7 @@ typedef struct pl_sequential {
     int input[4], output[2]; /* buffers; -1: absent */
     int axis;
     bool exclusive, reverse, largest, sorted, circular;
-    pl_reducer reduction;    /* scatter: NONE overwrites; SUM, PROD, MAX, MIN combine */
+    pl_reducer reduction; /* scatter: NONE overwrites; SUM, PROD, MAX, MIN combine */
 } pl_sequential;
 
 typedef struct pl_kernel {
@@ -185,7 +188,8 @@ bool pl_assign_memory(pl_plan *plan);
 /* The plan as text, a line a buffer and a block a kernel; for --dump plan and golden tests. */
 char *pl_print(const pl_plan *plan, ir_arena *arena);
 
-/* Checks what plan.h promises: buffer numbers, dtypes, index bounds where they are affine. For debug builds and tests. */
+/* Checks what plan.h promises: buffer numbers, dtypes, index bounds where they are affine. For debug builds and tests.
+ */
 mdot_status pl_verify(const pl_plan *plan, mdot_error *err);
 
 #endif
