@@ -1,0 +1,419 @@
+/* test_job_forms.c — frontend/job*.c: what operators cost, against closed forms, and the one form of a job however it
+ * is written. */
+#include "job_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- Counts against closed forms -------------------------------------------------------------------------------- */
+
+static void convolutions_cost_their_closed_form(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16,8,8");
+    job_add_conv(b, "x", "full", "32,16,3,3", 1, true);
+    job_add_conv(b, "full", "grouped", "32,8,3,3", 4, false);
+    job_add_conv(b, "grouped", "depthwise", "32,1,3,3", 32, false);
+    onnx_output(b, "depthwise");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Conv Conv Conv");
+
+    mdot_job_operator full = job_operator(&r, 0), grouped = job_operator(&r, 1), depthwise = job_operator(&r, 2);
+    double map16 = 4 * 16 * 64, map32 = 4 * 32 * 64, macs = 9 * 16 * 32 * 64, weights = 9 * 16 * 32;
+    job_expect_load(full.per_sample[MDOT_PHASE_FORWARD], 2 * macs + 32 * 64, map16, map32);
+    job_expect_load(full.per_step[MDOT_PHASE_FORWARD], 0, 4 * (weights + 32), 0);
+    job_expect_load(full.per_sample[MDOT_PHASE_DATA_GRADIENT], 0, 0, 0); /* nothing to learn lies before */
+    job_expect_load(full.per_sample[MDOT_PHASE_WEIGHT_GRADIENT], 2 * macs + 32 * 64, map32 + map16, 0);
+    job_expect_load(full.per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, 4 * (weights + 32));
+    assert_true(full.parameters == weights + 32);
+    assert_int_equal(full.setting[MDOT_SETTING_KERNEL_H], 3);
+    assert_int_equal(full.setting[MDOT_SETTING_PADDING_W], 2);
+    assert_int_equal(full.setting[MDOT_SETTING_CHANNELS_IN], 16);
+    assert_int_equal(full.setting[MDOT_SETTING_CHANNELS_OUT], 32);
+    assert_int_equal(full.setting[MDOT_SETTING_SIZE_OUT], 64);
+    assert_int_equal(full.setting[MDOT_SETTING_BIAS], 1);
+
+    job_expect_load(grouped.per_sample[MDOT_PHASE_FORWARD], 2 * 9 * 8 * 32 * 64, map32, map32);
+    job_expect_load(grouped.per_sample[MDOT_PHASE_DATA_GRADIENT], 2 * 9 * 8 * 32 * 64, map32, map32);
+    job_expect_load(grouped.per_step[MDOT_PHASE_DATA_GRADIENT], 0, 4 * 9 * 8 * 32, 0);
+    assert_int_equal(grouped.setting[MDOT_SETTING_GROUPS], 4);
+    assert_int_equal(grouped.setting[MDOT_SETTING_BIAS], 0);
+    job_expect_load(depthwise.per_sample[MDOT_PHASE_FORWARD], 2 * 9 * 32 * 64, map32, map32);
+    assert_int_equal(depthwise.setting[MDOT_SETTING_GROUPS], 32);
+    job_end(&r);
+}
+
+/* Gemm with a transposed weight, MatMul and Add: one layer in two spellings. */
+static void linear_layers_are_one_operator_however_written(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17), *other = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,64");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "10,64", NULL);
+    onnx_initializer(b, "c", MDOT_DTYPE_F32, "10", NULL);
+    onnx_node(b, "Gemm", "x,w,c", "y");
+    onnx_attr_int(b, "transB", 1);
+    onnx_output(b, "y");
+    onnx_input(other, "x", MDOT_DTYPE_F32, "N,64");
+    onnx_initializer(other, "w", MDOT_DTYPE_F32, "10,64", NULL);
+    onnx_initializer(other, "c", MDOT_DTYPE_F32, "10", NULL);
+    onnx_node(other, "Transpose", "w", "wt");
+    onnx_node(other, "MatMul", "x,wt", "p");
+    onnx_node(other, "Add", "c,p", "y");
+    onnx_output(other, "y");
+    job_reading r = job_expect(b), s = job_expect(other);
+    job_expect_types(&r, "Linear");
+    mdot_job_operator op = job_operator(&r, 0);
+    job_expect_load(op.per_sample[MDOT_PHASE_FORWARD], 2 * 64 * 10 + 10, 4 * 64, 4 * 10);
+    job_expect_load(op.per_step[MDOT_PHASE_FORWARD], 0, 4 * 650, 0);
+    job_expect_load(op.per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, 4 * 650);
+    assert_true(op.parameters == 650);
+    assert_int_equal(op.setting[MDOT_SETTING_CHANNELS_IN], 64);
+    assert_int_equal(op.setting[MDOT_SETTING_CHANNELS_OUT], 10);
+    assert_int_equal(op.setting[MDOT_SETTING_SIZE_IN], 1);
+    job_expect_same(&r, &s);
+    job_end(&r);
+    job_end(&s);
+}
+
+static void attention_is_recognised_with_its_heads(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    const float scale = 8;
+    onnx_input(b, "q", MDOT_DTYPE_F32, "N,4,128,64");
+    onnx_input(b, "k", MDOT_DTYPE_F32, "N,4,128,64");
+    onnx_input(b, "v", MDOT_DTYPE_F32, "N,4,128,64");
+    onnx_initializer(b, "scale", MDOT_DTYPE_F32, "", &scale);
+    onnx_node(b, "Transpose", "k", "kt");
+    onnx_attr_ints(b, "perm", 4, (int64_t[]){0, 1, 3, 2});
+    onnx_node(b, "MatMul", "q,kt", "s");
+    onnx_node(b, "Div", "s,scale", "d");
+    onnx_node(b, "Softmax", "d", "p");
+    onnx_attr_int(b, "axis", -1);
+    onnx_node(b, "MatMul", "p,v", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Attention");
+    mdot_job_operator op = job_operator(&r, 0);
+    assert_int_equal(op.setting[MDOT_SETTING_HEADS], 4);
+    assert_int_equal(op.setting[MDOT_SETTING_HEAD_SIZE], 64);
+    assert_int_equal(op.setting[MDOT_SETTING_QUERIES], 128);
+    assert_int_equal(op.setting[MDOT_SETTING_KEYS], 128);
+    /* two products and five FLOPs of softmax a score */
+    job_expect_load(op.per_sample[MDOT_PHASE_FORWARD], 4.0 * 128 * 128 * (2 * 64 * 2 + 5), 4.0 * 3 * 4 * 128 * 64,
+                    4.0 * 4 * 128 * 64);
+    job_end(&r);
+}
+
+static void recurrent_layers_cost_every_step(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "16,1,32");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "1,256,32", NULL);
+    onnx_initializer(b, "r", MDOT_DTYPE_F32, "1,256,64", NULL);
+    onnx_node(b, "LSTM", "x,w,r", "y,,");
+    onnx_attr_int(b, "hidden_size", 64);
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "LSTM");
+    mdot_job_operator op = job_operator(&r, 0);
+    double flops = 16 * (2.0 * 256 * (32 + 64) + 10 * 256);
+    assert_true(job_info(&r).batch == 16); /* the first dimension of the first input */
+    assert_true(op.per_sample[MDOT_PHASE_FORWARD].flops == flops / 16);
+    assert_true(op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == flops / 16);
+    assert_true(op.parameters == 256 * (32 + 64));
+    assert_int_equal(op.setting[MDOT_SETTING_CHANNELS_OUT], 64);
+    job_end(&r);
+}
+
+static void embeddings_read_the_rows_that_they_pick(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "ids", MDOT_DTYPE_I64, "N,32");
+    onnx_initializer(b, "table", MDOT_DTYPE_F32, "1000,16", NULL);
+    onnx_node(b, "Gather", "table,ids", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    mdot_job_operator op = job_operator(&r, 0);
+    job_expect_load(op.per_sample[MDOT_PHASE_FORWARD], 0, 4 * 32 * 16, 4 * 32 * 16);
+    job_expect_load(op.per_step[MDOT_PHASE_FORWARD], 0, 0, 0);
+    job_expect_load(op.per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, 4 * 16000);
+    assert_true(op.parameters == 16000);
+    job_end(&r);
+}
+
+/* ---- Canonical form --------------------------------------------------------------------------------------------- */
+
+static void batch_norm(onnx_builder *b, const char *in, const char *out, int channels)
+{
+    char shape[16], inputs[128];
+    static const char *const parts[] = {"scale", "shift", "mean", "variance"};
+    snprintf(shape, sizeof shape, "%d", channels);
+    snprintf(inputs, sizeof inputs, "%s", in);
+    for (int i = 0; i < 4; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s_%s", in, parts[i]);
+        onnx_initializer(b, name, MDOT_DTYPE_F32, shape, NULL);
+        strcat(strcat(inputs, ","), name);
+    }
+    onnx_node(b, "BatchNormalization", inputs, out);
+}
+
+/* Exported for training, and for inference by an exporter that folds the normalisation and names what it made. */
+static void a_folded_batch_norm_makes_no_difference(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17), *folded = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    job_add_conv(b, "x", "c", "16,3,3,3", 1, false);
+    batch_norm(b, "c", "n", 16);
+    onnx_node(b, "Relu", "n", "y");
+    onnx_output(b, "y");
+    onnx_input(folded, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_initializer(folded, "onnx::Conv_12", MDOT_DTYPE_F32, "16,3,3,3", NULL);
+    onnx_initializer(folded, "onnx::Conv_13", MDOT_DTYPE_F32, "16", NULL);
+    onnx_node(folded, "Conv", "x,onnx::Conv_12,onnx::Conv_13", "c");
+    onnx_attr_ints(folded, "pads", 4, (int64_t[]){1, 1, 1, 1});
+    onnx_node(folded, "Relu", "c", "y");
+    onnx_output(folded, "y");
+    job_reading r = job_expect(b), s = job_expect(folded);
+    job_expect_types(&r, "Conv Relu");
+    assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_NORMALISED], 1);
+    assert_true(job_operator(&r, 0).parameters == 16 * 27 + 32);
+    assert_string_equal(r.warnings, "");
+    assert_non_null(strstr(s.warnings, "1 convolutions have their BatchNormalization folded"));
+    job_expect_same(&r, &s);
+    job_end(&r);
+    job_end(&s);
+}
+
+/* training_mode, and the running statistics among the model's outputs. */
+static void a_norm_in_training_mode_is_one_too(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17), *training = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    batch_norm(b, "x", "n", 3);
+    onnx_output(b, "n");
+    onnx_input(training, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    batch_norm(training, "x", "n,mean,variance", 3);
+    onnx_attr_int(training, "training_mode", 1);
+    onnx_output(training, "n");
+    onnx_output(training, "mean");
+    onnx_output(training, "variance");
+    job_reading r = job_expect(b), s = job_expect(training);
+    job_expect_types(&s, "BatchNormalization");
+    job_expect_same(&r, &s);
+    job_end(&r);
+    job_end(&s);
+}
+
+/* (x - mean) * scale + shift, as PyTorch 2.2's dynamo exporter writes it. */
+static void a_norm_written_as_arithmetic_is_one(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17), *written = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    job_add_conv(b, "x", "c", "16,3,3,3", 1, false);
+    batch_norm(b, "c", "n", 16);
+    onnx_output(b, "n");
+    onnx_input(written, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    job_add_conv(written, "x", "c", "16,3,3,3", 1, false);
+    static const char *const vectors[] = {"mean", "scale", "shift"};
+    for (int i = 0; i < 3; i++) onnx_initializer(written, vectors[i], MDOT_DTYPE_F32, "16,1,1", NULL);
+    onnx_node(written, "Sub", "c,mean", "centred");
+    onnx_node(written, "Mul", "centred,scale", "scaled");
+    onnx_node(written, "Add", "scaled,shift", "n");
+    onnx_output(written, "n");
+    job_reading r = job_expect(b), s = job_expect(written);
+    job_expect_types(&s, "Conv");
+    job_expect_same(&r, &s);
+    job_end(&r);
+    job_end(&s);
+}
+
+static void a_bias_or_a_scale_alone_is_no_norm(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_initializer(b, "bias", MDOT_DTYPE_F32, "16,1,1", NULL);
+    onnx_initializer(b, "gamma", MDOT_DTYPE_F32, "16,1,1", NULL);
+    job_add_conv(b, "x", "c", "16,3,3,3", 1, false);
+    onnx_node(b, "Add", "c,bias", "a");
+    onnx_node(b, "Relu", "a", "r");
+    job_add_conv(b, "r", "d", "16,16,3,3", 1, true);
+    onnx_node(b, "Mul", "d,gamma", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Conv Relu Conv Mul");
+    assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_BIAS], 1);
+    assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_NORMALISED], 0);
+    assert_true(job_operator(&r, 3).parameters == 16);
+    job_end(&r);
+}
+
+static void a_norm_that_others_read_or_that_stands_alone_stays(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    batch_norm(b, "x", "first", 3);
+    job_add_conv(b, "first", "c", "3,3,3,3", 1, false);
+    batch_norm(b, "c", "n", 3);
+    onnx_node(b, "Add", "n,c", "y"); /* reads the convolution too */
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "BatchNormalization Conv BatchNormalization Add");
+    assert_true(job_operator(&r, 0).parameters == 6);
+    mdot_job_operator sum = job_operator(&r, 3);
+    assert_int_equal(sum.input_count, 2);
+    assert_int_equal(sum.inputs[0], 1);
+    assert_int_equal(sum.inputs[1], 2);
+    assert_int_equal(sum.depth, 3);
+    assert_int_equal(job_operator(&r, 1).out_degree, 2);
+    job_end(&r);
+}
+
+static void shape_arithmetic_and_dropout_are_gone(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    const int64_t zero = 0, minus_one = -1;
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_initializer(b, "zero", MDOT_DTYPE_I64, "", &zero);
+    onnx_initializer(b, "axes", MDOT_DTYPE_I64, "1", &zero);
+    onnx_initializer(b, "rest", MDOT_DTYPE_I64, "1", &minus_one);
+    onnx_node(b, "Relu", "x", "r");
+    onnx_node(b, "Shape", "r", "shape");
+    onnx_node(b, "Gather", "shape,zero", "batch");
+    onnx_node(b, "Unsqueeze", "batch,axes", "first");
+    onnx_node(b, "Concat", "first,rest", "target");
+    onnx_attr_int(b, "axis", 0);
+    onnx_node(b, "Reshape", "r,target", "flat");
+    onnx_node(b, "Dropout", "flat", "d");
+    onnx_node(b, "Cast", "d", "h");
+    onnx_attr_int(b, "to", MDOT_DTYPE_F16);
+    onnx_node(b, "Sigmoid", "h", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Relu Sigmoid");
+    assert_int_equal(job_operator(&r, 1).input_count, 1);
+    assert_int_equal(job_operator(&r, 1).inputs[0], 0);
+    /* Half precision counts like single: precision is the configuration's. */
+    job_expect_load(job_operator(&r, 1).per_sample[MDOT_PHASE_FORWARD],
+                    job_operator(&r, 1).per_sample[MDOT_PHASE_FORWARD].flops, 4 * 192, 4 * 192);
+    job_end(&r);
+}
+
+/* ---- Branches --------------------------------------------------------------------------------------------------- */
+
+static void add_value_info(pb_buffer *graph, int field, const char *name)
+{
+    pb_buffer info = {0};
+    pb_text(&info, 1, name);
+    pb_message(graph, field, &info);
+}
+
+/* A GraphProto of one node that reads a value around it; both branches call their result "inner". */
+static pb_buffer branch(const char *op_type, bool with_weight)
+{
+    pb_buffer graph = {0}, node = {0};
+    pb_text(&node, 1, "x");
+    pb_text(&node, 2, "inner");
+    pb_text(&node, 4, op_type);
+    pb_message(&graph, 1, &node);
+    if (with_weight) {
+        pb_buffer tensor = onnx_tensor("unused", MDOT_DTYPE_F32, "2", NULL);
+        pb_message(&graph, 5, &tensor);
+    }
+    add_value_info(&graph, 12, "inner");
+    return graph;
+}
+
+static void branch_attr(onnx_builder *b, const char *name, pb_buffer graph)
+{
+    pb_buffer attr = {0};
+    pb_text(&attr, 1, name);
+    pb_message(&attr, 6, &graph);
+    pb_int(&attr, 20, 5); /* AttributeProto.GRAPH */
+    onnx_attr_raw(b, &attr);
+}
+
+static onnx_builder *with_if(const char *condition, bool with_weight)
+{
+    onnx_builder *b = onnx_begin(17);
+    const int64_t four = 4;
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_input(b, "flag", MDOT_DTYPE_BOOL, "");
+    onnx_initializer(b, "four", MDOT_DTYPE_I64, "", &four);
+    onnx_node(b, "Shape", "x", "shape");
+    onnx_node(b, "Size", "shape", "rank");
+    onnx_node(b, "Equal", "rank,four", "batched");
+    onnx_node(b, "Not", "batched", "single");
+    onnx_node(b, "If", condition, "y");
+    branch_attr(b, "then_branch", branch("Sigmoid", with_weight));
+    branch_attr(b, "else_branch", branch("Tanh", with_weight));
+    onnx_node(b, "Relu", "y", "z");
+    onnx_output(b, "z");
+    return b;
+}
+
+static void the_branch_that_is_taken_counts(void **state)
+{
+    (void)state;
+    job_reading first = job_expect(with_if("batched", false)), second = job_expect(with_if("single", false));
+    job_expect_types(&first, "Sigmoid Relu");
+    job_expect_types(&second, "Tanh Relu");
+    assert_string_equal(first.warnings, "");
+    job_end(&first);
+    job_end(&second);
+}
+
+static void a_branch_that_data_decides_is_the_first(void **state)
+{
+    (void)state;
+    job_reading r = job_expect(with_if("flag", false));
+    job_expect_types(&r, "Sigmoid Relu");
+    assert_non_null(strstr(r.warnings, "depends on data"));
+    job_end(&r);
+}
+
+static void branches_with_weights_of_their_own_stay_opaque(void **state)
+{
+    (void)state;
+    job_reading r = job_expect(with_if("flag", true));
+    job_expect_types(&r, "If Relu");
+    assert_int_equal(job_info(&r).unknown_count, 1);
+    job_end(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(convolutions_cost_their_closed_form),
+        cmocka_unit_test(linear_layers_are_one_operator_however_written),
+        cmocka_unit_test(attention_is_recognised_with_its_heads),
+        cmocka_unit_test(recurrent_layers_cost_every_step),
+        cmocka_unit_test(embeddings_read_the_rows_that_they_pick),
+        cmocka_unit_test(a_folded_batch_norm_makes_no_difference),
+        cmocka_unit_test(a_norm_in_training_mode_is_one_too),
+        cmocka_unit_test(a_norm_written_as_arithmetic_is_one),
+        cmocka_unit_test(a_bias_or_a_scale_alone_is_no_norm),
+        cmocka_unit_test(a_norm_that_others_read_or_that_stands_alone_stays),
+        cmocka_unit_test(shape_arithmetic_and_dropout_are_gone),
+        cmocka_unit_test(the_branch_that_is_taken_counts),
+        cmocka_unit_test(a_branch_that_data_decides_is_the_first),
+        cmocka_unit_test(branches_with_weights_of_their_own_stay_opaque),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
