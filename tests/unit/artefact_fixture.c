@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -178,4 +179,22 @@ bool fixture_machine_runs(mdot_cpu_level level)
     bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     return level == MDOT_CPU_X86_64_V3 ? v3 : v4;
+}
+
+void fixture_skip_unless_v3(void)
+{
+    if (fixture_machine_runs(MDOT_CPU_X86_64_V3)) return;
+    print_message("this machine does not run x86-64-v3\n");
+    skip();
+}
+
+mdot_predictor *fixture_predictor(const fixture *f)
+{
+    char *path = fixture_save(f, f->bytes, f->size_bytes);
+    mdot_predictor *predictor = NULL;
+    mdot_error err = {0};
+    if (mdot_predictor_open(path, NULL, &predictor, &err) != MDOT_OK) fail_msg("%s", err.message);
+    unlink(path); /* the file may go while it is open */
+    free(path);
+    return predictor;
 }

@@ -48,5 +48,10 @@ char *fixture_save(const fixture *f, const void *bytes, size_t size_bytes);
 
 /* Whether this machine runs the level's code, by the compiler's own means, independent of the runtime's. */
 bool fixture_machine_runs(mdot_cpu_level level);
+/* Skips the running test where the machine is too old for the fixture's code. */
+void fixture_skip_unless_v3(void);
+
+/* The bytes saved and opened; the file is gone again. Fails the running test when they do not open. */
+mdot_predictor *fixture_predictor(const fixture *f);
 
 #endif

@@ -1,4 +1,4 @@
-/* test_runtime_open.c — what mdot_predictor_open takes and what it refuses, and the accessors. */
+/* test_runtime_open.c — what mdot_predictor_open takes and what it refuses. */
 #include "tests/unit/artefact_fixture.h"
 #include "tests/unit/process.h"
 
@@ -64,13 +64,6 @@ static mdot_status open_path(const char *path, mdot_error *err)
 static void assert_says(const mdot_error *err, const char *words)
 {
     if (strstr(err->message, words) == NULL) fail_msg("\"%s\" does not say \"%s\"", err->message, words);
-}
-
-static void skip_unless_v3(void)
-{
-    if (fixture_machine_runs(MDOT_CPU_X86_64_V3)) return;
-    print_message("this machine does not run x86-64-v3\n");
-    skip();
 }
 
 /* ---- Files that are no artefact ---------------------------------------------------------------------------------- */
@@ -411,14 +404,14 @@ static const char *level_in_use(const mdot_open_options *options)
 static void best_level_is_used(void **state)
 {
     (void)state;
-    skip_unless_v3();
+    fixture_skip_unless_v3();
     assert_string_equal(level_in_use(NULL), fixture_machine_runs(MDOT_CPU_X86_64_V4) ? "x86-64-v4" : "x86-64-v3");
 }
 
 static void level_is_forced_by_option_and_by_environment(void **state)
 {
     (void)state;
-    skip_unless_v3();
+    fixture_skip_unless_v3();
     assert_string_equal(level_in_use(&(mdot_open_options){.cpu_level = "x86-64-v3"}), "x86-64-v3");
     setenv("MDOT_CPU_LEVEL", "x86-64-v3", 1);
     assert_string_equal(level_in_use(NULL), "x86-64-v3");
@@ -433,7 +426,7 @@ static void level_is_forced_by_option_and_by_environment(void **state)
 static void level_that_the_artefact_lacks_is_incompatible(void **state)
 {
     (void)state;
-    skip_unless_v3();
+    fixture_skip_unless_v3();
     fixture f = copy_fixture();
     fixture_table *table = fixture_table_of(&f);
     table->head.level_count = 1;
@@ -450,7 +443,7 @@ static void level_that_the_artefact_lacks_is_incompatible(void **state)
 static void levels_of_newer_compilers_are_passed_over(void **state)
 {
     (void)state;
-    skip_unless_v3();
+    fixture_skip_unless_v3();
     fixture f = copy_fixture();
     fixture_table_of(&f)->head.levels[1] = 77;
     fixture_seal(&f);
@@ -462,99 +455,15 @@ static void levels_of_newer_compilers_are_passed_over(void **state)
     free(f.bytes);
 }
 
-/* ---- Opening, twice, and describing ------------------------------------------------------------------------------ */
-
-static mdot_predictor *open_fixture(const fixture *f)
-{
-    char *path = fixture_save(f, f->bytes, f->size_bytes);
-    mdot_predictor *predictor = NULL;
-    mdot_error err = {0};
-    if (mdot_predictor_open(path, NULL, &predictor, &err) != MDOT_OK) fail_msg("%s", err.message);
-    unlink(path); /* the file may go while it is open */
-    free(path);
-    return predictor;
-}
-
-static void accessors_tell_what_the_table_holds(void **state)
-{
-    (void)state;
-    skip_unless_v3();
-    mdot_predictor *p = open_fixture(&shared);
-    mdot_predictor_info info;
-    mdot_predictor_get_info(p, &info);
-    assert_string_equal(info.name, "fixture");
-    assert_string_equal(info.compiler, "by hand");
-    assert_string_equal(info.compute, "fp32");
-    assert_int_equal(info.level_count, 2);
-    assert_int_equal(info.entry_count, 2);
-    assert_int_equal(info.weights_bytes, 64);
-    assert_int_equal(info.file_bytes, shared.size_bytes);
-    const char *level;
-    assert_int_equal(mdot_predictor_get_level(p, 1, &level), MDOT_OK);
-    assert_string_equal(level, "x86-64-v4");
-    size_t entry = 9;
-    assert_int_equal(mdot_predictor_find_entry(p, "price", &entry), MDOT_NOT_FOUND);
-    assert_int_equal(entry, 9);
-    assert_int_equal(mdot_predictor_find_entry(p, "double", &entry), MDOT_OK);
-    assert_int_equal(entry, 1);
-    mdot_entry_info e;
-    assert_int_equal(mdot_predictor_get_entry(p, 0, &e), MDOT_OK);
-    assert_string_equal(e.name, "predict");
-    assert_int_equal(e.input_count, 3);
-    assert_int_equal(e.output_count, 2);
-    assert_int_equal(e.bucket_count, 2);
-    assert_true(e.has_length);
-    assert_int_equal(e.schema_hash, 11);
-    mdot_tensor_info t;
-    assert_int_equal(mdot_predictor_get_input(p, 0, 0, &t), MDOT_OK);
-    assert_string_equal(t.name, "x");
-    assert_int_equal(t.dtype, MDOT_DTYPE_F32);
-    assert_int_equal(t.rank, 2);
-    assert_int_equal(t.dim[0].scale, 1);
-    assert_int_equal(t.dim[1].offset, 2);
-    assert_int_equal(mdot_predictor_get_output(p, 0, 1, &t), MDOT_OK);
-    assert_string_equal(t.name, "about");
-    mdot_bucket_info b;
-    assert_int_equal(mdot_predictor_get_bucket(p, 0, 1, &b), MDOT_OK);
-    assert_int_equal(b.max_length, FIXTURE_MAX_LENGTH);
-    assert_int_equal(b.scratch_bytes, FIXTURE_MAX_LENGTH * FIXTURE_SCRATCH_BYTES_A_STEP);
-    assert_int_equal(b.kernel_count, 2);
-    mdot_kernel_info k;
-    assert_int_equal(mdot_predictor_get_kernel(p, 0, 1, 1, &k), MDOT_OK);
-    assert_string_equal(k.name, "nest.about");
-    assert_string_equal(k.kind, "nest");
-    mdot_predictor_close(p);
-}
-
-static void accessors_refuse_indices_beyond_the_counts(void **state)
-{
-    (void)state;
-    skip_unless_v3();
-    mdot_predictor *p = open_fixture(&shared);
-    const char *level;
-    mdot_entry_info e;
-    mdot_tensor_info t;
-    mdot_bucket_info b;
-    mdot_kernel_info k;
-    assert_int_equal(mdot_predictor_get_level(p, 2, &level), MDOT_OUT_OF_RANGE);
-    assert_int_equal(mdot_predictor_get_entry(p, 2, &e), MDOT_OUT_OF_RANGE);
-    assert_int_equal(mdot_predictor_get_input(p, 0, 3, &t), MDOT_OUT_OF_RANGE);
-    assert_int_equal(mdot_predictor_get_input(p, 2, 0, &t), MDOT_OUT_OF_RANGE);
-    assert_int_equal(mdot_predictor_get_output(p, 0, 2, &t), MDOT_OUT_OF_RANGE);
-    assert_int_equal(mdot_predictor_get_output(p, 2, 0, &t), MDOT_OUT_OF_RANGE);
-    assert_int_equal(mdot_predictor_get_bucket(p, 1, 1, &b), MDOT_OUT_OF_RANGE);
-    assert_int_equal(mdot_predictor_get_bucket(p, SIZE_MAX, 0, &b), MDOT_OUT_OF_RANGE);
-    assert_int_equal(mdot_predictor_get_kernel(p, 0, 0, 2, &k), MDOT_OUT_OF_RANGE);
-    assert_int_equal(mdot_predictor_get_kernel(p, 0, 2, 0, &k), MDOT_OUT_OF_RANGE);
-    mdot_predictor_close(p);
-}
+/* ---- Opening twice ------------------------------------------------------------------------------------------------
+ */
 
 /* glibc knows loaded objects by name, and descriptor numbers are used again: a file must never be taken for another
  * that was opened through the same number. */
 static void other_artefact_opened_while_one_is_loaded_is_itself(void **state)
 {
     (void)state;
-    skip_unless_v3();
+    fixture_skip_unless_v3();
     fixture f = copy_fixture();
     fixture_table_of(&f)->entry[0].schema_hash = 99;
     fixture_seal(&f);
@@ -563,7 +472,7 @@ static void other_artefact_opened_while_one_is_loaded_is_itself(void **state)
     assert_int_equal(mdot_predictor_open(path, NULL, &first, NULL), MDOT_OK);
     assert_int_equal(mdot_predictor_open(path, NULL, &again, NULL), MDOT_OK);
     mdot_predictor_close(first);
-    mdot_predictor *other = open_fixture(&f);
+    mdot_predictor *other = fixture_predictor(&f);
     mdot_entry_info e;
     assert_int_equal(mdot_predictor_get_entry(other, 0, &e), MDOT_OK);
     assert_int_equal(e.schema_hash, 99);
@@ -579,10 +488,10 @@ static void other_artefact_opened_while_one_is_loaded_is_itself(void **state)
 static void no_descriptor_stays_open(void **state)
 {
     (void)state;
-    skip_unless_v3();
+    fixture_skip_unless_v3();
     int before = dup(0);
     close(before);
-    mdot_predictor *p = open_fixture(&shared);
+    mdot_predictor *p = fixture_predictor(&shared);
     assert_int_equal(open_bytes(shared.bytes, 100, NULL, NULL), MDOT_MALFORMED);
     int after = dup(0);
     close(after);
@@ -625,8 +534,6 @@ int main(void)
         cmocka_unit_test(level_is_forced_by_option_and_by_environment),
         cmocka_unit_test(level_that_the_artefact_lacks_is_incompatible),
         cmocka_unit_test(levels_of_newer_compilers_are_passed_over),
-        cmocka_unit_test(accessors_tell_what_the_table_holds),
-        cmocka_unit_test(accessors_refuse_indices_beyond_the_counts),
         cmocka_unit_test(other_artefact_opened_while_one_is_loaded_is_itself),
         cmocka_unit_test(no_descriptor_stays_open),
         cmocka_unit_test(options_need_both_memory_functions),
