@@ -53,6 +53,13 @@ typedef struct cli_dims {
 } cli_dims;
 bool cli_parse_dim(const char *command, char *text, cli_dims *dims);
 
+/* A name from a file, for a terminal: control characters become '?', so that it cannot move the cursor. Cut to the
+ * buffer, which is returned. */
+typedef struct cli_text {
+    char text[256];
+} cli_text;
+const char *cli_printable(cli_text *buffer, const char *name);
+
 /* A JSON string with its quotes, everything escaped that must be; invalid UTF-8 becomes U+FFFD. */
 void cli_json_string(FILE *stream, const char *text);
 

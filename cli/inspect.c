@@ -45,8 +45,9 @@ static void print_tensors(const view *v, size_t entry, size_t count, get_tensor 
 {
     for (size_t i = 0; i < count; i++) {
         mdot_tensor_info info;
+        cli_text name;
         get(v->predictor, entry, i, &info);
-        printf("  %-7s %-24s %-5s [", what, info.name, mdot_dtype_name(info.dtype));
+        printf("  %-7s %-24s %-5s [", what, cli_printable(&name, info.name), mdot_dtype_name(info.dtype));
         for (int d = 0; d < info.rank; d++) {
             if (d > 0) printf(", ");
             print_dim(info.dim[d]);
@@ -64,9 +65,11 @@ static void print_kernels(const view *v, size_t entry, size_t index, const mdot_
     printf("  %3s %-11s %10s %6s  %s\n", "", "kind", "MFLOP", "share", "name");
     for (size_t k = 0; k < bucket->kernel_count; k++) {
         mdot_kernel_info kernel;
+        cli_text name;
         mdot_predictor_get_kernel(v->predictor, entry, index, k, &kernel);
         double share = bucket->flops > 0 ? 100 * kernel.flops / bucket->flops : 0;
-        printf("  %3zu %-11s %10.3f %5.1f%%  %s\n", k, kernel.kind, kernel.flops * 1e-6, share, kernel.name);
+        printf("  %3zu %-11s %10.3f %5.1f%%  %s\n", k, kernel.kind, kernel.flops * 1e-6, share,
+               cli_printable(&name, kernel.name));
     }
 }
 
@@ -76,7 +79,8 @@ static void print_entry(const view *v, size_t index)
     mdot_bucket_info bucket;
     mdot_predictor_get_entry(v->predictor, index, &entry);
     mdot_predictor_get_bucket(v->predictor, index, entry.bucket_count - 1, &bucket);
-    printf("\nentry %s", entry.name);
+    cli_text name;
+    printf("\nentry %s", cli_printable(&name, entry.name));
     if (entry.has_length) printf(", L = 1 … %" PRId64, bucket.max_length);
     printf(", schema %016" PRIx64 "\n", entry.schema_hash);
     print_tensors(v, index, entry.input_count, mdot_predictor_get_input, "input");
@@ -97,7 +101,8 @@ static void print_text(const view *v)
 {
     mdot_predictor_info info;
     mdot_predictor_get_info(v->predictor, &info);
-    printf("predictor  %s\n", info.name);
+    cli_text name;
+    printf("predictor  %s\n", cli_printable(&name, info.name));
     printf("compiler   %s\n", info.compiler);
     printf("compute    %s\n", info.compute);
     printf("levels     ");

@@ -80,6 +80,14 @@ bool cli_parse_dim(const char *command, char *text, cli_dims *dims)
     return !is_number || cli_parse_int(command, "--dim", equals + 1, 1, INT32_MAX, &dim->value);
 }
 
+const char *cli_printable(cli_text *buffer, const char *name)
+{
+    snprintf(buffer->text, sizeof buffer->text, "%s", name);
+    for (unsigned char *p = (unsigned char *)buffer->text; *p != '\0'; p++)
+        if (*p < 0x20 || *p == 0x7F) *p = '?';
+    return buffer->text;
+}
+
 /* Length of the valid UTF-8 sequence at p, 0 where there is none (RFC 3629: no surrogates, nothing overlong). */
 static int utf8_length(const unsigned char *p)
 {

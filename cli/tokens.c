@@ -174,7 +174,8 @@ static void print_table(const mdot_job *job, double batch, mdot_optimizer optimi
     for (size_t i = 0; i < info.operator_count; i++) {
         mdot_job_operator op;
         mdot_job_get_operator(job, i, &op);
-        printf("%5zu %-22.60s", i, op.type);
+        cli_text type;
+        printf("%5zu %-22.60s", i, cli_printable(&type, op.type));
         print_load(load_at(&op, MDOT_PHASE_FORWARD, batch));
         print_load(backward_at(&op, batch));
         printf(" %8s %5" PRIu32 "  ", short_number(op.parameters, parameters), op.depth);

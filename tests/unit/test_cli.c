@@ -123,6 +123,34 @@ static void inspect_shows_entries_buckets_and_kernels(void **state)
     expect_contains(f->result.out, "\"entries\"");
 }
 
+static void names_cannot_move_the_cursor(void **state)
+{
+    fixture *f = *state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "in\033[2J", MDOT_DTYPE_F32, "2,2");
+    onnx_node(b, "com.example:Foo\033[2J", "in\033[2J", "y");
+    onnx_output(b, "y");
+    char *unknown = write_model(f->folder, "unknown.onnx", onnx_finish(b));
+    b = onnx_begin(17);
+    onnx_input(b, "in\033[2J", MDOT_DTYPE_F32, "2,2");
+    onnx_node(b, "Relu", "in\033[2J", "y");
+    onnx_output(b, "y");
+    char *known = write_model(f->folder, "known.onnx", onnx_finish(b));
+    RUN(f, "compile", known, "-o", f->artefact, "-t", "cpu:x86-64-v3");
+    assert_int_equal(f->result.status, OK);
+    RUN(f, "inspect", f->artefact);
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "in?[2J");
+    assert_null(strchr(f->result.out, '\033'));
+    RUN(f, "tokens", unknown);
+    assert_null(strchr(f->result.out, '\033'));
+    assert_null(strchr(f->result.err, '\033'));
+    RUN(f, "compile", unknown, "-o", f->artefact);
+    assert_null(strchr(f->result.err, '\033'));
+    free(known);
+    free(unknown);
+}
+
 static void bench_reports_percentiles(void **state)
 {
     fixture *f = *state;
@@ -382,6 +410,7 @@ int main(void)
         COMPILED_CASE(compiled_code_verifies_at_every_bucket_and_level),
         COMPILED_CASE(verify_fails_against_another_model),
         COMPILED_CASE(inspect_shows_entries_buckets_and_kernels),
+        CASE(names_cannot_move_the_cursor),
         COMPILED_CASE(bench_reports_percentiles),
         COMPILED_CASE(the_example_runs_an_artefact),
         CASE(two_entry_points_share_an_artefact),
