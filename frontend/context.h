@@ -6,6 +6,8 @@
 
 #include "onnx.pb-c.h"
 
+#include <stdarg.h>
+
 typedef struct fe_context {
     const char *file;           /* stands for the model in messages */
     const char *folder;         /* where external data may be; NULL: nowhere */
@@ -25,6 +27,9 @@ static inline const char *fe_text(const char *text)
 /* Says which arena had no more: the scratch one is bounded in proportion to the file. */
 mdot_status fe_out_of_memory(const fe_context *context);
 void fe_warn(const fe_context *context, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* One line without control characters, whatever names from the file it holds. */
+void fe_warn_to(void (*warning)(void *user, const char *message), void *user, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
 
 /* ---- read.c ---------------------------------------------------------------------------------------------------- */
 

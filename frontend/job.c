@@ -1,21 +1,18 @@
 /* job.c — mdotjob.h: an ONNX file → mdot_job, a call a stage. */
 #include "frontend/job.h"
 
-#include "frontend/frontend.h"
+#include "frontend/context.h"
 #include "ir/passes.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 void fe_job_warn(const fe_job *job, const char *format, ...)
 {
     if (!job->options->warning) return;
-    char message[1024];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    fe_warn_to(job->options->warning, job->options->user, format, args);
     va_end(args);
-    job->options->warning(job->options->user, message);
 }
 
 mdot_status fe_job_out_of_memory(const fe_job *job)

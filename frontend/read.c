@@ -83,13 +83,21 @@ mdot_status fe_out_of_memory(const fe_context *context)
                      bounded ? "takes more memory to read than a model of its size may" : "memory ran out");
 }
 
+void fe_warn_to(void (*warning)(void *user, const char *message), void *user, const char *format, va_list args)
+{
+    char text[1024];
+    vsnprintf(text, sizeof text, format, args);
+    for (char *c = text; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == '\x7f') *c = ' ';
+    }
+    warning(user, text);
+}
+
 void fe_warn(const fe_context *context, const char *format, ...)
 {
     if (!context->options->warning) return;
-    char text[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    fe_warn_to(context->options->warning, context->options->user, format, args);
     va_end(args);
-    context->options->warning(context->options->user, text);
 }
