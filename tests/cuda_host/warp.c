@@ -5,6 +5,7 @@
  * named in mask must execute the same intrinsic with the same mask). Fragment layouts are those of the PTX ISA, "Warp
  * Level Matrix Multiply-Accumulate Instructions".
  */
+#include "ir/tensor.h"
 #include "tests/cuda_host/machine.h"
 
 #include <string.h>
@@ -147,16 +148,7 @@ typedef struct product {
 static float element_of(ch_element element, const uint32_t *registers, int i)
 {
     uint16_t half = (uint16_t)(registers[i / 2] >> (i % 2 * 16));
-    uint32_t bits = (uint32_t)half << 16;
-    float value;
-    if (element == CH_BF16) {
-        memcpy(&value, &bits, sizeof value);
-    } else {
-        _Float16 narrow;
-        memcpy(&narrow, &half, sizeof narrow);
-        value = (float)narrow;
-    }
-    return value;
+    return element == CH_BF16 ? ir_bf16_to_f32(half) : ir_f16_to_f32(half);
 }
 
 /* "Matrix Fragments for mma.m16n8k16 with floating point type" and "… mma.m16n8k8", 16-bit elements: with group = lane
