@@ -439,11 +439,6 @@ LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector)
     return cg_reduce(e, vector, cg_fadd);
 }
 
-LLVMValueRef cg_reduce_max(cg_emitter *e, LLVMValueRef vector)
-{
-    return cg_reduce(e, vector, cg_fmax);
-}
-
 /* Interleaves runs of `run` elements (1 or 2) of the low or high halves of each 128-bit block: vunpcklps … vunpckhpd.
  */
 static LLVMValueRef unpack(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, int run, bool high, int lanes)

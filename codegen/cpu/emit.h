@@ -108,7 +108,6 @@ LLVMValueRef cg_intrinsic_overloaded(cg_emitter *e, const char *name, LLVMTypeRe
 typedef LLVMValueRef (*cg_combine)(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_reduce(cg_emitter *e, LLVMValueRef vector, cg_combine combine); /* horizontal, by halves */
 LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector);                 /* floating */
-LLVMValueRef cg_reduce_max(cg_emitter *e, LLVMValueRef vector);                 /* floating, as cg_fmax */
 /* The first `lanes` lanes; lanes beyond the vector's own are `fill`. */
 LLVMValueRef cg_resize(cg_emitter *e, LLVMValueRef vector, int lanes, double fill);
 void cg_transpose(cg_emitter *e, LLVMValueRef *rows); /* lanes × lanes of f32, in place */
@@ -137,7 +136,6 @@ typedef struct cg_scope {
 /* BOOL values are i1 (or vectors of it), f16 and bf16 are f32; loads and stores convert. With lanes > 1 the result is a
  * vector, whatever it depends on. An accumulator may be a scalar or a vector of as many lanes. */
 LLVMValueRef cg_expr(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_expr *expr);
-void cg_expr_store(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_store *store);
 void cg_expr_stores(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_store *stores, int count);
 LLVMTypeRef cg_storage_type(cg_emitter *e, mdot_dtype dtype);
 

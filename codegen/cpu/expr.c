@@ -222,8 +222,3 @@ void cg_expr_stores(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, c
     }
     for (int i = 0; i < count; i++) store(e, &to[i], value[i], scope->lanes);
 }
-
-void cg_expr_store(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_store *to)
-{
-    cg_expr_stores(e, scope, plan, to, 1);
-}

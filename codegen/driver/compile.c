@@ -23,13 +23,6 @@ static const struct {
 };
 enum { LEVEL_COUNT = sizeof levels / sizeof levels[0] };
 
-const char *dr_level_name(mdot_cpu_level level)
-{
-    for (int i = 0; i < LEVEL_COUNT; i++)
-        if (levels[i].level == level) return levels[i].name;
-    return "?";
-}
-
 static mdot_status parse_target(const char *target, bool *chosen, mdot_error *err)
 {
     bool every = strcmp(target, "cpu") == 0, known = every;

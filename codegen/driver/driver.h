@@ -37,7 +37,6 @@ bool dr_bind_shape_inputs(ir_graph *graph, const ir_tensor *const *values, const
 /* "cpu" and "cpu:<level>" into ascending levels; none given: all. */
 mdot_status dr_parse_targets(const char *const *targets, size_t count, mdot_cpu_level *out_levels, int *out_count,
                              mdot_error *err);
-const char *dr_level_name(mdot_cpu_level level);
 
 /* A tensor of a run: dense data of a dtype under concrete dims. */
 typedef struct dr_tensor {

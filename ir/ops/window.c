@@ -65,13 +65,6 @@ mdot_status ir_window_read(const ir_operands *from, int rank, const int64_t *ker
     return MDOT_OK;
 }
 
-double ir_window_taps(const ir_window *window)
-{
-    double taps = 1;
-    for (int i = 0; i < window->rank; i++) taps *= (double)window->kernel[i];
-    return taps;
-}
-
 /* ---- Extents ---------------------------------------------------------------------------------------------------- */
 
 static int64_t reach(const ir_window *w, int i)

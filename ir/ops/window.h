@@ -22,7 +22,5 @@ mdot_status ir_window_read(const ir_operands *from, int rank, const int64_t *ker
 mdot_status ir_window_slide(const ir_operands *from, ir_window *window, const ir_dim *in, ir_dim *out_extents);
 /* The same in the other direction: extents of a transposed convolution's result. */
 mdot_status ir_window_unslide(const ir_operands *from, ir_window *window, const ir_dim *in, ir_dim *out_extents);
-/* Positions of the kernel. */
-double ir_window_taps(const ir_window *window);
 
 #endif

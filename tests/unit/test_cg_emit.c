@@ -110,7 +110,7 @@ static void build_lanes(cg_emitter *e)
     cg_begin_function(e, "reduce", 2);
     LLVMValueRef row = cg_load(e, vector, cg_pointer(e, 0), 0);
     cg_store(e, cg_reduce_add(e, row), cg_at(e, e->f32, cg_pointer(e, 1), cg_int(e, 0)), 0);
-    cg_store(e, cg_reduce_max(e, row), cg_at(e, e->f32, cg_pointer(e, 1), cg_int(e, 1)), 0);
+    cg_store(e, cg_reduce(e, row, cg_fmax), cg_at(e, e->f32, cg_pointer(e, 1), cg_int(e, 1)), 0);
     cg_end_function(e);
 }
 
