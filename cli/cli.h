@@ -45,6 +45,15 @@ int cli_next_option(int argc, char **argv, const char *short_options, const stru
 /* A whole number from least to most; a message to stderr and false otherwise. `what` names the option. */
 bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out);
 
+/* One of a list of names, as its index; a message that lists them and false otherwise. */
+enum { CLI_NO_CHOICE = -1 };
+bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names, int count,
+                      int *out);
+
+/* Splits "a,b,c" in place into at most `most` items; false after a usage error where one is empty or there are more. */
+bool cli_split_list(const char *command, const char *what, char *text, size_t most, const char **out_items,
+                    size_t *out_count);
+
 /* NAME=NUMBER or NAME=OTHER of --dim, taken apart in place and added; false after a usage error. */
 enum { CLI_MAX_DIMS = 64 };
 typedef struct cli_dims {

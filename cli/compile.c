@@ -67,28 +67,11 @@ static void show_dump(void *user, const char *message)
     fputs(message, stdout);
 }
 
-/* Splits "a,b,c" in place; false after a usage error when an item is empty or there are too many. */
-static bool split_list(const char *what, char *text, const char **out_items, size_t *out_count)
-{
-    size_t count = 0;
-    for (char *item = text, *next; item != NULL; item = next) {
-        next = strchr(item, ',');
-        if (next != NULL) *next++ = '\0';
-        if (*item == '\0' || count == MAX_ITEMS) {
-            cli_usage_error("compile", "%s takes a list like a,b,c of at most %d items", what, MAX_ITEMS);
-            return false;
-        }
-        out_items[count++] = item;
-    }
-    *out_count = count;
-    return true;
-}
-
 static bool parse_buckets(arguments *a, char *text)
 {
     const char *items[MAX_ITEMS];
     size_t count;
-    if (!split_list("--buckets", text, items, &count)) return false;
+    if (!cli_split_list("compile", "--buckets", text, MAX_ITEMS, items, &count)) return false;
     for (size_t i = 0; i < count; i++) {
         if (!cli_parse_int("compile", "--buckets", items[i], 1, 1 << 20, &a->buckets[i])) return false;
         if (i > 0 && a->buckets[i] <= a->buckets[i - 1]) {
@@ -133,7 +116,7 @@ static bool parse_option(arguments *a, int option, char *value)
         return parse_buckets(a, value);
     case 't':
         a->options.targets = a->targets;
-        return split_list("--target", value, a->targets, &a->options.target_count);
+        return cli_split_list("compile", "--target", value, MAX_ITEMS, a->targets, &a->options.target_count);
     case 'e': {
         char *model = split_assignment("--entry", value);
         return model != NULL && add_entry(a, value, model);

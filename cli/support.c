@@ -61,6 +61,40 @@ bool cli_parse_int(const char *command, const char *what, const char *text, int6
     return true;
 }
 
+bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names, int count,
+                      int *out)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(text, names[i]) != 0) continue;
+        *out = i;
+        return true;
+    }
+    char known[256] = "";
+    for (int i = 0; i < count; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : ", ", names[i]);
+    }
+    cli_usage_error(command, "%s does not know \"%s\"; known are %s", what, text, known);
+    return false;
+}
+
+bool cli_split_list(const char *command, const char *what, char *text, size_t most, const char **out_items,
+                    size_t *out_count)
+{
+    size_t count = 0;
+    for (char *item = text, *next; item != NULL; item = next) {
+        next = strchr(item, ',');
+        if (next != NULL) *next++ = '\0';
+        if (*item == '\0' || count == most) {
+            cli_usage_error(command, "%s takes a list like a,b,c of at most %zu items", what, most);
+            return false;
+        }
+        out_items[count++] = item;
+    }
+    *out_count = count;
+    return true;
+}
+
 bool cli_parse_dim(const char *command, char *text, cli_dims *dims)
 {
     char *equals = strchr(text, '=');

@@ -1,12 +1,7 @@
 /* tokens.c — `mdot tokens`: a training job as the operator sequence that a predictor reads. */
-#include "cli/cli.h"
-#include "mdot/mdotjob.h"
+#include "cli/job.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { MAX_BATCH = 1 << 24, MAX_WARNINGS_SHOWN = 20 };
 
 static const char help[] =
     "Usage: mdot tokens JOB.onnx [OPTION]…\n"
@@ -28,43 +23,26 @@ static const char help[] =
     "FLOPs count a multiply-add as two; bytes take floating elements as four bytes each.\n"
     "Exit status: 0 it worked, 1 failed, 2 usage.\n";
 
-static const struct {
-    const char *name;
-    mdot_optimizer optimizer;
-} optimizers[] = {{"sgd", MDOT_OPTIMIZER_SGD}, {"adam", MDOT_OPTIMIZER_ADAM}, {"adamw", MDOT_OPTIMIZER_ADAMW}};
-enum { OPTIMIZER_COUNT = sizeof optimizers / sizeof optimizers[0] };
-
 typedef struct arguments {
     const char *input, *output;
     cli_dims dims;
     int64_t batch; /* 0: the file's */
-    bool has_optimizer, json, quiet;
-    mdot_optimizer optimizer;
+    int optimizer; /* CLI_NO_CHOICE: the file's */
+    bool json, quiet;
 } arguments;
 
 /* ---- The command line ------------------------------------------------------------------------------------------- */
-
-static bool parse_optimizer(arguments *a, const char *text)
-{
-    for (int i = 0; i < OPTIMIZER_COUNT; i++) {
-        if (strcmp(text, optimizers[i].name) != 0) continue;
-        a->has_optimizer = true;
-        a->optimizer = optimizers[i].optimizer;
-        return true;
-    }
-    cli_usage_error("tokens", "there is no optimizer \"%s\"; known are sgd, adam, adamw", text);
-    return false;
-}
 
 static bool parse_option(arguments *a, int option, char *value)
 {
     switch (option) {
     case 'b':
-        return cli_parse_int("tokens", "--batch", value, 1, MAX_BATCH, &a->batch);
+        return cli_parse_int("tokens", "--batch", value, 1, CLI_MAX_BATCH, &a->batch);
     case 'd':
         return cli_parse_dim("tokens", value, &a->dims);
     case 'O':
-        return parse_optimizer(a, value);
+        return cli_parse_choice("tokens", "--optimizer", value, cli_optimizer_names, CLI_OPTIMIZER_COUNT,
+                                &a->optimizer);
     case 'o':
         a->output = value;
         return true;
@@ -188,7 +166,7 @@ static void print_table(const mdot_job *job, double batch, mdot_optimizer optimi
     print_load(forward);
     print_load(backward);
     printf(" %8s\n", short_number(info.parameters, parameters));
-    printf("%5s %-22s", "", optimizers[optimizer].name);
+    printf("%5s %-22s", "", cli_optimizer_names[optimizer]);
     print_load(mdot_optimizer_load(optimizer, info.parameters));
     printf("\n%zu operators, %zu unknown; a step of %.0f sample%s\n", info.operator_count, info.unknown_count, batch,
            batch == 1 ? "" : "s");
@@ -233,7 +211,7 @@ static void print_json(const mdot_job *job, double batch, mdot_optimizer optimiz
     printf("{\"batch\": %.0f, \"file_batch\": %" PRId64
            ", \"optimizer\": \"%s\", \"parameters\": %.0f, \"unknown\": %zu,\n"
            " \"operators\": [",
-           batch, info.batch, optimizers[optimizer].name, info.parameters, info.unknown_count);
+           batch, info.batch, cli_optimizer_names[optimizer], info.parameters, info.unknown_count);
     for (size_t i = 0; i < info.operator_count; i++) {
         mdot_job_operator op;
         mdot_job_get_operator(job, i, &op);
@@ -245,40 +223,22 @@ static void print_json(const mdot_job *job, double batch, mdot_optimizer optimiz
 
 /* ---- The command ------------------------------------------------------------------------------------------------ */
 
-static void show_warning(void *user, const char *message)
-{
-    size_t *shown = user;
-    if (*shown < MAX_WARNINGS_SHOWN) fprintf(stderr, "mdot tokens: warning: %s\n", message);
-    if (*shown == MAX_WARNINGS_SHOWN) fprintf(stderr, "mdot tokens: more warnings are not shown\n");
-    ++*shown;
-}
-
-static bool is_job_file(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return dot != NULL && strcmp(dot, ".job") == 0;
-}
-
 int cli_tokens(int argc, char **argv)
 {
-    arguments a = {0};
+    arguments a = {.optimizer = CLI_NO_CHOICE};
     bool helped = false;
     int status = parse_arguments(argc, argv, &a, &helped);
     if (status != CLI_OK || helped) return status;
 
     mdot_error err = {0};
     mdot_job *job = NULL;
-    size_t shown = 0;
-    mdot_job_options options = {
-        .dims = a.dims.item, .dim_count = a.dims.count, .warning = a.quiet ? NULL : show_warning, .user = &shown};
-    mdot_status read =
-        is_job_file(a.input) ? mdot_job_load(a.input, &job, &err) : mdot_job_read(a.input, &options, &job, &err);
+    mdot_status read = cli_read_job("tokens", a.input, &a.dims, a.quiet, &job, &err);
     if (read == MDOT_OK && a.output != NULL) read = mdot_job_save(job, a.output, &err);
     if (read == MDOT_OK) {
         mdot_job_info info;
         mdot_job_get_info(job, &info);
         double batch = (double)(a.batch > 0 ? a.batch : info.batch > 0 ? info.batch : 1);
-        mdot_optimizer optimizer = a.has_optimizer ? a.optimizer : info.optimizer;
+        mdot_optimizer optimizer = a.optimizer == CLI_NO_CHOICE ? info.optimizer : (mdot_optimizer)a.optimizer;
         if (a.json) {
             print_json(job, batch, optimizer);
         } else {

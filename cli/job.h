@@ -1,0 +1,18 @@
+/* job.h — what the subcommands that take a training job share: reading it, and the words for how it trains. */
+#ifndef CLI_JOB_H
+#define CLI_JOB_H
+
+#include "cli/cli.h"
+
+enum { CLI_MAX_BATCH = 1 << 24 };
+
+/* Reads JOB.onnx, or JOB.job by its suffix, for `command`. Warnings go to stderr unless quiet, the first twenty of
+ * them. INVALID_ARGUMENT for dimensions that a .job file does not have any more. */
+mdot_status cli_read_job(const char *command, const char *path, const cli_dims *dims, bool quiet, mdot_job **out_job,
+                         mdot_error *err);
+
+/* "sgd", "adam", "adamw", in the order of mdot_optimizer. */
+enum { CLI_OPTIMIZER_COUNT = MDOT_OPTIMIZER_ADAMW + 1 };
+extern const char *const cli_optimizer_names[CLI_OPTIMIZER_COUNT];
+
+#endif
