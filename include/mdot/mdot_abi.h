@@ -1,14 +1,19 @@
 /* mdot_abi.h — the contract between the compiler, which writes an artefact (predictor.mdot), and the runtime.
  *
- * An artefact is an ELF shared object that imports no symbol and needs no dynamic relocation. It exports three symbols:
+ * An artefact is an ELF shared object that imports no symbol and needs no dynamic relocation. It exports
  *
- *   mdot_table    section .mdot.table    what this file describes: an mdot_abi_table and all that it points to
- *   mdot_code     section .mdot.code     int64_t[code_count]: each entry function's address minus that of mdot_code
- *   mdot_weights  section .mdot.weights  the packed weights, 64-byte aligned, read-only
+ *   mdot_table         section .mdot.table         what this file describes: an mdot_abi_table and all it points to
+ *   mdot_code          section .mdot.code          int64_t[code_count]: each entry function's address minus mdot_code's
+ *   mdot_weights       section .mdot.weights       the packed weights, 64-byte aligned, read-only
+ *   mdot_cubins        section .mdot.cubins        machine code of GPUs, an ELF file (cubin) an architecture
+ *   mdot_cuda_weights  section .mdot.cuda_weights  the weights once more, packed for that code
+ *
+ * of which the last two are there only in an artefact with CUDA images, 256-byte aligned and read-only.
  *
  * The table holds no pointers. Every `*_at` field is a byte offset from the start of the table; strings end in NUL, and
  * offset 0 stands for the empty string. Integers are little-endian. A reader checks, in this order: ELF header and
- * section bounds, magic, abi_version, file_bytes, checksum, and then every offset and count against table_bytes.
+ * section bounds, magic, abi_version, file_bytes, checksum, and then every offset and count against table_bytes or
+ * the section that it points into.
  *
  * The checksum covers the whole file, the table's `checksum` field taken as zero. It finds damage, not malice: an
  * artefact is native code, so open only what you trust.
@@ -18,17 +23,23 @@
 
 #include "mdot_base.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define MDOT_ABI_MAGIC "MDOTART" /* eight bytes with the NUL */
-enum { MDOT_ABI_VERSION = 1, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_LEVELS = 8 };
+enum { MDOT_ABI_VERSION = 2, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_LEVELS = 8 };
+enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
 
 #define MDOT_ABI_SYMBOL_TABLE "mdot_table"
 #define MDOT_ABI_SYMBOL_CODE "mdot_code"
 #define MDOT_ABI_SYMBOL_WEIGHTS "mdot_weights"
+#define MDOT_ABI_SYMBOL_CUBINS "mdot_cubins"
+#define MDOT_ABI_SYMBOL_CUDA_WEIGHTS "mdot_cuda_weights"
 #define MDOT_ABI_SECTION_TABLE ".mdot.table"
 #define MDOT_ABI_SECTION_CODE ".mdot.code"
 #define MDOT_ABI_SECTION_WEIGHTS ".mdot.weights"
+#define MDOT_ABI_SECTION_CUBINS ".mdot.cubins"
+#define MDOT_ABI_SECTION_CUDA_WEIGHTS ".mdot.cuda_weights"
 
 /* CPU feature levels, least first; values are stored in artefacts: append only. name, value, text (also LLVM's
  * target-cpu). The levels are those of the x86-64 psABI. */
@@ -80,6 +91,48 @@ typedef struct mdot_abi_entry {
     uint64_t schema_hash;              /* checksum of the bytes of the inputs' and outputs' tensors and names */
 } mdot_abi_entry;
 
+/* ---- CUDA images ------------------------------------------------------------------------------------------------- */
+
+/* What one bucket runs on a GPU: one kernel, launched cooperatively with grid (blocks, items, 1), block (threads, 1, 1)
+ * and dynamic_shared_bytes. Each item (blockIdx.y) is a prediction of its own; its blocks share its work among them, so
+ * any number of blocks is right. All blocks must be resident together, since they wait for one another. */
+typedef struct mdot_abi_cuda_kernel {
+    uint32_t name_at;       /* the function in the image */
+    uint32_t threads;       /* of a block */
+    uint32_t tile_rows;     /* units of length that a block takes at a time: more blocks than length / tile_rows,
+                               rounded up, are idle; 0 in an entry without a length, where one block suffices */
+    uint32_t grid_barriers; /* how often the blocks of an item wait for one another in a call */
+    uint32_t dynamic_shared_bytes;
+    uint32_t inline_input_bytes; /* room for inputs behind mdot_abi_cuda_call in the parameter, 0 for none */
+    uint64_t scratch_bytes;      /* of an item, at full length */
+} mdot_abi_cuda_kernel;
+
+/* What the cubin says of one kernel: for people, tools and tests; the driver knows it by itself. */
+typedef struct mdot_abi_cuda_resources {
+    uint32_t registers;           /* of a thread */
+    uint32_t static_shared_bytes; /* of a block */
+    uint32_t local_bytes;         /* stack of a thread, spilled registers included */
+    uint32_t spill_bytes;         /* of registers stored to and loaded from the stack, counted in the code */
+    uint32_t tensor_instructions; /* in the code, not executed */
+    uint32_t barriers;            /* of a block in hardware, of 16 */
+    uint32_t code_bytes;
+    uint32_t reserved;
+} mdot_abi_cuda_resources;
+
+/* Code for one architecture. It runs on devices of compute capability sm / 10 . sm % 10 and higher minor numbers of the
+ * same major one; accelerated code (sm_90a) on exactly its own. There is no PTX: newer majors need a compilation. */
+typedef struct mdot_abi_cuda_image {
+    uint32_t sm;             /* 90 for sm_90 */
+    uint32_t is_accelerated; /* 1 for sm_90a */
+    uint32_t compute_at;     /* arithmetic of the matrix kernels: "bf16", "fp16", "fp32" */
+    uint32_t reserved;
+    uint64_t image_offset, image_bytes;     /* in .mdot.cubins; the offset is a multiple of the section's alignment */
+    uint64_t weights_offset, weights_bytes; /* in .mdot.cuda_weights, the same; images of one arithmetic share them */
+    uint32_t kernels_at, kernel_count; /* mdot_abi_cuda_kernel[]: bucket b's is number b.first_code / level_count */
+    uint32_t resources_at;             /* mdot_abi_cuda_resources[kernel_count] */
+    uint32_t reserved_too;
+} mdot_abi_cuda_image;
+
 typedef struct mdot_abi_table {
     char magic[8];
     uint32_t abi_version;
@@ -94,6 +147,8 @@ typedef struct mdot_abi_table {
     uint32_t levels[MDOT_ABI_MAX_LEVELS]; /* mdot_cpu_level, ascending */
     uint32_t entries_at, entry_count;     /* mdot_abi_entry[] */
     uint32_t code_count;                  /* sum of the buckets of all entries × level_count */
+    uint32_t cuda_image_count;
+    uint32_t cuda_images_at; /* mdot_abi_cuda_image[], ascending in sm, accelerated after plain; none is there twice */
     uint32_t reserved;
 } mdot_abi_table;
 
@@ -108,6 +163,48 @@ typedef struct mdot_abi_call {
 } mdot_abi_call;
 
 typedef void (*mdot_abi_function)(const mdot_abi_call *call);
+
+/* What a CUDA kernel is launched with: its only parameter is, by value and 16-byte aligned,
+ *
+ *   struct { mdot_abi_cuda_call call; unsigned char input[inline_input_bytes]; }
+ *
+ * Addresses are the device's. Items are predictions of one length in one launch, item i's scratch, inputs and outputs
+ * standing at i times the stride. Inputs are packed: each dense at the run-time length, at its own 16-byte aligned
+ * offset. `output`, `done` and, unless it is inline, `input` may be host memory that is mapped for the device.
+ *
+ * When an item is finished, `ticket` is written to done[item] with a release store of system scope: a host that reads
+ * the ticket there with acquire may read the item's outputs. Every launch on the same memory has another ticket. The
+ * counters at `barrier` only grow, each by grid_barriers × blocks in a launch, modulo 2^32; what they are before it is
+ * barrier_base.
+ */
+typedef struct mdot_abi_cuda_call {
+    uint64_t weights; /* the image's weights, 256-byte aligned */
+    uint64_t scratch; /* scratch_bytes an item, 256-byte aligned; not initialised */
+    uint64_t input;   /* not read where inline_input is 1 */
+    uint64_t output;
+    uint64_t barrier;        /* uint32_t[items] */
+    uint64_t done;           /* uint32_t[items] */
+    uint64_t scratch_stride; /* bytes, as the next two; multiples of 16 */
+    uint64_t input_stride;
+    uint64_t output_stride;
+    int64_t length;        /* of every item of the launch; 0 where the entry has no length */
+    uint32_t barrier_base; /* the counters before this launch */
+    uint32_t ticket;
+    uint32_t inline_input; /* 1: the inputs of the only item follow this structure in the parameter */
+    uint32_t reserved;
+    uint32_t input_at[MDOT_ABI_CUDA_MAX_TENSORS]; /* each input's offset in its item's block, in the entry's order */
+    uint32_t output_at[MDOT_ABI_CUDA_MAX_TENSORS];
+} mdot_abi_cuda_call;
+
+/* Kernels are compiled against copies of these layouts, so a change is a new abi_version. */
+static_assert(sizeof(mdot_abi_cuda_kernel) == 32, "layout of mdot_abi_cuda_kernel");
+static_assert(sizeof(mdot_abi_cuda_resources) == 32, "layout of mdot_abi_cuda_resources");
+static_assert(sizeof(mdot_abi_cuda_image) == 64, "layout of mdot_abi_cuda_image");
+static_assert(sizeof(mdot_abi_table) % sizeof(uint64_t) == 0, "arrays behind the table are aligned");
+static_assert(sizeof(mdot_abi_cuda_call) == 224, "layout of mdot_abi_cuda_call");
+static_assert(offsetof(mdot_abi_cuda_call, length) == 72, "layout of mdot_abi_cuda_call");
+static_assert(offsetof(mdot_abi_cuda_call, input_at) == 96, "layout of mdot_abi_cuda_call");
+static_assert(sizeof(mdot_abi_cuda_call) % 16 == 0, "inline inputs are 16-byte aligned");
 
 /* 32 bytes into the four lanes: every step can be undone, so a changed word always changes its lane. */
 static inline void mdot_abi_checksum_block(uint64_t lane[4], const uint64_t word[4])
