@@ -262,7 +262,7 @@ typedef enum mdot_layout { MDOT_LAYOUT_NCHW, MDOT_LAYOUT_NHWC } mdot_layout;
 
 typedef struct mdot_configuration {
     int64_t batch;   /* samples a step on one GPU, at least 1 */
-    const char *gpu; /* a name of mdot_gpu_name */
+    const char *gpu; /* a name that mdot_gpu_find knows */
     int gpu_count;   /* data-parallel workers; 0 means 1 */
     mdot_precision precision;
     mdot_layout layout;
@@ -285,8 +285,21 @@ typedef struct mdot_prediction {
     uint32_t warnings;
 } mdot_prediction;
 
-/* Names that configurations may use, ending with NULL; static. */
+/* A GPU that predictions may be asked for. runtime/gpus.def holds the table with its sources and defines the columns;
+ * rates are dense, at boost clock, a multiply-add counted as two. */
+typedef struct mdot_gpu_info {
+    const char *name;
+    double compute_capability; /* 8.6 */
+    double sm_count, boost_mhz;
+    double memory_gib, memory_gbps, l2_mib;
+    double fp32_tflops, tf32_tflops, fp16_tflops;
+} mdot_gpu_info;
+
+/* The table's names, ending with NULL; static. */
 const char *const *mdot_gpu_names(void);
+/* The GPU called `name`: one of mdot_gpu_names, an alias ("A100" is the SXM board of 40 GB), or what the driver calls
+ * it, in any case and with or without blanks, hyphens and underscores. INVALID_ARGUMENT names those that there are. */
+mdot_status mdot_gpu_find(const char *name, mdot_gpu_info *out_info, mdot_error *err);
 
 /* One prediction. INVALID_ARGUMENT names the unknown GPU or the bad field. */
 mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
