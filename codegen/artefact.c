@@ -15,7 +15,12 @@ mdot_status cg_write_artefact(const cg_entry *entries, int entry_count, const cg
     if (status == MDOT_OK) status = cg_cpu_object(entries, entry_count, options, &code, &code_bytes, err);
     if (status == MDOT_OK) status = cg_build_table(entries, entry_count, options, weights.size_bytes, &table, err);
     if (status == MDOT_OK) {
-        cg_parts parts = {table.bytes, weights.bytes, code, table.size_bytes, weights.size_bytes, code_bytes};
+        cg_parts parts = {.table = table.bytes,
+                          .weights = weights.bytes,
+                          .code = code,
+                          .table_bytes = table.size_bytes,
+                          .weights_bytes = weights.size_bytes,
+                          .code_bytes = code_bytes};
         status = cg_link_artefact(&parts, path, arena, err);
     }
     free(code);

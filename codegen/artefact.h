@@ -34,6 +34,8 @@ bool cg_elf_find_section(const void *file, size_t file_bytes, const char *name, 
 typedef struct cg_parts {
     const void *table, *weights, *code; /* code: an object file's bytes */
     size_t table_bytes, weights_bytes, code_bytes;
+    const void *cubins, *cuda_weights; /* of no bytes: the artefact has no such section */
+    size_t cubins_bytes, cuda_weights_bytes;
 } cg_parts;
 
 /* Links the parts with the system's linker, completes file_bytes and checksum, and renames the result to `path`.

@@ -23,10 +23,6 @@ extern char **environ;
 static const char *const linkers[] = {"ld", "ld.lld", "ld.lld-19"};
 enum { LINKER_COUNT = sizeof linkers / sizeof linkers[0] };
 
-/* Only the contract's symbols are visible: kernels are free to be called anything. */
-static const char export_map[] =
-    "{ global: " MDOT_ABI_SYMBOL_TABLE "; " MDOT_ABI_SYMBOL_CODE "; " MDOT_ABI_SYMBOL_WEIGHTS "; local: *; };\n";
-
 enum { PAGE_BYTES = 4096, LINKER_WORDS_BYTES = 800 };
 
 typedef enum work_file { DATA_OBJECT, CODE_OBJECT, EXPORT_MAP, LINKER_WORDS, LINKED, WORK_FILE_COUNT } work_file;
@@ -70,18 +66,35 @@ static mdot_status write_file(const char *path, const void *bytes, size_t size_b
     return MDOT_OK;
 }
 
+/* Only the contract's symbols are visible: kernels are free to be called anything. lld refuses names that no object
+ * defines, so what is absent is not in the map. */
+static mdot_status write_export_map(const char *path, const cg_data_section *sections, size_t count, mdot_error *err)
+{
+    char map[512];
+    size_t used = (size_t)snprintf(map, sizeof map, "{ global: " MDOT_ABI_SYMBOL_CODE ";");
+    for (size_t i = 0; i < count; i++)
+        used += (size_t)snprintf(map + used, sizeof map - used, " %s;", sections[i].symbol);
+    used += (size_t)snprintf(map + used, sizeof map - used, " local: *; };\n");
+    return write_file(path, map, used, err);
+}
+
 static mdot_status write_parts(const workplace *w, const cg_parts *parts, mdot_error *err)
 {
     const cg_data_section sections[] = {
         {MDOT_ABI_SECTION_TABLE, MDOT_ABI_SYMBOL_TABLE, parts->table, parts->table_bytes, MDOT_ABI_ALIGNMENT},
-        /* whole pages of their own, so that processes share all of them */
+        /* whole pages of their own, so that processes share all of them, and none is shared with what only a GPU reads
+         */
         {MDOT_ABI_SECTION_WEIGHTS, MDOT_ABI_SYMBOL_WEIGHTS, parts->weights, parts->weights_bytes, PAGE_BYTES},
+        {MDOT_ABI_SECTION_CUBINS, MDOT_ABI_SYMBOL_CUBINS, parts->cubins, parts->cubins_bytes, PAGE_BYTES},
+        {MDOT_ABI_SECTION_CUDA_WEIGHTS, MDOT_ABI_SYMBOL_CUDA_WEIGHTS, parts->cuda_weights, parts->cuda_weights_bytes,
+         PAGE_BYTES},
     };
-    mdot_status status = cg_elf_write_object(w->file[DATA_OBJECT], sections, sizeof sections / sizeof sections[0], err);
+    size_t count = (size_t)2 + (parts->cubins_bytes > 0) + (parts->cubins_bytes > 0 && parts->cuda_weights_bytes > 0);
+    mdot_status status = cg_elf_write_object(w->file[DATA_OBJECT], sections, count, err);
     if (status != MDOT_OK) return status;
     status = write_file(w->file[CODE_OBJECT], parts->code, parts->code_bytes, err);
     if (status != MDOT_OK) return status;
-    return write_file(w->file[EXPORT_MAP], export_map, strlen(export_map), err);
+    return write_export_map(w->file[EXPORT_MAP], sections, count, err);
 }
 
 /* ---- Running the linker ------------------------------------------------------------------------------------------ */

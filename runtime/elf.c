@@ -1,7 +1,7 @@
 /* elf.c — finds an artefact's sections in the file's bytes, before anything of it is loaded.
  *
  * Nothing is believed: every offset, size and index is checked against the file without overflowing, and headers are
- * copied out because a damaged file may put them anywhere. What the checks promise afterwards: each of the three
+ * copied out because a damaged file may put them anywhere. What the checks promise afterwards: each of the artefact's
  * sections lies inside the file and is mapped whole, read-only, at the address that its header gives; and loading the
  * file makes the dynamic loader relocate nothing, pull in no other file and call no initialiser. (System V gABI,
  * chapters 4 and 5.)
@@ -154,10 +154,13 @@ static mdot_status find_sections(rt_elf *elf, const Elf64_Ehdr *header, mdot_err
         const char *name;
         uint64_t alignment;
         rt_section *out;
+        bool optional;
     } wanted[] = {
-        {MDOT_ABI_SECTION_TABLE, MDOT_ABI_ALIGNMENT, &elf->table},
-        {MDOT_ABI_SECTION_CODE, sizeof(int64_t), &elf->code},
-        {MDOT_ABI_SECTION_WEIGHTS, MDOT_ABI_ALIGNMENT, &elf->weights},
+        {MDOT_ABI_SECTION_TABLE, MDOT_ABI_ALIGNMENT, &elf->table, false},
+        {MDOT_ABI_SECTION_CODE, sizeof(int64_t), &elf->code, false},
+        {MDOT_ABI_SECTION_WEIGHTS, MDOT_ABI_ALIGNMENT, &elf->weights, false},
+        {MDOT_ABI_SECTION_CUBINS, MDOT_ABI_CUDA_ALIGNMENT, &elf->cubins, true},
+        {MDOT_ABI_SECTION_CUDA_WEIGHTS, MDOT_ABI_CUDA_ALIGNMENT, &elf->cuda_weights, true},
     };
     enum { WANTED_COUNT = sizeof wanted / sizeof wanted[0] };
     for (uint32_t s = 0; s < header->e_shnum; s++) {
@@ -171,7 +174,7 @@ static mdot_status find_sections(rt_elf *elf, const Elf64_Ehdr *header, mdot_err
         }
     }
     for (size_t i = 0; i < WANTED_COUNT; i++)
-        if (wanted[i].out->address == 0)
+        if (wanted[i].out->address == 0 && !wanted[i].optional)
             return mdot_fail(err, MDOT_MALFORMED, "an ELF file without section %s, so not an artefact", wanted[i].name);
     return MDOT_OK;
 }

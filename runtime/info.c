@@ -1,6 +1,7 @@
 /* info.c — what an opened artefact says about itself: the accessors of mdot.h over the checked table. */
 #include "runtime/predictor.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info)
@@ -13,6 +14,7 @@ void mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_inf
         .cpu_level = rt_cpu_level_name(table->levels[predictor->level]),
         .level_count = table->level_count,
         .entry_count = table->entry_count,
+        .image_count = table->cuda_image_count,
         .weights_bytes = (size_t)table->weights_bytes,
         .file_bytes = (size_t)table->file_bytes,
     };
@@ -116,6 +118,47 @@ mdot_status mdot_predictor_get_kernel(const mdot_predictor *predictor, size_t en
         .name = rt_string(predictor->table, k->name_at),
         .kind = rt_string(predictor->table, k->kind_at),
         .flops = k->flops,
+    };
+    return MDOT_OK;
+}
+
+mdot_status mdot_predictor_get_image(const mdot_predictor *predictor, size_t image, mdot_image_info *out_info)
+{
+    const mdot_abi_table *table = predictor->table;
+    if (image >= table->cuda_image_count) return MDOT_OUT_OF_RANGE;
+    const mdot_abi_cuda_image *i = rt_cuda_image(table, image);
+    mdot_image_info info = {
+        .compute = rt_string(table, i->compute_at),
+        .image_bytes = (size_t)i->image_bytes,
+        .weights_bytes = (size_t)i->weights_bytes,
+    };
+    snprintf(info.target, sizeof info.target, "sm_%u%s", i->sm, i->is_accelerated ? "a" : "");
+    *out_info = info;
+    return MDOT_OK;
+}
+
+mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, size_t image, size_t entry, size_t bucket,
+                                            mdot_image_kernel_info *out_info)
+{
+    const mdot_abi_table *table = predictor->table;
+    const mdot_abi_bucket *b = find_bucket(table, entry, bucket);
+    if (b == NULL || image >= table->cuda_image_count) return MDOT_OUT_OF_RANGE;
+    const mdot_abi_cuda_image *i = rt_cuda_image(table, image);
+    const mdot_abi_cuda_kernel *kernel = &rt_cuda_kernels(table, i)[rt_cuda_index(table, b)];
+    const mdot_abi_cuda_resources *resources = &rt_cuda_resources(table, i)[rt_cuda_index(table, b)];
+    *out_info = (mdot_image_kernel_info){
+        .name = rt_string(table, kernel->name_at),
+        .threads = kernel->threads,
+        .grid_barriers = kernel->grid_barriers,
+        .registers = resources->registers,
+        .tensor_instructions = resources->tensor_instructions,
+        .barriers = resources->barriers,
+        .shared_bytes = (size_t)resources->static_shared_bytes + kernel->dynamic_shared_bytes,
+        .local_bytes = resources->local_bytes,
+        .spill_bytes = resources->spill_bytes,
+        .inline_input_bytes = kernel->inline_input_bytes,
+        .scratch_bytes = (size_t)kernel->scratch_bytes,
+        .code_bytes = resources->code_bytes,
     };
     return MDOT_OK;
 }

@@ -25,12 +25,30 @@ static void touch(const void *memory, uint64_t size_bytes)
     if (size_bytes > 0) (void)bytes[size_bytes - 1];
 }
 
+/* What comes first of the sections that only a GPU reads, from `at` on; one that is empty, at `end`, when none comes.
+ */
+static rt_section next_device_section(const rt_elf *elf, uint64_t at, uint64_t end)
+{
+    const rt_section sections[] = {elf->cubins, elf->cuda_weights};
+    rt_section next = {.address = end};
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
+        if (sections[i].size_bytes > 0 && sections[i].address >= at && sections[i].address < next.address)
+            next = sections[i];
+    return next;
+}
+
 static void touch_segments(const rt_elf *elf, const unsigned char *base)
 {
     for (uint32_t i = 0; i < elf->segment_count; i++) {
         Elf64_Phdr segment;
         memcpy(&segment, elf->bytes + elf->segments_at + (uint64_t)i * sizeof segment, sizeof segment);
-        if (segment.p_type == PT_LOAD && (segment.p_flags & PF_R)) touch(base + segment.p_vaddr, segment.p_filesz);
+        if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_R)) continue;
+        uint64_t at = segment.p_vaddr, end = at + segment.p_filesz;
+        while (at < end) {
+            rt_section device = next_device_section(elf, at, end);
+            touch(base + at, device.address - at);
+            at = device.address + device.size_bytes;
+        }
     }
 }
 
@@ -39,6 +57,15 @@ static const void *find_symbol(void *handle, const unsigned char *base, const ch
 {
     const void *address = dlsym(handle, name);
     return address == base + section->address ? address : NULL;
+}
+
+/* False when a file has the section but not its symbol there. */
+static bool find_optional(void *handle, const unsigned char *base, const char *name, const rt_section *section,
+                          const unsigned char **out_address)
+{
+    if (section->address == 0) return true;
+    *out_address = find_symbol(handle, base, name, section);
+    return *out_address != NULL;
 }
 
 static mdot_status bind(rt_library *library, const rt_elf *elf, mdot_error *err)
@@ -50,10 +77,14 @@ static mdot_status bind(rt_library *library, const rt_elf *elf, mdot_error *err)
     library->table = find_symbol(library->handle, base, MDOT_ABI_SYMBOL_TABLE, &elf->table);
     library->code = find_symbol(library->handle, base, MDOT_ABI_SYMBOL_CODE, &elf->code);
     library->weights = find_symbol(library->handle, base, MDOT_ABI_SYMBOL_WEIGHTS, &elf->weights);
-    if (library->table == NULL || library->code == NULL || library->weights == NULL)
+    bool found =
+        library->table != NULL && library->code != NULL && library->weights != NULL &&
+        find_optional(library->handle, base, MDOT_ABI_SYMBOL_CUBINS, &elf->cubins, &library->cubins) &&
+        find_optional(library->handle, base, MDOT_ABI_SYMBOL_CUDA_WEIGHTS, &elf->cuda_weights, &library->cuda_weights);
+    if (!found)
         return mdot_fail(err, MDOT_MALFORMED,
-                         "the artefact's symbols " MDOT_ABI_SYMBOL_TABLE ", " MDOT_ABI_SYMBOL_CODE
-                         " and " MDOT_ABI_SYMBOL_WEIGHTS " are not at its sections");
+                         "the artefact's symbols (" MDOT_ABI_SYMBOL_TABLE ", " MDOT_ABI_SYMBOL_CODE
+                         ", " MDOT_ABI_SYMBOL_WEIGHTS " …) are not at its sections");
     const mdot_abi_table *checked = (const mdot_abi_table *)(elf->bytes + elf->table.offset);
     if (memcmp(library->table, checked, checked->table_bytes) != 0)
         return mdot_fail(err, MDOT_IO, "the file was overwritten while an artefact in it was open");

@@ -61,10 +61,11 @@ typedef struct rt_elf {
     uint64_t segments_at;
     uint32_t segment_count;
     rt_section table, code, weights;
+    rt_section cubins, cuda_weights; /* address 0: the file has none */
 } rt_elf;
 
 /* Checks that `bytes` is a shared object for this machine that asks nothing of the dynamic loader, with the artefact's
- * three sections inside read-only segments. MALFORMED or INCOMPATIBLE otherwise. */
+ * sections inside read-only segments. MALFORMED or INCOMPATIBLE otherwise. */
 mdot_status rt_elf_read(const void *bytes, uint64_t size_bytes, rt_elf *out_elf, mdot_error *err);
 bool rt_elf_is_code(const rt_elf *elf, uint64_t address);
 
@@ -97,6 +98,24 @@ static inline const mdot_abi_kernel *rt_kernels(const mdot_abi_table *table, con
 {
     return (const mdot_abi_kernel *)((const char *)table + bucket->kernels_at);
 }
+static inline const mdot_abi_cuda_image *rt_cuda_image(const mdot_abi_table *table, size_t image)
+{
+    return (const mdot_abi_cuda_image *)((const char *)table + table->cuda_images_at) + image;
+}
+/* Where a bucket's kernel and its resources stand in an image's arrays. */
+static inline size_t rt_cuda_index(const mdot_abi_table *table, const mdot_abi_bucket *bucket)
+{
+    return bucket->first_code / table->level_count;
+}
+static inline const mdot_abi_cuda_kernel *rt_cuda_kernels(const mdot_abi_table *table, const mdot_abi_cuda_image *image)
+{
+    return (const mdot_abi_cuda_kernel *)((const char *)table + image->kernels_at);
+}
+static inline const mdot_abi_cuda_resources *rt_cuda_resources(const mdot_abi_table *table,
+                                                               const mdot_abi_cuda_image *image)
+{
+    return (const mdot_abi_cuda_resources *)((const char *)table + image->resources_at);
+}
 
 /* ---- loader.c: the file as loaded code -------------------------------------------------------------------------- */
 
@@ -105,6 +124,7 @@ typedef struct rt_library {
     const mdot_abi_table *table;
     const int64_t *code;
     const void *weights;
+    const unsigned char *cubins, *cuda_weights; /* NULL in an artefact without CUDA images; not touched at open */
 } rt_library;
 
 /* Loads the checked file behind `descriptor`, which is not needed afterwards, and touches its pages. */

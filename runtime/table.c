@@ -5,7 +5,8 @@
  *   - names are unique among entries, among an entry's inputs and among its outputs;
  *   - at every length from 1 to the largest bucket's, no dimension is negative and no tensor's size overflows;
  *   - buckets ascend, and some input's shape tells the length where the entry has one;
- *   - every code number leads to an address inside an executable segment.
+ *   - every code number leads to an address inside an executable segment;
+ *   - every CUDA image lies in its section with its weights, has a kernel for each bucket, and there is one of a kind.
  */
 #include "runtime/predictor.h"
 
@@ -166,6 +167,85 @@ static mdot_status check_levels(const mdot_abi_table *table, mdot_error *err)
     return MDOT_OK;
 }
 
+/* ---- CUDA images ------------------------------------------------------------------------------------------------- */
+
+/* The largest parameter of a kernel (CUDA 12.1, compute capability 7.0 and later), and the most threads of a block. */
+enum { MAX_PARAMETER_BYTES = 32764, MAX_BLOCK_THREADS = 1024 };
+/* Far above any card's memory, and so low that the sizes of a launch's many items cannot overflow. */
+#define MAX_ITEM_BYTES (UINT64_C(1) << 40)
+
+static bool part_fits(const rt_section *section, uint64_t offset, uint64_t size_bytes)
+{
+    return offset % MDOT_ABI_CUDA_ALIGNMENT == 0 && offset <= section->size_bytes &&
+           size_bytes <= section->size_bytes - offset;
+}
+
+static mdot_status check_cuda_kernel(const mdot_abi_table *table, const mdot_abi_cuda_kernel *kernel, bool has_length,
+                                     mdot_error *err)
+{
+    if (kernel->name_at == 0 || !string_fits(table, kernel->name_at))
+        return MALFORMED(err, "a CUDA kernel's name is outside");
+    if (kernel->threads == 0 || kernel->threads > MAX_BLOCK_THREADS || (kernel->tile_rows > 0) != has_length)
+        return MALFORMED(err, "CUDA kernel %s has blocks of %u threads, tiles of %u", rt_string(table, kernel->name_at),
+                         kernel->threads, kernel->tile_rows);
+    if (kernel->inline_input_bytes > MAX_PARAMETER_BYTES - sizeof(mdot_abi_cuda_call))
+        return MALFORMED(err, "CUDA kernel %s has too large a parameter", rt_string(table, kernel->name_at));
+    if (kernel->scratch_bytes > MAX_ITEM_BYTES)
+        return MALFORMED(err, "the scratch of CUDA kernel %s is too large", rt_string(table, kernel->name_at));
+    return MDOT_OK;
+}
+
+static mdot_status check_cuda_kernels(const mdot_abi_table *table, const mdot_abi_cuda_image *image, mdot_error *err)
+{
+    if ((uint64_t)image->kernel_count * table->level_count != table->code_count ||
+        !array_fits(table, image->kernels_at, image->kernel_count, sizeof(mdot_abi_cuda_kernel)) ||
+        !array_fits(table, image->resources_at, image->kernel_count, sizeof(mdot_abi_cuda_resources)))
+        return MALFORMED(err, "the %u kernels of CUDA image sm_%u are not one a bucket, or outside",
+                         image->kernel_count, image->sm);
+    for (uint32_t e = 0; e < table->entry_count; e++) {
+        const mdot_abi_entry *entry = rt_entry(table, e);
+        if (entry->input_count > MDOT_ABI_CUDA_MAX_TENSORS || entry->output_count > MDOT_ABI_CUDA_MAX_TENSORS)
+            return MALFORMED(err, "entry %s has too many tensors for its CUDA images",
+                             rt_string(table, entry->name_at));
+        for (uint32_t b = 0; b < entry->bucket_count; b++) {
+            size_t index = rt_cuda_index(table, &rt_buckets(table, entry)[b]);
+            mdot_status status =
+                check_cuda_kernel(table, &rt_cuda_kernels(table, image)[index], entry->has_length != 0, err);
+            if (status != MDOT_OK) return status;
+        }
+    }
+    return MDOT_OK;
+}
+
+static mdot_status check_cuda_image(const rt_elf *elf, const mdot_abi_table *table, const mdot_abi_cuda_image *image,
+                                    mdot_error *err)
+{
+    if (image->sm < 10 || image->is_accelerated > 1 || !string_fits(table, image->compute_at))
+        return MALFORMED(err, "a CUDA image for no architecture (sm_%u)", image->sm);
+    if (image->image_bytes == 0 || !part_fits(&elf->cubins, image->image_offset, image->image_bytes))
+        return MALFORMED(err, "CUDA image sm_%u is outside section " MDOT_ABI_SECTION_CUBINS, image->sm);
+    if (!part_fits(&elf->cuda_weights, image->weights_offset, image->weights_bytes))
+        return MALFORMED(err, "the weights of CUDA image sm_%u are outside section " MDOT_ABI_SECTION_CUDA_WEIGHTS,
+                         image->sm);
+    return check_cuda_kernels(table, image, err);
+}
+
+static mdot_status check_cuda_images(const rt_elf *elf, const mdot_abi_table *table, mdot_error *err)
+{
+    if (!array_fits(table, table->cuda_images_at, table->cuda_image_count, sizeof(mdot_abi_cuda_image)))
+        return MALFORMED(err, "%u CUDA images at byte %u are outside", table->cuda_image_count, table->cuda_images_at);
+    for (uint32_t i = 0; i < table->cuda_image_count; i++) {
+        const mdot_abi_cuda_image *image = rt_cuda_image(table, i);
+        const mdot_abi_cuda_image *before = i > 0 ? rt_cuda_image(table, i - 1) : NULL;
+        mdot_status status = check_cuda_image(elf, table, image, err);
+        if (status != MDOT_OK) return status;
+        if (before != NULL &&
+            (image->sm < before->sm || (image->sm == before->sm && image->is_accelerated <= before->is_accelerated)))
+            return MALFORMED(err, "CUDA images do not ascend");
+    }
+    return MDOT_OK;
+}
+
 /* Identity and integrity: what must hold before a single offset is worth looking at. */
 static mdot_status check_identity(const rt_elf *elf, const mdot_abi_table *table, mdot_error *err)
 {
@@ -199,5 +279,7 @@ mdot_status rt_table_check(const rt_elf *elf, mdot_error *err)
     if (status != MDOT_OK) return status;
     status = check_entries(table, err);
     if (status != MDOT_OK) return status;
-    return check_code(elf, table, err);
+    status = check_code(elf, table, err);
+    if (status != MDOT_OK) return status;
+    return check_cuda_images(elf, table, err);
 }

@@ -83,12 +83,36 @@ typedef struct mdot_entry_info {
     uint64_t schema_hash; /* equal for equal input and output names, types and shapes */
 } mdot_entry_info;
 
+/* Code for one architecture of NVIDIA GPUs, with a kernel for each bucket. */
+typedef struct mdot_image_info {
+    char target[16];      /* "sm_90a" */
+    const char *compute;  /* arithmetic of the matrix kernels: "bf16", "fp16", "fp32" */
+    size_t image_bytes;   /* of the cubin */
+    size_t weights_bytes; /* of device memory; images of one arithmetic have the same ones in the file */
+} mdot_image_info;
+
+typedef struct mdot_image_kernel_info { /* what one bucket runs on a GPU, in one launch */
+    const char *name;                   /* the function in the cubin */
+    unsigned threads;                   /* of a block */
+    unsigned grid_barriers;             /* how often all blocks of a prediction wait for one another */
+    unsigned registers;                 /* of a thread */
+    unsigned tensor_instructions;       /* for tensor cores, in the code */
+    unsigned barriers;                  /* of a block in hardware, of 16 */
+    size_t shared_bytes;                /* of a block, dynamic ones included */
+    size_t local_bytes;                 /* of a thread, in memory: 0 in a kernel that keeps all in registers */
+    size_t spill_bytes;                 /* stores and loads of registers that did not suffice, in the code */
+    size_t inline_input_bytes;          /* inputs up to this size travel with the launch */
+    size_t scratch_bytes;               /* of a prediction */
+    size_t code_bytes;
+} mdot_image_kernel_info;
+
 typedef struct mdot_predictor_info {
     const char *name;
     const char *compiler;  /* "mdot 0.1.0, LLVM 19.1.7" */
     const char *compute;   /* arithmetic of the matrix kernels: "fp32" */
     const char *cpu_level; /* the level in use */
     size_t level_count, entry_count;
+    size_t image_count; /* CUDA images: architectures that the artefact has code for */
     size_t weights_bytes, file_bytes;
 } mdot_predictor_info;
 
@@ -105,6 +129,9 @@ mdot_status mdot_predictor_get_bucket(const mdot_predictor *predictor, size_t en
                                       mdot_bucket_info *out_info);
 mdot_status mdot_predictor_get_kernel(const mdot_predictor *predictor, size_t entry, size_t bucket, size_t kernel,
                                       mdot_kernel_info *out_info);
+mdot_status mdot_predictor_get_image(const mdot_predictor *predictor, size_t image, mdot_image_info *out_info);
+mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, size_t image, size_t entry, size_t bucket,
+                                            mdot_image_kernel_info *out_info);
 
 /* ---- Contexts: what one thread needs to run -------------------------------------------------------------------- */
 

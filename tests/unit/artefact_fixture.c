@@ -82,7 +82,45 @@ static void fill_double(text_builder *b)
                                    .schema_hash = 12};
 }
 
-static void fill_table(fixture_table *t)
+static void fill_images(text_builder *b)
+{
+    static const struct {
+        uint32_t sm, is_accelerated;
+    } architecture[FIXTURE_IMAGES] = {{80, 0}, {90, 0}, {90, 1}};
+    static const char *const names[FIXTURE_IMAGE_KERNELS] = {"predict_4", "predict_16", "double_0"};
+    fixture_table *t = b->table;
+    for (uint32_t i = 0; i < FIXTURE_IMAGE_KERNELS; i++) {
+        t->image_kernel[i] = (mdot_abi_cuda_kernel){.name_at = text(b, names[i]),
+                                                    .threads = 256,
+                                                    .tile_rows = i < FIXTURE_BUCKETS ? 16 : 0,
+                                                    .grid_barriers = i,
+                                                    .dynamic_shared_bytes = 1000 * i,
+                                                    .inline_input_bytes = i == 1 ? 0 : 256,
+                                                    .scratch_bytes = 1024 * i};
+        t->image_resources[i] = (mdot_abi_cuda_resources){.registers = 40 + i,
+                                                          .static_shared_bytes = 16,
+                                                          .local_bytes = 8 * i,
+                                                          .spill_bytes = 4 * i,
+                                                          .tensor_instructions = 100 * i,
+                                                          .barriers = 1,
+                                                          .code_bytes = 128};
+    }
+    uint32_t bf16 = text(b, "bf16");
+    for (uint32_t i = 0; i < FIXTURE_IMAGES; i++)
+        t->image[i] = (mdot_abi_cuda_image){.sm = architecture[i].sm,
+                                            .is_accelerated = architecture[i].is_accelerated,
+                                            .compute_at = bf16,
+                                            .image_offset = (uint64_t)FIXTURE_IMAGE_BYTES * i,
+                                            .image_bytes = FIXTURE_IMAGE_BYTES,
+                                            .weights_bytes = FIXTURE_IMAGE_BYTES,
+                                            .kernels_at = AT(image_kernel),
+                                            .kernel_count = FIXTURE_IMAGE_KERNELS,
+                                            .resources_at = AT(image_resources)};
+    t->head.cuda_images_at = AT(image);
+    t->head.cuda_image_count = FIXTURE_IMAGES;
+}
+
+static void fill_table(fixture_table *t, bool with_images)
 {
     memset(t, 0, sizeof *t);
     text_builder b = {t, 0};
@@ -100,6 +138,7 @@ static void fill_table(fixture_table *t)
                                .code_count = FIXTURE_CODES};
     fill_predict(&b);
     fill_double(&b);
+    if (with_images) fill_images(&b);
 }
 
 static void *read_whole(const char *path, size_t *out_size)
@@ -117,17 +156,24 @@ static void *read_whole(const char *path, size_t *out_size)
     return bytes;
 }
 
-void fixture_open(fixture *f)
+static void make(fixture *f, bool with_images)
 {
     *f = (fixture){.folder = process_make_folder()};
     assert_non_null(f->folder);
     char path[512];
     snprintf(path, sizeof path, "%s/base.mdot", f->folder);
     fixture_table table;
-    fill_table(&table);
+    fill_table(&table, with_images);
     const float weights[16] = {2, 3};
     cg_parts parts = {
         .table = &table, .weights = weights, .table_bytes = sizeof table, .weights_bytes = sizeof weights};
+    unsigned char counting[FIXTURE_IMAGES * FIXTURE_IMAGE_BYTES];
+    for (size_t i = 0; i < sizeof counting; i++) counting[i] = (unsigned char)(i % FIXTURE_IMAGE_BYTES);
+    if (with_images) {
+        parts.cubins = parts.cuda_weights = counting;
+        parts.cubins_bytes = sizeof counting;
+        parts.cuda_weights_bytes = FIXTURE_IMAGE_BYTES;
+    }
     void *code = read_whole(MDOT_FIXTURE_CODE, &parts.code_bytes);
     parts.code = code;
     ir_arena *arena = ir_arena_create(0);
@@ -139,6 +185,16 @@ void fixture_open(fixture *f)
     f->bytes = read_whole(path, &f->size_bytes);
     size_t size;
     assert_true(cg_elf_find_section(f->bytes, f->size_bytes, MDOT_ABI_SECTION_TABLE, &f->table_at, &size));
+}
+
+void fixture_open(fixture *f)
+{
+    make(f, false);
+}
+
+void fixture_open_with_images(fixture *f)
+{
+    make(f, true);
 }
 
 void fixture_close(fixture *f)

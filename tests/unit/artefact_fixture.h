@@ -14,7 +14,10 @@ enum {
     FIXTURE_CODES = 6,
     FIXTURE_BUCKETS = 2,
     FIXTURE_MAX_LENGTH = 16,
-    FIXTURE_SCRATCH_BYTES_A_STEP = 100
+    FIXTURE_SCRATCH_BYTES_A_STEP = 100,
+    FIXTURE_IMAGES = 3,
+    FIXTURE_IMAGE_KERNELS = FIXTURE_CODES / FIXTURE_LEVELS,
+    FIXTURE_IMAGE_BYTES = 512
 };
 
 /* Plain structures instead of offsets: `*_at` fields are offsetof within this. */
@@ -25,6 +28,9 @@ typedef struct fixture_table {
     mdot_abi_tensor double_input[1], double_output[1];
     mdot_abi_bucket predict_bucket[FIXTURE_BUCKETS], double_bucket[1];
     mdot_abi_kernel kernel[2];
+    mdot_abi_cuda_image image[FIXTURE_IMAGES]; /* sm_80, sm_90, sm_90a; one after the other in the section */
+    mdot_abi_cuda_kernel image_kernel[FIXTURE_IMAGE_KERNELS]; /* the same ones of every image */
+    mdot_abi_cuda_resources image_resources[FIXTURE_IMAGE_KERNELS];
     char text[512];
 } fixture_table;
 
@@ -35,8 +41,10 @@ typedef struct fixture {
     size_t table_at;
 } fixture;
 
-/* Fails the running test when the linker does. */
+/* Both fail the running test when the linker does. The second kind also has CUDA images: bytes that count from 0 in
+ * each image and in their weights, which no driver would take for a cubin. */
 void fixture_open(fixture *f);
+void fixture_open_with_images(fixture *f);
 void fixture_close(fixture *f);
 
 /* The table inside f->bytes. */

@@ -149,7 +149,12 @@ static int count_files(const char *folder)
 static mdot_status link_code(const void *code, size_t code_bytes, const char *path, mdot_error *err)
 {
     static const char table[sizeof(mdot_abi_table)], weights[64];
-    cg_parts parts = {table, weights, code, sizeof table, sizeof weights, code_bytes};
+    cg_parts parts = {.table = table,
+                      .weights = weights,
+                      .code = code,
+                      .table_bytes = sizeof table,
+                      .weights_bytes = sizeof weights,
+                      .code_bytes = code_bytes};
     ir_arena *arena = ir_arena_create(0);
     mdot_status status = cg_link_artefact(&parts, path, arena, err);
     ir_arena_destroy(arena);
