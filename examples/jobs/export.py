@@ -23,7 +23,7 @@ EXAMPLES = 2    # tracing computes the network; BatchNormalization may refuse on
 def resnet50() -> tuple[torch.nn.Module, dict[str, torch.Tensor], dict[str, dict[int, str]]]:
     import torchvision
 
-    return (torchvision.models.resnet50(), {"input_0": torch.zeros(EXAMPLES, 3, 224, 224)}, {"input_0": {0: "batch"}})
+    return torchvision.models.resnet50(), {"input_0": torch.zeros(EXAMPLES, 3, 224, 224)}, {"input_0": {0: "batch"}}
 
 
 def bert_base() -> tuple[torch.nn.Module, dict[str, torch.Tensor], dict[str, dict[int, str]]]:
