@@ -1,9 +1,24 @@
-/* context.c — what one thread needs to run: scratch memory for the largest bucket, and room to put a call in order. */
-#include "runtime/predictor.h"
+/* context.c — what one thread needs to run: scratch memory for the largest bucket, room to put a call in order, and its
+ * share of a GPU where the predictor has one.
+ */
+#include "runtime/device.h"
 
 static size_t max_size(size_t a, size_t b)
 {
     return a > b ? a : b;
+}
+
+/* "auto" takes the CPU where the GPU has no room left: a scheduler is to get its answers. */
+static mdot_status use_device(mdot_context *context, mdot_error *err)
+{
+    const mdot_predictor *predictor = context->predictor;
+    if (predictor->cuda == NULL) return MDOT_OK;
+    mdot_error reason = {0};
+    mdot_status status = rt_cuda_context_create(predictor->cuda, &context->cuda, &reason);
+    if (status == MDOT_OK) return MDOT_OK;
+    if (predictor->device_is_required) return mdot_fail(err, status, "%s", reason.message);
+    context->device_error = reason;
+    return MDOT_OK;
 }
 
 mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **out_context, mdot_error *err)
@@ -33,13 +48,25 @@ mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **
     context->scratch = scratch;
     context->inputs = (const void **)(context + 1);
     context->outputs = (void **)(context->inputs + input_count);
+    mdot_status status = use_device(context, err);
+    if (status != MDOT_OK) {
+        mdot_context_destroy(context);
+        return status;
+    }
     *out_context = context;
     return MDOT_OK;
+}
+
+mdot_status mdot_context_get_device_status(const mdot_context *context, const char **out_message)
+{
+    *out_message = context->device_error.message;
+    return context->device_error.status;
 }
 
 void mdot_context_destroy(mdot_context *context)
 {
     if (context == NULL) return;
+    rt_cuda_context_destroy(context->cuda);
     const rt_allocator *allocator = &context->predictor->allocator;
     rt_free(allocator, context->scratch);
     rt_free(allocator, context);

@@ -1,8 +1,9 @@
 /* predictor.c — opening and closing an artefact: check everything through one descriptor, then load through the same.
  *
- * Whatever can go wrong with a file, a machine or memory goes wrong here; a predictor that opened cannot fail later.
+ * Whatever can go wrong with a file, a machine or memory goes wrong here; a predictor that opened cannot fail later. A
+ * GPU can: then the CPU answers (device.h).
  */
-#include "runtime/predictor.h"
+#include "runtime/device.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -89,6 +90,10 @@ mdot_status mdot_predictor_open(const char *path, const mdot_open_options *optio
         munmap(file.bytes, file.size_bytes);
         close(file.descriptor);
     }
+    if (status == MDOT_OK) {
+        status = rt_device_open(predictor, options, err);
+        if (status != MDOT_OK) rt_library_close(&predictor->library);
+    }
     if (status != MDOT_OK) {
         rt_free(&allocator, predictor);
         return in_file(path, status, err);
@@ -100,6 +105,7 @@ mdot_status mdot_predictor_open(const char *path, const mdot_open_options *optio
 void mdot_predictor_close(mdot_predictor *predictor)
 {
     if (predictor == NULL) return;
+    rt_device_close(predictor);
     rt_library_close(&predictor->library);
     rt_allocator allocator = predictor->allocator;
     rt_free(&allocator, predictor);

@@ -3,7 +3,7 @@
  *   open      predictor.c maps the file, elf.c finds the sections, table.c checks what they say, cpu.c picks the level,
  *             loader.c hands the file to the dynamic loader and touches its pages
  *   describe  info.c
- *   run       context.c, run.c
+ *   run       context.c, run.c; on a GPU: device.h
  *
  * Everything that comes from the file is checked once, at open; afterwards the table is trusted and read in place.
  */
@@ -137,7 +137,10 @@ struct mdot_predictor {
     rt_allocator allocator;
     rt_library library;
     const mdot_abi_table *table;
-    uint32_t level; /* index in table->levels */
+    uint32_t level;                                      /* index in table->levels */
+    struct rt_cuda *cuda;                                /* NULL: calls run on the CPU */
+    bool device_is_required;                             /* asked for by name: a context without it is an error */
+    char device_reason[sizeof((mdot_error){0}.message)]; /* why this device */
 };
 
 struct mdot_context {
@@ -145,6 +148,8 @@ struct mdot_context {
     void *scratch;
     const void **inputs; /* of the call being prepared; room for the entry with the most */
     void **outputs;
+    struct rt_cuda_context *cuda; /* NULL: calls run on the CPU */
+    mdot_error device_error;      /* why they do although the predictor has a GPU; MDOT_OK otherwise */
 };
 
 static inline bool rt_has_length(const mdot_abi_dim *dim)
@@ -159,6 +164,11 @@ static inline uint64_t rt_element_count(const mdot_abi_tensor *tensor, int64_t l
     for (uint32_t i = 0; i < tensor->rank; i++)
         count *= (uint64_t)(tensor->dim[i].scale * length + tensor->dim[i].offset);
     return count;
+}
+
+static inline uint64_t rt_tensor_bytes(const mdot_abi_tensor *tensor, int64_t length)
+{
+    return rt_element_count(tensor, length) * mdot_dtype_size_bytes((mdot_dtype)tensor->dtype);
 }
 
 #endif

@@ -1,8 +1,9 @@
 /* run.c — one call: which length, which bucket, and into its code.
  *
- * Nothing here allocates, locks or calls the operating system; tests/unit/test_runtime_run.c holds it to that.
+ * Nothing here allocates, locks or, on the CPU, calls the operating system; tests/unit/test_runtime_run.c holds it to
+ * that.
  */
-#include "runtime/predictor.h"
+#include "runtime/device.h"
 
 #include <string.h>
 
@@ -46,23 +47,48 @@ static mdot_status check_length(const mdot_abi_table *table, const mdot_abi_entr
                      (long long)rt_buckets(table, entry)[entry->bucket_count - 1].max_length, (long long)length);
 }
 
-/* Arguments are checked by now. The code offset is relative to the code section: mdot_abi.h. */
-static void call(const mdot_context *context, const mdot_abi_entry *entry, int64_t length, const void *const *inputs,
-                 void *const *outputs)
+static const mdot_abi_bucket *bucket_of(const mdot_context *context, const mdot_abi_entry *entry, int64_t length)
+{
+    const mdot_abi_table *table = context->predictor->table;
+    return &rt_buckets(table, entry)[find_bucket(table, entry, length)];
+}
+
+/* The code offset is relative to the code section: mdot_abi.h. */
+void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,
+                   size_t count)
 {
     const mdot_predictor *predictor = context->predictor;
-    const mdot_abi_bucket *bucket = &rt_buckets(predictor->table, entry)[find_bucket(predictor->table, entry, length)];
     const int64_t *code = predictor->library.code;
     mdot_abi_function function =
-        (mdot_abi_function)((uintptr_t)code + (uintptr_t)code[bucket->first_code + predictor->level]);
-    mdot_abi_call arguments = {
-        .inputs = inputs,
-        .outputs = outputs,
-        .weights = predictor->library.weights,
-        .scratch = context->scratch,
-        .length = length,
-    };
-    function(&arguments);
+        (mdot_abi_function)((uintptr_t)code +
+                            (uintptr_t)code[bucket_of(context, entry, length)->first_code + predictor->level]);
+    for (size_t i = 0; i < count; i++) {
+        mdot_abi_call arguments = {
+            .inputs = items[i].inputs,
+            .outputs = items[i].outputs,
+            .weights = predictor->library.weights,
+            .scratch = context->scratch,
+            .length = length,
+        };
+        function(&arguments);
+    }
+}
+
+/* A GPU that failed once is not asked again: after most errors of CUDA nothing works until the process ends, and one
+ * that does not answer would cost its time limit in every call. */
+void rt_run_many(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items, size_t count)
+{
+    if (context->cuda != NULL && !rt_fell_back(context)) {
+        const mdot_abi_bucket *bucket = bucket_of(context, entry, length);
+        if (rt_cuda_run(context->cuda, entry, bucket, length, items, count, &context->device_error) == MDOT_OK) return;
+    }
+    rt_run_on_cpu(context, entry, length, items, count);
+}
+
+size_t rt_batch_capacity(const mdot_context *context, const mdot_abi_entry *entry, int64_t length)
+{
+    if (context->cuda == NULL || rt_fell_back(context)) return 1;
+    return rt_cuda_max_items(context->cuda, bucket_of(context, entry, length));
 }
 
 mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
@@ -73,7 +99,7 @@ mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length
     if (status != MDOT_OK) return status;
     status = check_length(table, rt_entry(table, entry), length, err);
     if (status != MDOT_OK) return status;
-    call(context, rt_entry(table, entry), length, inputs, outputs);
+    rt_run_many(context, rt_entry(table, entry), length, &(rt_item){inputs, outputs}, 1);
     return MDOT_OK;
 }
 
@@ -216,6 +242,6 @@ mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inpu
     if (status != MDOT_OK) return status;
     status = order_outputs(context, e, outputs, output_count, length, err);
     if (status != MDOT_OK) return status;
-    call(context, e, length, context->inputs, context->outputs);
+    rt_run_many(context, e, length, &(rt_item){context->inputs, context->outputs}, 1);
     return MDOT_OK;
 }

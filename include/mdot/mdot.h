@@ -13,7 +13,7 @@
  * Threading   A predictor and a job are immutable once made: any number of threads may share them. A context belongs to
  *             one thread at a time. Nothing here takes a lock.
  * Memory      Opening and creating allocate, map and touch everything. Running and predicting allocate nothing and, on
- *             the CPU, make no system call.
+ *             the CPU, make no system call. CUDA's driver library keeps its own house.
  * Units       Times are milliseconds of wall clock, sizes are bytes, as the names say.
  * Errors      See mdot_base.h. On failure results are untouched.
  * Trust       An artefact is native code. Checksums find damage, not malice: open only what you trust.
@@ -39,14 +39,23 @@ typedef struct mdot_predictor mdot_predictor;
 typedef struct mdot_open_options { /* zero means default throughout */
     const char *cpu_level; /* "x86-64-v3": use this level's code instead of the best one that the CPU runs. NULL: what
                               the environment variable MDOT_CPU_LEVEL says, if it is set */
+    const char *device; /* where calls run. "cpu"; "cuda:1", the driver's second GPU, or "cuda", its first; "auto": that
+                           first one or the CPU, whichever answers faster when tried here. NULL: what the environment
+                           variable MDOT_DEVICE says, else "auto" */
+    uint32_t device_timeout_ms; /* a GPU that does not answer within this time has failed; 0: 1000 */
     void *(*allocate)(void *user, size_t bytes, size_t alignment); /* NULL: aligned_alloc and free */
     void (*release)(void *user, void *memory); /* both or neither; called by the threads that create and destroy */
     void *user;
 } mdot_open_options;
 
 /* Opens, checks and loads the artefact at `path`; options may be NULL. Everything that can fail later fails here:
- * NOT_FOUND, IO, MALFORMED (no artefact, truncated), INCOMPATIBLE (ABI version, CPU level), CORRUPT (checksum),
- * OUT_OF_MEMORY. The file may be replaced or removed while it is open. */
+ * NOT_FOUND, IO, MALFORMED (no artefact, truncated), INCOMPATIBLE (ABI version, CPU level), CORRUPT (checksum), DEVICE
+ * (a GPU that was asked for by name is not there, lacks code in the artefact or fails), OUT_OF_MEMORY. The file may be
+ * replaced or removed while it is open.
+ *
+ * A GPU is looked for only when the artefact has code for one. On a GPU each kernel has run once when this returns.
+ * The CPU stands behind it: a call that the GPU fails, or does not answer in time, is answered by the CPU, and so is
+ * every later one of its context (mdot_context_get_device_status). */
 mdot_status mdot_predictor_open(const char *path, const mdot_open_options *options, mdot_predictor **out_predictor,
                                 mdot_error *err);
 /* Contexts made from the predictor must be destroyed first. */
@@ -114,6 +123,10 @@ typedef struct mdot_predictor_info {
     size_t level_count, entry_count;
     size_t image_count; /* CUDA images: architectures that the artefact has code for */
     size_t weights_bytes, file_bytes;
+    const char *device;         /* "cpu", "cuda:0" */
+    const char *device_name;    /* "NVIDIA H200"; empty for the CPU */
+    const char *device_compute; /* arithmetic of the matrix kernels there: "fp32", "bf16", "fp16" */
+    const char *device_reason;  /* why it is that one: "cuda:0 answers in 28 us, the CPU in 5231 us" */
 } mdot_predictor_info;
 
 /* Accessors. Indices beyond the counts are OUT_OF_RANGE; strings are lent by the predictor. */
@@ -137,9 +150,15 @@ mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, siz
 
 typedef struct mdot_context mdot_context;
 
-/* Allocates and touches the scratch memory of the largest bucket of every entry. */
+/* Allocates and touches the scratch memory of the largest bucket of every entry and, on a GPU, what launches of many
+ * predictions at once need: up to 256 MiB there and 64 MiB of pinned memory here. OUT_OF_MEMORY; DEVICE where a GPU was
+ * asked for by name and fails. */
 mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **out_context, mdot_error *err);
 void mdot_context_destroy(mdot_context *context);
+
+/* MDOT_OK while calls run where mdot_predictor_get_info says. Otherwise the GPU has failed this context: what happened,
+ * and the reason in *out_message, lent. Calls run on the CPU since then. */
+mdot_status mdot_context_get_device_status(const mdot_context *context, const char **out_message);
 
 typedef struct mdot_input { /* a dense row-major tensor, aligned to its element size */
     const char *name;
