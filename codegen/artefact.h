@@ -10,6 +10,7 @@
 #define CG_ARTEFACT_H
 
 #include "codegen/codegen.h"
+#include "codegen/elf_read.h"
 #include "codegen/pool.h"
 
 /* Packs every weight that a kernel may read and sets its buffer's offset_bytes. At least one alignment unit long. */
@@ -27,9 +28,6 @@ typedef struct cg_data_section {
 
 /* A relocatable x86-64 object with read-only data sections; IO on failure, a partial file may be left. */
 mdot_status cg_elf_write_object(const char *path, const cg_data_section *sections, size_t count, mdot_error *err);
-/* Where a section of a linked ELF file lies in it; false when there is none. */
-bool cg_elf_find_section(const void *file, size_t file_bytes, const char *name, size_t *out_offset,
-                         size_t *out_size_bytes);
 
 typedef struct cg_parts {
     const void *table, *weights, *code; /* code: an object file's bytes */

@@ -1,4 +1,4 @@
-/* elf.c — a small writer of relocatable ELF objects that hold data, and a finder of sections in linked ones.
+/* elf.c — a small writer of relocatable ELF objects that hold data.
  *
  * A directly written object is the fastest way to hand megabytes of weights to the linker: there is nothing to parse,
  * and unlike `ld -b binary` it puts them into read-only memory. (System V gABI, chapter 4; x86-64 psABI for the
@@ -121,38 +121,4 @@ mdot_status cg_elf_write_object(const char *path, const cg_data_section *section
     cg_pool_done(&w.headers);
     cg_pool_done(&w.symbols);
     return status;
-}
-
-/* [offset, offset + size) is within the file */
-static bool within(uint64_t offset, uint64_t size_bytes, size_t file_bytes)
-{
-    return offset <= file_bytes && size_bytes <= file_bytes - offset;
-}
-
-bool cg_elf_find_section(const void *file, size_t file_bytes, const char *name, size_t *out_offset,
-                         size_t *out_size_bytes)
-{
-    const unsigned char *bytes = file;
-    Elf64_Ehdr header;
-    if (file_bytes < sizeof header) return false;
-    memcpy(&header, bytes, sizeof header);
-    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_shentsize != sizeof(Elf64_Shdr) ||
-        header.e_shstrndx >= header.e_shnum ||
-        !within(header.e_shoff, (uint64_t)header.e_shnum * sizeof(Elf64_Shdr), file_bytes))
-        return false;
-    Elf64_Shdr names, section;
-    memcpy(&names, bytes + header.e_shoff + header.e_shstrndx * sizeof names, sizeof names);
-    if (!within(names.sh_offset, names.sh_size, file_bytes)) return false;
-    size_t name_bytes = strlen(name) + 1;
-    for (size_t i = 0; i < header.e_shnum; i++) {
-        memcpy(&section, bytes + header.e_shoff + i * sizeof section, sizeof section);
-        if (!within(section.sh_name, name_bytes, names.sh_size) ||
-            memcmp(bytes + names.sh_offset + section.sh_name, name, name_bytes) != 0 ||
-            !within(section.sh_offset, section.sh_size, file_bytes))
-            continue;
-        *out_offset = section.sh_offset;
-        *out_size_bytes = section.sh_size;
-        return true;
-    }
-    return false;
 }

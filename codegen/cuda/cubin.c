@@ -1,0 +1,223 @@
+/* cubin.c — see cubin.h.
+ *
+ * NVIDIA does not document the format. What is used of it here is what `cuobjdump -elf` prints with names (CUDA 12.4,
+ * for cubins of NVRTC 13.0); tests hold it against ptxas's own words on every architecture:
+ *
+ *   .symtab            a function symbol for each kernel, STO_CUDA_ENTRY set in st_other
+ *   .nv.info           attributes of all functions, each with the function's symbol number before the value
+ *   .nv.info.NAME      attributes of one kernel
+ *   .text.NAME         its instructions, 16 bytes each from sm_70 on, the opcode in the lowest 12 bits
+ *   .nv.shared.NAME    its shared memory, behind the system's own share from sm_90 on
+ */
+#include "codegen/cuda/cubin.h"
+
+#include "codegen/elf_read.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    STO_CUDA_ENTRY = 0x10,        /* in st_other: a kernel, not a function that kernels call */
+    INSTRUCTION_BYTES = 16,       /* sm_70 and later */
+    OPCODE_MASK = 0xfff,          /* with the operands' form; predicate and operands are above */
+    OPCODE_HMMA = 0x23c,          /* mma.sync of bf16 and f16; `nvdisasm -hex` shows it from sm_75 to sm_120 */
+    RESERVED_SHARED_BYTES = 1024, /* of every block, kept by the system; part of the section's size from sm_90 on */
+    FIRST_SM_WITH_RESERVED = 90,
+};
+
+/* Attributes of .nv.info, by their names in cuobjdump, and how their values are stored. */
+enum {
+    EIATTR_MAX_THREADS = 0x05,
+    EIATTR_FRAME_SIZE = 0x11,
+    EIATTR_MIN_STACK_SIZE = 0x12,
+    EIATTR_CBANK_PARAM_SIZE = 0x19,
+    EIATTR_REGCOUNT = 0x2f,
+    EIATTR_NUM_BARRIERS = 0x4c,
+    EIFMT_SVAL = 4, /* a size in bytes in the head, the value behind it; other formats have the value in the head */
+};
+
+typedef struct attribute {
+    unsigned format, code;
+    uint32_t head;              /* the value of the short formats */
+    const unsigned char *value; /* of EIFMT_SVAL, head bytes */
+} attribute;
+
+/* Moves *at on; false at the section's end, or where the rest is too short to be an attribute. */
+static bool next_attribute(const cg_elf_section *section, size_t *at, attribute *out)
+{
+    const unsigned char *bytes = section->bytes;
+    if (section->size_bytes - *at < 4) return false;
+    attribute a = {bytes[*at], bytes[*at + 1], bytes[*at + 2] | (uint32_t)bytes[*at + 3] << 8, NULL};
+    *at += 4;
+    if (a.format == EIFMT_SVAL) {
+        if (section->size_bytes - *at < a.head) return false;
+        a.value = bytes + *at;
+        *at += a.head;
+    }
+    *out = a;
+    return true;
+}
+
+static uint32_t word_at(const attribute *a, size_t index)
+{
+    uint32_t word = 0;
+    if (a->value != NULL && (index + 1) * sizeof word <= a->head)
+        memcpy(&word, a->value + index * sizeof word, sizeof word);
+    return word;
+}
+
+/* The section `<prefix><kernel>`, when there is one. */
+static bool find_kernel_section(const cg_elf *elf, const char *prefix, const char *kernel, cg_elf_section *out)
+{
+    size_t prefix_bytes = strlen(prefix);
+    for (uint32_t i = 0; i < elf->section_count; i++) {
+        cg_elf_section section;
+        if (!cg_elf_section_at(elf, i, &section) || strncmp(section.name, prefix, prefix_bytes) != 0 ||
+            strcmp(section.name + prefix_bytes, kernel) != 0)
+            continue;
+        *out = section;
+        return true;
+    }
+    return false;
+}
+
+/* Registers and stack, from the attributes of all functions. */
+static void read_common_attributes(const cg_elf_section *info, uint32_t symbol, cg_cubin_kernel *kernel)
+{
+    attribute a;
+    for (size_t at = 0; next_attribute(info, &at, &a);) {
+        if (a.format != EIFMT_SVAL || word_at(&a, 0) != symbol) continue;
+        uint32_t value = word_at(&a, 1);
+        if (a.code == EIATTR_REGCOUNT) kernel->registers = value;
+        /* the least stack is that of the deepest call, the frame only the kernel's own */
+        bool is_stack = a.code == EIATTR_FRAME_SIZE || a.code == EIATTR_MIN_STACK_SIZE;
+        if (is_stack && value > kernel->local_bytes) kernel->local_bytes = value;
+    }
+}
+
+static void read_own_attributes(const cg_elf_section *info, cg_cubin_kernel *kernel)
+{
+    attribute a;
+    for (size_t at = 0; next_attribute(info, &at, &a);) {
+        if (a.code == EIATTR_MAX_THREADS && a.format == EIFMT_SVAL)
+            kernel->max_threads = word_at(&a, 0) * word_at(&a, 1) * word_at(&a, 2);
+        if (a.code == EIATTR_CBANK_PARAM_SIZE && a.format != EIFMT_SVAL) kernel->parameter_bytes = a.head;
+        if (a.code == EIATTR_NUM_BARRIERS && a.format != EIFMT_SVAL) kernel->barriers = a.head & 0xff;
+    }
+}
+
+static uint32_t count_tensor_instructions(const cg_elf_section *text)
+{
+    uint32_t count = 0;
+    for (size_t at = 0; at + INSTRUCTION_BYTES <= text->size_bytes; at += INSTRUCTION_BYTES) {
+        uint64_t word;
+        memcpy(&word, text->bytes + at, sizeof word);
+        count += (word & OPCODE_MASK) == OPCODE_HMMA;
+    }
+    return count;
+}
+
+/* Adds up "…, 8 bytes spill stores, 16 bytes spill loads" on the line after "Function properties for NAME". */
+static bool read_spills(const char *log, const char *kernel, uint32_t *out_bytes)
+{
+    static const char title[] = "Function properties for ";
+    size_t kernel_bytes = strlen(kernel);
+    for (const char *at = log; (at = strstr(at, title)) != NULL;) {
+        at += strlen(title);
+        if (strncmp(at, kernel, kernel_bytes) != 0 || at[kernel_bytes] != '\n') continue;
+        const char *line = at + kernel_bytes + 1, *end = strchr(line, '\n');
+        const char *frame_end = strstr(line, "stack frame, ");
+        unsigned stores, loads;
+        if (frame_end == NULL || (end != NULL && frame_end > end) ||
+            sscanf(frame_end, "stack frame, %u bytes spill stores, %u bytes spill loads", &stores, &loads) != 2)
+            return false;
+        *out_bytes = stores + loads;
+        return true;
+    }
+    return false;
+}
+
+static mdot_status read_kernel(const cg_elf *elf, const cg_cubin *cubin, uint32_t symbol, cg_cubin_kernel *kernel,
+                               mdot_error *err)
+{
+    cg_elf_section section;
+    if (!find_kernel_section(elf, ".text.", kernel->name, &section) || section.bytes == NULL)
+        return mdot_fail(err, MDOT_MALFORMED, "the cubin has no code for kernel %s", kernel->name);
+    kernel->code_bytes = (uint32_t)section.size_bytes;
+    kernel->tensor_instructions = count_tensor_instructions(&section);
+    if (cg_elf_section_named(elf, ".nv.info", &section) && section.bytes != NULL)
+        read_common_attributes(&section, symbol, kernel);
+    if (find_kernel_section(elf, ".nv.info.", kernel->name, &section) && section.bytes != NULL)
+        read_own_attributes(&section, kernel);
+    if (kernel->registers == 0)
+        return mdot_fail(err, MDOT_MALFORMED, "the cubin does not say how many registers kernel %s takes",
+                         kernel->name);
+    if (find_kernel_section(elf, ".nv.shared.", kernel->name, &section)) {
+        size_t reserved = cubin->sm >= FIRST_SM_WITH_RESERVED ? RESERVED_SHARED_BYTES : 0;
+        kernel->shared_bytes = (uint32_t)(section.size_bytes > reserved ? section.size_bytes - reserved : 0);
+    }
+    if (!read_spills(cubin->log, kernel->name, &kernel->spill_bytes)) kernel->spill_bytes = kernel->local_bytes;
+    return MDOT_OK;
+}
+
+/* The architecture's number: in the second byte of the flags where the ABI is 8 (CUDA 13), else in the first. */
+static uint32_t architecture(const cg_elf *elf)
+{
+    return elf->abi_version >= 8 ? elf->flags >> 8 & 0xff : elf->flags & 0xff;
+}
+
+/* The symbol when it is a kernel's. */
+static const char *kernel_symbol(const cg_elf_section *symbols, const cg_elf_section *names, size_t index)
+{
+    Elf64_Sym symbol;
+    memcpy(&symbol, symbols->bytes + index * sizeof symbol, sizeof symbol);
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || (symbol.st_other & STO_CUDA_ENTRY) == 0 ||
+        symbol.st_name >= names->size_bytes)
+        return NULL;
+    return (const char *)names->bytes + symbol.st_name;
+}
+
+static mdot_status read_kernels(const cg_elf *elf, ir_arena *arena, cg_cubin *cubin, mdot_error *err)
+{
+    cg_elf_section symbols, names;
+    if (!cg_elf_section_named(elf, ".symtab", &symbols) || symbols.bytes == NULL ||
+        !cg_elf_section_at(elf, symbols.link, &names) || names.bytes == NULL || names.size_bytes == 0 ||
+        names.bytes[names.size_bytes - 1] != '\0')
+        return mdot_fail(err, MDOT_MALFORMED, "the cubin has no symbols");
+    size_t symbol_count = symbols.size_bytes / sizeof(Elf64_Sym), kernel_count = 0;
+    for (size_t i = 0; i < symbol_count; i++) kernel_count += kernel_symbol(&symbols, &names, i) != NULL;
+    cubin->kernels = IR_NEW_ARRAY(arena, cg_cubin_kernel, kernel_count + 1);
+    if (cubin->kernels == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    for (size_t i = 0; i < symbol_count; i++) {
+        const char *name = kernel_symbol(&symbols, &names, i);
+        if (name == NULL) continue;
+        cg_cubin_kernel *kernel = &cubin->kernels[cubin->kernel_count++];
+        kernel->name = ir_arena_strdup(arena, name);
+        if (kernel->name == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+        mdot_status status = read_kernel(elf, cubin, (uint32_t)i, kernel, err);
+        if (status != MDOT_OK) return status;
+    }
+    return MDOT_OK;
+}
+
+mdot_status cg_cubin_read(const void *bytes, size_t size_bytes, const char *log, ir_arena *arena, cg_cubin *out_cubin,
+                          mdot_error *err)
+{
+    cg_elf elf;
+    if (!cg_elf_open(bytes, size_bytes, &elf) || elf.machine != EM_CUDA)
+        return mdot_fail(err, MDOT_MALFORMED, "not a cubin, or a damaged one");
+    cg_cubin cubin = {
+        .bytes = bytes, .size_bytes = size_bytes, .log = log != NULL ? log : "", .sm = architecture(&elf)};
+    mdot_status status = read_kernels(&elf, arena, &cubin, err);
+    if (status != MDOT_OK) return status;
+    *out_cubin = cubin;
+    return MDOT_OK;
+}
+
+const cg_cubin_kernel *cg_cubin_find(const cg_cubin *cubin, const char *name)
+{
+    for (int i = 0; i < cubin->kernel_count; i++)
+        if (strcmp(cubin->kernels[i].name, name) == 0) return &cubin->kernels[i];
+    return NULL;
+}

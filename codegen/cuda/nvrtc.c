@@ -1,0 +1,151 @@
+/* nvrtc.c — see nvrtc.h. */
+#include "codegen/cuda/nvrtc.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_BYTES = 1024, MAX_KNOWN_SMS = 64 };
+
+/* Newest first. 11.2 is the name that every NVRTC from 11.2 to 11.8 has. */
+static const char *const library_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"};
+enum { NAME_COUNT = sizeof library_names / sizeof library_names[0] };
+
+/* ---- Loading ----------------------------------------------------------------------------------------------------- */
+
+static void *open_in(const char *folder, const char *subfolder)
+{
+    for (int i = 0; i < NAME_COUNT; i++) {
+        char path[PATH_BYTES];
+        int length = snprintf(path, sizeof path, "%s%s%s", folder, subfolder, library_names[i]);
+        if (length < 0 || length >= PATH_BYTES) continue;
+        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (library != NULL) return library;
+    }
+    return NULL;
+}
+
+static mdot_status open_library(void **out_library, mdot_error *err)
+{
+    const char *forced = getenv("MDOT_NVRTC"), *cuda = getenv("CUDA_HOME");
+    if (forced != NULL && forced[0] != '\0') {
+        *out_library = dlopen(forced, RTLD_NOW | RTLD_LOCAL);
+        if (*out_library != NULL) return MDOT_OK;
+        return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC, which compiles for GPUs, is not where MDOT_NVRTC says: %s",
+                         dlerror());
+    }
+    *out_library = open_in("", "");
+    if (*out_library == NULL && cuda != NULL && cuda[0] != '\0') *out_library = open_in(cuda, "/lib64/");
+    if (*out_library == NULL) *out_library = open_in("/usr/local/cuda", "/lib64/");
+    if (*out_library != NULL) return MDOT_OK;
+    return mdot_fail(
+        err, MDOT_TOOLCHAIN,
+        "compiling for a GPU takes NVRTC, and no libnvrtc.so was found: install the CUDA toolkit's package "
+        "cuda-nvrtc (13-0 or another version of 11.2 or later; no GPU or driver is needed) or `pip install "
+        "nvidia-cuda-nvrtc`, and give the library's path in MDOT_NVRTC where the loader does not find it");
+}
+
+/* The library is not closed again: it keeps threads and exit handlers, and the next compilation wants it anyway. */
+mdot_status cg_nvrtc_load(cg_nvrtc *out_nvrtc, mdot_error *err)
+{
+    void *library = NULL;
+    mdot_status status = open_library(&library, err);
+    if (status != MDOT_OK) return status;
+    cg_nvrtc nvrtc = {0};
+    void *address;
+#define BIND(name, result, parameters)                                                                                 \
+    address = dlsym(library, "nvrtc" #name);                                                                           \
+    if (address == NULL) return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC is too old or is none: no nvrtc" #name);         \
+    memcpy(&nvrtc.name, &address, sizeof address);
+    CG_NVRTC_SYMBOL_MAP(BIND)
+#undef BIND
+    if (nvrtc.Version(&nvrtc.major, &nvrtc.minor) != 0)
+        return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC does not tell its version");
+    *out_nvrtc = nvrtc;
+    return MDOT_OK;
+}
+
+/* ---- Compiling --------------------------------------------------------------------------------------------------- */
+
+static mdot_status check_architecture(const cg_nvrtc *nvrtc, int sm, mdot_error *err)
+{
+    int known[MAX_KNOWN_SMS], count = 0;
+    if (nvrtc->GetNumSupportedArchs(&count) != 0 || count <= 0 || count > MAX_KNOWN_SMS ||
+        nvrtc->GetSupportedArchs(known) != 0)
+        return MDOT_OK; /* then the compiler itself judges */
+    char list[8 * MAX_KNOWN_SMS] = "";
+    size_t used = 0;
+    for (int i = 0; i < count; i++) {
+        if (known[i] == sm) return MDOT_OK;
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%d", i > 0 ? ", " : "", known[i]);
+    }
+    return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC %d.%d makes no code for sm_%d; it does for %s", nvrtc->major,
+                     nvrtc->minor, sm, list);
+}
+
+/* The parts in one text. Lines count from 1 in each, so that messages lead to a part's own lines. */
+static char *join(const char *const *parts, int part_count, ir_arena *arena)
+{
+    size_t bytes = 1;
+    for (int i = 0; i < part_count; i++) bytes += strlen(parts[i]) + strlen("\n#line 1\n");
+    char *text = ir_arena_alloc(arena, bytes, 1), *end = text;
+    for (int i = 0; text != NULL && i < part_count; i++) {
+        if (i > 0) end = stpcpy(end, "\n#line 1\n");
+        end = stpcpy(end, parts[i]);
+    }
+    return text;
+}
+
+static const char *read_log(const cg_nvrtc *nvrtc, cg_nvrtc_program program, ir_arena *arena)
+{
+    size_t bytes = 0;
+    if (nvrtc->GetProgramLogSize(program, &bytes) != 0 || bytes == 0) return "";
+    char *log = ir_arena_alloc(arena, bytes + 1, 1); /* zeroed: it ends, whatever comes */
+    if (log == NULL || nvrtc->GetProgramLog(program, log) != 0) return "";
+    return log;
+}
+
+/* From the first error on, since warnings may come before; the message ends where there is no more room. */
+static mdot_status refused(const cg_nvrtc *nvrtc, int result, const char *architecture, const char *log,
+                           mdot_error *err)
+{
+    const char *first = strstr(log, "error");
+    while (first != NULL && first > log && first[-1] != '\n') first--;
+    if (first == NULL) first = log[0] != '\0' ? log : nvrtc->GetErrorString(result);
+    return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC %d.%d, %s: %s", nvrtc->major, nvrtc->minor, architecture, first);
+}
+
+static mdot_status compile(const cg_nvrtc *nvrtc, cg_nvrtc_program program, const char *architecture, ir_arena *arena,
+                           cg_cubin *out_cubin, mdot_error *err)
+{
+    const char *const options[] = {architecture, "-std=c++17", "--ptxas-options=-v"};
+    int result = nvrtc->CompileProgram(program, sizeof options / sizeof options[0], options);
+    const char *log = read_log(nvrtc, program, arena);
+    if (result != 0) return refused(nvrtc, result, architecture, log, err);
+    size_t bytes = 0;
+    result = nvrtc->GetCUBINSize(program, &bytes);
+    if (result != 0) return refused(nvrtc, result, architecture, "", err);
+    char *cubin = ir_arena_alloc(arena, bytes + 1, 1);
+    if (cubin == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a cubin of %zu bytes", bytes);
+    result = nvrtc->GetCUBIN(program, cubin);
+    if (result != 0) return refused(nvrtc, result, architecture, "", err);
+    return cg_cubin_read(cubin, bytes, log, arena, out_cubin, err);
+}
+
+mdot_status cg_nvrtc_compile(const cg_nvrtc *nvrtc, const char *const *parts, int part_count, int sm,
+                             bool is_accelerated, ir_arena *arena, cg_cubin *out_cubin, mdot_error *err)
+{
+    mdot_status status = check_architecture(nvrtc, sm, err);
+    if (status != MDOT_OK) return status;
+    const char *source = join(parts, part_count, arena);
+    const char *architecture = ir_arena_printf(arena, "-arch=sm_%d%s", sm, is_accelerated ? "a" : "");
+    if (source == NULL || architecture == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    cg_nvrtc_program program = NULL;
+    int result = nvrtc->CreateProgram(&program, source, "kernels.cu", 0, NULL, NULL);
+    if (result != 0) return refused(nvrtc, result, architecture, "", err);
+    status = compile(nvrtc, program, architecture, arena, out_cubin, err);
+    nvrtc->DestroyProgram(&program);
+    return status;
+}
