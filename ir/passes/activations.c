@@ -1,5 +1,5 @@
 /* activations.c — recognises activation functions that exporters have written out: GELU by erf and by tanh, SiLU and
- * its sigmoid approximation of GELU.
+ * its sigmoid approximation of GELU, Mish, HardSigmoid and HardSwish.
  *
  * Products are matched in any association and order, so one line stands for all of PyTorch's, TensorFlow's and ONNX
  * Runtime's spellings.
@@ -9,7 +9,9 @@
 #include "ir/passes/match.h"
 #include "ir/passes/passes.h"
 
-enum { X, SLOPE };
+#include <math.h>
+
+enum { X, SLOPE, GATE };
 
 #define HALF P_NUMBER(0.5)
 #define ONE P_NUMBER(1)
@@ -42,6 +44,18 @@ static const ir_pattern *const tanh_gelu =
 static const ir_pattern *const silu = P(Mul, P_ANY(X), P(Sigmoid, P_ANY(X)));
 static const ir_pattern *const swish = P(Mul, P_ANY(X), P(Sigmoid, P(Mul, P_ANY(X), P_SCALAR(SLOPE))));
 
+/* x tanh(softplus(x)): Misra, "Mish", 2019. */
+static const ir_pattern *const mish = P(Mul, P_ANY(X), P(Tanh, P(Softplus, P_ANY(X))));
+
+/* relu6(x + 3) / 6, and x times that: Howard et al., "Searching for MobileNetV3", 2019. */
+#define SHIFTED_RELU6 P(Clip, P(Add, P_ANY(X), P_NUMBER(3)), P_NUMBER(0), P_NUMBER(6))
+#define SIXTH P_NUMBER(1.0 / 6)
+static const ir_pattern *const hard_sigmoid =
+    P_EITHER(P(Div, SHIFTED_RELU6, P_NUMBER(6)), P(Mul, SHIFTED_RELU6, SIXTH));
+static const ir_pattern *const hard_swish =
+    P_EITHER(P(Div, P(Mul, P_ANY(X), SHIFTED_RELU6), P_NUMBER(6)), P_PRODUCT(P_ANY(X), SHIFTED_RELU6, SIXTH));
+static const ir_pattern *const gated_swish = P(Mul, P_ANY(X), P_LET(GATE, P(HardSigmoid, P_ANY(X))));
+
 static ir_value *gelu(ir_builder *b, ir_value *x, const char *approximate)
 {
     ir_node *node = b_node(b, IR_OP_Gelu, &x, 1, 1);
@@ -54,6 +68,31 @@ static ir_value *swish_with(ir_builder *b, ir_value *x, double slope)
     ir_node *node = b_node(b, IR_OP_Swish, &x, 1, 1);
     b_set_float(b, node, "alpha", slope);
     return b_infer(b, node);
+}
+
+static ir_value *hard_sigmoid_of(ir_builder *b, ir_value *x)
+{
+    ir_node *node = b_node(b, IR_OP_HardSigmoid, &x, 1, 1);
+    b_set_float(b, node, "alpha", 1.0 / 6);
+    b_set_float(b, node, "beta", 0.5);
+    return b_infer(b, node);
+}
+
+/* With the slope of HardSwish, not that which ONNX gives a HardSigmoid by default. */
+static bool is_sixth(const ir_value *gate)
+{
+    return fabs(ir_node_float(gate->def, "alpha", 0.2) - 1.0 / 6) < 1e-6 &&
+           fabs(ir_node_float(gate->def, "beta", 0.5) - 0.5) < 1e-6;
+}
+
+static void recognise_hard(ir_builder *b, ir_value *result)
+{
+    ir_match m;
+    if (ir_match_value(hard_swish, result, &m) || (ir_match_value(gated_swish, result, &m) && is_sixth(m.slot[GATE]))) {
+        b_replace(b, result, b_op1(b, IR_OP_HardSwish, m.slot[X]));
+    } else if (ir_match_value(hard_sigmoid, result, &m)) {
+        b_replace(b, result, hard_sigmoid_of(b, m.slot[X]));
+    }
 }
 
 static void recognise(ir_builder *b, ir_node *node)
@@ -69,6 +108,10 @@ static void recognise(ir_builder *b, ir_node *node)
         b_replace(b, result, swish_with(b, m.slot[X], 1));
     } else if (ir_match_value(swish, result, &m)) {
         b_replace(b, result, swish_with(b, m.slot[X], ir_match_scalar(&m, SLOPE)));
+    } else if (ir_match_value(mish, result, &m)) {
+        b_replace(b, result, b_op1(b, IR_OP_Mish, m.slot[X]));
+    } else {
+        recognise_hard(b, result);
     }
 }
 

@@ -8,6 +8,7 @@
 #include "ir/passes/attention.h"
 
 #include "ir/ops.h"
+#include "ir/ops/operands.h"
 #include "ir/passes/attention_scores.h"
 #include "ir/passes/passes.h"
 
@@ -34,20 +35,40 @@ static extents extents_of_joined(const ir_scores *s)
     return (extents){q->dim[0], 1};
 }
 
+/* Whatever stands before the heads (windows, groups of windows) is batch. False: a symbol that no product holds. */
+static bool extents_of_split(const ir_type *q, extents *out)
+{
+    ir_dim batch = q->dim[0];
+    for (int i = 1; i < q->rank - 3; i++) {
+        if (!ir_dim_mul(batch, q->dim[i], &batch)) return false;
+    }
+    *out = (extents){batch, q->dim[q->rank - 3].offset};
+    return ir_dim_is_number(q->dim[q->rank - 3]);
+}
+
+/* Masks broadcast from the last dimension: with more than one dimension before the heads, those that have none. */
+static bool masks_fit(const ir_scores *s, int rank)
+{
+    for (int i = 0; i < s->mask_count && rank > 4; i++) {
+        const ir_mask *mask = &s->masks[i];
+        if (mask->added->type.rank > 3 || (mask->condition && mask->condition->type.rank > 3)) return false;
+    }
+    return true;
+}
+
 /* False: the operands' shapes are beyond the kernel. */
 static bool read_extents(const ir_scores *s, extents *out)
 {
     const ir_type *q = &s->q->type, *k = &s->k_transposed->type, *v = &s->v->type;
     int rank = q->rank;
-    if (rank < 2 || rank > 4 || k->rank != rank || v->rank != rank) return false;
+    if (rank < 2 || rank > 5 || !masks_fit(s, rank) || k->rank != rank || v->rank != rank) return false;
     if (!ir_dim_is_number(q->dim[rank - 1]) || !ir_dim_is_number(v->dim[rank - 1])) return false;
     for (int i = 0; i < rank - 2; i++) {
         if (!ir_dim_equal(q->dim[i], k->dim[i]) || !ir_dim_equal(q->dim[i], v->dim[i])) return false;
     }
     if (rank == 2) *out = (extents){ir_dim_number(1), 1};
     if (rank == 3) *out = extents_of_joined(s);
-    if (rank == 4) *out = (extents){q->dim[0], q->dim[1].offset};
-    return rank < 4 || ir_dim_is_number(q->dim[1]);
+    return rank < 4 || extents_of_split(q, out);
 }
 
 /* ---- Operands --------------------------------------------------------------------------------------------------- */

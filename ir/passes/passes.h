@@ -9,6 +9,7 @@ mdot_status pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err);    
 mdot_status pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err);    /* simplify.c */
 mdot_status pass_contrib(ir_graph *graph, bool *out_changed, mdot_error *err);     /* contrib.c */
 mdot_status pass_norms(ir_graph *graph, bool *out_changed, mdot_error *err);       /* norms.c */
+mdot_status pass_group_norms(ir_graph *graph, bool *out_changed, mdot_error *err); /* group_norms.c */
 mdot_status pass_activations(ir_graph *graph, bool *out_changed, mdot_error *err); /* activations.c */
 mdot_status pass_linears(ir_graph *graph, bool *out_changed, mdot_error *err);     /* linears.c */
 mdot_status pass_attention(ir_graph *graph, bool *out_changed, mdot_error *err);   /* attention.c */

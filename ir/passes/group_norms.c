@@ -1,0 +1,83 @@
+/* group_norms.c — recognises GroupNormalization written as PyTorch's exporters do: the groups as channels of an
+ * InstanceNormalization without an affine part, reshaped back, then a product and a sum with a vector for each channel.
+ *
+ * As in norms.c the core comes first; the product becomes its scale and the sum its bias.
+ */
+#include "ir/ops.h"
+#include "ir/passes/builder.h"
+#include "ir/passes/match.h"
+#include "ir/passes/passes.h"
+
+static ir_value *group_norm(ir_builder *b, const ir_node *like, ir_value *x, ir_value *scale, ir_value *bias,
+                            int64_t groups)
+{
+    if (!x || !scale || !bias) return NULL;
+    ir_node *node = b_node(b, IR_OP_GroupNormalization, (ir_value *[]){x, scale, bias}, 3, 1);
+    b_set_int(b, node, "num_groups", groups);
+    b_set_float(b, node, "epsilon", ir_node_float(like, "epsilon", 1e-5));
+    return b_infer(b, node);
+}
+
+static bool is_used_once_by(const ir_value *value, const ir_op *op)
+{
+    return value->use_count == 1 && value->def && value->def->op == op;
+}
+
+/* Reshape(InstanceNormalization([batch, groups, …])) to [batch, channels, …]. */
+static void core(ir_builder *b, ir_node *node)
+{
+    const ir_type *type = &node->outputs[0]->type;
+    if (!is_used_once_by(node->inputs[0], &ir_ops[IR_OP_InstanceNormalization])) return;
+    const ir_node *norm = node->inputs[0]->def;
+    const ir_type *grouped = &norm->inputs[0]->type;
+    if (!ir_value_is_filled(norm->inputs[1], 1, 0) || !ir_value_is_filled(norm->inputs[2], 0, 0)) return;
+    if (type->rank < 3 || grouped->rank < 3 || !ir_dim_equal(type->dim[0], grouped->dim[0])) return;
+    if (!ir_dim_is_number(type->dim[1]) || !ir_dim_is_number(grouped->dim[1])) return;
+    int64_t channels = type->dim[1].offset, groups = grouped->dim[1].offset;
+    if (groups < 1 || channels < 1 || channels % groups) return;
+    ir_value *x = b_reshape(b, norm->inputs[0], type->dim, type->rank);
+    ir_value *scale = b_filled(b, &channels, 1, 1), *bias = b_filled(b, &channels, 1, 0);
+    b_replace(b, node->outputs[0], group_norm(b, norm, x, scale, bias, groups));
+}
+
+/* A constant [channels, 1, …] as [channels]; NULL: it is none. */
+static ir_value *channel_vector(ir_builder *b, const ir_type *x, ir_value *value)
+{
+    const ir_type *type = &value->type;
+    int at = type->rank - (x->rank - 1);
+    if (!value->constant || at < 0 || type->dtype != x->dtype || !ir_dim_equal(type->dim[at], x->dim[1])) return NULL;
+    if (value->constant->count != x->dim[1].offset) return NULL;
+    return b_reshape(b, value, &x->dim[1], 1);
+}
+
+static void affine(ir_builder *b, ir_node *node)
+{
+    bool scales = node->op == &ir_ops[IR_OP_Mul];
+    for (int i = 0; i < 2; i++) {
+        const ir_node *norm = node->inputs[i]->def;
+        if (!is_used_once_by(node->inputs[i], &ir_ops[IR_OP_GroupNormalization])) continue;
+        if (!ir_value_is_filled(norm->inputs[2], 0, 0)) continue;
+        if (scales && !ir_value_is_filled(norm->inputs[1], 1, 0)) continue;
+        ir_value *vector = channel_vector(b, &norm->inputs[0]->type, node->inputs[1 - i]);
+        ir_value *scale = scales ? vector : norm->inputs[1], *bias = scales ? norm->inputs[2] : vector;
+        int64_t groups = ir_node_int(norm, "num_groups", 1);
+        if (b_replace(b, node->outputs[0], group_norm(b, norm, norm->inputs[0], scale, bias, groups))) return;
+    }
+}
+
+static const ir_rule rule_of[IR_OP_COUNT] = {
+    [IR_OP_Reshape] = core,
+    [IR_OP_Mul] = affine,
+    [IR_OP_Add] = affine,
+};
+
+static void recognise(ir_builder *b, ir_node *node)
+{
+    ir_rule rule = rule_of[ir_node_opcode(node)];
+    if (rule) rule(b, node);
+}
+
+mdot_status pass_group_norms(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    return ir_rewrite(graph, recognise, out_changed, err);
+}
