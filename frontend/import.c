@@ -60,6 +60,7 @@ static mdot_status import_initializers(importer *im)
         if (status != MDOT_OK) return status;
         ir_value *value = ir_graph_add_constant(im->graph, proto->name, tensor);
         if (!value) return fe_out_of_memory(&im->context);
+        value->stored = true;
         im->values[value_named(im, proto->name)] = value;
     }
     return MDOT_OK;

@@ -22,7 +22,8 @@ mdot_status fe_job_out_of_memory(const fe_job *job)
 
 /* Those that recognise, in the order of passes.def. Not those that compute with weights (linears, merge) or take
  * recognised operators apart again (expand). */
-static const char *const recognising[] = {"simplify", "contrib", "norms", "activations", "attention", "tidy"};
+static const char *const recognising[] = {"simplify",    "contrib",   "norms", "group_norms",
+                                          "activations", "attention", "tidy"};
 
 static mdot_status recognise(fe_job *job)
 {
@@ -49,7 +50,9 @@ static mdot_status read_graph(fe_job *job, mdot_job **out_job)
     mdot_status status = fe_job_strip(job);
     if (status != MDOT_OK) return status;
     job->batch = batch_of(job->graph);
-    status = fe_job_infer(job);
+    status = fe_job_drop_noise(job);
+    if (status == MDOT_OK) status = fe_job_infer(job);
+    if (status == MDOT_OK) status = fe_job_unify(job);
     if (status == MDOT_OK) status = recognise(job);
     if (status == MDOT_OK) status = fe_job_freeze(job);
     return status == MDOT_OK ? fe_job_tokens(job, out_job) : status;

@@ -10,8 +10,11 @@
 #include "ir/ops.h"
 #include "mdot/mdotjob.h"
 
+typedef struct fe_learnt fe_learnt;
+
 typedef struct fe_job {
     ir_graph *graph;
+    fe_learnt *learnt;               /* which constants training learns */
     const mdot_job_options *options; /* never NULL */
     int64_t batch;                   /* samples that the graph's dimensions stand for */
     bool has_optimizer;
@@ -26,11 +29,30 @@ mdot_status fe_job_out_of_memory(const fe_job *job);
  * training graphs have into the form of others. Parameters that are inputs become constants without data. */
 mdot_status fe_job_strip(fe_job *job);
 
+/* job_noise.c: random masks are gone, and the data goes on without them. Before anything is typed. */
+mdot_status fe_job_drop_noise(fe_job *job);
+
 /* job_shapes.c: types every value and folds constants. Unknown operators, and those whose rules fail, become
  * mdot.Opaque with a warning. What follows from parameters alone becomes a constant without data. */
 mdot_status fe_job_infer(fe_job *job);
 /* The last part of that again, for what passes made. */
 mdot_status fe_job_freeze(fe_job *job);
+
+/* job_forms.c: one form for what is written in several. */
+mdot_status fe_job_unify(fe_job *job);
+
+/* ---- Parameters: job_learnt.c ----------------------------------------------------------------------------------- */
+
+/* Marks what the file holds of them. */
+mdot_status fe_learnt_create(fe_job *job);
+/* The constant with this id was computed from the node's inputs; false: memory is out. */
+bool fe_learnt_derive(fe_learnt *learnt, const ir_node *node, int id);
+/* A constant that training learns: floating, of more than one element. The value may be NULL. */
+bool fe_is_parameter(const fe_job *job, const ir_value *value);
+/* The same of an operand: neither statistics that a BatchNormalization tracks nor the scales of a Resize are. */
+bool fe_learns(const fe_job *job, const ir_node *node, int input);
+/* Parameters behind a constant that are not counted yet; `counted` has a place for each value id. */
+double fe_parameter_count(const fe_job *job, const ir_value *value, bool *counted);
 
 /* ---- Tokens ----------------------------------------------------------------------------------------------------- */
 
@@ -55,11 +77,6 @@ const char *fe_token_type(const fe_job *job, const ir_node *node);
 /* job_loads.c: per_sample and per_step of all phases. */
 void fe_token_loads(const fe_job *job, const fe_token *token, mdot_job_operator *op);
 
-/* A constant that training learns: floating, of more than one element. */
-static inline bool fe_is_parameter(const ir_value *value)
-{
-    return value && value->constant && ir_dtype_is_float(value->type.dtype) && value->constant->count > 1;
-}
 /* The first output that is there: of an LSTM it may be the second. NULL: none. */
 static inline const ir_value *fe_first_output(const ir_node *node)
 {
@@ -69,6 +86,6 @@ static inline const ir_value *fe_first_output(const ir_node *node)
     return NULL;
 }
 /* The operand of a matrix product that is a parameter of rank 2; NULL: none. */
-const ir_value *fe_product_weight(const ir_node *node);
+const ir_value *fe_product_weight(const fe_job *job, const ir_node *node);
 
 #endif

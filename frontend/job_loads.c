@@ -172,7 +172,7 @@ static void count_product(const counter *c, const fe_token *token)
     for (int i = 0; i < c->node->input_count; i++) {
         const ir_value *value = c->node->inputs[i];
         activations += i < 2 && takes_gradient(value) && !occurs_before(c->node, i);
-        learns = learns || fe_is_parameter(value);
+        learns = learns || fe_is_parameter(c->job, value);
     }
     if (token->needs_data_gradient) { /* of each factor that is data, with the other factor */
         op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops = flops * activations;
@@ -190,16 +190,16 @@ static void count_product(const counter *c, const fe_token *token)
     for (int i = 0; i < c->node->input_count; i++) {
         const ir_value *value = c->node->inputs[i];
         if (takes_gradient(value)) read_value(c, MDOT_PHASE_WEIGHT_GRADIENT, value);
-        if (fe_is_parameter(value)) write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, value);
+        if (fe_is_parameter(c->job, value)) write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, value);
     }
 }
 
 /* Parameters of other operators: a multiply-add for each element of the result, beside the data gradient's reads. */
 static void count_parameters(const counter *c)
 {
-    bool learns = false, statistics = c->node->op == &ir_ops[IR_OP_BatchNormalization];
+    bool learns = false;
     for (int i = 0; i < c->node->input_count; i++) {
-        if (!fe_is_parameter(c->node->inputs[i]) || (statistics && i > 2)) continue;
+        if (!fe_learns(c->job, c->node, i)) continue;
         write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, c->node->inputs[i]);
         learns = true;
     }

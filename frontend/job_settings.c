@@ -32,7 +32,7 @@ static int64_t elements(const ir_value *value)
     return value ? extent_from(value, 0) : 0;
 }
 
-const ir_value *fe_product_weight(const ir_node *node)
+const ir_value *fe_product_weight(const fe_job *job, const ir_node *node)
 {
     if (node->op != &ir_ops[IR_OP_MatMul] && node->op != &ir_ops[IR_OP_Gemm] &&
         node->op != &ir_ops[IR_OP_FusedMatMul] && node->op != &ir_ops[IR_OP_Linear]) {
@@ -40,7 +40,7 @@ const ir_value *fe_product_weight(const ir_node *node)
     }
     for (int i = 1; i >= 0; i--) {
         const ir_value *value = node->inputs[i];
-        if (fe_is_parameter(value) && value->type.rank == 2 && !node->inputs[1 - i]->constant) return value;
+        if (fe_is_parameter(job, value) && value->type.rank == 2 && !node->inputs[1 - i]->constant) return value;
     }
     return NULL;
 }
@@ -66,9 +66,8 @@ static bool averages_whole_map(const ir_node *node)
 
 const char *fe_token_type(const fe_job *job, const ir_node *node)
 {
-    (void)job;
     if (node->op == &ir_ops[IR_OP_Opaque]) return node->op_type;
-    if (fe_product_weight(node)) return "Linear";
+    if (fe_product_weight(job, node)) return "Linear";
     if (node->op == &ir_ops[IR_OP_Gemm] || node->op == &ir_ops[IR_OP_FusedMatMul]) return "MatMul";
     if (node->op == &ir_ops[IR_OP_SimplifiedLayerNormalization]) return "RMSNormalization";
     if (averages_whole_map(node)) return "GlobalAveragePool";
@@ -159,7 +158,7 @@ static void describe_global_pool(const fe_job *job, const fe_token *token, int64
 static void describe_product(const fe_job *job, const fe_token *token, int64_t *setting)
 {
     const ir_node *node = token->node;
-    const ir_value *weight = fe_product_weight(node), *out = node->outputs[0];
+    const ir_value *weight = fe_product_weight(job, node), *out = node->outputs[0];
     if (out->type.rank < 1) return;
     const ir_value *data = weight == node->inputs[0] ? node->inputs[1] : node->inputs[0];
     int64_t columns = dim(out, out->type.rank - 1), rows = out->type.rank > 1 ? dim(out, out->type.rank - 2) : 1;

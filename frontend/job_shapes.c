@@ -166,6 +166,15 @@ static void freeze(ir_builder *b, ir_node *node)
     }
 }
 
+/* Values from first_made on were made of the node's inputs. */
+static mdot_status derive(const inferrer *in, const ir_node *node, int first_made)
+{
+    for (int id = first_made; id < in->job->graph->value_count; id++) {
+        if (!fe_learnt_derive(in->job->learnt, node, id)) return fe_job_out_of_memory(in->job);
+    }
+    return MDOT_OK;
+}
+
 static bool is_large(const ir_node *node)
 {
     for (int i = 0; i < node->output_count; i++) {
@@ -210,9 +219,10 @@ static mdot_status infer(inferrer *in, ir_node *node)
     mdot_status status = ir_infer_node(graph, node, &reason);
     if (status == MDOT_OUT_OF_MEMORY) return fe_job_out_of_memory(in->job);
     if (status != MDOT_OK) return make_opaque(in, node, stated, without_place(reason.message));
+    int first_made = graph->value_count;
     if (!is_constant(node) || !is_large(node)) fold(b, node);
     if (!b->changed && b->status == MDOT_OK) freeze(b, node);
-    return b->status;
+    return b->status == MDOT_OK ? derive(in, node, first_made) : b->status;
 }
 
 static bool is_used(const ir_node *node)
@@ -224,13 +234,14 @@ static bool is_used(const ir_node *node)
 }
 
 /* Small weights were read with the numbers that shapes need. Without data no pass takes two for one because they are
- * equal, as freshly made ones are. */
+ * equal, as freshly made ones are. The scales of a Resize are numbers, wherever they stand. */
 static mdot_status forget_weights(const fe_job *job)
 {
     for (ir_node *node = job->graph->first; node; node = node->next) {
+        if (node->op == &ir_ops[IR_OP_Resize]) continue;
         for (int i = 0; i < node->input_count; i++) {
             ir_value *value = node->inputs[i];
-            if (!fe_is_parameter(value) || !value->constant->data) continue;
+            if (!fe_is_parameter(job, value) || !value->constant->data) continue;
             ir_tensor *shape = IR_NEW(job->graph->arena, ir_tensor);
             if (!shape) return fe_job_out_of_memory(job);
             *shape = *value->constant;
@@ -241,8 +252,10 @@ static mdot_status forget_weights(const fe_job *job)
     return MDOT_OK;
 }
 
+typedef mdot_status (*visit_fn)(inferrer *in, ir_node *node);
+
 /* Unlike ir_rewrite, this walk meets nodes without an operator. */
-mdot_status fe_job_infer(fe_job *job)
+static mdot_status visit_all(fe_job *job, visit_fn visit)
 {
     ir_graph *graph = job->graph;
     inferrer in = {.job = job, .builder = {.graph = graph, .err = job->err}};
@@ -252,18 +265,30 @@ mdot_status fe_job_infer(fe_job *job)
         in.builder.name = node->name;
         in.builder.first_new = graph->value_count;
         in.builder.changed = false;
-        if (is_used(node)) status = infer(&in, node);
+        if (is_used(node)) status = visit(&in, node);
         next = node->next;
         if (!is_used(node)) ir_graph_remove_node(graph, node);
     }
-    if (status != MDOT_OK) return status;
-    ir_graph_remove_dead(graph);
-    status = warn_of_unknown(job);
+    if (status == MDOT_OK) ir_graph_remove_dead(graph);
+    return status;
+}
+
+mdot_status fe_job_infer(fe_job *job)
+{
+    mdot_status status = fe_learnt_create(job);
+    if (status == MDOT_OK) status = visit_all(job, infer);
+    if (status == MDOT_OK) status = warn_of_unknown(job);
     return status == MDOT_OK ? forget_weights(job) : status;
+}
+
+static mdot_status freeze_node(inferrer *in, ir_node *node)
+{
+    int first_made = in->job->graph->value_count;
+    freeze(&in->builder, node);
+    return in->builder.status == MDOT_OK ? derive(in, node, first_made) : in->builder.status;
 }
 
 mdot_status fe_job_freeze(fe_job *job)
 {
-    bool changed;
-    return ir_rewrite(job->graph, freeze, &changed, job->err);
+    return visit_all(job, freeze_node);
 }

@@ -43,10 +43,12 @@ static fe_token *absorbing(const tokeniser *t, const ir_value *value)
     return ir_value_single_user(t->job->graph, value) ? &t->tokens[token] : NULL;
 }
 
-/* Whether a parameter has one element for each channel, and is 1 wide otherwise. `axis` counts from the end. */
+/* Whether a constant has one element for each of several channels, and is 1 wide otherwise. `axis` counts from the end.
+ */
 static bool is_channel_vector(const ir_value *value, int axis, int64_t channels)
 {
-    if (!fe_is_parameter(value) || value->constant->count != channels) return false;
+    if (!value->constant || !ir_dtype_is_float(value->type.dtype)) return false;
+    if (channels < 2 || value->constant->count != channels) return false;
     return axis < value->type.rank && ir_dim_is(value->type.dim[value->type.rank - 1 - axis], channels);
 }
 
@@ -64,7 +66,7 @@ static bool absorb_bias(tokeniser *t, const ir_node *node)
         fe_token *token = absorbing(t, made);
         if (!token || token->bias || token->normalised) continue;
         bool convolution = is_convolution(token->node);
-        if (!convolution && !fe_product_weight(token->node)) continue;
+        if (!convolution && !fe_product_weight(t->job, token->node)) continue;
         if (ir_node_input(token->node, 2)) continue;
         int axis = convolution ? made->type.rank - 2 : 0;
         const ir_dim *dim = &made->type.dim[made->type.rank - 1 - axis];
@@ -149,10 +151,10 @@ static bool wants_gradient(const tokeniser *t, const ir_value *value)
     return value && !value->constant && t->needs_gradient[value->id];
 }
 
-static bool has_parameter(const ir_node *node)
+static bool has_parameter(const fe_job *job, const ir_node *node)
 {
     for (int i = 0; i < node->input_count; i++) {
-        if (fe_is_parameter(node->inputs[i])) return true;
+        if (fe_learns(job, node, i)) return true;
     }
     return false;
 }
@@ -192,7 +194,7 @@ static void start_token(tokeniser *t, const ir_node *node)
 
 static void take_node(tokeniser *t, const ir_node *node)
 {
-    bool reads = reads_gradient(t, node), needed = reads || has_parameter(node);
+    bool reads = reads_gradient(t, node), needed = reads || has_parameter(t->job, node);
     spread_gradient(t, node, needed);
     if (is_free(node)) {
         const ir_value *source = node->input_count > 0 ? node->inputs[0] : NULL;
@@ -231,16 +233,12 @@ static size_t list_inputs(const tokeniser *t, const fe_token *token, uint32_t *o
 }
 
 /* A parameter that several operators share is counted at the first. */
-static double own_parameters(const fe_token *token, bool *counted)
+static double own_parameters(const fe_job *job, const fe_token *token, bool *counted)
 {
-    double sum = 0;
     const ir_node *node = token->node;
-    bool statistics = node->op == &ir_ops[IR_OP_BatchNormalization]; /* inputs 3 and 4 are tracked, not learnt */
-    for (int i = 0; i <= node->input_count; i++) {
-        const ir_value *value = i < node->input_count ? node->inputs[i] : token->bias;
-        if (!fe_is_parameter(value) || counted[value->id] || (statistics && (i == 3 || i == 4))) continue;
-        counted[value->id] = true;
-        sum += (double)value->constant->count;
+    double sum = token->bias ? fe_parameter_count(job, token->bias, counted) : 0;
+    for (int i = 0; i < node->input_count; i++) {
+        if (fe_learns(job, node, i)) sum += fe_parameter_count(job, node->inputs[i], counted);
     }
     if (!token->normalised) return sum;
     /* Scale and shift; a bias that an exporter folded them into is not one of its own. */
@@ -264,7 +262,7 @@ static mdot_status make_job(const tokeniser *t, mdot_job **out_job)
         op->known = token->node->op != &ir_ops[IR_OP_Opaque];
         op->inputs = inputs;
         op->input_count = list_inputs(t, token, inputs);
-        op->parameters = own_parameters(token, counted);
+        op->parameters = own_parameters(job, token, counted);
         fe_token_settings(job, token, op->setting);
         fe_token_loads(job, token, op);
     }

@@ -193,6 +193,7 @@ static bool become_constant(const ir_graph *graph, ir_value *value)
     for (int i = 0; i < tensor->rank; i++) tensor->dims[i] = value->type.dim[i].offset;
     tensor->count = ir_count_elements(tensor->rank, tensor->dims);
     value->constant = tensor;
+    value->stored = true;
     value->input = -1;
     return true;
 }

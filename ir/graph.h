@@ -62,6 +62,7 @@ struct ir_value {
     const char *name;
     ir_type type;
     const ir_tensor *constant; /* set: an initializer or a folded value; def is NULL then */
+    bool stored;               /* the constant is an initializer of the file */
     const ir_known *known;
     ir_node *def;  /* NULL: a graph input or a constant */
     int output;    /* index among def's outputs */

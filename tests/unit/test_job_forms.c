@@ -315,6 +315,94 @@ static void shape_arithmetic_and_dropout_are_gone(void **state)
     job_end(&r);
 }
 
+/* ---- One form -----------------------------------------------------------------------------------------------------
+ */
+
+/* PyTorch's expand_as, in front of a product that broadcasts by itself. */
+static void pointwise_operators_broadcast_by_themselves(void **state)
+{
+    (void)state;
+    static const int64_t full[] = {2, 16, 8, 8};
+    job_reading readings[2];
+    for (int expanded = 0; expanded < 2; expanded++) {
+        onnx_builder *b = onnx_begin(17);
+        onnx_input(b, "x", MDOT_DTYPE_F32, "2,16,8,8");
+        onnx_node(b, "GlobalAveragePool", "x", "g");
+        onnx_node(b, "Sigmoid", "g", "s");
+        onnx_initializer(b, "full", MDOT_DTYPE_I64, "4", full);
+        if (expanded) onnx_node(b, "Expand", "s,full", "e");
+        onnx_node(b, "Mul", expanded ? "x,e" : "x,s", "y");
+        onnx_output(b, "y");
+        readings[expanded] = job_expect(b);
+    }
+    job_expect_types(&readings[1], "GlobalAveragePool Sigmoid Mul");
+    job_expect_same(&readings[0], &readings[1]);
+    job_end(&readings[0]);
+    job_end(&readings[1]);
+}
+
+static void an_expand_that_makes_the_result_larger_stays(void **state)
+{
+    (void)state;
+    static const int64_t full[] = {2, 16, 8, 8};
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "2,16,1,1");
+    onnx_initializer(b, "full", MDOT_DTYPE_I64, "4", full);
+    onnx_node(b, "Expand", "x,full", "e");
+    onnx_node(b, "Add", "e,x", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Expand Add");
+    job_end(&r);
+}
+
+static void picking_one_index_is_a_slice(void **state)
+{
+    (void)state;
+    static const int64_t last = -1;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,10,8");
+    onnx_initializer(b, "last", MDOT_DTYPE_I64, "", &last);
+    onnx_node(b, "Relu", "x", "r");
+    onnx_node(b, "Gather", "r,last", "y");
+    onnx_attr_int(b, "axis", 1);
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Relu Slice");
+    job_expect_load(job_operator(&r, 1).per_sample[MDOT_PHASE_FORWARD], 0, 4 * 8, 4 * 8);
+    job_end(&r);
+}
+
+/* Swin's shifted windows: scores [batch · windows, heads, N, N], seen apart for the masks of the windows. */
+static void masks_of_windows_are_part_of_the_attention(void **state)
+{
+    (void)state;
+    static const int64_t apart[] = {2, 4, 3, 9, 9}, together[] = {8, 3, 9, 9};
+    onnx_builder *b = onnx_begin(17);
+    static const char *const operands[] = {"q", "k", "v"};
+    for (int i = 0; i < 3; i++) onnx_input(b, operands[i], MDOT_DTYPE_F32, "8,3,9,16");
+    onnx_initializer(b, "table", MDOT_DTYPE_F32, "1,3,9,9", NULL);
+    onnx_initializer(b, "blocks.1.attn_mask", MDOT_DTYPE_F32, "1,4,1,9,9", NULL);
+    onnx_initializer(b, "apart", MDOT_DTYPE_I64, "5", apart);
+    onnx_initializer(b, "together", MDOT_DTYPE_I64, "4", together);
+    onnx_node(b, "Transpose", "k", "kt");
+    onnx_attr_ints(b, "perm", 4, (int64_t[]){0, 1, 3, 2});
+    onnx_node(b, "MatMul", "q,kt", "s");
+    onnx_node(b, "Add", "s,table", "biased");
+    onnx_node(b, "Reshape", "biased,apart", "windows");
+    onnx_node(b, "Add", "windows,blocks.1.attn_mask", "masked");
+    onnx_node(b, "Reshape", "masked,together", "scores");
+    onnx_node(b, "Softmax", "scores", "p");
+    onnx_attr_int(b, "axis", -1);
+    onnx_node(b, "MatMul", "p,v", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Attention");
+    assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_HEADS], 3);
+    assert_true(job_info(&r).parameters == 3 * 81);
+    job_end(&r);
+}
+
 /* ---- Branches --------------------------------------------------------------------------------------------------- */
 
 static void add_value_info(pb_buffer *graph, int field, const char *name)
@@ -411,6 +499,10 @@ int main(void)
         cmocka_unit_test(a_bias_or_a_scale_alone_is_no_norm),
         cmocka_unit_test(a_norm_that_others_read_or_that_stands_alone_stays),
         cmocka_unit_test(shape_arithmetic_and_dropout_are_gone),
+        cmocka_unit_test(pointwise_operators_broadcast_by_themselves),
+        cmocka_unit_test(an_expand_that_makes_the_result_larger_stays),
+        cmocka_unit_test(picking_one_index_is_a_slice),
+        cmocka_unit_test(masks_of_windows_are_part_of_the_attention),
         cmocka_unit_test(the_branch_that_is_taken_counts),
         cmocka_unit_test(a_branch_that_data_decides_is_the_first),
         cmocka_unit_test(branches_with_weights_of_their_own_stay_opaque),
