@@ -53,6 +53,11 @@ mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **
         mdot_context_destroy(context);
         return status;
     }
+    mdot_status status = rt_job_tensors_create(predictor, &context->jobs, err);
+    if (status != MDOT_OK) {
+        mdot_context_destroy(context);
+        return status;
+    }
     *out_context = context;
     return MDOT_OK;
 }
@@ -68,6 +73,7 @@ void mdot_context_destroy(mdot_context *context)
     if (context == NULL) return;
     rt_cuda_context_destroy(context->cuda);
     const rt_allocator *allocator = &context->predictor->allocator;
+    rt_free(allocator, context->jobs);
     rt_free(allocator, context->scratch);
     rt_free(allocator, context);
 }

@@ -141,6 +141,11 @@ static bool allocate(mdot_job *job, const mdot_job_description *d)
     return job->operators != NULL && job->inputs != NULL && job->types != NULL;
 }
 
+static mdot_status fail_memory(const mdot_job_description *d, mdot_error *err)
+{
+    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", d->operator_count);
+}
+
 mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err)
 {
     const mdot_job_description *d = description;
@@ -149,7 +154,7 @@ mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **
     mdot_job *job = calloc(1, sizeof *job);
     if (job == NULL || !allocate(job, d)) {
         mdot_job_destroy(job);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", d->operator_count);
+        return fail_memory(d, err);
     }
     job->info = (mdot_job_info){.operator_count = d->operator_count,
                                 .batch = d->batch,
@@ -163,6 +168,10 @@ mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **
         job->info.parameters += job->operators[i].parameters;
     }
     work_out_positions(job);
+    if (!rt_job_classify(job) || !rt_job_measure_memory(job)) {
+        mdot_job_destroy(job);
+        return fail_memory(d, err);
+    }
     *out_job = job;
     return MDOT_OK;
 }
@@ -173,6 +182,9 @@ void mdot_job_destroy(mdot_job *job)
     free(job->operators);
     free(job->inputs);
     free(job->types);
+    free(job->type_numbers);
+    free(job->costs);
+    free(job->classes);
     free(job);
 }
 

@@ -5,8 +5,7 @@
  *   jobs      mdot_job + mdot_configuration → mdot_prediction. What a scheduler uses.
  *   tensors   mdot_run: an entry point of the artefact on named tensors. What the job layer is built on.
  *
- * Jobs are read from ONNX by libmdotjob (mdotjob.h) or loaded from .job files. The functions under "Predictions" are
- * declared so that the interface is settled; libmdot gets them with the trained predictor.
+ * Jobs are read from ONNX by libmdotjob (mdotjob.h) or loaded from .job files.
  *
  * Ownership   create and open hand over an object, destroy and close take it back and accept NULL. Pointers got by an
  *             accessor are lent and live as long as their object. Arrays and strings passed in are the caller's.
@@ -307,7 +306,7 @@ typedef enum mdot_precision { MDOT_PRECISION_FP32, MDOT_PRECISION_TF32, MDOT_PRE
 typedef enum mdot_layout { MDOT_LAYOUT_NCHW, MDOT_LAYOUT_NHWC } mdot_layout;
 
 typedef struct mdot_configuration {
-    int64_t batch;   /* samples a step on one GPU, at least 1 */
+    int64_t batch;   /* samples a step on one GPU, 1 to 2^24 */
     const char *gpu; /* a name that mdot_gpu_find knows */
     int gpu_count;   /* data-parallel workers; 0 means 1 */
     mdot_precision precision;
@@ -317,17 +316,18 @@ typedef struct mdot_configuration {
 
 /* What the prediction stands on; a bit set means less trust. */
 enum {
-    MDOT_WARN_UNKNOWN_OPERATOR = 1u << 0, /* the job has operators that the predictor never saw */
-    MDOT_WARN_OUTSIDE_TRAINING = 1u << 1, /* batch, GPU or loads beyond the training data */
+    MDOT_WARN_UNKNOWN_OPERATOR = 1u << 0, /* the job has operators of types that predictors have no number for */
+    MDOT_WARN_OUTSIDE_TRAINING = 1u << 1, /* the predictor says that its training data reach less far */
     MDOT_WARN_SHORTENED = 1u << 2,        /* operators were merged to fit the largest bucket */
     MDOT_WARN_FALLBACK = 1u << 3          /* a GPU failed and the CPU answered */
 };
 
 typedef struct mdot_prediction {
-    double step_ms;             /* one training step: forward, backward, optimizer */
+    double step_ms;             /* one training step: forward, backward, optimizer; the median */
     double lower_ms, upper_ms;  /* 90 % interval */
-    uint64_t peak_memory_bytes; /* weights, gradients, optimizer state and live activations */
-    bool fits;                  /* peak_memory_bytes against the GPU's memory */
+    uint64_t peak_memory_bytes; /* on one GPU: weights, gradients, optimizer state and live activations, as PyTorch's
+                                   allocator counts them; runtime/memory.c has the model */
+    bool fits;                  /* that much is there beside the CUDA context and what error correction takes */
     uint32_t warnings;
 } mdot_prediction;
 
@@ -347,16 +347,42 @@ const char *const *mdot_gpu_names(void);
  * it, in any case and with or without blanks, hyphens and underscores. INVALID_ARGUMENT names those that there are. */
 mdot_status mdot_gpu_find(const char *name, mdot_gpu_info *out_info, mdot_error *err);
 
-/* One prediction. INVALID_ARGUMENT names the unknown GPU or the bad field. */
+/* A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no others. L is the number of
+ * rows; every number is as it stands, without logarithm or scale: normalisation belongs into the predictor.
+ *
+ *   operator_type      i64 [L]      row of the type in runtime/operator_types.def; 0 for types that have none
+ *   operator_setting   f32 [L, 25]  MDOT_SETTING_MAP's order
+ *   operator_load      f32 [L, 19]  per_sample: of each phase FLOPs, bytes read, bytes written; the same nine of
+ *                                   per_step; parameters
+ *   operator_position  f32 [L, 5]   index in the sequence, depth, height, input_count, out_degree
+ *   operator_count     f32 [L]      operators that the row stands for; the other numbers are those of one
+ *   configuration      f32 [8]      batch, GPUs, 1 or 0 for each of fp32, tf32, amp, NHWC, Adam, AdamW
+ *   gpu                f32 [9]      mdot_gpu_info's numbers
+ *
+ * It answers with step_ms, f32 [3]: the 5 %, 50 % and 95 % quantile of the time of a step, ascending; and, if it likes,
+ * with outside_training, f32 [1]: above 0 where its training data do not reach.
+ *
+ * An entry that reads operator_position gets the operators one by one in their order, any other a row for all that are
+ * equal. Rows beyond the largest bucket are merged with their neighbours, cheap ones first, until they fit
+ * (MDOT_WARN_SHORTENED). A merged row has type, settings and position of its most expensive operator, and their mean
+ * load; an entry that does not read operator_count gets sums of loads throughout.
+ *
+ * The calls below return INVALID_ARGUMENT for a batch, a GPU or another field that is wrong, with its name;
+ * INCOMPATIBLE, with the name of the tensor, for an artefact that is no predictor of jobs; MALFORMED where the
+ * predictor answers with what is no positive number. All arguments are checked before anything runs. */
+
+/* One prediction. */
 mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_prediction *out_prediction, mdot_error *err);
 
-/* `count` (job, configuration) pairs at once; out_predictions[i] answers pair i. All or nothing. */
+/* `count` (job, configuration) pairs at once; out_predictions[i] answers pair i. All or nothing, but for MALFORMED: then
+ * the pairs before the one that it names are answered. Rows are made once for pairs of one job that follow each other.
+ */
 mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs,
                               const mdot_configuration *configurations, size_t count, mdot_prediction *out_predictions,
                               mdot_error *err);
 
-/* One job under `count` configurations: what belongs to the job alone is computed once. All or nothing. */
+/* One job under `count` configurations, the same otherwise. */
 mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_configuration *configurations,
                        size_t count, mdot_prediction *out_predictions, mdot_error *err);
 
