@@ -2,6 +2,7 @@
  * share of a GPU where the predictor has one.
  */
 #include "runtime/device.h"
+#include "runtime/predict.h"
 
 static size_t max_size(size_t a, size_t b)
 {
@@ -48,12 +49,8 @@ mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **
     context->scratch = scratch;
     context->inputs = (const void **)(context + 1);
     context->outputs = (void **)(context->inputs + input_count);
-    mdot_status status = use_device(context, err);
-    if (status != MDOT_OK) {
-        mdot_context_destroy(context);
-        return status;
-    }
     mdot_status status = rt_job_tensors_create(predictor, &context->jobs, err);
+    if (status == MDOT_OK) status = use_device(context, err);
     if (status != MDOT_OK) {
         mdot_context_destroy(context);
         return status;
