@@ -23,6 +23,7 @@ typedef struct cli_command {
 int cli_compile(int argc, char **argv);
 int cli_check(int argc, char **argv);
 int cli_verify(int argc, char **argv);
+int cli_predict(int argc, char **argv);
 int cli_tokens(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
 int cli_bench(int argc, char **argv);

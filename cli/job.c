@@ -41,3 +41,8 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_dims *
                          dims->item[0].name);
     return mdot_job_load(path, out_job, err);
 }
+
+int64_t cli_job_batch(const mdot_job_info *info)
+{
+    return info->batch > 0 ? info->batch : 1;
+}

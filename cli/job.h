@@ -11,6 +11,9 @@ enum { CLI_MAX_BATCH = 1 << 24 };
 mdot_status cli_read_job(const char *command, const char *path, const cli_dims *dims, bool quiet, mdot_job **out_job,
                          mdot_error *err);
 
+/* The batch that the job's file was made for, 1 where it does not say. */
+int64_t cli_job_batch(const mdot_job_info *info);
+
 /* "sgd", "adam", "adamw", in the order of mdot_optimizer. */
 enum { CLI_OPTIMIZER_COUNT = MDOT_OPTIMIZER_ADAMW + 1 };
 extern const char *const cli_optimizer_names[CLI_OPTIMIZER_COUNT];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 static const cli_command commands[] = {
+    {"predict", cli_predict, "predict a training job's step time, throughput and memory on GPUs"},
     {"compile", cli_compile, "compile a predictor (ONNX) into an artefact (.mdot)"},
     {"tokens", cli_tokens, "show a training job (ONNX) as the operator sequence that a predictor reads"},
     {"inspect", cli_inspect, "show what an artefact holds: entry points, buckets, kernels, sizes"},

@@ -237,7 +237,7 @@ int cli_tokens(int argc, char **argv)
     if (read == MDOT_OK) {
         mdot_job_info info;
         mdot_job_get_info(job, &info);
-        double batch = (double)(a.batch > 0 ? a.batch : info.batch > 0 ? info.batch : 1);
+        double batch = (double)(a.batch > 0 ? a.batch : cli_job_batch(&info));
         mdot_optimizer optimizer = a.optimizer == CLI_NO_CHOICE ? info.optimizer : (mdot_optimizer)a.optimizer;
         if (a.json) {
             print_json(job, batch, optimizer);

@@ -1,0 +1,45 @@
+/* shipped.c — finds the predictor that mdot comes with, wherever mdot was moved to. */
+#include "cli/predict.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SHIPPED "/share/mdot/predictor.mdot"
+
+/* The path of the file beside this executable's folder; malloc'ed, NULL where the kernel does not say. */
+static char *beside_executable(void)
+{
+    char executable[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", executable, sizeof executable - 1);
+    if (length <= 0) return NULL;
+    executable[length] = '\0';
+    for (int level = 0; level < 2; level++) { /* the name, and the folder it is in */
+        char *slash = strrchr(executable, '/');
+        if (slash == NULL) return NULL;
+        *slash = '\0';
+    }
+    char *path = NULL;
+    return asprintf(&path, "%s" SHIPPED, executable) < 0 ? NULL : path;
+}
+
+mdot_status predict_find_model(char **out_path, mdot_error *err)
+{
+    const char *chosen = getenv("MDOT_PREDICTOR");
+    bool is_chosen = chosen != NULL && *chosen != '\0';
+    char *path = is_chosen ? strdup(chosen) : beside_executable();
+    if (path == NULL) return mdot_fail(err, MDOT_NOT_FOUND, "cannot tell where mdot is installed: name a --model");
+    if (is_chosen || access(path, R_OK) == 0) {
+        *out_path = path;
+        return MDOT_OK;
+    }
+    mdot_status status =
+        mdot_fail(err, MDOT_NOT_FOUND,
+                  "there is no predictor at %s (%s): name one with --model or in MDOT_PREDICTOR; `mdot compile "
+                  "PREDICTOR.onnx -o FILE.mdot` makes one",
+                  path, strerror(errno));
+    free(path);
+    return status;
+}
