@@ -33,7 +33,7 @@ mdot_status rt_cuda_driver_load(rt_cuda_driver *out_driver, mdot_error *err)
     void (*function)(void) = NULL;
     mdot_status status;
 #define FIND(member, suffix, parameters)                                                                               \
-    status = find(library, name, #member suffix, &function, err);                                                      \
+    status = find(library, name, #member #suffix, &function, err);                                                     \
     if (status != MDOT_OK) goto failed;                                                                                \
     driver.member = (int(*) parameters)function;
     RT_CUDA_SYMBOL_MAP(FIND)

@@ -34,38 +34,38 @@ enum { RT_CU_STREAM_NON_BLOCKING = 1 };
 
 /* name, version suffix, parameters. The ones that end something come last. */
 #define RT_CUDA_SYMBOL_MAP(X)                                                                                          \
-    X(cuGetErrorName, "", (int result, const char **out_name))                                                         \
-    X(cuGetErrorString, "", (int result, const char **out_text))                                                       \
-    X(cuInit, "", (unsigned flags))                                                                                    \
-    X(cuDriverGetVersion, "", (int *out_version))                                                                      \
-    X(cuDeviceGetCount, "", (int *out_count))                                                                          \
-    X(cuDeviceGet, "", (rt_cu_device * out_device, int ordinal))                                                       \
-    X(cuDeviceGetName, "", (char *name, int size_bytes, rt_cu_device device))                                          \
-    X(cuDeviceGetAttribute, "", (int *out_value, int attribute, rt_cu_device device))                                  \
-    X(cuDevicePrimaryCtxRetain, "", (rt_cu_context * out_context, rt_cu_device device))                                \
-    X(cuCtxPushCurrent, "_v2", (rt_cu_context context))                                                                \
-    X(cuCtxPopCurrent, "_v2", (rt_cu_context * out_context))                                                           \
-    X(cuModuleLoadData, "", (rt_cu_module * out_module, const void *image))                                            \
-    X(cuModuleGetFunction, "", (rt_cu_function * out_function, rt_cu_module module, const char *name))                 \
-    X(cuFuncSetAttribute, "", (rt_cu_function function, int attribute, int value))                                     \
-    X(cuOccupancyMaxActiveBlocksPerMultiprocessor, "",                                                                 \
+    X(cuGetErrorName, , (int result, const char **out_name))                                                           \
+    X(cuGetErrorString, , (int result, const char **out_text))                                                         \
+    X(cuInit, , (unsigned flags))                                                                                      \
+    X(cuDriverGetVersion, , (int *out_version))                                                                        \
+    X(cuDeviceGetCount, , (int *out_count))                                                                            \
+    X(cuDeviceGet, , (rt_cu_device * out_device, int ordinal))                                                         \
+    X(cuDeviceGetName, , (char *name, int size_bytes, rt_cu_device device))                                            \
+    X(cuDeviceGetAttribute, , (int *out_value, int attribute, rt_cu_device device))                                    \
+    X(cuDevicePrimaryCtxRetain, , (rt_cu_context * out_context, rt_cu_device device))                                  \
+    X(cuCtxPushCurrent, _v2, (rt_cu_context context))                                                                  \
+    X(cuCtxPopCurrent, _v2, (rt_cu_context * out_context))                                                             \
+    X(cuModuleLoadData, , (rt_cu_module * out_module, const void *image))                                              \
+    X(cuModuleGetFunction, , (rt_cu_function * out_function, rt_cu_module module, const char *name))                   \
+    X(cuFuncSetAttribute, , (rt_cu_function function, int attribute, int value))                                       \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor, ,                                                                   \
       (int *out_blocks, rt_cu_function function, int threads, size_t dynamic_shared_bytes))                            \
-    X(cuMemAlloc, "_v2", (rt_cu_address * out_address, size_t size_bytes))                                             \
-    X(cuMemHostAlloc, "", (void **out_memory, size_t size_bytes, unsigned flags))                                      \
-    X(cuMemHostGetDevicePointer, "_v2", (rt_cu_address * out_address, void *memory, unsigned flags))                   \
-    X(cuMemcpyHtoD, "_v2", (rt_cu_address to, const void *from, size_t size_bytes))                                    \
-    X(cuMemsetD32Async, "", (rt_cu_address to, unsigned value, size_t count, rt_cu_stream stream))                     \
-    X(cuStreamCreate, "", (rt_cu_stream * out_stream, unsigned flags))                                                 \
-    X(cuStreamSynchronize, "", (rt_cu_stream stream))                                                                  \
-    X(cuStreamQuery, "", (rt_cu_stream stream))                                                                        \
-    X(cuLaunchCooperativeKernel, "",                                                                                   \
+    X(cuMemAlloc, _v2, (rt_cu_address * out_address, size_t size_bytes))                                               \
+    X(cuMemHostAlloc, , (void **out_memory, size_t size_bytes, unsigned flags))                                        \
+    X(cuMemHostGetDevicePointer, _v2, (rt_cu_address * out_address, void *memory, unsigned flags))                     \
+    X(cuMemcpyHtoD, _v2, (rt_cu_address to, const void *from, size_t size_bytes))                                      \
+    X(cuMemsetD32Async, , (rt_cu_address to, unsigned value, size_t count, rt_cu_stream stream))                       \
+    X(cuStreamCreate, , (rt_cu_stream * out_stream, unsigned flags))                                                   \
+    X(cuStreamSynchronize, , (rt_cu_stream stream))                                                                    \
+    X(cuStreamQuery, , (rt_cu_stream stream))                                                                          \
+    X(cuLaunchCooperativeKernel, ,                                                                                     \
       (rt_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
        unsigned block_z, unsigned dynamic_shared_bytes, rt_cu_stream stream, void **parameters))                       \
-    X(cuStreamDestroy, "_v2", (rt_cu_stream stream))                                                                   \
-    X(cuMemFreeHost, "", (void *memory))                                                                               \
-    X(cuMemFree, "_v2", (rt_cu_address address))                                                                       \
-    X(cuModuleUnload, "", (rt_cu_module module))                                                                       \
-    X(cuDevicePrimaryCtxRelease, "_v2", (rt_cu_device device))
+    X(cuStreamDestroy, _v2, (rt_cu_stream stream))                                                                     \
+    X(cuMemFreeHost, , (void *memory))                                                                                 \
+    X(cuMemFree, _v2, (rt_cu_address address))                                                                         \
+    X(cuModuleUnload, , (rt_cu_module module))                                                                         \
+    X(cuDevicePrimaryCtxRelease, _v2, (rt_cu_device device))
 
 typedef struct rt_cuda_driver {
 #define RT_CUDA_MEMBER(name, suffix, parameters) int(*name) parameters;
