@@ -40,7 +40,7 @@ bool rt_job_classify(mdot_job *job);
 bool rt_job_measure_memory(mdot_job *job);
 /* What a step takes at its peak; at most UINT64_MAX. */
 uint64_t rt_peak_memory_bytes(const mdot_job *job, const mdot_configuration *configuration);
-/* Whether that many bytes fit what a training job can have of the GPU's memory. */
-bool rt_fits(uint64_t peak_memory_bytes, const mdot_gpu_info *gpu);
+/* Whether that many bytes fit what a training job can have of a GPU's memory. */
+bool rt_fits(uint64_t peak_memory_bytes, double memory_gib);
 
 #endif

@@ -125,12 +125,23 @@ static size_t align(size_t bytes)
 }
 
 /* The checks at open have ruled overflow out for lengths up to the largest bucket's. */
-static size_t input_bytes(const rt_job_schema *schema, int input)
+static size_t rows_bytes(const rt_job_schema *schema, int input)
 {
-    if (schema->input_at[input] == RT_NOT_THERE) return 0;
-    size_t rows = inputs[input].has_rows ? schema->row_capacity : 1;
+    if (schema->input_at[input] == RT_NOT_THERE || !inputs[input].has_rows) return 0;
     size_t columns = inputs[input].columns > 0 ? (size_t)inputs[input].columns : 1;
-    return align(rows * columns * mdot_dtype_size_bytes(inputs[input].dtype));
+    return align(schema->row_capacity * columns * mdot_dtype_size_bytes(inputs[input].dtype));
+}
+
+static void point_at_tensors(rt_job_tensors *tensors, rt_job_pair *pair)
+{
+    const rt_job_schema *schema = &tensors->schema;
+    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) {
+        if (schema->input_at[i] == RT_NOT_THERE) continue;
+        const void *own = i == RT_JOB_INPUT_GPU ? pair->gpu : pair->configuration;
+        pair->inputs[schema->input_at[i]] = inputs[i].has_rows ? tensors->rows[i] : own;
+    }
+    pair->outputs[schema->step_at] = pair->step_ms;
+    if (schema->outside_at != RT_NOT_THERE) pair->outputs[schema->outside_at] = &pair->outside;
 }
 
 mdot_status rt_job_tensors_create(const mdot_predictor *predictor, rt_job_tensors **out_tensors, mdot_error *err)
@@ -139,16 +150,17 @@ mdot_status rt_job_tensors_create(const mdot_predictor *predictor, rt_job_tensor
     rt_job_schema schema;
     if (rt_job_schema_read(predictor->table, &schema, NULL) != MDOT_OK) return MDOT_OK;
     size_t bytes = align(sizeof(rt_job_tensors));
-    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) bytes += input_bytes(&schema, i);
+    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) bytes += rows_bytes(&schema, i);
     rt_job_tensors *tensors = rt_alloc(&predictor->allocator, bytes);
     if (tensors == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for jobs of %zu rows", schema.row_capacity);
     tensors->schema = schema;
     char *at = (char *)tensors + align(sizeof *tensors);
     for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) {
-        if (schema.input_at[i] != RT_NOT_THERE) tensors->data[i] = at;
-        at += input_bytes(&schema, i);
+        if (rows_bytes(&schema, i) > 0) tensors->rows[i] = at;
+        at += rows_bytes(&schema, i);
     }
+    for (int i = 0; i < RT_PAIR_CAPACITY; i++) point_at_tensors(tensors, &tensors->pairs[i]);
     *out_tensors = tensors;
     return MDOT_OK;
 }

@@ -4,7 +4,7 @@
  * allocates, locks or calls the operating system; tests/unit/test_predict_calls.c holds it to that.
  */
 #include "runtime/predict.h"
-#include "runtime/predictor.h"
+#include "runtime/device.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,10 +60,9 @@ static mdot_status check_pairs(const pairs *p, mdot_error *err)
 
 /* ---- One pair --------------------------------------------------------------------------------------------------- */
 
-static void write_configuration(const mdot_configuration *c, float *numbers)
+static void write_pair(const mdot_configuration *c, const mdot_gpu_info *gpu, rt_job_pair *pair)
 {
-    if (numbers == NULL) return;
-    const float values[RT_CONFIGURATION_NUMBERS] = {
+    const float configuration[RT_CONFIGURATION_NUMBERS] = {
         (float)c->batch,
         c->gpu_count == 0 ? 1 : (float)c->gpu_count,
         c->precision == MDOT_PRECISION_FP32,
@@ -73,29 +72,13 @@ static void write_configuration(const mdot_configuration *c, float *numbers)
         c->optimizer == MDOT_OPTIMIZER_ADAM,
         c->optimizer == MDOT_OPTIMIZER_ADAMW,
     };
-    memcpy(numbers, values, sizeof values);
-}
-
-static void write_gpu(const mdot_gpu_info *gpu, float *numbers)
-{
-    if (numbers == NULL) return;
-    const double values[] = {gpu->compute_capability, gpu->sm_count,    gpu->boost_mhz,
-                             gpu->memory_gib,         gpu->memory_gbps, gpu->l2_mib,
-                             gpu->fp32_tflops,        gpu->tf32_tflops, gpu->fp16_tflops};
-    _Static_assert(sizeof values == RT_GPU_NUMBERS * sizeof *values, "a column of gpus.def is missing");
-    for (int i = 0; i < RT_GPU_NUMBERS; i++) numbers[i] = (float)values[i];
-}
-
-static mdot_status run_entry(mdot_context *context, mdot_error *err)
-{
-    rt_job_tensors *tensors = context->jobs;
-    const rt_job_schema *schema = &tensors->schema;
-    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++)
-        if (schema->input_at[i] != RT_NOT_THERE) context->inputs[schema->input_at[i]] = tensors->data[i];
-    context->outputs[schema->step_at] = tensors->step_ms;
-    if (schema->outside_at != RT_NOT_THERE) context->outputs[schema->outside_at] = &tensors->outside;
-    return mdot_run_ordered(context, schema->entry, (int64_t)tensors->row_count, context->inputs, context->outputs,
-                            err);
+    memcpy(pair->configuration, configuration, sizeof configuration);
+    const double numbers[] = {gpu->compute_capability, gpu->sm_count,    gpu->boost_mhz,
+                              gpu->memory_gib,         gpu->memory_gbps, gpu->l2_mib,
+                              gpu->fp32_tflops,        gpu->tf32_tflops, gpu->fp16_tflops};
+    _Static_assert(sizeof numbers == RT_GPU_NUMBERS * sizeof *numbers, "a column of gpus.def is missing");
+    for (int i = 0; i < RT_GPU_NUMBERS; i++) pair->gpu[i] = (float)numbers[i];
+    pair->memory_gib = gpu->memory_gib;
 }
 
 static bool is_time(float ms)
@@ -103,42 +86,53 @@ static bool is_time(float ms)
     return isfinite(ms) && ms > 0;
 }
 
-static mdot_status read_prediction(const mdot_context *context, const mdot_job *job, const mdot_configuration *c,
-                                   const mdot_gpu_info *gpu, mdot_prediction *out_prediction, mdot_error *err)
+static mdot_status read_pair(const mdot_context *context, const rt_job_pair *pair, const mdot_job *job,
+                             const mdot_configuration *c, mdot_prediction *out_prediction, mdot_error *err)
 {
-    const rt_job_tensors *tensors = context->jobs;
-    const float *ms = tensors->step_ms;
+    const float *ms = pair->step_ms;
     if (!is_time(ms[0]) || !is_time(ms[1]) || !is_time(ms[2]))
         return mdot_fail(err, MDOT_MALFORMED, "the predictor answers with %g, %g, %g ms, which are no times",
                          (double)ms[0], (double)ms[1], (double)ms[2]);
     uint64_t peak_memory_bytes = rt_peak_memory_bytes(job, c);
-    uint32_t warnings = tensors->shortened ? MDOT_WARN_SHORTENED : 0;
+    uint32_t warnings = context->jobs->shortened ? MDOT_WARN_SHORTENED : 0;
     if (job->has_unnumbered) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
-    if (!(tensors->outside <= 0)) warnings |= MDOT_WARN_OUTSIDE_TRAINING; /* no number is no promise, either */
+    if (!(pair->outside <= 0)) warnings |= MDOT_WARN_OUTSIDE_TRAINING; /* no number is no promise, either */
+    if (rt_fell_back(context)) warnings |= MDOT_WARN_FALLBACK;
     *out_prediction = (mdot_prediction){.step_ms = (double)ms[1],
                                         .lower_ms = (double)ms[0],
                                         .upper_ms = (double)ms[2],
                                         .peak_memory_bytes = peak_memory_bytes,
-                                        .fits = rt_fits(peak_memory_bytes, gpu),
+                                        .fits = rt_fits(peak_memory_bytes, pair->memory_gib),
                                         .warnings = warnings};
     return MDOT_OK;
 }
 
-/* The rows are written. */
-static mdot_status predict_pair(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
-                                mdot_prediction *out_prediction, mdot_error *err)
+/* ---- All of them ------------------------------------------------------------------------------------------------- */
+
+/* How many pairs from `first` on have its job, as far as one run takes them. */
+static size_t count_alike(const pairs *p, size_t first)
 {
-    mdot_gpu_info gpu;
-    mdot_status status = mdot_gpu_find(configuration->gpu, &gpu, err);
-    if (status != MDOT_OK) return status;
-    write_configuration(configuration, context->jobs->data[RT_JOB_INPUT_CONFIGURATION]);
-    write_gpu(&gpu, context->jobs->data[RT_JOB_INPUT_GPU]);
-    status = run_entry(context, err);
-    if (status != MDOT_OK) return status;
-    return read_prediction(context, job, configuration, &gpu, out_prediction, err);
+    size_t count = 1;
+    while (count < RT_PAIR_CAPACITY && first + count < p->count && job_of(p, first + count) == job_of(p, first))
+        count++;
+    return count;
 }
 
-/* ---- All of them ------------------------------------------------------------------------------------------------- */
+/* The rows are written and the arguments checked. */
+static void run_alike(mdot_context *context, const mdot_configuration *configurations, size_t count)
+{
+    rt_job_tensors *tensors = context->jobs;
+    rt_item items[RT_PAIR_CAPACITY];
+    for (size_t i = 0; i < count; i++) {
+        rt_job_pair *pair = &tensors->pairs[i];
+        mdot_gpu_info gpu = {0};
+        mdot_gpu_find(configurations[i].gpu, &gpu, NULL);
+        write_pair(&configurations[i], &gpu, pair);
+        items[i] = (rt_item){pair->inputs, pair->outputs};
+    }
+    const mdot_abi_entry *entry = rt_entry(context->predictor->table, tensors->schema.entry);
+    rt_run_many(context, entry, (int64_t)tensors->row_count, items, count);
+}
 
 static mdot_status predict_pairs(mdot_context *context, const pairs *p, mdot_prediction *out_predictions,
                                  mdot_error *err)
@@ -146,11 +140,16 @@ static mdot_status predict_pairs(mdot_context *context, const pairs *p, mdot_pre
     if (context->jobs == NULL) return rt_job_schema_read(context->predictor->table, &(rt_job_schema){0}, err);
     mdot_status status = check_pairs(p, err);
     if (status != MDOT_OK) return status;
-    for (size_t i = 0; i < p->count; i++) {
-        const mdot_job *job = job_of(p, i);
-        if (i == 0 || job != job_of(p, i - 1)) rt_write_rows(job, context->jobs);
-        status = predict_pair(context, job, &p->configurations[i], &out_predictions[i], err);
-        if (status != MDOT_OK) return in_pair(p, i, status, err);
+    for (size_t first = 0, count; first < p->count; first += count) {
+        const mdot_job *job = job_of(p, first);
+        count = count_alike(p, first);
+        if (first == 0 || job != job_of(p, first - 1)) rt_write_rows(job, context->jobs);
+        run_alike(context, &p->configurations[first], count);
+        for (size_t i = 0; i < count; i++) {
+            status = read_pair(context, &context->jobs->pairs[i], job, &p->configurations[first + i],
+                               &out_predictions[first + i], err);
+            if (status != MDOT_OK) return in_pair(p, first + i, status, err);
+        }
     }
     return MDOT_OK;
 }

@@ -28,7 +28,7 @@ enum {
     X(SETTING, "operator_setting", F32, true, MDOT_SETTING_COUNT)                                                      \
     X(LOAD, "operator_load", F32, true, RT_LOAD_COLUMNS)                                                               \
     X(POSITION, "operator_position", F32, true, RT_POSITION_COLUMNS)                                                   \
-    X(REPEATS, "operator_count", F32, true, 0)                                                                           \
+    X(REPEATS, "operator_count", F32, true, 0)                                                                         \
     X(CONFIGURATION, "configuration", F32, false, RT_CONFIGURATION_NUMBERS)                                            \
     X(GPU, "gpu", F32, false, RT_GPU_NUMBERS)
 
@@ -52,13 +52,25 @@ typedef struct rt_job_schema {
 /* INCOMPATIBLE naming what is missing or unknown. */
 mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_schema *out_schema, mdot_error *err);
 
-/* What one call of the entry reads and writes; part of a context. */
+/* One job's rows under this many configurations run at once: side by side on a GPU, one after the other on the CPU. */
+enum { RT_PAIR_CAPACITY = 64 };
+
+/* What one configuration adds to the rows, and its answer. */
+typedef struct rt_job_pair {
+    float configuration[RT_CONFIGURATION_NUMBERS], gpu[RT_GPU_NUMBERS];
+    float step_ms[RT_STEP_NUMBERS], outside;
+    double memory_gib;                      /* of the GPU */
+    const void *inputs[RT_JOB_INPUT_COUNT]; /* in the entry's order */
+    void *outputs[2];
+} rt_job_pair;
+
+/* What calls of the entry read and write; part of a context. */
 typedef struct rt_job_tensors {
     rt_job_schema schema;
-    void *data[RT_JOB_INPUT_COUNT]; /* of the most rows; NULL: it is not read */
+    void *rows[RT_JOB_INPUT_COUNT]; /* tensors with rows, for the most rows; NULL: it is not read */
     size_t row_count;
     bool shortened; /* operators were merged because the largest bucket holds fewer rows */
-    float step_ms[RT_STEP_NUMBERS], outside;
+    rt_job_pair pairs[RT_PAIR_CAPACITY];
 } rt_job_tensors;
 
 /* NULL for an artefact that predicts no jobs. One block of memory. */

@@ -117,9 +117,9 @@ static void write_row(const sequence *s, size_t start, size_t end, rt_job_tensor
         if (cost_of(s, i) > cost_of(s, top)) top = i;
     }
     const mdot_job_operator *op = &s->job->operators[top.index];
-    int64_t *type = tensors->data[RT_JOB_INPUT_TYPE];
-    float *setting = tensors->data[RT_JOB_INPUT_SETTING], *load = tensors->data[RT_JOB_INPUT_LOAD];
-    float *position = tensors->data[RT_JOB_INPUT_POSITION], *counts = tensors->data[RT_JOB_INPUT_REPEATS];
+    int64_t *type = tensors->rows[RT_JOB_INPUT_TYPE];
+    float *setting = tensors->rows[RT_JOB_INPUT_SETTING], *load = tensors->rows[RT_JOB_INPUT_LOAD];
+    float *position = tensors->rows[RT_JOB_INPUT_POSITION], *counts = tensors->rows[RT_JOB_INPUT_REPEATS];
     if (type != NULL) type[row] = s->job->type_numbers[top.index];
     if (setting != NULL)
         for (int i = 0; i < MDOT_SETTING_COUNT; i++) setting[MDOT_SETTING_COUNT * row + i] = (float)op->setting[i];
@@ -130,7 +130,7 @@ static void write_row(const sequence *s, size_t start, size_t end, rt_job_tensor
 
 void rt_write_rows(const mdot_job *job, rt_job_tensors *tensors)
 {
-    sequence s = {.job = job, .in_order = tensors->data[RT_JOB_INPUT_POSITION] != NULL};
+    sequence s = {.job = job, .in_order = tensors->rows[RT_JOB_INPUT_POSITION] != NULL};
     s.length = s.in_order ? job->info.operator_count : job->class_count;
     tensors->row_count = 0;
     tensors->shortened = false;

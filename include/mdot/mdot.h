@@ -375,8 +375,8 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu_info *out_info, mdot_error 
 mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_prediction *out_prediction, mdot_error *err);
 
-/* `count` (job, configuration) pairs at once; out_predictions[i] answers pair i. All or nothing, but for MALFORMED: then
- * the pairs before the one that it names are answered. Rows are made once for pairs of one job that follow each other.
+/* `count` (job, configuration) pairs at once; out_predictions[i] answers pair i. All or nothing, but for MALFORMED:
+ * then the pairs before the one that it names are answered. Rows are made once for pairs of one job in a row.
  */
 mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs,
                               const mdot_configuration *configurations, size_t count, mdot_prediction *out_predictions,

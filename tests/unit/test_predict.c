@@ -243,7 +243,7 @@ static void job_that_is_too_large_does_not_fit(void **state)
 
 /* ---- Many at once ------------------------------------------------------------------------------------------------ */
 
-enum { PAIRS = 40 };
+enum { PAIRS = 150 }; /* more than one run takes */
 
 static void fill_configurations(mdot_configuration *c)
 {
@@ -280,7 +280,7 @@ static void many_pairs_give_what_single_calls_give(void **state)
     const mdot_job *of_pair[PAIRS];
     mdot_configuration c[PAIRS];
     fill_configurations(c);
-    for (int i = 0; i < PAIRS; i++) of_pair[i] = jobs[i < 20 ? i / 7 : i % 3]; /* runs of one job, then alternating */
+    for (int i = 0; i < PAIRS; i++) of_pair[i] = jobs[i < 100 ? i / 40 : i % 3]; /* runs of one job, then alternating */
     mdot_prediction p[PAIRS];
     mdot_error err = {0};
     if (mdot_predict_many(bandwidth.context, of_pair, c, PAIRS, p, &err) != MDOT_OK) fail_msg("%s", err.message);
