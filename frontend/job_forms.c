@@ -2,11 +2,15 @@
  *
  *   - A pointwise operator broadcasts by itself: an Expand in front of it (PyTorch's expand_as) is no operator.
  *   - Picking one index of an axis (PyTorch's x[i]) is a Slice, like picking a range; Gather is left to tables.
+ *   - A mean over the whole map is GlobalAveragePool, where it is written as ReduceMean or as AveragePool with a large
+ *     kernel.
+ *   - A bias of zeros (PyTorch's dynamo exporter, where a convolution has none) is none.
  *   - A constant that is added between two reshapes that cancel (Swin's masks, for each window) is added without them.
  */
 #include "frontend/job.h"
 
 #include "ir/passes/builder.h"
+#include "ir/passes/match.h"
 
 /* ---- Broadcasts ------------------------------------------------------------------------------------------------- */
 
@@ -47,6 +51,49 @@ static void gather(ir_builder *b, ir_node *node)
     b_replace(b, result, b_reshape(b, slice, result->type.dim, result->type.rank));
 }
 
+/* ---- Means of maps ---------------------------------------------------------------------------------------------- */
+
+static void global_pool(ir_builder *b, ir_node *node)
+{
+    ir_value *pooled = b_op1(b, IR_OP_GlobalAveragePool, node->inputs[0]), *result = node->outputs[0];
+    b_replace(b, result, b_reshape(b, pooled, result->type.dim, result->type.rank));
+}
+
+static void reduce_mean(ir_builder *b, ir_node *node)
+{
+    int64_t axes[IR_MAX_KNOWN];
+    int count = 0, rank = node->inputs[0]->type.rank;
+    const ir_value *operand = ir_node_input(node, 1);
+    if (rank != 4 || !operand || !ir_value_ints(operand, axes, &count) || count != 2) return;
+    unsigned mask = 0;
+    for (int i = 0; i < count; i++) mask |= 1u << (axes[i] < 0 ? axes[i] + rank : axes[i]);
+    if (mask == (1u << 2 | 1u << 3)) global_pool(b, node);
+}
+
+static int64_t places(const ir_type *map)
+{
+    int64_t product = 1;
+    for (int i = 2; i < map->rank; i++) {
+        if (__builtin_mul_overflow(product, map->dim[i].offset, &product)) return INT64_MAX;
+    }
+    return product;
+}
+
+static void average_pool(ir_builder *b, ir_node *node)
+{
+    if (places(&node->outputs[0]->type) == 1 && places(&node->inputs[0]->type) > 1) global_pool(b, node);
+}
+
+/* ---- Biases ----------------------------------------------------------------------------------------------------- */
+
+static void convolution(ir_builder *b, ir_node *node)
+{
+    const ir_value *bias = ir_node_input(node, 2);
+    if (!bias || !ir_value_is_filled(bias, 0, 0)) return;
+    ir_node_set_input(node, 2, NULL);
+    b->changed = true;
+}
+
 /* ---- Sums between reshapes -------------------------------------------------------------------------------------- */
 
 static ir_value *under_reshape(const ir_value *value)
@@ -83,10 +130,16 @@ static void reshape(ir_builder *b, ir_node *node)
 
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
 
+static const ir_rule rule_of[IR_OP_COUNT] = {
+    [IR_OP_Gather] = gather,          [IR_OP_Reshape] = reshape,
+    [IR_OP_ReduceMean] = reduce_mean, [IR_OP_AveragePool] = average_pool,
+    [IR_OP_Conv] = convolution,       [IR_OP_ConvTranspose] = convolution,
+};
+
 static void rewrite(ir_builder *b, ir_node *node)
 {
-    if (node->op == &ir_ops[IR_OP_Gather]) gather(b, node);
-    if (node->op == &ir_ops[IR_OP_Reshape]) reshape(b, node);
+    ir_rule rule = rule_of[ir_node_opcode(node)];
+    if (rule) rule(b, node);
     if (node->op->lowering == IR_LOWER_POINTWISE) pointwise(b, node);
 }
 

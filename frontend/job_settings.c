@@ -3,8 +3,6 @@
 
 #include "ir/ops/window.h"
 
-#include <string.h>
-
 /* ---- Shapes ----------------------------------------------------------------------------------------------------- */
 
 static int64_t dim(const ir_value *value, int i)
@@ -47,30 +45,12 @@ const ir_value *fe_product_weight(const fe_job *job, const ir_node *node)
 
 /* ---- Types ------------------------------------------------------------------------------------------------------ */
 
-/* Exporters write a mean over the whole map as GlobalAveragePool, as ReduceMean, or as AveragePool with a large kernel.
- */
-static bool averages_whole_map(const ir_node *node)
-{
-    const ir_value *in = node->inputs[0], *out = node->outputs[0];
-    int64_t axes[IR_MAX_KNOWN];
-    int count = 0, rank = in->type.rank;
-    if (rank < 3) return false;
-    if (node->op == &ir_ops[IR_OP_AveragePool]) return extent_from(out, 2) == 1 && extent_from(in, 2) > 1;
-    if (node->op != &ir_ops[IR_OP_ReduceMean] || rank != 4) return false;
-    const ir_value *operand = ir_node_input(node, 1);
-    if (!operand || !ir_value_ints(operand, axes, &count) || count != 2) return false;
-    unsigned mask = 0;
-    for (int i = 0; i < count; i++) mask |= 1u << (axes[i] < 0 ? axes[i] + rank : axes[i]);
-    return mask == (1u << 2 | 1u << 3);
-}
-
 const char *fe_token_type(const fe_job *job, const ir_node *node)
 {
     if (node->op == &ir_ops[IR_OP_Opaque]) return node->op_type;
     if (fe_product_weight(job, node)) return "Linear";
     if (node->op == &ir_ops[IR_OP_Gemm] || node->op == &ir_ops[IR_OP_FusedMatMul]) return "MatMul";
     if (node->op == &ir_ops[IR_OP_SimplifiedLayerNormalization]) return "RMSNormalization";
-    if (averages_whole_map(node)) return "GlobalAveragePool";
     return node->op->name;
 }
 
@@ -136,7 +116,6 @@ static void describe_convolution(const fe_job *job, const fe_token *token, int64
 static void describe_pool(const fe_job *job, const fe_token *token, int64_t *setting)
 {
     describe_map(token, setting);
-    if (strcmp(token->type, token->node->op->name) != 0) return; /* over the whole map */
     ir_operands from = ir_operands_of_graph(job->graph, token->node, NULL);
     ir_window w;
     ir_dim extents[IR_MAX_SPATIAL];
@@ -241,13 +220,9 @@ static void describe_concat(const fe_job *job, const fe_token *token, int64_t *s
 
 static void describe_reduction(const fe_job *job, const fe_token *token, int64_t *setting)
 {
-    const ir_value *in = token->node->inputs[0];
+    (void)job;
     int64_t out = elements(token->node->outputs[0]);
-    if (strcmp(token->type, "GlobalAveragePool") == 0) {
-        describe_global_pool(job, token, setting);
-    } else if (out > 0) {
-        setting[MDOT_SETTING_EXTENT] = elements(in) / out;
-    }
+    if (out > 0) setting[MDOT_SETTING_EXTENT] = elements(token->node->inputs[0]) / out;
 }
 
 static void describe_recurrent(const fe_job *job, const fe_token *token, int64_t *setting)

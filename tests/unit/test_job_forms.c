@@ -373,6 +373,60 @@ static void picking_one_index_is_a_slice(void **state)
     job_end(&r);
 }
 
+static onnx_builder *with_mean(const char *op_type)
+{
+    static const int64_t axes[] = {-1, -2};
+    onnx_builder *b = onnx_begin(18);
+    bool reduces = strcmp(op_type, "ReduceMean") == 0;
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16,7,7");
+    onnx_initializer(b, "axes", MDOT_DTYPE_I64, "2", axes);
+    onnx_node(b, "Relu", "x", "r");
+    onnx_node(b, op_type, reduces ? "r,axes" : "r", "m");
+    if (reduces) onnx_attr_int(b, "keepdims", 0);
+    if (strcmp(op_type, "AveragePool") == 0) onnx_attr_ints(b, "kernel_shape", 2, (int64_t[]){7, 7});
+    onnx_node(b, "Flatten", "m", "f");
+    onnx_node(b, "Sigmoid", "f", "y");
+    onnx_output(b, "y");
+    return b;
+}
+
+static void a_mean_over_the_map_is_one_operator_however_written(void **state)
+{
+    (void)state;
+    job_reading r = job_expect(with_mean("GlobalAveragePool")), s = job_expect(with_mean("ReduceMean"));
+    job_reading t = job_expect(with_mean("AveragePool"));
+    job_expect_types(&s, "Relu GlobalAveragePool Sigmoid");
+    job_expect_same(&r, &s);
+    job_expect_same(&r, &t);
+    job_end(&r);
+    job_end(&s);
+    job_end(&t);
+}
+
+static void a_bias_of_zeros_is_none(void **state)
+{
+    (void)state;
+    static const float zeros[16];
+    onnx_builder *b = onnx_begin(17), *plain = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "16,3,3,3", NULL);
+    onnx_node(b, "Constant", "", "zeros");
+    onnx_attr_tensor(b, "value", MDOT_DTYPE_F32, "16", zeros);
+    onnx_node(b, "Conv", "x,w,zeros", "c");
+    onnx_attr_ints(b, "pads", 4, (int64_t[]){1, 1, 1, 1});
+    batch_norm(b, "c", "n", 16);
+    onnx_output(b, "n");
+    onnx_input(plain, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    job_add_conv(plain, "x", "c", "16,3,3,3", 1, false);
+    batch_norm(plain, "c", "n", 16);
+    onnx_output(plain, "n");
+    job_reading r = job_expect(b), s = job_expect(plain);
+    job_expect_types(&r, "Conv");
+    job_expect_same(&r, &s);
+    job_end(&r);
+    job_end(&s);
+}
+
 /* Swin's shifted windows: scores [batch · windows, heads, N, N], seen apart for the masks of the windows. */
 static void masks_of_windows_are_part_of_the_attention(void **state)
 {
@@ -502,6 +556,8 @@ int main(void)
         cmocka_unit_test(pointwise_operators_broadcast_by_themselves),
         cmocka_unit_test(an_expand_that_makes_the_result_larger_stays),
         cmocka_unit_test(picking_one_index_is_a_slice),
+        cmocka_unit_test(a_mean_over_the_map_is_one_operator_however_written),
+        cmocka_unit_test(a_bias_of_zeros_is_none),
         cmocka_unit_test(masks_of_windows_are_part_of_the_attention),
         cmocka_unit_test(the_branch_that_is_taken_counts),
         cmocka_unit_test(a_branch_that_data_decides_is_the_first),
