@@ -9,7 +9,8 @@ static const char help[] =
     "Usage: mdot inspect MODEL.mdot [OPTION]…\n"
     "\n"
     "Shows what an artefact holds: where it comes from, its sections, and for each entry point the\n"
-    "inputs and outputs, the buckets and their kernels. L stands for the run-time length.\n"
+    "inputs and outputs, the buckets and their kernels; for each GPU architecture what the\n"
+    "kernel of each bucket takes. L stands for the run-time length.\n"
     "\n"
     "Options:\n"
     "  -k, --kernels      list the kernels of every bucket, not only of the largest\n"
@@ -97,6 +98,32 @@ static void print_entry(const view *v, size_t index)
     }
 }
 
+/* One line a bucket: everything that decides how many blocks run side by side, and what should be zero. */
+static void print_image_kernel(const view *v, size_t image, size_t entry, size_t bucket)
+{
+    mdot_image_kernel_info kernel;
+    cli_text name;
+    mdot_predictor_get_image_kernel(v->predictor, image, entry, bucket, &kernel);
+    printf("  %-24s %7u %9u %8zu %7zu %7zu %7u %8u %9zu\n", cli_printable(&name, kernel.name), kernel.threads,
+           kernel.registers, kernel.shared_bytes, kernel.local_bytes, kernel.spill_bytes, kernel.tensor_instructions,
+           kernel.grid_barriers, kernel.code_bytes);
+}
+
+static void print_image(const view *v, size_t index, size_t entry_count)
+{
+    mdot_image_info image;
+    mdot_predictor_get_image(v->predictor, index, &image);
+    printf("\nimage %s, compute %s, %zu bytes, weights %zu\n", image.target, image.compute, image.image_bytes,
+           image.weights_bytes);
+    printf("  %-24s %7s %9s %8s %7s %7s %7s %8s %9s\n", "kernel", "threads", "registers", "shared", "local", "spilled",
+           "tensor", "barriers", "code");
+    for (size_t e = 0; e < entry_count; e++) {
+        mdot_entry_info entry;
+        mdot_predictor_get_entry(v->predictor, e, &entry);
+        for (size_t b = 0; b < entry.bucket_count; b++) print_image_kernel(v, index, e, b);
+    }
+}
+
 static void print_text(const view *v)
 {
     mdot_predictor_info info;
@@ -118,6 +145,7 @@ static void print_text(const view *v)
         printf("  %-24s %#12" PRIx64 " %12" PRIu64 "  %s\n", v->sections[i].name, v->sections[i].address,
                v->sections[i].size_bytes, v->sections[i].access);
     for (size_t i = 0; i < info.entry_count; i++) print_entry(v, i);
+    for (size_t i = 0; i < info.image_count; i++) print_image(v, i, info.entry_count);
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
@@ -174,6 +202,38 @@ static void json_entry(const view *v, size_t index)
     printf("]}");
 }
 
+static void json_image_kernel(const view *v, size_t image, const mdot_entry_info *entry, size_t entry_index,
+                              size_t bucket, bool first)
+{
+    mdot_image_kernel_info kernel;
+    mdot_bucket_info info;
+    mdot_predictor_get_image_kernel(v->predictor, image, entry_index, bucket, &kernel);
+    mdot_predictor_get_bucket(v->predictor, entry_index, bucket, &info);
+    json_field(first ? "\n      {" : ",\n      {", "name", kernel.name);
+    json_field(", ", "entry", entry->name);
+    printf(", \"max_length\": %" PRId64 ", \"threads\": %u, \"registers\": %u, \"shared_bytes\": %zu, "
+           "\"local_bytes\": %zu, \"spill_bytes\": %zu, \"tensor_instructions\": %u, \"grid_barriers\": %u, "
+           "\"barriers\": %u, \"code_bytes\": %zu, \"inline_input_bytes\": %zu, \"scratch_bytes\": %zu}",
+           info.max_length, kernel.threads, kernel.registers, kernel.shared_bytes, kernel.local_bytes,
+           kernel.spill_bytes, kernel.tensor_instructions, kernel.grid_barriers, kernel.barriers, kernel.code_bytes,
+           kernel.inline_input_bytes, kernel.scratch_bytes);
+}
+
+static void json_image(const view *v, size_t index, size_t entry_count)
+{
+    mdot_image_info image;
+    mdot_predictor_get_image(v->predictor, index, &image);
+    json_field(index > 0 ? ",\n    {" : "\n    {", "target", image.target);
+    json_field(", ", "compute", image.compute);
+    printf(", \"image_bytes\": %zu, \"weights_bytes\": %zu, \"kernels\": [", image.image_bytes, image.weights_bytes);
+    for (size_t e = 0; e < entry_count; e++) {
+        mdot_entry_info entry;
+        mdot_predictor_get_entry(v->predictor, e, &entry);
+        for (size_t b = 0; b < entry.bucket_count; b++) json_image_kernel(v, index, &entry, e, b, e == 0 && b == 0);
+    }
+    printf("]}");
+}
+
 static void print_json(const view *v)
 {
     mdot_predictor_info info;
@@ -197,6 +257,8 @@ static void print_json(const view *v)
     }
     printf("],\n  \"entries\": [");
     for (size_t i = 0; i < info.entry_count; i++) json_entry(v, i);
+    printf("],\n  \"images\": [");
+    for (size_t i = 0; i < info.image_count; i++) json_image(v, i, info.entry_count);
     printf("]\n}\n");
 }
 
@@ -227,7 +289,7 @@ int cli_inspect(int argc, char **argv)
     mdot_error err = {0};
     mdot_predictor *predictor = NULL;
     cli_section *sections = NULL;
-    mdot_status status = mdot_predictor_open(argv[optind], NULL, &predictor, &err);
+    mdot_status status = mdot_predictor_open(argv[optind], &(mdot_open_options){.device = "cpu"}, &predictor, &err);
     if (status == MDOT_OK) status = cli_read_sections(argv[optind], &sections, &v.section_count, &err);
     if (status == MDOT_OK) {
         v.predictor = predictor;

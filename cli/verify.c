@@ -10,12 +10,14 @@ static const char help[] =
     "\n"
     "Runs an artefact on random inputs and holds every output to the reference evaluator, which\n"
     "computes the ONNX model in double precision: each bucket, at full and partial lengths, on each\n"
-    "CPU level that this machine runs; boolean inputs (masks) are scattered at random.\n"
+    "CPU level that this machine runs and on its first GPU, if the artefact has code for it;\n"
+    "boolean inputs (masks) are scattered at random.\n"
     "\n"
     "Options:\n"
     "      --entry NAME       the entry point that MODEL.onnx became (default \"predict\")\n"
     "  -d, --dim NAME=N       dimensions fixed when compiling\n"
-    "      --tolerance X      largest relative error that passes (default 1e-4)\n"
+    "      --tolerance X      largest relative error that passes (default 1e-4; a GPU that\n"
+    "                         multiplies bf16 or fp16 may always err by 1e-2)\n"
     "      --seed N           of the random inputs (default 1)\n"
     "      --json             print rows as JSON\n"
     "  -h, --help             show this help\n"
@@ -47,6 +49,12 @@ static void print_row(void *user, const mdotc_verify_row *row)
     r->rows++;
 }
 
+static void show_warning(void *user, const char *message)
+{
+    (void)user;
+    fprintf(stderr, "mdot verify: warning: %s\n", message);
+}
+
 int cli_verify(int argc, char **argv)
 {
     static const struct option options[] = {{"entry", required_argument, NULL, 'e'},
@@ -59,7 +67,7 @@ int cli_verify(int argc, char **argv)
     cli_dims dims = {0};
     report state = {0};
     int64_t seed = 1;
-    mdotc_verify_options verify = {.row = print_row, .user = &state};
+    mdotc_verify_options verify = {.row = print_row, .warning = show_warning, .user = &state};
     for (int option; (option = cli_next_option(argc, argv, ":d:h", options)) != -1;) {
         char *end;
         switch (option) {

@@ -1,16 +1,20 @@
 /* verify.c — mdotc_verify: an artefact's code against the reference evaluation of its model, on random inputs.
  *
  * For each bucket: full length, one more than the bucket before (the shortest that lands here) and one between. The
- * reference is evaluated once a length and serves every CPU level.
+ * reference is evaluated once a length and serves every CPU level, and the GPU where there is one.
  */
 #include "codegen/driver/driver.h"
 #include "frontend/frontend.h"
 #include "ir/ops.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { MAX_LENGTHS = 3, MAX_LEVELS = MDOT_ABI_MAX_LEVELS };
+enum { MAX_LENGTHS = 3, MAX_LEVELS = MDOT_ABI_MAX_LEVELS + 1 }; /* the CPU's and a GPU */
+
+/* What rounding the operands of every matrix product to 8 or 11 bits may cost an encoder's output. */
+static const double reduced_tolerance = 1e-2;
 
 /* ---- Random inputs ---------------------------------------------------------------------------------------------- */
 
@@ -92,6 +96,7 @@ static ir_wide *random_input(const ir_graph *graph, int input, const dr_tensor *
 
 typedef struct level_state {
     const char *name;
+    double tolerance;
     mdot_predictor *predictor;
     mdot_context *context;
     mdotc_verify_row row; /* of the bucket at hand */
@@ -114,6 +119,7 @@ static mdot_status run_levels(verification *v, int64_t length, const dr_tensor *
     mdot_status status = MDOT_OK;
     dr_tensor *outputs = IR_NEW_ARRAY(arena, dr_tensor, v->info.output_count + 1);
     if (outputs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    const char *failure;
     for (int l = 0; status == MDOT_OK && l < v->level_count; l++) {
         level_state *level = &v->levels[l];
         for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) {
@@ -124,6 +130,9 @@ static mdot_status run_levels(verification *v, int64_t length, const dr_tensor *
         if (status == MDOT_OK)
             status = dr_run(level->context, v->entry, inputs, v->info.input_count, outputs, v->info.output_count, arena,
                             err);
+        if (status == MDOT_OK && mdot_context_get_device_status(level->context, &failure) != MDOT_OK)
+            status =
+                mdot_fail(err, MDOT_DEVICE, "%s failed at length %lld: %s", level->name, (long long)length, failure);
         for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) {
             double error = dr_compare(&outputs[i], want[i], v->tolerance, v->tolerance).scaled;
             if (error < level->row.worst_error && level->row.worst_length != 0) continue;
@@ -185,7 +194,7 @@ static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t long
     }
     for (int l = 0; l < v->level_count; l++) {
         mdotc_verify_row *row = &v->levels[l].row;
-        row->passed = row->worst_error <= v->tolerance;
+        row->passed = row->worst_error <= v->levels[l].tolerance;
         *out_passed = *out_passed && row->passed;
         if (v->options->row != NULL) v->options->row(v->options->user, row);
     }
@@ -209,31 +218,53 @@ static mdot_status verify_entry(verification *v, bool *out_passed, mdot_error *e
 
 /* ---- Opening ---------------------------------------------------------------------------------------------------- */
 
-/* Opens the artefact once for each level that it has and this machine runs. */
+static mdot_status add_level(verification *v, const char *path, const mdot_open_options *options, mdot_error *err)
+{
+    level_state *level = &v->levels[v->level_count];
+    mdot_status status = mdot_predictor_open(path, options, &level->predictor, err);
+    if (status != MDOT_OK) return status;
+    v->level_count++;
+    mdot_predictor_info opened;
+    mdot_predictor_get_info(level->predictor, &opened);
+    bool on_cpu = strcmp(opened.device, "cpu") == 0;
+    level->name = on_cpu ? opened.cpu_level : opened.device;
+    bool reduced = strcmp(opened.device_compute, "fp32") != 0 && v->tolerance < reduced_tolerance;
+    level->tolerance = reduced ? reduced_tolerance : v->tolerance;
+    return mdot_context_create(level->predictor, &level->context, err);
+}
+
+/* Most machines have no GPU, or none that the artefact has code for: what is not verified is told. */
+static mdot_status add_gpu(verification *v, const char *path, mdot_error *err)
+{
+    mdot_error reason = {0};
+    mdot_status status = add_level(v, path, &(mdot_open_options){.device = "cuda"}, &reason);
+    if (status != MDOT_DEVICE) {
+        if (status != MDOT_OK && err != NULL) *err = reason;
+        return status;
+    }
+    char text[sizeof reason.message + 64];
+    snprintf(text, sizeof text, "CUDA code is not verified: %s", reason.message);
+    if (v->options->warning != NULL) v->options->warning(v->options->user, text);
+    return MDOT_OK;
+}
+
+/* Opens the artefact once for each level that it has and this machine runs, and on the first GPU that it has code for.
+ */
 static mdot_status open_levels(verification *v, const char *path, mdot_error *err)
 {
     mdot_predictor *best;
     mdot_predictor_info info;
-    mdot_status status = mdot_predictor_open(path, NULL, &best, err);
+    mdot_status status = mdot_predictor_open(path, &(mdot_open_options){.device = "cpu"}, &best, err);
     if (status != MDOT_OK) return status;
     mdot_predictor_get_info(best, &info);
-    for (size_t l = 0; status == MDOT_OK && l < info.level_count && l < MAX_LEVELS; l++) {
-        level_state *level = &v->levels[v->level_count];
+    for (size_t l = 0; status == MDOT_OK && l < info.level_count && l < MDOT_ABI_MAX_LEVELS; l++) {
         const char *name;
         status = mdot_predictor_get_level(best, l, &name);
-        mdot_open_options options = {.cpu_level = name};
-        if (status == MDOT_OK) status = mdot_predictor_open(path, &options, &level->predictor, err);
-        if (status == MDOT_INCOMPATIBLE) {
-            status = MDOT_OK; /* a level beyond this machine */
-            continue;
-        }
-        if (status != MDOT_OK) break;
-        v->level_count++;
-        mdot_predictor_info opened;
-        mdot_predictor_get_info(level->predictor, &opened);
-        level->name = opened.cpu_level;
-        status = mdot_context_create(level->predictor, &level->context, err);
+        mdot_open_options options = {.cpu_level = name, .device = "cpu"};
+        if (status == MDOT_OK) status = add_level(v, path, &options, err);
+        if (status == MDOT_INCOMPATIBLE) status = MDOT_OK; /* a level beyond this machine */
     }
+    if (status == MDOT_OK && info.image_count > 0) status = add_gpu(v, path, err);
     mdot_predictor_close(best);
     return status;
 }

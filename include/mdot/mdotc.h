@@ -43,11 +43,11 @@ typedef struct mdotc_options { /* zero means default throughout */
 mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
                           const mdotc_options *options, mdot_error *err);
 
-/* Worst difference found for one bucket on one CPU level, over full and partial lengths and several random inputs.
- * Relative error: max |got - want| / max(1e-3, max |want|) over one output. */
+/* Worst difference found for one bucket on one CPU level or GPU, over full and partial lengths and several random
+ * inputs. Relative error: max |got - want| / max(1e-3, max |want|) over one output. */
 typedef struct mdotc_verify_row {
     const char *entry;
-    const char *level;
+    const char *level;    /* "x86-64-v4", "cuda:0" */
     int64_t max_length;   /* the bucket; 0 without a length */
     int64_t worst_length; /* where the worst error was seen */
     double worst_error;
@@ -58,14 +58,16 @@ typedef struct mdotc_verify_options {
     const mdot_dim_binding *dims; /* as compiled */
     size_t dim_count;
     const char *entry; /* NULL: the only one, or "predict" */
-    double tolerance;  /* 0: 1e-4 */
+    double tolerance;  /* 0: 1e-4; at least 1e-2 on a GPU that multiplies bf16 or fp16 */
     uint64_t seed;     /* of the random inputs */
     void (*row)(void *user, const mdotc_verify_row *row);
+    mdotc_message_fn warning; /* CUDA code that no GPU here can run */
     void *user;
 } mdotc_verify_options;
 
-/* Holds an artefact's code, on every level that this machine runs, to the double-precision evaluation of the model.
- * OK when it ran; *out_passed says whether every row passed. */
+/* Holds an artefact's code, on every CPU level that this machine runs and on its first GPU where the artefact has code
+ * for it, to the double-precision evaluation of the model. OK when it ran; *out_passed says whether every row passed.
+ * DEVICE when the GPU failed on the way. */
 mdot_status mdotc_verify(const char *artefact_path, const char *model_path, const mdotc_verify_options *options,
                          bool *out_passed, mdot_error *err);
 

@@ -105,6 +105,28 @@ static void inspect_writes_json(void **state)
     assert_true(json_number("scratch_bytes") == 4 * FIXTURE_SCRATCH_BYTES_A_STEP);
 }
 
+static void inspect_shows_what_gpu_kernels_take(void **state)
+{
+    (void)state;
+    fixture f;
+    fixture_open_with_images(&f);
+    char *path = fixture_save(&f, f.bytes, f.size_bytes);
+    RUN("inspect", path);
+    assert_int_equal(result.status, 0);
+    assert_prints("image sm_80, compute bf16, 512 bytes, weights 512\n");
+    assert_prints("image sm_90a");
+    assert_prints("kernel                   threads registers   shared   local spilled  tensor barriers      code\n");
+    assert_prints("predict_16                   256        41     1016       8       4     100        1       128\n");
+    RUN("inspect", path, "--json");
+    assert_int_equal(result.status, 0);
+    assert_balanced(result.out);
+    assert_prints("{\"target\": \"sm_80\", \"compute\": \"bf16\", \"image_bytes\": 512, \"weights_bytes\": 512");
+    assert_prints("{\"name\": \"predict_16\", \"entry\": \"predict\", \"max_length\": 16, \"threads\": 256");
+    assert_prints("\"tensor_instructions\": 200");
+    free(path);
+    fixture_close(&f);
+}
+
 static void bench_measures_every_bucket(void **state)
 {
     (void)state;
@@ -195,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inspect_shows_schema_buckets_and_kernels),
         cmocka_unit_test(inspect_writes_json),
+        cmocka_unit_test(inspect_shows_what_gpu_kernels_take),
         cmocka_unit_test(bench_measures_every_bucket),
         cmocka_unit_test(bench_takes_a_length_a_level_and_threads),
         cmocka_unit_test(impossible_requests_fail_with_a_reason),
