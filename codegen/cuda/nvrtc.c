@@ -26,24 +26,27 @@ static void *open_in(const char *folder, const char *subfolder)
     return NULL;
 }
 
+/* A package of NVIDIA's for Debian and Ubuntu, or pip's anywhere. */
+#define ADVICE                                                                                                         \
+    "install the CUDA toolkit's package cuda-nvrtc-13-0 (or another version from 11.2 on; it takes no GPU and no "     \
+    "driver) or `pip install nvidia-cuda-nvrtc`, and give the library's path in MDOT_NVRTC where the loader does not " \
+    "find it"
+
 static mdot_status open_library(void **out_library, mdot_error *err)
 {
     const char *forced = getenv("MDOT_NVRTC"), *cuda = getenv("CUDA_HOME");
     if (forced != NULL && forced[0] != '\0') {
         *out_library = dlopen(forced, RTLD_NOW | RTLD_LOCAL);
         if (*out_library != NULL) return MDOT_OK;
-        return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC, which compiles for GPUs, is not where MDOT_NVRTC says: %s",
+        return mdot_fail(err, MDOT_TOOLCHAIN,
+                         "compiling for a GPU takes NVRTC, which is not where MDOT_NVRTC says (%s): " ADVICE,
                          dlerror());
     }
     *out_library = open_in("", "");
     if (*out_library == NULL && cuda != NULL && cuda[0] != '\0') *out_library = open_in(cuda, "/lib64/");
     if (*out_library == NULL) *out_library = open_in("/usr/local/cuda", "/lib64/");
     if (*out_library != NULL) return MDOT_OK;
-    return mdot_fail(
-        err, MDOT_TOOLCHAIN,
-        "compiling for a GPU takes NVRTC, and no libnvrtc.so was found: install the CUDA toolkit's package "
-        "cuda-nvrtc (13-0 or another version of 11.2 or later; no GPU or driver is needed) or `pip install "
-        "nvidia-cuda-nvrtc`, and give the library's path in MDOT_NVRTC where the loader does not find it");
+    return mdot_fail(err, MDOT_TOOLCHAIN, "compiling for a GPU takes NVRTC, and no libnvrtc.so was found: " ADVICE);
 }
 
 /* The library is not closed again: it keeps threads and exit handlers, and the next compilation wants it anyway. */
