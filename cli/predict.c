@@ -140,7 +140,8 @@ static bool parse_option(predict_request *r, int option, char *value)
         r->model_path = value;
         return true;
     case 'q':
-        return r->quiet = true;
+        r->quiet = true;
+        return true;
     case SWEEP:
         return parse_sweep(r, value);
     case PRECISION:
@@ -160,7 +161,8 @@ static bool parse_option(predict_request *r, int option, char *value)
     case DATASET:
         return cli_parse_int("predict", "--dataset", value, 1, max_steps, &r->dataset);
     case JSON:
-        return r->json = true;
+        r->json = true;
+        return true;
     default:
         return false;
     }
@@ -214,6 +216,18 @@ static int parse_arguments(int argc, char **argv, predict_request *r, bool *out_
 
 /* ---- Asking ----------------------------------------------------------------------------------------------------- */
 
+/* A job whose tensors are all empty takes no time that could be predicted. */
+static mdot_status check_work(const predict_request *r, const mdot_job *job, const mdot_job_info *info, mdot_error *err)
+{
+    for (size_t i = 0; i < info->operator_count; i++) {
+        mdot_job_operator op;
+        mdot_job_get_operator(job, i, &op);
+        const mdot_load *sample = &op.per_sample[MDOT_PHASE_FORWARD], *step = &op.per_step[MDOT_PHASE_FORWARD];
+        if (sample->bytes_read + sample->bytes_written + step->bytes_read + step->bytes_written > 0) return MDOT_OK;
+    }
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: there is nothing to compute: every tensor is empty", r->job_path);
+}
+
 /* One configuration for each GPU and batch, GPU by GPU, with defaults from the job. */
 static mdot_status list_configurations(const predict_request *r, predict_answers *answers, mdot_error *err)
 {
@@ -265,8 +279,9 @@ int cli_predict(int argc, char **argv)
     mdot_status status = cli_read_job("predict", request.job_path, &request.dims, request.quiet, &job, &err);
     if (status == MDOT_OK) {
         mdot_job_get_info(job, &answers.job);
-        status = list_configurations(&request, &answers, &err);
+        status = check_work(&request, job, &answers.job, &err);
     }
+    if (status == MDOT_OK) status = list_configurations(&request, &answers, &err);
     if (status == MDOT_OK) status = ask(&request, job, &answers, &err);
     if (status == MDOT_OK) predict_print(&request, &answers);
     free(answers.configurations);
