@@ -12,13 +12,14 @@ static const char help[] =
     "\n"
     "Runs an entry point on made-up inputs (floats at random, integers 0, booleans true) and shows\n"
     "percentiles of the time of a call; without --bucket or --length every bucket at its full length.\n"
-    "Peak is what FMAs on registers alone reach on a core, measured in turns with the calls.\n"
+    "Peak is what FMAs on registers alone reach on a core of the CPU, measured in turns with the calls.\n"
     "\n"
     "Options:\n"
     "      --entry NAME   the entry point (default: the only one, or \"predict\")\n"
     "      --bucket N     only the bucket of maximal length N\n"
     "      --length N     run at this length\n"
     "      --threads N    contexts that run at the same time, a thread each (default 1)\n"
+    "      --device NAME  cpu, cuda, cuda:1 or auto: what is faster (default: MDOT_DEVICE, else auto)\n"
     "      --level NAME   use this CPU level's code: x86-64-v3, x86-64-v4 (default: the best)\n"
     "      --seconds S    time for each row (default 1)\n"
     "      --json         print the results as JSON\n"
@@ -27,7 +28,7 @@ static const char help[] =
     "Exit status: 0 success, 1 failure, 2 a wrong command line.\n";
 
 typedef struct bench_request {
-    const char *path, *entry_name, *level;
+    const char *path, *entry_name, *device, *level;
     int64_t bucket, length, threads; /* bucket and length: 0 when not given */
     double seconds;
     bool json;
@@ -52,11 +53,22 @@ static double gflops(const benchmark *s, const mdot_bucket_info *bucket, int64_t
     return full ? bucket->flops / result->p50_us * 1e-3 : 0;
 }
 
+static bool is_on_cpu(const benchmark *s)
+{
+    return strcmp(s->info.device, "cpu") == 0;
+}
+
+/* What runs the calls: "x86-64-v4", "NVIDIA H200". */
+static const char *processor(const benchmark *s)
+{
+    return is_on_cpu(s) ? s->info.cpu_level : s->info.device_name;
+}
+
 static void print_text(const benchmark *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *r)
 {
     if (s->rows == 0) {
-        printf("%s, entry %s, %s, %lld thread%s; opened in %.0f us\n\n", s->info.name, s->entry_info.name,
-               s->info.cpu_level, (long long)s->request->threads, s->request->threads == 1 ? "" : "s", s->open_us);
+        printf("%s, entry %s, %s, %lld thread%s; opened in %.0f us\n\n", s->info.name, s->entry_info.name, processor(s),
+               (long long)s->request->threads, s->request->threads == 1 ? "" : "s", s->open_us);
         printf("%7s %7s %10s %10s %10s %10s %10s %11s %8s %6s\n", "bucket", "length", "p50 us", "p90 us", "p99 us",
                "p99.9 us", "first us", "calls/s", "GFLOP/s", "peak");
     }
@@ -64,7 +76,7 @@ static void print_text(const benchmark *s, const mdot_bucket_info *bucket, int64
            r->p50_us, r->p90_us, r->p99_us, r->p999_us, r->first_call_us, r->calls_per_second);
     double rate = gflops(s, bucket, length, r);
     if (rate > 0) printf(" %8.1f", rate);
-    if (rate > 0 && r->peak_gflops > 0) printf(" %5.1f%%", 100 * rate / r->peak_gflops);
+    if (rate > 0 && r->peak_gflops > 0 && is_on_cpu(s)) printf(" %5.1f%%", 100 * rate / r->peak_gflops);
     printf("\n");
     fflush(stdout);
 }
@@ -84,8 +96,10 @@ static void print_json(const benchmark *s, const mdot_bucket_info *bucket, int64
         cli_json_string(stdout, s->info.name);
         printf(", \"entry\": ");
         cli_json_string(stdout, s->entry_info.name);
-        printf(", \"level\": \"%s\", \"threads\": %lld, \"open_us\": %.1f,\n  \"rows\": [", s->info.cpu_level,
-               (long long)s->request->threads, s->open_us);
+        printf(", \"level\": \"%s\", \"device\": \"%s\", \"device_name\": ", s->info.cpu_level, s->info.device);
+        cli_json_string(stdout, s->info.device_name);
+        printf(", \"device_compute\": \"%s\", \"threads\": %lld, \"open_us\": %.1f,\n  \"rows\": [",
+               s->info.device_compute, (long long)s->request->threads, s->open_us);
     }
     printf("%s\n    {\"bucket\": %lld, \"length\": %lld, \"calls\": %zu", s->rows == 0 ? "" : ",",
            (long long)bucket->max_length, (long long)length, r->calls);
@@ -95,7 +109,7 @@ static void print_json(const benchmark *s, const mdot_bucket_info *bucket, int64
     double rate = gflops(s, bucket, length, r);
     print_json_number("gflops", rate);
     print_json_number("peak_gflops", r->peak_gflops);
-    print_json_number("peak_share", r->peak_gflops > 0 ? rate / r->peak_gflops : 0);
+    print_json_number("peak_share", r->peak_gflops > 0 && is_on_cpu(s) ? rate / r->peak_gflops : 0);
     printf("}");
 }
 
@@ -162,7 +176,7 @@ static mdot_status find_entry(benchmark *s, mdot_error *err)
 static mdot_status bench(const bench_request *request, mdot_error *err)
 {
     benchmark s = {.request = request};
-    mdot_open_options options = {.cpu_level = request->level};
+    mdot_open_options options = {.cpu_level = request->level, .device = request->device};
     double begin = bench_now();
     mdot_status status = mdot_predictor_open(request->path, &options, &s.predictor, err);
     s.open_us = (bench_now() - begin) * 1e6;
@@ -177,15 +191,12 @@ static mdot_status bench(const bench_request *request, mdot_error *err)
 
 int cli_bench(int argc, char **argv)
 {
-    static const struct option options[] = {{"entry", required_argument, NULL, 'e'},
-                                            {"bucket", required_argument, NULL, 'b'},
-                                            {"length", required_argument, NULL, 'n'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"level", required_argument, NULL, 'l'},
-                                            {"seconds", required_argument, NULL, 's'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"entry", required_argument, NULL, 'e'},   {"bucket", required_argument, NULL, 'b'},
+        {"length", required_argument, NULL, 'n'},  {"threads", required_argument, NULL, 't'},
+        {"device", required_argument, NULL, 'd'},  {"level", required_argument, NULL, 'l'},
+        {"seconds", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
     bench_request r = {.threads = 1, .seconds = 1};
     for (int option; (option = cli_next_option(argc, argv, ":h", options)) != -1;) {
         char *end;
@@ -201,6 +212,9 @@ int cli_bench(int argc, char **argv)
             break;
         case 't':
             if (!cli_parse_int("bench", "--threads", optarg, 1, MAX_THREADS, &r.threads)) return CLI_USAGE;
+            break;
+        case 'd':
+            r.device = optarg;
             break;
         case 'l':
             r.level = optarg;

@@ -147,6 +147,14 @@ static double timed_call(worker *w, double begin)
     return end;
 }
 
+/* The CPU answers for a GPU that has failed: its times are not what is measured. */
+static mdot_status check_device(worker *w)
+{
+    const char *reason;
+    mdot_status status = mdot_context_get_device_status(w->context, &reason);
+    return status == MDOT_OK ? MDOT_OK : mdot_fail(&w->err, status, "the GPU failed: %s", reason);
+}
+
 static void run_slice(worker *w)
 {
     double begin = bench_now(), now = begin;
@@ -154,6 +162,7 @@ static void run_slice(worker *w)
         now = timed_call(w, now);
     } while (w->status == MDOT_OK && now - begin < SLICE_SECONDS && w->calls < MAX_CALLS);
     w->busy_seconds += now - begin;
+    if (w->status == MDOT_OK) w->status = check_device(w);
 }
 
 static void *work(void *argument)
