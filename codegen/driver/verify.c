@@ -218,7 +218,6 @@ static mdot_status verify_entry(verification *v, bool *out_passed, mdot_error *e
 
 /* ---- Opening ---------------------------------------------------------------------------------------------------- */
 
-<<<<<<< main
 static mdot_status add_level(verification *v, const char *path, const mdot_open_options *options, mdot_error *err)
 {
     level_state *level = &v->levels[v->level_count];
@@ -251,9 +250,6 @@ static mdot_status add_gpu(verification *v, const char *path, mdot_error *err)
 
 /* Opens the artefact once for each level that it has and this machine runs, and on the first GPU that it has code for.
  */
-=======
-/* Opens the artefact once for each level that it has and this machine runs. What is verified is the CPU's code. */
->>>>>>> local
 static mdot_status open_levels(verification *v, const char *path, mdot_error *err)
 {
     mdot_predictor *best;
@@ -265,22 +261,8 @@ static mdot_status open_levels(verification *v, const char *path, mdot_error *er
         const char *name;
         status = mdot_predictor_get_level(best, l, &name);
         mdot_open_options options = {.cpu_level = name, .device = "cpu"};
-<<<<<<< main
         if (status == MDOT_OK) status = add_level(v, path, &options, err);
         if (status == MDOT_INCOMPATIBLE) status = MDOT_OK; /* a level beyond this machine */
-=======
-        if (status == MDOT_OK) status = mdot_predictor_open(path, &options, &level->predictor, err);
-        if (status == MDOT_INCOMPATIBLE) {
-            status = MDOT_OK; /* a level beyond this machine */
-            continue;
-        }
-        if (status != MDOT_OK) break;
-        v->level_count++;
-        mdot_predictor_info opened;
-        mdot_predictor_get_info(level->predictor, &opened);
-        level->name = opened.cpu_level;
-        status = mdot_context_create(level->predictor, &level->context, err);
->>>>>>> local
     }
     if (status == MDOT_OK && info.image_count > 0) status = add_gpu(v, path, err);
     mdot_predictor_close(best);
