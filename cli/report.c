@@ -169,20 +169,14 @@ static void fill_row(const predict_request *r, const mdot_configuration *c, cons
 
 static void print_row(const row cells, const int *widths, const bool *is_shown)
 {
-    int pending = 0; /* blanks at a line's end are not printed */
+    char line[sizeof(row) + 2 * COLUMN_COUNT + 1] = "";
+    int used = 0;
     for (int c = 0; c < COLUMN_COUNT; c++) {
-        if (!is_shown[c]) continue;
-        int length = (int)strlen(cells[c].text), gap = widths[c] - length;
         bool is_left = c == GPU || c == WARNINGS;
-        if (length > 0) {
-            printf("%*s%s", pending + (is_left ? 0 : gap), "", cells[c].text);
-            pending = 0;
-        } else {
-            gap = widths[c];
-        }
-        pending += 2 + (is_left || length == 0 ? gap : 0);
+        if (is_shown[c]) used += sprintf(line + used, "%*s  ", is_left ? -widths[c] : widths[c], cells[c].text);
     }
-    putchar('\n');
+    while (used > 0 && line[used - 1] == ' ') used--;
+    printf("%.*s\n", used, line);
 }
 
 static void print_table(const predict_request *r, const predict_answers *answers)
