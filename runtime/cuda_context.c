@@ -21,10 +21,8 @@ static mdot_status allocate_device(rt_cuda_context *c, mdot_error *err)
         return mdot_fail(err, status, "%llu bytes of scratch on %s: %s", (unsigned long long)size_bytes, cuda->id,
                          reason.message);
     }
-    status = RT_CUDA_CALL(&cuda->driver, cuMemsetD32Async, err, c->device_memory, 0, counter_bytes / sizeof(uint32_t),
-                          c->stream);
-    if (status == MDOT_OK) status = RT_CUDA_CALL(&cuda->driver, cuStreamSynchronize, err, c->stream);
-    return status;
+    return RT_CUDA_CALL(&cuda->driver, cuMemsetD32Async, err, c->device_memory, 0, counter_bytes / sizeof(uint32_t),
+                        c->stream);
 }
 
 static mdot_status allocate_mapped(rt_cuda_context *c, mdot_error *err)

@@ -22,6 +22,26 @@ const void *fake_cuda_image(void)
     return last_image;
 }
 
+/* A copy from memory that is not pinned: the call may return when the bytes have been staged, and what comes later in
+ * another stream may find the old ones ("API synchronization behavior"). They arrive when the default stream is waited
+ * for. */
+static struct {
+    uint64_t to;
+    void *bytes;
+    size_t size_bytes;
+} staged;
+
+enum { MAX_DEVICES = 8 };
+static object *primary[MAX_DEVICES];
+
+void driver_reset(void)
+{
+    memset(primary, 0, sizeof primary);
+    last_image = NULL;
+    free(staged.bytes);
+    staged.bytes = NULL;
+}
+
 /* ---- Errors, devices, contexts -------------------------------------------------------------------------------------
  */
 
@@ -98,15 +118,6 @@ int cuDeviceGetAttribute(int *out_value, int attribute, rt_cu_device device)
         result = INVALID_VALUE;
     }
     return machine_leave(result);
-}
-
-enum { MAX_DEVICES = 8 };
-static object *primary[MAX_DEVICES];
-
-void driver_reset(void)
-{
-    memset(primary, 0, sizeof primary);
-    last_image = NULL;
 }
 
 int cuDevicePrimaryCtxRetain(rt_cu_context *out_context, rt_cu_device device)
@@ -278,13 +289,26 @@ int cuMemFreeHost(void *memory)
     return release("cuMemFreeHost", HOST_BLOCK, (uint64_t)(uintptr_t)memory | MAPPED_BIT);
 }
 
+static void finish_copy(void)
+{
+    if (staged.bytes == NULL) return;
+    const object *o = machine_find_address(staged.to, staged.size_bytes);
+    if (o != NULL) memcpy(machine_pointer(o, staged.to), staged.bytes, staged.size_bytes);
+    free(staged.bytes);
+    staged.bytes = NULL;
+}
+
 int cuMemcpyHtoD_v2(rt_cu_address to, const void *from, size_t size_bytes)
 {
     int result = machine_enter_context("cuMemcpyHtoD");
     if (result != RT_CU_SUCCESS) return machine_leave(result);
-    const object *o = machine_find_address(to, size_bytes);
-    if (o == NULL) return machine_leave(INVALID_VALUE);
-    memcpy(machine_pointer(o, to), from, size_bytes);
+    if (machine_find_address(to, size_bytes) == NULL) return machine_leave(INVALID_VALUE);
+    finish_copy();
+    staged.to = to;
+    staged.size_bytes = size_bytes;
+    staged.bytes = malloc(size_bytes);
+    if (staged.bytes == NULL) abort();
+    memcpy(staged.bytes, from, size_bytes);
     return machine_leave(result);
 }
 
@@ -316,7 +340,11 @@ int cuStreamCreate(rt_cu_stream *out_stream, unsigned flags)
 int cuStreamSynchronize(rt_cu_stream stream)
 {
     int result = machine_enter_context("cuStreamSynchronize");
-    if (result != RT_CU_SUCCESS || stream == NULL) return machine_leave(result);
+    if (result != RT_CU_SUCCESS) return machine_leave(result);
+    if (stream == NULL) {
+        finish_copy();
+        return machine_leave(result);
+    }
     object *o = machine_find(STREAM, stream);
     if (o == NULL) return machine_leave(INVALID_HANDLE);
     while (launch_query(o) == RT_CU_NOT_READY) {

@@ -42,7 +42,8 @@ FAKE_CUDA_API void fake_cuda_fail(const char *function, int call, int result, bo
 
 typedef enum fake_cuda_end {
     FAKE_CUDA_AT_ONCE,
-    FAKE_CUDA_LATE,   /* while the host asks for the second time how the stream does */
+    FAKE_CUDA_LATE,   /* while the host asks for the second time how the stream does, and hears that it goes on */
+    FAKE_CUDA_ASKED,  /* while it asks for the first time, and hears that all has ended */
     FAKE_CUDA_SILENT, /* ended, without tickets */
     FAKE_CUDA_NEVER   /* neither ends nor answers */
 } fake_cuda_end;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_KERNELS = 8, QUERIES_OF_A_LATE_ONE = 2 };
+enum { MAX_KERNELS = 8 };
 
 typedef struct kernel {
     const char *name;
@@ -149,7 +149,10 @@ int launch_start(object *function, const grid *g, object *stream, const void *pa
         return RT_CU_SUCCESS;
     }
     stream->launch = (pending){.is_there = true,
-                               .queries = end_mode == FAKE_CUDA_LATE ? QUERIES_OF_A_LATE_ONE : -1,
+                               .queries = end_mode == FAKE_CUDA_LATE    ? 2
+                                          : end_mode == FAKE_CUDA_ASKED ? 1
+                                                                        : -1,
+                               .tells = end_mode == FAKE_CUDA_ASKED,
                                .first_item = at_once,
                                .items = g->items,
                                .blocks = g->blocks,
@@ -175,6 +178,8 @@ int launch_query(object *stream)
 {
     pending *p = &stream->launch;
     if (!p->is_there) return RT_CU_SUCCESS;
-    if (p->queries > 0 && --p->queries == 0) launch_end(stream);
-    return RT_CU_NOT_READY;
+    bool tells = p->tells;
+    if (p->queries < 0 || --p->queries > 0) return RT_CU_NOT_READY;
+    launch_end(stream);
+    return tells ? RT_CU_SUCCESS : RT_CU_NOT_READY;
 }

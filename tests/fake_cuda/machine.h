@@ -20,6 +20,7 @@ typedef enum object_kind { CONTEXT, MODULE, FUNCTION, STREAM, DEVICE_BLOCK, HOST
 typedef struct pending {
     bool is_there;
     int queries; /* after which it ends, negative: never */
+    bool tells;  /* the last of them hears of the end */
     uint32_t first_item, items, blocks;
     struct object *function;
     unsigned char *parameter; /* a copy, for the launch's own */

@@ -115,15 +115,17 @@ static void entry_without_a_length_takes_one_block(void **state)
 static void answer_that_comes_late_is_waited_for(void **state)
 {
     (void)state;
-    opened o = open_fresh("cuda:0");
-    fake_cuda_end_launches(FAKE_CUDA_LATE, 0);
-    for (int64_t length = 1; length <= FIXTURE_MAX_LENGTH; length += 5) {
-        predict_call c;
-        predict_prepare(&c, length, 2);
-        assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
-        predict_assert(&c, true);
+    for (fake_cuda_end end = FAKE_CUDA_LATE; end <= FAKE_CUDA_ASKED; end++) {
+        opened o = open_fresh("cuda:0");
+        fake_cuda_end_launches(end, 0);
+        for (int64_t length = 1; length <= FIXTURE_MAX_LENGTH; length += 5) {
+            predict_call c;
+            predict_prepare(&c, length, 2);
+            assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
+            predict_assert(&c, true);
+        }
+        finish(&o);
     }
-    finish(&o);
 }
 
 /* ---- Launches ------------------------------------------------------------------------------------------------------
@@ -208,6 +210,61 @@ static void many_items_fill_the_chip(void **state)
         assert_int_equal(launch.blocks, expected[i].last_blocks);
     }
     finish(&o);
+}
+
+static void many_items_without_a_length_run_side_by_side(void **state)
+{
+    (void)state;
+    enum { COUNT = 16 };
+    opened o = open_fresh("cuda:0");
+    int32_t a[COUNT][3], b[COUNT][3];
+    const void *inputs[COUNT];
+    void *outputs[COUNT];
+    rt_item items[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        for (int k = 0; k < 3; k++) a[i][k] = 3 * i + k;
+        inputs[i] = a[i];
+        outputs[i] = b[i];
+        items[i] = (rt_item){&inputs[i], &outputs[i]};
+    }
+    int before = fake_cuda_last_launch().count;
+    rt_run_many(o.context, rt_entry(o.predictor->table, 1), 0, items, COUNT);
+    assert_int_equal(fake_cuda_last_launch().count, before + 1);
+    for (int i = 0; i < COUNT; i++)
+        for (int k = 0; k < 3; k++) assert_int_equal(b[i][k], 2 * a[i][k]);
+    finish(&o);
+}
+
+/* Of kernels that need much, launches take what 256 MiB hold, and at least one item. */
+static void scratch_bounds_the_items_of_a_launch(void **state)
+{
+    (void)state;
+    const struct {
+        uint64_t scratch_mib;
+        size_t items;
+    } expected[] = {{100, 2}, {300, 1}};
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        cuda_fixture_reset(&shared);
+        cuda_fixture large = shared;
+        mdot_abi_cuda_kernel *kernel = &fixture_table_of(&large.artefact)->image_kernel[0];
+        mdot_abi_cuda_kernel small = *kernel;
+        kernel->scratch_bytes = expected[i].scratch_mib << 20;
+        fixture_seal(&large.artefact);
+        large.path = fixture_save(&large.artefact, large.artefact.bytes, large.artefact.size_bytes);
+        mdot_predictor *predictor = NULL;
+        mdot_context *context = NULL;
+        assert_int_equal(cuda_fixture_predictor(&large, "cuda:0", &predictor, NULL), MDOT_OK);
+        assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+        const mdot_abi_entry *entry = rt_entry(predictor->table, 0);
+        assert_int_equal(rt_batch_capacity(context, entry, 4), expected[i].items);
+        assert_int_equal(rt_batch_capacity(context, entry, 5), 16);
+        mdot_context_destroy(context);
+        mdot_predictor_close(predictor);
+        cuda_fixture_assert_clean();
+        *kernel = small;
+        fixture_seal(&large.artefact);
+        free(large.path);
+    }
 }
 
 /* A lone item's barrier goes on from where it was, in whatever order buckets and batches come. */
@@ -511,6 +568,8 @@ int main(void)
         cmocka_unit_test(lone_item_has_a_block_for_each_of_its_tiles),
         cmocka_unit_test(call_is_one_launch_and_no_copy),
         cmocka_unit_test(many_items_fill_the_chip),
+        cmocka_unit_test(many_items_without_a_length_run_side_by_side),
+        cmocka_unit_test(scratch_bounds_the_items_of_a_launch),
         cmocka_unit_test(lone_items_and_batches_take_turns),
         cmocka_unit_test(context_of_the_programs_own_stays_current),
         cmocka_unit_test(threads_share_a_predictor),
