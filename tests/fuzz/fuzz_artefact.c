@@ -57,7 +57,35 @@ static size_t visit_buckets(const mdot_predictor *predictor, size_t entry, const
     return sum;
 }
 
-static size_t visit(const mdot_predictor *predictor)
+static size_t visit_bytes(const rt_elf *elf, const rt_section *section, uint64_t offset, uint64_t size_bytes)
+{
+    size_t sum = 0;
+    for (uint64_t i = 0; i < size_bytes; i++) sum += elf->bytes[section->offset + offset + i];
+    return sum;
+}
+
+static size_t visit_images(const mdot_predictor *predictor, const rt_elf *elf)
+{
+    size_t sum = 0;
+    mdot_image_info image;
+    for (size_t i = 0; mdot_predictor_get_image(predictor, i, &image) == MDOT_OK; i++) {
+        const mdot_abi_cuda_image *record = rt_cuda_image(predictor->table, i);
+        sum += strlen(image.target) + strlen(image.compute);
+        sum += visit_bytes(elf, &elf->cubins, record->image_offset, record->image_bytes);
+        sum += visit_bytes(elf, &elf->cuda_weights, record->weights_offset, record->weights_bytes);
+        mdot_entry_info entry;
+        for (size_t e = 0; mdot_predictor_get_entry(predictor, e, &entry) == MDOT_OK; e++) {
+            for (size_t b = 0; b < entry.bucket_count; b++) {
+                mdot_image_kernel_info kernel;
+                if (mdot_predictor_get_image_kernel(predictor, i, e, b, &kernel) != MDOT_OK) abort();
+                sum += strlen(kernel.name) + kernel.registers;
+            }
+        }
+    }
+    return sum;
+}
+
+static size_t visit(const mdot_predictor *predictor, const rt_elf *elf)
 {
     mdot_predictor_info info;
     mdot_predictor_get_info(predictor, &info);
@@ -67,7 +95,7 @@ static size_t visit(const mdot_predictor *predictor)
         if (mdot_predictor_get_entry(predictor, e, &entry) != MDOT_OK) abort();
         sum += strlen(entry.name) + visit_tensors(predictor, e, &entry) + visit_buckets(predictor, e, &entry);
     }
-    return sum;
+    return sum + visit_images(predictor, elf);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -85,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status == MDOT_OK) {
         mdot_predictor predictor = {.table = (const mdot_abi_table *)((unsigned char *)file + elf.table.offset)};
         static volatile size_t sink;
-        sink = visit(&predictor);
+        sink = visit(&predictor, &elf);
         (void)sink;
     } else if (err.message[0] == '\0') {
         abort();

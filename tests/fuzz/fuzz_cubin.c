@@ -1,0 +1,35 @@
+/* fuzz_cubin.c — libFuzzer over the reader of cubins: any bytes are refused with a message, or describe kernels by what
+ * lies inside them. The input is the file with the compiler's log behind the last NUL of it, if there is one.
+ *
+ *     cmake --preset fuzz && cmake --build --preset fuzz --target fuzz_cubin
+ *     mkdir corpus && cp some.cubin corpus && build/fuzz/tests/fuzz/fuzz_cubin corpus
+ */
+#include "codegen/cuda/cubin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const uint8_t *end = memrchr(data, '\0', size);
+    size_t log_bytes = end != NULL ? size - (size_t)(end - data) - 1 : 0;
+    char *log = calloc(log_bytes + 1, 1);
+    ir_arena *arena = ir_arena_create(0);
+    if (log == NULL || arena == NULL) abort();
+    if (log_bytes > 0) memcpy(log, end + 1, log_bytes);
+    cg_cubin cubin;
+    mdot_error err = {0};
+    if (cg_cubin_read(data, size, log, arena, &cubin, &err) == MDOT_OK) {
+        for (int i = 0; i < cubin.kernel_count; i++)
+            if (cubin.kernels[i].registers == 0 || cubin.kernels[i].code_bytes > size ||
+                cg_cubin_find(&cubin, cubin.kernels[i].name) == NULL)
+                abort();
+    } else if (err.message[0] == '\0') {
+        abort();
+    }
+    ir_arena_destroy(arena);
+    free(log);
+    return 0;
+}
