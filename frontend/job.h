@@ -8,6 +8,7 @@
 #define FE_JOB_H
 
 #include "ir/ops.h"
+#include "ir/passes/builder.h"
 #include "mdot/mdotjob.h"
 
 typedef struct fe_learnt fe_learnt;
@@ -31,6 +32,9 @@ mdot_status fe_job_strip(fe_job *job);
 
 /* job_noise.c: random masks are gone, and the data goes on without them. Before anything is typed. */
 mdot_status fe_job_drop_noise(fe_job *job);
+
+/* job_sequences.c: the members of a list that a node makes stand for what reads them, once its input is typed. */
+void fe_job_split_list(ir_builder *b, ir_node *node);
 
 /* job_shapes.c: types every value and folds constants. Unknown operators, and those whose rules fail, become
  * mdot.Opaque with a warning. What follows from parameters alone becomes a constant without data. */

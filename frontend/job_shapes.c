@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Larger constants are not computed: they are weights that a test file spells as ConstantOfShape. */
-enum { MAX_COMPUTED = 1024 };
+enum { MAX_COMPUTED = 8192 };
 
 typedef struct inferrer {
     fe_job *job;
@@ -203,6 +203,14 @@ static const char *without_place(const char *message)
     return reason ? reason + strlen("): ") : message;
 }
 
+static bool is_used(const ir_node *node)
+{
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] && node->outputs[i]->use_count) return true;
+    }
+    return false;
+}
+
 static mdot_status infer(inferrer *in, ir_node *node)
 {
     ir_graph *graph = in->job->graph;
@@ -213,7 +221,8 @@ static mdot_status infer(inferrer *in, ir_node *node)
         stated[i] = node->outputs[i] ? node->outputs[i]->type : (ir_type){.rank = -1};
     }
     if (is_if(node)) take_branch(in, node);
-    if (in->builder.changed) return in->builder.status;
+    if (!node->op) fe_job_split_list(b, node);
+    if (b->status != MDOT_OK || !is_used(node)) return b->status;
     if (!node->op) return make_opaque(in, node, stated, "it is not in mdot's table");
     mdot_error reason;
     mdot_status status = ir_infer_node(graph, node, &reason);
@@ -223,14 +232,6 @@ static mdot_status infer(inferrer *in, ir_node *node)
     if (!is_constant(node) || !is_large(node)) fold(b, node);
     if (!b->changed && b->status == MDOT_OK) freeze(b, node);
     return b->status == MDOT_OK ? derive(in, node, first_made) : b->status;
-}
-
-static bool is_used(const ir_node *node)
-{
-    for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i] && node->outputs[i]->use_count) return true;
-    }
-    return false;
 }
 
 /* Small weights were read with the numbers that shapes need. Without data no pass takes two for one because they are
