@@ -1,0 +1,111 @@
+"""The command line: python -m predictor graphs | dataset | train | evaluate | export. See README.md."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def _dataset(options: argparse.Namespace) -> int:
+    from predictor import dataset, labels, sequences
+
+    known = labels.read_labels(options.labels)
+    networks = sorted({label.network for label in known})
+    there = [n for n in networks if (options.graphs / n.graph_file).exists()]
+    if len(there) < len(networks):
+        print(f"predictor: {len(networks) - len(there)} of {len(networks)} graphs are not in {options.graphs}", file=sys.stderr)
+    read = sequences.read_all(options.mdot, [options.graphs / n.graph_file for n in there], options.cache, options.threads)
+    for reason in sorted(r for r in read.values() if isinstance(r, str)):
+        print(f"predictor: {reason}", file=sys.stderr)
+    usable = {n: read[n.graph_file] for n in there if not isinstance(read[n.graph_file], str)}
+    if not usable:
+        print("predictor: no graph could be read", file=sys.stderr)
+        return 1
+    data = dataset.build(usable, known)
+    data.save(options.out)
+    print(f"{data.network_count} networks, {len(data.step_ms)} of {len(known)} labels, {len(data.operator)} operators, "
+          f"{len(data.type)} distinct ones")
+    return 0
+
+
+def _train(options: argparse.Namespace) -> int:
+    from predictor import shipped
+
+    shipped.train(options.data, options.held_out, options.out, options.seeds)
+    return 0
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from predictor import evaluation
+
+    evaluation.run(options.data, options.out, options.forms, options.splits)
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from predictor import report
+
+    print(report.tables(options.results))
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from predictor import dataset, export, shipped
+
+    model = shipped.load(options.model)
+    worst = export.export(model, dataset.Dataset.load_file(options.data), options.out)
+    print(f"{options.out}: {options.out.stat().st_size} bytes, ONNX Runtime within {worst:.1e} of PyTorch")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="predictor", description=__import__("predictor").__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    making = commands.add_parser("dataset", help="graphs and labels → the training set, through `mdot tokens`")
+    making.add_argument("--mdot", type=Path, required=True, help="the mdot binary")
+    making.add_argument("--labels", type=Path, required=True, help="timm's train.csv")
+    making.add_argument("--graphs", type=Path, required=True, help="folder of `predictor graphs`")
+    making.add_argument("--out", type=Path, required=True, help="FILE.npz")
+    making.add_argument("--cache", type=Path, default=Path("cache"), help="folder of sequences read before (default cache)")
+    making.add_argument("--threads", type=int, default=2)
+    making.set_defaults(run=_dataset)
+
+    evaluating = commands.add_parser("evaluate", help="every form and baseline on both splits; goes on where it stopped")
+    evaluating.add_argument("--data", type=Path, required=True)
+    evaluating.add_argument("--out", type=Path, required=True, help="folder of predictions, one file a form and split")
+    evaluating.add_argument("--forms", nargs="*", help="only these (default: all)")
+    evaluating.add_argument("--splits", nargs="*", help="only these (default: all)")
+    evaluating.set_defaults(run=_evaluate)
+
+    reporting = commands.add_parser("report", help="the tables of the model card, from evaluate's predictions")
+    reporting.add_argument("--results", type=Path, required=True)
+    reporting.set_defaults(run=_report)
+
+    training = commands.add_parser("train", help="fit the shipped predictor to all labels, its interval to held-out ones")
+    training.add_argument("--data", type=Path, required=True)
+    training.add_argument("--held-out", type=Path, required=True, help="evaluate's folder, for the interval")
+    training.add_argument("--out", type=Path, required=True, help="FILE.pt")
+    training.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="one member each (default 0 1 2)")
+    training.set_defaults(run=_train)
+
+    exporting = commands.add_parser("export", help="the trained predictor → ONNX, checked with ONNX Runtime")
+    exporting.add_argument("--model", type=Path, required=True)
+    exporting.add_argument("--data", type=Path, required=True, help="jobs to check with")
+    exporting.add_argument("--out", type=Path, required=True, help="FILE.onnx")
+    exporting.set_defaults(run=_export)
+    return parser
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["graphs"]:
+        from predictor import graphs
+
+        return graphs.main(arguments[1:])
+    options = _parser().parse_args(arguments)
+    return options.run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,91 @@
+"""The training set: every labelled step beside its network's operators, each distinct operator once.
+
+Equal operators of a network are one row with a count, as the runtime merges them for a predictor without positions; equal
+operators of different networks share a row of the operator table, so that an encoding is computed once a step of training.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from predictor.labels import Label, Network
+from predictor.sequences import Sequence
+
+
+LEAST_PARAMETERS = 0.9
+"""Of the label's count. More is no contradiction: a graph without weights does not tell buffers from parameters."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    # the distinct operators of all networks
+    type: np.ndarray            # [o]
+    setting: np.ndarray         # [o, settings]
+    load: np.ndarray            # [o, LOAD_COUNT]
+    # every operator of every network, in order: rows network_start[i] to network_start[i + 1]
+    network_name: np.ndarray    # [n]
+    network_size: np.ndarray    # [n]
+    network_start: np.ndarray   # [n + 1]
+    operator: np.ndarray        # [s] row of the operator table
+    position: np.ndarray        # [s, POSITIONS]
+    # the measured steps
+    label_network: np.ndarray   # [l]
+    batch: np.ndarray
+    is_nhwc: np.ndarray
+    software: np.ndarray        # [l] text
+    run: np.ndarray             # [l] text
+    step_ms: np.ndarray
+
+    @property
+    def network_count(self) -> int:
+        return len(self.network_name)
+
+    def sequence(self, network: int) -> slice:
+        return slice(self.network_start[network], self.network_start[network + 1])
+
+    def bag(self, network: int) -> tuple[np.ndarray, np.ndarray]:
+        """Distinct operators of a network and how many times each occurs."""
+        return np.unique(self.operator[self.sequence(network)], return_counts=True)
+
+    def save(self, path: Path) -> None:
+        np.savez_compressed(path, **vars(self))
+
+    @staticmethod
+    def load_file(path: Path) -> "Dataset":
+        with np.load(path) as arrays:
+            return Dataset(**arrays)
+
+
+def _is_same_network(label: Label, sequence: Sequence) -> bool:
+    """Some names meant another network when they were measured: convnext_tiny_in22ft1k had the size of convnext_base."""
+    return sequence.load[:, -1].sum() / 1e6 >= LEAST_PARAMETERS * label.parameters_m
+
+
+def build(sequences: dict[Network, Sequence], labels: list[Label]) -> Dataset:
+    """Of the networks that have a sequence; labels of others, and of another network by the same name, are left out."""
+    kept = [label for label in labels if label.network in sequences
+            and _is_same_network(label, sequences[label.network])]
+    networks = sorted({label.network for label in kept})
+    rows = np.concatenate([np.column_stack([s.type, s.setting, s.load]) for s in map(sequences.get, networks)])
+    distinct, operator = np.unique(rows, axis=0, return_inverse=True)
+    settings = sequences[networks[0]].setting.shape[1]
+    number = {network: i for i, network in enumerate(networks)}
+    return Dataset(
+        type=distinct[:, 0].astype(np.int64),
+        setting=distinct[:, 1:1 + settings],
+        load=distinct[:, 1 + settings:],
+        network_name=np.array([n.name for n in networks]),
+        network_size=np.array([n.image_size for n in networks]),
+        network_start=np.cumsum([0] + [len(sequences[n]) for n in networks]),
+        operator=operator.reshape(-1),
+        position=np.concatenate([sequences[n].position for n in networks]),
+        label_network=np.array([number[label.network] for label in kept]),
+        batch=np.array([label.batch for label in kept], dtype=np.float64),
+        is_nhwc=np.array([label.layout == "nhwc" for label in kept]),
+        software=np.array([label.software for label in kept]),
+        run=np.array([label.run for label in kept]),
+        step_ms=np.array([label.step_ms for label in kept]),
+    )

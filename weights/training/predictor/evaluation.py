@@ -1,0 +1,46 @@
+"""Runs every form on every fold of both splits and keeps the predictions, a file a form, split and fold."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Sequence
+
+import numpy as np
+import torch
+
+from predictor import splits
+from predictor.dataset import Dataset
+from predictor.forms import FORMS
+from predictor.metrics import errors
+
+
+def fold_file(folder: Path, form: str, split: str, fold: str) -> Path:
+    return folder / f"{form}.{split}.{fold}.npz".replace(" ", "_")
+
+
+def fold_files(folder: Path, form: str, split: str) -> list[Path]:
+    return sorted(folder.glob(fold_file(folder, form, split, "*").name))
+
+
+def run(data_path: Path, folder: Path, forms: Sequence[str] | None, only_splits: Sequence[str] | None) -> None:
+    """What is there already stays: remove the folder to begin again."""
+    torch.set_num_threads(1)
+    data = Dataset.load_file(data_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    for split in only_splits or splits.SPLITS:
+        for form in FORMS:
+            if forms and form.name not in forms:
+                continue
+            for fold, train, test in splits.folds(data, split):
+                path = fold_file(folder, form.name, split, fold)
+                if path.exists():
+                    continue
+                begin = time.monotonic()
+                predicted = form.predict(data, train, test)
+                np.savez(path, fold=fold, label=test, predicted_ms=predicted, measured_ms=data.step_ms[test],
+                         is_nhwc=data.is_nhwc[test])
+                e = errors(predicted, data.step_ms[test])
+                print(f"{form.name:20} {split:9} {fold:20} {e.mape:5.1f} / {e.median:4.1f}  {time.monotonic() - begin:5.0f} s",
+                      file=sys.stderr, flush=True)

@@ -1,0 +1,61 @@
+"""The forms that the evaluation compares: from constants to the shipped predictor, a step each, and the baselines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Callable
+
+import numpy as np
+
+from predictor import baselines, training
+from predictor.dataset import Dataset
+from predictor.model import Options
+from predictor.training import Schedule
+
+Fitted = Callable[[Dataset, np.ndarray, np.ndarray], np.ndarray]
+"""Data, labels to train on, labels to predict → milliseconds."""
+
+
+@dataclass(frozen=True)
+class Form:
+    name: str
+    title: str
+    predict: Fitted
+
+
+SHIPPED = Options()
+SHIPPED_SCHEDULE = Schedule()
+ROOFLINE_SCHEDULE = Schedule(epochs=30)
+
+
+def with_seed(schedule: Schedule, seed: int) -> Schedule:
+    return replace(schedule, seed=seed)
+
+
+def _network(options: Options, schedule: Schedule = SHIPPED_SCHEDULE) -> Fitted:
+    def predict(data: Dataset, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        return training.predict_labels(training.fit(data, train, options, schedule), data, test)
+
+    return predict
+
+
+def _trees(data: Dataset, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+    return baselines.trees(data, train, test, None)
+
+
+def _trees_over_roofline(data: Dataset, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+    roofline = _network(Options(use_correction=False), ROOFLINE_SCHEDULE)
+    return baselines.trees(data, train, test, roofline(data, train, np.arange(len(data.step_ms))))
+
+
+FORMS = (
+    Form("roofline", "roofline sum, fitted constants",
+         _network(Options(use_correction=False, use_padding=False), ROOFLINE_SCHEDULE)),
+    Form("padded", "+ FLOPs padded to tiles", _network(Options(use_correction=False), ROOFLINE_SCHEDULE)),
+    Form("perceptron", "+ correction by a perceptron", _network(Options(use_fusion=False))),
+    Form("fusion", "+ three-token fusion", _network(SHIPPED)),
+    Form("position", "+ position", _network(Options(use_position=True))),
+    Form("encoder", "+ encoder over the sequence", _network(Options(use_position=True, use_encoder=True))),
+    Form("trees", "boosted trees, counts and totals", _trees),
+    Form("trees over roofline", "boosted trees on log(t / roofline)", _trees_over_roofline),
+)

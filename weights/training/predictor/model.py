@@ -1,0 +1,248 @@
+"""The predictor: a roofline prior for each operator, corrected by what a small Transformer reads in it, and summed.
+
+    step = smooth maximum of  Σ count · Σ phases prior · exp(correction) + optimizer      (the GPU's time)
+                              Σ count · launches · cost                                   (the host's)
+                              all-reduce of the gradients                                 (the network's)
+
+The correction comes from an encoding of the operator, which reads nothing of the configuration, and a light head that adds it.
+Operators see each other only in the sum: position and attention over the sequence did not hold on unseen families.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from predictor import features, tables
+from predictor.context import Context
+from predictor.features import Operators, Work
+
+
+@dataclass(frozen=True)
+class Options:
+    """Hyperparameters, and the parts that an ablation leaves out."""
+
+    width: int = 32
+    heads: int = 2
+    hidden: int = 48
+    clip: float = 2.0           # a correction's largest size, as a logarithm
+    type_dropout: float = 0.1
+    use_padding: bool = True
+    use_correction: bool = True
+    use_fusion: bool = True     # else one token: a perceptron over everything side by side
+    use_position: bool = False
+    use_encoder: bool = False   # attention over the sequence, behind position
+
+    @property
+    def reads_places(self) -> bool:
+        return self.use_position or self.use_encoder
+
+
+class Configurations(NamedTuple):
+    """Of rows: the inputs that are no operator's. [R, 1] each; one row in the exported graph."""
+
+    batch: Tensor
+    gpu_count: Tensor
+    is_fp32: Tensor
+    is_tf32: Tensor
+    is_amp: Tensor
+    is_nhwc: Tensor
+    is_adam: Tensor     # or AdamW: both flags in one
+    software: Tensor    # 0: torch 1.10, 1: torch 1.11
+    gpu: Tensor         # [R, columns]
+
+    def gpu_column(self, name: str) -> Tensor:
+        i = tables.gpu_columns().index(name)
+        return self.gpu[:, i:i + 1]
+
+
+class Roofline(nn.Module):
+    """Milliseconds of each phase from FLOPs and bytes, with fitted efficiencies. The larger of both times, and a share of the
+    smaller one: kernels overlap computing and memory traffic imperfectly, and a convolution's BatchNormalization not at all.
+
+    Dense products run on tensor cores; convolutions of one channel a group do not. What is between takes the better way, but for
+    NHWC, where cuDNN 8 computes it at a rate that hardly depends on the channels of a group."""
+
+    DENSE, GROUPED, DEPTHWISE, ELEMENTWISE = range(4)
+
+    def __init__(self) -> None:
+        super().__init__()
+        phases = len(tables.PHASES)
+        start = torch.tensor([0.3, 1.0, 1.0, 1.0])[:, None].repeat(1, phases)
+        self.flop_cost = nn.Parameter(start)                            # logarithms of 1 / efficiency, by class and phase
+        self.flop_cost_nhwc = nn.Parameter(torch.zeros_like(start))     # and what NHWC adds
+        self.byte_cost = nn.Parameter(torch.full((phases,), 0.2))
+        self.overlap = nn.Parameter(torch.tensor([-2.0, 1.0]))          # logits: plain, with a normalisation
+
+    def _cost(self, kind: int, c: Configurations) -> Tensor:
+        return torch.exp(self.flop_cost[kind] + self.flop_cost_nhwc[kind] * c.is_nhwc)
+
+    def _flops_ms(self, work: Work, c: Configurations) -> Tensor:
+        vector_tflops = c.gpu_column("fp32_tflops")
+        matrix_tflops = (c.is_fp32 * vector_tflops + c.is_tf32 * c.gpu_column("tf32_tflops")
+                         + c.is_amp * c.gpu_column("fp16_tflops"))
+        on_vectors, on_tensors = work.flops / (vector_tflops * 1e9), work.padded / (matrix_tflops * 1e9)
+        dense = on_tensors * self._cost(self.DENSE, c)
+        slow = on_vectors * self._cost(self.GROUPED, c)
+        grouped = torch.minimum(dense, slow)
+        grouped = grouped + c.is_nhwc * (slow - grouped)
+        product = dense + work.is_grouped * (grouped - dense)
+        product = product + work.is_depthwise * (on_vectors * self._cost(self.DEPTHWISE, c) - product)
+        others = on_vectors * self._cost(self.ELEMENTWISE, c)
+        return others + work.is_product * (product - others)
+
+    def forward(self, work: Work, c: Configurations) -> Tensor:
+        """[P, 3]; `c` has a row an operator, or one."""
+        flops_ms = self._flops_ms(work, c)
+        element_bytes = c.is_amp * (features.HALF_BYTES - features.FP32_BYTES) + features.FP32_BYTES
+        bytes_ms = work.bytes * (element_bytes / features.FP32_BYTES) / (c.gpu_column("memory_gbps") * 1e6)
+        bytes_ms = bytes_ms * torch.exp(self.byte_cost)
+        share = torch.sigmoid(self.overlap)
+        serial = share[0] + (share[1] - share[0]) * work.is_normalised
+        return torch.maximum(flops_ms, bytes_ms) + serial * torch.minimum(flops_ms, bytes_ms)
+
+
+class Scale(nn.Module):
+    """Centres and scales features by what the training set had."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("inverse_deviation", torch.ones(width))
+
+    def fit(self, x: Tensor) -> None:
+        deviation = x.std(dim=0)
+        self.mean.copy_(x.mean(dim=0))
+        self.inverse_deviation.copy_(torch.where(deviation > 1e-3, 1 / deviation.clamp(min=1e-3), torch.zeros(())))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ((x - self.mean) * self.inverse_deviation).clamp(-4, 4)
+
+
+class Fusion(nn.Module):
+    """Type, configuration and load of an operator as three tokens that attend to each other, and then become one."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.width, self.heads = width, heads
+        self.norm_attention, self.norm_feed = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention_in, self.attention_out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.feed = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(approximate="tanh"), nn.Linear(2 * width, width))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """[P, 3, width] → [P, width]"""
+        count, size = tokens.shape[1], self.width // self.heads
+        parts = self.attention_in(self.norm_attention(tokens)).reshape(-1, count, 3, self.heads, size)
+        query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
+        weight = torch.softmax(query @ key.transpose(-1, -2) / size**0.5, dim=-1)
+        seen = (weight @ value).transpose(1, 2).reshape(-1, count, self.width)
+        tokens = tokens + self.attention_out(seen)
+        return (tokens + self.feed(self.norm_feed(tokens))).mean(dim=1)
+
+
+class Encoder(nn.Module):
+    """An operator's encoding: what can be known of it without a configuration."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        width = options.width
+        sample = Operators(torch.zeros(1, dtype=torch.int64), torch.ones(1, len(tables.settings())),
+                           torch.ones(1, tables.LOAD_COUNT))
+        configuration = features.configuration_features(sample.setting).shape[1]
+        load = features.load_features(sample.load).shape[1]
+        self.type_embedding = nn.Embedding(len(tables.operator_types()), width)
+        nn.init.normal_(self.type_embedding.weight, std=0.3)
+        self.scale_configuration, self.scale_load = Scale(configuration), Scale(load)
+        self.configuration_token, self.load_token = nn.Linear(configuration, width), nn.Linear(load, width)
+        self.fusion = Fusion(width, options.heads) if options.use_fusion else None
+        self.merge = None if options.use_fusion else nn.Linear(3 * width, width)
+
+    def fit_scales(self, operators: Operators) -> None:
+        self.scale_configuration.fit(features.configuration_features(operators.setting))
+        self.scale_load.fit(features.load_features(operators.load))
+
+    def forward(self, operators: Operators) -> Tensor:
+        tokens = [self.type_embedding(operators.type),
+                  self.configuration_token(self.scale_configuration(features.configuration_features(operators.setting))),
+                  self.load_token(self.scale_load(features.load_features(operators.load)))]
+        if self.fusion is not None:
+            return self.fusion(torch.stack(tokens, dim=1))
+        return self.merge(torch.cat(tokens, dim=1))
+
+
+class Head(nn.Module):
+    """Encoding and amount of work → the logarithm by which each phase's prior is wrong, and what the configuration adds to it:
+    linear in layout, software and both, so that one evaluation prices all of them."""
+
+    CONDITIONS = 4      # always, NHWC, software, NHWC with software
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        self.clip = options.clip
+        self.scale = Scale(features.BATCH_FEATURES)
+        self.from_encoding = nn.Linear(options.width, options.hidden)
+        self.from_work = nn.Linear(features.BATCH_FEATURES, options.hidden, bias=False)
+        self.middle = nn.Linear(options.hidden, options.hidden)
+        self.out = nn.Linear(options.hidden, self.CONDITIONS * len(tables.PHASES))
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, encoded: Tensor, work: Tensor) -> Tensor:
+        """[P, CONDITIONS * 3]; `encoded`: encodings behind from_encoding, `work`: batch features."""
+        x = nn.functional.gelu(encoded + self.from_work(self.scale(work)), approximate="tanh")
+        return self.out(nn.functional.gelu(self.middle(x), approximate="tanh"))
+
+    def correction(self, priced: Tensor, c: Configurations) -> Tensor:
+        """[P, 3] under one configuration, of what forward gave."""
+        always, nhwc, software, both = priced.chunk(self.CONDITIONS, dim=1)
+        x = always + nhwc * c.is_nhwc + software * c.software + both * (c.is_nhwc * c.software)
+        return self.clip * torch.tanh(x / self.clip)
+
+
+SMOOTHNESS = 4.0
+
+
+def smooth_maximum(*times: Tensor) -> Tensor:
+    """(Σ t^4)^(1/4), in a form that neither overflows nor has an infinite slope at zero."""
+    largest = torch.stack(times).amax(dim=0) + 1e-6
+    return largest * sum((t / largest) ** SMOOTHNESS for t in times) ** (1 / SMOOTHNESS)
+
+
+class Step(nn.Module):
+    """From an operator's phases to a training step."""
+
+    SGD_BYTES, ADAM_BYTES = 20.0, 28.0
+    """Of a parameter in an optimizer step, fp32: gradient, parameter and state read, parameter and state written."""
+    LINK_GBPS = 12.0
+    """All-reduce over PCIe 4 x16 without NVLink, as NCCL reaches it between workstation boards. An assumption."""
+    LAUNCHES_AT_FIRST_MS = 0.012
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launch_cost = nn.Parameter(torch.tensor(self.LAUNCHES_AT_FIRST_MS).log())
+        self.optimizer_cost = nn.Parameter(torch.zeros(()))
+
+    def forward(self, operators_ms: Tensor, launches: Tensor, parameters: Tensor, c: Configurations) -> Tensor:
+        """[R, 1] each"""
+        gbps = c.gpu_column("memory_gbps")
+        traffic = self.SGD_BYTES + (self.ADAM_BYTES - self.SGD_BYTES) * c.is_adam
+        optimizer_ms = parameters * traffic / (gbps * 1e6) * torch.exp(self.optimizer_cost)
+        host_ms = launches * torch.exp(self.launch_cost)
+        reduce_ms = 2 * (c.gpu_count - 1) / c.gpu_count * parameters * features.FP32_BYTES / (self.LINK_GBPS * 1e6)
+        return smooth_maximum(operators_ms + optimizer_ms, host_ms, reduce_ms)
+
+
+class Predictor(nn.Module):
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        self.options = options
+        self.roofline = Roofline()
+        self.encoder = Encoder(options)
+        self.context = Context(options.width, options.heads, options.use_encoder) if options.reads_places else None
+        self.head = Head(options)
+        self.step = Step()
+        self.register_buffer("row_of_type", torch.arange(len(tables.operator_types())))
+        """Types that too few networks had share the row of unknown ones."""

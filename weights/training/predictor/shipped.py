@@ -1,0 +1,73 @@
+"""The predictor that ships: some members trained on all labels, and an interval from predictions of left-out networks."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from predictor import batches, splits, training
+from predictor.dataset import Dataset
+from predictor.evaluation import fold_files
+from predictor.exported import Exported
+from predictor.forms import SHIPPED, SHIPPED_SCHEDULE, with_seed
+from predictor.interval import Interval, interval_features
+from predictor.model import Options, Predictor
+from predictor.range import TrainingRange
+
+HELD_OUT_FORM = "fusion"
+
+
+def held_out(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels, log(measured / predicted) by models that did not see the network, and weights: both splits count the same."""
+    label, residual, weight = [], [], []
+    for split in splits.SPLITS:
+        parts = [np.load(path) for path in fold_files(folder, HELD_OUT_FORM, split)]
+        if not parts:
+            raise FileNotFoundError(f"{folder}: no predictions of '{HELD_OUT_FORM}' on split '{split}'; run evaluate first")
+        count = sum(len(part["label"]) for part in parts)
+        for part in parts:
+            label.append(part["label"])
+            residual.append(np.log(part["measured_ms"] / part["predicted_ms"]))
+            weight.append(np.full(len(part["label"]), 1 / count))
+    return np.concatenate(label), np.concatenate(residual), np.concatenate(weight)
+
+
+def interval_inputs(members: Sequence[Predictor], data: Dataset, labels: np.ndarray) -> Tensor:
+    """[labels, FEATURES]"""
+    result = []
+    for part in np.array_split(labels, max(1, len(labels) // 400)):
+        batch = batches.make(data, part)
+        with torch.no_grad():
+            shares = [training.shares(member, batch) for member in members]
+        result.append(interval_features(batch.work, torch.stack(shares).mean(dim=0), batch.configurations.is_nhwc,
+                                        lambda each, batch=batch: training.sums(batch, each)))
+    return torch.cat(result)
+
+
+def train(data_path: Path, held_out_folder: Path, out: Path, seeds: Sequence[int]) -> Exported:
+    torch.set_num_threads(1)
+    data = Dataset.load_file(data_path)
+    labels = np.arange(len(data.step_ms))
+    members = [training.fit(data, labels, SHIPPED, with_seed(SHIPPED_SCHEDULE, seed)) for seed in seeds]
+    trained_on = TrainingRange()
+    trained_on.fit(data, labels, members[0].row_of_type.unique())
+    interval = Interval()
+    label, residual, weight = held_out(held_out_folder)
+    interval.fit(interval_inputs(members, data, label), torch.tensor(residual, dtype=torch.float32),
+                 torch.tensor(weight / weight.mean(), dtype=torch.float32))
+    model = Exported(members, interval, trained_on).eval()
+    torch.save({"options": asdict(SHIPPED), "members": len(members), "state": model.state_dict()}, out)
+    return model
+
+
+def load(path: Path) -> Exported:
+    saved = torch.load(path, weights_only=True)
+    members = [Predictor(Options(**saved["options"])) for _ in range(saved["members"])]
+    model = Exported(members, Interval(), TrainingRange())
+    model.load_state_dict(saved["state"])
+    return model.eval()

@@ -1,0 +1,36 @@
+"""Which networks are left out together. All labels of a network stand on one side, and so do networks with equal operators."""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+import numpy as np
+
+from predictor.dataset import Dataset
+from predictor.families import family
+
+RANDOM_FOLDS = 5
+RANDOM_SEED = 1
+
+RANDOM, FAMILIES = "random", "families"
+SPLITS = (RANDOM, FAMILIES)
+
+
+def _same_operators(data: Dataset) -> np.ndarray:
+    """[n] equal numbers for networks with equal sequences: resnet50 has several names."""
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(data.operator[data.sequence(n)].tobytes(), len(numbers))
+                     for n in range(data.network_count)])
+
+
+def folds(data: Dataset, split: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Name, labels to train on, labels to test on."""
+    if split == RANDOM:
+        groups = _same_operators(data)
+        drawn = np.random.default_rng(RANDOM_SEED).integers(0, RANDOM_FOLDS, groups.max() + 1)[groups]
+        of_network = np.array([f"fold {k + 1}" for k in drawn])
+    else:
+        of_network = np.array([family(str(name)) for name in data.network_name])
+    for name in np.unique(of_network):
+        tested = (of_network == name)[data.label_network]
+        yield str(name), np.flatnonzero(~tested), np.flatnonzero(tested)

@@ -1,0 +1,83 @@
+"""What C and Python share, read from the C side's own files: settings, operator types, GPUs.
+
+The order of settings, types and GPU columns is part of the predictor's input schema, so it is written down once, in C.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+UNKNOWN_TYPE = 0
+"""Row of the type table for every type that it lacks, and for what mdot does not know."""
+
+PHASES = ("forward", "data_gradient", "weight_gradient")
+LOADS = ("flops", "bytes_read", "bytes_written")
+PHASE_LOAD_COUNT = len(PHASES) * len(LOADS)
+LOAD_COUNT = 2 * PHASE_LOAD_COUNT + 1
+"""operator_load: nine loads per sample, the same nine per step, parameters."""
+
+POSITIONS = ("topological_index", "depth", "height", "in_degree", "out_degree")
+CONFIGURATION = ("batch", "gpu_count", "is_fp32", "is_tf32", "is_amp", "is_nhwc", "is_adam", "is_adamw")
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
+
+
+def _read(path: str) -> str:
+    return _without_comments((ROOT / path).read_text(encoding="utf-8"))
+
+
+@cache
+def settings() -> tuple[str, ...]:
+    """Names of the settings in MDOT_SETTING_MAP's order."""
+    header = _read("include/mdot/mdot.h").replace("\\\n", "\n")
+    block = header.split("define MDOT_SETTING_MAP(X)")[1].split("typedef")[0]
+    return tuple(re.findall(r'X\(\w+, "(\w+)"\)', block))
+
+
+@cache
+def operator_types() -> tuple[str, ...]:
+    """Names by row; the first stands for all unknown types."""
+    return tuple(re.findall(r'^\s*OPERATOR_TYPE\(\s*"([^"]*)"\s*\)', _read("runtime/operator_types.def"), flags=re.M))
+
+
+@cache
+def operator_type_row(name: str) -> int:
+    types = operator_types()
+    return types.index(name) if name in types else UNKNOWN_TYPE
+
+
+@dataclass(frozen=True)
+class Gpu:
+    names: tuple[str, ...]          # the first is its own, the others are aliases
+    numbers: tuple[float, ...]      # the predictor's input `gpu`
+
+    def __getitem__(self, column: str) -> float:
+        return self.numbers[gpu_columns().index(column)]
+
+
+@cache
+def gpu_columns() -> tuple[str, ...]:
+    """The numeric columns' names, from the row pattern in the table's opening comment."""
+    text = (ROOT / "runtime/gpus.def").read_text(encoding="utf-8")
+    return tuple(re.findall(r"\w+", re.search(r"GPU\(name, aliases,([\w,\s*]+)\)", text)[1]))
+
+
+@cache
+def gpus() -> tuple[Gpu, ...]:
+    rows = re.findall(r'^\s*GPU\("([^"]*)",\s*"([^"]*)",([^)]*)\)', _read("runtime/gpus.def"), flags=re.M)
+    return tuple(Gpu((name, *filter(None, aliases.split("|"))), tuple(float(n) for n in numbers.split(",")))
+                 for name, aliases, numbers in rows)
+
+
+def gpu(name: str) -> Gpu:
+    for row in gpus():
+        if name in row.names:
+            return row
+    raise KeyError(f"runtime/gpus.def has no GPU '{name}'")

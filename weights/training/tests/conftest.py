@@ -1,0 +1,63 @@
+"""Run by python -m pytest weights/training/tests. Needs PyTorch; what needs more skips without it."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from predictor import tables  # noqa: E402
+from predictor.labels import Label, Network  # noqa: E402
+from predictor.sequences import Sequence  # noqa: E402
+
+
+def _operator(type_name: str, flops: float, moved: float, parameters: float = 0, **settings: float) -> tuple:
+    setting = [settings.get(name, 0.0) for name in tables.settings()]
+    per_sample = [flops, moved, moved] * len(tables.PHASES)
+    return tables.operator_type_row(type_name), setting, [*per_sample, *[0.0] * tables.PHASE_LOAD_COUNT, parameters]
+
+
+@pytest.fixture
+def make_sequence():
+    """A network of `blocks` equal convolutions, each with an activation behind it."""
+
+    def make(blocks: int, channels: int = 64, groups: int = 1) -> Sequence:
+        positions = 14.0 * 14.0
+        moved = 4 * channels * positions
+        weights = channels * channels / groups * 9
+        convolution = _operator("Conv", 2 * weights * positions, moved, weights, kernel_d=1, kernel_h=3, kernel_w=3,
+                                stride_h=1, stride_w=1, groups=groups, channels_in=channels, channels_out=channels,
+                                size_in=positions, size_out=positions, normalised=1, inputs=1)
+        rows = [convolution, _operator("Relu", channels * positions, moved, inputs=1)] * blocks
+        count = len(rows)
+        position = [[i, i, count - 1 - i, float(i > 0), float(i < count - 1)] for i in range(count)]
+        types, settings, loads = zip(*rows)
+        return Sequence(np.array(types), np.array(settings), np.array(loads), np.array(position, dtype=float))
+
+    return make
+
+
+@pytest.fixture
+def make_label():
+    def make(name: str, batch: int, step_ms: float, layout: str = "nchw", software: str = "pt111",
+             parameters_m: float = 0.0) -> Label:
+        return Label(Network(name, 224), batch, layout, software, "run", step_ms, parameters_m)
+
+    return make
+
+
+@pytest.fixture
+def data(make_sequence, make_label):
+    """Networks of several depths and widths, whose steps take 1 ms for 10^9 FLOPs of convolution, forward."""
+    from predictor import dataset
+
+    sequences, labels = {}, []
+    for blocks in (2, 3, 5, 8, 13):
+        for channels in (32, 64, 128):
+            name = f"net_{blocks}_{channels}"
+            sequences[Network(name, 224)] = sequence = make_sequence(blocks, channels)
+            for batch in (64, 128, 256):
+                labels.append(make_label(name, batch, batch * sequence.load[:, 0].sum() / 1e9))
+    return dataset.build(sequences, labels)

@@ -1,0 +1,26 @@
+"""Families of networks."""
+
+import pytest
+
+from predictor.families import FAMILIES, family
+
+
+@pytest.mark.parametrize("network, expected", [
+    ("resnet50", "resnet"), ("gluon_seresnext101_32x4d", "resnet"), ("legacy_senet154", "resnet"),
+    ("ecaresnet50d", "resnet variants"), ("resnest101e", "resnet variants"), ("resnetv2_50x1_bitm", "resnet variants"),
+    ("vit_base_resnet50_384", "vit"), ("deit_tiny_patch16_224", "vit"), ("swin_v2_cr_tiny_224", "swin"),
+    ("cspresnext50", "csp"), ("lambda_resnet26t", "byob with attention"), ("gcresnext50ts", "byob with attention"),
+    ("semnasnet_100", "efficientnet"), ("nasnetalarge", "inception-like"), ("tv_densenet121", "dense"),
+    ("repvgg_b1g4", "plain"), ("convmixer_768_32", "convnext"), ("jx_nest_tiny", "convit-like"), ("gmixer_24_224", "mlp"),
+])
+def test_networks_are_in_the_family_of_what_is_hard_about_them(network, expected):
+    assert family(network) == expected
+
+
+def test_an_unknown_network_is_an_error_that_says_where_to_add_it():
+    with pytest.raises(ValueError, match="teapot.*FAMILIES"):
+        family("teapot")
+
+
+def test_there_are_families_enough_to_leave_out():
+    assert len({name for name, _ in FAMILIES}) >= 8

@@ -1,0 +1,26 @@
+"""Reading the C side's tables."""
+
+from predictor import tables
+
+
+def test_settings_have_the_headers_order():
+    assert tables.settings()[:3] == ("kernel_d", "kernel_h", "kernel_w")
+    assert tables.settings()[-1] == "inputs"
+    assert len(set(tables.settings())) == len(tables.settings())
+
+
+def test_operator_types_start_with_the_unknown_one():
+    assert tables.operator_types()[tables.UNKNOWN_TYPE] == "?"
+    assert tables.operator_type_row("Conv") != tables.UNKNOWN_TYPE
+    assert tables.operator_type_row("com.example.Unheard") == tables.UNKNOWN_TYPE
+
+
+def test_every_gpu_has_every_column():
+    for gpu in tables.gpus():
+        assert len(gpu.numbers) == len(tables.gpu_columns()), gpu.names
+        assert all(number > 0 for number in gpu.numbers), gpu.names
+
+
+def test_gpus_are_found_by_name_and_alias():
+    assert tables.gpu("RTX-3090") is tables.gpu("3090")
+    assert tables.gpu("RTX-3090")["memory_gib"] == 24
