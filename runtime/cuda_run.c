@@ -19,11 +19,6 @@
  * is beyond what a healthy launch takes, and often enough to learn of a fault at once. */
 enum { LOOKS_BETWEEN_QUERIES = 4096 };
 
-size_t rt_cuda_max_items(const rt_cuda_context *context, const mdot_abi_bucket *bucket)
-{
-    return rt_cuda_kernel_of(context->cuda, bucket)->max_items;
-}
-
 /* ---- Inputs and outputs --------------------------------------------------------------------------------------------
  */
 

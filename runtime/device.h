@@ -35,10 +35,6 @@ void rt_run_many(mdot_context *context, const mdot_abi_entry *entry, int64_t len
 void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,
                    size_t count);
 
-/* How many items of one length are worth collecting for a call of rt_run_many: what one launch takes on a GPU, 1 on the
- * CPU. */
-size_t rt_batch_capacity(const mdot_context *context, const mdot_abi_entry *entry, int64_t length);
-
 /* The context's GPU has failed and the CPU answers: MDOT_WARN_FALLBACK. */
 static inline bool rt_fell_back(const mdot_context *context)
 {
@@ -71,9 +67,6 @@ void rt_cuda_context_destroy(rt_cuda_context *context);
 
 /* ---- cuda_run.c: predictions on it --------------------------------------------------------------------------------
  */
-
-/* Most items of one launch of the bucket's kernel. */
-size_t rt_cuda_max_items(const rt_cuda_context *context, const mdot_abi_bucket *bucket);
 
 /* All items, in as few launches as hold them. DEVICE or OUT_OF_MEMORY, outputs then undefined: the context is not to be
  * used again. */

@@ -85,12 +85,6 @@ void rt_run_many(mdot_context *context, const mdot_abi_entry *entry, int64_t len
     rt_run_on_cpu(context, entry, length, items, count);
 }
 
-size_t rt_batch_capacity(const mdot_context *context, const mdot_abi_entry *entry, int64_t length)
-{
-    if (context->cuda == NULL || rt_fell_back(context)) return 1;
-    return rt_cuda_max_items(context->cuda, bucket_of(context, entry, length));
-}
-
 mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
                              void *const *outputs, mdot_error *err)
 {

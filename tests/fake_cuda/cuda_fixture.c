@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,8 @@ void cuda_fixture_set_clock(uint64_t gpu_ns, uint64_t other_ns)
 int clock_gettime(clockid_t clock, struct timespec *out_time)
 {
     (void)clock;
-    uint64_t t = now_ns += ++readings_since_kernel <= 2 ? gpu_step_ns : other_step_ns;
+    uint64_t step = atomic_fetch_add(&readings_since_kernel, 1) < 2 ? gpu_step_ns : other_step_ns;
+    uint64_t t = atomic_fetch_add(&now_ns, step) + step;
     *out_time = (struct timespec){.tv_sec = (time_t)(t / 1000000000), .tv_nsec = (long)(t % 1000000000)};
     return 0;
 }

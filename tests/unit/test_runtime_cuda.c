@@ -191,8 +191,6 @@ static void many_items_fill_the_chip(void **state)
                     {17, 2, 9, 1}, {40, 3, 14, 1}, {0, 0, 0, 0}};
     opened o = open_fresh("cuda:0");
     const mdot_abi_entry *entry = rt_entry(o.predictor->table, 0);
-    assert_int_equal(rt_batch_capacity(o.context, entry, 16), 16);
-    assert_int_equal(rt_batch_capacity(shared.cpu_context, entry, 16), 1);
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         static predict_call calls[MOST];
         rt_item items[MOST];
@@ -239,29 +237,33 @@ static void many_items_without_a_length_run_side_by_side(void **state)
 static void scratch_bounds_the_items_of_a_launch(void **state)
 {
     (void)state;
+    enum { COUNT = 4 };
     const struct {
         uint64_t scratch_mib;
-        size_t items;
+        uint32_t last_items;
     } expected[] = {{100, 2}, {300, 1}};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         cuda_fixture_reset(&shared);
         cuda_fixture large = shared;
         mdot_abi_cuda_kernel *kernel = &fixture_table_of(&large.artefact)->image_kernel[0];
-        mdot_abi_cuda_kernel small = *kernel;
+        uint64_t small_bytes = kernel->scratch_bytes;
         kernel->scratch_bytes = expected[i].scratch_mib << 20;
         fixture_seal(&large.artefact);
         large.path = fixture_save(&large.artefact, large.artefact.bytes, large.artefact.size_bytes);
-        mdot_predictor *predictor = NULL;
-        mdot_context *context = NULL;
-        assert_int_equal(cuda_fixture_predictor(&large, "cuda:0", &predictor, NULL), MDOT_OK);
-        assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
-        const mdot_abi_entry *entry = rt_entry(predictor->table, 0);
-        assert_int_equal(rt_batch_capacity(context, entry, 4), expected[i].items);
-        assert_int_equal(rt_batch_capacity(context, entry, 5), 16);
-        mdot_context_destroy(context);
-        mdot_predictor_close(predictor);
-        cuda_fixture_assert_clean();
-        *kernel = small;
+        opened o = {0};
+        assert_int_equal(cuda_fixture_predictor(&large, "cuda:0", &o.predictor, NULL), MDOT_OK);
+        assert_int_equal(mdot_context_create(o.predictor, &o.context, NULL), MDOT_OK);
+        predict_call calls[COUNT];
+        rt_item items[COUNT];
+        for (int k = 0; k < COUNT; k++) {
+            predict_prepare(&calls[k], 4, k);
+            items[k] = (rt_item){calls[k].inputs, calls[k].outputs};
+        }
+        rt_run_many(o.context, rt_entry(o.predictor->table, 0), 4, items, COUNT);
+        for (int k = 0; k < COUNT; k++) predict_assert(&calls[k], true);
+        assert_int_equal(fake_cuda_last_launch().items, expected[i].last_items);
+        finish(&o);
+        kernel->scratch_bytes = small_bytes;
         fixture_seal(&large.artefact);
         free(large.path);
     }
