@@ -21,6 +21,7 @@
 #define __noinline__ __attribute__((noinline))
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __shared__ static __attribute__((section(CH_SHARED_SECTION)))
 
 #define threadIdx (ch_position(CH_THREAD_INDEX))
@@ -150,6 +151,16 @@ static inline void cp_async_wait_all(int line = __builtin_LINE())
     ch_copy_wait_all(line);
 }
 
+static inline unsigned char *dynamic_shared()
+{
+    return (unsigned char *)ch_dynamic_shared();
+}
+
+static inline void store_release_system(unsigned *flag, unsigned value, int line = __builtin_LINE())
+{
+    ch_store_flag(CH_RELEASE, flag, value, line);
+}
+
 static inline void grid_barrier(unsigned *counter, unsigned target, int line = __builtin_LINE())
 {
     ch_grid_barrier(counter, target, line);
@@ -161,6 +172,34 @@ static inline void grid_barrier(unsigned *counter, unsigned target, int line = _
 template <class T> static inline T __ldg(const T *address)
 {
     return *address;
+}
+static inline int min(int a, int b)
+{
+    return a < b ? a : b;
+}
+/* Bytes of the eight in y:x by the four selectors' low three bits (CUDA Math API, "Integer Intrinsics"). */
+static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector)
+{
+    uint64_t bytes = (uint64_t)y << 32 | x;
+    unsigned result = 0;
+    for (int k = 0; k < 4; k++) result |= (unsigned)(bytes >> (selector >> 4 * k & 7) * 8 & 0xff) << 8 * k;
+    return result;
+}
+static inline unsigned pack_bf16(float low, float high)
+{
+    return ch_pack(CH_BF16, low, high);
+}
+static inline unsigned pack_f16(float low, float high)
+{
+    return ch_pack(CH_F16, low, high);
+}
+static inline float exp2_fast(float x)
+{
+    return exp2f(x);
+}
+static inline float divide_fast(float x, float y)
+{
+    return x / y;
 }
 static inline float rsqrtf(float x)
 {

@@ -43,6 +43,8 @@ uint32_t ch_ballot(uint32_t mask, int predicate, int line);
 typedef enum ch_element { CH_BF16, CH_F16 } ch_element;
 /* d = a b + c of mma.sync.m16n8k{8,16}; registers as in the PTX ISA. */
 void ch_mma(ch_element element, int k, float *d, const uint32_t *a, const uint32_t *b, const float *c, int line);
+/* Two elements, rounded to nearest even, the first in the low half. */
+uint32_t ch_pack(ch_element element, float low, float high);
 /* ldmatrix.m8n8.x{1,2,4}[.trans].b16 */
 void ch_ldmatrix(uint32_t *registers, int matrices, int transposed, const void *row, int line);
 

@@ -151,6 +151,12 @@ static float element_of(ch_element element, const uint32_t *registers, int i)
     return element == CH_BF16 ? ir_bf16_to_f32(half) : ir_f16_to_f32(half);
 }
 
+uint32_t ch_pack(ch_element element, float low, float high)
+{
+    if (element == CH_BF16) return ir_f32_to_bf16(low) | (uint32_t)ir_f32_to_bf16(high) << 16;
+    return ir_f32_to_f16(low) | (uint32_t)ir_f32_to_f16(high) << 16;
+}
+
 /* "Matrix Fragments for mma.m16n8k16 with floating point type" and "… mma.m16n8k8", 16-bit elements: with group = lane
  * / 4 and pair = lane % 4, element a[i] lies in row group + 8 * (i / 2 % 2), column 2 * pair + i % 2 + 8 * (i / 4);
  * b[i] in row 2 * pair + i % 2 + 8 * (i / 2), column group; c[i] in row group + 8 * (i / 2), column 2 * pair + i % 2.

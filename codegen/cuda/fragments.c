@@ -1,0 +1,36 @@
+/* fragments.c — see fragments.h. Layout of operand B: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point
+ * type": lane l holds, of column l / 4 of eight, rows 2 (l % 4), the next, and those 8 below. Two such eights of
+ * columns make 16 bytes. For m16n8k8 the same four registers are two steps of k.
+ */
+#include "codegen/cuda/fragments.h"
+
+#include <string.h>
+
+int64_t cu_fragment_groups(int64_t columns)
+{
+    return (columns + CU_FRAGMENT - 1) / CU_FRAGMENT;
+}
+
+size_t cu_fragment_bytes(int64_t k, int64_t columns)
+{
+    size_t steps = (size_t)((k + CU_FRAGMENT - 1) / CU_FRAGMENT);
+    return (size_t)cu_fragment_groups(columns) * steps * CU_FRAGMENT * CU_FRAGMENT * sizeof(uint16_t);
+}
+
+void cu_pack_fragments(const ir_tensor *matrix, int64_t k, int64_t columns, cg_cuda_mode mode, void *out)
+{
+    enum { LANES = 32, HALVES = 8 };
+    const unsigned char *from = matrix->data; /* as it lies in a file: of any alignment */
+    uint16_t *to = out;
+    int64_t steps = (k + CU_FRAGMENT - 1) / CU_FRAGMENT;
+    for (int64_t at = 0; at < cu_fragment_groups(columns) * steps * LANES * HALVES; at++) {
+        int64_t half = at % HALVES, lane = at / HALVES % LANES, step = at / (HALVES * LANES) % steps;
+        int64_t group = at / (HALVES * LANES * steps);
+        int64_t row = step * CU_FRAGMENT + lane % 4 * 2 + half % 2 + half / 2 % 2 * 8;
+        int64_t column = group * CU_FRAGMENT + half / 4 * 8 + lane / 4;
+        float value = 0;
+        if (row < k && column < columns)
+            memcpy(&value, from + (size_t)(row * columns + column) * sizeof value, sizeof value);
+        to[at] = mode == CG_CUDA_F16 ? ir_f32_to_f16(value) : ir_f32_to_bf16(value);
+    }
+}

@@ -1,0 +1,51 @@
+/* places.h — where a kernel keeps the plan's buffers.
+ *
+ * What only passes from step to step of one stage, each unit's own, lies in shared memory, a tile at a time; the rest
+ * in the item's scratch memory. What matrix instructions read is kept in their 16-bit type, beside or in place of f32.
+ */
+#ifndef CG_CUDA_PLACES_H
+#define CG_CUDA_PLACES_H
+
+#include "codegen/cuda/cuda.h"
+#include "codegen/cuda/stages.h"
+
+typedef enum cu_space_kind { CU_NOWHERE, CU_SHARED, CU_SCRATCH, CU_INPUT, CU_OUTPUT, CU_WEIGHTS } cu_space_kind;
+
+typedef struct cu_place {
+    cu_space_kind kind;
+    bool is_half;
+    size_t offset_bytes, size_bytes; /* SHARED, SCRATCH */
+    /* SHARED: element e of the tile lies at e + e / width * (pitch - width). Rows of a matrix are padded so that the
+     * lanes of a matrix instruction, which read the same column of eight rows, find them in different banks. */
+    int64_t width, pitch;
+    int64_t unit; /* SHARED: elements to a unit of length; 0: the whole buffer is there */
+} cu_place;
+
+/* A buffer may have several: whoever writes it writes them all. */
+typedef struct cu_home {
+    cu_place plain;  /* in its own type, for what computes */
+    cu_place half;   /* for matrix instructions */
+    cu_place output; /* never read */
+} cu_home;
+
+typedef struct cu_layout {
+    const cu_stages *stages;
+    cg_cuda_mode mode;
+    cu_home *homes;      /* by buffer */
+    size_t *work_offset; /* by step: shared memory of its own … */
+    size_t *work_bytes;  /* … and how much */
+    size_t shared_bytes, scratch_bytes;
+} cu_layout;
+
+mdot_status cu_lay_out(const cu_stages *stages, cg_cuda_mode mode, ir_arena *arena, cu_layout *out_layout,
+                       mdot_error *err);
+
+/* ---- How steps compute, which decides what they read ---------------------------------------------------------- */
+
+bool cu_linear_is_tensor(const cu_step *step, cg_cuda_mode mode);    /* by matrix instructions (linear.c) */
+bool cu_attention_is_tensor(const cu_step *step, cg_cuda_mode mode); /* (attention.c) */
+/* Shared memory that a step needs beside its buffers' places (linear.c, attention.c). */
+size_t cu_linear_work_bytes(const cu_step *step, const cu_layout *layout);
+size_t cu_attention_work_bytes(const cu_step *step, const cu_layout *layout);
+
+#endif

@@ -1,0 +1,31 @@
+/* span.h — what an integer expression can be, and how it follows the unit of length that is being worked on. */
+#ifndef CG_CUDA_SPAN_H
+#define CG_CUDA_SPAN_H
+
+#include "ir/plan/plan.h"
+
+/* The values unit * u + [low, high], where u is the unit of length (0 … L-1) that the surrounding loops are at. Ends
+ * that nothing bounds are INT64_MIN and INT64_MAX. */
+typedef struct cu_span {
+    int64_t unit, low, high;
+} cu_span;
+
+cu_span cu_span_number(int64_t n);
+cu_span cu_span_between(int64_t low, int64_t high);
+bool cu_span_is_bounded(cu_span s);
+cu_span cu_span_add(cu_span a, cu_span b);
+cu_span cu_span_scale(cu_span s, int64_t factor);
+
+/* What the loops of a kernel run over; max_length bounds the length itself. */
+typedef struct cu_space {
+    int64_t max_length;
+    int loop_count;
+    cu_span loop[PL_MAX_LOOPS];
+} cu_space;
+
+/* Of an expression of integer or BOOL type. Conservative: the span may be wider than the values, never narrower. */
+cu_span cu_span_of(const cu_space *space, const pl_expr *expr);
+/* The same with u's own values put in: unit is 0. */
+cu_span cu_span_whole(const cu_space *space, cu_span s);
+
+#endif

@@ -1,0 +1,255 @@
+/* program_fixture.c — see program_fixture.h. */
+#include "tests/cuda_host/program_fixture.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codegen/driver/driver.h"
+#include "frontend/frontend.h"
+#include "ir/ops.h"
+#include "tests/unit/graph_notation.h"
+
+enum { MOST_PARAMETER_BYTES = 32768, OUTPUT_GUARD = 64 };
+
+/* By value, as large as any kernel's own: a callee reads only as far as its structure goes. */
+typedef struct parameter {
+    mdot_abi_cuda_call call;
+    unsigned char input[MOST_PARAMETER_BYTES - sizeof(mdot_abi_cuda_call)];
+} parameter;
+
+/* ---- Programs ---------------------------------------------------------------------------------------------------- */
+
+static void compile(program *p, const int64_t *buckets, cuda_host_mode checks)
+{
+    static const dr_hooks no_hooks;
+    mdot_error err = {0};
+    size_t count = 0;
+    while (buckets[count] != 0) count++;
+    if (dr_plan_entry("predict", p->model, buckets, count, false, &no_hooks, p->arena, &p->entry, &err) != MDOT_OK ||
+        cg_cuda_generate(&p->entry, 1, p->mode, p->arena, &p->code, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    const char *save = getenv("MDOT_SAVE_CUDA"); /* for people: the source that is tested */
+    if (save) {
+        FILE *file = fopen(save, "w");
+        assert_non_null(file);
+        fputs(p->code.source, file);
+        fclose(file);
+    }
+    p->module = cuda_compile(p->code.source, checks);
+}
+
+program program_from_file(const char *path, const int64_t *buckets, cg_cuda_mode mode, cuda_host_mode checks)
+{
+    program p = {.arena = ir_arena_create(0), .mode = mode};
+    ir_graph *model = NULL;
+    mdot_error err = {0};
+    assert_non_null(p.arena);
+    if (fe_import(path, NULL, p.arena, &model, &err) != MDOT_OK) fail_msg("%s", err.message);
+    p.model = model;
+    compile(&p, buckets, checks);
+    return p;
+}
+
+program program_from_notation(const char *graph, const int64_t *buckets, cg_cuda_mode mode, cuda_host_mode checks)
+{
+    program p = {.arena = ir_arena_create(0), .mode = mode};
+    assert_non_null(p.arena);
+    p.model = graph_from_notation(graph, buckets[0] != 0 ? INT64_MAX : 1, p.arena);
+    compile(&p, buckets, checks);
+    return p;
+}
+
+void program_done(program *p)
+{
+    cuda_host_unload(p->module);
+    cg_cuda_program_done(&p->code);
+    ir_arena_destroy(p->arena);
+}
+
+/* ---- A launch ---------------------------------------------------------------------------------------------------- */
+
+typedef struct launch {
+    const program *program;
+    const cg_cuda_kernel *kernel;
+    const program_run *run;
+    ir_arena *arena;
+    cuda_host_memory *memory;
+    unsigned items;
+    int64_t output_bytes;
+    unsigned char *input, *output;
+    unsigned *barrier, *done;
+    ir_wide ***wanted; /* by item and output */
+    parameter parameter;
+    void (*function)(parameter p);
+} launch;
+
+static void body(void *user)
+{
+    const launch *l = user;
+    l->function(l->parameter);
+}
+
+static size_t round_up(size_t n)
+{
+    return (n + 15) / 16 * 16;
+}
+
+/* Lays out the inputs; then writes the items' own, and evaluates what should come. */
+static void prepare_inputs(launch *l)
+{
+    const ir_graph *model = l->program->model;
+    mdot_abi_cuda_call *call = &l->parameter.call;
+    mdot_error err = {0};
+    unsigned char *bytes = NULL;
+    l->wanted = IR_NEW_ARRAY(l->arena, ir_wide **, l->items);
+    assert_non_null(l->wanted);
+    for (unsigned item = 0; item < l->items; item++) {
+        ir_wide **inputs = random_inputs(model, l->run->length, l->run->seed * 31 + item, l->arena);
+        const ir_wide **rounded = IR_NEW_ARRAY(l->arena, const ir_wide *, model->input_count + 1);
+        const ir_tensor **tensors = IR_NEW_ARRAY(l->arena, const ir_tensor *, model->input_count + 1);
+        size_t end = 0;
+        for (int k = 0; k < model->input_count; k++) {
+            tensors[k] = ir_tensor_from_wide(l->arena, inputs[k]);
+            rounded[k] = ir_wide_from_tensor(l->arena, tensors[k]);
+            call->input_at[k] = (uint32_t)end;
+            end += round_up((size_t)tensors[k]->count * mdot_dtype_size_bytes(tensors[k]->dtype));
+        }
+        if (!bytes) {
+            call->input_stride = end;
+            bytes = calloc(l->items, end + 1);
+            assert_non_null(bytes);
+        }
+        for (int k = 0; k < model->input_count; k++)
+            memcpy(bytes + item * end + call->input_at[k], tensors[k]->data,
+                   (size_t)tensors[k]->count * mdot_dtype_size_bytes(tensors[k]->dtype));
+        l->wanted[item] = IR_NEW_ARRAY(l->arena, ir_wide *, model->output_count + 1);
+        if (ir_evaluate(model, rounded, l->arena, l->wanted[item], &err) != MDOT_OK) fail_msg("%s", err.message);
+    }
+    bool fits = l->items == 1 && l->kernel->inline_input_bytes >= call->input_stride;
+    if (fits && !l->run->inputs_in_memory) {
+        call->inline_input = 1;
+        memcpy(l->parameter.input, bytes, call->input_stride);
+    } else {
+        l->input = cuda_host_constant(l->memory, "inputs", bytes, call->input_stride * l->items);
+        call->input = (uintptr_t)l->input;
+    }
+    free(bytes);
+}
+
+static void prepare_memory(launch *l)
+{
+    const ir_graph *model = l->program->model;
+    mdot_abi_cuda_call *call = &l->parameter.call;
+    unsigned start = 0xfffffff0u; /* soon wraps */
+    size_t end = 0;
+    for (int k = 0; k < model->output_count; k++) {
+        call->output_at[k] = (uint32_t)end;
+        end += round_up((size_t)l->wanted[0][k]->count * mdot_dtype_size_bytes(l->wanted[0][k]->dtype));
+    }
+    call->output_stride = end;
+    call->scratch_stride = (l->kernel->scratch_bytes + 255) / 256 * 256;
+    const cg_pool *weights = &l->program->code.weights;
+    unsigned *starts = calloc(l->items, sizeof *starts), *zeros = calloc(l->items, sizeof *zeros);
+    assert_non_null(starts);
+    assert_non_null(zeros);
+    for (unsigned k = 0; k < l->items; k++) starts[k] = start;
+    call->weights = (uintptr_t)cuda_host_constant(l->memory, "weights", weights->bytes, weights->size_bytes);
+    call->scratch = (uintptr_t)cuda_host_buffer(l->memory, "scratch", NULL, call->scratch_stride * l->items, 2);
+    l->output = cuda_host_buffer(l->memory, "outputs", NULL, end * l->items, 4);
+    l->barrier = cuda_host_buffer(l->memory, "barriers", starts, l->items * sizeof *starts, 4);
+    l->done = cuda_host_buffer(l->memory, "flags", zeros, l->items * sizeof *zeros, 4);
+    call->output = (uintptr_t)l->output;
+    call->barrier = (uintptr_t)l->barrier;
+    call->done = (uintptr_t)l->done;
+    call->barrier_base = start;
+    call->ticket = 77;
+    call->length = l->run->length;
+    free(starts);
+    free(zeros);
+}
+
+/* ---- Results ----------------------------------------------------------------------------------------------------- */
+
+static bool agrees(const ir_wide *got, const ir_wide *want, double tolerance, char *message, size_t size)
+{
+    double greatest = 1e-3;
+    for (int64_t k = 0; k < want->count && want->f; k++) greatest = fmax(greatest, fabs(want->f[k]));
+    for (int64_t k = 0; k < want->count; k++) {
+        double g = ir_wide_get(got, k), w = ir_wide_get(want, k);
+        if (want->i ? g == w : fabs(g - w) <= tolerance * greatest || (isnan(g) && isnan(w)) || g == w) continue;
+        snprintf(message, size, "element %" PRId64 " is %.9g and should be %.9g", k, g, w);
+        return false;
+    }
+    return true;
+}
+
+static bool results_agree(launch *l, char *message, size_t size)
+{
+    const ir_graph *model = l->program->model;
+    const cg_cuda_kernel *kernel = l->kernel;
+    double tolerance = l->run->tolerance > 0 ? l->run->tolerance : l->program->mode == CG_CUDA_FP32 ? 1e-5 : 1e-2;
+    unsigned blocks = l->run->blocks ? l->run->blocks : 1;
+    for (unsigned item = 0; item < l->items; item++) {
+        unsigned counted = l->barrier[item] - l->parameter.call.barrier_base;
+        if (l->done[item] != l->parameter.call.ticket || counted != blocks * (unsigned)kernel->grid_barriers) {
+            snprintf(message, size, "item %u: flag %u, and %u passed barriers", item, l->done[item], counted);
+            return false;
+        }
+        for (int k = 0; k < model->output_count; k++) {
+            const ir_wide *want = l->wanted[item][k];
+            ir_tensor tensor = {.dtype = want->dtype, .rank = want->rank, .count = want->count};
+            memcpy(tensor.dims, want->dims, sizeof tensor.dims);
+            tensor.data = l->output + item * l->parameter.call.output_stride + l->parameter.call.output_at[k];
+            if (!agrees(ir_wide_from_tensor(l->arena, &tensor), want, tolerance, message, size)) return false;
+        }
+    }
+    return true;
+}
+
+bool program_try(const program *p, const program_run *run, cuda_host_report *report, char *message, size_t size)
+{
+    launch *l = calloc(1, sizeof *l);
+    assert_non_null(l);
+    l->program = p;
+    l->run = run;
+    l->kernel = &p->code.kernels[run->bucket];
+    l->items = run->items ? run->items : 1;
+    l->arena = ir_arena_create(0);
+    l->memory = cuda_host_memory_create();
+    *(void **)&l->function = cuda_host_symbol(p->module, l->kernel->name);
+    assert_non_null(l->function);
+    prepare_inputs(l);
+    prepare_memory(l);
+    cuda_host_launch how = {.module = p->module,
+                            .grid = {run->blocks, l->items},
+                            .block = {(unsigned)l->kernel->threads},
+                            .shared_bytes = l->kernel->dynamic_shared_bytes,
+                            .seed = run->seed,
+                            .skip = run->skip,
+                            .skip_line = run->skip_line};
+    bool right = cuda_host_run(l->memory, &how, body, l, report);
+    if (!right)
+        snprintf(message, size, "%s", report->message);
+    else
+        right = results_agree(l, message, size);
+    cuda_host_memory_destroy(l->memory);
+    ir_arena_destroy(l->arena);
+    free(l);
+    return right;
+}
+
+void assert_program_right(const program *p, const program_run *run)
+{
+    static cuda_host_report report;
+    char message[512];
+    if (!program_try(p, run, &report, message, sizeof message))
+        fail_msg("%s, bucket %d, length %" PRId64 ", %u blocks, %u items, seed %u: %s", cg_cuda_mode_name(p->mode),
+                 run->bucket, run->length, run->blocks, run->items, run->seed, message);
+}

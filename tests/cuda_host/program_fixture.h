@@ -1,0 +1,40 @@
+/* program_fixture.h — models as CUDA programs in the emulator, held to the reference evaluation.
+ *
+ * Failures fail the running test.
+ */
+#ifndef PROGRAM_FIXTURE_H
+#define PROGRAM_FIXTURE_H
+
+#include "codegen/cuda/cuda.h"
+#include "tests/cuda_host/cuda_host_fixture.h"
+
+typedef struct program {
+    ir_arena *arena;
+    const ir_graph *model; /* as imported, for the reference */
+    cg_entry entry;
+    cg_cuda_mode mode;
+    cg_cuda_program code;
+    cuda_host_module *module;
+} program;
+
+/* A program of one entry "predict" for ascending buckets (end with 0; just 0 where the model has no length). */
+program program_from_file(const char *path, const int64_t *buckets, cg_cuda_mode mode, cuda_host_mode checks);
+program program_from_notation(const char *graph, const int64_t *buckets, cg_cuda_mode mode, cuda_host_mode checks);
+void program_done(program *p);
+
+typedef struct program_run {
+    int bucket;
+    int64_t length;
+    unsigned blocks, items; /* 0 stands for 1 */
+    unsigned seed;
+    bool inputs_in_memory; /* though they fit the parameter */
+    const char *skip;      /* a deletion, as in cuda_host_launch */
+    int skip_line;
+    double tolerance; /* relative to the greatest output, 0: the mode's */
+} program_run;
+
+/* Runs it on random inputs, another for each item. False: it faulted or the result is wrong; the message says what. */
+bool program_try(const program *p, const program_run *run, cuda_host_report *report, char *message, size_t size);
+void assert_program_right(const program *p, const program_run *run);
+
+#endif
