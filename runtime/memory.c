@@ -39,10 +39,11 @@ enum {
     SAVES_RESULT = 1 << 1,
     SAVES_FACTORS = 1 << 2, /* inputs, where the other factor needs them for its gradient */
     IS_VIEW = 1 << 3,
-    IN_HALF = 1 << 4,      /* of autocast's list for fp16 */
-    IN_FULL = 1 << 5,      /* of its list for fp32 */
-    AS_OPERAND = 1 << 6,   /* parameters do not widen the result */
-    SAVES_INDICES = 1 << 7 /* 64 bits for each element of the result */
+    IN_HALF = 1 << 4,       /* of autocast's list for fp16 */
+    IN_FULL = 1 << 5,       /* of its list for fp32 */
+    AS_OPERAND = 1 << 6,    /* parameters do not widen the result */
+    SAVES_INDICES = 1 << 7, /* 64 bits for each element of the result */
+    PICKS = 1 << 8          /* reads indices, which take next to nothing */
 };
 
 typedef struct memory_rule {
@@ -125,7 +126,7 @@ static const memory_rule rules[] = {
     {"ArgMax", 0, 0},
     {"ArgMin", 0, 0},
     {"TopK", 0, 0},
-    {"OneHot", 0, 0},
+    {"OneHot", PICKS, 0},
     {"Range", 0, 0},
     {"EyeLike", 0, 0},
     {"ConstantOfShape", 0, 0},
@@ -138,9 +139,9 @@ static const memory_rule rules[] = {
     {"Trilu", 0, 0},
     {"DepthToSpace", 0, 0},
     {"SpaceToDepth", 0, 0},
-    {"Gather", 0, 0},
-    {"GatherElements", 0, 0},
-    {"GatherND", 0, 0},
+    {"Gather", PICKS, 0},
+    {"GatherElements", PICKS, 0},
+    {"GatherND", PICKS, 0},
     {"ScatterElements", 0, 0},
     {"ScatterND", 0, 0},
     {"TensorScatter", 0, 0},
@@ -213,7 +214,7 @@ static double result_bytes(const mdot_job_operator *op)
 /* What an operator reads that no other gives: the samples. A normalisation reads its data twice more. */
 static double sample_bytes(const mdot_job_operator *op, const memory_node *node)
 {
-    if (op->input_count > 0 || op->setting[MDOT_SETTING_INPUTS] == 0) return 0;
+    if (op->input_count > 0 || op->setting[MDOT_SETTING_INPUTS] == 0 || (node->rule->does & PICKS) != 0) return 0;
     double read = op->per_sample[MDOT_PHASE_FORWARD].bytes_read;
     if (op->setting[MDOT_SETTING_NORMALISED] != 0) read -= 2 * node->bytes;
     return read > 0 ? read : 0;

@@ -203,6 +203,15 @@ mdot_job_operator predict_operator(size_t i)
     return op;
 }
 
+mdot_job *predict_make_job(const mdot_job_operator *operators, size_t count)
+{
+    const mdot_job_description description = {.operators = operators, .operator_count = count, .batch = 1};
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    if (mdot_job_create(&description, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return job;
+}
+
 mdot_job *predict_job(size_t count, size_t period)
 {
     mdot_job_operator *operators = calloc(count, sizeof *operators);
@@ -215,10 +224,7 @@ mdot_job *predict_job(size_t count, size_t period)
         operators[i].inputs = &inputs[i];
         operators[i].input_count = 1;
     }
-    const mdot_job_description description = {.operators = operators, .operator_count = count, .batch = 1};
-    mdot_job *job = NULL;
-    mdot_error err = {0};
-    if (mdot_job_create(&description, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    mdot_job *job = predict_make_job(operators, count);
     free(operators);
     free(inputs);
     return job;

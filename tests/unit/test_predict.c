@@ -192,10 +192,7 @@ static mdot_job *job_of_one(const char *type, bool known)
     mdot_job_operator op = predict_operator(0);
     op.type = type;
     op.known = known;
-    mdot_job *job = NULL;
-    assert_int_equal(mdot_job_create(&(mdot_job_description){.operators = &op, .operator_count = 1}, &job, NULL),
-                     MDOT_OK);
-    return job;
+    return predict_make_job(&op, 1);
 }
 
 static void unknown_operators_are_told(void **state)

@@ -1,35 +1,15 @@
 /* test_runtime_run.c — running an entry: results, what mdot_run refuses, and that it allocates nothing and never enters
  * the kernel. */
 #include "tests/unit/artefact_fixture.h"
+#include "tests/unit/call_guard.h"
 
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
-
-/* A sanitizer brings its own malloc; ThreadSanitizer a thread of its own too, which makes system calls. */
-#if defined(__SANITIZE_ADDRESS__)
-#define OWN_MALLOC 1
-#elif defined(__SANITIZE_THREAD__)
-#define OWN_MALLOC 1
-#define OWN_THREAD 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define OWN_MALLOC 1
-#elif __has_feature(thread_sanitizer)
-#define OWN_MALLOC 1
-#define OWN_THREAD 1
-#endif
-#endif
 
 static fixture shared;
 static mdot_predictor *predictor;
@@ -337,38 +317,9 @@ static void call_after_a_refused_one_is_right(void **state)
     assert_result(&c, 6);
 }
 
-/* ---- No memory, no system call
- * ----------------------------------------------------------------------------------------- */
+/* ---- No memory, no system call ----------------------------------------------------------------------------------- */
 
 #ifndef OWN_MALLOC
-/* glibc's own functions under the names that take part in interposition; the sanitizer interposes for itself. */
-extern void *__libc_malloc(size_t);
-extern void *__libc_calloc(size_t, size_t);
-extern void *__libc_realloc(void *, size_t);
-extern void *__libc_memalign(size_t, size_t);
-static _Atomic size_t allocations;
-
-void *malloc(size_t bytes)
-{
-    allocations++;
-    return __libc_malloc(bytes);
-}
-void *calloc(size_t count, size_t bytes)
-{
-    allocations++;
-    return __libc_calloc(count, bytes);
-}
-void *realloc(void *memory, size_t bytes)
-{
-    allocations++;
-    return __libc_realloc(memory, bytes);
-}
-void *aligned_alloc(size_t alignment, size_t bytes)
-{
-    allocations++;
-    return __libc_memalign(alignment, bytes);
-}
-
 static void running_allocates_nothing(void **state)
 {
     (void)state;
@@ -391,39 +342,31 @@ static void running_allocates_nothing(void **state)
 #endif
 
 #ifndef OWN_THREAD
-/* In strict mode every system call but read, write and exit kills the process, even the one that would report it. */
+static bool runs_are_right(void)
+{
+    predict_call c;
+    prepare(&c, 9);
+    mdot_error err;
+    int wrong = 0;
+    for (int i = 0; i < 100; i++) {
+        wrong += run(&c, &err) != MDOT_OK;
+        inject(&c, LENGTHS_DIFFER);
+        wrong += run(&c, &err) != MDOT_OUT_OF_RANGE;
+        c.keep_dims[0] = 9;
+    }
+    return wrong == 0;
+}
+
 static void running_makes_no_system_call(void **state)
 {
     (void)state;
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        predict_call c;
-        prepare(&c, 9);
-        mdot_error err;
-        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) _exit(77);
-        int wrong = 0;
-        for (int i = 0; i < 100; i++) {
-            wrong += run(&c, &err) != MDOT_OK;
-            inject(&c, LENGTHS_DIFFER);
-            wrong += run(&c, &err) != MDOT_OUT_OF_RANGE;
-            c.keep_dims[0] = 9;
-        }
-        syscall(SYS_exit, wrong != 0); /* _exit makes exit_group, which strict mode forbids */
-    }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
-        print_message("this kernel has no strict seccomp mode\n");
-        skip();
-    }
-    if (WIFSIGNALED(status)) fail_msg("a system call: killed by signal %d", WTERMSIG(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    int outcome = run_without_kernel(runs_are_right);
+    if (outcome == CALLS_UNGUARDED) skip();
+    assert_int_equal(outcome, CALLS_RIGHT);
 }
 #endif
 
-/* ---- Threads
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Threads ----------------------------------------------------------------------------------------------------- */
 
 static void *run_many(void *argument)
 {

@@ -1,0 +1,80 @@
+/* call_guard.h — what shows that a call allocates nothing and never enters the kernel. Included by one file of a
+ * program, since it puts functions in malloc's place.
+ */
+#ifndef TEST_CALL_GUARD_H
+#define TEST_CALL_GUARD_H
+
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A sanitizer brings its own malloc; ThreadSanitizer a thread of its own too, which makes system calls. */
+#if defined(__SANITIZE_ADDRESS__)
+#define OWN_MALLOC 1
+#elif defined(__SANITIZE_THREAD__)
+#define OWN_MALLOC 1
+#define OWN_THREAD 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define OWN_MALLOC 1
+#elif __has_feature(thread_sanitizer)
+#define OWN_MALLOC 1
+#define OWN_THREAD 1
+#endif
+#endif
+
+#ifndef OWN_MALLOC
+/* glibc's own functions under the names that take part in interposition. */
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+static _Atomic size_t allocations;
+
+void *malloc(size_t bytes)
+{
+    allocations++;
+    return __libc_malloc(bytes);
+}
+void *calloc(size_t count, size_t bytes)
+{
+    allocations++;
+    return __libc_calloc(count, bytes);
+}
+void *realloc(void *memory, size_t bytes)
+{
+    allocations++;
+    return __libc_realloc(memory, bytes);
+}
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    allocations++;
+    return __libc_memalign(alignment, bytes);
+}
+#endif
+
+#ifndef OWN_THREAD
+enum { CALLS_RIGHT = 0, CALLS_WRONG = 1, CALLS_UNGUARDED = 77, CALLS_KILLED = -1 };
+
+/* Runs `calls` in a child where every system call but read, write and exit kills, even the one that would report it;
+ * CALLS_RIGHT when they return true, CALLS_UNGUARDED where this kernel has no strict mode. */
+static int run_without_kernel(bool (*calls)(void))
+{
+    pid_t child = fork();
+    if (child == 0) {
+        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) _exit(CALLS_UNGUARDED);
+        syscall(SYS_exit, calls() ? CALLS_RIGHT : CALLS_WRONG); /* _exit makes exit_group, which kills, too */
+    }
+    int status;
+    if (child < 0 || waitpid(child, &status, 0) != child) return CALLS_UNGUARDED;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : CALLS_KILLED;
+}
+#endif
+
+#endif
