@@ -1,4 +1,4 @@
-/* cuda.h — what the three cuda_*.c files share; device.h is their interface to the rest of the runtime.
+/* cuda.h — what the cuda_*.c files share; device.h is their interface to the rest of the runtime.
  *
  * The host's program may use CUDA itself, on any of its threads, so nothing of its state is left changed: the device's
  * primary context, the one that the CUDA runtime API uses too, is made current for the time of a call and the thread's
@@ -32,7 +32,6 @@ struct rt_cuda {
     rt_cu_context primary;
     rt_cu_module module;
     rt_cu_address weights;
-    uint32_t kernel_count;
     rt_cuda_kernel *kernels; /* in the order of mdot_abi_bucket.first_code */
     /* What a context needs: the most of any kernel. */
     uint32_t max_items;
@@ -68,5 +67,9 @@ static inline uint64_t rt_round_up(uint64_t bytes, uint64_t alignment)
 /* Makes the device's context current; rt_cuda_leave puts back what was current before. */
 mdot_status rt_cuda_enter(const rt_cuda *cuda, mdot_error *err);
 void rt_cuda_leave(const rt_cuda *cuda);
+
+/* cuda_kernels.c: fills cuda->kernels, and what a context needs for them. The device's context is current. */
+mdot_status rt_cuda_prepare_kernels(rt_cuda *cuda, int multiprocessors, const mdot_abi_cuda_image *image,
+                                    mdot_error *err);
 
 #endif

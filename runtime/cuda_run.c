@@ -19,8 +19,7 @@
  * is beyond what a healthy launch takes, and often enough to learn of a fault at once. */
 enum { LOOKS_BETWEEN_QUERIES = 4096 };
 
-/* ---- Inputs and outputs --------------------------------------------------------------------------------------------
- */
+/* ---- Inputs and outputs ------------------------------------------------------------------------------------------ */
 
 static void pack_inputs(const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length,
                         const rt_cuda_kernel *kernel, const rt_item *item, unsigned char *to)
@@ -38,8 +37,7 @@ static void unpack_outputs(const mdot_abi_table *table, const mdot_abi_entry *en
         memcpy(item->outputs[i], from + kernel->call.output_at[i], rt_tensor_bytes(&tensors[i], length));
 }
 
-/* ---- Launching -----------------------------------------------------------------------------------------------------
- */
+/* ---- Launching --------------------------------------------------------------------------------------------------- */
 
 /* What an item's work divides into at most, and no more than all items' blocks find room for together. */
 static uint32_t blocks_per_item(const rt_cuda_kernel *kernel, int64_t length, uint32_t items)
@@ -90,8 +88,7 @@ static mdot_status launch(rt_cuda_context *c, const mdot_abi_entry *entry, const
                         kernel->abi->threads, 1, 1, kernel->abi->dynamic_shared_bytes, c->stream, parameters);
 }
 
-/* ---- Waiting -------------------------------------------------------------------------------------------------------
- */
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 
 static double now_ms(void)
 {

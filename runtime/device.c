@@ -15,8 +15,7 @@
 /* A GPU shared with training may answer late; beyond a second it is hung as far as a scheduler is concerned. */
 enum { DEFAULT_TIMEOUT_MS = 1000 };
 
-/* ---- The option ----------------------------------------------------------------------------------------------------
- */
+/* ---- The option -------------------------------------------------------------------------------------------------- */
 
 typedef enum choice { CHOOSE_AUTO, CHOOSE_CPU, CHOOSE_CUDA } choice;
 
@@ -49,8 +48,7 @@ static mdot_status parse_device(const char *text, choice *out_choice, int *out_o
     return MDOT_OK;
 }
 
-/* ---- Trying out ----------------------------------------------------------------------------------------------------
- */
+/* ---- Trying out -------------------------------------------------------------------------------------------------- */
 
 /* A context, and tensors for any entry at any bucket's full length: zeros in, which every entry takes. */
 typedef struct trial {
@@ -143,8 +141,7 @@ static mdot_status run_every_kernel(const trial *t, mdot_error *err)
     return outcome(t, err);
 }
 
-/* ---- Measuring -----------------------------------------------------------------------------------------------------
- */
+/* ---- Measuring --------------------------------------------------------------------------------------------------- */
 
 typedef void runner(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,
                     size_t count);
@@ -201,8 +198,7 @@ static mdot_status try_out(mdot_predictor *predictor, bool *out_is_faster, mdot_
     return status;
 }
 
-/* ---- Opening and closing -------------------------------------------------------------------------------------------
- */
+/* ---- Opening and closing ----------------------------------------------------------------------------------------- */
 
 /* Sets predictor->cuda, unless it is to be compared and is not faster. */
 static mdot_status open_cuda(mdot_predictor *predictor, int ordinal, uint32_t timeout_ms, bool compare, mdot_error *err)

@@ -1,6 +1,7 @@
 /* device.h — where a predictor's calls run: on the CPU, or on a GPU with the CPU behind it.
  *
- *   open    device.c reads the option, has cuda_open.c make the GPU ready, tries it out and, for "auto", measures both
+ *   open    device.c reads the option, has cuda_open.c and cuda_kernels.c make the GPU ready, tries it out and, for
+ *           "auto", measures both
  *   create  cuda_context.c, for what one thread needs on the GPU
  *   run     run.c asks cuda_run.c first and runs on the CPU what that could not answer
  *
@@ -41,8 +42,7 @@ static inline bool rt_fell_back(const mdot_context *context)
     return context->device_error.status != MDOT_OK;
 }
 
-/* ---- cuda_open.c: a GPU made ready for a predictor ----------------------------------------------------------------
- */
+/* ---- cuda_open.c: a GPU made ready for a predictor --------------------------------------------------------------- */
 
 typedef struct rt_cuda rt_cuda;
 
@@ -57,16 +57,14 @@ const char *rt_cuda_id(const rt_cuda *cuda);      /* "cuda:0" */
 const char *rt_cuda_name(const rt_cuda *cuda);    /* "NVIDIA H200" */
 const char *rt_cuda_compute(const rt_cuda *cuda); /* "bf16" */
 
-/* ---- cuda_context.c: what one thread needs on it ------------------------------------------------------------------
- */
+/* ---- cuda_context.c: what one thread needs on it ----------------------------------------------------------------- */
 
 typedef struct rt_cuda_context rt_cuda_context;
 
 mdot_status rt_cuda_context_create(rt_cuda *cuda, rt_cuda_context **out_context, mdot_error *err);
 void rt_cuda_context_destroy(rt_cuda_context *context);
 
-/* ---- cuda_run.c: predictions on it --------------------------------------------------------------------------------
- */
+/* ---- cuda_run.c: predictions on it ------------------------------------------------------------------------------- */
 
 /* All items, in as few launches as hold them. DEVICE or OUT_OF_MEMORY, outputs then undefined: the context is not to be
  * used again. */

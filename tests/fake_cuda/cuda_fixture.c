@@ -54,8 +54,7 @@ mdot_status cuda_fixture_predictor(const cuda_fixture *f, const char *device, md
     return mdot_predictor_open(f->path, &options, out_predictor, err);
 }
 
-/* ---- The clock -----------------------------------------------------------------------------------------------------
- */
+/* ---- The clock --------------------------------------------------------------------------------------------------- */
 
 /* A call on the GPU reads the clock before it, once on its way and after it: two readings follow the kernel. */
 static _Atomic uint64_t now_ns, gpu_step_ns, other_step_ns;
@@ -76,8 +75,7 @@ int clock_gettime(clockid_t clock, struct timespec *out_time)
     return 0;
 }
 
-/* ---- Kernels -------------------------------------------------------------------------------------------------------
- */
+/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
 static void check_weights(const unsigned char *weights)
 {
@@ -116,8 +114,7 @@ void cuda_fixture_reset(cuda_fixture *f)
     fake_cuda_register("double_0", &table->image_kernel[2], double_body, f);
 }
 
-/* ---- Calls ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
 void predict_prepare(predict_call *c, int64_t length, int seed)
 {

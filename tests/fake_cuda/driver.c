@@ -42,8 +42,7 @@ void driver_reset(void)
     staged.bytes = NULL;
 }
 
-/* ---- Errors, devices, contexts -------------------------------------------------------------------------------------
- */
+/* ---- Errors, devices, contexts ----------------------------------------------------------------------------------- */
 
 /* The real driver knows them all; here one spells out and one does not, as with an error newer than the driver. */
 int cuGetErrorName(int result, const char **out_name)
@@ -167,8 +166,7 @@ int cuCtxPopCurrent_v2(rt_cu_context *out_context)
     return machine_leave(result);
 }
 
-/* ---- Modules -------------------------------------------------------------------------------------------------------
- */
+/* ---- Modules ----------------------------------------------------------------------------------------------------- */
 
 int cuModuleLoadData(rt_cu_module *out_module, const void *image)
 {
@@ -223,8 +221,7 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out_blocks, rt_cu_function 
     return machine_leave(result);
 }
 
-/* ---- Memory --------------------------------------------------------------------------------------------------------
- */
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 /* Fresh memory holds no zeros, and is aligned as the real one is. */
 static object *allocate(object_kind kind, size_t size_bytes, uint64_t bit)
@@ -324,8 +321,7 @@ int cuMemsetD32Async(rt_cu_address to, unsigned value, size_t count, rt_cu_strea
     return machine_leave(result);
 }
 
-/* ---- Streams -------------------------------------------------------------------------------------------------------
- */
+/* ---- Streams ----------------------------------------------------------------------------------------------------- */
 
 int cuStreamCreate(rt_cu_stream *out_stream, unsigned flags)
 {

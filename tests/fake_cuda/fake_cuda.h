@@ -53,8 +53,7 @@ FAKE_CUDA_API void fake_cuda_end_launches(fake_cuda_end end, uint32_t answered);
 /* Lets every launch that has not ended end, with its answers. */
 FAKE_CUDA_API void fake_cuda_end_now(void);
 
-/* ---- What happened -------------------------------------------------------------------------------------------------
- */
+/* ---- What happened ----------------------------------------------------------------------------------------------- */
 
 FAKE_CUDA_API int fake_cuda_calls(const char *function);
 

@@ -52,8 +52,7 @@ static const kernel *find_kernel(const char *name)
     return NULL;
 }
 
-/* ---- One item ------------------------------------------------------------------------------------------------------
- */
+/* ---- One item ---------------------------------------------------------------------------------------------------- */
 
 /* NULL with a complaint when the bytes are not all in one allocation of the device's. */
 static void *at(uint64_t address, uint64_t offset, size_t size_bytes)
@@ -105,8 +104,7 @@ static void answer(const object *function, const unsigned char *parameter, uint3
     __atomic_store_n(done, call->ticket, __ATOMIC_RELEASE);
 }
 
-/* ---- A launch ------------------------------------------------------------------------------------------------------
- */
+/* ---- A launch ---------------------------------------------------------------------------------------------------- */
 
 static void check_call(const kernel *k, const grid *g, const object *function, const mdot_abi_cuda_call *call)
 {

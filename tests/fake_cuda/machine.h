@@ -72,8 +72,7 @@ object *machine_pop(void);
 
 extern fake_cuda_machine machine;
 
-/* ---- launch.c ------------------------------------------------------------------------------------------------------
- */
+/* ---- launch.c ---------------------------------------------------------------------------------------------------- */
 
 typedef struct grid {
     uint32_t blocks, items, threads, shared_bytes;
@@ -84,8 +83,7 @@ int launch_query(object *stream);
 void launch_end(object *stream);
 void launch_forget(object *stream);
 
-/* ---- At a reset ----------------------------------------------------------------------------------------------------
- */
+/* ---- At a reset -------------------------------------------------------------------------------------------------- */
 
 void driver_reset(void);
 void launch_reset(void);

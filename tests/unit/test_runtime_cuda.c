@@ -58,8 +58,7 @@ static void finish(opened *o)
     cuda_fixture_assert_clean();
 }
 
-/* ---- Results -------------------------------------------------------------------------------------------------------
- */
+/* ---- Results ----------------------------------------------------------------------------------------------------- */
 
 static void every_length_gives_what_the_cpu_gives(void **state)
 {
@@ -128,8 +127,7 @@ static void answer_that_comes_late_is_waited_for(void **state)
     }
 }
 
-/* ---- Launches ------------------------------------------------------------------------------------------------------
- */
+/* ---- Launches ---------------------------------------------------------------------------------------------------- */
 
 static void lone_item_has_a_block_for_each_of_its_tiles(void **state)
 {
@@ -290,8 +288,7 @@ static void lone_items_and_batches_take_turns(void **state)
     finish(&o);
 }
 
-/* ---- The program around --------------------------------------------------------------------------------------------
- */
+/* ---- The program around ------------------------------------------------------------------------------------------ */
 
 /* The fake's functions, which this program is linked to. */
 int cuDevicePrimaryCtxRetain(rt_cu_context *out_context, rt_cu_device device);
@@ -354,8 +351,7 @@ static void threads_share_a_predictor(void **state)
     finish(&o);
 }
 
-/* ---- Which device --------------------------------------------------------------------------------------------------
- */
+/* ---- Which device ------------------------------------------------------------------------------------------------ */
 
 static mdot_predictor_info info_of(const opened *o)
 {

@@ -39,8 +39,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- A program's life, from opening to closing ---------------------------------------------------------------------
- */
+/* ---- A program's life, from opening to closing ------------------------------------------------------------------- */
 
 enum { BATCH = 20, LONE_CALLS = 3 };
 
@@ -140,8 +139,7 @@ static bool was_noticed(const life *l)
     return l->open_status != MDOT_OK || l->create_status != MDOT_OK || l->device_status != MDOT_OK || !l->runs_on_gpu;
 }
 
-/* ---- Every error at every call -------------------------------------------------------------------------------------
- */
+/* ---- Every error at every call ----------------------------------------------------------------------------------- */
 
 static const char *const functions[] = {
 #define NAME(name, suffix, parameters) #name,
@@ -230,8 +228,7 @@ static void errors_are_told_in_the_drivers_words(void **state)
     cuda_fixture_assert_clean();
 }
 
-/* ---- In mid-loop ---------------------------------------------------------------------------------------------------
- */
+/* ---- In mid-loop ------------------------------------------------------------------------------------------------- */
 
 static void lost_device_in_mid_loop_is_answered_by_the_cpu_in_the_same_call(void **state)
 {
@@ -385,8 +382,7 @@ static void kernel_that_never_ends_when_tried_out_is_refused(void **state)
     assert_null(fake_cuda_complaint());
 }
 
-/* ---- Memory of the host --------------------------------------------------------------------------------------------
- */
+/* ---- Memory of the host ------------------------------------------------------------------------------------------ */
 
 typedef struct ledger {
     int limit, granted, live;
