@@ -17,10 +17,10 @@ typedef struct fe_options {
     size_t input_type_count;
     bool skip_weights; /* leave the data of large initializers unread (ir_tensor.data NULL) */
     /* The model is a training job, to be looked at and not to be run. Every dimension becomes a number: the batch (a
-     * symbol that leads the first input, or that only ever leads) 1, the others by `bindings`, or INVALID_ARGUMENT
-     * lists them. Inputs that are no tensors, or have no shape, are taken as scalars with a warning. Values get the
-     * types that the file's value_info gives them, where it does. Branches of an If stand among the nodes around it:
-     * behind its condition it reads the results of the first and then those of the second. */
+     * symbol that leads the first input, that only ever leads, or that is called a batch) 1, the others by `bindings`,
+     * or INVALID_ARGUMENT lists them. Inputs that are no tensors, or have no shape, are taken as scalars with a
+     * warning. Values get the types that the file's value_info gives them, where it does. Branches of an If stand among
+     * the nodes around it: behind its condition it reads the results of the first and then those of the second. */
     bool job;
     void (*warning)(void *user, const char *message);
     void *user;

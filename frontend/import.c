@@ -78,6 +78,7 @@ static mdot_status import_inputs(importer *im)
         if (im->flat.values[value].definer == FE_BY_INPUT) inputs[count++] = im->proto->input[i];
     }
     mdot_status status = fe_type_inputs(&im->context, inputs, count, types, &im->graph->symbol, &im->bound);
+    if (status == MDOT_OK) im->graph->batch = fe_named_batch(im->bound);
     for (int i = 0; i < count && status == MDOT_OK; i++) {
         ir_value *value = ir_graph_add_input(im->graph, inputs[i]->name, &types[i]);
         if (!value) return fe_out_of_memory(&im->context);

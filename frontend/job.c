@@ -35,9 +35,11 @@ static mdot_status recognise(fe_job *job)
     return status;
 }
 
-/* The first dimension of the first input that has more than one. */
+/* What the file calls so, which may stand behind a sequence's length; else the first dimension of the first input that
+ * has more than one. */
 static int64_t batch_of(const ir_graph *graph)
 {
+    if (graph->batch > 0) return graph->batch;
     for (int i = 0; i < graph->input_count; i++) {
         const ir_type *type = &graph->inputs[i]->type;
         if (type->rank > 1 && type->dim[0].offset > 0) return type->dim[0].offset;

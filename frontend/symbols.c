@@ -246,6 +246,26 @@ static void bind_batch(const binder *b, symbol *s)
     fe_warn(b->context, "%s: dimension '%s' is taken as 1, a batch of one", b->context->file, s->name);
 }
 
+/* What exporters and the users of PyTorch's dynamic_axes call it. */
+static const char *const batch_names[] = {"batch", "batch_size", "batchsize", "batch_dim", "Batch", "BatchSize"};
+
+static bool is_batch_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof batch_names / sizeof *batch_names; i++) {
+        if (strcmp(name, batch_names[i]) == 0) return true;
+    }
+    return false;
+}
+
+int64_t fe_named_batch(const fe_names *bound)
+{
+    for (size_t i = 0; i < sizeof batch_names / sizeof *batch_names; i++) {
+        int value = fe_names_find(bound, batch_names[i]);
+        if (value > 0) return value;
+    }
+    return 0;
+}
+
 /* A job's: the batch is counted per sample, so that one is no loss; nothing may be left. */
 static mdot_status settle_job(const binder *b)
 {
@@ -254,7 +274,7 @@ static mdot_status settle_job(const binder *b)
     for (int i = 0; i < b->symbol_count; i++) {
         symbol *s = &b->symbols[i];
         if (!is_open(s)) continue;
-        if (s->only_leading || i == first) {
+        if (s->only_leading || i == first || is_batch_name(s->name)) {
             s->bound = true;
             s->value = 1;
         } else {

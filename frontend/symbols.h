@@ -15,4 +15,7 @@ mdot_status fe_type_inputs(const fe_context *context, Onnx__ValueInfoProto *cons
 /* The type that a job's file states of a value, where it is of numbers and names in `bound`; false: it is not. */
 bool fe_stated_type(const Onnx__ValueInfoProto *info, const fe_names *bound, ir_type *out_type);
 
+/* The number of the dimension that is called a batch, wherever it stands; 0: none is. */
+int64_t fe_named_batch(const fe_names *bound);
+
 #endif

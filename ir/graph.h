@@ -115,6 +115,7 @@ struct ir_graph {
     ir_node *first, *last;
     int value_count;    /* ids handed out */
     const char *symbol; /* the bucket dimension's ONNX name; NULL: no symbolic dimension */
+    int64_t batch;      /* the number of the dimension that the file calls its batch; 0: it calls none so */
     int64_t max_length; /* L runs from 1 to this; set when a bucket is bound, INT64_MAX before */
 };
 

@@ -59,6 +59,33 @@ static void symbols_that_are_left_are_listed(void **state)
     job_end(&fixed);
 }
 
+/* PyTorch's nn.Transformer and nn.LSTM take sequences first. */
+static onnx_builder *sequence_first(const char *shape)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, shape);
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "32,10", NULL);
+    onnx_node(b, "MatMul", "x,w", "y");
+    onnx_output(b, "y");
+    return b;
+}
+
+static void a_batch_is_known_by_its_name_wherever_it_stands(void **state)
+{
+    (void)state;
+    static const mdot_dim_binding four = {"batch_size", 4, NULL};
+    job_reading open = job_expect(sequence_first("16,batch_size,32"));
+    job_reading bound = job_read_model(sequence_first("16,batch_size,32"), &four, 1);
+    assert_int_equal(bound.status, MDOT_OK);
+    assert_int_equal(job_info(&open).batch, 1);
+    assert_int_equal(job_info(&bound).batch, 4);
+    job_expect_load(job_operator(&open, 0).per_sample[MDOT_PHASE_FORWARD], 2 * 16 * 32 * 10, 4 * 16 * 32, 4 * 16 * 10);
+    assert_int_equal(job_operator(&bound, 0).setting[MDOT_SETTING_SIZE_IN], 16);
+    job_expect_same(&open, &bound);
+    job_end(&open);
+    job_end(&bound);
+}
+
 /* ---- What mdot does not know ------------------------------------------------------------------------------------ */
 
 static onnx_builder *with_unknown(bool stated)
@@ -282,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loads_are_per_sample_whatever_batch_the_file_has),
         cmocka_unit_test(symbols_that_are_left_are_listed),
+        cmocka_unit_test(a_batch_is_known_by_its_name_wherever_it_stands),
         cmocka_unit_test(unknown_operators_are_tokens_of_their_own),
         cmocka_unit_test(a_known_operator_that_breaks_its_rules_is_one_too),
         cmocka_unit_test(gradients_and_updates_fold_into_what_they_serve),
