@@ -24,7 +24,8 @@ static const char help[] =
     "       mdot compile --entry NAME=MODEL.onnx [--entry …] -o MODEL.mdot [OPTION]…\n"
     "\n"
     "Compiles a trained predictor into an artefact: specialised kernels for each sequence\n"
-    "bucket and CPU level, with the packed weights, in one file that libmdot runs.\n"
+    "bucket and CPU level or GPU architecture, with the packed weights, in one file that\n"
+    "libmdot runs.\n"
     "\n"
     "The model's one symbolic dimension becomes the run-time length; a call runs in the\n"
     "smallest bucket that holds it and costs what its own length costs.\n"
@@ -33,15 +34,23 @@ static const char help[] =
     "  -o, --output FILE        the artefact to write (needed)\n"
     "  -b, --buckets N,N,…      greatest lengths to specialise for, ascending\n"
     "                           (default 32,64,128,256,512,1024)\n"
-    "  -t, --target T,T,…       cpu (all levels), cpu:x86-64-v3, cpu:x86-64-v4 (default cpu)\n"
+    "  -t, --target T,T,…       cpu (all levels), cpu:x86-64-v3, cpu:x86-64-v4 (default cpu);\n"
+    "                           NVIDIA GPUs: sm_75, sm_80, sm_86, sm_89, sm_90a, sm_100, sm_120,\n"
+    "                           others that NVRTC knows, or cuda for these seven. May be repeated;\n"
+    "                           there is CPU code in any case, for machines without a GPU\n"
+    "      --compute ARITHMETIC  of matrices on GPUs: bf16 (fp16 on sm_75; default) or fp32\n"
     "  -e, --entry NAME=MODEL   an entry point of its own; MODEL.onnx alone is entry \"predict\"\n"
     "  -d, --dim NAME=N         fix another symbolic dimension of the model, such as a batch\n"
     "      --dim NAME=OTHER     say that two symbolic dimensions are the same length\n"
     "      --name NAME          the predictor's name (default: the first model's file name)\n"
     "      --dump PASS          print the graph after a pass of each bucket; also \"import\",\n"
-    "                           \"plan\", \"llvm\" and \"asm\"\n"
+    "                           \"plan\", \"llvm\", \"asm\", \"cuda\" (the GPU's source) and \"ptxas\"\n"
+    "                           (what NVIDIA's assembler says of it)\n"
     "  -q, --quiet              no progress and no warnings\n"
     "  -h, --help               show this help\n"
+    "\n"
+    "GPU targets take NVIDIA's NVRTC library, but no GPU. A model that is no Transformer encoder\n"
+    "gets CPU code alone, with a warning that says why.\n"
     "\n"
     "The artefact appears complete or not at all. Exit status: 0 compiled, 1 failed, 2 usage.\n";
 
@@ -106,6 +115,15 @@ static bool add_entry(arguments *a, const char *name, const char *model)
     return true;
 }
 
+static bool add_targets(arguments *a, char *text)
+{
+    size_t there = a->options.target_count, added;
+    if (!cli_split_list("compile", "--target", text, MAX_ITEMS - there, a->targets + there, &added)) return false;
+    a->options.targets = a->targets;
+    a->options.target_count = there + added;
+    return true;
+}
+
 static bool parse_option(arguments *a, int option, char *value)
 {
     switch (option) {
@@ -115,8 +133,10 @@ static bool parse_option(arguments *a, int option, char *value)
     case 'b':
         return parse_buckets(a, value);
     case 't':
-        a->options.targets = a->targets;
-        return cli_split_list("compile", "--target", value, MAX_ITEMS, a->targets, &a->options.target_count);
+        return add_targets(a, value);
+    case 'c':
+        a->options.compute = value;
+        return true;
     case 'e': {
         char *model = split_assignment("--entry", value);
         return model != NULL && add_entry(a, value, model);
@@ -140,12 +160,17 @@ static bool parse_option(arguments *a, int option, char *value)
 /* CLI_OK to go on, else the exit status; *out_help says that help was shown. */
 static int parse_arguments(int argc, char **argv, arguments *a, bool *out_help)
 {
-    static const struct option options[] = {
-        {"output", required_argument, NULL, 'o'}, {"buckets", required_argument, NULL, 'b'},
-        {"target", required_argument, NULL, 't'}, {"entry", required_argument, NULL, 'e'},
-        {"dim", required_argument, NULL, 'd'},    {"name", required_argument, NULL, 'n'},
-        {"dump", required_argument, NULL, 'D'},   {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"output", required_argument, NULL, 'o'},
+                                            {"buckets", required_argument, NULL, 'b'},
+                                            {"target", required_argument, NULL, 't'},
+                                            {"entry", required_argument, NULL, 'e'},
+                                            {"dim", required_argument, NULL, 'd'},
+                                            {"name", required_argument, NULL, 'n'},
+                                            {"compute", required_argument, NULL, 'c'},
+                                            {"dump", required_argument, NULL, 'D'},
+                                            {"quiet", no_argument, NULL, 'q'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     for (int option; (option = cli_next_option(argc, argv, ":o:b:t:e:d:qh", options)) != -1;) {
         if (option == 'h') {
             fputs(help, stdout);

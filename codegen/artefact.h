@@ -1,15 +1,17 @@
 /* artefact.h — the steps from plans to a file, one file a step; cg_write_artefact (artefact.c) runs them in order.
  *
  *   weights.c   constants of every plan → one packed block, equal ones once
+ *   cuda/       plans → a cubin for each GPU architecture, with weights of their own
  *   cpu/        plans → one object file of code
  *   table.c     plans → the table that describes the artefact
- *   elf.c       table and weights → an object file of data
+ *   elf.c       table, weights and cubins → an object file of data (elf_read.c reads such files)
  *   link.c      both objects → the artefact, complete or not at all
  */
 #ifndef CG_ARTEFACT_H
 #define CG_ARTEFACT_H
 
 #include "codegen/codegen.h"
+#include "codegen/cuda/images.h"
 #include "codegen/elf_read.h"
 #include "codegen/pool.h"
 
@@ -18,7 +20,7 @@ mdot_status cg_pack_weights(const cg_entry *entries, int entry_count, cg_pool *w
 
 /* The table, file_bytes and checksum still zero. */
 mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options, size_t weights_bytes,
-                           cg_pool *table, mdot_error *err);
+                           const cg_cuda_images *images, cg_pool *table, mdot_error *err);
 
 typedef struct cg_data_section {
     const char *name, *symbol; /* the symbol is global and stands at the section's start */

@@ -101,8 +101,68 @@ static mdot_abi_entry add_entry(builder *b, const cg_entry *entry)
     return record;
 }
 
+/* ---- CUDA images ------------------------------------------------------------------------------------------------- */
+
+static uint32_t add_cuda_kernels(builder *b, const cg_cuda_program *program)
+{
+    uint32_t at = add_array(b, program->kernel_count, sizeof(mdot_abi_cuda_kernel));
+    for (int i = 0; i < program->kernel_count; i++) {
+        const cg_cuda_kernel *kernel = &program->kernels[i];
+        mdot_abi_cuda_kernel record = {.name_at = add_string(b, kernel->name),
+                                       .threads = (uint32_t)kernel->threads,
+                                       .tile_rows = (uint32_t)kernel->tile_rows,
+                                       .grid_barriers = (uint32_t)kernel->grid_barriers,
+                                       .dynamic_shared_bytes = (uint32_t)kernel->dynamic_shared_bytes,
+                                       .inline_input_bytes = (uint32_t)kernel->inline_input_bytes,
+                                       .scratch_bytes = kernel->scratch_bytes};
+        put(b, at, i, &record, sizeof record);
+    }
+    return at;
+}
+
+static uint32_t add_resources(builder *b, const cg_cuda_program *program, const cg_cubin *cubin)
+{
+    uint32_t at = add_array(b, program->kernel_count, sizeof(mdot_abi_cuda_resources));
+    for (int i = 0; i < program->kernel_count; i++) {
+        const cg_cubin_kernel *kernel = cg_cubin_find(cubin, program->kernels[i].name);
+        mdot_abi_cuda_resources record = {.registers = kernel->registers,
+                                          .static_shared_bytes = kernel->shared_bytes,
+                                          .local_bytes = kernel->local_bytes,
+                                          .spill_bytes = kernel->spill_bytes,
+                                          .tensor_instructions = kernel->tensor_instructions,
+                                          .barriers = kernel->barriers,
+                                          .code_bytes = kernel->code_bytes};
+        put(b, at, i, &record, sizeof record);
+    }
+    return at;
+}
+
+/* Images of one arithmetic are one program's, and share its kernels. */
+static uint32_t add_cuda_images(builder *b, const cg_cuda_images *images)
+{
+    if (images->count == 0) return 0;
+    uint32_t at = add_array(b, images->count, sizeof(mdot_abi_cuda_image)), kernels_at[CG_CUDA_MODES] = {0};
+    for (int i = 0; i < images->count; i++) {
+        const cg_cuda_image *image = &images->image[i];
+        const cg_cuda_program *program = &images->program[image->mode];
+        if (kernels_at[image->mode] == 0) kernels_at[image->mode] = add_cuda_kernels(b, program);
+        mdot_abi_cuda_image record = {.sm = (uint32_t)image->target.sm,
+                                      .is_accelerated = image->target.is_accelerated,
+                                      .compute_at = add_string(b, cg_cuda_mode_name(image->mode)),
+                                      .image_offset = image->image_offset,
+                                      .image_bytes = image->cubin.size_bytes,
+                                      .weights_offset = image->weights_offset,
+                                      .weights_bytes = image->weights_bytes,
+                                      .kernels_at = kernels_at[image->mode],
+                                      .kernel_count = (uint32_t)program->kernel_count,
+                                      .resources_at = add_resources(b, program, &image->cubin)};
+        put(b, at, i, &record, sizeof record);
+    }
+    return at;
+}
+
 mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options, size_t weights_bytes,
-                           cg_pool *table, mdot_error *err)
+                           const cg_cuda_images *images, cg_pool *table, mdot_error *err)
 {
     builder b = {.table = table, .options = options};
     char compiler[64];
@@ -123,6 +183,8 @@ mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_op
         put(&b, head.entries_at, i, &record, sizeof record);
     }
     head.code_count = b.code_count;
+    head.cuda_image_count = (uint32_t)images->count;
+    head.cuda_images_at = add_cuda_images(&b, images);
     head.table_bytes = (uint32_t)table->size_bytes;
     if (table->failed) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the artefact's table");
     if (table->size_bytes > UINT32_MAX)

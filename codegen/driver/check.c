@@ -156,14 +156,13 @@ static mdot_status compile(test *t, const ir_graph *graph, const int64_t *bucket
 {
     static const dr_hooks silent;
     const char *target = t->options->level != NULL ? ir_arena_printf(t->arena, "cpu:%s", t->options->level) : "cpu";
-    mdot_cpu_level levels[MDOT_ABI_MAX_LEVELS];
-    int level_count;
+    dr_targets targets;
     cg_entry entry;
-    mdot_status status = dr_parse_targets(&target, 1, levels, &level_count, err);
+    mdot_status status = dr_parse_targets(&target, 1, &targets, err);
     if (status == MDOT_OK)
         status = dr_plan_entry("predict", graph, buckets, bucket_count, false, &silent, t->arena, &entry, err);
     if (status != MDOT_OK) return status;
-    cg_options options = {.predictor_name = "check", .level_count = level_count, .levels = levels};
+    cg_options options = {.predictor_name = "check", .level_count = targets.level_count, .levels = targets.levels};
     return cg_write_artefact(&entry, 1, &options, t->artefact_path, t->arena, err);
 }
 

@@ -13,50 +13,9 @@ static const int64_t default_buckets[] = {32, 64, 128, 256, 512, 1024};
 enum { DEFAULT_BUCKET_COUNT = sizeof default_buckets / sizeof default_buckets[0], PROGRESS_TOTAL = 1000 };
 enum { PROGRESS_PLANNED = PROGRESS_TOTAL / 10 }; /* measured: planning takes about a tenth of a compilation */
 
-static const struct {
-    mdot_cpu_level level;
-    const char *name;
-} levels[] = {
-#define LEVEL(id, value, text) {MDOT_CPU_##id, text},
-    MDOT_CPU_LEVEL_MAP(LEVEL)
-#undef LEVEL
-};
-enum { LEVEL_COUNT = sizeof levels / sizeof levels[0] };
-
-static mdot_status parse_target(const char *target, bool *chosen, mdot_error *err)
-{
-    bool every = strcmp(target, "cpu") == 0, known = every;
-    for (int i = 0; i < LEVEL_COUNT; i++) {
-        if (!every && (strncmp(target, "cpu:", 4) != 0 || strcmp(target + 4, levels[i].name) != 0)) continue;
-        chosen[i] = known = true;
-    }
-    if (known) return MDOT_OK;
-    char list[256] = "cpu";
-    size_t used = strlen(list);
-    for (int i = 0; i < LEVEL_COUNT && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, ", cpu:%s", levels[i].name);
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no target \"%s\"; known are %s", target, list);
-}
-
-mdot_status dr_parse_targets(const char *const *targets, size_t count, mdot_cpu_level *out_levels, int *out_count,
-                             mdot_error *err)
-{
-    static const char *const every[] = {"cpu"};
-    if (count == 0) targets = every, count = 1;
-    bool chosen[LEVEL_COUNT] = {false};
-    for (size_t i = 0; i < count; i++) {
-        mdot_status status = parse_target(targets[i], chosen, err);
-        if (status != MDOT_OK) return status;
-    }
-    *out_count = 0;
-    for (int i = 0; i < LEVEL_COUNT; i++)
-        if (chosen[i]) out_levels[(*out_count)++] = levels[i].level;
-    return MDOT_OK;
-}
-
-/* What --dump takes beside the passes. */
-static const char *const other_dumps[] = {"import", "plan", "llvm", "asm"};
-enum { OTHER_DUMP_COUNT = sizeof other_dumps / sizeof other_dumps[0] };
+/* What --dump takes beside the passes: the graph as read, plans, and from FIRST_CODE_DUMP on what becomes of them. */
+static const char *const other_dumps[] = {"import", "plan", "llvm", "asm", "cuda", "ptxas"};
+enum { OTHER_DUMP_COUNT = sizeof other_dumps / sizeof other_dumps[0], FIRST_CODE_DUMP = 2 };
 
 static mdot_status check_dump(const char *name, mdot_error *err)
 {
@@ -67,10 +26,18 @@ static mdot_status check_dump(const char *name, mdot_error *err)
         if (strcmp(name, ir_passes[i].name) == 0) return MDOT_OK;
         used += (size_t)snprintf(list + used, sizeof list - used, "%s, ", ir_passes[i].name);
     }
-    for (size_t i = 0; i < sizeof other_dumps / sizeof other_dumps[0]; i++)
+    for (int i = 0; i < OTHER_DUMP_COUNT; i++) {
         if (strcmp(name, other_dumps[i]) == 0) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                     "nothing is called \"%s\" to dump; known are %simport, plan, llvm, asm", name, list);
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", other_dumps[i]);
+    }
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "nothing is called \"%s\" to dump; known are %s", name, list);
+}
+
+static bool is_code_dump(const char *name)
+{
+    for (int i = FIRST_CODE_DUMP; name != NULL && i < OTHER_DUMP_COUNT; i++)
+        if (strcmp(name, other_dumps[i]) == 0) return true;
+    return false;
 }
 
 /* ---- Planning --------------------------------------------------------------------------------------------------- */
@@ -154,6 +121,12 @@ static void report_code_progress(void *user, const char *step, size_t done, size
                     PROGRESS_TOTAL);
 }
 
+static void report_code_warning(void *user, const char *text)
+{
+    const dr_hooks *hooks = user;
+    if (hooks->warning != NULL) hooks->warning(hooks->user, text);
+}
+
 static void dump_code(void *user, const char *text)
 {
     const dr_hooks *hooks = user;
@@ -192,13 +165,14 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
     size_t bucket_count = o->bucket_count > 0 ? o->bucket_count : DEFAULT_BUCKET_COUNT;
     fe_options import = {.bindings = o->dims, .binding_count = o->dim_count, .warning = o->warning, .user = o->user};
     cg_entry *planned = IR_NEW_ARRAY(arena, cg_entry, entry_count + 1);
-    mdot_cpu_level chosen[LEVEL_COUNT];
-    int level_count;
+    dr_targets targets;
+    bool cuda_fp32;
     if (planned == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
 
     mdot_status status = check_entries(entries, entry_count, err);
     if (status == MDOT_OK) status = check_output(artefact_path, entries, entry_count, err);
-    if (status == MDOT_OK) status = dr_parse_targets(o->targets, o->target_count, chosen, &level_count, err);
+    if (status == MDOT_OK) status = dr_parse_targets(o->targets, o->target_count, &targets, err);
+    if (status == MDOT_OK) status = dr_parse_compute(o->compute, &cuda_fp32, err);
     if (status == MDOT_OK) status = check_dump(o->dump_pass, err);
     for (size_t i = 0; status == MDOT_OK && i < entry_count; i++) {
         ir_graph *graph = NULL;
@@ -212,13 +186,15 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
     }
     if (status != MDOT_OK) return status;
 
-    bool dump_machine_code = o->dump != NULL && o->dump_pass != NULL &&
-                             (strcmp(o->dump_pass, "llvm") == 0 || strcmp(o->dump_pass, "asm") == 0);
     cg_options code = {.predictor_name = o->name != NULL ? o->name : predictor_name(arena, entries[0].model_path),
-                       .level_count = level_count,
-                       .levels = chosen,
-                       .dump = dump_machine_code ? o->dump_pass : NULL,
+                       .level_count = targets.level_count,
+                       .levels = targets.levels,
+                       .cuda_target_count = targets.cuda_count,
+                       .cuda_targets = targets.cuda,
+                       .cuda_fp32 = cuda_fp32,
+                       .dump = o->dump != NULL && is_code_dump(o->dump_pass) ? o->dump_pass : NULL,
                        .dump_text = dump_code,
+                       .warning = report_code_warning,
                        .progress = report_code_progress,
                        .user = &hooks};
     return cg_write_artefact(planned, (int)entry_count, &code, artefact_path, arena, err);

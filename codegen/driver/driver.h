@@ -2,6 +2,7 @@
  * cli/, may use the frontend, ir, the code generator and the runtime together.
  *
  *   compile.c     mdotc_compile: the whole compilation, a call a stage
+ *   targets.c     names of targets → CPU levels and GPU architectures
  *   check.c       mdotc_check: an ONNX test directory through compiled code
  *   verify.c      mdotc_verify: compiled code against the reference evaluator
  *   specialise.c  data of a test bound into its model where shapes depend on it
@@ -34,9 +35,20 @@ mdot_status dr_plan_entry(const char *name, const ir_graph *graph, const int64_t
  * tensor; they stay in the list of inputs. *out_names lists them, NULL for none. False when memory is out. */
 bool dr_bind_shape_inputs(ir_graph *graph, const ir_tensor *const *values, const char **out_names);
 
-/* "cpu" and "cpu:<level>" into ascending levels; none given: all. */
-mdot_status dr_parse_targets(const char *const *targets, size_t count, mdot_cpu_level *out_levels, int *out_count,
-                             mdot_error *err);
+enum { DR_MAX_CUDA_TARGETS = 32 };
+
+typedef struct dr_targets { /* both ascending, nothing twice */
+    mdot_cpu_level levels[MDOT_ABI_MAX_LEVELS];
+    int level_count; /* at least one */
+    cg_cuda_target cuda[DR_MAX_CUDA_TARGETS];
+    int cuda_count;
+} dr_targets;
+
+/* "cpu", "cpu:<level>", "cuda" and "sm_<number>[a]". No CPU target given: every level, since the CPU stands behind
+ * every GPU. INVALID_ARGUMENT lists the known. */
+mdot_status dr_parse_targets(const char *const *targets, size_t count, dr_targets *out_targets, mdot_error *err);
+/* "bf16" or "fp32"; NULL: "bf16". INVALID_ARGUMENT for others. */
+mdot_status dr_parse_compute(const char *compute, bool *out_fp32, mdot_error *err);
 
 /* A tensor of a run: dense data of a dtype under concrete dims. */
 typedef struct dr_tensor {

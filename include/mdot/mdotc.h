@@ -25,13 +25,18 @@ typedef struct mdotc_options { /* zero means default throughout */
     const int64_t
         *buckets; /* ascending lengths; NULL: 32, 64, 128, 256, 512, 1024, less those the model is too short for */
     size_t bucket_count;
-    const char *const *targets; /* "cpu" (every CPU level), "cpu:x86-64-v3", …; NULL: "cpu" */
+    const char *const *targets; /* "cpu" (every CPU level), "cpu:x86-64-v3", …; "sm_90a" and other GPU architectures,
+                                   "cuda" (those in use). NULL: "cpu". There is CPU code in any case: every level, where
+                                   only GPUs are named */
     size_t target_count;
+    const char *compute; /* arithmetic of matrix kernels on GPUs: "bf16" (fp16 on sm_75, which lacks it) or "fp32";
+                            NULL: "bf16". Sums are f32 in all of them. CPUs compute in f32 */
     const mdot_dim_binding *dims; /* for models with several symbolic dimensions: all but one must be bound. An unbound
                               one that only ever leads (a batch) is bound to 1 with a warning. */
     size_t dim_count;
     const char *name;      /* of the predictor; NULL: the first model's file name without its suffix */
-    const char *dump_pass; /* a pass of ir/passes.def, or "plan", "llvm", "asm"; text goes to `dump` */
+    const char *dump_pass; /* a pass of ir/passes.def, or "import", "plan", "llvm", "asm", "cuda" (the kernels' source),
+                              "ptxas" (what NVIDIA's assembler says of them); text goes to `dump` */
     mdotc_message_fn dump;
     mdotc_message_fn warning;
     mdotc_progress_fn progress;
@@ -39,7 +44,11 @@ typedef struct mdotc_options { /* zero means default throughout */
 } mdotc_options;
 
 /* Compiles the entries into one artefact at `artefact_path`, which appears complete or not at all: it is written beside
- * itself under another name and renamed. UNSUPPORTED lists every unsupported operator with its node. */
+ * itself under another name and renamed. UNSUPPORTED lists every unsupported operator with its node.
+ *
+ * A GPU architecture takes NVRTC: TOOLCHAIN says what to install. A model whose plan is not a Transformer encoder's
+ * gets no GPU code, and one whose kernels take more than some architecture has gets none for that one: both are
+ * warnings, and the artefact runs on CPUs. */
 mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
                           const mdotc_options *options, mdot_error *err);
 

@@ -1,8 +1,10 @@
 /* test_artefact.c — plans → cg_write_artefact → the runtime: what the compiler writes is what a scheduler reads. The
  * plans are made by hand: y[i] = x[i] * factor, for two buckets, the factor a weight. */
 #include "codegen/artefact.h"
+#include "codegen/cpu/cpu.h"
 #include "mdot/mdot.h"
 #include "tests/unit/artefact_fixture.h"
+#include "tests/unit/cubin_fixture.h"
 #include "tests/unit/process.h"
 
 #include <setjmp.h>
@@ -210,12 +212,119 @@ static void table_describes_the_plans(void **state)
     process_remove_folder(p.folder);
 }
 
-/* The schema's hash by way of the table alone. */
+/* ---- CUDA images ------------------------------------------------------------------------------------------------- */
+
+enum { IMAGES = 3 };
+static const cg_cuda_target image_target[IMAGES] = {{75, false}, {80, false}, {90, true}};
+static const cg_cuda_mode image_mode[IMAGES] = {CG_CUDA_F16, CG_CUDA_BF16, CG_CUDA_BF16};
+
+/* Two programs, one for each arithmetic, whose two kernels are both the one of the hand-made cubin. */
+static void make_images(ir_arena *arena, cg_cuda_kernel kernels[BUCKETS], cg_cuda_images *out)
+{
+    *out = (cg_cuda_images){.count = IMAGES, .image = IR_NEW_ARRAY(arena, cg_cuda_image, IMAGES)};
+    for (int b = 0; b < BUCKETS; b++)
+        kernels[b] = (cg_cuda_kernel){.name = "scale",
+                                      .bucket = b,
+                                      .threads = 128,
+                                      .tile_rows = 16,
+                                      .grid_barriers = 3 + b,
+                                      .dynamic_shared_bytes = 4096,
+                                      .inline_input_bytes = 512,
+                                      .scratch_bytes = 8192};
+    size_t bytes;
+    const unsigned char *cubin = cubin_by_hand(arena, &bytes);
+    for (int i = 0; i < IMAGES; i++) {
+        cg_cuda_image *image = &out->image[i];
+        *image = (cg_cuda_image){.target = image_target[i], .mode = image_mode[i], .weights_bytes = 4};
+        out->program[image->mode] = (cg_cuda_program){.kernel_count = BUCKETS, .kernels = kernels};
+        assert_int_equal(cg_cubin_read(cubin, bytes, NULL, arena, &image->cubin, NULL), MDOT_OK);
+        image->image_offset = cg_pool_reserve(&out->cubins, bytes, MDOT_ABI_CUDA_ALIGNMENT);
+        memcpy(out->cubins.bytes + image->image_offset, cubin, bytes);
+        image->weights_offset = cg_pool_share(&out->weights, &image->mode, 4, MDOT_ABI_CUDA_ALIGNMENT);
+    }
+}
+
+static void write_with_images(model *m, const cg_cuda_images *images, const char *path)
+{
+    cg_options options = {.predictor_name = "hand-made", .level_count = 2, .levels = both_levels};
+    cg_pool weights = {0}, table = {0};
+    void *code;
+    cg_parts parts = {.cubins = images->cubins.bytes,
+                      .cubins_bytes = images->cubins.size_bytes,
+                      .cuda_weights = images->weights.bytes,
+                      .cuda_weights_bytes = images->weights.size_bytes};
+    assert_int_equal(cg_pack_weights(&m->entry, 1, &weights, NULL), MDOT_OK);
+    assert_int_equal(cg_cpu_object(&m->entry, 1, &options, &code, &parts.code_bytes, NULL), MDOT_OK);
+    assert_int_equal(cg_build_table(&m->entry, 1, &options, weights.size_bytes, images, &table, NULL), MDOT_OK);
+    parts.table = table.bytes;
+    parts.table_bytes = table.size_bytes;
+    parts.weights = weights.bytes;
+    parts.weights_bytes = weights.size_bytes;
+    parts.code = code;
+    mdot_error err;
+    if (cg_link_artefact(&parts, path, m->arena, &err) != MDOT_OK) fail_msg("%s", err.message);
+    free(code);
+    cg_pool_done(&weights);
+    cg_pool_done(&table);
+}
+
+static void images_are_read_as_they_were_written(void **state)
+{
+    (void)state;
+    place p = make_place();
+    model m;
+    make_model(&m, "predict", 2.5f);
+    cg_cuda_kernel kernels[BUCKETS];
+    cg_cuda_images images;
+    make_images(m.arena, kernels, &images);
+    write_with_images(&m, &images, p.path);
+    mdot_predictor *predictor = NULL;
+    mdot_error err;
+    if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) skip();
+    if (mdot_predictor_open(p.path, &(mdot_open_options){.device = "cpu"}, &predictor, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    static const char *const targets[IMAGES] = {"sm_75", "sm_80", "sm_90a"};
+    static const char *const computes[IMAGES] = {"fp16", "bf16", "bf16"};
+    for (size_t i = 0; i < IMAGES; i++) {
+        mdot_image_info image;
+        assert_int_equal(mdot_predictor_get_image(predictor, i, &image), MDOT_OK);
+        assert_string_equal(image.target, targets[i]);
+        assert_string_equal(image.compute, computes[i]);
+        assert_int_equal(image.image_bytes, images.image[i].cubin.size_bytes);
+        assert_int_equal(image.weights_bytes, 4);
+        for (size_t b = 0; b < BUCKETS; b++) {
+            mdot_image_kernel_info kernel;
+            assert_int_equal(mdot_predictor_get_image_kernel(predictor, i, 0, b, &kernel), MDOT_OK);
+            assert_string_equal(kernel.name, "scale");
+            assert_int_equal(kernel.threads, 128);
+            assert_int_equal(kernel.grid_barriers, 3 + b);
+            assert_int_equal(kernel.registers, 40);
+            assert_int_equal(kernel.shared_bytes, 4096 + 768);
+            assert_int_equal(kernel.local_bytes, 16);
+            assert_int_equal(kernel.spill_bytes, 16);
+            assert_int_equal(kernel.tensor_instructions, 3);
+            assert_int_equal(kernel.barriers, 2);
+            assert_int_equal(kernel.inline_input_bytes, 512);
+            assert_int_equal(kernel.scratch_bytes, 8192);
+            assert_int_equal(kernel.code_bytes, 80);
+        }
+    }
+    check_results(predictor, 0, 2.5f);
+    mdot_predictor_close(predictor);
+    cg_pool_done(&images.cubins);
+    cg_pool_done(&images.weights);
+    ir_arena_destroy(m.arena);
+    process_remove_folder(p.folder);
+}
+
+/* ---- The schema's hash ------------------------------------------------------------------------------------------- */
+
+/* By way of the table alone. */
 static uint64_t schema_hash(model *m)
 {
     cg_options options = {.predictor_name = "hand-made", .level_count = 2, .levels = both_levels};
     cg_pool table = {0};
-    assert_int_equal(cg_build_table(&m->entry, 1, &options, 64, &table, NULL), MDOT_OK);
+    assert_int_equal(cg_build_table(&m->entry, 1, &options, 64, &(cg_cuda_images){0}, &table, NULL), MDOT_OK);
     const mdot_abi_table *head = (const mdot_abi_table *)table.bytes;
     uint64_t hash = ((const mdot_abi_entry *)(table.bytes + head->entries_at))->schema_hash;
     cg_pool_done(&table);
@@ -255,6 +364,7 @@ int main(void)
         cmocka_unit_test(written_artefact_runs_on_every_level_of_this_machine),
         cmocka_unit_test(entries_keep_their_own_weights),
         cmocka_unit_test(table_describes_the_plans),
+        cmocka_unit_test(images_are_read_as_they_were_written),
         cmocka_unit_test(schema_hash_follows_names_types_and_shapes_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

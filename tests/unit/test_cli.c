@@ -191,7 +191,7 @@ static void two_entry_points_share_an_artefact(void **state)
 static void every_pass_and_plan_can_be_dumped(void **state)
 {
     fixture *f = *state;
-    static const char *const what[] = {"import", "infer", "attention", "clean", "plan", "llvm", "asm"};
+    static const char *const what[] = {"import", "infer", "attention", "clean", "plan", "llvm", "asm", "cuda"};
     for (size_t i = 0; i < sizeof what / sizeof what[0]; i++) {
         RUN(f, "compile", f->model, "-o", f->artefact, "-b", "16", "-t", "cpu:x86-64-v3", "--dump", what[i]);
         assert_int_equal(f->result.status, OK);
@@ -258,6 +258,13 @@ static void unknown_targets_and_dumps_list_the_known_ones(void **state)
     RUN(f, "compile", f->model, "-o", f->artefact, "--target", "cpu:x86-64-v9");
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "cpu:x86-64-v3");
+    RUN(f, "compile", f->model, "-o", f->artefact, "--target", "cpu", "--target", "sm_80,sm_1");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "\"sm_1\"");
+    expect_contains(f->result.err, "sm_90a");
+    RUN(f, "compile", f->model, "-o", f->artefact, "--compute", "int8");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "bf16, fp32");
     RUN(f, "compile", f->model, "-o", f->artefact, "--dump", "frob");
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "plan");

@@ -1,0 +1,243 @@
+/* images.c — see images.h. Architectures are compiled side by side, since NVRTC takes a second for each: threads take
+ * one after the other from a list, each into an arena of its own. */
+#include "codegen/cuda/images.h"
+
+#include "codegen/cuda/nvrtc.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_THREADS = 16, REGISTERS_OF_A_BLOCK = 65536 }; /* of every architecture since 2014 */
+
+static const char *target_name(cg_cuda_target target, ir_arena *arena)
+{
+    const char *name = ir_arena_printf(arena, "sm_%d%s", target.sm, target.is_accelerated ? "a" : "");
+    return name != NULL ? name : "a GPU";
+}
+
+static void warn(const cg_options *options, const char *before, const char *reason)
+{
+    mdot_error line; /* one line without control characters, as errors are */
+    mdot_fail(&line, MDOT_UNSUPPORTED, "%s: %s", before, reason);
+    if (options->warning != NULL) options->warning(options->user, line.message);
+}
+
+static bool dumps(const cg_options *options, const char *what)
+{
+    return options->dump != NULL && options->dump_text != NULL && strcmp(options->dump, what) == 0;
+}
+
+/* ---- Programs ---------------------------------------------------------------------------------------------------- */
+
+static mdot_status generate(const cg_entry *entries, int entry_count, const cg_options *options, cg_cuda_mode mode,
+                            ir_arena *arena, cg_cuda_images *images, mdot_error *err)
+{
+    cg_cuda_program *program = &images->program[mode];
+    if (program->source != NULL) return MDOT_OK;
+    mdot_status status = cg_cuda_generate(entries, entry_count, mode, arena, program, err);
+    if (status != MDOT_OK || !dumps(options, "cuda")) return status;
+    options->dump_text(options->user, program->prelude);
+    options->dump_text(options->user, program->source);
+    return MDOT_OK;
+}
+
+/* Each arithmetic that a target has; for a dump without a target the common one. */
+static mdot_status generate_all(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
+                                cg_cuda_images *images, mdot_error *err)
+{
+    static const cg_cuda_target usual = {.sm = 80};
+    const cg_cuda_target *targets = options->cuda_target_count > 0 ? options->cuda_targets : &usual;
+    int count = options->cuda_target_count > 0 ? options->cuda_target_count : 1;
+    mdot_status status = MDOT_OK;
+    for (int i = 0; i < count && status == MDOT_OK; i++)
+        status = generate(entries, entry_count, options, cg_cuda_target_mode(targets[i], options->cuda_fp32), arena,
+                          images, err);
+    return status;
+}
+
+/* ---- Cubins ------------------------------------------------------------------------------------------------------ */
+
+typedef struct job {
+    const cg_cuda_program *program;
+    cg_cuda_target target;
+    ir_arena *arena;
+    cg_cubin cubin;
+    mdot_status status;
+    mdot_error error;
+} job;
+
+typedef struct queue {
+    const cg_nvrtc *nvrtc;
+    job *jobs;
+    int count;
+    atomic_int next;
+} queue;
+
+static void *work(void *argument)
+{
+    queue *q = argument;
+    for (int i; (i = atomic_fetch_add(&q->next, 1)) < q->count;) {
+        job *j = &q->jobs[i];
+        const char *parts[] = {j->program->prelude, j->program->source};
+        j->status = cg_nvrtc_compile(q->nvrtc, parts, 2, j->target.sm, j->target.is_accelerated, j->arena, &j->cubin,
+                                     &j->error);
+    }
+    return NULL;
+}
+
+/* This thread works too, so that none of the others need start. */
+static void work_side_by_side(queue *q)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int wanted = q->count - 1;
+    if (processors > 0 && wanted > processors - 1) wanted = (int)processors - 1;
+    if (wanted > MAX_THREADS) wanted = MAX_THREADS;
+    pthread_t threads[MAX_THREADS];
+    int started = 0;
+    while (started < wanted && pthread_create(&threads[started], NULL, work, q) == 0) started++;
+    work(q);
+    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+}
+
+static void destroy_arena(void *arena)
+{
+    ir_arena_destroy(arena);
+}
+
+static mdot_status compile_all(const cg_options *options, const cg_cuda_images *images, ir_arena *arena, job **out_jobs,
+                               mdot_error *err)
+{
+    cg_nvrtc nvrtc;
+    mdot_status status = cg_nvrtc_load(&nvrtc, err);
+    if (status != MDOT_OK) return status;
+    queue q = {.nvrtc = &nvrtc, .count = options->cuda_target_count};
+    q.jobs = IR_NEW_ARRAY(arena, job, q.count);
+    if (q.jobs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    for (int i = 0; i < q.count; i++) {
+        job *j = &q.jobs[i];
+        j->target = options->cuda_targets[i];
+        j->program = &images->program[cg_cuda_target_mode(j->target, options->cuda_fp32)];
+        j->arena = ir_arena_create(0);
+        if (j->arena == NULL || !ir_arena_defer(arena, destroy_arena, j->arena)) {
+            ir_arena_destroy(j->arena);
+            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+        }
+    }
+    work_side_by_side(&q);
+    for (int i = 0; i < q.count; i++) {
+        if (q.jobs[i].status == MDOT_OK) continue;
+        if (err != NULL) *err = q.jobs[i].error;
+        return q.jobs[i].status;
+    }
+    *out_jobs = q.jobs;
+    return MDOT_OK;
+}
+
+/* ---- Images ------------------------------------------------------------------------------------------------------ */
+
+/* What was compiled is what the runtime will launch: the generator's own promises. */
+static mdot_status check_launch(const job *j, const char *architecture, mdot_error *err)
+{
+    for (int i = 0; i < j->program->kernel_count; i++) {
+        const cg_cuda_kernel *kernel = &j->program->kernels[i];
+        const cg_cubin_kernel *made = cg_cubin_find(&j->cubin, kernel->name);
+        if (made == NULL)
+            return mdot_fail(err, MDOT_TOOLCHAIN, "the cubin for %s lacks kernel %s", architecture, kernel->name);
+        size_t parameter_bytes = sizeof(mdot_abi_cuda_call) + kernel->inline_input_bytes;
+        if (made->parameter_bytes != parameter_bytes)
+            return mdot_fail(err, MDOT_TOOLCHAIN, "kernel %s for %s takes %u bytes of parameters instead of %zu",
+                             kernel->name, architecture, made->parameter_bytes, parameter_bytes);
+        if (made->max_threads != 0 && made->max_threads < (uint32_t)kernel->threads)
+            return mdot_fail(err, MDOT_TOOLCHAIN, "kernel %s for %s takes blocks of at most %u threads instead of %d",
+                             kernel->name, architecture, made->max_threads, kernel->threads);
+    }
+    return MDOT_OK;
+}
+
+/* NULL when a device of the architecture has what every kernel of the program takes, else what it lacks. */
+static const char *find_lack(const job *j, ir_arena *arena)
+{
+    size_t shared_limit = cg_cuda_shared_limit_bytes(j->target);
+    for (int i = 0; i < j->program->kernel_count; i++) {
+        const cg_cuda_kernel *kernel = &j->program->kernels[i];
+        const cg_cubin_kernel *made = cg_cubin_find(&j->cubin, kernel->name);
+        size_t shared = made->shared_bytes + kernel->dynamic_shared_bytes;
+        if (shared > shared_limit)
+            return ir_arena_printf(arena, "kernel %s takes %zu bytes of shared memory, a block there has %zu",
+                                   kernel->name, shared, shared_limit);
+        if ((uint64_t)made->registers * (uint64_t)kernel->threads > REGISTERS_OF_A_BLOCK)
+            return ir_arena_printf(arena, "kernel %s takes %u registers in each of %d threads, a block has %d",
+                                   kernel->name, made->registers, kernel->threads, REGISTERS_OF_A_BLOCK);
+    }
+    return NULL;
+}
+
+static void add_image(cg_cuda_images *images, const job *j, cg_cuda_mode mode)
+{
+    const cg_pool *weights = &j->program->weights;
+    cg_cuda_image image = {.target = j->target, .mode = mode, .cubin = j->cubin, .weights_bytes = weights->size_bytes};
+    image.image_offset = cg_pool_share(&images->cubins, j->cubin.bytes, j->cubin.size_bytes, MDOT_ABI_CUDA_ALIGNMENT);
+    if (weights->size_bytes > 0)
+        image.weights_offset =
+            cg_pool_share(&images->weights, weights->bytes, weights->size_bytes, MDOT_ABI_CUDA_ALIGNMENT);
+    images->image[images->count++] = image;
+}
+
+static mdot_status collect(const cg_options *options, const job *jobs, ir_arena *arena, cg_cuda_images *images,
+                           mdot_error *err)
+{
+    images->image = IR_NEW_ARRAY(arena, cg_cuda_image, options->cuda_target_count);
+    if (images->image == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    for (int i = 0; i < options->cuda_target_count; i++) {
+        const job *j = &jobs[i];
+        const char *name = target_name(j->target, arena);
+        if (dumps(options, "ptxas")) {
+            options->dump_text(options->user, name);
+            options->dump_text(options->user, ":\n");
+            options->dump_text(options->user, j->cubin.log);
+        }
+        mdot_status status = check_launch(j, name, err);
+        if (status != MDOT_OK) return status;
+        const char *lack = find_lack(j, arena);
+        if (lack == NULL)
+            add_image(images, j, cg_cuda_target_mode(j->target, options->cuda_fp32));
+        else
+            warn(options, ir_arena_printf(arena, "no code for %s", name), lack);
+    }
+    if (images->cubins.failed || images->weights.failed)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the CUDA images");
+    return MDOT_OK;
+}
+
+mdot_status cg_cuda_make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
+                                cg_cuda_images *out_images, mdot_error *err)
+{
+    *out_images = (cg_cuda_images){0};
+    if (options->cuda_target_count == 0 && !dumps(options, "cuda")) return MDOT_OK;
+    if (options->progress != NULL) options->progress(options->user, "generating CUDA code", 0, 1);
+    mdot_error reason = {0};
+    mdot_status status = generate_all(entries, entry_count, options, arena, out_images, &reason);
+    if (status == MDOT_UNSUPPORTED) {
+        warn(options, "no CUDA code, the predictor runs on CPUs alone", reason.message);
+        return MDOT_OK;
+    }
+    if (status != MDOT_OK && err != NULL) *err = reason;
+    if (status != MDOT_OK || options->cuda_target_count == 0) return status;
+    if (options->progress != NULL) options->progress(options->user, "compiling CUDA code", 0, 1);
+    job *jobs = NULL;
+    status = compile_all(options, out_images, arena, &jobs, err);
+    if (status != MDOT_OK) return status;
+    return collect(options, jobs, arena, out_images, err);
+}
+
+void cg_cuda_images_done(cg_cuda_images *images)
+{
+    for (int i = 0; i < CG_CUDA_MODES; i++)
+        if (images->program[i].source != NULL) cg_cuda_program_done(&images->program[i]);
+    cg_pool_done(&images->cubins);
+    cg_pool_done(&images->weights);
+    *images = (cg_cuda_images){0};
+}
