@@ -148,9 +148,9 @@ static void print_one(const predict_request *r, const predict_answers *answers)
 enum { GPU, BATCH, STEP, LOWER, UPPER, RATE, MEMORY, OF, FITS, TOTAL, WARNINGS, COLUMN_COUNT };
 typedef cell row[COLUMN_COUNT];
 
-static const row headings = {{"GPU"}, {"batch"}, {"step, ms"}, {"5 %"},   {"95 %"},    {"samples/s"},
-                             {"GiB"}, {"of"},    {"fits"},     {"total"}, {"warnings"}};
-_Static_assert(sizeof headings / sizeof headings[0] == COLUMN_COUNT, "a heading for each column");
+static const row headings = {[GPU] = {"GPU"},    [BATCH] = {"batch"},    [STEP] = {"step, ms"},    [LOWER] = {"5 %"},
+                             [UPPER] = {"95 %"}, [RATE] = {"samples/s"}, [MEMORY] = {"GiB"},       [OF] = {"of"},
+                             [FITS] = {"fits"},  [TOTAL] = {"total"},    [WARNINGS] = {"warnings"}};
 
 static void fill_row(const predict_request *r, const mdot_configuration *c, const mdot_prediction *p, row out)
 {
@@ -255,5 +255,6 @@ void predict_print(const predict_request *request, const predict_answers *answer
     } else {
         print_table(request, answers);
     }
+    fflush(stdout); /* what is said about the answers follows them */
     if (!request->quiet) explain_warnings(answers);
 }

@@ -1,10 +1,11 @@
 #!/bin/sh
-# The whole test suite on a fresh Debian 12 clone, nothing before it: installs what is needed, builds twice (release, and
-# with the address and undefined-behaviour sanitizers and every verifier on), runs every test. Ends with the runner's
+# The whole test suite on a fresh Debian 12 clone, nothing before it: installs what is needed, runs the demo, builds twice
+# (release, and with the address and undefined-behaviour sanitizers and every verifier on), runs every test. Ends with the runner's
 # summary; the exit status is 0 only when all passed.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/install-deps.sh --with-tests
+scripts/demo.sh
 status=0
 for preset in asan release; do
     echo "== $preset: build"
