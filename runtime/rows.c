@@ -58,13 +58,14 @@ static size_t count_rows(const sequence *s, double limit)
     return count;
 }
 
-/* Rows become fewer as the limit rises: cutting greedily makes the fewest rows that keep within it. A limit of the
- * whole cost makes one row. */
+/* Rows become fewer as the limit rises: cutting greedily makes the fewest rows that keep within it. Two neighbouring
+ * rows cost more than the limit together, so that twice the mean makes few enough. */
 static double find_limit(const sequence *s, size_t capacity)
 {
     if (s->length <= capacity) return nothing_merged;
-    double too_low = 0, enough = 0;
-    for (size_t at = 0; at < s->length; at++) enough += cost_of(s, get_item(s, at));
+    double total = 0;
+    for (size_t at = 0; at < s->length; at++) total += cost_of(s, get_item(s, at));
+    double too_low = 0, enough = capacity > 2 ? 2 * total / (double)(capacity - 1) : total;
     for (int i = 0; i < LIMIT_BISECTIONS && enough - too_low > enough / 1024; i++) {
         double middle = too_low + (enough - too_low) / 2;
         *(count_rows(s, middle) <= capacity ? &enough : &too_low) = middle;

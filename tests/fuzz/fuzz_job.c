@@ -1,13 +1,16 @@
 /* fuzz_job.c — libFuzzer over what reads jobs: any bytes are refused with a message, or become a job whose every
- * accessor stays inside it. Bytes that begin like a `.job` file are one, with size and checksum put right, else nothing
- * would get beyond them; all others are an ONNX model.
+ * accessor stays inside it and whose rows are finite and fit a predictor's bucket, however small. Bytes that begin like
+ * a `.job` file are one, with size and checksum put right, else nothing would get beyond them; all others are an ONNX
+ * model.
  *
  *     cmake --preset fuzz && cmake --build --preset fuzz --target fuzz_job make_corpus
  *     mkdir corpus && build/fuzz/tests/fuzz/make_corpus corpus && build/fuzz/tests/fuzz/fuzz_job corpus
  */
 #include "mdot/mdot_abi.h"
 #include "mdot/mdotjob.h"
+#include "runtime/predict.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +40,29 @@ static void visit(const mdot_job *job)
     }
 }
 
+/* As a bag without counts, whose rows have the largest numbers, and as a sequence. */
+static void write_rows(const mdot_job *job)
+{
+    enum { CAPACITY = 3 };
+    int64_t type[CAPACITY];
+    float setting[CAPACITY * MDOT_SETTING_COUNT], load[CAPACITY * RT_LOAD_COLUMNS];
+    float position[CAPACITY * RT_POSITION_COLUMNS];
+    for (int in_order = 0; in_order < 2; in_order++) {
+        rt_job_tensors tensors = {.schema.row_capacity = CAPACITY,
+                                  .rows = {[RT_JOB_INPUT_TYPE] = type,
+                                           [RT_JOB_INPUT_SETTING] = setting,
+                                           [RT_JOB_INPUT_LOAD] = load,
+                                           [RT_JOB_INPUT_POSITION] = in_order ? position : NULL}};
+        rt_write_rows(job, &tensors);
+        if (tensors.row_count < 1 || tensors.row_count > CAPACITY) abort();
+        for (size_t i = 0; i < tensors.row_count * RT_LOAD_COLUMNS; i++) {
+            if (!isfinite(load[i]) || load[i] < 0) abort();
+        }
+    }
+    const mdot_configuration configuration = {.batch = 1 << 24, .precision = MDOT_PRECISION_AMP};
+    if (rt_peak_memory_bytes(job, &configuration) == 0 && job->info.parameters > 0) abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     mdot_job *job = NULL;
@@ -51,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(copy);
     if (status == MDOT_OK) {
         visit(job);
+        write_rows(job);
     } else if (job != NULL || err.message[0] == '\0') {
         abort();
     }

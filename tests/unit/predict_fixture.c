@@ -22,7 +22,7 @@ static void write_file(const char *path, const pb_buffer *bytes)
     assert_int_equal(fclose(file), 0);
 }
 
-void predict_open(predict_fixture *f, onnx_builder *b)
+void predict_open_with(predict_fixture *f, onnx_builder *b, const mdot_open_options *open_options)
 {
     static const int64_t buckets[] = {PREDICT_SMALL_BUCKET, PREDICT_LARGE_BUCKET};
     char *folder = process_make_folder(), model_path[512], path[512];
@@ -35,10 +35,15 @@ void predict_open(predict_fixture *f, onnx_builder *b)
     const mdotc_entry entry = {"predict", model_path};
     const mdotc_options options = {.buckets = buckets, .bucket_count = 2};
     mdot_status status = mdotc_compile(&entry, 1, path, &options, &err);
-    if (status == MDOT_OK) status = mdot_predictor_open(path, NULL, &f->predictor, &err);
+    if (status == MDOT_OK) status = mdot_predictor_open(path, open_options, &f->predictor, &err);
     if (status == MDOT_OK) status = mdot_context_create(f->predictor, &f->context, &err);
     if (status != MDOT_OK) fail_msg("%s", err.message);
     process_remove_folder(folder);
+}
+
+void predict_open(predict_fixture *f, onnx_builder *b)
+{
+    predict_open_with(f, b, NULL);
 }
 
 void predict_close(predict_fixture *f)

@@ -15,6 +15,7 @@ typedef struct predict_fixture {
 /* Finishes the model, compiles it for the two buckets (a model without a length for none) and opens it. Fails the
  * running test where that fails. */
 void predict_open(predict_fixture *f, onnx_builder *b);
+void predict_open_with(predict_fixture *f, onnx_builder *b, const mdot_open_options *options);
 void predict_close(predict_fixture *f);
 
 /* Time to move a bag's bytes at the GPU's bandwidth; the quantiles are half of it, it, and twice it. Batches above 1000

@@ -1,5 +1,6 @@
 /* test_predict.c — predictions through compiled predictors whose answers have a closed form: values, warnings, many at
  * once, and what is refused. */
+#include "runtime/predictor.h"
 #include "tests/unit/artefact_fixture.h"
 #include "tests/unit/predict_fixture.h"
 
@@ -222,6 +223,18 @@ static void what_the_predictor_calls_outside_is_told(void **state)
     assert_int_equal(predict(&bandwidth, job, &c).warnings, 0);
     c.batch = 1001;
     assert_int_equal(predict(&bandwidth, job, &c).warnings, MDOT_WARN_OUTSIDE_TRAINING);
+    mdot_job_destroy(job);
+}
+
+static void answer_of_the_cpu_for_a_failed_gpu_is_told(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    mdot_configuration c = configuration(1, "T4");
+    bandwidth.context->device_error.status = MDOT_DEVICE; /* as run.c leaves it: test_runtime_cuda.c */
+    assert_int_equal(predict(&bandwidth, job, &c).warnings, MDOT_WARN_FALLBACK);
+    bandwidth.context->device_error.status = MDOT_OK;
+    assert_int_equal(predict(&bandwidth, job, &c).warnings, 0);
     mdot_job_destroy(job);
 }
 
@@ -469,6 +482,7 @@ int main(void)
         cmocka_unit_test(configuration_reaches_the_predictor),
         cmocka_unit_test(unknown_operators_are_told),
         cmocka_unit_test(what_the_predictor_calls_outside_is_told),
+        cmocka_unit_test(answer_of_the_cpu_for_a_failed_gpu_is_told),
         cmocka_unit_test(job_that_is_too_large_does_not_fit),
         cmocka_unit_test(sweep_gives_what_single_calls_give),
         cmocka_unit_test(many_pairs_give_what_single_calls_give),

@@ -1,0 +1,135 @@
+/* test_predict_memory.c — memory that runs out while jobs and contexts for them are made: the limit rises by one
+ * allocation until all succeeds, and each failure gives back what it took. */
+#include "tests/unit/artefact_fixture.h"
+#include "tests/unit/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { MORE_THAN_ENOUGH = 100 };
+
+/* ---- Contexts: the caller's allocator -----------------------------------------------------------------------------
+ */
+
+typedef struct ledger {
+    int limit, granted, live;
+} ledger;
+
+static void *take(void *user, size_t bytes, size_t alignment)
+{
+    ledger *l = user;
+    if (l->granted >= l->limit) return NULL;
+    l->granted++;
+    l->live++;
+    return aligned_alloc(alignment, bytes);
+}
+
+static void give_back(void *user, void *memory)
+{
+    ledger *l = user;
+    l->live--;
+    free(memory);
+}
+
+static void refused_memory_for_a_context_is_a_clean_failure(void **state)
+{
+    (void)state;
+    if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) skip();
+    predict_fixture f = {0};
+    ledger l = {.limit = MORE_THAN_ENOUGH};
+    predict_open_with(&f, predict_bandwidth_model(),
+                      &(mdot_open_options){.allocate = take, .release = give_back, .user = &l});
+    const int held = l.live, per_context = held - 1; /* all but the predictor are the fixture's context */
+    assert_true(per_context >= 3);                   /* itself, its scratch memory and the rows of a job */
+    for (int granted = 0; granted <= per_context; granted++) {
+        l.limit = l.granted + granted;
+        mdot_context *context = NULL;
+        mdot_error err = {0};
+        mdot_status status = mdot_context_create(f.predictor, &context, &err);
+        assert_int_equal(status, granted < per_context ? MDOT_OUT_OF_MEMORY : MDOT_OK);
+        assert_true((context == NULL) == (status != MDOT_OK));
+        assert_true((err.message[0] != '\0') == (status != MDOT_OK));
+        mdot_context_destroy(context);
+        assert_int_equal(l.live, held);
+    }
+    predict_close(&f);
+    assert_int_equal(l.live, 0);
+}
+
+/* ---- Jobs: libc's allocator ----------------------------------------------------------------------------------------
+ */
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void __libc_free(void *);
+static int allocations_left = -1; /* below 0: any number */
+static int refusals, live;
+
+static bool is_refused(void)
+{
+    if (allocations_left == 0) {
+        refusals++;
+        return true;
+    }
+    if (allocations_left > 0) allocations_left--;
+    live++;
+    return false;
+}
+
+void *malloc(size_t bytes)
+{
+    return is_refused() ? NULL : __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+    return is_refused() ? NULL : __libc_calloc(count, bytes);
+}
+
+void free(void *memory)
+{
+    live -= memory != NULL;
+    __libc_free(memory);
+}
+
+static void refused_memory_for_a_job_is_a_clean_failure(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[5];
+    for (size_t i = 0; i < 5; i++) operators[i] = predict_operator(i);
+    const mdot_job_description description = {.operators = operators, .operator_count = 5};
+    mdot_status status = MDOT_OUT_OF_MEMORY;
+    int limit = 0;
+    for (; status != MDOT_OK && limit < MORE_THAN_ENOUGH; limit++) {
+        mdot_job *job = NULL;
+        mdot_error err = {0};
+        const int held = live;
+        refusals = 0;
+        allocations_left = limit;
+        status = mdot_job_create(&description, &job, &err);
+        allocations_left = -1;
+        assert_int_equal(status, refusals > 0 ? MDOT_OUT_OF_MEMORY : MDOT_OK);
+        assert_true((job == NULL) == (status != MDOT_OK));
+        assert_true((err.message[0] != '\0') == (status != MDOT_OK));
+        mdot_job_destroy(job);
+        assert_int_equal(live, held);
+    }
+    assert_int_equal(status, MDOT_OK);
+    assert_true(limit > 10);
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refused_memory_for_a_context_is_a_clean_failure),
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+        cmocka_unit_test(refused_memory_for_a_job_is_a_clean_failure),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
