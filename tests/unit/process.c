@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,6 +42,11 @@ void process_run(const char *const *argv, process_result *out_result)
     out_result->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     read_back(out, out_result->out, sizeof out_result->out);
     read_back(err, out_result->err, sizeof out_result->err);
+}
+
+void expect_contains(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL) fail_msg("\"%s\" is not in:\n%s", part, text);
 }
 
 char *process_make_folder(void)

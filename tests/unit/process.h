@@ -11,6 +11,9 @@ typedef struct process_result {
 /* argv[0] is the program's path; the list ends with NULL. Nothing is inherited but the environment; stdin is empty. */
 void process_run(const char *const *argv, process_result *out_result);
 
+/* `part` is in `text`, which a failure shows. */
+void expect_contains(const char *text, const char *part);
+
 /* A fresh folder below TMPDIR; the caller's tests remove it with process_remove_folder. The string is malloc'ed. */
 char *process_make_folder(void);
 void process_remove_folder(char *folder);

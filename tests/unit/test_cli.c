@@ -25,11 +25,6 @@ typedef struct fixture {
 
 #define RUN(f, ...) process_run((const char *const[]){MDOT_CLI, __VA_ARGS__, NULL}, &(f)->result)
 
-static void expect_contains(const char *text, const char *part)
-{
-    if (strstr(text, part) == NULL) fail_msg("\"%s\" is not in:\n%s", part, text);
-}
-
 static int set_up(void **state)
 {
     fixture *f = calloc(1, sizeof *f);

@@ -37,11 +37,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void expect_contains(const char *text, const char *part)
-{
-    if (strstr(text, part) == NULL) fail_msg("\"%s\" is not in:\n%s", part, text);
-}
-
 /* Both commands end with `status`, print nothing, and say `first` and `second`. `extra` may be NULL. */
 static void expect_refused(fixture *f, const char *job, const char *extra, int status, const char *first,
                            const char *second)

@@ -47,11 +47,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void expect_contains(const char *text, const char *part)
-{
-    if (strstr(text, part) == NULL) fail_msg("\"%s\" is not in:\n%s", part, text);
-}
-
 static size_t count_lines(const char *text)
 {
     size_t count = 0;

@@ -22,11 +22,6 @@ typedef struct fixture {
 
 #define RUN(f, ...) process_run((const char *const[]){MDOT_CLI, "tokens", __VA_ARGS__, NULL}, &(f)->result)
 
-static void expect_contains(const char *text, const char *part)
-{
-    if (strstr(text, part) == NULL) fail_msg("\"%s\" is not in:\n%s", part, text);
-}
-
 /* A linear layer of 64 → 10 with an operator behind it that nobody knows. */
 static pb_buffer model(void)
 {
