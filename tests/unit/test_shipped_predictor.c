@@ -69,21 +69,28 @@ static void sweep(const fixture *f, int network, mdot_configuration common, mdot
     if (mdot_sweep(f->context, f->jobs[network], asked, BATCH_COUNT, out, &err) != MDOT_OK) fail_msg("%s", err.message);
 }
 
+static void expect_growth(const fixture *f, int network, const mdot_configuration *common)
+{
+    mdot_prediction p[BATCH_COUNT];
+    sweep(f, network, *common, p);
+    for (int i = 1; i < BATCH_COUNT; i++)
+        if (!(p[i].step_ms > p[i - 1].step_ms) || !(p[i].peak_memory_bytes > p[i - 1].peak_memory_bytes))
+            fail_msg("%s, %s, precision %d, layout %d: batch %lld takes %g ms and %llu bytes, %lld takes %g and %llu",
+                     networks[network].path, common->gpu, (int)common->precision, (int)common->layout,
+                     (long long)batches[i - 1], p[i - 1].step_ms, (unsigned long long)p[i - 1].peak_memory_bytes,
+                     (long long)batches[i], p[i].step_ms, (unsigned long long)p[i].peak_memory_bytes);
+}
+
 static void larger_batches_take_longer_on_every_gpu(void **state)
 {
-    fixture *f = *state;
     for (int n = 0; n < NETWORK_COUNT; n++)
         for (const char *const *gpu = mdot_gpu_names(); *gpu != NULL; gpu++)
-            for (int precision = 0; precision <= MDOT_PRECISION_AMP; precision++) {
-                mdot_prediction p[BATCH_COUNT];
-                sweep(f, n, (mdot_configuration){.gpu = *gpu, .precision = (mdot_precision)precision}, p);
-                for (int i = 1; i < BATCH_COUNT; i++)
-                    if (!(p[i].step_ms > p[i - 1].step_ms) || !(p[i].peak_memory_bytes > p[i - 1].peak_memory_bytes))
-                        fail_msg("%s, %s, precision %d: batch %lld takes %g ms and %llu bytes, %lld takes %g and %llu",
-                                 networks[n].path, *gpu, precision, (long long)batches[i - 1], p[i - 1].step_ms,
-                                 (unsigned long long)p[i - 1].peak_memory_bytes, (long long)batches[i], p[i].step_ms,
-                                 (unsigned long long)p[i].peak_memory_bytes);
-            }
+            for (int precision = 0; precision <= MDOT_PRECISION_AMP; precision++)
+                for (int layout = 0; layout <= MDOT_LAYOUT_NHWC; layout++)
+                    expect_growth(*state, n,
+                                  &(mdot_configuration){.gpu = *gpu,
+                                                        .precision = (mdot_precision)precision,
+                                                        .layout = (mdot_layout)layout});
 }
 
 /* A larger batch fills a card better, up to a point: never does a sample become much dearer. */
