@@ -46,7 +46,9 @@ static void gather(ir_builder *b, ir_node *node)
     int count = 0;
     if (data->constant || index->type.rank != 0 || !ir_value_ints(index, &number, &count) || count != 1) return;
     if (axis < 0) axis += data->type.rank;
-    if (number < 0) number += data->type.dim[axis].offset;
+    int64_t extent = data->type.dim[axis].offset;
+    if (number < 0) number += extent;
+    if (number < 0 || number >= extent) return; /* the Gather's fault, if it is run */
     ir_value *slice = b_slice(b, data, axis, number, number + 1);
     b_replace(b, result, b_reshape(b, slice, result->type.dim, result->type.rank));
 }
@@ -55,6 +57,7 @@ static void gather(ir_builder *b, ir_node *node)
 
 static void global_pool(ir_builder *b, ir_node *node)
 {
+    if (!ir_dtype_is_float(b->dtype)) return;
     ir_value *pooled = b_op1(b, IR_OP_GlobalAveragePool, node->inputs[0]), *result = node->outputs[0];
     b_replace(b, result, b_reshape(b, pooled, result->type.dim, result->type.rank));
 }

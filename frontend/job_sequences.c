@@ -15,12 +15,23 @@ static bool is_called(const ir_node *node, const char *name)
     return !node->op && strcmp(node->op_type, name) == 0;
 }
 
+static bool make_whole(const int64_t *extents, int count, int64_t whole)
+{
+    for (int i = 0; i < count; i++) {
+        if (extents[i] < 0 || extents[i] > whole) return false;
+        whole -= extents[i];
+    }
+    return count > 0 && whole == 0;
+}
+
 /* The parts' extents: as many as the operand lists, parts of its one number, or of one each. */
 static bool read_extents(const ir_node *node, int64_t whole, int64_t *extents, int *out_count)
 {
     const ir_value *operand = ir_node_input(node, 1);
     int count = 0;
-    if (operand && operand->type.rank == 1) return ir_value_ints(operand, extents, out_count);
+    if (operand && operand->type.rank == 1) {
+        return ir_value_ints(operand, extents, out_count) && make_whole(extents, *out_count, whole);
+    }
     int64_t each = 1;
     if (operand && (!ir_value_ints(operand, extents, &count) || count != 1)) return false;
     if (operand) each = extents[0];

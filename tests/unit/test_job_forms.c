@@ -427,6 +427,22 @@ static void a_bias_of_zeros_is_none(void **state)
     job_end(&s);
 }
 
+static void an_index_beyond_the_axis_is_left_to_the_gather(void **state)
+{
+    (void)state;
+    static const int64_t beyond = 10;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,10,8");
+    onnx_initializer(b, "beyond", MDOT_DTYPE_I64, "", &beyond);
+    onnx_node(b, "Relu", "x", "r");
+    onnx_node(b, "Gather", "r,beyond", "y");
+    onnx_attr_int(b, "axis", 1);
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Relu Gather");
+    job_end(&r);
+}
+
 /* Swin's shifted windows: scores [batch · windows, heads, N, N], seen apart for the masks of the windows. */
 static void masks_of_windows_are_part_of_the_attention(void **state)
 {
@@ -556,6 +572,7 @@ int main(void)
         cmocka_unit_test(pointwise_operators_broadcast_by_themselves),
         cmocka_unit_test(an_expand_that_makes_the_result_larger_stays),
         cmocka_unit_test(picking_one_index_is_a_slice),
+        cmocka_unit_test(an_index_beyond_the_axis_is_left_to_the_gather),
         cmocka_unit_test(a_mean_over_the_map_is_one_operator_however_written),
         cmocka_unit_test(a_bias_of_zeros_is_none),
         cmocka_unit_test(masks_of_windows_are_part_of_the_attention),

@@ -85,6 +85,20 @@ static void parts_may_be_listed(void **state)
     job_end(&r);
 }
 
+static void parts_that_do_not_make_the_whole_keep_the_list(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin();
+    onnx_initializer(b, "sizes", MDOT_DTYPE_I64, "2", (int64_t[]){7, 4});
+    onnx_node(b, "SplitToSequence", "r,sizes", "list");
+    onnx_attr_int(b, "axis", 2);
+    onnx_node(b, "SequenceAt", "list,second", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Relu SplitToSequence SequenceAt");
+    job_end(&r);
+}
+
 static void a_place_that_data_decides_keeps_the_list(void **state)
 {
     (void)state;
@@ -120,6 +134,7 @@ int main(void)
         cmocka_unit_test(an_unbound_tensor_is_a_split),
         cmocka_unit_test(parts_keep_their_axis_and_the_last_may_be_smaller),
         cmocka_unit_test(parts_may_be_listed),
+        cmocka_unit_test(parts_that_do_not_make_the_whole_keep_the_list),
         cmocka_unit_test(a_place_that_data_decides_keeps_the_list),
         cmocka_unit_test(a_place_beyond_the_list_keeps_it),
     };
