@@ -350,6 +350,14 @@ static mdot_status add_if(const flattener *f, const scope *in, fe_node *node)
     return add_node(f->context, f->flat, node);
 }
 
+/* PyTorch's dynamo exporter spells a view in another memory format element by element, in a loop that no rule can type.
+ * A job's reader knows what the call means (job_training.c). */
+static bool stays_call(const fe_context *context, const fe_node *node)
+{
+    return context->options->job && strcmp(node->domain, "pkg.onnxscript.torch_lib") == 0 &&
+           strcmp(node->op_type, "_aten_as_strided_onnx") == 0;
+}
+
 static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx__NodeProto *proto)
 {
     const fe_context *context = f->context;
@@ -372,7 +380,7 @@ static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx_
         if (!key) return fe_out_of_memory(context);
         function = fe_names_find(f->functions, key);
     }
-    if (function >= 0) return inline_call(f, in, &node, f->model->functions[function]);
+    if (function >= 0 && !stays_call(context, &node)) return inline_call(f, in, &node, f->model->functions[function]);
     if (!*node.domain && node.opset <= 0) {
         return mdot_fail(context->err, MDOT_MALFORMED,
                          "%s: node '%s' (%s): no opset of ai.onnx is imported where it stands", context->file,

@@ -41,7 +41,7 @@ static const struct {
     {"SGDOptimizer", MDOT_OPTIMIZER_SGD},   {"SGDOptimizerV2", MDOT_OPTIMIZER_SGD},   {"Momentum", MDOT_OPTIMIZER_SGD},
 };
 
-/* Forward operators of training graphs that are others with more outputs or inputs. The name may be one that the
+/* Forward operators, most of training graphs, that are others with more outputs or inputs. The name may be one that the
  * frontend gave up. */
 static const struct {
     const char *op_type, *operator_attr; /* the attribute `operator` of an ATen node */
@@ -54,6 +54,7 @@ static const struct {
     {"com.microsoft:BatchNormInternal", NULL, IR_OP_BatchNormalization, 5, 1},
     {"BatchNormalization (with saved mean and variance)", NULL, IR_OP_BatchNormalization, 5, 1},
     {"org.pytorch.aten:ATen", "embedding", IR_OP_Gather, 2, 1},
+    {"pkg.onnxscript.torch_lib:_aten_as_strided_onnx", NULL, IR_OP_Reshape, 2, 1}, /* x, size, strides */
 };
 
 /* Without the domain. */
@@ -238,13 +239,21 @@ static bool cut_outputs(ir_node *node, int count)
     return true;
 }
 
+static bool has_what_it_needs(const ir_node *node, const ir_op *op)
+{
+    for (int i = 0; i < op->min_inputs; i++) {
+        if (!ir_node_input(node, i)) return false;
+    }
+    return node->output_count >= op->min_outputs && node->outputs[0];
+}
+
 static void take_alias(ir_node *node)
 {
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
         const char *wanted = aliases[i].operator_attr;
         if (strcmp(node->op_type, aliases[i].op_type) != 0) continue;
         if (wanted && strcmp(ir_node_string(node, "operator", ""), wanted) != 0) continue;
-        if (!cut_outputs(node, aliases[i].outputs)) continue;
+        if (!has_what_it_needs(node, &ir_ops[aliases[i].op]) || !cut_outputs(node, aliases[i].outputs)) continue;
         if (aliases[i].inputs >= 0) cut_inputs(node, aliases[i].inputs);
         node->op = &ir_ops[aliases[i].op];
         node->op_type = node->op->name;

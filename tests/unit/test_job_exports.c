@@ -43,7 +43,7 @@ static void inference_and_training_have_one_sequence(void **state)
 static void torchscript_and_dynamo_have_one_sequence(void **state)
 {
     (void)state;
-    static const char *const networks[] = {"bert-tiny", "mobilenetv3_small", "resnet18", "vit"};
+    static const char *const networks[] = {"bert-tiny", "convnext", "mobilenetv3_small", "resnet18", "vit"};
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
         expect_one_sequence(networks[i], "dynamo-inference");
     }

@@ -443,6 +443,29 @@ static void an_index_beyond_the_axis_is_left_to_the_gather(void **state)
     job_end(&r);
 }
 
+/* Global pooling of a map in channels-last form, by the dynamo exporter. */
+static void a_view_in_another_memory_format_is_no_operator(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(18);
+    onnx_import(b, "pkg.onnxscript.torch_lib", 1);
+    onnx_begin_function(b, "pkg.onnxscript.torch_lib:_aten_as_strided_onnx", "self,size,stride", "result", 18);
+    onnx_node(b, "Scan", "self,size,stride", "result");
+    onnx_end_function(b);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "2,16,7,7");
+    onnx_initializer(b, "size", MDOT_DTYPE_I64, "4", (int64_t[]){2, 16, 1, 1});
+    onnx_initializer(b, "stride", MDOT_DTYPE_I64, "4", (int64_t[]){16, 1, 16, 16});
+    onnx_node(b, "GlobalAveragePool", "x", "p");
+    onnx_node(b, "pkg.onnxscript.torch_lib:_aten_as_strided_onnx", "p,size,stride", "v");
+    onnx_attr_int(b, "storage_offset", 0);
+    onnx_node(b, "Sigmoid", "v", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "GlobalAveragePool Sigmoid");
+    assert_string_equal(r.warnings, "");
+    job_end(&r);
+}
+
 /* Swin's shifted windows: scores [batch · windows, heads, N, N], seen apart for the masks of the windows. */
 static void masks_of_windows_are_part_of_the_attention(void **state)
 {
@@ -573,6 +596,7 @@ int main(void)
         cmocka_unit_test(an_expand_that_makes_the_result_larger_stays),
         cmocka_unit_test(picking_one_index_is_a_slice),
         cmocka_unit_test(an_index_beyond_the_axis_is_left_to_the_gather),
+        cmocka_unit_test(a_view_in_another_memory_format_is_no_operator),
         cmocka_unit_test(a_mean_over_the_map_is_one_operator_however_written),
         cmocka_unit_test(a_bias_of_zeros_is_none),
         cmocka_unit_test(masks_of_windows_are_part_of_the_attention),

@@ -198,6 +198,22 @@ static void gradients_and_updates_fold_into_what_they_serve(void **state)
     job_end(&training);
 }
 
+/* Operators of training graphs are taken for others only where those find what they need. */
+static void an_alias_without_its_inputs_stays_unknown(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_import(b, "com.microsoft", 1);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_initializer(b, "scale", MDOT_DTYPE_F32, "3", NULL);
+    onnx_node(b, "com.microsoft:BatchNormInternal", "x,scale", "n");
+    onnx_node(b, "Relu", "n", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "com.microsoft:BatchNormInternal Relu");
+    job_end(&r);
+}
+
 static void an_optimizer_alone_is_its_own_token(void **state)
 {
     (void)state;
@@ -313,6 +329,7 @@ int main(void)
         cmocka_unit_test(unknown_operators_are_tokens_of_their_own),
         cmocka_unit_test(a_known_operator_that_breaks_its_rules_is_one_too),
         cmocka_unit_test(gradients_and_updates_fold_into_what_they_serve),
+        cmocka_unit_test(an_alias_without_its_inputs_stays_unknown),
         cmocka_unit_test(an_optimizer_alone_is_its_own_token),
         cmocka_unit_test(graphs_without_operators_are_refused),
         cmocka_unit_test(what_is_no_onnx_is_refused),
