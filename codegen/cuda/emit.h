@@ -26,6 +26,7 @@ typedef struct cu_function {
     const cu_layout *layout;
     const cu_step *step;
     int number; /* the step's */
+    bool meets; /* a __syncthreads must stand before what it reads of earlier steps; cu_meet_first */
     cg_pool *weights;
     ir_arena *arena;
     mdot_error *err;
@@ -61,6 +62,9 @@ const char *cu_weight_pointer(cu_function *f, const char *wanted, const char *ty
                               size_t size_bytes);
 /* The start of the step's own shared memory, as `type *name`. */
 void cu_work_pointer(cu_function *f, const char *type, const char *name);
+/* Puts the __syncthreads that the step needs, once: in the function, behind loads that need not wait for it. A step
+ * that doesn't call this has it in front of its call. */
+void cu_meet_first(cu_function *f, const char *condition);
 const char *cu_dim_text(cu_function *f, ir_dim d); /* "3 * t.length + 1" */
 const char *cu_type_name(mdot_dtype dtype);        /* NULL: no CUDA code handles it */
 

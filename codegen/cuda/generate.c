@@ -131,6 +131,23 @@ static bool is_written(const cu_step *step, int buffer)
     return false;
 }
 
+static const char *const memories[] = {[CU_SHARED] = "dynamic_shared",
+                                       [CU_SCRATCH] = "scratch_memory",
+                                       [CU_OUTPUT] = "output_memory",
+                                       [CU_WEIGHTS] = "weights_memory"};
+
+/* A step is given offsets, which become pointers in it; but pointers to inputs, which may be in the parameter. */
+static void put_pointer(cu_function *f, cu_space_kind kind, const char *qualifier, const char *type, const char *name)
+{
+    if (kind == CU_INPUT) {
+        cu_put(&f->declarations, ", const %s *%s", type, name);
+        return;
+    }
+    cu_put(&f->declarations, ", int %s_at", name);
+    cu_put(&f->locals, "    %s%s *const %s = (%s%s *)(%s() + %s_at);\n", qualifier, type, name, qualifier, type,
+           memories[kind], name);
+}
+
 const char *cu_pointer(cu_function *f, int buffer, const cu_place *place, const char *wanted)
 {
     const pl_buffer *b = cu_buffer(f, buffer);
@@ -150,15 +167,12 @@ const char *cu_pointer(cu_function *f, int buffer, const cu_place *place, const 
     if (name) return name;
     name = add_parameter(f, key, wanted);
     const char *qualifier = is_written(f->step, buffer) ? "" : "const ";
-    const char *argument = place_name(f->layout, f->arena, buffer, place);
-    if (place->kind == CU_SHARED) {
-        cu_put(&f->declarations, ", const int %s_at", name);
-        cu_put(&f->locals, "    %s%s *const %s = (%s%s *)(dynamic_shared() + %s_at);\n", qualifier, type, name,
-               qualifier, type, name);
-    } else {
-        cu_put(&f->declarations, ", %s%s *const %s", qualifier, type, name);
-    }
-    cu_put(&f->arguments, ", %s", argument);
+    put_pointer(f, place->kind, qualifier, type, name);
+    const char *place_text = place_name(f->layout, f->arena, buffer, place);
+    if (place->kind == CU_INPUT)
+        cu_put(&f->arguments, ", (const %s *)(input + %s)", type, place_text);
+    else
+        cu_put(&f->arguments, ", %s", place_text);
     return name;
 }
 
@@ -173,17 +187,21 @@ const char *cu_weight_pointer(cu_function *f, const char *wanted, const char *ty
     const char *name = find_parameter(f, key);
     if (name) return name;
     name = add_parameter(f, key, wanted);
-    cu_put(&f->declarations, ", const %s *const %s", type, name);
-    cu_put(&f->arguments, ", (const %s *)(weights + %zu)", type, offset);
+    put_pointer(f, CU_WEIGHTS, "const ", type, name);
+    cu_put(&f->arguments, ", %zu", offset);
     return name;
 }
 
 void cu_work_pointer(cu_function *f, const char *type, const char *name)
 {
-    ptrdiff_t number = f->number;
-    cu_put(&f->declarations, ", const int %s_at", name);
-    cu_put(&f->locals, "    %s *const %s = (%s *)(dynamic_shared() + %s_at);\n", type, name, type, name);
-    cu_put(&f->arguments, ", %zu", f->layout->work_offset[number]);
+    put_pointer(f, CU_SHARED, "", type, name);
+    cu_put(&f->arguments, ", %zu", f->layout->work_offset[f->number]);
+}
+
+void cu_meet_first(cu_function *f, const char *condition)
+{
+    if (f->meets) cu_put(&f->body, "        %s__syncthreads(); // what earlier steps wrote\n", condition);
+    f->meets = false;
 }
 
 const char *cu_dim_text(cu_function *f, ir_dim d)
@@ -248,12 +266,13 @@ static const char *share_function(generator *g, const cu_function *f)
     return name;
 }
 
-static mdot_status put_call(bucket *b, int number, const char *indent)
+static mdot_status put_call(bucket *b, int number, bool meets)
 {
     const cu_step *step = &b->stages->steps[number];
     cu_function f = {.layout = b->layout,
                      .step = step,
                      .number = number,
+                     .meets = meets,
                      .weights = b->g->weights,
                      .arena = b->g->arena,
                      .err = b->g->err};
@@ -261,9 +280,10 @@ static mdot_status put_call(bucket *b, int number, const char *indent)
     bool failed = f.declarations.failed || f.arguments.failed || f.locals.failed || f.body.failed;
     const char *name = f.status == MDOT_OK && !failed ? share_function(b->g, &f) : NULL;
     if (f.status == MDOT_OK && !name) f.status = mdot_fail(f.err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (name && f.meets) cu_put(&b->calls, "        __syncthreads();\n");
     if (name)
-        cu_put(&b->calls, "%s%s(t%s); // %s: %s\n", indent, name, cu_text_get(&f.arguments), step->kernel->name,
-               plain(b->g->arena, step->kernel->origin));
+        cu_put(&b->calls, "        // %s: %s\n        %s(t%s);\n", plain(b->g->arena, step->kernel->name),
+               plain(b->g->arena, step->kernel->origin), name, cu_text_get(&f.arguments));
     cu_text_done(&f.declarations);
     cu_text_done(&f.arguments);
     cu_text_done(&f.locals);
@@ -324,8 +344,7 @@ static mdot_status put_stage(bucket *b, int *at)
         if (b->before[first]) cu_put(&b->calls, "    __syncthreads();\n");
         put_loop_begin(b, &stages->steps[first]);
         for (int s = first; s < end; s++) {
-            if (b->before[s] && s > first) cu_put(&b->calls, "        __syncthreads();\n");
-            mdot_status status = put_call(b, s, "        ");
+            mdot_status status = put_call(b, s, b->before[s] && s > first);
             if (status != MDOT_OK) return status;
         }
         put_loop_end(b, &stages->steps[first], b->again[end - 1]);
@@ -379,32 +398,26 @@ static void declare_parameter(generator *g, size_t bytes)
                bytes, bytes);
 }
 
-/* Where each place is, under its name. */
-static mdot_status put_places(const bucket *b, cu_text *to)
+/* Where each place begins in its memory, under its name. */
+static void put_places(const bucket *b, cu_text *to)
 {
+    static const char *const where[] = {[CU_SHARED] = "shared", [CU_SCRATCH] = "scratch"};
     const cu_stages *stages = b->stages;
     for (int k = 0; k < stages->buffer_count; k++) {
-        const pl_buffer *buffer = &stages->buffers[k];
         const cu_home *home = &b->layout->homes[k];
         const cu_place *places[] = {&home->plain, &home->half, &home->output};
         for (int i = 0; i < 3; i++) {
             const cu_place *p = places[i];
             if (p->kind == CU_NOWHERE || p->kind == CU_WEIGHTS) continue;
-            const char *type = element_type(buffer, p), *name = place_name(b->layout, b->g->arena, k, p);
-            if (!type) continue; /* refused where it is used */
-            if (p->kind == CU_SHARED)
-                cu_put(to, "    const int %s = %zu; // in shared memory\n", name, p->offset_bytes);
-            if (p->kind == CU_SCRATCH)
-                cu_put(to, "    %s *const %s = (%s *)(scratch + %zu);\n", type, name, type, p->offset_bytes);
-            if (p->kind == CU_INPUT)
-                cu_put(to, "    const %s *const %s = (const %s *)(input + p.call.input_at[%d]);\n", type, name, type,
-                       buffer->index);
-            if (p->kind == CU_OUTPUT)
-                cu_put(to, "    %s *const %s = (%s *)(output + p.call.output_at[%d]);\n", type, name, type,
-                       buffer->index);
+            const char *name = place_name(b->layout, b->g->arena, k, p);
+            int index = stages->buffers[k].index;
+            if (p->kind == CU_SHARED || p->kind == CU_SCRATCH)
+                cu_put(to, "    const int %s = %zu; // %s\n", name, p->offset_bytes, where[p->kind]);
+            else
+                cu_put(to, "    const int %s = p.call.%s_at[%d];\n", name, p->kind == CU_INPUT ? "input" : "output",
+                       index);
         }
     }
-    return MDOT_OK;
 }
 
 static void put_kernel(bucket *b, size_t inline_bytes)
@@ -415,9 +428,11 @@ static void put_kernel(bucket *b, size_t inline_bytes)
            b->stages->plan->max_length);
     cu_put(&g->kernels_text,
            "extern \"C\" __global__ void __launch_bounds__(%d, 1) %s(const __grid_constant__ parameter_%zu p)\n{\n"
-           "    const unsigned char *const weights = (const unsigned char *)p.call.weights;\n"
-           "    unsigned char *const scratch = (unsigned char *)p.call.scratch + blockIdx.y * p.call.scratch_stride;\n"
-           "    unsigned char *const output = (unsigned char *)p.call.output + blockIdx.y * p.call.output_stride;\n"
+           "    if (threadIdx.x == 0) {\n"
+           "        item.weights = (const unsigned char *)p.call.weights;\n"
+           "        item.scratch = (unsigned char *)p.call.scratch + blockIdx.y * p.call.scratch_stride;\n"
+           "        item.output = (unsigned char *)p.call.output + blockIdx.y * p.call.output_stride;\n"
+           "    }\n"
            "    const unsigned char *const input =\n"
            "        %s(const unsigned char *)p.call.input + blockIdx.y * p.call.input_stride;\n"
            "    unsigned *const barrier = (unsigned *)p.call.barrier + blockIdx.y;\n"
@@ -425,7 +440,7 @@ static void put_kernel(bucket *b, size_t inline_bytes)
            "    const tile whole = {0, (int)p.call.length, (int)p.call.length};\n",
            CU_THREADS, b->name, inline_bytes, inline_bytes > 0 ? "p.call.inline_input ? p.input : " : "");
     put_places(b, &g->kernels_text);
-    cu_put(&g->kernels_text, "%s", cu_text_get(&b->calls));
+    cu_put(&g->kernels_text, "    __syncthreads(); // the item's memory\n%s", cu_text_get(&b->calls));
     if (b->stages->meets_at_end)
         cu_put(&g->kernels_text, "\n    // The result is there when all blocks have written theirs.\n"
                                  "    grid_barrier(barrier, target += gridDim.x);\n");

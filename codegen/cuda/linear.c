@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     FEWEST_TENSOR_ROWS = 8, /* below, most of a matrix instruction would be wasted */
@@ -78,18 +79,27 @@ size_t cu_linear_work_bytes(const cu_step *step, const cu_layout *layout)
 
 /* ---- The result -------------------------------------------------------------------------------------------------- */
 
-static const char *value_text(cu_function *f, const char *sum)
+/* The result's text from that of the sum with the bias. */
+static const char *value_text(cu_function *f, const char *acc)
 {
     const pl_linear *k = &f->step->kernel->linear;
-    const char *acc = sum;
-    if (k->bias >= 0) {
-        const ir_tensor *bias = cu_buffer(f, k->bias)->constant;
-        const char *pointer = cu_weight_pointer(f, "bias", "float", bias->data, (size_t)k->columns * sizeof(float));
-        acc = ir_arena_printf(f->arena, "(%s + %s[i1])", sum, pointer);
+    return k->epilogue ? cu_expression(f, k->epilogue, acc) : acc;
+}
+
+/* Bias, zeros behind it to whole fragments. */
+static const char *bias_pointer(cu_function *f)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    int64_t padded = cu_fragment_groups(k->columns) * CU_FRAGMENT;
+    float *bias = calloc((size_t)padded, sizeof *bias);
+    if (!bias) {
+        f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+        return "";
     }
-    if (!k->epilogue) return acc;
-    cu_put(&f->body, "                    const float acc = %s;\n", acc);
-    return cu_expression(f, k->epilogue, "acc");
+    memcpy(bias, cu_buffer(f, k->bias)->constant->data, (size_t)k->columns * sizeof *bias);
+    const char *name = cu_weight_pointer(f, "bias", "float", bias, (size_t)padded * sizeof *bias);
+    free(bias);
+    return name;
 }
 
 static bool is_even(ir_dim d)
@@ -114,7 +124,7 @@ static bool stores_pairs(const cu_function *f)
 static void put_pair(cu_function *f, const pl_expr *index, const cu_place *place, const char *wanted)
 {
     if (place->kind == CU_NOWHERE) return;
-    cu_put(&f->body, "                store_pair(&%s, value[0], value[1]);\n",
+    cu_put(&f->body, "                    store_pair(&%s, value[0], value[1]);\n",
            cu_element(f, f->step->kernel->linear.out.buffer, place, index, wanted));
 }
 
@@ -123,36 +133,36 @@ static void put_fragment_results(cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
     const pl_expr *index = cu_matrix_index(f, &k->out);
-    bool pairs = stores_pairs(f), whole = k->columns % CU_FRAGMENT == 0;
+    bool is_whole = k->columns % CU_FRAGMENT == 0, is_odd = k->columns % 2 != 0;
+    cu_put(&f->body, "#pragma unroll\n"
+                     "            for (int part = 0; part < TILES * 4; part++) {\n"
+                     "                const int m = part / 4, h = part / 2 %% 2, j = part %% 2; // h: the lower rows\n"
+                     "                const int r = first + m * 16 + h * 8 + lane / 4, i0 = t.first * SCALE + r;\n"
+                     "                const int column = group * 16 + j * 8 + lane %% 4 * 2;\n");
     cu_put(&f->body,
+           "                if (r < rows%s) {\n"
+           "                    float value[2];\n"
            "#pragma unroll\n"
-           "        for (int part = 0; part < %" PRId64 "; part++) { // m, j and upper or lower rows\n"
-           "            const int m = part / 4, j = part / 2 %% 2, h = part %% 2;\n"
-           "            const int r = first + m * 16 + h * 8 + lane / 4;\n"
-           "            const int i0 = t.first * %" PRId64 " + r, column = group * 16 + j * 8 + lane %% 4 * 2;\n"
-           "            if (r < rows%s) {\n",
-           row_tiles(f->step) * 4, f->step->scale,
-           whole ? "" : ir_arena_printf(f->arena, " && column < %" PRId64, k->columns));
-    cu_put(&f->body,
-           "%s#pragma unroll\n                for (int e = 0; e < 2; e++) {\n"
-           "                    const int i1 = column + e;\n",
-           pairs ? "                float value[2];\n" : "");
-    if (!pairs && k->columns % 2 != 0)
-        cu_put(&f->body, "                    if (i1 >= %" PRId64 ") continue;\n", k->columns);
-    const char *value = value_text(f, "sum[m][j][2 * h + e]");
-    if (!pairs) {
-        cu_put(&f->body, "                    const float value = %s;\n", value);
-        cu_store(f, k->out.buffer, index, "value", "                    ");
-        cu_put(&f->body, "                }\n            }\n        }\n");
-        return;
+           "                    for (int e = 0; e < 2; e++) {\n"
+           "                        const int i1 = %s;\n",
+           is_whole ? "" : " && column < COLUMNS", is_odd ? "min(column + e, COLUMNS - 1)" : "column + e");
+    cu_put(&f->body, "                        const float acc = sum[m][j][2 * h + e]%s;\n",
+           k->bias >= 0 ? " + bias_of[j][e]" : "");
+    cu_put(&f->body, "                        value[e] = %s;\n                    }\n", value_text(f, "acc"));
+    if (stores_pairs(f)) {
+        const cu_home *home = cu_home_of(f, k->out.buffer);
+        cu_put(&f->body, "                    const int i1 = column;\n");
+        put_pair(f, index, &home->plain, "out");
+        put_pair(f, index, &home->half, "out_half");
+        put_pair(f, index, &home->output, "result");
+    } else {
+        cu_put(&f->body, "                    for (int e = 0; e < 2; e++) {\n"
+                         "                        const int i1 = column + e;\n");
+        if (is_odd) cu_put(&f->body, "                        if (i1 == COLUMNS) continue;\n");
+        cu_store(f, k->out.buffer, index, "value[e]", "                        ");
+        cu_put(&f->body, "                    }\n");
     }
-    cu_put(&f->body, "                    value[e] = %s;\n                }\n                const int i1 = column;\n",
-           value);
-    const cu_home *home = cu_home_of(f, k->out.buffer);
-    put_pair(f, index, &home->plain, "out");
-    put_pair(f, index, &home->half, "out_half");
-    put_pair(f, index, &home->output, "result");
-    cu_put(&f->body, "            }\n        }\n");
+    cu_put(&f->body, "                }\n            }\n");
 }
 
 /* ---- Matrix instructions ----------------------------------------------------------------------------------------- */
@@ -172,97 +182,134 @@ static const char *fragment_pointer(cu_function *f)
     return name;
 }
 
-/* Rows of `a` into shared memory as 16-bit elements, zeros behind k. */
-static void put_staging(cu_function *f)
+/* The element of `a` in row i0 (r of the tile) and column i1, which is k here. */
+static const char *a_element(cu_function *f, const cu_place *place)
 {
     const pl_linear *k = &f->step->kernel->linear;
-    const cu_home *home = cu_home_of(f, k->a.buffer);
-    const cu_place *from = home->half.kind != CU_NOWHERE ? &home->half : &home->plain;
-    int64_t pitch = whole_k(k) + STAGE_PAD, multiple = 8;
-    bool is_copy = from->is_half && from->kind == CU_SCRATCH && k->k % CU_FRAGMENT == 0 &&
-                   k->a.offset.scale % multiple == 0 && k->a.offset.offset % multiple == 0 &&
-                   k->a.row_stride.scale % multiple == 0 && k->a.row_stride.offset % multiple == 0;
-    int64_t together = is_copy ? multiple : 1, pieces = whole_k(k) / together;
     cu_step reading = *f->step;
     const cu_step *step = f->step;
     reading.space.loop[1] = cu_span_between(0, k->k - 1);
     f->step = &reading;
-    const char *element = cu_element(f, k->a.buffer, from, cu_matrix_index(f, &k->a), "a");
+    const char *element = cu_element(f, k->a.buffer, place, cu_matrix_index(f, &k->a), "a");
     f->step = step;
+    return element;
+}
+
+static bool divides(int64_t divisor, ir_dim d)
+{
+    return d.scale % divisor == 0 && d.offset % divisor == 0;
+}
+
+/* Rows of `a` into shared memory as 16-bit elements, zeros behind k. */
+static void put_staging(cu_function *f)
+{
+    enum { TOGETHER = 8 }; /* elements of cp.async */
+    const pl_linear *k = &f->step->kernel->linear;
+    const cu_home *home = cu_home_of(f, k->a.buffer);
+    const cu_place *from = home->half.kind != CU_NOWHERE ? &home->half : &home->plain;
+    bool is_copy = from->is_half && from->kind == CU_SCRATCH && k->k % CU_FRAGMENT == 0 &&
+                   divides(TOGETHER, k->a.offset) && divides(TOGETHER, k->a.row_stride);
+    const char *element = a_element(f, from), *rounded = from->is_half ? "" : "to_half";
     cu_put(&f->body,
-           "        const int staged_rows = min(rows - first, %" PRId64 ");\n"
-           "        for (int i = threadIdx.x; i < staged_rows * %" PRId64 "; i += %d) {\n"
-           "            const int r = first + i / %" PRId64 ", i0 = t.first * %" PRId64 " + r, i1 = i %% %" PRId64
-           " * %" PRId64 ";\n",
-           row_tiles(step) * CU_ROWS, pieces, CU_THREADS, pieces, step->scale, pieces, together);
-    const char *to = ir_arena_printf(f->arena, "staged + (r - first) * %" PRId64 " + i1", pitch);
+           "        for (int i = threadIdx.x; i < min(rows - first, TILES * 16) * (STEPS * 16 / %d); i += %d) {\n"
+           "            const int r = first + i / (STEPS * 16 / %d), i0 = t.first * SCALE + r;\n"
+           "            const int i1 = i %% (STEPS * 16 / %d) * %d;\n"
+           "            half_t *const to = staged + (r - first) * PITCH + i1;\n",
+           is_copy ? TOGETHER : 1, CU_THREADS, is_copy ? TOGETHER : 1, is_copy ? TOGETHER : 1, is_copy ? TOGETHER : 1);
     if (is_copy)
-        cu_put(&f->body, "            cp_async_16(%s, &%s);\n", to, element);
+        cu_put(&f->body, "            cp_async_16(to, &%s);\n", element);
     else if (k->k % CU_FRAGMENT == 0)
-        cu_put(&f->body, "            *(%s) = %s(%s);\n", to, from->is_half ? "" : "to_half", element);
+        cu_put(&f->body, "            *to = %s(%s);\n", rounded, element);
     else
-        cu_put(&f->body, "            *(%s) = i1 < %" PRId64 " ? %s(%s) : to_half(0.0f);\n", to, k->k,
-               from->is_half ? "" : "to_half", element);
+        cu_put(&f->body, "            *to = i1 < %" PRId64 " ? %s(%s) : to_half(0.0f);\n", k->k, rounded, element);
     cu_put(&f->body, "        }\n");
     if (is_copy) cu_put(&f->body, "        cp_async_commit();\n        cp_async_wait_all();\n");
     cu_put(&f->body, "        __syncthreads(); // a's rows are there\n");
 }
 
-static void put_sums(cu_function *f, const char *a, int64_t pitch, const char *row_offset)
+/* The steps of k that a warp loads while it multiplies with those before: of the same columns, or of its next. */
+static void put_sums(cu_function *f, const char *a, const char *row_origin)
 {
     const pl_linear *k = &f->step->kernel->linear;
-    int64_t tiles = row_tiles(f->step), steps = whole_k(k) / CU_FRAGMENT, ahead = STEPS_AHEAD;
+    cu_put(&f->body,
+           "        for (int group = warp; group < GROUPS; group += %d) {\n"
+           "            float sum[TILES][2][4] = {};\n",
+           CU_WARPS);
+    if (k->bias >= 0)
+        cu_put(&f->body,
+               "            float bias_of[2][2];\n"
+               "#pragma unroll\n"
+               "            for (int i = 0; i < 4; i++)\n"
+               "                bias_of[i / 2][i %% 2] = %s[group * 16 + i / 2 * 8 + lane %% 4 * 2 + i %% 2];\n",
+               bias_pointer(f));
+    cu_put(&f->body,
+           "#pragma unroll 1\n"
+           "            for (int k = 0; k < STEPS; k += AHEAD) {\n"
+           "                const bool is_last = k + AHEAD == STEPS;\n"
+           "                const int next_group = is_last ? group + %d : group, next_k = is_last ? 0 : k + AHEAD;\n"
+           "                fragment next[AHEAD] = {};\n"
+           "                if (next_group < GROUPS) {\n"
+           "#pragma unroll\n"
+           "                    for (int j = 0; j < AHEAD; j++) next[j] = w[(next_group * STEPS + next_k + j) * 32];\n"
+           "                }\n"
+           "#pragma unroll\n"
+           "                for (int j = 0; j < AHEAD; j++) {\n"
+           "#pragma unroll\n"
+           "                    for (int m = 0; m < TILES; m++) {\n"
+           "                        const int row = min(first + m * 16 + lane %% 16, rows - 1)%s;\n"
+           "                        unsigned a_fragment[4];\n"
+           "                        ldmatrix_x4(a_fragment, %s + row * PITCH + (k + j) * 16 + lane / 16 * 8);\n"
+           "                        tensor_mma(sum[m][0], a_fragment, b[j].word);\n"
+           "                        tensor_mma(sum[m][1], a_fragment, b[j].word + 2);\n"
+           "                    }\n"
+           "                }\n"
+           "#pragma unroll\n"
+           "                for (int j = 0; j < AHEAD; j++) b[j] = next[j];\n"
+           "            }\n",
+           CU_WARPS, row_origin, a);
+}
+
+static void put_shape(cu_function *f, int64_t pitch)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    int64_t steps = whole_k(k) / CU_FRAGMENT, ahead = steps < STEPS_AHEAD ? steps : STEPS_AHEAD;
     while (steps % ahead != 0) ahead--;
     cu_put(&f->body,
-           "    for (int group = warp; group < %" PRId64 "; group += %d) {\n"
-           "        const fragment *const w = %s + group * %" PRId64 " + lane;\n"
-           "        float sum[%" PRId64 "][2][4] = {};\n"
-           "        for (int k = 0; k < %" PRId64 "; k += %" PRId64 ") {\n"
-           "            fragment b[%" PRId64 "];\n"
-           "#pragma unroll\n"
-           "            for (int j = 0; j < %" PRId64 "; j++) b[j] = w[(k + j) * 32];\n"
-           "#pragma unroll\n"
-           "            for (int j = 0; j < %" PRId64 "; j++) {\n"
-           "#pragma unroll\n"
-           "                for (int m = 0; m < %" PRId64 "; m++) {\n"
-           "                    unsigned a_fragment[4];\n"
-           "                    const int row = min(first + m * 16 + lane %% 16, rows - 1)%s;\n"
-           "                    ldmatrix_x4(a_fragment, %s + row * %" PRId64 " + (k + j) * 16 + lane / 16 * 8);\n"
-           "                    tensor_mma(sum[m][0], a_fragment, b[j].word);\n"
-           "                    tensor_mma(sum[m][1], a_fragment, b[j].word + 2);\n"
-           "                }\n            }\n        }\n",
-           cu_fragment_groups(k->columns), CU_WARPS, fragment_pointer(f), steps * 32, tiles, steps, ahead, ahead, ahead,
-           ahead, tiles, row_offset, a, pitch);
+           "    enum { COLUMNS = %" PRId64 ", GROUPS = %" PRId64 ", STEPS = %" PRId64 ", AHEAD = %" PRId64
+           ", TILES = %" PRId64 ", PITCH = %" PRId64 ", SCALE = %" PRId64 " };\n"
+           "    const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32, rows = t.count * SCALE;\n"
+           "    const fragment *const w = %s + lane;\n",
+           k->columns, cu_fragment_groups(k->columns), steps, ahead, row_tiles(f->step), pitch, f->step->scale,
+           fragment_pointer(f));
 }
 
 static void emit_tensor(cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
     const cu_place *place = &cu_home_of(f, k->a.buffer)->half;
-    int64_t chunk = row_tiles(f->step) * CU_ROWS;
-    bool in_place = reads_in_place(k, place), several = tile_rows(f->step) > chunk;
-    cu_put(&f->body, "    const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32, rows = t.count * %" PRId64 ";\n",
-           f->step->scale);
-    if (!in_place) cu_work_pointer(f, "half_t", "staged");
-    if (several)
-        cu_put(&f->body, "    for (int first = 0; first < rows; first += %" PRId64 ") {\n", chunk);
+    bool in_place = reads_in_place(k, place), several = tile_rows(f->step) > row_tiles(f->step) * CU_ROWS;
+    int64_t stride = k->a.row_stride.offset, offset = k->a.offset.offset;
+    put_shape(f, in_place ? stride / place->width * place->pitch : whole_k(k) + STAGE_PAD);
+    const char *a = "staged";
+    if (in_place)
+        a = ir_arena_printf(f->arena, "%s + %" PRId64, cu_pointer(f, k->a.buffer, place, "a"),
+                            offset / place->width * place->pitch + offset % place->width);
     else
-        cu_put(&f->body, "    const int first = 0;\n    {\n");
-    if (!in_place) {
-        put_staging(f);
-        put_sums(f, "staged", whole_k(k) + STAGE_PAD, " - first");
-    } else {
-        int64_t stride = k->a.row_stride.offset / place->width * place->pitch, offset = k->a.offset.offset;
-        const char *pointer = cu_pointer(f, k->a.buffer, place, "a");
-        put_sums(f,
-                 offset == 0 ? pointer
-                             : ir_arena_printf(f->arena, "%s + %" PRId64, pointer,
-                                               offset / place->width * place->pitch + offset % place->width),
-                 stride, "");
-    }
+        cu_work_pointer(f, "half_t", "staged");
+    cu_put(&f->body, several ? "    for (int first = 0; first < rows; first += TILES * 16) {\n"
+                             : "    const int first = 0;\n    {\n");
+    cu_put(&f->body, "        fragment b[AHEAD] = {};\n"
+                     "        if (warp < GROUPS) {\n"
+                     "#pragma unroll\n"
+                     "            for (int j = 0; j < AHEAD; j++) b[j] = w[(warp * STEPS + j) * 32];\n"
+                     "        }\n");
+    cu_meet_first(f, several ? "if (first == 0) " : "");
+    if (!in_place) put_staging(f);
+    put_sums(f, a, in_place ? "" : " - first");
     put_fragment_results(f);
-    cu_put(&f->body, "    }\n");
-    if (several && !in_place) cu_put(&f->body, "    __syncthreads(); // a's rows are read\n");
+    cu_put(&f->body, "        }\n");
+    if (several && !in_place)
+        cu_put(&f->body, "        if (first + TILES * 16 < rows) __syncthreads(); // a's rows are read\n");
     cu_put(&f->body, "    }\n");
 }
 
@@ -275,18 +322,16 @@ static const char *dense_weight(cu_function *f)
     return cu_weight_pointer(f, "weight", "float", weight->data, (size_t)(k->k * k->columns) * sizeof(float));
 }
 
-/* The element of `a` in row i0 (r of the tile) and column i1, which is k here. */
-static const char *a_element(cu_function *f)
+static const char *plain_a(cu_function *f)
 {
-    const pl_linear *k = &f->step->kernel->linear;
-    cu_step reading = *f->step;
-    const cu_step *step = f->step;
-    reading.space.loop[1] = cu_span_between(0, k->k - 1);
-    f->step = &reading;
-    const char *element =
-        cu_element(f, k->a.buffer, &cu_home_of(f, k->a.buffer)->plain, cu_matrix_index(f, &k->a), "a");
-    f->step = step;
-    return element;
+    return a_element(f, &cu_home_of(f, f->step->kernel->linear.a.buffer)->plain);
+}
+
+/* "sum" with the bias, in column i1. */
+static const char *biased(cu_function *f, const char *sum)
+{
+    if (f->step->kernel->linear.bias < 0) return sum;
+    return ir_arena_printf(f->arena, "%s + %s[i1]", sum, bias_pointer(f));
 }
 
 static void emit_rows(cu_function *f)
@@ -305,14 +350,15 @@ static void emit_rows(cu_function *f)
            "                const int r = min(first + j, rows - 1), i0 = t.first * %" PRId64 " + r;\n",
            scale, THREAD_ROWS - 1, THREAD_ROWS, k->columns, CU_THREADS, k->columns, k->columns, THREAD_ROWS,
            THREAD_ROWS, k->k, dense_weight(f), k->columns, THREAD_ROWS, scale);
-    cu_put(&f->body, "                sum[j] += %s * w;\n            }\n        }\n", a_element(f));
+    cu_put(&f->body, "                sum[j] += %s * w;\n            }\n        }\n", plain_a(f));
     cu_put(&f->body,
            "#pragma unroll\n"
            "        for (int j = 0; j < %d; j++) {\n"
            "            const int r = first + j, i0 = t.first * %" PRId64 " + r, i1 = column;\n"
            "            if (r < rows) {\n",
            THREAD_ROWS, scale);
-    cu_put(&f->body, "                const float value = %s;\n", value_text(f, "sum[j]"));
+    cu_put(&f->body, "                const float acc = %s;\n", biased(f, "sum[j]"));
+    cu_put(&f->body, "                const float value = %s;\n", value_text(f, "acc"));
     cu_store(f, k->out.buffer, cu_matrix_index(f, &k->out), "value", "                ");
     cu_put(&f->body, "            }\n        }\n    }\n");
 }
@@ -323,7 +369,8 @@ static void put_vector_result(cu_function *f, const char *sum)
 {
     const pl_linear *k = &f->step->kernel->linear;
     cu_put(&f->body, "            const int i1 = column;\n");
-    cu_put(&f->body, "            const float value = %s;\n", value_text(f, sum));
+    cu_put(&f->body, "            const float acc = %s;\n", biased(f, sum));
+    cu_put(&f->body, "            const float value = %s;\n", value_text(f, "acc"));
     cu_store(f, k->out.buffer, cu_matrix_index(f, &k->out), "value", "            ");
 }
 
@@ -342,7 +389,7 @@ static void emit_vector(cu_function *f)
            "#pragma unroll 8\n"
            "            for (int i1 = part; i1 < %" PRId64 "; i1 += %" PRId64 ")\n",
            columns, rows, columns, k->columns, columns, k->k, parts);
-    cu_put(&f->body, "                sum += %s * %s[i1 * %" PRId64 " + column];\n", a_element(f), weight, k->columns);
+    cu_put(&f->body, "                sum += %s * %s[i1 * %" PRId64 " + column];\n", plain_a(f), weight, k->columns);
     if (parts == 1) {
         put_vector_result(f, "sum");
         cu_put(&f->body, "        }\n    }\n");

@@ -11,6 +11,7 @@ enum {
     PAD = 8,        /* elements behind a row */
     ALIGNMENT = 16, /* of shared memory: what ldmatrix and 16-byte accesses need */
     SCRATCH_ALIGNMENT = 256,
+    STATIC_BYTES = 64,           /* at most of item_memory (common.c) */
     MOST_SINGLE_BYTES = 16 << 10 /* of a buffer that block 0 keeps to itself */
 };
 
@@ -18,7 +19,7 @@ enum {
  * Guide, "Technical Specifications per Compute Capability"). */
 static size_t most_shared_bytes(cg_cuda_mode mode)
 {
-    return mode == CG_CUDA_F16 ? 64 << 10 : 99 << 10;
+    return (mode == CG_CUDA_F16 ? 64 << 10 : 99 << 10) - STATIC_BYTES;
 }
 
 typedef struct life { /* of a buffer, in steps; last < first: nobody touches it */

@@ -156,6 +156,11 @@ static inline unsigned char *dynamic_shared()
     return (unsigned char *)ch_dynamic_shared();
 }
 
+static inline void *global_address(void *at)
+{
+    return at;
+}
+
 static inline void store_release_system(unsigned *flag, unsigned value, int line = __builtin_LINE())
 {
     ch_store_flag(CH_RELEASE, flag, value, line);

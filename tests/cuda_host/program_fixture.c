@@ -177,9 +177,9 @@ static void prepare_memory(launch *l)
 
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
 
-static bool agrees(const ir_wide *got, const ir_wide *want, double tolerance, char *message, size_t size)
+static bool agrees(const ir_wide *got, const ir_wide *want, double tolerance, double greatest, char *message,
+                   size_t size)
 {
-    double greatest = 1e-3;
     for (int64_t k = 0; k < want->count && want->f; k++) greatest = fmax(greatest, fabs(want->f[k]));
     for (int64_t k = 0; k < want->count; k++) {
         double g = ir_wide_get(got, k), w = ir_wide_get(want, k);
@@ -207,7 +207,8 @@ static bool results_agree(launch *l, char *message, size_t size)
             ir_tensor tensor = {.dtype = want->dtype, .rank = want->rank, .count = want->count};
             memcpy(tensor.dims, want->dims, sizeof tensor.dims);
             tensor.data = l->output + item * l->parameter.call.output_stride + l->parameter.call.output_at[k];
-            if (!agrees(ir_wide_from_tensor(l->arena, &tensor), want, tolerance, message, size)) return false;
+            if (!agrees(ir_wide_from_tensor(l->arena, &tensor), want, tolerance, l->run->magnitude, message, size))
+                return false;
         }
     }
     return true;

@@ -30,7 +30,10 @@ typedef struct program_run {
     bool inputs_in_memory; /* though they fit the parameter */
     const char *skip;      /* a deletion, as in cuda_host_launch */
     int skip_line;
-    double tolerance; /* relative to the greatest output, 0: the mode's */
+    /* Errors count relative to the greatest output, but no less than this: what outputs usually are, where one may
+     * cancel to nearly nothing. */
+    double magnitude;
+    double tolerance; /* 0: the mode's */
 } program_run;
 
 /* Runs it on random inputs, another for each item. False: it faulted or the result is wrong; the message says what. */

@@ -1,0 +1,83 @@
+/* test_cuda_models.c — the reference predictors as CUDA programs in the emulator, as far as ../shared is there: their
+ * barriers, and their results in every mode.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/cuda_host/program_fixture.h"
+
+static const int64_t BUCKETS[] = {32, 64, 128, 0};
+#define MAGNITUDE 0.1 /* of what the predictors, whose weights are random, answer to random inputs */
+
+typedef struct model {
+    const char *path;
+    int grid_barriers;
+} model;
+
+static const model models[] = {
+    {MDOT_SHARED_ONNX "/predictor/reference_a/model.onnx", 5}, /* four attentions, the pool */
+    {MDOT_SHARED_ONNX "/predictor/reference_b/model.onnx", 5},
+};
+
+static void assert_right(const model *m, cg_cuda_mode mode)
+{
+    static const program_run runs[] = {
+        {.bucket = 0, .length = 32, .blocks = 2, .seed = 1, .magnitude = MAGNITUDE},
+        {.bucket = 1, .length = 49, .blocks = 3, .seed = 2, .magnitude = MAGNITUDE},
+        {.bucket = 2, .length = 128, .blocks = 8, .seed = 3, .magnitude = MAGNITUDE},
+        {.bucket = 2, .length = 65, .blocks = 2, .items = 2, .seed = 4, .magnitude = MAGNITUDE},
+    };
+    program p = program_from_file(m->path, BUCKETS, mode, CUDA_HOST_UNCHECKED);
+    for (int k = 0; k < p.code.kernel_count; k++) {
+        assert_int_equal(p.code.kernels[k].grid_barriers, m->grid_barriers);
+        assert_int_equal(p.code.kernels[k].tile_rows, 16);
+    }
+    for (size_t k = 0; k < sizeof runs / sizeof *runs; k++) assert_program_right(&p, &runs[k]);
+    program_done(&p);
+}
+
+static void assert_models_right(cg_cuda_mode mode)
+{
+    for (size_t k = 0; k < sizeof models / sizeof *models; k++)
+        if (access(models[k].path, R_OK) == 0) assert_right(&models[k], mode);
+}
+
+static void predictors_are_right_in_fp32(void **state)
+{
+    (void)state;
+    assert_models_right(CG_CUDA_FP32);
+}
+
+static void predictors_are_right_in_bf16(void **state)
+{
+    (void)state;
+    assert_models_right(CG_CUDA_BF16);
+}
+
+static void predictors_are_right_in_fp16(void **state)
+{
+    (void)state;
+    assert_models_right(CG_CUDA_F16);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(predictors_are_right_in_fp32),
+        cmocka_unit_test(predictors_are_right_in_bf16),
+        cmocka_unit_test(predictors_are_right_in_fp16),
+    };
+    bool is_any_there = false;
+    for (size_t k = 0; k < sizeof models / sizeof *models; k++)
+        is_any_there = is_any_there || access(models[k].path, R_OK) == 0;
+    if (!cuda_host_available() || !is_any_there) {
+        print_message("skipped: no C++ compiler, or %s is not there\n", models[0].path);
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
