@@ -378,6 +378,6 @@ int cuLaunchCooperativeKernel(rt_cu_function function, unsigned grid_x, unsigned
     object *f = machine_find(FUNCTION, function), *s = machine_find(STREAM, stream);
     if (f == NULL || s == NULL) return machine_leave(INVALID_HANDLE);
     if (grid_z != 1 || block_y != 1 || block_z != 1) machine_complain("a launch of more dimensions than grid x, y");
-    const grid g = {grid_x, grid_y, block_x, dynamic_shared_bytes};
+    const fake_cuda_grid g = {grid_x, grid_y, block_x, dynamic_shared_bytes};
     return machine_leave(launch_start(f, &g, s, parameters[0]));
 }

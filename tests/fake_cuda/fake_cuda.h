@@ -36,6 +36,15 @@ typedef void fake_cuda_body(void *user, int64_t length, const unsigned char *wei
 FAKE_CUDA_API void fake_cuda_register(const char *name, const mdot_abi_cuda_kernel *abi, fake_cuda_body *body,
                                       void *user);
 
+typedef struct fake_cuda_grid {
+    uint32_t blocks, items, threads, shared_bytes;
+} fake_cuda_grid;
+
+/* What runs whole kernels instead, registered ones too: their parameter, whose addresses are the host's. */
+typedef void fake_cuda_launcher(void *user, const char *name, const fake_cuda_grid *grid,
+                                const mdot_abi_cuda_call *parameter);
+FAKE_CUDA_API void fake_cuda_set_launcher(fake_cuda_launcher *launcher, void *user);
+
 /* The call number `call`, from 1, of `function` ("cuMemAlloc") does nothing and returns `result`. Sticky: so does every
  * later call of any function, except that what frees still frees. */
 FAKE_CUDA_API void fake_cuda_fail(const char *function, int call, int result, bool is_sticky);

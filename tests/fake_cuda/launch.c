@@ -19,6 +19,8 @@ static int kernel_count;
 static fake_cuda_end end_mode;
 static uint32_t answered_items;
 static fake_cuda_launch last;
+static fake_cuda_launcher *launcher;
+static void *launcher_user;
 
 void launch_reset(void)
 {
@@ -26,6 +28,13 @@ void launch_reset(void)
     end_mode = FAKE_CUDA_AT_ONCE;
     answered_items = 0;
     last = (fake_cuda_launch){0};
+    launcher = NULL;
+}
+
+void fake_cuda_set_launcher(fake_cuda_launcher *l, void *user)
+{
+    launcher = l;
+    launcher_user = user;
 }
 
 void fake_cuda_register(const char *name, const mdot_abi_cuda_kernel *abi, fake_cuda_body *body, void *user)
@@ -106,7 +115,7 @@ static void answer(const object *function, const unsigned char *parameter, uint3
 
 /* ---- A launch ---------------------------------------------------------------------------------------------------- */
 
-static void check_call(const kernel *k, const grid *g, const object *function, const mdot_abi_cuda_call *call)
+static void check_call(const kernel *k, const fake_cuda_grid *g, const object *function, const mdot_abi_cuda_call *call)
 {
     if (g->threads != k->abi.threads || g->shared_bytes != k->abi.dynamic_shared_bytes ||
         function->shared_bytes < (int)g->shared_bytes)
@@ -129,7 +138,22 @@ static unsigned char *copy_parameter(const kernel *k, const void *parameter)
     return copy;
 }
 
-int launch_start(object *function, const grid *g, object *stream, const void *parameter)
+/* Addresses become the host's. */
+static void translate(const kernel *k, const fake_cuda_grid *g, mdot_abi_cuda_call *call)
+{
+    const struct {
+        uint64_t *address, size_bytes;
+    } parts[] = {{&call->weights, 1},
+                 {&call->scratch, (g->items - 1) * call->scratch_stride + k->abi.scratch_bytes},
+                 {&call->input, call->inline_input ? 0 : g->items * call->input_stride},
+                 {&call->output, g->items * call->output_stride},
+                 {&call->barrier, g->items * sizeof(uint32_t)},
+                 {&call->done, g->items * sizeof(uint32_t)}};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        *parts[i].address = (uint64_t)(uintptr_t)at(*parts[i].address, 0, (size_t)parts[i].size_bytes);
+}
+
+int launch_start(object *function, const fake_cuda_grid *g, object *stream, const void *parameter)
 {
     const mdot_abi_cuda_call *call = parameter;
     const kernel *k = find_kernel(function->name);
@@ -141,6 +165,12 @@ int launch_start(object *function, const grid *g, object *stream, const void *pa
     last = (fake_cuda_launch){last.count + 1, g->blocks, g->items, call->inline_input != 0};
     uint32_t at_once = end_mode == FAKE_CUDA_AT_ONCE ? g->items : answered_items;
     unsigned char *copy = copy_parameter(k, parameter);
+    if (k != NULL && launcher != NULL) {
+        translate(k, g, (mdot_abi_cuda_call *)copy);
+        launcher(launcher_user, k->name, g, (const mdot_abi_cuda_call *)copy);
+        free(copy);
+        return RT_CU_SUCCESS;
+    }
     for (uint32_t i = 0; i < g->items && i < at_once; i++) answer(function, copy, g->blocks, i);
     if (end_mode == FAKE_CUDA_AT_ONCE || end_mode == FAKE_CUDA_SILENT) {
         free(copy);

@@ -74,10 +74,7 @@ extern fake_cuda_machine machine;
 
 /* ---- launch.c ---------------------------------------------------------------------------------------------------- */
 
-typedef struct grid {
-    uint32_t blocks, items, threads, shared_bytes;
-} grid;
-int launch_start(object *function, const grid *g, object *stream, const void *parameter);
+int launch_start(object *function, const fake_cuda_grid *g, object *stream, const void *parameter);
 /* What asking a stream does: a late launch comes to its end. */
 int launch_query(object *stream);
 void launch_end(object *stream);
