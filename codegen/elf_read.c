@@ -58,6 +58,7 @@ bool cg_elf_section_at(const cg_elf *elf, uint32_t index, cg_elf_section *out_se
                                     .type = header.sh_type,
                                     .link = header.sh_link,
                                     .info = header.sh_info,
+                                    .flags = header.sh_flags,
                                     .bytes = has_bytes ? elf->bytes + header.sh_offset : NULL,
                                     .size_bytes = (size_t)header.sh_size};
     return true;

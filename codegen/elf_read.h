@@ -21,6 +21,7 @@ typedef struct cg_elf { /* the file's bytes are lent */
 typedef struct cg_elf_section {
     const char *name;
     uint32_t type, link, info;
+    uint64_t flags;
     const unsigned char *bytes; /* NULL for one that has no bytes in the file */
     size_t size_bytes;
 } cg_elf_section;

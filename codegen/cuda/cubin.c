@@ -1,7 +1,7 @@
 /* cubin.c — see cubin.h.
  *
- * NVIDIA does not document the format. What is used of it here is what `cuobjdump -elf` prints with names (CUDA 12.4,
- * for cubins of NVRTC 13.0); tests hold it against ptxas's own words on every architecture:
+ * NVIDIA does not document the format. What is used of it here is what `cuobjdump -elf` prints with names (CUDA 12.4);
+ * tests hold it against ptxas's own words on every architecture (tried with NVRTC 12.9 and 13.0):
  *
  *   .symtab            a function symbol for each kernel, STO_CUDA_ENTRY set in st_other
  *   .nv.info           attributes of all functions, each with the function's symbol number before the value
@@ -24,6 +24,8 @@ enum {
     OPCODE_HMMA = 0x23c,          /* mma.sync of bf16 and f16; `nvdisasm -hex` shows it from sm_75 to sm_120 */
     RESERVED_SHARED_BYTES = 1024, /* of every block, kept by the system; part of the section's size from sm_90 on */
     FIRST_SM_WITH_RESERVED = 90,
+    BARRIERS_SHIFT = 20, /* seven bits of .text.NAME's flags until CUDA 13, which has an attribute instead */
+    BARRIERS_MASK = 0x7f,
 };
 
 /* Attributes of .nv.info, by their names in cuobjdump, and how their values are stored. */
@@ -146,6 +148,7 @@ static mdot_status read_kernel(const cg_elf *elf, const cg_cubin *cubin, uint32_
         return mdot_fail(err, MDOT_MALFORMED, "the cubin has no code for kernel %s", kernel->name);
     kernel->code_bytes = (uint32_t)section.size_bytes;
     kernel->tensor_instructions = count_tensor_instructions(&section);
+    kernel->barriers = (uint32_t)(section.flags >> BARRIERS_SHIFT) & BARRIERS_MASK;
     if (cg_elf_section_named(elf, ".nv.info", &section) && section.bytes != NULL)
         read_common_attributes(&section, symbol, kernel);
     if (find_kernel_section(elf, ".nv.info.", kernel->name, &section) && section.bytes != NULL)

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 1024, MAX_KNOWN_SMS = 64 };
+enum { PATH_BYTES = 1024, MAX_KNOWN_SMS = 64, OLDEST_MAJOR = 12, OLDEST_MINOR = 1 };
 
-/* Newest first. 11.2 is the name that every NVRTC from 11.2 to 11.8 has. */
-static const char *const library_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"};
+/* Newest first. */
+static const char *const library_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 enum { NAME_COUNT = sizeof library_names / sizeof library_names[0] };
 
 /* ---- Loading ----------------------------------------------------------------------------------------------------- */
@@ -28,7 +28,7 @@ static void *open_in(const char *folder, const char *subfolder)
 
 /* A package of NVIDIA's for Debian and Ubuntu, or pip's anywhere. */
 #define ADVICE                                                                                                         \
-    "install the CUDA toolkit's package cuda-nvrtc-13-0 (or another version from 11.2 on; it takes no GPU and no "     \
+    "install the CUDA toolkit's package cuda-nvrtc-13-0 (or another version from 12.1 on; it takes no GPU and no "     \
     "driver) or `pip install nvidia-cuda-nvrtc`, and give the library's path in MDOT_NVRTC where the loader does not " \
     "find it"
 
@@ -65,6 +65,8 @@ mdot_status cg_nvrtc_load(cg_nvrtc *out_nvrtc, mdot_error *err)
 #undef BIND
     if (nvrtc.Version(&nvrtc.major, &nvrtc.minor) != 0)
         return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC does not tell its version");
+    if (nvrtc.major < OLDEST_MAJOR || (nvrtc.major == OLDEST_MAJOR && nvrtc.minor < OLDEST_MINOR))
+        return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC %d.%d is too old: " ADVICE, nvrtc.major, nvrtc.minor);
     *out_nvrtc = nvrtc;
     return MDOT_OK;
 }
@@ -110,11 +112,12 @@ static const char *read_log(const cg_nvrtc *nvrtc, cg_nvrtc_program program, ir_
     return log;
 }
 
-/* From the first error on, since warnings may come before; the message ends where there is no more room. */
+/* From the line of the first error on ("error: …" by the compiler, "Error: …" by ptxas), since warnings may come
+ * before; the message ends where there is no more room. */
 static mdot_status refused(const cg_nvrtc *nvrtc, int result, const char *architecture, const char *log,
                            mdot_error *err)
 {
-    const char *first = strstr(log, "error");
+    const char *first = strcasestr(log, "error");
     while (first != NULL && first > log && first[-1] != '\n') first--;
     if (first == NULL) first = log[0] != '\0' ? log : nvrtc->GetErrorString(result);
     return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC %d.%d, %s: %s", nvrtc->major, nvrtc->minor, architecture, first);
@@ -123,7 +126,8 @@ static mdot_status refused(const cg_nvrtc *nvrtc, int result, const char *archit
 static mdot_status compile(const cg_nvrtc *nvrtc, cg_nvrtc_program program, const char *architecture, ir_arena *arena,
                            cg_cubin *out_cubin, mdot_error *err)
 {
-    const char *const options[] = {architecture, "-std=c++17", "--ptxas-options=-v"};
+    /* 177: a variable that is not used; a generator declares all that a kernel of its kind may need */
+    const char *const options[] = {architecture, "-std=c++17", "--diag-suppress=177", "--ptxas-options=-v"};
     int result = nvrtc->CompileProgram(program, sizeof options / sizeof options[0], options);
     const char *log = read_log(nvrtc, program, arena);
     if (result != 0) return refused(nvrtc, result, architecture, log, err);

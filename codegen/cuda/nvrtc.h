@@ -1,7 +1,8 @@
 /* nvrtc.h — CUDA C → cubin through NVIDIA's run-time compiler, which is loaded when it is asked for.
  *
- * mdot is built and runs without it; only compiling for a GPU needs it. It takes neither a GPU nor a driver nor CUDA's
- * headers, so that artefacts for GPUs are made on any machine.
+ * mdot is built and runs without it; only compiling for a GPU needs it, in version 12.1 or later: before, a kernel's
+ * parameters ended at 4 KB, and inputs travel in them. It takes neither a GPU nor a driver nor CUDA's headers, so that
+ * artefacts for GPUs are made on any machine.
  */
 #ifndef CG_NVRTC_H
 #define CG_NVRTC_H
@@ -36,9 +37,9 @@ typedef struct cg_nvrtc {
     int major, minor;
 } cg_nvrtc;
 
-/* Loads the library: the file that environment variable MDOT_NVRTC names, else libnvrtc.so.13, .12, .11.2 or
- * libnvrtc.so where the dynamic loader, $CUDA_HOME/lib64 or /usr/local/cuda/lib64 has one. It stays loaded. TOOLCHAIN
- * says what to install when there is none. */
+/* Loads the library: the file that environment variable MDOT_NVRTC names, else libnvrtc.so.13, .12 or libnvrtc.so where
+ * the dynamic loader, $CUDA_HOME/lib64 or /usr/local/cuda/lib64 has one. It stays loaded. TOOLCHAIN says what to
+ * install when there is none, or one that is too old. */
 mdot_status cg_nvrtc_load(cg_nvrtc *out_nvrtc, mdot_error *err);
 
 /* Compiles `parts`, one behind the other, for an architecture: 90 and true for sm_90a. Several threads may compile at

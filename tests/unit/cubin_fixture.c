@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 const cubin_architecture cubin_architectures[CUBIN_ARCHITECTURES] = {
-    {75, false, "sm_75"}, {80, false, "sm_80"},   {86, false, "sm_86"},  {89, false, "sm_89"},
-    {90, true, "sm_90a"}, {100, false, "sm_100"}, {120, false, "sm_120"}};
+    {75, false, "sm_75", 121}, {80, false, "sm_80", 121},   {86, false, "sm_86", 121},  {89, false, "sm_89", 121},
+    {90, true, "sm_90a", 121}, {100, false, "sm_100", 128}, {120, false, "sm_120", 128}};
 
 enum { SECTIONS = 8, KERNEL_SYMBOL = 1 };
 
@@ -105,4 +105,11 @@ cg_nvrtc cubin_nvrtc_or_skip(void)
         skip();
     }
     return nvrtc;
+}
+
+bool cubin_is_known(const cg_nvrtc *nvrtc, const cubin_architecture *architecture)
+{
+    if (10 * nvrtc->major + nvrtc->minor >= architecture->since) return true;
+    print_message("left out: NVRTC %d.%d is too old for %s\n", nvrtc->major, nvrtc->minor, architecture->name);
+    return false;
 }

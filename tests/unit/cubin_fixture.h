@@ -9,6 +9,7 @@ typedef struct cubin_architecture {
     int sm;
     bool is_accelerated;
     const char *name;
+    int since; /* the first NVRTC that knows it, 128 for 12.8 */
 } cubin_architecture;
 enum { CUBIN_ARCHITECTURES = 7 };
 extern const cubin_architecture cubin_architectures[CUBIN_ARCHITECTURES];
@@ -19,5 +20,7 @@ const unsigned char *cubin_by_hand(ir_arena *arena, size_t *out_bytes);
 
 /* NVRTC, or the running test is skipped with the reason printed. */
 cg_nvrtc cubin_nvrtc_or_skip(void);
+/* False, with the architecture's name printed, where the NVRTC at hand is too old for it. */
+bool cubin_is_known(const cg_nvrtc *nvrtc, const cubin_architecture *architecture);
 
 #endif

@@ -60,15 +60,17 @@ static cg_cubin compile_for(const cg_nvrtc *nvrtc, const cubin_architecture *arc
     return cubin;
 }
 
-/* The number before `unit` on the line behind the kernel's in ptxas's words; 0 where the line does not name it. */
+/* The number before `unit` in ptxas's words on a kernel, two lines behind its name; 0 where they do not name it. */
 static unsigned told(const char *log, const char *kernel, const char *unit)
 {
     char title[128];
     snprintf(title, sizeof title, "Function properties for %s\n", kernel);
     const char *at = strstr(log, title);
     assert_non_null(at);
-    const char *used = strstr(at, ": Used "), *end = strchr(used, '\n'), *found = strstr(used, unit);
-    if (found == NULL || (end != NULL && found > end)) return 0;
+    at += strlen(title);
+    const char *used = strstr(at, ": Used "), *found = strstr(at, unit);
+    assert_non_null(used);
+    if (found == NULL || found > used + strcspn(used, "\n")) return 0;
     while (found[-1] == ' ') found--;
     while (found[-1] >= '0' && found[-1] <= '9') found--;
     return (unsigned)strtoul(found, NULL, 10);
@@ -79,6 +81,7 @@ static void resources_are_what_ptxas_says_on_every_architecture(void **state)
     (void)state;
     cg_nvrtc nvrtc = cubin_nvrtc_or_skip();
     for (int i = 0; i < CUBIN_ARCHITECTURES; i++) {
+        if (!cubin_is_known(&nvrtc, &cubin_architectures[i])) continue;
         ir_arena *arena = ir_arena_create(0);
         cg_cubin cubin = compile_for(&nvrtc, &cubin_architectures[i], arena);
         assert_int_equal(cubin.sm, cubin_architectures[i].sm);
@@ -86,9 +89,10 @@ static void resources_are_what_ptxas_says_on_every_architecture(void **state)
         for (int k = 0; k < cubin.kernel_count; k++) {
             const cg_cubin_kernel *kernel = &cubin.kernels[k];
             assert_int_equal(kernel->registers, told(cubin.log, kernel->name, "registers"));
-            assert_int_equal(kernel->barriers, told(cubin.log, kernel->name, "barriers"));
+            if (strstr(cubin.log, " barriers") != NULL) /* from CUDA 12 on */
+                assert_int_equal(kernel->barriers, told(cubin.log, kernel->name, "barriers"));
             assert_int_equal(kernel->shared_bytes, told(cubin.log, kernel->name, "bytes smem"));
-            assert_int_equal(kernel->local_bytes, told(cubin.log, kernel->name, "bytes cumulative stack"));
+            assert_int_equal(kernel->local_bytes, told(cubin.log, kernel->name, "bytes stack frame"));
             assert_int_equal(kernel->parameter_bytes, 64);
             assert_true(kernel->code_bytes > 0);
         }
