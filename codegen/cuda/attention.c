@@ -44,13 +44,21 @@ static int64_t value_width(const pl_attention *a)
     return a->value_dim / 8;
 }
 
-bool cu_attention_is_tensor(const cu_step *step, cg_cuda_mode mode)
+/* Whether a buffer is one that kernels write, which may be kept in 16 bits. */
+static bool is_made(const cu_stages *stages, int buffer)
+{
+    pl_buffer_kind kind = stages->buffers[buffer].kind;
+    return kind == PL_SCRATCH || kind == PL_OUTPUT;
+}
+
+bool cu_attention_is_tensor(const cu_stages *stages, const cu_step *step, cg_cuda_mode mode)
 {
     const pl_attention *a = &step->kernel->attention;
     int64_t width = value_width(a);
     if (mode == CG_CUDA_FP32 || step->spread != CU_TILED || step->loop != 1 || step->scale != 1) return false;
     if (a->dim % 16 != 0 || a->dim > MOST_CHANNELS) return false;
     if (a->value_dim % 16 != 0 || a->value_dim > MOST_CHANNELS || (width & (width - 1)) != 0) return false;
+    if (!is_made(stages, a->q.buffer) || !is_made(stages, a->k.buffer) || !is_made(stages, a->v.buffer)) return false;
     int64_t value_elements = width < 8 ? width : 8;
     return is_aligned(&a->q, key_width(a)) && is_aligned(&a->k, key_width(a)) && is_aligned(&a->v, value_elements);
 }
@@ -68,7 +76,7 @@ size_t cu_attention_work_bytes(const cu_step *step, const cu_layout *layout)
 {
     const pl_attention *a = &step->kernel->attention;
     int64_t shares = warp_shares(a);
-    if (!cu_attention_is_tensor(step, layout->mode) || shares == 1) return 0;
+    if (!cu_attention_is_tensor(layout->stages, step, layout->mode) || shares == 1) return 0;
     return (size_t)(shares * a->heads * CU_ROWS * (a->value_dim + 2)) * sizeof(float);
 }
 
@@ -443,7 +451,7 @@ static void emit_threads(cu_function *f)
 
 void cu_emit_attention(cu_function *f)
 {
-    if (cu_attention_is_tensor(f->step, f->layout->mode))
+    if (cu_attention_is_tensor(f->layout->stages, f->step, f->layout->mode))
         emit_tensor(f);
     else
         emit_threads(f);

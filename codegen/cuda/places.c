@@ -138,7 +138,7 @@ static void want_step(planner *p, const cu_step *step)
         want_loads(p, k->linear.epilogue);
         break;
     case PL_ATTENTION: {
-        bool is_half = cu_attention_is_tensor(step, mode);
+        bool is_half = cu_attention_is_tensor(p->stages, step, mode);
         want(p, k->attention.q.buffer, is_half);
         want(p, k->attention.k.buffer, is_half);
         want(p, k->attention.v.buffer, is_half);

@@ -125,6 +125,12 @@ int cu_loop_end(const cu_stages *stages, int first)
     return end;
 }
 
+/* Whether a block may have several tiles of a step: not of what is done once, or dealt out by points. */
+static bool goes_round(const cu_step *step)
+{
+    return step->spread == CU_TILED || (step->spread == CU_FREE && step->kernel->kind != PL_NEST);
+}
+
 /* Whether the second round of a loop's steps meets what the first left, before it meets anyway. */
 static bool must_meet_again(const step_phases *phases, const bool *before, int first, int end, const phase *left)
 {
@@ -152,7 +158,7 @@ mdot_status cu_find_syncs(const cu_layout *layout, ir_arena *arena, bool **out_b
         bool is_new_stage = first == 0 || stages->steps[first].stage != stages->steps[first - 1].stage;
         if (is_new_stage) open = (phase){.count = 0}; /* the grid barrier */
         for (int s = first; s < end; s++) before[s] = follow(&phases[s], &open);
-        again[end - 1] = stages->steps[first].spread != CU_SINGLE && must_meet_again(phases, before, first, end, &open);
+        again[end - 1] = goes_round(&stages->steps[first]) && must_meet_again(phases, before, first, end, &open);
     }
     *out_before = before;
     *out_again = again;

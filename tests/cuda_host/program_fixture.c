@@ -61,7 +61,9 @@ program program_from_notation(const char *graph, const int64_t *buckets, cg_cuda
 {
     program p = {.arena = ir_arena_create(0), .mode = mode};
     assert_non_null(p.arena);
-    p.model = graph_from_notation(graph, buckets[0] != 0 ? INT64_MAX : 1, p.arena);
+    ir_graph *model = graph_from_notation(graph, INT64_MAX, p.arena);
+    if (buckets[0] == 0) model->symbol = NULL;
+    p.model = model;
     compile(&p, buckets, checks);
     return p;
 }
@@ -148,8 +150,10 @@ static void prepare_memory(launch *l)
     const ir_graph *model = l->program->model;
     mdot_abi_cuda_call *call = &l->parameter.call;
     unsigned start = 0xfffffff0u; /* soon wraps */
-    size_t end = 0;
+    size_t end = 0, smallest = sizeof(uint32_t);
     for (int k = 0; k < model->output_count; k++) {
+        size_t element_bytes = mdot_dtype_size_bytes(l->wanted[0][k]->dtype);
+        if (element_bytes < smallest) smallest = element_bytes;
         call->output_at[k] = (uint32_t)end;
         end += round_up((size_t)l->wanted[0][k]->count * mdot_dtype_size_bytes(l->wanted[0][k]->dtype));
     }
@@ -162,7 +166,7 @@ static void prepare_memory(launch *l)
     for (unsigned k = 0; k < l->items; k++) starts[k] = start;
     call->weights = (uintptr_t)cuda_host_constant(l->memory, "weights", weights->bytes, weights->size_bytes);
     call->scratch = (uintptr_t)cuda_host_buffer(l->memory, "scratch", NULL, call->scratch_stride * l->items, 2);
-    l->output = cuda_host_buffer(l->memory, "outputs", NULL, end * l->items, 4);
+    l->output = cuda_host_buffer(l->memory, "outputs", NULL, end * l->items, (int)smallest);
     l->barrier = cuda_host_buffer(l->memory, "barriers", starts, l->items * sizeof *starts, 4);
     l->done = cuda_host_buffer(l->memory, "flags", zeros, l->items * sizeof *zeros, 4);
     call->output = (uintptr_t)l->output;

@@ -1,0 +1,227 @@
+/* test_cuda_kinds.c — every kernel kind as generated CUDA code in the emulator, every access checked: shapes that
+ * decide which form of code is written, on grids smaller and larger than the tiles, at lengths around their ends.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "tests/cuda_host/program_fixture.h"
+
+/* Each graph in every mode, at every length up to the bucket that is worth it; `lengths` NULL: it has none. */
+static void assert_graph_right(const char *graph, const int64_t *lengths)
+{
+    static const cg_cuda_mode modes[] = {CG_CUDA_FP32, CG_CUDA_BF16, CG_CUDA_F16};
+    static const int64_t bucket[] = {64, 0}, none[] = {0};
+    for (int m = 0; m < 3; m++) {
+        program p = program_from_notation(graph, lengths ? bucket : none, modes[m], CUDA_HOST_CHECKED);
+        unsigned seed = 1;
+        for (const int64_t *length = lengths ? lengths : none; seed == 1 || *length; length++, seed++) {
+            assert_program_right(
+                &p, &(program_run){.length = *length, .blocks = 1 + (seed + 1) % 3, .seed = seed, .magnitude = 1});
+            if (!*length) break;
+        }
+        program_done(&p);
+    }
+}
+
+static const int64_t LENGTHS[] = {17, 1, 16, 33, 15, 64, 0};
+static const int64_t FEW_LENGTHS[] = {37, 5, 64, 0};
+
+/* ---- Attention --------------------------------------------------------------------------------------------------- */
+
+#define PROJECTED(width, three, qkv)                                                                                   \
+    "x = input f32[1,L," #width "]\n"                                                                                  \
+    "w = weights f32[" #width "," #three "]\n"                                                                         \
+    "b = weights f32[" #three "]\n"                                                                                    \
+    "p = mdot.Linear(x, w, b)\n"                                                                                       \
+    "sizes = constant i64[3] " qkv "\n"                                                                                \
+    "q, k, v = Split(p, sizes) {axis=-1}\n"
+
+static void heads_of_16_share_warps(void **state)
+{
+    (void)state;
+    assert_graph_right("m = input f32[1,1,1,L]\n" PROJECTED(
+                           32, 96, "[32, 32, 32]") "a = Attention(q, k, v, m) {q_num_heads=2, kv_num_heads=2}\n"
+                                                   "wo = weights f32[32,32]\ny = mdot.Linear(a, wo)\nreturn y\n",
+                       LENGTHS);
+}
+
+static void heads_of_32_with_a_mask_for_each_query(void **state)
+{
+    (void)state;
+    assert_graph_right(
+        "m = input f32[1,1,L,L]\n" PROJECTED(
+            16, 192, "[64, 64, 64]") "y = Attention(q, k, v, m) {q_num_heads=2, kv_num_heads=2}\nreturn y\n",
+        FEW_LENGTHS);
+}
+
+static void a_warp_takes_a_whole_head_where_there_are_eight(void **state)
+{
+    (void)state;
+    assert_graph_right(
+        PROJECTED(16, 384, "[128, 128, 128]") "y = Attention(q, k, v) {q_num_heads=8, kv_num_heads=8}\nreturn y\n",
+        FEW_LENGTHS);
+}
+
+static void causal_heads_of_64(void **state)
+{
+    (void)state;
+    assert_graph_right(
+        PROJECTED(16, 192,
+                  "[64, 64, 64]") "y = Attention(q, k, v) {q_num_heads=1, kv_num_heads=1, is_causal=1}\nreturn y\n",
+        FEW_LENGTHS);
+}
+
+static void queries_share_key_heads(void **state)
+{
+    (void)state;
+    assert_graph_right(
+        PROJECTED(16, 128, "[64, 32, 32]") "y = Attention(q, k, v) {q_num_heads=4, kv_num_heads=2}\nreturn y\n",
+        FEW_LENGTHS);
+}
+
+static void odd_heads_go_by_threads(void **state)
+{
+    (void)state;
+    assert_graph_right(
+        "m = input f32[1,1,1,L]\n" PROJECTED(
+            16, 63, "[21, 21, 21]") "y = Attention(q, k, v, m) {q_num_heads=3, kv_num_heads=3}\nreturn y\n",
+        FEW_LENGTHS);
+}
+
+static void batches_of_sequences_are_dealt_out_by_rows(void **state)
+{
+    (void)state;
+    assert_graph_right("x = input f32[2,L,48]\nsizes = constant i64[3] [16, 16, 16]\n"
+                       "q, k, v = Split(x, sizes) {axis=-1}\n"
+                       "y = Attention(q, k, v) {q_num_heads=1, kv_num_heads=1}\nreturn y\n",
+                       FEW_LENGTHS);
+}
+
+static void three_tokens_attend_within_a_unit(void **state)
+{
+    (void)state;
+    assert_graph_right("x = input f32[1,L,3,32]\nshape = constant i64[3] [-1, 3, 32]\nr = Reshape(x, shape)\n"
+                       "w = weights f32[32,96]\np = mdot.Linear(r, w)\nsizes = constant i64[3] [32, 32, 32]\n"
+                       "q, k, v = Split(p, sizes) {axis=-1}\n"
+                       "a = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\n"
+                       "axes = constant i64[1] [1]\nm = ReduceMean(a, axes) {keepdims=0}\n"
+                       "w2 = weights f32[32,32]\ny = mdot.Linear(m, w2)\nreturn y\n",
+                       LENGTHS);
+}
+
+/* ---- Linear ------------------------------------------------------------------------------------------------------ */
+
+static void linears_of_odd_sizes(void **state)
+{
+    (void)state;
+    assert_graph_right("x = input f32[1,L,5]\nw = weights f32[5,17]\nb = weights f32[17]\n"
+                       "h = mdot.Linear(x, w, b)\ng = Gelu(h)\nw2 = weights f32[17,3]\ny = mdot.Linear(g, w2)\n"
+                       "return y\n",
+                       LENGTHS);
+}
+
+static void many_rows_to_a_unit_go_in_chunks(void **state)
+{
+    (void)state;
+    assert_graph_right("x = input f32[1,L,7,24]\nw = weights f32[24,32]\nh = mdot.Linear(x, w)\ns = Sigmoid(h)\n"
+                       "w2 = weights f32[32,8]\ny = mdot.Linear(s, w2)\nreturn y\n",
+                       FEW_LENGTHS);
+}
+
+static void blocks_without_a_length(void **state)
+{
+    (void)state;
+    assert_graph_right("x = input f32[40,32]\nw = weights f32[32,48]\nb = weights f32[48]\nh = mdot.Linear(x, w, b)\n"
+                       "g = Gelu(h)\nw2 = weights f32[48,2]\ny = mdot.Linear(g, w2)\nreturn y\n",
+                       NULL);
+    assert_graph_right("x = input f32[3,32]\nw = weights f32[32,300]\nb = weights f32[300]\nh = mdot.Linear(x, w, b)\n"
+                       "g = Gelu(h)\nw2 = weights f32[300,1]\ny = mdot.Linear(g, w2)\nreturn y\n",
+                       NULL);
+}
+
+/* ---- Norms ------------------------------------------------------------------------------------------------------- */
+
+static void norms_of_rows(void **state)
+{
+    (void)state;
+    assert_graph_right("x = input f32[1,L,40]\ng = weights f32[40]\nb = weights f32[40]\n"
+                       "n = LayerNormalization(x, g, b) {axis=-1}\nm = RMSNormalization(n, g) {axis=-1}\n"
+                       "s = Softmax(m) {axis=-1}\nt = LogSoftmax(m) {axis=-1}\nreturn n, s, t\n",
+                       LENGTHS);
+}
+
+/* ---- Nests ------------------------------------------------------------------------------------------------------- */
+
+static void reductions_over_the_length(void **state)
+{
+    (void)state;
+    assert_graph_right("x = input f32[1,L,8]\naxes = constant i64[1] [1]\nt = Tanh(x)\n"
+                       "a = ReduceSum(t, axes) {keepdims=0}\nb = ReduceMax(x, axes) {keepdims=0}\n"
+                       "c = ReduceMin(x, axes) {keepdims=0}\nd = ReduceProd(x, axes) {keepdims=0}\n"
+                       "e = ReduceMean(x, axes) {keepdims=0}\nf = ArgMax(x) {axis=1, keepdims=0}\n"
+                       "g = ArgMin(x) {axis=1, keepdims=0, select_last_index=1}\nreturn a, b, c, d, e, f, g\n",
+                       LENGTHS);
+}
+
+static void a_neighbours_row_is_read_behind_a_barrier(void **state)
+{
+    (void)state;
+    assert_graph_right("x = input f32[1,L,16]\nw = weights f32[16,16]\nh = mdot.Linear(x, w)\n"
+                       "zero = constant i64[1] [0]\none = constant i64[1] [1]\nlast = constant i64[1] [-1]\n"
+                       "a = Slice(h, zero, one, one)\nb = Slice(h, zero, last, one)\ns = Concat(a, b) {axis=1}\n"
+                       "y = Add(h, s)\nreturn y\n",
+                       LENGTHS);
+}
+
+static void data_chooses_what_is_read(void **state)
+{
+    (void)state;
+    assert_graph_right("i = input i64[1,L]\nj = input i32[1,L]\nm = input bool[1,L]\ntable = weights f32[4,16]\n"
+                       "a = Gather(table, i)\nb = Gather(table, j)\naxes = constant i64[1] [2]\n"
+                       "u = Unsqueeze(m, axes)\nc = Where(u, a, b)\nk = Mul(i, i)\nn = Cast(j) {to=7}\no = Sub(k, n)\n"
+                       "two = constant i64[] [2]\np = Mod(o, two)\nq = Div(o, two)\nr = Less(i, n)\ns = And(r, m)\n"
+                       "t = Not(s)\nv = Max(o, n)\nz = Cast(v) {to=1}\nreturn c, p, q, t, v, z\n",
+                       LENGTHS);
+}
+
+static void functions_of_numbers(void **state)
+{
+    (void)state;
+    assert_graph_right("x = input f32[1,L,4]\ny = input f32[1,L,4]\na = Erf(x)\nb = Exp(y)\nc = Abs(x)\nd = Sqrt(c)\n"
+                       "e = Sin(x)\nf = Cos(y)\ng = Floor(b)\nh = Ceil(b)\ni = Round(b)\nj = Sign(x)\nk = Neg(y)\n"
+                       "l = Pow(c, y)\nm = Min(x, y)\nn = Max(x, k)\no = Add(a, b)\np = Mul(d, e)\nq = Div(f, b)\n"
+                       "r = Log(b)\ns = Mod(x, b) {fmod=1}\nt = Gelu(x) {approximate=\"tanh\"}\nu = IsNaN(q)\n"
+                       "return o, p, q, g, h, i, j, l, m, n, r, s, t, u\n",
+                       FEW_LENGTHS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(heads_of_16_share_warps),
+        cmocka_unit_test(heads_of_32_with_a_mask_for_each_query),
+        cmocka_unit_test(a_warp_takes_a_whole_head_where_there_are_eight),
+        cmocka_unit_test(causal_heads_of_64),
+        cmocka_unit_test(queries_share_key_heads),
+        cmocka_unit_test(odd_heads_go_by_threads),
+        cmocka_unit_test(batches_of_sequences_are_dealt_out_by_rows),
+        cmocka_unit_test(three_tokens_attend_within_a_unit),
+        cmocka_unit_test(linears_of_odd_sizes),
+        cmocka_unit_test(many_rows_to_a_unit_go_in_chunks),
+        cmocka_unit_test(blocks_without_a_length),
+        cmocka_unit_test(norms_of_rows),
+        cmocka_unit_test(reductions_over_the_length),
+        cmocka_unit_test(a_neighbours_row_is_read_behind_a_barrier),
+        cmocka_unit_test(data_chooses_what_is_read),
+        cmocka_unit_test(functions_of_numbers),
+    };
+    if (!cuda_host_available()) {
+        print_message("skipped: no C++ compiler\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
