@@ -13,7 +13,7 @@
 
 /* PyTorch exports buffers as it does parameters; these are known by the last part of their names. Swin's masks count
  * for one in a hundred of its parameters. */
-static const char *const buffers[] = {"attn_mask", "running_mean", "running_var"};
+static const char *const buffers[] = {"attn_mask", "inv_freq", "running_mean", "running_var"};
 
 enum { NO_GROUP = -1 };
 

@@ -33,11 +33,37 @@ static bool is_constant_reshape(const ir_node *node)
     return node->op == &ir_ops[IR_OP_Reshape] && node->inputs[1]->constant;
 }
 
+/* [A, B, N, D] joined to [A · B, N, D], transposed and split to [A, B, D, N], as PyTorch's dynamo exporter writes the
+ * keys of scaled_dot_product_attention: a transpose of the last two dimensions. One that others read is not made twice.
+ */
+static bool transpose_of_joined(ir_builder *b, ir_node *node)
+{
+    const ir_node *transpose = node->inputs[0]->def;
+    if (!transpose || transpose->op != &ir_ops[IR_OP_Transpose] || !b_is_reshaped(transpose->inputs[0])) return false;
+    if (node->inputs[0]->use_count != 1) return false;
+    const ir_type *joined = &transpose->inputs[0]->type, *result = &node->outputs[0]->type;
+    int64_t perm[MDOT_MAX_RANK];
+    int rank = result->rank;
+    b_read_perm(transpose, perm);
+    if (joined->rank != 3 || perm[0] != 0 || perm[1] != 2 || rank < 4) return false;
+    ir_type split = *result;
+    split.dim[rank - 2] = result->dim[rank - 1];
+    split.dim[rank - 1] = result->dim[rank - 2];
+    for (int i = 1; i <= 2; i++) {
+        if (!ir_dim_equal(split.dim[rank - i], joined->dim[3 - i])) return false;
+    }
+    ir_value *x = b_reshape(b, transpose->inputs[0], split.dim, rank);
+    if (!x || (b_is_reshaped(x) && !is_constant_reshape(x->def))) return false;
+    for (int i = 0; i < rank; i++) perm[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
+    return b_replace(b, node->outputs[0], b_transpose(b, x, perm));
+}
+
 /* A chain of shape changes → the shortest: none, or one Reshape by a constant. A shape that no constant can say is left
  * in the model's own words. */
 static void reshape(ir_builder *b, ir_node *node)
 {
     int count, new_count;
+    if (transpose_of_joined(b, node)) return;
     ir_value *result = node->outputs[0], *source = under_reshapes(result, &count);
     if (ir_type_equal(&source->type, &result->type)) {
         b_replace(b, result, source);

@@ -35,15 +35,16 @@ static void expect_one_sequence(const char *network, const char *other)
 static void inference_and_training_have_one_sequence(void **state)
 {
     (void)state;
-    static const char *const networks[] = {"bert-tiny",   "convnext", "mobilenetv3_small",
-                                           "regnety_002", "resnet18", "vit"};
+    static const char *const networks[] = {"bert-tiny",   "bert-tiny-sdpa", "convnext", "mobilenetv3_small",
+                                           "regnety_002", "resnet18",       "vit"};
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) expect_one_sequence(networks[i], "inference");
 }
 
 static void torchscript_and_dynamo_have_one_sequence(void **state)
 {
     (void)state;
-    static const char *const networks[] = {"bert-tiny", "convnext", "mobilenetv3_small", "resnet18", "vit"};
+    static const char *const networks[] = {"bert-tiny",         "bert-tiny-sdpa", "convnext",
+                                           "mobilenetv3_small", "resnet18",       "vit"};
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
         expect_one_sequence(networks[i], "dynamo-inference");
     }

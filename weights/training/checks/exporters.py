@@ -51,28 +51,33 @@ def _shallow(module: str, kind: str, **arguments):
     return getattr(importlib.import_module(f"timm.models.{module}"), kind)(**arguments), (torch.randn(2, 3, 224, 224),)
 
 
-def _bert():
+def _transformer(kind: str, inputs: int, **arguments):
+    """A network of transformers' with two layers."""
     import torch
-    from transformers import BertConfig, BertModel
+    import transformers
 
-    class Encoder(torch.nn.Module):
+    class Network(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.bert = BertModel(BertConfig(vocab_size=1000, hidden_size=128, num_hidden_layers=2,
-                                             num_attention_heads=2, intermediate_size=512,
-                                             attn_implementation="eager"))
+            configuration = getattr(transformers, f"{kind}Config")(vocab_size=1000, **arguments)
+            self.body = getattr(transformers, f"{kind}Model")(configuration)
 
-        def forward(self, tokens, mask):
-            return self.bert(tokens, attention_mask=mask).last_hidden_state
+        def forward(self, tokens, mask=None):
+            return self.body(tokens, attention_mask=mask, return_dict=False)[0]
 
-    return Encoder(), (torch.ones(2, 64, dtype=torch.long), torch.ones(2, 64, dtype=torch.long))
+    return Network(), (torch.ones(2, 64, dtype=torch.long),) * inputs
 
+
+_SIZE = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512}
 
 NETWORKS = {
-    "bert-tiny": _bert,
+    "bert-tiny": lambda: _transformer("Bert", 2, attn_implementation="eager", **_SIZE),
+    "bert-tiny-sdpa": lambda: _transformer("Bert", 2, attn_implementation="sdpa", **_SIZE),
     "convnext": lambda: _shallow("convnext", "ConvNeXt", depths=(1, 1, 2, 1), dims=(32, 64, 128, 256)),
     "densenet121": lambda: _timm("densenet121"),
     "efficientnet_b0": lambda: _timm("efficientnet_b0"),
+    "llama-tiny": lambda: _transformer("Llama", 1, attn_implementation="sdpa", num_key_value_heads=2, use_cache=False,
+                                       **_SIZE),
     "mobilenetv3_small": lambda: _timm("mobilenetv3_small_100"),
     "regnety_002": lambda: _timm("regnety_002"),
     "resnet18": lambda: _timm("resnet18"),
