@@ -19,7 +19,7 @@ size_t cg_cuda_shared_limit_bytes(cg_cuda_target target)
 {
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
         if (limits[i].sm == target.sm) return (size_t)limits[i].shared_kb << 10;
-    return (size_t)48 << 10; /* every device has this much */
+    return (size_t)64 << 10; /* the least of those known */
 }
 
 /* bf16 came with sm_80; before, f16 is what tensor cores multiply. */

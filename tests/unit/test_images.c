@@ -167,6 +167,21 @@ static void kernels_in_fp32_fit_every_architecture(void **state)
     mdot_predictor_close(predictor);
 }
 
+static void kernels_of_the_reference_predictor_fit_every_architecture(void **state)
+{
+    fixture *f = *state;
+    static const char model[] = MDOT_SHARED_ONNX "/predictor/reference_a/model.onnx";
+    skip_without_every_architecture();
+    if (access(model, R_OK) != 0) {
+        print_message("skipped: no %s\n", model);
+        skip();
+    }
+    mdot_predictor *predictor = compile_and_open(f, model, "cuda", NULL);
+    assert_string_equal(f->warning, "");
+    assert_images_fit(predictor);
+    mdot_predictor_close(predictor);
+}
+
 static void assembler_and_source_can_be_dumped(void **state)
 {
     fixture *f = *state;
@@ -174,6 +189,66 @@ static void assembler_and_source_can_be_dumped(void **state)
     assert_int_equal(compile(f, f->model, "sm_86", NULL, "ptxas", NULL), MDOT_OK);
     assert_int_equal(strncmp(f->dump, "sm_86:\n", 7), 0);
     assert_non_null(strstr(f->dump, "bytes spill stores"));
+}
+
+/* ---- Verification ------------------------------------------------------------------------------------------------ */
+
+typedef struct rows {
+    fixture *f; /* keeps the warning */
+    int cpu_passed, gpu_passed, gpu_failed;
+} rows;
+
+static void count_row(void *user, const mdotc_verify_row *row)
+{
+    rows *r = user;
+    bool on_gpu = strcmp(row->level, "cuda:0") == 0;
+    r->cpu_passed += !on_gpu && row->passed;
+    r->gpu_passed += on_gpu && row->passed;
+    r->gpu_failed += on_gpu && !row->passed;
+}
+
+static void keep_verify_warning(void *user, const char *message)
+{
+    keep_warning(((rows *)user)->f, message);
+}
+
+static rows verify(fixture *f, const char *libcuda, bool *out_passed)
+{
+    rows r = {.f = f};
+    setenv("MDOT_LIBCUDA", libcuda, 1);
+    const mdotc_verify_options options = {.row = count_row, .warning = keep_verify_warning, .user = &r};
+    mdot_error err;
+    if (mdotc_verify(f->artefact, f->model, &options, out_passed, &err) != MDOT_OK) fail_msg("%s", err.message);
+    unsetenv("MDOT_LIBCUDA");
+    return r;
+}
+
+/* The fake driver's GPU is an sm_90, whose kernels answer without computing: who looks at it must see a failure. */
+static void verification_looks_at_what_the_gpu_answers(void **state)
+{
+    fixture *f = *state;
+    cubin_nvrtc_or_skip();
+    mdot_predictor_close(compile_and_open(f, f->model, "sm_90", NULL));
+    bool passed = true;
+    rows r = verify(f, MDOT_FAKE_CUDA, &passed);
+    assert_false(passed);
+    assert_true(r.cpu_passed > 0);
+    assert_int_equal(r.gpu_passed, 0);
+    assert_int_equal(r.gpu_failed, 1);
+    assert_string_equal(f->warning, "");
+}
+
+static void verification_without_a_gpu_says_so(void **state)
+{
+    fixture *f = *state;
+    cubin_nvrtc_or_skip();
+    mdot_predictor_close(compile_and_open(f, f->model, "sm_90", NULL));
+    bool passed = false;
+    rows r = verify(f, "/nonexistent/libcuda.so", &passed);
+    assert_true(passed);
+    assert_true(r.cpu_passed > 0);
+    assert_int_equal(r.gpu_passed + r.gpu_failed, 0);
+    assert_non_null(strstr(f->warning, "CUDA code is not verified"));
 }
 
 /* ---- Without NVRTC ----------------------------------------------------------------------------------------------- */
@@ -225,7 +300,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(kernels_fit_every_architecture, setup, teardown),
         cmocka_unit_test_setup_teardown(kernels_in_fp32_fit_every_architecture, setup, teardown),
+        cmocka_unit_test_setup_teardown(kernels_of_the_reference_predictor_fit_every_architecture, setup, teardown),
         cmocka_unit_test_setup_teardown(assembler_and_source_can_be_dumped, setup, teardown),
+        cmocka_unit_test_setup_teardown(verification_looks_at_what_the_gpu_answers, setup, teardown),
+        cmocka_unit_test_setup_teardown(verification_without_a_gpu_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(source_can_be_dumped_without_nvrtc, setup, teardown),
         cmocka_unit_test_setup_teardown(without_nvrtc_the_message_says_what_to_install, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_encoder_stays_on_the_cpu_with_a_warning, setup, teardown),
