@@ -420,6 +420,17 @@ static void put_places(const bucket *b, cu_text *to)
     }
 }
 
+/* Whether thread 0 of block 0 writes all outputs: it takes the first element in every form of a step that block 0 does
+ * alone. */
+static bool is_result_of_one_thread(const cu_stages *stages)
+{
+    for (int k = 0; k < stages->plan->buffer_count; k++) {
+        const pl_buffer *buffer = &stages->buffers[k];
+        if (buffer->kind == PL_OUTPUT && ir_type_count_at(&buffer->type, stages->plan->max_length) != 1) return false;
+    }
+    return true;
+}
+
 static void put_kernel(bucket *b, size_t inline_bytes)
 {
     generator *g = b->g;
@@ -444,8 +455,8 @@ static void put_kernel(bucket *b, size_t inline_bytes)
     if (b->stages->meets_at_end)
         cu_put(&g->kernels_text, "\n    // The result is there when all blocks have written theirs.\n"
                                  "    grid_barrier(barrier, target += gridDim.x);\n");
-    else
-        cu_put(&g->kernels_text, "\n    __syncthreads();\n");
+    else if (!is_result_of_one_thread(b->stages))
+        cu_put(&g->kernels_text, "\n    __syncthreads(); // all of the result\n");
     cu_put(&g->kernels_text,
            "    if (blockIdx.x == 0 && threadIdx.x == 0)\n"
            "        store_release_system((unsigned *)p.call.done + blockIdx.y, p.call.ticket);\n}\n\n");

@@ -131,13 +131,16 @@ static bool goes_round(const cu_step *step)
     return step->spread == CU_TILED || (step->spread == CU_FREE && step->kernel->kind != PL_NEST);
 }
 
-/* Whether the second round of a loop's steps meets what the first left, before it meets anyway. */
+/* Whether the second round of a loop's steps touches what the first left, before it meets anyway. In scratch memory the
+ * tiles are apart. */
 static bool must_meet_again(const step_phases *phases, const bool *before, int first, int end, const phase *left)
 {
-    phase open = *left;
+    phase shared = {.is_full = left->is_full};
+    for (int k = 0; k < left->count; k++)
+        if (left->touches[k].kind == CU_SHARED) shared.touches[shared.count++] = left->touches[k];
     for (int s = first; s < end; s++) {
         if (before[s] && s > first) return false; /* the first one's stands in front of the loop */
-        if (follow(&phases[s], &open)) return true;
+        if (conflicts(&shared, phases[s].meets ? &phases[s].first : &phases[s].last)) return true;
         if (phases[s].meets) return false;
     }
     return false;

@@ -67,11 +67,19 @@ typedef struct cuda_host_site { /* a synchronisation in the source */
 
 enum { CUDA_HOST_MAX_SITES = 512 };
 
+/* What the host reads once it has seen a flag: it must be written by then, and released with the flag. */
+typedef struct cuda_host_published {
+    const unsigned *flag;
+    const void *begin;
+    size_t bytes;
+} cuda_host_published;
+
 typedef struct cuda_host_launch {
     const cuda_host_module *module; /* whose kernel `body` calls */
     unsigned grid[3], block[3];     /* 0 stands for 1; blocks are full warps */
     size_t shared_bytes;            /* dynamic */
     unsigned seed;
+    const cuda_host_published *published; /* ends with a NULL flag; NULL: nothing */
     const char *skip; /* leave out the synchronisation of this name on skip_line, as if the statement were deleted */
     int skip_line;
 } cuda_host_launch;

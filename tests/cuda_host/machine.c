@@ -365,6 +365,7 @@ bool cuda_host_run(cuda_host_memory *memory, const cuda_host_launch *launch, voi
         ch.current = choose();
         ch_load_statics(ch.current->warp->block);
         ch_switch(&ch.main_stack_pointer, ch.current->stack_pointer);
+        if (ch_is_checked() && !report->faulted) ch_check_published();
     }
     end();
     return !report->faulted;

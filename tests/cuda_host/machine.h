@@ -131,6 +131,8 @@ void ch_order_warp(ch_warp *warp, uint32_t mask); /* lanes of a warp meet */
 void ch_order_write(ch_thread *t, const void *flag, bool releases, bool joins);
 void ch_order_read(ch_thread *t, const void *flag, bool acquires);
 void ch_order_fence(ch_thread *t);
+/* Whether what `thread` did at `when` was released at a flag, by the last that wrote it. */
+bool ch_was_released(const void *flag, unsigned thread, ch_time when);
 
 /* ---- memory.c ---------------------------------------------------------------------------------------------------- */
 
@@ -144,7 +146,8 @@ typedef enum ch_access_kind {
 
 void ch_check(const void *address, size_t bytes, ch_access_kind kind, int line, const void *pc);
 bool ch_memory_begin(size_t shared_bytes);
-void ch_memory_end(void); /* faults where a guard zone was written */
+void ch_check_published(void); /* reports what the host may read too early */
+void ch_memory_end(void);      /* faults where a guard zone was written */
 void *ch_shared(const ch_block *block);
 void ch_load_statics(ch_block *block); /* puts the block's static __shared__ variables in place */
 

@@ -214,6 +214,42 @@ void ch_load_statics(ch_block *block)
     shared.last = NULL;
 }
 
+/* ---- What the host reads ----------------------------------------------------------------------------------------- */
+
+static void report_unpublished(const region *r, size_t at, const char *what, unsigned thread)
+{
+    ch.report->faulted = true;
+    ch.report->thread = thread;
+    snprintf(ch.report->message, sizeof ch.report->message, "the host may read byte %zu of %s, which %s%s", at, r->name,
+             what, thread == UINT32_MAX ? " nobody wrote" : ch_place(&ch.threads[thread]));
+}
+
+static void check_published(const region *r, const cuda_host_published *p)
+{
+    size_t begin = (size_t)((const char *)p->begin - r->begin) >> r->shift;
+    size_t end = ((size_t)((const char *)p->begin - r->begin) + p->bytes + ((size_t)1 << r->shift) - 1) >> r->shift;
+    for (size_t c = begin; c < end; c++) {
+        uint32_t writer = r->cells[c].writer;
+        if (writer == WRITER_HOST) continue;
+        if (writer == WRITER_NONE) {
+            report_unpublished(r, c << r->shift, "", UINT32_MAX);
+            return;
+        }
+        unsigned thread = (writer & WRITER_INDEX) - WRITER_FIRST;
+        if (ch_was_released(p->flag, thread, r->cells[c].written)) continue;
+        report_unpublished(r, c << r->shift, "the flag does not release, from ", thread);
+        return;
+    }
+}
+
+void ch_check_published(void)
+{
+    for (const cuda_host_published *p = ch.launch->published; p && p->flag && !ch.report->faulted; p++)
+        for (int k = 0; k < ch.memory->count; k++)
+            if ((size_t)((const char *)p->begin - ch.memory->buffers[k].begin) < ch.memory->buffers[k].bytes)
+                check_published(&ch.memory->buffers[k], p);
+}
+
 /* ---- Accesses ---------------------------------------------------------------------------------------------------- */
 
 static bool holds(const region *r, const char *address)

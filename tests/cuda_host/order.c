@@ -211,3 +211,9 @@ void ch_order_fence(ch_thread *t)
     if (!t->fenced) need(t->fenced = calloc(1, vector_bytes()));
     join_knowledge(t->fenced, t);
 }
+
+bool ch_was_released(const void *flag, unsigned thread, ch_time when)
+{
+    const released *r = find_flag(flag);
+    return r && when <= r->known[thread];
+}

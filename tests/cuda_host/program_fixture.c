@@ -87,7 +87,8 @@ typedef struct launch {
     int64_t output_bytes;
     unsigned char *input, *output;
     unsigned *barrier, *done;
-    ir_wide ***wanted; /* by item and output */
+    ir_wide ***wanted;              /* by item and output */
+    cuda_host_published *published; /* each item's outputs with its flag */
     parameter parameter;
     void (*function)(parameter p);
 } launch;
@@ -174,6 +175,16 @@ static void prepare_memory(launch *l)
     call->done = (uintptr_t)l->done;
     call->barrier_base = start;
     call->ticket = 77;
+    l->published = IR_NEW_ARRAY(l->arena, cuda_host_published, l->items * (unsigned)model->output_count + 1);
+    assert_non_null(l->published);
+    cuda_host_published *next = l->published;
+    for (unsigned item = 0; item < l->items; item++) {
+        for (int k = 0; k < model->output_count; k++) {
+            const ir_wide *wanted = l->wanted[item][k];
+            size_t bytes = (size_t)wanted->count * mdot_dtype_size_bytes(wanted->dtype);
+            *next++ = (cuda_host_published){&l->done[item], l->output + item * end + call->output_at[k], bytes};
+        }
+    }
     call->length = l->run->length;
     free(starts);
     free(zeros);
@@ -237,6 +248,7 @@ bool program_try(const program *p, const program_run *run, cuda_host_report *rep
                             .block = {(unsigned)l->kernel->threads},
                             .shared_bytes = l->kernel->dynamic_shared_bytes,
                             .seed = run->seed,
+                            .published = l->published,
                             .skip = run->skip,
                             .skip_line = run->skip_line};
     bool right = cuda_host_run(l->memory, &how, body, l, report);

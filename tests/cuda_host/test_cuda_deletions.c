@@ -1,0 +1,110 @@
+/* test_cuda_deletions.c — every synchronisation of generated kernels is needed: deleted, a fault or a wrong result
+ * shows.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/cuda_host/program_fixture.h"
+#include "tests/unit/encoder_model.h"
+
+enum { SEEDS = 2 };
+
+static bool run(void *user, cuda_host_launch *launch, cuda_host_report *report)
+{
+    char message[512];
+    /* Five tiles over two blocks: a block takes several, and the last is not full. */
+    program_run how = {.length = 70, .blocks = 2, .seed = launch->seed, .magnitude = 1};
+    how.skip = launch->skip;
+    how.skip_line = launch->skip_line;
+    bool right = program_try(user, &how, report, message, sizeof message);
+    if (!right && !launch->skip) print_message("%s\n", message);
+    return right;
+}
+
+static void assert_all_needed(program *p, int least)
+{
+    static const cuda_argument none[] = {{NULL, NULL}};
+    int deleted = assert_deletions_show(p->code.source, run, p, SEEDS, none);
+    assert_true(deleted >= least);
+    program_done(p);
+}
+
+static const int64_t BUCKET[] = {80, 0};
+
+static void every_synchronisation_of_an_encoder_is_needed(void **state)
+{
+    (void)state;
+    static const cg_cuda_mode modes[] = {CG_CUDA_FP32, CG_CUDA_BF16, CG_CUDA_F16};
+    for (int m = 0; m < 3; m++) {
+        char *path = write_model("/tmp", "mdot_cuda_deletions.onnx", encoder_model(1));
+        program p = program_from_file(path, BUCKET, modes[m], CUDA_HOST_CHECKED);
+        unlink(path);
+        free(path);
+        assert_all_needed(&p, 10);
+    }
+}
+
+static void every_synchronisation_of_tensor_attention_is_needed(void **state)
+{
+    (void)state;
+    program p = program_from_notation("x = input f32[1,L,32]\nw = weights f32[32,96]\np = mdot.Linear(x, w)\n"
+                                      "sizes = constant i64[3] [32, 32, 32]\nq, k, v = Split(p, sizes) {axis=-1}\n"
+                                      "a = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\n"
+                                      "wo = weights f32[32,32]\no = mdot.Linear(a, wo)\ny = Add(o, x)\nreturn y\n",
+                                      BUCKET, CG_CUDA_BF16, CUDA_HOST_CHECKED);
+    assert_all_needed(&p, 6);
+}
+
+static void every_synchronisation_of_chunked_rows_is_needed(void **state)
+{
+    (void)state;
+    program p = program_from_notation("x = input f32[1,L,7,24]\nw = weights f32[24,32]\nh = mdot.Linear(x, w)\n"
+                                      "s = Sigmoid(h)\nw2 = weights f32[32,8]\ny = mdot.Linear(s, w2)\nreturn y\n",
+                                      BUCKET, CG_CUDA_BF16, CUDA_HOST_CHECKED);
+    assert_all_needed(&p, 4);
+}
+
+static void every_synchronisation_of_a_pooled_head_is_needed(void **state)
+{
+    (void)state;
+    program p =
+        program_from_notation("x = input f32[1,L,32]\naxes = constant i64[1] [1]\ns = ReduceSum(x, axes) {keepdims=0}\n"
+                              "w = weights f32[32,48]\nb = weights f32[48]\nh = mdot.Linear(s, w, b)\n"
+                              "g = Gelu(h)\nw2 = weights f32[48,40]\no = mdot.Linear(g, w2)\nreturn o\n",
+                              BUCKET, CG_CUDA_BF16, CUDA_HOST_CHECKED);
+    assert_all_needed(&p, 5);
+}
+
+static void every_synchronisation_of_what_neighbours_read_is_needed(void **state)
+{
+    (void)state;
+    program p = program_from_notation("x = input f32[1,L,16]\nw = weights f32[16,16]\nh = mdot.Linear(x, w)\n"
+                                      "zero = constant i64[1] [0]\none = constant i64[1] [1]\n"
+                                      "last = constant i64[1] [-1]\na = Slice(h, zero, one, one)\n"
+                                      "b = Slice(h, zero, last, one)\ns = Concat(a, b) {axis=1}\ny = Add(h, s)\n"
+                                      "return y\n",
+                                      BUCKET, CG_CUDA_BF16, CUDA_HOST_CHECKED);
+    assert_all_needed(&p, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_synchronisation_of_an_encoder_is_needed),
+        cmocka_unit_test(every_synchronisation_of_tensor_attention_is_needed),
+        cmocka_unit_test(every_synchronisation_of_chunked_rows_is_needed),
+        cmocka_unit_test(every_synchronisation_of_a_pooled_head_is_needed),
+        cmocka_unit_test(every_synchronisation_of_what_neighbours_read_is_needed),
+    };
+    if (!cuda_host_available()) {
+        print_message("skipped: no C++ compiler\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
