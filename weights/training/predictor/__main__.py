@@ -1,4 +1,4 @@
-"""The command line: python -m predictor graphs | dataset | train | evaluate | export. See README.md."""
+"""The command line: python -m predictor graphs | dataset | evaluate | report | train | calibrate | export | transfer. See README.md."""
 
 from __future__ import annotations
 
@@ -32,14 +32,22 @@ def _dataset(options: argparse.Namespace) -> int:
 def _train(options: argparse.Namespace) -> int:
     from predictor import shipped
 
-    shipped.train(options.data, options.held_out, options.out, options.seeds)
+    shipped.train(options.data, options.out, options.seeds)
+    return 0
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    from predictor import shipped
+
+    inside = shipped.calibrate(options.model, options.data, options.held_out, options.out)
+    print(f"{options.out}: {inside:.1f} % of the left-out labels lie in the interval")
     return 0
 
 
 def _evaluate(options: argparse.Namespace) -> int:
     from predictor import evaluation
 
-    evaluation.run(options.data, options.out, options.forms, options.splits)
+    evaluation.run(options.data, options.out, options.forms, options.splits, options.folds)
     return 0
 
 
@@ -56,6 +64,13 @@ def _export(options: argparse.Namespace) -> int:
     model = shipped.load(options.model)
     worst = export.export(model, dataset.Dataset.load_file(options.data), options.out)
     print(f"{options.out}: {options.out.stat().st_size} bytes, ONNX Runtime within {worst:.1e} of PyTorch")
+    return 0
+
+
+def _transfer(options: argparse.Namespace) -> int:
+    from predictor import dataset, shipped, transfer
+
+    print(transfer.table(shipped.load(options.model), dataset.Dataset.load_file(options.data), options.measured))
     return 0
 
 
@@ -77,24 +92,37 @@ def _parser() -> argparse.ArgumentParser:
     evaluating.add_argument("--out", type=Path, required=True, help="folder of predictions, one file a form and split")
     evaluating.add_argument("--forms", nargs="*", help="only these (default: all)")
     evaluating.add_argument("--splits", nargs="*", help="only these (default: all)")
+    evaluating.add_argument("--folds", nargs="*", help="only these, such as \"fold 1\" or swin (default: all)")
     evaluating.set_defaults(run=_evaluate)
 
     reporting = commands.add_parser("report", help="the tables of the model card, from evaluate's predictions")
     reporting.add_argument("--results", type=Path, required=True)
     reporting.set_defaults(run=_report)
 
-    training = commands.add_parser("train", help="fit the shipped predictor to all labels, its interval to held-out ones")
+    training = commands.add_parser("train", help="fit the shipped predictor's members to all labels")
     training.add_argument("--data", type=Path, required=True)
-    training.add_argument("--held-out", type=Path, required=True, help="evaluate's folder, for the interval")
     training.add_argument("--out", type=Path, required=True, help="FILE.pt")
     training.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="one member each (default 0 1 2)")
     training.set_defaults(run=_train)
+
+    calibrating = commands.add_parser("calibrate", help="fit the interval to evaluate's predictions of left-out networks")
+    calibrating.add_argument("--model", type=Path, required=True, help="of train")
+    calibrating.add_argument("--data", type=Path, required=True)
+    calibrating.add_argument("--held-out", type=Path, required=True, help="evaluate's folder")
+    calibrating.add_argument("--out", type=Path, required=True, help="FILE.pt")
+    calibrating.set_defaults(run=_calibrate)
 
     exporting = commands.add_parser("export", help="the trained predictor → ONNX, checked with ONNX Runtime")
     exporting.add_argument("--model", type=Path, required=True)
     exporting.add_argument("--data", type=Path, required=True, help="jobs to check with")
     exporting.add_argument("--out", type=Path, required=True, help="FILE.onnx")
     exporting.set_defaults(run=_export)
+
+    carrying = commands.add_parser("transfer", help="error on other GPUs and in fp32, against measurements by others")
+    carrying.add_argument("--model", type=Path, required=True)
+    carrying.add_argument("--data", type=Path, required=True)
+    carrying.add_argument("--measured", type=Path, required=True, help="folder of pytorch-gpu-benchmark's results")
+    carrying.set_defaults(run=_transfer)
     return parser
 
 

@@ -38,7 +38,7 @@ def _fit(x: np.ndarray, y: np.ndarray, depth: int, rounds: int):
 
     model = xgboost.XGBRegressor(n_estimators=rounds, max_depth=depth, learning_rate=RATE, subsample=0.7,
                                  colsample_bytree=0.5, min_child_weight=3, reg_lambda=2.0, n_jobs=1, random_state=0,
-                                 objective="reg:absoluteerror")
+                                 objective="reg:squarederror", tree_method="hist", max_bin=128)
     return model.fit(x, y)
 
 
@@ -56,12 +56,19 @@ def _tuned(x: np.ndarray, y: np.ndarray, group: np.ndarray) -> tuple[int, int]:
     return chosen
 
 
-def trees(data: Dataset, train: np.ndarray, test: np.ndarray, roofline_ms: np.ndarray | None) -> np.ndarray:
-    """Milliseconds of `test`. With `roofline_ms` [labels of the data set], the trees predict the logarithm of time over it."""
-    offset = np.zeros(len(data.step_ms)) if roofline_ms is None else np.log(roofline_ms)
-    x = describe(data, np.arange(len(data.step_ms)))
-    x = x if roofline_ms is None else np.column_stack([x, offset])
-    y = np.log(data.step_ms) - offset
-    depth, rounds = _tuned(x[train], y[train], data.label_network[train])
-    model = _fit(x[train], y[train], depth, rounds)
-    return np.exp(model.predict(x[test]) + offset[test])
+class Trees:
+    """Trees tuned once, on the training labels of the first fold that asks, and then fitted to each fold."""
+
+    def __init__(self) -> None:
+        self.chosen: tuple[int, int] | None = None
+
+    def predict(self, data: Dataset, train: np.ndarray, test: np.ndarray, roofline_ms: np.ndarray | None) -> np.ndarray:
+        """Milliseconds of `test`. With `roofline_ms` [labels of the data set], of the logarithm of time over it."""
+        offset = np.zeros(len(data.step_ms)) if roofline_ms is None else np.log(roofline_ms)
+        x = describe(data, np.arange(len(data.step_ms)))
+        x = x if roofline_ms is None else np.column_stack([x, offset])
+        y = np.log(data.step_ms) - offset
+        if self.chosen is None:
+            self.chosen = _tuned(x[train], y[train], data.label_network[train])
+        model = _fit(x[train], y[train], *self.chosen)
+        return np.exp(model.predict(x[test]) + offset[test])

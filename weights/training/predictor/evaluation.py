@@ -24,7 +24,8 @@ def fold_files(folder: Path, form: str, split: str) -> list[Path]:
     return sorted(folder.glob(fold_file(folder, form, split, "*").name))
 
 
-def run(data_path: Path, folder: Path, forms: Sequence[str] | None, only_splits: Sequence[str] | None) -> None:
+def run(data_path: Path, folder: Path, forms: Sequence[str] | None, only_splits: Sequence[str] | None,
+        only_folds: Sequence[str] | None) -> None:
     """What is there already stays: remove the folder to begin again."""
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
@@ -35,7 +36,7 @@ def run(data_path: Path, folder: Path, forms: Sequence[str] | None, only_splits:
                 continue
             for fold, train, test in splits.folds(data, split):
                 path = fold_file(folder, form.name, split, fold)
-                if path.exists():
+                if path.exists() or (only_folds and fold not in only_folds):
                     continue
                 begin = time.monotonic()
                 predicted = form.predict(data, train, test)

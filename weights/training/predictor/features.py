@@ -131,7 +131,10 @@ def configuration_features(setting: Tensor) -> Tensor:
     inputs, outputs = torch.log(s.inputs), torch.log(s.outputs)
     fits = [torch.log(_up_to(x, multiple)) for x in (s.inputs, s.outputs) for multiple in (8, 32, 128)]
     alone = [(1 - torch.log(x)).clamp(min=0) for x in (s.inputs, s.outputs)]     # one channel a group: depthwise
-    return torch.cat([_log(setting), inputs, outputs, *fits, *alone], dim=1)
+    # NHWC kernels take so many channels at a time, depthwise ones 16: what does not divide goes another, slower way
+    channels = (column(setting, "channels_in"), column(setting, "channels_out"))
+    odd = [(torch.ceil(x / multiple) * multiple - x).clamp(0, 1) for x in channels for multiple in (2, 8, 16, 32)]
+    return torch.cat([_log(setting), inputs, outputs, *fits, *alone, *odd], dim=1)
 
 
 def load_features(load: Tensor) -> Tensor:

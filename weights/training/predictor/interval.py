@@ -16,7 +16,7 @@ from predictor.features import Work
 
 FEATURES = 6
 TAIL = 0.05
-OUTSIDE_WIDTH = 0.25
+OUTSIDE_WIDTH = 0.5
 """Added to both half-widths outside the training set's ranges, at most: other GPUs and precisions are unproven."""
 
 

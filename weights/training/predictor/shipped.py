@@ -49,20 +49,31 @@ def interval_inputs(members: Sequence[Predictor], data: Dataset, labels: np.ndar
     return torch.cat(result)
 
 
-def train(data_path: Path, held_out_folder: Path, out: Path, seeds: Sequence[int]) -> Exported:
+def train(data_path: Path, out: Path, seeds: Sequence[int]) -> None:
+    """The members and the range that they were trained in; the interval is calibrate's."""
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     labels = np.arange(len(data.step_ms))
     members = [training.fit(data, labels, SHIPPED, with_seed(SHIPPED_SCHEDULE, seed)) for seed in seeds]
     trained_on = TrainingRange()
     trained_on.fit(data, labels, members[0].row_of_type.unique())
-    interval = Interval()
+    _save(Exported(members, Interval(), trained_on), out)
+
+
+def calibrate(model_path: Path, data_path: Path, held_out_folder: Path, out: Path) -> float:
+    """Fits the interval; returns the share of left-out labels that it holds, in %."""
+    data, model = Dataset.load_file(data_path), load(model_path)
     label, residual, weight = held_out(held_out_folder)
-    interval.fit(interval_inputs(members, data, label), torch.tensor(residual, dtype=torch.float32),
-                 torch.tensor(weight / weight.mean(), dtype=torch.float32))
-    model = Exported(members, interval, trained_on).eval()
-    torch.save({"options": asdict(SHIPPED), "members": len(members), "state": model.state_dict()}, out)
-    return model
+    x, r = interval_inputs(list(model.members), data, label), torch.tensor(residual, dtype=torch.float32)
+    model.interval.fit(x, r, torch.tensor(weight / weight.mean(), dtype=torch.float32))
+    _save(model, out)
+    width = model.interval.half_widths(x).detach()
+    inside = ((r >= -width[:, 0]) & (r <= width[:, 1])).numpy()
+    return float(100 * np.average(inside, weights=weight))
+
+
+def _save(model: Exported, out: Path) -> None:
+    torch.save({"options": asdict(SHIPPED), "members": len(model.members), "state": model.state_dict()}, out)
 
 
 def load(path: Path) -> Exported:

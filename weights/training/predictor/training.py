@@ -16,7 +16,7 @@ from predictor.model import Options, Predictor
 
 @dataclass(frozen=True)
 class Schedule:
-    epochs: int = 40
+    epochs: int = 60
     parts: int = 40             # an epoch is this many steps, each over some of the networks
     learning_rate: float = 8e-3
     weight_decay: float = 0.05
@@ -108,7 +108,7 @@ def fit(data: Dataset, labels: np.ndarray, options: Options, schedule: Schedule)
     _merge_rare_types(model, data, np.unique(data.label_network[labels]), schedule.least_networks)
     parts = _parts(data, labels, schedule, options)
     _fit_scales(model, batches.make_merged(data, labels, options))
-    optimizer = torch.optim.AdamW(_parameter_groups(model, schedule))
+    optimizer = torch.optim.AdamW(_parameter_groups(model, schedule), fused=True)
     steps = schedule.epochs * len(parts)
     rate = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, [group["lr"] for group in optimizer.param_groups], total_steps=steps, pct_start=0.15)

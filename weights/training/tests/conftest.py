@@ -54,10 +54,10 @@ def data(make_sequence, make_label):
     from predictor import dataset
 
     sequences, labels = {}, []
-    for blocks in (2, 3, 5, 8, 13):
+    for blocks in (2, 3, 5, 8):
         for channels in (32, 64, 128):
             name = f"net_{blocks}_{channels}"
             sequences[Network(name, 224)] = sequence = make_sequence(blocks, channels)
-            for batch in (64, 128, 256):
+            for batch in (64, 256):
                 labels.append(make_label(name, batch, batch * sequence.load[:, 0].sum() / 1e9))
     return dataset.build(sequences, labels)

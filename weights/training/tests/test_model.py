@@ -12,7 +12,7 @@ from predictor.range import TrainingRange
 from predictor.training import Schedule
 
 SMALL = Options(width=8, hidden=8)
-SHORT = Schedule(epochs=40, parts=3, least_networks=1)
+SHORT = Schedule(epochs=25, parts=3, least_networks=1)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_equal_operators_may_be_merged(exported, data):
 
 
 def test_steps_take_longer_with_every_sample(exported, data):
-    times = [exported(*export.job(data, 3, float(batch), "RTX-3090"))[0][1].item() for batch in range(1, 65)]
+    times = [exported(*export.job(data, 3, float(batch), "RTX-3090"))[0][1].item() for batch in (1, 2, 3, 5, 8, 13, 33, 100, 700)]
     assert all(a < b for a, b in zip(times, times[1:]))
 
 
@@ -125,14 +125,14 @@ def test_onnx_runtime_agrees(exported, data, tmp_path):
 
 def test_the_interval_covers_what_it_was_fitted_to():
     random = np.random.default_rng(0)
-    x = torch.tensor(random.uniform(0, 1, (4000, FEATURES)), dtype=torch.float32)
+    x = torch.tensor(random.uniform(0, 1, (1000, FEATURES)), dtype=torch.float32)
     x[:, 0] = 1
     residual = torch.tensor(random.normal(0, 0.05 + 0.2 * x[:, 1].numpy()), dtype=torch.float32)
     interval = Interval()
-    interval.fit(x, residual, torch.ones(4000))
+    interval.fit(x, residual, torch.ones(1000))
     width = interval.half_widths(x).detach()
     inside = (residual > -width[:, 0]) & (residual < width[:, 1])
-    assert inside.float().mean().item() == pytest.approx(0.9, abs=0.02)
+    assert inside.float().mean().item() == pytest.approx(0.9, abs=0.03)
     hard = x[:, 1] > 0.7
     assert width[hard].mean() > 1.5 * width[x[:, 1] < 0.3].mean()
-    assert inside[hard].float().mean().item() == pytest.approx(0.9, abs=0.06)
+    assert inside[hard].float().mean().item() == pytest.approx(0.9, abs=0.08)
