@@ -335,10 +335,12 @@ static mdot_status add_kernel(finder *f, const pl_kernel *kernel, mdot_error *er
 
 /* ---- Stages ------------------------------------------------------------------------------------------------------ */
 
-/* The buffer for which `after` must wait until all blocks have done `before`; -1: none. `related`: they touch the same
- * one at all, a write among it, so that their order counts. */
-static int conflict(const cu_step *before, const cu_step *after, bool *related)
+/* The buffer for which `after` must wait until all blocks have done `before`, the largest of them; -1: none. `related`:
+ * they touch the same one at all, a write among it, so that their order counts. */
+static int conflict(const cu_stages *stages, const cu_step *before, const cu_step *after, bool *related)
 {
+    int found = -1;
+    int64_t most = -1;
     *related = false;
     for (int i = 0; i < before->access_count; i++) {
         const cu_access *a = &before->accesses[i];
@@ -347,10 +349,13 @@ static int conflict(const cu_step *before, const cu_step *after, bool *related)
             if (a->buffer != b->buffer || (!a->is_written && !b->is_written)) continue;
             *related = true;
             bool apart = before->spread != after->spread || !a->is_local || !b->is_local;
-            if (apart) return a->buffer;
+            int64_t size = cu_elements_per_unit(&stages->buffers[a->buffer].type);
+            if (!apart || size <= most) continue;
+            found = a->buffer;
+            most = size;
         }
     }
-    return -1;
+    return found;
 }
 
 static void rise(cu_stages *stages)
@@ -359,7 +364,7 @@ static void rise(cu_stages *stages)
         cu_step *after = &stages->steps[j];
         for (int i = 0; i < j; i++) {
             bool related;
-            int earliest = stages->steps[i].stage + (conflict(&stages->steps[i], after, &related) >= 0);
+            int earliest = stages->steps[i].stage + (conflict(stages, &stages->steps[i], after, &related) >= 0);
             if (related && earliest > after->stage) after->stage = earliest;
         }
         if (after->stage >= stages->stage_count) stages->stage_count = after->stage + 1;
@@ -373,7 +378,7 @@ static void sink(cu_stages *stages)
         int latest = INT_MAX;
         for (int j = i + 1; j < stages->step_count; j++) {
             bool related;
-            int limit = stages->steps[j].stage - (conflict(before, &stages->steps[j], &related) >= 0);
+            int limit = stages->steps[j].stage - (conflict(stages, before, &stages->steps[j], &related) >= 0);
             if (related && limit < latest) latest = limit;
         }
         if (latest != INT_MAX) before->stage = latest;
@@ -389,16 +394,20 @@ static int compare_steps(const void *left, const void *right)
     return a->part < b->part ? -1 : a->part > b->part;
 }
 
+/* Of several reasons for a barrier the one that most data has. */
 static void explain_barriers(cu_stages *stages)
 {
     for (int j = 0; j < stages->step_count; j++) {
-        cu_step *after = &stages->steps[j];
+        const cu_step *after = &stages->steps[j];
         cu_barrier *barrier = &stages->barriers[after->stage];
-        for (int i = 0; i < j && !barrier->before; i++) {
+        for (int i = 0; i < j; i++) {
             bool related;
-            int buffer = conflict(&stages->steps[i], after, &related);
-            if (stages->steps[i].stage == after->stage - 1 && buffer >= 0)
-                *barrier = (cu_barrier){&stages->steps[i], after, buffer};
+            int buffer = conflict(stages, &stages->steps[i], after, &related);
+            if (stages->steps[i].stage != after->stage - 1 || buffer < 0) continue;
+            if (barrier->before && cu_elements_per_unit(&stages->buffers[buffer].type) <=
+                                       cu_elements_per_unit(&stages->buffers[barrier->buffer].type))
+                continue;
+            *barrier = (cu_barrier){&stages->steps[i], after, buffer};
         }
     }
     for (int j = 0; j < stages->step_count; j++) {

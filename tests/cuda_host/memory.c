@@ -221,7 +221,7 @@ static void report_unpublished(const region *r, size_t at, const char *what, uns
     ch.report->faulted = true;
     ch.report->thread = thread;
     snprintf(ch.report->message, sizeof ch.report->message, "the host may read byte %zu of %s, which %s%s", at, r->name,
-             what, thread == UINT32_MAX ? " nobody wrote" : ch_place(&ch.threads[thread]));
+             what, thread == UINT32_MAX ? "nobody wrote" : ch_place(&ch.threads[thread]));
 }
 
 static void check_published(const region *r, const cuda_host_published *p)

@@ -46,8 +46,13 @@ static bool run(const char *kernel, unsigned seed, float *out)
               .flag = cuda_host_buffer(memory, "flag", &zero, sizeof zero, 4)};
     *(void **)&c.kernel = cuda_host_symbol(module, kernel);
     if (!c.kernel) fail_msg("no kernel %s", kernel);
-    cuda_host_launch launch = {
-        .module = module, .grid = {BLOCKS}, .block = {THREADS}, .shared_bytes = THREADS * sizeof(float), .seed = seed};
+    cuda_host_published published[] = {{c.flag, c.row, THREADS * sizeof(float)}, {NULL, NULL, 0}};
+    cuda_host_launch launch = {.module = module,
+                               .grid = {BLOCKS},
+                               .block = {THREADS},
+                               .shared_bytes = THREADS * sizeof(float),
+                               .seed = seed,
+                               .published = strncmp(kernel, "published", 9) == 0 ? published : NULL};
     bool passed = cuda_host_run(memory, &launch, body, &c, &report);
     if (passed) memcpy(out, c.out, BLOCKS * THREADS * sizeof(float));
     cuda_host_memory_destroy(memory);
@@ -112,6 +117,20 @@ static void fragments_lie_as_the_manual_says(void **state)
 {
     (void)state;
     assert_passes("fragments", always_one);
+}
+
+static void conversions_round_and_pack(void **state)
+{
+    (void)state;
+    assert_passes("packed", always_one);
+}
+
+static void the_host_reads_what_its_flag_releases(void **state)
+{
+    (void)state;
+    assert_passes("published", always_one);
+    assert_faults("published_early", "which the flag does not release, from block 0");
+    assert_faults("published_in_part", "which nobody wrote");
 }
 
 static void copies_arrive_at_the_wait(void **state)
@@ -200,6 +219,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_kernels_pass_under_every_schedule),
         cmocka_unit_test(fragments_lie_as_the_manual_says),
+        cmocka_unit_test(conversions_round_and_pack),
+        cmocka_unit_test(the_host_reads_what_its_flag_releases),
         cmocka_unit_test(copies_arrive_at_the_wait),
         cmocka_unit_test(missing_barriers_are_data_races),
         cmocka_unit_test(flags_order_only_by_release_and_acquire),

@@ -322,3 +322,39 @@ extern "C" __global__ void copied_misaligned(const float *in, float *out)
     __syncthreads();
     out[blockIdx.x * 64 + threadIdx.x] = tile[threadIdx.x % 60];
 }
+
+// 1 + 2^-8 lies between two bf16 numbers, and rounds to the even one; of f16 it is one.
+extern "C" __global__ void packed(const float *in, float *out)
+{
+    float x = 1.00390625f;
+    bool right = pack_bf16(x, -2) == 0xc0003f80u && pack_f16(x, -2) == 0xc0003c04u;
+    right = right && __byte_perm(0x33221100u, 0x77665544u, 0x5410) == 0x55441100u;
+    right = right && __byte_perm(0x33221100u, 0x77665544u, 0x7632) == 0x77663322u;
+    out[blockIdx.x * 64 + threadIdx.x] = right;
+}
+
+extern "C" __global__ void published(const float *in, float *out, unsigned *flag, float *row)
+{
+    out[blockIdx.x * 64 + threadIdx.x] = 1;
+    if (blockIdx.x) return;
+    row[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x == 0) store_release_system(flag, 1);
+}
+
+extern "C" __global__ void published_early(const float *in, float *out, unsigned *flag, float *row)
+{
+    out[blockIdx.x * 64 + threadIdx.x] = 1;
+    if (blockIdx.x) return;
+    row[threadIdx.x] = in[threadIdx.x];
+    if (threadIdx.x == 0) store_release_system(flag, 1);
+}
+
+extern "C" __global__ void published_in_part(const float *in, float *out, unsigned *flag, float *row)
+{
+    out[blockIdx.x * 64 + threadIdx.x] = 1;
+    if (blockIdx.x) return;
+    if (threadIdx.x < 63) row[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x == 0) store_release_system(flag, 1);
+}
