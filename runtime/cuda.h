@@ -36,6 +36,7 @@ struct rt_cuda {
     /* What a context needs: the most of any kernel. */
     uint32_t max_items;
     uint64_t scratch_bytes, input_bytes, output_bytes, parameter_bytes;
+    uint64_t item_scratch_bytes; /* that it cannot do without */
     /* A kernel that never ends was left behind by a context: freeing what it uses would wait for it forever. */
     _Atomic bool is_stuck;
 };
@@ -49,6 +50,7 @@ struct rt_cuda_context {
     unsigned char *mapped;
     unsigned char *parameter;                   /* mdot_abi_cuda_call and the inline inputs */
     uint64_t scratch_at, inputs_at, outputs_at; /* in device memory, and in mapped memory */
+    uint64_t scratch_bytes;                     /* as much as there was room for */
     uint32_t ticket;                            /* of the last launch */
     uint32_t lone_barrier_base;                 /* the lone item's counter after it */
     bool is_stuck;                              /* the last launch may be running still */

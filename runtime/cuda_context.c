@@ -8,19 +8,32 @@
 /* The words that the host waits on stand apart from the outputs, so that their cache lines are of few writers. */
 enum { CACHE_LINE_BYTES = 64 };
 
+/* A GPU that trains has little room left: launches then take fewer items, down to one. */
+static mdot_status allocate_scratch(rt_cuda_context *c, mdot_error *err)
+{
+    const rt_cuda *cuda = c->cuda;
+    uint64_t bytes = cuda->scratch_bytes, least_bytes = cuda->item_scratch_bytes;
+    mdot_error reason = {0};
+    for (;;) {
+        mdot_status status = RT_CUDA_CALL(&cuda->driver, cuMemAlloc, &reason, &c->device_memory, c->scratch_at + bytes);
+        if (status == MDOT_OK) break;
+        c->device_memory = 0;
+        if (status != MDOT_OUT_OF_MEMORY || bytes <= least_bytes)
+            return mdot_fail(err, status, "%llu bytes of scratch on %s: %s", (unsigned long long)bytes, cuda->id,
+                             reason.message);
+        bytes = bytes / 2 > least_bytes ? bytes / 2 : least_bytes;
+    }
+    c->scratch_bytes = bytes;
+    return MDOT_OK;
+}
+
 static mdot_status allocate_device(rt_cuda_context *c, mdot_error *err)
 {
     const rt_cuda *cuda = c->cuda;
     uint64_t counter_bytes = (1 + (uint64_t)cuda->max_items) * sizeof(uint32_t);
     c->scratch_at = rt_round_up(counter_bytes, MDOT_ABI_CUDA_ALIGNMENT);
-    uint64_t size_bytes = c->scratch_at + cuda->scratch_bytes;
-    mdot_error reason = {0};
-    mdot_status status = RT_CUDA_CALL(&cuda->driver, cuMemAlloc, &reason, &c->device_memory, size_bytes);
-    if (status != MDOT_OK) {
-        c->device_memory = 0;
-        return mdot_fail(err, status, "%llu bytes of scratch on %s: %s", (unsigned long long)size_bytes, cuda->id,
-                         reason.message);
-    }
+    mdot_status status = allocate_scratch(c, err);
+    if (status != MDOT_OK) return status;
     return RT_CUDA_CALL(&cuda->driver, cuMemsetD32Async, err, c->device_memory, 0, counter_bytes / sizeof(uint32_t),
                         c->stream);
 }

@@ -98,6 +98,7 @@ static void add_needs(rt_cuda *cuda, const rt_cuda_kernel *kernel)
     const mdot_abi_cuda_call *call = &kernel->call;
     cuda->max_items = (uint32_t)at_least(cuda->max_items, kernel->max_items);
     cuda->scratch_bytes = at_least(cuda->scratch_bytes, kernel->max_items * call->scratch_stride);
+    cuda->item_scratch_bytes = at_least(cuda->item_scratch_bytes, call->scratch_stride);
     cuda->input_bytes = at_least(cuda->input_bytes, kernel->max_items * call->input_stride);
     cuda->output_bytes = at_least(cuda->output_bytes, kernel->max_items * call->output_stride);
     cuda->parameter_bytes = at_least(cuda->parameter_bytes, sizeof *call + kernel->abi->inline_input_bytes);

@@ -146,6 +146,13 @@ static mdot_status answer(rt_cuda_context *c, const mdot_abi_entry *entry, const
     return MDOT_OK;
 }
 
+static size_t items_per_launch(const rt_cuda_context *c, const rt_cuda_kernel *kernel)
+{
+    uint64_t stride = kernel->call.scratch_stride;
+    uint64_t room = stride > 0 ? c->scratch_bytes / stride : UINT64_MAX;
+    return room < kernel->max_items ? (size_t)room : kernel->max_items;
+}
+
 mdot_status rt_cuda_run(rt_cuda_context *c, const mdot_abi_entry *entry, const mdot_abi_bucket *bucket, int64_t length,
                         const rt_item *items, size_t count, mdot_error *err)
 {
@@ -153,7 +160,7 @@ mdot_status rt_cuda_run(rt_cuda_context *c, const mdot_abi_entry *entry, const m
     mdot_status status = rt_cuda_enter(c->cuda, err);
     if (status != MDOT_OK) return status;
     /* evenly: a last launch of few items would leave most of the chip idle */
-    size_t launches = (count + kernel->max_items - 1) / kernel->max_items;
+    size_t most = items_per_launch(c, kernel), launches = (count + most - 1) / most;
     for (size_t i = 0; i < launches && status == MDOT_OK; i++) {
         size_t first = i * count / launches, end = (i + 1) * count / launches;
         status = answer(c, entry, kernel, length, items + first, (uint32_t)(end - first), err);

@@ -150,8 +150,8 @@ mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, siz
 typedef struct mdot_context mdot_context;
 
 /* Allocates and touches the scratch memory of the largest bucket of every entry and, on a GPU, what launches of many
- * predictions at once need: up to 256 MiB there and 64 MiB of pinned memory here. OUT_OF_MEMORY; DEVICE where a GPU was
- * asked for by name and fails. */
+ * predictions at once need: up to 256 MiB there, less where less is free, and 64 MiB of pinned memory here.
+ * OUT_OF_MEMORY; DEVICE where a GPU was asked for by name and fails. */
 mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **out_context, mdot_error *err);
 void mdot_context_destroy(mdot_context *context);
 

@@ -30,7 +30,7 @@ static int setup(void **state)
 {
     (void)state;
     folder = process_make_folder();
-    model = write_model(folder, "encoder.onnx", encoder_model(2));
+    model = write_model(folder, "encoder.onnx", encoder_model(1));
     return 0;
 }
 

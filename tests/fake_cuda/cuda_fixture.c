@@ -104,10 +104,18 @@ static void double_body(void *user, int64_t length, const unsigned char *weights
 
 void cuda_fixture_reset(cuda_fixture *f)
 {
+    cuda_fixture_reset_memory(f, 0);
+}
+
+void cuda_fixture_reset_memory(cuda_fixture *f, size_t memory_bytes)
+{
     setenv("MDOT_LIBCUDA", MDOT_FAKE_CUDA, 1);
     cuda_fixture_set_clock(1000, 1000000);
-    fake_cuda_reset(
-        &(fake_cuda_machine){.device_count = 2, .major = 9, .multiprocessors = 8, .blocks_per_multiprocessor = 2});
+    fake_cuda_reset(&(fake_cuda_machine){.device_count = 2,
+                                         .major = 9,
+                                         .multiprocessors = 8,
+                                         .blocks_per_multiprocessor = 2,
+                                         .memory_bytes = memory_bytes});
     const fixture_table *table = fixture_table_of(&f->artefact);
     fake_cuda_register("predict_4", &table->image_kernel[0], predict_body, f);
     fake_cuda_register("predict_16", &table->image_kernel[1], predict_body, f);

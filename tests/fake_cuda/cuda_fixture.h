@@ -30,6 +30,8 @@ void cuda_fixture_close(cuda_fixture *f);
 /* The fake library anew, as two sm_90 devices of 8 multiprocessors that hold two blocks each, with the kernels; a call
  * takes 2 us on them and 1 ms on the CPU. */
 void cuda_fixture_reset(cuda_fixture *f);
+/* The same with this much memory on a device; 0: enough. */
+void cuda_fixture_reset_memory(cuda_fixture *f, size_t memory_bytes);
 /* How far the clock goes on at each reading: within a GPU's call, which reads it once more, and otherwise. */
 void cuda_fixture_set_clock(uint64_t gpu_ns, uint64_t other_ns);
 

@@ -240,6 +240,8 @@ int cuMemAlloc_v2(rt_cu_address *out_address, size_t size_bytes)
 {
     int result = machine_enter_context("cuMemAlloc");
     if (result == RT_CU_SUCCESS && size_bytes == 0) result = INVALID_VALUE;
+    if (result == RT_CU_SUCCESS && machine.memory_bytes > 0 && machine_used_bytes() + size_bytes > machine.memory_bytes)
+        result = RT_CU_OUT_OF_MEMORY;
     if (result == RT_CU_SUCCESS) *out_address = allocate(DEVICE_BLOCK, size_bytes, DEVICE_BIT)->address;
     return machine_leave(result);
 }

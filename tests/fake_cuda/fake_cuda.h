@@ -23,6 +23,7 @@ typedef struct fake_cuda_machine {
     int device_count, major, minor, multiprocessors;
     int blocks_per_multiprocessor; /* of any kernel */
     bool is_not_cooperative;
+    size_t memory_bytes; /* of a device; 0: more than anybody asks for */
 } fake_cuda_machine;
 
 /* A machine anew: nothing is alive, registered, scripted or counted. */

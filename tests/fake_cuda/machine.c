@@ -195,6 +195,13 @@ object *machine_find_address(uint64_t address, size_t size_bytes)
     return NULL;
 }
 
+size_t machine_used_bytes(void)
+{
+    size_t bytes = 0;
+    for (const object *o = objects; o != NULL; o = o->next) bytes += o->kind == DEVICE_BLOCK ? o->size_bytes : 0;
+    return bytes;
+}
+
 bool machine_is_stuck(void)
 {
     for (const object *o = objects; o != NULL; o = o->next)

@@ -60,6 +60,8 @@ void machine_remove_functions(const object *module);
  * a context that cannot be made current leaves no other way to end them. */
 void machine_end_context(void);
 void machine_excuse(void);
+/* Of all devices' memory. */
+size_t machine_used_bytes(void);
 /* Whether anything in any stream goes on forever. */
 bool machine_is_stuck(void);
 

@@ -231,35 +231,39 @@ static void many_items_without_a_length_run_side_by_side(void **state)
     finish(&o);
 }
 
-/* Of kernels that need much, launches take what 256 MiB hold, and at least one item. */
-static void scratch_bounds_the_items_of_a_launch(void **state)
+/* Of kernels that need much scratch, launches take what 256 MiB hold or, on a card with less memory left, what that
+ * holds, and at least one item. */
+static void memory_bounds_the_items_of_a_launch(void **state)
 {
     (void)state;
     enum { COUNT = 4 };
     const struct {
-        uint64_t scratch_mib;
-        uint32_t last_items;
-    } expected[] = {{100, 2}, {300, 1}};
+        size_t scratch_mib, memory_mib;
+        uint32_t items; /* of the last launch; 0: there is no room for one */
+    } expected[] = {{100, 0, 2}, {300, 0, 1}, {40, 0, 4}, {40, 200, 2}, {40, 60, 1}, {40, 30, 0}};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
-        cuda_fixture_reset(&shared);
         cuda_fixture large = shared;
         mdot_abi_cuda_kernel *kernel = &fixture_table_of(&large.artefact)->image_kernel[0];
         uint64_t small_bytes = kernel->scratch_bytes;
-        kernel->scratch_bytes = expected[i].scratch_mib << 20;
+        kernel->scratch_bytes = (uint64_t)expected[i].scratch_mib << 20;
         fixture_seal(&large.artefact);
         large.path = fixture_save(&large.artefact, large.artefact.bytes, large.artefact.size_bytes);
+        cuda_fixture_reset_memory(&shared, expected[i].memory_mib << 20);
         opened o = {0};
-        assert_int_equal(cuda_fixture_predictor(&large, "cuda:0", &o.predictor, NULL), MDOT_OK);
-        assert_int_equal(mdot_context_create(o.predictor, &o.context, NULL), MDOT_OK);
-        predict_call calls[COUNT];
-        rt_item items[COUNT];
-        for (int k = 0; k < COUNT; k++) {
-            predict_prepare(&calls[k], 4, k);
-            items[k] = (rt_item){calls[k].inputs, calls[k].outputs};
+        mdot_status status = cuda_fixture_predictor(&large, "cuda:0", &o.predictor, NULL);
+        assert_int_equal(status, expected[i].items > 0 ? MDOT_OK : MDOT_OUT_OF_MEMORY);
+        if (status == MDOT_OK) {
+            predict_call calls[COUNT];
+            rt_item items[COUNT];
+            assert_int_equal(mdot_context_create(o.predictor, &o.context, NULL), MDOT_OK);
+            for (int k = 0; k < COUNT; k++) {
+                predict_prepare(&calls[k], 4, k);
+                items[k] = (rt_item){calls[k].inputs, calls[k].outputs};
+            }
+            rt_run_many(o.context, rt_entry(o.predictor->table, 0), 4, items, COUNT);
+            for (int k = 0; k < COUNT; k++) predict_assert(&calls[k], true);
+            assert_int_equal(fake_cuda_last_launch().items, expected[i].items);
         }
-        rt_run_many(o.context, rt_entry(o.predictor->table, 0), 4, items, COUNT);
-        for (int k = 0; k < COUNT; k++) predict_assert(&calls[k], true);
-        assert_int_equal(fake_cuda_last_launch().items, expected[i].last_items);
         finish(&o);
         kernel->scratch_bytes = small_bytes;
         fixture_seal(&large.artefact);
@@ -567,7 +571,7 @@ int main(void)
         cmocka_unit_test(call_is_one_launch_and_no_copy),
         cmocka_unit_test(many_items_fill_the_chip),
         cmocka_unit_test(many_items_without_a_length_run_side_by_side),
-        cmocka_unit_test(scratch_bounds_the_items_of_a_launch),
+        cmocka_unit_test(memory_bounds_the_items_of_a_launch),
         cmocka_unit_test(lone_items_and_batches_take_turns),
         cmocka_unit_test(context_of_the_programs_own_stays_current),
         cmocka_unit_test(threads_share_a_predictor),
