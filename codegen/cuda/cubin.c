@@ -6,7 +6,8 @@
  *   .symtab            a function symbol for each kernel, STO_CUDA_ENTRY set in st_other
  *   .nv.info           attributes of all functions, each with the function's symbol number before the value
  *   .nv.info.NAME      attributes of one kernel
- *   .text.NAME         its instructions, 16 bytes each from sm_70 on, the opcode in the lowest 12 bits
+ *   .text.NAME         its instructions, 16 bytes each from sm_70 on, the opcode in the lowest 12 bits; behind them
+ *                      copies of the functions that it calls, whose stack and spills ptxas counts as the kernel's
  *   .nv.shared.NAME    its shared memory, behind the system's own share from sm_90 on
  */
 #include "codegen/cuda/cubin.h"
