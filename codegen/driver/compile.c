@@ -17,9 +17,11 @@ enum { PROGRESS_PLANNED = PROGRESS_TOTAL / 10 }; /* measured: planning takes abo
 static const char *const other_dumps[] = {"import", "plan", "llvm", "asm", "cuda", "ptxas"};
 enum { OTHER_DUMP_COUNT = sizeof other_dumps / sizeof other_dumps[0], FIRST_CODE_DUMP = 2 };
 
-static mdot_status check_dump(const char *name, mdot_error *err)
+static mdot_status check_dump(const char *name, const dr_targets *targets, mdot_error *err)
 {
     if (name == NULL) return MDOT_OK;
+    if (strcmp(name, "ptxas") == 0 && targets->cuda_count == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "ptxas has nothing to say without a GPU target, such as sm_90a");
     char list[512] = "";
     size_t used = 0;
     for (int i = 0; i < ir_pass_count; i++) {
@@ -173,7 +175,7 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
     if (status == MDOT_OK) status = check_output(artefact_path, entries, entry_count, err);
     if (status == MDOT_OK) status = dr_parse_targets(o->targets, o->target_count, &targets, err);
     if (status == MDOT_OK) status = dr_parse_compute(o->compute, &cuda_fp32, err);
-    if (status == MDOT_OK) status = check_dump(o->dump_pass, err);
+    if (status == MDOT_OK) status = check_dump(o->dump_pass, &targets, err);
     for (size_t i = 0; status == MDOT_OK && i < entry_count; i++) {
         ir_graph *graph = NULL;
         status = fe_import(entries[i].model_path, &import, arena, &graph, err);

@@ -260,6 +260,9 @@ static void unknown_targets_and_dumps_list_the_known_ones(void **state)
     RUN(f, "compile", f->model, "-o", f->artefact, "--compute", "int8");
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "bf16, fp32");
+    RUN(f, "compile", f->model, "-o", f->artefact, "--dump", "ptxas");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "GPU target");
     RUN(f, "compile", f->model, "-o", f->artefact, "--dump", "frob");
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "plan");
