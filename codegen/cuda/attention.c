@@ -224,7 +224,8 @@ static void put_weights(cu_function *f)
            "            }\n");
 }
 
-static void put_values(cu_function *f)
+/* Loaded before the scores are known, so that the one's latency passes with the other's. */
+static void put_value_loads(cu_function *f)
 {
     const pl_attention *a = &f->step->kernel->attention;
     int64_t width = value_width(a), load = width < 8 ? width : 8;
@@ -239,6 +240,11 @@ static void put_values(cu_function *f)
            " + j * 8);\n"
            "            }\n",
            load / 2, width / load, operand(f, &a->v, true, "v", NULL, "kv_head", "key"), width / load, width);
+}
+
+/* sum[j][i] is of query lane / 4 + i / 2 * 8 and channel width * (lane % 4 * 2 + i % 2) + j. */
+static void put_weighted_values(cu_function *f)
+{
     cu_put(&f->body,
            "#pragma unroll\n"
            "            for (int j = 0; j < %" PRId64 "; j++) {\n"
@@ -253,10 +259,9 @@ static void put_values(cu_function *f)
            "                for (int i = 0; i < 4; i++) sum[j][i] *= shrink[i / 2];\n"
            "                tensor_mma(sum[j], weight, column);\n"
            "            }\n",
-           width);
+           value_width(&f->step->kernel->attention));
 }
 
-/* sum[j][i] is of query lane / 4 + i / 2 * 8 and channel width * (lane % 4 * 2 + i % 2) + j. */
 static void put_whole_heads(cu_function *f)
 {
     const pl_attention *a = &f->step->kernel->attention;
@@ -331,9 +336,10 @@ static void emit_tensor(cu_function *f)
            "#pragma unroll 2\n"
            "        for (int first_key = share * %d; first_key < keys; first_key += %" PRId64 ") {\n",
            width, KEYS, shares * KEYS);
+    put_value_loads(f);
     put_scores(f);
     put_weights(f);
-    put_values(f);
+    put_weighted_values(f);
     cu_put(&f->body, "        }\n        for (int h = 0; h < 2; h++) total[h] = quad_sum(total[h]);\n");
     if (shares > 1)
         put_joined_heads(f, shares);

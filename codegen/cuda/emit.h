@@ -34,7 +34,7 @@ typedef struct cu_function {
     cu_text declarations, arguments; /* behind the tile, ", " before each */
     cu_text locals, body;
     cu_parameter parameters[CU_MAX_PARAMETERS];
-    int parameter_count;
+    int parameter_count, printed_nodes;
 } cu_function;
 
 static inline const pl_buffer *cu_buffer(const cu_function *f, int buffer)

@@ -11,6 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* In one step. Sub-trees that are shared are written out wherever they stand, so that their number may explode. */
+enum { MOST_NODES = 20000 };
+
 static const char *print(cu_function *f, const pl_expr *e, const char *acc);
 
 /* ---- Types ------------------------------------------------------------------------------------------------------- */
@@ -266,6 +269,11 @@ static const char *operation(cu_function *f, const pl_expr *e, const char *acc)
 static const char *print(cu_function *f, const pl_expr *e, const char *acc)
 {
     const char *text = NULL;
+    if (f->printed_nodes == MOST_NODES || f->status != MDOT_OK) {
+        cu_refuse(f, "expressions of more than %d operators", MOST_NODES);
+        return "";
+    }
+    f->printed_nodes++;
     switch (e->op) {
     case PL_CONST:
         return constant(f, e);

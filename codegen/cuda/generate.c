@@ -488,6 +488,9 @@ static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl
     mdot_status status = check_sizes(plan, g->err);
     if (status == MDOT_OK) status = cu_find_stages(plan, g->arena, &stages, g->err);
     if (status == MDOT_OK) status = cu_lay_out(&stages, g->mode, g->arena, &layout, g->err);
+    if (status == MDOT_OK && layout.scratch_bytes > INT32_MAX)
+        status = mdot_fail(g->err, MDOT_UNSUPPORTED, "%s: %zu bytes between kernels; CUDA code reaches 2 GB",
+                           entry->name, layout.scratch_bytes);
     if (status == MDOT_OK) status = cu_find_syncs(&layout, g->arena, &before, &again, g->err);
     if (status != MDOT_OK) return status;
     bucket b = {.g = g, .entry = entry, .stages = &stages, .layout = &layout, .before = before, .again = again};
@@ -531,6 +534,9 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
         }
     }
     cg_pool_reserve(g->weights, 0, WEIGHT_ALIGNMENT);
+    if (g->weights->size_bytes > INT32_MAX)
+        return mdot_fail(g->err, MDOT_UNSUPPORTED, "%zu bytes of weights; CUDA code reaches 2 GB",
+                         g->weights->size_bytes);
     bool failed = g->weights->failed || g->functions_text.failed || g->kernels_text.failed;
     const char *mode = g->mode == CG_CUDA_BF16 ? cg_cuda_bf16 : g->mode == CG_CUDA_F16 ? cg_cuda_f16 : "";
     bool is_half = g->mode != CG_CUDA_FP32;

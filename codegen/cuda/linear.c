@@ -223,7 +223,7 @@ static void put_staging(cu_function *f)
     else
         cu_put(&f->body, "            *to = i1 < %" PRId64 " ? %s(%s) : to_half(0.0f);\n", k->k, rounded, element);
     cu_put(&f->body, "        }\n");
-    if (is_copy) cu_put(&f->body, "        cp_async_commit();\n        cp_async_wait_all();\n");
+    if (is_copy) cu_put(&f->body, "        cp_async_wait_all();\n");
     cu_put(&f->body, "        __syncthreads(); // a's rows are there\n");
 }
 

@@ -313,6 +313,16 @@ static void place_buffer(planner *p, int buffer, bool is_shared)
     }
 }
 
+static mdot_status refuse_size(const planner *p, mdot_error *err)
+{
+    int worst = 0;
+    for (int s = 1; s < p->stages->step_count; s++)
+        if (p->layout->work_bytes[s] > p->layout->work_bytes[worst]) worst = s;
+    const pl_kernel *kernel = p->stages->steps[worst].kernel;
+    return mdot_fail(err, MDOT_UNSUPPORTED, "kernel %s (%s): needs %zu bytes of shared memory; a block has %zu",
+                     kernel->name, kernel->origin, p->layout->work_bytes[worst], most_shared_bytes(p->layout->mode));
+}
+
 static mdot_status place_all(planner *p, piece *pieces, mdot_error *err)
 {
     cu_layout *layout = p->layout;
@@ -320,9 +330,7 @@ static mdot_status place_all(planner *p, piece *pieces, mdot_error *err)
     assign_shared(p, pieces);
     while (layout->shared_bytes > most_shared_bytes(layout->mode)) {
         int largest = largest_shared(p);
-        if (largest < 0)
-            return mdot_fail(err, MDOT_UNSUPPORTED, "a kernel needs more than the %zu bytes of shared memory",
-                             most_shared_bytes(layout->mode));
+        if (largest < 0) return refuse_size(p, err);
         place_buffer(p, largest, false);
         assign_shared(p, pieces);
     }

@@ -70,6 +70,17 @@ static void every_synchronisation_of_chunked_rows_is_needed(void **state)
     assert_all_needed(&p, 4);
 }
 
+static void every_synchronisation_of_staged_copies_is_needed(void **state)
+{
+    (void)state;
+    program p = program_from_notation("x = input f32[2,L,48]\nsizes = constant i64[3] [16, 16, 16]\n"
+                                      "q, k, v = Split(x, sizes) {axis=-1}\n"
+                                      "a = Attention(q, k, v) {q_num_heads=1, kv_num_heads=1}\n"
+                                      "w = weights f32[16,24]\ny = mdot.Linear(a, w)\nreturn y\n",
+                                      BUCKET, CG_CUDA_BF16, CUDA_HOST_CHECKED);
+    assert_all_needed(&p, 5);
+}
+
 static void every_synchronisation_of_a_pooled_head_is_needed(void **state)
 {
     (void)state;
@@ -99,6 +110,7 @@ int main(void)
         cmocka_unit_test(every_synchronisation_of_an_encoder_is_needed),
         cmocka_unit_test(every_synchronisation_of_tensor_attention_is_needed),
         cmocka_unit_test(every_synchronisation_of_chunked_rows_is_needed),
+        cmocka_unit_test(every_synchronisation_of_staged_copies_is_needed),
         cmocka_unit_test(every_synchronisation_of_a_pooled_head_is_needed),
         cmocka_unit_test(every_synchronisation_of_what_neighbours_read_is_needed),
     };

@@ -132,6 +132,17 @@ static void many_rows_to_a_unit_go_in_chunks(void **state)
                        FEW_LENGTHS);
 }
 
+/* Attention of several sequences is dealt out by rows, so that its result passes through scratch memory. */
+static void rows_from_scratch_memory_are_staged(void **state)
+{
+    (void)state;
+    assert_graph_right("x = input f32[2,L,96]\nsizes = constant i64[3] [32, 32, 32]\n"
+                       "q, k, v = Split(x, sizes) {axis=-1}\n"
+                       "a = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\n"
+                       "w = weights f32[32,24]\nb = weights f32[24]\ny = mdot.Linear(a, w, b)\nreturn y\n",
+                       FEW_LENGTHS);
+}
+
 static void blocks_without_a_length(void **state)
 {
     (void)state;
@@ -212,6 +223,7 @@ int main(void)
         cmocka_unit_test(three_tokens_attend_within_a_unit),
         cmocka_unit_test(linears_of_odd_sizes),
         cmocka_unit_test(many_rows_to_a_unit_go_in_chunks),
+        cmocka_unit_test(rows_from_scratch_memory_are_staged),
         cmocka_unit_test(blocks_without_a_length),
         cmocka_unit_test(norms_of_rows),
         cmocka_unit_test(reductions_over_the_length),
