@@ -53,8 +53,6 @@ static mdot_status allocate_mapped(rt_cuda_context *c, mdot_error *err)
         return mdot_fail(err, status, "%llu bytes of memory that %s shares: %s", (unsigned long long)size_bytes,
                          cuda->id, reason.message);
     c->mapped = memory;
-    uint32_t *done = memory;
-    for (uint32_t i = 0; i < cuda->max_items; i++) done[i] = 0; /* no ticket: the first is 1 */
     return RT_CUDA_CALL(&cuda->driver, cuMemHostGetDevicePointer, err, &c->mapped_address, memory, 0);
 }
 

@@ -64,6 +64,17 @@ static mdot_status set_barriers(rt_cuda_context *c, mdot_abi_cuda_call *call, ui
     return RT_CUDA_CALL(&c->cuda->driver, cuMemsetD32Async, err, call->barrier, 0, items, c->stream);
 }
 
+/* Never 0, and the items' words are cleared: tickets come again after 2^32 launches, and none of then must look like
+ * one of now. */
+static uint32_t take_ticket(rt_cuda_context *c, uint32_t items)
+{
+    uint32_t *done = (uint32_t *)c->mapped;
+    for (uint32_t i = 0; i < items; i++) done[i] = 0;
+    c->ticket++;
+    if (c->ticket == 0) c->ticket = 1;
+    return c->ticket;
+}
+
 static mdot_status launch(rt_cuda_context *c, const mdot_abi_entry *entry, const rt_cuda_kernel *kernel, int64_t length,
                           const rt_item *items, uint32_t count, mdot_error *err)
 {
@@ -75,7 +86,7 @@ static mdot_status launch(rt_cuda_context *c, const mdot_abi_entry *entry, const
     call->output = c->mapped_address + c->outputs_at;
     call->done = c->mapped_address;
     call->length = length;
-    call->ticket = ++c->ticket;
+    call->ticket = take_ticket(c, count);
     call->inline_input = count == 1 && kernel->input_bytes <= kernel->abi->inline_input_bytes;
     unsigned char *inputs = call->inline_input ? c->parameter + sizeof *call : c->mapped + c->inputs_at;
     for (uint32_t i = 0; i < count; i++)
