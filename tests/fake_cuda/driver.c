@@ -16,6 +16,12 @@ RT_CUDA_SYMBOL_MAP(DECLARE)
 #define MAPPED_BIT (UINT64_C(1) << 61)
 
 static const void *last_image;
+static void (*on_load)(const void *image);
+
+void fake_cuda_on_load(void (*loaded)(const void *image))
+{
+    on_load = loaded;
+}
 
 const void *fake_cuda_image(void)
 {
@@ -173,6 +179,7 @@ int cuModuleLoadData(rt_cu_module *out_module, const void *image)
     int result = machine_enter_context("cuModuleLoadData");
     if (result != RT_CU_SUCCESS) return machine_leave(result);
     last_image = image;
+    if (on_load != NULL) on_load(image);
     *out_module = (rt_cu_module)machine_add(MODULE);
     return machine_leave(result);
 }
@@ -205,8 +212,11 @@ int cuFuncSetAttribute(rt_cu_function function, int attribute, int value)
     int result = machine_enter_context("cuFuncSetAttribute");
     if (result != RT_CU_SUCCESS) return machine_leave(result);
     object *o = machine_find(FUNCTION, function);
-    if (o == NULL || attribute != RT_CU_MAX_DYNAMIC_SHARED_SIZE_BYTES) return machine_leave(INVALID_VALUE);
-    o->shared_bytes = value;
+    if (o == NULL) return machine_leave(INVALID_HANDLE);
+    if (attribute == RT_CU_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        o->shared_bytes = value;
+    else if (attribute != NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
+        result = INVALID_VALUE;
     return machine_leave(result);
 }
 

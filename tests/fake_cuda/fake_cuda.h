@@ -46,6 +46,10 @@ typedef void fake_cuda_launcher(void *user, const char *name, const fake_cuda_gr
                                 const mdot_abi_cuda_call *parameter);
 FAKE_CUDA_API void fake_cuda_set_launcher(fake_cuda_launcher *launcher, void *user);
 
+/* Called with each image that is loaded, before its kernels are asked for: for who learns only then what to register.
+ * With the library's lock held. */
+FAKE_CUDA_API void fake_cuda_on_load(void (*loaded)(const void *image));
+
 /* The call number `call`, from 1, of `function` ("cuMemAlloc") does nothing and returns `result`. Sticky: so does every
  * later call of any function, except that what frees still frees. */
 FAKE_CUDA_API void fake_cuda_fail(const char *function, int call, int result, bool is_sticky);

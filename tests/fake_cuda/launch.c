@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_KERNELS = 8 };
+enum { MAX_KERNELS = 64 }; /* buckets of all entries */
 
 typedef struct kernel {
     const char *name;

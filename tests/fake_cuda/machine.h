@@ -13,6 +13,7 @@ enum { /* CUresult, beside those of cuda_driver.h */
        NOT_FOUND = 500,
        COOPERATIVE_LAUNCH_TOO_LARGE = 720
 };
+enum { NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14 }; /* CUfunction_attribute */
 
 typedef enum object_kind { CONTEXT, MODULE, FUNCTION, STREAM, DEVICE_BLOCK, HOST_BLOCK } object_kind;
 
