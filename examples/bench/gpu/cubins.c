@@ -1,0 +1,98 @@
+/* cubins.c — makes the cubins of the floor kernels, where NVRTC is: part of `gpu.sh pack`.
+ *
+ *     gpu_cubins FOLDER FLOORS.h FLOORS.cu sm_80,sm_90a,…
+ *
+ * writes FOLDER/floors.sm_80.cubin and so on. A kernel that needs local memory would measure that too, so it is
+ * refused.
+ */
+#include "codegen/cuda/nvrtc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARTS = 2, MAX_NAME = 4096 };
+
+static char *read_text(const char *path, mdot_error *err)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = NULL;
+    size_t size = 0;
+    if (file != NULL) {
+        FILE *copy = open_memstream(&text, &size);
+        for (int c; copy != NULL && (c = getc(file)) != EOF;) putc(c, copy);
+        if (copy != NULL) fclose(copy);
+        fclose(file);
+    }
+    if (text == NULL) mdot_fail(err, MDOT_IO, "%s cannot be read", path);
+    return text;
+}
+
+static mdot_status write_cubin(const char *path, const cg_cubin *cubin, mdot_error *err)
+{
+    FILE *file = fopen(path, "wb");
+    bool written = file != NULL && fwrite(cubin->bytes, 1, cubin->size_bytes, file) == cubin->size_bytes;
+    if (file != NULL && fclose(file) != 0) written = false;
+    return written ? MDOT_OK : mdot_fail(err, MDOT_IO, "%s cannot be written", path);
+}
+
+/* "sm_90a": 90, accelerated. */
+static mdot_status parse_target(const char *target, int *out_sm, bool *out_is_accelerated, mdot_error *err)
+{
+    char *end = NULL;
+    long sm = strncmp(target, "sm_", 3) == 0 ? strtol(target + 3, &end, 10) : 0;
+    if (sm < 10 || sm > 999 || (strcmp(end, "") != 0 && strcmp(end, "a") != 0))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%s\" is no target such as sm_90a", target);
+    *out_sm = (int)sm;
+    *out_is_accelerated = *end == 'a';
+    return MDOT_OK;
+}
+
+static mdot_status check_kernels(const cg_cubin *cubin, const char *target, mdot_error *err)
+{
+    for (int i = 0; i < cubin->kernel_count; i++)
+        if (cubin->kernels[i].local_bytes > 0)
+            return mdot_fail(err, MDOT_TOOLCHAIN, "%s, %s: %u bytes of local memory", target, cubin->kernels[i].name,
+                             cubin->kernels[i].local_bytes);
+    return MDOT_OK;
+}
+
+static mdot_status make_cubin(const cg_nvrtc *nvrtc, const char *const *parts, const char *folder, const char *target,
+                              mdot_error *err)
+{
+    int sm = 0;
+    bool is_accelerated = false;
+    mdot_status status = parse_target(target, &sm, &is_accelerated, err);
+    if (status != MDOT_OK) return status;
+    ir_arena *arena = ir_arena_create(0);
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    char path[MAX_NAME];
+    cg_cubin cubin = {0};
+    if (snprintf(path, sizeof path, "%s/floors.%s.cubin", folder, target) >= MAX_NAME)
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is too long a path", folder);
+    if (status == MDOT_OK) status = cg_nvrtc_compile(nvrtc, parts, PARTS, sm, is_accelerated, arena, &cubin, err);
+    if (status == MDOT_OK) status = check_kernels(&cubin, target, err);
+    if (status == MDOT_OK) status = write_cubin(path, &cubin, err);
+    if (status == MDOT_OK) printf("%s: %d kernels, %zu bytes\n", path, cubin.kernel_count, cubin.size_bytes);
+    ir_arena_destroy(arena);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 5) return fprintf(stderr, "usage: gpu_cubins FOLDER FLOORS.h FLOORS.cu TARGET,…\n"), 2;
+    mdot_error err = {0};
+    cg_nvrtc nvrtc;
+    char *texts[PARTS] = {0};
+    mdot_status status = cg_nvrtc_load(&nvrtc, &err);
+    for (int i = 0; i < PARTS && status == MDOT_OK; i++) {
+        texts[i] = read_text(argv[2 + i], &err);
+        if (texts[i] == NULL) status = err.status;
+    }
+    const char *parts[PARTS] = {texts[0], texts[1]};
+    for (char *target = strtok(argv[4], ","); status == MDOT_OK && target != NULL; target = strtok(NULL, ","))
+        status = make_cubin(&nvrtc, parts, argv[1], target, &err);
+    for (int i = 0; i < PARTS; i++) free(texts[i]);
+    if (status != MDOT_OK) fprintf(stderr, "gpu_cubins: %s\n", err.message);
+    return status == MDOT_OK ? 0 : 1;
+}

@@ -1,0 +1,384 @@
+"""Latency of mdot on a GPU against PyTorch and ONNX Runtime there, interleaved in one process, outputs compared.
+
+    peers.py --model MODEL.onnx --artefact MODEL.mdot --library libmdot.so --rows ROWS.jsonl
+
+Every side takes a prediction's inputs in the host's memory and leaves its result there, as a scheduler calls it; what
+can be prepared before (weights, static buffers, graphs) is. PyTorch runs the reference predictor (reference.py) as a
+module of its own fused functions, in bf16 throughout. A side that cannot run here is named with the reason. Started by
+gpu.sh run; needs numpy, and of the others what is there.
+"""
+
+import argparse
+import ctypes
+import json
+import sys
+import time
+
+import numpy as np
+
+from onnx_file import read_linears
+
+ROUNDS = 10
+SCALE_ITEMS = 16
+SANE_DIFFERENCE = 0.1  # far beyond bf16's rounding: then it is another model
+ORDER = [128, 64, 256, 512, 1024, 32]  # what matters most first: time may run out
+
+
+class Absent(Exception):
+    """A side cannot run on this machine."""
+
+
+# ---- mdot --------------------------------------------------------------------------------------------------------------
+
+
+class MdotError(ctypes.Structure):
+    _fields_ = [("status", ctypes.c_int), ("message", ctypes.c_char * 1024)]
+
+
+class OpenOptions(ctypes.Structure):
+    _fields_ = [("cpu_level", ctypes.c_char_p), ("device", ctypes.c_char_p), ("device_timeout_ms", ctypes.c_uint32),
+                ("allocate", ctypes.c_void_p), ("release", ctypes.c_void_p), ("user", ctypes.c_void_p)]
+
+
+class Mdot:
+    """An artefact through libmdot's C interface."""
+
+    name = "mdot"
+
+    def __init__(self, library, artefact, device):
+        self.lib = ctypes.CDLL(library)
+        self.error, self.predictor, self.context = MdotError(), ctypes.c_void_p(), ctypes.c_void_p()
+        options = OpenOptions(device=device.encode())
+        self.check(self.lib.mdot_predictor_open(artefact.encode(), ctypes.byref(options), ctypes.byref(self.predictor),
+                                                ctypes.byref(self.error)))
+        self.check(self.lib.mdot_context_create(self.predictor, ctypes.byref(self.context), ctypes.byref(self.error)))
+        self.lib.mdot_run_ordered.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64, ctypes.c_void_p,
+                                              ctypes.c_void_p, ctypes.c_void_p]
+        self.lib.mdot_context_get_device_status.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+
+    def check(self, status):
+        if status != 0:
+            raise RuntimeError(self.error.message.decode(errors="replace"))
+
+    def prepare(self, inputs):
+        result = np.zeros((1, 1), np.float32)
+        pointers_in = (ctypes.c_void_p * len(inputs))(*[a.ctypes.data for a in inputs.values()])
+        pointers_out = (ctypes.c_void_p * 1)(result.ctypes.data)
+        length, error = inputs["mask"].shape[1], ctypes.byref(self.error)
+
+        def call():
+            self.check(self.lib.mdot_run_ordered(self.context, 0, length, pointers_in, pointers_out, error))
+            return result
+
+        call.keeps = inputs, result  # bare addresses are handed over
+        return call
+
+    def still_on_device(self):
+        message = ctypes.c_char_p()
+        if self.lib.mdot_context_get_device_status(self.context, ctypes.byref(message)) != 0:
+            raise RuntimeError("the GPU failed: " + message.value.decode(errors="replace"))
+
+
+# ---- PyTorch -----------------------------------------------------------------------------------------------------------
+
+
+def torch_on_gpu():
+    try:
+        import torch
+    except ImportError as reason:
+        raise Absent(str(reason)) from reason
+    if not torch.cuda.is_available():
+        raise Absent(f"torch {torch.__version__} sees no GPU")
+    return torch
+
+
+def make_module(torch, path):
+    """The reference predictor over the model's weights, with PyTorch's fused functions."""
+    functional, head = torch.nn.functional, 32
+
+    class Reference(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name, (dims, raw) in read_linears(path).items():
+                if not name.endswith((".weight", ".bias")) or name.startswith("matrix."):
+                    continue
+                values = np.frombuffer(raw, np.float32).reshape([d for d in dims if d != "t"])
+                values = values.T if dims[-1] == "t" else values
+                self.register_buffer(name.replace(".", "_"), torch.tensor(np.ascontiguousarray(values)))
+            self.layers = sum(1 for name, _ in self.named_buffers() if name.endswith("_f1_weight"))
+
+        def linear(self, x, name):
+            return functional.linear(x, getattr(self, name + "_weight"), getattr(self, name + "_bias"))
+
+        def norm(self, x, name):
+            weight = getattr(self, name + "_weight")
+            return functional.layer_norm(x, weight.shape, weight, getattr(self, name + "_bias"))
+
+        def mlp(self, x, first, second):
+            return self.linear(functional.gelu(self.linear(x, first)), second)
+
+        def attention(self, x, name, bias):
+            def split(y):
+                return y.view(y.shape[0], y.shape[1], -1, head).transpose(1, 2)
+
+            q, k, v = (split(self.linear(x, f"{name}_{part}")) for part in "qkv")
+            mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+            return self.linear(mixed.transpose(1, 2).flatten(2), f"{name}_o")
+
+        def forward(self, op_type, op_config, op_load, position, mask):
+            kind = self.emb_weight.dtype
+            x = functional.embedding(op_type, self.emb_weight)
+            x = x + self.mlp(op_config.to(kind), "c1", "c2") + self.mlp(op_load.to(kind), "l1", "l2")
+            x = self.norm(x, "n0") + self.linear(position.to(kind), "pos")
+            shown = mask.to(kind)
+            bias = ((1 - shown) * -1e9)[:, None, None, :]
+            for i in range(self.layers):
+                x = x + self.attention(self.norm(x, f"layers_{i}_n1"), f"layers_{i}_a", bias)
+                x = x + self.mlp(self.norm(x, f"layers_{i}_n2"), f"layers_{i}_f1", f"layers_{i}_f2")
+            pooled = (self.norm(x, "nf") * shown[..., None]).sum(1) / shown.sum(1, keepdim=True)
+            return self.mlp(pooled, "h1", "h2").float()
+
+    return Reference().eval()
+
+
+class Torch:
+    """Inputs go over by themselves, the result comes back: what a program without further thought does."""
+
+    name = "torch eager, bf16"
+
+    def __init__(self, model):
+        self.torch = torch_on_gpu()
+        self.module = make_module(self.torch, model).to("cuda", self.torch.bfloat16)
+
+    def compile(self):
+        return self.module
+
+    def prepare(self, inputs):
+        run = self.compile()
+        pinned = [self.torch.from_numpy(a).pin_memory() for a in inputs.values()]
+
+        def call():
+            with self.torch.inference_mode():
+                return run(*[p.to("cuda", non_blocking=True) for p in pinned]).cpu().numpy()
+
+        return call
+
+
+class TorchReduceOverhead(Torch):
+    """torch.compile with the CUDA graphs that it makes itself."""
+
+    name = "torch.compile, reduce-overhead (CUDA graphs), bf16"
+
+    def compile(self):
+        self.torch._dynamo.reset()  # pylint: disable=protected-access # for each length code of its own
+        return self.torch.compile(self.module, mode="reduce-overhead", dynamic=False)
+
+
+class TorchGraph(Torch):
+    """The compiled module and both copies in one CUDA graph: the least that PyTorch takes."""
+
+    name = "torch.compile, one CUDA graph with the copies, bf16"
+
+    def prepare(self, inputs):
+        torch = self.torch
+        torch._dynamo.reset()  # pylint: disable=protected-access
+        run = torch.compile(self.module, dynamic=False)
+        pinned = [torch.from_numpy(a).pin_memory() for a in inputs.values()]
+        static = [p.to("cuda") for p in pinned]
+        result = torch.zeros(1, 1).pin_memory()
+
+        def step():
+            for s, p in zip(static, pinned):
+                s.copy_(p, non_blocking=True)
+            result.copy_(run(*static), non_blocking=True)
+
+        with torch.inference_mode():
+            stream = torch.cuda.Stream()
+            with torch.cuda.stream(stream):
+                for _ in range(3):
+                    step()
+            stream.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                step()
+
+        def call():
+            graph.replay()
+            torch.cuda.current_stream().synchronize()
+            return result.numpy()
+
+        return call
+
+
+# ---- ONNX Runtime ------------------------------------------------------------------------------------------------------
+
+
+class OnnxRuntime:
+    name = "ONNX Runtime CUDA, fp32"
+    options = {}
+
+    def __init__(self, model):
+        try:
+            import onnxruntime
+        except ImportError as reason:
+            raise Absent(str(reason)) from reason
+        self.ort = onnxruntime
+        if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+            raise Absent(f"onnxruntime {onnxruntime.__version__} has no CUDA provider")
+        self.model = model
+        self.open()
+
+    def open(self):
+        session = self.ort.InferenceSession(self.model, providers=[("CUDAExecutionProvider", self.options)])
+        if session.get_providers()[0] != "CUDAExecutionProvider":
+            raise Absent(f"onnxruntime {self.ort.__version__}: its CUDA provider does not start")
+        return session
+
+    def prepare(self, inputs):
+        session, result = self.open(), np.zeros((1, 1), np.float32)
+        binding = session.io_binding()
+        for name, a in inputs.items():
+            binding.bind_input(name, "cpu", 0, a.dtype, a.shape, a.ctypes.data)
+        binding.bind_output("latency", "cpu", 0, result.dtype, result.shape, result.ctypes.data)
+
+        def call():
+            session.run_with_iobinding(binding)
+            return result
+
+        call.keeps = inputs
+        return call
+
+
+class OnnxRuntimeGraph(OnnxRuntime):
+    """With its CUDA graph, which wants inputs and outputs that stay where they are on the GPU."""
+
+    name = "ONNX Runtime CUDA, CUDA graph, fp32"
+    options = {"enable_cuda_graph": "1"}
+
+    def prepare(self, inputs):
+        session, value = self.open(), self.ort.OrtValue.ortvalue_from_numpy
+        there = {name: value(a, "cuda", 0) for name, a in inputs.items()}
+        result = value(np.zeros((1, 1), np.float32), "cuda", 0)
+        binding = session.io_binding()
+        for name, a in there.items():
+            binding.bind_ortvalue_input(name, a)
+        binding.bind_ortvalue_output("latency", result)
+
+        def call():
+            for name, a in inputs.items():
+                there[name].update_inplace(a)
+            session.run_with_iobinding(binding)
+            return result.numpy()
+
+        return call
+
+
+# ---- Measuring ---------------------------------------------------------------------------------------------------------
+
+
+def random_inputs(rng, length):
+    mask = rng.random((1, length)) < 0.9
+    mask[0, 0] = True
+    return {"op_type": rng.integers(0, 128, (1, length)),
+            "op_config": rng.standard_normal((1, length, 16), dtype=np.float32),
+            "op_load": rng.standard_normal((1, length, 8), dtype=np.float32),
+            "position": rng.standard_normal((1, length, 16), dtype=np.float32), "mask": mask}
+
+
+def timed(call, seconds):
+    """Times of single calls in µs; the first of a slice is left out."""
+    call()
+    times, end = [], time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < 3:
+        start = time.perf_counter_ns()
+        call()
+        times.append((time.perf_counter_ns() - start) / 1e3)
+    return times
+
+
+class Rows:
+    def __init__(self, path):
+        self.stream = open(path, "a", encoding="utf-8")  # pylint: disable=consider-using-with # to the end
+
+    def write(self, section, **row):
+        self.stream.write(json.dumps({"section": section, **row}) + "\n")
+        self.stream.flush()
+
+
+def attempt(rows, label, make):
+    """What `make` gives; None, with a row that says why, where it cannot."""
+    try:
+        return make()
+    except Absent as reason:
+        rows.write("peer", **label, absent=str(reason))
+    except Exception as reason:  # pylint: disable=broad-except # peers fail in ways of their own
+        rows.write("peer", **label, failed=f"{type(reason).__name__}: {reason}".split("\n", maxsplit=1)[0][:300])
+    return None
+
+
+def measure_length(rows, sides, oracle, length, seconds):
+    rng = np.random.default_rng(length)
+    scale = max(abs(float(oracle.prepare(random_inputs(rng, length))()[0, 0])) for _ in range(SCALE_ITEMS))
+    inputs = random_inputs(rng, length)
+    wanted = float(oracle.prepare(inputs)()[0, 0])
+    cases = []
+    for side in sides:
+        label = {"length": length, "side": side.name}
+
+        def ready(side=side):
+            call = side.prepare(inputs)
+            difference = abs(float(call()[0, 0]) - wanted) / scale
+            if not difference < SANE_DIFFERENCE:
+                raise RuntimeError(f"another answer: off by {difference:.1e} of the greatest output")
+            return {"label": label, "call": call, "error": difference, "times": []}
+
+        case = attempt(rows, label, ready)
+        if case is not None:
+            cases.append(case)
+    part = seconds / ROUNDS / max(1, len(cases))
+    for number in range(ROUNDS):
+        for case in cases if number % 2 == 0 else cases[::-1]:
+            case["times"].extend(timed(case["call"], part))
+    for case in cases:
+        p50, p99, p999 = np.percentile(case["times"], [50, 99, 99.9], method="higher")
+        rows.write("peer", **case["label"], count=len(case["times"]), p50_us=p50, p99_us=p99, p999_us=p999,
+                   error=case["error"])
+
+
+def versions():
+    out = {"python": sys.version.split()[0], "numpy": np.__version__}
+    for name in ("torch", "onnxruntime"):
+        try:
+            out[name] = __import__(name).__version__
+        except ImportError:
+            pass
+    return out
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--artefact", required=True)
+    parser.add_argument("--library", required=True, help="libmdot.so")
+    parser.add_argument("--rows", required=True, help="file to append to")
+    parser.add_argument("--lengths", default=",".join(map(str, ORDER)), help="the most important ones first")
+    parser.add_argument("--seconds", type=float, default=60, help="to measure for, altogether")
+    args = parser.parse_args()
+
+    rows = Rows(args.rows)
+    rows.write("peers", **versions())
+    oracle = Mdot(args.library, args.artefact, "cpu")
+    ours = Mdot(args.library, args.artefact, "cuda:0")
+    sides = [ours]
+    for kind in (Torch, TorchReduceOverhead, TorchGraph, OnnxRuntime, OnnxRuntimeGraph):
+        side = attempt(rows, {"side": kind.name}, lambda kind=kind: kind(args.model))
+        if side is not None:
+            sides.append(side)
+    lengths = [int(n) for n in args.lengths.split(",")]
+    for length in lengths:
+        measure_length(rows, sides, oracle, length, args.seconds / len(lengths))
+        ours.still_on_device()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+/* subject.h — an artefact on the GPU and on the CPU, and made-up tensors for it.
+ *
+ * Runs of many items are not in libmdot's public interface, nor is a kernel's launch: what measures them reaches into
+ * the runtime, which is linked statically.
+ */
+#ifndef GPU_SUBJECT_H
+#define GPU_SUBJECT_H
+
+#include "runtime/device.h"
+
+typedef struct subject {
+    mdot_predictor *gpu, *cpu;
+    mdot_context *gpu_context, *cpu_context;
+    mdot_predictor_info info; /* of the one on the GPU */
+    const mdot_abi_table *table;
+} subject;
+
+/* MDOT_DEVICE where there is no GPU or it fails. Zeroed first; subject_close takes it in any state. */
+mdot_status subject_open(subject *s, const char *path, mdot_error *err);
+void subject_close(subject *s);
+
+/* MDOT_OK while the GPU has answered everything. */
+mdot_status subject_check(const subject *s, mdot_error *err);
+
+/* Inputs and outputs of `count` items of one length. */
+typedef struct batch {
+    const mdot_abi_table *table;
+    const mdot_abi_entry *entry;
+    int64_t length;
+    size_t count;
+    rt_item *items;
+    size_t output_bytes; /* of all items */
+    unsigned char *outputs, *inputs;
+    void **pointers;
+} batch;
+
+/* Floats in [0, 1), small indices, masks with holes; the same for the same seed. False: no memory. */
+bool batch_make(batch *b, const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length, size_t count,
+                uint64_t seed);
+void batch_free(batch *b);
+/* Fills the outputs with NaN and other values that no run leaves behind. */
+void batch_poison(batch *b);
+
+/* What differences of each output are measured by: its greatest float in any item, 1 where all are zero or none is a
+ * float. False where one is not finite. */
+typedef struct scales {
+    double of[MDOT_ABI_CUDA_MAX_TENSORS];
+} scales;
+bool batch_scales(const batch *b, scales *out_scales);
+
+/* The greatest difference of two batches' outputs, floats as shares of their scale; infinite where something is not
+ * finite, or where integers or booleans differ. */
+double batch_difference(const batch *got, const batch *wanted, const scales *scale);
+
+#endif

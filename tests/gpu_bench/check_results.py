@@ -1,0 +1,81 @@
+"""What a complete dry run of gpu.sh leaves: check_results.py FOLDER. Silent when all is there."""
+
+import json
+import os
+import sys
+import xml.etree.ElementTree as xml
+
+FLOORS = [("launch_synchronise", 1), ("launch_answer", 1), ("cooperative_answer", 1), ("cooperative_answer", 32),
+          ("cooperative_answer", 132), ("graph_node", 1), ("resident_poll", 1), ("grid_barrier", 32),
+          ("grid_barrier", 64), ("grid_barrier", 132), ("flag", 2), ("cluster_barrier", 8), ("cluster_barrier", 16),
+          ("push", 8), ("parameter", 1), ("copy", 1), ("mapped", 1), ("parameter", 1), ("copy", 1), ("mapped", 1)]
+STEPS = ["machine", "check, bf16", "latency", "floors", "check, fp32", "peers", "batch", "memcheck", "racecheck"]
+PEERS = ["torch eager", "torch.compile, reduce-overhead", "torch.compile, one CUDA graph", "ONNX Runtime CUDA, fp32",
+         "ONNX Runtime CUDA, CUDA graph"]
+LENGTHS = [16, 32]
+
+
+def expect(condition, what):
+    if not condition:
+        sys.exit(f"missing in the results: {what}")
+
+
+def check_floors(results, table):
+    floors = results["floor"]
+    expect([(row["name"], row["blocks"]) for row in floors] == FLOORS, "every floor, in its order")
+    for row in floors:
+        expect(row.get("p50_us", -1) >= 0 or row["name"] == "graph_node", f"a number for {row}")
+        expect(f"| {row['title']} | {row['blocks']} |" in table, f"a line of the table for {row['title']}")
+
+
+def check_answers(results):
+    for compute, limit in (("bf16", 1e-2), ("fp32", 1e-5)):
+        rows = [row for row in results["check"] if row["artefact"] == "reference" and row["compute"] == compute]
+        expect({row["length"] for row in rows if row["bucket"] == 16} == {1, 2, 15, 16}, f"{compute}: partial lengths")
+        expect({row["items"] for row in rows} == {1, 3, 65}, f"{compute}: several items")
+        expect(all(row["right"] and row["repeatable"] and row["limit"] == limit for row in rows), f"{compute}: right")
+
+
+def check_latency(results):
+    for length in LENGTHS:
+        sides = {row["side"] for row in results["latency"] if row["length"] == length}
+        expect({"mdot", "mdot on the CPU, one thread"} <= sides, f"latency at {length}")
+        for row in results["latency"]:
+            expect(row["p50_us"] <= row["p99_us"] <= row["p999_us"], f"ascending percentiles in {row}")
+        expect(any(row["length"] == length for row in results["kernel"]), f"the kernel's time at {length}")
+        items = [row["items"] for row in results["batch"] if row["length"] == length and row["artefact"] == "reference"]
+        expect(items == [1, 2, 4, 8, 16, 32, 64], f"batches at {length}")
+
+
+def check_peers(results):
+    """Where Python has numpy. No peer finds the fake library, so that each says why it is absent."""
+    step = next(row for row in results["step"] if row["name"] == "peers")
+    if "note" in step:
+        return
+    rows = results["peer"]
+    expect([row["length"] for row in rows if row["side"] == "mdot"] == LENGTHS, "mdot among its peers")
+    for name in PEERS:
+        expect(any(row["side"].startswith(name) and "absent" in row for row in rows), f"why {name} is absent")
+
+
+def main():
+    folder = sys.argv[1]
+    with open(os.path.join(folder, "results.json"), encoding="utf-8") as stream:
+        results = json.load(stream)
+    with open(os.path.join(folder, "table.md"), encoding="utf-8") as stream:
+        table = stream.read()
+    expect("fake driver library" in table, "that this was no GPU")
+    steps = [row["name"] for row in results["step"]]
+    expect([name for name in steps if "shipped" not in name] == STEPS, f"every step: {steps}")
+    expect(all(row["status"] == 0 or "note" in row for row in results["step"]), "that every step went well")
+    check_floors(results, table)
+    check_answers(results)
+    check_latency(results)
+    check_peers(results)
+    plot = xml.parse(os.path.join(folder, "plot.svg")).getroot()
+    lines = plot.findall("{http://www.w3.org/2000/svg}polyline")
+    expect(len(lines) >= 4, "mdot, its kernel, the CPU and a floor in the plot")
+
+
+if __name__ == "__main__":
+    main()

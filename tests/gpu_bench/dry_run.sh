@@ -1,0 +1,60 @@
+#!/bin/sh
+# The whole of examples/bench/gpu.sh without a GPU: packs a small model, runs all steps on the fake driver library, and
+# holds results.json, table.md and plot.svg to what has to be in them. Then once more with wrong answers, which have to
+# be found. Nothing depends on times.
+#
+#   dry_run.sh SOURCE BUILD FAKE_LIBRARY
+#
+# BUILD has been built. 77 where NVRTC or Python 3 is missing. PYTHON names another one, such as one with numpy, which
+# the peers take.
+set -eu
+export PYTHONDONTWRITEBYTECODE=1
+source=$1 build=$2 fake=$3
+python=${PYTHON:-python3}
+command -v "$python" > /dev/null || { echo "skipped: no $python"; exit 77; }
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+gpu="$source/examples/bench/gpu.sh"
+# A Python that was not built with the sanitizer cannot load libraries that were: then without numpy, and so no peers.
+if nm -D "$build/runtime/libmdot.so" | grep -q __asan_init; then
+    printf '#!/bin/sh\nexec %s -S "$@"\n' "$python" > "$folder/python"
+    chmod +x "$folder/python"
+    python="$folder/python"
+fi
+log="$folder/log"
+
+expect_failure() { # MESSAGE COMMAND…
+    message=$1
+    shift
+    if "$@" > "$log" 2>&1; then
+        echo "must fail: $*"
+        exit 1
+    fi
+    grep -q "$message" "$log" || { echo "\"$message\" is not what it says:"; cat "$log"; exit 1; }
+}
+
+expect_failure "holds nothing" sh "$gpu" run --pack "$folder/nowhere" --out "$folder/out"
+expect_failure "gpu.sh run" sh "$gpu" run --wrong option
+
+"$python" "$source/examples/bench/gpu/reference.py" "$folder/model.onnx" --width 32 --hidden 64 --layers 1
+if ! sh "$gpu" pack --pack "$folder/pack" --build "$build" --model "$folder/model.onnx" --targets sm_90a \
+    --buckets 16,32 > "$log" 2>&1; then
+    grep -q "takes NVRTC" "$log" && { echo "skipped: no NVRTC"; exit 77; }
+    cat "$log"
+    exit 1
+fi
+
+expect_failure "no CUDA driver" env MDOT_LIBCUDA=/nonexistent sh "$gpu" run --pack "$folder/pack" --out "$folder/none"
+
+export MDOT_LIBCUDA="$fake"
+sh "$gpu" run --pack "$folder/pack" --out "$folder/out" --budget 120 --lengths 16,32 --python "$python" \
+    > "$log" 2>&1 || {
+    cat "$log" "$folder/out/log.txt"
+    exit 1
+}
+"$python" "$source/tests/gpu_bench/check_results.py" "$folder/out"
+
+expect_failure "steps failed" env MDOT_FAKE_SPOIL=1 sh "$gpu" run --pack "$folder/pack" --out "$folder/spoilt" \
+    --budget 60 --lengths 16 --python "$python"
+grep -q "wrong\*\*" "$folder/spoilt/table.md" || { echo "the table hides wrong answers"; exit 1; }
