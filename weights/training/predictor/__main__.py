@@ -40,7 +40,7 @@ def _calibrate(options: argparse.Namespace) -> int:
     from predictor import shipped
 
     inside = shipped.calibrate(options.model, options.data, options.held_out, options.out)
-    print(f"{options.out}: {inside:.1f} % of the left-out labels lie in the interval")
+    print(f"{options.out}: {inside:.1f} % of left-out labels lie in the interval of the other half")
     return 0
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import tempfile
 import warnings
 from pathlib import Path
+from typing import Callable
 
 import numpy as np
 import torch
 
 from predictor import tables
+from predictor.batches import LABELLED_GPU
 from predictor.dataset import Dataset
 from predictor.exported import INPUTS, OUTPUTS, Exported
 
 OPSET = 18
 TOLERANCE = 1e-4
 CHECKED_NETWORKS = 40
+BATCHES = tuple(2**k for k in range(10))
+LAYOUTS_AND_PRECISIONS = ({}, {"is_nhwc": 1.0}, {"is_amp": 0.0, "is_fp32": 1.0})
 
 
 def job(data: Dataset, network: int, batch: float, gpu: str, **flags: float) -> tuple[torch.Tensor, ...]:
@@ -36,12 +40,19 @@ def write(model: Exported, example: tuple[torch.Tensor, ...], path: Path) -> Non
                           output_names=list(OUTPUTS), dynamic_axes={name: {0: "L"} for name in per_operator})
 
 
-def worst_difference(model: Exported, path: Path, data: Dataset, random: np.random.Generator) -> float:
-    """Between PyTorch and ONNX Runtime, relative, over networks, batches, GPUs and precisions at random."""
+def _open(path: Path) -> Callable[..., list[np.ndarray]]:
+    """The written file, as a function of INPUTS that gives OUTPUTS."""
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    worst = 0.0
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return lambda *inputs: session.run(list(OUTPUTS), dict(zip(INPUTS, (x.numpy() for x in inputs), strict=True)))
+
+
+def worst_difference(model: Exported, path: Path, data: Dataset, random: np.random.Generator) -> float:
+    """Between PyTorch and ONNX Runtime, relative, over networks, batches, GPUs and precisions at random."""
+    written, worst = _open(path), 0.0
     for network in random.integers(0, data.network_count, CHECKED_NETWORKS):
         precision = random.choice(["is_fp32", "is_tf32", "is_amp"])
         flags = {"is_amp": 0.0} | {str(precision): 1.0, "is_nhwc": float(random.integers(0, 2))}
@@ -49,19 +60,39 @@ def worst_difference(model: Exported, path: Path, data: Dataset, random: np.rand
         inputs = job(data, int(network), float(random.integers(1, 1025)), gpu, **flags)
         with torch.no_grad():
             expected = model(*inputs)
-        given = session.run(list(OUTPUTS), dict(zip(INPUTS, (x.numpy() for x in inputs), strict=True)))
-        worst = max(worst, float(np.abs(given[0] / expected[0].numpy() - 1).max()),
-                    float(np.abs(given[1] - expected[1].numpy()).max()))
+        step_ms, outside = written(*inputs)
+        worst = max(worst, float(np.abs(step_ms / expected[0].numpy() - 1).max()),
+                    float(np.abs(outside - expected[1].numpy()).max()))
     return worst
 
 
+def shrinking_networks(path: Path, data: Dataset, gpu: str) -> list[str]:
+    """Networks whose step is said to get shorter when the batch doubles, which no GPU does. Where the host is the limit it
+    stays."""
+    written, found = _open(path), []
+    for network in range(data.network_count):
+        for flags in LAYOUTS_AND_PRECISIONS:
+            *operators, configuration, numbers = job(data, network, 1.0, gpu, **flags)
+            at = [configuration.clone() for _ in BATCHES]
+            for one, batch in zip(at, BATCHES, strict=True):
+                one[tables.CONFIGURATION.index("batch")] = batch
+            times = [written(*operators, one, numbers)[0][1] for one in at]
+            if any(a > b for a, b in zip(times, times[1:])):
+                found.append(f"{data.network_name[network]} at {data.network_size[network]}")
+                break
+    return found
+
+
 def export(model: Exported, data: Dataset, path: Path) -> float:
-    """Writes `path` if both agree; returns the worst difference."""
+    """Writes `path` if the file computes what PyTorch does and steps grow with the batch; returns the worst difference."""
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         part = Path(folder) / path.name
-        write(model, job(data, 0, 64.0, tables.gpus()[0].names[0]), part)
+        write(model, job(data, 0, 64.0, LABELLED_GPU), part)
         worst = worst_difference(model, part, data, np.random.default_rng(0))
         if worst > TOLERANCE:
             raise ValueError(f"{path.name}: ONNX Runtime and PyTorch differ by {worst:.1e}, more than {TOLERANCE:.0e}")
+        shrinking = shrinking_networks(part, data, LABELLED_GPU)
+        if shrinking:
+            raise ValueError(f"{path.name}: steps get shorter with a larger batch for {', '.join(shrinking)}")
         part.rename(path)
     return worst

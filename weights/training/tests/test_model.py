@@ -123,6 +123,18 @@ def test_onnx_runtime_agrees(exported, data, tmp_path):
     assert export.export(exported, data, tmp_path / "p.onnx") < export.TOLERANCE
 
 
+def test_networks_that_shrink_with_the_batch_are_found(data, monkeypatch):
+    batch_of = tables.CONFIGURATION.index("batch")
+
+    def opened(path):
+        return lambda *inputs: [np.full(3, 1 / inputs[4][batch_of] if inputs[4][batch_of] > 64 else 1.0), np.zeros(1)]
+
+    monkeypatch.setattr(export, "_open", opened)
+    assert len(export.shrinking_networks(None, data, "RTX-3090")) == data.network_count
+    monkeypatch.setattr(export, "_open", lambda path: lambda *inputs: [np.full(3, float(inputs[4][batch_of])), np.zeros(1)])
+    assert export.shrinking_networks(None, data, "RTX-3090") == []
+
+
 def test_the_interval_covers_what_it_was_fitted_to():
     random = np.random.default_rng(0)
     x = torch.tensor(random.uniform(0, 1, (1000, FEATURES)), dtype=torch.float32)
