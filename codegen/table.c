@@ -165,8 +165,11 @@ mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_op
                            const cg_cuda_images *images, cg_pool *table, mdot_error *err)
 {
     builder b = {.table = table, .options = options};
-    char compiler[64];
-    snprintf(compiler, sizeof compiler, "mdot %s, LLVM %s", mdot_version(), cg_llvm_version());
+    char compiler[96];
+    int length = snprintf(compiler, sizeof compiler, "mdot %s, LLVM %s", mdot_version(), cg_llvm_version());
+    if (images->count > 0 && length > 0 && (size_t)length < sizeof compiler)
+        snprintf(compiler + length, sizeof compiler - (size_t)length, ", NVRTC %d.%d", images->nvrtc_major,
+                 images->nvrtc_minor);
     cg_pool_reserve(table, sizeof(mdot_abi_table), sizeof(uint64_t));
     mdot_abi_table head = {.magic = MDOT_ABI_MAGIC,
                            .abi_version = MDOT_ABI_VERSION,

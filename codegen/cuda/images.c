@@ -107,12 +107,14 @@ static void destroy_arena(void *arena)
     ir_arena_destroy(arena);
 }
 
-static mdot_status compile_all(const cg_options *options, const cg_cuda_images *images, ir_arena *arena, job **out_jobs,
+static mdot_status compile_all(const cg_options *options, cg_cuda_images *images, ir_arena *arena, job **out_jobs,
                                mdot_error *err)
 {
     cg_nvrtc nvrtc;
     mdot_status status = cg_nvrtc_load(&nvrtc, err);
     if (status != MDOT_OK) return status;
+    images->nvrtc_major = nvrtc.major;
+    images->nvrtc_minor = nvrtc.minor;
     queue q = {.nvrtc = &nvrtc, .count = options->cuda_target_count};
     q.jobs = IR_NEW_ARRAY(arena, job, q.count);
     if (q.jobs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");

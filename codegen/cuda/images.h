@@ -25,7 +25,8 @@ typedef struct cg_cuda_image {
     size_t weights_offset, weights_bytes; /* in cg_cuda_images.weights */
 } cg_cuda_image;
 
-typedef struct cg_cuda_images { /* zero: none */
+typedef struct cg_cuda_images {   /* zero: none */
+    int nvrtc_major, nvrtc_minor; /* of what compiled them: drivers of an older major version refuse them */
     int count;
     cg_cuda_image *image;                   /* in the order of options->cuda_targets */
     cg_cuda_program program[CG_CUDA_MODES]; /* those of an image's mode are there */

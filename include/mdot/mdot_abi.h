@@ -141,7 +141,7 @@ typedef struct mdot_abi_table {
     uint64_t checksum;
     uint64_t weights_bytes;
     uint32_t name_at;     /* the predictor's name */
-    uint32_t compiler_at; /* "mdot 0.1.0, LLVM 19.1.7" */
+    uint32_t compiler_at; /* "mdot 0.1.0, LLVM 19.1.7"; with CUDA images ", NVRTC 13.0" behind it */
     uint32_t compute_at;  /* arithmetic of the matrix kernels: "fp32" */
     uint32_t level_count;
     uint32_t levels[MDOT_ABI_MAX_LEVELS]; /* mdot_cpu_level, ascending */

@@ -193,6 +193,7 @@ static void table_describes_the_plans(void **state)
     assert_string_equal(info.name, "hand-made");
     assert_string_equal(info.compute, "fp32");
     assert_non_null(strstr(info.compiler, "mdot " MDOT_VERSION_STRING ", LLVM "));
+    assert_null(strstr(info.compiler, "NVRTC"));
     assert_int_equal(info.level_count, 2);
     assert_true(info.weights_bytes >= sizeof(float));
     mdot_tensor_info tensor;
@@ -221,7 +222,8 @@ static const cg_cuda_mode image_mode[IMAGES] = {CG_CUDA_F16, CG_CUDA_BF16, CG_CU
 /* Two programs, one for each arithmetic, whose two kernels are both the one of the hand-made cubin. */
 static void make_images(ir_arena *arena, cg_cuda_kernel kernels[BUCKETS], cg_cuda_images *out)
 {
-    *out = (cg_cuda_images){.count = IMAGES, .image = IR_NEW_ARRAY(arena, cg_cuda_image, IMAGES)};
+    *out = (cg_cuda_images){
+        .nvrtc_major = 13, .nvrtc_minor = 2, .count = IMAGES, .image = IR_NEW_ARRAY(arena, cg_cuda_image, IMAGES)};
     for (int b = 0; b < BUCKETS; b++)
         kernels[b] = (cg_cuda_kernel){.name = "scale",
                                       .bucket = b,
@@ -283,6 +285,9 @@ static void images_are_read_as_they_were_written(void **state)
     if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) skip();
     if (mdot_predictor_open(p.path, &(mdot_open_options){.device = "cpu"}, &predictor, &err) != MDOT_OK)
         fail_msg("%s", err.message);
+    mdot_predictor_info info;
+    mdot_predictor_get_info(predictor, &info);
+    assert_non_null(strstr(info.compiler, ", NVRTC 13.2"));
     static const char *const targets[IMAGES] = {"sm_75", "sm_80", "sm_90a"};
     static const char *const computes[IMAGES] = {"fp16", "bf16", "bf16"};
     for (size_t i = 0; i < IMAGES; i++) {
