@@ -54,6 +54,29 @@ mdot_status cuda_fixture_predictor(const cuda_fixture *f, const char *device, md
     return mdot_predictor_open(f->path, &options, out_predictor, err);
 }
 
+cuda_opened cuda_open_on(const cuda_fixture *f, const char *device)
+{
+    cuda_opened o = {0};
+    mdot_error err = {0};
+    if (cuda_fixture_predictor(f, device, &o.predictor, &err) != MDOT_OK ||
+        mdot_context_create(o.predictor, &o.context, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    return o;
+}
+
+cuda_opened cuda_open_fresh(cuda_fixture *f, const char *device)
+{
+    cuda_fixture_reset(f);
+    return cuda_open_on(f, device);
+}
+
+void cuda_finish(cuda_opened *o)
+{
+    mdot_context_destroy(o->context);
+    mdot_predictor_close(o->predictor);
+    cuda_fixture_assert_clean();
+}
+
 /* ---- The clock --------------------------------------------------------------------------------------------------- */
 
 /* A call on the GPU reads the clock before it, once on its way and after it: two readings follow the kernel. */

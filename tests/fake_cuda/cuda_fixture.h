@@ -39,6 +39,19 @@ void cuda_fixture_set_clock(uint64_t gpu_ns, uint64_t other_ns);
 mdot_status cuda_fixture_predictor(const cuda_fixture *f, const char *device, mdot_predictor **out_predictor,
                                    mdot_error *err);
 
+typedef struct cuda_opened {
+    mdot_predictor *predictor;
+    mdot_context *context;
+} cuda_opened;
+
+/* f->path on `device` with a context; the second kind on the fake library anew. Fail the running test where that fails.
+ */
+cuda_opened cuda_open_on(const cuda_fixture *f, const char *device);
+cuda_opened cuda_open_fresh(cuda_fixture *f, const char *device);
+/* Closes both and fails the running test when the fake library has a complaint or something is alive in it. */
+void cuda_finish(cuda_opened *o);
+void cuda_fixture_assert_clean(void);
+
 /* A call of entry "predict". */
 typedef struct predict_call {
     float x[FIXTURE_MAX_LENGTH][2], y[FIXTURE_MAX_LENGTH];
@@ -56,8 +69,5 @@ mdot_status predict_run(mdot_context *context, predict_call *c, mdot_error *err)
 bool predict_is_right(const predict_call *c, bool on_gpu);
 /* Fails the running test where they are not. */
 void predict_assert(const predict_call *c, bool on_gpu);
-
-/* Fails the running test when the fake library has a complaint or something is alive in it. */
-void cuda_fixture_assert_clean(void);
 
 #endif

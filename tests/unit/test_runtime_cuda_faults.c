@@ -270,23 +270,17 @@ static void lost_device_in_mid_loop_is_answered_by_the_cpu_in_the_same_call(void
 static void kernel_that_faults_is_noticed_while_waiting(void **state)
 {
     (void)state;
-    cuda_fixture_reset(&shared);
-    mdot_predictor *predictor = NULL;
-    mdot_context *context = NULL;
-    assert_int_equal(cuda_fixture_predictor(&shared, "cuda:0", &predictor, NULL), MDOT_OK);
-    assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
     fake_cuda_end_launches(FAKE_CUDA_LATE, 0);
     fake_cuda_fail("cuStreamQuery", fake_cuda_calls("cuStreamQuery") + 1, ILLEGAL_ADDRESS, true);
     predict_call c;
     predict_prepare(&c, 6, 0);
-    assert_int_equal(predict_run(context, &c, NULL), MDOT_OK);
+    assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
     predict_assert(&c, false);
     const char *message;
-    assert_int_equal(mdot_context_get_device_status(context, &message), MDOT_DEVICE);
+    assert_int_equal(mdot_context_get_device_status(o.context, &message), MDOT_DEVICE);
     assert_non_null(strstr(message, "700"));
-    mdot_context_destroy(context);
-    mdot_predictor_close(predictor);
-    cuda_fixture_assert_clean();
+    cuda_finish(&o);
 }
 
 /* Of a batch, too, when some items were answered. */
@@ -294,11 +288,7 @@ static void kernel_that_ends_without_an_answer_is_noticed(void **state)
 {
     (void)state;
     for (uint32_t answered = 0; answered < 4; answered += 3) {
-        cuda_fixture_reset(&shared);
-        mdot_predictor *predictor = NULL;
-        mdot_context *context = NULL;
-        assert_int_equal(cuda_fixture_predictor(&shared, "cuda:0", &predictor, NULL), MDOT_OK);
-        assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+        cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
         fake_cuda_end_launches(FAKE_CUDA_SILENT, answered);
         predict_call calls[5];
         rt_item items[5];
@@ -306,14 +296,12 @@ static void kernel_that_ends_without_an_answer_is_noticed(void **state)
             predict_prepare(&calls[i], 8, i);
             items[i] = (rt_item){calls[i].inputs, calls[i].outputs};
         }
-        rt_run_many(context, rt_entry(predictor->table, 0), 8, items, 5);
+        rt_run_many(o.context, rt_entry(o.predictor->table, 0), 8, items, 5);
         for (int i = 0; i < 5; i++) predict_assert(&calls[i], false);
         const char *message;
-        assert_int_equal(mdot_context_get_device_status(context, &message), MDOT_DEVICE);
+        assert_int_equal(mdot_context_get_device_status(o.context, &message), MDOT_DEVICE);
         assert_non_null(strstr(message, "without an answer"));
-        mdot_context_destroy(context);
-        mdot_predictor_close(predictor);
-        cuda_fixture_assert_clean();
+        cuda_finish(&o);
     }
 }
 
@@ -321,24 +309,20 @@ static void kernel_that_ends_without_an_answer_is_noticed(void **state)
 static void kernel_that_never_ends_is_given_up_and_left_alone(void **state)
 {
     (void)state;
-    cuda_fixture_reset(&shared);
-    mdot_predictor *predictor = NULL;
-    mdot_context *context = NULL;
-    assert_int_equal(cuda_fixture_predictor(&shared, "cuda:0", &predictor, NULL), MDOT_OK);
-    assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
     fake_cuda_end_launches(FAKE_CUDA_NEVER, 0);
     for (int i = 0; i < 3; i++) {
         predict_call c;
         predict_prepare(&c, 6, i);
-        assert_int_equal(predict_run(context, &c, NULL), MDOT_OK);
+        assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
         predict_assert(&c, false);
     }
     const char *message;
-    assert_int_equal(mdot_context_get_device_status(context, &message), MDOT_DEVICE);
+    assert_int_equal(mdot_context_get_device_status(o.context, &message), MDOT_DEVICE);
     assert_non_null(strstr(message, "no answer within 100 ms"));
     int alive = fake_cuda_alive();
-    mdot_context_destroy(context);
-    mdot_predictor_close(predictor);
+    mdot_context_destroy(o.context);
+    mdot_predictor_close(o.predictor);
     assert_int_equal(fake_cuda_alive(), alive);
     assert_null(fake_cuda_complaint());
 }
@@ -347,23 +331,17 @@ static void kernel_that_never_ends_is_given_up_and_left_alone(void **state)
 static void kernel_that_ends_too_late_is_cleaned_up(void **state)
 {
     (void)state;
-    cuda_fixture_reset(&shared);
-    mdot_predictor *predictor = NULL;
-    mdot_context *context = NULL;
-    assert_int_equal(cuda_fixture_predictor(&shared, "cuda:0", &predictor, NULL), MDOT_OK);
-    assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
     fake_cuda_end_launches(FAKE_CUDA_NEVER, 0);
     predict_call c;
     predict_prepare(&c, 6, 0);
-    assert_int_equal(predict_run(context, &c, NULL), MDOT_OK);
+    assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
     predict_assert(&c, false);
     fake_cuda_end_now();
     predict_assert(&c, false); /* the late answer goes where nobody looks */
     const char *message;
-    assert_int_equal(mdot_context_get_device_status(context, &message), MDOT_DEVICE);
-    mdot_context_destroy(context);
-    mdot_predictor_close(predictor);
-    cuda_fixture_assert_clean();
+    assert_int_equal(mdot_context_get_device_status(o.context, &message), MDOT_DEVICE);
+    cuda_finish(&o);
 }
 
 static void kernel_that_never_ends_when_tried_out_is_refused(void **state)

@@ -1,0 +1,246 @@
+/* test_runtime_cuda_device.c — which device an option, a machine and an artefact come down to, with the fake libcuda.
+ */
+#include "tests/fake_cuda/cuda_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static cuda_fixture shared;
+
+static int setup(void **state)
+{
+    (void)state;
+    cuda_fixture_open(&shared);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    cuda_fixture_close(&shared);
+    return 0;
+}
+
+static mdot_predictor_info info_of(const cuda_opened *o)
+{
+    mdot_predictor_info info;
+    mdot_predictor_get_info(o->predictor, &info);
+    return info;
+}
+
+static void info_tells_the_device(void **state)
+{
+    (void)state;
+    cuda_opened o = cuda_open_fresh(&shared, "cuda:1");
+    mdot_predictor_info info = info_of(&o);
+    assert_string_equal(info.device, "cuda:1");
+    assert_string_equal(info.device_name, "Fake GPU 1");
+    assert_string_equal(info.device_compute, "bf16");
+    assert_string_equal(info.compute, "fp32");
+    assert_string_equal(info.device_reason, "it was asked for");
+    cuda_finish(&o);
+    o = cuda_open_fresh(&shared, "cpu");
+    info = info_of(&o);
+    assert_string_equal(info.device, "cpu");
+    assert_string_equal(info.device_name, "");
+    assert_string_equal(info.device_compute, "fp32");
+    assert_int_equal(fake_cuda_calls("cuInit"), 0);
+    cuda_finish(&o);
+}
+
+static void auto_takes_what_answers_faster(void **state)
+{
+    (void)state;
+    cuda_opened o = cuda_open_fresh(&shared, "auto");
+    mdot_predictor_info info = info_of(&o);
+    assert_string_equal(info.device, "cuda:0");
+    assert_string_equal(info.device_reason, "cuda:0 answers in 4 us, the CPU in 2000 us");
+    predict_call c;
+    predict_prepare(&c, 5, 0);
+    assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
+    predict_assert(&c, true);
+    cuda_finish(&o);
+    cuda_fixture_reset(&shared);
+    cuda_fixture_set_clock(30000, 1000);
+    o = cuda_open_on(&shared, NULL);
+    info = info_of(&o);
+    assert_string_equal(info.device, "cpu");
+    assert_string_equal(info.device_reason, "cuda:0 answers in 120 us, the CPU in 2 us");
+    assert_int_equal(fake_cuda_alive(), 0);
+    assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
+    predict_assert(&c, false);
+    cuda_finish(&o);
+}
+
+static void environment_speaks_where_the_option_does_not(void **state)
+{
+    (void)state;
+    setenv("MDOT_DEVICE", "cuda:1", 1);
+    cuda_opened o = cuda_open_fresh(&shared, NULL);
+    assert_string_equal(info_of(&o).device, "cuda:1");
+    cuda_finish(&o);
+    o = cuda_open_fresh(&shared, "cpu");
+    assert_string_equal(info_of(&o).device, "cpu");
+    cuda_finish(&o);
+    setenv("MDOT_DEVICE", "", 1);
+    o = cuda_open_fresh(&shared, NULL);
+    assert_string_equal(info_of(&o).device, "cuda:0");
+    cuda_finish(&o);
+    unsetenv("MDOT_DEVICE");
+}
+
+static void wrong_device_names_are_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"gpu",
+                                        "CPU",
+                                        "cuda:",
+                                        "cuda:-1",
+                                        "cuda:+1",
+                                        "cuda: 1",
+                                        "cuda:1x",
+                                        "cuda:0x1",
+                                        "cuda:99999999999999999999",
+                                        "cuda:4294967296",
+                                        "cuda0",
+                                        "autos",
+                                        " cpu"};
+    cuda_fixture_reset(&shared);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        mdot_predictor *predictor = NULL;
+        mdot_error err = {0};
+        assert_int_equal(cuda_fixture_predictor(&shared, wrong[i], &predictor, &err), MDOT_INVALID_ARGUMENT);
+        assert_null(predictor);
+        assert_non_null(strstr(err.message, wrong[i]));
+        assert_non_null(strstr(err.message, "auto, cpu, cuda"));
+    }
+    cuda_fixture_assert_clean();
+}
+
+/* Explicit: DEVICE with both pieces of text. "auto": the CPU, and the reason says the same. */
+static void expect_no_device(const char *device, const char *says, const char *says_too)
+{
+    mdot_predictor *predictor = NULL;
+    mdot_error err = {0};
+    assert_int_equal(cuda_fixture_predictor(&shared, device, &predictor, &err), MDOT_DEVICE);
+    assert_null(predictor);
+    if (strstr(err.message, says) == NULL || strstr(err.message, says_too) == NULL) fail_msg("%s", err.message);
+    if (strcmp(device, "cuda:0") == 0) {
+        cuda_opened o = cuda_open_on(&shared, "auto");
+        mdot_predictor_info info = info_of(&o);
+        assert_string_equal(info.device, "cpu");
+        if (strstr(info.device_reason, says) == NULL) fail_msg("%s", info.device_reason);
+        predict_call c;
+        predict_prepare(&c, 5, 0);
+        assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
+        predict_assert(&c, false);
+        mdot_context_destroy(o.context);
+        mdot_predictor_close(o.predictor);
+    }
+    cuda_fixture_assert_clean();
+}
+
+static void machine_without_a_driver_runs_on_the_cpu(void **state)
+{
+    (void)state;
+    cuda_fixture_reset(&shared);
+    setenv("MDOT_LIBCUDA", "libcuda-that-is-not-there.so.1", 1);
+    expect_no_device("cuda:0", "no CUDA driver", "libcuda-that-is-not-there.so.1");
+    setenv("MDOT_LIBCUDA", "libm.so.6", 1);
+    expect_no_device("cuda:0", "has no function cu", "libm.so.6");
+}
+
+static void device_that_is_not_there_is_named(void **state)
+{
+    (void)state;
+    cuda_fixture_reset(&shared);
+    expect_no_device("cuda:2", "no CUDA device 2", "shows 2");
+    fake_cuda_reset(&(fake_cuda_machine){.device_count = 0});
+    expect_no_device("cuda:0", "no CUDA device 0", "shows 0");
+}
+
+/* The fixture's images: 0 is sm_80, 1 is sm_90, 2 is sm_90a. */
+static void image_is_the_best_that_the_device_runs(void **state)
+{
+    (void)state;
+    const struct {
+        int major, minor, image;
+    } expected[] = {{8, 0, 0}, {8, 6, 0}, {8, 9, 0}, {9, 0, 2}, {9, 1, 1}};
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        cuda_fixture_reset(&shared);
+        fake_cuda_machine m = {.device_count = 1, .multiprocessors = 4, .blocks_per_multiprocessor = 1};
+        m.major = expected[i].major;
+        m.minor = expected[i].minor;
+        fake_cuda_reset(&m);
+        cuda_opened o = cuda_open_on(&shared, "cuda:0");
+        assert_int_equal(*(const unsigned char *)fake_cuda_image(), expected[i].image);
+        cuda_finish(&o);
+    }
+}
+
+static void device_that_no_image_fits_is_refused(void **state)
+{
+    (void)state;
+    const int versions[][2] = {{7, 5}, {10, 0}, {12, 0}};
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+        cuda_fixture_reset(&shared);
+        fake_cuda_reset(&(fake_cuda_machine){.device_count = 1,
+                                             .major = versions[i][0],
+                                             .minor = versions[i][1],
+                                             .multiprocessors = 4,
+                                             .blocks_per_multiprocessor = 1});
+        expect_no_device("cuda:0", "code for sm_80, sm_90, sm_90a;", versions[i][0] == 7 ? "needs sm_75" : "sm_1");
+    }
+}
+
+static void device_that_cannot_hold_the_kernels_is_refused(void **state)
+{
+    (void)state;
+    cuda_fixture_reset(&shared);
+    fake_cuda_reset(&(fake_cuda_machine){.device_count = 1, .major = 9, .multiprocessors = 4});
+    expect_no_device("cuda:0", "do not fit cuda:0", "kernel predict_4");
+    fake_cuda_reset(
+        &(fake_cuda_machine){.device_count = 1, .major = 9, .multiprocessors = 4, .is_not_cooperative = true});
+    expect_no_device("cuda:0", "cooperative", "Fake GPU 0");
+}
+
+static void artefact_without_images_looks_for_no_driver(void **state)
+{
+    (void)state;
+    cuda_fixture_reset(&shared);
+    cuda_fixture plain = {.timeout_ms = 100};
+    fixture_open(&plain.artefact);
+    plain.path = fixture_save(&plain.artefact, plain.artefact.bytes, plain.artefact.size_bytes);
+    mdot_predictor *predictor = NULL;
+    mdot_error err = {0};
+    assert_int_equal(cuda_fixture_predictor(&plain, "auto", &predictor, &err), MDOT_OK);
+    mdot_predictor_close(predictor);
+    predictor = NULL;
+    assert_int_equal(cuda_fixture_predictor(&plain, "cuda:0", &predictor, &err), MDOT_DEVICE);
+    assert_null(predictor);
+    assert_non_null(strstr(err.message, "no CUDA code"));
+    assert_int_equal(fake_cuda_calls("cuInit"), 0);
+    free(plain.path);
+    fixture_close(&plain.artefact);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(info_tells_the_device),
+        cmocka_unit_test(auto_takes_what_answers_faster),
+        cmocka_unit_test(environment_speaks_where_the_option_does_not),
+        cmocka_unit_test(wrong_device_names_are_refused),
+        cmocka_unit_test(machine_without_a_driver_runs_on_the_cpu),
+        cmocka_unit_test(device_that_is_not_there_is_named),
+        cmocka_unit_test(image_is_the_best_that_the_device_runs),
+        cmocka_unit_test(device_that_no_image_fits_is_refused),
+        cmocka_unit_test(device_that_cannot_hold_the_kernels_is_refused),
+        cmocka_unit_test(artefact_without_images_looks_for_no_driver),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
