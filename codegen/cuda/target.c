@@ -8,12 +8,12 @@
 const cg_cuda_target cg_cuda_targets[CG_CUDA_TARGETS] = {{75, false}, {80, false},  {86, false}, {89, false},
                                                          {90, true},  {100, false}, {120, false}};
 
-/* Shared memory that a block may have, in KB. (CUDA C++ Programming Guide, table "Technical Specifications per Compute
- * Capability", row "Maximum amount of shared memory per thread block".) */
+/* Shared memory that a block may have, in KB: what a multiprocessor has less the 1 KB that the system keeps. (CUDA C++
+ * Programming Guide, table "Technical Specifications per Compute Capability"; cuda_occupancy.h of CUDA 13.0.) */
 static const struct {
     int sm, shared_kb;
-} limits[] = {{75, 64},   {80, 163},  {86, 99},   {87, 163}, {89, 99}, {90, 227},
-              {100, 227}, {103, 227}, {110, 227}, {120, 99}, {121, 99}};
+} limits[] = {{75, 64},  {80, 163},  {86, 99},   {87, 163},  {88, 99},  {89, 99},
+              {90, 227}, {100, 227}, {103, 227}, {110, 227}, {120, 99}, {121, 99}};
 
 size_t cg_cuda_shared_limit_bytes(cg_cuda_target target)
 {
