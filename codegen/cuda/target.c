@@ -8,8 +8,9 @@
 const cg_cuda_target cg_cuda_targets[CG_CUDA_TARGETS] = {{75, false}, {80, false},  {86, false}, {89, false},
                                                          {90, true},  {100, false}, {120, false}};
 
-/* Shared memory that a block may have, in KB: what a multiprocessor has less the 1 KB that the system keeps. (CUDA C++
- * Programming Guide, table "Technical Specifications per Compute Capability"; cuda_occupancy.h of CUDA 13.0.) */
+/* Shared memory that a block may have, in KB: what a multiprocessor has less the 1 KB that the system keeps from
+ * sm_80 on. (CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability"; cuda_occupancy.h of
+ * CUDA 13.0.) */
 static const struct {
     int sm, shared_kb;
 } limits[] = {{75, 64},  {80, 163},  {86, 99},   {87, 163},  {88, 99},  {89, 99},
