@@ -79,14 +79,16 @@ def checks_table(sections):
     for (artefact, compute, entry, bucket), cases in groups.items():
         errors = [case["error"] for case in cases]
         worst = "not finite" if None in errors else f"{max(errors):.1e}"
+        spreads = [case["of_spread"] for case in cases]
+        share = "not finite" if None in spreads else f"{max(spreads):.1%}"
         wrong = sum(not case["right"] for case in cases)
         lengths = sorted({int(case["length"]) for case in cases})
         rows.append([artefact, compute, entry, bucket, " ".join(map(str, lengths)),
-                     max(int(case["items"]) for case in cases), len(cases), worst, f"{cases[0]['limit']:.0e}",
+                     max(int(case["items"]) for case in cases), len(cases), worst, f"{cases[0]['limit']:.0e}", share,
                      "all" if wrong == 0 else f"**{wrong} wrong**"])
     return "## The GPU's answers against the CPU's\n\n" + table(
-        ["artefact", "compute", "entry", "bucket", "lengths", "items to", "cases", "worst error", "limit", "right"],
-        rows)
+        ["artefact", "compute", "entry", "bucket", "lengths", "items to", "cases", "worst error", "limit", "of the spread",
+         "right"], rows)
 
 
 def floors_table(sections):

@@ -60,19 +60,20 @@ static uint32_t next_random(uint64_t *state)
     return (uint32_t)(*state >> 40);
 }
 
-/* Indices beyond their tables are clamped, so these need not know how large they are. Masks show nine in ten, the first
- * one always. */
+/* Indices beyond their tables are clamped, so these need not know how large they are. Masks show their first always. */
 static void fill(const mdot_abi_tensor *tensor, int64_t length, void *data, uint64_t *state)
 {
     uint64_t count = rt_element_count(tensor, length);
+    uint32_t character = next_random(state) % 8;
+    double scale = ldexp(1, (int)character - 5) * 0x1p-24; /* up to 1/32 … 4 */
     for (uint64_t i = 0; i < count; i++) {
         uint32_t random = next_random(state);
         switch ((mdot_dtype)tensor->dtype) {
         case MDOT_DTYPE_F32:
-            ((float *)data)[i] = (float)random * 0x1p-24f;
+            ((float *)data)[i] = (float)(random * scale);
             break;
         case MDOT_DTYPE_F64:
-            ((double *)data)[i] = random * 0x1p-24;
+            ((double *)data)[i] = random * scale;
             break;
         case MDOT_DTYPE_I64:
             ((int64_t *)data)[i] = random % 64;
@@ -81,7 +82,7 @@ static void fill(const mdot_abi_tensor *tensor, int64_t length, void *data, uint
             ((int32_t *)data)[i] = (int32_t)(random % 64);
             break;
         case MDOT_DTYPE_BOOL:
-            ((bool *)data)[i] = i == 0 || random % 10 != 0;
+            ((bool *)data)[i] = i == 0 || random % 10 > character;
             break;
         default: /* zeros */
             break;
@@ -154,42 +155,51 @@ static double element(const mdot_abi_tensor *tensor, const void *data, uint64_t 
     return tensor->dtype == MDOT_DTYPE_F64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
 }
 
+static void add_item(const mdot_abi_tensor *tensor, int64_t length, const void *data, double *least, double *most)
+{
+    for (uint64_t i = 0; is_float(tensor) && i < rt_element_count(tensor, length); i++) {
+        *least = fmin(*least, element(tensor, data, i));
+        *most = fmax(*most, element(tensor, data, i));
+    }
+}
+
 bool batch_scales(const batch *b, scales *out_scales)
 {
     const mdot_abi_tensor *outputs = rt_outputs(b->table, b->entry);
     for (uint32_t o = 0; o < b->entry->output_count; o++) {
-        double greatest = 0;
+        double least = INFINITY, most = -INFINITY;
         for (size_t item = 0; item < b->count; item++)
-            for (uint64_t i = 0; is_float(&outputs[o]) && i < rt_element_count(&outputs[o], b->length); i++) {
-                double value = element(&outputs[o], b->items[item].outputs[o], i);
-                if (!isfinite(value)) return false;
-                greatest = fmax(greatest, fabs(value));
-            }
-        out_scales->of[o] = greatest > 0 ? greatest : 1;
+            add_item(&outputs[o], b->length, b->items[item].outputs[o], &least, &most);
+        double greatest = fmax(fabs(least), fabs(most)), spread = most - least;
+        if (is_float(&outputs[o]) && !(isfinite(greatest) && isfinite(spread))) return false;
+        out_scales->greatest[o] = greatest > 0 ? greatest : 1;
+        out_scales->spread[o] = spread > 0 ? spread : 1;
     }
     return true;
 }
 
-static double tensor_difference(const mdot_abi_tensor *tensor, int64_t length, const void *got, const void *wanted,
-                                double scale)
+static double tensor_difference(const mdot_abi_tensor *tensor, int64_t length, const void *got, const void *wanted)
 {
     if (!is_float(tensor)) return memcmp(got, wanted, rt_tensor_bytes(tensor, length)) == 0 ? 0 : INFINITY;
     double greatest = 0;
     for (uint64_t i = 0; i < rt_element_count(tensor, length); i++) {
         double g = element(tensor, got, i), w = element(tensor, wanted, i);
         if (!isfinite(g) || !isfinite(w)) return INFINITY;
-        greatest = fmax(greatest, fabs(g - w) / scale);
+        greatest = fmax(greatest, fabs(g - w));
     }
     return greatest;
 }
 
-double batch_difference(const batch *got, const batch *wanted, const scales *scale)
+difference batch_difference(const batch *got, const batch *wanted, const scales *scale)
 {
     const mdot_abi_tensor *outputs = rt_outputs(got->table, got->entry);
-    double greatest = 0;
+    difference d = {0};
     for (size_t item = 0; item < got->count; item++)
-        for (uint32_t o = 0; o < got->entry->output_count; o++)
-            greatest = fmax(greatest, tensor_difference(&outputs[o], got->length, got->items[item].outputs[o],
-                                                        wanted->items[item].outputs[o], scale->of[o]));
-    return greatest;
+        for (uint32_t o = 0; o < got->entry->output_count; o++) {
+            double absolute = tensor_difference(&outputs[o], got->length, got->items[item].outputs[o],
+                                                wanted->items[item].outputs[o]);
+            d.of_greatest = fmax(d.of_greatest, absolute / scale->greatest[o]);
+            d.of_spread = fmax(d.of_spread, absolute / scale->spread[o]);
+        }
+    return d;
 }

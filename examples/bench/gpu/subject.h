@@ -34,22 +34,26 @@ typedef struct batch {
     void **pointers;
 } batch;
 
-/* Floats in [0, 1), small indices, masks with holes; the same for the same seed. False: no memory. */
+/* Floats from 0 on, small indices, masks with holes; the same for the same seed. Items differ in how large their floats
+ * and how dense their masks are: were they alike, means over long sequences would be too. False: no memory. */
 bool batch_make(batch *b, const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length, size_t count,
                 uint64_t seed);
 void batch_free(batch *b);
 /* Fills the outputs with NaN and other values that no run leaves behind. */
 void batch_poison(batch *b);
 
-/* What differences of each output are measured by: its greatest float in any item, 1 where all are zero or none is a
- * float. False where one is not finite. */
+/* What an output's differences are measured by: its greatest float in any item, and how far apart the items' floats
+ * are. 1 where it has none. False where one is not finite. */
 typedef struct scales {
-    double of[MDOT_ABI_CUDA_MAX_TENSORS];
+    double greatest[MDOT_ABI_CUDA_MAX_TENSORS], spread[MDOT_ABI_CUDA_MAX_TENSORS];
 } scales;
 bool batch_scales(const batch *b, scales *out_scales);
 
-/* The greatest difference of two batches' outputs, floats as shares of their scale; infinite where something is not
+/* The greatest difference of any output of two batches, as shares of its scales; infinite where something is not
  * finite, or where integers or booleans differ. */
-double batch_difference(const batch *got, const batch *wanted, const scales *scale);
+typedef struct difference {
+    double of_greatest, of_spread;
+} difference;
+difference batch_difference(const batch *got, const batch *wanted, const scales *scale);
 
 #endif
