@@ -32,7 +32,7 @@ def _dataset(options: argparse.Namespace) -> int:
 def _train(options: argparse.Namespace) -> int:
     from predictor import shipped
 
-    shipped.train(options.data, options.out, options.seeds)
+    shipped.train(options.data, options.out)
     return 0
 
 
@@ -102,7 +102,6 @@ def _parser() -> argparse.ArgumentParser:
     training = commands.add_parser("train", help="fit the shipped predictor's members to all labels")
     training.add_argument("--data", type=Path, required=True)
     training.add_argument("--out", type=Path, required=True, help="FILE.pt")
-    training.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="one member each (default 0 1 2)")
     training.set_defaults(run=_train)
 
     calibrating = commands.add_parser("calibrate", help="fit the interval to evaluate's predictions of left-out networks")

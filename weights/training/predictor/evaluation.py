@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Sequence
 
@@ -20,8 +21,23 @@ def fold_file(folder: Path, form: str, split: str, fold: str) -> Path:
     return folder / f"{form}.{split}.{fold}.npz".replace(" ", "_")
 
 
-def fold_files(folder: Path, form: str, split: str) -> list[Path]:
-    return sorted(folder.glob(fold_file(folder, form, split, "*").name))
+@dataclass(frozen=True)
+class Fold:
+    """Predictions of what a fold left out of training."""
+
+    label: np.ndarray
+    predicted_ms: np.ndarray
+    measured_ms: np.ndarray
+    is_nhwc: np.ndarray
+
+
+def read_folds(folder: Path, form: str, split: str) -> dict[str, Fold]:
+    """By the folds' names, those that are there."""
+    result = {}
+    for path in sorted(folder.glob(fold_file(folder, form, split, "*").name)):
+        with np.load(path) as part:
+            result[str(part["fold"])] = Fold(*(part[field] for field in Fold.__dataclass_fields__))
+    return result
 
 
 def run(data_path: Path, folder: Path, forms: Sequence[str] | None, only_splits: Sequence[str] | None,

@@ -24,16 +24,16 @@ class Form:
     predict: Fitted
 
 
-SHIPPED = Options()
-SHIPPED_SCHEDULE = Schedule()
+FUSION, PERCEPTRON = Options(), Options(use_fusion=False)
+SCHEDULE = Schedule()
 ROOFLINE_SCHEDULE = Schedule(epochs=30)
 
 
-def with_seed(schedule: Schedule, seed: int) -> Schedule:
-    return replace(schedule, seed=seed)
+SHIPPED_FORM = "fusion"
+SHIPPED_MEMBERS = tuple((FUSION, replace(SCHEDULE, seed=seed)) for seed in (0, 1, 2))
 
 
-def _network(options: Options, schedule: Schedule = SHIPPED_SCHEDULE) -> Fitted:
+def _network(options: Options, schedule: Schedule = SCHEDULE) -> Fitted:
     def predict(data: Dataset, train: np.ndarray, test: np.ndarray) -> np.ndarray:
         return training.predict_labels(training.fit(data, train, options, schedule), data, test)
 
@@ -54,16 +54,12 @@ def _trees_over_roofline() -> Fitted:
     return predict
 
 
-MORE_SEEDS = (1, 2)
-"""Of the members that the shipped predictor has beside the form "fusion": the tables show what their mean gains."""
-
 FORMS = (
     Form("roofline", "roofline sum, fitted constants",
          _network(Options(use_correction=False, use_padding=False), ROOFLINE_SCHEDULE)),
     Form("padded", "+ FLOPs padded to tiles", _network(Options(use_correction=False), ROOFLINE_SCHEDULE)),
-    Form("perceptron", "+ correction by a perceptron", _network(Options(use_fusion=False))),
-    Form("fusion", "+ three-token fusion", _network(SHIPPED)),
-    *(Form(f"member {seed}", "", _network(SHIPPED, with_seed(SHIPPED_SCHEDULE, seed))) for seed in MORE_SEEDS),
+    Form("perceptron", "+ correction by a perceptron", _network(PERCEPTRON)),
+    Form("fusion", "+ three-token fusion", _network(FUSION)),
     Form("position", "+ position", _network(Options(use_position=True))),
     Form("encoder", "+ encoder over the sequence", _network(Options(use_position=True, use_encoder=True))),
     Form("trees", "boosted trees, counts and totals", _trees()),

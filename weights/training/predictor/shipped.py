@@ -12,28 +12,25 @@ from torch import Tensor
 
 from predictor import batches, splits, training
 from predictor.dataset import Dataset
-from predictor.evaluation import fold_files
+from predictor.evaluation import read_folds
 from predictor.exported import Exported
-from predictor.forms import SHIPPED, SHIPPED_SCHEDULE, with_seed
+from predictor.forms import SHIPPED_FORM, SHIPPED_MEMBERS
 from predictor.interval import Interval, interval_features
 from predictor.model import Options, Predictor
 from predictor.range import TrainingRange
 
-HELD_OUT_FORM = "fusion"
-
-
 def held_out(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels, log(measured / predicted) by models that did not see the network, and weights: both splits count the same."""
     label, residual, weight = [], [], []
-    for split in splits.SPLITS:
-        parts = [np.load(path) for path in fold_files(folder, HELD_OUT_FORM, split)]
-        if not parts:
-            raise FileNotFoundError(f"{folder}: no predictions of '{HELD_OUT_FORM}' on split '{split}'; run evaluate first")
-        count = sum(len(part["label"]) for part in parts)
-        for part in parts:
-            label.append(part["label"])
-            residual.append(np.log(part["measured_ms"] / part["predicted_ms"]))
-            weight.append(np.full(len(part["label"]), 1 / count))
+    for split in (splits.RANDOM, splits.FAMILIES):
+        folds = read_folds(folder, SHIPPED_FORM, split).values()
+        if not folds:
+            raise FileNotFoundError(f"{folder}: no predictions of '{SHIPPED_FORM}' on split '{split}'; run evaluate first")
+        count = sum(len(fold.label) for fold in folds)
+        for fold in folds:
+            label.append(fold.label)
+            residual.append(np.log(fold.measured_ms / fold.predicted_ms))
+            weight.append(np.full(len(fold.label), 1 / count))
     return np.concatenate(label), np.concatenate(residual), np.concatenate(weight)
 
 
@@ -49,15 +46,15 @@ def interval_inputs(members: Sequence[Predictor], data: Dataset, labels: np.ndar
     return torch.cat(result)
 
 
-def train(data_path: Path, out: Path, seeds: Sequence[int]) -> None:
+def train(data_path: Path, out: Path) -> None:
     """The members and the range that they were trained in; the interval is calibrate's."""
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     labels = np.arange(len(data.step_ms))
-    members = [training.fit(data, labels, SHIPPED, with_seed(SHIPPED_SCHEDULE, seed)) for seed in seeds]
+    members = [training.fit(data, labels, options, schedule) for options, schedule in SHIPPED_MEMBERS]
     trained_on = TrainingRange()
     trained_on.fit(data, labels, members[0].row_of_type.unique())
-    _save(Exported(members, Interval(), trained_on), out)
+    save(Exported(members, Interval(), trained_on), out)
 
 
 def calibrate(model_path: Path, data_path: Path, held_out_folder: Path, out: Path) -> float:
@@ -74,17 +71,16 @@ def calibrate(model_path: Path, data_path: Path, held_out_folder: Path, out: Pat
         low, high = trial.half_widths(x[~half]).detach().unbind(dim=1)
         inside[~half] = ((r[~half] >= -low) & (r[~half] <= high)).float()
     model.interval.fit(x, r, w)
-    _save(model, out)
+    save(model, out)
     return float(100 * (inside * w).sum() / w.sum())
 
 
-def _save(model: Exported, out: Path) -> None:
-    torch.save({"options": asdict(SHIPPED), "members": len(model.members), "state": model.state_dict()}, out)
+def save(model: Exported, out: Path) -> None:
+    torch.save({"options": [asdict(member.options) for member in model.members], "state": model.state_dict()}, out)
 
 
 def load(path: Path) -> Exported:
     saved = torch.load(path, weights_only=True)
-    members = [Predictor(Options(**saved["options"])) for _ in range(saved["members"])]
-    model = Exported(members, Interval(), TrainingRange())
+    model = Exported([Predictor(Options(**options)) for options in saved["options"]], Interval(), TrainingRange())
     model.load_state_dict(saved["state"])
     return model.eval()
