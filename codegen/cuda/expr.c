@@ -203,7 +203,7 @@ static const char *cast(cu_function *f, const pl_expr *e, const char *x)
 /* What is written as a call of a function: math's own, or one of the common text. */
 static const char *const calls[PL_EXPR_OP_COUNT] = {
     [PL_ABS] = "absolute", [PL_SIGN] = "sign",         [PL_SQRT] = "sqrtf",     [PL_EXP] = "expf",
-    [PL_LOG] = "logf",     [PL_SIN] = "sinf",          [PL_COS] = "cosf",       [PL_TANH] = "tanhf",
+    [PL_LOG] = "logf",     [PL_SIN] = "sine",          [PL_COS] = "cosine",     [PL_TANH] = "tanhf",
     [PL_ERF] = "erff",     [PL_SIGMOID] = "sigmoid",   [PL_GELU] = "gelu",      [PL_GELU_TANH] = "gelu_tanh",
     [PL_FLOOR] = "floorf", [PL_CEIL] = "ceilf",        [PL_ROUND] = "rintf",    [PL_ISNAN] = "is_nan",
     [PL_ISINF] = "is_inf", [PL_FLOORDIV] = "floordiv", [PL_PYMOD] = "floormod", [PL_FMOD] = "remainder_of",

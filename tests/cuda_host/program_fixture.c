@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "codegen/cuda/nvrtc.h"
 #include "codegen/driver/driver.h"
 #include "frontend/frontend.h"
 #include "ir/ops.h"
@@ -269,4 +270,27 @@ void assert_program_right(const program *p, const program_run *run)
     if (!program_try(p, run, &report, message, sizeof message))
         fail_msg("%s, bucket %d, length %" PRId64 ", %u blocks, %u items, seed %u: %s", cg_cuda_mode_name(p->mode),
                  run->bucket, run->length, run->blocks, run->items, run->seed, message);
+}
+
+/* ---- On a card --------------------------------------------------------------------------------------------------- */
+
+void assert_program_fits(const program *p, int sm)
+{
+    static cg_nvrtc nvrtc;
+    static mdot_status loaded = MDOT_OK;
+    mdot_error err = {0};
+    if (loaded == MDOT_OK && !nvrtc.major && (loaded = cg_nvrtc_load(&nvrtc, &err)) != MDOT_OK)
+        print_message("not compiled for a card: %s\n", err.message);
+    if (loaded != MDOT_OK) return;
+    ir_arena *arena = ir_arena_create(0);
+    const char *const parts[] = {p->code.prelude, p->code.source};
+    cg_cubin cubin;
+    if (cg_nvrtc_compile(&nvrtc, parts, 2, sm, false, arena, &cubin, &err) != MDOT_OK) fail_msg("%s", err.message);
+    for (int k = 0; k < p->code.kernel_count; k++) {
+        const cg_cubin_kernel *kernel = cg_cubin_find(&cubin, p->code.kernels[k].name);
+        assert_non_null(kernel);
+        assert_int_equal(kernel->local_bytes, 0);
+        assert_int_equal(kernel->spill_bytes, 0);
+    }
+    ir_arena_destroy(arena);
 }

@@ -40,4 +40,7 @@ typedef struct program_run {
 bool program_try(const program *p, const program_run *run, cuda_host_report *report, char *message, size_t size);
 void assert_program_right(const program *p, const program_run *run);
 
+/* Compiles it for a card, where NVRTC is installed, and asserts that no kernel keeps anything on a stack. */
+void assert_program_fits(const program *p, int sm);
+
 #endif
