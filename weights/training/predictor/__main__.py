@@ -1,4 +1,4 @@
-"""The command line: python -m predictor graphs | dataset | evaluate | report | train | calibrate | export | transfer. See README.md."""
+"""The command line: python -m predictor COMMAND. README.md has the commands in their order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What an operator's place in the graph adds to its encoding: position, and attention over the sequence.
 
-An experiment of the evaluation, not part of the shipped predictor. What it adds starts at zero and is averaged over the equal
-operators of a network, so that everything behind it stays as without it.
+An experiment of the evaluation, not part of the shipped predictor, whose sequence is a bag and several times shorter. What it
+adds starts at zero and is averaged over the equal operators of a network, so that everything behind it stays as without it.
 """
 
 from __future__ import annotations

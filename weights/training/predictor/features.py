@@ -18,7 +18,8 @@ TILE_COLUMNS = 32
 TILE_DEPTH = 8
 """Elements of the sum that fp16 tensor-core instructions take at a time."""
 
-PRODUCTS = ("Conv", "ConvTranspose", "ConvInteger", "Linear", "MatMul", "Einsum", "Attention", "MultiHeadAttention", "LSTM", "GRU", "RNN")
+PRODUCTS = ("Conv", "ConvTranspose", "ConvInteger", "Linear", "MatMul", "Einsum", "Attention", "MultiHeadAttention",
+            "LSTM", "GRU", "RNN")
 """Types whose FLOPs run on tensor cores where there are some."""
 
 FP32_BYTES, HALF_BYTES = 4.0, 2.0

@@ -5,7 +5,7 @@
                               all-reduce of the gradients                                 (the network's)
 
 The correction comes from an encoding of the operator, which reads nothing of the configuration, and a light head that adds it.
-Operators see each other only in the sum: position and attention over the sequence did not hold on unseen families.
+Operators see each other only in the sum; position and attention over the sequence are experiments (context.py).
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def _together(parts: Iterable[np.ndarray]) -> np.ndarray:
 
 def _forms(folder: Path, split: str) -> list[str]:
     """A form that not all folds were run for stands with the shipped one on the same folds."""
-    lines = [f"**{TITLES[split]}**", "", f"| form {HEAD} macro MAPE |", "| --- " * 8 + "|"]
+    lines = [f"**{TITLES[split]}**", "", f"| form | folds {HEAD} macro MAPE |", "| --- " * 9 + "|"]
     whole, notes = _load(folder, SHIPPED_FORM, split), []
     for form in FORMS:
         parts = _load(folder, form.name, split)
@@ -52,7 +52,7 @@ def _forms(folder: Path, split: str) -> list[str]:
                          f"has {there.mape:.1f} / {there.median:.1f}.")
             continue
         macro = np.mean([_of(rows).mape for rows in parts.values()])
-        lines.append(f"| {form.title} {_row(_of(_together(parts.values())))} {macro:.1f} |")
+        lines.append(f"| {form.title} | {len(parts)} {_row(_of(_together(parts.values())))} {macro:.1f} |")
     return [*lines, "", *notes, ""]
 
 

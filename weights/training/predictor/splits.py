@@ -1,6 +1,6 @@
 """Which networks are left out together. All labels of a network stand on one side.
 
-Many networks have several names: resnet50 has eight. A random split by name therefore asks in part for networks that were
+Many networks have several names: resnet50 has five. A random split by name therefore asks in part for networks that were
 trained on; it is there because others report it. The random split keeps networks with equal operators together.
 """
 

@@ -34,7 +34,7 @@ def test_folds_are_read_back_by_name(folder):
 def test_a_form_of_some_folds_stands_beside_the_shipped_one_there(folder):
     text = report.tables(folder)
     assert "roofline sum, fitted constants: 100.0 / 100.0 on fold 1, where the shipped form has 10.0 / 10.0." in text
-    assert "| + three-token fusion | 10.0 | 10.0 |" in text
+    assert "| + three-token fusion | 2 | 10.0 | 10.0 |" in text
 
 
 def test_the_interval_takes_both_splits_alike(folder):
