@@ -55,6 +55,12 @@ sh "$gpu" run --pack "$folder/pack" --out "$folder/out" --budget 120 --lengths 1
 }
 "$python" "$source/tests/gpu_bench/check_results.py" "$folder/out"
 
+# A run that was cut short in the middle of a line has its table too.
+mkdir "$folder/cut"
+head -c 3000 "$folder/out/rows.jsonl" > "$folder/cut/rows.jsonl"
+"$python" "$source/examples/bench/gpu/report.py" "$folder/cut/rows.jsonl" "$folder/cut"
+grep -q "^| reference | bf16 | predict | 16 |" "$folder/cut/table.md" || { echo "a cut run has no table"; exit 1; }
+
 expect_failure "steps failed" env MDOT_FAKE_SPOIL=1 sh "$gpu" run --pack "$folder/pack" --out "$folder/spoilt" \
     --budget 60 --lengths 16 --python "$python"
 grep -q "wrong\*\*" "$folder/spoilt/table.md" || { echo "the table hides wrong answers"; exit 1; }

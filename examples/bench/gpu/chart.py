@@ -3,9 +3,10 @@
 import math
 from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT = 860, 480
-LEFT, RIGHT, TOP, BOTTOM = 70, 290, 50, 60  # margins; the legend stands in the right one
-COLOURS = ["#0b6e4f", "#c8553d", "#3a6ea5", "#8e5572", "#b8860b", "#4d4d4d", "#7fb069", "#9a8fc0"]
+WIDTH, HEIGHT = 1000, 500
+LEFT, RIGHT, TOP, BOTTOM = 70, 390, 50, 60  # margins; the legend stands in the right one
+COLOURS = ["#0b6e4f", "#c8553d", "#3a6ea5", "#8e5572", "#b8860b", "#4d4d4d", "#7fb069", "#9a8fc0", "#d98880",
+           "#17a2b8"]
 
 
 def text(x, y, content, anchor="start", extra=""):
