@@ -61,6 +61,10 @@ head -c 3000 "$folder/out/rows.jsonl" > "$folder/cut/rows.jsonl"
 "$python" "$source/examples/bench/gpu/report.py" "$folder/cut/rows.jsonl" "$folder/cut"
 grep -q "^| reference | bf16 | predict | 16 |" "$folder/cut/table.md" || { echo "a cut run has no table"; exit 1; }
 
+# Steps that the budget has no room for are named, and are no failure.
+sh "$gpu" run --pack "$folder/pack" --out "$folder/none" --budget 0 --python "$python" > "$log" 2>&1
+grep -q "^| floors | no time left |" "$folder/none/table.md" || { echo "steps are left out in silence"; exit 1; }
+
 expect_failure "steps failed" env MDOT_FAKE_SPOIL=1 sh "$gpu" run --pack "$folder/pack" --out "$folder/spoilt" \
     --budget 60 --lengths 16 --python "$python"
 grep -q "wrong\*\*" "$folder/spoilt/table.md" || { echo "the table hides wrong answers"; exit 1; }
