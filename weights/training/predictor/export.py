@@ -46,8 +46,8 @@ def _open(path: Path) -> Callable[..., list[np.ndarray]]:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return lambda *inputs: session.run(list(OUTPUTS), dict(zip(INPUTS, (x.numpy() for x in inputs), strict=True)))
+    graph = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return lambda *inputs: graph.run(list(OUTPUTS), dict(zip(INPUTS, (x.numpy() for x in inputs), strict=True)))
 
 
 def worst_difference(model: Exported, path: Path, data: Dataset, random: np.random.Generator) -> float:

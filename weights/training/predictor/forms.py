@@ -28,7 +28,6 @@ FUSION, PERCEPTRON = Options(), Options(use_fusion=False)
 SCHEDULE = Schedule()
 ROOFLINE_SCHEDULE = Schedule(epochs=30)
 
-
 SHIPPED_FORM = "fusion"
 SHIPPED_MEMBERS = tuple((FUSION, replace(SCHEDULE, seed=seed)) for seed in (0, 1, 2))
 

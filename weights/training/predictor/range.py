@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from predictor import batches, features, tables
+from predictor import batches, tables
 from predictor.dataset import Dataset
 from predictor.features import Operators
 from predictor.model import Configurations
