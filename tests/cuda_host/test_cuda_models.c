@@ -11,7 +11,7 @@
 
 #include "tests/cuda_host/program_fixture.h"
 
-static const int64_t BUCKETS[] = {32, 64, 128, 0};
+static const int64_t BUCKETS[] = {32, 64, 128, 256, 512, 1024, 0};
 #define MAGNITUDE 0.1 /* of what the predictors, whose weights are random, answer to random inputs */
 
 typedef struct model {
@@ -31,6 +31,9 @@ static void assert_right(const model *m, cg_cuda_mode mode)
         {.bucket = 1, .length = 49, .blocks = 3, .seed = 2, .magnitude = MAGNITUDE},
         {.bucket = 2, .length = 128, .blocks = 8, .seed = 3, .magnitude = MAGNITUDE},
         {.bucket = 2, .length = 65, .blocks = 2, .items = 2, .seed = 4, .magnitude = MAGNITUDE},
+        {.bucket = 3, .length = 100, .blocks = 3, .seed = 5, .magnitude = MAGNITUDE},
+        {.bucket = 4, .length = 33, .blocks = 2, .seed = 6, .magnitude = MAGNITUDE},
+        {.bucket = 5, .length = 80, .blocks = 64, .seed = 7, .magnitude = MAGNITUDE}, /* more blocks than tiles */
     };
     program p = program_from_file(m->path, BUCKETS, mode, CUDA_HOST_UNCHECKED);
     for (int k = 0; k < p.code.kernel_count; k++) {
