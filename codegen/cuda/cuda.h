@@ -1,9 +1,10 @@
 /* cuda.h — plans → CUDA C: one persistent kernel for each bucket of each entry, and the weights in its layout.
  *
- * The files behind it: stages.c cuts a plan at its grid barriers, memory.c decides what of it lies in shared memory,
- * generate.c writes a kernel, and linear.c, attention.c, norm.c and nest.c write one plan kernel each. The source takes
- * no header: with `prelude` before it NVRTC compiles it for any architecture; with tests/cuda_host/device.h before it a
- * C++ compiler does, and the emulator runs it.
+ * stages.c cuts a plan at its grid barriers (span.c tells what follows the units of length), places.c decides what lies
+ * in shared memory, sync.c where a block meets; generate.c writes the kernels, and linear.c, attention.c, norm.c,
+ * nest.c and expr.c a step of them; fragments.c packs weights. The source takes no header: with `prelude` before it
+ * NVRTC compiles it for any architecture; with tests/cuda_host/device.h before it a C++ compiler does, and the emulator
+ * runs it.
  *
  * How a kernel is launched stands in mdot_abi.h (mdot_abi_cuda_call).
  */

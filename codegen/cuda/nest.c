@@ -39,9 +39,8 @@ static void put_point(cu_function *f)
 
 /* ---- Reductions -------------------------------------------------------------------------------------------------- */
 
-static const char *neutral(const cu_function *f, pl_reducer reducer, mdot_dtype dtype)
+static const char *neutral(pl_reducer reducer, mdot_dtype dtype)
 {
-    (void)f;
     bool is_float = dtype == MDOT_DTYPE_F32, is_wide = dtype == MDOT_DTYPE_I64;
     switch (reducer) {
     case PL_REDUCE_SUM:
@@ -98,7 +97,7 @@ static void put_reduction(cu_function *f)
     if (is_position)
         cu_put(&f->body, "        long long acc = 0, position = 0;\n        %s best = 0;\n", type);
     else
-        cu_put(&f->body, "        %s acc = %s;\n", type, neutral(f, n->reducer, dtype));
+        cu_put(&f->body, "        %s acc = %s;\n", type, neutral(n->reducer, dtype));
     for (int k = n->loop_count; k < n->loop_count + n->reduce_count; k++) {
         cu_put(&f->body, "        for (int n%d = 0; n%d < %s; n%d++) {\n", k, k, extent_text(f, k), k);
         put_variable(f, k, ir_arena_printf(f->arena, "n%d", k), "            ");
@@ -166,7 +165,7 @@ static void put_partial_results(cu_function *f)
            "        for (int tile = 0; tile < (t.length + %d) / %d; tile++) {\n"
            "            acc = %s;\n"
            "        }\n",
-           type, neutral(f, n->reducer, dtype), CU_TILE_UNITS - 1, CU_TILE_UNITS,
+           type, neutral(n->reducer, dtype), CU_TILE_UNITS - 1, CU_TILE_UNITS,
            combined(f, n->reducer, dtype, ir_arena_printf(f->arena, "%s[tile * (%s) + point]", memory, points)));
     put_stores(f);
 }
