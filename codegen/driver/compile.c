@@ -80,6 +80,9 @@ mdot_status dr_plan_entry(const char *name, const ir_graph *graph, const int64_t
                           mdot_error *err)
 {
     size_t wanted = graph->symbol != NULL ? bucket_count : 1;
+    if (wanted == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: has a length, %s, and no bucket to compile it for",
+                         graph->name, graph->symbol);
     pl_plan **plans = IR_NEW_ARRAY(arena, pl_plan *, wanted);
     if (plans == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
 

@@ -26,7 +26,8 @@ typedef struct dr_hooks { /* all may be NULL */
 
 /* Runs the passes and the planner on a copy of the imported `graph` for every bucket. A graph without a symbol makes
  * one plan and `buckets` is not read. With `drop_infeasible`, buckets from the first on that the model cannot reach (a
- * table of 512 positions, say) are left out with a warning, so long as one remains. */
+ * table of 512 positions, say) are left out with a warning, so long as one remains. INVALID_ARGUMENT for a graph with a
+ * symbol and no bucket. */
 mdot_status dr_plan_entry(const char *name, const ir_graph *graph, const int64_t *buckets, size_t bucket_count,
                           bool drop_infeasible, const dr_hooks *hooks, ir_arena *arena, cg_entry *out_entry,
                           mdot_error *err);

@@ -138,6 +138,18 @@ static void what_has_no_cuda_code_is_refused_by_name(void **state)
     assert_refused("x = input f32[1,L,3000]\nn = Softmax(x) {axis=-1}\nreturn n\n", "norm.n", "2048");
 }
 
+static void an_entry_with_a_length_needs_a_bucket(void **state)
+{
+    (void)state;
+    const ir_graph *graph = graph_from_notation("x = input f32[1,L]\nroot = Sqrt(x)\nreturn root\n", INT64_MAX, arena);
+    cg_entry entry = {.plan_count = -1};
+    mdot_error err = {0};
+    assert_int_equal(dr_plan_entry("predict", graph, NULL, 0, false, &no_hooks, arena, &entry, &err),
+                     MDOT_INVALID_ARGUMENT);
+    assert_int_equal(entry.plan_count, -1);
+    assert_non_null(strstr(err.message, "no bucket"));
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -159,6 +171,7 @@ int main(void)
         cmocka_unit_test(inputs_go_into_the_parameter_where_they_fit),
         cmocka_unit_test(layers_and_buckets_share_the_functions_of_their_steps),
         cmocka_unit_test(what_has_no_cuda_code_is_refused_by_name),
+        cmocka_unit_test(an_entry_with_a_length_needs_a_bucket),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
