@@ -102,6 +102,10 @@ typedef struct level_state {
     mdotc_verify_row row; /* of the bucket at hand */
 } level_state;
 
+typedef struct tally { /* of the reference's values of one output, at all lengths of a bucket */
+    int64_t count, nan, infinite;
+} tally;
+
 typedef struct verification {
     const ir_graph *graph;
     const mdotc_verify_options *options;
@@ -110,8 +114,18 @@ typedef struct verification {
     mdot_entry_info info;
     int level_count;
     level_state levels[MAX_LEVELS];
+    tally *tallies; /* by output, of the bucket at hand */
     uint64_t random;
 } verification;
+
+static void count_values(tally *t, const ir_wide *want)
+{
+    t->count += want->count;
+    for (int64_t i = 0; ir_dtype_is_float(want->dtype) && i < want->count; i++) {
+        t->nan += isnan(want->f[i]) != 0;
+        t->infinite += isinf(want->f[i]) != 0;
+    }
+}
 
 static mdot_status run_levels(verification *v, int64_t length, const dr_tensor *inputs, ir_wide *const *want,
                               ir_arena *arena, mdot_error *err)
@@ -165,6 +179,7 @@ static mdot_status verify_length(verification *v, int64_t length, mdot_error *er
             status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for input \"%s\"", info.name);
     }
     if (status == MDOT_OK) status = ir_evaluate(v->graph, wide, arena, want, err);
+    for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) count_values(&v->tallies[i], want[i]);
     if (status == MDOT_OK) status = run_levels(v, length, inputs, want, arena, err);
     ir_arena_destroy(arena);
     return status;
@@ -182,19 +197,46 @@ static int choose_lengths(verification *v, int64_t shortest, int64_t longest, in
     return count;
 }
 
+static void warn(const verification *v, const char *text)
+{
+    if (v->options->warning != NULL) v->options->warning(v->options->user, text);
+}
+
+/* NaN agrees with NaN, so that an output that is nothing else agrees with any code that loses itself: it has not been
+ * verified. Returns whether every output has; tells where fewer values were compared than there are. */
+static bool judge_reference(const verification *v, int64_t longest)
+{
+    bool is_verified = true;
+    for (size_t i = 0; i < v->info.output_count; i++) {
+        const tally *t = &v->tallies[i];
+        bool is_nothing = t->count > 0 && t->nan == t->count;
+        if (t->nan + t->infinite == 0) continue;
+        char text[512];
+        snprintf(text, sizeof text,
+                 "output \"%.200s\", bucket %lld: %lld of the model's %lld values are NaN, %lld infinite%s",
+                 v->graph->outputs[i]->name, (long long)longest, (long long)t->nan, (long long)t->count,
+                 (long long)t->infinite, is_nothing ? "; nothing is left to verify" : "");
+        warn(v, text);
+        is_verified = is_verified && !is_nothing;
+    }
+    return is_verified;
+}
+
 static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t longest, bool *out_passed, mdot_error *err)
 {
     int64_t lengths[MAX_LENGTHS];
     int count = choose_lengths(v, shortest, longest, lengths);
     for (int l = 0; l < v->level_count; l++)
         v->levels[l].row = (mdotc_verify_row){.entry = v->info.name, .level = v->levels[l].name, .max_length = longest};
+    for (size_t i = 0; i < v->info.output_count; i++) v->tallies[i] = (tally){0};
     for (int i = 0; i < count; i++) {
         mdot_status status = verify_length(v, lengths[i], err);
         if (status != MDOT_OK) return status;
     }
+    bool is_verified = judge_reference(v, longest);
     for (int l = 0; l < v->level_count; l++) {
         mdotc_verify_row *row = &v->levels[l].row;
-        row->passed = row->worst_error <= v->levels[l].tolerance;
+        row->passed = is_verified && row->worst_error <= v->levels[l].tolerance;
         *out_passed = *out_passed && row->passed;
         if (v->options->row != NULL) v->options->row(v->options->user, row);
     }
@@ -244,7 +286,7 @@ static mdot_status add_gpu(verification *v, const char *path, mdot_error *err)
     }
     char text[sizeof reason.message + 64];
     snprintf(text, sizeof text, "CUDA code is not verified: %s", reason.message);
-    if (v->options->warning != NULL) v->options->warning(v->options->user, text);
+    warn(v, text);
     return MDOT_OK;
 }
 
@@ -335,6 +377,10 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
     if (status == MDOT_OK) status = open_levels(&v, artefact_path, err);
     if (status == MDOT_OK) status = find_entry(&v, artefact_path, err);
     if (status == MDOT_OK) status = check_schema(&v, model_path, err);
+    if (status == MDOT_OK) {
+        v.tallies = IR_NEW_ARRAY(arena, tally, v.info.output_count + 1);
+        if (v.tallies == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    }
     if (status == MDOT_OK) status = verify_entry(&v, out_passed, err);
 
     for (int l = 0; l < v.level_count; l++) {

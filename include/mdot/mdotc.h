@@ -60,7 +60,7 @@ typedef struct mdotc_verify_row {
     int64_t max_length;   /* the bucket; 0 without a length */
     int64_t worst_length; /* where the worst error was seen */
     double worst_error;
-    bool passed;
+    bool passed; /* never where an output is NaN throughout: then nothing was verified */
 } mdotc_verify_row;
 
 typedef struct mdotc_verify_options {
@@ -70,7 +70,7 @@ typedef struct mdotc_verify_options {
     double tolerance;  /* 0: 1e-4; at least 1e-2 on a GPU that multiplies bf16 or fp16 */
     uint64_t seed;     /* of the random inputs */
     void (*row)(void *user, const mdotc_verify_row *row);
-    mdotc_message_fn warning; /* CUDA code that no GPU here can run */
+    mdotc_message_fn warning; /* CUDA code that no GPU here can run; outputs of the model that are not finite */
     void *user;
 } mdotc_verify_options;
 

@@ -105,6 +105,40 @@ static void verify_fails_against_another_model(void **state)
     free(other);
 }
 
+/* y = -x, and z the logarithm of x, NaN for about half of all inputs, or of -|x|, NaN for all. */
+static char *write_lost_model(const fixture *f, bool wholly)
+{
+    static const float minus_one[] = {-1};
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "1,N");
+    onnx_initializer(b, "minus_one", MDOT_DTYPE_F32, "1", minus_one);
+    onnx_node(b, "Neg", "x", "y");
+    onnx_node(b, "Abs", "x", "size");
+    onnx_node(b, "Mul", "size,minus_one", "below");
+    onnx_node(b, "Log", wholly ? "below" : "x", "z");
+    onnx_output(b, "y");
+    onnx_output(b, "z");
+    return write_model(f->folder, wholly ? "wholly.onnx" : "partly.onnx", onnx_finish(b));
+}
+
+static void verify_tells_what_nan_hides(void **state)
+{
+    fixture *f = *state;
+    char *partly = write_lost_model(f, false), *wholly = write_lost_model(f, true);
+    RUN(f, "compile", partly, "-o", f->artefact, "--buckets", "64");
+    RUN(f, "verify", f->artefact, partly);
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.err, "output \"z\", bucket 64: ");
+    assert_null(strstr(f->result.err, "output \"y\""));
+    RUN(f, "compile", wholly, "-o", f->artefact, "--buckets", "64");
+    RUN(f, "verify", f->artefact, wholly);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.out, "FAIL");
+    expect_contains(f->result.err, "nothing is left to verify");
+    free(partly);
+    free(wholly);
+}
+
 static void inspect_shows_entries_buckets_and_kernels(void **state)
 {
     fixture *f = *state;
@@ -414,6 +448,7 @@ int main(void)
         CASE(compile_is_silent_without_a_terminal),
         COMPILED_CASE(compiled_code_verifies_at_every_bucket_and_level),
         COMPILED_CASE(verify_fails_against_another_model),
+        CASE(verify_tells_what_nan_hides),
         COMPILED_CASE(inspect_shows_entries_buckets_and_kernels),
         CASE(names_cannot_move_the_cursor),
         COMPILED_CASE(bench_reports_percentiles),
