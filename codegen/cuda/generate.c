@@ -22,11 +22,9 @@ typedef struct generator {
     cg_cuda_mode mode;
     ir_arena *arena;
     mdot_error *err;
-    cg_pool *weights;
+    cg_cuda_program *program;
     function *functions;
     cu_text functions_text, kernels_text;
-    int64_t parameter_bytes[64]; /* structures already declared */
-    int parameter_count;
 } generator;
 
 typedef struct bucket { /* being written */
@@ -273,7 +271,7 @@ static mdot_status put_call(bucket *b, int number, bool meets)
                      .step = step,
                      .number = number,
                      .meets = meets,
-                     .weights = b->g->weights,
+                     .weights = &b->g->program->weights,
                      .arena = b->g->arena,
                      .err = b->g->err};
     emit(&f);
@@ -293,7 +291,7 @@ static mdot_status put_call(bucket *b, int number, bool meets)
 
 /* ---- Stages ------------------------------------------------------------------------------------------------------ */
 
-/* The rows that a step without units deals out, CU_ROWS at a time. */
+/* The rows that a step without units deals out, CU_TILE_UNITS at a time. */
 static const char *free_rows(bucket *b, const cu_step *step)
 {
     const pl_kernel *k = step->kernel;
@@ -385,17 +383,12 @@ static size_t inline_input_bytes(const bucket *b)
     return sum + sizeof(mdot_abi_cuda_call) <= MOST_PARAMETER_BYTES ? sum : 0;
 }
 
-static void declare_parameter(generator *g, size_t bytes)
+static void declare_parameter(bucket *b, size_t bytes)
 {
-    for (int k = 0; k < g->parameter_count; k++)
-        if (g->parameter_bytes[k] == (int64_t)bytes) return;
-    if (g->parameter_count < 64) g->parameter_bytes[g->parameter_count++] = (int64_t)bytes;
-    if (bytes == 0)
-        cu_put(&g->kernels_text, "struct __align__(16) parameter_0 {\n    cuda_call call;\n};\n\n");
-    else
-        cu_put(&g->kernels_text,
-               "struct __align__(16) parameter_%zu {\n    cuda_call call;\n    unsigned char input[%zu];\n};\n\n",
-               bytes, bytes);
+    cu_text *to = &b->g->kernels_text;
+    cu_put(to, "struct __align__(16) parameter_of_%s {\n    cuda_call call;\n", b->name);
+    if (bytes > 0) cu_put(to, "    unsigned char input[%zu];\n", bytes);
+    cu_put(to, "};\n\n");
 }
 
 /* Where each place begins in its memory, under its name. */
@@ -434,11 +427,11 @@ static bool is_result_of_one_thread(const cu_stages *stages)
 static void put_kernel(bucket *b, size_t inline_bytes)
 {
     generator *g = b->g;
-    declare_parameter(g, inline_bytes);
+    declare_parameter(b, inline_bytes);
     cu_put(&g->kernels_text, "// Entry %s, lengths up to %" PRId64 ".\n", plain(g->arena, b->entry->name),
            b->stages->plan->max_length);
     cu_put(&g->kernels_text,
-           "extern \"C\" __global__ void __launch_bounds__(%d, 1) %s(const __grid_constant__ parameter_%zu p)\n{\n"
+           "extern \"C\" __global__ void __launch_bounds__(%d, 1) %s(const __grid_constant__ parameter_of_%s p)\n{\n"
            "    if (threadIdx.x == 0) {\n"
            "        item.weights = (const unsigned char *)p.call.weights;\n"
            "        item.scratch = (unsigned char *)p.call.scratch + blockIdx.y * p.call.scratch_stride;\n"
@@ -449,7 +442,7 @@ static void put_kernel(bucket *b, size_t inline_bytes)
            "    unsigned *const barrier = (unsigned *)p.call.barrier + blockIdx.y;\n"
            "    unsigned target = p.call.barrier_base;\n"
            "    const tile whole = {0, (int)p.call.length, (int)p.call.length};\n",
-           CU_THREADS, b->name, inline_bytes, inline_bytes > 0 ? "p.call.inline_input ? p.input : " : "");
+           CU_THREADS, b->name, b->name, inline_bytes > 0 ? "p.call.inline_input ? p.input : " : "");
     put_places(b, &g->kernels_text);
     cu_put(&g->kernels_text, "    __syncthreads(); // the item's memory\n%s", cu_text_get(&b->calls));
     if (b->stages->meets_at_end)
@@ -480,6 +473,28 @@ static mdot_status check_sizes(const pl_plan *plan, mdot_error *err)
                      MDOT_ABI_CUDA_MAX_TENSORS);
 }
 
+static bool is_kernel_taken(const cg_cuda_program *program, const char *name)
+{
+    for (int k = 0; k < program->kernel_count; k++)
+        if (strcmp(program->kernels[k].name, name) == 0) return true;
+    return false;
+}
+
+/* Of entry and bucket, behind a word of our own, since an entry may be called "8x" or "double"; with a number where
+ * another's comes out the same, as those of "a-b" and "a_b" do. NULL when memory is out. */
+static const char *kernel_name(const generator *g, const cg_entry *entry, int64_t max_length)
+{
+    const char *base = identifier(g->arena, entry->name);
+    if (base && max_length > 0)
+        base = ir_arena_printf(g->arena, "entry_%s_n%" PRId64, base, max_length);
+    else if (base)
+        base = ir_arena_printf(g->arena, "entry_%s", base);
+    const char *name = base;
+    for (int number = 2; name && is_kernel_taken(g->program, name); number++)
+        name = ir_arena_printf(g->arena, "%s_%d", base, number);
+    return name;
+}
+
 static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl_plan *plan, cg_cuda_kernel *out)
 {
     cu_stages stages;
@@ -494,8 +509,7 @@ static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl
     if (status == MDOT_OK) status = cu_find_syncs(&layout, g->arena, &before, &again, g->err);
     if (status != MDOT_OK) return status;
     bucket b = {.g = g, .entry = entry, .stages = &stages, .layout = &layout, .before = before, .again = again};
-    b.name = identifier(g->arena, entry->name);
-    if (b.name && plan->max_length > 0) b.name = ir_arena_printf(g->arena, "%s_n%" PRId64, b.name, plan->max_length);
+    b.name = kernel_name(g, entry, plan->max_length);
     if (!b.name) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
     cu_put(&b.calls, "\n    // Stage 0: what reads inputs and weights alone.\n");
     for (int at = 0; at < stages.step_count && status == MDOT_OK;) {
@@ -533,11 +547,11 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
             program->kernel_count++;
         }
     }
-    cg_pool_reserve(g->weights, 0, WEIGHT_ALIGNMENT);
-    if (g->weights->size_bytes > INT32_MAX)
-        return mdot_fail(g->err, MDOT_UNSUPPORTED, "%zu bytes of weights; CUDA code reaches 2 GB",
-                         g->weights->size_bytes);
-    bool failed = g->weights->failed || g->functions_text.failed || g->kernels_text.failed;
+    cg_pool *weights = &program->weights;
+    cg_pool_reserve(weights, 0, WEIGHT_ALIGNMENT);
+    if (weights->size_bytes > INT32_MAX)
+        return mdot_fail(g->err, MDOT_UNSUPPORTED, "%zu bytes of weights; CUDA code reaches 2 GB", weights->size_bytes);
+    bool failed = weights->failed || g->functions_text.failed || g->kernels_text.failed;
     const char *mode = g->mode == CG_CUDA_BF16 ? cg_cuda_bf16 : g->mode == CG_CUDA_F16 ? cg_cuda_f16 : "";
     bool is_half = g->mode != CG_CUDA_FP32;
     program->prelude = cg_cuda_prelude;
@@ -552,7 +566,7 @@ mdot_status cg_cuda_generate(const cg_entry *entries, int entry_count, cg_cuda_m
                              cg_cuda_program *out_program, mdot_error *err)
 {
     cg_cuda_program program = {0};
-    generator g = {.mode = mode, .arena = arena, .err = err, .weights = &program.weights};
+    generator g = {.mode = mode, .arena = arena, .err = err, .program = &program};
     mdot_status status = generate(&g, entries, entry_count, &program);
     cu_text_done(&g.functions_text);
     cu_text_done(&g.kernels_text);

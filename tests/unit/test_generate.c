@@ -71,7 +71,7 @@ static void kernels_come_by_entry_and_bucket(void **state)
                  NULL, 0),
     };
     cg_cuda_program program = generate(entries, 2, CG_CUDA_BF16);
-    static const char *const names[] = {"encode_n32", "encode_n128", "price"};
+    static const char *const names[] = {"entry_encode_n32", "entry_encode_n128", "entry_price"};
     assert_int_equal(program.kernel_count, 3);
     for (int k = 0; k < 3; k++) {
         const cg_cuda_kernel *kernel = &program.kernels[k];
@@ -85,6 +85,20 @@ static void kernels_come_by_entry_and_bucket(void **state)
     }
     assert_true(program.kernels[0].scratch_bytes < program.kernels[1].scratch_bytes);
     assert_int_equal(program.weights.size_bytes % 256, 0);
+    cg_cuda_program_done(&program);
+}
+
+/* An entry may have any name; a kernel must be a C identifier that nothing else has. */
+static void kernels_of_any_entries_have_names_of_their_own(void **state)
+{
+    (void)state;
+    static const char price[] = "x = input f32[4,8]\nw = weights f32[8,2]\ny = mdot.Linear(x, w)\nreturn y\n";
+    static const char *const names[][2] = {
+        {"8x", "entry_8x"}, {"double", "entry_double"}, {"a-b", "entry_a_b"}, {"a_b", "entry_a_b_2"}};
+    cg_entry entries[4];
+    for (int e = 0; e < 4; e++) entries[e] = entry_of(names[e][0], without_length(price), NULL, 0);
+    cg_cuda_program program = generate(entries, 4, CG_CUDA_BF16);
+    for (int e = 0; e < 4; e++) assert_string_equal(program.kernels[e].name, names[e][1]);
     cg_cuda_program_done(&program);
 }
 
@@ -168,6 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_come_by_entry_and_bucket),
+        cmocka_unit_test(kernels_of_any_entries_have_names_of_their_own),
         cmocka_unit_test(inputs_go_into_the_parameter_where_they_fit),
         cmocka_unit_test(layers_and_buckets_share_the_functions_of_their_steps),
         cmocka_unit_test(what_has_no_cuda_code_is_refused_by_name),
