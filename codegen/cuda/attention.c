@@ -22,14 +22,10 @@ enum {
 
 /* ---- Shapes ------------------------------------------------------------------------------------------------------ */
 
-static bool divides(int64_t divisor, ir_dim d)
-{
-    return d.scale % divisor == 0 && d.offset % divisor == 0;
-}
-
 static bool is_aligned(const pl_heads *h, int64_t elements)
 {
-    return divides(elements, h->offset) && divides(elements, h->head_stride) && divides(elements, h->row_stride);
+    return cu_divides(elements, h->offset) && cu_divides(elements, h->head_stride) &&
+           cu_divides(elements, h->row_stride);
 }
 
 /* Channels of q and k that a lane reads at once: two or one step of the product. */

@@ -102,18 +102,13 @@ static const char *bias_pointer(cu_function *f)
     return name;
 }
 
-static bool is_even(ir_dim d)
-{
-    return d.scale % 2 == 0 && d.offset % 2 == 0;
-}
-
 /* Whether columns 2c and 2c + 1 of every place may be written at once. */
 static bool stores_pairs(const cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
     const cu_home *home = cu_home_of(f, k->out.buffer);
     const cu_place *places[] = {&home->plain, &home->half, &home->output};
-    if (k->columns % 2 != 0 || !is_even(k->out.offset) || !is_even(k->out.row_stride)) return false;
+    if (k->columns % 2 != 0 || !cu_divides(2, k->out.offset) || !cu_divides(2, k->out.row_stride)) return false;
     for (int i = 0; i < 3; i++) {
         const cu_place *p = places[i];
         if (p->kind == CU_SHARED && (p->width % 2 != 0 || p->pitch % 2 != 0 || p->unit % 2 != 0)) return false;
@@ -195,11 +190,6 @@ static const char *a_element(cu_function *f, const cu_place *place)
     return element;
 }
 
-static bool divides(int64_t divisor, ir_dim d)
-{
-    return d.scale % divisor == 0 && d.offset % divisor == 0;
-}
-
 /* Rows of `a` into shared memory as 16-bit elements, zeros behind k. */
 static void put_staging(cu_function *f)
 {
@@ -208,7 +198,7 @@ static void put_staging(cu_function *f)
     const cu_home *home = cu_home_of(f, k->a.buffer);
     const cu_place *from = home->half.kind != CU_NOWHERE ? &home->half : &home->plain;
     bool is_copy = from->is_half && from->kind == CU_SCRATCH && k->k % CU_FRAGMENT == 0 &&
-                   divides(TOGETHER, k->a.offset) && divides(TOGETHER, k->a.row_stride);
+                   cu_divides(TOGETHER, k->a.offset) && cu_divides(TOGETHER, k->a.row_stride);
     const char *element = a_element(f, from), *rounded = from->is_half ? "" : "to_half";
     cu_put(&f->body,
            "        for (int i = threadIdx.x; i < min(rows - first, TILES * 16) * (STEPS * 16 / %d); i += %d) {\n"

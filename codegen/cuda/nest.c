@@ -175,8 +175,11 @@ void cu_emit_nest(cu_function *f)
     const pl_nest *n = &f->step->kernel->nest;
     bool is_free = f->step->spread == CU_FREE;
     if (n->body && !cu_check_types(f, n->body)) return;
-    cu_put(&f->body, "    for (int point = %sthreadIdx.x; point < %s; point += %s%d) {\n",
-           is_free ? "blockIdx.x * 256 + " : "", points_text(f), is_free ? "gridDim.x * " : "", CU_THREADS);
+    if (is_free)
+        cu_put(&f->body, "    for (int point = blockIdx.x * %d + threadIdx.x; point < %s; point += gridDim.x * %d) {\n",
+               CU_THREADS, points_text(f), CU_THREADS);
+    else
+        cu_put(&f->body, "    for (int point = threadIdx.x; point < %s; point += %d) {\n", points_text(f), CU_THREADS);
     put_point(f);
     if (f->step->part == CU_WHOLE) {
         if (n->body) put_reduction(f);

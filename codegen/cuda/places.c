@@ -52,18 +52,13 @@ static void note_stride(planner *p, int buffer, ir_dim stride)
         p->lives[buffer].width = gcd(stride.offset, p->lives[buffer].width);
 }
 
-static bool divides(int64_t divisor, ir_dim d)
-{
-    return d.scale % divisor == 0 && d.offset % divisor == 0;
-}
-
 /* A head's channels must lie together between the paddings. */
 static void note_heads(planner *p, const pl_heads *h, int64_t dim)
 {
     life *l = &p->lives[h->buffer];
     note_stride(p, h->buffer, h->row_stride);
-    bool together = divides(dim, h->offset) && divides(dim, h->batch_stride) && divides(dim, h->head_stride) &&
-                    divides(dim, h->row_stride) && l->width % dim == 0;
+    bool together = cu_divides(dim, h->offset) && cu_divides(dim, h->batch_stride) && cu_divides(dim, h->head_stride) &&
+                    cu_divides(dim, h->row_stride) && l->width % dim == 0;
     l->all_local = l->all_local && together;
 }
 

@@ -37,12 +37,18 @@ typedef struct cu_layout {
     size_t shared_bytes, scratch_bytes;
 } cu_layout;
 
+/* Whether a dimension or a distance is a multiple, whatever the length. */
+static inline bool cu_divides(int64_t divisor, ir_dim d)
+{
+    return d.scale % divisor == 0 && d.offset % divisor == 0;
+}
+
 mdot_status cu_lay_out(const cu_stages *stages, cg_cuda_mode mode, ir_arena *arena, cu_layout *out_layout,
                        mdot_error *err);
 
 /* ---- How steps compute, which decides what they read ---------------------------------------------------------- */
 
-bool cu_linear_is_tensor(const cu_step *step, cg_cuda_mode mode);    /* by matrix instructions (linear.c) */
+bool cu_linear_is_tensor(const cu_step *step, cg_cuda_mode mode); /* by matrix instructions (linear.c) */
 bool cu_attention_is_tensor(const cu_stages *stages, const cu_step *step, cg_cuda_mode mode); /* (attention.c) */
 /* Shared memory that a step needs beside its buffers' places (linear.c, attention.c). */
 size_t cu_linear_work_bytes(const cu_step *step, const cu_layout *layout);

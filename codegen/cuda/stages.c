@@ -348,9 +348,9 @@ static int conflict(const cu_stages *stages, const cu_step *before, const cu_ste
             const cu_access *b = &after->accesses[j];
             if (a->buffer != b->buffer || (!a->is_written && !b->is_written)) continue;
             *related = true;
-            bool apart = before->spread != after->spread || !a->is_local || !b->is_local;
+            bool crosses = before->spread != after->spread || !a->is_local || !b->is_local;
             int64_t size = cu_elements_per_unit(&stages->buffers[a->buffer].type);
-            if (!apart || size <= most) continue;
+            if (!crosses || size <= most) continue;
             found = a->buffer;
             most = size;
         }

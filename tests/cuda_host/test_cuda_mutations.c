@@ -1,5 +1,5 @@
 /* test_cuda_mutations.c — a kernel with every kind of synchronisation (kernels/stages.cu) computes what it should, and
- * the deletion of any of them shows. Generated kernels are put to the same test in test_cuda_kernels.c.
+ * the deletion of any of them shows. Generated kernels are put to the same test in test_cuda_deletions.c.
  */
 #include <math.h>
 #include <setjmp.h>
