@@ -20,6 +20,8 @@ enum {
     THREAD_SHARES = 8           /* of keys, where their number is open */
 };
 
+_Static_assert(CU_ROWS == (int)CU_TILE_UNITS, "a tile's queries are the rows of a matrix instruction");
+
 /* ---- Shapes ------------------------------------------------------------------------------------------------------ */
 
 static bool is_aligned(const pl_heads *h, int64_t elements)

@@ -13,7 +13,7 @@
 #include "codegen/cuda/places.h"
 #include "codegen/cuda/text.h"
 
-enum { CU_THREADS = 256, CU_WARPS = CU_THREADS / 32, CU_ROWS = 16 };
+enum { CU_THREADS = 256, CU_WARPS = CU_THREADS / 32, CU_ROWS = 16 /* of a matrix instruction */ };
 
 typedef struct cu_parameter {
     char key[32]; /* the place that it stands for */

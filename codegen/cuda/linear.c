@@ -23,7 +23,7 @@ enum {
 
 static int64_t tile_rows(const cu_step *step)
 {
-    return step->spread == CU_SINGLE ? step->scale : step->scale * CU_ROWS;
+    return step->spread == CU_SINGLE ? step->scale : step->scale * CU_TILE_UNITS;
 }
 
 static int64_t row_tiles(const cu_step *step)
