@@ -148,7 +148,7 @@ struct mdot_context {
     void *scratch;
     const void **inputs; /* of the call being prepared; room for the entry with the most */
     void **outputs;
-    struct rt_job_tensors *jobs; /* predict.h; NULL: the artefact predicts no jobs */
+    struct rt_job_tensors *jobs;  /* predict.h; NULL: the artefact predicts no jobs */
     struct rt_cuda_context *cuda; /* NULL: calls run on the CPU */
     mdot_error device_error;      /* why they do although the predictor has a GPU; MDOT_OK otherwise */
 };
