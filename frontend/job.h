@@ -20,6 +20,7 @@ typedef struct fe_job {
     int64_t batch;                   /* samples that the graph's dimensions stand for */
     bool has_optimizer;
     mdot_optimizer optimizer;
+    const int *gradient_count; /* by value id: how many operators hand the value a gradient; for loads */
     mdot_error *err;
 } fe_job;
 
@@ -80,6 +81,10 @@ const char *fe_token_type(const fe_job *job, const ir_node *node);
 
 /* job_loads.c: per_sample and per_step of all phases. */
 void fe_token_loads(const fe_job *job, const fe_token *token, mdot_job_operator *op);
+/* Whether a gradient of the node's result becomes one of its inputs. */
+bool fe_has_gradient(const ir_node *node);
+/* Whether the node reads the same value in an input before this one. */
+bool fe_occurs_before(const ir_node *node, int index);
 
 /* The first output that is there: of an LSTM it may be the second. NULL: none. */
 static inline const ir_value *fe_first_output(const ir_node *node)

@@ -2,7 +2,8 @@
  *
  * Values that depend on the inputs scale with the batch and are counted per sample; constants are counted per step.
  * Gradients are counted from the forward operator, as frameworks compute them, also where the file holds gradient
- * nodes: equal operators cost the same in every export. FLOPs of the forward phase are the operator table's.
+ * nodes: equal operators cost the same in every export. Where a value has several readers, adding their gradients is
+ * counted with the operator that gives it. FLOPs of the forward phase are the operator table's.
  */
 #include "frontend/job.h"
 
@@ -18,6 +19,7 @@ typedef enum gradient {
     OF_PRODUCT,     /* one product for the data, one for the weights, each as large as the forward one */
     OF_NORM,        /* two passes over the row: the mean of the gradient, and its part along the data */
     OF_MOVE,        /* the move backwards */
+    OF_CONCAT,      /* views of the gradient: copied where no other gradient is added to them */
     OF_SELECTION,   /* the gradient goes to where the forward phase took its element from */
     OF_ATTENTION    /* products for queries, keys, values and scores: twice the forward ones */
 } gradient;
@@ -46,6 +48,7 @@ static const gradient gradient_by_op[IR_OP_COUNT] = {
     [IR_OP_GlobalAveragePool] = OF_MOVE,
     [IR_OP_AveragePool] = OF_MOVE,
     [IR_OP_Resize] = OF_MOVE,
+    [IR_OP_Concat] = OF_CONCAT,
     [IR_OP_MultiHeadAttention] = OF_ATTENTION,
     [IR_OP_MSAttention] = OF_ATTENTION,
     [IR_OP_RotaryEmbedding] = OF_POINTWISE,
@@ -57,6 +60,12 @@ static gradient gradient_of(const ir_op *op)
     if (own != OF_NOTHING) return own;
     size_t count = sizeof gradient_by_lowering / sizeof *gradient_by_lowering;
     return (size_t)op->lowering < count ? gradient_by_lowering[op->lowering] : OF_NOTHING;
+}
+
+bool fe_has_gradient(const ir_node *node)
+{
+    const ir_value *result = fe_first_output(node);
+    return result && ir_dtype_is_float(result->type.dtype) && gradient_of(node->op) != OF_NOTHING;
 }
 
 /* ---- Sizes ------------------------------------------------------------------------------------------------------ */
@@ -106,7 +115,7 @@ static void write_value(const counter *c, mdot_phase phase, const ir_value *valu
     }
 }
 
-static bool occurs_before(const ir_node *node, int index)
+bool fe_occurs_before(const ir_node *node, int index)
 {
     for (int i = 0; i < index; i++) {
         if (node->inputs[i] == node->inputs[index]) return true;
@@ -122,14 +131,14 @@ static bool takes_gradient(const ir_value *value)
 static void read_inputs(const counter *c, mdot_phase phase)
 {
     for (int i = 0; i < c->node->input_count; i++) {
-        if (!occurs_before(c->node, i)) read_value(c, phase, c->node->inputs[i]);
+        if (!fe_occurs_before(c->node, i)) read_value(c, phase, c->node->inputs[i]);
     }
 }
 
 static void write_data_gradients(const counter *c)
 {
     for (int i = 0; i < c->node->input_count; i++) {
-        if (takes_gradient(c->node->inputs[i]) && !occurs_before(c->node, i))
+        if (takes_gradient(c->node->inputs[i]) && !fe_occurs_before(c->node, i))
             write_value(c, MDOT_PHASE_DATA_GRADIENT, c->node->inputs[i]);
     }
 }
@@ -171,16 +180,16 @@ static void count_product(const counter *c, const fe_token *token)
     bool learns = false;
     for (int i = 0; i < c->node->input_count; i++) {
         const ir_value *value = c->node->inputs[i];
-        activations += i < 2 && takes_gradient(value) && !occurs_before(c->node, i);
+        activations += i < 2 && takes_gradient(value) && !fe_occurs_before(c->node, i);
         learns = learns || fe_is_parameter(c->job, value);
     }
     if (token->needs_data_gradient) { /* of each factor that is data, with the other factor */
-        op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops = flops * activations;
+        op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops += flops * activations;
         read_gradient(c, MDOT_PHASE_DATA_GRADIENT);
         for (int i = 0; i < c->node->input_count; i++) {
             const ir_value *value = c->node->inputs[i];
             bool factor = value && (value->constant ? value->type.rank > 1 : activations > 1);
-            if (factor && !occurs_before(c->node, i)) read_value(c, MDOT_PHASE_DATA_GRADIENT, value);
+            if (factor && !fe_occurs_before(c->node, i)) read_value(c, MDOT_PHASE_DATA_GRADIENT, value);
         }
         write_data_gradients(c);
     }
@@ -219,6 +228,16 @@ static void count_sum(const counter *c)
     }
 }
 
+static void count_concat(const counter *c)
+{
+    for (int i = 0; i < c->node->input_count; i++) {
+        const ir_value *value = c->node->inputs[i];
+        if (!takes_gradient(value) || c->job->gradient_count[value->id] != 1) continue;
+        read_value(c, MDOT_PHASE_DATA_GRADIENT, value);
+        write_value(c, MDOT_PHASE_DATA_GRADIENT, value);
+    }
+}
+
 static void count_data_gradient(const counter *c, gradient kind)
 {
     mdot_load *load = &c->op->per_sample[MDOT_PHASE_DATA_GRADIENT];
@@ -227,11 +246,40 @@ static void count_data_gradient(const counter *c, gradient kind)
         count_sum(c);
         return;
     }
+    if (kind == OF_CONCAT) {
+        count_concat(c);
+        return;
+    }
     read_gradient(c, MDOT_PHASE_DATA_GRADIENT);
     write_data_gradients(c);
     if (kind == OF_SELECTION) load->bytes_read += INDEX_BYTES * c->result;
     if (kind == OF_POINTWISE || kind == OF_NORM || kind == OF_ATTENTION) read_inputs(c, MDOT_PHASE_DATA_GRADIENT);
-    load->flops = kind == OF_MOVE ? 0 : kind == OF_SELECTION ? c->result : kind == OF_POINTWISE ? forward : 2 * forward;
+    double flops = kind == OF_MOVE        ? 0
+                   : kind == OF_SELECTION ? c->result
+                   : kind == OF_POINTWISE ? forward
+                                          : 2 * forward;
+    load->flops += flops;
+}
+
+/* Gradients of several readers are added, one to the sum of those before. */
+static void count_additions(const counter *c, const ir_value *result)
+{
+    if (!takes_gradient(result)) return;
+    double additions = c->job->gradient_count[result->id] - 1;
+    if (additions <= 0) return;
+    mdot_load *load = &c->op->per_sample[MDOT_PHASE_DATA_GRADIENT];
+    load->flops += additions * per_sample(c, elements(result));
+    load->bytes_read += 2 * additions * per_sample(c, bytes(result));
+    load->bytes_written += additions * per_sample(c, bytes(result));
+}
+
+static void count_fan_out(const counter *c, const fe_token *token)
+{
+    if (token->result != fe_first_output(c->node)) {
+        count_additions(c, token->result);
+        return;
+    }
+    for (int i = 0; i < c->node->output_count; i++) count_additions(c, c->node->outputs[i]);
 }
 
 /* ---- What was merged -------------------------------------------------------------------------------------------- */
@@ -293,6 +341,7 @@ void fe_token_loads(const fe_job *job, const fe_token *token, mdot_job_operator 
     const ir_value *result = fe_first_output(node);
     counter c = {.job = job, .node = node, .op = op};
     c.result = per_sample(&c, elements(result));
+    if (token->needs_gradient) count_fan_out(&c, token);
     if (node->op == &ir_ops[IR_OP_BatchNormalization]) {
         count_batch_norm(&c, elements(node->inputs[1]), token->needs_data_gradient);
         return;
@@ -300,8 +349,7 @@ void fe_token_loads(const fe_job *job, const fe_token *token, mdot_job_operator 
     count_forward(&c);
     if (token->normalised) count_folded_bias(&c, node);
     gradient kind = gradient_of(node->op);
-    bool floating = result && ir_dtype_is_float(result->type.dtype);
-    if (token->needs_gradient && floating && kind != OF_NOTHING) {
+    if (token->needs_gradient && fe_has_gradient(node)) {
         if (kind == OF_PRODUCT) {
             count_product(&c, token);
         } else {

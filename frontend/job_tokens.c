@@ -175,6 +175,40 @@ static void spread_gradient(tokeniser *t, const ir_node *node, bool needed)
     }
 }
 
+/* By value id: the value that a view shows, or the value itself. */
+static void find_shown(const tokeniser *t, int *shown)
+{
+    const ir_graph *graph = t->job->graph;
+    for (int i = 0; i < graph->value_count; i++) shown[i] = i;
+    for (const ir_node *node = graph->first; node; node = node->next) {
+        if (!is_free(node) || node->input_count == 0 || !wants_gradient(t, node->inputs[0])) continue;
+        for (int i = 0; i < node->output_count; i++) {
+            if (node->outputs[i]) shown[node->outputs[i]->id] = shown[node->inputs[0]->id];
+        }
+    }
+}
+
+/* An operator hands each value that it reads one gradient; those of a view are its value's. */
+static mdot_status count_gradients(const tokeniser *t)
+{
+    fe_job *job = t->job;
+    int value_count = job->graph->value_count;
+    int *shown = IR_NEW_ARRAY(job->graph->arena, int, value_count + 1);
+    int *count = IR_NEW_ARRAY(job->graph->arena, int, value_count + 1);
+    if (!shown || !count) return fe_job_out_of_memory(job);
+    find_shown(t, shown);
+    for (int i = 0; i < t->count; i++) {
+        const ir_node *node = t->tokens[i].node;
+        if (!fe_has_gradient(node)) continue;
+        for (int k = 0; k < node->input_count; k++) {
+            if (wants_gradient(t, node->inputs[k]) && !fe_occurs_before(node, k)) count[shown[node->inputs[k]->id]]++;
+        }
+    }
+    for (int i = 0; i < value_count; i++) count[i] = count[shown[i]];
+    job->gradient_count = count;
+    return MDOT_OK;
+}
+
 /* ---- Tokens ----------------------------------------------------------------------------------------------------- */
 
 static void start_token(tokeniser *t, const ir_node *node)
@@ -300,5 +334,6 @@ mdot_status fe_job_tokens(fe_job *job, mdot_job **out_job)
             "as they are trained",
             graph->name, t.folded);
     }
-    return make_job(&t, out_job);
+    mdot_status status = count_gradients(&t);
+    return status == MDOT_OK ? make_job(&t, out_job) : status;
 }

@@ -206,7 +206,8 @@ typedef struct mdot_load {
 /* The parts of a training step in which an operator of the forward graph works. */
 typedef enum mdot_phase {
     MDOT_PHASE_FORWARD,
-    MDOT_PHASE_DATA_GRADIENT,   /* of its inputs; nothing where no parameter lies before it */
+    MDOT_PHASE_DATA_GRADIENT,   /* of its inputs, and the sum of those that its result gets from several readers;
+                                   nothing where no parameter lies before it */
     MDOT_PHASE_WEIGHT_GRADIENT, /* of its parameters */
     MDOT_PHASE_COUNT
 } mdot_phase;
