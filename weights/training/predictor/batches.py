@@ -8,9 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from predictor import features, tables
+from predictor import features, normalisation, tables
 from predictor.dataset import Dataset
-from predictor.features import Operators, Work
+from predictor.features import Work
+from predictor.normalisation import Normalisation
+from predictor.operators import Operators
 from predictor.context import Places
 from predictor.model import Configurations, Options
 
@@ -22,9 +24,10 @@ NEWEST_SOFTWARE = "pt111"
 class Batch:
     """Some labelled steps. O distinct operators, Q distinct (operator, batch) pairs, P (operator, step) pairs, R steps."""
 
-    operators: Operators        # [O]
+    operators: Operators        # [O], without their normalisation
     of_priced: Tensor           # [Q] operator, or its place where the model reads places
     priced_features: Tensor     # [Q, BATCH_FEATURES]
+    priced_norms: Tensor        # [Q, normalisation.FEATURES]
     of_pair: Tensor             # [P] operator
     priced_of_pair: Tensor      # [P] (operator, batch) pair
     row: Tensor                 # [P] step
@@ -79,9 +82,11 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
     row = np.repeat(np.arange(len(labels)), [len(operators) for operators, _ in pairs])
     count = np.concatenate([counts for _, counts in pairs]).astype(np.float64)
     operators = Operators(torch.tensor(data.type[distinct]), _float(data.setting[distinct]), _float(data.load[distinct]))
+    operators, norm = normalisation.split(operators)
     of_pair = of_pair.reshape(-1)
     c, rows, index = _configurations(data, labels), torch.tensor(row), torch.tensor(of_pair)
-    work = features.work(Operators(*(part[index] for part in operators)), c.batch[rows], options.use_padding)
+    batch, norm = c.batch[rows], Normalisation(*(part[index] for part in norm))
+    work = features.work(Operators(*(part[index] for part in operators)), norm, batch, options.use_padding)
     places = _places(data, labels, distinct) if options.reads_places else None
     encoding = of_pair if places is None else places.bag_of_pair.numpy()
     _, first, priced = np.unique(np.column_stack([encoding, data.batch[labels][row]]), axis=0, return_index=True,
@@ -90,10 +95,12 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
     def summed(amount: np.ndarray) -> Tensor:
         return _float(np.bincount(row, weights=count * amount, minlength=len(labels))[:, None])
 
-    return Batch(operators, torch.tensor(encoding[first]), features.batch_features(work)[first], index,
-                 torch.tensor(priced.reshape(-1)), rows, _float(count[:, None]), work, _of_pairs(c, rows), c,
-                 summed(data.load[distinct[of_pair], -1]), summed(work.launches[:, 0].numpy()),
-                 _float(data.step_ms[labels, None]), _float(np.ones((len(labels), 1))), places)
+    return Batch(
+        operators=operators, of_priced=torch.tensor(encoding[first]), priced_features=features.batch_features(work)[first],
+        priced_norms=normalisation.features(norm, batch)[first], of_pair=index, priced_of_pair=torch.tensor(priced.reshape(-1)),
+        row=rows, count=_float(count[:, None]), work=work, pair_configurations=_of_pairs(c, rows), configurations=c,
+        parameters=summed(data.load[distinct[of_pair], -1]), launches=summed(work.launches[:, 0].numpy()),
+        step_ms=_float(data.step_ms[labels, None]), weight=_float(np.ones((len(labels), 1))), places=places)
 
 
 def make_merged(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Batch:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from predictor import features, tables
-from predictor.features import Operators
+from predictor import features, normalisation, tables
 from predictor.interval import Interval, interval_features
 from predictor.model import Configurations, Predictor
+from predictor.operators import Operators
 from predictor.range import TrainingRange
 
 INPUTS = ("operator_type", "operator_setting", "operator_load", "operator_count", "configuration", "gpu")
@@ -39,17 +39,19 @@ class Exported(nn.Module):
                 configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor]:
         operators = Operators(operator_type, operator_setting.clamp(min=0), operator_load.clamp(min=0))
         count, c = operator_count[:, None].clamp(min=0), self._configurations(configuration, gpu)
-        work = features.work(operators, c.batch)
-        work_features = features.batch_features(work)
+        bare, norm = normalisation.split(operators)
+        work = features.work(bare, norm, c.batch)
+        work_features, norm_features = features.batch_features(work), normalisation.features(norm, c.batch)
         parameters = (operators.load[:, -1:] * count).sum(dim=0, keepdim=True)
         launches = (work.launches * count).sum(dim=0, keepdim=True)
         logs, shares = [], []
         for member in self.members:
-            known = operators._replace(type=member.row_of_type[operators.type])
+            known = bare._replace(type=member.row_of_type[bare.type])
             encoded = member.head.from_encoding(member.encoder(known))
-            correction = member.head.correction(member.head(encoded, work_features), c)
-            phases = member.roofline(work, c) * torch.exp(correction) * count
-            operators_ms = phases.sum(dim=1, keepdim=True)
+            priced = member.price(encoded, work_features, norm_features)
+            correction = member.correction(priced, work.has_layout, c)
+            parts = member.roofline(work, c) * torch.exp(correction) * count
+            operators_ms = parts.sum(dim=1, keepdim=True)
             total_ms = operators_ms.sum(dim=0, keepdim=True)
             logs.append(torch.log(member.step(total_ms, launches, parameters, c)))
             shares.append(operators_ms / total_ms)

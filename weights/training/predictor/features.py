@@ -1,7 +1,7 @@
 """What a predictor reads → what its parts work on: the physics of an operator, and scaled descriptions of it.
 
-Everything here is also part of the exported graph, so it uses only what ONNX and mdot have, and takes logarithms early: loads
-reach 1e15. Shapes: P operators, each with the batch of the row that it belongs to (one batch for all in the exported graph).
+Part of the exported graph, as operators.py. Operators come without their BatchNormalization (normalisation.py). Shapes: P
+operators, each with the batch of the row that it belongs to (one batch for all in the exported graph).
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from predictor import tables
+from predictor import normalisation, tables
+from predictor.normalisation import Normalisation
+from predictor.operators import FP32_BYTES, Operators, column, log1p, odd, up_to, where_type
 
-TILE_COLUMNS = 32
-"""Columns of a product that tensor cores compute at a time, at least: fewer cost as much."""
+TILE_COLUMNS, TILE_ROWS = 32, 32
+"""Of a product that tensor cores compute at a time, at least: fewer cost as much."""
 TILE_DEPTH = 8
 """Elements of the sum that fp16 tensor-core instructions take at a time."""
 
@@ -22,15 +24,12 @@ PRODUCTS = ("Conv", "ConvTranspose", "ConvInteger", "Linear", "MatMul", "Einsum"
             "LSTM", "GRU", "RNN")
 """Types whose FLOPs run on tensor cores where there are some."""
 
-FP32_BYTES, HALF_BYTES = 4.0, 2.0
+KEPT_IN_FP32 = ("LayerNormalization", "GroupNormalization", "InstanceNormalization", "RMSNormalization", "Softmax",
+                "LogSoftmax", "Exp", "Log", "Pow", "Reciprocal", "Softplus", "CumSum", "ReduceProd", "ReduceL1", "ReduceL2")
+"""Types that autocast computes in fp32: it widens what they read, and what reads them narrows it again."""
 
-
-class Operators(NamedTuple):
-    """The inputs that describe operators, one row each."""
-
-    type: Tensor        # i64 [P]
-    setting: Tensor     # [P, settings]
-    load: Tensor        # [P, LOAD_COUNT]
+ROWS = ("Linear", "MatMul", "Einsum", "Attention", "MultiHeadAttention", "LayerNormalization", "Softmax")
+"""Types that work on rows: how maps are laid out in memory does not reach them."""
 
 
 class Work(NamedTuple):
@@ -39,20 +38,14 @@ class Work(NamedTuple):
     flops: Tensor       # [P, 3], by phase, as counted
     padded: Tensor      # [P, 3], as tensor cores compute them
     bytes: Tensor       # [P, 3], fp32
+    scores: Tensor      # [P, 1], bytes of an attention's scores, fp32: written and read again without fused kernels
+    norm_bytes: Tensor  # [P, 2], of the normalisation, forward and backward, fp32
     is_product: Tensor  # [P, 1], as all below
+    is_kept_in_fp32: Tensor
+    has_layout: Tensor
     is_grouped: Tensor
     is_depthwise: Tensor
-    is_normalised: Tensor
     launches: Tensor    # kernels that the host starts, at least
-
-
-def column(setting: Tensor, name: str) -> Tensor:
-    i = tables.settings().index(name)
-    return setting[:, i:i + 1]
-
-
-def _up_to(x: Tensor, multiple: int) -> Tensor:
-    return torch.ceil(x / multiple) * multiple / x
 
 
 class Shape(NamedTuple):
@@ -87,60 +80,72 @@ def grouping(setting: Tensor) -> tuple[Tensor, Tensor]:
     return is_grouped, is_grouped * (1 - single.clamp(0, 1))
 
 
+def _rows_apart(setting: Tensor) -> Tensor:
+    """[P, 1]: rows of one product of many, which share no tile; a whole tile for others, whose rows are many."""
+    convolves = column(setting, "kernel_w").clamp(max=1)
+    is_batched = column(setting, "groups").clamp(max=1) * (1 - convolves)       # MatMul without parameters
+    rows = column(setting, "size_out") * is_batched + column(setting, "queries")
+    return rows + TILE_ROWS * (1 - rows.clamp(max=1))
+
+
 def padding(setting: Tensor) -> Tensor:
     """[P, 3]: by how much tensor cores multiply the FLOPs of each phase."""
     s = shape(setting)
-    rows_out, rows_in = _up_to(s.outputs, TILE_COLUMNS), _up_to(s.inputs, TILE_COLUMNS)
-    forward = rows_out * _up_to(s.inputs * s.window, TILE_DEPTH)
-    data = rows_in * _up_to(s.outputs * s.window, TILE_DEPTH)
-    weight = rows_out * _up_to(s.inputs * s.window, TILE_COLUMNS)
-    return torch.cat([forward, data, weight], dim=1)
-
-
-def _is_product(types: Tensor) -> Tensor:
-    table = torch.tensor([[float(name in PRODUCTS)] for name in tables.operator_types()])
-    return table[types]
+    columns_out, columns_in = up_to(s.outputs, TILE_COLUMNS), up_to(s.inputs, TILE_COLUMNS)
+    forward = columns_out * up_to(s.inputs * s.window, TILE_DEPTH)
+    data = columns_in * up_to(s.outputs * s.window, TILE_DEPTH)
+    weight = columns_out * up_to(s.inputs * s.window, TILE_COLUMNS)
+    return torch.cat([forward, data, weight], dim=1) * up_to(_rows_apart(setting), TILE_ROWS)
 
 
 OPTIMIZER_LAUNCHES = 2
 
 
-def _launches(operators: Operators, moved: Tensor, is_normalised: Tensor) -> Tensor:
+def _launches(operators: Operators, moved: Tensor, norm: Normalisation) -> Tensor:
     """A kernel for each phase that moves something, two with a normalisation; the optimizer's where there are parameters."""
     phases = (moved > 0).to(moved.dtype).sum(dim=1, keepdim=True)
     learns = (operators.load[:, -1:] > 0).to(moved.dtype)
-    return phases * (1 + is_normalised) + OPTIMIZER_LAUNCHES * learns
+    return phases * (1 + norm.follows) + OPTIMIZER_LAUNCHES * learns
 
 
-def work(operators: Operators, batch: Tensor, use_padding: bool = True) -> Work:
+SOFTMAX_FLOPS = 5
+"""Of a score, as the tokeniser counts them; its two products have 4 for each element of a head."""
+
+
+def _scores(operators: Operators, flops: Tensor) -> Tensor:
+    """From the FLOPs, which know of windows; the settings have those of one."""
+    head_size = column(operators.setting, "head_size")
+    return head_size.clamp(max=1) * flops[:, :1] / (4 * head_size + SOFTMAX_FLOPS)
+
+
+def work(operators: Operators, norm: Normalisation, batch: Tensor, use_padding: bool = True) -> Work:
     """`batch`: [P, 1], or one for all."""
     half = tables.PHASE_LOAD_COUNT
     at_batch = operators.load[:, :half] * batch + operators.load[:, half:2 * half]
     flops, moved = at_batch[:, 0::3], at_batch[:, 1::3] + at_batch[:, 2::3]
-    is_normalised = column(operators.setting, "normalised")
-    return Work(flops, flops * padding(operators.setting) if use_padding else flops, moved, _is_product(operators.type),
-                *grouping(operators.setting), is_normalised, _launches(operators, moved, is_normalised))
-
-
-def _log(x: Tensor) -> Tensor:
-    return torch.log(x + 1)
+    is_grouped, is_depthwise = grouping(operators.setting)
+    return Work(flops, flops * padding(operators.setting) if use_padding else flops, moved,
+                FP32_BYTES * _scores(operators, flops), normalisation.moved(norm, batch),
+                is_product=where_type(operators.type, PRODUCTS), is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32),
+                has_layout=1 - where_type(operators.type, ROWS), is_grouped=is_grouped, is_depthwise=is_depthwise,
+                launches=_launches(operators, moved, norm))
 
 
 def configuration_features(setting: Tensor) -> Tensor:
     """[P, c]: the settings, and what products care about: sizes within a group and how they fit tiles."""
     s = shape(setting)
     inputs, outputs = torch.log(s.inputs), torch.log(s.outputs)
-    fits = [torch.log(_up_to(x, multiple)) for x in (s.inputs, s.outputs) for multiple in (8, 32, 128)]
+    fits = [torch.log(up_to(x, multiple)) for x in (s.inputs, s.outputs) for multiple in (8, 32, 128)]
     alone = [(1 - torch.log(x)).clamp(min=0) for x in (s.inputs, s.outputs)]     # one channel a group: depthwise
     # NHWC kernels take so many channels at a time, depthwise ones 16: what does not divide goes another, slower way
     channels = (column(setting, "channels_in"), column(setting, "channels_out"))
-    odd = [(torch.ceil(x / multiple) * multiple - x).clamp(0, 1) for x in channels for multiple in (2, 8, 16, 32)]
-    return torch.cat([_log(setting), inputs, outputs, *fits, *alone, *odd], dim=1)
+    misfits = [odd(x, multiple) for x in channels for multiple in (2, 8, 16, 32)]
+    return torch.cat([log1p(setting), inputs, outputs, *fits, *alone, *misfits], dim=1)
 
 
 def load_features(load: Tensor) -> Tensor:
     """[P, l]: logarithms of the loads of one sample, of parameters, and FLOPs a byte."""
-    logs = _log(load)
+    logs = log1p(load)
     per_sample = logs[:, :tables.PHASE_LOAD_COUNT]
     return torch.cat([logs, per_sample[:, 0::3] - per_sample[:, 2::3]], dim=1)
 
@@ -150,4 +155,4 @@ BATCH_FEATURES = 3 * len(tables.PHASES)
 
 def batch_features(w: Work) -> Tensor:
     """[P, b]: how much work there is at this batch, which decides how well it fills a GPU."""
-    return torch.cat([_log(w.flops), _log(w.bytes), _log(w.padded) - _log(w.bytes)], dim=1)
+    return torch.cat([log1p(w.flops), log1p(w.bytes), log1p(w.padded) - log1p(w.bytes)], dim=1)

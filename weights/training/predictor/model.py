@@ -16,9 +16,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from predictor import features, tables
+from predictor import features, normalisation, tables
 from predictor.context import Context
-from predictor.features import Operators, Work
+from predictor.features import Work
+from predictor.operators import FP32_BYTES, HALF_BYTES, Operators
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Options:
     width: int = 32
     heads: int = 2
     hidden: int = 48
+    norm_hidden: int = 16
     clip: float = 2.0           # a correction's largest size, as a logarithm
     type_dropout: float = 0.1
     use_padding: bool = True
@@ -59,50 +61,66 @@ class Configurations(NamedTuple):
         return self.gpu[:, i:i + 1]
 
 
+PARTS = len(tables.PHASES) + 2
+"""Of an operator that are priced apart: its phases, and its normalisation forward and backward."""
+
+
 class Roofline(nn.Module):
-    """Milliseconds of each phase from FLOPs and bytes, with fitted efficiencies. The larger of both times, and a share of the
-    smaller one: kernels overlap computing and memory traffic imperfectly, and a convolution's BatchNormalization not at all.
+    """Milliseconds of each part from FLOPs and bytes, with fitted efficiencies. The larger of both times, and a share of the
+    smaller one: kernels overlap computing and memory traffic imperfectly.
 
     Dense products run on tensor cores; convolutions of one channel a group do not. What is between takes the better way, but for
     NHWC, where cuDNN 8 computes it at a rate that hardly depends on the channels of a group."""
 
     DENSE, GROUPED, DEPTHWISE, ELEMENTWISE = range(4)
 
+    WIDENED = 4.0
+    """Bytes that autocast moves for one of half precision where it keeps fp32: twice as wide, and as much again to convert."""
+
     def __init__(self) -> None:
         super().__init__()
         phases = len(tables.PHASES)
         start = torch.tensor([0.3, 1.0, 1.0, 1.0])[:, None].repeat(1, phases)
-        self.flop_cost = nn.Parameter(start)                            # logarithms of 1 / efficiency, by class and phase
-        self.flop_cost_nhwc = nn.Parameter(torch.zeros_like(start))     # and what NHWC adds
+        self.flop_cost = nn.Parameter(start)                                # logarithms of 1 / efficiency, by class and phase
+        self.flop_cost_nhwc = nn.Parameter(torch.zeros(3, phases))          # what NHWC adds, but for elementwise work
         self.byte_cost = nn.Parameter(torch.full((phases,), 0.2))
-        self.overlap = nn.Parameter(torch.tensor([-2.0, 1.0]))          # logits: plain, with a normalisation
+        self.depthwise_byte_cost = nn.Parameter(torch.full((phases,), 0.5))     # what depthwise kernels add
+        self.depthwise_byte_cost_nhwc = nn.Parameter(torch.zeros(phases))
+        self.score_cost = nn.Parameter(torch.tensor([4.0, 6.0]).log())      # passes over an attention's scores
+        self.norm_cost = nn.Parameter(torch.zeros(2))
+        self.overlap = nn.Parameter(torch.tensor(-2.0))                     # a logit
 
-    def _cost(self, kind: int, c: Configurations) -> Tensor:
-        return torch.exp(self.flop_cost[kind] + self.flop_cost_nhwc[kind] * c.is_nhwc)
+    def _cost(self, kind: int, is_nhwc: Tensor) -> Tensor:
+        return torch.exp(self.flop_cost[kind] + self.flop_cost_nhwc[kind] * is_nhwc)
 
     def _flops_ms(self, work: Work, c: Configurations) -> Tensor:
         vector_tflops = c.gpu_column("fp32_tflops")
         matrix_tflops = (c.is_fp32 * vector_tflops + c.is_tf32 * c.gpu_column("tf32_tflops")
                          + c.is_amp * c.gpu_column("fp16_tflops"))
         on_vectors, on_tensors = work.flops / (vector_tflops * 1e9), work.padded / (matrix_tflops * 1e9)
-        dense = on_tensors * self._cost(self.DENSE, c)
-        slow = on_vectors * self._cost(self.GROUPED, c)
+        dense = on_tensors * self._cost(self.DENSE, c.is_nhwc * work.has_layout)
+        slow = on_vectors * self._cost(self.GROUPED, c.is_nhwc)
         grouped = torch.minimum(dense, slow)
         grouped = grouped + c.is_nhwc * (slow - grouped)
         product = dense + work.is_grouped * (grouped - dense)
-        product = product + work.is_depthwise * (on_vectors * self._cost(self.DEPTHWISE, c) - product)
-        others = on_vectors * self._cost(self.ELEMENTWISE, c)
+        product = product + work.is_depthwise * (on_vectors * self._cost(self.DEPTHWISE, c.is_nhwc) - product)
+        others = on_vectors * torch.exp(self.flop_cost[self.ELEMENTWISE])
         return others + work.is_product * (product - others)
 
+    def _bytes_ms(self, work: Work, ms_per_byte: Tensor, c: Configurations) -> Tensor:
+        depthwise = self.depthwise_byte_cost + self.depthwise_byte_cost_nhwc * c.is_nhwc
+        widened = 1 + work.is_kept_in_fp32 * c.is_amp * (self.WIDENED - 1)
+        moved = work.bytes * widened * torch.exp(self.byte_cost + work.is_depthwise * depthwise)
+        scores = work.scores * torch.exp(self.score_cost)
+        return (moved + torch.cat([scores, torch.zeros_like(work.scores)], dim=1)) * ms_per_byte
+
     def forward(self, work: Work, c: Configurations) -> Tensor:
-        """[P, 3]; `c` has a row an operator, or one."""
-        flops_ms = self._flops_ms(work, c)
-        element_bytes = c.is_amp * (features.HALF_BYTES - features.FP32_BYTES) + features.FP32_BYTES
-        bytes_ms = work.bytes * (element_bytes / features.FP32_BYTES) / (c.gpu_column("memory_gbps") * 1e6)
-        bytes_ms = bytes_ms * torch.exp(self.byte_cost)
-        share = torch.sigmoid(self.overlap)
-        serial = share[0] + (share[1] - share[0]) * work.is_normalised
-        return torch.maximum(flops_ms, bytes_ms) + serial * torch.minimum(flops_ms, bytes_ms)
+        """[P, PARTS]; `c` has a row an operator, or one."""
+        bytes_per_fp32 = c.is_amp * (HALF_BYTES / FP32_BYTES - 1) + 1
+        ms_per_byte = bytes_per_fp32 / (c.gpu_column("memory_gbps") * 1e6)
+        flops_ms, bytes_ms = self._flops_ms(work, c), self._bytes_ms(work, ms_per_byte, c)
+        phases = torch.maximum(flops_ms, bytes_ms) + torch.sigmoid(self.overlap) * torch.minimum(flops_ms, bytes_ms)
+        return torch.cat([phases, work.norm_bytes * torch.exp(self.norm_cost) * ms_per_byte], dim=1)
 
 
 class Scale(nn.Module):
@@ -173,33 +191,63 @@ class Encoder(nn.Module):
         return self.merge(torch.cat(tokens, dim=1))
 
 
-class Head(nn.Module):
-    """Encoding and amount of work → the logarithm by which each phase's prior is wrong, and what the configuration adds to it:
-    linear in layout, software and both, so that one evaluation prices all of them."""
+class Correction(nn.Module):
+    """The logarithm by which priors are wrong, and what the configuration adds to it: linear in layout, software and both, so
+    that one evaluation prices all of them. Starts at zero."""
 
     CONDITIONS = 4      # always, NHWC, software, NHWC with software
 
+    def __init__(self, width: int, parts: int, clip: float) -> None:
+        super().__init__()
+        self.clip = clip
+        self.out = nn.Linear(width, self.CONDITIONS * parts)
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[P, width] → [P, CONDITIONS * parts]"""
+        return self.out(x)
+
+    def under(self, priced: Tensor, has_layout: Tensor, c: Configurations) -> Tensor:
+        """[P, parts] under one configuration, of what forward gave."""
+        always, nhwc, software, both = priced.chunk(self.CONDITIONS, dim=1)
+        is_nhwc = c.is_nhwc * has_layout
+        x = always + nhwc * is_nhwc + software * c.software + both * (is_nhwc * c.software)
+        return self.clip * torch.tanh(x / self.clip)
+
+
+def _gelu(x: Tensor) -> Tensor:
+    return nn.functional.gelu(x, approximate="tanh")
+
+
+class Head(nn.Module):
+    """Encoding and amount of work → the correction of each phase."""
+
     def __init__(self, options: Options) -> None:
         super().__init__()
-        self.clip = options.clip
         self.scale = Scale(features.BATCH_FEATURES)
         self.from_encoding = nn.Linear(options.width, options.hidden)
         self.from_work = nn.Linear(features.BATCH_FEATURES, options.hidden, bias=False)
         self.middle = nn.Linear(options.hidden, options.hidden)
-        self.out = nn.Linear(options.hidden, self.CONDITIONS * len(tables.PHASES))
-        nn.init.zeros_(self.out.weight)
-        nn.init.zeros_(self.out.bias)
+        self.correction = Correction(options.hidden, len(tables.PHASES), options.clip)
 
     def forward(self, encoded: Tensor, work: Tensor) -> Tensor:
-        """[P, CONDITIONS * 3]; `encoded`: encodings behind from_encoding, `work`: batch features."""
-        x = nn.functional.gelu(encoded + self.from_work(self.scale(work)), approximate="tanh")
-        return self.out(nn.functional.gelu(self.middle(x), approximate="tanh"))
+        """`encoded`: encodings behind from_encoding, `work`: batch features."""
+        x = _gelu(encoded + self.from_work(self.scale(work)))
+        return self.correction(_gelu(self.middle(x)))
 
-    def correction(self, priced: Tensor, c: Configurations) -> Tensor:
-        """[P, 3] under one configuration, of what forward gave."""
-        always, nhwc, software, both = priced.chunk(self.CONDITIONS, dim=1)
-        x = always + nhwc * c.is_nhwc + software * c.software + both * (c.is_nhwc * c.software)
-        return self.clip * torch.tanh(x / self.clip)
+
+class NormHead(nn.Module):
+    """The same for the normalisation, from its shape alone."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        self.scale = Scale(normalisation.FEATURES)
+        self.middle = nn.Linear(normalisation.FEATURES, options.norm_hidden)
+        self.correction = Correction(options.norm_hidden, PARTS - len(tables.PHASES), options.clip)
+
+    def forward(self, norm: Tensor) -> Tensor:
+        return self.correction(_gelu(self.middle(self.scale(norm))))
 
 
 SMOOTHNESS = 4.0
@@ -231,7 +279,7 @@ class Step(nn.Module):
         traffic = self.SGD_BYTES + (self.ADAM_BYTES - self.SGD_BYTES) * c.is_adam
         optimizer_ms = parameters * traffic / (gbps * 1e6) * torch.exp(self.optimizer_cost)
         host_ms = launches * torch.exp(self.launch_cost)
-        reduce_ms = 2 * (c.gpu_count - 1) / c.gpu_count * parameters * features.FP32_BYTES / (self.LINK_GBPS * 1e6)
+        reduce_ms = 2 * (c.gpu_count - 1) / c.gpu_count * parameters * FP32_BYTES / (self.LINK_GBPS * 1e6)
         return smooth_maximum(operators_ms + optimizer_ms, host_ms, reduce_ms)
 
 
@@ -243,6 +291,17 @@ class Predictor(nn.Module):
         self.encoder = Encoder(options)
         self.context = Context(options.width, options.heads, options.use_encoder) if options.reads_places else None
         self.head = Head(options)
+        self.norm_head = NormHead(options)
         self.step = Step()
         self.register_buffer("row_of_type", torch.arange(len(tables.operator_types())))
         """Types that too few networks had share the row of unknown ones."""
+
+    def price(self, encoded: Tensor, work: Tensor, norm: Tensor) -> tuple[Tensor, Tensor]:
+        """Encodings behind head.from_encoding, batch features and those of normalisations → what correction takes."""
+        return self.head(encoded, work), self.norm_head(norm)
+
+    def correction(self, priced: tuple[Tensor, Tensor], has_layout: Tensor, c: Configurations) -> Tensor:
+        """[P, PARTS]"""
+        of_phases, of_norm = priced
+        return torch.cat([self.head.correction.under(of_phases, has_layout, c),
+                          self.norm_head.correction.under(of_norm, has_layout, c)], dim=1)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from predictor import batches, tables
 from predictor.dataset import Dataset
-from predictor.features import Operators
+from predictor.operators import Operators
 from predictor.model import Configurations
 
 UNKNOWN_SHARE = 0.05

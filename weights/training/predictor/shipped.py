@@ -51,7 +51,7 @@ def train(data_path: Path, out: Path) -> None:
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     labels = np.arange(len(data.step_ms))
-    members = [training.fit(data, labels, options, schedule) for options, schedule in SHIPPED_MEMBERS]
+    members = [training.fit(data, labels, options, schedule) for options, schedule in SHIPPED_MEMBERS.values()]
     trained_on = TrainingRange()
     trained_on.fit(data, labels, members[0].row_of_type.unique())
     save(Exported(members, Interval(), trained_on), out)

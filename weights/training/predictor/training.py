@@ -34,8 +34,9 @@ def _corrections(model: Predictor, batch: Batch) -> Tensor:
     encoded = model.encoder(operators._replace(type=types))
     if model.context is not None:
         encoded = model.context(encoded, batch.places)
-    priced = model.head(model.head.from_encoding(encoded)[batch.of_priced], batch.priced_features)
-    return model.head.correction(priced[batch.priced_of_pair], batch.pair_configurations)
+    priced = model.price(model.head.from_encoding(encoded)[batch.of_priced], batch.priced_features, batch.priced_norms)
+    of_pairs = tuple(x[batch.priced_of_pair] for x in priced)
+    return model.correction(of_pairs, batch.work.has_layout, batch.pair_configurations)
 
 
 def sums(batch: Batch, amount: Tensor) -> Tensor:
@@ -43,26 +44,26 @@ def sums(batch: Batch, amount: Tensor) -> Tensor:
     return amount.new_zeros(len(batch.step_ms), 1).index_add(0, batch.row, amount)
 
 
-def _phases(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Milliseconds of each pair's phases, and each step's mean square correction weighted by time."""
-    phases = model.roofline(batch.work, batch.pair_configurations) * batch.count
+def _parts_ms(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Each pair's parts, and each step's mean square correction weighted by time."""
+    prior = model.roofline(batch.work, batch.pair_configurations) * batch.count
     if not model.options.use_correction:
-        return phases, phases.new_zeros(len(batch.step_ms), 1)
-    correction, prior = _corrections(model, batch), phases.detach()
-    square = sums(batch, (prior * correction**2).sum(1, keepdim=True)) / sums(batch, prior.sum(1, keepdim=True))
-    return phases * torch.exp(correction), square
+        return prior, prior.new_zeros(len(batch.step_ms), 1)
+    correction, weight = _corrections(model, batch), prior.detach()
+    square = sums(batch, (weight * correction**2).sum(1, keepdim=True)) / sums(batch, weight.sum(1, keepdim=True))
+    return prior * torch.exp(correction), square
 
 
 def predict(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
     """[R, 1] milliseconds, and the mean square corrections."""
-    phases, square = _phases(model, batch)
-    operators_ms = sums(batch, phases.sum(1, keepdim=True))
+    parts_ms, square = _parts_ms(model, batch)
+    operators_ms = sums(batch, parts_ms.sum(1, keepdim=True))
     return model.step(operators_ms, batch.launches, batch.parameters, batch.configurations), square
 
 
 def shares(model: Predictor, batch: Batch) -> Tensor:
     """[P, 1]: of their step's time on the GPU."""
-    operators_ms = _phases(model, batch)[0].sum(1, keepdim=True)
+    operators_ms = _parts_ms(model, batch)[0].sum(1, keepdim=True)
     return operators_ms / sums(batch, operators_ms)[batch.row]
 
 
@@ -77,6 +78,7 @@ def _merge_rare_types(model: Predictor, data: Dataset, networks: np.ndarray, lea
 def _fit_scales(model: Predictor, batch: Batch) -> None:
     model.encoder.fit_scales(batch.operators)
     model.head.scale.fit(batch.priced_features)
+    model.norm_head.scale.fit(batch.priced_norms[batch.priced_norms[:, 0] > 0])
 
 
 def _parts(data: Dataset, labels: np.ndarray, schedule: Schedule, options: Options) -> list[Batch]:

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from predictor import features, tables
-from predictor.features import Operators
+from predictor import features, normalisation, tables
+from predictor.operators import Operators
 
 
 def _setting(**values: float) -> torch.Tensor:
@@ -40,10 +40,40 @@ def test_groups_of_a_product_without_parameters_are_no_grouped_convolution():
     assert is_grouped.item() == 0
 
 
+def test_products_of_few_rows_that_stand_apart_fill_a_tile_each():
+    batched = features.padding(_setting(groups=64, channels_in=64, channels_out=64, size_out=16))
+    assert batched.tolist() == [[2, 2, 2]]
+    attention = features.padding(_setting(heads=4, head_size=64, queries=48, keys=64))
+    assert attention[0].tolist() == pytest.approx([4 / 3] * 3)
+    assert features.padding(_setting(channels_in=64, channels_out=64, size_out=16)).tolist() == [[1, 1, 1]]    # Linear
+    convolution = _convolution(channels_in=64, channels_out=64, groups=2, size_out=49)
+    assert features.padding(convolution).tolist() == [[1, 1, 1]]
+
+
+def _work(type_name: str, flops: float, **values: float) -> features.Work:
+    load = torch.zeros(1, tables.LOAD_COUNT)
+    load[0, 0] = flops
+    operators = Operators(torch.tensor([tables.operator_type_row(type_name)]), _setting(**values), load)
+    return features.work(*normalisation.split(operators), torch.tensor([[2.0]]))
+
+
+def test_scores_of_all_windows_count():
+    """64 windows of 49 rows in the batch dimension: the settings have one of them."""
+    scores = 64 * 3 * 49 * 49
+    w = _work("Attention", scores * (4 * 32 + 5), heads=3, head_size=32, queries=49, keys=49)
+    assert w.scores.item() == pytest.approx(2 * 4 * scores)
+    assert _work("Linear", 1e6, channels_in=32, channels_out=32).scores.item() == 0
+
+
+def test_layouts_do_not_reach_rows_and_autocast_keeps_some_types():
+    assert (_work("Conv", 1.0).has_layout.item(), _work("Linear", 1.0).has_layout.item()) == (1, 0)
+    assert (_work("Softmax", 1.0).is_kept_in_fp32.item(), _work("Relu", 1.0).is_kept_in_fp32.item()) == (1, 0)
+
+
 def test_work_grows_with_the_batch_by_what_a_sample_costs(data):
     operators = Operators(torch.tensor(data.type), torch.tensor(data.setting, dtype=torch.float32),
                           torch.tensor(data.load, dtype=torch.float32))
-    one, four = (features.work(operators, torch.tensor([[b]])) for b in (1.0, 4.0))
+    one, four = (features.work(*normalisation.split(operators), torch.tensor([[b]])) for b in (1.0, 4.0))
     assert torch.allclose(four.flops, 4 * one.flops)
     assert torch.equal(four.launches, one.launches)
 
@@ -51,6 +81,9 @@ def test_work_grows_with_the_batch_by_what_a_sample_costs(data):
 def test_features_are_finite_for_empty_and_for_huge_operators():
     for value in (0.0, 1e15):
         load, setting = torch.full((1, tables.LOAD_COUNT), value), _setting()
-        w = features.work(Operators(torch.tensor([0]), setting, load), torch.tensor([[1024.0]]))
-        for x in (features.configuration_features(setting), features.load_features(load), features.batch_features(w)):
+        batch = torch.tensor([[1024.0]])
+        bare, norm = normalisation.split(Operators(torch.tensor([0]), setting, load))
+        w = features.work(bare, norm, batch)
+        for x in (features.configuration_features(setting), features.load_features(load), features.batch_features(w),
+                  normalisation.features(norm, batch)):
             assert torch.isfinite(x).all()

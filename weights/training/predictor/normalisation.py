@@ -1,0 +1,60 @@
+"""BatchNormalization apart from what it stands behind.
+
+The tokeniser counts it with the convolution before it, since exports for inference have it folded in. It is a kernel of its own:
+priced by its own shape, a convolution without one is known from those with one, and a normalisation that stands alone from
+those that do not.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from predictor import tables
+from predictor.operators import FP32_BYTES, Operators, column, log1p, odd, where_type
+
+FLOPS = (5.0, 5.0, 3.0)
+MAPS_READ, MAPS_WRITTEN = (2.0, 2.0, 2.0), (1.0, 1.0, 0.0)
+"""Of each element and phase, as the tokeniser counts them."""
+
+
+class Normalisation(NamedTuple):
+    """[P, 1] each; zeros where there is none."""
+
+    follows: Tensor     # 0 or 1: it stands behind the operator, and is not the operator
+    channels: Tensor
+    elements: Tensor    # of one sample
+
+
+def split(operators: Operators) -> tuple[Operators, Normalisation]:
+    """Operators as they are without one, and what they had."""
+    setting, load = operators.setting, operators.load
+    follows = column(setting, "normalised").clamp(max=1)
+    alone = where_type(operators.type, ("BatchNormalization",)) * (1 - follows)
+    channels = column(setting, "channels_out") * (follows + alone)
+    written = load[:, tables.LOADS.index("bytes_written"):][:, :1]      # forward
+    elements = follows * channels * column(setting, "size_out") + alone * written / FP32_BYTES
+    taken = [elements * amount for flops, read, write in zip(FLOPS, MAPS_READ, MAPS_WRITTEN)
+             for amount in (flops, FP32_BYTES * read, FP32_BYTES * write)]
+    per_sample = (load[:, :tables.PHASE_LOAD_COUNT] - torch.cat(taken, dim=1)).clamp(min=0)
+    at = tables.settings().index("normalised")
+    return (Operators(operators.type, torch.cat([setting[:, :at], 0 * follows, setting[:, at + 1:]], dim=1),
+                      torch.cat([per_sample, load[:, tables.PHASE_LOAD_COUNT:]], dim=1)),
+            Normalisation(follows, channels, elements))
+
+
+def moved(norm: Normalisation, batch: Tensor) -> Tensor:
+    """[P, 2]: bytes forward and backward, fp32."""
+    maps = (MAPS_READ[0] + MAPS_WRITTEN[0], sum(MAPS_READ[1:]) + sum(MAPS_WRITTEN[1:]))
+    return torch.cat([FP32_BYTES * norm.elements * batch * count for count in maps], dim=1)
+
+
+FEATURES = 4
+
+
+def features(norm: Normalisation, batch: Tensor) -> Tensor:
+    """[P, FEATURES]: channels and their size, elements in all, and whether channels fit."""
+    size = norm.elements / norm.channels.clamp(min=1)
+    return torch.cat([log1p(norm.channels), log1p(size), log1p(norm.elements * batch), odd(norm.channels, 8)], dim=1)

@@ -1,0 +1,49 @@
+"""The inputs that describe operators, and what the parts of the predictor read in them.
+
+Everything here is also part of the exported graph, so it uses only what ONNX and mdot have, and takes logarithms early: loads
+reach 1e15. Shapes: P operators.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, NamedTuple
+
+import torch
+from torch import Tensor
+
+from predictor import tables
+
+FP32_BYTES, HALF_BYTES = 4.0, 2.0
+
+
+class Operators(NamedTuple):
+    """One row each."""
+
+    type: Tensor        # i64 [P]
+    setting: Tensor     # [P, settings]
+    load: Tensor        # [P, LOAD_COUNT]
+
+
+def column(setting: Tensor, name: str) -> Tensor:
+    i = tables.settings().index(name)
+    return setting[:, i:i + 1]
+
+
+def where_type(types: Tensor, names: Iterable[str]) -> Tensor:
+    """[P, 1]: 1 where the type is one of them."""
+    table = torch.tensor([[float(name in names)] for name in tables.operator_types()])
+    return table[types]
+
+
+def log1p(x: Tensor) -> Tensor:
+    return torch.log(x + 1)
+
+
+def up_to(x: Tensor, multiple: int) -> Tensor:
+    """By how much x grows when it is rounded up."""
+    return torch.ceil(x / multiple) * multiple / x
+
+
+def odd(x: Tensor, multiple: int) -> Tensor:
+    """0 where it divides x, 1 elsewhere."""
+    return (torch.ceil(x / multiple) * multiple - x).clamp(0, 1)

@@ -1,0 +1,52 @@
+"""A BatchNormalization is priced apart from what it stands behind."""
+
+import pytest
+import torch
+
+from predictor import features, normalisation, tables
+from predictor.operators import Operators
+
+CHANNELS, SIZE = 64, 196
+ELEMENTS = CHANNELS * SIZE
+CONVOLUTION = {"kernel_d": 1, "kernel_h": 3, "kernel_w": 3, "groups": 1, "channels_in": CHANNELS, "channels_out": CHANNELS,
+               "size_in": SIZE, "size_out": SIZE}
+
+
+def _operator(type_name: str, per_sample: list[float], **values: float) -> Operators:
+    setting = torch.tensor([[float(values.get(name, 0)) for name in tables.settings()]])
+    load = torch.tensor([[*per_sample, *[0.0] * tables.PHASE_LOAD_COUNT, 2.0 * CHANNELS]])
+    return Operators(torch.tensor([tables.operator_type_row(type_name)]), setting, load)
+
+
+def _norm_loads() -> list[float]:
+    moved = ((2, 1), (2, 1), (2, 0))
+    return [x for flops, maps in zip((5, 5, 3), moved) for x in (flops * ELEMENTS, *(4 * ELEMENTS * m for m in maps))]
+
+
+BARE = [1e6, 2e5, 3e5, 2e6, 4e5, 5e5, 3e6, 6e5, 7e5]
+
+
+def test_a_convolution_is_the_same_with_a_normalisation_behind_it_and_without():
+    with_norm = _operator("Conv", [a + b for a, b in zip(BARE, _norm_loads())], **CONVOLUTION, normalised=1)
+    bare, norm = normalisation.split(with_norm)
+    alone, none = normalisation.split(_operator("Conv", BARE, **CONVOLUTION))
+    assert all(torch.allclose(a, b) for a, b in zip(bare, alone))
+    assert [x.item() for x in norm] == [1, CHANNELS, ELEMENTS]
+    assert [x.item() for x in none] == [0, 0, 0]
+
+
+def test_a_normalisation_that_stands_alone_has_the_same_work_and_nothing_else():
+    loads = _norm_loads()
+    operators = _operator("BatchNormalization", loads, channels_in=CHANNELS, channels_out=CHANNELS, size_in=SIZE, size_out=SIZE)
+    bare, norm = normalisation.split(operators)
+    assert [x.item() for x in norm] == [0, CHANNELS, ELEMENTS]
+    w = features.work(bare, norm, torch.tensor([[8.0]]))
+    assert w.bytes.sum() == 0 and w.flops.sum() == 0
+    assert w.norm_bytes[0].tolist() == pytest.approx([8 * (loads[1] + loads[2]), 8 * (loads[4] + loads[5] + loads[7])])
+
+
+def test_rows_that_the_exporter_folded_into_the_batch_count():
+    """A Linear's BatchNormalization has one position a channel in its settings, and all of a sample's rows in its loads."""
+    operators = _operator("BatchNormalization", _norm_loads(), channels_in=CHANNELS, channels_out=CHANNELS, size_in=1, size_out=1)
+    _, norm = normalisation.split(operators)
+    assert norm.elements.item() == ELEMENTS
