@@ -74,6 +74,13 @@ def _transfer(options: argparse.Namespace) -> int:
     return 0
 
 
+def _forward(options: argparse.Namespace) -> int:
+    from predictor import dataset, forward, shipped
+
+    print(forward.table(shipped.load(options.model), dataset.Dataset.load_file(options.data), options.inference))
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="predictor", description=__import__("predictor").__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -122,6 +129,12 @@ def _parser() -> argparse.ArgumentParser:
     carrying.add_argument("--data", type=Path, required=True)
     carrying.add_argument("--measured", type=Path, required=True, help="folder of pytorch-gpu-benchmark's results")
     carrying.set_defaults(run=_transfer)
+
+    splitting = commands.add_parser("forward", help="the forward part of a step, against measured inference")
+    splitting.add_argument("--model", type=Path, required=True)
+    splitting.add_argument("--data", type=Path, required=True)
+    splitting.add_argument("--inference", type=Path, required=True, help="timm's infer.csv")
+    splitting.set_defaults(run=_forward)
     return parser
 
 

@@ -53,7 +53,7 @@ def _forms(folder: Path, split: str) -> list[str]:
             continue
         macro = np.mean([_of(rows).mape for rows in parts.values()])
         lines.append(f"| {form.title} | {len(parts)} {_row(_of(_together(parts.values())))} {macro:.1f} |")
-    return [*lines, "", *notes, ""]
+    return [*lines, "", *notes, ""] if notes else [*lines, ""]
 
 
 def _families(folder: Path) -> list[str]:

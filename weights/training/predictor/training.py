@@ -44,7 +44,7 @@ def sums(batch: Batch, amount: Tensor) -> Tensor:
     return amount.new_zeros(len(batch.step_ms), 1).index_add(0, batch.row, amount)
 
 
-def _parts_ms(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
+def parts_ms(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
     """Each pair's parts, and each step's mean square correction weighted by time."""
     prior = model.roofline(batch.work, batch.pair_configurations) * batch.count
     if not model.options.use_correction:
@@ -56,14 +56,14 @@ def _parts_ms(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
 
 def predict(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
     """[R, 1] milliseconds, and the mean square corrections."""
-    parts_ms, square = _parts_ms(model, batch)
-    operators_ms = sums(batch, parts_ms.sum(1, keepdim=True))
+    of_pairs, square = parts_ms(model, batch)
+    operators_ms = sums(batch, of_pairs.sum(1, keepdim=True))
     return model.step(operators_ms, batch.launches, batch.parameters, batch.configurations), square
 
 
 def shares(model: Predictor, batch: Batch) -> Tensor:
     """[P, 1]: of their step's time on the GPU."""
-    operators_ms = _parts_ms(model, batch)[0].sum(1, keepdim=True)
+    operators_ms = parts_ms(model, batch)[0].sum(1, keepdim=True)
     return operators_ms / sums(batch, operators_ms)[batch.row]
 
 
