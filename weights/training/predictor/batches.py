@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from predictor import features, normalisation, tables
+from predictor.context import Places
 from predictor.dataset import Dataset
 from predictor.features import Work
+from predictor.model import Configurations, Options
 from predictor.normalisation import Normalisation
 from predictor.operators import Operators
-from predictor.context import Places
-from predictor.model import Configurations, Options
 
 LABELLED_GPU = "RTX-3090"
 NEWEST_SOFTWARE = "pt111"

@@ -30,7 +30,7 @@ class Form:
 FUSION, PERCEPTRON = Options(), Options(use_fusion=False)
 SCHEDULE = Schedule()
 LONG_SCHEDULE = Schedule(epochs=180)
-"""Closer to networks like those of training, further from others: the mean of both is better than either."""
+"""Closer to networks like those of training. With a family left out the mean of both is better than either."""
 ROOFLINE_SCHEDULE = Schedule(epochs=30)
 
 SHIPPED_FORM = "shipped"
