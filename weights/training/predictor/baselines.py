@@ -14,7 +14,7 @@ INNER_FOLDS = 3
 
 
 def _totals(work: features.Work, row: np.ndarray, count: np.ndarray, rows: int) -> np.ndarray:
-    columns = [work.flops, work.padded, work.bytes, work.launches]
+    columns = [work.flops, work.padded, work.bytes, work.scores, work.norm_bytes, work.launches]
     kinds = {"all": 1.0, "product": work.is_product, "grouped": work.is_grouped, "depthwise": work.is_depthwise}
     sums = [np.bincount(row, weights=count * (x[:, i:i + 1] * kind)[:, 0].numpy(), minlength=rows)
             for x in columns for i in range(x.shape[1]) for kind in kinds.values()]
@@ -30,7 +30,7 @@ def describe(data: Dataset, labels: np.ndarray) -> np.ndarray:
     np.add.at(occurrences, (row, types), count)
     c = batch.configurations
     totals = _totals(batch.work, row, count, len(labels))
-    return np.column_stack([c.is_nhwc, c.software, np.log(c.batch), np.log1p(batch.parameters), occurrences, totals])
+    return np.column_stack([c.is_nhwc, c.software, np.log(c.batch.numpy()), np.log1p(batch.parameters.numpy()), occurrences, totals])
 
 
 def _fit(x: np.ndarray, y: np.ndarray, depth: int, rounds: int):

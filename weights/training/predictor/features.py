@@ -54,7 +54,6 @@ class Shape(NamedTuple):
     inputs: Tensor      # channels of the data
     outputs: Tensor     # channels of the result
     window: Tensor      # positions that a result reads
-    groups: Tensor
 
 
 def shape(setting: Tensor) -> Shape:
@@ -68,7 +67,7 @@ def shape(setting: Tensor) -> Shape:
     heads = column(setting, "head_size")        # attention: one of its products, scores times values
     inputs = (column(setting, "channels_in") / split + column(setting, "keys")).maximum(one)
     outputs = (column(setting, "channels_out") / split + heads).maximum(one)
-    return Shape(inputs, outputs, window, groups)
+    return Shape(inputs, outputs, window)
 
 
 def grouping(setting: Tensor) -> tuple[Tensor, Tensor]:

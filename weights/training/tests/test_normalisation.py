@@ -45,6 +45,12 @@ def test_a_normalisation_that_stands_alone_has_the_same_work_and_nothing_else():
     assert w.norm_bytes[0].tolist() == pytest.approx([8 * (loads[1] + loads[2]), 8 * (loads[4] + loads[5] + loads[7])])
 
 
+def test_splitting_loses_no_traffic():
+    loads = [a + b for a, b in zip(BARE, _norm_loads())]
+    w = features.work(*normalisation.split(_operator("Conv", loads, **CONVOLUTION, normalised=1)), torch.tensor([[1.0]]))
+    assert (w.bytes.sum() + w.norm_bytes.sum()).item() == pytest.approx(sum(loads[1::3]) + sum(loads[2::3]))
+
+
 def test_rows_that_the_exporter_folded_into_the_batch_count():
     """A Linear's BatchNormalization has one position a channel in its settings, and all of a sample's rows in its loads."""
     operators = _operator("BatchNormalization", _norm_loads(), channels_in=CHANNELS, channels_out=CHANNELS, size_in=1, size_out=1)
