@@ -1,5 +1,5 @@
-/* test_runtime_cuda.c — predictions on a GPU, played by the fake libcuda: results, how launches look, and which device
- * an option, a machine and an artefact come down to. What fails is in test_runtime_cuda_faults.c.
+/* test_runtime_cuda.c — predictions on a GPU, played by the fake libcuda: results, and how launches look. What device
+ * is taken is in test_runtime_cuda_device.c, what fails in test_runtime_cuda_faults.c.
  */
 #include "tests/fake_cuda/cuda_fixture.h"
 
