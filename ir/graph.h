@@ -4,7 +4,7 @@
  * the graph's arena. Nodes form a list in topological order: every value is defined before it is used.
  *
  * Operators are ONNX's, in the form of the newest opset that mdot knows (the frontend upgrades older nodes: see
- * frontend/upgrade.c), and a few of mdot's own that passes make (domain "mdot" in ops.def).
+ * frontend/onnx/upgrade.c), and a few of mdot's own that passes make (domain "mdot" in ops.def).
  */
 #ifndef IR_GRAPH_H
 #define IR_GRAPH_H
@@ -182,7 +182,7 @@ char *ir_graph_print(const ir_graph *graph, ir_arena *arena);
 mdot_status ir_graph_parse(const char *text, const ir_graph *constants_from, ir_arena *arena, ir_graph **out_graph,
                            mdot_error *err);
 
-/* ---- Rules (ir/verify.c): what every graph fulfils between passes; the list is in that file ------------------- */
+/* ---- Rules (ir/verify_graph.c): what every graph fulfils between passes; the list is in that file ------------------- */
 
 mdot_status ir_graph_verify(const ir_graph *graph, mdot_error *err);
 

@@ -1,15 +1,15 @@
 /* cpu.h — CPU code through the LLVM C API: kernels of a plan for one feature level, and the module that holds them.
  *
- *   target.c    the feature levels as data: vector width, register tile, LLVM cpu
+ *   cpu_target.c    the feature levels as data: vector width, register tile, LLVM cpu
  *   emit.c      the small vector language that every kernel emitter is written in
  *   math.c      exp, log, tanh, erf, … as polynomials over vectors, f32 and f64
  *   gelu.c      GELU, in forms of its own
- *   expr.c      pl_expr → vector or scalar IR: sharing, element access
+ *   cpu_expr.c      pl_expr → vector or scalar IR: sharing, element access
  *   arith.c     its operators and conversions, for every element type
  *   reducer.c   what reductions and combining scatters do with two values
  *   vectorise.c which loop of a nest becomes vectors
  *   tile.c      the register tile: the inner loop of linear and attention
- *   linear.c attention.c norm.c nest.c sequential.c    one file a kernel kind
+ *   cpu_linear.c cpu_attention.c cpu_norm.c cpu_nest.c cpu_sequential.c    one file a kernel kind
  *   attention_stream.c attention_small.c               the two forms of attention
  *   key.c       a kernel's specification as bytes, by which equal kernels are found
  *   module.c    plans → one LLVM module: kernels (shared when equal), entry functions, mdot_code

@@ -125,7 +125,7 @@ LLVMValueRef cg_sigmoid(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_gelu_tanh(cg_emitter *e, LLVMValueRef x);
 
-/* expr.c: what an expression reads. Loop variables are i64 scalars; with lanes > 1, loop `vector_loop` stands for lanes
+/* cpu_expr.c: what an expression reads. Loop variables are i64 scalars; with lanes > 1, loop `vector_loop` stands for lanes
  * consecutive values and everything that depends on it becomes a vector. acc[k] is the value of ACC k. */
 typedef struct cg_scope {
     const LLVMValueRef *buffers; /* pointer of plan buffer b, NULL where the kernel does not use it */

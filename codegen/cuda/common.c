@@ -1,7 +1,7 @@
 /* common.c — what a kernel's source begins with everywhere: structures, lanes, scalar operators; and what differs from
  * mode to mode.
  */
-#include "codegen/cuda/emit.h"
+#include "codegen/cuda/cuda_emit.h"
 
 const char cg_cuda_bf16[] =
     "typedef unsigned short half_t; // bfloat16: what matrix instructions multiply\n"

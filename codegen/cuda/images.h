@@ -1,6 +1,6 @@
 /* images.h — plans → an artefact's CUDA images: for each architecture a cubin, for each arithmetic its weights.
  *
- *   target.c    the architectures as data
+ *   cuda_target.c    the architectures as data
  *   cuda.h      plans → source and weights, a program an arithmetic
  *   nvrtc.h     source → cubin
  *   images.c    all of it in order, architectures side by side

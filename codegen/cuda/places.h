@@ -48,9 +48,9 @@ mdot_status cu_lay_out(const cu_stages *stages, cg_cuda_mode mode, ir_arena *are
 
 /* ---- How steps compute, which decides what they read ---------------------------------------------------------- */
 
-bool cu_linear_is_tensor(const cu_step *step, cg_cuda_mode mode); /* by matrix instructions (linear.c) */
-bool cu_attention_is_tensor(const cu_stages *stages, const cu_step *step, cg_cuda_mode mode); /* (attention.c) */
-/* Shared memory that a step needs beside its buffers' places (linear.c, attention.c). */
+bool cu_linear_is_tensor(const cu_step *step, cg_cuda_mode mode); /* by matrix instructions (cuda_linear.c) */
+bool cu_attention_is_tensor(const cu_stages *stages, const cu_step *step, cg_cuda_mode mode); /* (cuda_attention.c) */
+/* Shared memory that a step needs beside its buffers' places (cuda_linear.c, cuda_attention.c). */
 size_t cu_linear_work_bytes(const cu_step *step, const cu_layout *layout);
 size_t cu_attention_work_bytes(const cu_step *step, const cu_layout *layout);
 

@@ -327,12 +327,12 @@ typedef struct mdot_prediction {
     double step_ms;             /* one training step: forward, backward, optimizer; the median */
     double lower_ms, upper_ms;  /* 90 % interval */
     uint64_t peak_memory_bytes; /* on one GPU: weights, gradients, optimizer state and live activations, as PyTorch's
-                                   allocator counts them; runtime/memory.c has the model */
+                                   allocator counts them; runtime/job/memory.c has the model */
     bool fits;                  /* that much is there beside the CUDA context and what error correction takes */
     uint32_t warnings;
 } mdot_prediction;
 
-/* A GPU that predictions may be asked for. runtime/gpus.def holds the table with its sources and defines the columns;
+/* A GPU that predictions may be asked for. runtime/job/gpus.def holds the table with its sources and defines the columns;
  * rates are dense, at boost clock, a multiply-add counted as two. */
 typedef struct mdot_gpu_info {
     const char *name;
@@ -351,7 +351,7 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu_info *out_info, mdot_error 
 /* A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no others. L is the number of
  * rows; every number is as it stands, without logarithm or scale: normalisation belongs into the predictor.
  *
- *   operator_type      i64 [L]      row of the type in runtime/operator_types.def; 0 for types that have none
+ *   operator_type      i64 [L]      row of the type in runtime/job/operator_types.def; 0 for types that have none
  *   operator_setting   f32 [L, 25]  MDOT_SETTING_MAP's order
  *   operator_load      f32 [L, 19]  per_sample: of each phase FLOPs, bytes read, bytes written; the same nine of
  *                                   per_step; parameters

@@ -1,5 +1,5 @@
 /* attention_build.c — making Attention nodes and what they need (attention.h). */
-#include "ir/passes/attention.h"
+#include "ir/passes/recognise_attention.h"
 
 static const int64_t swap_heads[] = {0, 2, 1, 3};
 

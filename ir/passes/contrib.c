@@ -5,7 +5,7 @@
 
 #include "ir/ops.h"
 #include "ir/ops/families.h"
-#include "ir/passes/passes.h"
+#include "ir/passes/pass.h"
 
 /* ---- GELU ------------------------------------------------------------------------------------------------------- */
 

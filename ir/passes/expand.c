@@ -6,7 +6,7 @@
 #include "ir/passes/expand.h"
 
 #include "ir/ops.h"
-#include "ir/passes/passes.h"
+#include "ir/passes/pass.h"
 
 /* What `simplify` left draws random numbers. */
 static void refuse_dropout(ir_builder *b, ir_node *node)

@@ -6,7 +6,7 @@
  * concatenated. A softcap, the scores as an output and other types need the primitive operators.
  */
 #include "ir/ops.h"
-#include "ir/passes/attention.h"
+#include "ir/passes/recognise_attention.h"
 #include "ir/passes/expand.h"
 
 #include <math.h>

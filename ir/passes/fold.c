@@ -7,7 +7,7 @@
 #include "ir/passes/fold.h"
 
 #include "ir/ops.h"
-#include "ir/passes/passes.h"
+#include "ir/passes/pass.h"
 
 /* No folded constant is larger: it would only move work from the CPU to the file. */
 enum { MAX_BYTES = 64 << 20 };

@@ -6,7 +6,7 @@
 #include "ir/ops.h"
 #include "ir/passes/builder.h"
 #include "ir/passes/match.h"
-#include "ir/passes/passes.h"
+#include "ir/passes/pass.h"
 
 static ir_value *group_norm(ir_builder *b, const ir_node *like, ir_value *x, ir_value *scale, ir_value *bias,
                             int64_t groups)

@@ -5,9 +5,9 @@
  * constant here, at compile time.
  */
 #include "ir/ops.h"
-#include "ir/passes/attention.h"
+#include "ir/passes/recognise_attention.h"
 #include "ir/passes/builder.h"
-#include "ir/passes/passes.h"
+#include "ir/passes/pass.h"
 
 /* ---- Weights ---------------------------------------------------------------------------------------------------- */
 

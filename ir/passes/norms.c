@@ -7,7 +7,7 @@
 #include "ir/ops.h"
 #include "ir/passes/builder.h"
 #include "ir/passes/match.h"
-#include "ir/passes/passes.h"
+#include "ir/passes/pass.h"
 
 enum { X, CENTRED, MEAN, VARIANCE, EPSILON, FACTOR, SCALE, BIAS, MAXIMUM, TOTAL };
 

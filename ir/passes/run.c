@@ -1,6 +1,6 @@
 /* run.c — runs the passes of passes.def in their order; dumps and verifies between them. */
 #include "ir/ops.h"
-#include "ir/passes/passes.h"
+#include "ir/passes/pass.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "ir/ops.h"
 #include "ir/passes/fold.h"
 #include "ir/passes/match.h"
-#include "ir/passes/passes.h"
+#include "ir/passes/pass.h"
 #include "ir/passes/share.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * for every other value whether it is a view, inlined or stored (decide.c), and emits the kernels, each where the tail
  * of its chain stands.
  */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 #include <string.h>
 

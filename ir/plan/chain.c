@@ -7,7 +7,7 @@
  * The kernel runs at the place of its chain's tail in the topological order. What the links read besides is defined
  * before the tail, and nothing outside of the chain reads its links, so the order holds.
  */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 static bool is_root(const ir_node *node)
 {

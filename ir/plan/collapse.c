@@ -5,7 +5,7 @@
  * only, which is what Horner's form makes of a dense access; it becomes Z E + n. Whatever else reads a or b keeps them
  * apart.
  */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 /* One attempt to merge loop `loop` + 1 into `loop`. */
 typedef struct rewrite {

@@ -4,7 +4,7 @@
  * nothing; then inlining, where readers can take an expression and recomputing costs less than storing and loading;
  * else a buffer.
  */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 /* A buffer costs one store and a load a read; both at least as much as a few operations on registers. */
 static const double store_cost = 2, load_cost = 2;

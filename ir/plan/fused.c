@@ -3,7 +3,7 @@
  * Linear and norm work on a matrix: INDEX 0 is the row, INDEX 1 the column, and the index of any tensor in their chain
  * follows from the two, because its last dimensions are the columns.
  */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* home.c — where a value goes that is about to be computed: not into a buffer of its own if its reader only moves it
  * on. */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 /* The graph output that is this value, or a reshape of it that nothing stands between; -1: none. */
 static int output_of(const pl_builder *b, const ir_value *v)

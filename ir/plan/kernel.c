@@ -1,5 +1,5 @@
 /* kernel.c — buffers and kernels join the plan here, and get their names. */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 #include <ctype.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* move.c — operators that move elements: which element of an input stands at an index of the output.
  *
  * What can be a strided view is one already (view.c) when its input has an address; here the same operators are
- * functions of the index, for inputs that have none. Indices from data are in gather.c.
+ * functions of the index, for inputs that have none. Indices from data are in gather_nests.c.
  */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 #include <string.h>
 

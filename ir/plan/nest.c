@@ -1,5 +1,5 @@
 /* nest.c — values that get a buffer by a loop nest over their elements, and the ends of reductions' nests. */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 void pl_add_loops(pl_builder *b, pl_nest *nest, int rank, const ir_dim *dims, const pl_expr **out_index)
 {

@@ -2,7 +2,7 @@
  * softmax over another axis than the last): their statistics as reductions of their own, then one nest over the
  * elements.
  */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 typedef struct norm_nests {
     pl_builder *b;

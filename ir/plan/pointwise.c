@@ -3,7 +3,7 @@
  * A row gives either an expression operator that means the same, or a formula. Formulas see their operands as
  * expressions, already broadcast to the output's index.
  */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* product.c — products of tensors that are no linear kernels: MatMul with broadcast batches, Einsum, and linears whose
  * rows are not affine in L. One nest each: the body is the product of the operands, summed over the shared indices. */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 #include <ctype.h>
 #include <string.h>

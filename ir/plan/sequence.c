@@ -1,5 +1,5 @@
 /* sequence.c — operators that are no loop nest: scans, sorting, scatter. Their operands are whole dense buffers. */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 #include <string.h>
 

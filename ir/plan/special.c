@@ -3,7 +3,7 @@
  * They are accurate relative to their result as long as log, exp and division are, also where the textbook form
  * cancels.
  */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 #include <math.h>
 

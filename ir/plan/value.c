@@ -1,5 +1,5 @@
 /* value.c — a value at an index, as an expression: a load where it has a place, its definition where it is inlined. */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * all, like a gather) becomes code instead. Kernels with operands of a fixed form (matrix, heads) ask whether a view
  * has it.
  */
-#include "ir/plan/builder.h"
+#include "ir/plan/planner.h"
 
 int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank)
 {

@@ -12,10 +12,10 @@
 #include <cmocka.h>
 
 #include "codegen/cuda/nvrtc.h"
-#include "codegen/driver/driver.h"
-#include "frontend/frontend.h"
+#include "compiler/compiler.h"
+#include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
-#include "tests/unit/graph_notation.h"
+#include "tests/support/graph_notation.h"
 
 enum { MOST_PARAMETER_BYTES = 32768, OUTPUT_GUARD = 64 };
 
@@ -29,11 +29,11 @@ typedef struct parameter {
 
 static void compile(program *p, const int64_t *buckets, cuda_host_mode checks)
 {
-    static const dr_hooks no_hooks;
+    static const co_hooks no_hooks;
     mdot_error err = {0};
     size_t count = 0;
     while (buckets[count] != 0) count++;
-    if (dr_plan_entry("predict", p->model, buckets, count, false, &no_hooks, p->arena, &p->entry, &err) != MDOT_OK ||
+    if (co_plan_entry("predict", p->model, buckets, count, false, &no_hooks, p->arena, &p->entry, &err) != MDOT_OK ||
         cg_cuda_generate(&p->entry, 1, p->mode, p->arena, &p->code, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     const char *save = getenv("MDOT_SAVE_CUDA"); /* for people: the source that is tested */

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/cuda_host/program_fixture.h"
-#include "tests/unit/encoder_model.h"
+#include "tests/support/encoder_model.h"
 
 enum { SEEDS = 2 };
 

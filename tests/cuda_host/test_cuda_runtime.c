@@ -5,12 +5,12 @@
  */
 #include "tests/cuda_host/program_fixture.h"
 #include "tests/fake_cuda/fake_cuda.h"
-#include "tests/unit/encoder_model.h"
-#include "tests/unit/process.h"
+#include "tests/support/encoder_model.h"
+#include "tests/support/process.h"
 
 #include "codegen/cuda/nvrtc.h"
 #include "mdot/mdotc.h"
-#include "runtime/device.h"
+#include "runtime/core/device.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -11,7 +11,7 @@
 #define CUDA_FIXTURE_H
 
 #include "tests/fake_cuda/fake_cuda.h"
-#include "tests/unit/artefact_fixture.h"
+#include "tests/support/artefact_fixture.h"
 
 enum { CUDA_FIXTURE_ON_GPU = 100 }; /* about[0] of entry "predict" there */
 

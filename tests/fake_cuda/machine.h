@@ -2,7 +2,7 @@
 #ifndef FAKE_CUDA_MACHINE_H
 #define FAKE_CUDA_MACHINE_H
 
-#include "runtime/cuda_driver.h"
+#include "runtime/cuda/cuda_driver.h"
 #include "tests/fake_cuda/fake_cuda.h"
 
 enum { /* CUresult, beside those of cuda_driver.h */

@@ -1,7 +1,7 @@
 /* test_predict_memory.c — memory that runs out while jobs and contexts for them are made: the limit rises by one
  * allocation until all succeeds, and each failure gives back what it took. */
-#include "tests/unit/artefact_fixture.h"
-#include "tests/unit/predict_fixture.h"
+#include "tests/support/artefact_fixture.h"
+#include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* test_runtime_memory.c — memory that runs out while opening and creating: the limit rises by one allocation until all
  * succeeds, so that every exit path runs; each failure must be clean and give back what it took. */
-#include "tests/unit/artefact_fixture.h"
+#include "tests/support/artefact_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
  *     mkdir corpus && mdot compile small.onnx -o corpus/seed && build/fuzz/tests/fuzz/fuzz_artefact corpus
  */
 #include "codegen/artefact.h"
-#include "runtime/predictor.h"
+#include "runtime/core/predictor.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  */
 #include "mdot/mdot_abi.h"
 #include "mdot/mdotjob.h"
-#include "runtime/predict.h"
+#include "runtime/job/predict.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  *     cmake --preset fuzz && cmake --build --preset fuzz --target fuzz_reader make_corpus
  *     build/fuzz/tests/fuzz/make_corpus corpus && build/fuzz/tests/fuzz/fuzz_reader corpus
  */
-#include "frontend/frontend.h"
+#include "frontend/onnx/onnx.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* make_corpus.c — small models for fuzz_reader to start from, one file each, in the folder that is given. */
-#include "tests/unit/onnx_builder.h"
+#include "tests/support/onnx_builder.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -8,7 +8,7 @@
  */
 #include "examples/bench/gpu/card.h"
 #include "examples/bench/gpu/floors.h"
-#include "runtime/predictor.h"
+#include "runtime/core/predictor.h"
 #include "tests/fake_cuda/machine.h"
 
 #include <dlfcn.h>

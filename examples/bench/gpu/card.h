@@ -1,12 +1,12 @@
 /* card.h — a GPU as the measurements use it: the runtime's table of driver functions, the few more that measuring
  * takes, a stream, and memory of both kinds.
  *
- * Prototypes and values as in runtime/cuda_driver.h: CUDA Driver API reference.
+ * Prototypes and values as in runtime/cuda/cuda_driver.h: CUDA Driver API reference.
  */
 #ifndef GPU_CARD_H
 #define GPU_CARD_H
 
-#include "runtime/cuda_driver.h"
+#include "runtime/cuda/cuda_driver.h"
 
 #include <stdio.h>
 

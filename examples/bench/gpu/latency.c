@@ -5,7 +5,7 @@
 #include "examples/bench/gpu/card.h"
 #include "examples/bench/gpu/rows.h"
 #include "examples/bench/gpu/subject.h"
-#include "runtime/cuda.h"
+#include "runtime/cuda/cuda.h"
 
 enum { WARM_UP_CALLS = 20, LEAST_CALLS = 100, MOST_CALLS = 200000, KERNEL_CALLS = 200, MOST_ITEMS = 64 };
 #define CPU_SECONDS 0.1

@@ -9,7 +9,7 @@ parameters differ, and in how many the loads.
 
     python exporters.py MDOT --out FOLDER [--strip FOLDER] [NETWORK …]
 
---strip writes the graphs once more without weights and names, small enough to keep: tests/unit/fixture/exports is made
+--strip writes the graphs once more without weights and names, small enough to keep: tests/support/fixture/exports is made
 so. Needs torch, onnx, onnxscript, timm and transformers.
 """
 

@@ -25,7 +25,7 @@ RELATIVE, ABSOLUTE_GMACS = 0.01, 0.005
 VERSIONS = ("pt110", "pt113")
 """Later versions run attention as one operator, which fvcore does not count."""
 
-BATCH_NORM_FLOPS = 5        # of a token, in training: frontend/job_loads.c
+BATCH_NORM_FLOPS = 5        # of a token, in training: frontend/job/loads.c
 SOFTMAX_FLOPS = 5           # for each score: ir/ops/norm.c
 
 

@@ -44,7 +44,7 @@ def settings() -> tuple[str, ...]:
 @cache
 def operator_types() -> tuple[str, ...]:
     """Names by row; the first stands for all unknown types."""
-    return tuple(re.findall(r'^\s*OPERATOR_TYPE\(\s*"([^"]*)"\s*\)', _read("runtime/operator_types.def"), flags=re.M))
+    return tuple(re.findall(r'^\s*OPERATOR_TYPE\(\s*"([^"]*)"\s*\)', _read("runtime/job/operator_types.def"), flags=re.M))
 
 
 @cache
@@ -65,13 +65,13 @@ class Gpu:
 @cache
 def gpu_columns() -> tuple[str, ...]:
     """The numeric columns' names, from the row pattern in the table's opening comment."""
-    text = (ROOT / "runtime/gpus.def").read_text(encoding="utf-8")
+    text = (ROOT / "runtime/job/gpus.def").read_text(encoding="utf-8")
     return tuple(re.findall(r"\w+", re.search(r"GPU\(name, aliases,([\w,\s*]+)\)", text)[1]))
 
 
 @cache
 def gpus() -> tuple[Gpu, ...]:
-    rows = re.findall(r'^\s*GPU\("([^"]*)",\s*"([^"]*)",([^)]*)\)', _read("runtime/gpus.def"), flags=re.M)
+    rows = re.findall(r'^\s*GPU\("([^"]*)",\s*"([^"]*)",([^)]*)\)', _read("runtime/job/gpus.def"), flags=re.M)
     return tuple(Gpu((name, *filter(None, aliases.split("|"))), tuple(float(n) for n in numbers.split(",")))
                  for name, aliases, numbers in rows)
 
@@ -80,4 +80,4 @@ def gpu(name: str) -> Gpu:
     for row in gpus():
         if name in row.names:
             return row
-    raise KeyError(f"runtime/gpus.def has no GPU '{name}'")
+    raise KeyError(f"runtime/job/gpus.def has no GPU '{name}'")

@@ -22,7 +22,7 @@ IMAGE_SIZE = 224
 
 GPUS = {"GeForce GTX 1080 Ti": "GTX-1080-Ti", "TITAN Xp": "TITAN-Xp", "TITAN V": "TITAN-V", "GeForce RTX 2080 Ti": "RTX-2080-Ti",
         "TITAN RTX": "TITAN-RTX", "A100-SXM4-40GB": "A100-SXM-40GB"}
-"""Name in the files → name in runtime/gpus.def."""
+"""Name in the files → name in runtime/job/gpus.def."""
 
 TF32_GPUS = ("A100-SXM4-40GB",)
 """Convolutions in "float" are TF32 by PyTorch's default where the card has it."""

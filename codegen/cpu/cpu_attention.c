@@ -1,0 +1,78 @@
+/* cpu_attention.c — softmax(scale q kᵀ + mask) v for every batch and head; the form is chosen here (attention.h).
+ *
+ * A query that may attend to no key at all gives zeros, as ONNX's Attention asks (opset 24).
+ */
+#include "codegen/cpu/cpu_attention.h"
+
+#include <float.h>
+#include <math.h>
+
+const double cg_log2_e = 1.4426950408889634;
+const double cg_no_maximum = -FLT_MAX;
+
+LLVMValueRef cg_scale_mask(cg_emitter *e, LLVMValueRef value)
+{
+    LLVMTypeRef type = LLVMTypeOf(value);
+    LLVMValueRef never = cg_const(e, type, -INFINITY);
+    LLVMValueRef scaled = cg_fmul(e, value, cg_const(e, type, cg_log2_e));
+    LLVMValueRef finite = cg_fmax(e, scaled, cg_const(e, type, 0.5 * cg_no_maximum));
+    return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOEQ, value, never, ""), never, finite);
+}
+
+static LLVMValueRef head_pointer(cg_emitter *e, const LLVMValueRef *buffers, const pl_heads *heads, LLVMValueRef batch,
+                                 LLVMValueRef head)
+{
+    LLVMValueRef offset = cg_iadd(e, cg_dim(e, heads->offset), cg_imul(e, batch, cg_dim(e, heads->batch_stride)));
+    offset = cg_iadd(e, offset, cg_imul(e, head, cg_dim(e, heads->head_stride)));
+    return cg_at(e, e->f32, buffers[heads->buffer], offset);
+}
+
+static attention_head locate_head(cg_emitter *e, const pl_attention *k, const LLVMValueRef *buffers, LLVMValueRef batch,
+                                  LLVMValueRef head, LLVMValueRef kv_head)
+{
+    attention_head h = {
+        .k = k,
+        .queries = cg_dim(e, k->queries),
+        .keys = cg_dim(e, k->keys),
+        .q = head_pointer(e, buffers, &k->q, batch, head),
+        .key = head_pointer(e, buffers, &k->k, batch, kv_head),
+        .value = head_pointer(e, buffers, &k->v, batch, kv_head),
+        .out = head_pointer(e, buffers, &k->out, batch, head),
+        .q_stride = cg_dim(e, k->q.row_stride),
+        .key_stride = cg_dim(e, k->k.row_stride),
+        .value_stride = cg_dim(e, k->v.row_stride),
+        .out_stride = cg_dim(e, k->out.row_stride),
+    };
+    if (k->mask < 0) return h;
+    LLVMValueRef offset = cg_imul(e, batch, cg_dim(e, k->mask_batch));
+    offset = cg_iadd(e, offset, cg_imul(e, head, cg_dim(e, k->mask_head)));
+    h.mask = cg_at(e, e->f32, buffers[k->mask], offset);
+    h.mask_stride = cg_dim(e, k->mask_query);
+    return h;
+}
+
+int64_t cg_attention_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_target *target)
+{
+    (void)plan;
+    return cg_attention_is_small(k, target) ? 0 : cg_attention_stream_scratch_bytes(k, target);
+}
+
+void cg_attention(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
+                  LLVMValueRef scratch)
+{
+    (void)plan;
+    int64_t group = k->heads / k->kv_heads; /* query heads that share a key head */
+    cg_loop batch, kv_head, member;
+    cg_loop_begin(e, &batch, cg_int(e, 0), cg_dim(e, k->batch), 1, 0, NULL, true);
+    cg_loop_begin(e, &kv_head, cg_int(e, 0), cg_int(e, k->kv_heads), 1, 0, NULL, false);
+    cg_loop_begin(e, &member, cg_int(e, 0), cg_int(e, group), 1, 0, NULL, false);
+    LLVMValueRef head = cg_iadd(e, cg_imul(e, kv_head.index, cg_int(e, group)), member.index);
+    attention_head h = locate_head(e, k, buffers, batch.index, head, kv_head.index);
+    if (cg_attention_is_small(k, e->target))
+        cg_attention_small(e, &h);
+    else
+        cg_attention_stream(e, &h, scratch);
+    cg_loop_end(e, &member, NULL);
+    cg_loop_end(e, &kv_head, NULL);
+    cg_loop_end(e, &batch, NULL);
+}

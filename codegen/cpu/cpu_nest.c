@@ -1,0 +1,281 @@
+/* cpu_nest.c — the general loop nest: pointwise chains, moves, reductions, products without packed weights.
+ *
+ * One loop becomes vectors (vectorise.c chooses), and it runs innermost. Along an output's loop the last vector is
+ * moved back to end with the loop, so that some points are computed twice and no scalar remainder is left; only an
+ * extent below one vector, or a nest that works in place, takes scalar turns. A reduction keeps its accumulators in
+ * registers: several vectors of outputs side by side, or, along a reduction loop, several vectors of partial results
+ * that are folded at the end, with a scalar accumulator of its own for the remainder.
+ */
+#include "codegen/cpu/arith.h"
+#include "codegen/cpu/reducer.h"
+#include "codegen/cpu/vectorise.h"
+
+#include <assert.h>
+
+/* Accumulators: one a vector of the block, and one scalar. An arg-reduction has values first, then indices. */
+enum { MAX_ACCUMULATORS = 16 };
+
+typedef struct nest {
+    cg_emitter *e;
+    const pl_plan *plan;
+    const pl_nest *k;
+    cg_vectorisation by;
+    cg_scope scope;
+    int order[PL_MAX_LOOPS]; /* reduction loops, the vector loop last */
+} nest;
+
+static bool reduces_in_lanes(const nest *n)
+{
+    return n->by.loop >= n->k->loop_count;
+}
+
+/* ---- Loops ------------------------------------------------------------------------------------------------------ */
+
+typedef struct nest_loop { /* nothing for an extent of one */
+    bool open;
+    cg_loop loop;
+} nest_loop;
+
+static void open_loop(nest *n, nest_loop *l, int number, int count, LLVMValueRef *carried)
+{
+    cg_emitter *e = n->e;
+    ir_dim extent = n->k->extent[number];
+    l->open = !ir_dim_is(extent, 1);
+    n->scope.loops[number] = cg_int(e, 0);
+    if (!l->open) return;
+    bool guarded = !ir_dim_is_number(extent) || extent.offset < 1;
+    cg_loop_begin(e, &l->loop, cg_int(e, 0), cg_dim(e, extent), 1, count, carried, guarded);
+    n->scope.loops[number] = l->loop.index;
+    for (int i = 0; i < count; i++) carried[i] = l->loop.carried[i];
+}
+
+static void close_loop(nest *n, nest_loop *l, int count, LLVMValueRef *carried)
+{
+    if (!l->open) return;
+    cg_loop_end(n->e, &l->loop, carried);
+    for (int i = 0; i < count; i++) carried[i] = l->loop.out[i];
+}
+
+static bool known_empty(LLVMValueRef from, LLVMValueRef to)
+{
+    return LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to) &&
+           LLVMConstIntGetSExtValue(from) >= LLVMConstIntGetSExtValue(to);
+}
+
+static LLVMValueRef offset_by(cg_emitter *e, LLVMValueRef index, int64_t offset)
+{
+    return offset ? cg_iadd(e, index, cg_int(e, offset)) : index;
+}
+
+/* ---- Accumulating one point or vector ---------------------------------------------------------------------------- */
+
+/* Row-major number of the current point of the reduction space. */
+static LLVMValueRef reduction_index(nest *n)
+{
+    cg_emitter *e = n->e;
+    LLVMValueRef index = cg_int(e, 0);
+    for (int r = 0; r < n->k->reduce_count; r++) {
+        int loop = n->k->loop_count + r;
+        index = cg_iadd(e, cg_imul(e, index, cg_dim(e, n->k->extent[loop])), n->scope.loops[loop]);
+    }
+    return index;
+}
+
+static void accumulate_arg(nest *n, LLVMValueRef *best, LLVMValueRef *best_index)
+{
+    cg_emitter *e = n->e;
+    const pl_expr *body = n->k->body;
+    LLVMValueRef value = cg_expr(e, &n->scope, n->plan, body);
+    LLVMValueRef better = cg_reducer_prefers(e, n->k->reducer, body->dtype, value, *best);
+    *best = cg_select(e, better, value, *best);
+    *best_index = cg_select(e, better, cg_splat(e, reduction_index(n), n->scope.lanes), *best_index);
+}
+
+/* A sum of products rounds once a term. */
+static LLVMValueRef accumulate(nest *n, LLVMValueRef accumulator)
+{
+    cg_emitter *e = n->e;
+    const pl_expr *body = n->k->body;
+    if (n->k->reducer == PL_REDUCE_SUM && body->op == PL_MUL && ir_dtype_is_float(body->dtype)) {
+        LLVMValueRef a = cg_expr(e, &n->scope, n->plan, body->arg[0]);
+        LLVMValueRef b = cg_expr(e, &n->scope, n->plan, body->arg[1]);
+        return cg_fma(e, a, b, accumulator);
+    }
+    LLVMValueRef value = cg_expr(e, &n->scope, n->plan, body);
+    return cg_reducer_combine(n->k->reducer, body->dtype)(e, accumulator, value);
+}
+
+/* ---- Reduction for a block of output vectors, or for one scalar output ------------------------------------------- */
+
+/* The vector loop's index is the block's first. */
+static void accumulate_block(nest *n, int block, LLVMValueRef *acc)
+{
+    int loop = n->by.loop;
+    LLVMValueRef first = n->scope.lanes > 1 ? n->scope.loops[loop] : NULL;
+    for (int i = 0; i < block; i++) {
+        if (first) n->scope.loops[loop] = offset_by(n->e, first, (int64_t)i * n->scope.lanes);
+        if (cg_reducer_is_arg(n->k->reducer))
+            accumulate_arg(n, &acc[i], &acc[block + i]);
+        else
+            acc[i] = accumulate(n, acc[i]);
+    }
+    if (first) n->scope.loops[loop] = first;
+}
+
+static void reduce_outputs(nest *n, int depth, int block, int count, LLVMValueRef *acc)
+{
+    if (depth == n->k->reduce_count) {
+        accumulate_block(n, block, acc);
+        return;
+    }
+    nest_loop loop;
+    open_loop(n, &loop, n->order[depth], count, acc);
+    reduce_outputs(n, depth + 1, block, count, acc);
+    close_loop(n, &loop, count, acc);
+}
+
+/* ACC 0 of each vector of the block. */
+static void reduce_block(nest *n, int block, LLVMValueRef *out_acc)
+{
+    cg_emitter *e = n->e;
+    LLVMValueRef acc[MAX_ACCUMULATORS];
+    bool arg = cg_reducer_is_arg(n->k->reducer);
+    int count = arg ? 2 * block : block, lanes = n->scope.lanes;
+    assert(count <= MAX_ACCUMULATORS);
+    for (int i = 0; i < block; i++) {
+        acc[i] = cg_reducer_identity(e, n->k->reducer, n->k->body->dtype, lanes);
+        if (arg) acc[block + i] = cg_splat(e, cg_int(e, 0), lanes);
+    }
+    reduce_outputs(n, 0, block, count, acc);
+    for (int i = 0; i < block; i++) out_acc[i] = arg ? acc[block + i] : acc[i];
+}
+
+/* ---- Reduction along vectors ------------------------------------------------------------------------------------- */
+
+/* Turns of the vector loop from `from` to `to`, a block of vectors each, into acc[0 … block-1]. */
+static void reduce_strip(nest *n, LLVMValueRef from, LLVMValueRef to, int lanes, int block, LLVMValueRef *acc)
+{
+    if (known_empty(from, to)) return;
+    cg_emitter *e = n->e;
+    cg_loop loop;
+    cg_loop_begin(e, &loop, from, to, (int64_t)lanes * block, block, acc, true);
+    n->scope.lanes = lanes;
+    for (int i = 0; i < block; i++) {
+        n->scope.loops[n->by.loop] = offset_by(e, loop.index, (int64_t)i * lanes);
+        acc[i] = accumulate(n, loop.carried[i]);
+    }
+    cg_loop_end(e, &loop, acc);
+    for (int i = 0; i < block; i++) acc[i] = loop.out[i];
+}
+
+/* acc: the block's vectors, then the scalar for what is left of the extent. */
+static void reduce_lanes(nest *n, int depth, LLVMValueRef *acc)
+{
+    cg_emitter *e = n->e;
+    int block = n->by.block, lanes = n->by.lanes;
+    if (depth == n->k->reduce_count - 1) {
+        LLVMValueRef extent = cg_dim(e, n->k->extent[n->by.loop]);
+        LLVMValueRef blocks_end = cg_round_down(e, extent, (int64_t)block * lanes);
+        LLVMValueRef vectors_end = cg_round_down(e, extent, lanes);
+        reduce_strip(n, cg_int(e, 0), blocks_end, lanes, block, acc);
+        if (block > 1) reduce_strip(n, blocks_end, vectors_end, lanes, 1, acc);
+        reduce_strip(n, vectors_end, extent, 1, 1, &acc[block]);
+        return;
+    }
+    nest_loop loop;
+    open_loop(n, &loop, n->order[depth], block + 1, acc);
+    reduce_lanes(n, depth + 1, acc);
+    close_loop(n, &loop, block + 1, acc);
+}
+
+static LLVMValueRef reduce_along_vectors(nest *n)
+{
+    cg_emitter *e = n->e;
+    LLVMValueRef acc[MAX_ACCUMULATORS];
+    mdot_dtype dtype = n->k->body->dtype;
+    int block = n->by.block;
+    cg_combine combine = cg_reducer_combine(n->k->reducer, dtype);
+    for (int i = 0; i <= block; i++) acc[i] = cg_reducer_identity(e, n->k->reducer, dtype, i < block ? n->by.lanes : 1);
+    reduce_lanes(n, 0, acc);
+    n->scope.lanes = 1;
+    for (int width = block / 2; width > 0; width /= 2)
+        for (int i = 0; i < width; i++) acc[i] = combine(e, acc[i], acc[i + width]);
+    return combine(e, cg_reduce(e, acc[0], combine), acc[block]);
+}
+
+/* ---- Points ------------------------------------------------------------------------------------------------------ */
+
+/* One point, or `block` vectors of points from the vector loop's index on. */
+static void emit_points(nest *n, int lanes, int block)
+{
+    cg_emitter *e = n->e;
+    LLVMValueRef acc[MAX_ACCUMULATORS] = {NULL};
+    n->scope.lanes = lanes;
+    if (n->k->body && reduces_in_lanes(n))
+        acc[0] = reduce_along_vectors(n);
+    else if (n->k->body)
+        reduce_block(n, block, acc);
+    LLVMValueRef first = lanes > 1 ? n->scope.loops[n->by.loop] : NULL;
+    for (int i = 0; i < block; i++) {
+        n->scope.acc[0] = acc[i];
+        if (first) n->scope.loops[n->by.loop] = offset_by(e, first, (int64_t)i * lanes);
+        cg_expr_stores(e, &n->scope, n->plan, n->k->store, n->k->store_count);
+    }
+}
+
+static void emit_strip(nest *n, LLVMValueRef from, LLVMValueRef to, LLVMValueRef last_start, int lanes, int block)
+{
+    if (known_empty(from, to)) return;
+    cg_emitter *e = n->e;
+    cg_loop loop;
+    cg_loop_begin(e, &loop, from, to, (int64_t)lanes * block, 0, NULL, true);
+    n->scope.loops[n->by.loop] = last_start ? cg_imin(e, loop.index, last_start) : loop.index;
+    emit_points(n, lanes, block);
+    cg_loop_end(e, &loop, NULL);
+}
+
+/* The whole extent of an output's vector loop: blocks, single vectors, scalars. */
+static void emit_strips(nest *n)
+{
+    cg_emitter *e = n->e;
+    int lanes = n->by.lanes, block = n->by.block;
+    ir_dim dim = n->k->extent[n->by.loop];
+    LLVMValueRef extent = cg_dim(e, dim), zero = cg_int(e, 0), blocks_end = zero;
+    LLVMValueRef vectors_end = cg_round_down(e, extent, lanes), last_start = NULL;
+    if (block > 1) {
+        blocks_end = cg_round_down(e, extent, (int64_t)block * lanes);
+        emit_strip(n, zero, blocks_end, NULL, lanes, block);
+    }
+    bool whole_vectors = ir_dim_is_number(dim) && dim.offset % lanes == 0;
+    if (!n->by.in_place && !whole_vectors) { /* the last vector ends with the loop */
+        last_start = cg_isub(e, extent, cg_int(e, lanes));
+        LLVMValueRef fits = LLVMBuildICmp(e->builder, LLVMIntSGE, extent, cg_int(e, lanes), "");
+        vectors_end = cg_select(e, fits, extent, zero);
+    }
+    emit_strip(n, blocks_end, vectors_end, last_start, lanes, 1);
+    emit_strip(n, vectors_end, extent, NULL, 1, 1);
+}
+
+void cg_nest(cg_emitter *e, const pl_plan *plan, const pl_nest *k, const LLVMValueRef *buffers, LLVMValueRef scratch)
+{
+    (void)scratch;
+    nest n = {.e = e, .plan = plan, .k = k, .by = cg_choose_vectorisation(plan, k, e->target)};
+    n.scope.buffers = buffers;
+    n.scope.vector_loop = n.by.loop;
+    n.scope.lanes = 1;
+    int ordered = 0;
+    for (int r = k->loop_count; r < k->loop_count + k->reduce_count; r++)
+        if (r != n.by.loop) n.order[ordered++] = r;
+    if (reduces_in_lanes(&n)) n.order[ordered] = n.by.loop;
+
+    nest_loop loops[PL_MAX_LOOPS];
+    bool vector_outputs = n.by.loop >= 0 && !reduces_in_lanes(&n);
+    for (int i = 0; i < k->loop_count; i++)
+        if (i != n.by.loop) open_loop(&n, &loops[i], i, 0, NULL);
+    if (vector_outputs)
+        emit_strips(&n);
+    else
+        emit_points(&n, 1, 1);
+    for (int i = k->loop_count - 1; i >= 0; i--)
+        if (i != n.by.loop) close_loop(&n, &loops[i], 0, NULL);
+}

@@ -1,0 +1,373 @@
+/* cpu_norm.c — layer normalisation, RMS normalisation, softmax and log-softmax of the rows of a matrix.
+ *
+ * One row at a time: its values are computed once from the input expression and then held, in registers when the row is
+ * short and its length known, else in scratch, padded to whole vectors. Statistics are taken from the held values (the
+ * variance in two passes, as it is defined), and a last pass writes the results. Neighbouring rows are independent, so
+ * the processor overlaps one row's reductions across lanes with the next row's arithmetic.
+ */
+#include "codegen/cpu/emit.h"
+
+#include <math.h>
+
+enum { MAX_HELD = 16, CHAINS = 4 }; /* partial results of a reduction, to hide the latency of addition */
+
+typedef struct norm {
+    const pl_plan *plan;
+    const pl_norm *k;
+    const LLVMValueRef *buffers;
+    LLVMValueRef columns, whole; /* the row's length; the part of it in whole vectors */
+    LLVMValueRef row;            /* index */
+
+    int held_count; /* vectors in registers, the tail's among them; 0: the row is in `line` */
+    LLVMValueRef held[MAX_HELD];
+    LLVMValueRef line; /* scratch, a vector longer than the row */
+
+    LLVMValueRef shift;          /* what the reductions take from each value */
+    LLVMValueRef factor, offset; /* the result is value * factor or, without a factor, value - offset */
+} norm;
+
+static LLVMTypeRef vector_type(cg_emitter *e)
+{
+    return cg_vector(e, e->f32, e->target->lanes);
+}
+
+static unsigned vector_bytes(const cg_emitter *e)
+{
+    return 4 * (unsigned)e->target->lanes;
+}
+
+/* ---- The tail: the columns after the last whole vector ---------------------------------------------------------- */
+
+static bool columns_known(const norm *n)
+{
+    return ir_dim_is_number(n->k->columns);
+}
+
+/* How many columns, when that is known. */
+static int tail_columns(const cg_emitter *e, const norm *n)
+{
+    return (int)(n->k->columns.offset % e->target->lanes);
+}
+
+/* A tail of unknown length may be empty: then it is a vector without valid lanes. */
+static bool has_tail(const cg_emitter *e, const norm *n)
+{
+    return !columns_known(n) || tail_columns(e, n) > 0;
+}
+
+/* `value` in the lanes of the tail that are columns, else `other`. */
+static LLVMValueRef select_tail(cg_emitter *e, const norm *n, LLVMValueRef value, double other)
+{
+    int lanes = e->target->lanes;
+    LLVMValueRef left = cg_splat(e, cg_isub(e, n->columns, n->whole), lanes);
+    LLVMValueRef valid = LLVMBuildICmp(e->builder, LLVMIntSLT, cg_iota(e, e->i64, lanes), left, "");
+    return cg_select(e, valid, value, cg_const(e, LLVMTypeOf(value), other));
+}
+
+/* What padding lanes hold while the row waits: nothing that adds to a sum or wins a maximum. */
+static double padding(const norm *n)
+{
+    return n->k->mode == PL_NORM_SOFTMAX || n->k->mode == PL_NORM_LOG_SOFTMAX ? -INFINITY : 0;
+}
+
+/* ---- Reading the row -------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef matrix_pointer(cg_emitter *e, const norm *n, const pl_matrix *matrix, LLVMValueRef column)
+{
+    LLVMValueRef offset = cg_iadd(e, cg_dim(e, matrix->offset), cg_imul(e, n->row, cg_dim(e, matrix->row_stride)));
+    return cg_at(e, e->f32, n->buffers[matrix->buffer], cg_iadd(e, offset, column));
+}
+
+static LLVMValueRef line_pointer(cg_emitter *e, const norm *n, LLVMValueRef column)
+{
+    return cg_at(e, e->f32, n->line, column);
+}
+
+/* An expression for `lanes` columns from `column` on. */
+static LLVMValueRef evaluate(cg_emitter *e, const norm *n, const pl_expr *expr, LLVMValueRef column, int lanes,
+                             LLVMValueRef acc)
+{
+    cg_scope scope = {.buffers = n->buffers, .loops = {n->row, column}, .vector_loop = 1, .lanes = lanes, .acc = {acc}};
+    LLVMValueRef value = cg_expr(e, &scope, n->plan, expr);
+    return cg_lanes(value) == lanes ? value : cg_splat(e, value, lanes);
+}
+
+static LLVMValueRef read_input(cg_emitter *e, const norm *n, LLVMValueRef column, int lanes)
+{
+    LLVMValueRef value = evaluate(e, n, n->k->input, column, lanes, NULL);
+    if (n->k->sum.buffer >= 0) cg_store(e, value, matrix_pointer(e, n, &n->k->sum, column), 0);
+    return value;
+}
+
+static void hold_row(cg_emitter *e, norm *n)
+{
+    int lanes = e->target->lanes, tail = tail_columns(e, n);
+    int whole = (int)(n->k->columns.offset / lanes);
+    for (int i = 0; i < whole; i++) n->held[i] = read_input(e, n, cg_int(e, (int64_t)i * lanes), lanes);
+    if (tail > 0) n->held[whole] = cg_resize(e, read_input(e, n, n->whole, tail), lanes, padding(n));
+}
+
+static void write_line(cg_emitter *e, norm *n)
+{
+    int lanes = e->target->lanes;
+    LLVMValueRef pad = cg_const(e, vector_type(e), padding(n));
+    cg_loop loop;
+    cg_loop_begin(e, &loop, cg_int(e, 0), n->whole, lanes, 0, NULL, true);
+    cg_store(e, read_input(e, n, loop.index, lanes), line_pointer(e, n, loop.index), vector_bytes(e));
+    cg_loop_end(e, &loop, NULL);
+    if (!has_tail(e, n)) return;
+    LLVMValueRef tail = line_pointer(e, n, n->whole);
+    if (columns_known(n)) {
+        LLVMValueRef value = read_input(e, n, n->whole, tail_columns(e, n));
+        cg_store(e, cg_resize(e, value, lanes, padding(n)), tail, vector_bytes(e));
+        return;
+    }
+    cg_store(e, pad, tail, vector_bytes(e));
+    cg_loop_begin(e, &loop, n->whole, n->columns, 1, 0, NULL, true);
+    cg_store(e, read_input(e, n, loop.index, 1), line_pointer(e, n, loop.index), 0);
+    cg_loop_end(e, &loop, NULL);
+}
+
+/* ---- Statistics ------------------------------------------------------------------------------------------------- */
+
+/* A reduction over the row: `term` of every value, joined by `combine`; `map` replaces the held values first. NULL: the
+ * value itself. */
+typedef LLVMValueRef (*value_function)(cg_emitter *e, const norm *n, LLVMValueRef value);
+typedef struct reduction {
+    value_function map, term;
+    cg_combine combine;
+    double identity;
+} reduction;
+
+static LLVMValueRef shifted(cg_emitter *e, const norm *n, LLVMValueRef value)
+{
+    return cg_fsub(e, value, n->shift);
+}
+
+static LLVMValueRef shifted_exp(cg_emitter *e, const norm *n, LLVMValueRef value)
+{
+    return cg_exp(e, shifted(e, n, value));
+}
+
+static LLVMValueRef exponential(cg_emitter *e, const norm *n, LLVMValueRef value)
+{
+    (void)n;
+    return cg_exp(e, value);
+}
+
+static LLVMValueRef square(cg_emitter *e, const norm *n, LLVMValueRef value)
+{
+    (void)n;
+    return cg_fmul(e, value, value);
+}
+
+/* x + -0 is x, even for x = -0, so that the first addition folds away */
+static const reduction sum_of_values = {NULL, NULL, cg_fadd, -0.0};
+static const reduction sum_of_squares = {NULL, square, cg_fadd, -0.0};
+static const reduction sum_of_shifted_squares = {shifted, square, cg_fadd, -0.0};
+static const reduction largest_value = {NULL, NULL, cg_fmax, -INFINITY};
+static const reduction sum_of_new_exponentials = {shifted_exp, NULL, cg_fadd, -0.0};
+static const reduction sum_of_exponentials_of_shifted = {shifted, exponential, cg_fadd, -0.0};
+
+static void reduce_held(cg_emitter *e, norm *n, const reduction *r, LLVMValueRef *chain)
+{
+    for (int i = 0; i < n->held_count; i++) {
+        if (r->map) n->held[i] = r->map(e, n, n->held[i]);
+        LLVMValueRef term = r->term ? r->term(e, n, n->held[i]) : n->held[i];
+        if (i == n->held_count - 1 && has_tail(e, n)) term = select_tail(e, n, term, r->identity);
+        chain[i % CHAINS] = r->combine(e, term, chain[i % CHAINS]);
+    }
+}
+
+static LLVMValueRef line_term(cg_emitter *e, const norm *n, const reduction *r, LLVMValueRef column)
+{
+    LLVMValueRef address = line_pointer(e, n, column);
+    LLVMValueRef value = cg_load(e, vector_type(e), address, vector_bytes(e));
+    if (r->map) {
+        value = r->map(e, n, value);
+        cg_store(e, value, address, vector_bytes(e));
+    }
+    return r->term ? r->term(e, n, value) : value;
+}
+
+/* The whole vectors from..to, one into each of `chains` chains a turn. */
+static void reduce_vectors(cg_emitter *e, const norm *n, const reduction *r, LLVMValueRef from, LLVMValueRef to,
+                           int chains, LLVMValueRef *chain)
+{
+    int lanes = e->target->lanes;
+    LLVMValueRef next[CHAINS];
+    cg_loop loop;
+    cg_loop_begin(e, &loop, from, to, (int64_t)chains * lanes, chains, chain, true);
+    for (int i = 0; i < chains; i++) {
+        LLVMValueRef column = cg_iadd(e, loop.index, cg_int(e, (int64_t)i * lanes));
+        next[i] = r->combine(e, line_term(e, n, r, column), loop.carried[i]);
+    }
+    cg_loop_end(e, &loop, next);
+    for (int i = 0; i < chains; i++) chain[i] = loop.out[i];
+}
+
+static void reduce_line(cg_emitter *e, const norm *n, const reduction *r, LLVMValueRef *chain)
+{
+    LLVMValueRef turns = cg_round_down(e, n->whole, (int64_t)CHAINS * e->target->lanes);
+    reduce_vectors(e, n, r, cg_int(e, 0), turns, CHAINS, chain);
+    reduce_vectors(e, n, r, turns, n->whole, 1, chain);
+    if (!has_tail(e, n)) return;
+    LLVMValueRef tail = select_tail(e, n, line_term(e, n, r, n->whole), r->identity);
+    chain[0] = r->combine(e, tail, chain[0]);
+}
+
+/* The row's reduction, a scalar. */
+static LLVMValueRef reduce_row(cg_emitter *e, norm *n, const reduction *r)
+{
+    LLVMValueRef chain[CHAINS];
+    for (int i = 0; i < CHAINS; i++) chain[i] = cg_const(e, vector_type(e), r->identity);
+    if (n->held_count > 0)
+        reduce_held(e, n, r, chain);
+    else
+        reduce_line(e, n, r, chain);
+    for (int width = CHAINS / 2; width > 0; width /= 2)
+        for (int i = 0; i < width; i++) chain[i] = r->combine(e, chain[i], chain[i + width]);
+    return cg_reduce(e, chain[0], r->combine);
+}
+
+static LLVMValueRef reciprocal(cg_emitter *e, LLVMValueRef x)
+{
+    return cg_fdiv(e, cg_const(e, e->f32, 1), x);
+}
+
+static LLVMValueRef mean(cg_emitter *e, norm *n, const reduction *r)
+{
+    LLVMValueRef share = reciprocal(e, LLVMBuildSIToFP(e->builder, n->columns, e->f32, ""));
+    return cg_fmul(e, reduce_row(e, n, r), share);
+}
+
+static LLVMValueRef inverse_deviation(cg_emitter *e, norm *n, const reduction *squares)
+{
+    LLVMValueRef variance = cg_fadd(e, mean(e, n, squares), cg_const(e, e->f32, n->k->epsilon));
+    return reciprocal(e, cg_sqrt(e, variance));
+}
+
+/* Sets factor and offset; the held values become what they apply to. */
+static void find_statistics(cg_emitter *e, norm *n)
+{
+    int lanes = e->target->lanes;
+    n->factor = n->offset = NULL;
+    switch (n->k->mode) {
+    case PL_NORM_LAYER:
+        n->shift = cg_splat(e, mean(e, n, &sum_of_values), lanes);
+        n->factor = cg_splat(e, inverse_deviation(e, n, &sum_of_shifted_squares), lanes);
+        return;
+    case PL_NORM_RMS:
+        n->factor = cg_splat(e, inverse_deviation(e, n, &sum_of_squares), lanes);
+        return;
+    case PL_NORM_SOFTMAX:
+        n->shift = cg_splat(e, reduce_row(e, n, &largest_value), lanes);
+        n->factor = cg_splat(e, reciprocal(e, reduce_row(e, n, &sum_of_new_exponentials)), lanes);
+        return;
+    case PL_NORM_LOG_SOFTMAX:
+        n->shift = cg_splat(e, reduce_row(e, n, &largest_value), lanes);
+        n->offset = cg_splat(e, cg_log(e, reduce_row(e, n, &sum_of_exponentials_of_shifted)), lanes);
+        return;
+    }
+}
+
+/* ---- Writing the row -------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef normalise(cg_emitter *e, const norm *n, LLVMValueRef value)
+{
+    return n->factor ? cg_fmul(e, value, n->factor) : cg_fsub(e, value, n->offset);
+}
+
+static LLVMValueRef column_parameter(cg_emitter *e, const norm *n, int buffer, LLVMValueRef column, int lanes)
+{
+    return cg_load(e, cg_vector(e, e->f32, lanes), cg_at(e, e->f32, n->buffers[buffer], column), 0);
+}
+
+/* Scale, shift and epilogue of the columns from `column` on, and the store. */
+static void write_result(cg_emitter *e, const norm *n, LLVMValueRef column, LLVMValueRef value)
+{
+    const pl_norm *k = n->k;
+    int lanes = cg_lanes(value);
+    LLVMValueRef gamma = k->gamma >= 0 ? column_parameter(e, n, k->gamma, column, lanes) : NULL;
+    LLVMValueRef beta = k->beta >= 0 ? column_parameter(e, n, k->beta, column, lanes) : NULL;
+    if (gamma && beta)
+        value = cg_fma(e, value, gamma, beta);
+    else if (gamma)
+        value = cg_fmul(e, value, gamma);
+    else if (beta)
+        value = cg_fadd(e, value, beta);
+    if (k->epilogue) value = evaluate(e, n, k->epilogue, column, lanes, value);
+    cg_store(e, value, matrix_pointer(e, n, &k->out, column), 0);
+}
+
+static void write_held(cg_emitter *e, const norm *n)
+{
+    int lanes = e->target->lanes, tail = tail_columns(e, n);
+    for (int i = 0; i < n->held_count; i++) {
+        LLVMValueRef value = normalise(e, n, n->held[i]);
+        if (tail > 0 && i == n->held_count - 1) value = cg_resize(e, value, tail, 0);
+        write_result(e, n, cg_int(e, (int64_t)i * lanes), value);
+    }
+}
+
+static LLVMValueRef read_line(cg_emitter *e, const norm *n, LLVMValueRef column)
+{
+    return cg_load(e, vector_type(e), line_pointer(e, n, column), vector_bytes(e));
+}
+
+static void write_from_line(cg_emitter *e, const norm *n)
+{
+    cg_loop loop;
+    cg_loop_begin(e, &loop, cg_int(e, 0), n->whole, e->target->lanes, 0, NULL, true);
+    write_result(e, n, loop.index, normalise(e, n, read_line(e, n, loop.index)));
+    cg_loop_end(e, &loop, NULL);
+    if (!has_tail(e, n)) return;
+    LLVMValueRef tail = normalise(e, n, read_line(e, n, n->whole));
+    if (columns_known(n)) {
+        write_result(e, n, n->whole, cg_resize(e, tail, tail_columns(e, n), 0));
+        return;
+    }
+    cg_store(e, tail, line_pointer(e, n, n->whole), vector_bytes(e));
+    cg_loop_begin(e, &loop, n->whole, n->columns, 1, 0, NULL, true);
+    write_result(e, n, loop.index, cg_load(e, e->f32, line_pointer(e, n, loop.index), 0));
+    cg_loop_end(e, &loop, NULL);
+}
+
+/* ---- The kernel ------------------------------------------------------------------------------------------------- */
+
+/* How many vectors a row takes in registers; 0: it goes through scratch. A tile's accumulators are the registers that a
+ * loop may fill; a third of them is left for what the passes need. */
+static int held_vectors(const pl_norm *k, const cg_target *target)
+{
+    int room = target->tile_rows * target->tile_vectors * 2 / 3;
+    if (!ir_dim_is_number(k->columns)) return 0;
+    int64_t vectors = (k->columns.offset + target->lanes - 1) / target->lanes;
+    return vectors <= room && vectors <= MAX_HELD ? (int)vectors : 0;
+}
+
+int64_t cg_norm_scratch_bytes(const pl_plan *plan, const pl_norm *k, const cg_target *target)
+{
+    if (held_vectors(k, target) > 0) return 0;
+    int64_t shortest = ir_dim_at(k->columns, 1), longest = ir_dim_at(k->columns, plan->max_length);
+    return ((shortest > longest ? shortest : longest) + target->lanes) * 4;
+}
+
+void cg_norm(cg_emitter *e, const pl_plan *plan, const pl_norm *k, const LLVMValueRef *buffers, LLVMValueRef scratch)
+{
+    norm n = {.plan = plan, .k = k, .buffers = buffers, .line = scratch, .columns = cg_dim(e, k->columns)};
+    n.whole = cg_round_down(e, n.columns, e->target->lanes);
+    n.held_count = held_vectors(k, e->target);
+    cg_loop rows;
+    cg_loop_begin(e, &rows, cg_int(e, 0), cg_dim(e, k->rows), 1, 0, NULL, true);
+    n.row = rows.index;
+    if (n.held_count > 0)
+        hold_row(e, &n);
+    else
+        write_line(e, &n);
+    find_statistics(e, &n);
+    if (n.held_count > 0)
+        write_held(e, &n);
+    else
+        write_from_line(e, &n);
+    cg_loop_end(e, &rows, NULL);
+}

@@ -1,0 +1,360 @@
+/* cpu_sequential.c — what is no loop nest: running sums, the k best, scatters. Scalar loops over whole dense buffers, in
+ * order.
+ *
+ * Indices come from data: a negative one counts from the end, and one that is still outside is clamped, so that no
+ * input can make a kernel touch memory that is not its own. None of these needs working memory: a scatter works on the
+ * output once it holds the data, and the k best are kept in order in the output itself.
+ */
+#include "codegen/cpu/arith.h"
+#include "codegen/cpu/reducer.h"
+
+#include <assert.h>
+
+typedef struct sequential {
+    cg_emitter *e;
+    const pl_plan *plan;
+    const pl_sequential *k;
+    const LLVMValueRef *buffers;
+} sequential;
+
+/* ---- Shapes and elements ----------------------------------------------------------------------------------------- */
+
+static const ir_type *type_of(const sequential *s, int buffer)
+{
+    return &s->plan->buffers[buffer].type;
+}
+
+/* Product of dimensions from … to - 1, at the run-time length. */
+static LLVMValueRef product(const sequential *s, const ir_type *type, int from, int to)
+{
+    LLVMValueRef count = cg_int(s->e, 1);
+    for (int d = from; d < to; d++) count = cg_imul(s->e, count, cg_dim(s->e, type->dim[d]));
+    return count;
+}
+
+/* A tensor as outer × extent × inner around one axis. */
+typedef struct axis_view {
+    LLVMValueRef outer, extent, inner;
+} axis_view;
+
+static axis_view view_axis(const sequential *s, const ir_type *type, int axis)
+{
+    return (axis_view){
+        .outer = product(s, type, 0, axis),
+        .extent = cg_dim(s->e, type->dim[axis]),
+        .inner = product(s, type, axis + 1, type->rank),
+    };
+}
+
+/* Element (outer, place, inner) of a view. */
+static LLVMValueRef place_in(const sequential *s, const axis_view *view, LLVMValueRef outer, LLVMValueRef place,
+                             LLVMValueRef inner)
+{
+    LLVMValueRef row = cg_iadd(s->e, cg_imul(s->e, outer, view->extent), place);
+    return cg_iadd(s->e, cg_imul(s->e, row, view->inner), inner);
+}
+
+static LLVMValueRef address(const sequential *s, int buffer, LLVMValueRef index)
+{
+    return cg_at(s->e, cg_storage_type(s->e, type_of(s, buffer)->dtype), s->buffers[buffer], index);
+}
+
+static LLVMValueRef load_stored(const sequential *s, int buffer, LLVMValueRef index)
+{
+    return cg_load(s->e, cg_storage_type(s->e, type_of(s, buffer)->dtype), address(s, buffer, index), 0);
+}
+
+static LLVMValueRef load(const sequential *s, int buffer, LLVMValueRef index)
+{
+    return cg_from_storage(s->e, load_stored(s, buffer, index), type_of(s, buffer)->dtype);
+}
+
+static void store(const sequential *s, int buffer, LLVMValueRef index, LLVMValueRef value)
+{
+    cg_store(s->e, cg_to_storage(s->e, value, type_of(s, buffer)->dtype), address(s, buffer, index), 0);
+}
+
+/* A number from a tensor of indices, as i64. */
+static LLVMValueRef load_index(const sequential *s, int buffer, LLVMValueRef at)
+{
+    return cg_convert(s->e, load(s, buffer, at), type_of(s, buffer)->dtype, MDOT_DTYPE_I64);
+}
+
+static LLVMValueRef clamp(cg_emitter *e, LLVMValueRef index, LLVMValueRef last)
+{
+    return cg_imax(e, cg_imin(e, index, last), cg_int(e, 0));
+}
+
+/* Into 0 … extent - 1. */
+static LLVMValueRef wrap_index(cg_emitter *e, LLVMValueRef index, LLVMValueRef extent)
+{
+    LLVMValueRef negative = LLVMBuildICmp(e->builder, LLVMIntSLT, index, cg_int(e, 0), "");
+    LLVMValueRef from_end = LLVMBuildAdd(e->builder, index, extent, "");
+    return clamp(e, cg_select(e, negative, from_end, index), cg_isub(e, extent, cg_int(e, 1)));
+}
+
+static void begin_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
+{
+    cg_loop_begin(s->e, loop, cg_int(s->e, 0), count, 1, 0, NULL, true);
+}
+
+/* ---- Running sums ------------------------------------------------------------------------------------------------ */
+
+/* Floating sums run in f64, integers wrap. */
+static void emit_cumulate(const sequential *s)
+{
+    cg_emitter *e = s->e;
+    int in = s->k->input[0], out = s->k->output[0];
+    mdot_dtype dtype = type_of(s, in)->dtype, sum_dtype = ir_dtype_is_float(dtype) ? MDOT_DTYPE_F64 : dtype;
+    axis_view view = view_axis(s, type_of(s, in), s->k->axis);
+    cg_combine add = cg_reducer_combine(PL_REDUCE_SUM, sum_dtype);
+    LLVMValueRef zero = cg_const(e, cg_value_type(e, sum_dtype), 0), last = cg_isub(e, view.extent, cg_int(e, 1));
+    cg_loop outer, inner, step;
+    begin_loop(s, &outer, view.outer);
+    begin_loop(s, &inner, view.inner);
+    cg_loop_begin(e, &step, cg_int(e, 0), view.extent, 1, 1, &zero, true);
+    LLVMValueRef place = s->k->reverse ? cg_isub(e, last, step.index) : step.index;
+    LLVMValueRef at = place_in(s, &view, outer.index, place, inner.index);
+    LLVMValueRef before = step.carried[0];
+    LLVMValueRef after = add(e, before, cg_convert(e, load(s, in, at), dtype, sum_dtype));
+    store(s, out, at, cg_convert(e, s->k->exclusive ? before : after, sum_dtype, dtype));
+    cg_loop_end(e, &step, &after);
+    cg_loop_end(e, &inner, NULL);
+    cg_loop_end(e, &outer, NULL);
+}
+
+/* ---- The k best -------------------------------------------------------------------------------------------------- */
+
+/* Whether a ranks before b when both differ; a NaN ranks above every number. */
+static LLVMValueRef ranks_before(const sequential *s, mdot_dtype dtype, LLVMValueRef a, LLVMValueRef b)
+{
+    cg_emitter *e = s->e;
+    bool largest = s->k->largest;
+    if (!ir_dtype_is_float(dtype))
+        return cg_reducer_prefers(e, largest ? PL_REDUCE_ARGMAX_FIRST : PL_REDUCE_ARGMIN_FIRST, dtype, a, b);
+    LLVMValueRef number = largest ? b : a; /* the one that must not be NaN */
+    LLVMValueRef differs = LLVMBuildFCmp(e->builder, largest ? LLVMRealUGT : LLVMRealULT, a, b, "");
+    return LLVMBuildAnd(e->builder, differs, LLVMBuildFCmp(e->builder, LLVMRealORD, number, number, ""), "");
+}
+
+typedef struct ranking { /* the best so far of one row, in order, in the outputs */
+    axis_view view;
+    LLVMValueRef outer, inner;
+} ranking;
+
+static void put_ranked(const sequential *s, const ranking *r, LLVMValueRef rank, LLVMValueRef stored,
+                       LLVMValueRef place)
+{
+    LLVMValueRef at = place_in(s, &r->view, r->outer, rank, r->inner);
+    cg_store(s->e, stored, address(s, s->k->output[0], at), 0);
+    if (s->k->output[1] >= 0) cg_store(s->e, place, address(s, s->k->output[1], at), 0);
+}
+
+static void move_down(const sequential *s, const ranking *r, LLVMValueRef rank)
+{
+    cg_emitter *e = s->e;
+    LLVMValueRef from = place_in(s, &r->view, r->outer, cg_isub(e, rank, cg_int(e, 1)), r->inner);
+    LLVMValueRef place = s->k->output[1] >= 0 ? load_stored(s, s->k->output[1], from) : NULL;
+    put_ranked(s, r, rank, load_stored(s, s->k->output[0], from), place);
+}
+
+/* Moves what ranks after `value` one down, from the end of the `held` best; returns the rank that this leaves free.
+ * Equal values stay before it: the lower index wins. What moves beyond the last rank is dropped. */
+static LLVMValueRef make_room(const sequential *s, const ranking *r, LLVMValueRef value, LLVMValueRef held)
+{
+    cg_emitter *e = s->e;
+    mdot_dtype dtype = type_of(s, s->k->output[0])->dtype;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->builder);
+    LLVMBasicBlockRef head = LLVMAppendBasicBlockInContext(e->context, e->function, "rank");
+    LLVMBasicBlockRef compare = LLVMAppendBasicBlockInContext(e->context, e->function, "compare");
+    LLVMBasicBlockRef shift = LLVMAppendBasicBlockInContext(e->context, e->function, "shift");
+    LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(e->context, e->function, "ranked");
+    LLVMBuildBr(e->builder, head);
+
+    LLVMPositionBuilderAtEnd(e->builder, head);
+    LLVMValueRef rank = LLVMBuildPhi(e->builder, e->i64, "rank");
+    LLVMAddIncoming(rank, &held, &before, 1);
+    LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, LLVMIntSGT, rank, cg_int(e, 0), ""), compare, after);
+
+    LLVMPositionBuilderAtEnd(e->builder, compare);
+    LLVMValueRef above = cg_isub(e, rank, cg_int(e, 1));
+    LLVMValueRef other = load(s, s->k->output[0], place_in(s, &r->view, r->outer, above, r->inner));
+    LLVMBuildCondBr(e->builder, ranks_before(s, dtype, value, other), shift, after);
+
+    LLVMPositionBuilderAtEnd(e->builder, shift);
+    cg_if kept;
+    cg_if_begin(e, &kept, LLVMBuildICmp(e->builder, LLVMIntSLT, rank, r->view.extent, ""));
+    move_down(s, r, rank);
+    cg_if_end(e, &kept);
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
+    LLVMAddIncoming(rank, &above, &latch, 1);
+    LLVMBuildBr(e->builder, head);
+
+    LLVMPositionBuilderAtEnd(e->builder, after);
+    return rank;
+}
+
+static void emit_top_k(const sequential *s)
+{
+    cg_emitter *e = s->e;
+    int in = s->k->input[0], out = s->k->output[0];
+    mdot_dtype dtype = type_of(s, in)->dtype;
+    axis_view view = view_axis(s, type_of(s, in), s->k->axis);
+    ranking r = {.view = view_axis(s, type_of(s, out), s->k->axis)};
+    cg_loop outer, inner, step;
+    begin_loop(s, &outer, view.outer);
+    begin_loop(s, &inner, view.inner);
+    begin_loop(s, &step, view.extent);
+    r.outer = outer.index;
+    r.inner = inner.index;
+    LLVMValueRef stored = load_stored(s, in, place_in(s, &view, outer.index, step.index, inner.index));
+    LLVMValueRef held = cg_imin(e, step.index, r.view.extent);
+    LLVMValueRef rank = make_room(s, &r, cg_from_storage(e, stored, dtype), held);
+    cg_if kept;
+    cg_if_begin(e, &kept, LLVMBuildICmp(e->builder, LLVMIntSLT, rank, r.view.extent, ""));
+    put_ranked(s, &r, rank, stored, step.index);
+    cg_if_end(e, &kept);
+    cg_loop_end(e, &step, NULL);
+    cg_loop_end(e, &inner, NULL);
+    cg_loop_end(e, &outer, NULL);
+}
+
+/* ---- Scatters ---------------------------------------------------------------------------------------------------- */
+
+enum { COPY_BYTES = 32 };
+
+static void copy_bytes(const sequential *s, LLVMValueRef from, LLVMValueRef to, LLVMValueRef begin, LLVMValueRef end,
+                       int width)
+{
+    cg_emitter *e = s->e;
+    cg_loop loop;
+    cg_loop_begin(e, &loop, begin, end, width, 0, NULL, true);
+    LLVMValueRef bytes = cg_load(e, cg_vector(e, e->i8, width), cg_at(e, e->i8, from, loop.index), 1);
+    cg_store(e, bytes, cg_at(e, e->i8, to, loop.index), 1);
+    cg_loop_end(e, &loop, NULL);
+}
+
+/* The data becomes the output. */
+static void copy_data(const sequential *s)
+{
+    cg_emitter *e = s->e;
+    int in = s->k->input[0], out = s->k->output[0];
+    const ir_type *type = type_of(s, in);
+    int64_t size = (int64_t)mdot_dtype_size_bytes(type->dtype);
+    LLVMValueRef total = cg_imul(e, product(s, type, 0, type->rank), cg_int(e, size));
+    LLVMValueRef whole = cg_round_down(e, total, COPY_BYTES);
+    copy_bytes(s, s->buffers[in], s->buffers[out], cg_int(e, 0), whole, COPY_BYTES);
+    copy_bytes(s, s->buffers[in], s->buffers[out], whole, total, 1);
+}
+
+/* out[to] = what the reduction makes of it and updates[from] */
+static void update(const sequential *s, LLVMValueRef to, int updates, LLVMValueRef from)
+{
+    int out = s->k->output[0];
+    LLVMValueRef value = load(s, updates, from);
+    if (s->k->reduction != PL_REDUCE_NONE) {
+        mdot_dtype dtype = type_of(s, out)->dtype;
+        value = cg_reducer_combine(s->k->reduction, dtype)(s->e, load(s, out, to), value);
+    }
+    store(s, out, to, value);
+}
+
+/* Row-major strides of a type at the run-time length. */
+static void find_strides(const sequential *s, const ir_type *type, LLVMValueRef *out)
+{
+    for (int d = 0; d < type->rank; d++) out[d] = product(s, type, d + 1, type->rank);
+}
+
+static void emit_scatter_elements(const sequential *s)
+{
+    cg_emitter *e = s->e;
+    int indices = s->k->input[1], axis = s->k->axis;
+    const ir_type *data = type_of(s, s->k->input[0]), *shape = type_of(s, indices);
+    LLVMValueRef strides[MDOT_MAX_RANK], extent = cg_dim(e, data->dim[axis]);
+    cg_loop loops[MDOT_MAX_RANK];
+    copy_data(s);
+    find_strides(s, data, strides);
+    LLVMValueRef from = cg_int(e, 0), to = cg_int(e, 0);
+    for (int d = 0; d < shape->rank; d++) {
+        begin_loop(s, &loops[d], cg_dim(e, shape->dim[d]));
+        from = cg_iadd(e, cg_imul(e, from, cg_dim(e, shape->dim[d])), loops[d].index);
+        if (d != axis) to = cg_iadd(e, to, cg_imul(e, loops[d].index, strides[d]));
+    }
+    LLVMValueRef place = wrap_index(e, load_index(s, indices, from), extent);
+    update(s, cg_iadd(e, to, cg_imul(e, place, strides[axis])), s->k->input[2], from);
+    for (int d = shape->rank - 1; d >= 0; d--) cg_loop_end(e, &loops[d], NULL);
+}
+
+static void emit_scatter_nd(const sequential *s)
+{
+    cg_emitter *e = s->e;
+    int indices = s->k->input[1];
+    const ir_type *data = type_of(s, s->k->input[0]), *shape = type_of(s, indices);
+    int length = (int)shape->dim[shape->rank - 1].offset; /* coordinates in a tuple: a number, by the shape rule */
+    LLVMValueRef strides[MDOT_MAX_RANK], slice = product(s, data, length, data->rank);
+    cg_loop tuple, element;
+    copy_data(s);
+    find_strides(s, data, strides);
+    begin_loop(s, &tuple, product(s, shape, 0, shape->rank - 1));
+    LLVMValueRef to = cg_int(e, 0), coordinates = cg_imul(e, tuple.index, cg_int(e, length));
+    for (int d = 0; d < length; d++) {
+        LLVMValueRef index = load_index(s, indices, cg_iadd(e, coordinates, cg_int(e, d)));
+        LLVMValueRef place = wrap_index(e, index, cg_dim(e, data->dim[d]));
+        to = cg_iadd(e, to, cg_imul(e, place, strides[d]));
+    }
+    begin_loop(s, &element, slice);
+    LLVMValueRef from = cg_iadd(e, cg_imul(e, tuple.index, slice), element.index);
+    update(s, cg_iadd(e, to, element.index), s->k->input[2], from);
+    cg_loop_end(e, &element, NULL);
+    cg_loop_end(e, &tuple, NULL);
+}
+
+/* Where the update of an outer index starts along the axis. */
+static LLVMValueRef write_start(const sequential *s, LLVMValueRef outer, LLVMValueRef space)
+{
+    cg_emitter *e = s->e;
+    if (s->k->input[2] < 0) return cg_int(e, 0);
+    LLVMValueRef per_batch = product(s, type_of(s, s->k->input[0]), 1, s->k->axis);
+    LLVMValueRef batch = LLVMBuildSDiv(e->builder, outer, per_batch, "");
+    LLVMValueRef start = load_index(s, s->k->input[2], batch);
+    return s->k->circular ? cg_imax(e, start, cg_int(e, 0)) : clamp(e, start, space);
+}
+
+static void emit_tensor_scatter(const sequential *s)
+{
+    cg_emitter *e = s->e;
+    axis_view cache = view_axis(s, type_of(s, s->k->input[0]), s->k->axis);
+    axis_view fresh = view_axis(s, type_of(s, s->k->input[1]), s->k->axis);
+    LLVMValueRef space = cg_isub(e, cache.extent, fresh.extent);
+    cg_loop outer, step, inner;
+    copy_data(s);
+    begin_loop(s, &outer, cache.outer);
+    LLVMValueRef start = write_start(s, outer.index, space);
+    begin_loop(s, &step, fresh.extent);
+    LLVMValueRef place = LLVMBuildAdd(e->builder, start, step.index, "");
+    if (s->k->circular) place = LLVMBuildURem(e->builder, place, cache.extent, "");
+    begin_loop(s, &inner, cache.inner);
+    update(s, place_in(s, &cache, outer.index, place, inner.index), s->k->input[1],
+           place_in(s, &fresh, outer.index, step.index, inner.index));
+    cg_loop_end(e, &inner, NULL);
+    cg_loop_end(e, &step, NULL);
+    cg_loop_end(e, &outer, NULL);
+}
+
+/* -------------------------------------------------------------------------------------------------------------------
+ */
+
+void cg_sequential(cg_emitter *e, const pl_plan *plan, const pl_sequential *k, const LLVMValueRef *buffers,
+                   LLVMValueRef scratch)
+{
+    static void (*const emitters[])(const sequential *s) = {
+        [PL_SEQ_CUMULATE] = emit_cumulate,
+        [PL_SEQ_TOP_K] = emit_top_k,
+        [PL_SEQ_SCATTER_ELEMENTS] = emit_scatter_elements,
+        [PL_SEQ_SCATTER_ND] = emit_scatter_nd,
+        [PL_SEQ_TENSOR_SCATTER] = emit_tensor_scatter,
+    };
+    (void)scratch;
+    sequential s = {.e = e, .plan = plan, .k = k, .buffers = buffers};
+    emitters[k->what](&s);
+}

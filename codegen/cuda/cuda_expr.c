@@ -1,0 +1,304 @@
+/* cuda_expr.c — scalar expressions to CUDA C, and elements of buffers wherever they lie.
+ *
+ * Indices are computed in int where every value on the way fits, which spans show (span.h), else in long long. An index
+ * that is a sum of loop variables times constants is printed as such, so that padding and the tile's origin cost
+ * nothing.
+ */
+#include "codegen/cuda/cuda_emit.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* In one step. Sub-trees that are shared are written out wherever they stand, so that their number may explode. */
+enum { MOST_NODES = 20000 };
+
+static const char *print(cu_function *f, const pl_expr *e, const char *acc);
+
+/* ---- Types ------------------------------------------------------------------------------------------------------- */
+
+const char *cu_type_name(mdot_dtype dtype)
+{
+    switch (dtype) {
+    case MDOT_DTYPE_F32:
+        return "float";
+    case MDOT_DTYPE_I64:
+        return "long long";
+    case MDOT_DTYPE_I32:
+        return "int";
+    case MDOT_DTYPE_BOOL:
+        return "bool";
+    default:
+        return NULL;
+    }
+}
+
+bool cu_check_types(cu_function *f, const pl_expr *e)
+{
+    if (!e) return true;
+    if (!cu_type_name(e->dtype)) {
+        cu_refuse(f, "values of type %s have no CUDA code", mdot_dtype_name(e->dtype));
+        return false;
+    }
+    for (int k = 0; k < pl_expr_operand_count(e->op); k++)
+        if (!cu_check_types(f, e->arg[k])) return false;
+    return true;
+}
+
+static bool fits_int(const cu_function *f, const pl_expr *e)
+{
+    if (e->dtype == MDOT_DTYPE_I32 || e->dtype == MDOT_DTYPE_BOOL) return true;
+    cu_span s = cu_span_whole(&f->step->space, cu_span_of(&f->step->space, e));
+    return s.low >= INT32_MIN && s.high <= INT32_MAX;
+}
+
+/* ---- Sums of loop variables -------------------------------------------------------------------------------------- */
+
+typedef struct affine {
+    int64_t factor[PL_MAX_LOOPS], constant;
+} affine;
+
+static bool add_affine(const pl_expr *e, int64_t factor, affine *sum)
+{
+    int64_t product;
+    switch (e->op) {
+    case PL_CONST:
+        return !__builtin_mul_overflow(e->n, factor, &product) &&
+               !__builtin_add_overflow(sum->constant, product, &sum->constant);
+    case PL_INDEX:
+        return !__builtin_add_overflow(sum->factor[e->i], factor, &sum->factor[e->i]);
+    case PL_ADD:
+        return add_affine(e->arg[0], factor, sum) && add_affine(e->arg[1], factor, sum);
+    case PL_SUB:
+        return add_affine(e->arg[0], factor, sum) && add_affine(e->arg[1], -factor, sum);
+    case PL_MUL: {
+        int number = e->arg[0]->op == PL_CONST ? 0 : 1;
+        if (e->arg[number]->op != PL_CONST) return false;
+        return !__builtin_mul_overflow(e->arg[number]->n, factor, &product) &&
+               add_affine(e->arg[1 - number], product, sum);
+    }
+    default:
+        return false;
+    }
+}
+
+static const char *loop_name(cu_function *f, int loop, bool is_local)
+{
+    if (is_local && loop == f->step->loop) return "r";
+    return ir_arena_printf(f->arena, "i%d", loop);
+}
+
+static const char *affine_text(cu_function *f, const affine *sum, bool is_local)
+{
+    cu_text text = {0};
+    for (int k = 0; k < f->step->space.loop_count; k++) {
+        if (sum->factor[k] == 0) continue;
+        const char *name = loop_name(f, k, is_local), *plus = text.size > 0 ? " + " : "";
+        if (sum->factor[k] == 1)
+            cu_put(&text, "%s%s", plus, name);
+        else
+            cu_put(&text, "%s%s * %" PRId64, plus, name, sum->factor[k]);
+    }
+    if (sum->constant != 0 || text.size == 0) cu_put(&text, "%s%" PRId64, text.size > 0 ? " + " : "", sum->constant);
+    const char *copy = text.failed ? NULL : ir_arena_strdup(f->arena, text.bytes);
+    cu_text_done(&text);
+    return copy ? copy : "";
+}
+
+/* Rows padded to the pitch where whole rows and the rest of the sum are told apart; false: they are not. */
+static bool pad_affine(const cu_function *f, const cu_place *place, affine *sum)
+{
+    if (place->pitch == place->width) return true;
+    affine padded = {.constant = sum->constant / place->width * place->pitch + sum->constant % place->width};
+    cu_span rest = cu_span_number(sum->constant % place->width);
+    if (sum->constant < 0) return false;
+    for (int k = 0; k < f->step->space.loop_count; k++) {
+        bool is_rows = sum->factor[k] % place->width == 0;
+        padded.factor[k] = is_rows ? sum->factor[k] / place->width * place->pitch : sum->factor[k];
+        cu_span loop = f->step->space.loop[k];
+        if (!is_rows && loop.unit != 0) return false;
+        if (!is_rows) rest = cu_span_add(rest, cu_span_scale(loop, sum->factor[k]));
+    }
+    if (rest.low < 0 || rest.high >= place->width) return false;
+    *sum = padded;
+    return true;
+}
+
+static const char *index_text(cu_function *f, const cu_place *place, const pl_expr *index)
+{
+    affine sum = {.constant = 0};
+    bool is_sum = add_affine(index, 1, &sum), is_tile = cu_is_local(place) && place->unit > 0;
+    if (is_sum && !cu_is_local(place) && fits_int(f, index)) return affine_text(f, &sum, false);
+    if (is_sum && cu_is_local(place) && pad_affine(f, place, &sum)) return affine_text(f, &sum, is_tile);
+    const char *text = print(f, index, "");
+    if (!cu_is_local(place)) return text;
+    if (is_tile) text = ir_arena_printf(f->arena, "%s - t.first * %" PRId64, text, place->unit);
+    if (place->pitch == place->width) return text;
+    return ir_arena_printf(f->arena, "padded((int)(%s), %" PRId64 ", %" PRId64 ")", text, place->width,
+                           place->pitch - place->width);
+}
+
+const char *cu_element(cu_function *f, int buffer, const cu_place *place, const pl_expr *index, const char *wanted)
+{
+    const char *pointer = cu_pointer(f, buffer, place, wanted);
+    return ir_arena_printf(f->arena, "%s[%s]", pointer, index_text(f, place, index));
+}
+
+const pl_expr *cu_matrix_index(cu_function *f, const pl_matrix *m)
+{
+    const pl_expr *row = pl_binary(f->arena, PL_MUL, pl_index(f->arena, 0), pl_dim(f->arena, m->row_stride));
+    const pl_expr *start = pl_binary(f->arena, PL_ADD, pl_dim(f->arena, m->offset), row);
+    return pl_binary(f->arena, PL_ADD, start, pl_index(f->arena, 1));
+}
+
+void cu_store(cu_function *f, int buffer, const pl_expr *index, const char *value, const char *indent)
+{
+    const cu_home *home = cu_home_of(f, buffer);
+    if (home->plain.kind != CU_NOWHERE)
+        cu_put(&f->body, "%s%s = %s;\n", indent, cu_element(f, buffer, &home->plain, index, "out"), value);
+    if (home->half.kind != CU_NOWHERE)
+        cu_put(&f->body, "%s%s = to_half(%s);\n", indent, cu_element(f, buffer, &home->half, index, "out_half"), value);
+    if (home->output.kind != CU_NOWHERE)
+        cu_put(&f->body, "%s%s = %s;\n", indent, cu_element(f, buffer, &home->output, index, "result"), value);
+}
+
+/* ---- Operators --------------------------------------------------------------------------------------------------- */
+
+static const char *constant(cu_function *f, const pl_expr *e)
+{
+    if (!ir_dtype_is_float(e->dtype)) {
+        if (e->n == INT64_MIN) return "(-9223372036854775807LL - 1)";
+        bool is_long = e->n > INT32_MAX || e->n <= INT32_MIN;
+        return ir_arena_printf(f->arena, e->n < 0 ? "(%" PRId64 "%s)" : "%" PRId64 "%s", e->n, is_long ? "LL" : "");
+    }
+    float value = (float)e->f;
+    if (isnan(value)) return "NOT_A_NUMBER";
+    if (isinf(value)) return value > 0 ? "INFINITE" : "-INFINITE";
+    char digits[40];
+    snprintf(digits, sizeof digits, "%.9g", (double)value);
+    const char *point = strpbrk(digits, ".e") ? "" : ".0";
+    return ir_arena_printf(f->arena, value < 0 ? "(%s%sf)" : "%s%sf", digits, point);
+}
+
+static const char *load(cu_function *f, const pl_expr *e)
+{
+    char wanted[16];
+    snprintf(wanted, sizeof wanted, "x%d", f->parameter_count);
+    const cu_home *home = cu_home_of(f, e->i);
+    return cu_element(f, e->i, &home->plain, e->arg[0], wanted);
+}
+
+static const char *cast(cu_function *f, const pl_expr *e, const char *x)
+{
+    const pl_expr *from = e->arg[0];
+    if (from->dtype == e->dtype) return x;
+    if (e->dtype == MDOT_DTYPE_BOOL) return ir_arena_printf(f->arena, "(%s != 0)", x);
+    if (e->dtype == MDOT_DTYPE_F32) return ir_arena_printf(f->arena, "(float)%s", x);
+    if (ir_dtype_is_float(from->dtype)) /* saturates, as nobody can rely on more */
+        return ir_arena_printf(f->arena, e->dtype == MDOT_DTYPE_I32 ? "to_int(%s)" : "to_long(%s)", x);
+    return ir_arena_printf(f->arena, e->dtype == MDOT_DTYPE_I32 ? "(int)%s" : "(long long)%s", x);
+}
+
+/* What is written as a call of a function: math's own, or one of the common text. */
+static const char *const calls[PL_EXPR_OP_COUNT] = {
+    [PL_ABS] = "absolute", [PL_SIGN] = "sign",         [PL_SQRT] = "sqrtf",     [PL_EXP] = "expf",
+    [PL_LOG] = "logf",     [PL_SIN] = "sine",          [PL_COS] = "cosine",     [PL_TANH] = "tanhf",
+    [PL_ERF] = "erff",     [PL_SIGMOID] = "sigmoid",   [PL_GELU] = "gelu",      [PL_GELU_TANH] = "gelu_tanh",
+    [PL_FLOOR] = "floorf", [PL_CEIL] = "ceilf",        [PL_ROUND] = "rintf",    [PL_ISNAN] = "is_nan",
+    [PL_ISINF] = "is_inf", [PL_FLOORDIV] = "floordiv", [PL_PYMOD] = "floormod", [PL_FMOD] = "remainder_of",
+    [PL_POW] = "power",    [PL_MIN] = "least",         [PL_MAX] = "largest",
+};
+static const char *const infix[PL_EXPR_OP_COUNT] = {
+    [PL_ADD] = "+", [PL_SUB] = "-", [PL_MUL] = "*", [PL_AND] = "&", [PL_OR] = "|",
+    [PL_XOR] = "^", [PL_EQ] = "==", [PL_LT] = "<",  [PL_LE] = "<=",
+};
+/* For integers that may wrap, which signed arithmetic must not. */
+static const char *const wrapping[PL_EXPR_OP_COUNT] = {
+    [PL_ADD] = "wrap_add",   [PL_SUB] = "wrap_sub",    [PL_MUL] = "wrap_mul", [PL_DIV] = "divide",
+    [PL_SHL] = "shift_left", [PL_SHR] = "shift_right", [PL_NEG] = "wrap_neg",
+};
+
+static bool is_rounding(pl_expr_op op)
+{
+    return op == PL_FLOOR || op == PL_CEIL || op == PL_ROUND;
+}
+
+/* An operand, widened to long long where the operation is done in it. */
+static const char *operand(cu_function *f, const pl_expr *e, int k, const char *acc, bool is_wide)
+{
+    const pl_expr *arg = e->arg[k];
+    const char *text = print(f, arg, acc);
+    return is_wide && arg->dtype == MDOT_DTYPE_I64 ? ir_arena_printf(f->arena, "(long long)%s", text) : text;
+}
+
+static bool any_wide(const cu_function *f, const pl_expr *e)
+{
+    bool wide = e->dtype == MDOT_DTYPE_I64 && !fits_int(f, e);
+    for (int k = 0; k < pl_expr_operand_count(e->op); k++)
+        wide = wide || (e->arg[k]->dtype == MDOT_DTYPE_I64 && !fits_int(f, e->arg[k]));
+    return wide;
+}
+
+static const char *operation(cu_function *f, const pl_expr *e, const char *acc)
+{
+    int count = pl_expr_operand_count(e->op);
+    mdot_dtype from = e->arg[e->op == PL_SELECT ? 1 : 0]->dtype;
+    bool is_float = ir_dtype_is_float(from), is_wide = any_wide(f, e);
+    const char *x[3] = {"", "", ""};
+    for (int k = 0; k < count; k++) x[k] = operand(f, e, k, acc, is_wide && from == MDOT_DTYPE_I64);
+    if (e->op == PL_SELECT) return ir_arena_printf(f->arena, "(%s ? %s : %s)", x[0], x[1], x[2]);
+    if (e->op == PL_NOT) return ir_arena_printf(f->arena, e->dtype == MDOT_DTYPE_BOOL ? "!%s" : "~%s", x[0]);
+    if (is_rounding(e->op) && !is_float) return x[0];
+    if ((e->op == PL_ISNAN || e->op == PL_ISINF) && !is_float) return "false";
+    if (e->op == PL_NEG && is_float) return ir_arena_printf(f->arena, "(-%s)", x[0]);
+    if (e->op == PL_DIV && is_float) return ir_arena_printf(f->arena, "(%s / %s)", x[0], x[1]);
+    /* Proven not to wrap: an index. The proof is in I64; int suffices where nothing is wide. */
+    cu_span whole = cu_span_whole(&f->step->space, cu_span_of(&f->step->space, e));
+    bool is_safe = is_float || (from == MDOT_DTYPE_I64 && cu_span_is_bounded(whole)) || from == MDOT_DTYPE_BOOL;
+    if (infix[e->op] && (is_safe || !wrapping[e->op]))
+        return ir_arena_printf(f->arena, "(%s %s %s)", x[0], infix[e->op], x[1]);
+    const char *name = wrapping[e->op] ? wrapping[e->op] : calls[e->op];
+    if (!name) {
+        cu_refuse(f, "operator %s has no CUDA code", pl_expr_op_name(e->op));
+        return "";
+    }
+    return ir_arena_printf(f->arena, count == 1 ? "%s(%s)" : "%s(%s, %s)", name, x[0], x[1]);
+}
+
+static const char *print(cu_function *f, const pl_expr *e, const char *acc)
+{
+    const char *text = NULL;
+    if (f->printed_nodes == MOST_NODES || f->status != MDOT_OK) {
+        cu_refuse(f, "expressions of more than %d operators", MOST_NODES);
+        return "";
+    }
+    f->printed_nodes++;
+    switch (e->op) {
+    case PL_CONST:
+        return constant(f, e);
+    case PL_INDEX:
+        return loop_name(f, e->i, false);
+    case PL_LENGTH:
+        return "t.length";
+    case PL_ACC:
+        return acc;
+    case PL_LOAD:
+        return load(f, e);
+    case PL_CAST:
+        text = cast(f, e, print(f, e->arg[0], acc));
+        break;
+    default:
+        text = operation(f, e, acc);
+        break;
+    }
+    /* Done in long long, but small: what follows can be done in int. */
+    bool narrows = e->dtype == MDOT_DTYPE_I64 && fits_int(f, e) && any_wide(f, e);
+    if (text && narrows) text = ir_arena_printf(f->arena, "(int)(%s)", text);
+    return text ? text : "";
+}
+
+const char *cu_expression(cu_function *f, const pl_expr *expr, const char *acc)
+{
+    return cu_check_types(f, expr) ? print(f, expr, acc) : "";
+}

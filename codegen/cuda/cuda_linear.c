@@ -1,0 +1,408 @@
+/* cuda_linear.c — out = epilogue(a weight + bias) for the rows of a tile.
+ *
+ * Three forms. By matrix instructions: a warp takes 16 columns and goes through k in steps of 16; weights come from
+ * global memory as fragments (fragments.c), eight steps' loads in flight at once; `a` comes from shared memory by
+ * ldmatrix. In f32: a thread takes a column of eight rows. Few rows (the head): k is split over the threads instead.
+ */
+#include "codegen/cuda/cuda_emit.h"
+#include "codegen/cuda/fragments.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FEWEST_TENSOR_ROWS = 8, /* below, most of a matrix instruction would be wasted */
+    MOST_ROW_TILES = 4,     /* of 16 rows, whose sums a warp keeps at once */
+    STEPS_AHEAD = 8,        /* steps of k whose weights are loaded together */
+    THREAD_ROWS = 8,        /* f32: rows of a thread */
+    STAGE_PAD = 8           /* elements behind a staged row, against bank conflicts */
+};
+
+/* ---- Shapes ------------------------------------------------------------------------------------------------------ */
+
+static int64_t tile_rows(const cu_step *step)
+{
+    return step->spread == CU_SINGLE ? step->scale : step->scale * CU_TILE_UNITS;
+}
+
+static int64_t row_tiles(const cu_step *step)
+{
+    int64_t tiles = (tile_rows(step) + CU_ROWS - 1) / CU_ROWS;
+    return tiles < MOST_ROW_TILES ? tiles : MOST_ROW_TILES;
+}
+
+bool cu_linear_is_tensor(const cu_step *step, cg_cuda_mode mode)
+{
+    return mode != CG_CUDA_FP32 && tile_rows(step) >= FEWEST_TENSOR_ROWS;
+}
+
+static bool is_vector(const cu_step *step)
+{
+    return tile_rows(step) < FEWEST_TENSOR_ROWS;
+}
+
+static int64_t whole_k(const pl_linear *k)
+{
+    return (k->k + CU_FRAGMENT - 1) / CU_FRAGMENT * CU_FRAGMENT;
+}
+
+/* Whether ldmatrix can read `a` where it is: 16-bit rows in shared memory, whole steps of k, 16-byte aligned. */
+static bool reads_in_place(const pl_linear *k, const cu_place *a)
+{
+    if (a->kind != CU_SHARED || k->k % CU_FRAGMENT != 0) return false;
+    if (!ir_dim_is_number(k->a.offset) || !ir_dim_is_number(k->a.row_stride)) return false;
+    int64_t offset = k->a.offset.offset, stride = k->a.row_stride.offset;
+    bool is_aligned = offset % 8 == 0 && a->width % 8 == 0 && a->pitch % 8 == 0 && a->unit % 8 == 0;
+    return is_aligned && stride % a->width == 0 && offset % a->width + k->k <= a->width;
+}
+
+/* Columns that threads take side by side, and into how many parts of k that splits a block. */
+static int64_t vector_columns(const pl_linear *k)
+{
+    int64_t columns = (k->columns + 31) / 32 * 32;
+    while (CU_THREADS % columns != 0 && columns < CU_THREADS) columns += 32;
+    return columns < CU_THREADS ? columns : CU_THREADS;
+}
+
+size_t cu_linear_work_bytes(const cu_step *step, const cu_layout *layout)
+{
+    const pl_linear *k = &step->kernel->linear;
+    if (is_vector(step)) {
+        int64_t parts = CU_THREADS / vector_columns(k);
+        return parts > 1 ? (size_t)(parts * tile_rows(step) * k->columns) * sizeof(float) : 0;
+    }
+    if (!cu_linear_is_tensor(step, layout->mode)) return 0;
+    if (reads_in_place(k, &layout->homes[k->a.buffer].half)) return 0;
+    return (size_t)(row_tiles(step) * CU_ROWS * (whole_k(k) + STAGE_PAD)) * sizeof(uint16_t);
+}
+
+/* ---- The result -------------------------------------------------------------------------------------------------- */
+
+/* The result's text from that of the sum with the bias. */
+static const char *value_text(cu_function *f, const char *acc)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    return k->epilogue ? cu_expression(f, k->epilogue, acc) : acc;
+}
+
+/* Bias, zeros behind it to whole fragments. */
+static const char *bias_pointer(cu_function *f)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    int64_t padded = cu_fragment_groups(k->columns) * CU_FRAGMENT;
+    float *bias = calloc((size_t)padded, sizeof *bias);
+    if (!bias) {
+        f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+        return "";
+    }
+    memcpy(bias, cu_buffer(f, k->bias)->constant->data, (size_t)k->columns * sizeof *bias);
+    const char *name = cu_weight_pointer(f, "bias", "float", bias, (size_t)padded * sizeof *bias);
+    free(bias);
+    return name;
+}
+
+/* Whether columns 2c and 2c + 1 of every place may be written at once. */
+static bool stores_pairs(const cu_function *f)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    const cu_home *home = cu_home_of(f, k->out.buffer);
+    const cu_place *places[] = {&home->plain, &home->half, &home->output};
+    if (k->columns % 2 != 0 || !cu_divides(2, k->out.offset) || !cu_divides(2, k->out.row_stride)) return false;
+    for (int i = 0; i < 3; i++) {
+        const cu_place *p = places[i];
+        if (p->kind == CU_SHARED && (p->width % 2 != 0 || p->pitch % 2 != 0 || p->unit % 2 != 0)) return false;
+    }
+    return true;
+}
+
+static void put_pair(cu_function *f, const pl_expr *index, const cu_place *place, const char *wanted)
+{
+    if (place->kind == CU_NOWHERE) return;
+    cu_put(&f->body, "                    store_pair(&%s, value[0], value[1]);\n",
+           cu_element(f, f->step->kernel->linear.out.buffer, place, index, wanted));
+}
+
+/* Sums of a warp's 16 columns, as fragments, through the epilogue to where they belong. */
+static void put_fragment_results(cu_function *f)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    const pl_expr *index = cu_matrix_index(f, &k->out);
+    bool is_whole = k->columns % CU_FRAGMENT == 0, is_odd = k->columns % 2 != 0;
+    cu_put(&f->body, "#pragma unroll\n"
+                     "            for (int part = 0; part < TILES * 4; part++) {\n"
+                     "                const int m = part / 4, h = part / 2 %% 2, j = part %% 2; // h: the lower rows\n"
+                     "                const int r = first + m * 16 + h * 8 + lane / 4, i0 = t.first * SCALE + r;\n"
+                     "                const int column = group * 16 + j * 8 + lane %% 4 * 2;\n");
+    cu_put(&f->body,
+           "                if (r < rows%s) {\n"
+           "                    float value[2];\n"
+           "#pragma unroll\n"
+           "                    for (int e = 0; e < 2; e++) {\n"
+           "                        const int i1 = %s;\n",
+           is_whole ? "" : " && column < COLUMNS", is_odd ? "min(column + e, COLUMNS - 1)" : "column + e");
+    cu_put(&f->body, "                        const float acc = sum[m][j][2 * h + e]%s;\n",
+           k->bias >= 0 ? " + bias_of[j][e]" : "");
+    cu_put(&f->body, "                        value[e] = %s;\n                    }\n", value_text(f, "acc"));
+    if (stores_pairs(f)) {
+        const cu_home *home = cu_home_of(f, k->out.buffer);
+        cu_put(&f->body, "                    const int i1 = column;\n");
+        put_pair(f, index, &home->plain, "out");
+        put_pair(f, index, &home->half, "out_half");
+        put_pair(f, index, &home->output, "result");
+    } else {
+        cu_put(&f->body, "                    for (int e = 0; e < 2; e++) {\n"
+                         "                        const int i1 = column + e;\n");
+        if (is_odd) cu_put(&f->body, "                        if (i1 == COLUMNS) continue;\n");
+        cu_store(f, k->out.buffer, index, "value[e]", "                        ");
+        cu_put(&f->body, "                    }\n");
+    }
+    cu_put(&f->body, "                }\n            }\n");
+}
+
+/* ---- Matrix instructions ----------------------------------------------------------------------------------------- */
+
+static const char *fragment_pointer(cu_function *f)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    size_t size_bytes = cu_fragment_bytes(k->k, k->columns);
+    void *fragments = malloc(size_bytes);
+    if (!fragments) {
+        f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+        return "";
+    }
+    cu_pack_fragments(cu_buffer(f, k->weight)->constant, k->k, k->columns, f->layout->mode, fragments);
+    const char *name = cu_weight_pointer(f, "weight", "fragment", fragments, size_bytes);
+    free(fragments);
+    return name;
+}
+
+/* The element of `a` in row i0 (r of the tile) and column i1, which is k here. */
+static const char *a_element(cu_function *f, const cu_place *place)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    cu_step reading = *f->step;
+    const cu_step *step = f->step;
+    reading.space.loop[1] = cu_span_between(0, k->k - 1);
+    f->step = &reading;
+    const char *element = cu_element(f, k->a.buffer, place, cu_matrix_index(f, &k->a), "a");
+    f->step = step;
+    return element;
+}
+
+/* Rows of `a` into shared memory as 16-bit elements, zeros behind k. */
+static void put_staging(cu_function *f)
+{
+    enum { TOGETHER = 8 }; /* elements of cp.async */
+    const pl_linear *k = &f->step->kernel->linear;
+    const cu_home *home = cu_home_of(f, k->a.buffer);
+    const cu_place *from = home->half.kind != CU_NOWHERE ? &home->half : &home->plain;
+    bool is_copy = from->is_half && from->kind == CU_SCRATCH && k->k % CU_FRAGMENT == 0 &&
+                   cu_divides(TOGETHER, k->a.offset) && cu_divides(TOGETHER, k->a.row_stride);
+    const char *element = a_element(f, from), *rounded = from->is_half ? "" : "to_half";
+    cu_put(&f->body,
+           "        for (int i = threadIdx.x; i < min(rows - first, TILES * 16) * (STEPS * 16 / %d); i += %d) {\n"
+           "            const int r = first + i / (STEPS * 16 / %d), i0 = t.first * SCALE + r;\n"
+           "            const int i1 = i %% (STEPS * 16 / %d) * %d;\n"
+           "            half_t *const to = staged + (r - first) * PITCH + i1;\n",
+           is_copy ? TOGETHER : 1, CU_THREADS, is_copy ? TOGETHER : 1, is_copy ? TOGETHER : 1, is_copy ? TOGETHER : 1);
+    if (is_copy)
+        cu_put(&f->body, "            cp_async_16(to, &%s);\n", element);
+    else if (k->k % CU_FRAGMENT == 0)
+        cu_put(&f->body, "            *to = %s(%s);\n", rounded, element);
+    else
+        cu_put(&f->body, "            *to = i1 < %" PRId64 " ? %s(%s) : to_half(0.0f);\n", k->k, rounded, element);
+    cu_put(&f->body, "        }\n");
+    if (is_copy) cu_put(&f->body, "        cp_async_wait_all();\n");
+    cu_put(&f->body, "        __syncthreads(); // a's rows are there\n");
+}
+
+/* The steps of k that a warp loads while it multiplies with those before: of the same columns, or of its next. */
+static void put_sums(cu_function *f, const char *a, const char *row_origin)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    cu_put(&f->body,
+           "        for (int group = warp; group < GROUPS; group += %d) {\n"
+           "            float sum[TILES][2][4] = {};\n",
+           CU_WARPS);
+    if (k->bias >= 0)
+        cu_put(&f->body,
+               "            float bias_of[2][2];\n"
+               "#pragma unroll\n"
+               "            for (int i = 0; i < 4; i++)\n"
+               "                bias_of[i / 2][i %% 2] = %s[group * 16 + i / 2 * 8 + lane %% 4 * 2 + i %% 2];\n",
+               bias_pointer(f));
+    cu_put(&f->body,
+           "#pragma unroll 1\n"
+           "            for (int k = 0; k < STEPS; k += AHEAD) {\n"
+           "                const bool is_last = k + AHEAD == STEPS;\n"
+           "                const int next_group = is_last ? group + %d : group, next_k = is_last ? 0 : k + AHEAD;\n"
+           "                fragment next[AHEAD] = {};\n"
+           "                if (next_group < GROUPS) {\n"
+           "#pragma unroll\n"
+           "                    for (int j = 0; j < AHEAD; j++) next[j] = w[(next_group * STEPS + next_k + j) * 32];\n"
+           "                }\n"
+           "#pragma unroll\n"
+           "                for (int j = 0; j < AHEAD; j++) {\n"
+           "#pragma unroll\n"
+           "                    for (int m = 0; m < TILES; m++) {\n"
+           "                        const int row = min(first + m * 16 + lane %% 16, rows - 1)%s;\n"
+           "                        unsigned a_fragment[4];\n"
+           "                        ldmatrix_x4(a_fragment, %s + row * PITCH + (k + j) * 16 + lane / 16 * 8);\n"
+           "                        tensor_mma(sum[m][0], a_fragment, b[j].word);\n"
+           "                        tensor_mma(sum[m][1], a_fragment, b[j].word + 2);\n"
+           "                    }\n"
+           "                }\n"
+           "#pragma unroll\n"
+           "                for (int j = 0; j < AHEAD; j++) b[j] = next[j];\n"
+           "            }\n",
+           CU_WARPS, row_origin, a);
+}
+
+static void put_shape(cu_function *f, int64_t pitch)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    int64_t steps = whole_k(k) / CU_FRAGMENT, ahead = steps < STEPS_AHEAD ? steps : STEPS_AHEAD;
+    while (steps % ahead != 0) ahead--;
+    cu_put(&f->body,
+           "    enum { COLUMNS = %" PRId64 ", GROUPS = %" PRId64 ", STEPS = %" PRId64 ", AHEAD = %" PRId64
+           ", TILES = %" PRId64 ", PITCH = %" PRId64 ", SCALE = %" PRId64 " };\n"
+           "    const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32, rows = t.count * SCALE;\n"
+           "    const fragment *const w = %s + lane;\n",
+           k->columns, cu_fragment_groups(k->columns), steps, ahead, row_tiles(f->step), pitch, f->step->scale,
+           fragment_pointer(f));
+}
+
+static void emit_tensor(cu_function *f)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    const cu_place *place = &cu_home_of(f, k->a.buffer)->half;
+    bool in_place = reads_in_place(k, place), several = tile_rows(f->step) > row_tiles(f->step) * CU_ROWS;
+    int64_t stride = k->a.row_stride.offset, offset = k->a.offset.offset;
+    put_shape(f, in_place ? stride / place->width * place->pitch : whole_k(k) + STAGE_PAD);
+    const char *a = "staged";
+    if (in_place)
+        a = ir_arena_printf(f->arena, "%s + %" PRId64, cu_pointer(f, k->a.buffer, place, "a"),
+                            offset / place->width * place->pitch + offset % place->width);
+    else
+        cu_work_pointer(f, "half_t", "staged");
+    cu_put(&f->body, several ? "    for (int first = 0; first < rows; first += TILES * 16) {\n"
+                             : "    const int first = 0;\n    {\n");
+    cu_put(&f->body, "        fragment b[AHEAD] = {};\n"
+                     "        if (warp < GROUPS) {\n"
+                     "#pragma unroll\n"
+                     "            for (int j = 0; j < AHEAD; j++) b[j] = w[(warp * STEPS + j) * 32];\n"
+                     "        }\n");
+    cu_meet_first(f, several ? "if (first == 0) " : "");
+    if (!in_place) put_staging(f);
+    put_sums(f, a, in_place ? "" : " - first");
+    put_fragment_results(f);
+    cu_put(&f->body, "        }\n");
+    if (several && !in_place)
+        cu_put(&f->body, "        if (first + TILES * 16 < rows) __syncthreads(); // a's rows are read\n");
+    cu_put(&f->body, "    }\n");
+}
+
+/* ---- f32 --------------------------------------------------------------------------------------------------------- */
+
+static const char *dense_weight(cu_function *f)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    const ir_tensor *weight = cu_buffer(f, k->weight)->constant;
+    return cu_weight_pointer(f, "weight", "float", weight->data, (size_t)(k->k * k->columns) * sizeof(float));
+}
+
+static const char *plain_a(cu_function *f)
+{
+    return a_element(f, &cu_home_of(f, f->step->kernel->linear.a.buffer)->plain);
+}
+
+/* "sum" with the bias, in column i1. */
+static const char *biased(cu_function *f, const char *sum)
+{
+    if (f->step->kernel->linear.bias < 0) return sum;
+    return ir_arena_printf(f->arena, "%s + %s[i1]", sum, bias_pointer(f));
+}
+
+static void emit_rows(cu_function *f)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    int64_t scale = f->step->scale;
+    cu_put(&f->body,
+           "    const int rows = t.count * %" PRId64 ";\n"
+           "    for (int item = threadIdx.x; item < (rows + %d) / %d * %" PRId64 "; item += %d) {\n"
+           "        const int column = item %% %" PRId64 ", first = item / %" PRId64 " * %d;\n"
+           "        float sum[%d] = {};\n"
+           "        for (int i1 = 0; i1 < %" PRId64 "; i1++) {\n"
+           "            const float w = %s[i1 * %" PRId64 " + column];\n"
+           "#pragma unroll\n"
+           "            for (int j = 0; j < %d; j++) {\n"
+           "                const int r = min(first + j, rows - 1), i0 = t.first * %" PRId64 " + r;\n",
+           scale, THREAD_ROWS - 1, THREAD_ROWS, k->columns, CU_THREADS, k->columns, k->columns, THREAD_ROWS,
+           THREAD_ROWS, k->k, dense_weight(f), k->columns, THREAD_ROWS, scale);
+    cu_put(&f->body, "                sum[j] += %s * w;\n            }\n        }\n", plain_a(f));
+    cu_put(&f->body,
+           "#pragma unroll\n"
+           "        for (int j = 0; j < %d; j++) {\n"
+           "            const int r = first + j, i0 = t.first * %" PRId64 " + r, i1 = column;\n"
+           "            if (r < rows) {\n",
+           THREAD_ROWS, scale);
+    cu_put(&f->body, "                const float acc = %s;\n", biased(f, "sum[j]"));
+    cu_put(&f->body, "                const float value = %s;\n", value_text(f, "acc"));
+    cu_store(f, k->out.buffer, cu_matrix_index(f, &k->out), "value", "                ");
+    cu_put(&f->body, "            }\n        }\n    }\n");
+}
+
+/* ---- Few rows ---------------------------------------------------------------------------------------------------- */
+
+static void put_vector_result(cu_function *f, const char *sum)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    cu_put(&f->body, "            const int i1 = column;\n");
+    cu_put(&f->body, "            const float acc = %s;\n", biased(f, sum));
+    cu_put(&f->body, "            const float value = %s;\n", value_text(f, "acc"));
+    cu_store(f, k->out.buffer, cu_matrix_index(f, &k->out), "value", "            ");
+}
+
+static void emit_vector(cu_function *f)
+{
+    const pl_linear *k = &f->step->kernel->linear;
+    int64_t columns = vector_columns(k), parts = CU_THREADS / columns, rows = tile_rows(f->step);
+    const char *weight = dense_weight(f);
+    if (parts > 1) cu_work_pointer(f, "float", "sums");
+    cu_put(&f->body,
+           "    const int part = threadIdx.x / %" PRId64 ";\n"
+           "    for (int r = 0; r < %" PRId64 "; r++) {\n"
+           "        const int i0 = r;\n"
+           "        for (int column = threadIdx.x %% %" PRId64 "; column < %" PRId64 "; column += %" PRId64 ") {\n"
+           "            float sum = 0.0f;\n"
+           "#pragma unroll 8\n"
+           "            for (int i1 = part; i1 < %" PRId64 "; i1 += %" PRId64 ")\n",
+           columns, rows, columns, k->columns, columns, k->k, parts);
+    cu_put(&f->body, "                sum += %s * %s[i1 * %" PRId64 " + column];\n", plain_a(f), weight, k->columns);
+    if (parts == 1) {
+        put_vector_result(f, "sum");
+        cu_put(&f->body, "        }\n    }\n");
+        return;
+    }
+    cu_put(&f->body,
+           "            sums[(part * %" PRId64 " + r) * %" PRId64 " + column] = sum;\n        }\n    }\n"
+           "    __syncthreads(); // every part of the sums\n"
+           "    for (int item = threadIdx.x; item < %" PRId64 "; item += %d) {\n"
+           "            const int r = item / %" PRId64 ", i0 = r, column = item %% %" PRId64 ";\n"
+           "            float sum = 0.0f;\n"
+           "            for (int p = 0; p < %" PRId64 "; p++) sum += sums[p * %" PRId64 " + item];\n",
+           rows, k->columns, rows * k->columns, CU_THREADS, k->columns, k->columns, parts, rows * k->columns);
+    put_vector_result(f, "sum");
+    cu_put(&f->body, "    }\n");
+}
+
+void cu_emit_linear(cu_function *f)
+{
+    if (cu_linear_is_tensor(f->step, f->layout->mode))
+        emit_tensor(f);
+    else if (is_vector(f->step))
+        emit_vector(f);
+    else
+        emit_rows(f);
+}

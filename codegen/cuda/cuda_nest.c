@@ -1,0 +1,191 @@
+/* cuda_nest.c — general loop nests: a thread takes a point of the outer loops and goes through the reduction alone.
+ *
+ * A reduction over the length comes in two steps (stages.h): of a tile, whose result is kept for that tile, and of the
+ * tiles' results.
+ */
+#include "codegen/cuda/cuda_emit.h"
+
+#include <inttypes.h>
+
+/* How long a loop is: of the tile where it runs over units. */
+static const char *extent_text(cu_function *f, int loop)
+{
+    const cu_step *s = f->step;
+    if (loop == s->loop) return ir_arena_printf(f->arena, "(t.count * %" PRId64 ")", s->scale);
+    return cu_dim_text(f, s->kernel->nest.extent[loop]);
+}
+
+/* The variable of a loop whose value counts from the loop's beginning is `from`. */
+static void put_variable(cu_function *f, int loop, const char *from, const char *indent)
+{
+    const cu_step *s = f->step;
+    if (loop == s->loop)
+        cu_put(&f->body, "%sconst int r = %s, i%d = t.first * %" PRId64 " + r;\n", indent, from, loop, s->scale);
+    else
+        cu_put(&f->body, "%sconst int i%d = %s;\n", indent, loop, from);
+}
+
+/* `point` into the outer loops' variables, the last the fastest, so that neighbours lie side by side. */
+static void put_point(cu_function *f)
+{
+    const pl_nest *n = &f->step->kernel->nest;
+    const char *rest = "point";
+    for (int k = n->loop_count - 1; k >= 0; k--) {
+        const char *extent = extent_text(f, k);
+        put_variable(f, k, k > 0 ? ir_arena_printf(f->arena, "%s %% %s", rest, extent) : rest, "        ");
+        if (k > 0) rest = ir_arena_printf(f->arena, "%s / %s", rest, extent);
+    }
+}
+
+/* ---- Reductions -------------------------------------------------------------------------------------------------- */
+
+static const char *neutral(pl_reducer reducer, mdot_dtype dtype)
+{
+    bool is_float = dtype == MDOT_DTYPE_F32, is_wide = dtype == MDOT_DTYPE_I64;
+    switch (reducer) {
+    case PL_REDUCE_SUM:
+        return "0";
+    case PL_REDUCE_PROD:
+        return "1";
+    case PL_REDUCE_MAX:
+        if (dtype == MDOT_DTYPE_BOOL) return "false";
+        return is_float ? "-INFINITE" : is_wide ? "(-9223372036854775807LL - 1)" : "(-2147483647 - 1)";
+    default:
+        if (dtype == MDOT_DTYPE_BOOL) return "true";
+        return is_float ? "INFINITE" : is_wide ? "9223372036854775807LL" : "2147483647";
+    }
+}
+
+static const char *combined(cu_function *f, pl_reducer reducer, mdot_dtype dtype, const char *x)
+{
+    bool is_float = dtype == MDOT_DTYPE_F32;
+    switch (reducer) {
+    case PL_REDUCE_SUM:
+        return ir_arena_printf(f->arena, is_float ? "acc + %s" : "wrap_add(acc, %s)", x);
+    case PL_REDUCE_PROD:
+        return ir_arena_printf(f->arena, is_float ? "acc * %s" : "wrap_mul(acc, %s)", x);
+    case PL_REDUCE_MAX:
+        return ir_arena_printf(f->arena, "largest(acc, %s)", x);
+    default:
+        return ir_arena_printf(f->arena, "least(acc, %s)", x);
+    }
+}
+
+static void put_position_step(cu_function *f, pl_reducer reducer, const char *type, const char *x)
+{
+    bool least = reducer == PL_REDUCE_ARGMIN_FIRST || reducer == PL_REDUCE_ARGMIN_LAST;
+    bool last = reducer == PL_REDUCE_ARGMAX_LAST || reducer == PL_REDUCE_ARGMIN_LAST;
+    cu_put(&f->body,
+           "            const %s x = %s;\n"
+           "            if (position == 0 || %s) {\n"
+           "                best = x;\n"
+           "                acc = position;\n"
+           "            }\n"
+           "            position++;\n",
+           type, x, least ? (last ? "x <= best" : "x < best") : (last ? "best <= x" : "best < x"));
+}
+
+/* Declares `acc` and reduces the body into it. */
+static void put_reduction(cu_function *f)
+{
+    const pl_nest *n = &f->step->kernel->nest;
+    mdot_dtype dtype = n->body->dtype;
+    bool is_position = n->reducer >= PL_REDUCE_ARGMAX_FIRST;
+    if (!cu_check_types(f, n->body)) return;
+    const char *type = cu_type_name(dtype);
+    if (!type) return;
+    if (is_position)
+        cu_put(&f->body, "        long long acc = 0, position = 0;\n        %s best = 0;\n", type);
+    else
+        cu_put(&f->body, "        %s acc = %s;\n", type, neutral(n->reducer, dtype));
+    for (int k = n->loop_count; k < n->loop_count + n->reduce_count; k++) {
+        cu_put(&f->body, "        for (int n%d = 0; n%d < %s; n%d++) {\n", k, k, extent_text(f, k), k);
+        put_variable(f, k, ir_arena_printf(f->arena, "n%d", k), "            ");
+    }
+    const char *x = cu_expression(f, n->body, "");
+    if (is_position)
+        put_position_step(f, n->reducer, type, x);
+    else
+        cu_put(&f->body, "            acc = %s;\n", combined(f, n->reducer, dtype, x));
+    for (int k = 0; k < n->reduce_count; k++) cu_put(&f->body, "        }\n");
+}
+
+/* ---- Parts ------------------------------------------------------------------------------------------------------- */
+
+static const char *points_text(cu_function *f)
+{
+    const pl_nest *n = &f->step->kernel->nest;
+    const char *points = NULL;
+    for (int k = 0; k < n->loop_count; k++)
+        points = points ? ir_arena_printf(f->arena, "%s * %s", points, extent_text(f, k)) : extent_text(f, k);
+    return points ? points : "1";
+}
+
+/* A buffer of partial results: the only access that the plan does not know. */
+static int partials_of(const cu_function *f)
+{
+    for (int k = 0; k < f->step->access_count; k++)
+        if (f->step->accesses[k].buffer >= f->layout->stages->plan->buffer_count) return f->step->accesses[k].buffer;
+    return -1;
+}
+
+static void put_stores(cu_function *f)
+{
+    const pl_nest *n = &f->step->kernel->nest;
+    for (int s = 0; s < n->store_count; s++) {
+        const char *type = cu_type_name(cu_buffer(f, n->store[s].buffer)->type.dtype);
+        if (!type) {
+            cu_refuse(f, "values of type %s have no CUDA code",
+                      mdot_dtype_name(cu_buffer(f, n->store[s].buffer)->type.dtype));
+            return;
+        }
+        cu_put(&f->body, "        const %s value%d = %s;\n", type, s, cu_expression(f, n->store[s].value, "acc"));
+    }
+    for (int s = 0; s < n->store_count; s++)
+        cu_store(f, n->store[s].buffer, n->store[s].index, ir_arena_printf(f->arena, "value%d", s), "        ");
+}
+
+static void put_partial_results(cu_function *f)
+{
+    const pl_nest *n = &f->step->kernel->nest;
+    const char *points = points_text(f);
+    int partials = partials_of(f);
+    const char *memory = cu_pointer(f, partials, &cu_home_of(f, partials)->plain, "partial");
+    if (f->step->part == CU_PARTIAL) {
+        put_reduction(f);
+        cu_put(&f->body, "        %s[t.first / %d * (%s) + point] = acc;\n", memory, CU_TILE_UNITS, points);
+        return;
+    }
+    mdot_dtype dtype = n->body->dtype;
+    const char *type = cu_type_name(dtype);
+    if (!type) return; /* refused with the partial results */
+    cu_put(&f->body,
+           "        %s acc = %s;\n"
+           "#pragma unroll 8\n"
+           "        for (int tile = 0; tile < (t.length + %d) / %d; tile++) {\n"
+           "            acc = %s;\n"
+           "        }\n",
+           type, neutral(n->reducer, dtype), CU_TILE_UNITS - 1, CU_TILE_UNITS,
+           combined(f, n->reducer, dtype, ir_arena_printf(f->arena, "%s[tile * (%s) + point]", memory, points)));
+    put_stores(f);
+}
+
+void cu_emit_nest(cu_function *f)
+{
+    const pl_nest *n = &f->step->kernel->nest;
+    bool is_free = f->step->spread == CU_FREE;
+    if (n->body && !cu_check_types(f, n->body)) return;
+    if (is_free)
+        cu_put(&f->body, "    for (int point = blockIdx.x * %d + threadIdx.x; point < %s; point += gridDim.x * %d) {\n",
+               CU_THREADS, points_text(f), CU_THREADS);
+    else
+        cu_put(&f->body, "    for (int point = threadIdx.x; point < %s; point += %d) {\n", points_text(f), CU_THREADS);
+    put_point(f);
+    if (f->step->part == CU_WHOLE) {
+        if (n->body) put_reduction(f);
+        put_stores(f);
+    } else {
+        put_partial_results(f);
+    }
+    cu_put(&f->body, "    }\n");
+}

@@ -1,0 +1,122 @@
+/* cuda_norm.c — layer and RMS normalisation and softmax of rows: a warp takes a row, a lane every 32nd column of it, which
+ * it keeps in registers, so that the input is computed once and the mean is subtracted before squaring.
+ */
+#include "codegen/cuda/cuda_emit.h"
+
+#include <inttypes.h>
+
+enum { MOST_COLUMNS = 2048 }; /* 64 registers of a lane */
+
+typedef struct row {         /* the shape that all pieces need */
+    int64_t columns, values; /* values: of a lane */
+    const char *guard;       /* "" where all lanes have a column in every value */
+} row;
+
+static void put_loop(cu_function *f, const row *w)
+{
+    cu_put(&f->body,
+           "#pragma unroll\n"
+           "        for (int v = 0; v < %" PRId64 "; v++) {\n"
+           "            const int i1 = lane + v * 32;\n",
+           w->values);
+}
+
+static void put_input(cu_function *f, const row *w)
+{
+    const pl_norm *k = &f->step->kernel->norm;
+    cu_put(&f->body, "        float x[%" PRId64 "];\n", w->values);
+    put_loop(f, w);
+    if (w->guard[0] != 0) cu_put(&f->body, "            x[v] = 0.0f;\n            %s{\n", w->guard);
+    cu_put(&f->body, "            x[v] = %s;\n", cu_expression(f, k->input, ""));
+    if (k->sum.buffer >= 0) cu_store(f, k->sum.buffer, cu_matrix_index(f, &k->sum), "x[v]", "            ");
+    cu_put(&f->body, "%s        }\n", w->guard[0] != 0 ? "            }\n" : "");
+}
+
+/* `what` over a row: warp_sum or warp_max of a statement that updates `name`. */
+static void put_reduction(cu_function *f, const row *w, const char *name, const char *start, const char *statement,
+                          const char *what)
+{
+    cu_put(&f->body, "        float %s = %s;\n", name, start);
+    put_loop(f, w);
+    cu_put(&f->body, "            %s%s;\n        }\n        %s = %s(%s);\n", w->guard, statement, name, what, name);
+}
+
+static void put_moments(cu_function *f, const row *w)
+{
+    const pl_norm *k = &f->step->kernel->norm;
+    if (k->mode == PL_NORM_LAYER) {
+        put_reduction(f, w, "mean", "0.0f", "mean += x[v]", "warp_sum");
+        cu_put(&f->body, "        mean *= %.9gf;\n", 1.0 / (double)w->columns);
+        put_reduction(f, w, "square", "0.0f", "square += (x[v] - mean) * (x[v] - mean)", "warp_sum");
+    } else {
+        put_reduction(f, w, "square", "0.0f", "square += x[v] * x[v]", "warp_sum");
+    }
+    cu_put(&f->body, "        const float scale = 1.0f / sqrtf(square * %.9gf + %.9gf);\n", 1.0 / (double)w->columns,
+           k->epsilon);
+}
+
+static void put_exponentials(cu_function *f, const row *w)
+{
+    put_reduction(f, w, "most", "-INFINITE", "most = fmaxf(most, x[v])", "warp_max");
+    put_reduction(f, w, "total", "0.0f", "total += expf(x[v] - most)", "warp_sum");
+    if (f->step->kernel->norm.mode == PL_NORM_LOG_SOFTMAX)
+        cu_put(&f->body, "        const float shift = most + logf(total);\n");
+    else
+        cu_put(&f->body, "        const float scale = 1.0f / total;\n");
+}
+
+static const char *affine_parameter(cu_function *f, int buffer, const char *wanted)
+{
+    return cu_pointer(f, buffer, &cu_home_of(f, buffer)->plain, wanted);
+}
+
+static const char *normalised(cu_function *f)
+{
+    const pl_norm *k = &f->step->kernel->norm;
+    const char *text = NULL;
+    switch (k->mode) {
+    case PL_NORM_LAYER:
+        text = "(x[v] - mean) * scale";
+        break;
+    case PL_NORM_RMS:
+        text = "x[v] * scale";
+        break;
+    case PL_NORM_SOFTMAX:
+        text = "expf(x[v] - most) * scale";
+        break;
+    case PL_NORM_LOG_SOFTMAX:
+        text = "x[v] - shift";
+        break;
+    }
+    if (k->gamma >= 0) text = ir_arena_printf(f->arena, "%s * %s[i1]", text, affine_parameter(f, k->gamma, "gamma"));
+    if (k->beta >= 0) text = ir_arena_printf(f->arena, "%s + %s[i1]", text, affine_parameter(f, k->beta, "beta"));
+    return text;
+}
+
+void cu_emit_norm(cu_function *f)
+{
+    const pl_norm *k = &f->step->kernel->norm;
+    if (!ir_dim_is_number(k->columns) || k->columns.offset > MOST_COLUMNS) {
+        cu_refuse(f, "a norm over rows that are not of a fixed length up to %d", MOST_COLUMNS);
+        return;
+    }
+    row w = {.columns = k->columns.offset, .values = (k->columns.offset + 31) / 32, .guard = ""};
+    if (w.columns % 32 != 0) w.guard = ir_arena_printf(f->arena, "if (i1 < %" PRId64 ") ", w.columns);
+    cu_put(&f->body,
+           "    const int lane = threadIdx.x %% 32, rows = t.count * %" PRId64 ";\n"
+           "    for (int r = threadIdx.x / 32; r < rows; r += %d) {\n"
+           "        const int i0 = t.first * %" PRId64 " + r;\n",
+           f->step->scale, CU_WARPS, f->step->scale);
+    put_input(f, &w);
+    if (k->mode == PL_NORM_LAYER || k->mode == PL_NORM_RMS)
+        put_moments(f, &w);
+    else
+        put_exponentials(f, &w);
+    put_loop(f, &w);
+    if (w.guard[0] != 0) cu_put(&f->body, "            %s{\n", w.guard);
+    cu_put(&f->body, "            const float acc = %s;\n", normalised(f));
+    const char *value = k->epilogue ? cu_expression(f, k->epilogue, "acc") : "acc";
+    cu_put(&f->body, "            const float value = %s;\n", value);
+    cu_store(f, k->out.buffer, cu_matrix_index(f, &k->out), "value", "            ");
+    cu_put(&f->body, "%s        }\n    }\n", w.guard[0] != 0 ? "            }\n" : "");
+}

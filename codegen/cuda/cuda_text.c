@@ -1,0 +1,47 @@
+/* cuda_text.c — see text.h. Failure sticks, so that a writer checks once at its end. */
+#include "codegen/cuda/cuda_text.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool reserve(cu_text *text, size_t more)
+{
+    if (text->failed || more > SIZE_MAX / 4 - text->size) return false;
+    size_t wanted = text->size + more + 1, capacity = text->capacity > 0 ? text->capacity : 256;
+    if (wanted <= text->capacity) return true;
+    while (capacity < wanted) capacity *= 2;
+    char *bytes = realloc(text->bytes, capacity);
+    if (!bytes) return false;
+    text->bytes = bytes;
+    text->capacity = capacity;
+    return true;
+}
+
+void cu_put(cu_text *text, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int size = vsnprintf(NULL, 0, format, args);
+    if (size < 0 || !reserve(text, (size_t)size)) {
+        text->failed = true;
+    } else {
+        vsnprintf(text->bytes + text->size, (size_t)size + 1, format, again);
+        text->size += (size_t)size;
+    }
+    va_end(again);
+    va_end(args);
+}
+
+const char *cu_text_get(const cu_text *text)
+{
+    return text->bytes ? text->bytes : "";
+}
+
+void cu_text_done(cu_text *text)
+{
+    free(text->bytes);
+    *text = (cu_text){0};
+}

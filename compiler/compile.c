@@ -1,0 +1,218 @@
+/* compile.c — the whole compilation in one function, a call a stage: mdotc_compile. */
+#include "codegen/cpu/cpu.h"
+#include "compiler/compiler.h"
+#include "frontend/onnx/onnx.h"
+#include "ir/ops.h"
+#include "ir/passes.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const int64_t default_buckets[] = {32, 64, 128, 256, 512, 1024};
+enum { DEFAULT_BUCKET_COUNT = sizeof default_buckets / sizeof default_buckets[0], PROGRESS_TOTAL = 1000 };
+enum { PROGRESS_PLANNED = PROGRESS_TOTAL / 10 }; /* measured: planning takes about a tenth of a compilation */
+
+/* What --dump takes beside the passes: the graph as read, plans, and from FIRST_CODE_DUMP on what becomes of them. */
+static const char *const other_dumps[] = {"import", "plan", "llvm", "asm", "cuda", "ptxas"};
+enum { OTHER_DUMP_COUNT = sizeof other_dumps / sizeof other_dumps[0], FIRST_CODE_DUMP = 2 };
+
+static mdot_status check_dump(const char *name, const co_targets *targets, mdot_error *err)
+{
+    if (name == NULL) return MDOT_OK;
+    if (strcmp(name, "ptxas") == 0 && targets->cuda_count == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "ptxas has nothing to say without a GPU target, such as sm_90a");
+    char list[512] = "";
+    size_t used = 0;
+    for (int i = 0; i < ir_pass_count; i++) {
+        if (strcmp(name, ir_passes[i].name) == 0) return MDOT_OK;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s, ", ir_passes[i].name);
+    }
+    for (int i = 0; i < OTHER_DUMP_COUNT; i++) {
+        if (strcmp(name, other_dumps[i]) == 0) return MDOT_OK;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", other_dumps[i]);
+    }
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "nothing is called \"%s\" to dump; known are %s", name, list);
+}
+
+static bool is_code_dump(const char *name)
+{
+    for (int i = FIRST_CODE_DUMP; name != NULL && i < OTHER_DUMP_COUNT; i++)
+        if (strcmp(name, other_dumps[i]) == 0) return true;
+    return false;
+}
+
+/* ---- Planning --------------------------------------------------------------------------------------------------- */
+
+static void dump_text(const co_hooks *hooks, const char *what, const char *text)
+{
+    if (hooks->dump == NULL || hooks->dump_pass == NULL || strcmp(hooks->dump_pass, what) != 0 || text == NULL) return;
+    hooks->dump(hooks->user, text);
+}
+
+static mdot_status plan_bucket(const ir_graph *imported, int64_t max_length, const co_hooks *hooks, ir_arena *arena,
+                               pl_plan **out_plan, mdot_error *err)
+{
+    ir_graph *graph = ir_graph_clone(imported, arena);
+    if (graph == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", imported->name);
+    if (graph->symbol != NULL) graph->max_length = max_length;
+
+    ir_pass_options options = {.dump_pass = hooks->dump_pass, .dump = hooks->dump, .user = hooks->user};
+    mdot_status status = ir_run_passes(graph, hooks->dump != NULL ? &options : NULL, err);
+    if (status == MDOT_OK) status = ir_check_supported(graph, err);
+    if (status == MDOT_OK) status = pl_build(graph, arena, out_plan, err);
+#ifdef MDOT_VERIFY
+    if (status == MDOT_OK) status = pl_verify(*out_plan, err);
+#endif
+    if (status == MDOT_OK && hooks->dump != NULL) dump_text(hooks, "plan", pl_print(*out_plan, arena));
+    return status;
+}
+
+static void warn_dropped(const co_hooks *hooks, int64_t bucket, const mdot_error *reason)
+{
+    char text[1400];
+    snprintf(text, sizeof text, "no bucket of %lld or more: %s", (long long)bucket, reason->message);
+    if (hooks->warning != NULL) hooks->warning(hooks->user, text);
+}
+
+mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t *buckets, size_t bucket_count,
+                          bool drop_infeasible, const co_hooks *hooks, ir_arena *arena, cg_entry *out_entry,
+                          mdot_error *err)
+{
+    size_t wanted = graph->symbol != NULL ? bucket_count : 1;
+    if (wanted == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: has a length, %s, and no bucket to compile it for",
+                         graph->name, graph->symbol);
+    pl_plan **plans = IR_NEW_ARRAY(arena, pl_plan *, wanted);
+    if (plans == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+
+    mdot_status status = ir_check_supported(graph, err);
+    size_t count = 0;
+    for (; status == MDOT_OK && count < wanted; count++) {
+        int64_t bucket = graph->symbol != NULL ? buckets[count] : 0;
+        mdot_error reason = {0};
+        status = plan_bucket(graph, bucket, hooks, arena, &plans[count], &reason);
+        if (status == MDOT_OK) continue;
+        if (count > 0 && drop_infeasible && status != MDOT_OUT_OF_MEMORY) {
+            warn_dropped(hooks, bucket, &reason);
+            status = MDOT_OK;
+        } else if (graph->symbol != NULL && status == MDOT_UNSUPPORTED) {
+            mdot_fail(err, status, "%s (in bucket %lld)", reason.message, (long long)bucket);
+        } else if (err != NULL) {
+            *err = reason;
+        }
+        break;
+    }
+    if (status != MDOT_OK) return status;
+    *out_entry = (cg_entry){.name = name, .graph = plans[0]->graph, .plan_count = (int)count, .plans = plans};
+    return MDOT_OK;
+}
+
+/* ---- The compilation -------------------------------------------------------------------------------------------- */
+
+/* The file's name without folder and suffix. */
+static const char *predictor_name(ir_arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    return ir_arena_strndup(arena, base, dot != NULL && dot != base ? (size_t)(dot - base) : strlen(base));
+}
+
+static void report_code_progress(void *user, const char *step, size_t done, size_t total)
+{
+    const co_hooks *hooks = user;
+    if (hooks->progress == NULL || total == 0) return;
+    hooks->progress(hooks->user, step, PROGRESS_PLANNED + (PROGRESS_TOTAL - PROGRESS_PLANNED) * done / total,
+                    PROGRESS_TOTAL);
+}
+
+static void report_code_warning(void *user, const char *text)
+{
+    const co_hooks *hooks = user;
+    if (hooks->warning != NULL) hooks->warning(hooks->user, text);
+}
+
+static void dump_code(void *user, const char *text)
+{
+    const co_hooks *hooks = user;
+    hooks->dump(hooks->user, text);
+}
+
+static mdot_status check_entries(const mdotc_entry *entries, size_t count, mdot_error *err)
+{
+    if (count == 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "no entry point given");
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(entries[i].name, entries[j].name) == 0)
+                return mdot_fail(err, MDOT_INVALID_ARGUMENT, "two entry points are called \"%s\"", entries[i].name);
+    return MDOT_OK;
+}
+
+/* Renaming onto a path replaces whatever is there: a device as well, or the model that was read. */
+static mdot_status check_output(const char *path, const mdotc_entry *entries, size_t count, mdot_error *err)
+{
+    struct stat output, model;
+    if (stat(path, &output) != 0) return MDOT_OK; /* nothing to lose; what else is wrong shows in writing */
+    if (S_ISDIR(output.st_mode)) return mdot_fail(err, MDOT_IO, "%s: a directory, not a file", path);
+    if (!S_ISREG(output.st_mode))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: not a regular file, so the artefact cannot replace it", path);
+    for (size_t i = 0; i < count; i++)
+        if (stat(entries[i].model_path, &model) == 0 && model.st_dev == output.st_dev && model.st_ino == output.st_ino)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the artefact would replace its own model", path);
+    return MDOT_OK;
+}
+
+static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
+                           const mdotc_options *o, ir_arena *arena, mdot_error *err)
+{
+    co_hooks hooks = {o->dump_pass, o->dump, o->warning, o->progress, o->user};
+    const int64_t *buckets = o->bucket_count > 0 ? o->buckets : default_buckets;
+    size_t bucket_count = o->bucket_count > 0 ? o->bucket_count : DEFAULT_BUCKET_COUNT;
+    fe_options import = {.bindings = o->dims, .binding_count = o->dim_count, .warning = o->warning, .user = o->user};
+    cg_entry *planned = IR_NEW_ARRAY(arena, cg_entry, entry_count + 1);
+    co_targets targets;
+    bool cuda_fp32;
+    if (planned == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+
+    mdot_status status = check_entries(entries, entry_count, err);
+    if (status == MDOT_OK) status = check_output(artefact_path, entries, entry_count, err);
+    if (status == MDOT_OK) status = co_parse_targets(o->targets, o->target_count, &targets, err);
+    if (status == MDOT_OK) status = co_parse_compute(o->compute, &cuda_fp32, err);
+    if (status == MDOT_OK) status = check_dump(o->dump_pass, &targets, err);
+    for (size_t i = 0; status == MDOT_OK && i < entry_count; i++) {
+        ir_graph *graph = NULL;
+        status = fe_import(entries[i].model_path, &import, arena, &graph, err);
+        if (status != MDOT_OK) break;
+        dump_text(&hooks, "import", hooks.dump != NULL ? ir_graph_print(graph, arena) : NULL);
+        status = co_plan_entry(entries[i].name, graph, buckets, bucket_count, o->bucket_count == 0, &hooks, arena,
+                               &planned[i], err);
+        if (o->progress != NULL)
+            o->progress(o->user, "planning", PROGRESS_PLANNED * (i + 1) / entry_count, PROGRESS_TOTAL);
+    }
+    if (status != MDOT_OK) return status;
+
+    cg_options code = {.predictor_name = o->name != NULL ? o->name : predictor_name(arena, entries[0].model_path),
+                       .level_count = targets.level_count,
+                       .levels = targets.levels,
+                       .cuda_target_count = targets.cuda_count,
+                       .cuda_targets = targets.cuda,
+                       .cuda_fp32 = cuda_fp32,
+                       .dump = o->dump != NULL && is_code_dump(o->dump_pass) ? o->dump_pass : NULL,
+                       .dump_text = dump_code,
+                       .warning = report_code_warning,
+                       .progress = report_code_progress,
+                       .user = &hooks};
+    return cg_write_artefact(planned, (int)entry_count, &code, artefact_path, arena, err);
+}
+
+mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
+                          const mdotc_options *options, mdot_error *err)
+{
+    static const mdotc_options defaults;
+    ir_arena *arena = ir_arena_create(0);
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    mdot_status status =
+        compile(entries, entry_count, artefact_path, options != NULL ? options : &defaults, arena, err);
+    ir_arena_destroy(arena);
+    return status;
+}

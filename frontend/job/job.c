@@ -1,0 +1,100 @@
+/* job.c — mdotjob.h: an ONNX file → mdot_job, a call a stage. */
+#include "frontend/job/job.h"
+
+#include "frontend/onnx/context.h"
+#include "ir/passes.h"
+
+#include <stdarg.h>
+
+void fe_job_warn(const fe_job *job, const char *format, ...)
+{
+    if (!job->options->warning) return;
+    va_list args;
+    va_start(args, format);
+    fe_warn_to(job->options->warning, job->options->user, format, args);
+    va_end(args);
+}
+
+mdot_status fe_job_out_of_memory(const fe_job *job)
+{
+    return mdot_fail(job->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", job->graph->name);
+}
+
+/* Those that recognise, in the order of passes.def. Not those that compute with weights (linears, merge) or take
+ * recognised operators apart again (expand). */
+static const char *const recognising[] = {"simplify",    "contrib",   "norms", "group_norms",
+                                          "activations", "attention", "tidy"};
+
+static mdot_status recognise(fe_job *job)
+{
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; i < sizeof recognising / sizeof *recognising && status == MDOT_OK; i++) {
+        bool changed;
+        status = ir_run_pass(job->graph, recognising[i], &changed, job->err);
+    }
+    return status;
+}
+
+/* What the file calls so, which may stand behind a sequence's length; else the first dimension of the first input that
+ * has more than one. */
+static int64_t batch_of(const ir_graph *graph)
+{
+    if (graph->batch > 0) return graph->batch;
+    for (int i = 0; i < graph->input_count; i++) {
+        const ir_type *type = &graph->inputs[i]->type;
+        if (type->rank > 1 && type->dim[0].offset > 0) return type->dim[0].offset;
+    }
+    return 1;
+}
+
+static mdot_status read_graph(fe_job *job, mdot_job **out_job)
+{
+    mdot_status status = fe_job_strip(job);
+    if (status != MDOT_OK) return status;
+    job->batch = batch_of(job->graph);
+    status = fe_job_drop_noise(job);
+    if (status == MDOT_OK) status = fe_job_infer(job);
+    if (status == MDOT_OK) status = fe_job_unify(job);
+    if (status == MDOT_OK) status = recognise(job);
+    if (status == MDOT_OK) status = fe_job_freeze(job);
+    return status == MDOT_OK ? fe_job_tokens(job, out_job) : status;
+}
+
+typedef struct source {
+    const char *name; /* a path where bytes is NULL */
+    const void *bytes;
+    size_t size_bytes;
+} source;
+
+static mdot_status read_job(const source *from, const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
+{
+    static const mdot_job_options defaults;
+    fe_job job = {.options = options ? options : &defaults, .err = err};
+    ir_arena *arena = ir_arena_create(0);
+    mdot_status status = arena ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", from->name);
+    fe_options import = {.bindings = job.options->dims,
+                         .binding_count = job.options->dim_count,
+                         .skip_weights = true,
+                         .job = true,
+                         .warning = job.options->warning,
+                         .user = job.options->user};
+    if (status == MDOT_OK) {
+        status = from->bytes
+                     ? fe_import_bytes(from->bytes, from->size_bytes, from->name, NULL, &import, arena, &job.graph, err)
+                     : fe_import(from->name, &import, arena, &job.graph, err);
+    }
+    if (status == MDOT_OK) status = read_graph(&job, out_job);
+    ir_arena_destroy(arena);
+    return status;
+}
+
+mdot_status mdot_job_read(const char *path, const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
+{
+    return read_job(&(source){.name = path}, options, out_job, err);
+}
+
+mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char *name, const mdot_job_options *options,
+                                mdot_job **out_job, mdot_error *err)
+{
+    return read_job(&(source){name, bytes ? bytes : "", size_bytes}, options, out_job, err);
+}

@@ -1,0 +1,146 @@
+/* learnt.c — which constants of a job training learns, and how many parameters stand behind each.
+ *
+ * Floating initializers of more than one element are parameters; what follows from them alone (a table that was picked
+ * from, a vector put together of two) is computed anew in every step and becomes a constant that is learnt as well, but
+ * holds no more parameters than went into it. Parameters that flow into one constant form a group, which is counted
+ * whole where it is first read. Other constants are numbers.
+ */
+#include "frontend/job/job.h"
+
+#include "ir/ops/families.h"
+
+#include <string.h>
+
+/* PyTorch exports buffers as it does parameters; these are known by the last part of their names. Swin's masks count
+ * for one in a hundred of its parameters. */
+static const char *const buffers[] = {"attn_mask", "inv_freq", "running_mean", "running_var"};
+
+enum { NO_GROUP = -1 };
+
+/* By value id. A group is a tree whose root counts its parameters. */
+struct fe_learnt {
+    ir_arena *arena;
+    int *parent; /* NO_GROUP: not learnt */
+    double *elements;
+    int capacity;
+};
+
+static int root_of(const fe_learnt *l, int id)
+{
+    if (id >= l->capacity || l->parent[id] == NO_GROUP) return NO_GROUP;
+    while (l->parent[id] != id) id = l->parent[id] = l->parent[l->parent[id]];
+    return id;
+}
+
+/* Room for the ids up to `id`; false: memory is out. */
+static bool reach(fe_learnt *l, int id)
+{
+    if (id < l->capacity) return true;
+    int capacity = 2 * id + 64;
+    int *parent = IR_NEW_ARRAY(l->arena, int, capacity);
+    double *elements = IR_NEW_ARRAY(l->arena, double, capacity);
+    if (!parent || !elements) return false;
+    if (l->capacity) {
+        memcpy(parent, l->parent, (size_t)l->capacity * sizeof *parent);
+        memcpy(elements, l->elements, (size_t)l->capacity * sizeof *elements);
+    }
+    for (int i = l->capacity; i < capacity; i++) parent[i] = NO_GROUP;
+    l->parent = parent;
+    l->elements = elements;
+    l->capacity = capacity;
+    return true;
+}
+
+static bool holds_weights(const ir_value *value)
+{
+    return value && value->constant && value->constant->count > 1 && ir_dtype_is_float(value->type.dtype);
+}
+
+static bool is_buffer(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+        if (strcmp(dot ? dot + 1 : name, buffers[i]) == 0) return true;
+    }
+    return false;
+}
+
+/* ---- Parameters ------------------------------------------------------------------------------------------------- */
+
+static bool mark_parameters(const ir_graph *graph, fe_learnt *l, bool stored)
+{
+    bool found = false;
+    for (const ir_node *node = graph->first; node; node = node->next) {
+        for (int i = 0; i < node->input_count; i++) {
+            const ir_value *value = node->inputs[i];
+            if (!holds_weights(value) || (stored && !value->stored) || is_buffer(value->name)) continue;
+            l->parent[value->id] = value->id;
+            l->elements[value->id] = (double)value->constant->count;
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* Some files hold their weights in Constant nodes. */
+mdot_status fe_learnt_create(fe_job *job)
+{
+    fe_learnt *l = IR_NEW(job->graph->arena, fe_learnt);
+    if (!l) return fe_job_out_of_memory(job);
+    l->arena = job->graph->arena;
+    if (!reach(l, job->graph->value_count)) return fe_job_out_of_memory(job);
+    if (!mark_parameters(job->graph, l, true)) mark_parameters(job->graph, l, false);
+    job->learnt = l;
+    return MDOT_OK;
+}
+
+/* Files that carry no weights spell them so: onnx's light_*.onnx. A graph's own zeros have a shape among the nodes. */
+static bool stands_for_weights(const ir_node *node)
+{
+    return node->op == &ir_ops[IR_OP_ConstantOfShape] && node->inputs[0]->stored &&
+           ir_dtype_is_float(node->outputs[0]->type.dtype);
+}
+
+bool fe_learnt_derive(fe_learnt *l, const ir_node *node, int id)
+{
+    if (!reach(l, id)) return false;
+    if (stands_for_weights(node)) {
+        l->parent[id] = id;
+        l->elements[id] = ir_value_elements(node->outputs[0], 1);
+    }
+    for (int i = 0; i < node->input_count; i++) {
+        const ir_value *value = node->inputs[i];
+        if (!value || !ir_dtype_is_float(value->type.dtype)) continue;
+        int from = root_of(l, value->id), to = root_of(l, id);
+        if (from == NO_GROUP || from == to) continue;
+        if (to == NO_GROUP) {
+            l->parent[id] = from;
+        } else {
+            l->parent[from] = to;
+            l->elements[to] += l->elements[from];
+        }
+    }
+    return true;
+}
+
+/* ---- Reading ---------------------------------------------------------------------------------------------------- */
+
+bool fe_is_parameter(const fe_job *job, const ir_value *value)
+{
+    return holds_weights(value) && root_of(job->learnt, value->id) != NO_GROUP;
+}
+
+bool fe_learns(const fe_job *job, const ir_node *node, int input)
+{
+    if (node->op == &ir_ops[IR_OP_BatchNormalization] && input > 2) return false;
+    if (node->op == &ir_ops[IR_OP_Resize] && input > 0) return false;
+    return fe_is_parameter(job, node->inputs[input]);
+}
+
+double fe_parameter_count(const fe_job *job, const ir_value *value, bool *counted)
+{
+    int group = root_of(job->learnt, value->id);
+    if (group == NO_GROUP || counted[group]) return 0;
+    counted[group] = true;
+    return job->learnt->elements[group];
+}

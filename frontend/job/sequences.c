@@ -1,0 +1,100 @@
+/* sequences.c — lists of tensors whose members are known, which PyTorch's dynamo exporter makes of unbind and split
+ * (SplitToSequence, SequenceAt), are a Split and its results.
+ */
+#include "frontend/job/job.h"
+
+#include <string.h>
+
+typedef struct list {
+    ir_value *member[IR_MAX_KNOWN];
+    int count;
+} list;
+
+static bool is_called(const ir_node *node, const char *name)
+{
+    return !node->op && strcmp(node->op_type, name) == 0;
+}
+
+static bool make_whole(const int64_t *extents, int count, int64_t whole)
+{
+    for (int i = 0; i < count; i++) {
+        if (extents[i] < 0 || extents[i] > whole) return false;
+        whole -= extents[i];
+    }
+    return count > 0 && whole == 0;
+}
+
+/* The parts' extents: as many as the operand lists, parts of its one number, or of one each. */
+static bool read_extents(const ir_node *node, int64_t whole, int64_t *extents, int *out_count)
+{
+    const ir_value *operand = ir_node_input(node, 1);
+    int count = 0;
+    if (operand && operand->type.rank == 1) {
+        return ir_value_ints(operand, extents, out_count) && make_whole(extents, *out_count, whole);
+    }
+    int64_t each = 1;
+    if (operand && (!ir_value_ints(operand, extents, &count) || count != 1)) return false;
+    if (operand) each = extents[0];
+    if (each < 1 || whole < 1 || (whole - 1) / each >= IR_MAX_KNOWN) return false;
+    for (*out_count = 0; whole > 0; whole -= each) extents[(*out_count)++] = whole < each ? whole : each;
+    return true;
+}
+
+static ir_value *without_axis(ir_builder *b, ir_value *part, int axis)
+{
+    ir_type type = part->type;
+    for (int i = axis; i + 1 < type.rank; i++) type.dim[i] = type.dim[i + 1];
+    return b_reshape(b, part, type.dim, type.rank - 1);
+}
+
+static bool split(ir_builder *b, const ir_node *node, list *out)
+{
+    ir_value *x = node->input_count > 0 ? node->inputs[0] : NULL;
+    int64_t extents[IR_MAX_KNOWN], axis = ir_node_int(node, "axis", 0);
+    if (!x || x->type.rank < 1) return false;
+    if (axis < 0) axis += x->type.rank;
+    if (axis < 0 || axis >= x->type.rank || !read_extents(node, x->type.dim[axis].offset, extents, &out->count)) {
+        return false;
+    }
+    if (!b_split(b, x, axis, extents, out->count, out->member)) return false;
+    /* ONNX ignores keepdims beside a split. ONNX Runtime heeds it where parts are one wide, and PyTorch builds on that.
+     */
+    bool drops = !ir_node_int(node, "keepdims", 1) && out->count == x->type.dim[axis].offset;
+    for (int i = 0; i < out->count && drops; i++) out->member[i] = without_axis(b, out->member[i], (int)axis);
+    return b->status == MDOT_OK;
+}
+
+/* The place that a SequenceAt reads, from the start; false: another reader, or a place that data decides. */
+static bool place_of(const ir_node *reader, const ir_value *sequence, int count, int64_t *out_place)
+{
+    int known = 0;
+    if (!is_called(reader, "SequenceAt") || reader->input_count != 2 || reader->inputs[0] != sequence) return false;
+    if (!reader->inputs[1] || !ir_value_ints(reader->inputs[1], out_place, &known) || known != 1) return false;
+    if (*out_place < 0) *out_place += count;
+    return *out_place >= 0 && *out_place < count;
+}
+
+static bool reads(const ir_node *node, const ir_value *value)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] == value) return true;
+    }
+    return false;
+}
+
+void fe_job_split_list(ir_builder *b, ir_node *node)
+{
+    list members;
+    if (!is_called(node, "SplitToSequence") || !node->outputs[0] || !split(b, node, &members)) return;
+    const ir_value *sequence = node->outputs[0];
+    int left = sequence->use_count;
+    for (ir_node *reader = node->next; reader && left > 0; reader = reader->next) {
+        int64_t place;
+        if (!reads(reader, sequence)) continue;
+        left--;
+        if (!place_of(reader, sequence, members.count, &place)) continue;
+        ir_value *result = reader->outputs[0];
+        result->type = members.member[place]->type;
+        if (b_replace(b, result, members.member[place])) ir_graph_remove_node(b->graph, reader);
+    }
+}

@@ -1,0 +1,285 @@
+/* settings.c — an operator's canonical type and configuration. */
+#include "frontend/job/job.h"
+
+#include "ir/ops/window.h"
+
+/* ---- Shapes ----------------------------------------------------------------------------------------------------- */
+
+static int64_t dim(const ir_value *value, int i)
+{
+    return value->type.dim[i].offset;
+}
+
+/* Saturated: a file may say what no memory holds. */
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+/* Product of the dimensions from `first` on. */
+static int64_t extent_from(const ir_value *value, int first)
+{
+    int64_t product = 1;
+    for (int i = first; i < value->type.rank; i++) product = times(product, dim(value, i));
+    return product;
+}
+
+static int64_t elements(const ir_value *value)
+{
+    return value ? extent_from(value, 0) : 0;
+}
+
+const ir_value *fe_product_weight(const fe_job *job, const ir_node *node)
+{
+    if (node->op != &ir_ops[IR_OP_MatMul] && node->op != &ir_ops[IR_OP_Gemm] &&
+        node->op != &ir_ops[IR_OP_FusedMatMul] && node->op != &ir_ops[IR_OP_Linear]) {
+        return NULL;
+    }
+    for (int i = 1; i >= 0; i--) {
+        const ir_value *value = node->inputs[i];
+        if (fe_is_parameter(job, value) && value->type.rank == 2 && !node->inputs[1 - i]->constant) return value;
+    }
+    return NULL;
+}
+
+/* ---- Types ------------------------------------------------------------------------------------------------------ */
+
+const char *fe_token_type(const fe_job *job, const ir_node *node)
+{
+    if (node->op == &ir_ops[IR_OP_Opaque]) return node->op_type;
+    if (fe_product_weight(job, node)) return "Linear";
+    if (node->op == &ir_ops[IR_OP_Gemm] || node->op == &ir_ops[IR_OP_FusedMatMul]) return "MatMul";
+    if (node->op == &ir_ops[IR_OP_SimplifiedLayerNormalization]) return "RMSNormalization";
+    return node->op->name;
+}
+
+/* ---- Configurations --------------------------------------------------------------------------------------------- */
+
+typedef void (*describe_fn)(const fe_job *job, const fe_token *token, int64_t *setting);
+
+static void describe_window(const ir_window *w, int64_t *setting)
+{
+    enum { D, H, W };
+    int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, padding[3] = {0};
+    for (int i = 0; i < w->rank && i < 3; i++) {
+        int at = w->rank < 3 ? 3 - w->rank + i : i;
+        kernel[at] = w->kernel[i];
+        stride[at] = w->stride[i];
+        dilation[at] = w->dilation[i];
+        padding[at] = w->before[i] + w->after[i];
+    }
+    setting[MDOT_SETTING_KERNEL_D] = kernel[D];
+    setting[MDOT_SETTING_KERNEL_H] = kernel[H];
+    setting[MDOT_SETTING_KERNEL_W] = kernel[W];
+    setting[MDOT_SETTING_STRIDE_D] = stride[D];
+    setting[MDOT_SETTING_STRIDE_H] = stride[H];
+    setting[MDOT_SETTING_STRIDE_W] = stride[W];
+    setting[MDOT_SETTING_DILATION_H] = dilation[H];
+    setting[MDOT_SETTING_DILATION_W] = dilation[W];
+    setting[MDOT_SETTING_PADDING_H] = padding[H];
+    setting[MDOT_SETTING_PADDING_W] = padding[W];
+}
+
+/* Feature maps: channels in dimension 1. */
+static void describe_map(const fe_token *token, int64_t *setting)
+{
+    const ir_value *in = token->node->inputs[0], *out = token->node->outputs[0];
+    if (in->type.rank < 2 || !out || out->type.rank < 2) return;
+    setting[MDOT_SETTING_CHANNELS_IN] = dim(in, 1);
+    setting[MDOT_SETTING_CHANNELS_OUT] = dim(out, 1);
+    setting[MDOT_SETTING_SIZE_IN] = extent_from(in, 2);
+    setting[MDOT_SETTING_SIZE_OUT] = extent_from(out, 2);
+}
+
+static void describe_convolution(const fe_job *job, const fe_token *token, int64_t *setting)
+{
+    const ir_node *node = token->node;
+    ir_operands from = ir_operands_of_graph(job->graph, node, NULL);
+    ir_window w;
+    int64_t kernel[IR_MAX_SPATIAL] = {0};
+    ir_dim extents[IR_MAX_SPATIAL];
+    int rank = node->inputs[1]->type.rank - 2;
+    for (int i = 0; i < rank; i++) kernel[i] = dim(node->inputs[1], 2 + i);
+    if (ir_window_read(&from, rank, kernel, &w) != MDOT_OK) return;
+    const ir_dim *in = node->inputs[0]->type.dim + 2;
+    mdot_status status = node->op == &ir_ops[IR_OP_Conv] ? ir_window_slide(&from, &w, in, extents)
+                                                         : ir_window_unslide(&from, &w, in, extents);
+    if (status != MDOT_OK) return;
+    describe_window(&w, setting);
+    describe_map(token, setting);
+    setting[MDOT_SETTING_GROUPS] = ir_node_int(node, "group", 1);
+    setting[MDOT_SETTING_NORMALISED] = token->normalised;
+    setting[MDOT_SETTING_BIAS] = !token->normalised && (token->bias || ir_node_input(node, 2));
+}
+
+static void describe_pool(const fe_job *job, const fe_token *token, int64_t *setting)
+{
+    describe_map(token, setting);
+    ir_operands from = ir_operands_of_graph(job->graph, token->node, NULL);
+    ir_window w;
+    ir_dim extents[IR_MAX_SPATIAL];
+    const ir_type *in = &token->node->inputs[0]->type;
+    if (ir_window_read(&from, in->rank - 2, NULL, &w) != MDOT_OK) return;
+    if (ir_window_slide(&from, &w, in->dim + 2, extents) == MDOT_OK) describe_window(&w, setting);
+}
+
+static void describe_global_pool(const fe_job *job, const fe_token *token, int64_t *setting)
+{
+    (void)job;
+    const ir_value *in = token->node->inputs[0];
+    setting[MDOT_SETTING_CHANNELS_IN] = setting[MDOT_SETTING_CHANNELS_OUT] = dim(in, 1);
+    setting[MDOT_SETTING_SIZE_IN] = extent_from(in, 2);
+    setting[MDOT_SETTING_SIZE_OUT] = 1;
+}
+
+/* Rows of the data times a matrix; without parameters, groups of products: batched over what is not summed. */
+static void describe_product(const fe_job *job, const fe_token *token, int64_t *setting)
+{
+    const ir_node *node = token->node;
+    const ir_value *weight = fe_product_weight(job, node), *out = node->outputs[0];
+    if (out->type.rank < 1) return;
+    const ir_value *data = weight == node->inputs[0] ? node->inputs[1] : node->inputs[0];
+    int64_t columns = dim(out, out->type.rank - 1), rows = out->type.rank > 1 ? dim(out, out->type.rank - 2) : 1;
+    if (weight) {
+        int64_t other = elements(weight) / (columns ? columns : 1);
+        bool from_left = weight == node->inputs[0];
+        setting[MDOT_SETTING_CHANNELS_OUT] = from_left ? rows : columns;
+        setting[MDOT_SETTING_CHANNELS_IN] = from_left ? elements(weight) / (rows ? rows : 1) : other;
+        setting[MDOT_SETTING_SIZE_IN] =
+            elements(data) / (setting[MDOT_SETTING_CHANNELS_IN] ? setting[MDOT_SETTING_CHANNELS_IN] : 1) / job->batch;
+        setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN];
+        setting[MDOT_SETTING_BIAS] = token->bias || ir_node_input(node, 2);
+        return;
+    }
+    ir_cost cost;
+    node->op->cost(node, 1, &cost);
+    double products = 2 * (double)elements(out);
+    setting[MDOT_SETTING_CHANNELS_IN] = products > 0 ? (int64_t)(cost.flops / products) : 0;
+    setting[MDOT_SETTING_CHANNELS_OUT] = columns;
+    setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN] = rows;
+    int64_t matrix = times(rows, columns);
+    setting[MDOT_SETTING_GROUPS] = matrix > 0 ? elements(out) / matrix / job->batch : 0;
+}
+
+/* Q [B, H, N, D] or [B, N, H * D]; both have as many queries as their last but one dimension. */
+static void describe_attention(const fe_job *job, const fe_token *token, int64_t *setting)
+{
+    (void)job;
+    const ir_node *node = token->node;
+    const ir_type *q = &node->inputs[0]->type, *k = &node->inputs[1]->type;
+    bool split = q->rank == 4;
+    if (q->rank < 3 || k->rank != q->rank) return;
+    int64_t heads = split ? q->dim[1].offset : ir_node_int(node, "q_num_heads", 1);
+    if (heads < 1) heads = 1;
+    setting[MDOT_SETTING_HEADS] = heads;
+    setting[MDOT_SETTING_HEAD_SIZE] = split ? q->dim[3].offset : q->dim[2].offset / heads;
+    setting[MDOT_SETTING_QUERIES] = q->dim[q->rank - 2].offset;
+    setting[MDOT_SETTING_KEYS] = k->dim[k->rank - 2].offset;
+    const ir_value *past = ir_node_input(node, 4);
+    if (past && past->type.rank == 4 &&
+        __builtin_add_overflow(setting[MDOT_SETTING_KEYS], dim(past, 2), &setting[MDOT_SETTING_KEYS])) {
+        setting[MDOT_SETTING_KEYS] = INT64_MAX;
+    }
+}
+
+static void describe_axis(const ir_value *value, int64_t axis, int64_t *setting)
+{
+    int rank = value->type.rank;
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) return;
+    setting[MDOT_SETTING_AXIS] = rank - axis;
+    setting[MDOT_SETTING_EXTENT] = dim(value, (int)axis);
+}
+
+static void describe_rows(const fe_job *job, const fe_token *token, int64_t *setting)
+{
+    (void)job;
+    describe_axis(token->node->inputs[0], ir_node_int(token->node, "axis", -1), setting);
+}
+
+static void describe_channels(const fe_job *job, const fe_token *token, int64_t *setting)
+{
+    (void)job;
+    describe_map(token, setting);
+    setting[MDOT_SETTING_GROUPS] = ir_node_int(token->node, "num_groups", 0);
+    setting[MDOT_SETTING_EXTENT] = ir_node_int(token->node, "size", 0);
+}
+
+static void describe_first_axis(const fe_job *job, const fe_token *token, int64_t *setting)
+{
+    (void)job;
+    describe_axis(token->node->inputs[0], ir_node_int(token->node, "axis", 0), setting);
+}
+
+static void describe_concat(const fe_job *job, const fe_token *token, int64_t *setting)
+{
+    (void)job;
+    describe_axis(token->node->outputs[0], ir_node_int(token->node, "axis", 0), setting);
+}
+
+static void describe_reduction(const fe_job *job, const fe_token *token, int64_t *setting)
+{
+    (void)job;
+    int64_t out = elements(token->node->outputs[0]);
+    if (out > 0) setting[MDOT_SETTING_EXTENT] = elements(token->node->inputs[0]) / out;
+}
+
+static void describe_recurrent(const fe_job *job, const fe_token *token, int64_t *setting)
+{
+    const ir_value *x = token->node->inputs[0], *recurrence = token->node->inputs[2];
+    setting[MDOT_SETTING_CHANNELS_IN] = dim(x, 2);
+    setting[MDOT_SETTING_CHANNELS_OUT] = dim(recurrence, 2);
+    setting[MDOT_SETTING_SIZE_IN] = times(dim(x, 0), dim(x, 1)) / job->batch;
+    setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN];
+    setting[MDOT_SETTING_DIRECTIONS] = dim(recurrence, 0);
+    setting[MDOT_SETTING_BIAS] = ir_node_input(token->node, 3) != NULL;
+}
+
+static const describe_fn describe_of[IR_OP_COUNT] = {
+    [IR_OP_Conv] = describe_convolution,
+    [IR_OP_ConvTranspose] = describe_convolution,
+    [IR_OP_MaxPool] = describe_pool,
+    [IR_OP_AveragePool] = describe_pool,
+    [IR_OP_LpPool] = describe_pool,
+    [IR_OP_GlobalAveragePool] = describe_global_pool,
+    [IR_OP_GlobalMaxPool] = describe_global_pool,
+    [IR_OP_LRN] = describe_channels,
+    [IR_OP_BatchNormalization] = describe_channels,
+    [IR_OP_InstanceNormalization] = describe_channels,
+    [IR_OP_GroupNormalization] = describe_channels,
+    [IR_OP_MatMul] = describe_product,
+    [IR_OP_Gemm] = describe_product,
+    [IR_OP_FusedMatMul] = describe_product,
+    [IR_OP_Linear] = describe_product,
+    [IR_OP_Attention] = describe_attention,
+    [IR_OP_Softmax] = describe_rows,
+    [IR_OP_LogSoftmax] = describe_rows,
+    [IR_OP_LayerNormalization] = describe_rows,
+    [IR_OP_RMSNormalization] = describe_rows,
+    [IR_OP_SimplifiedLayerNormalization] = describe_rows,
+    [IR_OP_Concat] = describe_concat,
+    [IR_OP_Split] = describe_first_axis,
+    [IR_OP_Gather] = describe_first_axis,
+    [IR_OP_ReduceSum] = describe_reduction,
+    [IR_OP_ReduceMean] = describe_reduction,
+    [IR_OP_ReduceMax] = describe_reduction,
+    [IR_OP_ReduceMin] = describe_reduction,
+    [IR_OP_ReduceProd] = describe_reduction,
+    [IR_OP_ReduceL1] = describe_reduction,
+    [IR_OP_ReduceL2] = describe_reduction,
+    [IR_OP_Resize] = describe_channels,
+    [IR_OP_LSTM] = describe_recurrent,
+    [IR_OP_GRU] = describe_recurrent,
+    [IR_OP_RNN] = describe_recurrent,
+};
+
+void fe_token_settings(const fe_job *job, const fe_token *token, int64_t *setting)
+{
+    const ir_node *node = token->node;
+    for (int i = 0; i < node->input_count; i++) {
+        setting[MDOT_SETTING_INPUTS] += node->inputs[i] && !node->inputs[i]->constant;
+    }
+    describe_fn describe = describe_of[ir_node_opcode(node)];
+    if (describe && node->inputs[0] && token->result) describe(job, token, setting);
+}

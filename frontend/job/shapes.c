@@ -1,0 +1,295 @@
+/* shapes.c — types every value of a job's graph, whatever the graph holds.
+ *
+ * A compiler refuses what it does not know; a job must still be priced. An operator that is not in the table, or whose
+ * rule fails, becomes mdot.Opaque: its outputs have the types that the file states, or else that of its first input,
+ * which is right for most operators that are left, pointwise ones.
+ */
+#include "frontend/job/job.h"
+
+#include "frontend/onnx/names.h"
+#include "ir/passes/fold.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Larger constants are not computed: they are weights that a test file spells as ConstantOfShape. */
+enum { MAX_COMPUTED = 8192 };
+
+typedef struct inferrer {
+    fe_job *job;
+    ir_builder builder;
+} inferrer;
+
+/* Attributes of an opaque node, for the warning: nodes of branches that are not taken go without one. */
+static const char reason_name[] = "reason", guessed_name[] = "guessed";
+
+/* ---- Operators that mdot does not know --------------------------------------------------------------------------- */
+
+static bool is_number_type(const ir_type *type)
+{
+    bool numbers = type->dtype != MDOT_DTYPE_NONE && type->rank >= 0;
+    for (int i = 0; i < type->rank && numbers; i++) numbers = ir_dim_is_number(type->dim[i]);
+    return numbers;
+}
+
+/* Of the inputs the likeliest to be as large as the result: floating data before other data before constants, and
+ * never a condition. */
+static ir_type guess_type(const ir_node *node)
+{
+    ir_type best = {.dtype = MDOT_DTYPE_F32};
+    int best_rank = 0;
+    for (int i = 0; i < node->input_count; i++) {
+        const ir_value *value = node->inputs[i];
+        if (!value || !is_number_type(&value->type) || value->type.dtype == MDOT_DTYPE_BOOL) continue;
+        int rank = value->constant ? 1 : ir_dtype_is_float(value->type.dtype) ? 3 : 2;
+        if (rank <= best_rank) continue;
+        best_rank = rank;
+        best = value->type;
+    }
+    return best;
+}
+
+/* What shape_opaque reads. */
+static bool state_type(ir_graph *graph, ir_node *node, int output, const ir_type *type)
+{
+    const char *dtype = ir_arena_printf(graph->arena, "dtype_%d", output);
+    const char *dims = ir_arena_printf(graph->arena, "dims_%d", output);
+    int64_t numbers[MDOT_MAX_RANK];
+    for (int i = 0; i < type->rank; i++) numbers[i] = type->dim[i].offset;
+    return dtype && dims && ir_node_set_int(graph, node, dtype, type->dtype) &&
+           ir_node_set_ints(graph, node, dims, numbers, type->rank);
+}
+
+static mdot_status make_opaque(const inferrer *in, ir_node *node, const ir_type *stated, const char *reason)
+{
+    ir_graph *graph = in->job->graph;
+    ir_type guess = guess_type(node);
+    bool guessed = false;
+    node->attr_count = 0;
+    for (int i = 0; i < node->output_count; i++) {
+        bool known = is_number_type(&stated[i]);
+        guessed = guessed || (!known && node->outputs[i]);
+        if (!state_type(graph, node, i, known ? &stated[i] : &guess)) return fe_job_out_of_memory(in->job);
+    }
+    node->op = &ir_ops[IR_OP_Opaque];
+    if (!ir_node_set_string(graph, node, reason_name, reason) || !ir_node_set_int(graph, node, guessed_name, guessed)) {
+        return fe_job_out_of_memory(in->job);
+    }
+    return ir_infer_node(graph, node, in->job->err);
+}
+
+/* Once an operator: a graph may hold thousands. */
+static mdot_status warn(const fe_job *job, const ir_node *node, fe_names *warned)
+{
+    bool guessed = ir_node_int(node, guessed_name, 0) != 0;
+    const char *key = ir_arena_printf(job->graph->arena, "%s %d", node->op_type, guessed);
+    if (!key) return fe_job_out_of_memory(job);
+    if (fe_names_find(warned, key) >= 0) return MDOT_OK;
+    if (!fe_names_add(warned, key, 0)) return fe_job_out_of_memory(job);
+    fe_job_warn(job, "%s: node '%s': %s is an operator of its own kind (%s)%s", job->graph->name, node->name,
+                node->op_type, ir_node_string(node, reason_name, ""),
+                guessed ? "; its result is taken to be as large as its first input" : "");
+    return MDOT_OK;
+}
+
+static mdot_status warn_of_unknown(const fe_job *job)
+{
+    fe_names *warned = fe_names_create(job->graph->arena);
+    if (!warned) return fe_job_out_of_memory(job);
+    mdot_status status = MDOT_OK;
+    for (const ir_node *node = job->graph->first; node && status == MDOT_OK; node = node->next) {
+        if (node->op == &ir_ops[IR_OP_Opaque]) status = warn(job, node, warned);
+    }
+    return status;
+}
+
+/* ---- Branches --------------------------------------------------------------------------------------------------- */
+
+static bool is_if(const ir_node *node)
+{
+    return !node->op && strcmp(node->op_type, "If") == 0 && node->input_count == 1 + 2 * node->output_count;
+}
+
+/* The results of the branch that is taken stand for those of the If. A condition on data is taken to hold. */
+static void take_branch(inferrer *in, ir_node *node)
+{
+    int64_t condition;
+    int count = 0;
+    const ir_value *value = node->inputs[0];
+    ir_dim known[IR_MAX_KNOWN];
+    bool decided = value && ir_value_known(value, known, &count) && count == 1;
+    condition = decided ? known[0].offset : 1;
+    if (!decided) {
+        fe_job_warn(in->job, "%s: node '%s': which branch an If takes depends on data; its first one is counted",
+                    in->job->graph->name, node->name);
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        ir_value *result = node->inputs[1 + i + (condition ? 0 : node->output_count)];
+        if (!node->outputs[i] || !result) continue;
+        node->outputs[i]->type = result->type;
+        b_replace(&in->builder, node->outputs[i], result);
+    }
+}
+
+/* ---- Constants without data ------------------------------------------------------------------------------------- */
+
+/* Whether the node computes from constants alone. */
+static bool is_constant(const ir_node *node)
+{
+    if (!(node->op->traits & IR_STATELESS) || node->input_count == 0) return false;
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] && !node->inputs[i]->constant) return false;
+    }
+    return true;
+}
+
+static ir_value *constant_of_type(ir_builder *b, const ir_value *value)
+{
+    ir_tensor *tensor = b_alloc(b, 1, sizeof *tensor);
+    if (!tensor) return NULL;
+    tensor->dtype = value->type.dtype;
+    tensor->rank = value->type.rank;
+    for (int i = 0; i < tensor->rank; i++) {
+        if (!ir_dim_is_number(value->type.dim[i])) return NULL;
+        tensor->dims[i] = value->type.dim[i].offset;
+    }
+    tensor->count = ir_count_elements(tensor->rank, tensor->dims);
+    return tensor->count < 0 ? NULL : ir_graph_add_constant(b->graph, value->name, tensor);
+}
+
+static void freeze(ir_builder *b, ir_node *node)
+{
+    if (!is_constant(node)) return;
+    for (int i = 0; i < node->output_count; i++) {
+        ir_value *value = node->outputs[i];
+        if (value && value->use_count) b_replace(b, value, constant_of_type(b, value));
+    }
+}
+
+/* Values from first_made on were made of the node's inputs. */
+static mdot_status derive(const inferrer *in, const ir_node *node, int first_made)
+{
+    for (int id = first_made; id < in->job->graph->value_count; id++) {
+        if (!fe_learnt_derive(in->job->learnt, node, id)) return fe_job_out_of_memory(in->job);
+    }
+    return MDOT_OK;
+}
+
+static bool is_large(const ir_node *node)
+{
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] && ir_type_count_at(&node->outputs[i]->type, 1) > MAX_COMPUTED) return true;
+    }
+    return false;
+}
+
+/* ---- Inference -------------------------------------------------------------------------------------------------- */
+
+/* A value whose content cannot be computed stays one that is computed in every step. */
+static void fold(ir_builder *b, ir_node *node)
+{
+    mdot_error *err = b->err, reason;
+    b->err = &reason;
+    ir_fold_node(b, node);
+    b->err = err;
+    if (b->status == MDOT_OUT_OF_MEMORY && err) *err = reason;
+    if (b->status != MDOT_OUT_OF_MEMORY) b->status = MDOT_OK;
+}
+
+/* Rules put the file and the node in front of their reasons, as the warning does. */
+static const char *without_place(const char *message)
+{
+    const char *reason = strstr(message, "): ");
+    return reason ? reason + strlen("): ") : message;
+}
+
+static bool is_used(const ir_node *node)
+{
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] && node->outputs[i]->use_count) return true;
+    }
+    return false;
+}
+
+static mdot_status infer(inferrer *in, ir_node *node)
+{
+    ir_graph *graph = in->job->graph;
+    ir_builder *b = &in->builder;
+    ir_type *stated = IR_NEW_ARRAY(graph->arena, ir_type, node->output_count + 1);
+    if (!stated) return fe_job_out_of_memory(in->job);
+    for (int i = 0; i < node->output_count; i++) {
+        stated[i] = node->outputs[i] ? node->outputs[i]->type : (ir_type){.rank = -1};
+    }
+    if (is_if(node)) take_branch(in, node);
+    if (!node->op) fe_job_split_list(b, node);
+    if (b->status != MDOT_OK || !is_used(node)) return b->status;
+    if (!node->op) return make_opaque(in, node, stated, "it is not in mdot's table");
+    mdot_error reason;
+    mdot_status status = ir_infer_node(graph, node, &reason);
+    if (status == MDOT_OUT_OF_MEMORY) return fe_job_out_of_memory(in->job);
+    if (status != MDOT_OK) return make_opaque(in, node, stated, without_place(reason.message));
+    int first_made = graph->value_count;
+    if (!is_constant(node) || !is_large(node)) fold(b, node);
+    if (!b->changed && b->status == MDOT_OK) freeze(b, node);
+    return b->status == MDOT_OK ? derive(in, node, first_made) : b->status;
+}
+
+/* Small weights were read with the numbers that shapes need. Without data no pass takes two for one because they are
+ * equal, as freshly made ones are. The scales of a Resize are numbers, wherever they stand. */
+static mdot_status forget_weights(const fe_job *job)
+{
+    for (ir_node *node = job->graph->first; node; node = node->next) {
+        if (node->op == &ir_ops[IR_OP_Resize]) continue;
+        for (int i = 0; i < node->input_count; i++) {
+            ir_value *value = node->inputs[i];
+            if (!fe_is_parameter(job, value) || !value->constant->data) continue;
+            ir_tensor *shape = IR_NEW(job->graph->arena, ir_tensor);
+            if (!shape) return fe_job_out_of_memory(job);
+            *shape = *value->constant;
+            shape->data = NULL;
+            value->constant = shape;
+        }
+    }
+    return MDOT_OK;
+}
+
+typedef mdot_status (*visit_fn)(inferrer *in, ir_node *node);
+
+/* Unlike ir_rewrite, this walk meets nodes without an operator. */
+static mdot_status visit_all(fe_job *job, visit_fn visit)
+{
+    ir_graph *graph = job->graph;
+    inferrer in = {.job = job, .builder = {.graph = graph, .err = job->err}};
+    mdot_status status = MDOT_OK;
+    for (ir_node *node = graph->first, *next; node && status == MDOT_OK; node = next) {
+        in.builder.at = node;
+        in.builder.name = node->name;
+        in.builder.first_new = graph->value_count;
+        in.builder.changed = false;
+        if (is_used(node)) status = visit(&in, node);
+        next = node->next;
+        if (!is_used(node)) ir_graph_remove_node(graph, node);
+    }
+    if (status == MDOT_OK) ir_graph_remove_dead(graph);
+    return status;
+}
+
+mdot_status fe_job_infer(fe_job *job)
+{
+    mdot_status status = fe_learnt_create(job);
+    if (status == MDOT_OK) status = visit_all(job, infer);
+    if (status == MDOT_OK) status = warn_of_unknown(job);
+    return status == MDOT_OK ? forget_weights(job) : status;
+}
+
+static mdot_status freeze_node(inferrer *in, ir_node *node)
+{
+    int first_made = in->job->graph->value_count;
+    freeze(&in->builder, node);
+    return in->builder.status == MDOT_OK ? derive(in, node, first_made) : in->builder.status;
+}
+
+mdot_status fe_job_freeze(fe_job *job)
+{
+    return visit_all(job, freeze_node);
+}

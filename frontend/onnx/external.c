@@ -1,0 +1,138 @@
+/* external.c — tensors whose bytes stand in another file (ONNX's ExternalData.md).
+ *
+ * A model comes from anywhere, and a location that escapes its folder would let it read the user's other files: the
+ * path is walked component by component from the model's folder, without following links, and the file must be a
+ * regular one with a single name, since a hard link would escape as well.
+ */
+#include "frontend/onnx/context.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct location {
+    const char *path;
+    uint64_t offset, length;
+    bool has_length;
+} location;
+
+static mdot_status refuse(const fe_context *context, const char *kind, const char *name, const char *path,
+                          const char *reason)
+{
+    return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': external data '%s': %s", context->file, kind, name,
+                     path, reason);
+}
+
+static bool parse_decimal(const char *text, uint64_t *out)
+{
+    uint64_t value = 0;
+    if (!*text) return false;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9') return false;
+        uint64_t digit = (uint64_t)(*text - '0');
+        if (value > (INT64_MAX - digit) / 10) return false; /* files end at 2^63 - 1 */
+        value = 10 * value + digit;
+    }
+    *out = value;
+    return true;
+}
+
+/* Entries are key and value pairs; a checksum is not verified, as nowhere in practice. */
+static mdot_status parse_location(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
+                                  const char *name, location *out)
+{
+    location l = {0};
+    for (size_t i = 0; i < proto->n_external_data; i++) {
+        const char *key = fe_text(proto->external_data[i]->key), *value = fe_text(proto->external_data[i]->value);
+        bool ok = true;
+        if (strcmp(key, "location") == 0) l.path = value;
+        if (strcmp(key, "offset") == 0) ok = parse_decimal(value, &l.offset);
+        if (strcmp(key, "length") == 0) ok = l.has_length = parse_decimal(value, &l.length);
+        if (!ok) {
+            return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': external data has %s '%s', not a number",
+                             context->file, kind, name, key, value);
+        }
+    }
+    if (!l.path || !*l.path) {
+        return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': external data without a location", context->file,
+                         kind, name);
+    }
+    *out = l;
+    return MDOT_OK;
+}
+
+/* Opens the component [begin, end) of a path in `folder_fd`; -1 and a reason. */
+static int open_component(int folder_fd, const char *begin, const char *end, bool last, const char **out_reason)
+{
+    char component[256]; /* NAME_MAX and a NUL */
+    size_t length = (size_t)(end - begin);
+    *out_reason = "a part of the path is too long";
+    if (length >= sizeof component) return -1;
+    memcpy(component, begin, length);
+    component[length] = '\0';
+    *out_reason = "the path has an empty part, '.' or '..'; only files in the model's folder are read";
+    if (length == 0 || strcmp(component, ".") == 0 || strcmp(component, "..") == 0) return -1;
+    int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (last ? 0 : O_DIRECTORY);
+    int fd = openat(folder_fd, component, flags);
+    if (fd >= 0) return fd;
+    struct stat info;
+    bool link = fstatat(folder_fd, component, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
+    *out_reason = link ? "a part of the path is a symbolic link; links are not followed" : strerror(errno);
+    return -1;
+}
+
+static int open_inside(const char *folder, const char *path, const char **out_reason)
+{
+    *out_reason = "an absolute path; only files in the model's folder are read";
+    if (path[0] == '/') return -1;
+    int fd = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    if (fd < 0) *out_reason = strerror(errno);
+    while (fd >= 0) {
+        const char *end = strchr(path, '/');
+        int inner = open_component(fd, path, end ? end : path + strlen(path), !end, out_reason);
+        close(fd);
+        fd = inner;
+        if (!end) break;
+        path = end + 1;
+    }
+    return fd;
+}
+
+static mdot_status map_location(const fe_context *context, int fd, const location *l, const char *kind,
+                                const char *name, size_t size_bytes, const void **out_data)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0) return refuse(context, kind, name, l->path, strerror(errno));
+    if (!S_ISREG(info.st_mode)) return refuse(context, kind, name, l->path, "not a regular file");
+    if (info.st_nlink > 1) return refuse(context, kind, name, l->path, "a hard link; copy the file instead");
+    uint64_t file_bytes = (uint64_t)info.st_size;
+    uint64_t length = l->has_length ? l->length : size_bytes;
+    if (length != size_bytes || l->offset > file_bytes || length > file_bytes - l->offset) {
+        return mdot_fail(context->err, MDOT_MALFORMED,
+                         "%s: %s '%s': external data '%s': needs %zu bytes, is given %llu at %llu of a file of %llu",
+                         context->file, kind, name, l->path, size_bytes, (unsigned long long)length,
+                         (unsigned long long)l->offset, (unsigned long long)file_bytes);
+    }
+    const void *data = fe_map_range(fd, l->offset, size_bytes, context->arena);
+    if (!data)
+        return errno == ENOMEM ? fe_out_of_memory(context) : refuse(context, kind, name, l->path, strerror(errno));
+    *out_data = data;
+    return MDOT_OK;
+}
+
+mdot_status fe_map_external(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
+                            const char *name, size_t size_bytes, const void **out_data)
+{
+    location l = {0};
+    mdot_status status = parse_location(context, proto, kind, name, &l);
+    if (status != MDOT_OK) return status;
+    if (!context->folder) return refuse(context, kind, name, l.path, "this model is not read from a folder");
+    const char *reason;
+    int fd = open_inside(context->folder, l.path, &reason);
+    if (fd < 0) return refuse(context, kind, name, l.path, reason);
+    status = map_location(context, fd, &l, kind, name, size_bytes, out_data);
+    close(fd);
+    return status;
+}

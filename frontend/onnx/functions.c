@@ -1,0 +1,430 @@
+/* functions.c — GraphProto's nodes → flat list, with calls of model-local functions replaced by their bodies
+ * (ONNX IR specification, "Functions").
+ *
+ * A function that the model defines is what its nodes mean, even where an operator of the same name is known: the file
+ * is the authority on itself.
+ */
+#include "frontend/onnx/flat.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { MAX_NODE_EDGES = 1 << 16, MAX_ATTRIBUTES = 1 << 10 }; /* per node; the checks for repeats are quadratic */
+
+/* Where nodes stand: the graph itself, one call of a function, or in either a branch of an If. */
+typedef struct scope {
+    const struct scope *caller; /* NULL: the graph */
+    const struct scope *around; /* of a branch: whose names it sees as well; NULL: none */
+    const Onnx__FunctionProto *function;
+    const fe_node *call;
+    fe_names *names; /* name → value number + 1; 0 is an input that the call leaves out */
+    int64_t opset;
+    int depth;
+} scope;
+
+typedef struct flattener {
+    const fe_context *context;
+    const Onnx__ModelProto *model;
+    fe_names *functions; /* key_of → index in model->functions */
+    fe_flat *flat;
+} flattener;
+
+static const char *domain_of(const char *domain)
+{
+    return !domain || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+}
+
+/* Calls find functions by domain, name and overload. */
+static const char *key_of(const flattener *f, const char *domain, const char *name, const char *overload)
+{
+    return ir_arena_printf(f->context->scratch, "%s\n%s\n%s", domain_of(domain), fe_text(name), fe_text(overload));
+}
+
+/* ---- Growing the lists ------------------------------------------------------------------------------------------ */
+
+/* Room for one more element, in the scratch arena: capacities double. That arena's bound also ends the growth of
+ * functions that call functions, which can be exponential. */
+static bool reserve(const fe_context *context, void **array, int count, int *capacity, size_t element_bytes)
+{
+    if (count < *capacity) return true;
+    if (*capacity > INT_MAX / 2) return false;
+    int grown = *capacity ? 2 * *capacity : 64;
+    void *copy = ir_arena_alloc(context->scratch, (size_t)grown, element_bytes);
+    if (!copy) return false;
+    if (count) memcpy(copy, *array, (size_t)count * element_bytes);
+    *array = copy;
+    *capacity = grown;
+    return true;
+}
+
+static mdot_status add_value(const fe_context *context, fe_flat *flat, const char *name, int *out_value)
+{
+    if (!name ||
+        !reserve(context, (void **)&flat->values, flat->value_count, &flat->value_capacity, sizeof(fe_value))) {
+        return fe_out_of_memory(context);
+    }
+    flat->values[flat->value_count] = (fe_value){.name = name, .definer = FE_UNDEFINED};
+    *out_value = flat->value_count++;
+    return MDOT_OK;
+}
+
+static mdot_status add_node(const fe_context *context, fe_flat *flat, const fe_node *node)
+{
+    if (!reserve(context, (void **)&flat->nodes, flat->node_count, &flat->node_capacity, sizeof(fe_node))) {
+        return fe_out_of_memory(context);
+    }
+    flat->nodes[flat->node_count++] = *node;
+    return MDOT_OK;
+}
+
+/* ---- Names → numbers -------------------------------------------------------------------------------------------- */
+
+static mdot_status lookup(const flattener *f, const scope *in, const char *name, int *out_value)
+{
+    const fe_context *context = f->context;
+    int found = fe_names_find(in->names, name);
+    for (const scope *s = in->around; s && found < 0; s = s->around) found = fe_names_find(s->names, name);
+    if (found >= 0) {
+        *out_value = found - 1;
+        return MDOT_OK;
+    }
+    const char *full = in->call ? ir_arena_printf(context->scratch, "%s/%s", in->call->name, name) : name;
+    int value = FE_NO_VALUE;
+    mdot_status status = add_value(context, f->flat, full, &value);
+    if (status != MDOT_OK) return status;
+    if (!fe_names_add(in->names, name, value + 1)) return fe_out_of_memory(context);
+    *out_value = value;
+    return MDOT_OK;
+}
+
+mdot_status fe_flat_value(const fe_context *context, fe_flat *flat, const char *name, int *out_value)
+{
+    flattener f = {.context = context, .flat = flat};
+    scope graph = {.names = flat->names};
+    return lookup(&f, &graph, name, out_value);
+}
+
+/* "" is an absent value; absent ones at the end are cut off. */
+static mdot_status number_values(const flattener *f, const scope *in, size_t count, char **names, int **out_values,
+                                 int *out_count)
+{
+    const fe_context *context = f->context;
+    while (count && !*fe_text(names[count - 1])) count--;
+    if (count > MAX_NODE_EDGES) {
+        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: a node has %zu inputs or outputs; at most %d",
+                         context->file, count, MAX_NODE_EDGES);
+    }
+    int *values = IR_NEW_ARRAY(context->scratch, int, count);
+    if (!values) return fe_out_of_memory(context);
+    for (size_t i = 0; i < count; i++) {
+        values[i] = FE_NO_VALUE;
+        if (!*fe_text(names[i])) continue;
+        mdot_status status = lookup(f, in, names[i], &values[i]);
+        if (status != MDOT_OK) return status;
+    }
+    *out_values = values;
+    *out_count = (int)count;
+    return MDOT_OK;
+}
+
+/* ---- Attributes ------------------------------------------------------------------------------------------------- */
+
+/* What the call, or else the function's default, gives for a reference; NULL: the attribute is absent. */
+static const Onnx__AttributeProto *resolve(const scope *in, const char *name)
+{
+    for (int i = 0; i < in->call->attribute_count; i++) {
+        if (strcmp(in->call->attributes[i].name, name) == 0) return in->call->attributes[i].proto;
+    }
+    for (size_t i = 0; i < in->function->n_attribute_proto; i++) {
+        const Onnx__AttributeProto *fallback = in->function->attribute_proto[i];
+        if (strcmp(fe_text(fallback->name), name) == 0) return fallback;
+    }
+    return NULL;
+}
+
+static mdot_status check_attribute(const fe_context *context, const fe_node *node, const Onnx__AttributeProto *proto)
+{
+    const char *name = fe_text(proto->name);
+    const char *fault = !*name ? "an attribute has no name" : NULL;
+    for (int i = 0; i < node->attribute_count; i++) {
+        if (strcmp(node->attributes[i].name, name) == 0) fault = "an attribute occurs twice";
+    }
+    if (!fault) return MDOT_OK;
+    return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s' (%s): %s: '%s'", context->file, node->name,
+                     node->op_type, fault, name);
+}
+
+static mdot_status flatten_attributes(const flattener *f, const scope *in, const Onnx__NodeProto *proto, fe_node *node)
+{
+    const fe_context *context = f->context;
+    if (proto->n_attribute > MAX_ATTRIBUTES) {
+        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: node '%s' (%s): %zu attributes; at most %d",
+                         context->file, node->name, node->op_type, proto->n_attribute, MAX_ATTRIBUTES);
+    }
+    node->attributes = IR_NEW_ARRAY(context->scratch, fe_attribute, proto->n_attribute);
+    if (!node->attributes) return fe_out_of_memory(context);
+    for (size_t i = 0; i < proto->n_attribute; i++) {
+        const Onnx__AttributeProto *attribute = proto->attribute[i];
+        mdot_status status = check_attribute(context, node, attribute);
+        if (status != MDOT_OK) return status;
+        const char *name = attribute->name, *reference = fe_text(attribute->ref_attr_name);
+        if (*reference && !in->call) {
+            return mdot_fail(context->err, MDOT_MALFORMED,
+                             "%s: node '%s' (%s): attribute '%s' refers to one of a function,"
+                             " but stands in none",
+                             context->file, node->name, node->op_type, name);
+        }
+        if (*reference) attribute = resolve(in, reference);
+        if (attribute) node->attributes[node->attribute_count++] = (fe_attribute){name, attribute};
+    }
+    return MDOT_OK;
+}
+
+/* ---- Calls ------------------------------------------------------------------------------------------------------ */
+
+/* Opset of domain "" among imports, 0 for none. */
+static int64_t import_of(size_t count, Onnx__OperatorSetIdProto *const *imports)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!*domain_of(imports[i]->domain)) return imports[i]->version;
+    }
+    return 0;
+}
+
+static mdot_status fail_call(const fe_context *context, const fe_node *call, const char *reason)
+{
+    return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s': function %s.%s: %s", context->file, call->name,
+                     call->domain, call->op_type, reason);
+}
+
+/* A formal output that is an input of the function, or another output, passes through an Identity. */
+static mdot_status pass_through(const flattener *f, const scope *in, int from, int to)
+{
+    int *edges = IR_NEW_ARRAY(f->context->scratch, int, 2);
+    if (!edges) return fe_out_of_memory(f->context);
+    edges[0] = from;
+    edges[1] = to;
+    fe_node identity = {.domain = "",
+                        .op_type = "Identity",
+                        .name = in->call->name,
+                        .opset = in->opset,
+                        .input_count = 1,
+                        .output_count = 1,
+                        .inputs = &edges[0],
+                        .outputs = &edges[1]};
+    return add_node(f->context, f->flat, &identity);
+}
+
+static mdot_status bind_inputs(const flattener *f, const scope *in)
+{
+    const fe_node *call = in->call;
+    for (size_t i = 0; i < in->function->n_input; i++) {
+        int value = (int)i < call->input_count ? call->inputs[i] : FE_NO_VALUE;
+        const char *name = fe_text(in->function->input[i]);
+        if (fe_names_find(in->names, name) >= 0) return fail_call(f->context, call, "an input's name occurs twice");
+        if (!fe_names_add(in->names, name, value + 1)) return fe_out_of_memory(f->context);
+    }
+    return MDOT_OK;
+}
+
+static mdot_status bind_outputs(const flattener *f, const scope *in)
+{
+    const fe_node *call = in->call;
+    for (int i = 0; i < call->output_count; i++) {
+        const char *name = fe_text(in->function->output[i]);
+        int bound = fe_names_find(in->names, name);
+        if (call->outputs[i] == FE_NO_VALUE) continue;
+        if (bound == 0) return fail_call(f->context, call, "an output is an input that is absent");
+        mdot_status status = MDOT_OK;
+        if (bound > 0) {
+            status = pass_through(f, in, bound - 1, call->outputs[i]);
+        } else if (!fe_names_add(in->names, name, call->outputs[i] + 1)) {
+            status = fe_out_of_memory(f->context);
+        }
+        if (status != MDOT_OK) return status;
+    }
+    return MDOT_OK;
+}
+
+static mdot_status flatten_nodes(const flattener *f, const scope *in, size_t count, Onnx__NodeProto *const *nodes);
+
+static mdot_status inline_call(const flattener *f, const scope *in, const fe_node *call,
+                               const Onnx__FunctionProto *function)
+{
+    const fe_context *context = f->context;
+    for (const scope *s = in; s; s = s->caller) {
+        if (s->function == function) return fail_call(context, call, "calls itself");
+    }
+    if (in->depth == FE_MAX_CALL_DEPTH) {
+        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: node '%s': more than %d functions within each other",
+                         context->file, call->name, FE_MAX_CALL_DEPTH);
+    }
+    if ((size_t)call->input_count > function->n_input || (size_t)call->output_count > function->n_output) {
+        return fail_call(context, call, "the call has more inputs or outputs than the function");
+    }
+    scope inner = {.caller = in,
+                   .function = function,
+                   .call = call,
+                   .depth = in->depth + 1,
+                   .names = fe_names_create(context->scratch),
+                   .opset = import_of(function->n_opset_import, function->opset_import)};
+    if (!inner.names) return fe_out_of_memory(context);
+    mdot_status status = bind_inputs(f, &inner);
+    if (status == MDOT_OK) status = bind_outputs(f, &inner);
+    if (status == MDOT_OK) status = flatten_nodes(f, &inner, function->n_node, function->node);
+    return status;
+}
+
+/* ---- Nodes ------------------------------------------------------------------------------------------------------ */
+
+/* "name", or "Add→first output" without one; behind the call's name in a function. */
+static const char *name_node(const fe_context *context, const scope *in, const Onnx__NodeProto *proto)
+{
+    const char *prefix = in->call ? in->call->name : "", *slash = in->call ? "/" : "";
+    const char *name = fe_text(proto->name), *output = proto->n_output ? fe_text(proto->output[0]) : "";
+    if (!*name) return ir_arena_printf(context->scratch, "%s%s%s→%s", prefix, slash, fe_text(proto->op_type), output);
+    return in->call ? ir_arena_printf(context->scratch, "%s/%s", prefix, name) : name;
+}
+
+/* ---- Branches --------------------------------------------------------------------------------------------------- */
+
+/* The branch of an If as it can stand among the nodes around it: nothing but nodes, as many outputs as the If. */
+static const Onnx__GraphProto *branch_of(const fe_node *node, const char *name)
+{
+    for (int i = 0; i < node->attribute_count; i++) {
+        const Onnx__GraphProto *graph = node->attributes[i].proto->g;
+        if (strcmp(node->attributes[i].name, name) != 0 || !graph) continue;
+        bool plain = !graph->n_initializer && !graph->n_sparse_initializer && !graph->n_input;
+        return plain && graph->n_output == (size_t)node->output_count ? graph : NULL;
+    }
+    return NULL;
+}
+
+/* What a branch defines is its own, also where the other branch has it. */
+static mdot_status add_names(const flattener *f, const scope *in, const Onnx__GraphProto *branch)
+{
+    for (size_t i = 0; i < branch->n_node; i++) {
+        for (size_t k = 0; k < branch->node[i]->n_output; k++) {
+            const char *name = fe_text(branch->node[i]->output[k]);
+            int value = FE_NO_VALUE;
+            if (!*name || fe_names_find(in->names, name) >= 0) continue;
+            mdot_status status = add_value(f->context, f->flat, name, &value);
+            if (status != MDOT_OK) return status;
+            if (!fe_names_add(in->names, name, value + 1)) return fe_out_of_memory(f->context);
+        }
+    }
+    return MDOT_OK;
+}
+
+static mdot_status inline_branch(const flattener *f, const scope *around, const Onnx__GraphProto *branch,
+                                 int *out_values)
+{
+    scope in = *around;
+    in.around = around;
+    in.names = fe_names_create(f->context->scratch);
+    if (!in.names) return fe_out_of_memory(f->context);
+    mdot_status status = add_names(f, &in, branch);
+    if (status == MDOT_OK) status = flatten_nodes(f, &in, branch->n_node, branch->node);
+    for (size_t i = 0; i < branch->n_output && status == MDOT_OK; i++) {
+        status = lookup(f, &in, fe_text(branch->output[i]->name), &out_values[i]);
+    }
+    return status;
+}
+
+/* A job's If reads, behind its condition, what its first and then what its second branch gives; both branches stand
+ * among the nodes around it. Which of them counts is seen when the condition is known (shapes.c). */
+static mdot_status add_if(const flattener *f, const scope *in, fe_node *node)
+{
+    const Onnx__GraphProto *first = branch_of(node, "then_branch"), *second = branch_of(node, "else_branch");
+    int count = node->output_count;
+    if (first && second && node->input_count == 1) {
+        int *inputs = IR_NEW_ARRAY(f->context->scratch, int, 1 + 2 * (size_t)count);
+        if (!inputs) return fe_out_of_memory(f->context);
+        inputs[0] = node->inputs[0];
+        mdot_status status = inline_branch(f, in, first, inputs + 1);
+        if (status == MDOT_OK) status = inline_branch(f, in, second, inputs + 1 + count);
+        if (status != MDOT_OK) return status;
+        node->inputs = inputs;
+        node->input_count = 1 + 2 * count;
+    }
+    return add_node(f->context, f->flat, node);
+}
+
+/* PyTorch's dynamo exporter spells a view in another memory format element by element, in a loop that no rule can type.
+ * A job's reader knows what the call means (training.c). */
+static bool stays_call(const fe_context *context, const fe_node *node)
+{
+    return context->options->job && strcmp(node->domain, "pkg.onnxscript.torch_lib") == 0 &&
+           strcmp(node->op_type, "_aten_as_strided_onnx") == 0;
+}
+
+static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx__NodeProto *proto)
+{
+    const fe_context *context = f->context;
+    fe_node node = {.domain = domain_of(proto->domain),
+                    .op_type = fe_text(proto->op_type),
+                    .opset = in->opset,
+                    .name = name_node(context, in, proto)};
+    if (!node.name) return fe_out_of_memory(context);
+    if (!*node.op_type) {
+        return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s' has no operator", context->file, node.name);
+    }
+    mdot_status status = number_values(f, in, proto->n_input, proto->input, &node.inputs, &node.input_count);
+    if (status == MDOT_OK)
+        status = number_values(f, in, proto->n_output, proto->output, &node.outputs, &node.output_count);
+    if (status == MDOT_OK) status = flatten_attributes(f, in, proto, &node);
+    if (status != MDOT_OK) return status;
+    int function = -1;
+    if (f->model->n_functions) {
+        const char *key = key_of(f, node.domain, node.op_type, proto->overload);
+        if (!key) return fe_out_of_memory(context);
+        function = fe_names_find(f->functions, key);
+    }
+    if (function >= 0 && !stays_call(context, &node)) return inline_call(f, in, &node, f->model->functions[function]);
+    if (!*node.domain && node.opset <= 0) {
+        return mdot_fail(context->err, MDOT_MALFORMED,
+                         "%s: node '%s' (%s): no opset of ai.onnx is imported where it stands", context->file,
+                         node.name, node.op_type);
+    }
+    if (context->options->job && !*node.domain && strcmp(node.op_type, "If") == 0) return add_if(f, in, &node);
+    return add_node(context, f->flat, &node);
+}
+
+static mdot_status flatten_nodes(const flattener *f, const scope *in, size_t count, Onnx__NodeProto *const *nodes)
+{
+    for (size_t i = 0; i < count; i++) {
+        mdot_status status = flatten_node(f, in, nodes[i]);
+        if (status != MDOT_OK) return status;
+    }
+    return MDOT_OK;
+}
+
+static mdot_status index_functions(flattener *f)
+{
+    for (size_t i = 0; i < f->model->n_functions; i++) {
+        const Onnx__FunctionProto *function = f->model->functions[i];
+        const char *key = key_of(f, function->domain, function->name, function->overload);
+        if (!key) return fe_out_of_memory(f->context);
+        if (fe_names_find(f->functions, key) >= 0) {
+            return mdot_fail(f->context->err, MDOT_MALFORMED, "%s: function %s.%s is defined twice", f->context->file,
+                             fe_text(function->domain), fe_text(function->name));
+        }
+        if (!fe_names_add(f->functions, key, (int)i)) return fe_out_of_memory(f->context);
+    }
+    return MDOT_OK;
+}
+
+mdot_status fe_flatten(const fe_context *context, const Onnx__ModelProto *model, fe_flat *out_flat)
+{
+    fe_flat flat = {.names = fe_names_create(context->scratch)};
+    flattener f = {.context = context, .model = model, .functions = fe_names_create(context->scratch), .flat = &flat};
+    if (!flat.names || !f.functions) return fe_out_of_memory(context);
+    mdot_status status = index_functions(&f);
+    if (status != MDOT_OK) return status;
+    scope graph = {.names = flat.names, .opset = import_of(model->n_opset_import, model->opset_import)};
+    /* Before IR version 3 models named no operator sets and meant the first. */
+    if (model->n_opset_import == 0 && model->has_ir_version && model->ir_version < 3) graph.opset = 1;
+    status = flatten_nodes(&f, &graph, model->graph->n_node, model->graph->node);
+    if (status == MDOT_OK) *out_flat = flat;
+    return status;
+}

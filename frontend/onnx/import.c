@@ -1,0 +1,287 @@
+/* import.c — the frontend in one place: bytes → messages → flat nodes in order → graph, node by node upgraded.
+ *
+ * Two arenas: the caller's keeps the graph, a scratch one keeps messages, names and numbers until the end. The scratch
+ * is bounded in proportion to the file, so that no file can make its messages exhaust memory.
+ */
+#include "frontend/onnx/onnx.h"
+
+#include "frontend/onnx/onnx_attributes.h"
+#include "frontend/onnx/symbols.h"
+#include "frontend/onnx/upgrade.h"
+#include "frontend/onnx/wire.h"
+
+#include <string.h>
+
+/* An empty NodeProto takes two bytes on the wire, some 150 unpacked, and about as much again as a flat node. */
+enum { SCRATCH_BYTES_BASE = 64 << 20, SCRATCH_BYTES_PER_BYTE = 512 };
+
+typedef struct importer {
+    fe_context context;
+    const Onnx__GraphProto *proto;
+    fe_flat flat;
+    ir_graph *graph;
+    ir_value **values; /* by value number */
+    fe_names *bound;   /* symbolic dimensions that became numbers */
+    fe_upgrader upgrader;
+    bool warned_of_opset;
+} importer;
+
+/* ---- What can be said of a model before its nodes --------------------------------------------------------------- */
+
+static mdot_status check_model(const fe_context *context, const Onnx__ModelProto *model)
+{
+    const Onnx__GraphProto *graph = model->graph;
+    if (!graph) return mdot_fail(context->err, MDOT_MALFORMED, "%s: not an ONNX model: it has no graph", context->file);
+    if (graph->n_output == 0)
+        return mdot_fail(context->err, MDOT_MALFORMED, "%s: the graph has no outputs", context->file);
+    if (graph->n_sparse_initializer) {
+        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: sparse initializers are not supported", context->file);
+    }
+    if (graph->n_quantization_annotation) {
+        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: quantized tensors (of '%s') are not supported",
+                         context->file, fe_text(graph->quantization_annotation[0]->tensor_name));
+    }
+    return MDOT_OK;
+}
+
+/* ---- Values ----------------------------------------------------------------------------------------------------- */
+
+static int value_named(const importer *im, const char *name)
+{
+    return fe_names_find(im->flat.names, name) - 1;
+}
+
+static mdot_status import_initializers(importer *im)
+{
+    for (size_t i = 0; i < im->proto->n_initializer; i++) {
+        const Onnx__TensorProto *proto = im->proto->initializer[i];
+        const ir_tensor *tensor;
+        mdot_status status = fe_import_tensor(&im->context, proto, "initializer", proto->name, &tensor);
+        if (status != MDOT_OK) return status;
+        ir_value *value = ir_graph_add_constant(im->graph, proto->name, tensor);
+        if (!value) return fe_out_of_memory(&im->context);
+        value->stored = true;
+        im->values[value_named(im, proto->name)] = value;
+    }
+    return MDOT_OK;
+}
+
+static mdot_status import_inputs(importer *im)
+{
+    ir_arena *scratch = im->context.scratch;
+    Onnx__ValueInfoProto **inputs = IR_NEW_ARRAY(scratch, Onnx__ValueInfoProto *, im->proto->n_input);
+    ir_type *types = IR_NEW_ARRAY(scratch, ir_type, im->proto->n_input);
+    if (!inputs || !types) return fe_out_of_memory(&im->context);
+    int count = 0;
+    for (size_t i = 0; i < im->proto->n_input; i++) {
+        int value = value_named(im, im->proto->input[i]->name);
+        if (im->flat.values[value].definer == FE_BY_INPUT) inputs[count++] = im->proto->input[i];
+    }
+    mdot_status status = fe_type_inputs(&im->context, inputs, count, types, &im->graph->symbol, &im->bound);
+    if (status == MDOT_OK) im->graph->batch = fe_named_batch(im->bound);
+    for (int i = 0; i < count && status == MDOT_OK; i++) {
+        ir_value *value = ir_graph_add_input(im->graph, inputs[i]->name, &types[i]);
+        if (!value) return fe_out_of_memory(&im->context);
+        im->values[value_named(im, inputs[i]->name)] = value;
+    }
+    return status;
+}
+
+static mdot_status import_outputs(importer *im)
+{
+    fe_names *seen = fe_names_create(im->context.scratch);
+    if (!seen) return fe_out_of_memory(&im->context);
+    for (size_t i = 0; i < im->proto->n_output; i++) {
+        const char *name = fe_text(im->proto->output[i]->name);
+        int number = value_named(im, name);
+        const char *fault = NULL;
+        if (number < 0 || !im->values[number]) fault = "is defined by nothing";
+        if (fe_names_find(seen, name) >= 0) fault = "occurs twice";
+        if (fault) {
+            return mdot_fail(im->context.err, MDOT_MALFORMED, "%s: output '%s' %s", im->context.file, name, fault);
+        }
+        if (!fe_names_add(seen, name, (int)i) || !ir_graph_add_output(im->graph, im->values[number])) {
+            return fe_out_of_memory(&im->context);
+        }
+    }
+    return MDOT_OK;
+}
+
+/* ---- Nodes ------------------------------------------------------------------------------------------------------ */
+
+static mdot_status fail_node(const importer *im, const ir_node *node, const char *reason)
+{
+    return mdot_fail(im->context.err, MDOT_MALFORMED, "%s: node '%s' (%s): %s", im->context.file, node->name,
+                     node->op_type, reason);
+}
+
+/* Everything behind the frontend may read the inputs that the operator table promises. */
+static mdot_status check_arity(const importer *im, const ir_node *node)
+{
+    const ir_op *op = node->op;
+    if (!op) return MDOT_OK;
+    if (node->input_count > op->max_inputs) return fail_node(im, node, "it has more inputs than the operator takes");
+    if (node->output_count > op->max_outputs) return fail_node(im, node, "it has more outputs than the operator gives");
+    for (int i = 0; i < op->min_inputs; i++) {
+        if (!ir_node_input(node, i)) return fail_node(im, node, "it lacks an input that the operator needs");
+    }
+    for (int i = 0; i < op->min_outputs; i++) {
+        if (i >= node->output_count || !node->outputs[i])
+            return fail_node(im, node, "it lacks an output that is not optional");
+    }
+    return MDOT_OK;
+}
+
+static int64_t opset_of(importer *im, const fe_node *source)
+{
+    if (source->opset <= FE_NEWEST_OPSET) return source->opset;
+    if (!im->warned_of_opset) {
+        fe_warn(&im->context, "%s: opset %lld is later than %d, the newest that mdot knows, and is read as that one",
+                im->context.file, (long long)source->opset, FE_NEWEST_OPSET);
+    }
+    im->warned_of_opset = true;
+    return FE_NEWEST_OPSET;
+}
+
+static ir_node *add_node(importer *im, const fe_node *source, const ir_op *op)
+{
+    ir_arena *arena = im->context.arena;
+    ir_value **inputs = IR_NEW_ARRAY(im->context.scratch, ir_value *, source->input_count);
+    if (!inputs) return NULL;
+    for (int i = 0; i < source->input_count; i++) {
+        if (source->inputs[i] != FE_NO_VALUE) inputs[i] = im->values[source->inputs[i]];
+    }
+    ir_node *node =
+        ir_graph_add_node(im->graph, NULL, op, source->name, inputs, source->input_count, source->output_count);
+    if (!node) return NULL;
+    if (!op) {
+        node->op_type = *source->domain ? ir_arena_printf(arena, "%s:%s", source->domain, source->op_type)
+                                        : ir_arena_strdup(arena, source->op_type);
+        if (!node->op_type) return NULL;
+    }
+    for (int i = 0; i < source->output_count; i++) {
+        int number = source->outputs[i];
+        if (number == FE_NO_VALUE) {
+            node->outputs[i] = NULL;
+            continue;
+        }
+        node->outputs[i]->name = ir_arena_strdup(arena, im->flat.values[number].name);
+        if (!node->outputs[i]->name) return NULL;
+        im->values[number] = node->outputs[i];
+    }
+    return node;
+}
+
+static mdot_status import_node(importer *im, const fe_node *source)
+{
+    bool standard = !*source->domain;
+    if (standard && strcmp(source->op_type, "Constant") == 0) {
+        const ir_tensor *tensor;
+        mdot_status status = fe_import_constant(&im->context, source, &tensor);
+        if (status != MDOT_OK) return status;
+        int number = source->outputs[0];
+        if (number == FE_NO_VALUE) return MDOT_OK; /* a repetition: order.c */
+        ir_value *value = ir_graph_add_constant(im->graph, im->flat.values[number].name, tensor);
+        if (!value) return fe_out_of_memory(&im->context);
+        im->values[number] = value;
+        return MDOT_OK;
+    }
+    int64_t opset = opset_of(im, source);
+    ir_node *node = add_node(im, source, fe_find_operator(source->domain, source->op_type, opset));
+    if (!node) return fe_out_of_memory(&im->context);
+    mdot_status status = fe_import_attributes(&im->context, source, node);
+    if (status == MDOT_OK && node->op && standard) status = fe_upgrade_node(&im->upgrader, node, opset);
+    return status == MDOT_OK ? check_arity(im, node) : status;
+}
+
+static mdot_status import_nodes(importer *im)
+{
+    mdot_status status = MDOT_OK;
+    for (int i = 0; i < im->flat.node_count && status == MDOT_OK; i++) {
+        status = import_node(im, &im->flat.nodes[im->flat.order[i]]);
+    }
+    fe_forget_types(&im->upgrader);
+    return status;
+}
+
+/* What the file states of its values, for a job's operators that mdot does not know. */
+static void import_stated_types(importer *im)
+{
+    const Onnx__GraphProto *proto = im->proto;
+    for (size_t i = 0; i < proto->n_value_info + proto->n_output; i++) {
+        const Onnx__ValueInfoProto *info =
+            i < proto->n_value_info ? proto->value_info[i] : proto->output[i - proto->n_value_info];
+        int number = value_named(im, fe_text(info->name));
+        if (number < 0 || !im->values[number] || !im->values[number]->def) continue;
+        ir_type type;
+        if (fe_stated_type(info, im->bound, &type)) im->values[number]->type = type;
+    }
+}
+
+/* ---- The whole -------------------------------------------------------------------------------------------------- */
+
+static mdot_status import_model(importer *im, const Onnx__ModelProto *model)
+{
+    const fe_context *context = &im->context;
+    mdot_status status = check_model(context, model);
+    if (status != MDOT_OK) return status;
+    im->proto = model->graph;
+    status = fe_flatten(context, model, &im->flat);
+    if (status == MDOT_OK) status = fe_define_values(context, im->proto, &im->flat);
+    if (status == MDOT_OK) status = fe_order_nodes(context, &im->flat);
+    if (status != MDOT_OK) return status;
+    im->graph = ir_graph_create(context->arena, context->file);
+    im->values = IR_NEW_ARRAY(context->scratch, ir_value *, im->flat.value_count);
+    if (!im->graph || !im->values) return fe_out_of_memory(context);
+    im->upgrader = (fe_upgrader){.context = context, .graph = im->graph};
+    status = import_initializers(im);
+    if (status == MDOT_OK) status = import_inputs(im);
+    if (status == MDOT_OK) status = import_nodes(im);
+    if (status == MDOT_OK && context->options->job) import_stated_types(im);
+    if (status == MDOT_OK) status = import_outputs(im);
+    return status;
+}
+
+/* Without a bound where the sum overflows: no file is that large. */
+static ir_arena *create_scratch(size_t size_bytes)
+{
+    size_t limit = size_bytes > (SIZE_MAX - SCRATCH_BYTES_BASE) / SCRATCH_BYTES_PER_BYTE
+                       ? 0
+                       : SCRATCH_BYTES_BASE + SCRATCH_BYTES_PER_BYTE * size_bytes;
+    return ir_arena_create(limit);
+}
+
+mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *name, const char *folder,
+                            const fe_options *options, ir_arena *arena, ir_graph **out_graph, mdot_error *err)
+{
+    static const fe_options no_options;
+    importer im = {.context = {.file = name,
+                               .folder = folder,
+                               .bytes = bytes,
+
+                               .options = options ? options : &no_options,
+                               .arena = arena,
+                               .err = err}};
+    im.context.scratch = create_scratch(size_bytes);
+    if (!im.context.scratch) return fe_out_of_memory(&im.context);
+    ProtobufCMessage *message;
+    mdot_status status =
+        fe_wire_unpack(bytes, size_bytes, &onnx__model_proto__descriptor, name, im.context.scratch, &message, err);
+    if (status == MDOT_OK) status = import_model(&im, (const Onnx__ModelProto *)message);
+    if (status == MDOT_OK) *out_graph = im.graph;
+    ir_arena_destroy(im.context.scratch);
+    return status;
+}
+
+mdot_status fe_import(const char *path, const fe_options *options, ir_arena *arena, ir_graph **out_graph,
+                      mdot_error *err)
+{
+    const void *bytes;
+    size_t size_bytes;
+    mdot_status status = fe_map_file(path, arena, &bytes, &size_bytes, err);
+    if (status != MDOT_OK) return status;
+    const char *slash = strrchr(path, '/');
+    const char *folder = slash ? ir_arena_strndup(arena, path, (size_t)(slash - path) + 1) : "."; /* "/" stays "/" */
+    if (!folder) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    return fe_import_bytes(bytes, size_bytes, path, folder, options, arena, out_graph, err);
+}

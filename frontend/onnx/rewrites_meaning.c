@@ -1,0 +1,179 @@
+/* rewrites_meaning.c — upgrades of operators whose defaults or meaning changed. */
+#include "frontend/onnx/rewrites.h"
+
+#include <string.h>
+
+/* ---- Broadcasting before opset 7: by attribute, of the second operand only -------------------------------------- */
+
+/* Gives input 1 trailing dimensions of size 1, `count` of them. */
+static bool append_ones(fe_upgrader *u, ir_node *node, int rank, int count)
+{
+    int64_t axes[MDOT_MAX_RANK];
+    for (int i = 0; i < count; i++) axes[i] = rank + i;
+    ir_value *inputs[] = {node->inputs[1], fe_add_ints(u, node, "axes", axes, count)};
+    ir_node *unsqueeze = fe_insert_before(u, node, IR_OP_Unsqueeze, inputs, 2);
+    if (!unsqueeze) return false;
+    ir_node_set_input(node, 1, unsqueeze->outputs[0]);
+    return true;
+}
+
+/* The second operand's first dimension stands at dimension `axis` of the first operand. */
+static bool align_operand(fe_upgrader *u, ir_node *node, int64_t axis)
+{
+    ir_value *a = ir_node_input(node, 0), *b = ir_node_input(node, 1);
+    if (!a || !b) return true; /* an error of the node's, reported with its arity */
+    int rank = fe_type_of(u, a)->rank, other = fe_type_of(u, b)->rank;
+    if (rank < 0 || other < 0) return fe_give_up(u, node, "broadcast along an axis of an input of unknown rank");
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis > rank - other) return fe_give_up(u, node, "broadcast along an axis that its inputs lack");
+    int missing = rank - other - (int)axis;
+    return missing == 0 || append_ones(u, node, other, missing);
+}
+
+/* Without an axis the shapes are aligned at their ends, as they are since opset 7. */
+bool fe_rewrite_broadcast(fe_upgrader *u, ir_node *node, int64_t opset)
+{
+    (void)opset;
+    const ir_attr *axis = ir_node_attr(node, "axis");
+    bool aligned = ir_node_int(node, "broadcast", 0) != 0 && axis && axis->kind == IR_ATTR_INT;
+    if (aligned && !align_operand(u, node, axis->i)) return false;
+    ir_node_remove_attr(node, "broadcast");
+    ir_node_remove_attr(node, "axis");
+    return true;
+}
+
+/* PRelu-7 broadcasts; before, a slope of several elements had one per channel, dimension 1. */
+bool fe_rewrite_prelu(fe_upgrader *u, ir_node *node, int64_t opset)
+{
+    (void)opset;
+    ir_value *slope = ir_node_input(node, 1);
+    if (!slope) return true;
+    const ir_type *type = fe_type_of(u, slope);
+    if (type->rank == 0 || (type->rank == 1 && ir_dim_is(type->dim[0], 1))) return true;
+    return align_operand(u, node, 1);
+}
+
+/* Gemm-7 always broadcasts C. */
+bool fe_rewrite_gemm(fe_upgrader *u, ir_node *node, int64_t opset)
+{
+    (void)u, (void)opset;
+    ir_node_remove_attr(node, "broadcast");
+    return true;
+}
+
+/* ---- Defaults --------------------------------------------------------------------------------------------------- */
+
+/* Selu-6 gave the constants more digits. */
+bool fe_rewrite_selu(fe_upgrader *u, ir_node *node, int64_t opset)
+{
+    (void)opset;
+    return (ir_node_attr(node, "alpha") || ir_node_set_float(u->graph, node, "alpha", (double)1.6732f)) &&
+           (ir_node_attr(node, "gamma") || ir_node_set_float(u->graph, node, "gamma", (double)1.0507f));
+}
+
+/* Concat-4 requires the axis. */
+bool fe_rewrite_concat(fe_upgrader *u, ir_node *node, int64_t opset)
+{
+    (void)opset;
+    return ir_node_attr(node, "axis") || ir_node_set_int(u->graph, node, "axis", 1);
+}
+
+/* Cast-6 names types by number. */
+bool fe_rewrite_cast(fe_upgrader *u, ir_node *node, int64_t opset)
+{
+    (void)opset;
+    static const struct {
+        const char *name;
+        mdot_dtype dtype;
+    } types[] = {{"FLOAT", MDOT_DTYPE_F32},   {"UINT8", MDOT_DTYPE_U8},      {"INT8", MDOT_DTYPE_I8},
+                 {"UINT16", MDOT_DTYPE_U16},  {"INT16", MDOT_DTYPE_I16},     {"INT32", MDOT_DTYPE_I32},
+                 {"INT64", MDOT_DTYPE_I64},   {"STRING", MDOT_DTYPE_STRING}, {"BOOL", MDOT_DTYPE_BOOL},
+                 {"FLOAT16", MDOT_DTYPE_F16}, {"DOUBLE", MDOT_DTYPE_F64},    {"UINT32", MDOT_DTYPE_U32},
+                 {"UINT64", MDOT_DTYPE_U64}};
+    const char *name = ir_node_string(node, "to", NULL);
+    for (size_t i = 0; name && i < sizeof types / sizeof *types; i++) {
+        if (strcmp(types[i].name, name) == 0) return ir_node_set_int(u->graph, node, "to", types[i].dtype);
+    }
+    return true;
+}
+
+/* One f32 zero. Made explicit in every opset, so that no reader needs to know the default. */
+bool fe_rewrite_constant_of_shape(fe_upgrader *u, ir_node *node, int64_t opset)
+{
+    (void)opset;
+    if (ir_node_attr(node, "value")) return true;
+    static const int64_t one[] = {1};
+    const ir_wide *zero = ir_wide_create(u->graph->arena, MDOT_DTYPE_F32, 1, one);
+    return zero && fe_set_tensor(u, node, "value", ir_tensor_from_wide(u->graph->arena, zero));
+}
+
+/* ---- Softmax ---------------------------------------------------------------------------------------------------- */
+
+/* Softmax-13 works along one axis. Before, all axes from `axis` on counted as one, so a node on the last axis means the
+ * same; others go through a matrix and back. */
+bool fe_rewrite_softmax(fe_upgrader *u, ir_node *node, int64_t opset)
+{
+    (void)opset;
+    ir_value *x = ir_node_input(node, 0);
+    if (!x) return true;
+    int64_t axis = ir_node_int(node, "axis", 1);
+    int rank = axis == -1 ? -1 : fe_type_of(u, x)->rank;
+    if (!ir_node_set_int(u->graph, node, "axis", -1)) return false;
+    if (axis == -1 || (rank > 0 && axis == rank - 1)) return true;
+    ir_node *shape = fe_insert_before(u, node, IR_OP_Shape, &x, 1);
+    ir_node *flat = fe_insert_before(u, node, IR_OP_Flatten, &x, 1);
+    if (!shape || !flat || !ir_node_set_int(u->graph, flat, "axis", axis)) return false;
+    ir_node_set_input(node, 0, flat->outputs[0]);
+    ir_value *inputs[] = {node->outputs[0], shape->outputs[0]};
+    ir_node *back = fe_insert_after(u, node, IR_OP_Reshape, inputs, 2);
+    if (!back) return false;
+    fe_swap_output(node, 0, back);
+    return true;
+}
+
+/* ---- Normalization ---------------------------------------------------------------------------------------------- */
+
+/* BatchNormalization-14 names the mode; before, from opset 7 on, further outputs meant training, and until then the
+ * attribute is_test (default: training) told. BatchNormalization-9 dropped `spatial`. */
+bool fe_rewrite_batch_normalization(fe_upgrader *u, ir_node *node, int64_t opset)
+{
+    if (opset < 9 && ir_node_int(node, "spatial", 1) == 0) return fe_give_up(u, node, "with spatial=0");
+    if (node->output_count > 3) return fe_give_up(u, node, "with saved mean and variance");
+    bool training = opset < 7 ? ir_node_int(node, "is_test", 0) == 0 : node->output_count > 1;
+    ir_node_remove_attr(node, "spatial");
+    ir_node_remove_attr(node, "is_test");
+    return ir_node_set_int(u->graph, node, "training_mode", training);
+}
+
+/* One element a group → one a channel: [G] → [G, 1] → [G, C / G] → [C]. */
+static bool repeat_per_channel(fe_upgrader *u, ir_node *node, int index, int64_t groups, int64_t channels)
+{
+    int64_t axis = 1, grid[] = {groups, channels / groups};
+    ir_value *column[] = {node->inputs[index], fe_add_ints(u, node, "axes", &axis, 1)};
+    ir_node *unsqueeze = fe_insert_before(u, node, IR_OP_Unsqueeze, column, 2);
+    if (!unsqueeze) return false;
+    ir_value *rows[] = {unsqueeze->outputs[0], fe_add_ints(u, node, "grid", grid, 2)};
+    ir_node *expand = fe_insert_before(u, node, IR_OP_Expand, rows, 2);
+    if (!expand) return false;
+    ir_value *flat[] = {expand->outputs[0], fe_add_ints(u, node, "channels", &channels, 1)};
+    ir_node *reshape = fe_insert_before(u, node, IR_OP_Reshape, flat, 2);
+    if (!reshape) return false;
+    ir_node_set_input(node, index, reshape->outputs[0]);
+    return true;
+}
+
+/* GroupNormalization-21 has scale and bias per channel, not per group. */
+bool fe_rewrite_group_normalization(fe_upgrader *u, ir_node *node, int64_t opset)
+{
+    (void)opset;
+    ir_value *x = ir_node_input(node, 0);
+    if (!x || !ir_node_input(node, 1) || !ir_node_input(node, 2)) return true;
+    const ir_type *type = fe_type_of(u, x);
+    int64_t groups = ir_node_int(node, "num_groups", 0);
+    bool known = type->rank > 1 && ir_dim_is_number(type->dim[1]);
+    int64_t channels = known ? type->dim[1].offset : 0;
+    if (groups < 1 || channels < 1 || channels % groups != 0) {
+        return fe_give_up(u, node, "of an opset below 21, with unknown channels or groups that do not divide them");
+    }
+    return repeat_per_channel(u, node, 1, groups, channels) && repeat_per_channel(u, node, 2, groups, channels);
+}

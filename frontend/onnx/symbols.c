@@ -1,0 +1,380 @@
+/* symbols.c — which dimensions of the inputs are numbers, and which one is the length (rules in frontend.h).
+ *
+ * A dimension's name is a symbol of the whole model; a dimension with neither name nor number is a symbol of its own,
+ * named after its input and axis: "tokens.1".
+ */
+#include "frontend/onnx/symbols.h"
+
+#include "frontend/onnx/names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NO_SYMBOL = -1 };
+
+typedef struct symbol {
+    const char *name;
+    bool bound;
+    bool merged;       /* another name of a symbol that stands for both */
+    bool only_leading; /* occurs as first dimension only: a batch */
+    int64_t value;
+} symbol;
+
+typedef struct input_dims { /* of one input: a symbol, or NO_SYMBOL and a number */
+    int symbol[MDOT_MAX_RANK];
+    int64_t number[MDOT_MAX_RANK];
+} input_dims;
+
+typedef struct binder {
+    const fe_context *context;
+    Onnx__ValueInfoProto *const *inputs;
+    int count;
+    ir_type *types;
+    input_dims *dims;
+    symbol *symbols;
+    int symbol_count;
+    fe_names *names;
+} binder;
+
+static mdot_status fail_input(const binder *b, int input, mdot_status status, const char *reason)
+{
+    return mdot_fail(b->context->err, status, "%s: input '%s': %s", b->context->file, b->inputs[input]->name, reason);
+}
+
+/* ---- The file's types ------------------------------------------------------------------------------------------- */
+
+static mdot_status find_symbol(binder *b, const char *name, int axis, int *out_symbol)
+{
+    int found = name ? fe_names_find(b->names, name) : NO_SYMBOL;
+    if (!name) return fe_out_of_memory(b->context);
+    if (found == NO_SYMBOL) {
+        found = b->symbol_count++;
+        b->symbols[found] = (symbol){.name = name, .only_leading = true};
+        if (!fe_names_add(b->names, name, found)) return fe_out_of_memory(b->context);
+    }
+    if (axis > 0) b->symbols[found].only_leading = false;
+    *out_symbol = found;
+    return MDOT_OK;
+}
+
+static mdot_status read_dim(binder *b, int input, int axis, const Onnx__TensorShapeProto__Dimension *dim)
+{
+    input_dims *dims = &b->dims[input];
+    dims->symbol[axis] = NO_SYMBOL;
+    if (dim->has_dim_value) {
+        dims->number[axis] = dim->dim_value;
+        if (dim->dim_value >= 0) return MDOT_OK;
+        return fail_input(b, input, MDOT_MALFORMED, "a dimension is negative");
+    }
+    const char *name = fe_text(dim->dim_param);
+    if (!*name) name = ir_arena_printf(b->context->scratch, "%s.%d", b->inputs[input]->name, axis);
+    return find_symbol(b, name, axis, &dims->symbol[axis]);
+}
+
+static bool is_element(int32_t elem_type)
+{
+    return elem_type == MDOT_DTYPE_STRING || mdot_dtype_size_bytes((mdot_dtype)elem_type) > 0;
+}
+
+/* What a job's reader does with an input whose size nothing tells. */
+static mdot_status take_as_scalar(const binder *b, int input)
+{
+    ir_type *type = &b->types[input];
+    if (type->dtype == MDOT_DTYPE_NONE) type->dtype = MDOT_DTYPE_F32;
+    type->rank = 0;
+    fe_warn(b->context, "%s: nothing tells the size of input '%s': it is taken as a scalar", b->context->file,
+            b->inputs[input]->name);
+    return MDOT_OK;
+}
+
+/* Leaves rank -1 where the file gives no shape. */
+static mdot_status read_type(binder *b, int input)
+{
+    const Onnx__TypeProto *proto = b->inputs[input]->type;
+    ir_type *type = &b->types[input];
+    *type = (ir_type){.rank = -1};
+    if (b->context->options->job && (!proto || !proto->tensor_type || !is_element(proto->tensor_type->elem_type))) {
+        return take_as_scalar(b, input);
+    }
+    if (!proto) return fail_input(b, input, MDOT_MALFORMED, "has no type");
+    if (!proto->tensor_type) return fail_input(b, input, MDOT_UNSUPPORTED, "is no tensor");
+    type->dtype = (mdot_dtype)proto->tensor_type->elem_type;
+    if (!is_element(proto->tensor_type->elem_type)) {
+        return mdot_fail(b->context->err, MDOT_UNSUPPORTED,
+                         "%s: input '%s': element type %d is not one that mdot handles", b->context->file,
+                         b->inputs[input]->name, (int)proto->tensor_type->elem_type);
+    }
+    const Onnx__TensorShapeProto *shape = proto->tensor_type->shape;
+    if (!shape) return b->context->options->job ? take_as_scalar(b, input) : MDOT_OK;
+    if (shape->n_dim > MDOT_MAX_RANK) return fail_input(b, input, MDOT_UNSUPPORTED, "has too many dimensions");
+    type->rank = (int)shape->n_dim;
+    for (int axis = 0; axis < type->rank; axis++) {
+        mdot_status status = read_dim(b, input, axis, shape->dim[axis]);
+        if (status != MDOT_OK) return status;
+    }
+    return MDOT_OK;
+}
+
+/* ---- Numbers for symbols ---------------------------------------------------------------------------------------- */
+
+static mdot_status bind(const binder *b, symbol *s, int64_t value)
+{
+    if (s->bound && s->value != value) {
+        return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' is given as %lld and as %lld",
+                         b->context->file, s->name, (long long)s->value, (long long)value);
+    }
+    s->bound = true;
+    s->value = value;
+    return MDOT_OK;
+}
+
+/* Makes one symbol of two. */
+static mdot_status merge(const binder *b, int from, const mdot_dim_binding *binding)
+{
+    int into = fe_names_find(b->names, binding->same_as);
+    if (into == NO_SYMBOL || into == from || b->symbols[into].merged || b->symbols[from].merged) {
+        return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' cannot be the same as '%s'%s",
+                         b->context->file, binding->name, binding->same_as,
+                         into == NO_SYMBOL ? ", which no input has" : "");
+    }
+    for (int i = 0; i < b->count; i++) {
+        for (int axis = 0; axis < b->types[i].rank; axis++)
+            if (b->dims[i].symbol[axis] == from) b->dims[i].symbol[axis] = into;
+    }
+    b->symbols[from].merged = true;
+    if (!b->symbols[from].only_leading) b->symbols[into].only_leading = false;
+    return MDOT_OK;
+}
+
+static mdot_status apply_bindings(const binder *b)
+{
+    const fe_options *options = b->context->options;
+    for (size_t i = 0; i < options->binding_count; i++) {
+        const mdot_dim_binding *binding = &options->bindings[i];
+        if (!binding->same_as && binding->value < 1) {
+            return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "dimension '%s' is bound to %lld; at least 1",
+                             binding->name, (long long)binding->value);
+        }
+        int found = fe_names_find(b->names, binding->name);
+        if (found == NO_SYMBOL) {
+            fe_warn(b->context, "%s: no input has a dimension '%s'", b->context->file, binding->name);
+            continue;
+        }
+        mdot_status status = binding->same_as ? merge(b, found, binding) : bind(b, &b->symbols[found], binding->value);
+        if (status != MDOT_OK) return status;
+    }
+    return MDOT_OK;
+}
+
+/* A concrete shape in place of the file's. */
+static mdot_status apply_type(const binder *b, int input, const ir_type *given)
+{
+    ir_type *type = &b->types[input];
+    input_dims *dims = &b->dims[input];
+    if (given->dtype != MDOT_DTYPE_NONE && given->dtype != type->dtype) {
+        return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the given element type is not the file's");
+    }
+    if (type->rank >= 0 && type->rank != given->rank) {
+        return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the given shape's rank is not the file's");
+    }
+    for (int axis = 0; axis < given->rank; axis++) {
+        int64_t value = given->dim[axis].offset;
+        if (!ir_dim_is_number(given->dim[axis]) || value < 0) {
+            return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the given shape is not of numbers");
+        }
+        if (type->rank >= 0 && dims->symbol[axis] != NO_SYMBOL) {
+            mdot_status status = bind(b, &b->symbols[dims->symbol[axis]], value);
+            if (status != MDOT_OK) return status;
+        } else if (type->rank >= 0 && dims->number[axis] != value) {
+            return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the given shape is not the file's");
+        }
+    }
+    if (type->rank >= 0) return MDOT_OK;
+    type->rank = given->rank;
+    for (int axis = 0; axis < given->rank; axis++) {
+        dims->symbol[axis] = NO_SYMBOL;
+        dims->number[axis] = given->dim[axis].offset;
+    }
+    return MDOT_OK;
+}
+
+static mdot_status apply_types(const binder *b)
+{
+    const fe_options *options = b->context->options;
+    if (!options->input_types) return MDOT_OK;
+    if (options->input_type_count != (size_t)b->count) {
+        return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT,
+                         "%s: %zu input shapes are given, the model has %d inputs", b->context->file,
+                         options->input_type_count, b->count);
+    }
+    for (int i = 0; i < b->count; i++) {
+        if (options->input_types[i].rank < 0) continue;
+        mdot_status status = apply_type(b, i, &options->input_types[i]);
+        if (status != MDOT_OK) return status;
+    }
+    return MDOT_OK;
+}
+
+/* ---- The one that is left --------------------------------------------------------------------------------------- */
+
+static bool is_open(const symbol *s)
+{
+    return !s->bound && !s->merged;
+}
+
+static mdot_status fail_symbols(const binder *b, const char *which, const char *to_bind)
+{
+    char list[512];
+    size_t used = 0;
+    list[0] = '\0';
+    for (int i = 0; i < b->symbol_count && used < sizeof list; i++) {
+        if (!is_open(&b->symbols[i])) continue;
+        int written = snprintf(list + used, sizeof list - used, "%s'%s'", used ? ", " : "", b->symbols[i].name);
+        used += written > 0 ? (size_t)written : 0;
+    }
+    return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT,
+                     "%s: %s symbolic: %s; bind %s to numbers (--dim NAME=NUMBER), or to each other where they are the "
+                     "same (--dim NAME=OTHER)",
+                     b->context->file, which, list, to_bind);
+}
+
+/* Takes a symbol as a batch of one. */
+static void bind_batch(const binder *b, symbol *s)
+{
+    s->bound = true;
+    s->value = 1;
+    fe_warn(b->context, "%s: dimension '%s' is taken as 1, a batch of one", b->context->file, s->name);
+}
+
+/* What exporters and the users of PyTorch's dynamic_axes call it. */
+static const char *const batch_names[] = {"batch", "batch_size", "batchsize", "batch_dim", "Batch", "BatchSize"};
+
+static bool is_batch_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof batch_names / sizeof *batch_names; i++) {
+        if (strcmp(name, batch_names[i]) == 0) return true;
+    }
+    return false;
+}
+
+int64_t fe_named_batch(const fe_names *bound)
+{
+    for (size_t i = 0; i < sizeof batch_names / sizeof *batch_names; i++) {
+        int value = fe_names_find(bound, batch_names[i]);
+        if (value > 0) return value;
+    }
+    return 0;
+}
+
+/* A job's: the batch is counted per sample, so that one is no loss; nothing may be left. */
+static mdot_status settle_job(const binder *b)
+{
+    bool left = false;
+    int first = b->count > 0 && b->types[0].rank > 0 ? b->dims[0].symbol[0] : NO_SYMBOL;
+    for (int i = 0; i < b->symbol_count; i++) {
+        symbol *s = &b->symbols[i];
+        if (!is_open(s)) continue;
+        if (s->only_leading || i == first || is_batch_name(s->name)) {
+            s->bound = true;
+            s->value = 1;
+        } else {
+            left = true;
+        }
+    }
+    return left ? fail_symbols(b, "dimensions are", "them") : MDOT_OK;
+}
+
+static mdot_status choose_symbol(const binder *b, int *out_symbol)
+{
+    if (b->context->options->job) return settle_job(b);
+    int left = 0, others = 0, last = NO_SYMBOL, other = NO_SYMBOL;
+    for (int i = 0; i < b->symbol_count; i++) {
+        if (!is_open(&b->symbols[i])) continue;
+        left++;
+        last = i;
+        if (b->symbols[i].only_leading) continue;
+        others++;
+        other = i;
+    }
+    if (left > 1 && others != 1) return fail_symbols(b, "several dimensions are", "all but one");
+    *out_symbol = left > 1 ? other : last;
+    for (int i = 0; i < b->symbol_count; i++) {
+        symbol *s = &b->symbols[i];
+        if (is_open(s) && i != *out_symbol) bind_batch(b, s);
+    }
+    return MDOT_OK;
+}
+
+static mdot_status settle_type(const binder *b, int input)
+{
+    ir_type *type = &b->types[input];
+    if (type->rank < 0) return fail_input(b, input, MDOT_UNSUPPORTED, "has no shape");
+    for (int axis = 0; axis < type->rank; axis++) {
+        int s = b->dims[input].symbol[axis];
+        if (s == NO_SYMBOL) {
+            type->dim[axis] = ir_dim_number(b->dims[input].number[axis]);
+        } else {
+            type->dim[axis] = b->symbols[s].bound ? ir_dim_number(b->symbols[s].value) : (ir_dim){1, 0};
+        }
+    }
+    if (ir_type_count_at(type, 1) < 0) return fail_input(b, input, MDOT_MALFORMED, "its dimensions are too large");
+    return MDOT_OK;
+}
+
+/* Bound symbols by name. Numbers beyond what the map holds are left out: no shape that it is asked for has them. */
+static mdot_status list_bound(const binder *b, fe_names **out_bound)
+{
+    fe_names *bound = fe_names_create(b->context->scratch);
+    if (!bound) return fe_out_of_memory(b->context);
+    for (int i = 0; i < b->symbol_count; i++) {
+        const symbol *s = &b->symbols[i];
+        if (!s->bound || s->value > INT32_MAX) continue;
+        if (!fe_names_add(bound, s->name, (int)s->value)) return fe_out_of_memory(b->context);
+    }
+    *out_bound = bound;
+    return MDOT_OK;
+}
+
+bool fe_stated_type(const Onnx__ValueInfoProto *info, const fe_names *bound, ir_type *out_type)
+{
+    const Onnx__TypeProto__Tensor *tensor = info->type ? info->type->tensor_type : NULL;
+    if (!tensor || !tensor->shape || tensor->shape->n_dim > MDOT_MAX_RANK || !is_element(tensor->elem_type)) {
+        return false;
+    }
+    ir_type type = {.dtype = (mdot_dtype)tensor->elem_type, .rank = (int)tensor->shape->n_dim};
+    for (int i = 0; i < type.rank; i++) {
+        const Onnx__TensorShapeProto__Dimension *dim = tensor->shape->dim[i];
+        int64_t value = dim->has_dim_value ? dim->dim_value : fe_names_find(bound, fe_text(dim->dim_param));
+        if (value < 0) return false;
+        type.dim[i] = ir_dim_number(value);
+    }
+    if (ir_type_count_at(&type, 1) < 0) return false;
+    *out_type = type;
+    return true;
+}
+
+mdot_status fe_type_inputs(const fe_context *context, Onnx__ValueInfoProto *const *inputs, int count,
+                           ir_type *out_types, const char **out_symbol, fe_names **out_bound)
+{
+    binder b = {.context = context,
+                .inputs = inputs,
+                .count = count,
+                .types = out_types,
+                .dims = IR_NEW_ARRAY(context->scratch, input_dims, count),
+                .symbols = IR_NEW_ARRAY(context->scratch, symbol, (size_t)count * MDOT_MAX_RANK),
+                .names = fe_names_create(context->scratch)};
+    if (!b.dims || !b.symbols || !b.names) return fe_out_of_memory(context);
+    mdot_status status = MDOT_OK;
+    for (int i = 0; i < count && status == MDOT_OK; i++) status = read_type(&b, i);
+    if (status == MDOT_OK) status = apply_bindings(&b);
+    if (status == MDOT_OK) status = apply_types(&b);
+    int left = NO_SYMBOL;
+    if (status == MDOT_OK) status = choose_symbol(&b, &left);
+    for (int i = 0; i < count && status == MDOT_OK; i++) status = settle_type(&b, i);
+    if (status != MDOT_OK) return status;
+    const char *name = left == NO_SYMBOL ? NULL : ir_arena_strdup(context->arena, b.symbols[left].name);
+    if (left != NO_SYMBOL && !name) return fe_out_of_memory(context);
+    status = list_bound(&b, out_bound);
+    if (status == MDOT_OK) *out_symbol = name;
+    return status;
+}

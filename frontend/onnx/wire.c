@@ -1,0 +1,293 @@
+/* wire.c — bytes → protobuf-c messages: the scan of the wire format that makes unpacking safe and cheap (see wire.h).
+ *
+ * The scan is driven by protobuf-c's own descriptors, so that it and the unpacking read the same onnx.proto. Every
+ * nested message of a skeleton is written with a length of five bytes (a varint may be padded with continuation bits),
+ * which is filled in once its content is known.
+ *
+ * Wire format: protobuf's "Encoding" guide.
+ */
+#include "frontend/onnx/wire.h"
+
+#include "onnx.pb-c.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VARINT_MAX_BYTES = 10, LENGTH_BYTES = 5, RAW_DATA_FIELD = 9 };
+
+typedef enum wire_type { WIRE_VARINT = 0, WIRE_64BIT = 1, WIRE_LENGTH = 2, WIRE_32BIT = 5 } wire_type;
+
+typedef struct scanner {
+    const unsigned char *begin;
+    const char *file;
+    mdot_error *err;
+    int depth, graph_depth;
+    unsigned char *skeleton;
+    size_t used, capacity;
+} scanner;
+
+typedef struct field {
+    const unsigned char *begin; /* of its tag */
+    uint32_t number;
+    wire_type wire;
+    const unsigned char *value, *end; /* the payload: after the length where there is one */
+} field;
+
+static mdot_status malformed(const scanner *s, const unsigned char *at, const char *what)
+{
+    return mdot_fail(s->err, MDOT_MALFORMED, "%s: byte %zu: %s", s->file, (size_t)(at - s->begin), what);
+}
+
+static mdot_status malformed_field(const scanner *s, const field *f, const ProtobufCMessageDescriptor *message,
+                                   const ProtobufCFieldDescriptor *d, const char *what)
+{
+    return mdot_fail(s->err, MDOT_MALFORMED, "%s: byte %zu: %s.%s %s", s->file, (size_t)(f->begin - s->begin),
+                     message->short_name, d->name, what);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------------------------- */
+
+static mdot_status read_varint(const scanner *s, const unsigned char **at, const unsigned char *end, uint64_t *out)
+{
+    uint64_t value = 0;
+    const unsigned char *p = *at;
+    for (int i = 0; i < VARINT_MAX_BYTES; i++, p++) {
+        if (p == end) return malformed(s, *at, "a number is cut off");
+        value |= (uint64_t)(*p & 0x7f) << (7 * i);
+        if (*p & 0x80) continue;
+        if (i == VARINT_MAX_BYTES - 1 && *p > 1) break; /* beyond 64 bits */
+        *at = p + 1;
+        *out = value;
+        return MDOT_OK;
+    }
+    return malformed(s, *at, "a number takes more than 64 bits");
+}
+
+/* Moves *at behind the field that stands there. */
+static mdot_status read_field(const scanner *s, const unsigned char **at, const unsigned char *end, field *out)
+{
+    field f = {.begin = *at};
+    const unsigned char *p = *at;
+    uint64_t tag, size = 0;
+    mdot_status status = read_varint(s, &p, end, &tag);
+    if (status != MDOT_OK) return status;
+    if (tag > UINT32_MAX || tag >> 3 == 0) return malformed(s, f.begin, "a field's number is out of range");
+    f.number = (uint32_t)(tag >> 3);
+    f.wire = (wire_type)(tag & 7);
+    f.value = p;
+    switch (f.wire) {
+    case WIRE_VARINT: {
+        uint64_t ignored;
+        status = read_varint(s, &p, end, &ignored);
+        size = (uint64_t)(p - f.value);
+        break;
+    }
+    case WIRE_64BIT:
+        size = 8;
+        break;
+    case WIRE_32BIT:
+        size = 4;
+        break;
+    case WIRE_LENGTH:
+        status = read_varint(s, &p, end, &size);
+        f.value = p;
+        break;
+    default:
+        return malformed(s, f.begin, "a field is a group or of unknown wire type; ONNX has none");
+    }
+    if (status != MDOT_OK) return status;
+    if (size > (uint64_t)(end - f.value)) return malformed(s, f.begin, "a field is longer than what holds it");
+    f.end = f.value + size;
+    *at = f.end;
+    *out = f;
+    return MDOT_OK;
+}
+
+/* The wire type of one element of a field. */
+static wire_type wire_type_of(ProtobufCType type)
+{
+    switch (type) {
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return WIRE_64BIT;
+    case PROTOBUF_C_TYPE_FIXED32:
+    case PROTOBUF_C_TYPE_SFIXED32:
+    case PROTOBUF_C_TYPE_FLOAT:
+        return WIRE_32BIT;
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_BYTES:
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return WIRE_LENGTH;
+    default:
+        return WIRE_VARINT;
+    }
+}
+
+/* The payload of packed elements divides into them. */
+static mdot_status check_packed(const scanner *s, const field *f, const ProtobufCMessageDescriptor *message,
+                                const ProtobufCFieldDescriptor *d)
+{
+    wire_type element = wire_type_of(d->type);
+    if (element == WIRE_VARINT) {
+        for (const unsigned char *at = f->value; at < f->end;) {
+            uint64_t ignored;
+            mdot_status status = read_varint(s, &at, f->end, &ignored);
+            if (status != MDOT_OK) return status;
+        }
+        return MDOT_OK;
+    }
+    size_t size = element == WIRE_64BIT ? 8 : 4;
+    if ((size_t)(f->end - f->value) % size == 0) return MDOT_OK;
+    return malformed_field(s, f, message, d, "ends within an element");
+}
+
+/* ---- Writing the skeleton -------------------------------------------------------------------------------------- */
+
+static mdot_status put(scanner *s, const void *bytes, size_t count)
+{
+    if (count > s->capacity - s->used) {
+        size_t capacity = s->capacity ? s->capacity : 4096;
+        while (count > capacity - s->used) {
+            if (capacity > SIZE_MAX / 2) return mdot_fail(s->err, MDOT_OUT_OF_MEMORY, "%s: too large", s->file);
+            capacity *= 2;
+        }
+        unsigned char *grown = realloc(s->skeleton, capacity);
+        if (!grown) return mdot_fail(s->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", s->file);
+        s->skeleton = grown;
+        s->capacity = capacity;
+    }
+    if (count) memcpy(s->skeleton + s->used, bytes, count);
+    s->used += count;
+    return MDOT_OK;
+}
+
+/* The tag of a length-delimited field as it stands in the file, then a length of LENGTH_BYTES. */
+static mdot_status put_header(scanner *s, const field *f, size_t length)
+{
+    unsigned char header[2 * VARINT_MAX_BYTES];
+    size_t size = 0;
+    for (uint32_t tag = f->number << 3 | WIRE_LENGTH; tag; tag >>= 7) {
+        header[size++] = (unsigned char)((tag & 0x7f) | (tag > 0x7f ? 0x80 : 0));
+    }
+    for (int i = 0; i < LENGTH_BYTES; i++, length >>= 7) {
+        header[size++] = (unsigned char)((length & 0x7f) | (i < LENGTH_BYTES - 1 ? 0x80 : 0));
+    }
+    return put(s, header, size);
+}
+
+static void patch_length(scanner *s, size_t content_at)
+{
+    size_t length = s->used - content_at;
+    for (int i = 0; i < LENGTH_BYTES; i++, length >>= 7) {
+        unsigned char *byte = &s->skeleton[content_at - LENGTH_BYTES + (size_t)i];
+        *byte = (unsigned char)((length & 0x7f) | (*byte & 0x80));
+    }
+}
+
+static mdot_status put_span(scanner *s, const field *f)
+{
+    fe_span span = {(uint64_t)(f->value - s->begin), (uint64_t)(f->end - f->value)};
+    mdot_status status = put_header(s, f, sizeof span);
+    return status == MDOT_OK ? put(s, &span, sizeof span) : status;
+}
+
+/* ---- The walk -------------------------------------------------------------------------------------------------- */
+
+static mdot_status scan_message(scanner *s, const ProtobufCMessageDescriptor *type, const unsigned char *at,
+                                const unsigned char *end);
+
+static mdot_status scan_nested(scanner *s, const field *f, const ProtobufCMessageDescriptor *type)
+{
+    bool graph = type == &onnx__graph_proto__descriptor;
+    if (s->depth == FE_MAX_MESSAGE_DEPTH || (graph && s->graph_depth == FE_MAX_GRAPH_DEPTH)) {
+        return mdot_fail(s->err, MDOT_UNSUPPORTED, "%s: byte %zu: more than %d graphs or %d messages within each other",
+                         s->file, (size_t)(f->begin - s->begin), FE_MAX_GRAPH_DEPTH, FE_MAX_MESSAGE_DEPTH);
+    }
+    mdot_status status = put_header(s, f, 0);
+    if (status != MDOT_OK) return status;
+    size_t content_at = s->used;
+    s->depth++;
+    s->graph_depth += graph;
+    status = scan_message(s, type, f->value, f->end);
+    s->depth--;
+    s->graph_depth -= graph;
+    if (status == MDOT_OK) patch_length(s, content_at);
+    return status;
+}
+
+static mdot_status scan_field(scanner *s, const field *f, const ProtobufCMessageDescriptor *message,
+                              const ProtobufCFieldDescriptor *d)
+{
+    wire_type expected = wire_type_of(d->type);
+    bool repeated = d->label == PROTOBUF_C_LABEL_REPEATED;
+    bool packed = repeated && expected != WIRE_LENGTH && f->wire == WIRE_LENGTH;
+    if (f->wire != expected && !packed) return malformed_field(s, f, message, d, "has the wrong wire type");
+    if (d->type == PROTOBUF_C_TYPE_MESSAGE) return scan_nested(s, f, d->descriptor);
+    if (message == &onnx__tensor_proto__descriptor && d->id == RAW_DATA_FIELD) return put_span(s, f);
+    if (d->type == PROTOBUF_C_TYPE_STRING && memchr(f->value, 0, (size_t)(f->end - f->value))) {
+        return malformed_field(s, f, message, d, "contains a NUL byte");
+    }
+    mdot_status status = packed ? check_packed(s, f, message, d) : MDOT_OK;
+    return status == MDOT_OK ? put(s, f->begin, (size_t)(f->end - f->begin)) : status;
+}
+
+static mdot_status scan_message(scanner *s, const ProtobufCMessageDescriptor *type, const unsigned char *at,
+                                const unsigned char *end)
+{
+    uint64_t seen = 0; /* singular messages, by index among the fields: onnx.proto's largest message has 15 */
+    while (at < end) {
+        field f = {0};
+        mdot_status status = read_field(s, &at, end, &f);
+        if (status != MDOT_OK) return status;
+        const ProtobufCFieldDescriptor *d = protobuf_c_message_descriptor_get_field(type, f.number);
+        if (!d) continue;
+        if (d->type == PROTOBUF_C_TYPE_MESSAGE && d->label != PROTOBUF_C_LABEL_REPEATED) {
+            uint64_t bit = UINT64_C(1) << (d - type->fields);
+            if (seen & bit) return malformed_field(s, &f, type, d, "occurs twice");
+            seen |= bit;
+        }
+        status = scan_field(s, &f, type, d);
+        if (status != MDOT_OK) return status;
+    }
+    return MDOT_OK;
+}
+
+/* ---- Unpacking ------------------------------------------------------------------------------------------------- */
+
+static void *arena_alloc(void *arena, size_t size)
+{
+    return ir_arena_alloc(arena, 1, size);
+}
+static void arena_free(void *arena, void *memory)
+{
+    (void)arena, (void)memory;
+}
+
+mdot_status fe_wire_unpack(const void *bytes, size_t size_bytes, const ProtobufCMessageDescriptor *type,
+                           const char *file, ir_arena *scratch, ProtobufCMessage **out_message, mdot_error *err)
+{
+    if (size_bytes > INT_MAX) {
+        return mdot_fail(err, MDOT_UNSUPPORTED,
+                         "%s: %zu bytes; protobuf ends at 2 GiB, larger weights go into external data", file,
+                         size_bytes);
+    }
+    if (size_bytes == 0) return mdot_fail(err, MDOT_MALFORMED, "%s: empty", file);
+    scanner s = {.begin = bytes, .file = file, .err = err};
+    mdot_status status = scan_message(&s, type, s.begin, s.begin + size_bytes);
+    if (status == MDOT_OK) {
+        ProtobufCAllocator allocator = {arena_alloc, arena_free, scratch};
+        ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, s.used, s.skeleton);
+        if (message) {
+            *out_message = message;
+        } else if (ir_arena_failed(scratch)) {
+            status =
+                mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: takes more memory to read than a model of its size may", file);
+        } else {
+            status = mdot_fail(err, MDOT_MALFORMED, "%s: not a valid %s", file, type->short_name);
+        }
+    }
+    free(s.skeleton);
+    return status;
+}

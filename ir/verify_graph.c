@@ -1,0 +1,243 @@
+/* verify_graph.c — the rules that every graph fulfils between passes, as a list.
+ *
+ * Run after each pass in builds with MDOT_VERIFY, by the tests, and on graphs parsed from text. A broken rule is a bug
+ * in the pass before it (or in the text), and the message names the rule, the node and the value.
+ */
+#include "ir/ops.h"
+
+#include "ir/ops/families.h"
+
+#include <string.h>
+
+typedef struct checker {
+    const ir_graph *graph;
+    ir_arena *arena;
+    const ir_value **known; /* by id: the values seen so far, which are those that may be used */
+    int *uses;              /* by id */
+    mdot_error *err;
+} checker;
+
+/* A rule looks at the whole graph, in its order, and reports what breaks it. Later rules rely on earlier ones. */
+typedef struct rule {
+    const char *text;
+    mdot_status (*check)(checker *c);
+} rule;
+
+static mdot_status broken(const checker *c, const ir_node *node, const char *what, const ir_value *value)
+{
+    const char *name = value && value->name ? value->name : "";
+    int id = value ? value->id : -1;
+    if (!node) return mdot_fail(c->err, MDOT_MALFORMED, "%s (value %%%d \"%s\")", what, id, name);
+    return ir_fail(node, c->err, MDOT_MALFORMED, "%s (value %%%d \"%s\")", what, id, name);
+}
+
+/* ---- Structure ------------------------------------------------------------------------------------------------- */
+
+static mdot_status check_list(checker *c)
+{
+    const ir_node *prev = NULL;
+    for (const ir_node *node = c->graph->first; node; prev = node, node = node->next) {
+        if (node->prev != prev) return broken(c, node, "the link back does not match the link forward", NULL);
+    }
+    return c->graph->last == prev ? MDOT_OK : broken(c, prev, "the last node is not the list's end", NULL);
+}
+
+/* Registers a value at its definition. */
+static mdot_status define(checker *c, const ir_node *node, const ir_value *value)
+{
+    if (!value->name) return broken(c, node, "a value has no name", value);
+    if (value->id < 0 || value->id >= c->graph->value_count)
+        return broken(c, node, "an id was never handed out", value);
+    if (c->known[value->id]) return broken(c, node, "an id or a value is defined twice", value);
+    c->known[value->id] = value;
+    return MDOT_OK;
+}
+
+/* A use of a value: constants are defined by being used. */
+static mdot_status use(checker *c, const ir_node *node, const ir_value *value)
+{
+    if (value->constant && (value->id < 0 || value->id >= c->graph->value_count || !c->known[value->id])) {
+        if (value->def || value->input >= 0) return broken(c, node, "a constant is computed or an input", value);
+        mdot_status status = define(c, node, value);
+        if (status != MDOT_OK) return status;
+    }
+    if (value->id < 0 || value->id >= c->graph->value_count || c->known[value->id] != value) {
+        return broken(c, node, "a value is used that nothing before defines", value);
+    }
+    c->uses[value->id]++;
+    return MDOT_OK;
+}
+
+static mdot_status define_inputs(checker *c)
+{
+    for (int i = 0; i < c->graph->input_count; i++) {
+        const ir_value *value = c->graph->inputs[i];
+        mdot_status status = define(c, NULL, value);
+        if (status != MDOT_OK) return status;
+        if (value->input != i) return broken(c, NULL, "an input does not know its place", value);
+        if (value->def || value->constant) return broken(c, NULL, "an input is computed or a constant", value);
+    }
+    return MDOT_OK;
+}
+
+static mdot_status check_definitions(checker *c)
+{
+    mdot_status status = define_inputs(c);
+    for (const ir_node *node = c->graph->first; node && status == MDOT_OK; node = node->next) {
+        for (int i = 0; i < node->input_count && status == MDOT_OK; i++) {
+            if (node->inputs[i]) status = use(c, node, node->inputs[i]);
+        }
+        for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
+            const ir_value *value = node->outputs[i];
+            if (!value) continue;
+            status = define(c, node, value);
+            if (status != MDOT_OK) break;
+            if (value->def != node || value->output != i)
+                status = broken(c, node, "an output does not know its node", value);
+            else if (value->constant || value->input >= 0)
+                status = broken(c, node, "an output is a constant or an input", value);
+        }
+    }
+    for (int i = 0; i < c->graph->output_count && status == MDOT_OK; i++) {
+        status =
+            c->graph->outputs[i] ? use(c, NULL, c->graph->outputs[i]) : broken(c, NULL, "an output is missing", NULL);
+    }
+    return status;
+}
+
+static mdot_status check_use_counts(checker *c)
+{
+    for (int id = 0; id < c->graph->value_count; id++) {
+        const ir_value *value = c->known[id];
+        if (value && value->use_count != c->uses[id]) return broken(c, value->def, "the use count is wrong", value);
+    }
+    return MDOT_OK;
+}
+
+static mdot_status check_nodes(checker *c)
+{
+    for (const ir_node *node = c->graph->first; node; node = node->next) {
+        if (!node->name || !node->op_type) return broken(c, NULL, "a node has no name", NULL);
+        if (!node->op) continue; /* kept from the file for the report of unsupported operators */
+        mdot_status status = ir_check_arity(node, c->err);
+        if (status != MDOT_OK) return status;
+        for (int i = 0; i < node->attr_count; i++) {
+            if (&node->attrs[i] != ir_node_attr(node, node->attrs[i].name)) {
+                return broken(c, node, "an attribute occurs twice", NULL);
+            }
+        }
+    }
+    return MDOT_OK;
+}
+
+/* ---- Types ----------------------------------------------------------------------------------------------------- */
+
+static mdot_status check_types(checker *c)
+{
+    const ir_graph *graph = c->graph;
+    if (graph->max_length < 1) return broken(c, NULL, "the greatest length is below 1", NULL);
+    for (int id = 0; id < graph->value_count; id++) {
+        const ir_value *value = c->known[id];
+        if (!value || value->type.rank == -1) continue;
+        const ir_type *type = &value->type;
+        if (type->rank < 0 || type->rank > MDOT_MAX_RANK)
+            return broken(c, value->def, "the rank is out of bounds", value);
+        for (int i = 0; i < type->rank; i++) {
+            if (!graph->symbol && !ir_dim_is_number(type->dim[i])) {
+                return broken(c, value->def, "a dimension has a symbol in a graph without one", value);
+            }
+            if (!ir_dim_always_le(graph, ir_dim_number(0), type->dim[i])) {
+                return broken(c, value->def, "a dimension is negative for some length", value);
+            }
+        }
+    }
+    return MDOT_OK;
+}
+
+static mdot_status check_constants(checker *c)
+{
+    for (int id = 0; id < c->graph->value_count; id++) {
+        const ir_value *value = c->known[id];
+        const ir_tensor *tensor = value ? value->constant : NULL;
+        if (!tensor) continue;
+        if (tensor->count < 0 || ir_count_elements(tensor->rank, tensor->dims) != tensor->count) {
+            return broken(c, NULL, "a constant's count is not the product of its dimensions", value);
+        }
+        bool same = value->type.dtype == tensor->dtype && value->type.rank == tensor->rank;
+        for (int i = 0; i < tensor->rank && same; i++) same = ir_dim_is(value->type.dim[i], tensor->dims[i]);
+        if (!same) return broken(c, NULL, "a constant's type is not that of its content", value);
+    }
+    return MDOT_OK;
+}
+
+static mdot_status check_known(checker *c)
+{
+    for (int id = 0; id < c->graph->value_count; id++) {
+        const ir_value *value = c->known[id];
+        if (!value || !value->known) continue;
+        if (ir_type_count_at(&value->type, 1) != value->known->count) {
+            return broken(c, value->def, "known content has another size than its value", value);
+        }
+    }
+    return MDOT_OK;
+}
+
+static bool is_fully_typed(const ir_graph *graph)
+{
+    for (const ir_node *node = graph->first; node; node = node->next) {
+        if (!node->op) return false;
+        for (int i = 0; i < node->output_count; i++) {
+            if (node->outputs[i] && node->outputs[i]->type.rank < 0) return false;
+        }
+    }
+    return true;
+}
+
+static mdot_status check_inference(checker *c)
+{
+    if (!is_fully_typed(c->graph)) return MDOT_OK;
+    ir_graph *fresh = ir_graph_clone(c->graph, c->arena);
+    if (!fresh) return mdot_fail(c->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    const ir_node *old = c->graph->first;
+    for (ir_node *node = fresh->first; node; node = node->next, old = old->next) {
+        mdot_status status = ir_infer_node(fresh, node, c->err);
+        if (status != MDOT_OK) return status;
+        for (int i = 0; i < node->output_count; i++) {
+            if (node->outputs[i] && !ir_type_equal(&node->outputs[i]->type, &old->outputs[i]->type)) {
+                return broken(c, old, "a type is not what its operator's shape rule says", old->outputs[i]);
+            }
+        }
+    }
+    return MDOT_OK;
+}
+
+static const rule rules[] = {
+    {"nodes form one list that is linked both ways", check_list},
+    {"every value is defined once, before its uses, and knows its definition", check_definitions},
+    {"use counts are the numbers of node inputs and graph outputs", check_use_counts},
+    {"nodes have the inputs, outputs and attributes that their operators allow", check_nodes},
+    {"ranks are in bounds and dimensions not negative at any length", check_types},
+    {"constants have the type and the size of their content", check_constants},
+    {"known content has an element for each of its value", check_known},
+    {"types are what the shape rules say", check_inference},
+};
+
+mdot_status ir_graph_verify(const ir_graph *graph, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    mdot_error reason = {.status = MDOT_OK};
+    checker c = {.graph = graph, .arena = ir_arena_create(0), .err = &reason};
+    if (c.arena) {
+        c.known = IR_NEW_ARRAY(c.arena, const ir_value *, graph->value_count);
+        c.uses = IR_NEW_ARRAY(c.arena, int, graph->value_count);
+    }
+    if (!c.known || !c.uses) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0] && status == MDOT_OK; i++) {
+        status = rules[i].check(&c);
+        if (status != MDOT_OK) {
+            mdot_fail(err, status, "%s: broken rule: %s: %s", graph->name, rules[i].text, reason.message);
+        }
+    }
+    ir_arena_destroy(c.arena);
+    return status;
+}

@@ -1,0 +1,145 @@
+/* cpu.c — which feature level of an artefact this machine runs.
+ *
+ * The levels are those of the x86-64 psABI (section 3.1.1, "Processor Architecture"). A level counts only when the CPU
+ * has all of its features and the operating system saves the registers that they use (XCR0). Bit numbers: Intel SDM
+ * volume 2, CPUID; AMD APM volume 3, appendix E, for leaf 8000'0001h.
+ */
+#include "runtime/core/predictor.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#include <stdio.h>
+#include <string.h>
+
+typedef struct feature {
+    uint32_t level; /* the least level that needs it */
+    size_t word;    /* offset in rt_cpu */
+    uint32_t mask;
+    const char *name;
+} feature;
+
+#define BIT(n) (UINT32_C(1) << (n))
+#define FEATURE(level, word, mask, name)                                                                               \
+    {                                                                                                                  \
+        MDOT_CPU_X86_64_##level, offsetof(rt_cpu, word), mask, name                                                    \
+    }
+
+/* V3 lists v2's features too; the baseline (SSE2 and older) is what the runtime itself is compiled for. */
+static const feature features[] = {
+    FEATURE(V3, leaf1_ecx, BIT(0), "SSE3"),
+    FEATURE(V3, leaf1_ecx, BIT(9), "SSSE3"),
+    FEATURE(V3, leaf1_ecx, BIT(12), "FMA"),
+    FEATURE(V3, leaf1_ecx, BIT(13), "CMPXCHG16B"),
+    FEATURE(V3, leaf1_ecx, BIT(19), "SSE4.1"),
+    FEATURE(V3, leaf1_ecx, BIT(20), "SSE4.2"),
+    FEATURE(V3, leaf1_ecx, BIT(22), "MOVBE"),
+    FEATURE(V3, leaf1_ecx, BIT(23), "POPCNT"),
+    FEATURE(V3, leaf1_ecx, BIT(27), "OSXSAVE"),
+    FEATURE(V3, leaf1_ecx, BIT(28), "AVX"),
+    FEATURE(V3, leaf1_ecx, BIT(29), "F16C"),
+    FEATURE(V3, leaf7_ebx, BIT(3), "BMI1"),
+    FEATURE(V3, leaf7_ebx, BIT(5), "AVX2"),
+    FEATURE(V3, leaf7_ebx, BIT(8), "BMI2"),
+    FEATURE(V3, extended1_ecx, BIT(0), "LAHF-SAHF"),
+    FEATURE(V3, extended1_ecx, BIT(5), "LZCNT"),
+    FEATURE(V3, xcr0, BIT(1) | BIT(2), "the operating system's support for YMM registers"),
+    FEATURE(V4, leaf7_ebx, BIT(16), "AVX512F"),
+    FEATURE(V4, leaf7_ebx, BIT(17), "AVX512DQ"),
+    FEATURE(V4, leaf7_ebx, BIT(28), "AVX512CD"),
+    FEATURE(V4, leaf7_ebx, BIT(30), "AVX512BW"),
+    FEATURE(V4, leaf7_ebx, BIT(31), "AVX512VL"),
+    FEATURE(V4, xcr0, BIT(5) | BIT(6) | BIT(7), "the operating system's support for ZMM registers"),
+};
+enum { FEATURE_COUNT = sizeof features / sizeof features[0] };
+
+typedef struct level_name {
+    uint32_t level;
+    const char *name;
+} level_name;
+
+static const level_name levels[] = {
+#define LEVEL_NAME(name, value, text) {value, text},
+    MDOT_CPU_LEVEL_MAP(LEVEL_NAME)
+#undef LEVEL_NAME
+};
+enum { LEVEL_COUNT = sizeof levels / sizeof levels[0] };
+
+void rt_cpu_read(rt_cpu *out_cpu)
+{
+    rt_cpu cpu = {0};
+#if defined(__x86_64__)
+    unsigned eax, ebx, ecx, edx;
+    if (__get_cpuid(1, &eax, &ebx, &ecx, &edx)) cpu.leaf1_ecx = ecx;
+    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) cpu.leaf7_ebx = ebx;
+    if (__get_cpuid(0x80000001u, &eax, &ebx, &ecx, &edx)) cpu.extended1_ecx = ecx;
+    if (cpu.leaf1_ecx & bit_OSXSAVE) __asm__ volatile("xgetbv" : "=a"(cpu.xcr0), "=d"(edx) : "c"(0));
+#endif
+    *out_cpu = cpu;
+}
+
+const char *rt_cpu_missing(const rt_cpu *cpu, uint32_t level)
+{
+    for (size_t i = 0; i < FEATURE_COUNT; i++) {
+        if (features[i].level > level) continue;
+        uint32_t word;
+        memcpy(&word, (const char *)cpu + features[i].word, sizeof word);
+        if ((word & features[i].mask) != features[i].mask) return features[i].name;
+    }
+    for (size_t i = 0; i < LEVEL_COUNT; i++)
+        if (levels[i].level == level) return NULL;
+    return "a feature level newer than this library";
+}
+
+const char *rt_cpu_level_name(uint32_t level)
+{
+    for (size_t i = 0; i < LEVEL_COUNT; i++)
+        if (levels[i].level == level) return levels[i].name;
+    return "unknown";
+}
+
+uint32_t rt_cpu_level_find(const char *name)
+{
+    for (size_t i = 0; i < LEVEL_COUNT; i++)
+        if (strcmp(levels[i].name, name) == 0) return levels[i].level;
+    return MDOT_CPU_NONE;
+}
+
+/* "x86-64-v3, x86-64-v4": the artefact's levels, for messages. */
+static void list_levels(const mdot_abi_table *table, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (size_t i = 0, used = 0; i < table->level_count && used < size; i++)
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", rt_cpu_level_name(table->levels[i]));
+}
+
+mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced, uint32_t *out_index,
+                          mdot_error *err)
+{
+    char held[256];
+    list_levels(table, held, sizeof held);
+    if (forced == NULL) {
+        for (uint32_t i = table->level_count; i-- > 0;) {
+            if (rt_cpu_missing(cpu, table->levels[i]) != NULL) continue;
+            *out_index = i;
+            return MDOT_OK;
+        }
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has code for %s; for %s this machine lacks %s", held,
+                         rt_cpu_level_name(table->levels[0]), rt_cpu_missing(cpu, table->levels[0]));
+    }
+    uint32_t level = rt_cpu_level_find(forced);
+    if (level == MDOT_CPU_NONE)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no CPU level \"%s\"; the artefact has %s", forced, held);
+    const char *missing = rt_cpu_missing(cpu, level);
+    if (missing != NULL)
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "CPU level %s was asked for, but this machine lacks %s", forced,
+                         missing);
+    for (uint32_t i = 0; i < table->level_count; i++) {
+        if (table->levels[i] != level) continue;
+        *out_index = i;
+        return MDOT_OK;
+    }
+    return mdot_fail(err, MDOT_INCOMPATIBLE, "CPU level %s was asked for, but the artefact has code for %s only",
+                     forced, held);
+}

@@ -1,0 +1,240 @@
+/* device.c — which device a predictor runs on: what the option says, and for "auto" what is faster.
+ *
+ * Before a predictor is handed out every kernel of the GPU has run once, so that no later call pays for the driver's
+ * loading it, and an artefact that does not work on the GPU is found out here.
+ */
+#include "runtime/core/device.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* A GPU shared with training may answer late; beyond a second it is hung as far as a scheduler is concerned. */
+enum { DEFAULT_TIMEOUT_MS = 1000 };
+
+/* ---- The option -------------------------------------------------------------------------------------------------- */
+
+typedef enum choice { CHOOSE_AUTO, CHOOSE_CPU, CHOOSE_CUDA } choice;
+
+/* "cuda:12"'s digits; no sign, no blank, nothing behind. */
+static bool parse_ordinal(const char *text, int *out_ordinal)
+{
+    if (text[0] < '0' || text[0] > '9') return false;
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (*end != '\0' || errno != 0 || value > INT32_MAX) return false;
+    *out_ordinal = (int)value;
+    return true;
+}
+
+static mdot_status parse_device(const char *text, choice *out_choice, int *out_ordinal, mdot_error *err)
+{
+    static const char prefix[] = "cuda:";
+    if (text == NULL || text[0] == '\0' || strcmp(text, "auto") == 0) {
+        *out_choice = CHOOSE_AUTO;
+    } else if (strcmp(text, "cpu") == 0) {
+        *out_choice = CHOOSE_CPU;
+    } else if (strcmp(text, "cuda") == 0 || (strncmp(text, prefix, sizeof prefix - 1) == 0 &&
+                                             parse_ordinal(text + sizeof prefix - 1, out_ordinal))) {
+        *out_choice = CHOOSE_CUDA;
+    } else {
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "there is no device \"%s\"; devices are auto, cpu, cuda and cuda:0, cuda:1 …", text);
+    }
+    return MDOT_OK;
+}
+
+/* ---- Trying out -------------------------------------------------------------------------------------------------- */
+
+/* A context, and tensors for any entry at any bucket's full length: zeros in, which every entry takes. */
+typedef struct trial {
+    mdot_context *context;
+    void *zeros;            /* all inputs are these */
+    unsigned char *outputs; /* one behind the other */
+} trial;
+
+static void size_tensors(const mdot_abi_table *table, uint64_t *out_input_bytes, uint64_t *out_output_bytes)
+{
+    uint64_t most_input_bytes = 0, most_output_bytes = 0;
+    for (uint32_t e = 0; e < table->entry_count; e++) {
+        const mdot_abi_entry *entry = rt_entry(table, e);
+        for (uint32_t b = 0; b < entry->bucket_count; b++) {
+            int64_t length = rt_buckets(table, entry)[b].max_length;
+            uint64_t output_bytes = 0;
+            for (uint32_t i = 0; i < entry->input_count; i++) {
+                uint64_t bytes = rt_tensor_bytes(&rt_inputs(table, entry)[i], length);
+                if (bytes > most_input_bytes) most_input_bytes = bytes;
+            }
+            for (uint32_t i = 0; i < entry->output_count; i++)
+                output_bytes += rt_tensor_bytes(&rt_outputs(table, entry)[i], length) + MDOT_ABI_ALIGNMENT;
+            if (output_bytes > most_output_bytes) most_output_bytes = output_bytes;
+        }
+    }
+    *out_input_bytes = most_input_bytes;
+    *out_output_bytes = most_output_bytes;
+}
+
+static void close_trial(trial *t, const rt_allocator *allocator)
+{
+    rt_free(allocator, t->outputs);
+    rt_free(allocator, t->zeros);
+    mdot_context_destroy(t->context);
+}
+
+/* How the GPU of the trial's context has failed, if it has. */
+static mdot_status outcome(const trial *t, mdot_error *err)
+{
+    const mdot_error *failure = &t->context->device_error;
+    return rt_fell_back(t->context) ? mdot_fail(err, failure->status, "%s", failure->message) : MDOT_OK;
+}
+
+static mdot_status open_trial(const mdot_predictor *predictor, trial *out_trial, mdot_error *err)
+{
+    uint64_t input_bytes, output_bytes;
+    size_tensors(predictor->table, &input_bytes, &output_bytes);
+    trial t = {0};
+    mdot_status status = mdot_context_create(predictor, &t.context, err);
+    if (status == MDOT_OK) status = outcome(&t, err);
+    if (status == MDOT_OK) {
+        t.zeros = rt_alloc(&predictor->allocator, input_bytes);
+        t.outputs = rt_alloc(&predictor->allocator, output_bytes);
+        if (t.zeros == NULL || t.outputs == NULL)
+            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for trying the device out");
+    }
+    if (status != MDOT_OK) {
+        close_trial(&t, &predictor->allocator);
+        return status;
+    }
+    *out_trial = t;
+    return MDOT_OK;
+}
+
+/* A call of `entry` at `length`, its pointers in the context's own arrays. */
+static rt_item prepare_item(const trial *t, const mdot_abi_entry *entry, int64_t length)
+{
+    const mdot_abi_table *table = t->context->predictor->table;
+    unsigned char *output = t->outputs;
+    for (uint32_t i = 0; i < entry->input_count; i++) t->context->inputs[i] = t->zeros;
+    for (uint32_t i = 0; i < entry->output_count; i++) {
+        uint64_t bytes = rt_tensor_bytes(&rt_outputs(table, entry)[i], length);
+        t->context->outputs[i] = output;
+        output += (bytes + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
+    }
+    return (rt_item){t->context->inputs, t->context->outputs};
+}
+
+static mdot_status run_every_kernel(const trial *t, mdot_error *err)
+{
+    const mdot_abi_table *table = t->context->predictor->table;
+    for (uint32_t e = 0; e < table->entry_count; e++) {
+        const mdot_abi_entry *entry = rt_entry(table, e);
+        for (uint32_t b = 0; b < entry->bucket_count; b++) {
+            int64_t length = rt_buckets(table, entry)[b].max_length;
+            rt_item item = prepare_item(t, entry, length);
+            rt_run_many(t->context, entry, length, &item, 1);
+        }
+    }
+    return outcome(t, err);
+}
+
+/* ---- Measuring --------------------------------------------------------------------------------------------------- */
+
+typedef void runner(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,
+                    size_t count);
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+/* The least of a few: what disturbs a run only makes it longer. One is enough of what takes long. */
+static double fastest_us(const trial *t, const mdot_abi_entry *entry, int64_t length, runner *run)
+{
+    enum { RUNS = 5, LONG_US = 20000 };
+    rt_item item = prepare_item(t, entry, length);
+    double least = INFINITY;
+    for (int i = 0; i < RUNS && (i == 0 || least < LONG_US); i++) {
+        double start = now_us();
+        run(t->context, entry, length, &item, 1);
+        least = fmin(least, now_us() - start);
+    }
+    return least;
+}
+
+/* One call of each entry at its middle bucket's full length: neither the shortest, which a GPU's launch outlasts, nor
+ * the longest, which jobs rarely are. */
+static double measure_us(const trial *t, runner *run)
+{
+    const mdot_abi_table *table = t->context->predictor->table;
+    double sum = 0;
+    for (uint32_t e = 0; e < table->entry_count; e++) {
+        const mdot_abi_entry *entry = rt_entry(table, e);
+        sum += fastest_us(t, entry, rt_buckets(table, entry)[entry->bucket_count / 2].max_length, run);
+    }
+    return sum;
+}
+
+/* Warms the GPU up and, where `out_is_faster` is there, compares it with the CPU. */
+static mdot_status try_out(mdot_predictor *predictor, bool *out_is_faster, mdot_error *err)
+{
+    trial t;
+    mdot_status status = open_trial(predictor, &t, err);
+    if (status != MDOT_OK) return status;
+    status = run_every_kernel(&t, err);
+    if (status == MDOT_OK && out_is_faster != NULL) {
+        double cuda_us = measure_us(&t, rt_run_many), cpu_us = measure_us(&t, rt_run_on_cpu);
+        status = outcome(&t, err);
+        *out_is_faster = cuda_us < cpu_us;
+        snprintf(predictor->device_reason, sizeof predictor->device_reason, "%s answers in %.0f us, the CPU in %.0f us",
+                 rt_cuda_id(predictor->cuda), cuda_us, cpu_us);
+    }
+    close_trial(&t, &predictor->allocator);
+    return status;
+}
+
+/* ---- Opening and closing ----------------------------------------------------------------------------------------- */
+
+/* Sets predictor->cuda, unless it is to be compared and is not faster. */
+static mdot_status open_cuda(mdot_predictor *predictor, int ordinal, uint32_t timeout_ms, bool compare, mdot_error *err)
+{
+    if (predictor->table->cuda_image_count == 0)
+        return mdot_fail(err, MDOT_DEVICE, "the artefact has no CUDA code: compile it with --target sm_…");
+    mdot_status status = rt_cuda_open(predictor, ordinal, timeout_ms, &predictor->cuda, err);
+    if (status != MDOT_OK) return status;
+    bool is_faster = true;
+    status = try_out(predictor, compare ? &is_faster : NULL, err);
+    if (status != MDOT_OK || !is_faster) rt_device_close(predictor);
+    return status;
+}
+
+mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *options, mdot_error *err)
+{
+    const char *device = options != NULL && options->device != NULL ? options->device : getenv("MDOT_DEVICE");
+    uint32_t timeout_ms = options != NULL ? options->device_timeout_ms : 0;
+    choice chosen = CHOOSE_AUTO;
+    int ordinal = 0;
+    mdot_status status = parse_device(device, &chosen, &ordinal, err);
+    if (status != MDOT_OK) return status;
+    snprintf(predictor->device_reason, sizeof predictor->device_reason, "it was asked for");
+    if (chosen == CHOOSE_CPU) return MDOT_OK;
+    mdot_error reason = {0};
+    predictor->device_is_required = chosen == CHOOSE_CUDA;
+    status =
+        open_cuda(predictor, ordinal, timeout_ms > 0 ? timeout_ms : DEFAULT_TIMEOUT_MS, chosen == CHOOSE_AUTO, &reason);
+    if (status == MDOT_OK) return MDOT_OK;
+    if (predictor->device_is_required) return mdot_fail(err, status, "device %s: %s", device, reason.message);
+    snprintf(predictor->device_reason, sizeof predictor->device_reason, "%s", reason.message);
+    return MDOT_OK;
+}
+
+void rt_device_close(mdot_predictor *predictor)
+{
+    rt_cuda_close(predictor->cuda);
+    predictor->cuda = NULL;
+}

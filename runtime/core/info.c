@@ -1,0 +1,169 @@
+/* info.c — what an opened artefact says about itself: the accessors of mdot.h over the checked table. */
+#include "runtime/core/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info)
+{
+    const mdot_abi_table *table = predictor->table;
+    *out_info = (mdot_predictor_info){
+        .name = rt_string(table, table->name_at),
+        .compiler = rt_string(table, table->compiler_at),
+        .compute = rt_string(table, table->compute_at),
+        .cpu_level = rt_cpu_level_name(table->levels[predictor->level]),
+        .level_count = table->level_count,
+        .entry_count = table->entry_count,
+        .image_count = table->cuda_image_count,
+        .weights_bytes = (size_t)table->weights_bytes,
+        .file_bytes = (size_t)table->file_bytes,
+        .device = predictor->cuda != NULL ? rt_cuda_id(predictor->cuda) : "cpu",
+        .device_name = predictor->cuda != NULL ? rt_cuda_name(predictor->cuda) : "",
+        .device_compute = rt_string(table, table->compute_at),
+        .device_reason = predictor->device_reason,
+    };
+    if (predictor->cuda != NULL) out_info->device_compute = rt_cuda_compute(predictor->cuda);
+}
+
+mdot_status mdot_predictor_get_level(const mdot_predictor *predictor, size_t level, const char **out_name)
+{
+    if (level >= predictor->table->level_count) return MDOT_OUT_OF_RANGE;
+    *out_name = rt_cpu_level_name(predictor->table->levels[level]);
+    return MDOT_OK;
+}
+
+mdot_status mdot_predictor_find_entry(const mdot_predictor *predictor, const char *name, size_t *out_entry)
+{
+    const mdot_abi_table *table = predictor->table;
+    for (size_t i = 0; i < table->entry_count; i++) {
+        if (strcmp(rt_string(table, rt_entry(table, i)->name_at), name) != 0) continue;
+        *out_entry = i;
+        return MDOT_OK;
+    }
+    return MDOT_NOT_FOUND;
+}
+
+mdot_status mdot_predictor_get_entry(const mdot_predictor *predictor, size_t entry, mdot_entry_info *out_info)
+{
+    const mdot_abi_table *table = predictor->table;
+    if (entry >= table->entry_count) return MDOT_OUT_OF_RANGE;
+    const mdot_abi_entry *e = rt_entry(table, entry);
+    *out_info = (mdot_entry_info){
+        .name = rt_string(table, e->name_at),
+        .input_count = e->input_count,
+        .output_count = e->output_count,
+        .bucket_count = e->bucket_count,
+        .has_length = e->has_length != 0,
+        .schema_hash = e->schema_hash,
+    };
+    return MDOT_OK;
+}
+
+static mdot_status get_tensor(const mdot_abi_table *table, const mdot_abi_tensor *tensors, size_t count, size_t index,
+                              mdot_tensor_info *out_info)
+{
+    if (index >= count) return MDOT_OUT_OF_RANGE;
+    const mdot_abi_tensor *tensor = &tensors[index];
+    mdot_tensor_info info = {
+        .name = rt_string(table, tensor->name_at),
+        .dtype = (mdot_dtype)tensor->dtype,
+        .rank = (int)tensor->rank,
+    };
+    for (uint32_t i = 0; i < tensor->rank; i++) info.dim[i] = (mdot_dim){tensor->dim[i].scale, tensor->dim[i].offset};
+    *out_info = info;
+    return MDOT_OK;
+}
+
+mdot_status mdot_predictor_get_input(const mdot_predictor *predictor, size_t entry, size_t input,
+                                     mdot_tensor_info *out_info)
+{
+    const mdot_abi_table *table = predictor->table;
+    if (entry >= table->entry_count) return MDOT_OUT_OF_RANGE;
+    const mdot_abi_entry *e = rt_entry(table, entry);
+    return get_tensor(table, rt_inputs(table, e), e->input_count, input, out_info);
+}
+
+mdot_status mdot_predictor_get_output(const mdot_predictor *predictor, size_t entry, size_t output,
+                                      mdot_tensor_info *out_info)
+{
+    const mdot_abi_table *table = predictor->table;
+    if (entry >= table->entry_count) return MDOT_OUT_OF_RANGE;
+    const mdot_abi_entry *e = rt_entry(table, entry);
+    return get_tensor(table, rt_outputs(table, e), e->output_count, output, out_info);
+}
+
+/* NULL: one of the indices is beyond its count */
+static const mdot_abi_bucket *find_bucket(const mdot_abi_table *table, size_t entry, size_t bucket)
+{
+    if (entry >= table->entry_count || bucket >= rt_entry(table, entry)->bucket_count) return NULL;
+    return &rt_buckets(table, rt_entry(table, entry))[bucket];
+}
+
+mdot_status mdot_predictor_get_bucket(const mdot_predictor *predictor, size_t entry, size_t bucket,
+                                      mdot_bucket_info *out_info)
+{
+    const mdot_abi_bucket *b = find_bucket(predictor->table, entry, bucket);
+    if (b == NULL) return MDOT_OUT_OF_RANGE;
+    *out_info = (mdot_bucket_info){
+        .max_length = b->max_length,
+        .scratch_bytes = (size_t)b->scratch_bytes,
+        .flops = b->flops,
+        .kernel_count = b->kernel_count,
+    };
+    return MDOT_OK;
+}
+
+mdot_status mdot_predictor_get_kernel(const mdot_predictor *predictor, size_t entry, size_t bucket, size_t kernel,
+                                      mdot_kernel_info *out_info)
+{
+    const mdot_abi_bucket *b = find_bucket(predictor->table, entry, bucket);
+    if (b == NULL || kernel >= b->kernel_count) return MDOT_OUT_OF_RANGE;
+    const mdot_abi_kernel *k = &rt_kernels(predictor->table, b)[kernel];
+    *out_info = (mdot_kernel_info){
+        .name = rt_string(predictor->table, k->name_at),
+        .kind = rt_string(predictor->table, k->kind_at),
+        .flops = k->flops,
+    };
+    return MDOT_OK;
+}
+
+mdot_status mdot_predictor_get_image(const mdot_predictor *predictor, size_t image, mdot_image_info *out_info)
+{
+    const mdot_abi_table *table = predictor->table;
+    if (image >= table->cuda_image_count) return MDOT_OUT_OF_RANGE;
+    const mdot_abi_cuda_image *i = rt_cuda_image(table, image);
+    mdot_image_info info = {
+        .compute = rt_string(table, i->compute_at),
+        .image_bytes = (size_t)i->image_bytes,
+        .weights_bytes = (size_t)i->weights_bytes,
+    };
+    snprintf(info.target, sizeof info.target, "sm_%u%s", i->sm, i->is_accelerated ? "a" : "");
+    *out_info = info;
+    return MDOT_OK;
+}
+
+mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, size_t image, size_t entry, size_t bucket,
+                                            mdot_image_kernel_info *out_info)
+{
+    const mdot_abi_table *table = predictor->table;
+    const mdot_abi_bucket *b = find_bucket(table, entry, bucket);
+    if (b == NULL || image >= table->cuda_image_count) return MDOT_OUT_OF_RANGE;
+    const mdot_abi_cuda_image *i = rt_cuda_image(table, image);
+    const mdot_abi_cuda_kernel *kernel = &rt_cuda_kernels(table, i)[rt_cuda_index(table, b)];
+    const mdot_abi_cuda_resources *resources = &rt_cuda_resources(table, i)[rt_cuda_index(table, b)];
+    *out_info = (mdot_image_kernel_info){
+        .name = rt_string(table, kernel->name_at),
+        .threads = kernel->threads,
+        .grid_barriers = kernel->grid_barriers,
+        .registers = resources->registers,
+        .tensor_instructions = resources->tensor_instructions,
+        .barriers = resources->barriers,
+        .shared_bytes = (size_t)resources->static_shared_bytes + kernel->dynamic_shared_bytes,
+        .local_bytes = resources->local_bytes,
+        .spill_bytes = resources->spill_bytes,
+        .inline_input_bytes = kernel->inline_input_bytes,
+        .scratch_bytes = (size_t)kernel->scratch_bytes,
+        .code_bytes = resources->code_bytes,
+    };
+    return MDOT_OK;
+}

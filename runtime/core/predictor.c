@@ -1,0 +1,112 @@
+/* predictor.c — opening and closing an artefact: check everything through one descriptor, then load through the same.
+ *
+ * Whatever can go wrong with a file, a machine or memory goes wrong here; a predictor that opened cannot fail later. A
+ * GPU can: then the CPU answers (device.h).
+ */
+#include "runtime/core/device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Prefixes the message with the file. The message itself is formatted aside first: see mdot_fail. */
+static mdot_status in_file(const char *path, mdot_status status, mdot_error *err)
+{
+    if (err == NULL) return status;
+    return mdot_fail(err, status, "%s: %s", path, err->message);
+}
+
+/* The file while it is being checked. */
+typedef struct file_map {
+    int descriptor;
+    void *bytes;
+    size_t size_bytes;
+} file_map;
+
+static mdot_status map_descriptor(int descriptor, file_map *out_file, mdot_error *err)
+{
+    struct stat info;
+    if (fstat(descriptor, &info) != 0) return mdot_fail(err, MDOT_IO, "%s", strerror(errno));
+    if (!S_ISREG(info.st_mode)) return mdot_fail(err, MDOT_MALFORMED, "not a regular file, so not an artefact");
+    if (info.st_size <= 0) return mdot_fail(err, MDOT_MALFORMED, "an empty file is not an artefact");
+    if ((uintmax_t)info.st_size > SIZE_MAX) return mdot_fail(err, MDOT_MALFORMED, "the file is too large to be mapped");
+    void *bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (bytes == MAP_FAILED)
+        return mdot_fail(err, errno == ENOMEM ? MDOT_OUT_OF_MEMORY : MDOT_IO, "mapping failed: %s", strerror(errno));
+    *out_file = (file_map){descriptor, bytes, (size_t)info.st_size};
+    return MDOT_OK;
+}
+
+/* O_NONBLOCK: a named pipe is refused, not waited for. */
+static mdot_status map_file(const char *path, file_map *out_file, mdot_error *err)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0)
+        return mdot_fail(err, errno == ENOENT || errno == ENOTDIR ? MDOT_NOT_FOUND : MDOT_IO, "%s", strerror(errno));
+    mdot_status status = map_descriptor(descriptor, out_file, err);
+    if (status != MDOT_OK) close(descriptor);
+    return status;
+}
+
+static mdot_status load(mdot_predictor *predictor, const file_map *file, const char *forced_level, mdot_error *err)
+{
+    rt_elf elf;
+    mdot_status status = rt_elf_read(file->bytes, file->size_bytes, &elf, err);
+    if (status != MDOT_OK) return status;
+    status = rt_table_check(&elf, err);
+    if (status != MDOT_OK) return status;
+    rt_cpu cpu;
+    rt_cpu_read(&cpu);
+    const mdot_abi_table *table = (const mdot_abi_table *)((const char *)file->bytes + elf.table.offset);
+    status = rt_cpu_choose(&cpu, table, forced_level, &predictor->level, err);
+    if (status != MDOT_OK) return status;
+    status = rt_library_open(file->descriptor, &elf, &predictor->library, err);
+    if (status != MDOT_OK) return status;
+    predictor->table = predictor->library.table;
+    return MDOT_OK;
+}
+
+mdot_status mdot_predictor_open(const char *path, const mdot_open_options *options, mdot_predictor **out_predictor,
+                                mdot_error *err)
+{
+    if (path == NULL || out_predictor == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_predictor_open needs a path and a place for the result");
+    rt_allocator allocator;
+    mdot_status status = rt_allocator_init(&allocator, options, err);
+    if (status != MDOT_OK) return status;
+    const char *level = options != NULL && options->cpu_level != NULL ? options->cpu_level : getenv("MDOT_CPU_LEVEL");
+    if (level != NULL && level[0] == '\0') level = NULL;
+    mdot_predictor *predictor = rt_alloc(&allocator, sizeof *predictor);
+    if (predictor == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory for a predictor", path);
+    predictor->allocator = allocator;
+    file_map file = {0};
+    status = map_file(path, &file, err);
+    if (status == MDOT_OK) {
+        status = load(predictor, &file, level, err);
+        munmap(file.bytes, file.size_bytes);
+        close(file.descriptor);
+    }
+    if (status == MDOT_OK) {
+        status = rt_device_open(predictor, options, err);
+        if (status != MDOT_OK) rt_library_close(&predictor->library);
+    }
+    if (status != MDOT_OK) {
+        rt_free(&allocator, predictor);
+        return in_file(path, status, err);
+    }
+    *out_predictor = predictor;
+    return MDOT_OK;
+}
+
+void mdot_predictor_close(mdot_predictor *predictor)
+{
+    if (predictor == NULL) return;
+    rt_device_close(predictor);
+    rt_library_close(&predictor->library);
+    rt_allocator allocator = predictor->allocator;
+    rt_free(&allocator, predictor);
+}

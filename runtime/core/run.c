@@ -1,0 +1,241 @@
+/* run.c — one call: which length, which bucket, and into its code.
+ *
+ * Nothing here allocates, locks or, on the CPU, calls the operating system; tests/runtime/core/test_runtime_run.c holds it to
+ * that.
+ */
+#include "runtime/core/device.h"
+
+#include <string.h>
+
+/* Buckets are few and ascend. bucket_count: beyond the largest. */
+static uint32_t find_bucket(const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length)
+{
+    const mdot_abi_bucket *buckets = rt_buckets(table, entry);
+    int64_t least = entry->has_length ? 1 : 0;
+    if (length < least) return entry->bucket_count;
+    uint32_t bucket = 0;
+    while (bucket < entry->bucket_count && buckets[bucket].max_length < length) bucket++;
+    return bucket;
+}
+
+mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t entry, int64_t length,
+                                       size_t *out_bucket)
+{
+    const mdot_abi_table *table = predictor->table;
+    if (entry >= table->entry_count) return MDOT_OUT_OF_RANGE;
+    uint32_t bucket = find_bucket(table, rt_entry(table, entry), length);
+    if (bucket == rt_entry(table, entry)->bucket_count) return MDOT_OUT_OF_RANGE;
+    *out_bucket = bucket;
+    return MDOT_OK;
+}
+
+static mdot_status check_entry(const mdot_abi_table *table, size_t entry, mdot_error *err)
+{
+    if (entry < table->entry_count) return MDOT_OK;
+    return mdot_fail(err, MDOT_OUT_OF_RANGE, "there is no entry %zu; the artefact has %u", entry, table->entry_count);
+}
+
+static mdot_status check_length(const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length,
+                                mdot_error *err)
+{
+    if (find_bucket(table, entry, length) < entry->bucket_count) return MDOT_OK;
+    if (!entry->has_length)
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %s has no length, so it is 0, not %lld",
+                         rt_string(table, entry->name_at), (long long)length);
+    return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %s takes lengths from 1 to %lld, not %lld",
+                     rt_string(table, entry->name_at),
+                     (long long)rt_buckets(table, entry)[entry->bucket_count - 1].max_length, (long long)length);
+}
+
+static const mdot_abi_bucket *bucket_of(const mdot_context *context, const mdot_abi_entry *entry, int64_t length)
+{
+    const mdot_abi_table *table = context->predictor->table;
+    return &rt_buckets(table, entry)[find_bucket(table, entry, length)];
+}
+
+/* The code offset is relative to the code section: mdot_abi.h. */
+void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,
+                   size_t count)
+{
+    const mdot_predictor *predictor = context->predictor;
+    const int64_t *code = predictor->library.code;
+    mdot_abi_function function =
+        (mdot_abi_function)((uintptr_t)code +
+                            (uintptr_t)code[bucket_of(context, entry, length)->first_code + predictor->level]);
+    for (size_t i = 0; i < count; i++) {
+        mdot_abi_call arguments = {
+            .inputs = items[i].inputs,
+            .outputs = items[i].outputs,
+            .weights = predictor->library.weights,
+            .scratch = context->scratch,
+            .length = length,
+        };
+        function(&arguments);
+    }
+}
+
+/* A GPU that failed once is not asked again: after most errors of CUDA nothing works until the process ends, and one
+ * that does not answer would cost its time limit in every call. */
+void rt_run_many(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items, size_t count)
+{
+    if (context->cuda != NULL && !rt_fell_back(context)) {
+        const mdot_abi_bucket *bucket = bucket_of(context, entry, length);
+        if (rt_cuda_run(context->cuda, entry, bucket, length, items, count, &context->device_error) == MDOT_OK) return;
+    }
+    rt_run_on_cpu(context, entry, length, items, count);
+}
+
+mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
+                             void *const *outputs, mdot_error *err)
+{
+    const mdot_abi_table *table = context->predictor->table;
+    mdot_status status = check_entry(table, entry, err);
+    if (status != MDOT_OK) return status;
+    status = check_length(table, rt_entry(table, entry), length, err);
+    if (status != MDOT_OK) return status;
+    rt_run_many(context, rt_entry(table, entry), length, &(rt_item){inputs, outputs}, 1);
+    return MDOT_OK;
+}
+
+/* ---- Named tensors ----------------------------------------------------------------------------------------------- */
+
+/* The tensor called `name`, looked for from `guess` on: callers mostly keep the entry's order. NULL: there is none. */
+static const mdot_abi_tensor *find_tensor(const mdot_abi_table *table, const mdot_abi_tensor *tensors, uint32_t count,
+                                          const char *name, size_t guess)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const mdot_abi_tensor *tensor = &tensors[(guess + i) % count];
+        if (strcmp(rt_string(table, tensor->name_at), name) == 0) return tensor;
+    }
+    return NULL;
+}
+
+static mdot_status check_data(const char *name, const void *data, size_t element_bytes, uint64_t size_bytes,
+                              mdot_error *err)
+{
+    if (data == NULL && size_bytes > 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s has no data", name);
+    if ((uintptr_t)data % element_bytes != 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is not aligned to its elements of %zu bytes", name,
+                         element_bytes);
+    return MDOT_OK;
+}
+
+/* Solves `size` = scale * length + offset for the length, or compares when an earlier dimension has settled it
+ * (*length is not 0) or the dimension has none. */
+static mdot_status match_dim(const mdot_abi_dim *dim, const char *name, int i, int64_t size, int64_t *length,
+                             mdot_error *err)
+{
+    if (!rt_has_length(dim)) {
+        if (size == dim->offset) return MDOT_OK;
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension %d of %s is %lld, not %lld", i, name, (long long)size,
+                         (long long)dim->offset);
+    }
+    int64_t scaled;
+    if (size < 0 || __builtin_sub_overflow(size, dim->offset, &scaled) || scaled % dim->scale != 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension %d of %s is %lld, not %lld * length + %lld", i, name,
+                         (long long)size, (long long)dim->scale, (long long)dim->offset);
+    int64_t solved = scaled / dim->scale;
+    if (solved < 1)
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "dimension %d of %s makes the length %lld", i, name,
+                         (long long)solved);
+    if (*length != 0 && *length != solved)
+        return mdot_fail(err, MDOT_OUT_OF_RANGE,
+                         "dimension %d of %s makes the length %lld; another input's makes it %lld", i, name,
+                         (long long)solved, (long long)*length);
+    *length = solved;
+    return MDOT_OK;
+}
+
+static mdot_status match_input(const mdot_abi_tensor *tensor, const char *name, const mdot_input *input,
+                               int64_t *length, mdot_error *err)
+{
+    if (input->dtype != (mdot_dtype)tensor->dtype)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s is %s, not %s", name,
+                         mdot_dtype_name((mdot_dtype)tensor->dtype), mdot_dtype_name(input->dtype));
+    if (input->rank != (int)tensor->rank)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s has rank %u, not %d", name, tensor->rank, input->rank);
+    if (input->rank > 0 && input->dims == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s comes without dimensions", name);
+    for (int i = 0; i < input->rank; i++) {
+        mdot_status status = match_dim(&tensor->dim[i], name, i, input->dims[i], length, err);
+        if (status != MDOT_OK) return status;
+    }
+    uint64_t count = 1;
+    for (int i = 0; i < input->rank; i++) count = input->dims[i] == 0 ? 0 : count;
+    return check_data(name, input->data, mdot_dtype_size_bytes(input->dtype), count, err);
+}
+
+/* Fills context->inputs and settles the length: 0 in an entry without one. */
+static mdot_status order_inputs(mdot_context *context, const mdot_abi_entry *entry, const mdot_input *inputs,
+                                size_t input_count, int64_t *out_length, mdot_error *err)
+{
+    const mdot_abi_table *table = context->predictor->table;
+    const mdot_abi_tensor *tensors = rt_inputs(table, entry);
+    if (input_count != entry->input_count)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s takes %u inputs, not %zu",
+                         rt_string(table, entry->name_at), entry->input_count, input_count);
+    memset(context->inputs, 0, input_count * sizeof *context->inputs);
+    int64_t length = 0;
+    for (size_t i = 0; i < input_count; i++) {
+        const char *name = inputs[i].name != NULL ? inputs[i].name : "";
+        const mdot_abi_tensor *tensor = find_tensor(table, tensors, entry->input_count, name, i);
+        if (tensor == NULL)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s has no input \"%s\"",
+                             rt_string(table, entry->name_at), name);
+        if (context->inputs[tensor - tensors] != NULL)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s is given twice", name);
+        mdot_status status = match_input(tensor, name, &inputs[i], &length, err);
+        if (status != MDOT_OK) return status;
+        /* an input without elements may have no data; the pointer then only marks it as given */
+        context->inputs[tensor - tensors] = inputs[i].data != NULL ? inputs[i].data : context->scratch;
+    }
+    *out_length = length;
+    return MDOT_OK;
+}
+
+static mdot_status order_outputs(mdot_context *context, const mdot_abi_entry *entry, const mdot_output *outputs,
+                                 size_t output_count, int64_t length, mdot_error *err)
+{
+    const mdot_abi_table *table = context->predictor->table;
+    const mdot_abi_tensor *tensors = rt_outputs(table, entry);
+    if (output_count != entry->output_count)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s has %u outputs, not %zu",
+                         rt_string(table, entry->name_at), entry->output_count, output_count);
+    memset(context->outputs, 0, output_count * sizeof *context->outputs);
+    for (size_t i = 0; i < output_count; i++) {
+        const char *name = outputs[i].name != NULL ? outputs[i].name : "";
+        const mdot_abi_tensor *tensor = find_tensor(table, tensors, entry->output_count, name, i);
+        if (tensor == NULL)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s has no output \"%s\"",
+                             rt_string(table, entry->name_at), name);
+        if (context->outputs[tensor - tensors] != NULL)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "output %s is given twice", name);
+        size_t element_bytes = mdot_dtype_size_bytes((mdot_dtype)tensor->dtype);
+        uint64_t size_bytes = rt_element_count(tensor, length) * element_bytes;
+        if (outputs[i].size_bytes < size_bytes)
+            return mdot_fail(err, MDOT_OUT_OF_RANGE, "output %s takes %llu bytes at length %lld; there are %zu", name,
+                             (unsigned long long)size_bytes, (long long)length, outputs[i].size_bytes);
+        mdot_status status = check_data(name, outputs[i].data, element_bytes, size_bytes, err);
+        if (status != MDOT_OK) return status;
+        context->outputs[tensor - tensors] = outputs[i].data != NULL ? outputs[i].data : context->scratch;
+    }
+    return MDOT_OK;
+}
+
+mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inputs, size_t input_count,
+                     const mdot_output *outputs, size_t output_count, mdot_error *err)
+{
+    const mdot_abi_table *table = context->predictor->table;
+    mdot_status status = check_entry(table, entry, err);
+    if (status != MDOT_OK) return status;
+    const mdot_abi_entry *e = rt_entry(table, entry);
+    int64_t length = 0;
+    status = order_inputs(context, e, inputs, input_count, &length, err);
+    if (status != MDOT_OK) return status;
+    status = check_length(table, e, length, err);
+    if (status != MDOT_OK) return status;
+    status = order_outputs(context, e, outputs, output_count, length, err);
+    if (status != MDOT_OK) return status;
+    rt_run_many(context, e, length, &(rt_item){context->inputs, context->outputs}, 1);
+    return MDOT_OK;
+}

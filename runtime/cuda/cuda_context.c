@@ -1,0 +1,122 @@
+/* cuda_context.c — what one thread needs on a GPU: a stream, scratch, and memory of the host that the device sees.
+ *
+ * All of it is made here, so that a call makes nothing. Inputs go into the kernel's parameter or into mapped memory,
+ * outputs and the word that tells of their being there come through mapped memory: no call copies.
+ */
+#include "runtime/cuda/cuda.h"
+
+/* The words that the host waits on stand apart from the outputs, so that their cache lines are of few writers. */
+enum { CACHE_LINE_BYTES = 64 };
+
+/* A GPU that trains has little room left: launches then take fewer items, down to one. */
+static mdot_status allocate_scratch(rt_cuda_context *c, mdot_error *err)
+{
+    const rt_cuda *cuda = c->cuda;
+    uint64_t bytes = cuda->scratch_bytes, least_bytes = cuda->item_scratch_bytes;
+    mdot_error reason = {0};
+    for (;;) {
+        mdot_status status = RT_CUDA_CALL(&cuda->driver, cuMemAlloc, &reason, &c->device_memory, c->scratch_at + bytes);
+        if (status == MDOT_OK) break;
+        c->device_memory = 0;
+        if (status != MDOT_OUT_OF_MEMORY || bytes <= least_bytes)
+            return mdot_fail(err, status, "%llu bytes of scratch on %s: %s", (unsigned long long)bytes, cuda->id,
+                             reason.message);
+        bytes = bytes / 2 > least_bytes ? bytes / 2 : least_bytes;
+    }
+    c->scratch_bytes = bytes;
+    return MDOT_OK;
+}
+
+static mdot_status allocate_device(rt_cuda_context *c, mdot_error *err)
+{
+    const rt_cuda *cuda = c->cuda;
+    uint64_t counter_bytes = (1 + (uint64_t)cuda->max_items) * sizeof(uint32_t);
+    c->scratch_at = rt_round_up(counter_bytes, MDOT_ABI_CUDA_ALIGNMENT);
+    mdot_status status = allocate_scratch(c, err);
+    if (status != MDOT_OK) return status;
+    return RT_CUDA_CALL(&cuda->driver, cuMemsetD32Async, err, c->device_memory, 0, counter_bytes / sizeof(uint32_t),
+                        c->stream);
+}
+
+static mdot_status allocate_mapped(rt_cuda_context *c, mdot_error *err)
+{
+    const rt_cuda *cuda = c->cuda;
+    uint64_t done_bytes = cuda->max_items * sizeof(uint32_t);
+    c->outputs_at = rt_round_up(done_bytes, MDOT_ABI_CUDA_ALIGNMENT);
+    c->inputs_at = c->outputs_at + cuda->output_bytes;
+    uint64_t size_bytes = c->inputs_at + cuda->input_bytes;
+    void *memory = NULL;
+    mdot_error reason = {0};
+    mdot_status status = RT_CUDA_CALL(&cuda->driver, cuMemHostAlloc, &reason, &memory, size_bytes,
+                                      RT_CU_MEMHOSTALLOC_PORTABLE | RT_CU_MEMHOSTALLOC_DEVICEMAP);
+    if (status != MDOT_OK)
+        return mdot_fail(err, status, "%llu bytes of memory that %s shares: %s", (unsigned long long)size_bytes,
+                         cuda->id, reason.message);
+    c->mapped = memory;
+    return RT_CUDA_CALL(&cuda->driver, cuMemHostGetDevicePointer, err, &c->mapped_address, memory, 0);
+}
+
+/* With the device's context current. */
+static mdot_status acquire(rt_cuda_context *c, mdot_error *err)
+{
+    mdot_status status = RT_CUDA_CALL(&c->cuda->driver, cuStreamCreate, err, &c->stream, RT_CU_STREAM_NON_BLOCKING);
+    if (status != MDOT_OK) {
+        c->stream = NULL;
+        return status;
+    }
+    status = allocate_device(c, err);
+    if (status == MDOT_OK) status = allocate_mapped(c, err);
+    return status;
+}
+
+/* Freeing waits for what still runs. A kernel that was given up and never ends would be waited for forever, and its
+ * memory must outlive it: then all stays as it is until the process ends. */
+static void release(rt_cuda_context *c)
+{
+    rt_cuda *cuda = c->cuda;
+    const rt_cuda_driver *d = &cuda->driver;
+    if (c->is_stuck && d->cuStreamQuery(c->stream) == RT_CU_NOT_READY) {
+        cuda->is_stuck = true;
+        return;
+    }
+    if (c->mapped != NULL) d->cuMemFreeHost(c->mapped);
+    if (c->device_memory != 0) d->cuMemFree(c->device_memory);
+    if (c->stream != NULL) d->cuStreamDestroy(c->stream);
+}
+
+mdot_status rt_cuda_context_create(rt_cuda *cuda, rt_cuda_context **out_context, mdot_error *err)
+{
+    const rt_allocator *allocator = &cuda->predictor->allocator;
+    rt_cuda_context *c = rt_alloc(allocator, sizeof *c);
+    unsigned char *parameter = rt_alloc(allocator, cuda->parameter_bytes);
+    if (c == NULL || parameter == NULL) {
+        rt_free(allocator, parameter);
+        rt_free(allocator, c);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a context of %s", cuda->id);
+    }
+    c->cuda = cuda;
+    c->parameter = parameter;
+    mdot_status status = rt_cuda_enter(cuda, err);
+    if (status == MDOT_OK) {
+        status = acquire(c, err);
+        rt_cuda_leave(cuda);
+    }
+    if (status != MDOT_OK) {
+        rt_cuda_context_destroy(c);
+        return status;
+    }
+    *out_context = c;
+    return MDOT_OK;
+}
+
+void rt_cuda_context_destroy(rt_cuda_context *c)
+{
+    if (c == NULL) return;
+    const rt_allocator *allocator = &c->cuda->predictor->allocator;
+    if (rt_cuda_enter(c->cuda, NULL) == MDOT_OK) {
+        release(c);
+        rt_cuda_leave(c->cuda);
+    }
+    rt_free(allocator, c->parameter);
+    rt_free(allocator, c);
+}

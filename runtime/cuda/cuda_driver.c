@@ -1,0 +1,55 @@
+/* cuda_driver.c — finds the CUDA driver library and puts its errors into words. */
+#include "runtime/cuda/cuda_driver.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+/* POSIX has dlsym return functions as `void *`; C alone knows no conversion between the two. */
+typedef union symbol {
+    void *object;
+    void (*function)(void);
+} symbol;
+
+static mdot_status find(void *library, const char *library_name, const char *name, void (**out_function)(void),
+                        mdot_error *err)
+{
+    symbol s = {.object = dlsym(library, name)};
+    if (s.object == NULL)
+        return mdot_fail(err, MDOT_DEVICE, "%s has no function %s: the CUDA driver is too old", library_name, name);
+    *out_function = s.function;
+    return MDOT_OK;
+}
+
+mdot_status rt_cuda_driver_load(rt_cuda_driver *out_driver, mdot_error *err)
+{
+    const char *name = getenv("MDOT_LIBCUDA");
+    if (name == NULL || name[0] == '\0') name = "libcuda.so.1";
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (library == NULL) {
+        const char *reason = dlerror();
+        return mdot_fail(err, MDOT_DEVICE, "no CUDA driver: %s", reason != NULL ? reason : name);
+    }
+    rt_cuda_driver driver;
+    void (*function)(void) = NULL;
+    mdot_status status;
+#define FIND(member, suffix, parameters)                                                                               \
+    status = find(library, name, #member #suffix, &function, err);                                                     \
+    if (status != MDOT_OK) goto failed;                                                                                \
+    driver.member = (int(*) parameters)function;
+    RT_CUDA_SYMBOL_MAP(FIND)
+#undef FIND
+    *out_driver = driver;
+failed:
+    dlclose(library);
+    return status;
+}
+
+mdot_status rt_cuda_check(const rt_cuda_driver *driver, int result, const char *function, mdot_error *err)
+{
+    if (result == RT_CU_SUCCESS) return MDOT_OK;
+    const char *name = NULL, *text = NULL;
+    if (driver->cuGetErrorName(result, &name) != RT_CU_SUCCESS || name == NULL) name = "an unknown error";
+    if (driver->cuGetErrorString(result, &text) != RT_CU_SUCCESS || text == NULL) text = "no description";
+    return mdot_fail(err, result == RT_CU_OUT_OF_MEMORY ? MDOT_OUT_OF_MEMORY : MDOT_DEVICE, "%s: %s (%d, %s)", function,
+                     name, result, text);
+}

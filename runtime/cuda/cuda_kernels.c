@@ -1,0 +1,123 @@
+/* cuda_kernels.c — what a launch of each bucket's kernel looks like on a GPU: how many blocks run at once, how many
+ * items fit, where an item's tensors stand.
+ */
+#include "runtime/cuda/cuda.h"
+
+/* What one context may take for launches of many items. Scratch of 256 MiB holds a batch that fills the largest chips
+ * at lengths of hundreds; beyond, launches take fewer items and items more blocks each. */
+#define MAX_SCRATCH_BYTES (UINT64_C(256) << 20)
+#define MAX_MAPPED_BYTES (UINT64_C(32) << 20)
+enum { MAX_GRID_Y = 65535 }; /* CUDA programming guide, "Technical Specifications per Compute Capability" */
+
+static uint64_t at_most(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t at_least(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Bytes of a tensor at its longest. Dimensions are linear in the length, so each is largest at an end of the range. */
+static uint64_t most_bytes(const mdot_abi_tensor *tensor, int64_t least, int64_t most)
+{
+    uint64_t bytes = mdot_dtype_size_bytes((mdot_dtype)tensor->dtype);
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        const mdot_abi_dim *dim = &tensor->dim[i];
+        bytes *= (uint64_t)((dim->scale > 0 ? most : least) * dim->scale + dim->offset);
+    }
+    return bytes;
+}
+
+/* Offsets of tensors are of 32 bits; items beyond are refused. */
+#define TOO_MANY_BYTES (UINT64_C(1) << 32)
+
+/* Each tensor of an item at its own multiple of 16, the same at every length; returns the bytes of all. */
+static uint64_t place(const mdot_abi_tensor *tensors, uint32_t count, int64_t least, int64_t most,
+                      uint32_t at[MDOT_ABI_CUDA_MAX_TENSORS])
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count && bytes < TOO_MANY_BYTES; i++) {
+        at[i] = (uint32_t)bytes;
+        bytes = at_most(bytes + rt_round_up(most_bytes(&tensors[i], least, most), 16), TOO_MANY_BYTES);
+    }
+    return bytes;
+}
+
+static mdot_status plan_launches(rt_cuda *cuda, rt_cuda_kernel *kernel, const mdot_abi_entry *entry, uint32_t bucket,
+                                 mdot_error *err)
+{
+    const mdot_abi_table *table = cuda->predictor->table;
+    const char *name = rt_string(table, kernel->abi->name_at);
+    int64_t most = rt_buckets(table, entry)[bucket].max_length;
+    int64_t least = bucket > 0 ? rt_buckets(table, entry)[bucket - 1].max_length + 1 : entry->has_length ? 1 : 0;
+    mdot_abi_cuda_call *call = &kernel->call;
+    call->weights = cuda->weights;
+    kernel->input_bytes = place(rt_inputs(table, entry), entry->input_count, least, most, call->input_at);
+    call->input_stride = rt_round_up(kernel->input_bytes, MDOT_ABI_CUDA_ALIGNMENT);
+    call->output_stride = rt_round_up(
+        place(rt_outputs(table, entry), entry->output_count, least, most, call->output_at), MDOT_ABI_CUDA_ALIGNMENT);
+    call->scratch_stride = rt_round_up(kernel->abi->scratch_bytes, MDOT_ABI_CUDA_ALIGNMENT);
+    uint64_t mapped_bytes = call->input_stride + call->output_stride;
+    if (mapped_bytes >= TOO_MANY_BYTES)
+        return mdot_fail(err, MDOT_DEVICE, "kernel %s: inputs and outputs of %llu bytes are beyond what a launch takes",
+                         name, (unsigned long long)mapped_bytes);
+    uint64_t items = at_most(kernel->resident_blocks, MAX_GRID_Y);
+    if (call->scratch_stride > 0) items = at_most(items, MAX_SCRATCH_BYTES / call->scratch_stride);
+    if (mapped_bytes > 0) items = at_most(items, MAX_MAPPED_BYTES / mapped_bytes);
+    kernel->max_items = items > 0 ? (uint32_t)items : 1;
+    return MDOT_OK;
+}
+
+static mdot_status find_kernel(rt_cuda *cuda, int multiprocessors, rt_cuda_kernel *kernel, mdot_error *err)
+{
+    const rt_cuda_driver *d = &cuda->driver;
+    const mdot_abi_cuda_kernel *abi = kernel->abi;
+    const char *name = rt_string(cuda->predictor->table, abi->name_at);
+    mdot_error reason = {0};
+    int blocks = 0;
+    mdot_status status = RT_CUDA_CALL(d, cuModuleGetFunction, &reason, &kernel->function, cuda->module, name);
+    if (status == MDOT_OK)
+        status = RT_CUDA_CALL(d, cuFuncSetAttribute, &reason, kernel->function, RT_CU_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                              (int)abi->dynamic_shared_bytes);
+    if (status == MDOT_OK)
+        status = RT_CUDA_CALL(d, cuOccupancyMaxActiveBlocksPerMultiprocessor, &reason, &blocks, kernel->function,
+                              (int)abi->threads, abi->dynamic_shared_bytes);
+    if (status != MDOT_OK) return mdot_fail(err, status, "kernel %s: %s", name, reason.message);
+    if (blocks < 1)
+        return mdot_fail(err, MDOT_DEVICE, "kernel %s: %u threads with %u bytes of shared memory do not fit %s (%s)",
+                         name, abi->threads, abi->dynamic_shared_bytes, cuda->id, cuda->name);
+    kernel->resident_blocks = (uint32_t)blocks * (uint32_t)multiprocessors;
+    return MDOT_OK;
+}
+
+/* A context serves every kernel, so it needs the most of each. */
+static void add_needs(rt_cuda *cuda, const rt_cuda_kernel *kernel)
+{
+    const mdot_abi_cuda_call *call = &kernel->call;
+    cuda->max_items = (uint32_t)at_least(cuda->max_items, kernel->max_items);
+    cuda->scratch_bytes = at_least(cuda->scratch_bytes, kernel->max_items * call->scratch_stride);
+    cuda->item_scratch_bytes = at_least(cuda->item_scratch_bytes, call->scratch_stride);
+    cuda->input_bytes = at_least(cuda->input_bytes, kernel->max_items * call->input_stride);
+    cuda->output_bytes = at_least(cuda->output_bytes, kernel->max_items * call->output_stride);
+    cuda->parameter_bytes = at_least(cuda->parameter_bytes, sizeof *call + kernel->abi->inline_input_bytes);
+}
+
+mdot_status rt_cuda_prepare_kernels(rt_cuda *cuda, int multiprocessors, const mdot_abi_cuda_image *image,
+                                    mdot_error *err)
+{
+    const mdot_abi_table *table = cuda->predictor->table;
+    for (uint32_t e = 0; e < table->entry_count; e++) {
+        const mdot_abi_entry *entry = rt_entry(table, e);
+        for (uint32_t b = 0; b < entry->bucket_count; b++) {
+            rt_cuda_kernel *kernel = rt_cuda_kernel_of(cuda, &rt_buckets(table, entry)[b]);
+            kernel->abi = &rt_cuda_kernels(table, image)[kernel - cuda->kernels];
+            mdot_status status = find_kernel(cuda, multiprocessors, kernel, err);
+            if (status == MDOT_OK) status = plan_launches(cuda, kernel, entry, b, err);
+            if (status != MDOT_OK) return status;
+            add_needs(cuda, kernel);
+        }
+    }
+    return MDOT_OK;
+}

@@ -1,0 +1,217 @@
+/* cuda_open.c — a GPU made ready for a predictor: the image that it runs, loaded, and its weights, uploaded. */
+#include "runtime/cuda/cuda.h"
+
+#include <stdio.h>
+#include <string.h>
+
+mdot_status rt_cuda_enter(const rt_cuda *cuda, mdot_error *err)
+{
+    return RT_CUDA_CALL(&cuda->driver, cuCtxPushCurrent, err, cuda->primary);
+}
+
+/* What it returns may come from an earlier launch; whoever waits for that launch learns of it. */
+void rt_cuda_leave(const rt_cuda *cuda)
+{
+    rt_cu_context own;
+    cuda->driver.cuCtxPopCurrent(&own);
+}
+
+/* ---- The device -------------------------------------------------------------------------------------------------- */
+
+typedef struct properties {
+    int major, minor, multiprocessors;
+} properties;
+
+static mdot_status find_device(rt_cuda *cuda, int ordinal, mdot_error *err)
+{
+    const rt_cuda_driver *d = &cuda->driver;
+    int count = 0;
+    mdot_status status = RT_CUDA_CALL(d, cuInit, err, 0);
+    if (status == MDOT_OK) status = RT_CUDA_CALL(d, cuDeviceGetCount, err, &count);
+    if (status != MDOT_OK) return status;
+    if (ordinal >= count)
+        return mdot_fail(err, MDOT_DEVICE, "there is no CUDA device %d; this machine shows %d, counted from 0", ordinal,
+                         count);
+    status = RT_CUDA_CALL(d, cuDeviceGet, err, &cuda->device, ordinal);
+    if (status == MDOT_OK)
+        status = RT_CUDA_CALL(d, cuDeviceGetName, err, cuda->name, (int)sizeof cuda->name, cuda->device);
+    snprintf(cuda->id, sizeof cuda->id, "cuda:%d", ordinal);
+    return status;
+}
+
+static mdot_status read_properties(const rt_cuda *cuda, properties *out, mdot_error *err)
+{
+    int cooperative = 0;
+    properties p = {0};
+    const struct {
+        int attribute, *value;
+    } wanted[] = {
+        {RT_CU_COMPUTE_CAPABILITY_MAJOR, &p.major},
+        {RT_CU_COMPUTE_CAPABILITY_MINOR, &p.minor},
+        {RT_CU_MULTIPROCESSOR_COUNT, &p.multiprocessors},
+        {RT_CU_COOPERATIVE_LAUNCH, &cooperative},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        mdot_status status =
+            RT_CUDA_CALL(&cuda->driver, cuDeviceGetAttribute, err, wanted[i].value, wanted[i].attribute, cuda->device);
+        if (status != MDOT_OK) return status;
+    }
+    if (!cooperative || p.multiprocessors < 1)
+        return mdot_fail(err, MDOT_DEVICE, "%s (%s) launches no cooperative kernels", cuda->id, cuda->name);
+    *out = p;
+    return MDOT_OK;
+}
+
+/* ---- The image --------------------------------------------------------------------------------------------------- */
+
+/* "sm_80, sm_90a": the artefact's images, for messages. */
+static void list_images(const mdot_abi_table *table, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (size_t i = 0, used = 0; i < table->cuda_image_count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%ssm_%u%s", i > 0 ? ", " : "", rt_cuda_image(table, i)->sm,
+                                 rt_cuda_image(table, i)->is_accelerated ? "a" : "");
+}
+
+/* The highest that fits; the accelerated one where there are two, since it comes later. See mdot_abi_cuda_image. */
+static mdot_status choose_image(const rt_cuda *cuda, const properties *p, const mdot_abi_cuda_image **out_image,
+                                mdot_error *err)
+{
+    const mdot_abi_table *table = cuda->predictor->table;
+    const mdot_abi_cuda_image *best = NULL;
+    for (uint32_t i = 0; i < table->cuda_image_count; i++) {
+        const mdot_abi_cuda_image *image = rt_cuda_image(table, i);
+        uint32_t major = image->sm / 10, minor = image->sm % 10;
+        bool fits = major == (uint32_t)p->major &&
+                    (image->is_accelerated ? minor == (uint32_t)p->minor : minor <= (uint32_t)p->minor);
+        if (fits && (best == NULL || image->sm >= best->sm)) best = image;
+    }
+    if (best == NULL) {
+        char held[256];
+        list_images(table, held, sizeof held);
+        return mdot_fail(err, MDOT_DEVICE,
+                         "the artefact has CUDA code for %s; %s (%s) needs sm_%d%d: compile with --target sm_%d%d",
+                         held, cuda->id, cuda->name, p->major, p->minor, p->major, p->minor);
+    }
+    *out_image = best;
+    return MDOT_OK;
+}
+
+static mdot_status load_image(rt_cuda *cuda, const mdot_abi_cuda_image *image, mdot_error *err)
+{
+    const unsigned char *bytes = cuda->predictor->library.cubins + image->image_offset;
+    mdot_error reason = {0};
+    mdot_status status = RT_CUDA_CALL(&cuda->driver, cuModuleLoadData, &reason, &cuda->module, bytes);
+    if (status == MDOT_OK) return MDOT_OK;
+    cuda->module = NULL;
+    int version = 0;
+    cuda->driver.cuDriverGetVersion(&version);
+    return mdot_fail(err, status, "%s (driver for CUDA %d.%d) refuses the artefact's sm_%u%s code: %s", cuda->id,
+                     version / 1000, version % 1000 / 10, image->sm, image->is_accelerated ? "a" : "", reason.message);
+}
+
+/* The copy goes through the default stream, which the contexts' streams do not wait for. */
+static mdot_status upload_weights(rt_cuda *cuda, const mdot_abi_cuda_image *image, mdot_error *err)
+{
+    if (image->weights_bytes == 0) return MDOT_OK;
+    const unsigned char *bytes = cuda->predictor->library.cuda_weights + image->weights_offset;
+    size_t size_bytes = (size_t)image->weights_bytes;
+    mdot_status status = RT_CUDA_CALL(&cuda->driver, cuMemAlloc, err, &cuda->weights, size_bytes);
+    if (status != MDOT_OK) {
+        cuda->weights = 0;
+        return status;
+    }
+    status = RT_CUDA_CALL(&cuda->driver, cuMemcpyHtoD, err, cuda->weights, bytes, size_bytes);
+    if (status == MDOT_OK) status = RT_CUDA_CALL(&cuda->driver, cuStreamSynchronize, err, NULL);
+    return status;
+}
+
+/* ---- Opening and closing ----------------------------------------------------------------------------------------- */
+
+/* With the device's context current. */
+static mdot_status load(rt_cuda *cuda, const mdot_abi_cuda_image *image, const properties *p, mdot_error *err)
+{
+    mdot_status status = load_image(cuda, image, err);
+    if (status == MDOT_OK) status = upload_weights(cuda, image, err);
+    if (status == MDOT_OK) status = rt_cuda_prepare_kernels(cuda, p->multiprocessors, image, err);
+    return status;
+}
+
+static mdot_status make_ready(rt_cuda *cuda, int ordinal, mdot_error *err)
+{
+    properties p;
+    const mdot_abi_cuda_image *image;
+    mdot_status status = rt_cuda_driver_load(&cuda->driver, err);
+    if (status == MDOT_OK) status = find_device(cuda, ordinal, err);
+    if (status == MDOT_OK) status = read_properties(cuda, &p, err);
+    if (status == MDOT_OK) status = choose_image(cuda, &p, &image, err);
+    if (status != MDOT_OK) return status;
+    cuda->compute = rt_string(cuda->predictor->table, image->compute_at);
+    cuda->kernels = rt_alloc(&cuda->predictor->allocator, image->kernel_count * sizeof *cuda->kernels);
+    if (cuda->kernels == NULL)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %u kernels", image->kernel_count);
+    status = RT_CUDA_CALL(&cuda->driver, cuDevicePrimaryCtxRetain, err, &cuda->primary, cuda->device);
+    if (status != MDOT_OK) {
+        cuda->primary = NULL;
+        return status;
+    }
+    status = rt_cuda_enter(cuda, err);
+    if (status != MDOT_OK) return status;
+    status = load(cuda, image, &p, err);
+    rt_cuda_leave(cuda);
+    return status;
+}
+
+mdot_status rt_cuda_open(const mdot_predictor *predictor, int ordinal, uint32_t timeout_ms, rt_cuda **out_cuda,
+                         mdot_error *err)
+{
+    rt_cuda *cuda = rt_alloc(&predictor->allocator, sizeof *cuda);
+    if (cuda == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a CUDA device");
+    cuda->predictor = predictor;
+    cuda->timeout_ms = timeout_ms;
+    mdot_status status = make_ready(cuda, ordinal, err);
+    if (status != MDOT_OK) {
+        rt_cuda_close(cuda);
+        return status;
+    }
+    *out_cuda = cuda;
+    return MDOT_OK;
+}
+
+/* After a sticky error the driver answers every call with it, while the memory is gone with the context: what these
+ * functions return says nothing. */
+static void unload(const rt_cuda *cuda)
+{
+    const rt_cuda_driver *d = &cuda->driver;
+    if (rt_cuda_enter(cuda, NULL) != MDOT_OK) return;
+    if (cuda->weights != 0) d->cuMemFree(cuda->weights);
+    if (cuda->module != NULL) d->cuModuleUnload(cuda->module);
+    rt_cuda_leave(cuda);
+}
+
+void rt_cuda_close(rt_cuda *cuda)
+{
+    if (cuda == NULL) return;
+    const rt_allocator *allocator = &cuda->predictor->allocator;
+    if (cuda->primary != NULL && !cuda->is_stuck) {
+        unload(cuda);
+        cuda->driver.cuDevicePrimaryCtxRelease(cuda->device);
+    }
+    rt_free(allocator, cuda->kernels);
+    rt_free(allocator, cuda);
+}
+
+const char *rt_cuda_id(const rt_cuda *cuda)
+{
+    return cuda->id;
+}
+
+const char *rt_cuda_name(const rt_cuda *cuda)
+{
+    return cuda->name;
+}
+
+const char *rt_cuda_compute(const rt_cuda *cuda)
+{
+    return cuda->compute;
+}

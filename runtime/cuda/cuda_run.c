@@ -1,0 +1,181 @@
+/* cuda_run.c — predictions on a GPU: inputs in, one launch, a wait on mapped memory, outputs out.
+ *
+ * A lone prediction spreads over as many blocks as its length has tiles. Many run side by side, each on fewer blocks,
+ * so that together they fill the chip.
+ */
+#include "runtime/cuda/cuda.h"
+
+#include <string.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define PAUSE() _mm_pause()
+#else
+#define PAUSE() ((void)0)
+#endif
+
+/* The host looks at the word this often before it asks the driver how the launch does: some 0.1 ms of x86's PAUSE. That
+ * is beyond what a healthy launch takes, and often enough to learn of a fault at once. */
+enum { LOOKS_BETWEEN_QUERIES = 4096 };
+
+/* ---- Inputs and outputs ------------------------------------------------------------------------------------------ */
+
+static void pack_inputs(const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length,
+                        const rt_cuda_kernel *kernel, const rt_item *item, unsigned char *to)
+{
+    const mdot_abi_tensor *tensors = rt_inputs(table, entry);
+    for (uint32_t i = 0; i < entry->input_count; i++)
+        memcpy(to + kernel->call.input_at[i], item->inputs[i], rt_tensor_bytes(&tensors[i], length));
+}
+
+static void unpack_outputs(const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length,
+                           const rt_cuda_kernel *kernel, const rt_item *item, const unsigned char *from)
+{
+    const mdot_abi_tensor *tensors = rt_outputs(table, entry);
+    for (uint32_t i = 0; i < entry->output_count; i++)
+        memcpy(item->outputs[i], from + kernel->call.output_at[i], rt_tensor_bytes(&tensors[i], length));
+}
+
+/* ---- Launching --------------------------------------------------------------------------------------------------- */
+
+/* What an item's work divides into at most, and no more than all items' blocks find room for together. */
+static uint32_t blocks_per_item(const rt_cuda_kernel *kernel, int64_t length, uint32_t items)
+{
+    uint32_t tile_rows = kernel->abi->tile_rows;
+    uint64_t tiles = tile_rows > 0 ? ((uint64_t)length + tile_rows - 1) / tile_rows : 1;
+    uint32_t room = kernel->resident_blocks / items;
+    return tiles < room ? (uint32_t)tiles : room;
+}
+
+/* A lone item's counter goes on from call to call. Those of a batch start anew, since batches differ in how many items
+ * and blocks take part. */
+static mdot_status set_barriers(rt_cuda_context *c, mdot_abi_cuda_call *call, uint32_t items, uint32_t growth,
+                                mdot_error *err)
+{
+    if (items == 1) {
+        call->barrier = c->device_memory;
+        call->barrier_base = c->lone_barrier_base;
+        c->lone_barrier_base += growth;
+        return MDOT_OK;
+    }
+    call->barrier = c->device_memory + sizeof(uint32_t);
+    call->barrier_base = 0;
+    return RT_CUDA_CALL(&c->cuda->driver, cuMemsetD32Async, err, call->barrier, 0, items, c->stream);
+}
+
+/* Never 0, and the items' words are cleared: tickets come again after 2^32 launches, and none of then must look like
+ * one of now. */
+static uint32_t take_ticket(rt_cuda_context *c, uint32_t items)
+{
+    uint32_t *done = (uint32_t *)c->mapped;
+    for (uint32_t i = 0; i < items; i++) done[i] = 0;
+    c->ticket++;
+    if (c->ticket == 0) c->ticket = 1;
+    return c->ticket;
+}
+
+static mdot_status launch(rt_cuda_context *c, const mdot_abi_entry *entry, const rt_cuda_kernel *kernel, int64_t length,
+                          const rt_item *items, uint32_t count, mdot_error *err)
+{
+    const mdot_abi_table *table = c->cuda->predictor->table;
+    mdot_abi_cuda_call *call = (mdot_abi_cuda_call *)c->parameter;
+    *call = kernel->call;
+    call->scratch = c->device_memory + c->scratch_at;
+    call->input = c->mapped_address + c->inputs_at;
+    call->output = c->mapped_address + c->outputs_at;
+    call->done = c->mapped_address;
+    call->length = length;
+    call->ticket = take_ticket(c, count);
+    call->inline_input = count == 1 && kernel->input_bytes <= kernel->abi->inline_input_bytes;
+    unsigned char *inputs = call->inline_input ? c->parameter + sizeof *call : c->mapped + c->inputs_at;
+    for (uint32_t i = 0; i < count; i++)
+        pack_inputs(table, entry, length, kernel, &items[i], inputs + i * kernel->call.input_stride);
+    uint32_t blocks = blocks_per_item(kernel, length, count);
+    mdot_status status = set_barriers(c, call, count, kernel->abi->grid_barriers * blocks, err);
+    if (status != MDOT_OK) return status;
+    void *parameters[] = {c->parameter};
+    return RT_CUDA_CALL(&c->cuda->driver, cuLaunchCooperativeKernel, err, kernel->function, blocks, count, 1,
+                        kernel->abi->threads, 1, 1, kernel->abi->dynamic_shared_bytes, c->stream, parameters);
+}
+
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* The kernel's release store of the ticket comes after the item's outputs. */
+static bool is_done(const uint32_t *done, uint32_t ticket)
+{
+    return __atomic_load_n(done, __ATOMIC_ACQUIRE) == ticket;
+}
+
+static bool spin(const uint32_t *done, uint32_t ticket)
+{
+    for (int i = 0; i < LOOKS_BETWEEN_QUERIES; i++) {
+        if (is_done(done, ticket)) return true;
+        PAUSE();
+    }
+    return false;
+}
+
+static mdot_status wait_for_item(rt_cuda_context *c, uint32_t item, double deadline_ms, mdot_error *err)
+{
+    const uint32_t *done = (const uint32_t *)c->mapped + item;
+    while (!spin(done, c->ticket)) {
+        int result = c->cuda->driver.cuStreamQuery(c->stream);
+        if (result == RT_CU_SUCCESS) {
+            /* the launch ended, so whatever it wrote is here */
+            if (is_done(done, c->ticket)) break;
+            return mdot_fail(err, MDOT_DEVICE, "a kernel on %s ended without an answer", c->cuda->id);
+        }
+        if (result != RT_CU_NOT_READY) return rt_cuda_check(&c->cuda->driver, result, "cuStreamQuery", err);
+        if (now_ms() > deadline_ms) {
+            c->is_stuck = true;
+            return mdot_fail(err, MDOT_DEVICE, "%s gave no answer within %u ms", c->cuda->id, c->cuda->timeout_ms);
+        }
+    }
+    return MDOT_OK;
+}
+
+static mdot_status answer(rt_cuda_context *c, const mdot_abi_entry *entry, const rt_cuda_kernel *kernel, int64_t length,
+                          const rt_item *items, uint32_t count, mdot_error *err)
+{
+    mdot_status status = launch(c, entry, kernel, length, items, count, err);
+    if (status != MDOT_OK) return status;
+    double deadline_ms = now_ms() + c->cuda->timeout_ms;
+    for (uint32_t i = 0; i < count; i++) {
+        status = wait_for_item(c, i, deadline_ms, err);
+        if (status != MDOT_OK) return status;
+        unpack_outputs(c->cuda->predictor->table, entry, length, kernel, &items[i],
+                       c->mapped + c->outputs_at + i * kernel->call.output_stride);
+    }
+    return MDOT_OK;
+}
+
+static size_t items_per_launch(const rt_cuda_context *c, const rt_cuda_kernel *kernel)
+{
+    uint64_t stride = kernel->call.scratch_stride;
+    uint64_t room = stride > 0 ? c->scratch_bytes / stride : UINT64_MAX;
+    return room < kernel->max_items ? (size_t)room : kernel->max_items;
+}
+
+mdot_status rt_cuda_run(rt_cuda_context *c, const mdot_abi_entry *entry, const mdot_abi_bucket *bucket, int64_t length,
+                        const rt_item *items, size_t count, mdot_error *err)
+{
+    const rt_cuda_kernel *kernel = rt_cuda_kernel_of(c->cuda, bucket);
+    mdot_status status = rt_cuda_enter(c->cuda, err);
+    if (status != MDOT_OK) return status;
+    /* evenly: a last launch of few items would leave most of the chip idle */
+    size_t most = items_per_launch(c, kernel), launches = (count + most - 1) / most;
+    for (size_t i = 0; i < launches && status == MDOT_OK; i++) {
+        size_t first = i * count / launches, end = (i + 1) * count / launches;
+        status = answer(c, entry, kernel, length, items + first, (uint32_t)(end - first), err);
+    }
+    rt_cuda_leave(c->cuda);
+    return status;
+}

@@ -1,0 +1,104 @@
+/* gpus.c — the GPUs of gpus.def, by name. */
+#include "mdot/mdot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct gpu_row {
+    mdot_gpu_info info;
+    const char *aliases; /* separated by '|' */
+} gpu_row;
+
+static const gpu_row rows[] = {
+#define GPU(name, aliases, ...) {{name, __VA_ARGS__}, aliases},
+#include "runtime/job/gpus.def"
+#undef GPU
+};
+enum { ROW_COUNT = sizeof rows / sizeof *rows };
+
+const char *const *mdot_gpu_names(void)
+{
+    static const char *const names[] = {
+#define GPU(name, ...) name,
+#include "runtime/job/gpus.def"
+#undef GPU
+        NULL,
+    };
+    return names;
+}
+
+/* ---- Comparing names --------------------------------------------------------------------------------------------- */
+
+/* The character that *text stands for, in lower case, '\0' at the end of a name; *text moves behind it. */
+static char next_letter(const char **text)
+{
+    while (**text == ' ' || **text == '-' || **text == '_') (*text)++;
+    char c = **text;
+    if (c == '\0' || c == '|') return '\0';
+    (*text)++;
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* `known` may end at a '|', `asked` may not. */
+static bool equal_names(const char *known, const char *asked)
+{
+    for (;;) {
+        char x = next_letter(&known), y = next_letter(&asked);
+        if (x != y) return false;
+        if (x == '\0') return *asked == '\0';
+    }
+}
+
+/* What is behind `word` in `name`; NULL where the name does not begin with it. */
+static const char *skip_word(const char *name, const char *word)
+{
+    while (*word != '\0') {
+        if (next_letter(&name) != *word++) return NULL;
+    }
+    return name;
+}
+
+static const char *skip_brand(const char *name)
+{
+    static const char *const brands[] = {"nvidia", "geforce", "tesla", "quadro"};
+    for (size_t i = 0; i < sizeof brands / sizeof *brands; i++) {
+        const char *rest = skip_word(name, brands[i]);
+        if (rest != NULL) name = rest;
+    }
+    return name;
+}
+
+static bool is_called(const gpu_row *row, const char *name)
+{
+    if (equal_names(row->info.name, name)) return true;
+    for (const char *alias = row->aliases; *alias != '\0';) {
+        if (equal_names(alias, name)) return true;
+        alias += strcspn(alias, "|");
+        alias += *alias == '|';
+    }
+    return false;
+}
+
+/* ---- Finding ----------------------------------------------------------------------------------------------------- */
+
+static mdot_status fail_unknown(const char *name, mdot_error *err)
+{
+    if (err == NULL) return MDOT_INVALID_ARGUMENT;
+    char known[sizeof err->message] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < ROW_COUNT && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, i == 0 ? "%s" : ", %s", rows[i].info.name);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no GPU \"%.64s\"; known are %s", name, known);
+}
+
+mdot_status mdot_gpu_find(const char *name, mdot_gpu_info *out_info, mdot_error *err)
+{
+    if (name == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a GPU has no name");
+    const char *core = skip_brand(name);
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        if (!is_called(&rows[i], core)) continue;
+        *out_info = rows[i].info;
+        return MDOT_OK;
+    }
+    return fail_unknown(name, err);
+}

@@ -1,0 +1,203 @@
+/* job.c — operator sequences in memory: checked and copied, positions worked out. Files of them: job_file.c.
+ *
+ * Everything that makes a job, a reader of ONNX or of `.job` files, goes through mdot_job_create, so that one list of
+ * checks guards whatever reads jobs.
+ */
+#include "runtime/job/job.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *mdot_setting_name(mdot_setting setting)
+{
+    static const char *const names[] = {
+#define NAME(name, text) text,
+        MDOT_SETTING_MAP(NAME)
+#undef NAME
+    };
+    return (unsigned)setting < MDOT_SETTING_COUNT ? names[setting] : "?";
+}
+
+/* ---- Optimizers ------------------------------------------------------------------------------------------------- */
+
+enum { FLOAT_BYTES = 4 };
+
+/* A step's arithmetic and traffic for one parameter, as PyTorch's torch.optim defines the algorithms:
+ * SGD with momentum and weight decay   g += wd w; m = mu m + g; w -= lr m
+ * Adam without weight decay            m += (1 - b1)(g - m); v = b2 v + (1 - b2) g g; w -= lr' m / (sqrt(v) / c + eps)
+ * AdamW                                the same after w *= 1 - lr wd */
+static const struct {
+    int flops, read, written; /* read and written: tensors of the parameters' size */
+} steps[] = {
+    [MDOT_OPTIMIZER_SGD] = {6, 3, 2},
+    [MDOT_OPTIMIZER_ADAM] = {13, 4, 3},
+    [MDOT_OPTIMIZER_ADAMW] = {14, 4, 3},
+};
+
+mdot_load mdot_optimizer_load(mdot_optimizer optimizer, double parameters)
+{
+    if ((size_t)optimizer >= sizeof steps / sizeof *steps) return (mdot_load){0};
+    return (mdot_load){steps[optimizer].flops * parameters, FLOAT_BYTES * steps[optimizer].read * parameters,
+                       FLOAT_BYTES * steps[optimizer].written * parameters};
+}
+
+/* ---- Checks ----------------------------------------------------------------------------------------------------- */
+
+static bool is_count(double number)
+{
+    return number >= 0 && number <= RT_JOB_MAX_COUNT; /* false for NaN */
+}
+
+static bool is_load(const mdot_load *load)
+{
+    return is_count(load->flops) && is_count(load->bytes_read) && is_count(load->bytes_written);
+}
+
+static mdot_status check_operator(const mdot_job_operator *op, size_t index, mdot_error *err)
+{
+    if (op->type == NULL || *op->type == '\0')
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job has no type", index);
+    bool sound = is_count(op->parameters);
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
+        sound = sound && is_load(&op->per_sample[phase]) && is_load(&op->per_step[phase]);
+    if (!sound)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job (%s): a load is no count up to 2^53",
+                         index, op->type);
+    for (size_t i = 0; i < op->input_count; i++)
+        if (op->inputs[i] >= index || (i > 0 && op->inputs[i] <= op->inputs[i - 1]))
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                             "operator %zu of the job (%s): the operators it reads do not ascend or stand behind it",
+                             index, op->type);
+    return MDOT_OK;
+}
+
+static mdot_status check(const mdot_job_description *d, mdot_error *err)
+{
+    if (d->operator_count == 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job has no operators");
+    if (d->operator_count > UINT32_MAX) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job has too many operators");
+    if (d->batch < 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job's batch is negative");
+    if (d->has_optimizer && (size_t)d->optimizer >= sizeof steps / sizeof *steps)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job's optimizer is unknown");
+    for (size_t i = 0; i < d->operator_count; i++) {
+        mdot_status status = check_operator(&d->operators[i], i, err);
+        if (status != MDOT_OK) return status;
+    }
+    return MDOT_OK;
+}
+
+/* ---- Making ----------------------------------------------------------------------------------------------------- */
+
+static void round_load(mdot_load *load)
+{
+    *load = (mdot_load){rint(load->flops), rint(load->bytes_read), rint(load->bytes_written)};
+}
+
+static void copy_operator(mdot_job_operator *to, const mdot_job_operator *from, char **types, uint32_t **inputs)
+{
+    *to = *from;
+    to->parameters = rint(from->parameters);
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        round_load(&to->per_sample[phase]);
+        round_load(&to->per_step[phase]);
+    }
+    size_t length = strlen(from->type) + 1;
+    to->type = memcpy(*types, from->type, length);
+    *types += length;
+    to->inputs = *inputs;
+    if (from->input_count > 0) memcpy(*inputs, from->inputs, from->input_count * sizeof **inputs);
+    *inputs += from->input_count;
+    to->depth = to->height = to->out_degree = 0;
+}
+
+static void work_out_positions(mdot_job *job)
+{
+    mdot_job_operator *operators = job->operators;
+    for (size_t i = 0; i < job->info.operator_count; i++) {
+        for (size_t k = 0; k < operators[i].input_count; k++) {
+            mdot_job_operator *producer = &operators[operators[i].inputs[k]];
+            producer->out_degree++;
+            if (operators[i].depth <= producer->depth) operators[i].depth = producer->depth + 1;
+        }
+    }
+    for (size_t i = job->info.operator_count; i-- > 0;) {
+        for (size_t k = 0; k < operators[i].input_count; k++) {
+            mdot_job_operator *producer = &operators[operators[i].inputs[k]];
+            if (producer->height <= operators[i].height) producer->height = operators[i].height + 1;
+        }
+    }
+}
+
+static bool allocate(mdot_job *job, const mdot_job_description *d)
+{
+    size_t input_count = 0, type_bytes = 0;
+    for (size_t i = 0; i < d->operator_count; i++) {
+        input_count += d->operators[i].input_count;
+        type_bytes += strlen(d->operators[i].type) + 1;
+    }
+    job->operators = calloc(d->operator_count, sizeof *job->operators);
+    job->inputs = calloc(input_count + 1, sizeof *job->inputs);
+    job->types = malloc(type_bytes);
+    return job->operators != NULL && job->inputs != NULL && job->types != NULL;
+}
+
+static mdot_status fail_memory(const mdot_job_description *d, mdot_error *err)
+{
+    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", d->operator_count);
+}
+
+mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err)
+{
+    const mdot_job_description *d = description;
+    mdot_status status = check(d, err);
+    if (status != MDOT_OK) return status;
+    mdot_job *job = calloc(1, sizeof *job);
+    if (job == NULL || !allocate(job, d)) {
+        mdot_job_destroy(job);
+        return fail_memory(d, err);
+    }
+    job->info = (mdot_job_info){.operator_count = d->operator_count,
+                                .batch = d->batch,
+                                .has_optimizer = d->has_optimizer,
+                                .optimizer = d->has_optimizer ? d->optimizer : MDOT_OPTIMIZER_SGD};
+    char *types = job->types;
+    uint32_t *inputs = job->inputs;
+    for (size_t i = 0; i < d->operator_count; i++) {
+        copy_operator(&job->operators[i], &d->operators[i], &types, &inputs);
+        job->info.unknown_count += !job->operators[i].known;
+        job->info.parameters += job->operators[i].parameters;
+    }
+    work_out_positions(job);
+    if (!rt_job_classify(job) || !rt_job_measure_memory(job)) {
+        mdot_job_destroy(job);
+        return fail_memory(d, err);
+    }
+    *out_job = job;
+    return MDOT_OK;
+}
+
+void mdot_job_destroy(mdot_job *job)
+{
+    if (job == NULL) return;
+    free(job->operators);
+    free(job->inputs);
+    free(job->types);
+    free(job->type_numbers);
+    free(job->costs);
+    free(job->classes);
+    free(job);
+}
+
+/* ---- Reading ---------------------------------------------------------------------------------------------------- */
+
+void mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info)
+{
+    *out_info = job->info;
+}
+
+mdot_status mdot_job_get_operator(const mdot_job *job, size_t index, mdot_job_operator *out_operator)
+{
+    if (index >= job->info.operator_count) return MDOT_OUT_OF_RANGE;
+    *out_operator = job->operators[index];
+    return MDOT_OK;
+}

@@ -1,0 +1,166 @@
+/* job_schema.c — whether an artefact predicts jobs, which it does when its entry "predict" reads nothing but the
+ * tensors of predict.h, and a context's memory for those.
+ */
+#include "runtime/job/predict.h"
+#include "runtime/core/predictor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char entry_name[] = "predict";
+static const char step_name[] = "step_ms", outside_name[] = "outside_training";
+
+static const struct {
+    const char *name;
+    mdot_dtype dtype;
+    bool has_rows;
+    int64_t columns;
+} inputs[RT_JOB_INPUT_COUNT] = {
+#define INPUT(id, name, dtype, has_rows, columns) {name, MDOT_DTYPE_##dtype, has_rows, columns},
+    RT_JOB_INPUT_MAP(INPUT)
+#undef INPUT
+};
+
+static bool is_row_dim(const mdot_abi_dim *dim)
+{
+    return dim->scale == 1 && dim->offset == 0;
+}
+
+static bool is_fixed_dim(const mdot_abi_dim *dim, int64_t size)
+{
+    return dim->scale == 0 && dim->offset == size;
+}
+
+static bool has_shape(const mdot_abi_tensor *tensor, bool has_rows, int64_t columns)
+{
+    uint32_t rank = (has_rows ? 1 : 0) + (columns > 0 ? 1 : 0);
+    if (tensor->rank != rank) return false;
+    if (has_rows && !is_row_dim(&tensor->dim[0])) return false;
+    return columns == 0 || is_fixed_dim(&tensor->dim[rank - 1], columns);
+}
+
+static mdot_status fail_tensor(const char *kind, const char *name, mdot_dtype dtype, bool has_rows, int64_t columns,
+                               mdot_error *err)
+{
+    char shape[32] = "[L]";
+    if (columns > 0) snprintf(shape, sizeof shape, has_rows ? "[L, %lld]" : "[%lld]", (long long)columns);
+    return mdot_fail(err, MDOT_INCOMPATIBLE, "%s %s of entry %s is not %s %s, so the artefact predicts no jobs", kind,
+                     name, entry_name, mdot_dtype_name(dtype), shape);
+}
+
+static mdot_status read_inputs(const mdot_abi_table *table, const mdot_abi_entry *entry, rt_job_schema *schema,
+                               mdot_error *err)
+{
+    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) schema->input_at[i] = RT_NOT_THERE;
+    for (uint32_t at = 0; at < entry->input_count; at++) {
+        const mdot_abi_tensor *tensor = &rt_inputs(table, entry)[at];
+        const char *name = rt_string(table, tensor->name_at);
+        int i = 0;
+        while (i < RT_JOB_INPUT_COUNT && strcmp(inputs[i].name, name) != 0) i++;
+        if (i == RT_JOB_INPUT_COUNT)
+            return mdot_fail(err, MDOT_INCOMPATIBLE,
+                             "input %s of entry %s is nothing that jobs have, so the artefact predicts no jobs", name,
+                             entry_name);
+        if (tensor->dtype != (uint32_t)inputs[i].dtype || !has_shape(tensor, inputs[i].has_rows, inputs[i].columns))
+            return fail_tensor("input", name, inputs[i].dtype, inputs[i].has_rows, inputs[i].columns, err);
+        schema->input_at[i] = (int)at;
+    }
+    return MDOT_OK;
+}
+
+static mdot_status read_outputs(const mdot_abi_table *table, const mdot_abi_entry *entry, rt_job_schema *schema,
+                                mdot_error *err)
+{
+    schema->step_at = schema->outside_at = RT_NOT_THERE;
+    for (uint32_t at = 0; at < entry->output_count; at++) {
+        const mdot_abi_tensor *tensor = &rt_outputs(table, entry)[at];
+        const char *name = rt_string(table, tensor->name_at);
+        bool is_step = strcmp(name, step_name) == 0;
+        if (!is_step && strcmp(name, outside_name) != 0)
+            return mdot_fail(err, MDOT_INCOMPATIBLE,
+                             "output %s of entry %s is nothing that predictions have, so the artefact predicts no jobs",
+                             name, entry_name);
+        int64_t columns = is_step ? RT_STEP_NUMBERS : 1;
+        if (tensor->dtype != MDOT_DTYPE_F32 || !has_shape(tensor, false, columns))
+            return fail_tensor("output", name, MDOT_DTYPE_F32, false, columns, err);
+        *(is_step ? &schema->step_at : &schema->outside_at) = (int)at;
+    }
+    if (schema->step_at != RT_NOT_THERE) return MDOT_OK;
+    return mdot_fail(err, MDOT_INCOMPATIBLE, "entry %s has no output %s, so the artefact predicts no jobs", entry_name,
+                     step_name);
+}
+
+static const mdot_abi_entry *find_entry(const mdot_abi_table *table, uint32_t *out_index)
+{
+    for (uint32_t i = 0; i < table->entry_count; i++) {
+        const mdot_abi_entry *entry = rt_entry(table, i);
+        if (strcmp(rt_string(table, entry->name_at), entry_name) != 0) continue;
+        *out_index = i;
+        return entry;
+    }
+    return NULL;
+}
+
+mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_schema *out_schema, mdot_error *err)
+{
+    rt_job_schema schema = {0};
+    const mdot_abi_entry *entry = find_entry(table, &schema.entry);
+    if (entry == NULL)
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has no entry %s, so it predicts no jobs", entry_name);
+    mdot_status status = read_inputs(table, entry, &schema, err);
+    if (status == MDOT_OK) status = read_outputs(table, entry, &schema, err);
+    if (status != MDOT_OK) return status;
+    if (entry->has_length) schema.row_capacity = (size_t)rt_buckets(table, entry)[entry->bucket_count - 1].max_length;
+    *out_schema = schema;
+    return MDOT_OK;
+}
+
+/* ---- Their memory ------------------------------------------------------------------------------------------------ */
+
+enum { TENSOR_ALIGNMENT = 64 };
+
+static size_t align(size_t bytes)
+{
+    return (bytes + TENSOR_ALIGNMENT - 1) / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT;
+}
+
+/* The checks at open have ruled overflow out for lengths up to the largest bucket's. */
+static size_t rows_bytes(const rt_job_schema *schema, int input)
+{
+    if (schema->input_at[input] == RT_NOT_THERE || !inputs[input].has_rows) return 0;
+    size_t columns = inputs[input].columns > 0 ? (size_t)inputs[input].columns : 1;
+    return align(schema->row_capacity * columns * mdot_dtype_size_bytes(inputs[input].dtype));
+}
+
+static void point_at_tensors(rt_job_tensors *tensors, rt_job_pair *pair)
+{
+    const rt_job_schema *schema = &tensors->schema;
+    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) {
+        if (schema->input_at[i] == RT_NOT_THERE) continue;
+        const void *own = i == RT_JOB_INPUT_GPU ? pair->gpu : pair->configuration;
+        pair->inputs[schema->input_at[i]] = inputs[i].has_rows ? tensors->rows[i] : own;
+    }
+    pair->outputs[schema->step_at] = pair->step_ms;
+    if (schema->outside_at != RT_NOT_THERE) pair->outputs[schema->outside_at] = &pair->outside;
+}
+
+mdot_status rt_job_tensors_create(const mdot_predictor *predictor, rt_job_tensors **out_tensors, mdot_error *err)
+{
+    *out_tensors = NULL;
+    rt_job_schema schema;
+    if (rt_job_schema_read(predictor->table, &schema, NULL) != MDOT_OK) return MDOT_OK;
+    size_t bytes = align(sizeof(rt_job_tensors));
+    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) bytes += rows_bytes(&schema, i);
+    rt_job_tensors *tensors = rt_alloc(&predictor->allocator, bytes);
+    if (tensors == NULL)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for jobs of %zu rows", schema.row_capacity);
+    tensors->schema = schema;
+    char *at = (char *)tensors + align(sizeof *tensors);
+    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) {
+        if (rows_bytes(&schema, i) > 0) tensors->rows[i] = at;
+        at += rows_bytes(&schema, i);
+    }
+    for (int i = 0; i < RT_PAIR_CAPACITY; i++) point_at_tensors(tensors, &tensors->pairs[i]);
+    *out_tensors = tensors;
+    return MDOT_OK;
+}

@@ -1,0 +1,82 @@
+/* predict.h — what the files about predictions share. Private to runtime/.
+ *
+ *   job_schema.c   which of the tensors below an artefact's entry "predict" reads; found when a context is made
+ *   rows.c         a job → the rows of these tensors, merged where the entry allows or the largest bucket asks for it
+ *   predict.c      mdot_predict and its kin: rows and a configuration → a run of the entry → an mdot_prediction
+ *
+ * mdot.h describes the tensors for people who train predictors, under "Predictions".
+ */
+#ifndef RT_PREDICT_H
+#define RT_PREDICT_H
+
+#include "runtime/job/job.h"
+
+#include "mdot/mdot_abi.h"
+
+enum {
+    RT_LOAD_NUMBERS = 3, /* of an mdot_load */
+    RT_LOAD_COLUMNS = 2 * MDOT_PHASE_COUNT * RT_LOAD_NUMBERS + 1,
+    RT_POSITION_COLUMNS = 5,
+    RT_CONFIGURATION_NUMBERS = 8,
+    RT_GPU_NUMBERS = 9,
+    RT_STEP_NUMBERS = 3
+};
+
+/* Inputs: identifier, name, element type, whether it has a row for each operator, columns (0: it has rows alone). */
+#define RT_JOB_INPUT_MAP(X)                                                                                            \
+    X(TYPE, "operator_type", I64, true, 0)                                                                             \
+    X(SETTING, "operator_setting", F32, true, MDOT_SETTING_COUNT)                                                      \
+    X(LOAD, "operator_load", F32, true, RT_LOAD_COLUMNS)                                                               \
+    X(POSITION, "operator_position", F32, true, RT_POSITION_COLUMNS)                                                   \
+    X(REPEATS, "operator_count", F32, true, 0)                                                                         \
+    X(CONFIGURATION, "configuration", F32, false, RT_CONFIGURATION_NUMBERS)                                            \
+    X(GPU, "gpu", F32, false, RT_GPU_NUMBERS)
+
+typedef enum rt_job_input {
+#define RT_JOB_INPUT_ENUM(id, ...) RT_JOB_INPUT_##id,
+    RT_JOB_INPUT_MAP(RT_JOB_INPUT_ENUM)
+#undef RT_JOB_INPUT_ENUM
+        RT_JOB_INPUT_COUNT
+} rt_job_input;
+
+enum { RT_NOT_THERE = -1 };
+
+/* The entry of an artefact that predicts jobs. */
+typedef struct rt_job_schema {
+    uint32_t entry;
+    int input_at[RT_JOB_INPUT_COUNT]; /* among the entry's inputs; RT_NOT_THERE: it is not read */
+    int step_at, outside_at;          /* among its outputs; the second may be RT_NOT_THERE */
+    size_t row_capacity;              /* rows of the largest bucket; 0: the entry reads no rows */
+} rt_job_schema;
+
+/* INCOMPATIBLE naming what is missing or unknown. */
+mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_schema *out_schema, mdot_error *err);
+
+/* One job's rows under this many configurations run at once: side by side on a GPU, one after the other on the CPU. */
+enum { RT_PAIR_CAPACITY = 64 };
+
+/* What one configuration adds to the rows, and its answer. */
+typedef struct rt_job_pair {
+    float configuration[RT_CONFIGURATION_NUMBERS], gpu[RT_GPU_NUMBERS];
+    float step_ms[RT_STEP_NUMBERS], outside;
+    double memory_gib;                      /* of the GPU */
+    const void *inputs[RT_JOB_INPUT_COUNT]; /* in the entry's order */
+    void *outputs[2];
+} rt_job_pair;
+
+/* What calls of the entry read and write; part of a context. */
+typedef struct rt_job_tensors {
+    rt_job_schema schema;
+    void *rows[RT_JOB_INPUT_COUNT]; /* tensors with rows, for the most rows; NULL: it is not read */
+    size_t row_count;
+    bool shortened; /* operators were merged because the largest bucket holds fewer rows */
+    rt_job_pair pairs[RT_PAIR_CAPACITY];
+} rt_job_tensors;
+
+/* NULL for an artefact that predicts no jobs. One block of memory. */
+mdot_status rt_job_tensors_create(const mdot_predictor *predictor, rt_job_tensors **out_tensors, mdot_error *err);
+
+/* Fills the tensors that have rows. */
+void rt_write_rows(const mdot_job *job, rt_job_tensors *tensors);
+
+#endif

@@ -1,0 +1,145 @@
+/* rows.c — a job as the rows that a predictor reads.
+ *
+ * An entry that reads positions gets the operators in their order. To any other a job is a bag: equal operators are one
+ * row and their number (classes.c), which makes a network several times shorter. What is still longer than the largest
+ * bucket is shortened: neighbours are merged as long as the cost of a row stays within a limit, and the limit is the
+ * least that makes few enough rows, found by bisection. So cheap operators are merged and expensive ones left alone,
+ * nothing is ever refused, and no memory is needed however long the job is.
+ *
+ * A merged row has type, settings and position of its most expensive operator. The loads of all its operators are kept:
+ * as a mean where the entry reads how many there are, as a sum where it does not.
+ */
+#include "runtime/job/predict.h"
+
+/* The job as the entry sees it, before any shortening. */
+typedef struct item {
+    uint32_t index, count; /* an operator; how many equal ones it stands for */
+} item;
+
+typedef struct sequence {
+    const mdot_job *job;
+    bool in_order;
+    size_t length;
+} sequence;
+
+static item get_item(const sequence *s, size_t at)
+{
+    if (s->in_order) return (item){(uint32_t)at, 1};
+    return (item){s->job->classes[at].first, s->job->classes[at].count};
+}
+
+static double cost_of(const sequence *s, item i)
+{
+    return s->job->costs[i.index] * i.count;
+}
+
+/* ---- Shortening ------------------------------------------------------------------------------------------------- */
+
+enum { LIMIT_BISECTIONS = 64 };
+static const double nothing_merged = -1;
+
+/* One behind the last item of the row that starts at `start`. */
+static size_t end_of_row(const sequence *s, size_t start, double limit)
+{
+    double cost = cost_of(s, get_item(s, start));
+    size_t end = start + 1;
+    while (end < s->length) {
+        cost += cost_of(s, get_item(s, end));
+        if (cost > limit) break;
+        end++;
+    }
+    return end;
+}
+
+static size_t count_rows(const sequence *s, double limit)
+{
+    size_t count = 0;
+    for (size_t start = 0; start < s->length; start = end_of_row(s, start, limit)) count++;
+    return count;
+}
+
+/* Rows become fewer as the limit rises: cutting greedily makes the fewest rows that keep within it. Two neighbouring
+ * rows cost more than the limit together, so that twice the mean makes few enough. */
+static double find_limit(const sequence *s, size_t capacity)
+{
+    if (s->length <= capacity) return nothing_merged;
+    double total = 0;
+    for (size_t at = 0; at < s->length; at++) total += cost_of(s, get_item(s, at));
+    double too_low = 0, enough = capacity > 2 ? 2 * total / (double)(capacity - 1) : total;
+    for (int i = 0; i < LIMIT_BISECTIONS && enough - too_low > enough / 1024; i++) {
+        double middle = too_low + (enough - too_low) / 2;
+        *(count_rows(s, middle) <= capacity ? &enough : &too_low) = middle;
+    }
+    return enough;
+}
+
+/* ---- Writing ----------------------------------------------------------------------------------------------------- */
+
+static void add_load(double *sums, const mdot_load *loads, double weight)
+{
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        sums[RT_LOAD_NUMBERS * phase] += weight * loads[phase].flops;
+        sums[RT_LOAD_NUMBERS * phase + 1] += weight * loads[phase].bytes_read;
+        sums[RT_LOAD_NUMBERS * phase + 2] += weight * loads[phase].bytes_written;
+    }
+}
+
+/* `divisor` is 1 for sums. */
+static void write_loads(const sequence *s, size_t start, size_t end, double divisor, float *row)
+{
+    double sums[RT_LOAD_COLUMNS] = {0};
+    for (size_t at = start; at < end; at++) {
+        item i = get_item(s, at);
+        const mdot_job_operator *op = &s->job->operators[i.index];
+        double weight = i.count / divisor;
+        add_load(sums, op->per_sample, weight);
+        add_load(sums + MDOT_PHASE_COUNT * RT_LOAD_NUMBERS, op->per_step, weight);
+        sums[RT_LOAD_COLUMNS - 1] += weight * op->parameters;
+    }
+    for (int i = 0; i < RT_LOAD_COLUMNS; i++) row[i] = (float)sums[i];
+}
+
+static void write_position(const mdot_job_operator *op, uint32_t index, float *row)
+{
+    row[0] = (float)index;
+    row[1] = (float)op->depth;
+    row[2] = (float)op->height;
+    row[3] = (float)op->input_count;
+    row[4] = (float)op->out_degree;
+}
+
+static void write_row(const sequence *s, size_t start, size_t end, rt_job_tensors *tensors, size_t row)
+{
+    item top = get_item(s, start);
+    double count = 0;
+    for (size_t at = start; at < end; at++) {
+        item i = get_item(s, at);
+        count += i.count;
+        if (cost_of(s, i) > cost_of(s, top)) top = i;
+    }
+    const mdot_job_operator *op = &s->job->operators[top.index];
+    int64_t *type = tensors->rows[RT_JOB_INPUT_TYPE];
+    float *setting = tensors->rows[RT_JOB_INPUT_SETTING], *load = tensors->rows[RT_JOB_INPUT_LOAD];
+    float *position = tensors->rows[RT_JOB_INPUT_POSITION], *counts = tensors->rows[RT_JOB_INPUT_REPEATS];
+    if (type != NULL) type[row] = s->job->type_numbers[top.index];
+    if (setting != NULL)
+        for (int i = 0; i < MDOT_SETTING_COUNT; i++) setting[MDOT_SETTING_COUNT * row + i] = (float)op->setting[i];
+    if (load != NULL) write_loads(s, start, end, counts != NULL ? count : 1, load + RT_LOAD_COLUMNS * row);
+    if (position != NULL) write_position(op, top.index, position + RT_POSITION_COLUMNS * row);
+    if (counts != NULL) counts[row] = (float)count;
+}
+
+void rt_write_rows(const mdot_job *job, rt_job_tensors *tensors)
+{
+    sequence s = {.job = job, .in_order = tensors->rows[RT_JOB_INPUT_POSITION] != NULL};
+    s.length = s.in_order ? job->info.operator_count : job->class_count;
+    tensors->row_count = 0;
+    tensors->shortened = false;
+    if (tensors->schema.row_capacity == 0) return;
+    double limit = find_limit(&s, tensors->schema.row_capacity);
+    for (size_t start = 0, end; start < s.length; start = end) {
+        end = end_of_row(&s, start, limit);
+        write_row(&s, start, end, tensors, tensors->row_count++);
+    }
+    tensors->shortened = tensors->row_count < s.length;
+}

@@ -1,0 +1,228 @@
+/* test_cli_artefact.c — `mdot inspect` and `mdot bench` on a hand-made artefact, as a person runs them. */
+#include "tests/support/artefact_fixture.h"
+#include "tests/support/process.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static fixture shared;
+static char *artefact;
+static process_result result;
+
+static int setup(void **state)
+{
+    (void)state;
+    if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) {
+        print_message("skipped: this machine does not run x86-64-v3\n");
+        exit(77);
+    }
+    fixture_open(&shared);
+    artefact = fixture_save(&shared, shared.bytes, shared.size_bytes);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    free(artefact);
+    fixture_close(&shared);
+    return 0;
+}
+
+/* Runs `mdot` with up to eight arguments, the list ending in NULL. */
+static void run(const char *const arguments[])
+{
+    const char *argv[10] = {MDOT_CLI};
+    for (int i = 0; arguments[i] != NULL; i++) argv[i + 1] = arguments[i];
+    process_run(argv, &result);
+}
+#define RUN(...) run((const char *const[]){__VA_ARGS__, NULL})
+
+static void assert_prints(const char *words)
+{
+    if (strstr(result.out, words) == NULL) fail_msg("\"%s\" is not in:\n%s", words, result.out);
+}
+
+/* The number after `"name": ` in JSON, the first time. */
+static double json_number(const char *name)
+{
+    char key[64];
+    snprintf(key, sizeof key, "\"%s\": ", name);
+    const char *at = strstr(result.out, key);
+    if (at == NULL) fail_msg("no %s in:\n%s", name, result.out);
+    return strtod(at + strlen(key), NULL);
+}
+
+/* Brackets and quotes of a JSON text balance; strings here have no escapes. */
+static void assert_balanced(const char *text)
+{
+    int depth = 0;
+    bool quoted = false;
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '"') quoted = !quoted;
+        if (quoted) continue;
+        depth += (*c == '{' || *c == '[') - (*c == '}' || *c == ']');
+        assert_true(depth >= 0);
+    }
+    assert_int_equal(depth, 0);
+    assert_false(quoted);
+}
+
+static void inspect_shows_schema_buckets_and_kernels(void **state)
+{
+    (void)state;
+    RUN("inspect", artefact);
+    assert_int_equal(result.status, 0);
+    assert_string_equal(result.err, "");
+    assert_prints("predictor  fixture\n");
+    assert_prints("x86-64-v3, x86-64-v4");
+    assert_prints(".mdot.weights");
+    assert_prints("entry predict, L = 1 … 16");
+    assert_prints("[L, 2]");
+    assert_prints("kernels of bucket 16");
+    assert_prints("linear.y");
+    assert_null(strstr(result.out, "kernels of bucket 4"));
+    RUN("inspect", "--kernels", artefact);
+    assert_prints("kernels of bucket 4");
+}
+
+static void inspect_writes_json(void **state)
+{
+    (void)state;
+    RUN("inspect", artefact, "--json");
+    assert_int_equal(result.status, 0);
+    assert_balanced(result.out);
+    assert_prints("\"levels\": [\"x86-64-v3\", \"x86-64-v4\"]");
+    assert_prints("{\"name\": \"x\", \"dtype\": \"f32\", \"dims\": [{\"scale\": 1, \"offset\": 0}, {\"scale\": 0, "
+                  "\"offset\": 2}]}");
+    assert_prints("{\"name\": \"linear.y\", \"kind\": \"linear\", \"flops\": 16}");
+    assert_true(json_number("file_bytes") == (double)shared.size_bytes);
+    assert_true(json_number("scratch_bytes") == 4 * FIXTURE_SCRATCH_BYTES_A_STEP);
+}
+
+static void inspect_shows_what_gpu_kernels_take(void **state)
+{
+    (void)state;
+    fixture f;
+    fixture_open_with_images(&f);
+    char *path = fixture_save(&f, f.bytes, f.size_bytes);
+    RUN("inspect", path);
+    assert_int_equal(result.status, 0);
+    assert_prints("image sm_80, compute bf16, 512 bytes, weights 512\n");
+    assert_prints("image sm_90a");
+    assert_prints("kernel                   threads registers   shared   local spilled  tensor barriers      code\n");
+    assert_prints("predict_16                   256        41     1016       8       4     100        1       128\n");
+    RUN("inspect", path, "--json");
+    assert_int_equal(result.status, 0);
+    assert_balanced(result.out);
+    assert_prints("{\"target\": \"sm_80\", \"compute\": \"bf16\", \"image_bytes\": 512, \"weights_bytes\": 512");
+    assert_prints("{\"name\": \"predict_16\", \"entry\": \"predict\", \"max_length\": 16, \"threads\": 256");
+    assert_prints("\"tensor_instructions\": 200");
+    free(path);
+    fixture_close(&f);
+}
+
+static void bench_measures_every_bucket(void **state)
+{
+    (void)state;
+    RUN("bench", artefact, "--seconds", "0.01", "--entry", "predict", "--json");
+    assert_int_equal(result.status, 0);
+    assert_balanced(result.out);
+    assert_prints("{\"bucket\": 4, \"length\": 4,");
+    assert_prints("{\"bucket\": 16, \"length\": 16,");
+    double p50 = json_number("p50_us"), p99 = json_number("p99_us");
+    assert_true(p50 > 0 && p50 <= p99 && p99 <= json_number("p999_us"));
+    assert_true(json_number("open_us") > 0 && json_number("first_call_us") > 0 && json_number("gflops") > 0);
+    assert_true(json_number("peak_gflops") > 0 && json_number("peak_share") > 0);
+}
+
+static void bench_takes_a_length_a_level_and_threads(void **state)
+{
+    (void)state;
+    RUN("bench", artefact, "--seconds=0.01", "--length=5", "--level=x86-64-v3", "--threads=2");
+    assert_int_equal(result.status, 0);
+    assert_prints("x86-64-v3, 2 threads");
+    assert_prints("\n     16       5 ");
+    RUN("bench", artefact, "--seconds=0.01", "--bucket=4", "--json");
+    assert_int_equal(result.status, 0);
+    assert_null(strstr(result.out, "\"bucket\": 16"));
+    RUN("bench", artefact, "--seconds=0.01", "--entry=double", "--json");
+    assert_int_equal(result.status, 0);
+    assert_prints("{\"bucket\": 0, \"length\": 0,");
+}
+
+static void assert_refused(int status, const char *words)
+{
+    assert_int_equal(result.status, status);
+    assert_string_equal(result.out, "");
+    if (strstr(result.err, words) == NULL) fail_msg("\"%s\" is not in: %s", words, result.err);
+}
+
+static void impossible_requests_fail_with_a_reason(void **state)
+{
+    (void)state;
+    RUN("inspect", "/nonexistent.mdot");
+    assert_refused(1, "/nonexistent.mdot");
+    RUN("bench", artefact, "--bucket", "5");
+    assert_refused(1, "no bucket of length 5");
+    RUN("bench", artefact, "--length", "17");
+    assert_refused(1, "length 17");
+    RUN("bench", artefact, "--length", "17", "--json");
+    assert_refused(1, "length 17");
+    RUN("bench", artefact, "--length", "5", "--bucket", "4");
+    assert_refused(1, "runs in bucket 16");
+    RUN("bench", artefact, "--entry", "price");
+    assert_refused(1, "no entry price");
+    RUN("bench", artefact, "--level", "x86-64-v9");
+    assert_refused(1, "x86-64-v9");
+}
+
+static void wrong_command_lines_are_usage_errors(void **state)
+{
+    (void)state;
+    RUN("inspect");
+    assert_refused(2, "give one artefact");
+    RUN("inspect", artefact, artefact);
+    assert_refused(2, "give one artefact");
+    RUN("inspect", "--nonsense", artefact);
+    assert_refused(2, "--nonsense");
+    RUN("bench", artefact, "--threads", "0");
+    assert_refused(2, "--threads");
+    RUN("bench", artefact, "--seconds", "0");
+    assert_refused(2, "--seconds");
+    RUN("bench", artefact, "--length", "many");
+    assert_refused(2, "--length");
+    RUN("bench", artefact, "--seconds");
+    assert_refused(2, "needs a value");
+}
+
+static void help_is_a_result(void **state)
+{
+    (void)state;
+    RUN("inspect", "--help");
+    assert_int_equal(result.status, 0);
+    assert_prints("Usage: mdot inspect");
+    RUN("bench", "-h");
+    assert_int_equal(result.status, 0);
+    assert_prints("Usage: mdot bench");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inspect_shows_schema_buckets_and_kernels),
+        cmocka_unit_test(inspect_writes_json),
+        cmocka_unit_test(inspect_shows_what_gpu_kernels_take),
+        cmocka_unit_test(bench_measures_every_bucket),
+        cmocka_unit_test(bench_takes_a_length_a_level_and_threads),
+        cmocka_unit_test(impossible_requests_fail_with_a_reason),
+        cmocka_unit_test(wrong_command_lines_are_usage_errors),
+        cmocka_unit_test(help_is_a_result),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,87 @@
+/* test_cli_cuda.c — `mdot bench` on a GPU, played by the fake libcuda without any kernels registered: it answers, so
+ * that everything but the results is as on a card.
+ */
+#include "tests/fake_cuda/cuda_fixture.h"
+#include "tests/support/process.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static cuda_fixture shared;
+static process_result result;
+
+static int setup(void **state)
+{
+    (void)state;
+    cuda_fixture_open(&shared);
+    setenv("MDOT_LIBCUDA", MDOT_FAKE_CUDA, 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    cuda_fixture_close(&shared);
+    return 0;
+}
+
+static void bench(const char *const arguments[])
+{
+    const char *argv[12] = {MDOT_CLI, "bench", shared.path, "--seconds=0.01", "--entry=predict"};
+    for (int i = 0; arguments[i] != NULL; i++) argv[i + 5] = arguments[i];
+    process_run(argv, &result);
+}
+#define BENCH(...) bench((const char *const[]){__VA_ARGS__, NULL})
+
+static void assert_prints(const char *words)
+{
+    if (strstr(result.out, words) == NULL) fail_msg("\"%s\" is not in:\n%s%s", words, result.out, result.err);
+}
+
+static void bench_measures_a_gpu(void **state)
+{
+    (void)state;
+    BENCH("--device", "cuda:0");
+    assert_int_equal(result.status, 0);
+    assert_prints("entry predict, Fake GPU 0, 1 thread");
+    assert_null(strchr(result.out, '%')); /* no share of the CPU's peak */
+    BENCH("--device", "cuda:0", "--json", "--threads=2");
+    assert_int_equal(result.status, 0);
+    assert_prints("\"device\": \"cuda:0\", \"device_name\": \"Fake GPU 0\", \"device_compute\": \"bf16\"");
+    assert_prints("{\"bucket\": 4, \"length\": 4,");
+    assert_prints("{\"bucket\": 16, \"length\": 16,");
+    assert_prints("\"peak_share\": null");
+}
+
+static void bench_measures_the_cpu_where_it_is_asked_to(void **state)
+{
+    (void)state;
+    BENCH("--device", "cpu", "--json");
+    assert_int_equal(result.status, 0);
+    assert_prints("\"device\": \"cpu\", \"device_name\": \"\", \"device_compute\": \"fp32\"");
+}
+
+static void bench_refuses_a_device_that_is_not_there(void **state)
+{
+    (void)state;
+    BENCH("--device", "cuda:7");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.err, "no CUDA device 7"));
+    BENCH("--device", "gpu");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.err, "no device \"gpu\""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bench_measures_a_gpu),
+        cmocka_unit_test(bench_measures_the_cpu_where_it_is_asked_to),
+        cmocka_unit_test(bench_refuses_a_device_that_is_not_there),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

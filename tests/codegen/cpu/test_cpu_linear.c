@@ -1,0 +1,363 @@
+/* The linear kernel against sums in double: every remainder of rows, columns and k, every kind of epilogue, on both CPU
+ * levels, with buffers that end or start at inaccessible memory. */
+#include "tests/support/cg_harness.h"
+#include "tests/support/guard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { A, WEIGHT, BIAS, OUT, OTHER, BUFFERS, SCRATCH = BUFFERS, POINTERS };
+
+typedef void (*kernel)(void *a, void *weight, void *bias, void *out, void *other, void *scratch, int64_t length);
+
+/* ---- Epilogues: how a plan spells them and what they mean ------------------------------------------------------- */
+
+typedef struct shape {
+    int64_t rows; /* 0: the run-time length */
+    int64_t k, columns;
+    int64_t a_offset, a_stride, out_offset, out_stride;
+    bool bias;
+    const struct epilogue_case *epilogue;
+} shape;
+
+typedef struct epilogue_case {
+    const char *name;
+    const pl_expr *(*build)(ir_arena *arena, const shape *s);
+    double (*reference)(double sum, double own, double other, int64_t row, int64_t column);
+} epilogue_case;
+
+static const pl_expr *sum_of(ir_arena *arena)
+{
+    return pl_acc(arena, 0, MDOT_DTYPE_F32);
+}
+
+/* row * stride + column + offset */
+static const pl_expr *element(ir_arena *arena, int buffer, int64_t stride, int64_t offset)
+{
+    const pl_expr *row = pl_binary(arena, PL_MUL, pl_index(arena, 0), pl_const_i(arena, MDOT_DTYPE_I64, stride));
+    const pl_expr *index = pl_binary(arena, PL_ADD, row, pl_index(arena, 1));
+    index = pl_binary(arena, PL_ADD, index, pl_const_i(arena, MDOT_DTYPE_I64, offset));
+    return pl_load(arena, buffer, MDOT_DTYPE_F32, index);
+}
+
+static const pl_expr *own(ir_arena *arena, const shape *s)
+{
+    return element(arena, OUT, s->out_stride, s->out_offset);
+}
+
+static const pl_expr *other(ir_arena *arena, const shape *s)
+{
+    return element(arena, OTHER, s->columns, 0);
+}
+
+static const pl_expr *build_gelu(ir_arena *arena, const shape *s)
+{
+    (void)s;
+    return pl_unary(arena, PL_GELU, sum_of(arena));
+}
+
+static const pl_expr *build_residual(ir_arena *arena, const shape *s)
+{
+    return pl_binary(arena, PL_ADD, own(arena, s), sum_of(arena));
+}
+
+static const pl_expr *build_two_terms(ir_arena *arena, const shape *s)
+{
+    const pl_expr *sum = pl_binary(arena, PL_ADD, sum_of(arena), other(arena, s));
+    return pl_binary(arena, PL_ADD, sum, own(arena, s));
+}
+
+static const pl_expr *build_gelu_of_residual(ir_arena *arena, const shape *s)
+{
+    return pl_unary(arena, PL_GELU, build_residual(arena, s));
+}
+
+static const pl_expr *build_gated(ir_arena *arena, const shape *s)
+{
+    return pl_binary(arena, PL_MUL, pl_unary(arena, PL_SIGMOID, sum_of(arena)), own(arena, s));
+}
+
+static const pl_expr *build_relu(ir_arena *arena, const shape *s)
+{
+    (void)s;
+    return pl_binary(arena, PL_MAX, sum_of(arena), pl_const_f(arena, MDOT_DTYPE_F32, 0));
+}
+
+static const pl_expr *build_indices(ir_arena *arena, const shape *s)
+{
+    (void)s;
+    const pl_expr *ten = pl_const_i(arena, MDOT_DTYPE_I64, 10);
+    const pl_expr *place =
+        pl_binary(arena, PL_ADD, pl_binary(arena, PL_MUL, pl_index(arena, 0), ten), pl_index(arena, 1));
+    return pl_binary(arena, PL_SUB, pl_cast(arena, place, MDOT_DTYPE_F32), sum_of(arena));
+}
+
+#define REFERENCE(name, expression)                                                                                    \
+    static double name(double sum, double own_value, double other_value, int64_t row, int64_t column)                  \
+    {                                                                                                                  \
+        (void)own_value, (void)other_value, (void)row, (void)column;                                                   \
+        return expression;                                                                                             \
+    }
+static double gelu(double x)
+{
+    return x / 2 * erfc(-x * sqrt(0.5));
+}
+REFERENCE(ref_none, sum)
+REFERENCE(ref_gelu, gelu(sum))
+REFERENCE(ref_residual, sum + own_value)
+REFERENCE(ref_two_terms, sum + other_value + own_value)
+REFERENCE(ref_gelu_of_residual, gelu(sum + own_value))
+REFERENCE(ref_gated, own_value / (1 + exp(-sum)))
+REFERENCE(ref_relu, fmax(sum, 0))
+REFERENCE(ref_indices, (double)(10 * row + column) - sum)
+
+static const epilogue_case epilogues[] = {
+    {"none", NULL, ref_none},
+    {"gelu", build_gelu, ref_gelu},
+    {"residual in place", build_residual, ref_residual},
+    {"two terms", build_two_terms, ref_two_terms},
+    {"gelu of residual", build_gelu_of_residual, ref_gelu_of_residual},
+    {"gated in place", build_gated, ref_gated},
+    {"relu", build_relu, ref_relu},
+    {"indices", build_indices, ref_indices},
+};
+enum { EPILOGUES = sizeof epilogues / sizeof epilogues[0] };
+
+/* ---- One kernel ------------------------------------------------------------------------------------------------- */
+
+static float random_value(void)
+{
+    return (float)(rand() % 2001 - 1000) * 1e-3f;
+}
+
+static guarded random_floats(int64_t count, guard_side side)
+{
+    guarded g = guard_create((size_t)count * sizeof(float), side);
+    for (int64_t i = 0; i < count; i++) ((float *)g.data)[i] = random_value();
+    return g;
+}
+
+static guarded panels(const float *dense, int64_t k, int64_t columns, guard_side side)
+{
+    int64_t count = (columns + PL_PANEL_COLUMNS - 1) / PL_PANEL_COLUMNS;
+    guarded g = guard_create((size_t)(count * k * PL_PANEL_COLUMNS) * sizeof(float), side);
+    float *to = g.data;
+    for (int64_t p = 0; p < count; p++)
+        for (int64_t i = 0; i < k; i++)
+            for (int64_t j = 0; j < PL_PANEL_COLUMNS; j++) {
+                int64_t column = p * PL_PANEL_COLUMNS + j;
+                to[(p * k + i) * PL_PANEL_COLUMNS + j] = column < columns ? dense[i * columns + column] : 0;
+            }
+    return g;
+}
+
+static void emit_kernel(harness *h, ir_arena *arena, const shape *s, const char *name, int64_t *out_scratch_bytes)
+{
+    LLVMValueRef buffers[BUFFERS];
+    pl_buffer descriptions[BUFFERS] = {{0}};
+    pl_plan plan = {.buffer_count = BUFFERS, .buffers = descriptions, .max_length = 1024};
+    for (int b = 0; b < BUFFERS; b++) descriptions[b].type.dtype = MDOT_DTYPE_F32;
+    pl_linear k = {
+        .a = {A, ir_dim_number(s->a_offset), ir_dim_number(s->a_stride)},
+        .rows = s->rows > 0 ? ir_dim_number(s->rows) : (ir_dim){1, 0},
+        .k = s->k,
+        .columns = s->columns,
+        .weight = WEIGHT,
+        .bias = s->bias ? BIAS : -1,
+        .epilogue = s->epilogue->build ? s->epilogue->build(arena, s) : NULL,
+        .out = {OUT, ir_dim_number(s->out_offset), ir_dim_number(s->out_stride)},
+    };
+    cg_begin_function(&h->e, name, POINTERS);
+    for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
+    cg_linear(&h->e, &plan, &k, buffers, cg_pointer(&h->e, SCRATCH));
+    cg_end_function(&h->e);
+    *out_scratch_bytes = cg_linear_scratch_bytes(&plan, &k, h->e.target);
+}
+
+static double expected(const shape *s, const float *a, const float *dense, const float *bias, const float *before,
+                       const float *others, int64_t row, int64_t column)
+{
+    double sum = s->bias ? bias[column] : 0;
+    for (int64_t k = 0; k < s->k; k++)
+        sum += (double)a[s->a_offset + row * s->a_stride + k] * dense[k * s->columns + column];
+    return s->epilogue->reference(sum, before[s->out_offset + row * s->out_stride + column],
+                                  others[row * s->columns + column], row, column);
+}
+
+static void check_result(const shape *s, const float *a, const float *dense, const float *bias, const float *before,
+                         const float *others, const float *after, int64_t rows, int64_t out_count)
+{
+    int64_t next = 0; /* elements between rows must not change */
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t start = s->out_offset + row * s->out_stride;
+        for (; next < start; next++) assert_true(after[next] == before[next]);
+        for (int64_t column = 0; column < s->columns; column++, next++) {
+            double want = expected(s, a, dense, bias, before, others, row, column), got = after[next];
+            if (fabs(got - want) <= 1e-5 * fmax(1, fabs(want))) continue;
+            fail_msg("%s, k %d, columns %d, rows %d: [%d, %d] is %.9g, not %.9g", s->epilogue->name, (int)s->k,
+                     (int)s->columns, (int)rows, (int)row, (int)column, got, want);
+        }
+    }
+    for (; next < out_count; next++) assert_true(after[next] == before[next]);
+}
+
+static void run_kernel(kernel run, const shape *s, int64_t rows, int64_t scratch_bytes, guard_side side)
+{
+    int64_t out_count = s->out_offset + (rows - 1) * s->out_stride + s->columns;
+    int64_t padded = (s->columns + PL_PANEL_COLUMNS - 1) / PL_PANEL_COLUMNS * PL_PANEL_COLUMNS;
+    float *dense = malloc((size_t)(s->k * s->columns) * sizeof(float));
+    float *before = malloc((size_t)out_count * sizeof(float));
+    assert_true(dense && before);
+    for (int64_t i = 0; i < s->k * s->columns; i++) dense[i] = random_value();
+    guarded a = random_floats(s->a_offset + (rows - 1) * s->a_stride + s->k, side);
+    guarded weight = panels(dense, s->k, s->columns, side);
+    guarded bias = random_floats(padded, side), out = random_floats(out_count, side);
+    guarded others = random_floats(rows * s->columns, side);
+    guarded scratch = guard_create((size_t)scratch_bytes, side);
+    memcpy(before, out.data, (size_t)out_count * sizeof(float));
+
+    run(a.data, weight.data, bias.data, out.data, others.data, scratch.data, rows);
+    check_result(s, a.data, dense, bias.data, before, others.data, out.data, rows, out_count);
+    guarded *all[] = {&a, &weight, &bias, &out, &others, &scratch};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        assert_true(guard_intact(all[i]));
+        guard_destroy(all[i]);
+    }
+    free(dense);
+    free(before);
+}
+
+/* ---- Cases ------------------------------------------------------------------------------------------------------ */
+
+static const mdot_cpu_level levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
+
+/* Emits, links and runs one kernel per shape; shapes with a run-time row count run for many. */
+static void check_shapes(const shape *shapes, int count)
+{
+    static const int64_t row_counts[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,  13,  14,
+                                         15, 16, 17, 18, 19, 20, 33, 95, 96, 97, 98, 101, 192, 200};
+    for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
+        if (!harness_runs(levels[l])) continue;
+        ir_arena *arena = ir_arena_create(0);
+        int64_t *scratch_bytes = malloc((size_t)count * sizeof *scratch_bytes);
+        harness h;
+        char name[32];
+        harness_begin(&h, levels[l]);
+        for (int i = 0; i < count; i++) {
+            snprintf(name, sizeof name, "linear%d", i);
+            emit_kernel(&h, arena, &shapes[i], name, &scratch_bytes[i]);
+        }
+        harness_load(&h);
+        for (int i = 0; i < count; i++) {
+            snprintf(name, sizeof name, "linear%d", i);
+            kernel run = (kernel)(uintptr_t)harness_get(&h, name);
+            if (shapes[i].rows > 0) {
+                run_kernel(run, &shapes[i], shapes[i].rows, scratch_bytes[i], GUARD_BELOW);
+                run_kernel(run, &shapes[i], shapes[i].rows, scratch_bytes[i], GUARD_BEYOND);
+                continue;
+            }
+            for (size_t r = 0; r < sizeof row_counts / sizeof row_counts[0]; r++)
+                run_kernel(run, &shapes[i], row_counts[r], scratch_bytes[i], r % 2 ? GUARD_BELOW : GUARD_BEYOND);
+        }
+        harness_end(&h);
+        free(scratch_bytes);
+        ir_arena_destroy(arena);
+    }
+}
+
+static shape dense_shape(int64_t k, int64_t columns, const epilogue_case *epilogue)
+{
+    return (shape){
+        .k = k, .columns = columns, .a_stride = k, .out_stride = columns, .bias = true, .epilogue = epilogue};
+}
+
+static void every_epilogue_over_one_and_several_blocks_of_k(void **state)
+{
+    (void)state;
+    shape shapes[2 * EPILOGUES];
+    for (int i = 0; i < EPILOGUES; i++) {
+        shapes[2 * i] = dense_shape(40, 72, &epilogues[i]);
+        shapes[2 * i + 1] = dense_shape(300, 72, &epilogues[i]);
+    }
+    check_shapes(shapes, 2 * EPILOGUES);
+}
+
+static void odd_columns_and_k_with_gaps_between_rows(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{1, 1},   {3, 10},  {37, 37},  {8, 99},    {16, 128}, {128, 64},
+                                       {129, 1}, {2, 200}, {131, 15}, {256, 130}, {7, 16},   {257, 63}};
+    enum { COUNT = sizeof sizes / sizeof sizes[0] };
+    shape shapes[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        shapes[i] = dense_shape(sizes[i][0], sizes[i][1], &epilogues[i % 4]);
+        shapes[i].a_stride += i % 5;
+        shapes[i].a_offset = i % 3;
+        shapes[i].out_stride += i % 7;
+        shapes[i].out_offset = i % 4;
+        shapes[i].bias = i % 3 != 0;
+    }
+    check_shapes(shapes, COUNT);
+}
+
+/* Long epilogues of a strip are computed while the next strip is summed. */
+static void long_epilogues_over_several_strips(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{96, 128}, {128, 200}, {300, 256}};
+    static const int which[] = {1, 4, 5}; /* gelu, gelu of residual, gated in place */
+    shape shapes[9];
+    for (int i = 0; i < 9; i++) {
+        shapes[i] = dense_shape(sizes[i / 3][0], sizes[i / 3][1], &epilogues[which[i % 3]]);
+        shapes[i].out_stride += i % 2;
+    }
+    check_shapes(shapes, 9);
+}
+
+static void constant_row_counts(void **state)
+{
+    (void)state;
+    static const int64_t rows[] = {1, 2, 5, 6, 7, 96, 99};
+    enum { COUNT = sizeof rows / sizeof rows[0] };
+    shape shapes[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        shapes[i] = dense_shape(64 + 19 * i, 70 - i, &epilogues[i % EPILOGUES]);
+        shapes[i].rows = rows[i];
+    }
+    check_shapes(shapes, COUNT);
+}
+
+static void random_shapes(void **state)
+{
+    (void)state;
+    enum { COUNT = 8 };
+    shape shapes[COUNT];
+    srand(7);
+    for (int i = 0; i < COUNT; i++) {
+        shapes[i] = dense_shape(1 + rand() % 300, 1 + rand() % 200, &epilogues[rand() % EPILOGUES]);
+        shapes[i].a_stride += rand() % 4;
+        shapes[i].out_stride += rand() % 4;
+    }
+    check_shapes(shapes, COUNT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_epilogue_over_one_and_several_blocks_of_k),
+        cmocka_unit_test(odd_columns_and_k_with_gaps_between_rows),
+        cmocka_unit_test(long_epilogues_over_several_strips),
+        cmocka_unit_test(constant_row_counts),
+        cmocka_unit_test(random_shapes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,331 @@
+/* Elementary functions against libm, at every vector width that this machine runs. */
+#include "tests/support/cg_harness.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 1 << 14, WIDEST = 16 };
+
+typedef LLVMValueRef (*unary_emitter)(cg_emitter *e, LLVMValueRef x);
+
+typedef struct function_case {
+    const char *name;
+    unary_emitter emit;
+    double (*reference)(double x);
+    double low, high; /* range of random arguments */
+    double relative_f32, relative_f64;
+    double absolute_f32, absolute_f64;
+    bool f32_only;
+} function_case;
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+static double gelu(double x)
+{
+    return x > 0 ? x - x / 2 * erfc(x * sqrt(0.5)) : x / 2 * erfc(-x * sqrt(0.5));
+}
+
+static double gelu_tanh(double x)
+{
+    return x / (1 + exp(-2 * sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+}
+
+static const function_case cases[] = {
+    {"exp", cg_exp, exp, -110, 90, 3e-7, 4e-16, 0, 0, false},
+    {"exp_wide", cg_exp, exp, -750, 715, 3e-7, 4e-16, 0, 0, false},
+    {"exp_small", cg_exp, exp, -1, 1, 3e-7, 4e-16, 0, 0, false},
+    {"exp2_negative", cg_exp2_negative, exp2, -100, 0, 3e-7, 0, 0, 0, true},
+    {"log", cg_log, log, 0, 4, 3e-7, 4e-16, 0, 0, false},
+    {"log_near_one", cg_log, log, 0.999, 1.001, 3e-7, 4e-16, 0, 0, false},
+    {"log_wide", cg_log, log, 0, 3e38, 3e-7, 4e-16, 0, 0, false},
+    {"log_denormal", cg_log, log, 0, 1e-38, 3e-7, 4e-16, 0, 0, false},
+    {"sin", cg_sin, sin, -10, 10, 2e-7, 1e-15, 0, 1e-15, false},
+    {"sin_far", cg_sin, sin, -1e5, 1e5, 2e-7, 1e-15, 0, 1e-15, false},
+    {"cos", cg_cos, cos, -10, 10, 2e-7, 1e-15, 0, 1e-15, false},
+    {"cos_far", cg_cos, cos, -1e5, 1e5, 2e-7, 1e-15, 0, 1e-15, false},
+    {"tanh", cg_tanh, tanh, -12, 12, 5e-7, 2e-15, 0, 0, false},
+    {"tanh_small", cg_tanh, tanh, -1e-3, 1e-3, 5e-7, 2e-15, 0, 0, false},
+    {"erf", cg_erf, erf, -6.5, 6.5, 5e-7, 2e-15, 0, 0, false},
+    {"erf_small", cg_erf, erf, -1e-3, 1e-3, 5e-7, 2e-15, 0, 0, false},
+    {"sigmoid", cg_sigmoid, sigmoid, -80, 80, 5e-7, 1e-15, 0, 0, false},
+    {"gelu", cg_gelu, gelu, -8, 8, 2e-7, 1e-15, 1e-6, 1e-15, false},
+    {"gelu_near_zero", cg_gelu, gelu, -0.01, 0.01, 2e-7, 1e-15, 1e-6, 1e-15, false},
+    {"gelu_far", cg_gelu, gelu, -1e6, 1e6, 2e-7, 1e-15, 1e-6, 1e-15, false},
+    {"gelu_tanh", cg_gelu_tanh, gelu_tanh, -8, 8, 4e-6, 1e-14, 1e-7, 1e-16, false},
+};
+enum { CASE_COUNT = sizeof cases / sizeof cases[0] };
+
+/* void name(in, out, n): out[i] = f(in[i]) in steps of `lanes` */
+static void emit_map(cg_emitter *e, const char *name, unary_emitter function, LLVMTypeRef element, int lanes)
+{
+    cg_loop loop;
+    cg_begin_function(e, name, 2);
+    cg_loop_begin(e, &loop, cg_int(e, 0), e->length, lanes, 0, NULL, true);
+    LLVMValueRef x = cg_load(e, cg_vector(e, element, lanes), cg_at(e, element, cg_pointer(e, 0), loop.index), 0);
+    cg_store(e, function(e, x), cg_at(e, element, cg_pointer(e, 1), loop.index), 0);
+    cg_loop_end(e, &loop, NULL);
+    cg_end_function(e);
+}
+
+static void emit_power(cg_emitter *e, const char *name, LLVMTypeRef element, int lanes)
+{
+    cg_loop loop;
+    cg_begin_function(e, name, 3);
+    cg_loop_begin(e, &loop, cg_int(e, 0), e->length, lanes, 0, NULL, true);
+    LLVMTypeRef type = cg_vector(e, element, lanes);
+    LLVMValueRef x = cg_load(e, type, cg_at(e, element, cg_pointer(e, 0), loop.index), 0);
+    LLVMValueRef y = cg_load(e, type, cg_at(e, element, cg_pointer(e, 1), loop.index), 0);
+    cg_store(e, cg_pow(e, x, y), cg_at(e, element, cg_pointer(e, 2), loop.index), 0);
+    cg_loop_end(e, &loop, NULL);
+    cg_end_function(e);
+}
+
+static void symbol_name(char *out, size_t size, const char *function, bool wide, int lanes)
+{
+    snprintf(out, size, "%s_%s_%d", function, wide ? "f64" : "f32", lanes);
+}
+
+static void emit_all(harness *h)
+{
+    char name[64];
+    for (int wide = 0; wide <= 1; wide++) {
+        LLVMTypeRef element = wide ? h->e.f64 : h->e.f32;
+        for (int lanes = 1; lanes <= h->e.target->lanes; lanes += h->e.target->lanes - 1) {
+            for (int c = 0; c < CASE_COUNT; c++) {
+                if (wide && cases[c].f32_only) continue;
+                symbol_name(name, sizeof name, cases[c].name, wide, lanes);
+                emit_map(&h->e, name, cases[c].emit, element, lanes);
+            }
+            symbol_name(name, sizeof name, "pow", wide, lanes);
+            emit_power(&h->e, name, element, lanes);
+        }
+    }
+}
+
+static mdot_cpu_level test_levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
+enum { LEVEL_COUNT = 2 };
+static harness loaded[LEVEL_COUNT];
+
+static int load_levels(void **state)
+{
+    (void)state;
+    for (int l = 0; l < LEVEL_COUNT; l++) {
+        if (!harness_runs(test_levels[l])) continue;
+        harness_begin(&loaded[l], test_levels[l]);
+        emit_all(&loaded[l]);
+        harness_load(&loaded[l]);
+    }
+    return 0;
+}
+
+static int unload_levels(void **state)
+{
+    (void)state;
+    for (int l = 0; l < LEVEL_COUNT; l++)
+        if (harness_runs(test_levels[l])) harness_end(&loaded[l]);
+    return 0;
+}
+
+static double random_between(double low, double high)
+{
+    return low + (high - low) * (rand() / (double)RAND_MAX);
+}
+
+/* The neighbour of a result may be a denormal, whose spacing is the format's smallest number. */
+static void hold(const char *name, double x, double got, double want, double relative, double absolute, double tiny)
+{
+    if (isnan(want) ? isnan(got) : got == want) return;
+    double allowed = fabs(want) * relative + absolute + tiny;
+    if (!(fabs(got - want) <= allowed))
+        fail_msg("%s(%.17g) = %.17g, expected %.17g: relative error %.3g, absolute %.3g", name, x, got, want,
+                 fabs(got - want) / fabs(want), fabs(got - want));
+}
+
+typedef void (*map_f32)(const float *in, float *out, int64_t count);
+typedef void (*map_f64)(const double *in, double *out, int64_t count);
+
+static void compare_f32(const char *symbol, map_f32 map, const function_case *c, const double *x, int count)
+{
+    static float in[COUNT], out[COUNT];
+    for (int i = 0; i < count; i++) in[i] = (float)x[i];
+    map(in, out, count);
+    for (int i = 0; i < count; i++) {
+        float want = (float)c->reference(in[i]);
+        hold(symbol, in[i], out[i], want, c->relative_f32, c->absolute_f32, 0x1p-149);
+    }
+}
+
+static void compare_f64(const char *symbol, map_f64 map, const function_case *c, const double *x, int count)
+{
+    static double out[COUNT];
+    map(x, out, count);
+    for (int i = 0; i < count; i++)
+        hold(symbol, x[i], out[i], c->reference(x[i]), c->relative_f64, c->absolute_f64, 0x1p-1074);
+}
+
+/* Every case at every level, width and type. */
+static void compare_all(int (*arguments)(const function_case *c, double *x))
+{
+    static double x[COUNT];
+    char symbol[64];
+    for (int l = 0; l < LEVEL_COUNT; l++) {
+        if (!harness_runs(test_levels[l])) continue;
+        int widest = loaded[l].e.target->lanes;
+        for (int c = 0; c < CASE_COUNT; c++) {
+            int count = arguments(&cases[c], x);
+            for (int lanes = 1; lanes <= widest; lanes += widest - 1) {
+                symbol_name(symbol, sizeof symbol, cases[c].name, false, lanes);
+                compare_f32(symbol, (map_f32)(uintptr_t)harness_get(&loaded[l], symbol), &cases[c], x, count);
+                if (cases[c].f32_only) continue;
+                symbol_name(symbol, sizeof symbol, cases[c].name, true, lanes);
+                compare_f64(symbol, (map_f64)(uintptr_t)harness_get(&loaded[l], symbol), &cases[c], x, count);
+            }
+        }
+    }
+}
+
+static int random_arguments(const function_case *c, double *x)
+{
+    for (int i = 0; i < COUNT; i++) x[i] = random_between(c->low, c->high);
+    return COUNT;
+}
+
+static int special_arguments(const function_case *c, double *x)
+{
+    static const double special[] = {0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1e-30, -1e-30, 88.72, -87.3, 5.6, -5.6, 30, -30};
+    int count = 0;
+    for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
+        if (c->emit != cg_exp2_negative || special[i] <= 0) x[count++] = special[i];
+    while (count % WIDEST) x[count] = x[0], count++;
+    return count;
+}
+
+/* Where the mathematical limit exists. exp2_negative gives its smallest result at -infinity, GELU's forms differ there.
+ */
+static int infinite_arguments(const function_case *c, double *x)
+{
+    bool limits = c->emit != cg_exp2_negative && c->emit != cg_gelu && c->emit != cg_gelu_tanh;
+    for (int i = 0; i < WIDEST; i++) x[i] = i % 3 == 0 ? INFINITY : i % 3 == 1 ? -INFINITY : NAN;
+    return limits ? WIDEST : 0;
+}
+
+static void functions_match_libm_on_random_arguments(void **state)
+{
+    (void)state;
+    srand(1);
+    compare_all(random_arguments);
+}
+
+static void functions_match_libm_on_special_arguments(void **state)
+{
+    (void)state;
+    compare_all(special_arguments);
+}
+
+static void functions_match_libm_on_infinities_and_nan(void **state)
+{
+    (void)state;
+    compare_all(infinite_arguments);
+}
+
+static void gelu_keeps_nan_and_ends_at_zero_and_infinity(void **state)
+{
+    (void)state;
+    float in[WIDEST] = {NAN, INFINITY, -1e30f}, out[WIDEST];
+    char symbol[64];
+    for (int l = 0; l < LEVEL_COUNT; l++) {
+        if (!harness_runs(test_levels[l])) continue;
+        symbol_name(symbol, sizeof symbol, "gelu", false, loaded[l].e.target->lanes);
+        ((map_f32)(uintptr_t)harness_get(&loaded[l], symbol))(in, out, WIDEST);
+        assert_true(isnan(out[0]));
+        assert_true(isinf(out[1]) && out[1] > 0);
+        assert_true(fabsf(out[2]) < 1e-6f);
+    }
+}
+
+static void exp2_of_minus_infinity_is_next_to_nothing(void **state)
+{
+    (void)state;
+    float in[WIDEST] = {-INFINITY, -1e9f, -101}, out[WIDEST];
+    char symbol[64];
+    for (int l = 0; l < LEVEL_COUNT; l++) {
+        if (!harness_runs(test_levels[l])) continue;
+        symbol_name(symbol, sizeof symbol, "exp2_negative", false, loaded[l].e.target->lanes);
+        ((map_f32)(uintptr_t)harness_get(&loaded[l], symbol))(in, out, WIDEST);
+        for (int i = 0; i < 3; i++) assert_true(out[i] == 0x1p-100f);
+    }
+}
+
+/* ---- Power ------------------------------------------------------------------------------------------------------ */
+
+static void compare_powers(const double *x, const double *y, int count)
+{
+    typedef void (*pow_f32)(const float *, const float *, float *, int64_t);
+    typedef void (*pow_f64)(const double *, const double *, double *, int64_t);
+    static float x32[COUNT], y32[COUNT], out32[COUNT];
+    static double out64[COUNT];
+    char symbol[64];
+    for (int i = 0; i < count; i++) x32[i] = (float)x[i], y32[i] = (float)y[i];
+    for (int l = 0; l < LEVEL_COUNT; l++) {
+        if (!harness_runs(test_levels[l])) continue;
+        int widest = loaded[l].e.target->lanes;
+        for (int lanes = 1; lanes <= widest; lanes += widest - 1) {
+            symbol_name(symbol, sizeof symbol, "pow", false, lanes);
+            ((pow_f32)(uintptr_t)harness_get(&loaded[l], symbol))(x32, y32, out32, count);
+            for (int i = 0; i < count; i++)
+                hold(symbol, x32[i], out32[i], (float)pow(x32[i], y32[i]), 2e-7, 0, 0x1p-149);
+            symbol_name(symbol, sizeof symbol, "pow", true, lanes);
+            ((pow_f64)(uintptr_t)harness_get(&loaded[l], symbol))(x, y, out64, count);
+            for (int i = 0; i < count; i++) hold(symbol, x[i], out64[i], pow(x[i], y[i]), 2e-13, 0, 0x1p-1074);
+        }
+    }
+}
+
+static void pow_matches_libm_on_random_arguments(void **state)
+{
+    (void)state;
+    static double x[COUNT], y[COUNT];
+    srand(2);
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = i % 2 ? random_between(0, 20) : floor(random_between(-10, 10));
+        y[i] = i % 4 < 2 ? random_between(-30, 30) : floor(random_between(-12, 12));
+    }
+    compare_powers(x, y, COUNT);
+}
+
+static void pow_matches_libm_on_special_arguments(void **state)
+{
+    (void)state;
+    static const double values[] = {0.0, -0.0, 1,        -1,        2,   -2,   3,     -3,
+                                    0.5, -0.5, INFINITY, -INFINITY, NAN, 1e30, 1e-30, 7};
+    enum { N = sizeof values / sizeof values[0] };
+    double x[N * N], y[N * N];
+    for (int i = 0; i < N * N; i++) x[i] = values[i / N], y[i] = values[i % N];
+    compare_powers(x, y, N * N);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(functions_match_libm_on_random_arguments),
+        cmocka_unit_test(functions_match_libm_on_special_arguments),
+        cmocka_unit_test(functions_match_libm_on_infinities_and_nan),
+        cmocka_unit_test(gelu_keeps_nan_and_ends_at_zero_and_infinity),
+        cmocka_unit_test(exp2_of_minus_infinity_is_next_to_nothing),
+        cmocka_unit_test(pow_matches_libm_on_random_arguments),
+        cmocka_unit_test(pow_matches_libm_on_special_arguments),
+    };
+    return cmocka_run_group_tests_name("cg_math", tests, load_levels, unload_levels);
+}

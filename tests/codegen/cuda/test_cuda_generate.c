@@ -1,0 +1,192 @@
+/* test_cuda_generate.c — entries into CUDA programs: what the caller is told of each kernel, what steps share, and what is
+ * refused. What the kernels compute is tests/cuda_host's to test.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "codegen/cuda/cuda.h"
+#include "compiler/compiler.h"
+#include "frontend/onnx/onnx.h"
+#include "tests/support/encoder_model.h"
+#include "tests/support/graph_notation.h"
+
+static ir_arena *arena;
+static const co_hooks no_hooks;
+
+static cg_entry entry_of(const char *name, const ir_graph *graph, const int64_t *buckets, size_t count)
+{
+    mdot_error err = {0};
+    cg_entry entry;
+    if (co_plan_entry(name, graph, buckets, count, false, &no_hooks, arena, &entry, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    return entry;
+}
+
+static const ir_graph *encoder(int layers)
+{
+    char *path = write_model("/tmp", "mdot_test_generate.onnx", encoder_model(layers));
+    ir_graph *graph;
+    mdot_error err = {0};
+    if (fe_import(path, NULL, arena, &graph, &err) != MDOT_OK) fail_msg("%s", err.message);
+    unlink(path);
+    free(path);
+    return graph;
+}
+
+static const ir_graph *without_length(const char *text)
+{
+    ir_graph *graph = graph_from_notation(text, INT64_MAX, arena);
+    graph->symbol = NULL;
+    return graph;
+}
+
+static cg_cuda_program generate(const cg_entry *entries, int count, cg_cuda_mode mode)
+{
+    mdot_error err = {0};
+    cg_cuda_program program;
+    if (cg_cuda_generate(entries, count, mode, arena, &program, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return program;
+}
+
+static int count_of(const char *text, const char *what)
+{
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, what)) != NULL; at++) count++;
+    return count;
+}
+
+static void kernels_come_by_entry_and_bucket(void **state)
+{
+    (void)state;
+    static const int64_t buckets[] = {32, 128};
+    cg_entry entries[] = {
+        entry_of("encode", encoder(1), buckets, 2),
+        entry_of("price", without_length("x = input f32[4,8]\nw = weights f32[8,2]\ny = mdot.Linear(x, w)\nreturn y\n"),
+                 NULL, 0),
+    };
+    cg_cuda_program program = generate(entries, 2, CG_CUDA_BF16);
+    static const char *const names[] = {"entry_encode_n32", "entry_encode_n128", "entry_price"};
+    assert_int_equal(program.kernel_count, 3);
+    for (int k = 0; k < 3; k++) {
+        const cg_cuda_kernel *kernel = &program.kernels[k];
+        assert_string_equal(kernel->name, names[k]);
+        assert_int_equal(kernel->entry, k / 2);
+        assert_int_equal(kernel->bucket, k % 2);
+        assert_int_equal(kernel->threads, 256);
+        assert_int_equal(kernel->tile_rows, k < 2 ? 16 : 0);
+        assert_int_equal(kernel->grid_barriers, k < 2 ? 2 : 0);
+        assert_non_null(strstr(program.source, names[k]));
+    }
+    assert_true(program.kernels[0].scratch_bytes < program.kernels[1].scratch_bytes);
+    assert_int_equal(program.weights.size_bytes % 256, 0);
+    cg_cuda_program_done(&program);
+}
+
+/* An entry may have any name; a kernel must be a C identifier that nothing else has. */
+static void kernels_of_any_entries_have_names_of_their_own(void **state)
+{
+    (void)state;
+    static const char price[] = "x = input f32[4,8]\nw = weights f32[8,2]\ny = mdot.Linear(x, w)\nreturn y\n";
+    static const char *const names[][2] = {
+        {"8x", "entry_8x"}, {"double", "entry_double"}, {"a-b", "entry_a_b"}, {"a_b", "entry_a_b_2"}};
+    cg_entry entries[4];
+    for (int e = 0; e < 4; e++) entries[e] = entry_of(names[e][0], without_length(price), NULL, 0);
+    cg_cuda_program program = generate(entries, 4, CG_CUDA_BF16);
+    for (int e = 0; e < 4; e++) assert_string_equal(program.kernels[e].name, names[e][1]);
+    cg_cuda_program_done(&program);
+}
+
+/* type i64, five loads f32, mask bool: each input rounded up to 16 bytes. */
+static void inputs_go_into_the_parameter_where_they_fit(void **state)
+{
+    (void)state;
+    static const int64_t buckets[] = {32, 1000, 1024, 2048};
+    cg_entry entry = entry_of("predict", encoder(1), buckets, 4);
+    cg_cuda_program program = generate(&entry, 1, CG_CUDA_FP32);
+    assert_int_equal(program.kernels[0].inline_input_bytes, 32 * 8 + 32 * 20 + 32);
+    assert_int_equal(program.kernels[1].inline_input_bytes, 1000 * 8 + 1000 * 20 + 1008);
+    assert_int_equal(program.kernels[2].inline_input_bytes, 1024 * 8 + 1024 * 20 + 1024);
+    assert_int_equal(program.kernels[3].inline_input_bytes, 0);
+    cg_cuda_program_done(&program);
+}
+
+static void layers_and_buckets_share_the_functions_of_their_steps(void **state)
+{
+    (void)state;
+    static const int64_t buckets[] = {32, 64};
+    cg_entry two = entry_of("predict", encoder(3), buckets, 1), six = entry_of("predict", encoder(6), buckets, 2);
+    cg_cuda_program small = generate(&two, 1, CG_CUDA_BF16), large = generate(&six, 1, CG_CUDA_BF16);
+    int functions = count_of(small.source, "__noinline__");
+    assert_true(functions > 10);
+    assert_int_equal(count_of(large.source, "__noinline__"), functions);
+    assert_int_equal(count_of(small.source, "grid_barrier("), 4);
+    assert_int_equal(count_of(large.source, "grid_barrier("), 2 * 7);
+    cg_cuda_program_done(&small);
+    cg_cuda_program_done(&large);
+}
+
+static void assert_refused(const char *graph, const char *kernel, const char *reason)
+{
+    static const int64_t buckets[] = {32};
+    cg_entry entry = entry_of("predict", graph_from_notation(graph, INT64_MAX, arena), buckets, 1);
+    cg_cuda_program program = {.kernel_count = -1};
+    mdot_error err = {0};
+    assert_int_equal(cg_cuda_generate(&entry, 1, CG_CUDA_BF16, arena, &program, &err), MDOT_UNSUPPORTED);
+    assert_int_equal(program.kernel_count, -1);
+    if (!strstr(err.message, kernel) || !strstr(err.message, reason)) fail_msg("%s", err.message);
+}
+
+static void what_has_no_cuda_code_is_refused_by_name(void **state)
+{
+    (void)state;
+    assert_refused("x = input f32[1,L]\naxis = constant i64[] [1]\nsum = CumSum(x, axis)\nreturn sum\n",
+                   "sequential.sum", "scans");
+    assert_refused("x = input f64[1,L]\nroot = Sqrt(x)\nreturn root\n", "nest.root", "f64");
+    assert_refused("x = input f32[1,L,4]\ns = Softmax(x) {axis=1}\nreturn s\n", ".s", "");
+    assert_refused("x = input f32[1,L,3000]\nn = Softmax(x) {axis=-1}\nreturn n\n", "norm.n", "2048");
+}
+
+static void an_entry_with_a_length_needs_a_bucket(void **state)
+{
+    (void)state;
+    const ir_graph *graph = graph_from_notation("x = input f32[1,L]\nroot = Sqrt(x)\nreturn root\n", INT64_MAX, arena);
+    cg_entry entry = {.plan_count = -1};
+    mdot_error err = {0};
+    assert_int_equal(co_plan_entry("predict", graph, NULL, 0, false, &no_hooks, arena, &entry, &err),
+                     MDOT_INVALID_ARGUMENT);
+    assert_int_equal(entry.plan_count, -1);
+    assert_non_null(strstr(err.message, "no bucket"));
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    arena = ir_arena_create(0);
+    return arena == NULL;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    ir_arena_destroy(arena);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_come_by_entry_and_bucket),
+        cmocka_unit_test(kernels_of_any_entries_have_names_of_their_own),
+        cmocka_unit_test(inputs_go_into_the_parameter_where_they_fit),
+        cmocka_unit_test(layers_and_buckets_share_the_functions_of_their_steps),
+        cmocka_unit_test(what_has_no_cuda_code_is_refused_by_name),
+        cmocka_unit_test(an_entry_with_a_length_needs_a_bucket),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,297 @@
+/* test_link.c — the linked artefact as mdot_abi.h promises it, and what linking leaves behind: nothing but the output.
+ */
+#include "tests/support/artefact_fixture.h"
+#include "tests/support/process.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static fixture shared;
+
+static int setup(void **state)
+{
+    (void)state;
+    fixture_open(&shared);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    fixture_close(&shared);
+    return 0;
+}
+
+static const Elf64_Shdr *section_of_type(uint32_t type)
+{
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)shared.bytes;
+    const Elf64_Shdr *sections = (const Elf64_Shdr *)(shared.bytes + header->e_shoff);
+    for (int i = 0; i < header->e_shnum; i++)
+        if (sections[i].sh_type == type) return &sections[i];
+    return NULL;
+}
+
+static void only_the_contracts_symbols_are_exported_and_none_imported(void **state)
+{
+    (void)state;
+    const Elf64_Shdr *section = section_of_type(SHT_DYNSYM);
+    assert_non_null(section);
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)shared.bytes;
+    const Elf64_Shdr *sections = (const Elf64_Shdr *)(shared.bytes + header->e_shoff);
+    const char *names = (const char *)shared.bytes + sections[section->sh_link].sh_offset;
+    const Elf64_Sym *symbols = (const Elf64_Sym *)(shared.bytes + section->sh_offset);
+    size_t count = section->sh_size / sizeof *symbols;
+    const char *const expected[] = {MDOT_ABI_SYMBOL_TABLE, MDOT_ABI_SYMBOL_CODE, MDOT_ABI_SYMBOL_WEIGHTS};
+    assert_int_equal(count, 1 + 3); /* the null symbol */
+    for (size_t e = 0; e < 3; e++) {
+        bool found = false;
+        for (size_t i = 1; i < count; i++)
+            found |= symbols[i].st_shndx != SHN_UNDEF && strcmp(names + symbols[i].st_name, expected[e]) == 0;
+        if (!found) fail_msg("%s is not exported", expected[e]);
+    }
+}
+
+static void kernels_keep_their_names_for_debuggers(void **state)
+{
+    (void)state;
+    assert_non_null(section_of_type(SHT_SYMTAB));
+    assert_non_null(memmem(shared.bytes, shared.size_bytes, "fixture_predict_16_v3", 22));
+}
+
+static void nothing_is_relocated_at_load_time(void **state)
+{
+    (void)state;
+    assert_null(section_of_type(SHT_RELA));
+    assert_null(section_of_type(SHT_REL));
+    const Elf64_Shdr *section = section_of_type(SHT_DYNAMIC);
+    assert_non_null(section);
+    const Elf64_Dyn *dynamic = (const Elf64_Dyn *)(shared.bytes + section->sh_offset);
+    for (; dynamic->d_tag != DT_NULL; dynamic++) {
+        assert_int_not_equal(dynamic->d_tag, DT_NEEDED);
+        assert_int_not_equal(dynamic->d_tag, DT_RELA);
+        assert_int_not_equal(dynamic->d_tag, DT_TEXTREL);
+        assert_int_not_equal(dynamic->d_tag, DT_INIT);
+    }
+}
+
+static void no_segment_is_both_writable_and_executable(void **state)
+{
+    (void)state;
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)shared.bytes;
+    const Elf64_Phdr *segments = (const Elf64_Phdr *)(shared.bytes + header->e_phoff);
+    for (int i = 0; i < header->e_phnum; i++) {
+        assert_int_not_equal(segments[i].p_flags & (PF_W | PF_X), PF_W | PF_X);
+        if (segments[i].p_type == PT_GNU_STACK) assert_int_equal(segments[i].p_flags & PF_X, 0);
+    }
+}
+
+static void weights_start_on_a_page_of_a_read_only_segment(void **state)
+{
+    (void)state;
+    size_t at, size;
+    assert_true(cg_elf_find_section(shared.bytes, shared.size_bytes, MDOT_ABI_SECTION_WEIGHTS, &at, &size));
+    assert_int_equal(at % 4096, 0);
+    assert_int_equal(size, 64);
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)shared.bytes;
+    const Elf64_Phdr *segments = (const Elf64_Phdr *)(shared.bytes + header->e_phoff);
+    bool found = false;
+    for (int i = 0; i < header->e_phnum; i++)
+        if (segments[i].p_type == PT_LOAD && at >= segments[i].p_offset &&
+            at + size <= segments[i].p_offset + segments[i].p_filesz) {
+            assert_int_equal(segments[i].p_flags, PF_R);
+            assert_int_equal(segments[i].p_vaddr % 64, segments[i].p_offset % 64);
+            found = true;
+        }
+    assert_true(found);
+}
+
+static void table_knows_the_files_size_and_checksum(void **state)
+{
+    (void)state;
+    const mdot_abi_table *table = &fixture_table_of(&shared)->head;
+    assert_int_equal(table->file_bytes, shared.size_bytes);
+    assert_int_equal(table->checksum, mdot_abi_file_checksum(shared.bytes, shared.size_bytes, shared.table_at));
+}
+
+static void same_parts_make_the_same_file(void **state)
+{
+    (void)state;
+    fixture again;
+    fixture_open(&again);
+    assert_int_equal(again.size_bytes, shared.size_bytes);
+    assert_memory_equal(again.bytes, shared.bytes, shared.size_bytes);
+    fixture_close(&again);
+}
+
+/* ---- Failures
+ * --------------------------------------------------------------------------------------------------------- */
+
+static int count_files(const char *folder)
+{
+    DIR *directory = opendir(folder);
+    assert_non_null(directory);
+    int count = 0;
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(directory);
+    return count;
+}
+
+static mdot_status link_code(const void *code, size_t code_bytes, const char *path, mdot_error *err)
+{
+    static const char table[sizeof(mdot_abi_table)], weights[64];
+    cg_parts parts = {.table = table,
+                      .weights = weights,
+                      .code = code,
+                      .table_bytes = sizeof table,
+                      .weights_bytes = sizeof weights,
+                      .code_bytes = code_bytes};
+    ir_arena *arena = ir_arena_create(0);
+    mdot_status status = cg_link_artefact(&parts, path, arena, err);
+    ir_arena_destroy(arena);
+    return status;
+}
+
+static void failed_link_leaves_the_output_as_it_was(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder();
+    char path[512], text[16] = "";
+    snprintf(path, sizeof path, "%s/predictor.mdot", folder);
+    FILE *file = fopen(path, "w");
+    fputs("before", file);
+    fclose(file);
+    mdot_error err;
+    assert_int_equal(link_code("no object file", 14, path, &err), MDOT_TOOLCHAIN);
+    assert_non_null(strstr(err.message, "code.o")); /* the linker's own words */
+    file = fopen(path, "r");
+    assert_non_null(fgets(text, sizeof text, file));
+    fclose(file);
+    assert_string_equal(text, "before");
+    assert_int_equal(count_files(folder), 1);
+    process_remove_folder(folder);
+}
+
+/* The fixture's code object, to be changed. */
+static size_t read_code(unsigned char *code, size_t capacity)
+{
+    FILE *file = fopen(MDOT_FIXTURE_CODE, "rb");
+    assert_non_null(file);
+    size_t size = fread(code, 1, capacity, file);
+    fclose(file);
+    assert_true(size > 0 && size < capacity);
+    return size;
+}
+
+enum { CODE_CAPACITY = 1 << 16 };
+
+static void imported_symbol_is_a_toolchain_error(void **state)
+{
+    (void)state;
+    _Alignas(8) static unsigned char code[CODE_CAPACITY];
+    size_t size = read_code(code, sizeof code);
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)code;
+    const Elf64_Shdr *sections = (const Elf64_Shdr *)(code + header->e_shoff);
+    for (int i = 0; i < header->e_shnum; i++) {
+        if (sections[i].sh_type != SHT_SYMTAB) continue;
+        const char *names = (const char *)code + sections[sections[i].sh_link].sh_offset;
+        Elf64_Sym *symbols = (Elf64_Sym *)(code + sections[i].sh_offset);
+        for (size_t k = 0; k < sections[i].sh_size / sizeof *symbols; k++)
+            if (strcmp(names + symbols[k].st_name, "fixture_double_v3") == 0) symbols[k].st_shndx = SHN_UNDEF;
+    }
+    char *folder = process_make_folder();
+    char path[512];
+    snprintf(path, sizeof path, "%s/predictor.mdot", folder);
+    mdot_error err;
+    assert_int_equal(link_code(code, size, path, &err), MDOT_TOOLCHAIN);
+    assert_non_null(strstr(err.message, "fixture_double_v3"));
+    assert_int_equal(count_files(folder), 0);
+    process_remove_folder(folder);
+}
+
+static void missing_folder_is_an_io_error(void **state)
+{
+    (void)state;
+    mdot_error err;
+    assert_int_equal(link_code("", 0, "/nonexistent/predictor.mdot", &err), MDOT_IO);
+    assert_non_null(strstr(err.message, "/nonexistent/predictor.mdot"));
+}
+
+/* Everything works but the last step. */
+static void output_that_cannot_be_replaced_is_an_io_error(void **state)
+{
+    (void)state;
+    static unsigned char code[CODE_CAPACITY];
+    size_t size = read_code(code, sizeof code);
+    char *folder = process_make_folder();
+    char path[512];
+    snprintf(path, sizeof path, "%s/a-folder", folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    mdot_error err;
+    assert_int_equal(link_code(code, size, path, &err), MDOT_IO);
+    assert_int_equal(count_files(folder), 1);
+    process_remove_folder(folder);
+}
+
+static void missing_linker_is_a_toolchain_error(void **state)
+{
+    (void)state;
+    char *path_before = strdup(getenv("PATH") != NULL ? getenv("PATH") : "");
+    char *folder = process_make_folder();
+    char path[512];
+    snprintf(path, sizeof path, "%s/predictor.mdot", folder);
+    setenv("PATH", folder, 1);
+    mdot_error err;
+    mdot_status status = link_code("", 0, path, &err);
+    setenv("PATH", path_before, 1);
+    assert_int_equal(status, MDOT_TOOLCHAIN);
+    assert_non_null(strstr(err.message, "ld.lld"));
+    assert_int_equal(count_files(folder), 0);
+    process_remove_folder(folder);
+    free(path_before);
+}
+
+static void output_in_the_current_folder_needs_no_slash(void **state)
+{
+    (void)state;
+    static unsigned char code[CODE_CAPACITY];
+    size_t size = read_code(code, sizeof code);
+    char *folder = process_make_folder(), *before = getcwd(NULL, 0);
+    assert_int_equal(chdir(folder), 0);
+    mdot_error err = {0};
+    mdot_status status = link_code(code, size, "predictor.mdot", &err);
+    assert_int_equal(chdir(before), 0);
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    assert_int_equal(count_files(folder), 1);
+    process_remove_folder(folder);
+    free(before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_contracts_symbols_are_exported_and_none_imported),
+        cmocka_unit_test(kernels_keep_their_names_for_debuggers),
+        cmocka_unit_test(nothing_is_relocated_at_load_time),
+        cmocka_unit_test(no_segment_is_both_writable_and_executable),
+        cmocka_unit_test(weights_start_on_a_page_of_a_read_only_segment),
+        cmocka_unit_test(table_knows_the_files_size_and_checksum),
+        cmocka_unit_test(same_parts_make_the_same_file),
+        cmocka_unit_test(failed_link_leaves_the_output_as_it_was),
+        cmocka_unit_test(imported_symbol_is_a_toolchain_error),
+        cmocka_unit_test(missing_folder_is_an_io_error),
+        cmocka_unit_test(output_that_cannot_be_replaced_is_an_io_error),
+        cmocka_unit_test(missing_linker_is_a_toolchain_error),
+        cmocka_unit_test(output_in_the_current_folder_needs_no_slash),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

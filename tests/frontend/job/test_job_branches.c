@@ -1,0 +1,99 @@
+/* test_job_branches.c — frontend/job*.c: an If in a job, of which the branch that is taken counts. */
+#include "tests/support/job_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void add_value_info(pb_buffer *graph, int field, const char *name)
+{
+    pb_buffer info = {0};
+    pb_text(&info, 1, name);
+    pb_message(graph, field, &info);
+}
+
+/* A GraphProto of one node that reads a value around it; both branches call their result "inner". */
+static pb_buffer branch(const char *op_type, bool with_weight)
+{
+    pb_buffer graph = {0}, node = {0};
+    pb_text(&node, 1, "x");
+    pb_text(&node, 2, "inner");
+    pb_text(&node, 4, op_type);
+    pb_message(&graph, 1, &node);
+    if (with_weight) {
+        pb_buffer tensor = onnx_tensor("unused", MDOT_DTYPE_F32, "2", NULL);
+        pb_message(&graph, 5, &tensor);
+    }
+    add_value_info(&graph, 12, "inner");
+    return graph;
+}
+
+static void branch_attr(onnx_builder *b, const char *name, pb_buffer graph)
+{
+    pb_buffer attr = {0};
+    pb_text(&attr, 1, name);
+    pb_message(&attr, 6, &graph);
+    pb_int(&attr, 20, 5); /* AttributeProto.GRAPH */
+    onnx_attr_raw(b, &attr);
+}
+
+static onnx_builder *with_if(const char *condition, bool with_weight)
+{
+    onnx_builder *b = onnx_begin(17);
+    const int64_t four = 4;
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_input(b, "flag", MDOT_DTYPE_BOOL, "");
+    onnx_initializer(b, "four", MDOT_DTYPE_I64, "", &four);
+    onnx_node(b, "Shape", "x", "shape");
+    onnx_node(b, "Size", "shape", "rank");
+    onnx_node(b, "Equal", "rank,four", "batched");
+    onnx_node(b, "Not", "batched", "single");
+    onnx_node(b, "If", condition, "y");
+    branch_attr(b, "then_branch", branch("Sigmoid", with_weight));
+    branch_attr(b, "else_branch", branch("Tanh", with_weight));
+    onnx_node(b, "Relu", "y", "z");
+    onnx_output(b, "z");
+    return b;
+}
+
+static void the_branch_that_is_taken_counts(void **state)
+{
+    (void)state;
+    job_reading first = job_expect(with_if("batched", false)), second = job_expect(with_if("single", false));
+    job_expect_types(&first, "Sigmoid Relu");
+    job_expect_types(&second, "Tanh Relu");
+    assert_string_equal(first.warnings, "");
+    job_end(&first);
+    job_end(&second);
+}
+
+static void a_branch_that_data_decides_is_the_first(void **state)
+{
+    (void)state;
+    job_reading r = job_expect(with_if("flag", false));
+    job_expect_types(&r, "Sigmoid Relu");
+    assert_non_null(strstr(r.warnings, "depends on data"));
+    job_end(&r);
+}
+
+static void branches_with_weights_of_their_own_stay_opaque(void **state)
+{
+    (void)state;
+    job_reading r = job_expect(with_if("flag", true));
+    job_expect_types(&r, "If Relu");
+    assert_int_equal(job_info(&r).unknown_count, 1);
+    job_end(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_branch_that_is_taken_counts),
+        cmocka_unit_test(a_branch_that_data_decides_is_the_first),
+        cmocka_unit_test(branches_with_weights_of_their_own_stay_opaque),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,95 @@
+/* test_job_exports.c — the job reader on networks as PyTorch's exporters write them: fixture/exports holds graphs
+ * without weights, made by weights/training/checks/exporters.py.
+ */
+#include "tests/support/job_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static job_reading read_export(const char *network, const char *kind)
+{
+    char path[1024];
+    job_reading r = {.status = MDOT_OK};
+    snprintf(path, sizeof path, MDOT_SOURCE_DIR "/tests/support/fixture/exports/%s.%s.onnx", network, kind);
+    r.status = mdot_job_read(path, NULL, &r.job, &r.err);
+    if (r.status != MDOT_OK) fail_msg("%s", r.err.message);
+    return r;
+}
+
+/* Weights apart or folded with the normalisation, gradients wanted or not, operators of ATen or of TorchScript. */
+static void expect_one_sequence(const char *network, const char *other)
+{
+    job_reading reference = read_export(network, "training"), r = read_export(network, other);
+    print_message("%s: training and %s\n", network, other);
+    job_expect_same(&reference, &r);
+    job_end(&reference);
+    job_end(&r);
+}
+
+static void inference_and_training_have_one_sequence(void **state)
+{
+    (void)state;
+    static const char *const networks[] = {"bert-tiny",   "bert-tiny-sdpa", "convnext", "mobilenetv3_small",
+                                           "regnety_002", "resnet18",       "vit"};
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) expect_one_sequence(networks[i], "inference");
+}
+
+static void torchscript_and_dynamo_have_one_sequence(void **state)
+{
+    (void)state;
+    static const char *const networks[] = {"bert-tiny",         "bert-tiny-sdpa", "convnext",
+                                           "mobilenetv3_small", "resnet18",       "vit"};
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+        expect_one_sequence(networks[i], "dynamo-inference");
+    }
+}
+
+/* Multiply-adds of convolutions and linear layers: what remains of the FLOPs without biases and normalisations. */
+static double giga_macs(const job_reading *r)
+{
+    double macs = 0;
+    for (size_t i = 0; i < job_info(r).operator_count; i++) {
+        mdot_job_operator op = job_operator(r, i);
+        if (strcmp(op.type, "Conv") != 0 && strcmp(op.type, "Linear") != 0) continue;
+        double results = (double)op.setting[MDOT_SETTING_CHANNELS_OUT] * (double)op.setting[MDOT_SETTING_SIZE_OUT];
+        double added = op.setting[MDOT_SETTING_NORMALISED] ? 5 : op.setting[MDOT_SETTING_BIAS] ? 1 : 0;
+        macs += (op.per_sample[MDOT_PHASE_FORWARD].flops - added * results) / 2;
+        if (op.setting[MDOT_SETTING_NORMALISED]) macs += 2 * results;
+    }
+    return macs / 1e9;
+}
+
+/* As timm publishes them (results/benchmark-infer-amp-nchw-pt113-cu117-rtx3090.csv, gmacs and param_count): fvcore's
+ * count, which gives a normalisation two an element. */
+static void counts_are_those_that_timm_publishes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *network;
+        double giga_macs, mega_parameters;
+    } rows[] = {{"resnet18", 1.82, 11.69}, {"mobilenetv3_small", 0.06, 2.54}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        job_reading r = read_export(rows[i].network, "training");
+        print_message("%s: %.3f GMAC\n", rows[i].network, giga_macs(&r));
+        assert_true(fabs(giga_macs(&r) - rows[i].giga_macs) <= fmax(0.01 * rows[i].giga_macs, 0.005));
+        assert_true(fabs(job_info(&r).parameters / 1e6 - rows[i].mega_parameters) <= 0.005);
+        assert_int_equal(job_info(&r).unknown_count, 0);
+        job_end(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inference_and_training_have_one_sequence),
+        cmocka_unit_test(torchscript_and_dynamo_have_one_sequence),
+        cmocka_unit_test(counts_are_those_that_timm_publishes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+/* test_job_gradients.c — frontend/job*.c: what the backward pass adds where a value has several readers, as automatic
+ * differentiation does it. */
+#include "tests/support/job_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { ELEMENTS = 16 * 64, MAP = 4 * ELEMENTS };
+
+/* x → Conv → Relu: "r" [N, 16, 8, 8] is the first value that an operator without parameters makes of learnt ones. */
+static onnx_builder *begin(void)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16,8,8");
+    job_add_conv(b, "x", "c", "16,16,3,3", 1, false);
+    onnx_node(b, "Relu", "c", "r");
+    return b;
+}
+
+static mdot_load data_gradient(const job_reading *r, size_t index)
+{
+    return job_operator(r, index).per_sample[MDOT_PHASE_DATA_GRADIENT];
+}
+
+/* Relu alone reads its input and the gradient, and writes one; every further reader's gradient is added to the sum. */
+static void expect_additions(const job_reading *r, int additions)
+{
+    job_expect_load(data_gradient(r, 1), (1 + additions) * ELEMENTS, (2 + 2 * additions) * MAP, (1 + additions) * MAP);
+}
+
+static void one_reader_adds_nothing(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin();
+    onnx_node(b, "Sigmoid", "r", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    expect_additions(&r, 0);
+    job_end(&r);
+}
+
+static void gradients_of_all_readers_are_added(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin();
+    job_add_conv(b, "r", "inner", "16,16,3,3", 1, false);
+    onnx_node(b, "Sigmoid", "r", "gate");
+    onnx_node(b, "Mul", "inner,gate", "gated");
+    onnx_node(b, "Add", "gated,r", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Conv Relu Conv Sigmoid Mul Add");
+    expect_additions(&r, 2);
+    job_end(&r);
+}
+
+static void views_have_the_gradient_of_their_value(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin();
+    const int64_t shape[] = {0, 16, 64};
+    onnx_initializer(b, "shape", MDOT_DTYPE_I64, "3", shape);
+    onnx_node(b, "Reshape", "r,shape", "rows");
+    onnx_node(b, "Identity", "rows", "same");
+    onnx_node(b, "Sigmoid", "rows", "s");
+    onnx_node(b, "Tanh", "same", "t");
+    onnx_node(b, "Add", "s,t", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Conv Relu Sigmoid Tanh Add");
+    expect_additions(&r, 1);
+    job_end(&r);
+}
+
+static void a_value_that_is_read_twice_by_one_operator_has_one_gradient(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin();
+    onnx_node(b, "Mul", "r,r", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    expect_additions(&r, 0);
+    job_end(&r);
+}
+
+static void readers_without_a_gradient_do_not_count(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin();
+    onnx_node(b, "Sigmoid", "r", "y");
+    onnx_node(b, "Greater", "r,c", "positive");
+    onnx_output(b, "y");
+    onnx_output(b, "positive");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Conv Relu Sigmoid Greater");
+    expect_additions(&r, 0);
+    job_end(&r);
+}
+
+/* A normalisation that was merged into the convolution is what has the readers. */
+static void a_merged_operator_adds_where_its_result_is_read(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16,8,8");
+    job_add_conv(b, "x", "c", "16,16,3,3", 1, false);
+    onnx_initializer(b, "v", MDOT_DTYPE_F32, "16", NULL);
+    onnx_node(b, "BatchNormalization", "c,v,v,v,v", "n");
+    onnx_node(b, "Sigmoid", "n", "s");
+    onnx_node(b, "Tanh", "n", "t");
+    onnx_node(b, "Add", "s,t", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Conv Sigmoid Tanh Add");
+    /* the normalisation: five FLOPs an element, two maps read and one written; then the addition */
+    job_expect_load(data_gradient(&r, 0), 6 * ELEMENTS, 4 * MAP, 2 * MAP);
+    job_end(&r);
+}
+
+static void parts_of_a_split_are_values_of_their_own(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin();
+    onnx_node(b, "Split", "r", "p,q");
+    onnx_attr_int(b, "axis", 1);
+    onnx_node(b, "Mul", "p,q", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Conv Relu Split Mul");
+    expect_additions(&r, 0);
+    assert_true(data_gradient(&r, 2).flops == 0);
+    job_end(&r);
+}
+
+/* Parts of the gradient of a Concat are views: copied, where nothing is added to them. */
+static void a_concat_copies_gradients_of_what_nobody_else_reads(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin();
+    onnx_node(b, "Sigmoid", "r", "s");
+    onnx_node(b, "Concat", "x,r,s", "y");
+    onnx_attr_int(b, "axis", 1);
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Conv Relu Sigmoid Concat");
+    expect_additions(&r, 1);                            /* of the Sigmoid and the Concat */
+    job_expect_load(data_gradient(&r, 3), 0, MAP, MAP); /* of s: r has another reader, and x learns nothing */
+    job_end(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_reader_adds_nothing),
+        cmocka_unit_test(gradients_of_all_readers_are_added),
+        cmocka_unit_test(views_have_the_gradient_of_their_value),
+        cmocka_unit_test(a_value_that_is_read_twice_by_one_operator_has_one_gradient),
+        cmocka_unit_test(readers_without_a_gradient_do_not_count),
+        cmocka_unit_test(a_merged_operator_adds_where_its_result_is_read),
+        cmocka_unit_test(parts_of_a_split_are_values_of_their_own),
+        cmocka_unit_test(a_concat_copies_gradients_of_what_nobody_else_reads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

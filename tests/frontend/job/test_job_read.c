@@ -1,0 +1,342 @@
+/* test_job_read.c — frontend/job*.c: batches, unknown operators, training graphs and bad input. */
+#include "tests/support/frontend_fixture.h"
+#include "tests/support/job_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- Batches and symbols ---------------------------------------------------------------------------------------- */
+
+static onnx_builder *batched(const char *shape)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, shape);
+    job_add_conv(b, "x", "c", "16,3,3,3", 1, true);
+    onnx_node(b, "Relu", "c", "r");
+    onnx_node(b, "GlobalAveragePool", "r", "g");
+    onnx_node(b, "Flatten", "g", "f");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "16,10", NULL);
+    onnx_node(b, "MatMul", "f,w", "y");
+    onnx_output(b, "y");
+    return b;
+}
+
+static void loads_are_per_sample_whatever_batch_the_file_has(void **state)
+{
+    (void)state;
+    job_reading open = job_expect(batched("N,3,8,8")), one = job_expect(batched("1,3,8,8"));
+    job_reading eight = job_expect(batched("8,3,8,8"));
+    assert_int_equal(job_info(&open).batch, 1);
+    assert_int_equal(job_info(&eight).batch, 8);
+    job_expect_same(&open, &one);
+    job_expect_same(&open, &eight);
+    job_end(&open);
+    job_end(&one);
+    job_end(&eight);
+}
+
+static void symbols_that_are_left_are_listed(void **state)
+{
+    (void)state;
+    static const mdot_dim_binding height[] = {{"H", 8, NULL}}, both[] = {{"H", 8, NULL}, {"W", 8, NULL}};
+    job_reading r = job_read_model(batched("N,3,H,W"), NULL, 0);
+    assert_int_equal(r.status, MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(r.err.message, "'H', 'W'"));
+    assert_non_null(strstr(r.err.message, "--dim"));
+    assert_null(strstr(r.err.message, "'N'"));
+    job_reading s = job_read_model(batched("N,3,H,W"), height, 1);
+    assert_int_equal(s.status, MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(s.err.message, "'W'"));
+    job_reading t = job_read_model(batched("N,3,H,W"), both, 2), fixed = job_expect(batched("1,3,8,8"));
+    assert_int_equal(t.status, MDOT_OK);
+    job_expect_same(&t, &fixed);
+    job_end(&t);
+    job_end(&fixed);
+}
+
+/* PyTorch's nn.Transformer and nn.LSTM take sequences first. */
+static onnx_builder *sequence_first(const char *shape)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, shape);
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "32,10", NULL);
+    onnx_node(b, "MatMul", "x,w", "y");
+    onnx_output(b, "y");
+    return b;
+}
+
+static void a_batch_is_known_by_its_name_wherever_it_stands(void **state)
+{
+    (void)state;
+    static const mdot_dim_binding four = {"batch_size", 4, NULL};
+    job_reading open = job_expect(sequence_first("16,batch_size,32"));
+    job_reading bound = job_read_model(sequence_first("16,batch_size,32"), &four, 1);
+    assert_int_equal(bound.status, MDOT_OK);
+    assert_int_equal(job_info(&open).batch, 1);
+    assert_int_equal(job_info(&bound).batch, 4);
+    job_expect_load(job_operator(&open, 0).per_sample[MDOT_PHASE_FORWARD], 2 * 16 * 32 * 10, 4 * 16 * 32, 4 * 16 * 10);
+    assert_int_equal(job_operator(&bound, 0).setting[MDOT_SETTING_SIZE_IN], 16);
+    job_expect_same(&open, &bound);
+    job_end(&open);
+    job_end(&bound);
+}
+
+/* ---- What mdot does not know ------------------------------------------------------------------------------------ */
+
+static onnx_builder *with_unknown(bool stated)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_import(b, "com.example", 1);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_node(b, "com.example:Fancy", "x", "f");
+    onnx_node(b, "Relu", "f", "y");
+    onnx_output(b, "y");
+    if (stated) { /* GraphProto.value_info: f is f32[N,5] */
+        pb_buffer dims = {0}, n = {0}, five = {0}, tensor = {0}, type = {0}, info = {0};
+        pb_text(&n, 2, "N");
+        pb_int(&five, 1, 5);
+        pb_message(&dims, 1, &n);
+        pb_message(&dims, 1, &five);
+        pb_int(&tensor, 1, MDOT_DTYPE_F32);
+        pb_message(&tensor, 2, &dims);
+        pb_message(&type, 1, &tensor);
+        pb_text(&info, 1, "f");
+        pb_message(&info, 2, &type);
+        onnx_graph_raw(b, 13, &info);
+    }
+    return b;
+}
+
+static void unknown_operators_are_tokens_of_their_own(void **state)
+{
+    (void)state;
+    job_reading stated = job_expect(with_unknown(true)), guessed = job_expect(with_unknown(false));
+    job_expect_types(&stated, "com.example:Fancy Relu");
+    assert_false(job_operator(&stated, 0).known);
+    assert_true(job_operator(&stated, 1).known);
+    assert_int_equal(job_info(&stated).unknown_count, 1);
+    job_expect_load(job_operator(&stated, 0).per_sample[MDOT_PHASE_FORWARD], 0, 4 * 192, 4 * 5);
+    assert_non_null(strstr(stated.warnings, "com.example:Fancy"));
+    assert_null(strstr(stated.warnings, "taken to be as large"));
+    job_expect_load(job_operator(&guessed, 0).per_sample[MDOT_PHASE_FORWARD], 0, 4 * 192, 4 * 192);
+    assert_non_null(strstr(guessed.warnings, "taken to be as large as its first input"));
+    job_end(&stated);
+    job_end(&guessed);
+}
+
+static void a_known_operator_that_breaks_its_rules_is_one_too(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    job_add_conv(b, "x", "c", "16,5,3,3", 1, false);
+    onnx_output(b, "c");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Conv");
+    assert_false(job_operator(&r, 0).known);
+    assert_non_null(strstr(r.warnings, "the input has 3"));
+    job_end(&r);
+}
+
+/* ---- Training graphs -------------------------------------------------------------------------------------------- */
+
+/* Linear, Relu, Linear, loss; `training` adds gradients as ONNX Runtime writes them, and an optimizer. */
+static onnx_builder *classifier(bool training)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_import(b, "com.microsoft", 1);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,64");
+    onnx_input(b, "labels", MDOT_DTYPE_I64, "N");
+    static const char *const names[] = {"w1", "b1", "w2", "b2"}, *const shapes[] = {"32,64", "32", "10,32", "10"};
+    for (int i = 0; i < 4; i++) {
+        if (training) {
+            onnx_input(b, names[i], MDOT_DTYPE_F32, shapes[i]);
+        } else {
+            onnx_initializer(b, names[i], MDOT_DTYPE_F32, shapes[i], NULL);
+        }
+    }
+    onnx_node(b, "Gemm", "x,w1,b1", "h");
+    onnx_attr_int(b, "transB", 1);
+    onnx_node(b, "Relu", "h", "r");
+    onnx_node(b, "Gemm", "r,w2,b2", "scores");
+    onnx_attr_int(b, "transB", 1);
+    onnx_node(b, "SoftmaxCrossEntropyLoss", "scores,labels", "loss,log_prob");
+    onnx_output(b, "loss");
+    if (!training) return b;
+    onnx_node(b, "com.microsoft:SoftmaxCrossEntropyLossGrad", "loss,log_prob,labels", "scores_grad");
+    onnx_node(b, "Gemm", "scores_grad,w2", "r_grad");
+    onnx_node(b, "Gemm", "scores_grad,r", "w2_grad");
+    onnx_attr_int(b, "transA", 1);
+    onnx_node(b, "ReduceSum", "scores_grad", "b2_grad");
+    onnx_node(b, "com.microsoft:ReluGrad", "r_grad,r", "h_grad");
+    onnx_node(b, "Transpose", "x", "xt"); /* of the forward graph by its place, but nobody there reads it */
+    onnx_node(b, "MatMul", "xt,h_grad", "w1_grad");
+    onnx_node(b, "ReduceSum", "h_grad", "b1_grad");
+    onnx_node(b, "com.microsoft:AdamWOptimizer", "w1,w1_grad,w2,w2_grad,b1,b1_grad,b2,b2_grad", "updated");
+    onnx_output(b, "w1_grad");
+    onnx_output(b, "updated");
+    return b;
+}
+
+static void gradients_and_updates_fold_into_what_they_serve(void **state)
+{
+    (void)state;
+    job_reading forward = job_expect(classifier(false)), training = job_expect(classifier(true));
+    job_expect_types(&training, "Linear Relu Linear SoftmaxCrossEntropyLoss");
+    job_expect_same(&forward, &training);
+    assert_false(job_info(&forward).has_optimizer);
+    assert_true(job_info(&training).has_optimizer);
+    assert_int_equal(job_info(&training).optimizer, MDOT_OPTIMIZER_ADAMW);
+    assert_true(job_info(&training).parameters == 32 * 64 + 32 + 320 + 10);
+    assert_int_equal(job_info(&training).unknown_count, 0);
+    job_end(&forward);
+    job_end(&training);
+}
+
+/* Operators of training graphs are taken for others only where those find what they need. */
+static void an_alias_without_its_inputs_stays_unknown(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_import(b, "com.microsoft", 1);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_initializer(b, "scale", MDOT_DTYPE_F32, "3", NULL);
+    onnx_node(b, "com.microsoft:BatchNormInternal", "x,scale", "n");
+    onnx_node(b, "Relu", "n", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "com.microsoft:BatchNormInternal Relu");
+    job_end(&r);
+}
+
+static void an_optimizer_alone_is_its_own_token(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_import(b, "com.microsoft", 1);
+    onnx_input(b, "w", MDOT_DTYPE_F32, "10,10");
+    onnx_input(b, "g", MDOT_DTYPE_F32, "10,10");
+    onnx_node(b, "com.microsoft:SGDOptimizerV2", "w,g", "updated");
+    onnx_output(b, "updated");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "com.microsoft:SGDOptimizerV2");
+    assert_int_equal(job_info(&r).unknown_count, 1);
+    job_end(&r);
+}
+
+/* ---- Bad input -------------------------------------------------------------------------------------------------- */
+
+static void graphs_without_operators_are_refused(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17), *views = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,4");
+    onnx_output(b, "x");
+    onnx_input(views, "x", MDOT_DTYPE_F32, "N,4");
+    onnx_node(views, "Flatten", "x", "y");
+    onnx_output(views, "y");
+    job_reading r = job_read_model(b, NULL, 0), s = job_read_model(views, NULL, 0);
+    assert_int_equal(r.status, MDOT_MALFORMED);
+    assert_non_null(strstr(r.err.message, "job.onnx: the graph holds no operator"));
+    assert_int_equal(s.status, MDOT_MALFORMED);
+}
+
+static void what_is_no_onnx_is_refused(void **state)
+{
+    (void)state;
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    assert_int_equal(mdot_job_read_bytes("", 0, "empty", NULL, &job, &err), MDOT_MALFORMED);
+    assert_int_equal(mdot_job_read_bytes("nonsense", 8, "text", NULL, &job, &err), MDOT_MALFORMED);
+    assert_int_equal(mdot_job_read("/nonexistent/job.onnx", NULL, &job, &err), MDOT_NOT_FOUND);
+    assert_non_null(strstr(err.message, "/nonexistent/job.onnx"));
+    assert_null(job);
+}
+
+static void empty_dimensions_do_no_harm(void **state)
+{
+    (void)state;
+    job_reading r = job_read_model(batched("0,3,8,8"), NULL, 0), s = job_read_model(batched("N,3,0,0"), NULL, 0);
+    assert_true(r.status == MDOT_OK || r.err.message[0] != '\0');
+    assert_true(s.status == MDOT_OK || s.err.message[0] != '\0');
+    job_end(&r);
+    job_end(&s);
+}
+
+static void loads_beyond_all_bounds_are_refused(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "1,4611686018427387904");
+    onnx_node(b, "Relu", "x", "y");
+    onnx_output(b, "y");
+    job_reading r = job_read_model(b, NULL, 0);
+    assert_int_equal(r.status, MDOT_MALFORMED);
+    assert_non_null(strstr(r.err.message, "job.onnx: operator 0 of the job (Relu)"));
+}
+
+/* Every byte of a small training graph changed once: refused or read, never a crash. */
+static void damaged_models_are_refused_or_read(void **state)
+{
+    (void)state;
+    pb_buffer bytes = onnx_finish(classifier(true));
+    for (size_t i = 0; i < bytes.size; i++) {
+        unsigned char whole = bytes.data[i];
+        for (int flip = 1; flip < 256; flip *= 4) {
+            mdot_job *job = NULL;
+            mdot_error err = {0};
+            bytes.data[i] = (unsigned char)(whole ^ flip);
+            mdot_status status = mdot_job_read_bytes(bytes.data, bytes.size, "job.onnx", NULL, &job, &err);
+            assert_int_equal(status == MDOT_OK, job != NULL);
+            if (status != MDOT_OK) assert_true(err.message[0] != '\0');
+            mdot_job_destroy(job);
+        }
+        bytes.data[i] = whole;
+    }
+    pb_free(&bytes);
+}
+
+static void twenty_thousand_nodes_are_read(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    char in[32] = "x", out[32];
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,64");
+    for (int i = 0; i < 20000; i++) {
+        snprintf(out, sizeof out, "y%d", i);
+        onnx_node(b, i % 2 ? "Sigmoid" : "Relu", in, out);
+        memcpy(in, out, sizeof in);
+    }
+    onnx_output(b, in);
+    job_reading r = job_expect(b);
+    assert_int_equal(job_info(&r).operator_count, 20000);
+    assert_int_equal(job_operator(&r, 19999).depth, 19999);
+    assert_int_equal(job_operator(&r, 0).height, 19999);
+    job_end(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loads_are_per_sample_whatever_batch_the_file_has),
+        cmocka_unit_test(symbols_that_are_left_are_listed),
+        cmocka_unit_test(a_batch_is_known_by_its_name_wherever_it_stands),
+        cmocka_unit_test(unknown_operators_are_tokens_of_their_own),
+        cmocka_unit_test(a_known_operator_that_breaks_its_rules_is_one_too),
+        cmocka_unit_test(gradients_and_updates_fold_into_what_they_serve),
+        cmocka_unit_test(an_alias_without_its_inputs_stays_unknown),
+        cmocka_unit_test(an_optimizer_alone_is_its_own_token),
+        cmocka_unit_test(graphs_without_operators_are_refused),
+        cmocka_unit_test(what_is_no_onnx_is_refused),
+        cmocka_unit_test(empty_dimensions_do_no_harm),
+        cmocka_unit_test(loads_beyond_all_bounds_are_refused),
+        cmocka_unit_test(damaged_models_are_refused_or_read),
+        cmocka_unit_test(twenty_thousand_nodes_are_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

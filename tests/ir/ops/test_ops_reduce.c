@@ -1,0 +1,165 @@
+/* test_ops_reduce.c — shapes, costs and values of reductions, ArgMax and ArgMin. */
+#include "tests/support/op_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+/* ---- Values ---------------------------------------------------------------------------------------------------- */
+
+static void reductions_follow_their_definition(void **state)
+{
+    (void)state;
+    assert_values("f32[1,1] [5]", .op = "ReduceSum", .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]"}); /* sum of all */
+    assert_values("f32[] [5]", .op = "ReduceSum", .attrs = "keepdims=0",
+                  .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]"}); /* sum of all to a scalar */
+    assert_values("f32[2,1] [2, 3]", .op = "ReduceSum",
+                  .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]", "i64[1] [1]"}); /* sum of rows */
+    assert_values("f32[3] [5, 3, -3]", .op = "ReduceSum", .attrs = "keepdims=0",
+                  .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]", "i64[1] [-2]"}); /* sum of columns */
+    assert_values("f32[2] [14, 22]", .op = "ReduceSum", .attrs = "keepdims=0",
+                  .inputs = {"f32[2,2,2] [1, 2, 3, 4, 5, 6, 7, 8]", "i64[2] [0, 2]"}); /* sum of outer and inner */
+    assert_values("f32[] [5]", .op = "ReduceSum", .attrs = "keepdims=0",
+                  .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]", "i64[0] []"}); /* empty axes mean all */
+    assert_values("f32[2,3] [1, -2, 3, 4, 5, -6]", .op = "ReduceSum", .attrs = "noop_with_empty_axes=1",
+                  .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]", "i64[0] []"}); /* empty axes may mean none */
+    assert_values("f32[3] [1, 4, 9]", .op = "ReduceSumSquare", .attrs = "noop_with_empty_axes=1",
+                  .inputs = {"f32[3] [1, -2, 3]"});                         /* none still squares */
+    assert_values("f32[] [3]", .op = "ReduceSum", .inputs = {"f32[] [3]"}); /* sum of a scalar */
+    assert_values("f32[2] [0.666667, 1]", .op = "ReduceMean", .attrs = "keepdims=0",
+                  .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]", "i64[1] [1]"}); /* mean */
+    assert_values("i32[] [2]", .op = "ReduceMean", .attrs = "keepdims=0",
+                  .inputs = {"i32[3] [1, 2, 5]"}); /* mean of integers truncates */
+    assert_values("f32[2] [3, 5]", .op = "ReduceMax", .attrs = "keepdims=0",
+                  .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]", "i64[1] [1]"});           /* max */
+    assert_values("f32[1] [nan]", .op = "ReduceMax", .inputs = {"f32[3] [1, nan, 2]"}); /* max keeps nan */
+    assert_values("i8[1] [-127]", .op = "ReduceMax", .inputs = {"i8[2] [-128, -127]"}); /* max of negative integers */
+    assert_values("u64[1] [18446744073709551615]", .op = "ReduceMax",
+                  .inputs = {"u64[2] [1, 18446744073709551615]"}); /* max of unsigned */
+    assert_values("bool[2] [0, 1]", .op = "ReduceMax", .attrs = "keepdims=0",
+                  .inputs = {"bool[2,2] [0, 0, 0, 1]", "i64[1] [1]"}); /* max of bools is any */
+    assert_values("bool[2] [1, 0]", .op = "ReduceMin", .attrs = "keepdims=0",
+                  .inputs = {"bool[2,2] [1, 1, 0, 1]", "i64[1] [1]"}); /* min of bools is all */
+    assert_values("f32[2] [-2, -6]", .op = "ReduceMin", .attrs = "keepdims=0",
+                  .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]", "i64[1] [1]"}); /* min */
+    assert_values("f32[2] [-6, -120]", .op = "ReduceProd", .attrs = "keepdims=0",
+                  .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]", "i64[1] [1]"});      /* prod */
+    assert_values("u8[1] [16]", .op = "ReduceProd", .inputs = {"u8[2] [16, 17]"}); /* prod wraps */
+    assert_values("f32[2] [6, 15]", .op = "ReduceL1", .attrs = "keepdims=0",
+                  .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]", "i64[1] [1]"});             /* l1 */
+    assert_values("i32[1] [7]", .op = "ReduceL1", .inputs = {"i32[2] [-3, 4]"});          /* l1 of integers */
+    assert_values("f32[1] [5]", .op = "ReduceL2", .inputs = {"f32[2] [3, -4]"});          /* l2 */
+    assert_values("f64[1] [1.38629]", .op = "ReduceLogSum", .inputs = {"f64[2] [1, 3]"}); /* log sum */
+    assert_values("f64[1] [1000.69]", .op = "ReduceLogSumExp",
+                  .inputs = {"f64[2] [1000, 1000]"}); /* log sum exp does not overflow */
+    assert_values("f64[3] [-inf, inf, nan]", .op = "ReduceLogSumExp", .attrs = "keepdims=0",
+                  .inputs = {"f64[3,2] [-inf, -inf, inf, 0, nan, 0]", "i64[1] [1]"});    /* log sum exp of infinities */
+    assert_values("f32[1] [25]", .op = "ReduceSumSquare", .inputs = {"f32[2] [3, -4]"}); /* sum square */
+    assert_values("i64[1] [9223372030926249001]", .op = "ReduceSumSquare",
+                  .inputs = {"i64[1] [3037000499]"}); /* sum square of integers */
+}
+
+static void reductions_of_nothing_give_the_start(void **state)
+{
+    (void)state;
+    assert_values("f32[2,1] [0, 0]", .op = "ReduceSum", .inputs = {"f32[2,0] []", "i64[1] [1]"});  /* sum of nothing */
+    assert_values("f32[2,1] [1, 1]", .op = "ReduceProd", .inputs = {"f32[2,0] []", "i64[1] [1]"}); /* prod of nothing */
+    assert_values("f32[2,1] [-inf, -inf]", .op = "ReduceMax",
+                  .inputs = {"f32[2,0] []", "i64[1] [1]"});                                     /* max of nothing */
+    assert_values("i8[1,1] [-128]", .op = "ReduceMax", .inputs = {"i8[1,0] []", "i64[1] [1]"}); /* max of no integers */
+    assert_values("bool[1,1] [1]", .op = "ReduceMin", .inputs = {"bool[1,0] []", "i64[1] [1]"}); /* min of no bools */
+    assert_values("f32[1,1] [-inf]", .op = "ReduceLogSumExp",
+                  .inputs = {"f32[1,0] []", "i64[1] [1]"}); /* log sum exp of nothing */
+    assert_values("f32[1,0] []", .op = "ReduceSum",
+                  .inputs = {"f32[2,0] []", "i64[1] [0]"}); /* nothing along another axis */
+}
+
+static void arguments_are_indices_of_the_extreme(void **state)
+{
+    (void)state;
+    assert_values("i64[1,3] [1, 0, 0]", .op = "ArgMax",
+                  .inputs = {"f32[2,3] [1, 5, 3, 4, 2, 3]"}); /* argmax of columns */
+    assert_values("i64[2] [1, 0]", .op = "ArgMax", .attrs = "axis=-1, keepdims=0",
+                  .inputs = {"f32[2,3] [1, 5, 3, 4, 2, 3]"}); /* argmax of rows */
+    assert_values("i64[1] [2]", .op = "ArgMax", .attrs = "axis=0, select_last_index=1",
+                  .inputs = {"i32[4] [7, 9, 9, 1]"}); /* argmax takes the last of equals */
+    assert_values("i64[1,1] [1]", .op = "ArgMin", .attrs = "axis=1", .inputs = {"f32[1,4] [2, 1, 1, 3]"});
+    assert_values("i64[1] [2]", .op = "ArgMin", .attrs = "axis=0, select_last_index=1",
+                  .inputs = {"f32[4] [2, 1, 1, 3]"}); /* argmin takes the last of equals */
+    assert_values("i64[1] [0]", .op = "ArgMax",
+                  .inputs = {"u64[2] [18446744073709551615, 1]"});                 /* argmax is unsigned */
+    assert_values("i64[1] [1]", .op = "ArgMax", .inputs = {"f32[3] [1, nan, 2]"}); /* argmax finds nan */
+}
+
+/* ---- Shapes ---------------------------------------------------------------------------------------------------- */
+
+static void shapes_follow_from_axes(void **state)
+{
+    (void)state;
+    assert_types("f32[1,1,8]", .op = "ReduceMean", .inputs = {"f32[1,L,8]", "i64[1] [1]"}); /* length is reduced */
+    assert_types("f32[1,L]", .op = "ReduceMean", .attrs = "keepdims=0",
+                 .inputs = {"f32[1,L,8]", "i64[1] [-1]"}); /* length is kept */
+    assert_types("i64[L]", .op = "ArgMax", .attrs = "axis=1, keepdims=0",
+                 .inputs = {"f32[L,8]"}); /* argmax makes indices */
+    assert_types("i64[] known [6L]", .op = "ReduceProd", .attrs = "keepdims=0",
+                 .inputs = {"i64[3] known [2, L, 3]"}); /* product of known dims */
+    assert_types("i64[1] known [L+3]", .op = "ReduceSum", .inputs = {"i64[2] known [L, 3]"}); /* sum of known */
+    assert_types("i64[1] known [L]", .op = "ReduceMax", .inputs = {"i64[2] known [L, 1]"});   /* max of known */
+    assert_types("i64[1]", .op = "ReduceMax", .inputs = {"i64[2] known [L, 5]"});             /* max is not decided */
+    assert_types("i64[1]", .op = "ReduceProd",
+                 .inputs = {"i64[2] known [L, L]"}); /* product of lengths is not affine */
+}
+
+static void wrong_axes_are_named(void **state)
+{
+    (void)state;
+    assert_shape_fault(MDOT_MALFORMED, "axis 2", .op = "ReduceSum",
+                       .inputs = {"f32[2,3]", "i64[1] [2]"}); /* axis out of range */
+    assert_shape_fault(MDOT_MALFORMED, "twice", .op = "ReduceSum",
+                       .inputs = {"f32[2,3]", "i64[2] [1, -1]"}); /* axis twice */
+    assert_shape_fault(MDOT_MALFORMED, "axis -3", .op = "ArgMax", .attrs = "axis=-3",
+                       .inputs = {"f32[2,3]"}); /* argmax axis out of range */
+    assert_shape_fault(MDOT_MALFORMED, "not defined for bool", .op = "ReduceSum",
+                       .inputs = {"bool[2]"}); /* bools have no sum */
+}
+
+static void axes_must_be_known(void **state)
+{
+    (void)state;
+    assert_shape_fault(MDOT_UNSUPPORTED, "known when the model is compiled", .op = "ReduceSum",
+                       .inputs = {"f32[2,3]", "i64[1]"}); /* axes from run time */
+}
+
+static void nothing_has_no_extreme(void **state)
+{
+    (void)state;
+    assert_eval_fault(MDOT_MALFORMED, "empty", .op = "ArgMax", .attrs = "axis=0",
+                      .inputs = {"f32[0,3] []"}); /* argmax of nothing */
+}
+
+/* ---- Costs ----------------------------------------------------------------------------------------------------- */
+
+static void cost_counts_steps_and_finishes(void **state)
+{
+    (void)state;
+    assert_cost(80 + 10, 4 * 80 + 8, 4 * 10, 0, .op = "ReduceMean", .inputs = {"f32[L,8]", "i64[1] [1]"});
+    assert_cost(2 * 80, 4 * 80, 4, 0, .op = "ReduceSumSquare", .inputs = {"f32[L,8]"});
+    assert_cost(80, 4 * 80, 8 * 10, 0, .op = "ArgMax", .attrs = "axis=1", .inputs = {"f32[L,8]"});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reductions_follow_their_definition),
+        cmocka_unit_test(reductions_of_nothing_give_the_start),
+        cmocka_unit_test(arguments_are_indices_of_the_extreme),
+        cmocka_unit_test(shapes_follow_from_axes),
+        cmocka_unit_test(wrong_axes_are_named),
+        cmocka_unit_test(axes_must_be_known),
+        cmocka_unit_test(nothing_has_no_extreme),
+        cmocka_unit_test(cost_counts_steps_and_finishes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* test_info.c — the accessors of an opened artefact. */
+#include "tests/support/artefact_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static fixture shared;
+
+static int setup(void **state)
+{
+    (void)state;
+    unsetenv("MDOT_CPU_LEVEL");
+    fixture_open(&shared);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    fixture_close(&shared);
+    return 0;
+}
+
+static void accessors_tell_what_the_table_holds(void **state)
+{
+    (void)state;
+    fixture_skip_unless_v3();
+    mdot_predictor *p = fixture_predictor(&shared);
+    mdot_predictor_info info;
+    mdot_predictor_get_info(p, &info);
+    assert_string_equal(info.name, "fixture");
+    assert_string_equal(info.compiler, "by hand");
+    assert_string_equal(info.compute, "fp32");
+    assert_int_equal(info.level_count, 2);
+    assert_int_equal(info.entry_count, 2);
+    assert_int_equal(info.weights_bytes, 64);
+    assert_int_equal(info.file_bytes, shared.size_bytes);
+    const char *level;
+    assert_int_equal(mdot_predictor_get_level(p, 1, &level), MDOT_OK);
+    assert_string_equal(level, "x86-64-v4");
+    size_t entry = 9;
+    assert_int_equal(mdot_predictor_find_entry(p, "price", &entry), MDOT_NOT_FOUND);
+    assert_int_equal(entry, 9);
+    assert_int_equal(mdot_predictor_find_entry(p, "double", &entry), MDOT_OK);
+    assert_int_equal(entry, 1);
+    mdot_entry_info e;
+    assert_int_equal(mdot_predictor_get_entry(p, 0, &e), MDOT_OK);
+    assert_string_equal(e.name, "predict");
+    assert_int_equal(e.input_count, 3);
+    assert_int_equal(e.output_count, 2);
+    assert_int_equal(e.bucket_count, 2);
+    assert_true(e.has_length);
+    assert_int_equal(e.schema_hash, 11);
+    mdot_tensor_info t;
+    assert_int_equal(mdot_predictor_get_input(p, 0, 0, &t), MDOT_OK);
+    assert_string_equal(t.name, "x");
+    assert_int_equal(t.dtype, MDOT_DTYPE_F32);
+    assert_int_equal(t.rank, 2);
+    assert_int_equal(t.dim[0].scale, 1);
+    assert_int_equal(t.dim[1].offset, 2);
+    assert_int_equal(mdot_predictor_get_output(p, 0, 1, &t), MDOT_OK);
+    assert_string_equal(t.name, "about");
+    mdot_bucket_info b;
+    assert_int_equal(mdot_predictor_get_bucket(p, 0, 1, &b), MDOT_OK);
+    assert_int_equal(b.max_length, FIXTURE_MAX_LENGTH);
+    assert_int_equal(b.scratch_bytes, FIXTURE_MAX_LENGTH * FIXTURE_SCRATCH_BYTES_A_STEP);
+    assert_int_equal(b.kernel_count, 2);
+    mdot_kernel_info k;
+    assert_int_equal(mdot_predictor_get_kernel(p, 0, 1, 1, &k), MDOT_OK);
+    assert_string_equal(k.name, "nest.about");
+    assert_string_equal(k.kind, "nest");
+    mdot_predictor_close(p);
+}
+
+static void accessors_refuse_indices_beyond_the_counts(void **state)
+{
+    (void)state;
+    fixture_skip_unless_v3();
+    mdot_predictor *p = fixture_predictor(&shared);
+    const char *level;
+    mdot_entry_info e;
+    mdot_tensor_info t;
+    mdot_bucket_info b;
+    mdot_kernel_info k;
+    assert_int_equal(mdot_predictor_get_level(p, 2, &level), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_predictor_get_entry(p, 2, &e), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_predictor_get_input(p, 0, 3, &t), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_predictor_get_input(p, 2, 0, &t), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_predictor_get_output(p, 0, 2, &t), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_predictor_get_output(p, 2, 0, &t), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_predictor_get_bucket(p, 1, 1, &b), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_predictor_get_bucket(p, SIZE_MAX, 0, &b), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_predictor_get_kernel(p, 0, 0, 2, &k), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_predictor_get_kernel(p, 0, 2, 0, &k), MDOT_OUT_OF_RANGE);
+    mdot_predictor_close(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accessors_tell_what_the_table_holds),
+        cmocka_unit_test(accessors_refuse_indices_beyond_the_counts),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,237 @@
+/* test_runtime_images.c — CUDA images in an artefact, without any GPU: what open refuses, and what the accessors say.
+ */
+#include "runtime/core/predictor.h"
+#include "tests/support/artefact_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static fixture shared;
+
+static int setup(void **state)
+{
+    (void)state;
+    unsetenv("MDOT_CPU_LEVEL");
+    fixture_open_with_images(&shared);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    fixture_close(&shared);
+    return 0;
+}
+
+static void accessors_tell_what_the_images_need(void **state)
+{
+    (void)state;
+    fixture_skip_unless_v3();
+    mdot_predictor *p = fixture_predictor(&shared);
+    mdot_predictor_info info;
+    mdot_predictor_get_info(p, &info);
+    assert_int_equal(info.image_count, FIXTURE_IMAGES);
+    static const char *const targets[FIXTURE_IMAGES] = {"sm_80", "sm_90", "sm_90a"};
+    for (size_t i = 0; i < FIXTURE_IMAGES; i++) {
+        mdot_image_info image;
+        assert_int_equal(mdot_predictor_get_image(p, i, &image), MDOT_OK);
+        assert_string_equal(image.target, targets[i]);
+        assert_string_equal(image.compute, "bf16");
+        assert_int_equal(image.image_bytes, FIXTURE_IMAGE_BYTES);
+        assert_int_equal(image.weights_bytes, FIXTURE_IMAGE_BYTES);
+    }
+    mdot_image_kernel_info kernel;
+    assert_int_equal(mdot_predictor_get_image_kernel(p, 2, 0, 1, &kernel), MDOT_OK);
+    assert_string_equal(kernel.name, "predict_16");
+    assert_int_equal(kernel.threads, 256);
+    assert_int_equal(kernel.grid_barriers, 1);
+    assert_int_equal(kernel.registers, 41);
+    assert_int_equal(kernel.tensor_instructions, 100);
+    assert_int_equal(kernel.barriers, 1);
+    assert_int_equal(kernel.shared_bytes, 1016);
+    assert_int_equal(kernel.local_bytes, 8);
+    assert_int_equal(kernel.spill_bytes, 4);
+    assert_int_equal(kernel.inline_input_bytes, 0);
+    assert_int_equal(kernel.scratch_bytes, 1024);
+    assert_int_equal(kernel.code_bytes, 128);
+    assert_int_equal(mdot_predictor_get_image_kernel(p, 0, 1, 0, &kernel), MDOT_OK);
+    assert_string_equal(kernel.name, "double_0");
+    mdot_predictor_close(p);
+}
+
+static void indices_beyond_the_images_are_out_of_range(void **state)
+{
+    (void)state;
+    fixture_skip_unless_v3();
+    mdot_predictor *p = fixture_predictor(&shared);
+    mdot_image_info image = {.image_bytes = 7};
+    mdot_image_kernel_info kernel = {.threads = 7};
+    assert_int_equal(mdot_predictor_get_image(p, FIXTURE_IMAGES, &image), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_predictor_get_image_kernel(p, FIXTURE_IMAGES, 0, 0, &kernel), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_predictor_get_image_kernel(p, 0, 2, 0, &kernel), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_predictor_get_image_kernel(p, 0, 0, FIXTURE_BUCKETS, &kernel), MDOT_OUT_OF_RANGE);
+    assert_int_equal(image.image_bytes, 7);
+    assert_int_equal(kernel.threads, 7);
+    mdot_predictor_close(p);
+}
+
+static void image_bytes_are_mapped_where_the_table_says(void **state)
+{
+    (void)state;
+    fixture_skip_unless_v3();
+    mdot_predictor *p = fixture_predictor(&shared);
+    for (size_t i = 0; i < FIXTURE_IMAGES; i++) {
+        const mdot_abi_cuda_image *image = rt_cuda_image(p->table, i);
+        for (size_t k = 0; k < FIXTURE_IMAGE_BYTES; k++) {
+            assert_int_equal(p->library.cubins[image->image_offset + k], k % 256);
+            assert_int_equal(p->library.cuda_weights[image->weights_offset + k], k % 256);
+        }
+    }
+    mdot_predictor_close(p);
+}
+
+static void artefact_without_images_has_neither_section(void **state)
+{
+    (void)state;
+    fixture_skip_unless_v3();
+    fixture f;
+    fixture_open(&f);
+    size_t at, size;
+    assert_false(cg_elf_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_CUBINS, &at, &size));
+    assert_false(cg_elf_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_CUDA_WEIGHTS, &at, &size));
+    mdot_predictor *p = fixture_predictor(&f);
+    assert_null(p->library.cubins);
+    assert_null(p->library.cuda_weights);
+    mdot_predictor_info info;
+    mdot_predictor_get_info(p, &info);
+    assert_int_equal(info.image_count, 0);
+    mdot_predictor_close(p);
+    fixture_close(&f);
+}
+
+/* ---- Tables that lie --------------------------------------------------------------------------------------------- */
+
+/* Opens the fixture with one field of its table changed: the field's 4 or 8 bytes at `at` become `value`. */
+static mdot_status open_with(size_t at, uint64_t value, size_t field_bytes, mdot_error *err)
+{
+    unsigned char before[sizeof value];
+    unsigned char *field = shared.bytes + shared.table_at + at;
+    memcpy(before, field, field_bytes);
+    memcpy(field, &value, field_bytes);
+    fixture_seal(&shared);
+    char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
+    mdot_predictor *predictor = NULL;
+    mdot_status status = mdot_predictor_open(path, NULL, &predictor, err);
+    mdot_predictor_close(predictor);
+    unlink(path);
+    free(path);
+    memcpy(field, before, field_bytes);
+    fixture_seal(&shared);
+    return status;
+}
+
+#define LIE(field, value)                                                                                              \
+    {                                                                                                                  \
+#field, offsetof(fixture_table, field), sizeof(((fixture_table *)NULL)->field), value                          \
+    }
+
+static void lying_image_is_malformed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *field;
+        size_t at, field_bytes;
+        uint64_t value;
+    } lies[] = {
+        LIE(head.cuda_images_at, UINT32_MAX - 7),
+        LIE(head.cuda_images_at, 4), /* not aligned */
+        LIE(head.cuda_image_count, UINT32_MAX),
+        LIE(head.cuda_image_count, 1 << 20),
+        LIE(image[0].sm, 0),
+        LIE(image[0].sm, 91),            /* above the next */
+        LIE(image[1].is_accelerated, 1), /* the next one's twin */
+        LIE(image[2].is_accelerated, 2),
+        LIE(image[0].compute_at, UINT32_MAX),
+        LIE(image[0].image_offset, 64), /* not aligned */
+        LIE(image[2].image_offset, UINT64_MAX - 255),
+        LIE(image[2].image_offset, FIXTURE_IMAGES * FIXTURE_IMAGE_BYTES),
+        LIE(image[2].image_bytes, FIXTURE_IMAGE_BYTES + 1),
+        LIE(image[2].image_bytes, UINT64_MAX),
+        LIE(image[1].image_bytes, 0),
+        LIE(image[0].weights_offset, 256),
+        LIE(image[0].weights_offset, 1),
+        LIE(image[0].weights_bytes, UINT64_MAX),
+        LIE(image[0].kernels_at, UINT32_MAX - 7),
+        LIE(image[0].kernels_at, offsetof(fixture_table, image_kernel) + 4),
+        LIE(image[0].kernel_count, 0),
+        LIE(image[0].kernel_count, FIXTURE_IMAGE_KERNELS + 1),
+        LIE(image[0].kernel_count, UINT32_MAX),
+        LIE(image[0].resources_at, UINT32_MAX - 7),
+        LIE(image_kernel[0].name_at, 0),
+        LIE(image_kernel[0].name_at, UINT32_MAX),
+        LIE(image_kernel[1].threads, 0),
+        LIE(image_kernel[1].threads, 1025),
+        LIE(image_kernel[0].tile_rows, 0),
+        LIE(image_kernel[2].tile_rows, 16),
+        LIE(image_kernel[2].inline_input_bytes, 32764 - sizeof(mdot_abi_cuda_call) + 1),
+        LIE(image_kernel[2].scratch_bytes, UINT64_MAX),
+    };
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        mdot_error err = {0};
+        mdot_status status = open_with(lies[i].at, lies[i].value, lies[i].field_bytes, &err);
+        if (status != MDOT_MALFORMED)
+            fail_msg("%s = %#llx: %s %s", lies[i].field, (unsigned long long)lies[i].value, mdot_status_name(status),
+                     err.message);
+    }
+}
+
+static void images_without_their_sections_are_malformed(void **state)
+{
+    (void)state;
+    fixture f;
+    fixture_open(&f);
+    fixture_table *table = fixture_table_of(&f), *with_images = fixture_table_of(&shared);
+    const uint32_t file_bytes_end = offsetof(mdot_abi_table, checksum);
+    memcpy((char *)table + file_bytes_end, (char *)with_images + file_bytes_end, sizeof *table - file_bytes_end);
+    fixture_seal(&f);
+    char *path = fixture_save(&f, f.bytes, f.size_bytes);
+    mdot_predictor *predictor = NULL;
+    mdot_error err = {0};
+    assert_int_equal(mdot_predictor_open(path, NULL, &predictor, &err), MDOT_MALFORMED);
+    assert_non_null(strstr(err.message, MDOT_ABI_SECTION_CUBINS));
+    assert_null(predictor);
+    free(path);
+    fixture_close(&f);
+}
+
+static void damaged_image_does_not_match_the_checksum(void **state)
+{
+    (void)state;
+    size_t at, size;
+    assert_true(cg_elf_find_section(shared.bytes, shared.size_bytes, MDOT_ABI_SECTION_CUDA_WEIGHTS, &at, &size));
+    shared.bytes[at + size / 2] ^= 1;
+    char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
+    shared.bytes[at + size / 2] ^= 1;
+    mdot_predictor *predictor = NULL;
+    assert_int_equal(mdot_predictor_open(path, NULL, &predictor, NULL), MDOT_CORRUPT);
+    free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accessors_tell_what_the_images_need),
+        cmocka_unit_test(indices_beyond_the_images_are_out_of_range),
+        cmocka_unit_test(image_bytes_are_mapped_where_the_table_says),
+        cmocka_unit_test(artefact_without_images_has_neither_section),
+        cmocka_unit_test(lying_image_is_malformed),
+        cmocka_unit_test(images_without_their_sections_are_malformed),
+        cmocka_unit_test(damaged_image_does_not_match_the_checksum),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,435 @@
+/* test_runtime_cuda_faults.c — a GPU that fails: every error at every call of the driver, kernels that do not answer,
+ * memory that runs out. What must hold: opening and creating fail cleanly or, for "auto", take the CPU; a call is
+ * always answered, and right; what happened is told; nothing is left over.
+ */
+#include "tests/fake_cuda/cuda_fixture.h"
+
+#include "runtime/cuda/cuda_driver.h"
+#include "runtime/core/device.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { /* CUresult */
+       INVALID_VALUE = 1,
+       NOT_INITIALIZED = 3,
+       ECC_UNCORRECTABLE = 214,
+       ILLEGAL_ADDRESS = 700,
+       LAUNCH_FAILED = 719,
+       UNKNOWN = 999
+};
+
+static cuda_fixture shared;
+
+static int setup(void **state)
+{
+    (void)state;
+    cuda_fixture_open(&shared);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    cuda_fixture_close(&shared);
+    return 0;
+}
+
+/* ---- A program's life, from opening to closing ------------------------------------------------------------------- */
+
+enum { BATCH = 20, LONE_CALLS = 3 };
+
+typedef struct life {
+    mdot_status open_status, create_status, device_status;
+    bool runs_on_gpu; /* once open and created */
+    mdot_error err;   /* of the two first */
+    int gpu_answers, cpu_answers;
+    char message[1024]; /* of the third */
+} life;
+
+static void note_answer(life *l, const predict_call *c)
+{
+    if (predict_is_right(c, true)) {
+        if (l->cpu_answers > 0) fail_msg("the GPU answers after the CPU has");
+        l->gpu_answers++;
+    } else {
+        predict_assert(c, false);
+        l->cpu_answers++;
+    }
+}
+
+static void run_calls(mdot_context *context, life *l)
+{
+    static predict_call calls[BATCH];
+    rt_item items[BATCH];
+    for (int i = 0; i < LONE_CALLS; i++) {
+        predict_prepare(&calls[0], 3 + 6 * i, i);
+        assert_int_equal(predict_run(context, &calls[0], &l->err), MDOT_OK);
+        note_answer(l, &calls[0]);
+    }
+    for (int i = 0; i < BATCH; i++) {
+        predict_prepare(&calls[i], 9, i);
+        items[i] = (rt_item){calls[i].inputs, calls[i].outputs};
+    }
+    rt_run_many(context, rt_entry(context->predictor->table, 0), 9, items, BATCH);
+    for (int i = 0; i < BATCH; i++) {
+        note_answer(l, &calls[i]);
+        if (predict_is_right(&calls[i], true) != predict_is_right(&calls[0], true))
+            fail_msg("a batch's answers come from both devices");
+    }
+}
+
+static life live(const char *device)
+{
+    life l = {0};
+    mdot_predictor *predictor = NULL;
+    mdot_context *context = NULL;
+    l.open_status = cuda_fixture_predictor(&shared, device, &predictor, &l.err);
+    if (l.open_status != MDOT_OK) {
+        assert_null(predictor);
+        return l;
+    }
+    l.create_status = mdot_context_create(predictor, &context, &l.err);
+    if (l.create_status == MDOT_OK) {
+        mdot_predictor_info info;
+        const char *message;
+        mdot_predictor_get_info(predictor, &info);
+        l.runs_on_gpu = strcmp(info.device, "cpu") != 0;
+        run_calls(context, &l);
+        l.device_status = mdot_context_get_device_status(context, &message);
+        strcpy(l.message, message);
+    } else {
+        assert_null(context);
+    }
+    mdot_context_destroy(context);
+    mdot_predictor_close(predictor);
+    return l;
+}
+
+static void assert_told(mdot_status status, const char *message)
+{
+    if (status != MDOT_DEVICE && status != MDOT_OUT_OF_MEMORY) fail_msg("%s", mdot_status_name(status));
+    assert_true(message[0] != '\0');
+}
+
+/* What holds whatever failed. */
+static void check_life(const life *l, bool is_required)
+{
+    if (!is_required) {
+        assert_int_equal(l->open_status, MDOT_OK);
+        assert_int_equal(l->create_status, MDOT_OK);
+    }
+    if (l->open_status != MDOT_OK) assert_told(l->open_status, l->err.message);
+    if (l->create_status != MDOT_OK) assert_told(l->create_status, l->err.message);
+    if (l->open_status == MDOT_OK && l->create_status == MDOT_OK) {
+        assert_int_equal(l->gpu_answers + l->cpu_answers, LONE_CALLS + BATCH);
+        if (l->runs_on_gpu && l->cpu_answers > 0) assert_told(l->device_status, l->message);
+        if (l->cpu_answers == 0) assert_int_equal(l->device_status, MDOT_OK);
+        if (!l->runs_on_gpu) assert_int_equal(l->device_status, MDOT_OK);
+    }
+    cuda_fixture_assert_clean();
+}
+
+static bool was_noticed(const life *l)
+{
+    return l->open_status != MDOT_OK || l->create_status != MDOT_OK || l->device_status != MDOT_OK || !l->runs_on_gpu;
+}
+
+/* ---- Every error at every call ----------------------------------------------------------------------------------- */
+
+static const char *const functions[] = {
+#define NAME(name, suffix, parameters) #name,
+    RT_CUDA_SYMBOL_MAP(NAME)
+#undef NAME
+};
+enum { FUNCTION_COUNT = sizeof functions / sizeof functions[0] };
+
+/* Their results change nothing: what they end is ended, what they say for messages only is left out. */
+static bool may_pass_unnoticed(const char *function)
+{
+    static const char *const names[] = {
+        "cuCtxPopCurrent", "cuCtxPushCurrent",         "cuMemFree", "cuMemFreeHost", "cuModuleUnload",
+        "cuStreamDestroy", "cuDevicePrimaryCtxRelease"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(function, names[i]) == 0) return true;
+    return false;
+}
+
+static const struct {
+    int result;
+    bool is_sticky;
+} errors[] = {{INVALID_VALUE, false},  {RT_CU_OUT_OF_MEMORY, false}, {NOT_INITIALIZED, true}, {ECC_UNCORRECTABLE, true},
+              {ILLEGAL_ADDRESS, true}, {LAUNCH_FAILED, true},        {UNKNOWN, true},         {UNKNOWN, false}};
+
+static void fail_each_call(const char *device, const char *function, int calls)
+{
+    for (int call = 1; call <= calls; call++) {
+        for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+            cuda_fixture_reset(&shared);
+            fake_cuda_fail(function, call, errors[i].result, errors[i].is_sticky);
+            life l = live(device);
+            if (fake_cuda_calls(function) < call) fail_msg("%s is called less than %d times", function, call);
+            check_life(&l, strcmp(device, "auto") != 0);
+            /* where memory is short a context takes less */
+            bool takes_less = strcmp(function, "cuMemAlloc") == 0 && errors[i].result == RT_CU_OUT_OF_MEMORY;
+            if (!was_noticed(&l) && !takes_less && !may_pass_unnoticed(function))
+                fail_msg("call %d of %s: error %d passed unnoticed", call, function, errors[i].result);
+        }
+    }
+}
+
+static void fail_everything(const char *device)
+{
+    int calls[FUNCTION_COUNT], called = 0;
+    cuda_fixture_reset(&shared);
+    life healthy = live(device);
+    check_life(&healthy, true);
+    assert_int_equal(healthy.gpu_answers, LONE_CALLS + BATCH);
+    for (int i = 0; i < FUNCTION_COUNT; i++) calls[i] = fake_cuda_calls(functions[i]);
+    for (int i = 0; i < FUNCTION_COUNT; i++) {
+        fail_each_call(device, functions[i], calls[i]);
+        called += calls[i] > 0;
+    }
+    /* all but the two that put errors into words, the version, which is asked when a module is refused, and the query
+     */
+    assert_int_equal(called, FUNCTION_COUNT - 4);
+}
+
+static void every_error_of_every_call_is_clean_when_a_gpu_is_asked_for(void **state)
+{
+    (void)state;
+    fail_everything("cuda:0");
+}
+
+static void every_error_of_every_call_leaves_auto_answering(void **state)
+{
+    (void)state;
+    fail_everything("auto");
+}
+
+static void errors_are_told_in_the_drivers_words(void **state)
+{
+    (void)state;
+    cuda_fixture_reset(&shared);
+    fake_cuda_fail("cuMemHostAlloc", 2, RT_CU_OUT_OF_MEMORY, false); /* the first is of trying out */
+    life l = live("cuda:0");
+    assert_int_equal(l.create_status, MDOT_OUT_OF_MEMORY);
+    assert_non_null(strstr(l.err.message, "cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY (2, out of memory)"));
+    cuda_fixture_reset(&shared);
+    fake_cuda_fail("cuModuleLoadData", 1, 209, false);
+    l = live("cuda:0");
+    assert_int_equal(l.open_status, MDOT_DEVICE);
+    assert_non_null(strstr(l.err.message, shared.path));
+    assert_non_null(strstr(l.err.message, "driver for CUDA 13.0"));
+    assert_non_null(strstr(l.err.message, "sm_90a"));
+    assert_non_null(strstr(l.err.message, "209"));
+    cuda_fixture_assert_clean();
+}
+
+/* ---- In mid-loop ------------------------------------------------------------------------------------------------- */
+
+static void lost_device_in_mid_loop_is_answered_by_the_cpu_in_the_same_call(void **state)
+{
+    (void)state;
+    enum { CALLS = 20, LOST_AT = 7 };
+    for (int is_auto = 0; is_auto <= 1; is_auto++) {
+        cuda_fixture_reset(&shared);
+        mdot_predictor *predictor = NULL;
+        mdot_context *context = NULL, *late = NULL;
+        const char *message;
+        mdot_error err = {0};
+        assert_int_equal(cuda_fixture_predictor(&shared, is_auto ? "auto" : "cuda:0", &predictor, NULL), MDOT_OK);
+        assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+        int before = fake_cuda_calls("cuLaunchCooperativeKernel");
+        fake_cuda_fail("cuLaunchCooperativeKernel", before + LOST_AT + 1, LAUNCH_FAILED, true);
+        for (int i = 0; i < CALLS; i++) {
+            predict_call c;
+            predict_prepare(&c, 1 + i % FIXTURE_MAX_LENGTH, i);
+            assert_int_equal(predict_run(context, &c, NULL), MDOT_OK);
+            predict_assert(&c, i < LOST_AT);
+            bool is_told = mdot_context_get_device_status(context, &message) == MDOT_DEVICE;
+            assert_int_equal(is_told, i >= LOST_AT);
+        }
+        assert_non_null(strstr(message, "719"));
+        assert_int_equal(fake_cuda_calls("cuLaunchCooperativeKernel"), before + LOST_AT + 1); /* not asked again */
+        /* a context made now */
+        mdot_status status = mdot_context_create(predictor, &late, &err);
+        assert_int_equal(status, is_auto ? MDOT_OK : MDOT_DEVICE);
+        if (is_auto) assert_int_equal(mdot_context_get_device_status(late, &message), MDOT_DEVICE);
+        mdot_context_destroy(late);
+        mdot_context_destroy(context);
+        mdot_predictor_close(predictor);
+        cuda_fixture_assert_clean();
+    }
+}
+
+static void kernel_that_faults_is_noticed_while_waiting(void **state)
+{
+    (void)state;
+    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+    fake_cuda_end_launches(FAKE_CUDA_LATE, 0);
+    fake_cuda_fail("cuStreamQuery", fake_cuda_calls("cuStreamQuery") + 1, ILLEGAL_ADDRESS, true);
+    predict_call c;
+    predict_prepare(&c, 6, 0);
+    assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
+    predict_assert(&c, false);
+    const char *message;
+    assert_int_equal(mdot_context_get_device_status(o.context, &message), MDOT_DEVICE);
+    assert_non_null(strstr(message, "700"));
+    cuda_finish(&o);
+}
+
+/* Of a batch, too, when some items were answered. */
+static void kernel_that_ends_without_an_answer_is_noticed(void **state)
+{
+    (void)state;
+    for (uint32_t answered = 0; answered < 4; answered += 3) {
+        cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+        fake_cuda_end_launches(FAKE_CUDA_SILENT, answered);
+        predict_call calls[5];
+        rt_item items[5];
+        for (int i = 0; i < 5; i++) {
+            predict_prepare(&calls[i], 8, i);
+            items[i] = (rt_item){calls[i].inputs, calls[i].outputs};
+        }
+        rt_run_many(o.context, rt_entry(o.predictor->table, 0), 8, items, 5);
+        for (int i = 0; i < 5; i++) predict_assert(&calls[i], false);
+        const char *message;
+        assert_int_equal(mdot_context_get_device_status(o.context, &message), MDOT_DEVICE);
+        assert_non_null(strstr(message, "without an answer"));
+        cuda_finish(&o);
+    }
+}
+
+/* Its memory must outlive it, so that is left alone: nothing is freed, and nothing waits. */
+static void kernel_that_never_ends_is_given_up_and_left_alone(void **state)
+{
+    (void)state;
+    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+    fake_cuda_end_launches(FAKE_CUDA_NEVER, 0);
+    for (int i = 0; i < 3; i++) {
+        predict_call c;
+        predict_prepare(&c, 6, i);
+        assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
+        predict_assert(&c, false);
+    }
+    const char *message;
+    assert_int_equal(mdot_context_get_device_status(o.context, &message), MDOT_DEVICE);
+    assert_non_null(strstr(message, "no answer within 100 ms"));
+    int alive = fake_cuda_alive();
+    mdot_context_destroy(o.context);
+    mdot_predictor_close(o.predictor);
+    assert_int_equal(fake_cuda_alive(), alive);
+    assert_null(fake_cuda_complaint());
+}
+
+/* One that ended after all is cleaned up behind. */
+static void kernel_that_ends_too_late_is_cleaned_up(void **state)
+{
+    (void)state;
+    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+    fake_cuda_end_launches(FAKE_CUDA_NEVER, 0);
+    predict_call c;
+    predict_prepare(&c, 6, 0);
+    assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
+    predict_assert(&c, false);
+    fake_cuda_end_now();
+    predict_assert(&c, false); /* the late answer goes where nobody looks */
+    const char *message;
+    assert_int_equal(mdot_context_get_device_status(o.context, &message), MDOT_DEVICE);
+    cuda_finish(&o);
+}
+
+static void kernel_that_never_ends_when_tried_out_is_refused(void **state)
+{
+    (void)state;
+    cuda_fixture_reset(&shared);
+    fake_cuda_end_launches(FAKE_CUDA_NEVER, 0);
+    mdot_predictor *predictor = NULL;
+    mdot_error err = {0};
+    assert_int_equal(cuda_fixture_predictor(&shared, "cuda:0", &predictor, &err), MDOT_DEVICE);
+    assert_non_null(strstr(err.message, "no answer within"));
+    assert_int_equal(cuda_fixture_predictor(&shared, "auto", &predictor, &err), MDOT_OK);
+    mdot_predictor_info info;
+    mdot_predictor_get_info(predictor, &info);
+    assert_string_equal(info.device, "cpu");
+    assert_non_null(strstr(info.device_reason, "no answer within"));
+    mdot_predictor_close(predictor);
+    assert_null(fake_cuda_complaint());
+}
+
+/* ---- Memory of the host ------------------------------------------------------------------------------------------ */
+
+typedef struct ledger {
+    int limit, granted, live;
+} ledger;
+
+static void *take(void *user, size_t bytes, size_t alignment)
+{
+    ledger *l = user;
+    if (l->granted >= l->limit) return NULL;
+    void *memory = aligned_alloc(alignment, bytes);
+    assert_non_null(memory);
+    memset(memory, 0xA5, bytes); /* nothing may rely on fresh memory being zero */
+    l->granted++;
+    l->live++;
+    return memory;
+}
+
+static void give_back(void *user, void *memory)
+{
+    ledger *l = user;
+    l->live--;
+    free(memory);
+}
+
+static void every_refused_allocation_is_a_clean_failure(void **state)
+{
+    (void)state;
+    enum { MORE_THAN_ENOUGH = 100 };
+    mdot_status status = MDOT_OUT_OF_MEMORY;
+    int limit = 0;
+    for (; status != MDOT_OK && limit < MORE_THAN_ENOUGH; limit++) {
+        cuda_fixture_reset(&shared);
+        ledger l = {.limit = limit};
+        const mdot_open_options options = {
+            .cpu_level = "x86-64-v3", .device = "cuda:0", .allocate = take, .release = give_back, .user = &l};
+        mdot_predictor *predictor = NULL;
+        mdot_context *context = NULL;
+        mdot_error err = {0};
+        status = mdot_predictor_open(shared.path, &options, &predictor, &err);
+        if (status == MDOT_OK) status = mdot_context_create(predictor, &context, &err);
+        if (status != MDOT_OK) {
+            assert_int_equal(status, MDOT_OUT_OF_MEMORY);
+            assert_non_null(strstr(err.message, "no memory"));
+            assert_null(context);
+        }
+        mdot_context_destroy(context);
+        mdot_predictor_close(predictor);
+        assert_int_equal(l.live, 0);
+        cuda_fixture_assert_clean();
+    }
+    assert_int_equal(status, MDOT_OK);
+    assert_true(limit > 8); /* both objects of both layers, kernels, what trying out takes */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_error_of_every_call_is_clean_when_a_gpu_is_asked_for),
+        cmocka_unit_test(every_error_of_every_call_leaves_auto_answering),
+        cmocka_unit_test(errors_are_told_in_the_drivers_words),
+        cmocka_unit_test(lost_device_in_mid_loop_is_answered_by_the_cpu_in_the_same_call),
+        cmocka_unit_test(kernel_that_faults_is_noticed_while_waiting),
+        cmocka_unit_test(kernel_that_ends_without_an_answer_is_noticed),
+        cmocka_unit_test(kernel_that_never_ends_is_given_up_and_left_alone),
+        cmocka_unit_test(kernel_that_ends_too_late_is_cleaned_up),
+        cmocka_unit_test(kernel_that_never_ends_when_tried_out_is_refused),
+        cmocka_unit_test(every_refused_allocation_is_a_clean_failure),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

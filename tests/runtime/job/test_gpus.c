@@ -1,0 +1,141 @@
+/* test_gpus.c — the GPU table: names are found as people and drivers write them, and figures agree with each other. */
+#include "mdot/mdot.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *name_of(const char *text)
+{
+    mdot_gpu_info info = {0};
+    mdot_error err = {0};
+    if (mdot_gpu_find(text, &info, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return info.name;
+}
+
+static void every_name_is_found(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++, count++)
+        assert_string_equal(name_of(*name), *name);
+    assert_true(count >= 20);
+}
+
+static void names_are_found_as_people_write_them(void **state)
+{
+    (void)state;
+    assert_string_equal(name_of("rtx3090"), "RTX-3090");
+    assert_string_equal(name_of("RTX 3090"), "RTX-3090");
+    assert_string_equal(name_of("geforce rtx 3090"), "RTX-3090");
+    assert_string_equal(name_of("a100"), "A100-SXM-40GB");
+    assert_string_equal(name_of("A100 80GB"), "A100-SXM-80GB");
+    assert_string_equal(name_of("v100"), "V100-SXM-16GB");
+    assert_string_equal(name_of("h200"), "H200-SXM-141GB");
+    assert_string_equal(name_of("titan_v"), "TITAN-V");
+}
+
+/* As the driver reports them (nvidia-smi --query-gpu=name). */
+static void names_are_found_as_the_driver_reports_them(void **state)
+{
+    (void)state;
+    assert_string_equal(name_of("NVIDIA GeForce RTX 3090"), "RTX-3090");
+    assert_string_equal(name_of("NVIDIA GeForce RTX 3090 Ti"), "RTX-3090-Ti");
+    assert_string_equal(name_of("Tesla V100-SXM2-32GB"), "V100-SXM-32GB");
+    assert_string_equal(name_of("Tesla V100-PCIE-16GB"), "V100-PCIe-16GB");
+    assert_string_equal(name_of("Tesla T4"), "T4");
+    assert_string_equal(name_of("NVIDIA A100-SXM4-80GB"), "A100-SXM-80GB");
+    assert_string_equal(name_of("NVIDIA A100 80GB PCIe"), "A100-PCIe-80GB");
+    assert_string_equal(name_of("NVIDIA H100 80GB HBM3"), "H100-SXM-80GB");
+    assert_string_equal(name_of("NVIDIA H100 PCIe"), "H100-PCIe-80GB");
+    assert_string_equal(name_of("NVIDIA H200"), "H200-SXM-141GB");
+    assert_string_equal(name_of("Quadro RTX 6000"), "RTX-6000");
+    assert_string_equal(name_of("NVIDIA RTX 6000 Ada Generation"), "RTX-6000-Ada");
+}
+
+static void unknown_names_are_refused_with_the_known_ones(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"RTX-309", "RTX-30900", "", "nvidia", "A100|", "-"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        mdot_gpu_info info = {.sm_count = 7};
+        mdot_error err = {0};
+        assert_int_equal(mdot_gpu_find(wrong[i], &info, &err), MDOT_INVALID_ARGUMENT);
+        assert_true(info.sm_count == 7);
+        for (const char *const *name = mdot_gpu_names(); *name != NULL; name++)
+            assert_non_null(strstr(err.message, *name));
+        assert_int_equal(mdot_gpu_find(wrong[i], &info, NULL), MDOT_INVALID_ARGUMENT);
+    }
+    mdot_error err = {0};
+    mdot_gpu_info info;
+    assert_int_equal(mdot_gpu_find("Radeon VII", &info, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "\"Radeon VII\""));
+    assert_int_equal(mdot_gpu_find(NULL, &info, &err), MDOT_INVALID_ARGUMENT);
+}
+
+/* Every name and alias leads to the row that it stands in: none is taken by an earlier row. */
+static void no_two_gpus_share_a_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *aliases;
+    } rows[] = {
+#define GPU(name, aliases, ...) {name, aliases},
+#include "runtime/job/gpus.def"
+#undef GPU
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char aliases[256];
+        assert_true(strlen(rows[i].aliases) < sizeof aliases);
+        strcpy(aliases, rows[i].aliases);
+        for (char *alias = strtok(aliases, "|"); alias != NULL; alias = strtok(NULL, "|"))
+            assert_string_equal(name_of(alias), rows[i].name);
+    }
+}
+
+/* Cores for fp32 in an SM: CUDA C++ programming guide, arithmetic instructions by compute capability. */
+static double cores_of_an_sm(double compute_capability)
+{
+    static const struct {
+        double compute_capability, cores;
+    } table[] = {{3.7, 192}, {6.0, 64},  {6.1, 128}, {7.0, 64},  {7.5, 64},
+                 {8.0, 64},  {8.6, 128}, {8.9, 128}, {9.0, 128}, {12.0, 128}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].compute_capability == compute_capability) return table[i].cores;
+    return 0;
+}
+
+static void figures_agree_with_each_other(void **state)
+{
+    (void)state;
+    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
+        mdot_gpu_info gpu;
+        assert_int_equal(mdot_gpu_find(*name, &gpu, NULL), MDOT_OK);
+        double fp32_tflops = 2e-6 * gpu.sm_count * cores_of_an_sm(gpu.compute_capability) * gpu.boost_mhz;
+        if (fabs(gpu.fp32_tflops / fp32_tflops - 1) > 0.01)
+            fail_msg("%s: %g TFLOPS; SMs and clock make %g", *name, gpu.fp32_tflops, fp32_tflops);
+        assert_true(gpu.tf32_tflops >= gpu.fp32_tflops);
+        assert_true(gpu.fp16_tflops >= gpu.tf32_tflops);
+        assert_true(gpu.compute_capability >= 7 ? gpu.fp16_tflops > 1.9 * gpu.fp32_tflops
+                                                : gpu.fp16_tflops == gpu.fp32_tflops);
+        assert_true(gpu.memory_gib >= 8 && gpu.memory_gib <= 192);
+        assert_true(gpu.memory_gbps >= 240 && gpu.memory_gbps <= 8000);
+        assert_true(gpu.l2_mib >= 1.5 && gpu.l2_mib <= 128);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_name_is_found),
+        cmocka_unit_test(names_are_found_as_people_write_them),
+        cmocka_unit_test(names_are_found_as_the_driver_reports_them),
+        cmocka_unit_test(unknown_names_are_refused_with_the_known_ones),
+        cmocka_unit_test(no_two_gpus_share_a_name),
+        cmocka_unit_test(figures_agree_with_each_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

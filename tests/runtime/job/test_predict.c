@@ -1,0 +1,498 @@
+/* test_predict.c — predictions through compiled predictors whose answers have a closed form: values, warnings, many at
+ * once, and what is refused. */
+#include "runtime/core/predictor.h"
+#include "tests/support/artefact_fixture.h"
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static predict_fixture bandwidth;
+
+static int setup(void **state)
+{
+    (void)state;
+    if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) {
+        print_message("skipped: this machine does not run x86-64-v3\n");
+        exit(77);
+    }
+    predict_open(&bandwidth, predict_bandwidth_model());
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    predict_close(&bandwidth);
+    return 0;
+}
+
+static mdot_configuration configuration(int64_t batch, const char *gpu)
+{
+    return (mdot_configuration){.batch = batch, .gpu = gpu};
+}
+
+static void assert_close(double got, double want)
+{
+    if (!(fabs(got - want) <= 1e-5 * fabs(want))) fail_msg("%.9g, not %.9g", got, want);
+}
+
+static mdot_prediction predict(predict_fixture *f, const mdot_job *job, const mdot_configuration *c)
+{
+    mdot_prediction prediction = {0};
+    mdot_error err = {0};
+    if (mdot_predict(f->context, job, c, &prediction, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return prediction;
+}
+
+/* ---- Values ------------------------------------------------------------------------------------------------------ */
+
+/* 5 and 20 rows: the small bucket and the large one. */
+static void times_are_the_predictors(void **state)
+{
+    (void)state;
+    for (size_t count = 5; count <= 20; count += 15) {
+        mdot_job *job = predict_job(count, count);
+        static const char *const gpus[] = {"RTX-3090", "h200"};
+        for (int64_t batch = 1; batch <= 1000; batch *= 10) {
+            for (int i = 0; i < 2; i++) {
+                mdot_configuration c = configuration(batch, gpus[i]);
+                mdot_prediction p = predict(&bandwidth, job, &c);
+                double ms = predict_bandwidth_ms(job, &c);
+                assert_close(p.step_ms, ms);
+                assert_close(p.lower_ms, ms / 2);
+                assert_close(p.upper_ms, ms * 2);
+                assert_int_equal(p.warnings, 0);
+                assert_true(p.fits);
+                assert_true(p.peak_memory_bytes > 0);
+            }
+        }
+        mdot_job_destroy(job);
+    }
+}
+
+static void equal_operators_count_as_often_as_they_occur(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(20 * PREDICT_LARGE_BUCKET, 7);
+    mdot_configuration c = configuration(16, "V100");
+    mdot_prediction p = predict(&bandwidth, job, &c);
+    assert_close(p.step_ms, predict_bandwidth_ms(job, &c));
+    assert_int_equal(p.warnings, 0);
+    mdot_job_destroy(job);
+}
+
+static void long_bag_is_shortened_and_keeps_its_loads(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(20000, 20000);
+    mdot_configuration c = configuration(4, "A100");
+    mdot_prediction p = predict(&bandwidth, job, &c);
+    assert_close(p.step_ms, predict_bandwidth_ms(job, &c));
+    assert_int_equal(p.warnings, MDOT_WARN_SHORTENED);
+    mdot_job_destroy(job);
+}
+
+static void sequence_comes_in_order(void **state)
+{
+    (void)state;
+    predict_fixture order = {0};
+    predict_open(&order, predict_order_model());
+    mdot_job *job = predict_job(11, 3);
+    double sum = 0;
+    for (size_t i = 0; i < 11; i++)
+        sum += (double)(i + 1) * predict_operator(i % 3).per_sample[MDOT_PHASE_FORWARD].bytes_written;
+    mdot_configuration c = configuration(1, "A100");
+    mdot_prediction p = predict(&order, job, &c);
+    assert_close(p.lower_ms, 1e-6 * sum);
+    assert_close(p.step_ms, 2e-6 * sum);
+    assert_close(p.upper_ms, 3e-6 * sum);
+    assert_int_equal(p.warnings, 0);
+    mdot_job_destroy(job);
+    job = predict_job(PREDICT_LARGE_BUCKET + 1, 3);
+    assert_int_equal(predict(&order, job, &c).warnings, MDOT_WARN_SHORTENED);
+    mdot_job_destroy(job);
+    predict_close(&order);
+}
+
+/* Rows of runtime/job/operator_types.def. */
+static int64_t type_number(const char *type)
+{
+    static const char *const types[] = {
+#define OPERATOR_TYPE(name) name,
+#include "runtime/job/operator_types.def"
+#undef OPERATOR_TYPE
+    };
+    for (size_t i = 1; i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i], type) == 0) return (int64_t)i;
+    return 0;
+}
+
+static void types_and_settings_reach_the_predictor(void **state)
+{
+    (void)state;
+    predict_fixture settings = {0};
+    predict_open(&settings, predict_settings_model());
+    mdot_job *job = predict_job(6, 6);
+    mdot_configuration c = configuration(1, "A100");
+    mdot_prediction p = predict(&settings, job, &c);
+    assert_close(p.lower_ms, 1e-3 * (1 + 2 * (double)(type_number("Conv") + type_number("Relu") + type_number("Add"))));
+    assert_close(p.step_ms, 1e-3 * (1 + 2 * 3));
+    assert_close(p.upper_ms, 1e-3 * (1 + 6));
+    mdot_job_destroy(job);
+    predict_close(&settings);
+}
+
+/* Each number of the configuration has a place of its own: contract of the input `configuration`. */
+static void configuration_reaches_the_predictor(void **state)
+{
+    (void)state;
+    static const float weights[8 * 3] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 2, 0, 0, 4, 0, 0, 8, 0, 0, 16, 0, 0, 32};
+    static const float base[3] = {1, 1, 1};
+    const int64_t first = 0;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, "8");
+    onnx_initializer(b, "weights", MDOT_DTYPE_F32, "8,3", weights);
+    onnx_initializer(b, "base", MDOT_DTYPE_F32, "3", base);
+    onnx_initializer(b, "first", MDOT_DTYPE_I64, "1", &first);
+    onnx_node(b, "Unsqueeze", "configuration,first", "row");
+    onnx_node(b, "MatMul", "row,weights", "product");
+    onnx_node(b, "Squeeze", "product,first", "squeezed");
+    onnx_node(b, "Add", "squeezed,base", "step_ms");
+    onnx_output(b, "step_ms");
+    predict_fixture f = {0};
+    predict_open(&f, b);
+    static const struct {
+        mdot_configuration c;
+        double batch, gpus, flags;
+    } cases[] = {
+        {{7, "T4", 0, MDOT_PRECISION_FP32, MDOT_LAYOUT_NCHW, MDOT_OPTIMIZER_SGD}, 7, 1, 1},
+        {{1, "T4", 4, MDOT_PRECISION_TF32, MDOT_LAYOUT_NHWC, MDOT_OPTIMIZER_ADAM}, 1, 4, 2 + 8 + 16},
+        {{1 << 24, "T4", 1, MDOT_PRECISION_AMP, MDOT_LAYOUT_NCHW, MDOT_OPTIMIZER_ADAMW}, 1 << 24, 1, 4 + 32},
+    };
+    mdot_job *job = predict_job(3, 3);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_prediction p = predict(&f, job, &cases[i].c);
+        assert_close(p.lower_ms, cases[i].batch + 1);
+        assert_close(p.step_ms, cases[i].gpus + 1);
+        assert_close(p.upper_ms, cases[i].flags + 1);
+    }
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+/* ---- Warnings ---------------------------------------------------------------------------------------------------- */
+
+static mdot_job *job_of_one(const char *type, bool known)
+{
+    mdot_job_operator op = predict_operator(0);
+    op.type = type;
+    op.known = known;
+    return predict_make_job(&op, 1);
+}
+
+static void unknown_operators_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        bool known;
+        uint32_t warnings;
+    } cases[] = {{"Conv", true, 0},
+                 {"Conv", false, MDOT_WARN_UNKNOWN_OPERATOR},
+                 {"QuantumConv", true, MDOT_WARN_UNKNOWN_OPERATOR},
+                 {"?", true, MDOT_WARN_UNKNOWN_OPERATOR}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_job *job = job_of_one(cases[i].type, cases[i].known);
+        mdot_configuration c = configuration(1, "T4");
+        assert_int_equal(predict(&bandwidth, job, &c).warnings, cases[i].warnings);
+        mdot_job_destroy(job);
+    }
+}
+
+static void what_the_predictor_calls_outside_is_told(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    mdot_configuration c = configuration(1000, "T4");
+    assert_int_equal(predict(&bandwidth, job, &c).warnings, 0);
+    c.batch = 1001;
+    assert_int_equal(predict(&bandwidth, job, &c).warnings, MDOT_WARN_OUTSIDE_TRAINING);
+    mdot_job_destroy(job);
+}
+
+static void answer_of_the_cpu_for_a_failed_gpu_is_told(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    mdot_configuration c = configuration(1, "T4");
+    bandwidth.context->device_error.status = MDOT_DEVICE; /* as run.c leaves it: test_runtime_cuda.c */
+    assert_int_equal(predict(&bandwidth, job, &c).warnings, MDOT_WARN_FALLBACK);
+    bandwidth.context->device_error.status = MDOT_OK;
+    assert_int_equal(predict(&bandwidth, job, &c).warnings, 0);
+    mdot_job_destroy(job);
+}
+
+static void job_that_is_too_large_does_not_fit(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    mdot_configuration c = configuration(1, "RTX-3090");
+    assert_true(predict(&bandwidth, job, &c).fits);
+    c.batch = 1 << 24; /* the least that the three results need is 12 kB a sample */
+    mdot_prediction p = predict(&bandwidth, job, &c);
+    assert_false(p.fits);
+    assert_true(p.peak_memory_bytes > UINT64_C(12000) << 24);
+    mdot_job_destroy(job);
+}
+
+/* ---- Many at once ------------------------------------------------------------------------------------------------ */
+
+enum { PAIRS = 150 }; /* more than one run takes */
+
+static void fill_configurations(mdot_configuration *c)
+{
+    static const char *const gpus[] = {"T4", "V100", "A100", "H100", "RTX-4090"};
+    for (int i = 0; i < PAIRS; i++) c[i] = configuration(1 + 7 * i, gpus[i % 5]);
+}
+
+static void assert_equal_predictions(const mdot_prediction *a, const mdot_prediction *b)
+{
+    assert_true(a->step_ms == b->step_ms && a->lower_ms == b->lower_ms && a->upper_ms == b->upper_ms);
+    assert_true(a->peak_memory_bytes == b->peak_memory_bytes && a->fits == b->fits && a->warnings == b->warnings);
+}
+
+static void sweep_gives_what_single_calls_give(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(17, 17);
+    mdot_configuration c[PAIRS];
+    fill_configurations(c);
+    mdot_prediction p[PAIRS];
+    mdot_error err = {0};
+    if (mdot_sweep(bandwidth.context, job, c, PAIRS, p, &err) != MDOT_OK) fail_msg("%s", err.message);
+    for (int i = 0; i < PAIRS; i++) {
+        mdot_prediction single = predict(&bandwidth, job, &c[i]);
+        assert_equal_predictions(&p[i], &single);
+    }
+    mdot_job_destroy(job);
+}
+
+static void many_pairs_give_what_single_calls_give(void **state)
+{
+    (void)state;
+    mdot_job *jobs[3] = {predict_job(4, 4), predict_job(30, 9), predict_job(100, 100)};
+    const mdot_job *of_pair[PAIRS];
+    mdot_configuration c[PAIRS];
+    fill_configurations(c);
+    for (int i = 0; i < PAIRS; i++) of_pair[i] = jobs[i < 100 ? i / 40 : i % 3]; /* runs of one job, then alternating */
+    mdot_prediction p[PAIRS];
+    mdot_error err = {0};
+    if (mdot_predict_many(bandwidth.context, of_pair, c, PAIRS, p, &err) != MDOT_OK) fail_msg("%s", err.message);
+    for (int i = 0; i < PAIRS; i++) {
+        mdot_prediction single = predict(&bandwidth, of_pair[i], &c[i]);
+        assert_equal_predictions(&p[i], &single);
+    }
+    for (int i = 0; i < 3; i++) mdot_job_destroy(jobs[i]);
+}
+
+static void none_at_all_is_fine(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(2, 2);
+    assert_int_equal(mdot_predict_many(bandwidth.context, NULL, NULL, 0, NULL, NULL), MDOT_OK);
+    assert_int_equal(mdot_sweep(bandwidth.context, job, NULL, 0, NULL, NULL), MDOT_OK);
+    mdot_job_destroy(job);
+}
+
+/* ---- Refusals ---------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    mdot_configuration c;
+    const char *says;
+} wrong[] = {
+    {{.batch = 0, .gpu = "T4"}, "batch is 0, not 1 to 16777216"},
+    {{.batch = -3, .gpu = "T4"}, "batch is -3"},
+    {{.batch = (1 << 24) + 1, .gpu = "T4"}, "batch is 16777217"},
+    {{.batch = 1, .gpu = "T4", .gpu_count = -1}, "GPU count is -1"},
+    {{.batch = 1, .gpu = "T4", .precision = (mdot_precision)3}, "precision 3"},
+    {{.batch = 1, .gpu = "T4", .layout = (mdot_layout)2}, "layout 2"},
+    {{.batch = 1, .gpu = "T4", .optimizer = (mdot_optimizer)3}, "optimizer 3"},
+    {{.batch = 1, .gpu = "T5"}, "\"T5\""},
+    {{.batch = 1, .gpu = NULL}, "no name"},
+};
+enum { WRONG_COUNT = sizeof wrong / sizeof *wrong };
+
+static void wrong_configurations_are_refused_by_name(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    for (size_t i = 0; i < WRONG_COUNT; i++) {
+        mdot_prediction p = {.step_ms = -7};
+        mdot_error err = {0};
+        assert_int_equal(mdot_predict(bandwidth.context, job, &wrong[i].c, &p, &err), MDOT_INVALID_ARGUMENT);
+        if (strstr(err.message, wrong[i].says) == NULL) fail_msg("case %zu: \"%s\"", i, err.message);
+        assert_true(p.step_ms == -7);
+        assert_int_equal(mdot_predict(bandwidth.context, job, &wrong[i].c, &p, NULL), MDOT_INVALID_ARGUMENT);
+    }
+    mdot_job_destroy(job);
+}
+
+static void one_wrong_pair_refuses_all(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    const mdot_job *jobs[3] = {job, job, job};
+    for (size_t i = 0; i < WRONG_COUNT; i++) {
+        mdot_configuration c[3] = {configuration(1, "T4"), configuration(2, "T4"), wrong[i].c};
+        mdot_prediction p[3] = {{.step_ms = -7}, {.step_ms = -7}, {.step_ms = -7}};
+        mdot_error err = {0};
+        assert_int_equal(mdot_predict_many(bandwidth.context, jobs, c, 3, p, &err), MDOT_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.message, "pair 2: "));
+        assert_int_equal(mdot_sweep(bandwidth.context, job, c, 3, p, NULL), MDOT_INVALID_ARGUMENT);
+        for (int k = 0; k < 3; k++) assert_true(p[k].step_ms == -7);
+    }
+    mdot_configuration c[3] = {configuration(1, "T4"), configuration(2, "T4"), configuration(3, "T4")};
+    mdot_prediction p[3] = {{.step_ms = -7}, {.step_ms = -7}, {.step_ms = -7}};
+    jobs[1] = NULL;
+    mdot_error err = {0};
+    assert_int_equal(mdot_predict_many(bandwidth.context, jobs, c, 3, p, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "pair 1: there is no job"));
+    assert_true(p[0].step_ms == -7);
+    mdot_job_destroy(job);
+}
+
+static void missing_arguments_are_refused(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    mdot_configuration c = configuration(1, "T4");
+    mdot_prediction p;
+    assert_int_equal(mdot_predict(NULL, job, &c, &p, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_predict(bandwidth.context, NULL, &c, &p, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_predict(bandwidth.context, job, NULL, &p, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_predict(bandwidth.context, job, &c, NULL, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_predict_many(bandwidth.context, NULL, &c, 1, &p, NULL), MDOT_INVALID_ARGUMENT);
+    mdot_job_destroy(job);
+}
+
+/* A predictor that divides by the batch less three. */
+static void answers_that_are_no_times_are_errors(void **state)
+{
+    (void)state;
+    static const float three = 3, quantiles[3] = {1, 1, 1};
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, "8");
+    const int64_t from = 0, to = 1;
+    onnx_initializer(b, "from", MDOT_DTYPE_I64, "1", &from);
+    onnx_initializer(b, "to", MDOT_DTYPE_I64, "1", &to);
+    onnx_initializer(b, "three", MDOT_DTYPE_F32, "1", &three);
+    onnx_initializer(b, "quantiles", MDOT_DTYPE_F32, "3", quantiles);
+    onnx_node(b, "Slice", "configuration,from,to", "batch");
+    onnx_node(b, "Sub", "batch,three", "less");
+    onnx_node(b, "Div", "quantiles,less", "step_ms");
+    onnx_output(b, "step_ms");
+    predict_fixture f = {0};
+    predict_open(&f, b);
+    mdot_job *job = predict_job(3, 3);
+    for (int64_t batch = 1; batch <= 3; batch++) { /* negative, negative, infinite */
+        mdot_configuration c = configuration(batch, "T4");
+        mdot_prediction p = {.step_ms = -7};
+        mdot_error err = {0};
+        assert_int_equal(mdot_predict(f.context, job, &c, &p, &err), MDOT_MALFORMED);
+        assert_non_null(strstr(err.message, "which are no times"));
+        assert_true(p.step_ms == -7);
+    }
+    mdot_configuration c = configuration(4, "T4");
+    assert_close(predict(&f, job, &c).step_ms, 1);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+/* ---- Artefacts that predict no jobs ------------------------------------------------------------------------------ */
+
+static void expect_incompatible(onnx_builder *b, const char *says)
+{
+    predict_fixture f = {0};
+    predict_open(&f, b);
+    mdot_job *job = predict_job(3, 3);
+    mdot_configuration c = configuration(1, "T4");
+    mdot_prediction p = {.step_ms = -7};
+    mdot_error err = {0};
+    assert_int_equal(mdot_predict(f.context, job, &c, &p, &err), MDOT_INCOMPATIBLE);
+    if (strstr(err.message, says) == NULL) fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+    assert_true(p.step_ms == -7);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+static void expect_refused_input(const char *name, mdot_dtype dtype, const char *shape, const char *says)
+{
+    onnx_builder *b = predict_bandwidth_model();
+    onnx_input(b, name, dtype, shape);
+    onnx_node(b, "Identity", name, "unused");
+    expect_incompatible(b, says);
+}
+
+static void unknown_inputs_are_refused_by_name(void **state)
+{
+    (void)state;
+    expect_refused_input("operator_colour", MDOT_DTYPE_F32, "L", "input operator_colour of entry predict");
+    expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L,24",
+                         "operator_setting of entry predict is not f32 [L, 25]");
+    expect_refused_input("operator_type", MDOT_DTYPE_I32, "L", "operator_type of entry predict is not i64 [L]");
+    expect_refused_input("operator_type", MDOT_DTYPE_I64, "L,1", "operator_type");
+    expect_refused_input("operator_position", MDOT_DTYPE_F32, "3,5", "operator_position");
+}
+
+static void wrong_outputs_are_refused_by_name(void **state)
+{
+    (void)state;
+    onnx_builder *b = predict_bandwidth_model();
+    onnx_output(b, "all_bytes");
+    expect_incompatible(b, "output all_bytes of entry predict");
+    b = onnx_begin(17);
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, "8");
+    onnx_node(b, "Abs", "configuration", "step_ms");
+    onnx_output(b, "step_ms");
+    expect_incompatible(b, "output step_ms of entry predict is not f32 [3]");
+    b = onnx_begin(17);
+    const int64_t zero = 0, one = 1;
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, "8");
+    onnx_initializer(b, "zero", MDOT_DTYPE_I64, "1", &zero);
+    onnx_initializer(b, "one", MDOT_DTYPE_I64, "1", &one);
+    onnx_node(b, "Slice", "configuration,zero,one", "outside_training");
+    onnx_output(b, "outside_training");
+    expect_incompatible(b, "no output step_ms");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(times_are_the_predictors),
+        cmocka_unit_test(equal_operators_count_as_often_as_they_occur),
+        cmocka_unit_test(long_bag_is_shortened_and_keeps_its_loads),
+        cmocka_unit_test(sequence_comes_in_order),
+        cmocka_unit_test(types_and_settings_reach_the_predictor),
+        cmocka_unit_test(configuration_reaches_the_predictor),
+        cmocka_unit_test(unknown_operators_are_told),
+        cmocka_unit_test(what_the_predictor_calls_outside_is_told),
+        cmocka_unit_test(answer_of_the_cpu_for_a_failed_gpu_is_told),
+        cmocka_unit_test(job_that_is_too_large_does_not_fit),
+        cmocka_unit_test(sweep_gives_what_single_calls_give),
+        cmocka_unit_test(many_pairs_give_what_single_calls_give),
+        cmocka_unit_test(none_at_all_is_fine),
+        cmocka_unit_test(wrong_configurations_are_refused_by_name),
+        cmocka_unit_test(one_wrong_pair_refuses_all),
+        cmocka_unit_test(missing_arguments_are_refused),
+        cmocka_unit_test(answers_that_are_no_times_are_errors),
+        cmocka_unit_test(unknown_inputs_are_refused_by_name),
+        cmocka_unit_test(wrong_outputs_are_refused_by_name),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,163 @@
+/* cg_harness.c — see cg_harness.h. */
+#include "tests/support/cg_harness.h"
+
+#include "weights/pack.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool harness_runs(mdot_cpu_level level)
+{
+    switch (level) {
+    case MDOT_CPU_X86_64_V3:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case MDOT_CPU_X86_64_V4:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    default:
+        return false;
+    }
+}
+
+static void write_file(const char *path, const void *bytes, size_t count)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Links an object into a shared object that may import nothing, and loads it. */
+static void *load_object(const void *object, size_t bytes)
+{
+    char folder[] = "/tmp/mdot_harness_XXXXXX", input[64], output[64], command[256];
+    assert_non_null(mkdtemp(folder));
+    snprintf(input, sizeof input, "%s/code.o", folder);
+    snprintf(output, sizeof output, "%s/code.so", folder);
+    write_file(input, object, bytes);
+    snprintf(command, sizeof command, "ld -shared -nostdlib -z defs -z noexecstack -z text -o %s %s", output, input);
+    int linked = system(command);
+    void *library = linked == 0 ? dlopen(output, RTLD_NOW | RTLD_LOCAL) : NULL;
+    unlink(input);
+    unlink(output);
+    rmdir(folder);
+    assert_int_equal(linked, 0);
+    if (!library) fail_msg("dlopen: %s", dlerror());
+    return library;
+}
+
+void harness_begin(harness *h, mdot_cpu_level level)
+{
+    h->context = LLVMContextCreate();
+    h->module = LLVMModuleCreateWithNameInContext("harness", h->context);
+    h->library = NULL;
+    cg_emitter_init(&h->e, h->module, cg_target_find(level));
+}
+
+void harness_load(harness *h)
+{
+    for (LLVMValueRef f = LLVMGetFirstFunction(h->module); f; f = LLVMGetNextFunction(f))
+        if (!LLVMIsDeclaration(f)) LLVMSetVisibility(f, LLVMDefaultVisibility);
+    mdot_error err;
+    void *object = NULL;
+    size_t bytes = 0;
+    if (cg_assemble(h->module, h->e.target, NULL, &object, &bytes, &err) != MDOT_OK) fail_msg("%s", err.message);
+    h->library = load_object(object, bytes);
+    free(object);
+}
+
+void *harness_get(const harness *h, const char *name)
+{
+    void *symbol = dlsym(h->library, name);
+    if (!symbol) fail_msg("no function %s", name);
+    return symbol;
+}
+
+void harness_end(harness *h)
+{
+    if (h->library) dlclose(h->library);
+    cg_emitter_done(&h->e);
+    LLVMDisposeModule(h->module);
+    LLVMContextDispose(h->context);
+}
+
+/* ---- Plans ------------------------------------------------------------------------------------------------------ */
+
+static size_t aligned_bytes(int64_t bytes)
+{
+    return ((size_t)bytes + MDOT_ABI_ALIGNMENT - 1) & ~(size_t)(MDOT_ABI_ALIGNMENT - 1);
+}
+
+/* One block of all weights, as the artefact's writer lays them out. */
+static void *pack_weights(pl_plan *plan)
+{
+    size_t total = MDOT_ABI_ALIGNMENT;
+    for (int b = 0; b < plan->buffer_count; b++) {
+        pl_buffer *buffer = &plan->buffers[b];
+        if (buffer->kind != PL_WEIGHT) continue;
+        buffer->offset_bytes = (int64_t)total;
+        total += aligned_bytes(wt_packed_bytes(buffer->constant, buffer->layout));
+    }
+    char *weights = aligned_alloc(MDOT_ABI_ALIGNMENT, total);
+    assert_non_null(weights);
+    for (int b = 0; b < plan->buffer_count; b++)
+        if (plan->buffers[b].kind == PL_WEIGHT)
+            wt_pack(plan->buffers[b].constant, plan->buffers[b].layout, weights + plan->buffers[b].offset_bytes);
+    return weights;
+}
+
+void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_level level)
+{
+    pl_plan *plans[] = {plan};
+    cg_entry entry = {.name = "run", .graph = plan->graph, .plan_count = 1, .plans = plans};
+    cg_options options = {.predictor_name = "harness", .level_count = 1, .levels = &level};
+    mdot_error err;
+    void *object = NULL;
+    size_t bytes = 0;
+    h->weights = pack_weights(plan);
+    if (cg_cpu_object(&entry, 1, &options, &object, &bytes, &err) != MDOT_OK) fail_msg("%s", err.message);
+    h->library = load_object(object, bytes);
+    free(object);
+    const int64_t *code = dlsym(h->library, MDOT_ABI_SYMBOL_CODE);
+    assert_non_null(code);
+    h->function = (mdot_abi_function)((uintptr_t)code + (uintptr_t)code[0]);
+    h->scratch_bytes = aligned_bytes(cg_cpu_scratch_bytes(plan, &options));
+}
+
+void harness_call_plan(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length)
+{
+    enum { RED_ZONE = 256 };
+    unsigned char *scratch = aligned_alloc(MDOT_ABI_ALIGNMENT, h->scratch_bytes + RED_ZONE);
+    assert_non_null(scratch);
+    memset(scratch, 0xA5, h->scratch_bytes + RED_ZONE); /* a kernel that counts on zeros is found out */
+    mdot_abi_call call = {
+        .inputs = inputs, .outputs = outputs, .weights = h->weights, .scratch = scratch, .length = length};
+    h->function(&call);
+    for (size_t i = 0; i < RED_ZONE; i++) assert_int_equal(scratch[h->scratch_bytes + i], 0xA5);
+    free(scratch);
+}
+
+void harness_unload_plan(harness_plan *h)
+{
+    dlclose(h->library);
+    free(h->weights);
+}
+
+void harness_run_plan(pl_plan *plan, mdot_cpu_level level, const void *const *inputs, void *const *outputs,
+                      int64_t length)
+{
+    harness_plan loaded;
+    harness_load_plan(&loaded, plan, level);
+    harness_call_plan(&loaded, inputs, outputs, length);
+    harness_unload_plan(&loaded);
+}

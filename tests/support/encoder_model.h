@@ -1,0 +1,17 @@
+/* encoder_model.h — a small predictor for tests, as PyTorch exports one: an embedding and a linear summed, pre-norm
+ * encoder layers with decomposed GELU and masked attention over Reshape and Transpose chains that compute their shapes,
+ * a masked mean pool and a head. Weights are pseudo-random and the same every time.
+ */
+#ifndef TEST_ENCODER_MODEL_H
+#define TEST_ENCODER_MODEL_H
+
+#include "tests/support/onnx_builder.h"
+
+enum { ENCODER_TYPES = 10, ENCODER_FEATURES = 5, ENCODER_WIDTH = 32, ENCODER_HEADS = 4, ENCODER_HIDDEN = 48 };
+
+/* Inputs "type" i64[1,N], "load" f32[1,N,5], "mask" bool[1,N]; output "latency" f32[1,1]. */
+pb_buffer encoder_model(int layers);
+/* Writes `bytes` to folder/name and frees them; the path is malloc'ed. */
+char *write_model(const char *folder, const char *name, pb_buffer bytes);
+
+#endif

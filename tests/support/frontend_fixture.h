@@ -1,0 +1,40 @@
+/* frontend_fixture.h — importing a built model in one line, and what tests ask about the result. */
+#ifndef TEST_FRONTEND_FIXTURE_H
+#define TEST_FRONTEND_FIXTURE_H
+
+#include "frontend/onnx/onnx.h"
+#include "ir/ops.h"
+#include "tests/support/onnx_builder.h"
+
+typedef struct imported {
+    mdot_status status;
+    mdot_error err;
+    ir_graph *graph; /* NULL after a failure */
+    ir_arena *arena;
+    pb_buffer bytes;
+    int warning_count;
+    char warning[512]; /* the last one */
+} imported;
+
+/* Finishes the model and imports it; options (may be NULL) need no warning callback. */
+imported import_model(onnx_builder *b, const fe_options *options);
+/* Takes the bytes over. */
+imported import_bytes(pb_buffer bytes, const char *folder, const fe_options *options);
+void release(imported *model);
+
+/* The model is imported; the message is shown otherwise. */
+imported expect_imported(onnx_builder *b, const fe_options *options);
+/* The model is refused with this status and a message that contains each of `parts`, which end with NULL. */
+void expect_refused(onnx_builder *b, const fe_options *options, mdot_status status, const char *part, ...)
+    __attribute__((sentinel));
+void expect_refused_bytes(pb_buffer bytes, mdot_status status, const char *part);
+
+int node_count(const ir_graph *graph);
+/* Node i in order. */
+ir_node *node_at(const ir_graph *graph, int i);
+/* The model's only node of this operator; fails the test when there is none. */
+ir_node *node_of(const ir_graph *graph, ir_opcode op);
+/* Integers of a constant input. */
+void expect_ints(const ir_value *value, int count, const int64_t *expected);
+
+#endif

@@ -1,0 +1,236 @@
+/* predict_fixture.c — see predict_fixture.h. */
+#include "tests/support/predict_fixture.h"
+
+#include "mdot/mdotc.h"
+#include "tests/support/process.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- Compiling --------------------------------------------------------------------------------------------------- */
+
+static void write_file(const char *path, const pb_buffer *bytes)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes->data, 1, bytes->size, file), bytes->size);
+    assert_int_equal(fclose(file), 0);
+}
+
+void predict_open_with(predict_fixture *f, onnx_builder *b, const mdot_open_options *open_options)
+{
+    static const int64_t buckets[] = {PREDICT_SMALL_BUCKET, PREDICT_LARGE_BUCKET};
+    char *folder = process_make_folder(), model_path[512], path[512];
+    snprintf(model_path, sizeof model_path, "%s/model.onnx", folder);
+    snprintf(path, sizeof path, "%s/model.mdot", folder);
+    pb_buffer bytes = onnx_finish(b);
+    write_file(model_path, &bytes);
+    pb_free(&bytes);
+    mdot_error err = {0};
+    const mdotc_entry entry = {"predict", model_path};
+    const mdotc_options options = {.buckets = buckets, .bucket_count = 2};
+    mdot_status status = mdotc_compile(&entry, 1, path, &options, &err);
+    if (status == MDOT_OK) status = mdot_predictor_open(path, open_options, &f->predictor, &err);
+    if (status == MDOT_OK) status = mdot_context_create(f->predictor, &f->context, &err);
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    process_remove_folder(folder);
+}
+
+void predict_open(predict_fixture *f, onnx_builder *b)
+{
+    predict_open_with(f, b, NULL);
+}
+
+void predict_close(predict_fixture *f)
+{
+    mdot_context_destroy(f->context);
+    mdot_predictor_close(f->predictor);
+    *f = (predict_fixture){0};
+}
+
+/* ---- Models ------------------------------------------------------------------------------------------------------ */
+
+enum { LOAD_COLUMNS = 19, HALF = 9 };
+
+static void add_numbers(onnx_builder *b, const char *name, const char *shape, const int64_t *values)
+{
+    onnx_initializer(b, name, MDOT_DTYPE_I64, shape, values);
+}
+
+/* out = in[…, from : to] along `axis` */
+static void add_slice(onnx_builder *b, const char *in, const char *out, int64_t from, int64_t to, int64_t axis)
+{
+    char starts[32], ends[32], axes[32], inputs[160];
+    snprintf(starts, sizeof starts, "%s_from", out);
+    snprintf(ends, sizeof ends, "%s_to", out);
+    snprintf(axes, sizeof axes, "%s_axis", out);
+    snprintf(inputs, sizeof inputs, "%s,%s,%s,%s", in, starts, ends, axes);
+    add_numbers(b, starts, "1", &from);
+    add_numbers(b, ends, "1", &to);
+    add_numbers(b, axes, "1", &axis);
+    onnx_node(b, "Slice", inputs, out);
+}
+
+/* step_ms = sum over rows of in[L, 1] · row[1, 3] */
+static void add_answer(onnx_builder *b, const char *in, const float factors[3])
+{
+    const int64_t rows = 0;
+    onnx_initializer(b, "factors", MDOT_DTYPE_F32, "1,3", factors);
+    add_numbers(b, "rows", "1", &rows);
+    char inputs[64];
+    snprintf(inputs, sizeof inputs, "%s,factors", in);
+    onnx_node(b, "MatMul", inputs, "times");
+    onnx_node(b, "ReduceSum", "times,rows", "step_ms");
+    onnx_attr_int(b, "keepdims", 0);
+    onnx_output(b, "step_ms");
+}
+
+static void add_count_column(onnx_builder *b)
+{
+    const int64_t last = 1;
+    onnx_input(b, "operator_count", MDOT_DTYPE_F32, "L");
+    add_numbers(b, "last", "1", &last);
+    onnx_node(b, "Unsqueeze", "operator_count,last", "count");
+}
+
+onnx_builder *predict_bandwidth_model(void)
+{
+    static const float is_bytes[HALF] = {0, 1, 1, 0, 1, 1, 0, 1, 1}, quantiles[3] = {0.5f, 1, 2};
+    const float bytes_of_ms_of_gbps = 1e6f, most = 1000;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "gpu", MDOT_DTYPE_F32, "9");
+    onnx_input(b, "operator_load", MDOT_DTYPE_F32, "L,19");
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, "8");
+    add_count_column(b);
+    add_slice(b, "configuration", "batch", 0, 1, 0);
+    add_slice(b, "gpu", "gbps", 4, 5, 0);
+    add_slice(b, "operator_load", "sample", 0, HALF, 1);
+    add_slice(b, "operator_load", "step", HALF, 2 * HALF, 1);
+    onnx_initializer(b, "is_bytes", MDOT_DTYPE_F32, "9,1", is_bytes);
+    onnx_initializer(b, "unit", MDOT_DTYPE_F32, "1", &bytes_of_ms_of_gbps);
+    onnx_initializer(b, "most", MDOT_DTYPE_F32, "1", &most);
+    onnx_node(b, "Mul", "sample,batch", "samples");
+    onnx_node(b, "Add", "samples,step", "load");
+    onnx_node(b, "MatMul", "load,is_bytes", "bytes");
+    onnx_node(b, "Mul", "bytes,count", "all_bytes");
+    onnx_node(b, "Mul", "gbps,unit", "bytes_of_ms");
+    onnx_node(b, "Div", "all_bytes,bytes_of_ms", "ms");
+    add_answer(b, "ms", quantiles);
+    onnx_node(b, "Sub", "batch,most", "outside_training");
+    onnx_output(b, "outside_training");
+    return b;
+}
+
+double predict_bandwidth_ms(const mdot_job *job, const mdot_configuration *configuration)
+{
+    mdot_gpu_info gpu;
+    assert_int_equal(mdot_gpu_find(configuration->gpu, &gpu, NULL), MDOT_OK);
+    mdot_job_info info;
+    mdot_job_get_info(job, &info);
+    double bytes = 0;
+    for (size_t i = 0; i < info.operator_count; i++) {
+        mdot_job_operator op;
+        assert_int_equal(mdot_job_get_operator(job, i, &op), MDOT_OK);
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+            bytes += op.per_step[phase].bytes_read + op.per_step[phase].bytes_written;
+            bytes +=
+                (double)configuration->batch * (op.per_sample[phase].bytes_read + op.per_sample[phase].bytes_written);
+        }
+    }
+    return bytes / (gpu.memory_gbps * 1e6);
+}
+
+onnx_builder *predict_order_model(void)
+{
+    static const float is_written[LOAD_COLUMNS] = {0, 0, 1}, multiples[3] = {1e-6f, 2e-6f, 3e-6f}, one = 1;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "operator_position", MDOT_DTYPE_F32, "L,5");
+    onnx_input(b, "operator_load", MDOT_DTYPE_F32, "L,19");
+    add_slice(b, "operator_position", "index", 0, 1, 1);
+    onnx_initializer(b, "one", MDOT_DTYPE_F32, "1", &one);
+    onnx_initializer(b, "is_written", MDOT_DTYPE_F32, "19,1", is_written);
+    onnx_node(b, "Add", "index,one", "number");
+    onnx_node(b, "MatMul", "operator_load,is_written", "written");
+    onnx_node(b, "Mul", "written,number", "terms");
+    add_answer(b, "terms", multiples);
+    return b;
+}
+
+onnx_builder *predict_settings_model(void)
+{
+    enum { TYPE_ROWS = 512 };
+    float number[TYPE_ROWS], pick[(1 + MDOT_SETTING_COUNT) * 3] = {0};
+    static const float smallest[3] = {1e-3f, 1e-3f, 1e-3f};
+    for (int i = 0; i < TYPE_ROWS; i++) number[i] = (float)i;
+    pick[0] = pick[(1 + MDOT_SETTING_KERNEL_H) * 3 + 1] = pick[(1 + MDOT_SETTING_INPUTS) * 3 + 2] = 1e-3f;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "operator_setting", MDOT_DTYPE_F32, "L,25");
+    onnx_input(b, "operator_type", MDOT_DTYPE_I64, "L");
+    add_count_column(b);
+    onnx_initializer(b, "number", MDOT_DTYPE_F32, "512,1", number);
+    onnx_initializer(b, "pick", MDOT_DTYPE_F32, "26,3", pick);
+    onnx_initializer(b, "smallest", MDOT_DTYPE_F32, "3", smallest);
+    const int64_t rows = 0;
+    add_numbers(b, "rows", "1", &rows);
+    onnx_node(b, "Gather", "number,operator_type", "type");
+    onnx_node(b, "Concat", "type,operator_setting", "described");
+    onnx_attr_int(b, "axis", 1);
+    onnx_node(b, "Mul", "described,count", "counted");
+    onnx_node(b, "MatMul", "counted,pick", "picked");
+    onnx_node(b, "ReduceSum", "picked,rows", "sums");
+    onnx_attr_int(b, "keepdims", 0);
+    onnx_node(b, "Add", "sums,smallest", "step_ms");
+    onnx_output(b, "step_ms");
+    return b;
+}
+
+/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+
+mdot_job_operator predict_operator(size_t i)
+{
+    static const char *const types[] = {"Conv", "Relu", "Add"};
+    double size = 1000.0 * (double)(i + 1);
+    mdot_job_operator op = {.type = types[i % 3], .known = true};
+    op.setting[MDOT_SETTING_INPUTS] = 1;
+    op.setting[MDOT_SETTING_KERNEL_H] = i % 3 == 0 ? 3 : 0;
+    op.per_sample[MDOT_PHASE_FORWARD] = (mdot_load){10 * size, size, 2 * size};
+    op.per_sample[MDOT_PHASE_DATA_GRADIENT] = (mdot_load){20 * size, 3 * size, size};
+    op.per_step[MDOT_PHASE_FORWARD].bytes_read = 4 * size;
+    if (i % 3 != 0) return op;
+    op.parameters = size;
+    op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){10 * size, 2 * size, 0};
+    op.per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 4 * size;
+    return op;
+}
+
+mdot_job *predict_make_job(const mdot_job_operator *operators, size_t count)
+{
+    const mdot_job_description description = {.operators = operators, .operator_count = count, .batch = 1};
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    if (mdot_job_create(&description, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return job;
+}
+
+mdot_job *predict_job(size_t count, size_t period)
+{
+    mdot_job_operator *operators = calloc(count, sizeof *operators);
+    uint32_t *inputs = calloc(count, sizeof *inputs);
+    assert_true(operators != NULL && inputs != NULL);
+    for (size_t i = 0; i < count; i++) {
+        operators[i] = predict_operator(i % period);
+        if (i == 0) continue;
+        inputs[i] = (uint32_t)(i - 1);
+        operators[i].inputs = &inputs[i];
+        operators[i].input_count = 1;
+    }
+    mdot_job *job = predict_make_job(operators, count);
+    free(operators);
+    free(inputs);
+    return job;
+}

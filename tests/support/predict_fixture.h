@@ -1,0 +1,39 @@
+/* predict_fixture.h — small predictors of jobs with answers in closed form, compiled and opened, and jobs for them. */
+#ifndef TEST_PREDICT_FIXTURE_H
+#define TEST_PREDICT_FIXTURE_H
+
+#include "mdot/mdot.h"
+#include "tests/support/onnx_builder.h"
+
+enum { PREDICT_SMALL_BUCKET = 8, PREDICT_LARGE_BUCKET = 32 };
+
+typedef struct predict_fixture {
+    mdot_predictor *predictor;
+    mdot_context *context;
+} predict_fixture;
+
+/* Finishes the model, compiles it for the two buckets (a model without a length for none) and opens it. Fails the
+ * running test where that fails. */
+void predict_open(predict_fixture *f, onnx_builder *b);
+void predict_open_with(predict_fixture *f, onnx_builder *b, const mdot_open_options *options);
+void predict_close(predict_fixture *f);
+
+/* Time to move a bag's bytes at the GPU's bandwidth; the quantiles are half of it, it, and twice it. Batches above 1000
+ * are outside its training. */
+onnx_builder *predict_bandwidth_model(void);
+/* The same in f64, from the job itself. */
+double predict_bandwidth_ms(const mdot_job *job, const mdot_configuration *configuration);
+/* Reads a sequence: the bytes that a sample writes, each operator's times its index plus one, in nanoseconds; times 1,
+ * 2 and 3. */
+onnx_builder *predict_order_model(void);
+/* One plus the sums over operators of type numbers, of kernel_h and of inputs, in microseconds. */
+onnx_builder *predict_settings_model(void);
+
+/* Operator `i` of a made-up network whose operators are all different: loads grow with i, and it reads the one before.
+ * Every third is a Conv, the others Relu and Add. */
+mdot_job_operator predict_operator(size_t i);
+mdot_job *predict_make_job(const mdot_job_operator *operators, size_t count);
+/* A job of `count` such operators, repeated after `period`. */
+mdot_job *predict_job(size_t count, size_t period);
+
+#endif

@@ -1,0 +1,163 @@
+/* test_shipped_predictor.c — the predictor that mdot comes with behaves like hardware for every demo network: larger
+ * batches take longer, intervals hold their median, memory grows, compiled code agrees with the model. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mdot/mdotjob.h"
+#include "tests/support/process.h"
+
+static const int64_t batches[] = {1,  2,  3,  4,  6,   8,   12,  16,  20,  24,  32,
+                                  40, 48, 64, 96, 128, 192, 256, 320, 384, 448, 512};
+enum { BATCH_COUNT = sizeof batches / sizeof batches[0] };
+
+static const mdot_dim_binding sequences[] = {{"sequence", 128, NULL}};
+static const struct {
+    const char *path;
+    size_t dim_count;
+} networks[] = {{MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx", 0},
+                {MDOT_SOURCE_DIR "/examples/jobs/bert_base.onnx", 1}};
+enum { NETWORK_COUNT = sizeof networks / sizeof networks[0] };
+
+typedef struct fixture {
+    mdot_predictor *predictor;
+    mdot_context *context;
+    mdot_job *jobs[NETWORK_COUNT];
+} fixture;
+
+static int set_up(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    if (f == NULL) return -1;
+    mdot_error err = {0};
+    mdot_status status = mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &f->predictor, &err);
+    if (status == MDOT_OK) status = mdot_context_create(f->predictor, &f->context, &err);
+    for (int n = 0; status == MDOT_OK && n < NETWORK_COUNT; n++) {
+        mdot_job_options options = {.dims = sequences, .dim_count = networks[n].dim_count};
+        status = mdot_job_read(networks[n].path, &options, &f->jobs[n], &err);
+    }
+    if (status != MDOT_OK) print_error("%s\n", err.message);
+    *state = f;
+    return status == MDOT_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    for (int n = 0; n < NETWORK_COUNT; n++) mdot_job_destroy(f->jobs[n]);
+    mdot_context_destroy(f->context);
+    mdot_predictor_close(f->predictor);
+    free(f);
+    return 0;
+}
+
+/* One network under every batch. */
+static void sweep(const fixture *f, int network, mdot_configuration common, mdot_prediction *out)
+{
+    mdot_configuration asked[BATCH_COUNT];
+    mdot_error err = {0};
+    for (int i = 0; i < BATCH_COUNT; i++) {
+        asked[i] = common;
+        asked[i].batch = batches[i];
+    }
+    if (mdot_sweep(f->context, f->jobs[network], asked, BATCH_COUNT, out, &err) != MDOT_OK) fail_msg("%s", err.message);
+}
+
+static void expect_growth(const fixture *f, int network, const mdot_configuration *common)
+{
+    mdot_prediction p[BATCH_COUNT];
+    sweep(f, network, *common, p);
+    for (int i = 1; i < BATCH_COUNT; i++)
+        if (!(p[i].step_ms > p[i - 1].step_ms) || !(p[i].peak_memory_bytes > p[i - 1].peak_memory_bytes))
+            fail_msg("%s, %s, precision %d, layout %d: batch %lld takes %g ms and %llu bytes, %lld takes %g and %llu",
+                     networks[network].path, common->gpu, (int)common->precision, (int)common->layout,
+                     (long long)batches[i - 1], p[i - 1].step_ms, (unsigned long long)p[i - 1].peak_memory_bytes,
+                     (long long)batches[i], p[i].step_ms, (unsigned long long)p[i].peak_memory_bytes);
+}
+
+static void larger_batches_take_longer_on_every_gpu(void **state)
+{
+    for (int n = 0; n < NETWORK_COUNT; n++)
+        for (const char *const *gpu = mdot_gpu_names(); *gpu != NULL; gpu++)
+            for (int precision = 0; precision <= MDOT_PRECISION_AMP; precision++)
+                for (int layout = 0; layout <= MDOT_LAYOUT_NHWC; layout++)
+                    expect_growth(*state, n,
+                                  &(mdot_configuration){.gpu = *gpu,
+                                                        .precision = (mdot_precision)precision,
+                                                        .layout = (mdot_layout)layout});
+}
+
+/* A larger batch fills a card better, up to a point: never does a sample become much dearer. */
+static void a_sample_costs_no_more_in_a_larger_batch(void **state)
+{
+    fixture *f = *state;
+    for (int n = 0; n < NETWORK_COUNT; n++)
+        for (const char *const *gpu = mdot_gpu_names(); *gpu != NULL; gpu++) {
+            mdot_prediction p[BATCH_COUNT];
+            sweep(f, n, (mdot_configuration){.gpu = *gpu, .precision = MDOT_PRECISION_AMP}, p);
+            for (int i = 1; i < BATCH_COUNT; i++) {
+                double before = p[i - 1].step_ms / (double)batches[i - 1], after = p[i].step_ms / (double)batches[i];
+                if (after > 1.25 * before)
+                    fail_msg("%s, %s: a sample takes %g ms at batch %lld, %g at %lld", networks[n].path, *gpu, before,
+                             (long long)batches[i - 1], after, (long long)batches[i]);
+            }
+        }
+}
+
+static void intervals_hold_their_median(void **state)
+{
+    fixture *f = *state;
+    for (int n = 0; n < NETWORK_COUNT; n++)
+        for (const char *const *gpu = mdot_gpu_names(); *gpu != NULL; gpu++) {
+            mdot_prediction p[BATCH_COUNT];
+            sweep(f, n, (mdot_configuration){.gpu = *gpu, .layout = MDOT_LAYOUT_NHWC}, p);
+            for (int i = 0; i < BATCH_COUNT; i++)
+                assert_true(p[i].lower_ms > 0 && p[i].lower_ms < p[i].step_ms && p[i].step_ms < p[i].upper_ms);
+        }
+}
+
+static void a_much_faster_card_is_faster(void **state)
+{
+    fixture *f = *state;
+    static const char *const ascending[] = {"K80", "T4", "RTX-3090", "H100-SXM-80GB"};
+    for (int n = 0; n < NETWORK_COUNT; n++) {
+        double slower = 1e300;
+        for (size_t g = 0; g < sizeof ascending / sizeof ascending[0]; g++) {
+            mdot_prediction p[BATCH_COUNT];
+            sweep(f, n, (mdot_configuration){.gpu = ascending[g], .precision = MDOT_PRECISION_AMP}, p);
+            if (!(p[BATCH_COUNT - 1].step_ms < slower))
+                fail_msg("%s takes %g ms, a slower card %g", ascending[g], p[BATCH_COUNT - 1].step_ms, slower);
+            slower = p[BATCH_COUNT - 1].step_ms;
+        }
+    }
+}
+
+static void its_code_agrees_with_its_model(void **state)
+{
+    (void)state;
+    process_result *result = calloc(1, sizeof *result);
+    assert_non_null(result);
+    process_run((const char *const[]){MDOT_CLI, "verify", MDOT_SHIPPED_PREDICTOR,
+                                      MDOT_SOURCE_DIR "/weights/predictor.onnx", NULL},
+                result);
+    if (result->status != 0) fail_msg("%s%s", result->out, result->err);
+    free(result);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(larger_batches_take_longer_on_every_gpu),
+        cmocka_unit_test(a_sample_costs_no_more_in_a_larger_batch),
+        cmocka_unit_test(intervals_hold_their_median),
+        cmocka_unit_test(a_much_faster_card_is_faster),
+        cmocka_unit_test(its_code_agrees_with_its_model),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
