@@ -9,11 +9,11 @@ mdot_status cg_write_artefact(const cg_entry *entries, int entry_count, const cg
                               ir_arena *arena, mdot_error *err)
 {
     cg_pool weights = {0}, table = {0};
-    cg_cuda_images images = {0};
+    cu_images images = {0};
     void *code = NULL;
     size_t code_bytes = 0;
     mdot_status status = cg_pack_weights(entries, entry_count, &weights, err);
-    if (status == MDOT_OK) status = cg_cuda_make_images(entries, entry_count, options, arena, &images, err);
+    if (status == MDOT_OK) status = cu_make_images(entries, entry_count, options, arena, &images, err);
     if (status == MDOT_OK) status = cg_cpu_object(entries, entry_count, options, &code, &code_bytes, err);
     if (status == MDOT_OK)
         status = cg_build_table(entries, entry_count, options, weights.size_bytes, &images, &table, err);
@@ -33,6 +33,6 @@ mdot_status cg_write_artefact(const cg_entry *entries, int entry_count, const cg
     free(code);
     cg_pool_done(&table);
     cg_pool_done(&weights);
-    cg_cuda_images_done(&images);
+    cu_images_done(&images);
     return status;
 }

@@ -11,7 +11,7 @@
 #define CG_ARTEFACT_H
 
 #include "codegen/codegen.h"
-#include "codegen/cuda/images.h"
+#include "codegen/cuda/cuda.h"
 #include "codegen/elf_read.h"
 #include "codegen/pool.h"
 
@@ -20,7 +20,7 @@ mdot_status cg_pack_weights(const cg_entry *entries, int entry_count, cg_pool *w
 
 /* The table, file_bytes and checksum still zero. */
 mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options, size_t weights_bytes,
-                           const cg_cuda_images *images, cg_pool *table, mdot_error *err);
+                           const cu_images *images, cg_pool *table, mdot_error *err);
 
 typedef struct cg_data_section {
     const char *name, *symbol; /* the symbol is global and stands at the section's start */

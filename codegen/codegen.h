@@ -36,7 +36,7 @@ typedef struct cg_options {
 /* Generates code for every entry, bucket, level and GPU architecture, packs the weights, links, and puts the artefact
  * at `path` by rename: it appears complete or not at all. Constants that several plans share (the same ir_tensor, or
  * equal bytes) are stored once; kernels with equal specifications are generated once. What GPUs cannot run is left out
- * of their code with a warning (cuda/images.h). */
+ * of their code with a warning (cuda/cuda.h). */
 mdot_status cg_write_artefact(const cg_entry *entries, int entry_count, const cg_options *options, const char *path,
                               ir_arena *arena, mdot_error *err);
 

@@ -103,11 +103,11 @@ static mdot_abi_entry add_entry(builder *b, const cg_entry *entry)
 
 /* ---- CUDA images ------------------------------------------------------------------------------------------------- */
 
-static uint32_t add_cuda_kernels(builder *b, const cg_cuda_program *program)
+static uint32_t add_cuda_kernels(builder *b, const cu_program *program)
 {
     uint32_t at = add_array(b, program->kernel_count, sizeof(mdot_abi_cuda_kernel));
     for (int i = 0; i < program->kernel_count; i++) {
-        const cg_cuda_kernel *kernel = &program->kernels[i];
+        const cu_kernel *kernel = &program->kernels[i];
         mdot_abi_cuda_kernel record = {.name_at = add_string(b, kernel->name),
                                        .threads = (uint32_t)kernel->threads,
                                        .tile_rows = (uint32_t)kernel->tile_rows,
@@ -120,11 +120,11 @@ static uint32_t add_cuda_kernels(builder *b, const cg_cuda_program *program)
     return at;
 }
 
-static uint32_t add_resources(builder *b, const cg_cuda_program *program, const cg_cubin *cubin)
+static uint32_t add_resources(builder *b, const cu_program *program, const cu_cubin *cubin)
 {
     uint32_t at = add_array(b, program->kernel_count, sizeof(mdot_abi_cuda_resources));
     for (int i = 0; i < program->kernel_count; i++) {
-        const cg_cubin_kernel *kernel = cg_cubin_find(cubin, program->kernels[i].name);
+        const cu_cubin_kernel *kernel = cu_cubin_find(cubin, program->kernels[i].name);
         mdot_abi_cuda_resources record = {.registers = kernel->registers,
                                           .static_shared_bytes = kernel->shared_bytes,
                                           .local_bytes = kernel->local_bytes,
@@ -138,17 +138,17 @@ static uint32_t add_resources(builder *b, const cg_cuda_program *program, const 
 }
 
 /* Images of one arithmetic are one program's, and share its kernels. */
-static uint32_t add_cuda_images(builder *b, const cg_cuda_images *images)
+static uint32_t add_cuda_images(builder *b, const cu_images *images)
 {
     if (images->count == 0) return 0;
-    uint32_t at = add_array(b, images->count, sizeof(mdot_abi_cuda_image)), kernels_at[CG_CUDA_MODES] = {0};
+    uint32_t at = add_array(b, images->count, sizeof(mdot_abi_cuda_image)), kernels_at[CU_MODES] = {0};
     for (int i = 0; i < images->count; i++) {
-        const cg_cuda_image *image = &images->image[i];
-        const cg_cuda_program *program = &images->program[image->mode];
+        const cu_image *image = &images->image[i];
+        const cu_program *program = &images->program[image->mode];
         if (kernels_at[image->mode] == 0) kernels_at[image->mode] = add_cuda_kernels(b, program);
         mdot_abi_cuda_image record = {.sm = (uint32_t)image->target.sm,
                                       .is_accelerated = image->target.is_accelerated,
-                                      .compute_at = add_string(b, cg_cuda_mode_name(image->mode)),
+                                      .compute_at = add_string(b, cu_mode_name(image->mode)),
                                       .image_offset = image->image_offset,
                                       .image_bytes = image->cubin.size_bytes,
                                       .weights_offset = image->weights_offset,
@@ -162,7 +162,7 @@ static uint32_t add_cuda_images(builder *b, const cg_cuda_images *images)
 }
 
 mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options, size_t weights_bytes,
-                           const cg_cuda_images *images, cg_pool *table, mdot_error *err)
+                           const cu_images *images, cg_pool *table, mdot_error *err)
 {
     builder b = {.table = table, .options = options};
     char compiler[96];

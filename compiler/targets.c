@@ -1,5 +1,5 @@
 /* targets.c — names of targets, as --target takes them, into CPU levels and GPU architectures. */
-#include "codegen/cuda/images.h"
+#include "codegen/cuda/cuda.h"
 #include "compiler/compiler.h"
 
 #include <stdio.h>
@@ -63,9 +63,9 @@ static mdot_status unknown(const char *name, mdot_error *err)
     for (int i = 0; i < LEVEL_COUNT && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, ", cpu:%s", levels[i].name);
     if (used < sizeof list) used += (size_t)snprintf(list + used, sizeof list - used, ", cuda");
-    for (int i = 0; i < CG_CUDA_TARGETS && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, ", sm_%d%s", cg_cuda_targets[i].sm,
-                                 cg_cuda_targets[i].is_accelerated ? "a" : "");
+    for (int i = 0; i < CU_TARGETS && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, ", sm_%d%s", cu_targets[i].sm,
+                                 cu_targets[i].is_accelerated ? "a" : "");
     return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                      "there is no target \"%s\"; known are %s and other architectures from sm_%d on that NVRTC knows",
                      name, list, LEAST_SM);
@@ -81,8 +81,7 @@ mdot_status co_parse_targets(const char *const *targets, size_t count, co_target
         if (parse_architecture(targets[i], &target)) {
             status = add_cuda(&parsed, target, err);
         } else if (strcmp(targets[i], "cuda") == 0) {
-            for (int k = 0; k < CG_CUDA_TARGETS && status == MDOT_OK; k++)
-                status = add_cuda(&parsed, cg_cuda_targets[k], err);
+            for (int k = 0; k < CU_TARGETS && status == MDOT_OK; k++) status = add_cuda(&parsed, cu_targets[k], err);
         } else if (add_levels(targets[i], chosen)) {
             has_level = true;
         } else {

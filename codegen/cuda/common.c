@@ -3,56 +3,53 @@
  */
 #include "codegen/cuda/cuda_emit.h"
 
-const char cg_cuda_bf16[] =
-    "typedef unsigned short half_t; // bfloat16: what matrix instructions multiply\n"
-    "__device__ __forceinline__ unsigned pack_halves(float low, float high)\n"
-    "{\n"
-    "    return pack_bf16(low, high);\n"
-    "}\n"
-    "__device__ __forceinline__ void tensor_mma(float *d, const unsigned *a, const unsigned *b)\n"
-    "{\n"
-    "    mma_m16n8k16_bf16(d, a, b);\n"
-    "}\n";
+const char cu_bf16[] = "typedef unsigned short half_t; // bfloat16: what matrix instructions multiply\n"
+                       "__device__ __forceinline__ unsigned pack_halves(float low, float high)\n"
+                       "{\n"
+                       "    return pack_bf16(low, high);\n"
+                       "}\n"
+                       "__device__ __forceinline__ void tensor_mma(float *d, const unsigned *a, const unsigned *b)\n"
+                       "{\n"
+                       "    mma_m16n8k16_bf16(d, a, b);\n"
+                       "}\n";
 
-const char cg_cuda_f16[] =
-    "typedef unsigned short half_t; // IEEE half: what matrix instructions multiply\n"
-    "__device__ __forceinline__ unsigned pack_halves(float low, float high)\n"
-    "{\n"
-    "    return pack_f16(low, high);\n"
-    "}\n"
-    "__device__ __forceinline__ void tensor_mma(float *d, const unsigned *a, const unsigned *b)\n"
-    "{\n"
-    "    mma_m16n8k8_f16(d, a, b);\n"
-    "    mma_m16n8k8_f16(d, a + 2, b + 1);\n"
-    "}\n";
+const char cu_f16[] = "typedef unsigned short half_t; // IEEE half: what matrix instructions multiply\n"
+                      "__device__ __forceinline__ unsigned pack_halves(float low, float high)\n"
+                      "{\n"
+                      "    return pack_f16(low, high);\n"
+                      "}\n"
+                      "__device__ __forceinline__ void tensor_mma(float *d, const unsigned *a, const unsigned *b)\n"
+                      "{\n"
+                      "    mma_m16n8k8_f16(d, a, b);\n"
+                      "    mma_m16n8k8_f16(d, a + 2, b + 1);\n"
+                      "}\n";
 
-const char cg_cuda_halves[] =
-    "// ---- Words of 16-bit elements ----\n"
-    "\n"
-    "struct __align__(16) fragment { unsigned word[4]; };\n"
-    "struct __align__(16) words_4 { unsigned word[4]; };\n"
-    "struct __align__(8) words_2 { unsigned word[2]; };\n"
-    "struct words_1 { unsigned word[1]; };\n"
-    "\n"
-    "template <class T> __device__ __forceinline__ void load_words(T *to, const half_t *from)\n"
-    "{\n"
-    "    *to = *(const T *)from;\n"
-    "}\n"
-    "__device__ __forceinline__ half_t to_half(float x)\n"
-    "{\n"
-    "    return (half_t)pack_halves(x, 0.0f);\n"
-    "}\n"
-    "__device__ __forceinline__ void store_pair(half_t *to, float x, float y)\n"
-    "{\n"
-    "    *(unsigned *)to = pack_halves(x, y);\n"
-    "}\n";
+const char cu_halves[] = "// ---- Words of 16-bit elements ----\n"
+                         "\n"
+                         "struct __align__(16) fragment { unsigned word[4]; };\n"
+                         "struct __align__(16) words_4 { unsigned word[4]; };\n"
+                         "struct __align__(8) words_2 { unsigned word[2]; };\n"
+                         "struct words_1 { unsigned word[1]; };\n"
+                         "\n"
+                         "template <class T> __device__ __forceinline__ void load_words(T *to, const half_t *from)\n"
+                         "{\n"
+                         "    *to = *(const T *)from;\n"
+                         "}\n"
+                         "__device__ __forceinline__ half_t to_half(float x)\n"
+                         "{\n"
+                         "    return (half_t)pack_halves(x, 0.0f);\n"
+                         "}\n"
+                         "__device__ __forceinline__ void store_pair(half_t *to, float x, float y)\n"
+                         "{\n"
+                         "    *(unsigned *)to = pack_halves(x, y);\n"
+                         "}\n";
 
-const char cg_cuda_exact[] = "__device__ __forceinline__ float gelu(float x)\n"
-                             "{\n"
-                             "    return 0.5f * x * (1.0f + erff(x * 0.707106781f));\n"
-                             "}\n";
+const char cu_exact[] = "__device__ __forceinline__ float gelu(float x)\n"
+                        "{\n"
+                        "    return 0.5f * x * (1.0f + erff(x * 0.707106781f));\n"
+                        "}\n";
 
-const char cg_cuda_fast[] =
+const char cu_fast[] =
     "// x/2 (1 + erf(x/√2)), erf by Abramowitz and Stegun, \"Handbook of Mathematical Functions\", 7.1.26: within "
     "1.5e-7.\n"
     "__device__ __forceinline__ float gelu(float x)\n"
@@ -64,7 +61,7 @@ const char cg_cuda_fast[] =
     "    return 0.5f * x * (x < 0 ? rest : 2.0f - rest);\n"
     "}\n";
 
-const char cg_cuda_common[] =
+const char cu_common[] =
     "#define INFINITE __uint_as_float(0x7f800000u)\n"
     "#define NOT_A_NUMBER __uint_as_float(0x7fc00000u)\n"
     "\n"

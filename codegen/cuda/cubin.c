@@ -86,7 +86,7 @@ static bool find_kernel_section(const cg_elf *elf, const char *prefix, const cha
 }
 
 /* Registers and stack, from the attributes of all functions. */
-static void read_common_attributes(const cg_elf_section *info, uint32_t symbol, cg_cubin_kernel *kernel)
+static void read_common_attributes(const cg_elf_section *info, uint32_t symbol, cu_cubin_kernel *kernel)
 {
     attribute a;
     for (size_t at = 0; next_attribute(info, &at, &a);) {
@@ -99,7 +99,7 @@ static void read_common_attributes(const cg_elf_section *info, uint32_t symbol, 
     }
 }
 
-static void read_own_attributes(const cg_elf_section *info, cg_cubin_kernel *kernel)
+static void read_own_attributes(const cg_elf_section *info, cu_cubin_kernel *kernel)
 {
     attribute a;
     for (size_t at = 0; next_attribute(info, &at, &a);) {
@@ -141,7 +141,7 @@ static bool read_spills(const char *log, const char *kernel, uint32_t *out_bytes
     return false;
 }
 
-static mdot_status read_kernel(const cg_elf *elf, const cg_cubin *cubin, uint32_t symbol, cg_cubin_kernel *kernel,
+static mdot_status read_kernel(const cg_elf *elf, const cu_cubin *cubin, uint32_t symbol, cu_cubin_kernel *kernel,
                                mdot_error *err)
 {
     cg_elf_section section;
@@ -182,7 +182,7 @@ static const char *kernel_symbol(const cg_elf_section *symbols, const cg_elf_sec
     return (const char *)names->bytes + symbol.st_name;
 }
 
-static mdot_status read_kernels(const cg_elf *elf, ir_arena *arena, cg_cubin *cubin, mdot_error *err)
+static mdot_status read_kernels(const cg_elf *elf, ir_arena *arena, cu_cubin *cubin, mdot_error *err)
 {
     cg_elf_section symbols, names;
     if (!cg_elf_section_named(elf, ".symtab", &symbols) || symbols.bytes == NULL ||
@@ -191,12 +191,12 @@ static mdot_status read_kernels(const cg_elf *elf, ir_arena *arena, cg_cubin *cu
         return mdot_fail(err, MDOT_MALFORMED, "the cubin has no symbols");
     size_t symbol_count = symbols.size_bytes / sizeof(Elf64_Sym), kernel_count = 0;
     for (size_t i = 0; i < symbol_count; i++) kernel_count += kernel_symbol(&symbols, &names, i) != NULL;
-    cubin->kernels = IR_NEW_ARRAY(arena, cg_cubin_kernel, kernel_count + 1);
+    cubin->kernels = IR_NEW_ARRAY(arena, cu_cubin_kernel, kernel_count + 1);
     if (cubin->kernels == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     for (size_t i = 0; i < symbol_count; i++) {
         const char *name = kernel_symbol(&symbols, &names, i);
         if (name == NULL) continue;
-        cg_cubin_kernel *kernel = &cubin->kernels[cubin->kernel_count++];
+        cu_cubin_kernel *kernel = &cubin->kernels[cubin->kernel_count++];
         kernel->name = ir_arena_strdup(arena, name);
         if (kernel->name == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
         mdot_status status = read_kernel(elf, cubin, (uint32_t)i, kernel, err);
@@ -205,13 +205,13 @@ static mdot_status read_kernels(const cg_elf *elf, ir_arena *arena, cg_cubin *cu
     return MDOT_OK;
 }
 
-mdot_status cg_cubin_read(const void *bytes, size_t size_bytes, const char *log, ir_arena *arena, cg_cubin *out_cubin,
+mdot_status cu_cubin_read(const void *bytes, size_t size_bytes, const char *log, ir_arena *arena, cu_cubin *out_cubin,
                           mdot_error *err)
 {
     cg_elf elf;
     if (!cg_elf_open(bytes, size_bytes, &elf) || elf.machine != EM_CUDA)
         return mdot_fail(err, MDOT_MALFORMED, "not a cubin, or a damaged one");
-    cg_cubin cubin = {
+    cu_cubin cubin = {
         .bytes = bytes, .size_bytes = size_bytes, .log = log != NULL ? log : "", .sm = architecture(&elf)};
     mdot_status status = read_kernels(&elf, arena, &cubin, err);
     if (status != MDOT_OK) return status;
@@ -219,7 +219,7 @@ mdot_status cg_cubin_read(const void *bytes, size_t size_bytes, const char *log,
     return MDOT_OK;
 }
 
-const cg_cubin_kernel *cg_cubin_find(const cg_cubin *cubin, const char *name)
+const cu_cubin_kernel *cu_cubin_find(const cu_cubin *cubin, const char *name)
 {
     for (int i = 0; i < cubin->kernel_count; i++)
         if (strcmp(cubin->kernels[i].name, name) == 0) return &cubin->kernels[i];

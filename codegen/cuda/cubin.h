@@ -2,13 +2,13 @@
  *
  * Comes from nvrtc.c and goes into the artefact. No GPU and no tool of NVIDIA's is needed to read one.
  */
-#ifndef CG_CUBIN_H
-#define CG_CUBIN_H
+#ifndef CU_CUBIN_H
+#define CU_CUBIN_H
 
 #include "ir/arena.h"
 #include "mdot/mdot_base.h"
 
-typedef struct cg_cubin_kernel {
+typedef struct cu_cubin_kernel {
     const char *name;
     uint32_t registers;    /* of a thread */
     uint32_t max_threads;  /* of a block, by its __launch_bounds__; 0 without */
@@ -19,23 +19,23 @@ typedef struct cg_cubin_kernel {
     uint32_t barriers;            /* of a block in hardware */
     uint32_t tensor_instructions; /* HMMA, in the code */
     uint32_t code_bytes;
-} cg_cubin_kernel;
+} cu_cubin_kernel;
 
-typedef struct cg_cubin {
+typedef struct cu_cubin {
     const void *bytes; /* lent by whoever had it read */
     size_t size_bytes;
     const char *log; /* what the compiler said on the way; "" for nothing */
     uint32_t sm;     /* 90 for sm_90 and sm_90a */
     int kernel_count;
-    cg_cubin_kernel *kernels; /* in the arena */
-} cg_cubin;
+    cu_cubin_kernel *kernels; /* in the arena */
+} cu_cubin;
 
 /* Reads what `bytes` say of every kernel in them. `log` (NULL for none) is searched for ptxas's words on spilling, as
  * -Xptxas -v has them written. MALFORMED with the reason when they are no cubin or a damaged one. */
-mdot_status cg_cubin_read(const void *bytes, size_t size_bytes, const char *log, ir_arena *arena, cg_cubin *out_cubin,
+mdot_status cu_cubin_read(const void *bytes, size_t size_bytes, const char *log, ir_arena *arena, cu_cubin *out_cubin,
                           mdot_error *err);
 
 /* NULL when there is none of the name. */
-const cg_cubin_kernel *cg_cubin_find(const cg_cubin *cubin, const char *name);
+const cu_cubin_kernel *cu_cubin_find(const cu_cubin *cubin, const char *name);
 
 #endif

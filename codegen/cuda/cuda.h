@@ -1,28 +1,39 @@
-/* cuda.h — plans → CUDA C: one persistent kernel for each bucket of each entry, and the weights in its layout.
+/* cuda.h — plans → images for GPUs: for each architecture a cubin, for each arithmetic its weights. The folder's
+ * contract; the other headers here are its own, but nvrtc.h and cubin.h, which stand alone.
  *
- * stages.c cuts a plan at its grid barriers (span.c tells what follows the units of length), places.c decides what lies
- * in shared memory, sync.c where a block meets; cuda_generate.c writes the kernels, and cuda_linear.c, cuda_attention.c, cuda_norm.c,
- * cuda_nest.c and cuda_expr.c a step of them; fragments.c packs weights. The source takes no header: with `prelude` before it
- * NVRTC compiles it for any architecture; with tests/cuda_host/device.h before it a C++ compiler does, and the emulator
- * runs it.
+ *   cuda_target.c     the architectures as data
+ *   cuda_generate.h   plans → CUDA C and weights, a program an arithmetic
+ *   nvrtc.h           CUDA C → cubin; cubin.h reads what its kernels need
+ *   images.c          all of it in order, architectures side by side
  *
  * How a kernel is launched stands in mdot_abi.h (mdot_abi_cuda_call).
  */
-#ifndef CG_CUDA_H
-#define CG_CUDA_H
+#ifndef CU_CUDA_H
+#define CU_CUDA_H
 
 #include "codegen/codegen.h"
+#include "codegen/cuda/cubin.h"
 #include "codegen/pool.h"
 
 /* What the matrix operands are rounded to. Sums, norms, softmax and the residual stream are f32 in every mode. */
-typedef enum cg_cuda_mode {
-    CG_CUDA_FP32, /* no tensor cores: for verification */
-    CG_CUDA_BF16, /* mma.m16n8k16, sm_80 and later */
-    CG_CUDA_F16   /* mma.m16n8k8, sm_75 */
-} cg_cuda_mode;
-const char *cg_cuda_mode_name(cg_cuda_mode mode); /* "fp32", "bf16", "fp16": mdot_abi_cuda_image.compute_at */
+typedef enum cu_mode {
+    CU_FP32, /* no tensor cores: for verification */
+    CU_BF16, /* mma.m16n8k16, sm_80 and later */
+    CU_F16   /* mma.m16n8k8, sm_75 */
+} cu_mode;
+const char *cu_mode_name(cu_mode mode); /* "fp32", "bf16", "fp16": mdot_abi_cuda_image.compute_at */
 
-typedef struct cg_cuda_kernel {
+/* ---- Targets ----------------------------------------------------------------------------------------------------- */
+
+enum { CU_TARGETS = 7, CU_MODES = CU_F16 + 1 };
+extern const cg_cuda_target cu_targets[CU_TARGETS]; /* what `--target cuda` stands for; ascending */
+
+size_t cu_shared_limit_bytes(cg_cuda_target target);
+cu_mode cu_target_mode(cg_cuda_target target, bool fp32);
+
+/* ---- Programs: one persistent kernel for each bucket of each entry ----------------------------------------------- */
+
+typedef struct cu_kernel {
     const char *name;  /* of the function, a C identifier */
     int entry, bucket; /* whose it is; kernels come in the order of mdot_abi_bucket.first_code */
     int threads;       /* of a block */
@@ -31,20 +42,39 @@ typedef struct cg_cuda_kernel {
     size_t dynamic_shared_bytes;
     size_t inline_input_bytes; /* of the parameter behind the call; 0: inputs come through memory */
     size_t scratch_bytes;      /* of one item */
-} cg_cuda_kernel;
+} cu_kernel;
 
-typedef struct cg_cuda_program {
+typedef struct cu_program {
     const char *prelude; /* the PTX wrappers that the source calls, for the card */
     const char *source;
     cg_pool weights; /* what mdot_abi_cuda_call.weights points to, 256-byte aligned */
     int kernel_count;
-    cg_cuda_kernel *kernels; /* in the arena, as all text is */
-} cg_cuda_program;
+    cu_kernel *kernels; /* in the arena, as all text is */
+} cu_program;
 
-/* UNSUPPORTED names the plan kernel and the reason where a plan is not encoder-shaped; such entries stay on the CPU.
- * The program is the caller's to end with cg_cuda_program_done. */
-mdot_status cg_cuda_generate(const cg_entry *entries, int entry_count, cg_cuda_mode mode, ir_arena *arena,
-                             cg_cuda_program *out_program, mdot_error *err);
-void cg_cuda_program_done(cg_cuda_program *program);
+/* ---- Images ------------------------------------------------------------------------------------------------------ */
+
+typedef struct cu_image {
+    cg_cuda_target target;
+    cu_mode mode;
+    cu_cubin cubin;
+    size_t image_offset;                  /* in cu_images.cubins */
+    size_t weights_offset, weights_bytes; /* in cu_images.weights */
+} cu_image;
+
+typedef struct cu_images {        /* zero: none */
+    int nvrtc_major, nvrtc_minor; /* of what compiled them: drivers of an older major version refuse them */
+    int count;
+    cu_image *image;              /* in the order of options->cuda_targets */
+    cu_program program[CU_MODES]; /* those of an image's mode are there */
+    cg_pool cubins, weights;      /* the artefact's sections */
+} cu_images;
+
+/* Images for options->cuda_targets. None, and a warning with the reason, when a plan is not encoder-shaped; one less,
+ * and a warning, where a kernel takes more than a device has. TOOLCHAIN without NVRTC, or when it refuses the source.
+ * End with cu_images_done in either case. */
+mdot_status cu_make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
+                           cu_images *out_images, mdot_error *err);
+void cu_images_done(cu_images *images);
 
 #endif

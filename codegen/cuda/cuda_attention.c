@@ -49,11 +49,11 @@ static bool is_made(const cu_stages *stages, int buffer)
     return kind == PL_SCRATCH || kind == PL_OUTPUT;
 }
 
-bool cu_attention_is_tensor(const cu_stages *stages, const cu_step *step, cg_cuda_mode mode)
+bool cu_attention_is_tensor(const cu_stages *stages, const cu_step *step, cu_mode mode)
 {
     const pl_attention *a = &step->kernel->attention;
     int64_t width = value_width(a);
-    if (mode == CG_CUDA_FP32 || step->spread != CU_TILED || step->loop != 1 || step->scale != 1) return false;
+    if (mode == CU_FP32 || step->spread != CU_TILED || step->loop != 1 || step->scale != 1) return false;
     if (a->dim % 16 != 0 || a->dim > MOST_CHANNELS) return false;
     if (a->value_dim % 16 != 0 || a->value_dim > MOST_CHANNELS || (width & (width - 1)) != 0) return false;
     if (!is_made(stages, a->q.buffer) || !is_made(stages, a->k.buffer) || !is_made(stages, a->v.buffer)) return false;

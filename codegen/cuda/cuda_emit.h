@@ -7,11 +7,11 @@
  *   i0, i1, …    the step's loop variables, over the whole tensor
  *   r            the tiled loop's variable, counted from the tile's first
  */
-#ifndef CG_CUDA_EMIT_H
-#define CG_CUDA_EMIT_H
+#ifndef CU_EMIT_H
+#define CU_EMIT_H
 
-#include "codegen/cuda/places.h"
 #include "codegen/cuda/cuda_text.h"
+#include "codegen/cuda/places.h"
 
 enum { CU_THREADS = 256, CU_WARPS = CU_THREADS / 32, CU_ROWS = 16 /* of a matrix instruction */ };
 
@@ -53,7 +53,8 @@ static inline bool cu_is_local(const cu_place *place)
 /* UNSUPPORTED, naming the kernel; the first counts. */
 void cu_refuse(cu_function *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- cuda_generate.c: parameters -------------------------------------------------------------------------------------- */
+/* ---- cuda_generate.c: parameters
+ * -------------------------------------------------------------------------------------- */
 
 /* The name of a pointer to the start of a place, a parameter that is called `wanted` where it is new. */
 const char *cu_pointer(cu_function *f, int buffer, const cu_place *place, const char *wanted);
@@ -68,7 +69,8 @@ void cu_meet_first(cu_function *f, const char *condition);
 const char *cu_dim_text(cu_function *f, ir_dim d); /* "3 * t.length + 1" */
 const char *cu_type_name(mdot_dtype dtype);        /* NULL: no CUDA code handles it */
 
-/* ---- cuda_expr.c ------------------------------------------------------------------------------------------------------ */
+/* ---- cuda_expr.c
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* An expression's C text; `acc` is the text of ACC 0. Assignments that it needs are put into the body first. */
 const char *cu_expression(cu_function *f, const pl_expr *expr, const char *acc);
@@ -91,10 +93,10 @@ void cu_emit_nest(cu_function *f);
 /* ---- prelude.c, common.c ------------------------------------------------------------------------------------------
  */
 
-extern const char cg_cuda_prelude[];               /* for the card */
-extern const char cg_cuda_common[];                /* portable, for every mode */
-extern const char cg_cuda_bf16[], cg_cuda_f16[];   /* the 16-bit type and its product … */
-extern const char cg_cuda_halves[];                /* … and what follows from them */
-extern const char cg_cuda_exact[], cg_cuda_fast[]; /* functions for f32 and for 16-bit modes */
+extern const char cu_prelude[];          /* for the card */
+extern const char cu_common[];           /* portable, for every mode */
+extern const char cu_bf16[], cu_f16[];   /* the 16-bit type and its product … */
+extern const char cu_halves[];           /* … and what follows from them */
+extern const char cu_exact[], cu_fast[]; /* functions for f32 and for 16-bit modes */
 
 #endif

@@ -1,5 +1,6 @@
-/* cuda_generate.c — entries → a program: what each bucket does in stages, every step a call, equal steps one function. */
-#include "codegen/cuda/cuda.h"
+/* cuda_generate.c — entries → a program: what each bucket does in stages, every step a call, equal steps one function.
+ */
+#include "codegen/cuda/cuda_generate.h"
 
 #include "codegen/cuda/cuda_emit.h"
 #include "codegen/cuda/sync.h"
@@ -19,10 +20,10 @@ typedef struct function {
 } function;
 
 typedef struct generator {
-    cg_cuda_mode mode;
+    cu_mode mode;
     ir_arena *arena;
     mdot_error *err;
-    cg_cuda_program *program;
+    cu_program *program;
     function *functions;
     cu_text functions_text, kernels_text;
 } generator;
@@ -37,9 +38,9 @@ typedef struct bucket { /* being written */
     cu_text calls;
 } bucket;
 
-const char *cg_cuda_mode_name(cg_cuda_mode mode)
+const char *cu_mode_name(cu_mode mode)
 {
-    return mode == CG_CUDA_FP32 ? "fp32" : mode == CG_CUDA_BF16 ? "bf16" : "fp16";
+    return mode == CU_FP32 ? "fp32" : mode == CU_BF16 ? "bf16" : "fp16";
 }
 
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
@@ -473,7 +474,7 @@ static mdot_status check_sizes(const pl_plan *plan, mdot_error *err)
                      MDOT_ABI_CUDA_MAX_TENSORS);
 }
 
-static bool is_kernel_taken(const cg_cuda_program *program, const char *name)
+static bool is_kernel_taken(const cu_program *program, const char *name)
 {
     for (int k = 0; k < program->kernel_count; k++)
         if (strcmp(program->kernels[k].name, name) == 0) return true;
@@ -495,7 +496,7 @@ static const char *kernel_name(const generator *g, const cg_entry *entry, int64_
     return name;
 }
 
-static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl_plan *plan, cg_cuda_kernel *out)
+static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl_plan *plan, cu_kernel *out)
 {
     cu_stages stages;
     cu_layout layout;
@@ -519,27 +520,27 @@ static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl
     if (status == MDOT_OK) put_kernel(&b, inline_input_bytes(&b));
     if (status == MDOT_OK && b.calls.failed) status = mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
     cu_text_done(&b.calls);
-    *out = (cg_cuda_kernel){.name = b.name,
-                            .threads = CU_THREADS,
-                            .tile_rows = plan->max_length > 0 ? CU_TILE_UNITS : 0,
-                            .grid_barriers = stages.stage_count - 1 + stages.meets_at_end,
-                            .dynamic_shared_bytes = layout.shared_bytes,
-                            .inline_input_bytes = inline_input_bytes(&b),
-                            .scratch_bytes = layout.scratch_bytes};
+    *out = (cu_kernel){.name = b.name,
+                       .threads = CU_THREADS,
+                       .tile_rows = plan->max_length > 0 ? CU_TILE_UNITS : 0,
+                       .grid_barriers = stages.stage_count - 1 + stages.meets_at_end,
+                       .dynamic_shared_bytes = layout.shared_bytes,
+                       .inline_input_bytes = inline_input_bytes(&b),
+                       .scratch_bytes = layout.scratch_bytes};
     return status;
 }
 
 /* ---- The program ------------------------------------------------------------------------------------------------- */
 
-static mdot_status generate(generator *g, const cg_entry *entries, int entry_count, cg_cuda_program *program)
+static mdot_status generate(generator *g, const cg_entry *entries, int entry_count, cu_program *program)
 {
     int count = 0;
     for (int e = 0; e < entry_count; e++) count += entries[e].plan_count;
-    program->kernels = IR_NEW_ARRAY(g->arena, cg_cuda_kernel, count + 1);
+    program->kernels = IR_NEW_ARRAY(g->arena, cu_kernel, count + 1);
     if (!program->kernels) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
     for (int e = 0; e < entry_count; e++) {
         for (int k = 0; k < entries[e].plan_count; k++) {
-            cg_cuda_kernel *kernel = &program->kernels[program->kernel_count];
+            cu_kernel *kernel = &program->kernels[program->kernel_count];
             mdot_status status = generate_bucket(g, &entries[e], entries[e].plans[k], kernel);
             if (status != MDOT_OK) return status;
             kernel->entry = e;
@@ -552,20 +553,20 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
     if (weights->size_bytes > INT32_MAX)
         return mdot_fail(g->err, MDOT_UNSUPPORTED, "%zu bytes of weights; CUDA code reaches 2 GB", weights->size_bytes);
     bool failed = weights->failed || g->functions_text.failed || g->kernels_text.failed;
-    const char *mode = g->mode == CG_CUDA_BF16 ? cg_cuda_bf16 : g->mode == CG_CUDA_F16 ? cg_cuda_f16 : "";
-    bool is_half = g->mode != CG_CUDA_FP32;
-    program->prelude = cg_cuda_prelude;
-    program->source = ir_arena_printf(g->arena, "%s%s%s%s\n%s%s", mode, is_half ? cg_cuda_halves : "", cg_cuda_common,
-                                      is_half ? cg_cuda_fast : cg_cuda_exact, cu_text_get(&g->functions_text),
-                                      cu_text_get(&g->kernels_text));
+    const char *mode = g->mode == CU_BF16 ? cu_bf16 : g->mode == CU_F16 ? cu_f16 : "";
+    bool is_half = g->mode != CU_FP32;
+    program->prelude = cu_prelude;
+    program->source =
+        ir_arena_printf(g->arena, "%s%s%s%s\n%s%s", mode, is_half ? cu_halves : "", cu_common,
+                        is_half ? cu_fast : cu_exact, cu_text_get(&g->functions_text), cu_text_get(&g->kernels_text));
     if (failed || !program->source) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
     return MDOT_OK;
 }
 
-mdot_status cg_cuda_generate(const cg_entry *entries, int entry_count, cg_cuda_mode mode, ir_arena *arena,
-                             cg_cuda_program *out_program, mdot_error *err)
+mdot_status cu_generate(const cg_entry *entries, int entry_count, cu_mode mode, ir_arena *arena,
+                        cu_program *out_program, mdot_error *err)
 {
-    cg_cuda_program program = {0};
+    cu_program program = {0};
     generator g = {.mode = mode, .arena = arena, .err = err, .program = &program};
     mdot_status status = generate(&g, entries, entry_count, &program);
     cu_text_done(&g.functions_text);
@@ -573,11 +574,11 @@ mdot_status cg_cuda_generate(const cg_entry *entries, int entry_count, cg_cuda_m
     if (status == MDOT_OK)
         *out_program = program;
     else
-        cg_cuda_program_done(&program);
+        cu_program_done(&program);
     return status;
 }
 
-void cg_cuda_program_done(cg_cuda_program *program)
+void cu_program_done(cu_program *program)
 {
     cg_pool_done(&program->weights);
 }

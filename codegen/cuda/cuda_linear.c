@@ -32,9 +32,9 @@ static int64_t row_tiles(const cu_step *step)
     return tiles < MOST_ROW_TILES ? tiles : MOST_ROW_TILES;
 }
 
-bool cu_linear_is_tensor(const cu_step *step, cg_cuda_mode mode)
+bool cu_linear_is_tensor(const cu_step *step, cu_mode mode)
 {
-    return mode != CG_CUDA_FP32 && tile_rows(step) >= FEWEST_TENSOR_ROWS;
+    return mode != CU_FP32 && tile_rows(step) >= FEWEST_TENSOR_ROWS;
 }
 
 static bool is_vector(const cu_step *step)

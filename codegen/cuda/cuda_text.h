@@ -1,6 +1,6 @@
 /* cuda_text.h — text that grows: the source that is being written. */
-#ifndef CG_CUDA_TEXT_H
-#define CG_CUDA_TEXT_H
+#ifndef CU_TEXT_H
+#define CU_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
-/* images.c — see images.h. Architectures are compiled side by side, since NVRTC takes a second for each: threads take
+/* images.c — see cuda.h. Architectures are compiled side by side, since NVRTC takes a second for each: threads take
  * one after the other from a list, each into an arena of its own. */
-#include "codegen/cuda/images.h"
+#include "codegen/cuda/cuda.h"
 
+#include "codegen/cuda/cuda_generate.h"
 #include "codegen/cuda/nvrtc.h"
 
 #include <pthread.h>
@@ -32,12 +33,12 @@ static bool dumps(const cg_options *options, const char *what)
 
 /* ---- Programs ---------------------------------------------------------------------------------------------------- */
 
-static mdot_status generate(const cg_entry *entries, int entry_count, const cg_options *options, cg_cuda_mode mode,
-                            ir_arena *arena, cg_cuda_images *images, mdot_error *err)
+static mdot_status generate(const cg_entry *entries, int entry_count, const cg_options *options, cu_mode mode,
+                            ir_arena *arena, cu_images *images, mdot_error *err)
 {
-    cg_cuda_program *program = &images->program[mode];
+    cu_program *program = &images->program[mode];
     if (program->source != NULL) return MDOT_OK;
-    mdot_status status = cg_cuda_generate(entries, entry_count, mode, arena, program, err);
+    mdot_status status = cu_generate(entries, entry_count, mode, arena, program, err);
     if (status != MDOT_OK || !dumps(options, "cuda")) return status;
     options->dump_text(options->user, program->prelude);
     options->dump_text(options->user, program->source);
@@ -46,31 +47,31 @@ static mdot_status generate(const cg_entry *entries, int entry_count, const cg_o
 
 /* Each arithmetic that a target has; for a dump without a target the common one. */
 static mdot_status generate_all(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
-                                cg_cuda_images *images, mdot_error *err)
+                                cu_images *images, mdot_error *err)
 {
     static const cg_cuda_target usual = {.sm = 80};
     const cg_cuda_target *targets = options->cuda_target_count > 0 ? options->cuda_targets : &usual;
     int count = options->cuda_target_count > 0 ? options->cuda_target_count : 1;
     mdot_status status = MDOT_OK;
     for (int i = 0; i < count && status == MDOT_OK; i++)
-        status = generate(entries, entry_count, options, cg_cuda_target_mode(targets[i], options->cuda_fp32), arena,
-                          images, err);
+        status =
+            generate(entries, entry_count, options, cu_target_mode(targets[i], options->cuda_fp32), arena, images, err);
     return status;
 }
 
 /* ---- Cubins ------------------------------------------------------------------------------------------------------ */
 
 typedef struct job {
-    const cg_cuda_program *program;
+    const cu_program *program;
     cg_cuda_target target;
     ir_arena *arena;
-    cg_cubin cubin;
+    cu_cubin cubin;
     mdot_status status;
     mdot_error error;
 } job;
 
 typedef struct queue {
-    const cg_nvrtc *nvrtc;
+    const cu_nvrtc *nvrtc;
     job *jobs;
     int count;
     atomic_int next;
@@ -82,7 +83,7 @@ static void *work(void *argument)
     for (int i; (i = atomic_fetch_add(&q->next, 1)) < q->count;) {
         job *j = &q->jobs[i];
         const char *parts[] = {j->program->prelude, j->program->source};
-        j->status = cg_nvrtc_compile(q->nvrtc, parts, 2, j->target.sm, j->target.is_accelerated, j->arena, &j->cubin,
+        j->status = cu_nvrtc_compile(q->nvrtc, parts, 2, j->target.sm, j->target.is_accelerated, j->arena, &j->cubin,
                                      &j->error);
     }
     return NULL;
@@ -107,11 +108,11 @@ static void destroy_arena(void *arena)
     ir_arena_destroy(arena);
 }
 
-static mdot_status compile_all(const cg_options *options, cg_cuda_images *images, ir_arena *arena, job **out_jobs,
+static mdot_status compile_all(const cg_options *options, cu_images *images, ir_arena *arena, job **out_jobs,
                                mdot_error *err)
 {
-    cg_nvrtc nvrtc;
-    mdot_status status = cg_nvrtc_load(&nvrtc, err);
+    cu_nvrtc nvrtc;
+    mdot_status status = cu_nvrtc_load(&nvrtc, err);
     if (status != MDOT_OK) return status;
     images->nvrtc_major = nvrtc.major;
     images->nvrtc_minor = nvrtc.minor;
@@ -121,7 +122,7 @@ static mdot_status compile_all(const cg_options *options, cg_cuda_images *images
     for (int i = 0; i < q.count; i++) {
         job *j = &q.jobs[i];
         j->target = options->cuda_targets[i];
-        j->program = &images->program[cg_cuda_target_mode(j->target, options->cuda_fp32)];
+        j->program = &images->program[cu_target_mode(j->target, options->cuda_fp32)];
         j->arena = ir_arena_create(0);
         if (j->arena == NULL || !ir_arena_defer(arena, destroy_arena, j->arena)) {
             ir_arena_destroy(j->arena);
@@ -144,8 +145,8 @@ static mdot_status compile_all(const cg_options *options, cg_cuda_images *images
 static mdot_status check_launch(const job *j, const char *architecture, mdot_error *err)
 {
     for (int i = 0; i < j->program->kernel_count; i++) {
-        const cg_cuda_kernel *kernel = &j->program->kernels[i];
-        const cg_cubin_kernel *made = cg_cubin_find(&j->cubin, kernel->name);
+        const cu_kernel *kernel = &j->program->kernels[i];
+        const cu_cubin_kernel *made = cu_cubin_find(&j->cubin, kernel->name);
         if (made == NULL)
             return mdot_fail(err, MDOT_TOOLCHAIN, "the cubin for %s lacks kernel %s", architecture, kernel->name);
         size_t parameter_bytes = sizeof(mdot_abi_cuda_call) + kernel->inline_input_bytes;
@@ -162,10 +163,10 @@ static mdot_status check_launch(const job *j, const char *architecture, mdot_err
 /* NULL when a device of the architecture has what every kernel of the program takes, else what it lacks. */
 static const char *find_lack(const job *j, ir_arena *arena)
 {
-    size_t shared_limit = cg_cuda_shared_limit_bytes(j->target);
+    size_t shared_limit = cu_shared_limit_bytes(j->target);
     for (int i = 0; i < j->program->kernel_count; i++) {
-        const cg_cuda_kernel *kernel = &j->program->kernels[i];
-        const cg_cubin_kernel *made = cg_cubin_find(&j->cubin, kernel->name);
+        const cu_kernel *kernel = &j->program->kernels[i];
+        const cu_cubin_kernel *made = cu_cubin_find(&j->cubin, kernel->name);
         size_t shared = made->shared_bytes + kernel->dynamic_shared_bytes;
         if (shared > shared_limit)
             return ir_arena_printf(arena, "kernel %s takes %zu bytes of shared memory, a block there has %zu",
@@ -177,10 +178,10 @@ static const char *find_lack(const job *j, ir_arena *arena)
     return NULL;
 }
 
-static void add_image(cg_cuda_images *images, const job *j, cg_cuda_mode mode)
+static void add_image(cu_images *images, const job *j, cu_mode mode)
 {
     const cg_pool *weights = &j->program->weights;
-    cg_cuda_image image = {.target = j->target, .mode = mode, .cubin = j->cubin, .weights_bytes = weights->size_bytes};
+    cu_image image = {.target = j->target, .mode = mode, .cubin = j->cubin, .weights_bytes = weights->size_bytes};
     image.image_offset = cg_pool_share(&images->cubins, j->cubin.bytes, j->cubin.size_bytes, MDOT_ABI_CUDA_ALIGNMENT);
     if (weights->size_bytes > 0)
         image.weights_offset =
@@ -188,10 +189,10 @@ static void add_image(cg_cuda_images *images, const job *j, cg_cuda_mode mode)
     images->image[images->count++] = image;
 }
 
-static mdot_status collect(const cg_options *options, const job *jobs, ir_arena *arena, cg_cuda_images *images,
+static mdot_status collect(const cg_options *options, const job *jobs, ir_arena *arena, cu_images *images,
                            mdot_error *err)
 {
-    images->image = IR_NEW_ARRAY(arena, cg_cuda_image, options->cuda_target_count);
+    images->image = IR_NEW_ARRAY(arena, cu_image, options->cuda_target_count);
     if (images->image == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     for (int i = 0; i < options->cuda_target_count; i++) {
         const job *j = &jobs[i];
@@ -205,7 +206,7 @@ static mdot_status collect(const cg_options *options, const job *jobs, ir_arena 
         if (status != MDOT_OK) return status;
         const char *lack = find_lack(j, arena);
         if (lack == NULL)
-            add_image(images, j, cg_cuda_target_mode(j->target, options->cuda_fp32));
+            add_image(images, j, cu_target_mode(j->target, options->cuda_fp32));
         else
             warn(options, ir_arena_printf(arena, "no code for %s", name), lack);
     }
@@ -214,10 +215,10 @@ static mdot_status collect(const cg_options *options, const job *jobs, ir_arena 
     return MDOT_OK;
 }
 
-mdot_status cg_cuda_make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
-                                cg_cuda_images *out_images, mdot_error *err)
+mdot_status cu_make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
+                           cu_images *out_images, mdot_error *err)
 {
-    *out_images = (cg_cuda_images){0};
+    *out_images = (cu_images){0};
     if (options->cuda_target_count == 0 && !dumps(options, "cuda")) return MDOT_OK;
     if (options->progress != NULL) options->progress(options->user, "generating CUDA code", 0, 1);
     mdot_error reason = {0};
@@ -235,11 +236,11 @@ mdot_status cg_cuda_make_images(const cg_entry *entries, int entry_count, const 
     return collect(options, jobs, arena, out_images, err);
 }
 
-void cg_cuda_images_done(cg_cuda_images *images)
+void cu_images_done(cu_images *images)
 {
-    for (int i = 0; i < CG_CUDA_MODES; i++)
-        if (images->program[i].source != NULL) cg_cuda_program_done(&images->program[i]);
+    for (int i = 0; i < CU_MODES; i++)
+        if (images->program[i].source != NULL) cu_program_done(&images->program[i]);
     cg_pool_done(&images->cubins);
     cg_pool_done(&images->weights);
-    *images = (cg_cuda_images){0};
+    *images = (cu_images){0};
 }

@@ -50,18 +50,18 @@ static mdot_status open_library(void **out_library, mdot_error *err)
 }
 
 /* The library is not closed again: it keeps threads and exit handlers, and the next compilation wants it anyway. */
-mdot_status cg_nvrtc_load(cg_nvrtc *out_nvrtc, mdot_error *err)
+mdot_status cu_nvrtc_load(cu_nvrtc *out_nvrtc, mdot_error *err)
 {
     void *library = NULL;
     mdot_status status = open_library(&library, err);
     if (status != MDOT_OK) return status;
-    cg_nvrtc nvrtc = {0};
+    cu_nvrtc nvrtc = {0};
     void *address;
 #define BIND(name, result, parameters)                                                                                 \
     address = dlsym(library, "nvrtc" #name);                                                                           \
     if (address == NULL) return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC is too old or is none: no nvrtc" #name);         \
     memcpy(&nvrtc.name, &address, sizeof address);
-    CG_NVRTC_SYMBOL_MAP(BIND)
+    CU_NVRTC_SYMBOL_MAP(BIND)
 #undef BIND
     if (nvrtc.Version(&nvrtc.major, &nvrtc.minor) != 0)
         return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC does not tell its version");
@@ -73,7 +73,7 @@ mdot_status cg_nvrtc_load(cg_nvrtc *out_nvrtc, mdot_error *err)
 
 /* ---- Compiling --------------------------------------------------------------------------------------------------- */
 
-static mdot_status check_architecture(const cg_nvrtc *nvrtc, int sm, mdot_error *err)
+static mdot_status check_architecture(const cu_nvrtc *nvrtc, int sm, mdot_error *err)
 {
     int known[MAX_KNOWN_SMS], count = 0;
     if (nvrtc->GetNumSupportedArchs(&count) != 0 || count <= 0 || count > MAX_KNOWN_SMS ||
@@ -103,7 +103,7 @@ static char *join(const char *const *parts, int part_count, ir_arena *arena)
     return text;
 }
 
-static const char *read_log(const cg_nvrtc *nvrtc, cg_nvrtc_program program, ir_arena *arena)
+static const char *read_log(const cu_nvrtc *nvrtc, cu_nvrtc_program program, ir_arena *arena)
 {
     size_t bytes = 0;
     if (nvrtc->GetProgramLogSize(program, &bytes) != 0 || bytes == 0) return "";
@@ -114,7 +114,7 @@ static const char *read_log(const cg_nvrtc *nvrtc, cg_nvrtc_program program, ir_
 
 /* From the line of the first error on ("error: …" by the compiler, "Error: …" by ptxas), since warnings may come
  * before; the message ends where there is no more room. */
-static mdot_status refused(const cg_nvrtc *nvrtc, int result, const char *architecture, const char *log,
+static mdot_status refused(const cu_nvrtc *nvrtc, int result, const char *architecture, const char *log,
                            mdot_error *err)
 {
     const char *first = strcasestr(log, "error");
@@ -123,8 +123,8 @@ static mdot_status refused(const cg_nvrtc *nvrtc, int result, const char *archit
     return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC %d.%d, %s: %s", nvrtc->major, nvrtc->minor, architecture, first);
 }
 
-static mdot_status compile(const cg_nvrtc *nvrtc, cg_nvrtc_program program, const char *architecture, ir_arena *arena,
-                           cg_cubin *out_cubin, mdot_error *err)
+static mdot_status compile(const cu_nvrtc *nvrtc, cu_nvrtc_program program, const char *architecture, ir_arena *arena,
+                           cu_cubin *out_cubin, mdot_error *err)
 {
     /* 177: a variable that is not used; a generator declares all that a kernel of its kind may need */
     const char *const options[] = {architecture, "-std=c++17", "--diag-suppress=177", "--ptxas-options=-v"};
@@ -138,18 +138,18 @@ static mdot_status compile(const cg_nvrtc *nvrtc, cg_nvrtc_program program, cons
     if (cubin == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a cubin of %zu bytes", bytes);
     result = nvrtc->GetCUBIN(program, cubin);
     if (result != 0) return refused(nvrtc, result, architecture, "", err);
-    return cg_cubin_read(cubin, bytes, log, arena, out_cubin, err);
+    return cu_cubin_read(cubin, bytes, log, arena, out_cubin, err);
 }
 
-mdot_status cg_nvrtc_compile(const cg_nvrtc *nvrtc, const char *const *parts, int part_count, int sm,
-                             bool is_accelerated, ir_arena *arena, cg_cubin *out_cubin, mdot_error *err)
+mdot_status cu_nvrtc_compile(const cu_nvrtc *nvrtc, const char *const *parts, int part_count, int sm,
+                             bool is_accelerated, ir_arena *arena, cu_cubin *out_cubin, mdot_error *err)
 {
     mdot_status status = check_architecture(nvrtc, sm, err);
     if (status != MDOT_OK) return status;
     const char *source = join(parts, part_count, arena);
     const char *architecture = ir_arena_printf(arena, "-arch=sm_%d%s", sm, is_accelerated ? "a" : "");
     if (source == NULL || architecture == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    cg_nvrtc_program program = NULL;
+    cu_nvrtc_program program = NULL;
     int result = nvrtc->CreateProgram(&program, source, "kernels.cu", 0, NULL, NULL);
     if (result != 0) return refused(nvrtc, result, architecture, "", err);
     status = compile(nvrtc, program, architecture, arena, out_cubin, err);

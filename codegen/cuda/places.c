@@ -17,9 +17,9 @@ enum {
 
 /* What every device of the mode has for a block: 64 KB on sm_75, 99 KB and more from sm_80 on (CUDA C++ Programming
  * Guide, "Technical Specifications per Compute Capability"). */
-static size_t most_shared_bytes(cg_cuda_mode mode)
+static size_t most_shared_bytes(cu_mode mode)
 {
-    return (mode == CG_CUDA_F16 ? 64 << 10 : 99 << 10) - STATIC_BYTES;
+    return (mode == CU_F16 ? 64 << 10 : 99 << 10) - STATIC_BYTES;
 }
 
 typedef struct life { /* of a buffer, in steps; last < first: nobody touches it */
@@ -126,7 +126,7 @@ static void want_loads(planner *p, const pl_expr *e)
 static void want_step(planner *p, const cu_step *step)
 {
     const pl_kernel *k = step->kernel;
-    cg_cuda_mode mode = p->layout->mode;
+    cu_mode mode = p->layout->mode;
     switch (k->kind) {
     case PL_LINEAR:
         want(p, k->linear.a.buffer, cu_linear_is_tensor(step, mode));
@@ -333,8 +333,7 @@ static mdot_status place_all(planner *p, piece *pieces, mdot_error *err)
     return MDOT_OK;
 }
 
-mdot_status cu_lay_out(const cu_stages *stages, cg_cuda_mode mode, ir_arena *arena, cu_layout *out_layout,
-                       mdot_error *err)
+mdot_status cu_lay_out(const cu_stages *stages, cu_mode mode, ir_arena *arena, cu_layout *out_layout, mdot_error *err)
 {
     cu_layout layout = {.stages = stages, .mode = mode};
     planner p = {.stages = stages, .layout = &layout};

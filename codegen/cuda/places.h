@@ -3,8 +3,8 @@
  * What only passes from step to step of one stage, each unit's own, lies in shared memory, a tile at a time; the rest
  * in the item's scratch memory. What matrix instructions read is kept in their 16-bit type, beside or in place of f32.
  */
-#ifndef CG_CUDA_PLACES_H
-#define CG_CUDA_PLACES_H
+#ifndef CU_PLACES_H
+#define CU_PLACES_H
 
 #include "codegen/cuda/cuda.h"
 #include "codegen/cuda/stages.h"
@@ -30,7 +30,7 @@ typedef struct cu_home {
 
 typedef struct cu_layout {
     const cu_stages *stages;
-    cg_cuda_mode mode;
+    cu_mode mode;
     cu_home *homes;      /* by buffer */
     size_t *work_offset; /* by step: shared memory of its own … */
     size_t *work_bytes;  /* … and how much */
@@ -43,13 +43,12 @@ static inline bool cu_divides(int64_t divisor, ir_dim d)
     return d.scale % divisor == 0 && d.offset % divisor == 0;
 }
 
-mdot_status cu_lay_out(const cu_stages *stages, cg_cuda_mode mode, ir_arena *arena, cu_layout *out_layout,
-                       mdot_error *err);
+mdot_status cu_lay_out(const cu_stages *stages, cu_mode mode, ir_arena *arena, cu_layout *out_layout, mdot_error *err);
 
 /* ---- How steps compute, which decides what they read ---------------------------------------------------------- */
 
-bool cu_linear_is_tensor(const cu_step *step, cg_cuda_mode mode); /* by matrix instructions (cuda_linear.c) */
-bool cu_attention_is_tensor(const cu_stages *stages, const cu_step *step, cg_cuda_mode mode); /* (cuda_attention.c) */
+bool cu_linear_is_tensor(const cu_step *step, cu_mode mode); /* by matrix instructions (cuda_linear.c) */
+bool cu_attention_is_tensor(const cu_stages *stages, const cu_step *step, cu_mode mode); /* (cuda_attention.c) */
 /* Shared memory that a step needs beside its buffers' places (cuda_linear.c, cuda_attention.c). */
 size_t cu_linear_work_bytes(const cu_step *step, const cu_layout *layout);
 size_t cu_attention_work_bytes(const cu_step *step, const cu_layout *layout);

@@ -4,7 +4,7 @@
  */
 #include "codegen/cuda/cuda_emit.h"
 
-const char cg_cuda_prelude[] =
+const char cu_prelude[] =
     "// What the kernels below need of PTX, by the names that tests/cuda_host/device.h has for the emulator.\n"
     "\n"
     "#pragma nv_diag_suppress 177 // loop variables that an expression does not read\n"

@@ -1,6 +1,6 @@
 /* span.h — what an integer expression can be, and how it follows the unit of length that is being worked on. */
-#ifndef CG_CUDA_SPAN_H
-#define CG_CUDA_SPAN_H
+#ifndef CU_SPAN_H
+#define CU_SPAN_H
 
 #include "ir/plan/plan.h"
 

@@ -4,8 +4,8 @@
  * unit belongs to the units in order, E elements to each. A kernel that reads of earlier results only what its own
  * units wrote can follow in the same stage; all others wait at a grid barrier.
  */
-#ifndef CG_CUDA_STAGES_H
-#define CG_CUDA_STAGES_H
+#ifndef CU_STAGES_H
+#define CU_STAGES_H
 
 #include "codegen/cuda/span.h"
 

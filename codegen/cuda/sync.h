@@ -1,6 +1,6 @@
 /* sync.h — where the threads of a block must meet between the steps of a stage. */
-#ifndef CG_CUDA_SYNC_H
-#define CG_CUDA_SYNC_H
+#ifndef CU_SYNC_H
+#define CU_SYNC_H
 
 #include "codegen/cuda/places.h"
 

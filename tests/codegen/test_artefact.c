@@ -217,36 +217,36 @@ static void table_describes_the_plans(void **state)
 
 enum { IMAGES = 3 };
 static const cg_cuda_target image_target[IMAGES] = {{75, false}, {80, false}, {90, true}};
-static const cg_cuda_mode image_mode[IMAGES] = {CG_CUDA_F16, CG_CUDA_BF16, CG_CUDA_BF16};
+static const cu_mode image_mode[IMAGES] = {CU_F16, CU_BF16, CU_BF16};
 
 /* Two programs, one for each arithmetic, whose two kernels are both the one of the hand-made cubin. */
-static void make_images(ir_arena *arena, cg_cuda_kernel kernels[BUCKETS], cg_cuda_images *out)
+static void make_images(ir_arena *arena, cu_kernel kernels[BUCKETS], cu_images *out)
 {
-    *out = (cg_cuda_images){
-        .nvrtc_major = 13, .nvrtc_minor = 2, .count = IMAGES, .image = IR_NEW_ARRAY(arena, cg_cuda_image, IMAGES)};
+    *out = (cu_images){
+        .nvrtc_major = 13, .nvrtc_minor = 2, .count = IMAGES, .image = IR_NEW_ARRAY(arena, cu_image, IMAGES)};
     for (int b = 0; b < BUCKETS; b++)
-        kernels[b] = (cg_cuda_kernel){.name = "scale",
-                                      .bucket = b,
-                                      .threads = 128,
-                                      .tile_rows = 16,
-                                      .grid_barriers = 3 + b,
-                                      .dynamic_shared_bytes = 4096,
-                                      .inline_input_bytes = 512,
-                                      .scratch_bytes = 8192};
+        kernels[b] = (cu_kernel){.name = "scale",
+                                 .bucket = b,
+                                 .threads = 128,
+                                 .tile_rows = 16,
+                                 .grid_barriers = 3 + b,
+                                 .dynamic_shared_bytes = 4096,
+                                 .inline_input_bytes = 512,
+                                 .scratch_bytes = 8192};
     size_t bytes;
     const unsigned char *cubin = cubin_by_hand(arena, &bytes);
     for (int i = 0; i < IMAGES; i++) {
-        cg_cuda_image *image = &out->image[i];
-        *image = (cg_cuda_image){.target = image_target[i], .mode = image_mode[i], .weights_bytes = 4};
-        out->program[image->mode] = (cg_cuda_program){.kernel_count = BUCKETS, .kernels = kernels};
-        assert_int_equal(cg_cubin_read(cubin, bytes, NULL, arena, &image->cubin, NULL), MDOT_OK);
+        cu_image *image = &out->image[i];
+        *image = (cu_image){.target = image_target[i], .mode = image_mode[i], .weights_bytes = 4};
+        out->program[image->mode] = (cu_program){.kernel_count = BUCKETS, .kernels = kernels};
+        assert_int_equal(cu_cubin_read(cubin, bytes, NULL, arena, &image->cubin, NULL), MDOT_OK);
         image->image_offset = cg_pool_reserve(&out->cubins, bytes, MDOT_ABI_CUDA_ALIGNMENT);
         memcpy(out->cubins.bytes + image->image_offset, cubin, bytes);
         image->weights_offset = cg_pool_share(&out->weights, &image->mode, 4, MDOT_ABI_CUDA_ALIGNMENT);
     }
 }
 
-static void write_with_images(model *m, const cg_cuda_images *images, const char *path)
+static void write_with_images(model *m, const cu_images *images, const char *path)
 {
     cg_options options = {.predictor_name = "hand-made", .level_count = 2, .levels = both_levels};
     cg_pool weights = {0}, table = {0};
@@ -276,8 +276,8 @@ static void images_are_read_as_they_were_written(void **state)
     place p = make_place();
     model m;
     make_model(&m, "predict", 2.5f);
-    cg_cuda_kernel kernels[BUCKETS];
-    cg_cuda_images images;
+    cu_kernel kernels[BUCKETS];
+    cu_images images;
     make_images(m.arena, kernels, &images);
     write_with_images(&m, &images, p.path);
     mdot_predictor *predictor = NULL;
@@ -329,7 +329,7 @@ static uint64_t schema_hash(model *m)
 {
     cg_options options = {.predictor_name = "hand-made", .level_count = 2, .levels = both_levels};
     cg_pool table = {0};
-    assert_int_equal(cg_build_table(&m->entry, 1, &options, 64, &(cg_cuda_images){0}, &table, NULL), MDOT_OK);
+    assert_int_equal(cg_build_table(&m->entry, 1, &options, 64, &(cu_images){0}, &table, NULL), MDOT_OK);
     const mdot_abi_table *head = (const mdot_abi_table *)table.bytes;
     uint64_t hash = ((const mdot_abi_entry *)(table.bytes + head->entries_at))->schema_hash;
     cg_pool_done(&table);

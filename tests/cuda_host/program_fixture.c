@@ -34,7 +34,7 @@ static void compile(program *p, const int64_t *buckets, cuda_host_mode checks)
     size_t count = 0;
     while (buckets[count] != 0) count++;
     if (co_plan_entry("predict", p->model, buckets, count, false, &no_hooks, p->arena, &p->entry, &err) != MDOT_OK ||
-        cg_cuda_generate(&p->entry, 1, p->mode, p->arena, &p->code, &err) != MDOT_OK)
+        cu_generate(&p->entry, 1, p->mode, p->arena, &p->code, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     const char *save = getenv("MDOT_SAVE_CUDA"); /* for people: the source that is tested */
     if (save) {
@@ -46,7 +46,7 @@ static void compile(program *p, const int64_t *buckets, cuda_host_mode checks)
     p->module = cuda_compile(p->code.source, checks);
 }
 
-program program_from_file(const char *path, const int64_t *buckets, cg_cuda_mode mode, cuda_host_mode checks)
+program program_from_file(const char *path, const int64_t *buckets, cu_mode mode, cuda_host_mode checks)
 {
     program p = {.arena = ir_arena_create(0), .mode = mode};
     ir_graph *model = NULL;
@@ -58,7 +58,7 @@ program program_from_file(const char *path, const int64_t *buckets, cg_cuda_mode
     return p;
 }
 
-program program_from_notation(const char *graph, const int64_t *buckets, cg_cuda_mode mode, cuda_host_mode checks)
+program program_from_notation(const char *graph, const int64_t *buckets, cu_mode mode, cuda_host_mode checks)
 {
     program p = {.arena = ir_arena_create(0), .mode = mode};
     assert_non_null(p.arena);
@@ -72,7 +72,7 @@ program program_from_notation(const char *graph, const int64_t *buckets, cg_cuda
 void program_done(program *p)
 {
     cuda_host_unload(p->module);
-    cg_cuda_program_done(&p->code);
+    cu_program_done(&p->code);
     ir_arena_destroy(p->arena);
 }
 
@@ -80,7 +80,7 @@ void program_done(program *p)
 
 typedef struct launch {
     const program *program;
-    const cg_cuda_kernel *kernel;
+    const cu_kernel *kernel;
     const program_run *run;
     ir_arena *arena;
     cuda_host_memory *memory;
@@ -209,8 +209,8 @@ static bool agrees(const ir_wide *got, const ir_wide *want, double tolerance, do
 static bool results_agree(launch *l, char *message, size_t size)
 {
     const ir_graph *model = l->program->model;
-    const cg_cuda_kernel *kernel = l->kernel;
-    double tolerance = l->run->tolerance > 0 ? l->run->tolerance : l->program->mode == CG_CUDA_FP32 ? 1e-5 : 1e-2;
+    const cu_kernel *kernel = l->kernel;
+    double tolerance = l->run->tolerance > 0 ? l->run->tolerance : l->program->mode == CU_FP32 ? 1e-5 : 1e-2;
     unsigned blocks = l->run->blocks ? l->run->blocks : 1;
     for (unsigned item = 0; item < l->items; item++) {
         unsigned counted = l->barrier[item] - l->parameter.call.barrier_base;
@@ -268,7 +268,7 @@ void assert_program_right(const program *p, const program_run *run)
     static cuda_host_report report;
     char message[512];
     if (!program_try(p, run, &report, message, sizeof message))
-        fail_msg("%s, bucket %d, length %" PRId64 ", %u blocks, %u items, seed %u: %s", cg_cuda_mode_name(p->mode),
+        fail_msg("%s, bucket %d, length %" PRId64 ", %u blocks, %u items, seed %u: %s", cu_mode_name(p->mode),
                  run->bucket, run->length, run->blocks, run->items, run->seed, message);
 }
 
@@ -276,18 +276,18 @@ void assert_program_right(const program *p, const program_run *run)
 
 void assert_program_fits(const program *p, int sm)
 {
-    static cg_nvrtc nvrtc;
+    static cu_nvrtc nvrtc;
     static mdot_status loaded = MDOT_OK;
     mdot_error err = {0};
-    if (loaded == MDOT_OK && !nvrtc.major && (loaded = cg_nvrtc_load(&nvrtc, &err)) != MDOT_OK)
+    if (loaded == MDOT_OK && !nvrtc.major && (loaded = cu_nvrtc_load(&nvrtc, &err)) != MDOT_OK)
         print_message("not compiled for a card: %s\n", err.message);
     if (loaded != MDOT_OK) return;
     ir_arena *arena = ir_arena_create(0);
     const char *const parts[] = {p->code.prelude, p->code.source};
-    cg_cubin cubin;
-    if (cg_nvrtc_compile(&nvrtc, parts, 2, sm, false, arena, &cubin, &err) != MDOT_OK) fail_msg("%s", err.message);
+    cu_cubin cubin;
+    if (cu_nvrtc_compile(&nvrtc, parts, 2, sm, false, arena, &cubin, &err) != MDOT_OK) fail_msg("%s", err.message);
     for (int k = 0; k < p->code.kernel_count; k++) {
-        const cg_cubin_kernel *kernel = cg_cubin_find(&cubin, p->code.kernels[k].name);
+        const cu_cubin_kernel *kernel = cu_cubin_find(&cubin, p->code.kernels[k].name);
         assert_non_null(kernel);
         assert_int_equal(kernel->local_bytes, 0);
         assert_int_equal(kernel->spill_bytes, 0);

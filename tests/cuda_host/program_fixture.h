@@ -5,21 +5,21 @@
 #ifndef PROGRAM_FIXTURE_H
 #define PROGRAM_FIXTURE_H
 
-#include "codegen/cuda/cuda.h"
+#include "codegen/cuda/cuda_generate.h"
 #include "tests/cuda_host/cuda_host_fixture.h"
 
 typedef struct program {
     ir_arena *arena;
     const ir_graph *model; /* as imported, for the reference */
     cg_entry entry;
-    cg_cuda_mode mode;
-    cg_cuda_program code;
+    cu_mode mode;
+    cu_program code;
     cuda_host_module *module;
 } program;
 
 /* A program of one entry "predict" for ascending buckets (end with 0; just 0 where the model has no length). */
-program program_from_file(const char *path, const int64_t *buckets, cg_cuda_mode mode, cuda_host_mode checks);
-program program_from_notation(const char *graph, const int64_t *buckets, cg_cuda_mode mode, cuda_host_mode checks);
+program program_from_file(const char *path, const int64_t *buckets, cu_mode mode, cuda_host_mode checks);
+program program_from_notation(const char *graph, const int64_t *buckets, cu_mode mode, cuda_host_mode checks);
 void program_done(program *p);
 
 typedef struct program_run {

@@ -22,7 +22,7 @@ static char *encoder_path(int layers)
     return write_model("/tmp", name, encoder_model(layers));
 }
 
-static program encoder(int layers, cg_cuda_mode mode, cuda_host_mode checks)
+static program encoder(int layers, cu_mode mode, cuda_host_mode checks)
 {
     char *path = encoder_path(layers);
     program p = program_from_file(path, BUCKETS, mode, checks);
@@ -31,7 +31,7 @@ static program encoder(int layers, cg_cuda_mode mode, cuda_host_mode checks)
     return p;
 }
 
-static void assert_encoder_right(cg_cuda_mode mode)
+static void assert_encoder_right(cu_mode mode)
 {
     static const int64_t lengths[][8] = {{1, 15, 16, 17, 31, 32, 0}, {33, 63, 64, 0}};
     program p = encoder(2, mode, CUDA_HOST_CHECKED);
@@ -50,19 +50,19 @@ static void assert_encoder_right(cg_cuda_mode mode)
 static void encoders_are_right_in_fp32(void **state)
 {
     (void)state;
-    assert_encoder_right(CG_CUDA_FP32);
+    assert_encoder_right(CU_FP32);
 }
 
 static void encoders_are_right_in_bf16(void **state)
 {
     (void)state;
-    assert_encoder_right(CG_CUDA_BF16);
+    assert_encoder_right(CU_BF16);
 }
 
 static void encoders_are_right_in_fp16(void **state)
 {
     (void)state;
-    assert_encoder_right(CG_CUDA_F16);
+    assert_encoder_right(CU_F16);
 }
 
 int main(void)

@@ -13,12 +13,12 @@
 /* The graph in every mode, at every one of the lengths; NULL: it has none. */
 static void assert_graph_right(const char *graph, const int64_t *lengths)
 {
-    static const cg_cuda_mode modes[] = {CG_CUDA_FP32, CG_CUDA_BF16, CG_CUDA_F16};
+    static const cu_mode modes[] = {CU_FP32, CU_BF16, CU_F16};
     static const int64_t bucket[] = {64, 0}, none[] = {0};
     for (int m = 0; m < 3; m++) {
         program p = program_from_notation(graph, lengths ? bucket : none, modes[m], CUDA_HOST_CHECKED);
         unsigned seed = 1;
-        if (modes[m] == CG_CUDA_BF16) assert_program_fits(&p, 80);
+        if (modes[m] == CU_BF16) assert_program_fits(&p, 80);
         for (const int64_t *length = lengths ? lengths : none; seed == 1 || *length; length++, seed++) {
             assert_program_right(
                 &p, &(program_run){.length = *length, .blocks = 1 + (seed + 1) % 3, .seed = seed, .magnitude = 1});

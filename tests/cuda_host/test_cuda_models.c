@@ -24,7 +24,7 @@ static const model models[] = {
     {MDOT_SHARED_ONNX "/predictor/reference_b/model.onnx", 5},
 };
 
-static void assert_right(const model *m, cg_cuda_mode mode)
+static void assert_right(const model *m, cu_mode mode)
 {
     static const program_run runs[] = {
         {.bucket = 0, .length = 32, .blocks = 2, .seed = 1, .magnitude = MAGNITUDE},
@@ -44,7 +44,7 @@ static void assert_right(const model *m, cg_cuda_mode mode)
     program_done(&p);
 }
 
-static void assert_models_right(cg_cuda_mode mode)
+static void assert_models_right(cu_mode mode)
 {
     for (size_t k = 0; k < sizeof models / sizeof *models; k++)
         if (access(models[k].path, R_OK) == 0) assert_right(&models[k], mode);
@@ -53,19 +53,19 @@ static void assert_models_right(cg_cuda_mode mode)
 static void predictors_are_right_in_fp32(void **state)
 {
     (void)state;
-    assert_models_right(CG_CUDA_FP32);
+    assert_models_right(CU_FP32);
 }
 
 static void predictors_are_right_in_bf16(void **state)
 {
     (void)state;
-    assert_models_right(CG_CUDA_BF16);
+    assert_models_right(CU_BF16);
 }
 
 static void predictors_are_right_in_fp16(void **state)
 {
     (void)state;
-    assert_models_right(CG_CUDA_F16);
+    assert_models_right(CU_F16);
 }
 
 int main(void)

@@ -62,7 +62,7 @@ static void call_kernel(void *user)
     c->function(c->parameter);
 }
 
-static const cg_cuda_kernel *kernel_named(const program *p, const char *name)
+static const cu_kernel *kernel_named(const program *p, const char *name)
 {
     for (int i = 0; i < p->code.kernel_count; i++)
         if (strcmp(p->code.kernels[i].name, name) == 0) return &p->code.kernels[i];
@@ -73,7 +73,7 @@ static cuda_host_report fault; /* the first launch's that had one: a launcher mu
 
 /* Memory of the emulator's in place of the driver's, so that every access is checked; scratch and outputs come without
  * content. What the host reads afterwards is copied back. */
-static void run_in_emulator(const program *p, const cg_cuda_kernel *kernel, const cuda_host_launch *how, kernel_call *c,
+static void run_in_emulator(const program *p, const cu_kernel *kernel, const cuda_host_launch *how, kernel_call *c,
                             cuda_host_memory *memory)
 {
     mdot_abi_cuda_call *call = &c->parameter.call;
@@ -103,7 +103,7 @@ static void run_in_emulator(const program *p, const cg_cuda_kernel *kernel, cons
 static void launch(void *user, const char *name, const fake_cuda_grid *grid, const mdot_abi_cuda_call *call)
 {
     const program *p = user;
-    const cg_cuda_kernel *kernel = kernel_named(p, name);
+    const cu_kernel *kernel = kernel_named(p, name);
     kernel_call *c = calloc(1, sizeof *c);
     if (kernel == NULL || c == NULL) abort();
     *(void **)&c->function = cuda_host_symbol(p->module, name);
@@ -130,7 +130,7 @@ static void plug_in(const program *p)
     fake_cuda_reset(&(fake_cuda_machine){
         .device_count = 1, .major = 9, .multiprocessors = MULTIPROCESSORS, .blocks_per_multiprocessor = 1});
     for (int i = 0; i < p->code.kernel_count; i++) {
-        const cg_cuda_kernel *k = &p->code.kernels[i];
+        const cu_kernel *k = &p->code.kernels[i];
         const mdot_abi_cuda_kernel abi = {.threads = (uint32_t)k->threads,
                                           .tile_rows = (uint32_t)k->tile_rows,
                                           .grid_barriers = (uint32_t)k->grid_barriers,
@@ -207,10 +207,10 @@ static void compile(const char *compute, char *path, size_t size)
     if (mdotc_compile(&entry, 1, path, &options, &err) != MDOT_OK) fail_msg("%s", err.message);
 }
 
-static void assert_right_on_gpu(cg_cuda_mode mode, double tolerance)
+static void assert_right_on_gpu(cu_mode mode, double tolerance)
 {
     char path[512];
-    compile(cg_cuda_mode_name(mode), path, sizeof path);
+    compile(cu_mode_name(mode), path, sizeof path);
     program p = program_from_file(model, buckets, mode, CUDA_HOST_CHECKED);
     plug_in(&p);
     device cpu = open_on(path, "cpu"), gpu = open_on(path, "cuda:0");
@@ -245,13 +245,13 @@ static void assert_right_on_gpu(cg_cuda_mode mode, double tolerance)
 static void prediction_is_right_in_fp32(void **state)
 {
     (void)state;
-    assert_right_on_gpu(CG_CUDA_FP32, 1e-4);
+    assert_right_on_gpu(CU_FP32, 1e-4);
 }
 
 static void prediction_is_right_in_bf16(void **state)
 {
     (void)state;
-    assert_right_on_gpu(CG_CUDA_BF16, 2e-2);
+    assert_right_on_gpu(CU_BF16, 2e-2);
 }
 
 int main(void)
@@ -260,9 +260,9 @@ int main(void)
         cmocka_unit_test(prediction_is_right_in_fp32),
         cmocka_unit_test(prediction_is_right_in_bf16),
     };
-    cg_nvrtc nvrtc;
+    cu_nvrtc nvrtc;
     mdot_error err = {0};
-    if (!cuda_host_available() || cg_nvrtc_load(&nvrtc, &err) != MDOT_OK) {
+    if (!cuda_host_available() || cu_nvrtc_load(&nvrtc, &err) != MDOT_OK) {
         print_message("skipped: %s\n", err.status != MDOT_OK ? err.message : "no C++ compiler");
         return 77;
     }

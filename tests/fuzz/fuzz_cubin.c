@@ -19,12 +19,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ir_arena *arena = ir_arena_create(0);
     if (log == NULL || arena == NULL) abort();
     if (log_bytes > 0) memcpy(log, end + 1, log_bytes);
-    cg_cubin cubin;
+    cu_cubin cubin;
     mdot_error err = {0};
-    if (cg_cubin_read(data, size, log, arena, &cubin, &err) == MDOT_OK) {
+    if (cu_cubin_read(data, size, log, arena, &cubin, &err) == MDOT_OK) {
         for (int i = 0; i < cubin.kernel_count; i++)
             if (cubin.kernels[i].registers == 0 || cubin.kernels[i].code_bytes > size ||
-                cg_cubin_find(&cubin, cubin.kernels[i].name) == NULL)
+                cu_cubin_find(&cubin, cubin.kernels[i].name) == NULL)
                 abort();
     } else if (err.message[0] == '\0') {
         abort();

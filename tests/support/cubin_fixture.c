@@ -96,18 +96,18 @@ const unsigned char *cubin_by_hand(ir_arena *arena, size_t *out_bytes)
     return file;
 }
 
-cg_nvrtc cubin_nvrtc_or_skip(void)
+cu_nvrtc cubin_nvrtc_or_skip(void)
 {
-    cg_nvrtc nvrtc;
+    cu_nvrtc nvrtc;
     mdot_error err;
-    if (cg_nvrtc_load(&nvrtc, &err) != MDOT_OK) {
+    if (cu_nvrtc_load(&nvrtc, &err) != MDOT_OK) {
         print_message("skipped: %s\n", err.message);
         skip();
     }
     return nvrtc;
 }
 
-bool cubin_is_known(const cg_nvrtc *nvrtc, const cubin_architecture *architecture)
+bool cubin_is_known(const cu_nvrtc *nvrtc, const cubin_architecture *architecture)
 {
     if (10 * nvrtc->major + nvrtc->minor >= architecture->since) return true;
     print_message("left out: NVRTC %d.%d is too old for %s\n", nvrtc->major, nvrtc->minor, architecture->name);

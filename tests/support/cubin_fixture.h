@@ -19,8 +19,8 @@ extern const cubin_architecture cubin_architectures[CUBIN_ARCHITECTURES];
 const unsigned char *cubin_by_hand(ir_arena *arena, size_t *out_bytes);
 
 /* NVRTC, or the running test is skipped with the reason printed. */
-cg_nvrtc cubin_nvrtc_or_skip(void);
+cu_nvrtc cubin_nvrtc_or_skip(void);
 /* False, with the architecture's name printed, where the NVRTC at hand is too old for it. */
-bool cubin_is_known(const cg_nvrtc *nvrtc, const cubin_architecture *architecture);
+bool cubin_is_known(const cu_nvrtc *nvrtc, const cubin_architecture *architecture);
 
 #endif

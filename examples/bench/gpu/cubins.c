@@ -28,7 +28,7 @@ static char *read_text(const char *path, mdot_error *err)
     return text;
 }
 
-static mdot_status write_cubin(const char *path, const cg_cubin *cubin, mdot_error *err)
+static mdot_status write_cubin(const char *path, const cu_cubin *cubin, mdot_error *err)
 {
     FILE *file = fopen(path, "wb");
     bool written = file != NULL && fwrite(cubin->bytes, 1, cubin->size_bytes, file) == cubin->size_bytes;
@@ -48,7 +48,7 @@ static mdot_status parse_target(const char *target, int *out_sm, bool *out_is_ac
     return MDOT_OK;
 }
 
-static mdot_status check_kernels(const cg_cubin *cubin, const char *target, mdot_error *err)
+static mdot_status check_kernels(const cu_cubin *cubin, const char *target, mdot_error *err)
 {
     for (int i = 0; i < cubin->kernel_count; i++)
         if (cubin->kernels[i].local_bytes > 0)
@@ -57,7 +57,7 @@ static mdot_status check_kernels(const cg_cubin *cubin, const char *target, mdot
     return MDOT_OK;
 }
 
-static mdot_status make_cubin(const cg_nvrtc *nvrtc, const char *const *parts, const char *folder, const char *target,
+static mdot_status make_cubin(const cu_nvrtc *nvrtc, const char *const *parts, const char *folder, const char *target,
                               mdot_error *err)
 {
     int sm = 0;
@@ -67,10 +67,10 @@ static mdot_status make_cubin(const cg_nvrtc *nvrtc, const char *const *parts, c
     ir_arena *arena = ir_arena_create(0);
     if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     char path[MAX_NAME];
-    cg_cubin cubin = {0};
+    cu_cubin cubin = {0};
     if (snprintf(path, sizeof path, "%s/floors.%s.cubin", folder, target) >= MAX_NAME)
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is too long a path", folder);
-    if (status == MDOT_OK) status = cg_nvrtc_compile(nvrtc, parts, PARTS, sm, is_accelerated, arena, &cubin, err);
+    if (status == MDOT_OK) status = cu_nvrtc_compile(nvrtc, parts, PARTS, sm, is_accelerated, arena, &cubin, err);
     if (status == MDOT_OK) status = check_kernels(&cubin, target, err);
     if (status == MDOT_OK) status = write_cubin(path, &cubin, err);
     if (status == MDOT_OK) printf("%s: %d kernels, %zu bytes\n", path, cubin.kernel_count, cubin.size_bytes);
@@ -82,9 +82,9 @@ int main(int argc, char **argv)
 {
     if (argc != 5) return fprintf(stderr, "usage: gpu_cubins FOLDER FLOORS.h FLOORS.cu TARGET,…\n"), 2;
     mdot_error err = {0};
-    cg_nvrtc nvrtc;
+    cu_nvrtc nvrtc;
     char *texts[PARTS] = {0};
-    mdot_status status = cg_nvrtc_load(&nvrtc, &err);
+    mdot_status status = cu_nvrtc_load(&nvrtc, &err);
     for (int i = 0; i < PARTS && status == MDOT_OK; i++) {
         texts[i] = read_text(argv[2 + i], &err);
         if (texts[i] == NULL) status = err.status;

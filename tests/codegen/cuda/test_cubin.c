@@ -27,24 +27,24 @@ static int teardown(void **state)
     return 0;
 }
 
-static cg_cubin read_made(const char *log)
+static cu_cubin read_made(const char *log)
 {
-    cg_cubin cubin;
+    cu_cubin cubin;
     mdot_error err;
-    if (cg_cubin_read(made, made_bytes, log, arena, &cubin, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (cu_cubin_read(made, made_bytes, log, arena, &cubin, &err) != MDOT_OK) fail_msg("%s", err.message);
     return cubin;
 }
 
 static void every_field_is_read(void **state)
 {
     (void)state;
-    cg_cubin cubin = read_made(NULL);
+    cu_cubin cubin = read_made(NULL);
     assert_int_equal(cubin.sm, 90);
     assert_string_equal(cubin.log, "");
     assert_ptr_equal(cubin.bytes, made);
     assert_int_equal(cubin.size_bytes, made_bytes);
     assert_int_equal(cubin.kernel_count, 1);
-    const cg_cubin_kernel *kernel = cg_cubin_find(&cubin, "scale");
+    const cu_cubin_kernel *kernel = cu_cubin_find(&cubin, "scale");
     assert_non_null(kernel);
     assert_int_equal(kernel->registers, 40);
     assert_int_equal(kernel->max_threads, 128);
@@ -54,7 +54,7 @@ static void every_field_is_read(void **state)
     assert_int_equal(kernel->barriers, 2);
     assert_int_equal(kernel->tensor_instructions, 3);
     assert_int_equal(kernel->code_bytes, 80);
-    assert_null(cg_cubin_find(&cubin, "scal"));
+    assert_null(cu_cubin_find(&cubin, "scal"));
 }
 
 static void spills_are_those_of_the_log(void **state)
@@ -94,8 +94,8 @@ static mdot_status read_copy(const unsigned char *bytes, size_t size_bytes, mdot
     assert_non_null(copy);
     memcpy(copy, bytes, size_bytes);
     ir_arena *own = ir_arena_create(0);
-    cg_cubin cubin;
-    mdot_status status = cg_cubin_read(copy, size_bytes, NULL, own, &cubin, err);
+    cu_cubin cubin;
+    mdot_status status = cu_cubin_read(copy, size_bytes, NULL, own, &cubin, err);
     ir_arena_destroy(own);
     free(copy);
     return status;
@@ -169,8 +169,8 @@ static void no_memory_is_told(void **state)
 {
     (void)state;
     ir_arena *small = ir_arena_create(32);
-    cg_cubin cubin = {.size_bytes = 7};
-    assert_int_equal(cg_cubin_read(made, made_bytes, NULL, small, &cubin, NULL), MDOT_OUT_OF_MEMORY);
+    cu_cubin cubin = {.size_bytes = 7};
+    assert_int_equal(cu_cubin_read(made, made_bytes, NULL, small, &cubin, NULL), MDOT_OUT_OF_MEMORY);
     assert_int_equal(cubin.size_bytes, 7);
     ir_arena_destroy(small);
 }

@@ -1,5 +1,5 @@
-/* test_cuda_generate.c — entries into CUDA programs: what the caller is told of each kernel, what steps share, and what is
- * refused. What the kernels compute is tests/cuda_host's to test.
+/* test_cuda_generate.c — entries into CUDA programs: what the caller is told of each kernel, what steps share, and what
+ * is refused. What the kernels compute is tests/cuda_host's to test.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "codegen/cuda/cuda.h"
+#include "codegen/cuda/cuda_generate.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "tests/support/encoder_model.h"
@@ -46,11 +46,11 @@ static const ir_graph *without_length(const char *text)
     return graph;
 }
 
-static cg_cuda_program generate(const cg_entry *entries, int count, cg_cuda_mode mode)
+static cu_program generate(const cg_entry *entries, int count, cu_mode mode)
 {
     mdot_error err = {0};
-    cg_cuda_program program;
-    if (cg_cuda_generate(entries, count, mode, arena, &program, &err) != MDOT_OK) fail_msg("%s", err.message);
+    cu_program program;
+    if (cu_generate(entries, count, mode, arena, &program, &err) != MDOT_OK) fail_msg("%s", err.message);
     return program;
 }
 
@@ -70,11 +70,11 @@ static void kernels_come_by_entry_and_bucket(void **state)
         entry_of("price", without_length("x = input f32[4,8]\nw = weights f32[8,2]\ny = mdot.Linear(x, w)\nreturn y\n"),
                  NULL, 0),
     };
-    cg_cuda_program program = generate(entries, 2, CG_CUDA_BF16);
+    cu_program program = generate(entries, 2, CU_BF16);
     static const char *const names[] = {"entry_encode_n32", "entry_encode_n128", "entry_price"};
     assert_int_equal(program.kernel_count, 3);
     for (int k = 0; k < 3; k++) {
-        const cg_cuda_kernel *kernel = &program.kernels[k];
+        const cu_kernel *kernel = &program.kernels[k];
         assert_string_equal(kernel->name, names[k]);
         assert_int_equal(kernel->entry, k / 2);
         assert_int_equal(kernel->bucket, k % 2);
@@ -85,7 +85,7 @@ static void kernels_come_by_entry_and_bucket(void **state)
     }
     assert_true(program.kernels[0].scratch_bytes < program.kernels[1].scratch_bytes);
     assert_int_equal(program.weights.size_bytes % 256, 0);
-    cg_cuda_program_done(&program);
+    cu_program_done(&program);
 }
 
 /* An entry may have any name; a kernel must be a C identifier that nothing else has. */
@@ -97,9 +97,9 @@ static void kernels_of_any_entries_have_names_of_their_own(void **state)
         {"8x", "entry_8x"}, {"double", "entry_double"}, {"a-b", "entry_a_b"}, {"a_b", "entry_a_b_2"}};
     cg_entry entries[4];
     for (int e = 0; e < 4; e++) entries[e] = entry_of(names[e][0], without_length(price), NULL, 0);
-    cg_cuda_program program = generate(entries, 4, CG_CUDA_BF16);
+    cu_program program = generate(entries, 4, CU_BF16);
     for (int e = 0; e < 4; e++) assert_string_equal(program.kernels[e].name, names[e][1]);
-    cg_cuda_program_done(&program);
+    cu_program_done(&program);
 }
 
 /* type i64, five loads f32, mask bool: each input rounded up to 16 bytes. */
@@ -108,12 +108,12 @@ static void inputs_go_into_the_parameter_where_they_fit(void **state)
     (void)state;
     static const int64_t buckets[] = {32, 1000, 1024, 2048};
     cg_entry entry = entry_of("predict", encoder(1), buckets, 4);
-    cg_cuda_program program = generate(&entry, 1, CG_CUDA_FP32);
+    cu_program program = generate(&entry, 1, CU_FP32);
     assert_int_equal(program.kernels[0].inline_input_bytes, 32 * 8 + 32 * 20 + 32);
     assert_int_equal(program.kernels[1].inline_input_bytes, 1000 * 8 + 1000 * 20 + 1008);
     assert_int_equal(program.kernels[2].inline_input_bytes, 1024 * 8 + 1024 * 20 + 1024);
     assert_int_equal(program.kernels[3].inline_input_bytes, 0);
-    cg_cuda_program_done(&program);
+    cu_program_done(&program);
 }
 
 static void layers_and_buckets_share_the_functions_of_their_steps(void **state)
@@ -121,23 +121,23 @@ static void layers_and_buckets_share_the_functions_of_their_steps(void **state)
     (void)state;
     static const int64_t buckets[] = {32, 64};
     cg_entry two = entry_of("predict", encoder(3), buckets, 1), six = entry_of("predict", encoder(6), buckets, 2);
-    cg_cuda_program small = generate(&two, 1, CG_CUDA_BF16), large = generate(&six, 1, CG_CUDA_BF16);
+    cu_program small = generate(&two, 1, CU_BF16), large = generate(&six, 1, CU_BF16);
     int functions = count_of(small.source, "__noinline__");
     assert_true(functions > 10);
     assert_int_equal(count_of(large.source, "__noinline__"), functions);
     assert_int_equal(count_of(small.source, "grid_barrier("), 4);
     assert_int_equal(count_of(large.source, "grid_barrier("), 2 * 7);
-    cg_cuda_program_done(&small);
-    cg_cuda_program_done(&large);
+    cu_program_done(&small);
+    cu_program_done(&large);
 }
 
 static void assert_refused(const char *graph, const char *kernel, const char *reason)
 {
     static const int64_t buckets[] = {32};
     cg_entry entry = entry_of("predict", graph_from_notation(graph, INT64_MAX, arena), buckets, 1);
-    cg_cuda_program program = {.kernel_count = -1};
+    cu_program program = {.kernel_count = -1};
     mdot_error err = {0};
-    assert_int_equal(cg_cuda_generate(&entry, 1, CG_CUDA_BF16, arena, &program, &err), MDOT_UNSUPPORTED);
+    assert_int_equal(cu_generate(&entry, 1, CU_BF16, arena, &program, &err), MDOT_UNSUPPORTED);
     assert_int_equal(program.kernel_count, -1);
     if (!strstr(err.message, kernel) || !strstr(err.message, reason)) fail_msg("%s", err.message);
 }

@@ -2,7 +2,7 @@
  * of the kernels keeps within what they are launched with, on every architecture; what cannot be compiled is told. What
  * the kernels compute is tests/cuda_host's to test.
  */
-#include "codegen/cuda/images.h"
+#include "codegen/cuda/cuda.h"
 #include "mdot/mdot.h"
 #include "mdot/mdotc.h"
 #include "tests/support/cubin_fixture.h"
@@ -113,7 +113,7 @@ static void assert_kernel_fits(const mdot_image_info *image, cg_cuda_target targ
                  image->compute);
     if (block_registers(kernel) > 65536)
         fail_msg("%s, %s: %u registers in %u threads", image->target, kernel->name, kernel->registers, kernel->threads);
-    if (kernel->shared_bytes > cg_cuda_shared_limit_bytes(target))
+    if (kernel->shared_bytes > cu_shared_limit_bytes(target))
         fail_msg("%s, %s: %zu bytes of shared memory", image->target, kernel->name, kernel->shared_bytes);
     assert_true(kernel->threads >= 32 && kernel->threads % 32 == 0 && kernel->threads <= 1024);
     assert_true(kernel->barriers <= 16);
@@ -124,7 +124,7 @@ static void assert_images_fit(const mdot_predictor *predictor)
 {
     mdot_predictor_info info;
     mdot_predictor_get_info(predictor, &info);
-    assert_int_equal(info.image_count, CG_CUDA_TARGETS);
+    assert_int_equal(info.image_count, CU_TARGETS);
     for (size_t i = 0; i < info.image_count; i++) {
         mdot_image_info image;
         mdot_image_kernel_info kernel;
@@ -132,13 +132,13 @@ static void assert_images_fit(const mdot_predictor *predictor)
         assert_string_equal(image.target, cubin_architectures[i].name);
         assert_true(image.weights_bytes > 0);
         assert_int_equal(mdot_predictor_get_image_kernel(predictor, i, 0, 0, &kernel), MDOT_OK);
-        assert_kernel_fits(&image, cg_cuda_targets[i], &kernel);
+        assert_kernel_fits(&image, cu_targets[i], &kernel);
     }
 }
 
 static void skip_without_every_architecture(void)
 {
-    cg_nvrtc nvrtc = cubin_nvrtc_or_skip();
+    cu_nvrtc nvrtc = cubin_nvrtc_or_skip();
     if (!cubin_is_known(&nvrtc, &cubin_architectures[CUBIN_ARCHITECTURES - 1])) skip();
 }
 

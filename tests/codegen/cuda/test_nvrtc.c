@@ -64,11 +64,11 @@ static const char *const parts[] = {
     "}\n"};
 enum { PARTS = sizeof parts / sizeof parts[0] };
 
-static cg_cubin compile_for(const cg_nvrtc *nvrtc, const cubin_architecture *architecture, ir_arena *arena)
+static cu_cubin compile_for(const cu_nvrtc *nvrtc, const cubin_architecture *architecture, ir_arena *arena)
 {
-    cg_cubin cubin = {0};
+    cu_cubin cubin = {0};
     mdot_error err;
-    if (cg_nvrtc_compile(nvrtc, parts, PARTS, architecture->sm, architecture->is_accelerated, arena, &cubin, &err) !=
+    if (cu_nvrtc_compile(nvrtc, parts, PARTS, architecture->sm, architecture->is_accelerated, arena, &cubin, &err) !=
         MDOT_OK)
         fail_msg("%s", err.message);
     return cubin;
@@ -93,15 +93,15 @@ static unsigned told(const char *log, const char *kernel, const char *unit)
 static void resources_are_what_ptxas_says_on_every_architecture(void **state)
 {
     (void)state;
-    cg_nvrtc nvrtc = cubin_nvrtc_or_skip();
+    cu_nvrtc nvrtc = cubin_nvrtc_or_skip();
     for (int i = 0; i < CUBIN_ARCHITECTURES; i++) {
         if (!cubin_is_known(&nvrtc, &cubin_architectures[i])) continue;
         ir_arena *arena = ir_arena_create(0);
-        cg_cubin cubin = compile_for(&nvrtc, &cubin_architectures[i], arena);
+        cu_cubin cubin = compile_for(&nvrtc, &cubin_architectures[i], arena);
         assert_int_equal(cubin.sm, cubin_architectures[i].sm);
         assert_int_equal(cubin.kernel_count, 4);
         for (int k = 0; k < cubin.kernel_count; k++) {
-            const cg_cubin_kernel *kernel = &cubin.kernels[k];
+            const cu_cubin_kernel *kernel = &cubin.kernels[k];
             assert_int_equal(kernel->registers, told(cubin.log, kernel->name, "registers"));
             if (strstr(cubin.log, " barriers") != NULL) /* from CUDA 12 on */
                 assert_int_equal(kernel->barriers, told(cubin.log, kernel->name, "barriers"));
@@ -110,17 +110,17 @@ static void resources_are_what_ptxas_says_on_every_architecture(void **state)
             assert_int_equal(kernel->parameter_bytes, 64);
             assert_true(kernel->code_bytes > 0);
         }
-        const cg_cubin_kernel *exchange = cg_cubin_find(&cubin, "exchange");
+        const cu_cubin_kernel *exchange = cu_cubin_find(&cubin, "exchange");
         assert_int_equal(exchange->shared_bytes, 256);
         assert_int_equal(exchange->barriers, 1);
         assert_int_equal(exchange->max_threads, 64);
         assert_int_equal(exchange->tensor_instructions, 0);
         assert_int_equal(exchange->local_bytes, 0);
-        assert_int_equal(cg_cubin_find(&cubin, "on_the_stack")->local_bytes, 400);
-        assert_int_equal(cg_cubin_find(&cubin, "on_the_stack")->spill_bytes, 0);
-        assert_int_equal(cg_cubin_find(&cubin, "eight_products")->tensor_instructions, 8);
-        assert_true(cg_cubin_find(&cubin, "too_many_values")->spill_bytes > 0);
-        assert_int_equal(cg_cubin_find(&cubin, "too_many_values")->registers, 64);
+        assert_int_equal(cu_cubin_find(&cubin, "on_the_stack")->local_bytes, 400);
+        assert_int_equal(cu_cubin_find(&cubin, "on_the_stack")->spill_bytes, 0);
+        assert_int_equal(cu_cubin_find(&cubin, "eight_products")->tensor_instructions, 8);
+        assert_true(cu_cubin_find(&cubin, "too_many_values")->spill_bytes > 0);
+        assert_int_equal(cu_cubin_find(&cubin, "too_many_values")->registers, 64);
         ir_arena_destroy(arena);
     }
 }
@@ -129,17 +129,17 @@ static void resources_are_what_ptxas_says_on_every_architecture(void **state)
 static void damaged_real_cubin_is_read_within_bounds(void **state)
 {
     (void)state;
-    cg_nvrtc nvrtc = cubin_nvrtc_or_skip();
+    cu_nvrtc nvrtc = cubin_nvrtc_or_skip();
     ir_arena *arena = ir_arena_create(0);
-    cg_cubin cubin = compile_for(&nvrtc, &cubin_architectures[1], arena);
+    cu_cubin cubin = compile_for(&nvrtc, &cubin_architectures[1], arena);
     unsigned char *changed = malloc(cubin.size_bytes);
     memcpy(changed, cubin.bytes, cubin.size_bytes);
     for (size_t i = 0; i < 8 * cubin.size_bytes; i += 61) { /* a prime: every bit's place is met */
         changed[i / 8] ^= (unsigned char)(1u << i % 8);
         ir_arena *own = ir_arena_create(0);
-        cg_cubin damaged;
+        cu_cubin damaged;
         mdot_error err = {0};
-        mdot_status status = cg_cubin_read(changed, cubin.size_bytes, cubin.log, own, &damaged, &err);
+        mdot_status status = cu_cubin_read(changed, cubin.size_bytes, cubin.log, own, &damaged, &err);
         assert_true(status == MDOT_OK || (status == MDOT_MALFORMED && err.message[0] != '\0'));
         ir_arena_destroy(own);
         changed[i / 8] ^= (unsigned char)(1u << i % 8);
@@ -151,13 +151,13 @@ static void damaged_real_cubin_is_read_within_bounds(void **state)
 static void errors_in_the_source_name_part_line_and_reason(void **state)
 {
     (void)state;
-    cg_nvrtc nvrtc = cubin_nvrtc_or_skip();
+    cu_nvrtc nvrtc = cubin_nvrtc_or_skip();
     ir_arena *arena = ir_arena_create(0);
     const char *const wrong[] = {parts[0],
                                  "__device__ int unused;\n\nextern \"C\" __global__ void k() { nowhere(); }\n"};
-    cg_cubin cubin = {.size_bytes = 7};
+    cu_cubin cubin = {.size_bytes = 7};
     mdot_error err;
-    assert_int_equal(cg_nvrtc_compile(&nvrtc, wrong, 2, 80, false, arena, &cubin, &err), MDOT_TOOLCHAIN);
+    assert_int_equal(cu_nvrtc_compile(&nvrtc, wrong, 2, 80, false, arena, &cubin, &err), MDOT_TOOLCHAIN);
     assert_non_null(strstr(err.message, "(3)"));
     assert_non_null(strstr(err.message, "\"nowhere\" is undefined"));
     assert_non_null(strstr(err.message, "sm_80"));
@@ -168,28 +168,28 @@ static void errors_in_the_source_name_part_line_and_reason(void **state)
 static void unknown_architecture_lists_the_known(void **state)
 {
     (void)state;
-    cg_nvrtc nvrtc = cubin_nvrtc_or_skip();
+    cu_nvrtc nvrtc = cubin_nvrtc_or_skip();
     ir_arena *arena = ir_arena_create(0);
-    cg_cubin cubin;
+    cu_cubin cubin;
     mdot_error err;
-    assert_int_equal(cg_nvrtc_compile(&nvrtc, parts, PARTS, 77, false, arena, &cubin, &err), MDOT_TOOLCHAIN);
+    assert_int_equal(cu_nvrtc_compile(&nvrtc, parts, PARTS, 77, false, arena, &cubin, &err), MDOT_TOOLCHAIN);
     assert_non_null(strstr(err.message, "no code for sm_77"));
     assert_non_null(strstr(err.message, "80, "));
     ir_arena_destroy(arena);
 }
 
 typedef struct job {
-    const cg_nvrtc *nvrtc;
+    const cu_nvrtc *nvrtc;
     const cubin_architecture *architecture;
     ir_arena *arena;
-    cg_cubin cubin;
+    cu_cubin cubin;
     mdot_status status;
 } job;
 
 static void *run_job(void *argument)
 {
     job *j = argument;
-    j->status = cg_nvrtc_compile(j->nvrtc, parts, PARTS, j->architecture->sm, j->architecture->is_accelerated, j->arena,
+    j->status = cu_nvrtc_compile(j->nvrtc, parts, PARTS, j->architecture->sm, j->architecture->is_accelerated, j->arena,
                                  &j->cubin, NULL);
     return NULL;
 }
@@ -197,7 +197,7 @@ static void *run_job(void *argument)
 static void threads_compile_each_its_own(void **state)
 {
     (void)state;
-    cg_nvrtc nvrtc = cubin_nvrtc_or_skip();
+    cu_nvrtc nvrtc = cubin_nvrtc_or_skip();
     enum { JOBS = 3 };
     job jobs[JOBS];
     pthread_t threads[JOBS];
@@ -208,11 +208,11 @@ static void threads_compile_each_its_own(void **state)
     for (int i = 0; i < JOBS; i++) pthread_join(threads[i], NULL);
     for (int i = 0; i < JOBS; i++) {
         assert_int_equal(jobs[i].status, MDOT_OK);
-        const cg_cubin *cubin = &jobs[i].cubin;
+        const cu_cubin *cubin = &jobs[i].cubin;
         assert_int_equal(cubin->sm, jobs[i].architecture->sm);
         assert_int_equal(cubin->kernel_count, 4);
-        assert_int_equal(cg_cubin_find(cubin, "eight_products")->tensor_instructions, 8);
-        assert_int_equal(cg_cubin_find(cubin, "exchange")->shared_bytes, 256);
+        assert_int_equal(cu_cubin_find(cubin, "eight_products")->tensor_instructions, 8);
+        assert_int_equal(cu_cubin_find(cubin, "exchange")->shared_bytes, 256);
         ir_arena_destroy(jobs[i].arena);
     }
 }
@@ -223,9 +223,9 @@ static void missing_library_is_told_by_its_path(void **state)
 {
     (void)state;
     setenv("MDOT_NVRTC", "/nonexistent/libnvrtc.so", 1);
-    cg_nvrtc nvrtc = {.major = 7};
+    cu_nvrtc nvrtc = {.major = 7};
     mdot_error err;
-    assert_int_equal(cg_nvrtc_load(&nvrtc, &err), MDOT_TOOLCHAIN);
+    assert_int_equal(cu_nvrtc_load(&nvrtc, &err), MDOT_TOOLCHAIN);
     assert_non_null(strstr(err.message, "MDOT_NVRTC"));
     assert_non_null(strstr(err.message, "/nonexistent/libnvrtc.so"));
     assert_non_null(strstr(err.message, "install "));
@@ -237,9 +237,9 @@ static void other_library_is_not_taken_for_nvrtc(void **state)
 {
     (void)state;
     setenv("MDOT_NVRTC", "libm.so.6", 1);
-    cg_nvrtc nvrtc;
+    cu_nvrtc nvrtc;
     mdot_error err;
-    assert_int_equal(cg_nvrtc_load(&nvrtc, &err), MDOT_TOOLCHAIN);
+    assert_int_equal(cu_nvrtc_load(&nvrtc, &err), MDOT_TOOLCHAIN);
     assert_non_null(strstr(err.message, "no nvrtc"));
     unsetenv("MDOT_NVRTC");
 }
