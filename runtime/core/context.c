@@ -1,21 +1,37 @@
-/* context.c — what one thread needs to run: scratch memory for the largest bucket, room to put a call in order, and its
- * share of a GPU where the predictor has one.
+/* context.c — what one thread needs to run: scratch memory for the largest bucket, room to put a call in order, what
+ * the other rooms keep in a context, and its share of a device where the predictor has one.
  */
-#include "runtime/core/device.h"
-#include "runtime/job/predict.h"
+#include "runtime/core/predictor.h"
 
 static size_t max_size(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
 
-/* "auto" takes the CPU where the GPU has no room left: a scheduler is to get its answers. */
+static size_t count_extensions(const rt_rooms *rooms)
+{
+    size_t count = 0;
+    while (rooms->extensions[count] != NULL) count++;
+    return count;
+}
+
+static mdot_status create_states(mdot_context *context, mdot_error *err)
+{
+    const mdot_predictor *predictor = context->predictor;
+    const rt_extension *const *extensions = predictor->rooms->extensions;
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; extensions[i] != NULL && status == MDOT_OK; i++)
+        status = extensions[i]->create(predictor, &context->states[i], err);
+    return status;
+}
+
+/* "auto" takes the CPU where the device has no room left: a scheduler is to get its answers. */
 static mdot_status use_device(mdot_context *context, mdot_error *err)
 {
     const mdot_predictor *predictor = context->predictor;
-    if (predictor->cuda == NULL) return MDOT_OK;
+    if (predictor->device == NULL) return MDOT_OK;
     mdot_error reason = {0};
-    mdot_status status = rt_cuda_context_create(predictor->cuda, &context->cuda, &reason);
+    mdot_status status = predictor->device_ops->create_context(predictor->device, &context->device, &reason);
     if (status == MDOT_OK) return MDOT_OK;
     if (predictor->device_is_required) return mdot_fail(err, status, "%s", reason.message);
     context->device_error = reason;
@@ -28,7 +44,7 @@ mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_context_create needs a predictor and a place for the result");
     const mdot_abi_table *table = predictor->table;
-    size_t scratch_bytes = 0, input_count = 0, output_count = 0;
+    size_t scratch_bytes = 0, input_count = 0, output_count = 0, state_count = count_extensions(predictor->rooms);
     for (uint32_t i = 0; i < table->entry_count; i++) {
         const mdot_abi_entry *entry = rt_entry(table, i);
         input_count = max_size(input_count, entry->input_count);
@@ -38,7 +54,7 @@ mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **
     }
     /* rt_alloc clears what it gives, which touches every page; the counts are bounded by the table's size */
     mdot_context *context =
-        rt_alloc(&predictor->allocator, sizeof *context + (input_count + output_count) * sizeof(void *));
+        rt_alloc(&predictor->allocator, sizeof *context + (input_count + output_count + state_count) * sizeof(void *));
     void *scratch = rt_alloc(&predictor->allocator, scratch_bytes);
     if (context == NULL || scratch == NULL) {
         rt_free(&predictor->allocator, scratch);
@@ -49,7 +65,8 @@ mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **
     context->scratch = scratch;
     context->inputs = (const void **)(context + 1);
     context->outputs = (void **)(context->inputs + input_count);
-    mdot_status status = rt_job_tensors_create(predictor, &context->jobs, err);
+    context->states = context->outputs + output_count;
+    mdot_status status = create_states(context, err);
     if (status == MDOT_OK) status = use_device(context, err);
     if (status != MDOT_OK) {
         mdot_context_destroy(context);
@@ -68,9 +85,30 @@ mdot_status mdot_context_get_device_status(const mdot_context *context, const ch
 void mdot_context_destroy(mdot_context *context)
 {
     if (context == NULL) return;
-    rt_cuda_context_destroy(context->cuda);
-    const rt_allocator *allocator = &context->predictor->allocator;
-    rt_free(allocator, context->jobs);
-    rt_free(allocator, context->scratch);
-    rt_free(allocator, context);
+    const mdot_predictor *predictor = context->predictor;
+    if (context->device != NULL) predictor->device_ops->destroy_context(context->device);
+    for (size_t i = count_extensions(predictor->rooms); i-- > 0;)
+        if (context->states[i] != NULL) predictor->rooms->extensions[i]->destroy(predictor, context->states[i]);
+    rt_free(&predictor->allocator, context->scratch);
+    rt_free(&predictor->allocator, context);
+}
+
+/* ---- For the other rooms ----------------------------------------------------------------------------------------- */
+
+void *rt_context_state(const mdot_context *context, const rt_extension *extension)
+{
+    const rt_extension *const *extensions = context->predictor->rooms->extensions;
+    for (size_t i = 0; extensions[i] != NULL; i++)
+        if (extensions[i] == extension) return context->states[i];
+    return NULL;
+}
+
+const mdot_predictor *rt_context_predictor(const mdot_context *context)
+{
+    return context->predictor;
+}
+
+bool rt_fell_back(const mdot_context *context)
+{
+    return context->device_error.status != MDOT_OK;
 }

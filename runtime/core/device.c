@@ -1,9 +1,9 @@
 /* device.c — which device a predictor runs on: what the option says, and for "auto" what is faster.
  *
- * Before a predictor is handed out every kernel of the GPU has run once, so that no later call pays for the driver's
- * loading it, and an artefact that does not work on the GPU is found out here.
+ * Before a predictor is handed out every kernel of the device has run once, so that no later call pays for the driver's
+ * loading it, and an artefact that does not work on the device is found out here.
  */
-#include "runtime/core/device.h"
+#include "runtime/core/predictor.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,9 +17,15 @@ enum { DEFAULT_TIMEOUT_MS = 1000 };
 
 /* ---- The option -------------------------------------------------------------------------------------------------- */
 
-typedef enum choice { CHOOSE_AUTO, CHOOSE_CPU, CHOOSE_CUDA } choice;
+typedef enum choice { CHOOSE_AUTO, CHOOSE_CPU, CHOOSE_DEVICE } choice;
 
-/* "cuda:12"'s digits; no sign, no blank, nothing behind. */
+typedef struct wanted {
+    choice choice;
+    const rt_device_ops *ops; /* of CHOOSE_DEVICE */
+    int ordinal;
+} wanted;
+
+/* "12"; no sign, no blank, nothing behind. */
 static bool parse_ordinal(const char *text, int *out_ordinal)
 {
     if (text[0] < '0' || text[0] > '9') return false;
@@ -31,20 +37,40 @@ static bool parse_ordinal(const char *text, int *out_ordinal)
     return true;
 }
 
-static mdot_status parse_device(const char *text, choice *out_choice, int *out_ordinal, mdot_error *err)
+/* "cuda" or "cuda:12", where `name` is "cuda". */
+static bool parse_name(const char *text, const char *name, int *out_ordinal)
 {
-    static const char prefix[] = "cuda:";
-    if (text == NULL || text[0] == '\0' || strcmp(text, "auto") == 0) {
-        *out_choice = CHOOSE_AUTO;
-    } else if (strcmp(text, "cpu") == 0) {
-        *out_choice = CHOOSE_CPU;
-    } else if (strcmp(text, "cuda") == 0 || (strncmp(text, prefix, sizeof prefix - 1) == 0 &&
-                                             parse_ordinal(text + sizeof prefix - 1, out_ordinal))) {
-        *out_choice = CHOOSE_CUDA;
-    } else {
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "there is no device \"%s\"; devices are auto, cpu, cuda and cuda:0, cuda:1 …", text);
+    size_t length = strlen(name);
+    if (strncmp(text, name, length) != 0) return false;
+    if (text[length] == ':') return parse_ordinal(text + length + 1, out_ordinal);
+    *out_ordinal = 0;
+    return text[length] == '\0';
+}
+
+static mdot_status fail_unknown(const rt_rooms *rooms, const char *text, mdot_error *err)
+{
+    char known[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; rooms->devices[i] != NULL && used < sizeof known; i++) {
+        const char *name = rooms->devices[i]->name;
+        used += (size_t)snprintf(known + used, sizeof known - used, ", %s and %s:0, %s:1 …", name, name, name);
     }
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no device \"%s\"; devices are auto, cpu%s", text, known);
+}
+
+static mdot_status parse_device(const rt_rooms *rooms, const char *text, wanted *out_wanted, mdot_error *err)
+{
+    wanted w = {.choice = CHOOSE_AUTO};
+    if (text != NULL && strcmp(text, "cpu") == 0) {
+        w.choice = CHOOSE_CPU;
+    } else if (text != NULL && text[0] != '\0' && strcmp(text, "auto") != 0) {
+        size_t i = 0;
+        while (rooms->devices[i] != NULL && !parse_name(text, rooms->devices[i]->name, &w.ordinal)) i++;
+        if (rooms->devices[i] == NULL) return fail_unknown(rooms, text, err);
+        w.choice = CHOOSE_DEVICE;
+        w.ops = rooms->devices[i];
+    }
+    *out_wanted = w;
     return MDOT_OK;
 }
 
@@ -85,7 +111,7 @@ static void close_trial(trial *t, const rt_allocator *allocator)
     mdot_context_destroy(t->context);
 }
 
-/* How the GPU of the trial's context has failed, if it has. */
+/* How the device of the trial's context has failed, if it has. */
 static mdot_status outcome(const trial *t, mdot_error *err)
 {
     const mdot_error *failure = &t->context->device_error;
@@ -180,7 +206,7 @@ static double measure_us(const trial *t, runner *run)
     return sum;
 }
 
-/* Warms the GPU up and, where `out_is_faster` is there, compares it with the CPU. */
+/* Warms the device up and, where `out_is_faster` is there, compares it with the CPU. */
 static mdot_status try_out(mdot_predictor *predictor, bool *out_is_faster, mdot_error *err)
 {
     trial t;
@@ -188,11 +214,11 @@ static mdot_status try_out(mdot_predictor *predictor, bool *out_is_faster, mdot_
     if (status != MDOT_OK) return status;
     status = run_every_kernel(&t, err);
     if (status == MDOT_OK && out_is_faster != NULL) {
-        double cuda_us = measure_us(&t, rt_run_many), cpu_us = measure_us(&t, rt_run_on_cpu);
+        double device_us = measure_us(&t, rt_run_many), cpu_us = measure_us(&t, rt_run_on_cpu);
         status = outcome(&t, err);
-        *out_is_faster = cuda_us < cpu_us;
+        *out_is_faster = device_us < cpu_us;
         snprintf(predictor->device_reason, sizeof predictor->device_reason, "%s answers in %.0f us, the CPU in %.0f us",
-                 rt_cuda_id(predictor->cuda), cuda_us, cpu_us);
+                 predictor->device->id, device_us, cpu_us);
     }
     close_trial(&t, &predictor->allocator);
     return status;
@@ -200,41 +226,51 @@ static mdot_status try_out(mdot_predictor *predictor, bool *out_is_faster, mdot_
 
 /* ---- Opening and closing ----------------------------------------------------------------------------------------- */
 
-/* Sets predictor->cuda, unless it is to be compared and is not faster. */
-static mdot_status open_cuda(mdot_predictor *predictor, int ordinal, uint32_t timeout_ms, bool compare, mdot_error *err)
+/* Sets predictor->device, unless it is to be compared and is not faster. */
+static mdot_status open_device(mdot_predictor *predictor, const rt_device_ops *ops, int ordinal, uint32_t timeout_ms,
+                               bool compare, mdot_error *err)
 {
-    if (predictor->table->cuda_image_count == 0)
-        return mdot_fail(err, MDOT_DEVICE, "the artefact has no CUDA code: compile it with --target sm_…");
-    mdot_status status = rt_cuda_open(predictor, ordinal, timeout_ms, &predictor->cuda, err);
+    const rt_device_request request = {&predictor->library.artefact, &predictor->allocator, ordinal, timeout_ms};
+    mdot_status status = ops->open(&request, &predictor->device, err);
     if (status != MDOT_OK) return status;
+    predictor->device_ops = ops;
     bool is_faster = true;
     status = try_out(predictor, compare ? &is_faster : NULL, err);
     if (status != MDOT_OK || !is_faster) rt_device_close(predictor);
     return status;
 }
 
+/* The first device of each kind, until one is faster than the CPU; the reason is the last one's. */
+static void choose(mdot_predictor *predictor, uint32_t timeout_ms)
+{
+    const rt_device_ops *const *devices = predictor->rooms->devices;
+    snprintf(predictor->device_reason, sizeof predictor->device_reason, "no other device is known");
+    for (size_t i = 0; devices[i] != NULL && predictor->device == NULL; i++) {
+        mdot_error reason = {0};
+        if (open_device(predictor, devices[i], 0, timeout_ms, true, &reason) == MDOT_OK) continue;
+        snprintf(predictor->device_reason, sizeof predictor->device_reason, "%s", reason.message);
+    }
+}
+
 mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *options, mdot_error *err)
 {
     const char *device = options != NULL && options->device != NULL ? options->device : getenv("MDOT_DEVICE");
     uint32_t timeout_ms = options != NULL ? options->device_timeout_ms : 0;
-    choice chosen = CHOOSE_AUTO;
-    int ordinal = 0;
-    mdot_status status = parse_device(device, &chosen, &ordinal, err);
+    if (timeout_ms == 0) timeout_ms = DEFAULT_TIMEOUT_MS;
+    wanted w = {.choice = CHOOSE_AUTO};
+    mdot_status status = parse_device(predictor->rooms, device, &w, err);
     if (status != MDOT_OK) return status;
     snprintf(predictor->device_reason, sizeof predictor->device_reason, "it was asked for");
-    if (chosen == CHOOSE_CPU) return MDOT_OK;
+    if (w.choice == CHOOSE_AUTO) choose(predictor, timeout_ms);
+    if (w.choice != CHOOSE_DEVICE) return MDOT_OK;
+    predictor->device_is_required = true;
     mdot_error reason = {0};
-    predictor->device_is_required = chosen == CHOOSE_CUDA;
-    status =
-        open_cuda(predictor, ordinal, timeout_ms > 0 ? timeout_ms : DEFAULT_TIMEOUT_MS, chosen == CHOOSE_AUTO, &reason);
-    if (status == MDOT_OK) return MDOT_OK;
-    if (predictor->device_is_required) return mdot_fail(err, status, "device %s: %s", device, reason.message);
-    snprintf(predictor->device_reason, sizeof predictor->device_reason, "%s", reason.message);
-    return MDOT_OK;
+    status = open_device(predictor, w.ops, w.ordinal, timeout_ms, false, &reason);
+    return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "device %s: %s", device, reason.message);
 }
 
 void rt_device_close(mdot_predictor *predictor)
 {
-    rt_cuda_close(predictor->cuda);
-    predictor->cuda = NULL;
+    if (predictor->device != NULL) predictor->device_ops->close(predictor->device);
+    predictor->device = NULL;
 }

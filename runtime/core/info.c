@@ -1,5 +1,5 @@
 /* info.c — what an opened artefact says about itself: the accessors of mdot.h over the checked table. */
-#include "runtime/core/device.h"
+#include "runtime/core/predictor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 void mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info)
 {
     const mdot_abi_table *table = predictor->table;
+    const rt_device *device = predictor->device;
     *out_info = (mdot_predictor_info){
         .name = rt_string(table, table->name_at),
         .compiler = rt_string(table, table->compiler_at),
@@ -17,12 +18,11 @@ void mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_inf
         .image_count = table->cuda_image_count,
         .weights_bytes = (size_t)table->weights_bytes,
         .file_bytes = (size_t)table->file_bytes,
-        .device = predictor->cuda != NULL ? rt_cuda_id(predictor->cuda) : "cpu",
-        .device_name = predictor->cuda != NULL ? rt_cuda_name(predictor->cuda) : "",
-        .device_compute = rt_string(table, table->compute_at),
+        .device = device != NULL ? device->id : "cpu",
+        .device_name = device != NULL ? device->name : "",
+        .device_compute = device != NULL ? device->compute : rt_string(table, table->compute_at),
         .device_reason = predictor->device_reason,
     };
-    if (predictor->cuda != NULL) out_info->device_compute = rt_cuda_compute(predictor->cuda);
 }
 
 mdot_status mdot_predictor_get_level(const mdot_predictor *predictor, size_t level, const char **out_name)

@@ -74,19 +74,20 @@ static mdot_status bind(rt_library *library, const rt_elf *elf, mdot_error *err)
     if (dlinfo(library->handle, RTLD_DI_LINKMAP, &map) != 0)
         return mdot_fail(err, MDOT_IO, "the dynamic loader lost the artefact: %s", dlerror());
     const unsigned char *base = (const unsigned char *)map->l_addr;
-    library->table = find_symbol(library->handle, base, MDOT_ABI_SYMBOL_TABLE, &elf->table);
-    library->code = find_symbol(library->handle, base, MDOT_ABI_SYMBOL_CODE, &elf->code);
-    library->weights = find_symbol(library->handle, base, MDOT_ABI_SYMBOL_WEIGHTS, &elf->weights);
+    rt_artefact *artefact = &library->artefact;
+    artefact->table = find_symbol(library->handle, base, MDOT_ABI_SYMBOL_TABLE, &elf->table);
+    artefact->code = find_symbol(library->handle, base, MDOT_ABI_SYMBOL_CODE, &elf->code);
+    artefact->weights = find_symbol(library->handle, base, MDOT_ABI_SYMBOL_WEIGHTS, &elf->weights);
     bool found =
-        library->table != NULL && library->code != NULL && library->weights != NULL &&
-        find_optional(library->handle, base, MDOT_ABI_SYMBOL_CUBINS, &elf->cubins, &library->cubins) &&
-        find_optional(library->handle, base, MDOT_ABI_SYMBOL_CUDA_WEIGHTS, &elf->cuda_weights, &library->cuda_weights);
+        artefact->table != NULL && artefact->code != NULL && artefact->weights != NULL &&
+        find_optional(library->handle, base, MDOT_ABI_SYMBOL_CUBINS, &elf->cubins, &artefact->cubins) &&
+        find_optional(library->handle, base, MDOT_ABI_SYMBOL_CUDA_WEIGHTS, &elf->cuda_weights, &artefact->cuda_weights);
     if (!found)
         return mdot_fail(err, MDOT_MALFORMED,
                          "the artefact's symbols (" MDOT_ABI_SYMBOL_TABLE ", " MDOT_ABI_SYMBOL_CODE
                          ", " MDOT_ABI_SYMBOL_WEIGHTS " …) are not at its sections");
     const mdot_abi_table *checked = (const mdot_abi_table *)(elf->bytes + elf->table.offset);
-    if (memcmp(library->table, checked, checked->table_bytes) != 0)
+    if (memcmp(artefact->table, checked, checked->table_bytes) != 0)
         return mdot_fail(err, MDOT_IO, "the file was overwritten while an artefact in it was open");
     touch_segments(elf, base);
     return MDOT_OK;

@@ -1,9 +1,9 @@
 /* predictor.c — opening and closing an artefact: check everything through one descriptor, then load through the same.
  *
  * Whatever can go wrong with a file, a machine or memory goes wrong here; a predictor that opened cannot fail later. A
- * GPU can: then the CPU answers (device.h).
+ * device can: then the CPU answers (run.c).
  */
-#include "runtime/core/device.h"
+#include "runtime/core/predictor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,12 +66,12 @@ static mdot_status load(mdot_predictor *predictor, const file_map *file, const c
     if (status != MDOT_OK) return status;
     status = rt_library_open(file->descriptor, &elf, &predictor->library, err);
     if (status != MDOT_OK) return status;
-    predictor->table = predictor->library.table;
+    predictor->table = predictor->library.artefact.table;
     return MDOT_OK;
 }
 
-mdot_status mdot_predictor_open(const char *path, const mdot_open_options *options, mdot_predictor **out_predictor,
-                                mdot_error *err)
+mdot_status rt_predictor_open(const rt_rooms *rooms, const char *path, const mdot_open_options *options,
+                              mdot_predictor **out_predictor, mdot_error *err)
 {
     if (path == NULL || out_predictor == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_predictor_open needs a path and a place for the result");
@@ -83,6 +83,7 @@ mdot_status mdot_predictor_open(const char *path, const mdot_open_options *optio
     mdot_predictor *predictor = rt_alloc(&allocator, sizeof *predictor);
     if (predictor == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory for a predictor", path);
     predictor->allocator = allocator;
+    predictor->rooms = rooms;
     file_map file = {0};
     status = map_file(path, &file, err);
     if (status == MDOT_OK) {
@@ -109,4 +110,16 @@ void mdot_predictor_close(mdot_predictor *predictor)
     rt_library_close(&predictor->library);
     rt_allocator allocator = predictor->allocator;
     rt_free(&allocator, predictor);
+}
+
+/* ---- For the other rooms ----------------------------------------------------------------------------------------- */
+
+const rt_artefact *rt_predictor_artefact(const mdot_predictor *predictor)
+{
+    return &predictor->library.artefact;
+}
+
+const rt_allocator *rt_predictor_allocator(const mdot_predictor *predictor)
+{
+    return &predictor->allocator;
 }

@@ -1,31 +1,21 @@
-/* predictor.h — what the runtime's files share; users include mdot/mdot.h only.
+/* predictor.h — what core's files share among themselves; the other rooms include core.h, users mdot/mdot.h.
  *
  *   open      predictor.c maps the file, elf.c finds the sections, table.c checks what they say, cpu.c picks the level,
- *             loader.c hands the file to the dynamic loader and touches its pages
+ *             loader.c hands the file to the dynamic loader and touches its pages; device.c settles where calls run
  *   describe  info.c
- *   run       context.c, run.c; on a GPU: device.h
+ *   run       context.c, run.c
  *
  * Everything that comes from the file is checked once, at open; afterwards the table is trusted and read in place.
  */
 #ifndef RT_PREDICTOR_H
 #define RT_PREDICTOR_H
 
-#include "mdot/mdot.h"
-#include "mdot/mdot_abi.h"
+#include "runtime/core/core.h"
 
-/* ---- allocator.c: the caller's memory functions, or libc's ----------------------------------------------------- */
-
-typedef struct rt_allocator {
-    void *(*allocate)(void *user, size_t bytes, size_t alignment);
-    void (*release)(void *user, void *memory);
-    void *user;
-} rt_allocator;
+/* ---- allocator.c ------------------------------------------------------------------------------------------------- */
 
 /* INVALID_ARGUMENT when only one of the two functions is there. */
 mdot_status rt_allocator_init(rt_allocator *allocator, const mdot_open_options *options, mdot_error *err);
-/* Zeroed and 64-byte aligned; never of no bytes. NULL when memory is out. */
-void *rt_alloc(const rt_allocator *allocator, size_t bytes);
-void rt_free(const rt_allocator *allocator, void *memory);
 
 /* ---- cpu.c: feature levels -------------------------------------------------------------------------------------- */
 
@@ -74,57 +64,11 @@ bool rt_elf_is_code(const rt_elf *elf, uint64_t address);
 /* Magic, versions, sizes, checksum, then every offset and count of the table and every code address. */
 mdot_status rt_table_check(const rt_elf *elf, mdot_error *err);
 
-static inline const char *rt_string(const mdot_abi_table *table, uint32_t at)
-{
-    return at == 0 ? "" : (const char *)table + at;
-}
-static inline const mdot_abi_entry *rt_entry(const mdot_abi_table *table, size_t entry)
-{
-    return (const mdot_abi_entry *)((const char *)table + table->entries_at) + entry;
-}
-static inline const mdot_abi_tensor *rt_inputs(const mdot_abi_table *table, const mdot_abi_entry *entry)
-{
-    return (const mdot_abi_tensor *)((const char *)table + entry->inputs_at);
-}
-static inline const mdot_abi_tensor *rt_outputs(const mdot_abi_table *table, const mdot_abi_entry *entry)
-{
-    return (const mdot_abi_tensor *)((const char *)table + entry->outputs_at);
-}
-static inline const mdot_abi_bucket *rt_buckets(const mdot_abi_table *table, const mdot_abi_entry *entry)
-{
-    return (const mdot_abi_bucket *)((const char *)table + entry->buckets_at);
-}
-static inline const mdot_abi_kernel *rt_kernels(const mdot_abi_table *table, const mdot_abi_bucket *bucket)
-{
-    return (const mdot_abi_kernel *)((const char *)table + bucket->kernels_at);
-}
-static inline const mdot_abi_cuda_image *rt_cuda_image(const mdot_abi_table *table, size_t image)
-{
-    return (const mdot_abi_cuda_image *)((const char *)table + table->cuda_images_at) + image;
-}
-/* Where a bucket's kernel and its resources stand in an image's arrays. */
-static inline size_t rt_cuda_index(const mdot_abi_table *table, const mdot_abi_bucket *bucket)
-{
-    return bucket->first_code / table->level_count;
-}
-static inline const mdot_abi_cuda_kernel *rt_cuda_kernels(const mdot_abi_table *table, const mdot_abi_cuda_image *image)
-{
-    return (const mdot_abi_cuda_kernel *)((const char *)table + image->kernels_at);
-}
-static inline const mdot_abi_cuda_resources *rt_cuda_resources(const mdot_abi_table *table,
-                                                               const mdot_abi_cuda_image *image)
-{
-    return (const mdot_abi_cuda_resources *)((const char *)table + image->resources_at);
-}
-
 /* ---- loader.c: the file as loaded code -------------------------------------------------------------------------- */
 
 typedef struct rt_library {
     void *handle;
-    const mdot_abi_table *table;
-    const int64_t *code;
-    const void *weights;
-    const unsigned char *cubins, *cuda_weights; /* NULL in an artefact without CUDA images; not touched at open */
+    rt_artefact artefact;
 } rt_library;
 
 /* Loads the checked file behind `descriptor`, which is not needed afterwards, and touches its pages. */
@@ -135,10 +79,12 @@ void rt_library_close(rt_library *library);
 
 struct mdot_predictor {
     rt_allocator allocator;
+    const rt_rooms *rooms;
     rt_library library;
-    const mdot_abi_table *table;
+    const mdot_abi_table *table;                         /* the library's */
     uint32_t level;                                      /* index in table->levels */
-    struct rt_cuda *cuda;                                /* NULL: calls run on the CPU */
+    rt_device *device;                                   /* NULL: calls run on the CPU */
+    const rt_device_ops *device_ops;                     /* the device's */
     bool device_is_required;                             /* asked for by name: a context without it is an error */
     char device_reason[sizeof((mdot_error){0}.message)]; /* why this device */
 };
@@ -148,28 +94,21 @@ struct mdot_context {
     void *scratch;
     const void **inputs; /* of the call being prepared; room for the entry with the most */
     void **outputs;
-    struct rt_job_tensors *jobs;  /* predict.h; NULL: the artefact predicts no jobs */
-    struct rt_cuda_context *cuda; /* NULL: calls run on the CPU */
-    mdot_error device_error;      /* why they do although the predictor has a GPU; MDOT_OK otherwise */
+    void **states;             /* of the rooms' extensions, in their order */
+    rt_device_context *device; /* NULL: calls run on the CPU */
+    mdot_error device_error;   /* why they do although the predictor has a device; MDOT_OK otherwise */
 };
 
-static inline bool rt_has_length(const mdot_abi_dim *dim)
-{
-    return dim->scale != 0;
-}
+/* ---- device.c: where a predictor's calls run --------------------------------------------------------------------- */
 
-/* Elements of a tensor; the checks at open have ruled overflow out for lengths up to the largest bucket's. */
-static inline uint64_t rt_element_count(const mdot_abi_tensor *tensor, int64_t length)
-{
-    uint64_t count = 1;
-    for (uint32_t i = 0; i < tensor->rank; i++)
-        count *= (uint64_t)(tensor->dim[i].scale * length + tensor->dim[i].offset);
-    return count;
-}
+/* Settles predictor->device as options->device asks, once everything else is open. On failure nothing is held. */
+mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *options, mdot_error *err);
+void rt_device_close(mdot_predictor *predictor);
 
-static inline uint64_t rt_tensor_bytes(const mdot_abi_tensor *tensor, int64_t length)
-{
-    return rt_element_count(tensor, length) * mdot_dtype_size_bytes((mdot_dtype)tensor->dtype);
-}
+/* ---- run.c ------------------------------------------------------------------------------------------------------- */
+
+/* rt_run_many on the CPU, whatever the device. */
+void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,
+                   size_t count);
 
 #endif

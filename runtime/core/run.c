@@ -1,9 +1,9 @@
 /* run.c — one call: which length, which bucket, and into its code.
  *
- * Nothing here allocates, locks or, on the CPU, calls the operating system; tests/runtime/core/test_runtime_run.c holds it to
- * that.
+ * Nothing here allocates, locks or, on the CPU, calls the operating system; tests/runtime/core/test_runtime_run.c holds
+ * it to that.
  */
-#include "runtime/core/device.h"
+#include "runtime/core/predictor.h"
 
 #include <string.h>
 
@@ -58,7 +58,7 @@ void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t l
                    size_t count)
 {
     const mdot_predictor *predictor = context->predictor;
-    const int64_t *code = predictor->library.code;
+    const int64_t *code = predictor->library.artefact.code;
     mdot_abi_function function =
         (mdot_abi_function)((uintptr_t)code +
                             (uintptr_t)code[bucket_of(context, entry, length)->first_code + predictor->level]);
@@ -66,7 +66,7 @@ void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t l
         mdot_abi_call arguments = {
             .inputs = items[i].inputs,
             .outputs = items[i].outputs,
-            .weights = predictor->library.weights,
+            .weights = predictor->library.artefact.weights,
             .scratch = context->scratch,
             .length = length,
         };
@@ -74,13 +74,15 @@ void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t l
     }
 }
 
-/* A GPU that failed once is not asked again: after most errors of CUDA nothing works until the process ends, and one
- * that does not answer would cost its time limit in every call. */
+/* A device that failed once is not asked again: after most errors of CUDA nothing works until the process ends, and a
+ * GPU that does not answer would cost its time limit in every call. */
 void rt_run_many(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items, size_t count)
 {
-    if (context->cuda != NULL && !rt_fell_back(context)) {
+    mdot_error *failure = &context->device_error;
+    if (context->device != NULL && failure->status == MDOT_OK) {
+        const rt_device_ops *ops = context->predictor->device_ops;
         const mdot_abi_bucket *bucket = bucket_of(context, entry, length);
-        if (rt_cuda_run(context->cuda, entry, bucket, length, items, count, &context->device_error) == MDOT_OK) return;
+        if (ops->run(context->device, entry, bucket, length, items, count, failure) == MDOT_OK) return;
     }
     rt_run_on_cpu(context, entry, length, items, count);
 }

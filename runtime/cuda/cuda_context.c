@@ -3,7 +3,7 @@
  * All of it is made here, so that a call makes nothing. Inputs go into the kernel's parameter or into mapped memory,
  * outputs and the word that tells of their being there come through mapped memory: no call copies.
  */
-#include "runtime/cuda/cuda.h"
+#include "runtime/cuda/cuda_device.h"
 
 /* The words that the host waits on stand apart from the outputs, so that their cache lines are of few writers. */
 enum { CACHE_LINE_BYTES = 64 };
@@ -84,39 +84,39 @@ static void release(rt_cuda_context *c)
     if (c->stream != NULL) d->cuStreamDestroy(c->stream);
 }
 
-mdot_status rt_cuda_context_create(rt_cuda *cuda, rt_cuda_context **out_context, mdot_error *err)
+void rt_cuda_context_destroy(rt_device_context *context)
 {
-    const rt_allocator *allocator = &cuda->predictor->allocator;
-    rt_cuda_context *c = rt_alloc(allocator, sizeof *c);
-    unsigned char *parameter = rt_alloc(allocator, cuda->parameter_bytes);
+    rt_cuda_context *c = (rt_cuda_context *)context;
+    const rt_cuda *cuda = c->cuda;
+    if (rt_cuda_enter(&cuda->driver, cuda->primary, NULL) == MDOT_OK) {
+        release(c);
+        rt_cuda_leave(&cuda->driver);
+    }
+    rt_free(cuda->allocator, c->parameter);
+    rt_free(cuda->allocator, c);
+}
+
+mdot_status rt_cuda_context_create(rt_device *device, rt_device_context **out_context, mdot_error *err)
+{
+    rt_cuda *cuda = (rt_cuda *)device;
+    rt_cuda_context *c = rt_alloc(cuda->allocator, sizeof *c);
+    unsigned char *parameter = rt_alloc(cuda->allocator, cuda->parameter_bytes);
     if (c == NULL || parameter == NULL) {
-        rt_free(allocator, parameter);
-        rt_free(allocator, c);
+        rt_free(cuda->allocator, parameter);
+        rt_free(cuda->allocator, c);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a context of %s", cuda->id);
     }
     c->cuda = cuda;
     c->parameter = parameter;
-    mdot_status status = rt_cuda_enter(cuda, err);
+    mdot_status status = rt_cuda_enter(&cuda->driver, cuda->primary, err);
     if (status == MDOT_OK) {
         status = acquire(c, err);
-        rt_cuda_leave(cuda);
+        rt_cuda_leave(&cuda->driver);
     }
     if (status != MDOT_OK) {
-        rt_cuda_context_destroy(c);
+        rt_cuda_context_destroy((rt_device_context *)c);
         return status;
     }
-    *out_context = c;
+    *out_context = (rt_device_context *)c;
     return MDOT_OK;
-}
-
-void rt_cuda_context_destroy(rt_cuda_context *c)
-{
-    if (c == NULL) return;
-    const rt_allocator *allocator = &c->cuda->predictor->allocator;
-    if (rt_cuda_enter(c->cuda, NULL) == MDOT_OK) {
-        release(c);
-        rt_cuda_leave(c->cuda);
-    }
-    rt_free(allocator, c->parameter);
-    rt_free(allocator, c);
 }

@@ -1,4 +1,5 @@
-/* cuda_driver.c — finds the CUDA driver library and puts its errors into words. */
+/* cuda_driver.c — finds the CUDA driver library, puts its errors into words, and enters and leaves a device's context.
+ */
 #include "runtime/cuda/cuda_driver.h"
 
 #include <dlfcn.h>
@@ -52,4 +53,16 @@ mdot_status rt_cuda_check(const rt_cuda_driver *driver, int result, const char *
     if (driver->cuGetErrorString(result, &text) != RT_CU_SUCCESS || text == NULL) text = "no description";
     return mdot_fail(err, result == RT_CU_OUT_OF_MEMORY ? MDOT_OUT_OF_MEMORY : MDOT_DEVICE, "%s: %s (%d, %s)", function,
                      name, result, text);
+}
+
+mdot_status rt_cuda_enter(const rt_cuda_driver *driver, rt_cu_context context, mdot_error *err)
+{
+    return RT_CUDA_CALL(driver, cuCtxPushCurrent, err, context);
+}
+
+/* What it returns may come from an earlier launch; whoever waits for that launch learns of it. */
+void rt_cuda_leave(const rt_cuda_driver *driver)
+{
+    rt_cu_context own;
+    driver->cuCtxPopCurrent(&own);
 }

@@ -83,4 +83,8 @@ mdot_status rt_cuda_check(const rt_cuda_driver *driver, int result, const char *
 /* Calls a function of the driver and checks the result. */
 #define RT_CUDA_CALL(driver, function, err, ...) rt_cuda_check(driver, (driver)->function(__VA_ARGS__), #function, err)
 
+/* Makes `context` current on this thread; rt_cuda_leave puts back what was current before. */
+mdot_status rt_cuda_enter(const rt_cuda_driver *driver, rt_cu_context context, mdot_error *err);
+void rt_cuda_leave(const rt_cuda_driver *driver);
+
 #endif

@@ -1,7 +1,7 @@
 /* cuda_kernels.c — what a launch of each bucket's kernel looks like on a GPU: how many blocks run at once, how many
  * items fit, where an item's tensors stand.
  */
-#include "runtime/cuda/cuda.h"
+#include "runtime/cuda/cuda_device.h"
 
 /* What one context may take for launches of many items. Scratch of 256 MiB holds a batch that fills the largest chips
  * at lengths of hundreds; beyond, launches take fewer items and items more blocks each. */
@@ -48,7 +48,7 @@ static uint64_t place(const mdot_abi_tensor *tensors, uint32_t count, int64_t le
 static mdot_status plan_launches(rt_cuda *cuda, rt_cuda_kernel *kernel, const mdot_abi_entry *entry, uint32_t bucket,
                                  mdot_error *err)
 {
-    const mdot_abi_table *table = cuda->predictor->table;
+    const mdot_abi_table *table = cuda->artefact->table;
     const char *name = rt_string(table, kernel->abi->name_at);
     int64_t most = rt_buckets(table, entry)[bucket].max_length;
     int64_t least = bucket > 0 ? rt_buckets(table, entry)[bucket - 1].max_length + 1 : entry->has_length ? 1 : 0;
@@ -74,7 +74,7 @@ static mdot_status find_kernel(rt_cuda *cuda, int multiprocessors, rt_cuda_kerne
 {
     const rt_cuda_driver *d = &cuda->driver;
     const mdot_abi_cuda_kernel *abi = kernel->abi;
-    const char *name = rt_string(cuda->predictor->table, abi->name_at);
+    const char *name = rt_string(cuda->artefact->table, abi->name_at);
     mdot_error reason = {0};
     int blocks = 0;
     mdot_status status = RT_CUDA_CALL(d, cuModuleGetFunction, &reason, &kernel->function, cuda->module, name);
@@ -107,7 +107,7 @@ static void add_needs(rt_cuda *cuda, const rt_cuda_kernel *kernel)
 mdot_status rt_cuda_prepare_kernels(rt_cuda *cuda, int multiprocessors, const mdot_abi_cuda_image *image,
                                     mdot_error *err)
 {
-    const mdot_abi_table *table = cuda->predictor->table;
+    const mdot_abi_table *table = cuda->artefact->table;
     for (uint32_t e = 0; e < table->entry_count; e++) {
         const mdot_abi_entry *entry = rt_entry(table, e);
         for (uint32_t b = 0; b < entry->bucket_count; b++) {

@@ -1,20 +1,8 @@
 /* cuda_open.c — a GPU made ready for a predictor: the image that it runs, loaded, and its weights, uploaded. */
-#include "runtime/cuda/cuda.h"
+#include "runtime/cuda/cuda_device.h"
 
 #include <stdio.h>
 #include <string.h>
-
-mdot_status rt_cuda_enter(const rt_cuda *cuda, mdot_error *err)
-{
-    return RT_CUDA_CALL(&cuda->driver, cuCtxPushCurrent, err, cuda->primary);
-}
-
-/* What it returns may come from an earlier launch; whoever waits for that launch learns of it. */
-void rt_cuda_leave(const rt_cuda *cuda)
-{
-    rt_cu_context own;
-    cuda->driver.cuCtxPopCurrent(&own);
-}
 
 /* ---- The device -------------------------------------------------------------------------------------------------- */
 
@@ -32,9 +20,9 @@ static mdot_status find_device(rt_cuda *cuda, int ordinal, mdot_error *err)
     if (ordinal >= count)
         return mdot_fail(err, MDOT_DEVICE, "there is no CUDA device %d; this machine shows %d, counted from 0", ordinal,
                          count);
-    status = RT_CUDA_CALL(d, cuDeviceGet, err, &cuda->device, ordinal);
+    status = RT_CUDA_CALL(d, cuDeviceGet, err, &cuda->handle, ordinal);
     if (status == MDOT_OK)
-        status = RT_CUDA_CALL(d, cuDeviceGetName, err, cuda->name, (int)sizeof cuda->name, cuda->device);
+        status = RT_CUDA_CALL(d, cuDeviceGetName, err, cuda->name, (int)sizeof cuda->name, cuda->handle);
     snprintf(cuda->id, sizeof cuda->id, "cuda:%d", ordinal);
     return status;
 }
@@ -53,7 +41,7 @@ static mdot_status read_properties(const rt_cuda *cuda, properties *out, mdot_er
     };
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         mdot_status status =
-            RT_CUDA_CALL(&cuda->driver, cuDeviceGetAttribute, err, wanted[i].value, wanted[i].attribute, cuda->device);
+            RT_CUDA_CALL(&cuda->driver, cuDeviceGetAttribute, err, wanted[i].value, wanted[i].attribute, cuda->handle);
         if (status != MDOT_OK) return status;
     }
     if (!cooperative || p.multiprocessors < 1)
@@ -77,7 +65,7 @@ static void list_images(const mdot_abi_table *table, char *text, size_t size)
 static mdot_status choose_image(const rt_cuda *cuda, const properties *p, const mdot_abi_cuda_image **out_image,
                                 mdot_error *err)
 {
-    const mdot_abi_table *table = cuda->predictor->table;
+    const mdot_abi_table *table = cuda->artefact->table;
     const mdot_abi_cuda_image *best = NULL;
     for (uint32_t i = 0; i < table->cuda_image_count; i++) {
         const mdot_abi_cuda_image *image = rt_cuda_image(table, i);
@@ -99,7 +87,7 @@ static mdot_status choose_image(const rt_cuda *cuda, const properties *p, const 
 
 static mdot_status load_image(rt_cuda *cuda, const mdot_abi_cuda_image *image, mdot_error *err)
 {
-    const unsigned char *bytes = cuda->predictor->library.cubins + image->image_offset;
+    const unsigned char *bytes = cuda->artefact->cubins + image->image_offset;
     mdot_error reason = {0};
     mdot_status status = RT_CUDA_CALL(&cuda->driver, cuModuleLoadData, &reason, &cuda->module, bytes);
     if (status == MDOT_OK) return MDOT_OK;
@@ -114,7 +102,7 @@ static mdot_status load_image(rt_cuda *cuda, const mdot_abi_cuda_image *image, m
 static mdot_status upload_weights(rt_cuda *cuda, const mdot_abi_cuda_image *image, mdot_error *err)
 {
     if (image->weights_bytes == 0) return MDOT_OK;
-    const unsigned char *bytes = cuda->predictor->library.cuda_weights + image->weights_offset;
+    const unsigned char *bytes = cuda->artefact->cuda_weights + image->weights_offset;
     size_t size_bytes = (size_t)image->weights_bytes;
     mdot_status status = RT_CUDA_CALL(&cuda->driver, cuMemAlloc, err, &cuda->weights, size_bytes);
     if (status != MDOT_OK) {
@@ -146,36 +134,20 @@ static mdot_status make_ready(rt_cuda *cuda, int ordinal, mdot_error *err)
     if (status == MDOT_OK) status = read_properties(cuda, &p, err);
     if (status == MDOT_OK) status = choose_image(cuda, &p, &image, err);
     if (status != MDOT_OK) return status;
-    cuda->compute = rt_string(cuda->predictor->table, image->compute_at);
-    cuda->kernels = rt_alloc(&cuda->predictor->allocator, image->kernel_count * sizeof *cuda->kernels);
+    cuda->device.compute = rt_string(cuda->artefact->table, image->compute_at);
+    cuda->kernels = rt_alloc(cuda->allocator, image->kernel_count * sizeof *cuda->kernels);
     if (cuda->kernels == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %u kernels", image->kernel_count);
-    status = RT_CUDA_CALL(&cuda->driver, cuDevicePrimaryCtxRetain, err, &cuda->primary, cuda->device);
+    status = RT_CUDA_CALL(&cuda->driver, cuDevicePrimaryCtxRetain, err, &cuda->primary, cuda->handle);
     if (status != MDOT_OK) {
         cuda->primary = NULL;
         return status;
     }
-    status = rt_cuda_enter(cuda, err);
+    status = rt_cuda_enter(&cuda->driver, cuda->primary, err);
     if (status != MDOT_OK) return status;
     status = load(cuda, image, &p, err);
-    rt_cuda_leave(cuda);
+    rt_cuda_leave(&cuda->driver);
     return status;
-}
-
-mdot_status rt_cuda_open(const mdot_predictor *predictor, int ordinal, uint32_t timeout_ms, rt_cuda **out_cuda,
-                         mdot_error *err)
-{
-    rt_cuda *cuda = rt_alloc(&predictor->allocator, sizeof *cuda);
-    if (cuda == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a CUDA device");
-    cuda->predictor = predictor;
-    cuda->timeout_ms = timeout_ms;
-    mdot_status status = make_ready(cuda, ordinal, err);
-    if (status != MDOT_OK) {
-        rt_cuda_close(cuda);
-        return status;
-    }
-    *out_cuda = cuda;
-    return MDOT_OK;
 }
 
 /* After a sticky error the driver answers every call with it, while the memory is gone with the context: what these
@@ -183,35 +155,39 @@ mdot_status rt_cuda_open(const mdot_predictor *predictor, int ordinal, uint32_t 
 static void unload(const rt_cuda *cuda)
 {
     const rt_cuda_driver *d = &cuda->driver;
-    if (rt_cuda_enter(cuda, NULL) != MDOT_OK) return;
+    if (rt_cuda_enter(d, cuda->primary, NULL) != MDOT_OK) return;
     if (cuda->weights != 0) d->cuMemFree(cuda->weights);
     if (cuda->module != NULL) d->cuModuleUnload(cuda->module);
-    rt_cuda_leave(cuda);
+    rt_cuda_leave(&cuda->driver);
 }
 
-void rt_cuda_close(rt_cuda *cuda)
+void rt_cuda_close(rt_device *device)
 {
-    if (cuda == NULL) return;
-    const rt_allocator *allocator = &cuda->predictor->allocator;
+    rt_cuda *cuda = (rt_cuda *)device;
+    const rt_allocator *allocator = cuda->allocator;
     if (cuda->primary != NULL && !cuda->is_stuck) {
         unload(cuda);
-        cuda->driver.cuDevicePrimaryCtxRelease(cuda->device);
+        cuda->driver.cuDevicePrimaryCtxRelease(cuda->handle);
     }
     rt_free(allocator, cuda->kernels);
     rt_free(allocator, cuda);
 }
 
-const char *rt_cuda_id(const rt_cuda *cuda)
+mdot_status rt_cuda_open(const rt_device_request *request, rt_device **out_device, mdot_error *err)
 {
-    return cuda->id;
-}
-
-const char *rt_cuda_name(const rt_cuda *cuda)
-{
-    return cuda->name;
-}
-
-const char *rt_cuda_compute(const rt_cuda *cuda)
-{
-    return cuda->compute;
+    if (request->artefact->table->cuda_image_count == 0)
+        return mdot_fail(err, MDOT_DEVICE, "the artefact has no CUDA code: compile it with --target sm_…");
+    rt_cuda *cuda = rt_alloc(request->allocator, sizeof *cuda);
+    if (cuda == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a CUDA device");
+    cuda->device = (rt_device){.id = cuda->id, .name = cuda->name, .compute = ""};
+    cuda->artefact = request->artefact;
+    cuda->allocator = request->allocator;
+    cuda->timeout_ms = request->timeout_ms;
+    mdot_status status = make_ready(cuda, request->ordinal, err);
+    if (status != MDOT_OK) {
+        rt_cuda_close(&cuda->device);
+        return status;
+    }
+    *out_device = &cuda->device;
+    return MDOT_OK;
 }

@@ -3,7 +3,7 @@
  * A lone prediction spreads over as many blocks as its length has tiles. Many run side by side, each on fewer blocks,
  * so that together they fill the chip.
  */
-#include "runtime/cuda/cuda.h"
+#include "runtime/cuda/cuda_device.h"
 
 #include <string.h>
 #include <time.h>
@@ -78,7 +78,7 @@ static uint32_t take_ticket(rt_cuda_context *c, uint32_t items)
 static mdot_status launch(rt_cuda_context *c, const mdot_abi_entry *entry, const rt_cuda_kernel *kernel, int64_t length,
                           const rt_item *items, uint32_t count, mdot_error *err)
 {
-    const mdot_abi_table *table = c->cuda->predictor->table;
+    const mdot_abi_table *table = c->cuda->artefact->table;
     mdot_abi_cuda_call *call = (mdot_abi_cuda_call *)c->parameter;
     *call = kernel->call;
     call->scratch = c->device_memory + c->scratch_at;
@@ -151,7 +151,7 @@ static mdot_status answer(rt_cuda_context *c, const mdot_abi_entry *entry, const
     for (uint32_t i = 0; i < count; i++) {
         status = wait_for_item(c, i, deadline_ms, err);
         if (status != MDOT_OK) return status;
-        unpack_outputs(c->cuda->predictor->table, entry, length, kernel, &items[i],
+        unpack_outputs(c->cuda->artefact->table, entry, length, kernel, &items[i],
                        c->mapped + c->outputs_at + i * kernel->call.output_stride);
     }
     return MDOT_OK;
@@ -164,11 +164,13 @@ static size_t items_per_launch(const rt_cuda_context *c, const rt_cuda_kernel *k
     return room < kernel->max_items ? (size_t)room : kernel->max_items;
 }
 
-mdot_status rt_cuda_run(rt_cuda_context *c, const mdot_abi_entry *entry, const mdot_abi_bucket *bucket, int64_t length,
-                        const rt_item *items, size_t count, mdot_error *err)
+mdot_status rt_cuda_run(rt_device_context *context, const mdot_abi_entry *entry, const mdot_abi_bucket *bucket,
+                        int64_t length, const rt_item *items, size_t count, mdot_error *err)
 {
-    const rt_cuda_kernel *kernel = rt_cuda_kernel_of(c->cuda, bucket);
-    mdot_status status = rt_cuda_enter(c->cuda, err);
+    rt_cuda_context *c = (rt_cuda_context *)context;
+    const rt_cuda *cuda = c->cuda;
+    const rt_cuda_kernel *kernel = rt_cuda_kernel_of(cuda, bucket);
+    mdot_status status = rt_cuda_enter(&cuda->driver, cuda->primary, err);
     if (status != MDOT_OK) return status;
     /* evenly: a last launch of few items would leave most of the chip idle */
     size_t most = items_per_launch(c, kernel), launches = (count + most - 1) / most;
@@ -176,6 +178,6 @@ mdot_status rt_cuda_run(rt_cuda_context *c, const mdot_abi_entry *entry, const m
         size_t first = i * count / launches, end = (i + 1) * count / launches;
         status = answer(c, entry, kernel, length, items + first, (uint32_t)(end - first), err);
     }
-    rt_cuda_leave(c->cuda);
+    rt_cuda_leave(&cuda->driver);
     return status;
 }

@@ -2,7 +2,7 @@
  * equal, and which are expensive. mdot_job_create works it out, so that a prediction allocates nothing and a sweep
  * reads a long job as a short list.
  */
-#include "runtime/job/job.h"
+#include "runtime/job/job_model.h"
 
 #include <stdlib.h>
 #include <string.h>

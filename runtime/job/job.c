@@ -3,7 +3,7 @@
  * Everything that makes a job, a reader of ONNX or of `.job` files, goes through mdot_job_create, so that one list of
  * checks guards whatever reads jobs.
  */
-#include "runtime/job/job.h"
+#include "runtime/job/job_model.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
  * Positions follow from the dependencies and are not stored. What a version cannot say is a new version.
  */
 #include "mdot/mdot_abi.h"
-#include "runtime/job/job.h"
+#include "runtime/job/job_model.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* job_schema.c — whether an artefact predicts jobs, which it does when its entry "predict" reads nothing but the
  * tensors of predict.h, and a context's memory for those.
  */
+#include "runtime/job/job.h"
 #include "runtime/job/predict.h"
-#include "runtime/core/predictor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -144,14 +144,13 @@ static void point_at_tensors(rt_job_tensors *tensors, rt_job_pair *pair)
     if (schema->outside_at != RT_NOT_THERE) pair->outputs[schema->outside_at] = &pair->outside;
 }
 
-mdot_status rt_job_tensors_create(const mdot_predictor *predictor, rt_job_tensors **out_tensors, mdot_error *err)
+static mdot_status create_tensors(const mdot_predictor *predictor, void **out_tensors, mdot_error *err)
 {
-    *out_tensors = NULL;
     rt_job_schema schema;
-    if (rt_job_schema_read(predictor->table, &schema, NULL) != MDOT_OK) return MDOT_OK;
+    if (rt_job_schema_read(rt_predictor_artefact(predictor)->table, &schema, NULL) != MDOT_OK) return MDOT_OK;
     size_t bytes = align(sizeof(rt_job_tensors));
     for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) bytes += rows_bytes(&schema, i);
-    rt_job_tensors *tensors = rt_alloc(&predictor->allocator, bytes);
+    rt_job_tensors *tensors = rt_alloc(rt_predictor_allocator(predictor), bytes);
     if (tensors == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for jobs of %zu rows", schema.row_capacity);
     tensors->schema = schema;
@@ -164,3 +163,10 @@ mdot_status rt_job_tensors_create(const mdot_predictor *predictor, rt_job_tensor
     *out_tensors = tensors;
     return MDOT_OK;
 }
+
+static void destroy_tensors(const mdot_predictor *predictor, void *tensors)
+{
+    rt_free(rt_predictor_allocator(predictor), tensors);
+}
+
+const rt_extension rt_job_extension = {create_tensors, destroy_tensors};

@@ -25,7 +25,7 @@
  * Not counted: scores of attention that is written out, dropout, which jobs do not have; and workspaces of cuDNN and
  * cuBLAS, fragmentation and the CUDA context, which rt_fits allows for.
  */
-#include "runtime/job/job.h"
+#include "runtime/job/job_model.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * allocates, locks or calls the operating system; tests/runtime/job/test_predict_calls.c holds it to that.
  */
 #include "runtime/job/predict.h"
-#include "runtime/core/device.h"
+#include "runtime/job/job.h"
 
 #include <math.h>
 #include <string.h>
@@ -86,15 +86,16 @@ static bool is_time(float ms)
     return isfinite(ms) && ms > 0;
 }
 
-static mdot_status read_pair(const mdot_context *context, const rt_job_pair *pair, const mdot_job *job,
-                             const mdot_configuration *c, mdot_prediction *out_prediction, mdot_error *err)
+static mdot_status read_pair(const mdot_context *context, const rt_job_tensors *tensors, const rt_job_pair *pair,
+                             const mdot_job *job, const mdot_configuration *c, mdot_prediction *out_prediction,
+                             mdot_error *err)
 {
     const float *ms = pair->step_ms;
     if (!is_time(ms[0]) || !is_time(ms[1]) || !is_time(ms[2]))
         return mdot_fail(err, MDOT_MALFORMED, "the predictor answers with %g, %g, %g ms, which are no times",
                          (double)ms[0], (double)ms[1], (double)ms[2]);
     uint64_t peak_memory_bytes = rt_peak_memory_bytes(job, c);
-    uint32_t warnings = context->jobs->shortened ? MDOT_WARN_SHORTENED : 0;
+    uint32_t warnings = tensors->shortened ? MDOT_WARN_SHORTENED : 0;
     if (job->has_unnumbered) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
     if (!(pair->outside <= 0)) warnings |= MDOT_WARN_OUTSIDE_TRAINING; /* no number is no promise, either */
     if (rt_fell_back(context)) warnings |= MDOT_WARN_FALLBACK;
@@ -109,6 +110,11 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_pair *pai
 
 /* ---- All of them ------------------------------------------------------------------------------------------------- */
 
+static const mdot_abi_table *table_of(const mdot_context *context)
+{
+    return rt_predictor_artefact(rt_context_predictor(context))->table;
+}
+
 /* How many pairs from `first` on have its job, as far as one run takes them. */
 static size_t count_alike(const pairs *p, size_t first)
 {
@@ -119,9 +125,9 @@ static size_t count_alike(const pairs *p, size_t first)
 }
 
 /* The rows are written and the arguments checked. */
-static void run_alike(mdot_context *context, const mdot_configuration *configurations, size_t count)
+static void run_alike(mdot_context *context, rt_job_tensors *tensors, const mdot_configuration *configurations,
+                      size_t count)
 {
-    rt_job_tensors *tensors = context->jobs;
     rt_item items[RT_PAIR_CAPACITY];
     for (size_t i = 0; i < count; i++) {
         rt_job_pair *pair = &tensors->pairs[i];
@@ -130,23 +136,24 @@ static void run_alike(mdot_context *context, const mdot_configuration *configura
         write_pair(&configurations[i], &gpu, pair);
         items[i] = (rt_item){pair->inputs, pair->outputs};
     }
-    const mdot_abi_entry *entry = rt_entry(context->predictor->table, tensors->schema.entry);
+    const mdot_abi_entry *entry = rt_entry(table_of(context), tensors->schema.entry);
     rt_run_many(context, entry, (int64_t)tensors->row_count, items, count);
 }
 
 static mdot_status predict_pairs(mdot_context *context, const pairs *p, mdot_prediction *out_predictions,
                                  mdot_error *err)
 {
-    if (context->jobs == NULL) return rt_job_schema_read(context->predictor->table, &(rt_job_schema){0}, err);
+    rt_job_tensors *tensors = rt_context_state(context, &rt_job_extension);
+    if (tensors == NULL) return rt_job_schema_read(table_of(context), &(rt_job_schema){0}, err);
     mdot_status status = check_pairs(p, err);
     if (status != MDOT_OK) return status;
     for (size_t first = 0, count; first < p->count; first += count) {
         const mdot_job *job = job_of(p, first);
         count = count_alike(p, first);
-        if (first == 0 || job != job_of(p, first - 1)) rt_write_rows(job, context->jobs);
-        run_alike(context, &p->configurations[first], count);
+        if (first == 0 || job != job_of(p, first - 1)) rt_write_rows(job, tensors);
+        run_alike(context, tensors, &p->configurations[first], count);
         for (size_t i = 0; i < count; i++) {
-            status = read_pair(context, &context->jobs->pairs[i], job, &p->configurations[first + i],
+            status = read_pair(context, tensors, &tensors->pairs[i], job, &p->configurations[first + i],
                                &out_predictions[first + i], err);
             if (status != MDOT_OK) return in_pair(p, first + i, status, err);
         }

@@ -9,7 +9,7 @@
 #ifndef RT_PREDICT_H
 #define RT_PREDICT_H
 
-#include "runtime/job/job.h"
+#include "runtime/job/job_model.h"
 
 #include "mdot/mdot_abi.h"
 
@@ -64,7 +64,8 @@ typedef struct rt_job_pair {
     void *outputs[2];
 } rt_job_pair;
 
-/* What calls of the entry read and write; part of a context. */
+/* What calls of the entry read and write: the state of rt_job_extension (job.h), one block of memory in every context.
+ */
 typedef struct rt_job_tensors {
     rt_job_schema schema;
     void *rows[RT_JOB_INPUT_COUNT]; /* tensors with rows, for the most rows; NULL: it is not read */
@@ -72,9 +73,6 @@ typedef struct rt_job_tensors {
     bool shortened; /* operators were merged because the largest bucket holds fewer rows */
     rt_job_pair pairs[RT_PAIR_CAPACITY];
 } rt_job_tensors;
-
-/* NULL for an artefact that predicts no jobs. One block of memory. */
-mdot_status rt_job_tensors_create(const mdot_predictor *predictor, rt_job_tensors **out_tensors, mdot_error *err);
 
 /* Fills the tensors that have rows. */
 void rt_write_rows(const mdot_job *job, rt_job_tensors *tensors);

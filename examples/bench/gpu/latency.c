@@ -5,7 +5,7 @@
 #include "examples/bench/gpu/card.h"
 #include "examples/bench/gpu/rows.h"
 #include "examples/bench/gpu/subject.h"
-#include "runtime/cuda/cuda.h"
+#include "runtime/cuda/cuda_device.h"
 
 enum { WARM_UP_CALLS = 20, LEAST_CALLS = 100, MOST_CALLS = 200000, KERNEL_CALLS = 200, MOST_ITEMS = 64 };
 #define CPU_SECONDS 0.1
@@ -118,7 +118,7 @@ static mdot_status launch_again(rt_cuda_context *context, const rt_cuda_kernel *
  * time of the host's is in it. */
 static mdot_status time_kernel(latency *l, const batch *b, const mdot_abi_bucket *bucket, mdot_error *err)
 {
-    rt_cuda_context *context = l->s.gpu_context->cuda;
+    rt_cuda_context *context = (rt_cuda_context *)l->s.gpu_context->device;
     const rt_cuda_kernel *kernel = rt_cuda_kernel_of(context->cuda, bucket);
     float ms = 0;
     mdot_status status = launch_delay(l, context->stream, err);

@@ -6,7 +6,7 @@
 #ifndef GPU_SUBJECT_H
 #define GPU_SUBJECT_H
 
-#include "runtime/core/device.h"
+#include "runtime/core/predictor.h"
 
 typedef struct subject {
     mdot_predictor *gpu, *cpu;

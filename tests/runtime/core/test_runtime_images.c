@@ -88,8 +88,8 @@ static void image_bytes_are_mapped_where_the_table_says(void **state)
     for (size_t i = 0; i < FIXTURE_IMAGES; i++) {
         const mdot_abi_cuda_image *image = rt_cuda_image(p->table, i);
         for (size_t k = 0; k < FIXTURE_IMAGE_BYTES; k++) {
-            assert_int_equal(p->library.cubins[image->image_offset + k], k % 256);
-            assert_int_equal(p->library.cuda_weights[image->weights_offset + k], k % 256);
+            assert_int_equal(p->library.artefact.cubins[image->image_offset + k], k % 256);
+            assert_int_equal(p->library.artefact.cuda_weights[image->weights_offset + k], k % 256);
         }
     }
     mdot_predictor_close(p);
@@ -105,8 +105,8 @@ static void artefact_without_images_has_neither_section(void **state)
     assert_false(cg_elf_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_CUBINS, &at, &size));
     assert_false(cg_elf_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_CUDA_WEIGHTS, &at, &size));
     mdot_predictor *p = fixture_predictor(&f);
-    assert_null(p->library.cubins);
-    assert_null(p->library.cuda_weights);
+    assert_null(p->library.artefact.cubins);
+    assert_null(p->library.artefact.cuda_weights);
     mdot_predictor_info info;
     mdot_predictor_get_info(p, &info);
     assert_int_equal(info.image_count, 0);

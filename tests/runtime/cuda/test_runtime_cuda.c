@@ -3,7 +3,8 @@
  */
 #include "tests/fake_cuda/cuda_fixture.h"
 
-#include "runtime/cuda/cuda.h"
+#include "runtime/core/predictor.h"
+#include "runtime/cuda/cuda_device.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -276,7 +277,7 @@ static void tickets_begin_again(void **state)
         predict_prepare(&pair[0], 9, i);
         predict_prepare(&pair[1], 9, i + 1);
         const rt_item items[] = {{pair[0].inputs, pair[0].outputs}, {pair[1].inputs, pair[1].outputs}};
-        o.context->cuda->ticket = tickets[i];
+        ((rt_cuda_context *)o.context->device)->ticket = tickets[i];
         rt_run_many(o.context, entry, 9, items, 2);
         predict_assert(&pair[0], true);
         predict_assert(&pair[1], true);

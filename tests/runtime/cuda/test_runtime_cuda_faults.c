@@ -4,8 +4,8 @@
  */
 #include "tests/fake_cuda/cuda_fixture.h"
 
+#include "runtime/core/predictor.h"
 #include "runtime/cuda/cuda_driver.h"
-#include "runtime/core/device.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

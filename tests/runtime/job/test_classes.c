@@ -1,5 +1,5 @@
 /* test_classes.c — what mdot_job_create works out for predictions: type numbers, equal operators, costs. */
-#include "runtime/job/job.h"
+#include "runtime/job/job_model.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>

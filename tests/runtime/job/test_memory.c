@@ -3,7 +3,7 @@
  * Sizes are in units of a tensor of 1024 fp32 elements a sample. In the comments, f3 is the forward operation of
  * operator 3, b3 its backward operation, g3 the gradient of its result.
  */
-#include "runtime/job/job.h"
+#include "runtime/job/job_model.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>

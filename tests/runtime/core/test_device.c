@@ -1,0 +1,329 @@
+/* test_device.c — core over devices that it has never heard of: kinds made up here, brought by a table (core.h). What
+ * is CUDA's own is tested in ../cuda.
+ */
+#include "tests/support/artefact_fixture.h"
+
+#include "runtime/core/core.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* ---- Devices of tin and zinc ------------------------------------------------------------------------------------- */
+
+/* A device that answers entry "double" with three times its input, so that one sees who has answered. */
+typedef struct metal {
+    rt_device device;
+    char id[16];
+} metal;
+
+typedef struct behaviour {
+    mdot_status open, context, run; /* what these answer */
+    long delay_ns;                  /* of a run */
+    /* What was asked of it. */
+    int ordinal;
+    uint32_t timeout_ms;
+    int opened, open_devices, open_contexts, runs;
+} behaviour;
+
+static behaviour tin, zinc;
+
+static mdot_status open_metal(behaviour *b, const char *name, const rt_device_request *request, rt_device **out_device,
+                              mdot_error *err)
+{
+    b->opened++;
+    b->ordinal = request->ordinal;
+    b->timeout_ms = request->timeout_ms;
+    if (b->open != MDOT_OK) return mdot_fail(err, b->open, "%s is rusty", name);
+    metal *m = rt_alloc(request->allocator, sizeof *m);
+    assert_non_null(m);
+    snprintf(m->id, sizeof m->id, "%s:%d", name, request->ordinal);
+    m->device = (rt_device){.id = m->id, .name = "a sheet", .compute = "int8"};
+    b->open_devices++;
+    *out_device = &m->device;
+    return MDOT_OK;
+}
+
+static mdot_status create_context(behaviour *b, rt_device_context **out_context, mdot_error *err)
+{
+    if (b->context != MDOT_OK) return mdot_fail(err, b->context, "no room on the sheet");
+    b->open_contexts++;
+    *out_context = (rt_device_context *)b;
+    return MDOT_OK;
+}
+
+static void destroy_context(rt_device_context *context)
+{
+    behaviour *b = (behaviour *)context;
+    b->open_contexts--;
+}
+
+static mdot_status run(rt_device_context *context, const mdot_abi_entry *entry, const mdot_abi_bucket *bucket,
+                       int64_t length, const rt_item *items, size_t count, mdot_error *err)
+{
+    behaviour *b = (behaviour *)context;
+    b->runs++;
+    assert_true(length <= bucket->max_length);
+    nanosleep(&(struct timespec){.tv_nsec = b->delay_ns}, NULL);
+    if (b->run != MDOT_OK) return mdot_fail(err, b->run, "bent");
+    for (size_t i = 0; i < count && !entry->has_length; i++) {
+        const int32_t *a = items[i].inputs[0];
+        int32_t *triple = items[i].outputs[0];
+        for (int k = 0; k < 3; k++) triple[k] = 3 * a[k];
+    }
+    return MDOT_OK;
+}
+
+#define METAL(metal)                                                                                                   \
+    static mdot_status open_##metal(const rt_device_request *request, rt_device **out_device, mdot_error *err)         \
+    {                                                                                                                  \
+        return open_metal(&metal, #metal, request, out_device, err);                                                   \
+    }                                                                                                                  \
+    static void close_##metal(rt_device *device)                                                                       \
+    {                                                                                                                  \
+        metal.open_devices--;                                                                                          \
+        free(device);                                                                                                  \
+    }                                                                                                                  \
+    static mdot_status create_##metal(rt_device *device, rt_device_context **out_context, mdot_error *err)             \
+    {                                                                                                                  \
+        (void)device;                                                                                                  \
+        return create_context(&metal, out_context, err);                                                               \
+    }                                                                                                                  \
+    static const rt_device_ops metal##_ops = {#metal,         open_##metal,    close_##metal,                          \
+                                              create_##metal, destroy_context, run};
+METAL(tin)
+METAL(zinc)
+#undef METAL
+
+static const rt_extension *const no_extensions[] = {NULL};
+static const rt_device_ops *const no_devices[] = {NULL}, *const two_devices[] = {&tin_ops, &zinc_ops, NULL};
+static const rt_rooms bare = {no_devices, no_extensions}, metals = {two_devices, no_extensions};
+
+/* ---- Opening the artefact over them ------------------------------------------------------------------------------ */
+
+static fixture shared;
+
+static int setup(void **state)
+{
+    (void)state;
+    unsetenv("MDOT_CPU_LEVEL");
+    unsetenv("MDOT_DEVICE");
+    fixture_open(&shared);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    fixture_close(&shared);
+    return 0;
+}
+
+static int reset(void **state)
+{
+    (void)state;
+    tin = zinc = (behaviour){0};
+    return 0;
+}
+
+static mdot_status open_over(const rt_rooms *rooms, const char *device, mdot_predictor **out_predictor, mdot_error *err)
+{
+    fixture_skip_unless_v3();
+    const mdot_open_options options = {.device = device, .device_timeout_ms = 77};
+    char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
+    mdot_status status = rt_predictor_open(rooms, path, &options, out_predictor, err);
+    unlink(path);
+    free(path);
+    return status;
+}
+
+static void expect_refused(const rt_rooms *rooms, const char *device, mdot_status status, const char *part)
+{
+    mdot_predictor *predictor = NULL;
+    mdot_error err = {0};
+    assert_int_equal(open_over(rooms, device, &predictor, &err), status);
+    assert_null(predictor);
+    if (strstr(err.message, part) == NULL) fail_msg("\"%s\" does not hold \"%s\"", err.message, part);
+    assert_int_equal(tin.open_devices + tin.open_contexts + zinc.open_devices + zinc.open_contexts, 0);
+}
+
+static mdot_predictor_info info_of(const mdot_predictor *predictor)
+{
+    mdot_predictor_info info;
+    mdot_predictor_get_info(predictor, &info);
+    return info;
+}
+
+/* What entry "double" makes of 5, by whichever device. */
+static int32_t run_double(mdot_context *context)
+{
+    const int32_t a[3] = {5, 5, 5};
+    int32_t b[3] = {0};
+    const void *const inputs[] = {a};
+    void *const outputs[] = {b};
+    assert_int_equal(mdot_run_ordered(context, 1, 0, inputs, outputs, NULL), MDOT_OK);
+    return b[0];
+}
+
+/* ---- Cases ------------------------------------------------------------------------------------------------------- */
+
+static void kind_of_the_table_answers(void **state)
+{
+    (void)state;
+    mdot_predictor *predictor = NULL;
+    mdot_context *context = NULL;
+    assert_int_equal(open_over(&metals, "zinc:3", &predictor, NULL), MDOT_OK);
+    assert_int_equal(zinc.ordinal, 3);
+    assert_int_equal(zinc.timeout_ms, 77);
+    assert_int_equal(zinc.runs, 3); /* each bucket of each entry once */
+    assert_int_equal(tin.opened, 0);
+    assert_string_equal(info_of(predictor).device, "zinc:3");
+    assert_string_equal(info_of(predictor).device_name, "a sheet");
+    assert_string_equal(info_of(predictor).device_compute, "int8");
+    assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+    assert_int_equal(run_double(context), 15);
+    assert_false(rt_fell_back(context));
+    mdot_context_destroy(context);
+    assert_int_equal(zinc.open_contexts, 0);
+    mdot_predictor_close(predictor);
+    assert_int_equal(zinc.open_devices, 0);
+}
+
+static void kind_alone_is_its_first_device(void **state)
+{
+    (void)state;
+    mdot_predictor *predictor = NULL;
+    assert_int_equal(open_over(&metals, "tin", &predictor, NULL), MDOT_OK);
+    assert_string_equal(info_of(predictor).device, "tin:0");
+    assert_string_equal(info_of(predictor).device_reason, "it was asked for");
+    mdot_predictor_close(predictor);
+}
+
+static void unknown_kinds_are_refused_with_those_of_the_table(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "lead", "tinfoil", "ti", "tin:", "tin:-1", "tin: 1", "tin:1x", "tin:99999999999"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        expect_refused(&metals, names[i], MDOT_INVALID_ARGUMENT,
+                       "devices are auto, cpu, tin and tin:0, tin:1 …, zinc and zinc:0, zinc:1 …");
+    assert_int_equal(tin.opened, 0);
+    expect_refused(&bare, "tin", MDOT_INVALID_ARGUMENT, "there is no device \"tin\"; devices are auto, cpu");
+}
+
+static void device_that_was_asked_for_must_open(void **state)
+{
+    (void)state;
+    tin.open = MDOT_DEVICE;
+    expect_refused(&metals, "tin", MDOT_DEVICE, "device tin: tin is rusty");
+    tin.open = MDOT_OK;
+    tin.context = MDOT_OUT_OF_MEMORY;
+    expect_refused(&metals, "tin", MDOT_OUT_OF_MEMORY, "device tin: no room on the sheet");
+    tin.context = MDOT_OK;
+    tin.run = MDOT_DEVICE;
+    expect_refused(&metals, "tin", MDOT_DEVICE, "device tin: bent");
+}
+
+static void context_of_a_device_that_was_asked_for_must_be_there(void **state)
+{
+    (void)state;
+    mdot_predictor *predictor = NULL;
+    mdot_context *context = NULL;
+    assert_int_equal(open_over(&metals, "tin", &predictor, NULL), MDOT_OK);
+    tin.context = MDOT_OUT_OF_MEMORY;
+    mdot_error err = {0};
+    assert_int_equal(mdot_context_create(predictor, &context, &err), MDOT_OUT_OF_MEMORY);
+    assert_string_equal(err.message, "no room on the sheet");
+    assert_null(context);
+    mdot_predictor_close(predictor);
+}
+
+static void cpu_answers_when_the_device_fails_and_from_then_on(void **state)
+{
+    (void)state;
+    mdot_predictor *predictor = NULL;
+    mdot_context *context = NULL, *other = NULL;
+    assert_int_equal(open_over(&metals, "tin", &predictor, NULL), MDOT_OK);
+    assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+    assert_int_equal(mdot_context_create(predictor, &other, NULL), MDOT_OK);
+    int runs = tin.runs;
+    tin.run = MDOT_DEVICE;
+    assert_int_equal(run_double(context), 10);
+    tin.run = MDOT_OK;
+    assert_int_equal(run_double(context), 10);
+    assert_int_equal(tin.runs, runs + 1);
+    const char *message = NULL;
+    assert_int_equal(mdot_context_get_device_status(context, &message), MDOT_DEVICE);
+    assert_string_equal(message, "bent");
+    assert_true(rt_fell_back(context));
+    assert_int_equal(run_double(other), 15); /* one context's failure is its own */
+    assert_false(rt_fell_back(other));
+    mdot_context_destroy(context);
+    mdot_context_destroy(other);
+    assert_int_equal(tin.open_contexts, 0);
+    mdot_predictor_close(predictor);
+}
+
+/* The fixture's kernels take far less than a millisecond. */
+static void auto_tries_every_kind_and_leaves_what_is_slower(void **state)
+{
+    (void)state;
+    mdot_predictor *predictor = NULL;
+    tin.delay_ns = zinc.delay_ns = 2000000;
+    assert_int_equal(open_over(&metals, "auto", &predictor, NULL), MDOT_OK);
+    assert_int_equal(tin.opened, 1);
+    assert_int_equal(zinc.opened, 1);
+    assert_int_equal(tin.open_devices + zinc.open_devices + tin.open_contexts + zinc.open_contexts, 0);
+    assert_string_equal(info_of(predictor).device, "cpu");
+    assert_non_null(strstr(info_of(predictor).device_reason, "zinc:0 answers in"));
+    mdot_predictor_close(predictor);
+}
+
+static void auto_passes_over_what_does_not_open(void **state)
+{
+    (void)state;
+    mdot_predictor *predictor = NULL;
+    tin.open = zinc.open = MDOT_DEVICE;
+    assert_int_equal(open_over(&metals, NULL, &predictor, NULL), MDOT_OK);
+    assert_int_equal(tin.opened, 1);
+    assert_int_equal(zinc.opened, 1);
+    assert_string_equal(info_of(predictor).device, "cpu");
+    assert_string_equal(info_of(predictor).device_reason, "zinc is rusty");
+    mdot_predictor_close(predictor);
+}
+
+static void cpu_is_all_there_is_without_a_table(void **state)
+{
+    (void)state;
+    mdot_predictor *predictor = NULL;
+    mdot_context *context = NULL;
+    assert_int_equal(open_over(&bare, NULL, &predictor, NULL), MDOT_OK);
+    assert_string_equal(info_of(predictor).device, "cpu");
+    assert_string_equal(info_of(predictor).device_reason, "no other device is known");
+    assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+    assert_int_equal(run_double(context), 10);
+    mdot_context_destroy(context);
+    mdot_predictor_close(predictor);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(kind_of_the_table_answers, reset),
+        cmocka_unit_test_setup(kind_alone_is_its_first_device, reset),
+        cmocka_unit_test_setup(unknown_kinds_are_refused_with_those_of_the_table, reset),
+        cmocka_unit_test_setup(device_that_was_asked_for_must_open, reset),
+        cmocka_unit_test_setup(context_of_a_device_that_was_asked_for_must_be_there, reset),
+        cmocka_unit_test_setup(cpu_answers_when_the_device_fails_and_from_then_on, reset),
+        cmocka_unit_test_setup(auto_tries_every_kind_and_leaves_what_is_slower, reset),
+        cmocka_unit_test_setup(auto_passes_over_what_does_not_open, reset),
+        cmocka_unit_test_setup(cpu_is_all_there_is_without_a_table, reset),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
