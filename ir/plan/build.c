@@ -179,6 +179,7 @@ mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan,
     if (!status) status = copy_outputs(&b);
     if (status) return status;
     find_lives(b.plan);
+    pl_decide_precision(b.plan);
     if (!pl_assign_memory(b.plan) || ir_arena_failed(arena)) return pl_fault(&b);
     *out_plan = b.plan;
     return MDOT_OK;

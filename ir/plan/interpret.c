@@ -37,9 +37,20 @@ static void store(pl_machine *m, int buffer, int64_t at, pl_scalar value)
     ir_wide *wide = m->memory[buffer];
     if (!is_inside(m, "writes", buffer, at)) return;
     if (wide->f)
-        wide->f[at] = ir_round_float(wide->dtype, value.f);
+        wide->f[at] = ir_round_float(pl_is_half(&m->plan->buffers[buffer]) ? m->half : wide->dtype, value.f);
     else
         wide->i[at] = ir_wrap_integer(wide->dtype, value.n);
+}
+
+/* A factor of a product: matrix kernels round it. */
+static double factor(const pl_machine *m, double value)
+{
+    return m->is_matrix && m->half != MDOT_DTYPE_F32 ? ir_round_float(m->half, value) : value;
+}
+
+static double load_factor(pl_machine *m, int buffer, int64_t at)
+{
+    return factor(m, load(m, buffer, at).f);
 }
 
 static int64_t at_length(const pl_machine *m, ir_dim d)
@@ -147,7 +158,7 @@ static void run_linear(pl_machine *m, const pl_linear *k)
         for (int64_t c = 0; c < k->columns; c++) {
             double sum = bias ? bias[c] : 0;
             for (int64_t i = 0; i < k->k; i++)
-                sum += load(m, k->a.buffer, start + r * stride + i).f * weight[i * k->columns + c];
+                sum += load_factor(m, k->a.buffer, start + r * stride + i) * factor(m, weight[i * k->columns + c]);
             finish_element(m, k->epilogue, &k->out, r, c, sum);
         }
     }
@@ -213,7 +224,7 @@ static double score(pl_machine *m, const pl_attention *k, int64_t b, int64_t h, 
     double sum = 0;
     int64_t q = heads_at(m, &k->q, b, h, query), t = heads_at(m, &k->k, b, h / (k->heads / k->kv_heads), key);
     if (k->causal && key > query + at_length(m, k->keys) - at_length(m, k->queries)) return -INFINITY;
-    for (int64_t d = 0; d < k->dim; d++) sum += load(m, k->q.buffer, q + d).f * load(m, k->k.buffer, t + d).f;
+    for (int64_t d = 0; d < k->dim; d++) sum += load_factor(m, k->q.buffer, q + d) * load_factor(m, k->k.buffer, t + d);
     sum *= k->scale;
     if (k->mask >= 0) {
         int64_t at = b * at_length(m, k->mask_batch) + h * at_length(m, k->mask_head) +
@@ -237,7 +248,7 @@ static void attend(pl_machine *m, const pl_attention *k, int64_t b, int64_t h, i
         double sum = 0;
         for (int64_t key = 0; key < keys; key++) {
             int64_t at = heads_at(m, &k->v, b, h / (k->heads / k->kv_heads), key) + d;
-            sum += weight[key] * load(m, k->v.buffer, at).f;
+            sum += factor(m, weight[key]) * load_factor(m, k->v.buffer, at);
         }
         store(m, k->out.buffer, heads_at(m, &k->out, b, h, query) + d, (pl_scalar){.f = sum});
     }
@@ -378,10 +389,17 @@ static void run_kernel(pl_machine *m)
 mdot_status pl_interpret(const pl_plan *plan, int64_t length, const ir_wide *const *inputs, ir_arena *arena,
                          ir_wide **out_outputs, mdot_error *err)
 {
-    pl_machine m = {.plan = plan, .length = length, .arena = arena, .err = err};
+    return pl_interpret_in(plan, MDOT_DTYPE_F32, length, inputs, arena, out_outputs, err);
+}
+
+mdot_status pl_interpret_in(const pl_plan *plan, mdot_dtype half, int64_t length, const ir_wide *const *inputs,
+                            ir_arena *arena, ir_wide **out_outputs, mdot_error *err)
+{
+    pl_machine m = {.plan = plan, .half = half, .length = length, .arena = arena, .err = err};
     if (!make_memory(&m, inputs)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     for (int k = 0; k < plan->kernel_count && !m.status; k++) {
         m.kernel = &plan->kernels[k];
+        m.is_matrix = pl_is_matrix(plan, m.kernel);
         bring_to_life(&m, k);
         run_kernel(&m);
     }

@@ -13,14 +13,21 @@
 mdot_status pl_interpret(const pl_plan *plan, int64_t length, const ir_wide *const *inputs, ir_arena *arena,
                          ir_wide **out_outputs, mdot_error *err);
 
+/* The same as an image does it that computes in `half` (BF16, F16): what matrix kernels multiply is rounded to it, and
+ * buffers that the plan keeps in 16 bits hold it. F32: pl_interpret. */
+mdot_status pl_interpret_in(const pl_plan *plan, mdot_dtype half, int64_t length, const ir_wide *const *inputs,
+                            ir_arena *arena, ir_wide **out_outputs, mdot_error *err);
+
 /* ---- Between interpret.c and interpret_sequential.c -------------------------------------------------------------- */
 
 typedef struct pl_machine {
     const pl_plan *plan;
+    mdot_dtype half; /* F32: there is none */
     int64_t length;
     ir_arena *arena;
     ir_wide **memory; /* by buffer */
     const pl_kernel *kernel;
+    bool is_matrix;     /* the kernel */
     mdot_status status; /* of the first fault */
     mdot_error *err;
     int64_t index[PL_MAX_LOOPS];

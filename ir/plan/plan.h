@@ -22,6 +22,11 @@ typedef enum pl_buffer_kind { PL_INPUT, PL_OUTPUT, PL_WEIGHT, PL_SCRATCH } pl_bu
 typedef enum pl_weight_layout { PL_DENSE, PL_PANELS } pl_weight_layout;
 enum { PL_PANEL_COLUMNS = 64 };
 
+/* How kernels read a buffer, where an image computes in 16 bits: matrix kernels (pl_is_matrix) round the factors of
+ * their products, everything else takes values as they are. It decides the buffer's element type, and means nothing
+ * to an image that computes in f32. */
+enum { PL_READ_WHOLE = 1, PL_READ_HALF = 2 };
+
 typedef struct pl_buffer {
     pl_buffer_kind kind;
     const char *name; /* of the value, for people */
@@ -32,7 +37,15 @@ typedef struct pl_buffer {
     int64_t offset_bytes;      /* SCRATCH: in the scratch memory, 64-byte aligned. WEIGHT: set by codegen when packed */
     int64_t max_bytes;         /* at max_length; SCRATCH and WEIGHT */
     int first_use, last_use;   /* kernels between which it is live, both included; -1: never used */
+    unsigned reads;            /* PL_READ_…, by all kernels together */
 } pl_buffer;
+
+/* Whether images that compute in 16 bits hold it in 16 bits: only matrix kernels read it, and neither does it come from
+ * the caller nor go there. A buffer that is read in both ways is whole; a backend may keep a rounded copy beside it. */
+static inline bool pl_is_half(const pl_buffer *buffer)
+{
+    return buffer->reads == PL_READ_HALF && (buffer->kind == PL_SCRATCH || buffer->kind == PL_WEIGHT);
+}
 
 /* A strided matrix view into a buffer: element (row r, column c) lies at offset + r * row_stride + c, in elements. */
 typedef struct pl_matrix {
@@ -181,6 +194,12 @@ mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan,
 /* Calls `visit` for every buffer that a kernel reads or writes, as often as it occurs (ir/plan/visit.c). */
 void pl_kernel_visit_buffers(const pl_kernel *kernel, void (*visit)(void *user, int buffer, bool is_written),
                              void *user);
+
+/* Whether a kernel multiplies 16-bit factors, with f32 sums, where an image computes in 16 bits (ir/plan/precision.c):
+ * `a` and the weight of a linear; q, k, v and the softmax weights of attention. */
+bool pl_is_matrix(const pl_plan *plan, const pl_kernel *kernel);
+/* Sets every buffer's `reads`, once all kernels are there. */
+void pl_decide_precision(pl_plan *plan);
 
 /* Assigns scratch offsets so that buffers that live at the same time do not overlap (ir/plan/memory.c). */
 bool pl_assign_memory(pl_plan *plan);

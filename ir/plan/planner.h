@@ -17,6 +17,7 @@
  *   home.c       where a computed value goes
  *   collapse.c   loops that run as one
  *   kernel.c     buffers, kernels, names
+ *   precision.c  which buffers are kept in 16 bits where an image computes so
  */
 #ifndef IR_PLAN_PLANNER_H
 #define IR_PLAN_PLANNER_H

@@ -159,6 +159,10 @@ static void put_buffer(text *t, int number, const pl_buffer *b)
     put_type(t, &b->type);
     put(t, " \"%s\"", b->name);
     if (b->kind == PL_WEIGHT && b->layout == PL_PANELS) put(t, " panels");
+    if (pl_is_half(b))
+        put(t, " half");
+    else if (b->reads & PL_READ_HALF && b->kind != PL_INPUT)
+        put(t, " whole and half");
     if (b->kind == PL_SCRATCH) put(t, " at %" PRId64 " live %d-%d", b->offset_bytes, b->first_use, b->last_use);
     put(t, "\n");
 }

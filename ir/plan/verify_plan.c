@@ -1,5 +1,5 @@
-/* verify_plan.c — what plan.h promises, checked: buffer numbers, types, operands of kernels, and index bounds where they are
- * affine in the loops. For debug builds and tests.
+/* verify_plan.c — what plan.h promises, checked: buffer numbers, types, operands of kernels, and index bounds where
+ * they are affine in the loops. For debug builds and tests.
  */
 #include "ir/ops/families.h"
 #include "ir/plan/plan.h"
@@ -29,6 +29,20 @@ static const pl_buffer *buffer_of(checker *c, int number)
     if (number >= 0 && number < c->plan->buffer_count) return &c->plan->buffers[number];
     report(c, "there is no such buffer", number);
     return NULL;
+}
+
+/* A read of whole values, or of factors that a matrix kernel rounds, is one that the buffer's element type was decided
+ * by. */
+static void check_read(checker *c, int number, bool is_factor)
+{
+    const pl_buffer *buffer = number >= 0 ? buffer_of(c, number) : NULL;
+    if (!buffer) return;
+    if (!(buffer->reads & (is_factor ? PL_READ_HALF : PL_READ_WHOLE)))
+        report(c,
+               is_factor ? "a matrix kernel reads what is not noted as its factor"
+                         : "a value is read whole that is kept in 16 bits",
+               number);
+    if (is_factor && buffer->type.dtype != MDOT_DTYPE_F32) report(c, "a factor is not f32", number);
 }
 
 /* ---- Bounds ------------------------------------------------------------------------------------------------------ */
@@ -127,6 +141,7 @@ static void check_leaf(checker *c, const pl_expr *e)
         if (buffer->type.dtype != e->dtype) report(c, "a load has another type than its buffer", e->i);
         if (buffer->kind == PL_WEIGHT && buffer->layout != PL_DENSE) report(c, "a load reads packed panels", e->i);
         if (e->arg[0]->dtype != MDOT_DTYPE_I64) report(c, "an index is not i64", e->i);
+        check_read(c, e->i, false);
         break;
     default:
         break;
@@ -170,6 +185,12 @@ static void check_vector(checker *c, int number, ir_dim count)
         report(c, "a vector has another size", number);
 }
 
+static void check_whole_vector(checker *c, int number, ir_dim count)
+{
+    check_vector(c, number, count);
+    check_read(c, number, false);
+}
+
 static void check_linear(checker *c, const pl_linear *k)
 {
     ir_dim columns = ir_dim_number(k->columns);
@@ -177,8 +198,11 @@ static void check_linear(checker *c, const pl_linear *k)
     set_matrix_loops(c, k->rows, columns);
     check_matrix(c, &k->a, k->rows, ir_dim_number(k->k));
     check_matrix(c, &k->out, k->rows, columns);
-    check_vector(c, k->bias, columns);
+    check_whole_vector(c, k->bias, columns);
     check_vector(c, k->weight, ir_dim_number(k->k * k->columns));
+    bool is_matrix = pl_is_matrix(c->plan, c->kernel);
+    check_read(c, k->a.buffer, is_matrix);
+    check_read(c, k->weight, is_matrix);
     if (weight && (weight->kind != PL_WEIGHT || weight->layout != PL_PANELS))
         report(c, "a weight is not packed", k->weight);
     if (k->epilogue) check_expr(c, k->epilogue);
@@ -192,8 +216,8 @@ static void check_norm(checker *c, const pl_norm *k)
     check_expr(c, k->input);
     check_matrix(c, &k->out, k->rows, k->columns);
     if (k->sum.buffer >= 0) check_matrix(c, &k->sum, k->rows, k->columns);
-    check_vector(c, k->gamma, k->columns);
-    check_vector(c, k->beta, k->columns);
+    check_whole_vector(c, k->gamma, k->columns);
+    check_whole_vector(c, k->beta, k->columns);
 }
 
 static void check_heads(checker *c, const pl_heads *h, ir_dim batch, int64_t heads, ir_dim rows, int64_t dim)
@@ -215,6 +239,12 @@ static void check_attention(checker *c, const pl_attention *k)
     check_heads(c, &k->k, k->batch, k->kv_heads, k->keys, k->dim);
     check_heads(c, &k->v, k->batch, k->kv_heads, k->keys, k->value_dim);
     check_heads(c, &k->out, k->batch, k->heads, k->queries, k->value_dim);
+    if (c->status) return;
+    bool is_matrix = pl_is_matrix(c->plan, c->kernel);
+    check_read(c, k->q.buffer, is_matrix);
+    check_read(c, k->k.buffer, is_matrix);
+    check_read(c, k->v.buffer, is_matrix);
+    check_read(c, k->mask, false);
     if (k->kv_heads <= 0 || k->heads % k->kv_heads != 0) report(c, "heads are no multiple of key heads", k->q.buffer);
     const pl_heads mask = {k->mask, ir_dim_number(0), k->mask_batch, k->mask_head, k->mask_query};
     if (k->mask < 0 || !ir_dim_is_number(k->keys)) return;
@@ -254,8 +284,7 @@ static void check_nest(checker *c, const pl_nest *k)
 
 static void check_sequential(checker *c, const pl_sequential *k)
 {
-    for (int i = 0; i < 4; i++)
-        if (k->input[i] >= 0) buffer_of(c, k->input[i]);
+    for (int i = 0; i < 4; i++) check_read(c, k->input[i], false);
     for (int i = 0; i < 2; i++)
         if (k->output[i] >= 0) buffer_of(c, k->output[i]);
     const pl_buffer *in = buffer_of(c, k->input[0]);

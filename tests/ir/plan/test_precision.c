@@ -1,0 +1,260 @@
+/* test_precision.c — which kernels round, which buffers are kept in 16 bits, and what the interpreter and the verifier
+ * make of it. Golden plans are in tests/golden/plan/precision.txt. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ir/ops.h"
+#include "ir/plan/interpret.h"
+#include "tests/support/graph_notation.h"
+
+enum { MAX_LENGTH = 16 };
+
+static pl_plan *plan(const char *notation, ir_arena *arena)
+{
+    mdot_error err = {0};
+    pl_plan *result;
+    ir_graph *graph = graph_from_notation(notation, MAX_LENGTH, arena);
+    if (ir_infer(graph, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (pl_build(graph, arena, &result, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (pl_verify(result, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return result;
+}
+
+static pl_kernel *kernel_of(pl_plan *p, pl_kind kind)
+{
+    for (int k = 0; k < p->kernel_count; k++)
+        if (p->kernels[k].kind == kind) return &p->kernels[k];
+    fail_msg("no such kernel");
+    return NULL;
+}
+
+static pl_buffer *buffer_called(pl_plan *p, const char *name)
+{
+    for (int b = 0; b < p->buffer_count; b++)
+        if (strcmp(p->buffers[b].name, name) == 0) return &p->buffers[b];
+    fail_msg("no buffer %s", name);
+    return NULL;
+}
+
+/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
+
+static bool linear_is_matrix(const char *rows)
+{
+    char text[256];
+    ir_arena *arena = ir_arena_create(0);
+    snprintf(text, sizeof text, "x = input f32[%s,4]\nw = weights f32[4,4]\ny = mdot.Linear(x, w)\nreturn y\n", rows);
+    pl_plan *p = plan(text, arena);
+    bool result = pl_is_matrix(p, kernel_of(p, PL_LINEAR));
+    assert_int_equal(result, pl_is_half(buffer_called(p, "w")));
+    ir_arena_destroy(arena);
+    return result;
+}
+
+static void linears_are_matrix_kernels_from_eight_rows_on(void **state)
+{
+    (void)state;
+    assert_false(linear_is_matrix("1"));
+    assert_false(linear_is_matrix("7"));
+    assert_true(linear_is_matrix("8"));
+    assert_true(linear_is_matrix("L"));
+    assert_true(linear_is_matrix("3,L"));
+}
+
+/* `channels` of the heads of q and k, and of v, behind linears, so that they are made. */
+static bool attention_is_matrix(const char *batch, const char *rows, int heads, int dim, int value_dim)
+{
+    char text[1024];
+    ir_arena *arena = ir_arena_create(0);
+    snprintf(text, sizeof text,
+             "x = input f32[%s,%s,8]\nwq = weights f32[8,%d]\nwk = weights f32[8,%d]\nwv = weights f32[8,%d]\n"
+             "q = mdot.Linear(x, wq)\nk = mdot.Linear(x, wk)\nv = mdot.Linear(x, wv)\n"
+             "y = Attention(q, k, v) {q_num_heads=%d, kv_num_heads=%d}\nreturn y\n",
+             batch, rows, heads * dim, heads * dim, heads * value_dim, heads, heads);
+    pl_plan *p = plan(text, arena);
+    bool result = pl_is_matrix(p, kernel_of(p, PL_ATTENTION));
+    assert_int_equal(result, pl_is_half(buffer_called(p, "q")));
+    assert_int_equal(result, pl_is_half(buffer_called(p, "v")));
+    ir_arena_destroy(arena);
+    return result;
+}
+
+static void attention_over_the_length_is_a_matrix_kernel(void **state)
+{
+    (void)state;
+    assert_true(attention_is_matrix("1", "L", 2, 16, 16));
+    assert_true(attention_is_matrix("1", "L", 2, 128, 128));
+    assert_true(attention_is_matrix("1", "L", 1, 48, 32));
+    assert_false(attention_is_matrix("1", "L", 2, 8, 16));
+    assert_false(attention_is_matrix("1", "L", 2, 16, 8));
+    assert_false(attention_is_matrix("1", "L", 2, 144, 128));
+    assert_false(attention_is_matrix("1", "L", 2, 128, 144));
+    assert_false(attention_is_matrix("1", "L", 1, 16, 48)); /* six channels a lane */
+    assert_false(attention_is_matrix("2", "L", 2, 16, 16));
+    assert_false(attention_is_matrix("L", "3", 2, 16, 16));
+    assert_false(attention_is_matrix("1", "12", 2, 16, 16));
+}
+
+static void attention_to_the_callers_tensors_is_none(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    pl_plan *p = plan("q = input f32[1,L,32]\nk = input f32[1,L,32]\nv = input f32[1,L,32]\n"
+                      "y = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\nreturn y\n",
+                      arena);
+    assert_false(pl_is_matrix(p, kernel_of(p, PL_ATTENTION)));
+    ir_arena_destroy(arena);
+}
+
+static void heads_at_odd_addresses_are_no_factors(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    pl_plan *p = plan("x = input f32[1,L,8]\nw = weights f32[8,96]\nqkv = mdot.Linear(x, w)\n"
+                      "s = constant i64[3] [32, 32, 32]\nq, k, v = Split(qkv, s) {axis=-1}\n"
+                      "y = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\nreturn y\n",
+                      arena);
+    pl_kernel *kernel = kernel_of(p, PL_ATTENTION);
+    pl_heads *const heads[] = {&kernel->attention.q, &kernel->attention.k, &kernel->attention.v};
+    assert_true(pl_is_matrix(p, kernel));
+    for (int h = 0; h < 3; h++) {
+        ir_dim *const distances[] = {&heads[h]->offset, &heads[h]->head_stride, &heads[h]->row_stride};
+        for (int d = 0; d < 3; d++) {
+            distances[d]->offset++;
+            assert_false(pl_is_matrix(p, kernel));
+            distances[d]->offset--;
+        }
+    }
+    kernel->attention.out.offset.offset++; /* beyond the row */
+    assert_false(pl_is_matrix(p, kernel));
+    kernel->attention.out.offset.offset--;
+    kernel->attention.out.row_stride.offset *= 2; /* rows apart */
+    assert_false(pl_is_matrix(p, kernel));
+    ir_arena_destroy(arena);
+}
+
+/* ---- Verification ------------------------------------------------------------------------------------------------ */
+
+static const char layer[] = "x = input f32[1,L,32]\n"
+                            "g = weights f32[32]\n"
+                            "n1 = LayerNormalization(x, g) {axis=-1}\n"
+                            "wqkv = weights f32[32,96]\n"
+                            "bqkv = weights f32[96]\n"
+                            "qkv = mdot.Linear(n1, wqkv, bqkv)\n"
+                            "sizes = constant i64[3] [32, 32, 32]\n"
+                            "q, k, v = Split(qkv, sizes) {axis=-1}\n"
+                            "a = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\n"
+                            "wo = weights f32[32,32]\n"
+                            "o = mdot.Linear(a, wo)\n"
+                            "h = Add(n1, o)\n"
+                            "w1 = weights f32[32,16]\n"
+                            "f1 = mdot.Linear(h, w1)\n"
+                            "r = Relu(f1)\n"
+                            "w2 = weights f32[16,32]\n"
+                            "f2 = mdot.Linear(r, w2)\n"
+                            "y = Add(h, f2)\n"
+                            "return y\n";
+
+static void a_buffer_that_is_read_otherwise_than_noted_is_refused(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    pl_plan *p = plan(layer, arena);
+    for (int b = 0; b < p->buffer_count; b++) {
+        unsigned noted = p->buffers[b].reads;
+        for (unsigned bit = PL_READ_WHOLE; bit <= PL_READ_HALF; bit++) {
+            mdot_error err = {0};
+            if (!(noted & bit)) continue;
+            p->buffers[b].reads = noted & ~bit;
+            if (pl_verify(p, &err) != MDOT_MALFORMED) fail_msg("b%d without %u is accepted", b, bit);
+            if (!strstr(err.message, bit == PL_READ_WHOLE ? "read whole" : "factor")) fail_msg("says: %s", err.message);
+        }
+        p->buffers[b].reads = noted;
+    }
+    assert_int_equal(pl_verify(p, NULL), MDOT_OK);
+    ir_arena_destroy(arena);
+}
+
+/* ---- Interpretation ---------------------------------------------------------------------------------------------- */
+
+static const ir_wide *interpret(const pl_plan *p, mdot_dtype half, const ir_wide *const *inputs, ir_arena *arena)
+{
+    mdot_error err = {0};
+    ir_wide **out = IR_NEW_ARRAY(arena, ir_wide *, p->graph->output_count);
+    assert_non_null(out);
+    if (pl_interpret_in(p, half, 9, inputs, arena, out, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return out[0];
+}
+
+static double worst(const ir_wide *a, const ir_wide *b)
+{
+    double most = 0;
+    assert_int_equal(a->count, b->count);
+    for (int64_t i = 0; i < a->count; i++) most = fmax(most, fabs(a->f[i] - b->f[i]));
+    return most;
+}
+
+static void halves_cost_what_their_digits_say(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    pl_plan *p = plan(layer, arena);
+    const ir_wide *const *inputs = (const ir_wide *const *)random_inputs(p->graph, 9, 3, arena);
+    const ir_wide *whole = interpret(p, MDOT_DTYPE_F32, inputs, arena);
+    double largest = 0;
+    for (int64_t i = 0; i < whole->count; i++) largest = fmax(largest, fabs(whole->f[i]));
+    double bf16 = worst(interpret(p, MDOT_DTYPE_BF16, inputs, arena), whole) / largest;
+    double f16 = worst(interpret(p, MDOT_DTYPE_F16, inputs, arena), whole) / largest;
+    if (bf16 < 1e-3 || bf16 > 3e-2) fail_msg("bf16: %g", bf16);
+    if (f16 < 1e-4 || f16 > bf16 / 4) fail_msg("f16: %g, bf16: %g", f16, bf16); /* three digits more: an eighth */
+    ir_arena_destroy(arena);
+}
+
+/* Factors are rounded by who reads them, so the element type of a buffer changes no result. */
+static void keeping_a_factor_in_half_changes_nothing(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    pl_plan *p = plan(layer, arena);
+    const ir_wide *const *inputs = (const ir_wide *const *)random_inputs(p->graph, 9, 3, arena);
+    const ir_wide *kept = interpret(p, MDOT_DTYPE_BF16, inputs, arena);
+    assert_true(pl_is_half(buffer_called(p, "a")));
+    for (int b = 0; b < p->buffer_count; b++) p->buffers[b].reads |= PL_READ_WHOLE;
+    assert_true(worst(interpret(p, MDOT_DTYPE_BF16, inputs, arena), kept) == 0);
+    ir_arena_destroy(arena);
+}
+
+/* … whereas a sum kept in half would be another one. */
+static void a_residual_is_never_rounded(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    pl_plan *p = plan(layer, arena);
+    const ir_wide *const *inputs = (const ir_wide *const *)random_inputs(p->graph, 9, 3, arena);
+    const ir_wide *right = interpret(p, MDOT_DTYPE_BF16, inputs, arena);
+    pl_buffer *residual = buffer_called(p, "h");
+    assert_int_equal(residual->reads, PL_READ_WHOLE | PL_READ_HALF);
+    residual->reads = PL_READ_HALF;
+    assert_true(worst(interpret(p, MDOT_DTYPE_BF16, inputs, arena), right) > 1e-4);
+    ir_arena_destroy(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(linears_are_matrix_kernels_from_eight_rows_on),
+        cmocka_unit_test(attention_over_the_length_is_a_matrix_kernel),
+        cmocka_unit_test(attention_to_the_callers_tensors_is_none),
+        cmocka_unit_test(heads_at_odd_addresses_are_no_factors),
+        cmocka_unit_test(a_buffer_that_is_read_otherwise_than_noted_is_refused),
+        cmocka_unit_test(halves_cost_what_their_digits_say),
+        cmocka_unit_test(keeping_a_factor_in_half_changes_nothing),
+        cmocka_unit_test(a_residual_is_never_rounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
