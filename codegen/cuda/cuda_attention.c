@@ -10,6 +10,7 @@
  * its keys, which neighbouring lanes join by shuffles.
  */
 #include "codegen/cuda/cuda_emit.h"
+#include "codegen/cuda/literal.h"
 
 #include <inttypes.h>
 
@@ -187,8 +188,8 @@ static void put_scores(cu_function *f)
            "            for (int i = 0; i < 8; i++) {\n"
            "                const int key = first_key + i / 4 * 8 + lane %% 4 * 2 + i %% 2;\n"
            "                const int i1 = t.first + min(i / 2 %% 2 * 8 + lane / 4, t.count - 1);\n"
-           "                float s = score[i / 4][i %% 4] * %.9gf;\n",
-           a->scale);
+           "                float s = score[i / 4][i %% 4] * %s;\n",
+           cu_float_text(f->arena, a->scale));
     if (a->mask >= 0) {
         const char *index = mask_index(f, NULL, "head", "i1", "min(key, keys - 1)");
         mask = at_index(f, a->mask, &cu_home_of(f, a->mask)->plain, index, "mask");
@@ -387,9 +388,9 @@ static void put_streaming(cu_function *f, int64_t shares)
            "            const float *const value_row = %s;\n"
            "            float score = 0.0f;\n"
            "            for (int d = 0; d < %" PRId64 "; d++) score += query[d] * key_row[d];\n"
-           "            score *= %.9gf;\n",
+           "            score *= %s;\n",
            operand(f, &a->k, false, "k", "i0", "kv_head", "key"), operand(f, &a->v, false, "v", "i0", "kv_head", "key"),
-           a->dim, a->scale);
+           a->dim, cu_float_text(f->arena, a->scale));
     if (a->mask >= 0)
         cu_put(&f->body, "            score += *(%s);\n",
                at_index(f, a->mask, &cu_home_of(f, a->mask)->plain, mask_index(f, "i0", "head", "i1", "key"), "mask"));

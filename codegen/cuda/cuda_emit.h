@@ -72,8 +72,10 @@ const char *cu_type_name(mdot_dtype dtype);        /* NULL: no CUDA code handles
 /* ---- cuda_expr.c
  * ------------------------------------------------------------------------------------------------------ */
 
-/* An expression's C text; `acc` is the text of ACC 0. Assignments that it needs are put into the body first. */
+/* An expression's C text; `acc` is the text of ACC 0. Of I64, it is of type int where all its values fit that. */
 const char *cu_expression(cu_function *f, const pl_expr *expr, const char *acc);
+/* The same, of the expression's own type whatever its values. */
+const char *cu_typed_expression(cu_function *f, const pl_expr *expr, const char *acc);
 /* "name[index]" for one element, index being an expression over the loops. */
 const char *cu_element(cu_function *f, int buffer, const cu_place *place, const pl_expr *index, const char *wanted);
 /* Puts statements that store the value's text at index to all places of a buffer. */

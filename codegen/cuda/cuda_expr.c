@@ -5,9 +5,9 @@
  * nothing.
  */
 #include "codegen/cuda/cuda_emit.h"
+#include "codegen/cuda/literal.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -167,18 +167,7 @@ void cu_store(cu_function *f, int buffer, const pl_expr *index, const char *valu
 
 static const char *constant(cu_function *f, const pl_expr *e)
 {
-    if (!ir_dtype_is_float(e->dtype)) {
-        if (e->n == INT64_MIN) return "(-9223372036854775807LL - 1)";
-        bool is_long = e->n > INT32_MAX || e->n <= INT32_MIN;
-        return ir_arena_printf(f->arena, e->n < 0 ? "(%" PRId64 "%s)" : "%" PRId64 "%s", e->n, is_long ? "LL" : "");
-    }
-    float value = (float)e->f;
-    if (isnan(value)) return "NOT_A_NUMBER";
-    if (isinf(value)) return value > 0 ? "INFINITE" : "-INFINITE";
-    char digits[40];
-    snprintf(digits, sizeof digits, "%.9g", (double)value);
-    const char *point = strpbrk(digits, ".e") ? "" : ".0";
-    return ir_arena_printf(f->arena, value < 0 ? "(%s%sf)" : "%s%sf", digits, point);
+    return ir_dtype_is_float(e->dtype) ? cu_float_text(f->arena, e->f) : cu_integer_text(f->arena, e->n);
 }
 
 static const char *load(cu_function *f, const pl_expr *e)
@@ -197,7 +186,8 @@ static const char *cast(cu_function *f, const pl_expr *e, const char *x)
     if (e->dtype == MDOT_DTYPE_F32) return ir_arena_printf(f->arena, "(float)%s", x);
     if (ir_dtype_is_float(from->dtype)) /* saturates, as nobody can rely on more */
         return ir_arena_printf(f->arena, e->dtype == MDOT_DTYPE_I32 ? "to_int(%s)" : "to_long(%s)", x);
-    return ir_arena_printf(f->arena, e->dtype == MDOT_DTYPE_I32 ? "(int)%s" : "(long long)%s", x);
+    bool is_int = e->dtype == MDOT_DTYPE_I32 || fits_int(f, e);
+    return ir_arena_printf(f->arena, is_int ? "(int)%s" : "(long long)%s", x);
 }
 
 /* What is written as a call of a function: math's own, or one of the common text. */
@@ -301,4 +291,11 @@ static const char *print(cu_function *f, const pl_expr *e, const char *acc)
 const char *cu_expression(cu_function *f, const pl_expr *expr, const char *acc)
 {
     return cu_check_types(f, expr) ? print(f, expr, acc) : "";
+}
+
+const char *cu_typed_expression(cu_function *f, const pl_expr *expr, const char *acc)
+{
+    const char *text = cu_expression(f, expr, acc);
+    bool widens = expr->dtype == MDOT_DTYPE_I64 && fits_int(f, expr);
+    return widens ? ir_arena_printf(f->arena, "(long long)%s", text) : text;
 }

@@ -5,7 +5,6 @@
 #include "codegen/cuda/cuda_emit.h"
 #include "codegen/cuda/sync.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,20 +44,26 @@ const char *cu_mode_name(cu_mode mode)
 
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
 
+/* Not isalnum, which is the locale's. */
+static bool is_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
 static char *identifier(ir_arena *arena, const char *text)
 {
     char *copy = ir_arena_strdup(arena, text);
     for (char *c = copy; c && *c; c++)
-        if (!isalnum((unsigned char)*c)) *c = '_';
+        if (!is_name_char(*c)) *c = '_';
     return copy;
 }
 
-/* For a comment: a name from a file may hold anything. */
+/* For a comment: a name from a file may hold anything, and byte 255 is the end of the source for NVRTC. */
 static const char *plain(ir_arena *arena, const char *text)
 {
     char *copy = ir_arena_strdup(arena, text);
     for (char *c = copy; c && *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f || *c == '\\') *c = '?';
+        if (*c < ' ' || *c > '~' || *c == '\\') *c = '?';
     return copy ? copy : "";
 }
 
@@ -72,7 +77,7 @@ static char form_of(const cu_function *f, int buffer, const cu_place *place)
 static const char *place_name(const cu_layout *layout, ir_arena *arena, int buffer, const cu_place *place)
 {
     const char *name = layout->stages->buffers[buffer].name;
-    while (*name && !isalnum((unsigned char)*name)) name++;
+    while (*name && !is_name_char(*name)) name++;
     const char *suffix = place->is_half ? "_half" : "";
     if (place == &layout->homes[buffer].output) suffix = "_result";
     return ir_arena_printf(arena, "b%d_%.40s%s", buffer, identifier(arena, name), suffix);

@@ -102,7 +102,7 @@ static void put_reduction(cu_function *f)
         cu_put(&f->body, "        for (int n%d = 0; n%d < %s; n%d++) {\n", k, k, extent_text(f, k), k);
         put_variable(f, k, ir_arena_printf(f->arena, "n%d", k), "            ");
     }
-    const char *x = cu_expression(f, n->body, "");
+    const char *x = cu_typed_expression(f, n->body, "");
     if (is_position)
         put_position_step(f, n->reducer, type, x);
     else

@@ -1,7 +1,8 @@
-/* cuda_norm.c — layer and RMS normalisation and softmax of rows: a warp takes a row, a lane every 32nd column of it, which
- * it keeps in registers, so that the input is computed once and the mean is subtracted before squaring.
+/* cuda_norm.c — layer and RMS normalisation and softmax of rows: a warp takes a row, a lane every 32nd column of it,
+ * which it keeps in registers, so that the input is computed once and the mean is subtracted before squaring.
  */
 #include "codegen/cuda/cuda_emit.h"
+#include "codegen/cuda/literal.h"
 
 #include <inttypes.h>
 
@@ -44,15 +45,16 @@ static void put_reduction(cu_function *f, const row *w, const char *name, const 
 static void put_moments(cu_function *f, const row *w)
 {
     const pl_norm *k = &f->step->kernel->norm;
+    const char *share = cu_float_text(f->arena, 1.0 / (double)w->columns);
     if (k->mode == PL_NORM_LAYER) {
         put_reduction(f, w, "mean", "0.0f", "mean += x[v]", "warp_sum");
-        cu_put(&f->body, "        mean *= %.9gf;\n", 1.0 / (double)w->columns);
+        cu_put(&f->body, "        mean *= %s;\n", share);
         put_reduction(f, w, "square", "0.0f", "square += (x[v] - mean) * (x[v] - mean)", "warp_sum");
     } else {
         put_reduction(f, w, "square", "0.0f", "square += x[v] * x[v]", "warp_sum");
     }
-    cu_put(&f->body, "        const float scale = 1.0f / sqrtf(square * %.9gf + %.9gf);\n", 1.0 / (double)w->columns,
-           k->epsilon);
+    cu_put(&f->body, "        const float scale = 1.0f / sqrtf(square * %s + %s);\n", share,
+           cu_float_text(f->arena, k->epsilon));
 }
 
 static void put_exponentials(cu_function *f, const row *w)

@@ -60,10 +60,21 @@ program program_from_file(const char *path, const int64_t *buckets, cu_mode mode
 
 program program_from_notation(const char *graph, const int64_t *buckets, cu_mode mode, cuda_host_mode checks)
 {
+    return program_from_renamed(graph, NULL, buckets, mode, checks);
+}
+
+program program_from_renamed(const char *graph, const char *const *names, const int64_t *buckets, cu_mode mode,
+                             cuda_host_mode checks)
+{
     program p = {.arena = ir_arena_create(0), .mode = mode};
     assert_non_null(p.arena);
     ir_graph *model = graph_from_notation(graph, INT64_MAX, p.arena);
     if (buckets[0] == 0) model->symbol = NULL;
+    for (int k = 0; names && k < model->input_count; k++) model->inputs[k]->name = *names++;
+    for (ir_node *node = model->first; names && node; node = node->next) {
+        node->name = *names;
+        for (int k = 0; k < node->output_count; k++) node->outputs[k]->name = *names++;
+    }
     p.model = model;
     compile(&p, buckets, checks);
     return p;

@@ -1,0 +1,199 @@
+/* test_literal.c — numbers as CUDA C: what is written reads back as the same f32 or integer, of the type that overloads
+ * are chosen by, and no literal is one that a compiler refuses.
+ */
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "codegen/cuda/literal.h"
+
+static ir_arena *arena;
+
+static void assert_float(double value, const char *wanted)
+{
+    assert_string_equal(cu_float_text(arena, value), wanted);
+}
+
+static void a_whole_number_has_a_point(void **state)
+{
+    (void)state;
+    assert_float(1, "1.0f");
+    assert_float(0, "0.0f");
+    assert_float(128, "128.0f");
+    assert_float(16777216, "16777216.0f");
+    assert_float(1e9, "1e+09f");
+    assert_float(1e12, "1e+12f");
+}
+
+static void a_fraction_has_as_many_digits_as_it_takes(void **state)
+{
+    (void)state;
+    assert_float(0.5, "0.5f");
+    assert_float(1e-5, "1e-05f");
+    assert_float(1.0 / 3, "0.333333333f");
+    assert_float(0.1f, "0.100000001f");
+}
+
+static void a_sign_stands_in_parentheses(void **state)
+{
+    (void)state;
+    assert_float(-1, "(-1.0f)");
+    assert_float(-0.25, "(-0.25f)");
+    assert_float(-0.0, "(-0.0f)");
+    assert_float(-1e-300, "(-0.0f)");
+}
+
+static void what_f32_has_no_digits_for_has_a_name(void **state)
+{
+    (void)state;
+    assert_float(INFINITY, "INFINITE");
+    assert_float(-INFINITY, "-INFINITE");
+    assert_float(1e300, "INFINITE");
+    assert_float(-3.5e38, "-INFINITE");
+    assert_float(NAN, "NOT_A_NUMBER");
+    assert_float(-NAN, "NOT_A_NUMBER");
+    assert_float(FLT_MAX, "3.40282347e+38f");
+}
+
+static void denormals_stay_and_what_is_less_is_zero(void **state)
+{
+    (void)state;
+    assert_float(FLT_TRUE_MIN, "1.40129846e-45f");
+    assert_float(FLT_MIN / 2, "5.87747175e-39f");
+    assert_float(1e-46, "0.0f");
+    assert_float(1e-300, "0.0f");
+}
+
+/* What a compiler makes of a literal: its value without parentheses and suffix. */
+static float read_back(const char *text)
+{
+    return strtof(text + (text[0] == '('), NULL);
+}
+
+static void every_float_reads_back(void **state)
+{
+    (void)state;
+    uint32_t bits = 1;
+    for (int k = 0; k < 200000; k++) {
+        bits = bits * 1664525u + 1013904223u;
+        float value;
+        memcpy(&value, &bits, sizeof value);
+        if (!isfinite(value)) continue;
+        const char *text = cu_float_text(arena, (double)value);
+        float back = read_back(text);
+        if (memcmp(&back, &value, sizeof back) != 0) fail_msg("%s for %.9g", text, (double)value);
+        if (!strpbrk(text, ".e")) fail_msg("%s is no floating literal", text);
+    }
+}
+
+/* Between two f32: nine digits of the double would be read as the one, the double itself is nearer to the other. */
+static void a_double_becomes_the_f32_next_to_it(void **state)
+{
+    (void)state;
+    int others = 0;
+    uint64_t seed = 1;
+    for (int k = 0; k < 200000; k++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        float low = 1.0f + (float)(seed >> 41) * 0x1p-23f;
+        double value = (double)low + 0x1p-24 * (1 + ((double)(seed >> 11 & 0xff) - 127.5) * 0x1p-30);
+        char nine[40];
+        snprintf(nine, sizeof nine, "%.9g", value);
+        others += strtof(nine, NULL) != (float)value;
+        if (read_back(cu_float_text(arena, value)) != (float)value) fail_msg("%.17g", value);
+    }
+    assert_true(others > 1000); /* or the digits would not have been put to the test */
+}
+
+/* A program with a locale of its own, made here: none with a comma need be installed. */
+static void the_locale_has_no_say(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/mdot_test_literal_XXXXXX", command[512];
+    assert_non_null(mkdtemp(folder));
+    snprintf(command, sizeof command,
+             "cd %s && printf 'LC_NUMERIC\\ndecimal_point \"<U066B>\"\\nthousands_sep \"\"\\ngrouping -1\\n"
+             "END LC_NUMERIC\\n' > source && localedef -c -i source -f UTF-8 ./comma > log 2>&1; test -d comma",
+             folder);
+    bool is_made = system(command) == 0;
+    setenv("LOCPATH", folder, 1);
+    bool is_set = is_made && setlocale(LC_NUMERIC, "comma") != NULL;
+    char half[16];
+    snprintf(half, sizeof half, "%.1f", 0.5);
+    const char *texts[] = {cu_float_text(arena, 0.5), cu_float_text(arena, -1.25e-9), cu_float_text(arena, 3),
+                           cu_float_text(arena, 1e20), cu_float_text(arena, 1.0 / 3)};
+    setlocale(LC_NUMERIC, "C");
+    unsetenv("LOCPATH");
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+    if (!is_set) {
+        print_message("skipped: localedef makes no locale here\n");
+        skip();
+    }
+    assert_string_equal(half, "0\u066b5");
+    assert_string_equal(texts[0], "0.5f");
+    assert_string_equal(texts[1], "(-1.25e-09f)");
+    assert_string_equal(texts[2], "3.0f");
+    assert_string_equal(texts[3], "1e+20f");
+    assert_string_equal(texts[4], "0.333333333f");
+}
+
+static void an_integer_is_an_int_where_it_fits(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t value;
+        const char *text;
+    } cases[] = {
+        {0, "0"},
+        {7, "7"},
+        {-7, "(-7)"},
+        {INT32_MAX, "2147483647"},
+        {INT32_MIN, "(-2147483647 - 1)"},
+        {INT64_C(2147483648), "2147483648LL"},
+        {INT64_C(-2147483649), "(-2147483649LL)"},
+        {INT64_MAX, "9223372036854775807LL"},
+        {INT64_MIN + 1, "(-9223372036854775807LL)"},
+        {INT64_MIN, "(-9223372036854775807LL - 1)"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++)
+        assert_string_equal(cu_integer_text(arena, cases[k].value), cases[k].text);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    arena = ir_arena_create(0);
+    return arena == NULL;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    ir_arena_destroy(arena);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_whole_number_has_a_point),
+        cmocka_unit_test(a_fraction_has_as_many_digits_as_it_takes),
+        cmocka_unit_test(a_sign_stands_in_parentheses),
+        cmocka_unit_test(what_f32_has_no_digits_for_has_a_name),
+        cmocka_unit_test(denormals_stay_and_what_is_less_is_zero),
+        cmocka_unit_test(every_float_reads_back),
+        cmocka_unit_test(a_double_becomes_the_f32_next_to_it),
+        cmocka_unit_test(the_locale_has_no_say),
+        cmocka_unit_test(an_integer_is_an_int_where_it_fits),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
