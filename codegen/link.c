@@ -3,6 +3,7 @@
  * All work happens in a private directory beside the output, which goes away on every path, so a failure leaves the
  * output as it was and a success replaces it at once. The linker is started without a shell.
  */
+#include "base/file.h"
 #include "codegen/artefact.h"
 #include "mdot/mdot_abi.h"
 
@@ -125,16 +126,14 @@ static mdot_status start_linker(const workplace *w, pid_t *out_process, mdot_err
                      linkers[2], strerror(failed));
 }
 
-static void read_linker_words(const workplace *w, char *text, size_t size)
+static void read_linker_words(const workplace *w, char text[LINKER_WORDS_BYTES])
 {
-    size_t got = 0;
-    FILE *file = fopen(w->file[LINKER_WORDS], "rbe");
-    if (file != NULL) {
-        got = fread(text, 1, size - 1, file);
-        fclose(file);
-    }
-    while (got > 0 && text[got - 1] == '\n') got--;
-    text[got] = '\0';
+    unsigned char *words = NULL;
+    size_t length = 0;
+    if (bs_read_file(w->file[LINKER_WORDS], &words, &length, NULL) == MDOT_OK)
+        while (length > 0 && words[length - 1] == '\n') words[--length] = '\0';
+    snprintf(text, LINKER_WORDS_BYTES, "%s", words != NULL ? (const char *)words : "");
+    free(words);
 }
 
 static mdot_status run_linker(const workplace *w, mdot_error *err)
@@ -150,7 +149,7 @@ static mdot_status run_linker(const workplace *w, mdot_error *err)
     }
     if (result == 0 && access(w->file[LINKED], R_OK) == 0) return MDOT_OK;
     char words[LINKER_WORDS_BYTES];
-    read_linker_words(w, words, sizeof words);
+    read_linker_words(w, words);
     return mdot_fail(err, MDOT_TOOLCHAIN, "linking failed: %s",
                      words[0] != '\0' ? words : "the linker did not say why");
 }
@@ -175,7 +174,7 @@ static mdot_status seal_mapped(int descriptor, const void *file, size_t file_byt
         uint64_t checksum = mdot_abi_file_checksum(file, file_bytes, at);
         written = write_at(descriptor, &checksum, sizeof checksum, at + offsetof(mdot_abi_table, checksum));
     }
-    if (!written || fsync(descriptor) != 0) return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+    if (!written) return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
     return MDOT_OK;
 }
 
@@ -205,8 +204,7 @@ mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *
     status = write_parts(&w, parts, err);
     if (status == MDOT_OK) status = run_linker(&w, err);
     if (status == MDOT_OK) status = seal(w.file[LINKED], err);
-    if (status == MDOT_OK && rename(w.file[LINKED], path) != 0)
-        status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+    if (status == MDOT_OK) status = bs_move_into_place(w.file[LINKED], path, err);
     close_workplace(&w);
     return status;
 }

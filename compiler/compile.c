@@ -1,4 +1,6 @@
 /* compile.c — the whole compilation in one function, a call a stage: mdotc_compile. */
+#include "base/file.h"
+#include "base/list.h"
 #include "codegen/cpu/cpu.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
@@ -7,7 +9,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const int64_t default_buckets[] = {32, 64, 128, 256, 512, 1024};
 enum { DEFAULT_BUCKET_COUNT = sizeof default_buckets / sizeof default_buckets[0], PROGRESS_TOTAL = 1000 };
@@ -22,17 +23,18 @@ static mdot_status check_dump(const char *name, const co_targets *targets, mdot_
     if (name == NULL) return MDOT_OK;
     if (strcmp(name, "ptxas") == 0 && targets->cuda_count == 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "ptxas has nothing to say without a GPU target, such as sm_90a");
-    char list[512] = "";
-    size_t used = 0;
+    char text[512];
+    bs_list list;
+    bs_list_begin(&list, text, sizeof text);
     for (int i = 0; i < ir_pass_count; i++) {
         if (strcmp(name, ir_passes[i].name) == 0) return MDOT_OK;
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s, ", ir_passes[i].name);
+        bs_list_add(&list, "%s", ir_passes[i].name);
     }
     for (int i = 0; i < OTHER_DUMP_COUNT; i++) {
         if (strcmp(name, other_dumps[i]) == 0) return MDOT_OK;
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", other_dumps[i]);
+        bs_list_add(&list, "%s", other_dumps[i]);
     }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "nothing is called \"%s\" to dump; known are %s", name, list);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "nothing is called \"%s\" to dump; known are %s", name, text);
 }
 
 static bool is_code_dump(const char *name)
@@ -148,18 +150,13 @@ static mdot_status check_entries(const mdotc_entry *entries, size_t count, mdot_
     return MDOT_OK;
 }
 
-/* Renaming onto a path replaces whatever is there: a device as well, or the model that was read. */
+/* Before the work: the writer itself would refuse it at the end, but for the models. */
 static mdot_status check_output(const char *path, const mdotc_entry *entries, size_t count, mdot_error *err)
 {
-    struct stat output, model;
-    if (stat(path, &output) != 0) return MDOT_OK; /* nothing to lose; what else is wrong shows in writing */
-    if (S_ISDIR(output.st_mode)) return mdot_fail(err, MDOT_IO, "%s: a directory, not a file", path);
-    if (!S_ISREG(output.st_mode))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: not a regular file, so the artefact cannot replace it", path);
-    for (size_t i = 0; i < count; i++)
-        if (stat(entries[i].model_path, &model) == 0 && model.st_dev == output.st_dev && model.st_ino == output.st_ino)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the artefact would replace its own model", path);
-    return MDOT_OK;
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; i < count && status == MDOT_OK; i++)
+        status = bs_check_replaces(path, entries[i].model_path, err);
+    return status;
 }
 
 static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,

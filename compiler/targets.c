@@ -1,8 +1,8 @@
 /* targets.c — names of targets, as --target takes them, into CPU levels and GPU architectures. */
+#include "base/list.h"
 #include "codegen/cuda/cuda.h"
 #include "compiler/compiler.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,17 +58,17 @@ static bool add_levels(const char *name, bool chosen[LEVEL_COUNT])
 
 static mdot_status unknown(const char *name, mdot_error *err)
 {
-    char list[512] = "cpu";
-    size_t used = strlen(list);
-    for (int i = 0; i < LEVEL_COUNT && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, ", cpu:%s", levels[i].name);
-    if (used < sizeof list) used += (size_t)snprintf(list + used, sizeof list - used, ", cuda");
-    for (int i = 0; i < CU_TARGETS && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, ", sm_%d%s", cu_targets[i].sm,
-                                 cu_targets[i].is_accelerated ? "a" : "");
+    char text[512];
+    bs_list list;
+    bs_list_begin(&list, text, sizeof text);
+    bs_list_add(&list, "cpu");
+    for (int i = 0; i < LEVEL_COUNT; i++) bs_list_add(&list, "cpu:%s", levels[i].name);
+    bs_list_add(&list, "cuda");
+    for (int i = 0; i < CU_TARGETS; i++)
+        bs_list_add(&list, "sm_%d%s", cu_targets[i].sm, cu_targets[i].is_accelerated ? "a" : "");
     return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                      "there is no target \"%s\"; known are %s and other architectures from sm_%d on that NVRTC knows",
-                     name, list, LEAST_SM);
+                     name, text, LEAST_SM);
 }
 
 mdot_status co_parse_targets(const char *const *targets, size_t count, co_targets *out_targets, mdot_error *err)

@@ -1,6 +1,8 @@
 /* nvrtc.c — see nvrtc.h. */
 #include "codegen/cuda/nvrtc.h"
 
+#include "base/list.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,15 +81,15 @@ static mdot_status check_architecture(const cu_nvrtc *nvrtc, int sm, mdot_error 
     if (nvrtc->GetNumSupportedArchs(&count) != 0 || count <= 0 || count > MAX_KNOWN_SMS ||
         nvrtc->GetSupportedArchs(known) != 0)
         return MDOT_OK; /* then the compiler itself judges */
-    char list[8 * MAX_KNOWN_SMS] = "";
-    size_t used = 0;
+    char text[8 * MAX_KNOWN_SMS];
+    bs_list list;
+    bs_list_begin(&list, text, sizeof text);
     for (int i = 0; i < count; i++) {
         if (known[i] == sm) return MDOT_OK;
-        if (used < sizeof list)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%d", i > 0 ? ", " : "", known[i]);
+        bs_list_add(&list, "%d", known[i]);
     }
     return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC %d.%d makes no code for sm_%d; it does for %s", nvrtc->major,
-                     nvrtc->minor, sm, list);
+                     nvrtc->minor, sm, text);
 }
 
 /* The parts in one text. Lines count from 1 in each, so that messages lead to a part's own lines. */

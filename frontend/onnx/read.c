@@ -3,15 +3,15 @@
  * A mapping reads a file while it is used; cutting the file short meanwhile ends the process with SIGBUS, as with every
  * mapped file.
  */
+#include "base/file.h"
+#include "base/printable.h"
 #include "frontend/onnx/context.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct mapping {
@@ -30,7 +30,7 @@ const void *fe_map_range(int fd, uint64_t offset, size_t size_bytes, ir_arena *a
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     size_t lead = (size_t)(offset % page);
     mapping *m = IR_NEW(arena, mapping);
-    if (!m || size_bytes > SIZE_MAX - lead) {
+    if (m == NULL || size_bytes > SIZE_MAX - lead) {
         errno = ENOMEM;
         return NULL;
     }
@@ -45,40 +45,31 @@ const void *fe_map_range(int fd, uint64_t offset, size_t size_bytes, ir_arena *a
     return (const unsigned char *)m->begin + lead;
 }
 
-static mdot_status map_open_file(int fd, const char *path, ir_arena *arena, const void **out_bytes,
-                                 size_t *out_size_bytes, mdot_error *err)
-{
-    struct stat info;
-    if (fstat(fd, &info) != 0) return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(info.st_mode)) return mdot_fail(err, MDOT_IO, "%s: a directory, not a file", path);
-    if (!S_ISREG(info.st_mode)) return mdot_fail(err, MDOT_IO, "%s: not a regular file", path);
-    if (info.st_size == 0) return mdot_fail(err, MDOT_MALFORMED, "%s: empty", path);
-    const void *bytes = fe_map_range(fd, 0, (size_t)info.st_size, arena);
-    if (!bytes) {
-        return mdot_fail(err, errno == ENOMEM ? MDOT_OUT_OF_MEMORY : MDOT_IO, "%s: %s", path, strerror(errno));
-    }
-    *out_bytes = bytes;
-    *out_size_bytes = (size_t)info.st_size;
-    return MDOT_OK;
-}
-
 mdot_status fe_map_file(const char *path, ir_arena *arena, const void **out_bytes, size_t *out_size_bytes,
                         mdot_error *err)
 {
-    /* NONBLOCK: opening a FIFO must not wait for its writer. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        bool missing = errno == ENOENT || errno == ENOTDIR;
-        return mdot_fail(err, missing ? MDOT_NOT_FOUND : MDOT_IO, "%s: %s", path, strerror(errno));
+    int fd;
+    uint64_t size_bytes;
+    mdot_status status = bs_open_file(path, &fd, &size_bytes, err);
+    if (status != MDOT_OK) return status;
+    const void *bytes = NULL;
+    if (size_bytes == 0) {
+        status = mdot_fail(err, MDOT_MALFORMED, "%s: empty", path);
+    } else {
+        bytes = fe_map_range(fd, 0, (size_t)size_bytes, arena);
+        if (bytes == NULL)
+            status = mdot_fail(err, errno == ENOMEM ? MDOT_OUT_OF_MEMORY : MDOT_IO, "%s: %s", path, strerror(errno));
     }
-    mdot_status status = map_open_file(fd, path, arena, out_bytes, out_size_bytes, err);
     close(fd);
-    return status;
+    if (status != MDOT_OK) return status;
+    *out_bytes = bytes;
+    *out_size_bytes = (size_t)size_bytes;
+    return MDOT_OK;
 }
 
 mdot_status fe_out_of_memory(const fe_context *context)
 {
-    bool bounded = context->scratch && ir_arena_failed(context->scratch);
+    bool bounded = context->scratch != NULL && ir_arena_failed(context->scratch);
     return mdot_fail(context->err, MDOT_OUT_OF_MEMORY, "%s: %s", context->file,
                      bounded ? "takes more memory to read than a model of its size may" : "memory ran out");
 }
@@ -87,15 +78,13 @@ void fe_warn_to(void (*warning)(void *user, const char *message), void *user, co
 {
     char text[1024];
     vsnprintf(text, sizeof text, format, args);
-    for (char *c = text; *c; c++) {
-        if ((unsigned char)*c < ' ' || *c == '\x7f') *c = ' ';
-    }
+    bs_make_printable(text);
     warning(user, text);
 }
 
 void fe_warn(const fe_context *context, const char *format, ...)
 {
-    if (!context->options->warning) return;
+    if (context->options->warning == NULL) return;
     va_list args;
     va_start(args, format);
     fe_warn_to(context->options->warning, context->options->user, format, args);

@@ -5,6 +5,7 @@
  */
 #include "frontend/onnx/symbols.h"
 
+#include "base/list.h"
 #include "frontend/onnx/names.h"
 
 #include <stdio.h>
@@ -224,18 +225,15 @@ static bool is_open(const symbol *s)
 
 static mdot_status fail_symbols(const binder *b, const char *which, const char *to_bind)
 {
-    char list[512];
-    size_t used = 0;
-    list[0] = '\0';
-    for (int i = 0; i < b->symbol_count && used < sizeof list; i++) {
-        if (!is_open(&b->symbols[i])) continue;
-        int written = snprintf(list + used, sizeof list - used, "%s'%s'", used ? ", " : "", b->symbols[i].name);
-        used += written > 0 ? (size_t)written : 0;
-    }
+    char text[512];
+    bs_list list;
+    bs_list_begin(&list, text, sizeof text);
+    for (int i = 0; i < b->symbol_count; i++)
+        if (is_open(&b->symbols[i])) bs_list_add(&list, "'%s'", b->symbols[i].name);
     return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT,
                      "%s: %s symbolic: %s; bind %s to numbers (--dim NAME=NUMBER), or to each other where they are the "
                      "same (--dim NAME=OTHER)",
-                     b->context->file, which, list, to_bind);
+                     b->context->file, which, text, to_bind);
 }
 
 /* Takes a symbol as a batch of one. */

@@ -4,12 +4,12 @@
  * has all of its features and the operating system saves the registers that they use (XCR0). Bit numbers: Intel SDM
  * volume 2, CPUID; AMD APM volume 3, appendix E, for leaf 8000'0001h.
  */
+#include "base/list.h"
 #include "runtime/core/predictor.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
-#include <stdio.h>
 #include <string.h>
 
 typedef struct feature {
@@ -108,10 +108,9 @@ uint32_t rt_cpu_level_find(const char *name)
 /* "x86-64-v3, x86-64-v4": the artefact's levels, for messages. */
 static void list_levels(const mdot_abi_table *table, char *text, size_t size)
 {
-    text[0] = '\0';
-    for (size_t i = 0, used = 0; i < table->level_count && used < size; i++)
-        used +=
-            (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", rt_cpu_level_name(table->levels[i]));
+    bs_list list;
+    bs_list_begin(&list, text, size);
+    for (size_t i = 0; i < table->level_count; i++) bs_list_add(&list, "%s", rt_cpu_level_name(table->levels[i]));
 }
 
 mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced, uint32_t *out_index,

@@ -2,6 +2,7 @@
  *
  * Everything here is stateless, so it may be called from any thread and before anything is opened.
  */
+#include "base/printable.h"
 #include "mdot/mdot.h"
 
 #include <stdarg.h>
@@ -65,8 +66,8 @@ size_t mdot_dtype_size_bytes(mdot_dtype dtype)
     return 0;
 }
 
-/* Formats aside first: a caller that adds context passes err->message itself as an argument. Control characters become
- * spaces, because names from files and a tool's output end up in messages and a message is one line. */
+/* Formats aside first: a caller that adds context passes err->message itself as an argument. Names from files and a
+ * tool's output end up in messages, and a message is one line that a terminal can show. */
 mdot_status mdot_fail(mdot_error *err, mdot_status status, const char *format, ...)
 {
     if (err == NULL) return status;
@@ -76,10 +77,12 @@ mdot_status mdot_fail(mdot_error *err, mdot_status status, const char *format, .
     int wanted = vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (wanted < 0) snprintf(text, sizeof text, "%s", mdot_status_text(status));
-    if (wanted >= (int)sizeof text) memcpy(text + sizeof text - 4, "...", 4);
-    for (char *c = text; *c != '\0'; c++) {
-        if ((unsigned char)*c < ' ' || *c == '\x7f') *c = ' ';
+    if (wanted >= (int)sizeof text) {
+        size_t cut = sizeof text - sizeof "...";
+        while (cut > 0 && ((unsigned char)text[cut] & 0xC0) == 0x80) cut--; /* no part of a character */
+        memcpy(text + cut, "...", sizeof "...");
     }
+    bs_make_printable(text);
     err->status = status;
     memcpy(err->message, text, sizeof text);
     return status;

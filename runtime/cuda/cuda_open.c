@@ -1,4 +1,5 @@
 /* cuda_open.c — a GPU made ready for a predictor: the image that it runs, loaded, and its weights, uploaded. */
+#include "base/list.h"
 #include "runtime/cuda/cuda_device.h"
 
 #include <stdio.h>
@@ -55,10 +56,10 @@ static mdot_status read_properties(const rt_cuda *cuda, properties *out, mdot_er
 /* "sm_80, sm_90a": the artefact's images, for messages. */
 static void list_images(const mdot_abi_table *table, char *text, size_t size)
 {
-    text[0] = '\0';
-    for (size_t i = 0, used = 0; i < table->cuda_image_count && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%ssm_%u%s", i > 0 ? ", " : "", rt_cuda_image(table, i)->sm,
-                                 rt_cuda_image(table, i)->is_accelerated ? "a" : "");
+    bs_list list;
+    bs_list_begin(&list, text, size);
+    for (size_t i = 0; i < table->cuda_image_count; i++)
+        bs_list_add(&list, "sm_%u%s", rt_cuda_image(table, i)->sm, rt_cuda_image(table, i)->is_accelerated ? "a" : "");
 }
 
 /* The highest that fits; the accelerated one where there are two, since it comes later. See mdot_abi_cuda_image. */

@@ -1,7 +1,7 @@
 /* gpus.c — the GPUs of gpus.def, by name. */
+#include "base/list.h"
 #include "mdot/mdot.h"
 
-#include <stdio.h>
 #include <string.h>
 
 typedef struct gpu_row {
@@ -84,10 +84,10 @@ static bool is_called(const gpu_row *row, const char *name)
 static mdot_status fail_unknown(const char *name, mdot_error *err)
 {
     if (err == NULL) return MDOT_INVALID_ARGUMENT;
-    char known[sizeof err->message] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < ROW_COUNT && used < sizeof known; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, i == 0 ? "%s" : ", %s", rows[i].info.name);
+    char known[sizeof err->message - 128];
+    bs_list list;
+    bs_list_begin(&list, known, sizeof known);
+    for (size_t i = 0; i < ROW_COUNT; i++) bs_list_add(&list, "%s", rows[i].info.name);
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no GPU \"%.64s\"; known are %s", name, known);
 }
 

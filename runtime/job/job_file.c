@@ -12,16 +12,12 @@
  *
  * Positions follow from the dependencies and are not stored. What a version cannot say is a new version.
  */
+#include "base/file.h"
 #include "mdot/mdot_abi.h"
 #include "runtime/job/job_model.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const char magic[8] = "MDOTJOB";
 enum { VERSION = 1, VERSION_AT = 8, COUNT_AT = 12, SIZE_AT = 16, CHECKSUM_AT = 24, HEADER_BYTES = 32 };
@@ -151,53 +147,11 @@ static mdot_status encode(const mdot_job *job, writer *w, mdot_error *err)
     return MDOT_OK;
 }
 
-static mdot_status fail_file(mdot_error *err, const char *path)
-{
-    return mdot_fail(err, errno == ENOENT ? MDOT_NOT_FOUND : MDOT_IO, "%s: %s", path, strerror(errno));
-}
-
-static bool write_all(int fd, const unsigned char *bytes, size_t size)
-{
-    while (size > 0) {
-        ssize_t written = write(fd, bytes, size);
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return false;
-        bytes += written;
-        size -= (size_t)written;
-    }
-    return true;
-}
-
-/* Beside itself under another name, then renamed. */
-static mdot_status write_file(const char *path, const writer *w, mdot_error *err)
-{
-    size_t length = strlen(path);
-    char *temporary = malloc(length + sizeof ".XXXXXX");
-    if (temporary == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
-    memcpy(temporary, path, length);
-    memcpy(temporary + length, ".XXXXXX", sizeof ".XXXXXX");
-    mdot_status status = MDOT_OK;
-    int fd = mkstemp(temporary);
-    if (fd < 0) {
-        status = fail_file(err, path);
-    } else {
-        mode_t mask = umask(0);
-        umask(mask);
-        bool written = write_all(fd, w->bytes, w->size) && fchmod(fd, 0666 & ~mask) == 0;
-        if (!written) status = fail_file(err, path);
-        if (close(fd) != 0 && status == MDOT_OK) status = fail_file(err, path);
-        if (status == MDOT_OK && rename(temporary, path) != 0) status = fail_file(err, path);
-        if (status != MDOT_OK) unlink(temporary);
-    }
-    free(temporary);
-    return status;
-}
-
 mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err)
 {
     writer w = {0};
     mdot_status status = encode(job, &w, err);
-    if (status == MDOT_OK) status = write_file(path, &w, err);
+    if (status == MDOT_OK) status = bs_write_file(path, w.bytes, w.size, err);
     free(w.bytes);
     return status;
 }
@@ -353,41 +307,14 @@ mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_
     return status;
 }
 
-static mdot_status read_file(int fd, const char *path, unsigned char **out_bytes, size_t *out_size, mdot_error *err)
-{
-    struct stat info;
-    if (fstat(fd, &info) != 0) return fail_file(err, path);
-    if (!S_ISREG(info.st_mode)) return mdot_fail(err, MDOT_IO, "%s: not a regular file", path);
-    size_t size = (size_t)info.st_size, have = 0;
-    unsigned char *bytes = malloc(size + 1);
-    if (bytes == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
-    while (have < size) {
-        ssize_t count = read(fd, bytes + have, size - have);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) {
-            mdot_status status = fail_file(err, path);
-            free(bytes);
-            return status;
-        }
-        if (count == 0) break;
-        have += (size_t)count;
-    }
-    *out_bytes = bytes;
-    *out_size = have;
-    return MDOT_OK;
-}
-
 mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail_file(err, path);
     unsigned char *bytes = NULL;
-    size_t size = 0;
-    mdot_status status = read_file(fd, path, &bytes, &size, err);
-    close(fd);
+    size_t size_bytes = 0;
+    mdot_status status = bs_read_file(path, &bytes, &size_bytes, err);
     if (status != MDOT_OK) return status;
     mdot_error reason = {0};
-    status = mdot_job_parse(bytes, size, out_job, &reason);
+    status = mdot_job_parse(bytes, size_bytes, out_job, &reason);
     free(bytes);
     return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "%s: %s", path, reason.message);
 }

@@ -135,17 +135,6 @@ static void same_parts_make_the_same_file(void **state)
 /* ---- Failures
  * --------------------------------------------------------------------------------------------------------- */
 
-static int count_files(const char *folder)
-{
-    DIR *directory = opendir(folder);
-    assert_non_null(directory);
-    int count = 0;
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
-        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    closedir(directory);
-    return count;
-}
-
 static mdot_status link_code(const void *code, size_t code_bytes, const char *path, mdot_error *err)
 {
     static const char table[sizeof(mdot_abi_table)], weights[64];
@@ -177,7 +166,7 @@ static void failed_link_leaves_the_output_as_it_was(void **state)
     assert_non_null(fgets(text, sizeof text, file));
     fclose(file);
     assert_string_equal(text, "before");
-    assert_int_equal(count_files(folder), 1);
+    assert_int_equal(process_count_files(folder), 1);
     process_remove_folder(folder);
 }
 
@@ -214,7 +203,7 @@ static void imported_symbol_is_a_toolchain_error(void **state)
     mdot_error err;
     assert_int_equal(link_code(code, size, path, &err), MDOT_TOOLCHAIN);
     assert_non_null(strstr(err.message, "fixture_double_v3"));
-    assert_int_equal(count_files(folder), 0);
+    assert_int_equal(process_count_files(folder), 0);
     process_remove_folder(folder);
 }
 
@@ -238,7 +227,7 @@ static void output_that_cannot_be_replaced_is_an_io_error(void **state)
     assert_int_equal(mkdir(path, 0700), 0);
     mdot_error err;
     assert_int_equal(link_code(code, size, path, &err), MDOT_IO);
-    assert_int_equal(count_files(folder), 1);
+    assert_int_equal(process_count_files(folder), 1);
     process_remove_folder(folder);
 }
 
@@ -255,7 +244,7 @@ static void missing_linker_is_a_toolchain_error(void **state)
     setenv("PATH", path_before, 1);
     assert_int_equal(status, MDOT_TOOLCHAIN);
     assert_non_null(strstr(err.message, "ld.lld"));
-    assert_int_equal(count_files(folder), 0);
+    assert_int_equal(process_count_files(folder), 0);
     process_remove_folder(folder);
     free(path_before);
 }
@@ -271,7 +260,7 @@ static void output_in_the_current_folder_needs_no_slash(void **state)
     mdot_status status = link_code(code, size, "predictor.mdot", &err);
     assert_int_equal(chdir(before), 0);
     if (status != MDOT_OK) fail_msg("%s", err.message);
-    assert_int_equal(count_files(folder), 1);
+    assert_int_equal(process_count_files(folder), 1);
     process_remove_folder(folder);
     free(before);
 }

@@ -1,6 +1,7 @@
 /* process.c — see process.h. */
 #include "tests/support/process.h"
 
+#include <dirent.h>
 #include <ftw.h>
 #include <setjmp.h>
 #include <spawn.h>
@@ -56,6 +57,16 @@ char *process_make_folder(void)
     assert_true(asprintf(&folder, "%s/mdot-test-XXXXXX", root != NULL ? root : "/tmp") > 0);
     assert_non_null(mkdtemp(folder));
     return folder;
+}
+
+int process_count_files(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    assert_non_null(entries);
+    int count = -2; /* "." and ".." */
+    while (readdir(entries) != NULL) count++;
+    closedir(entries);
+    return count;
 }
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *position)

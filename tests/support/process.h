@@ -18,4 +18,7 @@ void expect_contains(const char *text, const char *part);
 char *process_make_folder(void);
 void process_remove_folder(char *folder);
 
+/* Entries of a folder, hidden ones too: that nothing temporary was left. */
+int process_count_files(const char *folder);
+
 #endif

@@ -74,7 +74,24 @@ static void message_stays_on_one_line(void **state)
     (void)state;
     mdot_error err;
     mdot_fail(&err, MDOT_TOOLCHAIN, "ld: a\nb\tc\x1b[31m \xC3\xA9");
-    assert_string_equal(err.message, "ld: a b c [31m \xC3\xA9");
+    assert_string_equal(err.message, "ld: a b c?[31m \xC3\xA9");
+}
+
+/* The cut never leaves a part of a character: each length puts it at another byte of the two of "é". */
+static void a_cut_message_ends_with_a_whole_character(void **state)
+{
+    (void)state;
+    mdot_error err;
+    for (size_t shift = 0; shift < 2; shift++) {
+        char text[2 * sizeof err.message];
+        memset(text, 'x', shift);
+        for (size_t i = shift; i + 2 < sizeof text; i += 2) memcpy(text + i, "\xC3\xA9", 3);
+        mdot_fail(&err, MDOT_IO, "%s", text);
+        size_t length = strlen(err.message);
+        assert_true(length >= sizeof err.message - 2);
+        assert_string_equal(err.message + length - 5, "\xC3\xA9...");
+        assert_null(strchr(err.message, '?'));
+    }
 }
 
 static void version_is_the_headers(void **state)
@@ -92,6 +109,7 @@ int main(void)
         cmocka_unit_test(fail_adds_context_to_its_own_message),
         cmocka_unit_test(long_message_is_cut_and_says_so),
         cmocka_unit_test(message_stays_on_one_line),
+        cmocka_unit_test(a_cut_message_ends_with_a_whole_character),
         cmocka_unit_test(version_is_the_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

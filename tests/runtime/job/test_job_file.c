@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -311,6 +312,27 @@ static void files_that_cannot_be_read_or_written_are_named(void **state)
     mdot_job_destroy(job);
 }
 
+/* Neither waits for another end, nor puts a file where the pipe was. */
+static void a_pipe_is_no_job(void **state)
+{
+    file *f = *state;
+    mdot_job *job = NULL, *made = make_job();
+    mdot_error err = {0};
+    struct stat info;
+    assert_int_equal(unlink(f->path), 0);
+    assert_int_equal(mkfifo(f->path, 0600), 0);
+    alarm(20);
+    assert_int_equal(mdot_job_load(f->path, &job, &err), MDOT_IO);
+    expect_contains(err.message, "not a regular file");
+    assert_int_equal(mdot_job_save(made, f->path, &err), MDOT_INVALID_ARGUMENT);
+    alarm(0);
+    expect_contains(err.message, "not a regular file");
+    assert_int_equal(lstat(f->path, &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    assert_int_equal(process_count_files(f->folder), 1);
+    mdot_job_destroy(made);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +345,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_flipped_bit_is_found, set_up, tear_down),
         cmocka_unit_test_setup_teardown(broken_content_is_refused_or_a_job, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_that_cannot_be_read_or_written_are_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_pipe_is_no_job, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,210 @@
+/* file.c — see file.h.
+ *
+ * What is renamed has been synchronised: else a machine that loses power may keep the new name and no content. The
+ * folder is not: either of the two files, whole, is a right answer then.
+ */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static mdot_status fail_file(mdot_error *err, const char *path)
+{
+    bool is_missing = errno == ENOENT || errno == ENOTDIR;
+    mdot_status status = is_missing ? MDOT_NOT_FOUND : errno == ENOMEM ? MDOT_OUT_OF_MEMORY : MDOT_IO;
+    return mdot_fail(err, status, "%s: %s", path, strerror(errno));
+}
+
+/* ---- Reading ---------------------------------------------------------------------------------------------------- */
+
+mdot_status bs_open_file(const char *path, int *out_descriptor, uint64_t *out_size_bytes, mdot_error *err)
+{
+    if (path == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the name of a file is missing");
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0) return fail_file(err, path);
+    struct stat info;
+    mdot_status status = MDOT_OK;
+    if (fstat(descriptor, &info) != 0) {
+        status = fail_file(err, path);
+    } else if (S_ISDIR(info.st_mode)) {
+        status = mdot_fail(err, MDOT_IO, "%s: a directory, not a file", path);
+    } else if (!S_ISREG(info.st_mode)) {
+        status = mdot_fail(err, MDOT_IO, "%s: not a regular file", path);
+    }
+    if (status != MDOT_OK) {
+        close(descriptor);
+        return status;
+    }
+    *out_descriptor = descriptor;
+    *out_size_bytes = (uint64_t)info.st_size;
+    return MDOT_OK;
+}
+
+static mdot_status read_all(int descriptor, const char *path, unsigned char *bytes, size_t size_bytes,
+                            size_t *out_size_bytes, mdot_error *err)
+{
+    size_t have = 0;
+    while (have < size_bytes) {
+        ssize_t count = read(descriptor, bytes + have, size_bytes - have);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return fail_file(err, path);
+        if (count == 0) break; /* cut short meanwhile */
+        have += (size_t)count;
+    }
+    bytes[have] = '\0';
+    *out_size_bytes = have;
+    return MDOT_OK;
+}
+
+mdot_status bs_read_file(const char *path, unsigned char **out_bytes, size_t *out_size_bytes, mdot_error *err)
+{
+    int descriptor;
+    uint64_t size_bytes;
+    mdot_status status = bs_open_file(path, &descriptor, &size_bytes, err);
+    if (status != MDOT_OK) return status;
+    unsigned char *bytes = size_bytes < SIZE_MAX ? malloc((size_t)size_bytes + 1) : NULL;
+    if (bytes == NULL)
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    else
+        status = read_all(descriptor, path, bytes, (size_t)size_bytes, out_size_bytes, err);
+    close(descriptor);
+    if (status == MDOT_OK)
+        *out_bytes = bytes;
+    else
+        free(bytes);
+    return status;
+}
+
+/* ---- What may be written ---------------------------------------------------------------------------------------- */
+
+/* The length of the folder's part of a path with its slash; 0 for a bare name. */
+static size_t folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? 0 : (size_t)(slash - path) + 1;
+}
+
+/* /dev, or a folder of /proc, where names lead to what processes have open. */
+static bool is_for_devices(const char *path)
+{
+    size_t length = folder_length(path);
+    char *folder = length > 0 ? strndup(path, length) : strdup(".");
+    char *real = folder != NULL ? realpath(folder, NULL) : NULL;
+    bool found = real != NULL && (strcmp(real, "/dev") == 0 || strncmp(real, "/proc/", 6) == 0);
+    free(real);
+    free(folder);
+    return found;
+}
+
+mdot_status bs_check_output(const char *path, mdot_error *err)
+{
+    struct stat info;
+    if (path == NULL || *path == '\0') return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the output has no name");
+    bool exists = stat(path, &info) == 0;
+    if (path[folder_length(path)] == '\0' || (exists && S_ISDIR(info.st_mode)))
+        return mdot_fail(err, MDOT_IO, "%s: a directory, not a file", path);
+    if ((exists && !S_ISREG(info.st_mode)) || is_for_devices(path))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "%s: not a regular file: an output is written whole and cannot replace it", path);
+    return MDOT_OK;
+}
+
+mdot_status bs_check_replaces(const char *path, const char *input, mdot_error *err)
+{
+    struct stat info, other;
+    mdot_status status = bs_check_output(path, err);
+    if (status != MDOT_OK || stat(path, &info) != 0 || stat(input, &other) != 0) return status;
+    if (info.st_dev != other.st_dev || info.st_ino != other.st_ino) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the output would replace its own input %s", path, input);
+}
+
+/* ---- Writing ---------------------------------------------------------------------------------------------------- */
+
+static bool write_all(int descriptor, const unsigned char *bytes, size_t size_bytes)
+{
+    while (size_bytes > 0) {
+        ssize_t written = write(descriptor, bytes, size_bytes);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return false;
+        bytes += written;
+        size_bytes -= (size_t)written;
+    }
+    return true;
+}
+
+/* Some file systems have nothing to synchronise, and say so. */
+static bool synchronise(int descriptor)
+{
+    return fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP || errno == ENOSYS;
+}
+
+static mdot_status rename_file(const char *temporary, const char *path, mdot_error *err)
+{
+    return rename(temporary, path) == 0 ? MDOT_OK : fail_file(err, path);
+}
+
+/* Differs between processes, threads and calls; a name that is taken is tried again. (The multipliers are splitmix64's,
+ * Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.) */
+static uint64_t next_name(void)
+{
+    static atomic_uint_fast64_t calls;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t x = (uint64_t)now.tv_nsec + ((uint64_t)getpid() << 32) +
+                 (atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
+/* A new file beside `path` in `temporary`, or -1. The kernel takes the umask off its permissions: asking for the mask
+ * would change it for the whole process. */
+static int create_beside(const char *path, char *temporary, size_t size)
+{
+    enum { ATTEMPTS = 100 };
+    int descriptor = -1;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        snprintf(temporary, size, "%.*s.mdot-%016llx", (int)folder_length(path), path, (unsigned long long)next_name());
+        descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (descriptor >= 0 || errno != EEXIST) break;
+    }
+    return descriptor;
+}
+
+mdot_status bs_write_file(const char *path, const void *bytes, size_t size_bytes, mdot_error *err)
+{
+    mdot_status status = bs_check_output(path, err);
+    if (status != MDOT_OK) return status;
+    size_t size = folder_length(path) + sizeof ".mdot-0123456789abcdef";
+    char *temporary = malloc(size);
+    if (temporary == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    int descriptor = create_beside(path, temporary, size);
+    if (descriptor < 0) {
+        status = fail_file(err, path);
+    } else {
+        if (!write_all(descriptor, bytes, size_bytes) || !synchronise(descriptor)) status = fail_file(err, path);
+        if (close(descriptor) != 0 && status == MDOT_OK) status = fail_file(err, path);
+        if (status == MDOT_OK) status = rename_file(temporary, path, err);
+        if (status != MDOT_OK) unlink(temporary);
+    }
+    free(temporary);
+    return status;
+}
+
+mdot_status bs_move_into_place(const char *temporary, const char *path, mdot_error *err)
+{
+    mdot_status status = bs_check_output(path, err);
+    if (status != MDOT_OK) return status;
+    int descriptor = open(temporary, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return fail_file(err, temporary);
+    if (!synchronise(descriptor)) status = fail_file(err, path);
+    close(descriptor);
+    return status == MDOT_OK ? rename_file(temporary, path, err) : status;
+}

@@ -1,0 +1,28 @@
+/* list.h — names joined into a buffer of fixed size, with a clean cut: "a, b, c … and 12 more". */
+#ifndef BS_LIST_H
+#define BS_LIST_H
+
+#include <stddef.h>
+
+typedef struct bs_list {
+    char *text; /* always a whole string */
+    size_t size, used, count;
+    size_t safe_used, safe_count; /* up to here there is room to say how many are left out */
+    size_t left_out;
+} bs_list;
+
+/* An empty list in a buffer of at least BS_LIST_LEAST bytes. */
+enum { BS_LIST_LEAST = 40 };
+void bs_list_begin(bs_list *list, char *buffer, size_t size);
+
+/* Appends an item, after a comma where it is not the first. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void
+bs_list_add(bs_list *list, const char *format, ...);
+
+/* An item that is known but not to be shown: counts as left out, as all after it do. */
+void bs_list_omit(bs_list *list);
+
+#endif

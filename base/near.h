@@ -1,0 +1,24 @@
+/* near.h — the name that a wrong one was meant to be: "--precison" was meant to be "--precision". */
+#ifndef BS_NEAR_H
+#define BS_NEAR_H
+
+#include <stddef.h>
+
+/* Longer names are compared as far as this. */
+enum { BS_NEAR_LENGTH = 32 };
+
+typedef struct bs_near {
+    const char *wrong;
+    const char *found; /* the nearest so far, the first of several; NULL: none is near */
+    size_t distance;
+} bs_near;
+
+/* Offered names are kept by address. Near is what differs in case alone, is a part of the other (of at least three
+ * letters), or is one edit away (a letter more, less, another, or two swapped), two from six letters on. */
+static inline bs_near bs_near_begin(const char *wrong)
+{
+    return (bs_near){.wrong = wrong};
+}
+void bs_near_offer(bs_near *near, const char *name);
+
+#endif

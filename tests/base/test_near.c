@@ -1,0 +1,84 @@
+/* test_near.c — the name that a wrong one was meant to be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/near.h"
+
+static const char *const names[] = {"precision", "layout", "optimizer", "gpu", "gpus", "steps", "amp-bf16", "A100"};
+
+static const char *nearest(const char *wrong)
+{
+    bs_near near = bs_near_begin(wrong);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) bs_near_offer(&near, names[i]);
+    return near.found;
+}
+
+static void one_edit_is_near(void **state)
+{
+    (void)state;
+    assert_string_equal(nearest("precison"), "precision");   /* a letter less */
+    assert_string_equal(nearest("precisiion"), "precision"); /* a letter more */
+    assert_string_equal(nearest("layoud"), "layout");        /* another letter */
+    assert_string_equal(nearest("layuot"), "layout");        /* two swapped */
+    assert_string_equal(nearest("setps"), "steps");
+}
+
+static void two_edits_are_near_in_longer_names_only(void **state)
+{
+    (void)state;
+    assert_string_equal(nearest("optimiser"), "optimizer");
+    assert_string_equal(nearest("0ptimiser"), "optimizer");
+    assert_null(nearest("0ptimis3r"));
+    assert_null(nearest("stxxs"));
+    assert_null(nearest("xy"));
+}
+
+static void case_does_not_matter(void **state)
+{
+    (void)state;
+    assert_string_equal(nearest("a100"), "A100");
+    assert_string_equal(nearest("PRECISION"), "precision");
+}
+
+static void a_part_is_near_from_three_letters_on(void **state)
+{
+    (void)state;
+    assert_string_equal(nearest("bf16"), "amp-bf16");
+    assert_string_equal(nearest("optimizers-name"), "optimizer");
+    assert_null(nearest("am"));
+}
+
+static void the_nearest_of_several_wins(void **state)
+{
+    (void)state;
+    assert_string_equal(nearest("gpus"), "gpus");
+    assert_string_equal(nearest("gpu"), "gpu");
+    assert_string_equal(nearest("gpux"), "gpu"); /* as near as "gpus", and earlier */
+}
+
+static void very_long_names_are_compared_by_their_beginning(void **state)
+{
+    (void)state;
+    char wrong[1000];
+    memset(wrong, 'x', sizeof wrong - 1);
+    wrong[sizeof wrong - 1] = '\0';
+    assert_null(nearest(wrong));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_edit_is_near),
+        cmocka_unit_test(two_edits_are_near_in_longer_names_only),
+        cmocka_unit_test(case_does_not_matter),
+        cmocka_unit_test(a_part_is_near_from_three_letters_on),
+        cmocka_unit_test(the_nearest_of_several_wins),
+        cmocka_unit_test(very_long_names_are_compared_by_their_beginning),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+/* test_printable.c — text from files, fit for a terminal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/printable.h"
+
+static void expect(const char *text, const char *printable)
+{
+    char copy[256];
+    snprintf(copy, sizeof copy, "%s", text);
+    bs_make_printable(copy);
+    assert_string_equal(copy, printable);
+}
+
+static void letters_of_all_scripts_stay(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "layer.0/Gelu", "größe", "层", "\xF0\x9F\x8D\xB0 cake", "\xC2\xA0\xC3\xBF"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) expect(texts[i], texts[i]);
+}
+
+static void line_ends_and_tabs_become_spaces(void **state)
+{
+    (void)state;
+    expect("a\nb\tc\r", "a b c ");
+}
+
+static void control_characters_of_both_sets_are_replaced(void **state)
+{
+    (void)state;
+    expect("\033[2J", "?[2J");
+    expect("\x7F\x01\x1F", "???");
+    expect("a\xC2\x9B"
+           "2Jb",
+           "a?2Jb"); /* U+009B: CSI in one character */
+    expect("\xC2\x80\xC2\x9F\xC2\xA1", "??\xC2\xA1");
+    expect("\x9B"
+           "31m",
+           "?31m"); /* the same in Latin-1 */
+}
+
+/* By U+202E, "evil", "gnp.exe" shows as "evilexe.png". */
+static void what_changes_the_direction_of_writing_is_replaced(void **state)
+{
+    (void)state;
+    expect("\xD8\x9C", "?");                                          /* U+061C */
+    expect("\xE2\x80\x8E\xE2\x80\x8F", "??");                         /* U+200E, U+200F */
+    expect("\xE2\x80\xAA.\xE2\x80\xAE.", "?.?.");                     /* U+202A, U+202E */
+    expect("\xE2\x81\xA6\xE2\x81\xA9\xE2\x81\xAA", "??\xE2\x81\xAA"); /* U+2066, U+2069; U+206A stays */
+    expect("\xE2\x80\xA8\xE2\x80\xA9", "??");                         /* ends of line and paragraph */
+    expect("\xE2\x80\xA7\xE2\x80\xAF", "\xE2\x80\xA7\xE2\x80\xAF");
+}
+
+static void what_is_no_utf_8_is_replaced_byte_by_byte(void **state)
+{
+    (void)state;
+    expect("\xFF\xFE", "??");
+    expect("\xC3", "?");                  /* cut */
+    expect("\xC0\x80", "??");             /* overlong */
+    expect("\xED\xA0\x80", "???");        /* a surrogate */
+    expect("\xF4\x90\x80\x80.", "????."); /* above U+10FFFF */
+}
+
+static void code_points_are_read(void **state)
+{
+    (void)state;
+    assert_int_equal(bs_utf8_code("A"), 'A');
+    assert_int_equal(bs_utf8_code("\xC3\xBF"), 0xFF);
+    assert_int_equal(bs_utf8_code("\xE2\x80\xAE"), 0x202E);
+    assert_int_equal(bs_utf8_code("\xF0\x9F\x8D\xB0"), 0x1F370);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(letters_of_all_scripts_stay),
+        cmocka_unit_test(line_ends_and_tabs_become_spaces),
+        cmocka_unit_test(control_characters_of_both_sets_are_replaced),
+        cmocka_unit_test(what_changes_the_direction_of_writing_is_replaced),
+        cmocka_unit_test(what_is_no_utf_8_is_replaced_byte_by_byte),
+        cmocka_unit_test(code_points_are_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
