@@ -1,8 +1,7 @@
 /* artefact.h — the steps from plans to a file, one file a step; cg_write_artefact (artefact.c) runs them in order.
  *
- *   weights.c   constants of every plan → one packed block, equal ones once
  *   cuda/       plans → a cubin for each GPU architecture, with weights of their own
- *   cpu/        plans → one object file of code
+ *   cpu/        plans → one object file of code for all CPUs, with the weights in the form that it reads
  *   table.c     plans → the table that describes the artefact
  *   elf.c       table, weights and cubins → an object file of data (elf_read.c reads such files)
  *   link.c      both objects → the artefact, complete or not at all
@@ -11,16 +10,15 @@
 #define CG_ARTEFACT_H
 
 #include "codegen/codegen.h"
+#include "codegen/cpu/cpu.h"
 #include "codegen/cuda/cuda.h"
 #include "codegen/elf_read.h"
+#include "codegen/machine.h"
 #include "codegen/pool.h"
 
-/* Packs every weight that a kernel may read and sets its buffer's offset_bytes. At least one alignment unit long. */
-mdot_status cg_pack_weights(const cg_entry *entries, int entry_count, cg_pool *weights, mdot_error *err);
-
 /* The table, file_bytes and checksum still zero. */
-mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options, size_t weights_bytes,
-                           const cu_images *images, cg_pool *table, mdot_error *err);
+mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options,
+                           const cg_cpu_images *cpu, const cu_images *cuda, cg_pool *table, mdot_error *err);
 
 typedef struct cg_data_section {
     const char *name, *symbol; /* the symbol is global and stands at the section's start */
@@ -28,10 +26,12 @@ typedef struct cg_data_section {
     size_t size_bytes, alignment;
 } cg_data_section;
 
-/* A relocatable x86-64 object with read-only data sections; IO on failure, a partial file may be left. */
-mdot_status cg_elf_write_object(const char *path, const cg_data_section *sections, size_t count, mdot_error *err);
+/* A relocatable object of a machine with read-only data sections; IO on failure, a partial file may be left. */
+mdot_status cg_elf_write_object(const char *path, uint16_t elf_machine, const cg_data_section *sections, size_t count,
+                                mdot_error *err);
 
 typedef struct cg_parts {
+    const cg_machine *machine;          /* of the code */
     const void *table, *weights, *code; /* code: an object file's bytes */
     size_t table_bytes, weights_bytes, code_bytes;
     const void *cubins, *cuda_weights; /* of no bytes: the artefact has no such section */

@@ -1,8 +1,8 @@
 /* elf.c — a small writer of relocatable ELF objects that hold data.
  *
  * A directly written object is the fastest way to hand megabytes of weights to the linker: there is nothing to parse,
- * and unlike `ld -b binary` it puts them into read-only memory. (System V gABI, chapter 4; x86-64 psABI for the
- * machine.)
+ * and unlike `ld -b binary` it puts them into read-only memory. (System V gABI, chapter 4. Data needs nothing of a
+ * machine but its number.)
  */
 #include "codegen/artefact.h"
 
@@ -72,12 +72,12 @@ static void write_data_sections(writer *w, const cg_data_section *sections, size
     }
 }
 
-static void write_object(writer *w, const cg_data_section *sections, size_t count)
+static void write_object(writer *w, uint16_t elf_machine, const cg_data_section *sections, size_t count)
 {
     Elf64_Half names_index = (Elf64_Half)(count + 3);
     Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
                          .e_type = ET_REL,
-                         .e_machine = EM_X86_64,
+                         .e_machine = elf_machine,
                          .e_version = EV_CURRENT,
                          .e_ehsize = sizeof(Elf64_Ehdr),
                          .e_shentsize = sizeof(Elf64_Shdr),
@@ -106,11 +106,12 @@ static void write_object(writer *w, const cg_data_section *sections, size_t coun
     write_bytes(w, &header, sizeof header);
 }
 
-mdot_status cg_elf_write_object(const char *path, const cg_data_section *sections, size_t count, mdot_error *err)
+mdot_status cg_elf_write_object(const char *path, uint16_t elf_machine, const cg_data_section *sections, size_t count,
+                                mdot_error *err)
 {
     writer w = {.file = fopen(path, "wbxe")};
     if (w.file == NULL) return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
-    write_object(&w, sections, count);
+    write_object(&w, elf_machine, sections, count);
     mdot_status status = MDOT_OK;
     bool written = fflush(w.file) == 0 && !ferror(w.file);
     if (!written) status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));

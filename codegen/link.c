@@ -91,7 +91,7 @@ static mdot_status write_parts(const workplace *w, const cg_parts *parts, mdot_e
          PAGE_BYTES},
     };
     size_t count = (size_t)2 + (parts->cubins_bytes > 0) + (parts->cubins_bytes > 0 && parts->cuda_weights_bytes > 0);
-    mdot_status status = cg_elf_write_object(w->file[DATA_OBJECT], sections, count, err);
+    mdot_status status = cg_elf_write_object(w->file[DATA_OBJECT], parts->machine->elf_machine, sections, count, err);
     if (status != MDOT_OK) return status;
     status = write_file(w->file[CODE_OBJECT], parts->code, parts->code_bytes, err);
     if (status != MDOT_OK) return status;
@@ -101,9 +101,10 @@ static mdot_status write_parts(const workplace *w, const cg_parts *parts, mdot_e
 /* ---- Running the linker ------------------------------------------------------------------------------------------ */
 
 /* Starts the first linker that there is, its words going to a file. */
-static mdot_status start_linker(const workplace *w, pid_t *out_process, mdot_error *err)
+static mdot_status start_linker(const workplace *w, const cg_machine *machine, pid_t *out_process, mdot_error *err)
 {
-    char *arguments[] = {"ld", "-shared", "-nostdlib", "-Bsymbolic", "--hash-style=gnu", "--build-id=sha1",
+    char *arguments[] = {"ld", "-m", (char *)machine->emulation, "-shared", "-nostdlib", "-Bsymbolic",
+                         "--hash-style=gnu", "--build-id=sha1",
                          /* an undefined symbol is an error here, not a surprise at open */
                          "-z", "defs", "-z", "noexecstack", "-z", "separate-code", "-z", "norelro", "-soname",
                          "predictor.mdot", "--version-script", w->file[EXPORT_MAP], "-o", w->file[LINKED],
@@ -136,10 +137,10 @@ static void read_linker_words(const workplace *w, char text[LINKER_WORDS_BYTES])
     free(words);
 }
 
-static mdot_status run_linker(const workplace *w, mdot_error *err)
+static mdot_status run_linker(const workplace *w, const cg_machine *machine, mdot_error *err)
 {
     pid_t process;
-    mdot_status status = start_linker(w, &process, err);
+    mdot_status status = start_linker(w, machine, &process, err);
     if (status != MDOT_OK) return status;
     int result = 0;
     while (waitpid(process, &result, 0) < 0) {
@@ -202,7 +203,7 @@ mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *
     mdot_status status = open_workplace(path, arena, &w, err);
     if (status != MDOT_OK) return status;
     status = write_parts(&w, parts, err);
-    if (status == MDOT_OK) status = run_linker(&w, err);
+    if (status == MDOT_OK) status = run_linker(&w, parts->machine, err);
     if (status == MDOT_OK) status = seal(w.file[LINKED], err);
     if (status == MDOT_OK) status = bs_move_into_place(w.file[LINKED], path, err);
     close_workplace(&w);

@@ -4,7 +4,6 @@
  * because adding a name may move the block.
  */
 #include "codegen/artefact.h"
-#include "codegen/cpu/cpu.h"
 #include "mdot/mdot.h"
 
 #include <stdio.h>
@@ -13,6 +12,7 @@
 typedef struct builder {
     cg_pool *table;
     const cg_options *options;
+    const cg_cpu_images *cpu;
     uint32_t code_count;
 } builder;
 
@@ -74,7 +74,7 @@ static uint32_t add_buckets(builder *b, const cg_entry *entry)
     for (int i = 0; i < entry->plan_count; i++) {
         const pl_plan *plan = entry->plans[i];
         mdot_abi_bucket record = {.max_length = plan->max_length,
-                                  .scratch_bytes = (uint64_t)cg_cpu_scratch_bytes(plan, b->options),
+                                  .scratch_bytes = (uint64_t)cg_cpu_scratch_bytes(plan, b->cpu),
                                   .flops = plan->flops,
                                   .kernels_at = add_kernels(b, plan),
                                   .kernel_count = (uint32_t)plan->kernel_count,
@@ -161,19 +161,19 @@ static uint32_t add_cuda_images(builder *b, const cu_images *images)
     return at;
 }
 
-mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options, size_t weights_bytes,
-                           const cu_images *images, cg_pool *table, mdot_error *err)
+mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options,
+                           const cg_cpu_images *cpu, const cu_images *cuda, cg_pool *table, mdot_error *err)
 {
-    builder b = {.table = table, .options = options};
+    builder b = {.table = table, .options = options, .cpu = cpu};
     char compiler[96];
     int length = snprintf(compiler, sizeof compiler, "mdot %s, LLVM %s", mdot_version(), cg_llvm_version());
-    if (images->count > 0 && length > 0 && (size_t)length < sizeof compiler)
-        snprintf(compiler + length, sizeof compiler - (size_t)length, ", NVRTC %d.%d", images->nvrtc_major,
-                 images->nvrtc_minor);
+    if (cuda->count > 0 && length > 0 && (size_t)length < sizeof compiler)
+        snprintf(compiler + length, sizeof compiler - (size_t)length, ", NVRTC %d.%d", cuda->nvrtc_major,
+                 cuda->nvrtc_minor);
     cg_pool_reserve(table, sizeof(mdot_abi_table), sizeof(uint64_t));
     mdot_abi_table head = {.magic = MDOT_ABI_MAGIC,
                            .abi_version = MDOT_ABI_VERSION,
-                           .weights_bytes = weights_bytes,
+                           .weights_bytes = cpu->weights.size_bytes,
                            .name_at = add_string(&b, options->predictor_name),
                            .compiler_at = add_string(&b, compiler),
                            .compute_at = add_string(&b, "fp32"),
@@ -186,8 +186,8 @@ mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_op
         put(&b, head.entries_at, i, &record, sizeof record);
     }
     head.code_count = b.code_count;
-    head.cuda_image_count = (uint32_t)images->count;
-    head.cuda_images_at = add_cuda_images(&b, images);
+    head.cuda_image_count = (uint32_t)cuda->count;
+    head.cuda_images_at = add_cuda_images(&b, cuda);
     head.table_bytes = (uint32_t)table->size_bytes;
     if (table->failed) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the artefact's table");
     if (table->size_bytes > UINT32_MAX)

@@ -1,6 +1,9 @@
-/* cpu.h — CPU code through the LLVM C API: kernels of a plan for one feature level, and the module that holds them.
+/* cpu.h — plans → an artefact's CPU images: weights as their kernels want them, and code through the LLVM C API.
  *
- *   cpu_target.c    the feature levels as data: vector width, register tile, LLVM cpu
+ *   cpu_images.c    all of it in order
+ *   cpu_target.c    the feature levels as data: vector width, register tile, packing of weights, LLVM cpu; and machines
+ *   pack.c          a constant in the form in which kernels read it
+ *   weights.c       the constants of all plans in one block, equal ones once
  *   emit.c      the small vector language that every kernel emitter is written in
  *   math.c      exp, log, tanh, erf, … as polynomials over vectors, f32 and f64
  *   gelu.c      GELU, in forms of its own
@@ -19,16 +22,38 @@
 #define CG_CPU_H
 
 #include "codegen/codegen.h"
+#include "codegen/cpu/weights.h"
+#include "codegen/machine.h"
 
-/* The object file's bytes, malloc'ed; the caller frees. It defines mdot_code, refers to mdot_weights through the call
- * structure only, and imports nothing. Entry e, plan p, level l is code number `first_code(e, p) + l`, first_code
- * counting plans in order times level_count. */
-mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_options *options, void **out_object,
-                          size_t *out_bytes, mdot_error *err);
+typedef struct cg_cpu_image { /* of one feature level */
+    const struct cg_cpu_target *target;
+    const cg_placement *placement; /* of its weights; its code counts from placement->first */
+} cg_cpu_image;
 
-/* What one call of the plan's code needs on any of the levels: the plan's scratch, and behind it the working memory of
+typedef struct cg_cpu_images { /* zero: none */
+    const cg_machine *machine; /* of all of them */
+    int count;
+    cg_cpu_image *image; /* in the order of options->levels */
+    cg_pool weights;     /* the artefact's section */
+    void *code;          /* an object file */
+    size_t code_bytes;
+} cg_cpu_images;
+
+/* An image for each of options->levels. INVALID_ARGUMENT for none, or for targets of several machines. End with
+ * cg_cpu_images_done in either case. */
+mdot_status cg_cpu_make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
+                               cg_cpu_images *out_images, mdot_error *err);
+void cg_cpu_images_done(cg_cpu_images *images);
+
+/* Generates images->code, which defines mdot_code, reaches weights through the call structure only, and imports
+ * nothing. Entry e, plan p, image i is code number `first_code(e, p) + i`, first_code counting plans in order times the
+ * number of images. The images' targets and placements are there. */
+mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_options *options, cg_cpu_images *images,
+                          mdot_error *err);
+
+/* What one call of the plan's code needs in any of the images: the plan's scratch, and behind it the working memory of
  * the kernel that needs most. */
-int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_options *options);
+int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_cpu_images *images);
 
 /* "19.1.7" */
 const char *cg_llvm_version(void);

@@ -51,7 +51,7 @@ static attention_head locate_head(cg_emitter *e, const pl_attention *k, const LL
     return h;
 }
 
-int64_t cg_attention_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_target *target)
+int64_t cg_attention_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
 {
     (void)plan;
     return cg_attention_is_small(k, target) ? 0 : cg_attention_stream_scratch_bytes(k, target);

@@ -29,9 +29,9 @@ extern const double cg_no_maximum;
 LLVMValueRef cg_scale_mask(cg_emitter *e, LLVMValueRef value);
 
 void cg_attention_stream(cg_emitter *e, const attention_head *head, LLVMValueRef scratch);
-int64_t cg_attention_stream_scratch_bytes(const pl_attention *k, const cg_target *target);
+int64_t cg_attention_stream_scratch_bytes(const pl_attention *k, const cg_cpu_target *target);
 
-bool cg_attention_is_small(const pl_attention *k, const cg_target *target);
+bool cg_attention_is_small(const pl_attention *k, const cg_cpu_target *target);
 void cg_attention_small(cg_emitter *e, const attention_head *head);
 
 #endif

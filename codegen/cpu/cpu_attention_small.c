@@ -1,4 +1,5 @@
-/* cpu_attention_small.c — attention among a handful of positions, as between the parts of one operator: all in registers.
+/* cpu_attention_small.c — attention among a handful of positions, as between the parts of one operator: all in
+ * registers.
  *
  * Channels are in the lanes: a score is a dot product, summed across lanes, and a context row is a sum of value rows.
  * There are as many such problems as batches and heads; they are independent, so the processor overlaps the sums of one
@@ -15,12 +16,12 @@ enum {
     MAX_REGISTERS = 24 /* keys and values together, so that few spill */
 };
 
-static int64_t chunks_of(int64_t channels, const cg_target *target)
+static int64_t chunks_of(int64_t channels, const cg_cpu_target *target)
 {
     return (channels + target->lanes - 1) / target->lanes;
 }
 
-bool cg_attention_is_small(const pl_attention *k, const cg_target *target)
+bool cg_attention_is_small(const pl_attention *k, const cg_cpu_target *target)
 {
     if (!ir_dim_is_number(k->queries) || !ir_dim_is_number(k->keys)) return false;
     int64_t queries = k->queries.offset, keys = k->keys.offset;

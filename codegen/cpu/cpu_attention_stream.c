@@ -420,7 +420,7 @@ void cg_attention_stream(cg_emitter *e, const attention_head *head, LLVMValueRef
     }
 }
 
-int64_t cg_attention_stream_scratch_bytes(const pl_attention *k, const cg_target *target)
+int64_t cg_attention_stream_scratch_bytes(const pl_attention *k, const cg_cpu_target *target)
 {
     return (k->dim + KEYS + k->value_dim) * target->tile_vectors * target->lanes * 4;
 }

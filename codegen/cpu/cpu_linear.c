@@ -189,7 +189,7 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
     (void)carried;
     const linear *l = context;
     cg_tile tile = {.rows = rows->count, .vectors = l->vectors};
-    cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel = l->panel, .panel_step = PL_PANEL_COLUMNS};
+    cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel = l->panel, .panel_step = CG_PANEL_COLUMNS};
     for (int i = 0; i < rows->count; i++) {
         operands.row[i] = cg_at(e, e->f32, cg_row_pointer(e, rows, i, l->a, l->a_stride), l->k_first);
         for (int j = 0; j < l->vectors; j++) tile.acc[i * l->vectors + j] = start_value(e, l, rows, i, j);
@@ -208,10 +208,10 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
 /* The first row of the strip's panel at k_first. */
 static LLVMValueRef panel_pointer(cg_emitter *e, const linear *l)
 {
-    LLVMValueRef panel_column = cg_round_down(e, l->column, PL_PANEL_COLUMNS);
+    LLVMValueRef panel_column = cg_round_down(e, l->column, CG_PANEL_COLUMNS);
     LLVMValueRef inside = cg_isub(e, l->column, panel_column);
     LLVMValueRef offset = cg_iadd(e, cg_imul(e, panel_column, cg_int(e, l->k->k)), inside);
-    offset = cg_iadd(e, offset, cg_imul(e, l->k_first, cg_int(e, PL_PANEL_COLUMNS)));
+    offset = cg_iadd(e, offset, cg_imul(e, l->k_first, cg_int(e, CG_PANEL_COLUMNS)));
     return cg_at(e, e->f32, l->buffers[l->k->weight], offset);
 }
 
@@ -302,21 +302,21 @@ static LLVMValueRef matrix_pointer(cg_emitter *e, const LLVMValueRef *buffers, c
     return cg_at(e, e->f32, buffers[matrix->buffer], cg_dim(e, matrix->offset));
 }
 
-static int64_t strip_columns(const cg_target *target)
+static int64_t strip_columns(const cg_cpu_target *target)
 {
     return (int64_t)target->tile_vectors * target->lanes;
 }
 
 /* Whether strips hide one another's epilogues: the tile has to leave registers for it, as only 32 of them do, and to
  * take a turn for each of its vectors. */
-static bool hides_epilogues(const pl_linear *k, const cg_target *target)
+static bool hides_epilogues(const pl_linear *k, const cg_cpu_target *target)
 {
     int vectors = target->tile_rows * target->tile_vectors;
     return k->epilogue && takes_long(k->epilogue) && target->tile_vectors == CG_MAX_TILE_VECTORS &&
            k->columns >= 2 * strip_columns(target) && cg_tile_turns(first_block_size(k->k)) >= vectors;
 }
 
-int64_t cg_linear_scratch_bytes(const pl_plan *plan, const pl_linear *k, const cg_target *target)
+int64_t cg_linear_scratch_bytes(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     (void)plan;
     int64_t stage_bytes = ROW_BLOCK * strip_columns(target) * 4;

@@ -337,7 +337,7 @@ static void write_from_line(cg_emitter *e, const norm *n)
 
 /* How many vectors a row takes in registers; 0: it goes through scratch. A tile's accumulators are the registers that a
  * loop may fill; a third of them is left for what the passes need. */
-static int held_vectors(const pl_norm *k, const cg_target *target)
+static int held_vectors(const pl_norm *k, const cg_cpu_target *target)
 {
     int room = target->tile_rows * target->tile_vectors * 2 / 3;
     if (!ir_dim_is_number(k->columns)) return 0;
@@ -345,7 +345,7 @@ static int held_vectors(const pl_norm *k, const cg_target *target)
     return vectors <= room && vectors <= MAX_HELD ? (int)vectors : 0;
 }
 
-int64_t cg_norm_scratch_bytes(const pl_plan *plan, const pl_norm *k, const cg_target *target)
+int64_t cg_norm_scratch_bytes(const pl_plan *plan, const pl_norm *k, const cg_cpu_target *target)
 {
     if (held_vectors(k, target) > 0) return 0;
     int64_t shortest = ir_dim_at(k->columns, 1), longest = ir_dim_at(k->columns, plan->max_length);

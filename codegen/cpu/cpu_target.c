@@ -6,13 +6,40 @@
  */
 #include "codegen/cpu/emit.h"
 
-static const cg_target targets[] = {
+#include <elf.h>
+#include <llvm-c/Target.h>
+#include <pthread.h>
+
+static void register_x86(void)
+{
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+}
+
+static void prepare_x86(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_x86);
+}
+
+const cg_machine cg_machine_x86_64 = {
+    .name = "x86-64",
+    .elf_machine = EM_X86_64,
+    .emulation = "elf_x86_64",
+    .triple = "x86_64-unknown-linux-gnu",
+    .baseline_cpu = "x86-64",
+    .prepare_llvm = prepare_x86,
+};
+
+static const cg_cpu_target targets[] = {
     {
         .level = MDOT_CPU_X86_64_V3,
         .name = "x86-64-v3",
         .suffix = "v3",
-        .triple = "x86_64-unknown-linux-gnu",
-        .baseline_cpu = "x86-64",
+        .machine = &cg_machine_x86_64,
+        .packing = &cg_pack_panels,
         .cpu = "x86-64-v3",
         .features = "",
         .tune = "znver3",
@@ -25,8 +52,8 @@ static const cg_target targets[] = {
         .level = MDOT_CPU_X86_64_V4,
         .name = "x86-64-v4",
         .suffix = "v4",
-        .triple = "x86_64-unknown-linux-gnu",
-        .baseline_cpu = "x86-64",
+        .machine = &cg_machine_x86_64,
+        .packing = &cg_pack_panels,
         .cpu = "x86-64-v4",
         .features = "-prefer-256-bit", /* the generic cpu of this level would halve every vector */
         .tune = "znver4",
@@ -37,7 +64,7 @@ static const cg_target targets[] = {
     },
 };
 
-const cg_target *cg_target_find(mdot_cpu_level level)
+const cg_cpu_target *cg_cpu_target_find(mdot_cpu_level level)
 {
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
         if (targets[i].level == level) return &targets[i];

@@ -19,7 +19,7 @@
 
 /* ---- Emitter and functions -------------------------------------------------------------------------------------- */
 
-void cg_emitter_init(cg_emitter *e, LLVMModuleRef module, const cg_target *target)
+void cg_emitter_init(cg_emitter *e, LLVMModuleRef module, const cg_cpu_target *target)
 {
     LLVMContextRef context = LLVMGetModuleContext(module);
     *e = (cg_emitter){

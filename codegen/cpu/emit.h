@@ -7,22 +7,25 @@
 #define CG_CPU_EMIT_H
 
 #include "codegen/cpu/cpu.h"
+#include "codegen/cpu/pack.h"
+#include "codegen/machine.h"
 
 #include <llvm-c/Core.h>
 
 /* One feature level. A register tile is tile_rows × tile_vectors accumulators. */
-typedef struct cg_target {
+typedef struct cg_cpu_target {
     mdot_cpu_level level;
     const char *name;                  /* "x86-64-v3" */
     const char *suffix;                /* "v3", of symbol names */
-    const char *triple, *baseline_cpu; /* of the module, shared by every level of an architecture */
+    const cg_machine *machine;         /* of the module, shared by every level of an architecture */
+    const cg_packing *packing;         /* the form in which its linear kernels read constants */
     const char *cpu, *features, *tune; /* attributes of each function */
     int lanes;                         /* f32 elements of a vector */
     int tile_rows, tile_vectors;
     bool permute16; /* sixteen-entry table look-up is one instruction */
-} cg_target;
+} cg_cpu_target;
 
-const cg_target *cg_target_find(mdot_cpu_level level);
+const cg_cpu_target *cg_cpu_target_find(mdot_cpu_level level);
 
 enum { CG_MAX_CARRIED = 64, CG_MAX_POINTERS = 1024 };
 
@@ -30,13 +33,13 @@ typedef struct cg_emitter {
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMBuilderRef builder;
-    const cg_target *target;
+    const cg_cpu_target *target;
     LLVMValueRef function;
     LLVMValueRef length; /* the run-time length in the current function, i64 */
     LLVMTypeRef f16, f32, f64, i1, i8, i16, i32, i64, ptr;
 } cg_emitter;
 
-void cg_emitter_init(cg_emitter *e, LLVMModuleRef module, const cg_target *target);
+void cg_emitter_init(cg_emitter *e, LLVMModuleRef module, const cg_cpu_target *target);
 void cg_emitter_done(cg_emitter *e);
 
 /* Begins `void name(ptr, …, i64 length)` with up to CG_MAX_POINTERS pointers, hidden visibility, the level's
@@ -125,8 +128,8 @@ LLVMValueRef cg_sigmoid(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_gelu_tanh(cg_emitter *e, LLVMValueRef x);
 
-/* cpu_expr.c: what an expression reads. Loop variables are i64 scalars; with lanes > 1, loop `vector_loop` stands for lanes
- * consecutive values and everything that depends on it becomes a vector. acc[k] is the value of ACC k. */
+/* cpu_expr.c: what an expression reads. Loop variables are i64 scalars; with lanes > 1, loop `vector_loop` stands for
+ * lanes consecutive values and everything that depends on it becomes a vector. acc[k] is the value of ACC k. */
 typedef struct cg_scope {
     const LLVMValueRef *buffers; /* pointer of plan buffer b, NULL where the kernel does not use it */
     LLVMValueRef loops[PL_MAX_LOOPS];
@@ -149,15 +152,15 @@ void cg_norm(cg_emitter *e, const pl_plan *plan, const pl_norm *k, const LLVMVal
 void cg_nest(cg_emitter *e, const pl_plan *plan, const pl_nest *k, const LLVMValueRef *buffers, LLVMValueRef scratch);
 void cg_sequential(cg_emitter *e, const pl_plan *plan, const pl_sequential *k, const LLVMValueRef *buffers,
                    LLVMValueRef scratch);
-/* object.c: verifies (in MDOT_VERIFY builds), optimises and assembles a module of any levels of target's architecture
- * into one relocatable object, malloc'ed. options may be NULL. TOOLCHAIN with LLVM's own words. */
-mdot_status cg_assemble(LLVMModuleRef module, const cg_target *target, const cg_options *options, void **out_object,
+/* object.c: verifies (in MDOT_VERIFY builds), optimises and assembles a module of any levels of the
+ * machine into one relocatable object, malloc'ed. options may be NULL. TOOLCHAIN with LLVM's own words. */
+mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const cg_options *options, void **out_object,
                         size_t *out_bytes, mdot_error *err);
 
 /* Working memory that a kernel needs on a target beside the plan's buffers, at max_length. It asks the kind's file. */
-int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_target *target);
-int64_t cg_linear_scratch_bytes(const pl_plan *plan, const pl_linear *k, const cg_target *target);
-int64_t cg_attention_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_target *target);
-int64_t cg_norm_scratch_bytes(const pl_plan *plan, const pl_norm *k, const cg_target *target);
+int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target);
+int64_t cg_linear_scratch_bytes(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target);
+int64_t cg_attention_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target);
+int64_t cg_norm_scratch_bytes(const pl_plan *plan, const pl_norm *k, const cg_cpu_target *target);
 
 #endif

@@ -222,7 +222,7 @@ bool cg_key_of(const pl_plan *plan, const pl_kernel *kernel, ir_arena *arena, cg
     pl_kernel_visit_buffers(kernel, meet_buffer, &w);
     for (int b = 0; b < w.buffer_count; b++) {
         put(&w, plan->buffers[w.buffers[b]].type.dtype);
-        put(&w, plan->buffers[w.buffers[b]].layout);
+        put(&w, plan->buffers[w.buffers[b]].use);
     }
     put_kernel(&w, kernel);
     if (w.failed) return false;

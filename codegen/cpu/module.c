@@ -14,7 +14,7 @@
 
 /* ---- Kernel kinds ------------------------------------------------------------------------------------------------ */
 
-int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_target *target)
+int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target)
 {
     switch (kernel->kind) {
     case PL_LINEAR:
@@ -60,13 +60,12 @@ static int64_t private_scratch_offset(const pl_plan *plan)
     return (plan->scratch_bytes + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
 }
 
-int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_options *options)
+int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_cpu_images *images)
 {
     int64_t most = 0;
-    for (int l = 0; l < options->level_count; l++) {
-        const cg_target *target = cg_target_find(options->levels[l]);
-        for (int k = 0; target && k < plan->kernel_count; k++) {
-            int64_t bytes = cg_kernel_scratch_bytes(plan, &plan->kernels[k], target);
+    for (int i = 0; i < images->count; i++) {
+        for (int k = 0; k < plan->kernel_count; k++) {
+            int64_t bytes = cg_kernel_scratch_bytes(plan, &plan->kernels[k], images->image[i].target);
             if (bytes > most) most = bytes;
         }
     }
@@ -75,7 +74,7 @@ int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_options *options)
 
 /* ---- The generator ----------------------------------------------------------------------------------------------- */
 
-typedef struct generated { /* one function, in a list a level */
+typedef struct generated { /* one function, in a list an image */
     struct generated *next;
     cg_key key;
     LLVMValueRef function;
@@ -83,6 +82,7 @@ typedef struct generated { /* one function, in a list a level */
 
 typedef struct generator {
     const cg_options *options;
+    const cg_cpu_images *images;
     ir_arena *arena; /* keys and names */
     LLVMContextRef context;
     LLVMModuleRef module;
@@ -138,7 +138,7 @@ static void add_alias(generator *g, const pl_kernel *kernel, LLVMValueRef functi
 }
 
 /* The function of a kernel, generated or found. NULL when memory is out, or the kernel has too many operands. */
-static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int level, const pl_plan *plan,
+static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int image, const pl_plan *plan,
                                     const pl_kernel *kernel, cg_key *out_key)
 {
     if (!cg_key_of(plan, kernel, g->arena, out_key)) return NULL;
@@ -146,16 +146,16 @@ static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int level, cons
         g->overfull = kernel;
         return NULL;
     }
-    for (const generated *known = g->kernels[level]; known; known = known->next) {
+    for (const generated *known = g->kernels[image]; known; known = known->next) {
         if (!cg_key_equal(&known->key, out_key)) continue;
         add_alias(g, kernel, known->function, e->target->suffix);
         return known->function;
     }
     generated *made = IR_NEW(g->arena, generated);
     if (!made) return NULL;
-    *made = (generated){.next = g->kernels[level], .key = *out_key};
+    *made = (generated){.next = g->kernels[image], .key = *out_key};
     made->function = generate_kernel(g, e, plan, kernel, out_key);
-    if (made->function) g->kernels[level] = made;
+    if (made->function) g->kernels[image] = made;
     return made->function;
 }
 
@@ -167,8 +167,10 @@ static LLVMValueRef call_field(cg_emitter *e, LLVMTypeRef type, size_t offset)
     return cg_load(e, type, cg_at(e, e->i8, call, cg_int(e, (int64_t)offset)), 8);
 }
 
-/* Addresses of all buffers that the plan has, computed at the function's start; those that no kernel uses vanish. */
-static void buffer_addresses(cg_emitter *e, const pl_plan *plan, LLVMValueRef scratch, LLVMValueRef *out)
+/* Addresses of all buffers that the plan has, computed at the function's start; those that no kernel uses vanish.
+ * weight_at[b] is where weight b lies among the image's. */
+static void buffer_addresses(cg_emitter *e, const pl_plan *plan, const int64_t *weight_at, LLVMValueRef scratch,
+                             LLVMValueRef *out)
 {
     LLVMValueRef inputs = call_field(e, e->ptr, offsetof(mdot_abi_call, inputs));
     LLVMValueRef outputs = call_field(e, e->ptr, offsetof(mdot_abi_call, outputs));
@@ -183,7 +185,7 @@ static void buffer_addresses(cg_emitter *e, const pl_plan *plan, LLVMValueRef sc
             out[b] = cg_load(e, e->ptr, cg_at(e, e->ptr, outputs, cg_int(e, buffer->index)), 8);
             break;
         case PL_WEIGHT:
-            out[b] = cg_at(e, e->i8, weights, cg_int(e, buffer->offset_bytes));
+            out[b] = cg_at(e, e->i8, weights, cg_int(e, weight_at[b]));
             break;
         case PL_SCRATCH:
             out[b] = cg_at(e, e->i8, scratch, cg_int(e, buffer->offset_bytes));
@@ -203,7 +205,8 @@ static void call_kernel(cg_emitter *e, LLVMValueRef function, const cg_key *key,
 }
 
 /* `<entry>.n<max_length>.<level>`: the kernels of the plan in order. NULL when memory is out. */
-static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int level, const char *entry, const pl_plan *plan)
+static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int image, const char *entry, const pl_plan *plan,
+                                   const int64_t *weight_at)
 {
     int kernels = plan->kernel_count, buffers = plan->buffer_count;
     const char *name = ir_arena_printf(g->arena, "%s.n%lld.%s", entry, (long long)plan->max_length, e->target->suffix);
@@ -213,14 +216,14 @@ static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int level, const
     cg_key *keys = IR_NEW_ARRAY(g->arena, cg_key, kernels + 1);
     if (!name || !functions || !addresses || !arguments || !keys) return NULL;
     for (int k = 0; k < kernels; k++) { /* before the entry is begun: one function is written at a time */
-        functions[k] = kernel_function(g, e, level, plan, &plan->kernels[k], &keys[k]);
+        functions[k] = kernel_function(g, e, image, plan, &plan->kernels[k], &keys[k]);
         if (!functions[k]) return NULL;
     }
     LLVMValueRef function = cg_begin_entry(e, name);
     LLVMValueRef scratch = call_field(e, e->ptr, offsetof(mdot_abi_call, scratch));
     LLVMValueRef private_scratch = cg_at(e, e->i8, scratch, cg_int(e, private_scratch_offset(plan)));
     e->length = call_field(e, e->i64, offsetof(mdot_abi_call, length));
-    buffer_addresses(e, plan, scratch, addresses);
+    buffer_addresses(e, plan, weight_at, scratch, addresses);
     for (int k = 0; k < kernels; k++) call_kernel(e, functions[k], &keys[k], addresses, private_scratch, arguments);
     cg_end_function(e);
     return function;
@@ -251,17 +254,18 @@ static bool emit_code_table(generator *g)
 
 /* ---- All of it --------------------------------------------------------------------------------------------------- */
 
-static mdot_status generate(generator *g, const cg_entry *entries, int entry_count, const cg_target *const *targets,
-                            mdot_error *err)
+static mdot_status generate(generator *g, const cg_entry *entries, int entry_count, mdot_error *err)
 {
-    int levels = g->options->level_count, code = 0, plans = g->code_count / levels;
+    int images = g->images->count, code = 0, plans = g->code_count / images;
     for (int n = 0; n < entry_count; n++) {
         for (int p = 0; p < entries[n].plan_count; p++) {
             const pl_plan *plan = entries[n].plans[p];
-            for (int l = 0; l < levels; l++, code++) {
+            for (int i = 0; i < images; i++, code++) {
+                const cg_cpu_image *image = &g->images->image[i];
                 cg_emitter e;
-                cg_emitter_init(&e, g->module, targets[l]);
-                g->code[code] = generate_entry(g, &e, l, entries[n].name, plan);
+                cg_emitter_init(&e, g->module, image->target);
+                g->code[code] =
+                    generate_entry(g, &e, i, entries[n].name, plan, image->placement->offset[code / images]);
                 cg_emitter_done(&e);
                 if (g->overfull)
                     return mdot_fail(err, MDOT_UNSUPPORTED, "%s (%s) reads and writes more than %d tensors",
@@ -270,33 +274,17 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
                     return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to generate code for %s", entries[n].name);
             }
             if (g->options->progress)
-                g->options->progress(g->options->user, "generating code", (size_t)(code / levels), (size_t)plans + 1);
+                g->options->progress(g->options->user, "generating code", (size_t)(code / images), (size_t)plans + 1);
         }
     }
     return emit_code_table(g) ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the table of code");
 }
 
-static mdot_status find_targets(const cg_options *options, const cg_target **out_targets, mdot_error *err)
+mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_options *options, cg_cpu_images *images,
+                          mdot_error *err)
 {
-    if (options->level_count < 1 || options->level_count > MDOT_ABI_MAX_LEVELS)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%d CPU levels: from 1 to %d are possible", options->level_count,
-                         MDOT_ABI_MAX_LEVELS);
-    for (int l = 0; l < options->level_count; l++) {
-        out_targets[l] = cg_target_find(options->levels[l]);
-        if (!out_targets[l])
-            return mdot_fail(err, MDOT_UNSUPPORTED, "CPU level number %d is unknown", (int)options->levels[l]);
-    }
-    return MDOT_OK;
-}
-
-mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_options *options, void **out_object,
-                          size_t *out_bytes, mdot_error *err)
-{
-    const cg_target *targets[MDOT_ABI_MAX_LEVELS];
-    mdot_status status = find_targets(options, targets, err);
-    if (status != MDOT_OK) return status;
-    generator g = {.options = options, .arena = ir_arena_create(0)};
-    for (int n = 0; n < entry_count; n++) g.code_count += entries[n].plan_count * options->level_count;
+    generator g = {.options = options, .images = images, .arena = ir_arena_create(0)};
+    for (int n = 0; n < entry_count; n++) g.code_count += entries[n].plan_count * images->count;
     if (g.arena) g.code = IR_NEW_ARRAY(g.arena, LLVMValueRef, g.code_count + 1);
     if (!g.code) {
         ir_arena_destroy(g.arena);
@@ -304,8 +292,9 @@ mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_opt
     }
     g.context = LLVMContextCreate();
     g.module = LLVMModuleCreateWithNameInContext(options->predictor_name, g.context);
-    status = generate(&g, entries, entry_count, targets, err);
-    if (status == MDOT_OK) status = cg_assemble(g.module, targets[0], options, out_object, out_bytes, err);
+    mdot_status status = generate(&g, entries, entry_count, err);
+    if (status == MDOT_OK)
+        status = cg_assemble(g.module, images->machine, options, &images->code, &images->code_bytes, err);
     LLVMDisposeModule(g.module);
     LLVMContextDispose(g.context);
     ir_arena_destroy(g.arena);

@@ -9,21 +9,12 @@
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
-#include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void initialise_targets(void)
-{
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-}
 
 /* Copies LLVM's message into the error and frees it. */
 static mdot_status toolchain_failure(const char *step, char *message, mdot_error *err)
@@ -33,17 +24,16 @@ static mdot_status toolchain_failure(const char *step, char *message, mdot_error
     return status;
 }
 
-static mdot_status create_machine(const cg_target *target, LLVMTargetMachineRef *out_machine, mdot_error *err)
+static mdot_status create_machine(const cg_machine *machine, LLVMTargetMachineRef *out_machine, mdot_error *err)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, initialise_targets);
+    machine->prepare_llvm();
     LLVMTargetRef llvm_target = NULL;
     char *message = NULL;
-    if (LLVMGetTargetFromTriple(target->triple, &llvm_target, &message))
-        return toolchain_failure(target->triple, message, err);
-    *out_machine = LLVMCreateTargetMachine(llvm_target, target->triple, target->baseline_cpu, "",
+    if (LLVMGetTargetFromTriple(machine->triple, &llvm_target, &message))
+        return toolchain_failure(machine->triple, message, err);
+    *out_machine = LLVMCreateTargetMachine(llvm_target, machine->triple, machine->baseline_cpu, "",
                                            LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
-    if (!*out_machine) return mdot_fail(err, MDOT_TOOLCHAIN, "LLVM has no machine for %s", target->triple);
+    if (!*out_machine) return mdot_fail(err, MDOT_TOOLCHAIN, "LLVM has no machine for %s", machine->triple);
     return MDOT_OK;
 }
 
@@ -146,14 +136,14 @@ static mdot_status translate(LLVMModuleRef module, LLVMTargetMachineRef machine,
     return status;
 }
 
-mdot_status cg_assemble(LLVMModuleRef module, const cg_target *target, const cg_options *options, void **out_object,
+mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const cg_options *options, void **out_object,
                         size_t *out_bytes, mdot_error *err)
 {
-    LLVMTargetMachineRef machine = NULL;
-    mdot_status status = create_machine(target, &machine, err);
+    LLVMTargetMachineRef llvm_machine = NULL;
+    mdot_status status = create_machine(machine, &llvm_machine, err);
     if (status != MDOT_OK) return status;
-    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
-    LLVMSetTarget(module, target->triple);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(llvm_machine);
+    LLVMSetTarget(module, machine->triple);
     LLVMSetModuleDataLayout(module, layout);
     LLVMDisposeTargetData(layout);
 
@@ -161,12 +151,12 @@ mdot_status cg_assemble(LLVMModuleRef module, const cg_target *target, const cg_
     LLVMMemoryBufferRef buffer = NULL;
     diagnostics kept = {.failed = false};
     LLVMContextSetDiagnosticHandler(context, keep_first_error, &kept);
-    status = translate(module, machine, options, &buffer, err);
+    status = translate(module, llvm_machine, options, &buffer, err);
     LLVMContextSetDiagnosticHandler(context, NULL, NULL);
     if (status == MDOT_OK && kept.failed) status = mdot_fail(err, MDOT_TOOLCHAIN, "LLVM: %s", kept.first);
     if (status == MDOT_OK) status = copy_buffer(buffer, out_object, out_bytes, err);
     if (buffer) LLVMDisposeMemoryBuffer(buffer);
-    LLVMDisposeTargetMachine(machine);
+    LLVMDisposeTargetMachine(llvm_machine);
     return status;
 }
 

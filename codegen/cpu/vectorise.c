@@ -129,7 +129,7 @@ static int block_for(ir_dim extent, int lanes)
     return block;
 }
 
-cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nest, const cg_target *target)
+cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nest, const cg_cpu_target *target)
 {
     cg_vectorisation best = {.loop = -1, .lanes = 1, .block = 1, .in_place = is_in_place(nest)};
     int most = widest_element(plan, nest) > 4 ? target->lanes / 2 : target->lanes;

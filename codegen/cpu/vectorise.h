@@ -11,6 +11,6 @@ typedef struct cg_vectorisation {
     bool in_place; /* a store's buffer is loaded too: no point may be computed twice */
 } cg_vectorisation;
 
-cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nest, const cg_target *target);
+cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nest, const cg_cpu_target *target);
 
 #endif

@@ -49,13 +49,13 @@ static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, cons
 }
 
 /* The buffer of a vector of `count` elements that a kernel reads itself; -1: it has none and becomes an expression. */
-static int vector_buffer(pl_builder *b, const ir_value *v, ir_dim count, pl_weight_layout layout)
+static int vector_buffer(pl_builder *b, const ir_value *v, ir_dim count, pl_weight_use use)
 {
     ir_dim own;
     if (!product(v->type.dim, v->type.rank, &own) || !ir_dim_equal(own, count)) return -1;
-    if (v->constant) return pl_constant_buffer(b, v->constant, v->name, layout);
+    if (v->constant) return pl_constant_buffer(b, v->constant, v->name, use);
     const pl_value *info = pl_info(b, v);
-    return layout == PL_DENSE && info->state == PL_PLACED && info->place.dense ? info->place.buffer : -1;
+    return use == PL_ELEMENTS && info->state == PL_PLACED && info->place.dense ? info->place.buffer : -1;
 }
 
 /* ---- Linear ------------------------------------------------------------------------------------------------------ */
@@ -81,10 +81,10 @@ mdot_status pl_emit_linear(pl_builder *b, const ir_node *node)
     const pl_place *place = pl_place_of(b, x);
     if (!place) return pl_fault(b);
     if (!pl_matrix_view(place, &x->type, 1, &linear.a)) return reject(b, node, "input is no matrix");
-    linear.weight = pl_constant_buffer(b, weight->constant, weight->name, PL_PANELS);
+    linear.weight = pl_constant_buffer(b, weight->constant, weight->name, PL_MATRIX);
     if (linear.weight < 0) return pl_fault(b);
     const pl_expr *result = pl_acc(b->arena, 0, MDOT_DTYPE_F32);
-    if (bias && bias->constant) linear.bias = vector_buffer(b, bias, columns, PL_PANELS);
+    if (bias && bias->constant) linear.bias = vector_buffer(b, bias, columns, PL_MATRIX);
     if (bias && linear.bias < 0) {
         const pl_expr *index[MDOT_MAX_RANK];
         if (b->status || !matrix_index(b, type, 1, index)) return pl_fault(b);
@@ -119,8 +119,8 @@ static const pl_expr *scale_and_shift(pl_builder *b, const ir_node *node, pl_nor
     const ir_value *gamma = ir_node_input(node, 1), *beta = ir_node_input(node, 2);
     int rank = node->outputs[0]->type.rank;
     const pl_expr *result = pl_acc(b->arena, 0, MDOT_DTYPE_F32);
-    if (gamma) norm->gamma = vector_buffer(b, gamma, norm->columns, PL_DENSE);
-    if (beta && (!gamma || norm->gamma >= 0)) norm->beta = vector_buffer(b, beta, norm->columns, PL_DENSE);
+    if (gamma) norm->gamma = vector_buffer(b, gamma, norm->columns, PL_ELEMENTS);
+    if (beta && (!gamma || norm->gamma >= 0)) norm->beta = vector_buffer(b, beta, norm->columns, PL_ELEMENTS);
     if (b->status) return NULL;
     if (gamma && norm->gamma < 0) result = pl_op2(b, PL_MUL, result, pl_operand_at(b, gamma, rank, index));
     if (beta && norm->beta < 0) result = pl_op2(b, PL_ADD, result, pl_operand_at(b, beta, rank, index));

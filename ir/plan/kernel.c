@@ -73,18 +73,18 @@ int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir
     return plan->buffer_count++;
 }
 
-int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_layout layout)
+int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_use use)
 {
     for (int k = 0; k < b->plan->buffer_count; k++) {
         const pl_buffer *buffer = &b->plan->buffers[k];
-        if (buffer->kind == PL_WEIGHT && buffer->constant == constant && buffer->layout == layout) return k;
+        if (buffer->kind == PL_WEIGHT && buffer->constant == constant && buffer->use == use) return k;
     }
     ir_type type = {.dtype = constant->dtype, .rank = constant->rank};
     for (int d = 0; d < constant->rank; d++) type.dim[d] = ir_dim_number(constant->dims[d]);
     int k = pl_add_buffer(b, PL_WEIGHT, name, &type);
     if (k < 0) return -1;
     b->plan->buffers[k].constant = constant;
-    b->plan->buffers[k].layout = layout;
+    b->plan->buffers[k].use = use;
     return k;
 }
 

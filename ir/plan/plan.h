@@ -16,11 +16,9 @@
 
 typedef enum pl_buffer_kind { PL_INPUT, PL_OUTPUT, PL_WEIGHT, PL_SCRATCH } pl_buffer_kind;
 
-/* How the weights section holds a constant. PANELS is for linear kernels: the K × columns matrix in panels of
- * PL_PANEL_COLUMNS columns, K-major inside a panel, the last panel padded with zeros; one packing serves every CPU
- * level. */
-typedef enum pl_weight_layout { PL_DENSE, PL_PANELS } pl_weight_layout;
-enum { PL_PANEL_COLUMNS = 64 };
+/* How kernels read a constant: one element at a time, so that it is dense, or as a K × columns operand of matrix
+ * kernels and nothing else (a vector is a matrix of one row), which each backend lays out as its kernels want it. */
+typedef enum pl_weight_use { PL_ELEMENTS, PL_MATRIX } pl_weight_use;
 
 /* How kernels read a buffer, where an image computes in 16 bits: matrix kernels (pl_is_matrix) round the factors of
  * their products, everything else takes values as they are. It decides the buffer's element type, and means nothing
@@ -33,8 +31,8 @@ typedef struct pl_buffer {
     ir_type type;
     int index;                 /* INPUT, OUTPUT: position in the entry's list */
     const ir_tensor *constant; /* WEIGHT */
-    pl_weight_layout layout;   /* WEIGHT */
-    int64_t offset_bytes;      /* SCRATCH: in the scratch memory, 64-byte aligned. WEIGHT: set by codegen when packed */
+    pl_weight_use use;         /* WEIGHT */
+    int64_t offset_bytes;      /* SCRATCH: in the scratch memory, 64-byte aligned */
     int64_t max_bytes;         /* at max_length; SCRATCH and WEIGHT */
     int first_use, last_use;   /* kernels between which it is live, both included; -1: never used */
     unsigned reads;            /* PL_READ_…, by all kernels together */
@@ -61,13 +59,13 @@ const char *pl_kind_name(pl_kind kind);
 
 /* out[r, c] = epilogue(sum_k a[r, k] * weight[k, c] + bias[c]), f32. INDEX 0 is r, INDEX 1 is c, ACC 0 the sum with the
  * bias. The epilogue may load other buffers; it may load `out`'s own buffer at exactly (r, c), never elsewhere.
- * Offsets and row strides are multiples of nothing in particular; weight and bias rows are padded to whole panels. */
+ * Offsets and row strides are multiples of nothing in particular. */
 typedef struct pl_linear {
     pl_matrix a;
     ir_dim rows;
     int64_t k, columns;
-    int weight;              /* buffer, PL_PANELS */
-    int bias;                /* buffer, PL_PANELS of one row (so padded with zeros); -1: none */
+    int weight;              /* buffer, a constant of use MATRIX */
+    int bias;                /* the same, of one row; -1: none */
     const pl_expr *epilogue; /* NULL: the sum itself */
     pl_matrix out;
 } pl_linear;

@@ -220,8 +220,8 @@ void pl_transfer_index(pl_builder *b, const ir_type *from, const pl_expr *const 
 /* ---- Buffers, kernels, names (kernel.c) -------------------------------------------------------------------------- */
 
 int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir_type *type); /* -1: fault recorded */
-/* The buffer of a constant in a layout, made once. */
-int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_layout layout);
+/* The buffer of a constant for one use, made once. */
+int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_use use);
 /* A place for a value about to be computed: its graph output where it is one, its part of a concatenation that alone
  * reads it, else scratch. `trailing` says which places the kernel can write: dense ones, where PL_TYPED_HOME asks for a
  * buffer of the value's own shape; any; or those where that many last dimensions are the columns of a matrix. */

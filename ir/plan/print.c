@@ -158,7 +158,7 @@ static void put_buffer(text *t, int number, const pl_buffer *b)
     put(t, "b%d %s ", number, kinds[b->kind]);
     put_type(t, &b->type);
     put(t, " \"%s\"", b->name);
-    if (b->kind == PL_WEIGHT && b->layout == PL_PANELS) put(t, " panels");
+    if (b->kind == PL_WEIGHT && b->use == PL_MATRIX) put(t, " matrix");
     if (pl_is_half(b))
         put(t, " half");
     else if (b->reads & PL_READ_HALF && b->kind != PL_INPUT)

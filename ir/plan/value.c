@@ -81,7 +81,7 @@ const pl_place *pl_place_of(pl_builder *b, const ir_value *v)
 {
     pl_value *info = pl_info(b, v);
     if (v->constant && info->state != PL_PLACED) {
-        int buffer = pl_constant_buffer(b, v->constant, v->name, PL_DENSE);
+        int buffer = pl_constant_buffer(b, v->constant, v->name, PL_ELEMENTS);
         if (buffer < 0) return NULL;
         info->place = (pl_place){.buffer = buffer, .dense = true};
         info->state = PL_PLACED;

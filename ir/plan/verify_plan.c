@@ -139,7 +139,7 @@ static void check_leaf(checker *c, const pl_expr *e)
         buffer = buffer_of(c, e->i);
         if (!buffer) return;
         if (buffer->type.dtype != e->dtype) report(c, "a load has another type than its buffer", e->i);
-        if (buffer->kind == PL_WEIGHT && buffer->layout != PL_DENSE) report(c, "a load reads packed panels", e->i);
+        if (buffer->kind == PL_WEIGHT && buffer->use != PL_ELEMENTS) report(c, "a load reads a matrix operand", e->i);
         if (e->arg[0]->dtype != MDOT_DTYPE_I64) report(c, "an index is not i64", e->i);
         check_read(c, e->i, false);
         break;
@@ -191,10 +191,15 @@ static void check_whole_vector(checker *c, int number, ir_dim count)
     check_read(c, number, false);
 }
 
+static bool is_matrix_operand(const pl_buffer *buffer)
+{
+    return buffer->kind == PL_WEIGHT && buffer->use == PL_MATRIX;
+}
+
 static void check_linear(checker *c, const pl_linear *k)
 {
     ir_dim columns = ir_dim_number(k->columns);
-    const pl_buffer *weight = buffer_of(c, k->weight);
+    const pl_buffer *weight = buffer_of(c, k->weight), *bias = k->bias >= 0 ? buffer_of(c, k->bias) : NULL;
     set_matrix_loops(c, k->rows, columns);
     check_matrix(c, &k->a, k->rows, ir_dim_number(k->k));
     check_matrix(c, &k->out, k->rows, columns);
@@ -203,8 +208,8 @@ static void check_linear(checker *c, const pl_linear *k)
     bool is_matrix = pl_is_matrix(c->plan, c->kernel);
     check_read(c, k->a.buffer, is_matrix);
     check_read(c, k->weight, is_matrix);
-    if (weight && (weight->kind != PL_WEIGHT || weight->layout != PL_PANELS))
-        report(c, "a weight is not packed", k->weight);
+    if (weight != NULL && !is_matrix_operand(weight)) report(c, "a weight is no matrix operand", k->weight);
+    if (bias != NULL && !is_matrix_operand(bias)) report(c, "a bias is no matrix operand", k->bias);
     if (k->epilogue) check_expr(c, k->epilogue);
 }
 

@@ -46,7 +46,7 @@ static void make_plan(model *m, int bucket)
                        .name = "factor",
                        .type = scalar_f32,
                        .constant = &m->weight,
-                       .layout = PL_DENSE,
+                       .use = PL_ELEMENTS,
                        .max_bytes = sizeof m->factor};
     const pl_expr *i = pl_index(arena, 0);
     const pl_expr *x = pl_load(arena, 0, MDOT_DTYPE_F32, i);
@@ -249,24 +249,24 @@ static void make_images(ir_arena *arena, cu_kernel kernels[BUCKETS], cu_images *
 static void write_with_images(model *m, const cu_images *images, const char *path)
 {
     cg_options options = {.predictor_name = "hand-made", .level_count = 2, .levels = both_levels};
-    cg_pool weights = {0}, table = {0};
-    void *code;
-    cg_parts parts = {.cubins = images->cubins.bytes,
+    cg_pool table = {0};
+    cg_cpu_images cpu;
+    assert_int_equal(cg_cpu_make_images(&m->entry, 1, &options, m->arena, &cpu, NULL), MDOT_OK);
+    assert_int_equal(cg_build_table(&m->entry, 1, &options, &cpu, images, &table, NULL), MDOT_OK);
+    cg_parts parts = {.machine = cpu.machine,
+                      .table = table.bytes,
+                      .weights = cpu.weights.bytes,
+                      .code = cpu.code,
+                      .table_bytes = table.size_bytes,
+                      .weights_bytes = cpu.weights.size_bytes,
+                      .code_bytes = cpu.code_bytes,
+                      .cubins = images->cubins.bytes,
                       .cubins_bytes = images->cubins.size_bytes,
                       .cuda_weights = images->weights.bytes,
                       .cuda_weights_bytes = images->weights.size_bytes};
-    assert_int_equal(cg_pack_weights(&m->entry, 1, &weights, NULL), MDOT_OK);
-    assert_int_equal(cg_cpu_object(&m->entry, 1, &options, &code, &parts.code_bytes, NULL), MDOT_OK);
-    assert_int_equal(cg_build_table(&m->entry, 1, &options, weights.size_bytes, images, &table, NULL), MDOT_OK);
-    parts.table = table.bytes;
-    parts.table_bytes = table.size_bytes;
-    parts.weights = weights.bytes;
-    parts.weights_bytes = weights.size_bytes;
-    parts.code = code;
     mdot_error err;
     if (cg_link_artefact(&parts, path, m->arena, &err) != MDOT_OK) fail_msg("%s", err.message);
-    free(code);
-    cg_pool_done(&weights);
+    cg_cpu_images_done(&cpu);
     cg_pool_done(&table);
 }
 
@@ -329,7 +329,8 @@ static uint64_t schema_hash(model *m)
 {
     cg_options options = {.predictor_name = "hand-made", .level_count = 2, .levels = both_levels};
     cg_pool table = {0};
-    assert_int_equal(cg_build_table(&m->entry, 1, &options, 64, &(cu_images){0}, &table, NULL), MDOT_OK);
+    assert_int_equal(cg_build_table(&m->entry, 1, &options, &(cg_cpu_images){0}, &(cu_images){0}, &table, NULL),
+                     MDOT_OK);
     const mdot_abi_table *head = (const mdot_abi_table *)table.bytes;
     uint64_t hash = ((const mdot_abi_entry *)(table.bytes + head->entries_at))->schema_hash;
     cg_pool_done(&table);

@@ -138,7 +138,8 @@ static void same_parts_make_the_same_file(void **state)
 static mdot_status link_code(const void *code, size_t code_bytes, const char *path, mdot_error *err)
 {
     static const char table[sizeof(mdot_abi_table)], weights[64];
-    cg_parts parts = {.table = table,
+    cg_parts parts = {.machine = &cg_machine_x86_64,
+                      .table = table,
                       .weights = weights,
                       .code = code,
                       .table_bytes = sizeof table,

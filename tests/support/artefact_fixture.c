@@ -165,8 +165,11 @@ static void make(fixture *f, bool with_images)
     fixture_table table;
     fill_table(&table, with_images);
     const float weights[16] = {2, 3};
-    cg_parts parts = {
-        .table = &table, .weights = weights, .table_bytes = sizeof table, .weights_bytes = sizeof weights};
+    cg_parts parts = {.machine = &cg_machine_x86_64,
+                      .table = &table,
+                      .weights = weights,
+                      .table_bytes = sizeof table,
+                      .weights_bytes = sizeof weights};
     unsigned char counting[FIXTURE_IMAGES * FIXTURE_IMAGE_BYTES];
     for (size_t i = 0; i < sizeof counting; i++) counting[i] = (unsigned char)(i % FIXTURE_IMAGE_BYTES);
     if (with_images) {

@@ -1,8 +1,6 @@
 /* cg_harness.c — see cg_harness.h. */
 #include "tests/support/cg_harness.h"
 
-#include "weights/pack.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +59,7 @@ void harness_begin(harness *h, mdot_cpu_level level)
     h->context = LLVMContextCreate();
     h->module = LLVMModuleCreateWithNameInContext("harness", h->context);
     h->library = NULL;
-    cg_emitter_init(&h->e, h->module, cg_target_find(level));
+    cg_emitter_init(&h->e, h->module, cg_cpu_target_find(level));
 }
 
 void harness_load(harness *h)
@@ -71,7 +69,8 @@ void harness_load(harness *h)
     mdot_error err;
     void *object = NULL;
     size_t bytes = 0;
-    if (cg_assemble(h->module, h->e.target, NULL, &object, &bytes, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (cg_assemble(h->module, h->e.target->machine, NULL, &object, &bytes, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
     h->library = load_object(object, bytes);
     free(object);
 }
@@ -98,40 +97,26 @@ static size_t aligned_bytes(int64_t bytes)
     return ((size_t)bytes + MDOT_ABI_ALIGNMENT - 1) & ~(size_t)(MDOT_ABI_ALIGNMENT - 1);
 }
 
-/* One block of all weights, as the artefact's writer lays them out. */
-static void *pack_weights(pl_plan *plan)
-{
-    size_t total = MDOT_ABI_ALIGNMENT;
-    for (int b = 0; b < plan->buffer_count; b++) {
-        pl_buffer *buffer = &plan->buffers[b];
-        if (buffer->kind != PL_WEIGHT) continue;
-        buffer->offset_bytes = (int64_t)total;
-        total += aligned_bytes(wt_packed_bytes(buffer->constant, buffer->layout));
-    }
-    char *weights = aligned_alloc(MDOT_ABI_ALIGNMENT, total);
-    assert_non_null(weights);
-    for (int b = 0; b < plan->buffer_count; b++)
-        if (plan->buffers[b].kind == PL_WEIGHT)
-            wt_pack(plan->buffers[b].constant, plan->buffers[b].layout, weights + plan->buffers[b].offset_bytes);
-    return weights;
-}
-
 void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_level level)
 {
     pl_plan *plans[] = {plan};
     cg_entry entry = {.name = "run", .graph = plan->graph, .plan_count = 1, .plans = plans};
     cg_options options = {.predictor_name = "harness", .level_count = 1, .levels = &level};
+    cg_cpu_images images;
     mdot_error err;
-    void *object = NULL;
-    size_t bytes = 0;
-    h->weights = pack_weights(plan);
-    if (cg_cpu_object(&entry, 1, &options, &object, &bytes, &err) != MDOT_OK) fail_msg("%s", err.message);
-    h->library = load_object(object, bytes);
-    free(object);
+    ir_arena *arena = ir_arena_create(0);
+    assert_non_null(arena);
+    if (cg_cpu_make_images(&entry, 1, &options, arena, &images, &err) != MDOT_OK) fail_msg("%s", err.message);
+    h->weights = aligned_alloc(MDOT_ABI_ALIGNMENT, images.weights.size_bytes);
+    assert_non_null(h->weights);
+    memcpy(h->weights, images.weights.bytes, images.weights.size_bytes);
+    h->library = load_object(images.code, images.code_bytes);
     const int64_t *code = dlsym(h->library, MDOT_ABI_SYMBOL_CODE);
     assert_non_null(code);
     h->function = (mdot_abi_function)((uintptr_t)code + (uintptr_t)code[0]);
-    h->scratch_bytes = aligned_bytes(cg_cpu_scratch_bytes(plan, &options));
+    h->scratch_bytes = aligned_bytes(cg_cpu_scratch_bytes(plan, &images));
+    cg_cpu_images_done(&images);
+    ir_arena_destroy(arena);
 }
 
 void harness_call_plan(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length)

@@ -26,7 +26,8 @@ void harness_load(harness *h); /* assembles, links and loads what was emitted */
 void *harness_get(const harness *h, const char *name);
 void harness_end(harness *h);
 
-/* ---- Whole plans, through cg_cpu_object ------------------------------------------------------------------------- */
+/* ---- Whole plans, through cg_cpu_make_images
+ * ------------------------------------------------------------------------- */
 
 typedef struct harness_plan {
     void *library, *weights;
@@ -34,7 +35,7 @@ typedef struct harness_plan {
     size_t scratch_bytes;
 } harness_plan;
 
-/* One level's code of a plan. Weights are packed here, which sets the offsets of the plan's weight buffers. */
+/* One level's code of a plan, and its weights. */
 void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_level level);
 /* Inputs and outputs are in the plan's order. Scratch memory is poisoned before and its end checked after. */
 void harness_call_plan(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length);

@@ -148,14 +148,14 @@ static guarded random_floats(int64_t count, guard_side side)
 
 static guarded panels(const float *dense, int64_t k, int64_t columns, guard_side side)
 {
-    int64_t count = (columns + PL_PANEL_COLUMNS - 1) / PL_PANEL_COLUMNS;
-    guarded g = guard_create((size_t)(count * k * PL_PANEL_COLUMNS) * sizeof(float), side);
+    int64_t count = (columns + CG_PANEL_COLUMNS - 1) / CG_PANEL_COLUMNS;
+    guarded g = guard_create((size_t)(count * k * CG_PANEL_COLUMNS) * sizeof(float), side);
     float *to = g.data;
     for (int64_t p = 0; p < count; p++)
         for (int64_t i = 0; i < k; i++)
-            for (int64_t j = 0; j < PL_PANEL_COLUMNS; j++) {
-                int64_t column = p * PL_PANEL_COLUMNS + j;
-                to[(p * k + i) * PL_PANEL_COLUMNS + j] = column < columns ? dense[i * columns + column] : 0;
+            for (int64_t j = 0; j < CG_PANEL_COLUMNS; j++) {
+                int64_t column = p * CG_PANEL_COLUMNS + j;
+                to[(p * k + i) * CG_PANEL_COLUMNS + j] = column < columns ? dense[i * columns + column] : 0;
             }
     return g;
 }
@@ -213,7 +213,7 @@ static void check_result(const shape *s, const float *a, const float *dense, con
 static void run_kernel(kernel run, const shape *s, int64_t rows, int64_t scratch_bytes, guard_side side)
 {
     int64_t out_count = s->out_offset + (rows - 1) * s->out_stride + s->columns;
-    int64_t padded = (s->columns + PL_PANEL_COLUMNS - 1) / PL_PANEL_COLUMNS * PL_PANEL_COLUMNS;
+    int64_t padded = (s->columns + CG_PANEL_COLUMNS - 1) / CG_PANEL_COLUMNS * CG_PANEL_COLUMNS;
     float *dense = malloc((size_t)(s->k * s->columns) * sizeof(float));
     float *before = malloc((size_t)out_count * sizeof(float));
     assert_true(dense && before);

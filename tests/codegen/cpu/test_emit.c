@@ -150,11 +150,11 @@ static void every_level_of_the_abi_has_a_target(void **state)
 {
     (void)state;
 #define HAS_TARGET(level, value, text)                                                                                 \
-    assert_non_null(cg_target_find(MDOT_CPU_##level));                                                                 \
-    assert_string_equal(cg_target_find(MDOT_CPU_##level)->name, text);
+    assert_non_null(cg_cpu_target_find(MDOT_CPU_##level));                                                             \
+    assert_string_equal(cg_cpu_target_find(MDOT_CPU_##level)->name, text);
     MDOT_CPU_LEVEL_MAP(HAS_TARGET)
 #undef HAS_TARGET
-    assert_null(cg_target_find(MDOT_CPU_NONE));
+    assert_null(cg_cpu_target_find(MDOT_CPU_NONE));
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* What cg_cpu_object puts together: shared kernels, names, entry functions, refusals. */
+/* What cg_cpu_make_images puts together: shared kernels, names, entry functions, refusals. */
 #include "tests/support/plan_fixture.h"
 
 #include <setjmp.h>
@@ -71,10 +71,9 @@ static mdot_status compile(plan_fixture *const *plans, int count, mdot_cpu_level
                           .dump = dump,
                           .dump_text = keep_text,
                           .user = &sink};
-    void *object = NULL;
-    size_t bytes = 0;
-    mdot_status status = cg_cpu_object(&entry, 1, &options, &object, &bytes, err);
-    free(object);
+    cg_cpu_images images;
+    mdot_status status = cg_cpu_make_images(&entry, 1, &options, plans[0]->arena, &images, err);
+    cg_cpu_images_done(&images);
     *out_text = sink.text;
     return status;
 }
@@ -198,10 +197,10 @@ static void unknown_levels_are_refused(void **state)
     pl_plan *plan = &f->plan;
     cg_entry entry = {.name = "predict", .plan_count = 1, .plans = &plan};
     cg_options none = {.predictor_name = "test"};
-    void *object = NULL;
-    size_t bytes = 0;
-    assert_int_equal(cg_cpu_object(&entry, 1, &none, &object, &bytes, &err), MDOT_INVALID_ARGUMENT);
-    assert_null(object);
+    cg_cpu_images images;
+    assert_int_equal(cg_cpu_make_images(&entry, 1, &none, f->arena, &images, &err), MDOT_INVALID_ARGUMENT);
+    assert_null(images.code);
+    cg_cpu_images_done(&images);
     plan_end(f);
     free(f);
 }

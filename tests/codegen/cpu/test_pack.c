@@ -1,5 +1,5 @@
 /* test_pack.c — the packed forms of constants, against the formula of pack.h written out. */
-#include "weights/pack.h"
+#include "codegen/cpu/pack.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,11 +22,11 @@ static void check_panels(int rank, const int64_t *dims, int64_t k_count, int64_t
     for (size_t i = 0; i < count; i++) data[i] = (float)(i + 1);
     ir_tensor tensor = tensor_of(MDOT_DTYPE_F32, rank, dims, data);
     int64_t panels = (columns + 63) / 64;
-    int64_t bytes = wt_packed_bytes(&tensor, PL_PANELS);
+    int64_t bytes = cg_packed_bytes(&cg_pack_panels, &tensor, PL_MATRIX);
     assert_int_equal(bytes, panels * 64 * k_count * 4);
     float *out = malloc((size_t)bytes + sizeof *out);
     memset(out, 0xFF, (size_t)bytes + sizeof *out);
-    wt_pack(&tensor, PL_PANELS, out);
+    cg_pack(&cg_pack_panels, &tensor, PL_MATRIX, out);
     for (int64_t k = 0; k < k_count; k++)
         for (int64_t c = 0; c < panels * 64; c++) {
             float expected = c < columns ? data[k * columns + c] : 0;
@@ -65,8 +65,8 @@ static void dense_copies_any_type(void **state)
         ir_tensor tensor = tensor_of(rows[i].dtype, 1, &rows[i].count, bytes);
         size_t size = (size_t)rows[i].count * mdot_dtype_size_bytes(rows[i].dtype);
         uint8_t out[7] = {0, 0, 0, 0, 0, 0, 99};
-        assert_int_equal(wt_packed_bytes(&tensor, PL_DENSE), size);
-        wt_pack(&tensor, PL_DENSE, out);
+        assert_int_equal(cg_packed_bytes(&cg_pack_panels, &tensor, PL_ELEMENTS), size);
+        cg_pack(&cg_pack_panels, &tensor, PL_ELEMENTS, out);
         assert_memory_equal(out, bytes, size);
         assert_int_equal(out[6], 99);
     }
@@ -77,11 +77,11 @@ static void empty_constants_take_no_bytes(void **state)
     (void)state;
     const int64_t dims[] = {0, 64}, flat[] = {3, 0};
     ir_tensor tall = tensor_of(MDOT_DTYPE_F32, 2, dims, NULL), wide = tensor_of(MDOT_DTYPE_F32, 2, flat, NULL);
-    assert_int_equal(wt_packed_bytes(&tall, PL_PANELS), 0);
-    assert_int_equal(wt_packed_bytes(&wide, PL_PANELS), 0);
-    assert_int_equal(wt_packed_bytes(&tall, PL_DENSE), 0);
-    wt_pack(&tall, PL_DENSE, NULL);
-    wt_pack(&tall, PL_PANELS, NULL);
+    assert_int_equal(cg_packed_bytes(&cg_pack_panels, &tall, PL_MATRIX), 0);
+    assert_int_equal(cg_packed_bytes(&cg_pack_panels, &wide, PL_MATRIX), 0);
+    assert_int_equal(cg_packed_bytes(&cg_pack_panels, &tall, PL_ELEMENTS), 0);
+    cg_pack(&cg_pack_panels, &tall, PL_ELEMENTS, NULL);
+    cg_pack(&cg_pack_panels, &tall, PL_MATRIX, NULL);
 }
 
 static void sizes_that_overflow_are_refused(void **state)
@@ -89,9 +89,9 @@ static void sizes_that_overflow_are_refused(void **state)
     (void)state;
     const int64_t huge = INT64_MAX / 2, dims[] = {INT64_MAX / 128, 65};
     ir_tensor vector = tensor_of(MDOT_DTYPE_F32, 1, &huge, NULL), matrix = tensor_of(MDOT_DTYPE_F32, 2, dims, NULL);
-    assert_int_equal(wt_packed_bytes(&vector, PL_DENSE), -1);
-    assert_int_equal(wt_packed_bytes(&vector, PL_PANELS), -1);
-    assert_int_equal(wt_packed_bytes(&matrix, PL_PANELS), -1);
+    assert_int_equal(cg_packed_bytes(&cg_pack_panels, &vector, PL_ELEMENTS), -1);
+    assert_int_equal(cg_packed_bytes(&cg_pack_panels, &vector, PL_MATRIX), -1);
+    assert_int_equal(cg_packed_bytes(&cg_pack_panels, &matrix, PL_MATRIX), -1);
 }
 
 int main(void)

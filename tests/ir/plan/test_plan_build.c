@@ -183,23 +183,23 @@ static void kernels_without_elements_are_dropped(void **state)
     ir_arena_destroy(arena);
 }
 
-static void constants_are_stored_once_a_layout(void **state)
+static void constants_are_held_once_a_use(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
     pl_plan *p = plan("x = input f32[L,8]\nw = weights f32[8,8]\na = mdot.Linear(x, w)\nb = mdot.Linear(a, w)\n"
                       "c = input f32[8,8]\nd = Add(w, c)\nreturn b, d\n",
                       arena);
-    int panels = 0, dense = 0;
+    int matrices = 0, elements = 0;
     for (int k = 0; k < p->buffer_count; k++) {
         if (p->buffers[k].kind != PL_WEIGHT) continue;
-        if (p->buffers[k].layout == PL_PANELS)
-            panels++;
+        if (p->buffers[k].use == PL_MATRIX)
+            matrices++;
         else
-            dense++;
+            elements++;
     }
-    assert_int_equal(panels, 1);
-    assert_int_equal(dense, 1);
+    assert_int_equal(matrices, 1);
+    assert_int_equal(elements, 1);
     ir_arena_destroy(arena);
 }
 
@@ -324,7 +324,7 @@ int main(void)
         cmocka_unit_test(work_is_counted_at_full_length),
         cmocka_unit_test(scalars_need_no_loops),
         cmocka_unit_test(kernels_without_elements_are_dropped),
-        cmocka_unit_test(constants_are_stored_once_a_layout),
+        cmocka_unit_test(constants_are_held_once_a_use),
         cmocka_unit_test(memory_running_out_anywhere_is_reported),
         cmocka_unit_test(the_verifier_rejects_what_plans_must_not_be),
         cmocka_unit_test(the_interpreter_names_the_access_that_leaves_its_buffer),

@@ -1,0 +1,147 @@
+/* weights.c — see weights.h.
+ *
+ * Buckets share the model's tensors, and passes make equal tensors in each of them (a transposed matrix, say). Both are
+ * stored once: the same tensor in the same form is not even packed again, and equal bytes share their place, whichever
+ * packing they are of. So images of different packings share all that is not a matrix.
+ */
+#include "codegen/cpu/weights.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* All that packed bytes follow from, as a record without padding, so that equal sources are equal bytes. */
+typedef struct source {
+    uint64_t data, form, count, columns; /* form: the packing of a matrix; 0 for what is dense */
+} source;
+
+typedef struct packer {
+    cg_pool *weights;
+    cg_pool sources; /* source[]: what was packed before … */
+    cg_pool places;  /* uint64_t[]: … and where it went */
+    void *buffer;    /* the largest packed form so far */
+    size_t buffer_bytes;
+} packer;
+
+static mdot_status out_of_memory(mdot_error *err)
+{
+    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to pack the weights");
+}
+
+static mdot_status pack(packer *p, const cg_packing *packing, const pl_buffer *buffer, size_t size_bytes,
+                        const void **out_bytes, mdot_error *err)
+{
+    if (buffer->use == PL_ELEMENTS) {
+        *out_bytes = buffer->constant->data;
+        return MDOT_OK;
+    }
+    if (size_bytes > p->buffer_bytes) {
+        void *wider = realloc(p->buffer, size_bytes);
+        if (wider == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to pack %zu bytes", size_bytes);
+        p->buffer = wider;
+        p->buffer_bytes = size_bytes;
+    }
+    cg_pack(packing, buffer->constant, buffer->use, p->buffer);
+    *out_bytes = p->buffer;
+    return MDOT_OK;
+}
+
+static mdot_status place(packer *p, const cg_packing *packing, const pl_buffer *buffer, size_t size_bytes,
+                         uint64_t *out_at, mdot_error *err)
+{
+    const ir_tensor *tensor = buffer->constant;
+    source key = {.data = (uintptr_t)tensor->data,
+                  .form = buffer->use == PL_MATRIX ? (uintptr_t)packing : 0,
+                  .count = size_bytes,
+                  .columns = tensor->rank > 0 ? (uint64_t)tensor->dims[tensor->rank - 1] : 1};
+    size_t index = cg_pool_share(&p->sources, &key, sizeof key, sizeof key) / sizeof key;
+    if (p->sources.failed) return out_of_memory(err);
+    if (index < p->places.size_bytes / sizeof *out_at) {
+        memcpy(out_at, p->places.bytes + index * sizeof *out_at, sizeof *out_at);
+        return MDOT_OK;
+    }
+    const void *bytes = NULL;
+    mdot_status status = pack(p, packing, buffer, size_bytes, &bytes, err);
+    if (status != MDOT_OK) return status;
+    *out_at = cg_pool_share(p->weights, bytes, size_bytes, MDOT_ABI_ALIGNMENT);
+    size_t at = cg_pool_reserve(&p->places, sizeof *out_at, sizeof *out_at);
+    if (p->weights->failed || p->places.failed) return out_of_memory(err);
+    memcpy(p->places.bytes + at, out_at, sizeof *out_at);
+    return MDOT_OK;
+}
+
+static mdot_status place_plan(packer *p, const pl_plan *plan, cg_placement *placement, int64_t *offsets,
+                              mdot_error *err)
+{
+    for (int b = 0; b < plan->buffer_count; b++) {
+        const pl_buffer *buffer = &plan->buffers[b];
+        if (buffer->kind != PL_WEIGHT) continue;
+        int64_t size_bytes = cg_packed_bytes(placement->packing, buffer->constant, buffer->use);
+        if (size_bytes < 0) return mdot_fail(err, MDOT_UNSUPPORTED, "constant %s is too large", buffer->name);
+        if (size_bytes == 0) continue; /* at 0, as nothing is read of it */
+        uint64_t at = 0;
+        mdot_status status = place(p, placement->packing, buffer, (size_t)size_bytes, &at, err);
+        if (status != MDOT_OK) return status;
+        offsets[b] = (int64_t)at;
+        if (at < placement->first) placement->first = at;
+        if (at + (uint64_t)size_bytes > placement->end) placement->end = at + (size_t)size_bytes;
+    }
+    return MDOT_OK;
+}
+
+static mdot_status place_all(packer *p, const cg_entry *entries, int entry_count, cg_placement *placement,
+                             ir_arena *arena, mdot_error *err)
+{
+    int plan_count = 0, number = 0;
+    for (int e = 0; e < entry_count; e++) plan_count += entries[e].plan_count;
+    placement->offset = IR_NEW_ARRAY(arena, int64_t *, plan_count + 1);
+    if (placement->offset == NULL) return out_of_memory(err);
+    for (int e = 0; e < entry_count; e++)
+        for (int i = 0; i < entries[e].plan_count; i++, number++) {
+            const pl_plan *plan = entries[e].plans[i];
+            int64_t *offsets = placement->offset[number] = IR_NEW_ARRAY(arena, int64_t, plan->buffer_count + 1);
+            if (offsets == NULL) return out_of_memory(err);
+            mdot_status status = place_plan(p, plan, placement, offsets, err);
+            if (status != MDOT_OK) return status;
+        }
+    return MDOT_OK;
+}
+
+/* From offsets in the section to those from the first byte that the packing's code reads. */
+static void count_from_first(const cg_entry *entries, int entry_count, const cg_placement *placement)
+{
+    for (int e = 0, number = 0; e < entry_count; e++)
+        for (int i = 0; i < entries[e].plan_count; i++, number++)
+            for (int b = 0; b < entries[e].plans[i]->buffer_count; b++) {
+                const pl_buffer *buffer = &entries[e].plans[i]->buffers[b];
+                if (buffer->kind == PL_WEIGHT && buffer->constant->count > 0)
+                    placement->offset[number][b] -= (int64_t)placement->first;
+            }
+}
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
+}
+
+mdot_status cg_place_weights(const cg_entry *entries, int entry_count, const cg_packing *const *packings,
+                             int packing_count, cg_pool *weights, cg_placement *out_placements, ir_arena *arena,
+                             mdot_error *err)
+{
+    packer p = {.weights = weights};
+    mdot_status status = MDOT_OK;
+    for (int k = 0; k < packing_count && status == MDOT_OK; k++) {
+        cg_placement *placement = &out_placements[k];
+        *placement = (cg_placement){.packing = packings[k], .first = SIZE_MAX};
+        status = place_all(&p, entries, entry_count, placement, arena, err);
+        if (placement->first > placement->end) placement->first = placement->end = 0; /* there are no weights */
+        placement->end = round_up(placement->end);
+        if (status == MDOT_OK) count_from_first(entries, entry_count, placement);
+    }
+    size_t padding = MDOT_ABI_ALIGNMENT - weights->size_bytes % MDOT_ABI_ALIGNMENT;
+    cg_pool_reserve(weights, padding, 1);
+    if (status == MDOT_OK && weights->failed) status = out_of_memory(err);
+    cg_pool_done(&p.sources);
+    cg_pool_done(&p.places);
+    free(p.buffer);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* weights.h — the constants of all plans in one block, as the artefact's weights section holds them. */
+#ifndef CG_CPU_WEIGHTS_H
+#define CG_CPU_WEIGHTS_H
+
+#include "codegen/codegen.h"
+#include "codegen/cpu/pack.h"
+#include "codegen/pool.h"
+
+/* Where the constants lie that the code of one packing reads. */
+typedef struct cg_placement {
+    const cg_packing *packing;
+    int64_t **offset;  /* [plan][buffer], plans counted through the entries; bytes from `first` */
+    size_t first, end; /* of the block, what all of them lie in: multiples of MDOT_ABI_ALIGNMENT */
+} cg_placement;
+
+/* Packs every weight that a kernel may read for each of the packings, equal bytes once, and says where each lies. The
+ * block ends at the alignment, as vectors of the last row's may, and is at least one unit long. `weights` is the
+ * caller's to end in either case; offsets are in the arena. */
+mdot_status cg_place_weights(const cg_entry *entries, int entry_count, const cg_packing *const *packings,
+                             int packing_count, cg_pool *weights, cg_placement *out_placements, ir_arena *arena,
+                             mdot_error *err);
+
+#endif
