@@ -6,6 +6,7 @@
  *   list.h       names joined into a buffer of fixed size
  *   near.h       the name that a wrong one was meant to be
  *   printable.h  text from files, fit for a terminal
+ *   sized.h      structs of the public headers that may grow
  */
 #ifndef BS_FILE_H
 #define BS_FILE_H

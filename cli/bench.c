@@ -117,7 +117,7 @@ static void print_json(const benchmark *s, const mdot_bucket_info *bucket, int64
 
 static mdot_status run_row(benchmark *s, size_t bucket, int64_t length, mdot_error *err)
 {
-    mdot_bucket_info info;
+    mdot_bucket_info info = MDOT_INIT(mdot_bucket_info);
     mdot_predictor_get_bucket(s->predictor, s->entry, bucket, &info);
     bench_task task = {.predictor = s->predictor,
                        .entry = s->entry,
@@ -140,7 +140,7 @@ static mdot_status run_length(benchmark *s, mdot_error *err)
     if (mdot_predictor_find_bucket(s->predictor, s->entry, length, &bucket) != MDOT_OK)
         return mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: no bucket of entry %s takes length %lld", s->request->path,
                          s->entry_info.name, (long long)length);
-    mdot_bucket_info info;
+    mdot_bucket_info info = MDOT_INIT(mdot_bucket_info);
     mdot_predictor_get_bucket(s->predictor, s->entry, bucket, &info);
     if (s->request->bucket != 0 && info.max_length != s->request->bucket)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: length %lld runs in bucket %lld, not %lld", s->request->path,
@@ -152,7 +152,7 @@ static mdot_status run_rows(benchmark *s, mdot_error *err)
 {
     if (s->request->length != 0) return run_length(s, err);
     for (size_t i = 0; i < s->entry_info.bucket_count; i++) {
-        mdot_bucket_info info;
+        mdot_bucket_info info = MDOT_INIT(mdot_bucket_info);
         mdot_predictor_get_bucket(s->predictor, s->entry, i, &info);
         if (s->request->bucket != 0 && s->request->bucket != info.max_length) continue;
         mdot_status status = run_row(s, i, info.max_length, err);
@@ -175,8 +175,9 @@ static mdot_status find_entry(benchmark *s, mdot_error *err)
 
 static mdot_status bench(const bench_request *request, mdot_error *err)
 {
-    benchmark s = {.request = request};
-    mdot_open_options options = {.cpu_level = request->level, .device = request->device};
+    benchmark s = {
+        .request = request, .info = MDOT_INIT(mdot_predictor_info), .entry_info = MDOT_INIT(mdot_entry_info)};
+    mdot_open_options options = {.struct_size = sizeof options, .cpu_level = request->level, .device = request->device};
     double begin = bench_now();
     mdot_status status = mdot_predictor_open(request->path, &options, &s.predictor, err);
     s.open_us = (bench_now() - begin) * 1e6;

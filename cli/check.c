@@ -56,7 +56,7 @@ static void print_result(tally *t, const char *directory, const mdotc_check_repo
 static void check_directory(tally *t, const char *directory)
 {
     mdot_error err = {0};
-    mdotc_check_report report = {0};
+    mdotc_check_report report = MDOT_INIT(mdotc_check_report);
     if (mdotc_check(directory, &t->options, &report, &err) != MDOT_OK) {
         report.result = MDOTC_CHECK_FAIL;
         snprintf(report.detail, sizeof report.detail, "%s", err.message);
@@ -127,7 +127,7 @@ int cli_check(int argc, char **argv)
                                             {"json", no_argument, NULL, 'j'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    tally t = {0};
+    tally t = {.options = MDOT_INIT(mdotc_check_options)};
     for (int option; (option = cli_next_option(argc, argv, ":qh", options)) != -1;) {
         switch (option) {
         case 'l':

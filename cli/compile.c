@@ -111,7 +111,7 @@ static bool add_entry(arguments *a, const char *name, const char *model)
         cli_usage_error("compile", "at most %d entry points", MAX_ITEMS);
         return false;
     }
-    a->entries[a->entry_count++] = (mdotc_entry){name, model};
+    a->entries[a->entry_count++] = (mdotc_entry){sizeof(mdotc_entry), name, model};
     return true;
 }
 
@@ -188,7 +188,7 @@ static int parse_arguments(int argc, char **argv, arguments *a, bool *out_help)
 
 int cli_compile(int argc, char **argv)
 {
-    arguments a = {0};
+    arguments a = {.options = MDOT_INIT(mdotc_options)};
     bool helped = false;
     int status = parse_arguments(argc, argv, &a, &helped);
     if (status != CLI_OK || helped) return status;

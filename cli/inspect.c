@@ -45,7 +45,7 @@ static void print_dim(mdot_dim dim)
 static void print_tensors(const view *v, size_t entry, size_t count, get_tensor get, const char *what)
 {
     for (size_t i = 0; i < count; i++) {
-        mdot_tensor_info info;
+        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         cli_text name;
         get(v->predictor, entry, i, &info);
         printf("  %-7s %-24s %-5s [", what, cli_printable(&name, info.name), mdot_dtype_name(info.dtype));
@@ -65,7 +65,7 @@ static void print_kernels(const view *v, size_t entry, size_t index, const mdot_
         printf("\n  kernels\n");
     printf("  %3s %-11s %10s %6s  %s\n", "", "kind", "MFLOP", "share", "name");
     for (size_t k = 0; k < bucket->kernel_count; k++) {
-        mdot_kernel_info kernel;
+        mdot_kernel_info kernel = MDOT_INIT(mdot_kernel_info);
         cli_text name;
         mdot_predictor_get_kernel(v->predictor, entry, index, k, &kernel);
         double share = bucket->flops > 0 ? 100 * kernel.flops / bucket->flops : 0;
@@ -76,8 +76,8 @@ static void print_kernels(const view *v, size_t entry, size_t index, const mdot_
 
 static void print_entry(const view *v, size_t index)
 {
-    mdot_entry_info entry;
-    mdot_bucket_info bucket;
+    mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
+    mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
     mdot_predictor_get_entry(v->predictor, index, &entry);
     mdot_predictor_get_bucket(v->predictor, index, entry.bucket_count - 1, &bucket);
     cli_text name;
@@ -101,7 +101,7 @@ static void print_entry(const view *v, size_t index)
 /* One line a bucket: everything that decides how many blocks run side by side, and what should be zero. */
 static void print_image_kernel(const view *v, size_t image, size_t entry, size_t bucket)
 {
-    mdot_image_kernel_info kernel;
+    mdot_image_kernel_info kernel = MDOT_INIT(mdot_image_kernel_info);
     cli_text name;
     mdot_predictor_get_image_kernel(v->predictor, image, entry, bucket, &kernel);
     printf("  %-24s %7u %9u %8zu %7zu %7zu %7u %8u %9zu\n", cli_printable(&name, kernel.name), kernel.threads,
@@ -111,14 +111,14 @@ static void print_image_kernel(const view *v, size_t image, size_t entry, size_t
 
 static void print_image(const view *v, size_t index, size_t entry_count)
 {
-    mdot_image_info image;
+    mdot_image_info image = MDOT_INIT(mdot_image_info);
     mdot_predictor_get_image(v->predictor, index, &image);
     printf("\nimage %s, compute %s, %zu bytes, weights %zu\n", image.target, image.compute, image.image_bytes,
            image.weights_bytes);
     printf("  %-24s %7s %9s %8s %7s %7s %7s %8s %9s\n", "kernel", "threads", "registers", "shared", "local", "spilled",
            "tensor", "barriers", "code");
     for (size_t e = 0; e < entry_count; e++) {
-        mdot_entry_info entry;
+        mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
         mdot_predictor_get_entry(v->predictor, e, &entry);
         for (size_t b = 0; b < entry.bucket_count; b++) print_image_kernel(v, index, e, b);
     }
@@ -126,7 +126,7 @@ static void print_image(const view *v, size_t index, size_t entry_count)
 
 static void print_text(const view *v)
 {
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(v->predictor, &info);
     cli_text name;
     printf("predictor  %s\n", cli_printable(&name, info.name));
@@ -160,7 +160,7 @@ static void json_tensors(const view *v, size_t entry, size_t count, get_tensor g
 {
     printf(",\n      \"%s\": [", what);
     for (size_t i = 0; i < count; i++) {
-        mdot_tensor_info info;
+        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         get(v->predictor, entry, i, &info);
         json_field(i > 0 ? ",\n        {" : "\n        {", "name", info.name);
         printf(", \"dtype\": \"%s\", \"dims\": [", mdot_dtype_name(info.dtype));
@@ -174,12 +174,12 @@ static void json_tensors(const view *v, size_t entry, size_t count, get_tensor g
 
 static void json_bucket(const view *v, size_t entry, size_t index)
 {
-    mdot_bucket_info bucket;
+    mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
     mdot_predictor_get_bucket(v->predictor, entry, index, &bucket);
     printf("%s\n        {\"max_length\": %" PRId64 ", \"scratch_bytes\": %zu, \"flops\": %.0f, \"kernels\": [",
            index > 0 ? "," : "", bucket.max_length, bucket.scratch_bytes, bucket.flops);
     for (size_t k = 0; k < bucket.kernel_count; k++) {
-        mdot_kernel_info kernel;
+        mdot_kernel_info kernel = MDOT_INIT(mdot_kernel_info);
         mdot_predictor_get_kernel(v->predictor, entry, index, k, &kernel);
         json_field(k > 0 ? ",\n          {" : "\n          {", "name", kernel.name);
         json_field(", ", "kind", kernel.kind);
@@ -190,7 +190,7 @@ static void json_bucket(const view *v, size_t entry, size_t index)
 
 static void json_entry(const view *v, size_t index)
 {
-    mdot_entry_info entry;
+    mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
     mdot_predictor_get_entry(v->predictor, index, &entry);
     json_field(index > 0 ? ",\n    {" : "\n    {", "name", entry.name);
     printf(", \"has_length\": %s, \"schema_hash\": \"%016" PRIx64 "\"", entry.has_length ? "true" : "false",
@@ -205,8 +205,8 @@ static void json_entry(const view *v, size_t index)
 static void json_image_kernel(const view *v, size_t image, const mdot_entry_info *entry, size_t entry_index,
                               size_t bucket, bool first)
 {
-    mdot_image_kernel_info kernel;
-    mdot_bucket_info info;
+    mdot_image_kernel_info kernel = MDOT_INIT(mdot_image_kernel_info);
+    mdot_bucket_info info = MDOT_INIT(mdot_bucket_info);
     mdot_predictor_get_image_kernel(v->predictor, image, entry_index, bucket, &kernel);
     mdot_predictor_get_bucket(v->predictor, entry_index, bucket, &info);
     json_field(first ? "\n      {" : ",\n      {", "name", kernel.name);
@@ -221,13 +221,13 @@ static void json_image_kernel(const view *v, size_t image, const mdot_entry_info
 
 static void json_image(const view *v, size_t index, size_t entry_count)
 {
-    mdot_image_info image;
+    mdot_image_info image = MDOT_INIT(mdot_image_info);
     mdot_predictor_get_image(v->predictor, index, &image);
     json_field(index > 0 ? ",\n    {" : "\n    {", "target", image.target);
     json_field(", ", "compute", image.compute);
     printf(", \"image_bytes\": %zu, \"weights_bytes\": %zu, \"kernels\": [", image.image_bytes, image.weights_bytes);
     for (size_t e = 0; e < entry_count; e++) {
-        mdot_entry_info entry;
+        mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
         mdot_predictor_get_entry(v->predictor, e, &entry);
         for (size_t b = 0; b < entry.bucket_count; b++) json_image_kernel(v, index, &entry, e, b, e == 0 && b == 0);
     }
@@ -236,7 +236,7 @@ static void json_image(const view *v, size_t index, size_t entry_count)
 
 static void print_json(const view *v)
 {
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(v->predictor, &info);
     json_field("{\n  ", "name", info.name);
     json_field(",\n  ", "compiler", info.compiler);
@@ -289,7 +289,9 @@ int cli_inspect(int argc, char **argv)
     mdot_error err = {0};
     mdot_predictor *predictor = NULL;
     cli_section *sections = NULL;
-    mdot_status status = mdot_predictor_open(argv[optind], &(mdot_open_options){.device = "cpu"}, &predictor, &err);
+    mdot_status status = mdot_predictor_open(
+        argv[optind], &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .device = "cpu"}, &predictor,
+        &err);
     if (status == MDOT_OK) status = cli_read_sections(argv[optind], &sections, &v.section_count, &err);
     if (status == MDOT_OK) {
         v.predictor = predictor;

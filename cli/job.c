@@ -32,8 +32,11 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_dims *
                          mdot_error *err)
 {
     warnings shown = {.command = command};
-    mdot_job_options options = {
-        .dims = dims->item, .dim_count = dims->count, .warning = quiet ? NULL : show_warning, .user = &shown};
+    mdot_job_options options = {.struct_size = sizeof options,
+                                .dims = dims->item,
+                                .dim_count = dims->count,
+                                .warning = quiet ? NULL : show_warning,
+                                .user = &shown};
     if (!is_job_file(path)) return mdot_job_read(path, &options, out_job, err);
     if (dims->count > 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,

@@ -88,7 +88,7 @@ static void fill(const mdot_tensor_info *info, void *data, size_t bytes)
 static bool make_tensors(worker *w)
 {
     const bench_task *task = w->task;
-    mdot_tensor_info info;
+    mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
     for (size_t i = 0; i < w->input_count; i++) {
         mdot_predictor_get_input(task->predictor, task->entry, i, &info);
         size_t bytes = tensor_bytes(&info, task->length, w->dims[i]);
@@ -109,7 +109,7 @@ static bool make_tensors(worker *w)
 
 static mdot_status worker_init(worker *w, mdot_error *err)
 {
-    mdot_entry_info entry;
+    mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
     mdot_predictor_get_entry(w->task->predictor, w->task->entry, &entry);
     w->input_count = entry.input_count;
     w->output_count = entry.output_count;
@@ -259,7 +259,7 @@ static mdot_status run_workers(worker *workers, int count, mdot_error *err)
 
 mdot_status bench_measure(const bench_task *task, bench_result *out_result, mdot_error *err)
 {
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(task->predictor, &info);
     worker *workers = calloc((size_t)task->threads, sizeof *workers);
     if (workers == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %d threads", task->threads);

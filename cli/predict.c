@@ -65,7 +65,7 @@ static bool parse_gpus(predict_request *r, char *text)
         return false;
     }
     for (size_t i = 0; i < count; i++) {
-        mdot_gpu_info gpu;
+        mdot_gpu gpu = MDOT_INIT(mdot_gpu);
         mdot_error err = {0};
         if (mdot_gpu_find(items[i], &gpu, &err) != MDOT_OK) {
             cli_usage_error("predict", "%s", err.message);
@@ -220,7 +220,7 @@ static int parse_arguments(int argc, char **argv, predict_request *r, bool *out_
 static mdot_status check_work(const predict_request *r, const mdot_job *job, const mdot_job_info *info, mdot_error *err)
 {
     for (size_t i = 0; i < info->operator_count; i++) {
-        mdot_job_operator op;
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(job, i, &op);
         const mdot_load *sample = &op.per_sample[MDOT_PHASE_FORWARD], *step = &op.per_step[MDOT_PHASE_FORWARD];
         if (sample->bytes_read + sample->bytes_written + step->bytes_read + step->bytes_written > 0) return MDOT_OK;
@@ -237,8 +237,10 @@ static mdot_status list_configurations(const predict_request *r, predict_answers
     answers->predictions = calloc(answers->count, sizeof *answers->predictions);
     if (answers->configurations == NULL || answers->predictions == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu predictions", answers->count);
+    answers->predictions[0] = MDOT_INIT(mdot_prediction);
     for (size_t i = 0; i < answers->count; i++)
         answers->configurations[i] = (mdot_configuration){
+            .struct_size = sizeof(mdot_configuration),
             .batch = r->batch_count > 0 ? r->batches[i % batch_count] : cli_job_batch(&answers->job),
             .gpu = r->gpus[i / batch_count],
             .gpu_count = r->workers > 0 ? (int)r->workers : 1,
@@ -275,7 +277,7 @@ int cli_predict(int argc, char **argv)
 
     mdot_error err = {0};
     mdot_job *job = NULL;
-    predict_answers answers = {0};
+    predict_answers answers = {.job = MDOT_INIT(mdot_job_info)};
     mdot_status status = cli_read_job("predict", request.job_path, &request.dims, request.quiet, &job, &err);
     if (status == MDOT_OK) {
         mdot_job_get_info(job, &answers.job);

@@ -34,7 +34,7 @@ static double samples_per_second(const mdot_configuration *c, const mdot_predict
 
 static double memory_gib_of(const char *gpu)
 {
-    mdot_gpu_info info = {0};
+    mdot_gpu info = MDOT_INIT(mdot_gpu);
     mdot_gpu_find(gpu, &info, NULL); /* the command line's GPUs are known */
     return info.memory_gib;
 }

@@ -142,7 +142,7 @@ static void print_load(mdot_load load)
 
 static void print_table(const mdot_job *job, double batch, mdot_optimizer optimizer)
 {
-    mdot_job_info info;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_load forward = {0}, backward = {0};
     char parameters[16];
     mdot_job_get_info(job, &info);
@@ -150,7 +150,7 @@ static void print_table(const mdot_job *job, double batch, mdot_optimizer optimi
     printf("%5s %-22s %8s %8s %8s %8s %8s %5s  %s\n", "#", "type", "FLOP", "bytes", "FLOP", "bytes", "params", "depth",
            "configuration");
     for (size_t i = 0; i < info.operator_count; i++) {
-        mdot_job_operator op;
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(job, i, &op);
         cli_text type;
         printf("%5zu %-22.60s", i, cli_printable(&type, op.type));
@@ -206,14 +206,14 @@ static void print_json_operator(const mdot_job_operator *op, double batch, mdot_
 
 static void print_json(const mdot_job *job, double batch, mdot_optimizer optimizer)
 {
-    mdot_job_info info;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(job, &info);
     printf("{\"batch\": %.0f, \"file_batch\": %" PRId64
            ", \"optimizer\": \"%s\", \"parameters\": %.0f, \"unknown\": %zu,\n"
            " \"operators\": [",
            batch, info.batch, cli_optimizer_names[optimizer], info.parameters, info.unknown_count);
     for (size_t i = 0; i < info.operator_count; i++) {
-        mdot_job_operator op;
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(job, i, &op);
         printf("%s\n  ", i == 0 ? "" : ",");
         print_json_operator(&op, batch, optimizer);
@@ -235,7 +235,7 @@ int cli_tokens(int argc, char **argv)
     mdot_status read = cli_read_job("tokens", a.input, &a.dims, a.quiet, &job, &err);
     if (read == MDOT_OK && a.output != NULL) read = mdot_job_save(job, a.output, &err);
     if (read == MDOT_OK) {
-        mdot_job_info info;
+        mdot_job_info info = MDOT_INIT(mdot_job_info);
         mdot_job_get_info(job, &info);
         double batch = (double)(a.batch > 0 ? a.batch : cli_job_batch(&info));
         mdot_optimizer optimizer = a.optimizer == CLI_NO_CHOICE ? info.optimizer : (mdot_optimizer)a.optimizer;

@@ -68,7 +68,8 @@ int cli_verify(int argc, char **argv)
     cli_dims dims = {0};
     report state = {0};
     int64_t seed = 1;
-    mdotc_verify_options verify = {.row = print_row, .warning = show_warning, .user = &state};
+    mdotc_verify_options verify = {
+        .struct_size = sizeof verify, .row = print_row, .warning = show_warning, .user = &state};
     for (int option; (option = cli_next_option(argc, argv, ":d:h", options)) != -1;) {
         char *end;
         switch (option) {

@@ -4,6 +4,7 @@
  * Where the model has one symbolic dimension and every data set agrees with it, one artefact is compiled with a bucket
  * for each length that occurs. Otherwise each data set gets an artefact bound to its own shapes.
  */
+#include "base/sized.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
@@ -194,7 +195,7 @@ static mdot_status compare_outputs(test *t, const data_set *set, const co_tensor
 static mdot_status run_data_set(test *t, const mdot_predictor *predictor, mdot_context *context, const data_set *set,
                                 mdot_error *err)
 {
-    mdot_entry_info entry;
+    mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
     co_tensor inputs[MAX_TENSORS], outputs[MAX_TENSORS];
     mdot_status status = mdot_predictor_get_entry(predictor, 0, &entry);
     if (status == MDOT_OK &&
@@ -202,7 +203,7 @@ static mdot_status run_data_set(test *t, const mdot_predictor *predictor, mdot_c
         status = mdot_fail(err, MDOT_MALFORMED, "%s: %d inputs and %d outputs for a model with %zu and %zu", set->path,
                            set->input_count, set->output_count, entry.input_count, entry.output_count);
     for (size_t i = 0; status == MDOT_OK && i < entry.input_count; i++) {
-        mdot_tensor_info info;
+        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         status = mdot_predictor_get_input(predictor, 0, i, &info);
         const ir_tensor *from = set->inputs[i];
         inputs[i] = (co_tensor){.name = info.name, .dtype = from->dtype, .rank = from->rank, .count = from->count};
@@ -213,7 +214,7 @@ static mdot_status run_data_set(test *t, const mdot_predictor *predictor, mdot_c
         if (bytes > 0) memcpy(inputs[i].data, from->data, bytes);
     }
     for (size_t i = 0; status == MDOT_OK && i < entry.output_count; i++) {
-        mdot_tensor_info info;
+        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         status = mdot_predictor_get_output(predictor, 0, i, &info);
         if (status == MDOT_OK) status = co_tensor_create(t->arena, &info, set->length, &outputs[i], err);
     }
@@ -229,7 +230,7 @@ static mdot_status run_data_sets(test *t, int first, int end, mdot_error *err)
 {
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
-    mdot_open_options options = {.cpu_level = t->options->level, .device = "cpu"};
+    mdot_open_options options = {.struct_size = sizeof options, .cpu_level = t->options->level, .device = "cpu"};
     mdot_status status = mdot_predictor_open(t->artefact_path, &options, &predictor, err);
     if (status == MDOT_OK) status = mdot_context_create(predictor, &context, err);
     for (int i = first; status == MDOT_OK && i < end; i++)
@@ -316,11 +317,17 @@ static mdot_status check(test *t, mdot_error *err)
     return status;
 }
 
+static const bs_sized options_type = BS_SIZED(mdotc_check_options, absolute_tolerance);
+static const bs_sized report_type = BS_SIZED(mdotc_check_report, detail);
+
 mdot_status mdotc_check(const char *directory, const mdotc_check_options *options, mdotc_check_report *out_report,
                         mdot_error *err)
 {
-    static const mdotc_check_options defaults;
-    test t = {.directory = directory, .options = options != NULL ? options : &defaults};
+    mdotc_check_options o = {0};
+    mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
+    if (status == MDOT_OK) status = bs_check_struct(&report_type, out_report, err);
+    if (status != MDOT_OK) return status;
+    test t = {.directory = directory, .options = &o, .report = MDOT_INIT(mdotc_check_report)};
     t.relative_tolerance = t.options->relative_tolerance > 0 ? t.options->relative_tolerance : 1e-4;
     t.absolute_tolerance = t.options->absolute_tolerance > 0 ? t.options->absolute_tolerance : 1e-6;
 
@@ -330,7 +337,6 @@ mdot_status mdotc_check(const char *directory, const mdotc_check_options *option
         return mdot_fail(err, MDOT_IO, "TMPDIR is too long: %s", root);
     t.arena = ir_arena_create(0);
     if (t.arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    mdot_status status = MDOT_OK;
     if (mkdtemp(folder) == NULL) {
         status = mdot_fail(err, MDOT_IO, "cannot make a folder for temporary files: %s: %s", folder, strerror(errno));
     } else {
@@ -340,7 +346,7 @@ mdot_status mdotc_check(const char *directory, const mdotc_check_options *option
         unlink(artefact);
         rmdir(folder);
     }
-    if (status == MDOT_OK) *out_report = t.report;
+    if (status == MDOT_OK) status = bs_fill_struct(&report_type, &t.report, out_report, err);
     ir_arena_destroy(t.arena);
     return status;
 }

@@ -1,6 +1,7 @@
 /* compile.c — the whole compilation in one function, a call a stage: mdotc_compile. */
 #include "base/file.h"
 #include "base/list.h"
+#include "base/sized.h"
 #include "codegen/cpu/cpu.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
@@ -140,9 +141,26 @@ static void dump_code(void *user, const char *text)
     hooks->dump(hooks->user, text);
 }
 
-static mdot_status check_entries(const mdotc_entry *entries, size_t count, mdot_error *err)
+static const bs_sized entry_type = BS_SIZED(mdotc_entry, model_path);
+static const bs_sized options_type = BS_SIZED(mdotc_options, user);
+
+/* The caller's array in this library's form, in the arena. */
+static mdot_status read_entries(const mdotc_entry *theirs, size_t count, ir_arena *arena, const mdotc_entry **out_mine,
+                                mdot_error *err)
 {
     if (count == 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "no entry point given");
+    mdot_status status = bs_check_struct(&entry_type, theirs, err);
+    if (status != MDOT_OK) return status;
+    mdotc_entry *mine = IR_NEW_ARRAY(arena, mdotc_entry, count);
+    if (mine == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    for (size_t i = 0; status == MDOT_OK && i < count; i++)
+        status = bs_read_element(&entry_type, theirs, i, &mine[i], err);
+    if (status == MDOT_OK) *out_mine = mine;
+    return status;
+}
+
+static mdot_status check_entries(const mdotc_entry *entries, size_t count, mdot_error *err)
+{
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(entries[i].name, entries[j].name) == 0)
@@ -205,11 +223,24 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
 mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
                           const mdotc_options *options, mdot_error *err)
 {
-    static const mdotc_options defaults;
+    mdotc_options o = {0};
+    mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
+    if (status != MDOT_OK) return status;
     ir_arena *arena = ir_arena_create(0);
     if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    mdot_status status =
-        compile(entries, entry_count, artefact_path, options != NULL ? options : &defaults, arena, err);
+    const mdotc_entry *mine = NULL;
+    status = read_entries(entries, entry_count, arena, &mine, err);
+    if (status == MDOT_OK) status = compile(mine, entry_count, artefact_path, &o, arena, err);
     ir_arena_destroy(arena);
     return status;
+}
+
+const char *mdotc_version(void)
+{
+    return MDOT_VERSION_STRING;
+}
+
+uint32_t mdotc_version_number(void)
+{
+    return MDOT_VERSION_NUMBER;
 }

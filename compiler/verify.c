@@ -3,6 +3,7 @@
  * For each bucket: full length, one more than the bucket before (the shortest that lands here) and one between. The
  * reference is evaluated once a length and serves every CPU level, and the GPU where there is one.
  */
+#include "base/sized.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
@@ -137,7 +138,7 @@ static mdot_status run_levels(verification *v, int64_t length, const co_tensor *
     for (int l = 0; status == MDOT_OK && l < v->level_count; l++) {
         level_state *level = &v->levels[l];
         for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) {
-            mdot_tensor_info info;
+            mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
             status = mdot_predictor_get_output(level->predictor, v->entry, i, &info);
             if (status == MDOT_OK) status = co_tensor_create(arena, &info, length, &outputs[i], err);
         }
@@ -167,7 +168,7 @@ static mdot_status verify_length(verification *v, int64_t length, mdot_error *er
     mdot_status status = MDOT_OK;
     if (wide == NULL || want == NULL || inputs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     for (size_t i = 0; status == MDOT_OK && i < v->info.input_count; i++) {
-        mdot_tensor_info info;
+        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         status = mdot_predictor_get_input(v->levels[0].predictor, v->entry, i, &info);
         if (status == MDOT_OK) status = co_tensor_create(arena, &info, length, &inputs[i], err);
         if (status != MDOT_OK) break;
@@ -227,7 +228,10 @@ static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t long
     int64_t lengths[MAX_LENGTHS];
     int count = choose_lengths(v, shortest, longest, lengths);
     for (int l = 0; l < v->level_count; l++)
-        v->levels[l].row = (mdotc_verify_row){.entry = v->info.name, .level = v->levels[l].name, .max_length = longest};
+        v->levels[l].row = (mdotc_verify_row){.struct_size = sizeof(mdotc_verify_row),
+                                              .entry = v->info.name,
+                                              .level = v->levels[l].name,
+                                              .max_length = longest};
     for (size_t i = 0; i < v->info.output_count; i++) v->tallies[i] = (tally){0};
     for (int i = 0; i < count; i++) {
         mdot_status status = verify_length(v, lengths[i], err);
@@ -248,7 +252,7 @@ static mdot_status verify_entry(verification *v, bool *out_passed, mdot_error *e
     bool passed = true;
     int64_t shortest = v->info.has_length ? 1 : 0;
     for (size_t b = 0; b < v->info.bucket_count; b++) {
-        mdot_bucket_info bucket;
+        mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
         mdot_status status = mdot_predictor_get_bucket(v->levels[0].predictor, v->entry, b, &bucket);
         if (status == MDOT_OK) status = verify_bucket(v, shortest, bucket.max_length, &passed, err);
         if (status != MDOT_OK) return status;
@@ -266,7 +270,7 @@ static mdot_status add_level(verification *v, const char *path, const mdot_open_
     mdot_status status = mdot_predictor_open(path, options, &level->predictor, err);
     if (status != MDOT_OK) return status;
     v->level_count++;
-    mdot_predictor_info opened;
+    mdot_predictor_info opened = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(level->predictor, &opened);
     bool on_cpu = strcmp(opened.device, "cpu") == 0;
     level->name = on_cpu ? opened.cpu_level : opened.device;
@@ -279,7 +283,8 @@ static mdot_status add_level(verification *v, const char *path, const mdot_open_
 static mdot_status add_gpu(verification *v, const char *path, mdot_error *err)
 {
     mdot_error reason = {0};
-    mdot_status status = add_level(v, path, &(mdot_open_options){.device = "cuda"}, &reason);
+    mdot_status status =
+        add_level(v, path, &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .device = "cuda"}, &reason);
     if (status != MDOT_DEVICE) {
         if (status != MDOT_OK && err != NULL) *err = reason;
         return status;
@@ -295,14 +300,15 @@ static mdot_status add_gpu(verification *v, const char *path, mdot_error *err)
 static mdot_status open_levels(verification *v, const char *path, mdot_error *err)
 {
     mdot_predictor *best;
-    mdot_predictor_info info;
-    mdot_status status = mdot_predictor_open(path, &(mdot_open_options){.device = "cpu"}, &best, err);
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
+    mdot_status status = mdot_predictor_open(
+        path, &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .device = "cpu"}, &best, err);
     if (status != MDOT_OK) return status;
     mdot_predictor_get_info(best, &info);
     for (size_t l = 0; status == MDOT_OK && l < info.level_count && l < MDOT_ABI_MAX_LEVELS; l++) {
         const char *name;
         status = mdot_predictor_get_level(best, l, &name);
-        mdot_open_options options = {.cpu_level = name, .device = "cpu"};
+        mdot_open_options options = {.struct_size = sizeof options, .cpu_level = name, .device = "cpu"};
         if (status == MDOT_OK) status = add_level(v, path, &options, err);
         if (status == MDOT_INCOMPATIBLE) status = MDOT_OK; /* a level beyond this machine */
     }
@@ -314,7 +320,7 @@ static mdot_status open_levels(verification *v, const char *path, mdot_error *er
 static mdot_status find_entry(verification *v, const char *artefact_path, mdot_error *err)
 {
     const mdot_predictor *predictor = v->levels[0].predictor;
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
     const char *name = v->options->entry != NULL ? v->options->entry : "predict";
     if (v->options->entry == NULL && info.entry_count == 1) {
@@ -339,12 +345,12 @@ static mdot_status check_schema(const verification *v, const char *model_path, m
     bool same =
         (size_t)v->graph->input_count == v->info.input_count && (size_t)v->graph->output_count == v->info.output_count;
     for (size_t i = 0; same && i < v->info.input_count; i++) {
-        mdot_tensor_info info;
+        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         if (mdot_predictor_get_input(v->levels[0].predictor, v->entry, i, &info) != MDOT_OK) return MDOT_OUT_OF_RANGE;
         same = is_same_input(&info, v->graph->inputs[i]);
     }
     for (size_t i = 0; same && i < v->info.output_count; i++) {
-        mdot_tensor_info info;
+        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         if (mdot_predictor_get_output(v->levels[0].predictor, v->entry, i, &info) != MDOT_OK) return MDOT_OUT_OF_RANGE;
         same = strcmp(info.name, v->graph->outputs[i]->name) == 0;
     }
@@ -363,17 +369,21 @@ static mdot_status import_model(verification *v, const char *path, ir_arena *are
     return status;
 }
 
+static const bs_sized options_type = BS_SIZED(mdotc_verify_options, user);
+
 mdot_status mdotc_verify(const char *artefact_path, const char *model_path, const mdotc_verify_options *options,
                          bool *out_passed, mdot_error *err)
 {
-    static const mdotc_verify_options defaults;
-    verification v = {.options = options != NULL ? options : &defaults};
+    mdotc_verify_options o = {0};
+    mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
+    if (status != MDOT_OK) return status;
+    verification v = {.options = &o, .info = MDOT_INIT(mdot_entry_info)};
     v.tolerance = v.options->tolerance > 0 ? v.options->tolerance : 1e-4;
     v.random = v.options->seed;
     ir_arena *arena = ir_arena_create(0);
     if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
 
-    mdot_status status = import_model(&v, model_path, arena, err);
+    status = import_model(&v, model_path, arena, err);
     if (status == MDOT_OK) status = open_levels(&v, artefact_path, err);
     if (status == MDOT_OK) status = find_entry(&v, artefact_path, err);
     if (status == MDOT_OK) status = check_schema(&v, model_path, err);

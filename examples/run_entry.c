@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     int64_t length = atoll(argv[2]), dims[2][MAX_TENSORS][MDOT_MAX_RANK];
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL; /* one for each thread */
-    mdot_entry_info entry = {0};
+    mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
     mdot_input inputs[MAX_TENSORS] = {0};
     mdot_output outputs[MAX_TENSORS] = {0};
     size_t index = 0;
@@ -40,13 +40,13 @@ int main(int argc, char **argv)
     if (status == MDOT_OK && entry.input_count + entry.output_count > MAX_TENSORS)
         status = mdot_fail(&err, MDOT_UNSUPPORTED, "this example has room for %d tensors", MAX_TENSORS);
     for (size_t i = 0; status == MDOT_OK && i < entry.input_count; i++) { /* all zeros: yours to fill */
-        mdot_tensor_info info;
+        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         status = mdot_predictor_get_input(predictor, index, i, &info);
         size_t bytes = size_at(&info, length, dims[0][i]);
         inputs[i] = (mdot_input){info.name, info.dtype, info.rank, dims[0][i], calloc(bytes + 1, 1)};
     }
     for (size_t i = 0; status == MDOT_OK && i < entry.output_count; i++) {
-        mdot_tensor_info info;
+        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         status = mdot_predictor_get_output(predictor, index, i, &info);
         size_t bytes = size_at(&info, length, dims[1][i]);
         outputs[i] = (mdot_output){info.name, calloc(bytes + 1, 1), bytes};

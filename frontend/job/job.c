@@ -1,6 +1,7 @@
 /* job.c — mdotjob.h: an ONNX file → mdot_job, a call a stage. */
 #include "frontend/job/job.h"
 
+#include "base/sized.h"
 #include "frontend/onnx/context.h"
 #include "ir/passes.h"
 
@@ -66,12 +67,16 @@ typedef struct source {
     size_t size_bytes;
 } source;
 
-static mdot_status read_job(const source *from, const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
+static const bs_sized options_type = BS_SIZED(mdot_job_options, user);
+
+static mdot_status read_job(const source *from, const mdot_job_options *given, mdot_job **out_job, mdot_error *err)
 {
-    static const mdot_job_options defaults;
-    fe_job job = {.options = options ? options : &defaults, .err = err};
+    mdot_job_options options = {0};
+    mdot_status status = given ? bs_read_struct(&options_type, given, &options, err) : MDOT_OK;
+    if (status != MDOT_OK) return status;
+    fe_job job = {.options = &options, .err = err};
     ir_arena *arena = ir_arena_create(0);
-    mdot_status status = arena ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", from->name);
+    status = arena ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", from->name);
     fe_options import = {.bindings = job.options->dims,
                          .binding_count = job.options->dim_count,
                          .skip_weights = true,
@@ -97,4 +102,14 @@ mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char
                                 mdot_job **out_job, mdot_error *err)
 {
     return read_job(&(source){name, bytes ? bytes : "", size_bytes}, options, out_job, err);
+}
+
+const char *mdotjob_version(void)
+{
+    return MDOT_VERSION_STRING;
+}
+
+uint32_t mdotjob_version_number(void)
+{
+    return MDOT_VERSION_NUMBER;
 }

@@ -292,6 +292,7 @@ static mdot_status make_job(const tokeniser *t, mdot_job **out_job)
         mdot_job_operator *op = &operators[i];
         uint32_t *inputs = IR_NEW_ARRAY(arena, uint32_t, token->node->input_count + 1);
         if (!inputs) return fe_job_out_of_memory(job);
+        op->struct_size = sizeof *op;
         op->type = token->type;
         op->known = token->node->op != &ir_ops[IR_OP_Opaque];
         op->inputs = inputs;
@@ -300,7 +301,8 @@ static mdot_status make_job(const tokeniser *t, mdot_job **out_job)
         fe_token_settings(job, token, op->setting);
         fe_token_loads(job, token, op);
     }
-    const mdot_job_description description = {.operators = operators,
+    const mdot_job_description description = {.struct_size = sizeof description,
+                                              .operators = operators,
                                               .operator_count = (size_t)t->count,
                                               .batch = job->batch,
                                               .has_optimizer = job->has_optimizer,

@@ -26,16 +26,16 @@
 extern "C" {
 #endif
 
-#define MDOT_VERSION_STRING "0.1.0"
-
-/* The library's version, "0.1.0"; static. */
+/* The library's version: "0.2.0", static, and as MDOT_VERSION_NUMBER. */
 const char *mdot_version(void);
+uint32_t mdot_version_number(void);
 
 /* ---- Predictors: an opened artefact --------------------------------------------------------------------------- */
 
 typedef struct mdot_predictor mdot_predictor;
 
 typedef struct mdot_open_options { /* zero means default throughout */
+    size_t struct_size;
     const char *cpu_level; /* "x86-64-v3": use this level's code instead of the best one that the CPU runs. NULL: what
                               the environment variable MDOT_CPU_LEVEL says, if it is set */
     const char *device; /* where calls run. "cpu"; "cuda:1", the driver's second GPU, or "cuda", its first; "auto": that
@@ -65,6 +65,7 @@ typedef struct mdot_dim { /* scale * length + offset elements */
 } mdot_dim;
 
 typedef struct mdot_tensor_info { /* one input or output of an entry point; tensors are dense and row-major */
+    size_t struct_size;
     const char *name;
     mdot_dtype dtype;
     int rank;
@@ -72,12 +73,14 @@ typedef struct mdot_tensor_info { /* one input or output of an entry point; tens
 } mdot_tensor_info;
 
 typedef struct mdot_kernel_info {
+    size_t struct_size;
     const char *name; /* with ".v3" or ".v4" appended, the symbol in the artefact */
     const char *kind; /* "linear", "attention", "norm", "nest", "sequential" */
     double flops;     /* at full length */
 } mdot_kernel_info;
 
 typedef struct mdot_bucket_info {
+    size_t struct_size;
     int64_t max_length;   /* 0 in an entry without a length */
     size_t scratch_bytes; /* working memory of one call; part of every context */
     double flops;         /* of one call at full length */
@@ -85,6 +88,7 @@ typedef struct mdot_bucket_info {
 } mdot_bucket_info;
 
 typedef struct mdot_entry_info {
+    size_t struct_size;
     const char *name;
     size_t input_count, output_count, bucket_count;
     bool has_length;      /* false: every dimension is a number */
@@ -93,6 +97,7 @@ typedef struct mdot_entry_info {
 
 /* Code for one architecture of NVIDIA GPUs, with a kernel for each bucket. */
 typedef struct mdot_image_info {
+    size_t struct_size;
     char target[16];      /* "sm_90a" */
     const char *compute;  /* arithmetic of the matrix kernels: "bf16", "fp16", "fp32" */
     size_t image_bytes;   /* of the cubin */
@@ -100,21 +105,23 @@ typedef struct mdot_image_info {
 } mdot_image_info;
 
 typedef struct mdot_image_kernel_info { /* what one bucket runs on a GPU, in one launch */
-    const char *name;                   /* the function in the cubin */
-    unsigned threads;                   /* of a block */
-    unsigned grid_barriers;             /* how often all blocks of a prediction wait for one another */
-    unsigned registers;                 /* of a thread */
-    unsigned tensor_instructions;       /* for tensor cores, in the code */
-    unsigned barriers;                  /* of a block in hardware, of 16 */
-    size_t shared_bytes;                /* of a block, dynamic ones included */
-    size_t local_bytes;                 /* of a thread, in memory: 0 in a kernel that keeps all in registers */
-    size_t spill_bytes;                 /* stores and loads of registers that did not suffice, in the code */
-    size_t inline_input_bytes;          /* inputs up to this size travel with the launch */
-    size_t scratch_bytes;               /* of a prediction */
+    size_t struct_size;
+    const char *name;             /* the function in the cubin */
+    unsigned threads;             /* of a block */
+    unsigned grid_barriers;       /* how often all blocks of a prediction wait for one another */
+    unsigned registers;           /* of a thread */
+    unsigned tensor_instructions; /* for tensor cores, in the code */
+    unsigned barriers;            /* of a block in hardware, of 16 */
+    size_t shared_bytes;          /* of a block, dynamic ones included */
+    size_t local_bytes;           /* of a thread, in memory: 0 in a kernel that keeps all in registers */
+    size_t spill_bytes;           /* stores and loads of registers that did not suffice, in the code */
+    size_t inline_input_bytes;    /* inputs up to this size travel with the launch */
+    size_t scratch_bytes;         /* of a prediction */
     size_t code_bytes;
 } mdot_image_kernel_info;
 
 typedef struct mdot_predictor_info {
+    size_t struct_size;
     const char *name;
     const char *compiler;  /* "mdot 0.1.0, LLVM 19.1.7" */
     const char *compute;   /* arithmetic of the matrix kernels: "fp32" */
@@ -128,8 +135,9 @@ typedef struct mdot_predictor_info {
     const char *device_reason;  /* why it is that one: "cuda:0 answers in 28 us, the CPU in 5231 us" */
 } mdot_predictor_info;
 
-/* Accessors. Indices beyond the counts are OUT_OF_RANGE; strings are lent by the predictor. */
-void mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info);
+/* Accessors. Indices beyond the counts are OUT_OF_RANGE, a struct_size that is none INVALID_ARGUMENT; strings are lent
+ * by the predictor. */
+mdot_status mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info);
 mdot_status mdot_predictor_get_level(const mdot_predictor *predictor, size_t level, const char **out_name);
 mdot_status mdot_predictor_find_entry(const mdot_predictor *predictor, const char *name, size_t *out_entry);
 mdot_status mdot_predictor_get_entry(const mdot_predictor *predictor, size_t entry, mdot_entry_info *out_info);
@@ -249,14 +257,18 @@ typedef enum mdot_setting {
         MDOT_SETTING_COUNT
 } mdot_setting;
 
+/* Room for settings to come, so that appending one moves nothing. */
+enum { MDOT_SETTING_CAPACITY = 48 };
+
 /* "kernel_h"; "?" for a value that is no setting. Static. */
 const char *mdot_setting_name(mdot_setting setting);
 
 /* At batch B a phase's load is B * per_sample + per_step: parameters are read once a step, not once a sample. */
 typedef struct mdot_job_operator {
-    const char *type; /* "Conv", "Linear", "Attention" …: ONNX's name where ONNX has one */
-    bool known;       /* false: mdot knows its tensors' sizes only */
-    int64_t setting[MDOT_SETTING_COUNT];
+    size_t struct_size;
+    const char *type;                       /* "Conv", "Linear", "Attention" …: ONNX's name where ONNX has one */
+    bool known;                             /* false: mdot knows its tensors' sizes only */
+    int64_t setting[MDOT_SETTING_CAPACITY]; /* zero from MDOT_SETTING_COUNT on */
     mdot_load per_sample[MDOT_PHASE_COUNT];
     mdot_load per_step[MDOT_PHASE_COUNT];
     double parameters; /* elements that training learns */
@@ -266,9 +278,11 @@ typedef struct mdot_job_operator {
     /* Position, which mdot_job_create works out. Operators on the longest path before and behind this one, and how many
      * operators read its result. */
     uint32_t depth, height, out_degree;
+    uint32_t reserved; /* 0 */
 } mdot_job_operator;
 
 typedef struct mdot_job_description {
+    size_t struct_size;
     const mdot_job_operator *operators; /* in topological order; position is not read */
     size_t operator_count;
     int64_t batch;      /* that the file was made for; 1 where it leaves the batch open */
@@ -277,6 +291,7 @@ typedef struct mdot_job_description {
 } mdot_job_description;
 
 typedef struct mdot_job_info {
+    size_t struct_size;
     size_t operator_count, unknown_count;
     double parameters;
     int64_t batch;
@@ -295,8 +310,9 @@ mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_
 mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err);
 void mdot_job_destroy(mdot_job *job);
 
-void mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info);
-/* Strings and arrays are lent by the job. OUT_OF_RANGE beyond the count. */
+/* Strings and arrays are lent by the job. OUT_OF_RANGE beyond the count, INVALID_ARGUMENT for a struct_size that is
+ * none. */
+mdot_status mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info);
 mdot_status mdot_job_get_operator(const mdot_job *job, size_t index, mdot_job_operator *out_operator);
 /* What one optimizer step costs for this many parameters, in fp32. */
 mdot_load mdot_optimizer_load(mdot_optimizer optimizer, double parameters);
@@ -306,10 +322,30 @@ mdot_load mdot_optimizer_load(mdot_optimizer optimizer, double parameters);
 typedef enum mdot_precision { MDOT_PRECISION_FP32, MDOT_PRECISION_TF32, MDOT_PRECISION_AMP } mdot_precision;
 typedef enum mdot_layout { MDOT_LAYOUT_NCHW, MDOT_LAYOUT_NHWC } mdot_layout;
 
+/* A GPU that predictions may be asked for. runtime/job/gpus.def holds the table with its sources and defines the
+ * columns; rates are dense, at boost clock, a multiply-add counted as two. */
+typedef struct mdot_gpu {
+    size_t struct_size;
+    const char *name;
+    double compute_capability; /* 8.6 */
+    double sm_count, boost_mhz;
+    double memory_gib, memory_gbps, l2_mib;
+    double fp32_tflops, tf32_tflops, fp16_tflops;
+} mdot_gpu;
+
+/* The table's names, ending with NULL; static. */
+const char *const *mdot_gpu_names(void);
+/* The GPU called `name`: one of mdot_gpu_names, an alias ("A100" is the SXM board of 40 GB), or what the driver calls
+ * it, in any case and with or without blanks, hyphens and underscores. INVALID_ARGUMENT names those that there are. */
+mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
+
 typedef struct mdot_configuration {
+    size_t struct_size;
     int64_t batch;   /* samples a step on one GPU, 1 to 2^24 */
-    const char *gpu; /* a name that mdot_gpu_find knows */
-    int gpu_count;   /* data-parallel workers; 0 means 1 */
+    const char *gpu; /* a name that mdot_gpu_find knows, or NULL and */
+    const mdot_gpu
+        *gpu_figures; /* the GPU itself: what mdot_gpu_find gave, or one that it does not know. NULL otherwise */
+    int gpu_count;    /* data-parallel workers; 0 means 1 */
     mdot_precision precision;
     mdot_layout layout;
     mdot_optimizer optimizer;
@@ -324,6 +360,7 @@ enum {
 };
 
 typedef struct mdot_prediction {
+    size_t struct_size;
     double step_ms;             /* one training step: forward, backward, optimizer; the median */
     double lower_ms, upper_ms;  /* 90 % interval */
     uint64_t peak_memory_bytes; /* on one GPU: weights, gradients, optimizer state and live activations, as PyTorch's
@@ -331,22 +368,6 @@ typedef struct mdot_prediction {
     bool fits;                  /* that much is there beside the CUDA context and what error correction takes */
     uint32_t warnings;
 } mdot_prediction;
-
-/* A GPU that predictions may be asked for. runtime/job/gpus.def holds the table with its sources and defines the columns;
- * rates are dense, at boost clock, a multiply-add counted as two. */
-typedef struct mdot_gpu_info {
-    const char *name;
-    double compute_capability; /* 8.6 */
-    double sm_count, boost_mhz;
-    double memory_gib, memory_gbps, l2_mib;
-    double fp32_tflops, tf32_tflops, fp16_tflops;
-} mdot_gpu_info;
-
-/* The table's names, ending with NULL; static. */
-const char *const *mdot_gpu_names(void);
-/* The GPU called `name`: one of mdot_gpu_names, an alias ("A100" is the SXM board of 40 GB), or what the driver calls
- * it, in any case and with or without blanks, hyphens and underscores. INVALID_ARGUMENT names those that there are. */
-mdot_status mdot_gpu_find(const char *name, mdot_gpu_info *out_info, mdot_error *err);
 
 /* A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no others. L is the number of
  * rows; every number is as it stands, without logarithm or scale: normalisation belongs into the predictor.
@@ -358,7 +379,7 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu_info *out_info, mdot_error 
  *   operator_position  f32 [L, 5]   index in the sequence, depth, height, input_count, out_degree
  *   operator_count     f32 [L]      operators that the row stands for; the other numbers are those of one
  *   configuration      f32 [8]      batch, GPUs, 1 or 0 for each of fp32, tf32, amp, NHWC, Adam, AdamW
- *   gpu                f32 [9]      mdot_gpu_info's numbers
+ *   gpu                f32 [9]      mdot_gpu's numbers
  *
  * It answers with step_ms, f32 [3]: the 5 %, 50 % and 95 % quantile of the time of a step, ascending; and, if it likes,
  * with outside_training, f32 [1]: above 0 where its training data do not reach.

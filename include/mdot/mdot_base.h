@@ -17,6 +17,36 @@
 extern "C" {
 #endif
 
+/* The version of these headers; mdot_version, mdotjob_version and mdotc_version say that of the library in use. As one
+ * number, 1.2.3 is 1002003. The build takes its version from here. */
+#define MDOT_VERSION_MAJOR 0
+#define MDOT_VERSION_MINOR 2
+#define MDOT_VERSION_PATCH 0
+#define MDOT_VERSION_NUMBER (MDOT_VERSION_MAJOR * 1000000 + MDOT_VERSION_MINOR * 1000 + MDOT_VERSION_PATCH)
+#define MDOT_VERSION_STRING "0.2.0"
+
+/* ---- How this interface grows -------------------------------------------------------------------------------------
+ *
+ * A program built against one version of the libraries runs with every later one of the same SOVERSION.
+ *
+ * Structs that begin with struct_size may get more fields, always at their end. Whoever makes one sets struct_size to
+ * sizeof the struct and what it does not use to zero, which always means the default:
+ *
+ *     mdot_configuration c = {.struct_size = sizeof c, .batch = 64, .gpu = "A100"};
+ *     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
+ *
+ *   handed in   Fields that an older program does not have count as zero. Bytes that a newer program has beyond what
+ *               the library knows must be zero; INCOMPATIBLE otherwise, since it asks for what the library cannot do.
+ *   filled      As much as struct_size says is filled, and zero beyond what the library knows. struct_size is kept.
+ *   arrays      The first struct_size is the distance between elements. Of an array handed in each element says the
+ *               same; of an array to be filled the first one counts, and the library writes the others.
+ *
+ * A struct_size that is zero or otherwise none is INVALID_ARGUMENT, with the struct's name; nothing is guessed.
+ *
+ * All other structs stay as they are: mdot_error, mdot_dim, mdot_dim_binding, mdot_load, mdot_input, mdot_output.
+ * Values of enums and rows of maps are appended. A function that must change gets another name. HACKING.md, "The
+ * interface", has the rest: what SOVERSION means, and what a test compares. */
+
 /* name, value, description. Values are part of the ABI: append only. */
 #define MDOT_STATUS_MAP(X)                                                                                             \
     X(OK, 0, "success")                                                                                                \
@@ -96,5 +126,16 @@ typedef struct mdot_dim_binding {
 
 #ifdef __cplusplus
 }
+
+/* A struct with its size set and everything else zero. */
+template <typename type> inline type mdot_init()
+{
+    type value = type();
+    value.struct_size = sizeof(type);
+    return value;
+}
+#define MDOT_INIT(type) mdot_init<type>()
+#else
+#define MDOT_INIT(type) ((type){.struct_size = sizeof(type)})
 #endif
 #endif

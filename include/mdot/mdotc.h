@@ -12,7 +12,12 @@
 extern "C" {
 #endif
 
+/* The library's version: "0.2.0", static, and as MDOT_VERSION_NUMBER. */
+const char *mdotc_version(void);
+uint32_t mdotc_version_number(void);
+
 typedef struct mdotc_entry {
+    size_t struct_size;
     const char *name;       /* the entry point's name, "predict" by custom */
     const char *model_path; /* an ONNX file */
 } mdotc_entry;
@@ -22,6 +27,7 @@ typedef void (*mdotc_progress_fn)(void *user, const char *step, size_t done, siz
 typedef void (*mdotc_message_fn)(void *user, const char *message);
 
 typedef struct mdotc_options { /* zero means default throughout */
+    size_t struct_size;
     const int64_t
         *buckets; /* ascending lengths; NULL: 32, 64, 128, 256, 512, 1024, less those the model is too short for */
     size_t bucket_count;
@@ -55,15 +61,17 @@ mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const 
 /* Worst difference found for one bucket on one CPU level or GPU, over full and partial lengths and several random
  * inputs. Relative error: max |got - want| / max(1e-3, max |want|) over one output. */
 typedef struct mdotc_verify_row {
+    size_t struct_size; /* as the library knows the struct */
     const char *entry;
     const char *level;    /* "x86-64-v4", "cuda:0" */
+    bool passed;          /* never where an output is NaN throughout: then nothing was verified */
     int64_t max_length;   /* the bucket; 0 without a length */
     int64_t worst_length; /* where the worst error was seen */
     double worst_error;
-    bool passed; /* never where an output is NaN throughout: then nothing was verified */
 } mdotc_verify_row;
 
 typedef struct mdotc_verify_options {
+    size_t struct_size;
     const mdot_dim_binding *dims; /* as compiled */
     size_t dim_count;
     const char *entry; /* NULL: the only one, or "predict" */
@@ -83,12 +91,14 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
 typedef enum mdotc_check_result { MDOTC_CHECK_PASS, MDOTC_CHECK_FAIL, MDOTC_CHECK_UNSUPPORTED } mdotc_check_result;
 
 typedef struct mdotc_check_options {
+    size_t struct_size;
     const char *level;         /* CPU level to run on; NULL: the best this machine has */
     double relative_tolerance; /* 0: 1e-4; |got - want| <= absolute + relative * |want|, ONNX's own rule */
     double absolute_tolerance; /* 0: 1e-6 */
 } mdotc_check_options;
 
 typedef struct mdotc_check_report {
+    size_t struct_size;
     mdotc_check_result result;
     double worst_error; /* largest |got - want| / max(|want|, 1) of a floating output */
     size_t data_sets;   /* test_data_set_* folders run */

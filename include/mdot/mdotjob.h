@@ -13,7 +13,12 @@
 extern "C" {
 #endif
 
+/* The library's version: "0.2.0", static, and as MDOT_VERSION_NUMBER. */
+const char *mdotjob_version(void);
+uint32_t mdotjob_version_number(void);
+
 typedef struct mdot_job_options { /* zero means default throughout */
+    size_t struct_size;
     const mdot_dim_binding *dims; /* every symbolic dimension but the batch must be bound */
     size_t dim_count;
     void (*warning)(void *user, const char *message); /* text that is valid during the call only */

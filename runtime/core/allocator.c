@@ -22,7 +22,7 @@ static void libc_release(void *user, void *memory)
 mdot_status rt_allocator_init(rt_allocator *allocator, const mdot_open_options *options, mdot_error *err)
 {
     *allocator = (rt_allocator){libc_allocate, libc_release, NULL};
-    if (options == NULL || (options->allocate == NULL && options->release == NULL)) return MDOT_OK;
+    if (options->allocate == NULL && options->release == NULL) return MDOT_OK;
     if (options->allocate == NULL || options->release == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "options give one of allocate and release; both or neither");
     *allocator = (rt_allocator){options->allocate, options->release, options->user};

@@ -254,9 +254,8 @@ static void choose(mdot_predictor *predictor, uint32_t timeout_ms)
 
 mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *options, mdot_error *err)
 {
-    const char *device = options != NULL && options->device != NULL ? options->device : getenv("MDOT_DEVICE");
-    uint32_t timeout_ms = options != NULL ? options->device_timeout_ms : 0;
-    if (timeout_ms == 0) timeout_ms = DEFAULT_TIMEOUT_MS;
+    const char *device = options->device != NULL ? options->device : getenv("MDOT_DEVICE");
+    uint32_t timeout_ms = options->device_timeout_ms > 0 ? options->device_timeout_ms : DEFAULT_TIMEOUT_MS;
     wanted w = {.choice = CHOOSE_AUTO};
     mdot_status status = parse_device(predictor->rooms, device, &w, err);
     if (status != MDOT_OK) return status;

@@ -14,6 +14,11 @@ const char *mdot_version(void)
     return MDOT_VERSION_STRING;
 }
 
+uint32_t mdot_version_number(void)
+{
+    return MDOT_VERSION_NUMBER;
+}
+
 const char *mdot_status_name(mdot_status status)
 {
     switch (status) {

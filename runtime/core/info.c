@@ -1,14 +1,23 @@
 /* info.c — what an opened artefact says about itself: the accessors of mdot.h over the checked table. */
+#include "base/sized.h"
 #include "runtime/core/predictor.h"
 
 #include <stdio.h>
 #include <string.h>
 
-void mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info)
+static const bs_sized predictor_info_type = BS_SIZED(mdot_predictor_info, device_reason);
+static const bs_sized entry_info_type = BS_SIZED(mdot_entry_info, schema_hash);
+static const bs_sized tensor_info_type = BS_SIZED(mdot_tensor_info, dim);
+static const bs_sized bucket_info_type = BS_SIZED(mdot_bucket_info, kernel_count);
+static const bs_sized kernel_info_type = BS_SIZED(mdot_kernel_info, flops);
+static const bs_sized image_info_type = BS_SIZED(mdot_image_info, weights_bytes);
+static const bs_sized image_kernel_info_type = BS_SIZED(mdot_image_kernel_info, code_bytes);
+
+mdot_status mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info)
 {
     const mdot_abi_table *table = predictor->table;
     const rt_device *device = predictor->device;
-    *out_info = (mdot_predictor_info){
+    const mdot_predictor_info info = {
         .name = rt_string(table, table->name_at),
         .compiler = rt_string(table, table->compiler_at),
         .compute = rt_string(table, table->compute_at),
@@ -23,6 +32,7 @@ void mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_inf
         .device_compute = device != NULL ? device->compute : rt_string(table, table->compute_at),
         .device_reason = predictor->device_reason,
     };
+    return bs_fill_struct(&predictor_info_type, &info, out_info, NULL);
 }
 
 mdot_status mdot_predictor_get_level(const mdot_predictor *predictor, size_t level, const char **out_name)
@@ -48,7 +58,7 @@ mdot_status mdot_predictor_get_entry(const mdot_predictor *predictor, size_t ent
     const mdot_abi_table *table = predictor->table;
     if (entry >= table->entry_count) return MDOT_OUT_OF_RANGE;
     const mdot_abi_entry *e = rt_entry(table, entry);
-    *out_info = (mdot_entry_info){
+    const mdot_entry_info info = {
         .name = rt_string(table, e->name_at),
         .input_count = e->input_count,
         .output_count = e->output_count,
@@ -56,7 +66,7 @@ mdot_status mdot_predictor_get_entry(const mdot_predictor *predictor, size_t ent
         .has_length = e->has_length != 0,
         .schema_hash = e->schema_hash,
     };
-    return MDOT_OK;
+    return bs_fill_struct(&entry_info_type, &info, out_info, NULL);
 }
 
 static mdot_status get_tensor(const mdot_abi_table *table, const mdot_abi_tensor *tensors, size_t count, size_t index,
@@ -70,8 +80,7 @@ static mdot_status get_tensor(const mdot_abi_table *table, const mdot_abi_tensor
         .rank = (int)tensor->rank,
     };
     for (uint32_t i = 0; i < tensor->rank; i++) info.dim[i] = (mdot_dim){tensor->dim[i].scale, tensor->dim[i].offset};
-    *out_info = info;
-    return MDOT_OK;
+    return bs_fill_struct(&tensor_info_type, &info, out_info, NULL);
 }
 
 mdot_status mdot_predictor_get_input(const mdot_predictor *predictor, size_t entry, size_t input,
@@ -104,13 +113,13 @@ mdot_status mdot_predictor_get_bucket(const mdot_predictor *predictor, size_t en
 {
     const mdot_abi_bucket *b = find_bucket(predictor->table, entry, bucket);
     if (b == NULL) return MDOT_OUT_OF_RANGE;
-    *out_info = (mdot_bucket_info){
+    const mdot_bucket_info info = {
         .max_length = b->max_length,
         .scratch_bytes = (size_t)b->scratch_bytes,
         .flops = b->flops,
         .kernel_count = b->kernel_count,
     };
-    return MDOT_OK;
+    return bs_fill_struct(&bucket_info_type, &info, out_info, NULL);
 }
 
 mdot_status mdot_predictor_get_kernel(const mdot_predictor *predictor, size_t entry, size_t bucket, size_t kernel,
@@ -119,12 +128,12 @@ mdot_status mdot_predictor_get_kernel(const mdot_predictor *predictor, size_t en
     const mdot_abi_bucket *b = find_bucket(predictor->table, entry, bucket);
     if (b == NULL || kernel >= b->kernel_count) return MDOT_OUT_OF_RANGE;
     const mdot_abi_kernel *k = &rt_kernels(predictor->table, b)[kernel];
-    *out_info = (mdot_kernel_info){
+    const mdot_kernel_info info = {
         .name = rt_string(predictor->table, k->name_at),
         .kind = rt_string(predictor->table, k->kind_at),
         .flops = k->flops,
     };
-    return MDOT_OK;
+    return bs_fill_struct(&kernel_info_type, &info, out_info, NULL);
 }
 
 mdot_status mdot_predictor_get_image(const mdot_predictor *predictor, size_t image, mdot_image_info *out_info)
@@ -138,8 +147,7 @@ mdot_status mdot_predictor_get_image(const mdot_predictor *predictor, size_t ima
         .weights_bytes = (size_t)i->weights_bytes,
     };
     snprintf(info.target, sizeof info.target, "sm_%u%s", i->sm, i->is_accelerated ? "a" : "");
-    *out_info = info;
-    return MDOT_OK;
+    return bs_fill_struct(&image_info_type, &info, out_info, NULL);
 }
 
 mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, size_t image, size_t entry, size_t bucket,
@@ -151,7 +159,7 @@ mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, siz
     const mdot_abi_cuda_image *i = rt_cuda_image(table, image);
     const mdot_abi_cuda_kernel *kernel = &rt_cuda_kernels(table, i)[rt_cuda_index(table, b)];
     const mdot_abi_cuda_resources *resources = &rt_cuda_resources(table, i)[rt_cuda_index(table, b)];
-    *out_info = (mdot_image_kernel_info){
+    const mdot_image_kernel_info info = {
         .name = rt_string(table, kernel->name_at),
         .threads = kernel->threads,
         .grid_barriers = kernel->grid_barriers,
@@ -165,5 +173,5 @@ mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, siz
         .scratch_bytes = (size_t)kernel->scratch_bytes,
         .code_bytes = resources->code_bytes,
     };
-    return MDOT_OK;
+    return bs_fill_struct(&image_kernel_info_type, &info, out_info, NULL);
 }

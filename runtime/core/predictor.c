@@ -4,6 +4,7 @@
  * device can: then the CPU answers (run.c).
  */
 #include "runtime/core/predictor.h"
+#include "base/sized.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,15 +71,20 @@ static mdot_status load(mdot_predictor *predictor, const file_map *file, const c
     return MDOT_OK;
 }
 
+static const bs_sized options_type = BS_SIZED(mdot_open_options, user);
+
 mdot_status rt_predictor_open(const rt_rooms *rooms, const char *path, const mdot_open_options *options,
                               mdot_predictor **out_predictor, mdot_error *err)
 {
     if (path == NULL || out_predictor == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_predictor_open needs a path and a place for the result");
-    rt_allocator allocator;
-    mdot_status status = rt_allocator_init(&allocator, options, err);
+    mdot_open_options o = {0};
+    mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
     if (status != MDOT_OK) return status;
-    const char *level = options != NULL && options->cpu_level != NULL ? options->cpu_level : getenv("MDOT_CPU_LEVEL");
+    rt_allocator allocator;
+    status = rt_allocator_init(&allocator, &o, err);
+    if (status != MDOT_OK) return status;
+    const char *level = o.cpu_level != NULL ? o.cpu_level : getenv("MDOT_CPU_LEVEL");
     if (level != NULL && level[0] == '\0') level = NULL;
     mdot_predictor *predictor = rt_alloc(&allocator, sizeof *predictor);
     if (predictor == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory for a predictor", path);
@@ -92,7 +98,7 @@ mdot_status rt_predictor_open(const rt_rooms *rooms, const char *path, const mdo
         close(file.descriptor);
     }
     if (status == MDOT_OK) {
-        status = rt_device_open(predictor, options, err);
+        status = rt_device_open(predictor, &o, err);
         if (status != MDOT_OK) rt_library_close(&predictor->library);
     }
     if (status != MDOT_OK) {

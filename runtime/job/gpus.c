@@ -1,20 +1,23 @@
 /* gpus.c — the GPUs of gpus.def, by name. */
 #include "base/list.h"
-#include "mdot/mdot.h"
+#include "base/sized.h"
+#include "runtime/job/predict.h"
 
 #include <string.h>
 
 typedef struct gpu_row {
-    mdot_gpu_info info;
+    mdot_gpu gpu;
     const char *aliases; /* separated by '|' */
 } gpu_row;
 
 static const gpu_row rows[] = {
-#define GPU(name, aliases, ...) {{name, __VA_ARGS__}, aliases},
+#define GPU(name, aliases, ...) {{sizeof(mdot_gpu), name, __VA_ARGS__}, aliases},
 #include "runtime/job/gpus.def"
 #undef GPU
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
+
+const bs_sized rt_gpu_type = BS_SIZED(mdot_gpu, fp16_tflops);
 
 const char *const *mdot_gpu_names(void)
 {
@@ -70,7 +73,7 @@ static const char *skip_brand(const char *name)
 
 static bool is_called(const gpu_row *row, const char *name)
 {
-    if (equal_names(row->info.name, name)) return true;
+    if (equal_names(row->gpu.name, name)) return true;
     for (const char *alias = row->aliases; *alias != '\0';) {
         if (equal_names(alias, name)) return true;
         alias += strcspn(alias, "|");
@@ -87,18 +90,25 @@ static mdot_status fail_unknown(const char *name, mdot_error *err)
     char known[sizeof err->message - 128];
     bs_list list;
     bs_list_begin(&list, known, sizeof known);
-    for (size_t i = 0; i < ROW_COUNT; i++) bs_list_add(&list, "%s", rows[i].info.name);
+    for (size_t i = 0; i < ROW_COUNT; i++) bs_list_add(&list, "%s", rows[i].gpu.name);
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no GPU \"%.64s\"; known are %s", name, known);
 }
 
-mdot_status mdot_gpu_find(const char *name, mdot_gpu_info *out_info, mdot_error *err)
+mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err)
 {
     if (name == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a GPU has no name");
     const char *core = skip_brand(name);
     for (size_t i = 0; i < ROW_COUNT; i++) {
         if (!is_called(&rows[i], core)) continue;
-        *out_info = rows[i].info;
+        *out_gpu = &rows[i].gpu;
         return MDOT_OK;
     }
     return fail_unknown(name, err);
+}
+
+mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err)
+{
+    const mdot_gpu *gpu;
+    mdot_status status = rt_gpu_find(name, &gpu, err);
+    return status == MDOT_OK ? bs_fill_struct(&rt_gpu_type, gpu, out_gpu, err) : status;
 }

@@ -3,6 +3,7 @@
  * Everything that makes a job, a reader of ONNX or of `.job` files, goes through mdot_job_create, so that one list of
  * checks guards whatever reads jobs.
  */
+#include "base/sized.h"
 #include "runtime/job/job_model.h"
 
 #include <math.h>
@@ -54,6 +55,10 @@ static bool is_load(const mdot_load *load)
     return is_count(load->flops) && is_count(load->bytes_read) && is_count(load->bytes_written);
 }
 
+static const bs_sized description_type = BS_SIZED(mdot_job_description, optimizer);
+static const bs_sized operator_type = BS_SIZED(mdot_job_operator, reserved);
+static const bs_sized info_type = BS_SIZED(mdot_job_info, optimizer);
+
 static mdot_status check_operator(const mdot_job_operator *op, size_t index, mdot_error *err)
 {
     if (op->type == NULL || *op->type == '\0')
@@ -64,6 +69,13 @@ static mdot_status check_operator(const mdot_job_operator *op, size_t index, mdo
     if (!sound)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job (%s): a load is no count up to 2^53",
                          index, op->type);
+    for (int s = MDOT_SETTING_COUNT; s < MDOT_SETTING_CAPACITY; s++)
+        if (op->setting[s] != 0)
+            return mdot_fail(err, MDOT_INCOMPATIBLE, "operator %zu of the job (%s) has setting %d; mdot %s knows %d",
+                             index, op->type, s, MDOT_VERSION_STRING, MDOT_SETTING_COUNT);
+    if (op->input_count > 0 && op->inputs == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job (%s): its inputs are missing", index,
+                         op->type);
     for (size_t i = 0; i < op->input_count; i++)
         if (op->inputs[i] >= index || (i > 0 && op->inputs[i] <= op->inputs[i - 1]))
             return mdot_fail(err, MDOT_INVALID_ARGUMENT,
@@ -79,11 +91,7 @@ static mdot_status check(const mdot_job_description *d, mdot_error *err)
     if (d->batch < 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job's batch is negative");
     if (d->has_optimizer && (size_t)d->optimizer >= sizeof steps / sizeof *steps)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job's optimizer is unknown");
-    for (size_t i = 0; i < d->operator_count; i++) {
-        mdot_status status = check_operator(&d->operators[i], i, err);
-        if (status != MDOT_OK) return status;
-    }
-    return MDOT_OK;
+    return bs_check_struct(&operator_type, d->operators, err);
 }
 
 /* ---- Making ----------------------------------------------------------------------------------------------------- */
@@ -93,21 +101,31 @@ static void round_load(mdot_load *load)
     *load = (mdot_load){rint(load->flops), rint(load->bytes_read), rint(load->bytes_written)};
 }
 
-static void copy_operator(mdot_job_operator *to, const mdot_job_operator *from, char **types, uint32_t **inputs)
+/* The caller's operators as they stand, their strings and inputs still the caller's. */
+static mdot_status read_operators(const mdot_job_description *d, mdot_job *job, mdot_error *err)
 {
-    *to = *from;
-    to->parameters = rint(from->parameters);
-    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
-        round_load(&to->per_sample[phase]);
-        round_load(&to->per_step[phase]);
+    for (size_t i = 0; i < d->operator_count; i++) {
+        mdot_status status = bs_read_element(&operator_type, d->operators, i, &job->operators[i], err);
+        if (status == MDOT_OK) status = check_operator(&job->operators[i], i, err);
+        if (status != MDOT_OK) return status;
     }
-    size_t length = strlen(from->type) + 1;
-    to->type = memcpy(*types, from->type, length);
+    return MDOT_OK;
+}
+
+static void own_operator(mdot_job_operator *op, char **types, uint32_t **inputs)
+{
+    op->parameters = rint(op->parameters);
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        round_load(&op->per_sample[phase]);
+        round_load(&op->per_step[phase]);
+    }
+    size_t length = strlen(op->type) + 1;
+    op->type = memcpy(*types, op->type, length);
     *types += length;
-    to->inputs = *inputs;
-    if (from->input_count > 0) memcpy(*inputs, from->inputs, from->input_count * sizeof **inputs);
-    *inputs += from->input_count;
-    to->depth = to->height = to->out_degree = 0;
+    if (op->input_count > 0) memcpy(*inputs, op->inputs, op->input_count * sizeof **inputs);
+    op->inputs = *inputs;
+    *inputs += op->input_count;
+    op->depth = op->height = op->out_degree = 0;
 }
 
 static void work_out_positions(mdot_job *job)
@@ -128,17 +146,23 @@ static void work_out_positions(mdot_job *job)
     }
 }
 
-static bool allocate(mdot_job *job, const mdot_job_description *d)
+/* The strings and inputs become the job's. False: memory ran out. */
+static bool own_operators(mdot_job *job)
 {
     size_t input_count = 0, type_bytes = 0;
-    for (size_t i = 0; i < d->operator_count; i++) {
-        input_count += d->operators[i].input_count;
-        type_bytes += strlen(d->operators[i].type) + 1;
+    for (size_t i = 0; i < job->info.operator_count; i++) {
+        input_count += job->operators[i].input_count;
+        type_bytes += strlen(job->operators[i].type) + 1;
     }
-    job->operators = calloc(d->operator_count, sizeof *job->operators);
-    job->inputs = calloc(input_count + 1, sizeof *job->inputs);
-    job->types = malloc(type_bytes);
-    return job->operators != NULL && job->inputs != NULL && job->types != NULL;
+    uint32_t *inputs = job->inputs = calloc(input_count + 1, sizeof *job->inputs);
+    char *types = job->types = malloc(type_bytes);
+    if (inputs == NULL || types == NULL) return false;
+    for (size_t i = 0; i < job->info.operator_count; i++) {
+        own_operator(&job->operators[i], &types, &inputs);
+        job->info.unknown_count += !job->operators[i].known;
+        job->info.parameters += job->operators[i].parameters;
+    }
+    return true;
 }
 
 static mdot_status fail_memory(const mdot_job_description *d, mdot_error *err)
@@ -146,31 +170,33 @@ static mdot_status fail_memory(const mdot_job_description *d, mdot_error *err)
     return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", d->operator_count);
 }
 
-mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err)
+static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, mdot_error *err)
 {
-    const mdot_job_description *d = description;
-    mdot_status status = check(d, err);
-    if (status != MDOT_OK) return status;
-    mdot_job *job = calloc(1, sizeof *job);
-    if (job == NULL || !allocate(job, d)) {
-        mdot_job_destroy(job);
-        return fail_memory(d, err);
-    }
-    job->info = (mdot_job_info){.operator_count = d->operator_count,
+    job->info = (mdot_job_info){.struct_size = sizeof job->info,
+                                .operator_count = d->operator_count,
                                 .batch = d->batch,
                                 .has_optimizer = d->has_optimizer,
                                 .optimizer = d->has_optimizer ? d->optimizer : MDOT_OPTIMIZER_SGD};
-    char *types = job->types;
-    uint32_t *inputs = job->inputs;
-    for (size_t i = 0; i < d->operator_count; i++) {
-        copy_operator(&job->operators[i], &d->operators[i], &types, &inputs);
-        job->info.unknown_count += !job->operators[i].known;
-        job->info.parameters += job->operators[i].parameters;
-    }
+    job->operators = calloc(d->operator_count, sizeof *job->operators);
+    if (job->operators == NULL) return fail_memory(d, err);
+    mdot_status status = read_operators(d, job, err);
+    if (status != MDOT_OK) return status;
+    if (!own_operators(job)) return fail_memory(d, err);
     work_out_positions(job);
-    if (!rt_job_classify(job) || !rt_job_measure_memory(job)) {
+    return rt_job_classify(job) && rt_job_measure_memory(job) ? MDOT_OK : fail_memory(d, err);
+}
+
+mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err)
+{
+    mdot_job_description d;
+    mdot_status status = bs_read_struct(&description_type, description, &d, err);
+    if (status == MDOT_OK) status = check(&d, err);
+    if (status != MDOT_OK) return status;
+    mdot_job *job = calloc(1, sizeof *job);
+    status = job != NULL ? fill_job(job, &d, err) : fail_memory(&d, err);
+    if (status != MDOT_OK) {
         mdot_job_destroy(job);
-        return fail_memory(d, err);
+        return status;
     }
     *out_job = job;
     return MDOT_OK;
@@ -190,14 +216,13 @@ void mdot_job_destroy(mdot_job *job)
 
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
-void mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info)
+mdot_status mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info)
 {
-    *out_info = job->info;
+    return bs_fill_struct(&info_type, &job->info, out_info, NULL);
 }
 
 mdot_status mdot_job_get_operator(const mdot_job *job, size_t index, mdot_job_operator *out_operator)
 {
     if (index >= job->info.operator_count) return MDOT_OUT_OF_RANGE;
-    *out_operator = job->operators[index];
-    return MDOT_OK;
+    return bs_fill_struct(&operator_type, &job->operators[index], out_operator, NULL);
 }

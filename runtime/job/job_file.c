@@ -212,6 +212,7 @@ static void get_operator(reader *r, decoded *d, size_t index, size_t *input_coun
     mdot_job_operator *op = &d->operators[index];
     uint64_t type = get_below(r, 2 * (uint64_t)d->type_count);
     if (r->failed) return;
+    op->struct_size = sizeof *op;
     op->type = d->types[type / 2];
     op->known = type & 1;
     op->parameters = get_count(r);
@@ -250,6 +251,7 @@ static mdot_status get_content(reader *r, size_t operator_count, decoded *d, mdo
     size_t content_bytes = (size_t)(r->end - r->at), input_count = 0;
     if (operator_count > content_bytes / MIN_OPERATOR_BYTES)
         return mdot_fail(err, MDOT_MALFORMED, "the job file's operators do not fit into it");
+    d->description.struct_size = sizeof d->description;
     d->operators = calloc(operator_count + 1, sizeof *d->operators);
     d->inputs = calloc(content_bytes + 1, sizeof *d->inputs);
     d->description.batch = (int64_t)get_below(r, (uint64_t)INT64_MAX);

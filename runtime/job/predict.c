@@ -24,22 +24,7 @@ static const mdot_job *job_of(const pairs *p, size_t i)
 
 /* ---- Checks ----------------------------------------------------------------------------------------------------- */
 
-enum { MAX_BATCH = 1 << 24 }; /* as far as an f32 holds every whole number */
-
-static mdot_status check_configuration(const mdot_configuration *c, mdot_error *err)
-{
-    if (c->batch < 1 || c->batch > MAX_BATCH)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the batch is %lld, not 1 to %d", (long long)c->batch, MAX_BATCH);
-    if (c->gpu_count < 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU count is %d", c->gpu_count);
-    if ((unsigned)c->precision > MDOT_PRECISION_AMP)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no precision %d", (int)c->precision);
-    if ((unsigned)c->layout > MDOT_LAYOUT_NHWC)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no layout %d", (int)c->layout);
-    if ((unsigned)c->optimizer > MDOT_OPTIMIZER_ADAMW)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no optimizer %d", (int)c->optimizer);
-    mdot_gpu_info gpu;
-    return mdot_gpu_find(c->gpu, &gpu, err);
-}
+static const bs_sized prediction_type = BS_SIZED(mdot_prediction, warnings);
 
 /* Which of several pairs a message is about. */
 static mdot_status in_pair(const pairs *p, size_t i, mdot_status status, mdot_error *err)
@@ -48,11 +33,16 @@ static mdot_status in_pair(const pairs *p, size_t i, mdot_status status, mdot_er
     return mdot_fail(err, status, "pair %zu: %s", i, err->message);
 }
 
-static mdot_status check_pairs(const pairs *p, mdot_error *err)
+static mdot_status check_pairs(const pairs *p, rt_gpu_names *names, const mdot_prediction *predictions, mdot_error *err)
 {
+    if (p->count == 0) return MDOT_OK;
+    mdot_status status = bs_check_struct(&prediction_type, predictions, err);
+    if (status != MDOT_OK) return status;
     for (size_t i = 0; i < p->count; i++) {
-        mdot_status status = job_of(p, i) != NULL ? check_configuration(&p->configurations[i], err)
-                                                  : mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no job");
+        mdot_configuration c;
+        mdot_gpu gpu;
+        status = job_of(p, i) != NULL ? rt_configuration_read(p->configurations, i, names, &c, &gpu, err)
+                                      : mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no job");
         if (status != MDOT_OK) return in_pair(p, i, status, err);
     }
     return MDOT_OK;
@@ -60,7 +50,7 @@ static mdot_status check_pairs(const pairs *p, mdot_error *err)
 
 /* ---- One pair --------------------------------------------------------------------------------------------------- */
 
-static void write_pair(const mdot_configuration *c, const mdot_gpu_info *gpu, rt_job_pair *pair)
+static void write_pair(const mdot_job *job, const mdot_configuration *c, rt_job_pair *pair)
 {
     const float configuration[RT_CONFIGURATION_NUMBERS] = {
         (float)c->batch,
@@ -73,12 +63,11 @@ static void write_pair(const mdot_configuration *c, const mdot_gpu_info *gpu, rt
         c->optimizer == MDOT_OPTIMIZER_ADAMW,
     };
     memcpy(pair->configuration, configuration, sizeof configuration);
-    const double numbers[] = {gpu->compute_capability, gpu->sm_count,    gpu->boost_mhz,
-                              gpu->memory_gib,         gpu->memory_gbps, gpu->l2_mib,
-                              gpu->fp32_tflops,        gpu->tf32_tflops, gpu->fp16_tflops};
-    _Static_assert(sizeof numbers == RT_GPU_NUMBERS * sizeof *numbers, "a column of gpus.def is missing");
-    for (int i = 0; i < RT_GPU_NUMBERS; i++) pair->gpu[i] = (float)numbers[i];
-    pair->memory_gib = gpu->memory_gib;
+#define WRITE(field) pair->gpu[RT_GPU_##field] = (float)c->gpu_figures->field;
+    RT_GPU_COLUMN_MAP(WRITE)
+#undef WRITE
+    pair->peak_memory_bytes = rt_peak_memory_bytes(job, c);
+    pair->fits = rt_fits(pair->peak_memory_bytes, c->gpu_figures->memory_gib);
 }
 
 static bool is_time(float ms)
@@ -87,14 +76,12 @@ static bool is_time(float ms)
 }
 
 static mdot_status read_pair(const mdot_context *context, const rt_job_tensors *tensors, const rt_job_pair *pair,
-                             const mdot_job *job, const mdot_configuration *c, mdot_prediction *out_prediction,
-                             mdot_error *err)
+                             const mdot_job *job, mdot_prediction *out_prediction, mdot_error *err)
 {
     const float *ms = pair->step_ms;
     if (!is_time(ms[0]) || !is_time(ms[1]) || !is_time(ms[2]))
         return mdot_fail(err, MDOT_MALFORMED, "the predictor answers with %g, %g, %g ms, which are no times",
                          (double)ms[0], (double)ms[1], (double)ms[2]);
-    uint64_t peak_memory_bytes = rt_peak_memory_bytes(job, c);
     uint32_t warnings = tensors->shortened ? MDOT_WARN_SHORTENED : 0;
     if (job->has_unnumbered) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
     if (!(pair->outside <= 0)) warnings |= MDOT_WARN_OUTSIDE_TRAINING; /* no number is no promise, either */
@@ -102,8 +89,8 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_tensors *
     *out_prediction = (mdot_prediction){.step_ms = (double)ms[1],
                                         .lower_ms = (double)ms[0],
                                         .upper_ms = (double)ms[2],
-                                        .peak_memory_bytes = peak_memory_bytes,
-                                        .fits = rt_fits(peak_memory_bytes, pair->memory_gib),
+                                        .peak_memory_bytes = pair->peak_memory_bytes,
+                                        .fits = pair->fits,
                                         .warnings = warnings};
     return MDOT_OK;
 }
@@ -125,15 +112,16 @@ static size_t count_alike(const pairs *p, size_t first)
 }
 
 /* The rows are written and the arguments checked. */
-static void run_alike(mdot_context *context, rt_job_tensors *tensors, const mdot_configuration *configurations,
-                      size_t count)
+static void run_alike(mdot_context *context, rt_job_tensors *tensors, const pairs *p, size_t first, size_t count,
+                      rt_gpu_names *names)
 {
     rt_item items[RT_PAIR_CAPACITY];
     for (size_t i = 0; i < count; i++) {
         rt_job_pair *pair = &tensors->pairs[i];
-        mdot_gpu_info gpu = {0};
-        mdot_gpu_find(configurations[i].gpu, &gpu, NULL);
-        write_pair(&configurations[i], &gpu, pair);
+        mdot_configuration c;
+        mdot_gpu gpu;
+        if (rt_configuration_read(p->configurations, first + i, names, &c, &gpu, NULL) == MDOT_OK)
+            write_pair(job_of(p, first), &c, pair);
         items[i] = (rt_item){pair->inputs, pair->outputs};
     }
     const mdot_abi_entry *entry = rt_entry(table_of(context), tensors->schema.entry);
@@ -145,17 +133,20 @@ static mdot_status predict_pairs(mdot_context *context, const pairs *p, mdot_pre
 {
     rt_job_tensors *tensors = rt_context_state(context, &rt_job_extension);
     if (tensors == NULL) return rt_job_schema_read(table_of(context), &(rt_job_schema){0}, err);
-    mdot_status status = check_pairs(p, err);
+    rt_gpu_names names = {0};
+    mdot_status status = check_pairs(p, &names, out_predictions, err);
     if (status != MDOT_OK) return status;
     for (size_t first = 0, count; first < p->count; first += count) {
         const mdot_job *job = job_of(p, first);
         count = count_alike(p, first);
         if (first == 0 || job != job_of(p, first - 1)) rt_write_rows(job, tensors);
-        run_alike(context, tensors, &p->configurations[first], count);
+        run_alike(context, tensors, p, first, count, &names);
         for (size_t i = 0; i < count; i++) {
-            status = read_pair(context, tensors, &tensors->pairs[i], job, &p->configurations[first + i],
-                               &out_predictions[first + i], err);
+            mdot_prediction prediction;
+            status = read_pair(context, tensors, &tensors->pairs[i], job, &prediction, err);
             if (status != MDOT_OK) return in_pair(p, first + i, status, err);
+            bs_write_struct(&prediction_type, &prediction, bs_struct_at(out_predictions, first + i),
+                              bs_struct_bytes(out_predictions));
         }
     }
     return MDOT_OK;

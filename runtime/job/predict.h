@@ -2,6 +2,7 @@
  *
  *   job_schema.c   which of the tensors below an artefact's entry "predict" reads; found when a context is made
  *   rows.c         a job → the rows of these tensors, merged where the entry allows or the largest bucket asks for it
+ *   configuration.c  a configuration as the caller gave it → checked, its GPU found
  *   predict.c      mdot_predict and its kin: rows and a configuration → a run of the entry → an mdot_prediction
  *
  * mdot.h describes the tensors for people who train predictors, under "Predictions".
@@ -9,6 +10,7 @@
 #ifndef RT_PREDICT_H
 #define RT_PREDICT_H
 
+#include "base/sized.h"
 #include "runtime/job/job_model.h"
 
 #include "mdot/mdot_abi.h"
@@ -18,8 +20,26 @@ enum {
     RT_LOAD_COLUMNS = 2 * MDOT_PHASE_COUNT * RT_LOAD_NUMBERS + 1,
     RT_POSITION_COLUMNS = 5,
     RT_CONFIGURATION_NUMBERS = 8,
-    RT_GPU_NUMBERS = 9,
     RT_STEP_NUMBERS = 3
+};
+
+/* The columns of gpus.def, which are the numbers of the input `gpu`: append only. */
+#define RT_GPU_COLUMN_MAP(X)                                                                                           \
+    X(compute_capability)                                                                                              \
+    X(sm_count)                                                                                                        \
+    X(boost_mhz)                                                                                                       \
+    X(memory_gib)                                                                                                      \
+    X(memory_gbps)                                                                                                     \
+    X(l2_mib)                                                                                                          \
+    X(fp32_tflops)                                                                                                     \
+    X(tf32_tflops)                                                                                                     \
+    X(fp16_tflops)
+
+enum {
+#define RT_GPU_COLUMN_ENUM(field) RT_GPU_##field,
+    RT_GPU_COLUMN_MAP(RT_GPU_COLUMN_ENUM)
+#undef RT_GPU_COLUMN_ENUM
+        RT_GPU_NUMBERS
 };
 
 /* Inputs: identifier, name, element type, whether it has a row for each operator, columns (0: it has rows alone). */
@@ -59,7 +79,8 @@ enum { RT_PAIR_CAPACITY = 64 };
 typedef struct rt_job_pair {
     float configuration[RT_CONFIGURATION_NUMBERS], gpu[RT_GPU_NUMBERS];
     float step_ms[RT_STEP_NUMBERS], outside;
-    double memory_gib;                      /* of the GPU */
+    uint64_t peak_memory_bytes;
+    bool fits;
     const void *inputs[RT_JOB_INPUT_COUNT]; /* in the entry's order */
     void *outputs[2];
 } rt_job_pair;
@@ -73,6 +94,25 @@ typedef struct rt_job_tensors {
     bool shortened; /* operators were merged because the largest bucket holds fewer rows */
     rt_job_pair pairs[RT_PAIR_CAPACITY];
 } rt_job_tensors;
+
+/* gpus.c: the table's row; lent. INVALID_ARGUMENT names those that there are. */
+mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err);
+extern const bs_sized rt_gpu_type;
+
+/* ---- configuration.c --------------------------------------------------------------------------------------------- */
+
+/* Names that one call has looked up: many pairs are of few GPUs. Starts as zero. */
+enum { RT_GPU_SLOTS = 64 };
+typedef struct rt_gpu_names {
+    struct {
+        const char *name; /* the caller's pointer, which does not change during the call */
+        const mdot_gpu *gpu;
+    } slots[RT_GPU_SLOTS];
+} rt_gpu_names;
+
+/* Configuration i of the caller's array, checked, with gpu_figures pointing at *out_gpu, whichever way it was given. */
+mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_gpu_names *names,
+                                  mdot_configuration *out_configuration, mdot_gpu *out_gpu, mdot_error *err);
 
 /* Fills the tensors that have rows. */
 void rt_write_rows(const mdot_job *job, rt_job_tensors *tensors);

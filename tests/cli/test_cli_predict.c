@@ -72,10 +72,12 @@ static void one_configuration_is_a_paragraph(void **state)
 static void what_the_file_says_is_the_default(void **state)
 {
     fixture *f = *state;
-    const mdot_job_operator op = {.type = "Relu", .known = true, .per_sample = {{1e6, 4e6, 4e6}}};
+    const mdot_job_operator op = {
+        .struct_size = sizeof op, .type = "Relu", .known = true, .per_sample = {{1e6, 4e6, 4e6}}};
     mdot_job *job = NULL;
     char *path = NULL;
-    assert_int_equal(mdot_job_create(&(mdot_job_description){.operators = &op,
+    assert_int_equal(mdot_job_create(&(mdot_job_description){.struct_size = sizeof(mdot_job_description),
+                                                             .operators = &op,
                                                              .operator_count = 1,
                                                              .batch = 12,
                                                              .has_optimizer = true,

@@ -120,7 +120,8 @@ static mdot_predictor *open_or_skip(const char *path, const char *level)
     if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) skip();
     mdot_predictor *predictor = NULL;
     mdot_error err = {0};
-    if (mdot_predictor_open(path, &(mdot_open_options){.cpu_level = level}, &predictor, &err) != MDOT_OK)
+    if (mdot_predictor_open(path, &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_level = level},
+                            &predictor, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     return predictor;
 }
@@ -188,7 +189,7 @@ static void table_describes_the_plans(void **state)
     make_model(&m, "predict", 2);
     write_artefact(&m, 1, p.path);
     mdot_predictor *predictor = open_or_skip(p.path, NULL);
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
     assert_string_equal(info.name, "hand-made");
     assert_string_equal(info.compute, "fp32");
@@ -196,15 +197,15 @@ static void table_describes_the_plans(void **state)
     assert_null(strstr(info.compiler, "NVRTC"));
     assert_int_equal(info.level_count, 2);
     assert_true(info.weights_bytes >= sizeof(float));
-    mdot_tensor_info tensor;
+    mdot_tensor_info tensor = MDOT_INIT(mdot_tensor_info);
     assert_int_equal(mdot_predictor_get_output(predictor, 0, 0, &tensor), MDOT_OK);
     assert_string_equal(tensor.name, "y");
     assert_int_equal(tensor.dim[0].scale, 1);
-    mdot_bucket_info bucket;
+    mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
     assert_int_equal(mdot_predictor_get_bucket(predictor, 0, 1, &bucket), MDOT_OK);
     assert_int_equal(bucket.max_length, max_length[1]);
     assert_true(bucket.flops == (double)max_length[1]);
-    mdot_kernel_info kernel;
+    mdot_kernel_info kernel = MDOT_INIT(mdot_kernel_info);
     assert_int_equal(mdot_predictor_get_kernel(predictor, 0, 1, 0, &kernel), MDOT_OK);
     assert_string_equal(kernel.name, "nest.scale");
     assert_string_equal(kernel.kind, "nest");
@@ -283,22 +284,23 @@ static void images_are_read_as_they_were_written(void **state)
     mdot_predictor *predictor = NULL;
     mdot_error err;
     if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) skip();
-    if (mdot_predictor_open(p.path, &(mdot_open_options){.device = "cpu"}, &predictor, &err) != MDOT_OK)
+    if (mdot_predictor_open(p.path, &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .device = "cpu"},
+                            &predictor, &err) != MDOT_OK)
         fail_msg("%s", err.message);
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
     assert_non_null(strstr(info.compiler, ", NVRTC 13.2"));
     static const char *const targets[IMAGES] = {"sm_75", "sm_80", "sm_90a"};
     static const char *const computes[IMAGES] = {"fp16", "bf16", "bf16"};
     for (size_t i = 0; i < IMAGES; i++) {
-        mdot_image_info image;
+        mdot_image_info image = MDOT_INIT(mdot_image_info);
         assert_int_equal(mdot_predictor_get_image(predictor, i, &image), MDOT_OK);
         assert_string_equal(image.target, targets[i]);
         assert_string_equal(image.compute, computes[i]);
         assert_int_equal(image.image_bytes, images.image[i].cubin.size_bytes);
         assert_int_equal(image.weights_bytes, 4);
         for (size_t b = 0; b < BUCKETS; b++) {
-            mdot_image_kernel_info kernel;
+            mdot_image_kernel_info kernel = MDOT_INIT(mdot_image_kernel_info);
             assert_int_equal(mdot_predictor_get_image_kernel(predictor, i, 0, b, &kernel), MDOT_OK);
             assert_string_equal(kernel.name, "scale");
             assert_int_equal(kernel.threads, 128);

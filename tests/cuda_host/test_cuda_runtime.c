@@ -174,7 +174,7 @@ static device open_on(const char *path, const char *name)
 {
     device d = {0};
     mdot_error err = {0};
-    const mdot_open_options options = {.device = name, .device_timeout_ms = 60000};
+    const mdot_open_options options = {.struct_size = sizeof options, .device = name, .device_timeout_ms = 60000};
     if (mdot_predictor_open(path, &options, &d.predictor, &err) != MDOT_OK ||
         mdot_context_create(d.predictor, &d.context, &err) != MDOT_OK)
         fail_msg("%s", err.message);
@@ -200,9 +200,13 @@ static void compile(const char *compute, char *path, size_t size)
 {
     static const char *const targets[] = {"cpu", "sm_90a"};
     snprintf(path, size, "%s/%s.mdot", folder, compute);
-    const mdotc_entry entry = {"predict", model};
-    const mdotc_options options = {
-        .buckets = buckets, .bucket_count = 2, .targets = targets, .target_count = 2, .compute = compute};
+    const mdotc_entry entry = {sizeof entry, "predict", model};
+    const mdotc_options options = {.struct_size = sizeof options,
+                                   .buckets = buckets,
+                                   .bucket_count = 2,
+                                   .targets = targets,
+                                   .target_count = 2,
+                                   .compute = compute};
     mdot_error err = {0};
     if (mdotc_compile(&entry, 1, path, &options, &err) != MDOT_OK) fail_msg("%s", err.message);
 }

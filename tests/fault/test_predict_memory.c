@@ -40,8 +40,10 @@ static void refused_memory_for_a_context_is_a_clean_failure(void **state)
     if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) skip();
     predict_fixture f = {0};
     ledger l = {.limit = MORE_THAN_ENOUGH};
-    predict_open_with(&f, predict_bandwidth_model(),
-                      &(mdot_open_options){.allocate = take, .release = give_back, .user = &l});
+    predict_open_with(
+        &f, predict_bandwidth_model(),
+        &(mdot_open_options){
+            .struct_size = sizeof(mdot_open_options), .allocate = take, .release = give_back, .user = &l});
     const int held = l.live, per_context = held - 1; /* all but the predictor are the fixture's context */
     assert_true(per_context >= 3);                   /* itself, its scratch memory and the rows of a job */
     for (int granted = 0; granted <= per_context; granted++) {
@@ -101,7 +103,8 @@ static void refused_memory_for_a_job_is_a_clean_failure(void **state)
     (void)state;
     mdot_job_operator operators[5];
     for (size_t i = 0; i < 5; i++) operators[i] = predict_operator(i);
-    const mdot_job_description description = {.operators = operators, .operator_count = 5};
+    const mdot_job_description description = {
+        .struct_size = sizeof description, .operators = operators, .operator_count = 5};
     mdot_status status = MDOT_OUT_OF_MEMORY;
     int limit = 0;
     for (; status != MDOT_OK && limit < MORE_THAN_ENOUGH; limit++) {

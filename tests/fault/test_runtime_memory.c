@@ -49,7 +49,7 @@ static void give_back(void *user, void *memory)
 
 static mdot_status open_and_create(const char *path, ledger *l, mdot_error *err)
 {
-    mdot_open_options options = {.allocate = take, .release = give_back, .user = l};
+    mdot_open_options options = {.struct_size = sizeof options, .allocate = take, .release = give_back, .user = l};
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
     mdot_status status = mdot_predictor_open(path, &options, &predictor, err);

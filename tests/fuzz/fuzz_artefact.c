@@ -30,7 +30,7 @@ static void seal(unsigned char *file, size_t size)
 static size_t visit_tensors(const mdot_predictor *predictor, size_t entry, const mdot_entry_info *info)
 {
     size_t sum = 0;
-    mdot_tensor_info tensor;
+    mdot_tensor_info tensor = MDOT_INIT(mdot_tensor_info);
     for (size_t i = 0; i < info->input_count; i++) {
         if (mdot_predictor_get_input(predictor, entry, i, &tensor) != MDOT_OK) abort();
         sum += strlen(tensor.name) + (size_t)tensor.rank;
@@ -46,8 +46,8 @@ static size_t visit_buckets(const mdot_predictor *predictor, size_t entry, const
 {
     size_t sum = 0;
     for (size_t b = 0; b < info->bucket_count; b++) {
-        mdot_bucket_info bucket;
-        mdot_kernel_info kernel;
+        mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
+        mdot_kernel_info kernel = MDOT_INIT(mdot_kernel_info);
         if (mdot_predictor_get_bucket(predictor, entry, b, &bucket) != MDOT_OK) abort();
         for (size_t k = 0; k < bucket.kernel_count; k++) {
             if (mdot_predictor_get_kernel(predictor, entry, b, k, &kernel) != MDOT_OK) abort();
@@ -67,16 +67,16 @@ static size_t visit_bytes(const rt_elf *elf, const rt_section *section, uint64_t
 static size_t visit_images(const mdot_predictor *predictor, const rt_elf *elf)
 {
     size_t sum = 0;
-    mdot_image_info image;
+    mdot_image_info image = MDOT_INIT(mdot_image_info);
     for (size_t i = 0; mdot_predictor_get_image(predictor, i, &image) == MDOT_OK; i++) {
         const mdot_abi_cuda_image *record = rt_cuda_image(predictor->table, i);
         sum += strlen(image.target) + strlen(image.compute);
         sum += visit_bytes(elf, &elf->cubins, record->image_offset, record->image_bytes);
         sum += visit_bytes(elf, &elf->cuda_weights, record->weights_offset, record->weights_bytes);
-        mdot_entry_info entry;
+        mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
         for (size_t e = 0; mdot_predictor_get_entry(predictor, e, &entry) == MDOT_OK; e++) {
             for (size_t b = 0; b < entry.bucket_count; b++) {
-                mdot_image_kernel_info kernel;
+                mdot_image_kernel_info kernel = MDOT_INIT(mdot_image_kernel_info);
                 if (mdot_predictor_get_image_kernel(predictor, i, e, b, &kernel) != MDOT_OK) abort();
                 sum += strlen(kernel.name) + kernel.registers;
             }
@@ -87,11 +87,11 @@ static size_t visit_images(const mdot_predictor *predictor, const rt_elf *elf)
 
 static size_t visit(const mdot_predictor *predictor, const rt_elf *elf)
 {
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
     size_t sum = strlen(info.name) + strlen(info.compiler) + strlen(info.compute);
     for (size_t e = 0; e < info.entry_count; e++) {
-        mdot_entry_info entry;
+        mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
         if (mdot_predictor_get_entry(predictor, e, &entry) != MDOT_OK) abort();
         sum += strlen(entry.name) + visit_tensors(predictor, e, &entry) + visit_buckets(predictor, e, &entry);
     }

@@ -29,10 +29,10 @@ static void seal(unsigned char *file, size_t size)
 
 static void visit(const mdot_job *job)
 {
-    mdot_job_info info;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(job, &info);
     for (size_t i = 0; i < info.operator_count; i++) {
-        mdot_job_operator op;
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         if (mdot_job_get_operator(job, i, &op) != MDOT_OK || strlen(op.type) == 0) abort();
         for (size_t k = 0; k < op.input_count; k++) {
             if (op.inputs[k] >= i) abort();
@@ -59,7 +59,8 @@ static void write_rows(const mdot_job *job)
             if (!isfinite(load[i]) || load[i] < 0) abort();
         }
     }
-    const mdot_configuration configuration = {.batch = 1 << 24, .precision = MDOT_PRECISION_AMP};
+    const mdot_configuration configuration = {
+        .struct_size = sizeof configuration, .batch = 1 << 24, .precision = MDOT_PRECISION_AMP};
     if (rt_peak_memory_bytes(job, &configuration) == 0 && job->info.parameters > 0) abort();
 }
 

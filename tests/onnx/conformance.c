@@ -62,9 +62,10 @@ int main(int argc, char **argv)
         bool left_out = has_wrong_data(entries[i]->d_name);
         free(entries[i]);
         if (left_out || stat(model, &info) != 0) continue;
-        mdotc_check_report report = {0};
+        mdotc_check_report report = MDOT_INIT(mdotc_check_report);
         mdot_error err = {0};
-        mdotc_check_options options = {.relative_tolerance = 1e-3, .absolute_tolerance = 1e-6};
+        mdotc_check_options options = {
+            .struct_size = sizeof options, .relative_tolerance = 1e-3, .absolute_tolerance = 1e-6};
         mdot_status status = mdotc_check(directory, &options, &report, &err);
         if (status == MDOT_OK && report.result == MDOTC_CHECK_PASS) {
             passed++;

@@ -20,7 +20,8 @@ job_reading job_read_model(onnx_builder *b, const mdot_dim_binding *dims, size_t
 {
     job_reading r = {.status = MDOT_OK};
     pb_buffer bytes = onnx_finish(b);
-    mdot_job_options options = {.dims = dims, .dim_count = dim_count, .warning = note_warning, .user = &r};
+    mdot_job_options options = {
+        .struct_size = sizeof options, .dims = dims, .dim_count = dim_count, .warning = note_warning, .user = &r};
     r.status = mdot_job_read_bytes(bytes.data, bytes.size, "job.onnx", &options, &r.job, &r.err);
     pb_free(&bytes);
     return r;
@@ -35,14 +36,14 @@ job_reading job_expect(onnx_builder *b)
 
 mdot_job_info job_info(const job_reading *r)
 {
-    mdot_job_info info;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(r->job, &info);
     return info;
 }
 
 mdot_job_operator job_operator(const job_reading *r, size_t index)
 {
-    mdot_job_operator op;
+    mdot_job_operator op = MDOT_INIT(mdot_job_operator);
     if (mdot_job_get_operator(r->job, index, &op) != MDOT_OK) fail_msg("there is no operator %zu", index);
     return op;
 }

@@ -32,8 +32,8 @@ void predict_open_with(predict_fixture *f, onnx_builder *b, const mdot_open_opti
     write_file(model_path, &bytes);
     pb_free(&bytes);
     mdot_error err = {0};
-    const mdotc_entry entry = {"predict", model_path};
-    const mdotc_options options = {.buckets = buckets, .bucket_count = 2};
+    const mdotc_entry entry = {sizeof entry, "predict", model_path};
+    const mdotc_options options = {.struct_size = sizeof options, .buckets = buckets, .bucket_count = 2};
     mdot_status status = mdotc_compile(&entry, 1, path, &options, &err);
     if (status == MDOT_OK) status = mdot_predictor_open(path, open_options, &f->predictor, &err);
     if (status == MDOT_OK) status = mdot_context_create(f->predictor, &f->context, &err);
@@ -128,13 +128,13 @@ onnx_builder *predict_bandwidth_model(void)
 
 double predict_bandwidth_ms(const mdot_job *job, const mdot_configuration *configuration)
 {
-    mdot_gpu_info gpu;
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find(configuration->gpu, &gpu, NULL), MDOT_OK);
-    mdot_job_info info;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(job, &info);
     double bytes = 0;
     for (size_t i = 0; i < info.operator_count; i++) {
-        mdot_job_operator op;
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         assert_int_equal(mdot_job_get_operator(job, i, &op), MDOT_OK);
         for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
             bytes += op.per_step[phase].bytes_read + op.per_step[phase].bytes_written;
@@ -195,7 +195,7 @@ mdot_job_operator predict_operator(size_t i)
 {
     static const char *const types[] = {"Conv", "Relu", "Add"};
     double size = 1000.0 * (double)(i + 1);
-    mdot_job_operator op = {.type = types[i % 3], .known = true};
+    mdot_job_operator op = {.struct_size = sizeof op, .type = types[i % 3], .known = true};
     op.setting[MDOT_SETTING_INPUTS] = 1;
     op.setting[MDOT_SETTING_KERNEL_H] = i % 3 == 0 ? 3 : 0;
     op.per_sample[MDOT_PHASE_FORWARD] = (mdot_load){10 * size, size, 2 * size};
@@ -210,7 +210,8 @@ mdot_job_operator predict_operator(size_t i)
 
 mdot_job *predict_make_job(const mdot_job_operator *operators, size_t count)
 {
-    const mdot_job_description description = {.operators = operators, .operator_count = count, .batch = 1};
+    const mdot_job_description description = {
+        .struct_size = sizeof description, .operators = operators, .operator_count = count, .batch = 1};
     mdot_job *job = NULL;
     mdot_error err = {0};
     if (mdot_job_create(&description, &job, &err) != MDOT_OK) fail_msg("%s", err.message);

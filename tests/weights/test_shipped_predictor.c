@@ -39,7 +39,8 @@ static int set_up(void **state)
     mdot_status status = mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &f->predictor, &err);
     if (status == MDOT_OK) status = mdot_context_create(f->predictor, &f->context, &err);
     for (int n = 0; status == MDOT_OK && n < NETWORK_COUNT; n++) {
-        mdot_job_options options = {.dims = sequences, .dim_count = networks[n].dim_count};
+        mdot_job_options options = {
+            .struct_size = sizeof options, .dims = sequences, .dim_count = networks[n].dim_count};
         status = mdot_job_read(networks[n].path, &options, &f->jobs[n], &err);
     }
     if (status != MDOT_OK) print_error("%s\n", err.message);
@@ -71,7 +72,7 @@ static void sweep(const fixture *f, int network, mdot_configuration common, mdot
 
 static void expect_growth(const fixture *f, int network, const mdot_configuration *common)
 {
-    mdot_prediction p[BATCH_COUNT];
+    mdot_prediction p[BATCH_COUNT] = {MDOT_INIT(mdot_prediction)};
     sweep(f, network, *common, p);
     for (int i = 1; i < BATCH_COUNT; i++)
         if (!(p[i].step_ms > p[i - 1].step_ms) || !(p[i].peak_memory_bytes > p[i - 1].peak_memory_bytes))
@@ -88,7 +89,8 @@ static void larger_batches_take_longer_on_every_gpu(void **state)
             for (int precision = 0; precision <= MDOT_PRECISION_AMP; precision++)
                 for (int layout = 0; layout <= MDOT_LAYOUT_NHWC; layout++)
                     expect_growth(*state, n,
-                                  &(mdot_configuration){.gpu = *gpu,
+                                  &(mdot_configuration){.struct_size = sizeof(mdot_configuration),
+                                                        .gpu = *gpu,
                                                         .precision = (mdot_precision)precision,
                                                         .layout = (mdot_layout)layout});
 }
@@ -99,8 +101,11 @@ static void a_sample_costs_no_more_in_a_larger_batch(void **state)
     fixture *f = *state;
     for (int n = 0; n < NETWORK_COUNT; n++)
         for (const char *const *gpu = mdot_gpu_names(); *gpu != NULL; gpu++) {
-            mdot_prediction p[BATCH_COUNT];
-            sweep(f, n, (mdot_configuration){.gpu = *gpu, .precision = MDOT_PRECISION_AMP}, p);
+            mdot_prediction p[BATCH_COUNT] = {MDOT_INIT(mdot_prediction)};
+            sweep(f, n,
+                  (mdot_configuration){
+                      .struct_size = sizeof(mdot_configuration), .gpu = *gpu, .precision = MDOT_PRECISION_AMP},
+                  p);
             for (int i = 1; i < BATCH_COUNT; i++) {
                 double before = p[i - 1].step_ms / (double)batches[i - 1], after = p[i].step_ms / (double)batches[i];
                 if (after > 1.25 * before)
@@ -115,8 +120,11 @@ static void intervals_hold_their_median(void **state)
     fixture *f = *state;
     for (int n = 0; n < NETWORK_COUNT; n++)
         for (const char *const *gpu = mdot_gpu_names(); *gpu != NULL; gpu++) {
-            mdot_prediction p[BATCH_COUNT];
-            sweep(f, n, (mdot_configuration){.gpu = *gpu, .layout = MDOT_LAYOUT_NHWC}, p);
+            mdot_prediction p[BATCH_COUNT] = {MDOT_INIT(mdot_prediction)};
+            sweep(f, n,
+                  (mdot_configuration){
+                      .struct_size = sizeof(mdot_configuration), .gpu = *gpu, .layout = MDOT_LAYOUT_NHWC},
+                  p);
             for (int i = 0; i < BATCH_COUNT; i++)
                 assert_true(p[i].lower_ms > 0 && p[i].lower_ms < p[i].step_ms && p[i].step_ms < p[i].upper_ms);
         }
@@ -129,8 +137,11 @@ static void a_much_faster_card_is_faster(void **state)
     for (int n = 0; n < NETWORK_COUNT; n++) {
         double slower = 1e300;
         for (size_t g = 0; g < sizeof ascending / sizeof ascending[0]; g++) {
-            mdot_prediction p[BATCH_COUNT];
-            sweep(f, n, (mdot_configuration){.gpu = ascending[g], .precision = MDOT_PRECISION_AMP}, p);
+            mdot_prediction p[BATCH_COUNT] = {MDOT_INIT(mdot_prediction)};
+            sweep(f, n,
+                  (mdot_configuration){
+                      .struct_size = sizeof(mdot_configuration), .gpu = ascending[g], .precision = MDOT_PRECISION_AMP},
+                  p);
             if (!(p[BATCH_COUNT - 1].step_ms < slower))
                 fail_msg("%s takes %g ms, a slower card %g", ascending[g], p[BATCH_COUNT - 1].step_ms, slower);
             slower = p[BATCH_COUNT - 1].step_ms;

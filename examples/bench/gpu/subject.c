@@ -11,7 +11,10 @@ enum { TIMEOUT_MS = 60000, ALIGNMENT = 64 };
 mdot_status subject_open(subject *s, const char *path, mdot_error *err)
 {
     *s = (subject){0};
-    const mdot_open_options on_gpu = {.device = "cuda:0", .device_timeout_ms = TIMEOUT_MS}, on_cpu = {.device = "cpu"};
+    const mdot_open_options on_gpu = {.struct_size = sizeof on_gpu,
+                                      .device = "cuda:0",
+                                      .device_timeout_ms = TIMEOUT_MS},
+                            on_cpu = {.device = "cpu"};
     mdot_status status = mdot_predictor_open(path, &on_gpu, &s->gpu, err);
     if (status == MDOT_OK) status = mdot_predictor_open(path, &on_cpu, &s->cpu, err);
     if (status == MDOT_OK) status = mdot_context_create(s->gpu, &s->gpu_context, err);

@@ -68,7 +68,8 @@ static mdot_status compile(fixture *f, const char *model, const char *target, co
                            mdot_error *err)
 {
     static const int64_t buckets[] = {40};
-    const mdotc_options options = {.buckets = buckets,
+    const mdotc_options options = {.struct_size = sizeof options,
+                                   .buckets = buckets,
                                    .bucket_count = 1,
                                    .targets = &target,
                                    .target_count = target != NULL,
@@ -77,7 +78,7 @@ static mdot_status compile(fixture *f, const char *model, const char *target, co
                                    .dump = keep_dump,
                                    .warning = keep_warning,
                                    .user = f};
-    const mdotc_entry entry = {"predict", model};
+    const mdotc_entry entry = {sizeof entry, "predict", model};
     return mdotc_compile(&entry, 1, f->artefact, &options, err);
 }
 
@@ -86,7 +87,9 @@ static mdot_predictor *compile_and_open(fixture *f, const char *model, const cha
     mdot_error err;
     mdot_predictor *predictor = NULL;
     if (compile(f, model, target, compute, NULL, &err) != MDOT_OK) fail_msg("%s", err.message);
-    if (mdot_predictor_open(f->artefact, &(mdot_open_options){.device = "cpu"}, &predictor, &err) == MDOT_INCOMPATIBLE)
+    if (mdot_predictor_open(f->artefact,
+                            &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .device = "cpu"}, &predictor,
+                            &err) == MDOT_INCOMPATIBLE)
         skip();
     if (predictor == NULL) fail_msg("%s", err.message);
     return predictor;
@@ -122,12 +125,12 @@ static void assert_kernel_fits(const mdot_image_info *image, cg_cuda_target targ
 
 static void assert_images_fit(const mdot_predictor *predictor)
 {
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
     assert_int_equal(info.image_count, CU_TARGETS);
     for (size_t i = 0; i < info.image_count; i++) {
-        mdot_image_info image;
-        mdot_image_kernel_info kernel;
+        mdot_image_info image = MDOT_INIT(mdot_image_info);
+        mdot_image_kernel_info kernel = MDOT_INIT(mdot_image_kernel_info);
         assert_int_equal(mdot_predictor_get_image(predictor, i, &image), MDOT_OK);
         assert_string_equal(image.target, cubin_architectures[i].name);
         assert_true(image.weights_bytes > 0);
@@ -149,7 +152,7 @@ static void kernels_fit_every_architecture(void **state)
     mdot_predictor *predictor = compile_and_open(f, f->model, "cuda", NULL);
     assert_string_equal(f->warning, "");
     assert_images_fit(predictor);
-    mdot_image_info image;
+    mdot_image_info image = MDOT_INIT(mdot_image_info);
     assert_int_equal(mdot_predictor_get_image(predictor, 0, &image), MDOT_OK);
     assert_string_equal(image.compute, "fp16");
     assert_int_equal(mdot_predictor_get_image(predictor, 1, &image), MDOT_OK);
@@ -216,7 +219,8 @@ static rows verify(fixture *f, const char *libcuda, bool *out_passed)
 {
     rows r = {.f = f};
     setenv("MDOT_LIBCUDA", libcuda, 1);
-    const mdotc_verify_options options = {.row = count_row, .warning = keep_verify_warning, .user = &r};
+    const mdotc_verify_options options = {
+        .struct_size = sizeof options, .row = count_row, .warning = keep_verify_warning, .user = &r};
     mdot_error err;
     if (mdotc_verify(f->artefact, f->model, &options, out_passed, &err) != MDOT_OK) fail_msg("%s", err.message);
     unsetenv("MDOT_LIBCUDA");
@@ -288,7 +292,7 @@ static void what_is_no_encoder_stays_on_the_cpu_with_a_warning(void **state)
     char *model = write_model(f->folder, "sum.onnx", onnx_finish(b));
     mdot_predictor *predictor = compile_and_open(f, model, "sm_80", NULL);
     if (strstr(f->warning, "CPU") == NULL || strstr(f->warning, "CumSum") == NULL) fail_msg("\"%s\"", f->warning);
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
     assert_int_equal(info.image_count, 0);
     mdot_predictor_close(predictor);

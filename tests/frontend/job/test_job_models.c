@@ -17,7 +17,7 @@ static mdot_job *read_shared(const char *file, const mdot_dim_binding *dims, siz
     mdot_job *job = NULL;
     mdot_error err = {0};
     snprintf(path, sizeof path, "%s/%s", MDOT_SHARED_ONNX, file);
-    mdot_job_options options = {.dims = dims, .dim_count = dim_count};
+    mdot_job_options options = {.struct_size = sizeof options, .dims = dims, .dim_count = dim_count};
     if (mdot_job_read(path, &options, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
     return job;
 }
@@ -33,11 +33,11 @@ static int need_models(void **state)
 /* How many operators of a type, and a sum over all. */
 static int count_type(const mdot_job *job, const char *type)
 {
-    mdot_job_info info;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
     int count = 0;
     mdot_job_get_info(job, &info);
     for (size_t i = 0; i < info.operator_count; i++) {
-        mdot_job_operator op;
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(job, i, &op);
         count += strcmp(op.type, type) == 0;
     }
@@ -48,11 +48,11 @@ static int count_type(const mdot_job *job, const char *type)
 static double giga_macs(const mdot_job *job)
 {
     static const char *const products[] = {"Conv", "Linear"};
-    mdot_job_info info;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
     double macs = 0;
     mdot_job_get_info(job, &info);
     for (size_t i = 0; i < info.operator_count; i++) {
-        mdot_job_operator op;
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(job, i, &op);
         for (int k = 0; k < 2; k++) {
             if (strcmp(op.type, products[k]) == 0) macs += op.per_sample[MDOT_PHASE_FORWARD].flops / 2e9;
@@ -78,7 +78,7 @@ static void known_networks_have_their_known_counts(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mdot_job *job = read_shared(rows[i].file, NULL, 0);
-        mdot_job_info info;
+        mdot_job_info info = MDOT_INIT(mdot_job_info);
         mdot_job_get_info(job, &info);
         double macs = giga_macs(job), parameters = info.parameters / 1e6;
         print_message("%s: %.3f GMAC, %.2f M parameters\n", rows[i].file, macs, parameters);
@@ -94,7 +94,7 @@ static void branches_are_taken_and_norms_found(void **state)
 {
     (void)state;
     mdot_job *job = read_shared("real/cnn/mobilenetv2_100_dynamo.onnx", NULL, 0);
-    mdot_job_info info;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(job, &info);
     assert_int_equal(count_type(job, "Conv"), 52);
     assert_int_equal(count_type(job, "Clip"), 35);
@@ -133,7 +133,7 @@ static void every_network_is_read(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mdot_job *job = read_shared(rows[i].file, length, sizeof length / sizeof *length);
-        mdot_job_info info;
+        mdot_job_info info = MDOT_INIT(mdot_job_info);
         mdot_job_get_info(job, &info);
         if (info.unknown_count != rows[i].unknown)
             fail_msg("%s: %zu unknown operators instead of %zu", rows[i].file, info.unknown_count, rows[i].unknown);

@@ -135,7 +135,7 @@ static int reset(void **state)
 static mdot_status open_over(const rt_rooms *rooms, const char *device, mdot_predictor **out_predictor, mdot_error *err)
 {
     fixture_skip_unless_v3();
-    const mdot_open_options options = {.device = device, .device_timeout_ms = 77};
+    const mdot_open_options options = {.struct_size = sizeof options, .device = device, .device_timeout_ms = 77};
     char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
     mdot_status status = rt_predictor_open(rooms, path, &options, out_predictor, err);
     unlink(path);
@@ -155,7 +155,7 @@ static void expect_refused(const rt_rooms *rooms, const char *device, mdot_statu
 
 static mdot_predictor_info info_of(const mdot_predictor *predictor)
 {
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
     return info;
 }

@@ -29,7 +29,7 @@ static void accessors_tell_what_the_table_holds(void **state)
     (void)state;
     fixture_skip_unless_v3();
     mdot_predictor *p = fixture_predictor(&shared);
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(p, &info);
     assert_string_equal(info.name, "fixture");
     assert_string_equal(info.compiler, "by hand");
@@ -46,7 +46,7 @@ static void accessors_tell_what_the_table_holds(void **state)
     assert_int_equal(entry, 9);
     assert_int_equal(mdot_predictor_find_entry(p, "double", &entry), MDOT_OK);
     assert_int_equal(entry, 1);
-    mdot_entry_info e;
+    mdot_entry_info e = MDOT_INIT(mdot_entry_info);
     assert_int_equal(mdot_predictor_get_entry(p, 0, &e), MDOT_OK);
     assert_string_equal(e.name, "predict");
     assert_int_equal(e.input_count, 3);
@@ -54,7 +54,7 @@ static void accessors_tell_what_the_table_holds(void **state)
     assert_int_equal(e.bucket_count, 2);
     assert_true(e.has_length);
     assert_int_equal(e.schema_hash, 11);
-    mdot_tensor_info t;
+    mdot_tensor_info t = MDOT_INIT(mdot_tensor_info);
     assert_int_equal(mdot_predictor_get_input(p, 0, 0, &t), MDOT_OK);
     assert_string_equal(t.name, "x");
     assert_int_equal(t.dtype, MDOT_DTYPE_F32);
@@ -63,12 +63,12 @@ static void accessors_tell_what_the_table_holds(void **state)
     assert_int_equal(t.dim[1].offset, 2);
     assert_int_equal(mdot_predictor_get_output(p, 0, 1, &t), MDOT_OK);
     assert_string_equal(t.name, "about");
-    mdot_bucket_info b;
+    mdot_bucket_info b = MDOT_INIT(mdot_bucket_info);
     assert_int_equal(mdot_predictor_get_bucket(p, 0, 1, &b), MDOT_OK);
     assert_int_equal(b.max_length, FIXTURE_MAX_LENGTH);
     assert_int_equal(b.scratch_bytes, FIXTURE_MAX_LENGTH * FIXTURE_SCRATCH_BYTES_A_STEP);
     assert_int_equal(b.kernel_count, 2);
-    mdot_kernel_info k;
+    mdot_kernel_info k = MDOT_INIT(mdot_kernel_info);
     assert_int_equal(mdot_predictor_get_kernel(p, 0, 1, 1, &k), MDOT_OK);
     assert_string_equal(k.name, "nest.about");
     assert_string_equal(k.kind, "nest");
@@ -81,10 +81,10 @@ static void accessors_refuse_indices_beyond_the_counts(void **state)
     fixture_skip_unless_v3();
     mdot_predictor *p = fixture_predictor(&shared);
     const char *level;
-    mdot_entry_info e;
-    mdot_tensor_info t;
-    mdot_bucket_info b;
-    mdot_kernel_info k;
+    mdot_entry_info e = MDOT_INIT(mdot_entry_info);
+    mdot_tensor_info t = MDOT_INIT(mdot_tensor_info);
+    mdot_bucket_info b = MDOT_INIT(mdot_bucket_info);
+    mdot_kernel_info k = MDOT_INIT(mdot_kernel_info);
     assert_int_equal(mdot_predictor_get_level(p, 2, &level), MDOT_OUT_OF_RANGE);
     assert_int_equal(mdot_predictor_get_entry(p, 2, &e), MDOT_OUT_OF_RANGE);
     assert_int_equal(mdot_predictor_get_input(p, 0, 3, &t), MDOT_OUT_OF_RANGE);

@@ -33,19 +33,19 @@ static void accessors_tell_what_the_images_need(void **state)
     (void)state;
     fixture_skip_unless_v3();
     mdot_predictor *p = fixture_predictor(&shared);
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(p, &info);
     assert_int_equal(info.image_count, FIXTURE_IMAGES);
     static const char *const targets[FIXTURE_IMAGES] = {"sm_80", "sm_90", "sm_90a"};
     for (size_t i = 0; i < FIXTURE_IMAGES; i++) {
-        mdot_image_info image;
+        mdot_image_info image = MDOT_INIT(mdot_image_info);
         assert_int_equal(mdot_predictor_get_image(p, i, &image), MDOT_OK);
         assert_string_equal(image.target, targets[i]);
         assert_string_equal(image.compute, "bf16");
         assert_int_equal(image.image_bytes, FIXTURE_IMAGE_BYTES);
         assert_int_equal(image.weights_bytes, FIXTURE_IMAGE_BYTES);
     }
-    mdot_image_kernel_info kernel;
+    mdot_image_kernel_info kernel = MDOT_INIT(mdot_image_kernel_info);
     assert_int_equal(mdot_predictor_get_image_kernel(p, 2, 0, 1, &kernel), MDOT_OK);
     assert_string_equal(kernel.name, "predict_16");
     assert_int_equal(kernel.threads, 256);
@@ -69,8 +69,8 @@ static void indices_beyond_the_images_are_out_of_range(void **state)
     (void)state;
     fixture_skip_unless_v3();
     mdot_predictor *p = fixture_predictor(&shared);
-    mdot_image_info image = {.image_bytes = 7};
-    mdot_image_kernel_info kernel = {.threads = 7};
+    mdot_image_info image = {.struct_size = sizeof image, .image_bytes = 7};
+    mdot_image_kernel_info kernel = {.struct_size = sizeof kernel, .threads = 7};
     assert_int_equal(mdot_predictor_get_image(p, FIXTURE_IMAGES, &image), MDOT_OUT_OF_RANGE);
     assert_int_equal(mdot_predictor_get_image_kernel(p, FIXTURE_IMAGES, 0, 0, &kernel), MDOT_OUT_OF_RANGE);
     assert_int_equal(mdot_predictor_get_image_kernel(p, 0, 2, 0, &kernel), MDOT_OUT_OF_RANGE);
@@ -107,7 +107,7 @@ static void artefact_without_images_has_neither_section(void **state)
     mdot_predictor *p = fixture_predictor(&f);
     assert_null(p->library.artefact.cubins);
     assert_null(p->library.artefact.cuda_weights);
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(p, &info);
     assert_int_equal(info.image_count, 0);
     mdot_predictor_close(p);

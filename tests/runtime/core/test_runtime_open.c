@@ -393,7 +393,7 @@ static const char *level_in_use(const mdot_open_options *options)
     mdot_predictor *predictor = NULL;
     mdot_error err = {0};
     if (mdot_predictor_open(path, options, &predictor, &err) != MDOT_OK) fail_msg("%s", err.message);
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
     const char *level = strcmp(info.cpu_level, "x86-64-v3") == 0 ? "x86-64-v3" : "x86-64-v4";
     assert_string_equal(info.cpu_level, level);
@@ -414,11 +414,15 @@ static void level_is_forced_by_option_and_by_environment(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
-    assert_string_equal(level_in_use(&(mdot_open_options){.cpu_level = "x86-64-v3"}), "x86-64-v3");
+    assert_string_equal(
+        level_in_use(&(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_level = "x86-64-v3"}),
+        "x86-64-v3");
     setenv("MDOT_CPU_LEVEL", "x86-64-v3", 1);
     assert_string_equal(level_in_use(NULL), "x86-64-v3");
     setenv("MDOT_CPU_LEVEL", "x86-64-v9", 1);
-    assert_string_equal(level_in_use(&(mdot_open_options){.cpu_level = "x86-64-v3"}), "x86-64-v3");
+    assert_string_equal(
+        level_in_use(&(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_level = "x86-64-v3"}),
+        "x86-64-v3");
     mdot_error err;
     assert_int_equal(open_bytes(shared.bytes, shared.size_bytes, NULL, &err), MDOT_INVALID_ARGUMENT);
     assert_says(&err, "x86-64-v9");
@@ -435,8 +439,10 @@ static void level_that_the_artefact_lacks_is_incompatible(void **state)
     table->head.levels[0] = MDOT_CPU_X86_64_V4;
     fixture_seal(&f);
     mdot_error err;
-    assert_int_equal(open_bytes(f.bytes, f.size_bytes, &(mdot_open_options){.cpu_level = "x86-64-v3"}, &err),
-                     MDOT_INCOMPATIBLE);
+    assert_int_equal(
+        open_bytes(f.bytes, f.size_bytes,
+                   &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_level = "x86-64-v3"}, &err),
+        MDOT_INCOMPATIBLE);
     assert_says(&err, "x86-64-v3 was asked for");
     assert_says(&err, "x86-64-v4 only");
     free(f.bytes);
@@ -475,7 +481,7 @@ static void other_artefact_opened_while_one_is_loaded_is_itself(void **state)
     assert_int_equal(mdot_predictor_open(path, NULL, &again, NULL), MDOT_OK);
     mdot_predictor_close(first);
     mdot_predictor *other = fixture_predictor(&f);
-    mdot_entry_info e;
+    mdot_entry_info e = MDOT_INIT(mdot_entry_info);
     assert_int_equal(mdot_predictor_get_entry(other, 0, &e), MDOT_OK);
     assert_int_equal(e.schema_hash, 99);
     assert_int_equal(mdot_predictor_get_entry(again, 0, &e), MDOT_OK);
@@ -504,7 +510,7 @@ static void no_descriptor_stays_open(void **state)
 static void options_need_both_memory_functions(void **state)
 {
     (void)state;
-    mdot_open_options options = {.release = (void (*)(void *, void *))abort};
+    mdot_open_options options = {.struct_size = sizeof options, .release = (void (*)(void *, void *))abort};
     mdot_error err;
     assert_int_equal(open_bytes(shared.bytes, shared.size_bytes, &options, &err), MDOT_INVALID_ARGUMENT);
     assert_says(&err, "both or neither");

@@ -27,7 +27,7 @@ static int teardown(void **state)
 
 static mdot_predictor_info info_of(const cuda_opened *o)
 {
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(o->predictor, &info);
     return info;
 }

@@ -95,7 +95,7 @@ static life live(const char *device)
     }
     l.create_status = mdot_context_create(predictor, &context, &l.err);
     if (l.create_status == MDOT_OK) {
-        mdot_predictor_info info;
+        mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
         const char *message;
         mdot_predictor_get_info(predictor, &info);
         l.runs_on_gpu = strcmp(info.device, "cpu") != 0;
@@ -354,7 +354,7 @@ static void kernel_that_never_ends_when_tried_out_is_refused(void **state)
     assert_int_equal(cuda_fixture_predictor(&shared, "cuda:0", &predictor, &err), MDOT_DEVICE);
     assert_non_null(strstr(err.message, "no answer within"));
     assert_int_equal(cuda_fixture_predictor(&shared, "auto", &predictor, &err), MDOT_OK);
-    mdot_predictor_info info;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
     assert_string_equal(info.device, "cpu");
     assert_non_null(strstr(info.device_reason, "no answer within"));
@@ -396,8 +396,12 @@ static void every_refused_allocation_is_a_clean_failure(void **state)
     for (; status != MDOT_OK && limit < MORE_THAN_ENOUGH; limit++) {
         cuda_fixture_reset(&shared);
         ledger l = {.limit = limit};
-        const mdot_open_options options = {
-            .cpu_level = "x86-64-v3", .device = "cuda:0", .allocate = take, .release = give_back, .user = &l};
+        const mdot_open_options options = {.struct_size = sizeof options,
+                                           .cpu_level = "x86-64-v3",
+                                           .device = "cuda:0",
+                                           .allocate = take,
+                                           .release = give_back,
+                                           .user = &l};
         mdot_predictor *predictor = NULL;
         mdot_context *context = NULL;
         mdot_error err = {0};

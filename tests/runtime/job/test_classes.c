@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#define SIZED .struct_size = sizeof(mdot_job_operator)
+
 static void types_get_the_numbers_of_the_table(void **state)
 {
     (void)state;
@@ -18,7 +20,8 @@ static void types_get_the_numbers_of_the_table(void **state)
     };
     enum { COUNT = sizeof types / sizeof *types };
     mdot_job_operator operators[COUNT] = {{0}};
-    for (size_t i = 0; i < COUNT; i++) operators[i] = (mdot_job_operator){.type = types[i], .known = true};
+    for (size_t i = 0; i < COUNT; i++)
+        operators[i] = (mdot_job_operator){.struct_size = sizeof(mdot_job_operator), .type = types[i], .known = true};
     mdot_job *job = predict_make_job(operators + 1, COUNT - 1);
     for (size_t i = 1; i < COUNT; i++) assert_int_equal(job->type_numbers[i - 1], i);
     assert_false(job->has_unnumbered);
@@ -28,11 +31,11 @@ static void types_get_the_numbers_of_the_table(void **state)
 static void other_types_get_number_0(void **state)
 {
     (void)state;
-    const mdot_job_operator operators[] = {{.type = "Conv", .known = false},
-                                           {.type = "conv", .known = true},
-                                           {.type = "Con", .known = true},
-                                           {.type = "Convolve", .known = true},
-                                           {.type = "?", .known = true}};
+    const mdot_job_operator operators[] = {{SIZED, .type = "Conv", .known = false},
+                                           {SIZED, .type = "conv", .known = true},
+                                           {SIZED, .type = "Con", .known = true},
+                                           {SIZED, .type = "Convolve", .known = true},
+                                           {SIZED, .type = "?", .known = true}};
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
         mdot_job *job = predict_make_job(&operators[i], 1);
         assert_int_equal(job->type_numbers[0], 0);
@@ -95,7 +98,7 @@ static void more_work_costs_more(void **state)
     for (int i = 0; i < 4; i++) operators[i] = predict_operator(0);
     operators[1].per_sample[MDOT_PHASE_FORWARD].flops += 1e6;
     operators[2].per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written += 1e3;
-    operators[3] = (mdot_job_operator){.type = "Relu", .known = true};
+    operators[3] = (mdot_job_operator){.struct_size = sizeof(mdot_job_operator), .type = "Relu", .known = true};
     mdot_job *job = predict_make_job(operators, 4);
     assert_true(job->costs[1] > job->costs[0]);
     assert_true(job->costs[2] > job->costs[0]);

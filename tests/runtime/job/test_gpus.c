@@ -10,7 +10,7 @@
 
 static const char *name_of(const char *text)
 {
-    mdot_gpu_info info = {0};
+    mdot_gpu info = MDOT_INIT(mdot_gpu);
     mdot_error err = {0};
     if (mdot_gpu_find(text, &info, &err) != MDOT_OK) fail_msg("%s", err.message);
     return info.name;
@@ -61,7 +61,7 @@ static void unknown_names_are_refused_with_the_known_ones(void **state)
     (void)state;
     static const char *const wrong[] = {"RTX-309", "RTX-30900", "", "nvidia", "A100|", "-"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        mdot_gpu_info info = {.sm_count = 7};
+        mdot_gpu info = {.struct_size = sizeof info, .sm_count = 7};
         mdot_error err = {0};
         assert_int_equal(mdot_gpu_find(wrong[i], &info, &err), MDOT_INVALID_ARGUMENT);
         assert_true(info.sm_count == 7);
@@ -70,7 +70,7 @@ static void unknown_names_are_refused_with_the_known_ones(void **state)
         assert_int_equal(mdot_gpu_find(wrong[i], &info, NULL), MDOT_INVALID_ARGUMENT);
     }
     mdot_error err = {0};
-    mdot_gpu_info info;
+    mdot_gpu info = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("Radeon VII", &info, &err), MDOT_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "\"Radeon VII\""));
     assert_int_equal(mdot_gpu_find(NULL, &info, &err), MDOT_INVALID_ARGUMENT);
@@ -112,7 +112,7 @@ static void figures_agree_with_each_other(void **state)
 {
     (void)state;
     for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
-        mdot_gpu_info gpu;
+        mdot_gpu gpu = MDOT_INIT(mdot_gpu);
         assert_int_equal(mdot_gpu_find(*name, &gpu, NULL), MDOT_OK);
         double fp32_tflops = 2e-6 * gpu.sm_count * cores_of_an_sm(gpu.compute_capability) * gpu.boost_mhz;
         if (fabs(gpu.fp32_tflops / fp32_tflops - 1) > 0.01)

@@ -21,16 +21,21 @@ static const uint32_t first[] = {0}, both[] = {1, 2};
 static mdot_job_description describe(mdot_job_operator operators[4])
 {
     memset(operators, 0, 4 * sizeof *operators);
-    operators[0] = (mdot_job_operator){.type = "Conv", .known = true, .parameters = 1728};
+    operators[0] = (mdot_job_operator){
+        .struct_size = sizeof(mdot_job_operator), .type = "Conv", .known = true, .parameters = 1728};
     operators[0].setting[MDOT_SETTING_KERNEL_H] = 3;
     operators[0].setting[MDOT_SETTING_PADDING_W] = -2;
     operators[0].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){9007199254740992.0, 602112, 3211264};
     operators[0].per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 6912;
-    operators[1] = (mdot_job_operator){.type = "Relu", .known = true, .inputs = first, .input_count = 1};
-    operators[2] = (mdot_job_operator){.type = "com.example:Fancy", .inputs = first, .input_count = 1};
-    operators[3] = (mdot_job_operator){.type = "Add", .known = true, .inputs = both, .input_count = 2};
+    operators[1] = (mdot_job_operator){
+        .struct_size = sizeof(mdot_job_operator), .type = "Relu", .known = true, .inputs = first, .input_count = 1};
+    operators[2] = (mdot_job_operator){
+        .struct_size = sizeof(mdot_job_operator), .type = "com.example:Fancy", .inputs = first, .input_count = 1};
+    operators[3] = (mdot_job_operator){
+        .struct_size = sizeof(mdot_job_operator), .type = "Add", .known = true, .inputs = both, .input_count = 2};
     operators[3].setting[MDOT_SETTING_INPUTS] = 2;
-    return (mdot_job_description){.operators = operators,
+    return (mdot_job_description){.struct_size = sizeof(mdot_job_description),
+                                  .operators = operators,
                                   .operator_count = 4,
                                   .batch = 8,
                                   .has_optimizer = true,
@@ -49,7 +54,7 @@ static mdot_job *make_job(void)
 
 static void expect_same(const mdot_job *a, const mdot_job *b)
 {
-    mdot_job_info x, y;
+    mdot_job_info x = MDOT_INIT(mdot_job_info), y = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(a, &x);
     mdot_job_get_info(b, &y);
     assert_int_equal(x.operator_count, y.operator_count);
@@ -59,7 +64,7 @@ static void expect_same(const mdot_job *a, const mdot_job *b)
     assert_int_equal(x.optimizer, y.optimizer);
     assert_true(x.parameters == y.parameters);
     for (size_t i = 0; i < x.operator_count; i++) {
-        mdot_job_operator p, q;
+        mdot_job_operator p = MDOT_INIT(mdot_job_operator), q = MDOT_INIT(mdot_job_operator);
         assert_int_equal(mdot_job_get_operator(a, i, &p), MDOT_OK);
         assert_int_equal(mdot_job_get_operator(b, i, &q), MDOT_OK);
         assert_string_equal(p.type, q.type);
@@ -83,15 +88,15 @@ static void positions_follow_from_dependencies(void **state)
     mdot_job *job = make_job();
     static const uint32_t depth[] = {0, 1, 1, 2}, height[] = {2, 1, 1, 0}, readers[] = {2, 1, 1, 0};
     for (size_t i = 0; i < 4; i++) {
-        mdot_job_operator op;
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         assert_int_equal(mdot_job_get_operator(job, i, &op), MDOT_OK);
         assert_int_equal(op.depth, depth[i]);
         assert_int_equal(op.height, height[i]);
         assert_int_equal(op.out_degree, readers[i]);
     }
-    mdot_job_operator beyond;
+    mdot_job_operator beyond = MDOT_INIT(mdot_job_operator);
     assert_int_equal(mdot_job_get_operator(job, 4, &beyond), MDOT_OUT_OF_RANGE);
-    mdot_job_info info;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(job, &info);
     assert_int_equal(info.unknown_count, 1);
     assert_true(info.parameters == 1728);

@@ -25,7 +25,11 @@ typedef struct network {
 static mdot_job_operator *add(network *n, const char *type, double units, double parameters, const char *inputs)
 {
     mdot_job_operator *op = &n->operators[n->count];
-    *op = (mdot_job_operator){.type = type, .known = true, .parameters = parameters, .inputs = n->inputs[n->count]};
+    *op = (mdot_job_operator){.struct_size = sizeof(mdot_job_operator),
+                              .type = type,
+                              .known = true,
+                              .parameters = parameters,
+                              .inputs = n->inputs[n->count]};
     op->per_sample[MDOT_PHASE_FORWARD].bytes_written = units * UNIT;
     for (const char *at = inputs; *at != '\0'; at += *at == ',') {
         char *end;
@@ -231,7 +235,7 @@ static void update_of_adam_may_be_the_peak(void **state)
     network n = {0};
     add(&n, "Linear", 1, 1e6, "");
     mdot_job *job = predict_make_job(n.operators, n.count);
-    mdot_configuration c = {.batch = 1, .optimizer = MDOT_OPTIMIZER_ADAMW};
+    mdot_configuration c = {.struct_size = sizeof c, .batch = 1, .optimizer = MDOT_OPTIMIZER_ADAMW};
     assert_true(rt_peak_memory_bytes(job, &c) == 5 * 4 * 1000000);
     c.optimizer = MDOT_OPTIMIZER_SGD;
     assert_true(rt_peak_memory_bytes(job, &c) < 4 * 4 * 1000000);
@@ -243,11 +247,12 @@ static void peak_beyond_all_numbers_is_the_largest(void **state)
     (void)state;
     mdot_job_operator operators[100];
     for (size_t i = 0; i < 100; i++) {
-        operators[i] = (mdot_job_operator){.type = "Magic", .parameters = RT_JOB_MAX_COUNT};
+        operators[i] = (mdot_job_operator){
+            .struct_size = sizeof(mdot_job_operator), .type = "Magic", .parameters = RT_JOB_MAX_COUNT};
         operators[i].per_sample[MDOT_PHASE_FORWARD].bytes_written = RT_JOB_MAX_COUNT;
     }
     mdot_job *job = predict_make_job(operators, 100);
-    mdot_configuration c = {.batch = 1 << 24};
+    mdot_configuration c = {.struct_size = sizeof c, .batch = 1 << 24};
     assert_true(rt_peak_memory_bytes(job, &c) == UINT64_MAX);
     assert_false(rt_fits(UINT64_MAX, 192));
     mdot_job_destroy(job);

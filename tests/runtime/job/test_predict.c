@@ -1,18 +1,22 @@
 /* test_predict.c — predictions through compiled predictors whose answers have a closed form: values, warnings, many at
  * once, and what is refused. */
 #include "runtime/core/predictor.h"
+#include "runtime/job/predict.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 static predict_fixture bandwidth;
+
+#define SIZED .struct_size = sizeof(mdot_configuration)
 
 static int setup(void **state)
 {
@@ -34,7 +38,7 @@ static int teardown(void **state)
 
 static mdot_configuration configuration(int64_t batch, const char *gpu)
 {
-    return (mdot_configuration){.batch = batch, .gpu = gpu};
+    return (mdot_configuration){.struct_size = sizeof(mdot_configuration), .batch = batch, .gpu = gpu};
 }
 
 static void assert_close(double got, double want)
@@ -44,7 +48,7 @@ static void assert_close(double got, double want)
 
 static mdot_prediction predict(predict_fixture *f, const mdot_job *job, const mdot_configuration *c)
 {
-    mdot_prediction prediction = {0};
+    mdot_prediction prediction = MDOT_INIT(mdot_prediction);
     mdot_error err = {0};
     if (mdot_predict(f->context, job, c, &prediction, &err) != MDOT_OK) fail_msg("%s", err.message);
     return prediction;
@@ -171,9 +175,12 @@ static void configuration_reaches_the_predictor(void **state)
         mdot_configuration c;
         double batch, gpus, flags;
     } cases[] = {
-        {{7, "T4", 0, MDOT_PRECISION_FP32, MDOT_LAYOUT_NCHW, MDOT_OPTIMIZER_SGD}, 7, 1, 1},
-        {{1, "T4", 4, MDOT_PRECISION_TF32, MDOT_LAYOUT_NHWC, MDOT_OPTIMIZER_ADAM}, 1, 4, 2 + 8 + 16},
-        {{1 << 24, "T4", 1, MDOT_PRECISION_AMP, MDOT_LAYOUT_NCHW, MDOT_OPTIMIZER_ADAMW}, 1 << 24, 1, 4 + 32},
+        {{SIZED, 7, "T4", NULL, 0, MDOT_PRECISION_FP32, MDOT_LAYOUT_NCHW, MDOT_OPTIMIZER_SGD}, 7, 1, 1},
+        {{SIZED, 1, "T4", NULL, 4, MDOT_PRECISION_TF32, MDOT_LAYOUT_NHWC, MDOT_OPTIMIZER_ADAM}, 1, 4, 2 + 8 + 16},
+        {{SIZED, 1 << 24, "T4", NULL, 1, MDOT_PRECISION_AMP, MDOT_LAYOUT_NCHW, MDOT_OPTIMIZER_ADAMW},
+         1 << 24,
+         1,
+         4 + 32},
     };
     mdot_job *job = predict_job(3, 3);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -273,7 +280,7 @@ static void sweep_gives_what_single_calls_give(void **state)
     mdot_job *job = predict_job(17, 17);
     mdot_configuration c[PAIRS];
     fill_configurations(c);
-    mdot_prediction p[PAIRS];
+    mdot_prediction p[PAIRS] = {MDOT_INIT(mdot_prediction)};
     mdot_error err = {0};
     if (mdot_sweep(bandwidth.context, job, c, PAIRS, p, &err) != MDOT_OK) fail_msg("%s", err.message);
     for (int i = 0; i < PAIRS; i++) {
@@ -291,7 +298,7 @@ static void many_pairs_give_what_single_calls_give(void **state)
     mdot_configuration c[PAIRS];
     fill_configurations(c);
     for (int i = 0; i < PAIRS; i++) of_pair[i] = jobs[i < 100 ? i / 40 : i % 3]; /* runs of one job, then alternating */
-    mdot_prediction p[PAIRS];
+    mdot_prediction p[PAIRS] = {MDOT_INIT(mdot_prediction)};
     mdot_error err = {0};
     if (mdot_predict_many(bandwidth.context, of_pair, c, PAIRS, p, &err) != MDOT_OK) fail_msg("%s", err.message);
     for (int i = 0; i < PAIRS; i++) {
@@ -310,21 +317,103 @@ static void none_at_all_is_fine(void **state)
     mdot_job_destroy(job);
 }
 
+/* ---- GPUs ------------------------------------------------------------------------------------------------------- */
+
+static void figures_stand_for_a_name(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(9, 9);
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
+    mdot_configuration named = configuration(4, "A100"), figured = configuration(4, NULL);
+    figured.gpu_figures = &gpu;
+    mdot_prediction a = predict(&bandwidth, job, &named), b = predict(&bandwidth, job, &figured);
+    assert_equal_predictions(&a, &b);
+    gpu.name = NULL; /* a card that nobody has named, */
+    gpu.memory_gbps /= 4;
+    gpu.memory_gib = 1e-3; /* and with little memory */
+    b = predict(&bandwidth, job, &figured);
+    assert_close(b.step_ms, 4 * a.step_ms);
+    assert_int_equal(b.peak_memory_bytes, a.peak_memory_bytes);
+    assert_true(a.fits && !b.fits);
+    mdot_job_destroy(job);
+}
+
+/* As many names as there are places to remember them, each at another address, and more. */
+static void every_pair_gets_its_own_gpu(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000 };
+    static char names[COUNT][24];
+    static mdot_configuration c[COUNT];
+    static mdot_prediction p[COUNT];
+    mdot_job *job = predict_job(9, 9);
+    size_t known = 0;
+    while (mdot_gpu_names()[known] != NULL) known++;
+    for (size_t i = 0; i < COUNT; i++) {
+        snprintf(names[i], sizeof names[i], "%s", mdot_gpu_names()[i * 7 % known]);
+        c[i] = configuration(1, names[i]);
+    }
+    p[0] = MDOT_INIT(mdot_prediction);
+    assert_int_equal(mdot_sweep(bandwidth.context, job, c, COUNT, p, NULL), MDOT_OK);
+    for (size_t i = 0; i < COUNT; i++) assert_close(p[i].step_ms, predict_bandwidth_ms(job, &c[i]));
+    mdot_job_destroy(job);
+}
+
+static void figures_that_are_none_are_refused_by_name(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    mdot_gpu known = MDOT_INIT(mdot_gpu), gpu;
+    assert_int_equal(mdot_gpu_find("T4", &known, NULL), MDOT_OK);
+    static const struct {
+        size_t at;
+        const char *name;
+    } columns[] = {
+#define COLUMN(field) {offsetof(mdot_gpu, field), #field},
+        RT_GPU_COLUMN_MAP(COLUMN)
+#undef COLUMN
+    };
+    static const double values[] = {0, -1, NAN, INFINITY};
+    mdot_configuration c = configuration(1, NULL);
+    c.gpu_figures = &gpu;
+    for (size_t i = 0; i < RT_GPU_NUMBERS * 4; i++) {
+        gpu = known;
+        memcpy((char *)&gpu + columns[i / 4].at, &values[i % 4], sizeof values[0]);
+        mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
+        mdot_error err = {0};
+        assert_int_equal(mdot_predict(bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.message, columns[i / 4].name));
+        assert_true(p.step_ms == -7);
+    }
+    gpu = known;
+    gpu.struct_size = 0;
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    mdot_error err = {0};
+    assert_int_equal(mdot_predict(bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "the struct_size of a mdot_gpu is 0, not sizeof(mdot_gpu)");
+    gpu = known;
+    c.gpu = "T4";
+    assert_int_equal(mdot_predict(bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "both gpu and gpu_figures"));
+    mdot_job_destroy(job);
+}
+
 /* ---- Refusals ---------------------------------------------------------------------------------------------------- */
 
 static const struct {
     mdot_configuration c;
     const char *says;
 } wrong[] = {
-    {{.batch = 0, .gpu = "T4"}, "batch is 0, not 1 to 16777216"},
-    {{.batch = -3, .gpu = "T4"}, "batch is -3"},
-    {{.batch = (1 << 24) + 1, .gpu = "T4"}, "batch is 16777217"},
-    {{.batch = 1, .gpu = "T4", .gpu_count = -1}, "GPU count is -1"},
-    {{.batch = 1, .gpu = "T4", .precision = (mdot_precision)3}, "precision 3"},
-    {{.batch = 1, .gpu = "T4", .layout = (mdot_layout)2}, "layout 2"},
-    {{.batch = 1, .gpu = "T4", .optimizer = (mdot_optimizer)3}, "optimizer 3"},
-    {{.batch = 1, .gpu = "T5"}, "\"T5\""},
-    {{.batch = 1, .gpu = NULL}, "no name"},
+    {{SIZED, .batch = 0, .gpu = "T4"}, "batch is 0, not 1 to 16777216"},
+    {{SIZED, .batch = -3, .gpu = "T4"}, "batch is -3"},
+    {{SIZED, .batch = (1 << 24) + 1, .gpu = "T4"}, "batch is 16777217"},
+    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = -1}, "GPU count is -1"},
+    {{SIZED, .batch = 1, .gpu = "T4", .precision = (mdot_precision)3}, "precision 3"},
+    {{SIZED, .batch = 1, .gpu = "T4", .layout = (mdot_layout)2}, "layout 2"},
+    {{SIZED, .batch = 1, .gpu = "T4", .optimizer = (mdot_optimizer)3}, "optimizer 3"},
+    {{SIZED, .batch = 1, .gpu = "T5"}, "\"T5\""},
+    {{SIZED, .batch = 1, .gpu = NULL}, "no name"},
 };
 enum { WRONG_COUNT = sizeof wrong / sizeof *wrong };
 
@@ -333,7 +422,7 @@ static void wrong_configurations_are_refused_by_name(void **state)
     (void)state;
     mdot_job *job = predict_job(3, 3);
     for (size_t i = 0; i < WRONG_COUNT; i++) {
-        mdot_prediction p = {.step_ms = -7};
+        mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
         mdot_error err = {0};
         assert_int_equal(mdot_predict(bandwidth.context, job, &wrong[i].c, &p, &err), MDOT_INVALID_ARGUMENT);
         if (strstr(err.message, wrong[i].says) == NULL) fail_msg("case %zu: \"%s\"", i, err.message);
@@ -350,7 +439,8 @@ static void one_wrong_pair_refuses_all(void **state)
     const mdot_job *jobs[3] = {job, job, job};
     for (size_t i = 0; i < WRONG_COUNT; i++) {
         mdot_configuration c[3] = {configuration(1, "T4"), configuration(2, "T4"), wrong[i].c};
-        mdot_prediction p[3] = {{.step_ms = -7}, {.step_ms = -7}, {.step_ms = -7}};
+        mdot_prediction p[3] = {
+            {.struct_size = sizeof(mdot_prediction), .step_ms = -7}, {.step_ms = -7}, {.step_ms = -7}};
         mdot_error err = {0};
         assert_int_equal(mdot_predict_many(bandwidth.context, jobs, c, 3, p, &err), MDOT_INVALID_ARGUMENT);
         assert_non_null(strstr(err.message, "pair 2: "));
@@ -358,7 +448,7 @@ static void one_wrong_pair_refuses_all(void **state)
         for (int k = 0; k < 3; k++) assert_true(p[k].step_ms == -7);
     }
     mdot_configuration c[3] = {configuration(1, "T4"), configuration(2, "T4"), configuration(3, "T4")};
-    mdot_prediction p[3] = {{.step_ms = -7}, {.step_ms = -7}, {.step_ms = -7}};
+    mdot_prediction p[3] = {{.struct_size = sizeof(mdot_prediction), .step_ms = -7}, {.step_ms = -7}, {.step_ms = -7}};
     jobs[1] = NULL;
     mdot_error err = {0};
     assert_int_equal(mdot_predict_many(bandwidth.context, jobs, c, 3, p, &err), MDOT_INVALID_ARGUMENT);
@@ -372,7 +462,7 @@ static void missing_arguments_are_refused(void **state)
     (void)state;
     mdot_job *job = predict_job(3, 3);
     mdot_configuration c = configuration(1, "T4");
-    mdot_prediction p;
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
     assert_int_equal(mdot_predict(NULL, job, &c, &p, NULL), MDOT_INVALID_ARGUMENT);
     assert_int_equal(mdot_predict(bandwidth.context, NULL, &c, &p, NULL), MDOT_INVALID_ARGUMENT);
     assert_int_equal(mdot_predict(bandwidth.context, job, NULL, &p, NULL), MDOT_INVALID_ARGUMENT);
@@ -402,7 +492,7 @@ static void answers_that_are_no_times_are_errors(void **state)
     mdot_job *job = predict_job(3, 3);
     for (int64_t batch = 1; batch <= 3; batch++) { /* negative, negative, infinite */
         mdot_configuration c = configuration(batch, "T4");
-        mdot_prediction p = {.step_ms = -7};
+        mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
         mdot_error err = {0};
         assert_int_equal(mdot_predict(f.context, job, &c, &p, &err), MDOT_MALFORMED);
         assert_non_null(strstr(err.message, "which are no times"));
@@ -422,7 +512,7 @@ static void expect_incompatible(onnx_builder *b, const char *says)
     predict_open(&f, b);
     mdot_job *job = predict_job(3, 3);
     mdot_configuration c = configuration(1, "T4");
-    mdot_prediction p = {.step_ms = -7};
+    mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
     mdot_error err = {0};
     assert_int_equal(mdot_predict(f.context, job, &c, &p, &err), MDOT_INCOMPATIBLE);
     if (strstr(err.message, says) == NULL) fail_msg("\"%s\" does not say \"%s\"", err.message, says);
@@ -487,6 +577,9 @@ int main(void)
         cmocka_unit_test(sweep_gives_what_single_calls_give),
         cmocka_unit_test(many_pairs_give_what_single_calls_give),
         cmocka_unit_test(none_at_all_is_fine),
+        cmocka_unit_test(figures_stand_for_a_name),
+        cmocka_unit_test(every_pair_gets_its_own_gpu),
+        cmocka_unit_test(figures_that_are_none_are_refused_by_name),
         cmocka_unit_test(wrong_configurations_are_refused_by_name),
         cmocka_unit_test(one_wrong_pair_refuses_all),
         cmocka_unit_test(missing_arguments_are_refused),

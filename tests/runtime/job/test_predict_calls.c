@@ -30,8 +30,10 @@ static int setup(void **state)
     static const size_t counts[JOB_COUNT] = {6, 500, 3000}, periods[JOB_COUNT] = {6, 20, 3000};
     static const char *const gpus[CONFIGURATION_COUNT] = {"T4", "Tesla V100-SXM2-32GB", "a100", "H200", "RTX 4090"};
     for (int i = 0; i < CONFIGURATION_COUNT; i++)
-        configurations[i] = (mdot_configuration){.batch = 1 + 100 * i, .gpu = gpus[i]};
+        configurations[i] =
+            (mdot_configuration){.struct_size = sizeof(mdot_configuration), .batch = 1 + 100 * i, .gpu = gpus[i]};
     for (int j = 0; j < JOB_COUNT; j++) {
+        expected[j][0] = MDOT_INIT(mdot_prediction);
         jobs[j] = predict_job(counts[j], periods[j]);
         mdot_error err = {0};
         if (mdot_sweep(bandwidth.context, jobs[j], configurations, CONFIGURATION_COUNT, expected[j], &err) != MDOT_OK)
@@ -62,14 +64,14 @@ static bool call_everything(mdot_context *context, int rounds)
     int wrong = 0;
     for (int i = 0; i < rounds; i++) {
         int j = i % JOB_COUNT, k = i % CONFIGURATION_COUNT;
-        mdot_prediction p[CONFIGURATION_COUNT];
+        mdot_prediction p[CONFIGURATION_COUNT] = {MDOT_INIT(mdot_prediction)};
         wrong += mdot_predict(context, jobs[j], &configurations[k], p, &err) != MDOT_OK || !is_expected(p, j, k);
         wrong += mdot_sweep(context, jobs[j], configurations, CONFIGURATION_COUNT, p, &err) != MDOT_OK;
         for (k = 0; k < CONFIGURATION_COUNT; k++) wrong += !is_expected(&p[k], j, k);
         const mdot_job *of_pair[CONFIGURATION_COUNT] = {jobs[0], jobs[0], jobs[2], jobs[1], jobs[0]};
         wrong += mdot_predict_many(context, of_pair, configurations, CONFIGURATION_COUNT, p, &err) != MDOT_OK;
         wrong += !is_expected(&p[2], 2, 2) || !is_expected(&p[3], 1, 3) || !is_expected(&p[4], 0, 4);
-        mdot_configuration refused = {.batch = 1, .gpu = "Voodoo 2"};
+        mdot_configuration refused = {.struct_size = sizeof refused, .batch = 1, .gpu = "Voodoo 2"};
         wrong += mdot_predict(context, jobs[j], &refused, p, &err) != MDOT_INVALID_ARGUMENT;
     }
     return wrong == 0;

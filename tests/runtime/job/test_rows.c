@@ -38,7 +38,7 @@ static rt_job_tensors write_rows(const mdot_job *job, size_t capacity, unsigned 
 
 static mdot_job_operator get(const mdot_job *job, size_t index)
 {
-    mdot_job_operator op;
+    mdot_job_operator op = MDOT_INIT(mdot_job_operator);
     assert_int_equal(mdot_job_get_operator(job, index, &op), MDOT_OK);
     return op;
 }
@@ -64,7 +64,7 @@ static void assert_row_is(size_t row, const mdot_job_operator *op)
 
 static void sum_job(const mdot_job *job, double *sums)
 {
-    mdot_job_info info;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(job, &info);
     memset(sums, 0, RT_LOAD_COLUMNS * sizeof *sums);
     for (size_t i = 0; i < info.operator_count; i++) {
@@ -242,7 +242,8 @@ static void job_without_any_load_is_shortened_too(void **state)
 {
     (void)state;
     static mdot_job_operator operators[50];
-    for (size_t i = 0; i < 50; i++) operators[i] = (mdot_job_operator){.type = "Relu", .known = true};
+    for (size_t i = 0; i < 50; i++)
+        operators[i] = (mdot_job_operator){.struct_size = sizeof(mdot_job_operator), .type = "Relu", .known = true};
     mdot_job *job = predict_make_job(operators, 50);
     rt_job_tensors tensors = write_rows(job, 8, READS_POSITION | READS_COUNT);
     assert_true(tensors.row_count >= 1 && sum_counts(&tensors) == 50);
