@@ -1,31 +1,10 @@
 /* bench.c — `mdot bench`: the latency of an artefact on this machine, and how near that is to what the core can do. */
 #include "cli/bench.h"
-#include "cli/cli.h"
+#include "cli/command.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_THREADS = 1024 };
-
-static const char help[] =
-    "Usage: mdot bench MODEL.mdot [OPTION]…\n"
-    "\n"
-    "Runs an entry point on made-up inputs (floats at random, integers 0, booleans true) and shows\n"
-    "percentiles of the time of a call; without --bucket or --length every bucket at its full length.\n"
-    "Peak is what FMAs on registers alone reach on a core of the CPU, measured in turns with the calls.\n"
-    "\n"
-    "Options:\n"
-    "      --entry NAME   the entry point (default: the only one, or \"predict\")\n"
-    "      --bucket N     only the bucket of maximal length N\n"
-    "      --length N     run at this length\n"
-    "      --threads N    contexts that run at the same time, a thread each (default 1)\n"
-    "      --device NAME  cpu, cuda, cuda:1 or auto: what is faster (default: MDOT_DEVICE, else auto)\n"
-    "      --level NAME   use this CPU level's code: x86-64-v3, x86-64-v4 (default: the best)\n"
-    "      --seconds S    time for each row (default 1)\n"
-    "      --json         print the results as JSON\n"
-    "  -h, --help         show this help\n"
-    "\n"
-    "Exit status: 0 success, 1 failure, 2 a wrong command line.\n";
 
 typedef struct bench_request {
     const char *path, *entry_name, *device, *level;
@@ -190,53 +169,79 @@ static mdot_status bench(const bench_request *request, mdot_error *err)
     return status;
 }
 
-int cli_bench(int argc, char **argv)
+/* ---- The subcommand --------------------------------------------------------------------------------------------- */
+
+static int run(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"entry", required_argument, NULL, 'e'},   {"bucket", required_argument, NULL, 'b'},
-        {"length", required_argument, NULL, 'n'},  {"threads", required_argument, NULL, 't'},
-        {"device", required_argument, NULL, 'd'},  {"level", required_argument, NULL, 'l'},
-        {"seconds", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
-    bench_request r = {.threads = 1, .seconds = 1};
-    for (int option; (option = cli_next_option(argc, argv, ":h", options)) != -1;) {
-        char *end;
-        switch (option) {
-        case 'e':
-            r.entry_name = optarg;
-            break;
-        case 'b':
-            if (!cli_parse_int("bench", "--bucket", optarg, 1, INT32_MAX, &r.bucket)) return CLI_USAGE;
-            break;
-        case 'n':
-            if (!cli_parse_int("bench", "--length", optarg, 1, INT32_MAX, &r.length)) return CLI_USAGE;
-            break;
-        case 't':
-            if (!cli_parse_int("bench", "--threads", optarg, 1, MAX_THREADS, &r.threads)) return CLI_USAGE;
-            break;
-        case 'd':
-            r.device = optarg;
-            break;
-        case 'l':
-            r.level = optarg;
-            break;
-        case 's':
-            r.seconds = strtod(optarg, &end);
-            if (end == optarg || *end != '\0' || !(r.seconds > 0 && r.seconds <= 3600))
-                return cli_usage_error("bench", "--seconds takes a number above 0, up to 3600, not \"%s\"", optarg);
-            break;
-        case 'j':
-            r.json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return CLI_OK;
-        default:
-            return CLI_USAGE;
-        }
-    }
-    if (argc - optind != 1) return cli_usage_error("bench", "give one artefact");
-    r.path = argv[optind];
+    bench_request request = {.threads = 1, .seconds = 1};
+    cli_operands operands;
+    int status;
+    if (!cli_read_line(&cli_bench, argc, argv, &request, &operands, &status)) return status;
+    if (operands.count != 1) return cli_usage_error("bench", "give one artefact");
+    request.path = operands.item[0];
     mdot_error err = {0};
-    return bench(&r, &err) == MDOT_OK ? CLI_OK : cli_report("bench", &err);
+    return bench(&request, &err) == MDOT_OK ? CLI_OK : cli_report("bench", &err);
 }
+
+static const cli_option options[] = {
+    {.name = "entry",
+     .value = "NAME",
+     .help = "the entry point (default: the only one, or \"predict\")",
+     .kind = CLI_TEXT,
+     .at = offsetof(bench_request, entry_name)},
+    {.name = "bucket",
+     .value = "N",
+     .help = "only the bucket of maximal length N",
+     .kind = CLI_WHOLE,
+     .at = offsetof(bench_request, bucket),
+     .least = 1,
+     .most = INT32_MAX},
+    {.name = "length",
+     .value = "N",
+     .help = "run at this length",
+     .kind = CLI_WHOLE,
+     .at = offsetof(bench_request, length),
+     .least = 1,
+     .most = INT32_MAX},
+    {.name = "threads",
+     .value = "N",
+     .help = "contexts that run at the same time, a thread each (default 1)",
+     .kind = CLI_WHOLE,
+     .at = offsetof(bench_request, threads),
+     .least = 1,
+     .most = MAX_THREADS},
+    {.name = "device",
+     .value = "NAME",
+     .help = "cpu, cuda, cuda:1 or auto: what is faster (default: MDOT_DEVICE, else auto)",
+     .kind = CLI_TEXT,
+     .at = offsetof(bench_request, device),
+     .names = cli_device_names},
+    {.name = "level",
+     .value = "NAME",
+     .help = "use this CPU level's code: x86-64-v3, x86-64-v4 (default: the best)",
+     .kind = CLI_TEXT,
+     .at = offsetof(bench_request, level),
+     .names = cli_level_names},
+    {.name = "seconds",
+     .value = "S",
+     .help = "time for each row (default 1)",
+     .kind = CLI_REAL,
+     .at = offsetof(bench_request, seconds),
+     .most = 3600},
+    {.name = "json", .help = "print the results as JSON", .kind = CLI_FLAG, .at = offsetof(bench_request, json)},
+};
+static const char *const synopsis[] = {"MODEL.mdot [OPTION]…", NULL};
+
+const cli_command cli_bench = {
+    .name = "bench",
+    .summary = "measure the latency of an artefact on this machine",
+    .synopsis = synopsis,
+    .description =
+        "Runs an entry point on made-up inputs (floats at random, integers 0, booleans true) and shows percentiles of "
+        "the time of a call; without --bucket or --length every bucket at its full length. Peak is what FMAs on "
+        "registers alone reach on a core of the CPU, measured in turns with the calls.",
+    CLI_OPTIONS(options),
+    .exit_status = "0 success, 1 failure, 2 a wrong command line",
+    .files = "mdot",
+    .run = run,
+};

@@ -1,5 +1,5 @@
 /* check.c — `mdot check`: ONNX test directories through compiled code. */
-#include "cli/cli.h"
+#include "cli/command.h"
 #include "mdot/mdotc.h"
 
 #include <dirent.h>
@@ -7,23 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-static const char help[] =
-    "Usage: mdot check PATH… [OPTION]…\n"
-    "\n"
-    "Compiles the model of every ONNX test directory at or below each PATH (model.onnx with\n"
-    "test_data_set_*/input_k.pb and output_k.pb), runs it on the inputs and compares the outputs.\n"
-    "A line a directory: pass, fail with the largest error, or unsupported with the operators.\n"
-    "\n"
-    "Options:\n"
-    "      --level NAME   run this CPU level's code: x86-64-v3, x86-64-v4 (default: the best)\n"
-    "      --rtol X       relative tolerance (default 1e-4)\n"
-    "      --atol X       absolute tolerance (default 1e-6)\n"
-    "  -q, --quiet        only failures and the summary\n"
-    "      --json         print the results as JSON\n"
-    "  -h, --help         show this help\n"
-    "\n"
-    "Exit status: 0 nothing failed, 1 a test failed or a directory could not be read, 2 usage.\n";
 
 typedef struct tally {
     mdotc_check_options options;
@@ -109,55 +92,60 @@ static void walk(tally *t, const char *path, bool given)
     if (given && t->rows == before) fail_path(t, path, "no ONNX test directory (model.onnx with test_data_set_*) here");
 }
 
-static bool parse_tolerance(const char *what, const char *text, double *out)
-{
-    char *end;
-    *out = strtod(text, &end);
-    if (end != text && *end == '\0' && *out > 0) return true;
-    cli_usage_error("check", "%s takes a positive number, not \"%s\"", what, text);
-    return false;
-}
+/* ---- The subcommand --------------------------------------------------------------------------------------------- */
 
-int cli_check(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-    static const struct option options[] = {{"level", required_argument, NULL, 'l'},
-                                            {"rtol", required_argument, NULL, 'r'},
-                                            {"atol", required_argument, NULL, 'a'},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
     tally t = {.options = MDOT_INIT(mdotc_check_options)};
-    for (int option; (option = cli_next_option(argc, argv, ":qh", options)) != -1;) {
-        switch (option) {
-        case 'l':
-            t.options.level = optarg;
-            break;
-        case 'r':
-            if (!parse_tolerance("--rtol", optarg, &t.options.relative_tolerance)) return CLI_USAGE;
-            break;
-        case 'a':
-            if (!parse_tolerance("--atol", optarg, &t.options.absolute_tolerance)) return CLI_USAGE;
-            break;
-        case 'q':
-            t.quiet = true;
-            break;
-        case 'j':
-            t.json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return CLI_OK;
-        default:
-            return CLI_USAGE;
-        }
-    }
-    if (optind == argc) return cli_usage_error("check", "no path given");
+    cli_operands operands;
+    int status;
+    if (!cli_read_line(&cli_check, argc, argv, &t, &operands, &status)) return status;
+    if (operands.count == 0) return cli_usage_error("check", "no path given");
     if (t.json) printf("{\"results\": [");
-    for (int i = optind; i < argc; i++) walk(&t, argv[i], true);
+    for (int i = 0; i < operands.count; i++) walk(&t, operands.item[i], true);
     if (t.json)
         printf("\n  ],\n \"passed\": %zu, \"failed\": %zu, \"unsupported\": %zu}\n", t.passed, t.failed, t.unsupported);
     else
         printf("%zu passed, %zu failed, %zu unsupported\n", t.passed, t.failed, t.unsupported);
     return t.failed == 0 && !t.broken ? CLI_OK : CLI_FAILED;
 }
+
+static const cli_option options[] = {
+    {.name = "level",
+     .value = "NAME",
+     .help = "run this CPU level's code: x86-64-v3, x86-64-v4 (default: the best)",
+     .kind = CLI_TEXT,
+     .at = offsetof(tally, options.level),
+     .names = cli_level_names},
+    {.name = "rtol",
+     .value = "X",
+     .help = "relative tolerance (default 1e-4)",
+     .kind = CLI_REAL,
+     .at = offsetof(tally, options.relative_tolerance)},
+    {.name = "atol",
+     .value = "X",
+     .help = "absolute tolerance (default 1e-6)",
+     .kind = CLI_REAL,
+     .at = offsetof(tally, options.absolute_tolerance)},
+    {.name = "quiet",
+     .letter = 'q',
+     .help = "only failures and the summary",
+     .kind = CLI_FLAG,
+     .at = offsetof(tally, quiet)},
+    {.name = "json", .help = "print the results as JSON", .kind = CLI_FLAG, .at = offsetof(tally, json)},
+};
+static const char *const synopsis[] = {"PATH… [OPTION]…", NULL};
+
+const cli_command cli_check = {
+    .name = "check",
+    .summary = "run ONNX test directories through compiled code",
+    .synopsis = synopsis,
+    .description =
+        "Compiles the model of every ONNX test directory at or below each PATH (model.onnx with "
+        "test_data_set_*/input_k.pb and output_k.pb), runs it on the inputs and compares the outputs. A line "
+        "a directory: pass, fail with the largest error, or unsupported with the operators.",
+    CLI_OPTIONS(options),
+    .exit_status = "0 nothing failed, 1 a test failed or a directory could not be read, 2 usage",
+    .files = "*",
+    .run = run,
+};

@@ -1,14 +1,13 @@
 /* compile.c — `mdot compile`: ONNX predictors in, one artefact out. */
-#include "cli/cli.h"
+#include "cli/command.h"
 #include "mdot/mdotc.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_ITEMS = 64, BAR_WIDTH = 30 };
+enum { MAX_ITEMS = 64, BAR_WIDTH = 30, MAX_LENGTH = 1 << 20 };
 
-typedef struct arguments {
+typedef struct compile_request {
     mdotc_entry entries[MAX_ITEMS];
     size_t entry_count;
     const char *output;
@@ -17,42 +16,7 @@ typedef struct arguments {
     cli_dims dims;
     mdotc_options options;
     bool quiet;
-} arguments;
-
-static const char help[] =
-    "Usage: mdot compile MODEL.onnx -o MODEL.mdot [OPTION]…\n"
-    "       mdot compile --entry NAME=MODEL.onnx [--entry …] -o MODEL.mdot [OPTION]…\n"
-    "\n"
-    "Compiles a trained predictor into an artefact: specialised kernels for each sequence\n"
-    "bucket and CPU level or GPU architecture, with the packed weights, in one file that\n"
-    "libmdot runs.\n"
-    "\n"
-    "The model's one symbolic dimension becomes the run-time length; a call runs in the\n"
-    "smallest bucket that holds it and costs what its own length costs.\n"
-    "\n"
-    "Options:\n"
-    "  -o, --output FILE        the artefact to write (needed)\n"
-    "  -b, --buckets N,N,…      greatest lengths to specialise for, ascending\n"
-    "                           (default 32,64,128,256,512,1024)\n"
-    "  -t, --target T,T,…       cpu (all levels), cpu:x86-64-v3, cpu:x86-64-v4 (default cpu);\n"
-    "                           NVIDIA GPUs: sm_75, sm_80, sm_86, sm_89, sm_90a, sm_100, sm_120,\n"
-    "                           others that NVRTC knows, or cuda for these seven. May be repeated;\n"
-    "                           there is CPU code in any case, for machines without a GPU\n"
-    "      --compute ARITHMETIC  of matrices on GPUs: bf16 (fp16 on sm_75; default) or fp32\n"
-    "  -e, --entry NAME=MODEL   an entry point of its own; MODEL.onnx alone is entry \"predict\"\n"
-    "  -d, --dim NAME=N         fix another symbolic dimension of the model, such as a batch\n"
-    "      --dim NAME=OTHER     say that two symbolic dimensions are the same length\n"
-    "      --name NAME          the predictor's name (default: the first model's file name)\n"
-    "      --dump PASS          print the graph after a pass of each bucket; also \"import\",\n"
-    "                           \"plan\", \"llvm\", \"asm\", \"cuda\" (the GPU's source) and \"ptxas\"\n"
-    "                           (what NVIDIA's assembler says of it)\n"
-    "  -q, --quiet              no progress and no warnings\n"
-    "  -h, --help               show this help\n"
-    "\n"
-    "GPU targets take NVIDIA's NVRTC library, but no GPU. A model that is no Transformer encoder\n"
-    "gets CPU code alone, with a warning that says why.\n"
-    "\n"
-    "The artefact appears complete or not at all. Exit status: 0 compiled, 1 failed, 2 usage.\n";
+} compile_request;
 
 static void show_progress(void *user, const char *step, size_t done, size_t total)
 {
@@ -76,133 +40,179 @@ static void show_dump(void *user, const char *message)
     fputs(message, stdout);
 }
 
-static bool parse_buckets(arguments *a, char *text)
+/* ---- Options ---------------------------------------------------------------------------------------------------- */
+
+static bool parse_buckets(const char *command, char *text, void *request)
 {
+    compile_request *r = request;
     const char *items[MAX_ITEMS];
     size_t count;
-    if (!cli_split_list("compile", "--buckets", text, MAX_ITEMS, items, &count)) return false;
+    if (!cli_split_list(command, "--buckets", text, MAX_ITEMS, items, &count)) return false;
     for (size_t i = 0; i < count; i++) {
-        if (!cli_parse_int("compile", "--buckets", items[i], 1, 1 << 20, &a->buckets[i])) return false;
-        if (i > 0 && a->buckets[i] <= a->buckets[i - 1]) {
-            cli_usage_error("compile", "--buckets must ascend: %s stands after %s", items[i], items[i - 1]);
+        if (!cli_parse_int(command, "--buckets", items[i], 1, MAX_LENGTH, &r->buckets[i])) return false;
+        if (i > 0 && r->buckets[i] <= r->buckets[i - 1]) {
+            cli_usage_error(command, "--buckets must ascend: %s stands after %s", items[i], items[i - 1]);
             return false;
         }
     }
-    a->options.buckets = a->buckets;
-    a->options.bucket_count = count;
+    r->options.buckets = r->buckets;
+    r->options.bucket_count = count;
     return true;
 }
 
-/* "name=rest" in place. */
-static char *split_assignment(const char *what, char *text)
+static bool add_entry(compile_request *r, const char *name, const char *model)
 {
-    char *equals = strchr(text, '=');
-    if (equals == NULL || equals == text || equals[1] == '\0') {
-        cli_usage_error("compile", "%s takes NAME=VALUE, not \"%s\"", what, text);
-        return NULL;
-    }
-    *equals = '\0';
-    return equals + 1;
-}
-
-static bool add_entry(arguments *a, const char *name, const char *model)
-{
-    if (a->entry_count == MAX_ITEMS) {
+    if (r->entry_count == MAX_ITEMS) {
         cli_usage_error("compile", "at most %d entry points", MAX_ITEMS);
         return false;
     }
-    a->entries[a->entry_count++] = (mdotc_entry){sizeof(mdotc_entry), name, model};
+    r->entries[r->entry_count++] = (mdotc_entry){sizeof(mdotc_entry), name, model};
     return true;
 }
 
-static bool add_targets(arguments *a, char *text)
+/* NAME=MODEL, taken apart in place. */
+static bool parse_entry(const char *command, char *text, void *request)
 {
-    size_t there = a->options.target_count, added;
-    if (!cli_split_list("compile", "--target", text, MAX_ITEMS - there, a->targets + there, &added)) return false;
-    a->options.targets = a->targets;
-    a->options.target_count = there + added;
-    return true;
-}
-
-static bool parse_option(arguments *a, int option, char *value)
-{
-    switch (option) {
-    case 'o':
-        a->output = value;
-        return true;
-    case 'b':
-        return parse_buckets(a, value);
-    case 't':
-        return add_targets(a, value);
-    case 'c':
-        a->options.compute = value;
-        return true;
-    case 'e': {
-        char *model = split_assignment("--entry", value);
-        return model != NULL && add_entry(a, value, model);
-    }
-    case 'd':
-        return cli_parse_dim("compile", value, &a->dims);
-    case 'n':
-        a->options.name = value;
-        return true;
-    case 'D':
-        a->options.dump_pass = value;
-        return true;
-    case 'q':
-        a->quiet = true;
-        return true;
-    default:
+    char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text || equals[1] == '\0') {
+        cli_usage_error(command, "--entry takes NAME=VALUE, not \"%s\"", text);
         return false;
     }
+    *equals = '\0';
+    return add_entry(request, text, equals + 1);
 }
 
-/* CLI_OK to go on, else the exit status; *out_help says that help was shown. */
-static int parse_arguments(int argc, char **argv, arguments *a, bool *out_help)
+static bool add_targets(const char *command, char *text, void *request)
 {
-    static const struct option options[] = {{"output", required_argument, NULL, 'o'},
-                                            {"buckets", required_argument, NULL, 'b'},
-                                            {"target", required_argument, NULL, 't'},
-                                            {"entry", required_argument, NULL, 'e'},
-                                            {"dim", required_argument, NULL, 'd'},
-                                            {"name", required_argument, NULL, 'n'},
-                                            {"compute", required_argument, NULL, 'c'},
-                                            {"dump", required_argument, NULL, 'D'},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    for (int option; (option = cli_next_option(argc, argv, ":o:b:t:e:d:qh", options)) != -1;) {
-        if (option == 'h') {
-            fputs(help, stdout);
-            *out_help = true;
-            return CLI_OK;
-        }
-        if (!parse_option(a, option, optarg)) return CLI_USAGE;
-    }
-    if (argc - optind > 1) return cli_usage_error("compile", "one model at a time; name others with --entry");
-    if (optind < argc && !add_entry(a, "predict", argv[optind])) return CLI_USAGE;
-    if (a->entry_count == 0) return cli_usage_error("compile", "no model given");
-    if (a->output == NULL) return cli_usage_error("compile", "no output given: -o MODEL.mdot");
-    return CLI_OK;
+    compile_request *r = request;
+    size_t there = r->options.target_count, added;
+    if (!cli_split_list(command, "--target", text, MAX_ITEMS - there, r->targets + there, &added)) return false;
+    r->options.targets = r->targets;
+    r->options.target_count = there + added;
+    return true;
 }
 
-int cli_compile(int argc, char **argv)
+static const char *const *target_names(void)
 {
-    arguments a = {.options = MDOT_INIT(mdotc_options)};
-    bool helped = false;
-    int status = parse_arguments(argc, argv, &a, &helped);
-    if (status != CLI_OK || helped) return status;
+    static const char *const names[] = {"cpu",   "cpu:x86-64-v3", "cpu:x86-64-v4", "cuda",   "sm_75",  "sm_80",
+                                        "sm_86", "sm_89",         "sm_90a",        "sm_100", "sm_120", NULL};
+    return names;
+}
 
-    a.options.dims = a.dims.item;
-    a.options.dim_count = a.dims.count;
-    a.options.dump = show_dump;
-    if (!a.quiet) {
-        a.options.warning = show_warning;
-        if (isatty(STDERR_FILENO)) a.options.progress = show_progress;
+static const char *const *compute_names(void)
+{
+    static const char *const names[] = {"bf16", "fp32", NULL};
+    return names;
+}
+
+static const cli_option options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .help = "the artefact to write (needed): a file, no device and no pipe, since it appears whole or not at all",
+     .kind = CLI_TEXT,
+     .at = offsetof(compile_request, output),
+     .files = "mdot"},
+    {.name = "buckets",
+     .letter = 'b',
+     .value = "N,N,…",
+     .help = "greatest lengths to specialise for, ascending (default 32,64,128,256,512,1024)",
+     .kind = CLI_CALL,
+     .call = parse_buckets},
+    {.name = "target",
+     .letter = 't',
+     .value = "T,T,…",
+     .help = "cpu (all levels), cpu:x86-64-v3, cpu:x86-64-v4 (default cpu); NVIDIA GPUs: sm_75, sm_80, sm_86, sm_89, "
+             "sm_90a, sm_100, sm_120, others that NVRTC knows, or cuda for these seven. May be repeated; there is CPU "
+             "code in any case, for machines without a GPU",
+     .kind = CLI_CALL,
+     .call = add_targets,
+     .repeats = true,
+     .names = target_names,
+     .is_list = true},
+    {.name = "compute",
+     .value = "ARITHMETIC",
+     .help = "of matrices on GPUs: bf16 (fp16 on sm_75; default) or fp32",
+     .kind = CLI_TEXT,
+     .at = offsetof(compile_request, options.compute),
+     .names = compute_names},
+    {.name = "entry",
+     .letter = 'e',
+     .value = "NAME=MODEL",
+     .help = "an entry point of its own; MODEL.onnx alone is entry \"predict\"",
+     .kind = CLI_CALL,
+     .call = parse_entry,
+     .repeats = true},
+    {.name = "dim",
+     .letter = 'd',
+     .value = "NAME=N",
+     .help =
+         "fix another symbolic dimension of the model, such as a batch; NAME=OTHER says that two are the same length",
+     .kind = CLI_DIM,
+     .at = offsetof(compile_request, dims),
+     .repeats = true},
+    {.name = "name",
+     .value = "NAME",
+     .help = "the predictor's name (default: the first model's file name)",
+     .kind = CLI_TEXT,
+     .at = offsetof(compile_request, options.name)},
+    {.name = "dump",
+     .value = "PASS",
+     .help = "print the graph after a pass of each bucket; also \"import\", \"plan\", \"llvm\", \"asm\", "
+             "\"cuda\" (the GPU's source) and \"ptxas\" (what NVIDIA's assembler says of it)",
+     .kind = CLI_TEXT,
+     .at = offsetof(compile_request, options.dump_pass)},
+    {.name = "quiet",
+     .letter = 'q',
+     .help = "no progress and no warnings",
+     .kind = CLI_FLAG,
+     .at = offsetof(compile_request, quiet)},
+};
+static const char *const synopsis[] = {"MODEL.onnx -o MODEL.mdot [OPTION]…",
+                                       "--entry NAME=MODEL.onnx [--entry …] -o MODEL.mdot [OPTION]…", NULL};
+
+/* ---- The subcommand --------------------------------------------------------------------------------------------- */
+
+static int run(int argc, char **argv)
+{
+    compile_request r = {.options = MDOT_INIT(mdotc_options)};
+    cli_operands operands;
+    int status;
+    if (!cli_read_line(&cli_compile, argc, argv, &r, &operands, &status)) return status;
+    if (operands.count > 1) return cli_usage_error("compile", "one model at a time; name others with --entry");
+    if (operands.count == 1 && !add_entry(&r, "predict", operands.item[0])) return CLI_USAGE;
+    if (r.entry_count == 0) return cli_usage_error("compile", "no model given");
+    if (r.output == NULL) return cli_usage_error("compile", "no output given: -o MODEL.mdot");
+
+    r.options.dims = r.dims.item;
+    r.options.dim_count = r.dims.count;
+    r.options.dump = show_dump;
+    if (!r.quiet) {
+        r.options.warning = show_warning;
+        if (isatty(STDERR_FILENO)) r.options.progress = show_progress;
     }
     mdot_error err = {0};
-    if (mdotc_compile(a.entries, a.entry_count, a.output, &a.options, &err) == MDOT_OK) return CLI_OK;
-    if (a.options.progress != NULL) fprintf(stderr, "\r%*s\r", BAR_WIDTH + 40, "");
+    if (mdotc_compile(r.entries, r.entry_count, r.output, &r.options, &err) == MDOT_OK) return CLI_OK;
+    if (r.options.progress != NULL) fprintf(stderr, "\r%*s\r", BAR_WIDTH + 40, "");
     int reported = cli_report("compile", &err);
     return err.status == MDOT_INVALID_ARGUMENT ? CLI_USAGE : reported;
 }
+
+const cli_command cli_compile = {
+    .name = "compile",
+    .summary = "compile a predictor (ONNX) into an artefact (.mdot)",
+    .synopsis = synopsis,
+    .description =
+        "Compiles a trained predictor into an artefact: specialised kernels for each sequence bucket and CPU "
+        "level or GPU architecture, with the packed weights, in one file that libmdot runs.\n\n"
+        "The model's one symbolic dimension becomes the run-time length; a call runs in the smallest bucket "
+        "that holds it and costs what its own length costs.",
+    CLI_OPTIONS(options),
+    .notes =
+        "GPU targets take NVIDIA's NVRTC library, but no GPU. A model that is no Transformer encoder gets CPU code "
+        "alone, with a warning that says why.\n\n"
+        "The artefact appears complete or not at all.",
+    .exit_status = "0 compiled, 1 failed, 2 usage",
+    .files = "onnx",
+    .run = run,
+};

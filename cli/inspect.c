@@ -1,23 +1,9 @@
 /* inspect.c — `mdot inspect`: what an artefact holds, as tables for people or as JSON. */
-#include "cli/cli.h"
+#include "cli/command.h"
 #include "cli/sections.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-
-static const char help[] =
-    "Usage: mdot inspect MODEL.mdot [OPTION]…\n"
-    "\n"
-    "Shows what an artefact holds: where it comes from, its sections, and for each entry point the\n"
-    "inputs and outputs, the buckets and their kernels; for each GPU architecture what the\n"
-    "kernel of each bucket takes. L stands for the run-time length.\n"
-    "\n"
-    "Options:\n"
-    "  -k, --kernels      list the kernels of every bucket, not only of the largest\n"
-    "      --json         print everything as JSON\n"
-    "  -h, --help         show this help\n"
-    "\n"
-    "Exit status: 0 success, 1 failure, 2 a wrong command line.\n";
 
 typedef struct view {
     const mdot_predictor *predictor;
@@ -262,43 +248,57 @@ static void print_json(const view *v)
     printf("]\n}\n");
 }
 
-int cli_inspect(int argc, char **argv)
+/* ---- The subcommand --------------------------------------------------------------------------------------------- */
+
+typedef struct inspect_request {
+    bool every_kernel, json;
+} inspect_request;
+
+static int run(int argc, char **argv)
 {
-    static const struct option options[] = {{"kernels", no_argument, NULL, 'k'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    view v = {0};
-    bool json = false;
-    for (int option; (option = cli_next_option(argc, argv, ":kh", options)) != -1;) {
-        switch (option) {
-        case 'k':
-            v.every_kernel = true;
-            break;
-        case 'j':
-            json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return CLI_OK;
-        default:
-            return CLI_USAGE;
-        }
-    }
-    if (argc - optind != 1) return cli_usage_error("inspect", "give one artefact");
+    inspect_request request = {0};
+    cli_operands operands;
+    int usage;
+    if (!cli_read_line(&cli_inspect, argc, argv, &request, &operands, &usage)) return usage;
+    if (operands.count != 1) return cli_usage_error("inspect", "give one artefact");
+    const char *path = operands.item[0];
+    view v = {.every_kernel = request.every_kernel};
     mdot_error err = {0};
     mdot_predictor *predictor = NULL;
     cli_section *sections = NULL;
-    mdot_status status = mdot_predictor_open(
-        argv[optind], &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .device = "cpu"}, &predictor,
-        &err);
-    if (status == MDOT_OK) status = cli_read_sections(argv[optind], &sections, &v.section_count, &err);
+    mdot_open_options open = {.struct_size = sizeof open, .device = "cpu"};
+    mdot_status status = mdot_predictor_open(path, &open, &predictor, &err);
+    if (status == MDOT_OK) status = cli_read_sections(path, &sections, &v.section_count, &err);
     if (status == MDOT_OK) {
         v.predictor = predictor;
         v.sections = sections;
-        (json ? print_json : print_text)(&v);
+        (request.json ? print_json : print_text)(&v);
     }
     free(sections);
     mdot_predictor_close(predictor);
     return status == MDOT_OK ? CLI_OK : cli_report("inspect", &err);
 }
+
+static const cli_option options[] = {
+    {.name = "kernels",
+     .letter = 'k',
+     .help = "list the kernels of every bucket, not only of the largest",
+     .kind = CLI_FLAG,
+     .at = offsetof(inspect_request, every_kernel)},
+    {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(inspect_request, json)},
+};
+static const char *const synopsis[] = {"MODEL.mdot [OPTION]…", NULL};
+
+const cli_command cli_inspect = {
+    .name = "inspect",
+    .summary = "show what an artefact holds: entry points, buckets, kernels, sizes",
+    .synopsis = synopsis,
+    .description =
+        "Shows what an artefact holds: where it comes from, its sections, and for each entry point the inputs and "
+        "outputs, the buckets and their kernels; for each GPU architecture what the kernel of each bucket "
+        "takes. L stands for the run-time length.",
+    CLI_OPTIONS(options),
+    .exit_status = "0 success, 1 failure, 2 a wrong command line",
+    .files = "mdot",
+    .run = run,
+};

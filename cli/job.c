@@ -1,13 +1,14 @@
 /* job.c — training jobs for the subcommands: read from ONNX or from a .job file, with warnings on stderr. */
 #include "cli/job.h"
+#include "base/file.h"
 #include "mdot/mdotjob.h"
 
 #include <string.h>
 
 enum { MAX_WARNINGS_SHOWN = 20 };
 
-const char *const cli_optimizer_names[CLI_OPTIMIZER_COUNT] = {
-    [MDOT_OPTIMIZER_SGD] = "sgd", [MDOT_OPTIMIZER_ADAM] = "adam", [MDOT_OPTIMIZER_ADAMW] = "adamw"};
+const char *const cli_optimizer_names[CLI_OPTIMIZER_COUNT + 1] = {
+    [MDOT_OPTIMIZER_SGD] = "sgd", [MDOT_OPTIMIZER_ADAM] = "adam", [MDOT_OPTIMIZER_ADAMW] = "adamw", NULL};
 
 typedef struct warnings {
     const char *command;
@@ -28,9 +29,11 @@ static bool is_job_file(const char *path)
     return dot != NULL && strcmp(dot, ".job") == 0;
 }
 
-mdot_status cli_read_job(const char *command, const char *path, const cli_dims *dims, bool quiet, mdot_job **out_job,
-                         mdot_error *err)
+mdot_status cli_read_job(const char *command, const char *path, const cli_dims *dims, bool quiet, const char *output,
+                         mdot_job **out_job, mdot_error *err)
 {
+    mdot_status status = output != NULL ? bs_check_replaces(output, path, err) : MDOT_OK;
+    if (status != MDOT_OK) return status;
     warnings shown = {.command = command};
     mdot_job_options options = {.struct_size = sizeof options,
                                 .dims = dims->item,

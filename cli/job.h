@@ -7,15 +7,16 @@
 enum { CLI_MAX_BATCH = 1 << 24 };
 
 /* Reads JOB.onnx, or JOB.job by its suffix, for `command`. Warnings go to stderr unless quiet, the first twenty of
- * them. INVALID_ARGUMENT for dimensions that a .job file does not have any more. */
-mdot_status cli_read_job(const char *command, const char *path, const cli_dims *dims, bool quiet, mdot_job **out_job,
-                         mdot_error *err);
+ * them. INVALID_ARGUMENT for dimensions that a .job file does not have any more, and where `output` (NULL: none), which
+ * the command will write, is one of the files that the job is read from or none that can be written. */
+mdot_status cli_read_job(const char *command, const char *path, const cli_dims *dims, bool quiet, const char *output,
+                         mdot_job **out_job, mdot_error *err);
 
 /* The batch that the job's file was made for, 1 where it does not say. */
 int64_t cli_job_batch(const mdot_job_info *info);
 
-/* "sgd", "adam", "adamw", in the order of mdot_optimizer. */
+/* "sgd", "adam", "adamw", in the order of mdot_optimizer, ending with NULL. */
 enum { CLI_OPTIMIZER_COUNT = MDOT_OPTIMIZER_ADAMW + 1 };
-extern const char *const cli_optimizer_names[CLI_OPTIMIZER_COUNT];
+extern const char *const cli_optimizer_names[CLI_OPTIMIZER_COUNT + 1];
 
 #endif

@@ -8,8 +8,9 @@
 enum { PREDICT_MAX_GPUS = 256, PREDICT_MAX_BATCHES = 64 };
 
 enum { PREDICT_PRECISION_COUNT = MDOT_PRECISION_AMP + 1, PREDICT_LAYOUT_COUNT = MDOT_LAYOUT_NHWC + 1 };
-extern const char *const predict_precision_names[PREDICT_PRECISION_COUNT];
-extern const char *const predict_layout_names[PREDICT_LAYOUT_COUNT];
+/* In the order of the enums, ending with NULL. */
+extern const char *const predict_precision_names[PREDICT_PRECISION_COUNT + 1];
+extern const char *const predict_layout_names[PREDICT_LAYOUT_COUNT + 1];
 
 /* The command line. 0, NULL and CLI_NO_CHOICE stand for what is not given. */
 typedef struct predict_request {

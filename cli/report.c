@@ -1,4 +1,5 @@
 /* report.c — the answers of `mdot predict`: a paragraph for one prediction, a table for several, JSON for programs. */
+#include "base/list.h"
 #include "cli/predict.h"
 
 #include <inttypes.h>
@@ -77,12 +78,10 @@ static const char *duration(cell *out, double seconds)
 
 static const char *warning_words(cell *out, uint32_t bits)
 {
-    size_t used = 0;
-    out->text[0] = '\0';
+    bs_list list;
+    bs_list_begin(&list, out->text, sizeof out->text);
     for (int i = 0; i < WARNING_COUNT; i++)
-        if ((bits & warnings[i].bit) != 0 && used < sizeof out->text)
-            used += (size_t)snprintf(out->text + used, sizeof out->text - used, "%s%s", used > 0 ? ", " : "",
-                                     warnings[i].word);
+        if ((bits & warnings[i].bit) != 0) bs_list_add(&list, "%s", warnings[i].word);
     return out->text;
 }
 

@@ -1,4 +1,6 @@
-/* support.c — option parsing, messages and JSON for all subcommands. */
+/* support.c — values of options, messages and JSON for all subcommands. */
+#include "base/list.h"
+#include "base/printable.h"
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -30,23 +32,6 @@ int cli_finish(const char *command, int status)
     return CLI_FAILED;
 }
 
-int cli_next_option(int argc, char **argv, const char *short_options, const struct option *options)
-{
-    opterr = 0;
-    int option = getopt_long(argc, argv, short_options, options, NULL);
-    if (option == ':') {
-        cli_usage_error(argv[0], "option %s needs a value", argv[optind - 1]);
-        return '?';
-    }
-    if (option == '?') {
-        if (optopt > 0 && optopt < 256 && strchr(short_options, optopt) == NULL)
-            cli_usage_error(argv[0], "unknown option -%c", optopt);
-        else
-            cli_usage_error(argv[0], "unknown option %s", argv[optind - 1]);
-    }
-    return option;
-}
-
 bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out)
 {
     errno = 0;
@@ -61,18 +46,18 @@ bool cli_parse_int(const char *command, const char *what, const char *text, int6
     return true;
 }
 
-bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names, int count,
-                      int *out)
+bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names, int *out)
 {
-    for (int i = 0; i < count; i++) {
-        if (strcmp(text, names[i]) != 0) continue;
+    char known[256];
+    bs_list list;
+    bs_list_begin(&list, known, sizeof known);
+    for (int i = 0; names[i] != NULL; i++) {
+        if (strcmp(text, names[i]) != 0) {
+            bs_list_add(&list, "%s", names[i]);
+            continue;
+        }
         *out = i;
         return true;
-    }
-    char known[256] = "";
-    for (int i = 0; i < count; i++) {
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : ", ", names[i]);
     }
     cli_usage_error(command, "%s does not know \"%s\"; known are %s", what, text, known);
     return false;
@@ -114,49 +99,40 @@ bool cli_parse_dim(const char *command, char *text, cli_dims *dims)
     return !is_number || cli_parse_int(command, "--dim", equals + 1, 1, INT32_MAX, &dim->value);
 }
 
+const char *const *cli_level_names(void)
+{
+    static const char *const names[] = {"x86-64-v3", "x86-64-v4", NULL};
+    return names;
+}
+
+const char *const *cli_device_names(void)
+{
+    static const char *const names[] = {"auto", "cpu", "cuda", NULL};
+    return names;
+}
+
 const char *cli_printable(cli_text *buffer, const char *name)
 {
     snprintf(buffer->text, sizeof buffer->text, "%s", name);
-    for (unsigned char *p = (unsigned char *)buffer->text; *p != '\0'; p++)
-        if (*p < 0x20 || *p == 0x7F) *p = '?';
+    bs_make_printable(buffer->text);
     return buffer->text;
-}
-
-/* Length of the valid UTF-8 sequence at p, 0 where there is none (RFC 3629: no surrogates, nothing overlong). */
-static int utf8_length(const unsigned char *p)
-{
-    static const struct {
-        unsigned char first, last, low, high;
-        int length;
-    } rows[] = {{0x00, 0x7F, 0, 0, 1},       {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
-                {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
-                {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (p[0] < rows[i].first || p[0] > rows[i].last) continue;
-        if (rows[i].length == 1) return 1;
-        if (p[1] < rows[i].low || p[1] > rows[i].high) return 0;
-        for (int k = 2; k < rows[i].length; k++)
-            if ((p[k] & 0xC0) != 0x80) return 0;
-        return rows[i].length;
-    }
-    return 0;
 }
 
 void cli_json_string(FILE *stream, const char *text)
 {
     fputc('"', stream);
-    for (const unsigned char *p = (const unsigned char *)text; *p != '\0';) {
-        int length = utf8_length(p);
+    while (*text != '\0') {
+        int length = bs_utf8_length(text);
         if (length == 0) {
             fputs("\xEF\xBF\xBD", stream);
-            p++;
-        } else if (*p == '"' || *p == '\\') {
-            fprintf(stream, "\\%c", *p++);
-        } else if (*p < 0x20) {
-            fprintf(stream, "\\u%04x", *p++);
+            text++;
+        } else if (bs_printable_length(text) == 0) { /* all of them below U+10000 */
+            fprintf(stream, "\\u%04x", (unsigned)bs_utf8_code(text));
+            text += length;
         } else {
-            fwrite(p, 1, (size_t)length, stream);
-            p += length;
+            if (*text == '"' || *text == '\\') fputc('\\', stream);
+            fwrite(text, 1, (size_t)length, stream);
+            text += length;
         }
     }
     fputc('"', stream);

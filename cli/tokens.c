@@ -1,86 +1,16 @@
 /* tokens.c — `mdot tokens`: a training job as the operator sequence that a predictor reads. */
+#include "cli/command.h"
 #include "cli/job.h"
 
 #include <inttypes.h>
 
-static const char help[] =
-    "Usage: mdot tokens JOB.onnx [OPTION]…\n"
-    "       mdot tokens JOB.job [OPTION]…\n"
-    "\n"
-    "Prints the operators of a training job in canonical form: type, configuration, and what each\n"
-    "costs in one training step, forward, backward and in the optimizer. Graphs exported for\n"
-    "inference and for training give the same sequence. Weights are not read.\n"
-    "\n"
-    "Options:\n"
-    "  -b, --batch N        count a step of N samples (default: the file's batch, or 1)\n"
-    "  -d, --dim NAME=N     fix a symbolic dimension other than the batch (or NAME=OTHER)\n"
-    "      --optimizer O    sgd, adam, adamw (default: the file's, or sgd)\n"
-    "  -o, --output FILE    also write the sequence as a .job file, which holds no weights or names\n"
-    "      --json           print everything as JSON\n"
-    "  -q, --quiet          no warnings\n"
-    "  -h, --help           show this help\n"
-    "\n"
-    "FLOPs count a multiply-add as two; bytes take floating elements as four bytes each.\n"
-    "Exit status: 0 it worked, 1 failed, 2 usage.\n";
-
-typedef struct arguments {
-    const char *input, *output;
+typedef struct tokens_request {
+    const char *output; /* NULL: none */
     cli_dims dims;
     int64_t batch; /* 0: the file's */
     int optimizer; /* CLI_NO_CHOICE: the file's */
     bool json, quiet;
-} arguments;
-
-/* ---- The command line ------------------------------------------------------------------------------------------- */
-
-static bool parse_option(arguments *a, int option, char *value)
-{
-    switch (option) {
-    case 'b':
-        return cli_parse_int("tokens", "--batch", value, 1, CLI_MAX_BATCH, &a->batch);
-    case 'd':
-        return cli_parse_dim("tokens", value, &a->dims);
-    case 'O':
-        return cli_parse_choice("tokens", "--optimizer", value, cli_optimizer_names, CLI_OPTIMIZER_COUNT,
-                                &a->optimizer);
-    case 'o':
-        a->output = value;
-        return true;
-    case 'j':
-        a->json = true;
-        return true;
-    case 'q':
-        a->quiet = true;
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* CLI_OK to go on, else the exit status; *out_help says that help was shown. */
-static int parse_arguments(int argc, char **argv, arguments *a, bool *out_help)
-{
-    static const struct option options[] = {{"batch", required_argument, NULL, 'b'},
-                                            {"dim", required_argument, NULL, 'd'},
-                                            {"optimizer", required_argument, NULL, 'O'},
-                                            {"output", required_argument, NULL, 'o'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    for (int option; (option = cli_next_option(argc, argv, ":b:d:o:qh", options)) != -1;) {
-        if (option == 'h') {
-            fputs(help, stdout);
-            *out_help = true;
-            return CLI_OK;
-        }
-        if (!parse_option(a, option, optarg)) return CLI_USAGE;
-    }
-    if (optind == argc) return cli_usage_error("tokens", "no job given");
-    if (argc - optind > 1) return cli_usage_error("tokens", "one job at a time");
-    a->input = argv[optind];
-    return CLI_OK;
-}
+} tokens_request;
 
 /* ---- Printing --------------------------------------------------------------------------------------------------- */
 
@@ -221,30 +151,81 @@ static void print_json(const mdot_job *job, double batch, mdot_optimizer optimiz
     printf("\n ]}\n");
 }
 
-/* ---- The command ------------------------------------------------------------------------------------------------ */
+/* ---- The subcommand --------------------------------------------------------------------------------------------- */
 
-int cli_tokens(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-    arguments a = {.optimizer = CLI_NO_CHOICE};
-    bool helped = false;
-    int status = parse_arguments(argc, argv, &a, &helped);
-    if (status != CLI_OK || helped) return status;
+    tokens_request r = {.optimizer = CLI_NO_CHOICE};
+    cli_operands operands;
+    int usage;
+    if (!cli_read_line(&cli_tokens, argc, argv, &r, &operands, &usage)) return usage;
+    if (operands.count == 0) return cli_usage_error("tokens", "no job given");
+    if (operands.count > 1) return cli_usage_error("tokens", "one job at a time");
 
     mdot_error err = {0};
     mdot_job *job = NULL;
-    mdot_status read = cli_read_job("tokens", a.input, &a.dims, a.quiet, &job, &err);
-    if (read == MDOT_OK && a.output != NULL) read = mdot_job_save(job, a.output, &err);
-    if (read == MDOT_OK) {
+    mdot_status status = cli_read_job("tokens", operands.item[0], &r.dims, r.quiet, r.output, &job, &err);
+    if (status == MDOT_OK && r.output != NULL) status = mdot_job_save(job, r.output, &err);
+    if (status == MDOT_OK) {
         mdot_job_info info = MDOT_INIT(mdot_job_info);
         mdot_job_get_info(job, &info);
-        double batch = (double)(a.batch > 0 ? a.batch : cli_job_batch(&info));
-        mdot_optimizer optimizer = a.optimizer == CLI_NO_CHOICE ? info.optimizer : (mdot_optimizer)a.optimizer;
-        if (a.json) {
+        double batch = (double)(r.batch > 0 ? r.batch : cli_job_batch(&info));
+        mdot_optimizer optimizer = r.optimizer == CLI_NO_CHOICE ? info.optimizer : (mdot_optimizer)r.optimizer;
+        if (r.json) {
             print_json(job, batch, optimizer);
         } else {
             print_table(job, batch, optimizer);
         }
     }
     mdot_job_destroy(job);
-    return read == MDOT_OK ? CLI_OK : cli_report("tokens", &err);
+    return status == MDOT_OK ? CLI_OK : cli_report("tokens", &err);
 }
+
+static const cli_option options[] = {
+    {.name = "batch",
+     .letter = 'b',
+     .value = "N",
+     .help = "count a step of N samples (default: the file's batch, or 1)",
+     .kind = CLI_WHOLE,
+     .at = offsetof(tokens_request, batch),
+     .least = 1,
+     .most = CLI_MAX_BATCH},
+    {.name = "dim",
+     .letter = 'd',
+     .value = "NAME=N",
+     .help = "fix a symbolic dimension other than the batch (or NAME=OTHER)",
+     .kind = CLI_DIM,
+     .at = offsetof(tokens_request, dims),
+     .repeats = true},
+    {.name = "optimizer",
+     .value = "O",
+     .help = "sgd, adam, adamw (default: the file's, or sgd)",
+     .kind = CLI_CHOICE,
+     .at = offsetof(tokens_request, optimizer),
+     .choices = cli_optimizer_names},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .help = "also write the sequence as a .job file, which holds no weights or names",
+     .kind = CLI_TEXT,
+     .at = offsetof(tokens_request, output),
+     .files = "job"},
+    {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(tokens_request, json)},
+    {.name = "quiet", .letter = 'q', .help = "no warnings", .kind = CLI_FLAG, .at = offsetof(tokens_request, quiet)},
+};
+static const char *const synopsis[] = {"JOB.onnx [OPTION]…", "JOB.job [OPTION]…", NULL};
+
+const cli_command cli_tokens = {
+    .name = "tokens",
+    .summary = "show a training job (ONNX) as the operator sequence that a predictor reads",
+    .synopsis = synopsis,
+    .description =
+        "Prints the operators of a training job in canonical form: type, configuration, and what each costs in "
+        "one training step, forward, backward and in the optimizer. Graphs exported for inference and for "
+        "training give the same sequence. Weights are not read.",
+    CLI_OPTIONS(options),
+    .notes = "FLOPs count a multiply-add as two; bytes take floating elements as four bytes each.",
+    .exit_status = "0 it worked, 1 failed, 2 usage",
+    .files = "onnx|job",
+    .run = run,
+};

@@ -1,29 +1,6 @@
 /* verify.c — `mdot verify`: compiled code against the double-precision evaluation of the model. */
-#include "cli/cli.h"
+#include "cli/command.h"
 #include "mdot/mdotc.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-static const char help[] =
-    "Usage: mdot verify MODEL.mdot MODEL.onnx [OPTION]…\n"
-    "\n"
-    "Runs an artefact on random inputs and holds every output to the reference evaluator, which\n"
-    "computes the ONNX model in double precision: each bucket, at full and partial lengths, on each\n"
-    "CPU level that this machine runs and on its first GPU, if the artefact has code for it;\n"
-    "boolean inputs (masks) are scattered at random. Where an output of the model is nothing but NaN,\n"
-    "nothing is verified, and the bucket fails.\n"
-    "\n"
-    "Options:\n"
-    "      --entry NAME       the entry point that MODEL.onnx became (default \"predict\")\n"
-    "  -d, --dim NAME=N       dimensions fixed when compiling\n"
-    "      --tolerance X      largest relative error that passes (default 1e-4; a GPU that\n"
-    "                         multiplies bf16 or fp16 may always err by 1e-2)\n"
-    "      --seed N           of the random inputs (default 1)\n"
-    "      --json             print rows as JSON\n"
-    "  -h, --help             show this help\n"
-    "\n"
-    "Exit status: 0 all pass, 1 one failed or could not run, 2 usage.\n";
 
 typedef struct report {
     bool json;
@@ -56,55 +33,80 @@ static void show_warning(void *user, const char *message)
     fprintf(stderr, "mdot verify: warning: %s\n", message);
 }
 
-int cli_verify(int argc, char **argv)
+typedef struct verify_request {
+    cli_dims dims;
+    const char *entry;
+    double tolerance;
+    int64_t seed;
+    bool json;
+} verify_request;
+
+static int run(int argc, char **argv)
 {
-    static const struct option options[] = {{"entry", required_argument, NULL, 'e'},
-                                            {"dim", required_argument, NULL, 'd'},
-                                            {"tolerance", required_argument, NULL, 't'},
-                                            {"seed", required_argument, NULL, 's'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    cli_dims dims = {0};
-    report state = {0};
-    int64_t seed = 1;
-    mdotc_verify_options verify = {
-        .struct_size = sizeof verify, .row = print_row, .warning = show_warning, .user = &state};
-    for (int option; (option = cli_next_option(argc, argv, ":d:h", options)) != -1;) {
-        char *end;
-        switch (option) {
-        case 'e':
-            verify.entry = optarg;
-            break;
-        case 'd':
-            if (!cli_parse_dim("verify", optarg, &dims)) return CLI_USAGE;
-            break;
-        case 't':
-            verify.tolerance = strtod(optarg, &end);
-            if (end == optarg || *end != '\0' || !(verify.tolerance > 0))
-                return cli_usage_error("verify", "--tolerance takes a positive number, not \"%s\"", optarg);
-            break;
-        case 's':
-            if (!cli_parse_int("verify", "--seed", optarg, 1, INT64_MAX, &seed)) return CLI_USAGE;
-            break;
-        case 'j':
-            state.json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return CLI_OK;
-        default:
-            return CLI_USAGE;
-        }
-    }
-    if (argc - optind != 2) return cli_usage_error("verify", "give an artefact and its model");
-    verify.dims = dims.item;
-    verify.dim_count = dims.count;
-    verify.seed = (uint64_t)seed;
+    verify_request request = {.seed = 1};
+    cli_operands operands;
+    int usage;
+    if (!cli_read_line(&cli_verify, argc, argv, &request, &operands, &usage)) return usage;
+    if (operands.count != 2) return cli_usage_error("verify", "give an artefact and its model");
+    report state = {.json = request.json};
+    mdotc_verify_options verify = {.struct_size = sizeof verify,
+                                   .dims = request.dims.item,
+                                   .dim_count = request.dims.count,
+                                   .entry = request.entry,
+                                   .tolerance = request.tolerance,
+                                   .seed = (uint64_t)request.seed,
+                                   .row = print_row,
+                                   .warning = show_warning,
+                                   .user = &state};
     mdot_error err = {0};
     bool passed = false;
-    mdot_status status = mdotc_verify(argv[optind], argv[optind + 1], &verify, &passed, &err);
+    mdot_status status = mdotc_verify(operands.item[0], operands.item[1], &verify, &passed, &err);
     if (state.json && state.rows > 0) puts("\n]");
     if (status != MDOT_OK) return cli_report("verify", &err);
     return passed ? CLI_OK : CLI_FAILED;
 }
+
+static const cli_option options[] = {
+    {.name = "entry",
+     .value = "NAME",
+     .help = "the entry point that MODEL.onnx became (default \"predict\")",
+     .kind = CLI_TEXT,
+     .at = offsetof(verify_request, entry)},
+    {.name = "dim",
+     .letter = 'd',
+     .value = "NAME=N",
+     .help = "dimensions fixed when compiling",
+     .kind = CLI_DIM,
+     .at = offsetof(verify_request, dims),
+     .repeats = true},
+    {.name = "tolerance",
+     .value = "X",
+     .help = "largest relative error that passes (default 1e-4; a GPU that multiplies bf16 or fp16 may always err by "
+             "1e-2)",
+     .kind = CLI_REAL,
+     .at = offsetof(verify_request, tolerance)},
+    {.name = "seed",
+     .value = "N",
+     .help = "of the random inputs (default 1)",
+     .kind = CLI_WHOLE,
+     .at = offsetof(verify_request, seed),
+     .least = 1,
+     .most = INT64_MAX},
+    {.name = "json", .help = "print rows as JSON", .kind = CLI_FLAG, .at = offsetof(verify_request, json)},
+};
+static const char *const synopsis[] = {"MODEL.mdot MODEL.onnx [OPTION]…", NULL};
+
+const cli_command cli_verify = {
+    .name = "verify",
+    .summary = "hold an artefact's code to the double-precision evaluation of its model",
+    .synopsis = synopsis,
+    .description =
+        "Runs an artefact on random inputs and holds every output to the reference evaluator, which computes the ONNX "
+        "model in double precision: each bucket, at full and partial lengths, on each CPU level that this machine runs "
+        "and on its first GPU, if the artefact has code for it; boolean inputs (masks) are scattered at random. Where "
+        "an output of the model is nothing but NaN, nothing is verified, and the bucket fails.",
+    CLI_OPTIONS(options),
+    .exit_status = "0 all pass, 1 one failed or could not run, 2 usage",
+    .files = "mdot|onnx",
+    .run = run,
+};

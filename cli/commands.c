@@ -1,0 +1,49 @@
+/* commands.c — all subcommands, and `mdot` itself as a table. */
+#include "base/near.h"
+#include "cli/command.h"
+
+#include <string.h>
+
+const cli_command *const cli_commands[] = {&cli_predict, &cli_compile, &cli_tokens, &cli_inspect, &cli_bench,
+                                           &cli_verify,  &cli_check,   &cli_help,   NULL};
+
+static const cli_option options[] = {{.name = "version", .help = "show the version", .kind = CLI_FLAG}};
+static const char *const synopsis[] = {"COMMAND [OPTION]…", NULL};
+
+const cli_command cli_mdot = {
+    .name = "mdot",
+    .summary = "predict how long deep-learning jobs train; compile the predictors",
+    .synopsis = synopsis,
+    .description =
+        "mdot predicts how long a deep-learning training step takes on which GPU, from the network's ONNX graph, "
+        "and compiles the trained Transformers that say so.",
+    CLI_OPTIONS(options),
+    .notes = "`mdot help COMMAND` or `mdot COMMAND --help` shows a command's own options.",
+    .exit_status = "0 success, 1 failure, 2 a wrong command line",
+};
+
+const cli_variable cli_environment[] = {
+    {"MDOT_PREDICTOR",
+     "the predictor that `mdot predict` uses where --model names none; else the one that mdot comes with"},
+    {"MDOT_DEVICE", "where predictors run when an option does not say: cpu, cuda, cuda:1, …, or auto: what is faster"},
+    {"MDOT_CPU_LEVEL", "the CPU level whose code runs where an option does not say: x86-64-v3, x86-64-v4"},
+    {"MDOT_NVRTC, CUDA_HOME",
+     "the NVRTC library that compiles for GPUs, and the CUDA toolkit that has one; else it is found "
+     "as other libraries are"},
+    {"TMPDIR", "where `mdot check` keeps what it compiles; else /tmp"},
+    {NULL, NULL},
+};
+
+const cli_command *cli_find_command(const char *name)
+{
+    bs_near near = bs_near_begin(name);
+    for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
+        if (strcmp(name, (*command)->name) == 0) return *command;
+        bs_near_offer(&near, (*command)->name);
+    }
+    if (near.found != NULL)
+        fprintf(stderr, "mdot: there is no command \"%s\" (did you mean %s?); see `mdot --help`\n", name, near.found);
+    else
+        fprintf(stderr, "mdot: there is no command \"%s\"; see `mdot --help`\n", name);
+    return NULL;
+}

@@ -1,0 +1,240 @@
+/* options.c — the one loop that reads command lines, by the table of a subcommand (command.h). */
+#include "base/near.h"
+#include "cli/command.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_OPTIONS = 64 };
+
+typedef struct line {
+    const cli_command *command;
+    void *request;
+    int argc, at; /* the next argument to look at */
+    char **argv;
+    bool given[MAX_OPTIONS];
+    bool helped;
+} line;
+
+static const cli_option help_option = {.name = "help", .letter = 'h', .help = "show this help", .kind = CLI_FLAG};
+
+const cli_option *cli_option_at(const cli_command *command, size_t i)
+{
+    if (i < command->option_count) return &command->options[i];
+    return i == command->option_count ? &help_option : NULL;
+}
+
+/* ---- Values ----------------------------------------------------------------------------------------------------- */
+
+/* "--name", as a usage error shows an option. */
+typedef struct label {
+    char text[64];
+} label;
+
+static const char *label_of(label *out, const cli_option *option)
+{
+    snprintf(out->text, sizeof out->text, "--%s", option->name);
+    return out->text;
+}
+
+static bool read_real(const char *command, const char *what, const char *text, int64_t most, double *out)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end != text && *end == '\0' && value > 0 && (most == 0 || value <= (double)most)) {
+        *out = value;
+        return true;
+    }
+    if (most == 0)
+        cli_usage_error(command, "%s takes a positive number, not \"%s\"", what, text);
+    else
+        cli_usage_error(command, "%s takes a number above 0, up to %lld, not \"%s\"", what, (long long)most, text);
+    return false;
+}
+
+static bool set(const line *l, const cli_option *option, char *value)
+{
+    const char *command = l->command->name;
+    void *place = (char *)l->request + option->at;
+    label what;
+    label_of(&what, option);
+    switch (option->kind) {
+    case CLI_FLAG:
+        *(bool *)place = true;
+        return true;
+    case CLI_TEXT:
+        *(const char **)place = value;
+        return true;
+    case CLI_WHOLE:
+        return cli_parse_int(command, what.text, value, option->least, option->most, place);
+    case CLI_REAL:
+        return read_real(command, what.text, value, option->most, place);
+    case CLI_CHOICE:
+        return cli_parse_choice(command, what.text, value, option->choices, place);
+    case CLI_DIM:
+        return cli_parse_dim(command, value, place);
+    case CLI_CALL:
+        return option->call(command, value, l->request);
+    }
+    return false;
+}
+
+/* ---- Finding ---------------------------------------------------------------------------------------------------- */
+
+/* By name, of which `length` letters are given; a beginning that fits just one option will do. */
+static const cli_option *find_name(const line *l, const char *name, size_t length, bool *out_ambiguous)
+{
+    const cli_option *found = NULL, *option;
+    size_t count = 0;
+    for (size_t i = 0; (option = cli_option_at(l->command, i)) != NULL; i++) {
+        if (length == 0 || strncmp(option->name, name, length) != 0) continue;
+        if (option->name[length] == '\0') return option;
+        found = option;
+        count++;
+    }
+    *out_ambiguous = count > 1;
+    return count == 1 ? found : NULL;
+}
+
+static const cli_option *find_letter(const line *l, char letter)
+{
+    const cli_option *option;
+    for (size_t i = 0; (option = cli_option_at(l->command, i)) != NULL; i++)
+        if (option->letter == letter && letter != '\0') return option;
+    return NULL;
+}
+
+static bool refuse_name(const line *l, const char *name, size_t length, bool ambiguous)
+{
+    const cli_option *option;
+    char wrong[BS_NEAR_LENGTH + 1];
+    snprintf(wrong, sizeof wrong, "%.*s", (int)length, name);
+    bs_near near = bs_near_begin(wrong);
+    for (size_t i = 0; !ambiguous && (option = cli_option_at(l->command, i)) != NULL; i++)
+        if (option->help != NULL) bs_near_offer(&near, option->name);
+    if (near.found != NULL)
+        cli_usage_error(l->command->name, "unknown option --%.*s (did you mean --%s?)", (int)length, name, near.found);
+    else
+        cli_usage_error(l->command->name, "%s option --%.*s", ambiguous ? "ambiguous" : "unknown", (int)length, name);
+    return false;
+}
+
+/* ---- The loop --------------------------------------------------------------------------------------------------- */
+
+static bool apply(line *l, const cli_option *option, const char *spelling, char *value)
+{
+    size_t index = 0;
+    while (cli_option_at(l->command, index) != option) index++;
+    if (option == &help_option) {
+        l->helped = true;
+        return true;
+    }
+    if (l->given[index] && !option->repeats && option->kind != CLI_FLAG) {
+        cli_usage_error(l->command->name, "option %s is given twice", spelling);
+        return false;
+    }
+    l->given[index] = true;
+    if (option->value != NULL && value == NULL) {
+        if (l->at == l->argc) {
+            cli_usage_error(l->command->name, "option %s needs a value", spelling);
+            return false;
+        }
+        value = l->argv[l->at++];
+    }
+    return set(l, option, value);
+}
+
+/* "--name" or "--name=VALUE" */
+static bool read_long(line *l, char *argument)
+{
+    char *name = argument + 2, *value = strchr(name, '=');
+    size_t length = value != NULL ? (size_t)(value - name) : strlen(name);
+    bool ambiguous = false;
+    const cli_option *option = find_name(l, name, length, &ambiguous);
+    if (option == NULL) return refuse_name(l, name, length, ambiguous);
+    label spelling;
+    label_of(&spelling, option);
+    if (value != NULL && option->value == NULL) {
+        cli_usage_error(l->command->name, "option %s takes no value", spelling.text);
+        return false;
+    }
+    return apply(l, option, spelling.text, value != NULL ? value + 1 : NULL);
+}
+
+/* "-q", "-qk", "-bVALUE" */
+static bool read_letters(line *l, char *argument)
+{
+    for (char *letter = argument + 1; *letter != '\0' && !l->helped; letter++) {
+        const cli_option *option = find_letter(l, *letter);
+        if (option == NULL) {
+            cli_usage_error(l->command->name, "unknown option -%c", *letter);
+            return false;
+        }
+        const char spelling[] = {'-', *letter, '\0'};
+        bool has_value = option->value != NULL && letter[1] != '\0';
+        if (!apply(l, option, spelling, has_value ? letter + 1 : NULL)) return false;
+        if (option->value != NULL) break;
+    }
+    return true;
+}
+
+static bool is_given(const line *l, const char *name)
+{
+    const cli_option *option;
+    for (size_t i = 0; (option = cli_option_at(l->command, i)) != NULL; i++)
+        if (strcmp(option->name, name) == 0) return l->given[i];
+    return false;
+}
+
+/* What only the whole line shows. */
+static bool check_together(const line *l)
+{
+    for (size_t i = 0; i < l->command->option_count; i++) {
+        const cli_option *option = &l->command->options[i];
+        if (!l->given[i]) continue;
+        if (option->excludes != NULL && is_given(l, option->excludes)) {
+            cli_usage_error(l->command->name, "--%s and --%s exclude each other", option->name, option->excludes);
+            return false;
+        }
+        if (option->needs != NULL && !is_given(l, option->needs)) {
+            cli_usage_error(l->command->name, "--%s and --%s go together", option->name, option->needs);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_arguments(line *l, cli_operands *operands)
+{
+    bool is_options_end = false;
+    while (l->at < l->argc && !l->helped) {
+        char *argument = l->argv[l->at++];
+        bool read = true;
+        if (is_options_end || argument[0] != '-' || argument[1] == '\0')
+            operands->item[operands->count++] = argument; /* never ahead of what is still to be read */
+        else if (argument[1] != '-')
+            read = read_letters(l, argument);
+        else if (argument[2] != '\0')
+            read = read_long(l, argument);
+        else
+            is_options_end = true;
+        if (!read) return false;
+    }
+    return l->helped || check_together(l);
+}
+
+bool cli_read_line(const cli_command *command, int argc, char **argv, void *request, cli_operands *out_operands,
+                   int *out_status)
+{
+    line l = {.command = command, .request = request, .argc = argc, .at = 1, .argv = argv};
+    cli_operands operands = {.item = argv};
+    bool read = command->option_count < MAX_OPTIONS && read_arguments(&l, &operands);
+    if (read && !l.helped) {
+        *out_operands = operands;
+        return true;
+    }
+    if (read) cli_print_help(stdout, command);
+    *out_status = read ? CLI_OK : CLI_USAGE;
+    return false;
+}

@@ -1,0 +1,50 @@
+#!/bin/bash
+# Completion as bash does it: words are given as the shell would take them apart, and what comes back is what Tab offers.
+# Usage: completion.sh FOLDER with the scripts. zsh only says whether it can read its own, where it is installed.
+set -eu
+folder=$1
+source "$folder/mdot"
+compopt() { :; } # is only for the shell that waits for a key
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+mkdir folder
+touch net.onnx net.job net.mdot notes.txt
+
+# expect "what Tab offers" word… : the last word is being written
+expect() {
+    local wanted=$1
+    shift
+    COMP_WORDS=(mdot "$@")
+    COMP_CWORD=$#
+    COMPREPLY=()
+    _mdot
+    local got=${COMPREPLY[*]-}
+    if [ "$got" != "$wanted" ]; then
+        echo "mdot $*: offered \"$got\", not \"$wanted\""
+        exit 1
+    fi
+}
+
+expect "predict" pre
+expect "compile check" c
+expect "--precision" predict --pre
+expect "--gpu --gpus" predict --gpu
+expect "fp32" predict --precision f
+expect "fp32" predict --precision = f
+expect "fp32 tf32 amp" predict --precision =
+expect "H100-SXM-80GB H100-PCIe-80GB" predict net.onnx -g H100
+expect "A30,H100-SXM-80GB A30,H100-PCIe-80GB" predict net.onnx -g A30,H100
+expect "net.job net.onnx" predict net
+expect "folder" predict fo
+expect "net.mdot" bench net
+expect "net.mdot" predict net.onnx --model n
+expect "net.onnx" compile n
+expect "notes.txt" check no
+expect "" predict --batch ""
+expect "verify" help ver
+expect "--json" inspect net.mdot --js
+
+if command -v zsh >/dev/null; then
+    zsh -n "$folder/_mdot"
+fi

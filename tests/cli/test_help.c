@@ -1,0 +1,122 @@
+/* test_help.c — help texts of all subcommands against tests/golden/cli; MDOT_UPDATE_GOLDEN=1 writes them anew. */
+#include "base/file.h"
+#include "cli/command.h"
+#include "tests/support/process.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static process_result result, again;
+
+#define RUN(into, ...) process_run((const char *const[]){MDOT_CLI, __VA_ARGS__, NULL}, (into))
+
+static void expect_golden(const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/golden/cli/%s.txt", MDOT_SOURCE_DIR, name);
+    if (getenv("MDOT_UPDATE_GOLDEN") != NULL) assert_int_equal(bs_write_file(path, text, strlen(text), NULL), MDOT_OK);
+    unsigned char *golden = NULL;
+    size_t size = 0;
+    assert_int_equal(bs_read_file(path, &golden, &size, NULL), MDOT_OK);
+    assert_string_equal(text, (char *)golden);
+    free(golden);
+}
+
+static void expect_80_columns(const char *text)
+{
+    for (int width = 0; *text != '\0'; text++) {
+        width = *text == '\n' ? 0 : width + (((unsigned char)*text & 0xC0) != 0x80);
+        if (width > 80) fail_msg("wider than 80 columns: %.100s", text - 80);
+    }
+}
+
+static void every_command_has_its_help(void **state)
+{
+    (void)state;
+    for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
+        const char *name = (*command)->name;
+        RUN(&result, name, "--help");
+        assert_int_equal(result.status, CLI_OK);
+        assert_string_equal(result.err, "");
+        expect_80_columns(result.out);
+        expect_golden(name, result.out);
+        RUN(&again, "help", name);
+        assert_int_equal(again.status, CLI_OK);
+        assert_string_equal(again.out, result.out);
+    }
+}
+
+static void mdot_has_its_help(void **state)
+{
+    (void)state;
+    RUN(&result, "--help");
+    assert_int_equal(result.status, CLI_OK);
+    expect_80_columns(result.out);
+    expect_golden("mdot", result.out);
+    RUN(&again, "help");
+    assert_string_equal(again.out, result.out);
+    RUN(&again, "-h");
+    assert_string_equal(again.out, result.out);
+    process_run((const char *const[]){MDOT_CLI, NULL}, &again);
+    assert_int_equal(again.status, CLI_USAGE);
+    assert_string_equal(again.err, result.out);
+}
+
+static void help_of_what_does_not_exist_is_refused(void **state)
+{
+    (void)state;
+    RUN(&result, "help", "predcit");
+    assert_int_equal(result.status, CLI_USAGE);
+    expect_contains(result.err, "did you mean predict?");
+    RUN(&result, "help", "predict", "compile");
+    assert_int_equal(result.status, CLI_USAGE);
+    RUN(&result, "help", "--completion", "fish");
+    assert_int_equal(result.status, CLI_USAGE);
+    expect_contains(result.err, "bash and zsh");
+}
+
+/* What help shows, man pages and completion have, too. */
+static void man_pages_and_completion_know_every_option(void **state)
+{
+    (void)state;
+    static process_result shells[2];
+    static const char *const names[] = {"bash", "zsh"};
+    for (int i = 0; i < 2; i++) {
+        RUN(&shells[i], "help", "--completion", names[i]);
+        assert_int_equal(shells[i].status, CLI_OK);
+    }
+    for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
+        const cli_option *option;
+        RUN(&result, "help", "--man", (*command)->name);
+        assert_int_equal(result.status, CLI_OK);
+        for (size_t i = 0; (option = cli_option_at(*command, i)) != NULL; i++) {
+            char name[64], page[64];
+            snprintf(name, sizeof name, "--%s", option->name);
+            snprintf(page, sizeof page, "\\fB\\-\\-%s\\fR", option->name);
+            if (option->help == NULL) {
+                assert_null(strstr(result.out, page));
+                continue;
+            }
+            expect_contains(result.out, page);
+            for (int k = 0; k < 2; k++) expect_contains(shells[k].out, name);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_command_has_its_help),
+        cmocka_unit_test(mdot_has_its_help),
+        cmocka_unit_test(help_of_what_does_not_exist_is_refused),
+        cmocka_unit_test(man_pages_and_completion_know_every_option),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

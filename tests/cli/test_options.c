@@ -1,0 +1,432 @@
+/* test_options.c — the loop that reads every command line, on a table of the test's own and on those of all
+ * subcommands. */
+#include "cli/command.h"
+#include "tests/support/process.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { MAX_ARGUMENTS = 16 };
+
+/* ---- What is said ------------------------------------------------------------------------------------------------ */
+
+typedef struct capture {
+    int kept[2];
+    FILE *file[2];
+    char out[16384], err[4096];
+} capture;
+
+static void capture_begin(capture *c)
+{
+    fflush(stdout);
+    for (int i = 0; i < 2; i++) {
+        c->file[i] = tmpfile();
+        assert_non_null(c->file[i]);
+        c->kept[i] = dup(i + 1);
+        dup2(fileno(c->file[i]), i + 1);
+    }
+}
+
+static void capture_end(capture *c)
+{
+    fflush(stdout);
+    for (int i = 0; i < 2; i++) {
+        char *text = i == 0 ? c->out : c->err;
+        size_t size = i == 0 ? sizeof c->out : sizeof c->err;
+        dup2(c->kept[i], i + 1);
+        close(c->kept[i]);
+        rewind(c->file[i]);
+        text[fread(text, 1, size - 1, c->file[i])] = '\0';
+        fclose(c->file[i]);
+    }
+}
+
+/* ---- A table ----------------------------------------------------------------------------------------------------- */
+
+typedef struct request {
+    bool flag, quiet;
+    const char *text;
+    int64_t whole;
+    double real;
+    int choice;
+    cli_dims dims;
+    char called[64];
+} request;
+
+static bool call(const char *command, char *value, void *user)
+{
+    request *r = user;
+    if (strcmp(value, "bad") == 0) {
+        cli_usage_error(command, "a bad value");
+        return false;
+    }
+    strcat(strcat(r->called, "+"), value);
+    return true;
+}
+
+static const char *const choices[] = {"red", "green", NULL};
+static const cli_option options[] = {
+    {.name = "flag", .letter = 'f', .help = "a flag", .kind = CLI_FLAG, .at = offsetof(request, flag)},
+    {.name = "quiet", .letter = 'q', .help = "another", .kind = CLI_FLAG, .at = offsetof(request, quiet)},
+    {.name = "text",
+     .letter = 't',
+     .value = "TEXT",
+     .help = "text",
+     .kind = CLI_TEXT,
+     .at = offsetof(request, text),
+     .excludes = "whole"},
+    {.name = "whole",
+     .value = "N",
+     .help = "a number",
+     .kind = CLI_WHOLE,
+     .at = offsetof(request, whole),
+     .least = 2,
+     .most = 9},
+    {.name = "real", .value = "X", .help = "a number", .kind = CLI_REAL, .at = offsetof(request, real), .most = 3600},
+    {.name = "realm", .value = "X", .help = "a number", .kind = CLI_REAL, .at = offsetof(request, real)},
+    {.name = "choice",
+     .value = "C",
+     .help = "a colour",
+     .kind = CLI_CHOICE,
+     .at = offsetof(request, choice),
+     .choices = choices,
+     .needs = "flag"},
+    {.name = "dim",
+     .letter = 'd',
+     .value = "D",
+     .help = "dim",
+     .kind = CLI_DIM,
+     .at = offsetof(request, dims),
+     .repeats = true},
+    {.name = "call", .letter = 'c', .value = "V", .help = "call", .kind = CLI_CALL, .call = call, .repeats = true},
+    {.name = "hidden", .kind = CLI_FLAG, .at = offsetof(request, flag)},
+};
+static const char *const synopsis[] = {"[OPTION]…", NULL};
+static const cli_command table = {.name = "test",
+                                  .summary = "tests",
+                                  .synopsis = synopsis,
+                                  .description = "Tests.",
+                                  CLI_OPTIONS(options),
+                                  .exit_status = "0"};
+
+typedef struct reading {
+    char text[256];
+    char *argv[MAX_ARGUMENTS];
+    int argc, status;
+    bool read;
+    request r;
+    cli_operands operands;
+    capture said;
+} reading;
+
+/* A line of words between spaces. */
+static reading *read_words(const char *words)
+{
+    static reading g;
+    memset(&g, 0, sizeof g);
+    snprintf(g.text, sizeof g.text, "test %s", words);
+    char *rest = NULL;
+    for (char *word = strtok_r(g.text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+        g.argv[g.argc++] = word;
+    g.status = -1;
+    capture_begin(&g.said);
+    g.read = cli_read_line(&table, g.argc, g.argv, &g.r, &g.operands, &g.status);
+    capture_end(&g.said);
+    return &g;
+}
+
+static void expect_refused(const char *words, const char *message)
+{
+    reading *g = read_words(words);
+    if (g->read || g->status != CLI_USAGE) fail_msg("\"%s\" was not refused", words);
+    expect_contains(g->said.err, message);
+    expect_contains(g->said.err, "mdot test --help");
+    assert_string_equal(g->said.out, "");
+}
+
+static void values_are_read_however_they_are_written(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"--text one --flag", "--text=one -f", "-t one -f",
+                                        "-tone -f",          "-ftone",        "-ft one"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        reading *g = read_words(lines[i]);
+        assert_true(g->read);
+        assert_string_equal(g->r.text, "one");
+        assert_true(g->r.flag);
+        assert_false(g->r.quiet);
+        assert_int_equal(g->operands.count, 0);
+        assert_string_equal(g->said.err, "");
+    }
+}
+
+static void every_kind_reaches_its_field(void **state)
+{
+    (void)state;
+    reading *g = read_words("--whole 9 --real 2.5 --choice green -fq -d a=3 --dim b=c");
+    assert_true(g->read && g->r.flag && g->r.quiet);
+    assert_int_equal(g->r.whole, 9);
+    assert_true(g->r.real == 2.5);
+    assert_int_equal(g->r.choice, 1);
+    assert_int_equal(g->r.dims.count, 2);
+    assert_string_equal(g->r.dims.item[1].same_as, "c");
+}
+
+static void operands_stand_anywhere_and_keep_their_order(void **state)
+{
+    (void)state;
+    reading *g = read_words("one --flag two - -t x -- --three -4");
+    assert_true(g->read && g->r.flag);
+    static const char *const operands[] = {"one", "two", "-", "--three", "-4"};
+    assert_int_equal(g->operands.count, 5);
+    for (int i = 0; i < 5; i++) assert_string_equal(g->operands.item[i], operands[i]);
+}
+
+static void a_value_may_look_like_an_option(void **state)
+{
+    (void)state;
+    assert_string_equal(read_words("--text --flag")->r.text, "--flag");
+    assert_string_equal(read_words("-t --")->r.text, "--");
+    assert_string_equal(read_words("--text=")->r.text, "");
+}
+
+static void a_clear_beginning_of_a_name_is_enough(void **state)
+{
+    (void)state;
+    assert_true(read_words("--fl")->r.flag);
+    assert_string_equal(read_words("--te=x")->r.text, "x");
+    assert_true(read_words("--real=2")->read); /* whole, though another begins with it */
+    expect_refused("--rea=2", "ambiguous option --rea");
+    expect_refused("--=2", "unknown option");
+}
+
+static void options_that_may_repeat_add_up(void **state)
+{
+    (void)state;
+    assert_string_equal(read_words("-ca --call b -c c")->r.called, "+a+b+c");
+    assert_true(read_words("--flag -f --flag")->read);
+    expect_refused("--text a --text b", "option --text is given twice");
+    expect_refused("-ta -tb", "option -t is given twice");
+}
+
+static void wrong_lines_are_refused(void **state)
+{
+    (void)state;
+    expect_refused("--text", "option --text needs a value");
+    expect_refused("-t", "option -t needs a value");
+    expect_refused("-ft", "option -t needs a value");
+    expect_refused("--flag=1", "option --flag takes no value");
+    expect_refused("-x", "unknown option -x");
+    expect_refused("-fx", "unknown option -x");
+    expect_refused("--whole 1", "from 2 to 9");
+    expect_refused("--whole 10", "from 2 to 9");
+    expect_refused("--whole 2x", "from 2 to 9");
+    expect_refused("--whole=", "from 2 to 9");
+    expect_refused("--real 0", "above 0, up to 3600");
+    expect_refused("--real 3600.1", "above 0, up to 3600");
+    expect_refused("--real nan", "above 0, up to 3600");
+    expect_refused("--realm -1", "a positive number");
+    expect_refused("--choice blue -f", "known are red, green");
+    expect_refused("--dim a", "NAME=NUMBER or NAME=OTHER");
+    expect_refused("--call bad", "a bad value");
+}
+
+static void what_only_the_whole_line_shows_is_refused(void **state)
+{
+    (void)state;
+    expect_refused("--whole 3 --text x", "--text and --whole exclude each other");
+    expect_refused("--choice red", "--choice and --flag go together");
+    assert_true(read_words("--choice red --flag")->read);
+}
+
+static void near_misses_are_named(void **state)
+{
+    (void)state;
+    expect_refused("--chioce red", "unknown option --chioce (did you mean --choice?)");
+    expect_refused("--texts=a", "unknown option --texts (did you mean --text?)");
+    expect_refused("--hepl", "did you mean --help?");
+    expect_refused("--frobnicate", "unknown option --frobnicate;");
+    expect_refused("--hiden", "unknown option --hiden;"); /* what is not shown is not suggested */
+}
+
+static void help_ends_the_line(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"--help", "-h", "-fh --frobnicate", "one --help --text", "--choice red -h"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        reading *g = read_words(lines[i]);
+        assert_false(g->read);
+        assert_int_equal(g->status, CLI_OK);
+        expect_contains(g->said.out, "Usage: mdot test [OPTION]…");
+        assert_null(strstr(g->said.out, "hidden"));
+        assert_string_equal(g->said.err, "");
+    }
+}
+
+/* ---- All subcommands -------------------------------------------------------------------------------------------- */
+
+static void expect_command_refuses(const cli_command *command, const char *first, const char *second,
+                                   const char *message)
+{
+    static capture said;
+    char name[32], copies[2][128];
+    snprintf(name, sizeof name, "%s", command->name);
+    snprintf(copies[0], sizeof copies[0], "%s", first);
+    snprintf(copies[1], sizeof copies[1], "%s", second != NULL ? second : "");
+    char *argv[] = {name, copies[0], second != NULL ? copies[1] : NULL, NULL};
+    capture_begin(&said);
+    int status = command->run(second != NULL ? 3 : 2, argv);
+    capture_end(&said);
+    if (status != CLI_USAGE) fail_msg("mdot %s %s: exit status %d", command->name, first, status);
+    expect_contains(said.err, message);
+    assert_string_equal(said.out, "");
+}
+
+#define EACH_OPTION(command, option)                                                                                   \
+    for (const cli_command *const *command = cli_commands; *command != NULL; command++)                                \
+        for (const cli_option *option = (*command)->options; option < (*command)->options + (*command)->option_count;  \
+             option++)
+
+static void every_command_refuses_unknown_options(void **state)
+{
+    (void)state;
+    for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
+        expect_command_refuses(*command, "--frobnicate", NULL, "unknown option --frobnicate;");
+        expect_command_refuses(*command, "-Z", NULL, "unknown option -Z;");
+        expect_command_refuses(*command, "--hlep", NULL, "did you mean --help?");
+    }
+}
+
+static void every_option_is_meant_by_its_near_misses(void **state)
+{
+    (void)state;
+    char wrong[64], message[128];
+    EACH_OPTION(command, option)
+    {
+        if (option->help == NULL || strlen(option->name) < 4) continue;
+        snprintf(wrong, sizeof wrong, "--%s", option->name);
+        wrong[4] = '_';
+        snprintf(message, sizeof message, "unknown option %s (did you mean --%s?)", wrong, option->name);
+        expect_command_refuses(*command, wrong, NULL, message);
+    }
+}
+
+static void every_option_that_takes_a_value_misses_it(void **state)
+{
+    (void)state;
+    char name[64];
+    EACH_OPTION(command, option)
+    {
+        snprintf(name, sizeof name, "--%s", option->name);
+        if (option->value == NULL) {
+            strcat(name, "=1");
+            expect_command_refuses(*command, name, NULL, "takes no value");
+            continue;
+        }
+        expect_command_refuses(*command, name, NULL, "needs a value");
+        if (option->letter == '\0') continue;
+        snprintf(name, sizeof name, "-%c", option->letter);
+        expect_command_refuses(*command, name, NULL, "needs a value");
+    }
+}
+
+/* A value that is right. */
+static const char *example_of(const cli_option *option)
+{
+    static const struct {
+        const char *name, *value;
+    } calls[] = {{"batch", "4"}, {"sweep", "batch=1,2"}, {"buckets", "16"}, {"entry", "a=b"}};
+    if (option->choices != NULL) return option->choices[0];
+    if (option->names != NULL) return option->names()[0];
+    if (option->kind == CLI_DIM) return "n=1";
+    if (option->kind == CLI_WHOLE || option->kind == CLI_REAL) return "1";
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        if (option->kind == CLI_CALL && strcmp(option->name, calls[i].name) == 0) return calls[i].value;
+    assert_true(option->kind == CLI_TEXT);
+    return "x";
+}
+
+static void options_that_do_not_add_up_are_refused_twice(void **state)
+{
+    (void)state;
+    char given[128];
+    size_t refused = 0;
+    EACH_OPTION(command, option)
+    {
+        if (option->value == NULL || option->repeats) continue;
+        snprintf(given, sizeof given, "--%s=%s", option->name, example_of(option));
+        expect_command_refuses(*command, given, given, "is given twice");
+        refused++;
+    }
+    assert_true(refused > 20);
+}
+
+/* Names and letters are unique, and what other options are named by is there. */
+static void tables_are_sound(void **state)
+{
+    (void)state;
+    EACH_OPTION(command, option)
+    {
+        const cli_option *other;
+        size_t named = 0;
+        for (size_t i = 0; (other = cli_option_at(*command, i)) != NULL; i++) {
+            named += option->excludes != NULL && strcmp(other->name, option->excludes) == 0;
+            named += option->needs != NULL && strcmp(other->name, option->needs) == 0;
+            if (other == option) continue;
+            assert_string_not_equal(option->name, other->name);
+            assert_true(option->letter == '\0' || option->letter != other->letter);
+        }
+        assert_int_equal(named, (option->excludes != NULL) + (option->needs != NULL));
+        assert_int_equal(option->value == NULL, option->kind == CLI_FLAG);
+        assert_int_equal(option->call != NULL, option->kind == CLI_CALL);
+        assert_int_equal(option->choices != NULL, option->kind == CLI_CHOICE);
+    }
+}
+
+static void near_misses_of_commands_are_named(void **state)
+{
+    (void)state;
+    static capture said;
+    static const char *const lines[][2] = {{"predit", "predict"}, {"Compile", "compile"}, {"token", "tokens"}};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        char message[64];
+        snprintf(message, sizeof message, "did you mean %s?", lines[i][1]);
+        capture_begin(&said);
+        const cli_command *found = cli_find_command(lines[i][0]);
+        capture_end(&said);
+        assert_null(found);
+        expect_contains(said.err, message);
+    }
+    assert_ptr_equal(cli_find_command("predict"), &cli_predict);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_read_however_they_are_written),
+        cmocka_unit_test(every_kind_reaches_its_field),
+        cmocka_unit_test(operands_stand_anywhere_and_keep_their_order),
+        cmocka_unit_test(a_value_may_look_like_an_option),
+        cmocka_unit_test(a_clear_beginning_of_a_name_is_enough),
+        cmocka_unit_test(options_that_may_repeat_add_up),
+        cmocka_unit_test(wrong_lines_are_refused),
+        cmocka_unit_test(what_only_the_whole_line_shows_is_refused),
+        cmocka_unit_test(near_misses_are_named),
+        cmocka_unit_test(help_ends_the_line),
+        cmocka_unit_test(every_command_refuses_unknown_options),
+        cmocka_unit_test(every_option_is_meant_by_its_near_misses),
+        cmocka_unit_test(every_option_that_takes_a_value_misses_it),
+        cmocka_unit_test(options_that_do_not_add_up_are_refused_twice),
+        cmocka_unit_test(tables_are_sound),
+        cmocka_unit_test(near_misses_of_commands_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
