@@ -17,8 +17,8 @@
 
 const ir_op ir_ops[IR_OP_COUNT] = {
 #define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering)              \
-    [IR_OP_##id] = {name,   domain,     least_in,  most_in,   least_out,          most_out,                            \
-                    traits, ir_##shape, ir_##cost, ir_##eval, IR_LOWER_##lowering},
+    [IR_OP_##id] = {IR_OP_##id, name,   domain,     least_in,  most_in,   least_out,                                   \
+                    most_out,   traits, ir_##shape, ir_##cost, ir_##eval, IR_LOWER_##lowering},
 #include "ir/ops.def"
 #undef OP
 };

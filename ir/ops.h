@@ -22,7 +22,8 @@ typedef enum ir_lowering {
     IR_LOWER_SEQUENTIAL, /* no loop nest: sorting, scatter, scans */
     IR_LOWER_EXPAND,     /* rewritten into other operators by the `expand` pass */
     IR_LOWER_FOLD,       /* must be gone after constant folding: shapes and the like */
-    IR_LOWER_NONE        /* known for its shape and cost only (jobs); compile refuses it */
+    IR_LOWER_NONE,       /* known for its shape and cost only (jobs); compile refuses it */
+    IR_LOWER_COUNT
 } ir_lowering;
 
 enum { /* traits */
@@ -48,7 +49,15 @@ typedef void (*ir_cost_fn)(const ir_node *node, int64_t length, ir_cost *out_cos
 typedef mdot_status (*ir_eval_fn)(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                                   mdot_error *err);
 
+typedef enum ir_opcode {
+#define OP(name, ...) IR_OP_##name,
+#include "ir/ops.def"
+#undef OP
+    IR_OP_COUNT
+} ir_opcode;
+
 typedef struct ir_op {
+    ir_opcode opcode;
     const char *name;   /* ONNX's */
     const char *domain; /* "" is ai.onnx; "com.microsoft"; "mdot" */
     int min_inputs, max_inputs;
@@ -60,18 +69,11 @@ typedef struct ir_op {
     ir_lowering lowering;
 } ir_op;
 
-typedef enum ir_opcode {
-#define OP(name, ...) IR_OP_##name,
-#include "ir/ops.def"
-#undef OP
-    IR_OP_COUNT
-} ir_opcode;
-
 extern const ir_op ir_ops[IR_OP_COUNT];
 
 static inline ir_opcode ir_node_opcode(const ir_node *node)
 {
-    return (ir_opcode)(node->op - ir_ops);
+    return node->op->opcode;
 }
 /* NULL: not in the table. "ai.onnx" and "" are one domain. */
 const ir_op *ir_op_find(const char *domain, const char *name);

@@ -7,9 +7,19 @@
 
 #include <string.h>
 
-static const ir_opcode activations[] = {IR_OP_Relu,        IR_OP_LeakyRelu,      IR_OP_Sigmoid,  IR_OP_Tanh,
-                                        IR_OP_Elu,         IR_OP_Selu,           IR_OP_Softplus, IR_OP_Softsign,
-                                        IR_OP_HardSigmoid, IR_OP_ThresholdedRelu};
+/* The operator table lies above the operators' files, so what they need of its rows stands here. */
+static const ir_op activations[] = {
+    {.opcode = IR_OP_Relu, .name = "Relu"},
+    {.opcode = IR_OP_LeakyRelu, .name = "LeakyRelu"},
+    {.opcode = IR_OP_Sigmoid, .name = "Sigmoid"},
+    {.opcode = IR_OP_Tanh, .name = "Tanh"},
+    {.opcode = IR_OP_Elu, .name = "Elu"},
+    {.opcode = IR_OP_Selu, .name = "Selu"},
+    {.opcode = IR_OP_Softplus, .name = "Softplus"},
+    {.opcode = IR_OP_Softsign, .name = "Softsign"},
+    {.opcode = IR_OP_HardSigmoid, .name = "HardSigmoid"},
+    {.opcode = IR_OP_ThresholdedRelu, .name = "ThresholdedRelu"},
+};
 
 static const struct {
     const char *fused, *own;
@@ -21,7 +31,7 @@ mdot_status ir_fused_gemm_activation(const ir_node *node, ir_activation *out, md
     const char *name = ir_node_string(node, "activation", "");
     ir_activation found = {.opcode = IR_OP_COUNT};
     for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
-        if (strcmp(name, ir_ops[activations[i]].name) == 0) found.opcode = activations[i];
+        if (strcmp(name, activations[i].name) == 0) found.opcode = activations[i].opcode;
     if (*name && found.opcode == IR_OP_COUNT)
         return ir_fail(node, err, MDOT_UNSUPPORTED, "activation \"%s\" behind a product", name);
     for (int i = 0; i < IR_GEMM_PARAMETERS; i++) {
@@ -54,7 +64,7 @@ mdot_status ir_eval_fused_gemm(ir_arena *arena, const ir_node *node, const ir_wi
         return MDOT_OK;
     }
     ir_node behind = *node;
-    behind.op = &ir_ops[activation.opcode];
+    behind.op = &(const ir_op){.opcode = activation.opcode};
     behind.attrs = activation.attrs;
     behind.attr_count = activation.attr_count;
     behind.input_count = 1;

@@ -8,12 +8,6 @@
 
 #include <string.h>
 
-const char *pl_kind_name(pl_kind kind)
-{
-    static const char *const names[] = {"linear", "attention", "norm", "nest", "sequential"};
-    return names[kind];
-}
-
 /* ---- What is known before ---------------------------------------------------------------------------------------- */
 
 static bool add_inputs_and_outputs(pl_builder *b)
@@ -62,12 +56,20 @@ static bool collect_uses(pl_builder *b)
     return true;
 }
 
+/* Operators that are an expression for every element of their results. */
+static const pl_define_fn definitions[IR_LOWER_COUNT] = {
+    [IR_LOWER_POINTWISE] = pl_define_pointwise,
+    [IR_LOWER_MOVE] = pl_define_move,
+    [IR_LOWER_ALIAS] = pl_define_alias,
+};
+
 static mdot_status start(pl_builder *b)
 {
     const ir_graph *graph = b->graph;
     b->plan = IR_NEW(b->arena, pl_plan);
     b->values = IR_NEW_ARRAY(b->arena, pl_value, graph->value_count + 1);
     b->zero = pl_int(b, 0);
+    b->definitions = definitions;
     if (!b->plan || !b->values || !b->zero) return pl_fault(b);
     b->plan->arena = b->arena;
     b->plan->graph = graph;
@@ -79,10 +81,10 @@ static mdot_status start(pl_builder *b)
 
 typedef mdot_status (*emit_fn)(pl_builder *b, const ir_node *node);
 
-static const emit_fn emitters[] = {
+static const emit_fn emitters[IR_LOWER_COUNT] = {
     [IR_LOWER_REDUCE] = pl_emit_reduction,      [IR_LOWER_LINEAR] = pl_emit_linear,
     [IR_LOWER_ATTENTION] = pl_emit_attention,   [IR_LOWER_NORM] = pl_emit_norm,
-    [IR_LOWER_SEQUENTIAL] = pl_emit_sequential, [IR_LOWER_NONE] = NULL,
+    [IR_LOWER_SEQUENTIAL] = pl_emit_sequential,
 };
 
 /* Kernels of a fixed form compute their first output; the passes rewrite nodes whose others are read. */
@@ -109,16 +111,10 @@ static mdot_status emit_node(pl_builder *b, const ir_node *node)
 /* Operators that have an expression for every element; any operator has when its results follow from the length. */
 static bool has_expressions(const ir_node *node)
 {
-    switch (node->op->lowering) {
-    case IR_LOWER_POINTWISE:
-    case IR_LOWER_MOVE:
-    case IR_LOWER_ALIAS:
-        return true;
-    default:
-        for (int k = 0; k < node->output_count; k++)
-            if (node->outputs[k] && !node->outputs[k]->known) return false;
-        return true;
-    }
+    if (definitions[node->op->lowering]) return true;
+    for (int k = 0; k < node->output_count; k++)
+        if (node->outputs[k] && !node->outputs[k]->known) return false;
+    return true;
 }
 
 static mdot_status plan_node(pl_builder *b, const ir_node *node)

@@ -7,24 +7,6 @@
 
 #include "ir/plan/scalar.h"
 
-static const struct {
-    int operands;
-    const char *text;
-} operators[PL_EXPR_OP_COUNT] = {
-#define PL_EXPR_ROW(name, operand_count, spelling) {operand_count, spelling},
-    PL_EXPR_MAP(PL_EXPR_ROW)
-#undef PL_EXPR_ROW
-};
-
-int pl_expr_operand_count(pl_expr_op op)
-{
-    return operators[op].operands;
-}
-const char *pl_expr_op_name(pl_expr_op op)
-{
-    return operators[op].text;
-}
-
 static pl_expr *create(ir_arena *arena, pl_expr_op op, mdot_dtype dtype)
 {
     pl_expr *expr = IR_NEW(arena, pl_expr);
@@ -102,7 +84,7 @@ bool pl_expr_equal(const pl_expr *a, const pl_expr *b)
     if (a == b) return true;
     if (a->op != b->op || a->dtype != b->dtype || a->i != b->i) return false;
     if (a->op == PL_CONST && (a->n != b->n || !(a->f == b->f || (a->f != a->f && b->f != b->f)))) return false;
-    for (int k = 0; k < operators[a->op].operands; k++)
+    for (int k = 0; k < pl_expr_operand_count(a->op); k++)
         if (!pl_expr_equal(a->arg[k], b->arg[k])) return false;
     return true;
 }
@@ -129,7 +111,7 @@ static pl_scalar value_of(const pl_expr *expr)
 /* An operator on its operands; a constant when they all are. */
 static const pl_expr *apply(ir_arena *arena, pl_expr_op op, mdot_dtype dtype, const pl_expr *const *arg)
 {
-    int count = operators[op].operands;
+    int count = pl_expr_operand_count(op);
     pl_scalar value[3];
     bool known = true;
     for (int k = 0; k < count; k++) {
@@ -225,7 +207,7 @@ const pl_expr *pl_binary(ir_arena *arena, pl_expr_op op, const pl_expr *a, const
 bool pl_expr_uses_index(const pl_expr *expr, int loop)
 {
     if (expr->op == PL_INDEX) return expr->i == loop;
-    for (int k = 0; k < operators[expr->op].operands; k++)
+    for (int k = 0; k < pl_expr_operand_count(expr->op); k++)
         if (pl_expr_uses_index(expr->arg[k], loop)) return true;
     return false;
 }

@@ -90,6 +90,12 @@ int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *nam
 
 /* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
+const char *pl_kind_name(pl_kind kind)
+{
+    static const char *const names[] = {"linear", "attention", "norm", "nest", "sequential"};
+    return names[kind];
+}
+
 void pl_begin_kernel(pl_builder *b)
 {
     b->acc_value = NULL;

@@ -3,21 +3,25 @@
  * Every value of the graph ends up in one of these states:
  *
  *   placed   it has an address: a buffer of its own, or a strided view into another value's buffer (a transpose, slice
- * or reshape that costs nothing) inlined  it has no address; whoever reads it computes it, as an expression of the
- * index it wants chained  it is computed inside the kernel of another value: a link of the chain of pointwise operators
- * that continues a matrix product, a norm or a reduction up to the chain's tail, which is placed
+ *            or reshape that costs nothing)
+ *   inlined  it has no address; whoever reads it computes it, as an expression of the index it wants
+ *   chained  it is computed inside the kernel of another value: a link of the chain of pointwise operators that
+ *            continues a matrix product, a norm or a reduction up to the chain's tail, which is placed
  *
- *   build.c      the order of everything: users, chains, states, kernels, memory
- *   chain.c      which pointwise operators continue which root
- *   value.c      a value at an index, as an expression: places, inlined definitions
- *   view.c       strided views
- *   decide.c     what gets an address and what is inlined
- *   pointwise.c special.c move.c gather_nests.c       definitions of inlinable operators, one expression each
- *   nest.c reduce_nests.c product.c fused.c norm_nests.c sequence.c   kernels
- *   home.c       where a computed value goes
- *   collapse.c   loops that run as one
- *   kernel.c     buffers, kernels, names
- *   precision.c  which buffers are kept in 16 bits where an image computes so
+ * Files stand in layers, and call only what stands in their own or a lower one:
+ *
+ *   5  build.c        the order of everything: users, chains, states, kernels, memory
+ *   4  chain.c        which pointwise operators continue which root
+ *      decide.c       what gets an address and what is inlined
+ *      fused.c        linear, norm and attention kernels; reduce_nests.c product.c norm_nests.c sequence.c: all others
+ *      nest.c         nests of values and the ends of reductions
+ *   3  pointwise.c special.c move.c gather_nests.c    definitions of inlinable operators, one expression each
+ *   2  value.c        a value at an index, as an expression: places, inlined definitions
+ *      home.c         where a computed value goes
+ *      view.c         strided views
+ *   1  kernel.c       buffers, kernels, names
+ *      collapse.c     loops that run as one
+ *      precision.c    which buffers are kept in 16 bits where an image computes so
  */
 #ifndef IR_PLAN_PLANNER_H
 #define IR_PLAN_PLANNER_H
@@ -70,7 +74,11 @@ enum { PL_PAIRS = 1024 };
  * small, and recursion shallow whatever the model. */
 enum { PL_MAX_TREE = 256, PL_MAX_DEPTH = 64 };
 
-typedef struct pl_builder {
+typedef struct pl_builder pl_builder;
+/* Element `index` of an output of a node, from its operands. */
+typedef const pl_expr *(*pl_define_fn)(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
+
+struct pl_builder {
     const ir_graph *graph;
     ir_arena *arena;
     pl_plan *plan;
@@ -78,7 +86,8 @@ typedef struct pl_builder {
     mdot_status status; /* of the first fault; expression functions return NULL then */
     pl_value *values;   /* by value id */
     int buffer_capacity, kernel_capacity;
-    const pl_expr *zero; /* I64 */
+    const pl_expr *zero;             /* I64 */
+    const pl_define_fn *definitions; /* by lowering; NULL: it has none. Layer 2 reaches layer 3 through it */
     /* of the kernel in the making */
     const ir_value *acc_value; /* this value is acc_expr */
     const pl_expr *acc_expr;
@@ -87,7 +96,7 @@ typedef struct pl_builder {
     pl_memo *memo;
     int memo_count, memo_capacity;
     pl_pair *pairs; /* PL_PAIRS of them, for the rewriting of loops */
-} pl_builder;
+};
 
 static inline pl_value *pl_info(const pl_builder *b, const ir_value *v)
 {
@@ -98,7 +107,26 @@ static inline bool pl_is_unit(ir_dim d)
     return ir_dim_is(d, 1);
 }
 
-/* ---- Faults ------------------------------------------------------------------------------------------------------ */
+/* ---- Shorthands -------------------------------------------------------------------------------------------------- */
+
+static inline const pl_expr *pl_op1(pl_builder *b, pl_expr_op op, const pl_expr *x)
+{
+    return pl_unary(b->arena, op, x);
+}
+static inline const pl_expr *pl_op2(pl_builder *b, pl_expr_op op, const pl_expr *x, const pl_expr *y)
+{
+    return pl_binary(b->arena, op, x, y);
+}
+static inline const pl_expr *pl_int(pl_builder *b, int64_t n)
+{
+    return pl_const_i(b->arena, MDOT_DTYPE_I64, n);
+}
+static inline const pl_expr *pl_extent(pl_builder *b, ir_dim d)
+{
+    return pl_dim(b->arena, d);
+}
+
+/* ---- 1: faults, buffers, kernels, names (kernel.c) --------------------------------------------------------------- */
 
 /* Records UNSUPPORTED with the node's name; NULL, so that expression functions `return pl_reject(…)`. */
 const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ...)
@@ -106,27 +134,17 @@ const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ..
 /* The status that a NULL result stands for: the recorded fault, or memory ran out. */
 mdot_status pl_fault(pl_builder *b);
 
-/* ---- Values as expressions (value.c) ----------------------------------------------------------------------------- */
+int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir_type *type); /* -1: fault recorded */
+/* The buffer of a constant for one use, made once. */
+int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_use use);
+void pl_begin_kernel(pl_builder *b);
+void pl_note_origin(pl_builder *b, const ir_node *node);
+/* Appends the kernel, named after a node or value of that name; the specification is copied. */
+mdot_status pl_end_kernel(pl_builder *b, pl_kind kind, const char *name, const pl_kernel *specification);
+/* Loops that can run as one do (collapse.c). */
+void pl_collapse_loops(pl_builder *b, pl_nest *nest);
 
-/* Element `index` (rank expressions) of a value, however it is kept. */
-const pl_expr *pl_value_at(pl_builder *b, const ir_value *v, const pl_expr *const *index);
-/* The same from the value's definition, for placed values in the making. */
-const pl_expr *pl_define(pl_builder *b, const ir_value *v, const pl_expr *const *index);
-/* An operand that broadcasts to a shape of rank `rank`. */
-const pl_expr *pl_operand_at(pl_builder *b, const ir_value *v, int rank, const pl_expr *const *index);
-/* The place of a placed value; a constant gets its buffer now. NULL: it has none, or memory ran out. */
-const pl_place *pl_place_of(pl_builder *b, const ir_value *v);
-/* Element number in the place's buffer. */
-const pl_expr *pl_position(pl_builder *b, const pl_place *place, const ir_type *type, const pl_expr *const *index);
-const pl_expr *pl_load_at(pl_builder *b, const pl_place *place, const ir_type *type, const pl_expr *const *index);
-/* Row-major position of an index in a shape, in Horner form; and back. */
-const pl_expr *pl_flatten(pl_builder *b, int rank, const ir_dim *dims, const pl_expr *const *index);
-bool pl_unflatten(pl_builder *b, const pl_expr *flat, int rank, const ir_dim *dims, const pl_expr **out_index);
-/* Operation counts that decide what may be computed more than once. */
-double pl_expr_cost(const pl_expr *expr, int *budget);
-double pl_elements(const pl_builder *b, const ir_value *v); /* at full length */
-
-/* ---- Views (view.c) ---------------------------------------------------------------------------------------------- */
+/* ---- 2: views (view.c), and where a computed value goes (home.c) ------------------------------------------------- */
 
 /* The place of output `k` of a node that only re-addresses its placed input; false: it needs code. */
 bool pl_view(pl_builder *b, const ir_node *node, int k, pl_place *out);
@@ -152,9 +170,34 @@ bool pl_slice(pl_builder *b, const ir_node *node, ir_dim *out_start, int64_t *ou
 bool pl_split(pl_builder *b, const ir_node *node, int k, int *out_axis, ir_dim *out_begin);
 int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank);
 
-/* ---- Definitions ------------------------------------------------------------------------------------------------- */
+/* A place for a value about to be computed: its graph output where it is one, its part of a concatenation that alone
+ * reads it, else scratch. `trailing` says which places the kernel can write: dense ones, where PL_TYPED_HOME asks for a
+ * buffer of the value's own shape; any; or those where that many last dimensions are the columns of a matrix. */
+enum { PL_TYPED_HOME = -2, PL_DENSE_HOME = -1, PL_ANY_HOME = 0 };
+bool pl_make_home(pl_builder *b, const ir_value *v, int trailing);
 
-typedef const pl_expr *(*pl_define_fn)(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
+/* ---- 2: values as expressions (value.c) -------------------------------------------------------------------------- */
+
+/* Element `index` (rank expressions) of a value, however it is kept. */
+const pl_expr *pl_value_at(pl_builder *b, const ir_value *v, const pl_expr *const *index);
+/* The same from the value's definition, for placed values in the making. */
+const pl_expr *pl_define(pl_builder *b, const ir_value *v, const pl_expr *const *index);
+/* An operand that broadcasts to a shape of rank `rank`. */
+const pl_expr *pl_operand_at(pl_builder *b, const ir_value *v, int rank, const pl_expr *const *index);
+/* The place of a placed value; a constant gets its buffer now. NULL: it has none, or memory ran out. */
+const pl_place *pl_place_of(pl_builder *b, const ir_value *v);
+/* Element number in the place's buffer. */
+const pl_expr *pl_position(pl_builder *b, const pl_place *place, const ir_type *type, const pl_expr *const *index);
+const pl_expr *pl_load_at(pl_builder *b, const pl_place *place, const ir_type *type, const pl_expr *const *index);
+/* Row-major position of an index in a shape, in Horner form; and back. */
+const pl_expr *pl_flatten(pl_builder *b, int rank, const ir_dim *dims, const pl_expr *const *index);
+bool pl_unflatten(pl_builder *b, const pl_expr *flat, int rank, const ir_dim *dims, const pl_expr **out_index);
+/* Operation counts that decide what may be computed more than once. */
+double pl_expr_cost(const pl_expr *expr, int *budget);
+double pl_elements(const pl_builder *b, const ir_value *v); /* at full length */
+
+/* ---- 3: definitions ---------------------------------------------------------------------------------------------- */
+
 const pl_expr *pl_define_pointwise(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
 /* The formula of a pointwise node as a tree: its nodes, and how often it reads operand `v`. Trees multiply along
  * chains. */
@@ -171,7 +214,11 @@ const pl_expr *pl_log1p(ir_arena *arena, const pl_expr *x);
 const pl_expr *pl_expm1(ir_arena *arena, const pl_expr *x);
 const pl_expr *pl_atan(ir_arena *arena, const pl_expr *x);
 
-/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
+/* (move.c) The index of a shape that differs from `from` by dimensions of one element. */
+void pl_transfer_index(pl_builder *b, const ir_type *from, const pl_expr *const *index, const ir_type *to,
+                       const pl_expr **out_index);
+
+/* ---- 4: kernels -------------------------------------------------------------------------------------------------- */
 
 /* Every emitter makes the kernels of a node (of a root: with its chain) and places what they compute. */
 mdot_status pl_emit_value(pl_builder *b, const ir_value *v);            /* nest.c: an inlinable value gets a buffer */
@@ -195,8 +242,6 @@ int pl_norm_trailing(const ir_node *node);
 void pl_add_loops(pl_builder *b, pl_nest *nest, int rank, const ir_dim *dims, const pl_expr **out_index);
 /* A reduction loop, after all others; its variable, or zero for a dimension of one element. */
 const pl_expr *pl_add_reduction(pl_builder *b, pl_nest *nest, ir_dim dim);
-/* Loops that can run as one do (collapse.c). */
-void pl_collapse_loops(pl_builder *b, pl_nest *nest);
 /* Collapses and appends a nest; one that has no points is dropped. */
 mdot_status pl_end_nest(pl_builder *b, const char *name, const pl_nest *nest);
 /* Ends the nest of a root with the store of its chain's tail. The root is `result`, an expression of ACC 0; `index` is
@@ -204,51 +249,12 @@ mdot_status pl_end_nest(pl_builder *b, const char *name, const pl_nest *nest);
 mdot_status pl_finish_nest(pl_builder *b, const ir_node *node, pl_nest *nest, const pl_expr *result,
                            const pl_expr *const *index);
 
-/* ---- Decisions (decide.c) ---------------------------------------------------------------------------------------- */
+/* ---- 4: decisions (chain.c, decide.c) ---------------------------------------------------------------------------- */
+
+void pl_claim_chains(pl_builder *b);
 
 /* Settles the state of output `k` of a pointwise, moving or aliasing node, and emits its nest where it gets a buffer.
  */
 mdot_status pl_decide(pl_builder *b, const ir_node *node, int k);
-
-/* ---- Chains (chain.c) -------------------------------------------------------------------------------------------- */
-
-void pl_claim_chains(pl_builder *b);
-/* (move.c) The index of a shape that differs from `from` by dimensions of one element. */
-void pl_transfer_index(pl_builder *b, const ir_type *from, const pl_expr *const *index, const ir_type *to,
-                       const pl_expr **out_index);
-
-/* ---- Buffers, kernels, names (kernel.c) -------------------------------------------------------------------------- */
-
-int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir_type *type); /* -1: fault recorded */
-/* The buffer of a constant for one use, made once. */
-int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_use use);
-/* A place for a value about to be computed: its graph output where it is one, its part of a concatenation that alone
- * reads it, else scratch. `trailing` says which places the kernel can write: dense ones, where PL_TYPED_HOME asks for a
- * buffer of the value's own shape; any; or those where that many last dimensions are the columns of a matrix. */
-enum { PL_TYPED_HOME = -2, PL_DENSE_HOME = -1, PL_ANY_HOME = 0 };
-bool pl_make_home(pl_builder *b, const ir_value *v, int trailing);
-void pl_begin_kernel(pl_builder *b);
-void pl_note_origin(pl_builder *b, const ir_node *node);
-/* Appends the kernel, named after a node or value of that name; the specification is copied. */
-mdot_status pl_end_kernel(pl_builder *b, pl_kind kind, const char *name, const pl_kernel *specification);
-
-/* ---- Shorthands -------------------------------------------------------------------------------------------------- */
-
-static inline const pl_expr *pl_op1(pl_builder *b, pl_expr_op op, const pl_expr *x)
-{
-    return pl_unary(b->arena, op, x);
-}
-static inline const pl_expr *pl_op2(pl_builder *b, pl_expr_op op, const pl_expr *x, const pl_expr *y)
-{
-    return pl_binary(b->arena, op, x, y);
-}
-static inline const pl_expr *pl_int(pl_builder *b, int64_t n)
-{
-    return pl_const_i(b->arena, MDOT_DTYPE_I64, n);
-}
-static inline const pl_expr *pl_extent(pl_builder *b, ir_dim d)
-{
-    return pl_dim(b->arena, d);
-}
 
 #endif

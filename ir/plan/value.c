@@ -121,14 +121,9 @@ static const pl_expr *known_at(pl_builder *b, const ir_value *v, const pl_expr *
 
 const pl_expr *pl_define(pl_builder *b, const ir_value *v, const pl_expr *const *index)
 {
-    static const pl_define_fn by_lowering[] = {
-        [IR_LOWER_POINTWISE] = pl_define_pointwise,
-        [IR_LOWER_MOVE] = pl_define_move,
-        [IR_LOWER_ALIAS] = pl_define_alias,
-    };
     pl_note_origin(b, v->def);
     if (v->known && v->known->count > 0) return known_at(b, v, index);
-    return by_lowering[v->def->op->lowering](b, v->def, v->output, index);
+    return b->definitions[v->def->op->lowering](b, v->def, v->output, index);
 }
 
 /* The same value at the same index is one expression, so that backends compute it once. */

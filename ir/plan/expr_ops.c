@@ -1,0 +1,20 @@
+/* expr_ops.c — the operators of expressions: what they are called, and how many operands they take. */
+#include "ir/plan/expr.h"
+
+static const struct {
+    int operands;
+    const char *text;
+} operators[PL_EXPR_OP_COUNT] = {
+#define PL_EXPR_ROW(name, operand_count, spelling) {operand_count, spelling},
+    PL_EXPR_MAP(PL_EXPR_ROW)
+#undef PL_EXPR_ROW
+};
+
+int pl_expr_operand_count(pl_expr_op op)
+{
+    return operators[op].operands;
+}
+const char *pl_expr_op_name(pl_expr_op op)
+{
+    return operators[op].text;
+}

@@ -1,0 +1,102 @@
+#!/bin/sh
+# Circles of files that call each other, from the object files of a build:
+#
+#     scripts/circles.sh [BUILD FOLDER, by default build/release]
+#
+# A file calls another of its library where it has an undefined symbol that the other defines. What can be reached from one
+# another is a circle: no file of it can be read, tested or taken out alone. Every circle is printed with the symbols that
+# tie it. Allowed are those below, which have their reason in the folder's header; exit status 1 when there is another, when
+# one has grown, or when one below is gone, so that its line goes, too. Libraries may call each other in one direction only.
+set -eu
+cd "$(dirname "$0")/.."
+build=${1:-build/release}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+
+# A file of the circle, how many files it may have, and why.
+cat > "$work/allowed" <<'ALLOWED'
+codegen/cuda/places.c 7 being taken apart
+codegen/cpu/cpu_attention.c 3 being taken apart
+frontend/job/job.c 8 being taken apart
+cli/report.c 2 being taken apart
+runtime 2 being taken apart
+ALLOWED
+
+# Lines "FILE d SYMBOL" and "FILE u SYMBOL" for every object file of the libraries, under the name of its source. An object
+# that is compiled twice, for a static and a shared library, is one file.
+sed -n 's|^ *"command": .* -o \([^ ]*\.o\) .*|\1|p' "$build/compile_commands.json" |
+    grep -E '^(base|runtime|ir|weights|frontend|codegen|compiler|cli)/' > "$work/objects" ||
+    { echo "circles.sh: $build/compile_commands.json names no object files" >&2; exit 2; }
+(cd "$build" && xargs nm -A -P -g) < "$work/objects" |
+    sed 's|/CMakeFiles/[^ ]*\.dir/|/|; s|\.o: | |' | awk '{ print $1, $3 == "U" ? "u" : "d", $2 }' | sort -u > "$work/symbols"
+
+# Strongly connected components by reachability, of files within a library and of libraries: a few dozen files each.
+awk -v allowed="$work/allowed" '
+function library(file) { return substr(file, 1, index(file, "/") - 1) }
+function edge(from, to, symbol,    key) {
+    key = from " → " to
+    if (!(key in ties)) { next_of[from, ++degree[from]] = to; ties[key] = symbol } else ties[key] = ties[key] " " symbol
+    node[from] = node[to] = 1
+}
+function walk(start,    top, at, k, to) { # what can be reached from it
+    top = 1; stack[1] = start
+    while (top > 0) {
+        at = stack[top--]
+        for (k = 1; k <= degree[at]; k++) {
+            to = next_of[at, k]
+            if ((start, to) in reaches) continue
+            reaches[start, to] = 1
+            stack[++top] = to
+        }
+    }
+}
+BEGIN {
+    while ((getline line < allowed) > 0) {
+        split(line, word, " ")
+        limit[word[1]] = word[2]
+    }
+}
+$2 == "d" { owner[$3] = owner[$3] " " $1 }
+$2 == "u" { user[++users] = $1; wanted[users] = $3 }
+END {
+    for (u = 1; u <= users; u++) {
+        here = library(user[u])
+        count = split(owner[wanted[u]], owners, " ")
+        inside = 0
+        for (o = 1; o <= count; o++) inside = inside || library(owners[o]) == here
+        for (o = 1; o <= count; o++) {
+            if (library(owners[o]) == here && owners[o] != user[u]) edge(user[u], owners[o], wanted[u])
+            if (!inside) edge(here, library(owners[o]), user[u] ":" wanted[u])
+        }
+    }
+    for (n in node) walk(n)
+    status = 0
+    for (n in node) {
+        if (!((n, n) in reaches) || n in seen) continue
+        size = 0; listed = ""; text = ""
+        for (m in node) {
+            if (!((n, m) in reaches) || !((m, n) in reaches)) continue
+            seen[m] = 1
+            member[++size] = m
+            if (m in limit) listed = m
+        }
+        for (a = 1; a <= size; a++)
+            for (b = 1; b <= size; b++)
+                if ((member[a] " → " member[b]) in ties) {
+                    line = "    " member[a] " → " member[b] ": " ties[member[a] " → " member[b]]
+                    text = text substr(line, 1, 200) "\n"
+                }
+        found[listed] = 1
+        circles++
+        verdict = listed == "" ? "not allowed" : size > limit[listed] ? "more than the " limit[listed] " allowed" : "allowed"
+        if (verdict != "allowed") status = 1
+        printf "a circle of %d, %s:\n%s", size, verdict, text
+    }
+    for (l in limit)
+        if (!(l in found)) {
+            print "the circle of " l " is gone: take its line out of scripts/circles.sh"
+            status = 1
+        }
+    print circles + 0, circles == 1 ? "circle" : "circles"
+    exit status
+}' "$work/symbols"
