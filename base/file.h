@@ -2,6 +2,7 @@
  *
  * base/ is what all libraries share, libc alone: each library holds its own copy and exports none of it.
  *
+ *   elf_read.h   sections and segments of an ELF file in memory
  *   file.h       reading without blocking, writing whole or not at all
  *   list.h       names joined into a buffer of fixed size
  *   near.h       the name that a wrong one was meant to be

@@ -3,7 +3,7 @@
  *   cuda/       plans → a cubin for each GPU architecture, with weights of their own
  *   cpu/        plans → one object file of code for all CPUs, with the weights in the form that it reads
  *   table.c     plans → the table that describes the artefact
- *   elf.c       table, weights and cubins → an object file of data (elf_read.c reads such files)
+ *   elf.c       table, weights and cubins → an object file of data
  *   link.c      both objects → the artefact, complete or not at all
  */
 #ifndef CG_ARTEFACT_H
@@ -12,7 +12,6 @@
 #include "codegen/codegen.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cuda/cuda.h"
-#include "codegen/elf_read.h"
 #include "codegen/machine.h"
 #include "codegen/pool.h"
 

@@ -3,6 +3,7 @@
  * All work happens in a private directory beside the output, which goes away on every path, so a failure leaves the
  * output as it was and a success replaces it at once. The linker is started without a shell.
  */
+#include "base/elf_read.h"
 #include "base/file.h"
 #include "codegen/artefact.h"
 #include "mdot/mdot_abi.h"
@@ -163,12 +164,16 @@ static bool write_at(int descriptor, const void *bytes, size_t size_bytes, size_
 }
 
 /* The mapping sees what is written through the descriptor, so the checksum covers the size that went in before it. */
-static mdot_status seal_mapped(int descriptor, const void *file, size_t file_bytes, const char *path, mdot_error *err)
+static mdot_status seal_mapped(int descriptor, const void *file, size_t file_bytes, const cg_machine *machine,
+                               const char *path, mdot_error *err)
 {
-    size_t at, size_bytes;
-    if (!cg_elf_find_section(file, file_bytes, MDOT_ABI_SECTION_TABLE, &at, &size_bytes) ||
-        size_bytes < sizeof(mdot_abi_table))
+    bs_elf elf;
+    bs_elf_section table;
+    if (bs_elf_open(file, file_bytes, "an artefact", machine->elf_machine, &elf, NULL) != MDOT_OK ||
+        !bs_elf_section_named(&elf, MDOT_ABI_SECTION_TABLE, &table) || table.bytes == NULL ||
+        table.size_bytes < sizeof(mdot_abi_table))
         return mdot_fail(err, MDOT_TOOLCHAIN, "the linker lost section " MDOT_ABI_SECTION_TABLE);
+    size_t at = (size_t)table.offset;
     uint64_t size = file_bytes;
     bool written = write_at(descriptor, &size, sizeof size, at + offsetof(mdot_abi_table, file_bytes));
     if (written) {
@@ -179,7 +184,7 @@ static mdot_status seal_mapped(int descriptor, const void *file, size_t file_byt
     return MDOT_OK;
 }
 
-static mdot_status seal(const char *path, mdot_error *err)
+static mdot_status seal(const char *path, const cg_machine *machine, mdot_error *err)
 {
     int descriptor = open(path, O_RDWR | O_CLOEXEC);
     if (descriptor < 0) return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
@@ -190,7 +195,7 @@ static mdot_status seal(const char *path, mdot_error *err)
     if (file == MAP_FAILED) {
         status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
     } else {
-        status = seal_mapped(descriptor, file, (size_t)info.st_size, path, err);
+        status = seal_mapped(descriptor, file, (size_t)info.st_size, machine, path, err);
         munmap(file, (size_t)info.st_size);
     }
     close(descriptor);
@@ -204,7 +209,7 @@ mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *
     if (status != MDOT_OK) return status;
     status = write_parts(&w, parts, err);
     if (status == MDOT_OK) status = run_linker(&w, parts->machine, err);
-    if (status == MDOT_OK) status = seal(w.file[LINKED], err);
+    if (status == MDOT_OK) status = seal(w.file[LINKED], parts->machine, err);
     if (status == MDOT_OK) status = bs_move_into_place(w.file[LINKED], path, err);
     close_workplace(&w);
     return status;

@@ -12,7 +12,7 @@
  */
 #include "codegen/cuda/cubin.h"
 
-#include "codegen/elf_read.h"
+#include "base/elf_read.h"
 
 #include <elf.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ typedef struct attribute {
 } attribute;
 
 /* Moves *at on; false at the section's end, or where the rest is too short to be an attribute. */
-static bool next_attribute(const cg_elf_section *section, size_t *at, attribute *out)
+static bool next_attribute(const bs_elf_section *section, size_t *at, attribute *out)
 {
     const unsigned char *bytes = section->bytes;
     if (section->size_bytes - *at < 4) return false;
@@ -71,12 +71,12 @@ static uint32_t word_at(const attribute *a, size_t index)
 }
 
 /* The section `<prefix><kernel>`, when there is one. */
-static bool find_kernel_section(const cg_elf *elf, const char *prefix, const char *kernel, cg_elf_section *out)
+static bool find_kernel_section(const bs_elf *elf, const char *prefix, const char *kernel, bs_elf_section *out)
 {
     size_t prefix_bytes = strlen(prefix);
     for (uint32_t i = 0; i < elf->section_count; i++) {
-        cg_elf_section section;
-        if (!cg_elf_section_at(elf, i, &section) || strncmp(section.name, prefix, prefix_bytes) != 0 ||
+        bs_elf_section section;
+        if (!bs_elf_section_at(elf, i, &section) || strncmp(section.name, prefix, prefix_bytes) != 0 ||
             strcmp(section.name + prefix_bytes, kernel) != 0)
             continue;
         *out = section;
@@ -86,7 +86,7 @@ static bool find_kernel_section(const cg_elf *elf, const char *prefix, const cha
 }
 
 /* Registers and stack, from the attributes of all functions. */
-static void read_common_attributes(const cg_elf_section *info, uint32_t symbol, cu_cubin_kernel *kernel)
+static void read_common_attributes(const bs_elf_section *info, uint32_t symbol, cu_cubin_kernel *kernel)
 {
     attribute a;
     for (size_t at = 0; next_attribute(info, &at, &a);) {
@@ -99,7 +99,7 @@ static void read_common_attributes(const cg_elf_section *info, uint32_t symbol, 
     }
 }
 
-static void read_own_attributes(const cg_elf_section *info, cu_cubin_kernel *kernel)
+static void read_own_attributes(const bs_elf_section *info, cu_cubin_kernel *kernel)
 {
     attribute a;
     for (size_t at = 0; next_attribute(info, &at, &a);) {
@@ -110,7 +110,7 @@ static void read_own_attributes(const cg_elf_section *info, cu_cubin_kernel *ker
     }
 }
 
-static uint32_t count_tensor_instructions(const cg_elf_section *text)
+static uint32_t count_tensor_instructions(const bs_elf_section *text)
 {
     uint32_t count = 0;
     for (size_t at = 0; at + INSTRUCTION_BYTES <= text->size_bytes; at += INSTRUCTION_BYTES) {
@@ -141,16 +141,16 @@ static bool read_spills(const char *log, const char *kernel, uint32_t *out_bytes
     return false;
 }
 
-static mdot_status read_kernel(const cg_elf *elf, const cu_cubin *cubin, uint32_t symbol, cu_cubin_kernel *kernel,
+static mdot_status read_kernel(const bs_elf *elf, const cu_cubin *cubin, uint32_t symbol, cu_cubin_kernel *kernel,
                                mdot_error *err)
 {
-    cg_elf_section section;
+    bs_elf_section section;
     if (!find_kernel_section(elf, ".text.", kernel->name, &section) || section.bytes == NULL)
         return mdot_fail(err, MDOT_MALFORMED, "the cubin has no code for kernel %s", kernel->name);
     kernel->code_bytes = (uint32_t)section.size_bytes;
     kernel->tensor_instructions = count_tensor_instructions(&section);
     kernel->barriers = (uint32_t)(section.flags >> BARRIERS_SHIFT) & BARRIERS_MASK;
-    if (cg_elf_section_named(elf, ".nv.info", &section) && section.bytes != NULL)
+    if (bs_elf_section_named(elf, ".nv.info", &section) && section.bytes != NULL)
         read_common_attributes(&section, symbol, kernel);
     if (find_kernel_section(elf, ".nv.info.", kernel->name, &section) && section.bytes != NULL)
         read_own_attributes(&section, kernel);
@@ -166,13 +166,13 @@ static mdot_status read_kernel(const cg_elf *elf, const cu_cubin *cubin, uint32_
 }
 
 /* The architecture's number: in the second byte of the flags where the ABI is 8 (CUDA 13), else in the first. */
-static uint32_t architecture(const cg_elf *elf)
+static uint32_t architecture(const bs_elf *elf)
 {
     return elf->abi_version >= 8 ? elf->flags >> 8 & 0xff : elf->flags & 0xff;
 }
 
 /* The symbol when it is a kernel's. */
-static const char *kernel_symbol(const cg_elf_section *symbols, const cg_elf_section *names, size_t index)
+static const char *kernel_symbol(const bs_elf_section *symbols, const bs_elf_section *names, size_t index)
 {
     Elf64_Sym symbol;
     memcpy(&symbol, symbols->bytes + index * sizeof symbol, sizeof symbol);
@@ -182,11 +182,11 @@ static const char *kernel_symbol(const cg_elf_section *symbols, const cg_elf_sec
     return (const char *)names->bytes + symbol.st_name;
 }
 
-static mdot_status read_kernels(const cg_elf *elf, ir_arena *arena, cu_cubin *cubin, mdot_error *err)
+static mdot_status read_kernels(const bs_elf *elf, ir_arena *arena, cu_cubin *cubin, mdot_error *err)
 {
-    cg_elf_section symbols, names;
-    if (!cg_elf_section_named(elf, ".symtab", &symbols) || symbols.bytes == NULL ||
-        !cg_elf_section_at(elf, symbols.link, &names) || names.bytes == NULL || names.size_bytes == 0 ||
+    bs_elf_section symbols, names;
+    if (!bs_elf_section_named(elf, ".symtab", &symbols) || symbols.bytes == NULL ||
+        !bs_elf_section_at(elf, symbols.link, &names) || names.bytes == NULL || names.size_bytes == 0 ||
         names.bytes[names.size_bytes - 1] != '\0')
         return mdot_fail(err, MDOT_MALFORMED, "the cubin has no symbols");
     size_t symbol_count = symbols.size_bytes / sizeof(Elf64_Sym), kernel_count = 0;
@@ -208,9 +208,10 @@ static mdot_status read_kernels(const cg_elf *elf, ir_arena *arena, cu_cubin *cu
 mdot_status cu_cubin_read(const void *bytes, size_t size_bytes, const char *log, ir_arena *arena, cu_cubin *out_cubin,
                           mdot_error *err)
 {
-    cg_elf elf;
-    if (!cg_elf_open(bytes, size_bytes, &elf) || elf.machine != EM_CUDA)
-        return mdot_fail(err, MDOT_MALFORMED, "not a cubin, or a damaged one");
+    bs_elf elf;
+    mdot_error reason = {0};
+    if (bs_elf_open(bytes, size_bytes, "a cubin", EM_CUDA, &elf, &reason) != MDOT_OK)
+        return mdot_fail(err, MDOT_MALFORMED, "a damaged cubin, or none: %s", reason.message);
     cu_cubin cubin = {
         .bytes = bytes, .size_bytes = size_bytes, .log = log != NULL ? log : "", .sm = architecture(&elf)};
     mdot_status status = read_kernels(&elf, arena, &cubin, err);

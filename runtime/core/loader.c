@@ -39,11 +39,10 @@ static rt_section next_device_section(const rt_elf *elf, uint64_t at, uint64_t e
 
 static void touch_segments(const rt_elf *elf, const unsigned char *base)
 {
-    for (uint32_t i = 0; i < elf->segment_count; i++) {
-        Elf64_Phdr segment;
-        memcpy(&segment, elf->bytes + elf->segments_at + (uint64_t)i * sizeof segment, sizeof segment);
-        if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_R)) continue;
-        uint64_t at = segment.p_vaddr, end = at + segment.p_filesz;
+    for (uint32_t i = 0; i < elf->file.segment_count; i++) {
+        bs_elf_segment segment;
+        if (!bs_elf_segment_at(&elf->file, i, &segment) || segment.type != PT_LOAD || !(segment.flags & PF_R)) continue;
+        uint64_t at = segment.address, end = at + segment.file_bytes;
         while (at < end) {
             rt_section device = next_device_section(elf, at, end);
             touch(base + at, device.address - at);
@@ -86,7 +85,7 @@ static mdot_status bind(rt_library *library, const rt_elf *elf, mdot_error *err)
         return mdot_fail(err, MDOT_MALFORMED,
                          "the artefact's symbols (" MDOT_ABI_SYMBOL_TABLE ", " MDOT_ABI_SYMBOL_CODE
                          ", " MDOT_ABI_SYMBOL_WEIGHTS " …) are not at its sections");
-    const mdot_abi_table *checked = (const mdot_abi_table *)(elf->bytes + elf->table.offset);
+    const mdot_abi_table *checked = (const mdot_abi_table *)(elf->file.bytes + elf->table.offset);
     if (memcmp(artefact->table, checked, checked->table_bytes) != 0)
         return mdot_fail(err, MDOT_IO, "the file was overwritten while an artefact in it was open");
     touch_segments(elf, base);

@@ -10,6 +10,7 @@
 #ifndef RT_PREDICTOR_H
 #define RT_PREDICTOR_H
 
+#include "base/elf_read.h"
 #include "runtime/core/core.h"
 
 /* ---- allocator.c ------------------------------------------------------------------------------------------------- */
@@ -46,10 +47,7 @@ typedef struct rt_section {
 } rt_section;
 
 typedef struct rt_elf {
-    const unsigned char *bytes;
-    uint64_t size_bytes;
-    uint64_t segments_at;
-    uint32_t segment_count;
+    bs_elf file;
     rt_section table, code, weights;
     rt_section cubins, cuda_weights; /* address 0: the file has none */
 } rt_elf;

@@ -150,7 +150,7 @@ static mdot_status check_code(const rt_elf *elf, const mdot_abi_table *table, md
     if (table->code_count > elf->code.size_bytes / sizeof(int64_t))
         return MALFORMED(err, "%u entry functions are more than section " MDOT_ABI_SECTION_CODE " holds",
                          table->code_count);
-    const int64_t *code = (const int64_t *)(elf->bytes + elf->code.offset);
+    const int64_t *code = (const int64_t *)(elf->file.bytes + elf->code.offset);
     for (uint32_t i = 0; i < table->code_count; i++)
         if (!rt_elf_is_code(elf, elf->code.address + (uint64_t)code[i]))
             return MALFORMED(err, "entry function %u is outside the code", i);
@@ -255,17 +255,18 @@ static mdot_status check_identity(const rt_elf *elf, const mdot_abi_table *table
         return mdot_fail(err, MDOT_INCOMPATIBLE,
                          "the artefact has ABI version %u, this library reads version %d: compile it again",
                          table->abi_version, MDOT_ABI_VERSION);
-    if (table->file_bytes != elf->size_bytes)
+    if (table->file_bytes != elf->file.size_bytes)
         return MALFORMED(err, "the file has %llu bytes instead of %llu: truncated?",
-                         (unsigned long long)elf->size_bytes, (unsigned long long)table->file_bytes);
-    if (mdot_abi_file_checksum(elf->bytes, (size_t)elf->size_bytes, (size_t)elf->table.offset) != table->checksum)
+                         (unsigned long long)elf->file.size_bytes, (unsigned long long)table->file_bytes);
+    if (mdot_abi_file_checksum(elf->file.bytes, (size_t)elf->file.size_bytes, (size_t)elf->table.offset) !=
+        table->checksum)
         return mdot_fail(err, MDOT_CORRUPT, "the artefact's checksum does not match: the file is damaged");
     return MDOT_OK;
 }
 
 mdot_status rt_table_check(const rt_elf *elf, mdot_error *err)
 {
-    const mdot_abi_table *table = (const mdot_abi_table *)(elf->bytes + elf->table.offset);
+    const mdot_abi_table *table = (const mdot_abi_table *)(elf->file.bytes + elf->table.offset);
     mdot_status status = check_identity(elf, table, err);
     if (status != MDOT_OK) return status;
     if (table->table_bytes < sizeof *table || table->table_bytes > elf->table.size_bytes)

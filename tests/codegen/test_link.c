@@ -98,7 +98,7 @@ static void weights_start_on_a_page_of_a_read_only_segment(void **state)
 {
     (void)state;
     size_t at, size;
-    assert_true(cg_elf_find_section(shared.bytes, shared.size_bytes, MDOT_ABI_SECTION_WEIGHTS, &at, &size));
+    assert_true(fixture_find_section(shared.bytes, shared.size_bytes, MDOT_ABI_SECTION_WEIGHTS, &at, &size));
     assert_int_equal(at % 4096, 0);
     assert_int_equal(size, 64);
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)shared.bytes;

@@ -14,7 +14,7 @@
 static void stamp_images(fixture *f)
 {
     size_t at, size;
-    assert_true(cg_elf_find_section(f->bytes, f->size_bytes, MDOT_ABI_SECTION_CUBINS, &at, &size));
+    assert_true(fixture_find_section(f->bytes, f->size_bytes, MDOT_ABI_SECTION_CUBINS, &at, &size));
     for (size_t i = 0; i < FIXTURE_IMAGES; i++) f->bytes[at + i * FIXTURE_IMAGE_BYTES] = (unsigned char)i;
 }
 

@@ -5,7 +5,6 @@
  *     cmake --preset fuzz && cmake --build --preset fuzz --target fuzz_artefact
  *     mkdir corpus && mdot compile small.onnx -o corpus/seed && build/fuzz/tests/fuzz/fuzz_artefact corpus
  */
-#include "codegen/artefact.h"
 #include "runtime/core/predictor.h"
 
 #include <stdlib.h>
@@ -17,10 +16,13 @@ enum { PAGE_BYTES = 4096 };
 
 static void seal(unsigned char *file, size_t size)
 {
-    size_t at, table_bytes;
-    if (!cg_elf_find_section(file, size, MDOT_ABI_SECTION_TABLE, &at, &table_bytes) ||
-        table_bytes < sizeof(mdot_abi_table))
+    bs_elf elf;
+    bs_elf_section table;
+    if (bs_elf_open(file, size, "an artefact", BS_ELF_ANY_MACHINE, &elf, NULL) != MDOT_OK ||
+        !bs_elf_section_named(&elf, MDOT_ABI_SECTION_TABLE, &table) || table.bytes == NULL ||
+        table.size_bytes < sizeof(mdot_abi_table))
         return;
+    size_t at = (size_t)table.offset;
     uint64_t file_bytes = size;
     memcpy(file + at + offsetof(mdot_abi_table, file_bytes), &file_bytes, sizeof file_bytes);
     uint64_t checksum = mdot_abi_file_checksum(file, size, at);
@@ -60,7 +62,7 @@ static size_t visit_buckets(const mdot_predictor *predictor, size_t entry, const
 static size_t visit_bytes(const rt_elf *elf, const rt_section *section, uint64_t offset, uint64_t size_bytes)
 {
     size_t sum = 0;
-    for (uint64_t i = 0; i < size_bytes; i++) sum += elf->bytes[section->offset + offset + i];
+    for (uint64_t i = 0; i < size_bytes; i++) sum += elf->file.bytes[section->offset + offset + i];
     return sum;
 }
 

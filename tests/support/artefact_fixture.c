@@ -3,6 +3,8 @@
 
 #include "tests/support/process.h"
 
+#include "base/elf_read.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -187,7 +189,7 @@ static void make(fixture *f, bool with_images)
     free(code);
     f->bytes = read_whole(path, &f->size_bytes);
     size_t size;
-    assert_true(cg_elf_find_section(f->bytes, f->size_bytes, MDOT_ABI_SECTION_TABLE, &f->table_at, &size));
+    assert_true(fixture_find_section(f->bytes, f->size_bytes, MDOT_ABI_SECTION_TABLE, &f->table_at, &size));
 }
 
 void fixture_open(fixture *f)
@@ -205,6 +207,18 @@ void fixture_close(fixture *f)
     process_remove_folder(f->folder);
     free(f->bytes);
     *f = (fixture){0};
+}
+
+bool fixture_find_section(const void *file, size_t file_bytes, const char *name, size_t *out_at, size_t *out_size_bytes)
+{
+    bs_elf elf;
+    bs_elf_section section;
+    if (bs_elf_open(file, file_bytes, "an artefact", BS_ELF_ANY_MACHINE, &elf, NULL) != MDOT_OK ||
+        !bs_elf_section_named(&elf, name, &section) || section.bytes == NULL)
+        return false;
+    *out_at = (size_t)section.offset;
+    *out_size_bytes = (size_t)section.size_bytes;
+    return true;
 }
 
 fixture_table *fixture_table_of(fixture *f)

@@ -47,6 +47,10 @@ void fixture_open(fixture *f);
 void fixture_open_with_images(fixture *f);
 void fixture_close(fixture *f);
 
+/* Where a section lies in an ELF file of any kind; false when there is none of the name. */
+bool fixture_find_section(const void *file, size_t file_bytes, const char *name, size_t *out_at,
+                          size_t *out_size_bytes);
+
 /* The table inside f->bytes. */
 fixture_table *fixture_table_of(fixture *f);
 /* Recomputes file_bytes and checksum after a change. */

@@ -102,8 +102,8 @@ static void artefact_without_images_has_neither_section(void **state)
     fixture f;
     fixture_open(&f);
     size_t at, size;
-    assert_false(cg_elf_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_CUBINS, &at, &size));
-    assert_false(cg_elf_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_CUDA_WEIGHTS, &at, &size));
+    assert_false(fixture_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_CUBINS, &at, &size));
+    assert_false(fixture_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_CUDA_WEIGHTS, &at, &size));
     mdot_predictor *p = fixture_predictor(&f);
     assert_null(p->library.artefact.cubins);
     assert_null(p->library.artefact.cuda_weights);
@@ -213,7 +213,7 @@ static void damaged_image_does_not_match_the_checksum(void **state)
 {
     (void)state;
     size_t at, size;
-    assert_true(cg_elf_find_section(shared.bytes, shared.size_bytes, MDOT_ABI_SECTION_CUDA_WEIGHTS, &at, &size));
+    assert_true(fixture_find_section(shared.bytes, shared.size_bytes, MDOT_ABI_SECTION_CUDA_WEIGHTS, &at, &size));
     shared.bytes[at + size / 2] ^= 1;
     char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
     shared.bytes[at + size / 2] ^= 1;

@@ -199,7 +199,7 @@ static void damaged_weights_are_corrupt(void **state)
     (void)state;
     fixture f = copy_fixture();
     size_t at, size;
-    assert_true(cg_elf_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_WEIGHTS, &at, &size));
+    assert_true(fixture_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_WEIGHTS, &at, &size));
     f.bytes[at] ^= 1;
     mdot_error err;
     assert_int_equal(open_bytes(f.bytes, f.size_bytes, NULL, &err), MDOT_CORRUPT);
@@ -345,7 +345,7 @@ static void code_outside_the_executable_segment_is_malformed(void **state)
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
         fixture f = copy_fixture();
         size_t at, size;
-        assert_true(cg_elf_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_CODE, &at, &size));
+        assert_true(fixture_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_CODE, &at, &size));
         memcpy(f.bytes + at + 2 * sizeof(int64_t), &elsewhere[i], sizeof(int64_t));
         fixture_seal(&f);
         mdot_error err;
