@@ -2,24 +2,8 @@
 #include "frontend/job/job.h"
 
 #include "base/sized.h"
-#include "frontend/onnx/context.h"
+#include "frontend/onnx/onnx.h"
 #include "ir/passes.h"
-
-#include <stdarg.h>
-
-void fe_job_warn(const fe_job *job, const char *format, ...)
-{
-    if (!job->options->warning) return;
-    va_list args;
-    va_start(args, format);
-    fe_warn_to(job->options->warning, job->options->user, format, args);
-    va_end(args);
-}
-
-mdot_status fe_job_out_of_memory(const fe_job *job)
-{
-    return mdot_fail(job->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", job->graph->name);
-}
 
 /* Those that recognise, in the order of passes.def. Not those that compute with weights (linears, merge) or take
  * recognised operators apart again (expand). */
@@ -67,7 +51,7 @@ typedef struct source {
     size_t size_bytes;
 } source;
 
-static const bs_sized options_type = BS_SIZED(mdot_job_options, user);
+static const bs_sized options_type = BS_SIZED(mdot_job_options, reserved);
 
 static mdot_status read_job(const source *from, const mdot_job_options *given, mdot_job **out_job, mdot_error *err)
 {

@@ -24,8 +24,65 @@ typedef struct fe_job {
     mdot_error *err;
 } fe_job;
 
+/* ---- Operators: job_table.c ----------------------------------------------------------------------------------------
+ */
+
+/* How the gradient of an operator's inputs is computed. */
+typedef enum fe_gradient {
+    FE_GRADIENT_NOTHING,    /* comparisons, indices: no gradient passes */
+    FE_GRADIENT_POINTWISE,  /* reads the gradient and what was saved, computes about what the forward phase did */
+    FE_GRADIENT_SUM,        /* hands the gradient on; where an operand was broadcast, sums it */
+    FE_GRADIENT_PRODUCT,    /* one product for the data, one for the weights, each as large as the forward one */
+    FE_GRADIENT_NORM,       /* two passes over the row: the mean of the gradient, and its part along the data */
+    FE_GRADIENT_BATCH_NORM, /* the same over the batch, with statistics that the forward phase computes in training */
+    FE_GRADIENT_MOVE,       /* the move backwards */
+    FE_GRADIENT_CONCAT,     /* views of the gradient: copied where no other gradient is added to them */
+    FE_GRADIENT_SELECTION,  /* the gradient goes to where the forward phase took its element from */
+    FE_GRADIENT_ATTENTION   /* products for queries, keys, values and scores: twice the forward ones */
+} fe_gradient;
+
+/* How an operator's configuration is read: which settings it has. settings.c has a function for each. */
+typedef enum fe_settings {
+    FE_SETTINGS_NOTHING,     /* inputs alone, which all have */
+    FE_SETTINGS_CONVOLUTION, /* window, channels, sizes, groups, normalised, bias */
+    FE_SETTINGS_POOL,        /* window, channels, sizes */
+    FE_SETTINGS_GLOBAL_POOL, /* channels, sizes */
+    FE_SETTINGS_CHANNELS,    /* channels, sizes, and groups or extent where it has them */
+    FE_SETTINGS_PRODUCT,     /* channels, sizes, bias; groups where both factors are data */
+    FE_SETTINGS_ATTENTION,   /* heads, head_size, queries, keys */
+    FE_SETTINGS_FIRST_AXIS,  /* axis and extent of its data, the first axis where it says nothing */
+    FE_SETTINGS_LAST_AXIS,   /* the same, the last */
+    FE_SETTINGS_RESULT_AXIS, /* the same of its result, the first */
+    FE_SETTINGS_REDUCTION,   /* extent: elements reduced into one */
+    FE_SETTINGS_RECURRENT,   /* channels, sizes, directions, bias */
+    FE_SETTINGS_COUNT
+} fe_settings;
+
+/* Traits that only the reader of jobs asks for, behind MDOT_TRAIT_…. */
+enum { FE_FREE = 1 << 16, FE_FREE_FLOATS = 1 << 17, FE_NUMBERS = 1 << 18 };
+
+typedef struct fe_row {
+    ir_opcode type; /* the operator whose name it goes by */
+    mdot_operator_facts facts;
+    fe_gradient gradient;
+    fe_settings settings;
+    bool is_free;                /* moves no data: no operator of a sequence */
+    bool is_free_between_floats; /* the same of a conversion between floating types */
+    bool reads_numbers;          /* its constants are numbers that rules read, also where they look like weights */
+    int learnt;                  /* its first so many operands may be parameters */
+} fe_row;
+
+const fe_row *fe_row_at(ir_opcode opcode);
+const fe_row *fe_row_of(const ir_node *node);
+
+/* ---- Messages: job_report.c -----------------------------------------------------------------------------------------
+ */
+
 void fe_job_warn(const fe_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 mdot_status fe_job_out_of_memory(const fe_job *job);
+
+/* ---- The graph, in the order of the pipeline ------------------------------------------------------------------------
+ */
 
 /* training.c: takes out what computes gradients and updates parameters, and puts forward operators that only
  * training graphs have into the form of others. Parameters that are inputs become constants without data. */
@@ -68,7 +125,6 @@ typedef struct fe_token {
     const ir_value *bias;   /* learnt vector added to the result; NULL: none */
     bool normalised;        /* a BatchNormalization follows */
     bool needs_data_gradient, needs_gradient;
-    const char *type;
 } fe_token;
 
 /* tokens.c: the graph's operators as a job. */
@@ -76,8 +132,9 @@ mdot_status fe_job_tokens(fe_job *job, mdot_job **out_job);
 
 /* settings.c */
 void fe_token_settings(const fe_job *job, const fe_token *token, int64_t *setting);
-/* The type's name: ONNX's, where several spell one thing the canonical one. */
-const char *fe_token_type(const fe_job *job, const ir_node *node);
+/* The row of the operator by whose name jobs know the node: of several that spell one thing the canonical one, and
+ * Linear for a product with a parameter. */
+const fe_row *fe_type_row(const fe_job *job, const ir_node *node);
 
 /* loads.c: per_sample and per_step of all phases. */
 void fe_token_loads(const fe_job *job, const fe_token *token, mdot_job_operator *op);

@@ -132,9 +132,7 @@ bool fe_is_parameter(const fe_job *job, const ir_value *value)
 
 bool fe_learns(const fe_job *job, const ir_node *node, int input)
 {
-    if (node->op == &ir_ops[IR_OP_BatchNormalization] && input > 2) return false;
-    if (node->op == &ir_ops[IR_OP_Resize] && input > 0) return false;
-    return fe_is_parameter(job, node->inputs[input]);
+    return input < fe_row_of(node)->learnt && fe_is_parameter(job, node->inputs[input]);
 }
 
 double fe_parameter_count(const fe_job *job, const ir_value *value, bool *counted)

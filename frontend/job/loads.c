@@ -11,61 +11,10 @@
 
 enum { FLOAT_BYTES = 4, INDEX_BYTES = 8 };
 
-/* How the gradient of an operator's inputs is computed. */
-typedef enum gradient {
-    OF_NOTHING = 0, /* comparisons, indices: no gradient passes */
-    OF_POINTWISE,   /* reads the gradient and what was saved, computes about what the forward phase did */
-    OF_SUM,         /* hands the gradient on; where an operand was broadcast, sums it */
-    OF_PRODUCT,     /* one product for the data, one for the weights, each as large as the forward one */
-    OF_NORM,        /* two passes over the row: the mean of the gradient, and its part along the data */
-    OF_MOVE,        /* the move backwards */
-    OF_CONCAT,      /* views of the gradient: copied where no other gradient is added to them */
-    OF_SELECTION,   /* the gradient goes to where the forward phase took its element from */
-    OF_ATTENTION    /* products for queries, keys, values and scores: twice the forward ones */
-} gradient;
-
-static const gradient gradient_by_lowering[] = {
-    [IR_LOWER_POINTWISE] = OF_POINTWISE, [IR_LOWER_MOVE] = OF_MOVE,           [IR_LOWER_REDUCE] = OF_MOVE,
-    [IR_LOWER_LINEAR] = OF_PRODUCT,      [IR_LOWER_ATTENTION] = OF_ATTENTION, [IR_LOWER_NORM] = OF_NORM,
-    [IR_LOWER_SEQUENTIAL] = OF_MOVE,     [IR_LOWER_EXPAND] = OF_NORM,         [IR_LOWER_NONE] = OF_POINTWISE,
-};
-
-static const gradient gradient_by_op[IR_OP_COUNT] = {
-    [IR_OP_Add] = OF_SUM,
-    [IR_OP_Sub] = OF_SUM,
-    [IR_OP_Sum] = OF_SUM,
-    [IR_OP_MatMul] = OF_PRODUCT,
-    [IR_OP_Gemm] = OF_PRODUCT,
-    [IR_OP_FusedMatMul] = OF_PRODUCT,
-    [IR_OP_Einsum] = OF_PRODUCT,
-    [IR_OP_Conv] = OF_PRODUCT,
-    [IR_OP_ConvTranspose] = OF_PRODUCT,
-    [IR_OP_LSTM] = OF_PRODUCT,
-    [IR_OP_GRU] = OF_PRODUCT,
-    [IR_OP_RNN] = OF_PRODUCT,
-    [IR_OP_MaxPool] = OF_SELECTION,
-    [IR_OP_GlobalMaxPool] = OF_SELECTION,
-    [IR_OP_GlobalAveragePool] = OF_MOVE,
-    [IR_OP_AveragePool] = OF_MOVE,
-    [IR_OP_Resize] = OF_MOVE,
-    [IR_OP_Concat] = OF_CONCAT,
-    [IR_OP_MultiHeadAttention] = OF_ATTENTION,
-    [IR_OP_MSAttention] = OF_ATTENTION,
-    [IR_OP_RotaryEmbedding] = OF_POINTWISE,
-};
-
-static gradient gradient_of(const ir_op *op)
-{
-    gradient own = gradient_by_op[op - ir_ops];
-    if (own != OF_NOTHING) return own;
-    size_t count = sizeof gradient_by_lowering / sizeof *gradient_by_lowering;
-    return (size_t)op->lowering < count ? gradient_by_lowering[op->lowering] : OF_NOTHING;
-}
-
 bool fe_has_gradient(const ir_node *node)
 {
     const ir_value *result = fe_first_output(node);
-    return result && ir_dtype_is_float(result->type.dtype) && gradient_of(node->op) != OF_NOTHING;
+    return result && ir_dtype_is_float(result->type.dtype) && fe_row_of(node)->gradient != FE_GRADIENT_NOTHING;
 }
 
 /* ---- Sizes ------------------------------------------------------------------------------------------------------ */
@@ -238,26 +187,27 @@ static void count_concat(const counter *c)
     }
 }
 
-static void count_data_gradient(const counter *c, gradient kind)
+static void count_data_gradient(const counter *c, fe_gradient kind)
 {
     mdot_load *load = &c->op->per_sample[MDOT_PHASE_DATA_GRADIENT];
     double forward = c->op->per_sample[MDOT_PHASE_FORWARD].flops;
-    if (kind == OF_SUM) {
+    if (kind == FE_GRADIENT_SUM) {
         count_sum(c);
         return;
     }
-    if (kind == OF_CONCAT) {
+    if (kind == FE_GRADIENT_CONCAT) {
         count_concat(c);
         return;
     }
     read_gradient(c, MDOT_PHASE_DATA_GRADIENT);
     write_data_gradients(c);
-    if (kind == OF_SELECTION) load->bytes_read += INDEX_BYTES * c->result;
-    if (kind == OF_POINTWISE || kind == OF_NORM || kind == OF_ATTENTION) read_inputs(c, MDOT_PHASE_DATA_GRADIENT);
-    double flops = kind == OF_MOVE        ? 0
-                   : kind == OF_SELECTION ? c->result
-                   : kind == OF_POINTWISE ? forward
-                                          : 2 * forward;
+    if (kind == FE_GRADIENT_SELECTION) load->bytes_read += INDEX_BYTES * c->result;
+    if (kind == FE_GRADIENT_POINTWISE || kind == FE_GRADIENT_NORM || kind == FE_GRADIENT_ATTENTION)
+        read_inputs(c, MDOT_PHASE_DATA_GRADIENT);
+    double flops = kind == FE_GRADIENT_MOVE        ? 0
+                   : kind == FE_GRADIENT_SELECTION ? c->result
+                   : kind == FE_GRADIENT_POINTWISE ? forward
+                                                   : 2 * forward;
     load->flops += flops;
 }
 
@@ -342,15 +292,15 @@ void fe_token_loads(const fe_job *job, const fe_token *token, mdot_job_operator 
     counter c = {.job = job, .node = node, .op = op};
     c.result = per_sample(&c, elements(result));
     if (token->needs_gradient) count_fan_out(&c, token);
-    if (node->op == &ir_ops[IR_OP_BatchNormalization]) {
+    if (fe_row_of(node)->gradient == FE_GRADIENT_BATCH_NORM) {
         count_batch_norm(&c, elements(node->inputs[1]), token->needs_data_gradient);
         return;
     }
     count_forward(&c);
     if (token->normalised) count_folded_bias(&c, node);
-    gradient kind = gradient_of(node->op);
+    fe_gradient kind = fe_row_of(node)->gradient;
     if (token->needs_gradient && fe_has_gradient(node)) {
-        if (kind == OF_PRODUCT) {
+        if (kind == FE_GRADIENT_PRODUCT) {
             count_product(&c, token);
         } else {
             if (token->needs_data_gradient) count_data_gradient(&c, kind);

@@ -32,10 +32,7 @@ static int64_t elements(const ir_value *value)
 
 const ir_value *fe_product_weight(const fe_job *job, const ir_node *node)
 {
-    if (node->op != &ir_ops[IR_OP_MatMul] && node->op != &ir_ops[IR_OP_Gemm] &&
-        node->op != &ir_ops[IR_OP_FusedMatMul] && node->op != &ir_ops[IR_OP_Linear]) {
-        return NULL;
-    }
+    if (fe_row_of(node)->settings != FE_SETTINGS_PRODUCT) return NULL;
     for (int i = 1; i >= 0; i--) {
         const ir_value *value = node->inputs[i];
         if (fe_is_parameter(job, value) && value->type.rank == 2 && !node->inputs[1 - i]->constant) return value;
@@ -45,13 +42,9 @@ const ir_value *fe_product_weight(const fe_job *job, const ir_node *node)
 
 /* ---- Types ------------------------------------------------------------------------------------------------------ */
 
-const char *fe_token_type(const fe_job *job, const ir_node *node)
+const fe_row *fe_type_row(const fe_job *job, const ir_node *node)
 {
-    if (node->op == &ir_ops[IR_OP_Opaque]) return node->op_type;
-    if (fe_product_weight(job, node)) return "Linear";
-    if (node->op == &ir_ops[IR_OP_Gemm] || node->op == &ir_ops[IR_OP_FusedMatMul]) return "MatMul";
-    if (node->op == &ir_ops[IR_OP_SimplifiedLayerNormalization]) return "RMSNormalization";
-    return node->op->name;
+    return fe_row_at(fe_product_weight(job, node) ? IR_OP_Linear : fe_row_of(node)->type);
 }
 
 /* ---- Configurations --------------------------------------------------------------------------------------------- */
@@ -192,7 +185,7 @@ static void describe_axis(const ir_value *value, int64_t axis, int64_t *setting)
     setting[MDOT_SETTING_EXTENT] = dim(value, (int)axis);
 }
 
-static void describe_rows(const fe_job *job, const fe_token *token, int64_t *setting)
+static void describe_last_axis(const fe_job *job, const fe_token *token, int64_t *setting)
 {
     (void)job;
     describe_axis(token->node->inputs[0], ir_node_int(token->node, "axis", -1), setting);
@@ -212,7 +205,7 @@ static void describe_first_axis(const fe_job *job, const fe_token *token, int64_
     describe_axis(token->node->inputs[0], ir_node_int(token->node, "axis", 0), setting);
 }
 
-static void describe_concat(const fe_job *job, const fe_token *token, int64_t *setting)
+static void describe_result_axis(const fe_job *job, const fe_token *token, int64_t *setting)
 {
     (void)job;
     describe_axis(token->node->outputs[0], ir_node_int(token->node, "axis", 0), setting);
@@ -236,42 +229,13 @@ static void describe_recurrent(const fe_job *job, const fe_token *token, int64_t
     setting[MDOT_SETTING_BIAS] = ir_node_input(token->node, 3) != NULL;
 }
 
-static const describe_fn describe_of[IR_OP_COUNT] = {
-    [IR_OP_Conv] = describe_convolution,
-    [IR_OP_ConvTranspose] = describe_convolution,
-    [IR_OP_MaxPool] = describe_pool,
-    [IR_OP_AveragePool] = describe_pool,
-    [IR_OP_LpPool] = describe_pool,
-    [IR_OP_GlobalAveragePool] = describe_global_pool,
-    [IR_OP_GlobalMaxPool] = describe_global_pool,
-    [IR_OP_LRN] = describe_channels,
-    [IR_OP_BatchNormalization] = describe_channels,
-    [IR_OP_InstanceNormalization] = describe_channels,
-    [IR_OP_GroupNormalization] = describe_channels,
-    [IR_OP_MatMul] = describe_product,
-    [IR_OP_Gemm] = describe_product,
-    [IR_OP_FusedMatMul] = describe_product,
-    [IR_OP_Linear] = describe_product,
-    [IR_OP_Attention] = describe_attention,
-    [IR_OP_Softmax] = describe_rows,
-    [IR_OP_LogSoftmax] = describe_rows,
-    [IR_OP_LayerNormalization] = describe_rows,
-    [IR_OP_RMSNormalization] = describe_rows,
-    [IR_OP_SimplifiedLayerNormalization] = describe_rows,
-    [IR_OP_Concat] = describe_concat,
-    [IR_OP_Split] = describe_first_axis,
-    [IR_OP_Gather] = describe_first_axis,
-    [IR_OP_ReduceSum] = describe_reduction,
-    [IR_OP_ReduceMean] = describe_reduction,
-    [IR_OP_ReduceMax] = describe_reduction,
-    [IR_OP_ReduceMin] = describe_reduction,
-    [IR_OP_ReduceProd] = describe_reduction,
-    [IR_OP_ReduceL1] = describe_reduction,
-    [IR_OP_ReduceL2] = describe_reduction,
-    [IR_OP_Resize] = describe_channels,
-    [IR_OP_LSTM] = describe_recurrent,
-    [IR_OP_GRU] = describe_recurrent,
-    [IR_OP_RNN] = describe_recurrent,
+static const describe_fn describe_of[FE_SETTINGS_COUNT] = {
+    [FE_SETTINGS_CONVOLUTION] = describe_convolution, [FE_SETTINGS_POOL] = describe_pool,
+    [FE_SETTINGS_GLOBAL_POOL] = describe_global_pool, [FE_SETTINGS_CHANNELS] = describe_channels,
+    [FE_SETTINGS_PRODUCT] = describe_product,         [FE_SETTINGS_ATTENTION] = describe_attention,
+    [FE_SETTINGS_FIRST_AXIS] = describe_first_axis,   [FE_SETTINGS_LAST_AXIS] = describe_last_axis,
+    [FE_SETTINGS_RESULT_AXIS] = describe_result_axis, [FE_SETTINGS_REDUCTION] = describe_reduction,
+    [FE_SETTINGS_RECURRENT] = describe_recurrent,
 };
 
 void fe_token_settings(const fe_job *job, const fe_token *token, int64_t *setting)
@@ -280,6 +244,6 @@ void fe_token_settings(const fe_job *job, const fe_token *token, int64_t *settin
     for (int i = 0; i < node->input_count; i++) {
         setting[MDOT_SETTING_INPUTS] += node->inputs[i] && !node->inputs[i]->constant;
     }
-    describe_fn describe = describe_of[ir_node_opcode(node)];
+    describe_fn describe = describe_of[fe_row_of(node)->settings];
     if (describe && node->inputs[0] && token->result) describe(job, token, setting);
 }

@@ -239,7 +239,7 @@ static mdot_status infer(inferrer *in, ir_node *node)
 static mdot_status forget_weights(const fe_job *job)
 {
     for (ir_node *node = job->graph->first; node; node = node->next) {
-        if (node->op == &ir_ops[IR_OP_Resize]) continue;
+        if (fe_row_of(node)->reads_numbers) continue;
         for (int i = 0; i < node->input_count; i++) {
             ir_value *value = node->inputs[i];
             if (!fe_is_parameter(job, value) || !value->constant->data) continue;

@@ -24,15 +24,14 @@ typedef struct tokeniser {
 
 static bool is_free(const ir_node *node)
 {
-    if (node->op->lowering == IR_LOWER_ALIAS || node->op->lowering == IR_LOWER_FOLD) return true;
-    if (node->op == &ir_ops[IR_OP_Dropout]) return true;
-    if (node->op != &ir_ops[IR_OP_Cast]) return false;
+    const fe_row *row = fe_row_of(node);
+    if (row->is_free || !row->is_free_between_floats) return row->is_free;
     return ir_dtype_is_float(node->inputs[0]->type.dtype) && ir_dtype_is_float(node->outputs[0]->type.dtype);
 }
 
 static bool is_convolution(const ir_node *node)
 {
-    return node->op == &ir_ops[IR_OP_Conv] || node->op == &ir_ops[IR_OP_ConvTranspose];
+    return fe_row_of(node)->settings == FE_SETTINGS_CONVOLUTION;
 }
 
 /* The token that gives `value` and may take the node behind it in: nobody else reads the value. */
@@ -112,7 +111,7 @@ static bool absorb_channel_step(tokeniser *t, const ir_node *node)
         const ir_value *map = node->inputs[i];
         fe_token *token = absorbing(t, map);
         if (!token || !channel_step(node, map)) continue;
-        if (token->normalised || token->node->op == &ir_ops[IR_OP_BatchNormalization]) {
+        if (token->normalised || fe_row_of(token->node)->gradient == FE_GRADIENT_BATCH_NORM) {
             absorb(t, token, node);
             return true;
         }
@@ -214,7 +213,7 @@ static mdot_status count_gradients(const tokeniser *t)
 static void start_token(tokeniser *t, const ir_node *node)
 {
     fe_token *token = &t->tokens[t->count];
-    *token = (fe_token){.node = node, .type = fe_token_type(t->job, node)};
+    *token = (fe_token){.node = node};
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i]) t->token_of[node->outputs[i]->id] = t->count;
     }
@@ -240,7 +239,7 @@ static void take_node(tokeniser *t, const ir_node *node)
     }
     if (absorb_channel_step(t, node)) return;
     if (node->op == &ir_ops[IR_OP_Add] && absorb_bias(t, node)) return;
-    if (node->op == &ir_ops[IR_OP_BatchNormalization] && absorb_normalisation(t, node)) return;
+    if (fe_row_of(node)->gradient == FE_GRADIENT_BATCH_NORM && absorb_normalisation(t, node)) return;
     start_token(t, node);
     t->tokens[t->count - 1].needs_gradient = needed;
     t->tokens[t->count - 1].needs_data_gradient = reads;
@@ -293,8 +292,10 @@ static mdot_status make_job(const tokeniser *t, mdot_job **out_job)
         uint32_t *inputs = IR_NEW_ARRAY(arena, uint32_t, token->node->input_count + 1);
         if (!inputs) return fe_job_out_of_memory(job);
         op->struct_size = sizeof *op;
-        op->type = token->type;
-        op->known = token->node->op != &ir_ops[IR_OP_Opaque];
+        const fe_row *row = fe_type_row(job, token->node);
+        op->known = row->type != IR_OP_Opaque;
+        op->type = op->known ? ir_ops[row->type].name : token->node->op_type;
+        op->facts = row->facts;
         op->inputs = inputs;
         op->input_count = list_inputs(t, token, inputs);
         op->parameters = own_parameters(job, token, counted);

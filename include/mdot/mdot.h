@@ -200,7 +200,8 @@ mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t e
 
 /* ---- Jobs -------------------------------------------------------------------------------------------------------- */
 
-/* A training job's operator sequence: types, configurations and loads. It holds no weights and no names. Immutable. */
+/* A training job's operator sequence: types, configurations and loads. It holds no weights, and no names but those of
+ * modules where the reader was asked to keep them. Immutable. */
 typedef struct mdot_job mdot_job;
 
 typedef enum mdot_optimizer { MDOT_OPTIMIZER_SGD, MDOT_OPTIMIZER_ADAM, MDOT_OPTIMIZER_ADAMW } mdot_optimizer;
@@ -263,6 +264,42 @@ enum { MDOT_SETTING_CAPACITY = 48 };
 /* "kernel_h"; "?" for a value that is no setting. Static. */
 const char *mdot_setting_name(mdot_setting setting);
 
+/* The type in which automatic mixed precision computes an operator. */
+typedef enum mdot_autocast {
+    MDOT_AUTOCAST_WIDEST, /* that of its widest operand, parameters among them */
+    MDOT_AUTOCAST_HALF,   /* fp16 */
+    MDOT_AUTOCAST_FULL,   /* fp32 */
+    MDOT_AUTOCAST_DATA    /* that of its operands without parameters */
+} mdot_autocast;
+
+/* Tensors that autograd keeps of an operator for the backward pass; 0 is not known and counts as all it touches. */
+enum {
+    MDOT_SAVES_NOTHING = 1u << 0, /* alone */
+    MDOT_SAVES_INPUTS = 1u << 1,
+    MDOT_SAVES_RESULT = 1u << 2,
+    MDOT_SAVES_FACTORS = 1u << 3, /* inputs, where the other factor needs them for its gradient */
+    MDOT_SAVES_INDICES = 1u << 4, /* 64 bits for each element of the result */
+    MDOT_SAVES_SCORES = 1u << 5   /* of attention: heads * queries * keys elements */
+};
+
+enum {
+    MDOT_TRAIT_VIEW = 1u << 0, /* the result lies in the memory of the first operator that it reads */
+    MDOT_TRAIT_PICKS = 1u << 1 /* reads indices beside other operators' results, which take next to nothing */
+};
+
+/* What training does with an operator of some type, in whatever job it stands. The job reader has it in its operator
+ * table and `.job` files carry it; all zero where nothing is known. */
+typedef struct mdot_operator_facts {
+    uint32_t number;           /* by which predictors know the type; 0: no predictor does */
+    uint32_t autocast;         /* mdot_autocast */
+    uint32_t saved_written;    /* MDOT_SAVES_…, where attention is written out in matrix products, */
+    uint32_t saved_fused;      /* where it is one kernel, */
+    uint32_t saved_recomputed; /* and where all but products is computed again in the backward pass */
+    uint32_t reserve;          /* tensors as large as the result that are kept beside these */
+    uint32_t traits;           /* MDOT_TRAIT_… */
+    uint32_t reserved[9];      /* 0: room for facts to come */
+} mdot_operator_facts;
+
 /* At batch B a phase's load is B * per_sample + per_step: parameters are read once a step, not once a sample. */
 typedef struct mdot_job_operator {
     size_t struct_size;
@@ -278,7 +315,14 @@ typedef struct mdot_job_operator {
     /* Position, which mdot_job_create works out. Operators on the longest path before and behind this one, and how many
      * operators read its result. */
     uint32_t depth, height, out_degree;
-    uint32_t reserved; /* 0 */
+    mdot_operator_facts facts;
+    /* The block (layer) that it belongs to: 1 …, ascending over the job, 0 where it belongs to none. */
+    uint32_t block;
+    /* How many blocks have the same operators as that one, it included, which mdot_job_create works out: equal types,
+     * settings, parameters and forward loads, joined in the same way. */
+    uint32_t equal_blocks;
+    uint32_t reserved;  /* 0 */
+    const char *module; /* that it was exported from, "encoder.layer.3.output"; NULL where names were not kept */
 } mdot_job_operator;
 
 typedef struct mdot_job_description {
@@ -297,10 +341,14 @@ typedef struct mdot_job_info {
     int64_t batch;
     bool has_optimizer;
     mdot_optimizer optimizer;
+    uint32_t block_count; /* the highest number of a block */
+    uint32_t reserved;
 } mdot_job_info;
 
 /* Copies everything. INVALID_ARGUMENT for a job without operators, dependencies that do not ascend or point forward,
- * loads and parameters that are negative, not finite or beyond 2^53 (fractions are rounded). */
+ * loads and parameters that are negative, not finite or beyond 2^53 (fractions are rounded), blocks that do not ascend.
+ * Without facts, an operator has no number and saves all it touches; mdot_operator_facts_find (mdotjob.h) gives those
+ * of a type. */
 mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err);
 /* From a `.job` file or its bytes, as written by mdot_job_save; the bytes are not kept. MALFORMED (no job, or broken),
  * INCOMPATIBLE (another version of the format) or CORRUPT (checksum) otherwise. */
@@ -372,7 +420,7 @@ typedef struct mdot_prediction {
 /* A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no others. L is the number of
  * rows; every number is as it stands, without logarithm or scale: normalisation belongs into the predictor.
  *
- *   operator_type      i64 [L]      row of the type in runtime/job/operator_types.def; 0 for types that have none
+ *   operator_type      i64 [L]      number of the type in ir/ops_job.def; 0 for types that have none
  *   operator_setting   f32 [L, 25]  MDOT_SETTING_MAP's order
  *   operator_load      f32 [L, 19]  per_sample: of each phase FLOPs, bytes read, bytes written; the same nine of
  *                                   per_step; parameters

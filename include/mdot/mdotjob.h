@@ -23,6 +23,8 @@ typedef struct mdot_job_options { /* zero means default throughout */
     size_t dim_count;
     void (*warning)(void *user, const char *message); /* text that is valid during the call only */
     void *user;
+    uint32_t keep_names; /* 1: operators keep the names of the modules that they stand in. 0: the job holds no names */
+    uint32_t reserved;   /* 0 */
 } mdot_job_options;
 
 /* Reads the ONNX file at `path`; options may be NULL. Weights are not read. Operators that mdot does not know become
@@ -32,6 +34,10 @@ mdot_status mdot_job_read(const char *path, const mdot_job_options *options, mdo
 /* The same from memory, which is not kept; `name` stands for the file in messages. */
 mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char *name, const mdot_job_options *options,
                                 mdot_job **out_job, mdot_error *err);
+
+/* What training does with operators of a type, as mdot_job_create takes it, for jobs that are not read from ONNX.
+ * NOT_FOUND, all zero then: mdot knows no such type. */
+mdot_status mdot_operator_facts_find(const char *type, mdot_operator_facts *out_facts);
 
 #ifdef __cplusplus
 }

@@ -1,29 +1,10 @@
-/* classes.c — what predictions need of a job and no configuration changes: its types as numbers, which operators are
- * equal, and which are expensive. mdot_job_create works it out, so that a prediction allocates nothing and a sweep
- * reads a long job as a short list.
+/* classes.c — what predictions need of a job and no configuration changes: which operators are equal, and which are
+ * expensive. mdot_job_create works it out, so that a prediction allocates nothing and a sweep reads a long job as a
+ * short list.
  */
 #include "runtime/job/job_model.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-/* ---- Type numbers ------------------------------------------------------------------------------------------------ */
-
-static const char *const type_names[] = {
-#define OPERATOR_TYPE(name) name,
-#include "runtime/job/operator_types.def"
-#undef OPERATOR_TYPE
-};
-enum { TYPE_COUNT = sizeof type_names / sizeof *type_names };
-
-static uint16_t find_type(const mdot_job_operator *op)
-{
-    if (!op->known) return 0;
-    for (uint16_t i = 1; i < TYPE_COUNT; i++) {
-        if (type_names[i][0] == op->type[0] && strcmp(type_names[i], op->type) == 0) return i;
-    }
-    return 0;
-}
 
 /* ---- Costs ------------------------------------------------------------------------------------------------------- */
 
@@ -46,33 +27,20 @@ static double cost_of(const mdot_job_operator *op)
 
 /* ---- Classes ----------------------------------------------------------------------------------------------------- */
 
-/* FNV-1a (Fowler, Noll, Vo), 64 bits, a word at a time, the upper half folded in since multiplying moves bits up. */
-static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
-{
-    const unsigned char *at = data;
-    for (; bytes >= sizeof(uint64_t); bytes -= sizeof(uint64_t), at += sizeof(uint64_t)) {
-        uint64_t word;
-        memcpy(&word, at, sizeof word);
-        hash = (hash ^ word) * UINT64_C(1099511628211);
-        hash ^= hash >> 32;
-    }
-    return hash;
-}
-
 static uint64_t hash_of(const mdot_job *job, size_t index)
 {
     const mdot_job_operator *op = &job->operators[index];
-    uint64_t hash = UINT64_C(14695981039346656037) ^ job->type_numbers[index];
-    hash = mix(hash, op->setting, sizeof op->setting);
-    hash = mix(hash, op->per_sample, sizeof op->per_sample);
-    hash = mix(hash, op->per_step, sizeof op->per_step);
-    return mix(hash, &op->parameters, sizeof op->parameters);
+    uint64_t hash = RT_HASH_START ^ op->facts.number;
+    hash = rt_hash(hash, op->setting, sizeof op->setting);
+    hash = rt_hash(hash, op->per_sample, sizeof op->per_sample);
+    hash = rt_hash(hash, op->per_step, sizeof op->per_step);
+    return rt_hash(hash, &op->parameters, sizeof op->parameters);
 }
 
 static bool equal_operators(const mdot_job *job, size_t a, size_t b)
 {
     const mdot_job_operator *x = &job->operators[a], *y = &job->operators[b];
-    return job->type_numbers[a] == job->type_numbers[b] && memcmp(x->setting, y->setting, sizeof x->setting) == 0 &&
+    return x->facts.number == y->facts.number && memcmp(x->setting, y->setting, sizeof x->setting) == 0 &&
            memcmp(x->per_sample, y->per_sample, sizeof x->per_sample) == 0 &&
            memcmp(x->per_step, y->per_step, sizeof x->per_step) == 0 && x->parameters == y->parameters;
 }
@@ -97,14 +65,12 @@ bool rt_job_classify(mdot_job *job)
     size_t count = job->info.operator_count, slot_count = 2;
     while (slot_count < 2 * count) slot_count *= 2;
     uint32_t *slots = calloc(slot_count, sizeof *slots);
-    job->type_numbers = calloc(count, sizeof *job->type_numbers);
     job->costs = calloc(count, sizeof *job->costs);
     job->classes = calloc(count, sizeof *job->classes);
-    bool allocated = slots != NULL && job->type_numbers != NULL && job->costs != NULL && job->classes != NULL;
+    bool allocated = slots != NULL && job->costs != NULL && job->classes != NULL;
     if (allocated) {
         for (size_t i = 0; i < count; i++) {
-            job->type_numbers[i] = find_type(&job->operators[i]);
-            job->has_unnumbered = job->has_unnumbered || job->type_numbers[i] == 0;
+            job->has_unnumbered = job->has_unnumbered || job->operators[i].facts.number == 0;
             job->costs[i] = cost_of(&job->operators[i]);
         }
         collect_classes(job, slots, slot_count);

@@ -56,13 +56,16 @@ static bool is_load(const mdot_load *load)
 }
 
 static const bs_sized description_type = BS_SIZED(mdot_job_description, optimizer);
-static const bs_sized operator_type = BS_SIZED(mdot_job_operator, reserved);
-static const bs_sized info_type = BS_SIZED(mdot_job_info, optimizer);
+static const bs_sized operator_type = BS_SIZED(mdot_job_operator, module);
+static const bs_sized info_type = BS_SIZED(mdot_job_info, reserved);
 
 static mdot_status check_operator(const mdot_job_operator *op, size_t index, mdot_error *err)
 {
     if (op->type == NULL || *op->type == '\0')
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job has no type", index);
+    if (op->facts.number > RT_JOB_MAX_TYPE)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job (%s): its type has number %u, above %d",
+                         index, op->type, (unsigned)op->facts.number, RT_JOB_MAX_TYPE);
     bool sound = is_count(op->parameters);
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
         sound = sound && is_load(&op->per_sample[phase]) && is_load(&op->per_step[phase]);
@@ -105,27 +108,39 @@ static void round_load(mdot_load *load)
 static mdot_status read_operators(const mdot_job_description *d, mdot_job *job, mdot_error *err)
 {
     for (size_t i = 0; i < d->operator_count; i++) {
-        mdot_status status = bs_read_element(&operator_type, d->operators, i, &job->operators[i], err);
-        if (status == MDOT_OK) status = check_operator(&job->operators[i], i, err);
+        mdot_job_operator *op = &job->operators[i];
+        mdot_status status = bs_read_element(&operator_type, d->operators, i, op, err);
+        if (status == MDOT_OK) status = check_operator(op, i, err);
         if (status != MDOT_OK) return status;
+        if (op->block > job->info.block_count && op->block != ++job->info.block_count)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                             "operator %zu of the job (%s): block %u stands before block %u", i, op->type,
+                             (unsigned)op->block, (unsigned)job->info.block_count);
     }
     return MDOT_OK;
 }
 
-static void own_operator(mdot_job_operator *op, char **types, uint32_t **inputs)
+static const char *own_text(const char *text, char **texts)
+{
+    size_t length = strlen(text) + 1;
+    const char *copy = memcpy(*texts, text, length);
+    *texts += length;
+    return copy;
+}
+
+static void own_operator(mdot_job_operator *op, char **texts, uint32_t **inputs)
 {
     op->parameters = rint(op->parameters);
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         round_load(&op->per_sample[phase]);
         round_load(&op->per_step[phase]);
     }
-    size_t length = strlen(op->type) + 1;
-    op->type = memcpy(*types, op->type, length);
-    *types += length;
+    op->type = own_text(op->type, texts);
+    if (op->module != NULL) op->module = own_text(op->module, texts);
     if (op->input_count > 0) memcpy(*inputs, op->inputs, op->input_count * sizeof **inputs);
     op->inputs = *inputs;
     *inputs += op->input_count;
-    op->depth = op->height = op->out_degree = 0;
+    op->depth = op->height = op->out_degree = op->equal_blocks = 0;
 }
 
 static void work_out_positions(mdot_job *job)
@@ -149,16 +164,17 @@ static void work_out_positions(mdot_job *job)
 /* The strings and inputs become the job's. False: memory ran out. */
 static bool own_operators(mdot_job *job)
 {
-    size_t input_count = 0, type_bytes = 0;
+    size_t input_count = 0, text_bytes = 0;
     for (size_t i = 0; i < job->info.operator_count; i++) {
         input_count += job->operators[i].input_count;
-        type_bytes += strlen(job->operators[i].type) + 1;
+        text_bytes += strlen(job->operators[i].type) + 1;
+        if (job->operators[i].module != NULL) text_bytes += strlen(job->operators[i].module) + 1;
     }
     uint32_t *inputs = job->inputs = calloc(input_count + 1, sizeof *job->inputs);
-    char *types = job->types = malloc(type_bytes);
-    if (inputs == NULL || types == NULL) return false;
+    char *texts = job->texts = malloc(text_bytes);
+    if (inputs == NULL || texts == NULL) return false;
     for (size_t i = 0; i < job->info.operator_count; i++) {
-        own_operator(&job->operators[i], &types, &inputs);
+        own_operator(&job->operators[i], &texts, &inputs);
         job->info.unknown_count += !job->operators[i].known;
         job->info.parameters += job->operators[i].parameters;
     }
@@ -183,7 +199,8 @@ static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, mdot_e
     if (status != MDOT_OK) return status;
     if (!own_operators(job)) return fail_memory(d, err);
     work_out_positions(job);
-    return rt_job_classify(job) && rt_job_measure_memory(job) ? MDOT_OK : fail_memory(d, err);
+    bool known = rt_job_classify(job) && rt_job_compare_blocks(job) && rt_job_measure_memory(job);
+    return known ? MDOT_OK : fail_memory(d, err);
 }
 
 mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err)
@@ -207,8 +224,7 @@ void mdot_job_destroy(mdot_job *job)
     if (job == NULL) return;
     free(job->operators);
     free(job->inputs);
-    free(job->types);
-    free(job->type_numbers);
+    free(job->texts);
     free(job->costs);
     free(job->classes);
     free(job);

@@ -2,28 +2,33 @@
  *
  *   magic "MDOTJOB\0" | version u32 | operators u32 | file bytes u64 | checksum u64 | content
  *
- * All little-endian. The checksum (mdot_abi.h) covers the file without itself. The content is a row of varints (seven
- * bits a byte, lowest first, as in Protocol Buffers) in their shortest form:
+ * All little-endian. The checksum (mdot_abi.h) covers the file without itself. The content is made of varints
+ * (job_bytes.h): sections, each its tag and its size in bytes before it, tags ascending.
  *
- *   batch, optimizer + 1 (0: none), count of types, each type as length and bytes;
- *   an operator: its type's number * 2 + known, parameters, and three lists: a bit mask of the settings that are not 0
- *   with their values (zigzag: the sign in the lowest bit), one of the loads that are not 0, and the operators it
- * reads: their count, then how far before it each stands.
+ *   1 JOB        batch, optimizer + 1 (0: none)
+ *   2 TYPES      their count; a type: size, length and bytes of its name, known, and mdot_operator_facts in its order
+ *   3 OPERATORS  an operator: size, its type's place, parameters, and three lists: a bit mask of the settings that are
+ *                not 0 with their values, one of the loads that are not 0, and the operators it reads, their count,
+ *                then how far before it each stands; its block
+ *   4 MODULES    only where names were kept: count of modules, each as length and bytes; for each operator its module's
+ *                place + 1, or 0
  *
- * Positions follow from the dependencies and are not stored. What a version cannot say is a new version.
+ * Positions and equal blocks follow and are not stored. What comes later is appended, to a record or as a section,
+ * setting or load: readers skip what they do not know, and take what is not there for 0. What cannot be said in this
+ * way is a new version. Version 1 is read by job_file_1.c.
  */
 #include "base/file.h"
 #include "mdot/mdot_abi.h"
-#include "runtime/job/job_model.h"
+#include "runtime/job/job_bytes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char magic[8] = "MDOTJOB";
-enum { VERSION = 1, VERSION_AT = 8, COUNT_AT = 12, SIZE_AT = 16, CHECKSUM_AT = 24, HEADER_BYTES = 32 };
-/* Of an operator in the file: type, parameters, two masks and a count at least. */
-enum { MIN_OPERATOR_BYTES = 5, MAX_TYPE_BYTES = 4096 };
-enum { LOADS_PER_PHASE = 6, LOAD_COUNT = MDOT_PHASE_COUNT * LOADS_PER_PHASE };
+enum { VERSION = 2, VERSION_AT = 8, COUNT_AT = 12, SIZE_AT = 16, CHECKSUM_AT = 24, HEADER_BYTES = 32 };
+enum { SECTION_JOB = 1, SECTION_TYPES, SECTION_OPERATORS, SECTION_MODULES };
+enum { FACT_COUNT = 7 };
 
 _Static_assert(MDOT_SETTING_COUNT <= 63, "settings of an operator are masked in one varint");
 
@@ -33,109 +38,166 @@ static uint64_t checksum(const unsigned char *bytes, size_t size_bytes)
     return mdot_abi_checksum(bytes + HEADER_BYTES, size_bytes - HEADER_BYTES, head);
 }
 
-/* Load k of an operator: the numbers of a phase per sample, then per step. */
-static double *load_at(mdot_job_operator *op, int k)
+static uint32_t *fact_at(mdot_operator_facts *facts, int i)
 {
-    int phase = k / LOADS_PER_PHASE, part = k % LOADS_PER_PHASE;
-    mdot_load *load = part < 3 ? &op->per_sample[phase] : &op->per_step[phase];
-    double *numbers[] = {&load->flops, &load->bytes_read, &load->bytes_written};
-    return numbers[part % 3];
+    uint32_t *const numbers[FACT_COUNT] = {&facts->number,      &facts->autocast,         &facts->saved_written,
+                                           &facts->saved_fused, &facts->saved_recomputed, &facts->reserve,
+                                           &facts->traits};
+    return numbers[i];
+}
+
+/* ---- Numbering what operators share ---------------------------------------------------------------------------------
+ */
+
+/* Each operator's type, or module, as a number; equal ones have one. */
+typedef struct numbering {
+    const mdot_job_operator **first; /* an operator of each number */
+    uint32_t *of;                    /* by operator */
+    size_t count;
+} numbering;
+
+static int compare_types(const void *a, const void *b)
+{
+    const mdot_job_operator *x = *(const mdot_job_operator *const *)a, *y = *(const mdot_job_operator *const *)b;
+    int order = strcmp(x->type, y->type);
+    if (order == 0) order = (int)x->known - (int)y->known;
+    return order != 0 ? order : memcmp(&x->facts, &y->facts, sizeof x->facts);
+}
+
+static int compare_modules(const void *a, const void *b)
+{
+    const mdot_job_operator *x = *(const mdot_job_operator *const *)a, *y = *(const mdot_job_operator *const *)b;
+    return strcmp(x->module, y->module);
+}
+
+static bool has_module(const mdot_job_operator *op)
+{
+    return op->module != NULL;
+}
+
+static bool has_type(const mdot_job_operator *op)
+{
+    return op->type != NULL;
+}
+
+/* False: memory ran out. The caller frees both arrays either way. */
+static bool number_all(const mdot_job *job, bool (*has)(const mdot_job_operator *),
+                       int (*compare)(const void *, const void *), numbering *n)
+{
+    size_t count = job->info.operator_count, sorted = 0, number = 0;
+    n->first = calloc(count, sizeof(*n->first));
+    n->of = calloc(count, sizeof *n->of);
+    if (n->first == NULL || n->of == NULL) return false;
+    for (size_t i = 0; i < count; i++) {
+        if (has(&job->operators[i])) n->first[sorted++] = &job->operators[i];
+    }
+    qsort(n->first, sorted, sizeof(*n->first), compare);
+    for (size_t i = 0; i < sorted; i++) {
+        const mdot_job_operator *op = n->first[i];
+        if (i > 0 && compare(&n->first[number - 1], &op) == 0) {
+            n->of[op - job->operators] = (uint32_t)(number - 1);
+            continue;
+        }
+        n->of[op - job->operators] = (uint32_t)number;
+        n->first[number++] = op;
+    }
+    n->count = number;
+    return true;
+}
+
+static void free_numbering(numbering *n)
+{
+    free(n->first);
+    free(n->of);
 }
 
 /* ---- Writing ---------------------------------------------------------------------------------------------------- */
 
-typedef struct writer {
-    unsigned char *bytes;
-    size_t size, capacity;
-    bool failed;
-} writer;
+/* Parts under construction: a section and a record of it. */
+typedef struct parts {
+    rt_writer section, record;
+} parts;
 
-static void put_bytes(writer *w, const void *bytes, size_t count)
+static void put_section(rt_writer *w, int tag, rt_writer *section)
 {
-    if (w->capacity - w->size < count) {
-        size_t capacity = 2 * w->capacity + count + 256;
-        unsigned char *grown = realloc(w->bytes, capacity);
-        w->failed = w->failed || grown == NULL;
-        if (grown == NULL) return;
-        w->bytes = grown;
-        w->capacity = capacity;
+    rt_put(w, (uint64_t)tag);
+    rt_put_part(w, section);
+}
+
+static void put_types(const numbering *types, parts *p)
+{
+    rt_put(&p->section, types->count);
+    for (size_t t = 0; t < types->count; t++) {
+        mdot_operator_facts facts = types->first[t]->facts;
+        rt_put_text(&p->record, types->first[t]->type);
+        rt_put(&p->record, types->first[t]->known);
+        for (int i = 0; i < FACT_COUNT; i++) rt_put(&p->record, *fact_at(&facts, i));
+        rt_put_part(&p->section, &p->record);
     }
-    memcpy(w->bytes + w->size, bytes, count);
-    w->size += count;
 }
 
-static void put(writer *w, uint64_t number)
-{
-    unsigned char bytes[10];
-    size_t count = 0;
-    for (; number >= 0x80; number >>= 7) bytes[count++] = (unsigned char)(number | 0x80);
-    bytes[count++] = (unsigned char)number;
-    put_bytes(w, bytes, count);
-}
-
-static uint64_t zigzag(int64_t number)
-{
-    return (uint64_t)number << 1 ^ (number < 0 ? UINT64_MAX : 0);
-}
-
-static void put_operator(writer *w, const mdot_job_operator *source, size_t index, size_t type)
+static void put_operator(rt_writer *w, const mdot_job_operator *source, size_t index, size_t type)
 {
     mdot_job_operator op = *source;
-    put(w, 2 * (uint64_t)type + op.known);
-    put(w, (uint64_t)op.parameters);
+    rt_put(w, type);
+    rt_put(w, (uint64_t)op.parameters);
     uint64_t settings = 0, loads = 0;
     for (int s = 0; s < MDOT_SETTING_COUNT; s++) settings |= (uint64_t)(op.setting[s] != 0) << s;
-    put(w, settings);
+    rt_put(w, settings);
     for (int s = 0; s < MDOT_SETTING_COUNT; s++)
-        if (op.setting[s] != 0) put(w, zigzag(op.setting[s]));
-    for (int k = 0; k < LOAD_COUNT; k++) loads |= (uint64_t)(*load_at(&op, k) > 0) << k;
-    put(w, loads);
-    for (int k = 0; k < LOAD_COUNT; k++)
-        if (*load_at(&op, k) > 0) put(w, (uint64_t)*load_at(&op, k));
-    put(w, op.input_count);
-    for (size_t i = 0; i < op.input_count; i++) put(w, index - op.inputs[i]);
+        if (op.setting[s] != 0) rt_put_signed(w, op.setting[s]);
+    for (int k = 0; k < RT_LOAD_COUNT; k++) loads |= (uint64_t)(*rt_load_at(&op, k) > 0) << k;
+    rt_put(w, loads);
+    for (int k = 0; k < RT_LOAD_COUNT; k++)
+        if (*rt_load_at(&op, k) > 0) rt_put(w, (uint64_t)*rt_load_at(&op, k));
+    rt_put(w, op.input_count);
+    for (size_t i = 0; i < op.input_count; i++) rt_put(w, index - op.inputs[i]);
+    rt_put(w, op.block);
 }
 
-/* Each operator's type as a number, in order of first appearance. Types are few: a search over them is short. */
-static size_t number_types(const mdot_job *job, const char **types, uint32_t *type_of)
+static void put_modules(const mdot_job *job, const numbering *modules, rt_writer *w)
 {
-    size_t count = 0;
+    rt_put(w, modules->count);
+    for (size_t m = 0; m < modules->count; m++) rt_put_text(w, modules->first[m]->module);
+    for (size_t i = 0; i < job->info.operator_count; i++)
+        rt_put(w, has_module(&job->operators[i]) ? (uint64_t)modules->of[i] + 1 : 0);
+}
+
+static void put_content(rt_writer *w, const mdot_job *job, const numbering *types, const numbering *modules)
+{
+    parts p = {0};
+    rt_put(&p.section, (uint64_t)job->info.batch);
+    rt_put(&p.section, job->info.has_optimizer ? (uint64_t)job->info.optimizer + 1 : 0);
+    put_section(w, SECTION_JOB, &p.section);
+    put_types(types, &p);
+    put_section(w, SECTION_TYPES, &p.section);
     for (size_t i = 0; i < job->info.operator_count; i++) {
-        size_t t = 0;
-        while (t < count && strcmp(types[t], job->operators[i].type) != 0) t++;
-        if (t == count) types[count++] = job->operators[i].type;
-        type_of[i] = (uint32_t)t;
+        put_operator(&p.record, &job->operators[i], i, types->of[i]);
+        rt_put_part(&p.section, &p.record);
     }
-    return count;
-}
-
-static void put_content(writer *w, const mdot_job *job, const char **types, uint32_t *type_of)
-{
-    size_t type_count = number_types(job, types, type_of);
-    put(w, (uint64_t)job->info.batch);
-    put(w, job->info.has_optimizer ? (uint64_t)job->info.optimizer + 1 : 0);
-    put(w, type_count);
-    for (size_t t = 0; t < type_count; t++) {
-        put(w, strlen(types[t]));
-        put_bytes(w, types[t], strlen(types[t]));
+    put_section(w, SECTION_OPERATORS, &p.section);
+    if (modules->count > 0) {
+        put_modules(job, modules, &p.section);
+        put_section(w, SECTION_MODULES, &p.section);
     }
-    for (size_t i = 0; i < job->info.operator_count; i++) put_operator(w, &job->operators[i], i, type_of[i]);
+    free(p.section.bytes);
+    free(p.record.bytes);
 }
 
 /* The file's bytes; the caller frees w->bytes either way. */
-static mdot_status encode(const mdot_job *job, writer *w, mdot_error *err)
+static mdot_status encode(const mdot_job *job, rt_writer *w, mdot_error *err)
 {
-    size_t count = job->info.operator_count;
-    const char **types = calloc(count, sizeof *types);
-    uint32_t *type_of = calloc(count, sizeof *type_of), version = VERSION, operators = (uint32_t)count;
-    w->failed = types == NULL || type_of == NULL;
+    uint32_t version = VERSION, operators = (uint32_t)job->info.operator_count;
+    numbering types = {0}, modules = {0};
+    w->failed =
+        !number_all(job, has_type, compare_types, &types) || !number_all(job, has_module, compare_modules, &modules);
     if (!w->failed) {
         unsigned char header[HEADER_BYTES] = {0};
-        put_bytes(w, header, sizeof header);
-        put_content(w, job, types, type_of);
+        rt_put_bytes(w, header, sizeof header);
+        put_content(w, job, &types, &modules);
     }
-    free(types);
-    free(type_of);
+    free_numbering(&types);
+    free_numbering(&modules);
     if (w->failed) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job file");
     uint64_t size = w->size;
     memcpy(w->bytes, magic, sizeof magic);
@@ -149,7 +211,7 @@ static mdot_status encode(const mdot_job *job, writer *w, mdot_error *err)
 
 mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err)
 {
-    writer w = {0};
+    rt_writer w = {0};
     mdot_status status = encode(job, &w, err);
     if (status == MDOT_OK) status = bs_write_file(path, w.bytes, w.size, err);
     free(w.bytes);
@@ -158,116 +220,99 @@ mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err
 
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
-/* Reads past the end and overlong numbers make it fail, and give zeros from then on. */
-typedef struct reader {
-    const unsigned char *at, *end;
-    bool failed;
-} reader;
-
-static uint64_t get(reader *r)
+static void get_job(rt_reader *r, rt_decoded *d)
 {
-    uint64_t number = 0;
-    for (unsigned shift = 0; shift < 64 && r->at < r->end; shift += 7) {
-        unsigned char byte = *r->at++;
-        if (shift == 63 && byte > 1) break;
-        number |= (uint64_t)(byte & 0x7F) << shift;
-        if (byte >= 0x80) continue;
-        if (byte == 0 && shift > 0) break;
-        return number;
-    }
-    r->at = r->end;
-    r->failed = true;
-    return 0;
+    d->description.batch = (int64_t)rt_get_below(r, (uint64_t)INT64_MAX);
+    uint64_t optimizer = rt_get_below(r, MDOT_OPTIMIZER_ADAMW + 2);
+    d->description.has_optimizer = optimizer > 0;
+    d->description.optimizer = optimizer > 0 ? (mdot_optimizer)(optimizer - 1) : MDOT_OPTIMIZER_SGD;
 }
 
-/* A number that must be less than `bound`. */
-static uint64_t get_below(reader *r, uint64_t bound)
+/* False: memory ran out. So for the other sections. */
+static bool get_types(rt_reader *r, rt_decoded *d)
 {
-    uint64_t number = get(r);
-    if (number < bound) return number;
-    r->failed = true;
-    return 0;
-}
-
-static double get_count(reader *r)
-{
-    return (double)get_below(r, (uint64_t)RT_JOB_MAX_COUNT + 1);
-}
-
-static int64_t unzigzag(uint64_t number)
-{
-    return (int64_t)(number >> 1 ^ (number & 1 ? UINT64_MAX : 0));
-}
-
-typedef struct decoded {
-    mdot_job_description description;
-    mdot_job_operator *operators;
-    char **types;
-    size_t type_count;
-    uint32_t *inputs; /* of all operators, one after the other */
-} decoded;
-
-static void get_operator(reader *r, decoded *d, size_t index, size_t *input_count)
-{
-    mdot_job_operator *op = &d->operators[index];
-    uint64_t type = get_below(r, 2 * (uint64_t)d->type_count);
-    if (r->failed) return;
-    op->struct_size = sizeof *op;
-    op->type = d->types[type / 2];
-    op->known = type & 1;
-    op->parameters = get_count(r);
-    uint64_t settings = get_below(r, UINT64_C(1) << MDOT_SETTING_COUNT);
-    for (int s = 0; s < MDOT_SETTING_COUNT; s++)
-        if (settings >> s & 1) op->setting[s] = unzigzag(get(r));
-    uint64_t loads = get_below(r, UINT64_C(1) << LOAD_COUNT);
-    for (int k = 0; k < LOAD_COUNT; k++)
-        if (loads >> k & 1) *load_at(op, k) = get_count(r);
-    op->input_count = get_below(r, (uint64_t)index + 1);
-    op->inputs = d->inputs + *input_count;
-    if ((uint64_t)(r->end - r->at) < op->input_count) r->failed = true; /* each takes a byte at least */
-    for (size_t i = 0; i < op->input_count && !r->failed; i++)
-        d->inputs[(*input_count)++] = (uint32_t)(index - get_below(r, (uint64_t)index + 1));
-}
-
-static bool get_types(reader *r, decoded *d)
-{
-    uint64_t count = get_below(r, (uint64_t)(r->end - r->at) + 1);
+    size_t count = rt_get_below(r, (uint64_t)rt_bytes_left(r) + 1);
     d->types = calloc(count + 1, sizeof *d->types);
     if (d->types == NULL) return false;
-    for (; d->type_count < count && !r->failed; d->type_count++) {
-        size_t length = get_below(r, MAX_TYPE_BYTES + 1);
-        if ((size_t)(r->end - r->at) < length || memchr(r->at, '\0', length) != NULL) r->failed = true;
-        char *type = r->failed ? NULL : strndup((const char *)r->at, length);
-        d->types[d->type_count] = type;
-        if (r->failed) return true;
-        if (type == NULL) return false;
-        r->at += length;
+    while (d->type_count < count && !r->failed) {
+        rt_reader record = rt_get_part(r);
+        char *name = rt_get_text(&record);
+        r->failed = r->failed || record.failed;
+        if (name == NULL) return r->failed;
+        rt_job_type *type = &d->types[d->type_count++];
+        *type = (rt_job_type){.name = name, .known = rt_get_below(&record, 2) != 0};
+        for (int i = 0; i < FACT_COUNT; i++)
+            *fact_at(&type->facts, i) = (uint32_t)rt_get_below(&record, (uint64_t)UINT32_MAX + 1);
+        r->failed = r->failed || record.failed;
     }
     return true;
 }
 
-static mdot_status get_content(reader *r, size_t operator_count, decoded *d, mdot_error *err)
+static bool get_operators(rt_reader *r, rt_decoded *d, size_t operator_count)
 {
-    size_t content_bytes = (size_t)(r->end - r->at), input_count = 0;
-    if (operator_count > content_bytes / MIN_OPERATOR_BYTES)
-        return mdot_fail(err, MDOT_MALFORMED, "the job file's operators do not fit into it");
-    d->description.struct_size = sizeof d->description;
-    d->operators = calloc(operator_count + 1, sizeof *d->operators);
-    d->inputs = calloc(content_bytes + 1, sizeof *d->inputs);
-    d->description.batch = (int64_t)get_below(r, (uint64_t)INT64_MAX);
-    uint64_t optimizer = get_below(r, MDOT_OPTIMIZER_ADAMW + 2);
-    d->description.has_optimizer = optimizer > 0;
-    d->description.optimizer = optimizer > 0 ? (mdot_optimizer)(optimizer - 1) : MDOT_OPTIMIZER_SGD;
-    if (d->operators == NULL || d->inputs == NULL || !get_types(r, d))
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job file");
-    for (size_t i = 0; i < operator_count && !r->failed; i++) get_operator(r, d, i, &input_count);
-    if (r->failed || r->at != r->end) return mdot_fail(err, MDOT_MALFORMED, "the job file's content is broken");
-    d->description.operators = d->operators;
-    d->description.operator_count = operator_count;
-    return MDOT_OK;
+    size_t input_count = 0;
+    if (operator_count > rt_bytes_left(r) / RT_MIN_OPERATOR_BYTES) {
+        r->failed = true;
+        return true;
+    }
+    if (!rt_make_room(d, operator_count, rt_bytes_left(r))) return false;
+    for (size_t i = 0; i < operator_count && !r->failed; i++) {
+        rt_reader record = rt_get_part(r);
+        mdot_job_operator *op = &d->operators[i];
+        uint64_t type = rt_get_below(&record, d->type_count);
+        if (!record.failed) {
+            op->type = d->types[type].name;
+            op->known = d->types[type].known;
+            op->facts = d->types[type].facts;
+        }
+        rt_get_numbers(&record, d, i, &input_count);
+        op->block = (uint32_t)rt_get_below(&record, (uint64_t)operator_count + 1);
+        r->failed = r->failed || record.failed;
+    }
+    return true;
 }
 
-static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, size_t *out_operators, mdot_error *err)
+static bool get_modules(rt_reader *r, rt_decoded *d, size_t operator_count)
+{
+    size_t count = rt_get_below(r, (uint64_t)rt_bytes_left(r) + 1);
+    d->modules = calloc(count + 1, sizeof *d->modules);
+    if (d->modules == NULL) return false;
+    while (d->module_count < count && !r->failed) {
+        char *name = rt_get_text(r);
+        if (name == NULL) return r->failed;
+        d->modules[d->module_count++] = name;
+    }
+    for (size_t i = 0; i < operator_count && !r->failed; i++) {
+        uint64_t module = rt_get_below(r, (uint64_t)d->module_count + 1);
+        if (module > 0) d->operators[i].module = d->modules[module - 1];
+    }
+    return true;
+}
+
+/* Each section needs those before it. */
+static bool get_content(rt_reader *r, size_t operator_count, rt_decoded *d)
+{
+    uint64_t last = 0;
+    while (r->at < r->end && !r->failed) {
+        uint64_t tag = rt_get(r);
+        rt_reader section = rt_get_part(r);
+        bool in_order = tag > last && (tag == last + 1 || last >= SECTION_OPERATORS);
+        last = tag;
+        bool allocated = true;
+        if (!in_order) section.failed = true;
+        if (in_order && tag == SECTION_JOB) get_job(&section, d);
+        if (in_order && tag == SECTION_TYPES) allocated = get_types(&section, d);
+        if (in_order && tag == SECTION_OPERATORS) allocated = get_operators(&section, d, operator_count);
+        if (in_order && tag == SECTION_MODULES) allocated = get_modules(&section, d, operator_count);
+        if (!allocated) return false;
+        r->failed = r->failed || section.failed;
+    }
+    if (last < SECTION_OPERATORS) r->failed = true;
+    return true;
+}
+
+static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, uint32_t *out_version,
+                                size_t *out_operators, mdot_error *err)
 {
     uint32_t version, operators;
     uint64_t size, sum;
@@ -277,35 +322,57 @@ static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, s
     memcpy(&operators, bytes + COUNT_AT, sizeof operators);
     memcpy(&size, bytes + SIZE_AT, sizeof size);
     memcpy(&sum, bytes + CHECKSUM_AT, sizeof sum);
-    if (version != VERSION)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "the job file is of version %u of its format; this mdot reads %d",
+    if (version < 1 || version > VERSION)
+        return mdot_fail(err, MDOT_INCOMPATIBLE,
+                         "the job file is of version %u of its format; this mdot reads those up to %d",
                          (unsigned)version, VERSION);
     if (size != size_bytes)
         return mdot_fail(err, MDOT_MALFORMED, "the job file has %zu bytes instead of %llu: it is cut or overlong",
                          size_bytes, (unsigned long long)size);
     if (sum != checksum(bytes, size_bytes))
         return mdot_fail(err, MDOT_CORRUPT, "the job file's checksum does not match: it is damaged");
+    if (operators > (size_bytes - HEADER_BYTES) / RT_MIN_OPERATOR_BYTES)
+        return mdot_fail(err, MDOT_MALFORMED, "the job file's operators do not fit into it");
+    *out_version = version;
     *out_operators = operators;
     return MDOT_OK;
 }
 
+static mdot_status decode(rt_reader *r, uint32_t version, size_t operator_count, rt_decoded *d, mdot_error *err)
+{
+    bool allocated = version == 1 ? rt_get_content_1(r, operator_count, d) : get_content(r, operator_count, d);
+    if (!allocated) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job file");
+    if (r->failed) return mdot_fail(err, MDOT_MALFORMED, "the job file's content is broken");
+    d->description.operators = d->operators;
+    d->description.operator_count = operator_count;
+    return MDOT_OK;
+}
+
+static void free_decoded(rt_decoded *d)
+{
+    for (size_t t = 0; t < d->type_count; t++) free(d->types[t].name);
+    for (size_t m = 0; m < d->module_count; m++) free(d->modules[m]);
+    free(d->types);
+    free(d->modules);
+    free(d->operators);
+    free(d->inputs);
+}
+
 mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_job, mdot_error *err)
 {
+    uint32_t version = 0;
     size_t operator_count = 0;
-    mdot_status status = check_header(bytes, size_bytes, &operator_count, err);
+    mdot_status status = check_header(bytes, size_bytes, &version, &operator_count, err);
     if (status != MDOT_OK) return status;
     const unsigned char *start = bytes;
-    reader r = {.at = start + HEADER_BYTES, .end = start + size_bytes};
-    decoded d = {0};
-    status = get_content(&r, operator_count, &d, err);
+    rt_reader r = {.at = start + HEADER_BYTES, .end = start + size_bytes};
+    rt_decoded d = {0};
+    status = decode(&r, version, operator_count, &d, err);
     if (status == MDOT_OK) status = mdot_job_create(&d.description, out_job, err);
     /* To who reads a file, a rule that its content breaks is the file's fault. */
     if (status == MDOT_INVALID_ARGUMENT) status = MDOT_MALFORMED;
     if (status != MDOT_OK && err != NULL) err->status = status;
-    for (size_t t = 0; t < d.type_count; t++) free(d.types[t]);
-    free(d.types);
-    free(d.operators);
-    free(d.inputs);
+    free_decoded(&d);
     return status;
 }
 

@@ -32,143 +32,24 @@
 
 enum { WEIGHT_BYTES = 4, HALF_WEIGHT_BYTES = 2 };
 
-/* ---- What operators save, and in which type they compute -----------------------------------------------------------
+/* ---- What operators save --------------------------------------------------------------------------------------------
  */
 
-enum {
-    SAVES_INPUTS = 1 << 0,
-    SAVES_RESULT = 1 << 1,
-    SAVES_FACTORS = 1 << 2, /* inputs, where the other factor needs them for its gradient */
-    IS_VIEW = 1 << 3,
-    IN_HALF = 1 << 4,       /* of autocast's list for fp16 */
-    IN_FULL = 1 << 5,       /* of its list for fp32 */
-    AS_OPERAND = 1 << 6,    /* parameters do not widen the result */
-    SAVES_INDICES = 1 << 7, /* 64 bits for each element of the result */
-    PICKS = 1 << 8          /* reads indices, which take next to nothing */
-};
-
-typedef struct memory_rule {
-    const char *type;
-    unsigned does;
-    int reserve; /* tensors of the result's size that are saved beside it */
-} memory_rule;
-
-static const memory_rule rules[] = {
-    {"Conv", SAVES_INPUTS | IN_HALF, 0},
-    {"ConvTranspose", SAVES_INPUTS | IN_HALF, 0},
-    {"Linear", SAVES_INPUTS | IN_HALF, 0},
-    {"MatMul", SAVES_INPUTS | IN_HALF, 0},
-    {"Einsum", SAVES_INPUTS | IN_HALF, 0},
-    {"FusedGemm", SAVES_INPUTS | IN_HALF, 0},
-    {"PRelu", SAVES_INPUTS | IN_HALF, 0},
-    {"Attention", SAVES_INPUTS | SAVES_RESULT | IN_HALF, 0},
-    {"MultiHeadAttention", SAVES_INPUTS | SAVES_RESULT | IN_HALF, 0},
-    /* cuDNN's reserve: the gates, and for an LSTM the cell before and behind its activation */
-    {"LSTM", SAVES_INPUTS | SAVES_RESULT | IN_HALF, 6},
-    {"GRU", SAVES_INPUTS | SAVES_RESULT | IN_HALF, 4},
-    {"RNN", SAVES_INPUTS | SAVES_RESULT | IN_HALF, 0},
-
-    {"BatchNormalization", SAVES_INPUTS | AS_OPERAND, 0},
-    {"InstanceNormalization", SAVES_INPUTS | AS_OPERAND, 0},
-    {"LayerNormalization", SAVES_INPUTS | IN_FULL, 0},
-    {"RMSNormalization", SAVES_INPUTS | IN_FULL, 0},
-    {"SkipLayerNormalization", SAVES_INPUTS | IN_FULL, 0},
-    {"EmbedLayerNormalization", SAVES_INPUTS | IN_FULL, 0},
-    {"GroupNormalization", SAVES_INPUTS | IN_FULL, 0},
-    {"LpNormalization", SAVES_INPUTS | IN_FULL, 0},
-    {"Softmax", SAVES_RESULT | IN_FULL, 0},
-    {"LogSoftmax", SAVES_RESULT | IN_FULL, 0},
-    /* the logarithm of the softmax, as large as what it reads */
-    {"SoftmaxCrossEntropyLoss", SAVES_INPUTS | IN_FULL, 0},
-    {"NegativeLogLikelihoodLoss", SAVES_INPUTS | IN_FULL, 0},
-
-    {"Relu", SAVES_RESULT, 0},
-    {"LeakyRelu", SAVES_RESULT, 0}, /* in place, as networks use it */
-    {"Elu", SAVES_RESULT, 0},
-    {"Selu", SAVES_RESULT, 0},
-    {"Celu", SAVES_RESULT, 0},
-    {"Sigmoid", SAVES_RESULT, 0},
-    {"Tanh", SAVES_RESULT, 0},
-    {"Sqrt", SAVES_RESULT, 0},
-    {"Exp", SAVES_RESULT | IN_FULL, 0},
-    {"Reciprocal", SAVES_RESULT | IN_FULL, 0},
-    {"Log", SAVES_INPUTS | IN_FULL, 0},
-    {"Pow", SAVES_INPUTS | IN_FULL, 0},
-    {"Softplus", SAVES_INPUTS | IN_FULL, 0},
-    {"Mul", SAVES_FACTORS, 0},
-    {"Div", SAVES_FACTORS, 0},
-
-    {"Add", 0, 0},
-    {"Sub", 0, 0},
-    {"Sum", 0, 0},
-    {"Mean", 0, 0},
-    {"Neg", 0, 0},
-    {"Sign", 0, 0},
-    {"Floor", 0, 0},
-    {"Ceil", 0, 0},
-    {"Round", 0, 0},
-    {"Cast", 0, 0},
-    {"CastLike", 0, 0},
-    {"Where", 0, 0},
-    {"Not", 0, 0},
-    {"And", 0, 0},
-    {"Or", 0, 0},
-    {"Xor", 0, 0},
-    {"Equal", 0, 0},
-    {"Less", 0, 0},
-    {"LessOrEqual", 0, 0},
-    {"Greater", 0, 0},
-    {"GreaterOrEqual", 0, 0},
-    {"IsNaN", 0, 0},
-    {"IsInf", 0, 0},
-    {"ReduceMean", 0, 0},
-    {"ReduceSum", IN_FULL, 0},
-    {"CumSum", IN_FULL, 0},
-    {"ArgMax", 0, 0},
-    {"ArgMin", 0, 0},
-    {"TopK", 0, 0},
-    {"OneHot", PICKS, 0},
-    {"Range", 0, 0},
-    {"EyeLike", 0, 0},
-    {"ConstantOfShape", 0, 0},
-    {"GlobalAveragePool", 0, 0},
-    {"MaxPool", SAVES_INPUTS | SAVES_INDICES, 0},
-    {"Resize", 0, 0},
-    {"Concat", 0, 0},
-    {"Pad", 0, 0},
-    {"Tile", 0, 0},
-    {"Trilu", 0, 0},
-    {"DepthToSpace", 0, 0},
-    {"SpaceToDepth", 0, 0},
-    {"Gather", PICKS, 0},
-    {"GatherElements", PICKS, 0},
-    {"GatherND", PICKS, 0},
-    {"ScatterElements", 0, 0},
-    {"ScatterND", 0, 0},
-    {"TensorScatter", 0, 0},
-    {"Transpose", IS_VIEW, 0},
-    {"Expand", IS_VIEW, 0},
-    {"Slice", IS_VIEW, 0},
-    {"Split", IS_VIEW, 0},
-};
-/* Other functions save what they read; what mdot does not know, everything. */
-static const memory_rule other = {"", SAVES_INPUTS, 0};
-static const memory_rule unknown = {"", SAVES_INPUTS | SAVES_RESULT, 0};
-
-static const memory_rule *find_rule(const mdot_job_operator *op)
+/* Attention counts as fused. 0: what is not known saves all it touches. */
+static bool saves(const mdot_job_operator *op, uint32_t tensors)
 {
-    if (!op->known) return &unknown;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        if (rules[i].type[0] == op->type[0] && strcmp(rules[i].type, op->type) == 0) return &rules[i];
-    }
-    return &other;
+    return op->facts.saved_fused == 0 || (op->facts.saved_fused & tensors) != 0;
+}
+
+static bool has_trait(const mdot_job_operator *op, uint32_t trait)
+{
+    return (op->facts.traits & trait) != 0;
 }
 
 /* ---- One step as intervals -----------------------------------------------------------------------------------------
  */
 
 typedef struct memory_node {
-    const memory_rule *rule;
     double bytes;    /* of one sample's result */
     uint32_t root;   /* the operator whose memory the result lies in: itself, but for views */
     uint32_t reader; /* of a root, the last operator that reads it, or itself */
@@ -215,17 +96,18 @@ static double result_bytes(const mdot_job_operator *op)
 /* What an operator reads that no other gives: the samples. A normalisation reads its data twice more. */
 static double sample_bytes(const mdot_job_operator *op, const memory_node *node)
 {
-    if (op->input_count > 0 || op->setting[MDOT_SETTING_INPUTS] == 0 || (node->rule->does & PICKS) != 0) return 0;
+    if (op->input_count > 0 || op->setting[MDOT_SETTING_INPUTS] == 0 || has_trait(op, MDOT_TRAIT_PICKS)) return 0;
     double read = op->per_sample[MDOT_PHASE_FORWARD].bytes_read;
     if (op->setting[MDOT_SETTING_NORMALISED] != 0) read -= 2 * node->bytes;
     return read > 0 ? read : 0;
 }
 
-static bool is_half(const step *s, const mdot_job_operator *op, const memory_rule *rule)
+static bool is_half(const step *s, const mdot_job_operator *op)
 {
-    if (!s->mixed || (rule->does & IN_FULL) != 0) return false;
-    if ((rule->does & IN_HALF) != 0) return true;
-    if (op->input_count == 0 || (op->parameters > 0 && (rule->does & AS_OPERAND) == 0)) return false;
+    uint32_t autocast = op->facts.autocast;
+    if (!s->mixed || autocast == MDOT_AUTOCAST_FULL) return false;
+    if (autocast == MDOT_AUTOCAST_HALF) return true;
+    if (op->input_count == 0 || (op->parameters > 0 && autocast != MDOT_AUTOCAST_DATA)) return false;
     for (size_t k = 0; k < op->input_count; k++) {
         if (!s->nodes[op->inputs[k]].half) return false;
     }
@@ -239,33 +121,32 @@ static void describe(step *s, size_t index)
     /* a parameter that several operators share is counted at the first; each has a weight gradient */
     bool learns = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
     for (size_t k = 0; k < op->input_count; k++) learns = learns || s->nodes[op->inputs[k]].learns;
-    *node = (memory_node){.rule = find_rule(op), .bytes = result_bytes(op), .saver = NOBODY, .learns = learns};
-    bool view = (node->rule->does & IS_VIEW) != 0 && op->input_count > 0;
+    *node = (memory_node){.bytes = result_bytes(op), .saver = NOBODY, .learns = learns};
+    bool view = has_trait(op, MDOT_TRAIT_VIEW) && op->input_count > 0;
     node->root = view ? s->nodes[op->inputs[0]].root : (uint32_t)index;
     node->reader = (uint32_t)index;
-    node->half = is_half(s, op, node->rule);
+    node->half = is_half(s, op);
     for (size_t k = 0; k < op->input_count; k++) s->nodes[s->nodes[op->inputs[k]].root].reader = (uint32_t)index;
 }
 
 /* The operand as the operator takes it: itself, or converted, saved or for the moment. */
-static void take_operand(step *s, size_t index, const memory_node *operand, bool saves)
+static void take_operand(step *s, size_t index, const memory_node *operand, bool saved)
 {
-    const memory_node *node = &s->nodes[index];
-    bool wants_half = s->mixed && (node->rule->does & IN_HALF) != 0;
-    bool wants_full = (node->rule->does & IN_FULL) != 0;
+    uint32_t autocast = s->job->operators[index].facts.autocast;
+    bool wants_half = s->mixed && autocast == MDOT_AUTOCAST_HALF, wants_full = autocast == MDOT_AUTOCAST_FULL;
     if ((wants_half && !operand->half) || (wants_full && operand->half)) {
-        live(s, index, saves ? backward(s, index) : index, wants_half ? operand->bytes / 2 : operand->bytes);
+        live(s, index, saved ? backward(s, index) : index, wants_half ? operand->bytes / 2 : operand->bytes);
         return;
     }
     memory_node *root = &s->nodes[operand->root];
-    if (saves && root->saver == NOBODY) root->saver = (uint32_t)index;
+    if (saved && root->saver == NOBODY) root->saver = (uint32_t)index;
 }
 
 static bool saves_operand(const mdot_job_operator *op, const memory_node *node)
 {
     if (!node->learns) return false;
-    if ((node->rule->does & SAVES_INPUTS) != 0) return true;
-    return (node->rule->does & SAVES_FACTORS) != 0 && (op->input_count > 1 || op->parameters > 0);
+    if (saves(op, MDOT_SAVES_INPUTS)) return true;
+    return saves(op, MDOT_SAVES_FACTORS) && (op->input_count > 1 || op->parameters > 0);
 }
 
 /* What the operator itself keeps for its backward operation, and what that needs for the moment. */
@@ -273,16 +154,16 @@ static void keep(step *s, size_t index)
 {
     const mdot_job_operator *op = &s->job->operators[index];
     const memory_node *node = &s->nodes[index];
-    bool saves = saves_operand(op, node);
-    for (size_t k = 0; k < op->input_count; k++) take_operand(s, index, &s->nodes[op->inputs[k]], saves);
+    bool saved = saves_operand(op, node);
+    for (size_t k = 0; k < op->input_count; k++) take_operand(s, index, &s->nodes[op->inputs[k]], saved);
     double samples = sample_bytes(op, node);
     s->input_bytes += samples;
-    if (saves && s->mixed && (node->rule->does & IN_HALF) != 0) live(s, index, backward(s, index), samples / 2);
+    if (saved && s->mixed && op->facts.autocast == MDOT_AUTOCAST_HALF) live(s, index, backward(s, index), samples / 2);
     if (!node->learns) return;
     memory_node *root = &s->nodes[node->root];
-    if ((node->rule->does & SAVES_RESULT) != 0 && root->saver == NOBODY) root->saver = (uint32_t)index;
-    double reserve = node->rule->reserve * size_of(node);
-    if ((node->rule->does & SAVES_INDICES) != 0) reserve += 2 * node->bytes;
+    if (saves(op, MDOT_SAVES_RESULT) && root->saver == NOBODY) root->saver = (uint32_t)index;
+    double reserve = op->facts.reserve * size_of(node);
+    if ((op->facts.saved_fused & MDOT_SAVES_INDICES) != 0) reserve += 2 * node->bytes;
     if (op->setting[MDOT_SETTING_NORMALISED] != 0) {
         reserve += size_of(node);
         live(s, backward(s, index), backward(s, index), size_of(node)); /* the gradient between the two */
@@ -343,7 +224,7 @@ bool rt_job_measure_memory(mdot_job *job)
         job->memory.activation_bytes = measure(job, false, nodes, change);
         job->memory.half_activation_bytes = measure(job, true, nodes, change);
         for (size_t i = 0; i < count; i++) {
-            if ((nodes[i].rule->does & IN_HALF) != 0)
+            if (job->operators[i].facts.autocast == MDOT_AUTOCAST_HALF)
                 job->memory.half_weight_bytes += HALF_WEIGHT_BYTES * job->operators[i].parameters;
         }
     }

@@ -146,7 +146,7 @@ static mdot_status predict_pairs(mdot_context *context, const pairs *p, mdot_pre
             status = read_pair(context, tensors, &tensors->pairs[i], job, &prediction, err);
             if (status != MDOT_OK) return in_pair(p, first + i, status, err);
             bs_write_struct(&prediction_type, &prediction, bs_struct_at(out_predictions, first + i),
-                              bs_struct_bytes(out_predictions));
+                            bs_struct_bytes(out_predictions));
         }
     }
     return MDOT_OK;

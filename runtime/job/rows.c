@@ -121,7 +121,7 @@ static void write_row(const sequence *s, size_t start, size_t end, rt_job_tensor
     int64_t *type = tensors->rows[RT_JOB_INPUT_TYPE];
     float *setting = tensors->rows[RT_JOB_INPUT_SETTING], *load = tensors->rows[RT_JOB_INPUT_LOAD];
     float *position = tensors->rows[RT_JOB_INPUT_POSITION], *counts = tensors->rows[RT_JOB_INPUT_REPEATS];
-    if (type != NULL) type[row] = s->job->type_numbers[top.index];
+    if (type != NULL) type[row] = op->facts.number;
     if (setting != NULL)
         for (int i = 0; i < MDOT_SETTING_COUNT; i++) setting[MDOT_SETTING_COUNT * row + i] = (float)op->setting[i];
     if (load != NULL) write_loads(s, start, end, counts != NULL ? count : 1, load + RT_LOAD_COLUMNS * row);

@@ -102,7 +102,10 @@ static void refused_memory_for_a_job_is_a_clean_failure(void **state)
 {
     (void)state;
     mdot_job_operator operators[5];
-    for (size_t i = 0; i < 5; i++) operators[i] = predict_operator(i);
+    for (size_t i = 0; i < 5; i++) {
+        operators[i] = predict_operator(i);
+        operators[i].block = (uint32_t)(1 + i / 2);
+    }
     const mdot_job_description description = {
         .struct_size = sizeof description, .operators = operators, .operator_count = 5};
     mdot_status status = MDOT_OUT_OF_MEMORY;

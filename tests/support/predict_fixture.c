@@ -2,6 +2,7 @@
 #include "tests/support/predict_fixture.h"
 
 #include "mdot/mdotc.h"
+#include "mdot/mdotjob.h"
 #include "tests/support/process.h"
 
 #include <setjmp.h>
@@ -210,11 +211,19 @@ mdot_job_operator predict_operator(size_t i)
 
 mdot_job *predict_make_job(const mdot_job_operator *operators, size_t count)
 {
+    mdot_job_operator *described = calloc(count, sizeof *described);
+    assert_non_null(described);
+    memcpy(described, operators, count * sizeof *described);
+    for (size_t i = 0; i < count; i++) {
+        if (described[i].known && described[i].facts.number == 0)
+            mdot_operator_facts_find(described[i].type, &described[i].facts);
+    }
     const mdot_job_description description = {
-        .struct_size = sizeof description, .operators = operators, .operator_count = count, .batch = 1};
+        .struct_size = sizeof description, .operators = described, .operator_count = count, .batch = 1};
     mdot_job *job = NULL;
     mdot_error err = {0};
     if (mdot_job_create(&description, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    free(described);
     return job;
 }
 

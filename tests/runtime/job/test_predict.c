@@ -1,5 +1,6 @@
 /* test_predict.c — predictions through compiled predictors whose answers have a closed form: values, warnings, many at
  * once, and what is refused. */
+#include "mdot/mdotjob.h"
 #include "runtime/core/predictor.h"
 #include "runtime/job/predict.h"
 #include "tests/support/artefact_fixture.h"
@@ -124,17 +125,11 @@ static void sequence_comes_in_order(void **state)
     predict_close(&order);
 }
 
-/* Rows of runtime/job/operator_types.def. */
 static int64_t type_number(const char *type)
 {
-    static const char *const types[] = {
-#define OPERATOR_TYPE(name) name,
-#include "runtime/job/operator_types.def"
-#undef OPERATOR_TYPE
-    };
-    for (size_t i = 1; i < sizeof types / sizeof *types; i++)
-        if (strcmp(types[i], type) == 0) return (int64_t)i;
-    return 0;
+    mdot_operator_facts facts;
+    assert_int_equal(mdot_operator_facts_find(type, &facts), MDOT_OK);
+    return facts.number;
 }
 
 static void types_and_settings_reach_the_predictor(void **state)

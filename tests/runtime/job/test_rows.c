@@ -107,7 +107,7 @@ static void bag_has_a_row_for_each_kind_in_order_of_appearance(void **state)
         mdot_job_operator op = predict_operator(r);
         assert_row_is(r, &op);
         assert_true(count[r] == (r < 3 ? 5 : 4));
-        assert_int_equal(type[r], job->type_numbers[r]);
+        assert_int_equal(type[r], job->operators[r].facts.number);
     }
     mdot_job_destroy(job);
 }
@@ -206,7 +206,7 @@ static void expensive_operators_are_left_alone(void **state)
         if (load[r][0] < 1e9f) continue;
         assert_true(count[r] == 1);
         assert_int_equal((int)position[r][0] % EVERY, 50);
-        assert_int_equal(type[r], job->type_numbers[50]);
+        assert_int_equal(type[r], job->operators[50].facts.number);
         alone++;
     }
     assert_int_equal(alone, COUNT / EVERY);
@@ -221,7 +221,7 @@ static void merged_row_is_described_by_its_most_expensive_operator(void **state)
     mdot_job *job = predict_make_job(operators, 5);
     rt_job_tensors tensors = write_rows(job, 1, READS_POSITION | READS_COUNT);
     assert_int_equal(tensors.row_count, 1);
-    assert_int_equal(type[0], job->type_numbers[3]);
+    assert_int_equal(type[0], job->operators[3].facts.number);
     assert_true(setting[0][MDOT_SETTING_KERNEL_H] == 3);
     assert_true(position[0][0] == 3);
     assert_true(count[0] == 5);

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 
 UNKNOWN_TYPE = 0
-"""Row of the type table for every type that it lacks, and for what mdot does not know."""
+"""Number of every type that the table lacks, and for what mdot does not know."""
 
 PHASES = ("forward", "data_gradient", "weight_gradient")
 LOADS = ("flops", "bytes_read", "bytes_written")
@@ -43,8 +43,13 @@ def settings() -> tuple[str, ...]:
 
 @cache
 def operator_types() -> tuple[str, ...]:
-    """Names by row; the first stands for all unknown types."""
-    return tuple(re.findall(r'^\s*OPERATOR_TYPE\(\s*"([^"]*)"\s*\)', _read("runtime/job/operator_types.def"), flags=re.M))
+    """Names by number; the first stands for all unknown types."""
+    names = dict(re.findall(r'^OP\((\w+),\s*"([^"]*)"', _read("ir/ops.def"), flags=re.M))
+    rows = re.findall(r"^JOB\((\w+),\s*(\w+),\s*(\d+),", _read("ir/ops_job.def"), flags=re.M)
+    numbers = {int(number): names[row] for row, type_row, number in rows if row == type_row and int(number) != UNKNOWN_TYPE}
+    if sorted(numbers) != list(range(1, len(numbers) + 1)):
+        raise ValueError("ir/ops_job.def: the numbers of types have gaps")
+    return ("?", *(numbers[n] for n in range(1, len(numbers) + 1)))
 
 
 @cache

@@ -1,0 +1,78 @@
+/* job_table.c — ir/ops_job.def as a table: what a training step does with each operator. */
+#include "frontend/job/job.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* ---- The rows are those of ops.def, in its order --------------------------------------------------------------------
+ */
+
+enum {
+#define JOB(id, ...) ROW_##id,
+#include "ir/ops_job.def"
+#undef JOB
+    ROW_COUNT
+};
+#define OP(id, ...) _Static_assert((int)ROW_##id == (int)IR_OP_##id, #id " stands elsewhere in ops_job.def");
+#include "ir/ops.def"
+#undef OP
+_Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "ops_job.def has other rows than ops.def");
+
+/* ---- The table ------------------------------------------------------------------------------------------------------
+ */
+
+#define ALL 0 /* operands; tensors, as what is not known saves them */
+#define NOTHING MDOT_SAVES_NOTHING
+#define INPUTS MDOT_SAVES_INPUTS
+#define RESULT MDOT_SAVES_RESULT
+#define FACTORS MDOT_SAVES_FACTORS
+#define INDICES MDOT_SAVES_INDICES
+#define SCORES MDOT_SAVES_SCORES
+#define NONE 0
+#define VIEW MDOT_TRAIT_VIEW
+#define PICKS MDOT_TRAIT_PICKS
+#define FREE FE_FREE
+#define FREE_FLOATS FE_FREE_FLOATS
+#define NUMBERS FE_NUMBERS
+
+static const fe_row rows[IR_OP_COUNT] = {
+#define JOB(id, type_id, type_number, gradient_kind, settings_kind, autocast_class, written, fused, recomputed, more,  \
+            all_traits, learnt_operands)                                                                               \
+    [IR_OP_##id] = {.type = IR_OP_##type_id,                                                                           \
+                    .facts = {.number = type_number,                                                                   \
+                              .autocast = MDOT_AUTOCAST_##autocast_class,                                              \
+                              .saved_written = written,                                                                \
+                              .saved_fused = fused,                                                                    \
+                              .saved_recomputed = recomputed,                                                          \
+                              .reserve = more,                                                                         \
+                              .traits = (all_traits) & (FE_FREE - 1)},                                                 \
+                    .gradient = FE_GRADIENT_##gradient_kind,                                                           \
+                    .settings = FE_SETTINGS_##settings_kind,                                                           \
+                    .is_free = ((all_traits)&FE_FREE) != 0,                                                            \
+                    .is_free_between_floats = ((all_traits)&FE_FREE_FLOATS) != 0,                                      \
+                    .reads_numbers = ((all_traits)&FE_NUMBERS) != 0,                                                   \
+                    .learnt = (learnt_operands) == ALL ? INT_MAX : (learnt_operands)},
+#include "ir/ops_job.def"
+#undef JOB
+};
+
+const fe_row *fe_row_at(ir_opcode opcode)
+{
+    return &rows[opcode];
+}
+
+const fe_row *fe_row_of(const ir_node *node)
+{
+    return &rows[ir_node_opcode(node)];
+}
+
+mdot_status mdot_operator_facts_find(const char *type, mdot_operator_facts *out_facts)
+{
+    *out_facts = (mdot_operator_facts){0};
+    for (int i = 0; i < IR_OP_COUNT; i++) {
+        if (rows[i].type != (ir_opcode)i || rows[i].facts.number == 0 || strcmp(ir_ops[i].name, type) != 0) continue;
+        *out_facts = rows[i].facts;
+        return MDOT_OK;
+    }
+    return MDOT_NOT_FOUND;
+}

@@ -1,0 +1,111 @@
+/* test_job_table.c — ir/ops_job.def: numbers that predictors hold, and rows that agree with themselves. */
+#include "frontend/job/job.h"
+
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { NUMBER_COUNT = 140 };
+
+static const char *name_of(int op)
+{
+    return ir_ops[op].name;
+}
+
+static void every_operator_of_a_sequence_has_a_number(void **state)
+{
+    (void)state;
+    for (int i = 0; i < IR_OP_COUNT; i++) {
+        const fe_row *row = fe_row_at((ir_opcode)i);
+        bool moves_nothing = ir_ops[i].lowering == IR_LOWER_ALIAS || ir_ops[i].lowering == IR_LOWER_FOLD;
+        if (moves_nothing && !row->is_free) fail_msg("%s is no operator of a sequence", name_of(i));
+        bool numbered = !row->is_free && i != IR_OP_Opaque;
+        if ((row->facts.number != 0) != numbered) fail_msg("%s has number %u", name_of(i), row->facts.number);
+    }
+}
+
+/* What is spelt in several ways has one name, one number and the same facts. */
+static void one_type_has_one_number(void **state)
+{
+    (void)state;
+    int own[NUMBER_COUNT] = {0};
+    for (int i = 0; i < IR_OP_COUNT; i++) {
+        const fe_row *row = fe_row_at((ir_opcode)i), *type = fe_row_at(row->type);
+        if (type->type != row->type) fail_msg("%s stands for what stands for another", name_of(i));
+        if (memcmp(&row->facts, &type->facts, sizeof row->facts) != 0)
+            fail_msg("%s differs from %s", name_of(i), name_of((int)row->type));
+        if (row->facts.number >= NUMBER_COUNT) fail_msg("%s: count numbers up to it here", name_of(i));
+        own[row->facts.number] += row->facts.number > 0 && row->type == (ir_opcode)i;
+    }
+    for (int n = 1; n < NUMBER_COUNT; n++)
+        if (own[n] != 1) fail_msg("%d types have number %d", own[n], n);
+}
+
+static void expect_number(const char *type, uint32_t number)
+{
+    mdot_operator_facts facts;
+    assert_int_equal(mdot_operator_facts_find(type, &facts), MDOT_OK);
+    if (facts.number != number) fail_msg("%s has number %u, not %u", type, facts.number, number);
+}
+
+/* Trained predictors hold these: a type that moved would be read as another. */
+static void numbers_do_not_move(void **state)
+{
+    (void)state;
+    expect_number("Abs", 1);
+    expect_number("FastGelu", 70);
+    expect_number("MatMul", 107);
+    expect_number("Linear", 109);
+    expect_number("Attention", 122);
+    expect_number("Conv", 125);
+    expect_number("NegativeLogLikelihoodLoss", 139);
+    assert_int_equal(fe_row_at(IR_OP_Gemm)->facts.number, 107);
+    assert_int_equal(fe_row_at(IR_OP_MSAttention)->facts.number, 122);
+}
+
+static void types_that_jobs_do_not_have_are_not_found(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"", "?", "conv", "Con", "Reshape", "Dropout", "Opaque", "com.example:Fancy"};
+    static const mdot_operator_facts nothing = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        mdot_operator_facts facts = {.number = 77};
+        assert_int_equal(mdot_operator_facts_find(names[i], &facts), MDOT_NOT_FOUND);
+        assert_memory_equal(&facts, &nothing, sizeof facts);
+    }
+}
+
+/* Nothing keeps less than nothing, and fusing or recomputing never keeps a tensor that writing out does not, but for
+ * the result. */
+static void what_is_saved_makes_sense(void **state)
+{
+    (void)state;
+    for (int i = 0; i < IR_OP_COUNT; i++) {
+        const fe_row *row = fe_row_at((ir_opcode)i);
+        const uint32_t saved[] = {row->facts.saved_written, row->facts.saved_fused, row->facts.saved_recomputed};
+        for (int k = 0; k < 3; k++) {
+            bool alone = (saved[k] & MDOT_SAVES_NOTHING) == 0 || saved[k] == MDOT_SAVES_NOTHING;
+            if (!alone || (saved[k] == 0) != (i == IR_OP_Opaque)) fail_msg("%s saves %u", name_of(i), saved[k]);
+            if ((saved[k] & MDOT_SAVES_SCORES) != 0 && (k > 0 || row->gradient != FE_GRADIENT_ATTENTION))
+                fail_msg("%s has no scores to save", name_of(i));
+        }
+        if (row->learnt < 1 || (row->learnt != INT_MAX && row->learnt > ir_ops[i].max_inputs))
+            fail_msg("%s: %d learnt operands", name_of(i), row->learnt);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_operator_of_a_sequence_has_a_number),
+        cmocka_unit_test(one_type_has_one_number),
+        cmocka_unit_test(numbers_do_not_move),
+        cmocka_unit_test(types_that_jobs_do_not_have_are_not_found),
+        cmocka_unit_test(what_is_saved_makes_sense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
