@@ -2,12 +2,12 @@
  * arithmetic as the operator's function body defines it; RotaryEmbedding into slices and arithmetic.
  *
  * The kernel takes f32, an additive mask or none, and causality for square scores. Boolean masks, masks shorter than
- * the keys, causal masks with an offset and nonpad_kv_seqlen all become one additive mask; past keys and values are
- * concatenated. A softcap, the scores as an output and other types need the primitive operators.
+ * the keys, causal masks with an offset, windows and nonpad_kv_seqlen all become one additive mask; past keys and
+ * values are concatenated. A softcap, the scores as an output and other types need the primitive operators.
  */
 #include "ir/ops.h"
-#include "ir/passes/recognise_attention.h"
 #include "ir/passes/expand.h"
+#include "ir/passes/recognise_attention.h"
 
 #include <math.h>
 
@@ -70,17 +70,42 @@ static ir_value *valid_keys(ir_builder *b, const attention *a)
     return b_reshape(b, b_cast(b, count, MDOT_DTYPE_I64), dims, 4);
 }
 
+static bool has_window(const ir_node *node)
+{
+    return ir_node_int(node, "left_window_size", -1) >= 0 || ir_node_int(node, "right_window_size", -1) >= 0;
+}
+
+/* Keys from `left` before a query's own position to `right` behind it; a negative size is no bound. */
+static ir_value *with_window(ir_builder *b, const attention *a, ir_value *mask, ir_value *own)
+{
+    int64_t left = ir_node_int(a->node, "left_window_size", -1), right = ir_node_int(a->node, "right_window_size", -1);
+    ir_value *keys = positions(b, a->keys, 3);
+    if (left >= 0) {
+        ir_value *first = b_sub(b, own, b_integer(b, left));
+        mask = sum_of(b, mask, allowed(b, b_op2(b, IR_OP_GreaterOrEqual, keys, first)));
+    }
+    if (right >= 0) {
+        ir_value *last = b_add(b, own, b_integer(b, right));
+        mask = sum_of(b, mask, allowed(b, b_op2(b, IR_OP_LessOrEqual, keys, last)));
+    }
+    return mask;
+}
+
 /* All masks as one; a causal one only where the kernel's flag cannot say it. */
 static ir_value *combined_mask(ir_builder *b, attention *a, bool for_kernel)
 {
-    ir_value *mask = given_mask(b, a), *valid = valid_keys(b, a);
+    ir_value *mask = given_mask(b, a), *valid = valid_keys(b, a), *own = NULL;
     bool square = ir_dim_equal(a->queries, a->keys) && ir_dim_is(a->offset, 0) && !valid;
-    if (a->causal && !(for_kernel && square)) {
+    bool adds_causal = a->causal && !(for_kernel && square);
+    if (adds_causal || has_window(a->node)) { /* a query's position among the keys */
         ir_value *offset = valid ? b_sub(b, valid, b_dim(b, a->queries)) : b_dim(b, a->offset);
-        ir_value *last = b_add(b, positions(b, a->queries, 2), offset);
-        mask = sum_of(b, mask, allowed(b, b_op2(b, IR_OP_LessOrEqual, positions(b, a->keys, 3), last)));
+        own = b_add(b, positions(b, a->queries, 2), offset);
+    }
+    if (adds_causal) {
+        mask = sum_of(b, mask, allowed(b, b_op2(b, IR_OP_LessOrEqual, positions(b, a->keys, 3), own)));
         a->causal = false;
     }
+    if (has_window(a->node)) mask = with_window(b, a, mask, own);
     if (valid) mask = sum_of(b, mask, allowed(b, b_op2(b, IR_OP_Less, positions(b, a->keys, 3), valid)));
     return mask;
 }
@@ -149,7 +174,7 @@ static ir_value *as_primitives(ir_builder *b, const attention *a)
     ir_value *stages[4]; /* what qk_matmul_output_mode chooses from */
     stages[0] = b_mat_mul(b, b_mul(b, a->q, b_scalar(b, a->scale)), b_swap_last(b, k));
     stages[1] = stages[0];
-    if (a->softcap != 0) {
+    if (a->softcap > 0) {
         ir_value *cap = b_scalar(b, a->softcap);
         stages[1] = b_mul(b, b_tanh(b, b_div(b, stages[0], cap)), cap);
     }
@@ -167,10 +192,10 @@ static bool is_in_kernel_form(const ir_node *node)
 {
     const ir_value *mask = ir_node_input(node, 3);
     const ir_type *q = &node->inputs[0]->type, *k = &node->inputs[1]->type;
-    if (q->dtype != MDOT_DTYPE_F32 || ir_node_float(node, "softcap", 0) != 0 || !ir_node_attr(node, "scale"))
+    if (q->dtype != MDOT_DTYPE_F32 || ir_node_float(node, "softcap", 0) > 0 || !ir_node_attr(node, "scale"))
         return false;
     if (!ir_node_attr(node, "q_num_heads") || !ir_node_attr(node, "kv_num_heads")) return false;
-    if (node->output_count > 1 || node->input_count > 4) return false;
+    if (node->output_count > 1 || node->input_count > 4 || has_window(node)) return false;
     if (ir_node_int(node, "is_causal", 0) && !ir_dim_equal(q->dim[q->rank - 2], k->dim[k->rank - 2])) return false;
     return !mask || (mask->type.dtype == MDOT_DTYPE_F32 && mask->type.rank == 4 &&
                      ir_dim_equal(mask->type.dim[3], k->dim[k->rank - 2]));
@@ -206,7 +231,7 @@ void expand_attention(ir_builder *b, ir_node *node)
     a.keys = a.k->type.dim[2];
     a.causal = ir_node_int(node, "is_causal", 0);
     a.scale = ir_node_float(node, "scale", 1 / sqrt((double)a.q->type.dim[3].offset));
-    bool for_kernel = b->dtype == MDOT_DTYPE_F32 && a.softcap == 0 && !b_read_output(node, 3);
+    bool for_kernel = b->dtype == MDOT_DTYPE_F32 && !(a.softcap > 0) && !b_read_output(node, 3);
     a.bias = combined_mask(b, &a, for_kernel);
     b_replace(b, b_read_output(node, 1), a.k);
     b_replace(b, b_read_output(node, 2), a.v);

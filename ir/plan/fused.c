@@ -256,7 +256,9 @@ mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
     const ir_value *q = node->inputs[0];
     int64_t value_heads, key_dim;
     ir_dim positions;
-    if (ir_node_float(node, "softcap", 0) != 0) return reject(b, node, "scores are capped");
+    if (ir_node_float(node, "softcap", 0) > 0) return reject(b, node, "scores are capped");
+    if (ir_node_int(node, "left_window_size", -1) >= 0 || ir_node_int(node, "right_window_size", -1) >= 0)
+        return reject(b, node, "keys are seen through a window");
     for (int k = 4; k < node->input_count; k++)
         if (node->inputs[k]) return reject(b, node, "a key and value cache or padding is given");
     if (q->type.dtype != MDOT_DTYPE_F32) return reject(b, node, "only f32 is attended to");
@@ -273,8 +275,7 @@ mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
             return reject(b, node, "an operand's strides are not affine in the length");
     }
     attention.batch = q->type.dim[0];
-    attention.scale = ir_node_float(node, "scale", 0);
-    if (attention.scale == 0) attention.scale = 1 / sqrt((double)attention.dim);
+    attention.scale = ir_node_float(node, "scale", 1 / sqrt((double)attention.dim));
     mdot_status status = ir_node_input(node, 3) ? settle_mask(b, node, &attention) : MDOT_OK;
     if (status) return status;
     pl_begin_kernel(b);

@@ -203,6 +203,40 @@ static void constants_are_held_once_a_use(void **state)
     ir_arena_destroy(arena);
 }
 
+/* ---- Bounds ------------------------------------------------------------------------------------------------------ */
+
+/* Kernels of `before`, which defines v0, and as many operators in a row as are asked for. */
+static int kernels_of_row(const char *before, int count)
+{
+    char text[8192];
+    ir_arena *arena = ir_arena_create(0);
+    size_t length = (size_t)snprintf(text, sizeof text, "%s", before);
+    for (int k = 1; k <= count; k++)
+        length +=
+            (size_t)snprintf(text + length, sizeof text - length, "v%d = %s(v%d)\n", k, k % 2 ? "Abs" : "Neg", k - 1);
+    snprintf(text + length, sizeof text - length, "return v%d\n", count);
+    int kernels = plan(text, arena)->kernel_count;
+    ir_arena_destroy(arena);
+    return kernels;
+}
+
+/* PL_MAX_DEPTH links behind a root, or as many inlined values in an expression: recursion stays shallow. */
+static void chains_end_at_the_depth_limit(void **state)
+{
+    (void)state;
+    const char before[] = "x = input f32[L,4]\nw = weights f32[4,4]\nv0 = mdot.Linear(x, w)\n";
+    assert_int_equal(kernels_of_row(before, 64), 1);
+    assert_int_equal(kernels_of_row(before, 65), 2);
+}
+
+static void expressions_end_at_the_depth_limit(void **state)
+{
+    (void)state;
+    const char before[] = "v0 = input f32[L,4]\n";
+    assert_int_equal(kernels_of_row(before, 65), 1); /* the last is stored, and not inlined */
+    assert_int_equal(kernels_of_row(before, 66), 2);
+}
+
 /* Every allocation in turn fails: the fault is told, nothing is written, nothing crashes. */
 static void memory_running_out_anywhere_is_reported(void **state)
 {
@@ -325,6 +359,8 @@ int main(void)
         cmocka_unit_test(scalars_need_no_loops),
         cmocka_unit_test(kernels_without_elements_are_dropped),
         cmocka_unit_test(constants_are_held_once_a_use),
+        cmocka_unit_test(chains_end_at_the_depth_limit),
+        cmocka_unit_test(expressions_end_at_the_depth_limit),
         cmocka_unit_test(memory_running_out_anywhere_is_reported),
         cmocka_unit_test(the_verifier_rejects_what_plans_must_not_be),
         cmocka_unit_test(the_interpreter_names_the_access_that_leaves_its_buffer),
