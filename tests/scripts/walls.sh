@@ -1,0 +1,83 @@
+#!/bin/sh
+# scripts/check-walls.sh finds every kind of breach: each is made in a small tree, and must be named. $1: the script.
+set -eu
+script=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+
+# The tree without a breach: a file a folder, with includes that are right.
+make_tree() {
+    rm -rf "$work/tree"
+    for folder in include/mdot base runtime/core runtime/cuda runtime/job ir/ops frontend/onnx frontend/job codegen/cpu \
+        codegen/cuda compiler cli examples/bench/gpu; do
+        mkdir -p "$work/tree/$folder"
+    done
+    cd "$work/tree"
+    echo '#include <stddef.h>' > include/mdot/mdot_base.h
+    echo '#include "mdot_base.h"' > include/mdot/mdot.h
+    echo '#include "mdot/mdot_base.h"' > base/list.h
+    printf '#include "base/list.h"\n#include "mdot/mdot.h"\n' > runtime/core/core.h
+    echo '#include "runtime/core/core.h"' > runtime/core/predictor.h
+    echo '#include "runtime/core/predictor.h"' > runtime/core/run.c
+    echo '  #  include "runtime/core/core.h"' > runtime/cuda/cuda.h
+    printf '#include "runtime/core/core.h"\n#include "runtime/cuda/cuda.h"\n' > runtime/rooms.c
+    echo '#include "ir/ops/sums.h"' > ir/ops/sums.c
+    echo '#include "base/list.h"' > ir/ops/sums.h
+    echo '#include "ir/ops/sums.h"' > codegen/cpu/cpu.h
+    echo '#include "codegen/cpu/cpu.h"' > codegen/table.c
+    echo '#include "mdot/mdot.h"' > cli/main.c
+    echo '#include "runtime/core/predictor.h"' > examples/bench/gpu/subject.h
+}
+
+expect_whole() {
+    said=$("$script" "$work/tree") || { echo "a tree without a breach is refused: $said"; exit 1; }
+    [ -z "$said" ]
+}
+
+# FILE LINE PART: with this line more in FILE, the script fails and says FILE and PART.
+expect_breach() {
+    make_tree
+    echo "$2" >> "$1"
+    if said=$("$script" "$work/tree"); then
+        echo "not found: $2 in $1"
+        exit 1
+    fi
+    case $said in
+    "$1: "*"$3"*) ;;
+    *) echo "$2 in $1: \"$said\" does not say $3"; exit 1 ;;
+    esac
+}
+
+make_tree
+expect_whole
+expect_breach base/list.h '#include "ir/ops/sums.h"' 'includes ir/ops/sums.h, which base/ may not'
+expect_breach base/list.h '#include "mdot/mdot.h"' 'includes mdot/mdot.h, which base/ may not'
+expect_breach runtime/core/run.c '#include "runtime/cuda/cuda.h"' 'includes runtime/cuda/cuda.h, which runtime/core/ may not'
+expect_breach runtime/cuda/cuda.c '#include "runtime/core/predictor.h"' 'which runtime/cuda/ may not'
+expect_breach runtime/job/job.c '#include "runtime/cuda/cuda.h"' 'which runtime/job/ may not'
+expect_breach runtime/rooms.c '#include "runtime/core/predictor.h"' 'which runtime/ may not'
+expect_breach ir/ops/sums.c '#include "codegen/cpu/cpu.h"' 'which ir/ may not'
+expect_breach ir/ops/sums.c '	#	include	"mdot/mdot.h"' 'which ir/ may not'
+expect_breach frontend/onnx/read.c '#include "frontend/job/job.h"' 'which frontend/onnx/ may not'
+expect_breach frontend/job/tokens.c '#include "codegen/codegen.h"' 'which frontend/job/ may not'
+expect_breach codegen/cuda/nest.c '#include "codegen/cpu/cpu.h"' 'which codegen/cuda/ may not'
+expect_breach codegen/table.c '#include "codegen/cpu/emit.h"' 'which codegen/ may not'
+expect_breach codegen/table.c '#include "compiler/compiler.h"' 'which codegen/ may not'
+expect_breach compiler/check.c '#include "runtime/core/core.h"' 'which compiler/ may not'
+expect_breach cli/main.c '#include "ir/ops/sums.h"' 'which cli/ may not'
+expect_breach cli/main.c '#include "mdot/mdot_abi.h"' 'which cli/ may not'
+expect_breach examples/quickstart.c '#include "runtime/core/core.h"' 'which examples/ may not'
+expect_breach examples/bench/gpu/subject.h '#include "runtime/job/job.h"' 'which examples/bench/gpu/ may not'
+expect_breach runtime/core/core.h '#include "runtime/core/predictor.h"' 'is in a circle of headers'
+expect_breach ir/ops/sums.h '#include "ir/ops/sums.h"' 'is in a circle of headers'
+expect_breach runtime/job/run.c '#include "mdot/mdot.h"' 'libmdot has runtime/core/run.c of the same name'
+expect_breach compiler/table.c '#include "ir/ops/sums.h"' 'of the same name'
+
+# A library's names are its own: libmdotjob's do not count in libmdotc.
+make_tree
+echo '#include "ir/ops/sums.h"' | tee frontend/job/table.c > frontend/job/tokens.c
+expect_whole
+if said=$("$script" "$work/tree/cli" 2> /dev/null); then
+    echo "a folder without sources is taken"
+    exit 1
+fi
