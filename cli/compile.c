@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_ITEMS = 64, BAR_WIDTH = 30, MAX_LENGTH = 1 << 20 };
+enum { MAX_ITEMS = 64, BAR_WIDTH = 30 };
 
 typedef struct compile_request {
     mdotc_entry entries[MAX_ITEMS];
@@ -49,7 +49,7 @@ static bool parse_buckets(const char *command, char *text, void *request)
     size_t count;
     if (!cli_split_list(command, "--buckets", text, MAX_ITEMS, items, &count)) return false;
     for (size_t i = 0; i < count; i++) {
-        if (!cli_parse_int(command, "--buckets", items[i], 1, MAX_LENGTH, &r->buckets[i])) return false;
+        if (!cli_parse_int(command, "--buckets", items[i], 1, MDOTC_MAX_LENGTH, &r->buckets[i])) return false;
         if (i > 0 && r->buckets[i] <= r->buckets[i - 1]) {
             cli_usage_error(command, "--buckets must ascend: %s stands after %s", items[i], items[i - 1]);
             return false;

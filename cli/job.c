@@ -32,20 +32,20 @@ static bool is_job_file(const char *path)
 mdot_status cli_read_job(const char *command, const char *path, const cli_dims *dims, bool quiet, const char *output,
                          mdot_job **out_job, mdot_error *err)
 {
-    mdot_status status = output != NULL ? bs_check_replaces(output, path, err) : MDOT_OK;
-    if (status != MDOT_OK) return status;
     warnings shown = {.command = command};
     mdot_job_options options = {.struct_size = sizeof options,
                                 .dims = dims->item,
                                 .dim_count = dims->count,
                                 .warning = quiet ? NULL : show_warning,
-                                .user = &shown};
+                                .user = &shown,
+                                .output = output};
     if (!is_job_file(path)) return mdot_job_read(path, &options, out_job, err);
     if (dims->count > 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "%s: a .job file has no dimension '%s' to bind; that was done when it was made", path,
                          dims->item[0].name);
-    return mdot_job_load(path, out_job, err);
+    mdot_status status = output != NULL ? bs_check_replaces(output, path, err) : MDOT_OK;
+    return status == MDOT_OK ? mdot_job_load(path, out_job, err) : status;
 }
 
 int64_t cli_job_batch(const mdot_job_info *info)

@@ -326,6 +326,10 @@ mdot_status mdotc_check(const char *directory, const mdotc_check_options *option
     mdotc_check_options o = {0};
     mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
     if (status == MDOT_OK) status = bs_check_struct(&report_type, out_report, err);
+    if (status == MDOT_OK && directory == NULL)
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdotc_check needs a directory");
+    if (status == MDOT_OK) status = co_check_tolerance("relative tolerance", o.relative_tolerance, err);
+    if (status == MDOT_OK) status = co_check_tolerance("absolute tolerance", o.absolute_tolerance, err);
     if (status != MDOT_OK) return status;
     test t = {.directory = directory, .options = &o, .report = MDOT_INIT(mdotc_check_report)};
     t.relative_tolerance = t.options->relative_tolerance > 0 ? t.options->relative_tolerance : 1e-4;

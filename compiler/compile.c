@@ -159,38 +159,25 @@ static mdot_status read_entries(const mdotc_entry *theirs, size_t count, ir_aren
     return status;
 }
 
-static mdot_status check_entries(const mdotc_entry *entries, size_t count, mdot_error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(entries[i].name, entries[j].name) == 0)
-                return mdot_fail(err, MDOT_INVALID_ARGUMENT, "two entry points are called \"%s\"", entries[i].name);
-    return MDOT_OK;
-}
-
-/* Before the work: the writer itself would refuse it at the end, but for the models. */
-static mdot_status check_output(const char *path, const mdotc_entry *entries, size_t count, mdot_error *err)
-{
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; i < count && status == MDOT_OK; i++)
-        status = bs_check_replaces(path, entries[i].model_path, err);
-    return status;
-}
-
 static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
                            const mdotc_options *o, ir_arena *arena, mdot_error *err)
 {
     co_hooks hooks = {o->dump_pass, o->dump, o->warning, o->progress, o->user};
     const int64_t *buckets = o->bucket_count > 0 ? o->buckets : default_buckets;
     size_t bucket_count = o->bucket_count > 0 ? o->bucket_count : DEFAULT_BUCKET_COUNT;
-    fe_options import = {.bindings = o->dims, .binding_count = o->dim_count, .warning = o->warning, .user = o->user};
+    fe_options import = {.bindings = o->dims,
+                         .binding_count = o->dim_count,
+                         .output = artefact_path,
+                         .warning = o->warning,
+                         .user = o->user};
     cg_entry *planned = IR_NEW_ARRAY(arena, cg_entry, entry_count + 1);
     co_targets targets;
     bool cuda_fp32;
     if (planned == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
 
-    mdot_status status = check_entries(entries, entry_count, err);
-    if (status == MDOT_OK) status = check_output(artefact_path, entries, entry_count, err);
+    mdot_status status = co_check_entries(entries, entry_count, err);
+    if (status == MDOT_OK) status = co_check_options(o, err);
+    if (status == MDOT_OK) status = bs_check_output(artefact_path, err);
     if (status == MDOT_OK) status = co_parse_targets(o->targets, o->target_count, &targets, err);
     if (status == MDOT_OK) status = co_parse_compute(o->compute, &cuda_fp32, err);
     if (status == MDOT_OK) status = check_dump(o->dump_pass, &targets, err);

@@ -2,6 +2,7 @@
  * cli/, may use the frontend, ir, the code generator and the runtime together.
  *
  *   compile.c     mdotc_compile: the whole compilation, a call a stage
+ *   arguments.c   what a program may hand to these functions
  *   targets.c     names of targets → CPU levels and GPU architectures
  *   check.c       mdotc_check: an ONNX test directory through compiled code
  *   verify.c      mdotc_verify: compiled code against the reference evaluator
@@ -15,6 +16,13 @@
 #include "ir/graph.h"
 #include "mdot/mdot.h"
 #include "mdot/mdotc.h"
+
+/* INVALID_ARGUMENT for names that are missing or there twice, buckets that do not ascend or are out of bounds, lists
+ * that are counted and not there. */
+mdot_status co_check_entries(const mdotc_entry *entries, size_t count, mdot_error *err);
+mdot_status co_check_options(const mdotc_options *options, mdot_error *err);
+/* `what` names it: "tolerance". Finite and not negative. */
+mdot_status co_check_tolerance(const char *what, double tolerance, mdot_error *err);
 
 typedef struct co_hooks { /* all may be NULL */
     const char *dump_pass;

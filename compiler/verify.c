@@ -377,6 +377,11 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
     mdotc_verify_options o = {0};
     mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
     if (status != MDOT_OK) return status;
+    if (artefact_path == NULL || model_path == NULL || out_passed == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "mdotc_verify needs an artefact, a model and a place for the result");
+    status = co_check_tolerance("tolerance", o.tolerance, err);
+    if (status != MDOT_OK) return status;
     verification v = {.options = &o, .info = MDOT_INIT(mdot_entry_info)};
     v.tolerance = v.options->tolerance > 0 ? v.options->tolerance : 1e-4;
     v.random = v.options->seed;

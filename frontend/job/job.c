@@ -51,7 +51,7 @@ typedef struct source {
     size_t size_bytes;
 } source;
 
-static const bs_sized options_type = BS_SIZED(mdot_job_options, reserved);
+static const bs_sized options_type = BS_SIZED(mdot_job_options, output);
 
 static mdot_status read_job(const source *from, const mdot_job_options *given, mdot_job **out_job, mdot_error *err)
 {
@@ -63,6 +63,7 @@ static mdot_status read_job(const source *from, const mdot_job_options *given, m
     status = arena ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", from->name);
     fe_options import = {.bindings = job.options->dims,
                          .binding_count = job.options->dim_count,
+                         .output = job.options->output,
                          .skip_weights = true,
                          .job = true,
                          .warning = job.options->warning,
@@ -79,12 +80,17 @@ static mdot_status read_job(const source *from, const mdot_job_options *given, m
 
 mdot_status mdot_job_read(const char *path, const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
 {
+    if (path == NULL || out_job == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_read needs a path and a place for the job");
     return read_job(&(source){.name = path}, options, out_job, err);
 }
 
 mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char *name, const mdot_job_options *options,
                                 mdot_job **out_job, mdot_error *err)
 {
+    if ((bytes == NULL && size_bytes > 0) || name == NULL || out_job == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "mdot_job_read_bytes needs bytes, a name for them and a place for the job");
     return read_job(&(source){name, bytes ? bytes : "", size_bytes}, options, out_job, err);
 }
 

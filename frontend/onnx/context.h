@@ -39,12 +39,15 @@ mdot_status fe_map_file(const char *path, ir_arena *arena, const void **out_byte
 /* Maps size_bytes > 0 bytes of an open file from `offset` until the arena goes; NULL and errno, or NULL and ENOMEM. */
 const void *fe_map_range(int fd, uint64_t offset, size_t size_bytes, ir_arena *arena);
 
-/* ---- onnx_tensor.c, external.c -------------------------------------------------------------------------------------- */
+/* ---- onnx_tensor.c, external.c --------------------------------------------------------------------------------------
+ */
 
 /* A TensorProto as constant data; `kind` and `name` say in messages what it is: "initializer", "W". Data is lent from
  * the file where it is aligned there. */
 mdot_status fe_import_tensor(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
                              const char *name, const ir_tensor **out_tensor);
+/* That options->output is not the file of a tensor whose data_location is EXTERNAL, wherever that may lie. */
+mdot_status fe_check_external(const fe_context *context, const Onnx__TensorProto *proto);
 /* The `size_bytes` > 0 bytes of a tensor whose data_location is EXTERNAL. */
 mdot_status fe_map_external(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
                             const char *name, size_t size_bytes, const void **out_data);

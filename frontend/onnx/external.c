@@ -4,6 +4,7 @@
  * path is walked component by component from the model's folder, without following links, and the file must be a
  * regular one with a single name, since a hard link would escape as well.
  */
+#include "base/file.h"
 #include "frontend/onnx/context.h"
 
 #include <errno.h>
@@ -120,6 +121,17 @@ static mdot_status map_location(const fe_context *context, int fd, const locatio
         return errno == ENOMEM ? fe_out_of_memory(context) : refuse(context, kind, name, l->path, strerror(errno));
     *out_data = data;
     return MDOT_OK;
+}
+
+mdot_status fe_check_external(const fe_context *context, const Onnx__TensorProto *proto)
+{
+    const char *output = context->options->output, *place = NULL;
+    for (size_t i = 0; i < proto->n_external_data; i++)
+        if (strcmp(fe_text(proto->external_data[i]->key), "location") == 0)
+            place = fe_text(proto->external_data[i]->value);
+    if (output == NULL || place == NULL || context->folder == NULL) return MDOT_OK;
+    char *path = ir_arena_printf(context->scratch, "%s/%s", context->folder, place);
+    return path != NULL ? bs_check_replaces(output, path, context->err) : fe_out_of_memory(context);
 }
 
 mdot_status fe_map_external(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,

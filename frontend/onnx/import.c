@@ -3,6 +3,7 @@
  * Two arenas: the caller's keeps the graph, a scratch one keeps messages, names and numbers until the end. The scratch
  * is bounded in proportion to the file, so that no file can make its messages exhaust memory.
  */
+#include "base/file.h"
 #include "frontend/onnx/onnx.h"
 
 #include "frontend/onnx/onnx_attributes.h"
@@ -262,11 +263,12 @@ mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *na
                                .options = options ? options : &no_options,
                                .arena = arena,
                                .err = err}};
+    mdot_status status = fe_check_bindings(im.context.options, err);
+    if (status != MDOT_OK) return status;
     im.context.scratch = create_scratch(size_bytes);
     if (!im.context.scratch) return fe_out_of_memory(&im.context);
     ProtobufCMessage *message;
-    mdot_status status =
-        fe_wire_unpack(bytes, size_bytes, &onnx__model_proto__descriptor, name, im.context.scratch, &message, err);
+    status = fe_wire_unpack(bytes, size_bytes, &onnx__model_proto__descriptor, name, im.context.scratch, &message, err);
     if (status == MDOT_OK) status = import_model(&im, (const Onnx__ModelProto *)message);
     if (status == MDOT_OK) *out_graph = im.graph;
     ir_arena_destroy(im.context.scratch);
@@ -279,6 +281,8 @@ mdot_status fe_import(const char *path, const fe_options *options, ir_arena *are
     const void *bytes;
     size_t size_bytes;
     mdot_status status = fe_map_file(path, arena, &bytes, &size_bytes, err);
+    if (status == MDOT_OK && options != NULL && options->output != NULL)
+        status = bs_check_replaces(options->output, path, err);
     if (status != MDOT_OK) return status;
     const char *slash = strrchr(path, '/');
     const char *folder = slash ? ir_arena_strndup(arena, path, (size_t)(slash - path) + 1) : "."; /* "/" stays "/" */

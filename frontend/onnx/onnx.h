@@ -15,7 +15,9 @@ typedef struct fe_options {
      * input's entry of rank -1 means the file's. */
     const ir_type *input_types;
     size_t input_type_count;
-    bool skip_weights; /* leave the data of large initializers unread (ir_tensor.data NULL) */
+    const char *output; /* a file that will be written from the model: refused where the model or its external data is
+                           that file, or it is none that can be written (bs_check_replaces); NULL: none */
+    bool skip_weights;  /* leave the data of large initializers unread (ir_tensor.data NULL) */
     /* The model is a training job, to be looked at and not to be run. Every dimension becomes a number: the batch (a
      * symbol that leads the first input, that only ever leads, or that is called a batch) 1, the others by `bindings`,
      * or INVALID_ARGUMENT lists them. Inputs that are no tensors, or have no shape, are taken as scalars with a

@@ -1,4 +1,5 @@
-/* onnx_onnx_tensor.c — TensorProto → ir_tensor: shapes checked, data lent from the file or widened from ONNX's typed fields. */
+/* onnx_onnx_tensor.c — TensorProto → ir_tensor: shapes checked, data lent from the file or widened from ONNX's typed
+ * fields. */
 #include "frontend/onnx/context.h"
 
 #include "frontend/onnx/wire.h"
@@ -187,6 +188,8 @@ static mdot_status import_data(const fe_context *context, const Onnx__TensorProt
         return fail(context, MDOT_MALFORMED, kind, name, "more bytes than an address can count");
     }
     size_t size_bytes = (size_t)tensor->count * element;
+    mdot_status status = is_external(proto) ? fe_check_external(context, proto) : MDOT_OK;
+    if (status != MDOT_OK) return status;
     if (context->options->skip_weights && is_weight(proto, tensor)) return MDOT_OK;
     if (is_external(proto) && size_bytes) return import_external(context, proto, kind, name, tensor, size_bytes);
     if (proto->has_raw_data) return import_raw(context, proto, kind, name, tensor, size_bytes);

@@ -147,15 +147,30 @@ static mdot_status merge(const binder *b, int from, const mdot_dim_binding *bind
     return MDOT_OK;
 }
 
+mdot_status fe_check_bindings(const fe_options *options, mdot_error *err)
+{
+    const mdot_dim_binding *bindings = options->bindings;
+    if (options->binding_count > 0 && bindings == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%zu dimensions are counted and none given",
+                         options->binding_count);
+    for (size_t i = 0; i < options->binding_count; i++) {
+        if (bindings[i].name == NULL || *bindings[i].name == '\0')
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension %zu has no name", i);
+        if (bindings[i].same_as != NULL && *bindings[i].same_as == '\0')
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension '%s' is the same as one without a name",
+                             bindings[i].name);
+        if (bindings[i].same_as == NULL && bindings[i].value < 1)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension '%s' is bound to %lld; at least 1",
+                             bindings[i].name, (long long)bindings[i].value);
+    }
+    return MDOT_OK;
+}
+
 static mdot_status apply_bindings(const binder *b)
 {
     const fe_options *options = b->context->options;
     for (size_t i = 0; i < options->binding_count; i++) {
         const mdot_dim_binding *binding = &options->bindings[i];
-        if (!binding->same_as && binding->value < 1) {
-            return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "dimension '%s' is bound to %lld; at least 1",
-                             binding->name, (long long)binding->value);
-        }
         int found = fe_names_find(b->names, binding->name);
         if (found == NO_SYMBOL) {
             fe_warn(b->context, "%s: no input has a dimension '%s'", b->context->file, binding->name);

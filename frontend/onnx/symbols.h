@@ -6,6 +6,9 @@
 
 #include "frontend/onnx/names.h"
 
+/* INVALID_ARGUMENT for dimensions without a name, or bound to nothing. */
+mdot_status fe_check_bindings(const fe_options *options, mdot_error *err);
+
 /* Types `count` inputs from the file, the options' shapes and bindings, as frontend.h says. *out_symbol is the name of
  * the one symbolic dimension that is left, in the arena, or NULL. *out_bound maps the others' names to their numbers.
  */

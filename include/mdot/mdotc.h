@@ -16,6 +16,9 @@ extern "C" {
 const char *mdotc_version(void);
 uint32_t mdotc_version_number(void);
 
+/* Of a bucket. */
+enum { MDOTC_MAX_LENGTH = 1 << 20 };
+
 typedef struct mdotc_entry {
     size_t struct_size;
     const char *name;       /* the entry point's name, "predict" by custom */
@@ -28,8 +31,8 @@ typedef void (*mdotc_message_fn)(void *user, const char *message);
 
 typedef struct mdotc_options { /* zero means default throughout */
     size_t struct_size;
-    const int64_t
-        *buckets; /* ascending lengths; NULL: 32, 64, 128, 256, 512, 1024, less those the model is too short for */
+    const int64_t *buckets; /* ascending lengths up to MDOTC_MAX_LENGTH; none: 32, 64, 128, 256, 512, 1024, less those
+                               the model is too short for */
     size_t bucket_count;
     const char *const *targets; /* "cpu" (every CPU level), "cpu:x86-64-v3", …; "sm_90a" and other GPU architectures,
                                    "cuda" (those in use). NULL: "cpu". There is CPU code in any case: every level, where

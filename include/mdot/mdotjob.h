@@ -25,6 +25,8 @@ typedef struct mdot_job_options { /* zero means default throughout */
     void *user;
     uint32_t keep_names; /* 1: operators keep the names of the modules that they stand in. 0: the job holds no names */
     uint32_t reserved;   /* 0 */
+    const char *output; /* a file that will be written from the job, or NULL: INVALID_ARGUMENT where the job is read
+                           from it (the model, its external data), or it is a device or a pipe; IO for a directory */
 } mdot_job_options;
 
 /* Reads the ONNX file at `path`; options may be NULL. Weights are not read. Operators that mdot does not know become

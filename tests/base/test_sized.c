@@ -136,7 +136,7 @@ ENDS_WITH(mdot_job_info, reserved);
 ENDS_WITH(mdot_gpu, fp16_tflops);
 ENDS_WITH(mdot_configuration, optimizer);
 ENDS_WITH(mdot_prediction, warnings);
-ENDS_WITH(mdot_job_options, reserved);
+ENDS_WITH(mdot_job_options, output);
 ENDS_WITH(mdotc_entry, model_path);
 ENDS_WITH(mdotc_options, user);
 ENDS_WITH(mdotc_verify_row, worst_error);
