@@ -1,7 +1,7 @@
 /* common.c — what a kernel's source begins with everywhere: structures, lanes, scalar operators; and what differs from
  * mode to mode.
  */
-#include "codegen/cuda/cuda_emit.h"
+#include "codegen/cuda/prelude.h"
 
 const char cu_bf16[] = "typedef unsigned short half_t; // bfloat16: what matrix instructions multiply\n"
                        "__device__ __forceinline__ unsigned pack_halves(float low, float high)\n"

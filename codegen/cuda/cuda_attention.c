@@ -9,7 +9,8 @@
  * Otherwise (f32, odd shapes, attention within a unit): a thread takes a query and head, or one of several shares of
  * its keys, which neighbouring lanes join by shuffles.
  */
-#include "codegen/cuda/cuda_emit.h"
+#include "codegen/cuda/cuda_kinds.h"
+#include "codegen/cuda/cuda_step.h"
 #include "codegen/cuda/literal.h"
 
 #include <inttypes.h>
@@ -21,15 +22,7 @@ enum {
     THREAD_SHARES = 8           /* of keys, where their number is open */
 };
 
-_Static_assert(CU_ROWS == (int)CU_TILE_UNITS, "a tile's queries are the rows of a matrix instruction");
-
 /* ---- Shapes ------------------------------------------------------------------------------------------------------ */
-
-static bool is_aligned(const pl_heads *h, int64_t elements)
-{
-    return cu_divides(elements, h->offset) && cu_divides(elements, h->head_stride) &&
-           cu_divides(elements, h->row_stride);
-}
 
 /* Channels of q and k that a lane reads at once: two or one step of the product. */
 static int64_t key_width(const pl_attention *a)
@@ -43,40 +36,28 @@ static int64_t value_width(const pl_attention *a)
     return a->value_dim / 8;
 }
 
-/* Whether a buffer is one that kernels write, which may be kept in 16 bits. */
-static bool is_made(const cu_stages *stages, int buffer)
-{
-    pl_buffer_kind kind = stages->buffers[buffer].kind;
-    return kind == PL_SCRATCH || kind == PL_OUTPUT;
-}
-
-bool cu_attention_is_tensor(const cu_stages *stages, const cu_step *step, cu_mode mode)
-{
-    const pl_attention *a = &step->kernel->attention;
-    int64_t width = value_width(a);
-    if (mode == CU_FP32 || step->spread != CU_TILED || step->loop != 1 || step->scale != 1) return false;
-    if (a->dim % 16 != 0 || a->dim > MOST_CHANNELS) return false;
-    if (a->value_dim % 16 != 0 || a->value_dim > MOST_CHANNELS || (width & (width - 1)) != 0) return false;
-    if (!is_made(stages, a->q.buffer) || !is_made(stages, a->k.buffer) || !is_made(stages, a->v.buffer)) return false;
-    int64_t value_elements = width < 8 ? width : 8;
-    return is_aligned(&a->q, key_width(a)) && is_aligned(&a->k, key_width(a)) && is_aligned(&a->v, value_elements);
-}
-
 /* Into how many shares the keys of a head go, a warp each. */
-static int64_t warp_shares(const pl_attention *a)
+static int64_t warp_shares(const pl_attention *a, const cu_schedule *schedule)
 {
-    int64_t shares = a->heads < CU_WARPS ? CU_WARPS / a->heads : 1;
+    int64_t warps = schedule->threads / CU_WARP, shares = a->heads < warps ? warps / a->heads : 1;
     int64_t bytes = a->heads * CU_ROWS * (a->value_dim + 2) * (int64_t)sizeof(float);
     while (shares > 1 && shares * bytes > MOST_WORK_BYTES) shares--;
     return shares;
 }
 
-size_t cu_attention_work_bytes(const cu_step *step, const cu_layout *layout)
+static size_t work_bytes(const cu_step *step, const cu_layout *layout)
 {
     const pl_attention *a = &step->kernel->attention;
-    int64_t shares = warp_shares(a);
-    if (!cu_attention_is_tensor(layout->stages, step, layout->mode) || shares == 1) return 0;
+    int64_t shares = warp_shares(a, layout->stages->schedule);
+    if (!cu_is_matrix(layout, step) || shares == 1) return 0;
     return (size_t)(shares * a->heads * CU_ROWS * (a->value_dim + 2)) * sizeof(float);
+}
+
+static unsigned reads(const cu_step *step, int buffer)
+{
+    (void)step;
+    (void)buffer;
+    return CU_BEFORE_MEETING;
 }
 
 /* ---- Addresses --------------------------------------------------------------------------------------------------- */
@@ -313,7 +294,7 @@ static void put_joined_heads(cu_function *f, int64_t shares)
            "        }\n"
            "        const float value = total > 0.0f ? sum / total : 0.0f;\n",
            pitch, 2 * width, 2 * width, width, width, a->value_dim, a->value_dim + 1, a->heads * a->value_dim,
-           CU_THREADS, a->value_dim, a->value_dim, a->heads, a->heads * a->value_dim, shares, a->heads, pitch,
+           cu_threads(f), a->value_dim, a->value_dim, a->heads, a->heads * a->value_dim, shares, a->heads, pitch,
            a->value_dim, shares, a->heads, pitch, a->value_dim, a->value_dim + 1);
     put_result(f, NULL, "head", "i1", "channel", "value", "        ");
     cu_put(&f->body, "    }\n");
@@ -322,13 +303,17 @@ static void put_joined_heads(cu_function *f, int64_t shares)
 static void emit_tensor(cu_function *f)
 {
     const pl_attention *a = &f->step->kernel->attention;
-    int64_t shares = warp_shares(a), width = value_width(a);
+    if (f->step->spread != CU_TILED || f->step->loop != 1 || cu_schedule_of(f)->tile_units > CU_ROWS) {
+        cu_refuse(f, "attention by matrix instructions goes through the length, at most %d queries at a time", CU_ROWS);
+        return;
+    }
+    int64_t shares = warp_shares(a, cu_schedule_of(f)), width = value_width(a);
     if (shares > 1) cu_work_pointer(f, "float", "shares");
     cu_put(&f->body,
            "    const int lane = threadIdx.x %% 32, keys = %s;\n"
            "    for (int item = threadIdx.x / 32; item < %" PRId64 "; item += %d) {\n"
            "        const int head = item %% %" PRId64 ", kv_head = head / %" PRId64 ", share = item / %" PRId64 ";\n",
-           cu_dim_text(f, a->keys), shares * a->heads, CU_WARPS, a->heads, a->heads / a->kv_heads, a->heads);
+           cu_dim_text(f, a->keys), shares * a->heads, cu_warps(f), a->heads, a->heads / a->kv_heads, a->heads);
     put_queries(f);
     cu_put(&f->body,
            "        float sum[%" PRId64 "][4] = {}, most[2] = {-INFINITE, -INFINITE}, total[2] = {};\n"
@@ -439,7 +424,7 @@ static void emit_threads(cu_function *f)
            "        const int at = first + threadIdx.x, item = min(at, items - 1) / %" PRId64 ", share = at %% %" PRId64
            ";\n"
            "        const int head = item %% %" PRId64 ", kv_head = head / %" PRId64 ", row = item / %" PRId64 ";\n",
-           cu_dim_text(f, a->keys), row_count(f), a->heads * shares, CU_THREADS, shares, shares, a->heads,
+           cu_dim_text(f, a->keys), row_count(f), a->heads * shares, cu_threads(f), shares, shares, a->heads,
            a->heads / a->kv_heads, a->heads);
     put_row(f);
     put_streaming(f, shares);
@@ -454,10 +439,12 @@ static void emit_threads(cu_function *f)
     cu_put(&f->body, "        }\n    }\n");
 }
 
-void cu_emit_attention(cu_function *f)
+static void emit(cu_function *f)
 {
-    if (cu_attention_is_tensor(f->layout->stages, f->step, f->layout->mode))
+    if (cu_is_matrix(f->layout, f->step))
         emit_tensor(f);
     else
         emit_threads(f);
 }
+
+const cu_step_kind cu_attention_kind = {work_bytes, reads, emit};

@@ -4,7 +4,8 @@
  * that is a sum of loop variables times constants is printed as such, so that padding and the tile's origin cost
  * nothing.
  */
-#include "codegen/cuda/cuda_emit.h"
+#include "codegen/cuda/cuda_expr.h"
+
 #include "codegen/cuda/literal.h"
 
 #include <inttypes.h>
@@ -17,22 +18,6 @@ enum { MOST_NODES = 20000 };
 static const char *print(cu_function *f, const pl_expr *e, const char *acc);
 
 /* ---- Types ------------------------------------------------------------------------------------------------------- */
-
-const char *cu_type_name(mdot_dtype dtype)
-{
-    switch (dtype) {
-    case MDOT_DTYPE_F32:
-        return "float";
-    case MDOT_DTYPE_I64:
-        return "long long";
-    case MDOT_DTYPE_I32:
-        return "int";
-    case MDOT_DTYPE_BOOL:
-        return "bool";
-    default:
-        return NULL;
-    }
-}
 
 bool cu_check_types(cu_function *f, const pl_expr *e)
 {
@@ -51,6 +36,11 @@ static bool fits_int(const cu_function *f, const pl_expr *e)
     if (e->dtype == MDOT_DTYPE_I32 || e->dtype == MDOT_DTYPE_BOOL) return true;
     cu_span s = cu_span_whole(&f->step->space, cu_span_of(&f->step->space, e));
     return s.low >= INT32_MIN && s.high <= INT32_MAX;
+}
+
+static bool is_local(const cu_place *place)
+{
+    return place->kind == CU_SHARED;
 }
 
 /* ---- Sums of loop variables -------------------------------------------------------------------------------------- */
@@ -128,11 +118,11 @@ static bool pad_affine(const cu_function *f, const cu_place *place, affine *sum)
 static const char *index_text(cu_function *f, const cu_place *place, const pl_expr *index)
 {
     affine sum = {.constant = 0};
-    bool is_sum = add_affine(index, 1, &sum), is_tile = cu_is_local(place) && place->unit > 0;
-    if (is_sum && !cu_is_local(place) && fits_int(f, index)) return affine_text(f, &sum, false);
-    if (is_sum && cu_is_local(place) && pad_affine(f, place, &sum)) return affine_text(f, &sum, is_tile);
+    bool is_sum = add_affine(index, 1, &sum), is_tile = is_local(place) && place->unit > 0;
+    if (is_sum && !is_local(place) && fits_int(f, index)) return affine_text(f, &sum, false);
+    if (is_sum && is_local(place) && pad_affine(f, place, &sum)) return affine_text(f, &sum, is_tile);
     const char *text = print(f, index, "");
-    if (!cu_is_local(place)) return text;
+    if (!is_local(place)) return text;
     if (is_tile) text = ir_arena_printf(f->arena, "%s - t.first * %" PRId64, text, place->unit);
     if (place->pitch == place->width) return text;
     return ir_arena_printf(f->arena, "padded((int)(%s), %" PRId64 ", %" PRId64 ")", text, place->width,

@@ -10,11 +10,12 @@
 #define CU_GENERATE_H
 
 #include "codegen/cuda/cuda.h"
+#include "codegen/cuda/schedule.h"
 
 /* UNSUPPORTED names the plan kernel and the reason where a plan is not encoder-shaped; such entries stay on the CPU.
  * The program is the caller's to end with cu_program_done. */
-mdot_status cu_generate(const cg_entry *entries, int entry_count, cu_mode mode, ir_arena *arena,
-                        cu_program *out_program, mdot_error *err);
+mdot_status cu_generate(const cg_entry *entries, int entry_count, cu_mode mode, const cu_schedule *schedule,
+                        ir_arena *arena, cu_program *out_program, mdot_error *err);
 void cu_program_done(cu_program *program);
 
 #endif

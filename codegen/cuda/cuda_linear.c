@@ -4,7 +4,8 @@
  * global memory as fragments (fragments.c), eight steps' loads in flight at once; `a` comes from shared memory by
  * ldmatrix. In f32: a thread takes a column of eight rows. Few rows (the head): k is split over the threads instead.
  */
-#include "codegen/cuda/cuda_emit.h"
+#include "codegen/cuda/cuda_expr.h"
+#include "codegen/cuda/cuda_kinds.h"
 #include "codegen/cuda/fragments.h"
 
 #include <inttypes.h>
@@ -12,34 +13,30 @@
 #include <string.h>
 
 enum {
-    FEWEST_TENSOR_ROWS = 8, /* below, most of a matrix instruction would be wasted */
-    MOST_ROW_TILES = 4,     /* of 16 rows, whose sums a warp keeps at once */
-    STEPS_AHEAD = 8,        /* steps of k whose weights are loaded together */
-    THREAD_ROWS = 8,        /* f32: rows of a thread */
-    STAGE_PAD = 8           /* elements behind a staged row, against bank conflicts */
+    FEWEST_ROWS = 8,    /* below, rows alone would leave most threads idle */
+    MOST_ROW_TILES = 4, /* of 16 rows, whose sums a warp keeps at once */
+    STEPS_AHEAD = 8,    /* steps of k whose weights are loaded together */
+    THREAD_ROWS = 8,    /* f32: rows of a thread */
+    STAGE_PAD = 8       /* elements behind a staged row, against bank conflicts */
 };
 
 /* ---- Shapes ------------------------------------------------------------------------------------------------------ */
 
-static int64_t tile_rows(const cu_step *step)
+static int64_t tile_rows(const cu_step *step, const cu_schedule *schedule)
 {
-    return step->spread == CU_SINGLE ? step->scale : step->scale * CU_TILE_UNITS;
+    return step->spread == CU_SINGLE ? step->scale : step->scale * schedule->tile_units;
 }
 
-static int64_t row_tiles(const cu_step *step)
+static int64_t row_tiles(const cu_step *step, const cu_schedule *schedule)
 {
-    int64_t tiles = (tile_rows(step) + CU_ROWS - 1) / CU_ROWS;
+    int64_t tiles = (tile_rows(step, schedule) + CU_ROWS - 1) / CU_ROWS;
     return tiles < MOST_ROW_TILES ? tiles : MOST_ROW_TILES;
 }
 
-bool cu_linear_is_tensor(const cu_step *step, cu_mode mode)
-{
-    return mode != CU_FP32 && tile_rows(step) >= FEWEST_TENSOR_ROWS;
-}
-
+/* Few rows, done once: what matrix kernels are not, in any mode. */
 static bool is_vector(const cu_step *step)
 {
-    return tile_rows(step) < FEWEST_TENSOR_ROWS;
+    return step->spread == CU_SINGLE && step->scale < FEWEST_ROWS;
 }
 
 static int64_t whole_k(const pl_linear *k)
@@ -58,23 +55,41 @@ static bool reads_in_place(const pl_linear *k, const cu_place *a)
 }
 
 /* Columns that threads take side by side, and into how many parts of k that splits a block. */
-static int64_t vector_columns(const pl_linear *k)
+static int64_t vector_columns(const pl_linear *k, int threads)
 {
-    int64_t columns = (k->columns + 31) / 32 * 32;
-    while (CU_THREADS % columns != 0 && columns < CU_THREADS) columns += 32;
-    return columns < CU_THREADS ? columns : CU_THREADS;
+    int64_t columns = (k->columns + CU_WARP - 1) / CU_WARP * CU_WARP;
+    while (threads % columns != 0 && columns < threads) columns += CU_WARP;
+    return columns < threads ? columns : threads;
 }
 
-size_t cu_linear_work_bytes(const cu_step *step, const cu_layout *layout)
+static size_t work_bytes(const cu_step *step, const cu_layout *layout)
 {
     const pl_linear *k = &step->kernel->linear;
-    if (is_vector(step)) {
-        int64_t parts = CU_THREADS / vector_columns(k);
-        return parts > 1 ? (size_t)(parts * tile_rows(step) * k->columns) * sizeof(float) : 0;
+    const cu_schedule *schedule = layout->stages->schedule;
+    if (!cu_is_matrix(layout, step)) {
+        if (!is_vector(step)) return 0;
+        int64_t parts = schedule->threads / vector_columns(k, schedule->threads);
+        return parts > 1 ? (size_t)(parts * tile_rows(step, schedule) * k->columns) * sizeof(float) : 0;
     }
-    if (!cu_linear_is_tensor(step, layout->mode)) return 0;
     if (reads_in_place(k, &layout->homes[k->a.buffer].half)) return 0;
-    return (size_t)(row_tiles(step) * CU_ROWS * (whole_k(k) + STAGE_PAD)) * sizeof(uint16_t);
+    return (size_t)(row_tiles(step, schedule) * CU_ROWS * (whole_k(k) + STAGE_PAD)) * sizeof(uint16_t);
+}
+
+static bool loads_buffer(const pl_expr *e, int buffer)
+{
+    if (!e) return false;
+    if (e->op == PL_LOAD && e->i == buffer) return true;
+    for (int k = 0; k < pl_expr_operand_count(e->op); k++)
+        if (loads_buffer(e->arg[k], buffer)) return true;
+    return false;
+}
+
+/* `a` goes into shared memory or into sums first; the epilogue follows. */
+static unsigned reads(const cu_step *step, int buffer)
+{
+    const pl_linear *k = &step->kernel->linear;
+    if (buffer != k->a.buffer) return CU_BEHIND_MEETING;
+    return loads_buffer(k->epilogue, buffer) ? CU_BEFORE_MEETING | CU_BEHIND_MEETING : CU_BEFORE_MEETING;
 }
 
 /* ---- The result -------------------------------------------------------------------------------------------------- */
@@ -205,7 +220,8 @@ static void put_staging(cu_function *f)
            "            const int r = first + i / (STEPS * 16 / %d), i0 = t.first * SCALE + r;\n"
            "            const int i1 = i %% (STEPS * 16 / %d) * %d;\n"
            "            half_t *const to = staged + (r - first) * PITCH + i1;\n",
-           is_copy ? TOGETHER : 1, CU_THREADS, is_copy ? TOGETHER : 1, is_copy ? TOGETHER : 1, is_copy ? TOGETHER : 1);
+           is_copy ? TOGETHER : 1, cu_threads(f), is_copy ? TOGETHER : 1, is_copy ? TOGETHER : 1,
+           is_copy ? TOGETHER : 1);
     if (is_copy)
         cu_put(&f->body, "            cp_async_16(to, &%s);\n", element);
     else if (k->k % CU_FRAGMENT == 0)
@@ -224,7 +240,7 @@ static void put_sums(cu_function *f, const char *a, const char *row_origin)
     cu_put(&f->body,
            "        for (int group = warp; group < GROUPS; group += %d) {\n"
            "            float sum[TILES][2][4] = {};\n",
-           CU_WARPS);
+           cu_warps(f));
     if (k->bias >= 0)
         cu_put(&f->body,
                "            float bias_of[2][2];\n"
@@ -256,7 +272,7 @@ static void put_sums(cu_function *f, const char *a, const char *row_origin)
            "#pragma unroll\n"
            "                for (int j = 0; j < AHEAD; j++) b[j] = next[j];\n"
            "            }\n",
-           CU_WARPS, row_origin, a);
+           cu_warps(f), row_origin, a);
 }
 
 static void put_shape(cu_function *f, int64_t pitch)
@@ -269,15 +285,16 @@ static void put_shape(cu_function *f, int64_t pitch)
            ", TILES = %" PRId64 ", PITCH = %" PRId64 ", SCALE = %" PRId64 " };\n"
            "    const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32, rows = t.count * SCALE;\n"
            "    const fragment *const w = %s + lane;\n",
-           k->columns, cu_fragment_groups(k->columns), steps, ahead, row_tiles(f->step), pitch, f->step->scale,
-           fragment_pointer(f));
+           k->columns, cu_fragment_groups(k->columns), steps, ahead, row_tiles(f->step, cu_schedule_of(f)), pitch,
+           f->step->scale, fragment_pointer(f));
 }
 
 static void emit_tensor(cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
     const cu_place *place = &cu_home_of(f, k->a.buffer)->half;
-    bool in_place = reads_in_place(k, place), several = tile_rows(f->step) > row_tiles(f->step) * CU_ROWS;
+    bool in_place = reads_in_place(k, place),
+         several = tile_rows(f->step, cu_schedule_of(f)) > row_tiles(f->step, cu_schedule_of(f)) * CU_ROWS;
     int64_t stride = k->a.row_stride.offset, offset = k->a.offset.offset;
     put_shape(f, in_place ? stride / place->width * place->pitch : whole_k(k) + STAGE_PAD);
     const char *a = "staged";
@@ -338,7 +355,7 @@ static void emit_rows(cu_function *f)
            "#pragma unroll\n"
            "            for (int j = 0; j < %d; j++) {\n"
            "                const int r = min(first + j, rows - 1), i0 = t.first * %" PRId64 " + r;\n",
-           scale, THREAD_ROWS - 1, THREAD_ROWS, k->columns, CU_THREADS, k->columns, k->columns, THREAD_ROWS,
+           scale, THREAD_ROWS - 1, THREAD_ROWS, k->columns, cu_threads(f), k->columns, k->columns, THREAD_ROWS,
            THREAD_ROWS, k->k, dense_weight(f), k->columns, THREAD_ROWS, scale);
     cu_put(&f->body, "                sum[j] += %s * w;\n            }\n        }\n", plain_a(f));
     cu_put(&f->body,
@@ -367,7 +384,8 @@ static void put_vector_result(cu_function *f, const char *sum)
 static void emit_vector(cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
-    int64_t columns = vector_columns(k), parts = CU_THREADS / columns, rows = tile_rows(f->step);
+    int64_t columns = vector_columns(k, cu_threads(f)), parts = cu_threads(f) / columns,
+            rows = tile_rows(f->step, cu_schedule_of(f));
     const char *weight = dense_weight(f);
     if (parts > 1) cu_work_pointer(f, "float", "sums");
     cu_put(&f->body,
@@ -392,17 +410,19 @@ static void emit_vector(cu_function *f)
            "            const int r = item / %" PRId64 ", i0 = r, column = item %% %" PRId64 ";\n"
            "            float sum = 0.0f;\n"
            "            for (int p = 0; p < %" PRId64 "; p++) sum += sums[p * %" PRId64 " + item];\n",
-           rows, k->columns, rows * k->columns, CU_THREADS, k->columns, k->columns, parts, rows * k->columns);
+           rows, k->columns, rows * k->columns, cu_threads(f), k->columns, k->columns, parts, rows * k->columns);
     put_vector_result(f, "sum");
     cu_put(&f->body, "    }\n");
 }
 
-void cu_emit_linear(cu_function *f)
+static void emit(cu_function *f)
 {
-    if (cu_linear_is_tensor(f->step, f->layout->mode))
+    if (cu_is_matrix(f->layout, f->step))
         emit_tensor(f);
     else if (is_vector(f->step))
         emit_vector(f);
     else
         emit_rows(f);
 }
+
+const cu_step_kind cu_linear_kind = {work_bytes, reads, emit};

@@ -3,7 +3,8 @@
  * A reduction over the length comes in two steps (stages.h): of a tile, whose result is kept for that tile, and of the
  * tiles' results.
  */
-#include "codegen/cuda/cuda_emit.h"
+#include "codegen/cuda/cuda_expr.h"
+#include "codegen/cuda/cuda_kinds.h"
 
 #include <inttypes.h>
 
@@ -150,10 +151,11 @@ static void put_partial_results(cu_function *f)
     const pl_nest *n = &f->step->kernel->nest;
     const char *points = points_text(f);
     int partials = partials_of(f);
+    int tile = cu_schedule_of(f)->tile_units;
     const char *memory = cu_pointer(f, partials, &cu_home_of(f, partials)->plain, "partial");
     if (f->step->part == CU_PARTIAL) {
         put_reduction(f);
-        cu_put(&f->body, "        %s[t.first / %d * (%s) + point] = acc;\n", memory, CU_TILE_UNITS, points);
+        cu_put(&f->body, "        %s[t.first / %d * (%s) + point] = acc;\n", memory, tile, points);
         return;
     }
     mdot_dtype dtype = n->body->dtype;
@@ -165,21 +167,19 @@ static void put_partial_results(cu_function *f)
            "        for (int tile = 0; tile < (t.length + %d) / %d; tile++) {\n"
            "            acc = %s;\n"
            "        }\n",
-           type, neutral(n->reducer, dtype), CU_TILE_UNITS - 1, CU_TILE_UNITS,
+           type, neutral(n->reducer, dtype), tile - 1, tile,
            combined(f, n->reducer, dtype, ir_arena_printf(f->arena, "%s[tile * (%s) + point]", memory, points)));
     put_stores(f);
 }
 
-void cu_emit_nest(cu_function *f)
+static void emit(cu_function *f)
 {
     const pl_nest *n = &f->step->kernel->nest;
-    bool is_free = f->step->spread == CU_FREE;
     if (n->body && !cu_check_types(f, n->body)) return;
-    if (is_free)
-        cu_put(&f->body, "    for (int point = blockIdx.x * %d + threadIdx.x; point < %s; point += gridDim.x * %d) {\n",
-               CU_THREADS, points_text(f), CU_THREADS);
+    if (f->step->spread == CU_FREE)
+        cu_schedule_of(f)->put_all_points(cu_schedule_of(f), &f->body, points_text(f));
     else
-        cu_put(&f->body, "    for (int point = threadIdx.x; point < %s; point += %d) {\n", points_text(f), CU_THREADS);
+        cu_schedule_of(f)->put_tile_points(cu_schedule_of(f), &f->body, points_text(f));
     put_point(f);
     if (f->step->part == CU_WHOLE) {
         if (n->body) put_reduction(f);
@@ -189,3 +189,5 @@ void cu_emit_nest(cu_function *f)
     }
     cu_put(&f->body, "    }\n");
 }
+
+const cu_step_kind cu_nest_kind = {.emit = emit};

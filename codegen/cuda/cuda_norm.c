@@ -1,7 +1,8 @@
 /* cuda_norm.c — layer and RMS normalisation and softmax of rows: a warp takes a row, a lane every 32nd column of it,
  * which it keeps in registers, so that the input is computed once and the mean is subtracted before squaring.
  */
-#include "codegen/cuda/cuda_emit.h"
+#include "codegen/cuda/cuda_expr.h"
+#include "codegen/cuda/cuda_kinds.h"
 #include "codegen/cuda/literal.h"
 
 #include <inttypes.h>
@@ -95,7 +96,7 @@ static const char *normalised(cu_function *f)
     return text;
 }
 
-void cu_emit_norm(cu_function *f)
+static void emit(cu_function *f)
 {
     const pl_norm *k = &f->step->kernel->norm;
     if (!ir_dim_is_number(k->columns) || k->columns.offset > MOST_COLUMNS) {
@@ -108,7 +109,7 @@ void cu_emit_norm(cu_function *f)
            "    const int lane = threadIdx.x %% 32, rows = t.count * %" PRId64 ";\n"
            "    for (int r = threadIdx.x / 32; r < rows; r += %d) {\n"
            "        const int i0 = t.first * %" PRId64 " + r;\n",
-           f->step->scale, CU_WARPS, f->step->scale);
+           f->step->scale, cu_warps(f), f->step->scale);
     put_input(f, &w);
     if (k->mode == PL_NORM_LAYER || k->mode == PL_NORM_RMS)
         put_moments(f, &w);
@@ -122,3 +123,5 @@ void cu_emit_norm(cu_function *f)
     cu_store(f, k->out.buffer, cu_matrix_index(f, &k->out), "value", "            ");
     cu_put(&f->body, "%s        }\n    }\n", w.guard[0] != 0 ? "            }\n" : "");
 }
+
+const cu_step_kind cu_norm_kind = {.emit = emit};

@@ -29,3 +29,8 @@ cu_mode cu_target_mode(cg_cuda_target target, bool fp32)
     if (fp32) return CU_FP32;
     return target.sm < 80 ? CU_F16 : CU_BF16;
 }
+
+const char *cu_mode_name(cu_mode mode)
+{
+    return mode == CU_FP32 ? "fp32" : mode == CU_BF16 ? "bf16" : "fp16";
+}

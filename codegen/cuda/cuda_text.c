@@ -1,5 +1,7 @@
-/* cuda_text.c — see text.h. Failure sticks, so that a writer checks once at its end. */
+/* cuda_text.c — see cuda_text.h. Failure sticks, so that a writer checks once at its end. */
 #include "codegen/cuda/cuda_text.h"
+
+#include "base/printable.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -44,4 +46,23 @@ void cu_text_done(cu_text *text)
 {
     free(text->bytes);
     *text = (cu_text){0};
+}
+
+char *cu_identifier(ir_arena *arena, const char *name)
+{
+    char *copy = ir_arena_strdup(arena, name);
+    for (char *c = copy; c && *c; c++)
+        if (!cu_is_name_char(*c)) *c = '_';
+    return copy;
+}
+
+/* A name may hold anything: byte 255 is the end of the source for NVRTC, and a backslash takes the next line along. */
+const char *cu_comment(ir_arena *arena, const char *name)
+{
+    char *copy = ir_arena_strdup(arena, name);
+    if (!copy) return "";
+    bs_make_printable(copy);
+    for (char *c = copy; *c; c++)
+        if (*c == '\\') *c = '?';
+    return copy;
 }

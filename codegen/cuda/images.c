@@ -38,7 +38,7 @@ static mdot_status generate(const cg_entry *entries, int entry_count, const cg_o
 {
     cu_program *program = &images->program[mode];
     if (program->source != NULL) return MDOT_OK;
-    mdot_status status = cu_generate(entries, entry_count, mode, arena, program, err);
+    mdot_status status = cu_generate(entries, entry_count, mode, &cu_blocks, arena, program, err);
     if (status != MDOT_OK || !dumps(options, "cuda")) return status;
     options->dump_text(options->user, program->prelude);
     options->dump_text(options->user, program->source);

@@ -106,65 +106,21 @@ static void find_lives(planner *p)
     }
 }
 
-static void want(planner *p, int buffer, bool is_half)
-{
-    const pl_buffer *b = buffer >= 0 ? &p->stages->buffers[buffer] : NULL;
-    if (!b || (b->kind != PL_SCRATCH && b->kind != PL_OUTPUT)) return;
-    cu_home *home = &p->layout->homes[buffer];
-    cu_place *place = is_half ? &home->half : &home->plain;
-    place->kind = CU_SCRATCH;
-    place->is_half = is_half;
-}
-
-static void want_loads(planner *p, const pl_expr *e)
-{
-    if (!e) return;
-    if (e->op == PL_LOAD) want(p, e->i, false);
-    for (int k = 0; k < pl_expr_operand_count(e->op); k++) want_loads(p, e->arg[k]);
-}
-
-static void want_step(planner *p, const cu_step *step)
-{
-    const pl_kernel *k = step->kernel;
-    cu_mode mode = p->layout->mode;
-    switch (k->kind) {
-    case PL_LINEAR:
-        want(p, k->linear.a.buffer, cu_linear_is_tensor(step, mode));
-        want_loads(p, k->linear.epilogue);
-        break;
-    case PL_ATTENTION: {
-        bool is_half = cu_attention_is_tensor(p->stages, step, mode);
-        want(p, k->attention.q.buffer, is_half);
-        want(p, k->attention.k.buffer, is_half);
-        want(p, k->attention.v.buffer, is_half);
-        want(p, k->attention.mask, false);
-        break;
-    }
-    case PL_NORM:
-        want_loads(p, k->norm.input);
-        want_loads(p, k->norm.epilogue);
-        break;
-    default:
-        want_loads(p, k->nest.body);
-        for (int i = 0; i < k->nest.store_count; i++) {
-            want_loads(p, k->nest.store[i].index);
-            want_loads(p, k->nest.store[i].value);
-        }
-        break;
-    }
-}
-
 static void find_forms(planner *p)
 {
     const cu_stages *stages = p->stages;
-    for (int s = 0; s < stages->step_count; s++) want_step(p, &stages->steps[s]);
     for (int b = 0; b < stages->buffer_count; b++) {
         cu_home *home = &p->layout->homes[b];
-        pl_buffer_kind kind = stages->buffers[b].kind;
-        if (kind == PL_INPUT) home->plain.kind = CU_INPUT;
-        if (kind == PL_WEIGHT) home->plain.kind = CU_WEIGHTS;
-        if (kind == PL_OUTPUT) home->output.kind = CU_OUTPUT;
-        if (b >= stages->plan->buffer_count) home->plain.kind = CU_SCRATCH; /* partial results */
+        const pl_buffer *buffer = &stages->buffers[b];
+        bool is_made = buffer->kind == PL_SCRATCH || buffer->kind == PL_OUTPUT;
+        unsigned reads = buffer->reads;
+        if (p->layout->mode == CU_FP32 && reads != 0) reads = PL_READ_WHOLE;
+        if (b >= stages->plan->buffer_count) reads = PL_READ_WHOLE; /* partial results */
+        if (is_made && reads & PL_READ_WHOLE) home->plain.kind = CU_SCRATCH;
+        if (is_made && reads & PL_READ_HALF) home->half = (cu_place){.kind = CU_SCRATCH, .is_half = true};
+        if (buffer->kind == PL_INPUT) home->plain.kind = CU_INPUT;
+        if (buffer->kind == PL_WEIGHT) home->plain.kind = CU_WEIGHTS;
+        if (buffer->kind == PL_OUTPUT) home->output.kind = CU_OUTPUT;
     }
 }
 
@@ -194,7 +150,7 @@ static void size_shared(const planner *p, int buffer, cu_place *place)
     place->unit = p->lives[buffer].all_tiled ? cu_elements_per_unit(&b->type) : 0;
     place->width = p->lives[buffer].width;
     place->pitch = place->width;
-    int64_t count = place->unit * CU_TILE_UNITS;
+    int64_t count = place->unit * p->stages->schedule->tile_units;
     if (place->unit == 0) count = most_elements(p, buffer);
     if (place->unit > 0 && place->width >= 2 * PAD && place->width % PAD == 0) place->pitch += PAD;
     count += count / place->width * (place->pitch - place->width);
@@ -270,9 +226,8 @@ static void assign_shared(planner *p, piece *pieces)
     int count = collect(p, CU_SHARED, pieces);
     for (int s = 0; s < p->stages->step_count; s++) {
         const cu_step *step = &p->stages->steps[s];
-        size_t bytes = 0;
-        if (step->kernel->kind == PL_LINEAR) bytes = cu_linear_work_bytes(step, layout);
-        if (step->kernel->kind == PL_ATTENTION) bytes = cu_attention_work_bytes(step, layout);
+        const cu_step_kind *kind = p->stages->schedule->kinds[step->kernel->kind];
+        size_t bytes = kind->work_bytes ? kind->work_bytes(step, layout) : 0;
         layout->work_bytes[s] = bytes;
         if (bytes > 0) pieces[count++] = (piece){s, s, bytes, &layout->work_offset[s]};
     }

@@ -1,7 +1,8 @@
 /* places.h — where a kernel keeps the plan's buffers.
  *
  * What only passes from step to step of one stage, each unit's own, lies in shared memory, a tile at a time; the rest
- * in the item's scratch memory. What matrix instructions read is kept in their 16-bit type, beside or in place of f32.
+ * in the item's scratch memory. What matrix instructions read is kept in their 16-bit type, beside or in place of f32,
+ * as the plan has decided (pl_buffer.reads).
  */
 #ifndef CU_PLACES_H
 #define CU_PLACES_H
@@ -45,12 +46,10 @@ static inline bool cu_divides(int64_t divisor, ir_dim d)
 
 mdot_status cu_lay_out(const cu_stages *stages, cu_mode mode, ir_arena *arena, cu_layout *out_layout, mdot_error *err);
 
-/* ---- How steps compute, which decides what they read ---------------------------------------------------------- */
-
-bool cu_linear_is_tensor(const cu_step *step, cu_mode mode); /* by matrix instructions (cuda_linear.c) */
-bool cu_attention_is_tensor(const cu_stages *stages, const cu_step *step, cu_mode mode); /* (cuda_attention.c) */
-/* Shared memory that a step needs beside its buffers' places (cuda_linear.c, cuda_attention.c). */
-size_t cu_linear_work_bytes(const cu_step *step, const cu_layout *layout);
-size_t cu_attention_work_bytes(const cu_step *step, const cu_layout *layout);
+/* Whether a step multiplies 16-bit factors by matrix instructions: the plan's decision, in a mode that has them. */
+static inline bool cu_is_matrix(const cu_layout *layout, const cu_step *step)
+{
+    return layout->mode != CU_FP32 && pl_is_matrix(layout->stages->plan, step->kernel);
+}
 
 #endif

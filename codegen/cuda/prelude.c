@@ -2,7 +2,7 @@
  *
  * Instructions and their memory order: PTX ISA, "Instruction Set" and "Memory Consistency Model".
  */
-#include "codegen/cuda/cuda_emit.h"
+#include "codegen/cuda/prelude.h"
 
 const char cu_prelude[] =
     "// What the kernels below need of PTX, by the names that tests/cuda_host/device.h has for the emulator.\n"

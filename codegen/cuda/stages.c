@@ -271,7 +271,7 @@ static cu_step *add_step(finder *f, const pl_kernel *kernel, cu_part part)
 static int add_partials(finder *f, const pl_kernel *kernel)
 {
     cu_stages *stages = f->stages;
-    int64_t tiles = (stages->plan->max_length + CU_TILE_UNITS - 1) / CU_TILE_UNITS;
+    int64_t tiles = (stages->plan->max_length + stages->schedule->tile_units - 1) / stages->schedule->tile_units;
     int64_t points = count_points(&kernel->nest);
     mdot_dtype dtype = kernel->nest.body->dtype;
     int number = stages->buffer_count++;
@@ -420,9 +420,10 @@ static void explain_barriers(cu_stages *stages)
     }
 }
 
-mdot_status cu_find_stages(const pl_plan *plan, ir_arena *arena, cu_stages *out_stages, mdot_error *err)
+mdot_status cu_find_stages(const pl_plan *plan, const cu_schedule *schedule, ir_arena *arena, cu_stages *out_stages,
+                           mdot_error *err)
 {
-    cu_stages stages = {.plan = plan, .buffer_count = plan->buffer_count, .stage_count = 1};
+    cu_stages stages = {.plan = plan, .schedule = schedule, .buffer_count = plan->buffer_count, .stage_count = 1};
     finder f = {.stages = &stages, .arena = arena};
     f.buffers = IR_NEW_ARRAY(arena, pl_buffer, plan->buffer_count + plan->kernel_count + 1);
     stages.buffers = f.buffers;

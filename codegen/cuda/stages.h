@@ -1,15 +1,14 @@
 /* stages.h — a plan cut into stages: what may follow what without the blocks of a grid waiting for one another.
  *
- * Work is dealt out by units of the length L, CU_TILE_UNITS of them at a time. A buffer whose elements are E for each
- * unit belongs to the units in order, E elements to each. A kernel that reads of earlier results only what its own
+ * Work is dealt out by units of the length L, a schedule's tile of them at a time. A buffer whose elements are E for
+ * each unit belongs to the units in order, E elements to each. A kernel that reads of earlier results only what its own
  * units wrote can follow in the same stage; all others wait at a grid barrier.
  */
 #ifndef CU_STAGES_H
 #define CU_STAGES_H
 
+#include "codegen/cuda/schedule.h"
 #include "codegen/cuda/span.h"
-
-enum { CU_TILE_UNITS = 16 };
 
 typedef enum cu_spread {
     CU_TILED, /* a tile of units at a time */
@@ -45,6 +44,7 @@ typedef struct cu_barrier { /* why the blocks meet: `after` touches what `before
 
 typedef struct cu_stages {
     const pl_plan *plan;
+    const cu_schedule *schedule;
     int buffer_count;         /* of the plan, and partial results behind them */
     const pl_buffer *buffers; /* partial results are SCRATCH */
     int step_count;
@@ -55,7 +55,8 @@ typedef struct cu_stages {
 } cu_stages;
 
 /* UNSUPPORTED names the kernel. */
-mdot_status cu_find_stages(const pl_plan *plan, ir_arena *arena, cu_stages *out_stages, mdot_error *err);
+mdot_status cu_find_stages(const pl_plan *plan, const cu_schedule *schedule, ir_arena *arena, cu_stages *out_stages,
+                           mdot_error *err);
 /* Elements to a unit of length; 0: the buffer has no length, or not in this way. */
 int64_t cu_elements_per_unit(const ir_type *type);
 

@@ -44,39 +44,18 @@ static void add_home(phase *p, const cu_home *home, bool is_written)
     for (int k = 0; k < 2; k++) add(p, places[k]->kind, places[k]->offset_bytes, places[k]->size_bytes, is_written);
 }
 
-/* What a step reads before it meets; nothing else is read then. */
-static bool is_read_first(const cu_step *step, int buffer)
-{
-    const pl_kernel *k = step->kernel;
-    if (k->kind == PL_LINEAR) return buffer == k->linear.a.buffer;
-    return k->kind == PL_ATTENTION;
-}
-
-static bool loads_buffer(const pl_expr *e, int buffer)
-{
-    if (!e) return false;
-    if (e->op == PL_LOAD && e->i == buffer) return true;
-    for (int k = 0; k < pl_expr_operand_count(e->op); k++)
-        if (loads_buffer(e->arg[k], buffer)) return true;
-    return false;
-}
-
-static bool is_read_last(const cu_step *step, int buffer)
-{
-    if (!is_read_first(step, buffer)) return true;
-    return step->kernel->kind == PL_LINEAR && loads_buffer(step->kernel->linear.epilogue, buffer);
-}
-
 static void describe(const cu_layout *layout, int number, step_phases *out)
 {
     const cu_step *step = &layout->stages->steps[number];
     memset(out, 0, sizeof *out);
+    const cu_step_kind *kind = layout->stages->schedule->kinds[step->kernel->kind];
     out->meets = layout->work_bytes[number] > 0;
     for (int k = 0; k < step->access_count; k++) {
         const cu_access *a = &step->accesses[k];
         const cu_home *home = &layout->homes[a->buffer];
-        if (out->meets && !a->is_written && is_read_first(step, a->buffer)) add_home(&out->first, home, false);
-        if (!out->meets || a->is_written || is_read_last(step, a->buffer)) add_home(&out->last, home, a->is_written);
+        unsigned when = out->meets && !a->is_written ? kind->reads(step, a->buffer) : CU_BEHIND_MEETING;
+        if (when & CU_BEFORE_MEETING) add_home(&out->first, home, false);
+        if (when & CU_BEHIND_MEETING) add_home(&out->last, home, a->is_written);
     }
     if (!out->meets) return;
     add(&out->first, CU_SHARED, layout->work_offset[number], layout->work_bytes[number], true);

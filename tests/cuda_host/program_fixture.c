@@ -27,14 +27,14 @@ typedef struct parameter {
 
 /* ---- Programs ---------------------------------------------------------------------------------------------------- */
 
-static void compile(program *p, const int64_t *buckets, cuda_host_mode checks)
+static void compile(program *p, const int64_t *buckets, const cu_schedule *schedule, cuda_host_mode checks)
 {
     static const co_hooks no_hooks;
     mdot_error err = {0};
     size_t count = 0;
     while (buckets[count] != 0) count++;
     if (co_plan_entry("predict", p->model, buckets, count, false, &no_hooks, p->arena, &p->entry, &err) != MDOT_OK ||
-        cu_generate(&p->entry, 1, p->mode, p->arena, &p->code, &err) != MDOT_OK)
+        cu_generate(&p->entry, 1, p->mode, schedule, p->arena, &p->code, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     const char *save = getenv("MDOT_SAVE_CUDA"); /* for people: the source that is tested */
     if (save) {
@@ -54,29 +54,30 @@ program program_from_file(const char *path, const int64_t *buckets, cu_mode mode
     assert_non_null(p.arena);
     if (fe_import(path, NULL, p.arena, &model, &err) != MDOT_OK) fail_msg("%s", err.message);
     p.model = model;
-    compile(&p, buckets, checks);
+    compile(&p, buckets, &cu_blocks, checks);
     return p;
 }
 
 program program_from_notation(const char *graph, const int64_t *buckets, cu_mode mode, cuda_host_mode checks)
 {
-    return program_from_renamed(graph, NULL, buckets, mode, checks);
+    return program_from_variant(graph, &(program_variant){0}, buckets, mode, checks);
 }
 
-program program_from_renamed(const char *graph, const char *const *names, const int64_t *buckets, cu_mode mode,
+program program_from_variant(const char *graph, const program_variant *variant, const int64_t *buckets, cu_mode mode,
                              cuda_host_mode checks)
 {
     program p = {.arena = ir_arena_create(0), .mode = mode};
     assert_non_null(p.arena);
     ir_graph *model = graph_from_notation(graph, INT64_MAX, p.arena);
     if (buckets[0] == 0) model->symbol = NULL;
+    const char *const *names = variant->names;
     for (int k = 0; names && k < model->input_count; k++) model->inputs[k]->name = *names++;
     for (ir_node *node = model->first; names && node; node = node->next) {
         node->name = *names;
         for (int k = 0; k < node->output_count; k++) node->outputs[k]->name = *names++;
     }
     p.model = model;
-    compile(&p, buckets, checks);
+    compile(&p, buckets, variant->schedule ? variant->schedule : &cu_blocks, checks);
     return p;
 }
 

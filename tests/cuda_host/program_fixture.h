@@ -20,8 +20,12 @@ typedef struct program {
 /* A program of one entry "predict" for ascending buckets (end with 0; just 0 where the model has no length). */
 program program_from_file(const char *path, const int64_t *buckets, cu_mode mode, cuda_host_mode checks);
 program program_from_notation(const char *graph, const int64_t *buckets, cu_mode mode, cuda_host_mode checks);
-/* The same with other names: of the inputs, then of each node and its results, in order. */
-program program_from_renamed(const char *graph, const char *const *names, const int64_t *buckets, cu_mode mode,
+/* The same with what is not NULL here. */
+typedef struct program_variant {
+    const char *const *names; /* of the inputs, then of each node and its results, in order */
+    const cu_schedule *schedule;
+} program_variant;
+program program_from_variant(const char *graph, const program_variant *variant, const int64_t *buckets, cu_mode mode,
                              cuda_host_mode checks);
 void program_done(program *p);
 

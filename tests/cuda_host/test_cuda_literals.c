@@ -159,7 +159,8 @@ static void names_of_any_characters(void **state)
     for (size_t turn = 0; turn < 11; turn++) {
         const char *turned[11];
         for (size_t k = 0; k < 11; k++) turned[k] = names[(k + turn) % 11];
-        program p = program_from_renamed(graph, turned, BUCKET, CU_BF16, CUDA_HOST_CHECKED);
+        program p =
+            program_from_variant(graph, &(program_variant){.names = turned}, BUCKET, CU_BF16, CUDA_HOST_CHECKED);
         if (turn % 5 == 0) assert_program_fits(&p, 80);
         assert_program_right(&p, &(program_run){.length = 19, .blocks = 2, .seed = 3, .magnitude = 1});
         program_done(&p);

@@ -50,7 +50,7 @@ static cu_program generate(const cg_entry *entries, int count, cu_mode mode)
 {
     mdot_error err = {0};
     cu_program program;
-    if (cu_generate(entries, count, mode, arena, &program, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (cu_generate(entries, count, mode, &cu_blocks, arena, &program, &err) != MDOT_OK) fail_msg("%s", err.message);
     return program;
 }
 
@@ -137,7 +137,7 @@ static void assert_refused(const char *graph, const char *kernel, const char *re
     cg_entry entry = entry_of("predict", graph_from_notation(graph, INT64_MAX, arena), buckets, 1);
     cu_program program = {.kernel_count = -1};
     mdot_error err = {0};
-    assert_int_equal(cu_generate(&entry, 1, CU_BF16, arena, &program, &err), MDOT_UNSUPPORTED);
+    assert_int_equal(cu_generate(&entry, 1, CU_BF16, &cu_blocks, arena, &program, &err), MDOT_UNSUPPORTED);
     assert_int_equal(program.kernel_count, -1);
     if (!strstr(err.message, kernel) || !strstr(err.message, reason)) fail_msg("%s", err.message);
 }

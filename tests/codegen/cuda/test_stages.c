@@ -26,7 +26,7 @@ static cu_stages stages_of(ir_graph *graph)
     cu_stages stages;
     graph->max_length = MAX_LENGTH;
     if (ir_run_passes(graph, NULL, &err) != MDOT_OK || pl_build(graph, arena, &plan, &err) != MDOT_OK ||
-        cu_find_stages(plan, arena, &stages, &err) != MDOT_OK)
+        cu_find_stages(plan, &cu_blocks, arena, &stages, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     return stages;
 }
@@ -130,7 +130,7 @@ static void reductions_of_the_length_keep_a_result_for_each_tile(void **state)
                                           "y = ReduceSum(x, axes) {keepdims=0}\nreturn y\n");
     assert_steps(&stages, "P|f");
     assert_int_equal(stages.buffer_count, stages.plan->buffer_count + 1);
-    assert_int_equal(stages.buffers[stages.plan->buffer_count].type.dim[0].offset, MAX_LENGTH / CU_TILE_UNITS);
+    assert_int_equal(stages.buffers[stages.plan->buffer_count].type.dim[0].offset, MAX_LENGTH / cu_blocks.tile_units);
 }
 
 static void positions_are_found_by_one_block(void **state)
@@ -172,7 +172,7 @@ static void scans_are_refused_by_name(void **state)
     cu_stages stages;
     assert_int_equal(ir_run_passes(graph, NULL, &err), MDOT_OK);
     assert_int_equal(pl_build(graph, arena, &plan, &err), MDOT_OK);
-    assert_int_equal(cu_find_stages(plan, arena, &stages, &err), MDOT_UNSUPPORTED);
+    assert_int_equal(cu_find_stages(plan, &cu_blocks, arena, &stages, &err), MDOT_UNSUPPORTED);
     assert_non_null(strstr(err.message, "sequential.sum"));
 }
 

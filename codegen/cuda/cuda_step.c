@@ -1,0 +1,169 @@
+/* cuda_step.c — what a step's function is given: pointers as offsets, each under a name of its own (see cuda_step.h).
+ */
+#include "codegen/cuda/cuda_step.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *cu_type_name(mdot_dtype dtype)
+{
+    switch (dtype) {
+    case MDOT_DTYPE_F32:
+        return "float";
+    case MDOT_DTYPE_I64:
+        return "long long";
+    case MDOT_DTYPE_I32:
+        return "int";
+    case MDOT_DTYPE_BOOL:
+        return "bool";
+    default:
+        return NULL;
+    }
+}
+
+static char form_of(const cu_function *f, int buffer, const cu_place *place)
+{
+    const cu_home *home = cu_home_of(f, buffer);
+    return place == &home->half ? 'h' : place == &home->output ? 'o' : 'p';
+}
+
+const char *cu_place_name(const cu_layout *layout, ir_arena *arena, int buffer, const cu_place *place)
+{
+    const char *name = layout->stages->buffers[buffer].name;
+    while (*name && !cu_is_name_char(*name)) name++;
+    const char *suffix = place->is_half ? "_half" : "";
+    if (place == &layout->homes[buffer].output) suffix = "_result";
+    return ir_arena_printf(arena, "b%d_%.40s%s", buffer, cu_identifier(arena, name), suffix);
+}
+
+static const char *element_type(const pl_buffer *buffer, const cu_place *place)
+{
+    return place->is_half ? "half_t" : cu_type_name(buffer->type.dtype);
+}
+
+void cu_refuse(cu_function *f, const char *format, ...)
+{
+    char reason[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    if (f->status != MDOT_OK) return;
+    f->status = mdot_fail(f->err, MDOT_UNSUPPORTED, "kernel %s (%s): %s", f->step->kernel->name,
+                          f->step->kernel->origin, reason);
+}
+
+static const char *find_parameter(const cu_function *f, const char *key)
+{
+    for (int k = 0; k < f->parameter_count; k++)
+        if (strcmp(f->parameters[k].key, key) == 0) return f->parameters[k].name;
+    return NULL;
+}
+
+/* A new parameter's name: `wanted`, with a number where that is taken. */
+static const char *add_parameter(cu_function *f, const char *key, const char *wanted)
+{
+    if (f->parameter_count == CU_MAX_PARAMETERS) {
+        cu_refuse(f, "more than %d buffers", CU_MAX_PARAMETERS);
+        return "";
+    }
+    bool is_taken = false;
+    for (int k = 0; k < f->parameter_count; k++) is_taken = is_taken || strcmp(f->parameters[k].name, wanted) == 0;
+    cu_parameter *p = &f->parameters[f->parameter_count];
+    snprintf(p->key, sizeof p->key, "%s", key);
+    if (is_taken)
+        snprintf(p->name, sizeof p->name, "%s_%d", wanted, f->parameter_count);
+    else
+        snprintf(p->name, sizeof p->name, "%s", wanted);
+    f->parameter_count++;
+    return p->name;
+}
+
+static bool is_written(const cu_step *step, int buffer)
+{
+    for (int k = 0; k < step->access_count; k++)
+        if (step->accesses[k].buffer == buffer && step->accesses[k].is_written) return true;
+    return false;
+}
+
+static const char *const memories[] = {
+    [CU_SHARED] = "dynamic_shared", [CU_SCRATCH] = "scratch_memory", [CU_OUTPUT] = "output_memory"};
+
+/* A step is given offsets, which become pointers in it; but pointers to inputs, which may be in the parameter. */
+static void put_pointer(cu_function *f, cu_space_kind kind, const char *qualifier, const char *type, const char *name)
+{
+    if (kind == CU_INPUT) {
+        cu_put(&f->declarations, ", const %s *%s", type, name);
+        return;
+    }
+    cu_put(&f->declarations, ", int %s_at", name);
+    const char *memory = kind == CU_WEIGHTS ? cu_schedule_of(f)->weights : memories[kind];
+    cu_put(&f->locals, "    %s%s *const %s = (%s%s *)(%s() + %s_at);\n", qualifier, type, name, qualifier, type, memory,
+           name);
+}
+
+const char *cu_pointer(cu_function *f, int buffer, const cu_place *place, const char *wanted)
+{
+    const pl_buffer *b = cu_buffer(f, buffer);
+    const char *type = element_type(b, place);
+    char key[32];
+    if (!type) {
+        cu_refuse(f, "values of type %s have no CUDA code", mdot_dtype_name(b->type.dtype));
+        return "";
+    }
+    if (place->kind == CU_WEIGHTS) {
+        const ir_tensor *constant = b->constant;
+        return cu_weight_pointer(f, wanted, type, constant->data,
+                                 (size_t)constant->count * mdot_dtype_size_bytes(constant->dtype));
+    }
+    snprintf(key, sizeof key, "%d%c", buffer, form_of(f, buffer, place));
+    const char *name = find_parameter(f, key);
+    if (name) return name;
+    name = add_parameter(f, key, wanted);
+    const char *qualifier = is_written(f->step, buffer) ? "" : "const ";
+    put_pointer(f, place->kind, qualifier, type, name);
+    const char *place_text = cu_place_name(f->layout, f->arena, buffer, place);
+    if (place->kind == CU_INPUT)
+        cu_put(&f->arguments, ", (const %s *)(input + %s)", type, place_text);
+    else
+        cu_put(&f->arguments, ", %s", place_text);
+    return name;
+}
+
+const char *cu_weight_pointer(cu_function *f, const char *wanted, const char *type, const void *bytes,
+                              size_t size_bytes)
+{
+    char key[32];
+    size_t offset = cg_pool_share(f->weights, bytes, size_bytes, CU_WEIGHT_ALIGNMENT);
+    if (f->weights->failed && f->status == MDOT_OK)
+        f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, "no memory to pack the weights");
+    snprintf(key, sizeof key, "w%zu", offset);
+    const char *name = find_parameter(f, key);
+    if (name) return name;
+    name = add_parameter(f, key, wanted);
+    put_pointer(f, CU_WEIGHTS, "const ", type, name);
+    cu_put(&f->arguments, ", %zu", offset);
+    return name;
+}
+
+void cu_work_pointer(cu_function *f, const char *type, const char *name)
+{
+    put_pointer(f, CU_SHARED, "", type, name);
+    cu_put(&f->arguments, ", %zu", f->layout->work_offset[f->number]);
+}
+
+void cu_meet_first(cu_function *f, const char *condition)
+{
+    if (f->meets) cu_put(&f->body, "        %s__syncthreads(); // what earlier steps wrote\n", condition);
+    f->meets = false;
+}
+
+const char *cu_dim_text(cu_function *f, ir_dim d)
+{
+    if (ir_dim_is_number(d)) return ir_arena_printf(f->arena, "%" PRId64, d.offset);
+    if (d.scale == 1 && d.offset == 0) return "t.length";
+    if (d.offset == 0) return ir_arena_printf(f->arena, "(t.length * %" PRId64 ")", d.scale);
+    return ir_arena_printf(f->arena, "(t.length * %" PRId64 " + %" PRId64 ")", d.scale, d.offset);
+}

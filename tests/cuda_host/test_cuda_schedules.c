@@ -1,0 +1,112 @@
+/* test_cuda_schedules.c — schedules that deal work out in other tiles to other blocks than the one that ships: what is
+ * generated for them is as right, so that no step holds a size of its own.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/cuda_host/program_fixture.h"
+
+static const int64_t BUCKET[] = {64, 0};
+
+static cu_schedule schedule_of(int tile_units, int threads)
+{
+    cu_schedule schedule = cu_blocks;
+    schedule.tile_units = tile_units;
+    schedule.threads = threads;
+    return schedule;
+}
+
+static void assert_schedule_right(const char *graph, int tile_units, int threads, cu_mode mode)
+{
+    static const int64_t lengths[] = {1, 37, 64};
+    cu_schedule schedule = schedule_of(tile_units, threads);
+    program p = program_from_variant(graph, &(program_variant){.schedule = &schedule}, BUCKET, mode, CUDA_HOST_CHECKED);
+    assert_int_equal(p.code.kernels[0].tile_rows, tile_units);
+    assert_int_equal(p.code.kernels[0].threads, threads);
+    for (unsigned k = 0; k < 3; k++)
+        assert_program_right(&p, &(program_run){.length = lengths[k], .blocks = 1 + k, .seed = k + 1, .magnitude = 1});
+    program_done(&p);
+}
+
+/* Steps of every kind: tiled and free rows, few rows, attention, norms, a reduction in two steps, points. */
+static const char ENCODER[] =
+    "x = input f32[1,L,40]\nm = input f32[1,1,1,L]\nw = weights f32[40,96]\nb = weights f32[96]\n"
+    "e = constant f32[] [0.125]\nd = Mul(x, e)\nh = mdot.Linear(d, w, b)\nsizes = constant i64[3] [32, 32, 32]\n"
+    "q, k, v = Split(h, sizes) {axis=-1}\n"
+    "a = Attention(q, k, v, m) {q_num_heads=2, kv_num_heads=2}\n"
+    "w2 = weights f32[32,32]\nc = mdot.Linear(a, w2)\ns = Add(c, q)\ng = weights f32[32]\n"
+    "n = LayerNormalization(s, g) {axis=-1}\naxes = constant i64[1] [1]\n"
+    "r = ReduceSum(n, axes) {keepdims=0}\nw3 = weights f32[32,5]\nb3 = weights f32[5]\n"
+    "y = mdot.Linear(r, w3, b3)\nreturn y, n\n";
+static const char ROWS[] = "x = input f32[2,L,96]\nsizes = constant i64[3] [32, 32, 32]\n"
+                           "q, k, v = Split(x, sizes) {axis=-1}\n"
+                           "a = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\n"
+                           "w = weights f32[32,24]\nb = weights f32[24]\ny = mdot.Linear(a, w, b)\nreturn y\n";
+static const char UNITS[] = "x = input f32[1,L,7,24]\nw = weights f32[24,32]\nh = mdot.Linear(x, w)\ns = Sigmoid(h)\n"
+                            "w2 = weights f32[32,8]\ny = mdot.Linear(s, w2)\naxes = constant i64[1] [1]\n"
+                            "p = ReduceMax(y, axes) {keepdims=0}\nreturn y, p\n";
+
+static void small_tiles_and_blocks(void **state)
+{
+    (void)state;
+    assert_schedule_right(ENCODER, 8, 64, CU_BF16);
+    assert_schedule_right(ROWS, 8, 64, CU_BF16);
+    assert_schedule_right(UNITS, 8, 64, CU_FP32);
+    assert_schedule_right(UNITS, 1, 32, CU_BF16);
+}
+
+static void large_blocks(void **state)
+{
+    (void)state;
+    assert_schedule_right(ENCODER, 16, 512, CU_F16);
+    assert_schedule_right(UNITS, 16, 512, CU_BF16);
+}
+
+static void blocks_of_warps_that_are_no_power_of_two(void **state)
+{
+    (void)state;
+    assert_schedule_right(ENCODER, 16, 96, CU_BF16);
+    assert_schedule_right(ENCODER, 5, 96, CU_FP32);
+}
+
+static void large_tiles(void **state)
+{
+    (void)state;
+    assert_schedule_right(ENCODER, 48, 128, CU_FP32);
+    assert_schedule_right(ROWS, 32, 128, CU_BF16);
+    assert_schedule_right(UNITS, 32, 256, CU_BF16);
+}
+
+/* What matrix instructions cannot take at once is told, not generated wrong. */
+static void attention_over_more_than_a_fragment_is_refused(void **state)
+{
+    (void)state;
+    cu_schedule schedule = schedule_of(32, 256);
+    program p = program_from_variant(ENCODER, &(program_variant){0}, BUCKET, CU_BF16, CUDA_HOST_CHECKED);
+    cu_program code;
+    mdot_error err = {0};
+    assert_int_equal(cu_generate(&p.entry, 1, CU_BF16, &schedule, p.arena, &code, &err), MDOT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "attention.a"));
+    assert_non_null(strstr(err.message, "at most 16 queries"));
+    program_done(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_tiles_and_blocks),
+        cmocka_unit_test(large_blocks),
+        cmocka_unit_test(blocks_of_warps_that_are_no_power_of_two),
+        cmocka_unit_test(large_tiles),
+        cmocka_unit_test(attention_over_more_than_a_fragment_is_refused),
+    };
+    if (!cuda_host_available()) {
+        print_message("skipped: no C++ compiler\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
