@@ -25,6 +25,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 /* The library's version: "0.2.0", static, and as MDOT_VERSION_NUMBER. */
 const char *mdot_version(void);
@@ -456,6 +459,9 @@ mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs
 mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_configuration *configurations,
                        size_t count, mdot_prediction *out_predictions, mdot_error *err);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

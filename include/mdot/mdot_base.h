@@ -16,6 +16,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 /* The version of these headers; mdot_version, mdotjob_version and mdotc_version say that of the library in use. As one
  * number, 1.2.3 is 1002003. The build takes its version from here. */
@@ -124,6 +127,9 @@ typedef struct mdot_dim_binding {
     const char *same_as;
 } mdot_dim_binding;
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 

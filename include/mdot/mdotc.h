@@ -11,6 +11,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 /* The library's version: "0.2.0", static, and as MDOT_VERSION_NUMBER. */
 const char *mdotc_version(void);
@@ -115,6 +118,9 @@ typedef struct mdotc_check_report {
 mdot_status mdotc_check(const char *directory, const mdotc_check_options *options, mdotc_check_report *out_report,
                         mdot_error *err);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -12,6 +12,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 /* The library's version: "0.2.0", static, and as MDOT_VERSION_NUMBER. */
 const char *mdotjob_version(void);
@@ -41,6 +44,9 @@ mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char
  * NOT_FOUND, all zero then: mdot knows no such type. */
 mdot_status mdot_operator_facts_find(const char *type, mdot_operator_facts *out_facts);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -410,7 +410,7 @@ ir_value *b_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
         if (same_shape(&under->type, dims, rank)) return under;
         if (!b_is_reshaped(under)) break;
     }
-    int64_t numbers[MDOT_MAX_RANK];
+    int64_t numbers[MDOT_MAX_RANK] = {0};
     bool constant = shape_as_numbers(&x->type, dims, rank, numbers);
     if (!constant && only_ones_differ(&x->type, dims, rank)) {
         ir_value *core = move_ones(b, IR_OP_Squeeze, x, x->type.dim, x->type.rank);

@@ -1,0 +1,55 @@
+# add_mdot_library(NAME OBJECTS TARGET… [NEEDS TARGET…] [SYSTEM TARGET…]): one of the libraries that are installed, as
+# NAME (static) and NAME_shared, made of the objects of the given object libraries. NEEDS: mdot's own libraries whose
+# public functions it calls; SYSTEM: others, which a program that links the static one must link too.
+#
+# Neither shows anything but public functions. Objects are compiled with hidden visibility, which the public headers
+# lift. What is shared exports what <folder>/lib<NAME>.map lists, with symbol versions. What is static is one object, linked in
+# advance, in which hidden symbols have become local: a program may link any of the libraries together, though each has
+# copies of what it shares with others, and may itself have functions of the same names.
+function(add_mdot_library name)
+  cmake_parse_arguments(arg "" "" "OBJECTS;NEEDS;SYSTEM" ${ARGN})
+  set(objects ${arg_OBJECTS})
+  list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
+
+  set(merged ${CMAKE_CURRENT_BINARY_DIR}/lib${name}.o)
+  add_custom_command(
+    OUTPUT ${merged}
+    COMMAND ${CMAKE_LINKER} -r -o ${merged} ${objects}
+    COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${merged}
+    DEPENDS ${objects}
+    COMMAND_EXPAND_LISTS VERBATIM)
+  set_source_files_properties(${merged} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  add_library(${name} STATIC ${merged})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE C EXPORT_NAME ${name}-static)
+  target_link_libraries(${name} INTERFACE ${arg_NEEDS} ${arg_SYSTEM})
+
+  set(map ${CMAKE_CURRENT_SOURCE_DIR}/lib${name}.map)
+  add_library(${name}_shared SHARED ${objects})
+  set_target_properties(
+    ${name}_shared
+    PROPERTIES OUTPUT_NAME ${name}
+               EXPORT_NAME ${name}
+               VERSION ${PROJECT_VERSION}
+               SOVERSION ${MDOT_SOVERSION}
+               LINKER_LANGUAGE C
+               LINK_DEPENDS ${map}
+               INSTALL_RPATH $ORIGIN)
+  target_link_options(${name}_shared PRIVATE LINKER:--version-script=${map})
+  if(NOT MDOT_ASAN) # whose runtime library is the program's
+    target_link_options(${name}_shared PRIVATE LINKER:-z,defs)
+  endif()
+  set(needs_shared ${arg_NEEDS})
+  list(TRANSFORM needs_shared APPEND _shared)
+  target_link_libraries(${name}_shared PUBLIC ${needs_shared} PRIVATE ${arg_SYSTEM})
+
+  foreach(library ${name} ${name}_shared)
+    target_include_directories(${library} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                                    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  endforeach()
+endfunction()
+
+# add_mdot_objects(NAME SOURCE…): objects of one folder, as tests link them and libraries hide them.
+function(add_mdot_objects name)
+  add_library(${name} OBJECT ${ARGN})
+  set_target_properties(${name} PROPERTIES C_VISIBILITY_PRESET hidden)
+endfunction()

@@ -1,0 +1,50 @@
+#!/bin/sh
+# The six library files show the functions of their public headers and nothing else, the shared ones under a version.
+# Usage: exports.sh CC INCLUDE_FOLDER FILE… with FILE a lib<name>.a or lib<name>.so and mdot, mdotjob or mdotc
+# its name. Under a sanitizer there are symbols of its own, and nothing to be said: 77.
+set -eu
+cc=$1 include=$2
+shift 2
+work=$(mktemp -d)
+trap 'rm -r "$work"' EXIT
+
+# Functions that HEADER and what it includes declare.
+declared() {
+    printf '#include "mdot/%s.h"\n' "$1" > "$work/header.c"
+    "$cc" -I "$include" -aux-info "$work/prototypes" -c "$work/header.c" -o "$work/header.o"
+    sed -n -E '/include\/mdot\//s/.*[ *](mdot[a-z]*_[a-z0-9_]+) \(.*/\1/p' "$work/prototypes" | sort -u
+}
+
+status=0
+for file in "$@"; do
+    name=$(basename "$file" | sed -E 's/^lib([a-z]+)\..*/\1/')
+    declared mdot > "$work/core"
+    case $name in
+    mdot) cp "$work/core" "$work/wanted" ;;
+    *) declared "$name" | comm -23 - "$work/core" > "$work/wanted" ;;
+    esac
+    [ -s "$work/wanted" ] || { echo "no function was found in $name.h"; exit 1; }
+    case $file in
+    *.a) nm -g --defined-only "$file" | awk 'NF == 3 { print $3 }' ;;
+    *) nm -D --defined-only --with-symbol-versions "$file" | awk '$2 != "A" { print $3 }' ;;
+    esac > "$work/names"
+    if grep -q '__asan\|__odr_asan\|__sancov' "$work/names" || nm "$file" | grep -q ' __asan_init'; then
+        echo "skipped: built with a sanitizer"
+        exit 77
+    fi
+    case $file in
+    *.so*)
+        if grep -v '@@MDOT_[0-9]*\.[0-9]*$' "$work/names"; then
+            echo "$file: these symbols have no version"
+            status=1
+        fi
+        ;;
+    esac
+    sed 's/@.*//' "$work/names" | sort -u > "$work/shown"
+    if ! diff "$work/wanted" "$work/shown" > "$work/difference"; then
+        echo "$file: < is declared and not there, > is there and not declared:"
+        grep '^[<>]' "$work/difference"
+        status=1
+    fi
+done
+exit $status
