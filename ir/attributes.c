@@ -21,19 +21,19 @@ const ir_attr *ir_node_attr(const ir_node *node, const char *name)
 int64_t ir_node_int(const ir_node *node, const char *name, int64_t fallback)
 {
     const ir_attr *attr = ir_node_attr(node, name);
-    return attr && attr->kind == IR_ATTR_INT ? attr->i : fallback;
+    return attr != NULL && attr->kind == IR_ATTR_INT ? attr->i : fallback;
 }
 
 double ir_node_float(const ir_node *node, const char *name, double fallback)
 {
     const ir_attr *attr = ir_node_attr(node, name);
-    return attr && attr->kind == IR_ATTR_FLOAT ? attr->f : fallback;
+    return attr != NULL && attr->kind == IR_ATTR_FLOAT ? attr->f : fallback;
 }
 
 const char *ir_node_string(const ir_node *node, const char *name, const char *fallback)
 {
     const ir_attr *attr = ir_node_attr(node, name);
-    return attr && attr->kind == IR_ATTR_STRING ? attr->s : fallback;
+    return attr != NULL && attr->kind == IR_ATTR_STRING ? attr->s : fallback;
 }
 
 /* Puts `attr` in place of the attribute of its name, or at the end. */
@@ -48,7 +48,7 @@ static bool set_attr(ir_graph *graph, ir_node *node, ir_attr attr)
     }
     attr.name = ir_arena_strdup(graph->arena, attr.name);
     ir_attr *grown = IR_NEW_ARRAY(graph->arena, ir_attr, node->attr_count + 1);
-    if (!attr.name || !grown) return false;
+    if (attr.name == NULL || grown == NULL) return false;
     if (node->attr_count) memcpy(grown, node->attrs, (size_t)node->attr_count * sizeof *grown);
     grown[node->attr_count++] = attr;
     node->attrs = grown;
@@ -68,13 +68,13 @@ bool ir_node_set_float(ir_graph *graph, ir_node *node, const char *name, double 
 bool ir_node_set_string(ir_graph *graph, ir_node *node, const char *name, const char *value)
 {
     const char *copy = ir_arena_strdup(graph->arena, value);
-    return copy && set_attr(graph, node, (ir_attr){.name = name, .kind = IR_ATTR_STRING, .s = copy});
+    return copy != NULL && set_attr(graph, node, (ir_attr){.name = name, .kind = IR_ATTR_STRING, .s = copy});
 }
 
 bool ir_node_set_ints(ir_graph *graph, ir_node *node, const char *name, const int64_t *values, int count)
 {
     int64_t *copy = IR_NEW_ARRAY(graph->arena, int64_t, count);
-    if (!copy) return false;
+    if (copy == NULL) return false;
     if (count) memcpy(copy, values, (size_t)count * sizeof *copy);
     return set_attr(graph, node, (ir_attr){.name = name, .kind = IR_ATTR_INTS, .count = count, .ints = copy});
 }
@@ -110,17 +110,17 @@ static bool load_known(const ir_tensor *tensor, int64_t index, ir_dim *out)
 bool ir_value_known(const ir_value *value, ir_dim *out, int *out_count)
 {
     const ir_tensor *tensor = value->constant;
-    if (tensor) {
+    if (tensor != NULL) {
         /* A shape held in floats has a dimension an element; more are weights, of no interest here. */
         int most = ir_dtype_is_float(tensor->dtype) ? MDOT_MAX_RANK : IR_MAX_KNOWN;
-        if (!tensor->data || tensor->count > most) return false;
+        if (tensor->data == NULL || tensor->count > most) return false;
         for (int64_t i = 0; i < tensor->count; i++) {
             if (!load_known(tensor, i, &out[i])) return false;
         }
         *out_count = (int)tensor->count;
         return true;
     }
-    if (!value->known) return false;
+    if (value->known == NULL) return false;
     for (int i = 0; i < value->known->count; i++) out[i] = value->known->element[i];
     *out_count = value->known->count;
     return true;
@@ -142,7 +142,8 @@ bool ir_value_ints(const ir_value *value, int64_t *out, int *out_count)
 bool ir_value_scalar(const ir_value *value, double *out)
 {
     const ir_tensor *tensor = value->constant;
-    if (!tensor || !tensor->data || tensor->count != 1 || tensor->dtype == MDOT_DTYPE_STRING) return false;
+    if (tensor == NULL || tensor->data == NULL || tensor->count != 1 || tensor->dtype == MDOT_DTYPE_STRING)
+        return false;
     if (ir_dtype_is_float(tensor->dtype)) {
         *out = ir_tensor_real(tensor, 0);
     } else {

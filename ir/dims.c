@@ -242,7 +242,7 @@ bool ir_dim_products_equal(const ir_dim *a, int a_count, const ir_dim *b, int b_
 
 const char *ir_dim_text(ir_dim d, const char *symbol, char *out, size_t size)
 {
-    if (!symbol) symbol = "L";
+    if (symbol == NULL) symbol = "L";
     if (ir_dim_is_number(d)) {
         snprintf(out, size, "%lld", (long long)d.offset);
         return out;

@@ -38,7 +38,7 @@ static bool is_graph_output(const ir_graph *graph, const ir_value *value)
 static ir_wide *copy_wide(ir_arena *arena, const ir_wide *wide)
 {
     ir_wide *copy = ir_wide_create(arena, wide->dtype, wide->rank, wide->dims);
-    if (!copy) return NULL;
+    if (copy == NULL) return NULL;
     for (int64_t i = 0; i < wide->count; i++) ir_copy_element(copy, i, wide, i);
     return copy;
 }
@@ -47,27 +47,27 @@ static ir_wide *copy_wide(ir_arena *arena, const ir_wide *wide)
 static mdot_status fetch(const evaluation *e, const ir_node *node, const ir_value *value, ir_arena *scratch,
                          const ir_wide **out, mdot_error *err)
 {
-    if (!value->constant) {
+    if (value->constant == NULL) {
         *out = e->content[value->id];
         return MDOT_OK;
     }
-    if (!value->constant->data) {
+    if (value->constant->data == NULL) {
         return ir_fail(node, err, MDOT_UNSUPPORTED, "the content of \"%s\" was not read from the file", value->name);
     }
     if (value->constant->dtype == MDOT_DTYPE_STRING) {
         return ir_fail(node, err, MDOT_UNSUPPORTED, "\"%s\" holds strings", value->name);
     }
     *out = ir_wide_from_tensor(scratch, value->constant);
-    return *out ? MDOT_OK : ir_fail_memory(node, err);
+    return *out != NULL ? MDOT_OK : ir_fail_memory(node, err);
 }
 
 static void release_inputs(evaluation *e, const ir_node *node)
 {
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
-        if (!value || --e->uses_left[value->id] > 0) continue;
+        if (value == NULL || --e->uses_left[value->id] > 0) continue;
         home *h = e->homes[value->id];
-        if (!h || --h->live > 0) continue;
+        if (h == NULL || --h->live > 0) continue;
         ir_arena_destroy(h->arena);
         h->arena = NULL;
     }
@@ -77,11 +77,11 @@ static void release_inputs(evaluation *e, const ir_node *node)
 static home *make_home(evaluation *e, const ir_node *node, ir_arena **out_arena)
 {
     home *h = IR_NEW(e->arena, home);
-    if (!h) return NULL;
+    if (h == NULL) return NULL;
     bool is_result = false;
     for (int i = 0; i < node->output_count; i++) {
         const ir_value *value = node->outputs[i];
-        if (!value) continue;
+        if (value == NULL) continue;
         is_result = is_result || is_graph_output(e->graph, value);
         h->live += value->use_count > 0;
         e->homes[value->id] = h;
@@ -89,30 +89,30 @@ static home *make_home(evaluation *e, const ir_node *node, ir_arena **out_arena)
     h->arena = is_result ? NULL : ir_arena_create(0);
     *out_arena = is_result ? e->results : h->arena;
     e->all_homes[e->home_count++] = h;
-    return *out_arena ? h : NULL;
+    return *out_arena != NULL ? h : NULL;
 }
 
 static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratch, mdot_error *err)
 {
     mdot_status status = ir_check_arity(node, err);
     if (status != MDOT_OK) return status;
-    if (!node->op->eval) return ir_fail(node, err, MDOT_UNSUPPORTED, "the operator has no evaluator");
+    if (node->op->eval == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "the operator has no evaluator");
 
     const ir_wide **in = IR_NEW_ARRAY(scratch, const ir_wide *, node->input_count);
     ir_wide **out = IR_NEW_ARRAY(scratch, ir_wide *, node->output_count);
     ir_arena *target;
     home *h = make_home(e, node, &target);
-    if (!in || !out || !h) return ir_fail_memory(node, err);
+    if (in == NULL || out == NULL || h == NULL) return ir_fail_memory(node, err);
     for (int i = 0; i < node->input_count; i++) {
-        if (!node->inputs[i]) continue;
+        if (node->inputs[i] == NULL) continue;
         status = fetch(e, node, node->inputs[i], scratch, &in[i], err);
         if (status != MDOT_OK) return status;
     }
     status = node->op->eval(target, node, in, out, err);
     if (status != MDOT_OK) return status;
     for (int i = 0; i < node->output_count; i++) {
-        if (!node->outputs[i]) continue;
-        if (!out[i]) return ir_fail(node, err, MDOT_UNSUPPORTED, "output %d has no evaluation", i);
+        if (node->outputs[i] == NULL) continue;
+        if (out[i] == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "output %d has no evaluation", i);
         e->content[node->outputs[i]->id] = out[i];
     }
     release_inputs(e, node);
@@ -125,9 +125,9 @@ static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratc
 
 static mdot_status run_nodes(evaluation *e, mdot_error *err)
 {
-    for (const ir_node *node = e->graph->first; node; node = node->next) {
+    for (const ir_node *node = e->graph->first; node != NULL; node = node->next) {
         ir_arena *scratch = ir_arena_create(0);
-        mdot_status status = scratch ? run_node(e, node, scratch, err) : ir_fail_memory(node, err);
+        mdot_status status = scratch != NULL ? run_node(e, node, scratch, err) : ir_fail_memory(node, err);
         ir_arena_destroy(scratch);
         if (status != MDOT_OK) return ir_fail_in_file(e->graph, status, err);
     }
@@ -157,18 +157,18 @@ static mdot_status give_outputs(const evaluation *e, ir_wide **out_outputs, mdot
 {
     const ir_graph *graph = e->graph;
     ir_wide **outputs = IR_NEW_ARRAY(e->arena, ir_wide *, graph->output_count);
-    if (!outputs) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    if (outputs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
     for (int i = 0; i < graph->output_count; i++) {
         const ir_value *value = graph->outputs[i];
         /* An output may be an input or a constant as it stands, or occur twice: each becomes a tensor of its own. */
         const ir_tensor *constant = value->constant;
-        if (constant && !constant->data) {
+        if (constant != NULL && constant->data == NULL) {
             return mdot_fail(err, MDOT_UNSUPPORTED, "%s: the content of output \"%s\" was not read from the file",
                              graph->name, value->name);
         }
         outputs[i] =
-            constant ? ir_wide_from_tensor(e->results, constant) : copy_wide(e->results, e->content[value->id]);
-        if (!outputs[i]) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+            constant != NULL ? ir_wide_from_tensor(e->results, constant) : copy_wide(e->results, e->content[value->id]);
+        if (outputs[i] == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
     }
     for (int i = 0; i < graph->output_count; i++) out_outputs[i] = outputs[i];
     return MDOT_OK;
@@ -178,15 +178,15 @@ static bool make_tables(evaluation *e)
 {
     const ir_graph *graph = e->graph;
     int node_count = 0;
-    for (const ir_node *node = graph->first; node; node = node->next) node_count++;
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) node_count++;
     e->content = IR_NEW_ARRAY(e->arena, const ir_wide *, graph->value_count);
     e->uses_left = IR_NEW_ARRAY(e->arena, int, graph->value_count);
     e->homes = IR_NEW_ARRAY(e->arena, home *, graph->value_count);
     e->all_homes = IR_NEW_ARRAY(e->arena, home *, node_count);
-    if (!e->content || !e->uses_left || !e->homes || !e->all_homes) return false;
-    for (const ir_node *node = graph->first; node; node = node->next) {
+    if (e->content == NULL || e->uses_left == NULL || e->homes == NULL || e->all_homes == NULL) return false;
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {
-            if (node->inputs[i]) e->uses_left[node->inputs[i]->id] = node->inputs[i]->use_count;
+            if (node->inputs[i] != NULL) e->uses_left[node->inputs[i]->id] = node->inputs[i]->use_count;
         }
     }
     return true;
@@ -197,7 +197,7 @@ mdot_status ir_evaluate(const ir_graph *graph, const ir_wide *const *inputs, ir_
 {
     evaluation e = {.graph = graph, .results = arena, .arena = ir_arena_create(0)};
     mdot_status status;
-    if (!e.arena || !make_tables(&e)) {
+    if (e.arena == NULL || !make_tables(&e)) {
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
         goto done;
     }

@@ -8,7 +8,7 @@
 mdot_status ir_check_arity(const ir_node *node, mdot_error *err)
 {
     const ir_op *op = node->op;
-    if (!op) return ir_fail(node, err, MDOT_UNSUPPORTED, "the operator is not in mdot's table");
+    if (op == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "the operator is not in mdot's table");
     if (node->input_count < op->min_inputs || node->input_count > op->max_inputs) {
         return ir_fail(node, err, MDOT_MALFORMED, "%d inputs, where the operator takes %d to %d", node->input_count,
                        op->min_inputs, op->max_inputs);
@@ -19,7 +19,7 @@ mdot_status ir_check_arity(const ir_node *node, mdot_error *err)
     }
     int required = op->traits & IR_VARIADIC ? node->input_count : op->min_inputs;
     for (int i = 0; i < required; i++) {
-        if (!node->inputs[i]) return ir_fail(node, err, MDOT_MALFORMED, "input %d is required, but absent", i);
+        if (node->inputs[i] == NULL) return ir_fail(node, err, MDOT_MALFORMED, "input %d is required, but absent", i);
     }
     return MDOT_OK;
 }
@@ -50,19 +50,19 @@ static mdot_status infer_outputs(ir_graph *graph, ir_node *node, mdot_error *err
     mdot_status status = ir_check_arity(node, err);
     if (status != MDOT_OK) return status;
     for (int i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] && !is_typed(node->inputs[i])) {
+        if (node->inputs[i] != NULL && !is_typed(node->inputs[i])) {
             return ir_fail(node, err, MDOT_MALFORMED, "input %d, \"%s\", has no type", i, node->inputs[i]->name);
         }
     }
     for (int i = 0; i < node->output_count; i++) {
-        if (!node->outputs[i]) continue;
+        if (node->outputs[i] == NULL) continue;
         node->outputs[i]->type = (ir_type){.dtype = MDOT_DTYPE_NONE, .rank = -1};
         node->outputs[i]->known = NULL;
     }
     status = node->op->shape(graph, node, err);
     if (status != MDOT_OK) return status;
     for (int i = 0; i < node->output_count; i++) {
-        if (!node->outputs[i]) continue;
+        if (node->outputs[i] == NULL) continue;
         if (!is_typed(node->outputs[i])) {
             return ir_fail(node, err, MDOT_UNSUPPORTED, "no type follows for output %d", i);
         }
@@ -74,7 +74,7 @@ static mdot_status infer_outputs(ir_graph *graph, ir_node *node, mdot_error *err
 
 mdot_status ir_fail_in_file(const ir_graph *graph, mdot_status status, mdot_error *err)
 {
-    if (!err) return status;
+    if (err == NULL) return status;
     char reason[sizeof err->message];
     memcpy(reason, err->message, sizeof reason);
     return mdot_fail(err, status, "%s: %s", graph->name, reason);
@@ -88,7 +88,7 @@ mdot_status ir_infer_node(ir_graph *graph, ir_node *node, mdot_error *err)
 
 mdot_status ir_infer(ir_graph *graph, mdot_error *err)
 {
-    for (ir_node *node = graph->first; node; node = node->next) {
+    for (ir_node *node = graph->first; node != NULL; node = node->next) {
         mdot_status status = ir_infer_node(graph, node, err);
         if (status != MDOT_OK) return status;
     }

@@ -57,7 +57,7 @@ static void fill_slots(void)
 {
     for (int i = 0; i < IR_OP_COUNT; i++) {
         unsigned slot = slot_of(ir_ops[i].domain, ir_ops[i].name);
-        while (slots[slot]) slot = (slot + 1) & (SLOT_COUNT - 1);
+        while (slots[slot] != NULL) slot = (slot + 1) & (SLOT_COUNT - 1);
         slots[slot] = &ir_ops[i];
     }
 }
@@ -67,7 +67,7 @@ const ir_op *ir_op_find(const char *domain, const char *name)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, fill_slots);
     if (strcmp(domain, "ai.onnx") == 0) domain = "";
-    for (unsigned slot = slot_of(domain, name); slots[slot]; slot = (slot + 1) & (SLOT_COUNT - 1)) {
+    for (unsigned slot = slot_of(domain, name); slots[slot] != NULL; slot = (slot + 1) & (SLOT_COUNT - 1)) {
         if (strcmp(slots[slot]->name, name) == 0 && strcmp(slots[slot]->domain, domain) == 0) return slots[slot];
     }
     return NULL;
@@ -77,7 +77,7 @@ const ir_op *ir_op_find(const char *domain, const char *name)
 
 static bool is_supported(const ir_node *node)
 {
-    return node->op && node->op->lowering != IR_LOWER_NONE;
+    return node->op != NULL && node->op->lowering != IR_LOWER_NONE;
 }
 
 /* Text that grows in a buffer of fixed size; what does not fit is dropped, and mdot_fail marks the cut. */
@@ -101,7 +101,7 @@ static void list_type(list *l, const ir_node *first)
 {
     int count = 0;
     add_text(l, l->length ? "; " : "", first->op_type, " at ");
-    for (const ir_node *node = first; node; node = node->next) {
+    for (const ir_node *node = first; node != NULL; node = node->next) {
         if (is_supported(node) || strcmp(node->op_type, first->op_type) != 0) continue;
         if (count++ < MAX_NAMED) add_text(l, node == first ? "\"" : ", \"", node->name, "\"");
     }
@@ -114,7 +114,7 @@ static void list_type(list *l, const ir_node *first)
 mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err)
 {
     list l = {.length = 0};
-    for (const ir_node *node = graph->first; node; node = node->next) {
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         if (is_supported(node)) continue;
         const ir_node *earlier = graph->first;
         while (earlier != node && (is_supported(earlier) || strcmp(earlier->op_type, node->op_type) != 0)) {

@@ -20,19 +20,19 @@ typedef struct parser {
 /* The constant of `constants_from` with this hash; NULL: there is none. */
 static const ir_tensor *find_content(const ir_graph *graph, uint64_t hash)
 {
-    for (const ir_node *node = graph ? graph->first : NULL; node; node = node->next) {
+    for (const ir_node *node = graph != NULL ? graph->first : NULL; node != NULL; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {
-            const ir_tensor *tensor = node->inputs[i] ? node->inputs[i]->constant : NULL;
-            if (tensor && tensor->data && ir_tensor_hash(tensor) == hash) return tensor;
+            const ir_tensor *tensor = node->inputs[i] != NULL ? node->inputs[i]->constant : NULL;
+            if (tensor != NULL && tensor->data != NULL && ir_tensor_hash(tensor) == hash) return tensor;
         }
         for (int i = 0; i < node->attr_count; i++) {
             const ir_tensor *tensor = node->attrs[i].kind == IR_ATTR_TENSOR ? node->attrs[i].tensor : NULL;
-            if (tensor && tensor->data && ir_tensor_hash(tensor) == hash) return tensor;
+            if (tensor != NULL && tensor->data != NULL && ir_tensor_hash(tensor) == hash) return tensor;
         }
     }
-    for (int i = 0; graph && i < graph->output_count; i++) {
+    for (int i = 0; graph != NULL && i < graph->output_count; i++) {
         const ir_tensor *tensor = graph->outputs[i]->constant;
-        if (tensor && tensor->data && ir_tensor_hash(tensor) == hash) return tensor;
+        if (tensor != NULL && tensor->data != NULL && ir_tensor_hash(tensor) == hash) return tensor;
     }
     return NULL;
 }
@@ -45,11 +45,11 @@ static const void *parse_inline(parser *p, const ir_tensor *shape)
     if (mdot_dtype_size_bytes(shape->dtype) == 0)
         return ir_scan_fail(&p->scan, "no content can be given for this type"), NULL;
     ir_wide *wide = ir_scan_ok(&p->scan) ? ir_wide_create(p->scan.arena, shape->dtype, shape->rank, shape->dims) : NULL;
-    if (!wide) return ir_scan_fail_memory(&p->scan), NULL;
+    if (wide == NULL) return ir_scan_fail_memory(&p->scan), NULL;
     ir_scan_expect(&p->scan, "[");
     for (int64_t i = 0; i < wide->count && ir_scan_ok(&p->scan); i++) {
         if (i) ir_scan_expect(&p->scan, ",");
-        if (wide->f) {
+        if (wide->f != NULL) {
             wide->f[i] = ir_scan_float(&p->scan);
         } else if (wide->dtype == MDOT_DTYPE_U64) {
             wide->i[i] = (int64_t)ir_scan_unsigned(&p->scan, 10);
@@ -59,13 +59,13 @@ static const void *parse_inline(parser *p, const ir_tensor *shape)
     }
     if (!ir_scan_expect(&p->scan, "]")) return NULL;
     const ir_tensor *tensor = ir_tensor_from_wide(p->scan.arena, wide);
-    return tensor ? tensor->data : (ir_scan_fail_memory(&p->scan), NULL);
+    return tensor != NULL ? tensor->data : (ir_scan_fail_memory(&p->scan), NULL);
 }
 
 static const ir_tensor *parse_content(parser *p, const ir_type *type)
 {
     ir_tensor *tensor = ir_scan_allocate(&p->scan, 1, sizeof *tensor);
-    if (!tensor) return NULL;
+    if (tensor == NULL) return NULL;
     tensor->dtype = type->dtype;
     tensor->rank = type->rank;
     for (int i = 0; i < type->rank; i++) {
@@ -78,7 +78,7 @@ static const ir_tensor *parse_content(parser *p, const ir_type *type)
     if (ir_scan_take(&p->scan, "unread")) return tensor;
     if (ir_scan_take(&p->scan, "#")) {
         const ir_tensor *content = find_content(p->constants_from, ir_scan_unsigned(&p->scan, 16));
-        if (content) tensor->data = content->data;
+        if (content != NULL) tensor->data = content->data;
         return tensor;
     }
     tensor->data = parse_inline(p, tensor);
@@ -118,9 +118,9 @@ static declaration parse_declaration(parser *p)
 /* Gives a value that a builder made the id, type and content of its declaration. */
 static void define(parser *p, ir_value *value, const declaration *d)
 {
-    if (!value) ir_scan_fail_memory(&p->scan);
+    if (value == NULL) ir_scan_fail_memory(&p->scan);
     if (!ir_scan_ok(&p->scan)) return;
-    if (d->id < p->value_capacity && p->values[d->id]) {
+    if (d->id < p->value_capacity && p->values[d->id] != NULL) {
         ir_scan_fail(&p->scan, "a value is defined twice");
         return;
     }
@@ -128,7 +128,7 @@ static void define(parser *p, ir_value *value, const declaration *d)
         int capacity = p->value_capacity ? p->value_capacity : 64;
         while (capacity <= d->id) capacity *= 2;
         ir_value **grown = ir_scan_allocate(&p->scan, (size_t)capacity, sizeof(ir_value *));
-        if (!grown) return;
+        if (grown == NULL) return;
         if (p->value_capacity) memcpy(grown, p->values, (size_t)p->value_capacity * sizeof *grown);
         p->values = grown;
         p->value_capacity = capacity;
@@ -145,7 +145,7 @@ static ir_value *parse_use(parser *p)
 {
     int id = parse_id(p);
     ir_value *value = ir_scan_ok(&p->scan) && id < p->value_capacity ? p->values[id] : NULL;
-    if (!value) ir_scan_fail(&p->scan, "a value is used before it is defined");
+    if (value == NULL) ir_scan_fail(&p->scan, "a value is used before it is defined");
     return value;
 }
 
@@ -167,7 +167,7 @@ static void parse_array(parser *p, ir_attr *attr)
             const void *old = of_strings  ? (const void *)strings
                               : of_floats ? (const void *)floats
                                           : (const void *)ints;
-            if (!grown) return;
+            if (grown == NULL) return;
             if (attr->count) memcpy(grown, old, (size_t)attr->count * 8);
             ints = grown, floats = grown, strings = grown;
         }
@@ -231,7 +231,7 @@ static void parse_attrs(parser *p, ir_node *node)
         if (node->attr_count == capacity) {
             capacity = capacity ? 2 * capacity : 4;
             ir_attr *grown = ir_scan_allocate(&p->scan, (size_t)capacity, sizeof *grown);
-            if (!grown) return;
+            if (grown == NULL) return;
             if (node->attr_count) memcpy(grown, node->attrs, (size_t)node->attr_count * sizeof *grown);
             node->attrs = grown;
         }
@@ -246,7 +246,7 @@ static void parse_attrs(parser *p, ir_node *node)
 static void parse_constant(parser *p, const declaration *d)
 {
     const ir_tensor *tensor = parse_content(p, &d->type);
-    if (tensor && ir_scan_ok(&p->scan)) define(p, ir_graph_add_constant(p->graph, d->name, tensor), d);
+    if (tensor != NULL && ir_scan_ok(&p->scan)) define(p, ir_graph_add_constant(p->graph, d->name, tensor), d);
 }
 
 /* `Add`, `com.microsoft.Gelu` or `unknown "x.Foo"`; false after a fault. A word of the table ends before its `(`. */
@@ -258,13 +258,13 @@ static bool parse_operator(parser *p, const ir_op **out_op, const char **out_op_
         return ir_scan_ok(&p->scan);
     }
     const char *word = ir_scan_word(&p->scan);
-    if (!word) return false;
+    if (word == NULL) return false;
     const char *dot = strrchr(word, '.');
-    const char *domain = dot ? ir_arena_strndup(p->scan.arena, word, (size_t)(dot - word)) : "";
-    if (!domain) return ir_scan_fail_memory(&p->scan);
-    *out_op = ir_op_find(domain, dot ? dot + 1 : word);
+    const char *domain = dot != NULL ? ir_arena_strndup(p->scan.arena, word, (size_t)(dot - word)) : "";
+    if (domain == NULL) return ir_scan_fail_memory(&p->scan);
+    *out_op = ir_op_find(domain, dot != NULL ? dot + 1 : word);
     *out_op_type = NULL;
-    return *out_op || ir_scan_fail(&p->scan, "the operator is not in the table");
+    return *out_op != NULL || ir_scan_fail(&p->scan, "the operator is not in the table");
 }
 
 enum { MAX_OPERANDS = 4096 };
@@ -292,11 +292,11 @@ static void parse_node(parser *p, const declaration *outputs, int output_count)
     if (ir_scan_take(&p->scan, "as")) op_type = ir_scan_quoted(&p->scan);
     if (!ir_scan_ok(&p->scan)) return;
     ir_node *node = ir_graph_add_node(p->graph, NULL, op, name, inputs, input_count, output_count);
-    if (!node) {
+    if (node == NULL) {
         ir_scan_fail_memory(&p->scan);
         return;
     }
-    if (op_type) node->op_type = op_type;
+    if (op_type != NULL) node->op_type = op_type;
     for (int i = 0; i < output_count; i++) {
         if (outputs[i].absent) {
             node->outputs[i] = NULL;
@@ -317,7 +317,7 @@ static void parse_definition(parser *p)
         if (count == capacity) {
             capacity = capacity ? 2 * capacity : 1;
             declaration *grown = ir_scan_allocate(&p->scan, (size_t)capacity, sizeof *grown);
-            if (!grown) return;
+            if (grown == NULL) return;
             if (count) memcpy(grown, outputs, (size_t)count * sizeof *grown);
             outputs = grown;
         }
@@ -341,8 +341,8 @@ static void parse_header(parser *p)
 {
     ir_scan_expect(&p->scan, "graph");
     const char *name = ir_scan_quoted(&p->scan);
-    p->graph = name ? ir_graph_create(p->scan.arena, name) : NULL;
-    if (!p->graph) ir_scan_fail_memory(&p->scan);
+    p->graph = name != NULL ? ir_graph_create(p->scan.arena, name) : NULL;
+    if (p->graph == NULL) ir_scan_fail_memory(&p->scan);
     ir_scan_expect(&p->scan, "{");
     if (!ir_scan_take(&p->scan, "length")) return;
     if (ir_scan_peek(&p->scan) == '"') p->graph->symbol = ir_scan_quoted(&p->scan);
@@ -356,7 +356,7 @@ static void parse_outputs(parser *p)
 {
     while (ir_scan_ok(&p->scan) && ir_scan_peek(&p->scan) == '%') {
         ir_value *value = parse_use(p);
-        if (value && !ir_graph_add_output(p->graph, value)) ir_scan_fail_memory(&p->scan);
+        if (value != NULL && !ir_graph_add_output(p->graph, value)) ir_scan_fail_memory(&p->scan);
         if (!ir_scan_take(&p->scan, ",")) break;
     }
 }

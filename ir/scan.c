@@ -29,7 +29,7 @@ bool ir_scan_fail_memory(ir_scanner *s)
 void *ir_scan_allocate(ir_scanner *s, size_t count, size_t size)
 {
     void *memory = ir_scan_ok(s) ? ir_arena_alloc(s->arena, count, size) : NULL;
-    if (!memory) ir_scan_fail_memory(s);
+    if (memory == NULL) ir_scan_fail_memory(s);
     return memory;
 }
 
@@ -78,7 +78,7 @@ const char *ir_scan_quoted(ir_scanner *s)
     const char *end = s->at;
     while (*end && *end != '"') end += *end == '\\' && end[1] ? 2 : 1;
     char *text = ir_scan_allocate(s, (size_t)(end - s->at) + 1, 1), *to = text;
-    if (!text) return NULL;
+    if (text == NULL) return NULL;
     while (s->at < end) {
         char c = *s->at++;
         s->line += c == '\n';
@@ -105,7 +105,7 @@ const char *ir_scan_word(ir_scanner *s)
     while (ir_text_is_word_char(*s->at)) s->at++;
     if (s->at == begin) return ir_scan_fail(s, "expected a name"), NULL;
     const char *word = ir_arena_strndup(s->arena, begin, (size_t)(s->at - begin));
-    if (!word) ir_scan_fail_memory(s);
+    if (word == NULL) ir_scan_fail_memory(s);
     return word;
 }
 
@@ -182,7 +182,7 @@ static mdot_dtype parse_dtype(ir_scanner *s)
 {
     if (ir_scan_take(s, "?")) return MDOT_DTYPE_NONE;
     const char *word = ir_scan_word(s);
-    for (int i = MDOT_DTYPE_F32; word && i <= MDOT_DTYPE_BF16; i++) {
+    for (int i = MDOT_DTYPE_F32; word != NULL && i <= MDOT_DTYPE_BF16; i++) {
         if (strcmp(mdot_dtype_name((mdot_dtype)i), word) == 0) return (mdot_dtype)i;
     }
     ir_scan_fail(s, "expected an element type");
@@ -221,7 +221,7 @@ const ir_known *ir_scan_known(ir_scanner *s)
     ir_scan_expect(s, "]");
     ir_dim *copy = ir_scan_allocate(s, (size_t)count, sizeof *copy);
     ir_known *known = ir_scan_allocate(s, 1, sizeof *known);
-    if (!copy || !known) return NULL;
+    if (copy == NULL || known == NULL) return NULL;
     if (count) memcpy(copy, elements, (size_t)count * sizeof *copy);
     *known = (ir_known){count, copy};
     return known;

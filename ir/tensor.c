@@ -38,7 +38,7 @@ ir_wide *ir_wide_create(ir_arena *arena, mdot_dtype dtype, int rank, const int64
     int64_t count = ir_count_elements(rank, dims);
     if (count < 0 || rank < 0 || rank > MDOT_MAX_RANK) return NULL;
     ir_wide *wide = IR_NEW(arena, ir_wide);
-    if (!wide) return NULL;
+    if (wide == NULL) return NULL;
     wide->dtype = dtype;
     wide->rank = rank;
     for (int i = 0; i < rank; i++) wide->dims[i] = dims[i];
@@ -48,12 +48,12 @@ ir_wide *ir_wide_create(ir_arena *arena, mdot_dtype dtype, int rank, const int64
     } else {
         wide->i = IR_NEW_ARRAY(arena, int64_t, count);
     }
-    return wide->f || wide->i ? wide : NULL;
+    return wide->f != NULL || wide->i != NULL ? wide : NULL;
 }
 
 double ir_wide_get(const ir_wide *wide, int64_t index)
 {
-    if (wide->f) return wide->f[index];
+    if (wide->f != NULL) return wide->f[index];
     return wide->dtype == MDOT_DTYPE_U64 ? (double)(uint64_t)wide->i[index] : (double)wide->i[index];
 }
 
@@ -207,9 +207,9 @@ ir_wide *ir_wide_from_tensor(ir_arena *arena, const ir_tensor *tensor)
 {
     if (mdot_dtype_size_bytes(tensor->dtype) == 0) return NULL; /* strings have no wide form */
     ir_wide *wide = ir_wide_create(arena, tensor->dtype, tensor->rank, tensor->dims);
-    if (!wide || (!tensor->data && wide->count)) return NULL;
+    if (wide == NULL || (tensor->data == NULL && wide->count)) return NULL;
     for (int64_t k = 0; k < wide->count; k++) {
-        if (wide->f) {
+        if (wide->f != NULL) {
             wide->f[k] = ir_tensor_real(tensor, k);
         } else {
             wide->i[k] = ir_tensor_integer(tensor, k);
@@ -223,7 +223,7 @@ ir_tensor *ir_tensor_from_wide(ir_arena *arena, const ir_wide *wide)
     size_t size = mdot_dtype_size_bytes(wide->dtype);
     ir_tensor *tensor = IR_NEW(arena, ir_tensor);
     unsigned char *data = ir_arena_alloc(arena, (size_t)wide->count, size);
-    if (!tensor || !data || !size) return NULL;
+    if (tensor == NULL || data == NULL || !size) return NULL;
     tensor->dtype = wide->dtype;
     tensor->rank = wide->rank;
     for (int i = 0; i < wide->rank; i++) tensor->dims[i] = wide->dims[i];

@@ -81,7 +81,7 @@ static void print_float(printer *p, double value, bool may_be_single, const char
     bool single = may_be_single && (double)(float)value == value;
     shortest(value, single, text, sizeof text);
     fputs(text, p->out);
-    if (!strpbrk(text, ".einf")) fputs(".0", p->out);
+    if (strpbrk(text, ".einf") == NULL) fputs(".0", p->out);
     if (single && strtod(text, NULL) != value) fputs(suffix, p->out);
 }
 
@@ -111,7 +111,7 @@ static void print_declaration(printer *p, const ir_value *value)
     print_quoted(p, value->name);
     fputs(" : ", p->out);
     print_type(p, &value->type);
-    if (!value->known) return;
+    if (value->known == NULL) return;
     fputs(" known [", p->out);
     for (int i = 0; i < value->known->count; i++) {
         if (i) fputs(", ", p->out);
@@ -122,7 +122,7 @@ static void print_declaration(printer *p, const ir_value *value)
 
 static void print_element(printer *p, const ir_wide *wide, int64_t i)
 {
-    if (wide->f) {
+    if (wide->f != NULL) {
         print_float(p, wide->f[i], wide->dtype != MDOT_DTYPE_F64, "");
     } else if (wide->dtype == MDOT_DTYPE_U64) {
         fprintf(p->out, "%" PRIu64, (uint64_t)wide->i[i]);
@@ -134,7 +134,7 @@ static void print_element(printer *p, const ir_wide *wide, int64_t i)
 /* `[1, 2]`, `#hash` or `unread`. */
 static void print_content(printer *p, const ir_tensor *tensor)
 {
-    if (!tensor->data || mdot_dtype_size_bytes(tensor->dtype) == 0) {
+    if (tensor->data == NULL || mdot_dtype_size_bytes(tensor->dtype) == 0) {
         fputs("unread", p->out);
         return;
     }
@@ -143,7 +143,7 @@ static void print_content(printer *p, const ir_tensor *tensor)
         return;
     }
     const ir_wide *wide = ir_wide_from_tensor(p->scratch, tensor);
-    if (!wide) {
+    if (wide == NULL) {
         p->failed = true;
         return;
     }
@@ -157,7 +157,7 @@ static void print_content(printer *p, const ir_tensor *tensor)
 
 static void print_constant(printer *p, const ir_value *value)
 {
-    if (!value || !value->constant || p->printed[value->id]) return;
+    if (value == NULL || value->constant == NULL || p->printed[value->id]) return;
     p->printed[value->id] = true;
     fputs("  ", p->out);
     print_declaration(p, value);
@@ -238,7 +238,7 @@ static bool is_table_name(const ir_op *op, const char *op_type)
 
 static void print_operator(printer *p, const ir_node *node)
 {
-    if (node->op) {
+    if (node->op != NULL) {
         fprintf(p->out, "%s%s%s", node->op->domain, node->op->domain[0] ? "." : "", node->op->name);
     } else {
         fputs("unknown ", p->out);
@@ -252,7 +252,7 @@ static void print_node(printer *p, const ir_node *node)
     fputs("  ", p->out);
     for (int i = 0; i < node->output_count; i++) {
         if (i) fputs(", ", p->out);
-        if (node->outputs[i]) {
+        if (node->outputs[i] != NULL) {
             print_declaration(p, node->outputs[i]);
         } else {
             fputc('_', p->out);
@@ -262,7 +262,7 @@ static void print_node(printer *p, const ir_node *node)
     print_operator(p, node);
     for (int i = 0; i < node->input_count; i++) {
         fputs(i ? ", " : "(", p->out);
-        if (node->inputs[i]) {
+        if (node->inputs[i] != NULL) {
             fprintf(p->out, "%%%d", node->inputs[i]->id);
         } else {
             fputc('_', p->out);
@@ -270,11 +270,11 @@ static void print_node(printer *p, const ir_node *node)
     }
     fputs(node->input_count ? ")" : "()", p->out);
     const ir_value *first = node->output_count ? node->outputs[0] : NULL;
-    if (!first || strcmp(first->name, node->name) != 0) {
+    if (first == NULL || strcmp(first->name, node->name) != 0) {
         fputs(" @", p->out);
         print_quoted(p, node->name);
     }
-    if (node->op && !is_table_name(node->op, node->op_type)) {
+    if (node->op != NULL && !is_table_name(node->op, node->op_type)) {
         fputs(" as ", p->out);
         print_quoted(p, node->op_type);
     }
@@ -292,9 +292,9 @@ static void print_header(printer *p, const ir_graph *graph)
     fputs("graph ", p->out);
     print_quoted(p, graph->name);
     fputs(" {\n", p->out);
-    if (!graph->symbol && graph->max_length == INT64_MAX) return;
+    if (graph->symbol == NULL && graph->max_length == INT64_MAX) return;
     fputs("  length", p->out);
-    if (graph->symbol) {
+    if (graph->symbol != NULL) {
         fputc(' ', p->out);
         print_quoted(p, graph->symbol);
     }
@@ -310,7 +310,7 @@ static void print_graph(printer *p, const ir_graph *graph)
         print_declaration(p, graph->inputs[i]);
         fputs(" = input\n", p->out);
     }
-    for (const ir_node *node = graph->first; node; node = node->next) print_node(p, node);
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) print_node(p, node);
     for (int i = 0; i < graph->output_count; i++) print_constant(p, graph->outputs[i]);
     fputs("  return", p->out);
     for (int i = 0; i < graph->output_count; i++) fprintf(p->out, "%s%%%d", i ? ", " : " ", graph->outputs[i]->id);
@@ -322,10 +322,10 @@ char *ir_graph_print(const ir_graph *graph, ir_arena *arena)
     char *buffer = NULL, *text = NULL;
     size_t length = 0;
     printer p = {.out = open_memstream(&buffer, &length), .scratch = ir_arena_create(0)};
-    if (p.scratch) p.printed = IR_NEW_ARRAY(p.scratch, bool, graph->value_count);
-    if (p.out && p.printed) print_graph(&p, graph);
-    bool complete = p.out && p.printed && !p.failed && !ferror(p.out);
-    if (p.out && fclose(p.out) == 0 && complete) text = ir_arena_strndup(arena, buffer, length);
+    if (p.scratch != NULL) p.printed = IR_NEW_ARRAY(p.scratch, bool, graph->value_count);
+    if (p.out != NULL && p.printed != NULL) print_graph(&p, graph);
+    bool complete = p.out != NULL && p.printed != NULL && !p.failed && !ferror(p.out);
+    if (p.out != NULL && fclose(p.out) == 0 && complete) text = ir_arena_strndup(arena, buffer, length);
     free(buffer);
     ir_arena_destroy(p.scratch);
     return text;

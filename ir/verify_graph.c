@@ -25,9 +25,9 @@ typedef struct rule {
 
 static mdot_status broken(const checker *c, const ir_node *node, const char *what, const ir_value *value)
 {
-    const char *name = value && value->name ? value->name : "";
-    int id = value ? value->id : -1;
-    if (!node) return mdot_fail(c->err, MDOT_MALFORMED, "%s (value %%%d \"%s\")", what, id, name);
+    const char *name = value != NULL && value->name != NULL ? value->name : "";
+    int id = value != NULL ? value->id : -1;
+    if (node == NULL) return mdot_fail(c->err, MDOT_MALFORMED, "%s (value %%%d \"%s\")", what, id, name);
     return ir_fail(node, c->err, MDOT_MALFORMED, "%s (value %%%d \"%s\")", what, id, name);
 }
 
@@ -36,7 +36,7 @@ static mdot_status broken(const checker *c, const ir_node *node, const char *wha
 static mdot_status check_list(checker *c)
 {
     const ir_node *prev = NULL;
-    for (const ir_node *node = c->graph->first; node; prev = node, node = node->next) {
+    for (const ir_node *node = c->graph->first; node != NULL; prev = node, node = node->next) {
         if (node->prev != prev) return broken(c, node, "the link back does not match the link forward", NULL);
     }
     return c->graph->last == prev ? MDOT_OK : broken(c, prev, "the last node is not the list's end", NULL);
@@ -45,10 +45,10 @@ static mdot_status check_list(checker *c)
 /* Registers a value at its definition. */
 static mdot_status define(checker *c, const ir_node *node, const ir_value *value)
 {
-    if (!value->name) return broken(c, node, "a value has no name", value);
+    if (value->name == NULL) return broken(c, node, "a value has no name", value);
     if (value->id < 0 || value->id >= c->graph->value_count)
         return broken(c, node, "an id was never handed out", value);
-    if (c->known[value->id]) return broken(c, node, "an id or a value is defined twice", value);
+    if (c->known[value->id] != NULL) return broken(c, node, "an id or a value is defined twice", value);
     c->known[value->id] = value;
     return MDOT_OK;
 }
@@ -56,8 +56,10 @@ static mdot_status define(checker *c, const ir_node *node, const ir_value *value
 /* A use of a value: constants are defined by being used. */
 static mdot_status use(checker *c, const ir_node *node, const ir_value *value)
 {
-    if (value->constant && (value->id < 0 || value->id >= c->graph->value_count || !c->known[value->id])) {
-        if (value->def || value->input >= 0) return broken(c, node, "a constant is computed or an input", value);
+    if (value->constant != NULL &&
+        (value->id < 0 || value->id >= c->graph->value_count || c->known[value->id] == NULL)) {
+        if (value->def != NULL || value->input >= 0)
+            return broken(c, node, "a constant is computed or an input", value);
         mdot_status status = define(c, node, value);
         if (status != MDOT_OK) return status;
     }
@@ -75,7 +77,8 @@ static mdot_status define_inputs(checker *c)
         mdot_status status = define(c, NULL, value);
         if (status != MDOT_OK) return status;
         if (value->input != i) return broken(c, NULL, "an input does not know its place", value);
-        if (value->def || value->constant) return broken(c, NULL, "an input is computed or a constant", value);
+        if (value->def != NULL || value->constant != NULL)
+            return broken(c, NULL, "an input is computed or a constant", value);
     }
     return MDOT_OK;
 }
@@ -83,24 +86,24 @@ static mdot_status define_inputs(checker *c)
 static mdot_status check_definitions(checker *c)
 {
     mdot_status status = define_inputs(c);
-    for (const ir_node *node = c->graph->first; node && status == MDOT_OK; node = node->next) {
+    for (const ir_node *node = c->graph->first; node != NULL && status == MDOT_OK; node = node->next) {
         for (int i = 0; i < node->input_count && status == MDOT_OK; i++) {
-            if (node->inputs[i]) status = use(c, node, node->inputs[i]);
+            if (node->inputs[i] != NULL) status = use(c, node, node->inputs[i]);
         }
         for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
             const ir_value *value = node->outputs[i];
-            if (!value) continue;
+            if (value == NULL) continue;
             status = define(c, node, value);
             if (status != MDOT_OK) break;
             if (value->def != node || value->output != i)
                 status = broken(c, node, "an output does not know its node", value);
-            else if (value->constant || value->input >= 0)
+            else if (value->constant != NULL || value->input >= 0)
                 status = broken(c, node, "an output is a constant or an input", value);
         }
     }
     for (int i = 0; i < c->graph->output_count && status == MDOT_OK; i++) {
-        status =
-            c->graph->outputs[i] ? use(c, NULL, c->graph->outputs[i]) : broken(c, NULL, "an output is missing", NULL);
+        status = c->graph->outputs[i] != NULL ? use(c, NULL, c->graph->outputs[i])
+                                              : broken(c, NULL, "an output is missing", NULL);
     }
     return status;
 }
@@ -109,16 +112,17 @@ static mdot_status check_use_counts(checker *c)
 {
     for (int id = 0; id < c->graph->value_count; id++) {
         const ir_value *value = c->known[id];
-        if (value && value->use_count != c->uses[id]) return broken(c, value->def, "the use count is wrong", value);
+        if (value != NULL && value->use_count != c->uses[id])
+            return broken(c, value->def, "the use count is wrong", value);
     }
     return MDOT_OK;
 }
 
 static mdot_status check_nodes(checker *c)
 {
-    for (const ir_node *node = c->graph->first; node; node = node->next) {
-        if (!node->name || !node->op_type) return broken(c, NULL, "a node has no name", NULL);
-        if (!node->op) continue; /* kept from the file for the report of unsupported operators */
+    for (const ir_node *node = c->graph->first; node != NULL; node = node->next) {
+        if (node->name == NULL || node->op_type == NULL) return broken(c, NULL, "a node has no name", NULL);
+        if (node->op == NULL) continue; /* kept from the file for the report of unsupported operators */
         mdot_status status = ir_check_arity(node, c->err);
         if (status != MDOT_OK) return status;
         for (int i = 0; i < node->attr_count; i++) {
@@ -138,12 +142,12 @@ static mdot_status check_types(checker *c)
     if (graph->max_length < 1) return broken(c, NULL, "the greatest length is below 1", NULL);
     for (int id = 0; id < graph->value_count; id++) {
         const ir_value *value = c->known[id];
-        if (!value || value->type.rank == -1) continue;
+        if (value == NULL || value->type.rank == -1) continue;
         const ir_type *type = &value->type;
         if (type->rank < 0 || type->rank > MDOT_MAX_RANK)
             return broken(c, value->def, "the rank is out of bounds", value);
         for (int i = 0; i < type->rank; i++) {
-            if (!graph->symbol && !ir_dim_is_number(type->dim[i])) {
+            if (graph->symbol == NULL && !ir_dim_is_number(type->dim[i])) {
                 return broken(c, value->def, "a dimension has a symbol in a graph without one", value);
             }
             if (!ir_dim_always_le(graph, ir_dim_number(0), type->dim[i])) {
@@ -158,8 +162,8 @@ static mdot_status check_constants(checker *c)
 {
     for (int id = 0; id < c->graph->value_count; id++) {
         const ir_value *value = c->known[id];
-        const ir_tensor *tensor = value ? value->constant : NULL;
-        if (!tensor) continue;
+        const ir_tensor *tensor = value != NULL ? value->constant : NULL;
+        if (tensor == NULL) continue;
         if (tensor->count < 0 || ir_count_elements(tensor->rank, tensor->dims) != tensor->count) {
             return broken(c, NULL, "a constant's count is not the product of its dimensions", value);
         }
@@ -174,7 +178,7 @@ static mdot_status check_known(checker *c)
 {
     for (int id = 0; id < c->graph->value_count; id++) {
         const ir_value *value = c->known[id];
-        if (!value || !value->known) continue;
+        if (value == NULL || value->known == NULL) continue;
         if (ir_type_count_at(&value->type, 1) != value->known->count) {
             return broken(c, value->def, "known content has another size than its value", value);
         }
@@ -184,10 +188,10 @@ static mdot_status check_known(checker *c)
 
 static bool is_fully_typed(const ir_graph *graph)
 {
-    for (const ir_node *node = graph->first; node; node = node->next) {
-        if (!node->op) return false;
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) {
+        if (node->op == NULL) return false;
         for (int i = 0; i < node->output_count; i++) {
-            if (node->outputs[i] && node->outputs[i]->type.rank < 0) return false;
+            if (node->outputs[i] != NULL && node->outputs[i]->type.rank < 0) return false;
         }
     }
     return true;
@@ -197,13 +201,13 @@ static mdot_status check_inference(checker *c)
 {
     if (!is_fully_typed(c->graph)) return MDOT_OK;
     ir_graph *fresh = ir_graph_clone(c->graph, c->arena);
-    if (!fresh) return mdot_fail(c->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (fresh == NULL) return mdot_fail(c->err, MDOT_OUT_OF_MEMORY, "memory ran out");
     const ir_node *old = c->graph->first;
-    for (ir_node *node = fresh->first; node; node = node->next, old = old->next) {
+    for (ir_node *node = fresh->first; node != NULL; node = node->next, old = old->next) {
         mdot_status status = ir_infer_node(fresh, node, c->err);
         if (status != MDOT_OK) return status;
         for (int i = 0; i < node->output_count; i++) {
-            if (node->outputs[i] && !ir_type_equal(&node->outputs[i]->type, &old->outputs[i]->type)) {
+            if (node->outputs[i] != NULL && !ir_type_equal(&node->outputs[i]->type, &old->outputs[i]->type)) {
                 return broken(c, old, "a type is not what its operator's shape rule says", old->outputs[i]);
             }
         }
@@ -227,11 +231,12 @@ mdot_status ir_graph_verify(const ir_graph *graph, mdot_error *err)
     mdot_status status = MDOT_OK;
     mdot_error reason = {.status = MDOT_OK};
     checker c = {.graph = graph, .arena = ir_arena_create(0), .err = &reason};
-    if (c.arena) {
+    if (c.arena != NULL) {
         c.known = IR_NEW_ARRAY(c.arena, const ir_value *, graph->value_count);
         c.uses = IR_NEW_ARRAY(c.arena, int, graph->value_count);
     }
-    if (!c.known || !c.uses) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    if (c.known == NULL || c.uses == NULL)
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && status == MDOT_OK; i++) {
         status = rules[i].check(&c);
         if (status != MDOT_OK) {

@@ -18,7 +18,7 @@
 static bool is_full_without(const ir_node *node, int operand)
 {
     for (int i = 0; i < node->input_count; i++) {
-        if (i == operand || !node->inputs[i]) continue;
+        if (i == operand || node->inputs[i] == NULL) continue;
         const ir_type *type = &node->inputs[i]->type, *result = &node->outputs[0]->type;
         bool same = type->rank == result->rank;
         for (int k = 0; same && k < type->rank; k++) same = ir_dim_equal(type->dim[k], result->dim[k]);
@@ -31,7 +31,8 @@ static void pointwise(ir_builder *b, ir_node *node)
 {
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
-        if (!value || !value->def || value->def->op != &ir_ops[IR_OP_Expand] || !is_full_without(node, i)) continue;
+        if (value == NULL || value->def == NULL || value->def->op != &ir_ops[IR_OP_Expand] || !is_full_without(node, i))
+            continue;
         ir_node_set_input(node, i, value->def->inputs[0]);
         b->changed = true;
     }
@@ -44,7 +45,7 @@ static void gather(ir_builder *b, ir_node *node)
     ir_value *data = node->inputs[0], *index = node->inputs[1], *result = node->outputs[0];
     int64_t number, axis = ir_node_int(node, "axis", 0);
     int count = 0;
-    if (data->constant || index->type.rank != 0 || !ir_value_ints(index, &number, &count) || count != 1) return;
+    if (data->constant != NULL || index->type.rank != 0 || !ir_value_ints(index, &number, &count) || count != 1) return;
     if (axis < 0) axis += data->type.rank;
     int64_t extent = data->type.dim[axis].offset;
     if (number < 0) number += extent;
@@ -67,7 +68,7 @@ static void reduce_mean(ir_builder *b, ir_node *node)
     int64_t axes[IR_MAX_KNOWN];
     int count = 0, rank = node->inputs[0]->type.rank;
     const ir_value *operand = ir_node_input(node, 1);
-    if (rank != 4 || !operand || !ir_value_ints(operand, axes, &count) || count != 2) return;
+    if (rank != 4 || operand == NULL || !ir_value_ints(operand, axes, &count) || count != 2) return;
     unsigned mask = 0;
     for (int i = 0; i < count; i++) mask |= 1u << (axes[i] < 0 ? axes[i] + rank : axes[i]);
     if (mask == (1u << 2 | 1u << 3)) global_pool(b, node);
@@ -92,7 +93,7 @@ static void average_pool(ir_builder *b, ir_node *node)
 static void convolution(ir_builder *b, ir_node *node)
 {
     const ir_value *bias = ir_node_input(node, 2);
-    if (!bias || !ir_value_is_filled(bias, 0, 0)) return;
+    if (bias == NULL || !ir_value_is_filled(bias, 0, 0)) return;
     ir_node_set_input(node, 2, NULL);
     b->changed = true;
 }
@@ -101,7 +102,7 @@ static void convolution(ir_builder *b, ir_node *node)
 
 static ir_value *under_reshape(const ir_value *value)
 {
-    return value->def && value->def->op == &ir_ops[IR_OP_Reshape] ? value->def->inputs[0] : NULL;
+    return value->def != NULL && value->def->op == &ir_ops[IR_OP_Reshape] ? value->def->inputs[0] : NULL;
 }
 
 /* `added`, which broadcasts against [A, B, …], against [A · B, …]; NULL: the types are no such pair. */
@@ -122,12 +123,12 @@ static ir_value *joined(ir_builder *b, ir_value *added, const ir_type *split, co
 static void reshape(ir_builder *b, ir_node *node)
 {
     const ir_node *sum = node->inputs[0]->def;
-    if (!sum || sum->op != &ir_ops[IR_OP_Add] || node->inputs[0]->use_count != 1) return;
+    if (sum == NULL || sum->op != &ir_ops[IR_OP_Add] || node->inputs[0]->use_count != 1) return;
     for (int i = 0; i < 2; i++) {
         ir_value *added = sum->inputs[1 - i], *x = under_reshape(sum->inputs[i]), *result = node->outputs[0];
-        if (!x || !added->constant || !ir_type_equal(&x->type, &result->type)) continue;
+        if (x == NULL || added->constant == NULL || !ir_type_equal(&x->type, &result->type)) continue;
         ir_value *whole = joined(b, added, &sum->inputs[i]->type, &result->type);
-        if (whole && b_replace(b, result, b_add(b, x, whole))) return;
+        if (whole != NULL && b_replace(b, result, b_add(b, x, whole))) return;
     }
 }
 
@@ -142,7 +143,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
 static void rewrite(ir_builder *b, ir_node *node)
 {
     ir_rule rule = rule_of[ir_node_opcode(node)];
-    if (rule) rule(b, node);
+    if (rule != NULL) rule(b, node);
     if (node->op->lowering == IR_LOWER_POINTWISE) pointwise(b, node);
 }
 

@@ -147,7 +147,7 @@ bool fe_occurs_before(const ir_node *node, int index);
 static inline const ir_value *fe_first_output(const ir_node *node)
 {
     for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i]) return node->outputs[i];
+        if (node->outputs[i] != NULL) return node->outputs[i];
     }
     return NULL;
 }

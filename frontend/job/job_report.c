@@ -7,7 +7,7 @@
 
 void fe_job_warn(const fe_job *job, const char *format, ...)
 {
-    if (!job->options->warning) return;
+    if (job->options->warning == NULL) return;
     va_list args;
     va_start(args, format);
     fe_warn_to(job->options->warning, job->options->user, format, args);

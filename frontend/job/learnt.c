@@ -39,7 +39,7 @@ static bool reach(fe_learnt *l, int id)
     int capacity = 2 * id + 64;
     int *parent = IR_NEW_ARRAY(l->arena, int, capacity);
     double *elements = IR_NEW_ARRAY(l->arena, double, capacity);
-    if (!parent || !elements) return false;
+    if (parent == NULL || elements == NULL) return false;
     if (l->capacity) {
         memcpy(parent, l->parent, (size_t)l->capacity * sizeof *parent);
         memcpy(elements, l->elements, (size_t)l->capacity * sizeof *elements);
@@ -53,14 +53,15 @@ static bool reach(fe_learnt *l, int id)
 
 static bool holds_weights(const ir_value *value)
 {
-    return value && value->constant && value->constant->count > 1 && ir_dtype_is_float(value->type.dtype);
+    return value != NULL && value->constant != NULL && value->constant->count > 1 &&
+           ir_dtype_is_float(value->type.dtype);
 }
 
 static bool is_buffer(const char *name)
 {
     const char *dot = strrchr(name, '.');
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
-        if (strcmp(dot ? dot + 1 : name, buffers[i]) == 0) return true;
+        if (strcmp(dot != NULL ? dot + 1 : name, buffers[i]) == 0) return true;
     }
     return false;
 }
@@ -70,7 +71,7 @@ static bool is_buffer(const char *name)
 static bool mark_parameters(const ir_graph *graph, fe_learnt *l, bool stored)
 {
     bool found = false;
-    for (const ir_node *node = graph->first; node; node = node->next) {
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {
             const ir_value *value = node->inputs[i];
             if (!holds_weights(value) || (stored && !value->stored) || is_buffer(value->name)) continue;
@@ -86,7 +87,7 @@ static bool mark_parameters(const ir_graph *graph, fe_learnt *l, bool stored)
 mdot_status fe_learnt_create(fe_job *job)
 {
     fe_learnt *l = IR_NEW(job->graph->arena, fe_learnt);
-    if (!l) return fe_job_out_of_memory(job);
+    if (l == NULL) return fe_job_out_of_memory(job);
     l->arena = job->graph->arena;
     if (!reach(l, job->graph->value_count)) return fe_job_out_of_memory(job);
     if (!mark_parameters(job->graph, l, true)) mark_parameters(job->graph, l, false);
@@ -110,7 +111,7 @@ bool fe_learnt_derive(fe_learnt *l, const ir_node *node, int id)
     }
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
-        if (!value || !ir_dtype_is_float(value->type.dtype)) continue;
+        if (value == NULL || !ir_dtype_is_float(value->type.dtype)) continue;
         int from = root_of(l, value->id), to = root_of(l, id);
         if (from == NO_GROUP || from == to) continue;
         if (to == NO_GROUP) {

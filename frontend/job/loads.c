@@ -14,7 +14,7 @@ enum { FLOAT_BYTES = 4, INDEX_BYTES = 8 };
 bool fe_has_gradient(const ir_node *node)
 {
     const ir_value *result = fe_first_output(node);
-    return result && ir_dtype_is_float(result->type.dtype) && fe_row_of(node)->gradient != FE_GRADIENT_NOTHING;
+    return result != NULL && ir_dtype_is_float(result->type.dtype) && fe_row_of(node)->gradient != FE_GRADIENT_NOTHING;
 }
 
 /* ---- Sizes ------------------------------------------------------------------------------------------------------ */
@@ -34,7 +34,7 @@ static double elements(const ir_value *value)
 /* Of all of the value, in fp32. */
 static double bytes(const ir_value *value)
 {
-    if (!value) return 0;
+    if (value == NULL) return 0;
     bool floating = ir_dtype_is_float(value->type.dtype);
     return elements(value) * (floating ? FLOAT_BYTES : (double)mdot_dtype_size_bytes(value->type.dtype));
 }
@@ -46,8 +46,8 @@ static double per_sample(const counter *c, double amount)
 
 static void read_value(const counter *c, mdot_phase phase, const ir_value *value)
 {
-    if (!value) return;
-    if (value->constant) {
+    if (value == NULL) return;
+    if (value->constant != NULL) {
         c->op->per_step[phase].bytes_read += bytes(value);
     } else {
         c->op->per_sample[phase].bytes_read += per_sample(c, bytes(value));
@@ -56,8 +56,8 @@ static void read_value(const counter *c, mdot_phase phase, const ir_value *value
 
 static void write_value(const counter *c, mdot_phase phase, const ir_value *value)
 {
-    if (!value) return;
-    if (value->constant) {
+    if (value == NULL) return;
+    if (value->constant != NULL) {
         c->op->per_step[phase].bytes_written += bytes(value);
     } else {
         c->op->per_sample[phase].bytes_written += per_sample(c, bytes(value));
@@ -74,7 +74,7 @@ bool fe_occurs_before(const ir_node *node, int index)
 
 static bool takes_gradient(const ir_value *value)
 {
-    return value && !value->constant && ir_dtype_is_float(value->type.dtype);
+    return value != NULL && value->constant == NULL && ir_dtype_is_float(value->type.dtype);
 }
 
 static void read_inputs(const counter *c, mdot_phase phase)
@@ -108,7 +108,7 @@ static void count_forward(const counter *c)
     node->op->cost(node, 1, &cost);
     load->flops += per_sample(c, cost.flops);
     for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i] && (i == 0 || node->outputs[i]->use_count)) {
+        if (node->outputs[i] != NULL && (i == 0 || node->outputs[i]->use_count)) {
             write_value(c, MDOT_PHASE_FORWARD, node->outputs[i]);
         }
     }
@@ -137,7 +137,7 @@ static void count_product(const counter *c, const fe_token *token)
         read_gradient(c, MDOT_PHASE_DATA_GRADIENT);
         for (int i = 0; i < c->node->input_count; i++) {
             const ir_value *value = c->node->inputs[i];
-            bool factor = value && (value->constant ? value->type.rank > 1 : activations > 1);
+            bool factor = value != NULL && (value->constant != NULL ? value->type.rank > 1 : activations > 1);
             if (factor && !fe_occurs_before(c->node, i)) read_value(c, MDOT_PHASE_DATA_GRADIENT, value);
         }
         write_data_gradients(c);
@@ -274,7 +274,7 @@ static void count_batch_norm(const counter *c, double channels, bool data_gradie
 static void count_folded_bias(const counter *c, const ir_node *node)
 {
     const ir_value *bias = ir_node_input(node, 2);
-    if (!bias) return;
+    if (bias == NULL) return;
     c->op->per_sample[MDOT_PHASE_FORWARD].flops -= c->result;
     c->op->per_step[MDOT_PHASE_FORWARD].bytes_read -= bytes(bias);
 }
@@ -309,8 +309,8 @@ void fe_token_loads(const fe_job *job, const fe_token *token, mdot_job_operator 
     }
     if (token->normalised) {
         const ir_value *bias = ir_node_input(node, 2);
-        if (bias) op->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written -= bytes(bias);
+        if (bias != NULL) op->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written -= bytes(bias);
         count_convolution_norm(&c, token);
     }
-    if (token->bias) count_bias(&c, token->bias);
+    if (token->bias != NULL) count_bias(&c, token->bias);
 }

@@ -26,7 +26,7 @@ typedef struct reader {
 
 static content content_of(const reader *r, const ir_value *value)
 {
-    return value->constant ? NUMBERS : r->of[value->id];
+    return value->constant != NULL ? NUMBERS : r->of[value->id];
 }
 
 static bool is_called(const ir_node *node, const char *const *names, int count)
@@ -79,12 +79,12 @@ static bool is_shape_operand(const ir_node *node, int i)
 static content read_node(const reader *r, const ir_node *node)
 {
     static const char *const uniform[] = {"RandomUniform", "RandomUniformLike"}, *const masks[] = {"Bernoulli"};
-    if (!node->op && is_called(node, uniform, 2)) return UNIFORM;
-    if (!node->op && is_called(node, masks, 1)) return MASK;
-    if (!node->op || !(node->op->traits & IR_STATELESS)) return DATA;
+    if (node->op == NULL && is_called(node, uniform, 2)) return UNIFORM;
+    if (node->op == NULL && is_called(node, masks, 1)) return MASK;
+    if (node->op == NULL || !(node->op->traits & IR_STATELESS)) return DATA;
     content random = NUMBERS;
     for (int i = 0; i < node->input_count; i++) {
-        if (!node->inputs[i] || is_shape_operand(node, i)) continue;
+        if (node->inputs[i] == NULL || is_shape_operand(node, i)) continue;
         content c = content_of(r, node->inputs[i]);
         if (c == DATA || (c != NUMBERS && random != NUMBERS)) return DATA;
         if (c != NUMBERS) random = c;
@@ -96,7 +96,7 @@ static content read_node(const reader *r, const ir_node *node)
 static ir_value *without_share(const reader *r, ir_value *data)
 {
     const ir_node *node = data->def;
-    bool scaled = node && node->op == &ir_ops[IR_OP_Div] && content_of(r, node->inputs[1]) == NUMBERS;
+    bool scaled = node != NULL && node->op == &ir_ops[IR_OP_Div] && content_of(r, node->inputs[1]) == NUMBERS;
     return scaled && data->use_count == 1 ? node->inputs[0] : data;
 }
 
@@ -123,13 +123,13 @@ mdot_status fe_job_drop_noise(fe_job *job)
 {
     ir_graph *graph = job->graph;
     reader r = {graph, IR_NEW_ARRAY(graph->arena, content, graph->value_count + 1)};
-    if (!r.of) return fe_job_out_of_memory(job);
-    for (ir_node *node = graph->first; node; node = node->next) {
-        ir_value *data = node->op ? unmasked(&r, node) : NULL;
-        if (data) ir_graph_replace_uses(graph, node->outputs[0], data);
-        content c = data ? DATA : read_node(&r, node);
+    if (r.of == NULL) return fe_job_out_of_memory(job);
+    for (ir_node *node = graph->first; node != NULL; node = node->next) {
+        ir_value *data = node->op != NULL ? unmasked(&r, node) : NULL;
+        if (data != NULL) ir_graph_replace_uses(graph, node->outputs[0], data);
+        content c = data != NULL ? DATA : read_node(&r, node);
         for (int i = 0; i < node->output_count; i++) {
-            if (node->outputs[i]) r.of[node->outputs[i]->id] = c;
+            if (node->outputs[i] != NULL) r.of[node->outputs[i]->id] = c;
         }
     }
     ir_graph_remove_dead(graph);

@@ -12,7 +12,7 @@ typedef struct list {
 
 static bool is_called(const ir_node *node, const char *name)
 {
-    return !node->op && strcmp(node->op_type, name) == 0;
+    return node->op == NULL && strcmp(node->op_type, name) == 0;
 }
 
 static bool make_whole(const int64_t *extents, int count, int64_t whole)
@@ -29,12 +29,12 @@ static bool read_extents(const ir_node *node, int64_t whole, int64_t *extents, i
 {
     const ir_value *operand = ir_node_input(node, 1);
     int count = 0;
-    if (operand && operand->type.rank == 1) {
+    if (operand != NULL && operand->type.rank == 1) {
         return ir_value_ints(operand, extents, out_count) && make_whole(extents, *out_count, whole);
     }
     int64_t each = 1;
-    if (operand && (!ir_value_ints(operand, extents, &count) || count != 1)) return false;
-    if (operand) each = extents[0];
+    if (operand != NULL && (!ir_value_ints(operand, extents, &count) || count != 1)) return false;
+    if (operand != NULL) each = extents[0];
     if (each < 1 || whole < 1 || (whole - 1) / each >= IR_MAX_KNOWN) return false;
     for (*out_count = 0; whole > 0; whole -= each) extents[(*out_count)++] = whole < each ? whole : each;
     return true;
@@ -51,7 +51,7 @@ static bool split(ir_builder *b, const ir_node *node, list *out)
 {
     ir_value *x = node->input_count > 0 ? node->inputs[0] : NULL;
     int64_t extents[IR_MAX_KNOWN], axis = ir_node_int(node, "axis", 0);
-    if (!x || x->type.rank < 1) return false;
+    if (x == NULL || x->type.rank < 1) return false;
     if (axis < 0) axis += x->type.rank;
     if (axis < 0 || axis >= x->type.rank || !read_extents(node, x->type.dim[axis].offset, extents, &out->count)) {
         return false;
@@ -69,7 +69,7 @@ static bool place_of(const ir_node *reader, const ir_value *sequence, int count,
 {
     int known = 0;
     if (!is_called(reader, "SequenceAt") || reader->input_count != 2 || reader->inputs[0] != sequence) return false;
-    if (!reader->inputs[1] || !ir_value_ints(reader->inputs[1], out_place, &known) || known != 1) return false;
+    if (reader->inputs[1] == NULL || !ir_value_ints(reader->inputs[1], out_place, &known) || known != 1) return false;
     if (*out_place < 0) *out_place += count;
     return *out_place >= 0 && *out_place < count;
 }
@@ -85,10 +85,10 @@ static bool reads(const ir_node *node, const ir_value *value)
 void fe_job_split_list(ir_builder *b, ir_node *node)
 {
     list members;
-    if (!is_called(node, "SplitToSequence") || !node->outputs[0] || !split(b, node, &members)) return;
+    if (!is_called(node, "SplitToSequence") || node->outputs[0] == NULL || !split(b, node, &members)) return;
     const ir_value *sequence = node->outputs[0];
     int left = sequence->use_count;
-    for (ir_node *reader = node->next; reader && left > 0; reader = reader->next) {
+    for (ir_node *reader = node->next; reader != NULL && left > 0; reader = reader->next) {
         int64_t place;
         if (!reads(reader, sequence)) continue;
         left--;

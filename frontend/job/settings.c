@@ -27,7 +27,7 @@ static int64_t extent_from(const ir_value *value, int first)
 
 static int64_t elements(const ir_value *value)
 {
-    return value ? extent_from(value, 0) : 0;
+    return value != NULL ? extent_from(value, 0) : 0;
 }
 
 const ir_value *fe_product_weight(const fe_job *job, const ir_node *node)
@@ -35,7 +35,7 @@ const ir_value *fe_product_weight(const fe_job *job, const ir_node *node)
     if (fe_row_of(node)->settings != FE_SETTINGS_PRODUCT) return NULL;
     for (int i = 1; i >= 0; i--) {
         const ir_value *value = node->inputs[i];
-        if (fe_is_parameter(job, value) && value->type.rank == 2 && !node->inputs[1 - i]->constant) return value;
+        if (fe_is_parameter(job, value) && value->type.rank == 2 && node->inputs[1 - i]->constant == NULL) return value;
     }
     return NULL;
 }
@@ -44,7 +44,7 @@ const ir_value *fe_product_weight(const fe_job *job, const ir_node *node)
 
 const fe_row *fe_type_row(const fe_job *job, const ir_node *node)
 {
-    return fe_row_at(fe_product_weight(job, node) ? IR_OP_Linear : fe_row_of(node)->type);
+    return fe_row_at(fe_product_weight(job, node) != NULL ? IR_OP_Linear : fe_row_of(node)->type);
 }
 
 /* ---- Configurations --------------------------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ static void describe_window(const ir_window *w, int64_t *setting)
 static void describe_map(const fe_token *token, int64_t *setting)
 {
     const ir_value *in = token->node->inputs[0], *out = token->node->outputs[0];
-    if (in->type.rank < 2 || !out || out->type.rank < 2) return;
+    if (in->type.rank < 2 || out == NULL || out->type.rank < 2) return;
     setting[MDOT_SETTING_CHANNELS_IN] = dim(in, 1);
     setting[MDOT_SETTING_CHANNELS_OUT] = dim(out, 1);
     setting[MDOT_SETTING_SIZE_IN] = extent_from(in, 2);
@@ -103,7 +103,7 @@ static void describe_convolution(const fe_job *job, const fe_token *token, int64
     describe_map(token, setting);
     setting[MDOT_SETTING_GROUPS] = ir_node_int(node, "group", 1);
     setting[MDOT_SETTING_NORMALISED] = token->normalised;
-    setting[MDOT_SETTING_BIAS] = !token->normalised && (token->bias || ir_node_input(node, 2));
+    setting[MDOT_SETTING_BIAS] = !token->normalised && (token->bias != NULL || ir_node_input(node, 2) != NULL);
 }
 
 static void describe_pool(const fe_job *job, const fe_token *token, int64_t *setting)
@@ -134,7 +134,7 @@ static void describe_product(const fe_job *job, const fe_token *token, int64_t *
     if (out->type.rank < 1) return;
     const ir_value *data = weight == node->inputs[0] ? node->inputs[1] : node->inputs[0];
     int64_t columns = dim(out, out->type.rank - 1), rows = out->type.rank > 1 ? dim(out, out->type.rank - 2) : 1;
-    if (weight) {
+    if (weight != NULL) {
         int64_t other = elements(weight) / (columns ? columns : 1);
         bool from_left = weight == node->inputs[0];
         setting[MDOT_SETTING_CHANNELS_OUT] = from_left ? rows : columns;
@@ -142,7 +142,7 @@ static void describe_product(const fe_job *job, const fe_token *token, int64_t *
         setting[MDOT_SETTING_SIZE_IN] =
             elements(data) / (setting[MDOT_SETTING_CHANNELS_IN] ? setting[MDOT_SETTING_CHANNELS_IN] : 1) / job->batch;
         setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN];
-        setting[MDOT_SETTING_BIAS] = token->bias || ir_node_input(node, 2);
+        setting[MDOT_SETTING_BIAS] = token->bias != NULL || ir_node_input(node, 2) != NULL;
         return;
     }
     ir_cost cost;
@@ -170,7 +170,7 @@ static void describe_attention(const fe_job *job, const fe_token *token, int64_t
     setting[MDOT_SETTING_QUERIES] = q->dim[q->rank - 2].offset;
     setting[MDOT_SETTING_KEYS] = k->dim[k->rank - 2].offset;
     const ir_value *past = ir_node_input(node, 4);
-    if (past && past->type.rank == 4 &&
+    if (past != NULL && past->type.rank == 4 &&
         __builtin_add_overflow(setting[MDOT_SETTING_KEYS], dim(past, 2), &setting[MDOT_SETTING_KEYS])) {
         setting[MDOT_SETTING_KEYS] = INT64_MAX;
     }
@@ -242,8 +242,8 @@ void fe_token_settings(const fe_job *job, const fe_token *token, int64_t *settin
 {
     const ir_node *node = token->node;
     for (int i = 0; i < node->input_count; i++) {
-        setting[MDOT_SETTING_INPUTS] += node->inputs[i] && !node->inputs[i]->constant;
+        setting[MDOT_SETTING_INPUTS] += node->inputs[i] != NULL && node->inputs[i]->constant == NULL;
     }
     describe_fn describe = describe_of[fe_row_of(node)->settings];
-    if (describe && node->inputs[0] && token->result) describe(job, token, setting);
+    if (describe != NULL && node->inputs[0] != NULL && token->result != NULL) describe(job, token, setting);
 }

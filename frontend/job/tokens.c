@@ -37,16 +37,16 @@ static bool is_convolution(const ir_node *node)
 /* The token that gives `value` and may take the node behind it in: nobody else reads the value. */
 static fe_token *absorbing(const tokeniser *t, const ir_value *value)
 {
-    int token = value && !value->constant ? t->token_of[value->id] : NONE;
+    int token = value != NULL && value->constant == NULL ? t->token_of[value->id] : NONE;
     if (token == NONE || t->tokens[token].result != value) return NULL;
-    return ir_value_single_user(t->job->graph, value) ? &t->tokens[token] : NULL;
+    return ir_value_single_user(t->job->graph, value) != NULL ? &t->tokens[token] : NULL;
 }
 
 /* Whether a constant has one element for each of several channels, and is 1 wide otherwise. `axis` counts from the end.
  */
 static bool is_channel_vector(const ir_value *value, int axis, int64_t channels)
 {
-    if (!value->constant || !ir_dtype_is_float(value->type.dtype)) return false;
+    if (value->constant == NULL || !ir_dtype_is_float(value->type.dtype)) return false;
     if (channels < 2 || value->constant->count != channels) return false;
     return axis < value->type.rank && ir_dim_is(value->type.dim[value->type.rank - 1 - axis], channels);
 }
@@ -63,10 +63,10 @@ static bool absorb_bias(tokeniser *t, const ir_node *node)
     for (int i = 0; i < 2; i++) {
         const ir_value *made = node->inputs[i], *vector = node->inputs[1 - i];
         fe_token *token = absorbing(t, made);
-        if (!token || token->bias || token->normalised) continue;
+        if (token == NULL || token->bias != NULL || token->normalised) continue;
         bool convolution = is_convolution(token->node);
-        if (!convolution && !fe_product_weight(t->job, token->node)) continue;
-        if (ir_node_input(token->node, 2)) continue;
+        if (!convolution && fe_product_weight(t->job, token->node) == NULL) continue;
+        if (ir_node_input(token->node, 2) != NULL) continue;
         int axis = convolution ? made->type.rank - 2 : 0;
         const ir_dim *dim = &made->type.dim[made->type.rank - 1 - axis];
         if (made->type.rank < 2 || !is_channel_vector(vector, axis, dim->offset)) continue;
@@ -81,7 +81,7 @@ static bool absorb_bias(tokeniser *t, const ir_node *node)
 static bool absorb_normalisation(tokeniser *t, const ir_node *node)
 {
     fe_token *token = absorbing(t, node->inputs[0]);
-    if (!token || !is_convolution(token->node) || token->normalised) return false;
+    if (token == NULL || !is_convolution(token->node) || token->normalised) return false;
     token->normalised = true;
     absorb(t, token, node);
     return true;
@@ -110,7 +110,7 @@ static bool absorb_channel_step(tokeniser *t, const ir_node *node)
     for (int i = 0; i < node->input_count && i < 2; i++) {
         const ir_value *map = node->inputs[i];
         fe_token *token = absorbing(t, map);
-        if (!token || !channel_step(node, map)) continue;
+        if (token == NULL || !channel_step(node, map)) continue;
         if (token->normalised || fe_row_of(token->node)->gradient == FE_GRADIENT_BATCH_NORM) {
             absorb(t, token, node);
             return true;
@@ -118,7 +118,7 @@ static bool absorb_channel_step(tokeniser *t, const ir_node *node)
         if (!is_convolution(token->node)) continue;
         int steps = 0;
         const ir_node *next = node;
-        for (; next && channel_step(next, map); next = ir_value_single_user(t->job->graph, map)) {
+        for (; next != NULL && channel_step(next, map); next = ir_value_single_user(t->job->graph, map)) {
             steps |= channel_step(next, map);
             map = next->outputs[0];
         }
@@ -138,7 +138,8 @@ static bool folded_by_exporter(const ir_node *node)
     static const char prefix[] = "onnx::Conv";
     for (int i = 1; i < 3; i++) {
         const ir_value *value = ir_node_input(node, i);
-        if (!value || !value->constant || strncmp(value->name, prefix, sizeof prefix - 1) != 0) return false;
+        if (value == NULL || value->constant == NULL || strncmp(value->name, prefix, sizeof prefix - 1) != 0)
+            return false;
     }
     return true;
 }
@@ -147,7 +148,7 @@ static bool folded_by_exporter(const ir_node *node)
 
 static bool wants_gradient(const tokeniser *t, const ir_value *value)
 {
-    return value && !value->constant && t->needs_gradient[value->id];
+    return value != NULL && value->constant == NULL && t->needs_gradient[value->id];
 }
 
 static bool has_parameter(const fe_job *job, const ir_node *node)
@@ -170,7 +171,7 @@ static void spread_gradient(tokeniser *t, const ir_node *node, bool needed)
 {
     for (int i = 0; i < node->output_count; i++) {
         const ir_value *value = node->outputs[i];
-        if (value) t->needs_gradient[value->id] = needed && ir_dtype_is_float(value->type.dtype);
+        if (value != NULL) t->needs_gradient[value->id] = needed && ir_dtype_is_float(value->type.dtype);
     }
 }
 
@@ -179,10 +180,10 @@ static void find_shown(const tokeniser *t, int *shown)
 {
     const ir_graph *graph = t->job->graph;
     for (int i = 0; i < graph->value_count; i++) shown[i] = i;
-    for (const ir_node *node = graph->first; node; node = node->next) {
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         if (!is_free(node) || node->input_count == 0 || !wants_gradient(t, node->inputs[0])) continue;
         for (int i = 0; i < node->output_count; i++) {
-            if (node->outputs[i]) shown[node->outputs[i]->id] = shown[node->inputs[0]->id];
+            if (node->outputs[i] != NULL) shown[node->outputs[i]->id] = shown[node->inputs[0]->id];
         }
     }
 }
@@ -194,7 +195,7 @@ static mdot_status count_gradients(const tokeniser *t)
     int value_count = job->graph->value_count;
     int *shown = IR_NEW_ARRAY(job->graph->arena, int, value_count + 1);
     int *count = IR_NEW_ARRAY(job->graph->arena, int, value_count + 1);
-    if (!shown || !count) return fe_job_out_of_memory(job);
+    if (shown == NULL || count == NULL) return fe_job_out_of_memory(job);
     find_shown(t, shown);
     for (int i = 0; i < t->count; i++) {
         const ir_node *node = t->tokens[i].node;
@@ -215,7 +216,7 @@ static void start_token(tokeniser *t, const ir_node *node)
     fe_token *token = &t->tokens[t->count];
     *token = (fe_token){.node = node};
     for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i]) t->token_of[node->outputs[i]->id] = t->count;
+        if (node->outputs[i] != NULL) t->token_of[node->outputs[i]->id] = t->count;
     }
     token->result = fe_first_output(node);
     if (is_convolution(node) && folded_by_exporter(node)) {
@@ -231,9 +232,9 @@ static void take_node(tokeniser *t, const ir_node *node)
     spread_gradient(t, node, needed);
     if (is_free(node)) {
         const ir_value *source = node->input_count > 0 ? node->inputs[0] : NULL;
-        int token = source && !source->constant ? t->token_of[source->id] : NONE;
+        int token = source != NULL && source->constant == NULL ? t->token_of[source->id] : NONE;
         for (int i = 0; i < node->output_count; i++) {
-            if (node->outputs[i]) t->token_of[node->outputs[i]->id] = token;
+            if (node->outputs[i] != NULL) t->token_of[node->outputs[i]->id] = token;
         }
         return;
     }
@@ -253,7 +254,7 @@ static size_t list_inputs(const tokeniser *t, const fe_token *token, uint32_t *o
     size_t count = 0;
     for (int i = 0; i < token->node->input_count; i++) {
         const ir_value *value = token->node->inputs[i];
-        int producer = value && !value->constant ? t->token_of[value->id] : NONE;
+        int producer = value != NULL && value->constant == NULL ? t->token_of[value->id] : NONE;
         if (producer == NONE) continue;
         size_t at = count;
         while (at > 0 && out[at - 1] > (uint32_t)producer) at--;
@@ -269,7 +270,7 @@ static size_t list_inputs(const tokeniser *t, const fe_token *token, uint32_t *o
 static double own_parameters(const fe_job *job, const fe_token *token, bool *counted)
 {
     const ir_node *node = token->node;
-    double sum = token->bias ? fe_parameter_count(job, token->bias, counted) : 0;
+    double sum = token->bias != NULL ? fe_parameter_count(job, token->bias, counted) : 0;
     for (int i = 0; i < node->input_count; i++) {
         if (fe_learns(job, node, i)) sum += fe_parameter_count(job, node->inputs[i], counted);
     }
@@ -285,12 +286,12 @@ static mdot_status make_job(const tokeniser *t, mdot_job **out_job)
     ir_arena *arena = job->graph->arena;
     mdot_job_operator *operators = IR_NEW_ARRAY(arena, mdot_job_operator, t->count);
     bool *counted = IR_NEW_ARRAY(arena, bool, job->graph->value_count);
-    if (!operators || !counted) return fe_job_out_of_memory(job);
+    if (operators == NULL || counted == NULL) return fe_job_out_of_memory(job);
     for (int i = 0; i < t->count; i++) {
         const fe_token *token = &t->tokens[i];
         mdot_job_operator *op = &operators[i];
         uint32_t *inputs = IR_NEW_ARRAY(arena, uint32_t, token->node->input_count + 1);
-        if (!inputs) return fe_job_out_of_memory(job);
+        if (inputs == NULL) return fe_job_out_of_memory(job);
         op->struct_size = sizeof *op;
         const fe_row *row = fe_type_row(job, token->node);
         op->known = row->type != IR_OP_Opaque;
@@ -319,14 +320,14 @@ mdot_status fe_job_tokens(fe_job *job, mdot_job **out_job)
 {
     ir_graph *graph = job->graph;
     int node_count = 0;
-    for (const ir_node *node = graph->first; node; node = node->next) node_count++;
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) node_count++;
     tokeniser t = {.job = job,
                    .tokens = IR_NEW_ARRAY(graph->arena, fe_token, node_count + 1),
                    .token_of = IR_NEW_ARRAY(graph->arena, int, graph->value_count + 1),
                    .needs_gradient = IR_NEW_ARRAY(graph->arena, bool, graph->value_count + 1)};
-    if (!t.tokens || !t.token_of || !t.needs_gradient) return fe_job_out_of_memory(job);
+    if (t.tokens == NULL || t.token_of == NULL || t.needs_gradient == NULL) return fe_job_out_of_memory(job);
     for (int i = 0; i < graph->value_count; i++) t.token_of[i] = NONE;
-    for (const ir_node *node = graph->first; node; node = node->next) take_node(&t, node);
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) take_node(&t, node);
     if (t.count == 0) {
         return mdot_fail(job->err, MDOT_MALFORMED, "%s: the graph holds no operator that does any work", graph->name);
     }

@@ -61,7 +61,7 @@ static const struct {
 static const char *base_name(const ir_node *node)
 {
     const char *colon = strchr(node->op_type, ':');
-    return colon ? colon + 1 : node->op_type;
+    return colon != NULL ? colon + 1 : node->op_type;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -72,9 +72,9 @@ static bool ends_with(const char *text, const char *end)
 
 static bool starts_backward(const ir_node *node)
 {
-    if (node->op || !strchr(node->op_type, ':')) return false; /* all stand in domains of their own */
+    if (node->op != NULL || strchr(node->op_type, ':') == NULL) return false; /* all stand in domains of their own */
     const char *name = base_name(node);
-    if (strstr(name, "Grad")) return true;
+    if (strstr(name, "Grad") != NULL) return true;
     if (strcmp(name, "ATen") == 0) return ends_with(ir_node_string(node, "operator", ""), "_backward");
     for (size_t i = 0; i < sizeof backward / sizeof *backward; i++) {
         if (strcmp(name, backward[i]) == 0) return true;
@@ -97,15 +97,15 @@ static void note_optimizer(fe_job *job, const ir_node *node)
 static int mark(fe_job *job, bool *is_backward)
 {
     int forward = 0;
-    for (ir_node *node = job->graph->first; node; node = node->next) {
+    for (ir_node *node = job->graph->first; node != NULL; node = node->next) {
         bool tainted = starts_backward(node);
         if (tainted) note_optimizer(job, node);
         for (int i = 0; i < node->input_count && !tainted; i++) {
-            tainted = node->inputs[i] && is_backward[node->inputs[i]->id];
+            tainted = node->inputs[i] != NULL && is_backward[node->inputs[i]->id];
         }
         forward += !tainted;
         for (int i = 0; i < node->output_count && tainted; i++) {
-            if (node->outputs[i]) is_backward[node->outputs[i]->id] = true;
+            if (node->outputs[i] != NULL) is_backward[node->outputs[i]->id] = true;
         }
     }
     return forward;
@@ -115,7 +115,7 @@ static bool is_marked(const ir_node *node, const bool *is_backward)
 {
     if (starts_backward(node)) return true;
     for (int i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] && is_backward[node->inputs[i]->id]) return true;
+        if (node->inputs[i] != NULL && is_backward[node->inputs[i]->id]) return true;
     }
     return false;
 }
@@ -144,25 +144,25 @@ static mdot_status choose_outputs(const fe_job *job, const bool *is_backward)
     }
     graph->output_count = kept;
     ir_value *last = NULL;
-    for (ir_node *node = graph->first; node; node = node->next) {
+    for (ir_node *node = graph->first; node != NULL; node = node->next) {
         if (!is_marked(node, is_backward)) continue;
         bool yields = strcmp(base_name(node), "YieldOp") == 0;
         for (int i = 0; i < node->input_count; i++) {
             ir_value *value = node->inputs[i];
-            if (!value || !value->def || is_backward[value->id]) continue;
+            if (value == NULL || value->def == NULL || is_backward[value->id]) continue;
             last = value;
             if (yields && !is_output(graph, value) && !ir_graph_add_output(graph, value)) {
                 return fe_job_out_of_memory(job);
             }
         }
     }
-    if (graph->output_count == 0 && last && !ir_graph_add_output(graph, last)) return fe_job_out_of_memory(job);
+    if (graph->output_count == 0 && last != NULL && !ir_graph_add_output(graph, last)) return fe_job_out_of_memory(job);
     return MDOT_OK;
 }
 
 static void remove_marked(ir_graph *graph, const bool *is_backward)
 {
-    for (ir_node *node = graph->last, *prev; node; node = prev) {
+    for (ir_node *node = graph->last, *prev; node != NULL; node = prev) {
         prev = node->prev;
         if (is_marked(node, is_backward)) ir_graph_remove_node(graph, node);
     }
@@ -175,10 +175,10 @@ static void remove_marked(ir_graph *graph, const bool *is_backward)
 static fe_names *gradient_names(const fe_job *job, const bool *is_backward)
 {
     fe_names *names = fe_names_create(job->graph->arena);
-    for (const ir_node *node = job->graph->first; node && names; node = node->next) {
-        for (int i = 0; i < node->output_count && names; i++) {
+    for (const ir_node *node = job->graph->first; node != NULL && names != NULL; node = node->next) {
+        for (int i = 0; i < node->output_count && names != NULL; i++) {
             const ir_value *value = node->outputs[i];
-            if (!value || !is_backward[value->id] || fe_names_find(names, value->name) >= 0) continue;
+            if (value == NULL || !is_backward[value->id] || fe_names_find(names, value->name) >= 0) continue;
             if (!fe_names_add(names, value->name, 0)) names = NULL;
         }
     }
@@ -188,7 +188,7 @@ static fe_names *gradient_names(const fe_job *job, const bool *is_backward)
 static bool become_constant(const ir_graph *graph, ir_value *value)
 {
     ir_tensor *tensor = IR_NEW(graph->arena, ir_tensor);
-    if (!tensor) return false;
+    if (tensor == NULL) return false;
     tensor->dtype = value->type.dtype;
     tensor->rank = value->type.rank;
     for (int i = 0; i < tensor->rank; i++) tensor->dims[i] = value->type.dim[i].offset;
@@ -204,12 +204,12 @@ static mdot_status find_parameters(const fe_job *job, const bool *is_backward)
 {
     ir_graph *graph = job->graph;
     fe_names *gradients = gradient_names(job, is_backward);
-    if (!gradients) return fe_job_out_of_memory(job);
+    if (gradients == NULL) return fe_job_out_of_memory(job);
     int kept = 0;
     for (int i = 0; i < graph->input_count; i++) {
         ir_value *value = graph->inputs[i];
         const char *gradient = ir_arena_printf(graph->arena, "%s_grad", value->name);
-        if (!gradient) return fe_job_out_of_memory(job);
+        if (gradient == NULL) return fe_job_out_of_memory(job);
         if (fe_names_find(gradients, gradient) >= 0 && ir_dtype_is_float(value->type.dtype)) {
             if (!become_constant(graph, value)) return fe_job_out_of_memory(job);
         } else {
@@ -233,7 +233,7 @@ static void cut_inputs(ir_node *node, int count)
 static bool cut_outputs(ir_node *node, int count)
 {
     for (int i = count; i < node->output_count; i++) {
-        if (node->outputs[i] && node->outputs[i]->use_count > 0) return false;
+        if (node->outputs[i] != NULL && node->outputs[i]->use_count > 0) return false;
     }
     if (node->output_count > count) node->output_count = count;
     return true;
@@ -242,9 +242,9 @@ static bool cut_outputs(ir_node *node, int count)
 static bool has_what_it_needs(const ir_node *node, const ir_op *op)
 {
     for (int i = 0; i < op->min_inputs; i++) {
-        if (!ir_node_input(node, i)) return false;
+        if (ir_node_input(node, i) == NULL) return false;
     }
-    return node->output_count >= op->min_outputs && node->outputs[0];
+    return node->output_count >= op->min_outputs && node->outputs[0] != NULL;
 }
 
 static void take_alias(ir_node *node)
@@ -252,7 +252,7 @@ static void take_alias(ir_node *node)
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
         const char *wanted = aliases[i].operator_attr;
         if (strcmp(node->op_type, aliases[i].op_type) != 0) continue;
-        if (wanted && strcmp(ir_node_string(node, "operator", ""), wanted) != 0) continue;
+        if (wanted != NULL && strcmp(ir_node_string(node, "operator", ""), wanted) != 0) continue;
         if (!has_what_it_needs(node, &ir_ops[aliases[i].op]) || !cut_outputs(node, aliases[i].outputs)) continue;
         if (aliases[i].inputs >= 0) cut_inputs(node, aliases[i].inputs);
         node->op = &ir_ops[aliases[i].op];
@@ -291,15 +291,15 @@ mdot_status fe_job_strip(fe_job *job)
 {
     ir_graph *graph = job->graph;
     bool *is_backward = IR_NEW_ARRAY(graph->arena, bool, graph->value_count + 1);
-    if (!is_backward) return fe_job_out_of_memory(job);
+    if (is_backward == NULL) return fe_job_out_of_memory(job);
     mdot_status status = MDOT_OK;
     if (mark(job, is_backward) > 0) {
         status = find_parameters(job, is_backward);
         if (status == MDOT_OK) status = choose_outputs(job, is_backward);
         if (status == MDOT_OK) remove_marked(graph, is_backward);
     }
-    for (ir_node *node = graph->first; node && status == MDOT_OK; node = node->next) {
-        if (!node->op) take_alias(node);
+    for (ir_node *node = graph->first; node != NULL && status == MDOT_OK; node = node->next) {
+        if (node->op == NULL) take_alias(node);
         status = use_inference_form(job, node);
     }
     return status;

@@ -21,7 +21,7 @@ typedef struct fe_context {
 /* protobuf-c gives NULL for an absent string. */
 static inline const char *fe_text(const char *text)
 {
-    return text ? text : "";
+    return text != NULL ? text : "";
 }
 
 /* Says which arena had no more: the scratch one is bounded in proportion to the file. */

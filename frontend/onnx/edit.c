@@ -8,7 +8,7 @@
 static bool has_typed_inputs(const ir_node *node)
 {
     for (int i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] && node->inputs[i]->type.rank < 0) return false;
+        if (node->inputs[i] != NULL && node->inputs[i]->type.rank < 0) return false;
     }
     return true;
 }
@@ -17,20 +17,20 @@ static bool has_typed_inputs(const ir_node *node)
  * stays untyped: the error is reported where types are needed. */
 const ir_type *fe_type_of(fe_upgrader *u, const ir_value *value)
 {
-    while (value->type.rank < 0 && value->def && u->typed != value->def) {
-        ir_node *next = u->typed ? u->typed->next : u->graph->first;
-        if (!next || next == u->graph->last) break;
+    while (value->type.rank < 0 && value->def != NULL && u->typed != value->def) {
+        ir_node *next = u->typed != NULL ? u->typed->next : u->graph->first;
+        if (next == NULL || next == u->graph->last) break;
         u->typed = next;
-        if (next->op && has_typed_inputs(next)) (void)ir_infer_node(u->graph, next, NULL);
+        if (next->op != NULL && has_typed_inputs(next)) (void)ir_infer_node(u->graph, next, NULL);
     }
     return &value->type;
 }
 
 void fe_forget_types(const fe_upgrader *u)
 {
-    for (ir_node *node = u->graph->first; node && u->typed; node = node->next) {
+    for (ir_node *node = u->graph->first; node != NULL && u->typed != NULL; node = node->next) {
         for (int i = 0; i < node->output_count; i++) {
-            if (!node->outputs[i]) continue;
+            if (node->outputs[i] == NULL) continue;
             node->outputs[i]->type = (ir_type){.rank = -1};
             node->outputs[i]->known = NULL;
         }
@@ -43,14 +43,14 @@ void fe_forget_types(const fe_upgrader *u)
 static ir_value *add_constant(const fe_upgrader *u, const ir_node *node, const char *what, const ir_tensor *tensor)
 {
     const char *name = ir_arena_printf(u->graph->arena, "%s.%s", node->name, what);
-    return tensor && name ? ir_graph_add_constant(u->graph, name, tensor) : NULL;
+    return tensor != NULL && name != NULL ? ir_graph_add_constant(u->graph, name, tensor) : NULL;
 }
 
 ir_value *fe_add_ints(const fe_upgrader *u, const ir_node *node, const char *what, const int64_t *values, int count)
 {
     ir_tensor *tensor = IR_NEW(u->graph->arena, ir_tensor);
     int64_t *data = IR_NEW_ARRAY(u->graph->arena, int64_t, count);
-    if (!tensor || !data) return NULL;
+    if (tensor == NULL || data == NULL) return NULL;
     if (count) memcpy(data, values, (size_t)count * sizeof *data);
     *tensor = (ir_tensor){.dtype = MDOT_DTYPE_I64, .rank = 1, .dims = {count}, .count = count, .data = data};
     return add_constant(u, node, what, tensor);
@@ -59,7 +59,7 @@ ir_value *fe_add_ints(const fe_upgrader *u, const ir_node *node, const char *wha
 ir_value *fe_add_scalar(const fe_upgrader *u, const ir_node *node, const char *what, mdot_dtype dtype, double value)
 {
     ir_wide *wide = ir_wide_create(u->graph->arena, dtype, 0, NULL);
-    if (!wide) return NULL;
+    if (wide == NULL) return NULL;
     if (ir_dtype_is_float(dtype))
         wide->f[0] = value;
     else
@@ -71,10 +71,10 @@ ir_value *fe_add_scalar(const fe_upgrader *u, const ir_node *node, const char *w
 
 bool fe_set_input(const fe_upgrader *u, ir_node *node, int index, ir_value *value)
 {
-    if (!value) return false;
+    if (value == NULL) return false;
     if (index >= node->input_count) {
         ir_value **grown = IR_NEW_ARRAY(u->graph->arena, ir_value *, (size_t)index + 1);
-        if (!grown) return false;
+        if (grown == NULL) return false;
         if (node->input_count) memcpy(grown, node->inputs, (size_t)node->input_count * sizeof *grown);
         node->inputs = grown;
         node->input_count = index + 1;
@@ -86,7 +86,7 @@ bool fe_set_input(const fe_upgrader *u, ir_node *node, int index, ir_value *valu
 bool fe_set_tensor(const fe_upgrader *u, ir_node *node, const char *name, const ir_tensor *tensor)
 {
     ir_attr *grown = IR_NEW_ARRAY(u->graph->arena, ir_attr, (size_t)node->attr_count + 1);
-    if (!tensor || !grown) return false;
+    if (tensor == NULL || grown == NULL) return false;
     if (node->attr_count) memcpy(grown, node->attrs, (size_t)node->attr_count * sizeof *grown);
     grown[node->attr_count++] = (ir_attr){.name = name, .kind = IR_ATTR_TENSOR, .tensor = tensor};
     node->attrs = grown;
@@ -97,10 +97,10 @@ static ir_node *insert(const fe_upgrader *u, const ir_node *node, ir_node *befor
                        ir_value *const *inputs, int count)
 {
     for (int i = 0; i < count; i++) {
-        if (!inputs[i]) return NULL; /* a constant or a node before it could not be made */
+        if (inputs[i] == NULL) return NULL; /* a constant or a node before it could not be made */
     }
     const char *name = ir_arena_printf(u->graph->arena, "%s.%s", node->name, ir_ops[op].name);
-    return name ? ir_graph_add_node(u->graph, before, &ir_ops[op], name, inputs, count, 1) : NULL;
+    return name != NULL ? ir_graph_add_node(u->graph, before, &ir_ops[op], name, inputs, count, 1) : NULL;
 }
 
 ir_node *fe_insert_before(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_value *const *inputs, int count)
@@ -130,7 +130,7 @@ void fe_swap_output(ir_node *node, int i, ir_node *last)
 bool fe_give_up(const fe_upgrader *u, ir_node *node, const char *reason)
 {
     const char *text = ir_arena_printf(u->graph->arena, "%s (%s)", node->op_type, reason);
-    if (!text) return false;
+    if (text == NULL) return false;
     node->op = NULL;
     node->op_type = text;
     return true;

@@ -31,7 +31,7 @@ typedef struct flattener {
 
 static const char *domain_of(const char *domain)
 {
-    return !domain || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+    return domain == NULL || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
 }
 
 /* Calls find functions by domain, name and overload. */
@@ -50,7 +50,7 @@ static bool reserve(const fe_context *context, void **array, int count, int *cap
     if (*capacity > INT_MAX / 2) return false;
     int grown = *capacity ? 2 * *capacity : 64;
     void *copy = ir_arena_alloc(context->scratch, (size_t)grown, element_bytes);
-    if (!copy) return false;
+    if (copy == NULL) return false;
     if (count) memcpy(copy, *array, (size_t)count * element_bytes);
     *array = copy;
     *capacity = grown;
@@ -59,7 +59,7 @@ static bool reserve(const fe_context *context, void **array, int count, int *cap
 
 static mdot_status add_value(const fe_context *context, fe_flat *flat, const char *name, int *out_value)
 {
-    if (!name ||
+    if (name == NULL ||
         !reserve(context, (void **)&flat->values, flat->value_count, &flat->value_capacity, sizeof(fe_value))) {
         return fe_out_of_memory(context);
     }
@@ -83,12 +83,12 @@ static mdot_status lookup(const flattener *f, const scope *in, const char *name,
 {
     const fe_context *context = f->context;
     int found = fe_names_find(in->names, name);
-    for (const scope *s = in->around; s && found < 0; s = s->around) found = fe_names_find(s->names, name);
+    for (const scope *s = in->around; s != NULL && found < 0; s = s->around) found = fe_names_find(s->names, name);
     if (found >= 0) {
         *out_value = found - 1;
         return MDOT_OK;
     }
-    const char *full = in->call ? ir_arena_printf(context->scratch, "%s/%s", in->call->name, name) : name;
+    const char *full = in->call != NULL ? ir_arena_printf(context->scratch, "%s/%s", in->call->name, name) : name;
     int value = FE_NO_VALUE;
     mdot_status status = add_value(context, f->flat, full, &value);
     if (status != MDOT_OK) return status;
@@ -115,7 +115,7 @@ static mdot_status number_values(const flattener *f, const scope *in, size_t cou
                          context->file, count, MAX_NODE_EDGES);
     }
     int *values = IR_NEW_ARRAY(context->scratch, int, count);
-    if (!values) return fe_out_of_memory(context);
+    if (values == NULL) return fe_out_of_memory(context);
     for (size_t i = 0; i < count; i++) {
         values[i] = FE_NO_VALUE;
         if (!*fe_text(names[i])) continue;
@@ -149,7 +149,7 @@ static mdot_status check_attribute(const fe_context *context, const fe_node *nod
     for (int i = 0; i < node->attribute_count; i++) {
         if (strcmp(node->attributes[i].name, name) == 0) fault = "an attribute occurs twice";
     }
-    if (!fault) return MDOT_OK;
+    if (fault == NULL) return MDOT_OK;
     return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s' (%s): %s: '%s'", context->file, node->name,
                      node->op_type, fault, name);
 }
@@ -162,20 +162,20 @@ static mdot_status flatten_attributes(const flattener *f, const scope *in, const
                          context->file, node->name, node->op_type, proto->n_attribute, MAX_ATTRIBUTES);
     }
     node->attributes = IR_NEW_ARRAY(context->scratch, fe_attribute, proto->n_attribute);
-    if (!node->attributes) return fe_out_of_memory(context);
+    if (node->attributes == NULL) return fe_out_of_memory(context);
     for (size_t i = 0; i < proto->n_attribute; i++) {
         const Onnx__AttributeProto *attribute = proto->attribute[i];
         mdot_status status = check_attribute(context, node, attribute);
         if (status != MDOT_OK) return status;
         const char *name = attribute->name, *reference = fe_text(attribute->ref_attr_name);
-        if (*reference && !in->call) {
+        if (*reference && in->call == NULL) {
             return mdot_fail(context->err, MDOT_MALFORMED,
                              "%s: node '%s' (%s): attribute '%s' refers to one of a function,"
                              " but stands in none",
                              context->file, node->name, node->op_type, name);
         }
         if (*reference) attribute = resolve(in, reference);
-        if (attribute) node->attributes[node->attribute_count++] = (fe_attribute){name, attribute};
+        if (attribute != NULL) node->attributes[node->attribute_count++] = (fe_attribute){name, attribute};
     }
     return MDOT_OK;
 }
@@ -201,7 +201,7 @@ static mdot_status fail_call(const fe_context *context, const fe_node *call, con
 static mdot_status pass_through(const flattener *f, const scope *in, int from, int to)
 {
     int *edges = IR_NEW_ARRAY(f->context->scratch, int, 2);
-    if (!edges) return fe_out_of_memory(f->context);
+    if (edges == NULL) return fe_out_of_memory(f->context);
     edges[0] = from;
     edges[1] = to;
     fe_node identity = {.domain = "",
@@ -252,7 +252,7 @@ static mdot_status inline_call(const flattener *f, const scope *in, const fe_nod
                                const Onnx__FunctionProto *function)
 {
     const fe_context *context = f->context;
-    for (const scope *s = in; s; s = s->caller) {
+    for (const scope *s = in; s != NULL; s = s->caller) {
         if (s->function == function) return fail_call(context, call, "calls itself");
     }
     if (in->depth == FE_MAX_CALL_DEPTH) {
@@ -268,7 +268,7 @@ static mdot_status inline_call(const flattener *f, const scope *in, const fe_nod
                    .depth = in->depth + 1,
                    .names = fe_names_create(context->scratch),
                    .opset = import_of(function->n_opset_import, function->opset_import)};
-    if (!inner.names) return fe_out_of_memory(context);
+    if (inner.names == NULL) return fe_out_of_memory(context);
     mdot_status status = bind_inputs(f, &inner);
     if (status == MDOT_OK) status = bind_outputs(f, &inner);
     if (status == MDOT_OK) status = flatten_nodes(f, &inner, function->n_node, function->node);
@@ -280,10 +280,10 @@ static mdot_status inline_call(const flattener *f, const scope *in, const fe_nod
 /* "name", or "Add→first output" without one; behind the call's name in a function. */
 static const char *name_node(const fe_context *context, const scope *in, const Onnx__NodeProto *proto)
 {
-    const char *prefix = in->call ? in->call->name : "", *slash = in->call ? "/" : "";
+    const char *prefix = in->call != NULL ? in->call->name : "", *slash = in->call != NULL ? "/" : "";
     const char *name = fe_text(proto->name), *output = proto->n_output ? fe_text(proto->output[0]) : "";
     if (!*name) return ir_arena_printf(context->scratch, "%s%s%s→%s", prefix, slash, fe_text(proto->op_type), output);
-    return in->call ? ir_arena_printf(context->scratch, "%s/%s", prefix, name) : name;
+    return in->call != NULL ? ir_arena_printf(context->scratch, "%s/%s", prefix, name) : name;
 }
 
 /* ---- Branches --------------------------------------------------------------------------------------------------- */
@@ -293,7 +293,7 @@ static const Onnx__GraphProto *branch_of(const fe_node *node, const char *name)
 {
     for (int i = 0; i < node->attribute_count; i++) {
         const Onnx__GraphProto *graph = node->attributes[i].proto->g;
-        if (strcmp(node->attributes[i].name, name) != 0 || !graph) continue;
+        if (strcmp(node->attributes[i].name, name) != 0 || graph == NULL) continue;
         bool plain = !graph->n_initializer && !graph->n_sparse_initializer && !graph->n_input;
         return plain && graph->n_output == (size_t)node->output_count ? graph : NULL;
     }
@@ -322,7 +322,7 @@ static mdot_status inline_branch(const flattener *f, const scope *around, const 
     scope in = *around;
     in.around = around;
     in.names = fe_names_create(f->context->scratch);
-    if (!in.names) return fe_out_of_memory(f->context);
+    if (in.names == NULL) return fe_out_of_memory(f->context);
     mdot_status status = add_names(f, &in, branch);
     if (status == MDOT_OK) status = flatten_nodes(f, &in, branch->n_node, branch->node);
     for (size_t i = 0; i < branch->n_output && status == MDOT_OK; i++) {
@@ -337,9 +337,9 @@ static mdot_status add_if(const flattener *f, const scope *in, fe_node *node)
 {
     const Onnx__GraphProto *first = branch_of(node, "then_branch"), *second = branch_of(node, "else_branch");
     int count = node->output_count;
-    if (first && second && node->input_count == 1) {
+    if (first != NULL && second != NULL && node->input_count == 1) {
         int *inputs = IR_NEW_ARRAY(f->context->scratch, int, 1 + 2 * (size_t)count);
-        if (!inputs) return fe_out_of_memory(f->context);
+        if (inputs == NULL) return fe_out_of_memory(f->context);
         inputs[0] = node->inputs[0];
         mdot_status status = inline_branch(f, in, first, inputs + 1);
         if (status == MDOT_OK) status = inline_branch(f, in, second, inputs + 1 + count);
@@ -365,7 +365,7 @@ static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx_
                     .op_type = fe_text(proto->op_type),
                     .opset = in->opset,
                     .name = name_node(context, in, proto)};
-    if (!node.name) return fe_out_of_memory(context);
+    if (node.name == NULL) return fe_out_of_memory(context);
     if (!*node.op_type) {
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s' has no operator", context->file, node.name);
     }
@@ -377,7 +377,7 @@ static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx_
     int function = -1;
     if (f->model->n_functions) {
         const char *key = key_of(f, node.domain, node.op_type, proto->overload);
-        if (!key) return fe_out_of_memory(context);
+        if (key == NULL) return fe_out_of_memory(context);
         function = fe_names_find(f->functions, key);
     }
     if (function >= 0 && !stays_call(context, &node)) return inline_call(f, in, &node, f->model->functions[function]);
@@ -404,7 +404,7 @@ static mdot_status index_functions(flattener *f)
     for (size_t i = 0; i < f->model->n_functions; i++) {
         const Onnx__FunctionProto *function = f->model->functions[i];
         const char *key = key_of(f, function->domain, function->name, function->overload);
-        if (!key) return fe_out_of_memory(f->context);
+        if (key == NULL) return fe_out_of_memory(f->context);
         if (fe_names_find(f->functions, key) >= 0) {
             return mdot_fail(f->context->err, MDOT_MALFORMED, "%s: function %s.%s is defined twice", f->context->file,
                              fe_text(function->domain), fe_text(function->name));
@@ -418,7 +418,7 @@ mdot_status fe_flatten(const fe_context *context, const Onnx__ModelProto *model,
 {
     fe_flat flat = {.names = fe_names_create(context->scratch)};
     flattener f = {.context = context, .model = model, .functions = fe_names_create(context->scratch), .flat = &flat};
-    if (!flat.names || !f.functions) return fe_out_of_memory(context);
+    if (flat.names == NULL || f.functions == NULL) return fe_out_of_memory(context);
     mdot_status status = index_functions(&f);
     if (status != MDOT_OK) return status;
     scope graph = {.names = flat.names, .opset = import_of(model->n_opset_import, model->opset_import)};

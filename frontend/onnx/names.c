@@ -32,7 +32,7 @@ static entry *slot_of(entry *table, size_t capacity, const char *key, uint64_t h
 {
     for (size_t i = hash & (capacity - 1);; i = (i + 1) & (capacity - 1)) {
         entry *e = &table[i];
-        if (!e->key || (e->hash == hash && strcmp(e->key, key) == 0)) return e;
+        if (e->key == NULL || (e->hash == hash && strcmp(e->key, key) == 0)) return e;
     }
 }
 
@@ -40,7 +40,7 @@ fe_names *fe_names_create(ir_arena *arena)
 {
     fe_names *names = IR_NEW(arena, fe_names);
     entry *table = IR_NEW_ARRAY(arena, entry, FIRST_CAPACITY);
-    if (!names || !table) return NULL;
+    if (names == NULL || table == NULL) return NULL;
     *names = (fe_names){.arena = arena, .table = table, .capacity = FIRST_CAPACITY};
     return names;
 }
@@ -48,17 +48,17 @@ fe_names *fe_names_create(ir_arena *arena)
 int fe_names_find(const fe_names *names, const char *key)
 {
     const entry *e = slot_of(names->table, names->capacity, key, hash_of(key));
-    return e->key ? e->number : -1;
+    return e->key != NULL ? e->number : -1;
 }
 
 static bool grow(fe_names *names)
 {
     size_t capacity = 2 * names->capacity;
     entry *table = IR_NEW_ARRAY(names->arena, entry, capacity);
-    if (!table) return false;
+    if (table == NULL) return false;
     for (size_t i = 0; i < names->capacity; i++) {
         const entry *old = &names->table[i];
-        if (old->key) *slot_of(table, capacity, old->key, old->hash) = *old;
+        if (old->key != NULL) *slot_of(table, capacity, old->key, old->hash) = *old;
     }
     names->table = table;
     names->capacity = capacity;

@@ -33,13 +33,13 @@ static bool convert_string(ir_arena *arena, const Onnx__AttributeProto *proto, i
 {
     out->kind = IR_ATTR_STRING;
     out->s = copy_text(arena, &proto->s);
-    return out->s;
+    return out->s != NULL;
 }
 
 static bool convert_floats(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
 {
     double *copy = IR_NEW_ARRAY(arena, double, proto->n_floats);
-    if (!copy) return false;
+    if (copy == NULL) return false;
     for (size_t i = 0; i < proto->n_floats; i++) copy[i] = proto->floats[i];
     out->kind = IR_ATTR_FLOATS;
     out->count = (int)proto->n_floats;
@@ -50,7 +50,7 @@ static bool convert_floats(ir_arena *arena, const Onnx__AttributeProto *proto, i
 static bool convert_ints(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
 {
     int64_t *copy = IR_NEW_ARRAY(arena, int64_t, proto->n_ints);
-    if (!copy) return false;
+    if (copy == NULL) return false;
     if (proto->n_ints) memcpy(copy, proto->ints, proto->n_ints * sizeof *copy);
     out->kind = IR_ATTR_INTS;
     out->count = (int)proto->n_ints;
@@ -61,10 +61,10 @@ static bool convert_ints(ir_arena *arena, const Onnx__AttributeProto *proto, ir_
 static bool convert_strings(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
 {
     const char **copy = IR_NEW_ARRAY(arena, const char *, proto->n_strings);
-    if (!copy) return false;
+    if (copy == NULL) return false;
     for (size_t i = 0; i < proto->n_strings; i++) {
         copy[i] = copy_text(arena, &proto->strings[i]);
-        if (!copy[i]) return false;
+        if (copy[i] == NULL) return false;
     }
     out->kind = IR_ATTR_STRINGS;
     out->count = (int)proto->n_strings;
@@ -108,8 +108,8 @@ static int type_of(const Onnx__AttributeProto *proto)
     if (proto->has_f) return TYPE(FLOAT);
     if (proto->has_i) return TYPE(INT);
     if (proto->has_s) return TYPE(STRING);
-    if (proto->t) return TYPE(TENSOR);
-    if (proto->g) return TYPE(GRAPH);
+    if (proto->t != NULL) return TYPE(TENSOR);
+    if (proto->g != NULL) return TYPE(GRAPH);
     if (proto->n_floats) return TYPE(FLOATS);
     if (proto->n_strings) return TYPE(STRINGS);
     if (proto->n_tensors) return TYPE(TENSORS);
@@ -123,13 +123,13 @@ static mdot_status import_attribute(const fe_context *context, const fe_node *so
     const Onnx__AttributeProto *proto = attribute->proto;
     int type = type_of(proto);
     out->name = ir_arena_strdup(context->arena, attribute->name);
-    if (!out->name) return fe_out_of_memory(context);
+    if (out->name == NULL) return fe_out_of_memory(context);
     if (type == TYPE(TENSOR)) {
-        if (!proto->t) return fail(context, source, attribute->name, "has no tensor");
+        if (proto->t == NULL) return fail(context, source, attribute->name, "has no tensor");
         out->kind = IR_ATTR_TENSOR;
         return fe_import_tensor(context, proto->t, "attribute of node", source->name, &out->tensor);
     }
-    if (type < 0 || type >= CONVERTER_COUNT || !converters[type]) {
+    if (type < 0 || type >= CONVERTER_COUNT || converters[type] == NULL) {
         return fail(context, source, attribute->name, "has a type that ONNX does not know");
     }
     return converters[type](context->arena, proto, out) ? MDOT_OK : fe_out_of_memory(context);
@@ -138,7 +138,7 @@ static mdot_status import_attribute(const fe_context *context, const fe_node *so
 mdot_status fe_import_attributes(const fe_context *context, const fe_node *source, ir_node *node)
 {
     ir_attr *attrs = IR_NEW_ARRAY(context->arena, ir_attr, source->attribute_count);
-    if (!attrs) return fe_out_of_memory(context);
+    if (attrs == NULL) return fe_out_of_memory(context);
     for (int i = 0; i < source->attribute_count; i++) {
         mdot_status status = import_attribute(context, source, &source->attributes[i], &attrs[i]);
         if (status != MDOT_OK) return status;
@@ -180,7 +180,7 @@ static mdot_status make_tensor(const fe_context *context, mdot_dtype dtype, int 
     size_t size_bytes = count * mdot_dtype_size_bytes(dtype);
     ir_tensor *tensor = IR_NEW(context->arena, ir_tensor);
     void *copy = dtype == MDOT_DTYPE_STRING ? NULL : ir_arena_alloc(context->arena, size_bytes, 1);
-    if (!tensor || (!copy && dtype != MDOT_DTYPE_STRING)) return fe_out_of_memory(context);
+    if (tensor == NULL || (copy == NULL && dtype != MDOT_DTYPE_STRING)) return fe_out_of_memory(context);
     if (size_bytes) memcpy(copy, data, size_bytes);
     *tensor = (ir_tensor){.dtype = dtype, .rank = rank, .count = (int64_t)count, .data = copy};
     if (rank) tensor->dims[0] = (int64_t)count;
@@ -194,7 +194,7 @@ static mdot_status import_form(const fe_context *context, const fe_node *source,
     const Onnx__AttributeProto *proto = attribute->proto;
     switch (form) {
     case FORM_TENSOR:
-        if (!proto->t) return fail(context, source, attribute->name, "has no tensor");
+        if (proto->t == NULL) return fail(context, source, attribute->name, "has no tensor");
         return fe_import_tensor(context, proto->t, "constant", source->name, out_tensor);
     case FORM_FLOAT:
         return make_tensor(context, MDOT_DTYPE_F32, 0, 1, &proto->f, out_tensor);

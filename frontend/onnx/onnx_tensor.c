@@ -114,7 +114,7 @@ static const void *adopt(const fe_context *context, const unsigned char *raw, md
     }
     if (clean && (uintptr_t)raw % mdot_dtype_size_bytes(dtype) == 0) return raw;
     unsigned char *copy = ir_arena_alloc(context->arena, size_bytes, 1);
-    if (!copy) return NULL;
+    if (copy == NULL) return NULL;
     if (clean) {
         memcpy(copy, raw, size_bytes);
     } else {
@@ -132,7 +132,7 @@ static mdot_status import_external(const fe_context *context, const Onnx__Tensor
     mdot_status status = fe_map_external(context, proto, kind, name, size_bytes, &data);
     if (status != MDOT_OK) return status;
     tensor->data = adopt(context, data, tensor->dtype, size_bytes);
-    return tensor->data ? MDOT_OK : fe_out_of_memory(context);
+    return tensor->data != NULL ? MDOT_OK : fe_out_of_memory(context);
 }
 
 static mdot_status import_raw(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
@@ -145,7 +145,7 @@ static mdot_status import_raw(const fe_context *context, const Onnx__TensorProto
                          context->file, kind, name, (unsigned long long)span.size_bytes, size_bytes);
     }
     tensor->data = adopt(context, context->bytes + span.offset, tensor->dtype, size_bytes);
-    return tensor->data ? MDOT_OK : fe_out_of_memory(context);
+    return tensor->data != NULL ? MDOT_OK : fe_out_of_memory(context);
 }
 
 static mdot_status import_typed(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
@@ -158,7 +158,7 @@ static mdot_status import_typed(const fe_context *context, const Onnx__TensorPro
                          context->file, kind, name, given, mdot_dtype_name(tensor->dtype), count);
     }
     void *data = ir_arena_alloc(context->arena, size_bytes, 1);
-    if (!data) return fe_out_of_memory(context);
+    if (data == NULL) return fe_out_of_memory(context);
     mdot_status status = copy_typed(context, proto, kind, name, tensor->dtype, count, data);
     if (status == MDOT_OK) tensor->data = data;
     return status;
@@ -206,7 +206,7 @@ static mdot_status import_shape(const fe_context *context, const Onnx__TensorPro
         return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: %s '%s': element type %d is not one that mdot handles",
                          context->file, kind, name, (int)proto->data_type);
     }
-    if (proto->segment) return fail(context, MDOT_UNSUPPORTED, kind, name, "a tensor in segments");
+    if (proto->segment != NULL) return fail(context, MDOT_UNSUPPORTED, kind, name, "a tensor in segments");
     if (proto->n_dims > MDOT_MAX_RANK) {
         return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: %s '%s': rank %zu; at most %d", context->file, kind, name,
                          proto->n_dims, MDOT_MAX_RANK);
@@ -222,7 +222,7 @@ mdot_status fe_import_tensor(const fe_context *context, const Onnx__TensorProto 
                              const char *name, const ir_tensor **out_tensor)
 {
     ir_tensor *tensor = IR_NEW(context->arena, ir_tensor);
-    if (!tensor) return fe_out_of_memory(context);
+    if (tensor == NULL) return fe_out_of_memory(context);
     mdot_status status = import_shape(context, proto, kind, name, tensor);
     if (status == MDOT_OK) status = import_data(context, proto, kind, name, tensor);
     if (status == MDOT_OK) *out_tensor = tensor;
@@ -239,17 +239,17 @@ mdot_status fe_read_tensor(const char *path, ir_arena *arena, ir_tensor **out_te
     if (status != MDOT_OK) return status;
     fe_context context = {.file = path, .bytes = bytes, .options = &no_options, .arena = arena, .err = err};
     context.scratch = ir_arena_create(0);
-    if (!context.scratch) return fe_out_of_memory(&context);
+    if (context.scratch == NULL) return fe_out_of_memory(&context);
     ProtobufCMessage *message;
     status = fe_wire_unpack(bytes, size_bytes, &onnx__tensor_proto__descriptor, path, context.scratch, &message, err);
     if (status == MDOT_OK) {
         const Onnx__TensorProto *proto = (const Onnx__TensorProto *)message;
         const char *name = ir_arena_strdup(arena, fe_text(proto->name));
         const ir_tensor *tensor;
-        status = name ? fe_import_tensor(&context, proto, "tensor", name, &tensor) : fe_out_of_memory(&context);
+        status = name != NULL ? fe_import_tensor(&context, proto, "tensor", name, &tensor) : fe_out_of_memory(&context);
         if (status == MDOT_OK) {
             *out_tensor = (ir_tensor *)tensor;
-            if (out_name) *out_name = name;
+            if (out_name != NULL) *out_name = name;
         }
     }
     ir_arena_destroy(context.scratch);

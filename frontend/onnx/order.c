@@ -30,7 +30,7 @@ static mdot_status define(const fe_context *context, fe_flat *flat, int value, i
 
 static mdot_status define_name(const fe_context *context, fe_flat *flat, const char *name, int definer, int index)
 {
-    if (!name || !*name) {
+    if (name == NULL || !*name) {
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s has no name", context->file, describe(flat, definer));
     }
     int value;
@@ -42,7 +42,7 @@ static mdot_status define_name(const fe_context *context, fe_flat *flat, const c
 static mdot_status define_inputs(const fe_context *context, const Onnx__GraphProto *graph, fe_flat *flat)
 {
     for (size_t i = 0; i < graph->n_input; i++) {
-        int value = graph->input[i]->name ? fe_names_find(flat->names, graph->input[i]->name) - 1 : FE_NO_VALUE;
+        int value = graph->input[i]->name != NULL ? fe_names_find(flat->names, graph->input[i]->name) - 1 : FE_NO_VALUE;
         if (value >= 0 && flat->values[value].definer == FE_BY_INITIALIZER) continue;
         mdot_status status = define_name(context, flat, graph->input[i]->name, FE_BY_INPUT, (int)i);
         if (status != MDOT_OK) return status;
@@ -58,8 +58,9 @@ static bool is_constant(const fe_node *node)
 static bool is_same_tensor(const ir_tensor *a, const ir_tensor *b)
 {
     size_t bytes = (size_t)a->count * mdot_dtype_size_bytes(a->dtype);
-    return a->dtype == b->dtype && a->rank == b->rank && a->data && b->data && mdot_dtype_size_bytes(a->dtype) > 0 &&
-           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0 && memcmp(a->data, b->data, bytes) == 0;
+    return a->dtype == b->dtype && a->rank == b->rank && a->data != NULL && b->data != NULL &&
+           mdot_dtype_size_bytes(a->dtype) > 0 && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0 &&
+           memcmp(a->data, b->data, bytes) == 0;
 }
 
 /* Some exporters write several Constants under one name. Where they say the same, the later is dropped with a warning;
@@ -176,7 +177,7 @@ mdot_status fe_order_nodes(const fe_context *context, fe_flat *flat)
     unsigned char *marks = IR_NEW_ARRAY(context->scratch, unsigned char, flat->node_count);
     step *stack = IR_NEW_ARRAY(context->scratch, step, flat->node_count);
     flat->order = IR_NEW_ARRAY(context->scratch, int, flat->node_count);
-    if (!marks || !stack || !flat->order) return fe_out_of_memory(context);
+    if (marks == NULL || stack == NULL || flat->order == NULL) return fe_out_of_memory(context);
     int at = 0;
     for (int i = 0; i < flat->node_count && status == MDOT_OK; i++) {
         if (marks[i] == UNSEEN) status = emit(context, flat, marks, stack, i, &at);

@@ -7,7 +7,7 @@
 static bool list_to_input(const fe_upgrader *u, ir_node *node, const char *name, int index)
 {
     const ir_attr *attr = ir_node_attr(node, name);
-    if (!attr || attr->kind != IR_ATTR_INTS) return true;
+    if (attr == NULL || attr->kind != IR_ATTR_INTS) return true;
     if (!fe_set_input(u, node, index, fe_add_ints(u, node, name, attr->ints, attr->count))) return false;
     ir_node_remove_attr(node, name);
     return true;
@@ -17,7 +17,7 @@ static bool list_to_input(const fe_upgrader *u, ir_node *node, const char *name,
 static bool optional_list_to_input(const fe_upgrader *u, ir_node *node, const char *name, int index)
 {
     const ir_attr *attr = ir_node_attr(node, name);
-    if (attr && attr->kind == IR_ATTR_INTS && attr->count == 0) ir_node_remove_attr(node, name);
+    if (attr != NULL && attr->kind == IR_ATTR_INTS && attr->count == 0) ir_node_remove_attr(node, name);
     return list_to_input(u, node, name, index);
 }
 
@@ -25,17 +25,17 @@ static bool optional_list_to_input(const fe_upgrader *u, ir_node *node, const ch
 static ir_value *scalar_like(fe_upgrader *u, ir_node *node, const char *name, double value)
 {
     ir_value *like = ir_node_input(node, 0);
-    mdot_dtype dtype = like ? fe_type_of(u, like)->dtype : MDOT_DTYPE_F32;
+    mdot_dtype dtype = like != NULL ? fe_type_of(u, like)->dtype : MDOT_DTYPE_F32;
     if (dtype != MDOT_DTYPE_NONE && dtype != MDOT_DTYPE_STRING) return fe_add_scalar(u, node, name, dtype, value);
     ir_value *inputs[] = {fe_add_scalar(u, node, name, MDOT_DTYPE_F32, value), like};
     ir_node *cast = fe_insert_before(u, node, IR_OP_CastLike, inputs, 2);
-    return cast ? cast->outputs[0] : NULL;
+    return cast != NULL ? cast->outputs[0] : NULL;
 }
 
 static bool number_to_input(fe_upgrader *u, ir_node *node, const char *name, int index)
 {
     const ir_attr *attr = ir_node_attr(node, name);
-    if (!attr || attr->kind != IR_ATTR_FLOAT) return true;
+    if (attr == NULL || attr->kind != IR_ATTR_FLOAT) return true;
     bool ok = fe_set_input(u, node, index, scalar_like(u, node, name, attr->f));
     ir_node_remove_attr(node, name);
     return ok;
@@ -67,7 +67,7 @@ bool fe_rewrite_slice(fe_upgrader *u, ir_node *node, int64_t opset)
 bool fe_rewrite_split(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     if (opset < 13 && !optional_list_to_input(u, node, "split", 1)) return false;
-    return ir_node_input(node, 1) || ir_node_set_int(u->graph, node, "num_outputs", node->output_count);
+    return ir_node_input(node, 1) != NULL || ir_node_set_int(u->graph, node, "num_outputs", node->output_count);
 }
 
 /* Pad-2 renamed `paddings`, Pad-11 made inputs of both attributes. */
@@ -89,7 +89,7 @@ bool fe_rewrite_top_k(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
     const ir_attr *k = ir_node_attr(node, "k");
-    if (!k || k->kind != IR_ATTR_INT) return true;
+    if (k == NULL || k->kind != IR_ATTR_INT) return true;
     if (!fe_set_input(u, node, 1, fe_add_ints(u, node, "k", &k->i, 1))) return false;
     ir_node_remove_attr(node, "k");
     return true;
@@ -107,10 +107,10 @@ bool fe_rewrite_dropout(fe_upgrader *u, ir_node *node, int64_t opset)
     ir_node_remove_attr(node, "ratio");
     ir_node_remove_attr(node, "is_test");
     ir_value *mask = node->output_count > 1 ? node->outputs[1] : NULL;
-    if (opset >= 10 || !mask || !ir_node_input(node, 0)) return true;
+    if (opset >= 10 || mask == NULL || ir_node_input(node, 0) == NULL) return true;
     ir_value *inputs[] = {mask, node->inputs[0]};
     ir_node *cast = fe_insert_after(u, node, IR_OP_CastLike, inputs, 2);
-    if (!cast) return false;
+    if (cast == NULL) return false;
     fe_swap_output(node, 1, cast);
     return true;
 }
@@ -121,7 +121,8 @@ bool fe_rewrite_tile(fe_upgrader *u, ir_node *node, int64_t opset)
     (void)opset;
     ir_value *x = ir_node_input(node, 0), *tiles = ir_node_input(node, 1), *axis = ir_node_input(node, 2);
     double times, along;
-    if (!x || !tiles || !axis || !ir_value_scalar(tiles, &times) || !ir_value_scalar(axis, &along)) {
+    if (x == NULL || tiles == NULL || axis == NULL || !ir_value_scalar(tiles, &times) ||
+        !ir_value_scalar(axis, &along)) {
         return fe_give_up(u, node, "with computed tiles or axis, of an opset below 6");
     }
     int rank = fe_type_of(u, x)->rank;
@@ -142,16 +143,16 @@ bool fe_rewrite_resize(fe_upgrader *u, ir_node *node, int64_t opset)
     (void)opset;
     ir_value *scales = ir_node_input(node, 1);
     const ir_attr *attr = ir_node_attr(node, "scales");
-    if (attr && attr->kind == IR_ATTR_FLOATS) {
+    if (attr != NULL && attr->kind == IR_ATTR_FLOATS) {
         const int64_t count = attr->count;
         ir_wide *wide = ir_wide_create(u->graph->arena, MDOT_DTYPE_F32, 1, &count);
-        for (int i = 0; wide && i < attr->count; i++) wide->f[i] = attr->floats[i];
-        const ir_tensor *tensor = wide ? ir_tensor_from_wide(u->graph->arena, wide) : NULL;
-        scales = tensor ? ir_graph_add_constant(u->graph, node->name, tensor) : NULL;
-        if (!scales) return false;
+        for (int i = 0; wide != NULL && i < attr->count; i++) wide->f[i] = attr->floats[i];
+        const ir_tensor *tensor = wide != NULL ? ir_tensor_from_wide(u->graph->arena, wide) : NULL;
+        scales = tensor != NULL ? ir_graph_add_constant(u->graph, node->name, tensor) : NULL;
+        if (scales == NULL) return false;
         ir_node_remove_attr(node, "scales");
     }
-    if (!scales) return true; /* an error of the node's, reported with its shape */
+    if (scales == NULL) return true; /* an error of the node's, reported with its shape */
     if (node->input_count > 1) ir_node_set_input(node, 1, NULL);
     return fe_set_input(u, node, 2, scales) &&
            ir_node_set_string(u->graph, node, "coordinate_transformation_mode", "asymmetric");

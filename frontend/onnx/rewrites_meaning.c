@@ -12,7 +12,7 @@ static bool append_ones(fe_upgrader *u, ir_node *node, int rank, int count)
     for (int i = 0; i < count; i++) axes[i] = rank + i;
     ir_value *inputs[] = {node->inputs[1], fe_add_ints(u, node, "axes", axes, count)};
     ir_node *unsqueeze = fe_insert_before(u, node, IR_OP_Unsqueeze, inputs, 2);
-    if (!unsqueeze) return false;
+    if (unsqueeze == NULL) return false;
     ir_node_set_input(node, 1, unsqueeze->outputs[0]);
     return true;
 }
@@ -21,7 +21,7 @@ static bool append_ones(fe_upgrader *u, ir_node *node, int rank, int count)
 static bool align_operand(fe_upgrader *u, ir_node *node, int64_t axis)
 {
     ir_value *a = ir_node_input(node, 0), *b = ir_node_input(node, 1);
-    if (!a || !b) return true; /* an error of the node's, reported with its arity */
+    if (a == NULL || b == NULL) return true; /* an error of the node's, reported with its arity */
     int rank = fe_type_of(u, a)->rank, other = fe_type_of(u, b)->rank;
     if (rank < 0 || other < 0) return fe_give_up(u, node, "broadcast along an axis of an input of unknown rank");
     if (axis < 0) axis += rank;
@@ -35,7 +35,7 @@ bool fe_rewrite_broadcast(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
     const ir_attr *axis = ir_node_attr(node, "axis");
-    bool aligned = ir_node_int(node, "broadcast", 0) != 0 && axis && axis->kind == IR_ATTR_INT;
+    bool aligned = ir_node_int(node, "broadcast", 0) != 0 && axis != NULL && axis->kind == IR_ATTR_INT;
     if (aligned && !align_operand(u, node, axis->i)) return false;
     ir_node_remove_attr(node, "broadcast");
     ir_node_remove_attr(node, "axis");
@@ -47,7 +47,7 @@ bool fe_rewrite_prelu(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
     ir_value *slope = ir_node_input(node, 1);
-    if (!slope) return true;
+    if (slope == NULL) return true;
     const ir_type *type = fe_type_of(u, slope);
     if (type->rank == 0 || (type->rank == 1 && ir_dim_is(type->dim[0], 1))) return true;
     return align_operand(u, node, 1);
@@ -67,15 +67,15 @@ bool fe_rewrite_gemm(fe_upgrader *u, ir_node *node, int64_t opset)
 bool fe_rewrite_selu(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
-    return (ir_node_attr(node, "alpha") || ir_node_set_float(u->graph, node, "alpha", (double)1.6732f)) &&
-           (ir_node_attr(node, "gamma") || ir_node_set_float(u->graph, node, "gamma", (double)1.0507f));
+    return (ir_node_attr(node, "alpha") != NULL || ir_node_set_float(u->graph, node, "alpha", (double)1.6732f)) &&
+           (ir_node_attr(node, "gamma") != NULL || ir_node_set_float(u->graph, node, "gamma", (double)1.0507f));
 }
 
 /* Concat-4 requires the axis. */
 bool fe_rewrite_concat(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
-    return ir_node_attr(node, "axis") || ir_node_set_int(u->graph, node, "axis", 1);
+    return ir_node_attr(node, "axis") != NULL || ir_node_set_int(u->graph, node, "axis", 1);
 }
 
 /* Cast-6 names types by number. */
@@ -91,7 +91,7 @@ bool fe_rewrite_cast(fe_upgrader *u, ir_node *node, int64_t opset)
                  {"FLOAT16", MDOT_DTYPE_F16}, {"DOUBLE", MDOT_DTYPE_F64},    {"UINT32", MDOT_DTYPE_U32},
                  {"UINT64", MDOT_DTYPE_U64}};
     const char *name = ir_node_string(node, "to", NULL);
-    for (size_t i = 0; name && i < sizeof types / sizeof *types; i++) {
+    for (size_t i = 0; name != NULL && i < sizeof types / sizeof *types; i++) {
         if (strcmp(types[i].name, name) == 0) return ir_node_set_int(u->graph, node, "to", types[i].dtype);
     }
     return true;
@@ -101,10 +101,10 @@ bool fe_rewrite_cast(fe_upgrader *u, ir_node *node, int64_t opset)
 bool fe_rewrite_constant_of_shape(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
-    if (ir_node_attr(node, "value")) return true;
+    if (ir_node_attr(node, "value") != NULL) return true;
     static const int64_t one[] = {1};
     const ir_wide *zero = ir_wide_create(u->graph->arena, MDOT_DTYPE_F32, 1, one);
-    return zero && fe_set_tensor(u, node, "value", ir_tensor_from_wide(u->graph->arena, zero));
+    return zero != NULL && fe_set_tensor(u, node, "value", ir_tensor_from_wide(u->graph->arena, zero));
 }
 
 /* ---- Softmax ---------------------------------------------------------------------------------------------------- */
@@ -115,18 +115,18 @@ bool fe_rewrite_softmax(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
     ir_value *x = ir_node_input(node, 0);
-    if (!x) return true;
+    if (x == NULL) return true;
     int64_t axis = ir_node_int(node, "axis", 1);
     int rank = axis == -1 ? -1 : fe_type_of(u, x)->rank;
     if (!ir_node_set_int(u->graph, node, "axis", -1)) return false;
     if (axis == -1 || (rank > 0 && axis == rank - 1)) return true;
     ir_node *shape = fe_insert_before(u, node, IR_OP_Shape, &x, 1);
     ir_node *flat = fe_insert_before(u, node, IR_OP_Flatten, &x, 1);
-    if (!shape || !flat || !ir_node_set_int(u->graph, flat, "axis", axis)) return false;
+    if (shape == NULL || flat == NULL || !ir_node_set_int(u->graph, flat, "axis", axis)) return false;
     ir_node_set_input(node, 0, flat->outputs[0]);
     ir_value *inputs[] = {node->outputs[0], shape->outputs[0]};
     ir_node *back = fe_insert_after(u, node, IR_OP_Reshape, inputs, 2);
-    if (!back) return false;
+    if (back == NULL) return false;
     fe_swap_output(node, 0, back);
     return true;
 }
@@ -151,13 +151,13 @@ static bool repeat_per_channel(fe_upgrader *u, ir_node *node, int index, int64_t
     int64_t axis = 1, grid[] = {groups, channels / groups};
     ir_value *column[] = {node->inputs[index], fe_add_ints(u, node, "axes", &axis, 1)};
     ir_node *unsqueeze = fe_insert_before(u, node, IR_OP_Unsqueeze, column, 2);
-    if (!unsqueeze) return false;
+    if (unsqueeze == NULL) return false;
     ir_value *rows[] = {unsqueeze->outputs[0], fe_add_ints(u, node, "grid", grid, 2)};
     ir_node *expand = fe_insert_before(u, node, IR_OP_Expand, rows, 2);
-    if (!expand) return false;
+    if (expand == NULL) return false;
     ir_value *flat[] = {expand->outputs[0], fe_add_ints(u, node, "channels", &channels, 1)};
     ir_node *reshape = fe_insert_before(u, node, IR_OP_Reshape, flat, 2);
-    if (!reshape) return false;
+    if (reshape == NULL) return false;
     ir_node_set_input(node, index, reshape->outputs[0]);
     return true;
 }
@@ -167,7 +167,7 @@ bool fe_rewrite_group_normalization(fe_upgrader *u, ir_node *node, int64_t opset
 {
     (void)opset;
     ir_value *x = ir_node_input(node, 0);
-    if (!x || !ir_node_input(node, 1) || !ir_node_input(node, 2)) return true;
+    if (x == NULL || ir_node_input(node, 1) == NULL || ir_node_input(node, 2) == NULL) return true;
     const ir_type *type = fe_type_of(u, x);
     int64_t groups = ir_node_int(node, "num_groups", 0);
     bool known = type->rank > 1 && ir_dim_is_number(type->dim[1]);

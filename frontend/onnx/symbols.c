@@ -46,8 +46,8 @@ static mdot_status fail_input(const binder *b, int input, mdot_status status, co
 
 static mdot_status find_symbol(binder *b, const char *name, int axis, int *out_symbol)
 {
-    int found = name ? fe_names_find(b->names, name) : NO_SYMBOL;
-    if (!name) return fe_out_of_memory(b->context);
+    int found = name != NULL ? fe_names_find(b->names, name) : NO_SYMBOL;
+    if (name == NULL) return fe_out_of_memory(b->context);
     if (found == NO_SYMBOL) {
         found = b->symbol_count++;
         b->symbols[found] = (symbol){.name = name, .only_leading = true};
@@ -94,11 +94,12 @@ static mdot_status read_type(binder *b, int input)
     const Onnx__TypeProto *proto = b->inputs[input]->type;
     ir_type *type = &b->types[input];
     *type = (ir_type){.rank = -1};
-    if (b->context->options->job && (!proto || !proto->tensor_type || !is_element(proto->tensor_type->elem_type))) {
+    if (b->context->options->job &&
+        (proto == NULL || proto->tensor_type == NULL || !is_element(proto->tensor_type->elem_type))) {
         return take_as_scalar(b, input);
     }
-    if (!proto) return fail_input(b, input, MDOT_MALFORMED, "has no type");
-    if (!proto->tensor_type) return fail_input(b, input, MDOT_UNSUPPORTED, "is no tensor");
+    if (proto == NULL) return fail_input(b, input, MDOT_MALFORMED, "has no type");
+    if (proto->tensor_type == NULL) return fail_input(b, input, MDOT_UNSUPPORTED, "is no tensor");
     type->dtype = (mdot_dtype)proto->tensor_type->elem_type;
     if (!is_element(proto->tensor_type->elem_type)) {
         return mdot_fail(b->context->err, MDOT_UNSUPPORTED,
@@ -106,7 +107,7 @@ static mdot_status read_type(binder *b, int input)
                          b->inputs[input]->name, (int)proto->tensor_type->elem_type);
     }
     const Onnx__TensorShapeProto *shape = proto->tensor_type->shape;
-    if (!shape) return b->context->options->job ? take_as_scalar(b, input) : MDOT_OK;
+    if (shape == NULL) return b->context->options->job ? take_as_scalar(b, input) : MDOT_OK;
     if (shape->n_dim > MDOT_MAX_RANK) return fail_input(b, input, MDOT_UNSUPPORTED, "has too many dimensions");
     type->rank = (int)shape->n_dim;
     for (int axis = 0; axis < type->rank; axis++) {
@@ -176,7 +177,8 @@ static mdot_status apply_bindings(const binder *b)
             fe_warn(b->context, "%s: no input has a dimension '%s'", b->context->file, binding->name);
             continue;
         }
-        mdot_status status = binding->same_as ? merge(b, found, binding) : bind(b, &b->symbols[found], binding->value);
+        mdot_status status =
+            binding->same_as != NULL ? merge(b, found, binding) : bind(b, &b->symbols[found], binding->value);
         if (status != MDOT_OK) return status;
     }
     return MDOT_OK;
@@ -217,7 +219,7 @@ static mdot_status apply_type(const binder *b, int input, const ir_type *given)
 static mdot_status apply_types(const binder *b)
 {
     const fe_options *options = b->context->options;
-    if (!options->input_types) return MDOT_OK;
+    if (options->input_types == NULL) return MDOT_OK;
     if (options->input_type_count != (size_t)b->count) {
         return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT,
                          "%s: %zu input shapes are given, the model has %d inputs", b->context->file,
@@ -338,7 +340,7 @@ static mdot_status settle_type(const binder *b, int input)
 static mdot_status list_bound(const binder *b, fe_names **out_bound)
 {
     fe_names *bound = fe_names_create(b->context->scratch);
-    if (!bound) return fe_out_of_memory(b->context);
+    if (bound == NULL) return fe_out_of_memory(b->context);
     for (int i = 0; i < b->symbol_count; i++) {
         const symbol *s = &b->symbols[i];
         if (!s->bound || s->value > INT32_MAX) continue;
@@ -350,8 +352,9 @@ static mdot_status list_bound(const binder *b, fe_names **out_bound)
 
 bool fe_stated_type(const Onnx__ValueInfoProto *info, const fe_names *bound, ir_type *out_type)
 {
-    const Onnx__TypeProto__Tensor *tensor = info->type ? info->type->tensor_type : NULL;
-    if (!tensor || !tensor->shape || tensor->shape->n_dim > MDOT_MAX_RANK || !is_element(tensor->elem_type)) {
+    const Onnx__TypeProto__Tensor *tensor = info->type != NULL ? info->type->tensor_type : NULL;
+    if (tensor == NULL || tensor->shape == NULL || tensor->shape->n_dim > MDOT_MAX_RANK ||
+        !is_element(tensor->elem_type)) {
         return false;
     }
     ir_type type = {.dtype = (mdot_dtype)tensor->elem_type, .rank = (int)tensor->shape->n_dim};
@@ -376,7 +379,7 @@ mdot_status fe_type_inputs(const fe_context *context, Onnx__ValueInfoProto *cons
                 .dims = IR_NEW_ARRAY(context->scratch, input_dims, count),
                 .symbols = IR_NEW_ARRAY(context->scratch, symbol, (size_t)count * MDOT_MAX_RANK),
                 .names = fe_names_create(context->scratch)};
-    if (!b.dims || !b.symbols || !b.names) return fe_out_of_memory(context);
+    if (b.dims == NULL || b.symbols == NULL || b.names == NULL) return fe_out_of_memory(context);
     mdot_status status = MDOT_OK;
     for (int i = 0; i < count && status == MDOT_OK; i++) status = read_type(&b, i);
     if (status == MDOT_OK) status = apply_bindings(&b);
@@ -386,7 +389,7 @@ mdot_status fe_type_inputs(const fe_context *context, Onnx__ValueInfoProto *cons
     for (int i = 0; i < count && status == MDOT_OK; i++) status = settle_type(&b, i);
     if (status != MDOT_OK) return status;
     const char *name = left == NO_SYMBOL ? NULL : ir_arena_strdup(context->arena, b.symbols[left].name);
-    if (left != NO_SYMBOL && !name) return fe_out_of_memory(context);
+    if (left != NO_SYMBOL && name == NULL) return fe_out_of_memory(context);
     status = list_bound(&b, out_bound);
     if (status == MDOT_OK) *out_symbol = name;
     return status;

@@ -84,7 +84,7 @@ mdot_status fe_upgrade_node(fe_upgrader *u, ir_node *node, int64_t opset)
     /* A hint to Caffe2 about memory, until opset 6. */
     if (opset < 6) ir_node_remove_attr(node, "consumed_inputs");
     ir_opcode op = ir_node_opcode(node);
-    for (size_t i = 0; i < sizeof table / sizeof *table && node->op; i++) {
+    for (size_t i = 0; i < sizeof table / sizeof *table && node->op != NULL; i++) {
         const row *r = &table[i];
         if (r->op == op && opset < r->before && !r->rewrite(u, node, opset)) return fe_out_of_memory(u->context);
     }

@@ -154,7 +154,7 @@ static mdot_status put(scanner *s, const void *bytes, size_t count)
             capacity *= 2;
         }
         unsigned char *grown = realloc(s->skeleton, capacity);
-        if (!grown) return mdot_fail(s->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", s->file);
+        if (grown == NULL) return mdot_fail(s->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", s->file);
         s->skeleton = grown;
         s->capacity = capacity;
     }
@@ -226,7 +226,7 @@ static mdot_status scan_field(scanner *s, const field *f, const ProtobufCMessage
     if (f->wire != expected && !packed) return malformed_field(s, f, message, d, "has the wrong wire type");
     if (d->type == PROTOBUF_C_TYPE_MESSAGE) return scan_nested(s, f, d->descriptor);
     if (message == &onnx__tensor_proto__descriptor && d->id == RAW_DATA_FIELD) return put_span(s, f);
-    if (d->type == PROTOBUF_C_TYPE_STRING && memchr(f->value, 0, (size_t)(f->end - f->value))) {
+    if (d->type == PROTOBUF_C_TYPE_STRING && memchr(f->value, 0, (size_t)(f->end - f->value)) != NULL) {
         return malformed_field(s, f, message, d, "contains a NUL byte");
     }
     mdot_status status = packed ? check_packed(s, f, message, d) : MDOT_OK;
@@ -242,7 +242,7 @@ static mdot_status scan_message(scanner *s, const ProtobufCMessageDescriptor *ty
         mdot_status status = read_field(s, &at, end, &f);
         if (status != MDOT_OK) return status;
         const ProtobufCFieldDescriptor *d = protobuf_c_message_descriptor_get_field(type, f.number);
-        if (!d) continue;
+        if (d == NULL) continue;
         if (d->type == PROTOBUF_C_TYPE_MESSAGE && d->label != PROTOBUF_C_LABEL_REPEATED) {
             uint64_t bit = UINT64_C(1) << (d - type->fields);
             if (seen & bit) return malformed_field(s, &f, type, d, "occurs twice");
@@ -279,7 +279,7 @@ mdot_status fe_wire_unpack(const void *bytes, size_t size_bytes, const ProtobufC
     if (status == MDOT_OK) {
         ProtobufCAllocator allocator = {arena_alloc, arena_free, scratch};
         ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, s.used, s.skeleton);
-        if (message) {
+        if (message != NULL) {
             *out_message = message;
         } else if (ir_arena_failed(scratch)) {
             status =

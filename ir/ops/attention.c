@@ -25,9 +25,9 @@ static mdot_status split_heads(const ir_operands *from, int i, const char *what,
 {
     ir_type type;
     mdot_status status = ir_operand_need(from, i, what, rank, &type);
-    if (!status) status = ir_operand_need_floats(from, i, what);
-    if (!status) status = ir_operand_need_same(from, i, Q);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need_floats(from, i, what);
+    if (status == MDOT_OK) status = ir_operand_need_same(from, i, Q);
+    if (status != MDOT_OK) return status;
     int64_t heads = ir_node_int(from->node, heads_attr, 0);
     if (rank == 4) {
         for (int k = 0; k < 4; k++) out[k] = type.dim[k];
@@ -56,10 +56,10 @@ static mdot_status read_past(const ir_operands *from, geometry *g)
     g->past = ir_dim_number(0);
     if (given) {
         mdot_status status = ir_operand_need(from, PAST_KEY, "past key", 4, &key);
-        if (!status) status = ir_operand_need(from, PAST_VALUE, "past value", 4, &value);
-        if (!status) status = ir_operand_need_same(from, PAST_KEY, Q);
-        if (!status) status = ir_operand_need_same(from, PAST_VALUE, Q);
-        if (status) return status;
+        if (status == MDOT_OK) status = ir_operand_need(from, PAST_VALUE, "past value", 4, &value);
+        if (status == MDOT_OK) status = ir_operand_need_same(from, PAST_KEY, Q);
+        if (status == MDOT_OK) status = ir_operand_need_same(from, PAST_VALUE, Q);
+        if (status != MDOT_OK) return status;
         bool fits = ir_dim_equal(key.dim[0], g->batch) && ir_dim_equal(value.dim[0], g->batch) &&
                     ir_dim_equal(key.dim[1], g->kv_heads) && ir_dim_equal(value.dim[1], g->kv_heads) &&
                     ir_dim_equal(key.dim[2], value.dim[2]) && ir_dim_equal(key.dim[3], g->dim) &&
@@ -97,8 +97,8 @@ static mdot_status check_key_counts(const ir_operands *from, const geometry *g)
     ir_type counts;
     if (!ir_operand_given(from, KEY_COUNTS)) return MDOT_OK;
     mdot_status status = ir_operand_need(from, KEY_COUNTS, "nonpad_kv_seqlen", 1, &counts);
-    if (!status) status = ir_operand_need_integers(from, KEY_COUNTS, "nonpad_kv_seqlen");
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need_integers(from, KEY_COUNTS, "nonpad_kv_seqlen");
+    if (status != MDOT_OK) return status;
     if (!ir_dim_equal(counts.dim[0], g->batch)) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "nonpad_kv_seqlen is not one number a sequence");
     }
@@ -111,15 +111,15 @@ static mdot_status read_geometry(const ir_operands *from, geometry *out)
     ir_type type;
     ir_dim q[4], k[4], v[4];
     mdot_status status = ir_operand_need(from, Q, "query", -1, &type);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     if (type.rank != 3 && type.rank != 4) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "the query has %d dimensions instead of 3 or 4",
                        type.rank);
     }
     status = split_heads(from, Q, "query", "q_num_heads", type.rank, q);
-    if (!status) status = split_heads(from, K, "key", "kv_num_heads", type.rank, k);
-    if (!status) status = split_heads(from, V, "value", "kv_num_heads", type.rank, v);
-    if (status) return status;
+    if (status == MDOT_OK) status = split_heads(from, K, "key", "kv_num_heads", type.rank, k);
+    if (status == MDOT_OK) status = split_heads(from, V, "value", "kv_num_heads", type.rank, v);
+    if (status != MDOT_OK) return status;
     bool fits = ir_dim_equal(q[0], k[0]) && ir_dim_equal(q[0], v[0]) && ir_dim_equal(k[1], v[1]) &&
                 ir_dim_equal(k[2], v[2]) && ir_dim_equal(q[3], k[3]) && q[1].offset % k[1].offset == 0;
     if (!fits) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shapes of query, key and value do not fit");
@@ -132,13 +132,13 @@ static mdot_status read_geometry(const ir_operands *from, geometry *out)
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the width of its output overflows");
     }
     status = read_past(from, &g);
-    if (!status) status = check_mask(from, &g);
-    if (!status) status = check_key_counts(from, &g);
+    if (status == MDOT_OK) status = check_mask(from, &g);
+    if (status == MDOT_OK) status = check_key_counts(from, &g);
     int64_t stage = ir_node_int(from->node, "qk_matmul_output_mode", 0);
-    if (!status && (stage < IR_SCORE_RAW || stage > IR_SCORE_PROBABILITY)) {
+    if (status == MDOT_OK && (stage < IR_SCORE_RAW || stage > IR_SCORE_PROBABILITY)) {
         status = ir_fail(from->node, from->err, MDOT_MALFORMED, "qk_matmul_output_mode is %lld", (long long)stage);
     }
-    if (!status) *out = g;
+    if (status == MDOT_OK) *out = g;
     return status;
 }
 
@@ -162,7 +162,7 @@ mdot_status ir_shape_attention(ir_graph *graph, ir_node *node, mdot_error *err)
     ir_operands from = ir_operands_of_graph(graph, node, err);
     geometry g;
     mdot_status status = read_geometry(&from, &g);
-    for (int i = 0; i < node->output_count && !status; i++) {
+    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
         ir_type type = output_type(&g, i);
         ir_set_type(node, i, type.dtype, type.rank, type.dim);
     }
@@ -176,7 +176,7 @@ void ir_cost_attention(const ir_node *node, int64_t length, ir_cost *out_cost)
     geometry g;
     ir_cost_traffic(node, length, out_cost);
     out_cost->flops = 0;
-    if (read_geometry(&from, &g)) return;
+    if (read_geometry(&from, &g) != MDOT_OK) return;
     out_cost->flops = ir_attention_flops((double)ir_dim_at(g.batch, length), (double)g.heads.offset,
                                          (double)ir_dim_at(g.queries, length), (double)ir_dim_at(g.keys, length),
                                          (double)ir_dim_at(g.dim, length), (double)ir_dim_at(g.value_dim, length));
@@ -208,7 +208,7 @@ static void copy_heads(const geometry *g, ir_heads to, ir_heads from, int64_t ro
 static void join_past(const geometry *g, const ir_wide *past, const ir_wide *fresh, ir_dim channels, ir_wide *present)
 {
     ir_heads to = ir_heads_of_4d(present->f, g->kv_heads.offset, g->keys.offset, channels.offset);
-    if (past) {
+    if (past != NULL) {
         ir_heads old = ir_heads_of_4d(past->f, g->kv_heads.offset, g->past.offset, channels.offset);
         copy_heads(g, to, old, g->past.offset, channels.offset);
     }
@@ -227,8 +227,8 @@ static void read_options(const ir_node *node, const ir_wide *const *in, const ge
     a->right_window = ir_node_int(node, "right_window_size", -1);
     a->offset = g->past.offset;
     const ir_wide *mask = ir_tensor_input(node, in, MASK), *counts = ir_tensor_input(node, in, KEY_COUNTS);
-    if (mask) *(mask->f ? &a->bias : &a->keep) = ir_attention_mask_of(mask);
-    if (counts) {
+    if (mask != NULL) *(mask->f != NULL ? &a->bias : &a->keep) = ir_attention_mask_of(mask);
+    if (counts != NULL) {
         a->key_counts = counts->i;
         a->offset_by_count = true;
     }
@@ -241,11 +241,11 @@ mdot_status ir_eval_attention(ir_arena *arena, const ir_node *node, const ir_wid
     geometry g;
     ir_wide *made[4] = {NULL};
     mdot_status status = read_geometry(&from, &g);
-    for (int i = 0; i < 4 && !status; i++) {
+    for (int i = 0; i < 4 && status == MDOT_OK; i++) {
         ir_type type = output_type(&g, i);
         if (i != SCORES || ir_node_wants(node, i)) status = ir_make_typed(arena, node, &type, &made[i], err);
     }
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     join_past(&g, ir_tensor_input(node, in, PAST_KEY), in[K], g.dim, made[PRESENT_KEY]);
     join_past(&g, ir_tensor_input(node, in, PAST_VALUE), in[V], g.value_dim, made[PRESENT_VALUE]);
     ir_attention a = {.batch = g.batch.offset, .heads = g.heads.offset, .kv_heads = g.kv_heads.offset};
@@ -257,11 +257,11 @@ mdot_status ir_eval_attention(ir_arena *arena, const ir_node *node, const ir_wid
     a.k = ir_heads_of_4d(made[PRESENT_KEY]->f, a.kv_heads, a.keys, a.dim);
     a.v = ir_heads_of_4d(made[PRESENT_VALUE]->f, a.kv_heads, a.keys, a.value_dim);
     a.out = heads_of(&g, made[Y]->f, g.heads, g.queries, g.value_dim);
-    a.scores = made[SCORES] ? made[SCORES]->f : NULL;
+    a.scores = made[SCORES] != NULL ? made[SCORES]->f : NULL;
     a.stage = (ir_score_stage)ir_node_int(node, "qk_matmul_output_mode", 0);
     read_options(node, in, &g, &a);
     status = ir_attend(&a, arena, node, err);
-    for (int i = 0; i < node->output_count && !status; i++) {
+    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
         if (ir_node_wants(node, i)) out[i] = made[i];
     }
     return status;

@@ -27,11 +27,12 @@ static double bias_of_key(const ir_attention *a, int64_t b, int64_t h, int64_t i
     int64_t index[4] = {b, h, i, j};
     int64_t behind = i + (a->offset_by_count ? a->key_counts[b] - a->queries : a->offset) - j;
     bool masked = (a->causal && behind < 0) || (a->left_window >= 0 && behind > a->left_window) ||
-                  (a->right_window >= 0 && -behind > a->right_window) || (a->key_counts && j >= a->key_counts[b]) ||
-                  (a->keep.tensor && j >= a->keep.width) || (a->bias.tensor && j >= a->bias.width);
-    if (!masked && a->keep.tensor) masked = a->keep.tensor->i[ir_dot_index(4, index, a->keep.stride)] == 0;
+                  (a->right_window >= 0 && -behind > a->right_window) ||
+                  (a->key_counts != NULL && j >= a->key_counts[b]) || (a->keep.tensor != NULL && j >= a->keep.width) ||
+                  (a->bias.tensor != NULL && j >= a->bias.width);
+    if (!masked && a->keep.tensor != NULL) masked = a->keep.tensor->i[ir_dot_index(4, index, a->keep.stride)] == 0;
     double bias = masked ? a->masked : 0;
-    if (a->bias.tensor && j < a->bias.width) bias += a->bias.tensor->f[ir_dot_index(4, index, a->bias.stride)];
+    if (a->bias.tensor != NULL && j < a->bias.width) bias += a->bias.tensor->f[ir_dot_index(4, index, a->bias.stride)];
     return bias;
 }
 
@@ -65,28 +66,28 @@ static void attend_query(const ir_attention *a, int64_t b, int64_t h, int64_t i,
     const double *k = a->k.data + b * a->k.batch + kv * a->k.head;
     const double *v = a->v.data + b * a->v.batch + kv * a->v.head;
     double *out = a->out.data + b * a->out.batch + h * a->out.head + i * a->out.row;
-    double *kept = a->scores ? a->scores + ((b * a->heads + h) * a->queries + i) * a->keys : NULL;
+    double *kept = a->scores != NULL ? a->scores + ((b * a->heads + h) * a->queries + i) * a->keys : NULL;
     for (int64_t j = 0; j < a->keys; j++) {
         double raw = a->scale * dot(q, k + j * a->k.row, a->dim);
         score[j] = a->softcap > 0 ? a->softcap * tanh(raw / a->softcap) : raw;
         bias[j] = bias_of_key(a, b, h, i, j);
-        if (!kept) continue;
+        if (kept == NULL) continue;
         kept[j] = a->stage == IR_SCORE_RAW ? raw : a->stage == IR_SCORE_CAPPED ? score[j] : score[j] + bias[j];
     }
     probabilities(score, bias, a->keys);
     for (int64_t d = 0; d < a->value_dim; d++) out[d] = 0;
     for (int64_t j = 0; j < a->keys; j++) {
         for (int64_t d = 0; d < a->value_dim; d++) out[d] += score[j] * v[j * a->v.row + d];
-        if (kept && a->stage == IR_SCORE_PROBABILITY) kept[j] = score[j];
+        if (kept != NULL && a->stage == IR_SCORE_PROBABILITY) kept[j] = score[j];
     }
 }
 
 mdot_status ir_attend(const ir_attention *a, ir_arena *arena, const ir_node *node, mdot_error *err)
 {
     double *score = IR_NEW_ARRAY(arena, double, a->keys), *bias = IR_NEW_ARRAY(arena, double, a->keys);
-    if (!score || !bias) return ir_fail_memory(node, err);
+    if (score == NULL || bias == NULL) return ir_fail_memory(node, err);
     for (int64_t b = 0; b < a->batch; b++) {
-        if (a->key_counts && (a->key_counts[b] < 0 || a->key_counts[b] > a->keys)) {
+        if (a->key_counts != NULL && (a->key_counts[b] < 0 || a->key_counts[b] > a->keys)) {
             return ir_fail(node, err, MDOT_OUT_OF_RANGE, "sequence %lld has %lld of %lld keys", (long long)b,
                            (long long)a->key_counts[b], (long long)a->keys);
         }

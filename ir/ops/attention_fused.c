@@ -35,7 +35,7 @@ static mdot_status check_key_mask(const ir_operands *from, int i, const geometry
     if (!ir_operand_given(from, i)) return MDOT_OK;
     ir_type mask = ir_operand_type(from, i);
     mdot_status status = ir_operand_need_integers(from, i, "mask");
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     bool fits = mask.rank >= 1 && mask.rank <= 3 && ir_dim_equal(mask.dim[0], g->batch) &&
                 (mask.rank < 2 || ir_dim_equal(mask.dim[mask.rank - 1], g->keys)) &&
                 (mask.rank < 3 || ir_dim_equal(mask.dim[1], g->queries));
@@ -52,8 +52,8 @@ static mdot_status check_score_bias(const ir_operands *from, int i, const geomet
     if (!ir_operand_given(from, i)) return MDOT_OK;
     ir_type bias;
     mdot_status status = ir_operand_need(from, i, "attention bias", 4, &bias);
-    if (!status) status = ir_operand_need_floats(from, i, "attention bias");
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need_floats(from, i, "attention bias");
+    if (status != MDOT_OK) return status;
     ir_dim full[4] = {g->batch, ir_dim_number(g->heads), g->queries, g->keys};
     bool fits = true;
     for (int k = 0; k < 4; k++)
@@ -95,10 +95,10 @@ static ir_attention begin_attention(const ir_node *node, const geometry *g, cons
     a.masked = ir_node_float(node, "mask_filter_value", -10000);
     a.causal = ir_node_int(node, "unidirectional", 0) != 0;
     a.left_window = a.right_window = -1;
-    if (mask && mask->rank == 1) a.key_counts = mask->i;
-    if (mask && mask->rank == 2) a.keep = (ir_attention_mask){mask, {a.keys, 0, 0, 1}, a.keys};
-    if (mask && mask->rank == 3) a.keep = (ir_attention_mask){mask, {a.queries * a.keys, 0, a.keys, 1}, a.keys};
-    if (bias) a.bias = ir_attention_mask_of(bias);
+    if (mask != NULL && mask->rank == 1) a.key_counts = mask->i;
+    if (mask != NULL && mask->rank == 2) a.keep = (ir_attention_mask){mask, {a.keys, 0, 0, 1}, a.keys};
+    if (mask != NULL && mask->rank == 3) a.keep = (ir_attention_mask){mask, {a.queries * a.keys, 0, a.keys, 1}, a.keys};
+    if (bias != NULL) a.bias = ir_attention_mask_of(bias);
     return a;
 }
 
@@ -111,16 +111,16 @@ static mdot_status read_multi_head(const ir_operands *from, geometry *out)
     static const char *const names[] = {"query", "key", "value"};
     ir_type input[3], bias;
     mdot_status status = refuse_past(from, MHA_PAST_KEY, MHA_PAST_VALUE);
-    for (int i = MHA_QUERY; i <= MHA_VALUE && !status; i++) {
+    for (int i = MHA_QUERY; i <= MHA_VALUE && status == MDOT_OK; i++) {
         if (!ir_operand_given(from, i) || ir_operand_type(from, i).rank != 3) {
             return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
                            "the %s is not a tensor of its own of three dimensions", names[i]);
         }
         status = ir_operand_need_floats(from, i, names[i]);
-        if (!status) status = ir_operand_need_same(from, i, MHA_QUERY);
+        if (status == MDOT_OK) status = ir_operand_need_same(from, i, MHA_QUERY);
         input[i] = ir_operand_type(from, i);
     }
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     const ir_dim *q = input[MHA_QUERY].dim, *k = input[MHA_KEY].dim, *v = input[MHA_VALUE].dim;
     if (!ir_dim_equal(q[0], k[0]) || !ir_dim_equal(q[0], v[0]) || !ir_dim_equal(k[1], v[1]) ||
         !ir_dim_equal(q[2], k[2])) {
@@ -130,19 +130,19 @@ static mdot_status read_multi_head(const ir_operands *from, geometry *out)
     g.hidden = q[2];
     g.value_hidden = v[2];
     status = read_heads(from, &g);
-    if (!status && ir_operand_given(from, MHA_BIAS)) {
+    if (status == MDOT_OK && ir_operand_given(from, MHA_BIAS)) {
         ir_dim width;
         status = ir_operand_need(from, MHA_BIAS, "bias", 1, &bias);
-        if (!status) status = ir_operand_need_same(from, MHA_BIAS, MHA_QUERY);
-        if (!status && (!ir_dim_add(g.hidden, g.hidden, &width) || !ir_dim_add(width, g.value_hidden, &width) ||
-                        !ir_dim_equal(bias.dim[0], width))) {
+        if (status == MDOT_OK) status = ir_operand_need_same(from, MHA_BIAS, MHA_QUERY);
+        if (status == MDOT_OK && (!ir_dim_add(g.hidden, g.hidden, &width) ||
+                                  !ir_dim_add(width, g.value_hidden, &width) || !ir_dim_equal(bias.dim[0], width))) {
             status = ir_fail(from->node, from->err, MDOT_MALFORMED,
                              "the bias is not as long as query, key and value are wide");
         }
     }
-    if (!status) status = check_key_mask(from, MHA_MASK, &g);
-    if (!status) status = check_score_bias(from, MHA_SCORE_BIAS, &g);
-    if (!status) *out = g;
+    if (status == MDOT_OK) status = check_key_mask(from, MHA_MASK, &g);
+    if (status == MDOT_OK) status = check_score_bias(from, MHA_SCORE_BIAS, &g);
+    if (status == MDOT_OK) *out = g;
     return status;
 }
 
@@ -158,7 +158,7 @@ mdot_status ir_shape_multi_head_attention(ir_graph *graph, ir_node *node, mdot_e
     ir_operands from = ir_operands_of_graph(graph, node, err);
     geometry g;
     mdot_status status = read_multi_head(&from, &g);
-    for (int i = 0; i < node->output_count && !status; i++) {
+    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
         ir_type type = multi_head_output(&g, i);
         ir_set_type(node, i, type.dtype, type.rank, type.dim);
     }
@@ -182,10 +182,10 @@ static mdot_status project(ir_arena *arena, const ir_node *node, const ir_wide *
     int64_t rows = input->dims[1], width = input->dims[2], channels = width / heads;
     mdot_status status =
         ir_make_wide(arena, node, input->dtype, 4, (int64_t[]){input->dims[0], heads, rows, channels}, out, err);
-    for (int64_t k = 0; k < input->count && !status; k++) {
+    for (int64_t k = 0; k < input->count && status == MDOT_OK; k++) {
         int64_t c = k % width, row = k / width % rows, b = k / width / rows;
         int64_t to = ((b * heads + c / channels) * rows + row) * channels + c % channels;
-        (*out)->f[to] = input->f[k] + (bias ? bias->f[first + c] : 0);
+        (*out)->f[to] = input->f[k] + (bias != NULL ? bias->f[first + c] : 0);
     }
     return status;
 }
@@ -198,14 +198,14 @@ mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, c
     ir_wide *q, *k, *v, *result;
     const ir_wide *bias = ir_tensor_input(node, in, MHA_BIAS);
     mdot_status status = read_multi_head(&from, &g);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     int64_t hidden = g.hidden.offset;
     ir_type type = multi_head_output(&g, 0);
     status = ir_make_typed(arena, node, &type, &result, err);
-    if (!status) status = project(arena, node, in[MHA_QUERY], bias, 0, g.heads, &q, err);
-    if (!status) status = project(arena, node, in[MHA_KEY], bias, hidden, g.heads, &k, err);
-    if (!status) status = project(arena, node, in[MHA_VALUE], bias, 2 * hidden, g.heads, &v, err);
-    if (status) return status;
+    if (status == MDOT_OK) status = project(arena, node, in[MHA_QUERY], bias, 0, g.heads, &q, err);
+    if (status == MDOT_OK) status = project(arena, node, in[MHA_KEY], bias, hidden, g.heads, &k, err);
+    if (status == MDOT_OK) status = project(arena, node, in[MHA_VALUE], bias, 2 * hidden, g.heads, &v, err);
+    if (status != MDOT_OK) return status;
     ir_attention a =
         begin_attention(node, &g, ir_tensor_input(node, in, MHA_MASK), ir_tensor_input(node, in, MHA_SCORE_BIAS));
     a.q = ir_heads_of_4d(q->f, g.heads, a.queries, a.dim);
@@ -214,7 +214,7 @@ mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, c
     a.out = ir_heads_of_3d(result->f, g.heads, a.queries, a.value_dim);
     status = ir_attend(&a, arena, node, err);
     ir_wide *made[3] = {result, k, v};
-    for (int i = 0; i < node->output_count && !status; i++) {
+    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
         if (ir_node_wants(node, i)) out[i] = made[i];
     }
     return status;
@@ -228,7 +228,7 @@ enum { MSA_INPUT, MSA_WEIGHTS, MSA_BIAS, MSA_MASK, MSA_PAST, MSA_SCORE_BIAS, MSA
 static mdot_status read_widths(const ir_operands *from, ir_dim columns, geometry *g)
 {
     const ir_attr *sizes = ir_node_ints(from->node, "qkv_hidden_sizes");
-    if (sizes && sizes->count > 0) {
+    if (sizes != NULL && sizes->count > 0) {
         bool fits = sizes->count == 3 && sizes->ints[0] == sizes->ints[1];
         if (fits) {
             g->hidden = ir_dim_number(sizes->ints[0]);
@@ -251,12 +251,12 @@ static mdot_status read_ms_attention(const ir_operands *from, geometry *out)
 {
     ir_type input, weights, bias;
     mdot_status status = refuse_past(from, MSA_PAST, MSA_PAST);
-    if (!status) status = refuse_past(from, MSA_PAST_LENGTH, MSA_PAST_LENGTH);
-    if (!status) status = ir_operand_need(from, MSA_INPUT, "input", 3, &input);
-    if (!status) status = ir_operand_need_floats(from, MSA_INPUT, "input");
-    if (!status) status = ir_operand_need(from, MSA_WEIGHTS, "weights", 2, &weights);
-    if (!status) status = ir_operand_need_same(from, MSA_WEIGHTS, MSA_INPUT);
-    if (status) return status;
+    if (status == MDOT_OK) status = refuse_past(from, MSA_PAST_LENGTH, MSA_PAST_LENGTH);
+    if (status == MDOT_OK) status = ir_operand_need(from, MSA_INPUT, "input", 3, &input);
+    if (status == MDOT_OK) status = ir_operand_need_floats(from, MSA_INPUT, "input");
+    if (status == MDOT_OK) status = ir_operand_need(from, MSA_WEIGHTS, "weights", 2, &weights);
+    if (status == MDOT_OK) status = ir_operand_need_same(from, MSA_WEIGHTS, MSA_INPUT);
+    if (status != MDOT_OK) return status;
     if (ir_node_wants(from->node, 1) || ir_node_int(from->node, "do_rotary", 0)) {
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "present keys and rotary embedding are not handled");
     }
@@ -266,18 +266,18 @@ static mdot_status read_ms_attention(const ir_operands *from, geometry *out)
     }
     geometry g = {.dtype = input.dtype, .batch = input.dim[0], .queries = input.dim[1], .keys = input.dim[1]};
     status = read_widths(from, weights.dim[1], &g);
-    if (!status) status = read_heads(from, &g);
-    if (!status && ir_operand_given(from, MSA_BIAS)) {
+    if (status == MDOT_OK) status = read_heads(from, &g);
+    if (status == MDOT_OK && ir_operand_given(from, MSA_BIAS)) {
         status = ir_operand_need(from, MSA_BIAS, "bias", 1, &bias);
-        if (!status) status = ir_operand_need_same(from, MSA_BIAS, MSA_INPUT);
-        if (!status && !ir_dim_equal(bias.dim[0], weights.dim[1])) {
+        if (status == MDOT_OK) status = ir_operand_need_same(from, MSA_BIAS, MSA_INPUT);
+        if (status == MDOT_OK && !ir_dim_equal(bias.dim[0], weights.dim[1])) {
             status =
                 ir_fail(from->node, from->err, MDOT_MALFORMED, "the bias is not as long as the weights have columns");
         }
     }
-    if (!status) status = check_key_mask(from, MSA_MASK, &g);
-    if (!status) status = check_score_bias(from, MSA_SCORE_BIAS, &g);
-    if (!status) *out = g;
+    if (status == MDOT_OK) status = check_key_mask(from, MSA_MASK, &g);
+    if (status == MDOT_OK) status = check_score_bias(from, MSA_SCORE_BIAS, &g);
+    if (status == MDOT_OK) *out = g;
     return status;
 }
 
@@ -285,7 +285,7 @@ static mdot_status ms_attention_result(const ir_operands *from, ir_type *out_typ
 {
     geometry g;
     mdot_status status = read_ms_attention(from, &g);
-    if (!status) *out_type = multi_head_output(&g, 0);
+    if (status == MDOT_OK) *out_type = multi_head_output(&g, 0);
     return status;
 }
 
@@ -299,7 +299,7 @@ void ir_cost_ms_attention(const ir_node *node, int64_t length, ir_cost *out_cost
     ir_graph range = {.max_length = length};
     ir_operands from = ir_operands_of_graph(&range, node, NULL);
     geometry g = {.heads = 0};
-    if (read_ms_attention(&from, &g)) g = (geometry){.heads = 0};
+    if (read_ms_attention(&from, &g) != MDOT_OK) g = (geometry){.heads = 0};
     set_cost(node, length, &g, out_cost);
     double rows = ir_value_elements(node->inputs[MSA_INPUT], length);
     double columns = (double)ir_dim_at(node->inputs[MSA_WEIGHTS]->type.dim[1], length);
@@ -313,9 +313,9 @@ static mdot_status project_packed(ir_arena *arena, const ir_node *node, const ir
     const ir_wide *x = in[MSA_INPUT], *weights = in[MSA_WEIGHTS], *bias = ir_tensor_input(node, in, MSA_BIAS);
     int64_t width = weights->dims[0], columns = weights->dims[1];
     mdot_status status = ir_make_wide(arena, node, x->dtype, 3, (int64_t[]){x->dims[0], x->dims[1], columns}, out, err);
-    for (int64_t r = 0; !status && r < x->dims[0] * x->dims[1]; r++) {
+    for (int64_t r = 0; status == MDOT_OK && r < x->dims[0] * x->dims[1]; r++) {
         double *row = (*out)->f + r * columns;
-        for (int64_t c = 0; bias && c < columns; c++) row[c] = bias->f[c];
+        for (int64_t c = 0; bias != NULL && c < columns; c++) row[c] = bias->f[c];
         for (int64_t k = 0; k < width; k++) {
             for (int64_t c = 0; c < columns; c++) row[c] += x->f[r * width + k] * weights->f[k * columns + c];
         }
@@ -330,9 +330,9 @@ mdot_status ir_eval_ms_attention(ir_arena *arena, const ir_node *node, const ir_
     geometry g;
     ir_wide *packed;
     mdot_status status = ir_make_by(arena, node, in, ms_attention_result, &out[0], err);
-    if (!status) status = read_ms_attention(&from, &g);
-    if (!status) status = project_packed(arena, node, in, &packed, err);
-    if (status) return status;
+    if (status == MDOT_OK) status = read_ms_attention(&from, &g);
+    if (status == MDOT_OK) status = project_packed(arena, node, in, &packed, err);
+    if (status != MDOT_OK) return status;
     ir_attention a =
         begin_attention(node, &g, ir_tensor_input(node, in, MSA_MASK), ir_tensor_input(node, in, MSA_SCORE_BIAS));
     int64_t hidden = g.hidden.offset, columns = packed->dims[2];

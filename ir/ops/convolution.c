@@ -52,8 +52,8 @@ static mdot_status check_bias(const ir_operands *from, const convolution *c)
     ir_type bias;
     if (!ir_operand_given(from, 2)) return MDOT_OK;
     mdot_status status = ir_operand_need(from, 2, "bias", 1, &bias);
-    if (!status) status = ir_operand_need_same(from, 2, 0);
-    if (status || ir_dim_equal(bias.dim[0], c->output.dim[1])) return status;
+    if (status == MDOT_OK) status = ir_operand_need_same(from, 2, 0);
+    if (status != MDOT_OK || ir_dim_equal(bias.dim[0], c->output.dim[1])) return status;
     return ir_fail(from->node, from->err, MDOT_MALFORMED, "the bias does not have an element for each of %lld channels",
                    (long long)c->output.dim[1].offset);
 }
@@ -61,10 +61,10 @@ static mdot_status check_bias(const ir_operands *from, const convolution *c)
 static mdot_status read_convolution(const ir_operands *from, convolution *c)
 {
     mdot_status status = ir_operand_need(from, 0, "input", -1, &c->input);
-    if (!status) status = ir_operand_need_floats(from, 0, "input");
-    if (!status) status = ir_operand_need(from, 1, "weights", c->input.rank, &c->weight);
-    if (!status) status = ir_operand_need_same(from, 1, 0);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
+    if (status == MDOT_OK) status = ir_operand_need(from, 1, "weights", c->input.rank, &c->weight);
+    if (status == MDOT_OK) status = ir_operand_need_same(from, 1, 0);
+    if (status != MDOT_OK) return status;
     int64_t kernel[IR_MAX_SPATIAL] = {0};
     int spatial = c->input.rank - 2;
     for (int i = 0; i < spatial; i++) {
@@ -74,9 +74,9 @@ static mdot_status read_convolution(const ir_operands *from, convolution *c)
         kernel[i] = c->weight.dim[2 + i].offset;
     }
     status = ir_window_read(from, spatial, kernel, &c->window);
-    if (!status) status = check_channels(from, c);
-    if (!status) status = check_bias(from, c);
-    if (status) return status;
+    if (status == MDOT_OK) status = check_channels(from, c);
+    if (status == MDOT_OK) status = check_bias(from, c);
+    if (status != MDOT_OK) return status;
     return is_transposed(from->node) ? ir_window_unslide(from, &c->window, c->input.dim + 2, c->output.dim + 2)
                                      : ir_window_slide(from, &c->window, c->input.dim + 2, c->output.dim + 2);
 }
@@ -85,7 +85,7 @@ static mdot_status convolution_result(const ir_operands *from, ir_type *out_type
 {
     convolution c;
     mdot_status status = read_convolution(from, &c);
-    if (!status) *out_type = c.output;
+    if (status == MDOT_OK) *out_type = c.output;
     return status;
 }
 
@@ -102,7 +102,7 @@ void ir_cost_convolution(const ir_node *node, int64_t length, ir_cost *out_cost)
     int64_t channels = map->type.rank > 1 ? ir_dim_at(map->type.dim[1], length) : 0;
     double positions = channels > 0 ? ir_value_elements(map, length) / (double)channels : 0;
     out_cost->flops = 2 * positions * ir_value_elements(node->inputs[1], length);
-    if (ir_node_input(node, 2)) out_cost->flops += ir_value_elements(node->outputs[0], length);
+    if (ir_node_input(node, 2) != NULL) out_cost->flops += ir_value_elements(node->outputs[0], length);
 }
 
 /* ---- Evaluation ------------------------------------------------------------------------------------------------- */
@@ -176,7 +176,7 @@ static void scatter_products(void *user, int64_t slid, int64_t wide, int64_t tap
 static void fill_with_bias(ir_wide *out, const ir_wide *bias)
 {
     ir_axis_view view = ir_view_axis(out, 1);
-    for (int64_t k = 0; bias && k < out->count; k++) out->f[k] = bias->f[k / view.inner % view.extent];
+    for (int64_t k = 0; bias != NULL && k < out->count; k++) out->f[k] = bias->f[k / view.inner % view.extent];
 }
 
 mdot_status ir_eval_convolution(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
@@ -185,8 +185,8 @@ mdot_status ir_eval_convolution(ir_arena *arena, const ir_node *node, const ir_w
     convolution c;
     ir_operands from = ir_operands_of_tensors(node, in, err);
     mdot_status status = read_convolution(&from, &c);
-    if (!status) status = ir_make_typed(arena, node, &c.output, &out[0], err);
-    if (status || out[0]->count == 0) return status;
+    if (status == MDOT_OK) status = ir_make_typed(arena, node, &c.output, &out[0], err);
+    if (status != MDOT_OK || out[0]->count == 0) return status;
     bool transposed = is_transposed(node);
     const ir_wide *x = in[0], *slid = transposed ? x : out[0], *wide = transposed ? out[0] : x;
     plane p = {.window = &c.window,

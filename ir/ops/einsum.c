@@ -65,7 +65,7 @@ static mdot_status read_operand(const ir_operands *from, int i, const char **cur
     subscripts letters;
     const char *again = *cursor;
     mdot_status status = ir_operand_need(from, i, "operand", -1, out_type);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     bool valid = read_subscripts(&again, 0, &letters) && letters.rank <= out_type->rank &&
                  read_subscripts(cursor, out_type->rank - letters.rank, out_subscripts) &&
                  out_subscripts->rank == out_type->rank;
@@ -130,18 +130,18 @@ static mdot_status read_einsum(const ir_operands *from, einsum *out)
         ir_type type;
         subscripts axes;
         mdot_status status = read_operand(from, i, &cursor, &type, &axes);
-        if (!status) status = ir_operand_need_same(from, i, 0);
-        for (int k = 0; k < type.rank && !status; k++) {
+        if (status == MDOT_OK) status = ir_operand_need_same(from, i, 0);
+        for (int k = 0; k < type.rank && status == MDOT_OK; k++) {
             int label = axes.label[k];
             uses[label]++;
             if (label >= ELLIPSIS_LABELS + ellipsis_rank) ellipsis_rank = label - ELLIPSIS_LABELS + 1;
             status = unify_extent(from, &e, label, type.dim[k]);
         }
-        if (status) return status;
+        if (status != MDOT_OK) return status;
         e.dtype = type.dtype;
     }
     mdot_status status = read_output(from, cursor, uses, ellipsis_rank, &e);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     bool kept[LABEL_COUNT] = {false};
     for (int i = 0; i < e.output.rank; i++) kept[e.output.label[i]] = true;
     for (int label = 0; label < LABEL_COUNT; label++) {
@@ -155,7 +155,7 @@ static mdot_status einsum_result(const ir_operands *from, ir_type *out_type)
 {
     einsum e;
     mdot_status status = read_einsum(from, &e);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     *out_type = (ir_type){e.dtype, e.output.rank, {{0, 0}}};
     for (int i = 0; i < e.output.rank; i++) out_type->dim[i] = e.extent[e.output.label[i]];
     return MDOT_OK;
@@ -180,7 +180,7 @@ static mdot_status read_term(const ir_operands *from, int i, const char **cursor
     subscripts axes;
     int64_t strides[MDOT_MAX_RANK];
     mdot_status status = read_operand(from, i, cursor, &type, &axes);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     out->tensor = from->tensors[i];
     ir_strides(type.rank, out->tensor->dims, strides);
     for (int k = 0; k < type.rank; k++) {
@@ -214,7 +214,7 @@ static void sum_products(const einsum *e, const term *terms, int term_count, con
         for (int t = 0; t < term_count; t++) {
             int64_t at = term_offset(&terms[t], e->output.rank, e->output.label, outer) +
                          term_offset(&terms[t], e->summed_count, e->summed, index);
-            if (out->f) {
+            if (out->f != NULL) {
                 product *= terms[t].tensor->f[at];
             } else {
                 integer_product *= (uint64_t)terms[t].tensor->i[at];
@@ -224,7 +224,7 @@ static void sum_products(const einsum *e, const term *terms, int term_count, con
         integer_sum += integer_product;
         ir_next_index(e->summed_count, extents, index);
     }
-    if (out->f) {
+    if (out->f != NULL) {
         out->f[to] = sum;
     } else {
         out->i[to] = ir_wrap_integer(out->dtype, (int64_t)integer_sum);
@@ -237,14 +237,14 @@ mdot_status ir_eval_einsum(ir_arena *arena, const ir_node *node, const ir_wide *
     ir_operands from = ir_operands_of_tensors(node, in, err);
     einsum e;
     mdot_status status = ir_make_by(arena, node, in, einsum_result, &out[0], err);
-    if (!status) status = read_einsum(&from, &e);
-    if (status) return status;
+    if (status == MDOT_OK) status = read_einsum(&from, &e);
+    if (status != MDOT_OK) return status;
     term *terms = IR_NEW_ARRAY(arena, term, node->input_count);
-    if (!terms) return ir_fail_memory(node, err);
+    if (terms == NULL) return ir_fail_memory(node, err);
     const char *cursor = ir_node_string(node, "equation", "");
     for (int i = 0; i < node->input_count; i++) {
         status = read_term(&from, i, &cursor, &terms[i]);
-        if (status) return status;
+        if (status != MDOT_OK) return status;
     }
     int64_t index[MDOT_MAX_RANK] = {0};
     for (int64_t k = 0; k < out[0]->count; k++) {
@@ -262,7 +262,7 @@ void ir_cost_einsum(const ir_node *node, int64_t length, ir_cost *out_cost)
     einsum e;
     ir_cost_traffic(node, length, out_cost);
     out_cost->flops = 0;
-    if (read_einsum(&from, &e)) return;
+    if (read_einsum(&from, &e) != MDOT_OK) return;
     double points = 1;
     for (int label = 0; label < LABEL_COUNT; label++) {
         if (e.occurs[label]) points *= (double)ir_dim_at(e.extent[label], length);

@@ -8,7 +8,7 @@ mdot_status ir_shape_like(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     const ir_type *type = &node->inputs[0]->type;
     const ir_unary_rule *rule = ir_unary_rule_of(node);
-    if (rule) {
+    if (rule != NULL) {
         mdot_status status = ir_check_accepts(node, rule->accepts, type->dtype, err);
         if (status != MDOT_OK) return status;
     }
@@ -32,7 +32,7 @@ mdot_status ir_shape_bias_gelu(ir_graph *graph, ir_node *node, mdot_error *err)
     const ir_type *type = &node->inputs[0]->type;
     const ir_value *bias = ir_node_input(node, 1);
     mdot_status status = ir_shape_like(graph, node, err);
-    if (status != MDOT_OK || !bias) return status;
+    if (status != MDOT_OK || bias == NULL) return status;
     ir_type sum = {.dtype = bias->type.dtype};
     status = ir_broadcast_dims(node, type->dim, type->rank, bias->type.dim, bias->type.rank, sum.dim, &sum.rank, err);
     if (status != MDOT_OK || ir_type_equal(&sum, type)) return status;
@@ -57,7 +57,7 @@ mdot_status ir_shape_cast(ir_graph *graph, ir_node *node, mdot_error *err)
     const ir_type *type = &node->inputs[0]->type;
     const ir_value *like = ir_node_input(node, 1);
     mdot_dtype to = MDOT_DTYPE_NONE;
-    mdot_status status = ir_cast_target(node, like ? like->type.dtype : MDOT_DTYPE_NONE, &to, err);
+    mdot_status status = ir_cast_target(node, like != NULL ? like->type.dtype : MDOT_DTYPE_NONE, &to, err);
     if (status != MDOT_OK) return status;
     if (type->dtype == MDOT_DTYPE_STRING) return ir_fail(node, err, MDOT_UNSUPPORTED, "conversion from strings");
     ir_set_type(node, 0, to, type->rank, type->dim);
@@ -75,10 +75,10 @@ mdot_status ir_shape_dropout(ir_graph *graph, ir_node *node, mdot_error *err)
     (void)graph;
     const ir_type *type = &node->inputs[0]->type;
     const ir_value *ratio = ir_node_input(node, 1), *training = ir_node_input(node, 2);
-    if (ratio && !(is_scalar(ratio) && ir_dtype_is_float(ratio->type.dtype))) {
+    if (ratio != NULL && !(is_scalar(ratio) && ir_dtype_is_float(ratio->type.dtype))) {
         return ir_fail(node, err, MDOT_MALFORMED, "the ratio is not one floating number");
     }
-    if (training && !(is_scalar(training) && training->type.dtype == MDOT_DTYPE_BOOL)) {
+    if (training != NULL && !(is_scalar(training) && training->type.dtype == MDOT_DTYPE_BOOL)) {
         return ir_fail(node, err, MDOT_MALFORMED, "training_mode is not one bool");
     }
     ir_set_type(node, 0, type->dtype, type->rank, type->dim);
@@ -150,7 +150,7 @@ void ir_cost_pointwise(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     const ir_unary_rule *unary = ir_unary_rule_of(node);
     const ir_binary_rule *binary = ir_binary_rule_of(node);
-    double each = unary ? unary->flops : binary ? binary->flops : 1;
+    double each = unary != NULL ? unary->flops : binary != NULL ? binary->flops : 1;
     if (node->op->traits & IR_VARIADIC) each *= node->input_count - (ir_node_opcode(node) == IR_OP_Mean ? 0 : 1);
     out_cost->flops = each * ir_value_elements(node->outputs[0], length);
     ir_cost_traffic(node, length, out_cost);

@@ -59,7 +59,7 @@ static mdot_status make_broadcast(ir_arena *arena, const ir_node *node, const ir
     int64_t dims[MDOT_MAX_RANK];
     int rank = 0;
     for (int i = 0; i < node->input_count; i++) {
-        if (!in[i]) continue;
+        if (in[i] == NULL) continue;
         mdot_status status = ir_broadcast_shapes(node, dims, rank, in[i]->dims, in[i]->rank, dims, &rank, err);
         if (status != MDOT_OK) return status;
     }
@@ -71,9 +71,9 @@ static mdot_status make_broadcast(ir_arena *arena, const ir_node *node, const ir
 /* An attribute that is an int or a float. */
 static double number_attr(const ir_node *node, const char *name, double fallback)
 {
-    if (!name) return fallback;
+    if (name == NULL) return fallback;
     const ir_attr *attr = ir_node_attr(node, name);
-    return attr && attr->kind == IR_ATTR_INT ? (double)attr->i : ir_node_float(node, name, fallback);
+    return attr != NULL && attr->kind == IR_ATTR_INT ? (double)attr->i : ir_node_float(node, name, fallback);
 }
 
 static void apply_unary(const ir_node *node, const ir_unary_rule *rule, const ir_wide *x, ir_wide *y)
@@ -82,13 +82,13 @@ static void apply_unary(const ir_node *node, const ir_unary_rule *rule, const ir
     double beta = number_attr(node, rule->beta_name, rule->beta);
     bool is_unsigned = ir_dtype_is_unsigned(x->dtype);
     for (int64_t i = 0; i < x->count; i++) {
-        if (x->i && rule->on_integer) {
+        if (x->i != NULL && rule->on_integer != NULL) {
             y->i[i] = ir_wrap_integer(y->dtype, rule->on_integer(x->i[i], is_unsigned));
             continue;
         }
         /* Integers without a function of their own are computed in double and truncated. */
         double result = rule->on_float(ir_wide_get(x, i), alpha, beta);
-        if (y->f) {
+        if (y->f != NULL) {
             y->f[i] = result;
         } else {
             y->i[i] = ir_float_to_integer(y->dtype, result);
@@ -122,16 +122,16 @@ static void apply_binary(const ir_binary_rule *rule, const ir_wide *a, const ir_
     do {
         int64_t from_a = r.at[0], from_b = r.at[1];
         for (int64_t i = 0; i < r.length; i++, to++, from_a += r.step[0], from_b += r.step[1]) {
-            if (a->f && result->f) {
+            if (a->f != NULL && result->f != NULL) {
                 result->f[to] = rule->on_float(a->f[from_a], b->f[from_b]);
-            } else if (a->f) {
+            } else if (a->f != NULL) {
                 result->i[to] = rule->on_float(a->f[from_a], b->f[from_b]) != 0;
             } else {
                 result->i[to] = rule->on_integer(a->i[from_a], b->i[from_b], is_unsigned);
             }
         }
     } while (rows_next(&r));
-    if (result->i) wrap_all(result);
+    if (result->i != NULL) wrap_all(result);
 }
 
 /* Pow where base and exponent are not both floats or both integers: computed in double, given back in the base's type.
@@ -145,7 +145,7 @@ static void apply_mixed_power(const ir_binary_rule *rule, const ir_wide *a, cons
         for (int64_t i = 0; i < r.length; i++, to++) {
             double x = ir_wide_get(a, r.at[0] + i * r.step[0]), y = ir_wide_get(b, r.at[1] + i * r.step[1]);
             double power = rule->on_float(x, y);
-            if (result->f) {
+            if (result->f != NULL) {
                 result->f[to] = power;
             } else {
                 result->i[to] = ir_float_to_integer(result->dtype, power);
@@ -245,7 +245,7 @@ mdot_status ir_eval_clip(ir_arena *arena, const ir_node *node, const ir_wide *co
     fill_broadcast(x, y);
     static const ir_opcode folds[] = {IR_OP_Max, IR_OP_Min};
     for (int k = 1; k < node->input_count; k++) {
-        if (!in[k]) continue;
+        if (in[k] == NULL) continue;
         if (in[k]->count != 1 || in[k]->dtype != x->dtype) {
             return ir_fail(node, err, MDOT_MALFORMED, "limit %d is no scalar of the type of the input", k);
         }
@@ -272,14 +272,15 @@ mdot_status ir_eval_identity(ir_arena *arena, const ir_node *node, const ir_wide
 mdot_status ir_eval_dropout(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                             mdot_error *err)
 {
-    const ir_wide *ratio = ir_node_input(node, 1) ? in[1] : NULL, *mode = ir_node_input(node, 2) ? in[2] : NULL;
-    if ((ratio && ratio->count != 1) || (mode && (mode->count != 1 || !mode->i))) {
+    const ir_wide *ratio = ir_node_input(node, 1) != NULL ? in[1] : NULL,
+                  *mode = ir_node_input(node, 2) != NULL ? in[2] : NULL;
+    if ((ratio != NULL && ratio->count != 1) || (mode != NULL && (mode->count != 1 || mode->i == NULL))) {
         return ir_fail(node, err, MDOT_MALFORMED, "ratio and training_mode are not one element each");
     }
-    if (mode && mode->i[0] && !(ratio && ir_wide_get(ratio, 0) == 0)) {
+    if (mode != NULL && mode->i[0] && !(ratio != NULL && ir_wide_get(ratio, 0) == 0)) {
         return ir_fail(node, err, MDOT_UNSUPPORTED, "training mode drops elements at random");
     }
-    if (node->output_count > 1 && node->outputs[1]) {
+    if (node->output_count > 1 && node->outputs[1] != NULL) {
         ir_wide *mask = NULL;
         mdot_status status = make_like(arena, node, in[0], MDOT_DTYPE_BOOL, &mask, err);
         if (status != MDOT_OK) return status;
@@ -299,10 +300,10 @@ mdot_status ir_eval_cast(ir_arena *arena, const ir_node *node, const ir_wide *co
     status = make_like(arena, node, x, to, &y, err);
     if (status != MDOT_OK) return status;
     for (int64_t i = 0; i < x->count; i++) {
-        if (y->f) {
+        if (y->f != NULL) {
             y->f[i] = ir_round_float(to, ir_wide_get(x, i));
         } else {
-            y->i[i] = x->f ? ir_float_to_integer(to, x->f[i]) : ir_wrap_integer(to, x->i[i]);
+            y->i[i] = x->f != NULL ? ir_float_to_integer(to, x->f[i]) : ir_wrap_integer(to, x->i[i]);
         }
     }
     out[0] = y;
@@ -315,7 +316,7 @@ mdot_status ir_eval_bias_gelu(ir_arena *arena, const ir_node *node, const ir_wid
 {
     const ir_unary_rule *rule = ir_unary_rule_of(node);
     for (int k = 0; k < node->input_count; k++) {
-        mdot_status status = in[k] ? ir_check_accepts(node, IR_ON_FLOAT, in[k]->dtype, err) : MDOT_OK;
+        mdot_status status = in[k] != NULL ? ir_check_accepts(node, IR_ON_FLOAT, in[k]->dtype, err) : MDOT_OK;
         if (status != MDOT_OK) return status;
     }
     ir_wide *y = NULL;
@@ -325,7 +326,7 @@ mdot_status ir_eval_bias_gelu(ir_arena *arena, const ir_node *node, const ir_wid
     for (int i = 0; i < y->rank && same; i++) same = y->dims[i] == in[0]->dims[i];
     if (!same) return ir_fail(node, err, MDOT_MALFORMED, "the bias does not broadcast to the input");
     fill_broadcast(in[0], y);
-    if (ir_node_input(node, 1)) apply_binary(ir_binary_default(IR_OP_Add), y, in[1], y);
+    if (ir_node_input(node, 1) != NULL) apply_binary(ir_binary_default(IR_OP_Add), y, in[1], y);
     apply_unary(node, rule, y, y);
     out[0] = y;
     return MDOT_OK;

@@ -252,7 +252,7 @@ mdot_status ir_elementwise_known(ir_graph *graph, ir_node *node, mdot_error *err
 {
     const known_rule *rule = &rules[ir_node_opcode(node)];
     const ir_value *result = node->outputs[0];
-    if (!rule->apply || !result) return MDOT_OK;
+    if (rule->apply == NULL || result == NULL) return MDOT_OK;
     if (ir_dtype_is_float(result->type.dtype) && rounds_as_integers(node)) return MDOT_OK;
     int64_t dims[MDOT_MAX_RANK];
     int rank = result->type.rank;

@@ -110,7 +110,7 @@ int64_t ir_dot_index(int rank, const int64_t *index, const int64_t *strides);
 /* Copies element `from` of one tensor to element `to` of another of the same dtype. */
 static inline void ir_copy_element(ir_wide *target, int64_t to, const ir_wide *source, int64_t from)
 {
-    if (target->f) {
+    if (target->f != NULL) {
         target->f[to] = source->f[from];
     } else {
         target->i[to] = source->i[from];

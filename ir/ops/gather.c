@@ -12,8 +12,8 @@
 static mdot_status read_operands(const ir_operands *from, ir_type *out_data, ir_type *out_indices)
 {
     mdot_status status = ir_operand_need(from, 0, "data", -1, out_data);
-    if (!status) status = ir_operand_need(from, 1, "indices", -1, out_indices);
-    return status ? status : ir_operand_need_integers(from, 1, "tensor of indices");
+    if (status == MDOT_OK) status = ir_operand_need(from, 1, "indices", -1, out_indices);
+    return status != MDOT_OK ? status : ir_operand_need_integers(from, 1, "tensor of indices");
 }
 
 /* Appends dimensions to a type; false where it would get too many. */
@@ -36,8 +36,8 @@ static mdot_status gather_result(const ir_operands *from, ir_type *out_type)
     ir_type data, indices;
     int axis;
     mdot_status status = read_operands(from, &data, &indices);
-    if (!status) status = ir_operand_axis(from, "axis", 0, data.rank, &axis);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", 0, data.rank, &axis);
+    if (status != MDOT_OK) return status;
     ir_type out = {data.dtype, 0, {{0, 0}}};
     bool fits = append_dims(&out, data.dim, axis) && append_dims(&out, indices.dim, indices.rank) &&
                 append_dims(&out, data.dim + axis + 1, data.rank - axis - 1);
@@ -56,15 +56,15 @@ mdot_status ir_eval_gather(ir_arena *arena, const ir_node *node, const ir_wide *
 {
     int axis;
     mdot_status status = ir_make_by(arena, node, in, gather_result, &out[0], err);
-    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), in[0]->rank, &axis, err);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), in[0]->rank, &axis, err);
+    if (status != MDOT_OK) return status;
     ir_axis_view view = ir_view_axis(in[0], axis);
     int64_t count = in[1]->count;
     for (int64_t o = 0; o < view.outer; o++) {
         for (int64_t k = 0; k < count; k++) {
             int64_t at;
             status = ir_wrap_index(node, in[1]->i[k], view.extent, &at, err);
-            if (status) return status;
+            if (status != MDOT_OK) return status;
             ir_copy_elements(out[0], (o * count + k) * view.inner, in[0], (o * view.extent + at) * view.inner,
                              view.inner);
         }
@@ -79,8 +79,8 @@ static mdot_status gather_elements_result(const ir_operands *from, ir_type *out_
     ir_type data, indices;
     int axis;
     mdot_status status = read_operands(from, &data, &indices);
-    if (!status) status = ir_operand_axis(from, "axis", 0, data.rank, &axis);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", 0, data.rank, &axis);
+    if (status != MDOT_OK) return status;
     if (indices.rank != data.rank) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "the indices have %d dimensions, but the data %d",
                        indices.rank, data.rank);
@@ -105,14 +105,14 @@ mdot_status ir_eval_gather_elements(ir_arena *arena, const ir_node *node, const 
 {
     int axis;
     mdot_status status = ir_make_by(arena, node, in, gather_elements_result, &out[0], err);
-    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), in[0]->rank, &axis, err);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), in[0]->rank, &axis, err);
+    if (status != MDOT_OK) return status;
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(in[0]->rank, in[0]->dims, strides);
     for (int64_t k = 0; k < out[0]->count; k++) {
         int64_t at;
         status = ir_wrap_index(node, in[1]->i[k], in[0]->dims[axis], &at, err);
-        if (status) return status;
+        if (status != MDOT_OK) return status;
         int64_t source = ir_dot_index(in[0]->rank, index, strides) + (at - index[axis]) * strides[axis];
         ir_copy_element(out[0], k, in[0], source);
         ir_next_index(out[0]->rank, out[0]->dims, index);
@@ -154,8 +154,8 @@ static mdot_status gather_nd_result(const ir_operands *from, ir_type *out_type)
     ir_type data, indices;
     int batch = 0, length = 0;
     mdot_status status = read_operands(from, &data, &indices);
-    if (!status) status = read_tuple(from, &data, &indices, &batch, &length);
-    if (status) return status;
+    if (status == MDOT_OK) status = read_tuple(from, &data, &indices, &batch, &length);
+    if (status != MDOT_OK) return status;
     ir_type out = {data.dtype, 0, {{0, 0}}};
     int fixed = batch + length;
     if (!append_dims(&out, indices.dim, indices.rank - 1) || !append_dims(&out, data.dim + fixed, data.rank - fixed)) {
@@ -174,7 +174,7 @@ mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wid
                               mdot_error *err)
 {
     mdot_status status = ir_make_by(arena, node, in, gather_nd_result, &out[0], err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     const ir_wide *data = in[0], *indices = in[1];
     int batch = (int)ir_node_int(node, "batch_dims", 0), length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
@@ -188,7 +188,7 @@ mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wid
         for (int i = 0; i < length; i++) {
             int64_t at;
             status = ir_wrap_index(node, indices->i[t * length + i], data->dims[batch + i], &at, err);
-            if (status) return status;
+            if (status != MDOT_OK) return status;
             source += at * strides[batch + i];
         }
         ir_copy_elements(out[0], t * slice, data, source, slice);
@@ -221,10 +221,10 @@ static mdot_status one_hot_result(const ir_operands *from, ir_type *out_type)
     ir_dim depth;
     int axis;
     mdot_status status = ir_operand_need(from, 0, "indices", -1, &indices);
-    if (!status) status = ir_operand_need(from, 2, "values", 1, &values);
-    if (!status) status = ir_operand_axis(from, "axis", -1, indices.rank + 1, &axis);
-    if (!status) status = read_depth(from, &depth);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need(from, 2, "values", 1, &values);
+    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", -1, indices.rank + 1, &axis);
+    if (status == MDOT_OK) status = read_depth(from, &depth);
+    if (status != MDOT_OK) return status;
     if (!ir_dim_is(values.dim[0], 2)) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "the values are not a pair: off and on");
     }
@@ -246,8 +246,8 @@ mdot_status ir_eval_one_hot(ir_arena *arena, const ir_node *node, const ir_wide 
 {
     int axis;
     mdot_status status = ir_make_by(arena, node, in, one_hot_result, &out[0], err);
-    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), out[0]->rank, &axis, err);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), out[0]->rank, &axis, err);
+    if (status != MDOT_OK) return status;
     ir_axis_view view = ir_view_axis(out[0], axis);
     for (int64_t k = 0; k < out[0]->count; k++) {
         int64_t o = k / (view.extent * view.inner), depth = k / view.inner % view.extent, i = k % view.inner;

@@ -36,7 +36,7 @@ mdot_status ir_fused_gemm_activation(const ir_node *node, ir_activation *out, md
         return ir_fail(node, err, MDOT_UNSUPPORTED, "activation \"%s\" behind a product", name);
     for (int i = 0; i < IR_GEMM_PARAMETERS; i++) {
         const ir_attr *attr = ir_node_attr(node, parameters[i].fused);
-        if (!attr || attr->kind != IR_ATTR_FLOAT) continue;
+        if (attr == NULL || attr->kind != IR_ATTR_FLOAT) continue;
         found.attrs[found.attr_count] = *attr;
         found.attrs[found.attr_count++].name = parameters[i].own;
     }
@@ -48,7 +48,7 @@ mdot_status ir_shape_fused_gemm(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     ir_activation activation;
     mdot_status status = ir_fused_gemm_activation(node, &activation, err);
-    return status ? status : ir_shape_gemm(graph, node, err);
+    return status != MDOT_OK ? status : ir_shape_gemm(graph, node, err);
 }
 
 mdot_status ir_eval_fused_gemm(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
@@ -57,8 +57,8 @@ mdot_status ir_eval_fused_gemm(ir_arena *arena, const ir_node *node, const ir_wi
     ir_activation activation;
     ir_wide *product;
     mdot_status status = ir_fused_gemm_activation(node, &activation, err);
-    if (!status) status = ir_eval_gemm(arena, node, in, &product, err);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_eval_gemm(arena, node, in, &product, err);
+    if (status != MDOT_OK) return status;
     if (activation.opcode == IR_OP_COUNT) {
         out[0] = product;
         return MDOT_OK;

@@ -38,7 +38,7 @@ mdot_status ir_eval_shape(ir_arena *arena, const ir_node *node, const ir_wide *c
     int first, count;
     shape_range(node, in[0]->rank, &first, &count);
     mdot_status status = ir_make_wide(arena, node, MDOT_DTYPE_I64, 1, (int64_t[]){count}, &out[0], err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     memcpy(out[0]->i, in[0]->dims + first, (size_t)count * sizeof *out[0]->i);
     return MDOT_OK;
 }
@@ -55,7 +55,7 @@ mdot_status ir_shape_size(ir_graph *graph, ir_node *node, mdot_error *err)
 mdot_status ir_eval_size(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
 {
     mdot_status status = ir_make_wide(arena, node, MDOT_DTYPE_I64, 0, NULL, &out[0], err);
-    if (!status) out[0]->i[0] = in[0]->count;
+    if (status == MDOT_OK) out[0]->i[0] = in[0]->count;
     return status;
 }
 
@@ -74,7 +74,7 @@ typedef struct constant_content {
 static mdot_status read_constant(const ir_node *node, constant_content *out, mdot_error *err)
 {
     const ir_attr *attr = node->attr_count == 1 ? &node->attrs[0] : NULL;
-    if (!attr) return ir_fail(node, err, MDOT_MALFORMED, "%d attributes instead of one", node->attr_count);
+    if (attr == NULL) return ir_fail(node, err, MDOT_MALFORMED, "%d attributes instead of one", node->attr_count);
     if (strcmp(attr->name, "sparse_value") == 0) {
         return ir_fail(node, err, MDOT_UNSUPPORTED, "a sparse tensor is not handled");
     }
@@ -110,17 +110,17 @@ mdot_status ir_shape_constant(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     constant_content content = {.dtype = MDOT_DTYPE_NONE};
     mdot_status status = read_constant(node, &content, err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     ir_dim dims[MDOT_MAX_RANK] = {{0, 0}}, element[IR_MAX_KNOWN];
     for (int i = 0; i < content.rank; i++) {
-        dims[i] = ir_dim_number(content.tensor ? content.tensor->dims[i] : content.count);
+        dims[i] = ir_dim_number(content.tensor != NULL ? content.tensor->dims[i] : content.count);
     }
     ir_set_type(node, 0, content.dtype, content.rank, dims);
     int count = 0;
-    if (content.tensor) {
+    if (content.tensor != NULL) {
         if (!known_tensor(content.tensor, element, &count)) return MDOT_OK;
     } else {
-        if (!content.ints || content.count > IR_MAX_KNOWN) return MDOT_OK;
+        if (content.ints == NULL || content.count > IR_MAX_KNOWN) return MDOT_OK;
         for (; count < content.count; count++) element[count] = ir_dim_number(content.ints[count]);
     }
     return ir_set_known(graph, node, 0, element, count, err);
@@ -129,12 +129,12 @@ mdot_status ir_shape_constant(ir_graph *graph, ir_node *node, mdot_error *err)
 /* The wide form of a tensor attribute. */
 static mdot_status widen(ir_arena *arena, const ir_node *node, const ir_tensor *tensor, ir_wide **out, mdot_error *err)
 {
-    if (!tensor->data || tensor->dtype == MDOT_DTYPE_STRING) {
+    if (tensor->data == NULL || tensor->dtype == MDOT_DTYPE_STRING) {
         return ir_fail(node, err, MDOT_UNSUPPORTED, "its tensor of type %s has no numbers to compute with",
                        mdot_dtype_name(tensor->dtype));
     }
     ir_wide *wide = ir_wide_from_tensor(arena, tensor);
-    if (!wide) return ir_fail_memory(node, err);
+    if (wide == NULL) return ir_fail_memory(node, err);
     *out = wide;
     return MDOT_OK;
 }
@@ -145,11 +145,11 @@ mdot_status ir_eval_constant(ir_arena *arena, const ir_node *node, const ir_wide
     (void)in;
     constant_content content = {.dtype = MDOT_DTYPE_NONE};
     mdot_status status = read_constant(node, &content, err);
-    if (status) return status;
-    if (content.tensor) return widen(arena, node, content.tensor, &out[0], err);
+    if (status != MDOT_OK) return status;
+    if (content.tensor != NULL) return widen(arena, node, content.tensor, &out[0], err);
     status = ir_make_wide(arena, node, content.dtype, content.rank, &content.count, &out[0], err);
-    for (int64_t i = 0; i < content.count && !status; i++) {
-        if (content.floats) {
+    for (int64_t i = 0; i < content.count && status == MDOT_OK; i++) {
+        if (content.floats != NULL) {
             out[0]->f[i] = content.floats[i];
         } else {
             out[0]->i[i] = content.ints[i];
@@ -164,8 +164,8 @@ mdot_status ir_eval_constant(ir_arena *arena, const ir_node *node, const ir_wide
 static mdot_status fill_value(const ir_operands *from, const ir_tensor **out)
 {
     const ir_attr *attr = ir_node_attr(from->node, "value");
-    const ir_tensor *tensor = attr && attr->kind == IR_ATTR_TENSOR ? attr->tensor : NULL;
-    if (tensor && tensor->count != 1) {
+    const ir_tensor *tensor = attr != NULL && attr->kind == IR_ATTR_TENSOR ? attr->tensor : NULL;
+    if (tensor != NULL && tensor->count != 1) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "the value has %lld elements instead of 1",
                        (long long)tensor->count);
     }
@@ -179,12 +179,12 @@ static mdot_status constant_of_shape_result(const ir_operands *from, ir_type *ou
     int rank;
     const ir_tensor *value = NULL;
     mdot_status status = fill_value(from, &value);
-    if (!status) status = ir_operand_dims(from, 0, "dimensions", dims, &rank);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_dims(from, 0, "dimensions", dims, &rank);
+    if (status != MDOT_OK) return status;
     if (rank > MDOT_MAX_RANK) {
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", rank, MDOT_MAX_RANK);
     }
-    *out_type = (ir_type){value ? value->dtype : MDOT_DTYPE_F32, rank, {{0, 0}}};
+    *out_type = (ir_type){value != NULL ? value->dtype : MDOT_DTYPE_F32, rank, {{0, 0}}};
     for (int i = 0; i < rank; i++) {
         int64_t least, most;
         ir_dim_bounds(from->graph, dims[i], &least, &most);
@@ -202,10 +202,10 @@ mdot_status ir_shape_constant_of_shape(ir_graph *graph, ir_node *node, mdot_erro
     ir_dim element[IR_MAX_KNOWN], count;
     int one;
     mdot_status status = constant_of_shape_result(&from, &type);
-    if (!status) status = fill_value(&from, &value);
-    if (status) return status;
+    if (status == MDOT_OK) status = fill_value(&from, &value);
+    if (status != MDOT_OK) return status;
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
-    if (!value || !known_tensor(value, element, &one)) return MDOT_OK;
+    if (value == NULL || !known_tensor(value, element, &one)) return MDOT_OK;
     if (!ir_dim_quotient(type.dim, type.rank, NULL, 0, &count)) return MDOT_OK;
     if (!ir_dim_is_number(count) || count.offset > IR_MAX_KNOWN) return MDOT_OK;
     for (int i = 1; i < count.offset; i++) element[i] = element[0];
@@ -219,10 +219,10 @@ mdot_status ir_eval_constant_of_shape(ir_arena *arena, const ir_node *node, cons
     const ir_tensor *value = NULL;
     ir_wide *filler = NULL;
     mdot_status status = ir_make_by(arena, node, in, constant_of_shape_result, &out[0], err);
-    if (!status) status = fill_value(&from, &value);
-    if (status || !value) return status;
+    if (status == MDOT_OK) status = fill_value(&from, &value);
+    if (status != MDOT_OK || value == NULL) return status;
     status = widen(arena, node, value, &filler, err);
-    for (int64_t i = 0; i < out[0]->count && !status; i++) ir_copy_element(out[0], i, filler, 0);
+    for (int64_t i = 0; i < out[0]->count && status == MDOT_OK; i++) ir_copy_element(out[0], i, filler, 0);
     return status;
 }
 
@@ -232,7 +232,7 @@ static mdot_status eye_like_result(const ir_operands *from, ir_type *out_type)
 {
     ir_type in;
     mdot_status status = ir_operand_need(from, 0, "input", 2, &in);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     int64_t dtype = ir_node_int(from->node, "dtype", in.dtype);
     if (dtype < 0 || dtype > INT32_MAX || mdot_dtype_size_bytes((mdot_dtype)dtype) == 0) {
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "element type %lld is not handled", (long long)dtype);
@@ -251,12 +251,12 @@ mdot_status ir_eval_eye_like(ir_arena *arena, const ir_node *node, const ir_wide
                              mdot_error *err)
 {
     mdot_status status = ir_make_by(arena, node, in, eye_like_result, &out[0], err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     int64_t k = ir_node_int(node, "k", 0), columns = out[0]->dims[1];
     for (int64_t row = 0; row < out[0]->dims[0]; row++) {
         int64_t column;
         if (__builtin_add_overflow(row, k, &column) || column < 0 || column >= columns) continue;
-        if (out[0]->f) {
+        if (out[0]->f != NULL) {
             out[0]->f[row * columns + column] = 1;
         } else {
             out[0]->i[row * columns + column] = 1;
@@ -280,13 +280,13 @@ static mdot_status read_float_range(const ir_operands *from, range *out)
 {
     double bound[3];
     for (int i = 0; i < 3; i++) {
-        const ir_wide *tensor = from->tensors ? from->tensors[i] : NULL;
-        if (tensor ? tensor->count != 1 : !ir_value_scalar(from->node->inputs[i], &bound[i])) {
+        const ir_wide *tensor = from->tensors != NULL ? from->tensors[i] : NULL;
+        if (tensor != NULL ? tensor->count != 1 : !ir_value_scalar(from->node->inputs[i], &bound[i])) {
             return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
                            "the shape of its output depends on data: \"%s\" is not known at compile time",
                            from->node->inputs[i]->name);
         }
-        if (tensor) bound[i] = ir_wide_get(tensor, 0);
+        if (tensor != NULL) bound[i] = ir_wide_get(tensor, 0);
     }
     double count = ceil((bound[1] - bound[0]) / bound[2]); /* not a number where delta is 0 */
     if (!(count < 0x1p62) || bound[2] == 0) {
@@ -338,8 +338,8 @@ static mdot_status read_range(const ir_operands *from, range *out)
     ir_type type;
     ir_dim bounds[3];
     mdot_status status = ir_operand_need(from, 0, "start", -1, &type);
-    for (int i = 1; i < 3 && !status; i++) status = ir_operand_need_same(from, i, 0);
-    if (status) return status;
+    for (int i = 1; i < 3 && status == MDOT_OK; i++) status = ir_operand_need_same(from, i, 0);
+    if (status != MDOT_OK) return status;
     *out = (range){.dtype = type.dtype};
     if (known_bounds(from, bounds)) return read_integer_range(from, bounds, out);
     return read_float_range(from, out);
@@ -350,7 +350,7 @@ mdot_status ir_shape_range(ir_graph *graph, ir_node *node, mdot_error *err)
     ir_operands from = ir_operands_of_graph(graph, node, err);
     range r;
     mdot_status status = read_range(&from, &r);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     ir_set_type(node, 0, r.dtype, 1, &r.count);
     if (!r.integers || !ir_dim_is_number(r.count) || r.count.offset > IR_MAX_KNOWN) return MDOT_OK;
     ir_dim element[IR_MAX_KNOWN];
@@ -366,10 +366,10 @@ mdot_status ir_eval_range(ir_arena *arena, const ir_node *node, const ir_wide *c
     ir_operands from = ir_operands_of_tensors(node, in, err);
     range r;
     mdot_status status = read_range(&from, &r);
-    if (!status) status = ir_make_wide(arena, node, r.dtype, 1, &r.count.offset, &out[0], err);
-    for (int64_t i = 0; !status && i < out[0]->count; i++) {
+    if (status == MDOT_OK) status = ir_make_wide(arena, node, r.dtype, 1, &r.count.offset, &out[0], err);
+    for (int64_t i = 0; status == MDOT_OK && i < out[0]->count; i++) {
         int64_t integer = r.integers ? r.start.offset + i * r.step : 0;
-        if (out[0]->f) {
+        if (out[0]->f != NULL) {
             out[0]->f[i] = r.integers ? (double)integer : r.first + (double)i * r.delta;
         } else {
             out[0]->i[i] = integer;

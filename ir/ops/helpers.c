@@ -27,7 +27,7 @@ mdot_status ir_fail_memory(const ir_node *node, mdot_error *err)
 void ir_set_type(ir_node *node, int index, mdot_dtype dtype, int rank, const ir_dim *dims)
 {
     assert(rank >= 0 && rank <= MDOT_MAX_RANK);
-    if (index >= node->output_count || !node->outputs[index]) return;
+    if (index >= node->output_count || node->outputs[index] == NULL) return;
     ir_type *type = &node->outputs[index]->type;
     *type = (ir_type){.dtype = dtype, .rank = rank};
     for (int i = 0; i < rank; i++) type->dim[i] = dims[i];
@@ -35,10 +35,10 @@ void ir_set_type(ir_node *node, int index, mdot_dtype dtype, int rank, const ir_
 
 mdot_status ir_set_known(ir_graph *graph, ir_node *node, int index, const ir_dim *elements, int count, mdot_error *err)
 {
-    if (count > IR_MAX_KNOWN || index >= node->output_count || !node->outputs[index]) return MDOT_OK;
+    if (count > IR_MAX_KNOWN || index >= node->output_count || node->outputs[index] == NULL) return MDOT_OK;
     ir_known *known = IR_NEW(graph->arena, ir_known);
     ir_dim *copy = IR_NEW_ARRAY(graph->arena, ir_dim, count);
-    if (!known || !copy) return ir_fail_memory(node, err);
+    if (known == NULL || copy == NULL) return ir_fail_memory(node, err);
     if (count) memcpy(copy, elements, (size_t)count * sizeof *copy);
     *known = (ir_known){count, copy};
     node->outputs[index]->known = known;
@@ -82,7 +82,7 @@ mdot_status ir_broadcast_inputs(const ir_node *node, int first, ir_dim *out, int
     ir_dim dims[MDOT_MAX_RANK];
     int rank = 0;
     for (int i = first; i < node->input_count; i++) {
-        if (!node->inputs[i]) continue;
+        if (node->inputs[i] == NULL) continue;
         const ir_type *type = &node->inputs[i]->type;
         mdot_status status = ir_broadcast_dims(node, dims, rank, type->dim, type->rank, dims, &rank, err);
         if (status != MDOT_OK) return status;
@@ -124,7 +124,7 @@ static mdot_status not_known(const ir_node *node, int index, mdot_error *err)
 
 mdot_status ir_input_ints(const ir_node *node, int index, int64_t *out, int *out_count, mdot_error *err)
 {
-    if (!ir_node_input(node, index)) {
+    if (ir_node_input(node, index) == NULL) {
         *out_count = 0;
         return MDOT_OK;
     }
@@ -133,7 +133,7 @@ mdot_status ir_input_ints(const ir_node *node, int index, int64_t *out, int *out
 
 mdot_status ir_input_dims(const ir_node *node, int index, ir_dim *out, int *out_count, mdot_error *err)
 {
-    if (!ir_node_input(node, index)) {
+    if (ir_node_input(node, index) == NULL) {
         *out_count = 0;
         return MDOT_OK;
     }
@@ -150,7 +150,7 @@ mdot_status ir_make_wide(ir_arena *arena, const ir_node *node, mdot_dtype dtype,
         return ir_fail(node, err, MDOT_MALFORMED, "dimension %d of the output is %lld", i, (long long)dims[i]);
     }
     ir_wide *wide = ir_wide_create(arena, dtype, rank, dims);
-    if (!wide) return ir_fail_memory(node, err);
+    if (wide == NULL) return ir_fail_memory(node, err);
     *out = wide;
     return MDOT_OK;
 }
@@ -213,13 +213,13 @@ int64_t ir_dot_index(int rank, const int64_t *index, const int64_t *strides)
 
 double ir_value_elements(const ir_value *value, int64_t length)
 {
-    int64_t count = value ? ir_type_count_at(&value->type, length) : 0;
+    int64_t count = value != NULL ? ir_type_count_at(&value->type, length) : 0;
     return count < 0 ? 0 : (double)count;
 }
 
 double ir_value_bytes(const ir_value *value, int64_t length)
 {
-    return value ? ir_value_elements(value, length) * (double)mdot_dtype_size_bytes(value->type.dtype) : 0;
+    return value != NULL ? ir_value_elements(value, length) * (double)mdot_dtype_size_bytes(value->type.dtype) : 0;
 }
 
 static bool occurs_before(const ir_node *node, int index)
@@ -235,11 +235,12 @@ void ir_cost_traffic(const ir_node *node, int64_t length, ir_cost *out_cost)
     out_cost->bytes_read = out_cost->bytes_written = out_cost->parameters = 0;
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
-        if (!value || occurs_before(node, i)) continue;
+        if (value == NULL || occurs_before(node, i)) continue;
         out_cost->bytes_read += ir_value_bytes(value, length);
         /* A single number, such as an epsilon or a scale, is not learnt. */
         double elements = ir_value_elements(value, length);
-        if (value->constant && ir_dtype_is_float(value->type.dtype) && elements > 1) out_cost->parameters += elements;
+        if (value->constant != NULL && ir_dtype_is_float(value->type.dtype) && elements > 1)
+            out_cost->parameters += elements;
     }
     for (int i = 0; i < node->output_count; i++) out_cost->bytes_written += ir_value_bytes(node->outputs[i], length);
 }

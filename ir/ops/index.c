@@ -24,7 +24,7 @@ mdot_status ir_wrap_index(const ir_node *node, int64_t index, int64_t extent, in
 void ir_copy_elements(ir_wide *target, int64_t to, const ir_wide *source, int64_t from, int64_t count)
 {
     if (count == 0) return;
-    if (target->f) {
+    if (target->f != NULL) {
         memcpy(target->f + to, source->f + from, (size_t)count * sizeof *target->f);
     } else {
         memcpy(target->i + to, source->i + from, (size_t)count * sizeof *target->i);

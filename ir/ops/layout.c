@@ -55,13 +55,13 @@ static mdot_status reshape_result(const ir_operands *from, ir_type *out_type)
     ir_dim target[IR_MAX_KNOWN];
     int count, inferred = -1;
     mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
-    if (!status) status = ir_operand_dims(from, 1, "target dimensions", target, &count);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_dims(from, 1, "target dimensions", target, &count);
+    if (status != MDOT_OK) return status;
     if (count > MDOT_MAX_RANK) {
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
     }
     status = resolve_target(from, &in, count, target, &inferred);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     bool possible;
     if (inferred >= 0) {
         ir_dim others[MDOT_MAX_RANK];
@@ -83,7 +83,7 @@ static mdot_status flatten_result(const ir_operands *from, ir_type *out_type)
 {
     ir_type in;
     mdot_status status = ir_operand_need(from, 0, "input", -1, &in);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     int64_t axis = ir_node_int(from->node, "axis", 1); /* the rank itself is allowed: all dimensions before the cut */
     if (axis < -in.rank || axis > in.rank) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "axis %lld of an input of %d dimensions", (long long)axis,
@@ -107,7 +107,7 @@ static mdot_status axes_operand(const ir_operands *from, int rank, unsigned *out
 {
     int64_t axes[IR_MAX_KNOWN];
     mdot_status status = ir_operand_ints(from, 1, "axes", axes, out_count);
-    return status ? status : ir_axes_mask(from->node, axes, *out_count, rank, out_mask, from->err);
+    return status != MDOT_OK ? status : ir_axes_mask(from->node, axes, *out_count, rank, out_mask, from->err);
 }
 
 static mdot_status squeeze_result(const ir_operands *from, ir_type *out_type)
@@ -116,10 +116,10 @@ static mdot_status squeeze_result(const ir_operands *from, ir_type *out_type)
     unsigned dropped = 0;
     int count;
     mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     if (ir_operand_given(from, 1)) {
         status = axes_operand(from, in.rank, &dropped, &count);
-        if (status) return status;
+        if (status != MDOT_OK) return status;
     } else {
         for (int i = 0; i < in.rank; i++) dropped |= (unsigned)ir_dim_is(in.dim[i], 1) << i;
     }
@@ -144,14 +144,14 @@ static mdot_status unsqueeze_result(const ir_operands *from, ir_type *out_type)
     int count;
     unsigned added;
     mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
-    if (!status) status = ir_operand_ints(from, 1, "axes", axes, &count);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_ints(from, 1, "axes", axes, &count);
+    if (status != MDOT_OK) return status;
     if (in.rank + count > MDOT_MAX_RANK) {
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", in.rank + count,
                        MDOT_MAX_RANK);
     }
     status = ir_axes_mask(from->node, axes, count, in.rank + count, &added, from->err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     ir_type out = {in.dtype, in.rank + count, {{0, 0}}};
     for (int i = 0, k = 0; i < out.rank; i++) out.dim[i] = added >> i & 1 ? ir_dim_number(1) : in.dim[k++];
     *out_type = out;
@@ -196,7 +196,7 @@ mdot_status ir_eval_reshape(ir_arena *arena, const ir_node *node, const ir_wide 
                             mdot_error *err)
 {
     mdot_status status = ir_make_by(arena, node, in, relabelling_of(node), &out[0], err);
-    if (!status) ir_copy_elements(out[0], 0, in[0], 0, in[0]->count);
+    if (status == MDOT_OK) ir_copy_elements(out[0], 0, in[0], 0, in[0]->count);
     return status;
 }
 
@@ -206,7 +206,7 @@ mdot_status ir_eval_reshape(ir_arena *arena, const ir_node *node, const ir_wide 
 static mdot_status read_permutation(const ir_operands *from, int rank, int *out_perm)
 {
     const ir_attr *attr = ir_node_ints(from->node, "perm");
-    if (!attr) {
+    if (attr == NULL) {
         for (int i = 0; i < rank; i++) out_perm[i] = rank - 1 - i;
         return MDOT_OK;
     }
@@ -215,7 +215,7 @@ static mdot_status read_permutation(const ir_operands *from, int rank, int *out_
     }
     unsigned seen;
     mdot_status status = ir_axes_mask(from->node, attr->ints, rank, rank, &seen, from->err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     for (int i = 0; i < rank; i++) out_perm[i] = (int)(attr->ints[i] < 0 ? attr->ints[i] + rank : attr->ints[i]);
     return MDOT_OK;
 }
@@ -225,8 +225,8 @@ static mdot_status transpose_result(const ir_operands *from, ir_type *out_type)
     ir_type in;
     int perm[MDOT_MAX_RANK];
     mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
-    if (!status) status = read_permutation(from, in.rank, perm);
-    if (status) return status;
+    if (status == MDOT_OK) status = read_permutation(from, in.rank, perm);
+    if (status != MDOT_OK) return status;
     *out_type = (ir_type){in.dtype, in.rank, {{0, 0}}};
     for (int i = 0; i < in.rank; i++) out_type->dim[i] = in.dim[perm[i]];
     return MDOT_OK;
@@ -258,8 +258,8 @@ mdot_status ir_eval_transpose(ir_arena *arena, const ir_node *node, const ir_wid
     int perm[MDOT_MAX_RANK];
     ir_operands from = ir_operands_of_tensors(node, in, err);
     mdot_status status = ir_make_by(arena, node, in, transpose_result, &out[0], err);
-    if (!status) status = read_permutation(&from, in[0]->rank, perm);
-    if (!status) copy_permuted(out[0], in[0], in[0]->rank, in[0]->dims, perm);
+    if (status == MDOT_OK) status = read_permutation(&from, in[0]->rank, perm);
+    if (status == MDOT_OK) copy_permuted(out[0], in[0], in[0]->rank, in[0]->dims, perm);
     return status;
 }
 
@@ -268,7 +268,7 @@ static mdot_status block_result(const ir_operands *from, bool grow, ir_type *out
 {
     ir_type in;
     mdot_status status = ir_operand_need(from, 0, "input", 4, &in);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     int64_t block = ir_node_int(from->node, "blocksize", 0);
     if (block <= 0 || block > INT32_MAX) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "blocksize is %lld", (long long)block);
@@ -312,7 +312,7 @@ mdot_status ir_eval_depth_to_space(ir_arena *arena, const ir_node *node, const i
                                    mdot_error *err)
 {
     mdot_status status = ir_make_by(arena, node, in, depth_to_space_result, &out[0], err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     const int64_t *dims = in[0]->dims;
     int64_t b = ir_node_int(node, "blocksize", 0), channels = out[0]->dims[1];
     if (strcmp(ir_node_string(node, "mode", "DCR"), "CRD") == 0) {
@@ -329,7 +329,7 @@ mdot_status ir_eval_space_to_depth(ir_arena *arena, const ir_node *node, const i
                                    mdot_error *err)
 {
     mdot_status status = ir_make_by(arena, node, in, space_to_depth_result, &out[0], err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     int64_t b = ir_node_int(node, "blocksize", 0);
     const int64_t *dims = out[0]->dims;
     copy_permuted(out[0], in[0], 6, (int64_t[]){dims[0], in[0]->dims[1], dims[2], b, dims[3], b},
@@ -345,14 +345,14 @@ static mdot_status expand_result(const ir_operands *from, ir_type *out_type)
     ir_dim target[IR_MAX_KNOWN];
     int count;
     mdot_status status = ir_operand_need(from, 0, "input", -1, &in);
-    if (!status) status = ir_operand_dims(from, 1, "target dimensions", target, &count);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_dims(from, 1, "target dimensions", target, &count);
+    if (status != MDOT_OK) return status;
     if (count > MDOT_MAX_RANK) {
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
     }
     ir_type out = {in.dtype, 0, {{0, 0}}};
     status = ir_broadcast_dims(from->node, in.dim, in.rank, target, count, out.dim, &out.rank, from->err);
-    if (!status) *out_type = out;
+    if (status == MDOT_OK) *out_type = out;
     return status;
 }
 
@@ -366,7 +366,7 @@ mdot_status ir_eval_expand(ir_arena *arena, const ir_node *node, const ir_wide *
 {
     int64_t strides[MDOT_MAX_RANK];
     mdot_status status = ir_make_by(arena, node, in, expand_result, &out[0], err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     ir_broadcast_strides(in[0]->rank, in[0]->dims, out[0]->rank, strides);
     ir_copy_strided(out[0], in[0], 0, strides);
     return MDOT_OK;
@@ -378,8 +378,8 @@ static mdot_status tile_result(const ir_operands *from, ir_type *out_type)
     ir_dim repeats[IR_MAX_KNOWN];
     int count;
     mdot_status status = ir_operand_need(from, 0, "input", -1, &in);
-    if (!status) status = ir_operand_dims(from, 1, "repeats", repeats, &count);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_dims(from, 1, "repeats", repeats, &count);
+    if (status != MDOT_OK) return status;
     if (count != in.rank) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d repeats for %d dimensions", count, in.rank);
     }
@@ -405,7 +405,7 @@ mdot_status ir_shape_tile(ir_graph *graph, ir_node *node, mdot_error *err)
 mdot_status ir_eval_tile(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
 {
     mdot_status status = ir_make_by(arena, node, in, tile_result, &out[0], err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     const ir_wide *source = in[0];
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(source->rank, source->dims, strides);
@@ -424,7 +424,7 @@ static mdot_status trilu_result(const ir_operands *from, ir_type *out_type)
 {
     ir_type in;
     mdot_status status = ir_operand_need(from, 0, "input", -1, &in);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     if (in.rank < 2) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions is no matrix", in.rank);
     }
@@ -442,13 +442,13 @@ mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, const ir_wide *c
                           mdot_error *err)
 {
     mdot_status status = ir_make_by(arena, node, in, trilu_result, &out[0], err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     const ir_wide *diagonal = ir_tensor_input(node, in, 1);
-    if (diagonal && (diagonal->count != 1 || !diagonal->i)) {
+    if (diagonal != NULL && (diagonal->count != 1 || diagonal->i == NULL)) {
         return ir_fail(node, err, MDOT_MALFORMED, "k is not one integer");
     }
     bool upper = ir_node_int(node, "upper", 1) != 0;
-    double k = diagonal ? ir_wide_get(diagonal, 0) : 0; /* a double, so that extreme diagonals don't overflow */
+    double k = diagonal != NULL ? ir_wide_get(diagonal, 0) : 0; /* a double, so that extreme diagonals don't overflow */
     int64_t rows = in[0]->dims[in[0]->rank - 2], columns = in[0]->dims[in[0]->rank - 1];
     for (int64_t at = 0; at < in[0]->count; at++) {
         double above = (double)(at % columns) - (double)(at / columns % rows);

@@ -29,9 +29,9 @@ static mdot_status read_products(const ir_operands *from, bool transpose_a, bool
 {
     ir_type a, b;
     mdot_status status = ir_operand_need(from, 0, "left matrix", -1, &a);
-    if (!status) status = ir_operand_need(from, 1, "right matrix", -1, &b);
-    if (!status) status = ir_operand_need_same(from, 1, 0);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need(from, 1, "right matrix", -1, &b);
+    if (status == MDOT_OK) status = ir_operand_need_same(from, 1, 0);
+    if (status != MDOT_OK) return status;
     if (a.rank < 1 || b.rank < 1) return ir_fail(from->node, from->err, MDOT_MALFORMED, "a scalar is no matrix");
     products p = {.dtype = a.dtype, .a_vector = a.rank == 1, .b_vector = b.rank == 1};
     p.transpose_a = transpose_a && !p.a_vector;
@@ -51,7 +51,7 @@ static mdot_status read_products(const ir_operands *from, bool transpose_a, bool
     }
     status = ir_broadcast_dims(from->node, a.dim, p.a_vector ? 0 : a.rank - 2, b.dim, p.b_vector ? 0 : b.rank - 2,
                                p.batch, &p.batch_rank, from->err);
-    if (!status) *out = p;
+    if (status == MDOT_OK) *out = p;
     return status;
 }
 
@@ -126,14 +126,14 @@ static void multiply(const products *p, const ir_wide *a, const ir_wide *b, ir_w
     for (int64_t at = 0; at < out->count; at += rows * columns) {
         int64_t a_at = ir_dot_index(p->batch_rank, index, a_strides);
         int64_t b_at = ir_dot_index(p->batch_rank, index, b_strides);
-        if (out->f) {
+        if (out->f != NULL) {
             multiply_floats(a->f + a_at, a_view, b->f + b_at, b_view, out->f + at, rows, inner, columns);
         } else {
             multiply_integers(a->i + a_at, a_view, b->i + b_at, b_view, out->i + at, rows, inner, columns);
         }
         ir_next_index(p->batch_rank, batch, index);
     }
-    for (int64_t k = 0; out->i && k < out->count; k++) out->i[k] = ir_wrap_integer(out->dtype, out->i[k]);
+    for (int64_t k = 0; out->i != NULL && k < out->count; k++) out->i[k] = ir_wrap_integer(out->dtype, out->i[k]);
 }
 
 static double products_flops(const products *p, int64_t length)
@@ -162,7 +162,7 @@ static mdot_status mat_mul_result(const ir_operands *from, ir_type *out_type)
 {
     products p;
     mdot_status status = read_mat_mul(from, &p);
-    if (!status) *out_type = products_type(&p);
+    if (status == MDOT_OK) *out_type = products_type(&p);
     return status;
 }
 
@@ -182,8 +182,8 @@ mdot_status ir_eval_mat_mul(ir_arena *arena, const ir_node *node, const ir_wide 
     ir_operands from = ir_operands_of_tensors(node, in, err);
     products p;
     mdot_status status = ir_make_by(arena, node, in, mat_mul_result, &out[0], err);
-    if (!status) status = read_mat_mul(&from, &p);
-    if (!status) multiply(&p, in[0], in[1], out[0]);
+    if (status == MDOT_OK) status = read_mat_mul(&from, &p);
+    if (status == MDOT_OK) multiply(&p, in[0], in[1], out[0]);
     return status;
 }
 
@@ -191,7 +191,7 @@ mdot_status ir_eval_mat_mul(ir_arena *arena, const ir_node *node, const ir_wide 
 static void scale_elements(ir_wide *wide, double factor)
 {
     for (int64_t i = 0; factor != 1 && i < wide->count; i++) {
-        if (wide->f) {
+        if (wide->f != NULL) {
             wide->f[i] *= factor;
         } else {
             wide->i[i] = ir_wrap_integer(wide->dtype, (int64_t)(factor * (double)wide->i[i]));
@@ -203,7 +203,7 @@ mdot_status ir_eval_fused_mat_mul(ir_arena *arena, const ir_node *node, const ir
                                   mdot_error *err)
 {
     mdot_status status = ir_eval_mat_mul(arena, node, in, out, err);
-    if (!status) scale_elements(out[0], ir_node_float(node, "alpha", 1));
+    if (status == MDOT_OK) scale_elements(out[0], ir_node_float(node, "alpha", 1));
     return status;
 }
 
@@ -213,7 +213,7 @@ void ir_cost_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cost)
     ir_operands from = ir_operands_of_graph(&range, node, NULL);
     products p;
     ir_cost_traffic(node, length, out_cost);
-    out_cost->flops = read_mat_mul(&from, &p) ? 0 : products_flops(&p, length);
+    out_cost->flops = read_mat_mul(&from, &p) != MDOT_OK ? 0 : products_flops(&p, length);
 }
 
 void ir_cost_fused_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cost)
@@ -227,13 +227,13 @@ static mdot_status read_gemm(const ir_operands *from, products *out)
 {
     ir_type matrix, c;
     mdot_status status = ir_operand_need(from, 0, "matrix A", 2, &matrix);
-    if (!status) status = ir_operand_need(from, 1, "matrix B", 2, &matrix);
-    if (!status) status = ir_operand_need_same(from, 2, 0);
-    if (!status) {
+    if (status == MDOT_OK) status = ir_operand_need(from, 1, "matrix B", 2, &matrix);
+    if (status == MDOT_OK) status = ir_operand_need_same(from, 2, 0);
+    if (status == MDOT_OK) {
         status = read_products(from, ir_node_int(from->node, "transA", 0) != 0,
                                ir_node_int(from->node, "transB", 0) != 0, out);
     }
-    if (status || !ir_operand_given(from, 2)) return status;
+    if (status != MDOT_OK || !ir_operand_given(from, 2)) return status;
     c = ir_operand_type(from, 2);
     bool fits = c.rank <= 2;
     for (int i = 1; i <= c.rank && fits; i++) {
@@ -250,7 +250,7 @@ static mdot_status gemm_result(const ir_operands *from, ir_type *out_type)
 {
     products p;
     mdot_status status = read_gemm(from, &p);
-    if (!status) *out_type = products_type(&p);
+    if (status == MDOT_OK) *out_type = products_type(&p);
     return status;
 }
 
@@ -266,7 +266,7 @@ static void add_scaled(ir_wide *out, const ir_wide *c, double beta)
     ir_broadcast_strides(c->rank, c->dims, out->rank, strides);
     for (int64_t k = 0; k < out->count; k++) {
         int64_t at = ir_dot_index(out->rank, index, strides);
-        if (out->f) {
+        if (out->f != NULL) {
             out->f[k] += beta * c->f[at];
         } else {
             int64_t term = beta == 1 ? c->i[at] : (int64_t)(beta * (double)c->i[at]);
@@ -281,19 +281,19 @@ mdot_status ir_eval_gemm(ir_arena *arena, const ir_node *node, const ir_wide *co
     ir_operands from = ir_operands_of_tensors(node, in, err);
     products p;
     mdot_status status = ir_make_by(arena, node, in, gemm_result, &out[0], err);
-    if (!status) status = read_gemm(&from, &p);
-    if (status) return status;
+    if (status == MDOT_OK) status = read_gemm(&from, &p);
+    if (status != MDOT_OK) return status;
     multiply(&p, in[0], in[1], out[0]);
     scale_elements(out[0], ir_node_float(node, "alpha", 1));
     const ir_wide *c = ir_tensor_input(node, in, 2);
-    if (c) add_scaled(out[0], c, ir_node_float(node, "beta", 1));
+    if (c != NULL) add_scaled(out[0], c, ir_node_float(node, "beta", 1));
     return MDOT_OK;
 }
 
 void ir_cost_gemm(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_cost_mat_mul(node, length, out_cost); /* which has the same attributes */
-    if (ir_node_input(node, 2)) out_cost->flops += ir_value_elements(node->outputs[0], length);
+    if (ir_node_input(node, 2) != NULL) out_cost->flops += ir_value_elements(node->outputs[0], length);
 }
 
 /* ---- Linear: x[…, K] · W[K, C] + bias[C] ------------------------------------------------------------------------ */
@@ -302,11 +302,11 @@ static mdot_status read_linear(const ir_operands *from, products *out)
 {
     ir_type weight, bias;
     mdot_status status = ir_operand_need(from, 1, "weight", 2, &weight);
-    if (!status) status = ir_operand_need_same(from, 2, 0);
-    if (!status) status = read_products(from, false, false, out);
-    if (status || !ir_operand_given(from, 2)) return status;
+    if (status == MDOT_OK) status = ir_operand_need_same(from, 2, 0);
+    if (status == MDOT_OK) status = read_products(from, false, false, out);
+    if (status != MDOT_OK || !ir_operand_given(from, 2)) return status;
     status = ir_operand_need(from, 2, "bias", 1, &bias);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     if (!ir_dim_equal(bias.dim[0], out->columns)) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "the bias is not as long as the weight has columns");
     }
@@ -317,7 +317,7 @@ static mdot_status linear_result(const ir_operands *from, ir_type *out_type)
 {
     products p;
     mdot_status status = read_linear(from, &p);
-    if (!status) *out_type = products_type(&p);
+    if (status == MDOT_OK) *out_type = products_type(&p);
     return status;
 }
 
@@ -332,11 +332,11 @@ mdot_status ir_eval_linear(ir_arena *arena, const ir_node *node, const ir_wide *
     ir_operands from = ir_operands_of_tensors(node, in, err);
     products p;
     mdot_status status = ir_make_by(arena, node, in, linear_result, &out[0], err);
-    if (!status) status = read_linear(&from, &p);
-    if (status) return status;
+    if (status == MDOT_OK) status = read_linear(&from, &p);
+    if (status != MDOT_OK) return status;
     multiply(&p, in[0], in[1], out[0]);
     const ir_wide *bias = ir_tensor_input(node, in, 2);
-    if (bias) add_scaled(out[0], bias, 1);
+    if (bias != NULL) add_scaled(out[0], bias, 1);
     return MDOT_OK;
 }
 

@@ -33,12 +33,12 @@ void ir_norm_row(const double *x, int64_t count, double epsilon, double *out, do
 /* out = out * factor + term at every index; a tensor that is NULL is left out. */
 static void scale_and_shift(ir_wide *out, const ir_wide *factor, const ir_wide *term)
 {
-    const ir_wide *operand = factor ? factor : term;
+    const ir_wide *operand = factor != NULL ? factor : term;
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_broadcast_strides(operand->rank, operand->dims, out->rank, strides);
     for (int64_t k = 0; k < out->count; k++) {
         double value = operand->f[ir_dot_index(out->rank, index, strides)];
-        out->f[k] = factor ? out->f[k] * value : out->f[k] + value;
+        out->f[k] = factor != NULL ? out->f[k] * value : out->f[k] + value;
         ir_next_index(out->rank, out->dims, index);
     }
 }
@@ -58,7 +58,7 @@ mdot_status ir_norm_need_parameter(const ir_operands *from, int i, const char *w
     if (!ir_operand_given(from, i)) return MDOT_OK;
     ir_type parameter = ir_operand_type(from, i);
     mdot_status status = ir_operand_need_floats(from, i, what);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     bool fits = parameter.rank <= type->rank;
     for (int k = 1; k <= parameter.rank && fits; k++) {
         ir_dim dim = parameter.dim[parameter.rank - k];
@@ -76,8 +76,8 @@ mdot_status ir_norm_need_vector(const ir_operands *from, int i, const char *what
     if (!ir_operand_given(from, i)) return MDOT_OK;
     ir_type vector;
     mdot_status status = ir_operand_need(from, i, what, 1, &vector);
-    if (!status) status = ir_operand_need_floats(from, i, what);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need_floats(from, i, what);
+    if (status != MDOT_OK) return status;
     if (ir_dim_equal(vector.dim[0], count)) return MDOT_OK;
     char text[IR_DIM_TEXT_BYTES], count_text[IR_DIM_TEXT_BYTES];
     return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s has %s elements instead of %s", what,
@@ -91,8 +91,8 @@ static mdot_status softmax_result(const ir_operands *from, ir_type *out_type)
 {
     int axis;
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (!status) status = ir_operand_need_floats(from, 0, "input");
-    return status ? status : ir_operand_axis(from, "axis", -1, out_type->rank, &axis);
+    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
+    return status != MDOT_OK ? status : ir_operand_axis(from, "axis", -1, out_type->rank, &axis);
 }
 
 mdot_status ir_shape_softmax(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -117,8 +117,8 @@ mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, const ir_wide 
 {
     int axis;
     mdot_status status = ir_make_by(arena, node, in, softmax_result, &out[0], err);
-    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), in[0]->rank, &axis, err);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), in[0]->rank, &axis, err);
+    if (status != MDOT_OK) return status;
     ir_axis_view view = ir_view_axis(in[0], axis);
     for (int64_t row = 0; row < view.outer * view.inner; row++) {
         int64_t at = row / view.inner * view.extent * view.inner + row % view.inner;
@@ -133,10 +133,10 @@ mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, const ir_wide 
 static mdot_status read_rows(const ir_operands *from, ir_type *out_type, int *out_axis)
 {
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (!status) status = ir_operand_need_floats(from, 0, "input");
-    if (!status) status = ir_operand_axis(from, "axis", -1, out_type->rank, out_axis);
-    if (!status) status = ir_norm_need_parameter(from, 1, "scale", out_type);
-    return status ? status : ir_norm_need_parameter(from, 2, "bias", out_type);
+    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
+    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", -1, out_type->rank, out_axis);
+    if (status == MDOT_OK) status = ir_norm_need_parameter(from, 1, "scale", out_type);
+    return status != MDOT_OK ? status : ir_norm_need_parameter(from, 2, "bias", out_type);
 }
 
 static mdot_status rows_result(const ir_operands *from, ir_type *out_type)
@@ -161,7 +161,7 @@ mdot_status ir_shape_layer_norm(ir_graph *graph, ir_node *node, mdot_error *err)
     ir_type type;
     int axis;
     mdot_status status = read_rows(&from, &type, &axis);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     ir_type statistics = statistics_type(node, &type, axis);
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     for (int i = 1; i < node->output_count; i++) {
@@ -185,11 +185,11 @@ mdot_status ir_eval_layer_norm(ir_arena *arena, const ir_node *node, const ir_wi
     ir_type type, statistics;
     int axis;
     mdot_status status = read_rows(&from, &type, &axis);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     statistics = statistics_type(node, &type, axis);
     status = ir_make_by(arena, node, in, rows_result, &out[0], err);
-    for (int i = 1; i < 3 && !status; i++) status = make_statistics(arena, node, i, &statistics, out, err);
-    if (status) return status;
+    for (int i = 1; i < 3 && status == MDOT_OK; i++) status = make_statistics(arena, node, i, &statistics, out, err);
+    if (status != MDOT_OK) return status;
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
     int64_t rows = ir_product(in[0]->dims, 0, axis), columns = ir_product(in[0]->dims, axis, in[0]->rank);
     for (int64_t r = 0; r < rows; r++) {
@@ -199,7 +199,7 @@ mdot_status ir_eval_layer_norm(ir_arena *arena, const ir_node *node, const ir_wi
         if (ir_node_wants(node, 2)) out[2]->f[r] = inverse;
     }
     ir_norm_multiply(out[0], in[1]);
-    if (ir_tensor_input(node, in, 2)) ir_norm_add(out[0], in[2]);
+    if (ir_tensor_input(node, in, 2) != NULL) ir_norm_add(out[0], in[2]);
     return MDOT_OK;
 }
 
@@ -210,11 +210,11 @@ mdot_status ir_eval_rms_norm(ir_arena *arena, const ir_node *node, const ir_wide
     ir_type type, statistics;
     int axis;
     mdot_status status = read_rows(&from, &type, &axis);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     statistics = statistics_type(node, &type, axis);
     status = ir_make_by(arena, node, in, rows_result, &out[0], err);
-    if (!status) status = make_statistics(arena, node, 1, &statistics, out, err);
-    if (status) return status;
+    if (status == MDOT_OK) status = make_statistics(arena, node, 1, &statistics, out, err);
+    if (status != MDOT_OK) return status;
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
     int64_t rows = ir_product(in[0]->dims, 0, axis), columns = ir_product(in[0]->dims, axis, in[0]->rank);
     for (int64_t r = 0; r < rows; r++) {
@@ -259,6 +259,6 @@ void ir_cost_norm(const ir_node *node, int64_t length, ir_cost *out_cost)
     out_cost->flops = flops_per_element(node) * ir_value_elements(node->inputs[0], length);
     if (ir_node_opcode(node) != IR_OP_BatchNormalization) return;
     for (int i = 3; i < 5; i++) { /* running statistics are tracked, not learnt */
-        if (node->inputs[i]->constant) out_cost->parameters -= ir_value_elements(node->inputs[i], length);
+        if (node->inputs[i]->constant != NULL) out_cost->parameters -= ir_value_elements(node->inputs[i], length);
     }
 }

@@ -13,15 +13,15 @@
 static mdot_status read_channels(const ir_operands *from, ir_type *out_type, ir_dim *out_channels)
 {
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (!status) status = ir_operand_need_floats(from, 0, "input");
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
+    if (status != MDOT_OK) return status;
     if (out_type->rank < 2) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions has no channels",
                        out_type->rank);
     }
     *out_channels = out_type->dim[1];
     status = ir_norm_need_vector(from, 1, "scale", *out_channels);
-    return status ? status : ir_norm_need_vector(from, 2, "bias", *out_channels);
+    return status != MDOT_OK ? status : ir_norm_need_vector(from, 2, "bias", *out_channels);
 }
 
 /* x * scale[channel] + bias[channel] in place. */
@@ -40,7 +40,7 @@ static mdot_status group_norm_result(const ir_operands *from, ir_type *out_type)
 {
     ir_dim channels, group;
     mdot_status status = read_channels(from, out_type, &channels);
-    if (status || ir_node_opcode(from->node) == IR_OP_InstanceNormalization) return status;
+    if (status != MDOT_OK || ir_node_opcode(from->node) == IR_OP_InstanceNormalization) return status;
     int64_t groups = ir_node_int(from->node, "num_groups", 0);
     if (groups > 0 && ir_dim_div_exact(channels, ir_dim_number(groups), &group)) return MDOT_OK;
     char text[IR_DIM_TEXT_BYTES];
@@ -57,7 +57,7 @@ mdot_status ir_eval_group_norm(ir_arena *arena, const ir_node *node, const ir_wi
                                mdot_error *err)
 {
     mdot_status status = ir_make_by(arena, node, in, group_norm_result, &out[0], err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     bool instance = ir_node_opcode(node) == IR_OP_InstanceNormalization;
     int64_t groups = in[0]->dims[0] * (instance ? in[0]->dims[1] : ir_node_int(node, "num_groups", 0));
     double epsilon = ir_node_float(node, "epsilon", 1e-5), mean, inverse;
@@ -78,8 +78,8 @@ static mdot_status batch_norm_result(const ir_operands *from, ir_type *out_type)
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "training_mode 1 is not handled");
     }
     mdot_status status = read_channels(from, out_type, &channels);
-    if (!status) status = ir_norm_need_vector(from, 3, "mean", channels);
-    return status ? status : ir_norm_need_vector(from, 4, "variance", channels);
+    if (status == MDOT_OK) status = ir_norm_need_vector(from, 3, "mean", channels);
+    return status != MDOT_OK ? status : ir_norm_need_vector(from, 4, "variance", channels);
 }
 
 mdot_status ir_shape_batch_normalization(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -91,7 +91,7 @@ mdot_status ir_eval_batch_normalization(ir_arena *arena, const ir_node *node, co
                                         mdot_error *err)
 {
     mdot_status status = ir_make_by(arena, node, in, batch_norm_result, &out[0], err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
     ir_axis_view view = ir_view_axis(in[0], 1);
     for (int64_t k = 0; k < in[0]->count; k++) {
@@ -108,11 +108,11 @@ static mdot_status read_mvn_axes(const ir_operands *from, ir_type *out_type, uns
 {
     static const int64_t all_but_channels[] = {0, 2, 3}; /* of an image, the default */
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (!status) status = ir_operand_need_floats(from, 0, "input");
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
+    if (status != MDOT_OK) return status;
     const ir_attr *axes = ir_node_ints(from->node, "axes");
-    return ir_axes_mask(from->node, axes ? axes->ints : all_but_channels, axes ? axes->count : 3, out_type->rank,
-                        out_mask, from->err);
+    return ir_axes_mask(from->node, axes != NULL ? axes->ints : all_but_channels, axes != NULL ? axes->count : 3,
+                        out_type->rank, out_mask, from->err);
 }
 
 static mdot_status mvn_result(const ir_operands *from, ir_type *out_type)
@@ -143,12 +143,12 @@ mdot_status ir_eval_mvn(ir_arena *arena, const ir_node *node, const ir_wide *con
     ir_type type;
     unsigned mask = 0;
     mdot_status status = ir_make_by(arena, node, in, mvn_result, &out[0], err);
-    if (!status) status = read_mvn_axes(&from, &type, &mask);
-    if (status || in[0]->count == 0) return status;
+    if (status == MDOT_OK) status = read_mvn_axes(&from, &type, &mask);
+    if (status != MDOT_OK || in[0]->count == 0) return status;
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     int64_t groups = statistics_strides(in[0], mask, strides);
     double *mean = IR_NEW_ARRAY(arena, double, groups), *variance = IR_NEW_ARRAY(arena, double, groups);
-    if (!mean || !variance) return ir_fail_memory(node, err);
+    if (mean == NULL || variance == NULL) return ir_fail_memory(node, err);
     double share = (double)groups / (double)in[0]->count;
     for (int64_t k = 0; k < in[0]->count; k++) {
         mean[ir_dot_index(in[0]->rank, index, strides)] += in[0]->f[k] * share;
@@ -175,9 +175,9 @@ static mdot_status lp_norm_result(const ir_operands *from, ir_type *out_type)
     int axis;
     int64_t p = ir_node_int(from->node, "p", 2);
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (!status) status = ir_operand_need_floats(from, 0, "input");
-    if (!status) status = ir_operand_axis(from, "axis", -1, out_type->rank, &axis);
-    if (status || p == 1 || p == 2) return status;
+    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
+    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", -1, out_type->rank, &axis);
+    if (status != MDOT_OK || p == 1 || p == 2) return status;
     return ir_fail(from->node, from->err, MDOT_MALFORMED, "p is %lld instead of 1 or 2", (long long)p);
 }
 
@@ -191,8 +191,8 @@ mdot_status ir_eval_lp_norm(ir_arena *arena, const ir_node *node, const ir_wide 
 {
     int axis;
     mdot_status status = ir_make_by(arena, node, in, lp_norm_result, &out[0], err);
-    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), in[0]->rank, &axis, err);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), in[0]->rank, &axis, err);
+    if (status != MDOT_OK) return status;
     bool squares = ir_node_int(node, "p", 2) == 2;
     ir_axis_view view = ir_view_axis(in[0], axis);
     for (int64_t row = 0; row < view.outer * view.inner; row++) {

@@ -14,11 +14,11 @@ static void normalize_rows(const ir_wide *sum, double epsilon, const ir_wide *ga
     for (int64_t r = 0; columns && r < sum->count / columns; r++) {
         double mean, inverse;
         ir_norm_row(sum->f + r * columns, columns, epsilon, out->f + r * columns, &mean, &inverse);
-        if (means) means->f[r] = mean;
-        if (inverses) inverses->f[r] = inverse;
+        if (means != NULL) means->f[r] = mean;
+        if (inverses != NULL) inverses->f[r] = inverse;
     }
     ir_norm_multiply(out, gamma);
-    if (beta) ir_norm_add(out, beta);
+    if (beta != NULL) ir_norm_add(out, beta);
 }
 
 static double read_epsilon(const ir_node *node)
@@ -33,16 +33,16 @@ enum { SKIP_MEAN = 1, SKIP_INVERSE = 2, SKIP_SUM = 3 };
 static mdot_status skip_result(const ir_operands *from, ir_type *out_type)
 {
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (!status) status = ir_operand_need_floats(from, 0, "input");
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
+    if (status != MDOT_OK) return status;
     if (out_type->rank < 2) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions has no rows", out_type->rank);
     }
     ir_dim hidden = out_type->dim[out_type->rank - 1];
     status = ir_norm_need_parameter(from, 1, "skip", out_type);
-    if (!status) status = ir_norm_need_vector(from, 2, "gamma", hidden);
-    if (!status) status = ir_norm_need_vector(from, 3, "beta", hidden);
-    return status ? status : ir_norm_need_vector(from, 4, "bias", hidden);
+    if (status == MDOT_OK) status = ir_norm_need_vector(from, 2, "gamma", hidden);
+    if (status == MDOT_OK) status = ir_norm_need_vector(from, 3, "beta", hidden);
+    return status != MDOT_OK ? status : ir_norm_need_vector(from, 4, "bias", hidden);
 }
 
 static ir_type skip_output_type(int output, const ir_type *type)
@@ -60,7 +60,7 @@ mdot_status ir_shape_skip_layer_normalization(ir_graph *graph, ir_node *node, md
     ir_operands from = ir_operands_of_graph(graph, node, err);
     ir_type type;
     mdot_status status = skip_result(&from, &type);
-    for (int i = 0; i < node->output_count && !status; i++) {
+    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
         ir_type result = skip_output_type(i, &type);
         ir_set_type(node, i, result.dtype, result.rank, result.dim);
     }
@@ -74,16 +74,16 @@ mdot_status ir_eval_skip_layer_normalization(ir_arena *arena, const ir_node *nod
     ir_type type;
     ir_wide *made[4] = {NULL}, *sum;
     mdot_status status = skip_result(&from, &type);
-    if (!status) status = ir_make_typed(arena, node, &type, &sum, err);
-    for (int i = 0; i < SKIP_SUM && !status; i++) {
+    if (status == MDOT_OK) status = ir_make_typed(arena, node, &type, &sum, err);
+    for (int i = 0; i < SKIP_SUM && status == MDOT_OK; i++) {
         ir_type result = skip_output_type(i, &type);
         if (i == 0 || ir_node_wants(node, i)) status = ir_make_typed(arena, node, &result, &made[i], err);
     }
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     made[SKIP_SUM] = sum;
     ir_copy_elements(sum, 0, in[0], 0, in[0]->count);
     ir_norm_add(sum, in[1]);
-    if (ir_tensor_input(node, in, 4)) ir_norm_add(sum, in[4]);
+    if (ir_tensor_input(node, in, 4) != NULL) ir_norm_add(sum, in[4]);
     normalize_rows(sum, read_epsilon(node), in[2], ir_tensor_input(node, in, 3), made[0], made[SKIP_MEAN],
                    made[SKIP_INVERSE]);
     for (int i = 0; i < node->output_count; i++) {
@@ -113,8 +113,8 @@ static mdot_status need_ids(const ir_operands *from, int i, const char *what, co
     if (!ir_operand_given(from, i)) return MDOT_OK;
     ir_type type;
     mdot_status status = ir_operand_need(from, i, what, 2, &type);
-    if (!status) status = ir_operand_need_integers(from, i, what);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need_integers(from, i, what);
+    if (status != MDOT_OK) return status;
     bool repeats = i == EMBED_POSITION_IDS && ir_dim_is(type.dim[0], 1);
     if (ir_dim_equal(type.dim[1], ids->dim[1]) && (repeats || ir_dim_equal(type.dim[0], ids->dim[0]))) return MDOT_OK;
     return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shape of the %s is not that of the input ids", what);
@@ -125,9 +125,9 @@ static mdot_status need_table(const ir_operands *from, int i, const char *what, 
 {
     ir_type words;
     mdot_status status = ir_operand_need(from, i, what, 2, out_table);
-    if (!status) status = ir_operand_need_floats(from, i, what);
-    if (!status) status = ir_operand_need(from, EMBED_WORDS, "word embedding", 2, &words);
-    if (status || ir_dim_equal(out_table->dim[1], words.dim[1])) return status;
+    if (status == MDOT_OK) status = ir_operand_need_floats(from, i, what);
+    if (status == MDOT_OK) status = ir_operand_need(from, EMBED_WORDS, "word embedding", 2, &words);
+    if (status != MDOT_OK || ir_dim_equal(out_table->dim[1], words.dim[1])) return status;
     return ir_fail(from->node, from->err, MDOT_MALFORMED, "the rows of the %s differ in width from the words'", what);
 }
 
@@ -135,21 +135,21 @@ static mdot_status embed_result(const ir_operands *from, ir_type *out_type)
 {
     ir_type ids, table, words;
     mdot_status status = ir_operand_need(from, EMBED_IDS, "input ids", 2, &ids);
-    if (!status) status = need_ids(from, EMBED_IDS, "input ids", &ids);
-    if (!status) status = need_ids(from, EMBED_SEGMENTS, "segment ids", &ids);
-    if (!status) status = need_ids(from, EMBED_MASK, "mask", &ids);
-    if (!status) status = need_ids(from, EMBED_POSITION_IDS, "position ids", &ids);
-    if (!status) status = need_table(from, EMBED_WORDS, "word embedding", &words);
-    if (!status) status = need_table(from, EMBED_POSITIONS, "position embedding", &table);
-    if (!status && ir_operand_given(from, EMBED_SEGMENTS)) {
+    if (status == MDOT_OK) status = need_ids(from, EMBED_IDS, "input ids", &ids);
+    if (status == MDOT_OK) status = need_ids(from, EMBED_SEGMENTS, "segment ids", &ids);
+    if (status == MDOT_OK) status = need_ids(from, EMBED_MASK, "mask", &ids);
+    if (status == MDOT_OK) status = need_ids(from, EMBED_POSITION_IDS, "position ids", &ids);
+    if (status == MDOT_OK) status = need_table(from, EMBED_WORDS, "word embedding", &words);
+    if (status == MDOT_OK) status = need_table(from, EMBED_POSITIONS, "position embedding", &table);
+    if (status == MDOT_OK && ir_operand_given(from, EMBED_SEGMENTS)) {
         status = need_table(from, EMBED_SEGMENT_TABLE, "segment embedding", &table);
     }
-    for (int i = EMBED_GAMMA; i <= EMBED_BETA && !status; i++) {
+    for (int i = EMBED_GAMMA; i <= EMBED_BETA && status == MDOT_OK; i++) {
         const char *what = i == EMBED_GAMMA ? "gamma" : "beta";
         status = ir_operand_need(from, i, what, 1, &table);
-        if (!status) status = ir_norm_need_vector(from, i, what, words.dim[1]);
+        if (status == MDOT_OK) status = ir_norm_need_vector(from, i, what, words.dim[1]);
     }
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     *out_type = (ir_type){words.dtype, 3, {ids.dim[0], ids.dim[1], words.dim[1]}};
     return MDOT_OK;
 }
@@ -159,7 +159,7 @@ mdot_status ir_shape_embed_layer_normalization(ir_graph *graph, ir_node *node, m
     ir_operands from = ir_operands_of_graph(graph, node, err);
     ir_type type;
     mdot_status status = embed_result(&from, &type);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     ir_set_type(node, EMBED_MASK_INDEX, MDOT_DTYPE_I32, 1, type.dim);
     ir_set_type(node, EMBED_SUM, type.dtype, type.rank, type.dim);
@@ -173,7 +173,7 @@ static mdot_status add_rows(const ir_node *node, const ir_wide *table, const ir_
 {
     int64_t length = sum->dims[1], width = sum->dims[2];
     for (int64_t token = 0; token < sum->dims[0] * length; token++) {
-        int64_t id = ids ? ids->i[token % ids->count] : token % length;
+        int64_t id = ids != NULL ? ids->i[token % ids->count] : token % length;
         if (id < 0 || id >= table->dims[0]) {
             return ir_fail(node, err, MDOT_OUT_OF_RANGE, "id %lld is outside of a table of %lld rows", (long long)id,
                            (long long)table->dims[0]);
@@ -188,7 +188,8 @@ static mdot_status make_mask_index(ir_arena *arena, const ir_node *node, const i
                                    ir_wide **out, mdot_error *err)
 {
     mdot_status status = ir_make_wide(arena, node, MDOT_DTYPE_I32, 1, ids->dims, out, err);
-    for (int64_t k = 0; !status && mask && k < mask->count; k++) (*out)->i[k / mask->dims[1]] += mask->i[k] != 0;
+    for (int64_t k = 0; status == MDOT_OK && mask != NULL && k < mask->count; k++)
+        (*out)->i[k / mask->dims[1]] += mask->i[k] != 0;
     return status;
 }
 
@@ -200,18 +201,18 @@ mdot_status ir_eval_embed_layer_normalization(ir_arena *arena, const ir_node *no
     ir_wide *sum;
     const ir_wide *segments = ir_tensor_input(node, in, EMBED_SEGMENTS);
     mdot_status status = ir_make_by(arena, node, in, embed_result, &out[0], err);
-    if (!status) status = embed_result(&from, &type);
-    if (!status) status = ir_make_typed(arena, node, &type, &sum, err);
-    if (!status) status = add_rows(node, in[EMBED_WORDS], in[EMBED_IDS], sum, err);
-    if (!status) {
+    if (status == MDOT_OK) status = embed_result(&from, &type);
+    if (status == MDOT_OK) status = ir_make_typed(arena, node, &type, &sum, err);
+    if (status == MDOT_OK) status = add_rows(node, in[EMBED_WORDS], in[EMBED_IDS], sum, err);
+    if (status == MDOT_OK) {
         status = add_rows(node, in[EMBED_POSITIONS], ir_tensor_input(node, in, EMBED_POSITION_IDS), sum, err);
     }
-    if (!status && segments) status = add_rows(node, in[EMBED_SEGMENT_TABLE], segments, sum, err);
-    if (!status && ir_node_wants(node, EMBED_MASK_INDEX)) {
+    if (status == MDOT_OK && segments != NULL) status = add_rows(node, in[EMBED_SEGMENT_TABLE], segments, sum, err);
+    if (status == MDOT_OK && ir_node_wants(node, EMBED_MASK_INDEX)) {
         status = make_mask_index(arena, node, in[EMBED_IDS], ir_tensor_input(node, in, EMBED_MASK),
                                  &out[EMBED_MASK_INDEX], err);
     }
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     normalize_rows(sum, read_epsilon(node), in[EMBED_GAMMA], in[EMBED_BETA], out[0], NULL, NULL);
     if (ir_node_wants(node, EMBED_SUM)) out[EMBED_SUM] = sum;
     return MDOT_OK;

@@ -18,12 +18,12 @@ ir_operands ir_operands_of_tensors(const ir_node *node, const ir_wide *const *te
 bool ir_operand_given(const ir_operands *from, int i)
 {
     if (i >= from->node->input_count) return false;
-    return from->tensors ? from->tensors[i] != NULL : from->node->inputs[i] != NULL;
+    return from->tensors != NULL ? from->tensors[i] != NULL : from->node->inputs[i] != NULL;
 }
 
 ir_type ir_operand_type(const ir_operands *from, int i)
 {
-    if (!from->tensors) return from->node->inputs[i]->type;
+    if (from->tensors == NULL) return from->node->inputs[i]->type;
     const ir_wide *wide = from->tensors[i];
     ir_type type = {wide->dtype, wide->rank, {{0, 0}}};
     for (int k = 0; k < wide->rank; k++) type.dim[k] = ir_dim_number(wide->dims[k]);
@@ -74,15 +74,15 @@ mdot_status ir_operand_need_same(const ir_operands *from, int i, int like)
 /* As ir_value_known reads constants: floating numbers are known where they are integers. */
 static bool known_element(const ir_wide *wide, int64_t index, ir_dim *out)
 {
-    if (wide->f && !(fabs(wide->f[index]) <= 0x1p53 && wide->f[index] == floor(wide->f[index]))) return false;
-    *out = ir_dim_number(wide->f ? (int64_t)wide->f[index] : wide->i[index]);
+    if (wide->f != NULL && !(fabs(wide->f[index]) <= 0x1p53 && wide->f[index] == floor(wide->f[index]))) return false;
+    *out = ir_dim_number(wide->f != NULL ? (int64_t)wide->f[index] : wide->i[index]);
     return true;
 }
 
 bool ir_operand_known(const ir_operands *from, int i, ir_dim *out, int *out_count)
 {
     if (!ir_operand_given(from, i)) return false;
-    if (!from->tensors) return ir_value_known(from->node->inputs[i], out, out_count);
+    if (from->tensors == NULL) return ir_value_known(from->node->inputs[i], out, out_count);
     const ir_wide *wide = from->tensors[i];
     if (wide->count > IR_MAX_KNOWN) return false;
     for (int64_t k = 0; k < wide->count; k++) {
@@ -96,7 +96,7 @@ mdot_status ir_operand_dims(const ir_operands *from, int i, const char *what, ir
 {
     ir_type type = {.rank = -1};
     mdot_status status = ir_operand_need(from, i, what, -1, &type);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     const char *name = from->node->inputs[i]->name;
     if (ir_dtype_is_float(type.dtype)) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s, \"%s\", have type %s instead of integers", what,
@@ -105,7 +105,7 @@ mdot_status ir_operand_dims(const ir_operands *from, int i, const char *what, ir
     if (ir_operand_known(from, i, out, out_count)) return MDOT_OK;
     return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
                    "the shape of \"%s\" depends on data: the %s, \"%s\", are not known at compile time",
-                   from->node->outputs[0] ? from->node->outputs[0]->name : "its output", what, name);
+                   from->node->outputs[0] != NULL ? from->node->outputs[0]->name : "its output", what, name);
 }
 
 mdot_status ir_operand_ints(const ir_operands *from, int i, const char *what, int64_t *out, int *out_count)
@@ -113,7 +113,7 @@ mdot_status ir_operand_ints(const ir_operands *from, int i, const char *what, in
     ir_dim element[IR_MAX_KNOWN];
     int count;
     mdot_status status = ir_operand_dims(from, i, what, element, &count);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     for (int k = 0; k < count; k++) {
         if (!ir_dim_is_number(element[k])) {
             return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the %s, \"%s\", depend on the symbolic dimension",
@@ -133,7 +133,7 @@ mdot_status ir_operand_axis(const ir_operands *from, const char *name, int64_t f
 const ir_attr *ir_node_ints(const ir_node *node, const char *name)
 {
     const ir_attr *attr = ir_node_attr(node, name);
-    return attr && attr->kind == IR_ATTR_INTS ? attr : NULL;
+    return attr != NULL && attr->kind == IR_ATTR_INTS ? attr : NULL;
 }
 
 mdot_status ir_make_typed(ir_arena *arena, const ir_node *node, const ir_type *type, ir_wide **out, mdot_error *err)
@@ -148,7 +148,7 @@ mdot_status ir_shape_by(ir_graph *graph, ir_node *node, ir_result_fn result, mdo
     ir_operands from = ir_operands_of_graph(graph, node, err);
     ir_type type;
     mdot_status status = result(&from, &type);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     return MDOT_OK;
 }
@@ -159,7 +159,7 @@ mdot_status ir_make_by(ir_arena *arena, const ir_node *node, const ir_wide *cons
     ir_operands from = ir_operands_of_tensors(node, in, err);
     ir_type type;
     mdot_status status = result(&from, &type);
-    return status ? status : ir_make_typed(arena, node, &type, out, err);
+    return status != MDOT_OK ? status : ir_make_typed(arena, node, &type, out, err);
 }
 
 /* ---- Known content ---------------------------------------------------------------------------------------------- */
@@ -192,7 +192,7 @@ static ir_wide *pooled_input(ir_arena *arena, const ir_value *value, bool moved,
     int64_t dims[MDOT_MAX_RANK];
     for (int i = 0; i < value->type.rank; i++) dims[i] = value->type.dim[i].offset;
     ir_wide *wide = ir_wide_create(arena, MDOT_DTYPE_I64, value->type.rank, dims);
-    if (!wide) return NULL;
+    if (wide == NULL) return NULL;
     for (int i = 0; i < count; i++) {
         if (!moved && !ir_dim_is_number(element[i])) return NULL;
         wide->i[i] = moved ? pool->count : element[i].offset;
@@ -214,16 +214,16 @@ static mdot_status move_known(ir_graph *graph, ir_node *node, unsigned moved, ir
     element_pool pool = {1, {{0, 0}}};
     const ir_wide **in = IR_NEW_ARRAY(scratch, const ir_wide *, node->input_count);
     ir_wide **out = IR_NEW_ARRAY(scratch, ir_wide *, node->output_count);
-    if (!in || !out) return ir_fail_memory(node, err);
+    if (in == NULL || out == NULL) return ir_fail_memory(node, err);
     for (int i = 0; i < node->input_count; i++) {
-        if (!node->inputs[i]) continue;
+        if (node->inputs[i] == NULL) continue;
         bool moves = i >= 31 ? moved >> 31 : moved >> i & 1;
         in[i] = pooled_input(scratch, node->inputs[i], moves, &pool);
-        if (!in[i]) return MDOT_OK;
+        if (in[i] == NULL) return MDOT_OK;
     }
     mdot_status status = node->op->eval(scratch, node, in, out, err);
-    for (int i = 0; i < node->output_count && !status; i++) {
-        if (node->outputs[i]) status = record(graph, node, i, out[i], &pool, err);
+    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
+        if (node->outputs[i] != NULL) status = record(graph, node, i, out[i], &pool, err);
     }
     return status;
 }
@@ -231,10 +231,10 @@ static mdot_status move_known(ir_graph *graph, ir_node *node, unsigned moved, ir
 mdot_status ir_move_known(ir_graph *graph, ir_node *node, unsigned moved, mdot_error *err)
 {
     for (int i = 0; i < node->output_count; i++) { /* most tensors are no shapes: leave them early */
-        if (node->outputs[i] && known_size(&node->outputs[i]->type) < 0) return MDOT_OK;
+        if (node->outputs[i] != NULL && known_size(&node->outputs[i]->type) < 0) return MDOT_OK;
     }
     ir_arena *scratch = ir_arena_create(0);
-    if (!scratch) return ir_fail_memory(node, err);
+    if (scratch == NULL) return ir_fail_memory(node, err);
     mdot_status status = move_known(graph, node, moved, scratch, err);
     ir_arena_destroy(scratch);
     return status;
@@ -243,7 +243,7 @@ mdot_status ir_move_known(ir_graph *graph, ir_node *node, unsigned moved, mdot_e
 mdot_status ir_shape_by_move(ir_graph *graph, ir_node *node, ir_result_fn result, unsigned moved, mdot_error *err)
 {
     mdot_status status = ir_shape_by(graph, node, result, err);
-    return status ? status : ir_move_known(graph, node, moved, err);
+    return status != MDOT_OK ? status : ir_move_known(graph, node, moved, err);
 }
 
 /* ---- Messages --------------------------------------------------------------------------------------------------- */

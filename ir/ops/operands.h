@@ -53,7 +53,7 @@ mdot_status ir_make_typed(ir_arena *arena, const ir_node *node, const ir_type *t
 /* Whether an output is there to be made. */
 static inline bool ir_node_wants(const ir_node *node, int output)
 {
-    return output < node->output_count && node->outputs[output];
+    return output < node->output_count && node->outputs[output] != NULL;
 }
 
 /* Input i of an evaluation; NULL when absent. */

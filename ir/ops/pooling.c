@@ -7,7 +7,7 @@
 static mdot_status need_map(const ir_operands *from, ir_type *out_type)
 {
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (status || out_type->rank > 2) return status;
+    if (status != MDOT_OK || out_type->rank > 2) return status;
     return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions has none to pool over",
                    out_type->rank);
 }
@@ -18,8 +18,8 @@ static mdot_status read_pool(const ir_operands *from, ir_window *window, ir_type
 {
     ir_type input;
     mdot_status status = need_map(from, &input);
-    if (!status) status = ir_window_read(from, input.rank - 2, NULL, window);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_window_read(from, input.rank - 2, NULL, window);
+    if (status != MDOT_OK) return status;
     *out_type = input;
     return ir_window_slide(from, window, input.dim + 2, out_type->dim + 2);
 }
@@ -34,7 +34,7 @@ static mdot_status pool_result(const ir_operands *from, ir_type *out_type)
 mdot_status ir_shape_pool(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     mdot_status status = ir_shape_by(graph, node, pool_result, err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     const ir_type *type = &node->outputs[0]->type;
     ir_set_type(node, 1, MDOT_DTYPE_I64, type->rank, type->dim);
     return MDOT_OK;
@@ -45,7 +45,7 @@ void ir_cost_pool(const ir_node *node, int64_t length, ir_cost *out_cost)
     ir_cost_traffic(node, length, out_cost);
     const ir_attr *kernel = ir_node_attr(node, "kernel_shape");
     double taps = 1;
-    for (int i = 0; kernel && i < kernel->count; i++) taps *= (double)kernel->ints[i];
+    for (int i = 0; kernel != NULL && i < kernel->count; i++) taps *= (double)kernel->ints[i];
     out_cost->flops = taps * ir_value_elements(node->outputs[0], length);
 }
 
@@ -80,7 +80,7 @@ static pooled pool_window(const ir_window *w, const int64_t *position, const ir_
 
 static void store(ir_wide *out, int64_t at, double value)
 {
-    if (out->f) {
+    if (out->f != NULL) {
         out->f[at] = value;
     } else {
         out->i[at] = (int64_t)value;
@@ -108,11 +108,11 @@ mdot_status ir_eval_max_pool(ir_arena *arena, const ir_node *node, const ir_wide
     ir_type type, index_type;
     ir_operands from = ir_operands_of_tensors(node, in, err);
     mdot_status status = read_pool(&from, &window, &type);
-    if (!status) status = ir_make_typed(arena, node, &type, &out[0], err);
+    if (status == MDOT_OK) status = ir_make_typed(arena, node, &type, &out[0], err);
     index_type = type;
     index_type.dtype = MDOT_DTYPE_I64;
-    if (!status && ir_node_wants(node, 1)) status = ir_make_typed(arena, node, &index_type, &out[1], err);
-    if (status) return status;
+    if (status == MDOT_OK && ir_node_wants(node, 1)) status = ir_make_typed(arena, node, &index_type, &out[1], err);
+    if (status != MDOT_OK) return status;
     int64_t plane = ir_product(out[0]->dims, 2, out[0]->rank), position[IR_MAX_SPATIAL] = {0};
     for (int64_t k = 0; k < out[0]->count; k++) {
         pooled p = pool_window(&window, position, in[0], k / plane);
@@ -164,9 +164,9 @@ mdot_status ir_eval_sum_pool(ir_arena *arena, const ir_node *node, const ir_wide
     ir_type type;
     ir_operands from = ir_operands_of_tensors(node, in, err);
     mdot_status status = ir_operand_need_floats(&from, 0, "input");
-    if (!status) status = read_pool(&from, &window, &type);
-    if (!status) status = ir_make_typed(arena, node, &type, &out[0], err);
-    if (status) return status;
+    if (status == MDOT_OK) status = read_pool(&from, &window, &type);
+    if (status == MDOT_OK) status = ir_make_typed(arena, node, &type, &out[0], err);
+    if (status != MDOT_OK) return status;
     bool average = ir_node_opcode(node) == IR_OP_AveragePool, padded = ir_node_int(node, "count_include_pad", 0) != 0;
     double power = average ? 0 : (double)ir_node_int(node, "p", 2);
     int64_t plane = ir_product(out[0]->dims, 2, out[0]->rank), position[IR_MAX_SPATIAL] = {0};
@@ -185,8 +185,8 @@ mdot_status ir_eval_sum_pool(ir_arena *arena, const ir_node *node, const ir_wide
 static mdot_status global_result(const ir_operands *from, ir_type *out_type)
 {
     mdot_status status = need_map(from, out_type);
-    for (int i = 2; !status && i < out_type->rank; i++) out_type->dim[i] = ir_dim_number(1);
-    return status ? status : ir_operand_need_floats(from, 0, "input");
+    for (int i = 2; status == MDOT_OK && i < out_type->rank; i++) out_type->dim[i] = ir_dim_number(1);
+    return status != MDOT_OK ? status : ir_operand_need_floats(from, 0, "input");
 }
 
 mdot_status ir_shape_global_pool(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -204,7 +204,7 @@ mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, const ir_w
                                 mdot_error *err)
 {
     mdot_status status = ir_make_by(arena, node, in, global_result, &out[0], err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     int64_t plane = ir_product(in[0]->dims, 2, in[0]->rank);
     bool greatest = ir_node_opcode(node) == IR_OP_GlobalMaxPool;
     for (int64_t k = 0; k < out[0]->count; k++) {
@@ -223,8 +223,8 @@ mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, const ir_w
 static mdot_status lrn_result(const ir_operands *from, ir_type *out_type)
 {
     mdot_status status = need_map(from, out_type);
-    if (!status) status = ir_operand_need_floats(from, 0, "input");
-    if (status || ir_node_int(from->node, "size", 0) > 0) return status;
+    if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
+    if (status != MDOT_OK || ir_node_int(from->node, "size", 0) > 0) return status;
     return ir_fail(from->node, from->err, MDOT_MALFORMED, "the attribute size is missing or not positive");
 }
 
@@ -244,7 +244,7 @@ void ir_cost_lrn(const ir_node *node, int64_t length, ir_cost *out_cost)
 mdot_status ir_eval_lrn(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
 {
     mdot_status status = ir_make_by(arena, node, in, lrn_result, &out[0], err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     ir_axis_view view = ir_view_axis(in[0], 1);
     int64_t size = ir_node_int(node, "size", 0), before = (size - 1) / 2, after = size - 1 - before;
     double alpha = ir_node_float(node, "alpha", 1e-4), beta = ir_node_float(node, "beta", 0.75);

@@ -20,9 +20,9 @@ static mdot_status read_recurrent(const ir_operands *from, recurrent *r)
 {
     ir_type w, u;
     mdot_status status = ir_operand_need(from, 0, "input", 3, &r->input);
-    if (!status) status = ir_operand_need(from, 1, "weights", 3, &w);
-    if (!status) status = ir_operand_need(from, 2, "recurrence weights", 3, &u);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need(from, 1, "weights", 3, &w);
+    if (status == MDOT_OK) status = ir_operand_need(from, 2, "recurrence weights", 3, &u);
+    if (status != MDOT_OK) return status;
     bool batch_first = ir_node_int(from->node, "layout", 0) != 0;
     r->steps = r->input.dim[batch_first];
     r->batch = r->input.dim[!batch_first];
@@ -42,7 +42,7 @@ mdot_status ir_shape_recurrent(ir_graph *graph, ir_node *node, mdot_error *err)
     ir_operands from = ir_operands_of_graph(graph, node, err);
     recurrent r;
     mdot_status status = read_recurrent(&from, &r);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     ir_dim directions = ir_dim_number(r.directions), hidden = ir_dim_number(r.hidden);
     bool batch_first = ir_node_int(node, "layout", 0) != 0;
     ir_dim all[] = {r.steps, directions, r.batch, hidden}, all_batch_first[] = {r.batch, r.steps, directions, hidden};

@@ -196,7 +196,7 @@ static mdot_status reduce_known(ir_graph *graph, ir_node *node, unsigned mask, m
     for (int i = 1; i < count; i++) {
         if (!known_step(graph, ir_node_opcode(node), acc, elements[i], &acc)) return MDOT_OK;
     }
-    return folds[ir_node_opcode(node)].step_integer ? ir_set_known(graph, node, 0, &acc, 1, err) : MDOT_OK;
+    return folds[ir_node_opcode(node)].step_integer != NULL ? ir_set_known(graph, node, 0, &acc, 1, err) : MDOT_OK;
 }
 
 mdot_status ir_shape_reduce(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -307,7 +307,7 @@ static mdot_status reduce(ir_arena *arena, const ir_node *node, const ir_wide *x
                           mdot_error *err)
 {
     const fold *f = &folds[ir_node_opcode(node)];
-    if (y->i && f->step_integer) {
+    if (y->i != NULL && f->step_integer != NULL) {
         /* The least bool is false, where a conversion of -∞ would be true. */
         int64_t start = y->dtype == MDOT_DTYPE_BOOL ? f->start > 0 : ir_float_to_integer(y->dtype, f->start);
         for (int64_t k = 0; k < y->count; k++) y->i[k] = start;
@@ -315,14 +315,14 @@ static mdot_status reduce(ir_arena *arena, const ir_node *node, const ir_wide *x
         for (int64_t k = 0; k < y->count; k++) y->i[k] = ir_wrap_integer(y->dtype, y->i[k]);
         return MDOT_OK;
     }
-    double *acc = y->f ? y->f : IR_NEW_ARRAY(arena, double, y->count);
-    if (!acc) return ir_fail_memory(node, err);
+    double *acc = y->f != NULL ? y->f : IR_NEW_ARRAY(arena, double, y->count);
+    if (acc == NULL) return ir_fail_memory(node, err);
     for (int64_t k = 0; k < y->count; k++) acc[k] = f->start;
     fold_floats(f, x, strides, acc);
     double each = y->count ? (double)(x->count / y->count) : 0;
     for (int64_t k = 0; k < y->count; k++) {
         acc[k] = f->finish(acc[k], each);
-        if (y->i) y->i[k] = ir_float_to_integer(y->dtype, acc[k]);
+        if (y->i != NULL) y->i[k] = ir_float_to_integer(y->dtype, acc[k]);
     }
     return MDOT_OK;
 }
@@ -331,14 +331,15 @@ mdot_status ir_eval_reduce(ir_arena *arena, const ir_node *node, const ir_wide *
                            mdot_error *err)
 {
     const ir_wide *x = in[0];
-    const ir_wide *axes = ir_node_input(node, 1) ? in[1] : NULL;
+    const ir_wide *axes = ir_node_input(node, 1) != NULL ? in[1] : NULL;
     unsigned mask = 0;
-    if (axes && (!axes->i || axes->count > x->rank)) {
+    if (axes != NULL && (axes->i == NULL || axes->count > x->rank)) {
         return ir_fail(node, err, MDOT_MALFORMED, "axes are no integers, or more than dimensions");
     }
     mdot_status status = check_dtype(node, x->dtype, err);
     if (status != MDOT_OK) return status;
-    status = reduced_axes(node, axes ? axes->i : NULL, axes ? (int)axes->count : 0, x->rank, &mask, err);
+    status =
+        reduced_axes(node, axes != NULL ? axes->i : NULL, axes != NULL ? (int)axes->count : 0, x->rank, &mask, err);
     if (status != MDOT_OK) return status;
     int64_t strides[MDOT_MAX_RANK];
     ir_wide *y = NULL;
@@ -354,7 +355,7 @@ mdot_status ir_eval_reduce(ir_arena *arena, const ir_node *node, const ir_wide *
  * extreme. */
 static bool goes_before(const ir_wide *x, int64_t a, int64_t b, bool largest)
 {
-    if (x->i) {
+    if (x->i != NULL) {
         bool is_unsigned = ir_dtype_is_unsigned(x->dtype);
         return largest ? is_below(x->i[b], x->i[a], is_unsigned) : is_below(x->i[a], x->i[b], is_unsigned);
     }

@@ -26,14 +26,15 @@ static mdot_status resize_by_scales(ir_graph *graph, const ir_node *node, const 
                                     mdot_error *err)
 {
     const ir_tensor *scales = node->inputs[SCALES]->constant;
-    if (!scales || !scales->data) return ir_fail(node, err, MDOT_UNSUPPORTED, "the scales depend on data");
+    if (scales == NULL || scales->data == NULL)
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "the scales depend on data");
     const ir_wide *wide = ir_wide_from_tensor(graph->arena, scales);
-    if (!wide) return ir_fail_memory(node, err);
-    if (!wide->f || wide->count != count) {
+    if (wide == NULL) return ir_fail_memory(node, err);
+    if (wide->f == NULL || wide->count != count) {
         return ir_fail(node, err, MDOT_MALFORMED, "%lld scales for %d dimensions", (long long)wide->count, count);
     }
     mdot_status status = MDOT_OK;
-    for (int i = 0; i < count && !status; i++) {
+    for (int i = 0; i < count && status == MDOT_OK; i++) {
         status = scale_dim(graph, node, type->dim[axes[i]], wide->f[i], &type->dim[axes[i]], err);
     }
     return status;
@@ -47,17 +48,17 @@ static mdot_status resize_to_sizes(const ir_node *node, const int *axes, int cou
         return ir_fail(node, err, MDOT_UNSUPPORTED, "sizes that keep the aspect ratio are not handled");
     }
     mdot_status status = ir_input_dims(node, SIZES, sizes, &given, err);
-    if (!status && given != count) {
+    if (status == MDOT_OK && given != count) {
         status = ir_fail(node, err, MDOT_MALFORMED, "%d sizes for %d dimensions", given, count);
     }
-    for (int i = 0; i < count && !status; i++) type->dim[axes[i]] = sizes[i];
+    for (int i = 0; i < count && status == MDOT_OK; i++) type->dim[axes[i]] = sizes[i];
     return status;
 }
 
 static bool is_given(const ir_node *node, int input)
 {
     const ir_value *value = ir_node_input(node, input);
-    return value && ir_type_count_at(&value->type, 1) != 0; /* absent used to be spelt as an empty tensor */
+    return value != NULL && ir_type_count_at(&value->type, 1) != 0; /* absent used to be spelt as an empty tensor */
 }
 
 mdot_status ir_shape_resize(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -66,11 +67,11 @@ mdot_status ir_shape_resize(ir_graph *graph, ir_node *node, mdot_error *err)
     const ir_attr *attr = ir_node_attr(node, "axes");
     int axes[MDOT_MAX_RANK], count = type.rank;
     for (int i = 0; i < count; i++) axes[i] = i;
-    if (attr && attr->kind == IR_ATTR_INTS && attr->count <= type.rank) {
+    if (attr != NULL && attr->kind == IR_ATTR_INTS && attr->count <= type.rank) {
         count = attr->count;
         for (int i = 0; i < count; i++) {
             mdot_status status = ir_normalize_axis(node, attr->ints[i], type.rank, &axes[i], err);
-            if (status) return status;
+            if (status != MDOT_OK) return status;
         }
     }
     mdot_status status;
@@ -81,7 +82,7 @@ mdot_status ir_shape_resize(ir_graph *graph, ir_node *node, mdot_error *err)
     } else {
         status = ir_fail(node, err, MDOT_MALFORMED, "neither scales nor sizes are given");
     }
-    if (!status) ir_set_type(node, 0, type.dtype, type.rank, type.dim);
+    if (status == MDOT_OK) ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     return status;
 }
 
@@ -105,8 +106,8 @@ static mdot_status grid_sample_result(const ir_operands *from, ir_type *out_type
 {
     ir_type grid;
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
-    if (!status) status = ir_operand_need(from, 1, "grid", out_type->rank, &grid);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need(from, 1, "grid", out_type->rank, &grid);
+    if (status != MDOT_OK) return status;
     if (out_type->rank < 3 || !ir_dim_is(grid.dim[grid.rank - 1], out_type->rank - 2)) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "the grid does not hold positions of the input");
     }

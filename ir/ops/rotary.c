@@ -38,8 +38,8 @@ static mdot_status check_cache(const ir_operands *from, int i, const char *what,
     ir_type cache;
     bool by_position = ir_operand_given(from, POSITIONS);
     mdot_status status = ir_operand_need(from, i, what, by_position ? 2 : 3, &cache);
-    if (!status) status = ir_operand_need_same(from, i, X);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need_same(from, i, X);
+    if (status != MDOT_OK) return status;
     bool fits = ir_dim_is(cache.dim[cache.rank - 1], g->rotated / 2) &&
                 (by_position || (ir_dim_equal(cache.dim[0], g->batch) && ir_dim_equal(cache.dim[1], g->rows)));
     if (fits) return MDOT_OK;
@@ -53,8 +53,8 @@ static mdot_status read_geometry(const ir_operands *from, geometry *out)
     geometry g = {.heads = {0, 0}};
     ir_type positions;
     mdot_status status = ir_operand_need(from, X, "input", -1, &g.type);
-    if (!status) status = ir_operand_need_floats(from, X, "input");
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need_floats(from, X, "input");
+    if (status != MDOT_OK) return status;
     if (g.type.rank != 3 && g.type.rank != 4) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4",
                        g.type.rank);
@@ -63,16 +63,17 @@ static mdot_status read_geometry(const ir_operands *from, geometry *out)
     g.heads = g.type.dim[1];
     g.rows = g.type.dim[g.type.rank - 2];
     status = read_channels(from, &g);
-    if (!status) status = check_cache(from, COS, "cosine cache", &g);
-    if (!status) status = check_cache(from, SIN, "sine cache", &g);
-    if (!status && ir_operand_given(from, POSITIONS)) {
+    if (status == MDOT_OK) status = check_cache(from, COS, "cosine cache", &g);
+    if (status == MDOT_OK) status = check_cache(from, SIN, "sine cache", &g);
+    if (status == MDOT_OK && ir_operand_given(from, POSITIONS)) {
         status = ir_operand_need(from, POSITIONS, "position ids", 2, &positions);
-        if (!status) status = ir_operand_need_integers(from, POSITIONS, "position ids");
-        if (!status && (!ir_dim_equal(positions.dim[0], g.batch) || !ir_dim_equal(positions.dim[1], g.rows))) {
+        if (status == MDOT_OK) status = ir_operand_need_integers(from, POSITIONS, "position ids");
+        if (status == MDOT_OK &&
+            (!ir_dim_equal(positions.dim[0], g.batch) || !ir_dim_equal(positions.dim[1], g.rows))) {
             status = ir_fail(from->node, from->err, MDOT_MALFORMED, "there is not one position id for each token");
         }
     }
-    if (!status) *out = g;
+    if (status == MDOT_OK) *out = g;
     return status;
 }
 
@@ -80,7 +81,7 @@ static mdot_status rotary_result(const ir_operands *from, ir_type *out_type)
 {
     geometry g;
     mdot_status status = read_geometry(from, &g);
-    if (!status) *out_type = g.type;
+    if (status == MDOT_OK) *out_type = g.type;
     return status;
 }
 
@@ -97,7 +98,7 @@ void ir_cost_rotary_embedding(const ir_node *node, int64_t length, ir_cost *out_
     geometry g;
     ir_cost_traffic(node, length, out_cost);
     out_cost->flops = out_cost->parameters = 0;
-    if (read_geometry(&from, &g)) return;
+    if (read_geometry(&from, &g) != MDOT_OK) return;
     double vectors = ir_value_elements(node->inputs[X], length) / (double)g.channels;
     out_cost->flops = vectors * (double)(g.rotated / 2) * 6;
 }
@@ -120,8 +121,8 @@ mdot_status ir_eval_rotary_embedding(ir_arena *arena, const ir_node *node, const
     ir_operands from = ir_operands_of_tensors(node, in, err);
     geometry g;
     mdot_status status = ir_make_by(arena, node, in, rotary_result, &out[0], err);
-    if (!status) status = read_geometry(&from, &g);
-    if (status) return status;
+    if (status == MDOT_OK) status = read_geometry(&from, &g);
+    if (status != MDOT_OK) return status;
     const ir_wide *positions = ir_tensor_input(node, in, POSITIONS);
     bool interleaved = ir_node_int(node, "interleaved", 0) != 0;
     int64_t heads = g.heads.offset, rows = g.rows.offset, half = g.rotated / 2;
@@ -129,8 +130,8 @@ mdot_status ir_eval_rotary_embedding(ir_arena *arena, const ir_node *node, const
         int64_t vector = at / g.channels; /* heads before rows in four dimensions, rows before heads in three */
         int64_t row = g.type.rank == 4 ? vector % rows : vector / heads % rows;
         int64_t token = vector / (heads * rows) * rows + row;
-        int64_t entry = positions ? positions->i[token] : token;
-        if (positions && (entry < 0 || entry >= in[COS]->dims[0] || entry >= in[SIN]->dims[0])) {
+        int64_t entry = positions != NULL ? positions->i[token] : token;
+        if (positions != NULL && (entry < 0 || entry >= in[COS]->dims[0] || entry >= in[SIN]->dims[0])) {
             return ir_fail(node, err, MDOT_OUT_OF_RANGE, "position %lld is outside of its caches", (long long)entry);
         }
         for (int64_t k = g.rotated; k < g.channels; k++) out[0]->f[at + k] = in[X]->f[at + k];

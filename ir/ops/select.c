@@ -69,16 +69,16 @@ static mdot_status read_bounds(const ir_operands *from, slice_bounds *out)
 {
     int ends, axes, steps;
     mdot_status status = ir_operand_dims(from, 1, "starts", out->start, &out->count);
-    if (!status) status = ir_operand_dims(from, 2, "ends", out->end, &ends);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_dims(from, 2, "ends", out->end, &ends);
+    if (status != MDOT_OK) return status;
     axes = steps = out->count;
     for (int i = 0; i < out->count; i++) {
         out->axis[i] = i;
         out->step[i] = 1;
     }
     if (ir_operand_given(from, 3)) status = ir_operand_ints(from, 3, "axes", out->axis, &axes);
-    if (!status && ir_operand_given(from, 4)) status = ir_operand_ints(from, 4, "steps", out->step, &steps);
-    if (status) return status;
+    if (status == MDOT_OK && ir_operand_given(from, 4)) status = ir_operand_ints(from, 4, "steps", out->step, &steps);
+    if (status != MDOT_OK) return status;
     if (ends != out->count || axes != out->count || steps != out->count) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d starts, %d ends, %d axes, %d steps", out->count, ends,
                        axes, steps);
@@ -92,11 +92,11 @@ static mdot_status read_cuts(const ir_operands *from, ir_type *out_in, cut *out_
     slice_bounds bounds;
     unsigned mask;
     mdot_status status = ir_operand_need(from, 0, "data", -1, out_in);
-    if (!status) status = read_bounds(from, &bounds);
-    if (!status) status = ir_axes_mask(from->node, bounds.axis, bounds.count, out_in->rank, &mask, from->err);
-    if (status) return status;
+    if (status == MDOT_OK) status = read_bounds(from, &bounds);
+    if (status == MDOT_OK) status = ir_axes_mask(from->node, bounds.axis, bounds.count, out_in->rank, &mask, from->err);
+    if (status != MDOT_OK) return status;
     for (int i = 0; i < out_in->rank; i++) out_cuts[i] = (cut){ir_dim_number(0), out_in->dim[i], 1};
-    for (int i = 0; i < bounds.count && !status; i++) {
+    for (int i = 0; i < bounds.count && status == MDOT_OK; i++) {
         int axis = (int)(bounds.axis[i] < 0 ? bounds.axis[i] + out_in->rank : bounds.axis[i]);
         status =
             cut_axis(from, axis, bounds.start[i], bounds.end[i], bounds.step[i], out_in->dim[axis], &out_cuts[axis]);
@@ -109,7 +109,7 @@ static mdot_status slice_result(const ir_operands *from, ir_type *out_type)
     ir_type in;
     cut cuts[MDOT_MAX_RANK];
     mdot_status status = read_cuts(from, &in, cuts);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     *out_type = in;
     for (int i = 0; i < in.rank; i++) out_type->dim[i] = cuts[i].count;
     return MDOT_OK;
@@ -127,8 +127,8 @@ mdot_status ir_eval_slice(ir_arena *arena, const ir_node *node, const ir_wide *c
     ir_type type;
     cut cuts[MDOT_MAX_RANK];
     mdot_status status = read_cuts(&from, &type, cuts);
-    if (!status) status = ir_make_by(arena, node, in, slice_result, &out[0], err);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_make_by(arena, node, in, slice_result, &out[0], err);
+    if (status != MDOT_OK) return status;
     int64_t strides[MDOT_MAX_RANK], base = 0;
     ir_strides(in[0]->rank, in[0]->dims, strides);
     for (int i = 0; i < in[0]->rank; i++) {
@@ -166,7 +166,7 @@ static mdot_status given_parts(const ir_operands *from, ir_dim extent, int count
     int given;
     ir_dim sum = ir_dim_number(0);
     mdot_status status = ir_operand_dims(from, 1, "sizes of the parts", out_sizes, &given);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     if (given != count) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d sizes for %d outputs", given, count);
     }
@@ -192,8 +192,8 @@ static mdot_status read_parts(const ir_operands *from, ir_type *out_in, int *out
 {
     int count = from->node->output_count;
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_in);
-    if (!status) status = ir_operand_axis(from, "axis", 0, out_in->rank, out_axis);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", 0, out_in->rank, out_axis);
+    if (status != MDOT_OK) return status;
     if (count > IR_MAX_KNOWN) {
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "%d parts, more than %d", count, IR_MAX_KNOWN);
     }
@@ -213,7 +213,7 @@ mdot_status ir_shape_split(ir_graph *graph, ir_node *node, mdot_error *err)
     ir_dim sizes[IR_MAX_KNOWN];
     int axis;
     mdot_status status = read_parts(&from, &type, &axis, sizes);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     for (int i = 0; i < node->output_count; i++) {
         type.dim[axis] = sizes[i];
         ir_set_type(node, i, type.dtype, type.rank, type.dim);
@@ -229,7 +229,7 @@ mdot_status ir_eval_split(ir_arena *arena, const ir_node *node, const ir_wide *c
     ir_dim sizes[IR_MAX_KNOWN];
     int axis;
     mdot_status status = read_parts(&from, &type, &axis, sizes);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     ir_axis_view view = ir_view_axis(in[0], axis);
     int64_t before = 0;
     for (int i = 0; i < node->output_count; i++) {
@@ -237,7 +237,7 @@ mdot_status ir_eval_split(ir_arena *arena, const ir_node *node, const ir_wide *c
         type.dim[axis] = sizes[i];
         if (ir_node_wants(node, i)) {
             status = ir_make_typed(arena, node, &type, &out[i], err);
-            if (status) return status;
+            if (status != MDOT_OK) return status;
             for (int64_t o = 0; o < view.outer; o++) {
                 ir_copy_elements(out[i], o * run, in[0], (o * view.extent + before) * view.inner, run);
             }
@@ -254,11 +254,11 @@ static mdot_status concat_result(const ir_operands *from, ir_type *out_type)
     ir_type out, next;
     int axis;
     mdot_status status = ir_operand_need(from, 0, "first input", -1, &out);
-    if (!status) status = ir_operand_axis(from, "axis", 0, out.rank, &axis);
-    for (int i = 1; i < from->node->input_count && !status; i++) {
+    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", 0, out.rank, &axis);
+    for (int i = 1; i < from->node->input_count && status == MDOT_OK; i++) {
         status = ir_operand_need(from, i, "next input", out.rank, &next);
-        if (!status) status = ir_operand_need_same(from, i, 0);
-        for (int k = 0; k < out.rank && !status; k++) {
+        if (status == MDOT_OK) status = ir_operand_need_same(from, i, 0);
+        for (int k = 0; k < out.rank && status == MDOT_OK; k++) {
             if (k == axis ? ir_dim_add(out.dim[k], next.dim[k], &out.dim[k]) : ir_dim_equal(out.dim[k], next.dim[k])) {
                 continue;
             }
@@ -269,7 +269,7 @@ static mdot_status concat_result(const ir_operands *from, ir_type *out_type)
                              ir_shape_text(from, out.rank, out.dim, first_text), axis);
         }
     }
-    if (!status) *out_type = out;
+    if (status == MDOT_OK) *out_type = out;
     return status;
 }
 
@@ -283,8 +283,8 @@ mdot_status ir_eval_concat(ir_arena *arena, const ir_node *node, const ir_wide *
 {
     int axis;
     mdot_status status = ir_make_by(arena, node, in, concat_result, &out[0], err);
-    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), out[0]->rank, &axis, err);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), out[0]->rank, &axis, err);
+    if (status != MDOT_OK) return status;
     ir_axis_view view = ir_view_axis(out[0], axis);
     int64_t before = 0;
     for (int i = 0; i < node->input_count; i++) {
@@ -321,11 +321,11 @@ static mdot_status read_pads(const ir_operands *from, int rank, ir_dim *out_befo
     int pad_count, axis_count = rank;
     unsigned mask;
     mdot_status status = ir_operand_dims(from, 1, "pads", pads, &pad_count);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     for (int i = 0; i < rank; i++) axes[i] = i;
     if (ir_operand_given(from, 3)) status = ir_operand_ints(from, 3, "axes", axes, &axis_count);
-    if (!status) status = ir_axes_mask(from->node, axes, axis_count, rank, &mask, from->err);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_axes_mask(from->node, axes, axis_count, rank, &mask, from->err);
+    if (status != MDOT_OK) return status;
     if (pad_count != 2 * axis_count) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d pads for %d axes", pad_count, axis_count);
     }
@@ -344,10 +344,10 @@ static mdot_status pad_result(const ir_operands *from, ir_type *out_type)
     ir_dim before[MDOT_MAX_RANK], after[MDOT_MAX_RANK];
     pad_mode mode = PAD_CONSTANT;
     mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
-    if (!status) status = read_pads(from, in.rank, before, after);
-    if (!status) status = read_pad_mode(from, &mode);
-    if (!status) status = ir_operand_need_same(from, 2, 0);
-    if (status) return status;
+    if (status == MDOT_OK) status = read_pads(from, in.rank, before, after);
+    if (status == MDOT_OK) status = read_pad_mode(from, &mode);
+    if (status == MDOT_OK) status = ir_operand_need_same(from, 2, 0);
+    if (status != MDOT_OK) return status;
     for (int i = 0; i < in.rank; i++) {
         int64_t least = -1, most;
         bool affine = ir_dim_add(in.dim[i], before[i], &in.dim[i]) && ir_dim_add(in.dim[i], after[i], &in.dim[i]);
@@ -412,11 +412,12 @@ mdot_status ir_eval_pad(ir_arena *arena, const ir_node *node, const ir_wide *con
     ir_dim before[MDOT_MAX_RANK], after[MDOT_MAX_RANK];
     pad_mode mode = PAD_CONSTANT;
     mdot_status status = ir_make_by(arena, node, in, pad_result, &out[0], err);
-    if (!status) status = read_pads(&from, in[0]->rank, before, after);
-    if (!status) status = read_pad_mode(&from, &mode);
-    if (status) return status;
+    if (status == MDOT_OK) status = read_pads(&from, in[0]->rank, before, after);
+    if (status == MDOT_OK) status = read_pad_mode(&from, &mode);
+    if (status != MDOT_OK) return status;
     const ir_wide *constant = ir_tensor_input(node, in, 2); /* absent: the zeros of the new tensor */
-    if (constant && constant->count != 1) return ir_fail(node, err, MDOT_MALFORMED, "the constant is not one number");
+    if (constant != NULL && constant->count != 1)
+        return ir_fail(node, err, MDOT_MALFORMED, "the constant is not one number");
     if (mode != PAD_CONSTANT && in[0]->count == 0 && out[0]->count > 0) {
         return ir_fail(node, err, MDOT_MALFORMED, "an empty input has no elements to pad with");
     }
@@ -426,7 +427,7 @@ mdot_status ir_eval_pad(ir_arena *arena, const ir_node *node, const ir_wide *con
         int64_t source = padded_offset(mode, in[0], strides, before, index);
         if (source >= 0) {
             ir_copy_element(out[0], k, in[0], source);
-        } else if (constant) {
+        } else if (constant != NULL) {
             ir_copy_element(out[0], k, constant, 0);
         }
         ir_next_index(out[0]->rank, out[0]->dims, index);

@@ -14,15 +14,15 @@ static mdot_status cum_sum_result(const ir_operands *from, ir_type *out_type)
 {
     ir_type in, axis;
     mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
-    if (!status) status = ir_operand_need(from, 1, "axis", -1, &axis);
-    if (!status) status = ir_operand_need_integers(from, 1, "axis");
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need(from, 1, "axis", -1, &axis);
+    if (status == MDOT_OK) status = ir_operand_need_integers(from, 1, "axis");
+    if (status != MDOT_OK) return status;
     ir_dim element[IR_MAX_KNOWN];
     int count, normal;
     if (ir_operand_known(from, 1, element, &count)) { /* the type does not depend on it: check it where it is known */
         if (count != 1) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the axis is %d numbers", count);
         status = ir_normalize_axis(from->node, element[0].offset, in.rank, &normal, from->err);
-        if (status) return status;
+        if (status != MDOT_OK) return status;
     }
     *out_type = in;
     return MDOT_OK;
@@ -36,7 +36,7 @@ mdot_status ir_shape_cum_sum(ir_graph *graph, ir_node *node, mdot_error *err)
 /* out[at] = value of the sum so far; adds in[at] to it before (inclusive) or afterwards. Integers wrap. */
 static void cumulate(ir_wide *out, const ir_wide *in, int64_t at, bool exclusive, double *sum, int64_t *integer_sum)
 {
-    if (in->f) {
+    if (in->f != NULL) {
         double after = *sum + in->f[at];
         out->f[at] = exclusive ? *sum : after;
         *sum = after;
@@ -52,8 +52,8 @@ mdot_status ir_eval_cum_sum(ir_arena *arena, const ir_node *node, const ir_wide 
 {
     int axis;
     mdot_status status = ir_make_by(arena, node, in, cum_sum_result, &out[0], err);
-    if (!status) status = ir_normalize_axis(node, in[1]->i[0], in[0]->rank, &axis, err);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_normalize_axis(node, in[1]->i[0], in[0]->rank, &axis, err);
+    if (status != MDOT_OK) return status;
     bool exclusive = ir_node_int(node, "exclusive", 0) != 0, reverse = ir_node_int(node, "reverse", 0) != 0;
     ir_axis_view view = ir_view_axis(in[0], axis);
     for (int64_t row = 0; row < view.outer * view.inner; row++) {
@@ -76,9 +76,9 @@ static mdot_status top_k_result(const ir_operands *from, ir_type *out_type, int 
     ir_dim element[IR_MAX_KNOWN];
     int count;
     mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
-    if (!status) status = ir_operand_axis(from, "axis", -1, in.rank, out_axis);
-    if (!status) status = ir_operand_dims(from, 1, "counts K", element, &count);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", -1, in.rank, out_axis);
+    if (status == MDOT_OK) status = ir_operand_dims(from, 1, "counts K", element, &count);
+    if (status != MDOT_OK) return status;
     if (count != 1 || !ir_dim_always_le(from->graph, ir_dim_number(0), element[0]) ||
         !ir_dim_always_le(from->graph, element[0], in.dim[*out_axis])) {
         char k_text[IR_DIM_TEXT_BYTES], text[IR_DIM_TEXT_BYTES];
@@ -98,7 +98,7 @@ mdot_status ir_shape_top_k(ir_graph *graph, ir_node *node, mdot_error *err)
     ir_type type;
     int axis;
     mdot_status status = top_k_result(&from, &type, &axis);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     ir_set_type(node, 1, MDOT_DTYPE_I64, type.rank, type.dim);
     return MDOT_OK;
@@ -139,7 +139,7 @@ static int by_value_descending(const void *x, const void *y)
 
 static candidate candidate_at(const ir_wide *in, int64_t at, int64_t place)
 {
-    if (in->f) return (candidate){in->f[at], 0, place};
+    if (in->f != NULL) return (candidate){in->f[at], 0, place};
     /* Flipping the sign bit makes the order of unsigned bit patterns that of signed ones. */
     int64_t bits = in->dtype == MDOT_DTYPE_U64 ? in->i[at] ^ INT64_MIN : in->i[at];
     return (candidate){0, bits, place};
@@ -153,15 +153,15 @@ mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, const ir_wide *c
     int axis;
     ir_wide *values, *places;
     mdot_status status = top_k_result(&from, &type, &axis);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     places_type = type;
     places_type.dtype = MDOT_DTYPE_I64;
     status = ir_make_typed(arena, node, &type, &values, err);
-    if (!status) status = ir_make_typed(arena, node, &places_type, &places, err);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_make_typed(arena, node, &places_type, &places, err);
+    if (status != MDOT_OK) return status;
     ir_axis_view view = ir_view_axis(in[0], axis);
     candidate *row = IR_NEW_ARRAY(arena, candidate, view.extent);
-    if (!row) return ir_fail_memory(node, err);
+    if (row == NULL) return ir_fail_memory(node, err);
     int (*compare)(const void *, const void *) =
         ir_node_int(node, "largest", 1) ? by_value_descending : by_value_ascending;
     int64_t k = values->dims[axis];
@@ -233,7 +233,7 @@ static int64_t reduce_integers(reduction how, mdot_dtype dtype, int64_t old, int
 
 static void reduce_element(reduction how, ir_wide *target, int64_t to, const ir_wide *updates, int64_t from)
 {
-    if (target->f) {
+    if (target->f != NULL) {
         target->f[to] = reduce_floats(how, target->f[to], updates->f[from]);
     } else {
         target->i[to] = reduce_integers(how, target->dtype, target->i[to], updates->i[from]);
@@ -245,11 +245,11 @@ static mdot_status read_scatter(const ir_operands *from, ir_type *out_data, ir_t
 {
     reduction how = REDUCE_NONE;
     mdot_status status = ir_operand_need(from, 0, "data", -1, out_data);
-    if (!status) status = ir_operand_need(from, 1, "indices", -1, out_indices);
-    if (!status) status = ir_operand_need(from, 2, "updates", -1, out_updates);
-    if (!status) status = ir_operand_need_integers(from, 1, "tensor of indices");
-    if (!status) status = ir_operand_need_same(from, 2, 0);
-    return status ? status : read_reduction(from, &how);
+    if (status == MDOT_OK) status = ir_operand_need(from, 1, "indices", -1, out_indices);
+    if (status == MDOT_OK) status = ir_operand_need(from, 2, "updates", -1, out_updates);
+    if (status == MDOT_OK) status = ir_operand_need_integers(from, 1, "tensor of indices");
+    if (status == MDOT_OK) status = ir_operand_need_same(from, 2, 0);
+    return status != MDOT_OK ? status : read_reduction(from, &how);
 }
 
 static mdot_status scatter_elements_result(const ir_operands *from, ir_type *out_type)
@@ -257,8 +257,8 @@ static mdot_status scatter_elements_result(const ir_operands *from, ir_type *out
     ir_type data, indices, updates;
     int axis;
     mdot_status status = read_scatter(from, &data, &indices, &updates);
-    if (!status) status = ir_operand_axis(from, "axis", 0, data.rank, &axis);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", 0, data.rank, &axis);
+    if (status != MDOT_OK) return status;
     bool fits = indices.rank == data.rank && updates.rank == data.rank;
     for (int i = 0; i < data.rank && fits; i++) {
         fits = ir_dim_equal(indices.dim[i], updates.dim[i]) &&
@@ -286,8 +286,8 @@ static mdot_status begin_scatter(ir_arena *arena, const ir_node *node, const ir_
 {
     ir_operands from = ir_operands_of_tensors(node, in, err);
     mdot_status status = ir_make_by(arena, node, in, result, out, err);
-    if (!status) status = read_reduction(&from, out_how);
-    if (!status) ir_copy_elements(*out, 0, in[0], 0, in[0]->count);
+    if (status == MDOT_OK) status = read_reduction(&from, out_how);
+    if (status == MDOT_OK) ir_copy_elements(*out, 0, in[0], 0, in[0]->count);
     return status;
 }
 
@@ -297,14 +297,14 @@ mdot_status ir_eval_scatter_elements(ir_arena *arena, const ir_node *node, const
     int axis;
     reduction how = REDUCE_NONE;
     mdot_status status = begin_scatter(arena, node, in, scatter_elements_result, &how, &out[0], err);
-    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), in[0]->rank, &axis, err);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), in[0]->rank, &axis, err);
+    if (status != MDOT_OK) return status;
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(in[0]->rank, in[0]->dims, strides);
     for (int64_t k = 0; k < in[1]->count; k++) {
         int64_t at;
         status = ir_wrap_index(node, in[1]->i[k], in[0]->dims[axis], &at, err);
-        if (status) return status;
+        if (status != MDOT_OK) return status;
         int64_t to = ir_dot_index(in[0]->rank, index, strides) + (at - index[axis]) * strides[axis];
         reduce_element(how, out[0], to, in[2], k);
         ir_next_index(in[1]->rank, in[1]->dims, index);
@@ -317,7 +317,7 @@ static mdot_status scatter_nd_result(const ir_operands *from, ir_type *out_type)
 {
     ir_type data, indices, updates;
     mdot_status status = read_scatter(from, &data, &indices, &updates);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     ir_dim length = indices.rank > 0 ? indices.dim[indices.rank - 1] : ir_dim_number(-1);
     bool fits = ir_dim_is_number(length) && length.offset >= 0 && length.offset <= data.rank &&
                 updates.rank == indices.rank - 1 + data.rank - length.offset;
@@ -347,7 +347,7 @@ mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wi
 {
     reduction how = REDUCE_NONE;
     mdot_status status = begin_scatter(arena, node, in, scatter_nd_result, &how, &out[0], err);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     const ir_wide *data = in[0], *indices = in[1];
     int length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
@@ -359,7 +359,7 @@ mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wi
         for (int i = 0; i < length; i++) {
             int64_t at;
             status = ir_wrap_index(node, indices->i[t * length + i], data->dims[i], &at, err);
-            if (status) return status;
+            if (status != MDOT_OK) return status;
             to += at * strides[i];
         }
         for (int64_t e = 0; e < slice; e++) reduce_element(how, out[0], to + e, in[2], t * slice + e);
@@ -374,10 +374,10 @@ static mdot_status tensor_scatter_result(const ir_operands *from, ir_type *out_t
     ir_type cache, update, starts;
     int axis;
     mdot_status status = ir_operand_need(from, 0, "cache", -1, &cache);
-    if (!status) status = ir_operand_need(from, 1, "update", cache.rank, &update);
-    if (!status) status = ir_operand_need_same(from, 1, 0);
-    if (!status) status = ir_operand_axis(from, "axis", -2, cache.rank, &axis);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_operand_need(from, 1, "update", cache.rank, &update);
+    if (status == MDOT_OK) status = ir_operand_need_same(from, 1, 0);
+    if (status == MDOT_OK) status = ir_operand_axis(from, "axis", -2, cache.rank, &axis);
+    if (status != MDOT_OK) return status;
     bool fits = axis > 0;
     for (int i = 0; i < cache.rank && fits; i++) {
         fits = i == axis ? ir_dim_always_le(from->graph, update.dim[i], cache.dim[i])
@@ -396,8 +396,8 @@ static mdot_status tensor_scatter_result(const ir_operands *from, ir_type *out_t
     }
     if (ir_operand_given(from, 2)) {
         status = ir_operand_need(from, 2, "write indices", 1, &starts);
-        if (!status) status = ir_operand_need_integers(from, 2, "write indices");
-        if (status) return status;
+        if (status == MDOT_OK) status = ir_operand_need_integers(from, 2, "write indices");
+        if (status != MDOT_OK) return status;
         if (!ir_dim_equal(starts.dim[0], cache.dim[0])) {
             return ir_fail(from->node, from->err, MDOT_MALFORMED, "there is not one write index for each of the batch");
         }
@@ -416,15 +416,15 @@ mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const i
 {
     int axis;
     mdot_status status = ir_make_by(arena, node, in, tensor_scatter_result, &out[0], err);
-    if (!status) status = ir_normalize_axis(node, ir_node_int(node, "axis", -2), in[0]->rank, &axis, err);
-    if (status) return status;
+    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -2), in[0]->rank, &axis, err);
+    if (status != MDOT_OK) return status;
     ir_copy_elements(out[0], 0, in[0], 0, in[0]->count);
     const ir_wide *starts = ir_tensor_input(node, in, 2);
     bool circular = strcmp(ir_node_string(node, "mode", "linear"), "circular") == 0;
     ir_axis_view cache = ir_view_axis(in[0], axis), update = ir_view_axis(in[1], axis);
     int64_t per_batch = ir_product(in[0]->dims, 1, axis);
     for (int64_t o = 0; o < cache.outer && update.extent > 0; o++) {
-        int64_t start = starts ? starts->i[o / per_batch] : 0;
+        int64_t start = starts != NULL ? starts->i[o / per_batch] : 0;
         if (start < 0 || start > (circular ? INT64_MAX - update.extent : cache.extent - update.extent)) {
             return ir_fail(node, err, MDOT_OUT_OF_RANGE, "write index %lld with %lld new of %lld positions",
                            (long long)start, (long long)update.extent, (long long)cache.extent);

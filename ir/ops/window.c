@@ -15,7 +15,7 @@ static mdot_status read_list(const ir_operands *from, const char *name, int coun
 {
     const ir_attr *attr = ir_node_attr(from->node, name);
     for (int i = 0; i < count; i++) out[i] = fallback;
-    if (!attr || attr->kind != IR_ATTR_INTS || attr->count == 0) return MDOT_OK;
+    if (attr == NULL || attr->kind != IR_ATTR_INTS || attr->count == 0) return MDOT_OK;
     if (attr->count != count) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "%s has %d elements instead of %d", name, attr->count,
                        count);
@@ -33,13 +33,13 @@ static mdot_status read_list(const ir_operands *from, const char *name, int coun
 static mdot_status read_kernel(const ir_operands *from, int rank, const int64_t *kernel, ir_window *w)
 {
     mdot_status status = read_list(from, "kernel_shape", rank, 1, 0, w->kernel);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     for (int i = 0; i < rank; i++) {
-        if (kernel && w->kernel[i] && w->kernel[i] != kernel[i]) {
+        if (kernel != NULL && w->kernel[i] && w->kernel[i] != kernel[i]) {
             return ir_fail(from->node, from->err, MDOT_MALFORMED, "kernel_shape says %lld, the weights are %lld wide",
                            (long long)w->kernel[i], (long long)kernel[i]);
         }
-        if (kernel) w->kernel[i] = kernel[i];
+        if (kernel != NULL) w->kernel[i] = kernel[i];
         if (w->kernel[i] < 1 || w->kernel[i] > MAX_ATTRIBUTE) {
             return ir_fail(from->node, from->err, MDOT_MALFORMED, "a kernel is %lld wide", (long long)w->kernel[i]);
         }
@@ -55,10 +55,10 @@ mdot_status ir_window_read(const ir_operands *from, int rank, const int64_t *ker
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions has no window", rank + 2);
     }
     mdot_status status = read_kernel(from, rank, kernel, &w);
-    if (!status) status = read_list(from, "strides", rank, 1, 1, w.stride);
-    if (!status) status = read_list(from, "dilations", rank, 1, 1, w.dilation);
-    if (!status) status = read_list(from, "pads", 2 * rank, -MAX_ATTRIBUTE, 0, pads);
-    if (status) return status;
+    if (status == MDOT_OK) status = read_list(from, "strides", rank, 1, 1, w.stride);
+    if (status == MDOT_OK) status = read_list(from, "dilations", rank, 1, 1, w.dilation);
+    if (status == MDOT_OK) status = read_list(from, "pads", 2 * rank, -MAX_ATTRIBUTE, 0, pads);
+    if (status != MDOT_OK) return status;
     memcpy(w.before, pads, (size_t)rank * sizeof *pads);
     memcpy(w.after, pads + rank, (size_t)rank * sizeof *pads);
     *out_window = w;
@@ -115,7 +115,7 @@ mdot_status ir_window_slide(const ir_operands *from, ir_window *window, const ir
     bool up = ir_node_int(from->node, "ceil_mode", 0) != 0, upper = strcmp(mode, "SAME_UPPER") == 0;
     bool same = upper || strcmp(mode, "SAME_LOWER") == 0;
     mdot_status status = MDOT_OK;
-    for (int i = 0; i < window->rank && !status; i++) {
+    for (int i = 0; i < window->rank && status == MDOT_OK; i++) {
         if (strcmp(mode, "VALID") == 0) window->before[i] = window->after[i] = 0;
         status = same ? slide_same(from, window, i, in[i], upper, &out_extents[i])
                       : slide_padded(from, window, i, in[i], up, &out_extents[i]);
@@ -130,8 +130,8 @@ mdot_status ir_window_unslide(const ir_operands *from, ir_window *w, const ir_di
     bool upper = strcmp(mode, "SAME_UPPER") == 0, same = upper || strcmp(mode, "SAME_LOWER") == 0;
     int64_t extra[IR_MAX_SPATIAL], wanted[IR_MAX_SPATIAL];
     mdot_status status = read_list(from, "output_padding", w->rank, 0, 0, extra);
-    if (!status) status = read_list(from, "output_shape", w->rank, 1, 0, wanted);
-    for (int i = 0; i < w->rank && !status; i++) {
+    if (status == MDOT_OK) status = read_list(from, "output_shape", w->rank, 1, 0, wanted);
+    for (int i = 0; i < w->rank && status == MDOT_OK; i++) {
         ir_dim full;
         if (strcmp(mode, "VALID") == 0) w->before[i] = w->after[i] = 0;
         if (!ir_dim_mul(in[i], ir_dim_number(w->stride[i]), &full)) return not_affine(from, i);

@@ -5,7 +5,7 @@ static const int64_t swap_heads[] = {0, 2, 1, 3};
 
 ir_value *b_join_heads(ir_builder *b, ir_value *value)
 {
-    if (!value) return NULL;
+    if (value == NULL) return NULL;
     const ir_dim *dim = value->type.dim;
     ir_dim rows[] = {dim[0], dim[2], ir_dim_number(dim[1].offset * dim[3].offset)};
     return b_reshape(b, b_transpose(b, value, swap_heads), rows, 3);
@@ -13,7 +13,7 @@ ir_value *b_join_heads(ir_builder *b, ir_value *value)
 
 ir_value *b_split_heads(ir_builder *b, ir_value *value, int64_t heads)
 {
-    if (!value) return NULL;
+    if (value == NULL) return NULL;
     const ir_dim *dim = value->type.dim;
     ir_dim split[] = {dim[0], dim[1], ir_dim_number(heads), ir_dim_number(dim[2].offset / heads)};
     return b_transpose(b, b_reshape(b, value, split, 4), swap_heads);
@@ -21,7 +21,7 @@ ir_value *b_split_heads(ir_builder *b, ir_value *value, int64_t heads)
 
 ir_value *b_swap_last(ir_builder *b, ir_value *value)
 {
-    if (!value || value->type.rank < 2) return value;
+    if (value == NULL || value->type.rank < 2) return value;
     int64_t perm[MDOT_MAX_RANK];
     int rank = value->type.rank;
     for (int i = 0; i < rank; i++) perm[i] = i;
@@ -33,7 +33,7 @@ ir_value *b_swap_last(ir_builder *b, ir_value *value)
 ir_value *b_attention_mask(ir_builder *b, ir_value *mask, ir_dim keys)
 {
     ir_dim dims[4] = {ir_dim_number(1), ir_dim_number(1), ir_dim_number(1), ir_dim_number(1)};
-    if (!mask) return NULL;
+    if (mask == NULL) return NULL;
     for (int i = 0; i < mask->type.rank; i++) dims[4 - mask->type.rank + i] = mask->type.dim[i];
     mask = b_reshape(b, mask, dims, 4);
     dims[3] = keys;
@@ -42,9 +42,9 @@ ir_value *b_attention_mask(ir_builder *b, ir_value *mask, ir_dim keys)
 
 ir_value *b_attention(ir_builder *b, const ir_attention_spec *spec)
 {
-    if (!spec->q || !spec->k || !spec->v) return NULL;
+    if (spec->q == NULL || spec->k == NULL || spec->v == NULL) return NULL;
     ir_value *inputs[] = {spec->q, spec->k, spec->v, spec->mask};
-    ir_node *node = b_node(b, IR_OP_Attention, inputs, spec->mask ? 4 : 3, 1);
+    ir_node *node = b_node(b, IR_OP_Attention, inputs, spec->mask != NULL ? 4 : 3, 1);
     b_set_int(b, node, "q_num_heads", spec->heads);
     b_set_int(b, node, "kv_num_heads", spec->kv_heads);
     b_set_float(b, node, "scale", spec->scale);

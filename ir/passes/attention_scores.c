@@ -34,7 +34,7 @@ ir_value *ir_without_scale(ir_value *value, double *scale)
  * four dimensions; NULL: `value` is no such reshape. */
 static ir_value *without_split(ir_value *value, ir_scores *s)
 {
-    if (!value->def || value->def->op != &ir_ops[IR_OP_Reshape] || value->use_count != 1) return NULL;
+    if (value->def == NULL || value->def->op != &ir_ops[IR_OP_Reshape] || value->use_count != 1) return NULL;
     ir_value *inner = value->def->inputs[0];
     int rank = value->type.rank, inner_rank = inner->type.rank;
     if (rank + inner_rank != 7 || (rank != 3 && rank != 4)) return NULL;
@@ -89,7 +89,7 @@ static bool read_selection(ir_node *node, ir_scores *s)
 
 static bool read_scores(ir_value *value, ir_scores *s)
 {
-    if (value->use_count != 1 || !value->def || !value->def->op) return false;
+    if (value->use_count != 1 || value->def == NULL || value->def->op == NULL) return false;
     ir_node *node = value->def;
     ir_value *inner;
     switch (ir_node_opcode(node)) {
@@ -107,7 +107,7 @@ static bool read_scores(ir_value *value, ir_scores *s)
         return read_selection(node, s);
     case IR_OP_Reshape:
         inner = without_split(value, s);
-        return inner && read_scores(inner, s);
+        return inner != NULL && read_scores(inner, s);
     default:
         return false;
     }
@@ -118,12 +118,13 @@ static const ir_node *softmax_of(ir_value *probabilities, ir_scores *s)
 {
     ir_match m;
     ir_value *inner = without_split(probabilities, s);
-    if (inner) probabilities = inner;
+    if (inner != NULL) probabilities = inner;
     bool guarded = ir_match_value(safe_softmax, probabilities, &m);
     if (probabilities->use_count != 1) return NULL;
     if (guarded) probabilities = m.slot[X];
     const ir_node *node = probabilities->def;
-    if (!node || node->op != &ir_ops[IR_OP_Softmax] || probabilities->use_count != (guarded ? 2 : 1)) return NULL;
+    if (node == NULL || node->op != &ir_ops[IR_OP_Softmax] || probabilities->use_count != (guarded ? 2 : 1))
+        return NULL;
     int64_t axis = ir_node_int(node, "axis", -1);
     return axis == -1 || axis == probabilities->type.rank - 1 ? node : NULL;
 }
@@ -132,7 +133,7 @@ bool ir_read_attention(const ir_node *product, ir_scores *out)
 {
     ir_scores s = {.scale = 1, .v = product->inputs[1]};
     const ir_node *softmax = softmax_of(product->inputs[0], &s);
-    if (!softmax || !read_scores(softmax->inputs[0], &s)) return false;
+    if (softmax == NULL || !read_scores(softmax->inputs[0], &s)) return false;
     *out = s;
     return true;
 }

@@ -38,13 +38,13 @@ bool b_replace(ir_builder *b, ir_value *old, ir_value *replacement);
 static inline ir_value *b_read_output(const ir_node *node, int i)
 {
     ir_value *value = i < node->output_count ? node->outputs[i] : NULL;
-    return value && value->use_count ? value : NULL;
+    return value != NULL && value->use_count ? value : NULL;
 }
 
 /* Whether the value is another one under another shape (Reshape and its kin). */
 static inline bool b_is_reshaped(const ir_value *value)
 {
-    return value->def && value->def->op && value->def->op->lowering == IR_LOWER_ALIAS;
+    return value->def != NULL && value->def->op != NULL && value->def->op->lowering == IR_LOWER_ALIAS;
 }
 
 /* ---- Nodes ------------------------------------------------------------------------------------------------------ */

@@ -11,7 +11,7 @@
 
 static ir_value *gelu(ir_builder *b, ir_value *x, const char *approximate)
 {
-    if (!x) return NULL;
+    if (x == NULL) return NULL;
     ir_node *node = b_node(b, IR_OP_Gelu, &x, 1, 1);
     b_set_string(b, node, "approximate", approximate);
     return b_infer(b, node);
@@ -22,7 +22,7 @@ static void bias_gelu(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *bias = ir_node_input(node, 1);
     const char *approximate = node->op == &ir_ops[IR_OP_FastGelu] ? "tanh" : "none";
-    b_replace(b, node->outputs[0], gelu(b, bias ? b_add(b, x, bias) : x, approximate));
+    b_replace(b, node->outputs[0], gelu(b, bias != NULL ? b_add(b, x, bias) : x, approximate));
 }
 
 static void quick_gelu(ir_builder *b, ir_node *node)
@@ -39,15 +39,15 @@ static void quick_gelu(ir_builder *b, ir_node *node)
 static ir_value *layer_norm(ir_builder *b, ir_node *node, ir_value *x, ir_value *gamma, ir_value *beta, ir_value *mean,
                             ir_value *inverse_deviation)
 {
-    if (!x) return NULL;
+    if (x == NULL) return NULL;
     ir_value *inputs[] = {x, gamma, beta};
-    bool statistics = mean || inverse_deviation;
-    ir_node *norm = b_node(b, IR_OP_LayerNormalization, inputs, beta ? 3 : 2, statistics ? 3 : 1);
+    bool statistics = mean != NULL || inverse_deviation != NULL;
+    ir_node *norm = b_node(b, IR_OP_LayerNormalization, inputs, beta != NULL ? 3 : 2, statistics ? 3 : 1);
     b_set_int(b, norm, "axis", -1);
     b_set_float(b, norm, "epsilon", ir_node_float(node, "epsilon", 1e-12));
     ir_value *result = b_infer(b, norm);
-    if (result && mean) b_replace(b, mean, norm->outputs[1]);
-    if (result && inverse_deviation) b_replace(b, inverse_deviation, norm->outputs[2]);
+    if (result != NULL && mean != NULL) b_replace(b, mean, norm->outputs[1]);
+    if (result != NULL && inverse_deviation != NULL) b_replace(b, inverse_deviation, norm->outputs[2]);
     return result;
 }
 
@@ -55,7 +55,7 @@ static ir_value *layer_norm(ir_builder *b, ir_node *node, ir_value *x, ir_value 
 static void skip_layer_norm(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *bias = ir_node_input(node, 4);
-    if (bias) x = b_add(b, x, bias); /* first, so that the linear that makes x can take it */
+    if (bias != NULL) x = b_add(b, x, bias); /* first, so that the linear that makes x can take it */
     ir_value *sum = b_add(b, x, node->inputs[1]);
     ir_value *norm = layer_norm(b, node, sum, node->inputs[2], ir_node_input(node, 3), b_read_output(node, 1),
                                 b_read_output(node, 2));
@@ -69,20 +69,20 @@ static void embed_layer_norm(ir_builder *b, ir_node *node)
 {
     ir_value *ids = node->inputs[0], *segments = ir_node_input(node, 1), *segment_table = ir_node_input(node, 4);
     ir_value *mask = ir_node_input(node, 7), *positions = ir_node_input(node, 8);
-    if (!positions) {
+    if (positions == NULL) {
         positions = b_op3(b, IR_OP_Range, b_integer(b, 0), b_dim(b, ids->type.dim[1]), b_integer(b, 1));
     }
     ir_value *sum = b_op2(b, IR_OP_Gather, node->inputs[2], ids);
     sum = b_add(b, sum, b_op2(b, IR_OP_Gather, node->inputs[3], positions));
-    if (segments && segment_table) sum = b_add(b, sum, b_op2(b, IR_OP_Gather, segment_table, segments));
+    if (segments != NULL && segment_table != NULL) sum = b_add(b, sum, b_op2(b, IR_OP_Gather, segment_table, segments));
     ir_value *norm = layer_norm(b, node, sum, node->inputs[5], node->inputs[6], NULL, NULL);
     ir_value *valid = b_read_output(node, 1);
-    if (valid && mask) {
+    if (valid != NULL && mask != NULL) {
         int64_t axis = 1;
         ir_value *counted = b_cast(b, b_cast(b, mask, MDOT_DTYPE_BOOL), valid->type.dtype);
-        ir_value *count = counted ? b_reduce(b, IR_OP_ReduceSum, counted, &axis, 1) : NULL;
+        ir_value *count = counted != NULL ? b_reduce(b, IR_OP_ReduceSum, counted, &axis, 1) : NULL;
         b_replace(b, valid, b_reshape(b, count, valid->type.dim, valid->type.rank));
-    } else if (valid) {
+    } else if (valid != NULL) {
         b->dtype = valid->type.dtype;
         b_replace(b, valid, b_expand(b, b_scalar(b, 0), valid->type.dim, valid->type.rank));
     }
@@ -102,7 +102,7 @@ static void fused_gemm(ir_builder *b, ir_node *node)
     b_set_int(b, gemm, "transA", ir_node_int(node, "transA", 0));
     b_set_int(b, gemm, "transB", ir_node_int(node, "transB", 0));
     ir_value *result = b_infer(b, gemm);
-    if (result && activation.opcode != IR_OP_COUNT) {
+    if (result != NULL && activation.opcode != IR_OP_COUNT) {
         ir_node *behind = b_node(b, activation.opcode, &result, 1, 1);
         for (int i = 0; i < activation.attr_count; i++)
             b_set_float(b, behind, activation.attrs[i].name, activation.attrs[i].f);
@@ -128,7 +128,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
 static void translate(ir_builder *b, ir_node *node)
 {
     ir_rule rule = rule_of[ir_node_opcode(node)];
-    if (rule) rule(b, node);
+    if (rule != NULL) rule(b, node);
 }
 
 mdot_status pass_contrib(ir_graph *graph, bool *out_changed, mdot_error *err)

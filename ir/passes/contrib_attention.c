@@ -31,10 +31,10 @@ static ir_value *visible_keys(ir_builder *b, ir_value *mask, ir_dim keys)
 
 static ir_value *combined_mask(ir_builder *b, const ir_node *node, const operands *o)
 {
-    if (!o->integer_mask) return o->additive_mask;
+    if (o->integer_mask == NULL) return o->additive_mask;
     ir_value *filter = b_scalar(b, ir_node_float(node, "mask_filter_value", -10000));
     ir_value *added = b_where(b, visible_keys(b, o->integer_mask, o->k->type.dim[1]), b_scalar(b, 0), filter);
-    return o->additive_mask ? b_add(b, o->additive_mask, added) : added;
+    return o->additive_mask != NULL ? b_add(b, o->additive_mask, added) : added;
 }
 
 /* ---- The node --------------------------------------------------------------------------------------------------- */
@@ -42,16 +42,16 @@ static ir_value *combined_mask(ir_builder *b, const ir_node *node, const operand
 /* Attention with `output_count` outputs; NULL: building failed. */
 static ir_node *attention_node(ir_builder *b, const ir_node *node, const operands *o, int output_count)
 {
-    if (!o->q || !o->k || !o->v) return NULL;
+    if (o->q == NULL || o->k == NULL || o->v == NULL) return NULL;
     ir_value *inputs[] = {o->q, o->k, o->v, combined_mask(b, node, o)};
-    ir_node *made = b_node(b, IR_OP_Attention, inputs, inputs[3] ? 4 : 3, output_count);
+    ir_node *made = b_node(b, IR_OP_Attention, inputs, inputs[3] != NULL ? 4 : 3, output_count);
     int64_t heads = ir_node_int(node, "num_heads", 1);
     b_set_int(b, made, "q_num_heads", heads);
     b_set_int(b, made, "kv_num_heads", heads);
     b_set_int(b, made, "is_causal", ir_node_int(node, "unidirectional", 0));
     double scale = ir_node_float(node, "scale", 0); /* 0 stands for the root of the head's size */
     if (scale != 0) b_set_float(b, made, "scale", scale);
-    return b_infer(b, made) ? made : NULL;
+    return b_infer(b, made) != NULL ? made : NULL;
 }
 
 /* Inputs: x [B, N, K], weights [K, widths of Q, K and V], bias?, integer mask?, past?, additive mask?. */
@@ -61,20 +61,20 @@ void contrib_attention(ir_builder *b, ir_node *node)
     const ir_attr *sizes = ir_node_attr(node, "qkv_hidden_sizes");
     int64_t widths[3];
     for (int i = 0; i < 3; i++) {
-        widths[i] = sizes && sizes->count == 3 ? sizes->ints[i] : weights->type.dim[1].offset / 3;
+        widths[i] = sizes != NULL && sizes->count == 3 ? sizes->ints[i] : weights->type.dim[1].offset / 3;
     }
     ir_value *projected = b_mat_mul(b, node->inputs[0], weights);
-    if (bias) projected = b_add(b, projected, bias);
+    if (bias != NULL) projected = b_add(b, projected, bias);
     if (!b_split(b, projected, 2, widths, 3, parts)) return;
     operands o = {parts[0], parts[1], parts[2], ir_node_input(node, 3), ir_node_input(node, 5)};
     ir_node *made = attention_node(b, node, &o, 1);
-    if (made) b_replace(b, node->outputs[0], made->outputs[0]);
+    if (made != NULL) b_replace(b, node->outputs[0], made->outputs[0]);
 }
 
 /* Adds to `rows` its share of the bias for Q, K and V, which starts at *at. */
 static ir_value *with_bias(ir_builder *b, ir_value *rows, ir_value *bias, int64_t *at)
 {
-    if (!bias) return rows;
+    if (bias == NULL) return rows;
     int64_t from = *at;
     *at += rows->type.dim[2].offset;
     return b_add(b, rows, b_slice(b, bias, 0, from, *at));
@@ -89,9 +89,9 @@ void contrib_multi_head_attention(ir_builder *b, ir_node *node)
     o.q = with_bias(b, node->inputs[0], bias, &at);
     o.k = with_bias(b, node->inputs[1], bias, &at);
     o.v = with_bias(b, node->inputs[2], bias, &at);
-    bool presents = b_read_output(node, 1) || b_read_output(node, 2);
+    bool presents = b_read_output(node, 1) != NULL || b_read_output(node, 2) != NULL;
     ir_node *made = attention_node(b, node, &o, presents ? 3 : 1);
-    if (!made) return;
+    if (made == NULL) return;
     for (int i = 1; i < made->output_count; i++) b_replace(b, b_read_output(node, i), made->outputs[i]);
     b_replace(b, node->outputs[0], made->outputs[0]);
 }

@@ -36,7 +36,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
 static void expand(ir_builder *b, ir_node *node)
 {
     ir_rule rule = rule_of[ir_node_opcode(node)];
-    if (rule) rule(b, node);
+    if (rule != NULL) rule(b, node);
 }
 
 mdot_status pass_expand(ir_graph *graph, bool *out_changed, mdot_error *err)

@@ -43,9 +43,9 @@ static ir_value *allowed(ir_builder *b, ir_value *condition)
 static ir_value *given_mask(ir_builder *b, const attention *a)
 {
     ir_value *mask = ir_node_input(a->node, 3);
-    if (!mask) return NULL;
+    if (mask == NULL) return NULL;
     if (mask->type.dtype == MDOT_DTYPE_BOOL) mask = allowed(b, mask);
-    if (!mask || mask->type.rank < 1) return mask;
+    if (mask == NULL || mask->type.rank < 1) return mask;
     int last = mask->type.rank - 1;
     ir_dim have = mask->type.dim[last];
     if (ir_dim_equal(have, a->keys)) return mask;
@@ -58,14 +58,14 @@ static ir_value *given_mask(ir_builder *b, const attention *a)
 
 static ir_value *sum_of(ir_builder *b, ir_value *mask, ir_value *more)
 {
-    return mask ? b_add(b, mask, more) : more;
+    return mask != NULL ? b_add(b, mask, more) : more;
 }
 
 /* nonpad_kv_seqlen [B], along the batch of four dimensions. */
 static ir_value *valid_keys(ir_builder *b, const attention *a)
 {
     ir_value *count = ir_node_input(a->node, 6);
-    if (!count) return NULL;
+    if (count == NULL) return NULL;
     ir_dim dims[] = {count->type.dim[0], ir_dim_number(1), ir_dim_number(1), ir_dim_number(1)};
     return b_reshape(b, b_cast(b, count, MDOT_DTYPE_I64), dims, 4);
 }
@@ -95,10 +95,10 @@ static ir_value *with_window(ir_builder *b, const attention *a, ir_value *mask, 
 static ir_value *combined_mask(ir_builder *b, attention *a, bool for_kernel)
 {
     ir_value *mask = given_mask(b, a), *valid = valid_keys(b, a), *own = NULL;
-    bool square = ir_dim_equal(a->queries, a->keys) && ir_dim_is(a->offset, 0) && !valid;
+    bool square = ir_dim_equal(a->queries, a->keys) && ir_dim_is(a->offset, 0) && valid == NULL;
     bool adds_causal = a->causal && !(for_kernel && square);
     if (adds_causal || has_window(a->node)) { /* a query's position among the keys */
-        ir_value *offset = valid ? b_sub(b, valid, b_dim(b, a->queries)) : b_dim(b, a->offset);
+        ir_value *offset = valid != NULL ? b_sub(b, valid, b_dim(b, a->queries)) : b_dim(b, a->offset);
         own = b_add(b, positions(b, a->queries, 2), offset);
     }
     if (adds_causal) {
@@ -106,7 +106,7 @@ static ir_value *combined_mask(ir_builder *b, attention *a, bool for_kernel)
         a->causal = false;
     }
     if (has_window(a->node)) mask = with_window(b, a, mask, own);
-    if (valid) mask = sum_of(b, mask, allowed(b, b_op2(b, IR_OP_Less, positions(b, a->keys, 3), valid)));
+    if (valid != NULL) mask = sum_of(b, mask, allowed(b, b_op2(b, IR_OP_Less, positions(b, a->keys, 3), valid)));
     return mask;
 }
 
@@ -123,12 +123,12 @@ static ir_value *as_kernel(ir_builder *b, const attention *a)
                               .kv_heads = a->kv_heads,
                               .scale = a->scale,
                               .causal = a->causal};
-    if (a->bias) {
+    if (a->bias != NULL) {
         spec.mask = b_attention_mask(b, a->bias, a->keys);
-        if (!spec.mask) return NULL;
+        if (spec.mask == NULL) return NULL;
     }
     bool rows = node->inputs[0]->type.rank == 3;
-    if (!rows || ir_node_input(node, 4)) {
+    if (!rows || ir_node_input(node, 4) != NULL) {
         ir_value *heads = b_attention(b, &spec);
         return rows ? b_join_heads(b, heads) : heads;
     }
@@ -151,7 +151,7 @@ static ir_value *repeated_heads(ir_builder *b, ir_value *value, int64_t heads, i
 
 static ir_value *softmax(ir_builder *b, ir_value *x)
 {
-    if (!x) return NULL;
+    if (x == NULL) return NULL;
     ir_node *node = b_node(b, IR_OP_Softmax, &x, 1, 1);
     b_set_int(b, node, "axis", -1);
     return b_infer(b, node);
@@ -162,7 +162,7 @@ static ir_value *probabilities(ir_builder *b, const attention *a, ir_value *scor
 {
     bool narrow = b->dtype == MDOT_DTYPE_F16 || b->dtype == MDOT_DTYPE_BF16;
     ir_value *weights = b_cast(b, softmax(b, b_cast(b, scores, narrow ? MDOT_DTYPE_F32 : b->dtype)), b->dtype);
-    if (!a->bias) return weights;
+    if (a->bias == NULL) return weights;
     int64_t last = a->bias->type.rank - 1;
     ir_value *greatest = b_reduce(b, IR_OP_ReduceMax, a->bias, &last, 1);
     return b_where(b, b_op2(b, IR_OP_Equal, greatest, b_scalar(b, -INFINITY)), b_scalar(b, 0), weights);
@@ -178,7 +178,7 @@ static ir_value *as_primitives(ir_builder *b, const attention *a)
         ir_value *cap = b_scalar(b, a->softcap);
         stages[1] = b_mul(b, b_tanh(b, b_div(b, stages[0], cap)), cap);
     }
-    stages[2] = a->bias ? b_add(b, stages[1], a->bias) : stages[1];
+    stages[2] = a->bias != NULL ? b_add(b, stages[1], a->bias) : stages[1];
     stages[3] = probabilities(b, a, stages[2]);
     int64_t mode = ir_node_int(a->node, "qk_matmul_output_mode", 0);
     if (mode >= 0 && mode < 4) b_replace(b, b_read_output(a->node, 3), stages[mode]);
@@ -192,13 +192,13 @@ static bool is_in_kernel_form(const ir_node *node)
 {
     const ir_value *mask = ir_node_input(node, 3);
     const ir_type *q = &node->inputs[0]->type, *k = &node->inputs[1]->type;
-    if (q->dtype != MDOT_DTYPE_F32 || ir_node_float(node, "softcap", 0) > 0 || !ir_node_attr(node, "scale"))
+    if (q->dtype != MDOT_DTYPE_F32 || ir_node_float(node, "softcap", 0) > 0 || ir_node_attr(node, "scale") == NULL)
         return false;
-    if (!ir_node_attr(node, "q_num_heads") || !ir_node_attr(node, "kv_num_heads")) return false;
+    if (ir_node_attr(node, "q_num_heads") == NULL || ir_node_attr(node, "kv_num_heads") == NULL) return false;
     if (node->output_count > 1 || node->input_count > 4 || has_window(node)) return false;
     if (ir_node_int(node, "is_causal", 0) && !ir_dim_equal(q->dim[q->rank - 2], k->dim[k->rank - 2])) return false;
-    return !mask || (mask->type.dtype == MDOT_DTYPE_F32 && mask->type.rank == 4 &&
-                     ir_dim_equal(mask->type.dim[3], k->dim[k->rank - 2]));
+    return mask == NULL || (mask->type.dtype == MDOT_DTYPE_F32 && mask->type.rank == 4 &&
+                            ir_dim_equal(mask->type.dim[3], k->dim[k->rank - 2]));
 }
 
 /* The operands with four dimensions and the past in front. */
@@ -211,11 +211,11 @@ static void read_operands(ir_builder *b, attention *a)
     a->k = rows ? b_split_heads(b, node->inputs[1], kv_heads) : node->inputs[1];
     a->v = rows ? b_split_heads(b, node->inputs[2], kv_heads) : node->inputs[2];
     ir_value *past_key = ir_node_input(node, 4), *past_value = ir_node_input(node, 5);
-    if (past_key) {
+    if (past_key != NULL) {
         a->offset = past_key->type.dim[2];
         a->k = b_concat(b, 2, (ir_value *[]){past_key, a->k}, 2);
     }
-    if (past_value) a->v = b_concat(b, 2, (ir_value *[]){past_value, a->v}, 2);
+    if (past_value != NULL) a->v = b_concat(b, 2, (ir_value *[]){past_value, a->v}, 2);
 }
 
 void expand_attention(ir_builder *b, ir_node *node)
@@ -224,14 +224,14 @@ void expand_attention(ir_builder *b, ir_node *node)
     attention a = {.node = node, .softcap = ir_node_float(node, "softcap", 0)};
     b->dtype = node->inputs[0]->type.dtype;
     read_operands(b, &a);
-    if (!a.q || !a.k || !a.v) return;
+    if (a.q == NULL || a.k == NULL || a.v == NULL) return;
     a.heads = a.q->type.dim[1].offset;
     a.kv_heads = a.k->type.dim[1].offset;
     a.queries = a.q->type.dim[2];
     a.keys = a.k->type.dim[2];
     a.causal = ir_node_int(node, "is_causal", 0);
     a.scale = ir_node_float(node, "scale", 1 / sqrt((double)a.q->type.dim[3].offset));
-    bool for_kernel = b->dtype == MDOT_DTYPE_F32 && !(a.softcap > 0) && !b_read_output(node, 3);
+    bool for_kernel = b->dtype == MDOT_DTYPE_F32 && !(a.softcap > 0) && b_read_output(node, 3) == NULL;
     a.bias = combined_mask(b, &a, for_kernel);
     b_replace(b, b_read_output(node, 1), a.k);
     b_replace(b, b_read_output(node, 2), a.v);

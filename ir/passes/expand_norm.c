@@ -24,7 +24,7 @@ static bool is_narrow_float(mdot_dtype dtype)
 
 static ir_value *softmax_node(ir_builder *b, ir_opcode op, ir_value *x)
 {
-    if (!x) return NULL;
+    if (x == NULL) return NULL;
     ir_node *node = b_node(b, op, &x, 1, 1);
     b_set_int(b, node, "axis", x->type.rank - 1);
     return b_infer(b, node);
@@ -34,7 +34,7 @@ static ir_value *softmax_written_out(ir_builder *b, ir_opcode op, ir_value *x, i
 {
     ir_value *shifted = b_sub(b, x, b_reduce(b, IR_OP_ReduceMax, x, &axis, 1));
     ir_value *exponential = b_exp(b, shifted);
-    ir_value *total = exponential ? b_reduce(b, IR_OP_ReduceSum, exponential, &axis, 1) : NULL;
+    ir_value *total = exponential != NULL ? b_reduce(b, IR_OP_ReduceSum, exponential, &axis, 1) : NULL;
     return op == IR_OP_Softmax ? b_div(b, exponential, total) : b_sub(b, shifted, b_log(b, total));
 }
 
@@ -63,7 +63,7 @@ void expand_log_sum_exp(ir_builder *b, ir_node *node)
     int64_t axes[IR_MAX_KNOWN];
     int count = 0;
     const ir_value *operand = ir_node_input(node, 1);
-    if (!ir_dtype_is_float(b->dtype) || (operand && !ir_value_ints(operand, axes, &count))) return;
+    if (!ir_dtype_is_float(b->dtype) || (operand != NULL && !ir_value_ints(operand, axes, &count))) return;
     if (count == 0 && ir_node_int(node, "noop_with_empty_axes", 0)) {
         b_replace(b, result, x);
         return;
@@ -74,7 +74,7 @@ void expand_log_sum_exp(ir_builder *b, ir_node *node)
     ir_value *greatest = b_reduce(b, IR_OP_ReduceMax, x, axes, count);
     ir_value *shift = b_where(b, b_op1(b, IR_OP_IsInf, greatest), b_scalar(b, 0), greatest);
     ir_value *exponential = b_exp(b, b_sub(b, x, shift));
-    ir_value *total = exponential ? b_reduce(b, IR_OP_ReduceSum, exponential, axes, count) : NULL;
+    ir_value *total = exponential != NULL ? b_reduce(b, IR_OP_ReduceSum, exponential, axes, count) : NULL;
     b_replace(b, result, b_reshape(b, b_add(b, b_log(b, total), shift), result->type.dim, result->type.rank));
 }
 
@@ -83,7 +83,7 @@ void expand_log_sum_exp(ir_builder *b, ir_node *node)
 /* Whether a parameter has exactly the dimensions of x from `axis` on. */
 static bool fits(const ir_value *parameter, const ir_type *x, int axis)
 {
-    if (!parameter) return true;
+    if (parameter == NULL) return true;
     if (parameter->type.rank != x->rank - axis) return false;
     for (int i = axis; i < x->rank; i++) {
         if (!ir_dim_equal(parameter->type.dim[i - axis], x->dim[i])) return false;
@@ -94,8 +94,8 @@ static bool fits(const ir_value *parameter, const ir_type *x, int axis)
 static ir_value *norm_node(ir_builder *b, ir_opcode op, ir_value *x, ir_value *scale, ir_value *bias, int axis,
                            double epsilon)
 {
-    if (!x || !scale) return NULL;
-    ir_node *node = b_node(b, op, (ir_value *[]){x, scale, bias}, bias ? 3 : 2, 1);
+    if (x == NULL || scale == NULL) return NULL;
+    ir_node *node = b_node(b, op, (ir_value *[]){x, scale, bias}, bias != NULL ? 3 : 2, 1);
     b_set_int(b, node, "axis", axis);
     b_set_float(b, node, "epsilon", epsilon);
     return b_infer(b, node);
@@ -111,12 +111,12 @@ static standardised standardise(ir_builder *b, ir_value *x, int axis, double eps
     int64_t axes[MDOT_MAX_RANK];
     int count = 0;
     standardised s = {NULL, NULL, NULL};
-    if (!x) return s;
+    if (x == NULL) return s;
     for (int i = axis; i < x->type.rank; i++) axes[count++] = i;
     s.mean = centred ? b_reduce(b, IR_OP_ReduceMean, x, axes, count) : NULL;
     ir_value *deviation = centred ? b_sub(b, x, s.mean) : x;
     ir_value *square = b_mul(b, deviation, deviation);
-    ir_value *variance = square ? b_reduce(b, IR_OP_ReduceMean, square, axes, count) : NULL;
+    ir_value *variance = square != NULL ? b_reduce(b, IR_OP_ReduceMean, square, axes, count) : NULL;
     ir_value *root = b_sqrt(b, b_add(b, variance, b_scalar(b, epsilon)));
     s.inverse_deviation = b_op1(b, IR_OP_Reciprocal, root);
     s.result = b_div(b, deviation, root);
@@ -130,11 +130,11 @@ static void write_out(ir_builder *b, ir_node *node, int axis, double epsilon, bo
     b->dtype = inner;
     standardised s = standardise(b, b_cast(b, node->inputs[0], inner), axis, epsilon, centred);
     ir_value *mean = centred ? b_read_output(node, 1) : NULL, *inverse = b_read_output(node, centred ? 2 : 1);
-    if (mean) b_replace(b, mean, b_cast(b, s.mean, mean->type.dtype));
-    if (inverse) b_replace(b, inverse, b_cast(b, s.inverse_deviation, inverse->type.dtype));
+    if (mean != NULL) b_replace(b, mean, b_cast(b, s.mean, mean->type.dtype));
+    if (inverse != NULL) b_replace(b, inverse, b_cast(b, s.inverse_deviation, inverse->type.dtype));
     ir_value *result = b_mul(b, b_cast(b, s.result, outer), node->inputs[1]);
     ir_value *bias = ir_node_input(node, 2);
-    b_replace(b, node->outputs[0], bias ? b_add(b, result, bias) : result);
+    b_replace(b, node->outputs[0], bias != NULL ? b_add(b, result, bias) : result);
 }
 
 static void expand_row_norm(ir_builder *b, ir_node *node, ir_opcode kernel)
@@ -142,12 +142,12 @@ static void expand_row_norm(ir_builder *b, ir_node *node, ir_opcode kernel)
     ir_value *x = node->inputs[0], *scale = node->inputs[1], *bias = ir_node_input(node, 2);
     int axis = resolved_axis(node, -1);
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
-    bool one_result = !b_read_output(node, 1) && !b_read_output(node, 2);
+    bool one_result = b_read_output(node, 1) == NULL && b_read_output(node, 2) == NULL;
     bool exact = fits(scale, &x->type, axis) && fits(bias, &x->type, axis);
     if (!one_result || !exact || (b->dtype != MDOT_DTYPE_F32 && !is_narrow_float(b->dtype))) {
         write_out(b, node, axis, epsilon, kernel == IR_OP_LayerNormalization);
     } else if (is_narrow_float(b->dtype)) {
-        ir_value *wide_bias = bias ? b_cast(b, bias, MDOT_DTYPE_F32) : NULL;
+        ir_value *wide_bias = bias != NULL ? b_cast(b, bias, MDOT_DTYPE_F32) : NULL;
         ir_value *wide = norm_node(b, kernel, b_cast(b, x, MDOT_DTYPE_F32), b_cast(b, scale, MDOT_DTYPE_F32), wide_bias,
                                    axis, epsilon);
         b_replace(b, node->outputs[0], b_cast(b, wide, b->dtype));
@@ -240,12 +240,12 @@ void expand_mean_variance_norm(ir_builder *b, ir_node *node)
 {
     static const int64_t usual[] = {0, 2, 3};
     const ir_attr *attr = ir_node_attr(node, "axes");
-    const int64_t *axes = attr ? attr->ints : usual;
-    int count = attr ? attr->count : 3;
+    const int64_t *axes = attr != NULL ? attr->ints : usual;
+    int count = attr != NULL ? attr->count : 3;
     ir_value *x = node->inputs[0];
     ir_value *deviation = b_sub(b, x, b_reduce(b, IR_OP_ReduceMean, x, axes, count));
     ir_value *square = b_mul(b, deviation, deviation);
-    ir_value *variance = square ? b_reduce(b, IR_OP_ReduceMean, square, axes, count) : NULL;
+    ir_value *variance = square != NULL ? b_reduce(b, IR_OP_ReduceMean, square, axes, count) : NULL;
     b_replace(b, node->outputs[0], b_div(b, deviation, b_add(b, b_sqrt(b, variance), b_scalar(b, 1e-9))));
 }
 

@@ -13,11 +13,11 @@ typedef struct rotation {
 static ir_value *angles(ir_builder *b, ir_node *node, ir_value *cache, int64_t half, int axis)
 {
     ir_value *positions = ir_node_input(node, 3);
-    ir_value *table = positions ? b_op2(b, IR_OP_Gather, cache, positions) : cache;
-    if (!table) return NULL;
+    ir_value *table = positions != NULL ? b_op2(b, IR_OP_Gather, cache, positions) : cache;
+    if (table == NULL) return NULL;
     int last = table->type.rank - 1;
     if (!ir_dim_is(table->type.dim[last], half)) table = b_slice(b, table, last, 0, half);
-    if (!table) return NULL;
+    if (table == NULL) return NULL;
     ir_dim dims[4];
     for (int i = 0, from = 0; i < 4; i++) dims[i] = i == axis ? ir_dim_number(1) : table->type.dim[from++];
     return b_reshape(b, table, dims, 4);
@@ -34,7 +34,7 @@ static ir_value *every_second(ir_builder *b, ir_value *x, int64_t half, int64_t 
 
 static ir_value *interleave(ir_builder *b, ir_value *even, ir_value *odd, int64_t half)
 {
-    if (!even || !odd) return NULL;
+    if (even == NULL || odd == NULL) return NULL;
     const ir_dim *dim = even->type.dim;
     ir_dim column[] = {dim[0], dim[1], dim[2], ir_dim_number(half), ir_dim_number(1)};
     ir_dim row[] = {dim[0], dim[1], dim[2], ir_dim_number(2 * half)};
@@ -64,14 +64,14 @@ void expand_rotary_embedding(ir_builder *b, ir_node *node)
         ir_dim split[] = {dim[0], dim[1], ir_dim_number(heads), ir_dim_number(dim[2].offset / heads)};
         x = b_reshape(b, x, split, 4);
     }
-    if (!x || !ir_dim_is_number(x->type.dim[3])) return;
+    if (x == NULL || !ir_dim_is_number(x->type.dim[3])) return;
     int64_t channels = x->type.dim[3].offset, rotated = ir_node_int(node, "rotary_embedding_dim", 0);
     if (rotated == 0) rotated = channels;
     int head_axis = rows ? 2 : 1;
     rotation r = {angles(b, node, node->inputs[1], rotated / 2, head_axis),
                   angles(b, node, node->inputs[2], rotated / 2, head_axis)};
     ir_value *part = rotated == channels ? x : b_slice(b, x, 3, 0, rotated);
-    if (!part) return;
+    if (part == NULL) return;
     ir_value *whole = turned(b, part, r, rotated / 2, ir_node_int(node, "interleaved", 0));
     if (rotated != channels) whole = b_concat(b, 3, (ir_value *[]){whole, b_slice(b, x, 3, rotated, channels)}, 2);
     b_replace(b, result, b_reshape(b, whole, result->type.dim, result->type.rank));

@@ -36,14 +36,14 @@ static bool is_worthwhile(const ir_node *node)
     int64_t in = 0, out = 0;
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
-        if (!value) continue;
+        if (value == NULL) continue;
         if (__builtin_add_overflow(in, size_bytes(value, (int64_t)mdot_dtype_size_bytes(value->type.dtype)), &in)) {
             return false;
         }
     }
     for (int i = 0; i < node->output_count; i++) {
         const ir_value *value = node->outputs[i];
-        if (!value) continue;
+        if (value == NULL) continue;
         if (!is_concrete(value) || value->type.dtype == MDOT_DTYPE_STRING) return false;
         int64_t bytes = size_bytes(value, (int64_t)mdot_dtype_size_bytes(value->type.dtype));
         if (bytes > MAX_BYTES) return false;
@@ -60,19 +60,19 @@ static ir_value *known_constant(ir_builder *b, const ir_value *value)
 {
     int64_t content[IR_MAX_KNOWN], dims[MDOT_MAX_RANK];
     int count;
-    if (!value || !is_concrete(value) || !ir_value_ints(value, content, &count)) return NULL;
+    if (value == NULL || !is_concrete(value) || !ir_value_ints(value, content, &count)) return NULL;
     if (count != ir_type_count_at(&value->type, 0)) return NULL;
     for (int i = 0; i < value->type.rank; i++) dims[i] = value->type.dim[i].offset;
     ir_wide *wide = ir_wide_create(b->graph->arena, value->type.dtype, value->type.rank, dims);
-    for (int i = 0; wide && i < count; i++) {
-        if (wide->f) {
+    for (int i = 0; wide != NULL && i < count; i++) {
+        if (wide->f != NULL) {
             wide->f[i] = (double)content[i];
         } else {
             wide->i[i] = content[i];
         }
     }
-    ir_tensor *tensor = wide ? ir_tensor_from_wide(b->graph->arena, wide) : NULL;
-    return tensor ? b_constant(b, tensor->dtype, dims, tensor->rank, tensor->data) : NULL;
+    ir_tensor *tensor = wide != NULL ? ir_tensor_from_wide(b->graph->arena, wide) : NULL;
+    return tensor != NULL ? b_constant(b, tensor->dtype, dims, tensor->rank, tensor->data) : NULL;
 }
 
 /* ---- Evaluation ------------------------------------------------------------------------------------------------- */
@@ -88,12 +88,12 @@ static need need_of(const ir_node *node, int i)
 
 static bool is_computable(const ir_node *node)
 {
-    if (!(node->op->traits & IR_STATELESS) || !node->op->eval || !is_worthwhile(node)) return false;
+    if (!(node->op->traits & IR_STATELESS) || node->op->eval == NULL || !is_worthwhile(node)) return false;
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
-        if (!value) continue;
+        if (value == NULL) continue;
         if (value->type.dtype == MDOT_DTYPE_STRING) return false;
-        if (value->constant && value->constant->data) continue;
+        if (value->constant != NULL && value->constant->data != NULL) continue;
         need n = need_of(node, i);
         if (n == NEEDS_CONTENT || (n == NEEDS_SHAPE && !is_concrete(value))) return false;
     }
@@ -102,9 +102,9 @@ static bool is_computable(const ir_node *node)
 
 static ir_wide *operand(ir_arena *arena, const ir_value *value)
 {
-    if (value->constant && value->constant->data) return ir_wide_from_tensor(arena, value->constant);
+    if (value->constant != NULL && value->constant->data != NULL) return ir_wide_from_tensor(arena, value->constant);
     ir_wide *shape = IR_NEW(arena, ir_wide); /* no content: the operator reads none */
-    if (!shape) return NULL;
+    if (shape == NULL) return NULL;
     shape->dtype = value->type.dtype;
     shape->rank = value->type.rank;
     for (int i = 0; i < shape->rank; i++) shape->dims[i] = value->type.dim[i].offset;
@@ -117,10 +117,10 @@ static void evaluate(ir_builder *b, ir_node *node, ir_arena *arena)
 {
     const ir_wide **in = IR_NEW_ARRAY(arena, const ir_wide *, node->input_count);
     ir_wide **out = IR_NEW_ARRAY(arena, ir_wide *, node->output_count);
-    bool ready = in && out;
+    bool ready = in != NULL && out != NULL;
     for (int i = 0; ready && i < node->input_count; i++) {
-        in[i] = node->inputs[i] ? operand(arena, node->inputs[i]) : NULL;
-        ready = in[i] || !node->inputs[i];
+        in[i] = node->inputs[i] != NULL ? operand(arena, node->inputs[i]) : NULL;
+        ready = in[i] != NULL || node->inputs[i] == NULL;
     }
     if (!ready) {
         b->status =
@@ -129,9 +129,9 @@ static void evaluate(ir_builder *b, ir_node *node, ir_arena *arena)
     }
     b->status = node->op->eval(arena, node, in, out, b->err);
     for (int i = 0; b->status == MDOT_OK && i < node->output_count; i++) {
-        if (!node->outputs[i] || !out[i]) continue;
+        if (node->outputs[i] == NULL || out[i] == NULL) continue;
         ir_tensor *tensor = ir_tensor_from_wide(b->graph->arena, out[i]);
-        if (tensor)
+        if (tensor != NULL)
             b_replace(b, node->outputs[i], b_constant(b, tensor->dtype, tensor->dims, tensor->rank, tensor->data));
     }
 }
@@ -139,17 +139,17 @@ static void evaluate(ir_builder *b, ir_node *node, ir_arena *arena)
 void ir_fold_node(ir_builder *b, ir_node *node)
 {
     if (node->op == &ir_ops[IR_OP_Identity]) { /* a copy less */
-        if (node->inputs[0]->constant) b_replace(b, node->outputs[0], node->inputs[0]);
+        if (node->inputs[0]->constant != NULL) b_replace(b, node->outputs[0], node->inputs[0]);
         return;
     }
     bool all_known = true;
     for (int i = 0; i < node->output_count; i++) {
-        if (!node->outputs[i] || !node->outputs[i]->use_count) continue;
+        if (node->outputs[i] == NULL || !node->outputs[i]->use_count) continue;
         all_known = b_replace(b, node->outputs[i], known_constant(b, node->outputs[i])) && all_known;
     }
     if (all_known || !is_computable(node)) return;
     ir_arena *scratch = ir_arena_create(0);
-    if (scratch) {
+    if (scratch != NULL) {
         evaluate(b, node, scratch);
     } else {
         b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", b->graph->name);

@@ -11,7 +11,7 @@
 static ir_value *group_norm(ir_builder *b, const ir_node *like, ir_value *x, ir_value *scale, ir_value *bias,
                             int64_t groups)
 {
-    if (!x || !scale || !bias) return NULL;
+    if (x == NULL || scale == NULL || bias == NULL) return NULL;
     ir_node *node = b_node(b, IR_OP_GroupNormalization, (ir_value *[]){x, scale, bias}, 3, 1);
     b_set_int(b, node, "num_groups", groups);
     b_set_float(b, node, "epsilon", ir_node_float(like, "epsilon", 1e-5));
@@ -20,7 +20,7 @@ static ir_value *group_norm(ir_builder *b, const ir_node *like, ir_value *x, ir_
 
 static bool is_used_once_by(const ir_value *value, const ir_op *op)
 {
-    return value->use_count == 1 && value->def && value->def->op == op;
+    return value->use_count == 1 && value->def != NULL && value->def->op == op;
 }
 
 /* Reshape(InstanceNormalization([batch, groups, …])) to [batch, channels, …]. */
@@ -45,7 +45,8 @@ static ir_value *channel_vector(ir_builder *b, const ir_type *x, ir_value *value
 {
     const ir_type *type = &value->type;
     int at = type->rank - (x->rank - 1);
-    if (!value->constant || at < 0 || type->dtype != x->dtype || !ir_dim_equal(type->dim[at], x->dim[1])) return NULL;
+    if (value->constant == NULL || at < 0 || type->dtype != x->dtype || !ir_dim_equal(type->dim[at], x->dim[1]))
+        return NULL;
     if (value->constant->count != x->dim[1].offset) return NULL;
     return b_reshape(b, value, &x->dim[1], 1);
 }
@@ -74,7 +75,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
 static void recognise(ir_builder *b, ir_node *node)
 {
     ir_rule rule = rule_of[ir_node_opcode(node)];
-    if (rule) rule(b, node);
+    if (rule != NULL) rule(b, node);
 }
 
 mdot_status pass_group_norms(ir_graph *graph, bool *out_changed, mdot_error *err)

@@ -5,15 +5,15 @@
  * constant here, at compile time.
  */
 #include "ir/ops.h"
-#include "ir/passes/recognise_attention.h"
 #include "ir/passes/builder.h"
 #include "ir/passes/pass.h"
+#include "ir/passes/recognise_attention.h"
 
 /* ---- Weights ---------------------------------------------------------------------------------------------------- */
 
 static bool is_weight(const ir_value *value, int rank)
 {
-    return value && value->constant && value->constant->data && value->type.rank == rank &&
+    return value != NULL && value->constant != NULL && value->constant->data != NULL && value->type.rank == rank &&
            value->type.dtype == MDOT_DTYPE_F32;
 }
 
@@ -25,7 +25,7 @@ static ir_value *prepared_weight(ir_builder *b, ir_value *matrix, bool transpose
     int64_t rows = from->dims[transposed ? 1 : 0], columns = from->dims[transposed ? 0 : 1];
     const float *in = from->data;
     float *out = b_alloc(b, from->count ? from->count : 1, sizeof *out);
-    if (!out) return NULL;
+    if (out == NULL) return NULL;
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t c = 0; c < columns; c++) {
             out[r * columns + c] = scale * in[transposed ? c * rows + r : r * columns + c];
@@ -38,7 +38,7 @@ static ir_value *prepared_weight(ir_builder *b, ir_value *matrix, bool transpose
 static ir_value *prepared_bias(ir_builder *b, ir_value *value, int64_t columns, float scale)
 {
     const ir_tensor *from = value->constant;
-    if (!from || !from->data || from->dtype != MDOT_DTYPE_F32) return NULL;
+    if (from == NULL || from->data == NULL || from->dtype != MDOT_DTYPE_F32) return NULL;
     for (int i = 0; i + 1 < from->rank; i++) {
         if (from->dims[i] != 1) return NULL;
     }
@@ -46,15 +46,15 @@ static ir_value *prepared_bias(ir_builder *b, ir_value *value, int64_t columns, 
     if (from->rank == 1 && from->count == columns && scale == 1) return value;
     const float *in = from->data;
     float *out = b_alloc(b, columns ? columns : 1, sizeof *out);
-    if (!out) return NULL;
+    if (out == NULL) return NULL;
     for (int64_t c = 0; c < columns; c++) out[c] = scale * in[from->count == 1 ? 0 : c];
     return b_constant(b, MDOT_DTYPE_F32, &columns, 1, out);
 }
 
 static ir_value *linear(ir_builder *b, ir_value *x, ir_value *weight, ir_value *bias)
 {
-    if (!x || !weight) return NULL;
-    return b_infer(b, b_node(b, IR_OP_Linear, (ir_value *[]){x, weight, bias}, bias ? 3 : 2, 1));
+    if (x == NULL || weight == NULL) return NULL;
+    return b_infer(b, b_node(b, IR_OP_Linear, (ir_value *[]){x, weight, bias}, bias != NULL ? 3 : 2, 1));
 }
 
 /* ---- MatMul ----------------------------------------------------------------------------------------------------- */
@@ -78,10 +78,11 @@ static void add(ir_builder *b, ir_node *node)
     for (int i = 0; i < 2; i++) {
         const ir_value *product = node->inputs[i];
         const ir_node *made = product->def;
-        if (!made || made->op != &ir_ops[IR_OP_Linear] || made->input_count > 2 || product->use_count != 1) continue;
+        if (made == NULL || made->op != &ir_ops[IR_OP_Linear] || made->input_count > 2 || product->use_count != 1)
+            continue;
         int64_t columns = made->inputs[1]->type.dim[1].offset;
         ir_value *bias = prepared_bias(b, node->inputs[1 - i], columns, 1);
-        if (bias && b_replace(b, node->outputs[0], linear(b, made->inputs[0], made->inputs[1], bias))) return;
+        if (bias != NULL && b_replace(b, node->outputs[0], linear(b, made->inputs[0], made->inputs[1], bias))) return;
     }
 }
 
@@ -104,14 +105,14 @@ static void gemm(ir_builder *b, ir_node *node)
     bool trans_b = ir_node_int(node, "transB", 0);
     ir_value *x = transposed(b, node->inputs[0], ir_node_int(node, "transA", 0));
     ir_value *matrix = node->inputs[1], *addend = ir_node_input(node, 2), *product, *bias = NULL;
-    if (is_weight(matrix, 2) && x && x->type.dtype == MDOT_DTYPE_F32) {
+    if (is_weight(matrix, 2) && x != NULL && x->type.dtype == MDOT_DTYPE_F32) {
         ir_value *weight = prepared_weight(b, matrix, trans_b, (float)alpha);
-        if (addend && weight) bias = prepared_bias(b, addend, weight->type.dim[1].offset, (float)beta);
+        if (addend != NULL && weight != NULL) bias = prepared_bias(b, addend, weight->type.dim[1].offset, (float)beta);
         product = linear(b, x, weight, bias);
     } else {
-        product = x ? scaled(b, b_mat_mul(b, x, transposed(b, matrix, trans_b)), alpha) : NULL;
+        product = x != NULL ? scaled(b, b_mat_mul(b, x, transposed(b, matrix, trans_b)), alpha) : NULL;
     }
-    if (addend && !bias) product = b_add(b, product, scaled(b, addend, beta));
+    if (addend != NULL && bias == NULL) product = b_add(b, product, scaled(b, addend, beta));
     b_replace(b, node->outputs[0], product);
 }
 
@@ -121,11 +122,11 @@ static void fused_mat_mul(ir_builder *b, ir_node *node)
     ir_value *x = transposed(b, node->inputs[0], ir_node_int(node, "transA", 0));
     double alpha = ir_node_float(node, "alpha", 1);
     bool trans_b = ir_node_int(node, "transB", 0);
-    if (is_weight(node->inputs[1], 2) && x && x->type.rank >= 2 && x->type.dtype == MDOT_DTYPE_F32) {
+    if (is_weight(node->inputs[1], 2) && x != NULL && x->type.rank >= 2 && x->type.dtype == MDOT_DTYPE_F32) {
         b_replace(b, node->outputs[0], linear(b, x, prepared_weight(b, node->inputs[1], trans_b, (float)alpha), NULL));
     } else {
         ir_value *product = b_mat_mul(b, x, transposed(b, node->inputs[1], trans_b));
-        b_replace(b, node->outputs[0], product ? scaled(b, product, alpha) : NULL);
+        b_replace(b, node->outputs[0], product != NULL ? scaled(b, product, alpha) : NULL);
     }
 }
 
@@ -139,7 +140,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
 static void recognise(ir_builder *b, ir_node *node)
 {
     ir_rule rule = rule_of[ir_node_opcode(node)];
-    if (rule) rule(b, node);
+    if (rule != NULL) rule(b, node);
 }
 
 mdot_status pass_linears(ir_graph *graph, bool *out_changed, mdot_error *err)

@@ -33,7 +33,7 @@ static double rounding(mdot_dtype dtype)
 bool ir_value_is_filled(const ir_value *value, double number, double tolerance)
 {
     const ir_tensor *all = value->constant;
-    if (!all || !all->data || all->count < 1) return false;
+    if (all == NULL || all->data == NULL || all->count < 1) return false;
     size_t size = mdot_dtype_size_bytes(all->dtype);
     for (int64_t i = 0; i < all->count; i++) {
         ir_tensor one = {.dtype = all->dtype, .count = 1, .data = (const char *)all->data + (size_t)i * size};
@@ -47,7 +47,7 @@ bool ir_value_is_filled(const ir_value *value, double number, double tolerance)
 /* Binds the slot to the value for the goals of `rest`, and frees it again when they fail. */
 static bool bind(ir_match *match, int slot, ir_value *value, const goal *rest)
 {
-    if (match->slot[slot]) return match->slot[slot] == value && solve(match, rest);
+    if (match->slot[slot] != NULL) return match->slot[slot] == value && solve(match, rest);
     match->slot[slot] = value;
     if (solve(match, rest)) return true;
     match->slot[slot] = NULL;
@@ -58,9 +58,9 @@ static bool solve_operands(ir_match *match, const ir_pattern *pattern, ir_node *
 {
     goal goals[IR_PATTERN_ARGS];
     for (int i = IR_PATTERN_ARGS - 1; i >= 0; i--) {
-        if (!pattern->arg[i]) continue;
+        if (pattern->arg[i] == NULL) continue;
         ir_value *operand = ir_node_input(node, swapped ? 1 - i : i);
-        if (!operand) return false;
+        if (operand == NULL) return false;
         goals[i] = (goal){pattern->arg[i], operand, rest};
         rest = &goals[i];
     }
@@ -70,9 +70,9 @@ static bool solve_operands(ir_match *match, const ir_pattern *pattern, ir_node *
 static bool solve_op(ir_match *match, const ir_pattern *pattern, ir_value *value, const goal *rest)
 {
     ir_node *node = value->def;
-    if (!node || node->op != &ir_ops[pattern->op] || value->output != 0) return false;
+    if (node == NULL || node->op != &ir_ops[pattern->op] || value->output != 0) return false;
     if (solve_operands(match, pattern, node, false, rest)) return true;
-    bool swappable = (node->op->traits & IR_COMMUTATIVE) && node->input_count == 2 && pattern->arg[1];
+    bool swappable = (node->op->traits & IR_COMMUTATIVE) && node->input_count == 2 && pattern->arg[1] != NULL;
     return swappable && solve_operands(match, pattern, node, true, rest);
 }
 
@@ -80,9 +80,9 @@ static bool solve_op(ir_match *match, const ir_pattern *pattern, ir_value *value
 static bool solve_product(ir_match *match, const ir_pattern *pattern, ir_value *value, const goal *rest)
 {
     ir_node *node = value->def;
-    if (!node || node->op != &ir_ops[IR_OP_Mul]) return false;
+    if (node == NULL || node->op != &ir_ops[IR_OP_Mul]) return false;
     int count = 0;
-    while (count < IR_PATTERN_ARGS && pattern->arg[count]) count++;
+    while (count < IR_PATTERN_ARGS && pattern->arg[count] != NULL) count++;
     for (int one = 0; one < count; one++) {
         ir_pattern others = {.kind = IR_PATTERN_PRODUCT};
         for (int i = 0, n = 0; i < count; i++) {
@@ -100,7 +100,7 @@ static bool solve_product(ir_match *match, const ir_pattern *pattern, ir_value *
 
 static bool solve(ir_match *match, const goal *first)
 {
-    if (!first) return true;
+    if (first == NULL) return true;
     const ir_pattern *pattern = first->pattern;
     ir_value *value = first->value;
     double scalar;
@@ -116,7 +116,7 @@ static bool solve(ir_match *match, const goal *first)
     case IR_PATTERN_PRODUCT:
         return solve_product(match, pattern, value, first->next);
     case IR_PATTERN_EITHER:
-        for (int i = 0; i < IR_PATTERN_ARGS && pattern->arg[i]; i++) {
+        for (int i = 0; i < IR_PATTERN_ARGS && pattern->arg[i] != NULL; i++) {
             if (solve(match, &(goal){pattern->arg[i], value, first->next})) return true;
         }
         return false;
@@ -135,5 +135,5 @@ bool ir_match_value(const ir_pattern *pattern, ir_value *value, ir_match *out_ma
 double ir_match_scalar(const ir_match *match, int slot)
 {
     double scalar = 0;
-    return match->slot[slot] && ir_value_scalar(match->slot[slot], &scalar) ? scalar : 0;
+    return match->slot[slot] != NULL && ir_value_scalar(match->slot[slot], &scalar) ? scalar : 0;
 }

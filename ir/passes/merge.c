@@ -38,7 +38,7 @@ static ir_node *linear_of(const ir_node *attention, int i)
 {
     const ir_value *operand = attention->inputs[i];
     ir_node *made = operand->def;
-    bool is_linear = made && made->op == &ir_ops[IR_OP_Linear];
+    bool is_linear = made != NULL && made->op == &ir_ops[IR_OP_Linear];
     return is_linear && operand->use_count == uses_by(attention, operand) ? made : NULL;
 }
 
@@ -48,7 +48,7 @@ static group linears_of(const ir_node *attention, int first)
     group g = {.count = 0};
     for (int i = first; i < MAX_PARTS; i++) {
         ir_node *linear = linear_of(attention, i);
-        if (!linear || (g.count && linear->inputs[0] != g.linears[0]->inputs[0])) continue;
+        if (linear == NULL || (g.count && linear->inputs[0] != g.linears[0]->inputs[0])) continue;
         if (!is_member(&g, linear)) g.linears[g.count++] = linear;
     }
     return g;
@@ -69,7 +69,7 @@ static ir_value *merged_weight(ir_builder *b, const group *g, int64_t columns)
 {
     int64_t depth = g->linears[0]->inputs[1]->type.dim[0].offset;
     float *all = b_alloc(b, depth * columns, sizeof *all);
-    if (!all) return NULL;
+    if (all == NULL) return NULL;
     int64_t left = 0;
     for (int i = 0; i < g->count; i++) {
         const float *part = data_of(g->linears[i]->inputs[1]);
@@ -86,12 +86,12 @@ static ir_value *merged_weight(ir_builder *b, const group *g, int64_t columns)
 static ir_value *merged_bias(ir_builder *b, const group *g, int64_t columns)
 {
     float *all = b_alloc(b, columns, sizeof *all); /* zeroed */
-    if (!all) return NULL;
+    if (all == NULL) return NULL;
     int64_t left = 0;
     for (int i = 0; i < g->count; i++) {
         const ir_value *bias = ir_node_input(g->linears[i], 2);
         int64_t width = columns_of(g->linears[i]);
-        if (bias) memcpy(all + left, data_of(bias), (size_t)width * sizeof *all);
+        if (bias != NULL) memcpy(all + left, data_of(bias), (size_t)width * sizeof *all);
         left += width;
     }
     return b_constant(b, MDOT_DTYPE_F32, &columns, 1, all);
@@ -113,10 +113,10 @@ static void merge(ir_builder *b, ir_node *node)
     }
     ir_value *inputs[] = {g.linears[0]->inputs[0], merged_weight(b, &g, columns), NULL};
     if (biased) inputs[2] = merged_bias(b, &g, columns);
-    if (!inputs[1] || (biased && !inputs[2])) return;
+    if (inputs[1] == NULL || (biased && inputs[2] == NULL)) return;
     ir_value *all = b_infer(b, b_node(b, IR_OP_Linear, inputs, biased ? 3 : 2, 1));
     ir_value *parts[MAX_PARTS];
-    if (!all || !b_split(b, all, all->type.rank - 1, widths, g.count, parts)) return;
+    if (all == NULL || !b_split(b, all, all->type.rank - 1, widths, g.count, parts)) return;
     for (int i = 0; i < g.count; i++) b_replace(b, g.linears[i]->outputs[0], parts[i]);
 }
 

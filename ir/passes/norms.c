@@ -54,7 +54,8 @@ static int trailing_axis(const ir_value *reduced)
     int rank = node->inputs[0]->type.rank, count = 0;
     int64_t axes[IR_MAX_KNOWN];
     const ir_value *operand = ir_node_input(node, 1);
-    if (!ir_node_int(node, "keepdims", 1) || !operand || !ir_value_ints(operand, axes, &count) || count < 1) return -1;
+    if (!ir_node_int(node, "keepdims", 1) || operand == NULL || !ir_value_ints(operand, axes, &count) || count < 1)
+        return -1;
     if (count > rank) return -1;
     unsigned covered = 0;
     for (int i = 0; i < count; i++) covered |= 1u << (axes[i] < 0 ? axes[i] + rank : axes[i]);
@@ -65,8 +66,8 @@ static int trailing_axis(const ir_value *reduced)
 static ir_value *norm(ir_builder *b, ir_opcode op, ir_value *x, ir_value *scale, ir_value *bias, int64_t axis,
                       double epsilon)
 {
-    if (!scale) return NULL;
-    ir_node *node = b_node(b, op, (ir_value *[]){x, scale, bias}, bias ? 3 : 2, 1);
+    if (scale == NULL) return NULL;
+    ir_node *node = b_node(b, op, (ir_value *[]){x, scale, bias}, bias != NULL ? 3 : 2, 1);
     b_set_int(b, node, "axis", axis);
     b_set_float(b, node, "epsilon", epsilon);
     return b_infer(b, node);
@@ -132,7 +133,7 @@ static ir_value *as_parameter(ir_builder *b, const ir_type *x, int axis, ir_valu
 static ir_node *norm_of(const ir_value *value)
 {
     ir_node *node = value->def;
-    if (!node || value->use_count != 1 || node->output_count != 1) return NULL;
+    if (node == NULL || value->use_count != 1 || node->output_count != 1) return NULL;
     bool is_norm = node->op == &ir_ops[IR_OP_LayerNormalization] || node->op == &ir_ops[IR_OP_RMSNormalization];
     return is_norm ? node : NULL;
 }
@@ -154,7 +155,7 @@ static bool absorb_scale(ir_builder *b, ir_node *node)
 {
     for (int i = 0; i < 2; i++) {
         ir_node *made = norm_of(node->inputs[i]);
-        if (!made || made->input_count > 2 || !ir_value_is_filled(made->inputs[1], 1, 0)) continue;
+        if (made == NULL || made->input_count > 2 || !ir_value_is_filled(made->inputs[1], 1, 0)) continue;
         ir_value *scale = parameter_of(b, made, node->inputs[1 - i]);
         if (b_replace(b, node->outputs[0], norm_like(b, made, scale, NULL))) return true;
     }
@@ -169,7 +170,7 @@ static bool recognise_factored(ir_builder *b, ir_value *result)
     if (axis < 0 || trailing_axis(m.slot[VARIANCE]) != axis) return false;
     const ir_type *x = &m.slot[X]->type;
     ir_value *scale = as_parameter(b, x, axis, m.slot[SCALE]), *bias = as_parameter(b, x, axis, m.slot[BIAS]);
-    return scale && bias &&
+    return scale != NULL && bias != NULL &&
            b_replace(b, result,
                      norm(b, IR_OP_LayerNormalization, m.slot[X], scale, bias, axis, ir_match_scalar(&m, EPSILON)));
 }
@@ -178,9 +179,9 @@ static void absorb_bias(ir_builder *b, ir_node *node)
 {
     for (int i = 0; i < 2; i++) {
         ir_node *made = norm_of(node->inputs[i]);
-        if (!made || made->op != &ir_ops[IR_OP_LayerNormalization] || made->input_count > 2) continue;
+        if (made == NULL || made->op != &ir_ops[IR_OP_LayerNormalization] || made->input_count > 2) continue;
         ir_value *bias = parameter_of(b, made, node->inputs[1 - i]);
-        if (bias && b_replace(b, node->outputs[0], norm_like(b, made, made->inputs[1], bias))) return;
+        if (bias != NULL && b_replace(b, node->outputs[0], norm_like(b, made, made->inputs[1], bias))) return;
     }
 }
 
@@ -212,7 +213,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
 static void recognise(ir_builder *b, ir_node *node)
 {
     ir_rule rule = rule_of[ir_node_opcode(node)];
-    if (rule) rule(b, node);
+    if (rule != NULL) rule(b, node);
 }
 
 mdot_status pass_norms(ir_graph *graph, bool *out_changed, mdot_error *err)

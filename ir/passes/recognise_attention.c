@@ -1,5 +1,5 @@
-/* recognise_attention.c — recognises attention written as MatMul, Softmax, MatMul (read by attention_scores.c) and makes ONNX's
- * Attention of it, in the form of recognise_attention.h.
+/* recognise_attention.c — recognises attention written as MatMul, Softmax, MatMul (read by attention_scores.c) and
+ * makes ONNX's Attention of it, in the form of recognise_attention.h.
  *
  * All operands are first seen as [batch, heads, rows, channels], whatever the model's products see. Where they are
  * heads split off rows (Reshape and Transpose), the 3-D form reads the rows where they lie; else the 4-D form reads
@@ -24,14 +24,15 @@ typedef struct extents {
 static extents extents_of_joined(const ir_scores *s)
 {
     const ir_type *q = &s->q->type, *split = s->split;
-    for (const ir_value *value = s->q; !split && value->def && value->def->op == &ir_ops[IR_OP_Reshape];) {
+    for (const ir_value *value = s->q;
+         split == NULL && value->def != NULL && value->def->op == &ir_ops[IR_OP_Reshape];) {
         value = value->def->inputs[0];
         const ir_type *type = &value->type;
         bool rows_stay =
             type->rank == 4 && ir_dim_equal(type->dim[2], q->dim[1]) && ir_dim_equal(type->dim[3], q->dim[2]);
         if (rows_stay) split = type;
     }
-    if (split && ir_dim_is_number(split->dim[1])) return (extents){split->dim[0], split->dim[1].offset};
+    if (split != NULL && ir_dim_is_number(split->dim[1])) return (extents){split->dim[0], split->dim[1].offset};
     return (extents){q->dim[0], 1};
 }
 
@@ -51,7 +52,7 @@ static bool masks_fit(const ir_scores *s, int rank)
 {
     for (int i = 0; i < s->mask_count && rank > 4; i++) {
         const ir_mask *mask = &s->masks[i];
-        if (mask->added->type.rank > 3 || (mask->condition && mask->condition->type.rank > 3)) return false;
+        if (mask->added->type.rank > 3 || (mask->condition != NULL && mask->condition->type.rank > 3)) return false;
     }
     return true;
 }
@@ -75,7 +76,7 @@ static bool read_extents(const ir_scores *s, extents *out)
 
 static ir_value *as_heads(ir_builder *b, ir_value *value, extents e)
 {
-    if (!value) return NULL;
+    if (value == NULL) return NULL;
     const ir_type *type = &value->type;
     ir_dim dims[] = {e.batch, ir_dim_number(e.heads), type->dim[type->rank - 2], type->dim[type->rank - 1]};
     return b_reshape(b, value, dims, 4);
@@ -86,9 +87,9 @@ static ir_value *as_heads(ir_builder *b, ir_value *value, extents e)
 static ir_value *ungrouped(ir_value *heads)
 {
     const ir_node *join = heads->def;
-    const ir_node *expand = join && join->op == &ir_ops[IR_OP_Reshape] ? join->inputs[0]->def : NULL;
-    const ir_node *unsqueeze = expand && expand->op == &ir_ops[IR_OP_Expand] ? expand->inputs[0]->def : NULL;
-    if (!unsqueeze || !b_is_reshaped(expand->inputs[0])) return heads;
+    const ir_node *expand = join != NULL && join->op == &ir_ops[IR_OP_Reshape] ? join->inputs[0]->def : NULL;
+    const ir_node *unsqueeze = expand != NULL && expand->op == &ir_ops[IR_OP_Expand] ? expand->inputs[0]->def : NULL;
+    if (unsqueeze == NULL || !b_is_reshaped(expand->inputs[0])) return heads;
     const ir_type *each = &join->inputs[0]->type, *one = &expand->inputs[0]->type, *all = &heads->type;
     ir_value *source = unsqueeze->inputs[0];
     if (each->rank != 5 || one->rank != 5 || source->type.rank != 4 || !ir_dim_is(one->dim[2], 1)) return heads;
@@ -107,8 +108,8 @@ static bool is_split_off_rows(const ir_value *heads)
 {
     static const int64_t swapped[] = {0, 2, 1, 3};
     const ir_node *node = heads->def;
-    const ir_attr *perm = node && node->op == &ir_ops[IR_OP_Transpose] ? ir_node_attr(node, "perm") : NULL;
-    bool is_swap = perm && perm->count == 4;
+    const ir_attr *perm = node != NULL && node->op == &ir_ops[IR_OP_Transpose] ? ir_node_attr(node, "perm") : NULL;
+    bool is_swap = perm != NULL && perm->count == 4;
     for (int i = 0; is_swap && i < 4; i++) is_swap = perm->ints[i] == swapped[i];
     return is_swap || ir_dim_is(heads->type.dim[1], 1);
 }
@@ -118,7 +119,7 @@ static bool is_split_off_rows(const ir_value *heads)
 /* A mask over scores [batch · heads, N, M], against [batch, heads, N, M]. */
 static ir_value *as_heads_mask(ir_builder *b, ir_value *mask, extents e)
 {
-    if (!mask || mask->type.rank != 3 || ir_dim_is(mask->type.dim[0], 1)) return mask;
+    if (mask == NULL || mask->type.rank != 3 || ir_dim_is(mask->type.dim[0], 1)) return mask;
     ir_dim dims[] = {e.batch, ir_dim_number(e.heads), mask->type.dim[1], mask->type.dim[2]};
     return b_reshape(b, mask, dims, 4);
 }
@@ -130,12 +131,12 @@ static ir_value *additive_mask(ir_builder *b, const ir_scores *s, extents e)
     for (int i = 0; i < s->mask_count; i++) {
         const ir_mask *mask = &s->masks[i];
         ir_value *added = mask->added, *zero = b_scalar(b, 0);
-        if (mask->condition && mask->masks_where) added = b_where(b, mask->condition, added, zero);
-        if (mask->condition && !mask->masks_where) added = b_where(b, mask->condition, zero, added);
+        if (mask->condition != NULL && mask->masks_where) added = b_where(b, mask->condition, added, zero);
+        if (mask->condition != NULL && !mask->masks_where) added = b_where(b, mask->condition, zero, added);
         if (mask->joined) added = as_heads_mask(b, added, e);
         sum = i ? b_add(b, sum, added) : added;
     }
-    return sum ? b_attention_mask(b, sum, s->k_transposed->type.dim[s->k_transposed->type.rank - 1]) : NULL;
+    return sum != NULL ? b_attention_mask(b, sum, s->k_transposed->type.dim[s->k_transposed->type.rank - 1]) : NULL;
 }
 
 /* ---- Rewriting -------------------------------------------------------------------------------------------------- */
@@ -147,7 +148,7 @@ static ir_value *fused(ir_builder *b, const ir_scores *s, extents e)
     spec.q = as_heads(b, s->q, e);
     spec.k = as_heads(b, b_swap_last(b, s->k_transposed), e);
     spec.v = as_heads(b, s->v, e);
-    if (!spec.q || !spec.k || !spec.v || (s->mask_count && !spec.mask)) return NULL;
+    if (spec.q == NULL || spec.k == NULL || spec.v == NULL || (s->mask_count && spec.mask == NULL)) return NULL;
     ir_value *k = ungrouped(spec.k), *v = ungrouped(spec.v);
     if (ir_dim_equal(k->type.dim[1], v->type.dim[1])) {
         spec.k = k;
@@ -160,7 +161,7 @@ static ir_value *fused(ir_builder *b, const ir_scores *s, extents e)
         spec.k = b_join_heads(b, spec.k);
         spec.v = b_join_heads(b, spec.v);
     }
-    if (!spec.q || !spec.k) return NULL;
+    if (spec.q == NULL || spec.k == NULL) return NULL;
     spec.q = ir_without_scale(spec.q, &spec.scale); /* scales from before the heads were split */
     spec.k = ir_without_scale(spec.k, &spec.scale);
     ir_value *result = b_attention(b, &spec);

@@ -29,10 +29,10 @@ static mdot_status run(ir_graph *graph, const ir_pass *pass, bool *out_changed, 
 static mdot_status dump(const ir_graph *graph, const ir_pass_options *options, mdot_error *err)
 {
     ir_arena *arena = ir_arena_create(0);
-    const char *text = arena ? ir_graph_print(graph, arena) : NULL;
-    if (text) options->dump(options->user, text);
+    const char *text = arena != NULL ? ir_graph_print(graph, arena) : NULL;
+    if (text != NULL) options->dump(options->user, text);
     ir_arena_destroy(arena);
-    return text ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    return text != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
 }
 
 mdot_status ir_run_passes(ir_graph *graph, const ir_pass_options *options, mdot_error *err)
@@ -41,7 +41,8 @@ mdot_status ir_run_passes(ir_graph *graph, const ir_pass_options *options, mdot_
         bool changed;
         mdot_status status = run(graph, &ir_passes[i], &changed, err);
         if (status != MDOT_OK) return status;
-        if (!options || !options->dump_pass || strcmp(options->dump_pass, ir_passes[i].name) != 0) continue;
+        if (options == NULL || options->dump_pass == NULL || strcmp(options->dump_pass, ir_passes[i].name) != 0)
+            continue;
         status = dump(graph, options, err);
         if (status != MDOT_OK) return status;
     }

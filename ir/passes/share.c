@@ -37,7 +37,7 @@ static size_t tensor_bytes(const ir_tensor *tensor)
 
 static bool is_small(const ir_tensor *tensor)
 {
-    return tensor->data && tensor->count <= SMALL_BYTES && tensor_bytes(tensor) <= SMALL_BYTES &&
+    return tensor->data != NULL && tensor->count <= SMALL_BYTES && tensor_bytes(tensor) <= SMALL_BYTES &&
            tensor->dtype != MDOT_DTYPE_STRING;
 }
 
@@ -52,11 +52,11 @@ static bool equal_tensors(const ir_tensor *a, const ir_tensor *b)
 static ir_value *shared_constant(table *seen, ir_value *value)
 {
     const ir_tensor *tensor = value->constant;
-    if (!tensor || !is_small(tensor)) return value;
+    if (tensor == NULL || !is_small(tensor)) return value;
     uint64_t hash = hash_bytes(hash_start, tensor->data, tensor_bytes(tensor));
     for (size_t i = hash & (seen->size - 1);; i = (i + 1) & (seen->size - 1)) {
         ir_value **slot = &seen->constants[i];
-        if (!*slot) *slot = value;
+        if (*slot == NULL) *slot = value;
         if (*slot == value || equal_tensors((*slot)->constant, tensor)) return *slot;
     }
 }
@@ -95,11 +95,11 @@ static bool equal_nodes(const ir_node *a, const ir_node *b)
         if (a->inputs[i] != b->inputs[i]) return false;
     }
     for (int i = 0; i < a->output_count; i++) {
-        if (!a->outputs[i] != !b->outputs[i]) return false;
+        if ((a->outputs[i] == NULL) != (b->outputs[i] == NULL)) return false;
     }
     for (int i = 0; i < a->attr_count; i++) {
         const ir_attr *other = ir_node_attr(b, a->attrs[i].name);
-        if (!other || !equal_attrs(&a->attrs[i], other)) return false;
+        if (other == NULL || !equal_attrs(&a->attrs[i], other)) return false;
     }
     return true;
 }
@@ -108,12 +108,12 @@ static ir_node *shared_node(table *seen, ir_node *node)
 {
     uint64_t hash = hash_bytes(hash_start, &node->op, sizeof node->op);
     for (int i = 0; i < node->input_count; i++) {
-        int id = node->inputs[i] ? node->inputs[i]->id : -1;
+        int id = node->inputs[i] != NULL ? node->inputs[i]->id : -1;
         hash = hash_bytes(hash, &id, sizeof id);
     }
     for (size_t i = hash & (seen->size - 1);; i = (i + 1) & (seen->size - 1)) {
         ir_node **slot = &seen->nodes[i];
-        if (!*slot) *slot = node;
+        if (*slot == NULL) *slot = node;
         if (*slot == node || equal_nodes(*slot, node)) return *slot;
     }
 }
@@ -121,7 +121,7 @@ static ir_node *shared_node(table *seen, ir_node *node)
 static table create_table(const ir_graph *graph, ir_arena *arena)
 {
     size_t entries = 1, size = 1;
-    for (const ir_node *node = graph->first; node; node = node->next) entries += 1 + (size_t)node->input_count;
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) entries += 1 + (size_t)node->input_count;
     while (size < 2 * entries) size *= 2;
     table seen = {.size = size};
     seen.nodes = IR_NEW_ARRAY(arena, ir_node *, size);
@@ -133,23 +133,24 @@ mdot_status ir_share_equal_nodes(ir_graph *graph, bool *out_changed, mdot_error 
 {
     ir_arena *scratch = ir_arena_create(0);
     table seen = {0};
-    if (scratch) seen = create_table(graph, scratch);
-    if (!seen.nodes || !seen.constants) {
+    if (scratch != NULL) seen = create_table(graph, scratch);
+    if (seen.nodes == NULL || seen.constants == NULL) {
         ir_arena_destroy(scratch);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
     }
     ir_builder b = {.graph = graph, .err = err};
-    for (ir_node *node = graph->first; node && b.status == MDOT_OK; node = node->next) {
+    for (ir_node *node = graph->first; node != NULL && b.status == MDOT_OK; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {
-            if (node->inputs[i]) ir_node_set_input(node, i, shared_constant(&seen, node->inputs[i]));
+            if (node->inputs[i] != NULL) ir_node_set_input(node, i, shared_constant(&seen, node->inputs[i]));
         }
-        if (!node->op || !(node->op->traits & IR_STATELESS)) continue;
+        if (node->op == NULL || !(node->op->traits & IR_STATELESS)) continue;
         ir_node *first = shared_node(&seen, node);
         b.at = node;
         b.name = node->name;
         b.first_new = graph->value_count;
         for (int i = 0; first != node && i < node->output_count; i++) {
-            if (node->outputs[i] && node->outputs[i]->use_count) b_replace(&b, node->outputs[i], first->outputs[i]);
+            if (node->outputs[i] != NULL && node->outputs[i]->use_count)
+                b_replace(&b, node->outputs[i], first->outputs[i]);
         }
     }
     ir_arena_destroy(scratch);

@@ -30,7 +30,7 @@ static ir_value *under_reshapes(ir_value *value, int *out_count)
 
 static bool is_constant_reshape(const ir_node *node)
 {
-    return node->op == &ir_ops[IR_OP_Reshape] && node->inputs[1]->constant;
+    return node->op == &ir_ops[IR_OP_Reshape] && node->inputs[1]->constant != NULL;
 }
 
 /* [A, B, N, D] joined to [A · B, N, D], transposed and split to [A, B, D, N], as PyTorch's dynamo exporter writes the
@@ -39,7 +39,8 @@ static bool is_constant_reshape(const ir_node *node)
 static bool transpose_of_joined(ir_builder *b, ir_node *node)
 {
     const ir_node *transpose = node->inputs[0]->def;
-    if (!transpose || transpose->op != &ir_ops[IR_OP_Transpose] || !b_is_reshaped(transpose->inputs[0])) return false;
+    if (transpose == NULL || transpose->op != &ir_ops[IR_OP_Transpose] || !b_is_reshaped(transpose->inputs[0]))
+        return false;
     if (node->inputs[0]->use_count != 1) return false;
     const ir_type *joined = &transpose->inputs[0]->type, *result = &node->outputs[0]->type;
     int64_t perm[MDOT_MAX_RANK];
@@ -53,7 +54,7 @@ static bool transpose_of_joined(ir_builder *b, ir_node *node)
         if (!ir_dim_equal(split.dim[rank - i], joined->dim[3 - i])) return false;
     }
     ir_value *x = b_reshape(b, transpose->inputs[0], split.dim, rank);
-    if (!x || (b_is_reshaped(x) && !is_constant_reshape(x->def))) return false;
+    if (x == NULL || (b_is_reshaped(x) && !is_constant_reshape(x->def))) return false;
     for (int i = 0; i < rank; i++) perm[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
     return b_replace(b, node->outputs[0], b_transpose(b, x, perm));
 }
@@ -71,7 +72,7 @@ static void reshape(ir_builder *b, ir_node *node)
     }
     if (count == 1 && is_constant_reshape(node)) return;
     ir_value *reshaped = b_reshape(b, source, result->type.dim, result->type.rank);
-    if (!reshaped || !reshaped->def->inputs[1]->constant) return;
+    if (reshaped == NULL || reshaped->def->inputs[1]->constant == NULL) return;
     under_reshapes(reshaped, &new_count);
     if (new_count < count || (new_count == count && is_constant_reshape(reshaped->def))) b_replace(b, result, reshaped);
 }
@@ -81,7 +82,7 @@ static void transpose(ir_builder *b, ir_node *node)
     int64_t perm[MDOT_MAX_RANK];
     b_read_perm(node, perm);
     ir_value *transposed = b_transpose(b, node->inputs[0], perm);
-    bool same = transposed && transposed->def && transposed->def->op == node->op &&
+    bool same = transposed != NULL && transposed->def != NULL && transposed->def->op == node->op &&
                 transposed->def->inputs[0] == node->inputs[0];
     if (!same) b_replace(b, node->outputs[0], transposed);
 }
@@ -92,7 +93,7 @@ static void slice(ir_builder *b, ir_node *node)
     int64_t steps[IR_MAX_KNOWN];
     int count = 0;
     const ir_value *operand = ir_node_input(node, 4);
-    if (operand && !ir_value_ints(operand, steps, &count)) return;
+    if (operand != NULL && !ir_value_ints(operand, steps, &count)) return;
     for (int i = 0; i < count; i++) {
         if (steps[i] < 0) return;
     }
@@ -192,11 +193,12 @@ static void cast_like(ir_builder *b, ir_node *node)
 static void dropout(ir_builder *b, ir_node *node)
 {
     const ir_value *ratio = ir_node_input(node, 1), *training = ir_node_input(node, 2);
-    bool keeps_all = !training || ir_value_is_filled(training, 0, 0) || (ratio && ir_value_is_filled(ratio, 0, 0));
+    bool keeps_all =
+        training == NULL || ir_value_is_filled(training, 0, 0) || (ratio != NULL && ir_value_is_filled(ratio, 0, 0));
     if (!keeps_all) return;
     b_replace(b, node->outputs[0], node->inputs[0]);
     ir_value *mask = node->output_count > 1 ? node->outputs[1] : NULL;
-    if (!mask || !mask->use_count) return;
+    if (mask == NULL || !mask->use_count) return;
     b->dtype = mask->type.dtype;
     b_replace(b, mask, b_expand(b, b_scalar(b, 1), mask->type.dim, mask->type.rank));
 }
@@ -236,7 +238,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
 static void simplify(ir_builder *b, ir_node *node)
 {
     ir_rule rule = rule_of[ir_node_opcode(node)];
-    if (rule) rule(b, node);
+    if (rule != NULL) rule(b, node);
     if (!b->changed) ir_fold_node(b, node);
 }
 

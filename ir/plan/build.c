@@ -35,19 +35,19 @@ static bool collect_uses(pl_builder *b)
 {
     for (int k = 0; k < b->graph->value_count; k++) b->values[k].output = -1;
     int order = 0;
-    for (const ir_node *node = b->graph->first; node; node = node->next, order++) {
+    for (const ir_node *node = b->graph->first; node != NULL; node = node->next, order++) {
         for (int k = 0; k < node->input_count; k++)
-            if (node->inputs[k]) pl_info(b, node->inputs[k])->use_count++;
+            if (node->inputs[k] != NULL) pl_info(b, node->inputs[k])->use_count++;
         for (int k = 0; k < node->output_count; k++)
-            if (node->outputs[k]) pl_info(b, node->outputs[k])->order = order;
+            if (node->outputs[k] != NULL) pl_info(b, node->outputs[k])->order = order;
     }
-    for (const ir_node *node = b->graph->first; node; node = node->next) {
+    for (const ir_node *node = b->graph->first; node != NULL; node = node->next) {
         for (int k = 0; k < node->input_count; k++) {
-            pl_value *info = node->inputs[k] ? pl_info(b, node->inputs[k]) : NULL;
-            if (!info) continue;
-            if (!info->uses) {
+            pl_value *info = node->inputs[k] != NULL ? pl_info(b, node->inputs[k]) : NULL;
+            if (info == NULL) continue;
+            if (info->uses == NULL) {
                 info->uses = IR_NEW_ARRAY(b->arena, pl_use, info->use_count);
-                if (!info->uses) return false;
+                if (info->uses == NULL) return false;
                 info->use_count = 0;
             }
             info->uses[info->use_count++] = (pl_use){node, k};
@@ -70,10 +70,10 @@ static mdot_status start(pl_builder *b)
     b->values = IR_NEW_ARRAY(b->arena, pl_value, graph->value_count + 1);
     b->zero = pl_int(b, 0);
     b->definitions = definitions;
-    if (!b->plan || !b->values || !b->zero) return pl_fault(b);
+    if (b->plan == NULL || b->values == NULL || b->zero == NULL) return pl_fault(b);
     b->plan->arena = b->arena;
     b->plan->graph = graph;
-    b->plan->max_length = graph->symbol ? graph->max_length : 0;
+    b->plan->max_length = graph->symbol != NULL ? graph->max_length : 0;
     return collect_uses(b) && add_inputs_and_outputs(b) ? MDOT_OK : pl_fault(b);
 }
 
@@ -91,8 +91,8 @@ static const emit_fn emitters[IR_LOWER_COUNT] = {
 static bool only_first_is_read(const pl_builder *b, const ir_node *node)
 {
     for (int k = 1; k < node->output_count; k++) {
-        const pl_value *info = node->outputs[k] ? pl_info(b, node->outputs[k]) : NULL;
-        if (info && (info->use_count > 0 || info->output >= 0)) return false;
+        const pl_value *info = node->outputs[k] != NULL ? pl_info(b, node->outputs[k]) : NULL;
+        if (info != NULL && (info->use_count > 0 || info->output >= 0)) return false;
     }
     return true;
 }
@@ -101,31 +101,31 @@ static mdot_status emit_node(pl_builder *b, const ir_node *node)
 {
     emit_fn emit = emitters[node->op->lowering];
     bool is_sequential = node->op->lowering == IR_LOWER_SEQUENTIAL;
-    if (!emit)
+    if (emit == NULL)
         pl_reject(b, node, "has no kernel");
     else if (!is_sequential && !only_first_is_read(b, node))
         pl_reject(b, node, "more than its first output is read");
-    return b->status ? b->status : emit(b, node);
+    return b->status != MDOT_OK ? b->status : emit(b, node);
 }
 
 /* Operators that have an expression for every element; any operator has when its results follow from the length. */
 static bool has_expressions(const ir_node *node)
 {
-    if (definitions[node->op->lowering]) return true;
+    if (definitions[node->op->lowering] != NULL) return true;
     for (int k = 0; k < node->output_count; k++)
-        if (node->outputs[k] && !node->outputs[k]->known) return false;
+        if (node->outputs[k] != NULL && node->outputs[k]->known == NULL) return false;
     return true;
 }
 
 static mdot_status plan_node(pl_builder *b, const ir_node *node)
 {
     const ir_value *first = node->outputs[0];
-    const ir_value *root = first ? pl_info(b, first)->root : NULL;
-    if (root) return pl_info(b, root)->tail == first ? emit_node(b, root->def) : MDOT_OK;
+    const ir_value *root = first != NULL ? pl_info(b, first)->root : NULL;
+    if (root != NULL) return pl_info(b, root)->tail == first ? emit_node(b, root->def) : MDOT_OK;
     if (!has_expressions(node)) return emit_node(b, node);
     for (int k = 0; k < node->output_count; k++) {
-        mdot_status status = node->outputs[k] ? pl_decide(b, node, k) : MDOT_OK;
-        if (status) return status;
+        mdot_status status = node->outputs[k] != NULL ? pl_decide(b, node, k) : MDOT_OK;
+        if (status != MDOT_OK) return status;
     }
     return MDOT_OK;
 }
@@ -138,7 +138,7 @@ static mdot_status copy_outputs(pl_builder *b)
         const pl_value *info = pl_info(b, v);
         if (info->state == PL_PLACED && info->place.dense && info->place.buffer == b->graph->input_count + k) continue;
         mdot_status status = pl_emit_copy(b, v, k);
-        if (status) return status;
+        if (status != MDOT_OK) return status;
     }
     return MDOT_OK;
 }
@@ -169,11 +169,12 @@ mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan,
 {
     pl_builder b = {.graph = graph, .arena = arena, .err = err};
     mdot_status status = start(&b);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     pl_claim_chains(&b);
-    for (const ir_node *node = graph->first; node && !status; node = node->next) status = plan_node(&b, node);
-    if (!status) status = copy_outputs(&b);
-    if (status) return status;
+    for (const ir_node *node = graph->first; node != NULL && status == MDOT_OK; node = node->next)
+        status = plan_node(&b, node);
+    if (status == MDOT_OK) status = copy_outputs(&b);
+    if (status != MDOT_OK) return status;
     find_lives(b.plan);
     pl_decide_precision(b.plan);
     if (!pl_assign_memory(b.plan) || ir_arena_failed(arena)) return pl_fault(&b);

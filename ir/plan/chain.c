@@ -85,10 +85,10 @@ static const ir_value *claim_chain(pl_builder *b, const ir_node *root)
     const ir_value *tail = root->outputs[0];
     int nodes = 1, links = 0;
     const ir_node *reader;
-    while ((reader = only_reader(b, tail)) && can_link(root, tail, reader)) {
+    while ((reader = only_reader(b, tail)) != NULL && can_link(root, tail, reader)) {
         const ir_value *next = reader->outputs[0];
         nodes = grown(b, nodes, tail, reader);
-        if (pl_info(b, next)->root || nodes > PL_MAX_TREE || ++links > PL_MAX_DEPTH) break;
+        if (pl_info(b, next)->root != NULL || nodes > PL_MAX_TREE || ++links > PL_MAX_DEPTH) break;
         pl_info(b, next)->root = root->outputs[0];
         pl_info(b, next)->state = PL_CHAINED;
         tail = next;
@@ -98,8 +98,8 @@ static const ir_value *claim_chain(pl_builder *b, const ir_node *root)
 
 void pl_claim_chains(pl_builder *b)
 {
-    for (const ir_node *root = b->graph->last; root; root = root->prev) {
-        if (!is_root(root) || !root->outputs[0]) continue;
+    for (const ir_node *root = b->graph->last; root != NULL; root = root->prev) {
+        if (!is_root(root) || root->outputs[0] == NULL) continue;
         pl_value *own = pl_info(b, root->outputs[0]);
         own->tail = claim_chain(b, root);
         own->root = root->outputs[0];

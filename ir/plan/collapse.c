@@ -41,12 +41,12 @@ static const pl_expr *rewrite_operands(rewrite *r, const pl_expr *e)
     bool changed = false;
     for (int k = 0; k < pl_expr_operand_count(e->op); k++) {
         arg[k] = rewrite_expr(r, e->arg[k]);
-        if (!arg[k]) return NULL;
+        if (arg[k] == NULL) return NULL;
         changed = changed || arg[k] != e->arg[k];
     }
     if (!changed) return e;
     pl_expr *copy = IR_NEW(r->b->arena, pl_expr);
-    if (!copy) return NULL;
+    if (copy == NULL) return NULL;
     *copy = *e;
     for (int k = 0; k < pl_expr_operand_count(e->op); k++) copy->arg[k] = arg[k];
     return copy;
@@ -55,7 +55,7 @@ static const pl_expr *rewrite_operands(rewrite *r, const pl_expr *e)
 /* Z E; of Z = Y F with the outer loop's extent F, Y (F E), which is Horner's form again. */
 static const pl_expr *scale_outer(rewrite *r, const pl_expr *outer)
 {
-    if (!outer) return NULL;
+    if (outer == NULL) return NULL;
     if (outer->op == PL_MUL && pl_expr_equal(outer->arg[1], r->outer_extent))
         return pl_binary(r->b->arena, PL_MUL, outer->arg[0], r->merged_extent);
     return pl_binary(r->b->arena, PL_MUL, outer, r->extent);
@@ -69,7 +69,7 @@ static const pl_expr *rewrite_new(rewrite *r, const pl_expr *e)
         return e->i > r->loop ? pl_index(arena, e->i - 1) : e;
     }
     const pl_expr *outer = outer_part(r, e);
-    if (!outer) return rewrite_operands(r, e);
+    if (outer == NULL) return rewrite_operands(r, e);
     return pl_binary(arena, PL_ADD, scale_outer(r, rewrite_expr(r, outer)), pl_index(arena, r->loop));
 }
 
@@ -78,7 +78,7 @@ static const pl_expr *rewrite_expr(rewrite *r, const pl_expr *e)
     for (int k = 0; k < r->done_count; k++)
         if (r->done[k].from == e) return r->done[k].to;
     const pl_expr *result = r->failed ? e : rewrite_new(r, e);
-    if (!result || pl_expr_operand_count(e->op) == 0) return result;
+    if (result == NULL || pl_expr_operand_count(e->op) == 0) return result;
     if (r->done_count == r->done_capacity) return result; /* a sub-tree may be built twice */
     r->done[r->done_count++] = (pl_pair){e, result};
     return result;
@@ -93,13 +93,13 @@ static bool merge_into(pl_builder *b, pl_nest *nest, int loop)
     r.outer_extent = pl_extent(b, nest->extent[loop]);
     r.extent = pl_extent(b, nest->extent[loop + 1]);
     r.merged_extent = pl_extent(b, merged.extent[loop]);
-    if (!r.outer_extent || !r.extent || !r.merged_extent) return false;
-    if (nest->body) merged.body = rewrite_expr(&r, nest->body);
-    bool complete = !nest->body || merged.body;
+    if (r.outer_extent == NULL || r.extent == NULL || r.merged_extent == NULL) return false;
+    if (nest->body != NULL) merged.body = rewrite_expr(&r, nest->body);
+    bool complete = nest->body == NULL || merged.body != NULL;
     for (int s = 0; s < nest->store_count; s++) {
         merged.store[s].index = rewrite_expr(&r, nest->store[s].index);
         merged.store[s].value = rewrite_expr(&r, nest->store[s].value);
-        complete = complete && merged.store[s].index && merged.store[s].value;
+        complete = complete && merged.store[s].index != NULL && merged.store[s].value != NULL;
     }
     if (!complete || r.failed) return false;
     int loops = nest->loop_count + nest->reduce_count;
@@ -114,7 +114,7 @@ static bool merge_into(pl_builder *b, pl_nest *nest, int loop)
 
 void pl_collapse_loops(pl_builder *b, pl_nest *nest)
 {
-    if (!b->pairs && !(b->pairs = IR_NEW_ARRAY(b->arena, pl_pair, PL_PAIRS))) return;
+    if (b->pairs == NULL && (b->pairs = IR_NEW_ARRAY(b->arena, pl_pair, PL_PAIRS)) == NULL) return;
     for (int loop = nest->loop_count + nest->reduce_count - 2; loop >= 0; loop--) {
         bool is_border = loop == nest->loop_count - 1 && nest->reduce_count > 0;
         if (!is_border) merge_into(b, nest, loop);

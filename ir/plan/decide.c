@@ -80,7 +80,7 @@ static double reads_per_element(const pl_builder *b, const pl_use *use, double e
     if (node->op->lowering == IR_LOWER_NORM && use->operand == 0) return pl_is_norm(node) ? 1 : 3; /* norm_nests.c */
     double results = 0;
     for (int k = 0; k < node->output_count; k++)
-        if (node->outputs[k]) results += pl_elements(b, node->outputs[k]);
+        if (node->outputs[k] != NULL) results += pl_elements(b, node->outputs[k]);
     return results / elements;
 }
 
@@ -97,8 +97,8 @@ static int depth_of(const pl_builder *b, const ir_value *v)
 {
     int depth = 0;
     for (int k = 0; k < v->def->input_count; k++) {
-        const pl_value *info = v->def->inputs[k] ? pl_info(b, v->def->inputs[k]) : NULL;
-        if (info && info->state == PL_INLINED && info->depth > depth) depth = info->depth;
+        const pl_value *info = v->def->inputs[k] != NULL ? pl_info(b, v->def->inputs[k]) : NULL;
+        if (info != NULL && info->state == PL_INLINED && info->depth > depth) depth = info->depth;
     }
     return depth + 1;
 }
@@ -107,7 +107,7 @@ static int depth_of(const pl_builder *b, const ir_value *v)
 static bool can_inline(const pl_builder *b, const ir_value *v)
 {
     const pl_value *info = pl_info(b, v);
-    if (ir_node_opcode(v->def) == IR_OP_Concat && !v->known) return false;
+    if (ir_node_opcode(v->def) == IR_OP_Concat && v->known == NULL) return false;
     if (depth_of(b, v) > PL_MAX_DEPTH) return false;
     for (int k = 0; k < info->use_count; k++)
         if (needs_place(&info->uses[k])) return false;
@@ -122,7 +122,7 @@ static bool is_cheap(pl_builder *b, const ir_value *v)
     pl_begin_kernel(b);
     for (int d = 0; d < v->type.rank; d++) index[d] = pl_index(b->arena, d);
     const pl_expr *expr = pl_define(b, v, index);
-    if (!expr) return false;
+    if (expr == NULL) return false;
     int budget = PL_MAX_TREE;
     double cost = pl_expr_cost(expr, &budget), reads = total_reads(b, v);
     if (budget < 0) return false;
@@ -153,10 +153,10 @@ mdot_status pl_decide(pl_builder *b, const ir_node *node, int k)
         info->state = PL_PLACED;
         return MDOT_OK;
     }
-    if (!is_output && can_inline(b, v) && (v->known || is_cheap(b, v))) {
+    if (!is_output && can_inline(b, v) && (v->known != NULL || is_cheap(b, v))) {
         info->state = PL_INLINED;
         info->depth = depth_of(b, v);
         return MDOT_OK;
     }
-    return b->status ? b->status : pl_emit_value(b, v);
+    return b->status != MDOT_OK ? b->status : pl_emit_value(b, v);
 }

@@ -10,7 +10,7 @@
 static pl_expr *create(ir_arena *arena, pl_expr_op op, mdot_dtype dtype)
 {
     pl_expr *expr = IR_NEW(arena, pl_expr);
-    if (!expr) return NULL;
+    if (expr == NULL) return NULL;
     expr->op = op;
     expr->dtype = dtype;
     return expr;
@@ -21,7 +21,7 @@ static pl_expr *create(ir_arena *arena, pl_expr_op op, mdot_dtype dtype)
 static const pl_expr *constant(ir_arena *arena, mdot_dtype dtype, pl_scalar value)
 {
     pl_expr *expr = create(arena, PL_CONST, dtype);
-    if (!expr) return NULL;
+    if (expr == NULL) return NULL;
     value = pl_scalar_round(value, dtype);
     if (ir_dtype_is_float(dtype))
         expr->f = value.f;
@@ -43,7 +43,7 @@ const pl_expr *pl_const_i(ir_arena *arena, mdot_dtype dtype, int64_t value)
 const pl_expr *pl_index(ir_arena *arena, int loop)
 {
     pl_expr *expr = create(arena, PL_INDEX, MDOT_DTYPE_I64);
-    if (expr) expr->i = loop;
+    if (expr != NULL) expr->i = loop;
     return expr;
 }
 
@@ -58,8 +58,8 @@ const pl_expr *pl_dim(ir_arena *arena, ir_dim dim)
 
 const pl_expr *pl_load(ir_arena *arena, int buffer, mdot_dtype dtype, const pl_expr *offset)
 {
-    pl_expr *expr = offset ? create(arena, PL_LOAD, dtype) : NULL;
-    if (!expr) return NULL;
+    pl_expr *expr = offset != NULL ? create(arena, PL_LOAD, dtype) : NULL;
+    if (expr == NULL) return NULL;
     expr->i = buffer;
     expr->arg[0] = offset;
     return expr;
@@ -68,7 +68,7 @@ const pl_expr *pl_load(ir_arena *arena, int buffer, mdot_dtype dtype, const pl_e
 const pl_expr *pl_acc(ir_arena *arena, int number, mdot_dtype dtype)
 {
     pl_expr *expr = create(arena, PL_ACC, dtype);
-    if (expr) expr->i = number;
+    if (expr != NULL) expr->i = number;
     return expr;
 }
 
@@ -115,7 +115,7 @@ static const pl_expr *apply(ir_arena *arena, pl_expr_op op, mdot_dtype dtype, co
     pl_scalar value[3];
     bool known = true;
     for (int k = 0; k < count; k++) {
-        if (!arg[k]) return NULL;
+        if (arg[k] == NULL) return NULL;
         known = known && arg[k]->op == PL_CONST;
         if (known) value[k] = value_of(arg[k]);
     }
@@ -124,24 +124,24 @@ static const pl_expr *apply(ir_arena *arena, pl_expr_op op, mdot_dtype dtype, co
         return constant(arena, dtype, pl_scalar_apply(op, dtype, from, value));
     }
     pl_expr *expr = create(arena, op, dtype);
-    if (!expr) return NULL;
+    if (expr == NULL) return NULL;
     for (int k = 0; k < count; k++) expr->arg[k] = arg[k];
     return expr;
 }
 
 const pl_expr *pl_unary(ir_arena *arena, pl_expr_op op, const pl_expr *a)
 {
-    return a ? apply(arena, op, result_type(op, a), &a) : NULL;
+    return a != NULL ? apply(arena, op, result_type(op, a), &a) : NULL;
 }
 
 const pl_expr *pl_cast(ir_arena *arena, const pl_expr *a, mdot_dtype dtype)
 {
-    return !a || a->dtype == dtype ? a : apply(arena, PL_CAST, dtype, &a);
+    return a == NULL || a->dtype == dtype ? a : apply(arena, PL_CAST, dtype, &a);
 }
 
 const pl_expr *pl_select(ir_arena *arena, const pl_expr *cond, const pl_expr *yes, const pl_expr *no)
 {
-    if (!cond || !yes || !no) return NULL;
+    if (cond == NULL || yes == NULL || no == NULL) return NULL;
     if (cond->op == PL_CONST) return cond->n ? yes : no;
     return apply(arena, PL_SELECT, yes->dtype, (const pl_expr *[]){cond, yes, no});
 }
@@ -169,7 +169,7 @@ static const pl_expr *simplify(ir_arena *arena, pl_expr_op op, const pl_expr *a,
     case PL_ADD:
         if (is_integer(b, 0)) return a;
         if (is_integer(a, 0)) return b;
-        return (found = rejoin(a, b)) ? found : reassociate(arena, op, a, b);
+        return (found = rejoin(a, b)) != NULL ? found : reassociate(arena, op, a, b);
     case PL_SUB:
         if (is_integer(b, 0)) return a;
         return b->op == PL_CONST ? pl_binary(arena, PL_ADD, a, pl_unary(arena, PL_NEG, b)) : NULL;
@@ -192,12 +192,12 @@ static const pl_expr *simplify(ir_arena *arena, pl_expr_op op, const pl_expr *a,
 
 const pl_expr *pl_binary(ir_arena *arena, pl_expr_op op, const pl_expr *a, const pl_expr *b)
 {
-    if (!a || !b) return NULL;
+    if (a == NULL || b == NULL) return NULL;
     bool commutes = op == PL_ADD || op == PL_MUL;
     if (!ir_dtype_is_float(a->dtype) && a->dtype != MDOT_DTYPE_BOOL && (a->op != PL_CONST || b->op != PL_CONST)) {
         if (commutes && a->op == PL_CONST) return pl_binary(arena, op, b, a);
         const pl_expr *simple = simplify(arena, op, a, b);
-        if (simple) return simple;
+        if (simple != NULL) return simple;
     }
     return apply(arena, op, result_type(op, a), (const pl_expr *[]){a, b});
 }

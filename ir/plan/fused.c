@@ -43,7 +43,7 @@ static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, cons
         if (!matrix_index(b, &tail->type, trailing, index)) return false;
         epilogue = pl_define(b, tail, index);
     }
-    if (!epilogue || !pl_make_home(b, tail, trailing)) return false;
+    if (epilogue == NULL || !pl_make_home(b, tail, trailing)) return false;
     *out_epilogue = epilogue->op == PL_ACC ? NULL : epilogue;
     return pl_matrix_view(&pl_info(b, tail)->place, &tail->type, trailing, out_matrix);
 }
@@ -53,7 +53,7 @@ static int vector_buffer(pl_builder *b, const ir_value *v, ir_dim count, pl_weig
 {
     ir_dim own;
     if (!product(v->type.dim, v->type.rank, &own) || !ir_dim_equal(own, count)) return -1;
-    if (v->constant) return pl_constant_buffer(b, v->constant, v->name, use);
+    if (v->constant != NULL) return pl_constant_buffer(b, v->constant, v->name, use);
     const pl_value *info = pl_info(b, v);
     return use == PL_ELEMENTS && info->state == PL_PLACED && info->place.dense ? info->place.buffer : -1;
 }
@@ -64,7 +64,7 @@ bool pl_is_linear(const ir_node *node)
 {
     ir_dim rows;
     const ir_value *x = node->inputs[0], *weight = node->inputs[1];
-    return x->type.rank >= 1 && x->type.dtype == MDOT_DTYPE_F32 && weight->constant && weight->type.rank == 2 &&
+    return x->type.rank >= 1 && x->type.dtype == MDOT_DTYPE_F32 && weight->constant != NULL && weight->type.rank == 2 &&
            product(x->type.dim, x->type.rank - 1, &rows);
 }
 
@@ -79,15 +79,15 @@ mdot_status pl_emit_linear(pl_builder *b, const ir_node *node)
     pl_note_origin(b, node);
     if (!product(x->type.dim, x->type.rank - 1, &linear.rows)) return reject(b, node, "rows are not affine");
     const pl_place *place = pl_place_of(b, x);
-    if (!place) return pl_fault(b);
+    if (place == NULL) return pl_fault(b);
     if (!pl_matrix_view(place, &x->type, 1, &linear.a)) return reject(b, node, "input is no matrix");
     linear.weight = pl_constant_buffer(b, weight->constant, weight->name, PL_MATRIX);
     if (linear.weight < 0) return pl_fault(b);
     const pl_expr *result = pl_acc(b->arena, 0, MDOT_DTYPE_F32);
-    if (bias && bias->constant) linear.bias = vector_buffer(b, bias, columns, PL_MATRIX);
-    if (bias && linear.bias < 0) {
+    if (bias != NULL && bias->constant != NULL) linear.bias = vector_buffer(b, bias, columns, PL_MATRIX);
+    if (bias != NULL && linear.bias < 0) {
         const pl_expr *index[MDOT_MAX_RANK];
-        if (b->status || !matrix_index(b, type, 1, index)) return pl_fault(b);
+        if (b->status != MDOT_OK || !matrix_index(b, type, 1, index)) return pl_fault(b);
         result = pl_op2(b, PL_ADD, result, pl_operand_at(b, bias, type->rank, index));
     }
     if (!finish_matrix(b, node, 1, result, &linear.epilogue, &linear.out)) return pl_fault(b);
@@ -119,11 +119,12 @@ static const pl_expr *scale_and_shift(pl_builder *b, const ir_node *node, pl_nor
     const ir_value *gamma = ir_node_input(node, 1), *beta = ir_node_input(node, 2);
     int rank = node->outputs[0]->type.rank;
     const pl_expr *result = pl_acc(b->arena, 0, MDOT_DTYPE_F32);
-    if (gamma) norm->gamma = vector_buffer(b, gamma, norm->columns, PL_ELEMENTS);
-    if (beta && (!gamma || norm->gamma >= 0)) norm->beta = vector_buffer(b, beta, norm->columns, PL_ELEMENTS);
-    if (b->status) return NULL;
-    if (gamma && norm->gamma < 0) result = pl_op2(b, PL_MUL, result, pl_operand_at(b, gamma, rank, index));
-    if (beta && norm->beta < 0) result = pl_op2(b, PL_ADD, result, pl_operand_at(b, beta, rank, index));
+    if (gamma != NULL) norm->gamma = vector_buffer(b, gamma, norm->columns, PL_ELEMENTS);
+    if (beta != NULL && (gamma == NULL || norm->gamma >= 0))
+        norm->beta = vector_buffer(b, beta, norm->columns, PL_ELEMENTS);
+    if (b->status != MDOT_OK) return NULL;
+    if (gamma != NULL && norm->gamma < 0) result = pl_op2(b, PL_MUL, result, pl_operand_at(b, gamma, rank, index));
+    if (beta != NULL && norm->beta < 0) result = pl_op2(b, PL_ADD, result, pl_operand_at(b, beta, rank, index));
     return result;
 }
 
@@ -153,7 +154,7 @@ mdot_status pl_emit_norm(pl_builder *b, const ir_node *node)
     if (!matrix_index(b, &x->type, trailing, index)) return pl_fault(b);
     norm.input = pl_value_at(b, x, index);
     const pl_expr *result = scale_and_shift(b, node, &norm, index);
-    if (!norm.input || !result) return pl_fault(b);
+    if (norm.input == NULL || result == NULL) return pl_fault(b);
     if (!finish_matrix(b, node, trailing, result, &norm.epilogue, &norm.out)) return pl_fault(b);
     if (ir_dim_is(norm.rows, 0) || ir_dim_is(norm.columns, 0)) return MDOT_OK;
     return pl_end_kernel(b, PL_NORM, node->name, &(pl_kernel){.norm = norm});
@@ -221,7 +222,7 @@ static bool regroup_mask(pl_builder *b, const ir_node *node, const ir_value *mas
     if (place.buffer < 0) return false;
     nest.store[nest.store_count++] =
         (pl_store){place.buffer, pl_position(b, &place, type, at), pl_value_at(b, mask, at)};
-    if (pl_end_nest(b, mask->name, &nest)) return false;
+    if (pl_end_nest(b, mask->name, &nest) != MDOT_OK) return false;
     *out = place;
     return true;
 }
@@ -235,11 +236,12 @@ static mdot_status settle_mask(pl_builder *b, const ir_node *node, pl_attention 
     if (mask->type.dtype != MDOT_DTYPE_F32 || !ir_dim_equal(keys, attention->keys))
         return reject(b, node, "the mask is not f32 over the keys");
     const pl_place *found = pl_place_of(b, mask);
-    if (!found) return pl_fault(b);
+    if (found == NULL) return pl_fault(b);
     pl_place place = *found;
     if (!pl_mask_view(node, &place, stride)) {
         if (mask->type.rank < 3 || !regroup_mask(b, node, mask, &place) || !pl_mask_view(node, &place, stride))
-            return b->status ? pl_fault(b) : reject(b, node, "the mask's strides are not affine in the length");
+            return b->status != MDOT_OK ? pl_fault(b)
+                                        : reject(b, node, "the mask's strides are not affine in the length");
         if (pl_info(b, mask)->output < 0) pl_info(b, mask)->place = place;
     }
     attention->mask = place.buffer;
@@ -260,7 +262,7 @@ mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
     if (ir_node_int(node, "left_window_size", -1) >= 0 || ir_node_int(node, "right_window_size", -1) >= 0)
         return reject(b, node, "keys are seen through a window");
     for (int k = 4; k < node->input_count; k++)
-        if (node->inputs[k]) return reject(b, node, "a key and value cache or padding is given");
+        if (node->inputs[k] != NULL) return reject(b, node, "a key and value cache or padding is given");
     if (q->type.dtype != MDOT_DTYPE_F32) return reject(b, node, "only f32 is attended to");
     if (!read_heads(node, 0, &attention.heads, &attention.queries, &attention.dim) ||
         !read_heads(node, 1, &attention.kv_heads, &attention.keys, &key_dim) ||
@@ -270,14 +272,14 @@ mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
         return reject(b, node, "causal with more or fewer keys than queries");
     for (int k = 0; k < 3; k++) {
         const pl_place *place = pl_place_of(b, node->inputs[k]);
-        if (!place) return pl_fault(b);
+        if (place == NULL) return pl_fault(b);
         if (!pl_heads_view(node, k, place, operands[k]))
             return reject(b, node, "an operand's strides are not affine in the length");
     }
     attention.batch = q->type.dim[0];
     attention.scale = ir_node_float(node, "scale", 1 / sqrt((double)attention.dim));
-    mdot_status status = ir_node_input(node, 3) ? settle_mask(b, node, &attention) : MDOT_OK;
-    if (status) return status;
+    mdot_status status = ir_node_input(node, 3) != NULL ? settle_mask(b, node, &attention) : MDOT_OK;
+    if (status != MDOT_OK) return status;
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     if (!place_result(b, node, &attention)) return pl_fault(b);

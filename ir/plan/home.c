@@ -31,7 +31,7 @@ static const pl_use *concat_of(const pl_builder *b, const ir_value *v)
 static bool place_in_concat(pl_builder *b, const ir_value *v, int trailing, pl_place *out)
 {
     const pl_use *use = concat_of(b, v);
-    if (!use) return false;
+    if (use == NULL) return false;
     const ir_value *whole = use->node->outputs[0];
     pl_place part;
     pl_matrix matrix;

@@ -11,7 +11,7 @@
 
 void pl_machine_fault(pl_machine *m, const char *what, int buffer, int64_t at, int64_t count)
 {
-    if (m->status) return;
+    if (m->status != MDOT_OK) return;
     m->status =
         mdot_fail(m->err, MDOT_OUT_OF_RANGE, "kernel \"%s\": %s b%d[%" PRId64 "], which has %" PRId64 " elements",
                   m->kernel->name, what, buffer, at, count);
@@ -29,14 +29,14 @@ static pl_scalar load(pl_machine *m, int buffer, int64_t at)
 {
     const ir_wide *wide = m->memory[buffer];
     if (!is_inside(m, "reads", buffer, at)) return (pl_scalar){0};
-    return wide->f ? (pl_scalar){.f = wide->f[at]} : (pl_scalar){.n = wide->i[at]};
+    return wide->f != NULL ? (pl_scalar){.f = wide->f[at]} : (pl_scalar){.n = wide->i[at]};
 }
 
 static void store(pl_machine *m, int buffer, int64_t at, pl_scalar value)
 {
     ir_wide *wide = m->memory[buffer];
     if (!is_inside(m, "writes", buffer, at)) return;
-    if (wide->f)
+    if (wide->f != NULL)
         wide->f[at] = ir_round_float(pl_is_half(&m->plan->buffers[buffer]) ? m->half : wide->dtype, value.f);
     else
         wide->i[at] = ir_wrap_integer(wide->dtype, value.n);
@@ -61,7 +61,7 @@ static int64_t at_length(const pl_machine *m, ir_dim d)
 static void destroy(ir_wide *wide)
 {
     for (int64_t k = 0; k < wide->count; k++) {
-        if (wide->f)
+        if (wide->f != NULL)
             wide->f[k] = NAN;
         else
             wide->i[k] = ir_wrap_integer(wide->dtype, 0x5a5a5a5a5a5a5a5a);
@@ -89,7 +89,7 @@ static bool make_memory(pl_machine *m, const ir_wide *const *inputs)
 {
     const pl_plan *plan = m->plan;
     m->memory = IR_NEW_ARRAY(m->arena, ir_wide *, plan->buffer_count + 1);
-    if (!m->memory) return false;
+    if (m->memory == NULL) return false;
     for (int k = 0; k < plan->buffer_count; k++) {
         const pl_buffer *buffer = &plan->buffers[k];
         int64_t dims[MDOT_MAX_RANK];
@@ -100,7 +100,7 @@ static bool make_memory(pl_machine *m, const ir_wide *const *inputs)
             m->memory[k] = ir_wide_from_tensor(m->arena, buffer->constant);
         else
             m->memory[k] = ir_wide_create(m->arena, buffer->type.dtype, buffer->type.rank, dims);
-        if (!m->memory[k]) return false;
+        if (m->memory[k] == NULL) return false;
         if (buffer->kind == PL_OUTPUT || buffer->kind == PL_SCRATCH) destroy(m->memory[k]);
     }
     return true;
@@ -147,16 +147,16 @@ static void finish_element(pl_machine *m, const pl_expr *epilogue, const pl_matr
     m->index[0] = row;
     m->index[1] = column;
     m->acc_f = value;
-    store_matrix(m, out, row, column, epilogue ? evaluate(m, epilogue).f : value);
+    store_matrix(m, out, row, column, epilogue != NULL ? evaluate(m, epilogue).f : value);
 }
 
 static void run_linear(pl_machine *m, const pl_linear *k)
 {
     int64_t rows = at_length(m, k->rows), start = at_length(m, k->a.offset), stride = at_length(m, k->a.row_stride);
     const double *weight = m->memory[k->weight]->f, *bias = k->bias >= 0 ? m->memory[k->bias]->f : NULL;
-    for (int64_t r = 0; r < rows && !m->status; r++) {
+    for (int64_t r = 0; r < rows && m->status == MDOT_OK; r++) {
         for (int64_t c = 0; c < k->columns; c++) {
-            double sum = bias ? bias[c] : 0;
+            double sum = bias != NULL ? bias[c] : 0;
             for (int64_t i = 0; i < k->k; i++)
                 sum += load_factor(m, k->a.buffer, start + r * stride + i) * factor(m, weight[i * k->columns + c]);
             finish_element(m, k->epilogue, &k->out, r, c, sum);
@@ -190,11 +190,11 @@ static void run_norm(pl_machine *m, const pl_norm *k)
 {
     int64_t rows = at_length(m, k->rows), columns = at_length(m, k->columns);
     double *x = IR_NEW_ARRAY(m->arena, double, columns);
-    if (!x) {
+    if (x == NULL) {
         m->status = mdot_fail(m->err, MDOT_OUT_OF_MEMORY, "memory ran out");
         return;
     }
-    for (int64_t r = 0; r < rows && !m->status; r++) {
+    for (int64_t r = 0; r < rows && m->status == MDOT_OK; r++) {
         for (int64_t c = 0; c < columns; c++) {
             m->index[0] = r;
             m->index[1] = c;
@@ -257,13 +257,13 @@ static void attend(pl_machine *m, const pl_attention *k, int64_t b, int64_t h, i
 static void run_attention(pl_machine *m, const pl_attention *k)
 {
     double *weight = IR_NEW_ARRAY(m->arena, double, at_length(m, k->keys) + 1);
-    if (!weight) {
+    if (weight == NULL) {
         m->status = mdot_fail(m->err, MDOT_OUT_OF_MEMORY, "memory ran out");
         return;
     }
     for (int64_t b = 0; b < at_length(m, k->batch); b++)
         for (int64_t h = 0; h < k->heads; h++)
-            for (int64_t query = 0; query < at_length(m, k->queries) && !m->status; query++)
+            for (int64_t query = 0; query < at_length(m, k->queries) && m->status == MDOT_OK; query++)
                 attend(m, k, b, h, query, weight);
 }
 
@@ -351,15 +351,15 @@ static void run_nest(pl_machine *m, const pl_nest *k)
 {
     if (!begin(m, k->extent, m->index, k->loop_count)) return;
     do {
-        if (k->body && k->reducer >= PL_REDUCE_ARGMAX_FIRST)
+        if (k->body != NULL && k->reducer >= PL_REDUCE_ARGMAX_FIRST)
             reduce_position(m, k);
-        else if (k->body)
+        else if (k->body != NULL)
             reduce_values(m, k);
         pl_scalar value[PL_MAX_STORES];
         for (int s = 0; s < k->store_count; s++) value[s] = evaluate(m, k->store[s].value);
         for (int s = 0; s < k->store_count; s++)
             store(m, k->store[s].buffer, evaluate(m, k->store[s].index).n, value[s]);
-    } while (!m->status && advance(m, k->extent, m->index, k->loop_count));
+    } while (m->status == MDOT_OK && advance(m, k->extent, m->index, k->loop_count));
 }
 
 /* ---- Plan -------------------------------------------------------------------------------------------------------- */
@@ -397,13 +397,13 @@ mdot_status pl_interpret_in(const pl_plan *plan, mdot_dtype half, int64_t length
 {
     pl_machine m = {.plan = plan, .half = half, .length = length, .arena = arena, .err = err};
     if (!make_memory(&m, inputs)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    for (int k = 0; k < plan->kernel_count && !m.status; k++) {
+    for (int k = 0; k < plan->kernel_count && m.status == MDOT_OK; k++) {
         m.kernel = &plan->kernels[k];
         m.is_matrix = pl_is_matrix(plan, m.kernel);
         bring_to_life(&m, k);
         run_kernel(&m);
     }
-    if (m.status) return m.status;
+    if (m.status != MDOT_OK) return m.status;
     for (int k = 0; k < plan->buffer_count; k++)
         if (plan->buffers[k].kind == PL_OUTPUT) out_outputs[plan->buffers[k].index] = m.memory[k];
     return MDOT_OK;

@@ -8,12 +8,12 @@
 
 static pl_scalar get(const ir_wide *wide, int64_t at)
 {
-    return wide->f ? (pl_scalar){.f = wide->f[at]} : (pl_scalar){.n = wide->i[at]};
+    return wide->f != NULL ? (pl_scalar){.f = wide->f[at]} : (pl_scalar){.n = wide->i[at]};
 }
 
 static void set(ir_wide *wide, int64_t at, pl_scalar value)
 {
-    if (wide->f)
+    if (wide->f != NULL)
         wide->f[at] = value.f;
     else
         wide->i[at] = ir_wrap_integer(wide->dtype, value.n);
@@ -47,9 +47,9 @@ static bool ranks_before(mdot_dtype dtype, bool largest, pl_scalar x, pl_scalar 
 static void run_top_k(pl_machine *m, const pl_sequential *k, const ir_wide *in, ir_wide *values, ir_wide *places)
 {
     ir_axis_view view = ir_view_axis(in, k->axis);
-    int64_t wanted = (values ? values : places)->dims[k->axis];
+    int64_t wanted = (values != NULL ? values : places)->dims[k->axis];
     bool *taken = IR_NEW_ARRAY(m->arena, bool, view.extent + 1);
-    if (!taken) return;
+    if (taken == NULL) return;
     for (int64_t row = 0; row < view.outer * view.inner; row++) {
         int64_t o = row / view.inner, i = row % view.inner;
         for (int64_t e = 0; e < view.extent; e++) taken[e] = false;
@@ -64,8 +64,8 @@ static void run_top_k(pl_machine *m, const pl_sequential *k, const ir_wide *in, 
             }
             taken[best] = true;
             int64_t to = (o * wanted + place) * view.inner + i;
-            if (values) set(values, to, get(in, (o * view.extent + best) * view.inner + i));
-            if (places) places->i[to] = best;
+            if (values != NULL) set(values, to, get(in, (o * view.extent + best) * view.inner + i));
+            if (places != NULL) places->i[to] = best;
         }
     }
 }
@@ -119,7 +119,7 @@ static void run_tensor_scatter(const pl_sequential *k, const ir_wide *update, co
     ir_axis_view cache = ir_view_axis(out, k->axis), part = ir_view_axis(update, k->axis);
     int64_t per_batch = ir_product(out->dims, 1, k->axis);
     for (int64_t row = 0; row < cache.outer; row++) {
-        int64_t start = starts ? starts->i[row / per_batch] : 0;
+        int64_t start = starts != NULL ? starts->i[row / per_batch] : 0;
         int64_t limit = k->circular ? cache.extent - 1 : cache.extent - part.extent;
         start = start < 0 ? 0 : start > limit && !k->circular ? limit : start;
         for (int64_t e = 0; e < part.extent; e++) {

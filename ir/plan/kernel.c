@@ -10,7 +10,7 @@
 
 const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ...)
 {
-    if (b->status) return NULL; /* the first fault counts */
+    if (b->status != MDOT_OK) return NULL; /* the first fault counts */
     char reason[512];
     va_list args;
     va_start(args, format);
@@ -23,7 +23,8 @@ const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ..
 
 mdot_status pl_fault(pl_builder *b)
 {
-    if (!b->status) b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out in planning", b->graph->name);
+    if (b->status == MDOT_OK)
+        b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out in planning", b->graph->name);
     return b->status;
 }
 
@@ -35,7 +36,7 @@ static bool reserve(ir_arena *arena, void **array, int count, int *capacity, siz
     if (count < *capacity) return true;
     int larger = *capacity ? 2 * *capacity : 32;
     void *grown = ir_arena_alloc(arena, (size_t)larger, element_bytes);
-    if (!grown) return false;
+    if (grown == NULL) return false;
     if (count) memcpy(grown, *array, (size_t)count * element_bytes);
     *array = grown;
     *capacity = larger;
@@ -107,7 +108,7 @@ void pl_begin_kernel(pl_builder *b)
 static int order_of(const pl_builder *b, const ir_node *node)
 {
     for (int k = 0; k < node->output_count; k++)
-        if (node->outputs[k]) return pl_info(b, node->outputs[k])->order;
+        if (node->outputs[k] != NULL) return pl_info(b, node->outputs[k])->order;
     return 0;
 }
 
@@ -128,9 +129,9 @@ static const char *plain_name(pl_builder *b, const char *name)
 {
     while (*name == '/') name++;
     const char *end = strrchr(name, '/');
-    if (!end) end = name + strlen(name);
+    if (end == NULL) end = name + strlen(name);
     char *plain = ir_arena_strndup(b->arena, name, (size_t)(end - name));
-    for (char *c = plain; c && *c; c++)
+    for (char *c = plain; c != NULL && *c; c++)
         if (!isalnum((unsigned char)*c)) *c = '_';
     return plain;
 }
@@ -138,9 +139,9 @@ static const char *plain_name(pl_builder *b, const char *name)
 static const char *unique_name(pl_builder *b, pl_kind kind, const char *wanted)
 {
     const char *plain = plain_name(b, wanted);
-    if (!plain) return NULL;
+    if (plain == NULL) return NULL;
     const char *first = ir_arena_printf(b->arena, "%s.%s", pl_kind_name(kind), plain), *name = first;
-    for (int number = 2, k = 0; name && k < b->plan->kernel_count; k++) {
+    for (int number = 2, k = 0; name != NULL && k < b->plan->kernel_count; k++) {
         if (strcmp(b->plan->kernels[k].name, name) != 0) continue;
         name = ir_arena_printf(b->arena, "%s_%d", first, number++);
         k = -1;
@@ -159,12 +160,12 @@ static bool describe(pl_builder *b, pl_kernel *kernel)
         ir_cost cost = {0};
         node->op->cost(node, b->plan->max_length, &cost);
         kernel->flops += cost.flops;
-        if (!origin)
+        if (origin == NULL)
             origin = node->name;
-        else if (!is_repeated && !(origin = ir_arena_printf(b->arena, "%s %s", origin, node->name)))
+        else if (!is_repeated && (origin = ir_arena_printf(b->arena, "%s %s", origin, node->name)) == NULL)
             return false;
     }
-    kernel->origin = origin ? origin : "";
+    kernel->origin = origin != NULL ? origin : "";
     return true;
 }
 
@@ -172,7 +173,7 @@ mdot_status pl_end_kernel(pl_builder *b, pl_kind kind, const char *name, const p
 {
     pl_plan *plan = b->plan;
     void *array = plan->kernels;
-    if (b->status || ir_arena_failed(b->arena)) return pl_fault(b);
+    if (b->status != MDOT_OK || ir_arena_failed(b->arena)) return pl_fault(b);
     if (!reserve(b->arena, &array, plan->kernel_count, &b->kernel_capacity, sizeof *plan->kernels)) return pl_fault(b);
     plan->kernels = array;
     pl_kernel *kernel = &plan->kernels[plan->kernel_count];
@@ -180,7 +181,7 @@ mdot_status pl_end_kernel(pl_builder *b, pl_kind kind, const char *name, const p
     kernel->kind = kind;
     kernel->flops = 0;
     kernel->name = unique_name(b, kind, name);
-    if (!kernel->name || !describe(b, kernel)) return pl_fault(b);
+    if (kernel->name == NULL || !describe(b, kernel)) return pl_fault(b);
     plan->flops += kernel->flops;
     plan->kernel_count++;
     return MDOT_OK;

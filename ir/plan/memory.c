@@ -54,7 +54,7 @@ bool pl_assign_memory(pl_plan *plan)
 {
     block *blocks = IR_NEW_ARRAY(plan->arena, block, plan->buffer_count + 1);
     block **placed = IR_NEW_ARRAY(plan->arena, block *, plan->buffer_count + 1);
-    if (!blocks || !placed) return false;
+    if (blocks == NULL || placed == NULL) return false;
     int count = 0;
     for (int b = 0; b < plan->buffer_count; b++) {
         const pl_buffer *buffer = &plan->buffers[b];

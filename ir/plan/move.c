@@ -15,7 +15,7 @@ static const pl_expr *define_transpose(pl_builder *b, const ir_node *node, int o
     const ir_attr *perm = ir_node_attr(node, "perm");
     const pl_expr *own[MDOT_MAX_RANK];
     int rank = node->inputs[0]->type.rank;
-    for (int d = 0; d < rank; d++) own[perm ? perm->ints[d] : rank - 1 - d] = index[d];
+    for (int d = 0; d < rank; d++) own[perm != NULL ? perm->ints[d] : rank - 1 - d] = index[d];
     return pl_value_at(b, node->inputs[0], own);
 }
 
@@ -130,11 +130,11 @@ static bool read_pads(const ir_node *node, int rank, ir_dim *out_before)
     int pad_count, axis_count = rank;
     const ir_value *given = ir_node_input(node, 3);
     if (!ir_value_known(node->inputs[1], pads, &pad_count)) return false;
-    if (given && !ir_value_ints(given, axes, &axis_count)) return false;
+    if (given != NULL && !ir_value_ints(given, axes, &axis_count)) return false;
     if (pad_count != 2 * axis_count) return false;
     for (int d = 0; d < rank; d++) out_before[d] = ir_dim_number(0);
     for (int k = 0; k < axis_count; k++) {
-        int64_t axis = given ? axes[k] : k;
+        int64_t axis = given != NULL ? axes[k] : k;
         out_before[axis < 0 ? axis + rank : axis] = pads[k];
     }
     return true;
@@ -144,7 +144,7 @@ static bool read_pads(const ir_node *node, int rank, ir_dim *out_before)
 static const pl_expr *pad_constant(pl_builder *b, const ir_node *node)
 {
     const ir_value *given = ir_node_input(node, 2);
-    if (!given) return pl_const_i(b->arena, node->outputs[0]->type.dtype, 0);
+    if (given == NULL) return pl_const_i(b->arena, node->outputs[0]->type.dtype, 0);
     const pl_expr *first[] = {b->zero};
     return pl_value_at(b, given, first);
 }
@@ -175,10 +175,10 @@ static const pl_expr *define_pad(pl_builder *b, const ir_node *node, int output,
         if (m > 0) continue;
         const pl_expr *within =
             pl_op2(b, PL_AND, pl_op2(b, PL_LE, b->zero, at), pl_op2(b, PL_LT, at, pl_extent(b, from->dim[d])));
-        inside = inside ? pl_op2(b, PL_AND, inside, within) : within;
+        inside = inside != NULL ? pl_op2(b, PL_AND, inside, within) : within;
     }
     const pl_expr *element = pl_value_at(b, source, own);
-    return inside ? pl_select(b->arena, inside, element, pad_constant(b, node)) : element;
+    return inside != NULL ? pl_select(b->arena, inside, element, pad_constant(b, node)) : element;
 }
 
 /* Concatenation inside another kernel: a chain of selections, each operand read where it is in range. A concatenation
@@ -197,10 +197,10 @@ static const pl_expr *define_concat(pl_builder *b, const ir_node *node, int outp
         own[axis] = clamp_to(b, from_here, extent);
         const pl_expr *element = pl_value_at(b, node->inputs[k], own);
         const pl_expr *is_before = pl_op2(b, PL_LT, from_here, b->zero);
-        result = result ? pl_select(b->arena, is_before, result, element) : element;
+        result = result != NULL ? pl_select(b->arena, is_before, result, element) : element;
         if (!ir_dim_add(begin, extent, &begin)) return pl_reject(b, node, "the dimensions overflow");
     }
-    return result ? result : pl_const_i(b->arena, to->dtype, 0);
+    return result != NULL ? result : pl_const_i(b->arena, to->dtype, 0);
 }
 
 /* ---- Made from indices ------------------------------------------------------------------------------------------- */
@@ -211,7 +211,8 @@ static const pl_expr *define_trilu(pl_builder *b, const ir_node *node, int outpu
     const ir_value *diagonal = ir_node_input(node, 1);
     const pl_expr *first[] = {b->zero};
     const pl_expr *row = index[type->rank - 2], *column = index[type->rank - 1];
-    const pl_expr *shift = diagonal ? pl_cast(b->arena, pl_value_at(b, diagonal, first), MDOT_DTYPE_I64) : b->zero;
+    const pl_expr *shift =
+        diagonal != NULL ? pl_cast(b->arena, pl_value_at(b, diagonal, first), MDOT_DTYPE_I64) : b->zero;
     const pl_expr *edge = pl_op2(b, PL_ADD, row, shift);
     bool upper = ir_node_int(node, "upper", 1);
     const pl_expr *keep = upper ? pl_op2(b, PL_LE, edge, column) : pl_op2(b, PL_LE, column, edge);
@@ -229,10 +230,10 @@ static const pl_expr *define_constant_of_shape(pl_builder *b, const ir_node *nod
     (void)index;
     const ir_attr *value = ir_node_attr(node, "value");
     mdot_dtype dtype = node->outputs[output]->type.dtype;
-    if (!value) return pl_const_i(b->arena, dtype, 0);
+    if (value == NULL) return pl_const_i(b->arena, dtype, 0);
     const ir_wide *wide = ir_wide_from_tensor(b->arena, value->tensor);
-    if (!wide) return NULL;
-    return wide->f ? pl_const_f(b->arena, dtype, wide->f[0]) : pl_const_i(b->arena, dtype, wide->i[0]);
+    if (wide == NULL) return NULL;
+    return wide->f != NULL ? pl_const_f(b->arena, dtype, wide->f[0]) : pl_const_i(b->arena, dtype, wide->i[0]);
 }
 
 static const pl_expr *define_range(pl_builder *b, const ir_node *node, int output, indices index)
@@ -265,8 +266,8 @@ static const pl_define_fn moves[IR_OP_COUNT] = {
 const pl_expr *pl_define_move(pl_builder *b, const ir_node *node, int output, indices index)
 {
     ir_opcode opcode = ir_node_opcode(node);
-    pl_define_fn define = moves[opcode] ? moves[opcode] : pl_gathers[opcode];
-    return define ? define(b, node, output, index) : pl_reject(b, node, "has no element rule");
+    pl_define_fn define = moves[opcode] != NULL ? moves[opcode] : pl_gathers[opcode];
+    return define != NULL ? define(b, node, output, index) : pl_reject(b, node, "has no element rule");
 }
 
 /* ---- Reshape and its kin ----------------------------------------------------------------------------------------- */
@@ -291,7 +292,7 @@ const pl_expr *pl_define_alias(pl_builder *b, const ir_node *node, int output, i
         pl_transfer_index(b, to, index, from, own);
     } else {
         const pl_expr *flat = pl_flatten(b, to->rank, to->dim, index);
-        if (!flat || !pl_unflatten(b, flat, from->rank, from->dim, own)) return NULL;
+        if (flat == NULL || !pl_unflatten(b, flat, from->rank, from->dim, own)) return NULL;
     }
     return pl_value_at(b, source, own);
 }

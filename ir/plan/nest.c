@@ -38,7 +38,7 @@ static void add_store(pl_builder *b, pl_nest *nest, const pl_place *place, const
 mdot_status pl_end_nest(pl_builder *b, const char *name, const pl_nest *nest)
 {
     for (int k = 0; k < nest->store_count; k++)
-        if (!nest->store[k].index || !nest->store[k].value) return pl_fault(b);
+        if (nest->store[k].index == NULL || nest->store[k].value == NULL) return pl_fault(b);
     if (is_empty(nest)) return MDOT_OK;
     pl_kernel kernel = {.nest = *nest};
     pl_collapse_loops(b, &kernel.nest);
@@ -54,7 +54,7 @@ mdot_status pl_finish_nest(pl_builder *b, const ir_node *node, pl_nest *nest, co
     b->acc_value = root;
     b->acc_expr = result;
     const pl_expr *value = tail == root ? result : pl_define(b, tail, own);
-    if (!value || !pl_make_home(b, tail, PL_ANY_HOME)) return pl_fault(b);
+    if (value == NULL || !pl_make_home(b, tail, PL_ANY_HOME)) return pl_fault(b);
     add_store(b, nest, &pl_info(b, tail)->place, &tail->type, own, value);
     return pl_end_nest(b, node->name, nest);
 }
@@ -80,7 +80,7 @@ static mdot_status emit_concat(pl_builder *b, const ir_node *node)
         pl_note_origin(b, node);
         add_store(b, &nest, &info->place, &v->type, index, value);
         mdot_status status = is_there ? MDOT_OK : pl_end_nest(b, node->name, &nest);
-        if (status) return status;
+        if (status != MDOT_OK) return status;
         if (!ir_dim_add(begin, part->type.dim[axis], &begin)) {
             pl_reject(b, node, "the dimensions overflow");
             return pl_fault(b);
@@ -92,7 +92,7 @@ static mdot_status emit_concat(pl_builder *b, const ir_node *node)
 /* A nest of reshapes around an operator is named after the operator. */
 static const char *name_of(const ir_value *v)
 {
-    while (v->def->op->lowering == IR_LOWER_ALIAS && v->def->inputs[0]->def) v = v->def->inputs[0];
+    while (v->def->op->lowering == IR_LOWER_ALIAS && v->def->inputs[0]->def != NULL) v = v->def->inputs[0];
     return v->def->name;
 }
 
@@ -104,7 +104,7 @@ mdot_status pl_emit_value(pl_builder *b, const ir_value *v)
     pl_begin_kernel(b);
     pl_add_loops(b, &nest, v->type.rank, v->type.dim, index);
     const pl_expr *value = pl_define(b, v, index);
-    if (!value || !pl_make_home(b, v, PL_ANY_HOME)) return pl_fault(b);
+    if (value == NULL || !pl_make_home(b, v, PL_ANY_HOME)) return pl_fault(b);
     add_store(b, &nest, &pl_info(b, v)->place, &v->type, index, value);
     return pl_end_nest(b, name_of(v), &nest);
 }

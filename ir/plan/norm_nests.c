@@ -129,7 +129,7 @@ static mdot_status emit_statistic(const norm_nests *n, const struct norm_rule *r
         if (n->reduced & 1u << d) index[d] = pl_add_reduction(b, &nest, n->x->type.dim[d]);
     load_statistics(n, buffers, number, index, known);
     const pl_expr *body = rule->statistic[number].before(n, element(n, index), known), *sum = body;
-    if (!body) return pl_fault(b);
+    if (body == NULL) return pl_fault(b);
     if (nest.reduce_count > 0) {
         nest.reducer = rule->statistic[number].reducer;
         nest.body = body;
@@ -151,8 +151,8 @@ static const pl_expr *result_at(const norm_nests *n, const struct norm_rule *rul
     load_statistics(n, buffers, rule->statistics, index, known);
     const pl_expr *result = pl_cast(n->b->arena, rule->result(n, element(n, index), known), n->x->type.dtype);
     const ir_value *gamma = ir_node_input(n->node, 1), *beta = ir_node_input(n->node, 2);
-    if (gamma) result = op(n, PL_MUL, result, pl_operand_at(n->b, gamma, rank, index));
-    if (beta) result = op(n, PL_ADD, result, pl_operand_at(n->b, beta, rank, index));
+    if (gamma != NULL) result = op(n, PL_MUL, result, pl_operand_at(n->b, gamma, rank, index));
+    if (beta != NULL) result = op(n, PL_ADD, result, pl_operand_at(n->b, beta, rank, index));
     return result;
 }
 
@@ -170,7 +170,7 @@ mdot_status pl_emit_norm_nests(pl_builder *b, const ir_node *node)
         if (n.reduced & 1u << d) n.statistic.dim[d] = ir_dim_number(1);
     for (int k = 0; k < rule->statistics; k++) {
         mdot_status status = emit_statistic(&n, rule, k, buffers);
-        if (status) return status;
+        if (status != MDOT_OK) return status;
     }
     const pl_expr *index[MDOT_MAX_RANK];
     pl_nest nest = {0};

@@ -302,8 +302,8 @@ static const pl_expr *cast(const operands *o)
 static const pl_expr *clip(const operands *o)
 {
     const pl_expr *x = o->x[0];
-    if (o->count > 1 && o->x[1]) x = binary(o, PL_MAX, x, o->x[1]);
-    if (o->count > 2 && o->x[2]) x = binary(o, PL_MIN, x, o->x[2]);
+    if (o->count > 1 && o->x[1] != NULL) x = binary(o, PL_MAX, x, o->x[1]);
+    if (o->count > 2 && o->x[2] != NULL) x = binary(o, PL_MIN, x, o->x[2]);
     return x;
 }
 
@@ -351,7 +351,7 @@ static const pl_expr *power(const operands *o)
     const pl_expr *x = o->x[0], *y = o->x[1];
     if (y->op == PL_CONST) {
         const pl_expr *simple = power_constant(o, x, ir_dtype_is_float(y->dtype) ? y->f : (double)y->n);
-        if (simple) return simple;
+        if (simple != NULL) return simple;
     }
     if (ir_dtype_is_float(x->dtype)) return binary(o, PL_POW, x, pl_cast(o->arena, y, x->dtype));
     x = pl_cast(o->arena, x, MDOT_DTYPE_F64);
@@ -448,7 +448,7 @@ static int value_operands(const ir_node *node)
 static const pl_expr *make(pl_builder *b, const ir_node *node, const pl_expr *const *x)
 {
     ir_opcode opcode = ir_node_opcode(node);
-    if (!rows[opcode].make) return pl_reject(b, node, "has no expression");
+    if (rows[opcode].make == NULL) return pl_reject(b, node, "has no expression");
     mdot_dtype dtype = node->outputs[0]->type.dtype;
     operands o = {b, b->arena, node, value_operands(node), x, dtype, rows[opcode].op};
     return rows[opcode].make(&o);
@@ -457,11 +457,11 @@ static const pl_expr *make(pl_builder *b, const ir_node *node, const pl_expr *co
 const pl_expr *pl_define_pointwise(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index)
 {
     const pl_expr **x = IR_NEW_ARRAY(b->arena, const pl_expr *, node->input_count);
-    if (!x) return NULL;
+    if (x == NULL) return NULL;
     for (int k = 0; k < value_operands(node); k++) {
-        if (!node->inputs[k]) continue;
+        if (node->inputs[k] == NULL) continue;
         x[k] = pl_operand_at(b, node->inputs[k], node->outputs[output]->type.rank, index);
-        if (!x[k]) return NULL;
+        if (x[k] == NULL) return NULL;
     }
     return make(b, node, x);
 }
@@ -479,12 +479,12 @@ pl_growth pl_pointwise_growth(pl_builder *b, const ir_node *node, const ir_value
     pl_growth growth = {0, 0};
     const pl_expr **x = IR_NEW_ARRAY(b->arena, const pl_expr *, node->input_count);
     bool *is_v = IR_NEW_ARRAY(b->arena, bool, node->input_count);
-    if (!x || !is_v) return growth;
+    if (x == NULL || is_v == NULL) return growth;
     for (int k = 0; k < value_operands(node); k++) {
         is_v[k] = node->inputs[k] == v;
-        if (node->inputs[k]) x[k] = pl_acc(b->arena, k, node->inputs[k]->type.dtype);
+        if (node->inputs[k] != NULL) x[k] = pl_acc(b->arena, k, node->inputs[k]->type.dtype);
     }
     const pl_expr *formula = make(b, node, x);
-    if (formula) count_tree(formula, is_v, &growth);
+    if (formula != NULL) count_tree(formula, is_v, &growth);
     return growth;
 }

@@ -26,7 +26,7 @@ static void put(text *t, const char *format, ...)
     if (t->length + (size_t)wanted + 1 > t->capacity) {
         size_t capacity = 2 * t->capacity + (size_t)wanted + 256;
         char *grown = ir_arena_alloc(t->arena, capacity, 1);
-        if (!grown) {
+        if (grown == NULL) {
             t->failed = true;
             return;
         }
@@ -42,7 +42,7 @@ static void put(text *t, const char *format, ...)
 
 static char *finish(text *t)
 {
-    if (!t->bytes) put(t, "%s", "");
+    if (t->bytes == NULL) put(t, "%s", "");
     return t->failed ? NULL : t->bytes;
 }
 
@@ -126,7 +126,7 @@ static void put_expr(text *t, const pl_expr *e)
         put(t, "]");
         break;
     default:
-        if (sign)
+        if (sign != NULL)
             put_infix(t, e, sign);
         else
             put_call(t, e);
@@ -189,7 +189,7 @@ static void put_named_dim(text *t, const char *name, ir_dim d)
 
 static void put_epilogue(text *t, const pl_expr *epilogue)
 {
-    if (!epilogue) return;
+    if (epilogue == NULL) return;
     put(t, "  epilogue ");
     put_expr(t, epilogue);
     put(t, "\n");
@@ -280,7 +280,7 @@ static void put_nest(text *t, const pl_nest *k)
         put_dim(t, k->extent[i]);
     }
     if (k->loop_count + k->reduce_count) put(t, "\n");
-    if (k->body) {
+    if (k->body != NULL) {
         put(t, "  body ");
         put_expr(t, k->body);
         put(t, "\n");

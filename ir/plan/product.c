@@ -8,7 +8,7 @@
 static mdot_status finish(pl_builder *b, const ir_node *node, pl_nest *nest, const pl_expr *body,
                           const pl_expr *const *index)
 {
-    if (!body) return pl_fault(b);
+    if (body == NULL) return pl_fault(b);
     const pl_expr *result = body;
     if (nest->reduce_count > 0) {
         nest->reducer = PL_REDUCE_SUM;
@@ -16,7 +16,7 @@ static mdot_status finish(pl_builder *b, const ir_node *node, pl_nest *nest, con
         result = pl_acc(b->arena, 0, body->dtype);
     }
     const ir_value *bias = ir_node_opcode(node) == IR_OP_Linear ? ir_node_input(node, 2) : NULL;
-    if (bias) result = pl_op2(b, PL_ADD, result, pl_operand_at(b, bias, node->outputs[0]->type.rank, index));
+    if (bias != NULL) result = pl_op2(b, PL_ADD, result, pl_operand_at(b, bias, node->outputs[0]->type.rank, index));
     return pl_finish_nest(b, node, nest, result, index);
 }
 
@@ -105,12 +105,12 @@ static int implicit_result(const einsum *e, int *out_labels)
 static bool read_equation(const ir_node *node, einsum *e)
 {
     const char *text = ir_node_string(node, "equation", ""), *arrow = strstr(text, "->");
-    const char *stop = arrow ? arrow : text + strlen(text);
+    const char *stop = arrow != NULL ? arrow : text + strlen(text);
     if (node->input_count > MDOT_MAX_RANK) return false;
     *e = (einsum){.term_count = node->input_count};
     for (int k = 0; k < node->input_count; k++) {
         const ir_type *type = &node->inputs[k]->type;
-        const char *comma = memchr(text, ',', (size_t)(stop - text)), *end = comma ? comma : stop;
+        const char *comma = memchr(text, ',', (size_t)(stop - text)), *end = comma != NULL ? comma : stop;
         if ((e->rank[k] = read_term(text, end, type->rank, e->label[k])) != type->rank) return false;
         for (int d = 0; d < type->rank; d++) {
             int label = e->label[k][d];
@@ -118,11 +118,11 @@ static bool read_equation(const ir_node *node, einsum *e)
             e->is_used[label] = true;
             e->times[label]++;
         }
-        text = comma ? comma + 1 : stop;
+        text = comma != NULL ? comma + 1 : stop;
     }
     int rank = node->outputs[0]->type.rank;
     int *labels = e->label[e->term_count];
-    int count = arrow ? read_term(arrow + 2, arrow + strlen(arrow), rank, labels) : implicit_result(e, labels);
+    int count = arrow != NULL ? read_term(arrow + 2, arrow + strlen(arrow), rank, labels) : implicit_result(e, labels);
     return count == rank;
 }
 
@@ -141,7 +141,7 @@ static mdot_status emit_einsum(pl_builder *b, const ir_node *node)
     pl_add_loops(b, &nest, type->rank, type->dim, index);
     for (int d = 0; d < type->rank; d++) at[e.label[e.term_count][d]] = index[d];
     for (int label = 0; label < MAX_LABELS; label++) {
-        if (!e.is_used[label] || at[label]) continue;
+        if (!e.is_used[label] || at[label] != NULL) continue;
         if (nest.loop_count + nest.reduce_count == PL_MAX_LOOPS) {
             pl_reject(b, node, "more than %d indices", PL_MAX_LOOPS);
             return pl_fault(b);

@@ -74,7 +74,7 @@ static bool reduced_axes(const ir_node *node, unsigned *out_mask)
     int rank = node->inputs[0]->type.rank, count = 0;
     int64_t axes[IR_MAX_KNOWN];
     const ir_value *given = ir_node_input(node, 1);
-    if (given && !ir_value_ints(given, axes, &count)) return false;
+    if (given != NULL && !ir_value_ints(given, axes, &count)) return false;
     if (ir_node_opcode(node) == IR_OP_ArgMax || ir_node_opcode(node) == IR_OP_ArgMin)
         axes[count++] = ir_node_int(node, "axis", 0);
     *out_mask = 0;
@@ -113,7 +113,7 @@ static void make_loops(pl_builder *b, const ir_node *node, unsigned mask, pl_nes
 /* Makes `body` the reduction's; the expression of its result. Without loops there is nothing to reduce. */
 static const pl_expr *reduce_over(pl_builder *b, pl_nest *nest, pl_reducer reducer, const pl_expr *body)
 {
-    if (!body || nest->reduce_count == 0) return body;
+    if (body == NULL || nest->reduce_count == 0) return body;
     nest->reducer = reducer;
     nest->body = body;
     return pl_acc(b->arena, 0, body->dtype);
@@ -131,8 +131,8 @@ static mdot_status emit_largest(pl_builder *b, const ir_node *node, unsigned mas
     pl_note_origin(b, node);
     make_loops(b, node, mask, &nest, &g);
     const pl_expr *largest = reduce_over(b, &nest, PL_REDUCE_MAX, pl_value_at(b, node->inputs[0], g.input));
-    const pl_expr *is_infinite = largest ? pl_op1(b, PL_ISINF, largest) : NULL;
-    if (!is_infinite) return pl_fault(b);
+    const pl_expr *is_infinite = largest != NULL ? pl_op1(b, PL_ISINF, largest) : NULL;
+    if (is_infinite == NULL) return pl_fault(b);
     const pl_expr *finite = pl_select(b->arena, is_infinite, pl_const_i(b->arena, v->type.dtype, 0), largest);
     int buffer = pl_add_buffer(b, PL_SCRATCH, v->name, &v->type);
     if (buffer < 0) return pl_fault(b);
@@ -148,7 +148,7 @@ static mdot_status emit_log_sum_exp(pl_builder *b, const ir_node *node, unsigned
     geometry g;
     pl_nest nest = {0};
     mdot_status status = emit_largest(b, node, mask, &buffer);
-    if (status) return status;
+    if (status != MDOT_OK) return status;
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     make_loops(b, node, mask, &nest, &g);
@@ -175,7 +175,7 @@ static mdot_status emit_arg(pl_builder *b, const ir_node *node, unsigned mask)
     if (nest.reduce_count > 0) {
         nest.reducer = reducers[is_min][last];
         nest.body = pl_value_at(b, node->inputs[0], g.input);
-        position = nest.body ? pl_acc(b->arena, 0, MDOT_DTYPE_I64) : NULL;
+        position = nest.body != NULL ? pl_acc(b->arena, 0, MDOT_DTYPE_I64) : NULL;
     }
     return pl_finish_nest(b, node, &nest, position, g.result);
 }
@@ -204,8 +204,8 @@ mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node)
     make_loops(b, node, mask, &nest, &g);
     reduction r = {b, node, node->outputs[0]->type.dtype, g.count};
     const pl_expr *x = pl_value_at(b, node->inputs[0], g.input);
-    if (x && rows[opcode].before) x = rows[opcode].before(&r, x);
+    if (x != NULL && rows[opcode].before != NULL) x = rows[opcode].before(&r, x);
     const pl_expr *result = reduce_over(b, &nest, rows[opcode].reducer, x);
-    if (result && rows[opcode].after) result = rows[opcode].after(&r, result);
+    if (result != NULL && rows[opcode].after != NULL) result = rows[opcode].after(&r, result);
     return pl_finish_nest(b, node, &nest, result, g.result);
 }

@@ -54,7 +54,7 @@ static bool place_outputs(pl_builder *b, const ir_node *node, pl_sequential *seq
     for (int k = 0; k < 2; k++) {
         sequential->output[k] = -1;
         const ir_value *v = k < node->output_count ? node->outputs[k] : NULL;
-        if (!v || (k > 0 && v->use_count == 0)) continue;
+        if (v == NULL || (k > 0 && v->use_count == 0)) continue;
         if (!pl_make_home(b, v, PL_TYPED_HOME)) return false;
         sequential->output[k] = pl_info(b, v)->place.buffer;
     }
@@ -84,9 +84,9 @@ mdot_status pl_emit_sequential(pl_builder *b, const ir_node *node)
     for (int k = 0; k < 4; k++) {
         const ir_value *v = ir_node_input(node, k);
         sequential.input[k] = -1;
-        if (!v || !(row->data & 1u << k)) continue;
+        if (v == NULL || !(row->data & 1u << k)) continue;
         const pl_place *place = pl_place_of(b, v);
-        if (!place) return pl_fault(b);
+        if (place == NULL) return pl_fault(b);
         sequential.input[k] = place->buffer;
     }
     if (!place_outputs(b, node, &sequential)) return pl_fault(b);

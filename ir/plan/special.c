@@ -9,7 +9,7 @@
 
 static const pl_expr *number(ir_arena *arena, const pl_expr *like, double value)
 {
-    return like ? pl_const_f(arena, like->dtype, value) : NULL;
+    return like != NULL ? pl_const_f(arena, like->dtype, value) : NULL;
 }
 
 /* log(1 + x) = log(u) x / (u - 1) with u = fl(1 + x): the rounding error of u cancels in the quotient (Kahan; Higham,

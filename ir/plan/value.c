@@ -29,7 +29,7 @@ bool pl_unflatten(pl_builder *b, const pl_expr *flat, int rank, const ir_dim *di
             out_index[d] = pl_op2(b, PL_PYMOD, flat, extent);
             flat = pl_op2(b, PL_FLOORDIV, flat, extent);
         }
-        if (!out_index[d]) return false;
+        if (out_index[d] == NULL) return false;
     }
     return true;
 }
@@ -80,7 +80,7 @@ static bool is_uniform(const ir_tensor *tensor)
 const pl_place *pl_place_of(pl_builder *b, const ir_value *v)
 {
     pl_value *info = pl_info(b, v);
-    if (v->constant && info->state != PL_PLACED) {
+    if (v->constant != NULL && info->state != PL_PLACED) {
         int buffer = pl_constant_buffer(b, v->constant, v->name, PL_ELEMENTS);
         if (buffer < 0) return NULL;
         info->place = (pl_place){.buffer = buffer, .dense = true};
@@ -96,12 +96,12 @@ static const pl_expr *constant_at(pl_builder *b, const ir_value *v, const pl_exp
     if (info->state != PL_PLACED && is_uniform(tensor)) {
         ir_tensor first = {.dtype = tensor->dtype, .count = 1, .data = tensor->data};
         const ir_wide *wide = ir_wide_from_tensor(b->arena, &first);
-        if (!wide) return NULL;
-        return wide->f ? pl_const_f(b->arena, tensor->dtype, wide->f[0])
-                       : pl_const_i(b->arena, tensor->dtype, wide->i[0]);
+        if (wide == NULL) return NULL;
+        return wide->f != NULL ? pl_const_f(b->arena, tensor->dtype, wide->f[0])
+                               : pl_const_i(b->arena, tensor->dtype, wide->i[0]);
     }
     const pl_place *place = pl_place_of(b, v);
-    return place ? pl_load_at(b, place, &v->type, index) : NULL;
+    return place != NULL ? pl_load_at(b, place, &v->type, index) : NULL;
 }
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
@@ -114,7 +114,7 @@ static const pl_expr *known_at(pl_builder *b, const ir_value *v, const pl_expr *
     for (int k = known->count - 1; k >= 0; k--) {
         const pl_expr *element = pl_cast(b->arena, pl_extent(b, known->element[k]), v->type.dtype);
         const pl_expr *here = pl_op2(b, PL_EQ, position, pl_int(b, k));
-        result = result ? pl_select(b->arena, here, element, result) : element;
+        result = result != NULL ? pl_select(b->arena, here, element, result) : element;
     }
     return result;
 }
@@ -122,7 +122,7 @@ static const pl_expr *known_at(pl_builder *b, const ir_value *v, const pl_expr *
 const pl_expr *pl_define(pl_builder *b, const ir_value *v, const pl_expr *const *index)
 {
     pl_note_origin(b, v->def);
-    if (v->known && v->known->count > 0) return known_at(b, v, index);
+    if (v->known != NULL && v->known->count > 0) return known_at(b, v, index);
     return b->definitions[v->def->op->lowering](b, v->def, v->output, index);
 }
 
@@ -142,7 +142,7 @@ static bool remember(pl_builder *b, const ir_value *v, const pl_expr *const *ind
     if (b->memo_count == b->memo_capacity) {
         int capacity = b->memo_capacity ? 2 * b->memo_capacity : 64;
         pl_memo *grown = IR_NEW_ARRAY(b->arena, pl_memo, capacity);
-        if (!grown) return false;
+        if (grown == NULL) return false;
         if (b->memo_count) memcpy(grown, b->memo, (size_t)b->memo_count * sizeof *grown);
         b->memo = grown;
         b->memo_capacity = capacity;
@@ -157,15 +157,15 @@ static bool remember(pl_builder *b, const ir_value *v, const pl_expr *const *ind
 const pl_expr *pl_value_at(pl_builder *b, const ir_value *v, const pl_expr *const *index)
 {
     if (v == b->acc_value) return b->acc_expr;
-    if (v->constant) return constant_at(b, v, index);
+    if (v->constant != NULL) return constant_at(b, v, index);
     for (int d = 0; d < v->type.rank; d++)
-        if (!index[d]) return NULL;
+        if (index[d] == NULL) return NULL;
     const pl_memo *memo = find_memo(b, v, index);
-    if (memo) return memo->result;
+    if (memo != NULL) return memo->result;
     const pl_value *info = pl_info(b, v);
     const pl_expr *result =
         info->state == PL_PLACED ? pl_load_at(b, &info->place, &v->type, index) : pl_define(b, v, index);
-    return result && remember(b, v, index, result) ? result : NULL;
+    return result != NULL && remember(b, v, index, result) ? result : NULL;
 }
 
 const pl_expr *pl_operand_at(pl_builder *b, const ir_value *v, int rank, const pl_expr *const *index)

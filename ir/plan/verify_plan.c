@@ -20,7 +20,7 @@ typedef struct checker {
 
 static void report(checker *c, const char *what, int buffer)
 {
-    if (c->status) return;
+    if (c->status != MDOT_OK) return;
     c->status = mdot_fail(c->err, MDOT_MALFORMED, "plan: kernel \"%s\": %s (b%d)", c->kernel->name, what, buffer);
 }
 
@@ -36,7 +36,7 @@ static const pl_buffer *buffer_of(checker *c, int number)
 static void check_read(checker *c, int number, bool is_factor)
 {
     const pl_buffer *buffer = number >= 0 ? buffer_of(c, number) : NULL;
-    if (!buffer) return;
+    if (buffer == NULL) return;
     if (!(buffer->reads & (is_factor ? PL_READ_HALF : PL_READ_WHOLE)))
         report(c,
                is_factor ? "a matrix kernel reads what is not noted as its factor"
@@ -92,7 +92,7 @@ static bool has_points(const checker *c, int64_t length)
 static void check_position(checker *c, int number, const pl_expr *index)
 {
     const pl_buffer *buffer = buffer_of(c, number);
-    if (!buffer) return;
+    if (buffer == NULL) return;
     int64_t lengths[] = {1, 2, c->plan->max_length ? c->plan->max_length : 1};
     for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
         range r;
@@ -107,7 +107,7 @@ static void check_position(checker *c, int number, const pl_expr *index)
 static void check_matrix(checker *c, const pl_matrix *m, ir_dim rows, ir_dim columns)
 {
     const pl_buffer *buffer = buffer_of(c, m->buffer);
-    if (!buffer) return;
+    if (buffer == NULL) return;
     int64_t lengths[] = {1, c->plan->max_length ? c->plan->max_length : 1};
     for (int k = 0; k < 2; k++) {
         wide_int last_row = ir_dim_at(rows, lengths[k]) - 1, last_column = ir_dim_at(columns, lengths[k]) - 1;
@@ -137,7 +137,7 @@ static void check_leaf(checker *c, const pl_expr *e)
         break;
     case PL_LOAD:
         buffer = buffer_of(c, e->i);
-        if (!buffer) return;
+        if (buffer == NULL) return;
         if (buffer->type.dtype != e->dtype) report(c, "a load has another type than its buffer", e->i);
         if (buffer->kind == PL_WEIGHT && buffer->use != PL_ELEMENTS) report(c, "a load reads a matrix operand", e->i);
         if (e->arg[0]->dtype != MDOT_DTYPE_I64) report(c, "an index is not i64", e->i);
@@ -161,8 +161,8 @@ static void check_expr(checker *c, const pl_expr *e)
 {
     check_leaf(c, e);
     check_types(c, e);
-    for (int k = 0; k < pl_expr_operand_count(e->op) && !c->status; k++) check_expr(c, e->arg[k]);
-    if (e->op == PL_LOAD && !c->status) check_position(c, e->i, e->arg[0]);
+    for (int k = 0; k < pl_expr_operand_count(e->op) && c->status == MDOT_OK; k++) check_expr(c, e->arg[k]);
+    if (e->op == PL_LOAD && c->status == MDOT_OK) check_position(c, e->i, e->arg[0]);
 }
 
 /* ---- Kernels ----------------------------------------------------------------------------------------------------- */
@@ -179,7 +179,7 @@ static void set_matrix_loops(checker *c, ir_dim rows, ir_dim columns)
 static void check_vector(checker *c, int number, ir_dim count)
 {
     const pl_buffer *buffer = number >= 0 ? buffer_of(c, number) : NULL;
-    if (!buffer) return;
+    if (buffer == NULL) return;
     int64_t length = c->plan->max_length ? c->plan->max_length : 1;
     if (ir_type_count_at(&buffer->type, length) != ir_dim_at(count, length))
         report(c, "a vector has another size", number);
@@ -210,13 +210,13 @@ static void check_linear(checker *c, const pl_linear *k)
     check_read(c, k->weight, is_matrix);
     if (weight != NULL && !is_matrix_operand(weight)) report(c, "a weight is no matrix operand", k->weight);
     if (bias != NULL && !is_matrix_operand(bias)) report(c, "a bias is no matrix operand", k->bias);
-    if (k->epilogue) check_expr(c, k->epilogue);
+    if (k->epilogue != NULL) check_expr(c, k->epilogue);
 }
 
 static void check_norm(checker *c, const pl_norm *k)
 {
     set_matrix_loops(c, k->rows, k->columns);
-    if (k->epilogue) check_expr(c, k->epilogue);
+    if (k->epilogue != NULL) check_expr(c, k->epilogue);
     c->acc_count = 0;
     check_expr(c, k->input);
     check_matrix(c, &k->out, k->rows, k->columns);
@@ -228,7 +228,7 @@ static void check_norm(checker *c, const pl_norm *k)
 static void check_heads(checker *c, const pl_heads *h, ir_dim batch, int64_t heads, ir_dim rows, int64_t dim)
 {
     const pl_buffer *buffer = buffer_of(c, h->buffer);
-    if (!buffer) return;
+    if (buffer == NULL) return;
     int64_t length = c->plan->max_length ? c->plan->max_length : 1;
     wide_int last = ir_dim_at(h->offset, length) + dim - 1;
     last += (wide_int)(ir_dim_at(batch, length) - 1) * ir_dim_at(h->batch_stride, length);
@@ -244,7 +244,7 @@ static void check_attention(checker *c, const pl_attention *k)
     check_heads(c, &k->k, k->batch, k->kv_heads, k->keys, k->dim);
     check_heads(c, &k->v, k->batch, k->kv_heads, k->keys, k->value_dim);
     check_heads(c, &k->out, k->batch, k->heads, k->queries, k->value_dim);
-    if (c->status) return;
+    if (c->status != MDOT_OK) return;
     bool is_matrix = pl_is_matrix(c->plan, c->kernel);
     check_read(c, k->q.buffer, is_matrix);
     check_read(c, k->k.buffer, is_matrix);
@@ -267,16 +267,16 @@ static void check_nest(checker *c, const pl_nest *k)
     c->loop_count = k->loop_count + k->reduce_count;
     if ((k->body != NULL) != (k->reduce_count > 0) || (k->body != NULL) != (k->reducer != PL_REDUCE_NONE))
         report(c, "reduction loops, body and reducer do not go together", -1);
-    if (k->body) {
+    if (k->body != NULL) {
         check_expr(c, k->body);
         c->acc_count = 1;
         c->acc_dtype = k->reducer >= PL_REDUCE_ARGMAX_FIRST ? MDOT_DTYPE_I64 : k->body->dtype;
     }
     c->loop_count = k->loop_count;
-    for (int s = 0; s < k->store_count && !c->status; s++) {
+    for (int s = 0; s < k->store_count && c->status == MDOT_OK; s++) {
         const pl_store *store = &k->store[s];
         const pl_buffer *buffer = buffer_of(c, store->buffer);
-        if (!buffer) return;
+        if (buffer == NULL) return;
         if (buffer->kind == PL_INPUT || buffer->kind == PL_WEIGHT)
             report(c, "a store into what is read only", store->buffer);
         if (buffer->type.dtype != store->value->dtype)
@@ -293,7 +293,7 @@ static void check_sequential(checker *c, const pl_sequential *k)
     for (int i = 0; i < 2; i++)
         if (k->output[i] >= 0) buffer_of(c, k->output[i]);
     const pl_buffer *in = buffer_of(c, k->input[0]);
-    if (in && k->axis >= in->type.rank && in->type.rank > 0) report(c, "there is no such axis", k->axis);
+    if (in != NULL && k->axis >= in->type.rank && in->type.rank > 0) report(c, "there is no such axis", k->axis);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
@@ -301,7 +301,7 @@ static void check_sequential(checker *c, const pl_sequential *k)
 static void check_memory(checker *c)
 {
     const pl_plan *plan = c->plan;
-    for (int a = 0; a < plan->buffer_count && !c->status; a++) {
+    for (int a = 0; a < plan->buffer_count && c->status == MDOT_OK; a++) {
         const pl_buffer *x = &plan->buffers[a];
         if (x->kind != PL_SCRATCH || x->first_use < 0) continue;
         bool fits =
@@ -322,7 +322,7 @@ static void check_memory(checker *c)
 mdot_status pl_verify(const pl_plan *plan, mdot_error *err)
 {
     checker c = {.plan = plan, .err = err};
-    for (int k = 0; k < plan->kernel_count && !c.status; k++) {
+    for (int k = 0; k < plan->kernel_count && c.status == MDOT_OK; k++) {
         c.kernel = &plan->kernels[k];
         switch (c.kernel->kind) {
         case PL_LINEAR:
@@ -342,6 +342,6 @@ mdot_status pl_verify(const pl_plan *plan, mdot_error *err)
             break;
         }
     }
-    if (!c.status) check_memory(&c);
+    if (c.status == MDOT_OK) check_memory(&c);
     return c.status;
 }

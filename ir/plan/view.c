@@ -51,7 +51,8 @@ static bool view_transpose(pl_builder *b, const ir_node *node, int k, const ir_t
     (void)b, (void)k;
     const ir_attr *perm = ir_node_attr(node, "perm");
     pl_place from = *place;
-    for (int d = 0; d < type->rank; d++) place->stride[d] = from.stride[perm ? perm->ints[d] : type->rank - 1 - d];
+    for (int d = 0; d < type->rank; d++)
+        place->stride[d] = from.stride[perm != NULL ? perm->ints[d] : type->rank - 1 - d];
     return true;
 }
 
@@ -156,7 +157,7 @@ static axes without_units(const ir_type *type, const ir_dim *stride)
     for (int d = 0; d < type->rank; d++) {
         if (pl_is_unit(type->dim[d])) continue;
         result.dim[result.count] = type->dim[d];
-        if (stride) result.stride[result.count] = stride[d];
+        if (stride != NULL) result.stride[result.count] = stride[d];
         result.count++;
     }
     return result;
@@ -191,7 +192,7 @@ static const view_fn views[IR_OP_COUNT] = {
 bool pl_view_from(pl_builder *b, const ir_node *node, int k, const pl_place *source, pl_place *out)
 {
     view_fn view = views[ir_node_opcode(node)];
-    if (!view) return false;
+    if (view == NULL) return false;
     if (view == view_reshape && source->dense) {
         *out = *source; /* whatever the strides */
         return true;
@@ -206,7 +207,7 @@ bool pl_view_from(pl_builder *b, const ir_node *node, int k, const pl_place *sou
 bool pl_view(pl_builder *b, const ir_node *node, int k, pl_place *out)
 {
     const pl_value *source = node->input_count ? pl_info(b, node->inputs[0]) : NULL;
-    return source && source->state == PL_PLACED && pl_view_from(b, node, k, &source->place, out);
+    return source != NULL && source->state == PL_PLACED && pl_view_from(b, node, k, &source->place, out);
 }
 
 bool pl_concat_part(pl_builder *b, const ir_node *node, int k, pl_place *out)
@@ -309,16 +310,17 @@ bool pl_slice(pl_builder *b, const ir_node *node, ir_dim *out_start, int64_t *ou
     int count, axis_count, step_count;
     if (!ir_value_known(node->inputs[1], starts, &count) || count > type->rank) return false;
     const ir_value *axis_value = ir_node_input(node, 3), *step_value = ir_node_input(node, 4);
-    if (axis_value && (!ir_value_ints(axis_value, axes_given, &axis_count) || axis_count != count)) return false;
-    if (step_value && (!ir_value_ints(step_value, steps, &step_count) || step_count != count)) return false;
+    if (axis_value != NULL && (!ir_value_ints(axis_value, axes_given, &axis_count) || axis_count != count))
+        return false;
+    if (step_value != NULL && (!ir_value_ints(step_value, steps, &step_count) || step_count != count)) return false;
     for (int d = 0; d < type->rank; d++) {
         out_start[d] = ir_dim_number(0);
         out_step[d] = 1;
     }
     for (int k = 0; k < count; k++) {
-        int64_t axis = axis_value ? axes_given[k] : k;
+        int64_t axis = axis_value != NULL ? axes_given[k] : k;
         if (axis < 0) axis += type->rank;
-        out_step[axis] = step_value ? steps[k] : 1;
+        out_step[axis] = step_value != NULL ? steps[k] : 1;
         if (!clamp_start(b->graph, starts[k], type->dim[axis], out_step[axis], &out_start[axis])) return false;
     }
     return true;
@@ -331,7 +333,7 @@ bool pl_split(pl_builder *b, const ir_node *node, int k, int *out_axis, ir_dim *
     ir_dim begin = ir_dim_number(0);
     for (int i = 0; i < k; i++) {
         /* The shape rule typed every part; parts that nobody reads may have no value. */
-        if (!node->outputs[i] || !ir_dim_add(begin, node->outputs[i]->type.dim[axis], &begin)) return false;
+        if (node->outputs[i] == NULL || !ir_dim_add(begin, node->outputs[i]->type.dim[axis], &begin)) return false;
     }
     *out_axis = axis;
     *out_begin = begin;

@@ -13,7 +13,7 @@ static void touch(const visitor *v, int buffer, bool is_written)
 
 static void read_expr(const visitor *v, const pl_expr *expr)
 {
-    if (!expr) return;
+    if (expr == NULL) return;
     if (expr->op == PL_LOAD) touch(v, expr->i, false);
     for (int k = 0; k < pl_expr_operand_count(expr->op); k++) read_expr(v, expr->arg[k]);
 }
