@@ -50,8 +50,8 @@ static void gather(ir_builder *b, ir_node *node)
     int64_t extent = data->type.dim[axis].offset;
     if (number < 0) number += extent;
     if (number < 0 || number >= extent) return; /* the Gather's fault, if it is run */
-    ir_value *slice = b_slice(b, data, axis, number, number + 1);
-    b_replace(b, result, b_reshape(b, slice, result->type.dim, result->type.rank));
+    ir_value *slice = ir_build_slice(b, data, axis, number, number + 1);
+    ir_replace(b, result, ir_build_reshape(b, slice, result->type.dim, result->type.rank));
 }
 
 /* ---- Means of maps ---------------------------------------------------------------------------------------------- */
@@ -59,8 +59,8 @@ static void gather(ir_builder *b, ir_node *node)
 static void global_pool(ir_builder *b, ir_node *node)
 {
     if (!ir_dtype_is_float(b->dtype)) return;
-    ir_value *pooled = b_op1(b, IR_OP_GlobalAveragePool, node->inputs[0]), *result = node->outputs[0];
-    b_replace(b, result, b_reshape(b, pooled, result->type.dim, result->type.rank));
+    ir_value *pooled = ir_build_op1(b, IR_OP_GlobalAveragePool, node->inputs[0]), *result = node->outputs[0];
+    ir_replace(b, result, ir_build_reshape(b, pooled, result->type.dim, result->type.rank));
 }
 
 static void reduce_mean(ir_builder *b, ir_node *node)
@@ -115,9 +115,9 @@ static ir_value *joined(ir_builder *b, ir_value *added, const ir_type *split, co
     }
     type.dim[0] = split->dim[0];
     type.dim[1] = split->dim[1];
-    ir_value *full = b_expand(b, added, type.dim, type.rank);
+    ir_value *full = ir_build_expand(b, added, type.dim, type.rank);
     type.dim[1] = whole->dim[0];
-    return b_reshape(b, full, type.dim + 1, whole->rank);
+    return ir_build_reshape(b, full, type.dim + 1, whole->rank);
 }
 
 static void reshape(ir_builder *b, ir_node *node)
@@ -128,7 +128,7 @@ static void reshape(ir_builder *b, ir_node *node)
         ir_value *added = sum->inputs[1 - i], *x = under_reshape(sum->inputs[i]), *result = node->outputs[0];
         if (x == NULL || added->constant == NULL || !ir_type_equal(&x->type, &result->type)) continue;
         ir_value *whole = joined(b, added, &sum->inputs[i]->type, &result->type);
-        if (whole != NULL && b_replace(b, result, b_add(b, x, whole))) return;
+        if (whole != NULL && ir_replace(b, result, ir_build_add(b, x, whole))) return;
     }
 }
 

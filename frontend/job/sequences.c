@@ -44,7 +44,7 @@ static ir_value *without_axis(ir_builder *b, ir_value *part, int axis)
 {
     ir_type type = part->type;
     for (int i = axis; i + 1 < type.rank; i++) type.dim[i] = type.dim[i + 1];
-    return b_reshape(b, part, type.dim, type.rank - 1);
+    return ir_build_reshape(b, part, type.dim, type.rank - 1);
 }
 
 static bool split(ir_builder *b, const ir_node *node, list *out)
@@ -56,7 +56,7 @@ static bool split(ir_builder *b, const ir_node *node, list *out)
     if (axis < 0 || axis >= x->type.rank || !read_extents(node, x->type.dim[axis].offset, extents, &out->count)) {
         return false;
     }
-    if (!b_split(b, x, axis, extents, out->count, out->member)) return false;
+    if (!ir_build_split(b, x, axis, extents, out->count, out->member)) return false;
     /* ONNX ignores keepdims beside a split. ONNX Runtime heeds it where parts are one wide, and PyTorch builds on that.
      */
     bool drops = !ir_node_int(node, "keepdims", 1) && out->count == x->type.dim[axis].offset;
@@ -95,6 +95,6 @@ void fe_job_split_list(ir_builder *b, ir_node *node)
         if (!place_of(reader, sequence, members.count, &place)) continue;
         ir_value *result = reader->outputs[0];
         result->type = members.member[place]->type;
-        if (b_replace(b, result, members.member[place])) ir_graph_remove_node(b->graph, reader);
+        if (ir_replace(b, result, members.member[place])) ir_graph_remove_node(b->graph, reader);
     }
 }

@@ -127,7 +127,7 @@ static void take_branch(inferrer *in, ir_node *node)
         ir_value *result = node->inputs[1 + i + (condition ? 0 : node->output_count)];
         if (!node->outputs[i] || !result) continue;
         node->outputs[i]->type = result->type;
-        b_replace(&in->builder, node->outputs[i], result);
+        ir_replace(&in->builder, node->outputs[i], result);
     }
 }
 
@@ -145,7 +145,7 @@ static bool is_constant(const ir_node *node)
 
 static ir_value *constant_of_type(ir_builder *b, const ir_value *value)
 {
-    ir_tensor *tensor = b_alloc(b, 1, sizeof *tensor);
+    ir_tensor *tensor = ir_build_alloc(b, 1, sizeof *tensor);
     if (!tensor) return NULL;
     tensor->dtype = value->type.dtype;
     tensor->rank = value->type.rank;
@@ -162,7 +162,7 @@ static void freeze(ir_builder *b, ir_node *node)
     if (!is_constant(node)) return;
     for (int i = 0; i < node->output_count; i++) {
         ir_value *value = node->outputs[i];
-        if (value && value->use_count) b_replace(b, value, constant_of_type(b, value));
+        if (value && value->use_count) ir_replace(b, value, constant_of_type(b, value));
     }
 }
 

@@ -58,24 +58,24 @@ static const ir_pattern *const gated_swish = P(Mul, P_ANY(X), P_LET(GATE, P(Hard
 
 static ir_value *gelu(ir_builder *b, ir_value *x, const char *approximate)
 {
-    ir_node *node = b_node(b, IR_OP_Gelu, &x, 1, 1);
-    b_set_string(b, node, "approximate", approximate);
-    return b_infer(b, node);
+    ir_node *node = ir_build_node(b, IR_OP_Gelu, &x, 1, 1);
+    ir_build_set_string(b, node, "approximate", approximate);
+    return ir_build_infer(b, node);
 }
 
 static ir_value *swish_with(ir_builder *b, ir_value *x, double slope)
 {
-    ir_node *node = b_node(b, IR_OP_Swish, &x, 1, 1);
-    b_set_float(b, node, "alpha", slope);
-    return b_infer(b, node);
+    ir_node *node = ir_build_node(b, IR_OP_Swish, &x, 1, 1);
+    ir_build_set_float(b, node, "alpha", slope);
+    return ir_build_infer(b, node);
 }
 
 static ir_value *hard_sigmoid_of(ir_builder *b, ir_value *x)
 {
-    ir_node *node = b_node(b, IR_OP_HardSigmoid, &x, 1, 1);
-    b_set_float(b, node, "alpha", 1.0 / 6);
-    b_set_float(b, node, "beta", 0.5);
-    return b_infer(b, node);
+    ir_node *node = ir_build_node(b, IR_OP_HardSigmoid, &x, 1, 1);
+    ir_build_set_float(b, node, "alpha", 1.0 / 6);
+    ir_build_set_float(b, node, "beta", 0.5);
+    return ir_build_infer(b, node);
 }
 
 /* With the slope of HardSwish, not that which ONNX gives a HardSigmoid by default. */
@@ -89,9 +89,9 @@ static void recognise_hard(ir_builder *b, ir_value *result)
 {
     ir_match m;
     if (ir_match_value(hard_swish, result, &m) || (ir_match_value(gated_swish, result, &m) && is_sixth(m.slot[GATE]))) {
-        b_replace(b, result, b_op1(b, IR_OP_HardSwish, m.slot[X]));
+        ir_replace(b, result, ir_build_op1(b, IR_OP_HardSwish, m.slot[X]));
     } else if (ir_match_value(hard_sigmoid, result, &m)) {
-        b_replace(b, result, hard_sigmoid_of(b, m.slot[X]));
+        ir_replace(b, result, hard_sigmoid_of(b, m.slot[X]));
     }
 }
 
@@ -101,21 +101,21 @@ static void recognise(ir_builder *b, ir_node *node)
     ir_match m;
     if ((node->op != &ir_ops[IR_OP_Mul] && node->op != &ir_ops[IR_OP_Div]) || !ir_dtype_is_float(b->dtype)) return;
     if (ir_match_value(erf_gelu, result, &m)) {
-        b_replace(b, result, gelu(b, m.slot[X], "none"));
+        ir_replace(b, result, gelu(b, m.slot[X], "none"));
     } else if (ir_match_value(tanh_gelu, result, &m)) {
-        b_replace(b, result, gelu(b, m.slot[X], "tanh"));
+        ir_replace(b, result, gelu(b, m.slot[X], "tanh"));
     } else if (ir_match_value(silu, result, &m)) {
-        b_replace(b, result, swish_with(b, m.slot[X], 1));
+        ir_replace(b, result, swish_with(b, m.slot[X], 1));
     } else if (ir_match_value(swish, result, &m)) {
-        b_replace(b, result, swish_with(b, m.slot[X], ir_match_scalar(&m, SLOPE)));
+        ir_replace(b, result, swish_with(b, m.slot[X], ir_match_scalar(&m, SLOPE)));
     } else if (ir_match_value(mish, result, &m)) {
-        b_replace(b, result, b_op1(b, IR_OP_Mish, m.slot[X]));
+        ir_replace(b, result, ir_build_op1(b, IR_OP_Mish, m.slot[X]));
     } else {
         recognise_hard(b, result);
     }
 }
 
-mdot_status pass_activations(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_activations(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     return ir_rewrite(graph, recognise, out_changed, err);
 }

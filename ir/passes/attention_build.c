@@ -3,23 +3,23 @@
 
 static const int64_t swap_heads[] = {0, 2, 1, 3};
 
-ir_value *b_join_heads(ir_builder *b, ir_value *value)
+ir_value *ir_build_join_heads(ir_builder *b, ir_value *value)
 {
     if (value == NULL) return NULL;
     const ir_dim *dim = value->type.dim;
     ir_dim rows[] = {dim[0], dim[2], ir_dim_number(dim[1].offset * dim[3].offset)};
-    return b_reshape(b, b_transpose(b, value, swap_heads), rows, 3);
+    return ir_build_reshape(b, ir_build_transpose(b, value, swap_heads), rows, 3);
 }
 
-ir_value *b_split_heads(ir_builder *b, ir_value *value, int64_t heads)
+ir_value *ir_build_split_heads(ir_builder *b, ir_value *value, int64_t heads)
 {
     if (value == NULL) return NULL;
     const ir_dim *dim = value->type.dim;
     ir_dim split[] = {dim[0], dim[1], ir_dim_number(heads), ir_dim_number(dim[2].offset / heads)};
-    return b_transpose(b, b_reshape(b, value, split, 4), swap_heads);
+    return ir_build_transpose(b, ir_build_reshape(b, value, split, 4), swap_heads);
 }
 
-ir_value *b_swap_last(ir_builder *b, ir_value *value)
+ir_value *ir_build_swap_last(ir_builder *b, ir_value *value)
 {
     if (value == NULL || value->type.rank < 2) return value;
     int64_t perm[MDOT_MAX_RANK];
@@ -27,27 +27,27 @@ ir_value *b_swap_last(ir_builder *b, ir_value *value)
     for (int i = 0; i < rank; i++) perm[i] = i;
     perm[rank - 1] = rank - 2;
     perm[rank - 2] = rank - 1;
-    return b_transpose(b, value, perm);
+    return ir_build_transpose(b, value, perm);
 }
 
-ir_value *b_attention_mask(ir_builder *b, ir_value *mask, ir_dim keys)
+ir_value *ir_build_attention_mask(ir_builder *b, ir_value *mask, ir_dim keys)
 {
     ir_dim dims[4] = {ir_dim_number(1), ir_dim_number(1), ir_dim_number(1), ir_dim_number(1)};
     if (mask == NULL) return NULL;
     for (int i = 0; i < mask->type.rank; i++) dims[4 - mask->type.rank + i] = mask->type.dim[i];
-    mask = b_reshape(b, mask, dims, 4);
+    mask = ir_build_reshape(b, mask, dims, 4);
     dims[3] = keys;
-    return b_expand(b, mask, dims, 4);
+    return ir_build_expand(b, mask, dims, 4);
 }
 
-ir_value *b_attention(ir_builder *b, const ir_attention_spec *spec)
+ir_value *ir_build_attention(ir_builder *b, const ir_attention_spec *spec)
 {
     if (spec->q == NULL || spec->k == NULL || spec->v == NULL) return NULL;
     ir_value *inputs[] = {spec->q, spec->k, spec->v, spec->mask};
-    ir_node *node = b_node(b, IR_OP_Attention, inputs, spec->mask != NULL ? 4 : 3, 1);
-    b_set_int(b, node, "q_num_heads", spec->heads);
-    b_set_int(b, node, "kv_num_heads", spec->kv_heads);
-    b_set_float(b, node, "scale", spec->scale);
-    b_set_int(b, node, "is_causal", spec->causal);
-    return b_infer(b, node);
+    ir_node *node = ir_build_node(b, IR_OP_Attention, inputs, spec->mask != NULL ? 4 : 3, 1);
+    ir_build_set_int(b, node, "q_num_heads", spec->heads);
+    ir_build_set_int(b, node, "kv_num_heads", spec->kv_heads);
+    ir_build_set_float(b, node, "scale", spec->scale);
+    ir_build_set_int(b, node, "is_causal", spec->causal);
+    return ir_build_infer(b, node);
 }

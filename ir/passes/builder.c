@@ -59,7 +59,7 @@ static bool is_graph_output(const ir_graph *graph, const ir_value *value)
     return false;
 }
 
-bool b_replace(ir_builder *b, ir_value *old, ir_value *replacement)
+bool ir_replace(ir_builder *b, ir_value *old, ir_value *replacement)
 {
     if (b->status != MDOT_OK || !old || !replacement || old == replacement) return false;
     if (old->type.rank < 0 || !ir_type_equal(&old->type, &replacement->type)) return false;
@@ -67,7 +67,7 @@ bool b_replace(ir_builder *b, ir_value *old, ir_value *replacement)
     if (is_graph_output(b->graph, old)) {
         if (!replacement->def || is_graph_output(b->graph, replacement)) {
             if (old->def && old->def->op == &ir_ops[IR_OP_Identity]) return false;
-            replacement = b_op1(b, IR_OP_Identity, replacement);
+            replacement = ir_build_op1(b, IR_OP_Identity, replacement);
             if (!replacement) return false;
         }
         renames = true;
@@ -87,41 +87,41 @@ static void *out_of_memory(ir_builder *b)
     return NULL;
 }
 
-void *b_alloc(ir_builder *b, int64_t count, size_t size_bytes)
+void *ir_build_alloc(ir_builder *b, int64_t count, size_t size_bytes)
 {
     if (b->status != MDOT_OK) return NULL;
     void *memory = ir_arena_alloc(b->graph->arena, (size_t)count, size_bytes);
     return memory ? memory : out_of_memory(b);
 }
 
-ir_node *b_node(ir_builder *b, ir_opcode op, ir_value *const *inputs, int input_count, int output_count)
+ir_node *ir_build_node(ir_builder *b, ir_opcode op, ir_value *const *inputs, int input_count, int output_count)
 {
     if (b->status != MDOT_OK) return NULL;
     ir_node *node = ir_graph_add_node(b->graph, b->at, &ir_ops[op], b->name, inputs, input_count, output_count);
     return node ? node : out_of_memory(b);
 }
 
-void b_set_int(ir_builder *b, ir_node *node, const char *name, int64_t value)
+void ir_build_set_int(ir_builder *b, ir_node *node, const char *name, int64_t value)
 {
     if (node && !ir_node_set_int(b->graph, node, name, value)) out_of_memory(b);
 }
 
-void b_set_ints(ir_builder *b, ir_node *node, const char *name, const int64_t *values, int count)
+void ir_build_set_ints(ir_builder *b, ir_node *node, const char *name, const int64_t *values, int count)
 {
     if (node && !ir_node_set_ints(b->graph, node, name, values, count)) out_of_memory(b);
 }
 
-void b_set_float(ir_builder *b, ir_node *node, const char *name, double value)
+void ir_build_set_float(ir_builder *b, ir_node *node, const char *name, double value)
 {
     if (node && !ir_node_set_float(b->graph, node, name, value)) out_of_memory(b);
 }
 
-void b_set_string(ir_builder *b, ir_node *node, const char *name, const char *value)
+void ir_build_set_string(ir_builder *b, ir_node *node, const char *name, const char *value)
 {
     if (node && !ir_node_set_string(b->graph, node, name, value)) out_of_memory(b);
 }
 
-ir_value *b_infer(ir_builder *b, ir_node *node)
+ir_value *ir_build_infer(ir_builder *b, ir_node *node)
 {
     if (b->status != MDOT_OK || !node) return NULL;
     b->status = ir_infer_node(b->graph, node, b->err);
@@ -134,39 +134,39 @@ static ir_value *apply(ir_builder *b, ir_opcode op, ir_value *const *inputs, int
     for (int i = 0; i < count; i++) {
         if (!inputs[i]) return NULL;
     }
-    return b_infer(b, b_node(b, op, inputs, count, 1));
+    return ir_build_infer(b, ir_build_node(b, op, inputs, count, 1));
 }
 
-ir_value *b_op1(ir_builder *b, ir_opcode op, ir_value *x)
+ir_value *ir_build_op1(ir_builder *b, ir_opcode op, ir_value *x)
 {
     return apply(b, op, (ir_value *[]){x}, 1);
 }
 
-ir_value *b_op2(ir_builder *b, ir_opcode op, ir_value *x, ir_value *y)
+ir_value *ir_build_op2(ir_builder *b, ir_opcode op, ir_value *x, ir_value *y)
 {
     return apply(b, op, (ir_value *[]){x, y}, 2);
 }
 
-ir_value *b_op3(ir_builder *b, ir_opcode op, ir_value *x, ir_value *y, ir_value *z)
+ir_value *ir_build_op3(ir_builder *b, ir_opcode op, ir_value *x, ir_value *y, ir_value *z)
 {
     return apply(b, op, (ir_value *[]){x, y, z}, 3);
 }
 
-ir_value *b_cast(ir_builder *b, ir_value *x, mdot_dtype dtype)
+ir_value *ir_build_cast(ir_builder *b, ir_value *x, mdot_dtype dtype)
 {
     if (!x || x->type.dtype == dtype) return x;
-    ir_node *node = b_node(b, IR_OP_Cast, &x, 1, 1);
-    b_set_int(b, node, "to", dtype); /* dtypes are numbered as in ONNX */
-    return b_infer(b, node);
+    ir_node *node = ir_build_node(b, IR_OP_Cast, &x, 1, 1);
+    ir_build_set_int(b, node, "to", dtype); /* dtypes are numbered as in ONNX */
+    return ir_build_infer(b, node);
 }
 
-ir_value *b_reduce(ir_builder *b, ir_opcode op, ir_value *x, const int64_t *axes, int axis_count)
+ir_value *ir_build_reduce(ir_builder *b, ir_opcode op, ir_value *x, const int64_t *axes, int axis_count)
 {
-    ir_value *inputs[] = {x, b_integers(b, axes, axis_count)};
+    ir_value *inputs[] = {x, ir_build_integers(b, axes, axis_count)};
     if (!x || !inputs[1]) return NULL;
-    ir_node *node = b_node(b, op, inputs, 2, 1);
-    b_set_int(b, node, "keepdims", 1);
-    return b_infer(b, node);
+    ir_node *node = ir_build_node(b, op, inputs, 2, 1);
+    ir_build_set_int(b, node, "keepdims", 1);
+    return ir_build_infer(b, node);
 }
 
 /* A transpose that moves only dimensions of extent one keeps the order of the elements. */
@@ -181,65 +181,66 @@ static bool keeps_order(const ir_type *type, const int64_t *perm)
     return true;
 }
 
-ir_value *b_transpose(ir_builder *b, ir_value *x, const int64_t *perm)
+ir_value *ir_build_transpose(ir_builder *b, ir_value *x, const int64_t *perm)
 {
     if (!x) return NULL;
     int rank = x->type.rank;
     int64_t first[MDOT_MAX_RANK], both[MDOT_MAX_RANK];
     if (x->def && x->def->op == &ir_ops[IR_OP_Transpose]) {
-        b_read_perm(x->def, first);
+        ir_read_perm(x->def, first);
         for (int i = 0; i < rank; i++) both[i] = first[perm[i]];
-        return b_transpose(b, x->def->inputs[0], both);
+        return ir_build_transpose(b, x->def->inputs[0], both);
     }
     if (keeps_order(&x->type, perm)) {
         ir_dim dims[MDOT_MAX_RANK];
         for (int i = 0; i < rank; i++) dims[i] = x->type.dim[perm[i]];
-        return b_reshape(b, x, dims, rank);
+        return ir_build_reshape(b, x, dims, rank);
     }
-    ir_node *node = b_node(b, IR_OP_Transpose, &x, 1, 1);
-    b_set_ints(b, node, "perm", perm, rank);
-    return b_infer(b, node);
+    ir_node *node = ir_build_node(b, IR_OP_Transpose, &x, 1, 1);
+    ir_build_set_ints(b, node, "perm", perm, rank);
+    return ir_build_infer(b, node);
 }
 
-void b_read_perm(const ir_node *transpose, int64_t *out_perm)
+void ir_read_perm(const ir_node *transpose, int64_t *out_perm)
 {
     const ir_attr *attr = ir_node_attr(transpose, "perm");
     int rank = transpose->inputs[0]->type.rank;
     for (int i = 0; i < rank; i++) out_perm[i] = attr && attr->count == rank ? attr->ints[i] : rank - 1 - i;
 }
 
-ir_value *b_concat(ir_builder *b, int64_t axis, ir_value *const *parts, int count)
+ir_value *ir_build_concat(ir_builder *b, int64_t axis, ir_value *const *parts, int count)
 {
     for (int i = 0; i < count; i++) {
         if (!parts[i]) return NULL;
     }
-    ir_node *node = b_node(b, IR_OP_Concat, parts, count, 1);
-    b_set_int(b, node, "axis", axis);
-    return b_infer(b, node);
+    ir_node *node = ir_build_node(b, IR_OP_Concat, parts, count, 1);
+    ir_build_set_int(b, node, "axis", axis);
+    return ir_build_infer(b, node);
 }
 
-ir_value *b_slice(ir_builder *b, ir_value *x, int64_t axis, int64_t from, int64_t to)
+ir_value *ir_build_slice(ir_builder *b, ir_value *x, int64_t axis, int64_t from, int64_t to)
 {
-    ir_value *inputs[] = {x, b_integers(b, &from, 1), b_integers(b, &to, 1), b_integers(b, &axis, 1)};
+    ir_value *inputs[] = {x, ir_build_integers(b, &from, 1), ir_build_integers(b, &to, 1),
+                          ir_build_integers(b, &axis, 1)};
     return apply(b, IR_OP_Slice, inputs, 4);
 }
 
-bool b_split(ir_builder *b, ir_value *x, int64_t axis, const int64_t *extents, int count, ir_value **out_parts)
+bool ir_build_split(ir_builder *b, ir_value *x, int64_t axis, const int64_t *extents, int count, ir_value **out_parts)
 {
-    ir_value *inputs[] = {x, b_integers(b, extents, count)};
+    ir_value *inputs[] = {x, ir_build_integers(b, extents, count)};
     if (!x || !inputs[1]) return false;
-    ir_node *node = b_node(b, IR_OP_Split, inputs, 2, count);
-    b_set_int(b, node, "axis", axis);
-    if (!b_infer(b, node)) return false;
+    ir_node *node = ir_build_node(b, IR_OP_Split, inputs, 2, count);
+    ir_build_set_int(b, node, "axis", axis);
+    if (!ir_build_infer(b, node)) return false;
     for (int i = 0; i < count; i++) out_parts[i] = node->outputs[i];
     return true;
 }
 
 /* ---- Constants -------------------------------------------------------------------------------------------------- */
 
-ir_value *b_constant(ir_builder *b, mdot_dtype dtype, const int64_t *dims, int rank, const void *data)
+ir_value *ir_build_constant(ir_builder *b, mdot_dtype dtype, const int64_t *dims, int rank, const void *data)
 {
-    ir_tensor *tensor = b_alloc(b, 1, sizeof *tensor);
+    ir_tensor *tensor = ir_build_alloc(b, 1, sizeof *tensor);
     if (!tensor || !data) return NULL;
     *tensor = (ir_tensor){.dtype = dtype, .rank = rank, .count = ir_count_elements(rank, dims), .data = data};
     for (int i = 0; i < rank; i++) tensor->dims[i] = dims[i];
@@ -247,7 +248,7 @@ ir_value *b_constant(ir_builder *b, mdot_dtype dtype, const int64_t *dims, int r
     return value ? value : out_of_memory(b);
 }
 
-ir_value *b_filled(ir_builder *b, const int64_t *dims, int rank, double value)
+ir_value *ir_build_filled(ir_builder *b, const int64_t *dims, int rank, double value)
 {
     if (b->status != MDOT_OK) return NULL;
     ir_wide *wide = ir_wide_create(b->graph->arena, b->dtype, rank, dims);
@@ -260,28 +261,28 @@ ir_value *b_filled(ir_builder *b, const int64_t *dims, int rank, double value)
         }
     }
     ir_tensor *tensor = ir_tensor_from_wide(b->graph->arena, wide);
-    return tensor ? b_constant(b, b->dtype, dims, rank, tensor->data) : out_of_memory(b);
+    return tensor ? ir_build_constant(b, b->dtype, dims, rank, tensor->data) : out_of_memory(b);
 }
 
-ir_value *b_scalar(ir_builder *b, double value)
+ir_value *ir_build_scalar(ir_builder *b, double value)
 {
-    return b_filled(b, NULL, 0, value);
+    return ir_build_filled(b, NULL, 0, value);
 }
 
 static ir_value *integer_constant(ir_builder *b, const int64_t *values, int64_t count, int rank)
 {
-    int64_t *copy = b_alloc(b, count ? count : 1, sizeof *copy);
+    int64_t *copy = ir_build_alloc(b, count ? count : 1, sizeof *copy);
     if (!copy) return NULL;
     if (count) memcpy(copy, values, (size_t)count * sizeof *copy);
-    return b_constant(b, MDOT_DTYPE_I64, &count, rank, copy);
+    return ir_build_constant(b, MDOT_DTYPE_I64, &count, rank, copy);
 }
 
-ir_value *b_integer(ir_builder *b, int64_t value)
+ir_value *ir_build_integer(ir_builder *b, int64_t value)
 {
     return integer_constant(b, &value, 1, 0);
 }
 
-ir_value *b_integers(ir_builder *b, const int64_t *values, int count)
+ir_value *ir_build_integers(ir_builder *b, const int64_t *values, int count)
 {
     return integer_constant(b, values, count, 1);
 }
@@ -296,10 +297,10 @@ static ir_value *symbolic_dim(ir_builder *b, ir_dim *out_dim)
         for (int axis = 0; axis < input->type.rank; axis++) {
             if (ir_dim_is_number(input->type.dim[axis])) continue;
             *out_dim = input->type.dim[axis];
-            ir_node *shape = b_node(b, IR_OP_Shape, &input, 1, 1);
-            b_set_int(b, shape, "start", axis);
-            b_set_int(b, shape, "end", axis + 1);
-            return b_infer(b, shape);
+            ir_node *shape = ir_build_node(b, IR_OP_Shape, &input, 1, 1);
+            ir_build_set_int(b, shape, "start", axis);
+            ir_build_set_int(b, shape, "end", axis + 1);
+            return ir_build_infer(b, shape);
         }
     }
     if (b->status == MDOT_OK) {
@@ -311,24 +312,24 @@ static ir_value *symbolic_dim(ir_builder *b, ir_dim *out_dim)
 
 static ir_value *dim_as_vector(ir_builder *b, ir_dim dim)
 {
-    if (ir_dim_is_number(dim)) return b_integers(b, &dim.offset, 1);
+    if (ir_dim_is_number(dim)) return ir_build_integers(b, &dim.offset, 1);
     ir_dim have = {0, 0};
     ir_value *value = symbolic_dim(b, &have);
     if (!value || ir_dim_equal(have, dim)) return value;
-    if (have.offset) value = b_sub(b, value, b_integers(b, &have.offset, 1));
-    if (have.scale != 1) value = b_div(b, value, b_integers(b, &have.scale, 1));
-    if (dim.scale != 1) value = b_mul(b, value, b_integers(b, &dim.scale, 1));
-    if (dim.offset) value = b_add(b, value, b_integers(b, &dim.offset, 1));
+    if (have.offset) value = ir_build_sub(b, value, ir_build_integers(b, &have.offset, 1));
+    if (have.scale != 1) value = ir_build_div(b, value, ir_build_integers(b, &have.scale, 1));
+    if (dim.scale != 1) value = ir_build_mul(b, value, ir_build_integers(b, &dim.scale, 1));
+    if (dim.offset) value = ir_build_add(b, value, ir_build_integers(b, &dim.offset, 1));
     return value;
 }
 
-ir_value *b_dim(ir_builder *b, ir_dim dim)
+ir_value *ir_build_dim(ir_builder *b, ir_dim dim)
 {
-    if (ir_dim_is_number(dim)) return b_integer(b, dim.offset);
-    return b_reshape(b, dim_as_vector(b, dim), NULL, 0);
+    if (ir_dim_is_number(dim)) return ir_build_integer(b, dim.offset);
+    return ir_build_reshape(b, dim_as_vector(b, dim), NULL, 0);
 }
 
-ir_value *b_dims(ir_builder *b, const ir_dim *dims, int count)
+ir_value *ir_build_dims(ir_builder *b, const ir_dim *dims, int count)
 {
     int64_t numbers[MDOT_MAX_RANK];
     ir_value *parts[MDOT_MAX_RANK];
@@ -337,9 +338,9 @@ ir_value *b_dims(ir_builder *b, const ir_dim *dims, int count)
         numbers[i] = dims[i].offset;
         symbols += !ir_dim_is_number(dims[i]);
     }
-    if (!symbols) return b_integers(b, numbers, count);
+    if (!symbols) return ir_build_integers(b, numbers, count);
     for (int i = 0; i < count; i++) parts[i] = dim_as_vector(b, dims[i]);
-    return count == 1 ? parts[0] : b_concat(b, 0, parts, count);
+    return count == 1 ? parts[0] : ir_build_concat(b, 0, parts, count);
 }
 
 static bool same_shape(const ir_type *type, const ir_dim *dims, int rank)
@@ -382,7 +383,7 @@ static ir_value *move_ones(ir_builder *b, ir_opcode op, ir_value *x, const ir_di
     for (int i = 0; i < rank; i++) {
         if (ir_dim_is(dims[i], 1)) axes[count++] = i;
     }
-    return count ? b_op2(b, op, x, b_integers(b, axes, count)) : x;
+    return count ? ir_build_op2(b, op, x, ir_build_integers(b, axes, count)) : x;
 }
 
 static int without_ones(const ir_dim *dims, int rank, ir_dim *out)
@@ -403,12 +404,12 @@ static bool only_ones_differ(const ir_type *type, const ir_dim *dims, int rank)
     return same_shape(&core, squeezed, count);
 }
 
-ir_value *b_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
+ir_value *ir_build_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
 {
     if (!x) return NULL;
     for (ir_value *under = x;; under = under->def->inputs[0]) {
         if (same_shape(&under->type, dims, rank)) return under;
-        if (!b_is_reshaped(under)) break;
+        if (!ir_is_reshaped(under)) break;
     }
     int64_t numbers[MDOT_MAX_RANK] = {0};
     bool constant = shape_as_numbers(&x->type, dims, rank, numbers);
@@ -416,16 +417,16 @@ ir_value *b_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
         ir_value *core = move_ones(b, IR_OP_Squeeze, x, x->type.dim, x->type.rank);
         return move_ones(b, IR_OP_Unsqueeze, core, dims, rank);
     }
-    ir_value *inputs[] = {x, constant ? b_integers(b, numbers, rank) : b_dims(b, dims, rank)};
+    ir_value *inputs[] = {x, constant ? ir_build_integers(b, numbers, rank) : ir_build_dims(b, dims, rank)};
     if (!inputs[1]) return NULL;
-    ir_node *node = b_node(b, IR_OP_Reshape, inputs, 2, 1);
+    ir_node *node = ir_build_node(b, IR_OP_Reshape, inputs, 2, 1);
     for (int i = 0; i < rank; i++) {
-        if (ir_dim_is(dims[i], 0)) b_set_int(b, node, "allowzero", 1); /* its 0 is no copied dimension then */
+        if (ir_dim_is(dims[i], 0)) ir_build_set_int(b, node, "allowzero", 1); /* its 0 is no copied dimension then */
     }
-    return b_infer(b, node);
+    return ir_build_infer(b, node);
 }
 
-ir_value *b_expand(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
+ir_value *ir_build_expand(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
 {
     if (!x || same_shape(&x->type, dims, rank)) return x;
     ir_dim asked[MDOT_MAX_RANK];
@@ -434,5 +435,5 @@ ir_value *b_expand(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
         bool there = axis >= 0 && ir_dim_equal(x->type.dim[axis], dims[i]);
         asked[i] = there ? ir_dim_number(1) : dims[i]; /* Expand leaves a dimension alone where 1 is asked for */
     }
-    return b_op2(b, IR_OP_Expand, x, b_dims(b, asked, rank));
+    return ir_build_op2(b, IR_OP_Expand, x, ir_build_dims(b, asked, rank));
 }

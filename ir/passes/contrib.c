@@ -12,9 +12,9 @@
 static ir_value *gelu(ir_builder *b, ir_value *x, const char *approximate)
 {
     if (x == NULL) return NULL;
-    ir_node *node = b_node(b, IR_OP_Gelu, &x, 1, 1);
-    b_set_string(b, node, "approximate", approximate);
-    return b_infer(b, node);
+    ir_node *node = ir_build_node(b, IR_OP_Gelu, &x, 1, 1);
+    ir_build_set_string(b, node, "approximate", approximate);
+    return ir_build_infer(b, node);
 }
 
 /* Gelu and BiasGelu by erf, FastGelu by tanh; each of x, or of x + bias. */
@@ -22,14 +22,14 @@ static void bias_gelu(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *bias = ir_node_input(node, 1);
     const char *approximate = node->op == &ir_ops[IR_OP_FastGelu] ? "tanh" : "none";
-    b_replace(b, node->outputs[0], gelu(b, bias != NULL ? b_add(b, x, bias) : x, approximate));
+    ir_replace(b, node->outputs[0], gelu(b, bias != NULL ? ir_build_add(b, x, bias) : x, approximate));
 }
 
 static void quick_gelu(ir_builder *b, ir_node *node)
 {
-    ir_node *swish = b_node(b, IR_OP_Swish, node->inputs, 1, 1);
-    b_set_float(b, swish, "alpha", ir_node_float(node, "alpha", 1.702));
-    b_replace(b, node->outputs[0], b_infer(b, swish));
+    ir_node *swish = ir_build_node(b, IR_OP_Swish, node->inputs, 1, 1);
+    ir_build_set_float(b, swish, "alpha", ir_node_float(node, "alpha", 1.702));
+    ir_replace(b, node->outputs[0], ir_build_infer(b, swish));
 }
 
 /* ---- LayerNormalization of sums ---------------------------------------------------------------------------------- */
@@ -42,12 +42,12 @@ static ir_value *layer_norm(ir_builder *b, ir_node *node, ir_value *x, ir_value 
     if (x == NULL) return NULL;
     ir_value *inputs[] = {x, gamma, beta};
     bool statistics = mean != NULL || inverse_deviation != NULL;
-    ir_node *norm = b_node(b, IR_OP_LayerNormalization, inputs, beta != NULL ? 3 : 2, statistics ? 3 : 1);
-    b_set_int(b, norm, "axis", -1);
-    b_set_float(b, norm, "epsilon", ir_node_float(node, "epsilon", 1e-12));
-    ir_value *result = b_infer(b, norm);
-    if (result != NULL && mean != NULL) b_replace(b, mean, norm->outputs[1]);
-    if (result != NULL && inverse_deviation != NULL) b_replace(b, inverse_deviation, norm->outputs[2]);
+    ir_node *norm = ir_build_node(b, IR_OP_LayerNormalization, inputs, beta != NULL ? 3 : 2, statistics ? 3 : 1);
+    ir_build_set_int(b, norm, "axis", -1);
+    ir_build_set_float(b, norm, "epsilon", ir_node_float(node, "epsilon", 1e-12));
+    ir_value *result = ir_build_infer(b, norm);
+    if (result != NULL && mean != NULL) ir_replace(b, mean, norm->outputs[1]);
+    if (result != NULL && inverse_deviation != NULL) ir_replace(b, inverse_deviation, norm->outputs[2]);
     return result;
 }
 
@@ -55,12 +55,12 @@ static ir_value *layer_norm(ir_builder *b, ir_node *node, ir_value *x, ir_value 
 static void skip_layer_norm(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *bias = ir_node_input(node, 4);
-    if (bias != NULL) x = b_add(b, x, bias); /* first, so that the linear that makes x can take it */
-    ir_value *sum = b_add(b, x, node->inputs[1]);
-    ir_value *norm = layer_norm(b, node, sum, node->inputs[2], ir_node_input(node, 3), b_read_output(node, 1),
-                                b_read_output(node, 2));
-    b_replace(b, b_read_output(node, 3), sum);
-    b_replace(b, node->outputs[0], norm);
+    if (bias != NULL) x = ir_build_add(b, x, bias); /* first, so that the linear that makes x can take it */
+    ir_value *sum = ir_build_add(b, x, node->inputs[1]);
+    ir_value *norm = layer_norm(b, node, sum, node->inputs[2], ir_node_input(node, 3), ir_read_output(node, 1),
+                                ir_read_output(node, 2));
+    ir_replace(b, ir_read_output(node, 3), sum);
+    ir_replace(b, node->outputs[0], norm);
 }
 
 /* Inputs: input_ids [B, S], segment_ids?, word, position and segment? embeddings, gamma, beta, mask?, position_ids?.
@@ -70,24 +70,26 @@ static void embed_layer_norm(ir_builder *b, ir_node *node)
     ir_value *ids = node->inputs[0], *segments = ir_node_input(node, 1), *segment_table = ir_node_input(node, 4);
     ir_value *mask = ir_node_input(node, 7), *positions = ir_node_input(node, 8);
     if (positions == NULL) {
-        positions = b_op3(b, IR_OP_Range, b_integer(b, 0), b_dim(b, ids->type.dim[1]), b_integer(b, 1));
+        positions = ir_build_op3(b, IR_OP_Range, ir_build_integer(b, 0), ir_build_dim(b, ids->type.dim[1]),
+                                 ir_build_integer(b, 1));
     }
-    ir_value *sum = b_op2(b, IR_OP_Gather, node->inputs[2], ids);
-    sum = b_add(b, sum, b_op2(b, IR_OP_Gather, node->inputs[3], positions));
-    if (segments != NULL && segment_table != NULL) sum = b_add(b, sum, b_op2(b, IR_OP_Gather, segment_table, segments));
+    ir_value *sum = ir_build_op2(b, IR_OP_Gather, node->inputs[2], ids);
+    sum = ir_build_add(b, sum, ir_build_op2(b, IR_OP_Gather, node->inputs[3], positions));
+    if (segments != NULL && segment_table != NULL)
+        sum = ir_build_add(b, sum, ir_build_op2(b, IR_OP_Gather, segment_table, segments));
     ir_value *norm = layer_norm(b, node, sum, node->inputs[5], node->inputs[6], NULL, NULL);
-    ir_value *valid = b_read_output(node, 1);
+    ir_value *valid = ir_read_output(node, 1);
     if (valid != NULL && mask != NULL) {
         int64_t axis = 1;
-        ir_value *counted = b_cast(b, b_cast(b, mask, MDOT_DTYPE_BOOL), valid->type.dtype);
-        ir_value *count = counted != NULL ? b_reduce(b, IR_OP_ReduceSum, counted, &axis, 1) : NULL;
-        b_replace(b, valid, b_reshape(b, count, valid->type.dim, valid->type.rank));
+        ir_value *counted = ir_build_cast(b, ir_build_cast(b, mask, MDOT_DTYPE_BOOL), valid->type.dtype);
+        ir_value *count = counted != NULL ? ir_build_reduce(b, IR_OP_ReduceSum, counted, &axis, 1) : NULL;
+        ir_replace(b, valid, ir_build_reshape(b, count, valid->type.dim, valid->type.rank));
     } else if (valid != NULL) {
         b->dtype = valid->type.dtype;
-        b_replace(b, valid, b_expand(b, b_scalar(b, 0), valid->type.dim, valid->type.rank));
+        ir_replace(b, valid, ir_build_expand(b, ir_build_scalar(b, 0), valid->type.dim, valid->type.rank));
     }
-    b_replace(b, b_read_output(node, 2), sum);
-    b_replace(b, node->outputs[0], norm);
+    ir_replace(b, ir_read_output(node, 2), sum);
+    ir_replace(b, node->outputs[0], norm);
 }
 
 /* ---- Products ---------------------------------------------------------------------------------------------------- */
@@ -96,19 +98,19 @@ static void fused_gemm(ir_builder *b, ir_node *node)
 {
     ir_activation activation;
     if (ir_fused_gemm_activation(node, &activation, NULL) != MDOT_OK) return; /* inference refused it */
-    ir_node *gemm = b_node(b, IR_OP_Gemm, node->inputs, node->input_count, 1);
-    b_set_float(b, gemm, "alpha", ir_node_float(node, "alpha", 1));
-    b_set_float(b, gemm, "beta", ir_node_float(node, "beta", 1));
-    b_set_int(b, gemm, "transA", ir_node_int(node, "transA", 0));
-    b_set_int(b, gemm, "transB", ir_node_int(node, "transB", 0));
-    ir_value *result = b_infer(b, gemm);
+    ir_node *gemm = ir_build_node(b, IR_OP_Gemm, node->inputs, node->input_count, 1);
+    ir_build_set_float(b, gemm, "alpha", ir_node_float(node, "alpha", 1));
+    ir_build_set_float(b, gemm, "beta", ir_node_float(node, "beta", 1));
+    ir_build_set_int(b, gemm, "transA", ir_node_int(node, "transA", 0));
+    ir_build_set_int(b, gemm, "transB", ir_node_int(node, "transB", 0));
+    ir_value *result = ir_build_infer(b, gemm);
     if (result != NULL && activation.opcode != IR_OP_COUNT) {
-        ir_node *behind = b_node(b, activation.opcode, &result, 1, 1);
+        ir_node *behind = ir_build_node(b, activation.opcode, &result, 1, 1);
         for (int i = 0; i < activation.attr_count; i++)
-            b_set_float(b, behind, activation.attrs[i].name, activation.attrs[i].f);
-        result = b_infer(b, behind);
+            ir_build_set_float(b, behind, activation.attrs[i].name, activation.attrs[i].f);
+        result = ir_build_infer(b, behind);
     }
-    b_replace(b, node->outputs[0], result);
+    ir_replace(b, node->outputs[0], result);
 }
 
 /* ---- The pass --------------------------------------------------------------------------------------------------- */
@@ -121,8 +123,8 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_SkipLayerNormalization] = skip_layer_norm,
     [IR_OP_EmbedLayerNormalization] = embed_layer_norm,
     [IR_OP_FusedGemm] = fused_gemm,
-    [IR_OP_MSAttention] = contrib_attention,
-    [IR_OP_MultiHeadAttention] = contrib_multi_head_attention,
+    [IR_OP_MSAttention] = ir_contrib_attention,
+    [IR_OP_MultiHeadAttention] = ir_contrib_multi_head_attention,
 };
 
 static void translate(ir_builder *b, ir_node *node)
@@ -131,7 +133,7 @@ static void translate(ir_builder *b, ir_node *node)
     if (rule != NULL) rule(b, node);
 }
 
-mdot_status pass_contrib(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_contrib(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     return ir_rewrite(graph, translate, out_changed, err);
 }

@@ -5,8 +5,8 @@
 
 #include "ir/passes/builder.h"
 
-/* contrib_attention.c */
-void contrib_attention(ir_builder *b, ir_node *node);
-void contrib_multi_head_attention(ir_builder *b, ir_node *node);
+/* ir_contrib_attention.c */
+void ir_contrib_attention(ir_builder *b, ir_node *node);
+void ir_contrib_multi_head_attention(ir_builder *b, ir_node *node);
 
 #endif

@@ -1,4 +1,4 @@
-/* contrib_attention.c — ONNX Runtime's Attention and MultiHeadAttention as ONNX's Attention (opset 24).
+/* ir_contrib_attention.c — ONNX Runtime's Attention and MultiHeadAttention as ONNX's Attention (opset 24).
  *
  * Both come to operands of heads side by side in rows and one additive mask. Integer masks say with 0 which keys to
  * leave out; those are filled with mask_filter_value, as ONNX Runtime does. What is beyond that (past keys, packed
@@ -21,20 +21,23 @@ static ir_value *visible_keys(ir_builder *b, ir_value *mask, ir_dim keys)
     ir_dim one = ir_dim_number(1);
     const ir_dim *dim = mask->type.dim;
     if (mask->type.rank == 1) {
-        ir_value *positions = b_op3(b, IR_OP_Range, b_integer(b, 0), b_dim(b, keys), b_integer(b, 1));
-        ir_value *counts = b_reshape(b, b_cast(b, mask, MDOT_DTYPE_I64), (ir_dim[]){dim[0], one, one, one}, 4);
-        return b_op2(b, IR_OP_Less, positions, counts);
+        ir_value *positions =
+            ir_build_op3(b, IR_OP_Range, ir_build_integer(b, 0), ir_build_dim(b, keys), ir_build_integer(b, 1));
+        ir_value *counts =
+            ir_build_reshape(b, ir_build_cast(b, mask, MDOT_DTYPE_I64), (ir_dim[]){dim[0], one, one, one}, 4);
+        return ir_build_op2(b, IR_OP_Less, positions, counts);
     }
     ir_dim queries = mask->type.rank == 3 ? dim[1] : one;
-    return b_cast(b, b_reshape(b, mask, (ir_dim[]){dim[0], one, queries, keys}, 4), MDOT_DTYPE_BOOL);
+    return ir_build_cast(b, ir_build_reshape(b, mask, (ir_dim[]){dim[0], one, queries, keys}, 4), MDOT_DTYPE_BOOL);
 }
 
 static ir_value *combined_mask(ir_builder *b, const ir_node *node, const operands *o)
 {
     if (o->integer_mask == NULL) return o->additive_mask;
-    ir_value *filter = b_scalar(b, ir_node_float(node, "mask_filter_value", -10000));
-    ir_value *added = b_where(b, visible_keys(b, o->integer_mask, o->k->type.dim[1]), b_scalar(b, 0), filter);
-    return o->additive_mask != NULL ? b_add(b, o->additive_mask, added) : added;
+    ir_value *filter = ir_build_scalar(b, ir_node_float(node, "mask_filter_value", -10000));
+    ir_value *added =
+        ir_build_where(b, visible_keys(b, o->integer_mask, o->k->type.dim[1]), ir_build_scalar(b, 0), filter);
+    return o->additive_mask != NULL ? ir_build_add(b, o->additive_mask, added) : added;
 }
 
 /* ---- The node --------------------------------------------------------------------------------------------------- */
@@ -44,18 +47,18 @@ static ir_node *attention_node(ir_builder *b, const ir_node *node, const operand
 {
     if (o->q == NULL || o->k == NULL || o->v == NULL) return NULL;
     ir_value *inputs[] = {o->q, o->k, o->v, combined_mask(b, node, o)};
-    ir_node *made = b_node(b, IR_OP_Attention, inputs, inputs[3] != NULL ? 4 : 3, output_count);
+    ir_node *made = ir_build_node(b, IR_OP_Attention, inputs, inputs[3] != NULL ? 4 : 3, output_count);
     int64_t heads = ir_node_int(node, "num_heads", 1);
-    b_set_int(b, made, "q_num_heads", heads);
-    b_set_int(b, made, "kv_num_heads", heads);
-    b_set_int(b, made, "is_causal", ir_node_int(node, "unidirectional", 0));
+    ir_build_set_int(b, made, "q_num_heads", heads);
+    ir_build_set_int(b, made, "kv_num_heads", heads);
+    ir_build_set_int(b, made, "is_causal", ir_node_int(node, "unidirectional", 0));
     double scale = ir_node_float(node, "scale", 0); /* 0 stands for the root of the head's size */
-    if (scale != 0) b_set_float(b, made, "scale", scale);
-    return b_infer(b, made) != NULL ? made : NULL;
+    if (scale != 0) ir_build_set_float(b, made, "scale", scale);
+    return ir_build_infer(b, made) != NULL ? made : NULL;
 }
 
 /* Inputs: x [B, N, K], weights [K, widths of Q, K and V], bias?, integer mask?, past?, additive mask?. */
-void contrib_attention(ir_builder *b, ir_node *node)
+void ir_contrib_attention(ir_builder *b, ir_node *node)
 {
     ir_value *weights = node->inputs[1], *bias = ir_node_input(node, 2), *parts[3];
     const ir_attr *sizes = ir_node_attr(node, "qkv_hidden_sizes");
@@ -63,12 +66,12 @@ void contrib_attention(ir_builder *b, ir_node *node)
     for (int i = 0; i < 3; i++) {
         widths[i] = sizes != NULL && sizes->count == 3 ? sizes->ints[i] : weights->type.dim[1].offset / 3;
     }
-    ir_value *projected = b_mat_mul(b, node->inputs[0], weights);
-    if (bias != NULL) projected = b_add(b, projected, bias);
-    if (!b_split(b, projected, 2, widths, 3, parts)) return;
+    ir_value *projected = ir_build_mat_mul(b, node->inputs[0], weights);
+    if (bias != NULL) projected = ir_build_add(b, projected, bias);
+    if (!ir_build_split(b, projected, 2, widths, 3, parts)) return;
     operands o = {parts[0], parts[1], parts[2], ir_node_input(node, 3), ir_node_input(node, 5)};
     ir_node *made = attention_node(b, node, &o, 1);
-    if (made != NULL) b_replace(b, node->outputs[0], made->outputs[0]);
+    if (made != NULL) ir_replace(b, node->outputs[0], made->outputs[0]);
 }
 
 /* Adds to `rows` its share of the bias for Q, K and V, which starts at *at. */
@@ -77,11 +80,11 @@ static ir_value *with_bias(ir_builder *b, ir_value *rows, ir_value *bias, int64_
     if (bias == NULL) return rows;
     int64_t from = *at;
     *at += rows->type.dim[2].offset;
-    return b_add(b, rows, b_slice(b, bias, 0, from, *at));
+    return ir_build_add(b, rows, ir_build_slice(b, bias, 0, from, *at));
 }
 
 /* Inputs: query, key, value, bias?, integer mask?, additive mask?. Outputs: rows, present_key?, present_value?. */
-void contrib_multi_head_attention(ir_builder *b, ir_node *node)
+void ir_contrib_multi_head_attention(ir_builder *b, ir_node *node)
 {
     ir_value *bias = ir_node_input(node, 3);
     int64_t at = 0;
@@ -89,9 +92,9 @@ void contrib_multi_head_attention(ir_builder *b, ir_node *node)
     o.q = with_bias(b, node->inputs[0], bias, &at);
     o.k = with_bias(b, node->inputs[1], bias, &at);
     o.v = with_bias(b, node->inputs[2], bias, &at);
-    bool presents = b_read_output(node, 1) != NULL || b_read_output(node, 2) != NULL;
+    bool presents = ir_read_output(node, 1) != NULL || ir_read_output(node, 2) != NULL;
     ir_node *made = attention_node(b, node, &o, presents ? 3 : 1);
     if (made == NULL) return;
-    for (int i = 1; i < made->output_count; i++) b_replace(b, b_read_output(node, i), made->outputs[i]);
-    b_replace(b, node->outputs[0], made->outputs[0]);
+    for (int i = 1; i < made->output_count; i++) ir_replace(b, ir_read_output(node, i), made->outputs[i]);
+    ir_replace(b, node->outputs[0], made->outputs[0]);
 }

@@ -18,19 +18,19 @@ static void refuse_dropout(ir_builder *b, ir_node *node)
 
 static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_Dropout] = refuse_dropout,
-    [IR_OP_Softmax] = expand_softmax,
-    [IR_OP_LogSoftmax] = expand_softmax,
-    [IR_OP_ReduceLogSumExp] = expand_log_sum_exp,
-    [IR_OP_LayerNormalization] = expand_layer_norm,
-    [IR_OP_RMSNormalization] = expand_rms_norm,
-    [IR_OP_SimplifiedLayerNormalization] = expand_rms_norm,
-    [IR_OP_GroupNormalization] = expand_group_norm,
-    [IR_OP_InstanceNormalization] = expand_instance_norm,
-    [IR_OP_BatchNormalization] = expand_batch_norm,
-    [IR_OP_MeanVarianceNormalization] = expand_mean_variance_norm,
-    [IR_OP_LpNormalization] = expand_lp_norm,
-    [IR_OP_Attention] = expand_attention,
-    [IR_OP_RotaryEmbedding] = expand_rotary_embedding,
+    [IR_OP_Softmax] = ir_expand_softmax,
+    [IR_OP_LogSoftmax] = ir_expand_softmax,
+    [IR_OP_ReduceLogSumExp] = ir_expand_log_sum_exp,
+    [IR_OP_LayerNormalization] = ir_expand_layer_norm,
+    [IR_OP_RMSNormalization] = ir_expand_rms_norm,
+    [IR_OP_SimplifiedLayerNormalization] = ir_expand_rms_norm,
+    [IR_OP_GroupNormalization] = ir_expand_group_norm,
+    [IR_OP_InstanceNormalization] = ir_expand_instance_norm,
+    [IR_OP_BatchNormalization] = ir_expand_batch_norm,
+    [IR_OP_MeanVarianceNormalization] = ir_expand_mean_variance_norm,
+    [IR_OP_LpNormalization] = ir_expand_lp_norm,
+    [IR_OP_Attention] = ir_expand_attention,
+    [IR_OP_RotaryEmbedding] = ir_expand_rotary_embedding,
 };
 
 static void expand(ir_builder *b, ir_node *node)
@@ -39,7 +39,7 @@ static void expand(ir_builder *b, ir_node *node)
     if (rule != NULL) rule(b, node);
 }
 
-mdot_status pass_expand(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_expand(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     return ir_rewrite(graph, expand, out_changed, err);
 }

@@ -6,20 +6,20 @@
 #include "ir/passes/builder.h"
 
 /* expand_norm.c */
-void expand_softmax(ir_builder *b, ir_node *node);
-void expand_layer_norm(ir_builder *b, ir_node *node);
-void expand_rms_norm(ir_builder *b, ir_node *node);
-void expand_group_norm(ir_builder *b, ir_node *node);
-void expand_instance_norm(ir_builder *b, ir_node *node);
-void expand_batch_norm(ir_builder *b, ir_node *node);
-void expand_mean_variance_norm(ir_builder *b, ir_node *node);
-void expand_lp_norm(ir_builder *b, ir_node *node);
-void expand_log_sum_exp(ir_builder *b, ir_node *node);
+void ir_expand_softmax(ir_builder *b, ir_node *node);
+void ir_expand_layer_norm(ir_builder *b, ir_node *node);
+void ir_expand_rms_norm(ir_builder *b, ir_node *node);
+void ir_expand_group_norm(ir_builder *b, ir_node *node);
+void ir_expand_instance_norm(ir_builder *b, ir_node *node);
+void ir_expand_batch_norm(ir_builder *b, ir_node *node);
+void ir_expand_mean_variance_norm(ir_builder *b, ir_node *node);
+void ir_expand_lp_norm(ir_builder *b, ir_node *node);
+void ir_expand_log_sum_exp(ir_builder *b, ir_node *node);
 
-/* expand_attention.c */
-void expand_attention(ir_builder *b, ir_node *node);
+/* ir_expand_attention.c */
+void ir_expand_attention(ir_builder *b, ir_node *node);
 
 /* expand_rotary.c */
-void expand_rotary_embedding(ir_builder *b, ir_node *node);
+void ir_expand_rotary_embedding(ir_builder *b, ir_node *node);
 
 #endif

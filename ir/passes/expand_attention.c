@@ -1,4 +1,4 @@
-/* expand_attention.c — ONNX's Attention (opset 24) into the kernel's form (attention.h), or into MatMul, Softmax and
+/* ir_expand_attention.c — ONNX's Attention (opset 24) into the kernel's form (attention.h), or into MatMul, Softmax and
  * arithmetic as the operator's function body defines it; RotaryEmbedding into slices and arithmetic.
  *
  * The kernel takes f32, an additive mask or none, and causality for square scores. Boolean masks, masks shorter than
@@ -27,16 +27,17 @@ typedef struct attention {
 /* 0, 1, … as i64, along axis 2 or 3 of four. */
 static ir_value *positions(ir_builder *b, ir_dim count, int axis)
 {
-    ir_value *range = b_op3(b, IR_OP_Range, b_integer(b, 0), b_dim(b, count), b_integer(b, 1));
+    ir_value *range =
+        ir_build_op3(b, IR_OP_Range, ir_build_integer(b, 0), ir_build_dim(b, count), ir_build_integer(b, 1));
     ir_dim dims[4] = {ir_dim_number(1), ir_dim_number(1), ir_dim_number(1), ir_dim_number(1)};
     dims[axis] = count;
-    return b_reshape(b, range, dims, 4);
+    return ir_build_reshape(b, range, dims, 4);
 }
 
 /* 0 where the condition holds, -inf elsewhere. */
 static ir_value *allowed(ir_builder *b, ir_value *condition)
 {
-    return b_where(b, condition, b_scalar(b, 0), b_scalar(b, -INFINITY));
+    return ir_build_where(b, condition, ir_build_scalar(b, 0), ir_build_scalar(b, -INFINITY));
 }
 
 /* The model's own mask: additive, and filled up with -inf to all keys (opset 24). */
@@ -52,13 +53,13 @@ static ir_value *given_mask(ir_builder *b, const attention *a)
     ir_dim missing[MDOT_MAX_RANK];
     for (int i = 0; i < last; i++) missing[i] = mask->type.dim[i];
     missing[last] = (ir_dim){a->keys.scale - have.scale, a->keys.offset - have.offset};
-    ir_value *filling = b_expand(b, b_scalar(b, -INFINITY), missing, mask->type.rank);
-    return b_concat(b, last, (ir_value *[]){mask, filling}, 2);
+    ir_value *filling = ir_build_expand(b, ir_build_scalar(b, -INFINITY), missing, mask->type.rank);
+    return ir_build_concat(b, last, (ir_value *[]){mask, filling}, 2);
 }
 
 static ir_value *sum_of(ir_builder *b, ir_value *mask, ir_value *more)
 {
-    return mask != NULL ? b_add(b, mask, more) : more;
+    return mask != NULL ? ir_build_add(b, mask, more) : more;
 }
 
 /* nonpad_kv_seqlen [B], along the batch of four dimensions. */
@@ -67,7 +68,7 @@ static ir_value *valid_keys(ir_builder *b, const attention *a)
     ir_value *count = ir_node_input(a->node, 6);
     if (count == NULL) return NULL;
     ir_dim dims[] = {count->type.dim[0], ir_dim_number(1), ir_dim_number(1), ir_dim_number(1)};
-    return b_reshape(b, b_cast(b, count, MDOT_DTYPE_I64), dims, 4);
+    return ir_build_reshape(b, ir_build_cast(b, count, MDOT_DTYPE_I64), dims, 4);
 }
 
 static bool has_window(const ir_node *node)
@@ -81,12 +82,12 @@ static ir_value *with_window(ir_builder *b, const attention *a, ir_value *mask, 
     int64_t left = ir_node_int(a->node, "left_window_size", -1), right = ir_node_int(a->node, "right_window_size", -1);
     ir_value *keys = positions(b, a->keys, 3);
     if (left >= 0) {
-        ir_value *first = b_sub(b, own, b_integer(b, left));
-        mask = sum_of(b, mask, allowed(b, b_op2(b, IR_OP_GreaterOrEqual, keys, first)));
+        ir_value *first = ir_build_sub(b, own, ir_build_integer(b, left));
+        mask = sum_of(b, mask, allowed(b, ir_build_op2(b, IR_OP_GreaterOrEqual, keys, first)));
     }
     if (right >= 0) {
-        ir_value *last = b_add(b, own, b_integer(b, right));
-        mask = sum_of(b, mask, allowed(b, b_op2(b, IR_OP_LessOrEqual, keys, last)));
+        ir_value *last = ir_build_add(b, own, ir_build_integer(b, right));
+        mask = sum_of(b, mask, allowed(b, ir_build_op2(b, IR_OP_LessOrEqual, keys, last)));
     }
     return mask;
 }
@@ -98,15 +99,16 @@ static ir_value *combined_mask(ir_builder *b, attention *a, bool for_kernel)
     bool square = ir_dim_equal(a->queries, a->keys) && ir_dim_is(a->offset, 0) && valid == NULL;
     bool adds_causal = a->causal && !(for_kernel && square);
     if (adds_causal || has_window(a->node)) { /* a query's position among the keys */
-        ir_value *offset = valid != NULL ? b_sub(b, valid, b_dim(b, a->queries)) : b_dim(b, a->offset);
-        own = b_add(b, positions(b, a->queries, 2), offset);
+        ir_value *offset =
+            valid != NULL ? ir_build_sub(b, valid, ir_build_dim(b, a->queries)) : ir_build_dim(b, a->offset);
+        own = ir_build_add(b, positions(b, a->queries, 2), offset);
     }
     if (adds_causal) {
-        mask = sum_of(b, mask, allowed(b, b_op2(b, IR_OP_LessOrEqual, positions(b, a->keys, 3), own)));
+        mask = sum_of(b, mask, allowed(b, ir_build_op2(b, IR_OP_LessOrEqual, positions(b, a->keys, 3), own)));
         a->causal = false;
     }
     if (has_window(a->node)) mask = with_window(b, a, mask, own);
-    if (valid != NULL) mask = sum_of(b, mask, allowed(b, b_op2(b, IR_OP_Less, positions(b, a->keys, 3), valid)));
+    if (valid != NULL) mask = sum_of(b, mask, allowed(b, ir_build_op2(b, IR_OP_Less, positions(b, a->keys, 3), valid)));
     return mask;
 }
 
@@ -124,18 +126,18 @@ static ir_value *as_kernel(ir_builder *b, const attention *a)
                               .scale = a->scale,
                               .causal = a->causal};
     if (a->bias != NULL) {
-        spec.mask = b_attention_mask(b, a->bias, a->keys);
+        spec.mask = ir_build_attention_mask(b, a->bias, a->keys);
         if (spec.mask == NULL) return NULL;
     }
     bool rows = node->inputs[0]->type.rank == 3;
     if (!rows || ir_node_input(node, 4) != NULL) {
-        ir_value *heads = b_attention(b, &spec);
-        return rows ? b_join_heads(b, heads) : heads;
+        ir_value *heads = ir_build_attention(b, &spec);
+        return rows ? ir_build_join_heads(b, heads) : heads;
     }
     spec.q = node->inputs[0];
     spec.k = node->inputs[1];
     spec.v = node->inputs[2];
-    return b_attention(b, &spec);
+    return ir_build_attention(b, &spec);
 }
 
 /* Every key or value head once for each query head that reads it. */
@@ -146,44 +148,46 @@ static ir_value *repeated_heads(ir_builder *b, ir_value *value, int64_t heads, i
     ir_dim one[] = {dim[0], dim[1], ir_dim_number(1), dim[2], dim[3]};
     ir_dim each[] = {dim[0], dim[1], ir_dim_number(heads / kv_heads), dim[2], dim[3]};
     ir_dim all[] = {dim[0], ir_dim_number(heads), dim[2], dim[3]};
-    return b_reshape(b, b_expand(b, b_reshape(b, value, one, 5), each, 5), all, 4);
+    return ir_build_reshape(b, ir_build_expand(b, ir_build_reshape(b, value, one, 5), each, 5), all, 4);
 }
 
 static ir_value *softmax(ir_builder *b, ir_value *x)
 {
     if (x == NULL) return NULL;
-    ir_node *node = b_node(b, IR_OP_Softmax, &x, 1, 1);
-    b_set_int(b, node, "axis", -1);
-    return b_infer(b, node);
+    ir_node *node = ir_build_node(b, IR_OP_Softmax, &x, 1, 1);
+    ir_build_set_int(b, node, "axis", -1);
+    return ir_build_infer(b, node);
 }
 
 /* Softmax over the keys, in f32 at least; rows that the bias masks whole are zero. */
 static ir_value *probabilities(ir_builder *b, const attention *a, ir_value *scores)
 {
     bool narrow = b->dtype == MDOT_DTYPE_F16 || b->dtype == MDOT_DTYPE_BF16;
-    ir_value *weights = b_cast(b, softmax(b, b_cast(b, scores, narrow ? MDOT_DTYPE_F32 : b->dtype)), b->dtype);
+    ir_value *weights =
+        ir_build_cast(b, softmax(b, ir_build_cast(b, scores, narrow ? MDOT_DTYPE_F32 : b->dtype)), b->dtype);
     if (a->bias == NULL) return weights;
     int64_t last = a->bias->type.rank - 1;
-    ir_value *greatest = b_reduce(b, IR_OP_ReduceMax, a->bias, &last, 1);
-    return b_where(b, b_op2(b, IR_OP_Equal, greatest, b_scalar(b, -INFINITY)), b_scalar(b, 0), weights);
+    ir_value *greatest = ir_build_reduce(b, IR_OP_ReduceMax, a->bias, &last, 1);
+    return ir_build_where(b, ir_build_op2(b, IR_OP_Equal, greatest, ir_build_scalar(b, -INFINITY)),
+                          ir_build_scalar(b, 0), weights);
 }
 
 static ir_value *as_primitives(ir_builder *b, const attention *a)
 {
     ir_value *k = repeated_heads(b, a->k, a->heads, a->kv_heads), *v = repeated_heads(b, a->v, a->heads, a->kv_heads);
     ir_value *stages[4]; /* what qk_matmul_output_mode chooses from */
-    stages[0] = b_mat_mul(b, b_mul(b, a->q, b_scalar(b, a->scale)), b_swap_last(b, k));
+    stages[0] = ir_build_mat_mul(b, ir_build_mul(b, a->q, ir_build_scalar(b, a->scale)), ir_build_swap_last(b, k));
     stages[1] = stages[0];
     if (a->softcap > 0) {
-        ir_value *cap = b_scalar(b, a->softcap);
-        stages[1] = b_mul(b, b_tanh(b, b_div(b, stages[0], cap)), cap);
+        ir_value *cap = ir_build_scalar(b, a->softcap);
+        stages[1] = ir_build_mul(b, ir_build_tanh(b, ir_build_div(b, stages[0], cap)), cap);
     }
-    stages[2] = a->bias != NULL ? b_add(b, stages[1], a->bias) : stages[1];
+    stages[2] = a->bias != NULL ? ir_build_add(b, stages[1], a->bias) : stages[1];
     stages[3] = probabilities(b, a, stages[2]);
     int64_t mode = ir_node_int(a->node, "qk_matmul_output_mode", 0);
-    if (mode >= 0 && mode < 4) b_replace(b, b_read_output(a->node, 3), stages[mode]);
-    ir_value *heads = b_mat_mul(b, stages[3], v);
-    return a->node->inputs[0]->type.rank == 3 ? b_join_heads(b, heads) : heads;
+    if (mode >= 0 && mode < 4) ir_replace(b, ir_read_output(a->node, 3), stages[mode]);
+    ir_value *heads = ir_build_mat_mul(b, stages[3], v);
+    return a->node->inputs[0]->type.rank == 3 ? ir_build_join_heads(b, heads) : heads;
 }
 
 /* ---- The rule --------------------------------------------------------------------------------------------------- */
@@ -207,18 +211,18 @@ static void read_operands(ir_builder *b, attention *a)
     const ir_node *node = a->node;
     bool rows = node->inputs[0]->type.rank == 3;
     int64_t heads = ir_node_int(node, "q_num_heads", 1), kv_heads = ir_node_int(node, "kv_num_heads", 1);
-    a->q = rows ? b_split_heads(b, node->inputs[0], heads) : node->inputs[0];
-    a->k = rows ? b_split_heads(b, node->inputs[1], kv_heads) : node->inputs[1];
-    a->v = rows ? b_split_heads(b, node->inputs[2], kv_heads) : node->inputs[2];
+    a->q = rows ? ir_build_split_heads(b, node->inputs[0], heads) : node->inputs[0];
+    a->k = rows ? ir_build_split_heads(b, node->inputs[1], kv_heads) : node->inputs[1];
+    a->v = rows ? ir_build_split_heads(b, node->inputs[2], kv_heads) : node->inputs[2];
     ir_value *past_key = ir_node_input(node, 4), *past_value = ir_node_input(node, 5);
     if (past_key != NULL) {
         a->offset = past_key->type.dim[2];
-        a->k = b_concat(b, 2, (ir_value *[]){past_key, a->k}, 2);
+        a->k = ir_build_concat(b, 2, (ir_value *[]){past_key, a->k}, 2);
     }
-    if (past_value != NULL) a->v = b_concat(b, 2, (ir_value *[]){past_value, a->v}, 2);
+    if (past_value != NULL) a->v = ir_build_concat(b, 2, (ir_value *[]){past_value, a->v}, 2);
 }
 
-void expand_attention(ir_builder *b, ir_node *node)
+void ir_expand_attention(ir_builder *b, ir_node *node)
 {
     if (is_in_kernel_form(node)) return;
     attention a = {.node = node, .softcap = ir_node_float(node, "softcap", 0)};
@@ -231,9 +235,9 @@ void expand_attention(ir_builder *b, ir_node *node)
     a.keys = a.k->type.dim[2];
     a.causal = ir_node_int(node, "is_causal", 0);
     a.scale = ir_node_float(node, "scale", 1 / sqrt((double)a.q->type.dim[3].offset));
-    bool for_kernel = b->dtype == MDOT_DTYPE_F32 && !(a.softcap > 0) && b_read_output(node, 3) == NULL;
+    bool for_kernel = b->dtype == MDOT_DTYPE_F32 && !(a.softcap > 0) && ir_read_output(node, 3) == NULL;
     a.bias = combined_mask(b, &a, for_kernel);
-    b_replace(b, b_read_output(node, 1), a.k);
-    b_replace(b, b_read_output(node, 2), a.v);
-    b_replace(b, node->outputs[0], for_kernel ? as_kernel(b, &a) : as_primitives(b, &a));
+    ir_replace(b, ir_read_output(node, 1), a.k);
+    ir_replace(b, ir_read_output(node, 2), a.v);
+    ir_replace(b, node->outputs[0], for_kernel ? as_kernel(b, &a) : as_primitives(b, &a));
 }

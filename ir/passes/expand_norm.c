@@ -25,39 +25,39 @@ static bool is_narrow_float(mdot_dtype dtype)
 static ir_value *softmax_node(ir_builder *b, ir_opcode op, ir_value *x)
 {
     if (x == NULL) return NULL;
-    ir_node *node = b_node(b, op, &x, 1, 1);
-    b_set_int(b, node, "axis", x->type.rank - 1);
-    return b_infer(b, node);
+    ir_node *node = ir_build_node(b, op, &x, 1, 1);
+    ir_build_set_int(b, node, "axis", x->type.rank - 1);
+    return ir_build_infer(b, node);
 }
 
 static ir_value *softmax_written_out(ir_builder *b, ir_opcode op, ir_value *x, int64_t axis)
 {
-    ir_value *shifted = b_sub(b, x, b_reduce(b, IR_OP_ReduceMax, x, &axis, 1));
-    ir_value *exponential = b_exp(b, shifted);
-    ir_value *total = exponential != NULL ? b_reduce(b, IR_OP_ReduceSum, exponential, &axis, 1) : NULL;
-    return op == IR_OP_Softmax ? b_div(b, exponential, total) : b_sub(b, shifted, b_log(b, total));
+    ir_value *shifted = ir_build_sub(b, x, ir_build_reduce(b, IR_OP_ReduceMax, x, &axis, 1));
+    ir_value *exponential = ir_build_exp(b, shifted);
+    ir_value *total = exponential != NULL ? ir_build_reduce(b, IR_OP_ReduceSum, exponential, &axis, 1) : NULL;
+    return op == IR_OP_Softmax ? ir_build_div(b, exponential, total) : ir_build_sub(b, shifted, ir_build_log(b, total));
 }
 
-void expand_softmax(ir_builder *b, ir_node *node)
+void ir_expand_softmax(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *result = node->outputs[0];
     ir_opcode op = ir_node_opcode(node);
     int rank = x->type.rank, axis = resolved_axis(node, -1);
     if (b->dtype == MDOT_DTYPE_F64) {
-        b_replace(b, result, softmax_written_out(b, op, x, axis));
+        ir_replace(b, result, softmax_written_out(b, op, x, axis));
     } else if (axis != rank - 1) {
         int64_t perm[MDOT_MAX_RANK]; /* its own inverse */
         for (int i = 0; i < rank; i++) perm[i] = i;
         perm[axis] = rank - 1;
         perm[rank - 1] = axis;
-        b_replace(b, result, b_transpose(b, softmax_node(b, op, b_transpose(b, x, perm)), perm));
+        ir_replace(b, result, ir_build_transpose(b, softmax_node(b, op, ir_build_transpose(b, x, perm)), perm));
     } else if (is_narrow_float(b->dtype)) {
-        b_replace(b, result, b_cast(b, softmax_node(b, op, b_cast(b, x, MDOT_DTYPE_F32)), b->dtype));
+        ir_replace(b, result, ir_build_cast(b, softmax_node(b, op, ir_build_cast(b, x, MDOT_DTYPE_F32)), b->dtype));
     }
 }
 
 /* log Σ exp x = max + log Σ exp(x - max), with 0 for a maximum that is infinite. */
-void expand_log_sum_exp(ir_builder *b, ir_node *node)
+void ir_expand_log_sum_exp(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *result = node->outputs[0];
     int64_t axes[IR_MAX_KNOWN];
@@ -65,17 +65,19 @@ void expand_log_sum_exp(ir_builder *b, ir_node *node)
     const ir_value *operand = ir_node_input(node, 1);
     if (!ir_dtype_is_float(b->dtype) || (operand != NULL && !ir_value_ints(operand, axes, &count))) return;
     if (count == 0 && ir_node_int(node, "noop_with_empty_axes", 0)) {
-        b_replace(b, result, x);
+        ir_replace(b, result, x);
         return;
     }
     if (count == 0) {
         for (; count < x->type.rank; count++) axes[count] = count;
     }
-    ir_value *greatest = b_reduce(b, IR_OP_ReduceMax, x, axes, count);
-    ir_value *shift = b_where(b, b_op1(b, IR_OP_IsInf, greatest), b_scalar(b, 0), greatest);
-    ir_value *exponential = b_exp(b, b_sub(b, x, shift));
-    ir_value *total = exponential != NULL ? b_reduce(b, IR_OP_ReduceSum, exponential, axes, count) : NULL;
-    b_replace(b, result, b_reshape(b, b_add(b, b_log(b, total), shift), result->type.dim, result->type.rank));
+    ir_value *greatest = ir_build_reduce(b, IR_OP_ReduceMax, x, axes, count);
+    ir_value *shift = ir_build_where(b, ir_build_op1(b, IR_OP_IsInf, greatest), ir_build_scalar(b, 0), greatest);
+    ir_value *exponential = ir_build_exp(b, ir_build_sub(b, x, shift));
+    ir_value *total = exponential != NULL ? ir_build_reduce(b, IR_OP_ReduceSum, exponential, axes, count) : NULL;
+    ir_replace(
+        b, result,
+        ir_build_reshape(b, ir_build_add(b, ir_build_log(b, total), shift), result->type.dim, result->type.rank));
 }
 
 /* ---- LayerNormalization, RMSNormalization ----------------------------------------------------------------------- */
@@ -95,10 +97,10 @@ static ir_value *norm_node(ir_builder *b, ir_opcode op, ir_value *x, ir_value *s
                            double epsilon)
 {
     if (x == NULL || scale == NULL) return NULL;
-    ir_node *node = b_node(b, op, (ir_value *[]){x, scale, bias}, bias != NULL ? 3 : 2, 1);
-    b_set_int(b, node, "axis", axis);
-    b_set_float(b, node, "epsilon", epsilon);
-    return b_infer(b, node);
+    ir_node *node = ir_build_node(b, op, (ir_value *[]){x, scale, bias}, bias != NULL ? 3 : 2, 1);
+    ir_build_set_int(b, node, "axis", axis);
+    ir_build_set_float(b, node, "epsilon", epsilon);
+    return ir_build_infer(b, node);
 }
 
 typedef struct standardised {
@@ -113,13 +115,13 @@ static standardised standardise(ir_builder *b, ir_value *x, int axis, double eps
     standardised s = {NULL, NULL, NULL};
     if (x == NULL) return s;
     for (int i = axis; i < x->type.rank; i++) axes[count++] = i;
-    s.mean = centred ? b_reduce(b, IR_OP_ReduceMean, x, axes, count) : NULL;
-    ir_value *deviation = centred ? b_sub(b, x, s.mean) : x;
-    ir_value *square = b_mul(b, deviation, deviation);
-    ir_value *variance = square != NULL ? b_reduce(b, IR_OP_ReduceMean, square, axes, count) : NULL;
-    ir_value *root = b_sqrt(b, b_add(b, variance, b_scalar(b, epsilon)));
-    s.inverse_deviation = b_op1(b, IR_OP_Reciprocal, root);
-    s.result = b_div(b, deviation, root);
+    s.mean = centred ? ir_build_reduce(b, IR_OP_ReduceMean, x, axes, count) : NULL;
+    ir_value *deviation = centred ? ir_build_sub(b, x, s.mean) : x;
+    ir_value *square = ir_build_mul(b, deviation, deviation);
+    ir_value *variance = square != NULL ? ir_build_reduce(b, IR_OP_ReduceMean, square, axes, count) : NULL;
+    ir_value *root = ir_build_sqrt(b, ir_build_add(b, variance, ir_build_scalar(b, epsilon)));
+    s.inverse_deviation = ir_build_op1(b, IR_OP_Reciprocal, root);
+    s.result = ir_build_div(b, deviation, root);
     return s;
 }
 
@@ -128,13 +130,13 @@ static void write_out(ir_builder *b, ir_node *node, int axis, double epsilon, bo
 {
     mdot_dtype outer = node->inputs[0]->type.dtype, inner = is_narrow_float(outer) ? MDOT_DTYPE_F32 : outer;
     b->dtype = inner;
-    standardised s = standardise(b, b_cast(b, node->inputs[0], inner), axis, epsilon, centred);
-    ir_value *mean = centred ? b_read_output(node, 1) : NULL, *inverse = b_read_output(node, centred ? 2 : 1);
-    if (mean != NULL) b_replace(b, mean, b_cast(b, s.mean, mean->type.dtype));
-    if (inverse != NULL) b_replace(b, inverse, b_cast(b, s.inverse_deviation, inverse->type.dtype));
-    ir_value *result = b_mul(b, b_cast(b, s.result, outer), node->inputs[1]);
+    standardised s = standardise(b, ir_build_cast(b, node->inputs[0], inner), axis, epsilon, centred);
+    ir_value *mean = centred ? ir_read_output(node, 1) : NULL, *inverse = ir_read_output(node, centred ? 2 : 1);
+    if (mean != NULL) ir_replace(b, mean, ir_build_cast(b, s.mean, mean->type.dtype));
+    if (inverse != NULL) ir_replace(b, inverse, ir_build_cast(b, s.inverse_deviation, inverse->type.dtype));
+    ir_value *result = ir_build_mul(b, ir_build_cast(b, s.result, outer), node->inputs[1]);
     ir_value *bias = ir_node_input(node, 2);
-    b_replace(b, node->outputs[0], bias != NULL ? b_add(b, result, bias) : result);
+    ir_replace(b, node->outputs[0], bias != NULL ? ir_build_add(b, result, bias) : result);
 }
 
 static void expand_row_norm(ir_builder *b, ir_node *node, ir_opcode kernel)
@@ -142,27 +144,27 @@ static void expand_row_norm(ir_builder *b, ir_node *node, ir_opcode kernel)
     ir_value *x = node->inputs[0], *scale = node->inputs[1], *bias = ir_node_input(node, 2);
     int axis = resolved_axis(node, -1);
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
-    bool one_result = b_read_output(node, 1) == NULL && b_read_output(node, 2) == NULL;
+    bool one_result = ir_read_output(node, 1) == NULL && ir_read_output(node, 2) == NULL;
     bool exact = fits(scale, &x->type, axis) && fits(bias, &x->type, axis);
     if (!one_result || !exact || (b->dtype != MDOT_DTYPE_F32 && !is_narrow_float(b->dtype))) {
         write_out(b, node, axis, epsilon, kernel == IR_OP_LayerNormalization);
     } else if (is_narrow_float(b->dtype)) {
-        ir_value *wide_bias = bias != NULL ? b_cast(b, bias, MDOT_DTYPE_F32) : NULL;
-        ir_value *wide = norm_node(b, kernel, b_cast(b, x, MDOT_DTYPE_F32), b_cast(b, scale, MDOT_DTYPE_F32), wide_bias,
-                                   axis, epsilon);
-        b_replace(b, node->outputs[0], b_cast(b, wide, b->dtype));
+        ir_value *wide_bias = bias != NULL ? ir_build_cast(b, bias, MDOT_DTYPE_F32) : NULL;
+        ir_value *wide = norm_node(b, kernel, ir_build_cast(b, x, MDOT_DTYPE_F32),
+                                   ir_build_cast(b, scale, MDOT_DTYPE_F32), wide_bias, axis, epsilon);
+        ir_replace(b, node->outputs[0], ir_build_cast(b, wide, b->dtype));
     } else if (node->op != &ir_ops[kernel] || node->output_count > 1) {
-        b_replace(b, node->outputs[0], norm_node(b, kernel, x, scale, bias, axis, epsilon));
+        ir_replace(b, node->outputs[0], norm_node(b, kernel, x, scale, bias, axis, epsilon));
     }
 }
 
-void expand_layer_norm(ir_builder *b, ir_node *node)
+void ir_expand_layer_norm(ir_builder *b, ir_node *node)
 {
     expand_row_norm(b, node, IR_OP_LayerNormalization);
 }
 
 /* SimplifiedLayerNormalization, too: ONNX Runtime's older name for it. */
-void expand_rms_norm(ir_builder *b, ir_node *node)
+void ir_expand_rms_norm(ir_builder *b, ir_node *node)
 {
     expand_row_norm(b, node, IR_OP_RMSNormalization);
 }
@@ -175,7 +177,7 @@ static ir_value *per_channel(ir_builder *b, ir_value *parameter, int rank)
     ir_dim dims[MDOT_MAX_RANK];
     for (int i = 0; i < rank; i++) dims[i] = ir_dim_number(1);
     dims[1] = parameter->type.dim[0];
-    return b_reshape(b, parameter, dims, rank);
+    return ir_build_reshape(b, parameter, dims, rank);
 }
 
 /* [N, C, …] as [N, groups, rest]; false when rest is not affine in the length. */
@@ -199,23 +201,24 @@ static void norm_over_groups(ir_builder *b, ir_node *node, int64_t groups)
     mdot_dtype outer = b->dtype;
     if (is_narrow_float(outer)) b->dtype = MDOT_DTYPE_F32;
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
-    ir_value *rows = b_reshape(b, b_cast(b, x, b->dtype), dims, 3), *core;
+    ir_value *rows = ir_build_reshape(b, ir_build_cast(b, x, b->dtype), dims, 3), *core;
     if (b->dtype == MDOT_DTYPE_F32 && ir_dim_is_number(dims[2])) {
-        core = norm_node(b, IR_OP_LayerNormalization, rows, b_filled(b, &dims[2].offset, 1, 1), NULL, 2, epsilon);
+        core =
+            norm_node(b, IR_OP_LayerNormalization, rows, ir_build_filled(b, &dims[2].offset, 1, 1), NULL, 2, epsilon);
     } else {
         core = standardise(b, rows, 2, epsilon, true).result;
     }
-    core = b_cast(b, b_reshape(b, core, x->type.dim, rank), outer);
-    ir_value *scaled = b_mul(b, core, per_channel(b, node->inputs[1], rank));
-    b_replace(b, result, b_add(b, scaled, per_channel(b, node->inputs[2], rank)));
+    core = ir_build_cast(b, ir_build_reshape(b, core, x->type.dim, rank), outer);
+    ir_value *scaled = ir_build_mul(b, core, per_channel(b, node->inputs[1], rank));
+    ir_replace(b, result, ir_build_add(b, scaled, per_channel(b, node->inputs[2], rank)));
 }
 
-void expand_group_norm(ir_builder *b, ir_node *node)
+void ir_expand_group_norm(ir_builder *b, ir_node *node)
 {
     norm_over_groups(b, node, ir_node_int(node, "num_groups", 1));
 }
 
-void expand_instance_norm(ir_builder *b, ir_node *node)
+void ir_expand_instance_norm(ir_builder *b, ir_node *node)
 {
     ir_dim channels = node->inputs[0]->type.dim[1];
     if (ir_dim_is_number(channels)) norm_over_groups(b, node, channels.offset);
@@ -224,38 +227,41 @@ void expand_instance_norm(ir_builder *b, ir_node *node)
 /* ---- BatchNormalization, MeanVarianceNormalization, LpNormalization ---------------------------------------------- */
 
 /* x · s + (bias - mean · s) with s = scale / √(variance + ε), so that all but two operations fold (ONNX opset 15). */
-void expand_batch_norm(ir_builder *b, ir_node *node)
+void ir_expand_batch_norm(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0];
     int rank = x->type.rank;
     ir_value *mean = per_channel(b, node->inputs[3], rank), *variance = per_channel(b, node->inputs[4], rank);
-    ir_value *root = b_sqrt(b, b_add(b, variance, b_scalar(b, ir_node_float(node, "epsilon", 1e-5))));
-    ir_value *factor = b_div(b, per_channel(b, node->inputs[1], rank), root);
-    ir_value *shift = b_sub(b, per_channel(b, node->inputs[2], rank), b_mul(b, mean, factor));
-    b_replace(b, node->outputs[0], b_add(b, b_mul(b, x, factor), shift));
+    ir_value *root =
+        ir_build_sqrt(b, ir_build_add(b, variance, ir_build_scalar(b, ir_node_float(node, "epsilon", 1e-5))));
+    ir_value *factor = ir_build_div(b, per_channel(b, node->inputs[1], rank), root);
+    ir_value *shift = ir_build_sub(b, per_channel(b, node->inputs[2], rank), ir_build_mul(b, mean, factor));
+    ir_replace(b, node->outputs[0], ir_build_add(b, ir_build_mul(b, x, factor), shift));
 }
 
 /* (x - mean) / (deviation + 1e-9) over `axes`. */
-void expand_mean_variance_norm(ir_builder *b, ir_node *node)
+void ir_expand_mean_variance_norm(ir_builder *b, ir_node *node)
 {
     static const int64_t usual[] = {0, 2, 3};
     const ir_attr *attr = ir_node_attr(node, "axes");
     const int64_t *axes = attr != NULL ? attr->ints : usual;
     int count = attr != NULL ? attr->count : 3;
     ir_value *x = node->inputs[0];
-    ir_value *deviation = b_sub(b, x, b_reduce(b, IR_OP_ReduceMean, x, axes, count));
-    ir_value *square = b_mul(b, deviation, deviation);
-    ir_value *variance = square != NULL ? b_reduce(b, IR_OP_ReduceMean, square, axes, count) : NULL;
-    b_replace(b, node->outputs[0], b_div(b, deviation, b_add(b, b_sqrt(b, variance), b_scalar(b, 1e-9))));
+    ir_value *deviation = ir_build_sub(b, x, ir_build_reduce(b, IR_OP_ReduceMean, x, axes, count));
+    ir_value *square = ir_build_mul(b, deviation, deviation);
+    ir_value *variance = square != NULL ? ir_build_reduce(b, IR_OP_ReduceMean, square, axes, count) : NULL;
+    ir_replace(b, node->outputs[0],
+               ir_build_div(b, deviation, ir_build_add(b, ir_build_sqrt(b, variance), ir_build_scalar(b, 1e-9))));
 }
 
 /* x / ‖x‖, zero where the norm is. */
-void expand_lp_norm(ir_builder *b, ir_node *node)
+void ir_expand_lp_norm(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0];
     int64_t axis = resolved_axis(node, -1);
     ir_opcode op = ir_node_int(node, "p", 2) == 1 ? IR_OP_ReduceL1 : IR_OP_ReduceL2;
-    ir_value *length = b_reduce(b, op, x, &axis, 1);
-    ir_value *divisor = b_where(b, b_op2(b, IR_OP_Equal, length, b_scalar(b, 0)), b_scalar(b, 1), length);
-    b_replace(b, node->outputs[0], b_div(b, x, divisor));
+    ir_value *length = ir_build_reduce(b, op, x, &axis, 1);
+    ir_value *divisor =
+        ir_build_where(b, ir_build_op2(b, IR_OP_Equal, length, ir_build_scalar(b, 0)), ir_build_scalar(b, 1), length);
+    ir_replace(b, node->outputs[0], ir_build_div(b, x, divisor));
 }

@@ -13,14 +13,14 @@ typedef struct rotation {
 static ir_value *angles(ir_builder *b, ir_node *node, ir_value *cache, int64_t half, int axis)
 {
     ir_value *positions = ir_node_input(node, 3);
-    ir_value *table = positions != NULL ? b_op2(b, IR_OP_Gather, cache, positions) : cache;
+    ir_value *table = positions != NULL ? ir_build_op2(b, IR_OP_Gather, cache, positions) : cache;
     if (table == NULL) return NULL;
     int last = table->type.rank - 1;
-    if (!ir_dim_is(table->type.dim[last], half)) table = b_slice(b, table, last, 0, half);
+    if (!ir_dim_is(table->type.dim[last], half)) table = ir_build_slice(b, table, last, 0, half);
     if (table == NULL) return NULL;
     ir_dim dims[4];
     for (int i = 0, from = 0; i < 4; i++) dims[i] = i == axis ? ir_dim_number(1) : table->type.dim[from++];
-    return b_reshape(b, table, dims, 4);
+    return ir_build_reshape(b, table, dims, 4);
 }
 
 /* x[..., 0::2] and x[..., 1::2], as the two columns of [..., half, 2]. */
@@ -29,7 +29,7 @@ static ir_value *every_second(ir_builder *b, ir_value *x, int64_t half, int64_t 
     const ir_dim *dim = x->type.dim;
     ir_dim pairs[] = {dim[0], dim[1], dim[2], ir_dim_number(half), ir_dim_number(2)};
     ir_dim column[] = {dim[0], dim[1], dim[2], ir_dim_number(half)};
-    return b_reshape(b, b_slice(b, b_reshape(b, x, pairs, 5), 4, first, first + 1), column, 4);
+    return ir_build_reshape(b, ir_build_slice(b, ir_build_reshape(b, x, pairs, 5), 4, first, first + 1), column, 4);
 }
 
 static ir_value *interleave(ir_builder *b, ir_value *even, ir_value *odd, int64_t half)
@@ -38,22 +38,22 @@ static ir_value *interleave(ir_builder *b, ir_value *even, ir_value *odd, int64_
     const ir_dim *dim = even->type.dim;
     ir_dim column[] = {dim[0], dim[1], dim[2], ir_dim_number(half), ir_dim_number(1)};
     ir_dim row[] = {dim[0], dim[1], dim[2], ir_dim_number(2 * half)};
-    ir_value *columns[] = {b_reshape(b, even, column, 5), b_reshape(b, odd, column, 5)};
-    return b_reshape(b, b_concat(b, 4, columns, 2), row, 4);
+    ir_value *columns[] = {ir_build_reshape(b, even, column, 5), ir_build_reshape(b, odd, column, 5)};
+    return ir_build_reshape(b, ir_build_concat(b, 4, columns, 2), row, 4);
 }
 
 /* (a + ib) · (cos + i sin), channel by channel. */
 static ir_value *turned(ir_builder *b, ir_value *x, rotation r, int64_t half, bool interleaved)
 {
-    ir_value *real = interleaved ? every_second(b, x, half, 0) : b_slice(b, x, 3, 0, half);
-    ir_value *imaginary = interleaved ? every_second(b, x, half, 1) : b_slice(b, x, 3, half, 2 * half);
-    ir_value *turned_real = b_sub(b, b_mul(b, r.cosine, real), b_mul(b, r.sine, imaginary));
-    ir_value *turned_imaginary = b_add(b, b_mul(b, r.sine, real), b_mul(b, r.cosine, imaginary));
+    ir_value *real = interleaved ? every_second(b, x, half, 0) : ir_build_slice(b, x, 3, 0, half);
+    ir_value *imaginary = interleaved ? every_second(b, x, half, 1) : ir_build_slice(b, x, 3, half, 2 * half);
+    ir_value *turned_real = ir_build_sub(b, ir_build_mul(b, r.cosine, real), ir_build_mul(b, r.sine, imaginary));
+    ir_value *turned_imaginary = ir_build_add(b, ir_build_mul(b, r.sine, real), ir_build_mul(b, r.cosine, imaginary));
     if (interleaved) return interleave(b, turned_real, turned_imaginary, half);
-    return b_concat(b, 3, (ir_value *[]){turned_real, turned_imaginary}, 2);
+    return ir_build_concat(b, 3, (ir_value *[]){turned_real, turned_imaginary}, 2);
 }
 
-void expand_rotary_embedding(ir_builder *b, ir_node *node)
+void ir_expand_rotary_embedding(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *result = node->outputs[0];
     bool rows = x->type.rank == 3; /* [B, S, heads · D]; else [B, heads, S, D] */
@@ -62,7 +62,7 @@ void expand_rotary_embedding(ir_builder *b, ir_node *node)
         if (heads < 1 || !ir_dim_is_number(x->type.dim[2])) return;
         const ir_dim *dim = x->type.dim;
         ir_dim split[] = {dim[0], dim[1], ir_dim_number(heads), ir_dim_number(dim[2].offset / heads)};
-        x = b_reshape(b, x, split, 4);
+        x = ir_build_reshape(b, x, split, 4);
     }
     if (x == NULL || !ir_dim_is_number(x->type.dim[3])) return;
     int64_t channels = x->type.dim[3].offset, rotated = ir_node_int(node, "rotary_embedding_dim", 0);
@@ -70,9 +70,10 @@ void expand_rotary_embedding(ir_builder *b, ir_node *node)
     int head_axis = rows ? 2 : 1;
     rotation r = {angles(b, node, node->inputs[1], rotated / 2, head_axis),
                   angles(b, node, node->inputs[2], rotated / 2, head_axis)};
-    ir_value *part = rotated == channels ? x : b_slice(b, x, 3, 0, rotated);
+    ir_value *part = rotated == channels ? x : ir_build_slice(b, x, 3, 0, rotated);
     if (part == NULL) return;
     ir_value *whole = turned(b, part, r, rotated / 2, ir_node_int(node, "interleaved", 0));
-    if (rotated != channels) whole = b_concat(b, 3, (ir_value *[]){whole, b_slice(b, x, 3, rotated, channels)}, 2);
-    b_replace(b, result, b_reshape(b, whole, result->type.dim, result->type.rank));
+    if (rotated != channels)
+        whole = ir_build_concat(b, 3, (ir_value *[]){whole, ir_build_slice(b, x, 3, rotated, channels)}, 2);
+    ir_replace(b, result, ir_build_reshape(b, whole, result->type.dim, result->type.rank));
 }

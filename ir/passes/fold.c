@@ -72,7 +72,7 @@ static ir_value *known_constant(ir_builder *b, const ir_value *value)
         }
     }
     ir_tensor *tensor = wide != NULL ? ir_tensor_from_wide(b->graph->arena, wide) : NULL;
-    return tensor != NULL ? b_constant(b, tensor->dtype, dims, tensor->rank, tensor->data) : NULL;
+    return tensor != NULL ? ir_build_constant(b, tensor->dtype, dims, tensor->rank, tensor->data) : NULL;
 }
 
 /* ---- Evaluation ------------------------------------------------------------------------------------------------- */
@@ -132,20 +132,21 @@ static void evaluate(ir_builder *b, ir_node *node, ir_arena *arena)
         if (node->outputs[i] == NULL || out[i] == NULL) continue;
         ir_tensor *tensor = ir_tensor_from_wide(b->graph->arena, out[i]);
         if (tensor != NULL)
-            b_replace(b, node->outputs[i], b_constant(b, tensor->dtype, tensor->dims, tensor->rank, tensor->data));
+            ir_replace(b, node->outputs[i],
+                       ir_build_constant(b, tensor->dtype, tensor->dims, tensor->rank, tensor->data));
     }
 }
 
 void ir_fold_node(ir_builder *b, ir_node *node)
 {
     if (node->op == &ir_ops[IR_OP_Identity]) { /* a copy less */
-        if (node->inputs[0]->constant != NULL) b_replace(b, node->outputs[0], node->inputs[0]);
+        if (node->inputs[0]->constant != NULL) ir_replace(b, node->outputs[0], node->inputs[0]);
         return;
     }
     bool all_known = true;
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL || !node->outputs[i]->use_count) continue;
-        all_known = b_replace(b, node->outputs[i], known_constant(b, node->outputs[i])) && all_known;
+        all_known = ir_replace(b, node->outputs[i], known_constant(b, node->outputs[i])) && all_known;
     }
     if (all_known || !is_computable(node)) return;
     ir_arena *scratch = ir_arena_create(0);
@@ -164,7 +165,7 @@ static void infer_and_fold(ir_builder *b, ir_node *node)
 }
 
 /* Both in one walk: a shape may follow from numbers that only folding computes. */
-mdot_status pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     bool folded;
     mdot_status status = ir_rewrite(graph, infer_and_fold, &folded, err);

@@ -12,10 +12,10 @@ static ir_value *group_norm(ir_builder *b, const ir_node *like, ir_value *x, ir_
                             int64_t groups)
 {
     if (x == NULL || scale == NULL || bias == NULL) return NULL;
-    ir_node *node = b_node(b, IR_OP_GroupNormalization, (ir_value *[]){x, scale, bias}, 3, 1);
-    b_set_int(b, node, "num_groups", groups);
-    b_set_float(b, node, "epsilon", ir_node_float(like, "epsilon", 1e-5));
-    return b_infer(b, node);
+    ir_node *node = ir_build_node(b, IR_OP_GroupNormalization, (ir_value *[]){x, scale, bias}, 3, 1);
+    ir_build_set_int(b, node, "num_groups", groups);
+    ir_build_set_float(b, node, "epsilon", ir_node_float(like, "epsilon", 1e-5));
+    return ir_build_infer(b, node);
 }
 
 static bool is_used_once_by(const ir_value *value, const ir_op *op)
@@ -35,9 +35,9 @@ static void core(ir_builder *b, ir_node *node)
     if (!ir_dim_is_number(type->dim[1]) || !ir_dim_is_number(grouped->dim[1])) return;
     int64_t channels = type->dim[1].offset, groups = grouped->dim[1].offset;
     if (groups < 1 || channels < 1 || channels % groups) return;
-    ir_value *x = b_reshape(b, norm->inputs[0], type->dim, type->rank);
-    ir_value *scale = b_filled(b, &channels, 1, 1), *bias = b_filled(b, &channels, 1, 0);
-    b_replace(b, node->outputs[0], group_norm(b, norm, x, scale, bias, groups));
+    ir_value *x = ir_build_reshape(b, norm->inputs[0], type->dim, type->rank);
+    ir_value *scale = ir_build_filled(b, &channels, 1, 1), *bias = ir_build_filled(b, &channels, 1, 0);
+    ir_replace(b, node->outputs[0], group_norm(b, norm, x, scale, bias, groups));
 }
 
 /* A constant [channels, 1, …] as [channels]; NULL: it is none. */
@@ -48,7 +48,7 @@ static ir_value *channel_vector(ir_builder *b, const ir_type *x, ir_value *value
     if (value->constant == NULL || at < 0 || type->dtype != x->dtype || !ir_dim_equal(type->dim[at], x->dim[1]))
         return NULL;
     if (value->constant->count != x->dim[1].offset) return NULL;
-    return b_reshape(b, value, &x->dim[1], 1);
+    return ir_build_reshape(b, value, &x->dim[1], 1);
 }
 
 static void affine(ir_builder *b, ir_node *node)
@@ -62,7 +62,7 @@ static void affine(ir_builder *b, ir_node *node)
         ir_value *vector = channel_vector(b, &norm->inputs[0]->type, node->inputs[1 - i]);
         ir_value *scale = scales ? vector : norm->inputs[1], *bias = scales ? norm->inputs[2] : vector;
         int64_t groups = ir_node_int(norm, "num_groups", 1);
-        if (b_replace(b, node->outputs[0], group_norm(b, norm, norm->inputs[0], scale, bias, groups))) return;
+        if (ir_replace(b, node->outputs[0], group_norm(b, norm, norm->inputs[0], scale, bias, groups))) return;
     }
 }
 
@@ -78,7 +78,7 @@ static void recognise(ir_builder *b, ir_node *node)
     if (rule != NULL) rule(b, node);
 }
 
-mdot_status pass_group_norms(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_group_norms(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     return ir_rewrite(graph, recognise, out_changed, err);
 }

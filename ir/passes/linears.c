@@ -24,14 +24,14 @@ static ir_value *prepared_weight(ir_builder *b, ir_value *matrix, bool transpose
     const ir_tensor *from = matrix->constant;
     int64_t rows = from->dims[transposed ? 1 : 0], columns = from->dims[transposed ? 0 : 1];
     const float *in = from->data;
-    float *out = b_alloc(b, from->count ? from->count : 1, sizeof *out);
+    float *out = ir_build_alloc(b, from->count ? from->count : 1, sizeof *out);
     if (out == NULL) return NULL;
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t c = 0; c < columns; c++) {
             out[r * columns + c] = scale * in[transposed ? c * rows + r : r * columns + c];
         }
     }
-    return b_constant(b, MDOT_DTYPE_F32, (int64_t[]){rows, columns}, 2, out);
+    return ir_build_constant(b, MDOT_DTYPE_F32, (int64_t[]){rows, columns}, 2, out);
 }
 
 /* scale * value as a bias of `columns` elements; NULL: it is no constant that is the same for every row. */
@@ -45,16 +45,16 @@ static ir_value *prepared_bias(ir_builder *b, ir_value *value, int64_t columns, 
     if (from->count != columns && from->count != 1) return NULL;
     if (from->rank == 1 && from->count == columns && scale == 1) return value;
     const float *in = from->data;
-    float *out = b_alloc(b, columns ? columns : 1, sizeof *out);
+    float *out = ir_build_alloc(b, columns ? columns : 1, sizeof *out);
     if (out == NULL) return NULL;
     for (int64_t c = 0; c < columns; c++) out[c] = scale * in[from->count == 1 ? 0 : c];
-    return b_constant(b, MDOT_DTYPE_F32, &columns, 1, out);
+    return ir_build_constant(b, MDOT_DTYPE_F32, &columns, 1, out);
 }
 
 static ir_value *linear(ir_builder *b, ir_value *x, ir_value *weight, ir_value *bias)
 {
     if (x == NULL || weight == NULL) return NULL;
-    return b_infer(b, b_node(b, IR_OP_Linear, (ir_value *[]){x, weight, bias}, bias != NULL ? 3 : 2, 1));
+    return ir_build_infer(b, ir_build_node(b, IR_OP_Linear, (ir_value *[]){x, weight, bias}, bias != NULL ? 3 : 2, 1));
 }
 
 /* ---- MatMul ----------------------------------------------------------------------------------------------------- */
@@ -64,11 +64,11 @@ static void mat_mul(ir_builder *b, ir_node *node)
     ir_value *x = node->inputs[0], *weight = node->inputs[1], *result = node->outputs[0];
     if (!is_weight(weight, 2)) return;
     if (x->type.rank >= 2) {
-        b_replace(b, result, linear(b, x, weight, NULL));
+        ir_replace(b, result, linear(b, x, weight, NULL));
     } else { /* a vector is a matrix of one row */
         ir_dim row[] = {ir_dim_number(1), x->type.dim[0]};
-        ir_value *product = linear(b, b_reshape(b, x, row, 2), weight, NULL);
-        b_replace(b, result, b_reshape(b, product, result->type.dim, result->type.rank));
+        ir_value *product = linear(b, ir_build_reshape(b, x, row, 2), weight, NULL);
+        ir_replace(b, result, ir_build_reshape(b, product, result->type.dim, result->type.rank));
     }
 }
 
@@ -82,7 +82,7 @@ static void add(ir_builder *b, ir_node *node)
             continue;
         int64_t columns = made->inputs[1]->type.dim[1].offset;
         ir_value *bias = prepared_bias(b, node->inputs[1 - i], columns, 1);
-        if (bias != NULL && b_replace(b, node->outputs[0], linear(b, made->inputs[0], made->inputs[1], bias))) return;
+        if (bias != NULL && ir_replace(b, node->outputs[0], linear(b, made->inputs[0], made->inputs[1], bias))) return;
     }
 }
 
@@ -90,12 +90,12 @@ static void add(ir_builder *b, ir_node *node)
 
 static ir_value *scaled(ir_builder *b, ir_value *x, double factor)
 {
-    return factor == 1 ? x : b_mul(b, x, b_scalar(b, factor));
+    return factor == 1 ? x : ir_build_mul(b, x, ir_build_scalar(b, factor));
 }
 
 static ir_value *transposed(ir_builder *b, ir_value *x, bool wanted)
 {
-    return wanted ? b_swap_last(b, x) : x;
+    return wanted ? ir_build_swap_last(b, x) : x;
 }
 
 /* alpha A' B' + beta C (ONNX Gemm-13). */
@@ -110,10 +110,10 @@ static void gemm(ir_builder *b, ir_node *node)
         if (addend != NULL && weight != NULL) bias = prepared_bias(b, addend, weight->type.dim[1].offset, (float)beta);
         product = linear(b, x, weight, bias);
     } else {
-        product = x != NULL ? scaled(b, b_mat_mul(b, x, transposed(b, matrix, trans_b)), alpha) : NULL;
+        product = x != NULL ? scaled(b, ir_build_mat_mul(b, x, transposed(b, matrix, trans_b)), alpha) : NULL;
     }
-    if (addend != NULL && bias == NULL) product = b_add(b, product, scaled(b, addend, beta));
-    b_replace(b, node->outputs[0], product);
+    if (addend != NULL && bias == NULL) product = ir_build_add(b, product, scaled(b, addend, beta));
+    ir_replace(b, node->outputs[0], product);
 }
 
 /* alpha A' B', batched (ONNX Runtime's contrib operator). */
@@ -123,10 +123,10 @@ static void fused_mat_mul(ir_builder *b, ir_node *node)
     double alpha = ir_node_float(node, "alpha", 1);
     bool trans_b = ir_node_int(node, "transB", 0);
     if (is_weight(node->inputs[1], 2) && x != NULL && x->type.rank >= 2 && x->type.dtype == MDOT_DTYPE_F32) {
-        b_replace(b, node->outputs[0], linear(b, x, prepared_weight(b, node->inputs[1], trans_b, (float)alpha), NULL));
+        ir_replace(b, node->outputs[0], linear(b, x, prepared_weight(b, node->inputs[1], trans_b, (float)alpha), NULL));
     } else {
-        ir_value *product = b_mat_mul(b, x, transposed(b, node->inputs[1], trans_b));
-        b_replace(b, node->outputs[0], product != NULL ? scaled(b, product, alpha) : NULL);
+        ir_value *product = ir_build_mat_mul(b, x, transposed(b, node->inputs[1], trans_b));
+        ir_replace(b, node->outputs[0], product != NULL ? scaled(b, product, alpha) : NULL);
     }
 }
 
@@ -143,7 +143,7 @@ static void recognise(ir_builder *b, ir_node *node)
     if (rule != NULL) rule(b, node);
 }
 
-mdot_status pass_linears(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_linears(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     return ir_rewrite(graph, recognise, out_changed, err);
 }

@@ -68,7 +68,7 @@ static const float *data_of(const ir_value *constant)
 static ir_value *merged_weight(ir_builder *b, const group *g, int64_t columns)
 {
     int64_t depth = g->linears[0]->inputs[1]->type.dim[0].offset;
-    float *all = b_alloc(b, depth * columns, sizeof *all);
+    float *all = ir_build_alloc(b, depth * columns, sizeof *all);
     if (all == NULL) return NULL;
     int64_t left = 0;
     for (int i = 0; i < g->count; i++) {
@@ -79,13 +79,13 @@ static ir_value *merged_weight(ir_builder *b, const group *g, int64_t columns)
         }
         left += width;
     }
-    return b_constant(b, MDOT_DTYPE_F32, (int64_t[]){depth, columns}, 2, all);
+    return ir_build_constant(b, MDOT_DTYPE_F32, (int64_t[]){depth, columns}, 2, all);
 }
 
 /* The biases one after another, zeros for a linear without one. */
 static ir_value *merged_bias(ir_builder *b, const group *g, int64_t columns)
 {
-    float *all = b_alloc(b, columns, sizeof *all); /* zeroed */
+    float *all = ir_build_alloc(b, columns, sizeof *all); /* zeroed */
     if (all == NULL) return NULL;
     int64_t left = 0;
     for (int i = 0; i < g->count; i++) {
@@ -94,7 +94,7 @@ static ir_value *merged_bias(ir_builder *b, const group *g, int64_t columns)
         if (bias != NULL) memcpy(all + left, data_of(bias), (size_t)width * sizeof *all);
         left += width;
     }
-    return b_constant(b, MDOT_DTYPE_F32, &columns, 1, all);
+    return ir_build_constant(b, MDOT_DTYPE_F32, &columns, 1, all);
 }
 
 static void merge(ir_builder *b, ir_node *node)
@@ -114,13 +114,13 @@ static void merge(ir_builder *b, ir_node *node)
     ir_value *inputs[] = {g.linears[0]->inputs[0], merged_weight(b, &g, columns), NULL};
     if (biased) inputs[2] = merged_bias(b, &g, columns);
     if (inputs[1] == NULL || (biased && inputs[2] == NULL)) return;
-    ir_value *all = b_infer(b, b_node(b, IR_OP_Linear, inputs, biased ? 3 : 2, 1));
+    ir_value *all = ir_build_infer(b, ir_build_node(b, IR_OP_Linear, inputs, biased ? 3 : 2, 1));
     ir_value *parts[MAX_PARTS];
-    if (all == NULL || !b_split(b, all, all->type.rank - 1, widths, g.count, parts)) return;
-    for (int i = 0; i < g.count; i++) b_replace(b, g.linears[i]->outputs[0], parts[i]);
+    if (all == NULL || !ir_build_split(b, all, all->type.rank - 1, widths, g.count, parts)) return;
+    for (int i = 0; i < g.count; i++) ir_replace(b, g.linears[i]->outputs[0], parts[i]);
 }
 
-mdot_status pass_merge(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_merge(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     return ir_rewrite(graph, merge, out_changed, err);
 }

@@ -67,10 +67,10 @@ static ir_value *norm(ir_builder *b, ir_opcode op, ir_value *x, ir_value *scale,
                       double epsilon)
 {
     if (scale == NULL) return NULL;
-    ir_node *node = b_node(b, op, (ir_value *[]){x, scale, bias}, bias != NULL ? 3 : 2, 1);
-    b_set_int(b, node, "axis", axis);
-    b_set_float(b, node, "epsilon", epsilon);
-    return b_infer(b, node);
+    ir_node *node = ir_build_node(b, op, (ir_value *[]){x, scale, bias}, bias != NULL ? 3 : 2, 1);
+    ir_build_set_int(b, node, "axis", axis);
+    ir_build_set_float(b, node, "epsilon", epsilon);
+    return ir_build_infer(b, node);
 }
 
 static ir_value *norm_without_scale(ir_builder *b, ir_opcode op, const ir_match *m, int axis)
@@ -82,7 +82,7 @@ static ir_value *norm_without_scale(ir_builder *b, ir_opcode op, const ir_match 
         if (!ir_dim_is_number(x->type.dim[axis + i])) return NULL; /* no constant of ones has such a shape */
         dims[i] = x->type.dim[axis + i].offset;
     }
-    return norm(b, op, x, b_filled(b, dims, count, 1), NULL, axis, ir_match_scalar(m, EPSILON));
+    return norm(b, op, x, ir_build_filled(b, dims, count, 1), NULL, axis, ir_match_scalar(m, EPSILON));
 }
 
 static bool recognise_layer_norm(ir_builder *b, ir_value *result)
@@ -91,7 +91,7 @@ static bool recognise_layer_norm(ir_builder *b, ir_value *result)
     if (!ir_match_value(layer_norm, result, &m)) return false;
     int axis = trailing_axis(m.slot[MEAN]);
     if (axis < 0 || trailing_axis(m.slot[VARIANCE]) != axis) return false;
-    return b_replace(b, result, norm_without_scale(b, IR_OP_LayerNormalization, &m, axis));
+    return ir_replace(b, result, norm_without_scale(b, IR_OP_LayerNormalization, &m, axis));
 }
 
 static bool recognise_rms_norm(ir_builder *b, ir_value *result)
@@ -100,7 +100,7 @@ static bool recognise_rms_norm(ir_builder *b, ir_value *result)
     if (!ir_match_value(rms_norm, result, &m)) return false;
     int axis = trailing_axis(m.slot[VARIANCE]);
     if (axis < 0) return false;
-    return b_replace(b, result, norm_without_scale(b, IR_OP_RMSNormalization, &m, axis));
+    return ir_replace(b, result, norm_without_scale(b, IR_OP_RMSNormalization, &m, axis));
 }
 
 static bool recognise_softmax(ir_builder *b, ir_value *result)
@@ -109,9 +109,9 @@ static bool recognise_softmax(ir_builder *b, ir_value *result)
     if (!ir_match_value(softmax, result, &m)) return false;
     int axis = trailing_axis(m.slot[MAXIMUM]);
     if (axis != m.slot[X]->type.rank - 1 || trailing_axis(m.slot[TOTAL]) != axis) return false;
-    ir_node *node = b_node(b, IR_OP_Softmax, &m.slot[X], 1, 1);
-    b_set_int(b, node, "axis", axis);
-    return b_replace(b, result, b_infer(b, node));
+    ir_node *node = ir_build_node(b, IR_OP_Softmax, &m.slot[X], 1, 1);
+    ir_build_set_int(b, node, "axis", axis);
+    return ir_replace(b, result, ir_build_infer(b, node));
 }
 
 /* ---- Scale and bias --------------------------------------------------------------------------------------------- */
@@ -126,7 +126,7 @@ static ir_value *as_parameter(ir_builder *b, const ir_type *x, int axis, ir_valu
         ir_dim want = i < extra ? ir_dim_number(1) : x->dim[axis + i - extra];
         if (!ir_dim_equal(value->type.dim[i], want)) return NULL;
     }
-    return b_reshape(b, value, x->dim + axis, rank);
+    return ir_build_reshape(b, value, x->dim + axis, rank);
 }
 
 /* The norm that makes `value`, when nobody else reads it and it has no other results. */
@@ -157,7 +157,7 @@ static bool absorb_scale(ir_builder *b, ir_node *node)
         ir_node *made = norm_of(node->inputs[i]);
         if (made == NULL || made->input_count > 2 || !ir_value_is_filled(made->inputs[1], 1, 0)) continue;
         ir_value *scale = parameter_of(b, made, node->inputs[1 - i]);
-        if (b_replace(b, node->outputs[0], norm_like(b, made, scale, NULL))) return true;
+        if (ir_replace(b, node->outputs[0], norm_like(b, made, scale, NULL))) return true;
     }
     return false;
 }
@@ -171,8 +171,8 @@ static bool recognise_factored(ir_builder *b, ir_value *result)
     const ir_type *x = &m.slot[X]->type;
     ir_value *scale = as_parameter(b, x, axis, m.slot[SCALE]), *bias = as_parameter(b, x, axis, m.slot[BIAS]);
     return scale != NULL && bias != NULL &&
-           b_replace(b, result,
-                     norm(b, IR_OP_LayerNormalization, m.slot[X], scale, bias, axis, ir_match_scalar(&m, EPSILON)));
+           ir_replace(b, result,
+                      norm(b, IR_OP_LayerNormalization, m.slot[X], scale, bias, axis, ir_match_scalar(&m, EPSILON)));
 }
 
 static void absorb_bias(ir_builder *b, ir_node *node)
@@ -181,7 +181,7 @@ static void absorb_bias(ir_builder *b, ir_node *node)
         ir_node *made = norm_of(node->inputs[i]);
         if (made == NULL || made->op != &ir_ops[IR_OP_LayerNormalization] || made->input_count > 2) continue;
         ir_value *bias = parameter_of(b, made, node->inputs[1 - i]);
-        if (bias != NULL && b_replace(b, node->outputs[0], norm_like(b, made, made->inputs[1], bias))) return;
+        if (bias != NULL && ir_replace(b, node->outputs[0], norm_like(b, made, made->inputs[1], bias))) return;
     }
 }
 
@@ -216,7 +216,7 @@ static void recognise(ir_builder *b, ir_node *node)
     if (rule != NULL) rule(b, node);
 }
 
-mdot_status pass_norms(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_norms(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     return ir_rewrite(graph, recognise, out_changed, err);
 }

@@ -5,15 +5,15 @@
 
 #include "ir/passes.h"
 
-mdot_status pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err);       /* fold.c */
-mdot_status pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err);    /* simplify.c */
-mdot_status pass_contrib(ir_graph *graph, bool *out_changed, mdot_error *err);     /* contrib.c */
-mdot_status pass_norms(ir_graph *graph, bool *out_changed, mdot_error *err);       /* norms.c */
-mdot_status pass_group_norms(ir_graph *graph, bool *out_changed, mdot_error *err); /* group_norms.c */
-mdot_status pass_activations(ir_graph *graph, bool *out_changed, mdot_error *err); /* activations.c */
-mdot_status pass_linears(ir_graph *graph, bool *out_changed, mdot_error *err);     /* linears.c */
-mdot_status pass_attention(ir_graph *graph, bool *out_changed, mdot_error *err);   /* recognise_attention.c */
-mdot_status pass_merge(ir_graph *graph, bool *out_changed, mdot_error *err);       /* merge.c */
-mdot_status pass_expand(ir_graph *graph, bool *out_changed, mdot_error *err);      /* expand.c */
+mdot_status ir_pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err);       /* fold.c */
+mdot_status ir_pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err);    /* simplify.c */
+mdot_status ir_pass_contrib(ir_graph *graph, bool *out_changed, mdot_error *err);     /* contrib.c */
+mdot_status ir_pass_norms(ir_graph *graph, bool *out_changed, mdot_error *err);       /* norms.c */
+mdot_status ir_pass_group_norms(ir_graph *graph, bool *out_changed, mdot_error *err); /* group_norms.c */
+mdot_status ir_pass_activations(ir_graph *graph, bool *out_changed, mdot_error *err); /* activations.c */
+mdot_status ir_pass_linears(ir_graph *graph, bool *out_changed, mdot_error *err);     /* linears.c */
+mdot_status ir_pass_attention(ir_graph *graph, bool *out_changed, mdot_error *err);   /* recognise_attention.c */
+mdot_status ir_pass_merge(ir_graph *graph, bool *out_changed, mdot_error *err);       /* merge.c */
+mdot_status ir_pass_expand(ir_graph *graph, bool *out_changed, mdot_error *err);      /* expand.c */
 
 #endif

@@ -79,7 +79,7 @@ static ir_value *as_heads(ir_builder *b, ir_value *value, extents e)
     if (value == NULL) return NULL;
     const ir_type *type = &value->type;
     ir_dim dims[] = {e.batch, ir_dim_number(e.heads), type->dim[type->rank - 2], type->dim[type->rank - 1]};
-    return b_reshape(b, value, dims, 4);
+    return ir_build_reshape(b, value, dims, 4);
 }
 
 /* Keys or values that were repeated for each query head of a group (Unsqueeze, Expand, Reshape) → what was repeated;
@@ -89,7 +89,7 @@ static ir_value *ungrouped(ir_value *heads)
     const ir_node *join = heads->def;
     const ir_node *expand = join != NULL && join->op == &ir_ops[IR_OP_Reshape] ? join->inputs[0]->def : NULL;
     const ir_node *unsqueeze = expand != NULL && expand->op == &ir_ops[IR_OP_Expand] ? expand->inputs[0]->def : NULL;
-    if (unsqueeze == NULL || !b_is_reshaped(expand->inputs[0])) return heads;
+    if (unsqueeze == NULL || !ir_is_reshaped(expand->inputs[0])) return heads;
     const ir_type *each = &join->inputs[0]->type, *one = &expand->inputs[0]->type, *all = &heads->type;
     ir_value *source = unsqueeze->inputs[0];
     if (each->rank != 5 || one->rank != 5 || source->type.rank != 4 || !ir_dim_is(one->dim[2], 1)) return heads;
@@ -121,7 +121,7 @@ static ir_value *as_heads_mask(ir_builder *b, ir_value *mask, extents e)
 {
     if (mask == NULL || mask->type.rank != 3 || ir_dim_is(mask->type.dim[0], 1)) return mask;
     ir_dim dims[] = {e.batch, ir_dim_number(e.heads), mask->type.dim[1], mask->type.dim[2]};
-    return b_reshape(b, mask, dims, 4);
+    return ir_build_reshape(b, mask, dims, 4);
 }
 
 /* The masks as one additive one; NULL: there is none, or building failed. */
@@ -130,13 +130,14 @@ static ir_value *additive_mask(ir_builder *b, const ir_scores *s, extents e)
     ir_value *sum = NULL;
     for (int i = 0; i < s->mask_count; i++) {
         const ir_mask *mask = &s->masks[i];
-        ir_value *added = mask->added, *zero = b_scalar(b, 0);
-        if (mask->condition != NULL && mask->masks_where) added = b_where(b, mask->condition, added, zero);
-        if (mask->condition != NULL && !mask->masks_where) added = b_where(b, mask->condition, zero, added);
+        ir_value *added = mask->added, *zero = ir_build_scalar(b, 0);
+        if (mask->condition != NULL && mask->masks_where) added = ir_build_where(b, mask->condition, added, zero);
+        if (mask->condition != NULL && !mask->masks_where) added = ir_build_where(b, mask->condition, zero, added);
         if (mask->joined) added = as_heads_mask(b, added, e);
-        sum = i ? b_add(b, sum, added) : added;
+        sum = i ? ir_build_add(b, sum, added) : added;
     }
-    return sum != NULL ? b_attention_mask(b, sum, s->k_transposed->type.dim[s->k_transposed->type.rank - 1]) : NULL;
+    return sum != NULL ? ir_build_attention_mask(b, sum, s->k_transposed->type.dim[s->k_transposed->type.rank - 1])
+                       : NULL;
 }
 
 /* ---- Rewriting -------------------------------------------------------------------------------------------------- */
@@ -146,7 +147,7 @@ static ir_value *fused(ir_builder *b, const ir_scores *s, extents e)
     ir_attention_spec spec = {.heads = e.heads, .scale = s->scale};
     spec.mask = additive_mask(b, s, e);
     spec.q = as_heads(b, s->q, e);
-    spec.k = as_heads(b, b_swap_last(b, s->k_transposed), e);
+    spec.k = as_heads(b, ir_build_swap_last(b, s->k_transposed), e);
     spec.v = as_heads(b, s->v, e);
     if (spec.q == NULL || spec.k == NULL || spec.v == NULL || (s->mask_count && spec.mask == NULL)) return NULL;
     ir_value *k = ungrouped(spec.k), *v = ungrouped(spec.v);
@@ -157,15 +158,15 @@ static ir_value *fused(ir_builder *b, const ir_scores *s, extents e)
     spec.kv_heads = spec.k->type.dim[1].offset;
     bool rows = is_split_off_rows(spec.q) && is_split_off_rows(spec.k) && is_split_off_rows(spec.v);
     if (rows) {
-        spec.q = b_join_heads(b, spec.q);
-        spec.k = b_join_heads(b, spec.k);
-        spec.v = b_join_heads(b, spec.v);
+        spec.q = ir_build_join_heads(b, spec.q);
+        spec.k = ir_build_join_heads(b, spec.k);
+        spec.v = ir_build_join_heads(b, spec.v);
     }
     if (spec.q == NULL || spec.k == NULL) return NULL;
     spec.q = ir_without_scale(spec.q, &spec.scale); /* scales from before the heads were split */
     spec.k = ir_without_scale(spec.k, &spec.scale);
-    ir_value *result = b_attention(b, &spec);
-    return rows ? b_split_heads(b, result, e.heads) : result;
+    ir_value *result = ir_build_attention(b, &spec);
+    return rows ? ir_build_split_heads(b, result, e.heads) : result;
 }
 
 static void recognise(ir_builder *b, ir_node *node)
@@ -175,10 +176,10 @@ static void recognise(ir_builder *b, ir_node *node)
     if (node->op != &ir_ops[IR_OP_MatMul] || b->dtype != MDOT_DTYPE_F32) return;
     if (!ir_read_attention(node, &s) || !read_extents(&s, &e)) return;
     ir_value *result = node->outputs[0];
-    b_replace(b, result, b_reshape(b, fused(b, &s, e), result->type.dim, result->type.rank));
+    ir_replace(b, result, ir_build_reshape(b, fused(b, &s, e), result->type.dim, result->type.rank));
 }
 
-mdot_status pass_attention(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_attention(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     return ir_rewrite(graph, recognise, out_changed, err);
 }

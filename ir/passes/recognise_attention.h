@@ -1,5 +1,5 @@
-/* recognise_attention.h — the one form of Attention that reaches the planner, shared by the recogniser (attention.c) and the
- * expansion of ONNX's operator (expand_attention.c).
+/* recognise_attention.h — the one form of Attention that reaches the planner, shared by the recogniser (attention.c)
+ * and the expansion of ONNX's operator (ir_expand_attention.c).
  *
  * Attention (ONNX, domain "") with inputs Q, K, V and optionally attn_mask, one output, f32 throughout:
  *   3-D  Q [B, N, heads · D], K [B, M, kv_heads · D], V [B, M, kv_heads · Dv], result [B, N, heads · Dv], or
@@ -21,15 +21,15 @@ typedef struct ir_attention_spec {
     bool causal;
 } ir_attention_spec;
 
-ir_value *b_attention(ir_builder *b, const ir_attention_spec *spec);
+ir_value *ir_build_attention(ir_builder *b, const ir_attention_spec *spec);
 
 /* [B, heads, rows, D] → [B, rows, heads · D], and back. */
-ir_value *b_join_heads(ir_builder *b, ir_value *value);
-ir_value *b_split_heads(ir_builder *b, ir_value *value, int64_t heads);
+ir_value *ir_build_join_heads(ir_builder *b, ir_value *value);
+ir_value *ir_build_split_heads(ir_builder *b, ir_value *value, int64_t heads);
 /* The last two dimensions exchanged. */
-ir_value *b_swap_last(ir_builder *b, ir_value *value);
+ir_value *ir_build_swap_last(ir_builder *b, ir_value *value);
 
 /* `mask`, broadcastable to scores [batch, heads, N, keys], with four dimensions and all keys. */
-ir_value *b_attention_mask(ir_builder *b, ir_value *mask, ir_dim keys);
+ir_value *ir_build_attention_mask(ir_builder *b, ir_value *mask, ir_dim keys);
 
 #endif

@@ -150,7 +150,7 @@ mdot_status ir_share_equal_nodes(ir_graph *graph, bool *out_changed, mdot_error 
         b.first_new = graph->value_count;
         for (int i = 0; first != node && i < node->output_count; i++) {
             if (node->outputs[i] != NULL && node->outputs[i]->use_count)
-                b_replace(&b, node->outputs[i], first->outputs[i]);
+                ir_replace(&b, node->outputs[i], first->outputs[i]);
         }
     }
     ir_arena_destroy(scratch);

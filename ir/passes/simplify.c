@@ -2,7 +2,7 @@
  * layout changes that cancel out.
  *
  * Squeeze, Unsqueeze and Flatten become Reshape, so that later passes know one spelling; chains of Reshape become one,
- * as do chains of Transpose. Every rule keeps the value's type, or b_replace refuses it.
+ * as do chains of Transpose. Every rule keeps the value's type, or ir_replace refuses it.
  */
 #include "ir/ops.h"
 #include "ir/passes/fold.h"
@@ -15,7 +15,7 @@
 
 static void forward_input(ir_builder *b, ir_node *node)
 {
-    b_replace(b, node->outputs[0], node->inputs[0]);
+    ir_replace(b, node->outputs[0], node->inputs[0]);
 }
 
 /* ---- Layout ----------------------------------------------------------------------------------------------------- */
@@ -24,7 +24,7 @@ static void forward_input(ir_builder *b, ir_node *node)
 static ir_value *under_reshapes(ir_value *value, int *out_count)
 {
     *out_count = 0;
-    for (; b_is_reshaped(value); (*out_count)++) value = value->def->inputs[0];
+    for (; ir_is_reshaped(value); (*out_count)++) value = value->def->inputs[0];
     return value;
 }
 
@@ -39,13 +39,13 @@ static bool is_constant_reshape(const ir_node *node)
 static bool transpose_of_joined(ir_builder *b, ir_node *node)
 {
     const ir_node *transpose = node->inputs[0]->def;
-    if (transpose == NULL || transpose->op != &ir_ops[IR_OP_Transpose] || !b_is_reshaped(transpose->inputs[0]))
+    if (transpose == NULL || transpose->op != &ir_ops[IR_OP_Transpose] || !ir_is_reshaped(transpose->inputs[0]))
         return false;
     if (node->inputs[0]->use_count != 1) return false;
     const ir_type *joined = &transpose->inputs[0]->type, *result = &node->outputs[0]->type;
     int64_t perm[MDOT_MAX_RANK];
     int rank = result->rank;
-    b_read_perm(transpose, perm);
+    ir_read_perm(transpose, perm);
     if (joined->rank != 3 || perm[0] != 0 || perm[1] != 2 || rank < 4) return false;
     ir_type split = *result;
     split.dim[rank - 2] = result->dim[rank - 1];
@@ -53,10 +53,10 @@ static bool transpose_of_joined(ir_builder *b, ir_node *node)
     for (int i = 1; i <= 2; i++) {
         if (!ir_dim_equal(split.dim[rank - i], joined->dim[3 - i])) return false;
     }
-    ir_value *x = b_reshape(b, transpose->inputs[0], split.dim, rank);
-    if (x == NULL || (b_is_reshaped(x) && !is_constant_reshape(x->def))) return false;
+    ir_value *x = ir_build_reshape(b, transpose->inputs[0], split.dim, rank);
+    if (x == NULL || (ir_is_reshaped(x) && !is_constant_reshape(x->def))) return false;
     for (int i = 0; i < rank; i++) perm[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
-    return b_replace(b, node->outputs[0], b_transpose(b, x, perm));
+    return ir_replace(b, node->outputs[0], ir_build_transpose(b, x, perm));
 }
 
 /* A chain of shape changes → the shortest: none, or one Reshape by a constant. A shape that no constant can say is left
@@ -67,24 +67,25 @@ static void reshape(ir_builder *b, ir_node *node)
     if (transpose_of_joined(b, node)) return;
     ir_value *result = node->outputs[0], *source = under_reshapes(result, &count);
     if (ir_type_equal(&source->type, &result->type)) {
-        b_replace(b, result, source);
+        ir_replace(b, result, source);
         return;
     }
     if (count == 1 && is_constant_reshape(node)) return;
-    ir_value *reshaped = b_reshape(b, source, result->type.dim, result->type.rank);
+    ir_value *reshaped = ir_build_reshape(b, source, result->type.dim, result->type.rank);
     if (reshaped == NULL || reshaped->def->inputs[1]->constant == NULL) return;
     under_reshapes(reshaped, &new_count);
-    if (new_count < count || (new_count == count && is_constant_reshape(reshaped->def))) b_replace(b, result, reshaped);
+    if (new_count < count || (new_count == count && is_constant_reshape(reshaped->def)))
+        ir_replace(b, result, reshaped);
 }
 
 static void transpose(ir_builder *b, ir_node *node)
 {
     int64_t perm[MDOT_MAX_RANK];
-    b_read_perm(node, perm);
-    ir_value *transposed = b_transpose(b, node->inputs[0], perm);
+    ir_read_perm(node, perm);
+    ir_value *transposed = ir_build_transpose(b, node->inputs[0], perm);
     bool same = transposed != NULL && transposed->def != NULL && transposed->def->op == node->op &&
                 transposed->def->inputs[0] == node->inputs[0];
-    if (!same) b_replace(b, node->outputs[0], transposed);
+    if (!same) ir_replace(b, node->outputs[0], transposed);
 }
 
 /* All of it, unless it reverses. */
@@ -116,15 +117,15 @@ static void single_part(ir_builder *b, ir_node *node)
 static void softmax(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *result = node->outputs[0];
-    if (!b_is_reshaped(x) || x->type.rank < 1) return;
+    if (!ir_is_reshaped(x) || x->type.rank < 1) return;
     ir_value *source = x->def->inputs[0];
     int64_t axis = ir_node_int(node, "axis", -1);
     int last = source->type.rank - 1;
     if ((axis != -1 && axis != x->type.rank - 1) || last < 0) return;
     if (!ir_dim_equal(source->type.dim[last], x->type.dim[x->type.rank - 1])) return;
-    ir_node *rows = b_node(b, ir_node_opcode(node), &source, 1, 1);
-    b_set_int(b, rows, "axis", -1);
-    b_replace(b, result, b_reshape(b, b_infer(b, rows), result->type.dim, result->type.rank));
+    ir_node *rows = ir_build_node(b, ir_node_opcode(node), &source, 1, 1);
+    ir_build_set_int(b, rows, "axis", -1);
+    ir_replace(b, result, ir_build_reshape(b, ir_build_infer(b, rows), result->type.dim, result->type.rank));
 }
 
 /* ---- Arithmetic ------------------------------------------------------------------------------------------------- */
@@ -132,7 +133,7 @@ static void softmax(ir_builder *b, ir_node *node)
 /* node reads a constant full of `number` as operand `i`: it is the other operand. */
 static bool drop_neutral(ir_builder *b, ir_node *node, int i, double number)
 {
-    return ir_value_is_filled(node->inputs[i], number, 0) && b_replace(b, node->outputs[0], node->inputs[1 - i]);
+    return ir_value_is_filled(node->inputs[i], number, 0) && ir_replace(b, node->outputs[0], node->inputs[1 - i]);
 }
 
 static void add(ir_builder *b, ir_node *node)
@@ -158,7 +159,8 @@ static void divide(ir_builder *b, ir_node *node)
     int exponent;
     if (drop_neutral(b, node, 1, 1) || !ir_dtype_is_float(x->type.dtype) || !ir_value_scalar(divisor, &number)) return;
     if (fabs(frexp(number, &exponent)) != 0.5 || abs(exponent) > 12) return;
-    b_replace(b, node->outputs[0], b_mul(b, x, b_filled(b, divisor->constant->dims, divisor->type.rank, 1 / number)));
+    ir_replace(b, node->outputs[0],
+               ir_build_mul(b, x, ir_build_filled(b, divisor->constant->dims, divisor->type.rank, 1 / number)));
 }
 
 /* Whole powers up to three, as products. */
@@ -167,26 +169,26 @@ static void power(ir_builder *b, ir_node *node)
     ir_value *x = node->inputs[0];
     double exponent;
     if (!ir_value_scalar(node->inputs[1], &exponent)) return;
-    if (exponent == 1) b_replace(b, node->outputs[0], x);
-    if (exponent == 2) b_replace(b, node->outputs[0], b_mul(b, x, x));
-    if (exponent == 3) b_replace(b, node->outputs[0], b_mul(b, b_mul(b, x, x), x));
+    if (exponent == 1) ir_replace(b, node->outputs[0], x);
+    if (exponent == 2) ir_replace(b, node->outputs[0], ir_build_mul(b, x, x));
+    if (exponent == 3) ir_replace(b, node->outputs[0], ir_build_mul(b, ir_build_mul(b, x, x), x));
 }
 
 static void sum(ir_builder *b, ir_node *node)
 {
     single_part(b, node);
-    if (node->input_count == 2) b_replace(b, node->outputs[0], b_add(b, node->inputs[0], node->inputs[1]));
+    if (node->input_count == 2) ir_replace(b, node->outputs[0], ir_build_add(b, node->inputs[0], node->inputs[1]));
 }
 
 static void where(ir_builder *b, ir_node *node)
 {
-    if (ir_value_is_filled(node->inputs[0], 1, 0)) b_replace(b, node->outputs[0], node->inputs[1]);
-    if (ir_value_is_filled(node->inputs[0], 0, 0)) b_replace(b, node->outputs[0], node->inputs[2]);
+    if (ir_value_is_filled(node->inputs[0], 1, 0)) ir_replace(b, node->outputs[0], node->inputs[1]);
+    if (ir_value_is_filled(node->inputs[0], 0, 0)) ir_replace(b, node->outputs[0], node->inputs[2]);
 }
 
 static void cast_like(ir_builder *b, ir_node *node)
 {
-    b_replace(b, node->outputs[0], b_cast(b, node->inputs[0], node->inputs[1]->type.dtype));
+    ir_replace(b, node->outputs[0], ir_build_cast(b, node->inputs[0], node->inputs[1]->type.dtype));
 }
 
 /* Inference: the input itself, and a mask (ONNX Dropout-22) that keeps everything. */
@@ -196,11 +198,11 @@ static void dropout(ir_builder *b, ir_node *node)
     bool keeps_all =
         training == NULL || ir_value_is_filled(training, 0, 0) || (ratio != NULL && ir_value_is_filled(ratio, 0, 0));
     if (!keeps_all) return;
-    b_replace(b, node->outputs[0], node->inputs[0]);
+    ir_replace(b, node->outputs[0], node->inputs[0]);
     ir_value *mask = node->output_count > 1 ? node->outputs[1] : NULL;
     if (mask == NULL || !mask->use_count) return;
     b->dtype = mask->type.dtype;
-    b_replace(b, mask, b_expand(b, b_scalar(b, 1), mask->type.dim, mask->type.rank));
+    ir_replace(b, mask, ir_build_expand(b, ir_build_scalar(b, 1), mask->type.dim, mask->type.rank));
 }
 
 /* ---- The pass --------------------------------------------------------------------------------------------------- */
@@ -242,7 +244,7 @@ static void simplify(ir_builder *b, ir_node *node)
     if (!b->changed) ir_fold_node(b, node);
 }
 
-mdot_status pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     bool simplified = false, shared = false;
     mdot_status status = ir_rewrite(graph, simplify, &simplified, err);

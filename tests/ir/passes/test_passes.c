@@ -168,10 +168,10 @@ static void a_replacement_of_another_type_is_refused(void **state)
     ir_arena *arena = ir_arena_create(0);
     ir_builder b = builder_for("x = input f32[L,4]\ny = Exp(x)\nz = Log(y)\nreturn z\n", arena);
     ir_value *y = b.at->outputs[0], *x = b.graph->inputs[0];
-    assert_false(b_replace(&b, y, b_scalar(&b, 1)));
-    assert_false(b_replace(&b, y, NULL));
+    assert_false(ir_replace(&b, y, ir_build_scalar(&b, 1)));
+    assert_false(ir_replace(&b, y, NULL));
     assert_false(b.changed);
-    assert_true(b_replace(&b, y, b_mul(&b, x, b_scalar(&b, 2))));
+    assert_true(ir_replace(&b, y, ir_build_mul(&b, x, ir_build_scalar(&b, 2))));
     assert_true(b.changed);
     assert_string_equal(b.graph->last->inputs[0]->name, "y"); /* the name goes over */
     ir_arena_destroy(arena);
@@ -183,15 +183,15 @@ static void failures_stick_and_absent_operands_give_nothing(void **state)
     ir_arena *arena = ir_arena_create(0);
     ir_builder b = builder_for("x = input f32[L,4]\ny = Exp(x)\nreturn y\n", arena);
     ir_value *x = b.graph->inputs[0], *y = b.at->outputs[0];
-    assert_null(b_add(&b, x, NULL));
+    assert_null(ir_build_add(&b, x, NULL));
     assert_int_equal(b.status, MDOT_OK);
     int64_t dims[] = {3, 3};
-    assert_null(b_add(&b, x, b_filled(&b, dims, 2, 1))); /* 4 against 3 does not broadcast */
+    assert_null(ir_build_add(&b, x, ir_build_filled(&b, dims, 2, 1))); /* 4 against 3 does not broadcast */
     mdot_status first = b.status;
     assert_int_not_equal(first, MDOT_OK);
-    assert_null(b_exp(&b, x));
-    assert_null(b_scalar(&b, 1));
-    assert_false(b_replace(&b, y, x));
+    assert_null(ir_build_exp(&b, x));
+    assert_null(ir_build_scalar(&b, 1));
+    assert_false(ir_replace(&b, y, x));
     assert_int_equal(b.status, first);
     ir_arena_destroy(arena);
 }
@@ -215,11 +215,11 @@ static void dimensions_are_computed_from_the_inputs(void **state)
     ir_arena *arena = ir_arena_create(0);
     ir_builder b = builder_for("x = input f32[4,2L+1]\ny = Exp(x)\nreturn y\n", arena);
     const ir_dim wanted[] = {{0, 7}, {2, 1}, {1, 0}, {3, -1}};
-    expect_known(b_dims(&b, wanted, 4), "0L+7 2L+1 1L+0 3L-1");
-    ir_value *one = b_dim(&b, wanted[3]);
+    expect_known(ir_build_dims(&b, wanted, 4), "0L+7 2L+1 1L+0 3L-1");
+    ir_value *one = ir_build_dim(&b, wanted[3]);
     expect_known(one, "3L-1");
     assert_int_equal(one->type.rank, 0);
-    expect_known(b_dim(&b, wanted[0]), "0L+7");
+    expect_known(ir_build_dim(&b, wanted[0]), "0L+7");
     ir_arena_destroy(arena);
 }
 
@@ -230,13 +230,14 @@ static void reshapes_say_their_shape_with_constants(void **state)
     ir_builder b = builder_for("x = input f32[2,L,L,6]\ny = Exp(x)\nreturn y\n", arena);
     ir_value *x = b.graph->inputs[0];
     const ir_dim L = {1, 0}, two = {0, 2}, three = {0, 3}, one = {0, 1}, six = {0, 6};
-    assert_ptr_equal(b_reshape(&b, x, x->type.dim, 4), x);
-    ir_value *copied = b_reshape(&b, x, (ir_dim[]){two, L, L, two, three}, 5);
+    assert_ptr_equal(ir_build_reshape(&b, x, x->type.dim, 4), x);
+    ir_value *copied = ir_build_reshape(&b, x, (ir_dim[]){two, L, L, two, three}, 5);
     expect_known(copied->def->inputs[1], "0L+2 0L+0 0L+0 0L+2 0L+3");
-    ir_value *ones = b_reshape(&b, x, (ir_dim[]){one, one, two, L, L, six}, 6); /* 0 and -1 cannot say the second L */
+    ir_value *ones =
+        ir_build_reshape(&b, x, (ir_dim[]){one, one, two, L, L, six}, 6); /* 0 and -1 cannot say the second L */
     assert_string_equal(ones->def->op->name, "Unsqueeze");
-    assert_ptr_equal(b_reshape(&b, ones, x->type.dim, 4), x); /* it lies under that already */
-    assert_string_equal(b_reshape(&b, b_exp(&b, ones), x->type.dim, 4)->def->op->name, "Squeeze");
+    assert_ptr_equal(ir_build_reshape(&b, ones, x->type.dim, 4), x); /* it lies under that already */
+    assert_string_equal(ir_build_reshape(&b, ir_build_exp(&b, ones), x->type.dim, 4)->def->op->name, "Squeeze");
     ir_arena_destroy(arena);
 }
 
@@ -246,10 +247,10 @@ static void transposes_join(void **state)
     ir_arena *arena = ir_arena_create(0);
     ir_builder b = builder_for("x = input f32[2,L,1,6]\ny = Exp(x)\nreturn y\n", arena);
     ir_value *x = b.graph->inputs[0];
-    ir_value *last = b_transpose(&b, x, (const int64_t[]){0, 3, 2, 1});
-    assert_ptr_equal(b_transpose(&b, last, (const int64_t[]){0, 3, 2, 1}), x);
-    assert_ptr_equal(b_transpose(&b, last, (const int64_t[]){1, 0, 2, 3})->def->inputs[0], x);
-    assert_string_equal(b_transpose(&b, x, (const int64_t[]){2, 0, 1, 3})->def->op->name, "Reshape");
+    ir_value *last = ir_build_transpose(&b, x, (const int64_t[]){0, 3, 2, 1});
+    assert_ptr_equal(ir_build_transpose(&b, last, (const int64_t[]){0, 3, 2, 1}), x);
+    assert_ptr_equal(ir_build_transpose(&b, last, (const int64_t[]){1, 0, 2, 3})->def->inputs[0], x);
+    assert_string_equal(ir_build_transpose(&b, x, (const int64_t[]){2, 0, 1, 3})->def->op->name, "Reshape");
     ir_arena_destroy(arena);
 }
 
