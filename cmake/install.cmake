@@ -1,0 +1,119 @@
+# What is installed, and in which package: libraries one each, what building against them takes (dev), the command.
+# Everything may be moved after installation: paths within it are relative.
+include(CMakePackageConfigHelpers)
+
+set(MDOT_CMAKE_FOLDER ${CMAKE_INSTALL_LIBDIR}/cmake/mdot)
+foreach(part IN ITEMS "mdot runtime" "mdotjob job" "mdotc compiler")
+  separate_arguments(part)
+  list(GET part 0 library)
+  list(GET part 1 component)
+  install(
+    TARGETS ${library}_shared
+    EXPORT ${library}-shared
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component} NAMELINK_COMPONENT dev)
+  install(
+    TARGETS ${library}
+    EXPORT ${library}-static
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+  foreach(kind IN ITEMS shared static)
+    install(
+      EXPORT ${library}-${kind}
+      NAMESPACE mdot::
+      FILE ${library}-${kind}.cmake
+      DESTINATION ${MDOT_CMAKE_FOLDER}
+      COMPONENT dev)
+  endforeach()
+endforeach()
+install(
+  DIRECTORY include/mdot
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  COMPONENT dev)
+
+# ---- find_package(mdot) ---------------------------------------------------------------------------------------------
+
+string(REGEX REPLACE "^-l" "" MDOT_LLVM_NAME "${llvm_libs}")
+configure_package_config_file(cmake/mdotConfig.cmake.in ${PROJECT_BINARY_DIR}/mdotConfig.cmake
+                              INSTALL_DESTINATION ${MDOT_CMAKE_FOLDER})
+# While the version is 0.x, another minor version is another interface.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/mdotConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(
+  FILES ${PROJECT_BINARY_DIR}/mdotConfig.cmake ${PROJECT_BINARY_DIR}/mdotConfigVersion.cmake
+  DESTINATION ${MDOT_CMAKE_FOLDER}
+  COMPONENT dev)
+
+# ---- pkg-config -----------------------------------------------------------------------------------------------------
+
+file(RELATIVE_PATH pc_up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" pc_up "${pc_up}")
+set(pc_prefix "\${pcfiledir}/${pc_up}")
+function(install_pc name description requires requires_private libs_private)
+  set(pc_name ${name})
+  set(pc_description ${description})
+  set(pc_requires ${requires})
+  set(pc_requires_private ${requires_private})
+  set(pc_libs_private ${libs_private})
+  configure_file(cmake/library.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+  install(
+    FILES ${PROJECT_BINARY_DIR}/${name}.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+    COMPONENT dev)
+endfunction()
+set(same "mdot = ${PROJECT_VERSION}")
+install_pc(mdot "predict how long a training step takes" "" "" "-ldl -lm -lpthread")
+install_pc(mdotjob "training jobs (ONNX) into operator sequences, for mdot" "${same}" "libprotobuf-c" "-lm")
+install_pc(mdotc "compile trained predictors (ONNX), for mdot" "${same}" "libprotobuf-c" "-L${llvm_libdir} ${llvm_libs} -lm")
+
+# ---- The command ----------------------------------------------------------------------------------------------------
+
+# It finds its predictor in ../share/mdot: the two keep their places to each other wherever the prefix goes.
+install(TARGETS mdot_cli DESTINATION bin COMPONENT command)
+install(
+  FILES ${MDOT_SHIPPED_PREDICTOR}
+  DESTINATION share/mdot
+  COMPONENT command)
+install(
+  FILES LICENSE README.md CHANGELOG.md
+  DESTINATION share/doc/mdot
+  COMPONENT command)
+
+# ---- Packages: `cpack` in the build folder --------------------------------------------------------------------------
+
+set(CPACK_PACKAGE_NAME mdot)
+set(CPACK_PACKAGE_CONTACT "mdot's authors <mdot@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "predict how long a deep-learning training step takes")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_GENERATOR DEB TGZ)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_THREADS 1)
+set(CPACK_COMPONENTS_ALL runtime job compiler dev command)
+set(CPACK_ARCHIVE_COMPONENT_INSTALL OFF)
+set(CPACK_PACKAGE_FILE_NAME mdot-${PROJECT_VERSION}-linux-x86_64)
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/runtime)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libmdot${MDOT_SOVERSION})
+set(CPACK_DEBIAN_JOB_PACKAGE_NAME libmdotjob${MDOT_SOVERSION})
+set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME libmdotc${MDOT_SOVERSION})
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME libmdot-dev)
+set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME mdot)
+foreach(component IN ITEMS RUNTIME JOB COMPILER)
+  set(CPACK_DEBIAN_${component}_PACKAGE_SECTION libs)
+endforeach()
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_COMMAND_PACKAGE_SECTION science)
+set(exactly "(= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_JOB_PACKAGE_DEPENDS "libmdot${MDOT_SOVERSION} (>= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_COMPILER_PACKAGE_DEPENDS "libmdot${MDOT_SOVERSION} (>= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
+    "libmdot${MDOT_SOVERSION} ${exactly}, libmdotjob${MDOT_SOVERSION} ${exactly}, libmdotc${MDOT_SOVERSION} ${exactly}")
+set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS "binutils | lld") # `mdot compile` links with one of them
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "libmdot: load a predictor, predict; what a scheduler links")
+set(CPACK_COMPONENT_JOB_DESCRIPTION "libmdotjob: read training jobs from ONNX files")
+set(CPACK_COMPONENT_COMPILER_DESCRIPTION "libmdotc: compile predictors from ONNX files")
+set(CPACK_COMPONENT_DEV_DESCRIPTION "headers, static libraries, CMake package and pkg-config files of libmdot, libmdotjob, libmdotc")
+set(CPACK_COMPONENT_COMMAND_DESCRIPTION "the command mdot, with its predictor, manual pages and completion")
+include(CPack)

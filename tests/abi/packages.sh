@@ -1,0 +1,39 @@
+#!/bin/sh
+# `cpack` makes a package of each library, one for building, one of the command, and a tarball; dependencies are those that
+# the files have, and what is unpacked runs. Usage: packages.sh SOURCE_FOLDER BUILD_FOLDER VERSION SOVERSION
+set -eu
+source=$1 build=$2 version=$3 soversion=$4
+for tool in cpack dpkg-deb dpkg-shlibdeps; do
+    command -v "$tool" > /dev/null || { echo "skipped: there is no $tool"; exit 77; }
+done
+work=$(mktemp -d)
+trap 'rm -r "$work"' EXIT
+fail() { echo "$*"; exit 1; }
+
+cpack --config "$build/CPackConfig.cmake" -B "$work" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
+# expect PACKAGE DEPENDENCY…: the package is there, and these and no others of ours and of LLVM are what it depends on.
+expect() {
+    file=$work/$1_${version}_amd64.deb
+    [ -f "$file" ] || fail "there is no $file: $(ls "$work")"
+    depends=$(dpkg-deb -f "$file" Depends | tr ',' '\n' | sed 's/^ *//; s/ .*//' | grep -E '^lib(mdot|llvm|LLVM)' | sort | tr '\n' ' ')
+    shift
+    [ "$depends" = "${*:+$* }" ] || fail "$file depends on $depends, not on $*"
+    dpkg-deb -x "$file" "$work/root"
+}
+llvm=$(dpkg-deb -f "$work/mdot_${version}_amd64.deb" Depends | tr ', ' '\n\n' | grep -i '^libllvm' | head -1)
+expect "libmdot$soversion"
+expect "libmdotjob$soversion" "libmdot$soversion"
+expect "libmdotc$soversion" "$llvm" "libmdot$soversion"
+expect libmdot-dev "libmdot$soversion" "libmdotc$soversion" "libmdotjob$soversion"
+expect mdot "$llvm"
+
+mkdir "$work/tar"
+tar -xzf "$work/mdot-$version-linux-x86_64.tar.gz" -C "$work/tar" --strip-components=1
+for prefix in "$work/root/usr" "$work/tar"; do
+    env -u MDOT_PREDICTOR "$prefix/bin/mdot" predict "$source/examples/jobs/resnet50.onnx" --gpu T4 --batch 8 -q > "$work/said" ||
+        fail "the command in $prefix does not run"
+    for file in lib/libmdot.so "lib/libmdotc.so.$soversion" include/mdot/mdot.h lib/pkgconfig/mdotjob.pc \
+        share/man/man1/mdot-predict.1 share/bash-completion/completions/mdot share/doc/mdot/LICENSE; do
+        [ -e "$prefix/$file" ] || fail "there is no $prefix/$file"
+    done
+done
