@@ -1,22 +1,22 @@
 /* cpu.h — plans → an artefact's CPU images: weights as their kernels want them, and code through the LLVM C API.
  *
- *   cpu_images.c    all of it in order
- *   cpu_target.c    the feature levels as data: vector width, register tile, packing of weights, LLVM cpu; and machines
- *   pack.c          a constant in the form in which kernels read it
- *   weights.c       the constants of all plans in one block, equal ones once
- *   emit.c      the small vector language that every kernel emitter is written in
- *   math.c      exp, log, tanh, erf, … as polynomials over vectors, f32 and f64
- *   gelu.c      GELU, in forms of its own
- *   cpu_expr.c      pl_expr → vector or scalar IR: sharing, element access
- *   arith.c     its operators and conversions, for every element type
- *   reducer.c   what reductions and combining scatters do with two values
- *   vectorise.c which loop of a nest becomes vectors
- *   tile.c      the register tile: the inner loop of linear and attention
+ *   cpu_images.c  all of it in order
+ *   cpu_target.c  the feature levels as data: vector width, register tile, packing of weights, LLVM cpu; and machines
+ *   pack.c        a constant in the form in which kernels read it
+ *   weights.c     the constants of all plans in one block, equal ones once
+ *   emit.c        the small vector language that every kernel emitter is written in
+ *   math.c        exp, log, tanh, erf, … as polynomials over vectors, f32 and f64
+ *   gelu.c        GELU, in forms of its own
+ *   cpu_expr.c    pl_expr → vector or scalar IR: sharing, element access
+ *   arith.c       its operators and conversions, for every element type
+ *   reducer.c     what reductions and combining scatters do with two values
+ *   vectorise.c   which loop of a nest becomes vectors
+ *   tile.c        the register tile: the inner loop of linear and attention
  *   cpu_linear.c cpu_attention.c cpu_norm.c cpu_nest.c cpu_sequential.c    one file a kernel kind
- *   attention_stream.c attention_small.c               the two forms of attention
- *   key.c       a kernel's specification as bytes, by which equal kernels are found
- *   module.c    plans → one LLVM module: kernels (shared when equal), entry functions, mdot_code
- *   object.c    LLVM module → object file
+ *   cpu_attention_stream.c cpu_attention_small.c scores.c    the two forms of attention, and what they share
+ *   key.c         a kernel's specification as bytes, by which equal kernels are found
+ *   module.c      plans → one LLVM module: kernels (shared when equal), entry functions, mdot_code
+ *   object.c      LLVM module → object file
  */
 #ifndef CG_CPU_H
 #define CG_CPU_H

@@ -1,8 +1,9 @@
-/* cpu_attention.h — what the two forms of the attention kernel share. attention.c walks batches and heads and picks the
- * form:
+/* cpu_attention.h — what the two forms of the attention kernel share. cpu_attention.c walks batches and heads and picks
+ * the form:
  *
- *   attention_stream.c  streams over keys with queries in the lanes: any size
- *   attention_small.c   a handful of queries and keys, channels in the lanes, all in registers
+ *   cpu_attention_stream.c  streams over keys with queries in the lanes: any size
+ *   cpu_attention_small.c   a handful of queries and keys, channels in the lanes, all in registers
+ *   scores.c                scores and masks, as both compute them
  */
 #ifndef CG_CPU_ATTENTION_H
 #define CG_CPU_ATTENTION_H
