@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct view {
     const mdot_predictor *predictor;
@@ -95,12 +96,35 @@ static void print_image_kernel(const view *v, size_t image, size_t entry, size_t
            kernel.grid_barriers, kernel.code_bytes);
 }
 
+/* On a CPU a call needs nothing but scratch memory. */
+static void print_image_scratch(const view *v, size_t image, size_t entry_count)
+{
+    printf("  %-24s %7s %14s\n", "entry", "bucket", "scratch bytes");
+    for (size_t e = 0; e < entry_count; e++) {
+        mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
+        mdot_predictor_get_entry(v->predictor, e, &entry);
+        for (size_t b = 0; b < entry.bucket_count; b++) {
+            mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
+            mdot_image_kernel_info kernel = MDOT_INIT(mdot_image_kernel_info);
+            cli_text name;
+            mdot_predictor_get_bucket(v->predictor, e, b, &bucket);
+            mdot_predictor_get_image_kernel(v->predictor, image, e, b, &kernel);
+            printf("  %-24s %7" PRId64 " %14zu\n", cli_printable(&name, entry.name), bucket.max_length,
+                   kernel.scratch_bytes);
+        }
+    }
+}
+
 static void print_image(const view *v, size_t index, size_t entry_count)
 {
     mdot_image_info image = MDOT_INIT(mdot_image_info);
     mdot_predictor_get_image(v->predictor, index, &image);
     printf("\nimage %s, compute %s, %zu bytes, weights %zu\n", image.target, image.compute, image.image_bytes,
            image.weights_bytes);
+    if (strcmp(image.kind, "cpu") == 0) {
+        print_image_scratch(v, index, entry_count);
+        return;
+    }
     printf("  %-24s %7s %9s %8s %7s %7s %7s %8s %9s\n", "kernel", "threads", "registers", "shared", "local", "spilled",
            "tensor", "barriers", "code");
     for (size_t e = 0; e < entry_count; e++) {
@@ -118,13 +142,13 @@ static void print_text(const view *v)
     printf("predictor  %s\n", cli_printable(&name, info.name));
     printf("compiler   %s\n", info.compiler);
     printf("compute    %s\n", info.compute);
-    printf("levels     ");
-    for (size_t i = 0; i < info.level_count; i++) {
-        const char *level;
-        mdot_predictor_get_level(v->predictor, i, &level);
-        printf("%s%s", i > 0 ? ", " : "", level);
+    printf("images     ");
+    for (size_t i = 0; i < info.image_count; i++) {
+        mdot_image_info image = MDOT_INIT(mdot_image_info);
+        mdot_predictor_get_image(v->predictor, i, &image);
+        printf("%s%s", i > 0 ? ", " : "", image.target);
     }
-    printf(" (this machine uses %s)\n", info.cpu_level);
+    printf(" (this machine's CPU runs %s)\n", info.cpu_level);
     printf("size       %zu bytes, of which weights %zu\n", info.file_bytes, info.weights_bytes);
     printf("\n  %-24s %12s %12s  %s\n", "section", "address", "bytes", "access");
     for (size_t i = 0; i < v->section_count; i++)
@@ -209,7 +233,8 @@ static void json_image(const view *v, size_t index, size_t entry_count)
 {
     mdot_image_info image = MDOT_INIT(mdot_image_info);
     mdot_predictor_get_image(v->predictor, index, &image);
-    json_field(index > 0 ? ",\n    {" : "\n    {", "target", image.target);
+    json_field(index > 0 ? ",\n    {" : "\n    {", "kind", image.kind);
+    json_field(", ", "target", image.target);
     json_field(", ", "compute", image.compute);
     printf(", \"image_bytes\": %zu, \"weights_bytes\": %zu, \"kernels\": [", image.image_bytes, image.weights_bytes);
     for (size_t e = 0; e < entry_count; e++) {
@@ -227,13 +252,7 @@ static void print_json(const view *v)
     json_field("{\n  ", "name", info.name);
     json_field(",\n  ", "compiler", info.compiler);
     json_field(",\n  ", "compute", info.compute);
-    printf(",\n  \"levels\": [");
-    for (size_t i = 0; i < info.level_count; i++) {
-        const char *level;
-        mdot_predictor_get_level(v->predictor, i, &level);
-        printf("%s\"%s\"", i > 0 ? ", " : "", level);
-    }
-    json_field("],\n  ", "level_here", info.cpu_level);
+    json_field(",\n  ", "cpu_level", info.cpu_level);
     printf(",\n  \"file_bytes\": %zu,\n  \"weights_bytes\": %zu,\n  \"sections\": [", info.file_bytes,
            info.weights_bytes);
     for (size_t i = 0; i < v->section_count; i++) {

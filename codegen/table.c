@@ -11,9 +11,8 @@
 
 typedef struct builder {
     cg_pool *table;
-    const cg_options *options;
     const cg_cpu_images *cpu;
-    uint32_t code_count;
+    uint32_t bucket_count;
 } builder;
 
 /* Offset 0 is the empty string, and the table's own start is never a string. */
@@ -74,12 +73,10 @@ static uint32_t add_buckets(builder *b, const cg_entry *entry)
     for (int i = 0; i < entry->plan_count; i++) {
         const pl_plan *plan = entry->plans[i];
         mdot_abi_bucket record = {.max_length = plan->max_length,
-                                  .scratch_bytes = (uint64_t)cg_cpu_scratch_bytes(plan, b->cpu),
                                   .flops = plan->flops,
                                   .kernels_at = add_kernels(b, plan),
                                   .kernel_count = (uint32_t)plan->kernel_count,
-                                  .first_code = b->code_count};
-        b->code_count += (uint32_t)b->options->level_count;
+                                  .number = b->bucket_count++};
         put(b, at, i, &record, sizeof record);
     }
     return at;
@@ -101,7 +98,39 @@ static mdot_abi_entry add_entry(builder *b, const cg_entry *entry)
     return record;
 }
 
-/* ---- CUDA images ------------------------------------------------------------------------------------------------- */
+/* ---- Images ------------------------------------------------------------------------------------------------------ */
+
+/* Element n is what bucket n runs in CPU image `number`. */
+static uint32_t add_cpu_functions(builder *b, const cg_entry *entries, int entry_count, int number)
+{
+    const cg_cpu_image *image = &b->cpu->image[number];
+    uint32_t at = add_array(b, (int)b->bucket_count, sizeof(mdot_abi_cpu_function));
+    for (int e = 0, bucket = 0; e < entry_count; e++)
+        for (int i = 0; i < entries[e].plan_count; i++, bucket++) {
+            mdot_abi_cpu_function record = {.code = (uint32_t)cg_cpu_code_number(b->cpu, bucket, number),
+                                            .scratch_bytes =
+                                                (uint64_t)cg_cpu_scratch_bytes(entries[e].plans[i], image->target)};
+            put(b, at, bucket, &record, sizeof record);
+        }
+    return at;
+}
+
+static void add_cpu_images(builder *b, const cg_entry *entries, int entry_count, uint32_t images_at)
+{
+    for (int i = 0; i < b->cpu->count; i++) {
+        const cg_cpu_image *image = &b->cpu->image[i];
+        mdot_abi_image record = {.kind = MDOT_IMAGE_CPU,
+                                 .number = image->target->level,
+                                 .target_at = add_string(b, image->target->name),
+                                 .compute_at = add_string(b, image->target->compute),
+                                 .kernels_at = add_cpu_functions(b, entries, entry_count, i),
+                                 .kernel_count = b->bucket_count,
+                                 .code_bytes = image->code_bytes,
+                                 .weights_offset = image->placement->first,
+                                 .weights_bytes = image->placement->end - image->placement->first};
+        put(b, images_at, i, &record, sizeof record);
+    }
+}
 
 static uint32_t add_cuda_kernels(builder *b, const cu_program *program)
 {
@@ -138,33 +167,35 @@ static uint32_t add_resources(builder *b, const cu_program *program, const cu_cu
 }
 
 /* Images of one arithmetic are one program's, and share its kernels. */
-static uint32_t add_cuda_images(builder *b, const cu_images *images)
+static void add_cuda_images(builder *b, const cu_images *images, uint32_t images_at)
 {
-    if (images->count == 0) return 0;
-    uint32_t at = add_array(b, images->count, sizeof(mdot_abi_cuda_image)), kernels_at[CU_MODES] = {0};
+    uint32_t kernels_at[CU_MODES] = {0};
     for (int i = 0; i < images->count; i++) {
         const cu_image *image = &images->image[i];
         const cu_program *program = &images->program[image->mode];
         if (kernels_at[image->mode] == 0) kernels_at[image->mode] = add_cuda_kernels(b, program);
-        mdot_abi_cuda_image record = {.sm = (uint32_t)image->target.sm,
-                                      .is_accelerated = image->target.is_accelerated,
-                                      .compute_at = add_string(b, cu_mode_name(image->mode)),
-                                      .image_offset = image->image_offset,
-                                      .image_bytes = image->cubin.size_bytes,
-                                      .weights_offset = image->weights_offset,
-                                      .weights_bytes = image->weights_bytes,
-                                      .kernels_at = kernels_at[image->mode],
-                                      .kernel_count = (uint32_t)program->kernel_count,
-                                      .resources_at = add_resources(b, program, &image->cubin)};
-        put(b, at, i, &record, sizeof record);
+        char target[16];
+        snprintf(target, sizeof target, "sm_%d%s", image->target.sm, image->target.is_accelerated ? "a" : "");
+        mdot_abi_image record = {.kind = MDOT_IMAGE_CUDA,
+                                 .number = (uint32_t)image->target.sm,
+                                 .variant = image->target.is_accelerated,
+                                 .target_at = add_string(b, target),
+                                 .compute_at = add_string(b, cu_mode_name(image->mode)),
+                                 .kernels_at = kernels_at[image->mode],
+                                 .kernel_count = (uint32_t)program->kernel_count,
+                                 .resources_at = add_resources(b, program, &image->cubin),
+                                 .code_offset = image->image_offset,
+                                 .code_bytes = image->cubin.size_bytes,
+                                 .weights_offset = image->weights_offset,
+                                 .weights_bytes = image->weights_bytes};
+        put(b, images_at, b->cpu->count + i, &record, sizeof record);
     }
-    return at;
 }
 
 mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options,
                            const cg_cpu_images *cpu, const cu_images *cuda, cg_pool *table, mdot_error *err)
 {
-    builder b = {.table = table, .options = options, .cpu = cpu};
+    builder b = {.table = table, .cpu = cpu};
     char compiler[96];
     int length = snprintf(compiler, sizeof compiler, "mdot %s, LLVM %s", mdot_version(), cg_llvm_version());
     if (cuda->count > 0 && length > 0 && (size_t)length < sizeof compiler)
@@ -176,18 +207,18 @@ mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_op
                            .weights_bytes = cpu->weights.size_bytes,
                            .name_at = add_string(&b, options->predictor_name),
                            .compiler_at = add_string(&b, compiler),
-                           .compute_at = add_string(&b, "fp32"),
-                           .level_count = (uint32_t)options->level_count,
-                           .entry_count = (uint32_t)entry_count};
-    for (int i = 0; i < options->level_count; i++) head.levels[i] = options->levels[i];
+                           .entry_count = (uint32_t)entry_count,
+                           .image_count = (uint32_t)(cpu->count + cuda->count)};
     head.entries_at = add_array(&b, entry_count, sizeof(mdot_abi_entry));
     for (int i = 0; i < entry_count; i++) {
         mdot_abi_entry record = add_entry(&b, &entries[i]);
         put(&b, head.entries_at, i, &record, sizeof record);
     }
-    head.code_count = b.code_count;
-    head.cuda_image_count = (uint32_t)cuda->count;
-    head.cuda_images_at = add_cuda_images(&b, cuda);
+    head.bucket_count = b.bucket_count;
+    head.code_count = b.bucket_count * (uint32_t)cpu->count;
+    head.images_at = add_array(&b, (int)head.image_count, sizeof(mdot_abi_image));
+    add_cpu_images(&b, entries, entry_count, head.images_at);
+    add_cuda_images(&b, cuda, head.images_at);
     head.table_bytes = (uint32_t)table->size_bytes;
     if (table->failed) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the artefact's table");
     if (table->size_bytes > UINT32_MAX)

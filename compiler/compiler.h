@@ -47,7 +47,7 @@ bool co_bind_shape_inputs(ir_graph *graph, const ir_tensor *const *values, const
 enum { DR_MAX_CUDA_TARGETS = 32 };
 
 typedef struct co_targets { /* both ascending, nothing twice */
-    mdot_cpu_level levels[MDOT_ABI_MAX_LEVELS];
+    mdot_cpu_level levels[MDOT_ABI_MAX_IMAGES];
     int level_count; /* at least one */
     cg_cuda_target cuda[DR_MAX_CUDA_TARGETS];
     int cuda_count;

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_LENGTHS = 3, MAX_LEVELS = MDOT_ABI_MAX_LEVELS + 1 }; /* the CPU's and a GPU */
+enum { MAX_LENGTHS = 3, MAX_LEVELS = MDOT_ABI_MAX_IMAGES + 1 }; /* the CPU's and a GPU */
 
 /* What rounding the operands of every matrix product to 8 or 11 bits may cost an encoder's output. */
 static const double reduced_tolerance = 1e-2;
@@ -305,14 +305,19 @@ static mdot_status open_levels(verification *v, const char *path, mdot_error *er
         path, &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .device = "cpu"}, &best, err);
     if (status != MDOT_OK) return status;
     mdot_predictor_get_info(best, &info);
-    for (size_t l = 0; status == MDOT_OK && l < info.level_count && l < MDOT_ABI_MAX_LEVELS; l++) {
-        const char *name;
-        status = mdot_predictor_get_level(best, l, &name);
-        mdot_open_options options = {.struct_size = sizeof options, .cpu_level = name, .device = "cpu"};
-        if (status == MDOT_OK) status = add_level(v, path, &options, err);
+    bool has_gpu_code = false;
+    for (size_t i = 0; status == MDOT_OK && i < info.image_count; i++) {
+        mdot_image_info image = MDOT_INIT(mdot_image_info);
+        status = mdot_predictor_get_image(best, i, &image);
+        if (status != MDOT_OK || strcmp(image.kind, "cpu") != 0) {
+            has_gpu_code = true;
+            continue;
+        }
+        mdot_open_options options = {.struct_size = sizeof options, .cpu_level = image.target, .device = "cpu"};
+        status = add_level(v, path, &options, err);
         if (status == MDOT_INCOMPATIBLE) status = MDOT_OK; /* a level beyond this machine */
     }
-    if (status == MDOT_OK && info.image_count > 0) status = add_gpu(v, path, err);
+    if (status == MDOT_OK && has_gpu_code) status = add_gpu(v, path, err);
     mdot_predictor_close(best);
     return status;
 }

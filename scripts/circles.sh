@@ -15,7 +15,6 @@ trap 'rm -rf "$work"' EXIT INT TERM
 
 # A file of the circle, how many files it may have, and why.
 cat > "$work/allowed" <<'ALLOWED'
-codegen/cpu/cpu_attention.c 3 being taken apart
 cli/report.c 13 being taken apart
 runtime 2 being taken apart
 ALLOWED

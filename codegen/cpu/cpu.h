@@ -25,9 +25,34 @@
 #include "codegen/cpu/weights.h"
 #include "codegen/machine.h"
 
+/* ---- Targets ----------------------------------------------------------------------------------------------------- */
+
+/* One feature level. A register tile is tile_rows × tile_vectors accumulators. */
+typedef struct cg_cpu_target {
+    mdot_cpu_level level;
+    const char *name;                  /* "x86-64-v3" */
+    const char *suffix;                /* "v3", of symbol names */
+    const char *compute;               /* arithmetic of its matrix kernels: "fp32" */
+    const cg_machine *machine;         /* of the module, shared by every level of an architecture */
+    const cg_packing *packing;         /* the form in which its linear kernels read constants */
+    const char *cpu, *features, *tune; /* attributes of each function */
+    int lanes;                         /* f32 elements of a vector */
+    int tile_rows, tile_vectors;
+    bool permute16; /* sixteen-entry table look-up is one instruction */
+} cg_cpu_target;
+
+const cg_cpu_target *cg_cpu_target_find(mdot_cpu_level level);
+
+/* ".text.v3": where a target's functions stand in the object. */
+enum { CG_SECTION_NAME_BYTES = 32 };
+void cg_code_section(const cg_cpu_target *target, char out_name[CG_SECTION_NAME_BYTES]);
+
+/* ---- Images ------------------------------------------------------------------------------------------------------ */
+
 typedef struct cg_cpu_image { /* of one feature level */
-    const struct cg_cpu_target *target;
+    const cg_cpu_target *target;
     const cg_placement *placement; /* of its weights; its code counts from placement->first */
+    size_t code_bytes;             /* of its functions */
 } cg_cpu_image;
 
 typedef struct cg_cpu_images { /* zero: none */
@@ -46,14 +71,19 @@ mdot_status cg_cpu_make_images(const cg_entry *entries, int entry_count, const c
 void cg_cpu_images_done(cg_cpu_images *images);
 
 /* Generates images->code, which defines mdot_code, reaches weights through the call structure only, and imports
- * nothing. Entry e, plan p, image i is code number `first_code(e, p) + i`, first_code counting plans in order times the
- * number of images. The images' targets and placements are there. */
+ * nothing, and sets the images' code_bytes. Their targets and placements are there. */
 mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_options *options, cg_cpu_images *images,
                           mdot_error *err);
 
-/* What one call of the plan's code needs in any of the images: the plan's scratch, and behind it the working memory of
+/* Where mdot_code has an image's function for a plan, plans counted through the entries. */
+static inline int cg_cpu_code_number(const cg_cpu_images *images, int plan, int image)
+{
+    return plan * images->count + image;
+}
+
+/* What one call of the plan's code needs in a target's image: the plan's scratch, and behind it the working memory of
  * the kernel that needs most. */
-int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_cpu_images *images);
+int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_cpu_target *target);
 
 /* "19.1.7" */
 const char *cg_llvm_version(void);

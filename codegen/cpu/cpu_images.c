@@ -6,9 +6,9 @@
 /* The targets' rows, which must be of one machine, since one file is. */
 static mdot_status find_targets(const cg_options *options, cg_cpu_images *images, mdot_error *err)
 {
-    if (options->level_count < 1 || options->level_count > MDOT_ABI_MAX_LEVELS)
+    if (options->level_count < 1 || options->level_count > MDOT_ABI_MAX_IMAGES)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%d CPU levels: from 1 to %d are possible", options->level_count,
-                         MDOT_ABI_MAX_LEVELS);
+                         MDOT_ABI_MAX_IMAGES);
     for (int i = 0; i < options->level_count; i++) {
         const cg_cpu_target *target = cg_cpu_target_find(options->levels[i]);
         if (target == NULL)
@@ -26,8 +26,8 @@ static mdot_status find_targets(const cg_options *options, cg_cpu_images *images
 static mdot_status place_weights(const cg_entry *entries, int entry_count, ir_arena *arena, cg_cpu_images *images,
                                  mdot_error *err)
 {
-    const cg_packing *packings[MDOT_ABI_MAX_LEVELS];
-    cg_placement *placements = IR_NEW_ARRAY(arena, cg_placement, MDOT_ABI_MAX_LEVELS);
+    const cg_packing *packings[MDOT_ABI_MAX_IMAGES];
+    cg_placement *placements = IR_NEW_ARRAY(arena, cg_placement, MDOT_ABI_MAX_IMAGES);
     if (placements == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     int count = 0;
     for (int i = 0; i < images->count; i++) {
@@ -42,7 +42,7 @@ static mdot_status place_weights(const cg_entry *entries, int entry_count, ir_ar
 mdot_status cg_cpu_make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
                                cg_cpu_images *out_images, mdot_error *err)
 {
-    *out_images = (cg_cpu_images){.image = IR_NEW_ARRAY(arena, cg_cpu_image, MDOT_ABI_MAX_LEVELS)};
+    *out_images = (cg_cpu_images){.image = IR_NEW_ARRAY(arena, cg_cpu_image, MDOT_ABI_MAX_IMAGES)};
     if (out_images->image == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     mdot_status status = find_targets(options, out_images, err);
     if (status == MDOT_OK) status = place_weights(entries, entry_count, arena, out_images, err);

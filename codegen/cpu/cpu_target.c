@@ -9,6 +9,7 @@
 #include <elf.h>
 #include <llvm-c/Target.h>
 #include <pthread.h>
+#include <stdio.h>
 
 static void register_x86(void)
 {
@@ -38,6 +39,7 @@ static const cg_cpu_target targets[] = {
         .level = MDOT_CPU_X86_64_V3,
         .name = "x86-64-v3",
         .suffix = "v3",
+        .compute = "fp32",
         .machine = &cg_machine_x86_64,
         .packing = &cg_pack_panels,
         .cpu = "x86-64-v3",
@@ -52,6 +54,7 @@ static const cg_cpu_target targets[] = {
         .level = MDOT_CPU_X86_64_V4,
         .name = "x86-64-v4",
         .suffix = "v4",
+        .compute = "fp32",
         .machine = &cg_machine_x86_64,
         .packing = &cg_pack_panels,
         .cpu = "x86-64-v4",
@@ -69,4 +72,9 @@ const cg_cpu_target *cg_cpu_target_find(mdot_cpu_level level)
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
         if (targets[i].level == level) return &targets[i];
     return NULL;
+}
+
+void cg_code_section(const cg_cpu_target *target, char out_name[CG_SECTION_NAME_BYTES])
+{
+    snprintf(out_name, CG_SECTION_NAME_BYTES, ".text.%s", target->suffix);
 }

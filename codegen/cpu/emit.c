@@ -63,6 +63,9 @@ static void begin(cg_emitter *e, const char *name, LLVMTypeRef *parameters, int 
     LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), parameters, (unsigned)count, false);
     e->function = LLVMAddFunction(e->module, name, type);
     LLVMSetVisibility(e->function, LLVMHiddenVisibility);
+    char section[CG_SECTION_NAME_BYTES];
+    cg_code_section(e->target, section);
+    LLVMSetSection(e->function, section);
     add_text_attribute(e, "target-cpu", e->target->cpu);
     if (e->target->features[0]) add_text_attribute(e, "target-features", e->target->features);
     add_text_attribute(e, "tune-cpu", e->target->tune);

@@ -7,25 +7,8 @@
 #define CG_CPU_EMIT_H
 
 #include "codegen/cpu/cpu.h"
-#include "codegen/cpu/pack.h"
-#include "codegen/machine.h"
 
 #include <llvm-c/Core.h>
-
-/* One feature level. A register tile is tile_rows × tile_vectors accumulators. */
-typedef struct cg_cpu_target {
-    mdot_cpu_level level;
-    const char *name;                  /* "x86-64-v3" */
-    const char *suffix;                /* "v3", of symbol names */
-    const cg_machine *machine;         /* of the module, shared by every level of an architecture */
-    const cg_packing *packing;         /* the form in which its linear kernels read constants */
-    const char *cpu, *features, *tune; /* attributes of each function */
-    int lanes;                         /* f32 elements of a vector */
-    int tile_rows, tile_vectors;
-    bool permute16; /* sixteen-entry table look-up is one instruction */
-} cg_cpu_target;
-
-const cg_cpu_target *cg_cpu_target_find(mdot_cpu_level level);
 
 enum { CG_MAX_CARRIED = 64, CG_MAX_POINTERS = 1024 };
 

@@ -6,6 +6,7 @@
  * are all there for a debugger. Kernels of one name that differ between buckets have `.n<max_length>` inserted from the
  * second on.
  */
+#include "base/elf_read.h"
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/key.h"
 
@@ -60,14 +61,12 @@ static int64_t private_scratch_offset(const pl_plan *plan)
     return (plan->scratch_bytes + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
 }
 
-int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_cpu_images *images)
+int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_cpu_target *target)
 {
     int64_t most = 0;
-    for (int i = 0; i < images->count; i++) {
-        for (int k = 0; k < plan->kernel_count; k++) {
-            int64_t bytes = cg_kernel_scratch_bytes(plan, &plan->kernels[k], images->image[i].target);
-            if (bytes > most) most = bytes;
-        }
+    for (int k = 0; k < plan->kernel_count; k++) {
+        int64_t bytes = cg_kernel_scratch_bytes(plan, &plan->kernels[k], target);
+        if (bytes > most) most = bytes;
     }
     return private_scratch_offset(plan) + most;
 }
@@ -88,7 +87,7 @@ typedef struct generator {
     LLVMModuleRef module;
     int code_count;
     LLVMValueRef *code; /* entry functions by code number */
-    generated *kernels[MDOT_ABI_MAX_LEVELS];
+    generated *kernels[MDOT_ABI_MAX_IMAGES];
     const pl_kernel *overfull; /* has more operands than a function may have parameters */
 } generator;
 
@@ -256,16 +255,16 @@ static bool emit_code_table(generator *g)
 
 static mdot_status generate(generator *g, const cg_entry *entries, int entry_count, mdot_error *err)
 {
-    int images = g->images->count, code = 0, plans = g->code_count / images;
+    int images = g->images->count, number = 0, plans = g->code_count / images;
     for (int n = 0; n < entry_count; n++) {
-        for (int p = 0; p < entries[n].plan_count; p++) {
+        for (int p = 0; p < entries[n].plan_count; p++, number++) {
             const pl_plan *plan = entries[n].plans[p];
-            for (int i = 0; i < images; i++, code++) {
+            for (int i = 0; i < images; i++) {
+                int code = cg_cpu_code_number(g->images, number, i);
                 const cg_cpu_image *image = &g->images->image[i];
                 cg_emitter e;
                 cg_emitter_init(&e, g->module, image->target);
-                g->code[code] =
-                    generate_entry(g, &e, i, entries[n].name, plan, image->placement->offset[code / images]);
+                g->code[code] = generate_entry(g, &e, i, entries[n].name, plan, image->placement->offset[number]);
                 cg_emitter_done(&e);
                 if (g->overfull)
                     return mdot_fail(err, MDOT_UNSUPPORTED, "%s (%s) reads and writes more than %d tensors",
@@ -274,10 +273,25 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
                     return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to generate code for %s", entries[n].name);
             }
             if (g->options->progress)
-                g->options->progress(g->options->user, "generating code", (size_t)(code / images), (size_t)plans + 1);
+                g->options->progress(g->options->user, "generating code", (size_t)number + 1, (size_t)plans + 1);
         }
     }
     return emit_code_table(g) ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the table of code");
+}
+
+/* Functions of an image stand together, in a section of its own until the linker joins them. */
+static mdot_status measure_images(cg_cpu_images *images, mdot_error *err)
+{
+    bs_elf object;
+    mdot_status status =
+        bs_elf_open(images->code, images->code_bytes, "an object of code", images->machine->elf_machine, &object, err);
+    for (int i = 0; i < images->count && status == MDOT_OK; i++) {
+        char name[CG_SECTION_NAME_BYTES];
+        bs_elf_section section;
+        cg_code_section(images->image[i].target, name);
+        if (bs_elf_section_named(&object, name, &section)) images->image[i].code_bytes = (size_t)section.size_bytes;
+    }
+    return status;
 }
 
 mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_options *options, cg_cpu_images *images,
@@ -295,6 +309,7 @@ mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_opt
     mdot_status status = generate(&g, entries, entry_count, err);
     if (status == MDOT_OK)
         status = cg_assemble(g.module, images->machine, options, &images->code, &images->code_bytes, err);
+    if (status == MDOT_OK) status = measure_images(images, err);
     LLVMDisposeModule(g.module);
     LLVMContextDispose(g.context);
     ir_arena_destroy(g.arena);

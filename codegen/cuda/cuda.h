@@ -21,7 +21,7 @@ typedef enum cu_mode {
     CU_BF16, /* mma.m16n8k16, sm_80 and later */
     CU_F16   /* mma.m16n8k8, sm_75 */
 } cu_mode;
-const char *cu_mode_name(cu_mode mode); /* "fp32", "bf16", "fp16": mdot_abi_cuda_image.compute_at */
+const char *cu_mode_name(cu_mode mode); /* "fp32", "bf16", "fp16": mdot_abi_image.compute_at */
 
 /* ---- Targets ----------------------------------------------------------------------------------------------------- */
 
@@ -35,7 +35,7 @@ cu_mode cu_target_mode(cg_cuda_target target, bool fp32);
 
 typedef struct cu_kernel {
     const char *name;  /* of the function, a C identifier */
-    int entry, bucket; /* whose it is; kernels come in the order of mdot_abi_bucket.first_code */
+    int entry, bucket; /* whose it is; kernels come by mdot_abi_bucket.number */
     int threads;       /* of a block */
     int tile_rows;     /* units of the length that a block takes at a time; 0: the entry has no length */
     int grid_barriers; /* that one launch passes */

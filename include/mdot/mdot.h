@@ -98,18 +98,20 @@ typedef struct mdot_entry_info {
     uint64_t schema_hash; /* equal for equal input and output names, types and shapes */
 } mdot_entry_info;
 
-/* Code for one architecture of NVIDIA GPUs, with a kernel for each bucket. */
+/* Code for one kind of processor, with the weights that it reads. */
 typedef struct mdot_image_info {
     size_t struct_size;
-    char target[16];      /* "sm_90a" */
+    const char *kind;     /* "cpu", "cuda" */
+    const char *target;   /* "x86-64-v4"; "sm_90a", an architecture of NVIDIA's GPUs */
     const char *compute;  /* arithmetic of the matrix kernels: "bf16", "fp16", "fp32" */
-    size_t image_bytes;   /* of the cubin */
-    size_t weights_bytes; /* of device memory; images of one arithmetic have the same ones in the file */
+    size_t image_bytes;   /* of its code; on a GPU of the cubin */
+    size_t weights_bytes; /* that it reads; images share in the file what is equal */
 } mdot_image_info;
 
-typedef struct mdot_image_kernel_info { /* what one bucket runs on a GPU, in one launch */
+typedef struct mdot_image_kernel_info { /* what one bucket runs: on a GPU in one launch, on a CPU in one call */
     size_t struct_size;
-    const char *name;             /* the function in the cubin */
+    const char *name;             /* the function in the cubin; empty in a CPU image, of which threads, 1, and
+                                     scratch_bytes alone are told */
     unsigned threads;             /* of a block */
     unsigned grid_barriers;       /* how often all blocks of a prediction wait for one another */
     unsigned registers;           /* of a thread */
@@ -127,10 +129,10 @@ typedef struct mdot_predictor_info {
     size_t struct_size;
     const char *name;
     const char *compiler;  /* "mdot 0.1.0, LLVM 19.1.7" */
-    const char *compute;   /* arithmetic of the matrix kernels: "fp32" */
-    const char *cpu_level; /* the level in use */
-    size_t level_count, entry_count;
-    size_t image_count; /* CUDA images: architectures that the artefact has code for */
+    const char *compute;   /* arithmetic of the matrix kernels on the CPU: "fp32" */
+    const char *cpu_level; /* target of the CPU image in use: "x86-64-v4" */
+    size_t entry_count;
+    size_t image_count; /* kinds of processors that the artefact has code for, CPUs first */
     size_t weights_bytes, file_bytes;
     const char *device;         /* "cpu", "cuda:0" */
     const char *device_name;    /* "NVIDIA H200"; empty for the CPU */
@@ -141,7 +143,6 @@ typedef struct mdot_predictor_info {
 /* Accessors. Indices beyond the counts are OUT_OF_RANGE, a struct_size that is none INVALID_ARGUMENT; strings are lent
  * by the predictor. */
 mdot_status mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info);
-mdot_status mdot_predictor_get_level(const mdot_predictor *predictor, size_t level, const char **out_name);
 mdot_status mdot_predictor_find_entry(const mdot_predictor *predictor, const char *name, size_t *out_entry);
 mdot_status mdot_predictor_get_entry(const mdot_predictor *predictor, size_t entry, mdot_entry_info *out_info);
 mdot_status mdot_predictor_get_input(const mdot_predictor *predictor, size_t entry, size_t input,

@@ -1,14 +1,18 @@
 /* mdot_abi.h — the contract between the compiler, which writes an artefact (predictor.mdot), and the runtime.
  *
+ * What an artefact holds for one kind of processor is an image: target, arithmetic, weights in the layout that its
+ * kernels want, code. There is at least one for CPUs, all of them of the ELF file's machine.
+ *
  * An artefact is an ELF shared object that imports no symbol and needs no dynamic relocation. It exports
  *
  *   mdot_table         section .mdot.table         what this file describes: an mdot_abi_table and all it points to
  *   mdot_code          section .mdot.code          int64_t[code_count]: each entry function's address minus mdot_code's
- *   mdot_weights       section .mdot.weights       the packed weights, 64-byte aligned, read-only
- *   mdot_cubins        section .mdot.cubins        machine code of GPUs, an ELF file (cubin) an architecture
- *   mdot_cuda_weights  section .mdot.cuda_weights  the weights once more, packed for that code
+ *   mdot_weights       section .mdot.weights       weights of CPU images, 64-byte aligned, read-only
+ *   mdot_cubins        section .mdot.cubins        code of CUDA images, an ELF file (cubin) each
+ *   mdot_cuda_weights  section .mdot.cuda_weights  weights of CUDA images
  *
- * of which the last two are there only in an artefact with CUDA images, 256-byte aligned and read-only.
+ * of which the last two are there only in an artefact with CUDA images, 256-byte aligned and read-only. Images whose
+ * weights agree have them in common, as a whole or in part.
  *
  * The table holds no pointers. Every `*_at` field is a byte offset from the start of the table; strings end in NUL, and
  * offset 0 stands for the empty string. Integers are little-endian. A reader checks, in this order: ELF header and
@@ -27,7 +31,7 @@
 #include <string.h>
 
 #define MDOT_ABI_MAGIC "MDOTART" /* eight bytes with the NUL */
-enum { MDOT_ABI_VERSION = 2, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_LEVELS = 8 };
+enum { MDOT_ABI_VERSION = 3, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_IMAGES = 64 };
 enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
 
 #define MDOT_ABI_SYMBOL_TABLE "mdot_table"
@@ -41,8 +45,8 @@ enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
 #define MDOT_ABI_SECTION_CUBINS ".mdot.cubins"
 #define MDOT_ABI_SECTION_CUDA_WEIGHTS ".mdot.cuda_weights"
 
-/* CPU feature levels, least first; values are stored in artefacts: append only. name, value, text (also LLVM's
- * target-cpu). The levels are those of the x86-64 psABI. */
+/* What the CPU images of an artefact can be made for, lesser first within a machine; values are stored in artefacts:
+ * append only. name, value, text. The first are the levels of the x86-64 psABI. */
 #define MDOT_CPU_LEVEL_MAP(X)                                                                                          \
     X(X86_64_V3, 1, "x86-64-v3")                                                                                       \
     X(X86_64_V4, 2, "x86-64-v4")
@@ -67,18 +71,18 @@ typedef struct mdot_abi_tensor { /* an input or an output; dense, row-major */
     mdot_abi_dim dim[MDOT_MAX_RANK];
 } mdot_abi_tensor;
 
-typedef struct mdot_abi_kernel { /* for people and tools: what one bucket runs, in order */
-    uint32_t name_at;            /* the symbol's name without its level */
+typedef struct mdot_abi_kernel { /* for people and tools: what one bucket runs on a CPU, in order */
+    uint32_t name_at;            /* the symbol's name without its image's suffix */
     uint32_t kind_at;            /* "linear", "attention", "norm", "nest", "sequential" */
     double flops;                /* at full length */
 } mdot_abi_kernel;
 
 typedef struct mdot_abi_bucket {
-    int64_t max_length;     /* 0 in an entry without a length */
-    uint64_t scratch_bytes; /* of 64-byte aligned memory that a call may overwrite */
-    double flops;           /* of one call at full length */
+    int64_t max_length; /* 0 in an entry without a length */
+    double flops;       /* of one call at full length */
     uint32_t kernels_at, kernel_count;
-    uint32_t first_code; /* mdot_code[first_code + l] runs this bucket on level l of the table's level list */
+    uint32_t
+        number; /* among the buckets of all entries, in order: what it runs is element `number` of an image's lists */
     uint32_t reserved;
 } mdot_abi_bucket;
 
@@ -91,7 +95,34 @@ typedef struct mdot_abi_entry {
     uint64_t schema_hash;              /* checksum of the bytes of the inputs' and outputs' tensors and names */
 } mdot_abi_entry;
 
-/* ---- CUDA images ------------------------------------------------------------------------------------------------- */
+/* ---- Images ------------------------------------------------------------------------------------------------------ */
+
+typedef enum mdot_image_kind { MDOT_IMAGE_CPU = 1, MDOT_IMAGE_CUDA = 2 } mdot_image_kind;
+
+/* A CPU image's code is its functions, all in the ELF file's text; a CUDA image's is a cubin. A cubin runs on devices
+ * of compute capability number / 10 . number % 10 and higher minor numbers of the same major one; accelerated code
+ * (sm_90a) on exactly its own. There is no PTX: newer majors need a compilation. */
+typedef struct mdot_abi_image {
+    uint32_t kind;                     /* mdot_image_kind */
+    uint32_t number;                   /* CPU: mdot_cpu_level. CUDA: 90 for sm_90 */
+    uint32_t variant;                  /* CUDA: 1 for accelerated code, sm_90a; else 0 */
+    uint32_t target_at;                /* the two as text: "x86-64-v4", "sm_90a" */
+    uint32_t compute_at;               /* arithmetic of the matrix kernels: "fp32", "bf16", "fp16" */
+    uint32_t kernels_at, kernel_count; /* what each bucket runs, by its number: mdot_abi_cpu_function[] or
+                                          mdot_abi_cuda_kernel[] */
+    uint32_t resources_at;             /* CUDA: mdot_abi_cuda_resources[kernel_count]; else 0 */
+    uint64_t code_offset, code_bytes;  /* CUDA: in .mdot.cubins, a multiple of its alignment. CPU: the size alone, which
+                                          is for people, of what is the image's own */
+    uint64_t weights_offset, weights_bytes; /* where all its weights lie in the section of its kind, a multiple of that
+                                               section's alignment; call.weights points there */
+} mdot_abi_image;
+
+/* What one bucket runs on a CPU. */
+typedef struct mdot_abi_cpu_function {
+    uint32_t code; /* mdot_code[code] is an mdot_abi_function */
+    uint32_t reserved;
+    uint64_t scratch_bytes; /* of 64-byte aligned memory that a call may overwrite */
+} mdot_abi_cpu_function;
 
 /* What one bucket runs on a GPU: one kernel, launched cooperatively with grid (blocks, items, 1), block (threads, 1, 1)
  * and dynamic_shared_bytes. Each item (blockIdx.y) is a prediction of its own; its blocks share its work among them, so
@@ -119,41 +150,24 @@ typedef struct mdot_abi_cuda_resources {
     uint32_t reserved;
 } mdot_abi_cuda_resources;
 
-/* Code for one architecture. It runs on devices of compute capability sm / 10 . sm % 10 and higher minor numbers of the
- * same major one; accelerated code (sm_90a) on exactly its own. There is no PTX: newer majors need a compilation. */
-typedef struct mdot_abi_cuda_image {
-    uint32_t sm;             /* 90 for sm_90 */
-    uint32_t is_accelerated; /* 1 for sm_90a */
-    uint32_t compute_at;     /* arithmetic of the matrix kernels: "bf16", "fp16", "fp32" */
-    uint32_t reserved;
-    uint64_t image_offset, image_bytes;     /* in .mdot.cubins; the offset is a multiple of the section's alignment */
-    uint64_t weights_offset, weights_bytes; /* in .mdot.cuda_weights, the same; images of one arithmetic share them */
-    uint32_t kernels_at, kernel_count; /* mdot_abi_cuda_kernel[]: bucket b's is number b.first_code / level_count */
-    uint32_t resources_at;             /* mdot_abi_cuda_resources[kernel_count] */
-    uint32_t reserved_too;
-} mdot_abi_cuda_image;
-
 typedef struct mdot_abi_table {
     char magic[8];
     uint32_t abi_version;
     uint32_t table_bytes;
     uint64_t file_bytes;
     uint64_t checksum;
-    uint64_t weights_bytes;
-    uint32_t name_at;     /* the predictor's name */
-    uint32_t compiler_at; /* "mdot 0.1.0, LLVM 19.1.7"; with CUDA images ", NVRTC 13.0" behind it */
-    uint32_t compute_at;  /* arithmetic of the matrix kernels: "fp32" */
-    uint32_t level_count;
-    uint32_t levels[MDOT_ABI_MAX_LEVELS]; /* mdot_cpu_level, ascending */
-    uint32_t entries_at, entry_count;     /* mdot_abi_entry[] */
-    uint32_t code_count;                  /* sum of the buckets of all entries × level_count */
-    uint32_t cuda_image_count;
-    uint32_t cuda_images_at; /* mdot_abi_cuda_image[], ascending in sm, accelerated after plain; none is there twice */
-    uint32_t reserved;
+    uint64_t weights_bytes;           /* of all CPU images together */
+    uint32_t name_at;                 /* the predictor's name */
+    uint32_t compiler_at;             /* "mdot 0.1.0, LLVM 19.1.7"; with CUDA images ", NVRTC 13.0" behind it */
+    uint32_t entries_at, entry_count; /* mdot_abi_entry[] */
+    uint32_t images_at, image_count;  /* mdot_abi_image[], ascending in kind, number, variant: none is there twice */
+    uint32_t bucket_count;            /* of all entries */
+    uint32_t code_count;              /* int64_t in mdot_code */
 } mdot_abi_table;
 
 /* What an entry function is called with. Inputs and outputs are in the entry's order, aligned to their element size;
- * weights and scratch are 64-byte aligned. The function is re-entrant, allocates nothing and makes no system call. */
+ * weights (the image's) and scratch are 64-byte aligned. The function is re-entrant, allocates nothing and makes no
+ * system call. */
 typedef struct mdot_abi_call {
     const void *const *inputs;
     void *const *outputs;
@@ -178,7 +192,7 @@ typedef void (*mdot_abi_function)(const mdot_abi_call *call);
  * barrier_base.
  */
 typedef struct mdot_abi_cuda_call {
-    uint64_t weights; /* the image's weights, 256-byte aligned */
+    uint64_t weights; /* the image's, 256-byte aligned */
     uint64_t scratch; /* scratch_bytes an item, 256-byte aligned; not initialised */
     uint64_t input;   /* not read where inline_input is 1 */
     uint64_t output;
@@ -199,7 +213,7 @@ typedef struct mdot_abi_cuda_call {
 /* Kernels are compiled against copies of these layouts, so a change is a new abi_version. */
 static_assert(sizeof(mdot_abi_cuda_kernel) == 32, "layout of mdot_abi_cuda_kernel");
 static_assert(sizeof(mdot_abi_cuda_resources) == 32, "layout of mdot_abi_cuda_resources");
-static_assert(sizeof(mdot_abi_cuda_image) == 64, "layout of mdot_abi_cuda_image");
+static_assert(sizeof(mdot_abi_image) == 64, "layout of mdot_abi_image");
 static_assert(sizeof(mdot_abi_table) % sizeof(uint64_t) == 0, "arrays behind the table are aligned");
 static_assert(sizeof(mdot_abi_cuda_call) == 224, "layout of mdot_abi_cuda_call");
 static_assert(offsetof(mdot_abi_cuda_call, length) == 72, "layout of mdot_abi_cuda_call");

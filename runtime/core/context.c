@@ -50,7 +50,8 @@ mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **
         input_count = max_size(input_count, entry->input_count);
         output_count = max_size(output_count, entry->output_count);
         for (uint32_t b = 0; b < entry->bucket_count; b++)
-            scratch_bytes = max_size(scratch_bytes, (size_t)rt_buckets(table, entry)[b].scratch_bytes);
+            scratch_bytes =
+                max_size(scratch_bytes, (size_t)predictor->functions[rt_buckets(table, entry)[b].number].scratch_bytes);
     }
     /* rt_alloc clears what it gives, which touches every page; the counts are bounded by the table's size */
     mdot_context *context =

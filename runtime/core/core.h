@@ -30,7 +30,7 @@ void rt_free(const rt_allocator *allocator, void *memory);
 typedef struct rt_artefact {
     const mdot_abi_table *table;
     const int64_t *code;
-    const void *weights;
+    const unsigned char *weights;
     const unsigned char *cubins, *cuda_weights; /* NULL in an artefact without CUDA images; not touched at open */
 } rt_artefact;
 

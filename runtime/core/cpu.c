@@ -1,4 +1,4 @@
-/* cpu.c — which feature level of an artefact this machine runs.
+/* cpu.c — which of an artefact's CPU images this machine runs.
  *
  * The levels are those of the x86-64 psABI (section 3.1.1, "Processor Architecture"). A level counts only when the CPU
  * has all of its features and the operating system saves the registers that they use (XCR0). Bit numbers: Intel SDM
@@ -91,13 +91,6 @@ const char *rt_cpu_missing(const rt_cpu *cpu, uint32_t level)
     return "a feature level newer than this library";
 }
 
-const char *rt_cpu_level_name(uint32_t level)
-{
-    for (size_t i = 0; i < LEVEL_COUNT; i++)
-        if (levels[i].level == level) return levels[i].name;
-    return "unknown";
-}
-
 uint32_t rt_cpu_level_find(const char *name)
 {
     for (size_t i = 0; i < LEVEL_COUNT; i++)
@@ -105,27 +98,35 @@ uint32_t rt_cpu_level_find(const char *name)
     return MDOT_CPU_NONE;
 }
 
-/* "x86-64-v3, x86-64-v4": the artefact's levels, for messages. */
-static void list_levels(const mdot_abi_table *table, char *text, size_t size)
+/* CPU images come first, and the first image is one. */
+static bool is_cpu_image(const mdot_abi_table *table, uint32_t image)
+{
+    return image < table->image_count && rt_image(table, image)->kind == MDOT_IMAGE_CPU;
+}
+
+/* "x86-64-v3, x86-64-v4": what the artefact has code for, for messages. */
+static void list_targets(const mdot_abi_table *table, char *text, size_t size)
 {
     bs_list list;
     bs_list_begin(&list, text, size);
-    for (size_t i = 0; i < table->level_count; i++) bs_list_add(&list, "%s", rt_cpu_level_name(table->levels[i]));
+    for (uint32_t i = 0; is_cpu_image(table, i); i++)
+        bs_list_add(&list, "%s", rt_string(table, rt_image(table, i)->target_at));
 }
 
-mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced, uint32_t *out_index,
-                          mdot_error *err)
+mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced,
+                          const mdot_abi_image **out_image, mdot_error *err)
 {
     char held[256];
-    list_levels(table, held, sizeof held);
+    list_targets(table, held, sizeof held);
     if (forced == NULL) {
-        for (uint32_t i = table->level_count; i-- > 0;) {
-            if (rt_cpu_missing(cpu, table->levels[i]) != NULL) continue;
-            *out_index = i;
-            return MDOT_OK;
-        }
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has code for %s; for %s this machine lacks %s", held,
-                         rt_cpu_level_name(table->levels[0]), rt_cpu_missing(cpu, table->levels[0]));
+        const mdot_abi_image *least = rt_image(table, 0), *best = NULL;
+        for (uint32_t i = 0; is_cpu_image(table, i); i++)
+            if (rt_cpu_missing(cpu, rt_image(table, i)->number) == NULL) best = rt_image(table, i);
+        if (best == NULL)
+            return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has code for %s; for %s this machine lacks %s", held,
+                             rt_string(table, least->target_at), rt_cpu_missing(cpu, least->number));
+        *out_image = best;
+        return MDOT_OK;
     }
     uint32_t level = rt_cpu_level_find(forced);
     if (level == MDOT_CPU_NONE)
@@ -134,9 +135,9 @@ mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const 
     if (missing != NULL)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "CPU level %s was asked for, but this machine lacks %s", forced,
                          missing);
-    for (uint32_t i = 0; i < table->level_count; i++) {
-        if (table->levels[i] != level) continue;
-        *out_index = i;
+    for (uint32_t i = 0; is_cpu_image(table, i); i++) {
+        if (rt_image(table, i)->number != level) continue;
+        *out_image = rt_image(table, i);
         return MDOT_OK;
     }
     return mdot_fail(err, MDOT_INCOMPATIBLE, "CPU level %s was asked for, but the artefact has code for %s only",

@@ -2,7 +2,6 @@
 #include "base/sized.h"
 #include "runtime/core/predictor.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const bs_sized predictor_info_type = BS_SIZED(mdot_predictor_info, device_reason);
@@ -20,26 +19,18 @@ mdot_status mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predic
     const mdot_predictor_info info = {
         .name = rt_string(table, table->name_at),
         .compiler = rt_string(table, table->compiler_at),
-        .compute = rt_string(table, table->compute_at),
-        .cpu_level = rt_cpu_level_name(table->levels[predictor->level]),
-        .level_count = table->level_count,
+        .compute = rt_string(table, predictor->image->compute_at),
+        .cpu_level = rt_string(table, predictor->image->target_at),
         .entry_count = table->entry_count,
-        .image_count = table->cuda_image_count,
+        .image_count = table->image_count,
         .weights_bytes = (size_t)table->weights_bytes,
         .file_bytes = (size_t)table->file_bytes,
         .device = device != NULL ? device->id : "cpu",
         .device_name = device != NULL ? device->name : "",
-        .device_compute = device != NULL ? device->compute : rt_string(table, table->compute_at),
+        .device_compute = device != NULL ? device->compute : rt_string(table, predictor->image->compute_at),
         .device_reason = predictor->device_reason,
     };
     return bs_fill_struct(&predictor_info_type, &info, out_info, NULL);
-}
-
-mdot_status mdot_predictor_get_level(const mdot_predictor *predictor, size_t level, const char **out_name)
-{
-    if (level >= predictor->table->level_count) return MDOT_OUT_OF_RANGE;
-    *out_name = rt_cpu_level_name(predictor->table->levels[level]);
-    return MDOT_OK;
 }
 
 mdot_status mdot_predictor_find_entry(const mdot_predictor *predictor, const char *name, size_t *out_entry)
@@ -115,7 +106,7 @@ mdot_status mdot_predictor_get_bucket(const mdot_predictor *predictor, size_t en
     if (b == NULL) return MDOT_OUT_OF_RANGE;
     const mdot_bucket_info info = {
         .max_length = b->max_length,
-        .scratch_bytes = (size_t)b->scratch_bytes,
+        .scratch_bytes = (size_t)predictor->functions[b->number].scratch_bytes,
         .flops = b->flops,
         .kernel_count = b->kernel_count,
     };
@@ -139,27 +130,24 @@ mdot_status mdot_predictor_get_kernel(const mdot_predictor *predictor, size_t en
 mdot_status mdot_predictor_get_image(const mdot_predictor *predictor, size_t image, mdot_image_info *out_info)
 {
     const mdot_abi_table *table = predictor->table;
-    if (image >= table->cuda_image_count) return MDOT_OUT_OF_RANGE;
-    const mdot_abi_cuda_image *i = rt_cuda_image(table, image);
-    mdot_image_info info = {
+    if (image >= table->image_count) return MDOT_OUT_OF_RANGE;
+    const mdot_abi_image *i = rt_image(table, image);
+    const mdot_image_info info = {
+        .kind = i->kind == MDOT_IMAGE_CPU ? "cpu" : "cuda",
+        .target = rt_string(table, i->target_at),
         .compute = rt_string(table, i->compute_at),
-        .image_bytes = (size_t)i->image_bytes,
+        .image_bytes = (size_t)i->code_bytes,
         .weights_bytes = (size_t)i->weights_bytes,
     };
-    snprintf(info.target, sizeof info.target, "sm_%u%s", i->sm, i->is_accelerated ? "a" : "");
     return bs_fill_struct(&image_info_type, &info, out_info, NULL);
 }
 
-mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, size_t image, size_t entry, size_t bucket,
-                                            mdot_image_kernel_info *out_info)
+static mdot_image_kernel_info describe_cuda_kernel(const mdot_abi_table *table, const mdot_abi_image *image,
+                                                   uint32_t number)
 {
-    const mdot_abi_table *table = predictor->table;
-    const mdot_abi_bucket *b = find_bucket(table, entry, bucket);
-    if (b == NULL || image >= table->cuda_image_count) return MDOT_OUT_OF_RANGE;
-    const mdot_abi_cuda_image *i = rt_cuda_image(table, image);
-    const mdot_abi_cuda_kernel *kernel = &rt_cuda_kernels(table, i)[rt_cuda_index(table, b)];
-    const mdot_abi_cuda_resources *resources = &rt_cuda_resources(table, i)[rt_cuda_index(table, b)];
-    const mdot_image_kernel_info info = {
+    const mdot_abi_cuda_kernel *kernel = &rt_cuda_kernels(table, image)[number];
+    const mdot_abi_cuda_resources *resources = &rt_cuda_resources(table, image)[number];
+    return (mdot_image_kernel_info){
         .name = rt_string(table, kernel->name_at),
         .threads = kernel->threads,
         .grid_barriers = kernel->grid_barriers,
@@ -173,5 +161,23 @@ mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, siz
         .scratch_bytes = (size_t)kernel->scratch_bytes,
         .code_bytes = resources->code_bytes,
     };
+}
+
+static mdot_image_kernel_info describe_cpu_function(const mdot_abi_table *table, const mdot_abi_image *image,
+                                                    uint32_t number)
+{
+    size_t scratch_bytes = (size_t)rt_cpu_functions(table, image)[number].scratch_bytes;
+    return (mdot_image_kernel_info){.name = "", .threads = 1, .scratch_bytes = scratch_bytes};
+}
+
+mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, size_t image, size_t entry, size_t bucket,
+                                            mdot_image_kernel_info *out_info)
+{
+    const mdot_abi_table *table = predictor->table;
+    const mdot_abi_bucket *b = find_bucket(table, entry, bucket);
+    if (b == NULL || image >= table->image_count) return MDOT_OUT_OF_RANGE;
+    const mdot_abi_image *i = rt_image(table, image);
+    const mdot_image_kernel_info info = i->kind == MDOT_IMAGE_CUDA ? describe_cuda_kernel(table, i, b->number)
+                                                                   : describe_cpu_function(table, i, b->number);
     return bs_fill_struct(&image_kernel_info_type, &info, out_info, NULL);
 }

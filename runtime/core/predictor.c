@@ -63,11 +63,14 @@ static mdot_status load(mdot_predictor *predictor, const file_map *file, const c
     rt_cpu cpu;
     rt_cpu_read(&cpu);
     const mdot_abi_table *table = (const mdot_abi_table *)((const char *)file->bytes + elf.table.offset);
-    status = rt_cpu_choose(&cpu, table, forced_level, &predictor->level, err);
+    const mdot_abi_image *image;
+    status = rt_cpu_choose(&cpu, table, forced_level, &image, err);
     if (status != MDOT_OK) return status;
     status = rt_library_open(file->descriptor, &elf, &predictor->library, err);
     if (status != MDOT_OK) return status;
     predictor->table = predictor->library.artefact.table;
+    predictor->image = rt_image(predictor->table, (size_t)(image - rt_image(table, 0)));
+    predictor->functions = rt_cpu_functions(predictor->table, predictor->image);
     return MDOT_OK;
 }
 

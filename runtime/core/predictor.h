@@ -1,6 +1,6 @@
 /* predictor.h — what core's files share among themselves; the other rooms include core.h, users mdot/mdot.h.
  *
- *   open      predictor.c maps the file, elf.c finds the sections, table.c checks what they say, cpu.c picks the level,
+ *   open      predictor.c maps the file, elf.c finds the sections, table.c checks what they say, cpu.c picks the image,
  *             loader.c hands the file to the dynamic loader and touches its pages; device.c settles where calls run
  *   describe  info.c
  *   run       context.c, run.c
@@ -31,14 +31,12 @@ typedef struct rt_cpu {
 void rt_cpu_read(rt_cpu *out_cpu);
 /* NULL when everything that `level` needs is there, else the name of the first feature that is missing. */
 const char *rt_cpu_missing(const rt_cpu *cpu, uint32_t level);
-/* "x86-64-v3"; "unknown" for levels of newer compilers. */
-const char *rt_cpu_level_name(uint32_t level);
 /* MDOT_CPU_NONE for names that are no level. */
 uint32_t rt_cpu_level_find(const char *name);
-/* Index in table->levels of the best level that `cpu` runs, or of the one named `forced` (NULL: none is).
- * INVALID_ARGUMENT when that is no level's name, INCOMPATIBLE when the artefact and the machine have none in common. */
-mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced, uint32_t *out_index,
-                          mdot_error *err);
+/* The best image that `cpu` runs, or the one for the level named `forced` (NULL: none is). INVALID_ARGUMENT when that
+ * is no level's name, INCOMPATIBLE when the artefact and the machine have none in common. */
+mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced,
+                          const mdot_abi_image **out_image, mdot_error *err);
 
 /* ---- elf.c: where things are in the file ----------------------------------------------------------------------- */
 
@@ -80,7 +78,8 @@ struct mdot_predictor {
     const rt_rooms *rooms;
     rt_library library;
     const mdot_abi_table *table;                         /* the library's */
-    uint32_t level;                                      /* index in table->levels */
+    const mdot_abi_image *image;                         /* that the CPU runs */
+    const mdot_abi_cpu_function *functions;              /* its, by a bucket's number */
     rt_device *device;                                   /* NULL: calls run on the CPU */
     const rt_device_ops *device_ops;                     /* the device's */
     bool device_is_required;                             /* asked for by name: a context without it is an error */

@@ -58,15 +58,14 @@ void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t l
                    size_t count)
 {
     const mdot_predictor *predictor = context->predictor;
-    const int64_t *code = predictor->library.artefact.code;
-    mdot_abi_function function =
-        (mdot_abi_function)((uintptr_t)code +
-                            (uintptr_t)code[bucket_of(context, entry, length)->first_code + predictor->level]);
+    const rt_artefact *artefact = &predictor->library.artefact;
+    uint32_t number = predictor->functions[bucket_of(context, entry, length)->number].code;
+    mdot_abi_function function = (mdot_abi_function)((uintptr_t)artefact->code + (uintptr_t)artefact->code[number]);
     for (size_t i = 0; i < count; i++) {
         mdot_abi_call arguments = {
             .inputs = items[i].inputs,
             .outputs = items[i].outputs,
-            .weights = predictor->library.artefact.weights,
+            .weights = artefact->weights + predictor->image->weights_offset,
             .scratch = context->scratch,
             .length = length,
         };

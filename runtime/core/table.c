@@ -5,8 +5,9 @@
  *   - names are unique among entries, among an entry's inputs and among its outputs;
  *   - at every length from 1 to the largest bucket's, no dimension is negative and no tensor's size overflows;
  *   - buckets ascend, and some input's shape tells the length where the entry has one;
- *   - every code number leads to an address inside an executable segment;
- *   - every CUDA image lies in its section with its weights, has a kernel for each bucket, and there is one of a kind.
+ *   - every image has something to run for each bucket, and its weights in the section of its kind; there is one of a
+ *     kind, and the first is for CPUs;
+ *   - what a CPU image runs is inside an executable segment, and a CUDA image's cubin in its section.
  */
 #include "runtime/core/predictor.h"
 
@@ -77,9 +78,8 @@ static mdot_status check_tensors(const mdot_abi_table *table, uint32_t at, uint3
 
 static mdot_status check_bucket(const mdot_abi_table *table, const mdot_abi_bucket *bucket, mdot_error *err)
 {
-    if (bucket->scratch_bytes > SIZE_MAX - MDOT_ABI_ALIGNMENT) return MALFORMED(err, "a bucket's scratch is too large");
-    if (bucket->first_code > table->code_count || table->level_count > table->code_count - bucket->first_code)
-        return MALFORMED(err, "a bucket's code number %u is beyond %u", bucket->first_code, table->code_count);
+    if (bucket->number >= table->bucket_count)
+        return MALFORMED(err, "a bucket's number %u is beyond %u", bucket->number, table->bucket_count);
     if (!array_fits(table, bucket->kernels_at, bucket->kernel_count, sizeof(mdot_abi_kernel)))
         return MALFORMED(err, "%u kernels at byte %u are outside", bucket->kernel_count, bucket->kernels_at);
     const mdot_abi_kernel *kernels = rt_kernels(table, bucket);
@@ -157,16 +157,6 @@ static mdot_status check_code(const rt_elf *elf, const mdot_abi_table *table, md
     return MDOT_OK;
 }
 
-static mdot_status check_levels(const mdot_abi_table *table, mdot_error *err)
-{
-    if (table->level_count == 0 || table->level_count > MDOT_ABI_MAX_LEVELS)
-        return MALFORMED(err, "%u CPU levels", table->level_count);
-    for (uint32_t i = 0; i < table->level_count; i++)
-        if (table->levels[i] <= (i > 0 ? table->levels[i - 1] : MDOT_CPU_NONE))
-            return MALFORMED(err, "CPU levels do not ascend");
-    return MDOT_OK;
-}
-
 /* ---- CUDA images ------------------------------------------------------------------------------------------------- */
 
 /* The largest parameter of a kernel (CUDA 12.1, compute capability 7.0 and later), and the most threads of a block. */
@@ -195,53 +185,96 @@ static mdot_status check_cuda_kernel(const mdot_abi_table *table, const mdot_abi
     return MDOT_OK;
 }
 
-static mdot_status check_cuda_kernels(const mdot_abi_table *table, const mdot_abi_cuda_image *image, mdot_error *err)
+static mdot_status check_cuda_kernels(const mdot_abi_table *table, const mdot_abi_image *image, mdot_error *err)
 {
-    if ((uint64_t)image->kernel_count * table->level_count != table->code_count ||
-        !array_fits(table, image->kernels_at, image->kernel_count, sizeof(mdot_abi_cuda_kernel)) ||
+    if (!array_fits(table, image->kernels_at, image->kernel_count, sizeof(mdot_abi_cuda_kernel)) ||
         !array_fits(table, image->resources_at, image->kernel_count, sizeof(mdot_abi_cuda_resources)))
-        return MALFORMED(err, "the %u kernels of CUDA image sm_%u are not one a bucket, or outside",
-                         image->kernel_count, image->sm);
+        return MALFORMED(err, "the %u kernels of image %s are outside", image->kernel_count,
+                         rt_string(table, image->target_at));
     for (uint32_t e = 0; e < table->entry_count; e++) {
         const mdot_abi_entry *entry = rt_entry(table, e);
         if (entry->input_count > MDOT_ABI_CUDA_MAX_TENSORS || entry->output_count > MDOT_ABI_CUDA_MAX_TENSORS)
             return MALFORMED(err, "entry %s has too many tensors for its CUDA images",
                              rt_string(table, entry->name_at));
         for (uint32_t b = 0; b < entry->bucket_count; b++) {
-            size_t index = rt_cuda_index(table, &rt_buckets(table, entry)[b]);
+            uint32_t number = rt_buckets(table, entry)[b].number;
             mdot_status status =
-                check_cuda_kernel(table, &rt_cuda_kernels(table, image)[index], entry->has_length != 0, err);
+                check_cuda_kernel(table, &rt_cuda_kernels(table, image)[number], entry->has_length != 0, err);
             if (status != MDOT_OK) return status;
         }
     }
     return MDOT_OK;
 }
 
-static mdot_status check_cuda_image(const rt_elf *elf, const mdot_abi_table *table, const mdot_abi_cuda_image *image,
+static mdot_status check_cuda_image(const rt_elf *elf, const mdot_abi_table *table, const mdot_abi_image *image,
                                     mdot_error *err)
 {
-    if (image->sm < 10 || image->is_accelerated > 1 || !string_fits(table, image->compute_at))
-        return MALFORMED(err, "a CUDA image for no architecture (sm_%u)", image->sm);
-    if (image->image_bytes == 0 || !part_fits(&elf->cubins, image->image_offset, image->image_bytes))
-        return MALFORMED(err, "CUDA image sm_%u is outside section " MDOT_ABI_SECTION_CUBINS, image->sm);
+    const char *target = rt_string(table, image->target_at);
+    if (image->number < 10 || image->variant > 1)
+        return MALFORMED(err, "a CUDA image for no architecture (sm_%u)", image->number);
+    if (image->code_bytes == 0 || !part_fits(&elf->cubins, image->code_offset, image->code_bytes))
+        return MALFORMED(err, "image %s is outside section " MDOT_ABI_SECTION_CUBINS, target);
     if (!part_fits(&elf->cuda_weights, image->weights_offset, image->weights_bytes))
-        return MALFORMED(err, "the weights of CUDA image sm_%u are outside section " MDOT_ABI_SECTION_CUDA_WEIGHTS,
-                         image->sm);
+        return MALFORMED(err, "the weights of image %s are outside section " MDOT_ABI_SECTION_CUDA_WEIGHTS, target);
     return check_cuda_kernels(table, image, err);
 }
 
-static mdot_status check_cuda_images(const rt_elf *elf, const mdot_abi_table *table, mdot_error *err)
+/* ---- CPU images -------------------------------------------------------------------------------------------------- */
+
+static mdot_status check_cpu_image(const mdot_abi_table *table, const mdot_abi_image *image, mdot_error *err)
 {
-    if (!array_fits(table, table->cuda_images_at, table->cuda_image_count, sizeof(mdot_abi_cuda_image)))
-        return MALFORMED(err, "%u CUDA images at byte %u are outside", table->cuda_image_count, table->cuda_images_at);
-    for (uint32_t i = 0; i < table->cuda_image_count; i++) {
-        const mdot_abi_cuda_image *image = rt_cuda_image(table, i);
-        const mdot_abi_cuda_image *before = i > 0 ? rt_cuda_image(table, i - 1) : NULL;
-        mdot_status status = check_cuda_image(elf, table, image, err);
+    const char *target = rt_string(table, image->target_at);
+    if (image->number == MDOT_CPU_NONE) return MALFORMED(err, "a CPU image for no CPU");
+    if (image->weights_offset % MDOT_ABI_ALIGNMENT != 0 || image->weights_offset > table->weights_bytes ||
+        image->weights_bytes > table->weights_bytes - image->weights_offset)
+        return MALFORMED(err, "the weights of image %s are outside section " MDOT_ABI_SECTION_WEIGHTS, target);
+    if (!array_fits(table, image->kernels_at, image->kernel_count, sizeof(mdot_abi_cpu_function)))
+        return MALFORMED(err, "the %u functions of image %s are outside", image->kernel_count, target);
+    const mdot_abi_cpu_function *functions = rt_cpu_functions(table, image);
+    for (uint32_t i = 0; i < image->kernel_count; i++) {
+        if (functions[i].code >= table->code_count)
+            return MALFORMED(err, "code number %u of image %s is beyond %u", functions[i].code, target,
+                             table->code_count);
+        if (functions[i].scratch_bytes > SIZE_MAX - MDOT_ABI_ALIGNMENT)
+            return MALFORMED(err, "the scratch of image %s is too large", target);
+    }
+    return MDOT_OK;
+}
+
+/* ---- Images ------------------------------------------------------------------------------------------------------ */
+
+static bool ascends(const mdot_abi_image *a, const mdot_abi_image *b)
+{
+    if (a->kind != b->kind) return a->kind < b->kind;
+    return a->number < b->number || (a->number == b->number && a->variant < b->variant);
+}
+
+static mdot_status check_image(const rt_elf *elf, const mdot_abi_table *table, const mdot_abi_image *image,
+                               mdot_error *err)
+{
+    if (!string_fits(table, image->target_at) || !string_fits(table, image->compute_at))
+        return MALFORMED(err, "an image's target is outside");
+    if (image->kind != MDOT_IMAGE_CPU && image->kind != MDOT_IMAGE_CUDA)
+        return MALFORMED(err, "image %s is of no kind (%u)", rt_string(table, image->target_at), image->kind);
+    if (image->kernel_count != table->bucket_count)
+        return MALFORMED(err, "image %s has %u kernels for %u buckets", rt_string(table, image->target_at),
+                         image->kernel_count, table->bucket_count);
+    return image->kind == MDOT_IMAGE_CPU ? check_cpu_image(table, image, err)
+                                         : check_cuda_image(elf, table, image, err);
+}
+
+static mdot_status check_images(const rt_elf *elf, const mdot_abi_table *table, mdot_error *err)
+{
+    if (table->image_count > MDOT_ABI_MAX_IMAGES ||
+        !array_fits(table, table->images_at, table->image_count, sizeof(mdot_abi_image)))
+        return MALFORMED(err, "%u images at byte %u are outside", table->image_count, table->images_at);
+    if (table->image_count == 0 || rt_image(table, 0)->kind != MDOT_IMAGE_CPU)
+        return MALFORMED(err, "there is no image for CPUs");
+    for (uint32_t i = 0; i < table->image_count; i++) {
+        if (i > 0 && !ascends(rt_image(table, i - 1), rt_image(table, i)))
+            return MALFORMED(err, "images do not ascend");
+        mdot_status status = check_image(elf, table, rt_image(table, i), err);
         if (status != MDOT_OK) return status;
-        if (before != NULL &&
-            (image->sm < before->sm || (image->sm == before->sm && image->is_accelerated <= before->is_accelerated)))
-            return MALFORMED(err, "CUDA images do not ascend");
     }
     return MDOT_OK;
 }
@@ -273,14 +306,11 @@ mdot_status rt_table_check(const rt_elf *elf, mdot_error *err)
         return MALFORMED(err, "%u bytes do not fit section " MDOT_ABI_SECTION_TABLE, table->table_bytes);
     if (table->weights_bytes > elf->weights.size_bytes)
         return MALFORMED(err, "the weights do not fit section " MDOT_ABI_SECTION_WEIGHTS);
-    if (!string_fits(table, table->name_at) || !string_fits(table, table->compiler_at) ||
-        !string_fits(table, table->compute_at))
+    if (!string_fits(table, table->name_at) || !string_fits(table, table->compiler_at))
         return MALFORMED(err, "a name is outside");
-    status = check_levels(table, err);
-    if (status != MDOT_OK) return status;
     status = check_entries(table, err);
     if (status != MDOT_OK) return status;
     status = check_code(elf, table, err);
     if (status != MDOT_OK) return status;
-    return check_cuda_images(elf, table, err);
+    return check_images(elf, table, err);
 }

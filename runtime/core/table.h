@@ -32,21 +32,21 @@ static inline const mdot_abi_kernel *rt_kernels(const mdot_abi_table *table, con
 {
     return (const mdot_abi_kernel *)((const char *)table + bucket->kernels_at);
 }
-static inline const mdot_abi_cuda_image *rt_cuda_image(const mdot_abi_table *table, size_t image)
+static inline const mdot_abi_image *rt_image(const mdot_abi_table *table, size_t image)
 {
-    return (const mdot_abi_cuda_image *)((const char *)table + table->cuda_images_at) + image;
+    return (const mdot_abi_image *)((const char *)table + table->images_at) + image;
 }
-/* Where a bucket's kernel and its resources stand in an image's arrays. */
-static inline size_t rt_cuda_index(const mdot_abi_table *table, const mdot_abi_bucket *bucket)
+
+/* What a bucket runs in an image stands in these lists under the bucket's number. */
+static inline const mdot_abi_cpu_function *rt_cpu_functions(const mdot_abi_table *table, const mdot_abi_image *image)
 {
-    return bucket->first_code / table->level_count;
+    return (const mdot_abi_cpu_function *)((const char *)table + image->kernels_at);
 }
-static inline const mdot_abi_cuda_kernel *rt_cuda_kernels(const mdot_abi_table *table, const mdot_abi_cuda_image *image)
+static inline const mdot_abi_cuda_kernel *rt_cuda_kernels(const mdot_abi_table *table, const mdot_abi_image *image)
 {
     return (const mdot_abi_cuda_kernel *)((const char *)table + image->kernels_at);
 }
-static inline const mdot_abi_cuda_resources *rt_cuda_resources(const mdot_abi_table *table,
-                                                               const mdot_abi_cuda_image *image)
+static inline const mdot_abi_cuda_resources *rt_cuda_resources(const mdot_abi_table *table, const mdot_abi_image *image)
 {
     return (const mdot_abi_cuda_resources *)((const char *)table + image->resources_at);
 }

@@ -38,7 +38,7 @@ typedef struct rt_cuda {
     rt_cu_context primary;
     rt_cu_module module;
     rt_cu_address weights;
-    rt_cuda_kernel *kernels; /* in the order of mdot_abi_bucket.first_code */
+    rt_cuda_kernel *kernels; /* by mdot_abi_bucket.number */
     /* What a context needs: the most of any kernel. */
     uint32_t max_items;
     uint64_t scratch_bytes, input_bytes, output_bytes, parameter_bytes;
@@ -64,7 +64,7 @@ typedef struct rt_cuda_context {
 
 static inline rt_cuda_kernel *rt_cuda_kernel_of(const rt_cuda *cuda, const mdot_abi_bucket *bucket)
 {
-    return &cuda->kernels[rt_cuda_index(cuda->artefact->table, bucket)];
+    return &cuda->kernels[bucket->number];
 }
 
 static inline uint64_t rt_round_up(uint64_t bytes, uint64_t alignment)
@@ -80,8 +80,7 @@ void rt_cuda_close(rt_device *device);
 /* ---- cuda_kernels.c ---------------------------------------------------------------------------------------------- */
 
 /* Fills cuda->kernels, and what a context needs for them. The device's context is current. */
-mdot_status rt_cuda_prepare_kernels(rt_cuda *cuda, int multiprocessors, const mdot_abi_cuda_image *image,
-                                    mdot_error *err);
+mdot_status rt_cuda_prepare_kernels(rt_cuda *cuda, int multiprocessors, const mdot_abi_image *image, mdot_error *err);
 
 /* ---- cuda_context.c ---------------------------------------------------------------------------------------------- */
 

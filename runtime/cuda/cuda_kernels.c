@@ -104,8 +104,7 @@ static void add_needs(rt_cuda *cuda, const rt_cuda_kernel *kernel)
     cuda->parameter_bytes = at_least(cuda->parameter_bytes, sizeof *call + kernel->abi->inline_input_bytes);
 }
 
-mdot_status rt_cuda_prepare_kernels(rt_cuda *cuda, int multiprocessors, const mdot_abi_cuda_image *image,
-                                    mdot_error *err)
+mdot_status rt_cuda_prepare_kernels(rt_cuda *cuda, int multiprocessors, const mdot_abi_image *image, mdot_error *err)
 {
     const mdot_abi_table *table = cuda->artefact->table;
     for (uint32_t e = 0; e < table->entry_count; e++) {

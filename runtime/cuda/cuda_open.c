@@ -58,22 +58,30 @@ static void list_images(const mdot_abi_table *table, char *text, size_t size)
 {
     bs_list list;
     bs_list_begin(&list, text, size);
-    for (size_t i = 0; i < table->cuda_image_count; i++)
-        bs_list_add(&list, "sm_%u%s", rt_cuda_image(table, i)->sm, rt_cuda_image(table, i)->is_accelerated ? "a" : "");
+    for (size_t i = 0; i < table->image_count; i++)
+        if (rt_image(table, i)->kind == MDOT_IMAGE_CUDA)
+            bs_list_add(&list, "%s", rt_string(table, rt_image(table, i)->target_at));
 }
 
-/* The highest that fits; the accelerated one where there are two, since it comes later. See mdot_abi_cuda_image. */
-static mdot_status choose_image(const rt_cuda *cuda, const properties *p, const mdot_abi_cuda_image **out_image,
+/* CUDA images come last. */
+static bool has_images(const mdot_abi_table *table)
+{
+    return rt_image(table, table->image_count - 1)->kind == MDOT_IMAGE_CUDA;
+}
+
+/* The highest that fits; the accelerated one where there are two, since it comes later. See mdot_abi_image. */
+static mdot_status choose_image(const rt_cuda *cuda, const properties *p, const mdot_abi_image **out_image,
                                 mdot_error *err)
 {
     const mdot_abi_table *table = cuda->artefact->table;
-    const mdot_abi_cuda_image *best = NULL;
-    for (uint32_t i = 0; i < table->cuda_image_count; i++) {
-        const mdot_abi_cuda_image *image = rt_cuda_image(table, i);
-        uint32_t major = image->sm / 10, minor = image->sm % 10;
+    const mdot_abi_image *best = NULL;
+    for (uint32_t i = 0; i < table->image_count; i++) {
+        const mdot_abi_image *image = rt_image(table, i);
+        if (image->kind != MDOT_IMAGE_CUDA) continue;
+        uint32_t major = image->number / 10, minor = image->number % 10;
         bool fits = major == (uint32_t)p->major &&
-                    (image->is_accelerated ? minor == (uint32_t)p->minor : minor <= (uint32_t)p->minor);
-        if (fits && (best == NULL || image->sm >= best->sm)) best = image;
+                    (image->variant != 0 ? minor == (uint32_t)p->minor : minor <= (uint32_t)p->minor);
+        if (fits) best = image;
     }
     if (best == NULL) {
         char held[256];
@@ -86,21 +94,22 @@ static mdot_status choose_image(const rt_cuda *cuda, const properties *p, const 
     return MDOT_OK;
 }
 
-static mdot_status load_image(rt_cuda *cuda, const mdot_abi_cuda_image *image, mdot_error *err)
+static mdot_status load_image(rt_cuda *cuda, const mdot_abi_image *image, mdot_error *err)
 {
-    const unsigned char *bytes = cuda->artefact->cubins + image->image_offset;
+    const unsigned char *bytes = cuda->artefact->cubins + image->code_offset;
     mdot_error reason = {0};
     mdot_status status = RT_CUDA_CALL(&cuda->driver, cuModuleLoadData, &reason, &cuda->module, bytes);
     if (status == MDOT_OK) return MDOT_OK;
     cuda->module = NULL;
     int version = 0;
     cuda->driver.cuDriverGetVersion(&version);
-    return mdot_fail(err, status, "%s (driver for CUDA %d.%d) refuses the artefact's sm_%u%s code: %s", cuda->id,
-                     version / 1000, version % 1000 / 10, image->sm, image->is_accelerated ? "a" : "", reason.message);
+    return mdot_fail(err, status, "%s (driver for CUDA %d.%d) refuses the artefact's %s code: %s", cuda->id,
+                     version / 1000, version % 1000 / 10, rt_string(cuda->artefact->table, image->target_at),
+                     reason.message);
 }
 
 /* The copy goes through the default stream, which the contexts' streams do not wait for. */
-static mdot_status upload_weights(rt_cuda *cuda, const mdot_abi_cuda_image *image, mdot_error *err)
+static mdot_status upload_weights(rt_cuda *cuda, const mdot_abi_image *image, mdot_error *err)
 {
     if (image->weights_bytes == 0) return MDOT_OK;
     const unsigned char *bytes = cuda->artefact->cuda_weights + image->weights_offset;
@@ -118,7 +127,7 @@ static mdot_status upload_weights(rt_cuda *cuda, const mdot_abi_cuda_image *imag
 /* ---- Opening and closing ----------------------------------------------------------------------------------------- */
 
 /* With the device's context current. */
-static mdot_status load(rt_cuda *cuda, const mdot_abi_cuda_image *image, const properties *p, mdot_error *err)
+static mdot_status load(rt_cuda *cuda, const mdot_abi_image *image, const properties *p, mdot_error *err)
 {
     mdot_status status = load_image(cuda, image, err);
     if (status == MDOT_OK) status = upload_weights(cuda, image, err);
@@ -129,7 +138,7 @@ static mdot_status load(rt_cuda *cuda, const mdot_abi_cuda_image *image, const p
 static mdot_status make_ready(rt_cuda *cuda, int ordinal, mdot_error *err)
 {
     properties p;
-    const mdot_abi_cuda_image *image;
+    const mdot_abi_image *image;
     mdot_status status = rt_cuda_driver_load(&cuda->driver, err);
     if (status == MDOT_OK) status = find_device(cuda, ordinal, err);
     if (status == MDOT_OK) status = read_properties(cuda, &p, err);
@@ -176,7 +185,7 @@ void rt_cuda_close(rt_device *device)
 
 mdot_status rt_cuda_open(const rt_device_request *request, rt_device **out_device, mdot_error *err)
 {
-    if (request->artefact->table->cuda_image_count == 0)
+    if (!has_images(request->artefact->table))
         return mdot_fail(err, MDOT_DEVICE, "the artefact has no CUDA code: compile it with --target sm_…");
     rt_cuda *cuda = rt_alloc(request->allocator, sizeof *cuda);
     if (cuda == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a CUDA device");

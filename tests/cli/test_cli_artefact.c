@@ -97,7 +97,8 @@ static void inspect_writes_json(void **state)
     RUN("inspect", artefact, "--json");
     assert_int_equal(result.status, 0);
     assert_balanced(result.out);
-    assert_prints("\"levels\": [\"x86-64-v3\", \"x86-64-v4\"]");
+    assert_prints("\"kind\": \"cpu\", \"target\": \"x86-64-v3\", \"compute\": \"fp32\"");
+    assert_prints("\"kind\": \"cpu\", \"target\": \"x86-64-v4\", \"compute\": \"fp32\"");
     assert_prints("{\"name\": \"x\", \"dtype\": \"f32\", \"dims\": [{\"scale\": 1, \"offset\": 0}, {\"scale\": 0, "
                   "\"offset\": 2}]}");
     assert_prints("{\"name\": \"linear.y\", \"kind\": \"linear\", \"flops\": 16}");
@@ -120,7 +121,8 @@ static void inspect_shows_what_gpu_kernels_take(void **state)
     RUN("inspect", path, "--json");
     assert_int_equal(result.status, 0);
     assert_balanced(result.out);
-    assert_prints("{\"target\": \"sm_80\", \"compute\": \"bf16\", \"image_bytes\": 512, \"weights_bytes\": 512");
+    assert_prints("{\"kind\": \"cuda\", \"target\": \"sm_80\", \"compute\": \"bf16\", \"image_bytes\": 512, "
+                  "\"weights_bytes\": 512");
     assert_prints("{\"name\": \"predict_16\", \"entry\": \"predict\", \"max_length\": 16, \"threads\": 256");
     assert_prints("\"tensor_instructions\": 200");
     free(path);

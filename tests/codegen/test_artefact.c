@@ -195,7 +195,16 @@ static void table_describes_the_plans(void **state)
     assert_string_equal(info.compute, "fp32");
     assert_non_null(strstr(info.compiler, "mdot " MDOT_VERSION_STRING ", LLVM "));
     assert_null(strstr(info.compiler, "NVRTC"));
-    assert_int_equal(info.level_count, 2);
+    assert_int_equal(info.image_count, 2);
+    for (size_t i = 0; i < info.image_count; i++) {
+        mdot_image_info image = MDOT_INIT(mdot_image_info);
+        assert_int_equal(mdot_predictor_get_image(predictor, i, &image), MDOT_OK);
+        assert_string_equal(image.kind, "cpu");
+        assert_string_equal(image.target, i == 0 ? "x86-64-v3" : "x86-64-v4");
+        assert_string_equal(image.compute, "fp32");
+        assert_true(image.image_bytes > 0);
+        assert_int_equal(image.weights_bytes, MDOT_ABI_ALIGNMENT); /* one number; both images read it */
+    }
     assert_true(info.weights_bytes >= sizeof(float));
     mdot_tensor_info tensor = MDOT_INIT(mdot_tensor_info);
     assert_int_equal(mdot_predictor_get_output(predictor, 0, 0, &tensor), MDOT_OK);
@@ -294,14 +303,14 @@ static void images_are_read_as_they_were_written(void **state)
     static const char *const computes[IMAGES] = {"fp16", "bf16", "bf16"};
     for (size_t i = 0; i < IMAGES; i++) {
         mdot_image_info image = MDOT_INIT(mdot_image_info);
-        assert_int_equal(mdot_predictor_get_image(predictor, i, &image), MDOT_OK);
+        assert_int_equal(mdot_predictor_get_image(predictor, 2 + i, &image), MDOT_OK);
         assert_string_equal(image.target, targets[i]);
         assert_string_equal(image.compute, computes[i]);
         assert_int_equal(image.image_bytes, images.image[i].cubin.size_bytes);
         assert_int_equal(image.weights_bytes, 4);
         for (size_t b = 0; b < BUCKETS; b++) {
             mdot_image_kernel_info kernel = MDOT_INIT(mdot_image_kernel_info);
-            assert_int_equal(mdot_predictor_get_image_kernel(predictor, i, 0, b, &kernel), MDOT_OK);
+            assert_int_equal(mdot_predictor_get_image_kernel(predictor, 2 + i, 0, b, &kernel), MDOT_OK);
             assert_string_equal(kernel.name, "scale");
             assert_int_equal(kernel.threads, 128);
             assert_int_equal(kernel.grid_barriers, 3 + b);

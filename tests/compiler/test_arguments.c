@@ -150,7 +150,7 @@ static void a_target_named_twice_counts_once(void **state)
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     assert_int_equal(mdot_predictor_open(f->artefact, NULL, &predictor, &f->err), MDOT_OK);
     mdot_predictor_get_info(predictor, &info);
-    assert_int_equal(info.level_count, 1);
+    assert_int_equal(info.image_count, 1);
     mdot_predictor_close(predictor);
 }
 

@@ -115,7 +115,7 @@ static void impossible_scratch_memory_is_out_of_memory(void **state)
     if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) skip();
     fixture f;
     fixture_open(&f);
-    fixture_table_of(&f)->predict_bucket[1].scratch_bytes = UINT64_MAX / 4;
+    for (int i = 0; i < FIXTURE_LEVELS; i++) fixture_table_of(&f)->function[i][1].scratch_bytes = UINT64_MAX / 4;
     fixture_seal(&f);
     char *path = fixture_save(&f, f.bytes, f.size_bytes);
     ledger l = {.limit = 2}; /* the predictor, and one of the context's two */

@@ -71,10 +71,12 @@ static size_t visit_images(const mdot_predictor *predictor, const rt_elf *elf)
     size_t sum = 0;
     mdot_image_info image = MDOT_INIT(mdot_image_info);
     for (size_t i = 0; mdot_predictor_get_image(predictor, i, &image) == MDOT_OK; i++) {
-        const mdot_abi_cuda_image *record = rt_cuda_image(predictor->table, i);
+        const mdot_abi_image *record = rt_image(predictor->table, i);
+        bool is_cuda = record->kind == MDOT_IMAGE_CUDA;
         sum += strlen(image.target) + strlen(image.compute);
-        sum += visit_bytes(elf, &elf->cubins, record->image_offset, record->image_bytes);
-        sum += visit_bytes(elf, &elf->cuda_weights, record->weights_offset, record->weights_bytes);
+        if (is_cuda) sum += visit_bytes(elf, &elf->cubins, record->code_offset, record->code_bytes);
+        sum += visit_bytes(elf, is_cuda ? &elf->cuda_weights : &elf->weights, record->weights_offset,
+                           record->weights_bytes);
         mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
         for (size_t e = 0; mdot_predictor_get_entry(predictor, e, &entry) == MDOT_OK; e++) {
             for (size_t b = 0; b < entry.bucket_count; b++) {

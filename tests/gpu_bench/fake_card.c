@@ -44,26 +44,27 @@ static void run_cpu_code(void *user, int64_t length, const unsigned char *weight
 }
 
 static void register_bucket(const mdot_abi_table *table, const mdot_abi_entry *entry, const mdot_abi_bucket *bucket,
-                            const mdot_abi_cuda_image *image, uint32_t level, const int64_t *mdot_code,
-                            const void *weights)
+                            const mdot_abi_image *image, const mdot_abi_image *cpu, const int64_t *mdot_code,
+                            const unsigned char *weights)
 {
-    const mdot_abi_cuda_kernel *kernel = &rt_cuda_kernels(table, image)[rt_cuda_index(table, bucket)];
-    size_t scratch_bytes = (bucket->scratch_bytes + MDOT_ABI_ALIGNMENT) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
+    const mdot_abi_cuda_kernel *kernel = &rt_cuda_kernels(table, image)[bucket->number];
+    const mdot_abi_cpu_function *function = &rt_cpu_functions(table, cpu)[bucket->number];
+    size_t scratch_bytes = (function->scratch_bytes + MDOT_ABI_ALIGNMENT) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
     cpu_code *code = malloc(sizeof *code);
     if (code == NULL) abort();
-    uintptr_t address = (uintptr_t)mdot_code + (uintptr_t)mdot_code[bucket->first_code + level];
-    *code = (cpu_code){(mdot_abi_function)address, weights, aligned_alloc(MDOT_ABI_ALIGNMENT, scratch_bytes),
-                       rt_outputs(table, entry)};
+    uintptr_t address = (uintptr_t)mdot_code + (uintptr_t)mdot_code[function->code];
+    *code = (cpu_code){(mdot_abi_function)address, weights + cpu->weights_offset,
+                       aligned_alloc(MDOT_ABI_ALIGNMENT, scratch_bytes), rt_outputs(table, entry)};
     if (code->scratch == NULL) abort();
     fake_cuda_register(rt_string(table, kernel->name_at), kernel, run_cpu_code, code);
 }
 
 /* The runtime's own choice: then an answer has the same bits as the CPU's. */
-static bool choose_level(const mdot_abi_table *table, uint32_t *out_level)
+static bool choose_image(const mdot_abi_table *table, const mdot_abi_image **out_image)
 {
     rt_cpu cpu;
     rt_cpu_read(&cpu);
-    return rt_cpu_choose(&cpu, table, getenv("MDOT_CPU_LEVEL"), out_level, NULL) == MDOT_OK;
+    return rt_cpu_choose(&cpu, table, getenv("MDOT_CPU_LEVEL"), out_image, NULL) == MDOT_OK;
 }
 
 /* The shared object that the image lies in has the code beside it; its name opens it again without a file. */
@@ -75,17 +76,18 @@ static bool register_artefact(const void *image)
     const mdot_abi_table *table = dlsym(library, MDOT_ABI_SYMBOL_TABLE);
     const unsigned char *cubins = dlsym(library, MDOT_ABI_SYMBOL_CUBINS);
     const int64_t *code = dlsym(library, MDOT_ABI_SYMBOL_CODE);
-    const void *weights = dlsym(library, MDOT_ABI_SYMBOL_WEIGHTS);
+    const unsigned char *weights = dlsym(library, MDOT_ABI_SYMBOL_WEIGHTS);
     dlclose(library);
-    uint32_t level = 0;
-    if (table == NULL || cubins == NULL || !choose_level(table, &level)) return false;
-    const mdot_abi_cuda_image *found = NULL;
-    for (uint32_t i = 0; i < table->cuda_image_count; i++)
-        if (cubins + rt_cuda_image(table, i)->image_offset == image) found = rt_cuda_image(table, i);
+    const mdot_abi_image *cpu = NULL, *found = NULL;
+    if (table == NULL || cubins == NULL || !choose_image(table, &cpu)) return false;
+    for (uint32_t i = 0; i < table->image_count; i++) {
+        const mdot_abi_image *candidate = rt_image(table, i);
+        if (candidate->kind == MDOT_IMAGE_CUDA && cubins + candidate->code_offset == image) found = candidate;
+    }
     for (uint32_t e = 0; found != NULL && e < table->entry_count; e++) {
         const mdot_abi_entry *entry = rt_entry(table, e);
         for (uint32_t b = 0; b < entry->bucket_count; b++)
-            register_bucket(table, entry, &rt_buckets(table, entry)[b], found, level, code, weights);
+            register_bucket(table, entry, &rt_buckets(table, entry)[b], found, cpu, code, weights);
     }
     return found != NULL;
 }

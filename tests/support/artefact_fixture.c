@@ -50,11 +50,10 @@ static void fill_predict(text_builder *b)
     for (uint32_t i = 0; i < FIXTURE_BUCKETS; i++) {
         int64_t max_length = i == 0 ? 4 : FIXTURE_MAX_LENGTH;
         t->predict_bucket[i] = (mdot_abi_bucket){.max_length = max_length,
-                                                 .scratch_bytes = (uint64_t)max_length * FIXTURE_SCRATCH_BYTES_A_STEP,
                                                  .flops = 4.0 * (double)max_length,
                                                  .kernels_at = AT(kernel),
                                                  .kernel_count = 2,
-                                                 .first_code = i * FIXTURE_LEVELS};
+                                                 .number = i};
     }
     t->entry[0] = (mdot_abi_entry){.name_at = text(b, "predict"),
                                    .inputs_at = AT(predict_input),
@@ -73,7 +72,7 @@ static void fill_double(text_builder *b)
     fixture_table *t = b->table;
     t->double_input[0] = tensor(b, "a", MDOT_DTYPE_I32, 1, three, none);
     t->double_output[0] = tensor(b, "b", MDOT_DTYPE_I32, 1, three, none);
-    t->double_bucket[0] = (mdot_abi_bucket){.first_code = FIXTURE_BUCKETS * FIXTURE_LEVELS, .flops = 3};
+    t->double_bucket[0] = (mdot_abi_bucket){.number = FIXTURE_BUCKETS, .flops = 3};
     t->entry[1] = (mdot_abi_entry){.name_at = text(b, "double"),
                                    .inputs_at = AT(double_input),
                                    .input_count = 1,
@@ -84,11 +83,39 @@ static void fill_double(text_builder *b)
                                    .schema_hash = 12};
 }
 
+/* Code numbers count through the buckets and, within each, the images. */
+static void fill_cpu_images(text_builder *b)
+{
+    static const struct {
+        uint32_t level;
+        const char *name;
+    } target[FIXTURE_LEVELS] = {{MDOT_CPU_X86_64_V3, "x86-64-v3"}, {MDOT_CPU_X86_64_V4, "x86-64-v4"}};
+    fixture_table *t = b->table;
+    for (uint32_t i = 0; i < FIXTURE_LEVELS; i++) {
+        for (uint32_t k = 0; k < FIXTURE_IMAGE_KERNELS; k++) {
+            uint64_t max_length = k < FIXTURE_BUCKETS ? (uint64_t)t->predict_bucket[k].max_length : 0;
+            t->function[i][k] = (mdot_abi_cpu_function){.code = k * FIXTURE_LEVELS + i,
+                                                        .scratch_bytes = max_length * FIXTURE_SCRATCH_BYTES_A_STEP};
+        }
+        t->cpu_image[i] = (mdot_abi_image){.kind = MDOT_IMAGE_CPU,
+                                           .number = target[i].level,
+                                           .target_at = text(b, target[i].name),
+                                           .compute_at = text(b, "fp32"),
+                                           .kernels_at = AT(function) + i * (uint32_t)sizeof t->function[0],
+                                           .kernel_count = FIXTURE_IMAGE_KERNELS,
+                                           .code_bytes = 100,
+                                           .weights_bytes = 64};
+    }
+    t->head.images_at = AT(cpu_image);
+    t->head.image_count = FIXTURE_LEVELS;
+}
+
 static void fill_images(text_builder *b)
 {
     static const struct {
         uint32_t sm, is_accelerated;
-    } architecture[FIXTURE_IMAGES] = {{80, 0}, {90, 0}, {90, 1}};
+        const char *name;
+    } architecture[FIXTURE_IMAGES] = {{80, 0, "sm_80"}, {90, 0, "sm_90"}, {90, 1, "sm_90a"}};
     static const char *const names[FIXTURE_IMAGE_KERNELS] = {"predict_4", "predict_16", "double_0"};
     fixture_table *t = b->table;
     for (uint32_t i = 0; i < FIXTURE_IMAGE_KERNELS; i++) {
@@ -109,17 +136,18 @@ static void fill_images(text_builder *b)
     }
     uint32_t bf16 = text(b, "bf16");
     for (uint32_t i = 0; i < FIXTURE_IMAGES; i++)
-        t->image[i] = (mdot_abi_cuda_image){.sm = architecture[i].sm,
-                                            .is_accelerated = architecture[i].is_accelerated,
-                                            .compute_at = bf16,
-                                            .image_offset = (uint64_t)FIXTURE_IMAGE_BYTES * i,
-                                            .image_bytes = FIXTURE_IMAGE_BYTES,
-                                            .weights_bytes = FIXTURE_IMAGE_BYTES,
-                                            .kernels_at = AT(image_kernel),
-                                            .kernel_count = FIXTURE_IMAGE_KERNELS,
-                                            .resources_at = AT(image_resources)};
-    t->head.cuda_images_at = AT(image);
-    t->head.cuda_image_count = FIXTURE_IMAGES;
+        t->image[i] = (mdot_abi_image){.kind = MDOT_IMAGE_CUDA,
+                                       .number = architecture[i].sm,
+                                       .variant = architecture[i].is_accelerated,
+                                       .target_at = text(b, architecture[i].name),
+                                       .compute_at = bf16,
+                                       .code_offset = (uint64_t)FIXTURE_IMAGE_BYTES * i,
+                                       .code_bytes = FIXTURE_IMAGE_BYTES,
+                                       .weights_bytes = FIXTURE_IMAGE_BYTES,
+                                       .kernels_at = AT(image_kernel),
+                                       .kernel_count = FIXTURE_IMAGE_KERNELS,
+                                       .resources_at = AT(image_resources)};
+    t->head.image_count += FIXTURE_IMAGES;
 }
 
 static void fill_table(fixture_table *t, bool with_images)
@@ -132,14 +160,13 @@ static void fill_table(fixture_table *t, bool with_images)
                                .weights_bytes = 64,
                                .name_at = text(&b, "fixture"),
                                .compiler_at = text(&b, "by hand"),
-                               .compute_at = text(&b, "fp32"),
-                               .level_count = FIXTURE_LEVELS,
-                               .levels = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4},
                                .entries_at = AT(entry),
                                .entry_count = 2,
+                               .bucket_count = FIXTURE_IMAGE_KERNELS,
                                .code_count = FIXTURE_CODES};
     fill_predict(&b);
     fill_double(&b);
+    fill_cpu_images(&b);
     if (with_images) fill_images(&b);
 }
 

@@ -28,7 +28,9 @@ typedef struct fixture_table {
     mdot_abi_tensor double_input[1], double_output[1];
     mdot_abi_bucket predict_bucket[FIXTURE_BUCKETS], double_bucket[1];
     mdot_abi_kernel kernel[2];
-    mdot_abi_cuda_image image[FIXTURE_IMAGES]; /* sm_80, sm_90, sm_90a; one after the other in the section */
+    mdot_abi_image cpu_image[FIXTURE_LEVELS]; /* v3, v4, with the same weights */
+    mdot_abi_image image[FIXTURE_IMAGES]; /* behind them: sm_80, sm_90, sm_90a; one after the other in the section */
+    mdot_abi_cpu_function function[FIXTURE_LEVELS][FIXTURE_IMAGE_KERNELS];
     mdot_abi_cuda_kernel image_kernel[FIXTURE_IMAGE_KERNELS]; /* the same ones of every image */
     mdot_abi_cuda_resources image_resources[FIXTURE_IMAGE_KERNELS];
     char text[512];

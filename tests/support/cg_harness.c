@@ -114,7 +114,7 @@ void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_level level)
     const int64_t *code = dlsym(h->library, MDOT_ABI_SYMBOL_CODE);
     assert_non_null(code);
     h->function = (mdot_abi_function)((uintptr_t)code + (uintptr_t)code[0]);
-    h->scratch_bytes = aligned_bytes(cg_cpu_scratch_bytes(plan, &images));
+    h->scratch_bytes = aligned_bytes(cg_cpu_scratch_bytes(plan, images.image[0].target));
     cg_cpu_images_done(&images);
     ir_arena_destroy(arena);
 }

@@ -35,18 +35,19 @@ static void accessors_tell_what_the_images_need(void **state)
     mdot_predictor *p = fixture_predictor(&shared);
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(p, &info);
-    assert_int_equal(info.image_count, FIXTURE_IMAGES);
+    assert_int_equal(info.image_count, FIXTURE_LEVELS + FIXTURE_IMAGES);
     static const char *const targets[FIXTURE_IMAGES] = {"sm_80", "sm_90", "sm_90a"};
     for (size_t i = 0; i < FIXTURE_IMAGES; i++) {
         mdot_image_info image = MDOT_INIT(mdot_image_info);
-        assert_int_equal(mdot_predictor_get_image(p, i, &image), MDOT_OK);
+        assert_int_equal(mdot_predictor_get_image(p, FIXTURE_LEVELS + i, &image), MDOT_OK);
+        assert_string_equal(image.kind, "cuda");
         assert_string_equal(image.target, targets[i]);
         assert_string_equal(image.compute, "bf16");
         assert_int_equal(image.image_bytes, FIXTURE_IMAGE_BYTES);
         assert_int_equal(image.weights_bytes, FIXTURE_IMAGE_BYTES);
     }
     mdot_image_kernel_info kernel = MDOT_INIT(mdot_image_kernel_info);
-    assert_int_equal(mdot_predictor_get_image_kernel(p, 2, 0, 1, &kernel), MDOT_OK);
+    assert_int_equal(mdot_predictor_get_image_kernel(p, FIXTURE_LEVELS + 2, 0, 1, &kernel), MDOT_OK);
     assert_string_equal(kernel.name, "predict_16");
     assert_int_equal(kernel.threads, 256);
     assert_int_equal(kernel.grid_barriers, 1);
@@ -59,7 +60,7 @@ static void accessors_tell_what_the_images_need(void **state)
     assert_int_equal(kernel.inline_input_bytes, 0);
     assert_int_equal(kernel.scratch_bytes, 1024);
     assert_int_equal(kernel.code_bytes, 128);
-    assert_int_equal(mdot_predictor_get_image_kernel(p, 0, 1, 0, &kernel), MDOT_OK);
+    assert_int_equal(mdot_predictor_get_image_kernel(p, FIXTURE_LEVELS, 1, 0, &kernel), MDOT_OK);
     assert_string_equal(kernel.name, "double_0");
     mdot_predictor_close(p);
 }
@@ -69,10 +70,11 @@ static void indices_beyond_the_images_are_out_of_range(void **state)
     (void)state;
     fixture_skip_unless_v3();
     mdot_predictor *p = fixture_predictor(&shared);
-    mdot_image_info image = {.struct_size = sizeof image, .image_bytes = 7};
-    mdot_image_kernel_info kernel = {.struct_size = sizeof kernel, .threads = 7};
-    assert_int_equal(mdot_predictor_get_image(p, FIXTURE_IMAGES, &image), MDOT_OUT_OF_RANGE);
-    assert_int_equal(mdot_predictor_get_image_kernel(p, FIXTURE_IMAGES, 0, 0, &kernel), MDOT_OUT_OF_RANGE);
+    mdot_image_info image = {.image_bytes = 7};
+    mdot_image_kernel_info kernel = {.threads = 7};
+    assert_int_equal(mdot_predictor_get_image(p, FIXTURE_LEVELS + FIXTURE_IMAGES, &image), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_predictor_get_image_kernel(p, FIXTURE_LEVELS + FIXTURE_IMAGES, 0, 0, &kernel),
+                     MDOT_OUT_OF_RANGE);
     assert_int_equal(mdot_predictor_get_image_kernel(p, 0, 2, 0, &kernel), MDOT_OUT_OF_RANGE);
     assert_int_equal(mdot_predictor_get_image_kernel(p, 0, 0, FIXTURE_BUCKETS, &kernel), MDOT_OUT_OF_RANGE);
     assert_int_equal(image.image_bytes, 7);
@@ -86,9 +88,9 @@ static void image_bytes_are_mapped_where_the_table_says(void **state)
     fixture_skip_unless_v3();
     mdot_predictor *p = fixture_predictor(&shared);
     for (size_t i = 0; i < FIXTURE_IMAGES; i++) {
-        const mdot_abi_cuda_image *image = rt_cuda_image(p->table, i);
+        const mdot_abi_image *image = rt_image(p->table, FIXTURE_LEVELS + i);
         for (size_t k = 0; k < FIXTURE_IMAGE_BYTES; k++) {
-            assert_int_equal(p->library.artefact.cubins[image->image_offset + k], k % 256);
+            assert_int_equal(p->library.artefact.cubins[image->code_offset + k], k % 256);
             assert_int_equal(p->library.artefact.cuda_weights[image->weights_offset + k], k % 256);
         }
     }
@@ -109,7 +111,7 @@ static void artefact_without_images_has_neither_section(void **state)
     assert_null(p->library.artefact.cuda_weights);
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(p, &info);
-    assert_int_equal(info.image_count, 0);
+    assert_int_equal(info.image_count, FIXTURE_LEVELS);
     mdot_predictor_close(p);
     fixture_close(&f);
 }
@@ -148,21 +150,21 @@ static void lying_image_is_malformed(void **state)
         size_t at, field_bytes;
         uint64_t value;
     } lies[] = {
-        LIE(head.cuda_images_at, UINT32_MAX - 7),
-        LIE(head.cuda_images_at, 4), /* not aligned */
-        LIE(head.cuda_image_count, UINT32_MAX),
-        LIE(head.cuda_image_count, 1 << 20),
-        LIE(image[0].sm, 0),
-        LIE(image[0].sm, 91),            /* above the next */
-        LIE(image[1].is_accelerated, 1), /* the next one's twin */
-        LIE(image[2].is_accelerated, 2),
+        LIE(image[0].kind, 0),
+        LIE(image[0].kind, MDOT_IMAGE_CPU), /* and weights that are not there */
+        LIE(image[0].kind, MDOT_IMAGE_CUDA + 1),
+        LIE(image[0].number, 0),
+        LIE(image[0].number, 91), /* above the next */
+        LIE(image[1].variant, 1), /* the next one's twin */
+        LIE(image[2].variant, 2),
+        LIE(image[0].target_at, UINT32_MAX),
         LIE(image[0].compute_at, UINT32_MAX),
-        LIE(image[0].image_offset, 64), /* not aligned */
-        LIE(image[2].image_offset, UINT64_MAX - 255),
-        LIE(image[2].image_offset, FIXTURE_IMAGES * FIXTURE_IMAGE_BYTES),
-        LIE(image[2].image_bytes, FIXTURE_IMAGE_BYTES + 1),
-        LIE(image[2].image_bytes, UINT64_MAX),
-        LIE(image[1].image_bytes, 0),
+        LIE(image[0].code_offset, 64), /* not aligned */
+        LIE(image[2].code_offset, UINT64_MAX - 255),
+        LIE(image[2].code_offset, FIXTURE_IMAGES * FIXTURE_IMAGE_BYTES),
+        LIE(image[2].code_bytes, FIXTURE_IMAGE_BYTES + 1),
+        LIE(image[2].code_bytes, UINT64_MAX),
+        LIE(image[1].code_bytes, 0),
         LIE(image[0].weights_offset, 256),
         LIE(image[0].weights_offset, 1),
         LIE(image[0].weights_bytes, UINT64_MAX),

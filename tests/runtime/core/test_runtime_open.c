@@ -241,13 +241,33 @@ static const lie lies[] = {
     LIE(head.name_at, sizeof(fixture_table)),
     LIE(head.name_at, UINT32_MAX),
     LIE(head.compiler_at, UINT32_MAX),
-    LIE(head.compute_at, UINT32_MAX),
-    LIE(head.level_count, 0),
-    LIE(head.level_count, MDOT_ABI_MAX_LEVELS + 1),
-    LIE(head.level_count, UINT32_MAX),
-    LIE(head.level_count, 3), /* not ascending, and more than the code has */
-    LIE(head.levels[0], 0),
-    LIE(head.levels[1], 1),
+    LIE(head.images_at, UINT32_MAX - 7),
+    LIE(head.images_at, 4), /* not aligned */
+    LIE(head.image_count, 0),
+    LIE(head.image_count, MDOT_ABI_MAX_IMAGES + 1),
+    LIE(head.image_count, UINT32_MAX),
+    LIE(head.image_count, 3),  /* the next is all zeros */
+    LIE(head.bucket_count, 2), /* fewer than there are */
+    LIE(head.bucket_count, 4),
+    LIE(cpu_image[0].kind, 0),
+    LIE(cpu_image[0].kind, MDOT_IMAGE_CUDA), /* none is for CPUs */
+    LIE(cpu_image[1].kind, MDOT_IMAGE_CUDA), /* without a cubin */
+    LIE(cpu_image[0].number, 0),
+    LIE(cpu_image[1].number, 1), /* twice */
+    LIE(cpu_image[0].target_at, UINT32_MAX),
+    LIE(cpu_image[0].compute_at, UINT32_MAX),
+    LIE(cpu_image[0].kernels_at, UINT32_MAX - 7),
+    LIE(cpu_image[0].kernels_at, 12),
+    LIE(cpu_image[0].kernel_count, 2),
+    LIE(cpu_image[0].kernel_count, UINT32_MAX),
+    LIE(cpu_image[0].weights_offset, 1),
+    LIE(cpu_image[0].weights_offset, 64), /* as many bytes lie behind it as none */
+    LIE(cpu_image[0].weights_offset, UINT64_MAX - 63),
+    LIE(cpu_image[0].weights_bytes, 65),
+    LIE(cpu_image[0].weights_bytes, UINT64_MAX),
+    LIE(function[0][0].code, FIXTURE_CODES),
+    LIE(function[1][2].code, UINT32_MAX),
+    LIE(function[0][0].scratch_bytes, UINT64_MAX),
     LIE(head.entries_at, offsetof(fixture_table, entry) + 4),
     LIE(head.entries_at, UINT32_MAX - 7),
     LIE(head.entry_count, 0),
@@ -283,9 +303,8 @@ static const lie lies[] = {
     LIE(predict_bucket[0].max_length, -4),
     LIE(predict_bucket[0].max_length, FIXTURE_MAX_LENGTH),
     LIE(predict_bucket[1].max_length, INT64_MAX),
-    LIE(predict_bucket[0].scratch_bytes, UINT64_MAX),
-    LIE(predict_bucket[0].first_code, 5),
-    LIE(predict_bucket[0].first_code, UINT32_MAX),
+    LIE(predict_bucket[0].number, FIXTURE_IMAGE_KERNELS),
+    LIE(predict_bucket[0].number, UINT32_MAX),
     LIE(predict_bucket[0].kernels_at, UINT32_MAX - 7),
     LIE(predict_bucket[0].kernel_count, UINT32_MAX),
     LIE(kernel[1].name_at, UINT32_MAX),
@@ -435,8 +454,8 @@ static void level_that_the_artefact_lacks_is_incompatible(void **state)
     fixture_skip_unless_v3();
     fixture f = copy_fixture();
     fixture_table *table = fixture_table_of(&f);
-    table->head.level_count = 1;
-    table->head.levels[0] = MDOT_CPU_X86_64_V4;
+    table->head.image_count = 1;
+    table->cpu_image[0] = table->cpu_image[1];
     fixture_seal(&f);
     mdot_error err;
     assert_int_equal(
@@ -453,10 +472,10 @@ static void levels_of_newer_compilers_are_passed_over(void **state)
     (void)state;
     fixture_skip_unless_v3();
     fixture f = copy_fixture();
-    fixture_table_of(&f)->head.levels[1] = 77;
+    fixture_table_of(&f)->cpu_image[1].number = 77;
     fixture_seal(&f);
     assert_int_equal(open_bytes(f.bytes, f.size_bytes, NULL, NULL), MDOT_OK);
-    fixture_table_of(&f)->head.levels[0] = 76;
+    fixture_table_of(&f)->cpu_image[0].number = 76;
     fixture_seal(&f);
     mdot_error err;
     assert_int_equal(open_bytes(f.bytes, f.size_bytes, NULL, &err), MDOT_INCOMPATIBLE);
