@@ -1,23 +1,14 @@
-/* error.c — what every mdot library shares (mdot_base.h): status and element type tables, error messages, the version.
+/* error.c — mdot_base.h: status and element type tables, error messages. The one public part of base/, in libmdot
+ * alone.
  *
  * Everything here is stateless, so it may be called from any thread and before anything is opened.
  */
 #include "base/printable.h"
-#include "mdot/mdot.h"
+#include "mdot/mdot_base.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-const char *mdot_version(void)
-{
-    return MDOT_VERSION_STRING;
-}
-
-uint32_t mdot_version_number(void)
-{
-    return MDOT_VERSION_NUMBER;
-}
 
 const char *mdot_status_name(mdot_status status)
 {
