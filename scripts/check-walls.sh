@@ -1,15 +1,17 @@
 #!/bin/sh
-# The walls between folders, from the #include lines:
+# The walls between folders, from the #include lines, and the names by which files of a library know each other:
 #
-#     scripts/check-walls.sh [TREE, by default this one]
+#     scripts/check-walls.sh [TREE, by default this one [BUILD FOLDER]]
 #
 #   - a folder includes nothing but what stands behind its name below (its own files are always right);
 #   - no header needs itself, over however many others;
-#   - no two source files of a library have one name.
+#   - no two source files of a library have one name;
+#   - where a build is given, every external symbol of its objects has its folder's prefix.
 #
 # Every breach is printed as "FILE: REASON"; exit status 1 when there is one. Circles of calls: scripts/circles.sh.
 set -eu
 tree=${1:-$(dirname "$0")/..}
+build=${2:+$(cd "$2" && pwd)}
 cd "$tree"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
@@ -84,6 +86,33 @@ while read -r library folders; do
         name in first { print $0 ": " library " has " first[name] " of the same name"; next }
         { first[name] = $0 }'
 done < "$work/libraries" >> "$work/breaches"
+
+# What is shared begins with the folder's letters, what is public with the library's; protoc-c names what it makes.
+cat > "$work/prefixes" <<'PREFIXES'
+base      bs_ mdot_
+runtime   rt_ mdot_
+ir        ir_ pl_
+frontend  fe_ mdot_ mdotjob_ onnx__
+codegen   cg_ cu_
+compiler  co_ mdotc_
+PREFIXES
+if [ -n "$build" ]; then
+    find "$build/base" "$build/runtime" "$build/ir" "$build/frontend" "$build/codegen" "$build/compiler" \
+        -path '*.dir/*.o' > "$work/objects"
+    [ -s "$work/objects" ] || { echo "check-walls.sh: no objects in $build" >&2; exit 2; }
+    # names with two underscores in front are the compiler's
+    (cd "$build" && sed "s|^$build/||" "$work/objects" | xargs nm -A -P -g --defined-only) |
+        sed 's|/CMakeFiles/[^ ]*\.dir/|/|; s|\.o: | |' |
+        awk '
+        FNR == NR { prefixes[$1] = substr($0, length($1) + 1); next }
+        $2 ~ /^__/ { next }
+        {
+            folder = substr($1, 1, index($1, "/") - 1)
+            count = split(prefixes[folder], may, " ")
+            for (i = 1; i <= count; i++) if (index($2, may[i]) == 1) next
+            print $1 ": " $2 " is external and begins with none of" prefixes[folder]
+        }' "$work/prefixes" - | sed 's/of  */of /' >> "$work/breaches"
+fi
 
 LC_ALL=C sort -u "$work/breaches"
 [ ! -s "$work/breaches" ]

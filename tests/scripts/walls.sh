@@ -1,7 +1,9 @@
 #!/bin/sh
-# scripts/check-walls.sh finds every kind of breach: each is made in a small tree, and must be named. $1: the script.
+# scripts/check-walls.sh finds every kind of breach: each is made in a small tree, and must be named.
+# Usage: walls.sh SCRIPT C-COMPILER
 set -eu
 script=$1
+compiler=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
@@ -77,6 +79,25 @@ expect_breach compiler/table.c '#include "ir/ops/sums.h"' 'of the same name'
 make_tree
 echo '#include "ir/ops/sums.h"' | tee frontend/job/table.c > frontend/job/tokens.c
 expect_whole
+# External symbols of a build's objects, by folder.
+make_tree
+for folder in base runtime ir frontend codegen compiler; do
+    mkdir -p "$work/build/$folder/CMakeFiles/mdot_$folder.dir"
+done
+compile() {
+    mkdir -p "$(dirname "$work/build/$1")"
+    echo "$2" | "$compiler" -x c -c -o "$work/build/$1.o" -
+}
+compile base/CMakeFiles/mdot_base.dir/list.c 'static int count; int bs_list(void) { return ++count; }'
+compile codegen/CMakeFiles/mdot_codegen.dir/cuda/nest.c 'int cu_nest, cg_nest;'
+said=$("$script" "$work/tree" "$work/build") || { echo "right names are refused: $said"; exit 1; }
+compile codegen/CMakeFiles/mdot_codegen.dir/cuda/text.c 'int ir_text;'
+if said=$("$script" "$work/tree" "$work/build"); then
+    echo "a wrong prefix is not found"
+    exit 1
+fi
+[ "$said" = "codegen/cuda/text.c: ir_text is external and begins with none of cg_ cu_" ] || { echo "$said"; exit 1; }
+
 if said=$("$script" "$work/tree/cli" 2> /dev/null); then
     echo "a folder without sources is taken"
     exit 1
