@@ -3,7 +3,7 @@
 # where all of it is there; asks for root only when something is missing.
 set -eu
 packages="gcc g++ cmake ninja-build pkg-config binutils llvm-19-dev libprotobuf-c-dev protobuf-c-compiler libcmocka-dev"
-[ "${1:-}" = "--with-tests" ] && packages="$packages libonnx-testdata abigail-tools dpkg-dev"
+[ "${1:-}" = "--with-tests" ] && packages="$packages libonnx-testdata abigail-tools dpkg-dev clang-format"
 
 missing=""
 for package in $packages; do

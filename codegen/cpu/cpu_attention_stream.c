@@ -1,11 +1,11 @@
 /* cpu_attention_stream.c — attention of one head, streaming over keys, queries in the lanes of vectors.
  *
- *   for each block of queries                 up to a register tile wide: 64 on v4, 16 on v3
- *     transpose the queries into scratch      so that a vector holds one channel of consecutive queries
+ *   for each block of queries                   up to a register tile wide: 64 on v4, 16 on v3
+ *     transpose the queries into scratch        so that a vector holds one channel of consecutive queries
  *     for each block of KEYS keys
- *       scores  [key, query]  = k · q         tile.c: rows are keys, the panel is the transposed queries
- *       weights [key, query]  = 2^(score - running maximum), summed per lane
- *       context [channel, query] += v · weights    tile.c: rows are channels, the panel is the weights
+ *       scores  [key, query]     = k · q        tile.c: rows are keys, the panel is the transposed queries
+ *       weights [key, query]     = 2^(score - running maximum), summed per lane
+ *       context [channel, query] += v · weights tile.c: rows are channels, the panel is the weights
  *     divide by the sums and transpose into out
  *
  * Each query is a lane from beginning to end, so maximum, sum and rescaling (Milakov and Gimelshein, "Online normalizer

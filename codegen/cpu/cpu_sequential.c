@@ -1,5 +1,5 @@
-/* cpu_sequential.c — what is no loop nest: running sums, the k best, scatters. Scalar loops over whole dense buffers, in
- * order.
+/* cpu_sequential.c — what is no loop nest: running sums, the k best, scatters. Scalar loops over whole dense buffers,
+ * in order.
  *
  * Indices come from data: a negative one counts from the end, and one that is still outside is clamped, so that no
  * input can make a kernel touch memory that is not its own. None of these needs working memory: a scatter works on the

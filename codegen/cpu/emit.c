@@ -3,14 +3,16 @@
  * The forms used here are those that LLVM 19 turns into the instruction one wants (checked in the assembly of both
  * levels):
  *
- *   a < b ? a : b, ordered      one vminps/vmaxps. llvm.minnum adds a compare and a blend for its NaN rule.
- *   llvm.fma                    one vfmadd231; without an FMA feature it would be a call of fmaf, so every level has
- * FMA. insertelement 0 + splat     vbroadcastss, folded into the memory operand of an AVX-512 FMA where it has one use.
- *   phis of a loop that tests   accumulators stay in registers; 6×4 of them on v4 without a spill. A loop that tests at
- * the at the bottom             top is turned round by the optimiser, but only where it can prove the first turn.
- *   extractelement/insert pairs with variable indices into a constant of as many lanes: one vpermps (math.c).
- *   unpack, then 128-bit swaps  a transpose in shuffles of one instruction each.
- *   "no-builtins"               loops that fill or copy stay loops: the artefact has no memset to call.
+ *   a < b ? a : b, ordered       one vminps/vmaxps. llvm.minnum adds a compare and a blend for its NaN rule.
+ *   llvm.fma                     one vfmadd231; without an FMA feature it would be a call of fmaf, so every level has
+ *                                FMA.
+ *   insertelement 0 + splat      vbroadcastss, folded into the memory operand of an AVX-512 FMA where it has one use.
+ *   phis of a loop that tests    accumulators stay in registers; 6×4 of them on v4 without a spill. A loop that tests
+ *   at the bottom                at the top is turned round by the optimiser, but only where it can prove the first
+ *                                turn.
+ *   extractelement/insert pairs  one vpermps, with variable indices into a constant of as many lanes (math.c).
+ *   unpack, then 128-bit swaps   a transpose in shuffles of one instruction each.
+ *   "no-builtins"                loops that fill or copy stay loops: the artefact has no memset to call.
  */
 #include "codegen/cpu/emit.h"
 

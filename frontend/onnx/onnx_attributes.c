@@ -1,4 +1,4 @@
-/* onnx_onnx_attributes.c — the attributes of nodes, by a table over AttributeProto's types (see attributes.h). */
+/* onnx_attributes.c — the attributes of nodes, by a table over AttributeProto's types (see onnx_attributes.h). */
 #include "frontend/onnx/onnx_attributes.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* onnx_onnx_attributes.h — AttributeProto → ir_attr, and Constant nodes → constant data. Private to frontend/. */
+/* onnx_attributes.h — AttributeProto → ir_attr, and Constant nodes → constant data. Private to frontend/. */
 #ifndef FE_ONNX_ATTRIBUTES_H
 #define FE_ONNX_ATTRIBUTES_H
 

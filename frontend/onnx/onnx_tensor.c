@@ -1,4 +1,4 @@
-/* onnx_onnx_tensor.c — TensorProto → ir_tensor: shapes checked, data lent from the file or widened from ONNX's typed
+/* onnx_tensor.c — TensorProto → ir_tensor: shapes checked, data lent from the file or widened from ONNX's typed
  * fields. */
 #include "frontend/onnx/context.h"
 

@@ -28,7 +28,7 @@ typedef struct mdot_job_options { /* zero means default throughout */
     void *user;
     uint32_t keep_names; /* 1: operators keep the names of the modules that they stand in. 0: the job holds no names */
     uint32_t reserved;   /* 0 */
-    const char *output; /* a file that will be written from the job, or NULL: INVALID_ARGUMENT where the job is read
+    const char *output;  /* a file that will be written from the job, or NULL: INVALID_ARGUMENT where the job is read
                            from it (the model, its external data), or it is a device or a pipe; IO for a directory */
 } mdot_job_options;
 

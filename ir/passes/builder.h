@@ -1,7 +1,7 @@
 /* builder.h — making nodes inside a pass, so that a rewrite reads like its formula:
  *
- *     ir_replace(b, node->outputs[0], ir_build_mul(b, x, ir_build_op1(b, IR_OP_Sigmoid, ir_build_mul(b, x,
- * ir_build_scalar(b, 1.702)))));
+ *     ir_value *gate = ir_build_op1(b, IR_OP_Sigmoid, ir_build_mul(b, x, ir_build_scalar(b, 1.702)));
+ *     ir_replace(b, node->outputs[0], ir_build_mul(b, x, gate));
  *
  * New nodes go in front of the node being rewritten, carry its name (or another that a rule sets), and are typed as
  * they are made. Failures stick: after the first, every call returns NULL and changes nothing, and NULL operands give

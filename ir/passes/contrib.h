@@ -5,7 +5,7 @@
 
 #include "ir/passes/builder.h"
 
-/* ir_contrib_attention.c */
+/* contrib_attention.c */
 void ir_contrib_attention(ir_builder *b, ir_node *node);
 void ir_contrib_multi_head_attention(ir_builder *b, ir_node *node);
 

@@ -1,4 +1,4 @@
-/* ir_contrib_attention.c — ONNX Runtime's Attention and MultiHeadAttention as ONNX's Attention (opset 24).
+/* contrib_attention.c — ONNX Runtime's Attention and MultiHeadAttention as ONNX's Attention (opset 24).
  *
  * Both come to operands of heads side by side in rows and one additive mask. Integer masks say with 0 which keys to
  * leave out; those are filled with mask_filter_value, as ONNX Runtime does. What is beyond that (past keys, packed

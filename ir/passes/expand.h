@@ -16,7 +16,7 @@ void ir_expand_mean_variance_norm(ir_builder *b, ir_node *node);
 void ir_expand_lp_norm(ir_builder *b, ir_node *node);
 void ir_expand_log_sum_exp(ir_builder *b, ir_node *node);
 
-/* ir_expand_attention.c */
+/* expand_attention.c */
 void ir_expand_attention(ir_builder *b, ir_node *node);
 
 /* expand_rotary.c */

@@ -1,4 +1,4 @@
-/* ir_expand_attention.c — ONNX's Attention (opset 24) into the kernel's form (attention.h), or into MatMul, Softmax and
+/* expand_attention.c — ONNX's Attention (opset 24) into the kernel's form (attention.h), or into MatMul, Softmax and
  * arithmetic as the operator's function body defines it; RotaryEmbedding into slices and arithmetic.
  *
  * The kernel takes f32, an additive mask or none, and causality for square scores. Boolean masks, masks shorter than

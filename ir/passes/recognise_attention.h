@@ -1,12 +1,12 @@
-/* recognise_attention.h — the one form of Attention that reaches the planner, shared by the recogniser (attention.c)
- * and the expansion of ONNX's operator (ir_expand_attention.c).
+/* recognise_attention.h — the one form of Attention that reaches the planner, shared by the recogniser
+ * (recognise_attention.c) and the expansion of ONNX's operator (expand_attention.c).
  *
  * Attention (ONNX, domain "") with inputs Q, K, V and optionally attn_mask, one output, f32 throughout:
  *   3-D  Q [B, N, heads · D], K [B, M, kv_heads · D], V [B, M, kv_heads · Dv], result [B, N, heads · Dv], or
  *   4-D  Q [B, heads, N, D], K [B, kv_heads, M, D], V [B, kv_heads, M, Dv], result [B, heads, N, Dv];
  *   attn_mask: f32, added to the scaled scores, [1|B, 1|heads, 1|N, M];
  *   attributes q_num_heads, kv_num_heads and scale, always; is_causal = 1 only where M = N, so that "up to the query's
- * own position" and "up to i + M - N" say the same. No softcap.
+ *        own position" and "up to i + M - N" say the same. No softcap, no window.
  */
 #ifndef IR_PASSES_ATTENTION_H
 #define IR_PASSES_ATTENTION_H

@@ -1,9 +1,9 @@
 /* predict.h — what the files about predictions share. Private to runtime/.
  *
- *   job_schema.c   which of the tensors below an artefact's entry "predict" reads; found when a context is made
- *   rows.c         a job → the rows of these tensors, merged where the entry allows or the largest bucket asks for it
+ *   job_schema.c     which of the tensors below an artefact's entry "predict" reads; found when a context is made
+ *   rows.c           a job → the rows of these tensors, merged where the entry allows or the largest bucket asks for it
  *   configuration.c  a configuration as the caller gave it → checked, its GPU found
- *   predict.c      mdot_predict and its kin: rows and a configuration → a run of the entry → an mdot_prediction
+ *   predict.c        mdot_predict and its kin: rows and a configuration → a run of the entry → an mdot_prediction
  *
  * mdot.h describes the tensors for people who train predictors, under "Predictions".
  */

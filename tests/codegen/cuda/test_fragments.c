@@ -1,5 +1,5 @@
-/* test_fragments.c — weights as the lanes of a matrix instruction hold them, against the PTX ISA's description of operand
- * B, register by register.
+/* test_fragments.c — weights as the lanes of a matrix instruction hold them, against the PTX ISA's description of
+ * operand B, register by register.
  */
 #include <setjmp.h>
 #include <stdarg.h>
