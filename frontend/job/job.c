@@ -58,6 +58,9 @@ static mdot_status read_job(const source *from, const mdot_job_options *given, m
     mdot_job_options options = {0};
     mdot_status status = given ? bs_read_struct(&options_type, given, &options, err) : MDOT_OK;
     if (status != MDOT_OK) return status;
+    if (options.reserved != 0)
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "options of the job reader set a field that mdot %s does not know",
+                         MDOT_VERSION_STRING);
     fe_job job = {.options = &options, .err = err};
     ir_arena *arena = ir_arena_create(0);
     status = arena ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", from->name);

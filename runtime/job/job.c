@@ -59,6 +59,16 @@ static const bs_sized description_type = BS_SIZED(mdot_job_description, optimize
 static const bs_sized operator_type = BS_SIZED(mdot_job_operator, module);
 static const bs_sized info_type = BS_SIZED(mdot_job_info, reserved);
 
+/* What is there for later versions is zero, as it will be in programs that do not know it. */
+static bool leaves_room(const mdot_job_operator *op)
+{
+    bool is_zero = op->reserved == 0;
+    for (int s = MDOT_SETTING_COUNT; s < MDOT_SETTING_CAPACITY; s++) is_zero = is_zero && op->setting[s] == 0;
+    for (size_t i = 0; i < sizeof op->facts.reserved / sizeof *op->facts.reserved; i++)
+        is_zero = is_zero && op->facts.reserved[i] == 0;
+    return is_zero;
+}
+
 static mdot_status check_operator(const mdot_job_operator *op, size_t index, mdot_error *err)
 {
     if (op->type == NULL || *op->type == '\0')
@@ -72,10 +82,9 @@ static mdot_status check_operator(const mdot_job_operator *op, size_t index, mdo
     if (!sound)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job (%s): a load is no count up to 2^53",
                          index, op->type);
-    for (int s = MDOT_SETTING_COUNT; s < MDOT_SETTING_CAPACITY; s++)
-        if (op->setting[s] != 0)
-            return mdot_fail(err, MDOT_INCOMPATIBLE, "operator %zu of the job (%s) has setting %d; mdot %s knows %d",
-                             index, op->type, s, MDOT_VERSION_STRING, MDOT_SETTING_COUNT);
+    if (!leaves_room(op))
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "operator %zu of the job (%s) says what mdot %s does not know", index,
+                         op->type, MDOT_VERSION_STRING);
     if (op->input_count > 0 && op->inputs == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job (%s): its inputs are missing", index,
                          op->type);

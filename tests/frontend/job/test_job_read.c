@@ -320,9 +320,24 @@ static void twenty_thousand_nodes_are_read(void **state)
     job_end(&r);
 }
 
+static void options_that_later_versions_may_have_are_refused(void **state)
+{
+    (void)state;
+    mdot_job_options options = MDOT_INIT(mdot_job_options);
+    options.reserved = 1;
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    assert_int_equal(mdot_job_read_bytes("", 0, "job.onnx", &options, &job, &err), MDOT_INCOMPATIBLE);
+    options = (mdot_job_options){0};
+    assert_int_equal(mdot_job_read_bytes("", 0, "job.onnx", &options, &job, &err), MDOT_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "the struct_size of a mdot_job_options is 0, not sizeof(mdot_job_options)");
+    assert_null(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_that_later_versions_may_have_are_refused),
         cmocka_unit_test(loads_are_per_sample_whatever_batch_the_file_has),
         cmocka_unit_test(symbols_that_are_left_are_listed),
         cmocka_unit_test(a_batch_is_known_by_its_name_wherever_it_stands),

@@ -176,6 +176,28 @@ static void descriptions_that_are_no_jobs_are_refused(void **state)
     expect_invalid(&d, "batch");
 }
 
+static void what_later_versions_may_say_is_refused(void **state)
+{
+    (void)state;
+    enum { FACTS = sizeof(mdot_operator_facts){0}.reserved / sizeof(uint32_t) };
+    for (int i = 0; i < 1 + FACTS + MDOT_SETTING_CAPACITY - MDOT_SETTING_COUNT; i++) {
+        mdot_job_operator operators[4];
+        mdot_job_description d = describe(operators);
+        if (i == 0) {
+            operators[2].reserved = 1;
+        } else if (i <= FACTS) {
+            operators[2].facts.reserved[i - 1] = 1;
+        } else {
+            operators[2].setting[MDOT_SETTING_COUNT + i - 1 - FACTS] = 1;
+        }
+        mdot_job *job = NULL;
+        mdot_error err = {0};
+        assert_int_equal(mdot_job_create(&d, &job, &err), MDOT_INCOMPATIBLE);
+        assert_non_null(strstr(err.message, "operator 2 of the job (com.example:Fancy) says what mdot "));
+        assert_null(job);
+    }
+}
+
 static void optimizers_cost_what_their_update_rule_reads_and_writes(void **state)
 {
     (void)state;
@@ -614,6 +636,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(positions_follow_from_dependencies),
         cmocka_unit_test(descriptions_that_are_no_jobs_are_refused),
+        cmocka_unit_test(what_later_versions_may_say_is_refused),
         cmocka_unit_test(optimizers_cost_what_their_update_rule_reads_and_writes),
         cmocka_unit_test(settings_have_names),
         cmocka_unit_test_setup_teardown(a_saved_job_loads_as_it_was, set_up, tear_down),

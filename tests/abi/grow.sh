@@ -1,0 +1,16 @@
+#!/bin/sh
+# The public headers as a later version might have them: every struct that begins with struct_size has two fields more.
+# Usage: grow.sh INCLUDE_FOLDER OUTPUT_FOLDER
+set -eu
+mkdir -p "$2/mdot"
+for header in "$1"/mdot/*.h; do
+    awk '
+    /^typedef struct mdot[a-z_]* \{/ { inside = 1; grows = 0 }
+    inside && /size_t struct_size;/ { grows = 1 }
+    inside && /^} mdot[a-z_]*;/ { if (grows) print "    uint64_t later[2];"; inside = 0 }
+    { print }' "$header" > "$2/mdot/$(basename "$header").new"
+    # What has not changed keeps its time, so that nothing is built again.
+    cmp -s "$2/mdot/$(basename "$header").new" "$2/mdot/$(basename "$header")" ||
+        cp "$2/mdot/$(basename "$header").new" "$2/mdot/$(basename "$header")"
+    rm "$2/mdot/$(basename "$header").new"
+done

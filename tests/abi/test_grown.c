@@ -1,0 +1,268 @@
+/* test_grown.c — programs and libraries of different versions. It is built twice:
+ *
+ *   test_older   with these headers, to run on a library whose structs all have two fields more (grow.sh)
+ *   test_newer   with those headers, MDOT_GROWN, to run on this library
+ *
+ * Every function that takes or fills a struct is called, and what is said of one element holds of arrays.
+ */
+#include "mdot/mdot.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { OPERATOR_COUNT = 5, PAIR_COUNT = 100 };
+
+typedef struct fixture {
+    mdot_predictor *predictor;
+    mdot_context *context;
+    mdot_job *job;
+} fixture;
+
+/* A result with what lies behind it in the program's memory, which is not the library's to write. */
+#define GUARDED(type)                                                                                                  \
+    struct {                                                                                                           \
+        type value;                                                                                                    \
+        uint64_t behind;                                                                                               \
+    }
+static const uint64_t untouched = UINT64_C(0x5A5A5A5A5A5A5A5A);
+
+static void fill_operators(mdot_job_operator *operators, uint32_t *inputs)
+{
+    memset(operators, 0, OPERATOR_COUNT * sizeof *operators);
+    for (uint32_t i = 0; i < OPERATOR_COUNT; i++) {
+        mdot_job_operator *op = &operators[i];
+        op->struct_size = sizeof *op;
+        op->type = "Relu";
+        op->known = true;
+        op->setting[MDOT_SETTING_INPUTS] = 1;
+        op->per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1e6 * (i + 1), 4e6, 4e6};
+        op->per_sample[MDOT_PHASE_DATA_GRADIENT] = (mdot_load){1e6, 4e6, 4e6 + i};
+        op->input_count = i > 0;
+        inputs[i] = i - 1;
+        op->inputs = &inputs[i];
+    }
+}
+
+static int setup(void **state)
+{
+    static fixture f;
+    mdot_error err = {0};
+    mdot_open_options options = MDOT_INIT(mdot_open_options);
+    options.device = "cpu";
+    mdot_job_operator operators[OPERATOR_COUNT];
+    uint32_t inputs[OPERATOR_COUNT];
+    fill_operators(operators, inputs);
+    mdot_job_description description = MDOT_INIT(mdot_job_description);
+    description.operators = operators;
+    description.operator_count = OPERATOR_COUNT;
+    description.batch = 7;
+    mdot_status status = mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, &options, &f.predictor, &err);
+    if (status == MDOT_INCOMPATIBLE) {
+        print_message("skipped: %s\n", err.message);
+        exit(77);
+    }
+    if (status == MDOT_OK) status = mdot_context_create(f.predictor, &f.context, &err);
+    if (status == MDOT_OK) status = mdot_job_create(&description, &f.job, &err);
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture *f = *state;
+    mdot_job_destroy(f->job);
+    mdot_context_destroy(f->context);
+    mdot_predictor_close(f->predictor);
+    return 0;
+}
+
+/* ---- Results ----------------------------------------------------------------------------------------------------- */
+
+#ifdef MDOT_GROWN
+#define ASSERT_LATER_IS_ZERO(value) assert_true((value).later[0] == 0 && (value).later[1] == 0)
+#define DIRTY(value) memset((value).later, 0x5A, sizeof(value).later)
+#else
+#define ASSERT_LATER_IS_ZERO(value) (void)0
+#define DIRTY(value) (void)0
+#endif
+
+/* Calls `call` on a fresh `result`, whose size it keeps, and which it fills as far as the program knows it. */
+#define FILL(type, call)                                                                                               \
+    GUARDED(type) guarded = {MDOT_INIT(type), untouched};                                                              \
+    type *result = &guarded.value;                                                                                     \
+    DIRTY(*result);                                                                                                    \
+    assert_int_equal(call, MDOT_OK);                                                                                   \
+    assert_int_equal(result->struct_size, sizeof(type));                                                               \
+    assert_true(guarded.behind == untouched);                                                                          \
+    ASSERT_LATER_IS_ZERO(*result)
+
+static void what_the_program_knows_is_filled(void **state)
+{
+    const fixture *f = *state;
+    size_t entry = 0;
+    assert_int_equal(mdot_predictor_find_entry(f->predictor, "predict", &entry), MDOT_OK);
+    {
+        FILL(mdot_predictor_info, mdot_predictor_get_info(f->predictor, result));
+        assert_string_equal(result->device, "cpu");
+        assert_string_equal(result->device_reason, "it was asked for");
+    }
+    {
+        FILL(mdot_entry_info, mdot_predictor_get_entry(f->predictor, entry, result));
+        assert_true(result->schema_hash != 0 && result->bucket_count > 0);
+    }
+    {
+        FILL(mdot_tensor_info, mdot_predictor_get_output(f->predictor, entry, 0, result));
+        assert_string_equal(result->name, "step_ms");
+        assert_int_equal(result->dim[0].offset, 3);
+    }
+    {
+        FILL(mdot_tensor_info, mdot_predictor_get_input(f->predictor, entry, 0, result));
+        assert_non_null(result->name);
+    }
+    {
+        FILL(mdot_bucket_info, mdot_predictor_get_bucket(f->predictor, entry, 0, result));
+        assert_true(result->kernel_count > 0 && result->max_length > 0);
+    }
+    {
+        FILL(mdot_kernel_info, mdot_predictor_get_kernel(f->predictor, entry, 0, 0, result));
+        assert_non_null(result->kind);
+    }
+    {
+        FILL(mdot_job_info, mdot_job_get_info(f->job, result));
+        assert_int_equal(result->operator_count, OPERATOR_COUNT);
+        assert_int_equal(result->batch, 7);
+    }
+    {
+        FILL(mdot_gpu, mdot_gpu_find("T4", result, NULL));
+        assert_string_equal(result->name, "T4");
+        assert_true(result->fp16_tflops == 65);
+    }
+}
+
+static void operators_come_back_as_they_went_in(void **state)
+{
+    const fixture *f = *state;
+    mdot_job_operator operators[OPERATOR_COUNT];
+    uint32_t inputs[OPERATOR_COUNT];
+    fill_operators(operators, inputs);
+    for (uint32_t i = 0; i < OPERATOR_COUNT; i++) {
+        FILL(mdot_job_operator, mdot_job_get_operator(f->job, i, result));
+        assert_string_equal(result->type, "Relu");
+        assert_memory_equal(result->setting, operators[i].setting, sizeof result->setting);
+        assert_memory_equal(result->per_sample, operators[i].per_sample, sizeof result->per_sample);
+        assert_int_equal(result->input_count, i > 0);
+        assert_int_equal(result->depth, i);
+        assert_int_equal(result->height, OPERATOR_COUNT - 1 - i);
+    }
+}
+
+/* ---- Predictions ------------------------------------------------------------------------------------------------- */
+
+static void list_configurations(mdot_configuration *c, mdot_gpu *figures)
+{
+    static const char *const gpus[] = {"T4", "A100", "H100"};
+    for (int i = 0; i < PAIR_COUNT; i++) {
+        c[i] = MDOT_INIT(mdot_configuration);
+        c[i].batch = 1 + i;
+        c[i].gpu = gpus[i % 3];
+        c[i].optimizer = MDOT_OPTIMIZER_ADAM;
+        if (i % 2 == 0) continue;
+        figures[i] = MDOT_INIT(mdot_gpu);
+        assert_int_equal(mdot_gpu_find(c[i].gpu, &figures[i], NULL), MDOT_OK);
+        c[i].gpu = NULL;
+        c[i].gpu_figures = &figures[i];
+    }
+}
+
+static void arrays_are_answered_as_single_ones_are(void **state)
+{
+    const fixture *f = *state;
+    static mdot_configuration c[PAIR_COUNT];
+    static mdot_gpu figures[PAIR_COUNT];
+    static mdot_prediction swept[PAIR_COUNT + 1], many[PAIR_COUNT + 1];
+    const mdot_job *jobs[PAIR_COUNT];
+    mdot_error err = {0};
+    list_configurations(c, figures);
+    for (int i = 0; i < PAIR_COUNT; i++) jobs[i] = f->job;
+    memset(swept, 0x5A, sizeof swept);
+    memset(many, 0x5A, sizeof many);
+    swept[0].struct_size = many[0].struct_size = sizeof(mdot_prediction);
+    if (mdot_sweep(f->context, f->job, c, PAIR_COUNT, swept, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (mdot_predict_many(f->context, jobs, c, PAIR_COUNT, many, &err) != MDOT_OK) fail_msg("%s", err.message);
+    for (int i = 0; i < PAIR_COUNT; i++) {
+        FILL(mdot_prediction, mdot_predict(f->context, f->job, &c[i], result, &err));
+        assert_true(result->step_ms > 0 && result->peak_memory_bytes > 0);
+        for (const mdot_prediction *p = &swept[i]; p != NULL; p = p == &swept[i] ? &many[i] : NULL) {
+            assert_int_equal(p->struct_size, sizeof *p);
+            assert_true(p->step_ms == result->step_ms && p->upper_ms == result->upper_ms);
+            assert_true(p->peak_memory_bytes == result->peak_memory_bytes && p->warnings == result->warnings);
+            ASSERT_LATER_IS_ZERO(*p);
+        }
+    }
+    assert_true(swept[PAIR_COUNT].peak_memory_bytes == untouched && many[PAIR_COUNT].peak_memory_bytes == untouched);
+}
+
+/* ---- What an older library cannot do ------------------------------------------------------------------------------
+ */
+
+#ifdef MDOT_GROWN
+static void what_the_library_cannot_know_is_refused(void **state)
+{
+    const fixture *f = *state;
+    mdot_error err = {0};
+    static mdot_configuration c[PAIR_COUNT];
+    static mdot_gpu figures[PAIR_COUNT];
+    static mdot_prediction p[PAIR_COUNT] = {{.struct_size = sizeof(mdot_prediction), .step_ms = -7}};
+    list_configurations(c, figures);
+    c[PAIR_COUNT - 1].later[1] = 1;
+    assert_int_equal(mdot_sweep(f->context, f->job, c, PAIR_COUNT, p, &err), MDOT_INCOMPATIBLE);
+    assert_non_null(strstr(err.message, "pair 99: a mdot_configuration of "));
+    c[PAIR_COUNT - 1].later[1] = 0;
+    figures[1].later[0] = 1;
+    assert_int_equal(mdot_sweep(f->context, f->job, c, PAIR_COUNT, p, &err), MDOT_INCOMPATIBLE);
+    assert_non_null(strstr(err.message, "pair 1: a mdot_gpu of "));
+    assert_true(p[0].step_ms == -7);
+
+    mdot_job_operator operators[OPERATOR_COUNT];
+    uint32_t inputs[OPERATOR_COUNT];
+    fill_operators(operators, inputs);
+    mdot_job_description description = MDOT_INIT(mdot_job_description);
+    description.operators = operators;
+    description.operator_count = OPERATOR_COUNT;
+    mdot_job *job = NULL;
+    description.later[0] = 1;
+    assert_int_equal(mdot_job_create(&description, &job, &err), MDOT_INCOMPATIBLE);
+    assert_non_null(strstr(err.message, "mdot_job_description"));
+    description.later[0] = 0;
+    operators[3].later[0] = 1;
+    assert_int_equal(mdot_job_create(&description, &job, &err), MDOT_INCOMPATIBLE);
+    assert_non_null(strstr(err.message, "mdot_job_operator"));
+    assert_null(job);
+
+    mdot_open_options options = MDOT_INIT(mdot_open_options);
+    options.later[0] = 1;
+    mdot_predictor *predictor = NULL;
+    assert_int_equal(mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, &options, &predictor, &err), MDOT_INCOMPATIBLE);
+    assert_non_null(strstr(err.message, "mdot_open_options"));
+    assert_null(predictor);
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_program_knows_is_filled),
+        cmocka_unit_test(operators_come_back_as_they_went_in),
+        cmocka_unit_test(arrays_are_answered_as_single_ones_are),
+#ifdef MDOT_GROWN
+        cmocka_unit_test(what_the_library_cannot_know_is_refused),
+#endif
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
