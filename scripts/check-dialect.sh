@@ -1,0 +1,108 @@
+#!/bin/sh
+# One dialect: pointers are compared with NULL, statuses with MDOT_OK; neither stands where a truth value is asked for.
+#
+#     scripts/check-dialect.sh BUILD [FOLDER…, by default those that hold to it]
+#
+# Read from clang's dump of the syntax tree (with BUILD's generated headers). Every breach is printed as
+# "FILE:LINE:COLUMN: …"; exit status 1 when there is one, 77 where there is no clang whose dump is understood.
+set -eu
+[ $# -ge 1 ] || { echo "usage: check-dialect.sh BUILD [FOLDER…]" >&2; exit 2; }
+build=$(cd "$1" && pwd)
+cd "$(dirname "$0")/.."
+shift
+[ $# -gt 0 ] || set -- base cli compiler examples runtime
+command -v clang > /dev/null || { echo "skipped: there is no clang"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+
+cat > "$work/breaches.awk" <<'AWK'
+# Where clang's -ast-dump shows a pointer or a status as a truth value.
+function type_of(text, parts, count) { # the last of the quoted types that stand behind the locations
+    count = split(text, parts, "'")
+    return count >= 5 && parts[3] == ":" ? parts[4] : parts[2]
+}
+function place(text) { # follows a location: "FILE:LINE:COLUMN", "line:LINE:COLUMN", "col:COLUMN"
+    count = split(text, part, ":")
+    if (text ~ /^col:/) { column = part[2] + 0; return }
+    if (text ~ /^line:/) { line = part[2] + 0; column = part[3] + 0; return }
+    if (text ~ /^</ || count < 3) { return }
+    file = part[1]; line = part[count - 1] + 0; column = part[count] + 0
+}
+{
+    match($0, /[A-Za-z<]/)
+    depth = (RSTART - 1) / 2
+    node = substr($0, RSTART)
+    if (node ~ /^<<<NULL>>>/) { children[depth]++; next }
+    split(node, word, " ")
+    kind = word[1]
+    # two kinds of brackets follow: <locations> and, of casts, <the kind of cast>
+    rest = node
+    if (match(rest, /<[^>]*>/)) {
+        where = substr(rest, RSTART + 1, RLENGTH - 2)
+        rest = substr(rest, RSTART + RLENGTH)
+        if (where ~ /^<invalid sloc/) { sub(/^[^>]*>/, "", rest) }
+        else {
+            split(where, ends, ", ")
+            place(ends[1]); begin_file = file; begin_line = line; begin_column = column
+            if (ends[2] != "") place(ends[2])
+            end_line = line; end_column = column
+        }
+    }
+    if (rest ~ /^ (line|col):[0-9]/ || rest ~ /^ [^ ']*:[0-9]+:[0-9]+ /) { split(rest, token, " "); place(token[1]) }
+    type = type_of(rest)
+    parent = above[depth - 1]; index_here = ++children[depth]; children[depth + 1] = 0
+    asked = parent == "IfStmt" && index_here == 1 || parent == "WhileStmt" && index_here == 1 ||
+            parent == "DoStmt" && index_here == 2 || parent == "ForStmt" && index_here == 3 ||
+            parent == "ConditionalOperator" && index_here == 1 || parent == "truth"
+    above[depth] = kind
+    if (kind == "BinaryOperator" && rest ~ / '(&&|\|\|)'/) above[depth] = "truth"
+    else if (kind == "UnaryOperator" && rest ~ / prefix '!'/) above[depth] = "truth"
+    else if (kind == "ImplicitCastExpr" && rest ~ /<(PointerToBoolean|IntegralToBoolean)>/) above[depth] = "truth"
+    else if (asked && (kind == "ImplicitCastExpr" && rest ~ /<IntegralCast>/ || kind == "ParenExpr")) above[depth] = "truth"
+    is_pointer = type ~ /\*( ?(const|restrict))?$/ || type ~ /\(\*\)/
+    is_status = type == "mdot_status" || type == "enum mdot_status"
+    if (asked && above[depth] != "truth" && (is_pointer || is_status) && begin_file == wanted)
+        print begin_file ":" begin_line ":" begin_column ": not compared with " (is_pointer ? "NULL" : "MDOT_OK")
+}
+AWK
+
+# breaches NAME < dump
+breaches() {
+    awk -v wanted="$1" -f "$work/breaches.awk"
+}
+
+# What must be found in this, and nothing else, or the dump is another than the one that was learnt from.
+cat > "$work/sample.c" <<'C'
+typedef enum mdot_status { MDOT_OK } mdot_status;
+struct s { struct s *next; int n; };
+mdot_status run(void);
+int f(struct s *p, mdot_status status, int n, int (*call)(void))
+{
+    if (p) return 1;
+    if (!p->next && status) return 2;
+    _Bool b = p;
+    while (run()) b = !status;
+    for (struct s *q = p; q; q = q->next) n += call ? 1 : 0;
+    if (n || b || p != 0 || status == MDOT_OK || p->n) return 3;
+    return status ? n : b;
+}
+C
+clang -fsyntax-only -Xclang -ast-dump "$work/sample.c" 2> /dev/null | breaches "$work/sample.c" | cut -d: -f2,3 |
+    tr '\n' ' ' > "$work/learnt"
+[ "$(cat "$work/learnt")" = "6:9 7:10 7:21 8:15 9:12 9:24 10:27 10:48 12:12 " ] ||
+    { echo "skipped: this clang's dump is not understood: $(cat "$work/learnt")"; exit 77; }
+
+system=$(grep -o -- '-isystem [^ "]*' "$build/compile_commands.json" | sort -u | tr '\n' ' ')
+count=0
+for folder in "$@"; do find "$folder" -name '*.c' -not -path '*/bench/gpu/*'; done | LC_ALL=C sort > "$work/files"
+while read -r file; do
+    # shellcheck disable=SC2086 # a list of words
+    clang -std=c11 -D_GNU_SOURCE -I. -Iinclude -I"$build/frontend" $system -fsyntax-only -Xclang -ast-dump "$file" \
+        2> "$work/said" > "$work/dump" || { cat "$work/said" >&2; echo "$file: clang fails" >&2; exit 2; }
+    breaches "$file" < "$work/dump" >> "$work/found"
+    count=$((count + 1))
+done < "$work/files"
+[ "$count" -gt 0 ] || { echo "no sources in: $*" >&2; exit 2; }
+sort -u "$work/found"
+[ ! -s "$work/found" ] || exit 1
+echo "$count files"
