@@ -414,7 +414,7 @@ LLVMValueRef cg_arithmetic(cg_emitter *e, const pl_expr *expr, const LLVMValueRe
         LLVMOpcode opcode = real ? instructions[expr->op].real : instructions[expr->op].whole;
         return LLVMBuildBinOp(e->builder, opcode, args[0], args[1], "");
     }
-    if (float_functions[expr->op]) return real ? float_functions[expr->op](e, args[0]) : args[0];
+    if (float_functions[expr->op] != NULL) return real ? float_functions[expr->op](e, args[0]) : args[0];
     switch (expr->op) {
     case PL_CAST:
         return cg_convert(e, args[0], dtype, expr->dtype);

@@ -59,12 +59,12 @@ static LLVMValueRef dot(cg_emitter *e, int64_t channels, const LLVMValueRef *a, 
     int lanes = e->target->lanes;
     LLVMValueRef sum = NULL;
     for (int c = 0; c < chunks_of(channels, e->target); c++) {
-        if (sum && chunk_lanes(e, channels, c) == lanes) {
+        if (sum != NULL && chunk_lanes(e, channels, c) == lanes) {
             sum = cg_fma(e, a[c], b[c], sum);
             continue;
         }
         LLVMValueRef product = cg_resize(e, cg_fmul(e, a[c], b[c]), lanes, 0);
-        sum = sum ? cg_fadd(e, sum, product) : product;
+        sum = sum != NULL ? cg_fadd(e, sum, product) : product;
     }
     return cg_reduce_add(e, sum);
 }
@@ -118,7 +118,7 @@ static void write_context(cg_emitter *e, const attention_head *h, int query, LLV
     LLVMValueRef weight[MAX_KEYS], sum = NULL, zero = cg_const(e, e->f32, 0);
     for (int i = 0; i < keys; i++) {
         weight[i] = weight_of(e, weights, query * keys + i);
-        sum = sum ? cg_fadd(e, sum, weight[i]) : weight[i];
+        sum = sum != NULL ? cg_fadd(e, sum, weight[i]) : weight[i];
     }
     LLVMValueRef none = cg_const(e, e->f32, cg_no_maximum);
     LLVMValueRef seen = LLVMBuildFCmp(e->builder, LLVMRealUGT, maximum, none, "");

@@ -29,7 +29,7 @@ static void put_bytes(writer *w, const void *bytes, size_t count)
     if (w->count + count > w->capacity) {
         size_t capacity = 2 * w->capacity + count + 256;
         unsigned char *wider = IR_NEW_ARRAY(w->arena, unsigned char, capacity);
-        if (!wider) {
+        if (wider == NULL) {
             w->failed = true;
             return;
         }
@@ -74,9 +74,9 @@ static void put_matrix(writer *w, const pl_matrix *matrix)
 static void put_expr(writer *w, const pl_expr *expr)
 {
     void *number;
-    if (!expr || cg_memo_get(&w->nodes, expr, &number)) {
+    if (expr == NULL || cg_memo_get(&w->nodes, expr, &number)) {
         put(w, -1);
-        put(w, expr ? (int64_t)(uintptr_t)number : 0);
+        put(w, expr != NULL ? (int64_t)(uintptr_t)number : 0);
         return;
     }
     put(w, expr->op);
@@ -216,7 +216,7 @@ bool cg_key_of(const pl_plan *plan, const pl_kernel *kernel, ir_arena *arena, cg
     writer w = {.plan = plan, .arena = arena};
     w.buffers = IR_NEW_ARRAY(arena, int, plan->buffer_count + 1);
     w.position = IR_NEW_ARRAY(arena, int, plan->buffer_count + 1);
-    if (!w.buffers || !w.position) return false;
+    if (w.buffers == NULL || w.position == NULL) return false;
     for (int b = 0; b < plan->buffer_count; b++) w.position[b] = -1;
     cg_memo_init(&w.nodes, arena);
     pl_kernel_visit_buffers(kernel, meet_buffer, &w);

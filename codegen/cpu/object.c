@@ -19,7 +19,8 @@
 /* Copies LLVM's message into the error and frees it. */
 static mdot_status toolchain_failure(const char *step, char *message, mdot_error *err)
 {
-    mdot_status status = mdot_fail(err, MDOT_TOOLCHAIN, "LLVM, %s: %s", step, message ? message : "no reason given");
+    mdot_status status =
+        mdot_fail(err, MDOT_TOOLCHAIN, "LLVM, %s: %s", step, message != NULL ? message : "no reason given");
     LLVMDisposeMessage(message);
     return status;
 }
@@ -33,7 +34,7 @@ static mdot_status create_machine(const cg_machine *machine, LLVMTargetMachineRe
         return toolchain_failure(machine->triple, message, err);
     *out_machine = LLVMCreateTargetMachine(llvm_target, machine->triple, machine->baseline_cpu, "",
                                            LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
-    if (!*out_machine) return mdot_fail(err, MDOT_TOOLCHAIN, "LLVM has no machine for %s", machine->triple);
+    if (*out_machine == NULL) return mdot_fail(err, MDOT_TOOLCHAIN, "LLVM has no machine for %s", machine->triple);
     return MDOT_OK;
 }
 
@@ -46,7 +47,7 @@ static mdot_status optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, 
     LLVMPassBuilderOptionsSetLoopUnrolling(passes, false);
     LLVMErrorRef failure = LLVMRunPasses(module, "default<O1>", machine, passes);
     LLVMDisposePassBuilderOptions(passes);
-    if (!failure) return MDOT_OK;
+    if (failure == NULL) return MDOT_OK;
     char *message = LLVMGetErrorMessage(failure);
     mdot_status status = mdot_fail(err, MDOT_TOOLCHAIN, "LLVM, optimising: %s", message);
     LLVMDisposeErrorMessage(message);
@@ -65,7 +66,7 @@ static mdot_status emit(LLVMModuleRef module, LLVMTargetMachineRef machine, LLVM
 
 static mdot_status dump(LLVMModuleRef module, LLVMTargetMachineRef machine, const cg_options *options, mdot_error *err)
 {
-    if (!options || !options->dump || !options->dump_text) return MDOT_OK;
+    if (options == NULL || options->dump == NULL || options->dump_text == NULL) return MDOT_OK;
     if (strcmp(options->dump, "llvm") == 0) {
         char *text = LLVMPrintModuleToString(module);
         options->dump_text(options->user, text);
@@ -100,7 +101,7 @@ static mdot_status copy_buffer(LLVMMemoryBufferRef buffer, void **out_object, si
 {
     size_t bytes = LLVMGetBufferSize(buffer);
     void *object = malloc(bytes);
-    if (!object) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an object of %zu bytes", bytes);
+    if (object == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an object of %zu bytes", bytes);
     memcpy(object, LLVMGetBufferStart(buffer), bytes);
     *out_object = object;
     *out_bytes = bytes;
@@ -155,7 +156,7 @@ mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const c
     LLVMContextSetDiagnosticHandler(context, NULL, NULL);
     if (status == MDOT_OK && kept.failed) status = mdot_fail(err, MDOT_TOOLCHAIN, "LLVM: %s", kept.first);
     if (status == MDOT_OK) status = copy_buffer(buffer, out_object, out_bytes, err);
-    if (buffer) LLVMDisposeMemoryBuffer(buffer);
+    if (buffer != NULL) LLVMDisposeMemoryBuffer(buffer);
     LLVMDisposeTargetMachine(llvm_machine);
     return status;
 }

@@ -48,7 +48,7 @@ static void add_loop(cg_emitter *e, cg_tile *tile, const cg_tile_operands *opera
     cg_loop_begin(e, &loop, from, to, steps, count, tile->acc, guarded);
     for (int i = 0; i < count; i++) tile->acc[i] = loop.carried[i];
     add_steps(e, tile, operands, loop.index, steps);
-    if (shadow) {
+    if (shadow != NULL) {
         LLVMValueRef turn = LLVMBuildUDiv(e->builder, cg_isub(e, loop.index, from), cg_int(e, steps), "");
         shadow->emit(e, shadow->context, turn);
     }
@@ -64,8 +64,8 @@ int64_t cg_tile_turns(int64_t count)
 void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count,
                         const cg_shadow *shadow)
 {
-    if (!LLVMIsAConstantInt(count)) {
-        assert(!shadow);
+    if (LLVMIsAConstantInt(count) == NULL) {
+        assert(shadow == NULL);
         LLVMValueRef whole = cg_round_down(e, count, UNROLL);
         add_loop(e, tile, operands, cg_int(e, 0), whole, UNROLL, true, NULL);
         add_loop(e, tile, operands, whole, count, 1, true, NULL);
@@ -73,7 +73,7 @@ void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *op
     }
     int64_t steps = LLVMConstIntGetSExtValue(count), done = steps % UNROLL;
     if (done > 0) add_steps(e, tile, operands, cg_int(e, 0), (int)done);
-    if (shadow) {
+    if (shadow != NULL) {
         int64_t end = done + (int64_t)shadow->pieces * UNROLL;
         assert(shadow->pieces > 0 && end <= steps);
         add_loop(e, tile, operands, cg_int(e, done), cg_int(e, end), UNROLL, false, shadow);
@@ -140,7 +140,7 @@ void cg_for_rows(cg_emitter *e, LLVMValueRef count, LLVMValueRef *carried, int c
                  void *context)
 {
     int tile_rows = e->target->tile_rows;
-    if (LLVMIsAConstantInt(count) && LLVMConstIntGetSExtValue(count) <= tile_rows) {
+    if (LLVMIsAConstantInt(count) != NULL && LLVMConstIntGetSExtValue(count) <= tile_rows) {
         cg_rows rows = {.count = (int)LLVMConstIntGetSExtValue(count)};
         for (int i = 0; i < rows.count; i++) rows.index[i] = cg_int(e, i);
         body(e, context, &rows, carried);

@@ -75,7 +75,7 @@ static bool is_in_place(const pl_nest *nest)
     int budget = VISIT_BUDGET;
     for (int s = 0; s < nest->store_count; s++) {
         int buffer = nest->store[s].buffer;
-        if (nest->body && loads_from(nest->body, buffer, &budget)) return true;
+        if (nest->body != NULL && loads_from(nest->body, buffer, &budget)) return true;
         for (int t = 0; t < nest->store_count; t++)
             if (loads_from(nest->store[t].value, buffer, &budget) || loads_from(nest->store[t].index, buffer, &budget))
                 return true;
@@ -85,7 +85,7 @@ static bool is_in_place(const pl_nest *nest)
 
 static size_t widest_element(const pl_plan *plan, const pl_nest *nest)
 {
-    size_t widest = nest->body ? mdot_dtype_size_bytes(nest->body->dtype) : 0;
+    size_t widest = nest->body != NULL ? mdot_dtype_size_bytes(nest->body->dtype) : 0;
     for (int s = 0; s < nest->store_count; s++) {
         size_t size = mdot_dtype_size_bytes(plan->buffers[nest->store[s].buffer].type.dtype);
         if (size > widest) widest = size;
@@ -105,7 +105,7 @@ static int lanes_for(ir_dim extent, int most)
 static double cost_along(const pl_nest *nest, int loop, int lanes, double *out_scalar)
 {
     survey s = {.loop = loop, .lanes = lanes, .budget = VISIT_BUDGET};
-    if (nest->body) {
+    if (nest->body != NULL) {
         count(&s, nest->body);
     } else {
         for (int i = 0; i < nest->store_count; i++) {
@@ -133,7 +133,7 @@ cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nes
 {
     cg_vectorisation best = {.loop = -1, .lanes = 1, .block = 1, .in_place = is_in_place(nest)};
     int most = widest_element(plan, nest) > 4 ? target->lanes / 2 : target->lanes;
-    bool lanes_reduce = nest->body && nest->reducer >= PL_REDUCE_SUM && nest->reducer <= PL_REDUCE_MIN;
+    bool lanes_reduce = nest->body != NULL && nest->reducer >= PL_REDUCE_SUM && nest->reducer <= PL_REDUCE_MIN;
     int loops = nest->loop_count + (lanes_reduce ? nest->reduce_count : 0);
     double best_cost = 0;
     for (int loop = loops - 1; loop >= 0; loop--) {
@@ -147,6 +147,6 @@ cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nes
         best.loop = loop;
         best.lanes = lanes;
     }
-    if (best.loop >= 0 && nest->body) best.block = block_for(nest->extent[best.loop], best.lanes);
+    if (best.loop >= 0 && nest->body != NULL) best.block = block_for(nest->extent[best.loop], best.lanes);
     return best;
 }

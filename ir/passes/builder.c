@@ -8,7 +8,7 @@
 static bool is_dead(const ir_node *node)
 {
     for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i] && node->outputs[i]->use_count) return false;
+        if (node->outputs[i] != NULL && node->outputs[i]->use_count) return false;
     }
     return true;
 }
@@ -17,7 +17,7 @@ static bool is_dead(const ir_node *node)
 static bool has_typed_inputs(const ir_node *node)
 {
     for (int i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] && node->inputs[i]->type.rank < 0) return false;
+        if (node->inputs[i] != NULL && node->inputs[i]->type.rank < 0) return false;
     }
     return true;
 }
@@ -26,20 +26,20 @@ mdot_status ir_rewrite(ir_graph *graph, ir_rule rule, bool *out_changed, mdot_er
 {
     ir_builder b = {.graph = graph, .err = err};
     bool any = false;
-    for (ir_node *node = graph->first; node;) {
+    for (ir_node *node = graph->first; node != NULL;) {
         ir_node *prev = node->prev;
         b.changed = false;
-        if (node->op && has_typed_inputs(node) && !is_dead(node)) {
+        if (node->op != NULL && has_typed_inputs(node) && !is_dead(node)) {
             b.at = node;
             b.name = node->name;
-            b.dtype = node->outputs[0] ? node->outputs[0]->type.dtype : MDOT_DTYPE_NONE;
+            b.dtype = node->outputs[0] != NULL ? node->outputs[0]->type.dtype : MDOT_DTYPE_NONE;
             b.first_new = graph->value_count;
             rule(&b, node);
             if (b.status != MDOT_OK) return b.status;
         }
         any = any || b.changed;
         /* What the rule made stands between prev and node, and is looked at next. */
-        ir_node *next = !b.changed ? node->next : prev ? prev->next : graph->first;
+        ir_node *next = !b.changed ? node->next : prev != NULL ? prev->next : graph->first;
         if (is_dead(node)) {
             if (next == node) next = node->next;
             ir_graph_remove_node(graph, node);
@@ -61,19 +61,19 @@ static bool is_graph_output(const ir_graph *graph, const ir_value *value)
 
 bool ir_replace(ir_builder *b, ir_value *old, ir_value *replacement)
 {
-    if (b->status != MDOT_OK || !old || !replacement || old == replacement) return false;
+    if (b->status != MDOT_OK || old == NULL || replacement == NULL || old == replacement) return false;
     if (old->type.rank < 0 || !ir_type_equal(&old->type, &replacement->type)) return false;
-    bool renames = replacement->id >= b->first_new && replacement->def;
+    bool renames = replacement->id >= b->first_new && replacement->def != NULL;
     if (is_graph_output(b->graph, old)) {
-        if (!replacement->def || is_graph_output(b->graph, replacement)) {
-            if (old->def && old->def->op == &ir_ops[IR_OP_Identity]) return false;
+        if (replacement->def == NULL || is_graph_output(b->graph, replacement)) {
+            if (old->def != NULL && old->def->op == &ir_ops[IR_OP_Identity]) return false;
             replacement = ir_build_op1(b, IR_OP_Identity, replacement);
-            if (!replacement) return false;
+            if (replacement == NULL) return false;
         }
         renames = true;
     }
     if (renames) replacement->name = old->name;
-    if (!replacement->known) replacement->known = old->known;
+    if (replacement->known == NULL) replacement->known = old->known;
     ir_graph_replace_uses(b->graph, old, replacement);
     b->changed = true;
     return true;
@@ -91,39 +91,39 @@ void *ir_build_alloc(ir_builder *b, int64_t count, size_t size_bytes)
 {
     if (b->status != MDOT_OK) return NULL;
     void *memory = ir_arena_alloc(b->graph->arena, (size_t)count, size_bytes);
-    return memory ? memory : out_of_memory(b);
+    return memory != NULL ? memory : out_of_memory(b);
 }
 
 ir_node *ir_build_node(ir_builder *b, ir_opcode op, ir_value *const *inputs, int input_count, int output_count)
 {
     if (b->status != MDOT_OK) return NULL;
     ir_node *node = ir_graph_add_node(b->graph, b->at, &ir_ops[op], b->name, inputs, input_count, output_count);
-    return node ? node : out_of_memory(b);
+    return node != NULL ? node : out_of_memory(b);
 }
 
 void ir_build_set_int(ir_builder *b, ir_node *node, const char *name, int64_t value)
 {
-    if (node && !ir_node_set_int(b->graph, node, name, value)) out_of_memory(b);
+    if (node != NULL && !ir_node_set_int(b->graph, node, name, value)) out_of_memory(b);
 }
 
 void ir_build_set_ints(ir_builder *b, ir_node *node, const char *name, const int64_t *values, int count)
 {
-    if (node && !ir_node_set_ints(b->graph, node, name, values, count)) out_of_memory(b);
+    if (node != NULL && !ir_node_set_ints(b->graph, node, name, values, count)) out_of_memory(b);
 }
 
 void ir_build_set_float(ir_builder *b, ir_node *node, const char *name, double value)
 {
-    if (node && !ir_node_set_float(b->graph, node, name, value)) out_of_memory(b);
+    if (node != NULL && !ir_node_set_float(b->graph, node, name, value)) out_of_memory(b);
 }
 
 void ir_build_set_string(ir_builder *b, ir_node *node, const char *name, const char *value)
 {
-    if (node && !ir_node_set_string(b->graph, node, name, value)) out_of_memory(b);
+    if (node != NULL && !ir_node_set_string(b->graph, node, name, value)) out_of_memory(b);
 }
 
 ir_value *ir_build_infer(ir_builder *b, ir_node *node)
 {
-    if (b->status != MDOT_OK || !node) return NULL;
+    if (b->status != MDOT_OK || node == NULL) return NULL;
     b->status = ir_infer_node(b->graph, node, b->err);
     return b->status == MDOT_OK ? node->outputs[0] : NULL;
 }
@@ -132,7 +132,7 @@ ir_value *ir_build_infer(ir_builder *b, ir_node *node)
 static ir_value *apply(ir_builder *b, ir_opcode op, ir_value *const *inputs, int count)
 {
     for (int i = 0; i < count; i++) {
-        if (!inputs[i]) return NULL;
+        if (inputs[i] == NULL) return NULL;
     }
     return ir_build_infer(b, ir_build_node(b, op, inputs, count, 1));
 }
@@ -154,7 +154,7 @@ ir_value *ir_build_op3(ir_builder *b, ir_opcode op, ir_value *x, ir_value *y, ir
 
 ir_value *ir_build_cast(ir_builder *b, ir_value *x, mdot_dtype dtype)
 {
-    if (!x || x->type.dtype == dtype) return x;
+    if (x == NULL || x->type.dtype == dtype) return x;
     ir_node *node = ir_build_node(b, IR_OP_Cast, &x, 1, 1);
     ir_build_set_int(b, node, "to", dtype); /* dtypes are numbered as in ONNX */
     return ir_build_infer(b, node);
@@ -163,7 +163,7 @@ ir_value *ir_build_cast(ir_builder *b, ir_value *x, mdot_dtype dtype)
 ir_value *ir_build_reduce(ir_builder *b, ir_opcode op, ir_value *x, const int64_t *axes, int axis_count)
 {
     ir_value *inputs[] = {x, ir_build_integers(b, axes, axis_count)};
-    if (!x || !inputs[1]) return NULL;
+    if (x == NULL || inputs[1] == NULL) return NULL;
     ir_node *node = ir_build_node(b, op, inputs, 2, 1);
     ir_build_set_int(b, node, "keepdims", 1);
     return ir_build_infer(b, node);
@@ -183,10 +183,10 @@ static bool keeps_order(const ir_type *type, const int64_t *perm)
 
 ir_value *ir_build_transpose(ir_builder *b, ir_value *x, const int64_t *perm)
 {
-    if (!x) return NULL;
+    if (x == NULL) return NULL;
     int rank = x->type.rank;
     int64_t first[MDOT_MAX_RANK], both[MDOT_MAX_RANK];
-    if (x->def && x->def->op == &ir_ops[IR_OP_Transpose]) {
+    if (x->def != NULL && x->def->op == &ir_ops[IR_OP_Transpose]) {
         ir_read_perm(x->def, first);
         for (int i = 0; i < rank; i++) both[i] = first[perm[i]];
         return ir_build_transpose(b, x->def->inputs[0], both);
@@ -205,13 +205,13 @@ void ir_read_perm(const ir_node *transpose, int64_t *out_perm)
 {
     const ir_attr *attr = ir_node_attr(transpose, "perm");
     int rank = transpose->inputs[0]->type.rank;
-    for (int i = 0; i < rank; i++) out_perm[i] = attr && attr->count == rank ? attr->ints[i] : rank - 1 - i;
+    for (int i = 0; i < rank; i++) out_perm[i] = attr != NULL && attr->count == rank ? attr->ints[i] : rank - 1 - i;
 }
 
 ir_value *ir_build_concat(ir_builder *b, int64_t axis, ir_value *const *parts, int count)
 {
     for (int i = 0; i < count; i++) {
-        if (!parts[i]) return NULL;
+        if (parts[i] == NULL) return NULL;
     }
     ir_node *node = ir_build_node(b, IR_OP_Concat, parts, count, 1);
     ir_build_set_int(b, node, "axis", axis);
@@ -228,10 +228,10 @@ ir_value *ir_build_slice(ir_builder *b, ir_value *x, int64_t axis, int64_t from,
 bool ir_build_split(ir_builder *b, ir_value *x, int64_t axis, const int64_t *extents, int count, ir_value **out_parts)
 {
     ir_value *inputs[] = {x, ir_build_integers(b, extents, count)};
-    if (!x || !inputs[1]) return false;
+    if (x == NULL || inputs[1] == NULL) return false;
     ir_node *node = ir_build_node(b, IR_OP_Split, inputs, 2, count);
     ir_build_set_int(b, node, "axis", axis);
-    if (!ir_build_infer(b, node)) return false;
+    if (ir_build_infer(b, node) == NULL) return false;
     for (int i = 0; i < count; i++) out_parts[i] = node->outputs[i];
     return true;
 }
@@ -241,27 +241,27 @@ bool ir_build_split(ir_builder *b, ir_value *x, int64_t axis, const int64_t *ext
 ir_value *ir_build_constant(ir_builder *b, mdot_dtype dtype, const int64_t *dims, int rank, const void *data)
 {
     ir_tensor *tensor = ir_build_alloc(b, 1, sizeof *tensor);
-    if (!tensor || !data) return NULL;
+    if (tensor == NULL || data == NULL) return NULL;
     *tensor = (ir_tensor){.dtype = dtype, .rank = rank, .count = ir_count_elements(rank, dims), .data = data};
     for (int i = 0; i < rank; i++) tensor->dims[i] = dims[i];
     ir_value *value = ir_graph_add_constant(b->graph, b->name, tensor);
-    return value ? value : out_of_memory(b);
+    return value != NULL ? value : out_of_memory(b);
 }
 
 ir_value *ir_build_filled(ir_builder *b, const int64_t *dims, int rank, double value)
 {
     if (b->status != MDOT_OK) return NULL;
     ir_wide *wide = ir_wide_create(b->graph->arena, b->dtype, rank, dims);
-    if (!wide) return out_of_memory(b);
+    if (wide == NULL) return out_of_memory(b);
     for (int64_t i = 0; i < wide->count; i++) {
-        if (wide->f) {
+        if (wide->f != NULL) {
             wide->f[i] = value;
         } else {
             wide->i[i] = (int64_t)value;
         }
     }
     ir_tensor *tensor = ir_tensor_from_wide(b->graph->arena, wide);
-    return tensor ? ir_build_constant(b, b->dtype, dims, rank, tensor->data) : out_of_memory(b);
+    return tensor != NULL ? ir_build_constant(b, b->dtype, dims, rank, tensor->data) : out_of_memory(b);
 }
 
 ir_value *ir_build_scalar(ir_builder *b, double value)
@@ -272,7 +272,7 @@ ir_value *ir_build_scalar(ir_builder *b, double value)
 static ir_value *integer_constant(ir_builder *b, const int64_t *values, int64_t count, int rank)
 {
     int64_t *copy = ir_build_alloc(b, count ? count : 1, sizeof *copy);
-    if (!copy) return NULL;
+    if (copy == NULL) return NULL;
     if (count) memcpy(copy, values, (size_t)count * sizeof *copy);
     return ir_build_constant(b, MDOT_DTYPE_I64, &count, rank, copy);
 }
@@ -315,7 +315,7 @@ static ir_value *dim_as_vector(ir_builder *b, ir_dim dim)
     if (ir_dim_is_number(dim)) return ir_build_integers(b, &dim.offset, 1);
     ir_dim have = {0, 0};
     ir_value *value = symbolic_dim(b, &have);
-    if (!value || ir_dim_equal(have, dim)) return value;
+    if (value == NULL || ir_dim_equal(have, dim)) return value;
     if (have.offset) value = ir_build_sub(b, value, ir_build_integers(b, &have.offset, 1));
     if (have.scale != 1) value = ir_build_div(b, value, ir_build_integers(b, &have.scale, 1));
     if (dim.scale != 1) value = ir_build_mul(b, value, ir_build_integers(b, &dim.scale, 1));
@@ -406,7 +406,7 @@ static bool only_ones_differ(const ir_type *type, const ir_dim *dims, int rank)
 
 ir_value *ir_build_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
 {
-    if (!x) return NULL;
+    if (x == NULL) return NULL;
     for (ir_value *under = x;; under = under->def->inputs[0]) {
         if (same_shape(&under->type, dims, rank)) return under;
         if (!ir_is_reshaped(under)) break;
@@ -418,7 +418,7 @@ ir_value *ir_build_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int r
         return move_ones(b, IR_OP_Unsqueeze, core, dims, rank);
     }
     ir_value *inputs[] = {x, constant ? ir_build_integers(b, numbers, rank) : ir_build_dims(b, dims, rank)};
-    if (!inputs[1]) return NULL;
+    if (inputs[1] == NULL) return NULL;
     ir_node *node = ir_build_node(b, IR_OP_Reshape, inputs, 2, 1);
     for (int i = 0; i < rank; i++) {
         if (ir_dim_is(dims[i], 0)) ir_build_set_int(b, node, "allowzero", 1); /* its 0 is no copied dimension then */
@@ -428,7 +428,7 @@ ir_value *ir_build_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int r
 
 ir_value *ir_build_expand(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
 {
-    if (!x || same_shape(&x->type, dims, rank)) return x;
+    if (x == NULL || same_shape(&x->type, dims, rank)) return x;
     ir_dim asked[MDOT_MAX_RANK];
     for (int i = 0; i < rank; i++) {
         int axis = i - (rank - x->type.rank);
