@@ -1,5 +1,6 @@
 /* text.c — prints a graph in the form that text.h describes: for dumps after passes, golden tests and debugging. */
 #include "ir/text.h"
+#include "base/printable.h"
 
 #include "ir/ops/families.h"
 
@@ -45,17 +46,19 @@ bool ir_text_is_word(const char *text)
 
 /* ---- Words and numbers ----------------------------------------------------------------------------------------- */
 
+/* What no terminal should see is written as its bytes: a dump can be looked at, whatever a model calls things. */
 static void print_quoted(printer *p, const char *text)
 {
     fputc('"', p->out);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\') {
-            fprintf(p->out, "\\%c", *c);
-        } else if (*c < 0x20 || *c == 0x7f) {
-            fprintf(p->out, "\\x%02x", *c);
-        } else {
-            fputc(*c, p->out);
+    while (*text != '\0') {
+        int length = bs_printable_length(text);
+        if (length == 0) {
+            fprintf(p->out, "\\x%02x", (unsigned char)*text++);
+            continue;
         }
+        if (*text == '"' || *text == '\\') fputc('\\', p->out);
+        fwrite(text, 1, (size_t)length, p->out);
+        text += length;
     }
     fputc('"', p->out);
 }

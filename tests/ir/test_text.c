@@ -52,6 +52,24 @@ static void everything_survives_the_round_trip(void **state)
     ir_arena_destroy(arena);
 }
 
+/* C1 controls, changes of direction and what is no UTF-8: their bytes are shown and read back, letters stay. */
+static void names_that_no_terminal_should_see_are_shown_as_bytes(void **state)
+{
+    (void)state;
+    static const char text[] = "graph \"m.onnx\" {\n"
+                               "  %0 \"a\\xc2\\x9b2J \\xe2\\x80\\xae \\xff gr\xC3\xB6\xC3\x9F"
+                               "e\" : f32[1] = input\n"
+                               "  return %0\n"
+                               "}\n";
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *graph = parse(text, NULL, arena);
+    assert_string_equal(graph->inputs[0]->name, "a\xC2\x9B"
+                                                "2J \xE2\x80\xAE \xFF gr\xC3\xB6\xC3\x9F"
+                                                "e");
+    assert_string_equal(ir_graph_print(graph, arena), text);
+    ir_arena_destroy(arena);
+}
+
 static void the_parsed_graph_is_what_the_text_says(void **state)
 {
     (void)state;
@@ -202,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_survives_the_round_trip),
+        cmocka_unit_test(names_that_no_terminal_should_see_are_shown_as_bytes),
         cmocka_unit_test(the_parsed_graph_is_what_the_text_says),
         cmocka_unit_test(large_constants_are_found_by_their_hash),
         cmocka_unit_test(spaces_and_lines_do_not_matter),
