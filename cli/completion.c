@@ -54,13 +54,32 @@ static const char bash_head[] =
     "    compopt -o nospace 2>/dev/null\n"
     "}\n"
     "\n"
-    "_mdot() {\n"
-    "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-    "    COMPREPLY=()\n"
-    "    # bash takes --option=value apart\n"
-    "    if [[ $cur == '=' ]]; then cur=; elif [[ $prev == '=' ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi\n"
+    "# $cur is the word that is written, $prev the one before it.\n"
+    "_mdot_command() {\n"
     "    if ((COMP_CWORD == 1)); then\n"
     "        _mdot_words '";
+
+/* bash takes words apart at '=' and ':', and wants back what stands behind the last of them. */
+static const char bash_tail[] =
+    "    esac\n"
+    "}\n"
+    "\n"
+    "_mdot() {\n"
+    "    local cur=${COMP_WORDS[COMP_CWORD]} prev cut= at=$((COMP_CWORD - 1))\n"
+    "    COMPREPLY=()\n"
+    "    if [[ $cur == ':' ]]; then cur= at=$COMP_CWORD; fi\n"
+    "    while ((at > 1)) && [[ ${COMP_WORDS[at]} == ':' ]]; do\n"
+    "        cut=${COMP_WORDS[at - 1]}:$cut\n"
+    "        at=$((at - 2))\n"
+    "    done\n"
+    "    prev=${COMP_WORDS[at]}\n"
+    "    if [[ $cur == '=' ]]; then cur=; elif [[ $prev == '=' ]]; then prev=${COMP_WORDS[at - 1]}; fi\n"
+    "    cur=$cut$cur\n"
+    "    _mdot_command\n"
+    "    if ((${#COMPREPLY[@]} > 0)); then COMPREPLY=(\"${COMPREPLY[@]#\"$cut\"}\"); fi\n"
+    "}\n"
+    "\n"
+    "complete -F _mdot mdot\n";
 
 static void put_bash_option(FILE *stream, const cli_option *option)
 {
@@ -109,7 +128,7 @@ static void print_bash(FILE *stream)
     fputs("--help --version'\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n", stream);
     for (const cli_command *const *command = cli_commands; *command != NULL; command++)
         put_bash_command(stream, *command);
-    fputs("    esac\n}\n\ncomplete -F _mdot mdot\n", stream);
+    fputs(bash_tail, stream);
 }
 
 /* ---- zsh -------------------------------------------------------------------------------------------------------- */

@@ -35,6 +35,9 @@ expect "fp32" predict --precision = f
 expect "fp32 tf32 amp" predict --precision =
 expect "H100-SXM-80GB H100-PCIe-80GB" predict net.onnx -g H100
 expect "A30,H100-SXM-80GB A30,H100-PCIe-80GB" predict net.onnx -g A30,H100
+expect "x86-64-v3 x86-64-v4" compile --target cpu : x
+expect "x86-64-v3 x86-64-v4" compile -t cpu :
+expect "x86-64-v4" compile --target = cpu : x86-64-v3,cpu : x86-64-v4
 expect "net.job net.onnx" predict net
 expect "folder" predict fo
 expect "net.mdot" bench net
