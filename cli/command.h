@@ -1,5 +1,6 @@
 /* command.h — a subcommand as a table, from which everything is made that says what it takes: the loop that reads its
  * command line (options.c), `--help` (help.c), its man page (man.c) and completion in shells (completion.c).
+ * Those know no subcommand by name: commands.c has them all, and hands them what they print.
  */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
@@ -36,6 +37,11 @@ typedef struct cli_option {
     const char *files;
 } cli_option;
 
+/* What is read from the environment, for man pages; ends with a NULL name. */
+typedef struct cli_variable {
+    const char *name, *help;
+} cli_variable;
+
 typedef struct cli_command {
     const char *name;
     const char *summary;         /* half a line, without a full stop */
@@ -47,6 +53,10 @@ typedef struct cli_command {
     const char *exit_status;           /* "0 success, 1 failure, 2 a wrong command line" */
     const char *files;                 /* suffixes of its operands, for completion; NULL: it takes no files */
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand's name; the exit status */
+    bool takes_command;                /* its operand is a subcommand's name, for completion */
+    /* `mdot` itself: its subcommands in the order of `mdot --help`, ending with NULL, and its environment. */
+    const struct cli_command *const *commands;
+    const cli_variable *environment;
 } cli_command;
 
 #define CLI_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof(table)[0]
@@ -58,14 +68,8 @@ extern const cli_command cli_predict, cli_compile, cli_tokens, cli_inspect, cli_
 /* In the order of `mdot --help`, ending with NULL. */
 extern const cli_command *const cli_commands[];
 
-/* `mdot` itself: what its help and its man page say beside the subcommands. */
+/* `mdot` itself: what its help and its man page say, and the whole of what there is. */
 extern const cli_command cli_mdot;
-
-/* What the command reads from the environment, for its man page; ends with a NULL name. */
-typedef struct cli_variable {
-    const char *name, *help;
-} cli_variable;
-extern const cli_variable cli_environment[];
 
 /* NULL after a usage error that names the nearest. */
 const cli_command *cli_find_command(const char *name);
@@ -84,7 +88,7 @@ typedef struct cli_operands {
 bool cli_read_line(const cli_command *command, int argc, char **argv, void *request, cli_operands *out_operands,
                    int *out_status);
 
-/* Options of a table with --help behind them: option i, NULL from the last on. Nothing hidden is left out. */
+/* Options of a table, hidden ones too, with --help behind them (command.c): option i, NULL from the last on. */
 const cli_option *cli_option_at(const cli_command *command, size_t i);
 
 /* ---- Texts ------------------------------------------------------------------------------------------------------ */
@@ -93,8 +97,9 @@ const cli_option *cli_option_at(const cli_command *command, size_t i);
 void cli_print_wrapped(FILE *stream, const char *text, int indent, int column);
 
 void cli_print_help(FILE *stream, const cli_command *command);
-void cli_print_man(FILE *stream, const cli_command *command);
+/* `whole` is `mdot` itself, which the page of a subcommand refers to. */
+void cli_print_man(FILE *stream, const cli_command *command, const cli_command *whole);
 /* For "bash" or "zsh"; false for others. */
-bool cli_print_completion(FILE *stream, const char *shell);
+bool cli_print_completion(FILE *stream, const char *shell, const cli_command *whole);
 
 #endif

@@ -1,4 +1,4 @@
-/* commands.c — all subcommands, and `mdot` itself as a table. */
+/* commands.c — all subcommands, `mdot` itself as a table, and `mdot help`, which knows them all. */
 #include "base/near.h"
 #include "cli/command.h"
 
@@ -10,19 +10,7 @@ const cli_command *const cli_commands[] = {&cli_predict, &cli_compile, &cli_toke
 static const cli_option options[] = {{.name = "version", .help = "show the version", .kind = CLI_FLAG}};
 static const char *const synopsis[] = {"COMMAND [OPTION]…", NULL};
 
-const cli_command cli_mdot = {
-    .name = "mdot",
-    .summary = "predict how long deep-learning jobs train; compile the predictors",
-    .synopsis = synopsis,
-    .description =
-        "mdot predicts how long a deep-learning training step takes on which GPU, from the network's ONNX graph, "
-        "and compiles the trained Transformers that say so.",
-    CLI_OPTIONS(options),
-    .notes = "`mdot help COMMAND` or `mdot COMMAND --help` shows a command's own options.",
-    .exit_status = "0 success, 1 failure, 2 a wrong command line",
-};
-
-const cli_variable cli_environment[] = {
+static const cli_variable environment[] = {
     {"MDOT_PREDICTOR",
      "the predictor that `mdot predict` uses where --model names none; else the one that mdot comes with"},
     {"MDOT_DEVICE", "where predictors run when an option does not say: cpu, cuda, cuda:1, …, or auto: what is faster"},
@@ -32,6 +20,20 @@ const cli_variable cli_environment[] = {
      "as other libraries are"},
     {"TMPDIR", "where `mdot check` keeps what it compiles; else /tmp"},
     {NULL, NULL},
+};
+
+const cli_command cli_mdot = {
+    .name = "mdot",
+    .summary = "predict how long deep-learning jobs train; compile the predictors",
+    .synopsis = synopsis,
+    .description =
+        "mdot predicts how long a deep-learning training step takes on which GPU, from the network's ONNX graph, "
+        "and compiles the trained Transformers that say so.",
+    CLI_OPTIONS(options),
+    .notes = "`mdot help COMMAND` or `mdot COMMAND --help` shows a command's own options.",
+    .commands = cli_commands,
+    .environment = environment,
+    .exit_status = "0 success, 1 failure, 2 a wrong command line",
 };
 
 const cli_command *cli_find_command(const char *name)
@@ -47,3 +49,47 @@ const cli_command *cli_find_command(const char *name)
         fprintf(stderr, "mdot: there is no command \"%s\"; see `mdot --help`\n", name);
     return NULL;
 }
+
+/* ---- mdot help ------------------------------------------------------------------------------------------------ */
+
+typedef struct help_request {
+    bool man;
+    const char *shell;
+} help_request;
+
+static int run_help(int argc, char **argv)
+{
+    help_request request = {0};
+    cli_operands operands;
+    int status;
+    if (!cli_read_line(&cli_help, argc, argv, &request, &operands, &status)) return status;
+    if (operands.count > 1) return cli_usage_error("help", "one command at a time");
+    if (request.shell != NULL)
+        return cli_print_completion(stdout, request.shell, &cli_mdot)
+                   ? CLI_OK
+                   : cli_usage_error("help", "there is completion for bash and zsh, not \"%s\"", request.shell);
+    const cli_command *command = operands.count == 0 ? &cli_mdot : cli_find_command(operands.item[0]);
+    if (command == NULL) return CLI_USAGE;
+    if (request.man)
+        cli_print_man(stdout, command, &cli_mdot);
+    else
+        cli_print_help(stdout, command);
+    return CLI_OK;
+}
+
+static const cli_option help_options[] = {
+    {.name = "man", .kind = CLI_FLAG, .at = offsetof(help_request, man)},
+    {.name = "completion", .value = "SHELL", .kind = CLI_TEXT, .at = offsetof(help_request, shell)},
+};
+static const char *const help_synopsis[] = {"[COMMAND]", NULL};
+
+const cli_command cli_help = {
+    .name = "help",
+    .summary = "show the help of a command",
+    .synopsis = help_synopsis,
+    .description = "Shows what a command does and takes, as `mdot COMMAND --help` does; without one, all commands.",
+    CLI_OPTIONS(help_options),
+    .exit_status = "0 success, 1 failure, 2 there is no such command",
+    .run = run_help,
+    .takes_command = true,
+};

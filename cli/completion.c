@@ -97,7 +97,7 @@ static void put_bash_option(FILE *stream, const cli_option *option)
     fputs(" return ;;\n", stream);
 }
 
-static void put_bash_command(FILE *stream, const cli_command *command)
+static void put_bash_command(FILE *stream, const cli_command *command, const cli_command *whole)
 {
     const cli_option *option;
     fprintf(stream, "    %s)\n        case $prev in\n", command->name);
@@ -111,23 +111,23 @@ static void put_bash_command(FILE *stream, const cli_command *command)
     }
     fputs("'", stream);
     if (command->files != NULL) fprintf(stream, "; else _mdot_files '%s'", command->files);
-    if (command == &cli_help) {
+    if (command->takes_command) {
         fputs("; else _mdot_words '", stream);
-        for (const cli_command *const *c = cli_commands; *c != NULL; c++)
-            fprintf(stream, "%s%s", c == cli_commands ? "" : " ", (*c)->name);
+        for (const cli_command *const *c = whole->commands; *c != NULL; c++)
+            fprintf(stream, "%s%s", c == whole->commands ? "" : " ", (*c)->name);
         fputs("'", stream);
     }
     fputs("; fi\n        ;;\n", stream);
 }
 
-static void print_bash(FILE *stream)
+static void print_bash(FILE *stream, const cli_command *whole)
 {
     fputs(bash_head, stream);
-    for (const cli_command *const *command = cli_commands; *command != NULL; command++)
+    for (const cli_command *const *command = whole->commands; *command != NULL; command++)
         fprintf(stream, "%s ", (*command)->name);
     fputs("--help --version'\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n", stream);
-    for (const cli_command *const *command = cli_commands; *command != NULL; command++)
-        put_bash_command(stream, *command);
+    for (const cli_command *const *command = whole->commands; *command != NULL; command++)
+        put_bash_command(stream, *command, whole);
     fputs(bash_tail, stream);
 }
 
@@ -190,7 +190,7 @@ static void put_zsh_option(FILE *stream, const cli_option *option)
     fputs("'", stream);
 }
 
-static void put_zsh_command(FILE *stream, const cli_command *command)
+static void put_zsh_command(FILE *stream, const cli_command *command, const cli_command *whole)
 {
     const cli_option *option;
     fprintf(stream, "    %s)\n        _arguments -s -S", command->name);
@@ -200,22 +200,22 @@ static void put_zsh_command(FILE *stream, const cli_command *command)
         put_zsh_files(stream, command->files);
         fputs("'", stream);
     }
-    if (command == &cli_help) {
+    if (command->takes_command) {
         fputs(" \\\n            '1:command:(", stream);
-        for (const cli_command *const *c = cli_commands; *c != NULL; c++)
-            fprintf(stream, "%s%s", c == cli_commands ? "" : " ", (*c)->name);
+        for (const cli_command *const *c = whole->commands; *c != NULL; c++)
+            fprintf(stream, "%s%s", c == whole->commands ? "" : " ", (*c)->name);
         fputs(")'", stream);
     }
     fputs("\n        ;;\n", stream);
 }
 
-static void print_zsh(FILE *stream)
+static void print_zsh(FILE *stream, const cli_command *whole)
 {
     fputs("#compdef mdot\n# zsh completion for mdot(1), made by `mdot help --completion zsh`\n\n"
           "_mdot() {\n"
           "    local -a commands=(",
           stream);
-    for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
+    for (const cli_command *const *command = whole->commands; *command != NULL; command++) {
         fprintf(stream, "\n        '%s:", (*command)->name);
         put_zsh_text(stream, (*command)->summary);
         fputs("'", stream);
@@ -231,15 +231,15 @@ static void print_zsh(FILE *stream)
           "    ((CURRENT--))\n"
           "    case $command in\n",
           stream);
-    for (const cli_command *const *command = cli_commands; *command != NULL; command++)
-        put_zsh_command(stream, *command);
+    for (const cli_command *const *command = whole->commands; *command != NULL; command++)
+        put_zsh_command(stream, *command, whole);
     fputs("    esac\n}\n\n_mdot \"$@\"\n", stream);
 }
 
-bool cli_print_completion(FILE *stream, const char *shell)
+bool cli_print_completion(FILE *stream, const char *shell, const cli_command *whole)
 {
     bool is_bash = strcmp(shell, "bash") == 0;
     if (!is_bash && strcmp(shell, "zsh") != 0) return false;
-    (is_bash ? print_bash : print_zsh)(stream);
+    (is_bash ? print_bash : print_zsh)(stream, whole);
     return true;
 }

@@ -1,4 +1,4 @@
-/* help.c — `--help` of every subcommand, from its table, and `mdot help`. */
+/* help.c — `--help` of every subcommand and of `mdot` itself, from its table. */
 #include "cli/command.h"
 
 #include <string.h>
@@ -80,22 +80,22 @@ static void print_options(FILE *stream, const cli_command *command)
     }
 }
 
-static void print_commands(FILE *stream)
+static void print_commands(FILE *stream, const cli_command *const *commands)
 {
     fputs("\nCommands:\n", stream);
-    for (const cli_command *const *command = cli_commands; *command != NULL; command++)
+    for (const cli_command *const *command = commands; *command != NULL; command++)
         cli_print_wrapped(stream, (*command)->summary, 12, fprintf(stream, "  %s", (*command)->name));
 }
 
 void cli_print_help(FILE *stream, const cli_command *command)
 {
-    bool is_whole = command == &cli_mdot;
+    bool is_whole = command->commands != NULL;
     for (const char *const *form = command->synopsis; *form != NULL; form++)
         fprintf(stream, "%s mdot%s%s %s\n", form == command->synopsis ? "Usage:" : "      ", is_whole ? "" : " ",
                 is_whole ? "" : command->name, *form);
     fputc('\n', stream);
     cli_print_wrapped(stream, command->description, 0, 0);
-    if (is_whole) print_commands(stream);
+    if (is_whole) print_commands(stream, command->commands);
     print_options(stream, command);
     fputc('\n', stream);
     if (command->notes != NULL) {
@@ -106,43 +106,3 @@ void cli_print_help(FILE *stream, const cli_command *command)
     snprintf(last, sizeof last, "Exit status: %s.", command->exit_status);
     cli_print_wrapped(stream, last, 0, 0);
 }
-
-/* ---- The subcommand --------------------------------------------------------------------------------------------- */
-
-typedef struct help_request {
-    bool man;
-    const char *shell;
-} help_request;
-
-static int run(int argc, char **argv)
-{
-    help_request request = {0};
-    cli_operands operands;
-    int status;
-    if (!cli_read_line(&cli_help, argc, argv, &request, &operands, &status)) return status;
-    if (operands.count > 1) return cli_usage_error("help", "one command at a time");
-    if (request.shell != NULL)
-        return cli_print_completion(stdout, request.shell)
-                   ? CLI_OK
-                   : cli_usage_error("help", "there is completion for bash and zsh, not \"%s\"", request.shell);
-    const cli_command *command = operands.count == 0 ? &cli_mdot : cli_find_command(operands.item[0]);
-    if (command == NULL) return CLI_USAGE;
-    (request.man ? cli_print_man : cli_print_help)(stdout, command);
-    return CLI_OK;
-}
-
-static const cli_option options[] = {
-    {.name = "man", .kind = CLI_FLAG, .at = offsetof(help_request, man)},
-    {.name = "completion", .value = "SHELL", .kind = CLI_TEXT, .at = offsetof(help_request, shell)},
-};
-static const char *const synopsis[] = {"[COMMAND]", NULL};
-
-const cli_command cli_help = {
-    .name = "help",
-    .summary = "show the help of a command",
-    .synopsis = synopsis,
-    .description = "Shows what a command does and takes, as `mdot COMMAND --help` does; without one, all commands.",
-    CLI_OPTIONS(options),
-    .exit_status = "0 success, 1 failure, 2 there is no such command",
-    .run = run,
-};

@@ -121,41 +121,41 @@ static void put_options(FILE *stream, const cli_command *command)
     }
 }
 
-static void put_commands(FILE *stream)
+static void put_commands(FILE *stream, const cli_command *whole)
 {
     fputs(".SH COMMANDS\n", stream);
-    for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
+    for (const cli_command *const *command = whole->commands; *command != NULL; command++) {
         fprintf(stream, ".TP\n\\fBmdot\\-%s\\fR(1)\n", (*command)->name);
         put_paragraphs(stream, (*command)->summary);
     }
 }
 
-static void put_environment(FILE *stream)
+static void put_environment(FILE *stream, const cli_command *whole)
 {
     fputs(".SH ENVIRONMENT\n", stream);
-    for (const cli_variable *variable = cli_environment; variable->name != NULL; variable++) {
+    for (const cli_variable *variable = whole->environment; variable->name != NULL; variable++) {
         fprintf(stream, ".TP\n\\fB%s\\fR\n", variable->name);
         put_paragraphs(stream, variable->help);
     }
 }
 
 /* The whole names its subcommands under COMMANDS. */
-static void put_see_also(FILE *stream, const cli_command *own)
+static void put_see_also(FILE *stream, const cli_command *own, const cli_command *whole)
 {
     fputs(".SH SEE ALSO\n\\fBmdot\\fR(1)", stream);
-    for (const cli_command *const *command = cli_commands; *command != NULL; command++)
+    for (const cli_command *const *command = whole->commands; *command != NULL; command++)
         if (*command != own) fprintf(stream, ",\n\\fBmdot\\-%s\\fR(1)", (*command)->name);
     fputc('\n', stream);
 }
 
-void cli_print_man(FILE *stream, const cli_command *command)
+void cli_print_man(FILE *stream, const cli_command *command, const cli_command *whole)
 {
-    bool is_whole = command == &cli_mdot;
+    bool is_whole = command == whole;
     put_title(stream, command, is_whole);
     put_synopsis(stream, command, is_whole);
     fputs(".SH DESCRIPTION\n", stream);
     put_paragraphs(stream, command->description);
-    if (is_whole) put_commands(stream);
+    if (is_whole) put_commands(stream, whole);
     put_options(stream, command);
     if (command->notes != NULL) {
         fputs(".SH NOTES\n", stream);
@@ -163,6 +163,6 @@ void cli_print_man(FILE *stream, const cli_command *command)
     }
     fputs(".SH EXIT STATUS\n", stream);
     put_paragraphs(stream, command->exit_status);
-    put_environment(stream);
-    if (!is_whole) put_see_also(stream, command);
+    put_environment(stream, whole);
+    if (!is_whole) put_see_also(stream, command, whole);
 }

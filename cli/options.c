@@ -17,14 +17,6 @@ typedef struct line {
     bool helped;
 } line;
 
-static const cli_option help_option = {.name = "help", .letter = 'h', .help = "show this help", .kind = CLI_FLAG};
-
-const cli_option *cli_option_at(const cli_command *command, size_t i)
-{
-    if (i < command->option_count) return &command->options[i];
-    return i == command->option_count ? &help_option : NULL;
-}
-
 /* ---- Values ----------------------------------------------------------------------------------------------------- */
 
 /* "--name", as a usage error shows an option. */
@@ -126,7 +118,7 @@ static bool apply(line *l, const cli_option *option, const char *spelling, char 
 {
     size_t index = 0;
     while (cli_option_at(l->command, index) != option) index++;
-    if (option == &help_option) {
+    if (index == l->command->option_count) { /* --help */
         l->helped = true;
         return true;
     }

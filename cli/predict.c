@@ -9,11 +9,6 @@
 enum { MAX_WORKERS = 1 << 16 };
 #define MAX_STEPS (INT64_C(1) << 50) /* exact in a double with room for a product */
 
-const char *const predict_precision_names[PREDICT_PRECISION_COUNT + 1] = {
-    [MDOT_PRECISION_FP32] = "fp32", [MDOT_PRECISION_TF32] = "tf32", [MDOT_PRECISION_AMP] = "amp", NULL};
-const char *const predict_layout_names[PREDICT_LAYOUT_COUNT + 1] = {
-    [MDOT_LAYOUT_NCHW] = "nchw", [MDOT_LAYOUT_NHWC] = "nhwc", NULL};
-
 /* ---- Options ------------------------------------------------------------------------------------------- */
 
 /* CLI_USAGE after a message that ends in the names of all GPUs. */

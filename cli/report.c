@@ -9,6 +9,11 @@
 
 #define GIB ((double)(1 << 30))
 
+const char *const predict_precision_names[PREDICT_PRECISION_COUNT + 1] = {
+    [MDOT_PRECISION_FP32] = "fp32", [MDOT_PRECISION_TF32] = "tf32", [MDOT_PRECISION_AMP] = "amp", NULL};
+const char *const predict_layout_names[PREDICT_LAYOUT_COUNT + 1] = {
+    [MDOT_LAYOUT_NCHW] = "nchw", [MDOT_LAYOUT_NHWC] = "nhwc", NULL};
+
 static const struct {
     uint32_t bit;
     const char *word, *reason;
