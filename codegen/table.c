@@ -61,7 +61,8 @@ static uint32_t add_kernels(builder *b, const pl_plan *plan)
         const pl_kernel *kernel = &plan->kernels[i];
         mdot_abi_kernel record = {.name_at = add_string(b, kernel->name),
                                   .kind_at = add_string(b, pl_kind_name(kernel->kind)),
-                                  .flops = kernel->flops};
+                                  .flops = kernel->flops,
+                                  .is_split = cg_kernel_is_split(plan, kernel)};
         put(b, at, i, &record, sizeof record);
     }
     return at;
@@ -107,9 +108,10 @@ static uint32_t add_cpu_functions(builder *b, const cg_entry *entries, int entry
     uint32_t at = add_array(b, (int)b->bucket_count, sizeof(mdot_abi_cpu_function));
     for (int e = 0, bucket = 0; e < entry_count; e++)
         for (int i = 0; i < entries[e].plan_count; i++, bucket++) {
-            mdot_abi_cpu_function record = {.code = (uint32_t)cg_cpu_code_number(b->cpu, bucket, number),
-                                            .scratch_bytes =
-                                                (uint64_t)cg_cpu_scratch_bytes(entries[e].plans[i], image->target)};
+            mdot_abi_cpu_function record = {
+                .code = (uint32_t)cg_cpu_code_number(b->cpu, bucket, number),
+                .scratch_bytes = (uint64_t)cg_cpu_scratch_bytes(entries[e].plans[i], image->target),
+                .worker_bytes = (uint64_t)cg_cpu_worker_bytes(entries[e].plans[i], image->target)};
             put(b, at, bucket, &record, sizeof record);
         }
     return at;

@@ -84,6 +84,10 @@ static inline int cg_cpu_code_number(const cg_cpu_images *images, int plan, int 
 /* What one call of the plan's code needs in a target's image: the plan's scratch, and behind it the working memory of
  * the kernel that needs most. */
 int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_cpu_target *target);
+/* That working memory, which each further worker has of its own. */
+int64_t cg_cpu_worker_bytes(const pl_plan *plan, const cg_cpu_target *target);
+/* Whether a kernel's work can be divided among calls (mdot_abi_call), on any target. */
+bool cg_kernel_is_split(const pl_plan *plan, const pl_kernel *kernel);
 
 /* "19.1.7" */
 const char *cg_llvm_version(void);

@@ -42,17 +42,23 @@ int64_t cg_attention_scratch_bytes(const pl_plan *plan, const pl_attention *k, c
     return cg_attention_is_small(k, target) ? 0 : cg_attention_stream_scratch_bytes(k, target);
 }
 
-void cg_attention(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
-                  LLVMValueRef scratch)
+bool cg_attention_is_split(const pl_attention *k)
 {
-    (void)plan;
+    return cg_is_shared_extent(k->batch) || cg_is_shared_extent(k->queries);
+}
+
+/* All heads of the batches that the call has its share of: a handful of positions each, or what is not split. */
+static void emit_batches(cg_emitter *e, const pl_attention *k, const LLVMValueRef *buffers, LLVMValueRef scratch,
+                         cg_range batches)
+{
     int64_t group = k->heads / k->kv_heads; /* query heads that share a key head */
     cg_loop batch, kv_head, member;
-    cg_loop_begin(e, &batch, cg_int(e, 0), cg_dim(e, k->batch), 1, 0, NULL, true);
+    cg_loop_begin(e, &batch, batches.from, batches.to, 1, 0, NULL, true);
     cg_loop_begin(e, &kv_head, cg_int(e, 0), cg_int(e, k->kv_heads), 1, 0, NULL, false);
     cg_loop_begin(e, &member, cg_int(e, 0), cg_int(e, group), 1, 0, NULL, false);
     LLVMValueRef head = cg_iadd(e, cg_imul(e, kv_head.index, cg_int(e, group)), member.index);
     attention_head h = locate_head(e, k, buffers, batch.index, head, kv_head.index);
+    h.share = (cg_range){cg_int(e, 0), h.queries};
     if (cg_attention_is_small(k, e->target))
         cg_attention_small(e, &h);
     else
@@ -60,4 +66,43 @@ void cg_attention(cg_emitter *e, const pl_plan *plan, const pl_attention *k, con
     cg_loop_end(e, &member, NULL);
     cg_loop_end(e, &kv_head, NULL);
     cg_loop_end(e, &batch, NULL);
+}
+
+/* A head's blocks of queries are units, all heads' after one another, so that a long sequence of few heads can be dealt
+ * out as well as a batch of many. */
+static void emit_query_blocks(cg_emitter *e, const pl_attention *k, const LLVMValueRef *buffers, LLVMValueRef scratch)
+{
+    int64_t group = k->heads / k->kv_heads;
+    LLVMValueRef grain = cg_int(e, cg_attention_stream_grain(e->target)), one = cg_int(e, 1);
+    LLVMValueRef queries = cg_dim(e, k->queries), heads = cg_imul(e, cg_dim(e, k->batch), cg_int(e, k->heads));
+    LLVMValueRef blocks = LLVMBuildUDiv(e->builder, cg_isub(e, cg_iadd(e, queries, grain), one), grain, "");
+    LLVMValueRef some = cg_imax(e, blocks, one); /* of no queries: nothing is divided by */
+    cg_range share = cg_share_of(e, cg_imul(e, heads, blocks));
+    LLVMValueRef first = LLVMBuildUDiv(e->builder, share.from, some, "");
+    LLVMValueRef end = LLVMBuildUDiv(e->builder, cg_isub(e, cg_iadd(e, share.to, some), one), some, "");
+    cg_loop loop;
+    cg_loop_begin(e, &loop, first, end, 1, 0, NULL, true);
+    LLVMValueRef head = LLVMBuildURem(e->builder, loop.index, cg_int(e, k->heads), "");
+    LLVMValueRef batch = LLVMBuildUDiv(e->builder, loop.index, cg_int(e, k->heads), "");
+    LLVMValueRef kv_head = LLVMBuildUDiv(e->builder, head, cg_int(e, group), "");
+    attention_head h = locate_head(e, k, buffers, batch, head, kv_head);
+    LLVMValueRef before = cg_imul(e, loop.index, blocks); /* blocks of the heads before */
+    LLVMValueRef from = cg_imax(e, cg_isub(e, share.from, before), cg_int(e, 0));
+    LLVMValueRef to = cg_imin(e, cg_isub(e, share.to, before), blocks);
+    h.share = (cg_range){cg_imul(e, from, grain), cg_imin(e, cg_imul(e, to, grain), queries)};
+    cg_attention_stream(e, &h, scratch);
+    cg_loop_end(e, &loop, NULL);
+}
+
+void cg_attention(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
+                  LLVMValueRef scratch)
+{
+    (void)plan;
+    LLVMValueRef batches = cg_dim(e, k->batch);
+    if (!cg_attention_is_split(k))
+        emit_batches(e, k, buffers, scratch, (cg_range){cg_int(e, 0), batches});
+    else if (cg_attention_is_small(k, e->target))
+        emit_batches(e, k, buffers, scratch, cg_share_of(e, batches));
+    else
+        emit_query_blocks(e, k, buffers, scratch);
 }

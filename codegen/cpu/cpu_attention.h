@@ -14,6 +14,7 @@
 typedef struct attention_head {
     const pl_attention *k;
     LLVMValueRef queries, keys; /* counts */
+    cg_range share;             /* of the queries: what the call does; whole blocks but for the last query's */
     LLVMValueRef q, key, value, out;
     LLVMValueRef q_stride, key_stride, value_stride, out_stride;
     LLVMValueRef mask, mask_stride; /* from query to query; unset without a mask */
@@ -30,6 +31,8 @@ extern const double cg_no_maximum;
 LLVMValueRef cg_scale_mask(cg_emitter *e, LLVMValueRef value);
 
 void cg_attention_stream(cg_emitter *e, const attention_head *head, LLVMValueRef scratch);
+/* Queries of its widest block: a share's grain. */
+int64_t cg_attention_stream_grain(const cg_cpu_target *target);
 int64_t cg_attention_stream_scratch_bytes(const pl_attention *k, const cg_cpu_target *target);
 
 bool cg_attention_is_small(const pl_attention *k, const cg_cpu_target *target);

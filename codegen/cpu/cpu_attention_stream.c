@@ -402,7 +402,7 @@ void cg_attention_stream(cg_emitter *e, const attention_head *head, LLVMValueRef
 {
     int lanes = e->target->lanes;
     stream s = {.head = head, .last_query = cg_isub(e, head->queries, cg_int(e, 1)), .q_turned = scratch};
-    LLVMValueRef done = cg_int(e, 0);
+    LLVMValueRef done = head->share.from;
     /* Blocks as wide as a tile, then, for what is left of the queries, one of half and one of a quarter of that. */
     for (int vectors = e->target->tile_vectors; vectors >= 1; vectors /= 2) {
         s.vectors = vectors;
@@ -410,7 +410,7 @@ void cg_attention_stream(cg_emitter *e, const attention_head *head, LLVMValueRef
         s.weights = cg_at(e, e->f32, scratch, cg_int(e, head->k->dim * s.width));
         s.context = cg_at(e, e->f32, s.weights, cg_int(e, KEYS * s.width));
         /* As long as narrower blocks would not cover the rest with fewer lanes. */
-        LLVMValueRef end = cg_isub(e, head->queries, cg_int(e, s.width - lanes));
+        LLVMValueRef end = cg_isub(e, head->share.to, cg_int(e, s.width - lanes));
         cg_loop block;
         cg_loop_begin(e, &block, done, end, s.width, 1, &done, true);
         emit_query_block(e, &s, block.index);
@@ -418,6 +418,11 @@ void cg_attention_stream(cg_emitter *e, const attention_head *head, LLVMValueRef
         cg_loop_end(e, &block, &next);
         done = block.out[0];
     }
+}
+
+int64_t cg_attention_stream_grain(const cg_cpu_target *target)
+{
+    return (int64_t)target->tile_vectors * target->lanes;
 }
 
 int64_t cg_attention_stream_scratch_bytes(const pl_attention *k, const cg_cpu_target *target)

@@ -346,19 +346,25 @@ static void emit_row_block(cg_emitter *e, linear *l, LLVMValueRef first_row, LLV
     if (k->columns > whole) emit_strip(e, l, cg_int(e, whole), k->columns - whole, true);
 }
 
+bool cg_linear_is_split(const pl_linear *k)
+{
+    return !ir_dim_is_number(k->rows) || k->rows.offset > ROW_BLOCK;
+}
+
 void cg_linear(cg_emitter *e, const pl_plan *plan, const pl_linear *k, const LLVMValueRef *buffers,
                LLVMValueRef scratch)
 {
     linear l = {.plan = plan, .k = k, .buffers = buffers, .stage = scratch};
     l.width = strip_columns(e->target);
     LLVMValueRef rows = cg_dim(e, k->rows);
-    if (ir_dim_is_number(k->rows) && k->rows.offset <= ROW_BLOCK) { /* a constant: tiles of exactly as many rows */
+    if (!cg_linear_is_split(k)) { /* a constant: tiles of exactly as many rows */
         if (k->rows.offset > 0) emit_row_block(e, &l, cg_int(e, 0), rows);
         return;
     }
+    cg_range share = cg_share_in_grains(e, rows, e->target->tile_rows);
     cg_loop block;
-    cg_loop_begin(e, &block, cg_int(e, 0), rows, ROW_BLOCK, 0, NULL, true);
-    LLVMValueRef left = cg_isub(e, rows, block.index);
+    cg_loop_begin(e, &block, share.from, share.to, ROW_BLOCK, 0, NULL, true);
+    LLVMValueRef left = cg_isub(e, share.to, block.index);
     emit_row_block(e, &l, block.index, cg_imin(e, left, cg_int(e, ROW_BLOCK)));
     cg_loop_end(e, &block, NULL);
 }

@@ -22,6 +22,7 @@ typedef struct nest {
     cg_vectorisation by;
     cg_scope scope;
     int order[PL_MAX_LOOPS]; /* reduction loops, the vector loop last */
+    int shared;              /* the outputs' loop of which a call does its share; -1: none */
 } nest;
 
 static bool reduces_in_lanes(const nest *n)
@@ -43,8 +44,10 @@ static void open_loop(nest *n, nest_loop *l, int number, int count, LLVMValueRef
     l->open = !ir_dim_is(extent, 1);
     n->scope.loops[number] = cg_int(e, 0);
     if (!l->open) return;
-    bool guarded = !ir_dim_is_number(extent) || extent.offset < 1;
-    cg_loop_begin(e, &l->loop, cg_int(e, 0), cg_dim(e, extent), 1, count, carried, guarded);
+    bool guarded = !ir_dim_is_number(extent) || extent.offset < 1 || number == n->shared;
+    cg_range range = {cg_int(e, 0), cg_dim(e, extent)};
+    if (number == n->shared) range = cg_share_of(e, range.to);
+    cg_loop_begin(e, &l->loop, range.from, range.to, 1, count, carried, guarded);
     n->scope.loops[number] = l->loop.index;
     for (int i = 0; i < count; i++) carried[i] = l->loop.carried[i];
 }
@@ -234,32 +237,60 @@ static void emit_strip(nest *n, LLVMValueRef from, LLVMValueRef to, LLVMValueRef
     cg_loop_end(e, &loop, NULL);
 }
 
-/* The whole extent of an output's vector loop: blocks, single vectors, scalars. */
+/* Whole blocks of vectors, the last one with all that is left: then the vector that is moved back to end with the loop
+ * stays within one call's share. */
+static cg_range share_of_strips(nest *n, LLVMValueRef extent)
+{
+    cg_emitter *e = n->e;
+    if (n->by.loop != n->shared) return (cg_range){cg_int(e, 0), extent};
+    LLVMValueRef grain = cg_int(e, (int64_t)n->by.block * n->by.lanes);
+    LLVMValueRef units = cg_imax(e, LLVMBuildUDiv(e->builder, extent, grain, ""), cg_int(e, 1));
+    cg_range share = cg_share_of(e, units);
+    LLVMValueRef is_last = LLVMBuildICmp(e->builder, LLVMIntEQ, share.to, units, "");
+    return (cg_range){cg_imul(e, share.from, grain), cg_select(e, is_last, extent, cg_imul(e, share.to, grain))};
+}
+
+/* The call's share of an output's vector loop: blocks, single vectors, scalars. */
 static void emit_strips(nest *n)
 {
     cg_emitter *e = n->e;
     int lanes = n->by.lanes, block = n->by.block;
     ir_dim dim = n->k->extent[n->by.loop];
-    LLVMValueRef extent = cg_dim(e, dim), zero = cg_int(e, 0), blocks_end = zero;
-    LLVMValueRef vectors_end = cg_round_down(e, extent, lanes), last_start = NULL;
+    cg_range share = share_of_strips(n, cg_dim(e, dim));
+    LLVMValueRef end = share.to, blocks_end = share.from;
+    LLVMValueRef vectors_end = cg_round_down(e, end, lanes), last_start = NULL;
     if (block > 1) {
-        blocks_end = cg_round_down(e, extent, (int64_t)block * lanes);
-        emit_strip(n, zero, blocks_end, NULL, lanes, block);
+        blocks_end = cg_round_down(e, end, (int64_t)block * lanes);
+        emit_strip(n, share.from, blocks_end, NULL, lanes, block);
     }
     bool whole_vectors = ir_dim_is_number(dim) && dim.offset % lanes == 0;
     if (!n->by.in_place && !whole_vectors) { /* the last vector ends with the loop */
-        last_start = cg_isub(e, extent, cg_int(e, lanes));
-        LLVMValueRef fits = LLVMBuildICmp(e->builder, LLVMIntSGE, extent, cg_int(e, lanes), "");
-        vectors_end = cg_select(e, fits, extent, zero);
+        last_start = cg_isub(e, end, cg_int(e, lanes));
+        LLVMValueRef fits = LLVMBuildICmp(e->builder, LLVMIntSGE, end, cg_int(e, lanes), "");
+        vectors_end = cg_select(e, fits, end, share.from);
     }
     emit_strip(n, blocks_end, vectors_end, last_start, lanes, 1);
-    emit_strip(n, vectors_end, extent, NULL, 1, 1);
+    emit_strip(n, vectors_end, end, NULL, 1, 1);
+}
+
+/* The outermost of the outputs' loops that is worth sharing; -1: none. */
+static int shared_loop(const pl_nest *k)
+{
+    for (int i = 0; i < k->loop_count; i++)
+        if (cg_is_shared_extent(k->extent[i])) return i;
+    return -1;
+}
+
+bool cg_nest_is_split(const pl_nest *k)
+{
+    return shared_loop(k) >= 0;
 }
 
 void cg_nest(cg_emitter *e, const pl_plan *plan, const pl_nest *k, const LLVMValueRef *buffers, LLVMValueRef scratch)
 {
     (void)scratch;
     nest n = {.e = e, .plan = plan, .k = k, .by = cg_choose_vectorisation(plan, k, e->target)};
+    n.shared = shared_loop(k);
     n.scope.buffers = buffers;
     n.scope.vector_loop = n.by.loop;
     n.scope.lanes = 1;

@@ -352,13 +352,20 @@ int64_t cg_norm_scratch_bytes(const pl_plan *plan, const pl_norm *k, const cg_cp
     return ((shortest > longest ? shortest : longest) + target->lanes) * 4;
 }
 
+bool cg_norm_is_split(const pl_norm *k)
+{
+    return cg_is_shared_extent(k->rows);
+}
+
 void cg_norm(cg_emitter *e, const pl_plan *plan, const pl_norm *k, const LLVMValueRef *buffers, LLVMValueRef scratch)
 {
     norm n = {.plan = plan, .k = k, .buffers = buffers, .line = scratch, .columns = cg_dim(e, k->columns)};
     n.whole = cg_round_down(e, n.columns, e->target->lanes);
     n.held_count = held_vectors(k, e->target);
     cg_loop rows;
-    cg_loop_begin(e, &rows, cg_int(e, 0), cg_dim(e, k->rows), 1, 0, NULL, true);
+    LLVMValueRef row_count = cg_dim(e, k->rows);
+    cg_range share = cg_norm_is_split(k) ? cg_share_of(e, row_count) : (cg_range){cg_int(e, 0), row_count};
+    cg_loop_begin(e, &rows, share.from, share.to, 1, 0, NULL, true);
     n.row = rows.index;
     if (n.held_count > 0)
         hold_row(e, &n);

@@ -15,6 +15,7 @@ typedef struct sequential {
     const pl_plan *plan;
     const pl_sequential *k;
     const LLVMValueRef *buffers;
+    bool is_split;
 } sequential;
 
 /* ---- Shapes and elements ----------------------------------------------------------------------------------------- */
@@ -98,6 +99,13 @@ static void begin_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
     cg_loop_begin(s->e, loop, cg_int(s->e, 0), count, 1, 0, NULL, true);
 }
 
+/* The loop before the axis, of which a call does its share. */
+static void begin_outer_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
+{
+    cg_range share = s->is_split ? cg_share_of(s->e, count) : (cg_range){cg_int(s->e, 0), count};
+    cg_loop_begin(s->e, loop, share.from, share.to, 1, 0, NULL, true);
+}
+
 /* ---- Running sums ------------------------------------------------------------------------------------------------ */
 
 /* Floating sums run in f64, integers wrap. */
@@ -110,7 +118,7 @@ static void emit_cumulate(const sequential *s)
     cg_combine add = cg_reducer_combine(PL_REDUCE_SUM, sum_dtype);
     LLVMValueRef zero = cg_const(e, cg_value_type(e, sum_dtype), 0), last = cg_isub(e, view.extent, cg_int(e, 1));
     cg_loop outer, inner, step;
-    begin_loop(s, &outer, view.outer);
+    begin_outer_loop(s, &outer, view.outer);
     begin_loop(s, &inner, view.inner);
     cg_loop_begin(e, &step, cg_int(e, 0), view.extent, 1, 1, &zero, true);
     LLVMValueRef place = s->k->reverse ? cg_isub(e, last, step.index) : step.index;
@@ -202,7 +210,7 @@ static void emit_top_k(const sequential *s)
     axis_view view = view_axis(s, type_of(s, in), s->k->axis);
     ranking r = {.view = view_axis(s, type_of(s, out), s->k->axis)};
     cg_loop outer, inner, step;
-    begin_loop(s, &outer, view.outer);
+    begin_outer_loop(s, &outer, view.outer);
     begin_loop(s, &inner, view.inner);
     begin_loop(s, &step, view.extent);
     r.outer = outer.index;
@@ -344,6 +352,16 @@ static void emit_tensor_scatter(const sequential *s)
 /* -------------------------------------------------------------------------------------------------------------------
  */
 
+/* Sums and rankings along different lines are independent; updates of a scatter may meet, and are done in order. */
+bool cg_sequential_is_split(const pl_plan *plan, const pl_sequential *k)
+{
+    if (k->what != PL_SEQ_CUMULATE && k->what != PL_SEQ_TOP_K) return false;
+    const ir_type *type = &plan->buffers[k->input[0]].type;
+    for (int d = 0; d < k->axis; d++)
+        if (cg_is_shared_extent(type->dim[d])) return true;
+    return false;
+}
+
 void cg_sequential(cg_emitter *e, const pl_plan *plan, const pl_sequential *k, const LLVMValueRef *buffers,
                    LLVMValueRef scratch)
 {
@@ -355,6 +373,6 @@ void cg_sequential(cg_emitter *e, const pl_plan *plan, const pl_sequential *k, c
         [PL_SEQ_TENSOR_SCATTER] = emit_tensor_scatter,
     };
     (void)scratch;
-    sequential s = {.e = e, .plan = plan, .k = k, .buffers = buffers};
+    sequential s = {.e = e, .plan = plan, .k = k, .buffers = buffers, .is_split = cg_sequential_is_split(plan, k)};
     emitters[k->what](&s);
 }

@@ -88,6 +88,24 @@ LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_coun
     return e->function;
 }
 
+LLVMValueRef cg_call_field(cg_emitter *e, LLVMValueRef call, LLVMTypeRef type, size_t offset)
+{
+    return cg_load(e, type, cg_at(e, e->i8, call, cg_int(e, (int64_t)offset)), 8);
+}
+
+LLVMValueRef cg_begin_kernel(cg_emitter *e, const char *name, int pointer_count)
+{
+    LLVMTypeRef parameters[CG_MAX_POINTERS + 1];
+    assert(pointer_count <= CG_MAX_POINTERS);
+    for (int i = 0; i <= pointer_count; i++) parameters[i] = e->ptr;
+    begin(e, name, parameters, pointer_count + 1);
+    LLVMValueRef call = LLVMGetParam(e->function, (unsigned)pointer_count);
+    e->length = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, length));
+    e->share_begin = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, share_begin));
+    e->share_end = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, share_end));
+    return e->function;
+}
+
 LLVMValueRef cg_begin_entry(cg_emitter *e, const char *name)
 {
     begin(e, name, &e->ptr, 1);
@@ -99,7 +117,7 @@ void cg_end_function(cg_emitter *e)
 {
     LLVMBuildRetVoid(e->builder);
     e->function = NULL;
-    e->length = NULL;
+    e->length = e->share_begin = e->share_end = NULL;
 }
 
 LLVMValueRef cg_pointer(cg_emitter *e, int index)
@@ -216,6 +234,35 @@ LLVMValueRef cg_dim(cg_emitter *e, ir_dim dim)
 LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two)
 {
     return LLVMBuildAnd(e->builder, a, cg_int(e, -power_of_two), "");
+}
+
+/* ---- Shares ------------------------------------------------------------------------------------------------------ */
+
+enum { SHARE_BITS = 32, SHARED_EXTENT = 64 };
+
+bool cg_is_shared_extent(ir_dim extent)
+{
+    return !ir_dim_is_number(extent) || extent.offset >= SHARED_EXTENT;
+}
+
+static LLVMValueRef scale_by(cg_emitter *e, LLVMValueRef units, LLVMValueRef share)
+{
+    return LLVMBuildLShr(e->builder, cg_imul(e, units, share), cg_int(e, SHARE_BITS), "");
+}
+
+cg_range cg_share_of(cg_emitter *e, LLVMValueRef units)
+{
+    if (e->share_begin == NULL) return (cg_range){cg_int(e, 0), units};
+    return (cg_range){scale_by(e, units, e->share_begin), scale_by(e, units, e->share_end)};
+}
+
+cg_range cg_share_in_grains(cg_emitter *e, LLVMValueRef count, int64_t grain)
+{
+    if (e->share_begin == NULL) return (cg_range){cg_int(e, 0), count};
+    LLVMValueRef more = cg_iadd(e, count, cg_int(e, grain - 1));
+    cg_range units = cg_share_of(e, LLVMBuildUDiv(e->builder, more, cg_int(e, grain), ""));
+    return (cg_range){cg_imul(e, units.from, cg_int(e, grain)),
+                      cg_imin(e, cg_imul(e, units.to, cg_int(e, grain)), count)};
 }
 
 /* ---- Types and values ------------------------------------------------------------------------------------------- */

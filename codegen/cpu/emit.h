@@ -18,7 +18,8 @@ typedef struct cg_emitter {
     LLVMBuilderRef builder;
     const cg_cpu_target *target;
     LLVMValueRef function;
-    LLVMValueRef length; /* the run-time length in the current function, i64 */
+    LLVMValueRef length;                 /* the run-time length in the current function, i64 */
+    LLVMValueRef share_begin, share_end; /* of a kernel's units, in parts of 2^32, i64; NULL: all of them */
     LLVMTypeRef f16, f32, f64, i1, i8, i16, i32, i64, ptr;
 } cg_emitter;
 
@@ -28,6 +29,10 @@ void cg_emitter_done(cg_emitter *e);
 /* Begins `void name(ptr, …, i64 length)` with up to CG_MAX_POINTERS pointers, hidden visibility, the level's
  * attributes. */
 LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_count);
+/* Begins `void name(ptr, …, const mdot_abi_call *call)`, which has the length and the share to do from the call. */
+LLVMValueRef cg_begin_kernel(cg_emitter *e, const char *name, int pointer_count);
+/* A field of an mdot_abi_call. */
+LLVMValueRef cg_call_field(cg_emitter *e, LLVMValueRef call, LLVMTypeRef type, size_t offset);
 /* Begins an mdot_abi_function, whose only parameter is the call; e->length is the caller's to set. */
 LLVMValueRef cg_begin_entry(cg_emitter *e, const char *name);
 void cg_end_function(cg_emitter *e);               /* return */
@@ -63,6 +68,15 @@ LLVMValueRef cg_imin(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_imax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_dim(cg_emitter *e, ir_dim dim);                                  /* scale * length + offset */
 LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two); /* a >= 0 */
+
+/* Which of `units` (fewer than 2^31) the current call does: from … to - 1. Shares that meet give ranges that meet, and
+ * the whole share gives all. Two multiplications: kernels are many and small, and a division would be felt. */
+typedef struct cg_range {
+    LLVMValueRef from, to;
+} cg_range;
+cg_range cg_share_of(cg_emitter *e, LLVMValueRef units);
+/* The same of 0 … count - 1 in units of `grain`: ranges begin at its multiples, and the last ends at count. */
+cg_range cg_share_in_grains(cg_emitter *e, LLVMValueRef count, int64_t grain);
 
 /* Values are scalars or vectors of any width; operations take both. An alignment of 0 is the element's own size: all
  * that plan.h promises of a buffer's rows. */
@@ -125,8 +139,10 @@ LLVMValueRef cg_expr(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, 
 void cg_expr_stores(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_store *stores, int count);
 LLVMTypeRef cg_storage_type(cg_emitter *e, mdot_dtype dtype);
 
-/* One file a kernel kind: the body of the current function. buffers[b] is plan buffer b's pointer. `scratch` is 64-byte
- * aligned memory of cg_<kind>_scratch_bytes for the kernel alone. */
+/* One file a kernel kind: the body of the current function, which does the call's share of the units of its outermost
+ * loop. buffers[b] is plan buffer b's pointer. `scratch` is 64-byte aligned memory of cg_<kind>_scratch_bytes for the
+ * worker alone. A share's results have the bits of the whole's: units are whole tiles, vectors and blocks, so that
+ * every element is computed by the same instructions in either. */
 void cg_linear(cg_emitter *e, const pl_plan *plan, const pl_linear *k, const LLVMValueRef *buffers,
                LLVMValueRef scratch);
 void cg_attention(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
@@ -135,6 +151,16 @@ void cg_norm(cg_emitter *e, const pl_plan *plan, const pl_norm *k, const LLVMVal
 void cg_nest(cg_emitter *e, const pl_plan *plan, const pl_nest *k, const LLVMValueRef *buffers, LLVMValueRef scratch);
 void cg_sequential(cg_emitter *e, const pl_plan *plan, const pl_sequential *k, const LLVMValueRef *buffers,
                    LLVMValueRef scratch);
+
+/* Whether a kernel is split into shares: cg_kernel_is_split asks the kind's file. The plan alone decides. */
+bool cg_linear_is_split(const pl_linear *k);
+bool cg_attention_is_split(const pl_attention *k);
+bool cg_norm_is_split(const pl_norm *k);
+bool cg_nest_is_split(const pl_nest *k);
+bool cg_sequential_is_split(const pl_plan *plan, const pl_sequential *k);
+/* Whether so many turns of a loop are worth sharing: those that follow the length are. */
+bool cg_is_shared_extent(ir_dim extent);
+
 /* object.c: verifies (in MDOT_VERIFY builds), optimises and assembles a module of any levels of the
  * machine into one relocatable object, malloc'ed. options may be NULL. TOOLCHAIN with LLVM's own words. */
 mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const cg_options *options, void **out_object,

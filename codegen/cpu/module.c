@@ -1,10 +1,10 @@
 /* module.c — plans → one LLVM module → one object: kernels of every level, entry functions, mdot_code.
  *
- * A kernel becomes a function of its buffers' addresses, its working memory and the length, so that equal kernels
- * (key.h) of other layers, buckets and entries are one function. It is called `<kernel name>.<level>`; every other
- * kernel that it stands for has that symbol as an alias under its own name, so that the names in the artefact's table
- * are all there for a debugger. Kernels of one name that differ between buckets have `.n<max_length>` inserted from the
- * second on.
+ * A kernel becomes a function of its buffers' addresses, its working memory and the call, which has length and share,
+ * so that equal kernels (key.h) of other layers, buckets and entries are one function. It is called `<kernel
+ * name>.<level>`; every other kernel that it stands for has that symbol as an alias under its own name, so that the
+ * names in the artefact's table are all there for a debugger. Kernels of one name that differ between buckets have
+ * `.n<max_length>` inserted from the second on.
  */
 #include "base/elf_read.h"
 #include "codegen/cpu/emit.h"
@@ -29,6 +29,23 @@ int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, co
         break;
     }
     return 0;
+}
+
+bool cg_kernel_is_split(const pl_plan *plan, const pl_kernel *kernel)
+{
+    switch (kernel->kind) {
+    case PL_LINEAR:
+        return cg_linear_is_split(&kernel->linear);
+    case PL_ATTENTION:
+        return cg_attention_is_split(&kernel->attention);
+    case PL_NORM:
+        return cg_norm_is_split(&kernel->norm);
+    case PL_NEST:
+        return cg_nest_is_split(&kernel->nest);
+    case PL_SEQUENTIAL:
+        return cg_sequential_is_split(plan, &kernel->sequential);
+    }
+    return false;
 }
 
 static void emit_kernel(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,
@@ -61,14 +78,19 @@ static int64_t private_scratch_offset(const pl_plan *plan)
     return (plan->scratch_bytes + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
 }
 
-int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_cpu_target *target)
+int64_t cg_cpu_worker_bytes(const pl_plan *plan, const cg_cpu_target *target)
 {
     int64_t most = 0;
     for (int k = 0; k < plan->kernel_count; k++) {
         int64_t bytes = cg_kernel_scratch_bytes(plan, &plan->kernels[k], target);
         if (bytes > most) most = bytes;
     }
-    return private_scratch_offset(plan) + most;
+    return (most + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
+}
+
+int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_cpu_target *target)
+{
+    return private_scratch_offset(plan) + cg_cpu_worker_bytes(plan, target);
 }
 
 /* ---- The generator ----------------------------------------------------------------------------------------------- */
@@ -119,7 +141,7 @@ static LLVMValueRef generate_kernel(generator *g, cg_emitter *e, const pl_plan *
     const char *name = free_name(g, kernel->name, plan->max_length, e->target->suffix);
     LLVMValueRef *buffers = IR_NEW_ARRAY(g->arena, LLVMValueRef, plan->buffer_count + 1);
     if (!name || !buffers) return NULL;
-    LLVMValueRef function = cg_begin_function(e, name, key->buffer_count + 1);
+    LLVMValueRef function = cg_begin_kernel(e, name, key->buffer_count + 1);
     for (int b = 0; b < key->buffer_count; b++) buffers[key->buffers[b]] = cg_pointer(e, b);
     emit_kernel(e, plan, kernel, buffers, cg_pointer(e, key->buffer_count));
     cg_end_function(e);
@@ -160,70 +182,106 @@ static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int image, cons
 
 /* ---- Entry functions --------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef call_field(cg_emitter *e, LLVMTypeRef type, size_t offset)
+/* What all kernels of an entry need of the call, loaded at the function's start. */
+typedef struct call_fields {
+    LLVMValueRef call, inputs, outputs, weights, scratch;
+    LLVMValueRef private_scratch; /* the worker's */
+    LLVMValueRef kernel_begin, kernel_end, share_begin;
+} call_fields;
+
+static call_fields load_call(cg_emitter *e, const pl_plan *plan)
 {
     LLVMValueRef call = cg_pointer(e, 0);
-    return cg_load(e, type, cg_at(e, e->i8, call, cg_int(e, (int64_t)offset)), 8);
+    call_fields c = {
+        .call = call,
+        .inputs = cg_call_field(e, call, e->ptr, offsetof(mdot_abi_call, inputs)),
+        .outputs = cg_call_field(e, call, e->ptr, offsetof(mdot_abi_call, outputs)),
+        .weights = cg_call_field(e, call, e->ptr, offsetof(mdot_abi_call, weights)),
+        .scratch = cg_call_field(e, call, e->ptr, offsetof(mdot_abi_call, scratch)),
+        .kernel_begin = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, kernel_begin)),
+        .kernel_end = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, kernel_end)),
+        .share_begin = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, share_begin)),
+    };
+    LLVMValueRef worker = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, worker));
+    LLVMValueRef before = cg_imul(e, worker, cg_int(e, cg_cpu_worker_bytes(plan, e->target)));
+    c.private_scratch = cg_at(e, e->i8, c.scratch, cg_iadd(e, before, cg_int(e, private_scratch_offset(plan))));
+    return c;
 }
 
-/* Addresses of all buffers that the plan has, computed at the function's start; those that no kernel uses vanish.
- * weight_at[b] is where weight b lies among the image's. */
-static void buffer_addresses(cg_emitter *e, const pl_plan *plan, const int64_t *weight_at, LLVMValueRef scratch,
-                             LLVMValueRef *out)
+/* weight_at is where the weight lies among the image's. */
+static LLVMValueRef buffer_address(cg_emitter *e, const call_fields *c, const pl_buffer *buffer, int64_t weight_at)
 {
-    LLVMValueRef inputs = call_field(e, e->ptr, offsetof(mdot_abi_call, inputs));
-    LLVMValueRef outputs = call_field(e, e->ptr, offsetof(mdot_abi_call, outputs));
-    LLVMValueRef weights = call_field(e, e->ptr, offsetof(mdot_abi_call, weights));
-    for (int b = 0; b < plan->buffer_count; b++) {
-        const pl_buffer *buffer = &plan->buffers[b];
-        switch (buffer->kind) {
-        case PL_INPUT:
-            out[b] = cg_load(e, e->ptr, cg_at(e, e->ptr, inputs, cg_int(e, buffer->index)), 8);
-            break;
-        case PL_OUTPUT:
-            out[b] = cg_load(e, e->ptr, cg_at(e, e->ptr, outputs, cg_int(e, buffer->index)), 8);
-            break;
-        case PL_WEIGHT:
-            out[b] = cg_at(e, e->i8, weights, cg_int(e, weight_at[b]));
-            break;
-        case PL_SCRATCH:
-            out[b] = cg_at(e, e->i8, scratch, cg_int(e, buffer->offset_bytes));
-            break;
-        }
+    switch (buffer->kind) {
+    case PL_INPUT:
+        return cg_load(e, e->ptr, cg_at(e, e->ptr, c->inputs, cg_int(e, buffer->index)), 8);
+    case PL_OUTPUT:
+        return cg_load(e, e->ptr, cg_at(e, e->ptr, c->outputs, cg_int(e, buffer->index)), 8);
+    case PL_WEIGHT:
+        return cg_at(e, e->i8, c->weights, cg_int(e, weight_at));
+    case PL_SCRATCH:
+        break;
     }
+    return cg_at(e, e->i8, c->scratch, cg_int(e, buffer->offset_bytes));
 }
 
-static void call_kernel(cg_emitter *e, LLVMValueRef function, const cg_key *key, const LLVMValueRef *addresses,
-                        LLVMValueRef private_scratch, LLVMValueRef *arguments)
+static void call_kernel(cg_emitter *e, LLVMValueRef function, const cg_key *key, const pl_plan *plan,
+                        const int64_t *weight_at, const call_fields *c, LLVMValueRef *arguments)
 {
     int count = 0;
-    for (int b = 0; b < key->buffer_count; b++) arguments[count++] = addresses[key->buffers[b]];
-    arguments[count++] = private_scratch;
-    arguments[count++] = e->length;
+    for (int b = 0; b < key->buffer_count; b++) {
+        int buffer = key->buffers[b];
+        arguments[count++] = buffer_address(e, c, &plan->buffers[buffer], weight_at[buffer]);
+    }
+    arguments[count++] = c->private_scratch;
+    arguments[count++] = c->call;
     LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(function), function, arguments, (unsigned)count, "");
 }
 
-/* `<entry>.n<max_length>.<level>`: the kernels of the plan in order. NULL when memory is out. */
+/* The kernels one after the other, from the one at which the call begins to the one at which it ends. */
+static void call_kernels(cg_emitter *e, const pl_plan *plan, const int64_t *weight_at, const LLVMValueRef *functions,
+                         const cg_key *keys, LLVMBasicBlockRef *blocks, LLVMValueRef *arguments)
+{
+    call_fields c = load_call(e, plan);
+    LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(e->context, e->function, "done");
+    LLVMValueRef start = LLVMBuildSwitch(e->builder, c.kernel_begin, done, (unsigned)plan->kernel_count);
+    for (int k = 0; k < plan->kernel_count; k++) {
+        blocks[k] = LLVMInsertBasicBlockInContext(e->context, done, "kernel");
+        LLVMAddCase(start, cg_int(e, k), blocks[k]);
+    }
+    for (int k = 0; k < plan->kernel_count; k++) {
+        LLVMPositionBuilderAtEnd(e->builder, blocks[k]);
+        bool is_split = cg_kernel_is_split(plan, &plan->kernels[k]);
+        cg_if first_share;
+        if (!is_split) {
+            LLVMValueRef is_first = LLVMBuildICmp(e->builder, LLVMIntEQ, c.share_begin, cg_int(e, 0), "");
+            cg_if_begin(e, &first_share, is_first);
+        }
+        call_kernel(e, functions[k], &keys[k], plan, weight_at, &c, arguments);
+        if (!is_split) cg_if_end(e, &first_share);
+        LLVMBasicBlockRef next = k + 1 < plan->kernel_count ? blocks[k + 1] : done;
+        LLVMValueRef goes_on = LLVMBuildICmp(e->builder, LLVMIntSLT, cg_int(e, k + 1), c.kernel_end, "");
+        LLVMBuildCondBr(e->builder, goes_on, next, done);
+    }
+    LLVMPositionBuilderAtEnd(e->builder, done);
+}
+
+/* `<entry>.n<max_length>.<suffix>`: the kernels of the plan in order. NULL when memory is out. */
 static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int image, const char *entry, const pl_plan *plan,
                                    const int64_t *weight_at)
 {
     int kernels = plan->kernel_count, buffers = plan->buffer_count;
     const char *name = ir_arena_printf(g->arena, "%s.n%lld.%s", entry, (long long)plan->max_length, e->target->suffix);
     LLVMValueRef *functions = IR_NEW_ARRAY(g->arena, LLVMValueRef, kernels + 1);
-    LLVMValueRef *addresses = IR_NEW_ARRAY(g->arena, LLVMValueRef, buffers + 1);
+    LLVMBasicBlockRef *blocks = IR_NEW_ARRAY(g->arena, LLVMBasicBlockRef, kernels + 1);
     LLVMValueRef *arguments = IR_NEW_ARRAY(g->arena, LLVMValueRef, buffers + 2);
     cg_key *keys = IR_NEW_ARRAY(g->arena, cg_key, kernels + 1);
-    if (!name || !functions || !addresses || !arguments || !keys) return NULL;
+    if (!name || !functions || !blocks || !arguments || !keys) return NULL;
     for (int k = 0; k < kernels; k++) { /* before the entry is begun: one function is written at a time */
         functions[k] = kernel_function(g, e, image, plan, &plan->kernels[k], &keys[k]);
         if (!functions[k]) return NULL;
     }
     LLVMValueRef function = cg_begin_entry(e, name);
-    LLVMValueRef scratch = call_field(e, e->ptr, offsetof(mdot_abi_call, scratch));
-    LLVMValueRef private_scratch = cg_at(e, e->i8, scratch, cg_int(e, private_scratch_offset(plan)));
-    e->length = call_field(e, e->i64, offsetof(mdot_abi_call, length));
-    buffer_addresses(e, plan, weight_at, scratch, addresses);
-    for (int k = 0; k < kernels; k++) call_kernel(e, functions[k], &keys[k], addresses, private_scratch, arguments);
+    call_kernels(e, plan, weight_at, functions, keys, blocks, arguments);
     cg_end_function(e);
     return function;
 }

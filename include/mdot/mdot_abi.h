@@ -75,6 +75,8 @@ typedef struct mdot_abi_kernel { /* for people and tools: what one bucket runs o
     uint32_t name_at;            /* the symbol's name without its image's suffix */
     uint32_t kind_at;            /* "linear", "attention", "norm", "nest", "sequential" */
     double flops;                /* at full length */
+    uint32_t is_split;           /* 1: shares of it are work of their own; 0: one call does all (mdot_abi_call) */
+    uint32_t reserved;
 } mdot_abi_kernel;
 
 typedef struct mdot_abi_bucket {
@@ -122,6 +124,7 @@ typedef struct mdot_abi_cpu_function {
     uint32_t code; /* mdot_code[code] is an mdot_abi_function */
     uint32_t reserved;
     uint64_t scratch_bytes; /* of 64-byte aligned memory that a call may overwrite */
+    uint64_t worker_bytes;  /* how much more each worker but the first takes; a multiple of 64 */
 } mdot_abi_cpu_function;
 
 /* What one bucket runs on a GPU: one kernel, launched cooperatively with grid (blocks, items, 1), block (threads, 1, 1)
@@ -167,14 +170,29 @@ typedef struct mdot_abi_table {
 
 /* What an entry function is called with. Inputs and outputs are in the entry's order, aligned to their element size;
  * weights (the image's) and scratch are 64-byte aligned. The function is re-entrant, allocates nothing and makes no
- * system call. */
+ * system call.
+ *
+ * A call runs kernels kernel_begin … kernel_end - 1 of the bucket, and of each the share share_begin … share_end of its
+ * units (rows, heads, points, in groups that suit the code), in parts of 2^32. The ordinary call runs everything: all
+ * kernels, share 0 … 2^32, worker 0.
+ *
+ * Threads are the caller's matter. It may run one kernel at a time as several calls side by side, whose shares together
+ * are 0 … 2^32, each once and none empty, and each with another worker's number below the workers that scratch has room
+ * for: scratch_bytes + (workers - 1) × worker_bytes. Every call of a kernel has ended before one of a later kernel
+ * begins. Results are the same, bit for bit, whatever the shares. Where a kernel cannot be split
+ * (mdot_abi_kernel.is_split) the call whose share begins at 0 does all of it and the others nothing. */
 typedef struct mdot_abi_call {
     const void *const *inputs;
     void *const *outputs;
     const void *weights;
     void *scratch;
     int64_t length; /* 1 … max_length; 0 where the entry has no length */
+    int64_t kernel_begin, kernel_end;
+    int64_t share_begin, share_end;
+    int64_t worker;
 } mdot_abi_call;
+
+#define MDOT_ABI_WHOLE_SHARE (INT64_C(1) << 32)
 
 typedef void (*mdot_abi_function)(const mdot_abi_call *call);
 
@@ -213,6 +231,7 @@ typedef struct mdot_abi_cuda_call {
 /* Kernels are compiled against copies of these layouts, so a change is a new abi_version. */
 static_assert(sizeof(mdot_abi_cuda_kernel) == 32, "layout of mdot_abi_cuda_kernel");
 static_assert(sizeof(mdot_abi_cuda_resources) == 32, "layout of mdot_abi_cuda_resources");
+static_assert(sizeof(mdot_abi_call) == 80, "layout of mdot_abi_call");
 static_assert(sizeof(mdot_abi_image) == 64, "layout of mdot_abi_image");
 static_assert(sizeof(mdot_abi_table) % sizeof(uint64_t) == 0, "arrays behind the table are aligned");
 static_assert(sizeof(mdot_abi_cuda_call) == 224, "layout of mdot_abi_cuda_call");

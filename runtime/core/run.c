@@ -59,7 +59,8 @@ void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t l
 {
     const mdot_predictor *predictor = context->predictor;
     const rt_artefact *artefact = &predictor->library.artefact;
-    uint32_t number = predictor->functions[bucket_of(context, entry, length)->number].code;
+    const mdot_abi_bucket *bucket = bucket_of(context, entry, length);
+    uint32_t number = predictor->functions[bucket->number].code;
     mdot_abi_function function = (mdot_abi_function)((uintptr_t)artefact->code + (uintptr_t)artefact->code[number]);
     for (size_t i = 0; i < count; i++) {
         mdot_abi_call arguments = {
@@ -68,6 +69,8 @@ void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t l
             .weights = artefact->weights + predictor->image->weights_offset,
             .scratch = context->scratch,
             .length = length,
+            .kernel_end = bucket->kernel_count,
+            .share_end = MDOT_ABI_WHOLE_SHARE,
         };
         function(&arguments);
     }

@@ -235,8 +235,10 @@ static mdot_status check_cpu_image(const mdot_abi_table *table, const mdot_abi_i
         if (functions[i].code >= table->code_count)
             return MALFORMED(err, "code number %u of image %s is beyond %u", functions[i].code, target,
                              table->code_count);
-        if (functions[i].scratch_bytes > SIZE_MAX - MDOT_ABI_ALIGNMENT)
-            return MALFORMED(err, "the scratch of image %s is too large", target);
+        if (functions[i].scratch_bytes > SIZE_MAX - MDOT_ABI_ALIGNMENT ||
+            functions[i].worker_bytes > functions[i].scratch_bytes ||
+            functions[i].worker_bytes % MDOT_ABI_ALIGNMENT != 0)
+            return MALFORMED(err, "the scratch of image %s is impossible", target);
     }
     return MDOT_OK;
 }

@@ -38,7 +38,13 @@ static void run_cpu_code(void *user, int64_t length, const unsigned char *weight
 {
     const cpu_code *code = user;
     (void)weights; /* packed for a GPU */
-    const mdot_abi_call call = {inputs, outputs, code->weights, code->scratch, length};
+    const mdot_abi_call call = {.inputs = inputs,
+                                .outputs = outputs,
+                                .weights = code->weights,
+                                .scratch = code->scratch,
+                                .length = length,
+                                .kernel_end = INT64_MAX,
+                                .share_end = MDOT_ABI_WHOLE_SHARE};
     code->function(&call);
     if (getenv("MDOT_FAKE_SPOIL") != NULL && code->output->dtype == MDOT_DTYPE_F32) *(float *)outputs[0] *= 1.5f;
 }

@@ -115,21 +115,65 @@ void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_level level)
     assert_non_null(code);
     h->function = (mdot_abi_function)((uintptr_t)code + (uintptr_t)code[0]);
     h->scratch_bytes = aligned_bytes(cg_cpu_scratch_bytes(plan, images.image[0].target));
+    h->worker_bytes = (size_t)cg_cpu_worker_bytes(plan, images.image[0].target);
+    h->kernel_count = plan->kernel_count;
     cg_cpu_images_done(&images);
     ir_arena_destroy(arena);
 }
 
+enum { RED_ZONE = 256 };
+
+static unsigned char *create_scratch(const harness_plan *h, int workers, size_t *out_bytes)
+{
+    size_t bytes = h->scratch_bytes + (size_t)(workers - 1) * h->worker_bytes;
+    unsigned char *scratch = aligned_alloc(MDOT_ABI_ALIGNMENT, bytes + RED_ZONE);
+    assert_non_null(scratch);
+    memset(scratch, 0xA5, bytes + RED_ZONE); /* a kernel that counts on zeros is found out */
+    *out_bytes = bytes;
+    return scratch;
+}
+
+static void check_and_free(unsigned char *scratch, size_t bytes)
+{
+    for (size_t i = 0; i < RED_ZONE; i++) assert_int_equal(scratch[bytes + i], 0xA5);
+    free(scratch);
+}
+
 void harness_call_plan(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length)
 {
-    enum { RED_ZONE = 256 };
-    unsigned char *scratch = aligned_alloc(MDOT_ABI_ALIGNMENT, h->scratch_bytes + RED_ZONE);
-    assert_non_null(scratch);
-    memset(scratch, 0xA5, h->scratch_bytes + RED_ZONE); /* a kernel that counts on zeros is found out */
-    mdot_abi_call call = {
-        .inputs = inputs, .outputs = outputs, .weights = h->weights, .scratch = scratch, .length = length};
+    size_t bytes;
+    unsigned char *scratch = create_scratch(h, 1, &bytes);
+    mdot_abi_call call = {.inputs = inputs,
+                          .outputs = outputs,
+                          .weights = h->weights,
+                          .scratch = scratch,
+                          .length = length,
+                          .kernel_end = h->kernel_count,
+                          .share_end = MDOT_ABI_WHOLE_SHARE};
     h->function(&call);
-    for (size_t i = 0; i < RED_ZONE; i++) assert_int_equal(scratch[h->scratch_bytes + i], 0xA5);
-    free(scratch);
+    check_and_free(scratch, bytes);
+}
+
+void harness_call_shares(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length,
+                         const int64_t *cuts, int cut_count)
+{
+    size_t bytes;
+    unsigned char *scratch = create_scratch(h, cut_count + 1, &bytes);
+    for (int k = 0; k < h->kernel_count; k++)
+        for (int w = cut_count; w >= 0; w--) {
+            mdot_abi_call call = {.inputs = inputs,
+                                  .outputs = outputs,
+                                  .weights = h->weights,
+                                  .scratch = scratch,
+                                  .length = length,
+                                  .kernel_begin = k,
+                                  .kernel_end = k + 1,
+                                  .share_begin = w > 0 ? cuts[w - 1] : 0,
+                                  .share_end = w < cut_count ? cuts[w] : MDOT_ABI_WHOLE_SHARE,
+                                  .worker = w};
+            h->function(&call);
+        }
+    check_and_free(scratch, bytes);
 }
 
 void harness_unload_plan(harness_plan *h)

@@ -32,13 +32,18 @@ void harness_end(harness *h);
 typedef struct harness_plan {
     void *library, *weights;
     mdot_abi_function function;
-    size_t scratch_bytes;
+    size_t scratch_bytes, worker_bytes;
+    int kernel_count;
 } harness_plan;
 
 /* One level's code of a plan, and its weights. */
 void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_level level);
 /* Inputs and outputs are in the plan's order. Scratch memory is poisoned before and its end checked after. */
 void harness_call_plan(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length);
+/* The same, a kernel at a time, each in shares that meet at `cuts`, ascending, as fractions of 2^32; every share is the
+ * work of another worker, the last first. */
+void harness_call_shares(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length,
+                         const int64_t *cuts, int cut_count);
 void harness_unload_plan(harness_plan *h);
 
 /* All three. */

@@ -159,6 +159,24 @@ static void prepare(plan_fixture *f, ir_arena *arena, int64_t length, run *r)
     if (pl_interpret(&f->plan, length, r->inputs, arena, r->expected, &err) != MDOT_OK) fail_msg("%s", err.message);
 }
 
+/* Calls that share the kernels' work give the bits of the one that does it whole. */
+static void check_shares(const plan_fixture *f, const harness_plan *code, const run *r, int64_t length,
+                         unsigned char *const *whole, const size_t *bytes)
+{
+    static const int64_t cuts[] = {INT64_C(1) << 28, INT64_C(3) << 30, MDOT_ABI_WHOLE_SHARE - 1};
+    unsigned char *outputs[PLAN_MAX_BUFFERS];
+    for (int o = 0; o < f->output_count; o++) {
+        outputs[o] = malloc(bytes[o] + 1);
+        assert_non_null(outputs[o]);
+        memset(outputs[o], 0xA7, bytes[o]);
+    }
+    harness_call_shares(code, r->input_bytes, (void *const *)outputs, length, cuts, 3);
+    for (int o = 0; o < f->output_count; o++) {
+        assert_memory_equal(outputs[o], whole[o], bytes[o]);
+        free(outputs[o]);
+    }
+}
+
 /* Outputs are exactly as long as they must be, so that an overrun meets the address sanitizer or a guard. */
 static void run_level(plan_fixture *f, const harness_plan *code, ir_arena *arena, const run *r, int64_t length,
                       mdot_cpu_level level)
@@ -173,6 +191,7 @@ static void run_level(plan_fixture *f, const harness_plan *code, ir_arena *arena
         memset(outputs[o], 0x5A, bytes[o] + GUARD);
     }
     harness_call_plan(code, r->input_bytes, (void *const *)outputs, length);
+    check_shares(f, code, r, length, outputs, bytes);
     for (int o = 0; o < f->output_count; o++) {
         const ir_wide *want = r->expected[o];
         ir_tensor tensor = {.dtype = want->dtype, .rank = want->rank, .count = want->count, .data = outputs[o]};

@@ -268,6 +268,9 @@ static const lie lies[] = {
     LIE(function[0][0].code, FIXTURE_CODES),
     LIE(function[1][2].code, UINT32_MAX),
     LIE(function[0][0].scratch_bytes, UINT64_MAX),
+    LIE(function[0][0].worker_bytes, 32),
+    LIE(function[0][0].worker_bytes, 1 << 20), /* more than the first worker's */
+    LIE(function[0][0].worker_bytes, UINT64_MAX - 63),
     LIE(head.entries_at, offsetof(fixture_table, entry) + 4),
     LIE(head.entries_at, UINT32_MAX - 7),
     LIE(head.entry_count, 0),
