@@ -188,6 +188,7 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
         dump_text(&hooks, "import", hooks.dump != NULL ? ir_graph_print(graph, arena) : NULL);
         status = co_plan_entry(entries[i].name, graph, buckets, bucket_count, o->bucket_count == 0, &hooks, arena,
                                &planned[i], err);
+        status = fe_explain_memory(arena, entries[i].model_path, status, err);
         if (o->progress != NULL)
             o->progress(o->user, "planning", PROGRESS_PLANNED * (i + 1) / entry_count, PROGRESS_TOTAL);
     }

@@ -35,7 +35,8 @@ struct ir_arena {
     deferred *deferred;
     size_t next_chunk_bytes;
     size_t used_bytes, limit_bytes;
-    bool failed;
+    bool failed, full;
+    bool has_own_limit;
 };
 
 ir_arena *ir_arena_create(size_t limit_bytes)
@@ -43,6 +44,7 @@ ir_arena *ir_arena_create(size_t limit_bytes)
     ir_arena *arena = calloc(1, sizeof *arena);
     if (!arena) return NULL;
     arena->limit_bytes = limit_bytes;
+    arena->has_own_limit = limit_bytes > 0;
     arena->next_chunk_bytes = FIRST_CHUNK_BYTES;
     return arena;
 }
@@ -113,8 +115,9 @@ void *ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes)
     size_t bytes = count * size_bytes;
     size_t align = bytes >= LARGE_ALIGN ? LARGE_ALIGN : SMALL_ALIGN;
     if (bytes == 0) bytes = 1; /* distinct and not NULL: an empty array is no failure */
-    if (arena->limit_bytes && bytes > arena->limit_bytes - arena->used_bytes) {
-        arena->failed = true;
+    bool beyond = arena->used_bytes > arena->limit_bytes || bytes > arena->limit_bytes - arena->used_bytes;
+    if (arena->limit_bytes && beyond) {
+        arena->failed = arena->full = true;
         return NULL;
     }
     chunk *c = chunk_for(arena, bytes, align);
@@ -166,6 +169,23 @@ bool ir_arena_defer(ir_arena *arena, void (*release)(void *), void *object)
     *d = (deferred){arena->deferred, release, object};
     arena->deferred = d;
     return true;
+}
+
+void ir_arena_allow(ir_arena *arena, size_t bytes)
+{
+    if (arena->has_own_limit) return;
+    size_t before = arena->limit_bytes ? arena->limit_bytes : arena->used_bytes;
+    arena->limit_bytes = bytes < SIZE_MAX - before ? before + bytes : SIZE_MAX;
+}
+
+size_t ir_arena_limit_bytes(const ir_arena *arena)
+{
+    return arena->limit_bytes;
+}
+
+bool ir_arena_is_full(const ir_arena *arena)
+{
+    return arena->full;
 }
 
 bool ir_arena_failed(const ir_arena *arena)

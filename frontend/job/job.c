@@ -77,6 +77,7 @@ static mdot_status read_job(const source *from, const mdot_job_options *given, m
                      : fe_import(from->name, &import, arena, &job.graph, err);
     }
     if (status == MDOT_OK) status = read_graph(&job, out_job);
+    if (arena != NULL) status = fe_explain_memory(arena, from->name, status, err);
     ir_arena_destroy(arena);
     return status;
 }

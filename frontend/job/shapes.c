@@ -49,15 +49,23 @@ static ir_type guess_type(const ir_node *node)
     return best;
 }
 
-/* What shape_opaque reads. */
-static bool state_type(ir_graph *graph, ir_node *node, int output, const ir_type *type)
+/* What shape_opaque reads, of all outputs at once: there may be thousands. False: memory ran out. */
+static bool state_types(ir_graph *graph, ir_node *node, const ir_type *const *types)
 {
-    const char *dtype = ir_arena_printf(graph->arena, "dtype_%d", output);
-    const char *dims = ir_arena_printf(graph->arena, "dims_%d", output);
-    int64_t numbers[MDOT_MAX_RANK];
-    for (int i = 0; i < type->rank; i++) numbers[i] = type->dim[i].offset;
-    return dtype && dims && ir_node_set_int(graph, node, dtype, type->dtype) &&
-           ir_node_set_ints(graph, node, dims, numbers, type->rank);
+    int count = node->output_count, dim_count = 0;
+    for (int i = 0; i < count; i++) dim_count += types[i]->rank;
+    int64_t *dtypes = IR_NEW_ARRAY(graph->arena, int64_t, count), *ranks = IR_NEW_ARRAY(graph->arena, int64_t, count);
+    int64_t *dims = IR_NEW_ARRAY(graph->arena, int64_t, dim_count);
+    if (dtypes == NULL || ranks == NULL || dims == NULL) return false;
+    dim_count = 0;
+    for (int i = 0; i < count; i++) {
+        dtypes[i] = types[i]->dtype;
+        ranks[i] = types[i]->rank;
+        for (int k = 0; k < types[i]->rank; k++) dims[dim_count++] = types[i]->dim[k].offset;
+    }
+    return ir_node_set_ints(graph, node, "dtypes", dtypes, count) &&
+           ir_node_set_ints(graph, node, "ranks", ranks, count) &&
+           ir_node_set_ints(graph, node, "dims", dims, dim_count);
 }
 
 static mdot_status make_opaque(const inferrer *in, ir_node *node, const ir_type *stated, const char *reason)
@@ -65,12 +73,15 @@ static mdot_status make_opaque(const inferrer *in, ir_node *node, const ir_type 
     ir_graph *graph = in->job->graph;
     ir_type guess = guess_type(node);
     bool guessed = false;
+    const ir_type **types = IR_NEW_ARRAY(graph->arena, const ir_type *, node->output_count);
+    if (types == NULL) return fe_job_out_of_memory(in->job);
     node->attr_count = 0;
     for (int i = 0; i < node->output_count; i++) {
         bool known = is_number_type(&stated[i]);
         guessed = guessed || (!known && node->outputs[i]);
-        if (!state_type(graph, node, i, known ? &stated[i] : &guess)) return fe_job_out_of_memory(in->job);
+        types[i] = known ? &stated[i] : &guess;
     }
+    if (!state_types(graph, node, types)) return fe_job_out_of_memory(in->job);
     node->op = &ir_ops[IR_OP_Opaque];
     if (!ir_node_set_string(graph, node, reason_name, reason) || !ir_node_set_int(graph, node, guessed_name, guessed)) {
         return fe_job_out_of_memory(in->job);

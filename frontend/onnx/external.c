@@ -13,6 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* What passes make of a weight: other layouts, and wider numbers while folding. */
+enum { GRAPH_BYTES_PER_BYTE = 32 };
+
 typedef struct location {
     const char *path;
     uint64_t offset, length;
@@ -119,6 +122,8 @@ static mdot_status map_location(const fe_context *context, int fd, const locatio
     const void *data = fe_map_range(fd, l->offset, size_bytes, context->arena);
     if (!data)
         return errno == ENOMEM ? fe_out_of_memory(context) : refuse(context, kind, name, l->path, strerror(errno));
+    ir_arena_allow(context->arena,
+                   size_bytes <= SIZE_MAX / GRAPH_BYTES_PER_BYTE ? GRAPH_BYTES_PER_BYTE * size_bytes : SIZE_MAX);
     *out_data = data;
     return MDOT_OK;
 }

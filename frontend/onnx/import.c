@@ -1,7 +1,7 @@
 /* import.c — the frontend in one place: bytes → messages → flat nodes in order → graph, node by node upgraded.
  *
- * Two arenas: the caller's keeps the graph, a scratch one keeps messages, names and numbers until the end. The scratch
- * is bounded in proportion to the file, so that no file can make its messages exhaust memory.
+ * Two arenas: the caller's keeps the graph, a scratch one keeps messages, names and numbers until the end. Both are
+ * bounded in proportion to the file, so that no file can exhaust memory.
  */
 #include "base/file.h"
 #include "frontend/onnx/onnx.h"
@@ -15,6 +15,9 @@
 
 /* An empty NodeProto takes two bytes on the wire, some 150 unpacked, and about as much again as a flat node. */
 enum { SCRATCH_BYTES_BASE = 64 << 20, SCRATCH_BYTES_PER_BYTE = 512 };
+/* A graph and what passes make of it: 10 to 30 bytes for each of a file without weights, hardly any for those of
+ * weights, and folded constants beside them, which jobs have few of. */
+enum { JOB_BYTES_BASE = 128 << 20, MODEL_BYTES_BASE = 1 << 30, GRAPH_BYTES_PER_BYTE = 512 };
 
 typedef struct importer {
     fe_context context;
@@ -243,13 +246,16 @@ static mdot_status import_model(importer *im, const Onnx__ModelProto *model)
     return status;
 }
 
-/* Without a bound where the sum overflows: no file is that large. */
-static ir_arena *create_scratch(size_t size_bytes)
+static size_t bound(size_t base, size_t per_byte, size_t size_bytes)
 {
-    size_t limit = size_bytes > (SIZE_MAX - SCRATCH_BYTES_BASE) / SCRATCH_BYTES_PER_BYTE
-                       ? 0
-                       : SCRATCH_BYTES_BASE + SCRATCH_BYTES_PER_BYTE * size_bytes;
-    return ir_arena_create(limit);
+    return size_bytes > (SIZE_MAX - base) / per_byte ? SIZE_MAX : base + per_byte * size_bytes;
+}
+
+mdot_status fe_explain_memory(const ir_arena *arena, const char *name, mdot_status status, mdot_error *err)
+{
+    if (status != MDOT_OUT_OF_MEMORY || !ir_arena_is_full(arena)) return status;
+    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: takes more memory to read than a file of its size may: %zu MiB",
+                     name, ir_arena_limit_bytes(arena) >> 20);
 }
 
 mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *name, const char *folder,
@@ -265,14 +271,16 @@ mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *na
                                .err = err}};
     mdot_status status = fe_check_bindings(im.context.options, err);
     if (status != MDOT_OK) return status;
-    im.context.scratch = create_scratch(size_bytes);
+    im.context.scratch = ir_arena_create(bound(SCRATCH_BYTES_BASE, SCRATCH_BYTES_PER_BYTE, size_bytes));
+    size_t base = im.context.options->job ? JOB_BYTES_BASE : MODEL_BYTES_BASE;
+    ir_arena_allow(arena, bound(base, GRAPH_BYTES_PER_BYTE, size_bytes));
     if (!im.context.scratch) return fe_out_of_memory(&im.context);
     ProtobufCMessage *message;
     status = fe_wire_unpack(bytes, size_bytes, &onnx__model_proto__descriptor, name, im.context.scratch, &message, err);
     if (status == MDOT_OK) status = import_model(&im, (const Onnx__ModelProto *)message);
     if (status == MDOT_OK) *out_graph = im.graph;
     ir_arena_destroy(im.context.scratch);
-    return status;
+    return fe_explain_memory(arena, name, status, err);
 }
 
 mdot_status fe_import(const char *path, const fe_options *options, ir_arena *arena, ir_graph **out_graph,

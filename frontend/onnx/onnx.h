@@ -28,6 +28,11 @@ typedef struct fe_options {
     void *user;
 } fe_options;
 
+/* No file may take more memory to read than a generous multiple of its size: an arena without a limit of its own gets
+ * one here, which holds from then on, for what is worked out of the graph, too. OUT_OF_MEMORY because of that limit
+ * says so, with file and limit; every other status stays as it is. */
+mdot_status fe_explain_memory(const ir_arena *arena, const char *name, mdot_status status, mdot_error *err);
+
 /* Imports the model at `path` into the arena. What is mapped or opened is released with the arena. Nodes whose operator
  * is not in the table are kept with op = NULL: ir_check_supported reports them all. graph->symbol is set when one
  * symbolic dimension is left. With several left: those that occur only as the first dimension of inputs are bound to 1

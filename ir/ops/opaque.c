@@ -1,27 +1,30 @@
 /* opaque.c — mdot.Opaque: an operator that mdot does not know, in a job. What a node of it gives is what its reader
- * found out (the file's value_info, or a guess): dtype_<i>, an integer, and dims_<i>, integers, for output i.
+ * found out (the file's value_info, or a guess), in three lists of integers: dtypes and ranks, one for each output, and
+ * dims, those of all outputs one after the other.
  */
 #include "ir/ops/families.h"
 
-#include <stdio.h>
-
-enum { NAME_BYTES = 32 };
+static bool is_type(int64_t dtype, int64_t rank)
+{
+    bool exists =
+        dtype == MDOT_DTYPE_STRING || (dtype > 0 && dtype <= INT32_MAX && mdot_dtype_size_bytes((mdot_dtype)dtype) > 0);
+    return exists && rank >= 0 && rank <= MDOT_MAX_RANK;
+}
 
 mdot_status ir_shape_opaque(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     (void)graph;
+    const ir_attr *dtypes = ir_node_attr(node, "dtypes"), *ranks = ir_node_attr(node, "ranks");
+    const ir_attr *dims = ir_node_attr(node, "dims");
+    int used = 0;
     for (int i = 0; i < node->output_count; i++) {
-        char dtype_name[NAME_BYTES], dims_name[NAME_BYTES];
-        snprintf(dtype_name, sizeof dtype_name, "dtype_%d", i);
-        snprintf(dims_name, sizeof dims_name, "dims_%d", i);
-        const ir_attr *dims = ir_node_attr(node, dims_name);
-        int rank = dims ? dims->count : 0;
-        ir_dim dim[MDOT_MAX_RANK];
-        if (!ir_node_attr(node, dtype_name) || rank > MDOT_MAX_RANK) {
+        bool told = dtypes != NULL && ranks != NULL && dims != NULL && i < dtypes->count && i < ranks->count;
+        if (!told || !is_type(dtypes->ints[i], ranks->ints[i]) || ranks->ints[i] > dims->count - used)
             return ir_fail(node, err, MDOT_UNSUPPORTED, "nothing tells what output %d is", i);
-        }
-        for (int k = 0; k < rank; k++) dim[k] = ir_dim_number(dims->ints[k]);
-        ir_set_type(node, i, (mdot_dtype)ir_node_int(node, dtype_name, MDOT_DTYPE_F32), rank, dim);
+        ir_dim dim[MDOT_MAX_RANK];
+        int rank = (int)ranks->ints[i];
+        for (int k = 0; k < rank; k++) dim[k] = ir_dim_number(dims->ints[used++]);
+        ir_set_type(node, i, (mdot_dtype)dtypes->ints[i], rank, dim);
     }
     return MDOT_OK;
 }

@@ -101,9 +101,42 @@ static void deferred_releases_run_newest_first(void **state)
     ir_arena_destroy(NULL);
 }
 
+static void allowance_grows_with_what_is_read(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    assert_non_null(ir_arena_alloc(arena, 1000, 1));
+    ir_arena_allow(arena, 500);
+    assert_int_equal(ir_arena_limit_bytes(arena), 1500);
+    assert_non_null(ir_arena_alloc(arena, 500, 1));
+    assert_false(ir_arena_is_full(arena));
+    assert_null(ir_arena_alloc(arena, 1, 1));
+    assert_true(ir_arena_is_full(arena));
+    ir_arena_allow(arena, 10);
+    assert_non_null(ir_arena_alloc(arena, 10, 1));
+    assert_null(ir_arena_alloc(arena, 1, 1));
+    ir_arena_allow(arena, SIZE_MAX);
+    assert_int_equal(ir_arena_limit_bytes(arena), SIZE_MAX);
+    assert_non_null(ir_arena_alloc(arena, 1, 1));
+    ir_arena_destroy(arena);
+}
+
+static void own_bound_is_kept(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(100);
+    ir_arena_allow(arena, 1000);
+    assert_int_equal(ir_arena_limit_bytes(arena), 100);
+    assert_null(ir_arena_alloc(arena, 101, 1));
+    assert_true(ir_arena_is_full(arena));
+    ir_arena_destroy(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(allowance_grows_with_what_is_read),
+        cmocka_unit_test(own_bound_is_kept),
         cmocka_unit_test(allocations_are_zeroed_aligned_and_apart),
         cmocka_unit_test(an_empty_array_is_no_failure),
         cmocka_unit_test(overflow_fails_and_is_remembered),

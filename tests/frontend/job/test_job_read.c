@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -334,10 +335,80 @@ static void options_that_later_versions_may_have_are_refused(void **state)
     assert_null(job);
 }
 
+/* ---- Memory ---------------------------------------------------------------------------------------------------------
+ */
+
+/* "c0,c1,c2 …": the caller frees it. */
+static char *list_names(char letter, int count)
+{
+    char *names = malloc((size_t)count * 8), *at = names;
+    assert_non_null(names);
+    for (int i = 0; i < count; i++) at += sprintf(at, i == 0 ? "%c%d" : ",%c%d", letter, i);
+    return names;
+}
+
+static long peak_kib(void)
+{
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+/* What mdot says of one output it says once, not once for each of all others. */
+static void an_unknown_operator_of_thousands_of_outputs_takes_little(void **state)
+{
+    (void)state;
+    enum { OUTPUTS = 8000, MOST_KIB = 512 << 10 };
+    onnx_builder *b = onnx_begin(17);
+    char *names = list_names('o', OUTPUTS);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "1,4");
+    onnx_node(b, "Fancy", "x", names);
+    onnx_node(b, "Sum", names, "y");
+    onnx_output(b, "y");
+    long before = peak_kib();
+    job_reading r = job_expect(b);
+    assert_true(peak_kib() - before < MOST_KIB);
+    assert_int_equal(job_info(&r).operator_count, 2);
+    assert_true(job_operator(&r, 0).per_sample[MDOT_PHASE_FORWARD].bytes_written == OUTPUTS * 16.0);
+    job_end(&r);
+    free(names);
+}
+
+/* Each node takes twenty bytes of the file and a thousand times as much when it is folded. */
+static void a_job_that_takes_more_memory_than_its_size_explains_is_refused(void **state)
+{
+    (void)state;
+    enum { CONSTANTS = 4000 };
+    static const int64_t zero = 0, one = 1, size = 8192;
+    onnx_builder *b = onnx_begin(17);
+    char *names = list_names('c', CONSTANTS);
+    onnx_input(b, "x", MDOT_DTYPE_I64, "1,8192");
+    onnx_initializer(b, "zero", MDOT_DTYPE_I64, "", &zero);
+    onnx_initializer(b, "one", MDOT_DTYPE_I64, "", &one);
+    onnx_initializer(b, "size", MDOT_DTYPE_I64, "", &size);
+    for (int i = 0; i < CONSTANTS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "c%d", i);
+        onnx_node(b, "Range", "zero,size,one", name);
+    }
+    onnx_node(b, "Sum", names, "s");
+    onnx_node(b, "Add", "s,x", "y");
+    onnx_output(b, "y");
+    job_reading r = job_read_model(b, NULL, 0);
+    assert_int_equal(r.status, MDOT_OUT_OF_MEMORY);
+    assert_null(r.job);
+    assert_non_null(strstr(r.err.message, "takes more memory to read than a file of its size may: "));
+    assert_non_null(strstr(r.err.message, " MiB"));
+    job_end(&r);
+    free(names);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_that_later_versions_may_have_are_refused),
+        cmocka_unit_test(an_unknown_operator_of_thousands_of_outputs_takes_little),
+        cmocka_unit_test(a_job_that_takes_more_memory_than_its_size_explains_is_refused),
         cmocka_unit_test(loads_are_per_sample_whatever_batch_the_file_has),
         cmocka_unit_test(symbols_that_are_left_are_listed),
         cmocka_unit_test(a_batch_is_known_by_its_name_wherever_it_stands),

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -252,6 +253,34 @@ static void out_of_memory_is_reported(void **state)
     pb_free(&bytes);
 }
 
+/* The arena is bounded by the file's size from then on, and who runs into that is told. */
+static void the_bound_on_memory_is_named(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin_model();
+    onnx_node(b, "Relu", "x", "y");
+    pb_buffer bytes = onnx_finish(b);
+    for (int job = 0; job < 2; job++) {
+        const fe_options options = {.job = job == 1};
+        ir_arena *arena = ir_arena_create(0);
+        ir_graph *graph = NULL;
+        mdot_error err = {0};
+        mdot_status status = fe_import_bytes(bytes.data, bytes.size, "m", NULL, &options, arena, &graph, &err);
+        if (status != MDOT_OK) fail_msg("%s", err.message);
+        assert_true(ir_arena_limit_bytes(arena) > 512 * bytes.size);
+        assert_true(ir_arena_limit_bytes(arena) < ((size_t)2 << 30));
+        assert_int_equal(fe_explain_memory(arena, "m", MDOT_OUT_OF_MEMORY, &err), MDOT_OUT_OF_MEMORY);
+        assert_string_equal(err.message, "");
+        assert_null(ir_arena_alloc(arena, ir_arena_limit_bytes(arena), 1));
+        assert_int_equal(fe_explain_memory(arena, "m", MDOT_UNSUPPORTED, &err), MDOT_UNSUPPORTED);
+        assert_string_equal(err.message, "");
+        assert_int_equal(fe_explain_memory(arena, "m", MDOT_OUT_OF_MEMORY, &err), MDOT_OUT_OF_MEMORY);
+        assert_non_null(strstr(err.message, "m: takes more memory to read than a file of its size may: "));
+        ir_arena_destroy(arena);
+    }
+    pb_free(&bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +304,7 @@ int main(void)
         cmocka_unit_test(excessive_nodes_are_refused),
         cmocka_unit_test(sparse_and_quantized_models_are_refused),
         cmocka_unit_test(out_of_memory_is_reported),
+        cmocka_unit_test(the_bound_on_memory_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
