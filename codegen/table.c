@@ -4,6 +4,7 @@
  * because adding a name may move the block.
  */
 #include "codegen/artefact.h"
+#include "ir/ops.h"
 #include "mdot/mdot.h"
 
 #include <stdio.h>
@@ -32,21 +33,39 @@ static void put(builder *b, uint32_t array_at, int index, const void *record, si
     if (!b->table->failed) memcpy(b->table->bytes + array_at + (size_t)index * element_bytes, record, element_bytes);
 }
 
+/* Rows of the smallest table that the input picks from; 0: it picks from none. */
+static uint32_t count_indices(const ir_graph *graph, const ir_value *input)
+{
+    int64_t least = 0;
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) {
+        if (node->op != &ir_ops[IR_OP_Gather] || node->inputs[1] != input) continue;
+        const ir_type *table = &node->inputs[0]->type;
+        int64_t axis = ir_node_int(node, "axis", 0);
+        if (axis < 0) axis += table->rank;
+        if (axis < 0 || axis >= table->rank || !ir_dim_is_number(table->dim[axis])) continue;
+        int64_t rows = table->dim[axis].offset;
+        if (rows > 0 && rows <= UINT32_MAX && (least == 0 || rows < least)) least = rows;
+    }
+    return (uint32_t)least;
+}
+
 /* The hash is of what users of the entry see, wherever the name lies in the table. */
 static uint64_t hash_tensor(mdot_abi_tensor tensor, const char *name, uint64_t seed)
 {
-    tensor.name_at = 0;
+    tensor.name_at = tensor.index_count = 0;
     return mdot_abi_checksum(name, strlen(name) + 1, mdot_abi_checksum(&tensor, sizeof tensor, seed));
 }
 
-static uint32_t add_tensors(builder *b, ir_value *const *values, int count, uint64_t *hash)
+static uint32_t add_tensors(builder *b, const ir_graph *graph, ir_value *const *values, int count, uint64_t *hash)
 {
     uint32_t at = add_array(b, count, sizeof(mdot_abi_tensor));
     *hash = mdot_abi_checksum(&count, sizeof count, *hash);
     for (int i = 0; i < count; i++) {
         const ir_type *type = &values[i]->type;
-        mdot_abi_tensor tensor = {
-            .name_at = add_string(b, values[i]->name), .dtype = type->dtype, .rank = (uint32_t)type->rank};
+        mdot_abi_tensor tensor = {.name_at = add_string(b, values[i]->name),
+                                  .dtype = type->dtype,
+                                  .rank = (uint32_t)type->rank,
+                                  .index_count = count_indices(graph, values[i])};
         for (int d = 0; d < type->rank; d++) tensor.dim[d] = (mdot_abi_dim){type->dim[d].scale, type->dim[d].offset};
         put(b, at, i, &tensor, sizeof tensor);
         *hash = hash_tensor(tensor, values[i]->name, *hash);
@@ -92,8 +111,8 @@ static mdot_abi_entry add_entry(builder *b, const cg_entry *entry)
                              .output_count = (uint32_t)graph->output_count,
                              .bucket_count = (uint32_t)entry->plan_count,
                              .has_length = entry->plans[0]->max_length > 0};
-    record.inputs_at = add_tensors(b, graph->inputs, graph->input_count, &hash);
-    record.outputs_at = add_tensors(b, graph->outputs, graph->output_count, &hash);
+    record.inputs_at = add_tensors(b, graph, graph->inputs, graph->input_count, &hash);
+    record.outputs_at = add_tensors(b, graph, graph->outputs, graph->output_count, &hash);
     record.buckets_at = add_buckets(b, entry);
     record.schema_hash = hash;
     return record;

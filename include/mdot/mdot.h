@@ -405,7 +405,7 @@ typedef struct mdot_configuration {
 
 /* What the prediction stands on; a bit set means less trust. */
 enum {
-    MDOT_WARN_UNKNOWN_OPERATOR = 1u << 0, /* the job has operators of types that predictors have no number for */
+    MDOT_WARN_UNKNOWN_OPERATOR = 1u << 0, /* the job has operators of types that the predictor has no number for */
     MDOT_WARN_OUTSIDE_TRAINING = 1u << 1, /* the predictor says that its training data reach less far */
     MDOT_WARN_SHORTENED = 1u << 2,        /* operators were merged to fit the largest bucket */
     MDOT_WARN_FALLBACK = 1u << 3          /* a GPU failed and the CPU answered */
@@ -432,6 +432,11 @@ typedef struct mdot_prediction {
  *   operator_count     f32 [L]      operators that the row stands for; the other numbers are those of one
  *   configuration      f32 [8]      batch, GPUs, 1 or 0 for each of fp32, tf32, amp, NHWC, Adam, AdamW
  *   gpu                f32 [9]      mdot_gpu's numbers
+ *
+ * Settings, positions, numbers of the configuration and of GPUs are appended from version to version: a predictor reads
+ * as many of the first ones as there were when it was made, so that it goes on working; one that reads more than this
+ * mdot has is INCOMPATIBLE. So are types: those whose number is not below the rows of the table that it picks from by
+ * operator_type (140 where the artefact does not say) are 0 to it.
  *
  * It answers with step_ms, f32 [3]: the 5 %, 50 % and 95 % quantile of the time of a step, ascending; and, if it likes,
  * with outside_training, f32 [1]: above 0 where its training data do not reach.

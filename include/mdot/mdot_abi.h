@@ -67,7 +67,7 @@ typedef struct mdot_abi_tensor { /* an input or an output; dense, row-major */
     uint32_t name_at;
     uint32_t dtype; /* mdot_dtype */
     uint32_t rank;
-    uint32_t reserved;
+    uint32_t index_count; /* of an input of integers that picks rows of tables: how many rows those have; 0: not said */
     mdot_abi_dim dim[MDOT_MAX_RANK];
 } mdot_abi_tensor;
 

@@ -70,7 +70,9 @@ bool rt_job_classify(mdot_job *job)
     bool allocated = slots != NULL && job->costs != NULL && job->classes != NULL;
     if (allocated) {
         for (size_t i = 0; i < count; i++) {
-            job->has_unnumbered = job->has_unnumbered || job->operators[i].facts.number == 0;
+            uint32_t number = job->operators[i].facts.number;
+            job->has_unnumbered = job->has_unnumbered || number == 0;
+            if (number > job->highest_number) job->highest_number = number;
             job->costs[i] = cost_of(&job->operators[i]);
         }
         collect_classes(job, slots, slot_count);

@@ -24,9 +24,10 @@ struct mdot_job {
     uint32_t *inputs;
     char *texts;
     /* What predictions need and no configuration changes, worked out once. */
-    bool has_unnumbered; /* a type that has no number */
-    double *costs;       /* of one operator, to compare operators with each other */
-    rt_class *classes;   /* in the order of their first operators */
+    bool has_unnumbered;     /* a type that has no number */
+    uint32_t highest_number; /* of a type */
+    double *costs;           /* of one operator, to compare operators with each other */
+    rt_class *classes;       /* in the order of their first operators */
     size_t class_count;
     rt_job_memory memory;
 };

@@ -15,8 +15,9 @@ static const struct {
     mdot_dtype dtype;
     bool has_rows;
     int64_t columns;
+    bool grows;
 } inputs[RT_JOB_INPUT_COUNT] = {
-#define INPUT(id, name, dtype, has_rows, columns) {name, MDOT_DTYPE_##dtype, has_rows, columns},
+#define INPUT(id, name, dtype, has_rows, columns, grows) {name, MDOT_DTYPE_##dtype, has_rows, columns, grows},
     RT_JOB_INPUT_MAP(INPUT)
 #undef INPUT
 };
@@ -37,6 +38,13 @@ static bool has_shape(const mdot_abi_tensor *tensor, bool has_rows, int64_t colu
     if (tensor->rank != rank) return false;
     if (has_rows && !is_row_dim(&tensor->dim[0])) return false;
     return columns == 0 || is_fixed_dim(&tensor->dim[rank - 1], columns);
+}
+
+/* Of the last dimension; 0 where there is none or it is no number. */
+static int64_t last_extent(const mdot_abi_tensor *tensor)
+{
+    const mdot_abi_dim *last = &tensor->dim[tensor->rank > 0 ? tensor->rank - 1 : 0];
+    return tensor->rank > 0 && last->scale == 0 ? last->offset : 0;
 }
 
 static mdot_status fail_tensor(const char *kind, const char *name, mdot_dtype dtype, bool has_rows, int64_t columns,
@@ -61,8 +69,18 @@ static mdot_status read_inputs(const mdot_abi_table *table, const mdot_abi_entry
             return mdot_fail(err, MDOT_INCOMPATIBLE,
                              "input %s of entry %s is nothing that jobs have, so the artefact predicts no jobs", name,
                              entry_name);
-        if (tensor->dtype != (uint32_t)inputs[i].dtype || !has_shape(tensor, inputs[i].has_rows, inputs[i].columns))
+        int64_t columns = inputs[i].grows ? last_extent(tensor) : inputs[i].columns;
+        if (columns > inputs[i].columns && has_shape(tensor, inputs[i].has_rows, columns))
+            return mdot_fail(
+                err, MDOT_INCOMPATIBLE,
+                "input %s of entry %s has %lld columns, of which mdot %s knows the first %lld: the predictor "
+                "was made for a later version",
+                name, entry_name, (long long)columns, MDOT_VERSION_STRING, (long long)inputs[i].columns);
+        bool known = inputs[i].columns == 0 || columns > 0;
+        if (tensor->dtype != (uint32_t)inputs[i].dtype || !known || !has_shape(tensor, inputs[i].has_rows, columns))
             return fail_tensor("input", name, inputs[i].dtype, inputs[i].has_rows, inputs[i].columns, err);
+        schema->columns[i] = (size_t)columns;
+        if (i == RT_JOB_INPUT_TYPE && tensor->index_count > 0) schema->type_count = tensor->index_count;
         schema->input_at[i] = (int)at;
     }
     return MDOT_OK;
@@ -103,7 +121,7 @@ static const mdot_abi_entry *find_entry(const mdot_abi_table *table, uint32_t *o
 
 mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_schema *out_schema, mdot_error *err)
 {
-    rt_job_schema schema = {0};
+    rt_job_schema schema = {.type_count = RT_FIRST_TYPE_COUNT};
     const mdot_abi_entry *entry = find_entry(table, &schema.entry);
     if (entry == NULL)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has no entry %s, so it predicts no jobs", entry_name);
@@ -128,7 +146,7 @@ static size_t align(size_t bytes)
 static size_t rows_bytes(const rt_job_schema *schema, int input)
 {
     if (schema->input_at[input] == RT_NOT_THERE || !inputs[input].has_rows) return 0;
-    size_t columns = inputs[input].columns > 0 ? (size_t)inputs[input].columns : 1;
+    size_t columns = schema->columns[input] > 0 ? schema->columns[input] : 1;
     return align(schema->row_capacity * columns * mdot_dtype_size_bytes(inputs[input].dtype));
 }
 

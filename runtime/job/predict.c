@@ -75,6 +75,13 @@ static bool is_time(float ms)
     return isfinite(ms) && ms > 0;
 }
 
+/* Types that the predictor takes for unknown: without a number, or with one from after its time. */
+static bool has_unknown(const mdot_job *job, const rt_job_schema *schema)
+{
+    bool reads_types = schema->input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
+    return job->has_unnumbered || (reads_types && job->highest_number >= schema->type_count);
+}
+
 static mdot_status read_pair(const mdot_context *context, const rt_job_tensors *tensors, const rt_job_pair *pair,
                              const mdot_job *job, mdot_prediction *out_prediction, mdot_error *err)
 {
@@ -83,7 +90,7 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_tensors *
         return mdot_fail(err, MDOT_MALFORMED, "the predictor answers with %g, %g, %g ms, which are no times",
                          (double)ms[0], (double)ms[1], (double)ms[2]);
     uint32_t warnings = tensors->shortened ? MDOT_WARN_SHORTENED : 0;
-    if (job->has_unnumbered) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
+    if (has_unknown(job, &tensors->schema)) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
     if (!(pair->outside <= 0)) warnings |= MDOT_WARN_OUTSIDE_TRAINING; /* no number is no promise, either */
     if (rt_fell_back(context)) warnings |= MDOT_WARN_FALLBACK;
     *out_prediction = (mdot_prediction){.step_ms = (double)ms[1],

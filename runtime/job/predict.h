@@ -42,15 +42,17 @@ enum {
         RT_GPU_NUMBERS
 };
 
-/* Inputs: identifier, name, element type, whether it has a row for each operator, columns (0: it has rows alone). */
+/* Inputs: identifier, name, element type, whether it has a row for each operator, columns (0: it has rows alone),
+ * whether columns are appended from version to version: a predictor reads as many of the first ones as there were for
+ * it. */
 #define RT_JOB_INPUT_MAP(X)                                                                                            \
-    X(TYPE, "operator_type", I64, true, 0)                                                                             \
-    X(SETTING, "operator_setting", F32, true, MDOT_SETTING_COUNT)                                                      \
-    X(LOAD, "operator_load", F32, true, RT_LOAD_COLUMNS)                                                               \
-    X(POSITION, "operator_position", F32, true, RT_POSITION_COLUMNS)                                                   \
-    X(REPEATS, "operator_count", F32, true, 0)                                                                         \
-    X(CONFIGURATION, "configuration", F32, false, RT_CONFIGURATION_NUMBERS)                                            \
-    X(GPU, "gpu", F32, false, RT_GPU_NUMBERS)
+    X(TYPE, "operator_type", I64, true, 0, false)                                                                      \
+    X(SETTING, "operator_setting", F32, true, MDOT_SETTING_COUNT, true)                                                \
+    X(LOAD, "operator_load", F32, true, RT_LOAD_COLUMNS, false)                                                        \
+    X(POSITION, "operator_position", F32, true, RT_POSITION_COLUMNS, true)                                             \
+    X(REPEATS, "operator_count", F32, true, 0, false)                                                                  \
+    X(CONFIGURATION, "configuration", F32, false, RT_CONFIGURATION_NUMBERS, true)                                      \
+    X(GPU, "gpu", F32, false, RT_GPU_NUMBERS, true)
 
 typedef enum rt_job_input {
 #define RT_JOB_INPUT_ENUM(id, ...) RT_JOB_INPUT_##id,
@@ -61,12 +63,17 @@ typedef enum rt_job_input {
 
 enum { RT_NOT_THERE = -1 };
 
+/* Types had numbers below this when artefacts did not say yet how many they know (mdot_abi_tensor.index_count). */
+enum { RT_FIRST_TYPE_COUNT = 140 };
+
 /* The entry of an artefact that predicts jobs. */
 typedef struct rt_job_schema {
     uint32_t entry;
-    int input_at[RT_JOB_INPUT_COUNT]; /* among the entry's inputs; RT_NOT_THERE: it is not read */
-    int step_at, outside_at;          /* among its outputs; the second may be RT_NOT_THERE */
-    size_t row_capacity;              /* rows of the largest bucket; 0: the entry reads no rows */
+    int input_at[RT_JOB_INPUT_COUNT];   /* among the entry's inputs; RT_NOT_THERE: it is not read */
+    size_t columns[RT_JOB_INPUT_COUNT]; /* that the entry reads of it */
+    uint32_t type_count;                /* numbers of types that it knows; others are 0 to it */
+    int step_at, outside_at;            /* among its outputs; the second may be RT_NOT_THERE */
+    size_t row_capacity;                /* rows of the largest bucket; 0: the entry reads no rows */
 } rt_job_schema;
 
 /* INCOMPATIBLE naming what is missing or unknown. */

@@ -11,6 +11,8 @@
  */
 #include "runtime/job/predict.h"
 
+#include <string.h>
+
 /* The job as the entry sees it, before any shortening. */
 typedef struct item {
     uint32_t index, count; /* an operator; how many equal ones it stands for */
@@ -99,13 +101,11 @@ static void write_loads(const sequence *s, size_t start, size_t end, double divi
     for (int i = 0; i < RT_LOAD_COLUMNS; i++) row[i] = (float)sums[i];
 }
 
-static void write_position(const mdot_job_operator *op, uint32_t index, float *row)
+static void write_position(const mdot_job_operator *op, uint32_t index, float *row, size_t columns)
 {
-    row[0] = (float)index;
-    row[1] = (float)op->depth;
-    row[2] = (float)op->height;
-    row[3] = (float)op->input_count;
-    row[4] = (float)op->out_degree;
+    const float position[RT_POSITION_COLUMNS] = {(float)index, (float)op->depth, (float)op->height,
+                                                 (float)op->input_count, (float)op->out_degree};
+    memcpy(row, position, columns * sizeof *row);
 }
 
 static void write_row(const sequence *s, size_t start, size_t end, rt_job_tensors *tensors, size_t row)
@@ -121,11 +121,13 @@ static void write_row(const sequence *s, size_t start, size_t end, rt_job_tensor
     int64_t *type = tensors->rows[RT_JOB_INPUT_TYPE];
     float *setting = tensors->rows[RT_JOB_INPUT_SETTING], *load = tensors->rows[RT_JOB_INPUT_LOAD];
     float *position = tensors->rows[RT_JOB_INPUT_POSITION], *counts = tensors->rows[RT_JOB_INPUT_REPEATS];
-    if (type != NULL) type[row] = op->facts.number;
-    if (setting != NULL)
-        for (int i = 0; i < MDOT_SETTING_COUNT; i++) setting[MDOT_SETTING_COUNT * row + i] = (float)op->setting[i];
+    const size_t *columns = tensors->schema.columns;
+    if (type != NULL) type[row] = op->facts.number < tensors->schema.type_count ? op->facts.number : 0;
+    for (size_t i = 0; setting != NULL && i < columns[RT_JOB_INPUT_SETTING]; i++)
+        setting[columns[RT_JOB_INPUT_SETTING] * row + i] = (float)op->setting[i];
     if (load != NULL) write_loads(s, start, end, counts != NULL ? count : 1, load + RT_LOAD_COLUMNS * row);
-    if (position != NULL) write_position(op, top.index, position + RT_POSITION_COLUMNS * row);
+    if (position != NULL)
+        write_position(op, top.index, position + columns[RT_JOB_INPUT_POSITION] * row, columns[RT_JOB_INPUT_POSITION]);
     if (counts != NULL) counts[row] = (float)count;
 }
 

@@ -164,17 +164,26 @@ onnx_builder *predict_order_model(void)
 
 onnx_builder *predict_settings_model(void)
 {
+    return predict_settings_model_of(512, MDOT_SETTING_COUNT);
+}
+
+onnx_builder *predict_settings_model_of(int64_t types, int64_t settings)
+{
     enum { TYPE_ROWS = 512 };
-    float number[TYPE_ROWS], pick[(1 + MDOT_SETTING_COUNT) * 3] = {0};
+    float number[TYPE_ROWS], pick[(1 + MDOT_SETTING_CAPACITY) * 3] = {0};
+    char setting_shape[32], number_shape[32], pick_shape[32];
+    snprintf(setting_shape, sizeof setting_shape, "L,%lld", (long long)settings);
+    snprintf(number_shape, sizeof number_shape, "%lld,1", (long long)types);
+    snprintf(pick_shape, sizeof pick_shape, "%lld,3", (long long)settings + 1);
     static const float smallest[3] = {1e-3f, 1e-3f, 1e-3f};
     for (int i = 0; i < TYPE_ROWS; i++) number[i] = (float)i;
     pick[0] = pick[(1 + MDOT_SETTING_KERNEL_H) * 3 + 1] = pick[(1 + MDOT_SETTING_INPUTS) * 3 + 2] = 1e-3f;
     onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "operator_setting", MDOT_DTYPE_F32, "L,25");
+    onnx_input(b, "operator_setting", MDOT_DTYPE_F32, setting_shape);
     onnx_input(b, "operator_type", MDOT_DTYPE_I64, "L");
     add_count_column(b);
-    onnx_initializer(b, "number", MDOT_DTYPE_F32, "512,1", number);
-    onnx_initializer(b, "pick", MDOT_DTYPE_F32, "26,3", pick);
+    onnx_initializer(b, "number", MDOT_DTYPE_F32, number_shape, number);
+    onnx_initializer(b, "pick", MDOT_DTYPE_F32, pick_shape, pick);
     onnx_initializer(b, "smallest", MDOT_DTYPE_F32, "3", smallest);
     const int64_t rows = 0;
     add_numbers(b, "rows", "1", &rows);

@@ -28,6 +28,8 @@ double predict_bandwidth_ms(const mdot_job *job, const mdot_configuration *confi
 onnx_builder *predict_order_model(void);
 /* One plus the sums over operators of type numbers, of kernel_h and of inputs, in microseconds. */
 onnx_builder *predict_settings_model(void);
+/* The same of a predictor that knows so many types and settings; inputs only where it knows them. */
+onnx_builder *predict_settings_model_of(int64_t types, int64_t settings);
 
 /* Operator `i` of a made-up network whose operators are all different: loads grow with i, and it reads the one before.
  * Every third is a Conv, the others Relu and Add. */

@@ -151,9 +151,37 @@ static void a_concat_copies_gradients_of_what_nobody_else_reads(void **state)
     job_end(&r);
 }
 
+/* Scale, shift and both running statistics are read and the latter written, the gradients of the first two written,
+ * once a step whatever the batch: by a BatchNormalization alone, and by one that is part of a convolution. */
+static void batch_normalization_has_vectors_for_each_step(void **state)
+{
+    (void)state;
+    enum { VECTOR = 16 * 4, WEIGHT = 16 * 16 * 9 * 4 };
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16,8,8");
+    static const char *const vectors[] = {"s1", "b1", "m1", "v1", "s2", "b2", "m2", "v2"};
+    for (int i = 0; i < 8; i++) onnx_initializer(b, vectors[i], MDOT_DTYPE_F32, "16", NULL);
+    onnx_node(b, "Relu", "x", "r");
+    onnx_node(b, "BatchNormalization", "r,s1,b1,m1,v1", "n");
+    job_add_conv(b, "n", "c", "16,16,3,3", 1, false);
+    onnx_node(b, "BatchNormalization", "c,s2,b2,m2,v2", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Relu BatchNormalization Conv");
+    mdot_job_operator alone = job_operator(&r, 1), part = job_operator(&r, 2);
+    job_expect_load(alone.per_step[MDOT_PHASE_FORWARD], 0, 4 * VECTOR, 2 * VECTOR);
+    job_expect_load(alone.per_step[MDOT_PHASE_DATA_GRADIENT], 0, 0, 0);
+    job_expect_load(alone.per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, 2 * VECTOR);
+    job_expect_load(part.per_step[MDOT_PHASE_FORWARD], 0, WEIGHT + 4 * VECTOR, 2 * VECTOR);
+    job_expect_load(part.per_step[MDOT_PHASE_DATA_GRADIENT], 0, WEIGHT, 0);
+    job_expect_load(part.per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, WEIGHT + 2 * VECTOR);
+    job_end(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(batch_normalization_has_vectors_for_each_step),
         cmocka_unit_test(one_reader_adds_nothing),
         cmocka_unit_test(gradients_of_all_readers_are_added),
         cmocka_unit_test(views_have_the_gradient_of_their_value),

@@ -24,12 +24,16 @@ static rt_job_tensors write_rows(const mdot_job *job, size_t capacity, unsigned 
 {
     assert_true(capacity <= MAX_ROWS);
     for (size_t i = 0; i <= MAX_ROWS; i++) count[i] = -7;
-    rt_job_tensors tensors = {.schema.row_capacity = capacity,
-                              .rows = {[RT_JOB_INPUT_TYPE] = type,
-                                       [RT_JOB_INPUT_SETTING] = setting,
-                                       [RT_JOB_INPUT_LOAD] = load,
-                                       [RT_JOB_INPUT_POSITION] = (reads & READS_POSITION) != 0 ? position : NULL,
-                                       [RT_JOB_INPUT_REPEATS] = (reads & READS_COUNT) != 0 ? count : NULL}};
+    rt_job_tensors tensors = {
+        .schema =
+            {.row_capacity = capacity,
+             .columns = {[RT_JOB_INPUT_SETTING] = MDOT_SETTING_COUNT, [RT_JOB_INPUT_POSITION] = RT_POSITION_COLUMNS},
+             .type_count = RT_JOB_MAX_TYPE},
+        .rows = {[RT_JOB_INPUT_TYPE] = type,
+                 [RT_JOB_INPUT_SETTING] = setting,
+                 [RT_JOB_INPUT_LOAD] = load,
+                 [RT_JOB_INPUT_POSITION] = (reads & READS_POSITION) != 0 ? position : NULL,
+                 [RT_JOB_INPUT_REPEATS] = (reads & READS_COUNT) != 0 ? count : NULL}};
     rt_write_rows(job, &tensors);
     assert_true(tensors.row_count <= capacity);
     for (size_t i = tensors.row_count; i <= MAX_ROWS; i++) assert_true(count[i] == -7); /* and nothing behind them */
