@@ -3,6 +3,7 @@
  * Before a predictor is handed out every kernel of the device has run once, so that no later call pays for the driver's
  * loading it, and an artefact that does not work on the device is found out here.
  */
+#include "base/list.h"
 #include "runtime/core/predictor.h"
 
 #include <errno.h>
@@ -49,13 +50,16 @@ static bool parse_name(const char *text, const char *name, int *out_ordinal)
 
 static mdot_status fail_unknown(const rt_rooms *rooms, const char *text, mdot_error *err)
 {
-    char known[256] = "";
-    size_t used = 0;
-    for (size_t i = 0; rooms->devices[i] != NULL && used < sizeof known; i++) {
+    char known[256];
+    bs_list list;
+    bs_list_begin(&list, known, sizeof known);
+    bs_list_add(&list, "auto");
+    bs_list_add(&list, "cpu");
+    for (size_t i = 0; rooms->devices[i] != NULL; i++) {
         const char *name = rooms->devices[i]->name;
-        used += (size_t)snprintf(known + used, sizeof known - used, ", %s and %s:0, %s:1 …", name, name, name);
+        bs_list_add(&list, "%s and %s:0, %s:1 …", name, name, name);
     }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no device \"%s\"; devices are auto, cpu%s", text, known);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no device \"%s\"; devices are %s", text, known);
 }
 
 static mdot_status parse_device(const rt_rooms *rooms, const char *text, wanted *out_wanted, mdot_error *err)
