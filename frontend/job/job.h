@@ -136,6 +136,9 @@ void fe_token_settings(const fe_job *job, const fe_token *token, int64_t *settin
  * Linear for a product with a parameter. */
 const fe_row *fe_type_row(const fe_job *job, const ir_node *node);
 
+/* modules.c: the module that a node stands in, in the graph's arena; NULL where its names say none. */
+mdot_status fe_token_module(const fe_job *job, const ir_node *node, const char **out_module);
+
 /* loads.c: per_sample and per_step of all phases. */
 void fe_token_loads(const fe_job *job, const fe_token *token, mdot_job_operator *op);
 /* Whether a gradient of the node's result becomes one of its inputs. */

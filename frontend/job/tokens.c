@@ -302,6 +302,8 @@ static mdot_status make_job(const tokeniser *t, mdot_job **out_job)
         op->parameters = own_parameters(job, token, counted);
         fe_token_settings(job, token, op->setting);
         fe_token_loads(job, token, op);
+        mdot_status named = job->options->keep_names != 0 ? fe_token_module(job, token->node, &op->module) : MDOT_OK;
+        if (named != MDOT_OK) return named;
     }
     const mdot_job_description description = {.struct_size = sizeof description,
                                               .operators = operators,

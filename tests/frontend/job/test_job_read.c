@@ -335,6 +335,47 @@ static void options_that_later_versions_may_have_are_refused(void **state)
     assert_null(job);
 }
 
+/* ---- Names ---------------------------------------------------------------------------------------------------------- */
+
+static mdot_job *read_named(uint32_t keep_names)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16");
+    onnx_initializer(b, "encoder.layer.3.dense.weight", MDOT_DTYPE_F32, "16,16", NULL);
+    onnx_node(b, "MatMul", "x,encoder.layer.3.dense.weight", "h");
+    onnx_node(b, "Sigmoid", "h", "g");
+    onnx_node_name(b, "/encoder/layer.3/gate/Sigmoid");
+    onnx_node(b, "Tanh", "g", "y");
+    onnx_output(b, "y");
+    pb_buffer bytes = onnx_finish(b);
+    mdot_job_options options = MDOT_INIT(mdot_job_options);
+    options.keep_names = keep_names;
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    if (mdot_job_read_bytes(bytes.data, bytes.size, "m", &options, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    pb_free(&bytes);
+    return job;
+}
+
+static void names_of_modules_are_kept_where_asked_for(void **state)
+{
+    (void)state;
+    static const char *const modules[] = {"encoder.layer.3.dense", "encoder.layer.3.gate", NULL};
+    for (uint32_t keep = 0; keep < 2; keep++) {
+        mdot_job *job = read_named(keep);
+        for (size_t i = 0; i < 3; i++) {
+            mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+            assert_int_equal(mdot_job_get_operator(job, i, &op), MDOT_OK);
+            if (keep == 0 || modules[i] == NULL) {
+                assert_null(op.module);
+            } else {
+                assert_string_equal(op.module, modules[i]);
+            }
+        }
+        mdot_job_destroy(job);
+    }
+}
+
 /* ---- Memory ---------------------------------------------------------------------------------------------------------
  */
 
@@ -407,6 +448,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_that_later_versions_may_have_are_refused),
+        cmocka_unit_test(names_of_modules_are_kept_where_asked_for),
         cmocka_unit_test(an_unknown_operator_of_thousands_of_outputs_takes_little),
         cmocka_unit_test(a_job_that_takes_more_memory_than_its_size_explains_is_refused),
         cmocka_unit_test(loads_are_per_sample_whatever_batch_the_file_has),
