@@ -113,18 +113,12 @@ static const char *free_rows(bucket *b, const cu_step *step)
                            cu_dim_text(&f, k->attention.queries));
 }
 
-/* A nest without units deals out its points itself. */
-static bool deals_out_points(const cu_step *step)
-{
-    return step->spread == CU_FREE && step->kernel->kind == PL_NEST;
-}
-
 static void put_loop_begin(bucket *b, const cu_step *step)
 {
     const cu_schedule *schedule = b->stages->schedule;
     if (step->spread == CU_SINGLE) {
         schedule->put_once(schedule, &b->calls);
-    } else if (deals_out_points(step)) {
+    } else if (cu_deals_out_points(step)) {
         cu_put(&b->calls, "    {\n        const tile t = whole;\n");
     } else if (step->spread == CU_FREE) {
         cu_put(&b->calls, "    { const tile t = whole; // rows, dealt out alone\n    const int rows = %s;\n",
@@ -139,7 +133,7 @@ static void put_loop_end(bucket *b, const cu_step *step, bool meets_again)
 {
     const cu_schedule *schedule = b->stages->schedule;
     if (meets_again) schedule->put_next_tile(schedule, &b->calls, step->spread == CU_FREE ? "rows" : "whole.length");
-    bool has_scope = step->spread == CU_FREE && !deals_out_points(step);
+    bool has_scope = step->spread == CU_FREE && !cu_deals_out_points(step);
     cu_put(&b->calls, has_scope ? "    }\n    }\n" : "    }\n");
 }
 

@@ -57,6 +57,11 @@ typedef struct cu_stages {
 /* UNSUPPORTED names the kernel. */
 mdot_status cu_find_stages(const pl_plan *plan, const cu_schedule *schedule, ir_arena *arena, cu_stages *out_stages,
                            mdot_error *err);
+/* Whether a step deals its points out to all threads itself: a nest without units. */
+static inline bool cu_deals_out_points(const cu_step *step)
+{
+    return step->spread == CU_FREE && step->kernel->kind == PL_NEST;
+}
 /* Elements to a unit of length; 0: the buffer has no length, or not in this way. */
 int64_t cu_elements_per_unit(const ir_type *type);
 

@@ -107,7 +107,7 @@ int cu_loop_end(const cu_stages *stages, int first)
 /* Whether a block may have several tiles of a step: not of what is done once, or dealt out by points. */
 static bool goes_round(const cu_step *step)
 {
-    return step->spread == CU_TILED || (step->spread == CU_FREE && step->kernel->kind != PL_NEST);
+    return step->spread != CU_SINGLE && !cu_deals_out_points(step);
 }
 
 /* Whether the second round of a loop's steps touches what the first left, before it meets anyway. In scratch memory the

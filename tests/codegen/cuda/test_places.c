@@ -1,0 +1,306 @@
+/* test_places.c — where buffers are kept: in which form, in shared memory or not, and never two at one place while both
+ * live.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "codegen/cuda/places.h"
+#include "frontend/onnx/onnx.h"
+#include "ir/passes.h"
+#include "tests/support/encoder_model.h"
+#include "tests/support/graph_notation.h"
+
+enum { MAX_LENGTH = 128 };
+
+static ir_arena *arena;
+
+static mdot_status lay_out(ir_graph *graph, cu_mode mode, cu_layout *out_layout, mdot_error *err)
+{
+    pl_plan *plan;
+    cu_stages *stages = IR_NEW(arena, cu_stages);
+    assert_non_null(stages);
+    graph->max_length = MAX_LENGTH;
+    if (ir_run_passes(graph, NULL, err) != MDOT_OK || pl_build(graph, arena, &plan, err) != MDOT_OK ||
+        cu_find_stages(plan, &cu_blocks, arena, stages, err) != MDOT_OK)
+        fail_msg("%s", err->message);
+    return cu_lay_out(stages, mode, arena, out_layout, err);
+}
+
+static cu_layout layout_of(const char *text, cu_mode mode)
+{
+    mdot_error err = {0};
+    cu_layout layout;
+    if (lay_out(graph_from_notation(text, MAX_LENGTH, arena), mode, &layout, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    return layout;
+}
+
+static const cu_home *home_of(const cu_layout *layout, const char *name)
+{
+    const cu_stages *stages = layout->stages;
+    for (int b = 0; b < stages->buffer_count; b++)
+        if (stages->buffers[b].kind != PL_WEIGHT && strcmp(stages->buffers[b].name, name) == 0)
+            return &layout->homes[b];
+    fail_msg("there is no buffer %s", name);
+    return NULL;
+}
+
+/* ---- Nothing lies on what is still used ----------------------------------------------------------------------------
+ */
+
+typedef struct piece {
+    cu_space_kind kind;
+    size_t begin, end;
+    int first, last; /* steps of shared memory, stages of scratch memory */
+} piece;
+
+static int pieces_of(const cu_layout *layout, piece *out)
+{
+    const cu_stages *stages = layout->stages;
+    int count = 0;
+    for (int b = 0; b < stages->buffer_count; b++) {
+        const cu_place *places[] = {&layout->homes[b].plain, &layout->homes[b].half};
+        for (int k = 0; k < 2; k++) {
+            const cu_place *p = places[k];
+            if (p->kind != CU_SHARED && p->kind != CU_SCRATCH) continue;
+            piece made = {p->kind, p->offset_bytes, p->offset_bytes + p->size_bytes, -1, -1};
+            for (int s = 0; s < stages->step_count; s++) {
+                for (int a = 0; a < stages->steps[s].access_count; a++) {
+                    if (stages->steps[s].accesses[a].buffer != b) continue;
+                    made.last = p->kind == CU_SHARED ? s : stages->steps[s].stage;
+                    if (made.first < 0) made.first = made.last;
+                }
+            }
+            if (made.first >= 0) out[count++] = made;
+        }
+    }
+    for (int s = 0; s < stages->step_count; s++)
+        if (layout->work_bytes[s] > 0)
+            out[count++] =
+                (piece){CU_SHARED, layout->work_offset[s], layout->work_offset[s] + layout->work_bytes[s], s, s};
+    return count;
+}
+
+static void assert_apart(const cu_layout *layout)
+{
+    piece pieces[512];
+    assert_true(2 * layout->stages->buffer_count + layout->stages->step_count < 512);
+    int count = pieces_of(layout, pieces);
+    for (int i = 0; i < count; i++) {
+        const piece *a = &pieces[i];
+        assert_true(a->end <= (a->kind == CU_SHARED ? layout->shared_bytes : layout->scratch_bytes));
+        assert_int_equal(a->begin % 16, 0);
+        for (int j = 0; j < i; j++) {
+            const piece *b = &pieces[j];
+            bool together = a->kind == b->kind && a->first <= b->last && b->first <= a->last;
+            assert_false(together && a->begin < b->end && b->begin < a->end);
+        }
+    }
+}
+
+static void nothing_lies_on_what_is_still_used(void **state)
+{
+    (void)state;
+    static const cu_mode modes[] = {CU_FP32, CU_BF16, CU_F16};
+    for (int layers = 1; layers < 4; layers++) {
+        for (int m = 0; m < 3; m++) {
+            char *path = write_model("/tmp", "mdot_test_places.onnx", encoder_model(layers));
+            ir_graph *graph;
+            mdot_error err = {0};
+            cu_layout layout;
+            if (fe_import(path, NULL, arena, &graph, &err) != MDOT_OK) fail_msg("%s", err.message);
+            unlink(path);
+            free(path);
+            if (lay_out(graph, modes[m], &layout, &err) != MDOT_OK) fail_msg("%s", err.message);
+            assert_apart(&layout);
+            assert_true(layout.shared_bytes > 0);
+            assert_true(layout.scratch_bytes > 0);
+        }
+    }
+}
+
+/* Each layer's buffers follow those of the one before. */
+static void memory_does_not_grow_with_a_chain(void **state)
+{
+    (void)state;
+    static const char few[] = "x = input f32[1,L,32]\nw = weights f32[32,32]\na = mdot.Linear(x, w)\nb = Softmax(a)\n"
+                              "c = mdot.Linear(b, w)\nd = Softmax(c)\ny = mdot.Linear(d, w)\nreturn y\n";
+    static const char many[] = "x = input f32[1,L,32]\nw = weights f32[32,32]\na = mdot.Linear(x, w)\nb = Softmax(a)\n"
+                               "c = mdot.Linear(b, w)\nd = Softmax(c)\ne = mdot.Linear(d, w)\nf = Softmax(e)\n"
+                               "g = mdot.Linear(f, w)\nh = Softmax(g)\ny = mdot.Linear(h, w)\nreturn y\n";
+    cu_layout small = layout_of(few, CU_BF16), large = layout_of(many, CU_BF16);
+    assert_apart(&large);
+    assert_true(large.shared_bytes <= small.shared_bytes);
+    assert_int_equal(large.scratch_bytes, 0);
+}
+
+/* ---- Forms ---------------------------------------------------------------------------------------------------------
+ */
+
+/* h goes into a product and a sum, n into a product alone, s into a norm. */
+static const char RESIDUAL[] = "x = input f32[1,L,32]\nw = weights f32[32,32]\nh = mdot.Linear(x, w)\n"
+                               "p = mdot.Linear(h, w)\ns = Add(p, h)\ng = weights f32[32]\n"
+                               "n = LayerNormalization(s, g) {axis=-1}\ny = mdot.Linear(n, w)\nreturn y\n";
+
+static void what_only_products_read_is_kept_in_16_bits_alone(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of(RESIDUAL, CU_BF16);
+    const cu_home *n = home_of(&layout, "n"), *h = home_of(&layout, "h");
+    assert_int_equal(n->plain.kind, CU_NOWHERE);
+    assert_int_equal(n->half.kind, CU_SHARED);
+    assert_true(n->half.is_half);
+    assert_int_equal(h->plain.kind, CU_SHARED);
+    assert_int_equal(h->half.kind, CU_SHARED);
+    assert_false(h->plain.is_half);
+    assert_apart(&layout);
+}
+
+static void f32_has_no_other_form(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of(RESIDUAL, CU_FP32);
+    for (int b = 0; b < layout.stages->buffer_count; b++) assert_int_equal(layout.homes[b].half.kind, CU_NOWHERE);
+    assert_int_equal(home_of(&layout, "n")->plain.kind, CU_SHARED);
+}
+
+static void what_comes_and_goes_stays_where_the_caller_has_it(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of(RESIDUAL, CU_BF16);
+    const cu_home *x = home_of(&layout, "x"), *y = home_of(&layout, "y");
+    assert_int_equal(x->plain.kind, CU_INPUT);
+    assert_int_equal(x->half.kind, CU_NOWHERE);
+    assert_int_equal(y->output.kind, CU_OUTPUT);
+    assert_int_equal(y->plain.kind, CU_NOWHERE); /* nobody reads it */
+}
+
+static void an_output_that_is_read_has_a_copy(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of("x = input f32[1,L,32]\nw = weights f32[32,32]\nh = mdot.Linear(x, w)\n"
+                                 "y = mdot.Linear(h, w)\nreturn h, y\n",
+                                 CU_BF16);
+    const cu_home *h = home_of(&layout, "h");
+    assert_int_equal(h->output.kind, CU_OUTPUT);
+    assert_int_equal(h->half.kind, CU_SHARED);
+    assert_int_equal(h->plain.kind, CU_NOWHERE);
+}
+
+/* ---- Shared memory -------------------------------------------------------------------------------------------------
+ */
+
+/* A tile of rows; eight elements behind each, so that eight rows' heads lie in different banks. */
+static void rows_of_a_tile_are_padded(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of(RESIDUAL, CU_BF16);
+    const cu_place *n = &home_of(&layout, "n")->half;
+    assert_int_equal(n->unit, 32);
+    assert_int_equal(n->width, 32);
+    assert_int_equal(n->pitch, 40);
+    assert_int_equal(n->size_bytes, 16 * 40 * 2);
+}
+
+static void what_other_tiles_read_lies_in_scratch_memory(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of("x = input f32[1,L,32]\nw = weights f32[32,96]\np = mdot.Linear(x, w)\n"
+                                 "sizes = constant i64[3] [32, 32, 32]\nq, k, v = Split(p, sizes) {axis=-1}\n"
+                                 "y = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\nreturn y\n",
+                                 CU_BF16);
+    const cu_place *p = &home_of(&layout, "p")->half;
+    assert_int_equal(p->kind, CU_SCRATCH);
+    assert_int_equal(p->size_bytes, MAX_LENGTH * 96 * 2);
+    assert_int_equal(p->pitch, p->width);
+    assert_int_equal(layout.scratch_bytes, MAX_LENGTH * 96 * 2);
+}
+
+/* 16 rows of 1024 f32 are 64 KB, of which a block has one, not two. */
+static void the_largest_makes_way_where_shared_memory_ends(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of("x = input f32[1,L,32]\nw = weights f32[32,1024]\nv = weights f32[32,512]\n"
+                                 "a = mdot.Linear(x, w)\nb = mdot.Linear(x, v)\n"
+                                 "c = Softmax(a)\nd = Softmax(b)\naxes = constant i64[1] [2]\n"
+                                 "e = ReduceSum(c, axes)\nf = ReduceSum(d, axes)\ny = Add(e, f)\nreturn y\n",
+                                 CU_FP32);
+    assert_true(layout.shared_bytes <= 99 << 10);
+    int moved = 0, kept = 0;
+    for (int b = 0; b < layout.stages->plan->buffer_count; b++) {
+        const cu_place *p = &layout.homes[b].plain;
+        moved += p->kind == CU_SCRATCH && p->size_bytes == MAX_LENGTH * 1024 * 4;
+        kept += p->kind == CU_SHARED && p->width == 512;
+    }
+    assert_true(moved >= 1);
+    assert_true(kept >= 1);
+    assert_apart(&layout);
+}
+
+/* Inputs are staged whole: 16 rows of 16-bit elements and eight behind each. */
+static void assert_rows_fit(int64_t k, cu_mode mode, bool fit)
+{
+    char text[256];
+    snprintf(text, sizeof text, "x = input f32[1,L,%d]\nw = weights f32[%d,16]\ny = mdot.Linear(x, w)\nreturn y\n",
+             (int)k, (int)k);
+    mdot_error err = {0};
+    cu_layout layout = {.shared_bytes = 12345};
+    mdot_status status = lay_out(graph_from_notation(text, MAX_LENGTH, arena), mode, &layout, &err);
+    if (fit) {
+        assert_int_equal(status, MDOT_OK);
+        assert_int_equal(layout.shared_bytes, 16 * (k + 8) * 2);
+        return;
+    }
+    assert_int_equal(status, MDOT_UNSUPPORTED);
+    assert_int_equal(layout.shared_bytes, 12345);
+    assert_non_null(strstr(err.message, "linear.y"));
+    assert_non_null(strstr(err.message, "shared memory"));
+}
+
+static void what_a_step_itself_needs_must_fit(void **state)
+{
+    (void)state;
+    /* 64 bytes are the item's own. */
+    assert_rows_fit(((99 << 10) - 64) / 32 / 16 * 16 - 16, CU_BF16, true);
+    assert_rows_fit(((99 << 10) - 64) / 32 / 16 * 16 + 16, CU_BF16, false);
+    assert_rows_fit(((64 << 10) - 64) / 32 / 16 * 16 - 16, CU_F16, true);
+    assert_rows_fit(((64 << 10) - 64) / 32 / 16 * 16 + 16, CU_F16, false);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    arena = ir_arena_create(0);
+    return arena == NULL;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    ir_arena_destroy(arena);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_lies_on_what_is_still_used),
+        cmocka_unit_test(memory_does_not_grow_with_a_chain),
+        cmocka_unit_test(what_only_products_read_is_kept_in_16_bits_alone),
+        cmocka_unit_test(f32_has_no_other_form),
+        cmocka_unit_test(what_comes_and_goes_stays_where_the_caller_has_it),
+        cmocka_unit_test(an_output_that_is_read_has_a_copy),
+        cmocka_unit_test(rows_of_a_tile_are_padded),
+        cmocka_unit_test(what_other_tiles_read_lies_in_scratch_memory),
+        cmocka_unit_test(the_largest_makes_way_where_shared_memory_ends),
+        cmocka_unit_test(what_a_step_itself_needs_must_fit),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
