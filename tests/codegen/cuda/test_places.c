@@ -105,6 +105,25 @@ static void assert_apart(const cu_layout *layout)
     }
 }
 
+/* A block's memory is its own, and gone when its stage ends: nothing is there that others, or later stages, touch. */
+static void assert_shared_stays_in_its_block(const cu_layout *layout)
+{
+    const cu_stages *stages = layout->stages;
+    int stage_of[256];
+    assert_true(stages->buffer_count <= 256);
+    for (int b = 0; b < stages->buffer_count; b++) stage_of[b] = -1;
+    for (int s = 0; s < stages->step_count; s++) {
+        for (int k = 0; k < stages->steps[s].access_count; k++) {
+            const cu_access *a = &stages->steps[s].accesses[k];
+            const cu_home *home = &layout->homes[a->buffer];
+            if (home->plain.kind != CU_SHARED && home->half.kind != CU_SHARED) continue;
+            assert_true(a->is_local);
+            assert_true(stage_of[a->buffer] < 0 || stage_of[a->buffer] == stages->steps[s].stage);
+            stage_of[a->buffer] = stages->steps[s].stage;
+        }
+    }
+}
+
 static void nothing_lies_on_what_is_still_used(void **state)
 {
     (void)state;
@@ -120,6 +139,7 @@ static void nothing_lies_on_what_is_still_used(void **state)
             free(path);
             if (lay_out(graph, modes[m], &layout, &err) != MDOT_OK) fail_msg("%s", err.message);
             assert_apart(&layout);
+            assert_shared_stays_in_its_block(&layout);
             assert_true(layout.shared_bytes > 0);
             assert_true(layout.scratch_bytes > 0);
         }
@@ -207,6 +227,59 @@ static void rows_of_a_tile_are_padded(void **state)
     assert_int_equal(n->width, 32);
     assert_int_equal(n->pitch, 40);
     assert_int_equal(n->size_bytes, 16 * 40 * 2);
+}
+
+static void assert_width(const char *columns, int64_t width, int64_t pitch)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "x = input f32[1,L,16]\nw = weights f32[16,%s]\nh = mdot.Linear(x, w)\ny = Softmax(h)\nreturn y\n",
+             columns);
+    cu_layout layout = layout_of(text, CU_FP32);
+    const cu_place *h = &home_of(&layout, "h")->plain;
+    assert_int_equal(h->kind, CU_SHARED);
+    assert_int_equal(h->width, width);
+    assert_int_equal(h->pitch, pitch);
+    assert_int_equal(h->size_bytes, 16 * pitch * 4);
+}
+
+/* Narrow rows would double, and behind odd ones nothing could be read eight elements at a time. */
+static void only_wide_and_even_rows_are_padded(void **state)
+{
+    (void)state;
+    assert_width("8", 8, 8);
+    assert_width("16", 16, 24);
+    assert_width("20", 20, 20);
+    assert_width("24", 24, 32);
+}
+
+/* Written as rows of 64, read as twice as many of 32: padding stands where both have ends of rows. */
+static void rows_are_as_wide_as_the_narrowest_reader_has_them(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of("x = input f32[1,L,16]\nw = weights f32[16,64]\nh = mdot.Linear(x, w)\n"
+                                 "shape = constant i64[3] [1, -1, 32]\nr = Reshape(h, shape)\nv = weights f32[32,16]\n"
+                                 "y = mdot.Linear(r, v)\nreturn y\n",
+                                 CU_BF16);
+    const cu_place *h = &home_of(&layout, "h")->half;
+    assert_int_equal(h->unit, 64);
+    assert_int_equal(h->width, 32);
+    assert_int_equal(h->pitch, 40);
+    assert_int_equal(h->size_bytes, 16 * 2 * 40 * 2);
+}
+
+/* What one block does alone, up to 16 KB at 8 bytes an element. */
+static void small_results_stay_with_the_block_that_has_them(void **state)
+{
+    (void)state;
+    static const char text[] = "x = input f32[1,%d]\na = Softmax(x)\nw = weights f32[%d,4]\ny = mdot.Linear(a, w)\n"
+                               "return y\n";
+    for (int columns = 2048; columns <= 2049; columns++) {
+        char graph[256];
+        snprintf(graph, sizeof graph, text, columns, columns);
+        cu_layout layout = layout_of(graph, CU_FP32);
+        assert_int_equal(home_of(&layout, "a")->plain.kind, columns == 2048 ? CU_SHARED : CU_SCRATCH);
+    }
 }
 
 static void what_other_tiles_read_lies_in_scratch_memory(void **state)
@@ -298,6 +371,9 @@ int main(void)
         cmocka_unit_test(what_comes_and_goes_stays_where_the_caller_has_it),
         cmocka_unit_test(an_output_that_is_read_has_a_copy),
         cmocka_unit_test(rows_of_a_tile_are_padded),
+        cmocka_unit_test(only_wide_and_even_rows_are_padded),
+        cmocka_unit_test(rows_are_as_wide_as_the_narrowest_reader_has_them),
+        cmocka_unit_test(small_results_stay_with_the_block_that_has_them),
         cmocka_unit_test(what_other_tiles_read_lies_in_scratch_memory),
         cmocka_unit_test(the_largest_makes_way_where_shared_memory_ends),
         cmocka_unit_test(what_a_step_itself_needs_must_fit),
