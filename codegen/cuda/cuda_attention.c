@@ -71,7 +71,7 @@ static const char *heads_index(cu_function *f, const pl_heads *h, const char *ba
     } terms[] = {{batch, h->batch_stride}, {head, h->head_stride}, {row, h->row_stride}};
     const char *text = cu_dim_text(f, h->offset);
     for (int k = 0; k < 3; k++)
-        if (terms[k].variable && !ir_dim_is(terms[k].stride, 0))
+        if (terms[k].variable != NULL && !ir_dim_is(terms[k].stride, 0))
             text =
                 ir_arena_printf(f->arena, "%s + %s * (%s)", text, terms[k].variable, cu_dim_text(f, terms[k].stride));
     return text;

@@ -21,8 +21,8 @@ static const char *print(cu_function *f, const pl_expr *e, const char *acc);
 
 bool cu_check_types(cu_function *f, const pl_expr *e)
 {
-    if (!e) return true;
-    if (!cu_type_name(e->dtype)) {
+    if (e == NULL) return true;
+    if (cu_type_name(e->dtype) == NULL) {
         cu_refuse(f, "values of type %s have no CUDA code", mdot_dtype_name(e->dtype));
         return false;
     }
@@ -93,7 +93,7 @@ static const char *affine_text(cu_function *f, const affine *sum, bool is_local)
     if (sum->constant != 0 || text.size == 0) cu_put(&text, "%s%" PRId64, text.size > 0 ? " + " : "", sum->constant);
     const char *copy = text.failed ? NULL : ir_arena_strdup(f->arena, text.bytes);
     cu_text_done(&text);
-    return copy ? copy : "";
+    return copy != NULL ? copy : "";
 }
 
 /* Rows padded to the pitch where whole rows and the rest of the sum are told apart; false: they are not. */
@@ -236,10 +236,10 @@ static const char *operation(cu_function *f, const pl_expr *e, const char *acc)
     /* Proven not to wrap: an index. The proof is in I64; int suffices where nothing is wide. */
     cu_span whole = cu_span_whole(&f->step->space, cu_span_of(&f->step->space, e));
     bool is_safe = is_float || (from == MDOT_DTYPE_I64 && cu_span_is_bounded(whole)) || from == MDOT_DTYPE_BOOL;
-    if (infix[e->op] && (is_safe || !wrapping[e->op]))
+    if (infix[e->op] != NULL && (is_safe || wrapping[e->op] == NULL))
         return ir_arena_printf(f->arena, "(%s %s %s)", x[0], infix[e->op], x[1]);
-    const char *name = wrapping[e->op] ? wrapping[e->op] : calls[e->op];
-    if (!name) {
+    const char *name = wrapping[e->op] != NULL ? wrapping[e->op] : calls[e->op];
+    if (name == NULL) {
         cu_refuse(f, "operator %s has no CUDA code", pl_expr_op_name(e->op));
         return "";
     }
@@ -274,8 +274,8 @@ static const char *print(cu_function *f, const pl_expr *e, const char *acc)
     }
     /* Done in long long, but small: what follows can be done in int. */
     bool narrows = e->dtype == MDOT_DTYPE_I64 && fits_int(f, e) && any_wide(f, e);
-    if (text && narrows) text = ir_arena_printf(f->arena, "(int)(%s)", text);
-    return text ? text : "";
+    if (text != NULL && narrows) text = ir_arena_printf(f->arena, "(int)(%s)", text);
+    return text != NULL ? text : "";
 }
 
 const char *cu_expression(cu_function *f, const pl_expr *expr, const char *acc)

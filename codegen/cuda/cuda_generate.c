@@ -43,7 +43,7 @@ typedef struct bucket { /* being written */
 
 static bool is_name_taken(const generator *g, const char *name)
 {
-    for (const function *other = g->functions; other; other = other->next)
+    for (const function *other = g->functions; other != NULL; other = other->next)
         if (strcmp(other->name, name) == 0) return true;
     return false;
 }
@@ -52,8 +52,8 @@ static const char *new_name(const generator *g, const cu_step *step)
 {
     static const char *const parts[] = {[CU_WHOLE] = "", [CU_PARTIAL] = "_partial", [CU_FINISH] = "_finish"};
     const char *wanted = ir_arena_printf(g->arena, "%s%s", step->kernel->name, parts[step->part]);
-    const char *base = wanted ? cu_identifier(g->arena, wanted) : NULL, *name = base;
-    for (int number = 2; name && is_name_taken(g, name); number++)
+    const char *base = wanted != NULL ? cu_identifier(g->arena, wanted) : NULL, *name = base;
+    for (int number = 2; name != NULL && is_name_taken(g, name); number++)
         name = ir_arena_printf(g->arena, "%s_%d", base, number);
     return name;
 }
@@ -63,12 +63,12 @@ static const char *share_function(generator *g, const cu_function *f)
 {
     const char *text = ir_arena_printf(g->arena, "(const tile t%s)\n{\n%s%s}\n\n", cu_text_get(&f->declarations),
                                        cu_text_get(&f->locals), cu_text_get(&f->body));
-    if (!text) return NULL;
-    for (const function *other = g->functions; other; other = other->next)
+    if (text == NULL) return NULL;
+    for (const function *other = g->functions; other != NULL; other = other->next)
         if (strcmp(other->text, text) == 0) return other->name;
     function *made = IR_NEW(g->arena, function);
     const char *name = new_name(g, f->step);
-    if (!made || !name) return NULL;
+    if (made == NULL || name == NULL) return NULL;
     *made = (function){name, text, g->functions};
     g->functions = made;
     cu_put(&g->functions_text, "__device__ __noinline__ void %s%s", name, text);
@@ -88,9 +88,9 @@ static mdot_status put_call(bucket *b, int number, bool meets)
     cu_schedule_of(&f)->kinds[step->kernel->kind]->emit(&f);
     bool failed = f.declarations.failed || f.arguments.failed || f.locals.failed || f.body.failed;
     const char *name = f.status == MDOT_OK && !failed ? share_function(b->g, &f) : NULL;
-    if (f.status == MDOT_OK && !name) f.status = mdot_fail(f.err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    if (name && f.meets) cu_put(&b->calls, "        __syncthreads();\n");
-    if (name)
+    if (f.status == MDOT_OK && name == NULL) f.status = mdot_fail(f.err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (name != NULL && f.meets) cu_put(&b->calls, "        __syncthreads();\n");
+    if (name != NULL)
         cu_put(&b->calls, "        // %s: %s\n        %s(t%s);\n", cu_comment(b->g->arena, step->kernel->name),
                cu_comment(b->g->arena, step->kernel->origin), name, cu_text_get(&f.arguments));
     cu_text_done(&f.declarations);
@@ -159,7 +159,7 @@ static void put_barrier(bucket *b, int stage)
 {
     const cu_barrier *why = &b->stages->barriers[stage];
     cu_put(&b->calls, "\n    // Stage %d: ", stage);
-    if (why->before)
+    if (why->before != NULL)
         cu_put(&b->calls, "%s needs b%d (%s) of other tiles, from %s.\n", why->after->kernel->name, why->buffer,
                cu_comment(b->g->arena, b->stages->buffers[why->buffer].name), why->before->kernel->name);
     b->stages->schedule->put_grid_barrier(b->stages->schedule, &b->calls);
@@ -290,12 +290,12 @@ static bool is_kernel_taken(const cu_program *program, const char *name)
 static const char *kernel_name(const generator *g, const cg_entry *entry, int64_t max_length)
 {
     const char *base = cu_identifier(g->arena, entry->name);
-    if (base && max_length > 0)
+    if (base != NULL && max_length > 0)
         base = ir_arena_printf(g->arena, "entry_%s_n%" PRId64, base, max_length);
-    else if (base)
+    else if (base != NULL)
         base = ir_arena_printf(g->arena, "entry_%s", base);
     const char *name = base;
-    for (int number = 2; name && is_kernel_taken(g->program, name); number++)
+    for (int number = 2; name != NULL && is_kernel_taken(g->program, name); number++)
         name = ir_arena_printf(g->arena, "%s_%d", base, number);
     return name;
 }
@@ -315,7 +315,7 @@ static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl
     if (status != MDOT_OK) return status;
     bucket b = {.g = g, .entry = entry, .stages = &stages, .layout = &layout, .before = before, .again = again};
     b.name = kernel_name(g, entry, plan->max_length);
-    if (!b.name) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (b.name == NULL) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
     cu_put(&b.calls, "\n    // Stage 0: what reads inputs and weights alone.\n");
     for (int at = 0; at < stages.step_count && status == MDOT_OK;) {
         if (at > 0) put_barrier(&b, stages.steps[at].stage);
@@ -341,7 +341,7 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
     int count = 0;
     for (int e = 0; e < entry_count; e++) count += entries[e].plan_count;
     program->kernels = IR_NEW_ARRAY(g->arena, cu_kernel, count + 1);
-    if (!program->kernels) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (program->kernels == NULL) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
     for (int e = 0; e < entry_count; e++) {
         for (int k = 0; k < entries[e].plan_count; k++) {
             cu_kernel *kernel = &program->kernels[program->kernel_count];
@@ -363,7 +363,7 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
     program->source =
         ir_arena_printf(g->arena, "%s%s%s%s\n%s%s", mode, is_half ? cu_halves : "", cu_common,
                         is_half ? cu_fast : cu_exact, cu_text_get(&g->functions_text), cu_text_get(&g->kernels_text));
-    if (failed || !program->source) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (failed || program->source == NULL) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
     return MDOT_OK;
 }
 

@@ -77,7 +77,7 @@ static size_t work_bytes(const cu_step *step, const cu_layout *layout)
 
 static bool loads_buffer(const pl_expr *e, int buffer)
 {
-    if (!e) return false;
+    if (e == NULL) return false;
     if (e->op == PL_LOAD && e->i == buffer) return true;
     for (int k = 0; k < pl_expr_operand_count(e->op); k++)
         if (loads_buffer(e->arg[k], buffer)) return true;
@@ -98,7 +98,7 @@ static unsigned reads(const cu_step *step, int buffer)
 static const char *value_text(cu_function *f, const char *acc)
 {
     const pl_linear *k = &f->step->kernel->linear;
-    return k->epilogue ? cu_expression(f, k->epilogue, acc) : acc;
+    return k->epilogue != NULL ? cu_expression(f, k->epilogue, acc) : acc;
 }
 
 /* Bias, zeros behind it to whole fragments. */
@@ -107,7 +107,7 @@ static const char *bias_pointer(cu_function *f)
     const pl_linear *k = &f->step->kernel->linear;
     int64_t padded = cu_fragment_groups(k->columns) * CU_FRAGMENT;
     float *bias = calloc((size_t)padded, sizeof *bias);
-    if (!bias) {
+    if (bias == NULL) {
         f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, "memory ran out");
         return "";
     }
@@ -182,7 +182,7 @@ static const char *fragment_pointer(cu_function *f)
     const pl_linear *k = &f->step->kernel->linear;
     size_t size_bytes = cu_fragment_bytes(k->k, k->columns);
     void *fragments = malloc(size_bytes);
-    if (!fragments) {
+    if (fragments == NULL) {
         f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, "memory ran out");
         return "";
     }

@@ -94,7 +94,7 @@ static void put_reduction(cu_function *f)
     bool is_position = n->reducer >= PL_REDUCE_ARGMAX_FIRST;
     if (!cu_check_types(f, n->body)) return;
     const char *type = cu_type_name(dtype);
-    if (!type) return;
+    if (type == NULL) return;
     if (is_position)
         cu_put(&f->body, "        long long acc = 0, position = 0;\n        %s best = 0;\n", type);
     else
@@ -118,8 +118,8 @@ static const char *points_text(cu_function *f)
     const pl_nest *n = &f->step->kernel->nest;
     const char *points = NULL;
     for (int k = 0; k < n->loop_count; k++)
-        points = points ? ir_arena_printf(f->arena, "%s * %s", points, extent_text(f, k)) : extent_text(f, k);
-    return points ? points : "1";
+        points = points != NULL ? ir_arena_printf(f->arena, "%s * %s", points, extent_text(f, k)) : extent_text(f, k);
+    return points != NULL ? points : "1";
 }
 
 /* A buffer of partial results: the only access that the plan does not know. */
@@ -135,7 +135,7 @@ static void put_stores(cu_function *f)
     const pl_nest *n = &f->step->kernel->nest;
     for (int s = 0; s < n->store_count; s++) {
         const char *type = cu_type_name(cu_buffer(f, n->store[s].buffer)->type.dtype);
-        if (!type) {
+        if (type == NULL) {
             cu_refuse(f, "values of type %s have no CUDA code",
                       mdot_dtype_name(cu_buffer(f, n->store[s].buffer)->type.dtype));
             return;
@@ -160,7 +160,7 @@ static void put_partial_results(cu_function *f)
     }
     mdot_dtype dtype = n->body->dtype;
     const char *type = cu_type_name(dtype);
-    if (!type) return; /* refused with the partial results */
+    if (type == NULL) return; /* refused with the partial results */
     cu_put(&f->body,
            "        %s acc = %s;\n"
            "#pragma unroll 8\n"
@@ -175,14 +175,14 @@ static void put_partial_results(cu_function *f)
 static void emit(cu_function *f)
 {
     const pl_nest *n = &f->step->kernel->nest;
-    if (n->body && !cu_check_types(f, n->body)) return;
+    if (n->body != NULL && !cu_check_types(f, n->body)) return;
     if (f->step->spread == CU_FREE)
         cu_schedule_of(f)->put_all_points(cu_schedule_of(f), &f->body, points_text(f));
     else
         cu_schedule_of(f)->put_tile_points(cu_schedule_of(f), &f->body, points_text(f));
     put_point(f);
     if (f->step->part == CU_WHOLE) {
-        if (n->body) put_reduction(f);
+        if (n->body != NULL) put_reduction(f);
         put_stores(f);
     } else {
         put_partial_results(f);

@@ -118,7 +118,7 @@ static void emit(cu_function *f)
     put_loop(f, &w);
     if (w.guard[0] != 0) cu_put(&f->body, "            %s{\n", w.guard);
     cu_put(&f->body, "            const float acc = %s;\n", normalised(f));
-    const char *value = k->epilogue ? cu_expression(f, k->epilogue, "acc") : "acc";
+    const char *value = k->epilogue != NULL ? cu_expression(f, k->epilogue, "acc") : "acc";
     cu_put(&f->body, "            const float value = %s;\n", value);
     cu_store(f, k->out.buffer, cu_matrix_index(f, &k->out), "value", "            ");
     cu_put(&f->body, "%s        }\n    }\n", w.guard[0] != 0 ? "            }\n" : "");

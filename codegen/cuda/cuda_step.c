@@ -109,7 +109,7 @@ const char *cu_pointer(cu_function *f, int buffer, const cu_place *place, const 
     const pl_buffer *b = cu_buffer(f, buffer);
     const char *type = element_type(b, place);
     char key[32];
-    if (!type) {
+    if (type == NULL) {
         cu_refuse(f, "values of type %s have no CUDA code", mdot_dtype_name(b->type.dtype));
         return "";
     }
@@ -120,7 +120,7 @@ const char *cu_pointer(cu_function *f, int buffer, const cu_place *place, const 
     }
     snprintf(key, sizeof key, "%d%c", buffer, form_of(f, buffer, place));
     const char *name = find_parameter(f, key);
-    if (name) return name;
+    if (name != NULL) return name;
     name = add_parameter(f, key, wanted);
     const char *qualifier = is_written(f->step, buffer) ? "" : "const ";
     put_pointer(f, place->kind, qualifier, type, name);
@@ -141,7 +141,7 @@ const char *cu_weight_pointer(cu_function *f, const char *wanted, const char *ty
         f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, "no memory to pack the weights");
     snprintf(key, sizeof key, "w%zu", offset);
     const char *name = find_parameter(f, key);
-    if (name) return name;
+    if (name != NULL) return name;
     name = add_parameter(f, key, wanted);
     put_pointer(f, CU_WEIGHTS, "const ", type, name);
     cu_put(&f->arguments, ", %zu", offset);

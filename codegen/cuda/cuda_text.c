@@ -15,7 +15,7 @@ static bool reserve(cu_text *text, size_t more)
     if (wanted <= text->capacity) return true;
     while (capacity < wanted) capacity *= 2;
     char *bytes = realloc(text->bytes, capacity);
-    if (!bytes) return false;
+    if (bytes == NULL) return false;
     text->bytes = bytes;
     text->capacity = capacity;
     return true;
@@ -39,7 +39,7 @@ void cu_put(cu_text *text, const char *format, ...)
 
 const char *cu_text_get(const cu_text *text)
 {
-    return text->bytes ? text->bytes : "";
+    return text->bytes != NULL ? text->bytes : "";
 }
 
 void cu_text_done(cu_text *text)
@@ -51,7 +51,7 @@ void cu_text_done(cu_text *text)
 char *cu_identifier(ir_arena *arena, const char *name)
 {
     char *copy = ir_arena_strdup(arena, name);
-    for (char *c = copy; c && *c; c++)
+    for (char *c = copy; c != NULL && *c != 0; c++)
         if (!cu_is_name_char(*c)) *c = '_';
     return copy;
 }
@@ -60,7 +60,7 @@ char *cu_identifier(ir_arena *arena, const char *name)
 const char *cu_comment(ir_arena *arena, const char *name)
 {
     char *copy = ir_arena_strdup(arena, name);
-    if (!copy) return "";
+    if (copy == NULL) return "";
     bs_make_printable(copy);
     for (char *c = copy; *c; c++)
         if (*c == '\\') *c = '?';

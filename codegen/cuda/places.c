@@ -227,7 +227,7 @@ static void assign_shared(planner *p, piece *pieces)
     for (int s = 0; s < p->stages->step_count; s++) {
         const cu_step *step = &p->stages->steps[s];
         const cu_step_kind *kind = p->stages->schedule->kinds[step->kernel->kind];
-        size_t bytes = kind->work_bytes ? kind->work_bytes(step, layout) : 0;
+        size_t bytes = kind->work_bytes != NULL ? kind->work_bytes(step, layout) : 0;
         layout->work_bytes[s] = bytes;
         if (bytes > 0) pieces[count++] = (piece){s, s, bytes, &layout->work_offset[s]};
     }
@@ -297,7 +297,8 @@ mdot_status cu_lay_out(const cu_stages *stages, cu_mode mode, ir_arena *arena, c
     layout.work_bytes = IR_NEW_ARRAY(arena, size_t, stages->step_count + 1);
     p.lives = IR_NEW_ARRAY(arena, life, stages->buffer_count + 1);
     piece *pieces = IR_NEW_ARRAY(arena, piece, 2 * stages->buffer_count + stages->step_count + 1);
-    if (!layout.homes || !layout.work_offset || !layout.work_bytes || !p.lives || !pieces)
+    if (layout.homes == NULL || layout.work_offset == NULL || layout.work_bytes == NULL || p.lives == NULL ||
+        pieces == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     find_lives(&p);
     find_forms(&p);

@@ -55,7 +55,7 @@ static void note(finder *f, int buffer, bool is_written, cu_span elements)
 
 static void note_loads(finder *f, const pl_expr *e)
 {
-    if (!e) return;
+    if (e == NULL) return;
     if (e->op == PL_LOAD) note(f, e->i, false, cu_span_of(&f->step->space, e->arg[0]));
     for (int k = 0; k < pl_expr_operand_count(e->op); k++) note_loads(f, e->arg[k]);
 }
@@ -261,7 +261,7 @@ static cu_step *add_step(finder *f, const pl_kernel *kernel, cu_part part)
     *s = (cu_step){.kernel = kernel, .part = part, .spread = CU_SINGLE, .scale = 1, .loop = -1};
     s->space.max_length = stages->plan->max_length;
     s->accesses = IR_NEW_ARRAY(f->arena, cu_access, most);
-    if (!s->accesses) return NULL;
+    if (s->accesses == NULL) return NULL;
     stages->step_count++;
     f->step = s;
     return s;
@@ -289,13 +289,13 @@ static bool add_reduction(finder *f, const pl_kernel *kernel, int loop)
     const pl_nest *n = &kernel->nest;
     int partials = add_partials(f, kernel);
     cu_step *first = add_step(f, kernel, CU_PARTIAL);
-    if (!first || !f->buffers[partials].name) return false;
+    if (first == NULL || f->buffers[partials].name == NULL) return false;
     reset_nest(f, n);
     tile_loop(f, first->loop = loop, n->extent[loop]);
     note_loads(f, n->body);
     first->accesses[first->access_count++] = (cu_access){partials, true, true};
     cu_step *second = add_step(f, kernel, CU_FINISH);
-    if (!second) return false;
+    if (second == NULL) return false;
     reset_nest(f, n);
     second->spread = CU_SINGLE;
     second->accesses[second->access_count++] = (cu_access){partials, false, false};
@@ -404,8 +404,8 @@ static void explain_barriers(cu_stages *stages)
             bool related;
             int buffer = conflict(stages, &stages->steps[i], after, &related);
             if (stages->steps[i].stage != after->stage - 1 || buffer < 0) continue;
-            if (barrier->before && cu_elements_per_unit(&stages->buffers[buffer].type) <=
-                                       cu_elements_per_unit(&stages->buffers[barrier->buffer].type))
+            if (barrier->before != NULL && cu_elements_per_unit(&stages->buffers[buffer].type) <=
+                                               cu_elements_per_unit(&stages->buffers[barrier->buffer].type))
                 continue;
             *barrier = (cu_barrier){&stages->steps[i], after, buffer};
         }
@@ -428,7 +428,7 @@ mdot_status cu_find_stages(const pl_plan *plan, const cu_schedule *schedule, ir_
     f.buffers = IR_NEW_ARRAY(arena, pl_buffer, plan->buffer_count + plan->kernel_count + 1);
     stages.buffers = f.buffers;
     stages.steps = IR_NEW_ARRAY(arena, cu_step, 2 * plan->kernel_count + 1);
-    if (!f.buffers || !stages.steps) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (f.buffers == NULL || stages.steps == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     for (int k = 0; k < plan->buffer_count; k++) f.buffers[k] = plan->buffers[k];
     for (int k = 0; k < plan->kernel_count; k++) {
         mdot_status status = add_kernel(&f, &plan->kernels[k], err);
@@ -438,7 +438,7 @@ mdot_status cu_find_stages(const pl_plan *plan, const cu_schedule *schedule, ir_
     sink(&stages);
     qsort(stages.steps, (size_t)stages.step_count, sizeof *stages.steps, compare_steps);
     stages.barriers = IR_NEW_ARRAY(arena, cu_barrier, stages.stage_count + 1);
-    if (!stages.barriers) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (stages.barriers == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     explain_barriers(&stages);
     *out_stages = stages;
     return MDOT_OK;

@@ -132,7 +132,7 @@ mdot_status cu_find_syncs(const cu_layout *layout, ir_arena *arena, bool **out_b
     bool *before = IR_NEW_ARRAY(arena, bool, stages->step_count + 1);
     bool *again = IR_NEW_ARRAY(arena, bool, stages->step_count + 1);
     step_phases *phases = IR_NEW_ARRAY(arena, step_phases, stages->step_count + 1);
-    if (!before || !again || !phases) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (before == NULL || again == NULL || phases == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     for (int s = 0; s < stages->step_count; s++) describe(layout, s, &phases[s]);
     phase open = {0};
     for (int first = 0, end; first < stages->step_count; first = end) {
