@@ -335,7 +335,7 @@ static void options_that_later_versions_may_have_are_refused(void **state)
     assert_null(job);
 }
 
-/* ---- Names ---------------------------------------------------------------------------------------------------------- */
+/* ---- Names ------------------------------------------------------------------------------------------------------- */
 
 static mdot_job *read_named(uint32_t keep_names)
 {
