@@ -42,7 +42,7 @@ struct ir_arena {
 ir_arena *ir_arena_create(size_t limit_bytes)
 {
     ir_arena *arena = calloc(1, sizeof *arena);
-    if (!arena) return NULL;
+    if (arena == NULL) return NULL;
     arena->limit_bytes = limit_bytes;
     arena->has_own_limit = limit_bytes > 0;
     arena->next_chunk_bytes = FIRST_CHUNK_BYTES;
@@ -51,9 +51,9 @@ ir_arena *ir_arena_create(size_t limit_bytes)
 
 void ir_arena_destroy(ir_arena *arena)
 {
-    if (!arena) return;
-    for (deferred *d = arena->deferred; d; d = d->next) d->release(d->object);
-    for (chunk *c = arena->chunks; c;) {
+    if (arena == NULL) return;
+    for (deferred *d = arena->deferred; d != NULL; d = d->next) d->release(d->object);
+    for (chunk *c = arena->chunks; c != NULL;) {
         chunk *next = c->next;
         free(c);
         c = next;
@@ -71,7 +71,7 @@ static chunk *chunk_create(size_t capacity)
 {
     if (capacity > SIZE_MAX - sizeof(chunk)) return NULL;
     chunk *c = calloc(1, sizeof *c + capacity);
-    if (!c) return NULL;
+    if (c == NULL) return NULL;
     c->begin = (unsigned char *)(c + 1);
     c->capacity = capacity;
     return c;
@@ -81,7 +81,7 @@ static chunk *chunk_create(size_t capacity)
 static chunk *chunk_for(ir_arena *arena, size_t bytes, size_t align)
 {
     chunk *c = arena->chunks;
-    if (c && bytes <= c->capacity - c->used) {
+    if (c != NULL && bytes <= c->capacity - c->used) {
         size_t padding = padding_for(c, align);
         if (padding <= c->capacity - c->used - bytes) return c;
     }
@@ -89,8 +89,8 @@ static chunk *chunk_for(ir_arena *arena, size_t bytes, size_t align)
     size_t needed = bytes + align;
     if (needed > arena->next_chunk_bytes / 4) {
         c = chunk_create(needed);
-        if (!c) return NULL;
-        if (arena->chunks) {
+        if (c == NULL) return NULL;
+        if (arena->chunks != NULL) {
             c->next = arena->chunks->next;
             arena->chunks->next = c;
         } else {
@@ -99,7 +99,7 @@ static chunk *chunk_for(ir_arena *arena, size_t bytes, size_t align)
         return c;
     }
     c = chunk_create(arena->next_chunk_bytes);
-    if (!c) return NULL;
+    if (c == NULL) return NULL;
     if (arena->next_chunk_bytes < MAX_CHUNK_BYTES) arena->next_chunk_bytes *= 2;
     c->next = arena->chunks;
     arena->chunks = c;
@@ -121,7 +121,7 @@ void *ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes)
         return NULL;
     }
     chunk *c = chunk_for(arena, bytes, align);
-    if (!c) {
+    if (c == NULL) {
         arena->failed = true;
         return NULL;
     }
@@ -139,7 +139,7 @@ char *ir_arena_strndup(ir_arena *arena, const char *text, size_t length)
         return NULL;
     }
     char *copy = ir_arena_alloc(arena, length + 1, 1);
-    if (copy && length) memcpy(copy, text, length);
+    if (copy != NULL && length) memcpy(copy, text, length);
     return copy;
 }
 
@@ -155,7 +155,7 @@ char *ir_arena_printf(ir_arena *arena, const char *format, ...)
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
     char *text = length < 0 ? NULL : ir_arena_alloc(arena, (size_t)length + 1, 1);
-    if (text) vsnprintf(text, (size_t)length + 1, format, again);
+    if (text != NULL) vsnprintf(text, (size_t)length + 1, format, again);
     if (length < 0) arena->failed = true;
     va_end(again);
     va_end(args);
@@ -165,7 +165,7 @@ char *ir_arena_printf(ir_arena *arena, const char *format, ...)
 bool ir_arena_defer(ir_arena *arena, void (*release)(void *), void *object)
 {
     deferred *d = IR_NEW(arena, deferred);
-    if (!d) return false;
+    if (d == NULL) return false;
     *d = (deferred){arena->deferred, release, object};
     arena->deferred = d;
     return true;

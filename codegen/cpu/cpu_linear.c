@@ -72,7 +72,7 @@ static bool cheap_term(const pl_expr *expr)
 /* acc + terms, in any order: addition of the rest commutes with the summation over k. */
 static bool only_adds(const pl_expr *expr)
 {
-    if (!expr || expr->op == PL_ACC) return true;
+    if (expr == NULL || expr->op == PL_ACC) return true;
     if (expr->op != PL_ADD) return false;
     const pl_expr *left = expr->arg[0], *right = expr->arg[1];
     if (uses_acc(left) && uses_acc(right)) return false;
@@ -105,7 +105,7 @@ static bool takes_long(const pl_expr *expr)
 /* The epilogue of `acc`, lanes consecutive columns of a row. Rows count from the block's first. */
 static LLVMValueRef epilogue(cg_emitter *e, const linear *l, LLVMValueRef row, LLVMValueRef column, LLVMValueRef acc)
 {
-    if (!l->k->epilogue) return acc;
+    if (l->k->epilogue == NULL) return acc;
     cg_scope scope = {
         .buffers = l->buffers,
         .loops = {cg_iadd(e, l->first_row, row), column},
@@ -196,7 +196,7 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
     }
     strip_before before = {l, rows->index[0]};
     cg_shadow shadow = {rows->count * l->vectors, finish_one_before, &before};
-    bool hides = l->stage_before && l->starts && rows->count == e->target->tile_rows && !rows->clamped;
+    bool hides = l->stage_before != NULL && l->starts && rows->count == e->target->tile_rows && !rows->clamped;
     cg_tile_accumulate(e, &tile, &operands, l->k_count, hides ? &shadow : NULL);
     for (int i = 0; i < rows->count; i++)
         for (int j = 0; j < l->vectors; j++)
@@ -312,7 +312,7 @@ static int64_t strip_columns(const cg_cpu_target *target)
 static bool hides_epilogues(const pl_linear *k, const cg_cpu_target *target)
 {
     int vectors = target->tile_rows * target->tile_vectors;
-    return k->epilogue && takes_long(k->epilogue) && target->tile_vectors == CG_MAX_TILE_VECTORS &&
+    return k->epilogue != NULL && takes_long(k->epilogue) && target->tile_vectors == CG_MAX_TILE_VECTORS &&
            k->columns >= 2 * strip_columns(target) && cg_tile_turns(first_block_size(k->k)) >= vectors;
 }
 

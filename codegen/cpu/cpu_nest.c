@@ -61,7 +61,7 @@ static void close_loop(nest *n, nest_loop *l, int count, LLVMValueRef *carried)
 
 static bool known_empty(LLVMValueRef from, LLVMValueRef to)
 {
-    return LLVMIsAConstantInt(from) && LLVMIsAConstantInt(to) &&
+    return LLVMIsAConstantInt(from) != NULL && LLVMIsAConstantInt(to) != NULL &&
            LLVMConstIntGetSExtValue(from) >= LLVMConstIntGetSExtValue(to);
 }
 
@@ -116,13 +116,13 @@ static void accumulate_block(nest *n, int block, LLVMValueRef *acc)
     int loop = n->by.loop;
     LLVMValueRef first = n->scope.lanes > 1 ? n->scope.loops[loop] : NULL;
     for (int i = 0; i < block; i++) {
-        if (first) n->scope.loops[loop] = offset_by(n->e, first, (int64_t)i * n->scope.lanes);
+        if (first != NULL) n->scope.loops[loop] = offset_by(n->e, first, (int64_t)i * n->scope.lanes);
         if (cg_reducer_is_arg(n->k->reducer))
             accumulate_arg(n, &acc[i], &acc[block + i]);
         else
             acc[i] = accumulate(n, acc[i]);
     }
-    if (first) n->scope.loops[loop] = first;
+    if (first != NULL) n->scope.loops[loop] = first;
 }
 
 static void reduce_outputs(nest *n, int depth, int block, int count, LLVMValueRef *acc)
@@ -214,14 +214,14 @@ static void emit_points(nest *n, int lanes, int block)
     cg_emitter *e = n->e;
     LLVMValueRef acc[MAX_ACCUMULATORS] = {NULL};
     n->scope.lanes = lanes;
-    if (n->k->body && reduces_in_lanes(n))
+    if (n->k->body != NULL && reduces_in_lanes(n))
         acc[0] = reduce_along_vectors(n);
-    else if (n->k->body)
+    else if (n->k->body != NULL)
         reduce_block(n, block, acc);
     LLVMValueRef first = lanes > 1 ? n->scope.loops[n->by.loop] : NULL;
     for (int i = 0; i < block; i++) {
         n->scope.acc[0] = acc[i];
-        if (first) n->scope.loops[n->by.loop] = offset_by(e, first, (int64_t)i * lanes);
+        if (first != NULL) n->scope.loops[n->by.loop] = offset_by(e, first, (int64_t)i * lanes);
         cg_expr_stores(e, &n->scope, n->plan, n->k->store, n->k->store_count);
     }
 }
@@ -232,7 +232,7 @@ static void emit_strip(nest *n, LLVMValueRef from, LLVMValueRef to, LLVMValueRef
     cg_emitter *e = n->e;
     cg_loop loop;
     cg_loop_begin(e, &loop, from, to, (int64_t)lanes * block, 0, NULL, true);
-    n->scope.loops[n->by.loop] = last_start ? cg_imin(e, loop.index, last_start) : loop.index;
+    n->scope.loops[n->by.loop] = last_start != NULL ? cg_imin(e, loop.index, last_start) : loop.index;
     emit_points(n, lanes, block);
     cg_loop_end(e, &loop, NULL);
 }

@@ -172,8 +172,8 @@ static const reduction sum_of_exponentials_of_shifted = {shifted, exponential, c
 static void reduce_held(cg_emitter *e, norm *n, const reduction *r, LLVMValueRef *chain)
 {
     for (int i = 0; i < n->held_count; i++) {
-        if (r->map) n->held[i] = r->map(e, n, n->held[i]);
-        LLVMValueRef term = r->term ? r->term(e, n, n->held[i]) : n->held[i];
+        if (r->map != NULL) n->held[i] = r->map(e, n, n->held[i]);
+        LLVMValueRef term = r->term != NULL ? r->term(e, n, n->held[i]) : n->held[i];
         if (i == n->held_count - 1 && has_tail(e, n)) term = select_tail(e, n, term, r->identity);
         chain[i % CHAINS] = r->combine(e, term, chain[i % CHAINS]);
     }
@@ -183,11 +183,11 @@ static LLVMValueRef line_term(cg_emitter *e, const norm *n, const reduction *r, 
 {
     LLVMValueRef address = line_pointer(e, n, column);
     LLVMValueRef value = cg_load(e, vector_type(e), address, vector_bytes(e));
-    if (r->map) {
+    if (r->map != NULL) {
         value = r->map(e, n, value);
         cg_store(e, value, address, vector_bytes(e));
     }
-    return r->term ? r->term(e, n, value) : value;
+    return r->term != NULL ? r->term(e, n, value) : value;
 }
 
 /* The whole vectors from..to, one into each of `chains` chains a turn. */
@@ -275,7 +275,7 @@ static void find_statistics(cg_emitter *e, norm *n)
 
 static LLVMValueRef normalise(cg_emitter *e, const norm *n, LLVMValueRef value)
 {
-    return n->factor ? cg_fmul(e, value, n->factor) : cg_fsub(e, value, n->offset);
+    return n->factor != NULL ? cg_fmul(e, value, n->factor) : cg_fsub(e, value, n->offset);
 }
 
 static LLVMValueRef column_parameter(cg_emitter *e, const norm *n, int buffer, LLVMValueRef column, int lanes)
@@ -290,13 +290,13 @@ static void write_result(cg_emitter *e, const norm *n, LLVMValueRef column, LLVM
     int lanes = cg_lanes(value);
     LLVMValueRef gamma = k->gamma >= 0 ? column_parameter(e, n, k->gamma, column, lanes) : NULL;
     LLVMValueRef beta = k->beta >= 0 ? column_parameter(e, n, k->beta, column, lanes) : NULL;
-    if (gamma && beta)
+    if (gamma != NULL && beta != NULL)
         value = cg_fma(e, value, gamma, beta);
-    else if (gamma)
+    else if (gamma != NULL)
         value = cg_fmul(e, value, gamma);
-    else if (beta)
+    else if (beta != NULL)
         value = cg_fadd(e, value, beta);
-    if (k->epilogue) value = evaluate(e, n, k->epilogue, column, lanes, value);
+    if (k->epilogue != NULL) value = evaluate(e, n, k->epilogue, column, lanes, value);
     cg_store(e, value, matrix_pointer(e, n, &k->out, column), 0);
 }
 

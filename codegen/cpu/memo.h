@@ -39,14 +39,14 @@ static inline cg_memo_slot *cg_memo_find(cg_memo_slot *slots, size_t count, cons
 {
     for (size_t i = (uintptr_t)key / 16 * UINT64_C(0x9E3779B97F4A7C15) >> 20;; i++) {
         cg_memo_slot *slot = &slots[i & (count - 1)];
-        if (slot->key == key || !slot->key) return slot;
+        if (slot->key == key || slot->key == NULL) return slot;
     }
 }
 
 static inline bool cg_memo_get(const cg_memo *memo, const void *key, void **out_value)
 {
     const cg_memo_slot *slot = cg_memo_find(memo->slot, memo->slots, key);
-    if (!slot->key) return false;
+    if (slot->key == NULL) return false;
     *out_value = slot->value;
     return true;
 }
@@ -56,9 +56,9 @@ static inline void cg_memo_put(cg_memo *memo, const void *key, void *value)
     if (2 * memo->used >= memo->slots) {
         size_t slots = 4 * memo->slots;
         cg_memo_slot *wider = IR_NEW_ARRAY(memo->arena, cg_memo_slot, slots);
-        if (!wider) return;
+        if (wider == NULL) return;
         for (size_t i = 0; i < memo->slots; i++)
-            if (memo->slot[i].key) *cg_memo_find(wider, slots, memo->slot[i].key) = memo->slot[i];
+            if (memo->slot[i].key != NULL) *cg_memo_find(wider, slots, memo->slot[i].key) = memo->slot[i];
         memo->slots = slots;
         memo->slot = wider;
     }

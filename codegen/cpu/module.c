@@ -115,16 +115,17 @@ typedef struct generator {
 
 static bool name_is_taken(const generator *g, const char *name)
 {
-    return LLVMGetNamedFunction(g->module, name) || LLVMGetNamedGlobalAlias(g->module, name, strlen(name));
+    return LLVMGetNamedFunction(g->module, name) != NULL ||
+           LLVMGetNamedGlobalAlias(g->module, name, strlen(name)) != NULL;
 }
 
 /* NULL when memory is out. */
 static const char *free_name(generator *g, const char *base, int64_t max_length, const char *suffix)
 {
     const char *name = ir_arena_printf(g->arena, "%s.%s", base, suffix);
-    if (name && name_is_taken(g, name))
+    if (name != NULL && name_is_taken(g, name))
         name = ir_arena_printf(g->arena, "%s.n%lld.%s", base, (long long)max_length, suffix);
-    for (int i = 2; name && name_is_taken(g, name); i++)
+    for (int i = 2; name != NULL && name_is_taken(g, name); i++)
         name = ir_arena_printf(g->arena, "%s.n%lld.%d.%s", base, (long long)max_length, i, suffix);
     return name;
 }
@@ -140,7 +141,7 @@ static LLVMValueRef generate_kernel(generator *g, cg_emitter *e, const pl_plan *
 {
     const char *name = free_name(g, kernel->name, plan->max_length, e->target->suffix);
     LLVMValueRef *buffers = IR_NEW_ARRAY(g->arena, LLVMValueRef, plan->buffer_count + 1);
-    if (!name || !buffers) return NULL;
+    if (name == NULL || buffers == NULL) return NULL;
     LLVMValueRef function = cg_begin_kernel(e, name, key->buffer_count + 1);
     for (int b = 0; b < key->buffer_count; b++) buffers[key->buffers[b]] = cg_pointer(e, b);
     emit_kernel(e, plan, kernel, buffers, cg_pointer(e, key->buffer_count));
@@ -153,7 +154,7 @@ static LLVMValueRef generate_kernel(generator *g, cg_emitter *e, const pl_plan *
 static void add_alias(generator *g, const pl_kernel *kernel, LLVMValueRef function, const char *suffix)
 {
     const char *name = ir_arena_printf(g->arena, "%s.%s", kernel->name, suffix);
-    if (!name || name_is_taken(g, name)) return;
+    if (name == NULL || name_is_taken(g, name)) return;
     LLVMValueRef alias = LLVMAddAlias2(g->module, LLVMGlobalGetValueType(function), 0, function, name);
     LLVMSetVisibility(alias, LLVMHiddenVisibility);
 }
@@ -167,16 +168,16 @@ static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int image, cons
         g->overfull = kernel;
         return NULL;
     }
-    for (const generated *known = g->kernels[image]; known; known = known->next) {
+    for (const generated *known = g->kernels[image]; known != NULL; known = known->next) {
         if (!cg_key_equal(&known->key, out_key)) continue;
         add_alias(g, kernel, known->function, e->target->suffix);
         return known->function;
     }
     generated *made = IR_NEW(g->arena, generated);
-    if (!made) return NULL;
+    if (made == NULL) return NULL;
     *made = (generated){.next = g->kernels[image], .key = *out_key};
     made->function = generate_kernel(g, e, plan, kernel, out_key);
-    if (made->function) g->kernels[image] = made;
+    if (made->function != NULL) g->kernels[image] = made;
     return made->function;
 }
 
@@ -275,10 +276,10 @@ static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int image, const
     LLVMBasicBlockRef *blocks = IR_NEW_ARRAY(g->arena, LLVMBasicBlockRef, kernels + 1);
     LLVMValueRef *arguments = IR_NEW_ARRAY(g->arena, LLVMValueRef, buffers + 2);
     cg_key *keys = IR_NEW_ARRAY(g->arena, cg_key, kernels + 1);
-    if (!name || !functions || !blocks || !arguments || !keys) return NULL;
+    if (name == NULL || functions == NULL || blocks == NULL || arguments == NULL || keys == NULL) return NULL;
     for (int k = 0; k < kernels; k++) { /* before the entry is begun: one function is written at a time */
         functions[k] = kernel_function(g, e, image, plan, &plan->kernels[k], &keys[k]);
-        if (!functions[k]) return NULL;
+        if (functions[k] == NULL) return NULL;
     }
     LLVMValueRef function = cg_begin_entry(e, name);
     call_kernels(e, plan, weight_at, functions, keys, blocks, arguments);
@@ -298,7 +299,7 @@ static bool emit_code_table(generator *g)
     LLVMValueRef table = LLVMAddGlobal(g->module, type, MDOT_ABI_SYMBOL_CODE);
     LLVMValueRef base = LLVMAddAlias2(g->module, type, 0, table, MDOT_ABI_SYMBOL_CODE "_base");
     LLVMValueRef *distances = IR_NEW_ARRAY(g->arena, LLVMValueRef, g->code_count + 1);
-    if (!distances) return false;
+    if (distances == NULL) return false;
     LLVMSetVisibility(base, LLVMHiddenVisibility);
     for (int c = 0; c < g->code_count; c++)
         distances[c] = LLVMConstSub(LLVMConstPtrToInt(g->code[c], i64), LLVMConstPtrToInt(base, i64));
@@ -324,13 +325,13 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
                 cg_emitter_init(&e, g->module, image->target);
                 g->code[code] = generate_entry(g, &e, i, entries[n].name, plan, image->placement->offset[number]);
                 cg_emitter_done(&e);
-                if (g->overfull)
+                if (g->overfull != NULL)
                     return mdot_fail(err, MDOT_UNSUPPORTED, "%s (%s) reads and writes more than %d tensors",
                                      g->overfull->name, g->overfull->origin, CG_MAX_POINTERS - 1);
-                if (!g->code[code] || ir_arena_failed(plan->arena))
+                if (g->code[code] == NULL || ir_arena_failed(plan->arena))
                     return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to generate code for %s", entries[n].name);
             }
-            if (g->options->progress)
+            if (g->options->progress != NULL)
                 g->options->progress(g->options->user, "generating code", (size_t)number + 1, (size_t)plans + 1);
         }
     }
@@ -357,8 +358,8 @@ mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_opt
 {
     generator g = {.options = options, .images = images, .arena = ir_arena_create(0)};
     for (int n = 0; n < entry_count; n++) g.code_count += entries[n].plan_count * images->count;
-    if (g.arena) g.code = IR_NEW_ARRAY(g.arena, LLVMValueRef, g.code_count + 1);
-    if (!g.code) {
+    if (g.arena != NULL) g.code = IR_NEW_ARRAY(g.arena, LLVMValueRef, g.code_count + 1);
+    if (g.code == NULL) {
         ir_arena_destroy(g.arena);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to generate code");
     }

@@ -56,14 +56,14 @@ static const bs_sized options_type = BS_SIZED(mdot_job_options, output);
 static mdot_status read_job(const source *from, const mdot_job_options *given, mdot_job **out_job, mdot_error *err)
 {
     mdot_job_options options = {0};
-    mdot_status status = given ? bs_read_struct(&options_type, given, &options, err) : MDOT_OK;
+    mdot_status status = given != NULL ? bs_read_struct(&options_type, given, &options, err) : MDOT_OK;
     if (status != MDOT_OK) return status;
     if (options.reserved != 0)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "options of the job reader set a field that mdot %s does not know",
                          MDOT_VERSION_STRING);
     fe_job job = {.options = &options, .err = err};
     ir_arena *arena = ir_arena_create(0);
-    status = arena ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", from->name);
+    status = arena != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", from->name);
     fe_options import = {.bindings = job.options->dims,
                          .binding_count = job.options->dim_count,
                          .output = job.options->output,
@@ -72,7 +72,7 @@ static mdot_status read_job(const source *from, const mdot_job_options *given, m
                          .warning = job.options->warning,
                          .user = job.options->user};
     if (status == MDOT_OK) {
-        status = from->bytes
+        status = from->bytes != NULL
                      ? fe_import_bytes(from->bytes, from->size_bytes, from->name, NULL, &import, arena, &job.graph, err)
                      : fe_import(from->name, &import, arena, &job.graph, err);
     }
@@ -95,7 +95,7 @@ mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char
     if ((bytes == NULL && size_bytes > 0) || name == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_job_read_bytes needs bytes, a name for them and a place for the job");
-    return read_job(&(source){name, bytes ? bytes : "", size_bytes}, options, out_job, err);
+    return read_job(&(source){name, bytes != NULL ? bytes : "", size_bytes}, options, out_job, err);
 }
 
 const char *mdotjob_version(void)

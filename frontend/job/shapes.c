@@ -40,8 +40,8 @@ static ir_type guess_type(const ir_node *node)
     int best_rank = 0;
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
-        if (!value || !is_number_type(&value->type) || value->type.dtype == MDOT_DTYPE_BOOL) continue;
-        int rank = value->constant ? 1 : ir_dtype_is_float(value->type.dtype) ? 3 : 2;
+        if (value == NULL || !is_number_type(&value->type) || value->type.dtype == MDOT_DTYPE_BOOL) continue;
+        int rank = value->constant != NULL ? 1 : ir_dtype_is_float(value->type.dtype) ? 3 : 2;
         if (rank <= best_rank) continue;
         best_rank = rank;
         best = value->type;
@@ -78,7 +78,7 @@ static mdot_status make_opaque(const inferrer *in, ir_node *node, const ir_type 
     node->attr_count = 0;
     for (int i = 0; i < node->output_count; i++) {
         bool known = is_number_type(&stated[i]);
-        guessed = guessed || (!known && node->outputs[i]);
+        guessed = guessed || (!known && node->outputs[i] != NULL);
         types[i] = known ? &stated[i] : &guess;
     }
     if (!state_types(graph, node, types)) return fe_job_out_of_memory(in->job);
@@ -94,7 +94,7 @@ static mdot_status warn(const fe_job *job, const ir_node *node, fe_names *warned
 {
     bool guessed = ir_node_int(node, guessed_name, 0) != 0;
     const char *key = ir_arena_printf(job->graph->arena, "%s %d", node->op_type, guessed);
-    if (!key) return fe_job_out_of_memory(job);
+    if (key == NULL) return fe_job_out_of_memory(job);
     if (fe_names_find(warned, key) >= 0) return MDOT_OK;
     if (!fe_names_add(warned, key, 0)) return fe_job_out_of_memory(job);
     fe_job_warn(job, "%s: node '%s': %s is an operator of its own kind (%s)%s", job->graph->name, node->name,
@@ -106,9 +106,9 @@ static mdot_status warn(const fe_job *job, const ir_node *node, fe_names *warned
 static mdot_status warn_of_unknown(const fe_job *job)
 {
     fe_names *warned = fe_names_create(job->graph->arena);
-    if (!warned) return fe_job_out_of_memory(job);
+    if (warned == NULL) return fe_job_out_of_memory(job);
     mdot_status status = MDOT_OK;
-    for (const ir_node *node = job->graph->first; node && status == MDOT_OK; node = node->next) {
+    for (const ir_node *node = job->graph->first; node != NULL && status == MDOT_OK; node = node->next) {
         if (node->op == &ir_ops[IR_OP_Opaque]) status = warn(job, node, warned);
     }
     return status;
@@ -118,7 +118,7 @@ static mdot_status warn_of_unknown(const fe_job *job)
 
 static bool is_if(const ir_node *node)
 {
-    return !node->op && strcmp(node->op_type, "If") == 0 && node->input_count == 1 + 2 * node->output_count;
+    return node->op == NULL && strcmp(node->op_type, "If") == 0 && node->input_count == 1 + 2 * node->output_count;
 }
 
 /* The results of the branch that is taken stand for those of the If. A condition on data is taken to hold. */
@@ -128,7 +128,7 @@ static void take_branch(inferrer *in, ir_node *node)
     int count = 0;
     const ir_value *value = node->inputs[0];
     ir_dim known[IR_MAX_KNOWN];
-    bool decided = value && ir_value_known(value, known, &count) && count == 1;
+    bool decided = value != NULL && ir_value_known(value, known, &count) && count == 1;
     condition = decided ? known[0].offset : 1;
     if (!decided) {
         fe_job_warn(in->job, "%s: node '%s': which branch an If takes depends on data; its first one is counted",
@@ -136,7 +136,7 @@ static void take_branch(inferrer *in, ir_node *node)
     }
     for (int i = 0; i < node->output_count; i++) {
         ir_value *result = node->inputs[1 + i + (condition ? 0 : node->output_count)];
-        if (!node->outputs[i] || !result) continue;
+        if (node->outputs[i] == NULL || result == NULL) continue;
         node->outputs[i]->type = result->type;
         ir_replace(&in->builder, node->outputs[i], result);
     }
@@ -149,7 +149,7 @@ static bool is_constant(const ir_node *node)
 {
     if (!(node->op->traits & IR_STATELESS) || node->input_count == 0) return false;
     for (int i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] && !node->inputs[i]->constant) return false;
+        if (node->inputs[i] != NULL && node->inputs[i]->constant == NULL) return false;
     }
     return true;
 }
@@ -157,7 +157,7 @@ static bool is_constant(const ir_node *node)
 static ir_value *constant_of_type(ir_builder *b, const ir_value *value)
 {
     ir_tensor *tensor = ir_build_alloc(b, 1, sizeof *tensor);
-    if (!tensor) return NULL;
+    if (tensor == NULL) return NULL;
     tensor->dtype = value->type.dtype;
     tensor->rank = value->type.rank;
     for (int i = 0; i < tensor->rank; i++) {
@@ -173,7 +173,7 @@ static void freeze(ir_builder *b, ir_node *node)
     if (!is_constant(node)) return;
     for (int i = 0; i < node->output_count; i++) {
         ir_value *value = node->outputs[i];
-        if (value && value->use_count) ir_replace(b, value, constant_of_type(b, value));
+        if (value != NULL && value->use_count) ir_replace(b, value, constant_of_type(b, value));
     }
 }
 
@@ -189,7 +189,7 @@ static mdot_status derive(const inferrer *in, const ir_node *node, int first_mad
 static bool is_large(const ir_node *node)
 {
     for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i] && ir_type_count_at(&node->outputs[i]->type, 1) > MAX_COMPUTED) return true;
+        if (node->outputs[i] != NULL && ir_type_count_at(&node->outputs[i]->type, 1) > MAX_COMPUTED) return true;
     }
     return false;
 }
@@ -203,7 +203,7 @@ static void fold(ir_builder *b, ir_node *node)
     b->err = &reason;
     ir_fold_node(b, node);
     b->err = err;
-    if (b->status == MDOT_OUT_OF_MEMORY && err) *err = reason;
+    if (b->status == MDOT_OUT_OF_MEMORY && err != NULL) *err = reason;
     if (b->status != MDOT_OUT_OF_MEMORY) b->status = MDOT_OK;
 }
 
@@ -211,13 +211,13 @@ static void fold(ir_builder *b, ir_node *node)
 static const char *without_place(const char *message)
 {
     const char *reason = strstr(message, "): ");
-    return reason ? reason + strlen("): ") : message;
+    return reason != NULL ? reason + strlen("): ") : message;
 }
 
 static bool is_used(const ir_node *node)
 {
     for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i] && node->outputs[i]->use_count) return true;
+        if (node->outputs[i] != NULL && node->outputs[i]->use_count) return true;
     }
     return false;
 }
@@ -227,14 +227,14 @@ static mdot_status infer(inferrer *in, ir_node *node)
     ir_graph *graph = in->job->graph;
     ir_builder *b = &in->builder;
     ir_type *stated = IR_NEW_ARRAY(graph->arena, ir_type, node->output_count + 1);
-    if (!stated) return fe_job_out_of_memory(in->job);
+    if (stated == NULL) return fe_job_out_of_memory(in->job);
     for (int i = 0; i < node->output_count; i++) {
-        stated[i] = node->outputs[i] ? node->outputs[i]->type : (ir_type){.rank = -1};
+        stated[i] = node->outputs[i] != NULL ? node->outputs[i]->type : (ir_type){.rank = -1};
     }
     if (is_if(node)) take_branch(in, node);
-    if (!node->op) fe_job_split_list(b, node);
+    if (node->op == NULL) fe_job_split_list(b, node);
     if (b->status != MDOT_OK || !is_used(node)) return b->status;
-    if (!node->op) return make_opaque(in, node, stated, "it is not in mdot's table");
+    if (node->op == NULL) return make_opaque(in, node, stated, "it is not in mdot's table");
     mdot_error reason;
     mdot_status status = ir_infer_node(graph, node, &reason);
     if (status == MDOT_OUT_OF_MEMORY) return fe_job_out_of_memory(in->job);
@@ -249,13 +249,13 @@ static mdot_status infer(inferrer *in, ir_node *node)
  * equal, as freshly made ones are. The scales of a Resize are numbers, wherever they stand. */
 static mdot_status forget_weights(const fe_job *job)
 {
-    for (ir_node *node = job->graph->first; node; node = node->next) {
+    for (ir_node *node = job->graph->first; node != NULL; node = node->next) {
         if (fe_row_of(node)->reads_numbers) continue;
         for (int i = 0; i < node->input_count; i++) {
             ir_value *value = node->inputs[i];
-            if (!fe_is_parameter(job, value) || !value->constant->data) continue;
+            if (!fe_is_parameter(job, value) || value->constant->data == NULL) continue;
             ir_tensor *shape = IR_NEW(job->graph->arena, ir_tensor);
-            if (!shape) return fe_job_out_of_memory(job);
+            if (shape == NULL) return fe_job_out_of_memory(job);
             *shape = *value->constant;
             shape->data = NULL;
             value->constant = shape;
@@ -272,7 +272,7 @@ static mdot_status visit_all(fe_job *job, visit_fn visit)
     ir_graph *graph = job->graph;
     inferrer in = {.job = job, .builder = {.graph = graph, .err = job->err}};
     mdot_status status = MDOT_OK;
-    for (ir_node *node = graph->first, *next; node && status == MDOT_OK; node = next) {
+    for (ir_node *node = graph->first, *next; node != NULL && status == MDOT_OK; node = next) {
         in.builder.at = node;
         in.builder.name = node->name;
         in.builder.first_new = graph->value_count;

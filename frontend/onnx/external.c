@@ -59,7 +59,7 @@ static mdot_status parse_location(const fe_context *context, const Onnx__TensorP
                              context->file, kind, name, key, value);
         }
     }
-    if (!l.path || !*l.path) {
+    if (l.path == NULL || !*l.path) {
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': external data without a location", context->file,
                          kind, name);
     }
@@ -95,10 +95,10 @@ static int open_inside(const char *folder, const char *path, const char **out_re
     if (fd < 0) *out_reason = strerror(errno);
     while (fd >= 0) {
         const char *end = strchr(path, '/');
-        int inner = open_component(fd, path, end ? end : path + strlen(path), !end, out_reason);
+        int inner = open_component(fd, path, end != NULL ? end : path + strlen(path), end == NULL, out_reason);
         close(fd);
         fd = inner;
-        if (!end) break;
+        if (end == NULL) break;
         path = end + 1;
     }
     return fd;
@@ -120,7 +120,7 @@ static mdot_status map_location(const fe_context *context, int fd, const locatio
                          (unsigned long long)l->offset, (unsigned long long)file_bytes);
     }
     const void *data = fe_map_range(fd, l->offset, size_bytes, context->arena);
-    if (!data)
+    if (data == NULL)
         return errno == ENOMEM ? fe_out_of_memory(context) : refuse(context, kind, name, l->path, strerror(errno));
     ir_arena_allow(context->arena,
                    size_bytes <= SIZE_MAX / GRAPH_BYTES_PER_BYTE ? GRAPH_BYTES_PER_BYTE * size_bytes : SIZE_MAX);
@@ -145,7 +145,7 @@ mdot_status fe_map_external(const fe_context *context, const Onnx__TensorProto *
     location l = {0};
     mdot_status status = parse_location(context, proto, kind, name, &l);
     if (status != MDOT_OK) return status;
-    if (!context->folder) return refuse(context, kind, name, l.path, "this model is not read from a folder");
+    if (context->folder == NULL) return refuse(context, kind, name, l.path, "this model is not read from a folder");
     const char *reason;
     int fd = open_inside(context->folder, l.path, &reason);
     if (fd < 0) return refuse(context, kind, name, l.path, reason);

@@ -35,7 +35,8 @@ typedef struct importer {
 static mdot_status check_model(const fe_context *context, const Onnx__ModelProto *model)
 {
     const Onnx__GraphProto *graph = model->graph;
-    if (!graph) return mdot_fail(context->err, MDOT_MALFORMED, "%s: not an ONNX model: it has no graph", context->file);
+    if (graph == NULL)
+        return mdot_fail(context->err, MDOT_MALFORMED, "%s: not an ONNX model: it has no graph", context->file);
     if (graph->n_output == 0)
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: the graph has no outputs", context->file);
     if (graph->n_sparse_initializer) {
@@ -63,7 +64,7 @@ static mdot_status import_initializers(importer *im)
         mdot_status status = fe_import_tensor(&im->context, proto, "initializer", proto->name, &tensor);
         if (status != MDOT_OK) return status;
         ir_value *value = ir_graph_add_constant(im->graph, proto->name, tensor);
-        if (!value) return fe_out_of_memory(&im->context);
+        if (value == NULL) return fe_out_of_memory(&im->context);
         value->stored = true;
         im->values[value_named(im, proto->name)] = value;
     }
@@ -75,7 +76,7 @@ static mdot_status import_inputs(importer *im)
     ir_arena *scratch = im->context.scratch;
     Onnx__ValueInfoProto **inputs = IR_NEW_ARRAY(scratch, Onnx__ValueInfoProto *, im->proto->n_input);
     ir_type *types = IR_NEW_ARRAY(scratch, ir_type, im->proto->n_input);
-    if (!inputs || !types) return fe_out_of_memory(&im->context);
+    if (inputs == NULL || types == NULL) return fe_out_of_memory(&im->context);
     int count = 0;
     for (size_t i = 0; i < im->proto->n_input; i++) {
         int value = value_named(im, im->proto->input[i]->name);
@@ -85,7 +86,7 @@ static mdot_status import_inputs(importer *im)
     if (status == MDOT_OK) im->graph->batch = fe_named_batch(im->bound);
     for (int i = 0; i < count && status == MDOT_OK; i++) {
         ir_value *value = ir_graph_add_input(im->graph, inputs[i]->name, &types[i]);
-        if (!value) return fe_out_of_memory(&im->context);
+        if (value == NULL) return fe_out_of_memory(&im->context);
         im->values[value_named(im, inputs[i]->name)] = value;
     }
     return status;
@@ -94,14 +95,14 @@ static mdot_status import_inputs(importer *im)
 static mdot_status import_outputs(importer *im)
 {
     fe_names *seen = fe_names_create(im->context.scratch);
-    if (!seen) return fe_out_of_memory(&im->context);
+    if (seen == NULL) return fe_out_of_memory(&im->context);
     for (size_t i = 0; i < im->proto->n_output; i++) {
         const char *name = fe_text(im->proto->output[i]->name);
         int number = value_named(im, name);
         const char *fault = NULL;
-        if (number < 0 || !im->values[number]) fault = "is defined by nothing";
+        if (number < 0 || im->values[number] == NULL) fault = "is defined by nothing";
         if (fe_names_find(seen, name) >= 0) fault = "occurs twice";
-        if (fault) {
+        if (fault != NULL) {
             return mdot_fail(im->context.err, MDOT_MALFORMED, "%s: output '%s' %s", im->context.file, name, fault);
         }
         if (!fe_names_add(seen, name, (int)i) || !ir_graph_add_output(im->graph, im->values[number])) {
@@ -123,14 +124,14 @@ static mdot_status fail_node(const importer *im, const ir_node *node, const char
 static mdot_status check_arity(const importer *im, const ir_node *node)
 {
     const ir_op *op = node->op;
-    if (!op) return MDOT_OK;
+    if (op == NULL) return MDOT_OK;
     if (node->input_count > op->max_inputs) return fail_node(im, node, "it has more inputs than the operator takes");
     if (node->output_count > op->max_outputs) return fail_node(im, node, "it has more outputs than the operator gives");
     for (int i = 0; i < op->min_inputs; i++) {
-        if (!ir_node_input(node, i)) return fail_node(im, node, "it lacks an input that the operator needs");
+        if (ir_node_input(node, i) == NULL) return fail_node(im, node, "it lacks an input that the operator needs");
     }
     for (int i = 0; i < op->min_outputs; i++) {
-        if (i >= node->output_count || !node->outputs[i])
+        if (i >= node->output_count || node->outputs[i] == NULL)
             return fail_node(im, node, "it lacks an output that is not optional");
     }
     return MDOT_OK;
@@ -151,17 +152,17 @@ static ir_node *add_node(importer *im, const fe_node *source, const ir_op *op)
 {
     ir_arena *arena = im->context.arena;
     ir_value **inputs = IR_NEW_ARRAY(im->context.scratch, ir_value *, source->input_count);
-    if (!inputs) return NULL;
+    if (inputs == NULL) return NULL;
     for (int i = 0; i < source->input_count; i++) {
         if (source->inputs[i] != FE_NO_VALUE) inputs[i] = im->values[source->inputs[i]];
     }
     ir_node *node =
         ir_graph_add_node(im->graph, NULL, op, source->name, inputs, source->input_count, source->output_count);
-    if (!node) return NULL;
-    if (!op) {
+    if (node == NULL) return NULL;
+    if (op == NULL) {
         node->op_type = *source->domain ? ir_arena_printf(arena, "%s:%s", source->domain, source->op_type)
                                         : ir_arena_strdup(arena, source->op_type);
-        if (!node->op_type) return NULL;
+        if (node->op_type == NULL) return NULL;
     }
     for (int i = 0; i < source->output_count; i++) {
         int number = source->outputs[i];
@@ -170,7 +171,7 @@ static ir_node *add_node(importer *im, const fe_node *source, const ir_op *op)
             continue;
         }
         node->outputs[i]->name = ir_arena_strdup(arena, im->flat.values[number].name);
-        if (!node->outputs[i]->name) return NULL;
+        if (node->outputs[i]->name == NULL) return NULL;
         im->values[number] = node->outputs[i];
     }
     return node;
@@ -186,15 +187,15 @@ static mdot_status import_node(importer *im, const fe_node *source)
         int number = source->outputs[0];
         if (number == FE_NO_VALUE) return MDOT_OK; /* a repetition: order.c */
         ir_value *value = ir_graph_add_constant(im->graph, im->flat.values[number].name, tensor);
-        if (!value) return fe_out_of_memory(&im->context);
+        if (value == NULL) return fe_out_of_memory(&im->context);
         im->values[number] = value;
         return MDOT_OK;
     }
     int64_t opset = opset_of(im, source);
     ir_node *node = add_node(im, source, fe_find_operator(source->domain, source->op_type, opset));
-    if (!node) return fe_out_of_memory(&im->context);
+    if (node == NULL) return fe_out_of_memory(&im->context);
     mdot_status status = fe_import_attributes(&im->context, source, node);
-    if (status == MDOT_OK && node->op && standard) status = fe_upgrade_node(&im->upgrader, node, opset);
+    if (status == MDOT_OK && node->op != NULL && standard) status = fe_upgrade_node(&im->upgrader, node, opset);
     return status == MDOT_OK ? check_arity(im, node) : status;
 }
 
@@ -216,7 +217,7 @@ static void import_stated_types(importer *im)
         const Onnx__ValueInfoProto *info =
             i < proto->n_value_info ? proto->value_info[i] : proto->output[i - proto->n_value_info];
         int number = value_named(im, fe_text(info->name));
-        if (number < 0 || !im->values[number] || !im->values[number]->def) continue;
+        if (number < 0 || im->values[number] == NULL || im->values[number]->def == NULL) continue;
         ir_type type;
         if (fe_stated_type(info, im->bound, &type)) im->values[number]->type = type;
     }
@@ -236,7 +237,7 @@ static mdot_status import_model(importer *im, const Onnx__ModelProto *model)
     if (status != MDOT_OK) return status;
     im->graph = ir_graph_create(context->arena, context->file);
     im->values = IR_NEW_ARRAY(context->scratch, ir_value *, im->flat.value_count);
-    if (!im->graph || !im->values) return fe_out_of_memory(context);
+    if (im->graph == NULL || im->values == NULL) return fe_out_of_memory(context);
     im->upgrader = (fe_upgrader){.context = context, .graph = im->graph};
     status = import_initializers(im);
     if (status == MDOT_OK) status = import_inputs(im);
@@ -266,7 +267,7 @@ mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *na
                                .folder = folder,
                                .bytes = bytes,
 
-                               .options = options ? options : &no_options,
+                               .options = options != NULL ? options : &no_options,
                                .arena = arena,
                                .err = err}};
     mdot_status status = fe_check_bindings(im.context.options, err);
@@ -274,7 +275,7 @@ mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *na
     im.context.scratch = ir_arena_create(bound(SCRATCH_BYTES_BASE, SCRATCH_BYTES_PER_BYTE, size_bytes));
     size_t base = im.context.options->job ? JOB_BYTES_BASE : MODEL_BYTES_BASE;
     ir_arena_allow(arena, bound(base, GRAPH_BYTES_PER_BYTE, size_bytes));
-    if (!im.context.scratch) return fe_out_of_memory(&im.context);
+    if (im.context.scratch == NULL) return fe_out_of_memory(&im.context);
     ProtobufCMessage *message;
     status = fe_wire_unpack(bytes, size_bytes, &onnx__model_proto__descriptor, name, im.context.scratch, &message, err);
     if (status == MDOT_OK) status = import_model(&im, (const Onnx__ModelProto *)message);
@@ -293,7 +294,8 @@ mdot_status fe_import(const char *path, const fe_options *options, ir_arena *are
         status = bs_check_replaces(options->output, path, err);
     if (status != MDOT_OK) return status;
     const char *slash = strrchr(path, '/');
-    const char *folder = slash ? ir_arena_strndup(arena, path, (size_t)(slash - path) + 1) : "."; /* "/" stays "/" */
-    if (!folder) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    const char *folder =
+        slash != NULL ? ir_arena_strndup(arena, path, (size_t)(slash - path) + 1) : "."; /* "/" stays "/" */
+    if (folder == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
     return fe_import_bytes(bytes, size_bytes, path, folder, options, arena, out_graph, err);
 }
