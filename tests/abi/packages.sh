@@ -15,12 +15,14 @@ cpack --config "$build/CPackConfig.cmake" -B "$work" > "$work/log" 2>&1 || fail 
 expect() {
     file=$work/$1_${version}_amd64.deb
     [ -f "$file" ] || fail "there is no $file: $(ls "$work")"
-    depends=$(dpkg-deb -f "$file" Depends | tr ',' '\n' | sed 's/^ *//; s/ .*//' | grep -E '^lib(mdot|llvm|LLVM)' | sort | tr '\n' ' ')
+    depends=$(dpkg-deb -f "$file" Depends | tr ',' '\n' | sed 's/^ *//; s/ .*//' | grep -E '^lib(mdot|llvm|LLVM)' | sort -u | tr '\n' ' ')
     shift
     [ "$depends" = "${*:+$* }" ] || fail "$file depends on $depends, not on $*"
     dpkg-deb -x "$file" "$work/root"
 }
+# The command and libmdotc need the same LLVM.
 llvm=$(dpkg-deb -f "$work/mdot_${version}_amd64.deb" Depends | tr ', ' '\n\n' | grep -i '^libllvm' | head -1)
+[ -n "$llvm" ] || fail "the package of the command does not depend on LLVM"
 expect "libmdot$soversion"
 expect "libmdotjob$soversion" "libmdot$soversion"
 expect "libmdotc$soversion" "$llvm" "libmdot$soversion"
