@@ -1,7 +1,7 @@
 #!/bin/sh
 # One dialect: pointers are compared with NULL, statuses with MDOT_OK; neither stands where a truth value is asked for.
 #
-#     scripts/check-dialect.sh BUILD [FOLDER…, by default those that hold to it]
+#     scripts/check-dialect.sh BUILD [FOLDER…, by default all]
 #
 # Read from clang's dump of the syntax tree (with BUILD's generated headers). Every breach is printed as
 # "FILE:LINE:COLUMN: …"; exit status 1 when there is one, 77 where there is no clang whose dump is understood.
@@ -10,7 +10,7 @@ set -eu
 build=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 shift
-[ $# -gt 0 ] || set -- base cli compiler examples runtime
+[ $# -gt 0 ] || set -- base cli codegen compiler examples frontend ir runtime
 command -v clang > /dev/null || { echo "skipped: there is no clang"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
