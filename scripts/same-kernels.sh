@@ -47,7 +47,7 @@ fi
     objcopy -O binary -j .rodata "$out.mdot" "$out.rodata" 2> /dev/null &&
         od -An -v -t x4 -w4 "$out.rodata" | sort -u | tr -d '\n'
     echo
-    "$command" compile "$model" -o "$out.cuda.mdot" --quiet --target sm_80 --dump cuda 2> /dev/null || true
+    MDOT_NVRTC=/nonexistent "$command" compile "$model" -o "$out.cuda.mdot" --quiet --target sm_80 --dump cuda 2> /dev/null || true
 } > "$out.listing"
 rm -f "$out.mdot" "$out.cuda.mdot" "$out.rodata" "$out.refused"
 LISTING

@@ -14,13 +14,14 @@ mdot_status subject_open(subject *s, const char *path, mdot_error *err)
     const mdot_open_options on_gpu = {.struct_size = sizeof on_gpu,
                                       .device = "cuda:0",
                                       .device_timeout_ms = TIMEOUT_MS},
-                            on_cpu = {.device = "cpu"};
+                            on_cpu = {.struct_size = sizeof on_cpu, .device = "cpu"};
     mdot_status status = mdot_predictor_open(path, &on_gpu, &s->gpu, err);
     if (status == MDOT_OK) status = mdot_predictor_open(path, &on_cpu, &s->cpu, err);
     if (status == MDOT_OK) status = mdot_context_create(s->gpu, &s->gpu_context, err);
     if (status == MDOT_OK) status = mdot_context_create(s->cpu, &s->cpu_context, err);
+    s->info = MDOT_INIT(mdot_predictor_info);
+    if (status == MDOT_OK) status = mdot_predictor_get_info(s->gpu, &s->info);
     if (status != MDOT_OK) return status;
-    mdot_predictor_get_info(s->gpu, &s->info);
     s->table = s->gpu->table;
     return MDOT_OK;
 }
