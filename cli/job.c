@@ -29,8 +29,8 @@ static bool is_job_file(const char *path)
     return dot != NULL && strcmp(dot, ".job") == 0;
 }
 
-mdot_status cli_read_job(const char *command, const char *path, const cli_dims *dims, bool quiet, const char *output,
-                         mdot_job **out_job, mdot_error *err)
+mdot_status cli_read_job(const char *command, const char *path, const cli_dims *dims, bool quiet, bool keep_names,
+                         const char *output, mdot_job **out_job, mdot_error *err)
 {
     warnings shown = {.command = command};
     mdot_job_options options = {.struct_size = sizeof options,
@@ -38,6 +38,7 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_dims *
                                 .dim_count = dims->count,
                                 .warning = quiet ? NULL : show_warning,
                                 .user = &shown,
+                                .keep_names = keep_names ? 1 : 0,
                                 .output = output};
     if (!is_job_file(path)) return mdot_job_read(path, &options, out_job, err);
     if (dims->count > 0)

@@ -262,7 +262,8 @@ static int run(int argc, char **argv)
     mdot_error err = {0};
     mdot_job *job = NULL;
     predict_answers answers = {.job = MDOT_INIT(mdot_job_info)};
-    mdot_status status = cli_read_job("predict", request.job_path, &request.dims, request.quiet, NULL, &job, &err);
+    mdot_status status =
+        cli_read_job("predict", request.job_path, &request.dims, request.quiet, false, NULL, &job, &err);
     if (status == MDOT_OK) {
         mdot_job_get_info(job, &answers.job);
         status = check_work(&request, job, &answers.job, &err);

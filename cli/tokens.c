@@ -9,7 +9,7 @@ typedef struct tokens_request {
     cli_dims dims;
     int64_t batch; /* 0: the file's */
     int optimizer; /* CLI_NO_CHOICE: the file's */
-    bool json, quiet;
+    bool keep_names, json, quiet;
 } tokens_request;
 
 /* ---- Printing --------------------------------------------------------------------------------------------------- */
@@ -76,9 +76,9 @@ static void print_table(const mdot_job *job, double batch, mdot_optimizer optimi
     mdot_load forward = {0}, backward = {0};
     char parameters[16];
     mdot_job_get_info(job, &info);
-    printf("%5s %-22s %17s %17s %8s %5s  %s\n", "", "", "forward", "backward", "", "", "");
-    printf("%5s %-22s %8s %8s %8s %8s %8s %5s  %s\n", "#", "type", "FLOP", "bytes", "FLOP", "bytes", "params", "depth",
-           "configuration");
+    printf("%5s %-22s %17s %17s %8s %5s %5s  %s\n", "", "", "forward", "backward", "", "", "", "");
+    printf("%5s %-22s %8s %8s %8s %8s %8s %5s %5s  %s\n", "#", "type", "FLOP", "bytes", "FLOP", "bytes", "params",
+           "depth", "block", "configuration");
     for (size_t i = 0; i < info.operator_count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(job, i, &op);
@@ -86,7 +86,12 @@ static void print_table(const mdot_job *job, double batch, mdot_optimizer optimi
         printf("%5zu %-22.60s", i, cli_printable(&type, op.type));
         print_load(load_at(&op, MDOT_PHASE_FORWARD, batch));
         print_load(backward_at(&op, batch));
-        printf(" %8s %5" PRIu32 "  ", short_number(op.parameters, parameters), op.depth);
+        printf(" %8s %5" PRIu32, short_number(op.parameters, parameters), op.depth);
+        if (op.block > 0) {
+            printf(" %5" PRIu32 "  ", op.block);
+        } else {
+            printf(" %5s  ", "");
+        }
         print_settings(&op);
         putchar('\n');
         add_load(&forward, load_at(&op, MDOT_PHASE_FORWARD, batch));
@@ -131,7 +136,12 @@ static void print_json_operator(const mdot_job_operator *op, double batch, mdot_
            ", \"inputs\": [",
            op->parameters, op->depth, op->height, op->out_degree);
     for (size_t i = 0; i < op->input_count; i++) printf("%s%" PRIu32, i == 0 ? "" : ", ", op->inputs[i]);
-    printf("]}");
+    printf("], \"block\": %" PRIu32 ", \"equal_blocks\": %" PRIu32, op->block, op->equal_blocks);
+    if (op->module != NULL) {
+        printf(", \"module\": ");
+        cli_json_string(stdout, op->module);
+    }
+    putchar('}');
 }
 
 static void print_json(const mdot_job *job, double batch, mdot_optimizer optimizer)
@@ -164,7 +174,7 @@ static int run(int argc, char **argv)
 
     mdot_error err = {0};
     mdot_job *job = NULL;
-    mdot_status status = cli_read_job("tokens", operands.item[0], &r.dims, r.quiet, r.output, &job, &err);
+    mdot_status status = cli_read_job("tokens", operands.item[0], &r.dims, r.quiet, r.keep_names, r.output, &job, &err);
     if (status == MDOT_OK && r.output != NULL) status = mdot_job_save(job, r.output, &err);
     if (status == MDOT_OK) {
         mdot_job_info info = MDOT_INIT(mdot_job_info);
@@ -206,10 +216,14 @@ static const cli_option options[] = {
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
-     .help = "also write the sequence as a .job file, which holds no weights or names",
+     .help = "also write the sequence as a .job file, which holds no weights, and no names unless kept",
      .kind = CLI_TEXT,
      .at = offsetof(tokens_request, output),
      .files = "job"},
+    {.name = "keep-names",
+     .help = "keep the names of the modules that operators stand in, for --json and the .job file",
+     .kind = CLI_FLAG,
+     .at = offsetof(tokens_request, keep_names)},
     {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(tokens_request, json)},
     {.name = "quiet", .letter = 'q', .help = "no warnings", .kind = CLI_FLAG, .at = offsetof(tokens_request, quiet)},
 };

@@ -136,8 +136,26 @@ void fe_token_settings(const fe_job *job, const fe_token *token, int64_t *settin
  * Linear for a product with a parameter. */
 const fe_row *fe_type_row(const fe_job *job, const ir_node *node);
 
-/* modules.c: the module that a node stands in, in the graph's arena; NULL where its names say none. */
-mdot_status fe_token_module(const fe_job *job, const ir_node *node, const char **out_module);
+/* modules.c: the module that an operator stands in, in the graph's arena; NULL where its names say none. By its
+ * parameters or else its node, by its parameters alone, and by its node alone. */
+mdot_status fe_token_module(const fe_job *job, const fe_token *token, const char **out_module);
+mdot_status fe_token_parameter_module(const fe_job *job, const fe_token *token, const char **out_module);
+mdot_status fe_token_scope(const fe_job *job, const fe_token *token, const char **out_module);
+
+/* Operators of a sequence, from `first` to before `end`. */
+typedef struct fe_stretch {
+    uint32_t first, end;
+    uint64_t hash; /* of whoever compares stretches */
+} fe_stretch;
+
+/* repeats.c: stretches of the same kinds that follow each other, as many as fit into each run of them; their `hash` is
+ * their run's number, and those of a run stand together. What covers most comes first, then what has the shortest
+ * period. `out` has room for `count`. */
+mdot_status fe_find_repeats(const fe_job *job, const mdot_job_operator *operators, const uint32_t *kind, uint32_t count,
+                            fe_stretch *out, uint32_t *out_count);
+
+/* layers.c: the block of each operator, by its token's names or what repeats. */
+mdot_status fe_job_find_layers(const fe_job *job, const fe_token *tokens, mdot_job_operator *operators, int count);
 
 /* loads.c: per_sample and per_step of all phases. */
 void fe_token_loads(const fe_job *job, const fe_token *token, mdot_job_operator *op);

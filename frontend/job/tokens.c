@@ -302,9 +302,11 @@ static mdot_status make_job(const tokeniser *t, mdot_job **out_job)
         op->parameters = own_parameters(job, token, counted);
         fe_token_settings(job, token, op->setting);
         fe_token_loads(job, token, op);
-        mdot_status named = job->options->keep_names != 0 ? fe_token_module(job, token->node, &op->module) : MDOT_OK;
+        mdot_status named = job->options->keep_names != 0 ? fe_token_module(job, token, &op->module) : MDOT_OK;
         if (named != MDOT_OK) return named;
     }
+    mdot_status status = fe_job_find_layers(job, t->tokens, operators, t->count);
+    if (status != MDOT_OK) return status;
     const mdot_job_description description = {.struct_size = sizeof description,
                                               .operators = operators,
                                               .operator_count = (size_t)t->count,
@@ -312,7 +314,7 @@ static mdot_status make_job(const tokeniser *t, mdot_job **out_job)
                                               .has_optimizer = job->has_optimizer,
                                               .optimizer = job->optimizer};
     mdot_error reason;
-    mdot_status status = mdot_job_create(&description, out_job, &reason);
+    status = mdot_job_create(&description, out_job, &reason);
     if (status == MDOT_OK) return MDOT_OK;
     if (status == MDOT_INVALID_ARGUMENT) status = MDOT_MALFORMED; /* the file's dimensions are beyond all bounds */
     return mdot_fail(job->err, status, "%s: %s", job->graph->name, reason.message);

@@ -96,6 +96,65 @@ static void a_job_file_prints_what_its_model_does(void **state)
     free(printed);
 }
 
+/* Two equal layers behind a Tanh. Every name that the model has begins with "secret". */
+static pb_buffer layered_model(void)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "secretinput", MDOT_DTYPE_F32, "N,16");
+    onnx_initializer(b, "secret.layer.0.dense.weight", MDOT_DTYPE_F32, "16,16", NULL);
+    onnx_initializer(b, "secret.layer.1.dense.weight", MDOT_DTYPE_F32, "16,16", NULL);
+    onnx_node(b, "Tanh", "secretinput", "secreth");
+    onnx_node(b, "MatMul", "secreth,secret.layer.0.dense.weight", "secretp");
+    onnx_node(b, "Sigmoid", "secretp", "secretq");
+    onnx_node(b, "MatMul", "secretq,secret.layer.1.dense.weight", "secretr");
+    onnx_node(b, "Sigmoid", "secretr", "secrety");
+    onnx_output(b, "secrety");
+    return onnx_finish(b);
+}
+
+static bool file_holds(const char *path, const char *text)
+{
+    static char bytes[1 << 16];
+    FILE *stream = fopen(path, "rb");
+    assert_non_null(stream);
+    size_t size = fread(bytes, 1, sizeof bytes, stream);
+    assert_true(size > 0 && size < sizeof bytes);
+    fclose(stream);
+    return memmem(bytes, size, text, strlen(text)) != NULL;
+}
+
+static void names_are_in_the_job_file_only_where_they_are_kept(void **state)
+{
+    fixture *f = *state;
+    char *path = write_model(f->folder, "layered.onnx", layered_model());
+    RUN(f, path, "-q", "--json", "-o", f->job);
+    assert_int_equal(f->result.status, OK);
+    assert_null(strstr(f->result.out, "secret"));
+    assert_null(strstr(f->result.out, "\"module\""));
+    assert_false(file_holds(f->job, "secret"));
+    RUN(f, path, "-q", "--json", "--keep-names", "-o", f->job);
+    assert_int_equal(f->result.status, OK);
+    assert_true(file_holds(f->job, "secret.layer.1.dense"));
+    RUN(f, f->job, "--json");
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "\"block\": 2, \"equal_blocks\": 2, \"module\": \"secret.layer.1.dense\"}");
+    free(path);
+}
+
+static void blocks_are_shown_with_and_without_names(void **state)
+{
+    fixture *f = *state;
+    char *path = write_model(f->folder, "layered.onnx", layered_model());
+    RUN(f, path, "-q", "--json");
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "\"inputs\": [], \"block\": 0, \"equal_blocks\": 0}");
+    expect_contains(f->result.out, "\"inputs\": [3], \"block\": 2, \"equal_blocks\": 2}");
+    RUN(f, path, "-q");
+    expect_contains(f->result.out, " depth block  configuration\n");
+    expect_contains(f->result.out, "     3     2  channels_in=16");
+    free(path);
+}
+
 static void what_fails_says_why(void **state)
 {
     fixture *f = *state;
@@ -144,6 +203,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_table_has_a_line_for_each_operator, set_up, tear_down),
         cmocka_unit_test_setup_teardown(loads_grow_with_the_batch, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_job_file_prints_what_its_model_does, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(names_are_in_the_job_file_only_where_they_are_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(blocks_are_shown_with_and_without_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_fails_says_why, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_command_lines_are_refused, set_up, tear_down),
     };

@@ -82,6 +82,17 @@ static void help_of_what_does_not_exist_is_refused(void **state)
     expect_contains(result.err, "bash and zsh");
 }
 
+/* As man pages write an option: bold, and each of its hyphens a minus. */
+static void write_option(char *page, const char *name)
+{
+    page += sprintf(page, "\\fB");
+    for (; *name != '\0'; name++) {
+        if (*name == '-') *page++ = '\\';
+        *page++ = *name;
+    }
+    strcpy(page, "\\fR");
+}
+
 /* What help shows, man pages and completion have, too. */
 static void man_pages_and_completion_know_every_option(void **state)
 {
@@ -97,9 +108,9 @@ static void man_pages_and_completion_know_every_option(void **state)
         RUN(&result, "help", "--man", (*command)->name);
         assert_int_equal(result.status, CLI_OK);
         for (size_t i = 0; (option = cli_option_at(*command, i)) != NULL; i++) {
-            char name[64], page[64];
+            char name[64], page[160];
             snprintf(name, sizeof name, "--%s", option->name);
-            snprintf(page, sizeof page, "\\fB\\-\\-%s\\fR", option->name);
+            write_option(page, name);
             if (option->help == NULL) {
                 assert_null(strstr(result.out, page));
                 continue;

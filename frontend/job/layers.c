@@ -1,0 +1,295 @@
+/* layers.c — which block (layer) each operator of a job belongs to.
+ *
+ * Names say it where exporters left any: "encoder.layer.3.output" stands in block 3 of the level "encoder.layer". The
+ * outermost level counts of which at least two blocks are equal, as libmdot compares them, and have more than one
+ * operator; the other blocks of such a level count, too. A block is a stretch of the sequence: what stands between its
+ * operators belongs to it, and what stands between it and the next of its level and has no name. A level whose blocks
+ * overlap is none. Without names, what repeats is a block: repeats.c.
+ *
+ * Nodes' scopes are asked before parameters, and never both together: PyTorch writes "/layer1/layer1.0/conv1/Conv"
+ * beside "layer1.0.conv1.weight".
+ *
+ * Work: no stretch is longer than SPARSEST times the operators that name it, so that each of at most DEEPEST levels of
+ * indices costs O(n log n).
+ */
+#include "frontend/job/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEEPEST = 8, SPARSEST = 16 };
+
+/* Equal operators, as libmdot compares them, have equal kinds. */
+typedef struct layers {
+    const fe_job *job;
+    const mdot_job_operator *operators;
+    uint32_t count;
+    uint32_t *kind;
+    uint32_t *mark;    /* by operator: 0, or its block, in any order */
+    uint32_t marked;   /* blocks */
+    const char **path; /* by operator: its module, or NULL */
+} layers;
+
+/* ---- Equal operators and stretches ------------------------------------------------------------------------------ */
+
+static int compare_operators(const void *a, const void *b)
+{
+    const mdot_job_operator *x = *(const mdot_job_operator *const *)a, *y = *(const mdot_job_operator *const *)b;
+    if (x->known != y->known) return x->known ? 1 : -1;
+    int order = strcmp(x->type, y->type);
+    if (order == 0) order = memcmp(x->setting, y->setting, sizeof x->setting);
+    if (order == 0) {
+        order = memcmp(&x->per_sample[MDOT_PHASE_FORWARD], &y->per_sample[MDOT_PHASE_FORWARD], sizeof(mdot_load));
+    }
+    if (order == 0) {
+        order = memcmp(&x->per_step[MDOT_PHASE_FORWARD], &y->per_step[MDOT_PHASE_FORWARD], sizeof(mdot_load));
+    }
+    return order;
+}
+
+static mdot_status find_kinds(layers *l)
+{
+    const mdot_job_operator **order = IR_NEW_ARRAY(l->job->graph->arena, const mdot_job_operator *, l->count);
+    if (order == NULL) return fe_job_out_of_memory(l->job);
+    for (uint32_t i = 0; i < l->count; i++) order[i] = &l->operators[i];
+    qsort(order, l->count, sizeof *order, compare_operators);
+    for (uint32_t i = 0, kind = 0; i < l->count; i++) {
+        if (i > 0 && compare_operators(&order[i - 1], &order[i]) != 0) kind++;
+        l->kind[order[i] - l->operators] = kind;
+    }
+    return MDOT_OK;
+}
+
+static size_t first_inside(const mdot_job_operator *op, uint32_t first)
+{
+    size_t at = 0;
+    while (at < op->input_count && op->inputs[at] < first) at++;
+    return at;
+}
+
+static bool equal_stretches(const layers *l, const fe_stretch *x, const fe_stretch *y)
+{
+    if (x->end - x->first != y->end - y->first) return false;
+    for (uint32_t i = 0; i < x->end - x->first; i++) {
+        const mdot_job_operator *p = &l->operators[x->first + i], *q = &l->operators[y->first + i];
+        size_t from = first_inside(p, x->first), other = first_inside(q, y->first);
+        if (l->kind[x->first + i] != l->kind[y->first + i]) return false;
+        if (p->input_count - from != q->input_count - other) return false;
+        for (; from < p->input_count; from++, other++) {
+            if (p->inputs[from] - x->first != q->inputs[other] - y->first) return false;
+        }
+    }
+    return true;
+}
+
+/* Of the kinds alone. */
+static uint64_t hash_stretch(const layers *l, const fe_stretch *s)
+{
+    uint64_t hash = s->end - s->first;
+    for (uint32_t i = s->first; i < s->end; i++)
+        hash = (hash ^ l->kind[i]) * UINT64_C(0x9e3779b97f4a7c15) + (hash >> 29);
+    return hash;
+}
+
+static int compare_hashes(const void *a, const void *b)
+{
+    const fe_stretch *x = a, *y = b;
+    if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const fe_stretch *x = a, *y = b;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Whether two of them are equal; leaves them in the order of their places. */
+static bool any_equal(const layers *l, fe_stretch *stretches, uint32_t count)
+{
+    bool equal = false;
+    for (uint32_t i = 0; i < count; i++) stretches[i].hash = hash_stretch(l, &stretches[i]);
+    qsort(stretches, count, sizeof *stretches, compare_hashes);
+    for (uint32_t i = 1; i < count && !equal; i++) {
+        equal = stretches[i - 1].hash == stretches[i].hash && equal_stretches(l, &stretches[i - 1], &stretches[i]);
+    }
+    qsort(stretches, count, sizeof *stretches, compare_places);
+    return equal;
+}
+
+static void mark_block(layers *l, const fe_stretch *s)
+{
+    l->marked++;
+    for (uint32_t i = s->first; i < s->end; i++) l->mark[i] = l->marked;
+}
+
+/* ---- Levels in names -------------------------------------------------------------------------------------------- */
+
+/* An operator whose path has an index at some depth: "encoder.layer" . "3". */
+typedef struct site {
+    const char *path;
+    size_t level, block; /* how much of the path names each */
+    uint32_t at;
+} site;
+
+/* The component that is the path's index number `depth`, counted from 0. */
+static bool find_index(const char *path, int depth, site *out)
+{
+    for (const char *part = path; *part != '\0';) {
+        size_t length = strcspn(part, "."), digits = strspn(part, "0123456789");
+        if (length > 0 && digits == length && depth-- == 0) {
+            *out = (site){.path = path, .level = (size_t)(part - path), .block = (size_t)(part - path) + length};
+            return true;
+        }
+        part += length;
+        if (*part == '.') part++;
+    }
+    return false;
+}
+
+static int compare_texts(const char *x, size_t x_length, const char *y, size_t y_length)
+{
+    if (x_length != y_length) return x_length < y_length ? -1 : 1;
+    return memcmp(x, y, x_length);
+}
+
+static int compare_levels(const site *x, const site *y)
+{
+    return compare_texts(x->path, x->level, y->path, y->level);
+}
+
+static int compare_blocks(const site *x, const site *y)
+{
+    int order = compare_levels(x, y);
+    return order != 0 ? order : compare_texts(x->path, x->block, y->path, y->block);
+}
+
+static int compare_sites(const void *a, const void *b)
+{
+    const site *x = a, *y = b;
+    int order = compare_blocks(x, y);
+    if (order != 0) return order;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static bool is_free_stretch(const layers *l, const fe_stretch *s)
+{
+    for (uint32_t i = s->first; i < s->end; i++) {
+        if (l->mark[i] != 0) return false;
+    }
+    return true;
+}
+
+/* The blocks of a level, of those with more than one operator; 0: they are none. */
+static uint32_t list_blocks(const layers *l, const site *sites, uint32_t count, fe_stretch *out)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0, next; i < count; i = next) {
+        for (next = i + 1; next < count && compare_blocks(&sites[i], &sites[next]) == 0;) next++;
+        fe_stretch s = {.first = sites[i].at, .end = sites[next - 1].at + 1};
+        if (s.end - s.first < 2) continue;
+        if ((s.end - s.first) / SPARSEST > next - i || !is_free_stretch(l, &s)) return 0;
+        out[found++] = s;
+    }
+    qsort(out, found, sizeof *out, compare_places);
+    for (uint32_t i = 1; i < found; i++) {
+        if (out[i].first < out[i - 1].end) return 0;
+    }
+    return found;
+}
+
+static bool is_nameless(const layers *l, uint32_t at)
+{
+    return at < l->count && l->path[at] == NULL && l->mark[at] == 0;
+}
+
+/* What has no name behind a block carries it on, up to the next; behind the last, as far as it is what the one before
+ * it ends with. */
+static void carry_on(const layers *l, fe_stretch *blocks, uint32_t count)
+{
+    uint32_t tail = 0;
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        tail = blocks[i].end;
+        while (blocks[i].end < blocks[i + 1].first && is_nameless(l, blocks[i].end)) blocks[i].end++;
+    }
+    if (count < 2) return;
+    fe_stretch *last = &blocks[count - 1];
+    for (; tail < last[-1].end && is_nameless(l, last->end) && l->kind[tail] == l->kind[last->end]; tail++) last->end++;
+}
+
+static mdot_status find_depth(layers *l, int depth, bool *out_deeper)
+{
+    ir_arena *arena = l->job->graph->arena;
+    site *sites = IR_NEW_ARRAY(arena, site, l->count);
+    fe_stretch *blocks = IR_NEW_ARRAY(arena, fe_stretch, l->count);
+    if (sites == NULL || blocks == NULL) return fe_job_out_of_memory(l->job);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < l->count; i++) {
+        if (l->mark[i] != 0 || l->path[i] == NULL || !find_index(l->path[i], depth, &sites[count])) continue;
+        sites[count++].at = i;
+    }
+    qsort(sites, count, sizeof *sites, compare_sites);
+    for (uint32_t i = 0, next; i < count; i = next) {
+        for (next = i + 1; next < count && compare_levels(&sites[i], &sites[next]) == 0;) next++;
+        uint32_t found = list_blocks(l, &sites[i], next - i, blocks);
+        if (!any_equal(l, blocks, found)) continue;
+        carry_on(l, blocks, found);
+        for (uint32_t k = 0; k < found; k++) mark_block(l, &blocks[k]);
+    }
+    *out_deeper = count > 0;
+    return MDOT_OK;
+}
+
+typedef mdot_status path_source(const fe_job *job, const fe_token *token, const char **out_module);
+
+static mdot_status find_named(layers *l, const fe_token *tokens, path_source *path_of)
+{
+    mdot_status status = MDOT_OK;
+    bool deeper = true;
+    for (uint32_t i = 0; i < l->count && status == MDOT_OK; i++) status = path_of(l->job, &tokens[i], &l->path[i]);
+    for (int depth = 0; depth < DEEPEST && deeper && status == MDOT_OK; depth++) {
+        status = find_depth(l, depth, &deeper);
+    }
+    return status;
+}
+
+/* ---- Repeats ---------------------------------------------------------------------------------------------------- */
+
+static mdot_status find_repeated(layers *l)
+{
+    fe_stretch *blocks = IR_NEW_ARRAY(l->job->graph->arena, fe_stretch, l->count);
+    uint32_t count = 0;
+    if (blocks == NULL) return fe_job_out_of_memory(l->job);
+    mdot_status status = fe_find_repeats(l->job, l->operators, l->kind, l->count, blocks, &count);
+    if (status != MDOT_OK) return status;
+    for (uint32_t i = 0, next; i < count; i = next) {
+        for (next = i + 1; next < count && blocks[next].hash == blocks[i].hash;) next++;
+        if (!any_equal(l, &blocks[i], next - i)) continue; /* of the same kinds, but joined otherwise */
+        for (uint32_t k = i; k < next; k++) mark_block(l, &blocks[k]);
+    }
+    return MDOT_OK;
+}
+
+/* ---- All -------------------------------------------------------------------------------------------------------- */
+
+mdot_status fe_job_find_layers(const fe_job *job, const fe_token *tokens, mdot_job_operator *operators, int count)
+{
+    ir_arena *arena = job->graph->arena;
+    layers l = {.job = job,
+                .operators = operators,
+                .count = (uint32_t)count,
+                .kind = IR_NEW_ARRAY(arena, uint32_t, count),
+                .mark = IR_NEW_ARRAY(arena, uint32_t, count),
+                .path = IR_NEW_ARRAY(arena, const char *, count)};
+    if (l.kind == NULL || l.mark == NULL || l.path == NULL) return fe_job_out_of_memory(job);
+    mdot_status status = find_kinds(&l);
+    if (status == MDOT_OK) status = find_named(&l, tokens, fe_token_scope);
+    if (status == MDOT_OK && l.marked == 0) status = find_named(&l, tokens, fe_token_parameter_module);
+    if (status == MDOT_OK && l.marked == 0) status = find_repeated(&l);
+    for (uint32_t i = 0, number = 0; i < l.count && status == MDOT_OK; i++) {
+        if (l.mark[i] == 0) continue;
+        number += i == 0 || l.mark[i] != l.mark[i - 1];
+        operators[i].block = number;
+    }
+    return status;
+}

@@ -1,0 +1,197 @@
+/* repeats.c — stretches of a sequence that stand there several times in a row, for layers.c where no names are left.
+ *
+ * A run of period p is a longest stretch in which each operator is of the kind of the one p before it. Where one block
+ * is three times in a row, the p operators that it begins with, and up to 2p of them, come again p later for the first
+ * time: p is a distance of equal words of some length that is a power of two. With two blocks such a word must stand
+ * once in the block only. Of these distances the MOST_PERIODS commonest are tried, so that the work is O(n log^2 n); a
+ * job with more different networks in it than that has blocks that are not found.
+ */
+#include "frontend/job/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PERIODS = 32 };
+
+typedef struct run {
+    uint32_t first, length, period;
+} run;
+
+typedef struct search {
+    const fe_job *job;
+    const uint32_t *kind;
+    uint32_t count;
+    uint32_t *votes;  /* by period */
+    uint32_t *across; /* by operator: how many results from before it are read by it or behind it */
+    run *runs;
+    uint32_t run_count;
+    fe_stretch *out;
+    uint32_t out_count;
+    bool *taken;
+} search;
+
+/* ---- Periods ---------------------------------------------------------------------------------------------------- */
+
+typedef struct word {
+    uint32_t half, rest, at; /* numbers of the halves */
+} word;
+
+static int compare_words(const void *a, const void *b)
+{
+    const word *x = a, *y = b;
+    if (x->half != y->half) return x->half < y->half ? -1 : 1;
+    if (x->rest != y->rest) return x->rest < y->rest ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static bool same_words(const word *x, const word *y)
+{
+    return x->half == y->half && x->rest == y->rest;
+}
+
+/* Each length's words are numbered by those of half the length. */
+static mdot_status vote(const search *s)
+{
+    ir_arena *arena = s->job->graph->arena;
+    word *words = IR_NEW_ARRAY(arena, word, s->count);
+    uint32_t *number = IR_NEW_ARRAY(arena, uint32_t, s->count);
+    if (words == NULL || number == NULL) return fe_job_out_of_memory(s->job);
+    memcpy(number, s->kind, s->count * sizeof *number);
+    for (uint32_t length = 1; length <= s->count / 2; length *= 2) {
+        uint32_t count = s->count - length + 1, half = length / 2;
+        for (uint32_t i = 0; i < count; i++) words[i] = (word){number[i], number[i + half], i};
+        qsort(words, count, sizeof *words, compare_words);
+        for (uint32_t i = 0, next = 0; i < count; i++) {
+            bool again = i > 0 && same_words(&words[i - 1], &words[i]);
+            uint32_t distance = again ? words[i].at - words[i - 1].at : 0;
+            if (distance > 1 && distance <= s->count / 2) s->votes[distance]++;
+            next += i > 0 && !again;
+            number[words[i].at] = next;
+        }
+    }
+    return MDOT_OK;
+}
+
+/* The most voted period that is left, the shortest of several; 0: none. */
+static uint32_t take_period(const search *s)
+{
+    uint32_t best = 0;
+    for (uint32_t p = 2; p <= s->count / 2; p++) {
+        if (s->votes[p] > (best > 0 ? s->votes[best] : 0)) best = p;
+    }
+    if (best > 0) s->votes[best] = 0;
+    return best;
+}
+
+/* ---- Runs ------------------------------------------------------------------------------------------------------- */
+
+/* One operator again and again is no block of several. */
+static bool is_monotone(const search *s, uint32_t first, uint32_t period)
+{
+    for (uint32_t i = 1; i < period; i++) {
+        if (s->kind[first + i] != s->kind[first]) return false;
+    }
+    return true;
+}
+
+/* How much of a run whole blocks cover. */
+static uint32_t coverage(const run *r)
+{
+    return r->length - r->length % r->period;
+}
+
+/* For one period runs overlap by less than it, and each is at least two long. */
+static void list_runs(search *s, uint32_t period)
+{
+    for (uint32_t i = 0; i + period < s->count; i++) {
+        uint32_t first = i;
+        while (i + period < s->count && s->kind[i] == s->kind[i + period]) i++;
+        if (i - first < period || is_monotone(s, first, period)) continue;
+        s->runs[s->run_count++] = (run){first, i - first + period, period};
+    }
+}
+
+static int compare_runs(const void *a, const void *b)
+{
+    const run *x = a, *y = b;
+    if (coverage(x) != coverage(y)) return coverage(x) > coverage(y) ? -1 : 1;
+    if (x->period != y->period) return x->period < y->period ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Blocks hand on one result, as a rule: the run is cut where the fewest cross, as late as it can be. */
+static uint32_t find_start(const search *s, const run *r)
+{
+    uint32_t best = r->first;
+    for (uint32_t i = r->first; i <= r->first + r->length % r->period; i++) {
+        if (s->across[i + r->period] <= s->across[best + r->period]) best = i;
+    }
+    return best;
+}
+
+static void take_run(search *s, const run *r, uint32_t group)
+{
+    uint32_t first = find_start(s, r);
+    for (; first + r->period <= r->first + r->length; first += r->period) {
+        s->out[s->out_count++] = (fe_stretch){.first = first, .end = first + r->period, .hash = group};
+        for (uint32_t i = first; i < first + r->period; i++) s->taken[i] = true;
+    }
+}
+
+/* What longer runs left of it, where that is two blocks or more. */
+static void take_rest(search *s, const run *r, uint32_t *group)
+{
+    uint32_t end = r->first + r->length;
+    for (uint32_t i = r->first; i < end; i++) {
+        uint32_t first = i;
+        while (i < end && !s->taken[i]) i++;
+        if (i - first >= 2 * r->period) take_run(s, &(run){first, i - first, r->period}, (*group)++);
+    }
+}
+
+/* ---- All -------------------------------------------------------------------------------------------------------- */
+
+static mdot_status count_across(const search *s, const mdot_job_operator *operators)
+{
+    uint32_t *last = IR_NEW_ARRAY(s->job->graph->arena, uint32_t, s->count);
+    int64_t *change = IR_NEW_ARRAY(s->job->graph->arena, int64_t, s->count + 2);
+    if (last == NULL || change == NULL) return fe_job_out_of_memory(s->job);
+    for (uint32_t i = 0; i < s->count; i++) {
+        for (size_t k = 0; k < operators[i].input_count; k++) last[operators[i].inputs[k]] = i;
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (last[i] == 0) continue;
+        change[i + 1]++;
+        change[last[i] + 1]--;
+    }
+    int64_t crossing = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        crossing += change[i];
+        s->across[i] = (uint32_t)crossing;
+    }
+    return MDOT_OK;
+}
+
+mdot_status fe_find_repeats(const fe_job *job, const mdot_job_operator *operators, const uint32_t *kind, uint32_t count,
+                            fe_stretch *out, uint32_t *out_count)
+{
+    ir_arena *arena = job->graph->arena;
+    search s = {.job = job, .kind = kind, .count = count, .out = out};
+    s.votes = IR_NEW_ARRAY(arena, uint32_t, count + 1);
+    s.across = IR_NEW_ARRAY(arena, uint32_t, count + 1);
+    s.taken = IR_NEW_ARRAY(arena, bool, count);
+    s.runs = IR_NEW_ARRAY(arena, run, (size_t)count / 2 * MOST_PERIODS + 1);
+    if (s.votes == NULL || s.across == NULL || s.taken == NULL || s.runs == NULL) return fe_job_out_of_memory(job);
+    mdot_status status = vote(&s);
+    if (status == MDOT_OK) status = count_across(&s, operators);
+    if (status != MDOT_OK) return status;
+    for (int i = 0; i < MOST_PERIODS; i++) {
+        uint32_t period = take_period(&s);
+        if (period > 0) list_runs(&s, period);
+    }
+    qsort(s.runs, s.run_count, sizeof *s.runs, compare_runs);
+    uint32_t group = 0;
+    for (uint32_t i = 0; i < s.run_count; i++) take_rest(&s, &s.runs[i], &group);
+    *out_count = s.out_count;
+    return MDOT_OK;
+}

@@ -1,0 +1,277 @@
+/* test_layers.c — frontend/job/layers.c and repeats.c: the blocks of a job, by names and by what repeats. */
+#include "tests/support/job_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef enum naming { NO_NAMES, BY_SCOPE, BY_PARAMETER, BY_SCOPE_BUT_INDEX } naming;
+
+static void name_node(onnx_builder *b, naming how, int layer, const char *module)
+{
+    char name[128];
+    if (how != BY_SCOPE && how != BY_SCOPE_BUT_INDEX) return;
+    snprintf(name, sizeof name, how == BY_SCOPE ? "/net/layer.%d/%s" : "/net/layer%d/%s", layer, module);
+    onnx_node_name(b, name);
+}
+
+/* x + down(activation(up(x))) into h<layer + 1>, from h<layer>. */
+static void add_layer(onnx_builder *b, naming how, int layer, int hidden, const char *activation)
+{
+    char up[64], down[64], shape[32], inputs[160], outputs[64];
+    const char *owner = how == BY_PARAMETER ? "net.layer." : "w";
+    snprintf(up, sizeof up, "%s%d%s", owner, layer, how == BY_PARAMETER ? ".up.weight" : "up");
+    snprintf(down, sizeof down, "%s%d%s", owner, layer, how == BY_PARAMETER ? ".down.weight" : "down");
+    snprintf(shape, sizeof shape, "16,%d", hidden);
+    onnx_initializer(b, up, MDOT_DTYPE_F32, shape, NULL);
+    snprintf(shape, sizeof shape, "%d,16", hidden);
+    onnx_initializer(b, down, MDOT_DTYPE_F32, shape, NULL);
+    snprintf(inputs, sizeof inputs, "h%d,%s", layer, up);
+    snprintf(outputs, sizeof outputs, "u%d", layer);
+    onnx_node(b, "MatMul", inputs, outputs);
+    name_node(b, how, layer, "up/MatMul");
+    snprintf(inputs, sizeof inputs, "u%d", layer);
+    snprintf(outputs, sizeof outputs, "a%d", layer);
+    onnx_node(b, activation, inputs, outputs);
+    name_node(b, how, layer, activation);
+    snprintf(inputs, sizeof inputs, "a%d,%s", layer, down);
+    snprintf(outputs, sizeof outputs, "d%d", layer);
+    onnx_node(b, "MatMul", inputs, outputs);
+    name_node(b, how, layer, "down/MatMul");
+    snprintf(inputs, sizeof inputs, "h%d,d%d", layer, layer);
+    snprintf(outputs, sizeof outputs, "h%d", layer + 1);
+    onnx_node(b, "Add", inputs, outputs);
+    name_node(b, how, layer, "Add");
+}
+
+static onnx_builder *begin(void)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,4,16");
+    onnx_node(b, "Tanh", "x", "h0");
+    return b;
+}
+
+static onnx_builder *end(onnx_builder *b, int layers)
+{
+    char last[16];
+    snprintf(last, sizeof last, "h%d", layers);
+    onnx_node(b, "Softmax", last, "y");
+    onnx_output(b, "y");
+    return b;
+}
+
+/* Blocks of the operators, one after another, and how many are equal: "0 1/2 1/2 2/2 2/2 0". */
+static void expect_blocks(onnx_builder *b, const char *expected)
+{
+    char text[1024] = "";
+    size_t used = 0;
+    job_reading r = job_expect(b);
+    for (size_t i = 0; i < job_info(&r).operator_count; i++) {
+        mdot_job_operator op = job_operator(&r, i);
+        used += (size_t)snprintf(text + used, sizeof text - used, i == 0 ? "%u" : " %u", (unsigned)op.block);
+        if (op.block > 0) used += (size_t)snprintf(text + used, sizeof text - used, "/%u", (unsigned)op.equal_blocks);
+    }
+    assert_string_equal(text, expected);
+    job_end(&r);
+}
+
+static const char three[] = "0 1/3 1/3 1/3 1/3 2/3 2/3 2/3 2/3 3/3 3/3 3/3 3/3 0";
+
+static onnx_builder *three_layers(naming how)
+{
+    onnx_builder *b = begin();
+    for (int i = 0; i < 3; i++) add_layer(b, how, i, 32, "Sigmoid");
+    return end(b, 3);
+}
+
+static void scopes_name_blocks(void **state)
+{
+    (void)state;
+    expect_blocks(three_layers(BY_SCOPE), three);
+}
+
+/* The Sigmoid stands between two that have names; the Add behind them, up to the next block and after the last. */
+static void parameters_name_blocks_and_what_lies_between(void **state)
+{
+    (void)state;
+    expect_blocks(three_layers(BY_PARAMETER), three);
+}
+
+static void what_repeats_is_a_block_where_nothing_is_named(void **state)
+{
+    (void)state;
+    expect_blocks(three_layers(NO_NAMES), three);
+    expect_blocks(three_layers(BY_SCOPE_BUT_INDEX), three);
+}
+
+static void a_block_that_differs_is_one_and_not_counted(void **state)
+{
+    (void)state;
+    static const naming named[] = {BY_SCOPE, BY_PARAMETER};
+    for (size_t n = 0; n < sizeof named / sizeof *named; n++) {
+        onnx_builder *b = begin();
+        for (int i = 0; i < 3; i++) add_layer(b, named[n], i, i == 1 ? 48 : 32, "Sigmoid");
+        expect_blocks(end(b, 3), "0 1/2 1/2 1/2 1/2 2/1 2/1 2/1 2/1 3/2 3/2 3/2 3/2 0");
+    }
+}
+
+static void a_level_without_equal_blocks_is_none(void **state)
+{
+    (void)state;
+    static const naming all[] = {BY_SCOPE, BY_PARAMETER, NO_NAMES};
+    for (size_t n = 0; n < sizeof all / sizeof *all; n++) {
+        onnx_builder *b = begin();
+        for (int i = 0; i < 3; i++) add_layer(b, all[n], i, 32 + 8 * i, "Sigmoid");
+        expect_blocks(end(b, 3), "0 0 0 0 0 0 0 0 0 0 0 0 0 0");
+    }
+}
+
+/* stages.0 and stages.1 differ, and hold two equal blocks each: stages.0.0 … */
+static void a_level_inside_counts_where_the_outer_one_has_none(void **state)
+{
+    (void)state;
+    static const char *const operators[2][2] = {{"Sigmoid", "Tanh"}, {"Relu", "Exp"}};
+    onnx_builder *b = begin();
+    char in[16], out[16], name[64];
+    int at = 0;
+    for (int stage = 0; stage < 2; stage++) {
+        for (int block = 0; block < 2 + stage; block++) {
+            for (int k = 0; k < 2; k++, at++) {
+                snprintf(in, sizeof in, "h%d", at);
+                snprintf(out, sizeof out, "h%d", at + 1);
+                onnx_node(b, operators[stage][k], in, out);
+                snprintf(name, sizeof name, "/stages.%d/stages.%d.%d/%s", stage, stage, block, operators[stage][k]);
+                onnx_node_name(b, name);
+            }
+        }
+    }
+    expect_blocks(end(b, at), "0 1/2 1/2 2/2 2/2 3/3 3/3 4/3 4/3 5/3 5/3 0");
+}
+
+/* A chain of pointwise operators by their initials: S(igmoid), T(anh), R(elu), E(xp), A(bs). */
+static onnx_builder *chain(const char *letters)
+{
+    static const char *const types[] = {"Sigmoid", "Tanh", "Relu", "Exp", "Abs"};
+    onnx_builder *b = onnx_begin(17);
+    char in[16] = "x", out[16];
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16");
+    for (int i = 0; letters[i] != '\0'; i++) {
+        size_t t = 0;
+        while (types[t][0] != letters[i]) t++;
+        snprintf(out, sizeof out, "v%d", i);
+        onnx_node(b, types[t], in, out);
+        memcpy(in, out, sizeof in);
+    }
+    onnx_output(b, in);
+    return b;
+}
+
+static void one_operator_again_and_again_is_no_block(void **state)
+{
+    (void)state;
+    expect_blocks(chain("TTTT"), "0 0 0 0");
+    expect_blocks(chain("TTTTT"), "0 0 0 0 0");
+    expect_blocks(chain("ST"), "0 0");
+    expect_blocks(chain("S"), "0");
+}
+
+static void the_longest_repetition_comes_before_those_inside_it(void **state)
+{
+    (void)state;
+    /* (STSTR)(STSTR) covers ten, ST twice four */
+    expect_blocks(chain("ESTSTRSTSTRA"), "0 1/2 1/2 1/2 1/2 1/2 2/2 2/2 2/2 2/2 2/2 0");
+    /* the shortest period of the same coverage */
+    expect_blocks(chain("STSTSTST"), "1/4 1/4 2/4 2/4 3/4 3/4 4/4 4/4");
+    /* two repetitions beside each other */
+    expect_blocks(chain("STSTARERERE"), "1/2 1/2 2/2 2/2 0 3/3 3/3 4/3 4/3 5/3 5/3");
+}
+
+/* Where a run could be cut at several places: behind the sum, where one result goes on, not before it. */
+static void repeats_are_cut_where_one_result_goes_on(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,4,16");
+    onnx_node(b, "Exp", "x", "p");
+    onnx_node(b, "Abs", "x", "q");
+    onnx_node(b, "Add", "p,q", "h0"); /* as each layer's last operator */
+    for (int i = 0; i < 3; i++) add_layer(b, NO_NAMES, i, 32, "Sigmoid");
+    expect_blocks(end(b, 3), "0 0 0 1/3 1/3 1/3 1/3 2/3 2/3 2/3 2/3 3/3 3/3 3/3 3/3 0");
+}
+
+/* ---- Networks --------------------------------------------------------------------------------------------------- */
+
+static mdot_job *read_example(const char *file)
+{
+    static const mdot_dim_binding length = {"sequence", 128, NULL};
+    char path[1024];
+    mdot_job_options options = MDOT_INIT(mdot_job_options);
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    options.dims = &length;
+    options.dim_count = strncmp(file, "bert", 4) == 0;
+    snprintf(path, sizeof path, MDOT_SOURCE_DIR "/examples/jobs/%s", file);
+    if (mdot_job_read(path, &options, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return job;
+}
+
+/* By block, from 1: its operators and how many are equal. */
+static void expect_example(const char *file, const uint32_t (*expected)[2], uint32_t count)
+{
+    mdot_job *job = read_example(file);
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    uint32_t operators[32] = {0}, last = 0;
+    mdot_job_get_info(job, &info);
+    for (size_t i = 0; i < info.operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(job, i, &op);
+        if (op.block == 0) continue;
+        assert_in_range(op.block, 1, count);
+        assert_int_equal(op.equal_blocks, expected[op.block - 1][1]);
+        operators[op.block - 1]++;
+        last = op.block;
+    }
+    assert_int_equal(last, count);
+    for (uint32_t k = 0; k < count; k++) assert_int_equal(operators[k], expected[k][0]);
+    mdot_job_destroy(job);
+}
+
+static void bert_has_twelve_equal_layers(void **state)
+{
+    (void)state;
+    uint32_t layers[12][2];
+    for (int i = 0; i < 12; i++) layers[i][0] = layers[i][1] = 12;
+    expect_example("bert_base.onnx", (const uint32_t(*)[2])layers, 12);
+}
+
+/* Four stages of 3, 4, 6 and 3 blocks, of which the first has one convolution more. */
+static void resnet_has_the_blocks_of_its_stages(void **state)
+{
+    (void)state;
+    static const uint32_t blocks[16][2] = {{8, 1}, {7, 2}, {7, 2}, {8, 1}, {7, 3}, {7, 3}, {7, 3}, {8, 1},
+                                           {7, 5}, {7, 5}, {7, 5}, {7, 5}, {7, 5}, {8, 1}, {7, 2}, {7, 2}};
+    expect_example("resnet50.onnx", blocks, 16);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scopes_name_blocks),
+        cmocka_unit_test(parameters_name_blocks_and_what_lies_between),
+        cmocka_unit_test(what_repeats_is_a_block_where_nothing_is_named),
+        cmocka_unit_test(a_block_that_differs_is_one_and_not_counted),
+        cmocka_unit_test(a_level_without_equal_blocks_is_none),
+        cmocka_unit_test(a_level_inside_counts_where_the_outer_one_has_none),
+        cmocka_unit_test(one_operator_again_and_again_is_no_block),
+        cmocka_unit_test(the_longest_repetition_comes_before_those_inside_it),
+        cmocka_unit_test(repeats_are_cut_where_one_result_goes_on),
+        cmocka_unit_test(bert_has_twelve_equal_layers),
+        cmocka_unit_test(resnet_has_the_blocks_of_its_stages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
