@@ -128,7 +128,7 @@ typedef struct mdot_image_kernel_info { /* what one bucket runs: on a GPU in one
 typedef struct mdot_predictor_info {
     size_t struct_size;
     const char *name;
-    const char *compiler;  /* "mdot 0.1.0, LLVM 19.1.7" */
+    const char *compiler;  /* "mdot 0.2.0, LLVM 19.1.7" */
     const char *compute;   /* arithmetic of the matrix kernels on the CPU: "fp32" */
     const char *cpu_level; /* target of the CPU image in use: "x86-64-v4" */
     size_t entry_count;

@@ -161,7 +161,7 @@ typedef struct mdot_abi_table {
     uint64_t checksum;
     uint64_t weights_bytes;           /* of all CPU images together */
     uint32_t name_at;                 /* the predictor's name */
-    uint32_t compiler_at;             /* "mdot 0.1.0, LLVM 19.1.7"; with CUDA images ", NVRTC 13.0" behind it */
+    uint32_t compiler_at;             /* "mdot 0.2.0, LLVM 19.1.7"; with CUDA images ", NVRTC 13.0" behind it */
     uint32_t entries_at, entry_count; /* mdot_abi_entry[] */
     uint32_t images_at, image_count;  /* mdot_abi_image[], ascending in kind, number, variant: none is there twice */
     uint32_t bucket_count;            /* of all entries */
