@@ -1,5 +1,5 @@
-/* test_job_schema.c — what artefacts that predict jobs may declare: inputs of earlier versions with fewer numbers and types,
- * and what is refused by name. */
+/* test_job_schema.c — what artefacts that predict jobs may declare: inputs of earlier versions with fewer numbers and
+ * types, and what is refused by name. */
 #include "mdot/mdotjob.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/predict_fixture.h"
@@ -48,7 +48,7 @@ static int64_t type_number(const char *type)
     return facts.number;
 }
 
-/* ---- Artefacts made for other versions ------------------------------------------------------------------------------ */
+/* ---- Artefacts made for other versions --------------------------------------------------------------------------- */
 
 static void older_predictors_read_what_they_know(void **state)
 {
