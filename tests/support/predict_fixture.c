@@ -5,6 +5,7 @@
 #include "mdot/mdotjob.h"
 #include "tests/support/process.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -252,4 +253,22 @@ mdot_job *predict_job(size_t count, size_t period)
     free(operators);
     free(inputs);
     return job;
+}
+
+mdot_configuration predict_configuration(int64_t batch, const char *gpu)
+{
+    return (mdot_configuration){.struct_size = sizeof(mdot_configuration), .batch = batch, .gpu = gpu};
+}
+
+mdot_prediction predict_one(predict_fixture *f, const mdot_job *job, const mdot_configuration *c)
+{
+    mdot_prediction prediction = MDOT_INIT(mdot_prediction);
+    mdot_error err = {0};
+    if (mdot_predict(f->context, job, c, &prediction, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return prediction;
+}
+
+void predict_assert_close(double got, double want)
+{
+    if (!(fabs(got - want) <= 1e-5 * fabs(want))) fail_msg("%.9g, not %.9g", got, want);
 }

@@ -39,4 +39,9 @@ mdot_job *predict_make_job(const mdot_job_operator *operators, size_t count);
 /* A job of `count` such operators, repeated after `period`. */
 mdot_job *predict_job(size_t count, size_t period);
 
+mdot_configuration predict_configuration(int64_t batch, const char *gpu); /* everything else by default */
+/* One prediction, which fails the test where it fails. */
+mdot_prediction predict_one(predict_fixture *f, const mdot_job *job, const mdot_configuration *c);
+void predict_assert_close(double got, double want); /* within 1e-5 of it: answers are f32 */
+
 #endif

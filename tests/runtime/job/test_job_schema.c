@@ -23,24 +23,6 @@ static int setup(void **state)
     return 0;
 }
 
-static mdot_configuration configuration(int64_t batch, const char *gpu)
-{
-    return (mdot_configuration){.struct_size = sizeof(mdot_configuration), .batch = batch, .gpu = gpu};
-}
-
-static void assert_close(double got, double want)
-{
-    if (!(fabs(got - want) <= 1e-5 * fabs(want))) fail_msg("%.9g, not %.9g", got, want);
-}
-
-static mdot_prediction predict(predict_fixture *f, const mdot_job *job, const mdot_configuration *c)
-{
-    mdot_prediction prediction = MDOT_INIT(mdot_prediction);
-    mdot_error err = {0};
-    if (mdot_predict(f->context, job, c, &prediction, &err) != MDOT_OK) fail_msg("%s", err.message);
-    return prediction;
-}
-
 static int64_t type_number(const char *type)
 {
     mdot_operator_facts facts;
@@ -56,18 +38,19 @@ static void older_predictors_read_what_they_know(void **state)
     predict_fixture old = {0};
     predict_open(&old, predict_settings_model_of(type_number("Conv"), MDOT_SETTING_KERNEL_H + 1));
     mdot_job *job = predict_job(6, 6);
-    mdot_configuration c = configuration(1, "A100");
-    mdot_prediction p = predict(&old, job, &c);
-    assert_close(p.lower_ms, 1e-3 * (1 + 2 * (double)(type_number("Relu") + type_number("Add"))));
-    assert_close(p.step_ms, 1e-3 * (1 + 2 * 3));
-    assert_close(p.upper_ms, 1e-3);
+    mdot_configuration c = predict_configuration(1, "A100");
+    mdot_prediction p = predict_one(&old, job, &c);
+    predict_assert_close(p.lower_ms, 1e-3 * (1 + 2 * (double)(type_number("Relu") + type_number("Add"))));
+    predict_assert_close(p.step_ms, 1e-3 * (1 + 2 * 3));
+    predict_assert_close(p.upper_ms, 1e-3);
     assert_int_equal(p.warnings, MDOT_WARN_UNKNOWN_OPERATOR);
     mdot_job_destroy(job);
     predict_close(&old);
     predict_open(&old, predict_settings_model_of(type_number("Conv") + 1, MDOT_SETTING_COUNT));
     job = predict_job(6, 6);
-    p = predict(&old, job, &c);
-    assert_close(p.lower_ms, 1e-3 * (1 + 2 * (double)(type_number("Conv") + type_number("Relu") + type_number("Add"))));
+    p = predict_one(&old, job, &c);
+    predict_assert_close(p.lower_ms,
+                         1e-3 * (1 + 2 * (double)(type_number("Conv") + type_number("Relu") + type_number("Add"))));
     assert_int_equal(p.warnings, 0);
     mdot_job_destroy(job);
     predict_close(&old);
@@ -95,18 +78,18 @@ static void older_predictors_read_the_first_numbers(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(3, 3);
-    mdot_configuration c = configuration(5, "A100");
+    mdot_configuration c = predict_configuration(5, "A100");
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
     predict_fixture f = {0};
     predict_open(&f, prefix_model("gpu", "3"));
-    mdot_prediction p = predict(&f, job, &c);
-    assert_close(p.lower_ms, 1 + gpu.compute_capability);
-    assert_close(p.upper_ms, 1 + gpu.boost_mhz);
+    mdot_prediction p = predict_one(&f, job, &c);
+    predict_assert_close(p.lower_ms, 1 + gpu.compute_capability);
+    predict_assert_close(p.upper_ms, 1 + gpu.boost_mhz);
     predict_close(&f);
     predict_open(&f, prefix_model("configuration", "4"));
-    p = predict(&f, job, &c);
-    assert_close(p.lower_ms, 1 + 5);
+    p = predict_one(&f, job, &c);
+    predict_assert_close(p.lower_ms, 1 + 5);
     predict_close(&f);
     mdot_job_destroy(job);
 }
@@ -126,8 +109,8 @@ static void an_outside_that_is_no_number_is_outside(void **state)
     predict_fixture f = {0};
     predict_open(&f, b);
     mdot_job *job = predict_job(3, 3);
-    mdot_configuration c = configuration(5, "A100");
-    assert_int_equal(predict(&f, job, &c).warnings, MDOT_WARN_OUTSIDE_TRAINING);
+    mdot_configuration c = predict_configuration(5, "A100");
+    assert_int_equal(predict_one(&f, job, &c).warnings, MDOT_WARN_OUTSIDE_TRAINING);
     mdot_job_destroy(job);
     predict_close(&f);
 }
@@ -139,7 +122,7 @@ static void expect_incompatible(onnx_builder *b, const char *says)
     predict_fixture f = {0};
     predict_open(&f, b);
     mdot_job *job = predict_job(3, 3);
-    mdot_configuration c = configuration(1, "T4");
+    mdot_configuration c = predict_configuration(1, "T4");
     mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
     mdot_error err = {0};
     assert_int_equal(mdot_predict(f.context, job, &c, &p, &err), MDOT_INCOMPATIBLE);

@@ -37,24 +37,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static mdot_configuration configuration(int64_t batch, const char *gpu)
-{
-    return (mdot_configuration){.struct_size = sizeof(mdot_configuration), .batch = batch, .gpu = gpu};
-}
-
-static void assert_close(double got, double want)
-{
-    if (!(fabs(got - want) <= 1e-5 * fabs(want))) fail_msg("%.9g, not %.9g", got, want);
-}
-
-static mdot_prediction predict(predict_fixture *f, const mdot_job *job, const mdot_configuration *c)
-{
-    mdot_prediction prediction = MDOT_INIT(mdot_prediction);
-    mdot_error err = {0};
-    if (mdot_predict(f->context, job, c, &prediction, &err) != MDOT_OK) fail_msg("%s", err.message);
-    return prediction;
-}
-
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
 /* 5 and 20 rows: the small bucket and the large one. */
@@ -66,12 +48,12 @@ static void times_are_the_predictors(void **state)
         static const char *const gpus[] = {"RTX-3090", "h200"};
         for (int64_t batch = 1; batch <= 1000; batch *= 10) {
             for (int i = 0; i < 2; i++) {
-                mdot_configuration c = configuration(batch, gpus[i]);
-                mdot_prediction p = predict(&bandwidth, job, &c);
+                mdot_configuration c = predict_configuration(batch, gpus[i]);
+                mdot_prediction p = predict_one(&bandwidth, job, &c);
                 double ms = predict_bandwidth_ms(job, &c);
-                assert_close(p.step_ms, ms);
-                assert_close(p.lower_ms, ms / 2);
-                assert_close(p.upper_ms, ms * 2);
+                predict_assert_close(p.step_ms, ms);
+                predict_assert_close(p.lower_ms, ms / 2);
+                predict_assert_close(p.upper_ms, ms * 2);
                 assert_int_equal(p.warnings, 0);
                 assert_true(p.fits);
                 assert_true(p.peak_memory_bytes > 0);
@@ -85,9 +67,9 @@ static void equal_operators_count_as_often_as_they_occur(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(20 * PREDICT_LARGE_BUCKET, 7);
-    mdot_configuration c = configuration(16, "V100");
-    mdot_prediction p = predict(&bandwidth, job, &c);
-    assert_close(p.step_ms, predict_bandwidth_ms(job, &c));
+    mdot_configuration c = predict_configuration(16, "V100");
+    mdot_prediction p = predict_one(&bandwidth, job, &c);
+    predict_assert_close(p.step_ms, predict_bandwidth_ms(job, &c));
     assert_int_equal(p.warnings, 0);
     mdot_job_destroy(job);
 }
@@ -96,9 +78,9 @@ static void long_bag_is_shortened_and_keeps_its_loads(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(20000, 20000);
-    mdot_configuration c = configuration(4, "A100");
-    mdot_prediction p = predict(&bandwidth, job, &c);
-    assert_close(p.step_ms, predict_bandwidth_ms(job, &c));
+    mdot_configuration c = predict_configuration(4, "A100");
+    mdot_prediction p = predict_one(&bandwidth, job, &c);
+    predict_assert_close(p.step_ms, predict_bandwidth_ms(job, &c));
     assert_int_equal(p.warnings, MDOT_WARN_SHORTENED);
     mdot_job_destroy(job);
 }
@@ -112,15 +94,15 @@ static void sequence_comes_in_order(void **state)
     double sum = 0;
     for (size_t i = 0; i < 11; i++)
         sum += (double)(i + 1) * predict_operator(i % 3).per_sample[MDOT_PHASE_FORWARD].bytes_written;
-    mdot_configuration c = configuration(1, "A100");
-    mdot_prediction p = predict(&order, job, &c);
-    assert_close(p.lower_ms, 1e-6 * sum);
-    assert_close(p.step_ms, 2e-6 * sum);
-    assert_close(p.upper_ms, 3e-6 * sum);
+    mdot_configuration c = predict_configuration(1, "A100");
+    mdot_prediction p = predict_one(&order, job, &c);
+    predict_assert_close(p.lower_ms, 1e-6 * sum);
+    predict_assert_close(p.step_ms, 2e-6 * sum);
+    predict_assert_close(p.upper_ms, 3e-6 * sum);
     assert_int_equal(p.warnings, 0);
     mdot_job_destroy(job);
     job = predict_job(PREDICT_LARGE_BUCKET + 1, 3);
-    assert_int_equal(predict(&order, job, &c).warnings, MDOT_WARN_SHORTENED);
+    assert_int_equal(predict_one(&order, job, &c).warnings, MDOT_WARN_SHORTENED);
     mdot_job_destroy(job);
     predict_close(&order);
 }
@@ -138,11 +120,12 @@ static void types_and_settings_reach_the_predictor(void **state)
     predict_fixture settings = {0};
     predict_open(&settings, predict_settings_model());
     mdot_job *job = predict_job(6, 6);
-    mdot_configuration c = configuration(1, "A100");
-    mdot_prediction p = predict(&settings, job, &c);
-    assert_close(p.lower_ms, 1e-3 * (1 + 2 * (double)(type_number("Conv") + type_number("Relu") + type_number("Add"))));
-    assert_close(p.step_ms, 1e-3 * (1 + 2 * 3));
-    assert_close(p.upper_ms, 1e-3 * (1 + 6));
+    mdot_configuration c = predict_configuration(1, "A100");
+    mdot_prediction p = predict_one(&settings, job, &c);
+    predict_assert_close(p.lower_ms,
+                         1e-3 * (1 + 2 * (double)(type_number("Conv") + type_number("Relu") + type_number("Add"))));
+    predict_assert_close(p.step_ms, 1e-3 * (1 + 2 * 3));
+    predict_assert_close(p.upper_ms, 1e-3 * (1 + 6));
     mdot_job_destroy(job);
     predict_close(&settings);
 }
@@ -180,10 +163,10 @@ static void configuration_reaches_the_predictor(void **state)
     };
     mdot_job *job = predict_job(3, 3);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mdot_prediction p = predict(&f, job, &cases[i].c);
-        assert_close(p.lower_ms, cases[i].batch + 1);
-        assert_close(p.step_ms, cases[i].gpus + 1);
-        assert_close(p.upper_ms, cases[i].flags + 1);
+        mdot_prediction p = predict_one(&f, job, &cases[i].c);
+        predict_assert_close(p.lower_ms, cases[i].batch + 1);
+        predict_assert_close(p.step_ms, cases[i].gpus + 1);
+        predict_assert_close(p.upper_ms, cases[i].flags + 1);
     }
     mdot_job_destroy(job);
     predict_close(&f);
@@ -212,8 +195,8 @@ static void unknown_operators_are_told(void **state)
                  {"?", true, MDOT_WARN_UNKNOWN_OPERATOR}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdot_job *job = job_of_one(cases[i].type, cases[i].known);
-        mdot_configuration c = configuration(1, "T4");
-        assert_int_equal(predict(&bandwidth, job, &c).warnings, cases[i].warnings);
+        mdot_configuration c = predict_configuration(1, "T4");
+        assert_int_equal(predict_one(&bandwidth, job, &c).warnings, cases[i].warnings);
         mdot_job_destroy(job);
     }
 }
@@ -222,10 +205,10 @@ static void what_the_predictor_calls_outside_is_told(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(3, 3);
-    mdot_configuration c = configuration(1000, "T4");
-    assert_int_equal(predict(&bandwidth, job, &c).warnings, 0);
+    mdot_configuration c = predict_configuration(1000, "T4");
+    assert_int_equal(predict_one(&bandwidth, job, &c).warnings, 0);
     c.batch = 1001;
-    assert_int_equal(predict(&bandwidth, job, &c).warnings, MDOT_WARN_OUTSIDE_TRAINING);
+    assert_int_equal(predict_one(&bandwidth, job, &c).warnings, MDOT_WARN_OUTSIDE_TRAINING);
     mdot_job_destroy(job);
 }
 
@@ -233,11 +216,11 @@ static void answer_of_the_cpu_for_a_failed_gpu_is_told(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(3, 3);
-    mdot_configuration c = configuration(1, "T4");
+    mdot_configuration c = predict_configuration(1, "T4");
     bandwidth.context->device_error.status = MDOT_DEVICE; /* as run.c leaves it: test_runtime_cuda.c */
-    assert_int_equal(predict(&bandwidth, job, &c).warnings, MDOT_WARN_FALLBACK);
+    assert_int_equal(predict_one(&bandwidth, job, &c).warnings, MDOT_WARN_FALLBACK);
     bandwidth.context->device_error.status = MDOT_OK;
-    assert_int_equal(predict(&bandwidth, job, &c).warnings, 0);
+    assert_int_equal(predict_one(&bandwidth, job, &c).warnings, 0);
     mdot_job_destroy(job);
 }
 
@@ -245,10 +228,10 @@ static void job_that_is_too_large_does_not_fit(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(3, 3);
-    mdot_configuration c = configuration(1, "RTX-3090");
-    assert_true(predict(&bandwidth, job, &c).fits);
+    mdot_configuration c = predict_configuration(1, "RTX-3090");
+    assert_true(predict_one(&bandwidth, job, &c).fits);
     c.batch = 1 << 24; /* the least that the three results need is 12 kB a sample */
-    mdot_prediction p = predict(&bandwidth, job, &c);
+    mdot_prediction p = predict_one(&bandwidth, job, &c);
     assert_false(p.fits);
     assert_true(p.peak_memory_bytes > UINT64_C(12000) << 24);
     mdot_job_destroy(job);
@@ -261,7 +244,7 @@ enum { PAIRS = 150 }; /* more than one run takes */
 static void fill_configurations(mdot_configuration *c)
 {
     static const char *const gpus[] = {"T4", "V100", "A100", "H100", "RTX-4090"};
-    for (int i = 0; i < PAIRS; i++) c[i] = configuration(1 + 7 * i, gpus[i % 5]);
+    for (int i = 0; i < PAIRS; i++) c[i] = predict_configuration(1 + 7 * i, gpus[i % 5]);
 }
 
 static void assert_equal_predictions(const mdot_prediction *a, const mdot_prediction *b)
@@ -280,7 +263,7 @@ static void sweep_gives_what_single_calls_give(void **state)
     mdot_error err = {0};
     if (mdot_sweep(bandwidth.context, job, c, PAIRS, p, &err) != MDOT_OK) fail_msg("%s", err.message);
     for (int i = 0; i < PAIRS; i++) {
-        mdot_prediction single = predict(&bandwidth, job, &c[i]);
+        mdot_prediction single = predict_one(&bandwidth, job, &c[i]);
         assert_equal_predictions(&p[i], &single);
     }
     mdot_job_destroy(job);
@@ -298,7 +281,7 @@ static void many_pairs_give_what_single_calls_give(void **state)
     mdot_error err = {0};
     if (mdot_predict_many(bandwidth.context, of_pair, c, PAIRS, p, &err) != MDOT_OK) fail_msg("%s", err.message);
     for (int i = 0; i < PAIRS; i++) {
-        mdot_prediction single = predict(&bandwidth, of_pair[i], &c[i]);
+        mdot_prediction single = predict_one(&bandwidth, of_pair[i], &c[i]);
         assert_equal_predictions(&p[i], &single);
     }
     for (int i = 0; i < 3; i++) mdot_job_destroy(jobs[i]);
@@ -321,15 +304,15 @@ static void figures_stand_for_a_name(void **state)
     mdot_job *job = predict_job(9, 9);
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
-    mdot_configuration named = configuration(4, "A100"), figured = configuration(4, NULL);
+    mdot_configuration named = predict_configuration(4, "A100"), figured = predict_configuration(4, NULL);
     figured.gpu_figures = &gpu;
-    mdot_prediction a = predict(&bandwidth, job, &named), b = predict(&bandwidth, job, &figured);
+    mdot_prediction a = predict_one(&bandwidth, job, &named), b = predict_one(&bandwidth, job, &figured);
     assert_equal_predictions(&a, &b);
     gpu.name = NULL; /* a card that nobody has named, */
     gpu.memory_gbps /= 4;
     gpu.memory_gib = 1e-3; /* and with little memory */
-    b = predict(&bandwidth, job, &figured);
-    assert_close(b.step_ms, 4 * a.step_ms);
+    b = predict_one(&bandwidth, job, &figured);
+    predict_assert_close(b.step_ms, 4 * a.step_ms);
     assert_int_equal(b.peak_memory_bytes, a.peak_memory_bytes);
     assert_true(a.fits && !b.fits);
     mdot_job_destroy(job);
@@ -348,11 +331,11 @@ static void every_pair_gets_its_own_gpu(void **state)
     while (mdot_gpu_names()[known] != NULL) known++;
     for (size_t i = 0; i < COUNT; i++) {
         snprintf(names[i], sizeof names[i], "%s", mdot_gpu_names()[i * 7 % known]);
-        c[i] = configuration(1, names[i]);
+        c[i] = predict_configuration(1, names[i]);
     }
     p[0] = MDOT_INIT(mdot_prediction);
     assert_int_equal(mdot_sweep(bandwidth.context, job, c, COUNT, p, NULL), MDOT_OK);
-    for (size_t i = 0; i < COUNT; i++) assert_close(p[i].step_ms, predict_bandwidth_ms(job, &c[i]));
+    for (size_t i = 0; i < COUNT; i++) predict_assert_close(p[i].step_ms, predict_bandwidth_ms(job, &c[i]));
     mdot_job_destroy(job);
 }
 
@@ -371,7 +354,7 @@ static void figures_that_are_none_are_refused_by_name(void **state)
 #undef COLUMN
     };
     static const double values[] = {0, -1, NAN, INFINITY};
-    mdot_configuration c = configuration(1, NULL);
+    mdot_configuration c = predict_configuration(1, NULL);
     c.gpu_figures = &gpu;
     for (size_t i = 0; i < RT_GPU_NUMBERS * 4; i++) {
         gpu = known;
@@ -434,7 +417,7 @@ static void one_wrong_pair_refuses_all(void **state)
     mdot_job *job = predict_job(3, 3);
     const mdot_job *jobs[3] = {job, job, job};
     for (size_t i = 0; i < WRONG_COUNT; i++) {
-        mdot_configuration c[3] = {configuration(1, "T4"), configuration(2, "T4"), wrong[i].c};
+        mdot_configuration c[3] = {predict_configuration(1, "T4"), predict_configuration(2, "T4"), wrong[i].c};
         mdot_prediction p[3] = {
             {.struct_size = sizeof(mdot_prediction), .step_ms = -7}, {.step_ms = -7}, {.step_ms = -7}};
         mdot_error err = {0};
@@ -443,7 +426,8 @@ static void one_wrong_pair_refuses_all(void **state)
         assert_int_equal(mdot_sweep(bandwidth.context, job, c, 3, p, NULL), MDOT_INVALID_ARGUMENT);
         for (int k = 0; k < 3; k++) assert_true(p[k].step_ms == -7);
     }
-    mdot_configuration c[3] = {configuration(1, "T4"), configuration(2, "T4"), configuration(3, "T4")};
+    mdot_configuration c[3] = {predict_configuration(1, "T4"), predict_configuration(2, "T4"),
+                               predict_configuration(3, "T4")};
     mdot_prediction p[3] = {{.struct_size = sizeof(mdot_prediction), .step_ms = -7}, {.step_ms = -7}, {.step_ms = -7}};
     jobs[1] = NULL;
     mdot_error err = {0};
@@ -457,7 +441,7 @@ static void missing_arguments_are_refused(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(3, 3);
-    mdot_configuration c = configuration(1, "T4");
+    mdot_configuration c = predict_configuration(1, "T4");
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     assert_int_equal(mdot_predict(NULL, job, &c, &p, NULL), MDOT_INVALID_ARGUMENT);
     assert_int_equal(mdot_predict(bandwidth.context, NULL, &c, &p, NULL), MDOT_INVALID_ARGUMENT);
@@ -487,15 +471,15 @@ static void answers_that_are_no_times_are_errors(void **state)
     predict_open(&f, b);
     mdot_job *job = predict_job(3, 3);
     for (int64_t batch = 1; batch <= 3; batch++) { /* negative, negative, infinite */
-        mdot_configuration c = configuration(batch, "T4");
+        mdot_configuration c = predict_configuration(batch, "T4");
         mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
         mdot_error err = {0};
         assert_int_equal(mdot_predict(f.context, job, &c, &p, &err), MDOT_MALFORMED);
         assert_non_null(strstr(err.message, "which are no times"));
         assert_true(p.step_ms == -7);
     }
-    mdot_configuration c = configuration(4, "T4");
-    assert_close(predict(&f, job, &c).step_ms, 1);
+    mdot_configuration c = predict_configuration(4, "T4");
+    predict_assert_close(predict_one(&f, job, &c).step_ms, 1);
     mdot_job_destroy(job);
     predict_close(&f);
 }
