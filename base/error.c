@@ -70,7 +70,7 @@ mdot_status mdot_fail(mdot_error *err, mdot_status status, const char *format, .
     char text[sizeof err->message];
     va_list args;
     va_start(args, format);
-    int wanted = vsnprintf(text, sizeof text, format, args);
+    int wanted = format != NULL ? vsnprintf(text, sizeof text, format, args) : -1;
     va_end(args);
     if (wanted < 0) snprintf(text, sizeof text, "%s", mdot_status_text(status));
     if (wanted >= (int)sizeof text) {

@@ -14,7 +14,7 @@ static void say_left_out(bs_list *list)
 
 void bs_list_begin(bs_list *list, char *buffer, size_t size)
 {
-    *list = (bs_list){.text = buffer, .size = size};
+    *list = (bs_list){.text = buffer, .separator = ", ", .size = size};
     buffer[0] = '\0';
 }
 
@@ -32,19 +32,19 @@ void bs_list_add(bs_list *list, const char *format, ...)
         return;
     }
     size_t left = list->size - list->used;
-    int comma = snprintf(list->text + list->used, left, "%s", list->count > 0 ? ", " : "");
+    int before = snprintf(list->text + list->used, left, "%s", list->count > 0 ? list->separator : "");
     int item = -1;
-    if ((size_t)comma < left) {
+    if ((size_t)before < left) {
         va_list args;
         va_start(args, format);
-        item = vsnprintf(list->text + list->used + comma, left - (size_t)comma, format, args);
+        item = vsnprintf(list->text + list->used + before, left - (size_t)before, format, args);
         va_end(args);
     }
-    if (item < 0 || (size_t)(comma + item) >= left) {
+    if (item < 0 || (size_t)(before + item) >= left) {
         bs_list_omit(list);
         return;
     }
-    list->used += (size_t)(comma + item);
+    list->used += (size_t)(before + item);
     list->count++;
     if (list->used + BS_LIST_LEAST > list->size) return;
     list->safe_used = list->used;

@@ -5,7 +5,8 @@
 #include <stddef.h>
 
 typedef struct bs_list {
-    char *text; /* always a whole string */
+    char *text;            /* always a whole string */
+    const char *separator; /* ", "; another may be set before the first item */
     size_t size, used, count;
     size_t safe_used, safe_count; /* up to here there is room to say how many are left out */
     size_t left_out;
@@ -15,7 +16,7 @@ typedef struct bs_list {
 enum { BS_LIST_LEAST = 40 };
 void bs_list_begin(bs_list *list, char *buffer, size_t size);
 
-/* Appends an item, after a comma where it is not the first. */
+/* Appends an item, after the separator where it is not the first. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 static size_t least(size_t a, size_t b)
@@ -33,15 +34,28 @@ static size_t count_edits(const char *a, size_t a_length, const char *b, size_t 
     return last[b_length];
 }
 
-void bs_near_offer(bs_near *near, const char *name)
+void bs_near_offer_alias(bs_near *near, const char *alias, const char *name)
 {
-    size_t wrong = strnlen(near->wrong, BS_NEAR_LENGTH), length = strnlen(name, BS_NEAR_LENGTH);
+    size_t wrong = strnlen(near->wrong, BS_NEAR_LENGTH), length = strnlen(alias, BS_NEAR_LENGTH);
     size_t shorter = least(wrong, length), allowed = shorter >= 6 ? 2 : shorter >= 3 ? 1 : 0;
-    size_t distance = count_edits(near->wrong, wrong, name, length);
-    const char *in = wrong < length ? name : near->wrong, *part = wrong < length ? near->wrong : name;
+    size_t distance = count_edits(near->wrong, wrong, alias, length);
+    const char *in = wrong < length ? alias : near->wrong, *part = wrong < length ? near->wrong : alias;
     bool is_part = shorter >= 3 && strcasestr(in, part) != NULL;
     if (distance > allowed && !is_part) return;
     if (near->found != NULL && near->distance <= distance) return;
     near->found = name;
     near->distance = distance;
+}
+
+void bs_near_offer(bs_near *near, const char *name)
+{
+    bs_near_offer_alias(near, name, name);
+}
+
+bs_near_hint bs_near_ask(const bs_near *near)
+{
+    bs_near_hint hint = {""};
+    if (near->found != NULL)
+        snprintf(hint.text, sizeof hint.text, " (did you mean %.*s?)", BS_NEAR_LENGTH, near->found);
+    return hint;
 }

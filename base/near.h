@@ -20,5 +20,13 @@ static inline bs_near bs_near_begin(const char *wrong)
     return (bs_near){.wrong = wrong};
 }
 void bs_near_offer(bs_near *near, const char *name);
+/* The same by `alias`, which is not kept: what is found is `name`. */
+void bs_near_offer_alias(bs_near *near, const char *alias, const char *name);
+
+/* For a message behind the wrong name: " (did you mean precision?)", or nothing where none is near. */
+typedef struct bs_near_hint {
+    char text[BS_NEAR_LENGTH + 20];
+} bs_near_hint;
+bs_near_hint bs_near_ask(const bs_near *near);
 
 #endif

@@ -7,7 +7,8 @@ mdot_status bs_check_struct(const bs_sized *type, const void *theirs, mdot_error
 {
     if (theirs == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a %s is missing", type->name);
     size_t bytes = bs_struct_bytes(theirs);
-    if (bytes >= type->least_bytes && bytes <= BS_SIZED_MOST_BYTES) return MDOT_OK;
+    bool is_size = bytes >= type->least_bytes && bytes <= BS_SIZED_MOST_BYTES && bytes % sizeof bytes == 0;
+    if (is_size) return MDOT_OK;
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the struct_size of a %s is %zu, not sizeof(%s)", type->name, bytes,
                      type->name);
 }

@@ -19,7 +19,7 @@ typedef struct bs_sized {
 #define BS_SIZED(type, last) {#type, sizeof(type), offsetof(type, last) + sizeof(((type *)NULL)->last)}
 /* clang-format on */
 
-/* A program that claims more has not set the size. */
+/* A program that claims more has not set the size; nor one whose elements of an array would not be aligned. */
 enum { BS_SIZED_MOST_BYTES = 4096 };
 
 /* Whether the struct's size can be one: INVALID_ARGUMENT otherwise, also where there is no struct. */

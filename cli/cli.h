@@ -27,9 +27,11 @@ int cli_finish(const char *command, int status);
 /* A whole number from least to most; a message to stderr and false otherwise. `what` names the option. */
 bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out);
 
-/* One of a list of names that ends with NULL, as its index; a message that lists them and false otherwise. */
+/* One of a list of names that ends with NULL, in any case, as its index; a message that lists them and the nearest, and
+ * false otherwise. `aliases` (or NULL) are pairs of another word and a name, ending with NULL. */
 enum { CLI_NO_CHOICE = -1 };
-bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names, int *out);
+bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names,
+                      const char *const *aliases, int *out);
 
 /* Splits "a,b,c" in place into at most `most` items; false after a usage error where one is empty or there are more. */
 bool cli_split_list(const char *command, const char *what, char *text, size_t most, const char **out_items,
@@ -42,6 +44,13 @@ typedef struct cli_dims {
     size_t count;
 } cli_dims;
 bool cli_parse_dim(const char *command, char *text, cli_dims *dims);
+
+/* The values of an option that repeats. */
+enum { CLI_MAX_TEXTS = 64 };
+typedef struct cli_texts {
+    const char *item[CLI_MAX_TEXTS];
+    size_t count;
+} cli_texts;
 
 /* What --level and --device take, for completion; they end with NULL. */
 const char *const *cli_level_names(void);
@@ -57,5 +66,8 @@ const char *cli_printable(cli_text *buffer, const char *name);
 /* A JSON string with its quotes, everything escaped that must be or that no terminal should see; invalid UTF-8 becomes
  * U+FFFD. */
 void cli_json_string(FILE *stream, const char *text);
+
+/* "1.23M": three digits and a decimal prefix. */
+const char *cli_short_number(double number, char out[16]);
 
 #endif

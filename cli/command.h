@@ -15,6 +15,7 @@ typedef enum cli_kind {
     CLI_REAL,   /* double above 0, up to `most`; 0: without end */
     CLI_CHOICE, /* int: the index in `choices` */
     CLI_DIM,    /* cli_dims, to which NAME=NUMBER or NAME=OTHER is added */
+    CLI_TEXTS,  /* cli_texts, to which the value is added */
     CLI_CALL,   /* what `call` makes of it */
 } cli_kind;
 
@@ -27,7 +28,9 @@ typedef struct cli_option {
     char letter;  /* 0: none */
     bool repeats; /* may be given more than once, and adds. Flags may in any case */
     int64_t least, most;
-    const char *const *choices;                                    /* CLI_CHOICE's, ending with NULL */
+    const char *const *choices; /* CLI_CHOICE's, ending with NULL, */
+    const char *const *aliases; /* other words for them: pairs of a word and a choice, ending with NULL; NULL: none */
+    const char *fallback;       /* the value where only the name is given: a value is behind '=' then. NULL: none */
     bool (*call)(const char *command, char *value, void *request); /* false after a usage error */
     const char *excludes, *needs; /* another option that must not, or must, be given with this one */
     const char *heading;          /* stands before this option and those that follow */
@@ -63,7 +66,8 @@ typedef struct cli_command {
 
 /* ---- All subcommands -------------------------------------------------------------------------------------------- */
 
-extern const cli_command cli_predict, cli_compile, cli_tokens, cli_inspect, cli_bench, cli_verify, cli_check, cli_help;
+extern const cli_command cli_predict, cli_compile, cli_tokens, cli_inspect, cli_bench, cli_verify, cli_check,
+    cli_gpus_command, cli_help;
 
 /* In the order of `mdot --help`, ending with NULL. */
 extern const cli_command *const cli_commands[];

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-const cli_command *const cli_commands[] = {&cli_predict, &cli_compile, &cli_tokens, &cli_inspect, &cli_bench,
-                                           &cli_verify,  &cli_check,   &cli_help,   NULL};
+const cli_command *const cli_commands[] = {&cli_predict, &cli_compile, &cli_tokens,       &cli_inspect, &cli_bench,
+                                           &cli_verify,  &cli_check,   &cli_gpus_command, &cli_help,    NULL};
 
 static const cli_option options[] = {{.name = "version", .help = "show the version", .kind = CLI_FLAG}};
 static const char *const synopsis[] = {"COMMAND [OPTION]…", NULL};
@@ -14,7 +14,8 @@ static const cli_variable environment[] = {
     {"MDOT_PREDICTOR",
      "the predictor that `mdot predict` uses where --model names none; else the one that mdot comes with"},
     {"MDOT_DEVICE", "where predictors run when an option does not say: cpu, cuda, cuda:1, …, or auto: what is faster"},
-    {"MDOT_CPU_LEVEL", "the CPU level whose code runs where an option does not say: x86-64-v3, x86-64-v4"},
+    {"MDOT_CPU_LEVEL", "the CPU level whose code runs where an option does not say: x86-64-v3, x86-64-v4, "
+                       "x86-64-bf16, x86-64-amx"},
     {"MDOT_NVRTC, CUDA_HOME",
      "the NVRTC library that compiles for GPUs, and the CUDA toolkit that has one; else it is found "
      "as other libraries are"},
@@ -43,10 +44,7 @@ const cli_command *cli_find_command(const char *name)
         if (strcmp(name, (*command)->name) == 0) return *command;
         bs_near_offer(&near, (*command)->name);
     }
-    if (near.found != NULL)
-        fprintf(stderr, "mdot: there is no command \"%s\" (did you mean %s?); see `mdot --help`\n", name, near.found);
-    else
-        fprintf(stderr, "mdot: there is no command \"%s\"; see `mdot --help`\n", name);
+    fprintf(stderr, "mdot: there is no command \"%s\"%s; see `mdot --help`\n", name, bs_near_ask(&near).text);
     return NULL;
 }
 

@@ -75,7 +75,7 @@ static bool parse_entry(const char *command, char *text, void *request)
 {
     char *equals = strchr(text, '=');
     if (equals == NULL || equals == text || equals[1] == '\0') {
-        cli_usage_error(command, "--entry takes NAME=VALUE, not \"%s\"", text);
+        cli_usage_error(command, "--entry takes NAME=MODEL, not \"%s\"", text);
         return false;
     }
     *equals = '\0';
@@ -94,14 +94,15 @@ static bool add_targets(const char *command, char *text, void *request)
 
 static const char *const *target_names(void)
 {
-    static const char *const names[] = {"cpu",   "cpu:x86-64-v3", "cpu:x86-64-v4", "cuda",   "sm_75",  "sm_80",
-                                        "sm_86", "sm_89",         "sm_90a",        "sm_100", "sm_120", NULL};
+    static const char *const names[] = {
+        "cpu",   "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:x86-64-bf16", "cpu:x86-64-amx", "cuda",   "sm_75",
+        "sm_80", "sm_86",         "sm_89",         "sm_90a",          "sm_100",         "sm_120", NULL};
     return names;
 }
 
 static const char *const *compute_names(void)
 {
-    static const char *const names[] = {"bf16", "fp32", NULL};
+    static const char *const names[] = {"bf16", "fp32", "cuda=bf16", "cuda=fp32", "cpu=bf16", "cpu=fp32", NULL};
     return names;
 }
 
@@ -122,7 +123,8 @@ static const cli_option options[] = {
     {.name = "target",
      .letter = 't',
      .value = "T,T,…",
-     .help = "cpu (all levels), cpu:x86-64-v3, cpu:x86-64-v4 (default cpu); NVIDIA GPUs: sm_75, sm_80, sm_86, sm_89, "
+     .help = "cpu (all levels; default), cpu:x86-64-v3, cpu:x86-64-v4 and, in bf16, cpu:x86-64-bf16 (AVX512_BF16) and "
+             "cpu:x86-64-amx; NVIDIA GPUs: sm_75, sm_80, sm_86, sm_89, "
              "sm_90a, sm_100, sm_120, others that NVRTC knows, or cuda for these seven. May be repeated; there is CPU "
              "code in any case, for machines without a GPU",
      .kind = CLI_CALL,
@@ -131,11 +133,15 @@ static const cli_option options[] = {
      .names = target_names,
      .is_list = true},
     {.name = "compute",
-     .value = "ARITHMETIC",
-     .help = "of matrices on GPUs: bf16 (fp16 on sm_75; default) or fp32",
+     .value = "A,A,…",
+     .help = "arithmetic of matrices: cuda=bf16 (fp16 on sm_75; default), cuda=fp32, cpu=fp32 (default), cpu=bf16; "
+             "without a kind of processor, both are meant. Of several for one kind each target gets code in all, and "
+             "the first is used "
+             "unless a program asks for another",
      .kind = CLI_TEXT,
      .at = offsetof(compile_request, options.compute),
-     .names = compute_names},
+     .names = compute_names,
+     .is_list = true},
     {.name = "entry",
      .letter = 'e',
      .value = "NAME=MODEL",

@@ -83,7 +83,7 @@ static const char bash_tail[] =
 
 static void put_bash_option(FILE *stream, const cli_option *option)
 {
-    if (!is_shown(option) || option->value == NULL) return;
+    if (!is_shown(option) || option->value == NULL || option->fallback != NULL) return;
     fprintf(stream, "        --%s", option->name);
     if (option->letter != '\0') fprintf(stream, " | -%c", option->letter);
     fputs(")", stream);
@@ -172,11 +172,11 @@ static void put_zsh_option(FILE *stream, const cli_option *option)
     if (option->letter != '\0')
         fprintf(stream, "{-%c%s,--%s%s}'[", option->letter, has_value ? "+" : "", option->name, has_value ? "=" : "");
     else
-        fprintf(stream, "'--%s%s[", option->name, has_value ? "=" : "");
+        fprintf(stream, "'--%s%s[", option->name, option->fallback != NULL ? "=-" : has_value ? "=" : "");
     put_zsh_text(stream, option->help);
     fputs("]", stream);
     if (has_value) {
-        fputs(":", stream);
+        fputs(option->fallback != NULL ? "::" : ":", stream);
         put_zsh_text(stream, option->value);
         fputs(":", stream);
         if (has_words(option)) {

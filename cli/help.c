@@ -55,8 +55,9 @@ void cli_print_wrapped(FILE *stream, const char *text, int indent, int column)
 static int label_option(char text[LABEL_BYTES], const cli_option *option)
 {
     const char letter[] = {'-', option->letter, ',', ' ', '\0'};
-    snprintf(text, LABEL_BYTES, "  %s--%s%s%s", option->letter != '\0' ? letter : "    ", option->name,
-             option->value != NULL ? " " : "", option->value != NULL ? option->value : "");
+    const char *before = option->value == NULL ? "" : option->fallback != NULL ? "[=" : " ";
+    snprintf(text, LABEL_BYTES, "  %s--%s%s%s%s", option->letter != '\0' ? letter : "    ", option->name, before,
+             option->value != NULL ? option->value : "", option->fallback != NULL ? "]" : "");
     return width_of(text, strlen(text));
 }
 

@@ -148,7 +148,8 @@ static void print_text(const view *v)
         mdot_predictor_get_image(v->predictor, i, &image);
         printf("%s%s", i > 0 ? ", " : "", image.target);
     }
-    printf(" (this machine's CPU runs %s)\n", info.cpu_level);
+    printf(" (this machine's CPU runs %s%s%s)\n", info.cpu_level, info.cpu_reason[0] != '\0' ? "; " : "",
+           info.cpu_reason);
     printf("size       %zu bytes, of which weights %zu\n", info.file_bytes, info.weights_bytes);
     printf("\n  %-24s %12s %12s  %s\n", "section", "address", "bytes", "access");
     for (size_t i = 0; i < v->section_count; i++)
@@ -253,6 +254,7 @@ static void print_json(const view *v)
     json_field(",\n  ", "compiler", info.compiler);
     json_field(",\n  ", "compute", info.compute);
     json_field(",\n  ", "cpu_level", info.cpu_level);
+    json_field(",\n  ", "cpu_reason", info.cpu_reason);
     printf(",\n  \"file_bytes\": %zu,\n  \"weights_bytes\": %zu,\n  \"sections\": [", info.file_bytes,
            info.weights_bytes);
     for (size_t i = 0; i < v->section_count; i++) {

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "mdot/mdotjob.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_WARNINGS_SHOWN = 20 };
@@ -29,24 +30,93 @@ static bool is_job_file(const char *path)
     return dot != NULL && strcmp(dot, ".job") == 0;
 }
 
-mdot_status cli_read_job(const char *command, const char *path, const cli_dims *dims, bool quiet, bool keep_names,
-                         const char *output, mdot_job **out_job, mdot_error *err)
+/* What PyTorch saves holds weights or code, and no graph. */
+static bool is_pytorch_file(const char *path)
+{
+    static const char *const suffixes[] = {".pt", ".pth", ".pt2", ".ckpt", ".safetensors"};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot != NULL && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (strcmp(dot, suffixes[i]) == 0) return true;
+    return false;
+}
+
+static mdot_status read_job(const char *command, const char *path, const cli_reading *r, bool keep_names,
+                            mdot_job **out_job, mdot_error *err)
 {
     warnings shown = {.command = command};
     mdot_job_options options = {.struct_size = sizeof options,
-                                .dims = dims->item,
-                                .dim_count = dims->count,
-                                .warning = quiet ? NULL : show_warning,
+                                .dims = r->dims.item,
+                                .dim_count = r->dims.count,
+                                .warning = r->quiet ? NULL : show_warning,
                                 .user = &shown,
                                 .keep_names = keep_names ? 1 : 0,
-                                .output = output};
+                                .output = r->output};
+    if (is_pytorch_file(path))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "%s: PyTorch's own files hold no graph; export the network: torch.onnx.export(model, example, "
+                         "\"job.onnx\", training=torch.onnx.TrainingMode.TRAINING, dynamo=False)",
+                         path);
     if (!is_job_file(path)) return mdot_job_read(path, &options, out_job, err);
-    if (dims->count > 0)
+    if (r->dims.count > 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "%s: a .job file has no dimension '%s' to bind; that was done when it was made", path,
-                         dims->item[0].name);
-    mdot_status status = output != NULL ? bs_check_replaces(output, path, err) : MDOT_OK;
+                         r->dims.item[0].name);
+    mdot_status status = r->output != NULL ? bs_check_replaces(r->output, path, err) : MDOT_OK;
     return status == MDOT_OK ? mdot_job_load(path, out_job, err) : status;
+}
+
+/* ---- Freezing ------------------------------------------------------------------------------------------------ */
+
+/* The job without names of modules. */
+static mdot_status forget_names(mdot_job **job, mdot_error *err)
+{
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_job_get_info(*job, &info);
+    mdot_job_operator *operators = calloc(info.operator_count, sizeof *operators);
+    if (operators == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job");
+    for (size_t i = 0; i < info.operator_count; i++) {
+        operators[i].struct_size = sizeof *operators;
+        mdot_job_get_operator(*job, i, &operators[i]);
+        operators[i].module = NULL;
+    }
+    const mdot_job_description description = {.struct_size = sizeof description,
+                                              .operators = operators,
+                                              .operator_count = info.operator_count,
+                                              .batch = info.batch,
+                                              .has_optimizer = info.has_optimizer,
+                                              .optimizer = info.optimizer,
+                                              .notes = info.notes};
+    mdot_job *nameless = NULL;
+    mdot_status status = mdot_job_create(&description, &nameless, err);
+    free(operators);
+    if (status != MDOT_OK) return status;
+    mdot_job_destroy(*job);
+    *job = nameless;
+    return MDOT_OK;
+}
+
+mdot_status cli_read_job(const char *command, const char *path, const cli_reading *r, mdot_job **out_job,
+                         mdot_error *err)
+{
+    bool freezes = r->frozen.count + r->trained.count > 0, keeps = r->keep_names || is_job_file(path);
+    mdot_job *job = NULL, *frozen = NULL;
+    mdot_error reason = {0};
+    mdot_status status = read_job(command, path, r, keeps || freezes, &job, err);
+    if (status != MDOT_OK) return status;
+    if (freezes) {
+        const mdot_job_freezing freezing = {sizeof freezing, r->frozen.item, r->frozen.count, r->trained.item,
+                                            r->trained.count};
+        status = mdot_job_freeze(job, &freezing, &frozen, &reason);
+        mdot_job_destroy(job);
+        job = frozen;
+        if (status == MDOT_OK && !keeps) status = forget_names(&job, &reason);
+        if (status != MDOT_OK) {
+            mdot_job_destroy(job);
+            return mdot_fail(err, status, "%s: %s", path, reason.message);
+        }
+    }
+    *out_job = job;
+    return MDOT_OK;
 }
 
 int64_t cli_job_batch(const mdot_job_info *info)

@@ -2,16 +2,39 @@
 #ifndef CLI_JOB_H
 #define CLI_JOB_H
 
-#include "cli/cli.h"
+#include "cli/command.h"
 
 enum { CLI_MAX_BATCH = 1 << 24 };
 
+/* How a job is read: what the options of a subcommand say. Zero: nothing. */
+typedef struct cli_reading {
+    cli_dims dims;
+    cli_texts frozen, trained; /* patterns of modules: mdot_job_freezing */
+    bool quiet, keep_names;
+    const char *output; /* what the command will write; NULL: nothing */
+} cli_reading;
+
 /* Reads JOB.onnx, or JOB.job by its suffix, for `command`. Warnings go to stderr unless quiet, the first twenty of
- * them. INVALID_ARGUMENT for dimensions that a .job file does not have any more, and where `output` (NULL: none), which
- * the command will write, is one of the files that the job is read from or none that can be written. Names of modules
- * are kept from a model where asked for; a .job file has what it was made with. */
-mdot_status cli_read_job(const char *command, const char *path, const cli_dims *dims, bool quiet, bool keep_names,
-                         const char *output, mdot_job **out_job, mdot_error *err);
+ * them. INVALID_ARGUMENT for dimensions that a .job file does not have any more, and where `output` is one of the
+ * files that the job is read from or none that can be written. Names of modules are kept from a model where asked
+ * for; a .job file has what it was made with. */
+mdot_status cli_read_job(const char *command, const char *path, const cli_reading *reading, mdot_job **out_job,
+                         mdot_error *err);
+
+/* Rows of a table of options for a cli_reading at `member` of `request`. */
+#define CLI_FREEZING_OPTIONS(request, member)                                                                          \
+    {.name = "frozen",                                                                                                 \
+     .value = "MODULE",                                                                                                \
+     .help = "training leaves the parameters of this module as they are, and of those in it; * and ? stand for "       \
+             "letters. A .job file needs to have been made with --keep-names",                                         \
+     .kind = CLI_TEXTS,                                                                                                \
+     .at = offsetof(request, member.frozen),                                                                           \
+     .repeats = true},                                                                                                 \
+    {                                                                                                                  \
+        .name = "trained", .value = "MODULE",                                                                          \
+        .help = "but not this one; without --frozen, all others are frozen (LoRA: --trained '*.lora_?')",              \
+        .kind = CLI_TEXTS, .at = offsetof(request, member.trained), .repeats = true                                    \
+    }
 
 /* The batch that the job's file was made for, 1 where it does not say. */
 int64_t cli_job_batch(const mdot_job_info *info);

@@ -75,9 +75,9 @@ static void put_option(FILE *stream, const cli_option *option)
     put(stream, option->name);
     fputs("\\fR", stream);
     if (option->value != NULL) {
-        fputs(" \\fI", stream);
+        fputs(option->fallback != NULL ? "[=\\fI" : " \\fI", stream);
         put(stream, option->value);
-        fputs("\\fR", stream);
+        fputs(option->fallback != NULL ? "\\fR]" : "\\fR", stream);
     }
     fputc('\n', stream);
     put_paragraphs(stream, option->help);

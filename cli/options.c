@@ -3,6 +3,7 @@
 #include "cli/command.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +35,7 @@ static bool read_real(const char *command, const char *what, const char *text, i
 {
     char *end;
     double value = strtod(text, &end);
-    if (end != text && *end == '\0' && value > 0 && (most == 0 || value <= (double)most)) {
+    if (end != text && *end == '\0' && value > 0 && isfinite(value) && (most == 0 || value <= (double)most)) {
         *out = value;
         return true;
     }
@@ -43,6 +44,16 @@ static bool read_real(const char *command, const char *what, const char *text, i
     else
         cli_usage_error(command, "%s takes a number above 0, up to %lld, not \"%s\"", what, (long long)most, text);
     return false;
+}
+
+static bool add_text(const char *command, const char *what, const char *text, cli_texts *texts)
+{
+    if (texts->count == CLI_MAX_TEXTS) {
+        cli_usage_error(command, "at most %d %s", CLI_MAX_TEXTS, what);
+        return false;
+    }
+    texts->item[texts->count++] = text;
+    return true;
 }
 
 static bool set(const line *l, const cli_option *option, char *value)
@@ -63,9 +74,11 @@ static bool set(const line *l, const cli_option *option, char *value)
     case CLI_REAL:
         return read_real(command, what.text, value, option->most, place);
     case CLI_CHOICE:
-        return cli_parse_choice(command, what.text, value, option->choices, place);
+        return cli_parse_choice(command, what.text, value, option->choices, option->aliases, place);
     case CLI_DIM:
         return cli_parse_dim(command, value, place);
+    case CLI_TEXTS:
+        return add_text(command, what.text, value, place);
     case CLI_CALL:
         return option->call(command, value, l->request);
     }
@@ -127,6 +140,11 @@ static bool apply(line *l, const cli_option *option, const char *spelling, char 
         return false;
     }
     l->given[index] = true;
+    if (option->fallback != NULL && value == NULL) {
+        char fallback[64]; /* values may be changed in place */
+        snprintf(fallback, sizeof fallback, "%s", option->fallback);
+        return set(l, option, fallback);
+    }
     if (option->value != NULL && value == NULL) {
         if (l->at == l->argc) {
             cli_usage_error(l->command->name, "option %s needs a value", spelling);

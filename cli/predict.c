@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WORKERS = 1 << 16 };
 #define MAX_STEPS (INT64_C(1) << 50) /* exact in a double with room for a product */
 
 /* ---- Options ------------------------------------------------------------------------------------------- */
@@ -23,24 +22,12 @@ static int refuse_gpu(const char *reason)
 
 static bool add_gpus(const char *command, char *text, void *request)
 {
-    predict_request *r = request;
-    size_t most = PREDICT_MAX_GPUS - r->gpu_count, count = 0;
-    const char *items[PREDICT_MAX_GPUS];
-    if (strcmp(text, "all") == 0) {
-        for (const char *const *name = mdot_gpu_names(); *name != NULL && count < most; name++) items[count++] = *name;
-    } else if (!cli_split_list(command, "--gpu", text, most, items, &count)) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        mdot_gpu gpu = MDOT_INIT(mdot_gpu);
-        mdot_error err = {0};
-        if (mdot_gpu_find(items[i], &gpu, &err) != MDOT_OK) {
-            cli_usage_error(command, "%s", err.message);
-            return false;
-        }
-        r->gpus[r->gpu_count++] = gpu.name;
-    }
-    return true;
+    return cli_add_gpus(command, text, &((predict_request *)request)->gpus);
+}
+
+static bool add_gpu_spec(const char *command, char *text, void *request)
+{
+    return cli_add_gpu_spec(command, text, &((predict_request *)request)->gpus);
 }
 
 static bool add_batch(predict_request *r, int64_t batch)
@@ -90,6 +77,14 @@ static bool parse_sweep(const char *command, char *text, void *request)
     return false;
 }
 
+static bool read_prices(const char *command, char *text, void *request)
+{
+    return cli_read_prices(command, text, &((predict_request *)request)->prices);
+}
+
+static const char *const order_names[PREDICT_ORDER_COUNT + 1] = {
+    [PREDICT_BY_TIME] = "time", [PREDICT_BY_THROUGHPUT] = "throughput", [PREDICT_BY_COST] = "cost", NULL};
+
 static bool parse_batch(const char *command, char *text, void *request)
 {
     predict_request *r = request;
@@ -111,31 +106,14 @@ static const cli_option options[] = {
      .help = "every batch of A, the powers of two between, and B; or batch=A,B,C",
      .kind = CLI_CALL,
      .call = parse_sweep},
-    {.name = "precision",
-     .value = "P",
-     .help = "fp32, tf32, amp (default fp32)",
-     .kind = CLI_CHOICE,
-     .at = offsetof(predict_request, precision),
-     .choices = predict_precision_names},
-    {.name = "layout",
-     .value = "L",
-     .help = "of images in memory: nchw, nhwc (default nchw)",
-     .kind = CLI_CHOICE,
-     .at = offsetof(predict_request, layout),
-     .choices = predict_layout_names},
-    {.name = "optimizer",
-     .value = "O",
-     .help = "sgd, adam, adamw (default: the file's, or sgd)",
-     .kind = CLI_CHOICE,
-     .at = offsetof(predict_request, optimizer),
-     .choices = cli_optimizer_names},
     {.name = "dim",
      .letter = 'd',
      .value = "NAME=N",
      .help = "fix a symbolic dimension other than the batch (or NAME=OTHER)",
      .kind = CLI_DIM,
-     .at = offsetof(predict_request, dims),
+     .at = offsetof(predict_request, reading.dims),
      .repeats = true},
+    CLI_FREEZING_OPTIONS(predict_request, reading),
     {.name = "steps",
      .value = "N",
      .help = "also the time of N steps",
@@ -160,6 +138,7 @@ static const cli_option options[] = {
      .least = 1,
      .most = MAX_STEPS,
      .needs = "epochs"},
+    CLI_TRAINING_OPTIONS,
     {.heading = "Where it runs",
      .name = "gpu",
      .letter = 'g',
@@ -170,39 +149,70 @@ static const cli_option options[] = {
      .repeats = true,
      .names = mdot_gpu_names,
      .is_list = true},
-    {.name = "gpus",
-     .value = "N",
-     .help = "so many of them share a step, each with its own batch (default 1)",
-     .kind = CLI_WHOLE,
-     .at = offsetof(predict_request, workers),
-     .least = 1,
-     .most = MAX_WORKERS},
+    {.name = "gpu-spec",
+     .value = "FILE|KEY=X,…",
+     .help =
+         "a GPU by its figures: name, tflops (half precision, dense), memory (GiB), bandwidth (GB/s) and others that "
+         "`mdot gpus --json` names; what is missing is as of the nearest, or like=NAME",
+     .kind = CLI_CALL,
+     .call = add_gpu_spec,
+     .repeats = true,
+     .files = "*"},
+    CLI_CLUSTER_OPTIONS,
+    {.heading = "What is shown",
+     .name = "fit",
+     .help = "the largest batch that fits each GPU's memory",
+     .kind = CLI_FLAG,
+     .at = offsetof(predict_request, fit),
+     .excludes = "batch"},
+    {.name = "price",
+     .value = "X/h|FILE",
+     .help = "what an hour of a GPU costs, or a file of lines as in \"A100 2.5\": shows what the training costs, or "
+             "without its steps a million samples",
+     .kind = CLI_CALL,
+     .call = read_prices,
+     .files = "*"},
+    {.name = "sort",
+     .value = "BY",
+     .help = "lines of the table by time, throughput or cost, the best first",
+     .kind = CLI_CHOICE,
+     .at = offsetof(predict_request, sort),
+     .choices = order_names},
+    {.name = "wide", .help = "all columns, also beyond 80", .kind = CLI_FLAG, .at = offsetof(predict_request, wide)},
     {.heading = "What answers",
      .name = "model",
      .letter = 'm',
      .value = "FILE",
-     .help =
-         "a compiled predictor (default: that of the environment variable MDOT_PREDICTOR, or the one that mdot comes "
-         "with)",
+     .help = "a compiled predictor (default: that of the environment variable MDOT_PREDICTOR, or "
+             "the one that mdot comes "
+             "with)",
      .kind = CLI_TEXT,
      .at = offsetof(predict_request, model_path),
      .files = "mdot"},
     {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(predict_request, json)},
-    {.name = "quiet", .letter = 'q', .help = "no warnings", .kind = CLI_FLAG, .at = offsetof(predict_request, quiet)},
+    {.name = "quiet",
+     .letter = 'q',
+     .help = "no warnings",
+     .kind = CLI_FLAG,
+     .at = offsetof(predict_request, reading.quiet)},
 };
 static const char *const synopsis[] = {"JOB.onnx --gpu NAME [OPTION]…", "JOB.job --gpu NAME [OPTION]…", NULL};
 
 /* ---- Asking ----------------------------------------------------------------------------------------------------- */
 
 /* A job whose tensors are all empty takes no time that could be predicted. */
-static mdot_status check_work(const predict_request *r, const mdot_job *job, const mdot_job_info *info, mdot_error *err)
+static mdot_status look_through(const predict_request *r, const mdot_job *job, predict_answers *answers,
+                                mdot_error *err)
 {
-    for (size_t i = 0; i < info->operator_count; i++) {
+    bool works = false;
+    for (size_t i = 0; i < answers->job.operator_count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(job, i, &op);
         const mdot_load *sample = &op.per_sample[MDOT_PHASE_FORWARD], *step = &op.per_step[MDOT_PHASE_FORWARD];
-        if (sample->bytes_read + sample->bytes_written + step->bytes_read + step->bytes_written > 0) return MDOT_OK;
+        works = works || sample->bytes_read + sample->bytes_written + step->bytes_read + step->bytes_written > 0;
+        answers->attends = answers->attends || op.setting[MDOT_SETTING_HEADS] > 0;
     }
+    if (works) return MDOT_OK;
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: there is nothing to compute: every tensor is empty", r->job_path);
 }
 
@@ -210,21 +220,38 @@ static mdot_status check_work(const predict_request *r, const mdot_job *job, con
 static mdot_status list_configurations(const predict_request *r, predict_answers *answers, mdot_error *err)
 {
     size_t batch_count = r->batch_count > 0 ? r->batch_count : 1;
-    answers->count = r->gpu_count * batch_count;
+    answers->count = r->gpus.count * batch_count;
     answers->configurations = calloc(answers->count, sizeof *answers->configurations);
     answers->predictions = calloc(answers->count, sizeof *answers->predictions);
     if (answers->configurations == NULL || answers->predictions == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu predictions", answers->count);
     answers->predictions[0] = MDOT_INIT(mdot_prediction);
-    for (size_t i = 0; i < answers->count; i++)
-        answers->configurations[i] = (mdot_configuration){
-            .struct_size = sizeof(mdot_configuration),
-            .batch = r->batch_count > 0 ? r->batches[i % batch_count] : cli_job_batch(&answers->job),
-            .gpu = r->gpus[i / batch_count],
-            .gpu_count = r->workers > 0 ? (int)r->workers : 1,
-            .precision = r->precision == CLI_NO_CHOICE ? MDOT_PRECISION_FP32 : (mdot_precision)r->precision,
-            .layout = r->layout == CLI_NO_CHOICE ? MDOT_LAYOUT_NCHW : (mdot_layout)r->layout,
-            .optimizer = r->optimizer == CLI_NO_CHOICE ? answers->job.optimizer : (mdot_optimizer)r->optimizer};
+    for (size_t i = 0; i < answers->count; i++) {
+        mdot_configuration *c = &answers->configurations[i];
+        *c = (mdot_configuration){.struct_size = sizeof *c,
+                                  .batch =
+                                      r->batch_count > 0 ? r->batches[i % batch_count] : cli_job_batch(&answers->job),
+                                  .gpu_figures = &r->gpus.item[i / batch_count]};
+        cli_training_apply(&r->training, &answers->job, c);
+    }
+    return MDOT_OK;
+}
+
+/* The largest batch whose step fits, in *c; the smallest where none does. Memory grows with the batch. */
+static mdot_status find_fit(mdot_context *context, const mdot_job *job, mdot_configuration *c, mdot_error *err)
+{
+    int64_t unit = c->micro_batches > 0 ? c->micro_batches : c->pipeline_parallel > 0 ? c->pipeline_parallel : 1;
+    int64_t fits = 0, too_large = CLI_MAX_BATCH / unit + 1;
+    for (int64_t tried = 1; too_large - fits > 1;) {
+        mdot_prediction p = MDOT_INIT(mdot_prediction);
+        c->batch = tried * unit;
+        mdot_status status = mdot_predict(context, job, c, &p, err);
+        if (status != MDOT_OK) return status;
+        *(p.fits ? &fits : &too_large) = tried;
+        bool doubling = p.fits && too_large > CLI_MAX_BATCH / unit && 2 * tried < too_large;
+        tried = doubling ? 2 * tried : fits + (too_large - fits) / 2;
+    }
+    c->batch = (fits > 0 ? fits : 1) * unit;
     return MDOT_OK;
 }
 
@@ -237,7 +264,15 @@ static mdot_status ask(const predict_request *r, const mdot_job *job, predict_an
     mdot_status status = r->model_path == NULL ? predict_find_model(&shipped, err) : MDOT_OK;
     if (status == MDOT_OK)
         status = mdot_predictor_open(shipped != NULL ? shipped : r->model_path, NULL, &predictor, err);
+    if (status == MDOT_OK) {
+        mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
+        status = mdot_predictor_get_info(predictor, &info);
+        snprintf(answers->predictor, sizeof answers->predictor, "%s", info.name);
+        snprintf(answers->compiler, sizeof answers->compiler, "%s", info.compiler);
+    }
     if (status == MDOT_OK) status = mdot_context_create(predictor, &context, err);
+    for (size_t i = 0; status == MDOT_OK && r->fit && i < answers->count; i++)
+        status = find_fit(context, job, &answers->configurations[i], err);
     if (status == MDOT_OK)
         status = mdot_sweep(context, job, answers->configurations, answers->count, answers->predictions, err);
     mdot_context_destroy(context);
@@ -250,26 +285,34 @@ static mdot_status ask(const predict_request *r, const mdot_job *job, predict_an
 
 static int run(int argc, char **argv)
 {
-    predict_request request = {.precision = CLI_NO_CHOICE, .layout = CLI_NO_CHOICE, .optimizer = CLI_NO_CHOICE};
+    static predict_request request; /* too large for a stack */
+    request = (predict_request){.sort = CLI_NO_CHOICE};
+    cli_training_begin(&request.training);
     cli_operands operands;
     int usage;
     if (!cli_read_line(&cli_predict, argc, argv, &request, &operands, &usage)) return usage;
     if (operands.count == 0) return cli_usage_error("predict", "no job given");
     if (operands.count > 1) return cli_usage_error("predict", "one job at a time");
-    if (request.gpu_count == 0) return refuse_gpu("no GPU given: --gpu takes");
+    if (request.sort == PREDICT_BY_COST && !request.prices.given)
+        return cli_usage_error("predict", "--sort cost needs --price");
+    if (request.fit && request.batch_count > 0)
+        return cli_usage_error("predict", "--fit finds the batch; --batch and --sweep give it");
+    if (request.gpus.count == 0) return refuse_gpu("no GPU given: --gpu takes");
     request.job_path = operands.item[0];
 
     mdot_error err = {0};
     mdot_job *job = NULL;
     predict_answers answers = {.job = MDOT_INIT(mdot_job_info)};
-    mdot_status status =
-        cli_read_job("predict", request.job_path, &request.dims, request.quiet, false, NULL, &job, &err);
+    mdot_status status = cli_read_job("predict", request.job_path, &request.reading, &job, &err);
     if (status == MDOT_OK) {
+        answers.asked = job;
         mdot_job_get_info(job, &answers.job);
-        status = check_work(&request, job, &answers.job, &err);
+        status = look_through(&request, job, &answers, &err);
     }
     if (status == MDOT_OK) status = list_configurations(&request, &answers, &err);
     if (status == MDOT_OK) status = ask(&request, job, &answers, &err);
+    if (status == MDOT_OK && !predict_sort(&request, &answers))
+        status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory to sort %zu predictions", answers.count);
     if (status == MDOT_OK) predict_print(&request, &answers);
     free(answers.configurations);
     free(answers.predictions);

@@ -3,36 +3,51 @@
 #ifndef CLI_PREDICT_H
 #define CLI_PREDICT_H
 
-#include "cli/job.h"
+#include "cli/price.h"
+#include "cli/training.h"
 
-enum { PREDICT_MAX_GPUS = 256, PREDICT_MAX_BATCHES = 64 };
-
-enum { PREDICT_PRECISION_COUNT = MDOT_PRECISION_AMP + 1, PREDICT_LAYOUT_COUNT = MDOT_LAYOUT_NHWC + 1 };
-/* In the order of the enums, ending with NULL. */
-extern const char *const predict_precision_names[PREDICT_PRECISION_COUNT + 1];
-extern const char *const predict_layout_names[PREDICT_LAYOUT_COUNT + 1];
+enum { PREDICT_MAX_BATCHES = 64 };
 
 /* The command line. 0, NULL and CLI_NO_CHOICE stand for what is not given. */
 typedef struct predict_request {
+    cli_training training; /* first: the calls of its options find it there */
     const char *job_path, *model_path;
-    cli_dims dims;
-    const char *gpus[PREDICT_MAX_GPUS]; /* the table's names */
-    size_t gpu_count;
+    cli_reading reading;
+    cli_gpus gpus;
     int64_t batches[PREDICT_MAX_BATCHES];
     size_t batch_count;
-    int precision, layout, optimizer;
-    int64_t workers; /* GPUs that share a step */
     int64_t steps, epochs, dataset;
-    bool json, quiet;
+    cli_prices prices;
+    int sort; /* predict_order, or CLI_NO_CHOICE */
+    bool fit, json, wide;
 } predict_request;
+
+/* Of a table's lines; the best first. */
+typedef enum predict_order {
+    PREDICT_BY_TIME,
+    PREDICT_BY_THROUGHPUT,
+    PREDICT_BY_COST,
+    PREDICT_ORDER_COUNT
+} predict_order;
 
 /* Every configuration asked for, with its answer. */
 typedef struct predict_answers {
-    mdot_job_info job;
+    const mdot_job *asked;
+    mdot_job_info job;                  /* of it */
+    bool attends;                       /* it has attention */
+    char predictor[128], compiler[128]; /* who answered: the artefact's name, and what made it */
     mdot_configuration *configurations;
     mdot_prediction *predictions;
     size_t count;
 } predict_answers;
+
+/* order.c: steps of the whole training, 0 where the command line does not say; samples a second; what training costs,
+ * or without its steps a million samples, NAN without a price. */
+double predict_total_steps(const predict_request *request, const mdot_configuration *c);
+double predict_samples_per_second(const mdot_configuration *c, const mdot_prediction *p);
+double predict_cost(const predict_request *request, const mdot_configuration *c, const mdot_prediction *p);
+/* Configurations and predictions in the order asked for. False: memory ran out. */
+bool predict_sort(const predict_request *request, predict_answers *answers);
 
 /* Predictions to stdout: a paragraph for one, a table for several, or JSON; warnings to stderr. */
 void predict_print(const predict_request *request, const predict_answers *answers);

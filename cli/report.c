@@ -9,41 +9,15 @@
 
 #define GIB ((double)(1 << 30))
 
-const char *const predict_precision_names[PREDICT_PRECISION_COUNT + 1] = {
-    [MDOT_PRECISION_FP32] = "fp32", [MDOT_PRECISION_TF32] = "tf32", [MDOT_PRECISION_AMP] = "amp", NULL};
-const char *const predict_layout_names[PREDICT_LAYOUT_COUNT + 1] = {
-    [MDOT_LAYOUT_NCHW] = "nchw", [MDOT_LAYOUT_NHWC] = "nhwc", NULL};
-
-static const struct {
-    uint32_t bit;
-    const char *word, *reason;
-} warnings[] = {{MDOT_WARN_UNKNOWN_OPERATOR, "unknown-operators", "the job has operators that the predictor never saw"},
-                {MDOT_WARN_OUTSIDE_TRAINING, "outside-training",
-                 "batch, GPU, precision or loads lie beyond what the predictor was trained on"},
-                {MDOT_WARN_SHORTENED, "shortened", "operators were merged to fit the predictor's longest sequence"},
-                {MDOT_WARN_FALLBACK, "fallback", "a GPU failed to compute the prediction and the CPU did"}};
+/* In the order of their bits. */
+static const uint32_t warnings[] = {
+#define WARNING(id, bit, name, text) MDOT_WARN_##id,
+    MDOT_WARNING_MAP(WARNING)
+#undef WARNING
+};
 enum { WARNING_COUNT = sizeof warnings / sizeof warnings[0] };
 
 /* ---- What both forms show --------------------------------------------------------------------------------------- */
-
-/* Steps of the whole training, 0 where the command line does not say. A last batch that is not full is a step. */
-static double total_steps(const predict_request *r, const mdot_configuration *c)
-{
-    if (r->steps > 0) return (double)r->steps;
-    return (double)r->epochs * ceil((double)r->dataset / ((double)c->batch * c->gpu_count));
-}
-
-static double samples_per_second(const mdot_configuration *c, const mdot_prediction *p)
-{
-    return 1000 * (double)c->batch * c->gpu_count / p->step_ms;
-}
-
-static double memory_gib_of(const char *gpu)
-{
-    mdot_gpu info = MDOT_INIT(mdot_gpu);
-    mdot_gpu_find(gpu, &info, NULL); /* the command line's GPUs are known */
-    return info.memory_gib;
-}
 
 typedef struct cell {
     char text[64];
@@ -86,7 +60,7 @@ static const char *warning_words(cell *out, uint32_t bits)
     bs_list list;
     bs_list_begin(&list, out->text, sizeof out->text);
     for (int i = 0; i < WARNING_COUNT; i++)
-        if ((bits & warnings[i].bit) != 0) bs_list_add(&list, "%s", warnings[i].word);
+        if ((bits & warnings[i]) != 0) bs_list_add(&list, "%s", mdot_warning_name(warnings[i]));
     return out->text;
 }
 
@@ -97,32 +71,71 @@ static uint32_t all_warnings(const predict_answers *answers)
     return bits;
 }
 
+static bool occurs_before(const mdot_job *job, size_t index, const char *type)
+{
+    for (size_t i = 0; i < index; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(job, i, &op);
+        if (op.facts.number == 0 && strcmp(op.type, type) == 0) return true;
+    }
+    return false;
+}
+
+/* ": Loop, SequenceEmpty; 12 % of the work". */
+static void explain_unknown(const predict_answers *answers)
+{
+    enum { MOST = 4 };
+    int named = 0;
+    for (size_t i = 0; i < answers->job.operator_count && named <= MOST; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(answers->asked, i, &op);
+        if (op.facts.number != 0 || occurs_before(answers->asked, i, op.type)) continue;
+        cli_text type;
+        if (named++ < MOST) fprintf(stderr, "%s%s", named == 1 ? ": " : ", ", cli_printable(&type, op.type));
+    }
+    if (named > MOST) fputs(" and others", stderr);
+    fprintf(stderr, "; %.0f %% of its work", 100 * answers->predictions[0].unknown_share);
+}
+
 /* Each kind once, with the number of predictions that it touches. */
 static void explain_warnings(const predict_answers *answers)
 {
     for (int w = 0; w < WARNING_COUNT; w++) {
         size_t touched = 0;
-        for (size_t i = 0; i < answers->count; i++)
-            touched += (answers->predictions[i].warnings & warnings[w].bit) != 0;
+        for (size_t i = 0; i < answers->count; i++) touched += (answers->predictions[i].warnings & warnings[w]) != 0;
         if (touched == 0) continue;
-        fprintf(stderr, "mdot predict: warning: %s", warnings[w].word);
+        fprintf(stderr, "mdot predict: warning: %s", mdot_warning_name(warnings[w]));
         if (answers->count > 1) fprintf(stderr, " (%zu of %zu predictions)", touched, answers->count);
-        fprintf(stderr, ": %s\n", warnings[w].reason);
+        fprintf(stderr, ": %s", mdot_warning_text(warnings[w]));
+        if (warnings[w] == MDOT_WARN_UNKNOWN_OPERATOR) explain_unknown(answers);
+        fputc('\n', stderr);
     }
 }
 
-/* ", fp32 (default), nchw, adam (the file's), 1 GPU": what all predictions of a command have in common. */
-static void print_common(const predict_request *r, const predict_answers *answers)
+/* What all predictions of a command have in common, in lines; `column` is where the first one begins. */
+static void print_common(const predict_request *r, const predict_answers *answers, const char *before, int indent,
+                         int column)
 {
     const mdot_configuration *c = &answers->configurations[0];
-    bool is_the_files = answers->job.has_optimizer;
-    printf("%s%s", predict_precision_names[c->precision], r->precision == CLI_NO_CHOICE ? " (default)" : "");
-    printf(", %s%s", predict_layout_names[c->layout], r->layout == CLI_NO_CHOICE ? " (default)" : "");
-    printf(", %s%s", cli_optimizer_names[c->optimizer],
-           r->optimizer != CLI_NO_CHOICE ? ""
-           : is_the_files                ? " (the file's)"
-                                         : " (default)");
-    printf(", %d GPU%s", c->gpu_count, c->gpu_count == 1 ? "" : "s");
+    cli_sentence training;
+    char all[sizeof training.text + sizeof(cell)];
+    cli_describe_training(&training, &r->training, c, &answers->job, answers->attends);
+    snprintf(all, sizeof all, "%.63s%s", before, training.text);
+    cli_print_wrapped(stdout, all, indent, column);
+}
+
+/* "25.6M parameters, 24.5 GFLOP a sample": what the job is, by which a reader sees whether it was read right. */
+static void print_work(const predict_answers *answers)
+{
+    char parameters[16], flops[16];
+    const mdot_prediction *p = &answers->predictions[0];
+    printf("  work        %s parameters, %s FLOP a sample", cli_short_number(p->parameters, parameters),
+           cli_short_number(p->flops_per_sample, flops));
+}
+
+static double largest_share(const mdot_prediction *p)
+{
+    return fmax(p->compute_share, p->memory_share);
 }
 
 /* ---- One prediction --------------------------------------------------------------------------------------------- */
@@ -132,43 +145,82 @@ static void print_one(const predict_request *r, const predict_answers *answers)
     const mdot_configuration *c = &answers->configurations[0];
     const mdot_prediction *p = &answers->predictions[0];
     cli_text name;
-    cell a, b, d;
-    printf("%s on %s\n", cli_printable(&name, r->job_path), c->gpu);
-    printf("  batch %" PRId64 "%s, ", c->batch, r->batch_count > 0 ? "" : " (the file's)");
-    print_common(r, answers);
-    printf("\n\n  step        %s ms, 90 %% interval %s to %s ms\n", number(&a, p->step_ms), number(&b, p->lower_ms),
+    cell a, b, d, batch;
+    printf("%s on %s\n", cli_printable(&name, r->job_path), c->gpu_figures->name);
+    snprintf(batch.text, sizeof batch.text, "batch %" PRId64 "%s, ", c->batch,
+             r->fit               ? " (the largest that fits)"
+             : r->batch_count > 0 ? ""
+                                  : " (the file's)");
+    print_common(r, answers, batch.text, 2, 0);
+    printf("\n  step        %s ms, 90 %% interval %s to %s ms\n", number(&a, p->step_ms), number(&b, p->lower_ms),
            number(&d, p->upper_ms));
-    printf("  throughput  %s samples/s\n", number(&a, samples_per_second(c, p)));
-    printf("  memory      %s of %.0f GiB: %s\n", number(&a, (double)p->peak_memory_bytes / GIB), memory_gib_of(c->gpu),
-           p->fits ? "fits" : "does not fit");
-    double steps = total_steps(r, c);
+    printf("  throughput  %s samples/s\n", number(&a, predict_samples_per_second(c, p)));
+    printf("  memory      %s of %.0f GiB: %s\n", number(&a, (double)p->peak_memory_bytes / GIB),
+           c->gpu_figures->memory_gib, p->fits ? "fits" : "does not fit");
+    cell e;
+    printf("              weights %s, gradients %s, optimizer %s, activations %s\n", number(&a, p->weight_bytes / GIB),
+           number(&b, p->gradient_bytes / GIB), number(&d, p->optimizer_bytes / GIB),
+           number(&e, p->activation_bytes / GIB));
+    print_work(answers);
+    printf("; %.0f %% of the card's arithmetic, %.0f %% of its bandwidth\n", 100 * p->compute_share,
+           100 * p->memory_share);
+    double steps = predict_total_steps(r, c);
     if (steps > 0)
         printf("  total       %s for %.0f step%s\n", duration(&a, steps * p->step_ms / 1000), steps,
                steps == 1 ? "" : "s");
+    double cost = predict_cost(r, c, p);
+    if (!isnan(cost)) printf("  cost        %s%s\n", number(&a, cost), steps > 0 ? "" : " for a million samples");
 }
 
 /* ---- A table ---------------------------------------------------------------------------------------------------- */
 
-enum { GPU, BATCH, STEP, LOWER, UPPER, RATE, MEMORY, OF, FITS, TOTAL, WARNINGS, COLUMN_COUNT };
+enum { GPU, BATCH, STEP, LOWER, UPPER, RATE, PEAK, MEMORY, OF, FITS, TOTAL, COST, WARNINGS, COLUMN_COUNT };
 typedef cell row[COLUMN_COUNT];
 
-static const row headings = {[GPU] = {"GPU"},    [BATCH] = {"batch"},    [STEP] = {"step, ms"},    [LOWER] = {"5 %"},
-                             [UPPER] = {"95 %"}, [RATE] = {"samples/s"}, [MEMORY] = {"GiB"},       [OF] = {"of"},
-                             [FITS] = {"fits"},  [TOTAL] = {"total"},    [WARNINGS] = {"warnings"}};
+static const row headings = {
+    [GPU] = {"GPU"},        [BATCH] = {"batch"}, [STEP] = {"step, ms"},    [LOWER] = {"5 %"}, [UPPER] = {"95 %"},
+    [RATE] = {"samples/s"}, [PEAK] = {"peak"},   [MEMORY] = {"GiB"},       [OF] = {"of"},     [FITS] = {"fits"},
+    [TOTAL] = {"total"},    [COST] = {"cost"},   [WARNINGS] = {"warnings"}};
 
 static void fill_row(const predict_request *r, const mdot_configuration *c, const mdot_prediction *p, row out)
 {
-    snprintf(out[GPU].text, sizeof out[GPU].text, "%s", c->gpu);
+    snprintf(out[GPU].text, sizeof out[GPU].text, "%s", c->gpu_figures->name);
     snprintf(out[BATCH].text, sizeof out[BATCH].text, "%" PRId64, c->batch);
     number(&out[STEP], p->step_ms);
     number(&out[LOWER], p->lower_ms);
     number(&out[UPPER], p->upper_ms);
-    number(&out[RATE], samples_per_second(c, p));
+    number(&out[RATE], predict_samples_per_second(c, p));
+    snprintf(out[PEAK].text, sizeof out[PEAK].text, "%.0f %%", 100 * largest_share(p));
     number(&out[MEMORY], (double)p->peak_memory_bytes / GIB);
-    snprintf(out[OF].text, sizeof out[OF].text, "%.0f", memory_gib_of(c->gpu));
+    snprintf(out[OF].text, sizeof out[OF].text, "%.0f", c->gpu_figures->memory_gib);
     snprintf(out[FITS].text, sizeof out[FITS].text, "%s", p->fits ? "yes" : "no");
-    duration(&out[TOTAL], total_steps(r, c) * p->step_ms / 1000);
+    duration(&out[TOTAL], predict_total_steps(r, c) * p->step_ms / 1000);
+    double cost = predict_cost(r, c, p);
+    if (isnan(cost))
+        snprintf(out[COST].text, sizeof out[COST].text, "-");
+    else
+        number(&out[COST], cost);
     warning_words(&out[WARNINGS], p->warnings);
+}
+
+/* Tables have the 80 columns of a terminal; what goes first where they would have more stands first here. What is
+ * warned of is said behind the table, too, and both ends of the interval go together. --wide shows all. */
+enum { TABLE_COLUMNS = 80 };
+static const int dropped[] = {PEAK, OF, WARNINGS, LOWER, UPPER, FITS};
+
+static int width_of_table(const int *widths, const bool *is_shown)
+{
+    int used = -2;
+    for (int c = 0; c < COLUMN_COUNT; c++) used += is_shown[c] ? widths[c] + 2 : 0;
+    return used;
+}
+
+static void drop_columns(const int *widths, bool *is_shown)
+{
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
+        bool is_second = dropped[i] == UPPER && !is_shown[LOWER];
+        if (is_second || width_of_table(widths, is_shown) > TABLE_COLUMNS) is_shown[dropped[i]] = false;
+    }
 }
 
 static void print_row(const row cells, const int *widths, const bool *is_shown)
@@ -192,7 +244,8 @@ static void print_table(const predict_request *r, const predict_answers *answers
         widths[c] = (int)strlen(headings[c].text);
         is_shown[c] = true;
     }
-    is_shown[TOTAL] = total_steps(r, &answers->configurations[0]) > 0;
+    is_shown[TOTAL] = predict_total_steps(r, &answers->configurations[0]) > 0;
+    is_shown[COST] = r->prices.given;
     is_shown[WARNINGS] = all_warnings(answers) != 0;
     for (size_t i = 0; i < answers->count; i++) {
         row cells;
@@ -200,10 +253,16 @@ static void print_table(const predict_request *r, const predict_answers *answers
         for (int c = 0; c < COLUMN_COUNT; c++)
             if ((int)strlen(cells[c].text) > widths[c]) widths[c] = (int)strlen(cells[c].text);
     }
+    cell batch = {""};
+    if (r->batch_count == 0 && !r->fit)
+        snprintf(batch.text, sizeof batch.text, "batch %" PRId64 " (the file's), ", answers->configurations[0].batch);
     printf("%s: ", cli_printable(&name, r->job_path));
-    if (r->batch_count == 0) printf("batch %" PRId64 " (the file's), ", answers->configurations[0].batch);
-    print_common(r, answers);
+    print_common(r, answers, batch.text, 2, 2);
+    print_work(answers);
+    if (r->prices.given && predict_total_steps(r, &answers->configurations[0]) == 0)
+        printf("; cost of a million samples");
     puts("\n");
+    if (!r->wide) drop_columns(widths, is_shown);
     print_row(headings, widths, is_shown);
     for (size_t i = 0; i < answers->count; i++) {
         row cells;
@@ -217,20 +276,25 @@ static void print_table(const predict_request *r, const predict_answers *answers
 static void print_json_prediction(const predict_request *r, const mdot_configuration *c, const mdot_prediction *p)
 {
     printf("{\"gpu\": ");
-    cli_json_string(stdout, c->gpu);
-    printf(", \"gpus\": %d, \"batch\": %" PRId64 ", \"precision\": \"%s\", \"layout\": \"%s\", \"optimizer\": \"%s\",\n"
-           "   \"step_ms\": %.9g, \"lower_ms\": %.9g, \"upper_ms\": %.9g, \"samples_per_second\": %.9g,\n"
+    cli_json_string(stdout, c->gpu_figures->name);
+    cli_json_training(stdout, c);
+    printf(",\n   \"step_ms\": %.9g, \"lower_ms\": %.9g, \"upper_ms\": %.9g, \"samples_per_second\": %.9g,\n"
            "   \"peak_memory_bytes\": %" PRIu64 ", \"gpu_memory_bytes\": %.0f, \"fits\": %s, ",
-           c->gpu_count, c->batch, predict_precision_names[c->precision], predict_layout_names[c->layout],
-           cli_optimizer_names[c->optimizer], p->step_ms, p->lower_ms, p->upper_ms, samples_per_second(c, p),
-           p->peak_memory_bytes, memory_gib_of(c->gpu) * GIB, p->fits ? "true" : "false");
-    double steps = total_steps(r, c);
+           p->step_ms, p->lower_ms, p->upper_ms, predict_samples_per_second(c, p), p->peak_memory_bytes,
+           c->gpu_figures->memory_gib * GIB, p->fits ? "true" : "false");
+    double steps = predict_total_steps(r, c);
     if (steps > 0) printf("\"steps\": %.0f, \"total_seconds\": %.9g, ", steps, steps * p->step_ms / 1000);
+    double cost = predict_cost(r, c, p);
+    if (!isnan(cost)) printf("\"%s\": %.9g, ", steps > 0 ? "cost" : "cost_of_a_million_samples", cost);
+    printf("\"weight_bytes\": %.0f, \"gradient_bytes\": %.0f, \"optimizer_bytes\": %.0f, \"activation_bytes\": %.0f, ",
+           p->weight_bytes, p->gradient_bytes, p->optimizer_bytes, p->activation_bytes);
+    printf("\"compute_share\": %.6g, \"memory_share\": %.6g, \"unknown_share\": %.6g, ", p->compute_share,
+           p->memory_share, p->unknown_share);
     printf("\"warnings\": [");
     const char *comma = "";
     for (int w = 0; w < WARNING_COUNT; w++) {
-        if ((p->warnings & warnings[w].bit) == 0) continue;
-        printf("%s\"%s\"", comma, warnings[w].word);
+        if ((p->warnings & warnings[w]) == 0) continue;
+        printf("%s\"%s\"", comma, mdot_warning_name(warnings[w]));
         comma = ", ";
     }
     printf("]}");
@@ -238,11 +302,16 @@ static void print_json_prediction(const predict_request *r, const mdot_configura
 
 static void print_json(const predict_request *r, const predict_answers *answers)
 {
-    printf("{\"job\": ");
+    printf("{\"schema\": \"mdot-predict/1\", \"mdot\": \"%s\", \"predictor\": ", mdot_version());
+    cli_json_string(stdout, answers->predictor);
+    printf(", \"compiler\": ");
+    cli_json_string(stdout, answers->compiler);
+    printf(",\n \"job\": ");
     cli_json_string(stdout, r->job_path);
-    printf(", \"operators\": %zu, \"unknown\": %zu, \"parameters\": %.0f, \"file_batch\": %" PRId64
-           ",\n \"predictions\": [",
-           answers->job.operator_count, answers->job.unknown_count, answers->job.parameters, answers->job.batch);
+    printf(", \"operators\": %zu, \"unknown\": %zu, \"parameters\": %.0f, \"frozen_parameters\": %.0f, \"file_batch\": "
+           "%" PRId64 ", \"flops_per_sample\": %.0f,\n \"predictions\": [",
+           answers->job.operator_count, answers->job.unknown_count, answers->job.parameters,
+           answers->job.frozen_parameters, answers->job.batch, answers->predictions[0].flops_per_sample);
     for (size_t i = 0; i < answers->count; i++) {
         printf("%s\n  ", i == 0 ? "" : ",");
         print_json_prediction(r, &answers->configurations[i], &answers->predictions[i]);
@@ -260,5 +329,5 @@ void predict_print(const predict_request *request, const predict_answers *answer
         print_table(request, answers);
     }
     fflush(stdout); /* what is said about the answers follows them */
-    if (!request->quiet) explain_warnings(answers);
+    if (!request->reading.quiet) explain_warnings(answers);
 }

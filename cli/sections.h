@@ -10,7 +10,7 @@ typedef struct cli_section {
     const char *access; /* "r--", "r-x", "rw-" */
 } cli_section;
 
-/* A malloc'ed array; the caller frees. IO or MALFORMED on failure. */
+/* A malloc'ed array; the caller frees. NOT_FOUND, IO, MALFORMED or OUT_OF_MEMORY on failure. */
 mdot_status cli_read_sections(const char *path, cli_section **out_sections, size_t *out_count, mdot_error *err);
 
 #endif

@@ -1,5 +1,6 @@
 /* support.c — values of options, messages and JSON for all subcommands. */
 #include "base/list.h"
+#include "base/near.h"
 #include "base/printable.h"
 #include "cli/cli.h"
 
@@ -7,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 int cli_usage_error(const char *command, const char *format, ...)
 {
@@ -46,20 +48,25 @@ bool cli_parse_int(const char *command, const char *what, const char *text, int6
     return true;
 }
 
-bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names, int *out)
+bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names,
+                      const char *const *aliases, int *out)
 {
     char known[256];
     bs_list list;
     bs_list_begin(&list, known, sizeof known);
+    bs_near near = bs_near_begin(text);
+    for (int i = 0; aliases != NULL && aliases[i] != NULL; i += 2)
+        if (strcasecmp(text, aliases[i]) == 0) return cli_parse_choice(command, what, aliases[i + 1], names, NULL, out);
     for (int i = 0; names[i] != NULL; i++) {
-        if (strcmp(text, names[i]) != 0) {
+        if (strcasecmp(text, names[i]) != 0) {
             bs_list_add(&list, "%s", names[i]);
+            bs_near_offer(&near, names[i]);
             continue;
         }
         *out = i;
         return true;
     }
-    cli_usage_error(command, "%s does not know \"%s\"; known are %s", what, text, known);
+    cli_usage_error(command, "%s does not know \"%s\"%s; known are %s", what, text, bs_near_ask(&near).text, known);
     return false;
 }
 
@@ -101,7 +108,7 @@ bool cli_parse_dim(const char *command, char *text, cli_dims *dims)
 
 const char *const *cli_level_names(void)
 {
-    static const char *const names[] = {"x86-64-v3", "x86-64-v4", NULL};
+    static const char *const names[] = {"x86-64-v3", "x86-64-v4", "x86-64-bf16", "x86-64-amx", NULL};
     return names;
 }
 
@@ -136,4 +143,17 @@ void cli_json_string(FILE *stream, const char *text)
         }
     }
     fputc('"', stream);
+}
+
+const char *cli_short_number(double number, char out[16])
+{
+    static const char prefixes[] = " kMGTPE";
+    int prefix = 0;
+    for (; number >= 999.5 && prefixes[prefix + 1] != '\0'; prefix++) number /= 1000;
+    if (prefix == 0) {
+        snprintf(out, 16, "%.0f", number);
+    } else {
+        snprintf(out, 16, "%.*f%c", number < 9.995 ? 2 : number < 99.95 ? 1 : 0, number, prefixes[prefix]);
+    }
+    return out;
 }

@@ -5,11 +5,10 @@
 #include <inttypes.h>
 
 typedef struct tokens_request {
-    const char *output; /* NULL: none */
-    cli_dims dims;
+    cli_reading reading;
     int64_t batch; /* 0: the file's */
     int optimizer; /* CLI_NO_CHOICE: the file's */
-    bool keep_names, json, quiet;
+    bool json;
 } tokens_request;
 
 /* ---- Printing --------------------------------------------------------------------------------------------------- */
@@ -35,20 +34,6 @@ static mdot_load backward_at(const mdot_job_operator *op, double batch)
     return load;
 }
 
-/* "1.23M": three digits and a decimal prefix. */
-static const char *short_number(double number, char out[16])
-{
-    static const char prefixes[] = " kMGTPE";
-    int prefix = 0;
-    for (; number >= 999.5 && prefixes[prefix + 1] != '\0'; prefix++) number /= 1000;
-    if (prefix == 0) {
-        snprintf(out, 16, "%.0f", number);
-    } else {
-        snprintf(out, 16, "%.*f%c", number < 9.995 ? 2 : number < 99.95 ? 1 : 0, number, prefixes[prefix]);
-    }
-    return out;
-}
-
 static void print_settings(const mdot_job_operator *op)
 {
     const char *space = "";
@@ -67,7 +52,8 @@ static void print_settings(const mdot_job_operator *op)
 static void print_load(mdot_load load)
 {
     char flops[16], moved[16];
-    printf(" %8s %8s", short_number(load.flops, flops), short_number(load.bytes_read + load.bytes_written, moved));
+    printf(" %8s %8s", cli_short_number(load.flops, flops),
+           cli_short_number(load.bytes_read + load.bytes_written, moved));
 }
 
 static void print_table(const mdot_job *job, double batch, mdot_optimizer optimizer)
@@ -83,10 +69,10 @@ static void print_table(const mdot_job *job, double batch, mdot_optimizer optimi
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(job, i, &op);
         cli_text type;
-        printf("%5zu %-22.60s", i, cli_printable(&type, op.type));
+        printf("%5zu%c%-22.60s", i, op.known ? ' ' : '?', cli_printable(&type, op.type));
         print_load(load_at(&op, MDOT_PHASE_FORWARD, batch));
         print_load(backward_at(&op, batch));
-        printf(" %8s %5" PRIu32, short_number(op.parameters, parameters), op.depth);
+        printf(" %8s %5" PRIu32, cli_short_number(op.parameters, parameters), op.depth);
         if (op.block > 0) {
             printf(" %5" PRIu32 "  ", op.block);
         } else {
@@ -100,11 +86,11 @@ static void print_table(const mdot_job *job, double batch, mdot_optimizer optimi
     printf("%5s %-22s", "", "total");
     print_load(forward);
     print_load(backward);
-    printf(" %8s\n", short_number(info.parameters, parameters));
+    printf(" %8s\n", cli_short_number(info.parameters, parameters));
     printf("%5s %-22s", "", cli_optimizer_names[optimizer]);
     print_load(mdot_optimizer_load(optimizer, info.parameters));
-    printf("\n%zu operators, %zu unknown; a step of %.0f sample%s\n", info.operator_count, info.unknown_count, batch,
-           batch == 1 ? "" : "s");
+    printf("\n%zu operators, %zu unknown%s; a step of %.0f sample%s\n", info.operator_count, info.unknown_count,
+           info.unknown_count > 0 ? " (?)" : "", batch, batch == 1 ? "" : "s");
 }
 
 static void print_json_load(const char *name, mdot_load load)
@@ -132,6 +118,7 @@ static void print_json_operator(const mdot_job_operator *op, double batch, mdot_
     print_json_load("weight_gradient", load_at(op, MDOT_PHASE_WEIGHT_GRADIENT, batch));
     printf(", ");
     print_json_load("optimizer", mdot_optimizer_load(optimizer, op->parameters));
+    if (op->frozen_parameters > 0) printf(", \"frozen_parameters\": %.0f", op->frozen_parameters);
     printf(", \"parameters\": %.0f, \"depth\": %" PRIu32 ", \"height\": %" PRIu32 ", \"out_degree\": %" PRIu32
            ", \"inputs\": [",
            op->parameters, op->depth, op->height, op->out_degree);
@@ -174,12 +161,14 @@ static int run(int argc, char **argv)
 
     mdot_error err = {0};
     mdot_job *job = NULL;
-    mdot_status status = cli_read_job("tokens", operands.item[0], &r.dims, r.quiet, r.keep_names, r.output, &job, &err);
-    if (status == MDOT_OK && r.output != NULL) status = mdot_job_save(job, r.output, &err);
+    mdot_status status = cli_read_job("tokens", operands.item[0], &r.reading, &job, &err);
+    if (status == MDOT_OK && r.reading.output != NULL) status = mdot_job_save(job, r.reading.output, &err);
     if (status == MDOT_OK) {
         mdot_job_info info = MDOT_INIT(mdot_job_info);
         mdot_job_get_info(job, &info);
         double batch = (double)(r.batch > 0 ? r.batch : cli_job_batch(&info));
+        if (info.parameters + info.frozen_parameters == 0 && !r.reading.quiet)
+            fprintf(stderr, "mdot tokens: warning: %s\n", mdot_warning_text(MDOT_WARN_NO_PARAMETERS));
         mdot_optimizer optimizer = r.optimizer == CLI_NO_CHOICE ? info.optimizer : (mdot_optimizer)r.optimizer;
         if (r.json) {
             print_json(job, batch, optimizer);
@@ -205,8 +194,9 @@ static const cli_option options[] = {
      .value = "NAME=N",
      .help = "fix a symbolic dimension other than the batch (or NAME=OTHER)",
      .kind = CLI_DIM,
-     .at = offsetof(tokens_request, dims),
+     .at = offsetof(tokens_request, reading.dims),
      .repeats = true},
+    CLI_FREEZING_OPTIONS(tokens_request, reading),
     {.name = "optimizer",
      .value = "O",
      .help = "sgd, adam, adamw (default: the file's, or sgd)",
@@ -218,14 +208,18 @@ static const cli_option options[] = {
      .value = "FILE",
      .help = "also write the sequence as a .job file, which holds no weights, and no names unless kept",
      .kind = CLI_TEXT,
-     .at = offsetof(tokens_request, output),
+     .at = offsetof(tokens_request, reading.output),
      .files = "job"},
     {.name = "keep-names",
      .help = "keep the names of the modules that operators stand in, for --json and the .job file",
      .kind = CLI_FLAG,
-     .at = offsetof(tokens_request, keep_names)},
+     .at = offsetof(tokens_request, reading.keep_names)},
     {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(tokens_request, json)},
-    {.name = "quiet", .letter = 'q', .help = "no warnings", .kind = CLI_FLAG, .at = offsetof(tokens_request, quiet)},
+    {.name = "quiet",
+     .letter = 'q',
+     .help = "no warnings",
+     .kind = CLI_FLAG,
+     .at = offsetof(tokens_request, reading.quiet)},
 };
 static const char *const synopsis[] = {"JOB.onnx [OPTION]…", "JOB.job [OPTION]…", NULL};
 

@@ -15,13 +15,15 @@ static void print_row(void *user, const mdotc_verify_row *row)
         cli_json_string(stdout, row->entry);
         printf(", \"level\": ");
         cli_json_string(stdout, row->level);
-        printf(", \"bucket\": %lld, \"worst_length\": %lld, \"worst_error\": %.3e, \"passed\": %s}",
-               (long long)row->max_length, (long long)row->worst_length, row->worst_error,
+        printf(", \"bucket\": %lld, \"worst_length\": %lld, \"worst_error\": %.3e, \"bound\": %.0e, "
+               "\"passed\": %s}",
+               (long long)row->max_length, (long long)row->worst_length, row->worst_error, row->bound,
                row->passed ? "true" : "false");
     } else {
-        if (r->rows == 0) printf("%-12s %-10s %7s %12s %9s\n", "entry", "level", "bucket", "worst error", "at length");
-        printf("%-12s %-10s %7lld %12.2e %9lld  %s\n", row->entry, row->level, (long long)row->max_length,
-               row->worst_error, (long long)row->worst_length, row->passed ? "pass" : "FAIL");
+        if (r->rows == 0)
+            printf("%-12s %-16s %7s %12s %7s %9s\n", "entry", "level", "bucket", "worst error", "bound", "at length");
+        printf("%-12s %-16s %7lld %12.2e %7.0e %9lld  %s\n", row->entry, row->level, (long long)row->max_length,
+               row->worst_error, row->bound, (long long)row->worst_length, row->passed ? "pass" : "FAIL");
         fflush(stdout);
     }
     r->rows++;
@@ -36,6 +38,7 @@ static void show_warning(void *user, const char *message)
 typedef struct verify_request {
     cli_dims dims;
     const char *entry;
+    const char *inputs;
     double tolerance;
     int64_t seed;
     bool json;
@@ -57,7 +60,8 @@ static int run(int argc, char **argv)
                                    .seed = (uint64_t)request.seed,
                                    .row = print_row,
                                    .warning = show_warning,
-                                   .user = &state};
+                                   .user = &state,
+                                   .inputs = request.inputs};
     mdot_error err = {0};
     bool passed = false;
     mdot_status status = mdotc_verify(operands.item[0], operands.item[1], &verify, &passed, &err);
@@ -81,10 +85,15 @@ static const cli_option options[] = {
      .repeats = true},
     {.name = "tolerance",
      .value = "X",
-     .help = "largest relative error that passes (default 1e-4; a GPU that multiplies bf16 or fp16 may always err by "
-             "1e-2)",
+     .help =
+         "largest relative error that passes (default 1e-4; code that multiplies bf16 or fp16 may always err by 1e-2)",
      .kind = CLI_REAL,
      .at = offsetof(verify_request, tolerance)},
+    {.name = "inputs",
+     .value = "FOLDER",
+     .help = "verify on input_0.pb, input_1.pb, … (TensorProto) instead of random inputs",
+     .kind = CLI_TEXT,
+     .at = offsetof(verify_request, inputs)},
     {.name = "seed",
      .value = "N",
      .help = "of the random inputs (default 1)",

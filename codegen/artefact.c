@@ -1,31 +1,33 @@
 /* artefact.c — plans → predictor.mdot: the code generator's steps in order. */
 #include "codegen/artefact.h"
 
+static mdot_status link_parts(const cg_made made[CG_BACKENDS], const cg_table *table, const char *path, ir_arena *arena,
+                              mdot_error *err)
+{
+    cg_data_section sections[1 + CG_BACKENDS * CG_MAX_SECTIONS] = {
+        {MDOT_ABI_SECTION_TABLE, MDOT_ABI_SYMBOL_TABLE, table->pool.bytes, table->pool.size_bytes, MDOT_ABI_ALIGNMENT}};
+    cg_parts parts = {.sections = sections, .section_count = 1};
+    for (int b = 0; b < CG_BACKENDS; b++) {
+        for (int i = 0; i < made[b].section_count; i++) sections[parts.section_count++] = made[b].section[i];
+        if (made[b].machine == NULL) continue;
+        parts.machine = made[b].machine;
+        parts.code = made[b].code;
+        parts.code_bytes = made[b].code_bytes;
+    }
+    return cg_link_artefact(&parts, path, arena, err);
+}
+
 mdot_status cg_write_artefact(const cg_entry *entries, int entry_count, const cg_options *options, const char *path,
                               ir_arena *arena, mdot_error *err)
 {
-    cg_pool table = {0};
-    cu_images cuda = {0};
-    cg_cpu_images cpu = {0};
-    mdot_status status = cu_make_images(entries, entry_count, options, arena, &cuda, err);
-    if (status == MDOT_OK) status = cg_cpu_make_images(entries, entry_count, options, arena, &cpu, err);
-    if (status == MDOT_OK) status = cg_build_table(entries, entry_count, options, &cpu, &cuda, &table, err);
-    if (status == MDOT_OK) {
-        cg_parts parts = {.machine = cpu.machine,
-                          .table = table.bytes,
-                          .weights = cpu.weights.bytes,
-                          .code = cpu.code,
-                          .table_bytes = table.size_bytes,
-                          .weights_bytes = cpu.weights.size_bytes,
-                          .code_bytes = cpu.code_bytes,
-                          .cubins = cuda.cubins.bytes,
-                          .cuda_weights = cuda.weights.bytes,
-                          .cubins_bytes = cuda.cubins.size_bytes,
-                          .cuda_weights_bytes = cuda.weights.size_bytes};
-        status = cg_link_artefact(&parts, path, arena, err);
-    }
-    cg_pool_done(&table);
-    cg_cpu_images_done(&cpu);
-    cu_images_done(&cuda);
+    cg_made made[CG_BACKENDS] = {0};
+    cg_table table = {0};
+    mdot_status status = MDOT_OK;
+    for (int b = CG_BACKENDS - 1; b >= 0 && status == MDOT_OK; b--) /* first what a missing toolchain may end */
+        status = cg_backends[b]->make_images(entries, entry_count, options, arena, &made[b], err);
+    if (status == MDOT_OK) status = cg_build_table(entries, entry_count, options, made, &table, err);
+    if (status == MDOT_OK) status = link_parts(made, &table, path, arena, err);
+    cg_pool_done(&table.pool);
+    for (int b = 0; b < CG_BACKENDS; b++) cg_backends[b]->done(made[b].images);
     return status;
 }

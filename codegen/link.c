@@ -6,6 +6,7 @@
 #include "base/elf_read.h"
 #include "base/file.h"
 #include "codegen/artefact.h"
+#include "codegen/workplace.h"
 #include "mdot/mdot_abi.h"
 
 #include <errno.h>
@@ -25,39 +26,7 @@ extern char **environ;
 static const char *const linkers[] = {"ld", "ld.lld", "ld.lld-19"};
 enum { LINKER_COUNT = sizeof linkers / sizeof linkers[0] };
 
-enum { PAGE_BYTES = 4096, LINKER_WORDS_BYTES = 800 };
-
-typedef enum work_file { DATA_OBJECT, CODE_OBJECT, EXPORT_MAP, LINKER_WORDS, LINKED, WORK_FILE_COUNT } work_file;
-static const char *const work_names[WORK_FILE_COUNT] = {"data.o", "code.o", "export.map", "linker.txt", "linked.mdot"};
-
-typedef struct workplace {
-    char *directory;
-    char *file[WORK_FILE_COUNT];
-} workplace;
-
-static mdot_status open_workplace(const char *path, ir_arena *arena, workplace *out, mdot_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    int parent_length = slash == NULL ? 0 : (int)(slash - path + 1);
-    workplace w = {.directory = ir_arena_printf(arena, "%.*s.mdot-XXXXXX", parent_length, path)};
-    if (w.directory == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
-    if (mkdtemp(w.directory) == NULL)
-        return mdot_fail(err, MDOT_IO, "%s: no directory to work in beside it: %s", path, strerror(errno));
-    for (int i = 0; i < WORK_FILE_COUNT; i++) {
-        w.file[i] = ir_arena_printf(arena, "%s/%s", w.directory, work_names[i]);
-        if (w.file[i] != NULL) continue;
-        rmdir(w.directory);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
-    }
-    *out = w;
-    return MDOT_OK;
-}
-
-static void close_workplace(const workplace *w)
-{
-    for (int i = 0; i < WORK_FILE_COUNT; i++) unlink(w->file[i]);
-    rmdir(w->directory);
-}
+enum { LINKER_WORDS_BYTES = 800 };
 
 static mdot_status write_file(const char *path, const void *bytes, size_t size_bytes, mdot_error *err)
 {
@@ -80,41 +49,32 @@ static mdot_status write_export_map(const char *path, const cg_data_section *sec
     return write_file(path, map, used, err);
 }
 
-static mdot_status write_parts(const workplace *w, const cg_parts *parts, mdot_error *err)
+static mdot_status write_parts(const cg_workplace *w, const cg_parts *parts, mdot_error *err)
 {
-    const cg_data_section sections[] = {
-        {MDOT_ABI_SECTION_TABLE, MDOT_ABI_SYMBOL_TABLE, parts->table, parts->table_bytes, MDOT_ABI_ALIGNMENT},
-        /* whole pages of their own, so that processes share all of them, and none is shared with what only a GPU reads
-         */
-        {MDOT_ABI_SECTION_WEIGHTS, MDOT_ABI_SYMBOL_WEIGHTS, parts->weights, parts->weights_bytes, PAGE_BYTES},
-        {MDOT_ABI_SECTION_CUBINS, MDOT_ABI_SYMBOL_CUBINS, parts->cubins, parts->cubins_bytes, PAGE_BYTES},
-        {MDOT_ABI_SECTION_CUDA_WEIGHTS, MDOT_ABI_SYMBOL_CUDA_WEIGHTS, parts->cuda_weights, parts->cuda_weights_bytes,
-         PAGE_BYTES},
-    };
-    size_t count = (size_t)2 + (parts->cubins_bytes > 0) + (parts->cubins_bytes > 0 && parts->cuda_weights_bytes > 0);
-    mdot_status status = cg_elf_write_object(w->file[DATA_OBJECT], parts->machine->elf_machine, sections, count, err);
+    mdot_status status = cg_elf_write_object(w->file[CG_DATA_OBJECT], parts->machine->elf_machine, parts->sections,
+                                             parts->section_count, err);
     if (status != MDOT_OK) return status;
-    status = write_file(w->file[CODE_OBJECT], parts->code, parts->code_bytes, err);
+    status = write_file(w->file[CG_CODE_OBJECT], parts->code, parts->code_bytes, err);
     if (status != MDOT_OK) return status;
-    return write_export_map(w->file[EXPORT_MAP], sections, count, err);
+    return write_export_map(w->file[CG_EXPORT_MAP], parts->sections, parts->section_count, err);
 }
 
 /* ---- Running the linker ------------------------------------------------------------------------------------------ */
 
 /* Starts the first linker that there is, its words going to a file. */
-static mdot_status start_linker(const workplace *w, const cg_machine *machine, pid_t *out_process, mdot_error *err)
+static mdot_status start_linker(const cg_workplace *w, const cg_machine *machine, pid_t *out_process, mdot_error *err)
 {
     char *arguments[] = {"ld", "-m", (char *)machine->emulation, "-shared", "-nostdlib", "-Bsymbolic",
                          "--hash-style=gnu", "--build-id=sha1",
                          /* an undefined symbol is an error here, not a surprise at open */
                          "-z", "defs", "-z", "noexecstack", "-z", "separate-code", "-z", "norelro", "-soname",
-                         "predictor.mdot", "--version-script", w->file[EXPORT_MAP], "-o", w->file[LINKED],
-                         w->file[CODE_OBJECT], w->file[DATA_OBJECT], NULL};
+                         "predictor.mdot", "--version-script", w->file[CG_EXPORT_MAP], "-o", w->file[CG_LINKED],
+                         w->file[CG_CODE_OBJECT], w->file[CG_DATA_OBJECT], NULL};
     posix_spawn_file_actions_t actions;
     if (posix_spawn_file_actions_init(&actions) != 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     int failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (failed == 0)
-        failed = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, w->file[LINKER_WORDS],
+        failed = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, w->file[CG_LINKER_WORDS],
                                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (failed == 0) failed = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     if (failed == 0) {
@@ -128,17 +88,17 @@ static mdot_status start_linker(const workplace *w, const cg_machine *machine, p
                      linkers[2], strerror(failed));
 }
 
-static void read_linker_words(const workplace *w, char text[LINKER_WORDS_BYTES])
+static void read_linker_words(const cg_workplace *w, char text[LINKER_WORDS_BYTES])
 {
     unsigned char *words = NULL;
     size_t length = 0;
-    if (bs_read_file(w->file[LINKER_WORDS], &words, &length, NULL) == MDOT_OK)
+    if (bs_read_file(w->file[CG_LINKER_WORDS], &words, &length, NULL) == MDOT_OK)
         while (length > 0 && words[length - 1] == '\n') words[--length] = '\0';
     snprintf(text, LINKER_WORDS_BYTES, "%s", words != NULL ? (const char *)words : "");
     free(words);
 }
 
-static mdot_status run_linker(const workplace *w, const cg_machine *machine, mdot_error *err)
+static mdot_status run_linker(const cg_workplace *w, const cg_machine *machine, mdot_error *err)
 {
     pid_t process;
     mdot_status status = start_linker(w, machine, &process, err);
@@ -149,7 +109,7 @@ static mdot_status run_linker(const workplace *w, const cg_machine *machine, mdo
         /* ECHILD: the program ignores SIGCHLD, and the exit status is lost; what was linked tells as much */
         break;
     }
-    if (result == 0 && access(w->file[LINKED], R_OK) == 0) return MDOT_OK;
+    if (result == 0 && access(w->file[CG_LINKED], R_OK) == 0) return MDOT_OK;
     char words[LINKER_WORDS_BYTES];
     read_linker_words(w, words);
     return mdot_fail(err, MDOT_TOOLCHAIN, "linking failed: %s",
@@ -204,13 +164,13 @@ static mdot_status seal(const char *path, const cg_machine *machine, mdot_error 
 
 mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *arena, mdot_error *err)
 {
-    workplace w;
-    mdot_status status = open_workplace(path, arena, &w, err);
+    cg_workplace w;
+    mdot_status status = cg_workplace_open(path, arena, &w, err);
     if (status != MDOT_OK) return status;
     status = write_parts(&w, parts, err);
     if (status == MDOT_OK) status = run_linker(&w, parts->machine, err);
-    if (status == MDOT_OK) status = seal(w.file[LINKED], parts->machine, err);
-    if (status == MDOT_OK) status = bs_move_into_place(w.file[LINKED], path, err);
-    close_workplace(&w);
+    if (status == MDOT_OK) status = seal(w.file[CG_LINKED], parts->machine, err);
+    if (status == MDOT_OK) status = bs_move_into_place(w.file[CG_LINKED], path, err);
+    cg_workplace_close(&w);
     return status;
 }

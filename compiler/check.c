@@ -15,15 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-enum { MAX_TENSORS = 256 };
 
 typedef struct data_set {
     const char *path;
     int input_count, output_count;
-    const ir_tensor *inputs[MAX_TENSORS], *outputs[MAX_TENSORS];
+    const ir_tensor *inputs[CO_MAX_TENSORS], *outputs[CO_MAX_TENSORS];
     int64_t length; /* of the model's symbolic dimension; 0 without one */
 } data_set;
 
@@ -39,24 +36,6 @@ typedef struct test {
 } test;
 
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */
-
-static mdot_status read_tensors(test *t, const char *folder, const char *kind, const ir_tensor **out_tensors,
-                                int *out_count, mdot_error *err)
-{
-    int count = 0;
-    for (; count < MAX_TENSORS; count++) {
-        const char *path = ir_arena_printf(t->arena, "%s/%s_%d.pb", folder, kind, count), *name;
-        struct stat info;
-        if (path == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", folder);
-        if (stat(path, &info) != 0) break;
-        ir_tensor *tensor;
-        mdot_status status = fe_read_tensor(path, t->arena, &tensor, &name, err);
-        if (status != MDOT_OK) return status;
-        out_tensors[count] = tensor;
-    }
-    *out_count = count;
-    return MDOT_OK;
-}
 
 static int is_data_set(const struct dirent *entry)
 {
@@ -76,8 +55,9 @@ static mdot_status read_data_sets(test *t, mdot_error *err)
         if (status == MDOT_OK) {
             data_set *set = &t->data_sets[i];
             set->path = ir_arena_printf(t->arena, "%s/%s", t->directory, entries[i]->d_name);
-            status = read_tensors(t, set->path, "input", set->inputs, &set->input_count, err);
-            if (status == MDOT_OK) status = read_tensors(t, set->path, "output", set->outputs, &set->output_count, err);
+            status = co_read_tensors(t->arena, set->path, "input", set->inputs, &set->input_count, err);
+            if (status == MDOT_OK)
+                status = co_read_tensors(t->arena, set->path, "output", set->outputs, &set->output_count, err);
         }
         free(entries[i]);
     }
@@ -86,37 +66,7 @@ static mdot_status read_data_sets(test *t, mdot_error *err)
     return status;
 }
 
-/* ONNX's data sets hold bfloat16 as the same bits under u16, for want of a type in NumPy. */
-static const ir_tensor *under_type(test *t, const ir_tensor *stored, mdot_dtype declared)
-{
-    if (stored->dtype != MDOT_DTYPE_U16 || declared != MDOT_DTYPE_BF16) return stored;
-    ir_tensor *tensor = IR_NEW(t->arena, ir_tensor);
-    if (tensor == NULL) return stored;
-    *tensor = *stored;
-    tensor->dtype = declared;
-    return tensor;
-}
-
 /* ---- Which lengths ---------------------------------------------------------------------------------------------- */
-
-/* The length at which a symbolic type has the tensor's dims; -1 where there is none, 0 where no dim is symbolic. */
-static int64_t solve_length(const ir_type *type, const ir_tensor *tensor)
-{
-    int64_t length = 0;
-    if (type->rank != tensor->rank) return -1;
-    for (int i = 0; i < type->rank; i++) {
-        ir_dim dim = type->dim[i];
-        int64_t rest = tensor->dims[i] - dim.offset;
-        if (dim.scale == 0) {
-            if (rest != 0) return -1;
-            continue;
-        }
-        if (rest % dim.scale != 0 || rest / dim.scale < 1) return -1;
-        if (length != 0 && rest / dim.scale != length) return -1;
-        length = rest / dim.scale;
-    }
-    return length;
-}
 
 /* Every data set's length; false where one does not agree with the graph. */
 static bool solve_lengths(test *t, const ir_graph *graph)
@@ -126,7 +76,7 @@ static bool solve_lengths(test *t, const ir_graph *graph)
         if (set->input_count != graph->input_count) return false;
         set->length = 0;
         for (int i = 0; i < set->input_count; i++) {
-            int64_t length = solve_length(&graph->inputs[i]->type, set->inputs[i]);
+            int64_t length = co_solve_length(&graph->inputs[i]->type, set->inputs[i]);
             if (length < 0 || (length > 0 && set->length > 0 && length != set->length)) return false;
             if (length > 0) set->length = length;
         }
@@ -159,11 +109,11 @@ static mdot_status compile(test *t, const ir_graph *graph, const int64_t *bucket
     const char *target = t->options->level != NULL ? ir_arena_printf(t->arena, "cpu:%s", t->options->level) : "cpu";
     co_targets targets;
     cg_entry entry;
-    mdot_status status = co_parse_targets(&target, 1, &targets, err);
+    mdot_status status = co_parse_targets(&target, 1, NULL, &targets, err);
     if (status == MDOT_OK)
         status = co_plan_entry("predict", graph, buckets, bucket_count, false, &silent, t->arena, &entry, err);
     if (status != MDOT_OK) return status;
-    cg_options options = {.predictor_name = "check", .level_count = targets.level_count, .levels = targets.levels};
+    cg_options options = {.predictor_name = "check", .target_count = targets.count, .targets = targets.target};
     return cg_write_artefact(&entry, 1, &options, t->artefact_path, t->arena, err);
 }
 
@@ -183,7 +133,7 @@ static void report_difference(test *t, const data_set *set, const co_tensor *got
 static mdot_status compare_outputs(test *t, const data_set *set, const co_tensor *outputs, mdot_error *err)
 {
     for (int i = 0; i < set->output_count; i++) {
-        const ir_wide *want = ir_wide_from_tensor(t->arena, under_type(t, set->outputs[i], outputs[i].dtype));
+        const ir_wide *want = ir_wide_from_tensor(t->arena, co_under_type(t->arena, set->outputs[i], outputs[i].dtype));
         if (want == NULL) return mdot_fail(err, MDOT_UNSUPPORTED, "%s: output %d cannot be compared", set->path, i);
         co_difference d = co_compare(&outputs[i], want, t->relative_tolerance, t->absolute_tolerance);
         if (d.relative > t->report.worst_error) t->report.worst_error = d.relative;
@@ -196,7 +146,7 @@ static mdot_status run_data_set(test *t, const mdot_predictor *predictor, mdot_c
                                 mdot_error *err)
 {
     mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
-    co_tensor inputs[MAX_TENSORS], outputs[MAX_TENSORS];
+    co_tensor inputs[CO_MAX_TENSORS], outputs[CO_MAX_TENSORS];
     mdot_status status = mdot_predictor_get_entry(predictor, 0, &entry);
     if (status == MDOT_OK &&
         ((size_t)set->input_count != entry.input_count || (size_t)set->output_count != entry.output_count))
@@ -251,7 +201,7 @@ static mdot_status check_symbolic(test *t, const ir_graph *graph, mdot_error *er
 /* The model bound to the shapes of one data set, and to what decides shapes in its data. */
 static mdot_status import_static(test *t, const data_set *set, ir_graph **out_graph, mdot_error *err)
 {
-    ir_type types[MAX_TENSORS];
+    ir_type types[CO_MAX_TENSORS];
     for (int i = 0; i < set->input_count; i++) {
         types[i] = (ir_type){.dtype = set->inputs[i]->dtype, .rank = set->inputs[i]->rank};
         for (int d = 0; d < types[i].rank; d++) types[i].dim[d] = ir_dim_number(set->inputs[i]->dims[d]);
@@ -296,7 +246,7 @@ static mdot_status check_model(test *t, mdot_error *err)
     for (int s = 0; imported == MDOT_OK && s < t->data_set_count; s++) {
         data_set *set = &t->data_sets[s];
         for (int i = 0; i < set->input_count && i < graph->input_count; i++)
-            set->inputs[i] = under_type(t, set->inputs[i], graph->inputs[i]->type.dtype);
+            set->inputs[i] = co_under_type(t->arena, set->inputs[i], graph->inputs[i]->type.dtype);
     }
     bool symbolic = imported == MDOT_OK && graph->symbol != NULL && solve_lengths(t, graph);
     return symbolic ? check_symbolic(t, graph, err) : check_static(t, err);

@@ -1,8 +1,8 @@
 /* compile.c — the whole compilation in one function, a call a stage: mdotc_compile. */
 #include "base/file.h"
 #include "base/list.h"
+#include "base/near.h"
 #include "base/sized.h"
-#include "codegen/cpu/cpu.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
@@ -15,34 +15,60 @@ static const int64_t default_buckets[] = {32, 64, 128, 256, 512, 1024};
 enum { DEFAULT_BUCKET_COUNT = sizeof default_buckets / sizeof default_buckets[0], PROGRESS_TOTAL = 1000 };
 enum { PROGRESS_PLANNED = PROGRESS_TOTAL / 10 }; /* measured: planning takes about a tenth of a compilation */
 
-/* What --dump takes beside the passes: the graph as read, plans, and from FIRST_CODE_DUMP on what becomes of them. */
-static const char *const other_dumps[] = {"import", "plan", "llvm", "asm", "cuda", "ptxas"};
-enum { OTHER_DUMP_COUNT = sizeof other_dumps / sizeof other_dumps[0], FIRST_CODE_DUMP = 2 };
+/* What --dump takes beside the passes and what the backends show. */
+static const char *const other_dumps[] = {"import", "plan"};
+enum { OTHER_DUMP_COUNT = sizeof other_dumps / sizeof other_dumps[0] };
+
+static const cg_dump *find_code_dump(const char *name, const cg_backend **out_backend)
+{
+    for (int b = 0; name != NULL && b < CG_BACKENDS; b++)
+        for (const cg_dump *dump = cg_backends[b]->dumps; dump->name != NULL; dump++) {
+            if (strcmp(name, dump->name) != 0) continue;
+            *out_backend = cg_backends[b];
+            return dump;
+        }
+    return NULL;
+}
+
+static mdot_status check_code_dump(const cg_dump *dump, const cg_backend *backend, const co_targets *targets,
+                                   mdot_error *err)
+{
+    if (!dump->needs_target) return MDOT_OK;
+    for (int i = 0; i < targets->count; i++)
+        if (targets->target[i].kind == backend->kind) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s has nothing to say without a %s target, such as %s", dump->name,
+                     backend->name, backend->example);
+}
 
 static mdot_status check_dump(const char *name, const co_targets *targets, mdot_error *err)
 {
     if (name == NULL) return MDOT_OK;
-    if (strcmp(name, "ptxas") == 0 && targets->cuda_count == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "ptxas has nothing to say without a GPU target, such as sm_90a");
+    const cg_backend *backend;
+    const cg_dump *code = find_code_dump(name, &backend);
+    if (code != NULL) return check_code_dump(code, backend, targets, err);
     char text[512];
     bs_list list;
     bs_list_begin(&list, text, sizeof text);
-    for (int i = 0; i < ir_pass_count; i++) {
-        if (strcmp(name, ir_passes[i].name) == 0) return MDOT_OK;
-        bs_list_add(&list, "%s", ir_passes[i].name);
+    bs_near near = bs_near_begin(name);
+    for (int i = 0; i < ir_pass_count + OTHER_DUMP_COUNT; i++) {
+        const char *known = i < ir_pass_count ? ir_passes[i].name : other_dumps[i - ir_pass_count];
+        if (strcmp(name, known) == 0) return MDOT_OK;
+        bs_list_add(&list, "%s", known);
+        bs_near_offer(&near, known);
     }
-    for (int i = 0; i < OTHER_DUMP_COUNT; i++) {
-        if (strcmp(name, other_dumps[i]) == 0) return MDOT_OK;
-        bs_list_add(&list, "%s", other_dumps[i]);
-    }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "nothing is called \"%s\" to dump; known are %s", name, text);
+    for (int b = 0; b < CG_BACKENDS; b++)
+        for (const cg_dump *dump = cg_backends[b]->dumps; dump->name != NULL; dump++) {
+            bs_list_add(&list, "%s", dump->name);
+            bs_near_offer(&near, dump->name);
+        }
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "nothing is called \"%s\" to dump%s; known are %s", name,
+                     bs_near_ask(&near).text, text);
 }
 
 static bool is_code_dump(const char *name)
 {
-    for (int i = FIRST_CODE_DUMP; name != NULL && i < OTHER_DUMP_COUNT; i++)
-        if (strcmp(name, other_dumps[i]) == 0) return true;
-    return false;
+    const cg_backend *backend;
+    return find_code_dump(name, &backend) != NULL;
 }
 
 /* ---- Planning --------------------------------------------------------------------------------------------------- */
@@ -107,6 +133,7 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
         break;
     }
     if (status != MDOT_OK) return status;
+    co_hint_apart(plans[0]->graph, hooks);
     *out_entry = (cg_entry){.name = name, .graph = plans[0]->graph, .plan_count = (int)count, .plans = plans};
     return MDOT_OK;
 }
@@ -172,14 +199,12 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
                          .user = o->user};
     cg_entry *planned = IR_NEW_ARRAY(arena, cg_entry, entry_count + 1);
     co_targets targets;
-    bool cuda_fp32;
     if (planned == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
 
     mdot_status status = co_check_entries(entries, entry_count, err);
     if (status == MDOT_OK) status = co_check_options(o, err);
     if (status == MDOT_OK) status = bs_check_output(artefact_path, err);
-    if (status == MDOT_OK) status = co_parse_targets(o->targets, o->target_count, &targets, err);
-    if (status == MDOT_OK) status = co_parse_compute(o->compute, &cuda_fp32, err);
+    if (status == MDOT_OK) status = co_parse_targets(o->targets, o->target_count, o->compute, &targets, err);
     if (status == MDOT_OK) status = check_dump(o->dump_pass, &targets, err);
     for (size_t i = 0; status == MDOT_OK && i < entry_count; i++) {
         ir_graph *graph = NULL;
@@ -188,6 +213,7 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
         dump_text(&hooks, "import", hooks.dump != NULL ? ir_graph_print(graph, arena) : NULL);
         status = co_plan_entry(entries[i].name, graph, buckets, bucket_count, o->bucket_count == 0, &hooks, arena,
                                &planned[i], err);
+        if (status == MDOT_OK) status = co_read_defaults(graph, &hooks, arena, &planned[i].defaults, err);
         status = fe_explain_memory(arena, entries[i].model_path, status, err);
         if (o->progress != NULL)
             o->progress(o->user, "planning", PROGRESS_PLANNED * (i + 1) / entry_count, PROGRESS_TOTAL);
@@ -195,11 +221,8 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
     if (status != MDOT_OK) return status;
 
     cg_options code = {.predictor_name = o->name != NULL ? o->name : predictor_name(arena, entries[0].model_path),
-                       .level_count = targets.level_count,
-                       .levels = targets.levels,
-                       .cuda_target_count = targets.cuda_count,
-                       .cuda_targets = targets.cuda,
-                       .cuda_fp32 = cuda_fp32,
+                       .target_count = targets.count,
+                       .targets = targets.target,
                        .dump = o->dump != NULL && is_code_dump(o->dump_pass) ? o->dump_pass : NULL,
                        .dump_text = dump_code,
                        .warning = report_code_warning,

@@ -2,17 +2,21 @@
  * cli/, may use the frontend, ir, the code generator and the runtime together.
  *
  *   compile.c     mdotc_compile: the whole compilation, a call a stage
+ *   defaults.c    what a model says of columns that a runtime may lack
  *   arguments.c   what a program may hand to these functions
- *   targets.c     names of targets → CPU levels and GPU architectures
+ *   targets.c     names of targets and of arithmetics → what images are made for
  *   check.c       mdotc_check: an ONNX test directory through compiled code
  *   verify.c      mdotc_verify: compiled code against the reference evaluator
+ *   hints.c       what was spelt in a way that is not recognised
+ *   data_set.c    tensors in files
+ *   draw.c        random inputs that a model can read
  *   specialise.c  data of a test bound into its model where shapes depend on it
  *   compare.c     tensors out of a run against the tensors that should be
  */
 #ifndef CO_COMPILER_H
 #define CO_COMPILER_H
 
-#include "codegen/codegen.h"
+#include "codegen/backend.h"
 #include "ir/graph.h"
 #include "mdot/mdot.h"
 #include "mdot/mdotc.h"
@@ -40,24 +44,29 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
                           bool drop_infeasible, const co_hooks *hooks, ir_arena *arena, cg_entry *out_entry,
                           mdot_error *err);
 
+/* Of each of the graph's inputs the defaults that its metadata states, in the arena; NULL: none. MALFORMED for what is
+ * no list of numbers for an input's last columns; a warning for notes that mdot does not know. */
+mdot_status co_read_defaults(const ir_graph *graph, const co_hooks *hooks, ir_arena *arena,
+                             const cg_defaults **out_defaults, mdot_error *err);
+
+/* Tells which matrix products and softmaxes of a graph after its passes no fused kernel was found for. */
+void co_hint_apart(const ir_graph *graph, const co_hooks *hooks);
+
 /* Turns the graph's inputs whose content decides a shape (axes, pads, …) into constants, values[i] being input i's
  * tensor; they stay in the list of inputs. *out_names lists them, NULL for none. False when memory is out. */
 bool co_bind_shape_inputs(ir_graph *graph, const ir_tensor *const *values, const char **out_names);
 
-enum { DR_MAX_CUDA_TARGETS = 32 };
-
-typedef struct co_targets { /* both ascending, nothing twice */
-    mdot_cpu_level levels[MDOT_ABI_MAX_IMAGES];
-    int level_count; /* at least one */
-    cg_cuda_target cuda[DR_MAX_CUDA_TARGETS];
-    int cuda_count;
+typedef struct co_targets {
+    cg_target target[MDOT_ABI_MAX_IMAGES]; /* as cg_options wants them; at least one for a CPU */
+    int count;
 } co_targets;
 
-/* "cpu", "cpu:<level>", "cuda" and "sm_<number>[a]". No CPU target given: every level, since the CPU stands behind
- * every GPU. INVALID_ARGUMENT lists the known. */
-mdot_status co_parse_targets(const char *const *targets, size_t count, co_targets *out_targets, mdot_error *err);
-/* "bf16" or "fp32"; NULL: "bf16". INVALID_ARGUMENT for others. */
-mdot_status co_parse_compute(const char *compute, bool *out_fp32, mdot_error *err);
+/* `names` are those that the backends parse, and `compute` a list of "KIND=ARITHMETIC", KIND being a backend's name;
+ * what has none is that of every backend but those that stand behind. NULL, and where a backend is not named: its
+ * first. Of several arithmetics for one backend a target gets an image each, the first being preferred. Where no target
+ * of a backend that stands behind is named, its usual ones are there. INVALID_ARGUMENT lists the known. */
+mdot_status co_parse_targets(const char *const *names, size_t count, const char *compute, co_targets *out_targets,
+                             mdot_error *err);
 
 /* A tensor of a run: dense data of a dtype under concrete dims. */
 typedef struct co_tensor {
@@ -84,6 +93,25 @@ typedef struct co_difference {
 } co_difference;
 co_difference co_compare(const co_tensor *got, const ir_wide *want, double relative_tolerance,
                          double absolute_tolerance);
+
+enum { CO_MAX_TENSORS = 256 };
+/* FOLDER/KIND_0.pb, FOLDER/KIND_1.pb, … up to the first that is not there; room for CO_MAX_TENSORS. */
+mdot_status co_read_tensors(ir_arena *arena, const char *folder, const char *kind, const ir_tensor **out_tensors,
+                            int *out_count, mdot_error *err);
+/* ONNX's data sets hold bfloat16 as the same bits under u16, for want of a type in NumPy. */
+const ir_tensor *co_under_type(ir_arena *arena, const ir_tensor *stored, mdot_dtype declared);
+/* The length at which a symbolic type has the tensor's dims; -1 where there is none, 0 where no dim is symbolic. */
+int64_t co_solve_length(const ir_type *type, const ir_tensor *tensor);
+
+/* SplitMix64 (Steele, Lea, Flood 2014). */
+uint64_t co_next_random(uint64_t *state);
+/* Content for input `input` of a graph that has types, of the shape that it has at the length: floats are normal, masks
+ * scattered, integers that index a table, a dimension or the length itself lie within it. NULL when memory is out. */
+ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const co_tensor *shape, uint64_t *state,
+                         ir_arena *arena);
+/* How far off an output may be, relative to the largest, because the model itself computes in 16 bits: a few times the
+ * spacing of its coarsest type. 0 for a model that does not. */
+double co_rounding(const ir_graph *typed);
 
 /* Runs one entry of an opened predictor. */
 mdot_status co_run(mdot_context *context, size_t entry, const co_tensor *inputs, size_t input_count, co_tensor *outputs,

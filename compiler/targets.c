@@ -1,105 +1,134 @@
-/* targets.c — names of targets, as --target takes them, into CPU levels and GPU architectures. */
+/* targets.c — names of targets and arithmetics, as --target and --compute take them, into what images are made for. */
 #include "base/list.h"
-#include "codegen/cuda/cuda.h"
 #include "compiler/compiler.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-static const struct {
-    mdot_cpu_level level;
-    const char *name;
-} levels[] = {
-#define LEVEL(id, value, text) {MDOT_CPU_##id, text},
-    MDOT_CPU_LEVEL_MAP(LEVEL)
-#undef LEVEL
-};
-enum { LEVEL_COUNT = sizeof levels / sizeof levels[0] };
-/* mma.sync.m16n8k8 of f16 and ldmatrix came with sm_75 (PTX ISA, "Target ISA Notes" of each); a cubin names its
- * architecture in one byte. */
-enum { LEAST_SM = 75, MOST_SM = 255 };
+/* ---- Arithmetics ------------------------------------------------------------------------------------------------- */
 
-static mdot_status add_cuda(co_targets *targets, cg_cuda_target target, mdot_error *err)
+typedef struct computes { /* what each backend is asked for, in the order of preference; none: its first */
+    cg_compute asked[CG_BACKENDS][CG_COMPUTES];
+    int count[CG_BACKENDS];
+} computes;
+
+static bool find_compute(const cg_backend *backend, const char *name, size_t length, cg_compute *out_compute)
 {
-    int at = 0;
-    for (; at < targets->cuda_count; at++) {
-        const cg_cuda_target *there = &targets->cuda[at];
-        if (there->sm == target.sm && there->is_accelerated == target.is_accelerated) return MDOT_OK;
-        if (there->sm > target.sm || (there->sm == target.sm && there->is_accelerated)) break;
+    for (int i = 0; i < backend->compute_count; i++) {
+        const char *known = cg_compute_name(backend->computes[i]);
+        if (strlen(known) != length || strncmp(known, name, length) != 0) continue;
+        *out_compute = backend->computes[i];
+        return true;
     }
-    if (targets->cuda_count == DR_MAX_CUDA_TARGETS)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "more than %d GPU architectures", DR_MAX_CUDA_TARGETS);
-    for (int i = targets->cuda_count++; i > at; i--) targets->cuda[i] = targets->cuda[i - 1];
-    targets->cuda[at] = target;
+    return false;
+}
+
+static void ask(computes *c, int backend, cg_compute compute)
+{
+    for (int i = 0; i < c->count[backend]; i++)
+        if (c->asked[backend][i] == compute) return;
+    c->asked[backend][c->count[backend]++] = compute;
+}
+
+/* "cpu=fp32, cpu=bf16, cuda=bf16, cuda=fp32, bf16, fp32" */
+static mdot_status unknown_compute(const char *item, size_t length, mdot_error *err)
+{
+    char text[256];
+    bs_list list;
+    bs_list_begin(&list, text, sizeof text);
+    for (int is_short = 0; is_short <= 1; is_short++)
+        for (int b = 0; b < CG_BACKENDS; b++) {
+            const cg_backend *backend = cg_backends[b];
+            for (int i = 0; i < backend->compute_count && !(is_short && backend->stands_behind); i++)
+                bs_list_add(&list, "%s%s%s", is_short ? "" : backend->name, is_short ? "" : "=",
+                            cg_compute_name(backend->computes[i]));
+        }
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no arithmetic \"%.*s\"; known are %s", (int)length, item,
+                     text);
+}
+
+/* "cuda=bf16", or "bf16" for every kind that has it. */
+static bool parse_compute(const char *item, size_t length, computes *c)
+{
+    const char *equals = memchr(item, '=', length);
+    const char *name = equals != NULL ? equals + 1 : item;
+    size_t kind_length = equals != NULL ? (size_t)(equals - item) : 0;
+    bool is_known = false;
+    for (int b = 0; b < CG_BACKENDS; b++) {
+        const cg_backend *backend = cg_backends[b];
+        bool is_meant =
+            equals == NULL || (strlen(backend->name) == kind_length && strncmp(backend->name, item, kind_length) == 0);
+        cg_compute compute;
+        if (!is_meant || !find_compute(backend, name, length - (size_t)(name - item), &compute)) continue;
+        ask(c, b, compute);
+        is_known = true;
+    }
+    return is_known;
+}
+
+static mdot_status parse_computes(const char *text, computes *out_computes, mdot_error *err)
+{
+    computes c = {0};
+    for (const char *item = text; item != NULL;) {
+        const char *comma = strchr(item, ',');
+        size_t length = comma != NULL ? (size_t)(comma - item) : strlen(item);
+        if (!parse_compute(item, length, &c)) return unknown_compute(item, length, err);
+        item = comma != NULL ? comma + 1 : NULL;
+    }
+    for (int b = 0; b < CG_BACKENDS; b++)
+        if (c.count[b] == 0) ask(&c, b, cg_backends[b]->computes[0]);
+    *out_computes = c;
     return MDOT_OK;
 }
 
-/* "sm_90", "sm_90a" */
-static bool parse_architecture(const char *name, cg_cuda_target *out_target)
-{
-    if (strncmp(name, "sm_", 3) != 0 || name[3] < '1' || name[3] > '9') return false;
-    char *end;
-    long sm = strtol(name + 3, &end, 10);
-    bool is_accelerated = *end == 'a';
-    if (sm < LEAST_SM || sm > MOST_SM || end[is_accelerated] != '\0') return false;
-    *out_target = (cg_cuda_target){(int)sm, is_accelerated};
-    return true;
-}
+/* ---- Targets ----------------------------------------------------------------------------------------------------- */
 
-static bool add_levels(const char *name, bool chosen[LEVEL_COUNT])
-{
-    bool every = strcmp(name, "cpu") == 0, known = every;
-    for (int i = 0; i < LEVEL_COUNT; i++) {
-        if (!every && (strncmp(name, "cpu:", 4) != 0 || strcmp(name + 4, levels[i].name) != 0)) continue;
-        chosen[i] = known = true;
-    }
-    return known;
-}
-
-static mdot_status unknown(const char *name, mdot_error *err)
+static mdot_status unknown_target(const char *name, mdot_error *err)
 {
     char text[512];
     bs_list list;
     bs_list_begin(&list, text, sizeof text);
-    bs_list_add(&list, "cpu");
-    for (int i = 0; i < LEVEL_COUNT; i++) bs_list_add(&list, "cpu:%s", levels[i].name);
-    bs_list_add(&list, "cuda");
-    for (int i = 0; i < CU_TARGETS; i++)
-        bs_list_add(&list, "sm_%d%s", cu_targets[i].sm, cu_targets[i].is_accelerated ? "a" : "");
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                     "there is no target \"%s\"; known are %s and other architectures from sm_%d on that NVRTC knows",
-                     name, text, LEAST_SM);
+    for (int b = 0; b < CG_BACKENDS; b++) cg_backends[b]->list(&list);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no target \"%s\"; known are %s", name, text);
 }
 
-mdot_status co_parse_targets(const char *const *targets, size_t count, co_targets *out_targets, mdot_error *err)
+/* NOT_FOUND: the name is none of the backend's. */
+static mdot_status add_targets(const char *name, int backend, const computes *c, co_targets *targets, mdot_error *err)
 {
-    co_targets parsed = {0};
-    bool chosen[LEVEL_COUNT] = {false}, has_level = false;
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; i < count && status == MDOT_OK; i++) {
-        cg_cuda_target target;
-        if (parse_architecture(targets[i], &target)) {
-            status = add_cuda(&parsed, target, err);
-        } else if (strcmp(targets[i], "cuda") == 0) {
-            for (int k = 0; k < CU_TARGETS && status == MDOT_OK; k++) status = add_cuda(&parsed, cu_targets[k], err);
-        } else if (add_levels(targets[i], chosen)) {
-            has_level = true;
-        } else {
-            status = unknown(targets[i], err);
-        }
+    for (int i = 0; i < c->count[backend]; i++) {
+        cg_target meant[MDOT_ABI_MAX_IMAGES];
+        int count = 0;
+        mdot_status status = cg_backends[backend]->parse(name, c->asked[backend][i], meant, &count, err);
+        for (int k = 0; k < count && status == MDOT_OK; k++)
+            status = cg_add_target(targets->target, &targets->count, meant[k], err);
+        if (status != MDOT_OK) return status;
     }
-    if (status != MDOT_OK) return status;
-    for (int i = 0; i < LEVEL_COUNT; i++)
-        if (chosen[i] || !has_level) parsed.levels[parsed.level_count++] = levels[i].level;
-    *out_targets = parsed;
     return MDOT_OK;
 }
 
-mdot_status co_parse_compute(const char *compute, bool *out_fp32, mdot_error *err)
+static mdot_status add_named(const char *name, const computes *c, co_targets *targets, bool is_named[CG_BACKENDS],
+                             mdot_error *err)
 {
-    bool fp32 = compute != NULL && strcmp(compute, "fp32") == 0;
-    if (!fp32 && compute != NULL && strcmp(compute, "bf16") != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no arithmetic \"%s\"; known are bf16, fp32", compute);
-    *out_fp32 = fp32;
-    return MDOT_OK;
+    for (int b = 0; b < CG_BACKENDS; b++) {
+        mdot_status status = add_targets(name, b, c, targets, err);
+        if (status == MDOT_NOT_FOUND) continue;
+        is_named[b] = true;
+        return status;
+    }
+    return unknown_target(name, err);
+}
+
+mdot_status co_parse_targets(const char *const *names, size_t count, const char *compute, co_targets *out_targets,
+                             mdot_error *err)
+{
+    co_targets targets = {.count = 0};
+    bool is_named[CG_BACKENDS] = {false};
+    computes c;
+    mdot_status status = parse_computes(compute, &c, err);
+    for (size_t i = 0; i < count && status == MDOT_OK; i++) status = add_named(names[i], &c, &targets, is_named, err);
+    for (int b = 0; b < CG_BACKENDS && status == MDOT_OK; b++)
+        if (cg_backends[b]->stands_behind && !is_named[b])
+            status = add_targets(cg_backends[b]->name, b, &c, &targets, err);
+    if (status == MDOT_OK) *out_targets = targets;
+    return status;
 }

@@ -7,96 +7,21 @@
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
+#include "ir/passes.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_LENGTHS = 3, MAX_LEVELS = MDOT_ABI_MAX_IMAGES + 1 }; /* the CPU's and a GPU */
+enum { MAX_LENGTHS = 3, MAX_LEVELS = MDOT_ABI_MAX_IMAGES + 1 + CG_COMPUTES };
 
 /* What rounding the operands of every matrix product to 8 or 11 bits may cost an encoder's output. */
 static const double reduced_tolerance = 1e-2;
 
-/* ---- Random inputs ---------------------------------------------------------------------------------------------- */
-
-/* SplitMix64 (Steele, Lea, Flood 2014). */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
-
-static double next_uniform(uint64_t *state)
-{
-    return (double)(next_random(state) >> 11) * 0x1p-53;
-}
-
-static double next_normal(uint64_t *state) /* Box and Muller */
-{
-    double radius = sqrt(-2 * log(1 - next_uniform(state)));
-    return radius * cos(2 * 3.14159265358979323846 * next_uniform(state));
-}
-
-/* Integer inputs index tables or hold flags. The bound is the shortest table that a Gather reads with the value,
- * directly or through operators that only reshape or convert it; without one, values are 0 and 1. */
-static int64_t index_bound(const ir_graph *graph, const ir_value *value, int depth)
-{
-    int64_t bound = INT64_MAX;
-    for (const ir_node *node = graph->first; node != NULL && depth < 8; node = node->next) {
-        if (node->op == NULL) continue;
-        for (int i = 0; i < node->input_count; i++) {
-            if (node->inputs[i] != value) continue;
-            int64_t found = INT64_MAX;
-            const ir_tensor *table = node->inputs[0] != NULL ? node->inputs[0]->constant : NULL;
-            switch (ir_node_opcode(node)) {
-            case IR_OP_Gather: {
-                int64_t axis = ir_node_int(node, "axis", 0);
-                if (axis < 0 && table != NULL) axis += table->rank;
-                if (i == 1 && table != NULL && axis >= 0 && axis < table->rank) found = table->dims[axis];
-                break;
-            }
-            case IR_OP_Cast:
-            case IR_OP_Identity:
-            case IR_OP_Reshape:
-            case IR_OP_Unsqueeze:
-            case IR_OP_Squeeze:
-                if (i == 0 && node->outputs[0] != NULL) found = index_bound(graph, node->outputs[0], depth + 1);
-                break;
-            default:
-                break;
-            }
-            if (found < bound) bound = found;
-        }
-    }
-    return bound;
-}
-
-static ir_wide *random_input(const ir_graph *graph, int input, const co_tensor *shape, uint64_t *state, ir_arena *arena)
-{
-    ir_wide *wide = ir_wide_create(arena, shape->dtype, shape->rank, shape->dims);
-    if (wide == NULL || wide->count == 0) return wide;
-    if (ir_dtype_is_float(shape->dtype)) {
-        for (int64_t i = 0; i < wide->count; i++) wide->f[i] = (float)next_normal(state);
-        return wide;
-    }
-    int64_t bound = index_bound(graph, graph->inputs[input], 0);
-    if (bound == INT64_MAX || shape->dtype == MDOT_DTYPE_BOOL) {
-        /* A scattered mask: a fifth is off, never a whole row, since a mean over nothing has no value. */
-        for (int64_t i = 0; i < wide->count; i++) wide->i[i] = next_uniform(state) < 0.8;
-        int64_t row = shape->rank > 0 ? shape->dims[shape->rank - 1] : 1;
-        for (int64_t i = 0; i < wide->count; i += row) wide->i[i + (int64_t)(next_random(state) % (uint64_t)row)] = 1;
-    } else {
-        for (int64_t i = 0; i < wide->count; i++) wide->i[i] = (int64_t)(next_random(state) % (uint64_t)bound);
-    }
-    return wide;
-}
-
 /* ---- One length ------------------------------------------------------------------------------------------------- */
 
-typedef struct level_state {
-    const char *name;
+typedef struct level_state { /* the CPU's images, and a GPU in each arithmetic */
+    char name[64];           /* "x86-64-v4", "cuda:0"; with the arithmetic where it is not the usual one */
     double tolerance;
     mdot_predictor *predictor;
     mdot_context *context;
@@ -109,13 +34,16 @@ typedef struct tally { /* of the reference's values of one output, at all length
 
 typedef struct verification {
     const ir_graph *graph;
+    const ir_graph *typed; /* a copy with the types of the bucket at hand */
     const mdotc_verify_options *options;
     double tolerance;
     size_t entry;
     mdot_entry_info info;
     int level_count;
     level_state levels[MAX_LEVELS];
-    tally *tallies; /* by output, of the bucket at hand */
+    const ir_tensor *const *given; /* by input; NULL: inputs are random */
+    int64_t given_length;          /* at which they are; 0: the entry has no length */
+    tally *tallies;                /* by output, of the bucket at hand */
     uint64_t random;
 } verification;
 
@@ -172,7 +100,8 @@ static mdot_status verify_length(verification *v, int64_t length, mdot_error *er
         status = mdot_predictor_get_input(v->levels[0].predictor, v->entry, i, &info);
         if (status == MDOT_OK) status = co_tensor_create(arena, &info, length, &inputs[i], err);
         if (status != MDOT_OK) break;
-        wide[i] = random_input(v->graph, (int)i, &inputs[i], &v->random, arena);
+        wide[i] = v->given != NULL ? ir_wide_from_tensor(arena, v->given[i])
+                                   : co_random_input(v->typed, (int)i, length, &inputs[i], &v->random, arena);
         const ir_tensor *stored = wide[i] != NULL ? ir_tensor_from_wide(arena, wide[i]) : NULL;
         if (stored != NULL)
             memcpy(inputs[i].data, stored->data, (size_t)stored->count * mdot_dtype_size_bytes(stored->dtype));
@@ -191,10 +120,15 @@ static mdot_status verify_length(verification *v, int64_t length, mdot_error *er
 static int choose_lengths(verification *v, int64_t shortest, int64_t longest, int64_t *out_lengths)
 {
     int count = 0;
+    if (v->given != NULL) {
+        out_lengths[0] = v->given_length;
+        return 1;
+    }
     out_lengths[count++] = longest;
     if (shortest < longest) out_lengths[count++] = shortest;
     if (longest - shortest > 1)
-        out_lengths[count++] = shortest + 1 + (int64_t)(next_random(&v->random) % (uint64_t)(longest - shortest - 1));
+        out_lengths[count++] =
+            shortest + 1 + (int64_t)(co_next_random(&v->random) % (uint64_t)(longest - shortest - 1));
     return count;
 }
 
@@ -223,9 +157,23 @@ static bool judge_reference(const verification *v, int64_t longest)
     return is_verified;
 }
 
+static mdot_status type_bucket(verification *v, int64_t longest, ir_arena *arena, mdot_error *err)
+{
+    bool changed;
+    ir_graph *typed = ir_graph_clone(v->graph, arena);
+    if (typed == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (typed->symbol != NULL) typed->max_length = longest;
+    mdot_status status = ir_run_pass(typed, "infer", &changed, err);
+    if (status == MDOT_OK) v->typed = typed;
+    return status;
+}
+
 static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t longest, bool *out_passed, mdot_error *err)
 {
     int64_t lengths[MAX_LENGTHS];
+    ir_arena *arena = ir_arena_create(0);
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    mdot_status status = type_bucket(v, longest, arena, err);
     int count = choose_lengths(v, shortest, longest, lengths);
     for (int l = 0; l < v->level_count; l++)
         v->levels[l].row = (mdotc_verify_row){.struct_size = sizeof(mdotc_verify_row),
@@ -233,14 +181,15 @@ static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t long
                                               .level = v->levels[l].name,
                                               .max_length = longest};
     for (size_t i = 0; i < v->info.output_count; i++) v->tallies[i] = (tally){0};
-    for (int i = 0; i < count; i++) {
-        mdot_status status = verify_length(v, lengths[i], err);
-        if (status != MDOT_OK) return status;
-    }
+    for (int i = 0; i < count && status == MDOT_OK; i++) status = verify_length(v, lengths[i], err);
+    double rounding = status == MDOT_OK ? co_rounding(v->typed) : 0;
+    ir_arena_destroy(arena);
+    if (status != MDOT_OK) return status;
     bool is_verified = judge_reference(v, longest);
     for (int l = 0; l < v->level_count; l++) {
         mdotc_verify_row *row = &v->levels[l].row;
-        row->passed = is_verified && row->worst_error <= v->levels[l].tolerance;
+        row->bound = fmax(v->levels[l].tolerance, rounding);
+        row->passed = is_verified && row->worst_error <= row->bound;
         *out_passed = *out_passed && row->passed;
         if (v->options->row != NULL) v->options->row(v->options->user, row);
     }
@@ -249,15 +198,20 @@ static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t long
 
 static mdot_status verify_entry(verification *v, bool *out_passed, mdot_error *err)
 {
-    bool passed = true;
+    bool passed = true, verified = false;
     int64_t shortest = v->info.has_length ? 1 : 0;
     for (size_t b = 0; b < v->info.bucket_count; b++) {
         mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
         mdot_status status = mdot_predictor_get_bucket(v->levels[0].predictor, v->entry, b, &bucket);
-        if (status == MDOT_OK) status = verify_bucket(v, shortest, bucket.max_length, &passed, err);
+        bool holds = v->given == NULL || (shortest <= v->given_length && v->given_length <= bucket.max_length);
+        if (status == MDOT_OK && holds) status = verify_bucket(v, shortest, bucket.max_length, &passed, err);
+        verified = verified || holds;
         if (status != MDOT_OK) return status;
         shortest = bucket.max_length + 1;
     }
+    if (!verified)
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: no bucket holds a length of %lld", v->options->inputs,
+                         (long long)v->given_length);
     *out_passed = passed;
     return MDOT_OK;
 }
@@ -272,19 +226,21 @@ static mdot_status add_level(verification *v, const char *path, const mdot_open_
     v->level_count++;
     mdot_predictor_info opened = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(level->predictor, &opened);
-    bool on_cpu = strcmp(opened.device, "cpu") == 0;
-    level->name = on_cpu ? opened.cpu_level : opened.device;
-    bool reduced = strcmp(opened.device_compute, "fp32") != 0 && v->tolerance < reduced_tolerance;
-    level->tolerance = reduced ? reduced_tolerance : v->tolerance;
+    bool on_cpu = strcmp(opened.device, "cpu") == 0, rounds = strcmp(opened.device_compute, "fp32") != 0;
+    bool is_usual = on_cpu ? !rounds : options->compute == NULL;
+    snprintf(level->name, sizeof level->name, "%s%s%s", on_cpu ? opened.cpu_level : opened.device, is_usual ? "" : " ",
+             is_usual ? "" : opened.device_compute);
+    level->tolerance = rounds && v->tolerance < reduced_tolerance ? reduced_tolerance : v->tolerance;
     return mdot_context_create(level->predictor, &level->context, err);
 }
 
 /* Most machines have no GPU, or none that the artefact has code for: what is not verified is told. */
-static mdot_status add_gpu(verification *v, const char *path, mdot_error *err)
+static mdot_status add_gpu(verification *v, const char *path, const char *compute, mdot_error *err)
 {
     mdot_error reason = {0};
-    mdot_status status =
-        add_level(v, path, &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .device = "cuda"}, &reason);
+    mdot_open_options options = {.struct_size = sizeof options, .device = "cuda", .compute = compute};
+    mdot_status status = add_level(v, path, &options, &reason);
+    if (status == MDOT_INCOMPATIBLE && compute != NULL) return MDOT_OK; /* other architectures have it */
     if (status != MDOT_DEVICE) {
         if (status != MDOT_OK && err != NULL) *err = reason;
         return status;
@@ -295,8 +251,26 @@ static mdot_status add_gpu(verification *v, const char *path, mdot_error *err)
     return MDOT_OK;
 }
 
-/* Opens the artefact once for each level that it has and this machine runs, and on the first GPU that it has code for.
- */
+/* The predictor's own choice on the GPU, and behind it the arithmetics that targets have beside theirs: each once. */
+static mdot_status add_gpus(verification *v, const char *path, const mdot_predictor *opened, size_t first,
+                            mdot_error *err)
+{
+    mdot_image_info image = MDOT_INIT(mdot_image_info), before = MDOT_INIT(mdot_image_info);
+    mdot_status status = add_gpu(v, path, NULL, err);
+    const char *done[CG_COMPUTES];
+    size_t done_count = 0;
+    for (size_t i = first; status == MDOT_OK && mdot_predictor_get_image(opened, i, &image) == MDOT_OK; i++) {
+        bool is_other = i > first && strcmp(image.target, before.target) == 0;
+        for (size_t k = 0; k < done_count; k++) is_other = is_other && strcmp(done[k], image.compute) != 0;
+        before = image;
+        if (!is_other || done_count == CG_COMPUTES) continue;
+        done[done_count++] = image.compute;
+        status = add_gpu(v, path, image.compute, err);
+    }
+    return status;
+}
+
+/* Opens the artefact once for each image that this machine's CPU runs, and on the first GPU that it has code for. */
 static mdot_status open_levels(verification *v, const char *path, mdot_error *err)
 {
     mdot_predictor *best;
@@ -305,19 +279,17 @@ static mdot_status open_levels(verification *v, const char *path, mdot_error *er
         path, &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .device = "cpu"}, &best, err);
     if (status != MDOT_OK) return status;
     mdot_predictor_get_info(best, &info);
-    bool has_gpu_code = false;
-    for (size_t i = 0; status == MDOT_OK && i < info.image_count; i++) {
+    size_t i = 0;
+    for (; status == MDOT_OK && i < info.image_count; i++) {
         mdot_image_info image = MDOT_INIT(mdot_image_info);
         status = mdot_predictor_get_image(best, i, &image);
-        if (status != MDOT_OK || strcmp(image.kind, "cpu") != 0) {
-            has_gpu_code = true;
-            continue;
-        }
-        mdot_open_options options = {.struct_size = sizeof options, .cpu_level = image.target, .device = "cpu"};
+        if (status != MDOT_OK || strcmp(image.kind, "cpu") != 0) break;
+        mdot_open_options options = {
+            .struct_size = sizeof options, .cpu_level = image.target, .device = "cpu", .compute = image.compute};
         status = add_level(v, path, &options, err);
         if (status == MDOT_INCOMPATIBLE) status = MDOT_OK; /* a level beyond this machine */
     }
-    if (status == MDOT_OK && has_gpu_code) status = add_gpu(v, path, err);
+    if (status == MDOT_OK && i < info.image_count) status = add_gpus(v, path, best, i, err);
     mdot_predictor_close(best);
     return status;
 }
@@ -364,6 +336,32 @@ static mdot_status check_schema(const verification *v, const char *model_path, m
                      model_path, v->info.name);
 }
 
+/* The tensors of options->inputs, which must be the entry's inputs at one length. */
+static mdot_status read_inputs(verification *v, ir_arena *arena, mdot_error *err)
+{
+    const char *folder = v->options->inputs;
+    int count;
+    const ir_tensor **tensors = IR_NEW_ARRAY(arena, const ir_tensor *, CO_MAX_TENSORS);
+    if (tensors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    mdot_status status = co_read_tensors(arena, folder, "input", tensors, &count, err);
+    if (status != MDOT_OK) return status;
+    if (count != v->graph->input_count)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: %d files input_<k>.pb for a model with %d inputs", folder,
+                         count, v->graph->input_count);
+    for (int i = 0; i < count; i++) {
+        const ir_value *input = v->graph->inputs[i];
+        tensors[i] = co_under_type(arena, tensors[i], input->type.dtype);
+        int64_t length = co_solve_length(&input->type, tensors[i]);
+        bool differs = length > 0 && v->given_length > 0 && length != v->given_length;
+        if (length < 0 || differs || tensors[i]->dtype != input->type.dtype)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: input_%d.pb is no \"%s\" of the model%s", folder, i,
+                             input->name, differs ? " at the length of those before" : "");
+        if (length > 0) v->given_length = length;
+    }
+    v->given = tensors;
+    return MDOT_OK;
+}
+
 static mdot_status import_model(verification *v, const char *path, ir_arena *arena, mdot_error *err)
 {
     fe_options options = {.bindings = v->options->dims, .binding_count = v->options->dim_count};
@@ -397,6 +395,7 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
     if (status == MDOT_OK) status = open_levels(&v, artefact_path, err);
     if (status == MDOT_OK) status = find_entry(&v, artefact_path, err);
     if (status == MDOT_OK) status = check_schema(&v, model_path, err);
+    if (status == MDOT_OK && o.inputs != NULL) status = read_inputs(&v, arena, err);
     if (status == MDOT_OK) {
         v.tallies = IR_NEW_ARRAY(arena, tally, v.info.output_count + 1);
         if (v.tallies == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");

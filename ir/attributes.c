@@ -18,6 +18,12 @@ const ir_attr *ir_node_attr(const ir_node *node, const char *name)
     return NULL;
 }
 
+const ir_attr *ir_node_ints(const ir_node *node, const char *name)
+{
+    const ir_attr *attr = ir_node_attr(node, name);
+    return attr != NULL && attr->kind == IR_ATTR_INTS ? attr : NULL;
+}
+
 int64_t ir_node_int(const ir_node *node, const char *name, int64_t fallback)
 {
     const ir_attr *attr = ir_node_attr(node, name);

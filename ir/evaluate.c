@@ -3,6 +3,11 @@
  * Each node computes into an arena of its own, its home, which goes when the last reader has run: attention at length
  * 1024 makes tens of megabytes a node, and only a few of them live at once. Nodes that make graph outputs compute into
  * the caller's arena. Evaluators therefore never hand an input's storage on as an output.
+ *
+ * Everything is computed in double but what a model decides by: where a value is turned into an integer or
+ * compared, a result a hair on the other side of a whole number changes everything behind it (T5 puts distances into
+ * buckets by Cast(Log(…) * 8), and powers of two lie on the very border). On the way to a decision each result is
+ * rounded to its type, as in every implementation of the model.
  */
 #include "ir/ops.h"
 
@@ -22,6 +27,7 @@ typedef struct evaluation {
     ir_arena *arena;         /* of the tables below */
     const ir_wide **content; /* by value id; NULL: not computed, or gone */
     int *uses_left;          /* by value id */
+    bool *decides;           /* by value id: a decision is made by it, through elementwise operators alone */
     home **homes;            /* by value id */
     home **all_homes;
     int home_count;
@@ -42,6 +48,57 @@ static ir_wide *copy_wide(ir_arena *arena, const ir_wide *wide)
     for (int64_t i = 0; i < wide->count; i++) ir_copy_element(copy, i, wide, i);
     return copy;
 }
+
+/* ---- Decisions --------------------------------------------------------------------------------------------------- */
+
+static bool is_decision(const ir_node *node)
+{
+    if (node->op == NULL) return false;
+    switch (ir_node_opcode(node)) {
+    case IR_OP_Cast: {
+        mdot_dtype to = (mdot_dtype)ir_node_int(node, "to", MDOT_DTYPE_NONE);
+        return to != MDOT_DTYPE_NONE && !ir_dtype_is_float(to);
+    }
+    case IR_OP_Floor:
+    case IR_OP_Ceil:
+    case IR_OP_Round:
+    case IR_OP_Equal:
+    case IR_OP_Less:
+    case IR_OP_LessOrEqual:
+    case IR_OP_Greater:
+    case IR_OP_GreaterOrEqual:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_elementwise(const ir_node *node)
+{
+    ir_lowering lowering = node->op != NULL ? node->op->lowering : IR_LOWER_NONE;
+    return lowering == IR_LOWER_POINTWISE || lowering == IR_LOWER_MOVE || lowering == IR_LOWER_ALIAS;
+}
+
+/* From the last node to the first, so that readers come before what they read. */
+static void find_decisions(evaluation *e)
+{
+    for (const ir_node *node = e->graph->last; node != NULL; node = node->prev) {
+        bool decides = is_decision(node);
+        for (int i = 0; is_elementwise(node) && i < node->output_count; i++) {
+            decides = decides || (node->outputs[i] != NULL && e->decides[node->outputs[i]->id]);
+        }
+        for (int i = 0; decides && i < node->input_count; i++) {
+            if (node->inputs[i] != NULL) e->decides[node->inputs[i]->id] = true;
+        }
+    }
+}
+
+static void round_to_type(ir_wide *wide)
+{
+    for (int64_t i = 0; wide->f != NULL && i < wide->count; i++) wide->f[i] = ir_nearest_float(wide->dtype, wide->f[i]);
+}
+
+/* ---- Running ----------------------------------------------------------------------------------------------------- */
 
 /* What a node reads: a value computed earlier, or a constant brought into its wide form in `scratch`. */
 static mdot_status fetch(const evaluation *e, const ir_node *node, const ir_value *value, ir_arena *scratch,
@@ -113,6 +170,7 @@ static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratc
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL) continue;
         if (out[i] == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "output %d has no evaluation", i);
+        if (e->decides[node->outputs[i]->id]) round_to_type(out[i]);
         e->content[node->outputs[i]->id] = out[i];
     }
     release_inputs(e, node);
@@ -181,9 +239,12 @@ static bool make_tables(evaluation *e)
     for (const ir_node *node = graph->first; node != NULL; node = node->next) node_count++;
     e->content = IR_NEW_ARRAY(e->arena, const ir_wide *, graph->value_count);
     e->uses_left = IR_NEW_ARRAY(e->arena, int, graph->value_count);
+    e->decides = IR_NEW_ARRAY(e->arena, bool, graph->value_count);
     e->homes = IR_NEW_ARRAY(e->arena, home *, graph->value_count);
     e->all_homes = IR_NEW_ARRAY(e->arena, home *, node_count);
-    if (e->content == NULL || e->uses_left == NULL || e->homes == NULL || e->all_homes == NULL) return false;
+    if (e->content == NULL || e->uses_left == NULL || e->decides == NULL || e->homes == NULL || e->all_homes == NULL)
+        return false;
+    find_decisions(e);
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {
             if (node->inputs[i] != NULL) e->uses_left[node->inputs[i]->id] = node->inputs[i]->use_count;

@@ -63,6 +63,7 @@ struct ir_value {
     ir_type type;
     const ir_tensor *constant; /* set: an initializer or a folded value; def is NULL then */
     bool stored;               /* the constant is an initializer of the file */
+    mdot_dtype declared;       /* what the file says of a graph output; NONE: nothing */
     const ir_known *known;
     ir_node *def;  /* NULL: a graph input or a constant */
     int output;    /* index among def's outputs */
@@ -106,6 +107,12 @@ struct ir_node {
     ir_node *prev, *next;
 };
 
+/* Of the file's metadata what is meant for mdot: the key begins with IR_NOTE_PREFIX. */
+#define IR_NOTE_PREFIX "mdot."
+typedef struct ir_note {
+    const char *key, *value;
+} ir_note;
+
 struct ir_graph {
     ir_arena *arena;
     const char *name; /* of the model, for messages: its file */
@@ -117,6 +124,8 @@ struct ir_graph {
     const char *symbol; /* the bucket dimension's ONNX name; NULL: no symbolic dimension */
     int64_t batch;      /* the number of the dimension that the file calls its batch; 0: it calls none so */
     int64_t max_length; /* L runs from 1 to this; set when a bucket is bound, INT64_MAX before */
+    int note_count;     /* what is noted about the graph computes nothing: the text form is without */
+    const ir_note *notes;
 };
 
 /* ---- Building and changing. NULL or false when memory is out. ------------------------------------------------ */
@@ -150,6 +159,8 @@ int ir_graph_remove_dead(ir_graph *graph);
 /* ---- Reading ------------------------------------------------------------------------------------------------- */
 
 const ir_attr *ir_node_attr(const ir_node *node, const char *name); /* NULL: absent */
+/* The attribute where it is a list of integers; NULL: absent or of another kind. */
+const ir_attr *ir_node_ints(const ir_node *node, const char *name);
 int64_t ir_node_int(const ir_node *node, const char *name, int64_t fallback);
 double ir_node_float(const ir_node *node, const char *name, double fallback);
 const char *ir_node_string(const ir_node *node, const char *name, const char *fallback);

@@ -54,6 +54,8 @@ static mdot_status infer_outputs(ir_graph *graph, ir_node *node, mdot_error *err
             return ir_fail(node, err, MDOT_MALFORMED, "input %d, \"%s\", has no type", i, node->inputs[i]->name);
         }
     }
+    status = ir_check_types(node, err);
+    if (status != MDOT_OK) return status;
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL) continue;
         node->outputs[i]->type = (ir_type){.dtype = MDOT_DTYPE_NONE, .rank = -1};
@@ -65,6 +67,11 @@ static mdot_status infer_outputs(ir_graph *graph, ir_node *node, mdot_error *err
         if (node->outputs[i] == NULL) continue;
         if (!is_typed(node->outputs[i])) {
             return ir_fail(node, err, MDOT_UNSUPPORTED, "no type follows for output %d", i);
+        }
+        const ir_value *value = node->outputs[i];
+        if (value->declared != MDOT_DTYPE_NONE && value->declared != value->type.dtype) {
+            return ir_fail(node, err, MDOT_MALFORMED, "output %d, \"%s\", is of type %s, but declared to be of type %s",
+                           i, value->name, mdot_dtype_name(value->type.dtype), mdot_dtype_name(value->declared));
         }
         status = check_dims(graph, node, i, err);
         if (status != MDOT_OK) return status;

@@ -1,11 +1,11 @@
 /* ops.c — the operator table itself, looking operators up, and the report of unsupported ones. */
 #include "ir/ops.h"
 
+#include "base/list.h"
 #include "ir/ops/families.h"
 
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #define SIF IR_STATELESS
@@ -80,48 +80,39 @@ static bool is_supported(const ir_node *node)
     return node->op != NULL && node->op->lowering != IR_LOWER_NONE;
 }
 
-/* Text that grows in a buffer of fixed size; what does not fit is dropped, and mdot_fail marks the cut. */
-typedef struct list {
-    char text[sizeof((mdot_error *)0)->message];
-    size_t length;
-} list;
-
-static void add_text(list *l, const char *before, const char *text, const char *after)
-{
-    size_t left = sizeof l->text - l->length;
-    int written = snprintf(l->text + l->length, left, "%s%s%s", before, text, after);
-    if (written > 0) l->length += (size_t)written < left ? (size_t)written : left - 1;
-}
-
 /* Nodes named of each type: enough to find them by, so that every type has room in the message. */
 enum { MAX_NAMED = 6 };
 
-/* Appends `Type at "a", "b" and 3 more` for the unsupported nodes of the type of `first`, the first such node. */
-static void list_type(list *l, const ir_node *first)
+/* Adds `Type at "a", "b" … and 3 more` for the unsupported nodes of the type of `first`, the first such node. */
+static void list_type(bs_list *types, const ir_node *first)
 {
-    int count = 0;
-    add_text(l, l->length ? "; " : "", first->op_type, " at ");
+    char text[512]; /* cut names, so that the first of each list fits */
+    bs_list names;
+    bs_list_begin(&names, text, sizeof text);
     for (const ir_node *node = first; node != NULL; node = node->next) {
         if (is_supported(node) || strcmp(node->op_type, first->op_type) != 0) continue;
-        if (count++ < MAX_NAMED) add_text(l, node == first ? "\"" : ", \"", node->name, "\"");
+        if (names.count < MAX_NAMED)
+            bs_list_add(&names, "\"%.400s\"", node->name);
+        else
+            bs_list_omit(&names);
     }
-    if (count <= MAX_NAMED) return;
-    char more[32];
-    snprintf(more, sizeof more, "%d", count - MAX_NAMED);
-    add_text(l, " and ", more, " more");
+    bs_list_add(types, "%.80s at %s", first->op_type, text);
 }
 
 mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err)
 {
-    list l = {.length = 0};
+    char text[sizeof((mdot_error *)0)->message];
+    bs_list types;
+    bs_list_begin(&types, text, sizeof text);
+    types.separator = "; ";
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         if (is_supported(node)) continue;
         const ir_node *earlier = graph->first;
         while (earlier != node && (is_supported(earlier) || strcmp(earlier->op_type, node->op_type) != 0)) {
             earlier = earlier->next;
         }
-        if (earlier == node) list_type(&l, node);
+        if (earlier == node) list_type(&types, node);
     }
-    if (l.length == 0) return MDOT_OK;
-    return mdot_fail(err, MDOT_UNSUPPORTED, "%s: unsupported operators: %s", graph->name, l.text);
+    if (text[0] == '\0') return MDOT_OK;
+    return mdot_fail(err, MDOT_UNSUPPORTED, "%s: unsupported operators: %s", graph->name, text);
 }

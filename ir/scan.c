@@ -1,6 +1,7 @@
 /* scan.c — words, numbers and types of the text form of graphs; see scan.h. */
 #include "ir/scan.h"
 
+#include "base/number.h"
 #include "ir/text.h"
 
 #include <ctype.h>
@@ -135,10 +136,10 @@ uint64_t ir_scan_unsigned(ir_scanner *s, int base)
 
 double ir_scan_float(ir_scanner *s)
 {
-    char *end;
+    const char *end;
     if (!ir_scan_ok(s)) return 0;
     skip_space(s);
-    double value = strtod(s->at, &end);
+    double value = bs_number_read(s->at, &end);
     if (end == s->at) return ir_scan_fail(s, "expected a number"), 0;
     s->at = end;
     if (*s->at == 'f') {

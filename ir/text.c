@@ -1,5 +1,6 @@
 /* text.c — prints a graph in the form that text.h describes: for dumps after passes, golden tests and debugging. */
 #include "ir/text.h"
+#include "base/number.h"
 #include "base/printable.h"
 
 #include "ir/ops/families.h"
@@ -64,11 +65,11 @@ static void print_quoted(printer *p, const char *text)
 }
 
 /* The fewest digits that read back as `value`, through float where `single`. */
-static void shortest(double value, bool single, char *out, size_t size)
+static void shortest(double value, bool single, char out[BS_NUMBER_BYTES])
 {
+    const char *end;
     for (int digits = 1; digits <= 17; digits++) {
-        snprintf(out, size, "%.*g", digits, value);
-        double back = strtod(out, NULL);
+        double back = bs_number_read(bs_number_print(value, digits, out), &end);
         if ((single ? (double)(float)back : back) == value) return;
     }
 }
@@ -76,16 +77,17 @@ static void shortest(double value, bool single, char *out, size_t size)
 /* So that it reads as a float: with a point, an exponent, or as nan or inf. */
 static void print_float(printer *p, double value, bool may_be_single, const char *suffix)
 {
-    char text[40];
+    char text[BS_NUMBER_BYTES];
+    const char *end;
     if (isnan(value)) {
         fputs("nan", p->out);
         return;
     }
     bool single = may_be_single && (double)(float)value == value;
-    shortest(value, single, text, sizeof text);
+    shortest(value, single, text);
     fputs(text, p->out);
     if (strpbrk(text, ".einf") == NULL) fputs(".0", p->out);
-    if (single && strtod(text, NULL) != value) fputs(suffix, p->out);
+    if (single && bs_number_read(text, &end) != value) fputs(suffix, p->out);
 }
 
 static void print_dim(printer *p, ir_dim d)

@@ -29,11 +29,20 @@ ir              base/ mdot/mdot_base.h
 frontend/onnx   base/ mdot/mdot_base.h ir/ onnx.pb-c.h
 frontend/job    base/ mdot/mdotjob.h mdot/mdot.h ir/ frontend/onnx/
 codegen         base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_abi.h ir/ codegen/cpu/cpu.h codegen/cuda/cuda.h
-codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/codegen.h codegen/machine.h codegen/pool.h
-codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/codegen.h codegen/machine.h codegen/pool.h
-compiler        base/ mdot/ ir/ frontend/onnx/onnx.h codegen/codegen.h codegen/cpu/cpu.h codegen/cuda/cuda.h
-cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
+codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/machine.h codegen/pool.h codegen/table.h
+codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/machine.h codegen/pool.h codegen/table.h
+compiler        base/ mdot/ ir/ frontend/onnx/onnx.h codegen/backend.h codegen/codegen.h
+cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h weights/cards.def
 examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
+examples/scheduler          mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h examples/scheduler/
+examples/scheduler/core     mdot/mdot_base.h
+examples/scheduler/policy   mdot/mdot_base.h examples/scheduler/core/ examples/scheduler/solve/
+examples/scheduler/solve    mdot/mdot_base.h
+examples/scheduler/estimate mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h examples/scheduler/core/ examples/scheduler/input/
+examples/scheduler/input    mdot/mdot_base.h examples/scheduler/core/
+examples/scheduler/report   mdot/mdot_base.h examples/scheduler/core/
+examples/scheduler/idle     mdot/mdot_base.h examples/scheduler/core/ examples/scheduler/input/
+examples/scheduler/experiment mdot/mdot_base.h examples/scheduler/
 WALLS
 # Measures what libmdot does not show (subject.h says why), with cubins of its own.
 echo "examples/bench/gpu mdot/ runtime/core/predictor.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"

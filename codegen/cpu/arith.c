@@ -34,6 +34,20 @@ LLVMTypeRef cg_value_type(cg_emitter *e, mdot_dtype dtype)
     }
 }
 
+LLVMTypeRef cg_storage_type(cg_emitter *e, mdot_dtype dtype)
+{
+    switch (dtype) {
+    case MDOT_DTYPE_F16:
+        return e->f16;
+    case MDOT_DTYPE_BF16:
+        return e->i16;
+    case MDOT_DTYPE_BOOL:
+        return e->i8;
+    default:
+        return cg_value_type(e, dtype);
+    }
+}
+
 static LLVMValueRef constant(cg_emitter *e, LLVMValueRef like, double value)
 {
     return cg_const(e, LLVMTypeOf(like), value);

@@ -7,7 +7,10 @@
 /* What a value of the dtype is in registers: BOOL is i1, f16 and bf16 are f32. */
 LLVMTypeRef cg_value_type(cg_emitter *e, mdot_dtype dtype);
 
-/* Between registers and memory (cg_storage_type), scalar or vector. */
+/* And in memory. */
+LLVMTypeRef cg_storage_type(cg_emitter *e, mdot_dtype dtype);
+
+/* Between the two, scalar or vector. */
 LLVMValueRef cg_from_storage(cg_emitter *e, LLVMValueRef stored, mdot_dtype dtype);
 LLVMValueRef cg_to_storage(cg_emitter *e, LLVMValueRef value, mdot_dtype dtype);
 

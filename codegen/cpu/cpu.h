@@ -5,6 +5,8 @@
  *   pack.c        a constant in the form in which kernels read it
  *   weights.c     the constants of all plans in one block, equal ones once
  *   emit.c        the small vector language that every kernel emitter is written in
+ *   half.c        bfloat16: what of a plan is kept in it, conversions, products of pairs
+ *   amx.c         matrix tiles: the few operations by which kernels reach them
  *   math.c        exp, log, tanh, erf, … as polynomials over vectors, f32 and f64
  *   gelu.c        GELU, in forms of its own
  *   cpu_expr.c    pl_expr → vector or scalar IR: sharing, element access
@@ -13,7 +15,9 @@
  *   vectorise.c   which loop of a nest becomes vectors
  *   tile.c        the register tile: the inner loop of linear and attention
  *   cpu_linear.c cpu_attention.c cpu_norm.c cpu_nest.c cpu_sequential.c    one file a kernel kind
+ *   cpu_linear_amx.c cpu_linear_rows.c    linear with matrix tiles, and what it shares with the other
  *   cpu_attention_stream.c cpu_attention_small.c scores.c    the two forms of attention, and what they share
+ *   cpu_attention_pairs.c    what the first does otherwise in bf16
  *   key.c         a kernel's specification as bytes, by which equal kernels are found
  *   module.c      plans → one LLVM module: kernels (shared when equal), entry functions, mdot_code
  *   object.c      LLVM module → object file
@@ -21,27 +25,37 @@
 #ifndef CG_CPU_H
 #define CG_CPU_H
 
-#include "codegen/codegen.h"
+#include "codegen/backend.h"
 #include "codegen/cpu/weights.h"
-#include "codegen/machine.h"
 
 /* ---- Targets ----------------------------------------------------------------------------------------------------- */
 
-/* One feature level. A register tile is tile_rows × tile_vectors accumulators. */
+/* What the matrix kernels (pl_is_matrix) of a target multiply. Sums are f32 in all, and so is everything else. */
+typedef enum cg_products {
+    CG_PRODUCTS_F32,     /* f32 by f32 */
+    CG_PRODUCTS_WIDENED, /* the same; weights are bf16 in memory, and widened before they are multiplied */
+    CG_PRODUCTS_PAIRS,   /* bf16 by bf16, two products to a lane: vdpbf16ps */
+    CG_PRODUCTS_TILES,   /* bf16 by bf16, tiles of 16 rows: AMX */
+} cg_products;
+
+/* One feature level in one arithmetic. A register tile is tile_rows × tile_vectors accumulators. */
 typedef struct cg_cpu_target {
     mdot_cpu_level level;
-    const char *name;                  /* "x86-64-v3" */
-    const char *suffix;                /* "v3", of symbol names */
-    const char *compute;               /* arithmetic of its matrix kernels: "fp32" */
+    cg_compute compute;
+    const char *name;   /* "x86-64-v3" */
+    const char *suffix; /* "v3", of symbol names: its own */
+    cg_products products;
+    bool in_plain_vectors;             /* products of bf16 in instructions that every level has: for tests */
     const cg_machine *machine;         /* of the module, shared by every level of an architecture */
-    const cg_packing *packing;         /* the form in which its linear kernels read constants */
+    const cg_layout *layout;           /* the forms in which its linear kernels read constants */
     const char *cpu, *features, *tune; /* attributes of each function */
     int lanes;                         /* f32 elements of a vector */
     int tile_rows, tile_vectors;
     bool permute16; /* sixteen-entry table look-up is one instruction */
 } cg_cpu_target;
 
-const cg_cpu_target *cg_cpu_target_find(mdot_cpu_level level);
+/* NULL: there is none. */
+const cg_cpu_target *cg_cpu_target_find(mdot_cpu_level level, cg_compute compute);
 
 /* ".text.v3": where a target's functions stand in the object. */
 enum { CG_SECTION_NAME_BYTES = 32 };
@@ -58,17 +72,23 @@ typedef struct cg_cpu_image { /* of one feature level */
 typedef struct cg_cpu_images { /* zero: none */
     const cg_machine *machine; /* of all of them */
     int count;
-    cg_cpu_image *image; /* in the order of options->levels */
+    cg_cpu_image *image; /* in the order of the targets */
     cg_pool weights;     /* the artefact's section */
     void *code;          /* an object file */
     size_t code_bytes;
 } cg_cpu_images;
 
-/* An image for each of options->levels. INVALID_ARGUMENT for none, or for targets of several machines. End with
- * cg_cpu_images_done in either case. */
+/* An image for each of the options' CPU targets. INVALID_ARGUMENT for none, or for targets of several machines. End
+ * with cg_cpu_images_done in either case. */
 mdot_status cg_cpu_make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
                                cg_cpu_images *out_images, mdot_error *err);
+/* The same for these rows, whether or not they stand in the table of targets; options->targets is not read. */
+mdot_status cg_cpu_make_images_for(const cg_cpu_target *const *targets, int target_count, const cg_entry *entries,
+                                   int entry_count, const cg_options *options, ir_arena *arena,
+                                   cg_cpu_images *out_images, mdot_error *err);
 void cg_cpu_images_done(cg_cpu_images *images);
+
+extern const cg_backend cg_cpu_backend; /* all of it as the writer of artefacts wants it */
 
 /* Generates images->code, which defines mdot_code, reaches weights through the call structure only, and imports
  * nothing, and sets the images' code_bytes. Their targets and placements are there. */

@@ -4,30 +4,36 @@
  */
 #include "codegen/cpu/cpu_attention.h"
 
-static LLVMValueRef head_pointer(cg_emitter *e, const LLVMValueRef *buffers, const pl_heads *heads, LLVMValueRef batch,
-                                 LLVMValueRef head)
+#include "codegen/cpu/amx.h"
+
+static LLVMValueRef head_pointer(cg_emitter *e, const pl_plan *plan, const LLVMValueRef *buffers, const pl_heads *heads,
+                                 LLVMValueRef batch, LLVMValueRef head)
 {
     LLVMValueRef offset = cg_iadd(e, cg_dim(e, heads->offset), cg_imul(e, batch, cg_dim(e, heads->batch_stride)));
     offset = cg_iadd(e, offset, cg_imul(e, head, cg_dim(e, heads->head_stride)));
-    return cg_at(e, e->f32, buffers[heads->buffer], offset);
+    return cg_at(e, cg_stored_type(e, plan, heads->buffer), buffers[heads->buffer], offset);
 }
 
-static attention_head locate_head(cg_emitter *e, const pl_attention *k, const LLVMValueRef *buffers, LLVMValueRef batch,
-                                  LLVMValueRef head, LLVMValueRef kv_head)
+static attention_head locate_head(cg_emitter *e, const pl_plan *plan, const pl_attention *k,
+                                  const LLVMValueRef *buffers, LLVMValueRef batch, LLVMValueRef head,
+                                  LLVMValueRef kv_head)
 {
     attention_head h = {
+        .plan = plan,
         .k = k,
+        .pairs = cg_attention_is_half(plan, k, e->target),
         .queries = cg_dim(e, k->queries),
         .keys = cg_dim(e, k->keys),
-        .q = head_pointer(e, buffers, &k->q, batch, head),
-        .key = head_pointer(e, buffers, &k->k, batch, kv_head),
-        .value = head_pointer(e, buffers, &k->v, batch, kv_head),
-        .out = head_pointer(e, buffers, &k->out, batch, head),
+        .q = head_pointer(e, plan, buffers, &k->q, batch, head),
+        .key = head_pointer(e, plan, buffers, &k->k, batch, kv_head),
+        .value = head_pointer(e, plan, buffers, &k->v, batch, kv_head),
+        .out = head_pointer(e, plan, buffers, &k->out, batch, head),
         .q_stride = cg_dim(e, k->q.row_stride),
         .key_stride = cg_dim(e, k->k.row_stride),
         .value_stride = cg_dim(e, k->v.row_stride),
         .out_stride = cg_dim(e, k->out.row_stride),
     };
+    h.tiles = h.pairs && e->target->products == CG_PRODUCTS_TILES;
     if (k->mask < 0) return h;
     LLVMValueRef offset = cg_imul(e, batch, cg_dim(e, k->mask_batch));
     offset = cg_iadd(e, offset, cg_imul(e, head, cg_dim(e, k->mask_head)));
@@ -38,8 +44,7 @@ static attention_head locate_head(cg_emitter *e, const pl_attention *k, const LL
 
 int64_t cg_attention_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
 {
-    (void)plan;
-    return cg_attention_is_small(k, target) ? 0 : cg_attention_stream_scratch_bytes(k, target);
+    return cg_attention_is_small(k, target) ? 0 : cg_attention_stream_scratch_bytes(plan, k, target);
 }
 
 bool cg_attention_is_split(const pl_attention *k)
@@ -48,8 +53,8 @@ bool cg_attention_is_split(const pl_attention *k)
 }
 
 /* All heads of the batches that the call has its share of: a handful of positions each, or what is not split. */
-static void emit_batches(cg_emitter *e, const pl_attention *k, const LLVMValueRef *buffers, LLVMValueRef scratch,
-                         cg_range batches)
+static void emit_batches(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
+                         LLVMValueRef scratch, cg_range batches)
 {
     int64_t group = k->heads / k->kv_heads; /* query heads that share a key head */
     cg_loop batch, kv_head, member;
@@ -57,7 +62,7 @@ static void emit_batches(cg_emitter *e, const pl_attention *k, const LLVMValueRe
     cg_loop_begin(e, &kv_head, cg_int(e, 0), cg_int(e, k->kv_heads), 1, 0, NULL, false);
     cg_loop_begin(e, &member, cg_int(e, 0), cg_int(e, group), 1, 0, NULL, false);
     LLVMValueRef head = cg_iadd(e, cg_imul(e, kv_head.index, cg_int(e, group)), member.index);
-    attention_head h = locate_head(e, k, buffers, batch.index, head, kv_head.index);
+    attention_head h = locate_head(e, plan, k, buffers, batch.index, head, kv_head.index);
     h.share = (cg_range){cg_int(e, 0), h.queries};
     if (cg_attention_is_small(k, e->target))
         cg_attention_small(e, &h);
@@ -70,7 +75,8 @@ static void emit_batches(cg_emitter *e, const pl_attention *k, const LLVMValueRe
 
 /* A head's blocks of queries are units, all heads' after one another, so that a long sequence of few heads can be dealt
  * out as well as a batch of many. */
-static void emit_query_blocks(cg_emitter *e, const pl_attention *k, const LLVMValueRef *buffers, LLVMValueRef scratch)
+static void emit_query_blocks(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
+                              LLVMValueRef scratch)
 {
     int64_t group = k->heads / k->kv_heads;
     LLVMValueRef grain = cg_int(e, cg_attention_stream_grain(e->target)), one = cg_int(e, 1);
@@ -85,7 +91,7 @@ static void emit_query_blocks(cg_emitter *e, const pl_attention *k, const LLVMVa
     LLVMValueRef head = LLVMBuildURem(e->builder, loop.index, cg_int(e, k->heads), "");
     LLVMValueRef batch = LLVMBuildUDiv(e->builder, loop.index, cg_int(e, k->heads), "");
     LLVMValueRef kv_head = LLVMBuildUDiv(e->builder, head, cg_int(e, group), "");
-    attention_head h = locate_head(e, k, buffers, batch, head, kv_head);
+    attention_head h = locate_head(e, plan, k, buffers, batch, head, kv_head);
     LLVMValueRef before = cg_imul(e, loop.index, blocks); /* blocks of the heads before */
     LLVMValueRef from = cg_imax(e, cg_isub(e, share.from, before), cg_int(e, 0));
     LLVMValueRef to = cg_imin(e, cg_isub(e, share.to, before), blocks);
@@ -97,12 +103,12 @@ static void emit_query_blocks(cg_emitter *e, const pl_attention *k, const LLVMVa
 void cg_attention(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
                   LLVMValueRef scratch)
 {
-    (void)plan;
     LLVMValueRef batches = cg_dim(e, k->batch);
+    if (e->target->products == CG_PRODUCTS_TILES) cg_amx_begin_kernel(e);
     if (!cg_attention_is_split(k))
-        emit_batches(e, k, buffers, scratch, (cg_range){cg_int(e, 0), batches});
+        emit_batches(e, plan, k, buffers, scratch, (cg_range){cg_int(e, 0), batches});
     else if (cg_attention_is_small(k, e->target))
-        emit_batches(e, k, buffers, scratch, cg_share_of(e, batches));
+        emit_batches(e, plan, k, buffers, scratch, cg_share_of(e, batches));
     else
-        emit_query_blocks(e, k, buffers, scratch);
+        emit_query_blocks(e, plan, k, buffers, scratch);
 }

@@ -39,10 +39,11 @@ static int chunk_lanes(const cg_emitter *e, int64_t channels, int chunk)
     return left < e->target->lanes ? (int)left : e->target->lanes;
 }
 
-static LLVMValueRef chunk_pointer(cg_emitter *e, LLVMValueRef base, LLVMValueRef stride, int64_t row, int chunk)
+static LLVMValueRef chunk_pointer(cg_emitter *e, LLVMTypeRef element, LLVMValueRef base, LLVMValueRef stride,
+                                  int64_t row, int chunk)
 {
-    LLVMValueRef start = cg_at(e, e->f32, base, cg_imul(e, cg_int(e, row), stride));
-    return cg_at(e, e->f32, start, cg_int(e, (int64_t)chunk * e->target->lanes));
+    LLVMValueRef start = cg_at(e, element, base, cg_imul(e, cg_int(e, row), stride));
+    return cg_at(e, element, start, cg_int(e, (int64_t)chunk * e->target->lanes));
 }
 
 static void load_row(cg_emitter *e, LLVMValueRef base, LLVMValueRef stride, int64_t row, int64_t channels,
@@ -50,7 +51,7 @@ static void load_row(cg_emitter *e, LLVMValueRef base, LLVMValueRef stride, int6
 {
     for (int c = 0; c < chunks_of(channels, e->target); c++) {
         LLVMTypeRef type = cg_vector(e, e->f32, chunk_lanes(e, channels, c));
-        chunks[c] = cg_load(e, type, chunk_pointer(e, base, stride, row, c), 0);
+        chunks[c] = cg_load(e, type, chunk_pointer(e, e->f32, base, stride, row, c), 0);
     }
 }
 
@@ -77,10 +78,13 @@ static LLVMValueRef masked_score(cg_emitter *e, const attention_head *h, LLVMVal
     const pl_attention *k = h->k;
     if (k->causal && key > query + k->keys.offset - k->queries.offset) return cg_const(e, e->f32, -INFINITY);
     LLVMValueRef scale = cg_const(e, e->f32, k->scale * cg_log2_e);
-    if (k->mask < 0) return cg_fmul(e, product, scale);
-    LLVMValueRef at = cg_iadd(e, cg_imul(e, cg_int(e, query), h->mask_stride), cg_int(e, key));
-    LLVMValueRef mask = cg_load(e, e->f32, cg_at(e, e->f32, h->mask, at), 0);
-    return cg_fma(e, product, scale, cg_scale_mask(e, mask));
+    LLVMValueRef mask = NULL;
+    if (k->mask >= 0) {
+        LLVMValueRef at = cg_iadd(e, cg_imul(e, cg_int(e, query), h->mask_stride), cg_int(e, key));
+        mask = cg_scale_mask(e, cg_load(e, e->f32, cg_at(e, e->f32, h->mask, at), 0));
+    }
+    if (cg_scores_are_finished(k)) return cg_finish_score(e, k, cg_fmul(e, product, scale), mask);
+    return mask != NULL ? cg_fma(e, product, scale, mask) : cg_fmul(e, product, scale);
 }
 
 /* The unnormalised weights of all scores, in one vector, and for each query what to divide by: 0 where it sees no key.
@@ -128,7 +132,9 @@ static void write_context(cg_emitter *e, const attention_head *h, int query, LLV
         int lanes = chunk_lanes(e, k->value_dim, c);
         LLVMValueRef context = cg_fmul(e, cg_splat(e, weight[0], lanes), values[0][c]);
         for (int i = 1; i < keys; i++) context = cg_fma(e, cg_splat(e, weight[i], lanes), values[i][c], context);
-        cg_store(e, context, chunk_pointer(e, h->out, h->out_stride, query, c), 0);
+        LLVMTypeRef stored = cg_stored_type(e, h->plan, k->out.buffer);
+        LLVMValueRef to = chunk_pointer(e, stored, h->out, h->out_stride, query, c);
+        cg_store_elements(e, h->plan, k->out.buffer, context, to);
     }
 }
 

@@ -9,6 +9,7 @@
  * each arithmetic operator stand in arith.c.
  */
 #include "codegen/cpu/arith.h"
+#include "codegen/cpu/half.h"
 #include "codegen/cpu/memo.h"
 
 #include <assert.h>
@@ -33,20 +34,6 @@ static void evaluation_init(evaluation *v, cg_emitter *e, const cg_scope *scope,
 static LLVMValueRef evaluate(evaluation *v, const pl_expr *expr, bool lane0);
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
-
-LLVMTypeRef cg_storage_type(cg_emitter *e, mdot_dtype dtype)
-{
-    switch (dtype) {
-    case MDOT_DTYPE_F16:
-        return e->f16;
-    case MDOT_DTYPE_BF16:
-        return e->i16;
-    case MDOT_DTYPE_BOOL:
-        return e->i8;
-    default:
-        return cg_value_type(e, dtype);
-    }
-}
 
 static LLVMValueRef lane_number(cg_emitter *e, int lane)
 {
@@ -83,7 +70,7 @@ typedef struct access {
 static access access_at(evaluation *v, int buffer, const pl_expr *index, bool lane0)
 {
     const cg_scope *scope = v->scope;
-    access a = {.type = cg_storage_type(v->e, v->plan->buffers[buffer].type.dtype), .base = scope->buffers[buffer]};
+    access a = {.type = cg_stored_type(v->e, v->plan, buffer), .base = scope->buffers[buffer]};
     assert(a.base);
     bool scalar = lane0 || scope->lanes == 1;
     a.strided = scalar || (pl_expr_stride(index, scope->vector_loop, &a.stride) && !reads_vector_accumulator(v, index));
@@ -120,7 +107,7 @@ static LLVMValueRef load(evaluation *v, const pl_expr *expr, bool lane0)
             value = LLVMBuildInsertElement(e->builder, value, element, lane_number(e, lane), "");
         }
     }
-    return cg_from_storage(e, value, v->plan->buffers[expr->i].type.dtype);
+    return cg_from_storage(e, value, cg_stored_dtype(e->target, &v->plan->buffers[expr->i]));
 }
 
 static void store(cg_emitter *e, const access *a, LLVMValueRef value, int lanes)
@@ -216,7 +203,7 @@ void cg_expr_stores(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, c
     assert(count <= PL_MAX_STORES);
     evaluation_init(&v, e, scope, plan);
     for (int i = 0; i < count; i++) {
-        mdot_dtype dtype = plan->buffers[stores[i].buffer].type.dtype;
+        mdot_dtype dtype = cg_stored_dtype(e->target, &plan->buffers[stores[i].buffer]);
         value[i] = cg_to_storage(e, evaluate_all_lanes(&v, stores[i].value), dtype);
         to[i] = access_at(&v, stores[i].buffer, stores[i].index, false);
     }

@@ -2,52 +2,110 @@
 #include "codegen/cpu/emit.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-/* The targets' rows, which must be of one machine, since one file is. */
-static mdot_status find_targets(const cg_options *options, cg_cpu_images *images, mdot_error *err)
+/* ---- Names ------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    mdot_cpu_level level;
+    const char *name;
+} levels[] = {
+#define LEVEL(id, value, text) {MDOT_CPU_##id, text},
+    MDOT_CPU_LEVEL_MAP(LEVEL)
+#undef LEVEL
+};
+enum { LEVEL_COUNT = sizeof levels / sizeof levels[0] };
+
+static void list_targets(bs_list *names)
 {
-    if (options->level_count < 1 || options->level_count > MDOT_ABI_MAX_IMAGES)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%d CPU levels: from 1 to %d are possible", options->level_count,
+    bs_list_add(names, "cpu");
+    for (int i = 0; i < LEVEL_COUNT; i++) bs_list_add(names, "cpu:%s", levels[i].name);
+}
+
+/* "cpu" is every level, as far as it computes in what is asked or in f32; "cpu:x86-64-v4" is that one. */
+static mdot_status parse(const char *name, cg_compute compute, cg_target out_targets[MDOT_ABI_MAX_IMAGES],
+                         int *out_count, mdot_error *err)
+{
+    static const char prefix[] = "cpu:";
+    bool is_every = strcmp(name, "cpu") == 0, is_known = is_every;
+    const char *level = strncmp(name, prefix, sizeof prefix - 1) == 0 ? name + sizeof prefix - 1 : "";
+    int count = 0;
+    for (int i = 0; i < LEVEL_COUNT; i++) {
+        if (!is_every && strcmp(level, levels[i].name) != 0) continue;
+        is_known = true;
+        const cg_cpu_target *row = cg_cpu_target_find(levels[i].level, compute);
+        if (row == NULL) row = cg_cpu_target_find(levels[i].level, CG_FP32);
+        if (row != NULL)
+            out_targets[count++] = (cg_target){MDOT_IMAGE_CPU, row->level, 0, row->compute};
+        else if (!is_every)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s does not compute in %s", name, cg_compute_name(compute));
+    }
+    if (!is_known) return MDOT_NOT_FOUND;
+    *out_count = count;
+    return MDOT_OK;
+}
+
+/* ---- Images ------------------------------------------------------------------------------------------------------ */
+
+/* Rows of one machine, since one file is. */
+static mdot_status take_targets(const cg_cpu_target *const *targets, int count, cg_cpu_images *images, mdot_error *err)
+{
+    if (count < 1 || count > MDOT_ABI_MAX_IMAGES)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%d CPU targets: from 1 to %d are possible", count,
                          MDOT_ABI_MAX_IMAGES);
-    for (int i = 0; i < options->level_count; i++) {
-        const cg_cpu_target *target = cg_cpu_target_find(options->levels[i]);
-        if (target == NULL)
-            return mdot_fail(err, MDOT_UNSUPPORTED, "CPU level number %d is unknown", (int)options->levels[i]);
-        if (images->machine != NULL && target->machine != images->machine)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is not of %s, as the targets before it are", target->name,
-                             images->machine->name);
-        images->machine = target->machine;
-        images->image[images->count++] = (cg_cpu_image){.target = target};
+    for (int i = 0; i < count; i++) {
+        if (images->machine != NULL && targets[i]->machine != images->machine)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is not of %s, as the targets before it are",
+                             targets[i]->name, images->machine->name);
+        images->machine = targets[i]->machine;
+        images->image[images->count++] = (cg_cpu_image){.target = targets[i]};
     }
     return MDOT_OK;
 }
 
-/* One placement a packing: images whose kernels read the same form share it. */
+/* One placement a layout: images whose kernels read the same forms share it. */
 static mdot_status place_weights(const cg_entry *entries, int entry_count, ir_arena *arena, cg_cpu_images *images,
                                  mdot_error *err)
 {
-    const cg_packing *packings[MDOT_ABI_MAX_IMAGES];
+    const cg_layout *layouts[MDOT_ABI_MAX_IMAGES];
     cg_placement *placements = IR_NEW_ARRAY(arena, cg_placement, MDOT_ABI_MAX_IMAGES);
     if (placements == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     int count = 0;
     for (int i = 0; i < images->count; i++) {
         int at = 0;
-        while (at < count && packings[at] != images->image[i].target->packing) at++;
-        if (at == count) packings[count++] = images->image[i].target->packing;
+        while (at < count && layouts[at] != images->image[i].target->layout) at++;
+        if (at == count) layouts[count++] = images->image[i].target->layout;
         images->image[i].placement = &placements[at];
     }
-    return cg_place_weights(entries, entry_count, packings, count, &images->weights, placements, arena, err);
+    return cg_place_weights(entries, entry_count, layouts, count, &images->weights, placements, arena, err);
+}
+
+mdot_status cg_cpu_make_images_for(const cg_cpu_target *const *targets, int target_count, const cg_entry *entries,
+                                   int entry_count, const cg_options *options, ir_arena *arena,
+                                   cg_cpu_images *out_images, mdot_error *err)
+{
+    *out_images = (cg_cpu_images){.image = IR_NEW_ARRAY(arena, cg_cpu_image, MDOT_ABI_MAX_IMAGES)};
+    if (out_images->image == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    mdot_status status = take_targets(targets, target_count, out_images, err);
+    if (status == MDOT_OK) status = place_weights(entries, entry_count, arena, out_images, err);
+    if (status == MDOT_OK) status = cg_cpu_object(entries, entry_count, options, out_images, err);
+    return status;
 }
 
 mdot_status cg_cpu_make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
                                cg_cpu_images *out_images, mdot_error *err)
 {
-    *out_images = (cg_cpu_images){.image = IR_NEW_ARRAY(arena, cg_cpu_image, MDOT_ABI_MAX_IMAGES)};
-    if (out_images->image == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    mdot_status status = find_targets(options, out_images, err);
-    if (status == MDOT_OK) status = place_weights(entries, entry_count, arena, out_images, err);
-    if (status == MDOT_OK) status = cg_cpu_object(entries, entry_count, options, out_images, err);
-    return status;
+    int count;
+    const cg_target *targets = cg_targets_of(options, MDOT_IMAGE_CPU, &count);
+    const cg_cpu_target *rows[MDOT_ABI_MAX_IMAGES];
+    *out_images = (cg_cpu_images){0};
+    for (int i = 0; i < count && i < MDOT_ABI_MAX_IMAGES; i++) {
+        rows[i] = cg_cpu_target_find((mdot_cpu_level)targets[i].number, targets[i].compute);
+        if (rows[i] == NULL)
+            return mdot_fail(err, MDOT_UNSUPPORTED, "CPU level number %u in %s is unknown", targets[i].number,
+                             cg_compute_name(targets[i].compute));
+    }
+    return cg_cpu_make_images_for(rows, count, entries, entry_count, options, arena, out_images, err);
 }
 
 void cg_cpu_images_done(cg_cpu_images *images)
@@ -56,3 +114,84 @@ void cg_cpu_images_done(cg_cpu_images *images)
     free(images->code);
     *images = (cg_cpu_images){0};
 }
+
+/* ---- In the artefact --------------------------------------------------------------------------------------------- */
+
+static void end_images(void *images)
+{
+    if (images != NULL) cg_cpu_images_done(images);
+}
+
+static mdot_status make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
+                               cg_made *out_made, mdot_error *err)
+{
+    cg_cpu_images *images = IR_NEW(arena, cg_cpu_images);
+    const char *toolchain = ir_arena_printf(arena, "LLVM %s", cg_llvm_version());
+    if (images == NULL || toolchain == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    mdot_status status = cg_cpu_make_images(entries, entry_count, options, arena, images, err);
+    *out_made = (cg_made){.images = images,
+                          .image_count = images->count,
+                          .toolchain = toolchain,
+                          .section = {{MDOT_ABI_SECTION_WEIGHTS, MDOT_ABI_SYMBOL_WEIGHTS, images->weights.bytes,
+                                       images->weights.size_bytes, CG_PAGE_BYTES}},
+                          .section_count = 1,
+                          .machine = images->machine,
+                          .code = images->code,
+                          .code_bytes = images->code_bytes};
+    return status;
+}
+
+/* Element n is what bucket n runs in image `number`. */
+static uint32_t add_functions(const cg_cpu_images *images, int number, const cg_entry *entries, int entry_count,
+                              cg_table *table)
+{
+    const cg_cpu_target *target = images->image[number].target;
+    uint32_t at = cg_table_array(table, (int)table->bucket_count, sizeof(mdot_abi_cpu_function));
+    for (int e = 0, bucket = 0; e < entry_count; e++)
+        for (int i = 0; i < entries[e].plan_count; i++, bucket++) {
+            mdot_abi_cpu_function record = {.code = (uint32_t)cg_cpu_code_number(images, bucket, number),
+                                            .scratch_bytes =
+                                                (uint64_t)cg_cpu_scratch_bytes(entries[e].plans[i], target),
+                                            .worker_bytes = (uint64_t)cg_cpu_worker_bytes(entries[e].plans[i], target)};
+            cg_table_put(table, at, bucket, &record, sizeof record);
+        }
+    return at;
+}
+
+static void describe(const void *made, const cg_entry *entries, int entry_count, cg_table *table, uint32_t at,
+                     mdot_abi_table *head)
+{
+    const cg_cpu_images *images = made;
+    for (int i = 0; i < images->count; i++) {
+        const cg_cpu_image *image = &images->image[i];
+        mdot_abi_image record = {.kind = MDOT_IMAGE_CPU,
+                                 .number = image->target->level,
+                                 .target_at = cg_table_string(table, image->target->name),
+                                 .compute_at = cg_table_string(table, cg_compute_name(image->target->compute)),
+                                 .kernels_at = add_functions(images, i, entries, entry_count, table),
+                                 .kernel_count = table->bucket_count,
+                                 .code_bytes = image->code_bytes,
+                                 .weights_offset = image->placement->first,
+                                 .weights_bytes = image->placement->end - image->placement->first};
+        cg_table_put(table, at, i, &record, sizeof record);
+    }
+    head->weights_bytes = images->weights.size_bytes;
+    head->code_count = head->bucket_count * (uint32_t)images->count;
+}
+
+static const cg_dump dumps[] = {{.name = "llvm"}, {.name = "asm"}, {.name = NULL}};
+
+const cg_backend cg_cpu_backend = {
+    .name = "cpu",
+    .example = "cpu:x86-64-v4",
+    .kind = MDOT_IMAGE_CPU,
+    .stands_behind = true,
+    .dumps = dumps,
+    .computes = {CG_FP32, CG_BF16},
+    .compute_count = 2,
+    .parse = parse,
+    .list = list_targets,
+    .make_images = make_images,
+    .describe = describe,
+    .done = end_images,
+};

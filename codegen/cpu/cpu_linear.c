@@ -13,32 +13,12 @@
  * loop of the next strip, whose multiplications hide half of it. Strips that are not whole are staged too: scratch has
  * room for the padding that `out` lacks.
  */
+#include "codegen/cpu/cpu_linear.h"
+#include "codegen/cpu/amx.h"
+#include "codegen/cpu/half.h"
 #include "codegen/cpu/tile.h"
 
-enum {
-    K_BLOCK = 128,  /* × 64 columns of f32 is 32 KB */
-    ROW_BLOCK = 96, /* whole tiles of both sizes; × 64 columns of f32 is 24 KB */
-};
-
-typedef struct linear {
-    const pl_plan *plan;
-    const pl_linear *k;
-    const LLVMValueRef *buffers;
-    LLVMValueRef first_row, row_count; /* of the row block */
-    LLVMValueRef a, a_stride;          /* A's first row of the block */
-    LLVMValueRef out, out_stride;      /* the same of out */
-    LLVMValueRef stage;                /* scratch: rows of `width`, for this strip */
-    LLVMValueRef stage_before;         /* the finished strip before, whose epilogue this strip hides; NULL: none */
-    int64_t width;                     /* columns of a whole strip */
-
-    LLVMValueRef column; /* the strip's first */
-    int vectors;
-    bool staged;
-
-    LLVMValueRef k_first, k_count; /* the block of k */
-    LLVMValueRef panel;
-    bool starts; /* the first block: accumulators start from bias and, in a direct strip, the epilogue's terms */
-} linear;
+enum { K_BLOCK = 128 }; /* × 64 columns of f32 is 32 KB */
 
 /* ---- Epilogues -------------------------------------------------------------------------------------------------- */
 
@@ -102,21 +82,6 @@ static bool takes_long(const pl_expr *expr)
     return false;
 }
 
-/* The epilogue of `acc`, lanes consecutive columns of a row. Rows count from the block's first. */
-static LLVMValueRef epilogue(cg_emitter *e, const linear *l, LLVMValueRef row, LLVMValueRef column, LLVMValueRef acc)
-{
-    if (l->k->epilogue == NULL) return acc;
-    cg_scope scope = {
-        .buffers = l->buffers,
-        .loops = {cg_iadd(e, l->first_row, row), column},
-        .vector_loop = 1,
-        .lanes = cg_lanes(acc),
-        .acc = {acc},
-    };
-    LLVMValueRef value = cg_expr(e, &scope, l->plan, l->k->epilogue);
-    return cg_lanes(value) == scope.lanes ? value : cg_splat(e, value, scope.lanes);
-}
-
 /* ---- Tiles ------------------------------------------------------------------------------------------------------ */
 
 static LLVMValueRef vector_column(cg_emitter *e, const linear *l, int j)
@@ -128,9 +93,9 @@ static LLVMValueRef vector_column(cg_emitter *e, const linear *l, int j)
 static LLVMValueRef result_pointer(cg_emitter *e, const linear *l, const cg_rows *rows, int i, int j)
 {
     LLVMValueRef ahead = cg_int(e, (int64_t)j * e->target->lanes);
-    if (l->staged) return cg_at(e, e->f32, cg_row_pointer(e, rows, i, l->stage, cg_int(e, l->width)), ahead);
+    if (l->staged) return cg_at(e, e->f32, cg_row_pointer(e, e->f32, rows, i, l->stage, cg_int(e, l->width)), ahead);
     LLVMValueRef out = cg_at(e, e->f32, l->out, l->column);
-    return cg_at(e, e->f32, cg_row_pointer(e, rows, i, out, l->out_stride), ahead);
+    return cg_at(e, e->f32, cg_row_pointer(e, e->f32, rows, i, out, l->out_stride), ahead);
 }
 
 static unsigned result_alignment(const cg_emitter *e, const linear *l)
@@ -153,17 +118,7 @@ static LLVMValueRef start_value(cg_emitter *e, const linear *l, const cg_rows *r
         return cg_load(e, type, result_pointer(e, l, rows, i, j), result_alignment(e, l));
     }
     LLVMValueRef bias = bias_vector(e, l, j);
-    return l->staged ? bias : epilogue(e, l, rows->index[i], vector_column(e, l, j), bias);
-}
-
-/* Epilogue and store of `width` columns of a staged row. */
-static void finish_vector(cg_emitter *e, const linear *l, LLVMValueRef from, LLVMValueRef row, LLVMValueRef column,
-                          int width)
-{
-    LLVMTypeRef type = cg_vector(e, e->f32, width);
-    LLVMValueRef sum = cg_load(e, type, from, 4 * (unsigned)e->target->lanes);
-    LLVMValueRef out = cg_at(e, e->f32, cg_at(e, e->f32, l->out, cg_imul(e, row, l->out_stride)), column);
-    cg_store(e, epilogue(e, l, row, column, sum), out, 0);
+    return l->staged ? bias : cg_linear_epilogue(e, l, rows->index[i], vector_column(e, l, j), bias);
 }
 
 /* A tile's shadow: the same rows of the strip before, a vector a turn. */
@@ -181,17 +136,19 @@ static void finish_one_before(cg_emitter *e, void *context, LLVMValueRef piece)
     LLVMValueRef ahead = cg_imul(e, LLVMBuildURem(e->builder, piece, vectors, ""), lanes);
     LLVMValueRef column = cg_iadd(e, cg_isub(e, l->column, cg_int(e, l->width)), ahead);
     LLVMValueRef first = cg_at(e, e->f32, l->stage_before, cg_imul(e, before->first_row, cg_int(e, l->width)));
-    finish_vector(e, l, cg_at(e, e->f32, first, cg_imul(e, piece, lanes)), row, column, e->target->lanes);
+    cg_finish_vector(e, l, cg_at(e, e->f32, first, cg_imul(e, piece, lanes)), row, column, e->target->lanes);
 }
 
 static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
 {
     (void)carried;
     const linear *l = context;
-    cg_tile tile = {.rows = rows->count, .vectors = l->vectors};
-    cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel = l->panel, .panel_step = CG_PANEL_COLUMNS};
+    bool pairs = l->products == CG_PRODUCTS_PAIRS;
+    cg_tile tile = {.rows = rows->count, .vectors = l->vectors, .pairs = pairs};
+    cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel = l->panel, .panel_step = l->panel_step};
     for (int i = 0; i < rows->count; i++) {
-        operands.row[i] = cg_at(e, e->f32, cg_row_pointer(e, rows, i, l->a, l->a_stride), l->k_first);
+        LLVMValueRef row = cg_row_pointer(e, l->a_type, rows, i, l->a, l->a_stride);
+        operands.row[i] = cg_at(e, pairs ? e->i32 : e->f32, row, l->k_first);
         for (int j = 0; j < l->vectors; j++) tile.acc[i * l->vectors + j] = start_value(e, l, rows, i, j);
     }
     strip_before before = {l, rows->index[0]};
@@ -205,14 +162,52 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
 
 /* ---- Strips ----------------------------------------------------------------------------------------------------- */
 
-/* The first row of the strip's panel at k_first. */
-static LLVMValueRef panel_pointer(cg_emitter *e, const linear *l)
+/* Row `row` of the strip's panel, of `rows` rows of words: f32 or pairs. */
+static LLVMValueRef panel_pointer(cg_emitter *e, const linear *l, LLVMValueRef row, int64_t rows)
 {
     LLVMValueRef panel_column = cg_round_down(e, l->column, CG_PANEL_COLUMNS);
     LLVMValueRef inside = cg_isub(e, l->column, panel_column);
-    LLVMValueRef offset = cg_iadd(e, cg_imul(e, panel_column, cg_int(e, l->k->k)), inside);
-    offset = cg_iadd(e, offset, cg_imul(e, l->k_first, cg_int(e, CG_PANEL_COLUMNS)));
+    LLVMValueRef offset = cg_iadd(e, cg_imul(e, panel_column, cg_int(e, rows)), inside);
+    offset = cg_iadd(e, offset, cg_imul(e, row, cg_int(e, CG_PANEL_COLUMNS)));
     return cg_at(e, e->f32, l->buffers[l->k->weight], offset);
+}
+
+static int64_t pairs_of(int64_t elements)
+{
+    return (elements + 1) / 2;
+}
+
+/* The strip's weights of k_count rows from k_first on, a row of `width` for each in scratch. A block other than the
+ * first begins with a pair, since padding stands before the first row of all. */
+static LLVMValueRef widen_panel(cg_emitter *e, const linear *l, int64_t k_count)
+{
+    int lanes = e->target->lanes;
+    int64_t padding = cg_pairs_padding(l->k->k), surplus = l->starts ? padding % 2 : 0;
+    LLVMTypeRef pairs = cg_vector(e, e->i32, lanes);
+    LLVMValueRef first = cg_iadd(e, l->k_first, cg_int(e, padding - surplus));
+    LLVMValueRef from =
+        panel_pointer(e, l, LLVMBuildLShr(e->builder, first, cg_int(e, 1), ""), (l->k->k + padding) / 2);
+    cg_loop pair;
+    cg_loop_begin(e, &pair, cg_int(e, 0), cg_int(e, pairs_of(surplus + k_count)), 1, 0, NULL, false);
+    LLVMValueRef row = cg_at(e, e->f32, from, cg_imul(e, pair.index, cg_int(e, CG_PANEL_COLUMNS)));
+    LLVMValueRef low = cg_at(e, e->f32, l->wide, cg_imul(e, pair.index, cg_int(e, 2 * l->width)));
+    LLVMValueRef high = cg_at(e, e->f32, low, cg_int(e, l->width));
+    for (int j = 0; j < l->vectors; j++) {
+        LLVMValueRef ahead = cg_int(e, (int64_t)j * lanes);
+        LLVMValueRef both = cg_load(e, pairs, cg_at(e, e->f32, row, ahead), 4 * (unsigned)lanes);
+        cg_store(e, cg_low_of_pairs(e, both), cg_at(e, e->f32, low, ahead), 4 * (unsigned)lanes);
+        cg_store(e, cg_high_of_pairs(e, both), cg_at(e, e->f32, high, ahead), 4 * (unsigned)lanes);
+    }
+    cg_loop_end(e, &pair, NULL);
+    return cg_at(e, e->f32, l->wide, cg_int(e, surplus * l->width));
+}
+
+static LLVMValueRef block_of_panel(cg_emitter *e, const linear *l, int64_t k_count)
+{
+    if (l->wide != NULL) return widen_panel(e, l, k_count);
+    if (l->products == CG_PRODUCTS_F32) return panel_pointer(e, l, l->k_first, l->k->k);
+    int64_t padding = cg_pairs_padding(l->k->k) / 2;
+    return panel_pointer(e, l, cg_iadd(e, l->k_first, cg_int(e, padding)), padding + l->steps);
 }
 
 static void emit_k_block(cg_emitter *e, linear *l, LLVMValueRef k_first, int64_t k_count, bool starts)
@@ -220,57 +215,43 @@ static void emit_k_block(cg_emitter *e, linear *l, LLVMValueRef k_first, int64_t
     l->k_first = k_first;
     l->k_count = cg_int(e, k_count);
     l->starts = starts;
-    l->panel = panel_pointer(e, l);
+    l->panel = block_of_panel(e, l, k_count);
+    l->panel_step = l->wide != NULL ? l->width : CG_PANEL_COLUMNS;
     cg_for_rows(e, l->row_count, NULL, 0, emit_tile, l);
 }
 
-/* Blocks of k have equal size, a multiple of four, but for the first, which takes what is left. */
-static int64_t later_block_size(int64_t k)
+/* Blocks of k have equal size, a multiple of four steps, but for the first, which takes what is left. */
+static int64_t later_block_size(int64_t steps)
 {
-    int64_t blocks = (k + K_BLOCK - 1) / K_BLOCK;
-    return blocks > 1 ? ((k + blocks - 1) / blocks + 3) / 4 * 4 : 0;
+    int64_t blocks = (steps + K_BLOCK - 1) / K_BLOCK;
+    return blocks > 1 ? ((steps + blocks - 1) / blocks + 3) / 4 * 4 : 0;
 }
 
-static int64_t first_block_size(int64_t k)
+static int64_t first_block_size(int64_t steps)
 {
-    int64_t blocks = (k + K_BLOCK - 1) / K_BLOCK;
-    return blocks > 1 ? k - (blocks - 1) * later_block_size(k) : k;
+    int64_t blocks = (steps + K_BLOCK - 1) / K_BLOCK;
+    return blocks > 1 ? steps - (blocks - 1) * later_block_size(steps) : steps;
 }
 
 /* The sums of a strip of `columns` columns. */
 static void emit_sums(cg_emitter *e, linear *l, LLVMValueRef column, int64_t columns, bool staged)
 {
-    int64_t k = l->k->k, first = first_block_size(k);
+    int64_t steps = l->steps, first = first_block_size(steps);
     l->column = column;
     l->vectors = (int)((columns + e->target->lanes - 1) / e->target->lanes);
     l->staged = staged;
     emit_k_block(e, l, cg_int(e, 0), first, true);
-    if (first == k) return;
+    if (first == steps) return;
     cg_loop loop;
-    cg_loop_begin(e, &loop, cg_int(e, first), cg_int(e, k), later_block_size(k), 0, NULL, false);
-    emit_k_block(e, l, loop.index, later_block_size(k), false);
+    cg_loop_begin(e, &loop, cg_int(e, first), cg_int(e, steps), later_block_size(steps), 0, NULL, false);
+    emit_k_block(e, l, loop.index, later_block_size(steps), false);
     cg_loop_end(e, &loop, NULL);
-}
-
-/* Applies the epilogue to rows from..to of a finished strip in scratch and writes its `columns` columns to out. */
-static void finish_rows(cg_emitter *e, const linear *l, int64_t columns, LLVMValueRef from, LLVMValueRef to)
-{
-    int lanes = e->target->lanes;
-    cg_loop row;
-    cg_loop_begin(e, &row, from, to, 1, 0, NULL, true);
-    LLVMValueRef stage = cg_at(e, e->f32, l->stage, cg_imul(e, row.index, cg_int(e, l->width)));
-    for (int64_t c = 0; c < columns; c += lanes) {
-        int width = (int)(columns - c < lanes ? columns - c : lanes);
-        LLVMValueRef column = cg_iadd(e, l->column, cg_int(e, c));
-        finish_vector(e, l, cg_at(e, e->f32, stage, cg_int(e, c)), row.index, column, width);
-    }
-    cg_loop_end(e, &row, NULL);
 }
 
 static void emit_strip(cg_emitter *e, linear *l, LLVMValueRef column, int64_t columns, bool staged)
 {
     emit_sums(e, l, column, columns, staged);
-    if (staged) finish_rows(e, l, columns, cg_int(e, 0), l->row_count);
+    if (staged) cg_finish_rows(e, l, columns, cg_int(e, 0), l->row_count);
 }
 
 /* Staged strips 0 … end whose epilogues hide in one another: strip s finishes the whole tiles' rows of strip s-1, which
@@ -279,27 +260,27 @@ static void emit_strip(cg_emitter *e, linear *l, LLVMValueRef column, int64_t co
 static void emit_hiding_strips(cg_emitter *e, linear *l, int64_t end)
 {
     LLVMValueRef whole_rows = cg_whole_tile_rows(e, l->row_count);
-    LLVMValueRef stages[2] = {l->stage, cg_at(e, e->f32, l->stage, cg_int(e, ROW_BLOCK * l->width))};
+    LLVMValueRef stages[2] = {l->stage, cg_at(e, e->f32, l->stage, cg_int(e, CG_LINEAR_ROW_BLOCK * l->width))};
     emit_sums(e, l, cg_int(e, 0), l->width, true);
-    finish_rows(e, l, l->width, whole_rows, l->row_count);
+    cg_finish_rows(e, l, l->width, whole_rows, l->row_count);
     cg_loop strip;
     cg_loop_begin(e, &strip, cg_int(e, l->width), cg_int(e, end), l->width, 2, stages, false);
     l->stage_before = strip.carried[0];
     l->stage = strip.carried[1];
     emit_sums(e, l, strip.index, l->width, true);
-    finish_rows(e, l, l->width, whole_rows, l->row_count);
+    cg_finish_rows(e, l, l->width, whole_rows, l->row_count);
     cg_loop_end(e, &strip, (LLVMValueRef[]){l->stage, l->stage_before});
     l->stage = strip.out[0];
     l->stage_before = NULL;
     l->column = cg_int(e, end - l->width);
-    finish_rows(e, l, l->width, cg_int(e, 0), whole_rows);
+    cg_finish_rows(e, l, l->width, cg_int(e, 0), whole_rows);
 }
 
 /* ---- The kernel ------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef matrix_pointer(cg_emitter *e, const LLVMValueRef *buffers, const pl_matrix *matrix)
+static LLVMValueRef matrix_pointer(cg_emitter *e, const linear *l, const pl_matrix *matrix)
 {
-    return cg_at(e, e->f32, buffers[matrix->buffer], cg_dim(e, matrix->offset));
+    return cg_at(e, cg_stored_type(e, l->plan, matrix->buffer), l->buffers[matrix->buffer], cg_dim(e, matrix->offset));
 }
 
 static int64_t strip_columns(const cg_cpu_target *target)
@@ -307,21 +288,87 @@ static int64_t strip_columns(const cg_cpu_target *target)
     return (int64_t)target->tile_vectors * target->lanes;
 }
 
+static bool is_stored_half(const pl_plan *plan, int buffer, const cg_cpu_target *target)
+{
+    return cg_stored_dtype(target, &plan->buffers[buffer]) == MDOT_DTYPE_BF16;
+}
+
+/* A weight that something else reads whole is in f32 for all. */
+static cg_products products_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
+{
+    return k->k > 0 && is_stored_half(plan, k->weight, target) ? target->products : CG_PRODUCTS_F32;
+}
+
+static int64_t steps_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
+{
+    switch (products_of(plan, k, target)) {
+    case CG_PRODUCTS_PAIRS:
+        return pairs_of(k->k);
+    case CG_PRODUCTS_TILES:
+        return (k->k + CG_PAIRED_ROWS - 1) / CG_PAIRED_ROWS;
+    default:
+        return k->k;
+    }
+}
+
+/* Whether rows of A are whole tiles, or whole pairs, where they lie. */
+static bool reads_in_place(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
+{
+    switch (products_of(plan, k, target)) {
+    case CG_PRODUCTS_PAIRS:
+        return is_stored_half(plan, k->a.buffer, target) && k->k % 2 == 0;
+    case CG_PRODUCTS_TILES:
+        return is_stored_half(plan, k->a.buffer, target) && k->k % CG_PAIRED_ROWS == 0;
+    default:
+        return !is_stored_half(plan, k->a.buffer, target);
+    }
+}
+
+/* Whether sums may lie in `out` itself while they grow. */
+static bool is_direct(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
+{
+    return only_adds(k->epilogue) && !is_stored_half(plan, k->out.buffer, target);
+}
+
 /* Whether strips hide one another's epilogues: the tile has to leave registers for it, as only 32 of them do, and to
  * take a turn for each of its vectors. */
-static bool hides_epilogues(const pl_linear *k, const cg_cpu_target *target)
+static bool hides_epilogues(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     int vectors = target->tile_rows * target->tile_vectors;
+    bool pairs = products_of(plan, k, target) == CG_PRODUCTS_PAIRS;
     return k->epilogue != NULL && takes_long(k->epilogue) && target->tile_vectors == CG_MAX_TILE_VECTORS &&
-           k->columns >= 2 * strip_columns(target) && cg_tile_turns(first_block_size(k->k)) >= vectors;
+           k->columns >= 2 * strip_columns(target) &&
+           cg_tile_turns(pairs, first_block_size(steps_of(plan, k, target))) >= vectors;
+}
+
+/* What lies in scratch, one behind the other; each is a multiple of a vector. */
+typedef struct scratch_parts {
+    int64_t stage_bytes, wide_bytes, copy_bytes;
+} scratch_parts;
+
+static scratch_parts parts_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
+{
+    scratch_parts parts = {0};
+    int64_t columns = strip_columns(target), one_stage = CG_LINEAR_ROW_BLOCK * columns * 4;
+    cg_products products = products_of(plan, k, target);
+    bool in_place = reads_in_place(plan, k, target);
+    if (products == CG_PRODUCTS_TILES) {
+        int64_t row_bytes = CG_AMX_ROW_BYTES * steps_of(plan, k, target);
+        parts.stage_bytes = CG_AMX_GROUP * columns * 4;
+        parts.copy_bytes = row_bytes * (in_place ? CG_AMX_GROUP : CG_LINEAR_ROW_BLOCK);
+        return parts;
+    }
+    if (!is_direct(plan, k, target) || k->columns % columns != 0) parts.stage_bytes = one_stage;
+    if (hides_epilogues(plan, k, target)) parts.stage_bytes = 2 * one_stage;
+    if (products == CG_PRODUCTS_WIDENED) parts.wide_bytes = K_BLOCK * columns * 4;
+    if (!in_place) parts.copy_bytes = CG_LINEAR_ROW_BLOCK * 4 * steps_of(plan, k, target);
+    return parts;
 }
 
 int64_t cg_linear_scratch_bytes(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
-    (void)plan;
-    int64_t stage_bytes = ROW_BLOCK * strip_columns(target) * 4;
-    if (hides_epilogues(k, target)) return 2 * stage_bytes;
-    return !only_adds(k->epilogue) || k->columns % strip_columns(target) != 0 ? stage_bytes : 0;
+    scratch_parts parts = parts_of(plan, k, target);
+    return parts.stage_bytes + parts.wide_bytes + parts.copy_bytes;
 }
 
 /* The strips of rows first_row … first_row + row_count. */
@@ -332,15 +379,25 @@ static void emit_row_block(cg_emitter *e, linear *l, LLVMValueRef first_row, LLV
     l->first_row = first_row;
     l->row_count = row_count;
     l->a_stride = cg_dim(e, k->a.row_stride);
-    l->a = cg_at(e, e->f32, matrix_pointer(e, l->buffers, &k->a), cg_imul(e, first_row, l->a_stride));
+    LLVMTypeRef a_stored = cg_stored_type(e, l->plan, k->a.buffer);
+    l->a = cg_at(e, a_stored, matrix_pointer(e, l, &k->a), cg_imul(e, first_row, l->a_stride));
     l->out_stride = cg_dim(e, k->out.row_stride);
-    l->out = cg_at(e, e->f32, matrix_pointer(e, l->buffers, &k->out), cg_imul(e, first_row, l->out_stride));
-    if (hides_epilogues(k, e->target)) {
+    l->out = cg_at(e, l->out_type, matrix_pointer(e, l, &k->out), cg_imul(e, first_row, l->out_stride));
+    if (l->products == CG_PRODUCTS_TILES) {
+        cg_linear_amx(e, l, !reads_in_place(l->plan, k, e->target));
+        return;
+    }
+    if (l->copy != NULL) {
+        cg_copy_rows(e, l, l->a, l->a_stride, l->row_count);
+        l->a = l->copy;
+        l->a_stride = cg_int(e, cg_copy_stride(l));
+    }
+    if (hides_epilogues(l->plan, k, e->target)) {
         emit_hiding_strips(e, l, whole);
     } else if (whole > 0) {
         cg_loop strip;
         cg_loop_begin(e, &strip, cg_int(e, 0), cg_int(e, whole), l->width, 0, NULL, false);
-        emit_strip(e, l, strip.index, l->width, !only_adds(k->epilogue));
+        emit_strip(e, l, strip.index, l->width, !is_direct(l->plan, k, e->target));
         cg_loop_end(e, &strip, NULL);
     }
     if (k->columns > whole) emit_strip(e, l, cg_int(e, whole), k->columns - whole, true);
@@ -348,23 +405,35 @@ static void emit_row_block(cg_emitter *e, linear *l, LLVMValueRef first_row, LLV
 
 bool cg_linear_is_split(const pl_linear *k)
 {
-    return !ir_dim_is_number(k->rows) || k->rows.offset > ROW_BLOCK;
+    return !ir_dim_is_number(k->rows) || k->rows.offset > CG_LINEAR_ROW_BLOCK;
 }
 
 void cg_linear(cg_emitter *e, const pl_plan *plan, const pl_linear *k, const LLVMValueRef *buffers,
                LLVMValueRef scratch)
 {
-    linear l = {.plan = plan, .k = k, .buffers = buffers, .stage = scratch};
-    l.width = strip_columns(e->target);
+    linear l = {.plan = plan,
+                .k = k,
+                .buffers = buffers,
+                .stage = scratch,
+                .width = strip_columns(e->target),
+                .products = products_of(plan, k, e->target),
+                .steps = steps_of(plan, k, e->target),
+                .out_type = cg_stored_type(e, plan, k->out.buffer)};
+    l.a_type = l.products >= CG_PRODUCTS_PAIRS ? e->i16 : e->f32;
+    scratch_parts parts = parts_of(plan, k, e->target);
+    LLVMValueRef wide = cg_at(e, e->i8, scratch, cg_int(e, parts.stage_bytes));
+    if (parts.wide_bytes > 0) l.wide = wide;
+    if (parts.copy_bytes > 0) l.copy = cg_at(e, e->i8, wide, cg_int(e, parts.wide_bytes));
+    if (l.products == CG_PRODUCTS_TILES) cg_amx_begin_kernel(e);
     LLVMValueRef rows = cg_dim(e, k->rows);
     if (!cg_linear_is_split(k)) { /* a constant: tiles of exactly as many rows */
         if (k->rows.offset > 0) emit_row_block(e, &l, cg_int(e, 0), rows);
         return;
     }
-    cg_range share = cg_share_in_grains(e, rows, e->target->tile_rows);
+    cg_range share = cg_share_in_grains(e, rows, l.products == CG_PRODUCTS_TILES ? CG_AMX_GROUP : e->target->tile_rows);
     cg_loop block;
-    cg_loop_begin(e, &block, share.from, share.to, ROW_BLOCK, 0, NULL, true);
+    cg_loop_begin(e, &block, share.from, share.to, CG_LINEAR_ROW_BLOCK, 0, NULL, true);
     LLVMValueRef left = cg_isub(e, share.to, block.index);
-    emit_row_block(e, &l, block.index, cg_imin(e, left, cg_int(e, ROW_BLOCK)));
+    emit_row_block(e, &l, block.index, cg_imin(e, left, cg_int(e, CG_LINEAR_ROW_BLOCK)));
     cg_loop_end(e, &block, NULL);
 }

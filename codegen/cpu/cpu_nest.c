@@ -273,11 +273,25 @@ static void emit_strips(nest *n)
     emit_strip(n, vectors_end, end, NULL, 1, 1);
 }
 
-/* The outermost of the outputs' loops that is worth sharing; -1: none. */
+/* Points of the nest, reductions included, for each of the loop's; a length counts as many. */
+static int64_t points_of_a_unit(const pl_nest *k, int loop)
+{
+    int64_t points = 1;
+    for (int i = 0; i < k->loop_count + k->reduce_count; i++) {
+        if (i == loop) continue;
+        if (!ir_dim_is_number(k->extent[i])) return INT64_MAX;
+        if (__builtin_mul_overflow(points, k->extent[i].offset, &points)) return INT64_MAX;
+    }
+    return points;
+}
+
+/* The outermost of the outputs' loops that is worth sharing; -1: none. Threads that share a kernel meet behind it, and
+ * each shared nest has code for its share in every level: a few columns of each row are left to one call. */
 static int shared_loop(const pl_nest *k)
 {
+    enum { LEAST_POINTS = 64 }; /* of a unit */
     for (int i = 0; i < k->loop_count; i++)
-        if (cg_is_shared_extent(k->extent[i])) return i;
+        if (cg_is_shared_extent(k->extent[i])) return points_of_a_unit(k, i) >= LEAST_POINTS ? i : -1;
     return -1;
 }
 

@@ -5,7 +5,7 @@
  * variance in two passes, as it is defined), and a last pass writes the results. Neighbouring rows are independent, so
  * the processor overlaps one row's reductions across lanes with the next row's arithmetic.
  */
-#include "codegen/cpu/emit.h"
+#include "codegen/cpu/half.h"
 
 #include <math.h>
 
@@ -72,10 +72,13 @@ static double padding(const norm *n)
 
 /* ---- Reading the row -------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef matrix_pointer(cg_emitter *e, const norm *n, const pl_matrix *matrix, LLVMValueRef column)
+static void store_columns(cg_emitter *e, const norm *n, const pl_matrix *matrix, LLVMValueRef column,
+                          LLVMValueRef value)
 {
+    LLVMTypeRef type = cg_stored_type(e, n->plan, matrix->buffer);
     LLVMValueRef offset = cg_iadd(e, cg_dim(e, matrix->offset), cg_imul(e, n->row, cg_dim(e, matrix->row_stride)));
-    return cg_at(e, e->f32, n->buffers[matrix->buffer], cg_iadd(e, offset, column));
+    LLVMValueRef address = cg_at(e, type, n->buffers[matrix->buffer], cg_iadd(e, offset, column));
+    cg_store_elements(e, n->plan, matrix->buffer, value, address);
 }
 
 static LLVMValueRef line_pointer(cg_emitter *e, const norm *n, LLVMValueRef column)
@@ -95,7 +98,7 @@ static LLVMValueRef evaluate(cg_emitter *e, const norm *n, const pl_expr *expr, 
 static LLVMValueRef read_input(cg_emitter *e, const norm *n, LLVMValueRef column, int lanes)
 {
     LLVMValueRef value = evaluate(e, n, n->k->input, column, lanes, NULL);
-    if (n->k->sum.buffer >= 0) cg_store(e, value, matrix_pointer(e, n, &n->k->sum, column), 0);
+    if (n->k->sum.buffer >= 0) store_columns(e, n, &n->k->sum, column, value);
     return value;
 }
 
@@ -297,7 +300,7 @@ static void write_result(cg_emitter *e, const norm *n, LLVMValueRef column, LLVM
     else if (beta != NULL)
         value = cg_fadd(e, value, beta);
     if (k->epilogue != NULL) value = evaluate(e, n, k->epilogue, column, lanes, value);
-    cg_store(e, value, matrix_pointer(e, n, &k->out, column), 0);
+    store_columns(e, n, &k->out, column, value);
 }
 
 static void write_held(cg_emitter *e, const norm *n)

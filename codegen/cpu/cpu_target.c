@@ -1,4 +1,5 @@
-/* cpu_target.c — the CPU feature levels as data. A new level is one row here and one in mdot_abi.h.
+/* cpu_target.c — the CPU feature levels as data. A new level is one row here and one in mdot_abi.h; a level in another
+ * arithmetic is a row here.
  *
  * One module holds the code of every level: each function names its level in its attributes, over a baseline target
  * machine (module.c). Register tiles leave room for one row of the right-hand matrix and a broadcast: v4 has 32
@@ -34,43 +35,89 @@ const cg_machine cg_machine_x86_64 = {
     .prepare_llvm = prepare_x86,
 };
 
+/* Machine, vectors and register tile of levels whose vectors are as wide. */
+#define X86_YMM .machine = &cg_machine_x86_64, .lanes = 8, .tile_rows = 6, .tile_vectors = 2, .permute16 = false
+#define X86_ZMM .machine = &cg_machine_x86_64, .lanes = 16, .tile_rows = 6, .tile_vectors = 4, .permute16 = true
+
 static const cg_cpu_target targets[] = {
     {
         .level = MDOT_CPU_X86_64_V3,
+        .compute = CG_FP32,
         .name = "x86-64-v3",
         .suffix = "v3",
-        .compute = "fp32",
-        .machine = &cg_machine_x86_64,
-        .packing = &cg_pack_panels,
+        .products = CG_PRODUCTS_F32,
+        .layout = &cg_layout_f32,
         .cpu = "x86-64-v3",
         .features = "",
         .tune = "znver3",
-        .lanes = 8,
-        .tile_rows = 6,
-        .tile_vectors = 2,
-        .permute16 = false,
+        X86_YMM,
     },
     {
         .level = MDOT_CPU_X86_64_V4,
+        .compute = CG_FP32,
         .name = "x86-64-v4",
         .suffix = "v4",
-        .compute = "fp32",
-        .machine = &cg_machine_x86_64,
-        .packing = &cg_pack_panels,
+        .products = CG_PRODUCTS_F32,
+        .layout = &cg_layout_f32,
         .cpu = "x86-64-v4",
         .features = "-prefer-256-bit", /* the generic cpu of this level would halve every vector */
         .tune = "znver4",
-        .lanes = 16,
-        .tile_rows = 6,
-        .tile_vectors = 4,
-        .permute16 = true,
+        X86_ZMM,
+    },
+    {
+        .level = MDOT_CPU_X86_64_V3,
+        .compute = CG_BF16,
+        .name = "x86-64-v3",
+        .suffix = "v3bf16",
+        .products = CG_PRODUCTS_WIDENED,
+        .layout = &cg_layout_bf16,
+        .cpu = "x86-64-v3",
+        .features = "",
+        .tune = "znver3",
+        X86_YMM,
+    },
+    {
+        .level = MDOT_CPU_X86_64_V4,
+        .compute = CG_BF16,
+        .name = "x86-64-v4",
+        .suffix = "v4bf16",
+        .products = CG_PRODUCTS_WIDENED,
+        .layout = &cg_layout_bf16,
+        .cpu = "x86-64-v4",
+        .features = "-prefer-256-bit",
+        .tune = "znver4",
+        X86_ZMM,
+    },
+    {
+        .level = MDOT_CPU_X86_64_BF16,
+        .compute = CG_BF16,
+        .name = "x86-64-bf16",
+        .suffix = "bf16",
+        .products = CG_PRODUCTS_PAIRS,
+        .layout = &cg_layout_bf16,
+        .cpu = "x86-64-v4",
+        .features = "+avx512bf16,-prefer-256-bit",
+        .tune = "znver4",
+        X86_ZMM,
+    },
+    {
+        .level = MDOT_CPU_X86_64_AMX,
+        .compute = CG_BF16,
+        .name = "x86-64-amx",
+        .suffix = "amx",
+        .products = CG_PRODUCTS_TILES,
+        .layout = &cg_layout_bf16,
+        .cpu = "x86-64-v4",
+        .features = "+amx-tile,+amx-bf16,+avx512bf16,-prefer-256-bit",
+        .tune = "sapphirerapids",
+        X86_ZMM,
     },
 };
 
-const cg_cpu_target *cg_cpu_target_find(mdot_cpu_level level)
+const cg_cpu_target *cg_cpu_target_find(mdot_cpu_level level, cg_compute compute)
 {
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
-        if (targets[i].level == level) return &targets[i];
+        if (targets[i].level == level && targets[i].compute == compute) return &targets[i];
     return NULL;
 }
 

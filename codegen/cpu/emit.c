@@ -30,6 +30,7 @@ void cg_emitter_init(cg_emitter *e, LLVMModuleRef module, const cg_cpu_target *t
         .builder = LLVMCreateBuilderInContext(context),
         .target = target,
         .f16 = LLVMHalfTypeInContext(context),
+        .bf16 = LLVMBFloatTypeInContext(context),
         .f32 = LLVMFloatTypeInContext(context),
         .f64 = LLVMDoubleTypeInContext(context),
         .i1 = LLVMInt1TypeInContext(context),
@@ -350,6 +351,7 @@ static unsigned natural_alignment(LLVMTypeRef type)
     LLVMTypeRef element = cg_element(type);
     switch (LLVMGetTypeKind(element)) {
     case LLVMHalfTypeKind:
+    case LLVMBFloatTypeKind:
         return 2;
     case LLVMFloatTypeKind:
         return 4;

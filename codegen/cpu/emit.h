@@ -20,7 +20,8 @@ typedef struct cg_emitter {
     LLVMValueRef function;
     LLVMValueRef length;                 /* the run-time length in the current function, i64 */
     LLVMValueRef share_begin, share_end; /* of a kernel's units, in parts of 2^32, i64; NULL: all of them */
-    LLVMTypeRef f16, f32, f64, i1, i8, i16, i32, i64, ptr;
+    LLVMValueRef amx_tiles;              /* the current function's, where they are in memory: amx.h */
+    LLVMTypeRef f16, bf16, f32, f64, i1, i8, i16, i32, i64, ptr;
 } cg_emitter;
 
 void cg_emitter_init(cg_emitter *e, LLVMModuleRef module, const cg_cpu_target *target);
@@ -137,7 +138,6 @@ typedef struct cg_scope {
  * vector, whatever it depends on. An accumulator may be a scalar or a vector of as many lanes. */
 LLVMValueRef cg_expr(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_expr *expr);
 void cg_expr_stores(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_store *stores, int count);
-LLVMTypeRef cg_storage_type(cg_emitter *e, mdot_dtype dtype);
 
 /* One file a kernel kind: the body of the current function, which does the call's share of the units of its outermost
  * loop. buffers[b] is plan buffer b's pointer. `scratch` is 64-byte aligned memory of cg_<kind>_scratch_bytes for the

@@ -2,11 +2,13 @@
  *
  * The layers of a Transformer repeat the same kernels on other buffers, and buckets repeat whole plans: code that
  * depends on nothing else is generated once. The key says everything that an emitter may look at: the fields of the
- * kernel and its expressions, with buffers numbered by first use, and of each buffer what a kernel sees of it. Lengths
- * of buckets are no part of it: extents are affine in the run-time length.
+ * kernel and its expressions, with buffers numbered by first use, of each buffer what a kernel sees of it, and whether
+ * factors are rounded, where the target does so. Lengths of buckets are no part of it: extents are affine in the
+ * run-time length.
  */
 #include "codegen/cpu/key.h"
 
+#include "codegen/cpu/half.h"
 #include "codegen/cpu/memo.h"
 
 #include <assert.h>
@@ -124,6 +126,7 @@ static void put_attention(writer *w, const pl_attention *k)
     put(w, k->dim);
     put(w, k->value_dim);
     put_real(w, k->scale);
+    put_real(w, k->softcap);
     put_heads(w, &k->q);
     put_heads(w, &k->k);
     put_heads(w, &k->v);
@@ -132,6 +135,7 @@ static void put_attention(writer *w, const pl_attention *k)
     put_dim(w, k->mask_batch);
     put_dim(w, k->mask_head);
     put_dim(w, k->mask_query);
+    put_real(w, k->replaces);
     put(w, k->causal);
 }
 
@@ -211,7 +215,8 @@ static void meet_buffer(void *user, int buffer, bool is_written)
     w->buffers[w->buffer_count++] = buffer;
 }
 
-bool cg_key_of(const pl_plan *plan, const pl_kernel *kernel, ir_arena *arena, cg_key *out_key)
+bool cg_key_of(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel, ir_arena *arena,
+               cg_key *out_key)
 {
     writer w = {.plan = plan, .arena = arena};
     w.buffers = IR_NEW_ARRAY(arena, int, plan->buffer_count + 1);
@@ -221,9 +226,10 @@ bool cg_key_of(const pl_plan *plan, const pl_kernel *kernel, ir_arena *arena, cg
     cg_memo_init(&w.nodes, arena);
     pl_kernel_visit_buffers(kernel, meet_buffer, &w);
     for (int b = 0; b < w.buffer_count; b++) {
-        put(&w, plan->buffers[w.buffers[b]].type.dtype);
+        put(&w, cg_stored_dtype(target, &plan->buffers[w.buffers[b]]));
         put(&w, plan->buffers[w.buffers[b]].use);
     }
+    put(&w, cg_multiplies_half(target, plan, kernel));
     put_kernel(&w, kernel);
     if (w.failed) return false;
     *out_key = (cg_key){.bytes = w.bytes,

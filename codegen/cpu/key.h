@@ -14,8 +14,9 @@ typedef struct cg_key {
     const int *buffers; /* plan buffers in the order of first use: the function's parameters */
 } cg_key;
 
-/* In the arena. False when memory is out. */
-bool cg_key_of(const pl_plan *plan, const pl_kernel *kernel, ir_arena *arena, cg_key *out_key);
+/* Of the kernel's code for a target, in the arena. False when memory is out. */
+bool cg_key_of(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel, ir_arena *arena,
+               cg_key *out_key);
 
 static inline bool cg_key_equal(const cg_key *a, const cg_key *b)
 {

@@ -7,7 +7,7 @@
  * `.n<max_length>` inserted from the second on.
  */
 #include "base/elf_read.h"
-#include "codegen/cpu/emit.h"
+#include "codegen/cpu/amx.h"
 #include "codegen/cpu/key.h"
 
 #include <stdio.h>
@@ -163,7 +163,7 @@ static void add_alias(generator *g, const pl_kernel *kernel, LLVMValueRef functi
 static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int image, const pl_plan *plan,
                                     const pl_kernel *kernel, cg_key *out_key)
 {
-    if (!cg_key_of(plan, kernel, g->arena, out_key)) return NULL;
+    if (!cg_key_of(e->target, plan, kernel, g->arena, out_key)) return NULL;
     if (out_key->buffer_count >= CG_MAX_POINTERS) {
         g->overfull = kernel;
         return NULL;
@@ -238,18 +238,27 @@ static void call_kernel(cg_emitter *e, LLVMValueRef function, const cg_key *key,
     LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(function), function, arguments, (unsigned)count, "");
 }
 
-/* The kernels one after the other, from the one at which the call begins to the one at which it ends. */
+/* A step is a split kernel, or all that are not between two of them (mdot_abi_call). */
+static bool begins_step(const pl_plan *plan, int kernel)
+{
+    return kernel == 0 || cg_kernel_is_split(plan, &plan->kernels[kernel]) ||
+           cg_kernel_is_split(plan, &plan->kernels[kernel - 1]);
+}
+
+/* The steps one after the other, from the one at which the call begins to the one at which it ends. */
 static void call_kernels(cg_emitter *e, const pl_plan *plan, const int64_t *weight_at, const LLVMValueRef *functions,
                          const cg_key *keys, LLVMBasicBlockRef *blocks, LLVMValueRef *arguments)
 {
     call_fields c = load_call(e, plan);
+    if (e->target->products == CG_PRODUCTS_TILES) cg_amx_configure(e);
     LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(e->context, e->function, "done");
     LLVMValueRef start = LLVMBuildSwitch(e->builder, c.kernel_begin, done, (unsigned)plan->kernel_count);
     for (int k = 0; k < plan->kernel_count; k++) {
-        blocks[k] = LLVMInsertBasicBlockInContext(e->context, done, "kernel");
+        if (!begins_step(plan, k)) continue;
+        blocks[k] = LLVMInsertBasicBlockInContext(e->context, done, "step");
         LLVMAddCase(start, cg_int(e, k), blocks[k]);
     }
-    for (int k = 0; k < plan->kernel_count; k++) {
+    for (int k = 0; k < plan->kernel_count;) {
         LLVMPositionBuilderAtEnd(e->builder, blocks[k]);
         bool is_split = cg_kernel_is_split(plan, &plan->kernels[k]);
         cg_if first_share;
@@ -257,13 +266,17 @@ static void call_kernels(cg_emitter *e, const pl_plan *plan, const int64_t *weig
             LLVMValueRef is_first = LLVMBuildICmp(e->builder, LLVMIntEQ, c.share_begin, cg_int(e, 0), "");
             cg_if_begin(e, &first_share, is_first);
         }
-        call_kernel(e, functions[k], &keys[k], plan, weight_at, &c, arguments);
+        do {
+            call_kernel(e, functions[k], &keys[k], plan, weight_at, &c, arguments);
+            k++;
+        } while (k < plan->kernel_count && !begins_step(plan, k));
         if (!is_split) cg_if_end(e, &first_share);
-        LLVMBasicBlockRef next = k + 1 < plan->kernel_count ? blocks[k + 1] : done;
-        LLVMValueRef goes_on = LLVMBuildICmp(e->builder, LLVMIntSLT, cg_int(e, k + 1), c.kernel_end, "");
+        LLVMBasicBlockRef next = k < plan->kernel_count ? blocks[k] : done;
+        LLVMValueRef goes_on = LLVMBuildICmp(e->builder, LLVMIntSLT, cg_int(e, k), c.kernel_end, "");
         LLVMBuildCondBr(e->builder, goes_on, next, done);
     }
     LLVMPositionBuilderAtEnd(e->builder, done);
+    if (e->target->products == CG_PRODUCTS_TILES) cg_amx_release(e);
 }
 
 /* `<entry>.n<max_length>.<suffix>`: the kernels of the plan in order. NULL when memory is out. */

@@ -1,7 +1,9 @@
 /* pack.c — see pack.h.
  *
  * Panels are as wide as the widest register tile (four vectors of sixteen floats), so that the inner loop of a linear
- * kernel walks one panel in memory order, and x86-64-v3, whose tiles are a quarter as wide, reads the same bytes.
+ * kernel walks one panel in memory order, and x86-64-v3, whose tiles are a quarter as wide, reads the same bytes. What
+ * pairs lack to whole tiles stands before the first row, so that a linear's first block of k takes what is odd about K,
+ * as it does in f32.
  */
 #include "codegen/cpu/pack.h"
 
@@ -51,6 +53,34 @@ static void pack_panels(const ir_tensor *matrix, void *out)
 }
 
 const cg_packing cg_pack_panels = {.name = "panels", .matrix_bytes = panel_bytes, .pack_matrix = pack_panels};
+
+static int64_t pairs_bytes(const ir_tensor *matrix)
+{
+    int64_t k = shape_of(matrix).k, bytes = panel_bytes(matrix);
+    if (bytes <= 0) return bytes;
+    return __builtin_mul_overflow(bytes / k / 2, k + cg_pairs_padding(k), &bytes) ? -1 : bytes;
+}
+
+static void pack_pairs(const ir_tensor *matrix, void *out)
+{
+    assert(matrix->dtype == MDOT_DTYPE_F32);
+    matrix_shape shape = shape_of(matrix);
+    const float *from = matrix->data;
+    uint16_t(*to)[CG_PANEL_COLUMNS][2] = out;
+    int64_t padding = cg_pairs_padding(shape.k), pairs = (shape.k + padding) / 2;
+    for (int64_t first = 0; first < shape.columns; first += CG_PANEL_COLUMNS, to += pairs) {
+        int64_t left = shape.columns - first, width = left < CG_PANEL_COLUMNS ? left : CG_PANEL_COLUMNS;
+        memset(to, 0, (size_t)pairs * sizeof *to);
+        for (int64_t k = 0; k < shape.k; k++)
+            for (int64_t c = 0; c < width; c++)
+                to[(k + padding) / 2][c][(k + padding) % 2] = ir_f32_to_bf16(from[k * shape.columns + first + c]);
+    }
+}
+
+const cg_packing cg_pack_pairs = {.name = "pairs", .matrix_bytes = pairs_bytes, .pack_matrix = pack_pairs};
+
+const cg_layout cg_layout_f32 = {.whole = &cg_pack_panels, .half = &cg_pack_panels};
+const cg_layout cg_layout_bf16 = {.whole = &cg_pack_panels, .half = &cg_pack_pairs};
 
 int64_t cg_packed_bytes(const cg_packing *packing, const ir_tensor *tensor, pl_weight_use use)
 {

@@ -1,10 +1,18 @@
 /* tile.c — the register tile and the walk over rows: see tile.h. */
 #include "codegen/cpu/tile.h"
 
+#include "codegen/cpu/half.h"
+
 #include <assert.h>
 
-/* Steps of k that the inner loop does a turn: enough to hide the loop's own instructions; more changes nothing. */
-enum { UNROLL = 4 };
+/* Steps of k that the inner loop does a turn: enough to hide the loop's own instructions; more changes nothing. There
+ * are half as many in all of pairs, and the shadow's pieces need as many turns. */
+enum { UNROLL = 4, UNROLL_PAIRS = 2 };
+
+static int64_t steps_a_turn(bool pairs)
+{
+    return pairs ? UNROLL_PAIRS : UNROLL;
+}
 
 /* Tiles at the end of a walk. Four rows still keep two FMA units busy on sixteen accumulators. */
 enum { TAIL_ROWS = 4 };
@@ -16,15 +24,17 @@ static void add_outer_product(cg_emitter *e, cg_tile *tile, const cg_tile_operan
                               LLVMValueRef panel)
 {
     int lanes = e->target->lanes;
-    LLVMTypeRef vector = cg_vector(e, e->f32, lanes);
+    LLVMTypeRef element = tile->pairs ? e->i32 : e->f32, vector = cg_vector(e, element, lanes);
+    unsigned scalar_alignment = tile->pairs ? 2 : 0; /* bfloat16's, where rows may begin at any element */
     LLVMValueRef right[CG_MAX_TILE_VECTORS];
     for (int j = 0; j < tile->vectors; j++)
-        right[j] = cg_load(e, vector, cg_at(e, e->f32, panel, cg_int(e, (int64_t)j * lanes)), 4 * (unsigned)lanes);
+        right[j] = cg_load(e, vector, cg_at(e, element, panel, cg_int(e, (int64_t)j * lanes)), 4 * (unsigned)lanes);
     for (int i = 0; i < tile->rows; i++) {
-        LLVMValueRef scalar = cg_load(e, e->f32, cg_at(e, e->f32, operands->row[i], offset), 0);
+        LLVMValueRef scalar = cg_load(e, element, cg_at(e, element, operands->row[i], offset), scalar_alignment);
         LLVMValueRef left = cg_splat(e, scalar, lanes);
         LLVMValueRef *acc = tile->acc + i * tile->vectors;
-        for (int j = 0; j < tile->vectors; j++) acc[j] = cg_fma(e, left, right[j], acc[j]);
+        for (int j = 0; j < tile->vectors; j++)
+            acc[j] = tile->pairs ? cg_add_pair_products(e, left, right[j], acc[j]) : cg_fma(e, left, right[j], acc[j]);
     }
 }
 
@@ -56,40 +66,42 @@ static void add_loop(cg_emitter *e, cg_tile *tile, const cg_tile_operands *opera
     for (int i = 0; i < count; i++) tile->acc[i] = loop.out[i];
 }
 
-int64_t cg_tile_turns(int64_t count)
+int64_t cg_tile_turns(bool pairs, int64_t count)
 {
-    return count / UNROLL;
+    return count / steps_a_turn(pairs);
 }
 
 void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count,
                         const cg_shadow *shadow)
 {
+    int64_t unroll = steps_a_turn(tile->pairs);
     if (LLVMIsAConstantInt(count) == NULL) {
         assert(shadow == NULL);
-        LLVMValueRef whole = cg_round_down(e, count, UNROLL);
-        add_loop(e, tile, operands, cg_int(e, 0), whole, UNROLL, true, NULL);
+        LLVMValueRef whole = cg_round_down(e, count, unroll);
+        add_loop(e, tile, operands, cg_int(e, 0), whole, (int)unroll, true, NULL);
         add_loop(e, tile, operands, whole, count, 1, true, NULL);
         return;
     }
-    int64_t steps = LLVMConstIntGetSExtValue(count), done = steps % UNROLL;
+    int64_t steps = LLVMConstIntGetSExtValue(count), done = steps % unroll;
     if (done > 0) add_steps(e, tile, operands, cg_int(e, 0), (int)done);
     if (shadow != NULL) {
-        int64_t end = done + (int64_t)shadow->pieces * UNROLL;
+        int64_t end = done + shadow->pieces * unroll;
         assert(shadow->pieces > 0 && end <= steps);
-        add_loop(e, tile, operands, cg_int(e, done), cg_int(e, end), UNROLL, false, shadow);
+        add_loop(e, tile, operands, cg_int(e, done), cg_int(e, end), (int)unroll, false, shadow);
         done = end;
     }
-    if (steps > done) add_loop(e, tile, operands, cg_int(e, done), count, UNROLL, false, NULL);
+    if (steps > done) add_loop(e, tile, operands, cg_int(e, done), count, (int)unroll, false, NULL);
 }
 
 /* ---- The walk over rows ----------------------------------------------------------------------------------------- */
 
-LLVMValueRef cg_row_pointer(cg_emitter *e, const cg_rows *rows, int i, LLVMValueRef base, LLVMValueRef stride)
+LLVMValueRef cg_row_pointer(cg_emitter *e, LLVMTypeRef element, const cg_rows *rows, int i, LLVMValueRef base,
+                            LLVMValueRef stride)
 {
-    if (rows->clamped) return cg_at(e, e->f32, base, cg_imul(e, rows->index[i], stride));
+    if (rows->clamped) return cg_at(e, element, base, cg_imul(e, rows->index[i], stride));
     /* From the tile's first row, so that a constant stride becomes a displacement of one address. */
-    LLVMValueRef first = cg_at(e, e->f32, base, cg_imul(e, rows->index[0], stride));
-    return cg_at(e, e->f32, first, cg_imul(e, cg_int(e, i), stride));
+    LLVMValueRef first = cg_at(e, element, base, cg_imul(e, rows->index[0], stride));
+    return cg_at(e, element, first, cg_imul(e, cg_int(e, i), stride));
 }
 
 /* How many rows tiles of TAIL_ROWS should cover when `remainder` are left over from tiles of tile_rows: giving back a

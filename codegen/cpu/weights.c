@@ -2,7 +2,7 @@
  *
  * Buckets share the model's tensors, and passes make equal tensors in each of them (a transposed matrix, say). Both are
  * stored once: the same tensor in the same form is not even packed again, and equal bytes share their place, whichever
- * packing they are of. So images of different packings share all that is not a matrix.
+ * layout they are of. So images of different layouts share all that lies alike in both.
  */
 #include "codegen/cpu/weights.h"
 
@@ -75,11 +75,12 @@ static mdot_status place_plan(packer *p, const pl_plan *plan, cg_placement *plac
     for (int b = 0; b < plan->buffer_count; b++) {
         const pl_buffer *buffer = &plan->buffers[b];
         if (buffer->kind != PL_WEIGHT) continue;
-        int64_t size_bytes = cg_packed_bytes(placement->packing, buffer->constant, buffer->use);
+        const cg_packing *packing = cg_packing_of(placement->layout, buffer);
+        int64_t size_bytes = cg_packed_bytes(packing, buffer->constant, buffer->use);
         if (size_bytes < 0) return mdot_fail(err, MDOT_UNSUPPORTED, "constant %s is too large", buffer->name);
         if (size_bytes == 0) continue; /* at 0, as nothing is read of it */
         uint64_t at = 0;
-        mdot_status status = place(p, placement->packing, buffer, (size_t)size_bytes, &at, err);
+        mdot_status status = place(p, packing, buffer, (size_t)size_bytes, &at, err);
         if (status != MDOT_OK) return status;
         offsets[b] = (int64_t)at;
         if (at < placement->first) placement->first = at;
@@ -106,7 +107,7 @@ static mdot_status place_all(packer *p, const cg_entry *entries, int entry_count
     return MDOT_OK;
 }
 
-/* From offsets in the section to those from the first byte that the packing's code reads. */
+/* From offsets in the section to those from the first byte that the layout's code reads. */
 static void count_from_first(const cg_entry *entries, int entry_count, const cg_placement *placement)
 {
     for (int e = 0, number = 0; e < entry_count; e++)
@@ -123,15 +124,15 @@ static size_t round_up(size_t bytes)
     return (bytes + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
 }
 
-mdot_status cg_place_weights(const cg_entry *entries, int entry_count, const cg_packing *const *packings,
-                             int packing_count, cg_pool *weights, cg_placement *out_placements, ir_arena *arena,
+mdot_status cg_place_weights(const cg_entry *entries, int entry_count, const cg_layout *const *layouts,
+                             int layout_count, cg_pool *weights, cg_placement *out_placements, ir_arena *arena,
                              mdot_error *err)
 {
     packer p = {.weights = weights};
     mdot_status status = MDOT_OK;
-    for (int k = 0; k < packing_count && status == MDOT_OK; k++) {
+    for (int k = 0; k < layout_count && status == MDOT_OK; k++) {
         cg_placement *placement = &out_placements[k];
-        *placement = (cg_placement){.packing = packings[k], .first = SIZE_MAX};
+        *placement = (cg_placement){.layout = layouts[k], .first = SIZE_MAX};
         status = place_all(&p, entries, entry_count, placement, arena, err);
         if (placement->first > placement->end) placement->first = placement->end = 0; /* there are no weights */
         placement->end = round_up(placement->end);

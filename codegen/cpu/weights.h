@@ -6,18 +6,18 @@
 #include "codegen/cpu/pack.h"
 #include "codegen/pool.h"
 
-/* Where the constants lie that the code of one packing reads. */
+/* Where the constants lie that the code of one layout reads. */
 typedef struct cg_placement {
-    const cg_packing *packing;
+    const cg_layout *layout;
     int64_t **offset;  /* [plan][buffer], plans counted through the entries; bytes from `first` */
     size_t first, end; /* of the block, what all of them lie in: multiples of MDOT_ABI_ALIGNMENT */
 } cg_placement;
 
-/* Packs every weight that a kernel may read for each of the packings, equal bytes once, and says where each lies. The
+/* Packs every weight that a kernel may read for each of the layouts, equal bytes once, and says where each lies. The
  * block ends at the alignment, as vectors of the last row's may, and is at least one unit long. `weights` is the
  * caller's to end in either case; offsets are in the arena. */
-mdot_status cg_place_weights(const cg_entry *entries, int entry_count, const cg_packing *const *packings,
-                             int packing_count, cg_pool *weights, cg_placement *out_placements, ir_arena *arena,
+mdot_status cg_place_weights(const cg_entry *entries, int entry_count, const cg_layout *const *layouts,
+                             int layout_count, cg_pool *weights, cg_placement *out_placements, ir_arena *arena,
                              mdot_error *err);
 
 #endif

@@ -11,25 +11,28 @@
 #ifndef CU_CUDA_H
 #define CU_CUDA_H
 
-#include "codegen/codegen.h"
+#include "codegen/backend.h"
 #include "codegen/cuda/cubin.h"
 #include "codegen/pool.h"
 
-/* What the matrix operands are rounded to. Sums, norms, softmax and the residual stream are f32 in every mode. */
-typedef enum cu_mode {
-    CU_FP32, /* no tensor cores: for verification */
-    CU_BF16, /* mma.m16n8k16, sm_80 and later */
-    CU_F16   /* mma.m16n8k8, sm_75 */
-} cu_mode;
-const char *cu_mode_name(cu_mode mode); /* "fp32", "bf16", "fp16": mdot_abi_image.compute_at */
+/* CG_BF16 is mma.m16n8k16, sm_80 and later; CG_FP16 is mma.m16n8k8, sm_75; CG_FP32 takes no tensor cores and is for
+ * verification. */
 
-/* ---- Targets ----------------------------------------------------------------------------------------------------- */
+/* ---- Targets: cg_target.number is 90 and variant 1 for sm_90a ---------------------------------------------------- */
 
-enum { CU_TARGETS = 7, CU_MODES = CU_F16 + 1 };
-extern const cg_cuda_target cu_targets[CU_TARGETS]; /* what `--target cuda` stands for; ascending */
+typedef struct cu_target { /* {90, true} for sm_90a */
+    uint32_t sm;
+    bool is_accelerated;
+} cu_target;
 
-size_t cu_shared_limit_bytes(cg_cuda_target target);
-cu_mode cu_target_mode(cg_cuda_target target, bool fp32);
+enum { CU_TARGETS = 7 };
+extern const cu_target cu_targets[CU_TARGETS]; /* what `--target cuda` stands for; ascending */
+
+size_t cu_shared_limit_bytes(uint32_t sm);
+/* cg_backend.parse and .list */
+mdot_status cu_parse(const char *name, cg_compute compute, cg_target out_targets[MDOT_ABI_MAX_IMAGES], int *out_count,
+                     mdot_error *err);
+void cu_list(bs_list *names);
 
 /* ---- Programs: one persistent kernel for each bucket of each entry ----------------------------------------------- */
 
@@ -55,8 +58,7 @@ typedef struct cu_program {
 /* ---- Images ------------------------------------------------------------------------------------------------------ */
 
 typedef struct cu_image {
-    cg_cuda_target target;
-    cu_mode mode;
+    cg_target target;
     cu_cubin cubin;
     size_t image_offset;                  /* in cu_images.cubins */
     size_t weights_offset, weights_bytes; /* in cu_images.weights */
@@ -65,16 +67,20 @@ typedef struct cu_image {
 typedef struct cu_images {        /* zero: none */
     int nvrtc_major, nvrtc_minor; /* of what compiled them: drivers of an older major version refuse them */
     int count;
-    cu_image *image;              /* in the order of options->cuda_targets */
-    cu_program program[CU_MODES]; /* those of an image's mode are there */
-    cg_pool cubins, weights;      /* the artefact's sections */
+    cu_image *image;                 /* in the order of the targets */
+    cu_program program[CG_COMPUTES]; /* those of an image's arithmetic are there */
+    cg_pool cubins, weights;         /* the artefact's sections */
 } cu_images;
 
-/* Images for options->cuda_targets. None, and a warning with the reason, when a plan is not encoder-shaped; one less,
- * and a warning, where a kernel takes more than a device has. TOOLCHAIN without NVRTC, or when it refuses the source.
- * End with cu_images_done in either case. */
+/* Images for the options' CUDA targets. None, and a warning with the reason, when a plan is not encoder-shaped; one
+ * less, and a warning, where a kernel takes more than a device has. TOOLCHAIN without NVRTC, or when it refuses the
+ * source. End with cu_images_done in either case. */
 mdot_status cu_make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
                            cu_images *out_images, mdot_error *err);
 void cu_images_done(cu_images *images);
+
+/* The images as the writer of artefacts wants them. OUT_OF_MEMORY; the arena keeps the toolchain's name. */
+mdot_status cu_hand_over(cu_images *images, ir_arena *arena, cg_made *out_made, mdot_error *err);
+extern const cg_backend cu_backend;
 
 #endif

@@ -118,6 +118,22 @@ static void put_result(cu_function *f, const char *batch, const char *head, cons
                    channel, places[k]->is_half ? "to_half" : "", value);
 }
 
+/* The score `name` capped, and with the mask's element at `pointer` (NULL: no mask). */
+static void put_score_end(cu_function *f, const char *name, const char *pointer, const char *indent)
+{
+    const pl_attention *a = &f->step->kernel->attention;
+    if (a->softcap > 0) {
+        const char *cap = cu_float_text(f->arena, a->softcap);
+        cu_put(&f->body, "%s%s = %s * tanhf(%s / %s);\n", indent, name, cap, name, cap);
+    }
+    if (pointer == NULL) return;
+    if (a->replaces < 0)
+        cu_put(&f->body, "%sconst float masked = *(%s);\n%s%s = masked <= %s ? masked : %s + masked;\n", indent,
+               pointer, indent, name, cu_float_text(f->arena, a->replaces), name);
+    else
+        cu_put(&f->body, "%s%s += *(%s);\n", indent, name, pointer);
+}
+
 /* ---- Matrix instructions ----------------------------------------------------------------------------------------- */
 
 static void put_queries(cu_function *f)
@@ -174,8 +190,8 @@ static void put_scores(cu_function *f)
     if (a->mask >= 0) {
         const char *index = mask_index(f, NULL, "head", "i1", "min(key, keys - 1)");
         mask = at_index(f, a->mask, &cu_home_of(f, a->mask)->plain, index, "mask");
-        cu_put(&f->body, "                s += *(%s);\n", mask);
     }
+    put_score_end(f, "s", mask, "                ");
     cu_put(&f->body,
            "                const bool is_seen = key < keys%s;\n"
            "                score[i / 4][i %% 4] = is_seen ? s : -INFINITE;\n            }\n",
@@ -376,9 +392,10 @@ static void put_streaming(cu_function *f, int64_t shares)
            "            score *= %s;\n",
            operand(f, &a->k, false, "k", "i0", "kv_head", "key"), operand(f, &a->v, false, "v", "i0", "kv_head", "key"),
            a->dim, cu_float_text(f->arena, a->scale));
-    if (a->mask >= 0)
-        cu_put(&f->body, "            score += *(%s);\n",
-               at_index(f, a->mask, &cu_home_of(f, a->mask)->plain, mask_index(f, "i0", "head", "i1", "key"), "mask"));
+    const char *index = a->mask >= 0 ? mask_index(f, "i0", "head", "i1", "key") : NULL;
+    put_score_end(f, "score",
+                  index != NULL ? at_index(f, a->mask, &cu_home_of(f, a->mask)->plain, index, "mask") : NULL,
+                  "            ");
     cu_put(&f->body,
            "            if (score == -INFINITE) continue;\n"
            "            const float most_now = fmaxf(most, score);\n"

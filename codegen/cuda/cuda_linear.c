@@ -186,7 +186,7 @@ static const char *fragment_pointer(cu_function *f)
         f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, "memory ran out");
         return "";
     }
-    cu_pack_fragments(cu_buffer(f, k->weight)->constant, k->k, k->columns, f->layout->mode, fragments);
+    cu_pack_fragments(cu_buffer(f, k->weight)->constant, k->k, k->columns, f->layout->compute, fragments);
     const char *name = cu_weight_pointer(f, "weight", "fragment", fragments, size_bytes);
     free(fragments);
     return name;

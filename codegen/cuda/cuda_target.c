@@ -2,35 +2,76 @@
 #include "codegen/cuda/cuda.h"
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Those of the cards of data centres and desktops since 2018. sm_90 has what Hopper alone can do in its accelerated
  * form, which no other device runs. */
-const cg_cuda_target cu_targets[CU_TARGETS] = {{75, false}, {80, false},  {86, false}, {89, false},
-                                               {90, true},  {100, false}, {120, false}};
+const cu_target cu_targets[CU_TARGETS] = {{75, false}, {80, false},  {86, false}, {89, false},
+                                          {90, true},  {100, false}, {120, false}};
 
 /* Shared memory that a block may have, in KB: what a multiprocessor has less the 1 KB that the system keeps from
  * sm_80 on. (CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability"; cuda_occupancy.h of
  * CUDA 13.0.) */
 static const struct {
-    int sm, shared_kb;
+    uint32_t sm;
+    int shared_kb;
 } limits[] = {{75, 64},  {80, 163},  {86, 99},   {87, 163},  {88, 99},  {89, 99},
               {90, 227}, {100, 227}, {103, 227}, {110, 227}, {120, 99}, {121, 99}};
 
-size_t cu_shared_limit_bytes(cg_cuda_target target)
+size_t cu_shared_limit_bytes(uint32_t sm)
 {
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
-        if (limits[i].sm == target.sm) return (size_t)limits[i].shared_kb << 10;
+        if (limits[i].sm == sm) return (size_t)limits[i].shared_kb << 10;
     return (size_t)64 << 10; /* the least of those known */
 }
 
-/* bf16 came with sm_80; before, f16 is what tensor cores multiply. */
-cu_mode cu_target_mode(cg_cuda_target target, bool fp32)
+/* ---- Names ------------------------------------------------------------------------------------------------------- */
+
+/* mma.sync.m16n8k8 of f16 and ldmatrix came with sm_75 (PTX ISA, "Target ISA Notes" of each); a cubin names its
+ * architecture in one byte. */
+enum { LEAST_SM = 75, MOST_SM = 255 };
+
+/* "sm_90", "sm_90a" */
+static bool parse_architecture(const char *name, cu_target *out_target)
 {
-    if (fp32) return CU_FP32;
-    return target.sm < 80 ? CU_F16 : CU_BF16;
+    if (strncmp(name, "sm_", 3) != 0 || name[3] < '1' || name[3] > '9') return false;
+    char *end;
+    long sm = strtol(name + 3, &end, 10);
+    bool is_accelerated = *end == 'a';
+    if (sm < LEAST_SM || sm > MOST_SM || end[is_accelerated] != '\0') return false;
+    *out_target = (cu_target){(uint32_t)sm, is_accelerated};
+    return true;
 }
 
-const char *cu_mode_name(cu_mode mode)
+/* bf16 came with sm_80; before, f16 is what tensor cores multiply. */
+static cg_target make_target(cu_target target, cg_compute compute)
 {
-    return mode == CU_FP32 ? "fp32" : mode == CU_BF16 ? "bf16" : "fp16";
+    if (compute == CG_BF16 && target.sm < 80) compute = CG_FP16;
+    return (cg_target){MDOT_IMAGE_CUDA, target.sm, target.is_accelerated, compute};
+}
+
+mdot_status cu_parse(const char *name, cg_compute compute, cg_target out_targets[MDOT_ABI_MAX_IMAGES], int *out_count,
+                     mdot_error *err)
+{
+    (void)err; /* every architecture has both arithmetics, or the nearest to it */
+    cu_target one;
+    if (strcmp(name, "cuda") == 0) {
+        for (int i = 0; i < CU_TARGETS; i++) out_targets[i] = make_target(cu_targets[i], compute);
+        *out_count = CU_TARGETS;
+    } else if (parse_architecture(name, &one)) {
+        out_targets[0] = make_target(one, compute);
+        *out_count = 1;
+    } else {
+        return MDOT_NOT_FOUND;
+    }
+    return MDOT_OK;
+}
+
+void cu_list(bs_list *names)
+{
+    bs_list_add(names, "cuda");
+    for (int i = 0; i < CU_TARGETS; i++)
+        bs_list_add(names, "sm_%u%s", cu_targets[i].sm, cu_targets[i].is_accelerated ? "a" : "");
+    bs_list_add(names, "other architectures from sm_%d on that NVRTC knows", LEAST_SM);
 }

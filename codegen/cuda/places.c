@@ -15,11 +15,11 @@ enum {
     MOST_SINGLE_BYTES = 16 << 10 /* of a buffer that block 0 keeps to itself */
 };
 
-/* What every device of the mode has for a block: 64 KB on sm_75, 99 KB and more from sm_80 on (CUDA C++ Programming
+/* What a block has on every device: 64 KB on sm_75, 99 KB and more from sm_80 on (CUDA C++ Programming
  * Guide, "Technical Specifications per Compute Capability"). */
-static size_t most_shared_bytes(cu_mode mode)
+static size_t most_shared_bytes(cg_compute compute)
 {
-    return (mode == CU_F16 ? 64 << 10 : 99 << 10) - STATIC_BYTES;
+    return (compute == CG_FP16 ? 64 << 10 : 99 << 10) - STATIC_BYTES;
 }
 
 typedef struct life { /* of a buffer, in steps; last < first: nobody touches it */
@@ -114,7 +114,7 @@ static void find_forms(planner *p)
         const pl_buffer *buffer = &stages->buffers[b];
         bool is_made = buffer->kind == PL_SCRATCH || buffer->kind == PL_OUTPUT;
         unsigned reads = buffer->reads;
-        if (p->layout->mode == CU_FP32 && reads != 0) reads = PL_READ_WHOLE;
+        if (p->layout->compute == CG_FP32 && reads != 0) reads = PL_READ_WHOLE;
         if (b >= stages->plan->buffer_count) reads = PL_READ_WHOLE; /* partial results */
         if (is_made && reads & PL_READ_WHOLE) home->plain.kind = CU_SCRATCH;
         if (is_made && reads & PL_READ_HALF) home->half = (cu_place){.kind = CU_SCRATCH, .is_half = true};
@@ -180,7 +180,8 @@ typedef struct piece { /* of memory, while `first` … `last` */
     size_t bytes, *offset;
 } piece;
 
-/* The lowest place where nothing lies at the same time. Returns the end of all. */
+/* The lowest place where nothing lies at the same time; what has no bytes lies at 0, in nobody's way. Returns the end
+ * of all. */
 static size_t assign(piece *pieces, int count, size_t alignment)
 {
     size_t end = 0;
@@ -192,7 +193,7 @@ static size_t assign(piece *pieces, int count, size_t alignment)
                 const piece *other = &pieces[j];
                 bool together = other->first <= pieces[i].last && pieces[i].first <= other->last;
                 bool overlap = *other->offset < at + pieces[i].bytes && at < *other->offset + other->bytes;
-                if (!together || !overlap || other->bytes == 0) continue;
+                if (!together || !overlap) continue;
                 at = (*other->offset + other->bytes + alignment - 1) / alignment * alignment;
                 moved = true;
             }
@@ -270,7 +271,7 @@ static mdot_status refuse_size(const planner *p, mdot_error *err)
         if (p->layout->work_bytes[s] > p->layout->work_bytes[worst]) worst = s;
     const pl_kernel *kernel = p->stages->steps[worst].kernel;
     return mdot_fail(err, MDOT_UNSUPPORTED, "kernel %s (%s): needs %zu bytes of shared memory; a block has %zu",
-                     kernel->name, kernel->origin, p->layout->work_bytes[worst], most_shared_bytes(p->layout->mode));
+                     kernel->name, kernel->origin, p->layout->work_bytes[worst], most_shared_bytes(p->layout->compute));
 }
 
 static mdot_status place_all(planner *p, piece *pieces, mdot_error *err)
@@ -278,7 +279,7 @@ static mdot_status place_all(planner *p, piece *pieces, mdot_error *err)
     cu_layout *layout = p->layout;
     for (int b = 0; b < p->stages->buffer_count; b++) place_buffer(p, b, may_be_shared(p, b));
     assign_shared(p, pieces);
-    while (layout->shared_bytes > most_shared_bytes(layout->mode)) {
+    while (layout->shared_bytes > most_shared_bytes(layout->compute)) {
         int largest = largest_shared(p);
         if (largest < 0) return refuse_size(p, err);
         place_buffer(p, largest, false);
@@ -288,9 +289,10 @@ static mdot_status place_all(planner *p, piece *pieces, mdot_error *err)
     return MDOT_OK;
 }
 
-mdot_status cu_lay_out(const cu_stages *stages, cu_mode mode, ir_arena *arena, cu_layout *out_layout, mdot_error *err)
+mdot_status cu_lay_out(const cu_stages *stages, cg_compute compute, ir_arena *arena, cu_layout *out_layout,
+                       mdot_error *err)
 {
-    cu_layout layout = {.stages = stages, .mode = mode};
+    cu_layout layout = {.stages = stages, .compute = compute};
     planner p = {.stages = stages, .layout = &layout};
     layout.homes = IR_NEW_ARRAY(arena, cu_home, stages->buffer_count + 1);
     layout.work_offset = IR_NEW_ARRAY(arena, size_t, stages->step_count + 1);

@@ -20,6 +20,7 @@ typedef struct fe_job {
     int64_t batch;                   /* samples that the graph's dimensions stand for */
     bool has_optimizer;
     mdot_optimizer optimizer;
+    uint32_t notes;            /* MDOT_JOB_… */
     const int *gradient_count; /* by value id: how many operators hand the value a gradient; for loads */
     mdot_error *err;
 } fe_job;
@@ -75,6 +76,38 @@ typedef struct fe_row {
 const fe_row *fe_row_at(ir_opcode opcode);
 const fe_row *fe_row_of(const ir_node *node);
 
+/* ---- Operators of other tools: foreign.c ----------------------------------------------------------------------- */
+
+/* What is done with a node that has no row in ops.def; foreign.def says what each means. */
+typedef enum fe_foreign_role {
+    FE_FOREIGN_NONE,
+    FE_FOREIGN_BACKWARD,
+    FE_FOREIGN_YIELD,
+    FE_FOREIGN_UPDATE,
+    FE_FOREIGN_SGD,
+    FE_FOREIGN_ADAM,
+    FE_FOREIGN_ADAMW,
+    FE_FOREIGN_ALIAS,
+    FE_FOREIGN_UNIFORM,
+    FE_FOREIGN_MASK,
+    FE_FOREIGN_SPLIT,
+    FE_FOREIGN_MEMBER,
+    FE_FOREIGN_BRANCHES
+} fe_foreign_role;
+
+typedef struct fe_foreign {
+    const char *domain, *op_type, *function;
+    fe_foreign_role role;
+    ir_opcode op;        /* of an alias */
+    int inputs, outputs; /* of those, the first so many are kept */
+} fe_foreign;
+
+/* NULL: nothing is known of the node, or it has an operator of ops.def. */
+const fe_foreign *fe_foreign_of(const ir_node *node);
+fe_foreign_role fe_foreign_role_of(const ir_node *node);
+/* A call of this is understood, whatever the file says that the function does. */
+bool fe_foreign_is_alias(const char *domain, const char *op_type);
+
 /* ---- Messages: job_report.c -----------------------------------------------------------------------------------------
  */
 
@@ -88,6 +121,11 @@ mdot_status fe_job_out_of_memory(const fe_job *job);
  * training graphs have into the form of others. Parameters that are inputs become constants without data. */
 mdot_status fe_job_strip(fe_job *job);
 
+/* inputs.c: parameters among the graph's inputs become constants without data, with a warning. */
+mdot_status fe_job_take_inputs(fe_job *job);
+/* The same of one input; false: memory is out. The graph's list of inputs is the caller's to mend. */
+bool fe_become_parameter(const ir_graph *graph, ir_value *value);
+
 /* noise.c: random masks are gone, and the data goes on without them. Before anything is typed. */
 mdot_status fe_job_drop_noise(fe_job *job);
 
@@ -100,15 +138,24 @@ mdot_status fe_job_infer(fe_job *job);
 /* The last part of that again, for what passes made. */
 mdot_status fe_job_freeze(fe_job *job);
 
+/* folded.c: marks nodes into which an exporter folded a BatchNormalization, before anything is folded here; and puts it
+ * behind them again, once they are typed, with a warning. */
+mdot_status fe_job_find_folded(fe_job *job);
+mdot_status fe_job_unfold(fe_job *job);
+
 /* forms.c: one form for what is written in several. */
 mdot_status fe_job_unify(fe_job *job);
 
 /* ---- Parameters: learnt.c ----------------------------------------------------------------------------------- */
 
+/* Whether a model keeps something by this name that it does not learn. */
+bool fe_is_buffer(const char *name);
 /* Marks what the file holds of them. */
 mdot_status fe_learnt_create(fe_job *job);
 /* The constant with this id was computed from the node's inputs; false: memory is out. */
 bool fe_learnt_derive(fe_learnt *learnt, const ir_node *node, int id);
+/* Neither stored nor computed, but learnt: what training has and the file has not. False: memory is out. */
+bool fe_learnt_add(fe_learnt *learnt, const ir_value *value);
 /* A constant that training learns: floating, of more than one element. The value may be NULL. */
 bool fe_is_parameter(const fe_job *job, const ir_value *value);
 /* The same of an operand: neither statistics that a BatchNormalization tracks nor the scales of a Resize are. */
@@ -129,6 +176,9 @@ typedef struct fe_token {
 
 /* tokens.c: the graph's operators as a job. */
 mdot_status fe_job_tokens(fe_job *job, mdot_job **out_job);
+
+/* doubts.c: warns and notes what looks wrong with the whole. */
+void fe_job_doubt(fe_job *job, const fe_token *tokens, int count);
 
 /* settings.c */
 void fe_token_settings(const fe_job *job, const fe_token *token, int64_t *setting);

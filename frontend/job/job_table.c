@@ -31,6 +31,8 @@ _Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "ops_job.def has other rows t
 #define NONE 0
 #define VIEW MDOT_TRAIT_VIEW
 #define PICKS MDOT_TRAIT_PICKS
+#define PARTS MDOT_TRAIT_PARTS
+#define SUMS_PARTS MDOT_TRAIT_SUMS_PARTS
 #define FREE FE_FREE
 #define FREE_FLOATS FE_FREE_FLOATS
 #define NUMBERS FE_NUMBERS
@@ -68,6 +70,7 @@ const fe_row *fe_row_of(const ir_node *node)
 
 mdot_status mdot_operator_facts_find(const char *type, mdot_operator_facts *out_facts)
 {
+    if (type == NULL || out_facts == NULL) return MDOT_INVALID_ARGUMENT;
     *out_facts = (mdot_operator_facts){0};
     for (int i = 0; i < IR_OP_COUNT; i++) {
         if (rows[i].type != (ir_opcode)i || rows[i].facts.number == 0 || strcmp(ir_ops[i].name, type) != 0) continue;

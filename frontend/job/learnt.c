@@ -57,7 +57,7 @@ static bool holds_weights(const ir_value *value)
            ir_dtype_is_float(value->type.dtype);
 }
 
-static bool is_buffer(const char *name)
+bool fe_is_buffer(const char *name)
 {
     const char *dot = strrchr(name, '.');
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
@@ -74,7 +74,7 @@ static bool mark_parameters(const ir_graph *graph, fe_learnt *l, bool stored)
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {
             const ir_value *value = node->inputs[i];
-            if (!holds_weights(value) || (stored && !value->stored) || is_buffer(value->name)) continue;
+            if (!holds_weights(value) || (stored && !value->stored) || fe_is_buffer(value->name)) continue;
             l->parent[value->id] = value->id;
             l->elements[value->id] = (double)value->constant->count;
             found = true;
@@ -102,6 +102,15 @@ static bool stands_for_weights(const ir_node *node)
            ir_dtype_is_float(node->outputs[0]->type.dtype);
 }
 
+bool fe_learnt_add(fe_learnt *l, const ir_value *value)
+{
+    if (!reach(l, value->id)) return false;
+    if (root_of(l, value->id) != NO_GROUP) return true;
+    l->parent[value->id] = value->id;
+    l->elements[value->id] = (double)value->constant->count;
+    return true;
+}
+
 bool fe_learnt_derive(fe_learnt *l, const ir_node *node, int id)
 {
     if (!reach(l, id)) return false;
@@ -111,7 +120,7 @@ bool fe_learnt_derive(fe_learnt *l, const ir_node *node, int id)
     }
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
-        if (value == NULL || !ir_dtype_is_float(value->type.dtype)) continue;
+        if (value == NULL || !ir_dtype_is_float(value->type.dtype) || i >= fe_row_of(node)->learnt) continue;
         int from = root_of(l, value->id), to = root_of(l, id);
         if (from == NO_GROUP || from == to) continue;
         if (to == NO_GROUP) {

@@ -270,8 +270,8 @@ static void count_batch_norm(const counter *c, double channels, bool data_gradie
 
 /* ---- An operator ------------------------------------------------------------------------------------------------ */
 
-/* The bias of a convolution that an exporter folded a normalisation into stands for the latter. */
-static void count_folded_bias(const counter *c, const ir_node *node)
+/* A bias in front of a BatchNormalization, which takes it out again, counts as a parameter alone. */
+static void drop_bias(const counter *c, const ir_node *node)
 {
     const ir_value *bias = ir_node_input(node, 2);
     if (bias == NULL) return;
@@ -297,7 +297,7 @@ void fe_token_loads(const fe_job *job, const fe_token *token, mdot_job_operator 
         return;
     }
     count_forward(&c);
-    if (token->normalised) count_folded_bias(&c, node);
+    if (token->normalised) drop_bias(&c, node);
     fe_gradient kind = fe_row_of(node)->gradient;
     if (token->needs_gradient && fe_has_gradient(node)) {
         if (kind == FE_GRADIENT_PRODUCT) {

@@ -9,8 +9,6 @@
  */
 #include "frontend/job/job.h"
 
-#include <string.h>
-
 typedef enum content {
     DATA = 0,
     NUMBERS, /* follows from constants alone */
@@ -27,14 +25,6 @@ typedef struct reader {
 static content content_of(const reader *r, const ir_value *value)
 {
     return value->constant != NULL ? NUMBERS : r->of[value->id];
-}
-
-static bool is_called(const ir_node *node, const char *const *names, int count)
-{
-    for (int i = 0; i < count; i++) {
-        if (strcmp(node->op_type, names[i]) == 0) return true;
-    }
-    return false;
 }
 
 /* What an operator makes of a random operand beside numbers. */
@@ -78,9 +68,9 @@ static bool is_shape_operand(const ir_node *node, int i)
 
 static content read_node(const reader *r, const ir_node *node)
 {
-    static const char *const uniform[] = {"RandomUniform", "RandomUniformLike"}, *const masks[] = {"Bernoulli"};
-    if (node->op == NULL && is_called(node, uniform, 2)) return UNIFORM;
-    if (node->op == NULL && is_called(node, masks, 1)) return MASK;
+    fe_foreign_role role = fe_foreign_role_of(node);
+    if (role == FE_FOREIGN_UNIFORM) return UNIFORM;
+    if (role == FE_FOREIGN_MASK) return MASK;
     if (node->op == NULL || !(node->op->traits & IR_STATELESS)) return DATA;
     content random = NUMBERS;
     for (int i = 0; i < node->input_count; i++) {

@@ -3,17 +3,10 @@
  */
 #include "frontend/job/job.h"
 
-#include <string.h>
-
 typedef struct list {
     ir_value *member[IR_MAX_KNOWN];
     int count;
 } list;
-
-static bool is_called(const ir_node *node, const char *name)
-{
-    return node->op == NULL && strcmp(node->op_type, name) == 0;
-}
 
 static bool make_whole(const int64_t *extents, int count, int64_t whole)
 {
@@ -68,7 +61,8 @@ static bool split(ir_builder *b, const ir_node *node, list *out)
 static bool place_of(const ir_node *reader, const ir_value *sequence, int count, int64_t *out_place)
 {
     int known = 0;
-    if (!is_called(reader, "SequenceAt") || reader->input_count != 2 || reader->inputs[0] != sequence) return false;
+    if (fe_foreign_role_of(reader) != FE_FOREIGN_MEMBER) return false;
+    if (reader->input_count != 2 || reader->inputs[0] != sequence) return false;
     if (reader->inputs[1] == NULL || !ir_value_ints(reader->inputs[1], out_place, &known) || known != 1) return false;
     if (*out_place < 0) *out_place += count;
     return *out_place >= 0 && *out_place < count;
@@ -85,7 +79,7 @@ static bool reads(const ir_node *node, const ir_value *value)
 void fe_job_split_list(ir_builder *b, ir_node *node)
 {
     list members;
-    if (!is_called(node, "SplitToSequence") || node->outputs[0] == NULL || !split(b, node, &members)) return;
+    if (fe_foreign_role_of(node) != FE_FOREIGN_SPLIT || node->outputs[0] == NULL || !split(b, node, &members)) return;
     const ir_value *sequence = node->outputs[0];
     int left = sequence->use_count;
     for (ir_node *reader = node->next; reader != NULL && left > 0; reader = reader->next) {

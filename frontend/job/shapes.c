@@ -116,9 +116,10 @@ static mdot_status warn_of_unknown(const fe_job *job)
 
 /* ---- Branches --------------------------------------------------------------------------------------------------- */
 
+/* Read with its branches; where the frontend could not, an If is opaque. */
 static bool is_if(const ir_node *node)
 {
-    return node->op == NULL && strcmp(node->op_type, "If") == 0 && node->input_count == 1 + 2 * node->output_count;
+    return fe_foreign_role_of(node) == FE_FOREIGN_BRANCHES && node->input_count == 1 + 2 * node->output_count;
 }
 
 /* The results of the branch that is taken stand for those of the If. A condition on data is taken to hold. */

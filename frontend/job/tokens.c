@@ -2,8 +2,7 @@
  *
  * A node is a token, but for what moves no data: changes of shape, casts between floating types, and what folded. What
  * exporters write in several nodes and frameworks run as one operator is one token: a product or a convolution with the
- * learnt vector behind it, a convolution with its BatchNormalization. The last makes the export for inference, in which
- * the normalisation is folded into the weights, the same sequence as the one for training: see folded_by_exporter.
+ * learnt vector behind it, a convolution with its BatchNormalization.
  */
 #include "frontend/job/job.h"
 
@@ -17,7 +16,6 @@ typedef struct tokeniser {
     int count;
     int *token_of;        /* by value id: the token that gives it, or NONE */
     bool *needs_gradient; /* by value id */
-    int folded;           /* convolutions whose normalisation the exporter folded */
 } tokeniser;
 
 /* ---- Which nodes are tokens ------------------------------------------------------------------------------------- */
@@ -130,20 +128,6 @@ static bool absorb_channel_step(tokeniser *t, const ir_node *node)
     return false;
 }
 
-/* PyTorch's TorchScript exporter folds a BatchNormalization into the convolution before it, and names the weights and
- * the bias that it computed after the operator, "onnx::Conv_123", where parameters of the model keep their own names.
- */
-static bool folded_by_exporter(const ir_node *node)
-{
-    static const char prefix[] = "onnx::Conv";
-    for (int i = 1; i < 3; i++) {
-        const ir_value *value = ir_node_input(node, i);
-        if (value == NULL || value->constant == NULL || strncmp(value->name, prefix, sizeof prefix - 1) != 0)
-            return false;
-    }
-    return true;
-}
-
 /* ---- Gradients -------------------------------------------------------------------------------------------------- */
 
 static bool wants_gradient(const tokeniser *t, const ir_value *value)
@@ -219,10 +203,6 @@ static void start_token(tokeniser *t, const ir_node *node)
         if (node->outputs[i] != NULL) t->token_of[node->outputs[i]->id] = t->count;
     }
     token->result = fe_first_output(node);
-    if (is_convolution(node) && folded_by_exporter(node)) {
-        token->normalised = true;
-        t->folded++;
-    }
     t->count++;
 }
 
@@ -275,9 +255,8 @@ static double own_parameters(const fe_job *job, const fe_token *token, bool *cou
         if (fe_learns(job, node, i)) sum += fe_parameter_count(job, node->inputs[i], counted);
     }
     if (!token->normalised) return sum;
-    /* Scale and shift; a bias that an exporter folded them into is not one of its own. */
     double channels = token->result->type.rank > 1 ? (double)token->result->type.dim[1].offset : 0;
-    return sum + 2 * channels - (folded_by_exporter(node) ? channels : 0);
+    return sum + 2 * channels; /* scale and shift */
 }
 
 static mdot_status make_job(const tokeniser *t, mdot_job **out_job)
@@ -312,7 +291,8 @@ static mdot_status make_job(const tokeniser *t, mdot_job **out_job)
                                               .operator_count = (size_t)t->count,
                                               .batch = job->batch,
                                               .has_optimizer = job->has_optimizer,
-                                              .optimizer = job->optimizer};
+                                              .optimizer = job->optimizer,
+                                              .notes = job->notes};
     mdot_error reason;
     status = mdot_job_create(&description, out_job, &reason);
     if (status == MDOT_OK) return MDOT_OK;
@@ -335,13 +315,7 @@ mdot_status fe_job_tokens(fe_job *job, mdot_job **out_job)
     if (t.count == 0) {
         return mdot_fail(job->err, MDOT_MALFORMED, "%s: the graph holds no operator that does any work", graph->name);
     }
-    if (t.folded > 0) {
-        fe_job_warn(
-            job,
-            "%s: %d convolutions have their BatchNormalization folded into the weights; they are counted with it, "
-            "as they are trained",
-            graph->name, t.folded);
-    }
+    fe_job_doubt(job, t.tokens, t.count);
     mdot_status status = count_gradients(&t);
     return status == MDOT_OK ? make_job(&t, out_job) : status;
 }

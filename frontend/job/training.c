@@ -5,90 +5,37 @@
  * loads of the operator they serve (loads.c), counted in one way for every export. A graph that holds nothing else,
  * such as an optimizer alone, is left as it is.
  *
- * Operators: ONNX Runtime's training domain (com.microsoft), ai.onnx.preview.training, org.pytorch.aten.
+ * foreign.def has the operators.
  */
 #include "frontend/job/job.h"
 
 #include "frontend/onnx/names.h"
 
-#include <string.h>
-
 /* ---- Operators -------------------------------------------------------------------------------------------------- */
-
-/* Operators of the backward pass and the optimizer whose name does not say "Grad". */
-static const char *const backward[] = {
-    "YieldOp",
-    "InPlaceAccumulator",
-    "InPlaceAccumulatorV2",
-    "ReduceAllL2",
-    "MixedPrecisionScale",
-    "LambOptimizer",
-    "AdamOptimizer",
-    "AdamWOptimizer",
-    "SGDOptimizer",
-    "SGDOptimizerV2",
-    "GroupNormBackward",
-    "Adagrad",
-    "Adam",
-    "Momentum",
-};
-
-static const struct {
-    const char *name;
-    mdot_optimizer optimizer;
-} optimizers[] = {
-    {"AdamOptimizer", MDOT_OPTIMIZER_ADAM}, {"AdamWOptimizer", MDOT_OPTIMIZER_ADAMW}, {"Adam", MDOT_OPTIMIZER_ADAM},
-    {"SGDOptimizer", MDOT_OPTIMIZER_SGD},   {"SGDOptimizerV2", MDOT_OPTIMIZER_SGD},   {"Momentum", MDOT_OPTIMIZER_SGD},
-};
-
-/* Forward operators, most of training graphs, that are others with more outputs or inputs. The name may be one that the
- * frontend gave up. */
-static const struct {
-    const char *op_type, *operator_attr; /* the attribute `operator` of an ATen node */
-    ir_opcode op;
-    int inputs, outputs; /* that are kept */
-} aliases[] = {
-    {"com.microsoft:ConcatTraining", NULL, IR_OP_Concat, -1, 1},
-    {"com.microsoft:SoftmaxCrossEntropyLossInternal", NULL, IR_OP_SoftmaxCrossEntropyLoss, 3, 2},
-    {"com.microsoft:NegativeLogLikelihoodLossInternal", NULL, IR_OP_NegativeLogLikelihoodLoss, 3, 1},
-    {"com.microsoft:BatchNormInternal", NULL, IR_OP_BatchNormalization, 5, 1},
-    {"BatchNormalization (with saved mean and variance)", NULL, IR_OP_BatchNormalization, 5, 1},
-    {"org.pytorch.aten:ATen", "embedding", IR_OP_Gather, 2, 1},
-    {"pkg.onnxscript.torch_lib:_aten_as_strided_onnx", NULL, IR_OP_Reshape, 2, 1}, /* x, size, strides */
-};
-
-/* Without the domain. */
-static const char *base_name(const ir_node *node)
-{
-    const char *colon = strchr(node->op_type, ':');
-    return colon != NULL ? colon + 1 : node->op_type;
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), end_length = strlen(end);
-    return length >= end_length && strcmp(text + length - end_length, end) == 0;
-}
 
 static bool starts_backward(const ir_node *node)
 {
-    if (node->op != NULL || strchr(node->op_type, ':') == NULL) return false; /* all stand in domains of their own */
-    const char *name = base_name(node);
-    if (strstr(name, "Grad") != NULL) return true;
-    if (strcmp(name, "ATen") == 0) return ends_with(ir_node_string(node, "operator", ""), "_backward");
-    for (size_t i = 0; i < sizeof backward / sizeof *backward; i++) {
-        if (strcmp(name, backward[i]) == 0) return true;
+    switch (fe_foreign_role_of(node)) {
+    case FE_FOREIGN_BACKWARD:
+    case FE_FOREIGN_YIELD:
+    case FE_FOREIGN_UPDATE:
+    case FE_FOREIGN_SGD:
+    case FE_FOREIGN_ADAM:
+    case FE_FOREIGN_ADAMW:
+        return true;
+    default:
+        return false;
     }
-    return false;
 }
 
 static void note_optimizer(fe_job *job, const ir_node *node)
 {
-    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
-        if (strcmp(base_name(node), optimizers[i].name) != 0) continue;
-        job->has_optimizer = true;
-        job->optimizer = optimizers[i].optimizer;
-    }
+    fe_foreign_role role = fe_foreign_role_of(node);
+    if (role != FE_FOREIGN_SGD && role != FE_FOREIGN_ADAM && role != FE_FOREIGN_ADAMW) return;
+    job->has_optimizer = true;
+    job->optimizer = role == FE_FOREIGN_SGD    ? MDOT_OPTIMIZER_SGD
+                     : role == FE_FOREIGN_ADAM ? MDOT_OPTIMIZER_ADAM
+                                               : MDOT_OPTIMIZER_ADAMW;
 }
 
 /* ---- Cutting ---------------------------------------------------------------------------------------------------- */
@@ -146,7 +93,7 @@ static mdot_status choose_outputs(const fe_job *job, const bool *is_backward)
     ir_value *last = NULL;
     for (ir_node *node = graph->first; node != NULL; node = node->next) {
         if (!is_marked(node, is_backward)) continue;
-        bool yields = strcmp(base_name(node), "YieldOp") == 0;
+        bool yields = fe_foreign_role_of(node) == FE_FOREIGN_YIELD;
         for (int i = 0; i < node->input_count; i++) {
             ir_value *value = node->inputs[i];
             if (value == NULL || value->def == NULL || is_backward[value->id]) continue;
@@ -185,20 +132,6 @@ static fe_names *gradient_names(const fe_job *job, const bool *is_backward)
     return names;
 }
 
-static bool become_constant(const ir_graph *graph, ir_value *value)
-{
-    ir_tensor *tensor = IR_NEW(graph->arena, ir_tensor);
-    if (tensor == NULL) return false;
-    tensor->dtype = value->type.dtype;
-    tensor->rank = value->type.rank;
-    for (int i = 0; i < tensor->rank; i++) tensor->dims[i] = value->type.dim[i].offset;
-    tensor->count = ir_count_elements(tensor->rank, tensor->dims);
-    value->constant = tensor;
-    value->stored = true;
-    value->input = -1;
-    return true;
-}
-
 /* ONNX Runtime calls the gradient of X "X_grad": an input with a gradient of its own is a parameter. */
 static mdot_status find_parameters(const fe_job *job, const bool *is_backward)
 {
@@ -211,7 +144,7 @@ static mdot_status find_parameters(const fe_job *job, const bool *is_backward)
         const char *gradient = ir_arena_printf(graph->arena, "%s_grad", value->name);
         if (gradient == NULL) return fe_job_out_of_memory(job);
         if (fe_names_find(gradients, gradient) >= 0 && ir_dtype_is_float(value->type.dtype)) {
-            if (!become_constant(graph, value)) return fe_job_out_of_memory(job);
+            if (!fe_become_parameter(graph, value)) return fe_job_out_of_memory(job);
         } else {
             value->input = kept;
             graph->inputs[kept++] = value;
@@ -247,18 +180,15 @@ static bool has_what_it_needs(const ir_node *node, const ir_op *op)
     return node->output_count >= op->min_outputs && node->outputs[0] != NULL;
 }
 
+/* Forward operators, most of training graphs, that are others with more outputs or inputs. */
 static void take_alias(ir_node *node)
 {
-    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
-        const char *wanted = aliases[i].operator_attr;
-        if (strcmp(node->op_type, aliases[i].op_type) != 0) continue;
-        if (wanted != NULL && strcmp(ir_node_string(node, "operator", ""), wanted) != 0) continue;
-        if (!has_what_it_needs(node, &ir_ops[aliases[i].op]) || !cut_outputs(node, aliases[i].outputs)) continue;
-        if (aliases[i].inputs >= 0) cut_inputs(node, aliases[i].inputs);
-        node->op = &ir_ops[aliases[i].op];
-        node->op_type = node->op->name;
-        return;
-    }
+    const fe_foreign *row = fe_foreign_of(node);
+    if (row == NULL || row->role != FE_FOREIGN_ALIAS) return;
+    if (!has_what_it_needs(node, &ir_ops[row->op]) || !cut_outputs(node, row->outputs)) return;
+    cut_inputs(node, row->inputs);
+    node->op = &ir_ops[row->op];
+    node->op_type = node->op->name;
 }
 
 /* A model that hands out its running statistics does not compute anything for that. */

@@ -24,6 +24,7 @@ typedef struct fe_node {
     int64_t opset;    /* of domain "" where the node stands; 0 where it imports none */
     int input_count, output_count, attribute_count;
     int *inputs, *outputs; /* value numbers or FE_NO_VALUE */
+    bool folds;            /* its metadata say that a BatchNormalization was folded into it */
     fe_attribute *attributes;
 } fe_node;
 

@@ -79,11 +79,13 @@ static mdot_status add_node(const fe_context *context, fe_flat *flat, const fe_n
 
 /* ---- Names → numbers -------------------------------------------------------------------------------------------- */
 
+/* A name that is new is one of the graph's or the function's, where a branch may be the first to read it: what branches
+ * define, they know beforehand (add_names). */
 static mdot_status lookup(const flattener *f, const scope *in, const char *name, int *out_value)
 {
     const fe_context *context = f->context;
     int found = fe_names_find(in->names, name);
-    for (const scope *s = in->around; s != NULL && found < 0; s = s->around) found = fe_names_find(s->names, name);
+    for (; found < 0 && in->around != NULL; found = fe_names_find(in->names, name)) in = in->around;
     if (found >= 0) {
         *out_value = found - 1;
         return MDOT_OK;
@@ -350,12 +352,29 @@ static mdot_status add_if(const flattener *f, const scope *in, fe_node *node)
     return add_node(f->context, f->flat, node);
 }
 
-/* PyTorch's dynamo exporter spells a view in another memory format element by element, in a loop that no rule can type.
- * A job's reader knows what the call means (training.c). */
 static bool stays_call(const fe_context *context, const fe_node *node)
 {
-    return context->options->job && strcmp(node->domain, "pkg.onnxscript.torch_lib") == 0 &&
-           strcmp(node->op_type, "_aten_as_strided_onnx") == 0;
+    return context->options->stays_call != NULL && context->options->stays_call(node->domain, node->op_type);
+}
+
+/* onnxscript says which of its rules made a node, and of which modules and ATen operators: "torch.nn.modules.batchnorm
+ * .BatchNorm2d/batch_norm: aten.batch_norm.default". */
+static bool says_folded(const Onnx__NodeProto *proto)
+{
+    static const struct {
+        const char *key, *value;
+    } traces[] = {{"pkg.onnxscript.rewriter.rule_name", "FuseBatchNorm"},
+                  {"pkg.torch.onnx.class_hierarchy", "torch.nn.modules.batchnorm."},
+                  {"namespace", "torch.nn.modules.batchnorm."}};
+    for (size_t i = 0; i < proto->n_metadata_props; i++) {
+        const Onnx__StringStringEntryProto *entry = proto->metadata_props[i];
+        for (size_t k = 0; k < sizeof traces / sizeof *traces; k++) {
+            if (strcmp(fe_text(entry->key), traces[k].key) == 0 &&
+                strstr(fe_text(entry->value), traces[k].value) != NULL)
+                return true;
+        }
+    }
+    return false;
 }
 
 static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx__NodeProto *proto)
@@ -364,7 +383,8 @@ static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx_
     fe_node node = {.domain = domain_of(proto->domain),
                     .op_type = fe_text(proto->op_type),
                     .opset = in->opset,
-                    .name = name_node(context, in, proto)};
+                    .name = name_node(context, in, proto),
+                    .folds = context->options->job && says_folded(proto)};
     if (node.name == NULL) return fe_out_of_memory(context);
     if (!*node.op_type) {
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s' has no operator", context->file, node.name);

@@ -92,6 +92,19 @@ static mdot_status import_inputs(importer *im)
     return status;
 }
 
+/* An output's element type is that of the caller's buffer: it must be what the graph computes, which inference checks
+ * where a node makes it. A job's says nothing: its outputs are not read. */
+static mdot_status declare_output(const importer *im, const Onnx__ValueInfoProto *info, ir_value *value)
+{
+    const Onnx__TypeProto__Tensor *tensor = info->type != NULL ? info->type->tensor_type : NULL;
+    if (tensor == NULL || tensor->elem_type == MDOT_DTYPE_NONE || im->context.options->job) return MDOT_OK;
+    value->declared = (mdot_dtype)tensor->elem_type;
+    if (value->def != NULL || value->declared == value->type.dtype) return MDOT_OK;
+    return mdot_fail(im->context.err, MDOT_MALFORMED, "%s: output '%s' is of type %s, but declared to be of type %s",
+                     im->context.file, value->name, mdot_dtype_name(value->type.dtype),
+                     mdot_dtype_name(value->declared));
+}
+
 static mdot_status import_outputs(importer *im)
 {
     fe_names *seen = fe_names_create(im->context.scratch);
@@ -108,6 +121,8 @@ static mdot_status import_outputs(importer *im)
         if (!fe_names_add(seen, name, (int)i) || !ir_graph_add_output(im->graph, im->values[number])) {
             return fe_out_of_memory(&im->context);
         }
+        mdot_status status = declare_output(im, im->proto->output[i], im->values[number]);
+        if (status != MDOT_OK) return status;
     }
     return MDOT_OK;
 }
@@ -196,6 +211,8 @@ static mdot_status import_node(importer *im, const fe_node *source)
     if (node == NULL) return fe_out_of_memory(&im->context);
     mdot_status status = fe_import_attributes(&im->context, source, node);
     if (status == MDOT_OK && node->op != NULL && standard) status = fe_upgrade_node(&im->upgrader, node, opset);
+    if (status == MDOT_OK && source->folds && !ir_node_set_int(im->graph, node, FE_FOLDED_NORMALISATION, 1))
+        status = fe_out_of_memory(&im->context);
     return status == MDOT_OK ? check_arity(im, node) : status;
 }
 
@@ -223,6 +240,23 @@ static void import_stated_types(importer *im)
     }
 }
 
+static mdot_status import_notes(importer *im, const Onnx__ModelProto *model)
+{
+    const fe_context *context = &im->context;
+    ir_note *notes = IR_NEW_ARRAY(context->arena, ir_note, model->n_metadata_props);
+    if (notes == NULL) return fe_out_of_memory(context);
+    for (size_t i = 0; i < model->n_metadata_props; i++) {
+        const char *key = fe_text(model->metadata_props[i]->key);
+        if (strncmp(key, IR_NOTE_PREFIX, strlen(IR_NOTE_PREFIX)) != 0) continue;
+        ir_note *note = &notes[im->graph->note_count++];
+        note->key = ir_arena_strdup(context->arena, key);
+        note->value = ir_arena_strdup(context->arena, fe_text(model->metadata_props[i]->value));
+        if (note->key == NULL || note->value == NULL) return fe_out_of_memory(context);
+    }
+    im->graph->notes = notes;
+    return MDOT_OK;
+}
+
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
 
 static mdot_status import_model(importer *im, const Onnx__ModelProto *model)
@@ -244,6 +278,7 @@ static mdot_status import_model(importer *im, const Onnx__ModelProto *model)
     if (status == MDOT_OK) status = import_nodes(im);
     if (status == MDOT_OK && context->options->job) import_stated_types(im);
     if (status == MDOT_OK) status = import_outputs(im);
+    if (status == MDOT_OK) status = import_notes(im, model);
     return status;
 }
 

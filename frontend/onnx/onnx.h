@@ -24,9 +24,15 @@ typedef struct fe_options {
      * warning. Values get the types that the file's value_info gives them, where it does. Branches of an If stand among
      * the nodes around it: behind its condition it reads the results of the first and then those of the second. */
     bool job;
+    /* Calls of local functions that the caller understands better than their bodies; NULL: none. PyTorch's dynamo
+     * exporter spells a view in another memory format element by element, in a loop that no rule can type. */
+    bool (*stays_call)(const char *domain, const char *op_type);
     void (*warning)(void *user, const char *message);
     void *user;
 } fe_options;
+
+/* An attribute that a job's nodes have, 1, into which an exporter says it has folded a BatchNormalization. */
+#define FE_FOLDED_NORMALISATION "mdot.folded_normalisation"
 
 /* No file may take more memory to read than a generous multiple of its size: an arena without a limit of its own gets
  * one here, which holds from then on, for what is worked out of the graph, too. OUT_OF_MEMORY because of that limit

@@ -170,9 +170,11 @@ static bool is_external(const Onnx__TensorProto *proto)
 }
 
 /* What shape arithmetic and pattern recognition can do without: large tensors, what an exporter put into another file,
- * and what somebody cut out before handing the model on. */
+ * and what somebody cut out before handing the model on. A tensor of no elements has no data and lacks none: it is the
+ * shape of a scalar. */
 static bool is_weight(const Onnx__TensorProto *proto, const ir_tensor *tensor)
 {
+    if (tensor->count == 0) return false;
     if (tensor->count > IR_MAX_KNOWN || is_external(proto)) return true;
     fe_span span = {0};
     if (proto->has_raw_data) memcpy(&span, proto->raw_data.data, sizeof span);

@@ -128,8 +128,13 @@ static mdot_status check_inputs(const fe_context *context, const fe_flat *flat)
         for (int k = 0; k < node->input_count; k++) {
             int value = node->inputs[k];
             if (value == FE_NO_VALUE || flat->values[value].definer != FE_UNDEFINED) continue;
-            return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s' (%s): input %d, '%s', is defined by nothing",
-                             context->file, node->name, node->op_type, k, flat->values[value].name);
+            /* PyTorch's dynamo exporter writes such files: export_params=False, save(include_initializers=False). */
+            return mdot_fail(context->err, MDOT_MALFORMED,
+                             "%s: node '%s' (%s): input %d, '%s', is defined by nothing%s", context->file, node->name,
+                             node->op_type, k, flat->values[value].name,
+                             context->options->job ? "; if it is a parameter, export the parameters with the graph, "
+                                                     "whose shapes are needed (their data are not)"
+                                                   : "");
         }
     }
     return MDOT_OK;

@@ -1,4 +1,4 @@
-/* symbols.c — which dimensions of the inputs are numbers, and which one is the length (rules in frontend.h).
+/* symbols.c — which dimensions of the inputs are numbers, and which one is the length (rules in onnx.h).
  *
  * A dimension's name is a symbol of the whole model; a dimension with neither name nor number is a symbol of its own,
  * named after its input and axis: "tokens.1".

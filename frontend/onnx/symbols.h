@@ -9,7 +9,7 @@
 /* INVALID_ARGUMENT for dimensions without a name, or bound to nothing. */
 mdot_status fe_check_bindings(const fe_options *options, mdot_error *err);
 
-/* Types `count` inputs from the file, the options' shapes and bindings, as frontend.h says. *out_symbol is the name of
+/* Types `count` inputs from the file, the options' shapes and bindings, as onnx.h says. *out_symbol is the name of
  * the one symbolic dimension that is left, in the arena, or NULL. *out_bound maps the others' names to their numbers.
  */
 mdot_status fe_type_inputs(const fe_context *context, Onnx__ValueInfoProto *const *inputs, int count,

@@ -14,7 +14,8 @@
  * Memory      Opening and creating allocate, map and touch everything. Running and predicting allocate nothing and, on
  *             the CPU, make no system call. CUDA's driver library keeps its own house.
  * Units       Times are milliseconds of wall clock, sizes are bytes, as the names say.
- * Errors      See mdot_base.h. On failure results are untouched.
+ * Errors      See mdot_base.h. On failure results are untouched. NULL for what a function needs is INVALID_ARGUMENT, an
+ *             index beyond its count OUT_OF_RANGE.
  * Trust       An artefact is native code. Checksums find damage, not malice: open only what you trust.
  */
 #ifndef MDOT_H
@@ -44,23 +45,28 @@ typedef struct mdot_open_options { /* zero means default throughout */
     const char *device; /* where calls run. "cpu"; "cuda:1", the driver's second GPU, or "cuda", its first; "auto": that
                            first one or the CPU, whichever answers faster when tried here. NULL: what the environment
                            variable MDOT_DEVICE says, else "auto" */
-    uint32_t device_timeout_ms; /* a GPU that does not answer within this time has failed; 0: 1000 */
+    uint32_t device_timeout_ms; /* a GPU that does not answer within this time has failed, and so has a driver that
+                                   takes thirty times as long to start; 0: 1000 */
     void *(*allocate)(void *user, size_t bytes, size_t alignment); /* NULL: aligned_alloc and free */
     void (*release)(void *user, void *memory); /* both or neither; called by the threads that create and destroy */
     void *user;
+    const char *compute; /* "fp32", "bf16", "fp16": of the artefact's images those of this arithmetic alone. NULL: the
+                            predictor's choice. Where a GPU answers, the CPU behind it may have to do so in another */
 } mdot_open_options;
 
 /* Opens, checks and loads the artefact at `path`; options may be NULL. Everything that can fail later fails here:
- * NOT_FOUND, IO, MALFORMED (no artefact, truncated), INCOMPATIBLE (ABI version, CPU level), CORRUPT (checksum), DEVICE
- * (a GPU that was asked for by name is not there, lacks code in the artefact or fails), OUT_OF_MEMORY. The file may be
- * replaced or removed while it is open.
+ * NOT_FOUND, IO (no regular file), MALFORMED (no artefact, truncated), INCOMPATIBLE (ABI version, CPU level,
+ * arithmetic), CORRUPT (checksum), DEVICE (a GPU that was asked for by name is not there, lacks code in the artefact or
+ * fails), OUT_OF_MEMORY. The file is copied: it may be replaced, overwritten, truncated or removed while it is open.
  *
  * A GPU is looked for only when the artefact has code for one. On a GPU each kernel has run once when this returns.
  * The CPU stands behind it: a call that the GPU fails, or does not answer in time, is answered by the CPU, and so is
  * every later one of its context (mdot_context_get_device_status). */
 mdot_status mdot_predictor_open(const char *path, const mdot_open_options *options, mdot_predictor **out_predictor,
                                 mdot_error *err);
-/* Contexts made from the predictor must be destroyed first. */
+/* Contexts made from the predictor go on answering, and keep it, with what it lends and the memory functions of its
+ * options, until the last of them is destroyed: to take a new artefact, open it, make contexts, close the old one and
+ * let each thread change over when it likes. The predictor itself is not used any more. */
 void mdot_predictor_close(mdot_predictor *predictor);
 
 typedef struct mdot_dim { /* scale * length + offset elements */
@@ -129,7 +135,7 @@ typedef struct mdot_predictor_info {
     size_t struct_size;
     const char *name;
     const char *compiler;  /* "mdot 0.2.0, LLVM 19.1.7" */
-    const char *compute;   /* arithmetic of the matrix kernels on the CPU: "fp32" */
+    const char *compute;   /* arithmetic of the matrix kernels on the CPU: "fp32", "bf16" */
     const char *cpu_level; /* target of the CPU image in use: "x86-64-v4" */
     size_t entry_count;
     size_t image_count; /* kinds of processors that the artefact has code for, CPUs first */
@@ -138,6 +144,8 @@ typedef struct mdot_predictor_info {
     const char *device_name;    /* "NVIDIA H200"; empty for the CPU */
     const char *device_compute; /* arithmetic of the matrix kernels there: "fp32", "bf16", "fp16" */
     const char *device_reason;  /* why it is that one: "cuda:0 answers in 28 us, the CPU in 5231 us" */
+    const char *cpu_reason;     /* why no later one of the CPU images: "x86-64-amx needs AMX-TILE, which this machine
+                                   lacks"; empty where the last is in use */
 } mdot_predictor_info;
 
 /* Accessors. Indices beyond the counts are OUT_OF_RANGE, a struct_size that is none INVALID_ARGUMENT; strings are lent
@@ -287,8 +295,10 @@ enum {
 };
 
 enum {
-    MDOT_TRAIT_VIEW = 1u << 0, /* the result lies in the memory of the first operator that it reads */
-    MDOT_TRAIT_PICKS = 1u << 1 /* reads indices beside other operators' results, which take next to nothing */
+    MDOT_TRAIT_VIEW = 1u << 0,      /* the result lies in the memory of the first operator that it reads */
+    MDOT_TRAIT_PICKS = 1u << 1,     /* reads indices beside other operators' results, which take next to nothing */
+    MDOT_TRAIT_PARTS = 1u << 2,     /* has an axis, and works on a part of the channels as on all of them */
+    MDOT_TRAIT_SUMS_PARTS = 1u << 3 /* takes parts of the channels on several GPUs, and gives each the whole result */
 };
 
 /* What training does with an operator of some type, in whatever job it stands. The job reader has it in its operator
@@ -325,9 +335,17 @@ typedef struct mdot_job_operator {
     /* How many blocks have the same operators as that one, it included, which mdot_job_create works out: equal types,
      * settings, parameters and forward loads, joined in the same way. */
     uint32_t equal_blocks;
-    uint32_t reserved;  /* 0 */
-    const char *module; /* that it was exported from, "encoder.layer.3.output"; NULL where names were not kept */
+    uint32_t reserved;        /* 0 */
+    const char *module;       /* that it was exported from, "encoder.layer.3.output"; NULL where names were not kept */
+    double frozen_parameters; /* elements that training reads and leaves as they are; no part of `parameters` */
 } mdot_job_operator;
+
+/* What the reader of a job's graph could not know for sure. Stored in `.job` files: append only. */
+enum {
+    MDOT_JOB_FOLDED = 1u << 0,       /* an exporter folded BatchNormalizations, which the job has again */
+    MDOT_JOB_MAYBE_FOLDED = 1u << 1, /* it looks as if one had, but for traces by which they could be put back */
+    MDOT_JOB_NOTES_ALL = (1u << 2) - 1
+};
 
 typedef struct mdot_job_description {
     size_t struct_size;
@@ -336,6 +354,8 @@ typedef struct mdot_job_description {
     int64_t batch;      /* that the file was made for; 1 where it leaves the batch open */
     bool has_optimizer; /* the graph holds one: */
     mdot_optimizer optimizer;
+    uint32_t notes;    /* MDOT_JOB_… */
+    uint32_t reserved; /* 0 */
 } mdot_job_description;
 
 typedef struct mdot_job_info {
@@ -346,14 +366,32 @@ typedef struct mdot_job_info {
     bool has_optimizer;
     mdot_optimizer optimizer;
     uint32_t block_count; /* the highest number of a block */
-    uint32_t reserved;
+    uint32_t notes;       /* MDOT_JOB_… */
+    double frozen_parameters;
 } mdot_job_info;
 
 /* Copies everything. INVALID_ARGUMENT for a job without operators, dependencies that do not ascend or point forward,
- * loads and parameters that are negative, not finite or beyond 2^53 (fractions are rounded), blocks that do not ascend.
+ * loads and parameters that are negative, not finite or beyond 2^53 (fractions are rounded), settings that are negative
+ * (but for padding, which crops) or beyond 2^40, blocks that do not ascend.
  * Without facts, an operator has no number and saves all it touches; mdot_operator_facts_find (mdotjob.h) gives those
  * of a type. */
 mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err);
+/* Which parameters training leaves as they are, by the names of their modules: those that a pattern of `frozen` fits
+ * (all, where it has none) and no pattern of `trained`. '*' stands for any letters, '?' for one; a module that fits has
+ * those in it with it: "encoder" is all of the encoder, "*.lora_?" both parts of every LoRA adapter. */
+typedef struct mdot_job_freezing {
+    size_t struct_size;
+    const char *const *frozen;
+    size_t frozen_count;
+    const char *const *trained;
+    size_t trained_count;
+} mdot_job_freezing;
+
+/* The same job with parameters frozen: without their gradients, and without a backward pass where none learns before.
+ * Another job, the caller's to destroy. INVALID_ARGUMENT for a job without names of modules and where nothing is left
+ * that learns; NOT_FOUND for a pattern that fits no module. */
+mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezing, mdot_job **out_job,
+                            mdot_error *err);
 /* From a `.job` file or its bytes, as written by mdot_job_save; the bytes are not kept. MALFORMED (no job, or broken),
  * INCOMPATIBLE (another version of the format) or CORRUPT (checksum) otherwise. */
 mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err);
@@ -371,8 +409,36 @@ mdot_load mdot_optimizer_load(mdot_optimizer optimizer, double parameters);
 
 /* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
-typedef enum mdot_precision { MDOT_PRECISION_FP32, MDOT_PRECISION_TF32, MDOT_PRECISION_AMP } mdot_precision;
+typedef enum mdot_precision {
+    MDOT_PRECISION_FP32,
+    MDOT_PRECISION_TF32,
+    MDOT_PRECISION_AMP,      /* autocast to fp16: weights, gradients and the optimizer's state stay fp32 */
+    MDOT_PRECISION_AMP_BF16, /* the same to bf16. GPUs before compute capability 8.0 emulate its products in fp32 */
+    MDOT_PRECISION_BF16,     /* weights, gradients, the optimizer's state and activations, without autocast */
+    MDOT_PRECISION_PYTORCH,  /* PyTorch's own default: fp32, and tf32 in convolutions where there is TF32 */
+    MDOT_PRECISION_AMP_FP16 = MDOT_PRECISION_AMP
+} mdot_precision;
 typedef enum mdot_layout { MDOT_LAYOUT_NCHW, MDOT_LAYOUT_NHWC } mdot_layout;
+
+/* One kernel that never writes its scores down, FlashAttention or its like, which PyTorch's
+ * scaled_dot_product_attention takes by default; or products and a softmax, each a kernel of its own. */
+typedef enum mdot_attention { MDOT_ATTENTION_FLASH, MDOT_ATTENTION_EAGER } mdot_attention;
+
+/* What is computed again in the backward pass and need not be kept until then. */
+typedef enum mdot_recompute {
+    MDOT_RECOMPUTE_NOTHING,
+    MDOT_RECOMPUTE_BLOCKS,   /* all of a block but what it reads: torch.utils.checkpoint around every block. A job
+                                without blocks is refused */
+    MDOT_RECOMPUTE_SELECTIVE /* all but matrix products, convolutions and attention */
+} mdot_recompute;
+
+/* Between the GPUs of a node. Rates are those of one GPU's way out, in one direction. */
+typedef enum mdot_link {
+    MDOT_LINK_DEFAULT, /* NVLink on the boards that come with it (mdot_gpu.nvlink_gbps), PCIe on others; to a predictor
+                          that does not know links, whatever it takes for granted */
+    MDOT_LINK_PCIE,
+    MDOT_LINK_NVLINK /* INVALID_ARGUMENT for a GPU without a figure of it */
+} mdot_link;
 
 /* A GPU that predictions may be asked for. runtime/job/gpus.def holds the table with its sources and defines the
  * columns; rates are dense, at boost clock, a multiply-add counted as two. */
@@ -383,6 +449,8 @@ typedef struct mdot_gpu {
     double sm_count, boost_mhz;
     double memory_gib, memory_gbps, l2_mib;
     double fp32_tflops, tf32_tflops, fp16_tflops;
+    double nvlink_gbps; /* 0: the board comes without NVLink */
+    double pcie_gbps;   /* 0: not known, and taken as PCIe 4 with 16 lanes */
 } mdot_gpu;
 
 /* The table's names, ending with NULL; static. */
@@ -391,34 +459,88 @@ const char *const *mdot_gpu_names(void);
  * it, in any case and with or without blanks, hyphens and underscores. INVALID_ARGUMENT names those that there are. */
 mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
 
+/* How a job trains. Zero is the default of every field but batch and GPU.
+ *
+ * What a predictor has no input for (below) is modelled: the predictor answers for the nearest configuration that it
+ * knows, and its answer is multiplied by the ratio of two sums of roofline times, of what was asked for and of what it
+ * was told, plus what is exchanged between GPUs at the rates below. The interval widens by half of what physics
+ * changes, as a logarithm, and MDOT_WARN_MODELLED says so. The models stand in runtime/job/modelled.c and memory.c.
+ *
+ * Parallelism. The four degrees multiply to gpu_count; all 0, every GPU is a data-parallel worker. Tensor parallelism
+ * is Megatron's: matrix products are divided by columns and by rows in turn, what stands between them with them, and
+ * their results summed (runtime/job/division.c). A pipeline gives every GPU as many blocks, one forward, one backward
+ * (1F1B). Neighbours in a node are tensor-parallel first, then data-parallel, then stages of the pipeline. */
 typedef struct mdot_configuration {
     size_t struct_size;
-    int64_t batch;   /* samples a step on one GPU, 1 to 2^24 */
+    int64_t batch;   /* samples of one forward and backward pass of a data-parallel worker, 1 to 2^24 */
     const char *gpu; /* a name that mdot_gpu_find knows, or NULL and */
     const mdot_gpu
         *gpu_figures; /* the GPU itself: what mdot_gpu_find gave, or one that it does not know. NULL otherwise */
-    int gpu_count;    /* data-parallel workers; 0 means 1 */
+    int gpu_count;    /* that work on a step; 0 means 1 */
     mdot_precision precision;
     mdot_layout layout;
     mdot_optimizer optimizer;
+    mdot_attention attention;
+    mdot_recompute recompute;
+    uint32_t compiled;   /* 1: by torch.compile, which fuses what is no product */
+    uint32_t accumulate; /* passes whose gradients are added up before the optimizer's step, up to 2^16; 0 means 1 */
+    mdot_link link;
+    uint32_t node_count; /* that the GPUs are spread over evenly; 0 means 1 */
+    double link_gbps;    /* reached between GPUs of a node by collectives, 10^9 bytes a second; 0: .8 of NVLink's rate,
+                            .4 of PCIe's */
+    double network_gbps; /* the same between nodes, for each GPU; 0: 20, of 200 Gbit/s InfiniBand */
+    uint32_t data_parallel, tensor_parallel, pipeline_parallel;
+    uint32_t expert_parallel; /* 0 or 1: no operator of a job says how its experts are divided */
+    uint32_t micro_batches;   /* that a pipeline divides the batch into; 0 means as many as it has stages */
+    uint32_t zero_stage;      /* of ZeRO, 0 to 3: workers divide the optimizer's state, gradients, weights */
 } mdot_configuration;
 
-/* What the prediction stands on; a bit set means less trust. */
+/* What the prediction stands on; a bit set means less trust. Identifier, bit, name, text: names are kept, rows
+ * appended. */
+#define MDOT_WARNING_MAP(X)                                                                                            \
+    X(UNKNOWN_OPERATOR, 0, "unknown-operators", "the job has operators that the predictor never saw")                  \
+    X(OUTSIDE_TRAINING, 1, "outside-training",                                                                         \
+      "batch, GPU, precision or loads lie beyond what the predictor was trained on")                                   \
+    X(SHORTENED, 2, "shortened", "operators were merged to fit the predictor's longest sequence")                      \
+    X(FALLBACK, 3, "fallback", "a GPU failed to compute the prediction and the CPU did")                               \
+    X(MODELLED, 4, "modelled",                                                                                         \
+      "the predictor has no input for part of what was asked; physics without a measurement stands in")                \
+    X(IMPLAUSIBLE, 5, "implausible",                                                                                   \
+      "the step would use more of the card's peak than programs reach, or next to nothing of it")                      \
+    X(NO_PARAMETERS, 6, "no-parameters", "the job learns nothing: its graph was exported without its parameters")      \
+    X(FOLDED, 7, "folded", "an exporter had folded BatchNormalizations into weights; the job has them again")          \
+    X(MAYBE_FOLDED, 8, "maybe-folded",                                                                                 \
+      "the job has convolutions and no normalisation, as if an exporter had folded it into the weights")
+
 enum {
-    MDOT_WARN_UNKNOWN_OPERATOR = 1u << 0, /* the job has operators of types that the predictor has no number for */
-    MDOT_WARN_OUTSIDE_TRAINING = 1u << 1, /* the predictor says that its training data reach less far */
-    MDOT_WARN_SHORTENED = 1u << 2,        /* operators were merged to fit the largest bucket */
-    MDOT_WARN_FALLBACK = 1u << 3          /* a GPU failed and the CPU answered */
+#define MDOT_WARNING_ENUM(id, bit, name, text) MDOT_WARN_##id = 1u << (bit),
+    MDOT_WARNING_MAP(MDOT_WARNING_ENUM)
+#undef MDOT_WARNING_ENUM
 };
+
+/* "unknown-operators", and what it says in a sentence, of one MDOT_WARN_…; NULL for what is none. Static. */
+const char *mdot_warning_name(uint32_t warning);
+const char *mdot_warning_text(uint32_t warning);
 
 typedef struct mdot_prediction {
     size_t struct_size;
-    double step_ms;             /* one training step: forward, backward, optimizer; the median */
+    double step_ms;             /* one training step: forward and backward passes, optimizer; the median */
     double lower_ms, upper_ms;  /* 90 % interval */
     uint64_t peak_memory_bytes; /* on one GPU: weights, gradients, optimizer state and live activations, as PyTorch's
                                    allocator counts them; runtime/job/memory.c has the model */
     bool fits;                  /* that much is there beside the CUDA context and what error correction takes */
-    uint32_t warnings;
+    uint32_t warnings;          /* MDOT_WARN_… */
+    mdot_status status; /* of a call for many pairs: MDOT_OK, or why this one is not answered; then all else is 0 */
+    uint32_t reserved;  /* 0 */
+    /* What the answer can be judged by: */
+    double parameters;       /* that the job learns */
+    double flops_per_sample; /* of a step: forward and backward */
+    double compute_share;    /* of the card's peak arithmetic at this precision that a step of step_ms makes use of */
+    double memory_share;     /* of its memory's peak bandwidth, were each operator to read and write each tensor once */
+    double unknown_share;    /* of the job's work, weighed as above, that operators of unknown types make up */
+    /* What the peak memory is made of; the four add up to it but for fractions of a byte: */
+    double weight_bytes, gradient_bytes, optimizer_bytes;
+    double activation_bytes; /* and what else passes: half-precision copies of weights, or the optimizer's update */
 } mdot_prediction;
 
 /* A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no others. L is the number of
@@ -430,13 +552,22 @@ typedef struct mdot_prediction {
  *                                   per_step; parameters
  *   operator_position  f32 [L, 5]   index in the sequence, depth, height, input_count, out_degree
  *   operator_count     f32 [L]      operators that the row stands for; the other numbers are those of one
- *   configuration      f32 [8]      batch, GPUs, 1 or 0 for each of fp32, tf32, amp, NHWC, Adam, AdamW
- *   gpu                f32 [9]      mdot_gpu's numbers
+ *   configuration      f32 [25]     batch, GPUs, 1 or 0 for each of fp32, tf32, amp, NHWC, Adam, AdamW; from here on
+ *                                   what came with version 0.2: 1 or 0 for each of amp in bf16 (amp is 1, too), bf16
+ *                                   throughout (amp is 1, too), PyTorch's default (fp32 is 1, too), attention not
+ *                                   fused, compiled, blocks recomputed, all but products recomputed; passes a step;
+ *                                   link and network in GB/s; nodes; degrees of data, tensor, pipeline and expert
+ *                                   parallelism; micro-batches; stage of ZeRO
+ *   gpu                f32 [11]     mdot_gpu's numbers
+ *
+ * batch is that of a micro-batch. Rows are those of one GPU: tensor parallelism divides loads and parameters, and a
+ * pipeline the counts of operators in blocks (their loads, where counts are not read), which need not be whole then.
  *
  * Settings, positions, numbers of the configuration and of GPUs are appended from version to version: a predictor reads
- * as many of the first ones as there were when it was made, so that it goes on working; one that reads more than this
- * mdot has is INCOMPATIBLE. So are types: those whose number is not below the rows of the table that it picks from by
- * operator_type (140 where the artefact does not say) are 0 to it.
+ * as many of the first ones as there were when it was made, so that it goes on working. One that reads more than this
+ * mdot has is INCOMPATIBLE, unless the metadata of its ONNX model says what the last ones are where there are none:
+ * mdot.defaults.gpu = "1, 0.5" for two of the input gpu. Types grow, too: those whose number is not below the rows of
+ * the table that it picks from by operator_type (140 where the artefact does not say) are 0 to it.
  *
  * It answers with step_ms, f32 [3]: the 5 %, 50 % and 95 % quantile of the time of a step, ascending; and, if it likes,
  * with outside_training, f32 [1]: above 0 where its training data do not reach.
@@ -448,15 +579,15 @@ typedef struct mdot_prediction {
  *
  * The calls below return INVALID_ARGUMENT for a batch, a GPU or another field that is wrong, with its name;
  * INCOMPATIBLE, with the name of the tensor, for an artefact that is no predictor of jobs; MALFORMED where the
- * predictor answers with what is no positive number. All arguments are checked before anything runs. */
+ * predictor answers with what is no positive number. */
 
 /* One prediction. */
 mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_prediction *out_prediction, mdot_error *err);
 
-/* `count` (job, configuration) pairs at once; out_predictions[i] answers pair i. All or nothing, but for MALFORMED:
- * then the pairs before the one that it names are answered. Rows are made once for pairs of one job in a row.
- */
+/* `count` (job, configuration) pairs at once; out_predictions[i] answers pair i. A pair that is wrong leaves the others
+ * answered: its prediction says in `status` why, and the call returns the first such status, with the pair's number in
+ * the message. Rows are made once for pairs of one job in a row. */
 mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs,
                               const mdot_configuration *configurations, size_t count, mdot_prediction *out_predictions,
                               mdot_error *err);

@@ -31,7 +31,7 @@
 #include <string.h>
 
 #define MDOT_ABI_MAGIC "MDOTART" /* eight bytes with the NUL */
-enum { MDOT_ABI_VERSION = 4, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_IMAGES = 64 };
+enum { MDOT_ABI_VERSION = 6, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_IMAGES = 64 };
 enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
 
 #define MDOT_ABI_SYMBOL_TABLE "mdot_table"
@@ -46,10 +46,13 @@ enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
 #define MDOT_ABI_SECTION_CUDA_WEIGHTS ".mdot.cuda_weights"
 
 /* What the CPU images of an artefact can be made for, lesser first within a machine; values are stored in artefacts:
- * append only. name, value, text. The first are the levels of the x86-64 psABI. */
+ * append only. name, value, text. The first are the levels of the x86-64 psABI; the next adds AVX512_BF16, products of
+ * pairs of bfloat16 (vdpbf16ps), and the last AMX_BF16, products of tiles. */
 #define MDOT_CPU_LEVEL_MAP(X)                                                                                          \
     X(X86_64_V3, 1, "x86-64-v3")                                                                                       \
-    X(X86_64_V4, 2, "x86-64-v4")
+    X(X86_64_V4, 2, "x86-64-v4")                                                                                       \
+    X(X86_64_BF16, 3, "x86-64-bf16")                                                                                   \
+    X(X86_64_AMX, 4, "x86-64-amx")
 
 typedef enum mdot_cpu_level {
     MDOT_CPU_NONE = 0,
@@ -69,23 +72,27 @@ typedef struct mdot_abi_tensor { /* an input or an output; dense, row-major */
     uint32_t rank;
     uint32_t index_count; /* of an input of integers that picks rows of tables: how many rows those have; 0: not said */
     mdot_abi_dim dim[MDOT_MAX_RANK];
+    uint32_t defaults_at,
+        default_count; /* float[], of an f32 input of jobs: what its last columns are to a runtime that
+                                            has none of them (mdot.h, "Predictions") */
 } mdot_abi_tensor;
 
-typedef struct mdot_abi_kernel { /* for people and tools: what one bucket runs on a CPU, in order */
-    uint32_t name_at;            /* the symbol's name without its image's suffix */
-    uint32_t kind_at;            /* "linear", "attention", "norm", "nest", "sequential" */
-    double flops;                /* at full length */
-    uint32_t is_split;           /* 1: shares of it are work of their own; 0: one call does all (mdot_abi_call) */
+/* What one bucket runs on a CPU, in order: for people and tools, and for those who split calls. Buckets whose kernels
+ * are the same have one list. */
+typedef struct mdot_abi_kernel {
+    uint32_t name_at;  /* the symbol's name without its image's suffix */
+    uint32_t kind_at;  /* "linear", "attention", "norm", "nest", "sequential" */
+    uint32_t is_split; /* 1: shares of it are work of their own; 0: one call does all (mdot_abi_call) */
     uint32_t reserved;
 } mdot_abi_kernel;
 
 typedef struct mdot_abi_bucket {
-    int64_t max_length; /* 0 in an entry without a length */
-    double flops;       /* of one call at full length */
-    uint32_t kernels_at, kernel_count;
+    int64_t max_length;                /* 0 in an entry without a length */
+    double flops;                      /* of one call at full length */
+    uint32_t kernels_at, kernel_count; /* mdot_abi_kernel[] */
     uint32_t
         number; /* among the buckets of all entries, in order: what it runs is element `number` of an image's lists */
-    uint32_t reserved;
+    uint32_t kernel_flops_at; /* double[kernel_count], of each kernel at full length */
 } mdot_abi_bucket;
 
 typedef struct mdot_abi_entry {
@@ -101,7 +108,11 @@ typedef struct mdot_abi_entry {
 
 typedef enum mdot_image_kind { MDOT_IMAGE_CPU = 1, MDOT_IMAGE_CUDA = 2 } mdot_image_kind;
 
-/* A CPU image's code is its functions, all in the ELF file's text; a CUDA image's is a cubin. A cubin runs on devices
+/* Which image runs: of those that the processor can run, one of the last target, since targets ascend from the least to
+ * the most able. Images of one target differ in their arithmetic and stand in the order that the compiler was told: the
+ * first is the predictor's own choice, another runs when it is asked for by name (mdot_open_options.compute).
+ *
+ * A CPU image's code is its functions, all in the ELF file's text; a CUDA image's is a cubin. A cubin runs on devices
  * of compute capability number / 10 . number % 10 and higher minor numbers of the same major one; accelerated code
  * (sm_90a) on exactly its own. There is no PTX: newer majors need a compilation. */
 typedef struct mdot_abi_image {
@@ -163,7 +174,8 @@ typedef struct mdot_abi_table {
     uint32_t name_at;                 /* the predictor's name */
     uint32_t compiler_at;             /* "mdot 0.2.0, LLVM 19.1.7"; with CUDA images ", NVRTC 13.0" behind it */
     uint32_t entries_at, entry_count; /* mdot_abi_entry[] */
-    uint32_t images_at, image_count;  /* mdot_abi_image[], ascending in kind, number, variant: none is there twice */
+    uint32_t images_at, image_count;  /* mdot_abi_image[], ascending in kind, number, variant, each of one target in
+                                         another arithmetic; the first is for a CPU */
     uint32_t bucket_count;            /* of all entries */
     uint32_t code_count;              /* int64_t in mdot_code */
 } mdot_abi_table;
@@ -179,8 +191,9 @@ typedef struct mdot_abi_table {
  * Threads are the caller's matter. It may run one kernel at a time as several calls side by side, whose shares together
  * are 0 … 2^32, each once and none empty, and each with another worker's number below the workers that scratch has room
  * for: scratch_bytes + (workers - 1) × worker_bytes. Every call of a kernel has ended before one of a later kernel
- * begins. Results are the same, bit for bit, whatever the shares. Where a kernel cannot be split
- * (mdot_abi_kernel.is_split) the call whose share begins at 0 does all of it and the others nothing. */
+ * begins. Results are the same, bit for bit, whatever the shares. Where a kernel is not worth splitting
+ * (mdot_abi_kernel.is_split) the call whose share begins at 0 does all of it and the others nothing; kernels of that
+ * kind that follow one another are one step and run together, so that a call begins and ends where a step does. */
 typedef struct mdot_abi_call {
     const void *const *inputs;
     void *const *outputs;
@@ -228,7 +241,15 @@ typedef struct mdot_abi_cuda_call {
     uint32_t output_at[MDOT_ABI_CUDA_MAX_TENSORS];
 } mdot_abi_cuda_call;
 
-/* Kernels are compiled against copies of these layouts, so a change is a new abi_version. */
+/* Kernels are compiled against copies of these layouts, so a change is a new abi_version; so is a change of what a
+ * field means or of how a function may be called.
+ *
+ *   5  CPU targets are images as GPU architectures are; a call runs some kernels and a share of their work
+ *   6  kernels that are not split are one step, within which no call begins or ends; what each kernel of a bucket
+ *      computes stands in a list of its own (kernel_flops_at)
+ */
+static_assert(sizeof(mdot_abi_kernel) == 16, "layout of mdot_abi_kernel");
+static_assert(sizeof(mdot_abi_bucket) == 32, "layout of mdot_abi_bucket");
 static_assert(sizeof(mdot_abi_cuda_kernel) == 32, "layout of mdot_abi_cuda_kernel");
 static_assert(sizeof(mdot_abi_cuda_resources) == 32, "layout of mdot_abi_cuda_resources");
 static_assert(sizeof(mdot_abi_call) == 80, "layout of mdot_abi_call");

@@ -41,13 +41,15 @@ typedef struct mdotc_options { /* zero means default throughout */
                                    "cuda" (those in use). NULL: "cpu". There is CPU code in any case: every level, where
                                    only GPUs are named */
     size_t target_count;
-    const char *compute; /* arithmetic of matrix kernels on GPUs: "bf16" (fp16 on sm_75, which lacks it) or "fp32";
-                            NULL: "bf16". Sums are f32 in all of them. CPUs compute in f32 */
+    const char *compute; /* arithmetic of matrix kernels: "cuda=bf16" (fp16 on sm_75, which lacks it), "cuda=fp32",
+                            "cpu=fp32", "cpu=bf16" (where a CPU lacks it, weights alone are bf16) or several of them
+                            after commas; without a kind, "bf16", both are meant. Of several for one kind each target gets code in all, the first being used unless another is
+                            asked for at open. NULL: "cuda=bf16,cpu=fp32". Sums are f32 in all of them */
     const mdot_dim_binding *dims; /* for models with several symbolic dimensions: all but one must be bound. An unbound
                               one that only ever leads (a batch) is bound to 1 with a warning. */
     size_t dim_count;
     const char *name;      /* of the predictor; NULL: the first model's file name without its suffix */
-    const char *dump_pass; /* a pass of ir/passes.def, or "import", "plan", "llvm", "asm", "cuda" (the kernels' source),
+    const char *dump_pass; /* a pass, or "import", "plan", "llvm", "asm", "cuda" (the kernels' source),
                               "ptxas" (what NVIDIA's assembler says of them); text goes to `dump` */
     mdotc_message_fn dump;
     mdotc_message_fn warning;
@@ -74,6 +76,7 @@ typedef struct mdotc_verify_row {
     int64_t max_length;   /* the bucket; 0 without a length */
     int64_t worst_length; /* where the worst error was seen */
     double worst_error;
+    double bound; /* that it was held to */
 } mdotc_verify_row;
 
 typedef struct mdotc_verify_options {
@@ -81,11 +84,14 @@ typedef struct mdotc_verify_options {
     const mdot_dim_binding *dims; /* as compiled */
     size_t dim_count;
     const char *entry; /* NULL: the only one, or "predict" */
-    double tolerance;  /* 0: 1e-4; at least 1e-2 on a GPU that multiplies bf16 or fp16 */
+    double tolerance;  /* 0: 1e-4; at least 1e-2 where bf16 or fp16 is multiplied */
     uint64_t seed;     /* of the random inputs */
     void (*row)(void *user, const mdotc_verify_row *row);
     mdotc_message_fn warning; /* CUDA code that no GPU here can run; outputs of the model that are not finite */
     void *user;
+    const char
+        *inputs; /* a folder with input_0.pb, input_1.pb, … (TensorProto, as in ONNX's tests), verified on instead
+                           of random inputs: for models that cannot read any number; NULL: random */
 } mdotc_verify_options;
 
 /* Holds an artefact's code, on every CPU level that this machine runs and on its first GPU where the artefact has code

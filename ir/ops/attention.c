@@ -221,6 +221,7 @@ static void read_options(const ir_node *node, const ir_wide *const *in, const ge
 {
     a->scale = ir_node_float(node, "scale", 1 / sqrt((double)g->dim.offset));
     a->softcap = ir_node_float(node, "softcap", 0);
+    a->replaces = ir_node_float(node, IR_ATTENTION_REPLACES, 0);
     a->masked = -INFINITY;
     a->causal = ir_node_int(node, "is_causal", 0) != 0;
     a->left_window = ir_node_int(node, "left_window_size", -1);

@@ -35,6 +35,7 @@ typedef struct ir_attention {
     ir_attention_mask keep;            /* of integers or bool: zero masks */
     ir_attention_mask bias;            /* of floats: added to the scores */
     const int64_t *key_counts;         /* a sequence: keys from there on are masked; NULL: none */
+    double replaces;                   /* negative: a bias that is no greater stands instead of the score; 0: none */
     double masked;                     /* what a mask adds: -inf, or a large negative number */
     bool causal;                       /* query i sees keys up to i + offset */
     int64_t left_window, right_window; /* keys that query i sees before and after i + offset; -1: all */
@@ -43,6 +44,9 @@ typedef struct ir_attention {
     double *scores;                    /* (batch, heads, queries, keys); NULL: not wanted */
     ir_score_stage stage;
 } ir_attention;
+
+/* An attribute of ONNX's Attention that passes alone set: `replaces` above. */
+#define IR_ATTENTION_REPLACES "mdot.replaces"
 
 /* Faults name the node: OUT_OF_RANGE for a key count that is none, OUT_OF_MEMORY for a row of scores. A query none of
  * whose keys it may see has probabilities of 0, and so a result of 0 (ONNX Attention 24 and later). */

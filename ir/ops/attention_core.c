@@ -71,6 +71,7 @@ static void attend_query(const ir_attention *a, int64_t b, int64_t h, int64_t i,
         double raw = a->scale * dot(q, k + j * a->k.row, a->dim);
         score[j] = a->softcap > 0 ? a->softcap * tanh(raw / a->softcap) : raw;
         bias[j] = bias_of_key(a, b, h, i, j);
+        if (a->replaces < 0 && bias[j] <= a->replaces) score[j] = 0;
         if (kept == NULL) continue;
         kept[j] = a->stage == IR_SCORE_RAW ? raw : a->stage == IR_SCORE_CAPPED ? score[j] : score[j] + bias[j];
     }

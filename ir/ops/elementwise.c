@@ -86,6 +86,16 @@ mdot_status ir_shape_dropout(ir_graph *graph, ir_node *node, mdot_error *err)
     return MDOT_OK;
 }
 
+mdot_status ir_shape_clip(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    for (int i = 1; i < node->input_count; i++) {
+        const ir_value *limit = node->inputs[i];
+        if (limit != NULL && !is_scalar(limit))
+            return ir_fail(node, err, MDOT_MALFORMED, "limit %d, \"%s\", is no scalar", i, limit->name);
+    }
+    return ir_shape_like(graph, node, err);
+}
+
 /* Every input from `first` on is accepted and, but for Pow, of one type. */
 static mdot_status check_operands(const ir_node *node, int first, unsigned accepts, mdot_error *err)
 {

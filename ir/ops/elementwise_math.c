@@ -375,6 +375,11 @@ double ir_round_float(mdot_dtype dtype, double value)
     }
 }
 
+double ir_nearest_float(mdot_dtype dtype, double value)
+{
+    return dtype == MDOT_DTYPE_F32 ? (float)value : ir_round_float(dtype, value);
+}
+
 /* Least and greatest value of the integer types; the greatest of u64 is handled on its own. */
 static void integer_bounds(mdot_dtype dtype, int64_t *out_min, int64_t *out_max)
 {

@@ -28,6 +28,9 @@ mdot_status ir_fail_in_file(const ir_graph *graph, mdot_status status, mdot_erro
 /* MALFORMED unless the numbers of inputs and outputs are those of the table and required inputs are there (ir/infer.c).
  */
 mdot_status ir_check_arity(const ir_node *node, mdot_error *err);
+/* MALFORMED, with the types in question, unless the typed inputs are of the element types that the operator takes
+ * (ir/types.c). */
+mdot_status ir_check_types(const ir_node *node, mdot_error *err);
 
 /* ---- Dimensions affine in L (ir/dims.c) --------------------------------------------------------------------------
  *
@@ -122,6 +125,8 @@ static inline void ir_copy_element(ir_wide *target, int64_t to, const ir_wide *s
 /* To the nearest value of a floating dtype that rounds (f16, bf16); f32 and f64 stay as they are: the oracle is double.
  */
 double ir_round_float(mdot_dtype dtype, double value);
+/* To the nearest value of any floating dtype, f32 as well: what memory holds. */
+double ir_nearest_float(mdot_dtype dtype, double value);
 /* As ONNX Cast from a floating type: truncates; NaN is 0 and values beyond the type's range saturate. */
 int64_t ir_float_to_integer(mdot_dtype dtype, double value);
 

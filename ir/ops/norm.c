@@ -129,14 +129,17 @@ mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, const ir_wide 
 
 /* ---- LayerNormalization and RMSNormalization --------------------------------------------------------------------- */
 
-/* The input's type, which is the output's, and the first of the axes that are normalised together. */
+/* The output's type and the first of the axes that are normalised together. The element type is the scale's, which for
+ * RMSNormalization alone may be another than the input's. */
 static mdot_status read_rows(const ir_operands *from, ir_type *out_type, int *out_axis)
 {
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
     if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
     if (status == MDOT_OK) status = ir_operand_axis(from, "axis", -1, out_type->rank, out_axis);
     if (status == MDOT_OK) status = ir_norm_need_parameter(from, 1, "scale", out_type);
-    return status != MDOT_OK ? status : ir_norm_need_parameter(from, 2, "bias", out_type);
+    if (status == MDOT_OK) status = ir_norm_need_parameter(from, 2, "bias", out_type);
+    if (status == MDOT_OK) out_type->dtype = ir_operand_type(from, 1).dtype;
+    return status;
 }
 
 static mdot_status rows_result(const ir_operands *from, ir_type *out_type)

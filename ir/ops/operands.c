@@ -130,12 +130,6 @@ mdot_status ir_operand_axis(const ir_operands *from, const char *name, int64_t f
     return ir_normalize_axis(from->node, ir_node_int(from->node, name, fallback), rank, out_axis, from->err);
 }
 
-const ir_attr *ir_node_ints(const ir_node *node, const char *name)
-{
-    const ir_attr *attr = ir_node_attr(node, name);
-    return attr != NULL && attr->kind == IR_ATTR_INTS ? attr : NULL;
-}
-
 mdot_status ir_make_typed(ir_arena *arena, const ir_node *node, const ir_type *type, ir_wide **out, mdot_error *err)
 {
     int64_t dims[MDOT_MAX_RANK];

@@ -44,9 +44,6 @@ mdot_status ir_operand_ints(const ir_operands *from, int i, const char *what, in
 /* The axis in attribute `name`, as 0 … rank - 1. */
 mdot_status ir_operand_axis(const ir_operands *from, const char *name, int64_t fallback, int rank, int *out_axis);
 
-/* The attribute where it is a list of integers; NULL: absent or of another kind. */
-const ir_attr *ir_node_ints(const ir_node *node, const char *name);
-
 /* Makes an output tensor of an evaluation; the type's dimensions are numbers. */
 mdot_status ir_make_typed(ir_arena *arena, const ir_node *node, const ir_type *type, ir_wide **out, mdot_error *err);
 

@@ -43,7 +43,7 @@ mdot_status ir_shape_pool(ir_graph *graph, ir_node *node, mdot_error *err)
 void ir_cost_pool(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_cost_traffic(node, length, out_cost);
-    const ir_attr *kernel = ir_node_attr(node, "kernel_shape");
+    const ir_attr *kernel = ir_node_ints(node, "kernel_shape");
     double taps = 1;
     for (int i = 0; kernel != NULL && i < kernel->count; i++) taps *= (double)kernel->ints[i];
     out_cost->flops = taps * ir_value_elements(node->outputs[0], length);

@@ -64,10 +64,10 @@ static bool is_given(const ir_node *node, int input)
 mdot_status ir_shape_resize(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     ir_type type = node->inputs[0]->type;
-    const ir_attr *attr = ir_node_attr(node, "axes");
+    const ir_attr *attr = ir_node_ints(node, "axes");
     int axes[MDOT_MAX_RANK], count = type.rank;
     for (int i = 0; i < count; i++) axes[i] = i;
-    if (attr != NULL && attr->kind == IR_ATTR_INTS && attr->count <= type.rank) {
+    if (attr != NULL && attr->count <= type.rank) {
         count = attr->count;
         for (int i = 0; i < count; i++) {
             mdot_status status = ir_normalize_axis(node, attr->ints[i], type.rank, &axes[i], err);

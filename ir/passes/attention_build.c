@@ -1,6 +1,8 @@
 /* attention_build.c — making Attention nodes and what they need (attention.h). */
 #include "ir/passes/recognise_attention.h"
 
+#include "ir/ops/attention.h"
+
 static const int64_t swap_heads[] = {0, 2, 1, 3};
 
 ir_value *ir_build_join_heads(ir_builder *b, ir_value *value)
@@ -49,5 +51,7 @@ ir_value *ir_build_attention(ir_builder *b, const ir_attention_spec *spec)
     ir_build_set_int(b, node, "kv_num_heads", spec->kv_heads);
     ir_build_set_float(b, node, "scale", spec->scale);
     ir_build_set_int(b, node, "is_causal", spec->causal);
+    if (spec->softcap > 0) ir_build_set_float(b, node, "softcap", spec->softcap);
+    if (spec->replaces < 0) ir_build_set_float(b, node, IR_ATTENTION_REPLACES, spec->replaces);
     return ir_build_infer(b, node);
 }

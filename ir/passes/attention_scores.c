@@ -1,15 +1,22 @@
 /* attention_scores.c — reads attention off the graph from its second product downwards: softmax over the keys; masks
- * that are added (any broadcastable shape) or selected (Where with a large negative number); scales on the scores or on
- * either operand; reshapes between one dimension for batch and heads and two; the first product.
+ * that are added or taken away (any broadcastable shape) or selected (Where with a negative number); a cap; scales on
+ * the scores, behind the masks or on either operand; reshapes between one dimension for batch and heads and two; the
+ * first product. Weights that are zeroed behind the softmax where the scores were masked are masked by -inf instead.
  */
 #include "ir/passes/attention_scores.h"
 
 #include "ir/ops.h"
 #include "ir/passes/match.h"
 
+#include <math.h>
+
 /* Selecting this number or less equals adding it: exp(s - 1e9) is zero beside any unmasked score, and in a row without
- * one s - 1e9 rounds to the same f32 for every ordinary score s, as the selection would give. */
+ * one s - 1e9 rounds to the same f32 for every ordinary score s, as the selection would give. A greater one must be
+ * selected. */
 static const double least_selected = -1e9;
+/* What is masked by this number or less weighs nothing beside any score of an ordinary model: exp(-1e4 + 104) is zero
+ * in f32. */
+static const double surely_masked = -1e4;
 
 enum { X, FACTOR };
 static const ir_pattern *const times = P(Mul, P_ANY(X), P_SCALAR(FACTOR));
@@ -45,26 +52,80 @@ static ir_value *without_split(ir_value *value, ir_scores *s)
     return inner;
 }
 
+/* ---- Bounds ----------------------------------------------------------------------------------------------------- */
+
+enum { MAX_DEPTH = 12 };
+
+/* A number that no element of the value is below; -INFINITY: none is known. */
+static double least_of(const ir_value *value, int depth)
+{
+    const ir_node *node = value->def;
+    double number;
+    if (value->constant != NULL && value->constant->data != NULL && ir_dtype_is_float(value->type.dtype)) {
+        double least = INFINITY;
+        for (int64_t i = 0; i < value->constant->count; i++) {
+            double element = ir_tensor_real(value->constant, i);
+            least = element >= least ? least : element; /* NaN is kept, and below everything */
+        }
+        return isnan(least) ? -INFINITY : least;
+    }
+    if (node == NULL || node->op == NULL || depth == MAX_DEPTH) return -INFINITY;
+    switch (ir_node_opcode(node)) {
+    case IR_OP_Gather:
+    case IR_OP_Reshape:
+    case IR_OP_Transpose:
+    case IR_OP_Expand:
+    case IR_OP_Slice:
+    case IR_OP_Squeeze:
+    case IR_OP_Unsqueeze:
+        return least_of(node->inputs[0], depth + 1);
+    case IR_OP_Add:
+        return least_of(node->inputs[0], depth + 1) + least_of(node->inputs[1], depth + 1);
+    case IR_OP_Mul:
+        for (int i = 0; i < 2; i++) {
+            if (ir_value_scalar(node->inputs[i], &number) && number >= 0)
+                return number > 0 ? number * least_of(node->inputs[1 - i], depth + 1) : 0;
+        }
+        return -INFINITY;
+    case IR_OP_Where:
+        return fmin(least_of(node->inputs[1], depth + 1), least_of(node->inputs[2], depth + 1));
+    default:
+        return -INFINITY;
+    }
+}
+
 /* ---- Masks ------------------------------------------------------------------------------------------------------ */
 
 static bool read_scores(ir_value *value, ir_scores *s);
 
-/* A mask is outside of the scale: once a factor was seen on the way down, no mask may follow. */
+/* Not(c) → c; *negated tells how often. */
+static ir_value *without_not(ir_value *condition, bool *negated)
+{
+    for (; condition->def != NULL && condition->def->op == &ir_ops[IR_OP_Not]; *negated = !*negated)
+        condition = condition->def->inputs[0];
+    return condition;
+}
+
+/* Masks are outside of the cap. A factor above a mask is the mask's, too. */
 static bool add_mask(ir_scores *s, ir_mask mask)
 {
-    if (s->mask_count == IR_MAX_MASKS || s->scale != 1) return false;
+    if (s->mask_count == IR_MAX_MASKS || s->softcap != 0 || !(s->scale > 0)) return false;
+    mask.factor = s->scale;
+    mask.number *= s->scale;
+    if (mask.condition != NULL) mask.condition = without_not(mask.condition, &mask.masks_where);
     s->masks[s->mask_count++] = mask;
     return true;
 }
 
 static bool read_sum(ir_node *node, ir_scores *s)
 {
-    for (int side = 0; side < 2; side++) {
+    bool subtracts = ir_node_opcode(node) == IR_OP_Sub;
+    for (int side = 0; side < (subtracts ? 1 : 2); side++) {
         ir_scores tried = *s;
         ir_value *inner = node->inputs[side];
         if (!ir_type_equal(&inner->type, &node->outputs[0]->type)) continue;
-        if (add_mask(&tried, (ir_mask){.added = node->inputs[1 - side], .joined = inner->type.rank == 3}) &&
-            read_scores(inner, &tried)) {
+        ir_mask mask = {.added = node->inputs[1 - side], .subtracted = subtracts, .joined = inner->type.rank == 3};
+        if (add_mask(&tried, mask) && read_scores(inner, &tried)) {
             *s = tried;
             return true;
         }
@@ -78,14 +139,51 @@ static bool read_selection(ir_node *node, ir_scores *s)
         ir_value *inner = node->inputs[side], *other = node->inputs[3 - side];
         double number;
         if (!ir_type_equal(&inner->type, &node->outputs[0]->type)) continue;
-        if (!ir_value_scalar(other, &number) || number > least_selected) continue;
-        ir_mask mask = {node->inputs[0], other, side == 2, inner->type.rank == 3};
+        if (!ir_value_scalar(other, &number) || !(number < 0)) continue;
+        ir_mask mask = {
+            .condition = node->inputs[0], .number = number, .masks_where = side == 2, .joined = inner->type.rank == 3};
         return add_mask(s, mask) && read_scores(inner, s);
     }
     return false;
 }
 
+/* Whether one mask can say what all do: a number that must replace the score is told from what is added to it by being
+ * less, and nothing may be added to it. */
+static bool settle_replacement(ir_scores *s)
+{
+    double least_added = 0;
+    bool adds = false;
+    for (int i = s->mask_count - 1; i >= 0; i--) { /* from the innermost */
+        const ir_mask *mask = &s->masks[i];
+        if (mask->condition != NULL && mask->number > least_selected) {
+            if (s->replaces == 0 || mask->number > s->replaces) s->replaces = mask->number;
+        } else if (mask->condition == NULL) {
+            if (s->replaces != 0) return false;
+            least_added += mask->subtracted ? -INFINITY : mask->factor * least_of(mask->added, 0);
+            adds = true;
+        }
+    }
+    return s->replaces == 0 || !adds || least_added > s->replaces;
+}
+
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
+
+/* softcap * tanh(x / softcap), the scale apart; false: `value` is none such. */
+static bool read_cap(ir_value *value, ir_scores *s)
+{
+    if (s->softcap != 0 || value->use_count != 1 || value->def == NULL || value->def->op != &ir_ops[IR_OP_Tanh])
+        return false;
+    double outer = s->scale, inner = 1;
+    ir_value *argument = ir_without_scale(value->def->inputs[0], &inner);
+    /* outer * tanh(inner * x) = cap(outer * inner * x) with outer as the cap. Masks above took their share already. */
+    for (int i = 0; i < s->mask_count; i++) {
+        if (s->masks[i].factor != 1) return false;
+    }
+    if (!(outer > 0)) return false;
+    s->softcap = outer;
+    s->scale = outer * inner;
+    return read_scores(argument, s);
+}
 
 static bool read_scores(ir_value *value, ir_scores *s)
 {
@@ -101,7 +199,10 @@ static bool read_scores(ir_value *value, ir_scores *s)
     case IR_OP_Div:
         inner = ir_without_scale(value, &s->scale);
         return inner != value && read_scores(inner, s);
+    case IR_OP_Tanh:
+        return read_cap(value, s);
     case IR_OP_Add:
+    case IR_OP_Sub:
         return read_sum(node, s);
     case IR_OP_Where:
         return read_selection(node, s);
@@ -113,7 +214,34 @@ static bool read_scores(ir_value *value, ir_scores *s)
     }
 }
 
-/* Softmax over the last axis whose result nobody else reads. */
+/* Weights that a condition zeroes, or a factor that is one: what is under them, and the condition in *out_condition.
+ * NULL: `weights` are none such. */
+static ir_value *without_zeroing(const ir_value *weights, ir_value **out_condition, bool *out_zeroes_where)
+{
+    const ir_node *node = weights->def;
+    if (node == NULL || weights->use_count != 1) return NULL;
+    if (node->op == &ir_ops[IR_OP_Where]) {
+        for (int side = 1; side <= 2; side++) {
+            ir_value *inner = node->inputs[3 - side];
+            if (!ir_value_is_filled(node->inputs[side], 0, 0) || !ir_type_equal(&inner->type, &weights->type)) continue;
+            *out_zeroes_where = side == 1;
+            *out_condition = without_not(node->inputs[0], out_zeroes_where);
+            return inner;
+        }
+    }
+    for (int side = 0; node->op == &ir_ops[IR_OP_Mul] && side < 2; side++) {
+        const ir_node *cast = node->inputs[side]->def;
+        ir_value *inner = node->inputs[1 - side];
+        if (cast == NULL || cast->op != &ir_ops[IR_OP_Cast] || cast->inputs[0]->type.dtype != MDOT_DTYPE_BOOL) continue;
+        if (!ir_type_equal(&inner->type, &weights->type)) continue;
+        *out_zeroes_where = false;
+        *out_condition = without_not(cast->inputs[0], out_zeroes_where);
+        return inner;
+    }
+    return NULL;
+}
+
+/* Softmax over the last axis whose result nobody else reads; NULL: it is none. */
 static const ir_node *softmax_of(ir_value *probabilities, ir_scores *s)
 {
     ir_match m;
@@ -129,11 +257,39 @@ static const ir_node *softmax_of(ir_value *probabilities, ir_scores *s)
     return axis == -1 || axis == probabilities->type.rank - 1 ? node : NULL;
 }
 
+/* Zeroing what the scores were masked by already: masked keys weigh nothing, and a row of them alone becomes zeros, as
+ * -inf gives. False: the condition masks no scores. */
+static bool zero_masked(ir_scores *s, const ir_value *condition, bool zeroes_where)
+{
+    for (int i = 0; i < s->mask_count; i++) {
+        ir_mask *mask = &s->masks[i];
+        if (mask->condition != condition || mask->masks_where != zeroes_where || mask->number > surely_masked) continue;
+        mask->number = -INFINITY;
+        return true;
+    }
+    return false;
+}
+
 bool ir_read_attention(const ir_node *product, ir_scores *out)
 {
     ir_scores s = {.scale = 1, .v = product->inputs[1]};
+    ir_value *condition = NULL;
+    bool zeroes_where = false;
+    ir_value *inner = without_zeroing(product->inputs[0], &condition, &zeroes_where);
     const ir_node *softmax = softmax_of(product->inputs[0], &s);
+    if (softmax == NULL && inner != NULL)
+        softmax = softmax_of(inner, &s);
+    else
+        inner = NULL;
     if (softmax == NULL || !read_scores(softmax->inputs[0], &s)) return false;
+    if (inner != NULL && !zero_masked(&s, condition, zeroes_where)) return false;
+    if (!settle_replacement(&s)) return false;
     *out = s;
     return true;
+}
+
+const ir_node *ir_softmax_behind(ir_value *probabilities)
+{
+    ir_scores s = {.scale = 1};
+    return softmax_of(probabilities, &s);
 }

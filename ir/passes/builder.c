@@ -203,7 +203,7 @@ ir_value *ir_build_transpose(ir_builder *b, ir_value *x, const int64_t *perm)
 
 void ir_read_perm(const ir_node *transpose, int64_t *out_perm)
 {
-    const ir_attr *attr = ir_node_attr(transpose, "perm");
+    const ir_attr *attr = ir_node_ints(transpose, "perm");
     int rank = transpose->inputs[0]->type.rank;
     for (int i = 0; i < rank; i++) out_perm[i] = attr != NULL && attr->count == rank ? attr->ints[i] : rank - 1 - i;
 }

@@ -61,7 +61,7 @@ static ir_node *attention_node(ir_builder *b, const ir_node *node, const operand
 void ir_contrib_attention(ir_builder *b, ir_node *node)
 {
     ir_value *weights = node->inputs[1], *bias = ir_node_input(node, 2), *parts[3];
-    const ir_attr *sizes = ir_node_attr(node, "qkv_hidden_sizes");
+    const ir_attr *sizes = ir_node_ints(node, "qkv_hidden_sizes");
     int64_t widths[3];
     for (int i = 0; i < 3; i++) {
         widths[i] = sizes != NULL && sizes->count == 3 ? sizes->ints[i] : weights->type.dim[1].offset / 3;

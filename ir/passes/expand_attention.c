@@ -3,9 +3,10 @@
  *
  * The kernel takes f32, an additive mask or none, and causality for square scores. Boolean masks, masks shorter than
  * the keys, causal masks with an offset, windows and nonpad_kv_seqlen all become one additive mask; past keys and
- * values are concatenated. A softcap, the scores as an output and other types need the primitive operators.
+ * values are concatenated. The scores as an output and other types need the primitive operators.
  */
 #include "ir/ops.h"
+#include "ir/ops/attention.h"
 #include "ir/passes/expand.h"
 #include "ir/passes/recognise_attention.h"
 
@@ -124,6 +125,8 @@ static ir_value *as_kernel(ir_builder *b, const attention *a)
                               .heads = a->heads,
                               .kv_heads = a->kv_heads,
                               .scale = a->scale,
+                              .softcap = a->softcap,
+                              .replaces = ir_node_float(node, IR_ATTENTION_REPLACES, 0),
                               .causal = a->causal};
     if (a->bias != NULL) {
         spec.mask = ir_build_attention_mask(b, a->bias, a->keys);
@@ -196,8 +199,7 @@ static bool is_in_kernel_form(const ir_node *node)
 {
     const ir_value *mask = ir_node_input(node, 3);
     const ir_type *q = &node->inputs[0]->type, *k = &node->inputs[1]->type;
-    if (q->dtype != MDOT_DTYPE_F32 || ir_node_float(node, "softcap", 0) > 0 || ir_node_attr(node, "scale") == NULL)
-        return false;
+    if (q->dtype != MDOT_DTYPE_F32 || ir_node_attr(node, "scale") == NULL) return false;
     if (ir_node_attr(node, "q_num_heads") == NULL || ir_node_attr(node, "kv_num_heads") == NULL) return false;
     if (node->output_count > 1 || node->input_count > 4 || has_window(node)) return false;
     if (ir_node_int(node, "is_causal", 0) && !ir_dim_equal(q->dim[q->rank - 2], k->dim[k->rank - 2])) return false;
@@ -235,7 +237,7 @@ void ir_expand_attention(ir_builder *b, ir_node *node)
     a.keys = a.k->type.dim[2];
     a.causal = ir_node_int(node, "is_causal", 0);
     a.scale = ir_node_float(node, "scale", 1 / sqrt((double)a.q->type.dim[3].offset));
-    bool for_kernel = b->dtype == MDOT_DTYPE_F32 && !(a.softcap > 0) && ir_read_output(node, 3) == NULL;
+    bool for_kernel = b->dtype == MDOT_DTYPE_F32 && ir_read_output(node, 3) == NULL;
     a.bias = combined_mask(b, &a, for_kernel);
     ir_replace(b, ir_read_output(node, 1), a.k);
     ir_replace(b, ir_read_output(node, 2), a.v);

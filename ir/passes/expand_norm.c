@@ -134,7 +134,8 @@ static void write_out(ir_builder *b, ir_node *node, int axis, double epsilon, bo
     ir_value *mean = centred ? ir_read_output(node, 1) : NULL, *inverse = ir_read_output(node, centred ? 2 : 1);
     if (mean != NULL) ir_replace(b, mean, ir_build_cast(b, s.mean, mean->type.dtype));
     if (inverse != NULL) ir_replace(b, inverse, ir_build_cast(b, s.inverse_deviation, inverse->type.dtype));
-    ir_value *result = ir_build_mul(b, ir_build_cast(b, s.result, outer), node->inputs[1]);
+    ir_value *scale = node->inputs[1];
+    ir_value *result = ir_build_mul(b, ir_build_cast(b, s.result, scale->type.dtype), scale);
     ir_value *bias = ir_node_input(node, 2);
     ir_replace(b, node->outputs[0], bias != NULL ? ir_build_add(b, result, bias) : result);
 }
@@ -146,13 +147,14 @@ static void expand_row_norm(ir_builder *b, ir_node *node, ir_opcode kernel)
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
     bool one_result = ir_read_output(node, 1) == NULL && ir_read_output(node, 2) == NULL;
     bool exact = fits(scale, &x->type, axis) && fits(bias, &x->type, axis);
-    if (!one_result || !exact || (b->dtype != MDOT_DTYPE_F32 && !is_narrow_float(b->dtype))) {
+    bool wide = x->type.dtype == MDOT_DTYPE_F64 || scale->type.dtype == MDOT_DTYPE_F64;
+    if (!one_result || !exact || wide) {
         write_out(b, node, axis, epsilon, kernel == IR_OP_LayerNormalization);
-    } else if (is_narrow_float(b->dtype)) {
+    } else if (is_narrow_float(x->type.dtype) || is_narrow_float(scale->type.dtype)) {
         ir_value *wide_bias = bias != NULL ? ir_build_cast(b, bias, MDOT_DTYPE_F32) : NULL;
-        ir_value *wide = norm_node(b, kernel, ir_build_cast(b, x, MDOT_DTYPE_F32),
-                                   ir_build_cast(b, scale, MDOT_DTYPE_F32), wide_bias, axis, epsilon);
-        ir_replace(b, node->outputs[0], ir_build_cast(b, wide, b->dtype));
+        ir_value *widened = norm_node(b, kernel, ir_build_cast(b, x, MDOT_DTYPE_F32),
+                                      ir_build_cast(b, scale, MDOT_DTYPE_F32), wide_bias, axis, epsilon);
+        ir_replace(b, node->outputs[0], ir_build_cast(b, widened, b->dtype));
     } else if (node->op != &ir_ops[kernel] || node->output_count > 1) {
         ir_replace(b, node->outputs[0], norm_node(b, kernel, x, scale, bias, axis, epsilon));
     }
@@ -171,9 +173,11 @@ void ir_expand_rms_norm(ir_builder *b, ir_node *node)
 
 /* ---- Norms over groups of channels ------------------------------------------------------------------------------- */
 
-/* A parameter of C channels against [N, C, …]. */
+/* A parameter of C channels against [N, C, …], of the builder's dtype. */
 static ir_value *per_channel(ir_builder *b, ir_value *parameter, int rank)
 {
+    parameter = ir_build_cast(b, parameter, b->dtype);
+    if (parameter == NULL) return NULL;
     ir_dim dims[MDOT_MAX_RANK];
     for (int i = 0; i < rank; i++) dims[i] = ir_dim_number(1);
     dims[1] = parameter->type.dim[0];
@@ -208,6 +212,7 @@ static void norm_over_groups(ir_builder *b, ir_node *node, int64_t groups)
     } else {
         core = standardise(b, rows, 2, epsilon, true).result;
     }
+    b->dtype = outer;
     core = ir_build_cast(b, ir_build_reshape(b, core, x->type.dim, rank), outer);
     ir_value *scaled = ir_build_mul(b, core, per_channel(b, node->inputs[1], rank));
     ir_replace(b, result, ir_build_add(b, scaled, per_channel(b, node->inputs[2], rank)));
@@ -226,24 +231,39 @@ void ir_expand_instance_norm(ir_builder *b, ir_node *node)
 
 /* ---- BatchNormalization, MeanVarianceNormalization, LpNormalization ---------------------------------------------- */
 
+/* What inputs of different types are computed in: the same for all, else the wider of f32 and theirs. */
+static mdot_dtype common_dtype(const ir_node *node)
+{
+    mdot_dtype common = node->inputs[0]->type.dtype;
+    for (int i = 1; i < node->input_count; i++) {
+        mdot_dtype dtype = node->inputs[i]->type.dtype;
+        if (dtype == common) continue;
+        common = dtype == MDOT_DTYPE_F64 || common == MDOT_DTYPE_F64 ? MDOT_DTYPE_F64 : MDOT_DTYPE_F32;
+    }
+    return common;
+}
+
 /* x · s + (bias - mean · s) with s = scale / √(variance + ε), so that all but two operations fold (ONNX opset 15). */
 void ir_expand_batch_norm(ir_builder *b, ir_node *node)
 {
-    ir_value *x = node->inputs[0];
-    int rank = x->type.rank;
+    mdot_dtype outer = b->dtype;
+    b->dtype = common_dtype(node);
+    ir_value *x = ir_build_cast(b, node->inputs[0], b->dtype);
+    int rank = node->inputs[0]->type.rank;
     ir_value *mean = per_channel(b, node->inputs[3], rank), *variance = per_channel(b, node->inputs[4], rank);
     ir_value *root =
         ir_build_sqrt(b, ir_build_add(b, variance, ir_build_scalar(b, ir_node_float(node, "epsilon", 1e-5))));
     ir_value *factor = ir_build_div(b, per_channel(b, node->inputs[1], rank), root);
     ir_value *shift = ir_build_sub(b, per_channel(b, node->inputs[2], rank), ir_build_mul(b, mean, factor));
-    ir_replace(b, node->outputs[0], ir_build_add(b, ir_build_mul(b, x, factor), shift));
+    ir_value *result = ir_build_add(b, ir_build_mul(b, x, factor), shift);
+    ir_replace(b, node->outputs[0], ir_build_cast(b, result, outer));
 }
 
 /* (x - mean) / (deviation + 1e-9) over `axes`. */
 void ir_expand_mean_variance_norm(ir_builder *b, ir_node *node)
 {
     static const int64_t usual[] = {0, 2, 3};
-    const ir_attr *attr = ir_node_attr(node, "axes");
+    const ir_attr *attr = ir_node_ints(node, "axes");
     const int64_t *axes = attr != NULL ? attr->ints : usual;
     int count = attr != NULL ? attr->count : 3;
     ir_value *x = node->inputs[0];

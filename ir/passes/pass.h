@@ -6,11 +6,14 @@
 #include "ir/passes.h"
 
 mdot_status ir_pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err);       /* fold.c */
+mdot_status ir_pass_widen(ir_graph *graph, bool *out_changed, mdot_error *err);       /* widen.c */
 mdot_status ir_pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err);    /* simplify.c */
 mdot_status ir_pass_contrib(ir_graph *graph, bool *out_changed, mdot_error *err);     /* contrib.c */
+mdot_status ir_pass_products(ir_graph *graph, bool *out_changed, mdot_error *err);    /* products.c */
 mdot_status ir_pass_norms(ir_graph *graph, bool *out_changed, mdot_error *err);       /* norms.c */
 mdot_status ir_pass_group_norms(ir_graph *graph, bool *out_changed, mdot_error *err); /* group_norms.c */
 mdot_status ir_pass_activations(ir_graph *graph, bool *out_changed, mdot_error *err); /* activations.c */
+mdot_status ir_pass_rotations(ir_graph *graph, bool *out_changed, mdot_error *err);   /* rotations.c */
 mdot_status ir_pass_linears(ir_graph *graph, bool *out_changed, mdot_error *err);     /* linears.c */
 mdot_status ir_pass_attention(ir_graph *graph, bool *out_changed, mdot_error *err);   /* recognise_attention.c */
 mdot_status ir_pass_merge(ir_graph *graph, bool *out_changed, mdot_error *err);       /* merge.c */

@@ -8,8 +8,9 @@
 #include "ir/passes/recognise_attention.h"
 
 #include "ir/ops.h"
-#include "ir/ops/operands.h"
+#include "ir/ops/families.h"
 #include "ir/passes/attention_scores.h"
+#include "ir/passes/match.h"
 #include "ir/passes/pass.h"
 
 typedef struct extents {
@@ -52,7 +53,8 @@ static bool masks_fit(const ir_scores *s, int rank)
 {
     for (int i = 0; i < s->mask_count && rank > 4; i++) {
         const ir_mask *mask = &s->masks[i];
-        if (mask->added->type.rank > 3 || (mask->condition != NULL && mask->condition->type.rank > 3)) return false;
+        const ir_value *value = mask->condition != NULL ? mask->condition : mask->added;
+        if (value->type.rank > 3) return false;
     }
     return true;
 }
@@ -82,36 +84,50 @@ static ir_value *as_heads(ir_builder *b, ir_value *value, extents e)
     return ir_build_reshape(b, value, dims, 4);
 }
 
-/* Keys or values that were repeated for each query head of a group (Unsqueeze, Expand, Reshape) → what was repeated;
- * else the value itself. */
-static ir_value *ungrouped(ir_value *heads)
+/* Keys or values that were repeated for each query head of a group (Unsqueeze, Expand or Tile, Reshape) → what was
+ * repeated; else the value itself. */
+static ir_value *ungrouped(ir_builder *b, ir_value *heads)
 {
     const ir_node *join = heads->def;
     const ir_node *expand = join != NULL && join->op == &ir_ops[IR_OP_Reshape] ? join->inputs[0]->def : NULL;
-    const ir_node *unsqueeze = expand != NULL && expand->op == &ir_ops[IR_OP_Expand] ? expand->inputs[0]->def : NULL;
-    if (unsqueeze == NULL || !ir_is_reshaped(expand->inputs[0])) return heads;
+    bool repeats = expand != NULL && (expand->op == &ir_ops[IR_OP_Expand] || expand->op == &ir_ops[IR_OP_Tile]);
+    if (!repeats || heads->type.rank != 4) return heads;
     const ir_type *each = &join->inputs[0]->type, *one = &expand->inputs[0]->type, *all = &heads->type;
-    ir_value *source = unsqueeze->inputs[0];
-    if (each->rank != 5 || one->rank != 5 || source->type.rank != 4 || !ir_dim_is(one->dim[2], 1)) return heads;
+    if (each->rank != 5 || one->rank != 5 || !ir_dim_is(one->dim[2], 1)) return heads;
+    ir_dim source[4] = {one->dim[0], one->dim[1], one->dim[3], one->dim[4]};
     for (int i = 0; i < 4; i++) {
         static const int axis_of_five[] = {0, 1, 3, 4};
-        ir_dim want = source->type.dim[i];
-        if (!ir_dim_equal(one->dim[axis_of_five[i]], want) || !ir_dim_equal(each->dim[axis_of_five[i]], want))
-            return heads;
-        if (i != 1 && !ir_dim_equal(all->dim[i], want)) return heads;
+        if (!ir_dim_equal(each->dim[axis_of_five[i]], source[i])) return heads;
+        if (i != 1 && !ir_dim_equal(all->dim[i], source[i])) return heads;
     }
-    return ir_dim_is_number(source->type.dim[1]) ? source : heads;
+    return ir_dim_is_number(source[1]) ? ir_build_reshape(b, expand->inputs[0], source, 4) : heads;
+}
+
+/* A part of every head's channels: heads do not lie side by side. */
+static bool is_cut_in_channels(const ir_value *value)
+{
+    const ir_node *node = value->def;
+    if (node == NULL || (node->op != &ir_ops[IR_OP_Slice] && node->op != &ir_ops[IR_OP_Split])) return false;
+    const ir_type *whole = &node->inputs[0]->type;
+    return !ir_dim_equal(whole->dim[whole->rank - 1], value->type.dim[value->type.rank - 1]);
 }
 
 /* Whether [B, H, rows, D] is a view of [B, rows, H · D]: transposed out of it, or with nothing to transpose. */
 static bool is_split_off_rows(const ir_value *heads)
 {
-    static const int64_t swapped[] = {0, 2, 1, 3};
+    static const int in_rows[] = {0, 2, 1, 3};
     const ir_node *node = heads->def;
-    const ir_attr *perm = node != NULL && node->op == &ir_ops[IR_OP_Transpose] ? ir_node_attr(node, "perm") : NULL;
-    bool is_swap = perm != NULL && perm->count == 4;
-    for (int i = 0; is_swap && i < 4; i++) is_swap = perm->ints[i] == swapped[i];
-    return is_swap || ir_dim_is(heads->type.dim[1], 1);
+    const ir_dim *dim = heads->type.dim;
+    if (ir_dim_is(dim[1], 1)) return true;
+    if (node == NULL || node->op != &ir_ops[IR_OP_Transpose] || is_cut_in_channels(node->inputs[0])) return false;
+    int64_t perm[MDOT_MAX_RANK], last = -1;
+    ir_read_perm(node, perm);
+    for (int i = 0; i < 4; i++) { /* dimensions of one lie anywhere */
+        if (ir_dim_is(dim[in_rows[i]], 1)) continue;
+        if (perm[in_rows[i]] < last) return false;
+        last = perm[in_rows[i]];
+    }
+    return true;
 }
 
 /* ---- Masks ------------------------------------------------------------------------------------------------------ */
@@ -124,17 +140,23 @@ static ir_value *as_heads_mask(ir_builder *b, ir_value *mask, extents e)
     return ir_build_reshape(b, mask, dims, 4);
 }
 
-/* The masks as one additive one; NULL: there is none, or building failed. */
+/* The masks as one, from the innermost on; NULL: there is none, or building failed. */
 static ir_value *additive_mask(ir_builder *b, const ir_scores *s, extents e)
 {
     ir_value *sum = NULL;
-    for (int i = 0; i < s->mask_count; i++) {
+    for (int i = s->mask_count - 1; i >= 0; i--) {
         const ir_mask *mask = &s->masks[i];
-        ir_value *added = mask->added, *zero = ir_build_scalar(b, 0);
-        if (mask->condition != NULL && mask->masks_where) added = ir_build_where(b, mask->condition, added, zero);
-        if (mask->condition != NULL && !mask->masks_where) added = ir_build_where(b, mask->condition, zero, added);
-        if (mask->joined) added = as_heads_mask(b, added, e);
-        sum = i ? ir_build_add(b, sum, added) : added;
+        if (mask->condition != NULL) {
+            ir_value *number = ir_build_scalar(b, mask->number), *kept = sum != NULL ? sum : ir_build_scalar(b, 0);
+            ir_value *condition = mask->joined ? as_heads_mask(b, mask->condition, e) : mask->condition;
+            sum = mask->masks_where ? ir_build_where(b, condition, number, kept)
+                                    : ir_build_where(b, condition, kept, number);
+        } else {
+            ir_value *added = mask->joined ? as_heads_mask(b, mask->added, e) : mask->added;
+            if (mask->factor != 1) added = ir_build_mul(b, added, ir_build_scalar(b, mask->factor));
+            if (mask->subtracted) added = ir_build_op1(b, IR_OP_Neg, added);
+            sum = sum != NULL ? ir_build_add(b, sum, added) : added;
+        }
     }
     return sum != NULL ? ir_build_attention_mask(b, sum, s->k_transposed->type.dim[s->k_transposed->type.rank - 1])
                        : NULL;
@@ -144,13 +166,16 @@ static ir_value *additive_mask(ir_builder *b, const ir_scores *s, extents e)
 
 static ir_value *fused(ir_builder *b, const ir_scores *s, extents e)
 {
-    ir_attention_spec spec = {.heads = e.heads, .scale = s->scale};
+    ir_attention_spec spec = {.heads = e.heads, .scale = s->scale, .softcap = s->softcap, .replaces = s->replaces};
     spec.mask = additive_mask(b, s, e);
     spec.q = as_heads(b, s->q, e);
     spec.k = as_heads(b, ir_build_swap_last(b, s->k_transposed), e);
     spec.v = as_heads(b, s->v, e);
+    if (spec.q != NULL) spec.q = ir_without_scale(spec.q, &spec.scale);
+    if (spec.k != NULL) spec.k = ir_without_scale(spec.k, &spec.scale); /* under the transpose of the keys */
     if (spec.q == NULL || spec.k == NULL || spec.v == NULL || (s->mask_count && spec.mask == NULL)) return NULL;
-    ir_value *k = ungrouped(spec.k), *v = ungrouped(spec.v);
+    ir_value *k = ungrouped(b, spec.k), *v = ungrouped(b, spec.v);
+    if (k == NULL || v == NULL) return NULL;
     if (ir_dim_equal(k->type.dim[1], v->type.dim[1])) {
         spec.k = k;
         spec.v = v;
@@ -169,6 +194,64 @@ static ir_value *fused(ir_builder *b, const ir_scores *s, extents e)
     return rows ? ir_build_split_heads(b, result, e.heads) : result;
 }
 
+/* ---- Weights behind the softmax --------------------------------------------------------------------------------- */
+
+/* What weights are multiplied by or zeroed where, by key alone or by query alone, belongs to the values or to the
+ * result: Σ p m v. The weights themselves are attention's then. */
+static bool moves_to(const ir_value *mask, const ir_type *weights, bool *out_to_values)
+{
+    int rank = mask->type.rank;
+    if (rank > weights->rank) return false;
+    bool by_query = rank >= 2 && !ir_dim_is(mask->type.dim[rank - 2], 1);
+    bool by_key = rank >= 1 && !ir_dim_is(mask->type.dim[rank - 1], 1);
+    *out_to_values = !by_query;
+    return !(by_query && by_key);
+}
+
+/* The mask along the rows of the values: [M] or […, 1, M] → […, M, 1]. */
+static ir_value *along_rows(ir_builder *b, ir_value *mask)
+{
+    if (mask->type.rank == 0) return mask;
+    if (mask->type.rank == 1) return ir_build_reshape(b, mask, (ir_dim[]){mask->type.dim[0], ir_dim_number(1)}, 2);
+    return ir_build_swap_last(b, mask);
+}
+
+static ir_value *moved(ir_builder *b, const ir_node *weighing, int inner, ir_value *value, bool to_values)
+{
+    ir_value *in[3] = {NULL};
+    for (int i = 0; i < weighing->input_count; i++)
+        in[i] = i == inner ? value : to_values ? along_rows(b, weighing->inputs[i]) : weighing->inputs[i];
+    if (ir_node_opcode(weighing) == IR_OP_Where) return ir_build_where(b, in[0], in[1], in[2]);
+    return ir_build_mul(b, in[0], in[1]);
+}
+
+static void move_weighing(ir_builder *b, ir_node *node)
+{
+    ir_scores known;
+    if (node->op != &ir_ops[IR_OP_MatMul] || b->dtype != MDOT_DTYPE_F32 || ir_read_attention(node, &known)) return;
+    ir_value *weights = node->inputs[0];
+    const ir_node *weighing = weights->def;
+    bool selects = weighing != NULL && weighing->op == &ir_ops[IR_OP_Where];
+    if (weights->use_count != 1 || weighing == NULL || (!selects && weighing->op != &ir_ops[IR_OP_Mul])) return;
+    for (int inner = selects; inner < weighing->input_count; inner++) {
+        ir_value *probabilities = weighing->inputs[inner];
+        const ir_value *mask = selects ? weighing->inputs[0] : weighing->inputs[1 - inner];
+        bool to_values;
+        if (!ir_type_equal(&probabilities->type, &weights->type) || ir_softmax_behind(probabilities) == NULL) continue;
+        if (selects && !ir_value_is_filled(weighing->inputs[3 - inner], 0, 0)) continue;
+        if (!moves_to(mask, &weights->type, &to_values)) continue;
+        ir_value *values = node->inputs[1];
+        if (to_values) values = moved(b, weighing, inner, values, true);
+        if (values == NULL || values->type.rank != node->inputs[1]->type.rank) return;
+        ir_value *product = ir_build_mat_mul(b, probabilities, values);
+        if (!to_values && product != NULL) product = moved(b, weighing, inner, product, false);
+        ir_replace(b, node->outputs[0], product);
+        return;
+    }
+}
+
+/* ---- The pass ---------------------------------------------------------------------------------------------------- */
+
 static void recognise(ir_builder *b, ir_node *node)
 {
     ir_scores s;
@@ -181,5 +264,9 @@ static void recognise(ir_builder *b, ir_node *node)
 
 mdot_status ir_pass_attention(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
-    return ir_rewrite(graph, recognise, out_changed, err);
+    bool moved_any = false, recognised = false;
+    mdot_status status = ir_rewrite(graph, move_weighing, &moved_any, err);
+    if (status == MDOT_OK) status = ir_rewrite(graph, recognise, &recognised, err);
+    if (status == MDOT_OK) *out_changed = moved_any || recognised;
+    return status;
 }

@@ -6,7 +6,7 @@
  *   4-D  Q [B, heads, N, D], K [B, kv_heads, M, D], V [B, kv_heads, M, Dv], result [B, heads, N, Dv];
  *   attn_mask: f32, added to the scaled scores, [1|B, 1|heads, 1|N, M];
  *   attributes q_num_heads, kv_num_heads and scale, always; is_causal = 1 only where M = N, so that "up to the query's
- *        own position" and "up to i + M - N" say the same. No softcap, no window.
+ *        own position" and "up to i + M - N" say the same; softcap; IR_ATTENTION_REPLACES. No window.
  */
 #ifndef IR_PASSES_ATTENTION_H
 #define IR_PASSES_ATTENTION_H
@@ -18,6 +18,8 @@ typedef struct ir_attention_spec {
     ir_value *mask;      /* NULL: none */
     int64_t heads, kv_heads;
     double scale;
+    double softcap;  /* 0: none */
+    double replaces; /* negative: elements of the mask up to it stand instead of the score; 0: none */
     bool causal;
 } ir_attention_spec;
 

@@ -59,12 +59,115 @@ static bool transpose_of_joined(ir_builder *b, ir_node *node)
     return ir_replace(b, node->outputs[0], ir_build_transpose(b, x, perm));
 }
 
+/* x[i] along an axis that is a number, as a view: a slice of one and a reshape. */
+static void gather(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0], *result = node->outputs[0];
+    int64_t axis = ir_node_int(node, "axis", 0), index;
+    int count;
+    if (axis < 0) axis += x->type.rank;
+    const ir_value *operand = node->inputs[1];
+    if (operand->constant == NULL || operand->constant->count != 1 || !ir_value_ints(operand, &index, &count)) return;
+    if (axis < 0 || axis >= x->type.rank || !ir_dim_is_number(x->type.dim[axis])) return;
+    int64_t extent = x->type.dim[axis].offset;
+    if (index < 0) index += extent;
+    if (index < 0 || index >= extent || x->known != NULL || x->constant != NULL) return;
+    ir_value *one = extent == 1 ? x : ir_build_slice(b, x, axis, index, index + 1);
+    ir_replace(b, result, one != NULL ? ir_build_reshape(b, one, result->type.dim, result->type.rank) : NULL);
+}
+
+/* The transpose under a value, where it is one; its permutation in `perm`. */
+static ir_node *transpose_under(const ir_value *value, int64_t *perm)
+{
+    ir_node *node = value->def;
+    if (node == NULL || node->op != &ir_ops[IR_OP_Transpose]) return NULL;
+    ir_read_perm(node, perm);
+    return node;
+}
+
+/* One of many along an axis: Slice(Transpose(x)) → Transpose(Slice(x)), so that heads of a packed projection are rows
+ * that a transpose alone splits. */
+static bool slice_of_transposed(ir_builder *b, ir_node *node)
+{
+    int64_t perm[MDOT_MAX_RANK], axes[IR_MAX_KNOWN];
+    int count;
+    const ir_node *transpose = transpose_under(node->inputs[0], perm);
+    const ir_value *operand = ir_node_input(node, 3);
+    if (transpose == NULL || operand == NULL || !ir_value_ints(operand, axes, &count) || count != 1) return false;
+    int64_t axis = axes[0] < 0 ? axes[0] + node->inputs[0]->type.rank : axes[0];
+    if (!ir_dim_is(node->outputs[0]->type.dim[axis], 1)) return false;
+    ir_value *in[5] = {transpose->inputs[0], node->inputs[1], node->inputs[2], ir_build_integers(b, &perm[axis], 1),
+                       ir_node_input(node, 4)};
+    ir_value *part = ir_build_infer(b, ir_build_node(b, IR_OP_Slice, in, in[4] != NULL ? 5 : 4, 1));
+    return ir_replace(b, node->outputs[0], ir_build_transpose(b, part, perm));
+}
+
+/* The same of a Split into ones. */
+static bool split_of_transposed(ir_builder *b, ir_node *node)
+{
+    int64_t perm[MDOT_MAX_RANK], axis = ir_node_int(node, "axis", 0), extents[MDOT_MAX_RANK];
+    const ir_node *transpose = transpose_under(node->inputs[0], perm);
+    ir_value *parts[MDOT_MAX_RANK];
+    if (transpose == NULL || node->output_count > MDOT_MAX_RANK) return false;
+    if (axis < 0) axis += node->inputs[0]->type.rank;
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] == NULL || !ir_dim_is(node->outputs[i]->type.dim[axis], 1)) return false;
+        extents[i] = 1;
+    }
+    if (!ir_build_split(b, transpose->inputs[0], perm[axis], extents, node->output_count, parts)) return false;
+    bool replaced = true;
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i]->use_count)
+            replaced = ir_replace(b, node->outputs[i], ir_build_transpose(b, parts[i], perm)) && replaced;
+    }
+    return replaced;
+}
+
+static void split(ir_builder *b, ir_node *node)
+{
+    if (node->output_count == 1)
+        ir_replace(b, node->outputs[0], node->inputs[0]);
+    else
+        split_of_transposed(b, node);
+}
+
+static bool is_part(const ir_value *value)
+{
+    return value->def != NULL && (value->def->op == &ir_ops[IR_OP_Slice] || value->def->op == &ir_ops[IR_OP_Split]);
+}
+
+/* A part of one along an axis, transposed, without that axis → the part without it, transposed. */
+static bool squeeze_of_transposed(ir_builder *b, ir_node *node)
+{
+    int64_t perm[MDOT_MAX_RANK], kept_perm[MDOT_MAX_RANK];
+    const ir_node *transpose = transpose_under(node->inputs[0], perm);
+    const ir_type *whole = &node->inputs[0]->type, *result = &node->outputs[0]->type;
+    if (transpose == NULL || result->rank != whole->rank - 1 || !is_part(transpose->inputs[0])) return false;
+    int gone = 0;
+    while (gone < result->rank && ir_dim_equal(whole->dim[gone], result->dim[gone])) gone++;
+    if (!ir_dim_is(whole->dim[gone], 1)) return false;
+    for (int i = gone; i < result->rank; i++) {
+        if (!ir_dim_equal(whole->dim[i + 1], result->dim[i])) return false;
+    }
+    ir_dim dims[MDOT_MAX_RANK];
+    const ir_type *source = &transpose->inputs[0]->type;
+    int rank = 0, count = 0;
+    for (int i = 0; i < source->rank; i++) {
+        if (i != perm[gone]) dims[rank++] = source->dim[i];
+    }
+    for (int i = 0; i < whole->rank; i++) {
+        if (i != gone) kept_perm[count++] = perm[i] - (perm[i] > perm[gone]);
+    }
+    ir_value *part = ir_build_reshape(b, transpose->inputs[0], dims, rank);
+    return ir_replace(b, node->outputs[0], ir_build_transpose(b, part, kept_perm));
+}
+
 /* A chain of shape changes → the shortest: none, or one Reshape by a constant. A shape that no constant can say is left
  * in the model's own words. */
 static void reshape(ir_builder *b, ir_node *node)
 {
     int count, new_count;
-    if (transpose_of_joined(b, node)) return;
+    if (transpose_of_joined(b, node) || squeeze_of_transposed(b, node)) return;
     ir_value *result = node->outputs[0], *source = under_reshapes(result, &count);
     if (ir_type_equal(&source->type, &result->type)) {
         ir_replace(b, result, source);
@@ -91,6 +194,7 @@ static void transpose(ir_builder *b, ir_node *node)
 /* All of it, unless it reverses. */
 static void slice(ir_builder *b, ir_node *node)
 {
+    if (slice_of_transposed(b, node)) return;
     int64_t steps[IR_MAX_KNOWN];
     int count = 0;
     const ir_value *operand = ir_node_input(node, 4);
@@ -106,10 +210,10 @@ static void pad(ir_builder *b, ir_node *node)
     if (ir_value_is_filled(node->inputs[1], 0, 0)) forward_input(b, node);
 }
 
-/* Concat, Split, Max and their like of one part. */
+/* Concat, Max and their like of one part. */
 static void single_part(ir_builder *b, ir_node *node)
 {
-    if (node->input_count == 1 && node->output_count == 1) forward_input(b, node);
+    if (node->input_count == 1) forward_input(b, node);
 }
 
 /* Softmax(Reshape(x)) = Reshape(Softmax(x)) where rows stay rows: so the flattening with which the frontend writes the
@@ -224,7 +328,8 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_Slice] = slice,
     [IR_OP_Pad] = pad,
     [IR_OP_Concat] = single_part,
-    [IR_OP_Split] = single_part,
+    [IR_OP_Split] = split,
+    [IR_OP_Gather] = gather,
     [IR_OP_Min] = single_part,
     [IR_OP_Max] = single_part,
     [IR_OP_Mean] = single_part,

@@ -7,6 +7,8 @@
 
 #include "ir/plan/scalar.h"
 
+#include <math.h>
+
 static pl_expr *create(ir_arena *arena, pl_expr_op op, mdot_dtype dtype)
 {
     pl_expr *expr = IR_NEW(arena, pl_expr);
@@ -79,11 +81,17 @@ static bool is_integer(const pl_expr *expr, int64_t value)
     return expr->op == PL_CONST && !ir_dtype_is_float(expr->dtype) && expr->n == value;
 }
 
+/* -0 is not 0, since 1 / x tells them apart; any NaN is any other. */
+static bool is_same_real(double a, double b)
+{
+    return isnan(a) ? isnan(b) : a == b && signbit(a) == signbit(b);
+}
+
 bool pl_expr_equal(const pl_expr *a, const pl_expr *b)
 {
     if (a == b) return true;
     if (a->op != b->op || a->dtype != b->dtype || a->i != b->i) return false;
-    if (a->op == PL_CONST && (a->n != b->n || !(a->f == b->f || (a->f != a->f && b->f != b->f)))) return false;
+    if (a->op == PL_CONST && (a->n != b->n || !is_same_real(a->f, b->f))) return false;
     for (int k = 0; k < pl_expr_operand_count(a->op); k++)
         if (!pl_expr_equal(a->arg[k], b->arg[k])) return false;
     return true;

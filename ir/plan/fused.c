@@ -3,6 +3,7 @@
  * Linear and norm work on a matrix: INDEX 0 is the row, INDEX 1 the column, and the index of any tensor in their chain
  * follows from the two, because its last dimensions are the columns.
  */
+#include "ir/ops/attention.h"
 #include "ir/plan/planner.h"
 
 #include <math.h>
@@ -179,10 +180,46 @@ static bool read_heads(const ir_node *node, int operand, int64_t *out_heads, ir_
     return true;
 }
 
+/* Whether whoever reads (batch, heads, queries, channels) brings the heads back beside the channels. */
+static bool is_read_in_rows(const pl_builder *b, const ir_value *v)
+{
+    static const int place_in_row[] = {0, 2, 1, 3}; /* of batch, heads, queries, channels */
+    const pl_value *info = pl_info(b, v);
+    if (v->type.rank != 4 || info->output >= 0 || info->use_count == 0) return false;
+    for (int u = 0; u < info->use_count; u++) {
+        const ir_node *reader = info->uses[u].node;
+        const ir_attr *perm = ir_node_ints(reader, "perm");
+        if (ir_node_opcode(reader) != IR_OP_Transpose || perm == NULL || perm->count != 4) return false;
+        for (int k = 0, last = -1; k < 4; k++) { /* dimensions of one lie anywhere */
+            if (pl_is_unit(v->type.dim[perm->ints[k]])) continue;
+            if (place_in_row[perm->ints[k]] < last) return false;
+            last = place_in_row[perm->ints[k]];
+        }
+    }
+    return true;
+}
+
+/* The result as rows of all heads, of which the value is a view. */
+static bool place_in_rows(pl_builder *b, const ir_value *v, pl_attention *attention)
+{
+    ir_dim channels = ir_dim_number(attention->value_dim);
+    ir_dim width = ir_dim_number(attention->heads * attention->value_dim), plane;
+    const ir_type rows = {v->type.dtype, 3, {v->type.dim[0], attention->queries, width}};
+    if (!ir_dim_mul(attention->queries, width, &plane)) return false;
+    int buffer = pl_add_buffer(b, PL_SCRATCH, v->name, &rows);
+    if (buffer < 0) return false;
+    pl_value *info = pl_info(b, v);
+    info->state = PL_PLACED;
+    info->place = (pl_place){.buffer = buffer, .stride = {plane, channels, width, ir_dim_number(1)}};
+    attention->out = (pl_heads){.buffer = buffer, .batch_stride = plane, .head_stride = channels, .row_stride = width};
+    return true;
+}
+
 /* The result is dense: (batch, queries, heads · channels) or (batch, heads, queries, channels). */
 static bool place_result(pl_builder *b, const ir_node *node, pl_attention *attention)
 {
     const ir_value *v = node->outputs[0];
+    if (is_read_in_rows(b, v)) return place_in_rows(b, v, attention);
     if (!pl_make_home(b, v, PL_DENSE_HOME)) return false;
     ir_dim channels = ir_dim_number(attention->value_dim), plane;
     ir_dim width = ir_dim_number(attention->heads * attention->value_dim);
@@ -258,7 +295,6 @@ mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
     const ir_value *q = node->inputs[0];
     int64_t value_heads, key_dim;
     ir_dim positions;
-    if (ir_node_float(node, "softcap", 0) > 0) return reject(b, node, "scores are capped");
     if (ir_node_int(node, "left_window_size", -1) >= 0 || ir_node_int(node, "right_window_size", -1) >= 0)
         return reject(b, node, "keys are seen through a window");
     for (int k = 4; k < node->input_count; k++)
@@ -278,6 +314,8 @@ mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
     }
     attention.batch = q->type.dim[0];
     attention.scale = ir_node_float(node, "scale", 1 / sqrt((double)attention.dim));
+    attention.softcap = fmax(0, ir_node_float(node, "softcap", 0));
+    attention.replaces = ir_node_float(node, IR_ATTENTION_REPLACES, 0);
     mdot_status status = ir_node_input(node, 3) != NULL ? settle_mask(b, node, &attention) : MDOT_OK;
     if (status != MDOT_OK) return status;
     pl_begin_kernel(b);

@@ -226,10 +226,12 @@ static double score(pl_machine *m, const pl_attention *k, int64_t b, int64_t h, 
     if (k->causal && key > query + at_length(m, k->keys) - at_length(m, k->queries)) return -INFINITY;
     for (int64_t d = 0; d < k->dim; d++) sum += load_factor(m, k->q.buffer, q + d) * load_factor(m, k->k.buffer, t + d);
     sum *= k->scale;
+    if (k->softcap > 0) sum = k->softcap * tanh(sum / k->softcap);
     if (k->mask >= 0) {
         int64_t at = b * at_length(m, k->mask_batch) + h * at_length(m, k->mask_head) +
                      query * at_length(m, k->mask_query) + key;
-        sum += load(m, k->mask, at).f;
+        double mask = load(m, k->mask, at).f;
+        sum = k->replaces < 0 && mask <= k->replaces ? mask : sum + mask;
     }
     return sum;
 }

@@ -12,7 +12,7 @@ typedef const pl_expr *const *indices;
 static const pl_expr *define_transpose(pl_builder *b, const ir_node *node, int output, indices index)
 {
     (void)output;
-    const ir_attr *perm = ir_node_attr(node, "perm");
+    const ir_attr *perm = ir_node_ints(node, "perm");
     const pl_expr *own[MDOT_MAX_RANK];
     int rank = node->inputs[0]->type.rank;
     for (int d = 0; d < rank; d++) own[perm != NULL ? perm->ints[d] : rank - 1 - d] = index[d];
@@ -230,7 +230,7 @@ static const pl_expr *define_constant_of_shape(pl_builder *b, const ir_node *nod
     (void)index;
     const ir_attr *value = ir_node_attr(node, "value");
     mdot_dtype dtype = node->outputs[output]->type.dtype;
-    if (value == NULL) return pl_const_i(b->arena, dtype, 0);
+    if (value == NULL || value->kind != IR_ATTR_TENSOR) return pl_const_i(b->arena, dtype, 0);
     const ir_wide *wide = ir_wide_from_tensor(b->arena, value->tensor);
     if (wide == NULL) return NULL;
     return wide->f != NULL ? pl_const_f(b->arena, dtype, wide->f[0]) : pl_const_i(b->arena, dtype, wide->i[0]);

@@ -1,6 +1,8 @@
 /* nest.c — values that get a buffer by a loop nest over their elements, and the ends of reductions' nests. */
 #include "ir/plan/planner.h"
 
+#include <string.h>
+
 void pl_add_loops(pl_builder *b, pl_nest *nest, int rank, const ir_dim *dims, const pl_expr **out_index)
 {
     for (int d = 0; d < rank; d++) {
@@ -59,6 +61,43 @@ mdot_status pl_finish_nest(pl_builder *b, const ir_node *node, pl_nest *nest, co
     return pl_end_nest(b, node->name, nest);
 }
 
+/* Whether one nest can write all parts: they have one shape, and none was computed right there. */
+static bool parts_are_alike(const pl_builder *b, const ir_node *node)
+{
+    int buffer = pl_info(b, node->outputs[0])->place.buffer;
+    if (node->input_count > PL_MAX_STORES) return false;
+    for (int k = 0; k < node->input_count; k++) {
+        const pl_value *part = pl_info(b, node->inputs[k]);
+        if (!ir_type_equal(&node->inputs[k]->type, &node->inputs[0]->type)) return false;
+        if (part->state == PL_PLACED && part->place.buffer == buffer) return false;
+    }
+    return true;
+}
+
+/* What parts share is loaded and computed once: a rotation reads both halves for either. */
+static mdot_status emit_alike(pl_builder *b, const ir_node *node)
+{
+    const ir_value *v = node->outputs[0];
+    const ir_type *part = &node->inputs[0]->type;
+    int axis = pl_axis(node, "axis", 0, v->type.rank);
+    const pl_expr *index[MDOT_MAX_RANK] = {NULL}, *to[MDOT_MAX_RANK];
+    pl_nest nest = {0};
+    ir_dim begin = ir_dim_number(0);
+    pl_begin_kernel(b);
+    pl_note_origin(b, node);
+    pl_add_loops(b, &nest, part->rank, part->dim, index);
+    for (int k = 0; k < node->input_count; k++) {
+        memcpy(to, index, sizeof to);
+        to[axis] = pl_op2(b, PL_ADD, index[axis], pl_extent(b, begin));
+        add_store(b, &nest, &pl_info(b, v)->place, &v->type, to, pl_value_at(b, node->inputs[k], index));
+        if (!ir_dim_add(begin, part->dim[axis], &begin)) {
+            pl_reject(b, node, "the dimensions overflow");
+            return pl_fault(b);
+        }
+    }
+    return pl_end_nest(b, node->name, &nest);
+}
+
 /* One nest an operand, each writing its part of the result; but for parts that were computed right there. */
 static mdot_status emit_concat(pl_builder *b, const ir_node *node)
 {
@@ -67,6 +106,7 @@ static mdot_status emit_concat(pl_builder *b, const ir_node *node)
     int axis = pl_axis(node, "axis", 0, v->type.rank);
     ir_dim begin = ir_dim_number(0);
     if (info->state != PL_PLACED && !pl_make_home(b, v, PL_ANY_HOME)) return pl_fault(b);
+    if (parts_are_alike(b, node)) return emit_alike(b, node);
     for (int k = 0; k < node->input_count; k++) {
         const ir_value *part = node->inputs[k];
         const pl_value *part_info = pl_info(b, part);

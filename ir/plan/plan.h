@@ -78,19 +78,22 @@ typedef struct pl_heads {
     ir_dim batch_stride, head_stride, row_stride;
 } pl_heads;
 
-/* out = softmax(scale * q kᵀ + mask) v for every batch and head, f32, streaming over keys. Query head h reads key head
- * h / (heads / kv_heads). A query all of whose keys are masked by -inf gives zeros (ONNX Attention, opset 24). */
+/* out = softmax(cap(scale * q kᵀ) + mask) v for every batch and head, f32, streaming over keys; cap(s) is softcap *
+ * tanh(s / softcap). Query head h reads key head h / (heads / kv_heads). A query all of whose keys are masked by -inf
+ * gives zeros (ONNX Attention, opset 24). */
 typedef struct pl_attention {
     ir_dim batch;
     int64_t heads, kv_heads;
     ir_dim queries, keys;
     int64_t dim, value_dim; /* channels of q and k, of v and out */
     double scale;
+    double softcap; /* 0: none */
     pl_heads q, k, v, out;
     int mask; /* f32 buffer added to the scaled scores at b * mask_batch + h * mask_head + q * mask_query + key;
                  -1: none. Strides are 0 where the mask broadcasts; -inf and large negative numbers both mask. */
     ir_dim mask_batch, mask_head, mask_query;
-    bool causal; /* query i sees keys up to i + keys - queries */
+    double replaces; /* negative: an element of the mask that is no greater stands instead of the score; 0: all add */
+    bool causal;     /* query i sees keys up to i + keys - queries */
 } pl_attention;
 
 typedef enum pl_norm_mode { PL_NORM_LAYER, PL_NORM_RMS, PL_NORM_SOFTMAX, PL_NORM_LOG_SOFTMAX } pl_norm_mode;

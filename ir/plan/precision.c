@@ -48,7 +48,10 @@ static bool fills_rows(const pl_plan *plan, const pl_heads *h, int64_t heads, in
            last < row;
 }
 
-/* Self-attention of one sequence over the length. Others are short (the tokens of an operator), or their queries are a
+/* The same for every target: the strictest one decides, CUDA's 16-row matrix instructions, whose lanes the alignments
+ * below are of, so that what is kept in 16 bits does not depend on the image.
+ *
+ * Self-attention of one sequence over the length. Others are short (the tokens of an operator), or their queries are a
  * fixed number: they are computed in f32. */
 static bool attention_is_matrix(const pl_plan *plan, const pl_attention *k)
 {
@@ -107,6 +110,13 @@ static void note_matrix_reads(pl_plan *plan, const pl_kernel *kernel)
     pl_kernel_visit_buffers(&rest, note_read, plan);
 }
 
+/* A scatter combines with what is there, so that what such a kernel writes it reads, too. */
+static void note_use(void *user, int buffer, bool is_written)
+{
+    (void)is_written;
+    note_read(user, buffer, false);
+}
+
 void pl_decide_precision(pl_plan *plan)
 {
     for (int b = 0; b < plan->buffer_count; b++) plan->buffers[b].reads = 0;
@@ -115,6 +125,6 @@ void pl_decide_precision(pl_plan *plan)
         if (pl_is_matrix(plan, kernel))
             note_matrix_reads(plan, kernel);
         else
-            pl_kernel_visit_buffers(kernel, note_read, plan);
+            pl_kernel_visit_buffers(kernel, kernel->kind == PL_SEQUENTIAL ? note_use : note_read, plan);
     }
 }

@@ -1,4 +1,5 @@
 /* print.c — expressions and plans as text, for --dump plan, golden tests and messages. */
+#include "base/number.h"
 #include "ir/ops/families.h"
 #include "ir/plan/plan.h"
 
@@ -83,12 +84,20 @@ static const char *infix_sign(const pl_expr *e)
     }
 }
 
+enum { F32_DIGITS = 9 }; /* tell any two apart */
+
+static void put_real(text *t, const char *word, double value, int digits)
+{
+    char buffer[BS_NUMBER_BYTES];
+    put(t, "%s %s", word, bs_number_print(value, digits, buffer));
+}
+
 static void put_constant(text *t, const pl_expr *e)
 {
     if (e->dtype == MDOT_DTYPE_I64)
         put(t, "%" PRId64, e->n);
     else if (ir_dtype_is_float(e->dtype))
-        put(t, "%s %.9g", mdot_dtype_name(e->dtype), e->f);
+        put_real(t, mdot_dtype_name(e->dtype), e->f, F32_DIGITS);
     else
         put(t, "%s %" PRId64, mdot_dtype_name(e->dtype), e->n);
 }
@@ -233,8 +242,10 @@ static void put_attention(text *t, const pl_attention *k)
     put(t, " heads %" PRId64 " kv_heads %" PRId64, k->heads, k->kv_heads);
     put_named_dim(t, "queries", k->queries);
     put_named_dim(t, "keys", k->keys);
-    put(t, " dim %" PRId64 " value_dim %" PRId64 " scale %.9g%s\n", k->dim, k->value_dim, k->scale,
-        k->causal ? " causal" : "");
+    put(t, " dim %" PRId64 " value_dim %" PRId64, k->dim, k->value_dim);
+    put_real(t, " scale", k->scale, F32_DIGITS);
+    if (k->softcap > 0) put_real(t, " softcap", k->softcap, F32_DIGITS);
+    put(t, "%s\n", k->causal ? " causal" : "");
     put_heads(t, "q", &k->q);
     put_heads(t, "k", &k->k);
     put_heads(t, "v", &k->v);
@@ -243,6 +254,7 @@ static void put_attention(text *t, const pl_attention *k)
         put_named_dim(t, "batch", k->mask_batch);
         put_named_dim(t, "head", k->mask_head);
         put_named_dim(t, "query", k->mask_query);
+        if (k->replaces < 0) put_real(t, " replaces", k->replaces, F32_DIGITS);
         put(t, "\n");
     }
     put_heads(t, "out", &k->out);
@@ -254,7 +266,7 @@ static void put_norm(text *t, const pl_norm *k)
     put(t, "  %s rows ", modes[k->mode]);
     put_dim(t, k->rows);
     put_named_dim(t, "columns", k->columns);
-    if (k->mode == PL_NORM_LAYER || k->mode == PL_NORM_RMS) put(t, " epsilon %.6g", k->epsilon);
+    if (k->mode == PL_NORM_LAYER || k->mode == PL_NORM_RMS) put_real(t, " epsilon", k->epsilon, 6);
     if (k->gamma >= 0) put(t, " gamma b%d", k->gamma);
     if (k->beta >= 0) put(t, " beta b%d", k->beta);
     put(t, "\n  input ");

@@ -179,18 +179,8 @@ pl_scalar pl_scalar_cast(pl_scalar value, mdot_dtype from, mdot_dtype to)
 
 pl_scalar pl_scalar_round(pl_scalar value, mdot_dtype dtype)
 {
-    switch (dtype) {
-    case MDOT_DTYPE_F32:
-        return (pl_scalar){.f = (float)value.f};
-    case MDOT_DTYPE_F16:
-        return (pl_scalar){.f = ir_f16_to_f32(ir_f32_to_f16((float)value.f))};
-    case MDOT_DTYPE_BF16:
-        return (pl_scalar){.f = ir_bf16_to_f32(ir_f32_to_bf16((float)value.f))};
-    case MDOT_DTYPE_F64:
-        return value;
-    default:
-        return (pl_scalar){.n = ir_wrap_integer(dtype, value.n)};
-    }
+    if (ir_dtype_is_float(dtype)) return (pl_scalar){.f = ir_nearest_float(dtype, value.f)};
+    return (pl_scalar){.n = ir_wrap_integer(dtype, value.n)};
 }
 
 pl_scalar pl_scalar_apply(pl_expr_op op, mdot_dtype dtype, mdot_dtype from, const pl_scalar *arg)

@@ -290,8 +290,7 @@ static void check_nest(checker *c, const pl_nest *k)
 static void check_sequential(checker *c, const pl_sequential *k)
 {
     for (int i = 0; i < 4; i++) check_read(c, k->input[i], false);
-    for (int i = 0; i < 2; i++)
-        if (k->output[i] >= 0) buffer_of(c, k->output[i]);
+    for (int i = 0; i < 2; i++) check_read(c, k->output[i], false); /* where it combines with what is there */
     const pl_buffer *in = buffer_of(c, k->input[0]);
     if (in != NULL && k->axis >= in->type.rank && in->type.rank > 0) report(c, "there is no such axis", k->axis);
 }

@@ -49,7 +49,7 @@ static bool move_start(pl_place *place, ir_dim steps, ir_dim stride)
 static bool view_transpose(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place)
 {
     (void)b, (void)k;
-    const ir_attr *perm = ir_node_attr(node, "perm");
+    const ir_attr *perm = ir_node_ints(node, "perm");
     pl_place from = *place;
     for (int d = 0; d < type->rank; d++)
         place->stride[d] = from.stride[perm != NULL ? perm->ints[d] : type->rank - 1 - d];

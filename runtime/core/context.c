@@ -63,6 +63,7 @@ mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a context of %zu bytes", scratch_bytes);
     }
     context->predictor = predictor;
+    rt_predictor_keep(predictor);
     context->scratch = scratch;
     context->inputs = (const void **)(context + 1);
     context->outputs = (void **)(context->inputs + input_count);
@@ -79,6 +80,7 @@ mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **
 
 mdot_status mdot_context_get_device_status(const mdot_context *context, const char **out_message)
 {
+    if (context == NULL || out_message == NULL) return MDOT_INVALID_ARGUMENT;
     *out_message = context->device_error.message;
     return context->device_error.status;
 }
@@ -92,6 +94,7 @@ void mdot_context_destroy(mdot_context *context)
         if (context->states[i] != NULL) predictor->rooms->extensions[i]->destroy(predictor, context->states[i]);
     rt_free(&predictor->allocator, context->scratch);
     rt_free(&predictor->allocator, context);
+    rt_predictor_release(predictor);
 }
 
 /* ---- For the other rooms ----------------------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ typedef struct rt_artefact {
     const mdot_abi_table *table;
     const int64_t *code;
     const unsigned char *weights;
-    const unsigned char *cubins, *cuda_weights; /* NULL in an artefact without CUDA images; not touched at open */
+    const unsigned char *cubins, *cuda_weights; /* NULL in an artefact without CUDA images, and once it is open */
 } rt_artefact;
 
 /* Lent for the predictor's life. */
@@ -72,13 +72,14 @@ typedef struct rt_device_request {
     const rt_allocator *allocator;
     int ordinal;
     uint32_t timeout_ms; /* a device that does not answer within this time has failed */
+    const char *compute; /* of the artefact's images those in this arithmetic alone; NULL: any */
 } rt_device_request;
 
 typedef struct rt_device_ops {
     const char *name; /* as the option `device` has it: "cuda", which is "cuda:0"; "cuda:1" … */
 
-    /* Code loaded and weights uploaded. DEVICE, also where the artefact has no code for such a device, or
-     * OUT_OF_MEMORY. */
+    /* Code loaded and weights uploaded. DEVICE, also where the artefact has no code for such a device; INCOMPATIBLE
+     * where it has some in other arithmetics; or OUT_OF_MEMORY. */
     mdot_status (*open)(const rt_device_request *request, rt_device **out_device, mdot_error *err);
     /* After its contexts are destroyed. */
     void (*close)(rt_device *device);

@@ -3,6 +3,9 @@
  * The levels are those of the x86-64 psABI (section 3.1.1, "Processor Architecture"). A level counts only when the CPU
  * has all of its features and the operating system saves the registers that they use (XCR0). Bit numbers: Intel SDM
  * volume 2, CPUID; AMD APM volume 3, appendix E, for leaf 8000'0001h.
+ *
+ * A CPU may be slower at a level than at the one below: then that one is chosen, unless the other is asked for by its
+ * name.
  */
 #include "base/list.h"
 #include "runtime/core/predictor.h"
@@ -10,6 +13,11 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#include <stdio.h>
 #include <string.h>
 
 typedef struct feature {
@@ -50,6 +58,11 @@ static const feature features[] = {
     FEATURE(V4, leaf7_ebx, BIT(30), "AVX512BW"),
     FEATURE(V4, leaf7_ebx, BIT(31), "AVX512VL"),
     FEATURE(V4, xcr0, BIT(5) | BIT(6) | BIT(7), "the operating system's support for ZMM registers"),
+    FEATURE(BF16, leaf7_1_eax, BIT(5), "AVX512_BF16"),
+    FEATURE(AMX, leaf7_edx, BIT(24), "AMX-TILE"),
+    FEATURE(AMX, leaf7_edx, BIT(22), "AMX-BF16"),
+    FEATURE(AMX, xcr0, BIT(17) | BIT(18), "the operating system's support for AMX tiles"),
+    FEATURE(AMX, permissions, RT_CPU_MAY_USE_TILES, "the operating system's permission for AMX tiles"),
 };
 enum { FEATURE_COUNT = sizeof features / sizeof features[0] };
 
@@ -71,11 +84,34 @@ void rt_cpu_read(rt_cpu *out_cpu)
 #if defined(__x86_64__)
     unsigned eax, ebx, ecx, edx;
     if (__get_cpuid(1, &eax, &ebx, &ecx, &edx)) cpu.leaf1_ecx = ecx;
-    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) cpu.leaf7_ebx = ebx;
+    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) {
+        cpu.leaf7_ebx = ebx;
+        cpu.leaf7_edx = edx;
+        if (eax >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) cpu.leaf7_1_eax = eax;
+    }
+    if (__get_cpuid(0, &eax, &ebx, &ecx, &edx)) {
+        memcpy(cpu.vendor, &ebx, sizeof ebx);
+        memcpy(cpu.vendor + 4, &edx, sizeof edx);
+        memcpy(cpu.vendor + 8, &ecx, sizeof ecx);
+    }
     if (__get_cpuid(0x80000001u, &eax, &ebx, &ecx, &edx)) cpu.extended1_ecx = ecx;
     if (cpu.leaf1_ecx & bit_OSXSAVE) __asm__ volatile("xgetbv" : "=a"(cpu.xcr0), "=d"(edx) : "c"(0));
 #endif
     *out_cpu = cpu;
+}
+
+/* Linux gives a process the state of tiles, 8 KB a thread, when it asks (arch_prctl(2)); a container may refuse. */
+void rt_cpu_ask_for_tiles(rt_cpu *cpu)
+{
+#if defined(__x86_64__) && defined(__linux__)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    rt_cpu allowed = *cpu;
+    allowed.permissions |= RT_CPU_MAY_USE_TILES;
+    if (rt_cpu_missing(&allowed, MDOT_CPU_X86_64_AMX) != NULL) return; /* nothing to ask for */
+    if (syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0) *cpu = allowed;
+#else
+    (void)cpu;
+#endif
 }
 
 const char *rt_cpu_missing(const rt_cpu *cpu, uint32_t level)
@@ -91,6 +127,14 @@ const char *rt_cpu_missing(const rt_cpu *cpu, uint32_t level)
     return "a feature level newer than this library";
 }
 
+const char *rt_cpu_slower(const rt_cpu *cpu, uint32_t level)
+{
+    bool is_intel = memcmp(cpu->vendor, "GenuineIntel", sizeof cpu->vendor) == 0;
+    if (level == MDOT_CPU_X86_64_BF16 && is_intel)
+        return "is slower here: Intel's CPUs multiply pairs of bf16 at half the rate of f32";
+    return NULL;
+}
+
 uint32_t rt_cpu_level_find(const char *name)
 {
     for (size_t i = 0; i < LEVEL_COUNT; i++)
@@ -104,7 +148,7 @@ static bool is_cpu_image(const mdot_abi_table *table, uint32_t image)
     return image < table->image_count && rt_image(table, image)->kind == MDOT_IMAGE_CPU;
 }
 
-/* "x86-64-v3, x86-64-v4": what the artefact has code for, for messages. */
+/* "x86-64-v3, x86-64-v4": what the artefact has code for, for messages */
 static void list_targets(const mdot_abi_table *table, char *text, size_t size)
 {
     bs_list list;
@@ -113,33 +157,66 @@ static void list_targets(const mdot_abi_table *table, char *text, size_t size)
         bs_list_add(&list, "%s", rt_string(table, rt_image(table, i)->target_at));
 }
 
-mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced,
+/* Of the last target that the machine runs, and no slower than the one before, or of the one asked for, the first image
+ * of the arithmetic asked for. */
+static const mdot_abi_image *find_image(const rt_cpu *cpu, const mdot_abi_table *table, uint32_t level,
+                                        const char *compute)
+{
+    const mdot_abi_image *best = NULL;
+    for (uint32_t i = 0; is_cpu_image(table, i); i++) {
+        const mdot_abi_image *image = rt_image(table, i);
+        if (level != MDOT_CPU_NONE && image->number != level) continue;
+        if (compute != NULL && strcmp(rt_string(table, image->compute_at), compute) != 0) continue;
+        if (rt_cpu_missing(cpu, image->number) != NULL) continue;
+        if (best != NULL && rt_cpu_slower(cpu, image->number) != NULL) continue;
+        if (best == NULL || best->number != image->number) best = image;
+    }
+    return best;
+}
+
+mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced, const char *compute,
                           const mdot_abi_image **out_image, mdot_error *err)
 {
     char held[256];
     list_targets(table, held, sizeof held);
-    if (forced == NULL) {
-        const mdot_abi_image *least = rt_image(table, 0), *best = NULL;
-        for (uint32_t i = 0; is_cpu_image(table, i); i++)
-            if (rt_cpu_missing(cpu, rt_image(table, i)->number) == NULL) best = rt_image(table, i);
-        if (best == NULL)
-            return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has code for %s; for %s this machine lacks %s", held,
-                             rt_string(table, least->target_at), rt_cpu_missing(cpu, least->number));
-        *out_image = best;
+    uint32_t level = forced != NULL ? rt_cpu_level_find(forced) : MDOT_CPU_NONE;
+    if (forced != NULL && level == MDOT_CPU_NONE)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no CPU level \"%s\"; the artefact has %s", forced, held);
+    const mdot_abi_image *image = find_image(cpu, table, level, compute), *least = rt_image(table, 0);
+    if (image == NULL) image = find_image(cpu, table, level, NULL);
+    if (image != NULL) {
+        *out_image = image;
         return MDOT_OK;
     }
-    uint32_t level = rt_cpu_level_find(forced);
-    if (level == MDOT_CPU_NONE)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no CPU level \"%s\"; the artefact has %s", forced, held);
-    const char *missing = rt_cpu_missing(cpu, level);
+    const char *missing = rt_cpu_missing(cpu, forced != NULL ? level : least->number);
+    if (forced == NULL)
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has code for %s; for %s this machine lacks %s", held,
+                         rt_string(table, least->target_at), missing);
     if (missing != NULL)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "CPU level %s was asked for, but this machine lacks %s", forced,
                          missing);
-    for (uint32_t i = 0; is_cpu_image(table, i); i++) {
-        if (rt_image(table, i)->number != level) continue;
-        *out_image = rt_image(table, i);
-        return MDOT_OK;
-    }
     return mdot_fail(err, MDOT_INCOMPATIBLE, "CPU level %s was asked for, but the artefact has code for %s only",
                      forced, held);
+}
+
+bool rt_cpu_has_tiles(const mdot_abi_table *table)
+{
+    for (uint32_t i = 0; is_cpu_image(table, i); i++)
+        if (rt_image(table, i)->number == MDOT_CPU_X86_64_AMX) return true;
+    return false;
+}
+
+void rt_cpu_explain(const rt_cpu *cpu, const mdot_abi_table *table, const mdot_abi_image *image, char *text,
+                    size_t size)
+{
+    const mdot_abi_image *last = image;
+    for (uint32_t i = 0; is_cpu_image(table, i); i++) last = rt_image(table, i);
+    const char *target = rt_string(table, last->target_at), *missing = rt_cpu_missing(cpu, last->number);
+    const char *slower = rt_cpu_slower(cpu, last->number);
+    text[0] = '\0';
+    if (last->number == image->number) return;
+    if (missing != NULL)
+        snprintf(text, size, "%s needs %s, which this machine lacks", target, missing);
+    else
+        snprintf(text, size, "%s %s", target, slower != NULL ? slower : "was not asked for");
 }

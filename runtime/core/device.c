@@ -231,10 +231,16 @@ static mdot_status try_out(mdot_predictor *predictor, bool *out_is_faster, mdot_
 /* ---- Opening and closing ----------------------------------------------------------------------------------------- */
 
 /* Sets predictor->device, unless it is to be compared and is not faster. */
-static mdot_status open_device(mdot_predictor *predictor, const rt_device_ops *ops, int ordinal, uint32_t timeout_ms,
-                               bool compare, mdot_error *err)
+static mdot_status open_device(mdot_predictor *predictor, const rt_device_ops *ops, int ordinal,
+                               const mdot_open_options *options, bool compare, mdot_error *err)
 {
-    const rt_device_request request = {&predictor->library.artefact, &predictor->allocator, ordinal, timeout_ms};
+    const rt_device_request request = {
+        .artefact = &predictor->library.artefact,
+        .allocator = &predictor->allocator,
+        .ordinal = ordinal,
+        .timeout_ms = options->device_timeout_ms > 0 ? options->device_timeout_ms : DEFAULT_TIMEOUT_MS,
+        .compute = options->compute,
+    };
     mdot_status status = ops->open(&request, &predictor->device, err);
     if (status != MDOT_OK) return status;
     predictor->device_ops = ops;
@@ -244,36 +250,44 @@ static mdot_status open_device(mdot_predictor *predictor, const rt_device_ops *o
     return status;
 }
 
-/* The first device of each kind, until one is faster than the CPU; the reason is the last one's. */
-static void choose(mdot_predictor *predictor, uint32_t timeout_ms)
+static bool cpu_computes_in(const mdot_predictor *predictor, const char *compute)
+{
+    return compute == NULL || strcmp(rt_string(predictor->table, predictor->image->compute_at), compute) == 0;
+}
+
+/* The first device of each kind, until one is faster than the CPU, where that may answer; the reason is the last one's.
+ */
+static void choose(mdot_predictor *predictor, const mdot_open_options *options)
 {
     const rt_device_ops *const *devices = predictor->rooms->devices;
+    bool compare = cpu_computes_in(predictor, options->compute);
     snprintf(predictor->device_reason, sizeof predictor->device_reason, "no other device is known");
     for (size_t i = 0; devices[i] != NULL && predictor->device == NULL; i++) {
         mdot_error reason = {0};
-        if (open_device(predictor, devices[i], 0, timeout_ms, true, &reason) == MDOT_OK) continue;
-        snprintf(predictor->device_reason, sizeof predictor->device_reason, "%s", reason.message);
+        if (open_device(predictor, devices[i], 0, options, compare, &reason) != MDOT_OK)
+            snprintf(predictor->device_reason, sizeof predictor->device_reason, "%s", reason.message);
+        else if (!compare)
+            snprintf(predictor->device_reason, sizeof predictor->device_reason, "the CPU's code does not compute in %s",
+                     options->compute);
     }
 }
 
 mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *options, mdot_error *err)
 {
     const char *device = options->device != NULL ? options->device : getenv("MDOT_DEVICE");
-    uint32_t timeout_ms = options->device_timeout_ms > 0 ? options->device_timeout_ms : DEFAULT_TIMEOUT_MS;
     wanted w = {.choice = CHOOSE_AUTO};
     mdot_status status = parse_device(predictor->rooms, device, &w, err);
     if (status != MDOT_OK) return status;
     snprintf(predictor->device_reason, sizeof predictor->device_reason, "it was asked for");
-    if (w.choice == CHOOSE_AUTO) choose(predictor, timeout_ms);
-    if (w.choice != CHOOSE_DEVICE) return MDOT_OK;
-    predictor->device_is_required = true;
-    mdot_error reason = {0};
-    status = open_device(predictor, w.ops, w.ordinal, timeout_ms, false, &reason);
-    return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "device %s: %s", device, reason.message);
-}
-
-void rt_device_close(mdot_predictor *predictor)
-{
-    if (predictor->device != NULL) predictor->device_ops->close(predictor->device);
-    predictor->device = NULL;
+    if (w.choice == CHOOSE_DEVICE) {
+        predictor->device_is_required = true;
+        mdot_error reason = {0};
+        status = open_device(predictor, w.ops, w.ordinal, options, false, &reason);
+        return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "device %s: %s", device, reason.message);
+    }
+    if (w.choice == CHOOSE_AUTO) choose(predictor, options);
+    if (predictor->device != NULL || cpu_computes_in(predictor, options->compute)) return MDOT_OK;
+    return mdot_fail(err, MDOT_INCOMPATIBLE, "%s was asked for; what the artefact has for this CPU computes in %s (%s)",
+                     options->compute, rt_string(predictor->table, predictor->image->compute_at),
+                     predictor->device_reason);
 }

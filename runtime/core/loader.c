@@ -1,18 +1,13 @@
-/* loader.c — gives a checked artefact to the dynamic loader, through the descriptor that was checked, and warms it up.
+/* loader.c — puts a checked artefact's segments where code can run, and warms them up.
  *
- * "/proc/self/fd/N" names the open file whatever became of its path. But glibc keeps the string as the loaded object's
- * name and takes a later dlopen of an equal string for the same object without looking at the file, although the number
- * may mean another file by then. So the path also spells the file's identity, in separators that mean nothing to the
- * kernel: as long as an object is loaded its file keeps device and inode, hence equal names are equal files.
+ * An artefact asks nothing of a dynamic loader (elf.c: no relocations, no initialisers, no other libraries), so it
+ * takes none: its segments are mapped at their distances, from the copy that was checked. Nothing is writable.
  */
 #include "runtime/core/predictor.h"
 
-#include <dlfcn.h>
 #include <elf.h>
-#include <link.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* The least page size of Linux machines: a step that misses no page. */
 enum { PAGE_BYTES = 4096 };
@@ -51,86 +46,113 @@ static void touch_segments(const rt_elf *elf, const unsigned char *base)
     }
 }
 
-/* The address of a section's symbol, which must be where the file has the section. NULL otherwise. */
-static const void *find_symbol(void *handle, const unsigned char *base, const char *name, const rt_section *section)
+/* ---- Mapping ----------------------------------------------------------------------------------------------------- */
+
+/* Of the segments that are loaded: what they take together, from the first one's page to the last one's. */
+typedef struct span {
+    uint64_t start, end, page;
+} span;
+
+static bool find_loaded(const rt_elf *elf, uint32_t index, bs_elf_segment *out_segment)
 {
-    const void *address = dlsym(handle, name);
-    return address == base + section->address ? address : NULL;
+    return bs_elf_segment_at(&elf->file, index, out_segment) && out_segment->type == PT_LOAD &&
+           out_segment->memory_bytes > 0;
 }
 
-/* False when a file has the section but not its symbol there. */
-static bool find_optional(void *handle, const unsigned char *base, const char *name, const rt_section *section,
-                          const unsigned char **out_address)
+/* Segments lie in pages as they lie in the file's: gABI, chapter 5, "Program Loading". */
+static mdot_status measure(const rt_elf *elf, span *out_span, mdot_error *err)
 {
-    if (section->address == 0) return true;
-    *out_address = find_symbol(handle, base, name, section);
-    return *out_address != NULL;
-}
-
-static mdot_status bind(rt_library *library, const rt_elf *elf, mdot_error *err)
-{
-    struct link_map *map = NULL;
-    if (dlinfo(library->handle, RTLD_DI_LINKMAP, &map) != 0)
-        return mdot_fail(err, MDOT_IO, "the dynamic loader lost the artefact: %s", dlerror());
-    const unsigned char *base = (const unsigned char *)map->l_addr;
-    rt_artefact *artefact = &library->artefact;
-    artefact->table = find_symbol(library->handle, base, MDOT_ABI_SYMBOL_TABLE, &elf->table);
-    artefact->code = find_symbol(library->handle, base, MDOT_ABI_SYMBOL_CODE, &elf->code);
-    artefact->weights = find_symbol(library->handle, base, MDOT_ABI_SYMBOL_WEIGHTS, &elf->weights);
-    bool found =
-        artefact->table != NULL && artefact->code != NULL && artefact->weights != NULL &&
-        find_optional(library->handle, base, MDOT_ABI_SYMBOL_CUBINS, &elf->cubins, &artefact->cubins) &&
-        find_optional(library->handle, base, MDOT_ABI_SYMBOL_CUDA_WEIGHTS, &elf->cuda_weights, &artefact->cuda_weights);
-    if (!found)
-        return mdot_fail(err, MDOT_MALFORMED,
-                         "the artefact's symbols (" MDOT_ABI_SYMBOL_TABLE ", " MDOT_ABI_SYMBOL_CODE
-                         ", " MDOT_ABI_SYMBOL_WEIGHTS " …) are not at its sections");
-    const mdot_abi_table *checked = (const mdot_abi_table *)(elf->file.bytes + elf->table.offset);
-    if (memcmp(artefact->table, checked, checked->table_bytes) != 0)
-        return mdot_fail(err, MDOT_IO, "the file was overwritten while an artefact in it was open");
-    touch_segments(elf, base);
+    span s = {.start = UINT64_MAX, .page = (uint64_t)sysconf(_SC_PAGESIZE)};
+    for (uint32_t i = 0; i < elf->file.segment_count; i++) {
+        bs_elf_segment segment;
+        if (!find_loaded(elf, i, &segment)) continue;
+        if (segment.address % s.page != segment.offset % s.page)
+            return mdot_fail(err, MDOT_MALFORMED, "ELF segment %u does not lie in memory as in the file's pages", i);
+        uint64_t start = segment.address - segment.address % s.page, end = segment.address + segment.memory_bytes;
+        if (start < s.start) s.start = start;
+        if (end > s.end) s.end = end;
+    }
+    /* at least the sections' segments are there; a size that no memory has is mmap's to refuse */
+    if (s.end > UINT64_MAX - s.page) return mdot_fail(err, MDOT_MALFORMED, "an ELF segment ends beyond all addresses");
+    s.end = (s.end + s.page - 1) / s.page * s.page;
+    *out_span = s;
     return MDOT_OK;
 }
 
-enum { IDENTITY_BITS = 128, PATH_BYTES = 2 * IDENTITY_BITS + 64 };
-
-/* "/proc/self//././/…/fd/5": "/." for a one and "//" for a zero */
-static void spell_path(int descriptor, const struct stat *file, char path[PATH_BYTES])
+static mdot_status map_segment(const rt_copy *copy, const bs_elf_segment *segment, const span *s, unsigned char *memory,
+                               mdot_error *err)
 {
-    const uint64_t identity[2] = {file->st_dev, file->st_ino};
-    char *end = stpcpy(path, "/proc/self");
-    for (int bit = 0; bit < IDENTITY_BITS; bit++) end = stpcpy(end, identity[bit / 64] >> (bit % 64) & 1 ? "/." : "//");
-    snprintf(end, (size_t)(path + PATH_BYTES - end), "/fd/%d", descriptor);
+    uint64_t before = segment->address % s->page; /* in its first page */
+    unsigned char *at = memory + (segment->address - before - s->start);
+    uint64_t file_bytes = (before + segment->file_bytes + s->page - 1) / s->page * s->page;
+    uint64_t memory_bytes = (before + segment->memory_bytes + s->page - 1) / s->page * s->page;
+    int protection = (segment->flags & PF_R ? PROT_READ : 0) | (segment->flags & PF_X ? PROT_EXEC : 0);
+    mdot_status status = MDOT_OK;
+    if (segment->file_bytes == 0)
+        file_bytes = 0;
+    else
+        status = rt_copy_map(copy, segment->offset - before, (size_t)file_bytes, protection, at, err);
+    if (status == MDOT_OK && memory_bytes > file_bytes &&
+        mprotect(at + file_bytes, (size_t)(memory_bytes - file_bytes), PROT_READ) != 0)
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an ELF segment");
+    return status;
 }
 
-/* glibc's reason without the path before it, which means nothing to people. */
-static mdot_status refused(const char *path, mdot_error *err)
+static const unsigned char *section_at(const unsigned char *base, const rt_section *section)
 {
-    const char *reason = dlerror();
-    if (reason == NULL) reason = "no reason given";
-    size_t length = strlen(path);
-    if (strncmp(reason, path, length) == 0 && strncmp(reason + length, ": ", 2) == 0) reason += length + 2;
-    return mdot_fail(err, MDOT_IO, "the dynamic loader refused the artefact (it reads it through /proc): %s", reason);
+    return section->address != 0 ? base + section->address : NULL;
 }
 
-mdot_status rt_library_open(int descriptor, const rt_elf *elf, rt_library *out_library, mdot_error *err)
+mdot_status rt_library_open(const rt_copy *copy, const rt_elf *elf, rt_library *out_library, mdot_error *err)
 {
-    struct stat file;
-    if (fstat(descriptor, &file) != 0) return mdot_fail(err, MDOT_IO, "the artefact's descriptor was closed");
-    char path[PATH_BYTES];
-    spell_path(descriptor, &file, path);
-    rt_library library = {.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
-    if (library.handle == NULL) return refused(path, err);
-    mdot_status status = bind(&library, elf, err);
+    span s = {0};
+    mdot_status status = measure(elf, &s, err);
+    if (status != MDOT_OK) return status;
+    rt_library library = {.size_bytes = (size_t)(s.end - s.start)};
+    library.memory = mmap(NULL, library.size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (library.memory == MAP_FAILED)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no room for %zu bytes of an artefact", library.size_bytes);
+    for (uint32_t i = 0; i < elf->file.segment_count && status == MDOT_OK; i++) {
+        bs_elf_segment segment;
+        if (find_loaded(elf, i, &segment)) status = map_segment(copy, &segment, &s, library.memory, err);
+    }
     if (status != MDOT_OK) {
-        dlclose(library.handle);
+        rt_library_close(&library);
         return status;
     }
+    const unsigned char *base = (const unsigned char *)((uintptr_t)library.memory - s.start);
+    library.artefact = (rt_artefact){
+        .table = (const mdot_abi_table *)section_at(base, &elf->table),
+        .code = (const int64_t *)section_at(base, &elf->code),
+        .weights = section_at(base, &elf->weights),
+        .cubins = section_at(base, &elf->cubins),
+        .cuda_weights = section_at(base, &elf->cuda_weights),
+    };
+    touch_segments(elf, base);
     *out_library = library;
     return MDOT_OK;
 }
 
+/* The pages that hold nothing but the section. */
+static void forget(const rt_copy *copy, const rt_section *section, const unsigned char *at, uint64_t page)
+{
+    if (at == NULL) return;
+    uint64_t skipped = (page - section->offset % page) % page;
+    if (section->size_bytes <= skipped) return;
+    uint64_t size_bytes = (section->size_bytes - skipped) / page * page;
+    if (size_bytes == 0) return;
+    rt_copy_forget(copy, section->offset + skipped, (size_t)size_bytes, (void *)(uintptr_t)(at + skipped));
+}
+
+void rt_library_forget_device(rt_library *library, const rt_copy *copy, const rt_elf *elf)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    forget(copy, &elf->cubins, library->artefact.cubins, page);
+    forget(copy, &elf->cuda_weights, library->artefact.cuda_weights, page);
+    library->artefact.cubins = library->artefact.cuda_weights = NULL;
+}
+
 void rt_library_close(rt_library *library)
 {
-    dlclose(library->handle);
+    munmap(library->memory, library->size_bytes);
 }

@@ -1,77 +1,78 @@
-/* predictor.c — opening and closing an artefact: check everything through one descriptor, then load through the same.
+/* predictor.c — opening an artefact: one copy of the file is checked and loaded.
  *
  * Whatever can go wrong with a file, a machine or memory goes wrong here; a predictor that opened cannot fail later. A
  * device can: then the CPU answers (run.c).
  */
 #include "runtime/core/predictor.h"
+#include "base/file.h"
 #include "base/sized.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Prefixes the message with the file. The message itself is formatted aside first: see mdot_fail. */
 static mdot_status in_file(const char *path, mdot_status status, mdot_error *err)
 {
-    if (err == NULL) return status;
+    if (status == MDOT_OK || err == NULL) return status;
     return mdot_fail(err, status, "%s: %s", path, err->message);
 }
 
-/* The file while it is being checked. */
-typedef struct file_map {
+/* The file while it is being opened. */
+typedef struct opening {
+    rt_copy copy;
+    rt_elf elf;
+} opening;
+
+static mdot_status copy_file(const char *path, rt_copy *out_copy, mdot_error *err)
+{
     int descriptor;
-    void *bytes;
-    size_t size_bytes;
-} file_map;
-
-static mdot_status map_descriptor(int descriptor, file_map *out_file, mdot_error *err)
-{
-    struct stat info;
-    if (fstat(descriptor, &info) != 0) return mdot_fail(err, MDOT_IO, "%s", strerror(errno));
-    if (!S_ISREG(info.st_mode)) return mdot_fail(err, MDOT_MALFORMED, "not a regular file, so not an artefact");
-    if (info.st_size <= 0) return mdot_fail(err, MDOT_MALFORMED, "an empty file is not an artefact");
-    if ((uintmax_t)info.st_size > SIZE_MAX) return mdot_fail(err, MDOT_MALFORMED, "the file is too large to be mapped");
-    void *bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (bytes == MAP_FAILED)
-        return mdot_fail(err, errno == ENOMEM ? MDOT_OUT_OF_MEMORY : MDOT_IO, "mapping failed: %s", strerror(errno));
-    *out_file = (file_map){descriptor, bytes, (size_t)info.st_size};
-    return MDOT_OK;
-}
-
-/* O_NONBLOCK: a named pipe is refused, not waited for. */
-static mdot_status map_file(const char *path, file_map *out_file, mdot_error *err)
-{
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0)
-        return mdot_fail(err, errno == ENOENT || errno == ENOTDIR ? MDOT_NOT_FOUND : MDOT_IO, "%s", strerror(errno));
-    mdot_status status = map_descriptor(descriptor, out_file, err);
-    if (status != MDOT_OK) close(descriptor);
+    uint64_t size_bytes;
+    mdot_status status = bs_open_file(path, &descriptor, &size_bytes, err);
+    if (status != MDOT_OK) return status;
+    status = in_file(path, rt_copy_make(descriptor, size_bytes, out_copy, err), err);
+    close(descriptor);
     return status;
 }
 
-static mdot_status load(mdot_predictor *predictor, const file_map *file, const char *forced_level, mdot_error *err)
+static mdot_status load(mdot_predictor *predictor, opening *file, const char *forced_level, const char *compute,
+                        mdot_error *err)
 {
-    rt_elf elf;
-    mdot_status status = rt_elf_read(file->bytes, file->size_bytes, &elf, err);
+    mdot_status status = rt_elf_read(file->copy.bytes, file->copy.size_bytes, &file->elf, err);
     if (status != MDOT_OK) return status;
-    status = rt_table_check(&elf, err);
+    status = rt_table_check(&file->elf, err);
     if (status != MDOT_OK) return status;
     rt_cpu cpu;
     rt_cpu_read(&cpu);
-    const mdot_abi_table *table = (const mdot_abi_table *)((const char *)file->bytes + elf.table.offset);
+    const mdot_abi_table *table = (const mdot_abi_table *)(file->copy.bytes + file->elf.table.offset);
+    if (rt_cpu_has_tiles(table)) rt_cpu_ask_for_tiles(&cpu);
     const mdot_abi_image *image;
-    status = rt_cpu_choose(&cpu, table, forced_level, &image, err);
+    status = rt_cpu_choose(&cpu, table, forced_level, compute, &image, err);
     if (status != MDOT_OK) return status;
-    status = rt_library_open(file->descriptor, &elf, &predictor->library, err);
+    status = rt_library_open(&file->copy, &file->elf, &predictor->library, err);
     if (status != MDOT_OK) return status;
     predictor->table = predictor->library.artefact.table;
     predictor->image = rt_image(predictor->table, (size_t)(image - rt_image(table, 0)));
+    rt_cpu_explain(&cpu, predictor->table, predictor->image, predictor->cpu_reason, sizeof predictor->cpu_reason);
     predictor->functions = rt_cpu_functions(predictor->table, predictor->image);
     return MDOT_OK;
+}
+
+static mdot_status open_file(mdot_predictor *predictor, const char *path, const char *level,
+                             const mdot_open_options *options, mdot_error *err)
+{
+    opening file;
+    mdot_status status = copy_file(path, &file.copy, err);
+    if (status != MDOT_OK) return status;
+    status = in_file(path, load(predictor, &file, level, options->compute, err), err);
+    if (status == MDOT_OK) {
+        status = in_file(path, rt_device_open(predictor, options, err), err);
+        if (status == MDOT_OK)
+            rt_library_forget_device(&predictor->library, &file.copy, &file.elf);
+        else
+            rt_library_close(&predictor->library);
+    }
+    rt_copy_free(&file.copy);
+    return status;
 }
 
 static const bs_sized options_type = BS_SIZED(mdot_open_options, user);
@@ -93,32 +94,14 @@ mdot_status rt_predictor_open(const rt_rooms *rooms, const char *path, const mdo
     if (predictor == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory for a predictor", path);
     predictor->allocator = allocator;
     predictor->rooms = rooms;
-    file_map file = {0};
-    status = map_file(path, &file, err);
-    if (status == MDOT_OK) {
-        status = load(predictor, &file, level, err);
-        munmap(file.bytes, file.size_bytes);
-        close(file.descriptor);
-    }
-    if (status == MDOT_OK) {
-        status = rt_device_open(predictor, &o, err);
-        if (status != MDOT_OK) rt_library_close(&predictor->library);
-    }
+    atomic_init(&predictor->references, 1);
+    status = open_file(predictor, path, level, &o, err);
     if (status != MDOT_OK) {
         rt_free(&allocator, predictor);
-        return in_file(path, status, err);
+        return status;
     }
     *out_predictor = predictor;
     return MDOT_OK;
-}
-
-void mdot_predictor_close(mdot_predictor *predictor)
-{
-    if (predictor == NULL) return;
-    rt_device_close(predictor);
-    rt_library_close(&predictor->library);
-    rt_allocator allocator = predictor->allocator;
-    rt_free(&allocator, predictor);
 }
 
 /* ---- For the other rooms ----------------------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /* predictor.h — what core's files share among themselves; the other rooms include core.h, users mdot/mdot.h.
  *
- *   open      predictor.c maps the file, elf.c finds the sections, table.c checks what they say, cpu.c picks the image,
- *             loader.c hands the file to the dynamic loader and touches its pages; device.c settles where calls run
+ *   open      copy.c copies the file, elf.c finds the sections, table.c checks what they say, cpu.c picks the image,
+ *             loader.c maps the segments and touches their pages; device.c settles where calls run; predictor.c has
+ *             the order
  *   describe  info.c
  *   run       context.c, run.c
  *
@@ -13,6 +14,8 @@
 #include "base/elf_read.h"
 #include "runtime/core/core.h"
 
+#include <stdatomic.h>
+
 /* ---- allocator.c ------------------------------------------------------------------------------------------------- */
 
 /* INVALID_ARGUMENT when only one of the two functions is there. */
@@ -20,23 +23,41 @@ mdot_status rt_allocator_init(rt_allocator *allocator, const mdot_open_options *
 
 /* ---- cpu.c: feature levels -------------------------------------------------------------------------------------- */
 
+enum { RT_CPU_MAY_USE_TILES = 1 };
+
 /* What the CPU and the operating system report, as far as the levels need it. */
 typedef struct rt_cpu {
     uint32_t leaf1_ecx;
     uint32_t leaf7_ebx;
+    uint32_t leaf7_edx;
+    uint32_t leaf7_1_eax; /* of sub-leaf 1 */
     uint32_t extended1_ecx;
-    uint32_t xcr0; /* register state that the operating system saves; 0 where XGETBV is not enabled */
+    uint32_t permissions; /* RT_CPU_MAY_…, for what has to be asked for */
+    uint32_t xcr0;        /* register state that the operating system saves; 0 where XGETBV is not enabled */
+    char vendor[12];      /* "AuthenticAMD", without a NUL */
 } rt_cpu;
 
 void rt_cpu_read(rt_cpu *out_cpu);
+/* Whether an artefact has an image with matrix tiles; asks the operating system for what it needs, where the CPU has
+ * them. */
+bool rt_cpu_has_tiles(const mdot_abi_table *table);
+void rt_cpu_ask_for_tiles(rt_cpu *cpu);
 /* NULL when everything that `level` needs is there, else the name of the first feature that is missing. */
 const char *rt_cpu_missing(const rt_cpu *cpu, uint32_t level);
 /* MDOT_CPU_NONE for names that are no level. */
 uint32_t rt_cpu_level_find(const char *name);
-/* The best image that `cpu` runs, or the one for the level named `forced` (NULL: none is). INVALID_ARGUMENT when that
- * is no level's name, INCOMPATIBLE when the artefact and the machine have none in common. */
-mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced,
+/* Why a CPU that runs `level` is better off at the level below, as far as that is known, as "is slower here: …"; NULL:
+ * it is not. */
+const char *rt_cpu_slower(const rt_cpu *cpu, uint32_t level);
+/* The image that `cpu` runs (mdot_abi_image says which), of those for the level named `forced` and, where it runs
+ * one, in the arithmetic `compute`; NULL: any. INVALID_ARGUMENT when `forced` is no level's name, INCOMPATIBLE when the
+ * artefact has none that the machine runs. */
+mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced, const char *compute,
                           const mdot_abi_image **out_image, mdot_error *err);
+
+/* Why `image` and not the last of the CPU's: "x86-64-amx needs AMX-TILE, which this machine lacks"; "" where it is. */
+void rt_cpu_explain(const rt_cpu *cpu, const mdot_abi_table *table, const mdot_abi_image *image, char *text,
+                    size_t size);
 
 /* ---- elf.c: where things are in the file ----------------------------------------------------------------------- */
 
@@ -60,26 +81,49 @@ bool rt_elf_is_code(const rt_elf *elf, uint64_t address);
 /* Magic, versions, sizes, checksum, then every offset and count of the table and every code address. */
 mdot_status rt_table_check(const rt_elf *elf, mdot_error *err);
 
+/* ---- copy.c: the file's bytes, out of everyone's reach ----------------------------------------------------------- */
+
+typedef struct rt_copy {
+    int descriptor; /* of memory; -1: ordinary memory */
+    unsigned char *bytes;
+    size_t size_bytes;
+} rt_copy;
+
+/* Of the file's bytes, or of the first few where they are no ELF file's. rt_copy_free takes it, what was mapped from it
+ * stays. */
+mdot_status rt_copy_make(int file, uint64_t size_bytes, rt_copy *out_copy, mdot_error *err);
+void rt_copy_free(rt_copy *copy);
+/* Whole pages of it from `offset` on, put over those at `at`. */
+mdot_status rt_copy_map(const rt_copy *copy, uint64_t offset, size_t size_bytes, int protection, void *at,
+                        mdot_error *err);
+/* Gives the memory of such pages back; they are not read again. */
+void rt_copy_forget(const rt_copy *copy, uint64_t offset, size_t size_bytes, void *at);
+
 /* ---- loader.c: the file as loaded code -------------------------------------------------------------------------- */
 
 typedef struct rt_library {
-    void *handle;
+    void *memory;
+    size_t size_bytes;
     rt_artefact artefact;
 } rt_library;
 
-/* Loads the checked file behind `descriptor`, which is not needed afterwards, and touches its pages. */
-mdot_status rt_library_open(int descriptor, const rt_elf *elf, rt_library *out_library, mdot_error *err);
+/* Loads what `elf` was read from and touches its pages, but for those of a device. */
+mdot_status rt_library_open(const rt_copy *copy, const rt_elf *elf, rt_library *out_library, mdot_error *err);
+/* What only a device reads is not needed any more. */
+void rt_library_forget_device(rt_library *library, const rt_copy *copy, const rt_elf *elf);
 void rt_library_close(rt_library *library);
 
 /* ---- The public objects ------------------------------------------------------------------------------------------ */
 
 struct mdot_predictor {
+    atomic_size_t references; /* its own until it is closed, and one of each context */
     rt_allocator allocator;
     const rt_rooms *rooms;
     rt_library library;
     const mdot_abi_table *table;                         /* the library's */
     const mdot_abi_image *image;                         /* that the CPU runs */
     const mdot_abi_cpu_function *functions;              /* its, by a bucket's number */
+    char cpu_reason[160];                                /* why no later image */
     rt_device *device;                                   /* NULL: calls run on the CPU */
     const rt_device_ops *device_ops;                     /* the device's */
     bool device_is_required;                             /* asked for by name: a context without it is an error */
@@ -96,11 +140,17 @@ struct mdot_context {
     mdot_error device_error;   /* why they do although the predictor has a device; MDOT_OK otherwise */
 };
 
+/* ---- lifetime.c ------------------------------------------------------------------------------------------------- */
+
+/* Who keeps a predictor releases it; with the last one it ends. */
+void rt_predictor_keep(const mdot_predictor *predictor);
+void rt_predictor_release(const mdot_predictor *predictor);
+void rt_device_close(mdot_predictor *predictor);
+
 /* ---- device.c: where a predictor's calls run --------------------------------------------------------------------- */
 
 /* Settles predictor->device as options->device asks, once everything else is open. On failure nothing is held. */
 mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *options, mdot_error *err);
-void rt_device_close(mdot_predictor *predictor);
 
 /* ---- run.c ------------------------------------------------------------------------------------------------------- */
 

@@ -21,6 +21,7 @@ static uint32_t find_bucket(const mdot_abi_table *table, const mdot_abi_entry *e
 mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t entry, int64_t length,
                                        size_t *out_bucket)
 {
+    if (predictor == NULL || out_bucket == NULL) return MDOT_INVALID_ARGUMENT;
     const mdot_abi_table *table = predictor->table;
     if (entry >= table->entry_count) return MDOT_OUT_OF_RANGE;
     uint32_t bucket = find_bucket(table, rt_entry(table, entry), length);
@@ -92,6 +93,8 @@ void rt_run_many(mdot_context *context, const mdot_abi_entry *entry, int64_t len
 mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
                              void *const *outputs, mdot_error *err)
 {
+    if (context == NULL || inputs == NULL || outputs == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_ordered needs a context, inputs and outputs");
     const mdot_abi_table *table = context->predictor->table;
     mdot_status status = check_entry(table, entry, err);
     if (status != MDOT_OK) return status;
@@ -229,6 +232,8 @@ static mdot_status order_outputs(mdot_context *context, const mdot_abi_entry *en
 mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inputs, size_t input_count,
                      const mdot_output *outputs, size_t output_count, mdot_error *err)
 {
+    if (context == NULL || (inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run needs a context, inputs and outputs");
     const mdot_abi_table *table = context->predictor->table;
     mdot_status status = check_entry(table, entry, err);
     if (status != MDOT_OK) return status;

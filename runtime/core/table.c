@@ -5,8 +5,8 @@
  *   - names are unique among entries, among an entry's inputs and among its outputs;
  *   - at every length from 1 to the largest bucket's, no dimension is negative and no tensor's size overflows;
  *   - buckets ascend, and some input's shape tells the length where the entry has one;
- *   - every image has something to run for each bucket, and its weights in the section of its kind; there is one of a
- *     kind, and the first is for CPUs;
+ *   - every image has something to run for each bucket, and its weights in the section of its kind; they are in order,
+ *     no two are of one target and arithmetic, and the first is for CPUs;
  *   - what a CPU image runs is inside an executable segment, and a CUDA image's cubin in its section.
  */
 #include "runtime/core/predictor.h"
@@ -58,6 +58,19 @@ static mdot_status check_shape(const mdot_abi_tensor *tensor, const char *name, 
     return MDOT_OK;
 }
 
+static mdot_status check_defaults(const mdot_abi_table *table, const mdot_abi_tensor *tensor, const char *name,
+                                  mdot_error *err)
+{
+    if (tensor->default_count == 0) return MDOT_OK;
+    const mdot_abi_dim *last = &tensor->dim[tensor->rank > 0 ? tensor->rank - 1 : 0];
+    if (tensor->dtype != MDOT_DTYPE_F32 || tensor->rank == 0 || rt_has_length(last) ||
+        tensor->default_count > (uint64_t)last->offset)
+        return MALFORMED(err, "%s has defaults for %u columns that it has not", name, tensor->default_count);
+    if (!array_fits(table, tensor->defaults_at, tensor->default_count, sizeof(float)))
+        return MALFORMED(err, "the defaults of %s are outside", name);
+    return MDOT_OK;
+}
+
 static mdot_status check_tensors(const mdot_abi_table *table, uint32_t at, uint32_t count, int64_t max_length,
                                  mdot_error *err)
 {
@@ -68,6 +81,7 @@ static mdot_status check_tensors(const mdot_abi_table *table, uint32_t at, uint3
         if (!string_fits(table, tensors[i].name_at)) return MALFORMED(err, "an input's or output's name is outside");
         const char *name = rt_string(table, tensors[i].name_at);
         mdot_status status = check_shape(&tensors[i], name, max_length, err);
+        if (status == MDOT_OK) status = check_defaults(table, &tensors[i], name, err);
         if (status != MDOT_OK) return status;
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(name, rt_string(table, tensors[k].name_at)) == 0)
@@ -82,6 +96,9 @@ static mdot_status check_bucket(const mdot_abi_table *table, const mdot_abi_buck
         return MALFORMED(err, "a bucket's number %u is beyond %u", bucket->number, table->bucket_count);
     if (!array_fits(table, bucket->kernels_at, bucket->kernel_count, sizeof(mdot_abi_kernel)))
         return MALFORMED(err, "%u kernels at byte %u are outside", bucket->kernel_count, bucket->kernels_at);
+    if (!array_fits(table, bucket->kernel_flops_at, bucket->kernel_count, sizeof(double)))
+        return MALFORMED(err, "the operations of %u kernels at byte %u are outside", bucket->kernel_count,
+                         bucket->kernel_flops_at);
     const mdot_abi_kernel *kernels = rt_kernels(table, bucket);
     for (uint32_t i = 0; i < bucket->kernel_count; i++)
         if (!string_fits(table, kernels[i].name_at) || !string_fits(table, kernels[i].kind_at))
@@ -245,10 +262,27 @@ static mdot_status check_cpu_image(const mdot_abi_table *table, const mdot_abi_i
 
 /* ---- Images ------------------------------------------------------------------------------------------------------ */
 
+static bool is_same_target(const mdot_abi_image *a, const mdot_abi_image *b)
+{
+    return a->kind == b->kind && a->number == b->number && a->variant == b->variant;
+}
+
 static bool ascends(const mdot_abi_image *a, const mdot_abi_image *b)
 {
     if (a->kind != b->kind) return a->kind < b->kind;
-    return a->number < b->number || (a->number == b->number && a->variant < b->variant);
+    return a->number < b->number || (a->number == b->number && a->variant <= b->variant);
+}
+
+/* Behind the image before it, and of those of one target the only one of its arithmetic. */
+static mdot_status check_order(const mdot_abi_table *table, uint32_t number, mdot_error *err)
+{
+    const mdot_abi_image *image = rt_image(table, number);
+    const char *compute = rt_string(table, image->compute_at);
+    if (number > 0 && !ascends(rt_image(table, number - 1), image)) return MALFORMED(err, "images do not ascend");
+    for (uint32_t i = number; i-- > 0 && is_same_target(rt_image(table, i), image);)
+        if (strcmp(rt_string(table, rt_image(table, i)->compute_at), compute) == 0)
+            return MALFORMED(err, "there are two images for %s in %s", rt_string(table, image->target_at), compute);
+    return MDOT_OK;
 }
 
 static mdot_status check_image(const rt_elf *elf, const mdot_abi_table *table, const mdot_abi_image *image,
@@ -273,9 +307,8 @@ static mdot_status check_images(const rt_elf *elf, const mdot_abi_table *table, 
     if (table->image_count == 0 || rt_image(table, 0)->kind != MDOT_IMAGE_CPU)
         return MALFORMED(err, "there is no image for CPUs");
     for (uint32_t i = 0; i < table->image_count; i++) {
-        if (i > 0 && !ascends(rt_image(table, i - 1), rt_image(table, i)))
-            return MALFORMED(err, "images do not ascend");
         mdot_status status = check_image(elf, table, rt_image(table, i), err);
+        if (status == MDOT_OK) status = check_order(table, i, err);
         if (status != MDOT_OK) return status;
     }
     return MDOT_OK;

@@ -24,6 +24,10 @@ static inline const mdot_abi_tensor *rt_outputs(const mdot_abi_table *table, con
 {
     return (const mdot_abi_tensor *)((const char *)table + entry->outputs_at);
 }
+static inline const float *rt_defaults(const mdot_abi_table *table, const mdot_abi_tensor *tensor)
+{
+    return (const float *)((const char *)table + tensor->defaults_at);
+}
 static inline const mdot_abi_bucket *rt_buckets(const mdot_abi_table *table, const mdot_abi_entry *entry)
 {
     return (const mdot_abi_bucket *)((const char *)table + entry->buckets_at);
@@ -31,6 +35,10 @@ static inline const mdot_abi_bucket *rt_buckets(const mdot_abi_table *table, con
 static inline const mdot_abi_kernel *rt_kernels(const mdot_abi_table *table, const mdot_abi_bucket *bucket)
 {
     return (const mdot_abi_kernel *)((const char *)table + bucket->kernels_at);
+}
+static inline const double *rt_kernel_flops(const mdot_abi_table *table, const mdot_abi_bucket *bucket)
+{
+    return (const double *)((const char *)table + bucket->kernel_flops_at);
 }
 static inline const mdot_abi_image *rt_image(const mdot_abi_table *table, size_t image)
 {

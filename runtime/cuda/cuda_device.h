@@ -77,6 +77,19 @@ static inline uint64_t rt_round_up(uint64_t bytes, uint64_t alignment)
 mdot_status rt_cuda_open(const rt_device_request *request, rt_device **out_device, mdot_error *err);
 void rt_cuda_close(rt_device *device);
 
+/* ---- cuda_limit.c ------------------------------------------------------------------------------------------------ */
+
+/* What is asked of the driver by a thread of its own. */
+typedef struct rt_cuda_step {
+    const char *what; /* the driver did not … */
+    mdot_status (*run)(void *state, mdot_error *err);
+    void (*undo)(void *state); /* of a run that was right and that nobody waited for; NULL: nothing is to be undone */
+} rt_cuda_step;
+
+/* Runs the step on a copy of the state, which comes back where it was right. DEVICE where it takes longer. */
+mdot_status rt_cuda_run_limited(const rt_cuda_step *step, void *state, size_t state_bytes, uint64_t limit_ms,
+                                mdot_error *err);
+
 /* ---- cuda_kernels.c ---------------------------------------------------------------------------------------------- */
 
 /* Fills cuda->kernels, and what a context needs for them. The device's context is current. */

@@ -25,6 +25,49 @@ static double cost_of(const mdot_job_operator *op)
     return cost;
 }
 
+/* ---- Fusing ------------------------------------------------------------------------------------------------------ */
+
+/* What compilers of graphs fuse with its neighbours. */
+static bool can_fuse(const mdot_job_operator *op)
+{
+    return op->known && !rt_is_product(op) && (op->facts.traits & MDOT_TRAIT_PICKS) == 0;
+}
+
+static void measure_fusing(mdot_job *job)
+{
+    for (size_t i = 0; i < job->info.operator_count; i++) {
+        const mdot_job_operator *op = &job->operators[i];
+        for (size_t k = 0; k < op->input_count && can_fuse(op); k++) {
+            const mdot_job_operator *operand = &job->operators[op->inputs[k]];
+            if (!can_fuse(operand) || operand->out_degree > 1) continue;
+            job->fused_bytes[op->inputs[k]] = 2 * operand->per_sample[MDOT_PHASE_FORWARD].bytes_written;
+        }
+    }
+}
+
+bool rt_job_measure_costs(mdot_job *job)
+{
+    size_t count = job->info.operator_count;
+    job->costs = calloc(count, sizeof *job->costs);
+    job->fused_bytes = calloc(count, sizeof *job->fused_bytes);
+    if (job->costs == NULL || job->fused_bytes == NULL) return false;
+    double convolutions = 0, products = 0;
+    for (size_t i = 0; i < count; i++) {
+        const mdot_job_operator *op = &job->operators[i];
+        double flops = rt_is_product(op) ? op->per_sample[MDOT_PHASE_FORWARD].flops : 0;
+        products += flops;
+        if (op->setting[MDOT_SETTING_KERNEL_W] > 0) convolutions += flops;
+        job->attends = job->attends || rt_score_bytes(op) > 0;
+        uint32_t number = op->facts.number;
+        job->has_unnumbered = job->has_unnumbered || number == 0;
+        if (number > job->highest_number) job->highest_number = number;
+        job->costs[i] = cost_of(&job->operators[i]);
+    }
+    job->convolves_mostly = convolutions > products / 2;
+    measure_fusing(job);
+    return true;
+}
+
 /* ---- Classes ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t hash_of(const mdot_job *job, size_t index)
@@ -45,38 +88,44 @@ static bool equal_operators(const mdot_job *job, size_t a, size_t b)
            memcmp(x->per_step, y->per_step, sizeof x->per_step) == 0 && x->parameters == y->parameters;
 }
 
+static bool equal_divisions(const mdot_job *job, size_t a, size_t b)
+{
+    const rt_division *d = &job->division;
+    return d->role[a] == d->role[b] && d->place[a] == d->place[b] && job->fused_bytes[a] == job->fused_bytes[b] &&
+           (job->operators[a].block > 0) == (job->operators[b].block > 0);
+}
+
 /* Slots hold a class's number plus one; there are at least twice as many as operators, and a power of two. */
-static void collect_classes(mdot_job *job, uint32_t *slots, size_t slot_count)
+static void collect_classes(const mdot_job *job, bool by_division, rt_classes *classes, uint32_t *slots,
+                            size_t slot_count)
 {
     for (size_t i = 0; i < job->info.operator_count; i++) {
         size_t slot = hash_of(job, i) & (slot_count - 1);
-        while (slots[slot] != 0 && !equal_operators(job, job->classes[slots[slot] - 1].first, i))
-            slot = (slot + 1) & (slot_count - 1);
-        if (slots[slot] == 0) {
-            job->classes[job->class_count++] = (rt_class){.first = (uint32_t)i};
-            slots[slot] = (uint32_t)job->class_count;
+        for (; slots[slot] != 0; slot = (slot + 1) & (slot_count - 1)) {
+            size_t first = classes->items[slots[slot] - 1].first;
+            if (equal_operators(job, first, i) && (!by_division || equal_divisions(job, first, i))) break;
         }
-        job->classes[slots[slot] - 1].count++;
+        if (slots[slot] == 0) {
+            classes->items[classes->count++] = (rt_class){.first = (uint32_t)i};
+            slots[slot] = (uint32_t)classes->count;
+        }
+        classes->items[slots[slot] - 1].count++;
     }
 }
 
-bool rt_job_classify(mdot_job *job)
+static bool classify(const mdot_job *job, bool by_division, rt_classes *out_classes)
 {
     size_t count = job->info.operator_count, slot_count = 2;
     while (slot_count < 2 * count) slot_count *= 2;
     uint32_t *slots = calloc(slot_count, sizeof *slots);
-    job->costs = calloc(count, sizeof *job->costs);
-    job->classes = calloc(count, sizeof *job->classes);
-    bool allocated = slots != NULL && job->costs != NULL && job->classes != NULL;
-    if (allocated) {
-        for (size_t i = 0; i < count; i++) {
-            uint32_t number = job->operators[i].facts.number;
-            job->has_unnumbered = job->has_unnumbered || number == 0;
-            if (number > job->highest_number) job->highest_number = number;
-            job->costs[i] = cost_of(&job->operators[i]);
-        }
-        collect_classes(job, slots, slot_count);
-    }
+    out_classes->items = calloc(count, sizeof *out_classes->items);
+    bool allocated = slots != NULL && out_classes->items != NULL;
+    if (allocated) collect_classes(job, by_division, out_classes, slots, slot_count);
     free(slots);
     return allocated;
+}
+
+bool rt_job_classify(mdot_job *job)
+{
+    return classify(job, false, &job->classes) && classify(job, true, &job->divided_classes);
 }

@@ -1,32 +1,58 @@
-/* configuration.c — a configuration as the caller gave it: in the library's form, checked, and with its GPU.
+/* configuration.c — a configuration as the caller gave it: in the library's form, checked, with its GPU and every
+ * default filled in (setup.h).
  *
- * A GPU is a name or figures. Names are compared letter by letter with all that there are, which a call for many pairs
- * does once for each pointer.
+ * A GPU is a name or figures. Names are compared letter by letter with all that there are, which a call for many
+ * pairs does once for each pointer.
  */
 #include "runtime/job/predict.h"
 
 #include <math.h>
 
-enum { MAX_BATCH = 1 << 24 }; /* as far as an f32 holds every whole number */
+enum { MAX_BATCH = 1 << 24, MAX_PASSES = 1 << 16, MAX_ZERO_STAGE = 3 }; /* as far as an f32 holds every whole number */
 
 static const bs_sized configuration_type = BS_SIZED(mdot_configuration, optimizer);
+
+/* ---- Numbers ---------------------------------------------------------------------------------------------------- */
+
+static bool is_rate(double gbps)
+{
+    return gbps == 0 || (isfinite(gbps) && gbps > 0);
+}
+
+static mdot_status check_choices(const mdot_configuration *c, mdot_error *err)
+{
+    const struct {
+        const char *name;
+        unsigned value, last;
+    } choices[] = {{"precision", (unsigned)c->precision, MDOT_PRECISION_PYTORCH},
+                   {"layout", (unsigned)c->layout, MDOT_LAYOUT_NHWC},
+                   {"optimizer", (unsigned)c->optimizer, MDOT_OPTIMIZER_ADAMW},
+                   {"attention", (unsigned)c->attention, MDOT_ATTENTION_EAGER},
+                   {"recomputation", (unsigned)c->recompute, MDOT_RECOMPUTE_SELECTIVE},
+                   {"link", (unsigned)c->link, MDOT_LINK_NVLINK}};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].value > choices[i].last)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no %s %d", choices[i].name, (int)choices[i].value);
+    return MDOT_OK;
+}
 
 static mdot_status check_numbers(const mdot_configuration *c, mdot_error *err)
 {
     if (c->batch < 1 || c->batch > MAX_BATCH)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the batch is %lld, not 1 to %d", (long long)c->batch, MAX_BATCH);
     if (c->gpu_count < 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU count is %d", c->gpu_count);
-    if ((unsigned)c->precision > MDOT_PRECISION_AMP)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no precision %d", (int)c->precision);
-    if ((unsigned)c->layout > MDOT_LAYOUT_NHWC)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no layout %d", (int)c->layout);
-    if ((unsigned)c->optimizer > MDOT_OPTIMIZER_ADAMW)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no optimizer %d", (int)c->optimizer);
-    return MDOT_OK;
+    if (c->compiled > 1) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "compiled is %u, not 0 or 1", c->compiled);
+    if (c->accumulate > MAX_PASSES)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%u passes a step are more than %d", c->accumulate, MAX_PASSES);
+    if (c->zero_stage > MAX_ZERO_STAGE)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no stage %u of ZeRO", c->zero_stage);
+    if (!is_rate(c->link_gbps) || !is_rate(c->network_gbps))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s_gbps is %g", is_rate(c->link_gbps) ? "network" : "link",
+                         is_rate(c->link_gbps) ? c->network_gbps : c->link_gbps);
+    return check_choices(c, err);
 }
 
-/* ---- GPUs ----------------------------------------------------------------------------------------------------------
- */
+/* ---- GPUs ------------------------------------------------------------------------------------------------------- */
 
 static mdot_status find_name(const char *name, rt_gpu_names *names, mdot_gpu *out_gpu, mdot_error *err)
 {
@@ -42,37 +68,165 @@ static mdot_status find_name(const char *name, rt_gpu_names *names, mdot_gpu *ou
     return MDOT_OK;
 }
 
+#define PCIE_4_GBPS 31.5
+
+static bool is_figure(double value, bool may_be_zero)
+{
+    return isfinite(value) && (value > 0 || (may_be_zero && value == 0));
+}
+
 static mdot_status read_figures(const mdot_gpu *figures, mdot_gpu *out_gpu, mdot_error *err)
 {
     mdot_status status = bs_read_struct(&rt_gpu_type, figures, out_gpu, err);
     if (status != MDOT_OK) return status;
+    if (out_gpu->pcie_gbps == 0) out_gpu->pcie_gbps = PCIE_4_GBPS;
 #define CHECK(field)                                                                                                   \
-    if (!(isfinite(out_gpu->field) && out_gpu->field > 0))                                                             \
+    if (!is_figure(out_gpu->field, RT_GPU_##field == RT_GPU_nvlink_gbps))                                              \
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU's " #field " is %g", out_gpu->field);
     RT_GPU_COLUMN_MAP(CHECK)
 #undef CHECK
     return MDOT_OK;
 }
 
-/* ---- Both ----------------------------------------------------------------------------------------------------------
- */
+/* ---- How GPUs work together ------------------------------------------------------------------------------------- */
 
-mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_gpu_names *names,
-                                  mdot_configuration *out_configuration, mdot_gpu *out_gpu, mdot_error *err)
+/* What collectives reach of a link, and of 200 Gbit/s InfiniBand for each GPU: NCCL's bus bandwidth in NVIDIA's
+ * nccl-tests (doc/PERFORMANCE.md) and their published runs. */
+#define NVLINK_SHARE 0.8
+#define PCIE_SHARE 0.4
+#define NETWORK_GBPS 20.0
+
+static mdot_status complete_link(rt_setup *s, mdot_error *err)
 {
-    mdot_configuration c;
-    mdot_status status = bs_read_element(&configuration_type, first, i, &c, err);
-    if (status == MDOT_OK) status = check_numbers(&c, err);
+    mdot_configuration *c = &s->c;
+    if (c->network_gbps == 0) c->network_gbps = NETWORK_GBPS;
+    if (c->link_gbps > 0) {
+        if (c->link == MDOT_LINK_DEFAULT) return MDOT_OK;
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a configuration has both link and link_gbps");
+    }
+    bool has_nvlink = s->gpu.nvlink_gbps > 0;
+    if (c->link == MDOT_LINK_NVLINK && !has_nvlink)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "%s comes without NVLink; a bridge is given by its rate, as link_gbps",
+                         s->gpu.name != NULL ? s->gpu.name : "the GPU");
+    bool by_nvlink = has_nvlink && c->link != MDOT_LINK_PCIE;
+    c->link_gbps = by_nvlink ? NVLINK_SHARE * s->gpu.nvlink_gbps : PCIE_SHARE * s->gpu.pcie_gbps;
+    return MDOT_OK;
+}
+
+static uint32_t at_least_one(uint32_t number)
+{
+    return number > 0 ? number : 1;
+}
+
+static mdot_status complete_degrees(mdot_configuration *c, mdot_error *err)
+{
+    bool counts_workers = c->data_parallel == 0 && c->gpu_count > 0;
+    uint64_t others = (uint64_t)at_least_one(c->tensor_parallel) * at_least_one(c->pipeline_parallel);
+    if (c->expert_parallel > 1)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "expert_parallel is %u: no operator of a job says how its experts are divided",
+                         c->expert_parallel);
+    if (counts_workers && others <= (uint64_t)c->gpu_count && (uint64_t)c->gpu_count % others == 0)
+        c->data_parallel = (uint32_t)((uint64_t)c->gpu_count / others);
+    c->data_parallel = at_least_one(c->data_parallel);
+    c->tensor_parallel = at_least_one(c->tensor_parallel);
+    c->pipeline_parallel = at_least_one(c->pipeline_parallel);
+    c->expert_parallel = 1;
+    double product = (double)c->data_parallel * c->tensor_parallel * c->pipeline_parallel;
+    if (c->gpu_count == 0 && product <= INT32_MAX) c->gpu_count = (int)product;
+    if (product != c->gpu_count)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "data_parallel %u, tensor_parallel %u and pipeline_parallel %u make %.0f GPUs, not %d",
+                         c->data_parallel, c->tensor_parallel, c->pipeline_parallel, product, c->gpu_count);
+    return MDOT_OK;
+}
+
+static mdot_status complete_micro_batches(rt_setup *s, mdot_error *err)
+{
+    mdot_configuration *c = &s->c;
+    if (c->micro_batches > 1 && c->pipeline_parallel == 1)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "micro_batches are a pipeline's, and there is none; accumulate adds passes up");
+    if (c->micro_batches == 0) c->micro_batches = c->pipeline_parallel;
+    if (c->batch % c->micro_batches != 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a batch of %lld does not divide into %u micro-batches",
+                         (long long)c->batch, c->micro_batches);
+    s->micro_batch = c->batch / c->micro_batches;
+    return MDOT_OK;
+}
+
+mdot_status rt_setup_complete(rt_setup *s, mdot_error *err)
+{
+    mdot_configuration *c = &s->c;
+    c->accumulate = at_least_one(c->accumulate);
+    s->plain_workers = c->link == MDOT_LINK_DEFAULT && c->link_gbps == 0 && c->network_gbps == 0 &&
+                       c->node_count <= 1 && c->zero_stage == 0 && c->accumulate == 1;
+    c->node_count = at_least_one(c->node_count);
+    mdot_status status = complete_degrees(c, err);
+    if (status == MDOT_OK) status = complete_micro_batches(s, err);
+    if (status == MDOT_OK) status = complete_link(s, err);
     if (status != MDOT_OK) return status;
-    if (c.gpu_figures == NULL) {
-        status = find_name(c.gpu, names, out_gpu, err);
-    } else if (c.gpu == NULL) {
-        status = read_figures(c.gpu_figures, out_gpu, err);
+    s->plain_workers = s->plain_workers && c->tensor_parallel == 1 && c->pipeline_parallel == 1;
+    if ((uint32_t)c->gpu_count % c->node_count != 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%d GPUs do not spread evenly over %u nodes", c->gpu_count,
+                         c->node_count);
+    return MDOT_OK;
+}
+
+mdot_status rt_setup_read(const mdot_configuration *first, size_t i, rt_gpu_names *names, rt_setup *out_setup,
+                          mdot_error *err)
+{
+    rt_setup s = {0};
+    mdot_status status = bs_read_element(&configuration_type, first, i, &s.c, err);
+    if (status == MDOT_OK) status = check_numbers(&s.c, err);
+    if (status != MDOT_OK) return status;
+    if (s.c.gpu_figures == NULL) {
+        status = find_name(s.c.gpu, names, &s.gpu, err);
+    } else if (s.c.gpu == NULL) {
+        status = read_figures(s.c.gpu_figures, &s.gpu, err);
     } else {
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "a configuration has both gpu and gpu_figures");
     }
-    if (status != MDOT_OK) return status;
-    c.gpu_figures = out_gpu;
-    *out_configuration = c;
+    if (status == MDOT_OK) status = rt_setup_complete(&s, err);
+    if (status == MDOT_OK) *out_setup = s;
+    return status;
+}
+
+/* ---- With a job ------------------------------------------------------------------------------------------------- */
+
+mdot_status rt_setup_check(const rt_setup *setup, const mdot_job *job, mdot_error *err)
+{
+    const mdot_configuration *c = &setup->c;
+    uint64_t common = job->division.common;
+    if (c->recompute == MDOT_RECOMPUTE_BLOCKS && job->info.block_count == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job has no blocks that could be recomputed");
+    if (c->pipeline_parallel > 1 && c->pipeline_parallel > job->info.block_count)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a pipeline of %u stages needs as many blocks; the job has %u",
+                         c->pipeline_parallel, job->info.block_count);
+    if (c->tensor_parallel > 1 && common == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "the job has no matrix products that tensor parallelism could divide");
+    if (common % c->tensor_parallel != 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "tensor_parallel %u does not divide %llu, the common divisor of the job's channels and heads",
+                         c->tensor_parallel, (unsigned long long)common);
     return MDOT_OK;
+}
+
+rt_share rt_setup_share(const rt_setup *setup, const mdot_job *job)
+{
+    rt_share share = {setup->c.tensor_parallel, {1, 1, 1}};
+    uint32_t stages = setup->c.pipeline_parallel, blocks = job->info.block_count;
+    if (stages == 1) return share;
+    share.of[RT_PLACE_BLOCKS] = (double)((blocks + stages - 1) / stages) / blocks;
+    rt_place lighter = job->division.heavier_end == RT_PLACE_BEFORE ? RT_PLACE_BEHIND : RT_PLACE_BEFORE;
+    share.of[lighter] = 0; /* another stage's */
+    return share;
+}
+
+double rt_setup_passes(const rt_setup *setup)
+{
+    const mdot_configuration *c = &setup->c;
+    return (double)c->accumulate * c->micro_batches + c->pipeline_parallel - 1;
 }

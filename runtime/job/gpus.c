@@ -1,8 +1,10 @@
 /* gpus.c — the GPUs of gpus.def, by name. */
 #include "base/list.h"
+#include "base/near.h"
 #include "base/sized.h"
 #include "runtime/job/predict.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct gpu_row {
@@ -63,7 +65,7 @@ static const char *skip_word(const char *name, const char *word)
 
 static const char *skip_brand(const char *name)
 {
-    static const char *const brands[] = {"nvidia", "geforce", "tesla", "quadro"};
+    static const char *const brands[] = {"nvidia", "geforce", "tesla", "quadro", "amd", "instinct"};
     for (size_t i = 0; i < sizeof brands / sizeof *brands; i++) {
         const char *rest = skip_word(name, brands[i]);
         if (rest != NULL) name = rest;
@@ -84,14 +86,36 @@ static bool is_called(const gpu_row *row, const char *name)
 
 /* ---- Finding ----------------------------------------------------------------------------------------------------- */
 
+static void offer(bs_near *near, const gpu_row *row)
+{
+    bs_near_offer(near, row->gpu.name);
+    for (const char *alias = row->aliases; *alias != '\0';) {
+        size_t length = strcspn(alias, "|");
+        char text[BS_NEAR_LENGTH + 1];
+        snprintf(text, sizeof text, "%.*s", (int)length, alias);
+        bs_near_offer_alias(near, text, row->gpu.name);
+        alias += length + (alias[length] == '|');
+    }
+}
+
 static mdot_status fail_unknown(const char *name, mdot_error *err)
 {
     if (err == NULL) return MDOT_INVALID_ARGUMENT;
-    char known[sizeof err->message - 128];
+    char known[sizeof err->message - 192];
     bs_list list;
     bs_list_begin(&list, known, sizeof known);
-    for (size_t i = 0; i < ROW_COUNT; i++) bs_list_add(&list, "%s", rows[i].gpu.name);
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no GPU \"%.64s\"; known are %s", name, known);
+    char wrong[BS_NEAR_LENGTH + 1]; /* as the table spells names */
+    const char *core = skip_brand(name);
+    snprintf(wrong, sizeof wrong, "%s", core + strspn(core, " -_"));
+    for (char *c = wrong; *c != '\0'; c++)
+        if (*c == ' ' || *c == '_') *c = '-';
+    bs_near near = bs_near_begin(wrong);
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        bs_list_add(&list, "%s", rows[i].gpu.name);
+        offer(&near, &rows[i]);
+    }
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no GPU \"%.64s\"%s; known are %s", name,
+                     bs_near_ask(&near).text, known);
 }
 
 mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err)

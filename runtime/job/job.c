@@ -55,9 +55,20 @@ static bool is_load(const mdot_load *load)
     return is_count(load->flops) && is_count(load->bytes_read) && is_count(load->bytes_written);
 }
 
+/* Of the settings, padding alone may be negative: it crops. */
+static bool is_padding(int setting)
+{
+    return setting == MDOT_SETTING_PADDING_H || setting == MDOT_SETTING_PADDING_W;
+}
+
+static bool is_setting(int setting, int64_t value)
+{
+    return value <= RT_JOB_MAX_SETTING && value >= (is_padding(setting) ? -RT_JOB_MAX_SETTING : 0);
+}
+
 static const bs_sized description_type = BS_SIZED(mdot_job_description, optimizer);
 static const bs_sized operator_type = BS_SIZED(mdot_job_operator, module);
-static const bs_sized info_type = BS_SIZED(mdot_job_info, reserved);
+static const bs_sized info_type = BS_SIZED(mdot_job_info, notes);
 
 /* What is there for later versions is zero, as it will be in programs that do not know it. */
 static bool leaves_room(const mdot_job_operator *op)
@@ -76,12 +87,17 @@ static mdot_status check_operator(const mdot_job_operator *op, size_t index, mdo
     if (op->facts.number > RT_JOB_MAX_TYPE)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job (%s): its type has number %u, above %d",
                          index, op->type, (unsigned)op->facts.number, RT_JOB_MAX_TYPE);
-    bool sound = is_count(op->parameters);
+    bool sound = is_count(op->parameters) && is_count(op->frozen_parameters);
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
         sound = sound && is_load(&op->per_sample[phase]) && is_load(&op->per_step[phase]);
     if (!sound)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job (%s): a load is no count up to 2^53",
                          index, op->type);
+    for (int s = 0; s < MDOT_SETTING_COUNT; s++)
+        if (!is_setting(s, op->setting[s]))
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job (%s): its %s is %lld, not %s to 2^40",
+                             index, op->type, mdot_setting_name((mdot_setting)s), (long long)op->setting[s],
+                             is_padding(s) ? "-2^40" : "0");
     if (!leaves_room(op))
         return mdot_fail(err, MDOT_INCOMPATIBLE, "operator %zu of the job (%s) says what mdot %s does not know", index,
                          op->type, MDOT_VERSION_STRING);
@@ -103,6 +119,8 @@ static mdot_status check(const mdot_job_description *d, mdot_error *err)
     if (d->batch < 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job's batch is negative");
     if (d->has_optimizer && (size_t)d->optimizer >= sizeof steps / sizeof *steps)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job's optimizer is unknown");
+    if (d->reserved != 0 || (d->notes & ~(uint32_t)MDOT_JOB_NOTES_ALL) != 0)
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "the job says what mdot %s does not know", MDOT_VERSION_STRING);
     return bs_check_struct(&operator_type, d->operators, err);
 }
 
@@ -140,6 +158,7 @@ static const char *own_text(const char *text, char **texts)
 static void own_operator(mdot_job_operator *op, char **texts, uint32_t **inputs)
 {
     op->parameters = rint(op->parameters);
+    op->frozen_parameters = rint(op->frozen_parameters);
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         round_load(&op->per_sample[phase]);
         round_load(&op->per_step[phase]);
@@ -186,6 +205,7 @@ static bool own_operators(mdot_job *job)
         own_operator(&job->operators[i], &texts, &inputs);
         job->info.unknown_count += !job->operators[i].known;
         job->info.parameters += job->operators[i].parameters;
+        job->info.frozen_parameters += job->operators[i].frozen_parameters;
     }
     return true;
 }
@@ -201,6 +221,7 @@ static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, mdot_e
                                 .operator_count = d->operator_count,
                                 .batch = d->batch,
                                 .has_optimizer = d->has_optimizer,
+                                .notes = d->notes,
                                 .optimizer = d->has_optimizer ? d->optimizer : MDOT_OPTIMIZER_SGD};
     job->operators = calloc(d->operator_count, sizeof *job->operators);
     if (job->operators == NULL) return fail_memory(d, err);
@@ -208,12 +229,16 @@ static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, mdot_e
     if (status != MDOT_OK) return status;
     if (!own_operators(job)) return fail_memory(d, err);
     work_out_positions(job);
-    bool known = rt_job_classify(job) && rt_job_compare_blocks(job) && rt_job_measure_memory(job);
-    return known ? MDOT_OK : fail_memory(d, err);
+    bool known = rt_job_measure_costs(job) && rt_job_divide(job) && rt_job_classify(job) &&
+                 rt_job_compare_blocks(job) && rt_job_measure_activations(job);
+    if (!known) return fail_memory(d, err);
+    rt_job_add_up(job);
+    return MDOT_OK;
 }
 
 mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err)
 {
+    if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_create needs a place for the job");
     mdot_job_description d;
     mdot_status status = bs_read_struct(&description_type, description, &d, err);
     if (status == MDOT_OK) status = check(&d, err);
@@ -235,7 +260,11 @@ void mdot_job_destroy(mdot_job *job)
     free(job->inputs);
     free(job->texts);
     free(job->costs);
-    free(job->classes);
+    free(job->classes.items);
+    free(job->divided_classes.items);
+    free(job->fused_bytes);
+    free(job->division.role);
+    free(job->division.place);
     free(job);
 }
 
@@ -243,11 +272,13 @@ void mdot_job_destroy(mdot_job *job)
 
 mdot_status mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info)
 {
+    if (job == NULL) return MDOT_INVALID_ARGUMENT;
     return bs_fill_struct(&info_type, &job->info, out_info, NULL);
 }
 
 mdot_status mdot_job_get_operator(const mdot_job *job, size_t index, mdot_job_operator *out_operator)
 {
+    if (job == NULL) return MDOT_INVALID_ARGUMENT;
     if (index >= job->info.operator_count) return MDOT_OUT_OF_RANGE;
     return bs_fill_struct(&operator_type, &job->operators[index], out_operator, NULL);
 }

@@ -5,7 +5,7 @@
  * All little-endian. The checksum (mdot_abi.h) covers the file without itself. The content is made of varints
  * (job_bytes.h): sections, each its tag and its size in bytes before it, tags ascending.
  *
- *   1 JOB        batch, optimizer + 1 (0: none)
+ *   1 JOB        batch, optimizer + 1 (0: none), notes (MDOT_JOB_…)
  *   2 TYPES      their count; a type: size, length and bytes of its name, known, and mdot_operator_facts in its order
  *   3 OPERATORS  an operator: size, its type's place, parameters, and three lists: a bit mask of the settings that are
  *                not 0 with their values, one of the loads that are not 0, and the operators it reads, their count,
@@ -153,6 +153,7 @@ static void put_operator(rt_writer *w, const mdot_job_operator *source, size_t i
     rt_put(w, op.input_count);
     for (size_t i = 0; i < op.input_count; i++) rt_put(w, index - op.inputs[i]);
     rt_put(w, op.block);
+    rt_put(w, (uint64_t)op.frozen_parameters); /* files of the first releases end before it */
 }
 
 static void put_modules(const mdot_job *job, const numbering *modules, rt_writer *w)
@@ -168,6 +169,7 @@ static void put_content(rt_writer *w, const mdot_job *job, const numbering *type
     parts p = {0};
     rt_put(&p.section, (uint64_t)job->info.batch);
     rt_put(&p.section, job->info.has_optimizer ? (uint64_t)job->info.optimizer + 1 : 0);
+    rt_put(&p.section, job->info.notes);
     put_section(w, SECTION_JOB, &p.section);
     put_types(types, &p);
     put_section(w, SECTION_TYPES, &p.section);
@@ -211,6 +213,7 @@ static mdot_status encode(const mdot_job *job, rt_writer *w, mdot_error *err)
 
 mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err)
 {
+    if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_save needs a job");
     rt_writer w = {0};
     mdot_status status = encode(job, &w, err);
     if (status == MDOT_OK) status = bs_write_file(path, w.bytes, w.size, err);
@@ -226,6 +229,8 @@ static void get_job(rt_reader *r, rt_decoded *d)
     uint64_t optimizer = rt_get_below(r, MDOT_OPTIMIZER_ADAMW + 2);
     d->description.has_optimizer = optimizer > 0;
     d->description.optimizer = optimizer > 0 ? (mdot_optimizer)(optimizer - 1) : MDOT_OPTIMIZER_SGD;
+    /* Of notes to come nothing is said here. */
+    if (rt_bytes_left(r) > 0) d->description.notes = (uint32_t)rt_get(r) & MDOT_JOB_NOTES_ALL;
 }
 
 /* False: memory ran out. So for the other sections. */
@@ -267,6 +272,7 @@ static bool get_operators(rt_reader *r, rt_decoded *d, size_t operator_count)
         }
         rt_get_numbers(&record, d, i, &input_count);
         op->block = (uint32_t)rt_get_below(&record, (uint64_t)operator_count + 1);
+        if (rt_bytes_left(&record) > 0) op->frozen_parameters = rt_get_count(&record);
         r->failed = r->failed || record.failed;
     }
     return true;
@@ -360,6 +366,8 @@ static void free_decoded(rt_decoded *d)
 
 mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_job, mdot_error *err)
 {
+    if (bytes == NULL || out_job == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a job file needs bytes and a place for the job");
     uint32_t version = 0;
     size_t operator_count = 0;
     mdot_status status = check_header(bytes, size_bytes, &version, &operator_count, err);
@@ -378,6 +386,7 @@ mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_
 
 mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err)
 {
+    if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_load needs a place for the job");
     unsigned char *bytes = NULL;
     size_t size_bytes = 0;
     mdot_status status = bs_read_file(path, &bytes, &size_bytes, err);

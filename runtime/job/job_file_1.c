@@ -17,6 +17,8 @@
 #define NONE 0
 #define VIEW MDOT_TRAIT_VIEW
 #define PICKS MDOT_TRAIT_PICKS
+#define PARTS MDOT_TRAIT_PARTS
+#define SUMS_PARTS MDOT_TRAIT_SUMS_PARTS
 
 static const struct {
     const char *name;

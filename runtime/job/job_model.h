@@ -2,7 +2,7 @@
 #ifndef RT_JOB_MODEL_H
 #define RT_JOB_MODEL_H
 
-#include "mdot/mdot.h"
+#include "runtime/job/division.h"
 
 #include <string.h>
 
@@ -11,12 +11,25 @@ typedef struct rt_class {
     uint32_t first, count; /* the first of them; how many there are */
 } rt_class;
 
-/* Bytes that one training step needs beside the weights, their gradients and the optimizer's state. */
-typedef struct rt_job_memory {
-    double activation_bytes;      /* for each sample, at the peak, with fp32 activations */
-    double half_activation_bytes; /* the same under automatic mixed precision, */
-    double half_weight_bytes;     /* which also keeps these copies of weights */
-} rt_job_memory;
+typedef struct rt_classes {
+    rt_class *items; /* in the order of their first operators */
+    size_t count;
+} rt_classes;
+
+/* What decides how much memory activations take, beside the batch. */
+typedef enum rt_activation_type {
+    RT_ACTIVATION_FP32,
+    RT_ACTIVATION_AMP,
+    RT_ACTIVATION_BF16,
+    RT_ACTIVATION_TYPES
+} rt_activation_type;
+enum { RT_ATTENTIONS = MDOT_ATTENTION_EAGER + 1, RT_RECOMPUTATIONS = MDOT_RECOMPUTE_SELECTIVE + 1 };
+
+/* Bytes at the peak of a forward and backward pass, for each sample. */
+typedef struct rt_activations {
+    double all;
+    double whole; /* without what tensor parallelism divides */
+} rt_activations;
 
 struct mdot_job {
     mdot_job_info info;
@@ -26,10 +39,17 @@ struct mdot_job {
     /* What predictions need and no configuration changes, worked out once. */
     bool has_unnumbered;     /* a type that has no number */
     uint32_t highest_number; /* of a type */
+    bool attends;            /* it has an attention */
+    bool convolves_mostly;   /* most FLOPs of products are convolutions' */
     double *costs;           /* of one operator, to compare operators with each other */
-    rt_class *classes;       /* in the order of their first operators */
-    size_t class_count;
-    rt_job_memory memory;
+    rt_classes classes;
+    rt_classes divided_classes; /* of which operators of a class also divide and fuse alike */
+    double *fused_bytes;        /* of an operator and one sample: what its result and the reading of it move, where one
+                                   that is no product alone reads it, and it is none itself */
+    rt_division division;
+    rt_activations activations[RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS];
+    double flops_per_sample;      /* of all phases */
+    double cost, unnumbered_cost; /* sums of costs: of all operators, of those without a number */
 };
 
 /* FNV-1a (Fowler, Noll, Vo), 64 bits, a word at a time, the upper half folded in since multiplying moves bits up. */
@@ -48,20 +68,46 @@ static inline uint64_t rt_hash(uint64_t hash, const void *data, size_t bytes)
 
 /* The largest whole number up to which a double holds every one. */
 #define RT_JOB_MAX_COUNT 9007199254740992.0 /* 2^53 */
+/* Of settings: more positions than a sample has, and few enough for what predictors do with them in f32. */
+#define RT_JOB_MAX_SETTING (INT64_C(1) << 40)
 /* Of type numbers: predictors hold a row for each. */
 enum { RT_JOB_MAX_TYPE = 65535 };
 
-/* classes.c: fills what predictions need but `memory` from the operators. False: memory ran out. */
+/* An operator that is computed on tensor cores: a matrix product, a convolution, attention, a recurrence. */
+static inline bool rt_is_product(const mdot_job_operator *op)
+{
+    return op->facts.autocast == MDOT_AUTOCAST_HALF;
+}
+
+/* fp32 bytes of one sample's scores where the operator is an attention, 0 elsewhere. From the FLOPs, which know of
+ * windows and of what a mask leaves out: two products of 2 * head_size each and a softmax of 5 a score (ir/ops). */
+static inline double rt_score_bytes(const mdot_job_operator *op)
+{
+    int64_t head_size = op->setting[MDOT_SETTING_HEAD_SIZE];
+    if (head_size <= 0) return 0;
+    return sizeof(float) * op->per_sample[MDOT_PHASE_FORWARD].flops / (4.0 * (double)head_size + 5);
+}
+
+/* classes.c: costs, then, behind division.c, classes. False: memory ran out. */
+bool rt_job_measure_costs(mdot_job *job);
 bool rt_job_classify(mdot_job *job);
+
+/* division.c: fills `division` from operators and costs. False: memory ran out. */
+bool rt_job_divide(mdot_job *job);
 
 /* blocks.c: fills how many blocks are equal to each operator's. False: memory ran out. */
 bool rt_job_compare_blocks(mdot_job *job);
 
-/* memory.c: fills `memory` from the operators. False: memory ran out. */
-bool rt_job_measure_memory(mdot_job *job);
-/* What a step takes at its peak; at most UINT64_MAX. */
-uint64_t rt_peak_memory_bytes(const mdot_job *job, const mdot_configuration *configuration);
-/* Whether that many bytes fit what a training job can have of a GPU's memory. */
-bool rt_fits(uint64_t peak_memory_bytes, double memory_gib);
+/* activations.c: fills `activations` from the operators. False: memory ran out. */
+bool rt_job_measure_activations(mdot_job *job);
+/* sanity.c: adds up costs and FLOPs. */
+void rt_job_add_up(mdot_job *job);
+/* How long a step's arithmetic takes at the card's peak, and its traffic. */
+typedef struct rt_effort {
+    double compute_ms, memory_ms;
+} rt_effort;
+/* Fills what the prediction can be judged by from its step_ms, and warns (MDOT_WARN_IMPLAUSIBLE and its like). Types
+ * from type_count on are unknown to the predictor. */
+void rt_judge(const mdot_job *job, const rt_effort *effort, uint32_t type_count, mdot_prediction *prediction);
 
 #endif

@@ -70,16 +70,20 @@ static mdot_status read_inputs(const mdot_abi_table *table, const mdot_abi_entry
                              "input %s of entry %s is nothing that jobs have, so the artefact predicts no jobs", name,
                              entry_name);
         int64_t columns = inputs[i].grows ? last_extent(tensor) : inputs[i].columns;
-        if (columns > inputs[i].columns && has_shape(tensor, inputs[i].has_rows, columns))
+        bool has_columns = inputs[i].columns == 0 || columns > 0;
+        if (tensor->dtype != (uint32_t)inputs[i].dtype || !has_columns ||
+            !has_shape(tensor, inputs[i].has_rows, columns))
+            return fail_tensor("input", name, inputs[i].dtype, inputs[i].has_rows, inputs[i].columns, err);
+        int64_t known = columns < inputs[i].columns ? columns : inputs[i].columns;
+        if (columns - known > (int64_t)tensor->default_count)
             return mdot_fail(
                 err, MDOT_INCOMPATIBLE,
                 "input %s of entry %s has %lld columns, of which mdot %s knows the first %lld: the predictor "
-                "was made for a later version",
-                name, entry_name, (long long)columns, MDOT_VERSION_STRING, (long long)inputs[i].columns);
-        bool known = inputs[i].columns == 0 || columns > 0;
-        if (tensor->dtype != (uint32_t)inputs[i].dtype || !known || !has_shape(tensor, inputs[i].has_rows, columns))
-            return fail_tensor("input", name, inputs[i].dtype, inputs[i].has_rows, inputs[i].columns, err);
+                "was made for a later version and says of %u what they are without it",
+                name, entry_name, (long long)columns, MDOT_VERSION_STRING, (long long)known, tensor->default_count);
         schema->columns[i] = (size_t)columns;
+        schema->known[i] = (size_t)known;
+        schema->defaults[i] = rt_defaults(table, tensor) + tensor->default_count - (columns - known);
         if (i == RT_JOB_INPUT_TYPE && tensor->index_count > 0) schema->type_count = tensor->index_count;
         schema->input_at[i] = (int)at;
     }
@@ -142,12 +146,27 @@ static size_t align(size_t bytes)
     return (bytes + TENSOR_ALIGNMENT - 1) / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT;
 }
 
+/* The numbers of one configuration: as many as there are, or as the entry reads. */
+static size_t numbers_bytes(const rt_job_schema *schema, int input)
+{
+    size_t columns = (size_t)inputs[input].columns;
+    return align((schema->columns[input] > columns ? schema->columns[input] : columns) * sizeof(float));
+}
+
 /* The checks at open have ruled overflow out for lengths up to the largest bucket's. */
 static size_t rows_bytes(const rt_job_schema *schema, int input)
 {
     if (schema->input_at[input] == RT_NOT_THERE || !inputs[input].has_rows) return 0;
     size_t columns = schema->columns[input] > 0 ? schema->columns[input] : 1;
     return align(schema->row_capacity * columns * mdot_dtype_size_bytes(inputs[input].dtype));
+}
+
+/* Behind the known columns, which alone are written from then on. */
+static void write_defaults(const rt_job_schema *schema, int input, float *tensor, size_t row_count)
+{
+    size_t columns = schema->columns[input], known = schema->known[input];
+    for (size_t row = 0; columns > known && row < row_count; row++)
+        memcpy(tensor + row * columns + known, schema->defaults[input], (columns - known) * sizeof *tensor);
 }
 
 static void point_at_tensors(rt_job_tensors *tensors, rt_job_pair *pair)
@@ -166,7 +185,9 @@ static mdot_status create_tensors(const mdot_predictor *predictor, void **out_te
 {
     rt_job_schema schema;
     if (rt_job_schema_read(rt_predictor_artefact(predictor)->table, &schema, NULL) != MDOT_OK) return MDOT_OK;
-    size_t bytes = align(sizeof(rt_job_tensors));
+    size_t configuration_bytes = numbers_bytes(&schema, RT_JOB_INPUT_CONFIGURATION);
+    size_t gpu_bytes = numbers_bytes(&schema, RT_JOB_INPUT_GPU);
+    size_t bytes = align(sizeof(rt_job_tensors)) + RT_PAIR_CAPACITY * (configuration_bytes + gpu_bytes);
     for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) bytes += rows_bytes(&schema, i);
     rt_job_tensors *tensors = rt_alloc(rt_predictor_allocator(predictor), bytes);
     if (tensors == NULL)
@@ -174,10 +195,19 @@ static mdot_status create_tensors(const mdot_predictor *predictor, void **out_te
     tensors->schema = schema;
     char *at = (char *)tensors + align(sizeof *tensors);
     for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) {
-        if (rows_bytes(&schema, i) > 0) tensors->rows[i] = at;
+        if (rows_bytes(&schema, i) == 0) continue;
+        tensors->rows[i] = at;
+        write_defaults(&schema, i, tensors->rows[i], schema.row_capacity);
         at += rows_bytes(&schema, i);
     }
-    for (int i = 0; i < RT_PAIR_CAPACITY; i++) point_at_tensors(tensors, &tensors->pairs[i]);
+    for (int i = 0; i < RT_PAIR_CAPACITY; i++, at += configuration_bytes + gpu_bytes) {
+        rt_job_pair *pair = &tensors->pairs[i];
+        pair->configuration = (float *)(void *)at;
+        pair->gpu = (float *)(void *)(at + configuration_bytes);
+        write_defaults(&schema, RT_JOB_INPUT_CONFIGURATION, pair->configuration, 1);
+        write_defaults(&schema, RT_JOB_INPUT_GPU, pair->gpu, 1);
+        point_at_tensors(tensors, pair);
+    }
     *out_tensors = tensors;
     return MDOT_OK;
 }

@@ -1,255 +1,100 @@
-/* memory.c — how much memory one training step needs at its peak, as PyTorch runs it.
+/* memory.c — how much memory one training step needs on one GPU at its peak, as PyTorch runs it.
  *
- *   weights          fp32: 4 bytes a parameter
- *   gradients        fp32, kept from step to step; a second copy in the buckets that several workers exchange them in
+ *   weights          4 bytes a parameter, 2 in bf16 throughout; under autocast half-precision copies of those that
+ *                    products read live through the step
+ *                    (frozen ones, too, which have nothing of what follows)
+ *   gradients        of the weights' type, kept from pass to pass and from step to step, so that accumulating takes
+ *                    nothing more; a second copy in the buckets that several workers exchange them in
  *                    (DistributedDataParallel, gradient_as_bucket_view=False)
- *   optimizer state  fp32: one tensor for SGD, which has momentum here (mdot_optimizer_load), two for Adam and AdamW
- *   activations      the largest sum of tensors alive at one moment of the forward and backward pass, below
+ *   optimizer state  of the weights' type: one tensor for SGD, which has momentum here (mdot_optimizer_load), two for
+ *                    Adam and AdamW
+ *   activations      of a pass at its peak: activations.c. What is compiled keeps what selective recomputation does:
+ *                    fused kernels compute again what is no product (torch.compile's min-cut partitioner)
  *   or, if larger    the square roots that the update of Adam and AdamW over lists of tensors holds at once
  *                    (torch/optim/adam.py, _multi_tensor_adam)
  *
- * Activations. The forward pass visits the operators in order, the backward pass in reverse. A tensor lives from its
- * operator to its last reader; where autograd saved it, until the backward pass is through with every operator that
- * saved it; one that several save is there once. A gradient lives from the last reader's backward operation to its own
- * operator's. What an operator saves is what its formula in PyTorch's tools/autograd/derivatives.yaml reads: products,
- * convolutions and normalisations their inputs, ReLU, sigmoid and softmax their result, sums and moves nothing.
- * Transposes and slices are views. Attention is the fused one: it saves its operands and its result, never the scores.
- *
- * Mixed precision. Autocast runs products in fp16 and normalisations, softmax, powers, sums and losses in fp32, and the
- * rest in the widest type of the operands (PyTorch's documentation, "CUDA Op-Specific Behavior"). Where an operator's
- * type is not its operand's, it saves a copy. fp16 copies of weights live through the step.
- *
- * Held to what PyTorch 2.6 saves (torch.autograd.graph.saved_tensors_hooks): the peak is 0 to 1 % above it for 20 timm
- * networks of convolutions, 2 % for BERT with fused attention, 4 % for mixers.
- *
- * Not counted: scores of attention that is written out, dropout, which jobs do not have; and workspaces of cuDNN and
- * cuBLAS, fragmentation and the CUDA context, which rt_fits allows for.
+ * Several GPUs. ZeRO divides the optimizer's state, from stage 2 on gradients, from stage 3 on weights over the
+ * data-parallel workers; at stage 3 the largest block's weights are there as a whole, too. Tensor parallelism
+ * divides the parameters and activations of what division.c divides. A stage of a pipeline has its blocks'
+ * parameters and those of the heavier end, and keeps the activations of as many micro-batches as there are stages
+ * behind it: those of the first stage, of all stages or of all micro-batches.
  */
-#include "runtime/job/job_model.h"
+#include "runtime/job/setup.h"
 
-#include <stdlib.h>
-#include <string.h>
+enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 };
 
-enum { WEIGHT_BYTES = 4, HALF_WEIGHT_BYTES = 2 };
-
-/* ---- What operators save --------------------------------------------------------------------------------------------
- */
-
-/* Attention counts as fused. 0: what is not known saves all it touches. */
-static bool saves(const mdot_job_operator *op, uint32_t tensors)
+static double min(double a, double b)
 {
-    return op->facts.saved_fused == 0 || (op->facts.saved_fused & tensors) != 0;
+    return a < b ? a : b;
 }
 
-static bool has_trait(const mdot_job_operator *op, uint32_t trait)
+/* Of one GPU, from what there is at each place and what of it is divided. */
+static double part_of(const double all[RT_PLACE_COUNT], const double divided[RT_PLACE_COUNT], const rt_share *share)
 {
-    return (op->facts.traits & trait) != 0;
+    double sum = 0;
+    for (int place = 0; place < RT_PLACE_COUNT; place++)
+        sum += share->of[place] * (all[place] - divided[place] * (1 - 1 / share->tensor));
+    return sum;
 }
 
-/* ---- One step as intervals -----------------------------------------------------------------------------------------
- */
-
-typedef struct memory_node {
-    double bytes;    /* of one sample's result */
-    uint32_t root;   /* the operator whose memory the result lies in: itself, but for views */
-    uint32_t reader; /* of a root, the last operator that reads it, or itself */
-    uint32_t saver;  /* of a root, the first operator that saves it, or NOBODY */
-    bool learns;     /* a parameter lies in it or before it: a gradient passes */
-    bool half;       /* the result is fp16 */
-} memory_node;
-
-enum { NOBODY = UINT32_MAX };
-
-/* Moments 0 … n - 1 are the forward pass, n … 2n - 1 the backward pass. */
-typedef struct step {
-    const mdot_job *job;
-    size_t count;
-    bool mixed; /* automatic mixed precision */
-    memory_node *nodes;
-    double *change; /* by moment: bytes that come to life less those that died before it */
-    double input_bytes;
-} step;
-
-static size_t backward(const step *s, size_t index)
+double rt_parameters(const mdot_job *job, const rt_share *share)
 {
-    return 2 * s->count - 1 - index;
+    return part_of(job->division.parameters, job->division.divided_parameters, share);
 }
 
-static void live(step *s, size_t from, size_t to, double bytes)
+double rt_weights(const mdot_job *job, const rt_share *share)
 {
-    s->change[from] += bytes;
-    s->change[to + 1] -= bytes;
+    return rt_parameters(job, share) + part_of(job->division.frozen, job->division.divided_frozen, share);
 }
 
-static double size_of(const memory_node *node)
+static double activation_bytes(const mdot_job *job, const rt_setup *setup, const rt_share *share)
 {
-    return node->half ? node->bytes / 2 : node->bytes;
+    const mdot_configuration *c = &setup->c;
+    rt_activation_type type = c->precision == MDOT_PRECISION_BF16 ? RT_ACTIVATION_BF16
+                              : rt_is_half(c->precision)          ? RT_ACTIVATION_AMP
+                                                                  : RT_ACTIVATION_FP32;
+    mdot_recompute recompute = c->recompute;
+    if (recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0) recompute = MDOT_RECOMPUTE_SELECTIVE;
+    const rt_activations *a = &job->activations[type][c->attention][recompute];
+    double sample = a->whole + (a->all - a->whole) / share->tensor;
+    double in_flight = min(c->pipeline_parallel, (double)c->micro_batches * c->accumulate);
+    return (double)setup->micro_batch * sample * in_flight * share->of[RT_PLACE_BLOCKS];
 }
 
-/* A convolution with its normalisation writes its own result and the normalised one. */
-static double result_bytes(const mdot_job_operator *op)
+rt_memory rt_measure_memory(const mdot_job *job, const rt_setup *setup)
 {
-    double written = op->per_sample[MDOT_PHASE_FORWARD].bytes_written;
-    return op->setting[MDOT_SETTING_NORMALISED] != 0 ? written / 2 : written;
-}
-
-/* What an operator reads that no other gives: the samples. A normalisation reads its data twice more. */
-static double sample_bytes(const mdot_job_operator *op, const memory_node *node)
-{
-    if (op->input_count > 0 || op->setting[MDOT_SETTING_INPUTS] == 0 || has_trait(op, MDOT_TRAIT_PICKS)) return 0;
-    double read = op->per_sample[MDOT_PHASE_FORWARD].bytes_read;
-    if (op->setting[MDOT_SETTING_NORMALISED] != 0) read -= 2 * node->bytes;
-    return read > 0 ? read : 0;
-}
-
-static bool is_half(const step *s, const mdot_job_operator *op)
-{
-    uint32_t autocast = op->facts.autocast;
-    if (!s->mixed || autocast == MDOT_AUTOCAST_FULL) return false;
-    if (autocast == MDOT_AUTOCAST_HALF) return true;
-    if (op->input_count == 0 || (op->parameters > 0 && autocast != MDOT_AUTOCAST_DATA)) return false;
-    for (size_t k = 0; k < op->input_count; k++) {
-        if (!s->nodes[op->inputs[k]].half) return false;
+    const mdot_configuration *c = &setup->c;
+    rt_share share = rt_setup_share(setup, job);
+    double parameters = rt_parameters(job, &share), workers = c->data_parallel;
+    double bytes = c->precision == MDOT_PRECISION_BF16 ? HALF_BYTES : WEIGHT_BYTES, all = bytes * parameters;
+    bool adam = c->optimizer != MDOT_OPTIMIZER_SGD;
+    double weights = bytes * rt_weights(job, &share);
+    rt_memory m = {.weights = weights, .gradients = all, .optimizer = (adam ? 2 : 1) * all};
+    if (workers > 1 && c->zero_stage == 0) m.gradients += all;
+    if (c->zero_stage >= 1) m.optimizer /= workers;
+    if (c->zero_stage >= 2) m.gradients /= workers;
+    if (c->zero_stage >= 3) {
+        double block = bytes * job->division.largest_block_parameters / share.tensor;
+        m.weights = min(weights, weights / workers + (job->info.block_count > 0 ? block : weights));
     }
-    return true;
+    double passing = activation_bytes(job, setup, &share), update = adam ? all : 0;
+    if (c->zero_stage >= 1) update /= workers;
+    if (rt_is_half(c->precision) && c->precision != MDOT_PRECISION_BF16)
+        passing += HALF_BYTES * part_of(job->division.half_parameters, job->division.divided_half_parameters, &share);
+    m.activations = passing > update ? passing : update;
+    return m;
 }
 
-static void describe(step *s, size_t index)
+uint64_t rt_sum_memory(const rt_memory *m)
 {
-    const mdot_job_operator *op = &s->job->operators[index];
-    memory_node *node = &s->nodes[index];
-    /* a parameter that several operators share is counted at the first; each has a weight gradient */
-    bool learns = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
-    for (size_t k = 0; k < op->input_count; k++) learns = learns || s->nodes[op->inputs[k]].learns;
-    *node = (memory_node){.bytes = result_bytes(op), .saver = NOBODY, .learns = learns};
-    bool view = has_trait(op, MDOT_TRAIT_VIEW) && op->input_count > 0;
-    node->root = view ? s->nodes[op->inputs[0]].root : (uint32_t)index;
-    node->reader = (uint32_t)index;
-    node->half = is_half(s, op);
-    for (size_t k = 0; k < op->input_count; k++) s->nodes[s->nodes[op->inputs[k]].root].reader = (uint32_t)index;
-}
-
-/* The operand as the operator takes it: itself, or converted, saved or for the moment. */
-static void take_operand(step *s, size_t index, const memory_node *operand, bool saved)
-{
-    uint32_t autocast = s->job->operators[index].facts.autocast;
-    bool wants_half = s->mixed && autocast == MDOT_AUTOCAST_HALF, wants_full = autocast == MDOT_AUTOCAST_FULL;
-    if ((wants_half && !operand->half) || (wants_full && operand->half)) {
-        live(s, index, saved ? backward(s, index) : index, wants_half ? operand->bytes / 2 : operand->bytes);
-        return;
-    }
-    memory_node *root = &s->nodes[operand->root];
-    if (saved && root->saver == NOBODY) root->saver = (uint32_t)index;
-}
-
-static bool saves_operand(const mdot_job_operator *op, const memory_node *node)
-{
-    if (!node->learns) return false;
-    if (saves(op, MDOT_SAVES_INPUTS)) return true;
-    return saves(op, MDOT_SAVES_FACTORS) && (op->input_count > 1 || op->parameters > 0);
-}
-
-/* What the operator itself keeps for its backward operation, and what that needs for the moment. */
-static void keep(step *s, size_t index)
-{
-    const mdot_job_operator *op = &s->job->operators[index];
-    const memory_node *node = &s->nodes[index];
-    bool saved = saves_operand(op, node);
-    for (size_t k = 0; k < op->input_count; k++) take_operand(s, index, &s->nodes[op->inputs[k]], saved);
-    double samples = sample_bytes(op, node);
-    s->input_bytes += samples;
-    if (saved && s->mixed && op->facts.autocast == MDOT_AUTOCAST_HALF) live(s, index, backward(s, index), samples / 2);
-    if (!node->learns) return;
-    memory_node *root = &s->nodes[node->root];
-    if (saves(op, MDOT_SAVES_RESULT) && root->saver == NOBODY) root->saver = (uint32_t)index;
-    double reserve = op->facts.reserve * size_of(node);
-    if ((op->facts.saved_fused & MDOT_SAVES_INDICES) != 0) reserve += 2 * node->bytes;
-    if (op->setting[MDOT_SETTING_NORMALISED] != 0) {
-        reserve += size_of(node);
-        live(s, backward(s, index), backward(s, index), size_of(node)); /* the gradient between the two */
-    }
-    live(s, index, backward(s, index), reserve);
-}
-
-static void place_tensor(step *s, size_t index)
-{
-    const memory_node *node = &s->nodes[index];
-    if (node->root != index) return;
-    live(s, index, node->saver == NOBODY ? node->reader : backward(s, node->saver), size_of(node));
-    if (node->learns) live(s, backward(s, node->reader), backward(s, index), size_of(node));
-}
-
-/* A tensor that several operators read gets a gradient from each; those behind the first are added to it. */
-static void place_summands(step *s, size_t index)
-{
-    const mdot_job_operator *op = &s->job->operators[index];
-    if (s->nodes[index].root != index) return;
-    for (size_t k = 0; k < op->input_count; k++) {
-        const memory_node *operand = &s->nodes[op->inputs[k]];
-        bool first = s->nodes[operand->root].reader == index;
-        if (operand->learns && !first) live(s, backward(s, index), backward(s, index), size_of(operand));
-    }
-}
-
-static double largest_sum(const step *s)
-{
-    double now = s->input_bytes, largest = now;
-    for (size_t moment = 0; moment < 2 * s->count; moment++) {
-        now += s->change[moment];
-        if (now > largest) largest = now;
-    }
-    return largest;
-}
-
-static double measure(const mdot_job *job, bool mixed, memory_node *nodes, double *change)
-{
-    step s = {.job = job, .count = job->info.operator_count, .mixed = mixed, .nodes = nodes, .change = change};
-    memset(change, 0, (2 * s.count + 1) * sizeof *change);
-    for (size_t i = 0; i < s.count; i++) describe(&s, i);
-    for (size_t i = 0; i < s.count; i++) keep(&s, i);
-    for (size_t i = 0; i < s.count; i++) {
-        place_tensor(&s, i);
-        place_summands(&s, i);
-    }
-    return largest_sum(&s);
-}
-
-bool rt_job_measure_memory(mdot_job *job)
-{
-    size_t count = job->info.operator_count;
-    memory_node *nodes = calloc(count, sizeof *nodes);
-    double *change = calloc(2 * count + 1, sizeof *change);
-    bool allocated = nodes != NULL && change != NULL;
-    if (allocated) {
-        job->memory.activation_bytes = measure(job, false, nodes, change);
-        job->memory.half_activation_bytes = measure(job, true, nodes, change);
-        for (size_t i = 0; i < count; i++) {
-            if (job->operators[i].facts.autocast == MDOT_AUTOCAST_HALF)
-                job->memory.half_weight_bytes += HALF_WEIGHT_BYTES * job->operators[i].parameters;
-        }
-    }
-    free(nodes);
-    free(change);
-    return allocated;
-}
-
-/* ---- A configuration -----------------------------------------------------------------------------------------------
- */
-
-uint64_t rt_peak_memory_bytes(const mdot_job *job, const mdot_configuration *configuration)
-{
-    double weights = WEIGHT_BYTES * job->info.parameters;
-    bool adam = configuration->optimizer != MDOT_OPTIMIZER_SGD;
-    double kept = weights * (2 + (adam ? 2 : 1) + (configuration->gpu_count > 1 ? 1 : 0));
-    double passing = (double)configuration->batch;
-    if (configuration->precision == MDOT_PRECISION_AMP) {
-        passing = passing * job->memory.half_activation_bytes + job->memory.half_weight_bytes;
-    } else {
-        passing *= job->memory.activation_bytes;
-    }
-    double update = adam ? weights : 0;
-    double peak = kept + (passing > update ? passing : update);
+    double peak = m->weights + m->gradients + m->optimizer + m->activations;
     return peak < 0x1p64 ? (uint64_t)peak : UINT64_MAX;
+}
+
+uint64_t rt_peak_memory_bytes(const mdot_job *job, const rt_setup *setup)
+{
+    rt_memory m = rt_measure_memory(job, setup);
+    return rt_sum_memory(&m);
 }
 
 /* What a training job cannot have: a sixteenth, which error correction takes where it is kept in GDDR memory, and

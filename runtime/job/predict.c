@@ -1,7 +1,7 @@
 /* predict.c — predictions of jobs: a job and a configuration become the inputs of the artefact's entry "predict".
  *
- * All arguments are checked before anything runs, so that a call answers for all pairs or for none. Nothing here
- * allocates, locks or calls the operating system; tests/runtime/job/test_predict_calls.c holds it to that.
+ * Each pair is checked, answered or refused by itself. Nothing here allocates, locks or calls the operating system;
+ * tests/runtime/job/test_predict_calls.c holds it to that.
  */
 #include "runtime/job/predict.h"
 #include "runtime/job/job.h"
@@ -15,6 +15,8 @@ typedef struct pairs {
     const mdot_job *job;
     const mdot_configuration *configurations;
     size_t count;
+    mdot_prediction *out;
+    bool is_one; /* and nothing else: what fails leaves the result as it was */
 } pairs;
 
 static const mdot_job *job_of(const pairs *p, size_t i)
@@ -22,52 +24,59 @@ static const mdot_job *job_of(const pairs *p, size_t i)
     return p->jobs != NULL ? p->jobs[i] : p->job;
 }
 
-/* ---- Checks ----------------------------------------------------------------------------------------------------- */
-
 static const bs_sized prediction_type = BS_SIZED(mdot_prediction, warnings);
-
-/* Which of several pairs a message is about. */
-static mdot_status in_pair(const pairs *p, size_t i, mdot_status status, mdot_error *err)
-{
-    if (p->count == 1 || err == NULL) return status;
-    return mdot_fail(err, status, "pair %zu: %s", i, err->message);
-}
-
-static mdot_status check_pairs(const pairs *p, rt_gpu_names *names, const mdot_prediction *predictions, mdot_error *err)
-{
-    if (p->count == 0) return MDOT_OK;
-    mdot_status status = bs_check_struct(&prediction_type, predictions, err);
-    if (status != MDOT_OK) return status;
-    for (size_t i = 0; i < p->count; i++) {
-        mdot_configuration c;
-        mdot_gpu gpu;
-        status = job_of(p, i) != NULL ? rt_configuration_read(p->configurations, i, names, &c, &gpu, err)
-                                      : mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no job");
-        if (status != MDOT_OK) return in_pair(p, i, status, err);
-    }
-    return MDOT_OK;
-}
 
 /* ---- One pair --------------------------------------------------------------------------------------------------- */
 
-static void write_pair(const mdot_job *job, const mdot_configuration *c, rt_job_pair *pair)
+static void write_configuration(const rt_setup *setup, float out[RT_CONFIGURATION_NUMBERS])
 {
-    const float configuration[RT_CONFIGURATION_NUMBERS] = {
-        (float)c->batch,
-        c->gpu_count == 0 ? 1 : (float)c->gpu_count,
-        c->precision == MDOT_PRECISION_FP32,
-        c->precision == MDOT_PRECISION_TF32,
-        c->precision == MDOT_PRECISION_AMP,
-        c->layout == MDOT_LAYOUT_NHWC,
-        c->optimizer == MDOT_OPTIMIZER_ADAM,
-        c->optimizer == MDOT_OPTIMIZER_ADAMW,
+    const mdot_configuration *c = &setup->c;
+    bool half = rt_is_half(c->precision), by_default = c->precision == MDOT_PRECISION_PYTORCH;
+    const float numbers[RT_CONFIGURATION_NUMBERS] = {
+        [RT_CONFIGURATION_BATCH] = (float)setup->micro_batch,
+        [RT_CONFIGURATION_GPUS] = (float)c->gpu_count,
+        [RT_CONFIGURATION_FP32] = c->precision == MDOT_PRECISION_FP32 || by_default,
+        [RT_CONFIGURATION_TF32] = c->precision == MDOT_PRECISION_TF32,
+        [RT_CONFIGURATION_AMP] = half,
+        [RT_CONFIGURATION_NHWC] = c->layout == MDOT_LAYOUT_NHWC,
+        [RT_CONFIGURATION_ADAM] = c->optimizer == MDOT_OPTIMIZER_ADAM,
+        [RT_CONFIGURATION_ADAMW] = c->optimizer == MDOT_OPTIMIZER_ADAMW,
+        [RT_CONFIGURATION_AMP_BF16] = c->precision == MDOT_PRECISION_AMP_BF16,
+        [RT_CONFIGURATION_BF16] = c->precision == MDOT_PRECISION_BF16,
+        [RT_CONFIGURATION_PYTORCH] = by_default,
+        [RT_CONFIGURATION_EAGER] = c->attention == MDOT_ATTENTION_EAGER,
+        [RT_CONFIGURATION_COMPILED] = c->compiled != 0,
+        [RT_CONFIGURATION_RECOMPUTE_BLOCKS] = c->recompute == MDOT_RECOMPUTE_BLOCKS,
+        [RT_CONFIGURATION_RECOMPUTE_SELECTIVE] = c->recompute == MDOT_RECOMPUTE_SELECTIVE,
+        [RT_CONFIGURATION_PASSES] = (float)c->accumulate,
+        [RT_CONFIGURATION_LINK_GBPS] = (float)c->link_gbps,
+        [RT_CONFIGURATION_NETWORK_GBPS] = (float)c->network_gbps,
+        [RT_CONFIGURATION_NODES] = (float)c->node_count,
+        [RT_CONFIGURATION_DATA_PARALLEL] = (float)c->data_parallel,
+        [RT_CONFIGURATION_TENSOR_PARALLEL] = (float)c->tensor_parallel,
+        [RT_CONFIGURATION_PIPELINE_PARALLEL] = (float)c->pipeline_parallel,
+        [RT_CONFIGURATION_EXPERT_PARALLEL] = (float)c->expert_parallel,
+        [RT_CONFIGURATION_MICRO_BATCHES] = (float)c->micro_batches,
+        [RT_CONFIGURATION_ZERO_STAGE] = (float)c->zero_stage,
     };
-    memcpy(pair->configuration, configuration, sizeof configuration);
-#define WRITE(field) pair->gpu[RT_GPU_##field] = (float)c->gpu_figures->field;
+    memcpy(out, numbers, sizeof numbers);
+}
+
+/* Numbers of a configuration that the predictor reads. */
+static size_t known_numbers(const rt_job_schema *schema)
+{
+    bool reads = schema->input_at[RT_JOB_INPUT_CONFIGURATION] != RT_NOT_THERE;
+    return reads ? schema->known[RT_JOB_INPUT_CONFIGURATION] : 0;
+}
+
+/* `asked` is set. */
+static void write_pair(const mdot_job *job, const rt_job_schema *schema, rt_job_pair *pair)
+{
+    rt_tell(&pair->asked, job, known_numbers(schema), &pair->told);
+    write_configuration(&pair->told, pair->configuration);
+#define WRITE(field) pair->gpu[RT_GPU_##field] = (float)pair->asked.gpu.field;
     RT_GPU_COLUMN_MAP(WRITE)
 #undef WRITE
-    pair->peak_memory_bytes = rt_peak_memory_bytes(job, c);
-    pair->fits = rt_fits(pair->peak_memory_bytes, c->gpu_figures->memory_gib);
 }
 
 static bool is_time(float ms)
@@ -89,16 +98,28 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_tensors *
     if (!is_time(ms[0]) || !is_time(ms[1]) || !is_time(ms[2]))
         return mdot_fail(err, MDOT_MALFORMED, "the predictor answers with %g, %g, %g ms, which are no times",
                          (double)ms[0], (double)ms[1], (double)ms[2]);
+    rt_correction corrected = rt_correct(&pair->asked, &pair->told, job, (double)ms[1]);
+    double scale = corrected.step_ms / (double)ms[1];
+    rt_memory memory = rt_measure_memory(job, &pair->asked);
+    uint64_t peak_memory_bytes = rt_sum_memory(&memory);
     uint32_t warnings = tensors->shortened ? MDOT_WARN_SHORTENED : 0;
     if (has_unknown(job, &tensors->schema)) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
     if (!(pair->outside <= 0)) warnings |= MDOT_WARN_OUTSIDE_TRAINING; /* no number is no promise, either */
     if (rt_fell_back(context)) warnings |= MDOT_WARN_FALLBACK;
-    *out_prediction = (mdot_prediction){.step_ms = (double)ms[1],
-                                        .lower_ms = (double)ms[0],
-                                        .upper_ms = (double)ms[2],
-                                        .peak_memory_bytes = pair->peak_memory_bytes,
-                                        .fits = pair->fits,
+    if (corrected.modelled) warnings |= MDOT_WARN_MODELLED;
+    *out_prediction = (mdot_prediction){.step_ms = corrected.step_ms,
+                                        .lower_ms = (double)ms[0] * scale / corrected.wider,
+                                        .upper_ms = (double)ms[2] * scale * corrected.wider,
+                                        .peak_memory_bytes = peak_memory_bytes,
+                                        .fits = rt_fits(peak_memory_bytes, pair->asked.gpu.memory_gib),
+                                        .weight_bytes = memory.weights,
+                                        .gradient_bytes = memory.gradients,
+                                        .optimizer_bytes = memory.optimizer,
+                                        .activation_bytes = memory.activations,
                                         .warnings = warnings};
+    rt_effort effort = rt_least_effort(job, &pair->asked);
+    bool reads_types = tensors->schema.input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
+    rt_judge(job, &effort, reads_types ? tensors->schema.type_count : UINT32_MAX, out_prediction);
     return MDOT_OK;
 }
 
@@ -109,54 +130,110 @@ static const mdot_abi_table *table_of(const mdot_context *context)
     return rt_predictor_artefact(rt_context_predictor(context))->table;
 }
 
-/* How many pairs from `first` on have its job, as far as one run takes them. */
-static size_t count_alike(const pairs *p, size_t first)
+static bool equal_shares(const rt_share *a, const rt_share *b)
 {
-    size_t count = 1;
-    while (count < RT_PAIR_CAPACITY && first + count < p->count && job_of(p, first + count) == job_of(p, first))
-        count++;
-    return count;
+    bool equal = a->tensor == b->tensor;
+    for (int place = 0; place < RT_PLACE_COUNT; place++) equal = equal && a->of[place] == b->of[place];
+    return equal;
 }
 
-/* The rows are written and the arguments checked. */
-static void run_alike(mdot_context *context, rt_job_tensors *tensors, const pairs *p, size_t first, size_t count,
-                      rt_gpu_names *names)
+/* A call in progress. */
+typedef struct call {
+    mdot_context *context;
+    rt_job_tensors *tensors;
+    const pairs *pairs;
+    rt_gpu_names names;
+    const mdot_job *written; /* whose rows the tensors hold, for one GPU's share of it */
+    rt_share share;
+    mdot_status status; /* the first failure, with its message in err */
+    mdot_error *err;
+} call;
+
+/* Pairs of one job and one share of it, which one run takes. */
+typedef struct run {
+    const mdot_job *job;
+    rt_share share;
+    size_t count;
+    size_t pair[RT_PAIR_CAPACITY];
+} run;
+
+static void answer(const call *c, size_t i, const mdot_prediction *prediction)
+{
+    mdot_prediction *out = c->pairs->out;
+    bs_write_struct(&prediction_type, prediction, bs_struct_at(out, i), bs_struct_bytes(out));
+}
+
+static void refuse(call *c, size_t i, const mdot_error *reason)
+{
+    if (!c->pairs->is_one) answer(c, i, &(mdot_prediction){.status = reason->status});
+    if (c->status != MDOT_OK) return;
+    c->status = c->pairs->count == 1 ? mdot_fail(c->err, reason->status, "%s", reason->message)
+                                     : mdot_fail(c->err, reason->status, "pair %zu: %s", i, reason->message);
+}
+
+static mdot_status read_setup(call *c, const mdot_job *job, size_t i, rt_setup *out_setup, mdot_error *err)
+{
+    if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no job");
+    mdot_status status = rt_setup_read(c->pairs->configurations, i, &c->names, out_setup, err);
+    return status == MDOT_OK ? rt_setup_check(out_setup, job, err) : status;
+}
+
+/* Gathers pairs from `first` on and refuses what is wrong among them; how many it has seen. */
+static size_t gather(call *c, size_t first, run *out)
+{
+    size_t i = first;
+    mdot_error reason;
+    *out = (run){.job = job_of(c->pairs, first)};
+    for (; i < c->pairs->count && out->count < RT_PAIR_CAPACITY && job_of(c->pairs, i) == out->job; i++) {
+        rt_setup *asked = &c->tensors->pairs[out->count].asked;
+        if (read_setup(c, out->job, i, asked, &reason) != MDOT_OK) {
+            refuse(c, i, &reason);
+            continue;
+        }
+        rt_share share = rt_setup_share(asked, out->job);
+        if (out->count > 0 && !equal_shares(&share, &out->share)) break;
+        out->share = share;
+        out->pair[out->count++] = i;
+    }
+    return i - first;
+}
+
+static void predict_run(call *c, const run *r)
 {
     rt_item items[RT_PAIR_CAPACITY];
-    for (size_t i = 0; i < count; i++) {
-        rt_job_pair *pair = &tensors->pairs[i];
-        mdot_configuration c;
-        mdot_gpu gpu;
-        if (rt_configuration_read(p->configurations, first + i, names, &c, &gpu, NULL) == MDOT_OK)
-            write_pair(job_of(p, first), &c, pair);
+    if (r->job != c->written || !equal_shares(&r->share, &c->share)) rt_write_rows(r->job, &r->share, c->tensors);
+    c->written = r->job;
+    c->share = r->share;
+    for (size_t i = 0; i < r->count; i++) {
+        rt_job_pair *pair = &c->tensors->pairs[i];
+        write_pair(r->job, &c->tensors->schema, pair);
         items[i] = (rt_item){pair->inputs, pair->outputs};
     }
-    const mdot_abi_entry *entry = rt_entry(table_of(context), tensors->schema.entry);
-    rt_run_many(context, entry, (int64_t)tensors->row_count, items, count);
-}
-
-static mdot_status predict_pairs(mdot_context *context, const pairs *p, mdot_prediction *out_predictions,
-                                 mdot_error *err)
-{
-    rt_job_tensors *tensors = rt_context_state(context, &rt_job_extension);
-    if (tensors == NULL) return rt_job_schema_read(table_of(context), &(rt_job_schema){0}, err);
-    rt_gpu_names names = {0};
-    mdot_status status = check_pairs(p, &names, out_predictions, err);
-    if (status != MDOT_OK) return status;
-    for (size_t first = 0, count; first < p->count; first += count) {
-        const mdot_job *job = job_of(p, first);
-        count = count_alike(p, first);
-        if (first == 0 || job != job_of(p, first - 1)) rt_write_rows(job, tensors);
-        run_alike(context, tensors, p, first, count, &names);
-        for (size_t i = 0; i < count; i++) {
-            mdot_prediction prediction;
-            status = read_pair(context, tensors, &tensors->pairs[i], job, &prediction, err);
-            if (status != MDOT_OK) return in_pair(p, first + i, status, err);
-            bs_write_struct(&prediction_type, &prediction, bs_struct_at(out_predictions, first + i),
-                            bs_struct_bytes(out_predictions));
+    const mdot_abi_entry *entry = rt_entry(table_of(c->context), c->tensors->schema.entry);
+    rt_run_many(c->context, entry, (int64_t)c->tensors->row_count, items, r->count);
+    for (size_t i = 0; i < r->count; i++) {
+        mdot_prediction prediction;
+        mdot_error reason;
+        if (read_pair(c->context, c->tensors, &c->tensors->pairs[i], r->job, &prediction, &reason) == MDOT_OK) {
+            answer(c, r->pair[i], &prediction);
+        } else {
+            refuse(c, r->pair[i], &reason);
         }
     }
-    return MDOT_OK;
+}
+
+static mdot_status predict_pairs(mdot_context *context, const pairs *p, mdot_error *err)
+{
+    call c = {.context = context, .tensors = rt_context_state(context, &rt_job_extension), .pairs = p, .err = err};
+    if (c.tensors == NULL) return rt_job_schema_read(table_of(context), &(rt_job_schema){0}, err);
+    mdot_status status = p->count > 0 ? bs_check_struct(&prediction_type, p->out, err) : MDOT_OK;
+    if (status != MDOT_OK) return status;
+    for (size_t first = 0; first < p->count;) {
+        run r;
+        first += gather(&c, first, &r);
+        if (r.count > 0) predict_run(&c, &r);
+    }
+    return c.status;
 }
 
 static bool is_missing(const void *array, size_t count)
@@ -164,10 +241,15 @@ static bool is_missing(const void *array, size_t count)
     return count > 0 && array == NULL;
 }
 
+static const char missing[] = "a prediction needs a context, a job, a configuration and a place for the result";
+
 mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_prediction *out_prediction, mdot_error *err)
 {
-    return mdot_sweep(context, job, configuration, 1, out_prediction, err);
+    if (context == NULL || job == NULL || configuration == NULL || out_prediction == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s", missing);
+    const pairs one = {.job = job, .configurations = configuration, .count = 1, .out = out_prediction, .is_one = true};
+    return predict_pairs(context, &one, err);
 }
 
 mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs,
@@ -178,16 +260,15 @@ mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs
         is_missing(out_predictions, count))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "a prediction needs a context, jobs, configurations and a place for the results");
-    return predict_pairs(context, &(pairs){.jobs = jobs, .configurations = configurations, .count = count},
-                         out_predictions, err);
+    const pairs all = {.jobs = jobs, .configurations = configurations, .count = count, .out = out_predictions};
+    return predict_pairs(context, &all, err);
 }
 
 mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_configuration *configurations,
                        size_t count, mdot_prediction *out_predictions, mdot_error *err)
 {
     if (context == NULL || job == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a prediction needs a context, a job, a configuration and a place for the result");
-    return predict_pairs(context, &(pairs){.job = job, .configurations = configurations, .count = count},
-                         out_predictions, err);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s", missing);
+    const pairs all = {.job = job, .configurations = configurations, .count = count, .out = out_predictions};
+    return predict_pairs(context, &all, err);
 }

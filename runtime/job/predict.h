@@ -2,7 +2,8 @@
  *
  *   job_schema.c     which of the tensors below an artefact's entry "predict" reads; found when a context is made
  *   rows.c           a job → the rows of these tensors, merged where the entry allows or the largest bucket asks for it
- *   configuration.c  a configuration as the caller gave it → checked, its GPU found
+ *   configuration.c  a configuration as the caller gave it → checked, its GPU found (setup.h)
+ *   modelled.c       what the predictor has no input for → a correction of its answer
  *   predict.c        mdot_predict and its kin: rows and a configuration → a run of the entry → an mdot_prediction
  *
  * mdot.h describes the tensors for people who train predictors, under "Predictions".
@@ -11,7 +12,7 @@
 #define RT_PREDICT_H
 
 #include "base/sized.h"
-#include "runtime/job/job_model.h"
+#include "runtime/job/setup.h"
 
 #include "mdot/mdot_abi.h"
 
@@ -19,8 +20,37 @@ enum {
     RT_LOAD_NUMBERS = 3, /* of an mdot_load */
     RT_LOAD_COLUMNS = 2 * MDOT_PHASE_COUNT * RT_LOAD_NUMBERS + 1,
     RT_POSITION_COLUMNS = 5,
-    RT_CONFIGURATION_NUMBERS = 8,
     RT_STEP_NUMBERS = 3
+};
+
+/* The numbers of the input `configuration`: append only. */
+enum {
+    RT_CONFIGURATION_BATCH,
+    RT_CONFIGURATION_GPUS,
+    RT_CONFIGURATION_FP32,
+    RT_CONFIGURATION_TF32,
+    RT_CONFIGURATION_AMP,
+    RT_CONFIGURATION_NHWC,
+    RT_CONFIGURATION_ADAM,
+    RT_CONFIGURATION_ADAMW,
+    RT_CONFIGURATION_AMP_BF16,
+    RT_CONFIGURATION_BF16,
+    RT_CONFIGURATION_PYTORCH,
+    RT_CONFIGURATION_EAGER,
+    RT_CONFIGURATION_COMPILED,
+    RT_CONFIGURATION_RECOMPUTE_BLOCKS,
+    RT_CONFIGURATION_RECOMPUTE_SELECTIVE,
+    RT_CONFIGURATION_PASSES,
+    RT_CONFIGURATION_LINK_GBPS,
+    RT_CONFIGURATION_NETWORK_GBPS,
+    RT_CONFIGURATION_NODES,
+    RT_CONFIGURATION_DATA_PARALLEL,
+    RT_CONFIGURATION_TENSOR_PARALLEL,
+    RT_CONFIGURATION_PIPELINE_PARALLEL,
+    RT_CONFIGURATION_EXPERT_PARALLEL,
+    RT_CONFIGURATION_MICRO_BATCHES,
+    RT_CONFIGURATION_ZERO_STAGE,
+    RT_CONFIGURATION_NUMBERS
 };
 
 /* The columns of gpus.def, which are the numbers of the input `gpu`: append only. */
@@ -33,7 +63,9 @@ enum {
     X(l2_mib)                                                                                                          \
     X(fp32_tflops)                                                                                                     \
     X(tf32_tflops)                                                                                                     \
-    X(fp16_tflops)
+    X(fp16_tflops)                                                                                                     \
+    X(nvlink_gbps)                                                                                                     \
+    X(pcie_gbps)
 
 enum {
 #define RT_GPU_COLUMN_ENUM(field) RT_GPU_##field,
@@ -44,7 +76,7 @@ enum {
 
 /* Inputs: identifier, name, element type, whether it has a row for each operator, columns (0: it has rows alone),
  * whether columns are appended from version to version: a predictor reads as many of the first ones as there were for
- * it. */
+ * it, and says what those are that came later than this runtime. */
 #define RT_JOB_INPUT_MAP(X)                                                                                            \
     X(TYPE, "operator_type", I64, true, 0, false)                                                                      \
     X(SETTING, "operator_setting", F32, true, MDOT_SETTING_COUNT, true)                                                \
@@ -69,30 +101,33 @@ enum { RT_FIRST_TYPE_COUNT = 140 };
 /* The entry of an artefact that predicts jobs. */
 typedef struct rt_job_schema {
     uint32_t entry;
-    int input_at[RT_JOB_INPUT_COUNT];   /* among the entry's inputs; RT_NOT_THERE: it is not read */
-    size_t columns[RT_JOB_INPUT_COUNT]; /* that the entry reads of it */
-    uint32_t type_count;                /* numbers of types that it knows; others are 0 to it */
-    int step_at, outside_at;            /* among its outputs; the second may be RT_NOT_THERE */
-    size_t row_capacity;                /* rows of the largest bucket; 0: the entry reads no rows */
+    int input_at[RT_JOB_INPUT_COUNT];          /* among the entry's inputs; RT_NOT_THERE: it is not read */
+    size_t columns[RT_JOB_INPUT_COUNT];        /* that the entry reads of it */
+    size_t known[RT_JOB_INPUT_COUNT];          /* of these the first so many are this runtime's to fill */
+    const float *defaults[RT_JOB_INPUT_COUNT]; /* what the others are, the predictor's; in the artefact */
+    uint32_t type_count;                       /* numbers of types that it knows; others are 0 to it */
+    int step_at, outside_at;                   /* among its outputs; the second may be RT_NOT_THERE */
+    size_t row_capacity;                       /* rows of the largest bucket; 0: the entry reads no rows */
 } rt_job_schema;
 
 /* INCOMPATIBLE naming what is missing or unknown. */
 mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_schema *out_schema, mdot_error *err);
 
-/* One job's rows under this many configurations run at once: side by side on a GPU, one after the other on the CPU. */
+/* One job's rows under this many configurations run at once: side by side on a GPU, one after the other on the CPU.
+ * */
 enum { RT_PAIR_CAPACITY = 64 };
 
 /* What one configuration adds to the rows, and its answer. */
 typedef struct rt_job_pair {
-    float configuration[RT_CONFIGURATION_NUMBERS], gpu[RT_GPU_NUMBERS];
+    float *configuration, *gpu; /* room for all numbers that there are, and for those that the entry reads beyond */
     float step_ms[RT_STEP_NUMBERS], outside;
-    uint64_t peak_memory_bytes;
-    bool fits;
+    rt_setup asked, told;
     const void *inputs[RT_JOB_INPUT_COUNT]; /* in the entry's order */
     void *outputs[2];
 } rt_job_pair;
 
-/* What calls of the entry read and write: the state of rt_job_extension (job.h), one block of memory in every context.
+/* What calls of the entry read and write: the state of rt_job_extension (job.h), one block of memory in every
+ * context.
  */
 typedef struct rt_job_tensors {
     rt_job_schema schema;
@@ -106,22 +141,22 @@ typedef struct rt_job_tensors {
 mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err);
 extern const bs_sized rt_gpu_type;
 
-/* ---- configuration.c --------------------------------------------------------------------------------------------- */
+/* ---- modelled.c -------------------------------------------------------------------------------------------------- */
 
-/* Names that one call has looked up: many pairs are of few GPUs. Starts as zero. */
-enum { RT_GPU_SLOTS = 64 };
-typedef struct rt_gpu_names {
-    struct {
-        const char *name; /* the caller's pointer, which does not change during the call */
-        const mdot_gpu *gpu;
-    } slots[RT_GPU_SLOTS];
-} rt_gpu_names;
+/* What a predictor that reads the first `known` numbers of configurations is told of one. */
+void rt_tell(const rt_setup *asked, const mdot_job *job, size_t known, rt_setup *out_told);
 
-/* Configuration i of the caller's array, checked, with gpu_figures pointing at *out_gpu, whichever way it was given. */
-mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_gpu_names *names,
-                                  mdot_configuration *out_configuration, mdot_gpu *out_gpu, mdot_error *err);
+/* An answer to what was told → the answer to what was asked. */
+typedef struct rt_correction {
+    double step_ms;
+    double wider; /* by which the interval is wider, each way */
+    bool modelled;
+} rt_correction;
+rt_correction rt_correct(const rt_setup *asked, const rt_setup *told, const mdot_job *job, double step_ms);
 
-/* Fills the tensors that have rows. */
-void rt_write_rows(const mdot_job *job, rt_job_tensors *tensors);
+/* ---- rows.c ------------------------------------------------------------------------------------------------------ */
+
+/* Fills the tensors that have rows with what one GPU does. */
+void rt_write_rows(const mdot_job *job, const rt_share *share, rt_job_tensors *tensors);
 
 #endif

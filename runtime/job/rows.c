@@ -8,6 +8,9 @@
  *
  * A merged row has type, settings and position of its most expensive operator. The loads of all its operators are kept:
  * as a mean where the entry reads how many there are, as a sum where it does not.
+ *
+ * Where several GPUs divide the operators (division.h), rows are what one of them has: loads and widths divided, counts
+ * a part of what they were, which need not be whole.
  */
 #include "runtime/job/predict.h"
 
@@ -15,19 +18,22 @@
 
 /* The job as the entry sees it, before any shortening. */
 typedef struct item {
-    uint32_t index, count; /* an operator; how many equal ones it stands for */
+    uint32_t index;
+    double count; /* how many equal operators it stands for; a part of them is one GPU's */
 } item;
 
 typedef struct sequence {
     const mdot_job *job;
-    bool in_order;
+    const rt_share *share;
+    const rt_classes *classes; /* NULL: operators in their order */
     size_t length;
 } sequence;
 
 static item get_item(const sequence *s, size_t at)
 {
-    if (s->in_order) return (item){(uint32_t)at, 1};
-    return (item){s->job->classes[at].first, s->job->classes[at].count};
+    uint32_t index = s->classes == NULL ? (uint32_t)at : s->classes->items[at].first;
+    double part = s->share->of[s->job->division.place[index]];
+    return (item){index, s->classes == NULL ? part : part * s->classes->items[at].count};
 }
 
 static double cost_of(const sequence *s, item i)
@@ -92,7 +98,8 @@ static void write_loads(const sequence *s, size_t start, size_t end, double divi
     double sums[RT_LOAD_COLUMNS] = {0};
     for (size_t at = start; at < end; at++) {
         item i = get_item(s, at);
-        const mdot_job_operator *op = &s->job->operators[i.index];
+        mdot_job_operator room;
+        const mdot_job_operator *op = rt_divided(s->job, i.index, s->share, &room);
         double weight = i.count / divisor;
         add_load(sums, op->per_sample, weight);
         add_load(sums + MDOT_PHASE_COUNT * RT_LOAD_NUMBERS, op->per_step, weight);
@@ -117,24 +124,27 @@ static void write_row(const sequence *s, size_t start, size_t end, rt_job_tensor
         count += i.count;
         if (cost_of(s, i) > cost_of(s, top)) top = i;
     }
-    const mdot_job_operator *op = &s->job->operators[top.index];
+    mdot_job_operator room;
+    const mdot_job_operator *op = rt_divided(s->job, top.index, s->share, &room);
     int64_t *type = tensors->rows[RT_JOB_INPUT_TYPE];
     float *setting = tensors->rows[RT_JOB_INPUT_SETTING], *load = tensors->rows[RT_JOB_INPUT_LOAD];
     float *position = tensors->rows[RT_JOB_INPUT_POSITION], *counts = tensors->rows[RT_JOB_INPUT_REPEATS];
-    const size_t *columns = tensors->schema.columns;
+    const size_t *columns = tensors->schema.columns, *known = tensors->schema.known;
     if (type != NULL) type[row] = op->facts.number < tensors->schema.type_count ? op->facts.number : 0;
-    for (size_t i = 0; setting != NULL && i < columns[RT_JOB_INPUT_SETTING]; i++)
+    for (size_t i = 0; setting != NULL && i < known[RT_JOB_INPUT_SETTING]; i++)
         setting[columns[RT_JOB_INPUT_SETTING] * row + i] = (float)op->setting[i];
-    if (load != NULL) write_loads(s, start, end, counts != NULL ? count : 1, load + RT_LOAD_COLUMNS * row);
+    if (load != NULL) write_loads(s, start, end, counts != NULL && count > 0 ? count : 1, load + RT_LOAD_COLUMNS * row);
     if (position != NULL)
-        write_position(op, top.index, position + columns[RT_JOB_INPUT_POSITION] * row, columns[RT_JOB_INPUT_POSITION]);
+        write_position(op, top.index, position + columns[RT_JOB_INPUT_POSITION] * row, known[RT_JOB_INPUT_POSITION]);
     if (counts != NULL) counts[row] = (float)count;
 }
 
-void rt_write_rows(const mdot_job *job, rt_job_tensors *tensors)
+void rt_write_rows(const mdot_job *job, const rt_share *share, rt_job_tensors *tensors)
 {
-    sequence s = {.job = job, .in_order = tensors->rows[RT_JOB_INPUT_POSITION] != NULL};
-    s.length = s.in_order ? job->info.operator_count : job->class_count;
+    bool in_order = tensors->rows[RT_JOB_INPUT_POSITION] != NULL;
+    const rt_classes *classes = rt_is_whole(share) ? &job->classes : &job->divided_classes;
+    sequence s = {.job = job, .share = share, .classes = in_order ? NULL : classes};
+    s.length = in_order ? job->info.operator_count : classes->count;
     tensors->row_count = 0;
     tensors->shortened = false;
     if (tensors->schema.row_capacity == 0) return;

@@ -218,16 +218,21 @@ static void what_the_library_cannot_know_is_refused(void **state)
     mdot_error err = {0};
     static mdot_configuration c[PAIR_COUNT];
     static mdot_gpu figures[PAIR_COUNT];
-    static mdot_prediction p[PAIR_COUNT] = {{.struct_size = sizeof(mdot_prediction), .step_ms = -7}};
+    static mdot_prediction p[PAIR_COUNT] = {{.struct_size = sizeof(mdot_prediction)}};
     list_configurations(c, figures);
     c[PAIR_COUNT - 1].later[1] = 1;
     assert_int_equal(mdot_sweep(f->context, f->job, c, PAIR_COUNT, p, &err), MDOT_INCOMPATIBLE);
     assert_non_null(strstr(err.message, "pair 99: a mdot_configuration of "));
+    for (int i = 0; i < PAIR_COUNT; i++) {
+        assert_int_equal(p[i].status, i == PAIR_COUNT - 1 ? MDOT_INCOMPATIBLE : MDOT_OK);
+        assert_true((p[i].step_ms > 0) == (p[i].status == MDOT_OK));
+    }
     c[PAIR_COUNT - 1].later[1] = 0;
     figures[1].later[0] = 1;
     assert_int_equal(mdot_sweep(f->context, f->job, c, PAIR_COUNT, p, &err), MDOT_INCOMPATIBLE);
     assert_non_null(strstr(err.message, "pair 1: a mdot_gpu of "));
-    assert_true(p[0].step_ms == -7);
+    assert_int_equal(p[1].status, MDOT_INCOMPATIBLE);
+    assert_true(p[0].status == MDOT_OK && p[0].step_ms > 0);
 
     mdot_job_operator operators[OPERATOR_COUNT];
     uint32_t inputs[OPERATOR_COUNT];

@@ -84,6 +84,17 @@ static void a_short_item_after_one_left_out_is_left_out(void **state)
     assert_string_equal(text, "first \xE2\x80\xA6 and 2 more");
 }
 
+static void another_separator_stands_between_items(void **state)
+{
+    (void)state;
+    char text[64];
+    bs_list list;
+    bs_list_begin(&list, text, sizeof text);
+    list.separator = "; ";
+    for (int i = 0; i < 3; i++) bs_list_add(&list, "%d", i);
+    assert_string_equal(text, "0; 1; 2");
+}
+
 static void items_may_be_left_out_on_purpose(void **state)
 {
     (void)state;
@@ -103,6 +114,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_counted),
         cmocka_unit_test(a_list_that_just_fits_is_whole),
         cmocka_unit_test(a_short_item_after_one_left_out_is_left_out),
+        cmocka_unit_test(another_separator_stands_between_items),
         cmocka_unit_test(items_may_be_left_out_on_purpose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,17 @@ static void very_long_names_are_compared_by_their_beginning(void **state)
     assert_null(nearest(wrong));
 }
 
+static void a_hint_stands_behind_the_wrong_name(void **state)
+{
+    (void)state;
+    bs_near near = bs_near_begin("layuot");
+    assert_string_equal(bs_near_ask(&near).text, "");
+    bs_near_offer(&near, "layout");
+    assert_string_equal(bs_near_ask(&near).text, " (did you mean layout?)");
+    near.found = "a name that is far longer than any that is compared";
+    assert_string_equal(bs_near_ask(&near).text, " (did you mean a name that is far longer than a?)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -79,6 +90,7 @@ int main(void)
         cmocka_unit_test(a_part_is_near_from_three_letters_on),
         cmocka_unit_test(the_nearest_of_several_wins),
         cmocka_unit_test(very_long_names_are_compared_by_their_beginning),
+        cmocka_unit_test(a_hint_stands_behind_the_wrong_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

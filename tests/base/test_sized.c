@@ -70,7 +70,8 @@ static void newer_program_may_say_zero_but_nothing_else(void **state)
 static void size_that_is_none_is_refused_by_name(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {0, 1, sizeof(old) - 1, BS_SIZED_MOST_BYTES + 1, SIZE_MAX};
+    static const size_t sizes[] = {
+        0, 1, sizeof(old) - 1, sizeof(now) + 1, sizeof(now) + 4, BS_SIZED_MOST_BYTES + 8, SIZE_MAX};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         now theirs = {sizes[i], 1, 2}, mine = {9, 9, 9};
         mdot_error err = {0};
@@ -122,25 +123,26 @@ static void elements_lie_as_far_apart_as_the_caller_says(void **state)
 #define ENDS_WITH(type, last)                                                                                          \
     _Static_assert(sizeof(type) == offsetof(type, last) + sizeof(((type *)NULL)->last),                                \
                    #type " has padding behind " #last ": fill it with a field that is reserved, or order fields anew")
-ENDS_WITH(mdot_open_options, user);
-ENDS_WITH(mdot_predictor_info, device_reason);
+ENDS_WITH(mdot_open_options, compute);
+ENDS_WITH(mdot_predictor_info, cpu_reason);
 ENDS_WITH(mdot_entry_info, schema_hash);
 ENDS_WITH(mdot_tensor_info, dim);
 ENDS_WITH(mdot_bucket_info, kernel_count);
 ENDS_WITH(mdot_kernel_info, flops);
 ENDS_WITH(mdot_image_info, weights_bytes);
 ENDS_WITH(mdot_image_kernel_info, code_bytes);
-ENDS_WITH(mdot_job_operator, module);
-ENDS_WITH(mdot_job_description, optimizer);
-ENDS_WITH(mdot_job_info, reserved);
-ENDS_WITH(mdot_gpu, fp16_tflops);
-ENDS_WITH(mdot_configuration, optimizer);
-ENDS_WITH(mdot_prediction, warnings);
+ENDS_WITH(mdot_job_operator, frozen_parameters);
+ENDS_WITH(mdot_job_description, reserved);
+ENDS_WITH(mdot_job_freezing, trained_count);
+ENDS_WITH(mdot_job_info, frozen_parameters);
+ENDS_WITH(mdot_gpu, pcie_gbps);
+ENDS_WITH(mdot_configuration, zero_stage);
+ENDS_WITH(mdot_prediction, activation_bytes);
 ENDS_WITH(mdot_job_options, output);
 ENDS_WITH(mdotc_entry, model_path);
 ENDS_WITH(mdotc_options, user);
-ENDS_WITH(mdotc_verify_row, worst_error);
-ENDS_WITH(mdotc_verify_options, user);
+ENDS_WITH(mdotc_verify_row, bound);
+ENDS_WITH(mdotc_verify_options, inputs);
 ENDS_WITH(mdotc_check_options, absolute_tolerance);
 ENDS_WITH(mdotc_check_report, detail);
 

@@ -29,14 +29,14 @@ expect() {
 expect "predict" pre
 expect "compile check" c
 expect "--precision" predict --pre
-expect "--gpu --gpus" predict --gpu
+expect "--gpu --gpu-spec --gpus" predict --gpu
 expect "fp32" predict --precision f
 expect "fp32" predict --precision = f
-expect "fp32 tf32 amp" predict --precision =
-expect "H100-SXM-80GB H100-PCIe-80GB" predict net.onnx -g H100
-expect "A30,H100-SXM-80GB A30,H100-PCIe-80GB" predict net.onnx -g A30,H100
-expect "x86-64-v3 x86-64-v4" compile --target cpu : x
-expect "x86-64-v3 x86-64-v4" compile -t cpu :
+expect "fp32 tf32 amp-fp16 amp-bf16 bf16 pytorch" predict --precision =
+expect "H100-SXM-80GB H100-PCIe-80GB H100-NVL-94GB" predict net.onnx -g H100
+expect "A30,H100-SXM-80GB A30,H100-PCIe-80GB A30,H100-NVL-94GB" predict net.onnx -g A30,H100
+expect "x86-64-v3 x86-64-v4 x86-64-bf16 x86-64-amx" compile --target cpu : x
+expect "x86-64-v3 x86-64-v4 x86-64-bf16 x86-64-amx" compile -t cpu :
 expect "x86-64-v4" compile --target = cpu : x86-64-v3,cpu : x86-64-v4
 expect "net.job net.onnx" predict net
 expect "folder" predict fo

@@ -284,7 +284,7 @@ static void unknown_targets_and_dumps_list_the_known_ones(void **state)
     expect_contains(f->result.err, "bf16, fp32");
     RUN(f, "compile", f->model, "-o", f->artefact, "--dump", "ptxas");
     assert_int_equal(f->result.status, USAGE);
-    expect_contains(f->result.err, "GPU target");
+    expect_contains(f->result.err, "without a cuda target, such as sm_90a");
     RUN(f, "compile", f->model, "-o", f->artefact, "--dump", "frob");
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "plan");

@@ -15,63 +15,57 @@
 #include "mdot/mdot.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/json.h"
-#include "tests/support/process.h"
+#include "tests/support/predict_command.h"
 
-enum { OK = 0, FAILED = 1, USAGE = 2, MAX_PREDICTIONS = 256 };
-
-static const char resnet[] = MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx";
-static const char bert[] = MDOT_SOURCE_DIR "/examples/jobs/bert_base.onnx";
-
-typedef struct fixture {
-    char *folder;
-    process_result result;
-} fixture;
-
-#define RUN(f, ...) process_run((const char *const[]){MDOT_CLI, "predict", __VA_ARGS__, NULL}, &(f)->result)
-
-static int set_up(void **state)
-{
-    fixture *f = calloc(1, sizeof *f);
-    if (f == NULL) return -1;
-    unsetenv("MDOT_PREDICTOR");
-    f->folder = process_make_folder();
-    *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    fixture *f = *state;
-    process_remove_folder(f->folder);
-    free(f);
-    return 0;
-}
-
-static size_t count_lines(const char *text)
-{
-    size_t count = 0;
-    for (; *text != '\0'; text++) count += *text == '\n';
-    return count;
-}
+enum { MAX_PREDICTIONS = 256 };
 
 /* ---- Answers ----------------------------------------------------------------------------------------------------- */
 
 static void one_configuration_is_a_paragraph(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     RUN(f, resnet, "--gpu", "rtx 3090", "--batch", "64", "--precision", "amp");
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "resnet50.onnx on RTX-3090\n");
-    expect_contains(f->result.out, "batch 64, amp, nchw (default), sgd (default), 1 GPU\n");
+    expect_contains(f->result.out, "batch 64, amp-fp16, nchw (default), sgd (default), 1 GPU\n");
     expect_contains(f->result.out, "90 % interval");
     expect_contains(f->result.out, "samples/s");
     expect_contains(f->result.out, "of 24 GiB: fits");
+    expect_contains(f->result.out, "  work        25.6M parameters, 24.5G FLOP a sample; ");
+    expect_contains(f->result.out, "% of the card's arithmetic, ");
+    expect_contains(f->result.out, "% of its bandwidth\n");
     assert_null(strstr(f->result.out, "total"));
+}
+
+/* A job of an operator that nobody knows, and that learns nothing. */
+static void what_makes_an_answer_doubtful_is_told(void **state)
+{
+    predict_command *f = *state;
+    const mdot_job_operator op = {
+        .struct_size = sizeof op, .type = "Fancy\033[31m", .known = false, .per_sample = {{1e6, 4e6, 4e6}}};
+    const mdot_job_description description = {
+        .struct_size = sizeof description, .operators = &op, .operator_count = 1, .notes = MDOT_JOB_FOLDED};
+    mdot_job *job = NULL;
+    char *path = NULL;
+    assert_int_equal(mdot_job_create(&description, &job, NULL), MDOT_OK);
+    assert_true(asprintf(&path, "%s/fancy.job", f->folder) > 0);
+    assert_int_equal(mdot_job_save(job, path, NULL), MDOT_OK);
+    RUN(f, path, "--gpu", "T4");
+    expect_contains(f->result.err, "warning: unknown-operators: ");
+    expect_contains(f->result.err, ": Fancy?[31m; 100 % of its work\n");
+    expect_contains(f->result.err, "warning: no-parameters: ");
+    expect_contains(f->result.err, "warning: folded: ");
+    RUN(f, path, "--gpu", "T4", "--json", "-q");
+    expect_contains(f->result.out, "\"parameters\": 0");
+    expect_contains(f->result.out, "\"unknown_share\": 1, ");
+    expect_contains(f->result.out, "\"no-parameters\", \"folded\"]");
+    mdot_job_destroy(job);
+    free(path);
 }
 
 static void what_the_file_says_is_the_default(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     const mdot_job_operator op = {
         .struct_size = sizeof op, .type = "Relu", .known = true, .per_sample = {{1e6, 4e6, 4e6}}};
     mdot_job *job = NULL;
@@ -89,48 +83,51 @@ static void what_the_file_says_is_the_default(void **state)
     RUN(f, path, "--gpu", "T4");
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out,
-                    "batch 12 (the file's), fp32 (default), nchw (default), adamw (the file's), 1 GPU\n");
+                    "batch 12 (the file's), pytorch (default), nchw (default), adamw (the file's),\n  1 GPU\n");
     RUN(f, path, "--gpu", "T4", "--optimizer", "sgd", "--gpus", "4");
-    expect_contains(f->result.out, "batch 12 (the file's), fp32 (default), nchw (default), sgd, 4 GPUs\n");
+    expect_contains(f->result.out, "batch 12 (the file's), pytorch (default), nchw (default), sgd, 4 GPUs, linked\n"
+                                   "  as the predictor takes it (default)\n");
     mdot_job_destroy(job);
     free(path);
 }
 
 static void several_configurations_are_a_table(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     RUN(f, resnet, "--gpu", "A100,T4", "--sweep", "batch=10..70", "-q");
     assert_int_equal(f->result.status, OK);
     assert_string_equal(f->result.err, "");
-    assert_int_equal(count_lines(f->result.out), 3 + 2 * 5); /* 10, 16, 32, 64, 70 */
+    assert_int_equal(count_lines(f->result.out), 4 + 2 * 5); /* 10, 16, 32, 64, 70 */
     static const char *const starts[] = {"A100-SXM-40GB     10  ", "A100-SXM-40GB     16  ", "A100-SXM-40GB     32  ",
                                          "A100-SXM-40GB     64  ", "A100-SXM-40GB     70  ", "T4                70  "};
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) expect_contains(f->result.out, starts[i]);
     assert_null(strstr(f->result.out, " \n"));
     RUN(f, resnet, "--gpu", "T4", "--sweep", "batch=3,48,5", "-q");
-    assert_int_equal(count_lines(f->result.out), 3 + 3);
+    assert_int_equal(count_lines(f->result.out), 4 + 3);
 }
 
 static void all_gpus_are_those_of_the_table(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     size_t gpu_count = 0;
     RUN(f, resnet, "--gpu", "all", "-q");
     assert_int_equal(f->result.status, OK);
     for (const char *const *name = mdot_gpu_names(); *name != NULL; name++, gpu_count++)
         expect_contains(f->result.out, *name);
-    assert_int_equal(count_lines(f->result.out), 3 + gpu_count);
+    assert_int_equal(count_lines(f->result.out), 4 + gpu_count);
 }
 
 static void json_holds_every_prediction(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     double step[MAX_PREDICTIONS], lower[MAX_PREDICTIONS], upper[MAX_PREDICTIONS], rate[MAX_PREDICTIONS];
     double batch[MAX_PREDICTIONS], seconds[MAX_PREDICTIONS], steps[MAX_PREDICTIONS];
     RUN(f, bert, "--dim", "sequence=64", "--gpu", "T4,H100", "--sweep", "batch=8..32", "--gpus", "2", "--epochs", "3",
         "--dataset", "1000", "--json");
     assert_int_equal(f->result.status, OK);
     assert_true(json_is_valid(f->result.out));
+    expect_contains(f->result.out, "{\"schema\": \"mdot-predict/1\", \"mdot\": \"" MDOT_PROJECT_VERSION
+                                   "\", \"predictor\": \"predictor\", \"compiler\": \"mdot ");
     assert_int_equal(json_numbers(f->result.out, "step_ms", step, MAX_PREDICTIONS), 6);
     assert_int_equal(json_numbers(f->result.out, "lower_ms", lower, MAX_PREDICTIONS), 6);
     assert_int_equal(json_numbers(f->result.out, "upper_ms", upper, MAX_PREDICTIONS), 6);
@@ -152,7 +149,7 @@ static void json_holds_every_prediction(void **state)
 
 static void a_total_time_is_in_units_that_matter(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     double seconds;
     RUN(f, resnet, "--gpu", "T4", "-b", "64", "--steps", "1", "--json", "-q");
     assert_int_equal(json_numbers(f->result.out, "total_seconds", &seconds, 1), 1);
@@ -164,7 +161,7 @@ static void a_total_time_is_in_units_that_matter(void **state)
 
 static void a_job_file_predicts_what_its_model_does(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     char *saved = NULL, *head;
     assert_true(asprintf(&saved, "%s/net.job", f->folder) > 0);
     process_run((const char *const[]){MDOT_CLI, "tokens", bert, "--dim", "sequence=64", "-o", saved, NULL}, &f->result);
@@ -185,7 +182,7 @@ static void a_job_file_predicts_what_its_model_does(void **state)
 
 static void what_the_predictor_never_saw_is_said(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     onnx_builder *b = onnx_begin(17);
     onnx_import(b, "com.example", 1);
     onnx_input(b, "x", MDOT_DTYPE_F32, "N,64");
@@ -198,7 +195,7 @@ static void what_the_predictor_never_saw_is_said(void **state)
     RUN(f, job, "--gpu", "T4", "--json");
     assert_true(json_is_valid(f->result.out));
     expect_contains(f->result.out, "\"warnings\": [\"unknown-operators\"");
-    RUN(f, job, "--gpu", "T4,A100");
+    RUN(f, job, "--gpu", "T4,A100", "--wide");
     expect_contains(f->result.err, "unknown-operators (2 of 2 predictions): ");
     expect_contains(f->result.out, "warnings\n");
     RUN(f, job, "--gpu", "T4", "-q");
@@ -208,7 +205,7 @@ static void what_the_predictor_never_saw_is_said(void **state)
 
 static void a_job_that_is_too_large_does_not_fit(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     RUN(f, resnet, "--gpu", "T4", "--batch", "4096", "-q");
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "of 16 GiB: does not fit");
@@ -216,7 +213,7 @@ static void a_job_that_is_too_large_does_not_fit(void **state)
 
 static void a_job_of_empty_tensors_is_refused(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     onnx_builder *b = onnx_begin(17);
     onnx_input(b, "x", MDOT_DTYPE_F32, "1,0,64");
     onnx_node(b, "Relu", "x", "y");
@@ -229,11 +226,130 @@ static void a_job_of_empty_tensors_is_refused(void **state)
     free(job);
 }
 
+/* Weights, gradients, the optimizer's state and activations add up to the peak. */
+static void memory_is_told_by_what_takes_it(void **state)
+{
+    predict_command *f = *state;
+    static const char *const parts[] = {"weight_bytes", "gradient_bytes", "optimizer_bytes", "activation_bytes"};
+    double peak, part, sum = 0;
+    RUN(f, resnet, "--gpu=T4", "-b32", "--optimizer=adam", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "peak_memory_bytes", &peak, 1), 1);
+    for (int i = 0; i < 4; i++, sum += part) assert_int_equal(json_numbers(f->result.out, parts[i], &part, 1), 1);
+    assert_true(sum >= peak - 4 && sum <= peak + 4);
+    RUN(f, resnet, "--gpu=T4", "-b32", "--optimizer=adam", "-q");
+    expect_contains(f->result.out, "weights 0.10, gradients 0.10, optimizer 0.19, activations ");
+}
+
+/* One sample more does not fit, on every GPU; a pipeline's batch divides into micro-batches. */
+static void the_largest_batch_that_fits_is_found(void **state)
+{
+    predict_command *f = *state;
+    double batch[3];
+    RUN(f, resnet, "--gpu=T4,A100", "--fit", "--json", "-q");
+    assert_int_equal(f->result.status, OK);
+    assert_int_equal(json_numbers(f->result.out, "batch", batch, 3), 2);
+    assert_true(batch[0] > 50 && batch[1] > 2 * batch[0]);
+    for (int i = 0; i < 2; i++) {
+        for (int more = 0; more < 2; more++) {
+            char text[32];
+            snprintf(text, sizeof text, "%.0f", batch[i] + more);
+            RUN(f, resnet, i == 0 ? "--gpu=T4" : "--gpu=A100", "-b", text, "-q");
+            expect_contains(f->result.out, more == 0 ? ": fits" : ": does not fit");
+        }
+    }
+    RUN(f, bert, "--dim=sequence=512", "--gpu=T4", "--fit", "--parallel=pp=4,micro=12", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "batch", batch, 3), 1);
+    assert_true(batch[0] > 12 && (int)batch[0] % 12 == 0);
+    RUN(f, resnet, "--gpu=T4", "--fit", "-b8");
+    assert_int_equal(f->result.status, USAGE);
+    RUN(f, resnet, "--gpu=T4", "--fit", "--sweep=batch=8,16");
+    assert_int_equal(f->result.status, USAGE);
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Hours times GPUs times the price; what has no price is last. */
+static void lines_are_sorted_and_cost_what_they_cost(void **state)
+{
+    predict_command *f = *state;
+    char path[300];
+    double cost[4], seconds[4], step[4], rate[4];
+    snprintf(path, sizeof path, "%s/prices.txt", f->folder);
+    write_text(path, "# an hour\nA100-SXM4-40GB 2\nTesla T4\t0.5/h # old\n\n");
+    RUN(f, resnet, "--gpu=H100,T4,A100", "-b64", "--gpus=4", "--steps=1000", "--price", path, "--sort=cost", "--json",
+        "-q");
+    assert_int_equal(f->result.status, OK);
+    assert_int_equal(json_numbers(f->result.out, "cost", cost, 4), 2);
+    assert_int_equal(json_numbers(f->result.out, "total_seconds", seconds, 4), 3);
+    assert_true(cost[0] <= cost[1]);
+    const char *first = strstr(f->result.out, "\"gpu\": ");
+    double price = strstr(first, "A100") < strstr(first, "\"T4\"") ? 2 : 0.5;
+    assert_float_equal(cost[0], seconds[0] / 3600 * 4 * price, 1e-6 * cost[0]);
+    assert_non_null(strstr(strstr(first, "\"T4\""), "H100"));
+    RUN(f, resnet, "--gpu=T4,H100,A100", "-b64", "--sort=time", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "step_ms", step, 4), 3);
+    assert_true(step[0] <= step[1] && step[1] <= step[2]);
+    RUN(f, resnet, "--gpu=T4", "--sweep=batch=8,512,64", "--sort=throughput", "--price=3", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "samples_per_second", rate, 4), 3);
+    assert_int_equal(json_numbers(f->result.out, "cost_of_a_million_samples", cost, 4), 3);
+    assert_true(rate[0] >= rate[1] && rate[1] >= rate[2]);
+    assert_float_equal(cost[0] * rate[0], 3 * 1e6 / 3600, 1e-3);
+    RUN(f, resnet, "--gpu=T4", "--sort=cost");
+    expect_contains(f->result.err, "--sort cost needs --price");
+    write_text(path, "A100 two\n");
+    RUN(f, resnet, "--gpu=T4", "--price", path);
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "line 1 of ");
+    RUN(f, resnet, "--gpu=T4", "--price=-3");
+    expect_contains(f->result.err, "a price of an hour");
+}
+
+static size_t longest_line(const char *text)
+{
+    size_t longest = 0;
+    for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL)) {
+        size_t length = strcspn(line, "\n");
+        longest = length > longest ? length : longest;
+    }
+    return longest;
+}
+
+/* Columns go in one order; all are there with --wide. */
+static void tables_have_eighty_columns(void **state)
+{
+    predict_command *f = *state;
+    RUN(f, resnet, "--gpu=all", "--steps=100000", "--price=2", "-q");
+    assert_true(longest_line(strchr(f->result.out, '\n') + 1) <= 80);
+    expect_contains(f->result.out, "step, ms");
+    expect_contains(f->result.out, "cost");
+    assert_null(strstr(f->result.out, "peak"));
+    RUN(f, resnet, "--gpu=all", "--steps=100000", "--price=2", "-q", "--wide");
+    assert_true(longest_line(f->result.out) > 80);
+    expect_contains(f->result.out, "  95 %  samples/s  peak  ");
+}
+
+static void files_of_pytorch_are_told_how_to_export(void **state)
+{
+    predict_command *f = *state;
+    char path[300];
+    snprintf(path, sizeof path, "%s/net.pt", f->folder);
+    write_text(path, "PK");
+    RUN(f, path, "--gpu=T4");
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "torch.onnx.export(model, example, ");
+}
+
 /* ---- Command lines ----------------------------------------------------------------------------------------------- */
 
 static void a_missing_or_unknown_gpu_lists_the_known(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     RUN(f, resnet);
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "no GPU given");
@@ -247,9 +363,21 @@ static void a_missing_or_unknown_gpu_lists_the_known(void **state)
 
 static void wrong_values_list_the_right_ones(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     static const char *const lines[][3] = {
-        {"--precision=bf17", "fp32, tf32, amp"},
+        {"--precision=fp23", "did you mean fp32?"},
+        {"--precision=bf17", "(did you mean bf16?); known are fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch"},
+        {"--attention=flush", "(did you mean flash?)"},
+        {"--checkpoint=block", "(did you mean blocks?)"},
+        {"--accumulate=0", "from 1 to"},
+        {"--link=nvlnk", "(did you mean nvlink?)"},
+        {"--link=-3", "known are pcie, nvlink"},
+        {"--network=0", "above 0"},
+        {"--parallel=tp", "KIND=N"},
+        {"--parallel=xp=2", "known are dp, tp, pp, ep, micro, zero"},
+        {"--parallel=tp=2,tp=4", "tp twice"},
+        {"--parallel=tp=0", "from 1 to"},
+        {"--parallel=zero=4", "from 0 to 3"},
         {"--layout=chwn", "nchw, nhwc"},
         {"--optimizer=lion", "sgd, adam, adamw"},
         {"--batch=0", "from 1 to"},
@@ -275,7 +403,7 @@ static void wrong_values_list_the_right_ones(void **state)
 
 static void options_that_exclude_each_other_are_refused(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     RUN(f, resnet, "--gpu", "T4", "--batch", "8", "--sweep", "batch=8..16");
     assert_int_equal(f->result.status, USAGE);
     RUN(f, resnet, "--gpu", "T4", "--steps", "8", "--epochs", "1", "--dataset", "8");
@@ -289,7 +417,7 @@ static void options_that_exclude_each_other_are_refused(void **state)
 
 static void help_is_a_result(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     RUN(f, "--help");
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "Usage: mdot predict");
@@ -300,7 +428,7 @@ static void help_is_a_result(void **state)
 
 static void the_command_line_and_the_environment_name_a_predictor(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     setenv("MDOT_PREDICTOR", "/nonexistent/a.mdot", 1);
     RUN(f, resnet, "--gpu", "T4");
     assert_int_equal(f->result.status, FAILED);
@@ -316,7 +444,7 @@ static void the_command_line_and_the_environment_name_a_predictor(void **state)
     expect_contains(f->result.err, "resnet50.onnx");
 }
 
-static void copy(fixture *f, const char *from, const char *to)
+static void copy(predict_command *f, const char *from, const char *to)
 {
     process_run((const char *const[]){"/bin/cp", from, to, NULL}, &f->result);
     assert_int_equal(f->result.status, 0);
@@ -324,7 +452,7 @@ static void copy(fixture *f, const char *from, const char *to)
 
 static void an_installation_may_be_moved(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     char bin[256], command[300], share[300], predictor[400];
     snprintf(bin, sizeof bin, "%s/bin", f->folder);
     snprintf(command, sizeof command, "%s/mdot", bin);
@@ -349,7 +477,7 @@ static void an_installation_may_be_moved(void **state)
 
 static void the_quickstart_predicts_and_sweeps(void **state)
 {
-    fixture *f = *state;
+    predict_command *f = *state;
     process_run((const char *const[]){MDOT_QUICKSTART, resnet, "A100", MDOT_SHIPPED_PREDICTOR, NULL}, &f->result);
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "batch 32: ");
@@ -362,23 +490,49 @@ static void the_quickstart_predicts_and_sweeps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_configuration_is_a_paragraph, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_the_file_says_is_the_default, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(several_configurations_are_a_table, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(all_gpus_are_those_of_the_table, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(json_holds_every_prediction, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_total_time_is_in_units_that_matter, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_job_file_predicts_what_its_model_does, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_the_predictor_never_saw_is_said, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_job_that_is_too_large_does_not_fit, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_job_of_empty_tensors_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_missing_or_unknown_gpu_lists_the_known, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(wrong_values_list_the_right_ones, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(options_that_exclude_each_other_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(help_is_a_result, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_command_line_and_the_environment_name_a_predictor, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_installation_may_be_moved, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_quickstart_predicts_and_sweeps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_configuration_is_a_paragraph, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(what_makes_an_answer_doubtful_is_told, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(what_the_file_says_is_the_default, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(several_configurations_are_a_table, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(all_gpus_are_those_of_the_table, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(json_holds_every_prediction, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_total_time_is_in_units_that_matter, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_job_file_predicts_what_its_model_does, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(what_the_predictor_never_saw_is_said, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_job_that_is_too_large_does_not_fit, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_job_of_empty_tensors_is_refused, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(memory_is_told_by_what_takes_it, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(the_largest_batch_that_fits_is_found, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(lines_are_sorted_and_cost_what_they_cost, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(tables_have_eighty_columns, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(files_of_pytorch_are_told_how_to_export, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_missing_or_unknown_gpu_lists_the_known, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(wrong_values_list_the_right_ones, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(options_that_exclude_each_other_are_refused, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(help_is_a_result, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(the_command_line_and_the_environment_name_a_predictor, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(an_installation_may_be_moved, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(the_quickstart_predicts_and_sweeps, predict_command_set_up,
+                                        predict_command_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

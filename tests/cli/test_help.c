@@ -1,6 +1,7 @@
 /* test_help.c — help texts of all subcommands against tests/golden/cli; MDOT_UPDATE_GOLDEN=1 writes them anew. */
 #include "base/file.h"
 #include "cli/command.h"
+#include "mdot/mdot_abi.h"
 #include "tests/support/process.h"
 
 #include <setjmp.h>
@@ -121,6 +122,23 @@ static void man_pages_and_completion_know_every_option(void **state)
     }
 }
 
+/* The command includes public headers alone, and so says the names once more. */
+static void every_cpu_level_is_offered(void **state)
+{
+    (void)state;
+    static const char *const levels[] = {
+#define LEVEL(name, value, text) text,
+        MDOT_CPU_LEVEL_MAP(LEVEL)
+#undef LEVEL
+    };
+    const char *const *names = cli_level_names();
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++, names++) {
+        if (*names == NULL) fail_msg("%s is missing", levels[i]);
+        assert_string_equal(*names, levels[i]);
+    }
+    assert_null(*names);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +146,7 @@ int main(void)
         cmocka_unit_test(mdot_has_its_help),
         cmocka_unit_test(help_of_what_does_not_exist_is_refused),
         cmocka_unit_test(man_pages_and_completion_know_every_option),
+        cmocka_unit_test(every_cpu_level_is_offered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ typedef struct request {
     const char *text;
     int64_t whole;
     double real;
-    int choice;
+    int choice, maybe;
     cli_dims dims;
     char called[64];
 } request;
@@ -73,6 +73,7 @@ static bool call(const char *command, char *value, void *user)
 }
 
 static const char *const choices[] = {"red", "green", NULL};
+static const char *const aliases[] = {"rouge", "red", "vert", "green", NULL};
 static const cli_option options[] = {
     {.name = "flag", .letter = 'f', .help = "a flag", .kind = CLI_FLAG, .at = offsetof(request, flag)},
     {.name = "quiet", .letter = 'q', .help = "another", .kind = CLI_FLAG, .at = offsetof(request, quiet)},
@@ -98,7 +99,15 @@ static const cli_option options[] = {
      .kind = CLI_CHOICE,
      .at = offsetof(request, choice),
      .choices = choices,
+     .aliases = aliases,
      .needs = "flag"},
+    {.name = "maybe",
+     .value = "C",
+     .help = "a colour, or red",
+     .kind = CLI_CHOICE,
+     .at = offsetof(request, maybe),
+     .choices = choices,
+     .fallback = "red"},
     {.name = "dim",
      .letter = 'd',
      .value = "D",
@@ -234,9 +243,32 @@ static void wrong_lines_are_refused(void **state)
     expect_refused("--real 3600.1", "above 0, up to 3600");
     expect_refused("--real nan", "above 0, up to 3600");
     expect_refused("--realm -1", "a positive number");
+    expect_refused("--realm inf", "a positive number");
+    expect_refused("--realm 1e999", "a positive number");
     expect_refused("--choice blue -f", "known are red, green");
     expect_refused("--dim a", "NAME=NUMBER or NAME=OTHER");
     expect_refused("--call bad", "a bad value");
+}
+
+static void choices_are_known_in_any_case_and_by_other_words(void **state)
+{
+    (void)state;
+    assert_int_equal(read_words("-f --choice GREEN")->r.choice, 1);
+    assert_int_equal(read_words("-f --choice=Vert")->r.choice, 1);
+    expect_refused("-f --choice gren", "does not know \"gren\" (did you mean green?); known are red, green");
+}
+
+/* Its name alone takes the fallback, and no word behind it. */
+static void a_value_may_be_left_out_where_there_is_a_fallback(void **state)
+{
+    (void)state;
+    reading *g = read_words("--maybe green");
+    assert_true(g->read);
+    assert_int_equal(g->r.maybe, 0);
+    assert_int_equal(g->operands.count, 1);
+    assert_int_equal(read_words("--maybe=green")->r.maybe, 1);
+    expect_refused("--maybe=", "known are red, green");
+    expect_refused("--maybe --maybe", "given twice");
 }
 
 static void what_only_the_whole_line_shows_is_refused(void **state)
@@ -331,6 +363,7 @@ static void every_option_that_takes_a_value_misses_it(void **state)
             expect_command_refuses(*command, name, NULL, "takes no value");
             continue;
         }
+        if (option->fallback != NULL) continue;
         expect_command_refuses(*command, name, NULL, "needs a value");
         if (option->letter == '\0') continue;
         snprintf(name, sizeof name, "-%c", option->letter);
@@ -343,7 +376,9 @@ static const char *example_of(const cli_option *option)
 {
     static const struct {
         const char *name, *value;
-    } calls[] = {{"batch", "4"}, {"sweep", "batch=1,2"}, {"buckets", "16"}, {"entry", "a=b"}};
+    } calls[] = {{"batch", "4"},   {"sweep", "batch=1,2"},  {"buckets", "16"},
+                 {"entry", "a=b"}, {"link", "pcie"},        {"parallel", "tp=2"},
+                 {"gpu", "T4"},    {"gpu-spec", "like=T4"}, {"price", "2"}};
     if (option->choices != NULL) return option->choices[0];
     if (option->names != NULL) return option->names()[0];
     if (option->kind == CLI_DIM) return "n=1";
@@ -418,6 +453,8 @@ int main(void)
         cmocka_unit_test(a_clear_beginning_of_a_name_is_enough),
         cmocka_unit_test(options_that_may_repeat_add_up),
         cmocka_unit_test(wrong_lines_are_refused),
+        cmocka_unit_test(choices_are_known_in_any_case_and_by_other_words),
+        cmocka_unit_test(a_value_may_be_left_out_where_there_is_a_fallback),
         cmocka_unit_test(what_only_the_whole_line_shows_is_refused),
         cmocka_unit_test(near_misses_are_named),
         cmocka_unit_test(help_ends_the_line),

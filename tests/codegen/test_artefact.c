@@ -2,6 +2,7 @@
  * plans are made by hand: y[i] = x[i] * factor, for two buckets, the factor a weight. */
 #include "codegen/artefact.h"
 #include "codegen/cpu/cpu.h"
+#include "codegen/cuda/cuda.h"
 #include "mdot/mdot.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/cubin_fixture.h"
@@ -91,13 +92,14 @@ static void make_model(model *m, const char *entry_name, float factor)
     m->entry = (cg_entry){.name = entry_name, .graph = &m->graph, .plan_count = BUCKETS, .plans = m->plan_list};
 }
 
-static const mdot_cpu_level both_levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
+static const cg_target both_levels[] = {{MDOT_IMAGE_CPU, MDOT_CPU_X86_64_V3, 0, CG_FP32},
+                                        {MDOT_IMAGE_CPU, MDOT_CPU_X86_64_V4, 0, CG_FP32}};
 
 static void write_artefact(model *models, int count, const char *path)
 {
     cg_entry entries[2];
     for (int i = 0; i < count; i++) entries[i] = models[i].entry;
-    cg_options options = {.predictor_name = "hand-made", .level_count = 2, .levels = both_levels};
+    cg_options options = {.predictor_name = "hand-made", .target_count = 2, .targets = both_levels};
     mdot_error err = {0};
     if (cg_write_artefact(entries, count, &options, path, models[0].arena, &err) != MDOT_OK)
         fail_msg("%s", err.message);
@@ -153,7 +155,7 @@ static void written_artefact_runs_on_every_level_of_this_machine(void **state)
     write_artefact(&m, 1, p.path);
     static const char *const names[] = {"x86-64-v3", "x86-64-v4"};
     for (int i = 0; i < 2; i++) {
-        if (!fixture_machine_runs(both_levels[i])) continue;
+        if (!fixture_machine_runs((mdot_cpu_level)both_levels[i].number)) continue;
         mdot_predictor *predictor = open_or_skip(p.path, names[i]);
         check_results(predictor, 0, 2.5f);
         mdot_predictor_close(predictor);
@@ -214,20 +216,55 @@ static void table_describes_the_plans(void **state)
     assert_int_equal(mdot_predictor_get_bucket(predictor, 0, 1, &bucket), MDOT_OK);
     assert_int_equal(bucket.max_length, max_length[1]);
     assert_true(bucket.flops == (double)max_length[1]);
-    mdot_kernel_info kernel = MDOT_INIT(mdot_kernel_info);
-    assert_int_equal(mdot_predictor_get_kernel(predictor, 0, 1, 0, &kernel), MDOT_OK);
-    assert_string_equal(kernel.name, "nest.scale");
-    assert_string_equal(kernel.kind, "nest");
+    for (size_t b = 0; b < BUCKETS; b++) {
+        mdot_kernel_info kernel = MDOT_INIT(mdot_kernel_info);
+        assert_int_equal(mdot_predictor_get_kernel(predictor, 0, b, 0, &kernel), MDOT_OK);
+        assert_string_equal(kernel.name, "nest.scale");
+        assert_string_equal(kernel.kind, "nest");
+        assert_true(kernel.flops == (double)max_length[b]);
+    }
     mdot_predictor_close(predictor);
     ir_arena_destroy(m.arena);
     process_remove_folder(p.folder);
 }
 
+/* Whether both buckets point at one list of kernels. */
+static bool buckets_share_kernels(model *m)
+{
+    cg_options options = {.predictor_name = "hand-made", .target_count = 2, .targets = both_levels};
+    cg_table table = {0};
+    assert_int_equal(cg_build_table(&m->entry, 1, &options, (cg_made[CG_BACKENDS]){0}, &table, NULL), MDOT_OK);
+    const unsigned char *bytes = table.pool.bytes;
+    const mdot_abi_entry *entry = (const mdot_abi_entry *)(bytes + ((const mdot_abi_table *)bytes)->entries_at);
+    const mdot_abi_bucket *buckets = (const mdot_abi_bucket *)(bytes + entry->buckets_at);
+    bool are_shared = buckets[0].kernels_at == buckets[1].kernels_at;
+    cg_pool_done(&table.pool);
+    return are_shared;
+}
+
+static void buckets_of_the_same_kernels_have_one_list(void **state)
+{
+    (void)state;
+    model m;
+    make_model(&m, "predict", 2);
+    assert_true(m.kernels[0].flops != m.kernels[1].flops);
+    assert_true(buckets_share_kernels(&m));
+    m.kernels[1].name = "nest.other";
+    assert_false(buckets_share_kernels(&m));
+    m.kernels[1].name = m.kernels[0].name;
+    assert_true(buckets_share_kernels(&m));
+    m.kernels[1].nest.loop_count = 2; /* points enough in a row to be split */
+    m.kernels[1].nest.extent[1] = (ir_dim){0, 64};
+    assert_true(cg_kernel_is_split(&m.plans[1], &m.kernels[1]) && !cg_kernel_is_split(&m.plans[0], &m.kernels[0]));
+    assert_false(buckets_share_kernels(&m));
+    ir_arena_destroy(m.arena);
+}
+
 /* ---- CUDA images ------------------------------------------------------------------------------------------------- */
 
 enum { IMAGES = 3 };
-static const cg_cuda_target image_target[IMAGES] = {{75, false}, {80, false}, {90, true}};
-static const cu_mode image_mode[IMAGES] = {CU_F16, CU_BF16, CU_BF16};
+static const cg_target image_target[IMAGES] = {
+    {MDOT_IMAGE_CUDA, 75, 0, CG_FP16}, {MDOT_IMAGE_CUDA, 80, 0, CG_BF16}, {MDOT_IMAGE_CUDA, 90, 1, CG_BF16}};
 
 /* Two programs, one for each arithmetic, whose two kernels are both the one of the hand-made cubin. */
 static void make_images(ir_arena *arena, cu_kernel kernels[BUCKETS], cu_images *out)
@@ -247,37 +284,38 @@ static void make_images(ir_arena *arena, cu_kernel kernels[BUCKETS], cu_images *
     const unsigned char *cubin = cubin_by_hand(arena, &bytes);
     for (int i = 0; i < IMAGES; i++) {
         cu_image *image = &out->image[i];
-        *image = (cu_image){.target = image_target[i], .mode = image_mode[i], .weights_bytes = 4};
-        out->program[image->mode] = (cu_program){.kernel_count = BUCKETS, .kernels = kernels};
+        *image = (cu_image){.target = image_target[i], .weights_bytes = 4};
+        out->program[image->target.compute] = (cu_program){.kernel_count = BUCKETS, .kernels = kernels};
         assert_int_equal(cu_cubin_read(cubin, bytes, NULL, arena, &image->cubin, NULL), MDOT_OK);
         image->image_offset = cg_pool_reserve(&out->cubins, bytes, MDOT_ABI_CUDA_ALIGNMENT);
         memcpy(out->cubins.bytes + image->image_offset, cubin, bytes);
-        image->weights_offset = cg_pool_share(&out->weights, &image->mode, 4, MDOT_ABI_CUDA_ALIGNMENT);
+        image->weights_offset = cg_pool_share(&out->weights, &image->target.compute, 4, MDOT_ABI_CUDA_ALIGNMENT);
     }
 }
 
-static void write_with_images(model *m, const cu_images *images, const char *path)
+static void write_with_images(model *m, cu_images *images, const char *path)
 {
-    cg_options options = {.predictor_name = "hand-made", .level_count = 2, .levels = both_levels};
-    cg_pool table = {0};
-    cg_cpu_images cpu;
-    assert_int_equal(cg_cpu_make_images(&m->entry, 1, &options, m->arena, &cpu, NULL), MDOT_OK);
-    assert_int_equal(cg_build_table(&m->entry, 1, &options, &cpu, images, &table, NULL), MDOT_OK);
-    cg_parts parts = {.machine = cpu.machine,
-                      .table = table.bytes,
-                      .weights = cpu.weights.bytes,
-                      .code = cpu.code,
-                      .table_bytes = table.size_bytes,
-                      .weights_bytes = cpu.weights.size_bytes,
-                      .code_bytes = cpu.code_bytes,
-                      .cubins = images->cubins.bytes,
-                      .cubins_bytes = images->cubins.size_bytes,
-                      .cuda_weights = images->weights.bytes,
-                      .cuda_weights_bytes = images->weights.size_bytes};
+    cg_options options = {.predictor_name = "hand-made", .target_count = 2, .targets = both_levels};
+    cg_table table = {0};
+    cg_made made[CG_BACKENDS] = {0}, *cpu = &made[0], *cuda = &made[1];
+    assert_int_equal(cg_cpu_backend.make_images(&m->entry, 1, &options, m->arena, cpu, NULL), MDOT_OK);
+    assert_int_equal(cu_hand_over(images, m->arena, cuda, NULL), MDOT_OK);
+    assert_int_equal(cg_build_table(&m->entry, 1, &options, made, &table, NULL), MDOT_OK);
+    const cg_data_section sections[] = {
+        {MDOT_ABI_SECTION_TABLE, MDOT_ABI_SYMBOL_TABLE, table.pool.bytes, table.pool.size_bytes, MDOT_ABI_ALIGNMENT},
+        cpu->section[0],
+        cuda->section[0],
+        cuda->section[1],
+    };
+    cg_parts parts = {.machine = cpu->machine,
+                      .code = cpu->code,
+                      .code_bytes = cpu->code_bytes,
+                      .sections = sections,
+                      .section_count = 4};
     mdot_error err;
     if (cg_link_artefact(&parts, path, m->arena, &err) != MDOT_OK) fail_msg("%s", err.message);
-    cg_cpu_images_done(&cpu);
-    cg_pool_done(&table);
+    cg_cpu_backend.done(cpu->images);
+    cg_pool_done(&table.pool);
 }
 
 static void images_are_read_as_they_were_written(void **state)
@@ -338,13 +376,12 @@ static void images_are_read_as_they_were_written(void **state)
 /* By way of the table alone. */
 static uint64_t schema_hash(model *m)
 {
-    cg_options options = {.predictor_name = "hand-made", .level_count = 2, .levels = both_levels};
-    cg_pool table = {0};
-    assert_int_equal(cg_build_table(&m->entry, 1, &options, &(cg_cpu_images){0}, &(cu_images){0}, &table, NULL),
-                     MDOT_OK);
-    const mdot_abi_table *head = (const mdot_abi_table *)table.bytes;
-    uint64_t hash = ((const mdot_abi_entry *)(table.bytes + head->entries_at))->schema_hash;
-    cg_pool_done(&table);
+    cg_options options = {.predictor_name = "hand-made", .target_count = 2, .targets = both_levels};
+    cg_table table = {0};
+    assert_int_equal(cg_build_table(&m->entry, 1, &options, (cg_made[CG_BACKENDS]){0}, &table, NULL), MDOT_OK);
+    const mdot_abi_table *head = (const mdot_abi_table *)table.pool.bytes;
+    uint64_t hash = ((const mdot_abi_entry *)(table.pool.bytes + head->entries_at))->schema_hash;
+    cg_pool_done(&table.pool);
     return hash;
 }
 
@@ -381,6 +418,7 @@ int main(void)
         cmocka_unit_test(written_artefact_runs_on_every_level_of_this_machine),
         cmocka_unit_test(entries_keep_their_own_weights),
         cmocka_unit_test(table_describes_the_plans),
+        cmocka_unit_test(buckets_of_the_same_kernels_have_one_list),
         cmocka_unit_test(images_are_read_as_they_were_written),
         cmocka_unit_test(schema_hash_follows_names_types_and_shapes_only),
     };

@@ -62,13 +62,12 @@ static void code_of_another_machine_is_not_linked(void **state)
     static const char table[sizeof(mdot_abi_table)], weights[64];
     static unsigned char code[1 << 16];
     size_t code_bytes = read_whole(MDOT_FIXTURE_CODE, code, sizeof code);
-    cg_parts parts = {.machine = &aarch64,
-                      .table = table,
-                      .weights = weights,
-                      .code = code,
-                      .table_bytes = sizeof table,
-                      .weights_bytes = sizeof weights,
-                      .code_bytes = code_bytes};
+    const cg_data_section sections[] = {
+        {MDOT_ABI_SECTION_TABLE, MDOT_ABI_SYMBOL_TABLE, table, sizeof table, MDOT_ABI_ALIGNMENT},
+        {MDOT_ABI_SECTION_WEIGHTS, MDOT_ABI_SYMBOL_WEIGHTS, weights, sizeof weights, CG_PAGE_BYTES},
+    };
+    cg_parts parts = {
+        .machine = &aarch64, .code = code, .code_bytes = code_bytes, .sections = sections, .section_count = 2};
     char *folder = process_make_folder(), path[512];
     snprintf(path, sizeof path, "%s/predictor.mdot", folder);
     ir_arena *arena = ir_arena_create(0);

@@ -5,11 +5,13 @@
 
 #include <dirent.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,13 +140,15 @@ static void same_parts_make_the_same_file(void **state)
 static mdot_status link_code(const void *code, size_t code_bytes, const char *path, mdot_error *err)
 {
     static const char table[sizeof(mdot_abi_table)], weights[64];
+    const cg_data_section sections[] = {
+        {MDOT_ABI_SECTION_TABLE, MDOT_ABI_SYMBOL_TABLE, table, sizeof table, MDOT_ABI_ALIGNMENT},
+        {MDOT_ABI_SECTION_WEIGHTS, MDOT_ABI_SYMBOL_WEIGHTS, weights, sizeof weights, CG_PAGE_BYTES},
+    };
     cg_parts parts = {.machine = &cg_machine_x86_64,
-                      .table = table,
-                      .weights = weights,
                       .code = code,
-                      .table_bytes = sizeof table,
-                      .weights_bytes = sizeof weights,
-                      .code_bytes = code_bytes};
+                      .code_bytes = code_bytes,
+                      .sections = sections,
+                      .section_count = 2};
     ir_arena *arena = ir_arena_create(0);
     mdot_status status = cg_link_artefact(&parts, path, arena, err);
     ir_arena_destroy(arena);
@@ -266,6 +270,57 @@ static void output_in_the_current_folder_needs_no_slash(void **state)
     free(before);
 }
 
+/* ---- What killed compilations leave behind ----------------------------------------------------------------------- */
+
+static void put(const char *folder, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fclose(file);
+}
+
+static bool is_there(const char *folder, const char *name)
+{
+    char path[512];
+    struct stat info;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return lstat(path, &info) == 0;
+}
+
+static void folders_that_no_process_owns_are_removed_and_others_are_not(void **state)
+{
+    (void)state;
+    static unsigned char code[CODE_CAPACITY];
+    size_t size = read_code(code, sizeof code);
+    char *folder = process_make_folder(), *before = getcwd(NULL, 0);
+    assert_int_equal(chdir(folder), 0);
+    static const char *const folders[] = {".mdot-killed", ".mdot-living", ".mdot-strang", ".mdot-longer-name", "other"};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        assert_int_equal(mkdir(folders[i], 0700), 0);
+        put(folders[i], "data.o");
+    }
+    put(".mdot-killed", "linked.mdot");
+    put(".mdot-strang", "letters");
+    assert_int_equal(symlink("other", ".mdot-linked"), 0);
+    int living = open(".mdot-living", O_RDONLY | O_DIRECTORY);
+    assert_int_equal(flock(living, LOCK_EX), 0);
+    mdot_error err = {0};
+    mdot_status status = link_code(code, size, "predictor.mdot", &err);
+    bool killed = is_there(".", ".mdot-killed"), stranger = is_there(".mdot-strang", "letters");
+    bool others = is_there(".mdot-living", "data.o") && is_there(".mdot-longer-name", "data.o") &&
+                  is_there("other", "data.o") && is_there(".", ".mdot-linked");
+    close(living);
+    assert_int_equal(chdir(before), 0);
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    assert_false(killed);
+    assert_true(stranger);
+    assert_true(others);
+    process_remove_folder(folder);
+    free(before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +337,7 @@ int main(void)
         cmocka_unit_test(output_that_cannot_be_replaced_is_an_io_error),
         cmocka_unit_test(missing_linker_is_a_toolchain_error),
         cmocka_unit_test(output_in_the_current_folder_needs_no_slash),
+        cmocka_unit_test(folders_that_no_process_owns_are_removed_and_others_are_not),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

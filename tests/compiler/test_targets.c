@@ -1,4 +1,5 @@
 /* test_targets.c — names of targets and arithmetics, as the command line and mdotc.h take them. */
+#include "base/list.h"
 #include "compiler/compiler.h"
 
 #include <setjmp.h>
@@ -8,122 +9,175 @@
 
 #include <cmocka.h>
 
-#define PARSE(...)                                                                                                     \
-    parse((const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+#define PARSE(...) PARSE_IN(NULL, __VA_ARGS__)
+#define PARSE_IN(compute, ...)                                                                                         \
+    parse((const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *),       \
+          compute)
 
-static co_targets parse(const char *const *names, size_t count)
+static co_targets parse(const char *const *names, size_t count, const char *compute)
 {
     co_targets targets;
     mdot_error err;
-    if (co_parse_targets(names, count, &targets, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (co_parse_targets(names, count, compute, &targets, &err) != MDOT_OK) fail_msg("%s", err.message);
     return targets;
+}
+
+/* As "cpu 1 fp32, cuda 90 bf16": the kind, the number, an "a" for a variant, the arithmetic. */
+static void assert_targets(const co_targets *targets, const char *want)
+{
+    char text[2048];
+    bs_list list;
+    bs_list_begin(&list, text, sizeof text);
+    for (int i = 0; i < targets->count; i++) {
+        const cg_target *t = &targets->target[i];
+        bs_list_add(&list, "%s %u%s %s", t->kind == MDOT_IMAGE_CPU ? "cpu" : "cuda", t->number,
+                    t->variant != 0 ? "a" : "", cg_compute_name(t->compute));
+    }
+    assert_string_equal(text, want);
 }
 
 static void no_target_is_every_cpu_level(void **state)
 {
     (void)state;
-    co_targets targets = parse(NULL, 0);
-    assert_int_equal(targets.level_count, 2);
-    assert_int_equal(targets.levels[0], MDOT_CPU_X86_64_V3);
-    assert_int_equal(targets.levels[1], MDOT_CPU_X86_64_V4);
-    assert_int_equal(targets.cuda_count, 0);
+    co_targets targets = parse(NULL, 0, NULL);
+    assert_targets(&targets, "cpu 1 fp32, cpu 2 fp32");
 }
 
 static void levels_ascend_whatever_their_order(void **state)
 {
     (void)state;
     co_targets targets = PARSE("cpu:x86-64-v4", "cpu:x86-64-v3", "cpu:x86-64-v4");
-    assert_int_equal(targets.level_count, 2);
-    assert_int_equal(targets.levels[0], MDOT_CPU_X86_64_V3);
+    assert_targets(&targets, "cpu 1 fp32, cpu 2 fp32");
     targets = PARSE("cpu:x86-64-v4");
-    assert_int_equal(targets.level_count, 1);
-    assert_int_equal(targets.levels[0], MDOT_CPU_X86_64_V4);
+    assert_targets(&targets, "cpu 2 fp32");
 }
 
 static void architectures_ascend_and_come_once(void **state)
 {
     (void)state;
-    co_targets targets = PARSE("sm_120", "sm_90a", "sm_75", "sm_90", "sm_90a", "sm_75");
-    static const cg_cuda_target want[] = {{75, false}, {90, false}, {90, true}, {120, false}};
-    assert_int_equal(targets.cuda_count, 4);
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal(targets.cuda[i].sm, want[i].sm);
-        assert_int_equal(targets.cuda[i].is_accelerated, want[i].is_accelerated);
-    }
+    co_targets targets = PARSE("sm_120", "sm_90a", "cpu:x86-64-v3", "sm_75", "sm_90", "sm_90a", "sm_75");
+    assert_targets(&targets, "cpu 1 fp32, cuda 75 fp16, cuda 90 bf16, cuda 90a bf16, cuda 120 bf16");
 }
 
 static void the_cpu_stands_behind_every_gpu(void **state)
 {
     (void)state;
     co_targets targets = PARSE("sm_80");
-    assert_int_equal(targets.level_count, 2);
+    assert_targets(&targets, "cpu 1 fp32, cpu 2 fp32, cuda 80 bf16");
     targets = PARSE("sm_80", "cpu:x86-64-v3");
-    assert_int_equal(targets.level_count, 1);
-    assert_int_equal(targets.levels[0], MDOT_CPU_X86_64_V3);
+    assert_targets(&targets, "cpu 1 fp32, cuda 80 bf16");
 }
 
 static void cuda_is_the_architectures_in_use(void **state)
 {
     (void)state;
-    co_targets targets = PARSE("sm_87", "cuda");
-    static const int want[] = {75, 80, 86, 87, 89, 90, 100, 120};
-    assert_int_equal(targets.cuda_count, 8);
-    for (int i = 0; i < 8; i++) assert_int_equal(targets.cuda[i].sm, want[i]);
-    assert_true(targets.cuda[5].is_accelerated);
+    co_targets targets = PARSE("cpu:x86-64-v4", "sm_87", "cuda");
+    assert_targets(&targets, "cpu 2 fp32, cuda 75 fp16, cuda 80 bf16, cuda 86 bf16, cuda 87 bf16, cuda 89 bf16, "
+                             "cuda 90a bf16, cuda 100 bf16, cuda 120 bf16");
 }
 
 static void other_names_list_the_known(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"",      "gpu",     "cpu:x86-64-v9", "sm_",    "sm_70",  "sm_090", "sm_90f",
-                                        "sm_9a", "sm_90aa", "sm_-90",        "sm_ 90", "sm_999", "SM_90",  "sm_90a "};
+    static const char *const wrong[] = {"",       "gpu",     "cpu:x86-64-v9", "sm_",          "sm_70",       "sm_090",
+                                        "sm_90f", "sm_9a",   "sm_90aa",       "sm_-90",       "sm_ 90",      "sm_999",
+                                        "SM_90",  "sm_90a ", "cpu:",          "cpu:x86-64-v", "cpux86-64-v4"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        co_targets targets = {.level_count = 7};
+        co_targets targets = {.count = 7};
         mdot_error err;
-        if (co_parse_targets(&wrong[i], 1, &targets, &err) != MDOT_INVALID_ARGUMENT) fail_msg("\"%s\"", wrong[i]);
-        assert_non_null(strstr(err.message, "cpu:x86-64-v4, cuda, sm_75"));
+        if (co_parse_targets(&wrong[i], 1, NULL, &targets, &err) != MDOT_INVALID_ARGUMENT) fail_msg("\"%s\"", wrong[i]);
+        assert_non_null(strstr(err.message, "cpu:x86-64-v4, cpu:x86-64-bf16, cpu:x86-64-amx, cuda, sm_75"));
         assert_non_null(strstr(err.message, "sm_90a"));
-        assert_int_equal(targets.level_count, 7);
+        assert_int_equal(targets.count, 7);
     }
 }
 
-static void too_many_architectures_are_refused(void **state)
+/* Two images are the CPU's. */
+static void too_many_targets_are_refused(void **state)
 {
     (void)state;
-    char text[DR_MAX_CUDA_TARGETS + 1][8];
-    const char *names[DR_MAX_CUDA_TARGETS + 1];
-    for (int i = 0; i <= DR_MAX_CUDA_TARGETS; i++) {
+    enum { MOST = MDOT_ABI_MAX_IMAGES - 2 };
+    char text[MOST + 1][8];
+    const char *names[MOST + 1];
+    for (int i = 0; i <= MOST; i++) {
         snprintf(text[i], sizeof text[i], "sm_%d", 80 + i);
         names[i] = text[i];
     }
     co_targets targets;
-    assert_int_equal(co_parse_targets(names, DR_MAX_CUDA_TARGETS, &targets, NULL), MDOT_OK);
-    assert_int_equal(co_parse_targets(names, DR_MAX_CUDA_TARGETS + 1, &targets, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(co_parse_targets(names, MOST, NULL, &targets, NULL), MDOT_OK);
+    assert_int_equal(targets.count, MDOT_ABI_MAX_IMAGES);
+    assert_int_equal(co_parse_targets(names, MOST + 1, NULL, &targets, NULL), MDOT_INVALID_ARGUMENT);
 }
 
-static void arithmetic_is_bf16_or_fp32(void **state)
+/* ---- Arithmetics ------------------------------------------------------------------------------------------------- */
+
+static void an_arithmetic_without_a_kind_is_everyones(void **state)
 {
     (void)state;
-    bool fp32 = true;
-    assert_int_equal(co_parse_compute(NULL, &fp32, NULL), MDOT_OK);
-    assert_false(fp32);
-    assert_int_equal(co_parse_compute("fp32", &fp32, NULL), MDOT_OK);
-    assert_true(fp32);
+    co_targets targets = PARSE_IN("fp32", "cpu:x86-64-v3", "sm_75", "sm_80");
+    assert_targets(&targets, "cpu 1 fp32, cuda 75 fp32, cuda 80 fp32");
+    targets = PARSE_IN("bf16", "cpu:x86-64-v3", "sm_75", "sm_80");
+    assert_targets(&targets, "cpu 1 bf16, cuda 75 fp16, cuda 80 bf16");
+    targets = PARSE_IN("cpu=fp32,cuda=fp32", "cpu:x86-64-v3", "sm_80");
+    assert_targets(&targets, "cpu 1 fp32, cuda 80 fp32");
+    targets = PARSE_IN("cpu=fp32", "cpu:x86-64-v3", "sm_80");
+    assert_targets(&targets, "cpu 1 fp32, cuda 80 bf16");
+}
+
+/* Each target has an image in all of them, the first named being the first of its images. */
+static void several_arithmetics_stand_as_they_were_asked_for(void **state)
+{
+    (void)state;
+    co_targets targets = PARSE_IN("cuda=fp32,cuda=bf16", "cpu:x86-64-v3", "sm_90", "sm_75");
+    assert_targets(&targets, "cpu 1 fp32, cuda 75 fp32, cuda 75 fp16, cuda 90 fp32, cuda 90 bf16");
+    targets = PARSE_IN("bf16,fp32,cuda=bf16", "cpu:x86-64-v3", "sm_90", "sm_90", "sm_75");
+    assert_targets(&targets, "cpu 1 bf16, cpu 1 fp32, cuda 75 fp16, cuda 75 fp32, cuda 90 bf16, cuda 90 fp32");
+}
+
+/* Levels that compute in bf16 alone are there where it is asked for. */
+static void bf16_has_levels_of_its_own(void **state)
+{
+    (void)state;
+    co_targets targets = parse(NULL, 0, "cpu=bf16");
+    assert_targets(&targets, "cpu 1 bf16, cpu 2 bf16, cpu 3 bf16, cpu 4 bf16");
+    targets = parse(NULL, 0, "cpu=fp32,cpu=bf16");
+    assert_targets(&targets, "cpu 1 fp32, cpu 1 bf16, cpu 2 fp32, cpu 2 bf16, cpu 3 bf16, cpu 4 bf16");
+    targets = PARSE_IN("bf16", "cpu:x86-64-amx");
+    assert_targets(&targets, "cpu 4 bf16");
+    const char *const amx = "cpu:x86-64-amx";
     mdot_error err;
-    assert_int_equal(co_parse_compute("int8", &fp32, &err), MDOT_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.message, "bf16, fp32"));
-    assert_true(fp32);
-    assert_int_equal(co_parse_compute("bf16", &fp32, NULL), MDOT_OK);
-    assert_false(fp32);
+    assert_int_equal(co_parse_targets(&amx, 1, NULL, &targets, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "cpu:x86-64-amx does not compute in fp32"));
+}
+
+static void other_arithmetics_list_the_known(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"",      "int8", "cpu=fp16", "cuda=fp16", "cuda=",    "=bf16",         "bf16,",
+                                        ",bf16", "bf1",  "bf162",    "gpu=bf16",  "cud=bf16", "cuda=bf16 fp32"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        co_targets targets = {.count = 7};
+        mdot_error err;
+        if (co_parse_targets(NULL, 0, wrong[i], &targets, &err) != MDOT_INVALID_ARGUMENT) fail_msg("\"%s\"", wrong[i]);
+        assert_non_null(strstr(err.message, "known are cpu=fp32, cpu=bf16, cuda=bf16, cuda=fp32, bf16, fp32"));
+        assert_int_equal(targets.count, 7);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_target_is_every_cpu_level),       cmocka_unit_test(levels_ascend_whatever_their_order),
-        cmocka_unit_test(architectures_ascend_and_come_once), cmocka_unit_test(the_cpu_stands_behind_every_gpu),
-        cmocka_unit_test(cuda_is_the_architectures_in_use),   cmocka_unit_test(other_names_list_the_known),
-        cmocka_unit_test(too_many_architectures_are_refused), cmocka_unit_test(arithmetic_is_bf16_or_fp32),
+        cmocka_unit_test(no_target_is_every_cpu_level),
+        cmocka_unit_test(levels_ascend_whatever_their_order),
+        cmocka_unit_test(architectures_ascend_and_come_once),
+        cmocka_unit_test(the_cpu_stands_behind_every_gpu),
+        cmocka_unit_test(cuda_is_the_architectures_in_use),
+        cmocka_unit_test(other_names_list_the_known),
+        cmocka_unit_test(too_many_targets_are_refused),
+        cmocka_unit_test(an_arithmetic_without_a_kind_is_everyones),
+        cmocka_unit_test(several_arithmetics_stand_as_they_were_asked_for),
+        cmocka_unit_test(bf16_has_levels_of_its_own),
+        cmocka_unit_test(other_arithmetics_list_the_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void compile(program *p, const int64_t *buckets, const cu_schedule *sched
     size_t count = 0;
     while (buckets[count] != 0) count++;
     if (co_plan_entry("predict", p->model, buckets, count, false, &no_hooks, p->arena, &p->entry, &err) != MDOT_OK ||
-        cu_generate(&p->entry, 1, p->mode, schedule, p->arena, &p->code, &err) != MDOT_OK)
+        cu_generate(&p->entry, 1, p->compute, schedule, p->arena, &p->code, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     const char *save = getenv("MDOT_SAVE_CUDA"); /* for people: the source that is tested */
     if (save) {
@@ -46,9 +46,9 @@ static void compile(program *p, const int64_t *buckets, const cu_schedule *sched
     p->module = cuda_compile(p->code.source, checks);
 }
 
-program program_from_file(const char *path, const int64_t *buckets, cu_mode mode, cuda_host_mode checks)
+program program_from_file(const char *path, const int64_t *buckets, cg_compute compute, cuda_host_mode checks)
 {
-    program p = {.arena = ir_arena_create(0), .mode = mode};
+    program p = {.arena = ir_arena_create(0), .compute = compute};
     ir_graph *model = NULL;
     mdot_error err = {0};
     assert_non_null(p.arena);
@@ -58,15 +58,15 @@ program program_from_file(const char *path, const int64_t *buckets, cu_mode mode
     return p;
 }
 
-program program_from_notation(const char *graph, const int64_t *buckets, cu_mode mode, cuda_host_mode checks)
+program program_from_notation(const char *graph, const int64_t *buckets, cg_compute compute, cuda_host_mode checks)
 {
-    return program_from_variant(graph, &(program_variant){0}, buckets, mode, checks);
+    return program_from_variant(graph, &(program_variant){0}, buckets, compute, checks);
 }
 
-program program_from_variant(const char *graph, const program_variant *variant, const int64_t *buckets, cu_mode mode,
-                             cuda_host_mode checks)
+program program_from_variant(const char *graph, const program_variant *variant, const int64_t *buckets,
+                             cg_compute compute, cuda_host_mode checks)
 {
-    program p = {.arena = ir_arena_create(0), .mode = mode};
+    program p = {.arena = ir_arena_create(0), .compute = compute};
     assert_non_null(p.arena);
     ir_graph *model = graph_from_notation(graph, INT64_MAX, p.arena);
     if (buckets[0] == 0) model->symbol = NULL;
@@ -222,7 +222,7 @@ static bool results_agree(launch *l, char *message, size_t size)
 {
     const ir_graph *model = l->program->model;
     const cu_kernel *kernel = l->kernel;
-    double tolerance = l->run->tolerance > 0 ? l->run->tolerance : l->program->mode == CU_FP32 ? 1e-5 : 1e-2;
+    double tolerance = l->run->tolerance > 0 ? l->run->tolerance : l->program->compute == CG_FP32 ? 1e-5 : 1e-2;
     unsigned blocks = l->run->blocks ? l->run->blocks : 1;
     for (unsigned item = 0; item < l->items; item++) {
         unsigned counted = l->barrier[item] - l->parameter.call.barrier_base;
@@ -280,7 +280,7 @@ void assert_program_right(const program *p, const program_run *run)
     static cuda_host_report report;
     char message[512];
     if (!program_try(p, run, &report, message, sizeof message))
-        fail_msg("%s, bucket %d, length %" PRId64 ", %u blocks, %u items, seed %u: %s", cu_mode_name(p->mode),
+        fail_msg("%s, bucket %d, length %" PRId64 ", %u blocks, %u items, seed %u: %s", cg_compute_name(p->compute),
                  run->bucket, run->length, run->blocks, run->items, run->seed, message);
 }
 

@@ -12,21 +12,21 @@ typedef struct program {
     ir_arena *arena;
     const ir_graph *model; /* as imported, for the reference */
     cg_entry entry;
-    cu_mode mode;
+    cg_compute compute;
     cu_program code;
     cuda_host_module *module;
 } program;
 
 /* A program of one entry "predict" for ascending buckets (end with 0; just 0 where the model has no length). */
-program program_from_file(const char *path, const int64_t *buckets, cu_mode mode, cuda_host_mode checks);
-program program_from_notation(const char *graph, const int64_t *buckets, cu_mode mode, cuda_host_mode checks);
+program program_from_file(const char *path, const int64_t *buckets, cg_compute compute, cuda_host_mode checks);
+program program_from_notation(const char *graph, const int64_t *buckets, cg_compute compute, cuda_host_mode checks);
 /* The same with what is not NULL here. */
 typedef struct program_variant {
     const char *const *names; /* of the inputs, then of each node and its results, in order */
     const cu_schedule *schedule;
 } program_variant;
-program program_from_variant(const char *graph, const program_variant *variant, const int64_t *buckets, cu_mode mode,
-                             cuda_host_mode checks);
+program program_from_variant(const char *graph, const program_variant *variant, const int64_t *buckets,
+                             cg_compute compute, cuda_host_mode checks);
 void program_done(program *p);
 
 typedef struct program_run {
@@ -40,7 +40,7 @@ typedef struct program_run {
     /* Errors count relative to the greatest output, but no less than this: what outputs usually are, where one may
      * cancel to nearly nothing. */
     double magnitude;
-    double tolerance; /* 0: the mode's */
+    double tolerance; /* 0: the arithmetic's */
 } program_run;
 
 /* Runs it on random inputs, another for each item. False: it faulted or the result is wrong; the message says what. */

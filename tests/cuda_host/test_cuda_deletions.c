@@ -40,10 +40,10 @@ static const int64_t BUCKET[] = {80, 0};
 static void every_synchronisation_of_an_encoder_is_needed(void **state)
 {
     (void)state;
-    static const cu_mode modes[] = {CU_FP32, CU_BF16, CU_F16};
+    static const cg_compute computes[] = {CG_FP32, CG_BF16, CG_FP16};
     for (int m = 0; m < 3; m++) {
         char *path = write_model("/tmp", "mdot_cuda_deletions.onnx", encoder_model(1));
-        program p = program_from_file(path, BUCKET, modes[m], CUDA_HOST_CHECKED);
+        program p = program_from_file(path, BUCKET, computes[m], CUDA_HOST_CHECKED);
         unlink(path);
         free(path);
         assert_all_needed(&p, 10);
@@ -57,7 +57,7 @@ static void every_synchronisation_of_tensor_attention_is_needed(void **state)
                                       "sizes = constant i64[3] [32, 32, 32]\nq, k, v = Split(p, sizes) {axis=-1}\n"
                                       "a = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\n"
                                       "wo = weights f32[32,32]\no = mdot.Linear(a, wo)\ny = Add(o, x)\nreturn y\n",
-                                      BUCKET, CU_BF16, CUDA_HOST_CHECKED);
+                                      BUCKET, CG_BF16, CUDA_HOST_CHECKED);
     assert_all_needed(&p, 6);
 }
 
@@ -66,7 +66,7 @@ static void every_synchronisation_of_chunked_rows_is_needed(void **state)
     (void)state;
     program p = program_from_notation("x = input f32[1,L,7,24]\nw = weights f32[24,32]\nh = mdot.Linear(x, w)\n"
                                       "s = Sigmoid(h)\nw2 = weights f32[32,8]\ny = mdot.Linear(s, w2)\nreturn y\n",
-                                      BUCKET, CU_BF16, CUDA_HOST_CHECKED);
+                                      BUCKET, CG_BF16, CUDA_HOST_CHECKED);
     assert_all_needed(&p, 4);
 }
 
@@ -77,7 +77,7 @@ static void every_synchronisation_of_staged_copies_is_needed(void **state)
                                       "q, k, v = Split(x, sizes) {axis=-1}\n"
                                       "a = Attention(q, k, v) {q_num_heads=1, kv_num_heads=1}\n"
                                       "w = weights f32[16,24]\ny = mdot.Linear(a, w)\nreturn y\n",
-                                      BUCKET, CU_BF16, CUDA_HOST_CHECKED);
+                                      BUCKET, CG_BF16, CUDA_HOST_CHECKED);
     assert_all_needed(&p, 5);
 }
 
@@ -88,7 +88,7 @@ static void every_synchronisation_of_a_pooled_head_is_needed(void **state)
         program_from_notation("x = input f32[1,L,32]\naxes = constant i64[1] [1]\ns = ReduceSum(x, axes) {keepdims=0}\n"
                               "w = weights f32[32,48]\nb = weights f32[48]\nh = mdot.Linear(s, w, b)\n"
                               "g = Gelu(h)\nw2 = weights f32[48,40]\no = mdot.Linear(g, w2)\nreturn o\n",
-                              BUCKET, CU_BF16, CUDA_HOST_CHECKED);
+                              BUCKET, CG_BF16, CUDA_HOST_CHECKED);
     assert_all_needed(&p, 5);
 }
 
@@ -100,7 +100,7 @@ static void every_synchronisation_of_what_neighbours_read_is_needed(void **state
                                       "last = constant i64[1] [-1]\na = Slice(h, zero, one, one)\n"
                                       "b = Slice(h, zero, last, one)\ns = Concat(a, b) {axis=1}\ny = Add(h, s)\n"
                                       "return y\n",
-                                      BUCKET, CU_BF16, CUDA_HOST_CHECKED);
+                                      BUCKET, CG_BF16, CUDA_HOST_CHECKED);
     assert_all_needed(&p, 2);
 }
 

@@ -1,4 +1,4 @@
-/* test_cuda_kernels.c — generated kernels in the emulator: whole encoders of every mode, at full and partial lengths,
+/* test_cuda_kernels.c — generated kernels in the emulator: encoders in every arithmetic, at full and partial lengths,
  * on grids of several sizes, several items at once, under random schedules, every access checked.
  */
 #include <setjmp.h>
@@ -22,19 +22,19 @@ static char *encoder_path(int layers)
     return write_model("/tmp", name, encoder_model(layers));
 }
 
-static program encoder(int layers, cu_mode mode, cuda_host_mode checks)
+static program encoder(int layers, cg_compute compute, cuda_host_mode checks)
 {
     char *path = encoder_path(layers);
-    program p = program_from_file(path, BUCKETS, mode, checks);
+    program p = program_from_file(path, BUCKETS, compute, checks);
     unlink(path);
     free(path);
     return p;
 }
 
-static void assert_encoder_right(cu_mode mode)
+static void assert_encoder_right(cg_compute compute)
 {
     static const int64_t lengths[][8] = {{1, 15, 16, 17, 31, 32, 0}, {33, 63, 64, 0}};
-    program p = encoder(2, mode, CUDA_HOST_CHECKED);
+    program p = encoder(2, compute, CUDA_HOST_CHECKED);
     unsigned seed = 1;
     for (int bucket = 0; bucket < 2; bucket++)
         for (const int64_t *length = lengths[bucket]; *length; length++, seed++)
@@ -50,19 +50,19 @@ static void assert_encoder_right(cu_mode mode)
 static void encoders_are_right_in_fp32(void **state)
 {
     (void)state;
-    assert_encoder_right(CU_FP32);
+    assert_encoder_right(CG_FP32);
 }
 
 static void encoders_are_right_in_bf16(void **state)
 {
     (void)state;
-    assert_encoder_right(CU_BF16);
+    assert_encoder_right(CG_BF16);
 }
 
 static void encoders_are_right_in_fp16(void **state)
 {
     (void)state;
-    assert_encoder_right(CU_F16);
+    assert_encoder_right(CG_FP16);
 }
 
 int main(void)

@@ -10,15 +10,15 @@
 
 #include "tests/cuda_host/program_fixture.h"
 
-/* The graph in every mode, at every one of the lengths; NULL: it has none. */
+/* The graph in every arithmetic, at every one of the lengths; NULL: it has none. */
 static void assert_graph_right(const char *graph, const int64_t *lengths)
 {
-    static const cu_mode modes[] = {CU_FP32, CU_BF16, CU_F16};
+    static const cg_compute computes[] = {CG_FP32, CG_BF16, CG_FP16};
     static const int64_t bucket[] = {64, 0}, none[] = {0};
     for (int m = 0; m < 3; m++) {
-        program p = program_from_notation(graph, lengths ? bucket : none, modes[m], CUDA_HOST_CHECKED);
+        program p = program_from_notation(graph, lengths ? bucket : none, computes[m], CUDA_HOST_CHECKED);
         unsigned seed = 1;
-        if (modes[m] == CU_BF16) assert_program_fits(&p, 80);
+        if (computes[m] == CG_BF16) assert_program_fits(&p, 80);
         for (const int64_t *length = lengths ? lengths : none; seed == 1 || *length; length++, seed++) {
             assert_program_right(
                 &p, &(program_run){.length = *length, .blocks = 1 + (seed + 1) % 3, .seed = seed, .magnitude = 1});
@@ -48,6 +48,22 @@ static void heads_of_16_share_warps(void **state)
                            32, 96, "[32, 32, 32]") "a = Attention(q, k, v, m) {q_num_heads=2, kv_num_heads=2}\n"
                                                    "wo = weights f32[32,32]\ny = mdot.Linear(a, wo)\nreturn y\n",
                        LENGTHS);
+}
+
+/* By matrix instructions and by threads: a cap, and mask elements that stand instead of the score. */
+static void scores_are_capped_and_replaced(void **state)
+{
+    (void)state;
+    assert_graph_right("m = input f32[1,1,1,L]\n" PROJECTED(
+                           32, 96, "[32, 32, 32]") "a = Attention(q, k, v, m) {q_num_heads=2, kv_num_heads=2, "
+                                                   "softcap=0.5, mdot.replaces=-0.25}\n"
+                                                   "wo = weights f32[32,32]\ny = mdot.Linear(a, wo)\nreturn y\n",
+                       FEW_LENGTHS);
+    assert_graph_right(
+        "m = input f32[1,1,1,L]\n" PROJECTED(16, 63, "[21, 21, 21]") "y = Attention(q, k, v, m) {q_num_heads=3, "
+                                                                     "kv_num_heads=3, softcap=0.5, "
+                                                                     "mdot.replaces=-0.25}\nreturn y\n",
+        FEW_LENGTHS);
 }
 
 static void heads_of_32_with_a_mask_for_each_query(void **state)
@@ -215,6 +231,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_of_16_share_warps),
+        cmocka_unit_test(scores_are_capped_and_replaced),
         cmocka_unit_test(heads_of_32_with_a_mask_for_each_query),
         cmocka_unit_test(a_warp_takes_a_whole_head_where_there_are_eight),
         cmocka_unit_test(causal_heads_of_64),

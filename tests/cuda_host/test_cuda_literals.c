@@ -12,12 +12,12 @@
 
 static const int64_t BUCKET[] = {64, 0};
 
-/* In f32 and in the 16-bit mode of sm_80, each compiled for a card as well. */
+/* In f32 and in the 16-bit arithmetic of sm_80, each compiled for a card as well. */
 static void assert_numbers_right(const char *graph)
 {
-    static const cu_mode modes[] = {CU_FP32, CU_BF16};
+    static const cg_compute computes[] = {CG_FP32, CG_BF16};
     for (int m = 0; m < 2; m++) {
-        program p = program_from_notation(graph, BUCKET, modes[m], CUDA_HOST_CHECKED);
+        program p = program_from_notation(graph, BUCKET, computes[m], CUDA_HOST_CHECKED);
         assert_program_fits(&p, 80);
         assert_program_right(&p, &(program_run){.length = 19, .blocks = 2, .seed = 3, .magnitude = 1});
         program_done(&p);
@@ -160,7 +160,7 @@ static void names_of_any_characters(void **state)
         const char *turned[11];
         for (size_t k = 0; k < 11; k++) turned[k] = names[(k + turn) % 11];
         program p =
-            program_from_variant(graph, &(program_variant){.names = turned}, BUCKET, CU_BF16, CUDA_HOST_CHECKED);
+            program_from_variant(graph, &(program_variant){.names = turned}, BUCKET, CG_BF16, CUDA_HOST_CHECKED);
         if (turn % 5 == 0) assert_program_fits(&p, 80);
         assert_program_right(&p, &(program_run){.length = 19, .blocks = 2, .seed = 3, .magnitude = 1});
         program_done(&p);

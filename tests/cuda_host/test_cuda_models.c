@@ -1,5 +1,5 @@
 /* test_cuda_models.c — the reference predictors as CUDA programs in the emulator, as far as ../shared is there: their
- * barriers, and their results in every mode.
+ * barriers, and their results in every arithmetic.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static const model models[] = {
     {MDOT_SHARED_ONNX "/predictor/reference_b/model.onnx", 5},
 };
 
-static void assert_right(const model *m, cu_mode mode)
+static void assert_right(const model *m, cg_compute compute)
 {
     static const program_run runs[] = {
         {.bucket = 0, .length = 32, .blocks = 2, .seed = 1, .magnitude = MAGNITUDE},
@@ -35,7 +35,7 @@ static void assert_right(const model *m, cu_mode mode)
         {.bucket = 4, .length = 33, .blocks = 2, .seed = 6, .magnitude = MAGNITUDE},
         {.bucket = 5, .length = 80, .blocks = 64, .seed = 7, .magnitude = MAGNITUDE}, /* more blocks than tiles */
     };
-    program p = program_from_file(m->path, BUCKETS, mode, CUDA_HOST_UNCHECKED);
+    program p = program_from_file(m->path, BUCKETS, compute, CUDA_HOST_UNCHECKED);
     for (int k = 0; k < p.code.kernel_count; k++) {
         assert_int_equal(p.code.kernels[k].grid_barriers, m->grid_barriers);
         assert_int_equal(p.code.kernels[k].tile_rows, 16);
@@ -44,28 +44,28 @@ static void assert_right(const model *m, cu_mode mode)
     program_done(&p);
 }
 
-static void assert_models_right(cu_mode mode)
+static void assert_models_right(cg_compute compute)
 {
     for (size_t k = 0; k < sizeof models / sizeof *models; k++)
-        if (access(models[k].path, R_OK) == 0) assert_right(&models[k], mode);
+        if (access(models[k].path, R_OK) == 0) assert_right(&models[k], compute);
 }
 
 static void predictors_are_right_in_fp32(void **state)
 {
     (void)state;
-    assert_models_right(CU_FP32);
+    assert_models_right(CG_FP32);
 }
 
 static void predictors_are_right_in_bf16(void **state)
 {
     (void)state;
-    assert_models_right(CU_BF16);
+    assert_models_right(CG_BF16);
 }
 
 static void predictors_are_right_in_fp16(void **state)
 {
     (void)state;
-    assert_models_right(CU_F16);
+    assert_models_right(CG_FP16);
 }
 
 int main(void)

@@ -211,11 +211,11 @@ static void compile(const char *compute, char *path, size_t size)
     if (mdotc_compile(&entry, 1, path, &options, &err) != MDOT_OK) fail_msg("%s", err.message);
 }
 
-static void assert_right_on_gpu(cu_mode mode, double tolerance)
+static void assert_right_on_gpu(cg_compute compute, double tolerance)
 {
     char path[512];
-    compile(cu_mode_name(mode), path, sizeof path);
-    program p = program_from_file(model, buckets, mode, CUDA_HOST_CHECKED);
+    compile(cg_compute_name(compute), path, sizeof path);
+    program p = program_from_file(model, buckets, compute, CUDA_HOST_CHECKED);
     plug_in(&p);
     device cpu = open_on(path, "cpu"), gpu = open_on(path, "cuda:0");
     assert_no_fault();
@@ -249,13 +249,13 @@ static void assert_right_on_gpu(cu_mode mode, double tolerance)
 static void prediction_is_right_in_fp32(void **state)
 {
     (void)state;
-    assert_right_on_gpu(CU_FP32, 1e-4);
+    assert_right_on_gpu(CG_FP32, 1e-4);
 }
 
 static void prediction_is_right_in_bf16(void **state)
 {
     (void)state;
-    assert_right_on_gpu(CU_BF16, 2e-2);
+    assert_right_on_gpu(CG_BF16, 2e-2);
 }
 
 int main(void)

@@ -20,11 +20,12 @@ static cu_schedule schedule_of(int tile_units, int threads)
     return schedule;
 }
 
-static void assert_schedule_right(const char *graph, int tile_units, int threads, cu_mode mode)
+static void assert_schedule_right(const char *graph, int tile_units, int threads, cg_compute compute)
 {
     static const int64_t lengths[] = {1, 37, 64};
     cu_schedule schedule = schedule_of(tile_units, threads);
-    program p = program_from_variant(graph, &(program_variant){.schedule = &schedule}, BUCKET, mode, CUDA_HOST_CHECKED);
+    program p =
+        program_from_variant(graph, &(program_variant){.schedule = &schedule}, BUCKET, compute, CUDA_HOST_CHECKED);
     assert_int_equal(p.code.kernels[0].tile_rows, tile_units);
     assert_int_equal(p.code.kernels[0].threads, threads);
     for (unsigned k = 0; k < 3; k++)
@@ -53,32 +54,32 @@ static const char UNITS[] = "x = input f32[1,L,7,24]\nw = weights f32[24,32]\nh 
 static void small_tiles_and_blocks(void **state)
 {
     (void)state;
-    assert_schedule_right(ENCODER, 8, 64, CU_BF16);
-    assert_schedule_right(ROWS, 8, 64, CU_BF16);
-    assert_schedule_right(UNITS, 8, 64, CU_FP32);
-    assert_schedule_right(UNITS, 1, 32, CU_BF16);
+    assert_schedule_right(ENCODER, 8, 64, CG_BF16);
+    assert_schedule_right(ROWS, 8, 64, CG_BF16);
+    assert_schedule_right(UNITS, 8, 64, CG_FP32);
+    assert_schedule_right(UNITS, 1, 32, CG_BF16);
 }
 
 static void large_blocks(void **state)
 {
     (void)state;
-    assert_schedule_right(ENCODER, 16, 512, CU_F16);
-    assert_schedule_right(UNITS, 16, 512, CU_BF16);
+    assert_schedule_right(ENCODER, 16, 512, CG_FP16);
+    assert_schedule_right(UNITS, 16, 512, CG_BF16);
 }
 
 static void blocks_of_warps_that_are_no_power_of_two(void **state)
 {
     (void)state;
-    assert_schedule_right(ENCODER, 16, 96, CU_BF16);
-    assert_schedule_right(ENCODER, 5, 96, CU_FP32);
+    assert_schedule_right(ENCODER, 16, 96, CG_BF16);
+    assert_schedule_right(ENCODER, 5, 96, CG_FP32);
 }
 
 static void large_tiles(void **state)
 {
     (void)state;
-    assert_schedule_right(ENCODER, 48, 128, CU_FP32);
-    assert_schedule_right(ROWS, 32, 128, CU_BF16);
-    assert_schedule_right(UNITS, 32, 256, CU_BF16);
+    assert_schedule_right(ENCODER, 48, 128, CG_FP32);
+    assert_schedule_right(ROWS, 32, 128, CG_BF16);
+    assert_schedule_right(UNITS, 32, 256, CG_BF16);
 }
 
 /* What matrix instructions cannot take at once is told, not generated wrong. */
@@ -86,10 +87,10 @@ static void attention_over_more_than_a_fragment_is_refused(void **state)
 {
     (void)state;
     cu_schedule schedule = schedule_of(32, 256);
-    program p = program_from_variant(ENCODER, &(program_variant){0}, BUCKET, CU_BF16, CUDA_HOST_CHECKED);
+    program p = program_from_variant(ENCODER, &(program_variant){0}, BUCKET, CG_BF16, CUDA_HOST_CHECKED);
     cu_program code;
     mdot_error err = {0};
-    assert_int_equal(cu_generate(&p.entry, 1, CU_BF16, &schedule, p.arena, &code, &err), MDOT_UNSUPPORTED);
+    assert_int_equal(cu_generate(&p.entry, 1, CG_BF16, &schedule, p.arena, &code, &err), MDOT_UNSUPPORTED);
     assert_non_null(strstr(err.message, "attention.a"));
     assert_non_null(strstr(err.message, "at most 16 queries"));
     program_done(&p);

@@ -15,7 +15,7 @@ RT_CUDA_SYMBOL_MAP(DECLARE)
 #define DEVICE_BIT (UINT64_C(1) << 62)
 #define MAPPED_BIT (UINT64_C(1) << 61)
 
-static const void *last_image;
+static unsigned char last_image_byte;
 static void (*on_load)(const void *image);
 
 void fake_cuda_on_load(void (*loaded)(const void *image))
@@ -23,9 +23,9 @@ void fake_cuda_on_load(void (*loaded)(const void *image))
     on_load = loaded;
 }
 
-const void *fake_cuda_image(void)
+unsigned char fake_cuda_image_byte(void)
 {
-    return last_image;
+    return last_image_byte;
 }
 
 /* A copy from memory that is not pinned: the call may return when the bytes have been staged, and what comes later in
@@ -43,7 +43,7 @@ static object *primary[MAX_DEVICES];
 void driver_reset(void)
 {
     memset(primary, 0, sizeof primary);
-    last_image = NULL;
+    last_image_byte = 0;
     free(staged.bytes);
     staged.bytes = NULL;
 }
@@ -178,7 +178,7 @@ int cuModuleLoadData(rt_cu_module *out_module, const void *image)
 {
     int result = machine_enter_context("cuModuleLoadData");
     if (result != RT_CU_SUCCESS) return machine_leave(result);
-    last_image = image;
+    last_image_byte = *(const unsigned char *)image;
     if (on_load != NULL) on_load(image);
     *out_module = (rt_cu_module)machine_add(MODULE);
     return machine_leave(result);

@@ -54,6 +54,9 @@ FAKE_CUDA_API void fake_cuda_on_load(void (*loaded)(const void *image));
  * later call of any function, except that what frees still frees. */
 FAKE_CUDA_API void fake_cuda_fail(const char *function, int call, int result, bool is_sticky);
 
+/* Calls of `function` do not return until it is called again with NULL. */
+FAKE_CUDA_API void fake_cuda_block(const char *function);
+
 typedef enum fake_cuda_end {
     FAKE_CUDA_AT_ONCE,
     FAKE_CUDA_LATE,   /* while the host asks for the second time how the stream does, and hears that it goes on */
@@ -79,8 +82,8 @@ typedef struct fake_cuda_launch {
 } fake_cuda_launch;
 FAKE_CUDA_API fake_cuda_launch fake_cuda_last_launch(void);
 
-/* The image that was loaded last. */
-FAKE_CUDA_API const void *fake_cuda_image(void);
+/* The first byte of the image that was loaded last. */
+FAKE_CUDA_API unsigned char fake_cuda_image_byte(void);
 
 /* Objects alive: references to contexts, modules, streams, allocations. */
 FAKE_CUDA_API int fake_cuda_alive(void);

@@ -12,6 +12,8 @@ enum { MAX_FAULTS = 8, MAX_DEPTH = 8 };
 fake_cuda_machine machine = {.device_count = 1, .major = 9, .multiprocessors = 132, .blocks_per_multiprocessor = 1};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t unblocked = PTHREAD_COND_INITIALIZER;
+static const char *blocked; /* a function */
 static object *objects;
 
 typedef struct fault {
@@ -68,6 +70,14 @@ void fake_cuda_fail(const char *function, int call, int result, bool is_sticky)
     pthread_mutex_unlock(&lock);
 }
 
+void fake_cuda_block(const char *function)
+{
+    pthread_mutex_lock(&lock);
+    blocked = function != NULL ? functions[function_index(function)] : NULL;
+    pthread_cond_broadcast(&unblocked);
+    pthread_mutex_unlock(&lock);
+}
+
 void fake_cuda_end_now(void)
 {
     pthread_mutex_lock(&lock);
@@ -112,6 +122,7 @@ int machine_enter(const char *function)
     pthread_mutex_lock(&lock);
     int index = function_index(function);
     int call = ++calls[index];
+    while (blocked == functions[index]) pthread_cond_wait(&unblocked, &lock);
     for (int i = 0; i < fault_count; i++) {
         if (faults[i].function != functions[index] || faults[i].call != call) continue;
         if (faults[i].is_sticky) sticky_result = faults[i].result;

@@ -2,10 +2,10 @@
  * a message, or describe an artefact whose every accessor stays inside the table. The size and the checksum are put
  * right first, else nothing would ever get beyond them; nothing is loaded, so no code of the input runs.
  *
- *     cmake --preset fuzz && cmake --build --preset fuzz --target fuzz_artefact
- *     mkdir corpus && mdot compile small.onnx -o corpus/seed && build/fuzz/tests/fuzz/fuzz_artefact corpus
+ *     scripts/fuzz.sh 600 artefact
  */
 #include "runtime/core/predictor.h"
+#include "runtime/job/predict.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +89,22 @@ static size_t visit_images(const mdot_predictor *predictor, const rt_elf *elf)
     return sum;
 }
 
+/* What predictions write once, and whether the entry predicts at all. */
+static size_t visit_defaults(const mdot_abi_table *table)
+{
+    size_t sum = 0;
+    rt_job_schema schema;
+    mdot_error err = {0};
+    if (rt_job_schema_read(table, &schema, &err) != MDOT_OK) {
+        if (err.message[0] == '\0') abort();
+        return 0;
+    }
+    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) {
+        for (size_t k = schema.known[i]; k < schema.columns[i]; k++) sum += schema.defaults[i][k - schema.known[i]] > 0;
+    }
+    return sum;
+}
+
 static size_t visit(const mdot_predictor *predictor, const rt_elf *elf)
 {
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
@@ -115,9 +131,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mdot_status status = rt_elf_read(file, size, &elf, &err);
     if (status == MDOT_OK) status = rt_table_check(&elf, &err);
     if (status == MDOT_OK) {
-        mdot_predictor predictor = {.table = (const mdot_abi_table *)((unsigned char *)file + elf.table.offset)};
+        const mdot_abi_table *table = (const mdot_abi_table *)((unsigned char *)file + elf.table.offset);
+        const mdot_abi_image *first = rt_image(table, 0);
+        mdot_predictor predictor = {
+            .table = table, .image = first, .functions = rt_cpu_functions(table, first), .device_reason = ""};
         static volatile size_t sink;
-        sink = visit(&predictor, &elf);
+        sink = visit(&predictor, &elf) + visit_defaults(table);
         (void)sink;
     } else if (err.message[0] == '\0') {
         abort();

@@ -1,11 +1,10 @@
 /* fuzz_graph.c — graphs as text through the parser, inference, the verifier, the printer and the reference evaluator.
  *
- *     ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=64 \
- *         build/fuzz/tests/fuzz/fuzz_graph -timeout=20 FOLDER
+ *     scripts/fuzz.sh 600 graph
  *
- * FOLDER holds graphs in the form of ir/text.h: what `mdot compile --dump PASS` prints serves as a seed. Nothing may
- * crash. A graph that inference accepts must verify, print and parse back to the same text, and where it has no inputs
- * its evaluation must make the types that were inferred.
+ * What `mdot compile --dump PASS` prints serves as a seed. Nothing may crash. A graph that inference accepts must
+ * verify, print and parse back to the same text, and where it has no inputs its evaluation must make the types that
+ * were inferred.
  */
 #include "ir/ops.h"
 

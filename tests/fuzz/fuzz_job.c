@@ -3,8 +3,7 @@
  * a `.job` file are one, with size and checksum put right, else nothing would get beyond them; all others are an ONNX
  * model.
  *
- *     cmake --preset fuzz && cmake --build --preset fuzz --target fuzz_job make_corpus
- *     mkdir corpus && build/fuzz/tests/fuzz/make_corpus corpus && build/fuzz/tests/fuzz/fuzz_job corpus
+ *     scripts/fuzz.sh 600 job
  */
 #include "mdot/mdot_abi.h"
 #include "mdot/mdotjob.h"
@@ -47,21 +46,28 @@ static void write_rows(const mdot_job *job)
     int64_t type[CAPACITY];
     float setting[CAPACITY * MDOT_SETTING_COUNT], load[CAPACITY * RT_LOAD_COLUMNS];
     float position[CAPACITY * RT_POSITION_COLUMNS];
+    const rt_share share = {job->division.common > 0 ? (double)job->division.common : 1, {1, 0.5, 0}};
     for (int in_order = 0; in_order < 2; in_order++) {
-        rt_job_tensors tensors = {.schema.row_capacity = CAPACITY,
-                                  .rows = {[RT_JOB_INPUT_TYPE] = type,
-                                           [RT_JOB_INPUT_SETTING] = setting,
-                                           [RT_JOB_INPUT_LOAD] = load,
-                                           [RT_JOB_INPUT_POSITION] = in_order ? position : NULL}};
-        rt_write_rows(job, &tensors);
+        rt_job_tensors tensors = {
+            .schema =
+                {.row_capacity = CAPACITY,
+                 .columns =
+                     {[RT_JOB_INPUT_SETTING] = MDOT_SETTING_COUNT, [RT_JOB_INPUT_POSITION] = RT_POSITION_COLUMNS},
+                 .known = {[RT_JOB_INPUT_SETTING] = MDOT_SETTING_COUNT, [RT_JOB_INPUT_POSITION] = RT_POSITION_COLUMNS},
+                 .type_count = RT_FIRST_TYPE_COUNT},
+            .rows = {[RT_JOB_INPUT_TYPE] = type,
+                     [RT_JOB_INPUT_SETTING] = setting,
+                     [RT_JOB_INPUT_LOAD] = load,
+                     [RT_JOB_INPUT_POSITION] = in_order ? position : NULL}};
+        rt_write_rows(job, &share, &tensors);
         if (tensors.row_count < 1 || tensors.row_count > CAPACITY) abort();
         for (size_t i = 0; i < tensors.row_count * RT_LOAD_COLUMNS; i++) {
             if (!isfinite(load[i]) || load[i] < 0) abort();
         }
     }
-    const mdot_configuration configuration = {
-        .struct_size = sizeof configuration, .batch = 1 << 24, .precision = MDOT_PRECISION_AMP};
-    if (rt_peak_memory_bytes(job, &configuration) == 0 && job->info.parameters > 0) abort();
+    rt_setup setup = {.c = {.batch = 1 << 24, .gpu_count = 4, .precision = MDOT_PRECISION_AMP, .zero_stage = 1}};
+    if (rt_setup_complete(&setup, NULL) != MDOT_OK) abort();
+    if (rt_peak_memory_bytes(job, &setup) == 0 && job->info.parameters > 0) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

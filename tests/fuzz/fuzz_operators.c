@@ -1,7 +1,6 @@
 /* fuzz_operators.c — single operators on whatever inputs and attributes: shape rule, cost rule and evaluator.
  *
- *     ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=64 \
- *         build/fuzz/tests/fuzz/fuzz_operators -timeout=20
+ *     scripts/fuzz.sh 600 operators
  *
  * The bytes choose an operator of the table, its inputs (type, shape, content, absent or not) and its attributes; no
  * seeds are needed. Nothing may crash or do what C leaves undefined. What inference accepts must verify, and where its

@@ -1,8 +1,7 @@
 /* fuzz_reader.c — libFuzzer over the reader: any bytes either become a graph that keeps the graph's rules, or are
  * refused with a message.
  *
- *     cmake --preset fuzz && cmake --build --preset fuzz --target fuzz_reader make_corpus
- *     build/fuzz/tests/fuzz/make_corpus corpus && build/fuzz/tests/fuzz/fuzz_reader corpus
+ *     scripts/fuzz.sh 600 reader
  */
 #include "frontend/onnx/onnx.h"
 

@@ -1,7 +1,16 @@
-/* make_corpus.c — small models for fuzz_reader to start from, one file each, in the folder that is given. */
+/* make_corpus.c — seeds for the fuzz targets, in a folder for each: small models for the reader (behind the byte that
+ * chooses its options) and as jobs, the same jobs as `.job` files, graphs as text, artefacts.
+ *
+ *     make_corpus FOLDER
+ */
+#include "frontend/onnx/onnx.h"
+#include "ir/text.h"
+#include "mdot/mdotc.h"
+#include "mdot/mdotjob.h"
 #include "tests/support/onnx_builder.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 /* Nodes of an opset whose forms are all rewritten. */
@@ -109,30 +118,146 @@ static pb_buffer tensors(void)
     return onnx_finish(b);
 }
 
+/* What predicts: a length, weights, columns with defaults. */
+static pb_buffer predictor(void)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "gpu", MDOT_DTYPE_F32, "10");
+    onnx_input(b, "operator_position", MDOT_DTYPE_F32, "L,5");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "5,3", NULL);
+    onnx_initializer(b, "rows", MDOT_DTYPE_I64, "1", NULL);
+    onnx_node(b, "MatMul", "operator_position,w", "h");
+    onnx_node(b, "Softmax", "h", "p");
+    onnx_node(b, "ReduceSum", "p,rows", "step_ms");
+    onnx_attr_int(b, "keepdims", 0);
+    onnx_node(b, "ReduceMax", "gpu", "outside_training");
+    onnx_output(b, "step_ms");
+    onnx_output(b, "outside_training");
+    pb_buffer note = {0};
+    pb_text(&note, 1, "mdot.defaults.gpu");
+    pb_text(&note, 2, "0.5");
+    onnx_model_raw(b, 14, &note);
+    return onnx_finish(b);
+}
+
+/* A step of training: what the reader of jobs cuts, prices and repeats. */
+static pb_buffer training(void)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_import(b, "com.microsoft", 1);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "2,3,8,8");
+    onnx_initializer(b, "w1", MDOT_DTYPE_F32, "3,3,3,3", NULL);
+    onnx_initializer(b, "w2", MDOT_DTYPE_F32, "3,3,3,3", NULL);
+    onnx_node(b, "Conv", "x,w1", "a");
+    onnx_node(b, "Relu", "a", "b");
+    onnx_node(b, "Conv", "b,w2", "c");
+    onnx_node(b, "Relu", "c", "d");
+    onnx_node(b, "com.microsoft:ReluGrad", "d,c", "c_grad");
+    onnx_node(b, "com.microsoft:AdamWOptimizer", "w2,c_grad", "updated");
+    onnx_output(b, "d");
+    onnx_output(b, "updated");
+    return onnx_finish(b);
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------------------- */
+
+typedef struct corpus {
+    const char *folder;
+    int failed;
+} corpus;
+
+static void name_file(char path[4096], const corpus *c, const char *target, const char *name, const char *suffix)
+{
+    snprintf(path, 4096, "%s/%s/%s%s", c->folder, target, name, suffix);
+}
+
+/* The second part may be empty. */
+static void save(corpus *c, const char *path, const void *first, size_t first_bytes, const void *second,
+                 size_t second_bytes)
+{
+    FILE *file = fopen(path, "wb");
+    bool written = file != NULL && fwrite(first, 1, first_bytes, file) == first_bytes &&
+                   fwrite(second, 1, second_bytes, file) == second_bytes;
+    if (file == NULL || fclose(file) != 0 || !written) {
+        perror(path);
+        c->failed = 1;
+    }
+}
+
+static void save_model(corpus *c, const char *name, const pb_buffer *model)
+{
+    char path[4096], suffix[] = "_0";
+    for (unsigned char options = 0; options < 4; options++, suffix[1]++) {
+        name_file(path, c, "reader", name, suffix);
+        save(c, path, &options, 1, model->data, model->size);
+    }
+    name_file(path, c, "job", name, ".onnx");
+    save(c, path, model->data, model->size, NULL, 0);
+}
+
+/* Some seeds are no jobs, some no graphs that compile. */
+static void save_job(corpus *c, const char *name, const pb_buffer *model)
+{
+    mdot_job *job = NULL;
+    char path[4096];
+    name_file(path, c, "job", name, ".job");
+    if (mdot_job_read_bytes(model->data, model->size, name, NULL, &job, NULL) != MDOT_OK) return;
+    if (mdot_job_save(job, path, NULL) != MDOT_OK) c->failed = 1;
+    mdot_job_destroy(job);
+}
+
+static void save_graph(corpus *c, const char *name, const pb_buffer *model)
+{
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *graph = NULL;
+    char path[4096];
+    name_file(path, c, "graph", name, ".txt");
+    if (arena != NULL && fe_import_bytes(model->data, model->size, name, NULL, NULL, arena, &graph, NULL) == MDOT_OK) {
+        const char *text = ir_graph_print(graph, arena);
+        if (text != NULL) save(c, path, text, strlen(text), NULL, 0);
+    }
+    ir_arena_destroy(arena);
+}
+
+static void save_artefact(corpus *c, const char *name)
+{
+    static const int64_t buckets[] = {4, 16};
+    static const char *const targets[] = {"cpu"};
+    char model[4096], path[4096];
+    name_file(model, c, "job", name, ".onnx");
+    name_file(path, c, "artefact", name, ".mdot");
+    const mdotc_entry entry = {sizeof entry, "predict", model};
+    const mdotc_options options = {
+        .struct_size = sizeof options, .buckets = buckets, .bucket_count = 2, .targets = targets, .target_count = 1};
+    (void)mdotc_compile(&entry, 1, path, &options, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         pb_buffer (*make)(void);
-    } seeds[] = {{"old_opset", old_opset}, {"new_opset", new_opset}, {"functions", functions}, {"tensors", tensors}};
+    } seeds[] = {{"old_opset", old_opset}, {"new_opset", new_opset}, {"functions", functions},
+                 {"tensors", tensors},     {"predictor", predictor}, {"training", training}};
+    static const char *const targets[] = {"reader", "job", "graph", "artefact"};
     if (argc != 2) {
         fprintf(stderr, "usage: make_corpus FOLDER\n");
         return 2;
     }
-    (void)mkdir(argv[1], 0777); /* may be there */
-    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
-        for (int options = 0; options < 4; options++) { /* fuzz_reader's first byte */
-            char path[4096];
-            pb_buffer model = seeds[i].make();
-            snprintf(path, sizeof path, "%s/%s_%d", argv[1], seeds[i].name, options);
-            FILE *file = fopen(path, "wb");
-            bool written = file && fputc(options, file) != EOF && fwrite(model.data, 1, model.size, file) == model.size;
-            if (!file || fclose(file) != 0 || !written) {
-                perror(path);
-                return 1;
-            }
-            pb_free(&model);
-        }
+    corpus c = {.folder = argv[1]};
+    (void)mkdir(c.folder, 0777); /* may be there, as those in it */
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        char path[4096];
+        name_file(path, &c, targets[i], "", "");
+        (void)mkdir(path, 0777);
     }
-    return 0;
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        pb_buffer model = seeds[i].make();
+        save_model(&c, seeds[i].name, &model);
+        save_job(&c, seeds[i].name, &model);
+        save_graph(&c, seeds[i].name, &model);
+        save_artefact(&c, seeds[i].name);
+        pb_free(&model);
+    }
+    return c.failed;
 }

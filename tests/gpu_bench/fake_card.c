@@ -11,8 +11,10 @@
 #include "runtime/core/predictor.h"
 #include "tests/fake_cuda/machine.h"
 
-#include <dlfcn.h>
+#include <elf.h>
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -70,20 +72,70 @@ static bool choose_image(const mdot_abi_table *table, const mdot_abi_image **out
 {
     rt_cpu cpu;
     rt_cpu_read(&cpu);
-    return rt_cpu_choose(&cpu, table, getenv("MDOT_CPU_LEVEL"), out_image, NULL) == MDOT_OK;
+    return rt_cpu_choose(&cpu, table, getenv("MDOT_CPU_LEVEL"), NULL, out_image, NULL) == MDOT_OK;
 }
 
-/* The shared object that the image lies in has the code beside it; its name opens it again without a file. */
+static bool is_within(const unsigned char *base, const void *place)
+{
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)base;
+    const Elf64_Phdr *segments = (const Elf64_Phdr *)(base + header->e_phoff);
+    bool found = false;
+    for (int i = 0; i < header->e_phnum; i++) {
+        uintptr_t start = (uintptr_t)base + segments[i].p_vaddr, at = (uintptr_t)place;
+        found = found || (segments[i].p_type == PT_LOAD && at >= start && at - start < segments[i].p_memsz);
+    }
+    return found;
+}
+
+/* Where the artefact lies that holds `inside`: the mapping before it that begins as an ELF file and reaches it. The
+ * runtime maps artefacts by itself, and no dynamic loader knows of them. NULL for none. */
+static const unsigned char *find_artefact(const void *inside)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    const unsigned char *found = NULL;
+    char line[4096];
+    uintptr_t start;
+    char readable;
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        if (sscanf(line, "%" SCNxPTR "-%*x %c", &start, &readable) != 2 || readable != 'r') continue;
+        if (start > (uintptr_t)inside) break;
+        const Elf64_Ehdr *header = (const Elf64_Ehdr *)start;
+        bool is_one = memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 && header->e_machine == EM_X86_64;
+        if (is_one && is_within((const unsigned char *)start, inside)) found = (const unsigned char *)start;
+    }
+    if (maps != NULL) fclose(maps);
+    return found;
+}
+
+/* A symbol of a mapped artefact: its table of symbols ends where their names begin, as linkers place them. */
+static const void *find_symbol(const unsigned char *base, const char *name)
+{
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)base;
+    const Elf64_Phdr *segments = (const Elf64_Phdr *)(base + header->e_phoff);
+    const Elf64_Dyn *dynamic = NULL;
+    for (int i = 0; i < header->e_phnum; i++)
+        if (segments[i].p_type == PT_DYNAMIC) dynamic = (const Elf64_Dyn *)(base + segments[i].p_vaddr);
+    const Elf64_Sym *symbols = NULL;
+    const char *names = NULL;
+    for (; dynamic != NULL && dynamic->d_tag != DT_NULL; dynamic++) {
+        if (dynamic->d_tag == DT_SYMTAB) symbols = (const Elf64_Sym *)(base + dynamic->d_un.d_ptr);
+        if (dynamic->d_tag == DT_STRTAB) names = (const char *)(base + dynamic->d_un.d_ptr);
+    }
+    if (symbols == NULL || names == NULL) return NULL;
+    for (; (const char *)symbols < names; symbols++)
+        if (strcmp(names + symbols->st_name, name) == 0) return base + symbols->st_value;
+    return NULL;
+}
+
+/* The artefact that the image lies in has the code beside it. */
 static bool register_artefact(const void *image)
 {
-    Dl_info info;
-    void *library = dladdr(image, &info) != 0 ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
-    if (library == NULL) return false;
-    const mdot_abi_table *table = dlsym(library, MDOT_ABI_SYMBOL_TABLE);
-    const unsigned char *cubins = dlsym(library, MDOT_ABI_SYMBOL_CUBINS);
-    const int64_t *code = dlsym(library, MDOT_ABI_SYMBOL_CODE);
-    const unsigned char *weights = dlsym(library, MDOT_ABI_SYMBOL_WEIGHTS);
-    dlclose(library);
+    const unsigned char *base = find_artefact(image);
+    if (base == NULL) return false;
+    const mdot_abi_table *table = find_symbol(base, MDOT_ABI_SYMBOL_TABLE);
+    const unsigned char *cubins = find_symbol(base, MDOT_ABI_SYMBOL_CUBINS);
+    const int64_t *code = find_symbol(base, MDOT_ABI_SYMBOL_CODE);
+    const unsigned char *weights = find_symbol(base, MDOT_ABI_SYMBOL_WEIGHTS);
     const mdot_abi_image *cpu = NULL, *found = NULL;
     if (table == NULL || cubins == NULL || !choose_image(table, &cpu)) return false;
     for (uint32_t i = 0; i < table->image_count; i++) {

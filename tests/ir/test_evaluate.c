@@ -165,6 +165,33 @@ static void intermediate_values_are_given_back(void **state)
     ir_arena_destroy(arena);
 }
 
+/* 16, 32 and 64 lie on the borders of T5's buckets: log(n / 8) / log(16) * 8 is 2, 4 and 6 in f32, and a hair less in
+ * double. */
+static void decisions_are_taken_on_f32(void **state)
+{
+    (void)state;
+    fixture f = parse("graph \"g\" {\n"
+                      "%0 \"n\" : f32[3] = input\n"
+                      "%1 \"eight\" : f32[] = constant [8]\n"
+                      "%2 \"log16\" : f32[] = constant [2.7725887298583984375]\n"
+                      "%3 \"a\" : ?[*] = Div(%0, %1)\n"
+                      "%4 \"b\" : ?[*] = Log(%3)\n"
+                      "%5 \"c\" : ?[*] = Div(%4, %2)\n"
+                      "%6 \"d\" : ?[*] = Mul(%5, %1)\n"
+                      "%7 \"shape\" : i64[2] = constant [3, 1]\n"
+                      "%8 \"e\" : ?[*] = Reshape(%6, %7)\n"
+                      "%9 \"f\" : ?[*] = Cast(%8) {to=7}\n"
+                      "%10 \"g\" : ?[*] = Exp(%0)\n"
+                      "return %9, %10\n"
+                      "}\n");
+    ir_wide *out[2] = {NULL};
+    const ir_wide *in[] = {floats(&f, 3, (const double[]){16, 32, 64})};
+    assert_int_equal(ir_evaluate(f.graph, in, f.arena, out, &f.err), MDOT_OK);
+    for (int i = 0; i < 3; i++) assert_int_equal(out[0]->i[i], 2 * i + 2);
+    assert_true(out[1]->f[0] != (float)out[1]->f[0]); /* what decides nothing stays double */
+    ir_arena_destroy(f.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +201,7 @@ int main(void)
         cmocka_unit_test(shapes_come_from_the_data),
         cmocka_unit_test(faults_leave_the_results_untouched),
         cmocka_unit_test(intermediate_values_are_given_back),
+        cmocka_unit_test(decisions_are_taken_on_f32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,6 +149,24 @@ static void unsupported_operators_are_reported_together(void **state)
     ir_arena_destroy(arena);
 }
 
+/* Whatever they are called, something is said. */
+static void unsupported_operators_of_endless_names_are_reported(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    mdot_error err = {0};
+    char name[3000];
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    ir_graph *graph = ir_graph_create(arena, "m.onnx");
+    ir_node *node = ir_graph_add_node(graph, NULL, NULL, name, NULL, 0, 1);
+    node->op_type = name;
+    assert_int_equal(ir_check_supported(graph, &err), MDOT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "m.onnx: unsupported operators: xxx"));
+    assert_non_null(strstr(err.message, "x at \"xxx"));
+    ir_arena_destroy(arena);
+}
+
 static void a_long_report_is_cut(void **state)
 {
     (void)state;
@@ -314,6 +332,7 @@ int main(void)
         cmocka_unit_test(inputs_without_a_type_are_refused),
         cmocka_unit_test(dimensions_are_negative_at_no_length),
         cmocka_unit_test(unsupported_operators_are_reported_together),
+        cmocka_unit_test(unsupported_operators_of_endless_names_are_reported),
         cmocka_unit_test(a_long_report_is_cut),
         cmocka_unit_test(every_row_is_found_by_its_name),
         cmocka_unit_test(rows_are_consistent),

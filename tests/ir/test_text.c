@@ -1,5 +1,6 @@
 /* test_text.c — graphs printed, and parsed back to the same graph. */
 #include "ir/ops.h"
+#include "tests/support/decimal_point.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,6 +50,20 @@ static void everything_survives_the_round_trip(void **state)
     ir_arena *arena = ir_arena_create(0);
     ir_graph *graph = parse(everything, NULL, arena);
     assert_string_equal(ir_graph_print(graph, arena), everything);
+    ir_arena_destroy(arena);
+}
+
+static void numbers_have_a_point_in_every_locale(void **state)
+{
+    (void)state;
+    decimal_point_begin("<U002C>");
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *graph = NULL;
+    mdot_error err = {0};
+    mdot_status status = ir_graph_parse(everything, NULL, arena, &graph, &err);
+    const char *printed = status == MDOT_OK ? ir_graph_print(graph, arena) : err.message;
+    decimal_point_end();
+    assert_string_equal(printed, everything);
     ir_arena_destroy(arena);
 }
 
@@ -220,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_survives_the_round_trip),
+        cmocka_unit_test(numbers_have_a_point_in_every_locale),
         cmocka_unit_test(names_that_no_terminal_should_see_are_shown_as_bytes),
         cmocka_unit_test(the_parsed_graph_is_what_the_text_says),
         cmocka_unit_test(large_constants_are_found_by_their_hash),

@@ -41,19 +41,24 @@ static void fill_predict(text_builder *b)
     const mdot_abi_dim length = {1, 0}, two = {0, 2}, four = {0, 4}, none = {0, 0};
     fixture_table *t = b->table;
     t->predict_input[0] = tensor(b, "x", MDOT_DTYPE_F32, 2, length, two);
+    t->predict_input[0].defaults_at = AT(predict_default);
+    t->predict_input[0].default_count = 2;
     t->predict_input[1] = tensor(b, "keep", MDOT_DTYPE_BOOL, 1, length, none);
     t->predict_input[2] = tensor(b, "bias", MDOT_DTYPE_I64, 0, none, none);
     t->predict_output[0] = tensor(b, "y", MDOT_DTYPE_F32, 1, length, none);
     t->predict_output[1] = tensor(b, "about", MDOT_DTYPE_I64, 1, four, none);
-    t->kernel[0] = (mdot_abi_kernel){text(b, "linear.y"), text(b, "linear"), 16, 1, 0};
-    t->kernel[1] = (mdot_abi_kernel){text(b, "nest.about"), text(b, "nest"), 0, 1, 0};
+    t->kernel[0] = (mdot_abi_kernel){text(b, "linear.y"), text(b, "linear"), 1, 0};
+    t->kernel[1] = (mdot_abi_kernel){text(b, "nest.about"), text(b, "nest"), 1, 0};
     for (uint32_t i = 0; i < FIXTURE_BUCKETS; i++) {
         int64_t max_length = i == 0 ? 4 : FIXTURE_MAX_LENGTH;
-        t->predict_bucket[i] = (mdot_abi_bucket){.max_length = max_length,
-                                                 .flops = 4.0 * (double)max_length,
-                                                 .kernels_at = AT(kernel),
-                                                 .kernel_count = 2,
-                                                 .number = i};
+        t->predict_bucket[i] =
+            (mdot_abi_bucket){.max_length = max_length,
+                              .flops = 4.0 * (double)max_length,
+                              .kernels_at = AT(kernel),
+                              .kernel_count = 2,
+                              .number = i,
+                              .kernel_flops_at = AT(kernel_flops) + i * (uint32_t)sizeof t->kernel_flops[0]};
+        t->kernel_flops[i][0] = 4.0 * (double)max_length;
     }
     t->entry[0] = (mdot_abi_entry){.name_at = text(b, "predict"),
                                    .inputs_at = AT(predict_input),
@@ -194,18 +199,15 @@ static void make(fixture *f, bool with_images)
     fixture_table table;
     fill_table(&table, with_images);
     const float weights[16] = {2, 3};
-    cg_parts parts = {.machine = &cg_machine_x86_64,
-                      .table = &table,
-                      .weights = weights,
-                      .table_bytes = sizeof table,
-                      .weights_bytes = sizeof weights};
     unsigned char counting[FIXTURE_IMAGES * FIXTURE_IMAGE_BYTES];
     for (size_t i = 0; i < sizeof counting; i++) counting[i] = (unsigned char)(i % FIXTURE_IMAGE_BYTES);
-    if (with_images) {
-        parts.cubins = parts.cuda_weights = counting;
-        parts.cubins_bytes = sizeof counting;
-        parts.cuda_weights_bytes = FIXTURE_IMAGE_BYTES;
-    }
+    const cg_data_section sections[] = {
+        {MDOT_ABI_SECTION_TABLE, MDOT_ABI_SYMBOL_TABLE, &table, sizeof table, MDOT_ABI_ALIGNMENT},
+        {MDOT_ABI_SECTION_WEIGHTS, MDOT_ABI_SYMBOL_WEIGHTS, weights, sizeof weights, CG_PAGE_BYTES},
+        {MDOT_ABI_SECTION_CUBINS, MDOT_ABI_SYMBOL_CUBINS, counting, sizeof counting, CG_PAGE_BYTES},
+        {MDOT_ABI_SECTION_CUDA_WEIGHTS, MDOT_ABI_SYMBOL_CUDA_WEIGHTS, counting, FIXTURE_IMAGE_BYTES, CG_PAGE_BYTES},
+    };
+    cg_parts parts = {.machine = &cg_machine_x86_64, .sections = sections, .section_count = with_images ? 4 : 2};
     void *code = read_whole(MDOT_FIXTURE_CODE, &parts.code_bytes);
     parts.code = code;
     ir_arena *arena = ir_arena_create(0);
@@ -227,6 +229,15 @@ void fixture_open(fixture *f)
 void fixture_open_with_images(fixture *f)
 {
     make(f, true);
+}
+
+fixture fixture_copy(const fixture *f)
+{
+    fixture copy = *f;
+    copy.bytes = malloc(f->size_bytes);
+    assert_non_null(copy.bytes);
+    memcpy(copy.bytes, f->bytes, f->size_bytes);
+    return copy;
 }
 
 void fixture_close(fixture *f)
@@ -278,7 +289,8 @@ bool fixture_machine_runs(mdot_cpu_level level)
     bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
     bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-    return level == MDOT_CPU_X86_64_V3 ? v3 : v4;
+    bool bf16 = v4 && __builtin_cpu_supports("avx512bf16");
+    return level == MDOT_CPU_X86_64_V3 ? v3 : level == MDOT_CPU_X86_64_V4 ? v4 : bf16;
 }
 
 void fixture_skip_unless_v3(void)

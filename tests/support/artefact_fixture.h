@@ -25,9 +25,11 @@ typedef struct fixture_table {
     mdot_abi_table head;
     mdot_abi_entry entry[2];
     mdot_abi_tensor predict_input[3], predict_output[2];
+    float predict_default[2]; /* of the first input's columns */
     mdot_abi_tensor double_input[1], double_output[1];
     mdot_abi_bucket predict_bucket[FIXTURE_BUCKETS], double_bucket[1];
-    mdot_abi_kernel kernel[2];
+    mdot_abi_kernel kernel[2]; /* of both of predict's buckets */
+    double kernel_flops[FIXTURE_BUCKETS][2];
     mdot_abi_image cpu_image[FIXTURE_LEVELS]; /* v3, v4, with the same weights */
     mdot_abi_image image[FIXTURE_IMAGES]; /* behind them: sm_80, sm_90, sm_90a; one after the other in the section */
     mdot_abi_cpu_function function[FIXTURE_LEVELS][FIXTURE_IMAGE_KERNELS];
@@ -48,6 +50,8 @@ typedef struct fixture {
 void fixture_open(fixture *f);
 void fixture_open_with_images(fixture *f);
 void fixture_close(fixture *f);
+/* With bytes of its own, which the test may change, and frees. */
+fixture fixture_copy(const fixture *f);
 
 /* Where a section lies in an ELF file of any kind; false when there is none of the name. */
 bool fixture_find_section(const void *file, size_t file_bytes, const char *name, size_t *out_at,

@@ -1,6 +1,8 @@
 /* cg_harness.c — see cg_harness.h. */
 #include "tests/support/cg_harness.h"
 
+#include "tests/support/amx_emulator.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,9 +24,72 @@ bool harness_runs(mdot_cpu_level level)
     case MDOT_CPU_X86_64_V4:
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    case MDOT_CPU_X86_64_BF16:
+    case MDOT_CPU_X86_64_AMX: /* whose own instructions can be emulated */
+        return harness_runs(MDOT_CPU_X86_64_V4) && __builtin_cpu_supports("avx512bf16");
     default:
         return false;
     }
+}
+
+/* ---- Targets ---------------------------------------------------------------------------------------------------- */
+
+static cg_cpu_target in_bf16(mdot_cpu_level level, const char *name, cg_products products)
+{
+    cg_cpu_target target = *cg_cpu_target_find(level, CG_FP32);
+    target.name = name;
+    target.compute = CG_BF16;
+    target.products = products;
+    target.layout = &cg_layout_bf16;
+    return target;
+}
+
+/* v4's shape of kernels, for any machine. */
+static cg_cpu_target in_plain_vectors(const char *name, cg_products products)
+{
+    cg_cpu_target target = in_bf16(MDOT_CPU_X86_64_V4, name, products);
+    target.in_plain_vectors = true;
+    target.cpu = "x86-64-v3";
+    target.features = "";
+    target.tune = "znver3";
+    return target;
+}
+
+const cg_cpu_target *const *harness_targets(int *out_count)
+{
+    enum { MOST = 12 };
+    static cg_cpu_target rows[MOST];
+    static const cg_cpu_target *list[MOST];
+    static int count;
+    static bool emulates;
+    *out_count = count;
+    if (emulates) amx_emulator_install(); /* cmocka takes signals back between tests */
+    if (count > 0) return list;
+    bool v3 = harness_runs(MDOT_CPU_X86_64_V3), v4 = harness_runs(MDOT_CPU_X86_64_V4);
+    if (v3) list[count++] = cg_cpu_target_find(MDOT_CPU_X86_64_V3, CG_FP32);
+    if (v4) list[count++] = cg_cpu_target_find(MDOT_CPU_X86_64_V4, CG_FP32);
+    int made = 0;
+    if (v3) rows[made++] = in_bf16(MDOT_CPU_X86_64_V3, "x86-64-v3, bf16 widened", CG_PRODUCTS_WIDENED);
+    if (v4) rows[made++] = in_bf16(MDOT_CPU_X86_64_V4, "x86-64-v4, bf16 widened", CG_PRODUCTS_WIDENED);
+    if (harness_runs(MDOT_CPU_X86_64_BF16)) {
+        rows[made] = in_bf16(MDOT_CPU_X86_64_V4, "vdpbf16ps", CG_PRODUCTS_PAIRS);
+        rows[made++].features = "+avx512bf16,-prefer-256-bit";
+    }
+    if (v3) rows[made++] = in_plain_vectors("vdpbf16ps in plain vectors", CG_PRODUCTS_PAIRS);
+    if (harness_runs(MDOT_CPU_X86_64_AMX)) {
+        bool native = amx_is_native();
+        rows[made] = in_bf16(MDOT_CPU_X86_64_V4, native ? "AMX" : "AMX, emulated", CG_PRODUCTS_TILES);
+        rows[made++].features = "+amx-tile,+amx-bf16,+avx512bf16,-prefer-256-bit";
+        emulates = !native;
+        if (emulates) amx_emulator_install();
+    }
+    if (v3) rows[made++] = in_plain_vectors("AMX in plain vectors", CG_PRODUCTS_TILES);
+    printf("code for:");
+    for (int i = 0; i < made; i++) list[count++] = &rows[i];
+    for (int i = 0; i < count; i++) printf("%s %s", i > 0 ? ";" : "", list[i]->name);
+    printf("%s\n", harness_runs(MDOT_CPU_X86_64_BF16) ? "" : "; no vdpbf16ps on this machine");
+    *out_count = count;
+    return list;
 }
 
 static void write_file(const char *path, const void *bytes, size_t count)
@@ -56,10 +121,15 @@ static void *load_object(const void *object, size_t bytes)
 
 void harness_begin(harness *h, mdot_cpu_level level)
 {
+    harness_begin_for(h, cg_cpu_target_find(level, CG_FP32));
+}
+
+void harness_begin_for(harness *h, const cg_cpu_target *target)
+{
     h->context = LLVMContextCreate();
     h->module = LLVMModuleCreateWithNameInContext("harness", h->context);
     h->library = NULL;
-    cg_emitter_init(&h->e, h->module, cg_cpu_target_find(level));
+    cg_emitter_init(&h->e, h->module, target);
 }
 
 void harness_load(harness *h)
@@ -99,14 +169,20 @@ static size_t aligned_bytes(int64_t bytes)
 
 void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_level level)
 {
+    harness_load_plan_for(h, plan, cg_cpu_target_find(level, CG_FP32));
+}
+
+void harness_load_plan_for(harness_plan *h, pl_plan *plan, const cg_cpu_target *target)
+{
     pl_plan *plans[] = {plan};
     cg_entry entry = {.name = "run", .graph = plan->graph, .plan_count = 1, .plans = plans};
-    cg_options options = {.predictor_name = "harness", .level_count = 1, .levels = &level};
+    cg_options options = {.predictor_name = "harness"};
     cg_cpu_images images;
     mdot_error err;
     ir_arena *arena = ir_arena_create(0);
     assert_non_null(arena);
-    if (cg_cpu_make_images(&entry, 1, &options, arena, &images, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (cg_cpu_make_images_for(&target, 1, &entry, 1, &options, arena, &images, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
     h->weights = aligned_alloc(MDOT_ABI_ALIGNMENT, images.weights.size_bytes);
     assert_non_null(h->weights);
     memcpy(h->weights, images.weights.bytes, images.weights.size_bytes);
@@ -117,6 +193,13 @@ void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_level level)
     h->scratch_bytes = aligned_bytes(cg_cpu_scratch_bytes(plan, images.image[0].target));
     h->worker_bytes = (size_t)cg_cpu_worker_bytes(plan, images.image[0].target);
     h->kernel_count = plan->kernel_count;
+    h->step_end = calloc((size_t)plan->kernel_count + 1, sizeof *h->step_end);
+    assert_non_null(h->step_end);
+    for (int k = plan->kernel_count - 1; k >= 0; k--) {
+        bool is_one = !cg_kernel_is_split(plan, &plan->kernels[k]) && k + 1 < plan->kernel_count &&
+                      !cg_kernel_is_split(plan, &plan->kernels[k + 1]);
+        h->step_end[k] = is_one ? h->step_end[k + 1] : k + 1;
+    }
     cg_cpu_images_done(&images);
     ir_arena_destroy(arena);
 }
@@ -159,7 +242,7 @@ void harness_call_shares(const harness_plan *h, const void *const *inputs, void 
 {
     size_t bytes;
     unsigned char *scratch = create_scratch(h, cut_count + 1, &bytes);
-    for (int k = 0; k < h->kernel_count; k++)
+    for (int k = 0; k < h->kernel_count; k = h->step_end[k])
         for (int w = cut_count; w >= 0; w--) {
             mdot_abi_call call = {.inputs = inputs,
                                   .outputs = outputs,
@@ -167,7 +250,7 @@ void harness_call_shares(const harness_plan *h, const void *const *inputs, void 
                                   .scratch = scratch,
                                   .length = length,
                                   .kernel_begin = k,
-                                  .kernel_end = k + 1,
+                                  .kernel_end = h->step_end[k],
                                   .share_begin = w > 0 ? cuts[w - 1] : 0,
                                   .share_end = w < cut_count ? cuts[w] : MDOT_ABI_WHOLE_SHARE,
                                   .worker = w};
@@ -180,6 +263,7 @@ void harness_unload_plan(harness_plan *h)
 {
     dlclose(h->library);
     free(h->weights);
+    free(h->step_end);
 }
 
 void harness_run_plan(pl_plan *plan, mdot_cpu_level level, const void *const *inputs, void *const *outputs,

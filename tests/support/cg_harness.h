@@ -12,6 +12,10 @@
 /* Whether this machine runs a level's code. */
 bool harness_runs(mdot_cpu_level level);
 
+/* What code is tested for here: fp32 and bf16 on every level that this machine runs and, of what it may lack the
+ * instructions of, the same code with others in their place. Says aloud, once, which these are. */
+const cg_cpu_target *const *harness_targets(int *out_count);
+
 /* ---- Hand-written functions: begin, emit functions with `e`, load, get, end ------------------------------------- */
 
 typedef struct harness {
@@ -22,6 +26,7 @@ typedef struct harness {
 } harness;
 
 void harness_begin(harness *h, mdot_cpu_level level);
+void harness_begin_for(harness *h, const cg_cpu_target *target);
 void harness_load(harness *h); /* assembles, links and loads what was emitted */
 void *harness_get(const harness *h, const char *name);
 void harness_end(harness *h);
@@ -34,10 +39,12 @@ typedef struct harness_plan {
     mdot_abi_function function;
     size_t scratch_bytes, worker_bytes;
     int kernel_count;
+    int *step_end; /* of the step that a kernel begins (mdot_abi_call) */
 } harness_plan;
 
 /* One level's code of a plan, and its weights. */
 void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_level level);
+void harness_load_plan_for(harness_plan *h, pl_plan *plan, const cg_cpu_target *target);
 /* Inputs and outputs are in the plan's order. Scratch memory is poisoned before and its end checked after. */
 void harness_call_plan(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length);
 /* The same, a kernel at a time, each in shares that meet at `cuts`, ascending, as fractions of 2^32; every share is the

@@ -256,6 +256,14 @@ void onnx_node_name(onnx_builder *b, const char *name)
     pb_text(&b->node, 3, name);
 }
 
+void onnx_node_metadata(onnx_builder *b, const char *key, const char *value)
+{
+    pb_buffer entry = {0};
+    pb_text(&entry, 1, key);
+    pb_text(&entry, 2, value);
+    pb_message(&b->node, 9, &entry);
+}
+
 /* ---- Attributes: the type's number is field 20 ------------------------------------------------------------------- */
 
 static pb_buffer attribute(const char *name, int type)

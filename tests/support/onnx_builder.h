@@ -55,6 +55,7 @@ void onnx_initializer(onnx_builder *b, const char *name, mdot_dtype dtype, const
 /* "MatMul", or "com.microsoft:Gelu". Attributes and a name that follow belong to it. */
 void onnx_node(onnx_builder *b, const char *op_type, const char *inputs, const char *outputs);
 void onnx_node_name(onnx_builder *b, const char *name);
+void onnx_node_metadata(onnx_builder *b, const char *key, const char *value);
 
 void onnx_attr_int(onnx_builder *b, const char *name, int64_t value);
 void onnx_attr_float(onnx_builder *b, const char *name, float value);

@@ -260,6 +260,11 @@ mdot_configuration predict_configuration(int64_t batch, const char *gpu)
     return (mdot_configuration){.struct_size = sizeof(mdot_configuration), .batch = batch, .gpu = gpu};
 }
 
+uint32_t predict_warnings(mdot_prediction p)
+{
+    return p.warnings & ~(uint32_t)(MDOT_WARN_IMPLAUSIBLE | MDOT_WARN_NO_PARAMETERS);
+}
+
 mdot_prediction predict_one(predict_fixture *f, const mdot_job *job, const mdot_configuration *c)
 {
     mdot_prediction prediction = MDOT_INIT(mdot_prediction);

@@ -42,6 +42,8 @@ mdot_job *predict_job(size_t count, size_t period);
 mdot_configuration predict_configuration(int64_t batch, const char *gpu); /* everything else by default */
 /* One prediction, which fails the test where it fails. */
 mdot_prediction predict_one(predict_fixture *f, const mdot_job *job, const mdot_configuration *c);
+/* Without what is said of times that are no plausible ones and of jobs that learn nothing: both are made up here. */
+uint32_t predict_warnings(mdot_prediction p);
 void predict_assert_close(double got, double want); /* within 1e-5 of it: answers are f32 */
 
 #endif

@@ -1,5 +1,7 @@
-/* The attention kernel against softmax in double: every remainder of queries, keys and channels, every kind of mask, on
- * both CPU levels, with buffers that end or start at inaccessible memory. */
+/* The attention kernel against softmax in double: every remainder of queries, keys and channels, every kind of mask, in
+ * fp32 and bf16 on every CPU level, with buffers that end or start at inaccessible memory. */
+#include "codegen/cpu/amx.h"
+#include "codegen/cpu/half.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
 
@@ -28,6 +30,8 @@ typedef enum mask_kind {
     MASK_EVERYTHING /* a matrix a batch and head, of -FLT_MAX, -inf and small values */
 } mask_kind;
 
+static const ir_dim the_length = {1, 0};
+
 typedef struct shape {
     ir_dim batch, queries, keys;
     int64_t heads, kv_heads, dim, value_dim;
@@ -35,7 +39,10 @@ typedef struct shape {
     bool causal;
     bool
         fused; /* q, k and v are column ranges of one matrix's rows, heads side by side, as one projection makes them */
+    bool aligned; /* fused, and as bf16 wants it: heads and rows at multiples of sixteen channels */
+    bool half;    /* the plan keeps q, k, v and out in 16 bits */
     int64_t hide; /* MASK_KEYS, MASK_BATCHES: so many keys at the front are masked, of each row's keys; -1: all */
+    double softcap, replaces;
 } shape;
 
 /* The shape's numbers at one length. Strides of an operand: batch, head, row. */
@@ -58,8 +65,9 @@ static pl_heads operand(const shape *s, int which, int64_t heads, ir_dim positio
     if (!s->fused)
         return (pl_heads){which, ir_dim_number(0), times(positions, heads * dim), times(positions, dim),
                           ir_dim_number(dim)};
-    int64_t row = heads * dim + 3; /* three columns belong to someone else */
-    return (pl_heads){which, ir_dim_number(2), times(positions, row), ir_dim_number(dim), ir_dim_number(row)};
+    int64_t before = s->aligned ? 16 : 2, row = heads * dim + before + 1; /* the others belong to someone else */
+    if (s->aligned) row += 15;
+    return (pl_heads){which, ir_dim_number(before), times(positions, row), ir_dim_number(dim), ir_dim_number(row)};
 }
 
 static pl_attention describe(const shape *s)
@@ -79,6 +87,8 @@ static pl_attention describe(const shape *s)
         .out = operand(s, OUT, s->heads, s->queries, s->value_dim),
         .mask = s->mask == MASK_NONE ? -1 : MASK,
         .causal = s->causal,
+        .softcap = s->softcap,
+        .replaces = s->replaces,
     };
     /* Masks are only tested where one of queries and keys is a number, or both are the length: strides stay affine. */
     if (s->mask == MASK_BATCHES) k.mask_batch = s->keys;
@@ -89,6 +99,19 @@ static pl_attention describe(const shape *s)
         k.mask_batch = times(k.mask_head, s->heads);
     }
     return k;
+}
+
+/* Their plan: one kernel over buffers of rows. */
+static void make_plan(const shape *s, const pl_attention *k, pl_buffer buffers[BUFFERS], pl_plan *out_plan)
+{
+    const pl_heads *operands[] = {&k->q, &k->k, &k->v, &k->out};
+    for (int b = 0; b < BUFFERS; b++) {
+        buffers[b] = (pl_buffer){.kind = PL_SCRATCH, .reads = s->half ? PL_READ_HALF : PL_READ_WHOLE};
+        buffers[b].type = (ir_type){.dtype = MDOT_DTYPE_F32, .rank = 2, .dim = {the_length}};
+        if (b != MASK) buffers[b].type.dim[1] = operands[b]->row_stride;
+    }
+    buffers[MASK].reads = PL_READ_WHOLE;
+    *out_plan = (pl_plan){.buffer_count = BUFFERS, .buffers = buffers, .max_length = 1024};
 }
 
 static sizes sizes_at(const pl_attention *k, int64_t length)
@@ -162,8 +185,11 @@ static void attend(const pl_attention *k, const sizes *z, float *const data[BUFF
         score[i] = 0;
         for (int64_t d = 0; d < k->dim; d++) score[i] += (double)query[d] * keys[i * z->stride[K][2] + d];
         score[i] *= k->scale;
-        if (k->mask >= 0)
-            score[i] += data[MASK][b * z->mask_stride[0] + h * z->mask_stride[1] + q * z->mask_stride[2] + i];
+        if (k->softcap > 0) score[i] = k->softcap * tanh(score[i] / k->softcap);
+        if (k->mask >= 0) {
+            double mask = data[MASK][b * z->mask_stride[0] + h * z->mask_stride[1] + q * z->mask_stride[2] + i];
+            score[i] = k->replaces < 0 && mask <= k->replaces ? mask : score[i] + mask;
+        }
         /* As in the model's own f32, scores drown in such a mask: keys masked alike weigh alike. */
         if (score[i] < -1e8) score[i] = (float)score[i];
         if (k->causal && i > q + z->keys - z->queries) score[i] = -INFINITY;
@@ -181,7 +207,8 @@ static void attend(const pl_attention *k, const sizes *z, float *const data[BUFF
 
 /* ---- One kernel ------------------------------------------------------------------------------------------------- */
 
-static void check_context(const pl_attention *k, const sizes *z, float *const data[BUFFERS], bool *written)
+static void check_context(const pl_attention *k, const sizes *z, float *const data[BUFFERS], bool *written,
+                          double tolerance)
 {
     double *want = malloc((size_t)k->value_dim * sizeof *want);
     assert_non_null(want);
@@ -193,7 +220,7 @@ static void check_context(const pl_attention *k, const sizes *z, float *const da
                 for (int64_t d = 0; d < k->value_dim; d++) {
                     double got = data[OUT][at + d];
                     written[at + d] = true;
-                    if (fabs(got - want[d]) <= 1e-5) continue;
+                    if (fabs(got - want[d]) <= tolerance) continue;
                     fail_msg("queries %d keys %d dim %d,%d mask %d causal %d: [%d, %d, %d, %d] is %.9g, not %.9g",
                              (int)z->queries, (int)z->keys, (int)k->dim, (int)k->value_dim, k->mask, k->causal, (int)b,
                              (int)h, (int)q, (int)d, got, want[d]);
@@ -202,30 +229,55 @@ static void check_context(const pl_attention *k, const sizes *z, float *const da
     free(want);
 }
 
-static void run_kernel(kernel run, const shape *s, int64_t length, int64_t scratch_bytes, guard_side side)
+/* Weights are rounded to 8 bits, each by its own chance, and so is what is stored as such. */
+static double tolerance_of(const cg_cpu_target *target, const pl_plan *plan, const pl_attention *k)
+{
+    bool half_out = cg_stored_dtype(target, &plan->buffers[OUT]) == MDOT_DTYPE_BF16;
+    bool half = cg_multiplies_half(target, plan, &(pl_kernel){.kind = PL_ATTENTION, .attention = *k});
+    return 1e-5 + (half ? 4e-3 : 0) + (half_out ? 1.0 / 256 : 0);
+}
+
+static void run_kernel(kernel run, const cg_cpu_target *target, const shape *s, int64_t at, int64_t scratch_bytes,
+                       guard_side side)
 {
     pl_attention k = describe(s);
-    sizes z = sizes_at(&k, length);
+    sizes z = sizes_at(&k, at);
+    pl_buffer buffers[BUFFERS];
+    pl_plan plan;
+    make_plan(s, &k, buffers, &plan);
+    bool half = cg_multiplies_half(target, &plan, &(pl_kernel){.kind = PL_ATTENTION, .attention = k});
     guarded buffer[BUFFERS + 1];
     float *data[BUFFERS];
     for (int b = 0; b < BUFFERS; b++) {
         int64_t count = b == MASK ? z.mask_count : z.count[b];
-        buffer[b] = guard_create((size_t)count * sizeof(float), side);
-        data[b] = buffer[b].data;
-        if (b != MASK)
-            for (int64_t i = 0; i < count; i++) data[b][i] = b == OUT ? 77 : random_value();
+        bool is_narrow = cg_stored_dtype(target, &buffers[b]) == MDOT_DTYPE_BF16;
+        buffer[b] = guard_create((size_t)count * (is_narrow ? 2 : 4), side);
+        data[b] = malloc((size_t)(count + 1) * sizeof(float));
+        assert_non_null(data[b]);
+        for (int64_t i = 0; i < count && b != MASK; i++) data[b][i] = b == OUT ? 77 : random_value();
+        if (b == MASK) fill_mask(s, &z, data[MASK]);
+        for (int64_t i = 0; i < count; i++) {
+            if (half && b < OUT) data[b][i] = ir_bf16_to_f32(ir_f32_to_bf16(data[b][i]));
+            if (is_narrow)
+                ((uint16_t *)buffer[b].data)[i] = ir_f32_to_bf16(data[b][i]);
+            else
+                ((float *)buffer[b].data)[i] = data[b][i];
+        }
     }
     buffer[SCRATCH] = guard_create((size_t)scratch_bytes, side);
-    fill_mask(s, &z, data[MASK]);
-    run(data[Q], data[K], data[V], data[OUT], data[MASK], buffer[SCRATCH].data, length);
+    run(buffer[Q].data, buffer[K].data, buffer[V].data, buffer[OUT].data, buffer[MASK].data, buffer[SCRATCH].data, at);
+    bool is_narrow = cg_stored_dtype(target, &buffers[OUT]) == MDOT_DTYPE_BF16;
+    for (int64_t i = 0; i < z.count[OUT]; i++)
+        data[OUT][i] = is_narrow ? ir_bf16_to_f32(((uint16_t *)buffer[OUT].data)[i]) : ((float *)buffer[OUT].data)[i];
     bool *written = calloc((size_t)z.count[OUT], sizeof *written);
     assert_non_null(written);
-    check_context(&k, &z, data, written);
+    check_context(&k, &z, data, written, tolerance_of(target, &plan, &k));
     for (int64_t i = 0; i < z.count[OUT]; i++) assert_true(written[i] || data[OUT][i] == 77);
     free(written);
     for (int b = 0; b <= BUFFERS; b++) {
         assert_true(guard_intact(&buffer[b]));
         guard_destroy(&buffer[b]);
+        if (b < BUFFERS) free(data[b]);
     }
 }
 
@@ -233,43 +285,58 @@ static void emit_kernel(harness *h, const shape *s, const char *name, int64_t *o
 {
     LLVMValueRef buffers[BUFFERS];
     pl_attention k = describe(s);
-    pl_plan plan = {.max_length = 1024};
+    pl_buffer descriptions[BUFFERS];
+    pl_plan plan;
+    make_plan(s, &k, descriptions, &plan);
     cg_begin_function(&h->e, name, POINTERS);
     for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
+    bool has_tiles = h->e.target->products == CG_PRODUCTS_TILES; /* an entry function sees to them */
+    if (has_tiles) cg_amx_configure(&h->e);
     cg_attention(&h->e, &plan, &k, buffers, cg_pointer(&h->e, SCRATCH));
+    if (has_tiles) cg_amx_release(&h->e);
     cg_end_function(&h->e);
     *out_scratch_bytes = cg_attention_scratch_bytes(&plan, &k, h->e.target);
 }
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------ */
 
-static void check_shape(const shape *s, const int64_t *lengths, int count)
+static void check_on(const cg_cpu_target *target, const shape *s, const int64_t *lengths, int count)
 {
-    static const mdot_cpu_level levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
-    for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
-        if (!harness_runs(levels[l])) continue;
-        harness h;
-        int64_t scratch_bytes;
-        harness_begin(&h, levels[l]);
-        emit_kernel(&h, s, "attention", &scratch_bytes);
-        harness_load(&h);
-        kernel run = (kernel)(uintptr_t)harness_get(&h, "attention");
-        for (int i = 0; i < count; i++) {
-            run_kernel(run, s, lengths[i], scratch_bytes, GUARD_BELOW);
-            run_kernel(run, s, lengths[i], scratch_bytes, GUARD_BEYOND);
-        }
-        harness_end(&h);
+    harness h;
+    int64_t scratch_bytes;
+    harness_begin_for(&h, target);
+    emit_kernel(&h, s, "attention", &scratch_bytes);
+    harness_load(&h);
+    kernel run = (kernel)(uintptr_t)harness_get(&h, "attention");
+    for (int i = 0; i < count; i++) {
+        run_kernel(run, target, s, lengths[i], scratch_bytes, i % 2 ? GUARD_BELOW : GUARD_BEYOND);
+        if (!s->aligned) run_kernel(run, target, s, lengths[i], scratch_bytes, i % 2 ? GUARD_BEYOND : GUARD_BELOW);
     }
+    harness_end(&h);
 }
 
-static const ir_dim length = {1, 0};
+/* In fp32, where all but matrix kernels are the same in every arithmetic, and with `half` in bf16. */
+static void check_in(bool half, const shape *s, const int64_t *lengths, int count)
+{
+    int targets;
+    const cg_cpu_target *const *target = harness_targets(&targets);
+    for (int t = 0; t < targets; t++)
+        if (half ? target[t]->products > CG_PRODUCTS_WIDENED : target[t]->products == CG_PRODUCTS_F32)
+            check_on(target[t], s, lengths, count);
+}
+
+static void check_shape(const shape *s, const int64_t *lengths, int count)
+{
+    check_in(false, s, lengths, count);
+}
+
 static const int64_t every_remainder[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 15, 16,  17,  18,  23,
                                           31, 32, 33, 47, 48, 49, 50, 63, 64, 65, 70, 96, 100, 127, 128, 130};
 enum { REMAINDERS = sizeof every_remainder / sizeof every_remainder[0] };
 
 static shape square(int64_t heads, int64_t dim, mask_kind mask)
 {
-    return (shape){ir_dim_number(1), length, length, heads, heads, dim, dim, mask, false, true, 0};
+    return (shape){ir_dim_number(1), the_length, the_length, heads, heads, dim, dim, mask, .fused = true};
 }
 
 static void self_attention_with_masked_keys_at_every_length(void **state)
@@ -294,6 +361,31 @@ static void causal_at_every_length(void **state)
     check_shape(&s, every_remainder, REMAINDERS);
 }
 
+/* Caps and replaced scores, with every kind of mask, streaming and among a handful of positions. */
+static void capped_and_replaced_scores(void **state)
+{
+    (void)state;
+    static const struct {
+        mask_kind mask;
+        double softcap, replaces;
+    } cases[] = {{MASK_NONE, 0.7, 0},     {MASK_KEYS, 0.7, 0},       {MASK_KEYS, 0, -1e9},  {MASK_BATCHES, 0.7, 0},
+                 {MASK_QUERIES, 0, -1.5}, {MASK_QUERIES, 0.7, -1.5}, {MASK_KEYS, 0.7, -1e9}};
+    static const int64_t lengths[] = {1, 5, 16, 47, 64, 65, 130};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int causal = 0; causal < 2; causal++) {
+            shape s = square(2, 12, cases[i].mask);
+            s.softcap = cases[i].softcap;
+            s.replaces = cases[i].replaces;
+            s.causal = causal;
+            s.hide = i % 2 ? -1 : 3;
+            check_shape(&s, lengths, 7);
+            s.queries = s.keys = ir_dim_number(4);
+            s.batch = the_length;
+            if (s.mask != MASK_BATCHES) check_shape(&s, lengths, 3);
+        }
+    }
+}
+
 static void odd_channels_and_other_value_channels(void **state)
 {
     (void)state;
@@ -310,9 +402,9 @@ static void grouped_heads_batches_and_unequal_lengths(void **state)
 {
     (void)state;
     static const int64_t lengths[] = {1, 5, 40, 90};
-    shape s = {ir_dim_number(2), ir_dim_number(13), length, 6, 2, 12, 20, MASK_EVERYTHING, false, false, 0};
+    shape s = {ir_dim_number(2), ir_dim_number(13), the_length, 6, 2, 12, 20, MASK_EVERYTHING, .causal = false};
     check_shape(&s, lengths, 4);
-    s.queries = length;
+    s.queries = the_length;
     s.keys = ir_dim_number(70);
     s.mask = MASK_BATCHES;
     s.hide = 3;
@@ -324,7 +416,7 @@ static void causal_with_more_keys_or_more_queries(void **state)
 {
     (void)state;
     static const int64_t lengths[] = {1, 4, 30, 66, 129};
-    shape s = {ir_dim_number(1), length, ir_dim_number(130), 1, 1, 4, 4, MASK_NONE, true, false, 0};
+    shape s = {ir_dim_number(1), the_length, ir_dim_number(130), 1, 1, 4, 4, MASK_NONE, .causal = true};
     check_shape(&s, lengths, 5);
     s.keys = ir_dim_number(7); /* the first queries see nothing */
     s.mask = MASK_KEYS;
@@ -338,7 +430,7 @@ static void batches_of_a_few_positions(void **state)
     static const int64_t positions[][2] = {{1, 1}, {3, 3}, {4, 4}, {5, 3}, {2, 8}, {16, 1}, {1, 7}, {17, 1}};
     static const mask_kind masks[] = {MASK_NONE, MASK_EVERYTHING, MASK_BATCHES};
     for (size_t i = 0; i < sizeof positions / sizeof positions[0]; i++) {
-        shape s = {.batch = length, .heads = 4, .kv_heads = i % 2 ? 4 : 2, .mask = masks[i % 3], .hide = 1};
+        shape s = {.batch = the_length, .heads = 4, .kv_heads = i % 2 ? 4 : 2, .mask = masks[i % 3], .hide = 1};
         s.queries = ir_dim_number(positions[i][0]);
         s.keys = ir_dim_number(positions[i][1]);
         s.dim = channels[i % 5][0];
@@ -362,17 +454,59 @@ static void whole_blocks_of_masked_keys(void **state)
     check_shape(&s, lengths, 4);
 }
 
+/* What the plan takes for a matrix kernel, in all that bf16 does otherwise: pairs of keys, operands in 16 bits or not.
+ */
+static void pairs_of_keys_and_channels(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 2, 17, 33, 64, 65, 130};
+    static const int64_t channels[][2] = {{16, 16}, {32, 32}, {48, 16}, {64, 128}};
+    static const mask_kind masks[] = {MASK_KEYS, MASK_QUERIES, MASK_NONE, MASK_BATCHES};
+    for (size_t i = 0; i < 8; i++) {
+        shape s = square(2, channels[i / 2][0], masks[i / 2]);
+        s.value_dim = channels[i / 2][1];
+        s.kv_heads = i == 2 ? 1 : 2;
+        s.aligned = true;
+        s.half = i % 2;
+        s.causal = i / 2 == 2;
+        s.hide = i / 2 == 3 ? 65 : 0;
+        s.softcap = i == 0 || i == 5 ? 2 : 0;
+        s.replaces = i == 1 || i == 6 ? -1e8 : 0;
+        pl_attention k = describe(&s);
+        pl_buffer buffers[BUFFERS];
+        pl_plan plan;
+        make_plan(&s, &k, buffers, &plan);
+        assert_true(pl_is_matrix(&plan, &(pl_kernel){.kind = PL_ATTENTION, .attention = k}));
+        check_in(true, &s, lengths, sizeof lengths / sizeof lengths[0]);
+    }
+}
+
+/* Too few channels, batches of a few positions: in f32, where the plan may yet keep `out` in 16 bits. */
+static void other_kernels_of_bf16_images(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 17, 66};
+    shape few = square(2, 8, MASK_KEYS), small = {.batch = the_length, .heads = 4, .kv_heads = 2};
+    small.queries = small.keys = ir_dim_number(3);
+    small.dim = small.value_dim = 19;
+    check_in(true, &few, lengths, 3);
+    check_in(true, &small, lengths, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(self_attention_with_masked_keys_at_every_length),
         cmocka_unit_test(mask_matrix_at_every_length),
         cmocka_unit_test(causal_at_every_length),
+        cmocka_unit_test(capped_and_replaced_scores),
         cmocka_unit_test(odd_channels_and_other_value_channels),
         cmocka_unit_test(grouped_heads_batches_and_unequal_lengths),
         cmocka_unit_test(causal_with_more_keys_or_more_queries),
         cmocka_unit_test(batches_of_a_few_positions),
         cmocka_unit_test(whole_blocks_of_masked_keys),
+        cmocka_unit_test(pairs_of_keys_and_channels),
+        cmocka_unit_test(other_kernels_of_bf16_images),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

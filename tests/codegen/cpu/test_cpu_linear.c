@@ -1,5 +1,7 @@
-/* The linear kernel against sums in double: every remainder of rows, columns and k, every kind of epilogue, on both CPU
- * levels, with buffers that end or start at inaccessible memory. */
+/* The linear kernel against sums in double: every remainder of rows, columns and k, every kind of epilogue, in fp32 and
+ * bf16 on every CPU level, with buffers that end or start at inaccessible memory. */
+#include "codegen/cpu/amx.h"
+#include "codegen/cpu/half.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
 
@@ -20,6 +22,13 @@ enum { A, WEIGHT, BIAS, OUT, OTHER, BUFFERS, SCRATCH = BUFFERS, POINTERS };
 typedef void (*kernel)(void *a, void *weight, void *bias, void *out, void *other, void *scratch, int64_t length);
 
 /* ---- Epilogues: how a plan spells them and what they mean ------------------------------------------------------- */
+
+/* What the plan keeps in 16 bits, of those that it may: the weight, where the target's arithmetic says so, and of every
+ * other shape A and out. */
+typedef struct form {
+    const cg_cpu_target *target;
+    bool half_a, half_out, whole_weight;
+} form;
 
 typedef struct shape {
     int64_t rows; /* 0: the run-time length */
@@ -146,26 +155,49 @@ static guarded random_floats(int64_t count, guard_side side)
     return g;
 }
 
-static guarded panels(const float *dense, int64_t k, int64_t columns, guard_side side)
+static bool is_bf16(const form *f)
 {
-    int64_t count = (columns + CG_PANEL_COLUMNS - 1) / CG_PANEL_COLUMNS;
-    guarded g = guard_create((size_t)(count * k * CG_PANEL_COLUMNS) * sizeof(float), side);
-    float *to = g.data;
-    for (int64_t p = 0; p < count; p++)
-        for (int64_t i = 0; i < k; i++)
-            for (int64_t j = 0; j < CG_PANEL_COLUMNS; j++) {
-                int64_t column = p * CG_PANEL_COLUMNS + j;
-                to[(p * k + i) * CG_PANEL_COLUMNS + j] = column < columns ? dense[i * columns + column] : 0;
-            }
+    return f->target->products != CG_PRODUCTS_F32;
+}
+
+/* The weight as the plan describes it and the target packs it. */
+static guarded packed(const form *f, const pl_buffer *description, const shape *s, const float *dense, guard_side side)
+{
+    ir_tensor tensor = {
+        .dtype = MDOT_DTYPE_F32, .rank = 2, .dims = {s->k, s->columns}, .count = s->k * s->columns, .data = dense};
+    const cg_packing *packing = cg_packing_of(f->target->layout, description);
+    guarded g = guard_create((size_t)cg_packed_bytes(packing, &tensor, PL_MATRIX), side);
+    cg_pack(packing, &tensor, PL_MATRIX, g.data);
     return g;
 }
 
-static void emit_kernel(harness *h, ir_arena *arena, const shape *s, const char *name, int64_t *out_scratch_bytes)
+static bool reads_own(const shape *s)
+{
+    return s->epilogue->build == build_residual || s->epilogue->build == build_two_terms ||
+           s->epilogue->build == build_gelu_of_residual || s->epilogue->build == build_gated;
+}
+
+/* A direct strip starts its sums from what `out` held, and so does a residual: then it is whole. */
+static void describe(const form *f, const shape *s, pl_buffer descriptions[BUFFERS])
+{
+    for (int b = 0; b < BUFFERS; b++) {
+        descriptions[b] = (pl_buffer){.kind = PL_SCRATCH, .reads = PL_READ_WHOLE};
+        descriptions[b].type.dtype = MDOT_DTYPE_F32;
+    }
+    descriptions[WEIGHT].kind = descriptions[BIAS].kind = PL_WEIGHT;
+    descriptions[WEIGHT].use = descriptions[BIAS].use = PL_MATRIX;
+    descriptions[WEIGHT].reads = PL_READ_HALF | (f->whole_weight ? PL_READ_WHOLE : 0);
+    if (f->half_a) descriptions[A].reads = PL_READ_HALF;
+    if (f->half_out && !reads_own(s)) descriptions[OUT].reads = PL_READ_HALF;
+}
+
+static void emit_kernel(harness *h, ir_arena *arena, const form *f, const shape *s, const char *name,
+                        int64_t *out_scratch_bytes)
 {
     LLVMValueRef buffers[BUFFERS];
-    pl_buffer descriptions[BUFFERS] = {{0}};
-    pl_plan plan = {.buffer_count = BUFFERS, .buffers = descriptions, .max_length = 1024};
-    for (int b = 0; b < BUFFERS; b++) descriptions[b].type.dtype = MDOT_DTYPE_F32;
+    pl_buffer descriptions[BUFFERS];
+    pl_plan plan = {.arena = arena, .buffer_count = BUFFERS, .buffers = descriptions, .max_length = 1024};
+    describe(f, s, descriptions);
     pl_linear k = {
         .a = {A, ir_dim_number(s->a_offset), ir_dim_number(s->a_stride)},
         .rows = s->rows > 0 ? ir_dim_number(s->rows) : (ir_dim){1, 0},
@@ -178,99 +210,172 @@ static void emit_kernel(harness *h, ir_arena *arena, const shape *s, const char 
     };
     cg_begin_function(&h->e, name, POINTERS);
     for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
+    bool has_tiles = f->target->products == CG_PRODUCTS_TILES; /* an entry function sees to them */
+    if (has_tiles) cg_amx_configure(&h->e);
     cg_linear(&h->e, &plan, &k, buffers, cg_pointer(&h->e, SCRATCH));
+    if (has_tiles) cg_amx_release(&h->e);
     cg_end_function(&h->e);
     *out_scratch_bytes = cg_linear_scratch_bytes(&plan, &k, h->e.target);
 }
 
-static double expected(const shape *s, const float *a, const float *dense, const float *bias, const float *before,
-                       const float *others, int64_t row, int64_t column)
+/* What one run reads and wrote, in f32, whatever it is in memory. */
+typedef struct data {
+    const float *a, *turned, *bias, *before, *others, *after; /* turned: the weight, a column's elements together */
+} data;
+
+static double expected(const shape *s, const data *d, int64_t row, int64_t column)
 {
-    double sum = s->bias ? bias[column] : 0;
+    double sum = s->bias ? d->bias[column] : 0;
     for (int64_t k = 0; k < s->k; k++)
-        sum += (double)a[s->a_offset + row * s->a_stride + k] * dense[k * s->columns + column];
-    return s->epilogue->reference(sum, before[s->out_offset + row * s->out_stride + column],
-                                  others[row * s->columns + column], row, column);
+        sum += (double)d->a[s->a_offset + row * s->a_stride + k] * d->turned[column * s->k + k];
+    return s->epilogue->reference(sum, d->before[s->out_offset + row * s->out_stride + column],
+                                  d->others[row * s->columns + column], row, column);
 }
 
-static void check_result(const shape *s, const float *a, const float *dense, const float *bias, const float *before,
-                         const float *others, const float *after, int64_t rows, int64_t out_count)
+static void check_result(const form *f, const shape *s, const data *d, int64_t rows, int64_t out_count,
+                         double tolerance)
 {
     int64_t next = 0; /* elements between rows must not change */
     for (int64_t row = 0; row < rows; row++) {
         int64_t start = s->out_offset + row * s->out_stride;
-        for (; next < start; next++) assert_true(after[next] == before[next]);
+        for (; next < start; next++) assert_true(d->after[next] == d->before[next]);
         for (int64_t column = 0; column < s->columns; column++, next++) {
-            double want = expected(s, a, dense, bias, before, others, row, column), got = after[next];
-            if (fabs(got - want) <= 1e-5 * fmax(1, fabs(want))) continue;
-            fail_msg("%s, k %d, columns %d, rows %d: [%d, %d] is %.9g, not %.9g", s->epilogue->name, (int)s->k,
-                     (int)s->columns, (int)rows, (int)row, (int)column, got, want);
+            double want = expected(s, d, row, column), got = d->after[next];
+            if (fabs(got - want) <= tolerance * fmax(1, fabs(want))) continue;
+            fail_msg("%s, %s, k %d, columns %d, rows %d, half %d %d: [%d, %d] is %.9g, not %.9g", f->target->name,
+                     s->epilogue->name, (int)s->k, (int)s->columns, (int)rows, f->half_a, f->half_out, (int)row,
+                     (int)column, got, want);
         }
     }
-    for (; next < out_count; next++) assert_true(after[next] == before[next]);
+    for (; next < out_count; next++) assert_true(d->after[next] == d->before[next]);
 }
 
-static void run_kernel(kernel run, const shape *s, int64_t rows, int64_t scratch_bytes, guard_side side)
+static float rounded(float value)
 {
+    return ir_bf16_to_f32(ir_f32_to_bf16(value));
+}
+
+static void round_all(float *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) values[i] = rounded(values[i]);
+}
+
+/* Memory of a buffer with these values, in the type that the target stores it in. */
+static guarded stored(const form *f, const pl_buffer *description, const float *values, int64_t count, guard_side side)
+{
+    bool half = cg_stored_dtype(f->target, description) == MDOT_DTYPE_BF16;
+    guarded g = guard_create((size_t)count * (half ? 2 : 4), side);
+    for (int64_t i = 0; i < count; i++)
+        if (half)
+            ((uint16_t *)g.data)[i] = ir_f32_to_bf16(values[i]);
+        else
+            ((float *)g.data)[i] = values[i];
+    return g;
+}
+
+static void read_stored(const form *f, const pl_buffer *description, const guarded *g, float *values, int64_t count)
+{
+    bool half = cg_stored_dtype(f->target, description) == MDOT_DTYPE_BF16;
+    for (int64_t i = 0; i < count; i++)
+        values[i] = half ? ir_bf16_to_f32(((uint16_t *)g->data)[i]) : ((float *)g->data)[i];
+}
+
+static float *random_values(int64_t count)
+{
+    float *values = malloc((size_t)(count + 1) * sizeof *values);
+    assert_non_null(values);
+    for (int64_t i = 0; i < count; i++) values[i] = random_value();
+    return values;
+}
+
+static void run_kernel(kernel run, const form *f, const shape *s, int64_t rows, int64_t scratch_bytes, guard_side side)
+{
+    pl_buffer descriptions[BUFFERS];
+    describe(f, s, descriptions);
     int64_t out_count = s->out_offset + (rows - 1) * s->out_stride + s->columns;
+    int64_t a_count = s->a_offset + (rows - 1) * s->a_stride + s->k;
     int64_t padded = (s->columns + CG_PANEL_COLUMNS - 1) / CG_PANEL_COLUMNS * CG_PANEL_COLUMNS;
-    float *dense = malloc((size_t)(s->k * s->columns) * sizeof(float));
-    float *before = malloc((size_t)out_count * sizeof(float));
-    assert_true(dense && before);
-    for (int64_t i = 0; i < s->k * s->columns; i++) dense[i] = random_value();
-    guarded a = random_floats(s->a_offset + (rows - 1) * s->a_stride + s->k, side);
-    guarded weight = panels(dense, s->k, s->columns, side);
-    guarded bias = random_floats(padded, side), out = random_floats(out_count, side);
+    bool half_out = cg_stored_dtype(f->target, &descriptions[OUT]) == MDOT_DTYPE_BF16;
+    bool half_weight = cg_stored_dtype(f->target, &descriptions[WEIGHT]) == MDOT_DTYPE_BF16;
+    bool half_products = half_weight && f->target->products > CG_PRODUCTS_WIDENED;
+    float *dense = random_values(s->k * s->columns), *a_values = random_values(a_count);
+    float *before = random_values(out_count), *after = random_values(out_count);
+    if (half_out) round_all(before, out_count);
+
+    guarded a = stored(f, &descriptions[A], a_values, a_count, side);
+    guarded weight = packed(f, &descriptions[WEIGHT], s, dense, side);
+    guarded bias = random_floats(padded, side), out = stored(f, &descriptions[OUT], before, out_count, side);
     guarded others = random_floats(rows * s->columns, side);
     guarded scratch = guard_create((size_t)scratch_bytes, side);
-    memcpy(before, out.data, (size_t)out_count * sizeof(float));
+    read_stored(f, &descriptions[A], &a, a_values, a_count);
+    if (half_weight) round_all(dense, s->k * s->columns);
+    if (half_products) round_all(a_values, a_count);
 
     run(a.data, weight.data, bias.data, out.data, others.data, scratch.data, rows);
-    check_result(s, a.data, dense, bias.data, before, others.data, out.data, rows, out_count);
+    read_stored(f, &descriptions[OUT], &out, after, out_count);
+    float *turned = random_values(s->k * s->columns);
+    for (int64_t k = 0; k < s->k; k++)
+        for (int64_t c = 0; c < s->columns; c++) turned[c * s->k + k] = dense[k * s->columns + c];
+    data d = {a_values, turned, bias.data, before, others.data, after};
+    check_result(f, s, &d, rows, out_count, half_out ? 1.0 / 256 : 2e-5);
     guarded *all[] = {&a, &weight, &bias, &out, &others, &scratch};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         assert_true(guard_intact(all[i]));
         guard_destroy(all[i]);
     }
     free(dense);
+    free(turned);
+    free(a_values);
     free(before);
+    free(after);
 }
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------ */
 
-static const mdot_cpu_level levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
-
 /* Emits, links and runs one kernel per shape; shapes with a run-time row count run for many. */
+static void check_form(const form *base, const shape *shapes, int count)
+{
+    form forms[] = {*base, *base};
+    const form *f = base;
+    forms[1].half_a = forms[1].half_out = is_bf16(base);
+    static const int64_t all_rows[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,  13,  14,
+                                       15, 16, 17, 18, 19, 20, 33, 95, 96, 97, 98, 101, 192, 200};
+    static const int64_t some_rows[] = {1, 6, 19, 97}; /* arithmetics share the walk over rows */
+    const int64_t *row_counts = is_bf16(f) ? some_rows : all_rows;
+    size_t row_count = is_bf16(f) ? sizeof some_rows / sizeof *some_rows : sizeof all_rows / sizeof *all_rows;
+    ir_arena *arena = ir_arena_create(0);
+    int64_t *scratch_bytes = malloc((size_t)count * sizeof *scratch_bytes);
+    harness h;
+    char name[32];
+    harness_begin_for(&h, f->target);
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "linear%d", i);
+        emit_kernel(&h, arena, &forms[(i + i / 2) % 2], &shapes[i], name, &scratch_bytes[i]);
+    }
+    harness_load(&h);
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "linear%d", i);
+        kernel run = (kernel)(uintptr_t)harness_get(&h, name);
+        f = &forms[(i + i / 2) % 2];
+        if (shapes[i].rows > 0) {
+            run_kernel(run, f, &shapes[i], shapes[i].rows, scratch_bytes[i], GUARD_BELOW);
+            run_kernel(run, f, &shapes[i], shapes[i].rows, scratch_bytes[i], GUARD_BEYOND);
+            continue;
+        }
+        for (size_t r = 0; r < row_count; r++)
+            run_kernel(run, f, &shapes[i], row_counts[r], scratch_bytes[i], r % 2 ? GUARD_BELOW : GUARD_BEYOND);
+    }
+    harness_end(&h);
+    free(scratch_bytes);
+    ir_arena_destroy(arena);
+}
+
 static void check_shapes(const shape *shapes, int count)
 {
-    static const int64_t row_counts[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,  13,  14,
-                                         15, 16, 17, 18, 19, 20, 33, 95, 96, 97, 98, 101, 192, 200};
-    for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
-        if (!harness_runs(levels[l])) continue;
-        ir_arena *arena = ir_arena_create(0);
-        int64_t *scratch_bytes = malloc((size_t)count * sizeof *scratch_bytes);
-        harness h;
-        char name[32];
-        harness_begin(&h, levels[l]);
-        for (int i = 0; i < count; i++) {
-            snprintf(name, sizeof name, "linear%d", i);
-            emit_kernel(&h, arena, &shapes[i], name, &scratch_bytes[i]);
-        }
-        harness_load(&h);
-        for (int i = 0; i < count; i++) {
-            snprintf(name, sizeof name, "linear%d", i);
-            kernel run = (kernel)(uintptr_t)harness_get(&h, name);
-            if (shapes[i].rows > 0) {
-                run_kernel(run, &shapes[i], shapes[i].rows, scratch_bytes[i], GUARD_BELOW);
-                run_kernel(run, &shapes[i], shapes[i].rows, scratch_bytes[i], GUARD_BEYOND);
-                continue;
-            }
-            for (size_t r = 0; r < sizeof row_counts / sizeof row_counts[0]; r++)
-                run_kernel(run, &shapes[i], row_counts[r], scratch_bytes[i], r % 2 ? GUARD_BELOW : GUARD_BEYOND);
-        }
-        harness_end(&h);
-        free(scratch_bytes);
-        ir_arena_destroy(arena);
+    int targets;
+    const cg_cpu_target *const *target = harness_targets(&targets);
+    for (int t = 0; t < targets; t++) {
+        check_form(&(form){.target = target[t]}, shapes, count);
     }
 }
 
@@ -350,6 +455,17 @@ static void random_shapes(void **state)
     check_shapes(shapes, COUNT);
 }
 
+/* Where something else reads a weight whole, it is in f32 for all; what it is multiplied with may be in 16 bits. */
+static void weights_that_are_kept_whole(void **state)
+{
+    (void)state;
+    int targets;
+    const cg_cpu_target *const *target = harness_targets(&targets);
+    shape shapes[] = {dense_shape(37, 72, &epilogues[0]), dense_shape(300, 128, &epilogues[1])};
+    for (int t = 0; t < targets; t++)
+        check_form(&(form){.target = target[t], .half_a = true, .whole_weight = true}, shapes, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +474,7 @@ int main(void)
         cmocka_unit_test(long_epilogues_over_several_strips),
         cmocka_unit_test(constant_row_counts),
         cmocka_unit_test(random_shapes),
+        cmocka_unit_test(weights_that_are_kept_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -289,7 +289,7 @@ static void adjacent_elements_become_vectors(void **state)
     (void)state;
     plan_fixture f;
     plan_begin(&f, 67);
-    const cg_cpu_target *target = cg_cpu_target_find(MDOT_CPU_X86_64_V4);
+    const cg_cpu_target *target = cg_cpu_target_find(MDOT_CPU_X86_64_V4, CG_FP32);
     product(&f, MDOT_DTYPE_F32, (ir_dim)PLAN_N(2), (ir_dim)PLAN_L, (ir_dim)PLAN_N(70), (ir_dim)PLAN_L, false);
     product(&f, MDOT_DTYPE_F32, (ir_dim)PLAN_N(2), (ir_dim)PLAN_L, (ir_dim)PLAN_N(70), (ir_dim)PLAN_L, true);
     cg_vectorisation outputs = cg_choose_vectorisation(&f.plan, &f.kernels[0].nest, target);

@@ -14,122 +14,15 @@
 #include <cmocka.h>
 
 #include "codegen/cpu/key.h"
+#include "tests/support/mutate.h"
 
 #pragma GCC diagnostic error "-Wmissing-field-initializers"
 
 enum { BUFFER_COUNT = 12 };
 
-/* Changes what is at `at` in its way number `step`; -1: how many ways there are. */
-typedef int (*mutator)(void *at, int step);
-
-typedef struct field {
-    const char *name;
-    size_t offset;
-    mutator mutate;
-} field;
-
 #define FIELD_VALUE(type, kind, name, ...) __VA_ARGS__,
 #define FIELD_ROW(type, kind, name, ...) {#name, offsetof(type, name), mutate_##kind},
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
-/* ---- Kinds ------------------------------------------------------------------------------------------------------- */
-
-static const pl_expr *other_expr, *other_load; /* of this test's arena */
-static ir_arena *arena;
-
-static int mutate_i64(void *at, int step)
-{
-    if (step == 0) ++*(int64_t *)at;
-    return 1;
-}
-
-static int mutate_i32(void *at, int step)
-{
-    if (step == 0) ++*(int *)at;
-    return 1;
-}
-
-/* Of enumerations, whatever they are. */
-static int mutate_choice(void *at, int step)
-{
-    if (step == 0) *(int *)at ^= 1;
-    return 1;
-}
-
-static int mutate_flag(void *at, int step)
-{
-    if (step == 0) *(bool *)at = !*(bool *)at;
-    return 1;
-}
-
-static int mutate_real(void *at, int step)
-{
-    double *x = at;
-    if (step == 0) *x *= 1.5;
-    if (step == 1) *x = 0;
-    if (step == 2) *x += 1e-12;
-    return 3;
-}
-
-static int mutate_dim(void *at, int step)
-{
-    ir_dim *dim = at;
-    if (step == 0) dim->scale++;
-    if (step == 1) dim->offset++;
-    return 2;
-}
-
-/* A buffer that another operand has already: which are one is what code sees of their numbers. */
-static int mutate_buffer(void *at, int step)
-{
-    int *buffer = at;
-    if (step == 0) *buffer = *buffer == 0;
-    return 1;
-}
-
-static int mutate_optional(void *at, int step)
-{
-    if (step == 1) *(int *)at = -1;
-    mutate_buffer(at, step);
-    return 2;
-}
-
-/* The same load at another index: the kernel touches the same buffers. */
-static const pl_expr *moved(const pl_expr *load)
-{
-    return pl_load(arena, load->i, load->dtype, pl_const_i(arena, MDOT_DTYPE_I64, 78));
-}
-
-static int mutate_expr(void *at, int step)
-{
-    const pl_expr **expr = at;
-    if (step == 0) *expr = other_expr;
-    if (step == 1) *expr = other_load;
-    if (step == 2) *expr = moved(*expr);
-    return 3;
-}
-
-static int mutate_optional_expr(void *at, int step)
-{
-    if (step == 3) *(const pl_expr **)at = NULL;
-    mutate_expr(at, step);
-    return 4;
-}
-
-static int mutate_fields(const field *fields, int count, void *object, int step, const char **out_name)
-{
-    int steps = 0;
-    for (int i = 0; i < count; i++) {
-        void *at = (char *)object + fields[i].offset;
-        int own = fields[i].mutate(at, -1);
-        if (step >= steps && step < steps + own) {
-            fields[i].mutate(at, step - steps);
-            if (out_name) *out_name = fields[i].name;
-        }
-        steps += own;
-    }
-    return steps;
-}
 
 /* ---- Parts of kernels -------------------------------------------------------------------------------------------- */
 
@@ -142,23 +35,24 @@ static int mutate_fields(const field *fields, int count, void *object, int step,
     X(pl_heads, dim, head_stride, {0, 8})                                                                              \
     X(pl_heads, dim, row_stride, {0, 32})
 #define STORE(X)                                                                                                       \
-    X(pl_store, buffer, buffer, 0) X(pl_store, expr, index, other_expr) X(pl_store, expr, value, other_expr)
+    X(pl_store, buffer, buffer, 0)                                                                                     \
+    X(pl_store, expr, index, mutate_other_expr) X(pl_store, expr, value, mutate_other_expr)
 
 static int mutate_matrix(void *at, int step)
 {
-    static const field fields[] = {MATRIX(FIELD_ROW)};
+    static const mutate_field fields[] = {MATRIX(FIELD_ROW)};
     return mutate_fields(fields, COUNT(fields), at, step, NULL);
 }
 
 static int mutate_heads(void *at, int step)
 {
-    static const field fields[] = {HEADS(FIELD_ROW)};
+    static const mutate_field fields[] = {HEADS(FIELD_ROW)};
     return mutate_fields(fields, COUNT(fields), at, step, NULL);
 }
 
 static int mutate_store(void *at, int step)
 {
-    static const field fields[] = {STORE(FIELD_ROW)};
+    static const mutate_field fields[] = {STORE(FIELD_ROW)};
     return mutate_fields(fields, COUNT(fields), at, step, NULL);
 }
 
@@ -216,7 +110,7 @@ static int mutate_outputs(void *at, int step)
 static int mutate_operands(void *at, int step)
 {
     const pl_expr **operands = at;
-    if (step >= 0) operands[step] = moved(operands[step]);
+    if (step >= 0) operands[step] = mutate_moved(operands[step]);
     return 3;
 }
 
@@ -225,6 +119,7 @@ static int mutate_operands(void *at, int step)
 typedef struct setup {
     ir_arena *arena;
     pl_buffer buffers[BUFFER_COUNT];
+    const cg_cpu_target *target;
     pl_plan plan;
 } setup;
 
@@ -237,9 +132,8 @@ static void begin(setup *s)
         s->buffers[b].type.dim[1] = (ir_dim){0, 32};
     }
     s->plan = (pl_plan){.arena = s->arena, .max_length = 16, .buffers = s->buffers, .buffer_count = BUFFER_COUNT};
-    arena = s->arena;
-    other_expr = pl_const_f(s->arena, MDOT_DTYPE_F32, 77);
-    other_load = pl_load(s->arena, 1, MDOT_DTYPE_F32, pl_const_i(s->arena, MDOT_DTYPE_I64, 77));
+    s->target = cg_cpu_target_find(MDOT_CPU_X86_64_V3, CG_FP32);
+    mutate_begin(s->arena);
 }
 
 static const pl_expr *load(setup *s, int buffer)
@@ -250,7 +144,7 @@ static const pl_expr *load(setup *s, int buffer)
 static cg_key key_of(setup *s, const pl_kernel *kernel)
 {
     cg_key key;
-    assert_true(cg_key_of(&s->plan, kernel, s->arena, &key));
+    assert_true(cg_key_of(s->target, &s->plan, kernel, s->arena, &key));
     return key;
 }
 
@@ -287,7 +181,7 @@ static pl_expr *loose_load(setup *s)
 }
 
 /* Every change of every field of the kernel's structure, which is at `offset` in it. */
-static void assert_all_count(setup *s, const pl_kernel *kernel, size_t offset, const field *fields, int count)
+static void assert_all_count(setup *s, const pl_kernel *kernel, size_t offset, const mutate_field *fields, int count)
 {
     int steps = mutate_fields(fields, count, (char *)&(pl_kernel){0} + offset, -1, NULL);
     assert_true(steps >= count);
@@ -318,7 +212,7 @@ static void every_field_of_a_linear_counts(void **state)
     (void)state;
     setup s;
     begin(&s);
-    static const field fields[] = {LINEAR(FIELD_ROW)};
+    static const mutate_field fields[] = {LINEAR(FIELD_ROW)};
     pl_kernel kernel = {.kind = PL_LINEAR, .linear = {LINEAR(FIELD_VALUE)}};
     assert_all_count(&s, &kernel, offsetof(pl_kernel, linear), fields, COUNT(fields));
     pl_linear *k = &kernel.linear;
@@ -338,6 +232,7 @@ static void every_field_of_a_linear_counts(void **state)
     X(pl_attention, i64, dim, 8)                                                                                       \
     X(pl_attention, i64, value_dim, 16)                                                                                \
     X(pl_attention, real, scale, 0.25)                                                                                 \
+    X(pl_attention, real, softcap, 30)                                                                                 \
     X(pl_attention, heads, q, heads(0))                                                                                \
     X(pl_attention, heads, k, heads(1))                                                                                \
     X(pl_attention, heads, v, heads(2))                                                                                \
@@ -346,6 +241,7 @@ static void every_field_of_a_linear_counts(void **state)
     X(pl_attention, dim, mask_batch, {1, 0})                                                                           \
     X(pl_attention, dim, mask_head, {1, 0})                                                                            \
     X(pl_attention, dim, mask_query, {1, 0})                                                                           \
+    X(pl_attention, real, replaces, -1e4)                                                                              \
     X(pl_attention, flag, causal, false)
 
 static void every_field_of_an_attention_counts(void **state)
@@ -353,7 +249,7 @@ static void every_field_of_an_attention_counts(void **state)
     (void)state;
     setup s;
     begin(&s);
-    static const field fields[] = {ATTENTION(FIELD_ROW)};
+    static const mutate_field fields[] = {ATTENTION(FIELD_ROW)};
     pl_kernel kernel = {.kind = PL_ATTENTION, .attention = {ATTENTION(FIELD_VALUE)}};
     assert_all_count(&s, &kernel, offsetof(pl_kernel, attention), fields, COUNT(fields));
     pl_attention *k = &kernel.attention;
@@ -379,7 +275,7 @@ static void every_field_of_a_norm_counts(void **state)
     (void)state;
     setup s;
     begin(&s);
-    static const field fields[] = {NORM(FIELD_ROW)};
+    static const mutate_field fields[] = {NORM(FIELD_ROW)};
     pl_kernel kernel = {.kind = PL_NORM, .norm = {NORM(FIELD_VALUE)}};
     assert_all_count(&s, &kernel, offsetof(pl_kernel, norm), fields, COUNT(fields));
     kernel.norm.sum.buffer = -1; /* absent */
@@ -409,7 +305,7 @@ static void every_field_of_a_nest_counts(void **state)
     (void)state;
     setup s;
     begin(&s);
-    static const field fields[] = {NEST(FIELD_ROW)};
+    static const mutate_field fields[] = {NEST(FIELD_ROW)};
     pl_kernel kernel = {.kind = PL_NEST, .nest = {NEST(FIELD_VALUE)}};
     assert_all_count(&s, &kernel, offsetof(pl_kernel, nest), fields, COUNT(fields));
     pl_expr *body = loose_load(&s), *index[STORES] = {loose_load(&s), loose_load(&s)};
@@ -444,7 +340,7 @@ static void every_field_of_a_sequential_kernel_and_every_shape_counts(void **sta
     (void)state;
     setup s;
     begin(&s);
-    static const field fields[] = {SEQUENTIAL(FIELD_ROW)};
+    static const mutate_field fields[] = {SEQUENTIAL(FIELD_ROW)};
     pl_kernel kernel = {.kind = PL_SEQUENTIAL, .sequential = {SEQUENTIAL(FIELD_VALUE)}};
     assert_all_count(&s, &kernel, offsetof(pl_kernel, sequential), fields, COUNT(fields));
     pl_kernel on_two = kernel;
@@ -484,10 +380,10 @@ static void every_field_of_an_expression_counts(void **state)
     (void)state;
     setup s;
     begin(&s);
-    static const field fields[] = {EXPR(FIELD_ROW)};
+    static const mutate_field fields[] = {EXPR(FIELD_ROW)};
     const pl_expr base = {EXPR(FIELD_VALUE)};
     pl_kernel kernel = {.kind = PL_NEST, .nest = {.loop_count = 1, .extent = {{1, 0}}, .store_count = 1}};
-    kernel.nest.store[0] = store(1, other_expr, &base);
+    kernel.nest.store[0] = store(1, mutate_other_expr, &base);
     int steps = mutate_fields(fields, COUNT(fields), &(pl_expr){.op = PL_CONST}, -1, NULL);
     for (int step = 0; step < steps; step++) {
         pl_expr changed = base;
@@ -503,7 +399,7 @@ static void every_field_of_an_expression_counts(void **state)
 static pl_kernel storing(const pl_expr *value)
 {
     pl_kernel kernel = {.kind = PL_NEST, .nest = {.loop_count = 1, .extent = {{1, 0}}, .store_count = 1}};
-    kernel.nest.store[0] = store(1, other_expr, value);
+    kernel.nest.store[0] = store(1, mutate_other_expr, value);
     return kernel;
 }
 
@@ -549,6 +445,73 @@ static void types_and_uses_of_buffers_count(void **state)
         assert_false(cg_key_equal(&before, &typed));
         assert_false(cg_key_equal(&before, &used));
     }
+    ir_arena_destroy(s.arena);
+}
+
+/* Where the arithmetic rounds, code differs in what the plan keeps in 16 bits; in f32 it does not. */
+static void what_is_kept_in_16_bits_counts_in_bf16(void **state)
+{
+    (void)state;
+    setup s;
+    begin(&s);
+    pl_kernel kernel = {.kind = PL_LINEAR, .linear = {LINEAR(FIELD_VALUE)}};
+    cg_cpu_target targets[] = {*s.target, *s.target, *s.target};
+    targets[1].products = CG_PRODUCTS_WIDENED;
+    targets[2].products = CG_PRODUCTS_PAIRS;
+    for (int t = 0; t < 3; t++)
+        for (int b = 0; b <= 4; b++) {
+            s.target = &targets[t];
+            pl_buffer_kind kind = s.buffers[b].kind;
+            for (int w = 0; w < 2; w++) {
+                s.buffers[b].kind = w ? PL_WEIGHT : PL_SCRATCH;
+                s.buffers[b].reads = PL_READ_WHOLE;
+                cg_key whole = key_of(&s, &kernel);
+                s.buffers[b].reads = PL_READ_HALF;
+                cg_key half = key_of(&s, &kernel);
+                bool counts = w ? targets[t].products != CG_PRODUCTS_F32 : targets[t].products == CG_PRODUCTS_PAIRS;
+                assert_int_equal(!cg_key_equal(&whole, &half), counts);
+            }
+            s.buffers[b].kind = kind;
+            s.buffers[b].reads = 0;
+        }
+    ir_arena_destroy(s.arena);
+}
+
+/* Attention alike in all but where its queries come from: only those that a kernel made are multiplied in 16 bits. */
+static void what_is_multiplied_in_16_bits_counts_in_bf16(void **state)
+{
+    (void)state;
+    setup s;
+    begin(&s);
+    ir_dim whole = ir_dim_number(0), row = ir_dim_number(32);
+    pl_heads heads[4];
+    for (int b = 0; b < 4; b++) heads[b] = (pl_heads){b, whole, whole, row, row};
+    pl_kernel kernel = {.kind = PL_ATTENTION,
+                        .attention = {.batch = ir_dim_number(1),
+                                      .heads = 1,
+                                      .kv_heads = 1,
+                                      .queries = {1, 0},
+                                      .keys = {1, 0},
+                                      .dim = 32,
+                                      .value_dim = 32,
+                                      .q = heads[0],
+                                      .k = heads[1],
+                                      .v = heads[2],
+                                      .out = heads[3],
+                                      .mask = -1}};
+    cg_cpu_target pairs = *s.target;
+    pairs.products = CG_PRODUCTS_PAIRS;
+    assert_true(pl_is_matrix(&s.plan, &kernel));
+    cg_key f32_made = key_of(&s, &kernel);
+    s.buffers[0].kind = PL_INPUT;
+    assert_false(pl_is_matrix(&s.plan, &kernel));
+    cg_key f32_given = key_of(&s, &kernel);
+    s.target = &pairs;
+    cg_key given = key_of(&s, &kernel);
+    s.buffers[0].kind = PL_SCRATCH;
+    cg_key made = key_of(&s, &kernel);
+    assert_true(cg_key_equal(&f32_made, &f32_given));
+    assert_false(cg_key_equal(&made, &given));
     ir_arena_destroy(s.arena);
 }
 
@@ -610,6 +573,8 @@ int main(void)
         cmocka_unit_test(the_operation_counts),
         cmocka_unit_test(which_node_occurs_again_counts),
         cmocka_unit_test(types_and_uses_of_buffers_count),
+        cmocka_unit_test(what_is_kept_in_16_bits_counts_in_bf16),
+        cmocka_unit_test(what_is_multiplied_in_16_bits_counts_in_bf16),
         cmocka_unit_test(what_code_does_not_see_does_not_count),
         cmocka_unit_test(kinds_never_share_code),
     };

@@ -65,9 +65,10 @@ static mdot_status compile(plan_fixture *const *plans, int count, mdot_cpu_level
     for (int p = 0; p < count; p++) list[p] = &plans[p]->plan;
     text_sink sink = {NULL};
     cg_entry entry = {.name = "predict", .plan_count = count, .plans = list};
+    cg_target target = {.kind = MDOT_IMAGE_CPU, .number = level};
     cg_options options = {.predictor_name = "test",
-                          .level_count = 1,
-                          .levels = &level,
+                          .target_count = 1,
+                          .targets = &target,
                           .dump = dump,
                           .dump_text = keep_text,
                           .user = &sink};

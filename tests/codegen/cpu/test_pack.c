@@ -46,6 +46,36 @@ static void panels_hold_the_matrix_k_major_padded_with_zeros(void **state)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) check_panels(2, sizes[i], sizes[i][0], sizes[i][1]);
 }
 
+static void check_pairs(int64_t k_count, int64_t columns)
+{
+    size_t count = (size_t)(k_count * columns);
+    float *data = malloc((count + 1) * sizeof *data);
+    for (size_t i = 0; i < count; i++) data[i] = (float)(i % 251) + 0.001f;
+    ir_tensor tensor = tensor_of(MDOT_DTYPE_F32, 2, (const int64_t[]){k_count, columns}, data);
+    int64_t panels = (columns + 63) / 64, rows = (k_count + 31) / 32 * 32, padding = rows - k_count;
+    int64_t bytes = cg_packed_bytes(&cg_pack_pairs, &tensor, PL_MATRIX);
+    assert_int_equal(bytes, panels * 64 * rows * 2);
+    assert_int_equal(cg_pairs_padding(k_count), padding);
+    uint16_t *out = malloc((size_t)bytes + sizeof *out);
+    memset(out, 0xFF, (size_t)bytes + sizeof *out);
+    cg_pack(&cg_pack_pairs, &tensor, PL_MATRIX, out);
+    for (int64_t p = 0; p < rows; p++)
+        for (int64_t c = 0; c < panels * 64; c++) {
+            float value = p >= padding && c < columns ? data[(p - padding) * columns + c] : 0;
+            assert_int_equal(out[((c / 64 * rows / 2 + p / 2) * 64 + c % 64) * 2 + p % 2], ir_f32_to_bf16(value));
+        }
+    assert_int_equal(out[bytes / 2], UINT16_MAX); /* untouched */
+    free(out);
+    free(data);
+}
+
+static void pairs_hold_two_rows_to_a_word_padded_at_the_front(void **state)
+{
+    (void)state;
+    const int64_t sizes[][2] = {{1, 1}, {3, 63}, {32, 64}, {33, 65}, {64, 128}, {127, 7}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) check_pairs(sizes[i][0], sizes[i][1]);
+}
+
 static void vector_is_a_matrix_of_one_row(void **state)
 {
     (void)state;
@@ -82,6 +112,8 @@ static void empty_constants_take_no_bytes(void **state)
     assert_int_equal(cg_packed_bytes(&cg_pack_panels, &tall, PL_ELEMENTS), 0);
     cg_pack(&cg_pack_panels, &tall, PL_ELEMENTS, NULL);
     cg_pack(&cg_pack_panels, &tall, PL_MATRIX, NULL);
+    assert_int_equal(cg_packed_bytes(&cg_pack_pairs, &tall, PL_MATRIX), 0);
+    assert_int_equal(cg_packed_bytes(&cg_pack_pairs, &wide, PL_MATRIX), 0);
 }
 
 static void sizes_that_overflow_are_refused(void **state)
@@ -92,12 +124,14 @@ static void sizes_that_overflow_are_refused(void **state)
     assert_int_equal(cg_packed_bytes(&cg_pack_panels, &vector, PL_ELEMENTS), -1);
     assert_int_equal(cg_packed_bytes(&cg_pack_panels, &vector, PL_MATRIX), -1);
     assert_int_equal(cg_packed_bytes(&cg_pack_panels, &matrix, PL_MATRIX), -1);
+    assert_int_equal(cg_packed_bytes(&cg_pack_pairs, &matrix, PL_MATRIX), -1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(panels_hold_the_matrix_k_major_padded_with_zeros),
+        cmocka_unit_test(pairs_hold_two_rows_to_a_word_padded_at_the_front),
         cmocka_unit_test(vector_is_a_matrix_of_one_row),
         cmocka_unit_test(dense_copies_any_type),
         cmocka_unit_test(empty_constants_take_no_bytes),

@@ -85,23 +85,10 @@ static void check_length(const ir_graph *graph, const pl_plan *plan, const harne
     ir_arena_destroy(arena);
 }
 
-/* One kernel of the kind, split or not as expected. */
-static void check_shares(const char *notation, pl_kind kind, bool is_split)
+static void check_levels(const ir_graph *graph, pl_plan *plan)
 {
     static const mdot_cpu_level levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
     static const int64_t lengths[] = {1, 2, 5, 7, 63, 64, 97, 128, 200, 300};
-    ir_arena *arena = ir_arena_create(0);
-    mdot_error err = {0};
-    ir_graph *graph = graph_of(notation, arena);
-    pl_plan *plan;
-    if (pl_build(graph, arena, &plan, &err) != MDOT_OK) fail_msg("%s", err.message);
-    bool found = false;
-    for (int k = 0; k < plan->kernel_count; k++) {
-        if (plan->kernels[k].kind != kind) continue;
-        found = true;
-        assert_int_equal(cg_kernel_is_split(plan, &plan->kernels[k]), is_split);
-    }
-    assert_true(found);
     for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
         if (!harness_runs(levels[l])) {
             print_message("this machine does not run level %d\n", (int)levels[l]);
@@ -112,6 +99,30 @@ static void check_shares(const char *notation, pl_kind kind, bool is_split)
         for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) check_length(graph, plan, &code, lengths[i]);
         harness_unload_plan(&code);
     }
+}
+
+static pl_plan *plan_of(ir_graph *graph)
+{
+    pl_plan *plan = NULL;
+    mdot_error err = {0};
+    if (pl_build(graph, graph->arena, &plan, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return plan;
+}
+
+/* One kernel of the kind, split or not as expected. */
+static void check_shares(const char *notation, pl_kind kind, bool is_split)
+{
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *graph = graph_of(notation, arena);
+    pl_plan *plan = plan_of(graph);
+    bool found = false;
+    for (int k = 0; k < plan->kernel_count; k++) {
+        if (plan->kernels[k].kind != kind) continue;
+        found = true;
+        assert_int_equal(cg_kernel_is_split(plan, &plan->kernels[k]), is_split);
+    }
+    assert_true(found);
+    check_levels(graph, plan);
     ir_arena_destroy(arena);
 }
 
@@ -183,16 +194,43 @@ static void norm_is_shared_by_rows(void **state)
 static void pointwise_nest_is_shared_by_vectors(void **state)
 {
     (void)state;
-    check_shares("x = input f32[L]\ny = Tanh(x)\nreturn y\n", PL_NEST, true);
-    check_shares("x = input f32[L,3]\nz = input f32[3]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, true);
+    check_shares("x = input f32[L,64]\nz = input f32[64]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, true);
+    check_shares("x = input f32[3,L]\nz = input f32[L]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, false);
+}
+
+/* Meeting behind it would take longer than the few points of each row do. */
+static void nest_of_few_points_a_row_is_one_calls(void **state)
+{
+    (void)state;
+    check_shares("x = input f32[L]\ny = Tanh(x)\nreturn y\n", PL_NEST, false);
+    check_shares("x = input f32[L,63]\nz = input f32[63]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, false);
+    check_shares("x = input f32[64,63]\nn = input f32[L]\ny = Tanh(x)\nm = Neg(n)\nreturn y, m\n", PL_NEST, false);
+}
+
+/* Two that are not split, one that is, two that are not. */
+static void kernels_that_are_not_split_are_one_step(void **state)
+{
+    (void)state;
+    static const bool want[] = {false, false, true, false, false};
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *graph = graph_of("x = input f32[L]\naxes = constant i64[1] [0]\na = ReduceSum(x, axes) {keepdims=1}\n"
+                               "b = Add(x, a)\nw = weights f32[1,80]\nones = constant i64[1] [1]\n"
+                               "r = Unsqueeze(b, ones)\np = Add(r, w)\nd = ReduceMax(p, ones) {keepdims=0}\n"
+                               "e = ReduceSum(d, axes) {keepdims=1}\ny = Mul(d, e)\nreturn y\n",
+                               arena);
+    pl_plan *plan = plan_of(graph);
+    assert_int_equal(plan->kernel_count, 5);
+    for (int k = 0; k < 5; k++) assert_int_equal(cg_kernel_is_split(plan, &plan->kernels[k]), want[k]);
+    check_levels(graph, plan);
+    ir_arena_destroy(arena);
 }
 
 static void reductions_are_shared_by_outputs(void **state)
 {
     (void)state;
-    check_shares("x = input f32[L,40]\naxes = constant i64[1] [1]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
+    check_shares("x = input f32[L,90]\naxes = constant i64[1] [1]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
                  PL_NEST, true);
-    check_shares("x = input f32[40,L]\naxes = constant i64[1] [0]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
+    check_shares("x = input f32[90,L]\naxes = constant i64[1] [0]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
                  PL_NEST, true);
     check_shares("x = input f32[L]\naxes = constant i64[1] [0]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
                  PL_NEST, false);
@@ -221,6 +259,8 @@ int main(void)
         cmocka_unit_test(small_attention_is_shared_by_batches),
         cmocka_unit_test(norm_is_shared_by_rows),
         cmocka_unit_test(pointwise_nest_is_shared_by_vectors),
+        cmocka_unit_test(nest_of_few_points_a_row_is_one_calls),
+        cmocka_unit_test(kernels_that_are_not_split_are_one_step),
         cmocka_unit_test(reductions_are_shared_by_outputs),
         cmocka_unit_test(running_sums_are_shared_and_scatters_are_not),
     };

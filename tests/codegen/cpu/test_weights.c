@@ -22,7 +22,7 @@ static pl_buffer weight(const ir_tensor *tensor, pl_weight_use use)
     return (pl_buffer){.kind = PL_WEIGHT, .name = "w", .constant = tensor, .use = use};
 }
 
-/* A second packing: the matrix as it is, its first element last. */
+/* A packing of a second layout: the matrix as it is, its first element last. */
 static int64_t dense_bytes(const ir_tensor *tensor)
 {
     return tensor->count * 4;
@@ -36,7 +36,8 @@ static void pack_rotated(const ir_tensor *tensor, void *out)
 }
 
 static const cg_packing rotated = {.name = "rotated", .matrix_bytes = dense_bytes, .pack_matrix = pack_rotated};
-static const cg_packing *const panels_only[] = {&cg_pack_panels};
+static const cg_layout rotated_layout = {.whole = &rotated, .half = &rotated};
+static const cg_layout *const panels_only[] = {&cg_layout_f32};
 
 static void plans_share_equal_weights(void **state)
 {
@@ -74,7 +75,7 @@ static void plans_share_equal_weights(void **state)
     ir_arena_destroy(arena);
 }
 
-static void packings_share_all_but_matrices(void **state)
+static void layouts_share_all_but_matrices(void **state)
 {
     (void)state;
     const float a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8};
@@ -82,7 +83,7 @@ static void packings_share_all_but_matrices(void **state)
     pl_buffer buffers[] = {weight(&ta, PL_MATRIX), weight(&tb, PL_ELEMENTS)};
     pl_plan plan = {.buffer_count = 2, .buffers = buffers}, *plans[] = {&plan};
     cg_entry entry = {.name = "predict", .plan_count = 1, .plans = plans};
-    const cg_packing *const both[] = {&cg_pack_panels, &rotated};
+    const cg_layout *const both[] = {&cg_layout_f32, &rotated_layout};
     cg_pool weights = {0};
     cg_placement placement[2];
     ir_arena *arena = ir_arena_create(0);
@@ -99,6 +100,35 @@ static void packings_share_all_but_matrices(void **state)
     assert_memory_equal(weights.bytes + at[1][0], ((const float[]){2, 3, 4, 1}), sizeof a);
     assert_int_equal(placement[1].first % MDOT_ABI_ALIGNMENT, 0);
     assert_int_not_equal(placement[1].first, 0); /* the panels are not of it */
+    cg_pool_done(&weights);
+    ir_arena_destroy(arena);
+}
+
+/* What is kept in 16 bits lies so in the one, and what is not lies once for both. */
+static void bf16_shares_what_is_whole_with_fp32(void **state)
+{
+    (void)state;
+    const float a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8};
+    ir_tensor ta = matrix(a, 2, 2), tb = matrix(b, 2, 2);
+    pl_buffer buffers[] = {weight(&ta, PL_MATRIX), weight(&tb, PL_MATRIX)};
+    buffers[0].reads = PL_READ_HALF;
+    buffers[1].reads = PL_READ_HALF | PL_READ_WHOLE;
+    pl_plan plan = {.buffer_count = 2, .buffers = buffers}, *plans[] = {&plan};
+    cg_entry entry = {.name = "predict", .plan_count = 1, .plans = plans};
+    const cg_layout *const both[] = {&cg_layout_f32, &cg_layout_bf16};
+    cg_pool weights = {0};
+    cg_placement placement[2];
+    ir_arena *arena = ir_arena_create(0);
+    assert_int_equal(cg_place_weights(&entry, 1, both, 2, &weights, placement, arena, NULL), MDOT_OK);
+    size_t at[2][2];
+    for (int p = 0; p < 2; p++)
+        for (int k = 0; k < 2; k++) at[p][k] = placement[p].first + (size_t)placement[p].offset[0][k];
+    assert_int_equal(at[0][1], at[1][1]);
+    assert_int_not_equal(at[0][0], at[1][0]);
+    const uint16_t *pair = (const uint16_t *)(weights.bytes + at[1][0]) + 15 * CG_PANEL_COLUMNS * 2;
+    assert_int_equal(pair[0], ir_f32_to_bf16(1));
+    assert_int_equal(pair[1], ir_f32_to_bf16(3));
+    assert_int_equal(pair[2], ir_f32_to_bf16(2));
     cg_pool_done(&weights);
     ir_arena_destroy(arena);
 }
@@ -144,7 +174,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_share_equal_weights),
-        cmocka_unit_test(packings_share_all_but_matrices),
+        cmocka_unit_test(layouts_share_all_but_matrices),
+        cmocka_unit_test(bf16_shares_what_is_whole_with_fp32),
         cmocka_unit_test(plans_without_weights_make_a_section_all_the_same),
         cmocka_unit_test(oversized_weight_is_reported_by_name),
     };

@@ -4,53 +4,39 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "codegen/cuda/cuda_generate.h"
 #include "compiler/compiler.h"
-#include "frontend/onnx/onnx.h"
-#include "tests/support/encoder_model.h"
+#include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/graph_notation.h"
 
-static ir_arena *arena;
 static const co_hooks no_hooks;
 
 static cg_entry entry_of(const char *name, const ir_graph *graph, const int64_t *buckets, size_t count)
 {
     mdot_error err = {0};
     cg_entry entry;
-    if (co_plan_entry(name, graph, buckets, count, false, &no_hooks, arena, &entry, &err) != MDOT_OK)
+    if (co_plan_entry(name, graph, buckets, count, false, &no_hooks, cuda_arena, &entry, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     return entry;
 }
 
-static const ir_graph *encoder(int layers)
-{
-    char *path = write_model("/tmp", "mdot_test_generate.onnx", encoder_model(layers));
-    ir_graph *graph;
-    mdot_error err = {0};
-    if (fe_import(path, NULL, arena, &graph, &err) != MDOT_OK) fail_msg("%s", err.message);
-    unlink(path);
-    free(path);
-    return graph;
-}
-
 static const ir_graph *without_length(const char *text)
 {
-    ir_graph *graph = graph_from_notation(text, INT64_MAX, arena);
+    ir_graph *graph = graph_from_notation(text, INT64_MAX, cuda_arena);
     graph->symbol = NULL;
     return graph;
 }
 
-static cu_program generate(const cg_entry *entries, int count, cu_mode mode)
+static cu_program generate(const cg_entry *entries, int count, cg_compute compute)
 {
     mdot_error err = {0};
     cu_program program;
-    if (cu_generate(entries, count, mode, &cu_blocks, arena, &program, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (cu_generate(entries, count, compute, &cu_blocks, cuda_arena, &program, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
     return program;
 }
 
@@ -66,11 +52,11 @@ static void kernels_come_by_entry_and_bucket(void **state)
     (void)state;
     static const int64_t buckets[] = {32, 128};
     cg_entry entries[] = {
-        entry_of("encode", encoder(1), buckets, 2),
+        entry_of("encode", cuda_encoder(1), buckets, 2),
         entry_of("price", without_length("x = input f32[4,8]\nw = weights f32[8,2]\ny = mdot.Linear(x, w)\nreturn y\n"),
                  NULL, 0),
     };
-    cu_program program = generate(entries, 2, CU_BF16);
+    cu_program program = generate(entries, 2, CG_BF16);
     static const char *const names[] = {"entry_encode_n32", "entry_encode_n128", "entry_price"};
     assert_int_equal(program.kernel_count, 3);
     for (int k = 0; k < 3; k++) {
@@ -97,7 +83,7 @@ static void kernels_of_any_entries_have_names_of_their_own(void **state)
         {"8x", "entry_8x"}, {"double", "entry_double"}, {"a-b", "entry_a_b"}, {"a_b", "entry_a_b_2"}};
     cg_entry entries[4];
     for (int e = 0; e < 4; e++) entries[e] = entry_of(names[e][0], without_length(price), NULL, 0);
-    cu_program program = generate(entries, 4, CU_BF16);
+    cu_program program = generate(entries, 4, CG_BF16);
     for (int e = 0; e < 4; e++) assert_string_equal(program.kernels[e].name, names[e][1]);
     cu_program_done(&program);
 }
@@ -107,8 +93,8 @@ static void inputs_go_into_the_parameter_where_they_fit(void **state)
 {
     (void)state;
     static const int64_t buckets[] = {32, 1000, 1024, 2048};
-    cg_entry entry = entry_of("predict", encoder(1), buckets, 4);
-    cu_program program = generate(&entry, 1, CU_FP32);
+    cg_entry entry = entry_of("predict", cuda_encoder(1), buckets, 4);
+    cu_program program = generate(&entry, 1, CG_FP32);
     assert_int_equal(program.kernels[0].inline_input_bytes, 32 * 8 + 32 * 20 + 32);
     assert_int_equal(program.kernels[1].inline_input_bytes, 1000 * 8 + 1000 * 20 + 1008);
     assert_int_equal(program.kernels[2].inline_input_bytes, 1024 * 8 + 1024 * 20 + 1024);
@@ -120,8 +106,9 @@ static void layers_and_buckets_share_the_functions_of_their_steps(void **state)
 {
     (void)state;
     static const int64_t buckets[] = {32, 64};
-    cg_entry two = entry_of("predict", encoder(3), buckets, 1), six = entry_of("predict", encoder(6), buckets, 2);
-    cu_program small = generate(&two, 1, CU_BF16), large = generate(&six, 1, CU_BF16);
+    cg_entry two = entry_of("predict", cuda_encoder(3), buckets, 1),
+             six = entry_of("predict", cuda_encoder(6), buckets, 2);
+    cu_program small = generate(&two, 1, CG_BF16), large = generate(&six, 1, CG_BF16);
     int functions = count_of(small.source, "__noinline__");
     assert_true(functions > 10);
     assert_int_equal(count_of(large.source, "__noinline__"), functions);
@@ -134,10 +121,10 @@ static void layers_and_buckets_share_the_functions_of_their_steps(void **state)
 static void assert_refused(const char *graph, const char *kernel, const char *reason)
 {
     static const int64_t buckets[] = {32};
-    cg_entry entry = entry_of("predict", graph_from_notation(graph, INT64_MAX, arena), buckets, 1);
+    cg_entry entry = entry_of("predict", graph_from_notation(graph, INT64_MAX, cuda_arena), buckets, 1);
     cu_program program = {.kernel_count = -1};
     mdot_error err = {0};
-    assert_int_equal(cu_generate(&entry, 1, CU_BF16, &cu_blocks, arena, &program, &err), MDOT_UNSUPPORTED);
+    assert_int_equal(cu_generate(&entry, 1, CG_BF16, &cu_blocks, cuda_arena, &program, &err), MDOT_UNSUPPORTED);
     assert_int_equal(program.kernel_count, -1);
     if (!strstr(err.message, kernel) || !strstr(err.message, reason)) fail_msg("%s", err.message);
 }
@@ -155,27 +142,14 @@ static void what_has_no_cuda_code_is_refused_by_name(void **state)
 static void an_entry_with_a_length_needs_a_bucket(void **state)
 {
     (void)state;
-    const ir_graph *graph = graph_from_notation("x = input f32[1,L]\nroot = Sqrt(x)\nreturn root\n", INT64_MAX, arena);
+    const ir_graph *graph =
+        graph_from_notation("x = input f32[1,L]\nroot = Sqrt(x)\nreturn root\n", INT64_MAX, cuda_arena);
     cg_entry entry = {.plan_count = -1};
     mdot_error err = {0};
-    assert_int_equal(co_plan_entry("predict", graph, NULL, 0, false, &no_hooks, arena, &entry, &err),
+    assert_int_equal(co_plan_entry("predict", graph, NULL, 0, false, &no_hooks, cuda_arena, &entry, &err),
                      MDOT_INVALID_ARGUMENT);
     assert_int_equal(entry.plan_count, -1);
     assert_non_null(strstr(err.message, "no bucket"));
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    arena = ir_arena_create(0);
-    return arena == NULL;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    ir_arena_destroy(arena);
-    return 0;
 }
 
 int main(void)
@@ -188,5 +162,5 @@ int main(void)
         cmocka_unit_test(what_has_no_cuda_code_is_refused_by_name),
         cmocka_unit_test(an_entry_with_a_length_needs_a_bucket),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, cuda_arena_begin, cuda_arena_end);
 }

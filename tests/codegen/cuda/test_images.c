@@ -104,8 +104,7 @@ static unsigned block_registers(const mdot_image_kernel_info *kernel)
     return of_a_warp * ((kernel->threads + 31) / 32);
 }
 
-static void assert_kernel_fits(const mdot_image_info *image, cg_cuda_target target,
-                               const mdot_image_kernel_info *kernel)
+static void assert_kernel_fits(const mdot_image_info *image, uint32_t sm, const mdot_image_kernel_info *kernel)
 {
     bool multiplies = strcmp(image->compute, "fp32") != 0;
     if (kernel->spill_bytes != 0 || kernel->local_bytes != 0)
@@ -116,7 +115,7 @@ static void assert_kernel_fits(const mdot_image_info *image, cg_cuda_target targ
                  image->compute);
     if (block_registers(kernel) > 65536)
         fail_msg("%s, %s: %u registers in %u threads", image->target, kernel->name, kernel->registers, kernel->threads);
-    if (kernel->shared_bytes > cu_shared_limit_bytes(target))
+    if (kernel->shared_bytes > cu_shared_limit_bytes(sm))
         fail_msg("%s, %s: %zu bytes of shared memory", image->target, kernel->name, kernel->shared_bytes);
     assert_true(kernel->threads >= 32 && kernel->threads % 32 == 0 && kernel->threads <= 1024);
     assert_true(kernel->barriers <= 16);
@@ -147,7 +146,7 @@ static void assert_images_fit(const mdot_predictor *predictor)
         assert_string_equal(image.target, cubin_architectures[i].name);
         assert_true(image.weights_bytes > 0);
         assert_int_equal(mdot_predictor_get_image_kernel(predictor, first + i, 0, 0, &kernel), MDOT_OK);
-        assert_kernel_fits(&image, cu_targets[i], &kernel);
+        assert_kernel_fits(&image, cu_targets[i].sm, &kernel);
     }
 }
 

@@ -2,7 +2,6 @@
  * are chosen by, and no literal is one that a compiler refuses.
  */
 #include <float.h>
-#include <locale.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,17 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "codegen/cuda/literal.h"
-
-static ir_arena *arena;
+#include "tests/support/cuda_plan_fixture.h"
+#include "tests/support/decimal_point.h"
 
 static void assert_float(double value, const char *wanted)
 {
-    assert_string_equal(cu_float_text(arena, value), wanted);
+    assert_string_equal(cu_float_text(cuda_arena, value), wanted);
 }
 
 static void a_whole_number_has_a_point(void **state)
@@ -88,7 +86,7 @@ static void every_float_reads_back(void **state)
         float value;
         memcpy(&value, &bits, sizeof value);
         if (!isfinite(value)) continue;
-        const char *text = cu_float_text(arena, (double)value);
+        const char *text = cu_float_text(cuda_arena, (double)value);
         float back = read_back(text);
         if (memcmp(&back, &value, sizeof back) != 0) fail_msg("%s for %.9g", text, (double)value);
         if (!strpbrk(text, ".e")) fail_msg("%s is no floating literal", text);
@@ -108,37 +106,19 @@ static void a_double_becomes_the_f32_next_to_it(void **state)
         char nine[40];
         snprintf(nine, sizeof nine, "%.9g", value);
         others += strtof(nine, NULL) != (float)value;
-        if (read_back(cu_float_text(arena, value)) != (float)value) fail_msg("%.17g", value);
+        if (read_back(cu_float_text(cuda_arena, value)) != (float)value) fail_msg("%.17g", value);
     }
     assert_true(others > 1000); /* or the digits would not have been put to the test */
 }
 
-/* A program with a locale of its own, made here: none with a comma need be installed. */
 static void the_locale_has_no_say(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/mdot_test_literal_XXXXXX", command[512];
-    assert_non_null(mkdtemp(folder));
-    snprintf(command, sizeof command,
-             "cd %s && printf 'LC_NUMERIC\\ndecimal_point \"<U066B>\"\\nthousands_sep \"\"\\ngrouping -1\\n"
-             "END LC_NUMERIC\\n' > source && localedef -c -i source -f UTF-8 ./comma > log 2>&1; test -d comma",
-             folder);
-    bool is_made = system(command) == 0;
-    setenv("LOCPATH", folder, 1);
-    bool is_set = is_made && setlocale(LC_NUMERIC, "comma") != NULL;
-    char half[16];
-    snprintf(half, sizeof half, "%.1f", 0.5);
-    const char *texts[] = {cu_float_text(arena, 0.5), cu_float_text(arena, -1.25e-9), cu_float_text(arena, 3),
-                           cu_float_text(arena, 1e20), cu_float_text(arena, 1.0 / 3)};
-    setlocale(LC_NUMERIC, "C");
-    unsetenv("LOCPATH");
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    assert_int_equal(system(command), 0);
-    if (!is_set) {
-        print_message("skipped: localedef makes no locale here\n");
-        skip();
-    }
-    assert_string_equal(half, "0\u066b5");
+    decimal_point_begin("<U066B>");
+    const char *texts[] = {cu_float_text(cuda_arena, 0.5), cu_float_text(cuda_arena, -1.25e-9),
+                           cu_float_text(cuda_arena, 3), cu_float_text(cuda_arena, 1e20),
+                           cu_float_text(cuda_arena, 1.0 / 3)};
+    decimal_point_end();
     assert_string_equal(texts[0], "0.5f");
     assert_string_equal(texts[1], "(-1.25e-09f)");
     assert_string_equal(texts[2], "3.0f");
@@ -165,21 +145,7 @@ static void an_integer_is_an_int_where_it_fits(void **state)
         {INT64_MIN, "(-9223372036854775807LL - 1)"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++)
-        assert_string_equal(cu_integer_text(arena, cases[k].value), cases[k].text);
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    arena = ir_arena_create(0);
-    return arena == NULL;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    ir_arena_destroy(arena);
-    return 0;
+        assert_string_equal(cu_integer_text(cuda_arena, cases[k].value), cases[k].text);
 }
 
 int main(void)
@@ -195,5 +161,5 @@ int main(void)
         cmocka_unit_test(the_locale_has_no_say),
         cmocka_unit_test(an_integer_is_an_int_where_it_fits),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, cuda_arena_begin, cuda_arena_end);
 }

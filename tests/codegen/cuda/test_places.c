@@ -5,39 +5,26 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "codegen/cuda/places.h"
-#include "frontend/onnx/onnx.h"
-#include "ir/passes.h"
-#include "tests/support/encoder_model.h"
+#include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/graph_notation.h"
 
 enum { MAX_LENGTH = 128 };
 
-static ir_arena *arena;
-
-static mdot_status lay_out(ir_graph *graph, cu_mode mode, cu_layout *out_layout, mdot_error *err)
+static mdot_status lay_out(ir_graph *graph, cg_compute compute, cu_layout *out_layout, mdot_error *err)
 {
-    pl_plan *plan;
-    cu_stages *stages = IR_NEW(arena, cu_stages);
-    assert_non_null(stages);
-    graph->max_length = MAX_LENGTH;
-    if (ir_run_passes(graph, NULL, err) != MDOT_OK || pl_build(graph, arena, &plan, err) != MDOT_OK ||
-        cu_find_stages(plan, &cu_blocks, arena, stages, err) != MDOT_OK)
-        fail_msg("%s", err->message);
-    return cu_lay_out(stages, mode, arena, out_layout, err);
+    return cu_lay_out(cuda_stages_of(graph, MAX_LENGTH), compute, cuda_arena, out_layout, err);
 }
 
-static cu_layout layout_of(const char *text, cu_mode mode)
+static cu_layout layout_of(const char *text, cg_compute compute)
 {
     mdot_error err = {0};
     cu_layout layout;
-    if (lay_out(graph_from_notation(text, MAX_LENGTH, arena), mode, &layout, &err) != MDOT_OK)
+    if (lay_out(graph_from_notation(text, MAX_LENGTH, cuda_arena), compute, &layout, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     return layout;
 }
@@ -127,17 +114,12 @@ static void assert_shared_stays_in_its_block(const cu_layout *layout)
 static void nothing_lies_on_what_is_still_used(void **state)
 {
     (void)state;
-    static const cu_mode modes[] = {CU_FP32, CU_BF16, CU_F16};
+    static const cg_compute computes[] = {CG_FP32, CG_BF16, CG_FP16};
     for (int layers = 1; layers < 4; layers++) {
         for (int m = 0; m < 3; m++) {
-            char *path = write_model("/tmp", "mdot_test_places.onnx", encoder_model(layers));
-            ir_graph *graph;
             mdot_error err = {0};
             cu_layout layout;
-            if (fe_import(path, NULL, arena, &graph, &err) != MDOT_OK) fail_msg("%s", err.message);
-            unlink(path);
-            free(path);
-            if (lay_out(graph, modes[m], &layout, &err) != MDOT_OK) fail_msg("%s", err.message);
+            if (lay_out(cuda_encoder(layers), computes[m], &layout, &err) != MDOT_OK) fail_msg("%s", err.message);
             assert_apart(&layout);
             assert_shared_stays_in_its_block(&layout);
             assert_true(layout.shared_bytes > 0);
@@ -155,7 +137,7 @@ static void memory_does_not_grow_with_a_chain(void **state)
     static const char many[] = "x = input f32[1,L,32]\nw = weights f32[32,32]\na = mdot.Linear(x, w)\nb = Softmax(a)\n"
                                "c = mdot.Linear(b, w)\nd = Softmax(c)\ne = mdot.Linear(d, w)\nf = Softmax(e)\n"
                                "g = mdot.Linear(f, w)\nh = Softmax(g)\ny = mdot.Linear(h, w)\nreturn y\n";
-    cu_layout small = layout_of(few, CU_BF16), large = layout_of(many, CU_BF16);
+    cu_layout small = layout_of(few, CG_BF16), large = layout_of(many, CG_BF16);
     assert_apart(&large);
     assert_true(large.shared_bytes <= small.shared_bytes);
     assert_int_equal(large.scratch_bytes, 0);
@@ -172,7 +154,7 @@ static const char RESIDUAL[] = "x = input f32[1,L,32]\nw = weights f32[32,32]\nh
 static void what_only_products_read_is_kept_in_16_bits_alone(void **state)
 {
     (void)state;
-    cu_layout layout = layout_of(RESIDUAL, CU_BF16);
+    cu_layout layout = layout_of(RESIDUAL, CG_BF16);
     const cu_home *n = home_of(&layout, "n"), *h = home_of(&layout, "h");
     assert_int_equal(n->plain.kind, CU_NOWHERE);
     assert_int_equal(n->half.kind, CU_SHARED);
@@ -186,7 +168,7 @@ static void what_only_products_read_is_kept_in_16_bits_alone(void **state)
 static void f32_has_no_other_form(void **state)
 {
     (void)state;
-    cu_layout layout = layout_of(RESIDUAL, CU_FP32);
+    cu_layout layout = layout_of(RESIDUAL, CG_FP32);
     for (int b = 0; b < layout.stages->buffer_count; b++) assert_int_equal(layout.homes[b].half.kind, CU_NOWHERE);
     assert_int_equal(home_of(&layout, "n")->plain.kind, CU_SHARED);
 }
@@ -194,7 +176,7 @@ static void f32_has_no_other_form(void **state)
 static void what_comes_and_goes_stays_where_the_caller_has_it(void **state)
 {
     (void)state;
-    cu_layout layout = layout_of(RESIDUAL, CU_BF16);
+    cu_layout layout = layout_of(RESIDUAL, CG_BF16);
     const cu_home *x = home_of(&layout, "x"), *y = home_of(&layout, "y");
     assert_int_equal(x->plain.kind, CU_INPUT);
     assert_int_equal(x->half.kind, CU_NOWHERE);
@@ -207,7 +189,7 @@ static void an_output_that_is_read_has_a_copy(void **state)
     (void)state;
     cu_layout layout = layout_of("x = input f32[1,L,32]\nw = weights f32[32,32]\nh = mdot.Linear(x, w)\n"
                                  "y = mdot.Linear(h, w)\nreturn h, y\n",
-                                 CU_BF16);
+                                 CG_BF16);
     const cu_home *h = home_of(&layout, "h");
     assert_int_equal(h->output.kind, CU_OUTPUT);
     assert_int_equal(h->half.kind, CU_SHARED);
@@ -221,7 +203,7 @@ static void an_output_that_is_read_has_a_copy(void **state)
 static void rows_of_a_tile_are_padded(void **state)
 {
     (void)state;
-    cu_layout layout = layout_of(RESIDUAL, CU_BF16);
+    cu_layout layout = layout_of(RESIDUAL, CG_BF16);
     const cu_place *n = &home_of(&layout, "n")->half;
     assert_int_equal(n->unit, 32);
     assert_int_equal(n->width, 32);
@@ -235,7 +217,7 @@ static void assert_width(const char *columns, int64_t width, int64_t pitch)
     snprintf(text, sizeof text,
              "x = input f32[1,L,16]\nw = weights f32[16,%s]\nh = mdot.Linear(x, w)\ny = Softmax(h)\nreturn y\n",
              columns);
-    cu_layout layout = layout_of(text, CU_FP32);
+    cu_layout layout = layout_of(text, CG_FP32);
     const cu_place *h = &home_of(&layout, "h")->plain;
     assert_int_equal(h->kind, CU_SHARED);
     assert_int_equal(h->width, width);
@@ -260,7 +242,7 @@ static void rows_are_as_wide_as_the_narrowest_reader_has_them(void **state)
     cu_layout layout = layout_of("x = input f32[1,L,16]\nw = weights f32[16,64]\nh = mdot.Linear(x, w)\n"
                                  "shape = constant i64[3] [1, -1, 32]\nr = Reshape(h, shape)\nv = weights f32[32,16]\n"
                                  "y = mdot.Linear(r, v)\nreturn y\n",
-                                 CU_BF16);
+                                 CG_BF16);
     const cu_place *h = &home_of(&layout, "h")->half;
     assert_int_equal(h->unit, 64);
     assert_int_equal(h->width, 32);
@@ -277,9 +259,49 @@ static void small_results_stay_with_the_block_that_has_them(void **state)
     for (int columns = 2048; columns <= 2049; columns++) {
         char graph[256];
         snprintf(graph, sizeof graph, text, columns, columns);
-        cu_layout layout = layout_of(graph, CU_FP32);
+        cu_layout layout = layout_of(graph, CG_FP32);
         assert_int_equal(home_of(&layout, "a")->plain.kind, columns == 2048 ? CU_SHARED : CU_SCRATCH);
     }
+}
+
+/* L rows and as many fewer of another: the most elements are at neither end of each dimension. */
+static void scratch_memory_is_of_the_length_that_takes_most(void **state)
+{
+    (void)state;
+    mdot_error err = {0};
+    cu_layout layout;
+    cu_stages *stages = cuda_stages_of(graph_from_notation("x = input f32[1,L,32]\naxes = constant i64[1] [1]\n"
+                                                           "m = ReduceMean(x, axes)\ny = Sub(x, m)\nreturn y\n",
+                                                           MAX_LENGTH, cuda_arena),
+                                       MAX_LENGTH);
+    int shrinking = -1;
+    for (int b = 0; b < stages->buffer_count; b++)
+        if (stages->buffers[b].kind == PL_SCRATCH) shrinking = b;
+    assert_true(shrinking >= 0);
+    ((pl_buffer *)stages->buffers)[shrinking].type =
+        (ir_type){.dtype = MDOT_DTYPE_F32, .rank = 2, .dim = {{-1, 1000}, {1, 0}}};
+    assert_int_equal(cu_lay_out(stages, CG_FP32, cuda_arena, &layout, &err), MDOT_OK);
+    assert_int_equal(layout.homes[shrinking].plain.kind, CU_SCRATCH);
+    assert_int_equal(layout.homes[shrinking].plain.size_bytes, 999 * MAX_LENGTH * 4);
+}
+
+/* A row of the residual's sum may be narrower than its buffer's last dimension says. */
+static void a_norms_sum_is_as_wide_as_it_is_written(void **state)
+{
+    (void)state;
+    mdot_error err = {0};
+    cu_layout layout;
+    cu_stages *stages = cuda_stages_of(graph_from_notation(RESIDUAL, MAX_LENGTH, cuda_arena), MAX_LENGTH);
+    int target = -1;
+    for (int b = 0; b < stages->buffer_count; b++)
+        if (strcmp(stages->buffers[b].name, "h") == 0) target = b;
+    assert_true(target >= 0);
+    for (int s = 0; s < stages->step_count; s++) {
+        pl_kernel *kernel = (pl_kernel *)stages->steps[s].kernel;
+        if (kernel->kind == PL_NORM) kernel->norm.sum = (pl_matrix){.buffer = target, .row_stride = {0, 16}};
+    }
+    assert_int_equal(cu_lay_out(stages, CG_BF16, cuda_arena, &layout, &err), MDOT_OK);
+    assert_int_equal(layout.homes[target].plain.width, 16);
 }
 
 static void what_other_tiles_read_lies_in_scratch_memory(void **state)
@@ -288,7 +310,7 @@ static void what_other_tiles_read_lies_in_scratch_memory(void **state)
     cu_layout layout = layout_of("x = input f32[1,L,32]\nw = weights f32[32,96]\np = mdot.Linear(x, w)\n"
                                  "sizes = constant i64[3] [32, 32, 32]\nq, k, v = Split(p, sizes) {axis=-1}\n"
                                  "y = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\nreturn y\n",
-                                 CU_BF16);
+                                 CG_BF16);
     const cu_place *p = &home_of(&layout, "p")->half;
     assert_int_equal(p->kind, CU_SCRATCH);
     assert_int_equal(p->size_bytes, MAX_LENGTH * 96 * 2);
@@ -304,7 +326,7 @@ static void the_largest_makes_way_where_shared_memory_ends(void **state)
                                  "a = mdot.Linear(x, w)\nb = mdot.Linear(x, v)\n"
                                  "c = Softmax(a)\nd = Softmax(b)\naxes = constant i64[1] [2]\n"
                                  "e = ReduceSum(c, axes)\nf = ReduceSum(d, axes)\ny = Add(e, f)\nreturn y\n",
-                                 CU_FP32);
+                                 CG_FP32);
     assert_true(layout.shared_bytes <= 99 << 10);
     int moved = 0, kept = 0;
     for (int b = 0; b < layout.stages->plan->buffer_count; b++) {
@@ -317,15 +339,36 @@ static void the_largest_makes_way_where_shared_memory_ends(void **state)
     assert_apart(&layout);
 }
 
+/* Rows of a and b, of which neither is padded, live at once: as many bytes as 1577 and more columns take. */
+static void assert_both_stay(int columns, bool stay)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "x = input f32[1,L,4]\nw = weights f32[4,1577]\nv = weights f32[4,%d]\na = mdot.Linear(x, w)\n"
+             "b = mdot.Linear(x, v)\nc = Softmax(a)\nd = Softmax(b)\nreturn c, d\n",
+             columns);
+    cu_layout layout = layout_of(text, CG_FP32);
+    assert_int_equal(home_of(&layout, "a")->plain.kind, stay ? CU_SHARED : CU_SCRATCH);
+    assert_int_equal(home_of(&layout, "b")->plain.kind, CU_SHARED);
+    if (stay) assert_int_equal(layout.shared_bytes, (99 << 10) - 64);
+}
+
+static void the_items_own_memory_counts(void **state)
+{
+    (void)state;
+    assert_both_stay(6, true);
+    assert_both_stay(7, false);
+}
+
 /* Inputs are staged whole: 16 rows of 16-bit elements and eight behind each. */
-static void assert_rows_fit(int64_t k, cu_mode mode, bool fit)
+static void assert_rows_fit(int64_t k, cg_compute compute, bool fit)
 {
     char text[256];
     snprintf(text, sizeof text, "x = input f32[1,L,%d]\nw = weights f32[%d,16]\ny = mdot.Linear(x, w)\nreturn y\n",
              (int)k, (int)k);
     mdot_error err = {0};
     cu_layout layout = {.shared_bytes = 12345};
-    mdot_status status = lay_out(graph_from_notation(text, MAX_LENGTH, arena), mode, &layout, &err);
+    mdot_status status = lay_out(graph_from_notation(text, MAX_LENGTH, cuda_arena), compute, &layout, &err);
     if (fit) {
         assert_int_equal(status, MDOT_OK);
         assert_int_equal(layout.shared_bytes, 16 * (k + 8) * 2);
@@ -341,24 +384,10 @@ static void what_a_step_itself_needs_must_fit(void **state)
 {
     (void)state;
     /* 64 bytes are the item's own. */
-    assert_rows_fit(((99 << 10) - 64) / 32 / 16 * 16 - 16, CU_BF16, true);
-    assert_rows_fit(((99 << 10) - 64) / 32 / 16 * 16 + 16, CU_BF16, false);
-    assert_rows_fit(((64 << 10) - 64) / 32 / 16 * 16 - 16, CU_F16, true);
-    assert_rows_fit(((64 << 10) - 64) / 32 / 16 * 16 + 16, CU_F16, false);
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    arena = ir_arena_create(0);
-    return arena == NULL;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    ir_arena_destroy(arena);
-    return 0;
+    assert_rows_fit(((99 << 10) - 64) / 32 / 16 * 16 - 16, CG_BF16, true);
+    assert_rows_fit(((99 << 10) - 64) / 32 / 16 * 16 + 16, CG_BF16, false);
+    assert_rows_fit(((64 << 10) - 64) / 32 / 16 * 16 - 16, CG_FP16, true);
+    assert_rows_fit(((64 << 10) - 64) / 32 / 16 * 16 + 16, CG_FP16, false);
 }
 
 int main(void)
@@ -374,9 +403,12 @@ int main(void)
         cmocka_unit_test(only_wide_and_even_rows_are_padded),
         cmocka_unit_test(rows_are_as_wide_as_the_narrowest_reader_has_them),
         cmocka_unit_test(small_results_stay_with_the_block_that_has_them),
+        cmocka_unit_test(scratch_memory_is_of_the_length_that_takes_most),
+        cmocka_unit_test(a_norms_sum_is_as_wide_as_it_is_written),
         cmocka_unit_test(what_other_tiles_read_lies_in_scratch_memory),
         cmocka_unit_test(the_largest_makes_way_where_shared_memory_ends),
+        cmocka_unit_test(the_items_own_memory_counts),
         cmocka_unit_test(what_a_step_itself_needs_must_fit),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, cuda_arena_begin, cuda_arena_end);
 }

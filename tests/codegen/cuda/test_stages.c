@@ -4,47 +4,30 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "codegen/cuda/stages.h"
-#include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
-#include "tests/support/encoder_model.h"
+#include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/graph_notation.h"
 
 enum { MAX_LENGTH = 64 };
 
-static ir_arena *arena;
-
 static cu_stages stages_of(ir_graph *graph)
 {
-    mdot_error err = {0};
-    pl_plan *plan;
-    cu_stages stages;
-    graph->max_length = MAX_LENGTH;
-    if (ir_run_passes(graph, NULL, &err) != MDOT_OK || pl_build(graph, arena, &plan, &err) != MDOT_OK ||
-        cu_find_stages(plan, &cu_blocks, arena, &stages, &err) != MDOT_OK)
-        fail_msg("%s", err.message);
-    return stages;
+    return *cuda_stages_of(graph, MAX_LENGTH);
 }
 
 static cu_stages stages_of_notation(const char *text)
 {
-    return stages_of(graph_from_notation(text, MAX_LENGTH, arena));
+    return stages_of(graph_from_notation(text, MAX_LENGTH, cuda_arena));
 }
 
 static cu_stages stages_of_encoder(int layers)
 {
-    char *path = write_model("/tmp", "mdot_test_stages.onnx", encoder_model(layers));
-    ir_graph *graph;
-    mdot_error err = {0};
-    if (fe_import(path, NULL, arena, &graph, &err) != MDOT_OK) fail_msg("%s", err.message);
-    unlink(path);
-    free(path);
-    return stages_of(graph);
+    return stages_of(cuda_encoder(layers));
 }
 
 static const cu_step *find(const cu_stages *stages, const char *part_of_name)
@@ -166,28 +149,14 @@ static void scans_are_refused_by_name(void **state)
     (void)state;
     ir_graph *graph = graph_from_notation("x = input f32[1,L]\naxis = constant i64[] [1]\nsum = CumSum(x, axis)\n"
                                           "return sum\n",
-                                          MAX_LENGTH, arena);
+                                          MAX_LENGTH, cuda_arena);
     mdot_error err = {0};
     pl_plan *plan;
     cu_stages stages;
     assert_int_equal(ir_run_passes(graph, NULL, &err), MDOT_OK);
-    assert_int_equal(pl_build(graph, arena, &plan, &err), MDOT_OK);
-    assert_int_equal(cu_find_stages(plan, &cu_blocks, arena, &stages, &err), MDOT_UNSUPPORTED);
+    assert_int_equal(pl_build(graph, cuda_arena, &plan, &err), MDOT_OK);
+    assert_int_equal(cu_find_stages(plan, &cu_blocks, cuda_arena, &stages, &err), MDOT_UNSUPPORTED);
     assert_non_null(strstr(err.message, "sequential.sum"));
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    arena = ir_arena_create(0);
-    return arena == NULL;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    ir_arena_destroy(arena);
-    return 0;
 }
 
 int main(void)
@@ -203,5 +172,5 @@ int main(void)
         cmocka_unit_test(what_is_needed_late_is_made_late),
         cmocka_unit_test(scans_are_refused_by_name),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, cuda_arena_begin, cuda_arena_end);
 }

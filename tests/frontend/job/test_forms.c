@@ -1,4 +1,4 @@
-/* test_forms.c — frontend/job*.c: what operators cost, against closed forms, and the one form of a job however it
+/* test_forms.c — frontend/job/: what operators cost, against closed forms, and the one form of a job however it
  * is written. */
 #include "tests/support/job_fixture.h"
 
@@ -166,34 +166,6 @@ static void batch_norm(onnx_builder *b, const char *in, const char *out, int cha
         strcat(strcat(inputs, ","), name);
     }
     onnx_node(b, "BatchNormalization", inputs, out);
-}
-
-/* Exported for training, and for inference by an exporter that folds the normalisation and names what it made. */
-static void a_folded_batch_norm_makes_no_difference(void **state)
-{
-    (void)state;
-    onnx_builder *b = onnx_begin(17), *folded = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
-    job_add_conv(b, "x", "c", "16,3,3,3", 1, false);
-    batch_norm(b, "c", "n", 16);
-    onnx_node(b, "Relu", "n", "y");
-    onnx_output(b, "y");
-    onnx_input(folded, "x", MDOT_DTYPE_F32, "N,3,8,8");
-    onnx_initializer(folded, "onnx::Conv_12", MDOT_DTYPE_F32, "16,3,3,3", NULL);
-    onnx_initializer(folded, "onnx::Conv_13", MDOT_DTYPE_F32, "16", NULL);
-    onnx_node(folded, "Conv", "x,onnx::Conv_12,onnx::Conv_13", "c");
-    onnx_attr_ints(folded, "pads", 4, (int64_t[]){1, 1, 1, 1});
-    onnx_node(folded, "Relu", "c", "y");
-    onnx_output(folded, "y");
-    job_reading r = job_expect(b), s = job_expect(folded);
-    job_expect_types(&r, "Conv Relu");
-    assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_NORMALISED], 1);
-    assert_true(job_operator(&r, 0).parameters == 16 * 27 + 32);
-    assert_string_equal(r.warnings, "");
-    assert_non_null(strstr(s.warnings, "1 convolutions have their BatchNormalization folded"));
-    job_expect_same(&r, &s);
-    job_end(&r);
-    job_end(&s);
 }
 
 /* training_mode, and the running statistics among the model's outputs. */
@@ -504,7 +476,6 @@ int main(void)
         cmocka_unit_test(attention_is_recognised_with_its_heads),
         cmocka_unit_test(recurrent_layers_cost_every_step),
         cmocka_unit_test(embeddings_read_the_rows_that_they_pick),
-        cmocka_unit_test(a_folded_batch_norm_makes_no_difference),
         cmocka_unit_test(a_norm_in_training_mode_is_one_too),
         cmocka_unit_test(a_norm_written_as_arithmetic_is_one),
         cmocka_unit_test(a_bias_or_a_scale_alone_is_no_norm),

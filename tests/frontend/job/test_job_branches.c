@@ -1,4 +1,4 @@
-/* test_job_branches.c — frontend/job*.c: an If in a job, of which the branch that is taken counts. */
+/* test_job_branches.c — frontend/job/: an If in a job, of which the branch that is taken counts. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -15,20 +15,31 @@ static void add_value_info(pb_buffer *graph, int field, const char *name)
     pb_message(graph, field, &info);
 }
 
-/* A GraphProto of one node that reads a value around it; both branches call their result "inner". */
-static pb_buffer branch(const char *op_type, bool with_weight)
+static void add_branch_node(pb_buffer *graph, const char *op_type, const char *input, const char *output)
 {
-    pb_buffer graph = {0}, node = {0};
-    pb_text(&node, 1, "x");
-    pb_text(&node, 2, "inner");
+    pb_buffer node = {0};
+    pb_text(&node, 1, input);
+    pb_text(&node, 2, output);
     pb_text(&node, 4, op_type);
-    pb_message(&graph, 1, &node);
+    pb_message(graph, 1, &node);
+}
+
+/* A GraphProto of one node that reads a value around it; both branches call their result "inner". */
+static pb_buffer branch_of(const char *input, const char *op_type, bool with_weight)
+{
+    pb_buffer graph = {0};
+    add_branch_node(&graph, op_type, input, "inner");
     if (with_weight) {
         pb_buffer tensor = onnx_tensor("unused", MDOT_DTYPE_F32, "2", NULL);
         pb_message(&graph, 5, &tensor);
     }
     add_value_info(&graph, 12, "inner");
     return graph;
+}
+
+static pb_buffer branch(const char *op_type, bool with_weight)
+{
+    return branch_of("x", op_type, with_weight);
 }
 
 static void branch_attr(onnx_builder *b, const char *name, pb_buffer graph)
@@ -88,12 +99,72 @@ static void branches_with_weights_of_their_own_stay_opaque(void **state)
     job_end(&r);
 }
 
+/* What only branches read: an input, an initializer, a result that stands behind the If in the file; and all of them
+ * from a branch of a branch. */
+static onnx_builder *with_if_alone(const char *read, bool nested)
+{
+    onnx_builder *b = onnx_begin(17);
+    pb_buffer first = {0}, attr = {0}, node = {0};
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_input(b, "flag", MDOT_DTYPE_BOOL, "");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "1,3,8,8", NULL);
+    onnx_node(b, "If", "flag", "y");
+    if (nested) {
+        pb_text(&node, 1, "flag");
+        pb_text(&node, 2, "inner");
+        pb_text(&node, 4, "If");
+        for (int i = 0; i < 2; i++) {
+            pb_buffer inner = branch_of(read, "Sigmoid", false);
+            attr = (pb_buffer){0};
+            pb_text(&attr, 1, i == 0 ? "then_branch" : "else_branch");
+            pb_message(&attr, 6, &inner);
+            pb_int(&attr, 20, 5); /* AttributeProto.GRAPH */
+            pb_message(&node, 5, &attr);
+        }
+        pb_message(&first, 1, &node);
+        add_value_info(&first, 12, "inner");
+    } else {
+        first = branch_of(read, "Sigmoid", false);
+    }
+    branch_attr(b, "then_branch", first);
+    branch_attr(b, "else_branch", branch_of(read, "Tanh", false));
+    onnx_node(b, "Neg", "x", "later");
+    onnx_node(b, "Add", "y,later", "z");
+    onnx_output(b, "z");
+    return b;
+}
+
+static void a_branch_may_be_the_first_to_read_a_value(void **state)
+{
+    (void)state;
+    static const char *const values[] = {"x", "w", "later"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        for (int nested = 0; nested < 2; nested++) {
+            job_reading r = job_expect(with_if_alone(values[i], nested != 0));
+            bool constant = strcmp(values[i], "w") == 0; /* then the branch is one, too */
+            assert_int_equal(job_info(&r).unknown_count, 0);
+            assert_int_equal(job_info(&r).operator_count, constant ? 2 : 3);
+            job_end(&r);
+        }
+    }
+}
+
+static void what_nothing_defines_is_refused_in_a_branch_as_well(void **state)
+{
+    (void)state;
+    job_reading r = job_read_model(with_if_alone("nowhere", false), NULL, 0);
+    assert_int_equal(r.status, MDOT_MALFORMED);
+    assert_non_null(strstr(r.err.message, "'nowhere', is defined by nothing"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_branch_that_is_taken_counts),
         cmocka_unit_test(a_branch_that_data_decides_is_the_first),
         cmocka_unit_test(branches_with_weights_of_their_own_stay_opaque),
+        cmocka_unit_test(a_branch_may_be_the_first_to_read_a_value),
+        cmocka_unit_test(what_nothing_defines_is_refused_in_a_branch_as_well),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* test_job_gradients.c — frontend/job*.c: what the backward pass adds where a value has several readers, as automatic
+/* test_job_gradients.c — frontend/job/: what the backward pass adds where a value has several readers, as automatic
  * differentiation does it. */
 #include "tests/support/job_fixture.h"
 

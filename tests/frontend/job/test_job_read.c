@@ -1,4 +1,4 @@
-/* test_job_read.c — frontend/job*.c: batches, unknown operators, training graphs and bad input. */
+/* test_job_read.c — frontend/job/: batches, unknown operators, training graphs and bad input. */
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/job_fixture.h"
 
@@ -444,6 +444,35 @@ static void a_job_that_takes_more_memory_than_its_size_explains_is_refused(void 
     free(names);
 }
 
+/* Equal nodes are found in one walk: each that was looked for by itself would make this a matter of minutes. */
+static void a_hundred_thousand_equal_readers_are_one(void **state)
+{
+    (void)state;
+    enum { READERS = 100000, SUMMED = 1000 };
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+    char name[32], *all = calloc(SUMMED, sizeof name), *sums = calloc(READERS / SUMMED, sizeof name);
+    assert_non_null(all);
+    assert_non_null(sums);
+    for (int i = 0; i < READERS; i++) {
+        snprintf(name, sizeof name, "r%d", i);
+        onnx_node(b, "Relu", "x", name);
+    }
+    for (int i = 0, used = 0; i < READERS / SUMMED; i++) {
+        for (int k = 0, at = 0; k < SUMMED; k++) at += sprintf(all + at, "%sr%d", k > 0 ? "," : "", SUMMED * i + k);
+        snprintf(name, sizeof name, "s%d", i);
+        onnx_node(b, "Sum", all, name);
+        used += sprintf(sums + used, "%s%s", i > 0 ? "," : "", name);
+    }
+    onnx_node(b, "Sum", sums, "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Relu Sum Sum");
+    job_end(&r);
+    free(all);
+    free(sums);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -465,6 +494,7 @@ int main(void)
         cmocka_unit_test(loads_beyond_all_bounds_are_refused),
         cmocka_unit_test(damaged_models_are_refused_or_read),
         cmocka_unit_test(twenty_thousand_nodes_are_read),
+        cmocka_unit_test(a_hundred_thousand_equal_readers_are_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

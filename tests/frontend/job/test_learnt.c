@@ -194,6 +194,30 @@ static void the_scales_of_a_resize_are_never_weights(void **state)
     job_end(&r);
 }
 
+/* Weights that are standardised in every step, as NFNet's: PyTorch's TorchScript exporter stores them once for the
+ * normalisation and once for its mean. */
+static void what_a_normalisation_measures_holds_no_parameters(void **state)
+{
+    (void)state;
+    static const int64_t kernel[] = {16, 3, 3, 3};
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_initializer(b, "weight", MDOT_DTYPE_F32, "1,16,27", NULL);
+    onnx_initializer(b, "copy", MDOT_DTYPE_F32, "1,16,27", NULL);
+    onnx_initializer(b, "gain", MDOT_DTYPE_F32, "16", NULL);
+    onnx_initializer(b, "kernel", MDOT_DTYPE_I64, "4", kernel);
+    onnx_node(b, "ReduceMean", "copy", "mean");
+    onnx_attr_ints(b, "axes", 2, (int64_t[]){0, 2});
+    onnx_attr_int(b, "keepdims", 0);
+    onnx_node(b, "BatchNormalization", "weight,gain,gain,mean,mean", "standard");
+    onnx_node(b, "Reshape", "standard,kernel", "w");
+    onnx_node(b, "Conv", "x,w", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    assert_true(job_info(&r).parameters == 432 + 16);
+    job_end(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +230,7 @@ int main(void)
         cmocka_unit_test(weights_may_all_stand_in_constant_nodes),
         cmocka_unit_test(weights_may_be_left_out_as_constants_of_a_shape),
         cmocka_unit_test(the_scales_of_a_resize_are_never_weights),
+        cmocka_unit_test(what_a_normalisation_measures_holds_no_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

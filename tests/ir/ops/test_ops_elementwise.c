@@ -312,14 +312,15 @@ static void wrong_operands_are_named(void **state)
                        .inputs = {"f32[3]", "f32[4]"}); /* different dims do not broadcast */
     assert_shape_fault(MDOT_MALFORMED, "f64", .op = "Add",
                        .inputs = {"f32[3]", "f64[3]"}); /* operands differ in type */
-    assert_shape_fault(MDOT_MALFORMED, "not defined for i32", .op = "Exp",
+    assert_shape_fault(MDOT_MALFORMED, "is of type i32, where the operator takes", .op = "Exp",
                        .inputs = {"i32[3]"}); /* exp of an integer */
-    assert_shape_fault(MDOT_MALFORMED, "not defined for f32", .op = "Not", .inputs = {"f32[3]"}); /* not of a float */
-    assert_shape_fault(MDOT_MALFORMED, "not defined for i32", .op = "And",
+    assert_shape_fault(MDOT_MALFORMED, "is of type f32, where the operator takes bool", .op = "Not",
+                       .inputs = {"f32[3]"}); /* not of a float */
+    assert_shape_fault(MDOT_MALFORMED, "is of type i32, where the operator takes", .op = "And",
                        .inputs = {"i32[1]", "i32[1]"}); /* and of integers */
-    assert_shape_fault(MDOT_MALFORMED, "not defined for f32", .op = "BitShift",
+    assert_shape_fault(MDOT_MALFORMED, "is of type f32, where the operator takes", .op = "BitShift",
                        .inputs = {"f32[1]", "f32[1]"}); /* shift of a float */
-    assert_shape_fault(MDOT_MALFORMED, "not bool", .op = "Where",
+    assert_shape_fault(MDOT_MALFORMED, "is of type i32, where the operator takes bool", .op = "Where",
                        .inputs = {"i32[1]", "f32[1]", "f32[1]"});                      /* where needs a bool */
     assert_shape_fault(MDOT_MALFORMED, "1 inputs", .op = "Add", .inputs = {"f32[1]"}); /* too few inputs */
     assert_shape_fault(MDOT_MALFORMED, "input 1 is required", .op = "Add",
@@ -333,7 +334,8 @@ static void a_bias_does_not_change_the_shape(void **state)
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "the bias", .op = "com.microsoft.BiasGelu", .inputs = {"f32[3]", "f32[2,3]"});
     assert_shape_fault(MDOT_MALFORMED, "the bias", .op = "com.microsoft.BiasGelu", .inputs = {"f32[1]", "f32[3]"});
-    assert_shape_fault(MDOT_MALFORMED, "the bias", .op = "com.microsoft.FastGelu", .inputs = {"f32[3]", "f64[3]"});
+    assert_shape_fault(MDOT_MALFORMED, "is of type f64, but input 0", .op = "com.microsoft.FastGelu",
+                       .inputs = {"f32[3]", "f64[3]"});
     assert_eval_fault(MDOT_MALFORMED, "the bias", .op = "com.microsoft.FastGelu",
                       .inputs = {"f32[] [1]", "f32[3] [1, 2, 3]"});
 }

@@ -35,7 +35,8 @@ static void gather_refuses_bad_indices(void **state)
     assert_eval_fault(MDOT_OUT_OF_RANGE, "index 3 is outside of a dimension of 3", "Gather",
                       .inputs = {"f32[3] 0..", "i64[1] [3]"});
     assert_eval_fault(MDOT_OUT_OF_RANGE, "index -4", "Gather", .inputs = {"f32[3] 0..", "i64[1] [-4]"});
-    assert_shape_fault(MDOT_MALFORMED, "indices is of type f32", "Gather", .inputs = {"f32[3]", "f32[1]"});
+    assert_shape_fault(MDOT_MALFORMED, "is of type f32, where the operator takes i32, i64", "Gather",
+                       .inputs = {"f32[3]", "f32[1]"});
     assert_shape_fault(MDOT_MALFORMED, "axis 2", "Gather", "axis=2", .inputs = {"f32[3,4]", "i64[1]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "more than 8 dimensions", "Gather",
                        .inputs = {"f32[1,1,1,1,1]", "i64[1,1,1,1,1]"});

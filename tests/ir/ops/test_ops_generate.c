@@ -90,7 +90,7 @@ static void range_counts_integers(void **state)
                        .inputs = {"i64[] [0]", "i64[]", "i64[] [1]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "not affine", "Range",
                        .inputs = {"i64[] [0]", "i64[] known [L]", "i64[] [2]"});
-    assert_shape_fault(MDOT_MALFORMED, "input 1 is of type i32", "Range",
+    assert_shape_fault(MDOT_MALFORMED, "input 1, \"in1\", is of type i32", "Range",
                        .inputs = {"i64[] [0]", "i32[] [3]", "i64[] [1]"});
 }
 

@@ -47,7 +47,7 @@ static void mat_mul_refuses_what_does_not_fit(void **state)
     assert_shape_fault(MDOT_UNSUPPORTED, "[2, L] times [4, 5]", "MatMul", .inputs = {"f32[2,L]", "f32[4,5]"});
     assert_shape_fault(MDOT_MALFORMED, "broadcast", "MatMul", .inputs = {"f32[2,1,1]", "f32[3,1,1]"});
     assert_shape_fault(MDOT_MALFORMED, "scalar", "MatMul", .inputs = {"f32[]", "f32[1]"});
-    assert_shape_fault(MDOT_MALFORMED, "input 1 is of type i64", "MatMul", .inputs = {"f32[1]", "i64[1]"});
+    assert_shape_fault(MDOT_MALFORMED, "input 1, \"in1\", is of type i64", "MatMul", .inputs = {"f32[1]", "i64[1]"});
     assert_eval_fault(MDOT_MALFORMED, "inner dimensions", "MatMul", .inputs = {"f32[2] 0..", "f32[3] 0.."});
 }
 

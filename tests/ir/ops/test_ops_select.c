@@ -135,8 +135,8 @@ static void concat_refuses_other_shapes(void **state)
     assert_shape_fault(MDOT_UNSUPPORTED, "input 1", "Concat", "axis=1", .inputs = {"f32[2,2]", "f32[L,2]"});
     assert_shape_fault(MDOT_MALFORMED, "1 dimensions instead of 2", "Concat", "axis=1",
                        .inputs = {"f32[2,2]", "f32[2]"});
-    assert_shape_fault(MDOT_MALFORMED, "input 1 is of type i64, but input 0 of type f32", "Concat", "axis=0",
-                       .inputs = {"f32[2]", "i64[2]"});
+    assert_shape_fault(MDOT_MALFORMED, "input 1, \"in1\", is of type i64, but input 0, \"in0\", of type f32", "Concat",
+                       "axis=0", .inputs = {"f32[2]", "i64[2]"});
 }
 
 /* ---- Pad --------------------------------------------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ static void pad_refuses_what_does_not_fit(void **state)
     assert_shape_fault(MDOT_MALFORMED, "1 pads for 1 axes", "Pad", .inputs = {"f32[2]", "i64[1] [1]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "mode \"mirror\"", "Pad", "mode=\"mirror\"",
                        .inputs = {"f32[2]", "i64[2] [1, 1]"});
-    assert_shape_fault(MDOT_MALFORMED, "input 2 is of type i64", "Pad",
+    assert_shape_fault(MDOT_MALFORMED, "input 2, \"in2\", is of type i64", "Pad",
                        .inputs = {"f32[2]", "i64[2] [1, 1]", "i64[] [1]"});
     assert_eval_fault(MDOT_MALFORMED, "empty", "Pad", "mode=\"edge\"", .inputs = {"f32[0] []", "i64[2] [1, 1]"});
 }

@@ -75,7 +75,7 @@ static void scatter_elements_refuses_what_does_not_fit(void **state)
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "do not go with data of shape [3]", "ScatterElements",
                        .inputs = {"f32[3]", "i64[2]", "f32[1]"});
-    assert_shape_fault(MDOT_MALFORMED, "input 2 is of type i64", "ScatterElements",
+    assert_shape_fault(MDOT_MALFORMED, "input 2, \"in2\", is of type i64", "ScatterElements",
                        .inputs = {"f32[3]", "i64[1]", "i64[1]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "reduction \"mean\"", "ScatterElements", "reduction=\"mean\"",
                        .inputs = {"f32[3]", "i64[1]", "f32[1]"});

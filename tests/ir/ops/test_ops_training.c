@@ -45,7 +45,8 @@ static void losses_reduce_unless_told_otherwise(void **state)
     assert_types("f32[]", "NegativeLogLikelihoodLoss", .inputs = {"f32[8,10]", "i64[8]", "f32[10]"});
     assert_shape_fault(MDOT_MALFORMED, "dimension 0 of the labels", "SoftmaxCrossEntropyLoss",
                        .inputs = {"f32[8,10]", "i64[7]"});
-    assert_shape_fault(MDOT_MALFORMED, "labels", "SoftmaxCrossEntropyLoss", .inputs = {"f32[8,10]", "f32[8]"});
+    assert_shape_fault(MDOT_MALFORMED, "is of type f32, where the operator takes i32, i64", "SoftmaxCrossEntropyLoss",
+                       .inputs = {"f32[8,10]", "f32[8]"});
     assert_cost(5 * 80 + 8, 4 * 80 + 8 * 8, 4, 0, "SoftmaxCrossEntropyLoss", .inputs = {"f32[8,10]", "i64[8]"});
 }
 

@@ -3,11 +3,13 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "ir/plan/expr.h"
 #include "ir/plan/scalar.h"
+#include "tests/support/decimal_point.h"
 
 static ir_arena *arena;
 
@@ -118,6 +120,37 @@ static void selections_of_constants_choose(void **state)
     assert_ptr_equal(pl_select(arena, op(PL_LT, number(1), number(2)), i, j), i);
     assert_ptr_equal(pl_select(arena, op(PL_LT, number(2), number(1)), i, j), j);
     assert_ptr_equal(op(PL_MIN, i, i), i);
+}
+
+/* 1 / x tells the one zero from the other; of NaN there is one. */
+static void zeros_of_two_signs_are_two_constants(void **state)
+{
+    (void)state;
+    const pl_expr *x = pl_load(arena, 0, MDOT_DTYPE_F32, pl_index(arena, 0));
+    assert_false(pl_expr_equal(real(0.0), real(-0.0)));
+    assert_true(pl_expr_equal(real(-0.0), real(-0.0)));
+    assert_true(pl_expr_equal(real(NAN), real(-NAN)));
+    assert_false(pl_expr_equal(real(NAN), real(0)));
+    assert_false(pl_expr_equal(op(PL_ADD, x, real(0.0)), op(PL_ADD, x, real(-0.0))));
+    assert_true(pl_expr_equal(op(PL_ADD, x, real(-0.0)), op(PL_ADD, x, real(-0.0))));
+}
+
+/* By way of f32 they would meet the half between two values and go to the even one. */
+static void halves_are_rounded_once(void **state)
+{
+    (void)state;
+    assert_true(pl_const_f(arena, MDOT_DTYPE_F16, 1 + 0x1p-11 + 0x1p-30)->f == 1 + 0x1p-10);
+    assert_true(pl_const_f(arena, MDOT_DTYPE_BF16, 1 + 0x1p-8 + 0x1p-30)->f == 1 + 0x1p-7);
+    assert_true(pl_const_f(arena, MDOT_DTYPE_F16, 1 + 0x1p-11)->f == 1);
+}
+
+static void numbers_have_a_point_in_every_locale(void **state)
+{
+    (void)state;
+    decimal_point_begin("<U002C>");
+    const char *text = pl_expr_print(op(PL_ADD, real(0.5), pl_load(arena, 0, MDOT_DTYPE_F32, number(0))), arena);
+    decimal_point_end();
+    assert_non_null(strstr(text, "f32 0.5"));
 }
 
 static void casts_to_the_same_type_vanish(void **state)
@@ -254,6 +287,9 @@ int main(void)
         cmocka_unit_test(floating_zero_stays),
         cmocka_unit_test(flattening_undoes_unflattening),
         cmocka_unit_test(selections_of_constants_choose),
+        cmocka_unit_test(zeros_of_two_signs_are_two_constants),
+        cmocka_unit_test(halves_are_rounded_once),
+        cmocka_unit_test(numbers_have_a_point_in_every_locale),
         cmocka_unit_test(casts_to_the_same_type_vanish),
         cmocka_unit_test(dims_are_affine_in_the_length),
         cmocka_unit_test(strides_are_found_where_they_are_constant),

@@ -88,9 +88,9 @@ static void attention_beyond_its_kernel_is_refused(void **state)
     assert_refused("q = input f32[1,2,8]\nk = input f32[1,L,8]\n"
                    "y = Attention(q, k, k) {q_num_heads=2, kv_num_heads=2, is_causal=1}\nreturn y\n",
                    "y", "causal");
-    assert_refused(
-        "q = input f32[1,L,8]\ny = Attention(q, q, q) {q_num_heads=2, kv_num_heads=2, softcap=2.0}\nreturn y\n", "y",
-        "capped");
+    assert_refused("q = input f32[1,L,8]\n"
+                   "y = Attention(q, q, q) {q_num_heads=2, kv_num_heads=2, left_window_size=2}\nreturn y\n",
+                   "y", "window");
     assert_refused("q = input f32[1,L,8]\nm = input bool[L,L]\n"
                    "y = Attention(q, q, q, m) {q_num_heads=2, kv_num_heads=2}\nreturn y\n",
                    "y", "mask");

@@ -138,6 +138,19 @@ static void heads_at_odd_addresses_are_no_factors(void **state)
     ir_arena_destroy(arena);
 }
 
+static void what_a_sequential_kernel_writes_is_whole(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    pl_plan *p = plan("x = input f32[L,32]\naxis = constant i64[] [1]\nc = CumSum(x, axis)\nw = weights f32[32,32]\n"
+                      "y = mdot.Linear(c, w)\nreturn y\n",
+                      arena);
+    assert_int_equal(buffer_called(p, "c")->reads, PL_READ_WHOLE | PL_READ_HALF);
+    buffer_called(p, "c")->reads = PL_READ_HALF;
+    assert_int_equal(pl_verify(p, NULL), MDOT_MALFORMED);
+    ir_arena_destroy(arena);
+}
+
 /* ---- Verification ------------------------------------------------------------------------------------------------ */
 
 static const char layer[] = "x = input f32[1,L,32]\n"
@@ -251,6 +264,7 @@ int main(void)
         cmocka_unit_test(attention_over_the_length_is_a_matrix_kernel),
         cmocka_unit_test(attention_to_the_callers_tensors_is_none),
         cmocka_unit_test(heads_at_odd_addresses_are_no_factors),
+        cmocka_unit_test(what_a_sequential_kernel_writes_is_whole),
         cmocka_unit_test(a_buffer_that_is_read_otherwise_than_noted_is_refused),
         cmocka_unit_test(halves_cost_what_their_digits_say),
         cmocka_unit_test(keeping_a_factor_in_half_changes_nothing),

@@ -1,10 +1,13 @@
-/* test_context.c — what other rooms keep in a context: rt_extension (core.h), with rooms made up here. */
+/* test_context.c — what other rooms keep in a context, rt_extension (core.h), with rooms made up here; and how long a
+ * context keeps its predictor. */
 #include "tests/support/artefact_fixture.h"
 
 #include "runtime/core/core.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -126,12 +129,67 @@ static void room_that_fails_fails_the_context(void **state)
     mdot_predictor_close(predictor);
 }
 
+/* ---- A predictor that is closed first ---------------------------------------------------------------------------- */
+
+static void *take(void *user, size_t bytes, size_t alignment)
+{
+    ++*(atomic_int *)user;
+    return aligned_alloc(alignment, bytes);
+}
+
+static void give_back(void *user, void *memory)
+{
+    --*(atomic_int *)user;
+    free(memory);
+}
+
+static void assert_doubles(mdot_context *context)
+{
+    const int32_t in[3] = {1, -2, 3};
+    int32_t out[3] = {0};
+    assert_int_equal(mdot_run_ordered(context, 1, 0, (const void *[]){in}, (void *[]){out}, NULL), MDOT_OK);
+    for (int i = 0; i < 3; i++) assert_int_equal(out[i], 2 * in[i]);
+}
+
+static void *use_and_destroy(void *context)
+{
+    for (int i = 0; i < 1000; i++) assert_doubles(context);
+    mdot_context_destroy(context);
+    return NULL;
+}
+
+static void contexts_keep_a_closed_predictor_until_the_last_is_destroyed(void **state)
+{
+    (void)state;
+    fixture_skip_unless_v3();
+    enum { CONTEXTS = 4 };
+    atomic_int live = 0;
+    mdot_open_options options = {.struct_size = sizeof options, .allocate = take, .release = give_back, .user = &live};
+    char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
+    assert_int_equal(mdot_predictor_open(path, &options, &predictor, NULL), MDOT_OK);
+    mdot_context *context[CONTEXTS];
+    for (int i = 0; i < CONTEXTS; i++) assert_int_equal(mdot_context_create(predictor, &context[i], NULL), MDOT_OK);
+    mdot_predictor_close(predictor);
+    assert_doubles(context[0]);
+    pthread_t thread[CONTEXTS];
+    for (int i = 1; i < CONTEXTS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, use_and_destroy, context[i]), 0);
+    for (int i = 1; i < CONTEXTS; i++) pthread_join(thread[i], NULL);
+    assert_doubles(context[0]);
+    assert_true(live > 0);
+    mdot_context_destroy(context[0]);
+    assert_int_equal(live, 0);
+    unlink(path);
+    free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_live_as_long_as_their_context),
         cmocka_unit_test(room_that_has_made_nothing_has_no_state),
         cmocka_unit_test(room_that_fails_fails_the_context),
+        cmocka_unit_test(contexts_keep_a_closed_predictor_until_the_last_is_destroyed),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

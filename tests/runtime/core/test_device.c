@@ -29,6 +29,7 @@ typedef struct behaviour {
     /* What was asked of it. */
     int ordinal;
     uint32_t timeout_ms;
+    const char *compute;
     int opened, open_devices, open_contexts, runs;
 } behaviour;
 
@@ -40,6 +41,7 @@ static mdot_status open_metal(behaviour *b, const char *name, const rt_device_re
     b->opened++;
     b->ordinal = request->ordinal;
     b->timeout_ms = request->timeout_ms;
+    b->compute = request->compute;
     if (b->open != MDOT_OK) return mdot_fail(err, b->open, "%s is rusty", name);
     metal *m = rt_alloc(request->allocator, sizeof *m);
     assert_non_null(m);
@@ -132,15 +134,22 @@ static int reset(void **state)
     return 0;
 }
 
-static mdot_status open_over(const rt_rooms *rooms, const char *device, mdot_predictor **out_predictor, mdot_error *err)
+static mdot_status open_in(const rt_rooms *rooms, const char *device, const char *compute,
+                           mdot_predictor **out_predictor, mdot_error *err)
 {
     fixture_skip_unless_v3();
-    const mdot_open_options options = {.struct_size = sizeof options, .device = device, .device_timeout_ms = 77};
+    const mdot_open_options options = {
+        .struct_size = sizeof options, .device = device, .device_timeout_ms = 77, .compute = compute};
     char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
     mdot_status status = rt_predictor_open(rooms, path, &options, out_predictor, err);
     unlink(path);
     free(path);
     return status;
+}
+
+static mdot_status open_over(const rt_rooms *rooms, const char *device, mdot_predictor **out_predictor, mdot_error *err)
+{
+    return open_in(rooms, device, NULL, out_predictor, err);
 }
 
 static void expect_refused(const rt_rooms *rooms, const char *device, mdot_status status, const char *part)
@@ -285,6 +294,30 @@ static void auto_tries_every_kind_and_leaves_what_is_slower(void **state)
     mdot_predictor_close(predictor);
 }
 
+/* The artefact's CPU code computes in fp32, the metals in int8. */
+static void auto_is_who_has_the_arithmetic_asked_for(void **state)
+{
+    (void)state;
+    tin.open = MDOT_INCOMPATIBLE;
+    zinc.delay_ns = 20000000; /* slower than the CPU */
+    mdot_predictor *predictor = NULL;
+    assert_int_equal(open_in(&metals, "auto", "int8", &predictor, NULL), MDOT_OK);
+    assert_string_equal(zinc.compute, "int8");
+    assert_string_equal(info_of(predictor).device, "zinc:0");
+    assert_string_equal(info_of(predictor).device_reason, "the CPU's code does not compute in int8");
+    mdot_predictor_close(predictor);
+    predictor = NULL;
+    zinc.open = MDOT_INCOMPATIBLE;
+    mdot_error err = {0};
+    assert_int_equal(open_in(&metals, "auto", "int8", &predictor, &err), MDOT_INCOMPATIBLE);
+    assert_non_null(strstr(err.message, "int8 was asked for"));
+    assert_non_null(strstr(err.message, "zinc is rusty"));
+    assert_int_equal(open_in(&metals, "cpu", "int8", &predictor, &err), MDOT_INCOMPATIBLE);
+    assert_int_equal(open_in(&metals, "auto", "fp32", &predictor, NULL), MDOT_OK);
+    assert_string_equal(info_of(predictor).device, "cpu");
+    mdot_predictor_close(predictor);
+}
+
 static void auto_passes_over_what_does_not_open(void **state)
 {
     (void)state;
@@ -322,6 +355,7 @@ int main(void)
         cmocka_unit_test_setup(context_of_a_device_that_was_asked_for_must_be_there, reset),
         cmocka_unit_test_setup(cpu_answers_when_the_device_fails_and_from_then_on, reset),
         cmocka_unit_test_setup(auto_tries_every_kind_and_leaves_what_is_slower, reset),
+        cmocka_unit_test_setup(auto_is_who_has_the_arithmetic_asked_for, reset),
         cmocka_unit_test_setup(auto_passes_over_what_does_not_open, reset),
         cmocka_unit_test_setup(cpu_is_all_there_is_without_a_table, reset),
     };

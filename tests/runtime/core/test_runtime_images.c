@@ -82,19 +82,42 @@ static void indices_beyond_the_images_are_out_of_range(void **state)
     mdot_predictor_close(p);
 }
 
-static void image_bytes_are_mapped_where_the_table_says(void **state)
+/* A device that looks at the images while it is opened, and is none. */
+static int images_looked_at;
+
+static mdot_status look_at_images(const rt_device_request *request, rt_device **out_device, mdot_error *err)
+{
+    (void)out_device;
+    const rt_artefact *artefact = request->artefact;
+    for (size_t i = 0; i < FIXTURE_IMAGES; i++) {
+        const mdot_abi_image *image = rt_image(artefact->table, FIXTURE_LEVELS + i);
+        for (size_t k = 0; k < FIXTURE_IMAGE_BYTES; k++) {
+            assert_int_equal(artefact->cubins[image->code_offset + k], k % 256);
+            assert_int_equal(artefact->cuda_weights[image->weights_offset + k], k % 256);
+        }
+        images_looked_at++;
+    }
+    return mdot_fail(err, MDOT_DEVICE, "no device");
+}
+
+static void image_bytes_are_mapped_where_the_table_says_until_the_device_has_them(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
-    mdot_predictor *p = fixture_predictor(&shared);
-    for (size_t i = 0; i < FIXTURE_IMAGES; i++) {
-        const mdot_abi_image *image = rt_image(p->table, FIXTURE_LEVELS + i);
-        for (size_t k = 0; k < FIXTURE_IMAGE_BYTES; k++) {
-            assert_int_equal(p->library.artefact.cubins[image->code_offset + k], k % 256);
-            assert_int_equal(p->library.artefact.cuda_weights[image->weights_offset + k], k % 256);
-        }
-    }
+    static const rt_device_ops looks = {.name = "looks", .open = look_at_images};
+    static const rt_device_ops *const devices[] = {&looks, NULL};
+    static const rt_extension *const extensions[] = {NULL};
+    static const rt_rooms rooms = {devices, extensions};
+    char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
+    mdot_predictor *p = NULL;
+    images_looked_at = 0;
+    assert_int_equal(rt_predictor_open(&rooms, path, NULL, &p, NULL), MDOT_OK);
+    assert_int_equal(images_looked_at, FIXTURE_IMAGES);
+    assert_null(p->library.artefact.cubins);
+    assert_null(p->library.artefact.cuda_weights);
     mdot_predictor_close(p);
+    unlink(path);
+    free(path);
 }
 
 static void artefact_without_images_has_neither_section(void **state)
@@ -229,7 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accessors_tell_what_the_images_need),
         cmocka_unit_test(indices_beyond_the_images_are_out_of_range),
-        cmocka_unit_test(image_bytes_are_mapped_where_the_table_says),
+        cmocka_unit_test(image_bytes_are_mapped_where_the_table_says_until_the_device_has_them),
         cmocka_unit_test(artefact_without_images_has_neither_section),
         cmocka_unit_test(lying_image_is_malformed),
         cmocka_unit_test(images_without_their_sections_are_malformed),

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -421,6 +422,48 @@ static void every_refused_allocation_is_a_clean_failure(void **state)
     assert_true(limit > 8); /* both objects of both layers, kernels, what trying out takes */
 }
 
+/* ---- Calls that do not return ----------------------------------------------------------------------------------- */
+
+/* Whoever was left behind in the driver has gone when it is asked again. */
+static void wait_until_asked_again(void)
+{
+    for (int i = 0; i < 10000; i++) {
+        mdot_predictor *predictor = NULL;
+        mdot_error err = {0};
+        mdot_status status = cuda_fixture_predictor(&shared, "cuda", &predictor, &err);
+        mdot_predictor_close(predictor);
+        if (status == MDOT_OK) return;
+        usleep(1000);
+    }
+    fail_msg("the driver is never asked again");
+}
+
+static void driver_that_never_answers_does_not_hang_opening(void **state)
+{
+    (void)state;
+    static const char *const silent[] = {"cuInit", "cuDeviceGetCount", "cuDevicePrimaryCtxRetain"};
+    uint32_t timeout_ms = shared.timeout_ms;
+    for (size_t i = 0; i < sizeof silent / sizeof silent[0]; i++) {
+        cuda_fixture_reset(&shared);
+        fake_cuda_block(silent[i]);
+        shared.timeout_ms = 1;
+        mdot_predictor *predictor = NULL;
+        mdot_error err = {0};
+        assert_int_equal(cuda_fixture_predictor(&shared, "cuda", &predictor, &err), MDOT_DEVICE);
+        if (strstr(err.message, "within 30 ms") == NULL) fail_msg("%s", err.message);
+        /* nor is it asked again, and "auto" takes the CPU */
+        assert_int_equal(cuda_fixture_predictor(&shared, "cuda", &predictor, &err), MDOT_DEVICE);
+        if (strstr(err.message, "an earlier call") == NULL) fail_msg("%s", err.message);
+        assert_int_equal(fake_cuda_calls(silent[i]), 1);
+        assert_int_equal(cuda_fixture_predictor(&shared, "auto", &predictor, &err), MDOT_OK);
+        mdot_predictor_close(predictor);
+        fake_cuda_block(NULL);
+        shared.timeout_ms = timeout_ms;
+        wait_until_asked_again();
+        cuda_fixture_assert_clean();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +477,7 @@ int main(void)
         cmocka_unit_test(kernel_that_ends_too_late_is_cleaned_up),
         cmocka_unit_test(kernel_that_never_ends_when_tried_out_is_refused),
         cmocka_unit_test(every_refused_allocation_is_a_clean_failure),
+        cmocka_unit_test(driver_that_never_answers_does_not_hang_opening),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -45,10 +45,10 @@ static void operators_that_differ_anywhere_are_apart(void **state)
     operators[COUNT - 1].type = "ConvTranspose";
     memcpy(operators + COUNT, operators, COUNT * sizeof *operators);
     mdot_job *job = predict_make_job(operators, 2 * COUNT);
-    assert_int_equal(job->class_count, COUNT);
+    assert_int_equal(job->classes.count, COUNT);
     for (size_t i = 0; i < COUNT; i++) {
-        assert_int_equal(job->classes[i].first, i);
-        assert_int_equal(job->classes[i].count, 2);
+        assert_int_equal(job->classes.items[i].first, i);
+        assert_int_equal(job->classes.items[i].count, 2);
     }
     mdot_job_destroy(job);
 }
@@ -57,8 +57,8 @@ static void position_does_not_tell_operators_apart(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(4096, 1);
-    assert_int_equal(job->class_count, 1);
-    assert_int_equal(job->classes[0].count, 4096);
+    assert_int_equal(job->classes.count, 1);
+    assert_int_equal(job->classes.items[0].count, 4096);
     mdot_job_destroy(job);
 }
 
@@ -68,8 +68,8 @@ static void counts_add_up(void **state)
     for (size_t period = 1; period <= 20000; period = 3 * period + 1) {
         mdot_job *job = predict_job(20000, period);
         size_t sum = 0;
-        for (size_t i = 0; i < job->class_count; i++) sum += job->classes[i].count;
-        assert_int_equal(job->class_count, period);
+        for (size_t i = 0; i < job->classes.count; i++) sum += job->classes.items[i].count;
+        assert_int_equal(job->classes.count, period);
         assert_int_equal(sum, 20000);
         mdot_job_destroy(job);
     }

@@ -54,6 +54,11 @@ static void names_are_found_as_the_driver_reports_them(void **state)
     assert_string_equal(name_of("NVIDIA H200"), "H200-SXM-141GB");
     assert_string_equal(name_of("Quadro RTX 6000"), "RTX-6000");
     assert_string_equal(name_of("NVIDIA RTX 6000 Ada Generation"), "RTX-6000-Ada");
+    assert_string_equal(name_of("NVIDIA B200"), "B200-SXM-180GB");
+    assert_string_equal(name_of("NVIDIA GH200 480GB"), "GH200-96GB");
+    assert_string_equal(name_of("NVIDIA H100 NVL"), "H100-NVL-94GB");
+    assert_string_equal(name_of("NVIDIA GeForce RTX 4070 SUPER"), "RTX-4070-Super");
+    assert_string_equal(name_of("AMD Instinct MI300X"), "MI300X");
 }
 
 static void unknown_names_are_refused_with_the_known_ones(void **state)
@@ -76,6 +81,25 @@ static void unknown_names_are_refused_with_the_known_ones(void **state)
     assert_int_equal(mdot_gpu_find(NULL, &info, &err), MDOT_INVALID_ARGUMENT);
 }
 
+static void expect_hint(const char *wrong, const char *hint)
+{
+    mdot_gpu info = MDOT_INIT(mdot_gpu);
+    mdot_error err = {0};
+    assert_int_equal(mdot_gpu_find(wrong, &info, &err), MDOT_INVALID_ARGUMENT);
+    if (strstr(err.message, hint) == NULL) fail_msg("\"%s\" does not say \"%s\"", err.message, hint);
+}
+
+static void a_near_name_is_named(void **state)
+{
+    (void)state;
+    expect_hint("RTX-309", "\"RTX-309\" (did you mean RTX-3090?); known are ");
+    expect_hint("NVIDIA GeForce RTX-409", "(did you mean RTX-4090?)");
+    expect_hint("H10O", "(did you mean H100-SXM-80GB?)"); /* an alias, misspelt */
+    expect_hint("A1OO 80GB", "(did you mean A100-SXM-80GB?)");
+    expect_hint("Radeon VII", "\"Radeon VII\"; known are ");
+    expect_hint("", "\"\"; known are ");
+}
+
 /* Every name and alias leads to the row that it stands in: none is taken by an earlier row. */
 static void no_two_gpus_share_a_name(void **state)
 {
@@ -96,15 +120,16 @@ static void no_two_gpus_share_a_name(void **state)
     }
 }
 
-/* Cores for fp32 in an SM: CUDA C++ programming guide, arithmetic instructions by compute capability. */
-static double cores_of_an_sm(double compute_capability)
+/* Cores for fp32 in an SM: CUDA C++ programming guide, arithmetic instructions by compute capability. A compute unit of
+ * CDNA 2, which says 8.0, has 64, too; of CDNA 3 and 4, which say 9.0, 128 in pairs. */
+static double cores_of_an_sm(const mdot_gpu *gpu)
 {
     static const struct {
         double compute_capability, cores;
-    } table[] = {{3.7, 192}, {6.0, 64},  {6.1, 128}, {7.0, 64},  {7.5, 64},
-                 {8.0, 64},  {8.6, 128}, {8.9, 128}, {9.0, 128}, {12.0, 128}};
+    } table[] = {{3.7, 192}, {6.0, 64},  {6.1, 128}, {7.0, 64},   {7.5, 64},   {8.0, 64},
+                 {8.6, 128}, {8.9, 128}, {9.0, 128}, {10.0, 128}, {10.3, 128}, {12.0, 128}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (table[i].compute_capability == compute_capability) return table[i].cores;
+        if (table[i].compute_capability == gpu->compute_capability) return table[i].cores;
     return 0;
 }
 
@@ -114,14 +139,14 @@ static void figures_agree_with_each_other(void **state)
     for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
         mdot_gpu gpu = MDOT_INIT(mdot_gpu);
         assert_int_equal(mdot_gpu_find(*name, &gpu, NULL), MDOT_OK);
-        double fp32_tflops = 2e-6 * gpu.sm_count * cores_of_an_sm(gpu.compute_capability) * gpu.boost_mhz;
+        double fp32_tflops = 2e-6 * gpu.sm_count * cores_of_an_sm(&gpu) * gpu.boost_mhz;
         if (fabs(gpu.fp32_tflops / fp32_tflops - 1) > 0.01)
             fail_msg("%s: %g TFLOPS; SMs and clock make %g", *name, gpu.fp32_tflops, fp32_tflops);
         assert_true(gpu.tf32_tflops >= gpu.fp32_tflops);
         assert_true(gpu.fp16_tflops >= gpu.tf32_tflops);
         assert_true(gpu.compute_capability >= 7 ? gpu.fp16_tflops > 1.9 * gpu.fp32_tflops
                                                 : gpu.fp16_tflops == gpu.fp32_tflops);
-        assert_true(gpu.memory_gib >= 8 && gpu.memory_gib <= 192);
+        assert_true(gpu.memory_gib >= 8 && gpu.memory_gib <= 288);
         assert_true(gpu.memory_gbps >= 240 && gpu.memory_gbps <= 8000);
         assert_true(gpu.l2_mib >= 1.5 && gpu.l2_mib <= 128);
     }
@@ -134,6 +159,7 @@ int main(void)
         cmocka_unit_test(names_are_found_as_people_write_them),
         cmocka_unit_test(names_are_found_as_the_driver_reports_them),
         cmocka_unit_test(unknown_names_are_refused_with_the_known_ones),
+        cmocka_unit_test(a_near_name_is_named),
         cmocka_unit_test(no_two_gpus_share_a_name),
         cmocka_unit_test(figures_agree_with_each_other),
     };

@@ -43,7 +43,7 @@ static void older_predictors_read_what_they_know(void **state)
     predict_assert_close(p.lower_ms, 1e-3 * (1 + 2 * (double)(type_number("Relu") + type_number("Add"))));
     predict_assert_close(p.step_ms, 1e-3 * (1 + 2 * 3));
     predict_assert_close(p.upper_ms, 1e-3);
-    assert_int_equal(p.warnings, MDOT_WARN_UNKNOWN_OPERATOR);
+    assert_int_equal(predict_warnings(p), MDOT_WARN_UNKNOWN_OPERATOR);
     mdot_job_destroy(job);
     predict_close(&old);
     predict_open(&old, predict_settings_model_of(type_number("Conv") + 1, MDOT_SETTING_COUNT));
@@ -51,23 +51,24 @@ static void older_predictors_read_what_they_know(void **state)
     p = predict_one(&old, job, &c);
     predict_assert_close(p.lower_ms,
                          1e-3 * (1 + 2 * (double)(type_number("Conv") + type_number("Relu") + type_number("Add"))));
-    assert_int_equal(p.warnings, 0);
+    assert_int_equal(predict_warnings(p), 0);
     mdot_job_destroy(job);
     predict_close(&old);
 }
 
-/* The first three numbers of an input of so many, as a time. */
-static onnx_builder *prefix_model(const char *input, const char *shape)
+/* Numbers first … first + 2 of an input of so many, as a time. */
+static onnx_builder *numbers_model(const char *input, int64_t columns, int64_t first)
 {
-    const int64_t from = 0, to = 3;
     static const float one = 1;
+    const int64_t end = first + 3;
+    char shape[32], inputs[64];
+    snprintf(shape, sizeof shape, "%lld", (long long)columns);
+    snprintf(inputs, sizeof inputs, "%s,from,to", input);
     onnx_builder *b = onnx_begin(17);
     onnx_input(b, input, MDOT_DTYPE_F32, shape);
-    onnx_initializer(b, "from", MDOT_DTYPE_I64, "1", &from);
-    onnx_initializer(b, "to", MDOT_DTYPE_I64, "1", &to);
+    onnx_initializer(b, "from", MDOT_DTYPE_I64, "1", &first);
+    onnx_initializer(b, "to", MDOT_DTYPE_I64, "1", &end);
     onnx_initializer(b, "one", MDOT_DTYPE_F32, "1", &one);
-    char inputs[64];
-    snprintf(inputs, sizeof inputs, "%s,from,to", input);
     onnx_node(b, "Slice", inputs, "part");
     onnx_node(b, "Add", "part,one", "step_ms");
     onnx_output(b, "step_ms");
@@ -82,16 +83,105 @@ static void older_predictors_read_the_first_numbers(void **state)
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
     predict_fixture f = {0};
-    predict_open(&f, prefix_model("gpu", "3"));
+    predict_open(&f, numbers_model("gpu", 3, 0));
     mdot_prediction p = predict_one(&f, job, &c);
     predict_assert_close(p.lower_ms, 1 + gpu.compute_capability);
     predict_assert_close(p.upper_ms, 1 + gpu.boost_mhz);
     predict_close(&f);
-    predict_open(&f, prefix_model("configuration", "4"));
+    predict_open(&f, numbers_model("configuration", 4, 0));
     p = predict_one(&f, job, &c);
     predict_assert_close(p.lower_ms, 1 + 5);
     predict_close(&f);
     mdot_job_destroy(job);
+}
+
+/* Metadata `key`: `value`. */
+static onnx_builder *with_note(onnx_builder *b, const char *key, const char *value)
+{
+    pb_buffer note = {0};
+    pb_text(&note, 1, key);
+    pb_text(&note, 2, value);
+    onnx_model_raw(b, 14, &note);
+    return b;
+}
+
+static void expect_times(onnx_builder *b, double lower, double middle, double upper)
+{
+    mdot_job *job = predict_job(3, 3);
+    mdot_configuration configurations[2] = {predict_configuration(7, "A100"), predict_configuration(7, "A100")};
+    mdot_prediction p[2] = {MDOT_INIT(mdot_prediction), MDOT_INIT(mdot_prediction)};
+    mdot_error err = {0};
+    predict_fixture f = {0};
+    predict_open(&f, b);
+    for (int turn = 0; turn < 2; turn++) {
+        if (mdot_sweep(f.context, job, configurations, 2, p, &err) != MDOT_OK) fail_msg("%s", err.message);
+        for (int i = 0; i < 2; i++) {
+            predict_assert_close(p[i].lower_ms, lower);
+            predict_assert_close(p[i].step_ms, middle);
+            predict_assert_close(p[i].upper_ms, upper);
+            assert_int_equal(predict_warnings(p[i]), 0);
+        }
+    }
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+/* The runtime has 11 numbers of a GPU and 25 of a configuration. */
+static void later_predictors_say_what_numbers_are_that_this_runtime_lacks(void **state)
+{
+    (void)state;
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
+    expect_times(with_note(numbers_model("gpu", 13, 10), "mdot.defaults.gpu", "0.5, 2e1"), 1 + gpu.pcie_gbps, 1.5, 21);
+    expect_times(with_note(numbers_model("configuration", 27, 24), "mdot.defaults.configuration", "3,4"), 1, 4, 5);
+}
+
+/* A predictor may state more than this runtime lacks, for still older ones: what is known is as it is. */
+static void defaults_of_known_numbers_are_not_used(void **state)
+{
+    (void)state;
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
+    expect_times(with_note(numbers_model("gpu", 11, 6), "mdot.defaults.gpu", "7,7,7,7"), 1 + gpu.fp32_tflops,
+                 1 + gpu.tf32_tflops, 1 + gpu.fp16_tflops);
+    expect_times(with_note(numbers_model("gpu", 12, 9), "mdot.defaults.gpu", "6,7,8"), 1 + gpu.nvlink_gbps,
+                 1 + gpu.pcie_gbps, 9);
+}
+
+/* 1 + the sums over all rows of the input's columns first … first + 2. */
+static onnx_builder *sums_model(const char *input, int64_t columns, int64_t first)
+{
+    enum { MOST = 32 };
+    float picks[MOST * 3] = {0};
+    static const float one = 1;
+    const int64_t rows = 0;
+    char shape[32], pick_shape[32], inputs[64];
+    assert_true(columns <= MOST);
+    snprintf(shape, sizeof shape, "L,%lld", (long long)columns);
+    snprintf(pick_shape, sizeof pick_shape, "%lld,3", (long long)columns);
+    snprintf(inputs, sizeof inputs, "%s,picks", input);
+    for (int i = 0; i < 3; i++) picks[(first + i) * 3 + i] = 1;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, input, MDOT_DTYPE_F32, shape);
+    onnx_initializer(b, "picks", MDOT_DTYPE_F32, pick_shape, picks);
+    onnx_initializer(b, "rows", MDOT_DTYPE_I64, "1", &rows);
+    onnx_initializer(b, "one", MDOT_DTYPE_F32, "1", &one);
+    onnx_node(b, "MatMul", inputs, "picked");
+    onnx_node(b, "ReduceSum", "picked,rows", "sums");
+    onnx_attr_int(b, "keepdims", 0);
+    onnx_node(b, "Add", "sums,one", "step_ms");
+    onnx_output(b, "step_ms");
+    return b;
+}
+
+/* The job's three operators, Conv, Relu and Add, are three rows; the Conv's window is 3 high, and each reads one. */
+static void later_predictors_say_what_columns_of_rows_are(void **state)
+{
+    (void)state;
+    onnx_builder *b = sums_model("operator_setting", MDOT_SETTING_COUNT + 2, MDOT_SETTING_COUNT - 1);
+    expect_times(with_note(b, "mdot.defaults.operator_setting", "-0.25,1e3"), 1 + 3, 1 - 0.75, 3001);
+    b = sums_model("operator_position", 6, 3);
+    expect_times(with_note(b, "mdot.defaults.operator_position", "5"), 1 + 2, 1 + 2, 16);
 }
 
 /* sqrt of a negative number: what is no number is no promise that training reaches so far. */
@@ -99,7 +189,7 @@ static void an_outside_that_is_no_number_is_outside(void **state)
 {
     (void)state;
     const int64_t zero = 0, one = 1;
-    onnx_builder *b = prefix_model("configuration", "8");
+    onnx_builder *b = numbers_model("configuration", 8, 0);
     onnx_initializer(b, "zero", MDOT_DTYPE_I64, "1", &zero);
     onnx_initializer(b, "first", MDOT_DTYPE_I64, "1", &one);
     onnx_node(b, "Slice", "configuration,zero,first", "batch");
@@ -110,7 +200,7 @@ static void an_outside_that_is_no_number_is_outside(void **state)
     predict_open(&f, b);
     mdot_job *job = predict_job(3, 3);
     mdot_configuration c = predict_configuration(5, "A100");
-    assert_int_equal(predict_one(&f, job, &c).warnings, MDOT_WARN_OUTSIDE_TRAINING);
+    assert_int_equal(predict_warnings(predict_one(&f, job, &c)), MDOT_WARN_OUTSIDE_TRAINING);
     mdot_job_destroy(job);
     predict_close(&f);
 }
@@ -147,8 +237,11 @@ static void unknown_inputs_are_refused_by_name(void **state)
     expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L,26",
                          "input operator_setting of entry predict has 26 columns, of which mdot " MDOT_VERSION_STRING
                          " knows the first 25: the predictor was made for a later version");
-    expect_incompatible(prefix_model("gpu", "10"), "input gpu of entry predict has 10 columns");
-    expect_incompatible(prefix_model("configuration", "9"), "input configuration of entry predict has 9 columns");
+    expect_incompatible(with_note(numbers_model("gpu", 13, 8), "mdot.defaults.gpu", "1"),
+                        "input gpu of entry predict has 13 columns, of which mdot " MDOT_VERSION_STRING
+                        " knows the first 11: the predictor was made for a later version and says of 1");
+    expect_incompatible(numbers_model("gpu", 12, 0), "input gpu of entry predict has 12 columns");
+    expect_incompatible(numbers_model("configuration", 26, 0), "input configuration of entry predict has 26 columns");
     expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L",
                          "operator_setting of entry predict is not f32 [L, 25]");
     expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L,L", "operator_setting");
@@ -184,6 +277,9 @@ int main(void)
         cmocka_unit_test(an_outside_that_is_no_number_is_outside),
         cmocka_unit_test(older_predictors_read_what_they_know),
         cmocka_unit_test(older_predictors_read_the_first_numbers),
+        cmocka_unit_test(later_predictors_say_what_numbers_are_that_this_runtime_lacks),
+        cmocka_unit_test(defaults_of_known_numbers_are_not_used),
+        cmocka_unit_test(later_predictors_say_what_columns_of_rows_are),
         cmocka_unit_test(unknown_inputs_are_refused_by_name),
         cmocka_unit_test(wrong_outputs_are_refused_by_name),
     };

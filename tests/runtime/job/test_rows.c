@@ -19,6 +19,9 @@ static float position[MAX_ROWS + 1][RT_POSITION_COLUMNS], count[MAX_ROWS + 1];
 
 enum { READS_POSITION = 1, READS_COUNT = 2 };
 
+/* All of the job on one GPU, unless a test says otherwise. */
+static rt_share share = {1, {1, 1, 1}};
+
 /* Writes the job's rows for an entry that reads types, settings, loads and what `reads` says. */
 static rt_job_tensors write_rows(const mdot_job *job, size_t capacity, unsigned reads)
 {
@@ -28,13 +31,14 @@ static rt_job_tensors write_rows(const mdot_job *job, size_t capacity, unsigned 
         .schema =
             {.row_capacity = capacity,
              .columns = {[RT_JOB_INPUT_SETTING] = MDOT_SETTING_COUNT, [RT_JOB_INPUT_POSITION] = RT_POSITION_COLUMNS},
+             .known = {[RT_JOB_INPUT_SETTING] = MDOT_SETTING_COUNT, [RT_JOB_INPUT_POSITION] = RT_POSITION_COLUMNS},
              .type_count = RT_JOB_MAX_TYPE},
         .rows = {[RT_JOB_INPUT_TYPE] = type,
                  [RT_JOB_INPUT_SETTING] = setting,
                  [RT_JOB_INPUT_LOAD] = load,
                  [RT_JOB_INPUT_POSITION] = (reads & READS_POSITION) != 0 ? position : NULL,
                  [RT_JOB_INPUT_REPEATS] = (reads & READS_COUNT) != 0 ? count : NULL}};
-    rt_write_rows(job, &tensors);
+    rt_write_rows(job, &share, &tensors);
     assert_true(tensors.row_count <= capacity);
     for (size_t i = tensors.row_count; i <= MAX_ROWS; i++) assert_true(count[i] == -7); /* and nothing behind them */
     return tensors;
@@ -153,7 +157,7 @@ static void entry_without_rows_gets_none(void **state)
     (void)state;
     mdot_job *job = predict_job(9, 2);
     rt_job_tensors tensors = {0};
-    rt_write_rows(job, &tensors);
+    rt_write_rows(job, &share, &tensors);
     assert_int_equal(tensors.row_count, 0);
     assert_false(tensors.shortened);
     mdot_job_destroy(job);

@@ -1,4 +1,4 @@
-/* job.c — mdotjob.h: an ONNX file → mdot_job, a call a stage. */
+/* job_read.c — mdotjob.h: an ONNX file → mdot_job, a call a stage. */
 #include "frontend/job/job.h"
 
 #include "base/sized.h"
@@ -35,10 +35,13 @@ static int64_t batch_of(const ir_graph *graph)
 static mdot_status read_graph(fe_job *job, mdot_job **out_job)
 {
     mdot_status status = fe_job_strip(job);
+    if (status == MDOT_OK) status = fe_job_take_inputs(job);
     if (status != MDOT_OK) return status;
     job->batch = batch_of(job->graph);
     status = fe_job_drop_noise(job);
+    if (status == MDOT_OK) status = fe_job_find_folded(job);
     if (status == MDOT_OK) status = fe_job_infer(job);
+    if (status == MDOT_OK) status = fe_job_unfold(job);
     if (status == MDOT_OK) status = fe_job_unify(job);
     if (status == MDOT_OK) status = recognise(job);
     if (status == MDOT_OK) status = fe_job_freeze(job);
@@ -69,6 +72,7 @@ static mdot_status read_job(const source *from, const mdot_job_options *given, m
                          .output = job.options->output,
                          .skip_weights = true,
                          .job = true,
+                         .stays_call = fe_foreign_is_alias,
                          .warning = job.options->warning,
                          .user = job.options->user};
     if (status == MDOT_OK) {

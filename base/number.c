@@ -1,0 +1,53 @@
+/* number.c — see number.h. Setting a locale, if only for a moment and this thread, is not a library's to do. */
+#include "base/number.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The C locale as an object. Where none can be had, which glibc and musl rule out, there is no number. */
+static locale_t begin(void)
+{
+    return newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+double bs_number_read(const char *text, const char **out_end)
+{
+    locale_t c = begin();
+    char *end;
+    *out_end = text;
+    if (c == (locale_t)0) return 0;
+    double value = strtod_l(text, &end, c);
+    freelocale(c);
+    *out_end = end;
+    return value;
+}
+
+float bs_number_read_f32(const char *text, const char **out_end)
+{
+    locale_t c = begin();
+    char *end;
+    *out_end = text;
+    if (c == (locale_t)0) return 0;
+    float value = strtof_l(text, &end, c);
+    freelocale(c);
+    *out_end = end;
+    return value;
+}
+
+/* There is no snprintf that takes a locale. What stands behind the first digits and is none, nor an exponent's letter,
+ * is the point, of one byte or several. */
+const char *bs_number_print(double value, int digits, char out[BS_NUMBER_BYTES])
+{
+    snprintf(out, BS_NUMBER_BYTES, "%.*g", digits, value);
+    static const char figures[] = "0123456789";
+    char *point = out + (*out == '-');
+    size_t before = strspn(point, figures);
+    point += before;
+    size_t bytes = strcspn(point, "0123456789e");
+    if (before == 0 || bytes == 0) return out; /* inf, nan, no point */
+    *point = '.';
+    memmove(point + 1, point + bytes, strlen(point + bytes) + 1);
+    return out;
+}

@@ -1,0 +1,207 @@
+/* gpu_spec.c — see gpus.h. */
+#include "base/near.h"
+#include "cli/gpus.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- By name ------------------------------------------------------------------------------------------------- */
+
+static bool add_name(const char *command, const char *name, cli_gpus *gpus)
+{
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    mdot_error err = {0};
+    if (gpus->count == CLI_MAX_GPUS) {
+        cli_usage_error(command, "at most %d GPUs", CLI_MAX_GPUS);
+        return false;
+    }
+    if (mdot_gpu_find(name, &gpu, &err) != MDOT_OK) {
+        cli_usage_error(command, "%s (`mdot gpus` lists all, --gpu-spec takes figures)", err.message);
+        return false;
+    }
+    gpus->item[gpus->count++] = gpu;
+    return true;
+}
+
+bool cli_add_gpus(const char *command, char *text, cli_gpus *gpus)
+{
+    const char *items[CLI_MAX_GPUS];
+    size_t count = 0;
+    if (strcmp(text, "all") == 0) {
+        for (const char *const *name = mdot_gpu_names(); *name != NULL && count < CLI_MAX_GPUS; name++)
+            items[count++] = *name;
+    } else if (!cli_split_list(command, "--gpu", text, CLI_MAX_GPUS, items, &count)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!add_name(command, items[i], gpus)) return false;
+    return true;
+}
+
+/* ---- By figures ---------------------------------------------------------------------------------------------- */
+
+static const struct figure {
+    const char *name, *short_name;
+    size_t at;
+} figures[] = {
+    {"fp16_tflops", "tflops", offsetof(mdot_gpu, fp16_tflops)},
+    {"tf32_tflops", "tf32", offsetof(mdot_gpu, tf32_tflops)},
+    {"fp32_tflops", "fp32", offsetof(mdot_gpu, fp32_tflops)},
+    {"memory_gib", "memory", offsetof(mdot_gpu, memory_gib)},
+    {"memory_gbps", "bandwidth", offsetof(mdot_gpu, memory_gbps)},
+    {"l2_mib", "l2", offsetof(mdot_gpu, l2_mib)},
+    {"sm_count", "sms", offsetof(mdot_gpu, sm_count)},
+    {"boost_mhz", "mhz", offsetof(mdot_gpu, boost_mhz)},
+    {"compute_capability", "cc", offsetof(mdot_gpu, compute_capability)},
+    {"nvlink_gbps", "nvlink", offsetof(mdot_gpu, nvlink_gbps)},
+    {"pcie_gbps", "pcie", offsetof(mdot_gpu, pcie_gbps)},
+};
+enum { FIGURE_COUNT = sizeof figures / sizeof *figures, TFLOPS = 0, TF32 = 1, FP32 = 2 };
+
+typedef struct spec {
+    const char *command;
+    const char *like; /* a card of the table */
+    char name[CLI_GPU_NAME_BYTES];
+    double value[FIGURE_COUNT];
+    bool given[FIGURE_COUNT];
+} spec;
+
+static double *figure_of(mdot_gpu *gpu, int figure)
+{
+    return (double *)(void *)((char *)gpu + figures[figure].at);
+}
+
+static bool refuse_key(const spec *s, const char *key)
+{
+    bs_near near = bs_near_begin(key);
+    bs_near_offer(&near, "name");
+    bs_near_offer(&near, "like");
+    for (int i = 0; i < FIGURE_COUNT; i++) {
+        bs_near_offer(&near, figures[i].name);
+        bs_near_offer(&near, figures[i].short_name);
+    }
+    cli_usage_error(s->command,
+                    "--gpu-spec knows no %s%s; it takes name, like, tflops, memory, bandwidth, or a figure "
+                    "as `mdot gpus --json` names it",
+                    key, bs_near_ask(&near).text);
+    return false;
+}
+
+/* "key=value", taken apart in place. */
+static bool read_setting(spec *s, char *text)
+{
+    char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text || equals[1] == '\0') {
+        cli_usage_error(s->command, "--gpu-spec takes KEY=VALUE,… or a file of such lines, not \"%s\"", text);
+        return false;
+    }
+    *equals = '\0';
+    const char *value = equals + 1;
+    if (strcmp(text, "name") == 0) {
+        snprintf(s->name, sizeof s->name, "%s", value);
+        return true;
+    }
+    if (strcmp(text, "like") == 0) {
+        s->like = value;
+        return true;
+    }
+    int i = 0;
+    while (i < FIGURE_COUNT && strcmp(text, figures[i].name) != 0 && strcmp(text, figures[i].short_name) != 0) i++;
+    if (i == FIGURE_COUNT) return refuse_key(s, text);
+    char *end;
+    s->value[i] = strtod(value, &end);
+    s->given[i] = true;
+    if (end != value && *end == '\0' && isfinite(s->value[i]) && s->value[i] > 0) return true;
+    cli_usage_error(s->command, "--gpu-spec: %s is a positive number, not \"%s\"", text, value);
+    return false;
+}
+
+/* The card that figures are taken of which are not given. */
+static bool find_base(const spec *s, mdot_gpu *out_gpu)
+{
+    mdot_error err = {0};
+    if (s->like != NULL) {
+        if (mdot_gpu_find(s->like, out_gpu, &err) == MDOT_OK) return true;
+        cli_usage_error(s->command, "--gpu-spec: %s", err.message);
+        return false;
+    }
+    double nearest = INFINITY;
+    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
+        mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+        mdot_gpu_find(*name, &gpu, NULL);
+        double distance = fabs(log(gpu.fp16_tflops / s->value[TFLOPS]));
+        if (distance >= nearest) continue;
+        nearest = distance;
+        *out_gpu = gpu;
+    }
+    return true;
+}
+
+static bool add_spec(const spec *s, cli_gpus *gpus)
+{
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    if (s->like == NULL && !s->given[TFLOPS]) {
+        cli_usage_error(s->command, "--gpu-spec needs tflops (half precision, dense), or a card that it is like");
+        return false;
+    }
+    if (gpus->count == CLI_MAX_GPUS) {
+        cli_usage_error(s->command, "at most %d GPUs", CLI_MAX_GPUS);
+        return false;
+    }
+    if (!find_base(s, &gpu)) return false;
+    double scale = s->given[TFLOPS] ? s->value[TFLOPS] / gpu.fp16_tflops : 1;
+    gpu.tf32_tflops *= scale;
+    gpu.fp32_tflops *= scale;
+    for (int i = 0; i < FIGURE_COUNT; i++)
+        if (s->given[i]) *figure_of(&gpu, i) = s->value[i];
+    char *name = gpus->names[gpus->count];
+    if (s->name[0] != '\0')
+        snprintf(name, CLI_GPU_NAME_BYTES, "%s", s->name);
+    else
+        snprintf(name, CLI_GPU_NAME_BYTES, "like %s", gpu.name);
+    gpu.name = name;
+    gpus->item[gpus->count++] = gpu;
+    return true;
+}
+
+/* Settings of a file: lines, blank ones and those behind '#' left out. */
+static bool read_file(spec *s, const char *path, char *text, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        cli_usage_error(s->command, "--gpu-spec: cannot read %s: %s", path, strerror(errno));
+        return false;
+    }
+    size_t length = fread(text, 1, size - 1, file);
+    bool whole = feof(file) != 0 && ferror(file) == 0;
+    fclose(file);
+    text[length] = '\0';
+    if (!whole || strlen(text) != length) {
+        cli_usage_error(s->command, "--gpu-spec: %s is no list of settings of at most %zu bytes", path, size - 1);
+        return false;
+    }
+    for (char *line = text, *next; line != NULL; line = next) {
+        next = strchr(line, '\n');
+        if (next != NULL) *next++ = '\0';
+        line[strcspn(line, "#\r")] = '\0';
+        line += strspn(line, " \t");
+        for (size_t end = strlen(line); end > 0 && strchr(" \t", line[end - 1]) != NULL; end--) line[end - 1] = '\0';
+        if (*line != '\0' && !read_setting(s, line)) return false;
+    }
+    return true;
+}
+
+bool cli_add_gpu_spec(const char *command, char *text, cli_gpus *gpus)
+{
+    spec s = {.command = command};
+    char content[4096]; /* what the spec points into */
+    if (strchr(text, '=') == NULL) return read_file(&s, text, content, sizeof content) && add_spec(&s, gpus);
+    const char *items[FIGURE_COUNT + 2];
+    size_t count;
+    if (!cli_split_list(command, "--gpu-spec", text, FIGURE_COUNT + 2, items, &count)) return false;
+    for (size_t i = 0; i < count; i++)
+        if (!read_setting(&s, (char *)(uintptr_t)items[i])) return false;
+    return add_spec(&s, gpus);
+}

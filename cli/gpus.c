@@ -1,0 +1,97 @@
+/* gpus.c — `mdot gpus`: the cards that predictions may be asked for, with their figures. */
+#include "cli/gpus.h"
+
+#include <string.h>
+
+typedef struct gpus_request {
+    bool json;
+} gpus_request;
+
+const char *cli_gpu_standing(const char *name)
+{
+    static const struct {
+        const char *name, *standing;
+    } cards[] = {
+#define TRAINED_ON(card) {card, "trained on"},
+#define CHECKED_AGAINST(card) {card, "checked"},
+#include "weights/cards.def"
+#undef TRAINED_ON
+#undef CHECKED_AGAINST
+    };
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
+        if (strcmp(cards[i].name, name) == 0) return cards[i].standing;
+    return "";
+}
+
+static void print_table(void)
+{
+    printf("%32s%15s%21s\n", "", "TFLOPS, dense", "NVLink");
+    printf("%-17s %5s %6s %7s %7s %7s %4s %6s  %s\n", "GPU", "GiB", "GB/s", "fp32", "tf32", "fp16", "SMs", "GB/s",
+           "predictor");
+    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
+        mdot_gpu g = MDOT_INIT(mdot_gpu);
+        mdot_gpu_find(*name, &g, NULL);
+        char nvlink[16] = "", line[128];
+        if (g.nvlink_gbps > 0) snprintf(nvlink, sizeof nvlink, "%g", g.nvlink_gbps);
+        int used =
+            snprintf(line, sizeof line, "%-17s %5g %6g %7g %7g %7g %4g %6s  %s", g.name, g.memory_gib, g.memory_gbps,
+                     g.fp32_tflops, g.tf32_tflops, g.fp16_tflops, g.sm_count, nvlink, cli_gpu_standing(g.name));
+        while (used > 0 && line[used - 1] == ' ') used--;
+        printf("%.*s\n", used, line);
+    }
+}
+
+static void print_json(void)
+{
+    printf("{\"schema\": \"mdot-gpus/1\", \"gpus\": [");
+    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
+        mdot_gpu g = MDOT_INIT(mdot_gpu);
+        mdot_gpu_find(*name, &g, NULL);
+        const char *standing = cli_gpu_standing(g.name);
+        printf("%s\n  {\"name\": ", name == mdot_gpu_names() ? "" : ",");
+        cli_json_string(stdout, g.name);
+        printf(
+            ", \"compute_capability\": %g, \"sm_count\": %g, \"boost_mhz\": %g, \"memory_gib\": %g, "
+            "\"memory_gbps\": %g, \"l2_mib\": %g,\n   \"fp32_tflops\": %g, \"tf32_tflops\": %g, \"fp16_tflops\": %g, "
+            "\"nvlink_gbps\": %g, \"pcie_gbps\": %g, \"predictor\": \"%s\"}",
+            g.compute_capability, g.sm_count, g.boost_mhz, g.memory_gib, g.memory_gbps, g.l2_mib, g.fp32_tflops,
+            g.tf32_tflops, g.fp16_tflops, g.nvlink_gbps, g.pcie_gbps, *standing != '\0' ? standing : "neither");
+    }
+    printf("\n ]}\n");
+}
+
+static int run(int argc, char **argv)
+{
+    gpus_request request = {0};
+    cli_operands operands;
+    int status;
+    if (!cli_read_line(&cli_gpus_command, argc, argv, &request, &operands, &status)) return status;
+    if (operands.count > 0) return cli_usage_error("gpus", "it takes no operands");
+    if (request.json)
+        print_json();
+    else
+        print_table();
+    return cli_finish("gpus", CLI_OK);
+}
+
+static const cli_option options[] = {
+    {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(gpus_request, json)},
+};
+static const char *const synopsis[] = {"[--json]", NULL};
+
+const cli_command cli_gpus_command = {
+    .name = "gpus",
+    .summary = "list the GPUs that predictions may be asked for, with their figures",
+    .synopsis = synopsis,
+    .description =
+        "Lists the cards of mdot's table with the figures that a prediction is made from: memory, bandwidth, dense "
+        "rates "
+        "with fp32 sums, and NVLink in one direction. A card that is in no table is given by its figures: mdot predict "
+        "--gpu-spec.",
+    CLI_OPTIONS(options),
+    .notes =
+        "predictor: whether the predictor that mdot comes with was trained on steps measured on the card, or had its "
+        "errors checked against such; else it goes by the figures alone.",
+    .exit_status = "0 it worked, 1 failed, 2 usage",
+    .run = run,
+};

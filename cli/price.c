@@ -1,0 +1,76 @@
+/* price.c — see price.h. */
+#include "cli/price.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "2.5" or "2.5/h"; what stands behind it is blank. */
+static bool is_price(const char *text, double *out)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || !isfinite(value) || value <= 0) return false;
+    if (strncmp(end, "/h", 2) == 0) end += 2;
+    *out = value;
+    return end[strspn(end, " \t\r")] == '\0';
+}
+
+/* "NAME PRICE", where the name may have blanks in it. */
+static bool read_line(const char *command, const char *path, int number, char *line, cli_prices *prices)
+{
+    line[strcspn(line, "#\n")] = '\0';
+    char *start = line + strspn(line, " \t\r");
+    for (size_t end = strlen(start); end > 0 && strchr(" \t\r", start[end - 1]) != NULL; end--) start[end - 1] = '\0';
+    if (*start == '\0') return true;
+    char *gap = strrchr(start, ' '), *tab = strrchr(start, '\t');
+    if (gap == NULL || tab > gap) gap = tab;
+    double price = 0;
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    if (gap == NULL || !is_price(gap + 1, &price)) {
+        cli_usage_error(command, "--price: line %d of %s is no \"GPU PRICE\" as in A100 2.5", number, path);
+        return false;
+    }
+    while (gap > start && strchr(" \t", gap[-1]) != NULL) gap--;
+    *gap = '\0';
+    if (prices->count == CLI_MAX_GPUS) {
+        cli_usage_error(command, "--price: %s has more than %d prices", path, CLI_MAX_GPUS);
+        return false;
+    }
+    const char *name = mdot_gpu_find(start, &gpu, NULL) == MDOT_OK ? gpu.name : start; /* or a --gpu-spec's */
+    snprintf(prices->item[prices->count].name, CLI_GPU_NAME_BYTES, "%s", name);
+    prices->item[prices->count++].an_hour = price;
+    return true;
+}
+
+bool cli_read_prices(const char *command, char *text, cli_prices *prices)
+{
+    prices->given = true;
+    if (is_price(text, &prices->of_all)) return true;
+    prices->of_all = 0;
+    FILE *file = fopen(text, "r");
+    if (file == NULL) {
+        cli_usage_error(command, "--price takes a price of an hour, as 2.5/h, or a file of them; cannot read %s: %s",
+                        text, strerror(errno));
+        return false;
+    }
+    char line[256];
+    bool read = true;
+    for (int number = 1; read && fgets(line, sizeof line, file) != NULL; number++)
+        read = read_line(command, text, number, line, prices);
+    if (read && ferror(file) != 0) {
+        cli_usage_error(command, "--price: cannot read %s", text);
+        read = false;
+    }
+    fclose(file);
+    return read;
+}
+
+double cli_price_of(const cli_prices *prices, const char *gpu)
+{
+    if (prices->of_all > 0) return prices->of_all;
+    for (size_t i = 0; i < prices->count; i++)
+        if (strcmp(prices->item[i].name, gpu) == 0) return prices->item[i].an_hour;
+    return NAN;
+}

@@ -1,0 +1,132 @@
+/* amx.c — see amx.h.
+ *
+ * LLVM's intrinsics with constant tile numbers are used: the ones that allocate tiles configure them anew in every
+ * function. What an instruction does is in Intel's SDM, volume 2, "TDPBF16PS": of a row of the left factor and a column
+ * of the right, even elements and odd ones are summed apart, by fused multiply-adds, and then added to the sum. That is
+ * what plain vectors do, too; they differ in denormals alone, which the instruction takes for zero.
+ */
+#include "codegen/cpu/amx.h"
+
+#include "codegen/cpu/half.h"
+
+/* The palette that there is, and for each tile bytes of a row and rows (SDM volume 1, table "Memory Area Layout for
+ * LDTILECFG"). */
+static LLVMValueRef configuration(cg_emitter *e)
+{
+    static const char name[] = "amx.configuration";
+    LLVMValueRef known = LLVMGetNamedGlobal(e->module, name);
+    if (known != NULL) return known;
+    unsigned char bytes[64] = {1};
+    for (int t = 0; t < CG_AMX_TILES; t++) bytes[16 + 2 * t] = CG_AMX_ROW_BYTES, bytes[48 + t] = CG_AMX_ROWS;
+    LLVMValueRef content = LLVMConstStringInContext(e->context, (const char *)bytes, sizeof bytes, true);
+    LLVMValueRef global = LLVMAddGlobal(e->module, LLVMTypeOf(content), name);
+    LLVMSetInitializer(global, content);
+    LLVMSetGlobalConstant(global, true);
+    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    LLVMSetAlignment(global, sizeof bytes);
+    return global;
+}
+
+static bool is_plain(const cg_emitter *e)
+{
+    return e->target->in_plain_vectors;
+}
+
+void cg_amx_configure(cg_emitter *e)
+{
+    if (!is_plain(e)) cg_intrinsic(e, "llvm.x86.ldtilecfg", NULL, (LLVMValueRef[]){configuration(e)}, 1);
+}
+
+void cg_amx_release(cg_emitter *e)
+{
+    if (!is_plain(e)) cg_intrinsic(e, "llvm.x86.tilerelease", NULL, NULL, 0);
+}
+
+static LLVMValueRef number(cg_emitter *e, int tile)
+{
+    return cg_const_int(e->i8, tile);
+}
+
+/* ---- In plain vectors -------------------------------------------------------------------------------------------- */
+
+void cg_amx_begin_kernel(cg_emitter *e)
+{
+    if (!is_plain(e)) return;
+    LLVMTypeRef row = cg_vector(e, e->i32, CG_AMX_PAIRS);
+    e->amx_tiles = LLVMBuildArrayAlloca(e->builder, row, cg_const_int(e->i32, CG_AMX_TILES * CG_AMX_ROWS), "tiles");
+    LLVMSetAlignment(e->amx_tiles, CG_AMX_ROW_BYTES);
+}
+
+static LLVMValueRef tile_row(cg_emitter *e, int tile, LLVMValueRef row)
+{
+    LLVMValueRef at = cg_iadd(e, cg_int(e, (int64_t)tile * CG_AMX_ROWS), row);
+    return cg_at(e, cg_vector(e, e->i32, CG_AMX_PAIRS), e->amx_tiles, at);
+}
+
+/* Copies a tile's rows from (or to) memory; zeros where there is no address. */
+static void move_rows(cg_emitter *e, int tile, LLVMValueRef address, LLVMValueRef stride, bool to_tile)
+{
+    LLVMTypeRef type = cg_vector(e, e->i32, CG_AMX_PAIRS);
+    cg_loop row;
+    cg_loop_begin(e, &row, cg_int(e, 0), cg_int(e, CG_AMX_ROWS), 1, 0, NULL, false);
+    LLVMValueRef inside = tile_row(e, tile, row.index), outside = address;
+    if (address != NULL) outside = cg_at(e, e->i8, address, cg_imul(e, row.index, stride));
+    LLVMValueRef value = cg_const_int(type, 0);
+    if (address != NULL) value = cg_load(e, type, to_tile ? outside : inside, to_tile ? 1 : CG_AMX_ROW_BYTES);
+    cg_store(e, value, to_tile ? inside : outside, to_tile ? CG_AMX_ROW_BYTES : 1);
+    cg_loop_end(e, &row, NULL);
+}
+
+static void add_product_plainly(cg_emitter *e, int sums, int left, int right)
+{
+    LLVMTypeRef words = cg_vector(e, e->i32, CG_AMX_PAIRS), floats = cg_vector(e, e->f32, CG_AMX_PAIRS);
+    LLVMValueRef zeros[] = {cg_const(e, floats, 0), cg_const(e, floats, 0)};
+    cg_loop row, pair;
+    cg_loop_begin(e, &row, cg_int(e, 0), cg_int(e, CG_AMX_ROWS), 1, 0, NULL, false);
+    LLVMValueRef left_row = tile_row(e, left, row.index), sum_row = tile_row(e, sums, row.index);
+    cg_loop_begin(e, &pair, cg_int(e, 0), cg_int(e, CG_AMX_PAIRS), 1, 2, zeros, false);
+    LLVMValueRef a = cg_splat(e, cg_load(e, e->i32, cg_at(e, e->i32, left_row, pair.index), 0), CG_AMX_PAIRS);
+    LLVMValueRef b = cg_load(e, words, tile_row(e, right, pair.index), CG_AMX_ROW_BYTES);
+    LLVMValueRef even = cg_fma(e, cg_low_of_pairs(e, a), cg_low_of_pairs(e, b), pair.carried[0]);
+    LLVMValueRef odd = cg_fma(e, cg_high_of_pairs(e, a), cg_high_of_pairs(e, b), pair.carried[1]);
+    cg_loop_end(e, &pair, (LLVMValueRef[]){even, odd});
+    LLVMValueRef sum = cg_load(e, floats, sum_row, CG_AMX_ROW_BYTES);
+    cg_store(e, cg_fadd(e, sum, cg_fadd(e, pair.out[0], pair.out[1])), sum_row, CG_AMX_ROW_BYTES);
+    cg_loop_end(e, &row, NULL);
+}
+
+/* ---- The operations ---------------------------------------------------------------------------------------------- */
+
+void cg_amx_zero(cg_emitter *e, int tile)
+{
+    if (is_plain(e))
+        move_rows(e, tile, NULL, NULL, true);
+    else
+        cg_intrinsic(e, "llvm.x86.tilezero", NULL, (LLVMValueRef[]){number(e, tile)}, 1);
+}
+
+void cg_amx_load(cg_emitter *e, int tile, LLVMValueRef address, LLVMValueRef stride)
+{
+    if (is_plain(e))
+        move_rows(e, tile, address, stride, true);
+    else
+        cg_intrinsic(e, "llvm.x86.tileloadd64", NULL, (LLVMValueRef[]){number(e, tile), address, stride}, 3);
+}
+
+void cg_amx_store(cg_emitter *e, int tile, LLVMValueRef address, LLVMValueRef stride)
+{
+    if (is_plain(e))
+        move_rows(e, tile, address, stride, false);
+    else
+        cg_intrinsic(e, "llvm.x86.tilestored64", NULL, (LLVMValueRef[]){number(e, tile), address, stride}, 3);
+}
+
+void cg_amx_add_product(cg_emitter *e, int sums, int left, int right)
+{
+    if (is_plain(e)) {
+        add_product_plainly(e, sums, left, right);
+    } else {
+        LLVMValueRef tiles[] = {number(e, sums), number(e, left), number(e, right)};
+        cg_intrinsic(e, "llvm.x86.tdpbf16ps", NULL, tiles, 3);
+    }
+}

@@ -1,0 +1,189 @@
+/* cpu_attention_amx.c — what the streaming attention multiplies with matrix tiles: cpu_attention.h.
+ *
+ * Scores are keys × queries and contexts channels × queries, as in the stream's own tiles. Left factors are the keys,
+ * row by row, and the values, turned, so that a row is a channel of consecutive keys; both lie in scratch, packed once
+ * a head in whole tiles, so that no tile reads beyond a buffer. Right factors are what vectors have made: the turned
+ * queries' pairs of channels, the weights' pairs of keys.
+ */
+#include "codegen/cpu/amx.h"
+#include "codegen/cpu/cpu_attention.h"
+
+#include <assert.h>
+
+enum { SIDE = 2, LEFT = SIDE * SIDE, RIGHT = LEFT + SIDE, QUERIES = CG_AMX_ROW_BYTES / 4, CHUNK = 16 };
+
+static_assert(CG_AMX_STEP == 2 * CG_AMX_PAIRS, "channels or keys of a tile");
+
+/* ---- Packing a head ---------------------------------------------------------------------------------------------- */
+
+static int64_t round_up(int64_t channels)
+{
+    return (channels + CG_AMX_STEP - 1) / CG_AMX_STEP * CG_AMX_STEP;
+}
+
+static LLVMValueRef keys_in_steps(cg_emitter *e, const attention_head *head)
+{
+    return cg_round_down(e, cg_iadd(e, head->keys, cg_int(e, CG_AMX_STEP - 1)), CG_AMX_STEP);
+}
+
+static int64_t most_keys(const pl_plan *plan, const pl_attention *k)
+{
+    int64_t shortest = ir_dim_at(k->keys, 1), longest = ir_dim_at(k->keys, plan->max_length);
+    return round_up(shortest > longest ? shortest : longest);
+}
+
+int64_t cg_amx_head_bytes(const pl_plan *plan, const pl_attention *k)
+{
+    return 2 * most_keys(plan, k) * (k->value_dim + round_up(k->dim));
+}
+
+/* Rows of whole steps of channels, zeros beyond the head's own. */
+static void pack_keys(cg_emitter *e, const attention_head *head, LLVMValueRef to, int64_t row_bytes)
+{
+    const pl_attention *k = head->k;
+    LLVMTypeRef stored = cg_stored_type(e, head->plan, k->k.buffer), halves = cg_vector(e, e->i16, CHUNK);
+    cg_loop key;
+    cg_loop_begin(e, &key, cg_int(e, 0), head->keys, 1, 0, NULL, true);
+    LLVMValueRef from = cg_at(e, stored, head->key, cg_imul(e, key.index, head->key_stride));
+    LLVMValueRef row = cg_at(e, e->i8, to, cg_imul(e, key.index, cg_int(e, row_bytes)));
+    for (int64_t c = 0; c < round_up(k->dim); c += CHUNK) {
+        LLVMValueRef value = cg_const_int(halves, 0), at = cg_int(e, c);
+        if (c < k->dim)
+            value = cg_narrow(e, cg_load_elements(e, head->plan, k->k.buffer, cg_at(e, stored, from, at), CHUNK));
+        cg_store(e, value, cg_at(e, e->i16, row, at), 2 * CHUNK);
+    }
+    cg_loop_end(e, &key, NULL);
+}
+
+/* Sixteen channels of a key's value, or zeros where there is no such key, each in the low half of a word. */
+static LLVMValueRef value_or_nothing(cg_emitter *e, const attention_head *head, LLVMValueRef key, LLVMValueRef channel)
+{
+    LLVMValueRef last = cg_isub(e, head->keys, cg_int(e, 1));
+    LLVMValueRef is_key = LLVMBuildICmp(e->builder, LLVMIntSLE, key, last, "");
+    LLVMValueRef words = cg_value_words(e, head, cg_imin(e, key, last), channel);
+    return cg_select(e, is_key, words, cg_const_int(LLVMTypeOf(words), 0));
+}
+
+/* A step of keys of sixteen channels: pairs of keys in words, turned. */
+static void turn_values(cg_emitter *e, const attention_head *head, LLVMValueRef first_key, LLVMValueRef channel,
+                        LLVMValueRef to, LLVMValueRef row_bytes)
+{
+    LLVMValueRef rows[CG_AMX_PAIRS];
+    LLVMTypeRef floats = cg_vector(e, e->f32, CHUNK);
+    for (int i = 0; i < CG_AMX_PAIRS; i++) {
+        LLVMValueRef key = cg_iadd(e, first_key, cg_int(e, 2 * i));
+        LLVMValueRef low = value_or_nothing(e, head, key, channel);
+        LLVMValueRef high = value_or_nothing(e, head, cg_iadd(e, key, cg_int(e, 1)), channel);
+        high = LLVMBuildShl(e->builder, high, cg_const_int(LLVMTypeOf(high), 16), "");
+        rows[i] = LLVMBuildBitCast(e->builder, LLVMBuildOr(e->builder, low, high, ""), floats, "");
+    }
+    cg_transpose(e, rows);
+    LLVMValueRef column = cg_at(e, e->i8, to, cg_imul(e, first_key, cg_int(e, 2)));
+    for (int i = 0; i < CHUNK; i++) {
+        LLVMValueRef row = cg_imul(e, cg_iadd(e, channel, cg_int(e, i)), row_bytes);
+        cg_store(e, rows[i], cg_at(e, e->i8, column, row), CG_AMX_ROW_BYTES);
+    }
+}
+
+cg_amx_head cg_amx_pack_head(cg_emitter *e, const attention_head *head, LLVMValueRef to)
+{
+    const pl_attention *k = head->k;
+    LLVMValueRef steps = keys_in_steps(e, head);
+    cg_amx_head packed = {
+        .values = to, .value_bytes = cg_imul(e, steps, cg_int(e, 2)), .key_bytes = 2 * round_up(k->dim)};
+    packed.keys = cg_at(e, e->i8, to, cg_imul(e, packed.value_bytes, cg_int(e, k->value_dim)));
+    pack_keys(e, head, packed.keys, packed.key_bytes);
+    cg_loop key, channel;
+    cg_loop_begin(e, &key, cg_int(e, 0), head->keys, CG_AMX_STEP, 0, NULL, true);
+    cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, k->value_dim), CHUNK, 0, NULL, false);
+    turn_values(e, head, key.index, channel.index, packed.values, packed.value_bytes);
+    cg_loop_end(e, &channel, NULL);
+    cg_loop_end(e, &key, NULL);
+    return packed;
+}
+
+/* ---- Products ---------------------------------------------------------------------------------------------------- */
+
+/* Up to two tiles of rows by two of queries, at a row and a query of a matrix of words in scratch. */
+typedef struct tiles {
+    int rows, columns;
+    LLVMValueRef at, bytes; /* of the first sum; from row to row */
+} tiles;
+
+static LLVMValueRef sums_pointer(cg_emitter *e, const tiles *t, int i, int j)
+{
+    LLVMValueRef row = cg_imul(e, t->bytes, cg_int(e, (int64_t)i * CG_AMX_ROWS));
+    return cg_at(e, e->f32, cg_at(e, e->i8, t->at, row), cg_int(e, (int64_t)j * QUERIES));
+}
+
+/* sums += left × right, of which the tile of rows or queries after the first is so many bytes on. */
+static void add_products(cg_emitter *e, const tiles *t, LLVMValueRef left, LLVMValueRef left_bytes, LLVMValueRef right)
+{
+    for (int i = 0; i < t->rows; i++) {
+        LLVMValueRef row = cg_imul(e, left_bytes, cg_int(e, (int64_t)i * CG_AMX_ROWS));
+        cg_amx_load(e, LEFT + i, cg_at(e, e->i8, left, row), left_bytes);
+    }
+    for (int j = 0; j < t->columns; j++)
+        cg_amx_load(e, RIGHT + j, cg_at(e, e->f32, right, cg_int(e, (int64_t)j * QUERIES)), t->bytes);
+    for (int i = 0; i < t->rows; i++)
+        for (int j = 0; j < t->columns; j++) cg_amx_add_product(e, i * SIDE + j, LEFT + i, RIGHT + j);
+}
+
+static void store_sums(cg_emitter *e, const tiles *t)
+{
+    for (int i = 0; i < t->rows; i++)
+        for (int j = 0; j < t->columns; j++) cg_amx_store(e, i * SIDE + j, sums_pointer(e, t, i, j), t->bytes);
+}
+
+static LLVMValueRef word(cg_emitter *e, const cg_amx_block *b, LLVMValueRef matrix, LLVMValueRef row, int query)
+{
+    return cg_at(e, e->f32, cg_at(e, e->f32, matrix, cg_imul(e, row, cg_int(e, b->width))), cg_int(e, query));
+}
+
+/* How many tiles of queries stand beside `query`, at most two. */
+static int columns_at(const cg_amx_block *b, int query)
+{
+    return b->width - query > QUERIES ? SIDE : 1;
+}
+
+void cg_amx_scores(cg_emitter *e, const cg_amx_block *b)
+{
+    LLVMValueRef key_bytes = cg_int(e, b->head->key_bytes);
+    cg_loop key;
+    cg_loop_begin(e, &key, cg_int(e, 0), b->key_count, CG_AMX_STEP, 0, NULL, false);
+    LLVMValueRef keys = cg_at(e, e->i8, b->head->keys, cg_imul(e, cg_iadd(e, b->first_key, key.index), key_bytes));
+    for (int query = 0; query < b->width; query += SIDE * QUERIES) {
+        tiles t = {SIDE, columns_at(b, query), word(e, b, b->weights, key.index, query), cg_int(e, 4 * b->width)};
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < t.columns; j++) cg_amx_zero(e, i * SIDE + j);
+        for (int64_t c = 0; c < b->head->key_bytes; c += CG_AMX_ROW_BYTES) {
+            LLVMValueRef pairs = word(e, b, b->q_turned, cg_int(e, c / 4), query);
+            add_products(e, &t, cg_at(e, e->i8, keys, cg_int(e, c)), key_bytes, pairs);
+        }
+        store_sums(e, &t);
+    }
+    cg_loop_end(e, &key, NULL);
+}
+
+static void add_contexts(cg_emitter *e, const cg_amx_block *b, int64_t channel, int query)
+{
+    int rows = b->channels - channel > CG_AMX_ROWS ? SIDE : 1;
+    tiles t = {rows, columns_at(b, query), word(e, b, b->context, cg_int(e, channel), query), cg_int(e, 4 * b->width)};
+    LLVMValueRef first = cg_imul(e, b->head->value_bytes, cg_int(e, channel));
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < t.columns; j++) cg_amx_load(e, i * SIDE + j, sums_pointer(e, &t, i, j), t.bytes);
+    cg_loop key;
+    cg_loop_begin(e, &key, cg_int(e, 0), b->key_count, CG_AMX_STEP, 0, NULL, false);
+    LLVMValueRef at = cg_iadd(e, first, cg_imul(e, cg_iadd(e, b->first_key, key.index), cg_int(e, 2)));
+    LLVMValueRef pair = LLVMBuildLShr(e->builder, key.index, cg_int(e, 1), "");
+    add_products(e, &t, cg_at(e, e->i8, b->head->values, at), b->head->value_bytes,
+                 word(e, b, b->weights, pair, query));
+    cg_loop_end(e, &key, NULL);
+    store_sums(e, &t);
+}
+
+void cg_amx_contexts(cg_emitter *e, const cg_amx_block *b)
+{
+    for (int64_t channel = 0; channel < b->channels; channel += SIDE * CG_AMX_ROWS)
+        for (int query = 0; query < b->width; query += SIDE * QUERIES) add_contexts(e, b, channel, query);
+}

@@ -1,0 +1,141 @@
+/* cpu_attention_lanes.c — streaming attention's transposing: queries and masks from rows of memory to lanes of vectors,
+ * contexts from lanes to rows.
+ */
+#include "codegen/cpu/cpu_attention_stream.h"
+
+enum { MAX_LANES = 16 };
+
+/* Pointers to `lanes` consecutive queries' rows, the first at query `first`; beyond the last query, the last. */
+static void query_rows(cg_emitter *e, const cg_stream *s, LLVMTypeRef element, LLVMValueRef base, LLVMValueRef stride,
+                       LLVMValueRef first, LLVMValueRef *rows)
+{
+    for (int i = 0; i < e->target->lanes; i++) {
+        LLVMValueRef query = cg_imin(e, cg_iadd(e, first, cg_int(e, i)), s->last_query);
+        rows[i] = cg_at(e, element, base, cg_imul(e, query, stride));
+    }
+}
+
+/* Turns `count` (at most a vector) columns, from `column` on, of the queries' rows into lanes, and stores them as rows
+ * of a scratch matrix. `read` gives a row's as a whole vector. */
+typedef LLVMValueRef (*row_reader)(cg_emitter *e, const cg_stream *s, LLVMValueRef row, LLVMValueRef column, int count);
+
+static void rows_to_lanes(cg_emitter *e, const cg_stream *s, LLVMValueRef *rows, LLVMValueRef column, int count,
+                          row_reader read, LLVMValueRef to)
+{
+    LLVMValueRef turned[MAX_LANES];
+    int lanes = e->target->lanes;
+    for (int i = 0; i < lanes; i++) turned[i] = read(e, s, rows[i], column, count);
+    cg_transpose(e, turned);
+    for (int i = 0; i < count; i++) {
+        LLVMValueRef row = cg_iadd(e, column, cg_int(e, i));
+        cg_store(e, turned[i], cg_at(e, e->f32, to, cg_imul(e, row, cg_int(e, s->width))), cg_lanes_bytes(e));
+    }
+}
+
+/* The way back: `count` rows of a scratch matrix, times `factor` per lane, to columns of the queries' rows. */
+static void lanes_to_rows(cg_emitter *e, const cg_stream *s, LLVMValueRef from, LLVMValueRef factor,
+                          LLVMValueRef column, int count, LLVMValueRef *rows)
+{
+    LLVMValueRef turned[MAX_LANES];
+    int lanes = e->target->lanes;
+    for (int i = 0; i < lanes; i++) {
+        LLVMValueRef row = cg_iadd(e, column, cg_int(e, i));
+        LLVMValueRef address = cg_at(e, e->f32, from, cg_imul(e, row, cg_int(e, s->width)));
+        turned[i] = cg_const(e, cg_lanes_type(e), 0);
+        if (i < count) turned[i] = cg_fmul(e, cg_load(e, cg_lanes_type(e), address, cg_lanes_bytes(e)), factor);
+    }
+    int out = s->head->k->out.buffer;
+    LLVMTypeRef stored = cg_stored_type(e, s->head->plan, out);
+    cg_transpose(e, turned);
+    for (int i = 0; i < lanes; i++)
+        cg_store_elements(e, s->head->plan, out, cg_resize(e, turned[i], count, 0), cg_at(e, stored, rows[i], column));
+}
+
+static LLVMValueRef read_floats(cg_emitter *e, LLVMValueRef row, LLVMValueRef column, int count)
+{
+    LLVMValueRef part = cg_load(e, cg_vector(e, e->f32, count), cg_at(e, e->f32, row, column), 0);
+    return cg_resize(e, part, e->target->lanes, 0);
+}
+
+static LLVMValueRef read_scaled_query(cg_emitter *e, const cg_stream *s, LLVMValueRef row, LLVMValueRef column,
+                                      int count)
+{
+    return cg_fmul(e, read_floats(e, row, column, count), cg_stream_scale(e, s));
+}
+
+static LLVMValueRef read_query_pairs(cg_emitter *e, const cg_stream *s, LLVMValueRef row, LLVMValueRef column,
+                                     int count)
+{
+    return cg_resize(e, cg_query_pairs(e, s->head, row, column, count), e->target->lanes, 0);
+}
+
+void cg_load_queries(cg_emitter *e, const cg_stream *s)
+{
+    int lanes = e->target->lanes;
+    int64_t dim = s->head->pairs ? s->head->k->dim / 2 : s->head->k->dim, whole = dim / lanes * lanes;
+    row_reader read = s->head->pairs ? read_query_pairs : read_scaled_query;
+    LLVMTypeRef stored = cg_stored_type(e, s->head->plan, s->head->k->q.buffer);
+    LLVMValueRef rows[MAX_LANES];
+    cg_loop group, column;
+    cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, s->width), lanes, 0, NULL, false);
+    query_rows(e, s, stored, s->head->q, s->head->q_stride, cg_iadd(e, s->first_query, group.index), rows);
+    LLVMValueRef to = cg_at(e, e->f32, s->q_turned, group.index);
+    if (whole > 0) {
+        cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), lanes, 0, NULL, false);
+        rows_to_lanes(e, s, rows, column.index, lanes, read, to);
+        cg_loop_end(e, &column, NULL);
+    }
+    if (dim > whole) rows_to_lanes(e, s, rows, cg_int(e, whole), (int)(dim - whole), read, to);
+    cg_loop_end(e, &group, NULL);
+}
+
+void cg_store_context(cg_emitter *e, const cg_stream *s, LLVMValueRef factors)
+{
+    int lanes = e->target->lanes;
+    int64_t dim = s->head->k->value_dim, whole = dim / lanes * lanes;
+    LLVMValueRef rows[MAX_LANES];
+    cg_loop group, column;
+    cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, s->width), lanes, 0, NULL, false);
+    LLVMTypeRef stored = cg_stored_type(e, s->head->plan, s->head->k->out.buffer);
+    query_rows(e, s, stored, s->head->out, s->head->out_stride, cg_iadd(e, s->first_query, group.index), rows);
+    LLVMValueRef factor = cg_load(e, cg_lanes_type(e), cg_at(e, e->f32, factors, group.index), cg_lanes_bytes(e));
+    LLVMValueRef from = cg_at(e, e->f32, s->context, group.index);
+    if (whole > 0) {
+        cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), lanes, 0, NULL, false);
+        lanes_to_rows(e, s, from, factor, column.index, lanes, rows);
+        cg_loop_end(e, &column, NULL);
+    }
+    if (dim > whole) lanes_to_rows(e, s, from, factor, cg_int(e, whole), (int)(dim - whole), rows);
+    cg_loop_end(e, &group, NULL);
+}
+
+static LLVMValueRef read_mask(cg_emitter *e, const cg_stream *s, LLVMValueRef row, LLVMValueRef column, int count)
+{
+    (void)s;
+    return cg_scale_mask(e, read_floats(e, row, column, count));
+}
+
+void cg_load_mask(cg_emitter *e, const cg_stream *s)
+{
+    int lanes = e->target->lanes;
+    LLVMValueRef rows[MAX_LANES], mask = cg_at(e, e->f32, s->head->mask, s->first_key);
+    LLVMValueRef whole = cg_round_down(e, s->key_count, lanes);
+    cg_loop group, column, key, lane;
+    cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, s->width), lanes, 0, NULL, false);
+    query_rows(e, s, e->f32, mask, s->head->mask_stride, cg_iadd(e, s->first_query, group.index), rows);
+    LLVMValueRef to = cg_at(e, e->f32, s->mask, group.index);
+    cg_loop_begin(e, &column, cg_int(e, 0), whole, lanes, 0, NULL, true);
+    rows_to_lanes(e, s, rows, column.index, lanes, read_mask, to);
+    cg_loop_end(e, &column, NULL);
+    cg_loop_end(e, &group, NULL);
+    /* Less than a vector of keys is left: one element at a time. */
+    cg_loop_begin(e, &key, whole, s->key_count, 1, 0, NULL, true);
+    cg_loop_begin(e, &lane, cg_int(e, 0), cg_int(e, s->width), 1, 0, NULL, false);
+    LLVMValueRef query = cg_imin(e, cg_iadd(e, s->first_query, lane.index), s->last_query);
+    LLVMValueRef from = cg_iadd(e, cg_imul(e, query, s->head->mask_stride), key.index);
+    LLVMValueRef value = cg_scale_mask(e, cg_load(e, e->f32, cg_at(e, e->f32, mask, from), 0));
+    LLVMValueRef at = cg_iadd(e, cg_imul(e, key.index, cg_int(e, s->width)), lane.index);
+    cg_store(e, value, cg_at(e, e->f32, s->mask, at), 0);
+    cg_loop_end(e, &lane, NULL);
+    cg_loop_end(e, &key, NULL);
+}

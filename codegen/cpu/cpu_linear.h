@@ -1,0 +1,59 @@
+/* cpu_linear.h — what the linear kernel's files share: cpu_linear.c, whose inner loop is the register tile,
+ * cpu_linear_amx.c, with matrix tiles, and cpu_linear_rows.c, which serves both.
+ */
+#ifndef CG_CPU_LINEAR_H
+#define CG_CPU_LINEAR_H
+
+#include "codegen/cpu/emit.h"
+
+enum { CG_LINEAR_ROW_BLOCK = 96 }; /* whole tiles of every kind; × 64 columns of f32 is 24 KB */
+
+/* A row block while it is computed. */
+typedef struct linear {
+    const pl_plan *plan;
+    const pl_linear *k;
+    const LLVMValueRef *buffers;
+    LLVMValueRef first_row, row_count; /* of the row block */
+    LLVMValueRef a, a_stride;          /* A's first row of the block, in elements of a_type */
+    LLVMValueRef out, out_stride;      /* the same of out */
+    LLVMValueRef stage;                /* scratch: rows of `width`, for this strip */
+    LLVMValueRef stage_before;         /* the finished strip before, whose epilogue this strip hides; NULL: none */
+    int64_t width;                     /* columns of a whole strip */
+
+    cg_products products;
+    int64_t steps;                /* of k: elements, or pairs of them */
+    LLVMTypeRef a_type, out_type; /* of an element of A, as the tiles read it, and of `out` */
+    LLVMValueRef wide;            /* scratch: a block of the strip's weights in f32; NULL: they are not widened */
+    LLVMValueRef copy;            /* scratch: the block's rows of A as the tiles want them; NULL: they are so */
+
+    LLVMValueRef column; /* the strip's first */
+    int vectors;
+    bool staged;
+
+    LLVMValueRef k_first, k_count; /* the block of k */
+    LLVMValueRef panel;
+    int64_t panel_step;
+    bool starts; /* the first block: accumulators start from bias and, in a direct strip, the epilogue's terms */
+} linear;
+
+/* The epilogue of `acc`, lanes consecutive columns of a row. Rows count from the block's first. */
+LLVMValueRef cg_linear_epilogue(cg_emitter *e, const linear *l, LLVMValueRef row, LLVMValueRef column,
+                                LLVMValueRef acc);
+/* Epilogue and store of `width` columns of a staged row, whose sums are at `from`. */
+void cg_finish_vector(cg_emitter *e, const linear *l, LLVMValueRef from, LLVMValueRef row, LLVMValueRef column,
+                      int width);
+
+/* Rows `from` on of A, as the tiles want them, to l->copy, cg_copy_stride elements a row. Zeros come first where the
+ * weights have them. `count` is at least one. */
+void cg_copy_rows(cg_emitter *e, const linear *l, LLVMValueRef from, LLVMValueRef from_stride, LLVMValueRef count);
+int64_t cg_copy_stride(const linear *l);
+
+/* Applies the epilogue to rows from..to of a finished strip in scratch and writes its `columns` columns to out. */
+void cg_finish_rows(cg_emitter *e, const linear *l, int64_t columns, LLVMValueRef from, LLVMValueRef to);
+
+/* All strips of the row block, with matrix tiles: l->stage holds a group of CG_AMX_GROUP rows, l->copy a whole block
+ * where `copies`, else the last group. */
+enum { CG_AMX_GROUP = 32 };
+void cg_linear_amx(cg_emitter *e, linear *l, bool copies);
+
+#endif

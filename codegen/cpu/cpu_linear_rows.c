@@ -1,0 +1,81 @@
+/* cpu_linear_rows.c — what comes before and behind a linear kernel's products: cpu_linear.h. */
+#include "codegen/cpu/cpu_linear.h"
+#include "codegen/cpu/half.h"
+
+/* ---- Behind: epilogues ------------------------------------------------------------------------------------------ */
+
+LLVMValueRef cg_linear_epilogue(cg_emitter *e, const linear *l, LLVMValueRef row, LLVMValueRef column, LLVMValueRef acc)
+{
+    if (l->k->epilogue == NULL) return acc;
+    cg_scope scope = {
+        .buffers = l->buffers,
+        .loops = {cg_iadd(e, l->first_row, row), column},
+        .vector_loop = 1,
+        .lanes = cg_lanes(acc),
+        .acc = {acc},
+    };
+    LLVMValueRef value = cg_expr(e, &scope, l->plan, l->k->epilogue);
+    return cg_lanes(value) == scope.lanes ? value : cg_splat(e, value, scope.lanes);
+}
+
+void cg_finish_vector(cg_emitter *e, const linear *l, LLVMValueRef from, LLVMValueRef row, LLVMValueRef column,
+                      int width)
+{
+    LLVMTypeRef type = cg_vector(e, e->f32, width);
+    LLVMValueRef sum = cg_load(e, type, from, 4 * (unsigned)e->target->lanes);
+    LLVMValueRef out = cg_at(e, l->out_type, cg_at(e, l->out_type, l->out, cg_imul(e, row, l->out_stride)), column);
+    cg_store_elements(e, l->plan, l->k->out.buffer, cg_linear_epilogue(e, l, row, column, sum), out);
+}
+
+void cg_finish_rows(cg_emitter *e, const linear *l, int64_t columns, LLVMValueRef from, LLVMValueRef to)
+{
+    int lanes = e->target->lanes;
+    cg_loop row;
+    cg_loop_begin(e, &row, from, to, 1, 0, NULL, true);
+    LLVMValueRef stage = cg_at(e, e->f32, l->stage, cg_imul(e, row.index, cg_int(e, l->width)));
+    for (int64_t c = 0; c < columns; c += lanes) {
+        int width = (int)(columns - c < lanes ? columns - c : lanes);
+        LLVMValueRef column = cg_iadd(e, l->column, cg_int(e, c));
+        cg_finish_vector(e, l, cg_at(e, e->f32, stage, cg_int(e, c)), row.index, column, width);
+    }
+    cg_loop_end(e, &row, NULL);
+}
+
+/* ---- Before: rows of A ------------------------------------------------------------------------------------------ */
+
+int64_t cg_copy_stride(const linear *l)
+{
+    if (l->products == CG_PRODUCTS_TILES) return l->k->k + cg_pairs_padding(l->k->k);
+    return l->products == CG_PRODUCTS_PAIRS ? 2 * l->steps : l->k->k;
+}
+
+/* `count` elements of A's row to the row of the copy, rounded or widened. */
+static void copy_elements(cg_emitter *e, const linear *l, LLVMValueRef from, LLVMValueRef to, LLVMValueRef at,
+                          int count)
+{
+    LLVMTypeRef stored = cg_stored_type(e, l->plan, l->k->a.buffer);
+    LLVMValueRef value = cg_load_elements(e, l->plan, l->k->a.buffer, cg_at(e, stored, from, at), count);
+    if (l->products >= CG_PRODUCTS_PAIRS) value = cg_narrow(e, value);
+    cg_store(e, value, cg_at(e, l->a_type, to, at), 0);
+}
+
+void cg_copy_rows(cg_emitter *e, const linear *l, LLVMValueRef from, LLVMValueRef from_stride, LLVMValueRef count)
+{
+    int lanes = e->target->lanes;
+    int64_t stride = cg_copy_stride(l), padding = stride - l->k->k, whole = l->k->k / lanes * lanes;
+    LLVMTypeRef stored = cg_stored_type(e, l->plan, l->k->a.buffer);
+    cg_loop row, column;
+    cg_loop_begin(e, &row, cg_int(e, 0), count, 1, 0, NULL, false);
+    LLVMValueRef source = cg_at(e, stored, from, cg_imul(e, row.index, from_stride));
+    LLVMValueRef to = cg_at(e, l->a_type, l->copy, cg_imul(e, row.index, cg_int(e, stride)));
+    for (int64_t i = 0; i < padding; i++)
+        cg_store(e, cg_const_int(l->a_type, 0), cg_at(e, l->a_type, to, cg_int(e, i)), 0);
+    to = cg_at(e, l->a_type, to, cg_int(e, padding));
+    if (whole > 0) {
+        cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), lanes, 0, NULL, false);
+        copy_elements(e, l, source, to, column.index, lanes);
+        cg_loop_end(e, &column, NULL);
+    }
+    if (l->k->k > whole) copy_elements(e, l, source, to, cg_int(e, whole), (int)(l->k->k - whole));
+    cg_loop_end(e, &row, NULL);
+}

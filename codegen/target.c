@@ -1,0 +1,37 @@
+/* target.c — lists of targets, as cg_options has them, and the names of arithmetics. */
+#include "codegen/backend.h"
+
+const char *cg_compute_name(cg_compute compute)
+{
+    static const char *const names[CG_COMPUTES] = {[CG_FP32] = "fp32", [CG_BF16] = "bf16", [CG_FP16] = "fp16"};
+    return names[compute];
+}
+
+/* Arithmetics are not compared: those of one target stand as they were asked for (mdot_abi_table.images_at). */
+static bool is_before(const cg_target *a, const cg_target *b)
+{
+    if (a->kind != b->kind) return a->kind < b->kind;
+    return a->number != b->number ? a->number < b->number : a->variant < b->variant;
+}
+
+mdot_status cg_add_target(cg_target *targets, int *count, cg_target target, mdot_error *err)
+{
+    int at = *count;
+    while (at > 0 && is_before(&target, &targets[at - 1])) at--;
+    for (int i = at - 1; i >= 0 && !is_before(&targets[i], &target); i--)
+        if (targets[i].compute == target.compute) return MDOT_OK;
+    if (*count == MDOT_ABI_MAX_IMAGES)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "more than %d targets", MDOT_ABI_MAX_IMAGES);
+    for (int i = (*count)++; i > at; i--) targets[i] = targets[i - 1];
+    targets[at] = target;
+    return MDOT_OK;
+}
+
+const cg_target *cg_targets_of(const cg_options *options, mdot_image_kind kind, int *out_count)
+{
+    int first = 0, end;
+    while (first < options->target_count && options->targets[first].kind != kind) first++;
+    for (end = first; end < options->target_count && options->targets[end].kind == kind;) end++;
+    *out_count = end - first;
+    return options->targets != NULL ? options->targets + first : NULL;
+}

@@ -1,0 +1,34 @@
+/* lifetime.c — how long a predictor lives: until it is closed and the last of its contexts is destroyed. */
+#include "runtime/core/predictor.h"
+
+void rt_device_close(mdot_predictor *predictor)
+{
+    if (predictor->device != NULL) predictor->device_ops->close(predictor->device);
+    predictor->device = NULL;
+}
+
+/* To its users a predictor is immutable, and so they have it const; how many they are is not theirs to see. */
+static mdot_predictor *own(const mdot_predictor *predictor)
+{
+    return (mdot_predictor *)(uintptr_t)predictor;
+}
+
+void rt_predictor_keep(const mdot_predictor *predictor)
+{
+    atomic_fetch_add_explicit(&own(predictor)->references, 1, memory_order_relaxed);
+}
+
+void rt_predictor_release(const mdot_predictor *predictor)
+{
+    mdot_predictor *p = own(predictor);
+    if (atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) > 1) return;
+    rt_device_close(p);
+    rt_library_close(&p->library);
+    rt_allocator allocator = p->allocator;
+    rt_free(&allocator, p);
+}
+
+void mdot_predictor_close(mdot_predictor *predictor)
+{
+    if (predictor != NULL) rt_predictor_release(predictor);
+}

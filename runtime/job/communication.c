@@ -1,0 +1,76 @@
+/* communication.c — what the GPUs of a step exchange, and what of it a step waits for.
+ *
+ *   data parallelism    Gradients are summed over the workers once a step, 2 (n - 1) / n of their bytes, while the last
+ *                       pass runs backward; what that does not hide is waited for, and a tenth in any case: the last
+ *                       bucket. With ZeRO 1 and 2 as much passes, in other pieces. At stage 3 weights are gathered for
+ *                       both passes, and gradients scattered, in every pass: 3 (n - 1) / n.
+ *   tensor parallelism  Every sum (division.c) is waited for, 2 (n - 1) / n of its bytes and 20 µs; forward sums again
+ *                       where blocks are computed again.
+ *   pipeline            What passes the border of two stages, there and back, for every micro-batch that one waits for.
+ *
+ * Gradients and activations are of the precision's width. GPUs that one exchange spans in a node use its link;
+ * those that are spread over nodes the slower of link and network.
+ */
+#include "runtime/job/setup.h"
+
+#include <math.h>
+
+#define BYTES_PER_MS 1e6    /* of a GB/s */
+#define SUM_LATENCY_MS 0.02 /* NCCL's all-reduce of a few KB between the eight GPUs of a node (nccl-tests) */
+#define LEAST_WAITED 0.1
+
+typedef struct exchange {
+    const mdot_job *job;
+    const mdot_configuration *c;
+    rt_share share;
+    double half; /* bytes for one of fp32 */
+    double micro_batch;
+} exchange;
+
+/* Of a group whose members stand `stride` GPUs apart. */
+static double rate_of(const exchange *e, double members, double stride)
+{
+    double in_node = (double)e->c->gpu_count / e->c->node_count;
+    bool spans_nodes = members * stride > in_node;
+    return BYTES_PER_MS * (spans_nodes ? fmin(e->c->link_gbps, e->c->network_gbps) : e->c->link_gbps);
+}
+
+static double workers_ms(const exchange *e, double backward_ms)
+{
+    double n = e->c->data_parallel, width = e->c->precision == MDOT_PRECISION_BF16 ? 2 : 4;
+    if (n == 1) return 0;
+    bool gathers = e->c->zero_stage >= 3;
+    double passes = gathers ? (double)e->c->accumulate : 1;
+    double gradients = width * rt_parameters(e->job, &e->share), weights = width * rt_weights(e->job, &e->share);
+    double bytes = gathers ? 2 * weights + gradients : 2 * gradients;
+    double ms = (n - 1) / n * bytes / rate_of(e, n, e->c->tensor_parallel);
+    return passes * fmax(LEAST_WAITED * ms, ms - backward_ms);
+}
+
+static double sums_ms(const exchange *e, double passes)
+{
+    double n = e->c->tensor_parallel;
+    if (n == 1) return 0;
+    const rt_division *d = &e->job->division;
+    bool again = e->c->recompute == MDOT_RECOMPUTE_BLOCKS;
+    double bytes = e->half * e->micro_batch * (d->summed_forward_bytes * (again ? 2 : 1) + d->summed_backward_bytes);
+    double ms = 2 * (n - 1) / n * bytes / rate_of(e, n, 1) + SUM_LATENCY_MS * d->summed_count;
+    return passes * ms * e->share.of[RT_PLACE_BLOCKS];
+}
+
+static double borders_ms(const exchange *e, double passes)
+{
+    double stages = e->c->pipeline_parallel;
+    if (stages == 1) return 0;
+    double stride = (double)e->c->tensor_parallel * e->c->data_parallel;
+    double bytes = 2 * e->half * e->micro_batch * e->job->division.border_bytes;
+    return passes * bytes / rate_of(e, stages, stride);
+}
+
+double rt_communication_ms(const mdot_job *job, const rt_setup *setup, double backward_ms)
+{
+    const mdot_configuration *c = &setup->c;
+    exchange e = {job, c, rt_setup_share(setup, job), rt_is_half(c->precision) ? 0.5 : 1, (double)setup->micro_batch};
+    double passes = rt_setup_passes(setup);
+    return workers_ms(&e, backward_ms) + sums_ms(&e, passes) + borders_ms(&e, passes);
+}

@@ -1,0 +1,55 @@
+/* division.h — how a job's work divides over GPUs: what tensor parallelism makes of each operator, and which of them
+ * stand before, in and behind the blocks that a pipeline deals out. Private to runtime/job.
+ */
+#ifndef RT_DIVISION_H
+#define RT_DIVISION_H
+
+#include "mdot/mdot.h"
+
+/* What tensor parallelism makes of an operator. */
+typedef enum rt_role {
+    RT_ROLE_WHOLE,   /* every GPU computes all of it */
+    RT_ROLE_DIVIDED, /* its operands are divided, and so is its result */
+    RT_ROLE_COLUMNS, /* a product of a whole operand with some columns of its parameters: the result is divided */
+    RT_ROLE_ROWS,    /* a product of a divided operand with some rows: results of all GPUs are summed */
+    RT_ROLE_TABLE    /* a look-up in some rows of its table: the same */
+} rt_role;
+
+/* Where an operator stands, seen from the blocks. All are in them where a job has none. */
+typedef enum rt_place { RT_PLACE_BEFORE, RT_PLACE_BLOCKS, RT_PLACE_BEHIND, RT_PLACE_COUNT } rt_place;
+
+typedef struct rt_division {
+    uint8_t *role;  /* of each operator, rt_role; freed with the job */
+    uint8_t *place; /* rt_place */
+    /* Tensor parallelism. A degree must divide `common`; 0: there is nothing to divide. */
+    uint64_t common;
+    double summed_forward_bytes, summed_backward_bytes; /* of one sample, fp32: results and gradients that are summed */
+    uint32_t summed_count;                              /* of such tensors, both ways */
+    /* Parameters by place, and of them those in operators that are divided. */
+    double parameters[RT_PLACE_COUNT], divided_parameters[RT_PLACE_COUNT];
+    double frozen[RT_PLACE_COUNT], divided_frozen[RT_PLACE_COUNT];
+    double half_parameters[RT_PLACE_COUNT]; /* of both, of operators that autocast computes in half precision */
+    double divided_half_parameters[RT_PLACE_COUNT];
+    double largest_block_parameters;
+    /* Pipeline: fp32 bytes of one sample that pass the widest border between two blocks. */
+    double border_bytes;
+    rt_place heavier_end; /* RT_PLACE_BEFORE or _BEHIND: the one that costs more */
+} rt_division;
+
+/* How much of a job one GPU does: the degree of tensor parallelism, and which part of the operators at each place. */
+typedef struct rt_share {
+    double tensor;
+    double of[RT_PLACE_COUNT];
+} rt_share;
+
+static inline bool rt_is_whole(const rt_share *share)
+{
+    return share->tensor == 1 && share->of[RT_PLACE_BEFORE] == 1 && share->of[RT_PLACE_BLOCKS] == 1 &&
+           share->of[RT_PLACE_BEHIND] == 1;
+}
+
+/* The operator as one GPU of the share has it: loads, parameters and the settings that say how wide it is. The
+ * job's own, or in *room. */
+const mdot_job_operator *rt_divided(const mdot_job *job, size_t index, const rt_share *share, mdot_job_operator *room);
+
+#endif

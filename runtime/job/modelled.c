@@ -1,0 +1,85 @@
+/* modelled.c — what a predictor has no input for.
+ *
+ * A predictor reads as many numbers of a configuration as there were when it was made. What the others say is taken
+ * out of what it is told, and its answer corrected:
+ *
+ *   step = answer * roofline(told, passes) / roofline(told) * roofline(asked) / roofline(told, passes) + exchanged
+ *
+ * where roofline(…) is passes * (forward + backward) + optimizer (roofline.c) and `exchanged` what a step waits for
+ * of what GPUs exchange (communication.c). The first ratio counts passes, at the batch asked for. The second is
+ * physics, at one batch for all, so that a step still grows with its batch: how much of a small one's time is the
+ * host's, which no roofline has, the predictor alone knows. A pipeline of p stages takes p - 1 passes of a
+ * micro-batch more to fill and empty.
+ *
+ * How sure that is: passes that are counted only multiply, everything else is physics without a measurement. The
+ * interval gets wider, each way, by half of what that part changes, as a logarithm.
+ */
+#include "runtime/job/predict.h"
+
+#include <math.h>
+
+#define NOT_WORTH_A_WORD 0.01
+enum { TYPICAL_BATCH = 32 };
+
+void rt_tell(const rt_setup *asked, const mdot_job *job, size_t known, rt_setup *out_told)
+{
+    rt_setup told = *asked;
+    mdot_configuration *c = &told.c;
+    if (known <= RT_CONFIGURATION_AMP_BF16 && c->precision == MDOT_PRECISION_AMP_BF16)
+        c->precision = MDOT_PRECISION_AMP;
+    if (known <= RT_CONFIGURATION_BF16 && c->precision == MDOT_PRECISION_BF16) c->precision = MDOT_PRECISION_AMP;
+    if (known <= RT_CONFIGURATION_PYTORCH && c->precision == MDOT_PRECISION_PYTORCH)
+        c->precision = job->convolves_mostly ? MDOT_PRECISION_TF32 : MDOT_PRECISION_FP32;
+    if (known <= RT_CONFIGURATION_EAGER) c->attention = MDOT_ATTENTION_EAGER;
+    if (known <= RT_CONFIGURATION_COMPILED) c->compiled = 0;
+    if (known <= RT_CONFIGURATION_RECOMPUTE_BLOCKS && c->recompute == MDOT_RECOMPUTE_BLOCKS)
+        c->recompute = MDOT_RECOMPUTE_NOTHING;
+    if (known <= RT_CONFIGURATION_RECOMPUTE_SELECTIVE && c->recompute == MDOT_RECOMPUTE_SELECTIVE)
+        c->recompute = MDOT_RECOMPUTE_NOTHING;
+    /* how GPUs work together is known as a whole or not at all */
+    if (known < RT_CONFIGURATION_NUMBERS) {
+        c->accumulate = c->micro_batches = c->pipeline_parallel = c->tensor_parallel = 1;
+        c->zero_stage = 0;
+        if (!asked->plain_workers) c->gpu_count = 1;
+        c->data_parallel = (uint32_t)c->gpu_count;
+    }
+    *out_told = told;
+}
+
+static bool equal_but_precision(const mdot_configuration *a, const mdot_configuration *b)
+{
+    return a->compiled == b->compiled && a->recompute == b->recompute && a->accumulate == b->accumulate &&
+           a->micro_batches == b->micro_batches && a->pipeline_parallel == b->pipeline_parallel &&
+           a->tensor_parallel == b->tensor_parallel && a->zero_stage == b->zero_stage &&
+           a->data_parallel == b->data_parallel;
+}
+
+static double step_of(const rt_roofline *r, double passes)
+{
+    return passes * (r->forward_ms + r->backward_ms) + r->optimizer_ms;
+}
+
+rt_correction rt_correct(const rt_setup *asked, const rt_setup *told, const mdot_job *job, double step_ms)
+{
+    rt_correction none = {step_ms, 1, false};
+    bool attention_differs = job->attends && asked->c.attention != told->c.attention;
+    bool precision_differs = asked->c.precision != told->c.precision;
+    if (equal_but_precision(&asked->c, &told->c) && !precision_differs && !attention_differs) return none;
+    rt_share share = rt_setup_share(asked, job);
+    rt_setup typical_asked = *asked, typical_told = *told;
+    typical_asked.micro_batch = typical_told.micro_batch = TYPICAL_BATCH;
+    rt_roofline now = rt_roofline_of(job, told, &share), before = rt_roofline_of(job, &typical_told, &share);
+    rt_roofline after = rt_roofline_of(job, &typical_asked, &share);
+    double passes = (double)asked->c.accumulate * asked->c.micro_batches, told_passes = rt_setup_passes(told);
+    double counted = step_ms * (step_of(&now, passes) / step_of(&now, told_passes));
+    double typical_ms = step_of(&after, rt_setup_passes(asked));
+    double step = counted * (typical_ms / step_of(&before, passes));
+    bool exchanges = asked->c.gpu_count != told->c.gpu_count || told->c.tensor_parallel != asked->c.tensor_parallel;
+    if (exchanges) step += rt_communication_ms(job, asked, step * after.backward_ms / typical_ms);
+    if (!(step > 0 && isfinite(step)) || !(counted > 0)) return none;
+    /* PyTorch's default is what was told but for a layer or two of most networks */
+    bool by_default =
+        asked->c.precision == MDOT_PRECISION_PYTORCH && !attention_differs && equal_but_precision(&asked->c, &told->c);
+    if (by_default && fabs(step / step_ms - 1) < NOT_WORTH_A_WORD) return (rt_correction){step, 1, false};
+    return (rt_correction){step, exp(fabs(log(step / counted)) / 2), true};
+}

@@ -1,0 +1,33 @@
+#!/bin/sh
+# Every door that bytes come in by under libFuzzer, for so many seconds each:
+#
+#     scripts/fuzz.sh [SECONDS, by default 60 [TARGET …, by default all]]
+#
+# Targets are the files tests/fuzz/fuzz_TARGET.c. The corpus grows in build/fuzz/corpus/TARGET, from seeds that make_corpus
+# writes; a finding lies in build/fuzz/found, and the exit status is 1.
+set -eu
+cd "$(dirname "$0")/.."
+seconds=${1:-60}
+[ $# -eq 0 ] || shift
+[ $# -gt 0 ] || set -- reader job graph operators artefact cubin
+programs=make_corpus
+for target; do programs="$programs fuzz_$target"; done
+[ -f build/fuzz/build.ninja ] || cmake --preset fuzz
+# shellcheck disable=SC2086 # names of targets
+cmake --build --preset fuzz --target $programs
+build/fuzz/tests/fuzz/make_corpus build/fuzz/corpus
+mkdir -p build/fuzz/found
+# An allocation that fails is what a hostile size should come to.
+export ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=64
+status=0
+for target; do
+    mkdir -p "build/fuzz/corpus/$target"
+    if build/fuzz/tests/fuzz/"fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
+        -artifact_prefix="build/fuzz/found/$target-" "build/fuzz/corpus/$target" > "build/fuzz/found/$target.log" 2>&1; then
+        echo "$target: $(tail -n 1 "build/fuzz/found/$target.log")"
+    else
+        echo "$target: found; see build/fuzz/found/$target.log"
+        status=1
+    fi
+done
+exit $status

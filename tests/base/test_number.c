@@ -1,0 +1,90 @@
+/* test_number.c — numbers as text, whatever the program's locale. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/number.h"
+#include "tests/support/decimal_point.h"
+
+static void assert_printed(double value, int digits, const char *text)
+{
+    char out[BS_NUMBER_BYTES];
+    assert_string_equal(bs_number_print(value, digits, out), text);
+}
+
+static void assert_read(const char *text, double value, const char *rest)
+{
+    const char *end;
+    double got = bs_number_read(text, &end);
+    assert_memory_equal(&got, &value, sizeof got);
+    assert_string_equal(end, rest);
+    float single = bs_number_read_f32(text, &end);
+    assert_true(single == (float)value);
+    assert_string_equal(end, rest);
+}
+
+static void check_all(void)
+{
+    assert_printed(0.5, 9, "0.5");
+    assert_printed(-1.25e-9, 9, "-1.25e-09");
+    assert_printed(3, 9, "3");
+    assert_printed(-0.0, 9, "-0");
+    assert_printed(1e20, 9, "1e+20");
+    assert_printed(1e300, 3, "1e+300");
+    assert_printed(123.456, 17, "123.456");
+    assert_printed(-0x1p-1022, 17, "-2.2250738585072014e-308");
+    assert_printed(INFINITY, 9, "inf");
+    assert_printed(-INFINITY, 9, "-inf");
+    assert_read("0.5,1", 0.5, ",1");
+    assert_read("-1.25e-9f", -1.25e-9, "f");
+    assert_read("-0.0", -0.0, "");
+    assert_read("3", 3, "");
+    assert_read("1,5", 1, ",5");
+    assert_read("", 0, "");
+    assert_read("inf]", INFINITY, "]");
+    assert_read("none", 0, "none");
+    const char *end;
+    assert_true(isnan(bs_number_read("nan", &end)) && *end == '\0');
+}
+
+static void numbers_have_a_point(void **state)
+{
+    (void)state;
+    check_all();
+}
+
+static void the_locale_has_no_say(void **state)
+{
+    (void)state;
+    static const char *const points[] = {"<U002C>", "<U066B>"};
+    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
+        decimal_point_begin(points[i]);
+        check_all();
+        decimal_point_end();
+    }
+}
+
+/* Read as f64 and then rounded, it would be the even one below. */
+static void f32_is_rounded_once(void **state)
+{
+    (void)state;
+    const char *end;
+    static const char text[] = "1.000000059604644775390626"; /* half a step above 1, and a little more */
+    assert_true((float)bs_number_read(text, &end) == 1);
+    assert_true(bs_number_read_f32(text, &end) > 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_have_a_point),
+        cmocka_unit_test(the_locale_has_no_say),
+        cmocka_unit_test(f32_is_rounded_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

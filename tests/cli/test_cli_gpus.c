@@ -1,0 +1,90 @@
+/* test_cli_gpus.c — `mdot gpus`, and cards that are given by their figures. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mdot/mdot.h"
+#include "tests/support/json.h"
+#include "tests/support/predict_command.h"
+
+static double step_of_spec(predict_command *f, const char *spec)
+{
+    double step = 0;
+    RUN(f, resnet, "--gpu-spec", spec, "-b", "64", "--precision", "amp", "--json", "-q");
+    if (f->result.status != OK) fail_msg("%s: %s", spec, f->result.err);
+    assert_int_equal(json_numbers(f->result.out, "step_ms", &step, 1), 1);
+    return step;
+}
+
+enum { MAX_GPUS = 256 };
+
+/* A card like another is that one; twice its memory rate is faster; a file says the same. */
+static void a_card_may_be_given_by_its_figures(void **state)
+{
+    predict_command *f = *state;
+    double of_a100 = 0;
+    RUN(f, resnet, "--gpu", "A100", "-b", "64", "--precision", "amp", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "step_ms", &of_a100, 1), 1);
+    assert_true(step_of_spec(f, "like=A100") == of_a100);
+    assert_true(step_of_spec(f, "tflops=312,memory=40,bandwidth=1555,sms=108,mhz=1410") == of_a100);
+    double wide = step_of_spec(f, "name=Wide,like=A100,bandwidth=3110");
+    assert_true(wide < 0.9 * of_a100);
+    expect_contains(f->result.out, "\"gpu\": \"Wide\"");
+    char path[300];
+    snprintf(path, sizeof path, "%s/wide.txt", f->folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("# a card of ours\nname=Wide\n  like=A100  # as sold\n\nmemory_gbps=3110\n", file);
+    assert_int_equal(fclose(file), 0);
+    assert_true(step_of_spec(f, path) == wide);
+}
+
+static void a_card_that_is_none_is_refused(void **state)
+{
+    predict_command *f = *state;
+    static const char *const specs[][2] = {
+        {"name=X", "needs tflops"},          {"name=X,tflop=3", "did you mean tflops?"},
+        {"tflops=-3", "a positive number"},  {"tflops=3x", "a positive number"},
+        {"like=A101", "did you mean A100"},  {"tflops=3,memory", "KEY=VALUE"},
+        {"/nonexistent/card", "cannot read"}};
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        RUN(f, resnet, "--gpu-spec", specs[i][0]);
+        assert_int_equal(f->result.status, USAGE);
+        expect_contains(f->result.err, specs[i][1]);
+    }
+}
+
+static void gpus_are_listed(void **state)
+{
+    predict_command *f = *state;
+    process_run((const char *const[]){MDOT_CLI, "gpus", NULL}, &f->result);
+    assert_int_equal(f->result.status, OK);
+    size_t count = 0;
+    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++, count++)
+        expect_contains(f->result.out, *name);
+    assert_int_equal(count_lines(f->result.out), 2 + count);
+    for (const char *line = f->result.out; *line != '\0'; line += strcspn(line, "\n") + 1)
+        assert_true(strcspn(line, "\n") <= 80);
+    expect_contains(f->result.out, "trained on\n");
+    process_run((const char *const[]){MDOT_CLI, "gpus", "--json", NULL}, &f->result);
+    assert_true(json_is_valid(f->result.out));
+    double fp16[MAX_GPUS];
+    assert_int_equal(json_numbers(f->result.out, "fp16_tflops", fp16, MAX_GPUS), count);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_card_may_be_given_by_its_figures, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_card_that_is_none_is_refused, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(gpus_are_listed, predict_command_set_up, predict_command_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

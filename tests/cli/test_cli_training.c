@@ -1,0 +1,102 @@
+/* test_cli_training.c — what a person may say of how a job trains, and what of it a job cannot do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mdot/mdot.h"
+#include "tests/support/json.h"
+#include "tests/support/predict_command.h"
+
+/* Every option in one line, and each in JSON; one that says nothing new is said in other words. */
+static void options_of_training_reach_the_answer(void **state)
+{
+    predict_command *f = *state;
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b16", "--precision=BF16", "--attention=Eager", "--compile",
+        "--checkpoint", "--accumulate=2", "--gpus=8", "--parallel=tp=2,pp=2,micro=4,zero=1", "--nodes=2", "--link=50",
+        "--network=10");
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "batch 16, bf16, nchw (default), sgd (default), eager attention, compiled,\n"
+                                   "  blocks recomputed, 2 passes a step, 8 GPUs (2 data-parallel, 2\n"
+                                   "  tensor-parallel, 2 stages of 4 micro-batches, ZeRO 1) on 2 nodes, linked at 50\n"
+                                   "  GB/s, network at 10 GB/s\n");
+    expect_contains(f->result.err, "warning: modelled: ");
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b16", "--precision=amp_bf16", "--checkpoint=selective",
+        "--gpus=8", "--link=NVLink", "--json", "-q");
+    assert_int_equal(f->result.status, OK);
+    assert_true(json_is_valid(f->result.out));
+    static const char *const members[] = {"\"precision\": \"amp-bf16\"", "\"attention\": \"flash\"",
+                                          "\"compiled\": false",         "\"recompute\": \"selective\"",
+                                          "\"accumulate\": 1",           "\"link\": \"nvlink\"",
+                                          "\"data_parallel\": 8",        "\"zero_stage\": 0"};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) expect_contains(f->result.out, members[i]);
+}
+
+/* Half of BERT's layers: less time and memory; names are no part of the file unless asked for, and needed to freeze. */
+static void parameters_may_be_frozen(void **state)
+{
+    predict_command *f = *state;
+    double whole[2], part[2], frozen;
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b16", "--precision=amp", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "step_ms", &whole[0], 1), 1);
+    assert_int_equal(json_numbers(f->result.out, "peak_memory_bytes", &whole[1], 1), 1);
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b16", "--precision=amp", "--json", "-q",
+        "--frozen=bert.embeddings", "--frozen=bert.encoder.layer.?", "--trained=bert.encoder.layer.9");
+    assert_int_equal(f->result.status, OK);
+    assert_int_equal(json_numbers(f->result.out, "step_ms", &part[0], 1), 1);
+    assert_int_equal(json_numbers(f->result.out, "peak_memory_bytes", &part[1], 1), 1);
+    assert_int_equal(json_numbers(f->result.out, "frozen_parameters", &frozen, 1), 1);
+    assert_true(part[0] < 0.8 * whole[0] && part[1] < 0.7 * whole[1] && frozen > 7e7 && frozen < 9e7);
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "--trained=classifier", "-q");
+    expect_contains(f->result.out, "% of parameters frozen");
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "--frozen=bert.encodr");
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "no module of the job is called \"bert.encodr\"");
+    char path[300];
+    snprintf(path, sizeof path, "%s/frozen.job", f->folder);
+    process_run((const char *const[]){MDOT_CLI, "tokens", bert, "--dim=sequence=64", "--trained=classifier", "-o", path,
+                                      "--json", NULL},
+                &f->result);
+    assert_int_equal(f->result.status, OK);
+    assert_null(strstr(f->result.out, "\"module\""));
+    RUN(f, path, "--gpu=A100", "-q");
+    expect_contains(f->result.out, "% of parameters frozen");
+    RUN(f, path, "--gpu=A100", "--frozen=bert");
+    expect_contains(f->result.err, "no names of modules");
+}
+
+static void what_a_job_cannot_do_is_refused(void **state)
+{
+    predict_command *f = *state;
+    static const char *const lines[][2] = {{"--parallel=tp=5", "tensor_parallel 5 does not divide"},
+                                           {"--parallel=pp=64", "needs as many blocks"},
+                                           {"--parallel=ep=2", "expert_parallel is 2"},
+                                           {"--parallel=dp=3,tp=2", "make 6 GPUs, not 8"},
+                                           {"--parallel=micro=2", "there is none"},
+                                           {"--nodes=3", "over 3 nodes"}};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const char *gpus =
+            strstr(lines[i][1], "make") != NULL || strstr(lines[i][1], "nodes") != NULL ? "--gpus=8" : "-q";
+        RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b64", lines[i][0], gpus);
+        assert_int_equal(f->result.status, FAILED);
+        expect_contains(f->result.err, lines[i][1]);
+    }
+    RUN(f, resnet, "--gpu=T4", "--gpus=2", "--link=nvlink");
+    expect_contains(f->result.err, "T4 comes without NVLink");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(options_of_training_reach_the_answer, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(parameters_may_be_frozen, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(what_a_job_cannot_do_is_refused, predict_command_set_up,
+                                        predict_command_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,148 @@
+/* test_inner_loops.c — the instructions of the matrix kernels' inner loops, counted in the assembly of every shipped
+ * target: products, what they load, and that nothing is spilled. No code runs, so that every machine counts all of
+ * them. */
+#include "ir/ops.h"
+#include "tests/support/cg_harness.h"
+#include "tests/support/graph_notation.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void keep_text(void *user, const char *text)
+{
+    *(char **)user = strdup(text);
+}
+
+/* The assembly of a plan's kernels on one target; the caller's to free. */
+static char *assembly_of(const cg_cpu_target *target, const char *notation)
+{
+    ir_arena *arena = ir_arena_create(0);
+    mdot_error err = {0};
+    pl_plan *plan;
+    ir_graph *graph = graph_from_notation(notation, 1024, arena);
+    if (ir_infer(graph, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (pl_build(graph, arena, &plan, &err) != MDOT_OK) fail_msg("%s", err.message);
+    char *text = NULL;
+    cg_entry entry = {.name = "run", .graph = graph, .plan_count = 1, .plans = &plan};
+    cg_options options = {.predictor_name = "loops", .dump = "asm", .dump_text = keep_text, .user = &text};
+    cg_cpu_images images;
+    mdot_status status = cg_cpu_make_images_for(&target, 1, &entry, 1, &options, arena, &images, &err);
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    cg_cpu_images_done(&images);
+    ir_arena_destroy(arena);
+    assert_non_null(text);
+    return text;
+}
+
+/* ---- Loops ------------------------------------------------------------------------------------------------------- */
+
+typedef struct counts {
+    int products;   /* instructions that multiply and add */
+    int tile_loads; /* tileloadd */
+    int reads;      /* operands in memory, read */
+    int stack;      /* operands on the stack */
+} counts;
+
+static bool begins_with(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static void count_line(const char *line, size_t length, const char *product, counts *c)
+{
+    char text[256];
+    if (length >= sizeof text) length = sizeof text - 1;
+    memcpy(text, line, length);
+    text[length] = '\0';
+    char *comment = strchr(text, '#');
+    if (comment != NULL) *comment = '\0';
+    const char *mnemonic = text + strspn(text, " \t");
+    const char *memory = strchr(mnemonic, '('), *last = strrchr(mnemonic, ',');
+    if (mnemonic[0] == '.' || begins_with(mnemonic, "lea")) return;
+    c->products += begins_with(mnemonic, product);
+    c->tile_loads += begins_with(mnemonic, "tileloadd");
+    c->stack += strstr(mnemonic, "(%rsp") != NULL;
+    bool is_store = memory != NULL && mnemonic[0] == 'v' && last != NULL && strchr(last, ')') != NULL && memory > last;
+    c->reads += memory != NULL && !is_store;
+}
+
+/* Where the line begins with `label` and a colon. */
+static const char *find_label(const char *text, const char *end, const char *label, size_t length)
+{
+    for (const char *line = text; line < end; line = strchr(line, '\n') + 1)
+        if (strncmp(line, label, length) == 0 && line[length] == ':') return line;
+    return NULL;
+}
+
+/* Counts of the loop without branches inside that has the most products: those from a label to a jump back to it. */
+static counts busiest_loop(const char *text, const char *product)
+{
+    counts most = {0};
+    for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
+        const char *at = line + strspn(line, " \t");
+        if (*at != 'j' || begins_with(at, "jmp")) continue;
+        const char *label = strstr(at, ".LBB");
+        if (label == NULL || label > strchr(at, '\n')) continue;
+        const char *begin = find_label(text, line, label, strcspn(label, " \t\n#"));
+        counts c = {0};
+        bool has_label = false;
+        for (const char *in = begin; in != NULL && in < line; in = strchr(in, '\n') + 1) {
+            has_label = has_label || (in > begin && begins_with(in, ".LBB"));
+            count_line(in, strcspn(in, "\n"), product, &c);
+        }
+        if (!has_label && c.products > most.products) most = c;
+    }
+    return most;
+}
+
+/* ---- Cases ------------------------------------------------------------------------------------------------------- */
+
+static const char linear[] = "x = input f32[L,64]\nw = weights f32[64,256]\nb = weights f32[256]\n"
+                             "h = mdot.Linear(x, w, b)\nr = Relu(h)\nu = weights f32[256,256]\n"
+                             "y = mdot.Linear(r, u)\nreturn y\n";
+
+/* Tiles of 6×4 vectors and four steps of k, 6×2 on v3; two steps of pairs; 2×2 matrix tiles. Each row's element and
+ * each of the panel's vectors is loaded once. */
+static void linear_kernels_load_each_factor_once_and_spill_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        mdot_cpu_level level;
+        cg_compute compute;
+        const char *product;
+        int products, reads, tile_loads;
+    } cases[] = {
+        {MDOT_CPU_X86_64_V3, CG_FP32, "vfmadd", 4 * 6 * 2, 4 * (6 + 2), 0},
+        {MDOT_CPU_X86_64_V4, CG_FP32, "vfmadd", 4 * 6 * 4, 4 * (6 + 4), 0},
+        {MDOT_CPU_X86_64_V3, CG_BF16, "vfmadd", 4 * 6 * 2, 4 * (6 + 2), 0},
+        {MDOT_CPU_X86_64_V4, CG_BF16, "vfmadd", 4 * 6 * 4, 4 * (6 + 4), 0},
+        {MDOT_CPU_X86_64_BF16, CG_BF16, "vdpbf16ps", 2 * 6 * 4, 2 * (6 + 4), 0},
+        {MDOT_CPU_X86_64_AMX, CG_BF16, "tdpbf16ps", 4, 4, 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const cg_cpu_target *target = cg_cpu_target_find(cases[i].level, cases[i].compute);
+        char *text = assembly_of(target, linear);
+        counts c = busiest_loop(text, cases[i].product);
+        free(text);
+        if (c.products != cases[i].products || c.reads != cases[i].reads || c.tile_loads != cases[i].tile_loads ||
+            c.stack != 0)
+            fail_msg("%s, %s: %d products, %d reads, %d tile loads, %d on the stack", target->name,
+                     cg_compute_name(cases[i].compute), c.products, c.reads, c.tile_loads, c.stack);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(linear_kernels_load_each_factor_once_and_spill_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

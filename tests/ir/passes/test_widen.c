@@ -1,0 +1,82 @@
+/* test_widen.c — models in 16 bits are computed in f32, within the rounding of their type; decisions stay theirs. */
+#include "ir/ops.h"
+#include "ir/passes.h"
+#include "tests/support/graph_notation.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static ir_graph *after_passes(const ir_graph *before, ir_arena *arena)
+{
+    mdot_error err;
+    ir_graph *after = ir_graph_clone(before, arena);
+    if (ir_run_passes(after, NULL, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return after;
+}
+
+/* Nodes that make values of a type, casts apart; casts to it. */
+static void count_nodes(const ir_graph *graph, mdot_dtype dtype, int *out_others, int *out_casts)
+{
+    *out_others = *out_casts = 0;
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) {
+        if (node->outputs[0] == NULL || node->outputs[0]->type.dtype != dtype) continue;
+        *(node->op == &ir_ops[IR_OP_Cast] ? out_casts : out_others) += 1;
+    }
+}
+
+static void whole_models_are_computed_in_f32(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        mdot_dtype dtype;
+        double tolerance;
+    } cases[] = {
+        {"x = input f16[1,L,8]\nw = weights f16[8,8]\ng = weights f16[8]\nn = LayerNormalization(x, g)\n"
+         "q = MatMul(n, w)\nkt = Transpose(q) {perm=[0, 2, 1]}\ns = MatMul(q, kt)\nf = Cast(s) {to=1}\n"
+         "p0 = Softmax(f) {axis=-1}\np = Cast(p0) {to=10}\no = MatMul(p, q)\ny = Add(x, o)\nreturn y\n",
+         MDOT_DTYPE_F16, 4e-3},
+        {"x = input bf16[L,8]\nw = weights bf16[8,8]\nq = MatMul(x, w)\nthirds = constant i64[2] [4, 4]\n"
+         "a, b = Split(q, thirds) {axis=-1}\nc = Gelu(a)\ny = Mul(c, b)\nreturn y\n",
+         MDOT_DTYPE_BF16, 4e-2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int others, casts;
+        ir_arena *arena = ir_arena_create(0);
+        ir_graph *before = graph_from_notation(cases[i].text, 16, arena), *after = after_passes(before, arena);
+        count_nodes(after, cases[i].dtype, &others, &casts);
+        assert_int_equal(others, 0);
+        assert_int_equal(casts, 1); /* the output's */
+        assert_same_values(before, after, 5, cases[i].tolerance);
+        ir_arena_destroy(arena);
+    }
+}
+
+/* 2047 + 0.6 is 2048 in f16: a decision on f32 would be another. */
+static void decisions_are_taken_on_rounded_values(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *before = graph_from_notation("x = input f16[2]\nc = constant f16[] [0.6]\ns = Add(x, c)\nf = Floor(s)\n"
+                                           "i = Cast(s) {to=7}\nreturn f, i\n",
+                                           16, arena);
+    ir_graph *after = after_passes(before, arena);
+    const int64_t dims[] = {2};
+    ir_wide *x = ir_wide_create(arena, MDOT_DTYPE_F16, 1, dims);
+    x->f[0] = 2047;
+    x->f[1] = 3;
+    assert_same_results(before, after, (const ir_wide *const[]){x}, 0);
+    ir_arena_destroy(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_models_are_computed_in_f32),
+        cmocka_unit_test(decisions_are_taken_on_rounded_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* test_configuration.c — configurations with their defaults filled in: degrees of parallelism, micro-batches, rates of
+ * links, and what one GPU of many does. What is refused: test_predict.c. */
+#include "runtime/job/predict.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static rt_setup read(mdot_configuration c)
+{
+    rt_gpu_names names = {0};
+    rt_setup setup;
+    mdot_error err = {0};
+    c.struct_size = sizeof c;
+    if (c.batch == 0) c.batch = 8;
+    if (rt_setup_read(&c, 0, &names, &setup, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return setup;
+}
+
+static void one_gpu_is_one_worker(void **state)
+{
+    (void)state;
+    rt_setup s = read((mdot_configuration){.gpu = "T4"});
+    assert_int_equal(s.c.gpu_count, 1);
+    assert_int_equal(s.c.data_parallel, 1);
+    assert_int_equal(s.c.accumulate, 1);
+    assert_int_equal(s.c.micro_batches, 1);
+    assert_int_equal(s.c.node_count, 1);
+    assert_int_equal(s.micro_batch, 8);
+    assert_true(s.plain_workers);
+}
+
+static void degrees_that_are_not_given_follow(void **state)
+{
+    (void)state;
+    static const struct {
+        mdot_configuration c;
+        int gpus;
+        uint32_t data, tensor, pipeline;
+    } cases[] = {
+        {{.gpu = "A100", .gpu_count = 8}, 8, 8, 1, 1},
+        {{.gpu = "A100", .gpu_count = 8, .tensor_parallel = 2}, 8, 4, 2, 1},
+        {{.gpu = "A100", .gpu_count = 8, .tensor_parallel = 2, .pipeline_parallel = 4}, 8, 1, 2, 4},
+        {{.gpu = "A100", .tensor_parallel = 2, .data_parallel = 3}, 6, 3, 2, 1},
+        {{.gpu = "A100", .gpu_count = 4, .data_parallel = 4, .expert_parallel = 1}, 4, 4, 1, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rt_setup s = read(cases[i].c);
+        assert_int_equal(s.c.gpu_count, cases[i].gpus);
+        assert_int_equal(s.c.data_parallel, cases[i].data);
+        assert_int_equal(s.c.tensor_parallel, cases[i].tensor);
+        assert_int_equal(s.c.pipeline_parallel, cases[i].pipeline);
+    }
+}
+
+static void pipeline_has_as_many_micro_batches_as_stages(void **state)
+{
+    (void)state;
+    rt_setup s = read((mdot_configuration){.gpu = "A100", .pipeline_parallel = 4});
+    assert_int_equal(s.c.micro_batches, 4);
+    assert_int_equal(s.micro_batch, 2);
+    s = read((mdot_configuration){.gpu = "A100", .pipeline_parallel = 4, .micro_batches = 8});
+    assert_int_equal(s.micro_batch, 1);
+}
+
+/* Shares of the table's rates: V100 has 150 GB/s of NVLink, T4 PCIe 3. */
+static void links_reach_a_part_of_their_rate(void **state)
+{
+    (void)state;
+    predict_assert_close(read((mdot_configuration){.gpu = "V100"}).c.link_gbps, 120);
+    predict_assert_close(read((mdot_configuration){.gpu = "V100", .link = MDOT_LINK_NVLINK}).c.link_gbps, 120);
+    predict_assert_close(read((mdot_configuration){.gpu = "V100", .link = MDOT_LINK_PCIE}).c.link_gbps, 0.4 * 15.75);
+    predict_assert_close(read((mdot_configuration){.gpu = "T4"}).c.link_gbps, 0.4 * 15.75);
+    predict_assert_close(read((mdot_configuration){.gpu = "T4", .link_gbps = 3}).c.link_gbps, 3);
+    predict_assert_close(read((mdot_configuration){.gpu = "T4"}).c.network_gbps, 20);
+    predict_assert_close(read((mdot_configuration){.gpu = "T4", .network_gbps = 3}).c.network_gbps, 3);
+}
+
+/* Figures from before these were known, and from a card without NVLink. */
+static void figures_without_links_are_pcie_4(void **state)
+{
+    (void)state;
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
+    gpu.nvlink_gbps = gpu.pcie_gbps = 0;
+    rt_setup s = read((mdot_configuration){.gpu_figures = &gpu});
+    predict_assert_close(s.c.link_gbps, 0.4 * 31.5);
+    gpu.struct_size = offsetof(mdot_gpu, nvlink_gbps);
+    s = read((mdot_configuration){.gpu_figures = &gpu});
+    predict_assert_close(s.c.link_gbps, 0.4 * 31.5);
+}
+
+static void saying_how_gpus_work_together_is_not_plain(void **state)
+{
+    (void)state;
+    static const mdot_configuration cases[] = {
+        {.gpu = "A100", .gpu_count = 2, .link = MDOT_LINK_PCIE},
+        {.gpu = "A100", .gpu_count = 2, .link_gbps = 5},
+        {.gpu = "A100", .gpu_count = 2, .network_gbps = 5},
+        {.gpu = "A100", .gpu_count = 2, .node_count = 2},
+        {.gpu = "A100", .gpu_count = 2, .zero_stage = 1},
+        {.gpu = "A100", .gpu_count = 2, .accumulate = 2},
+        {.gpu = "A100", .gpu_count = 2, .tensor_parallel = 2},
+        {.gpu = "A100", .gpu_count = 2, .pipeline_parallel = 2},
+    };
+    assert_true(read((mdot_configuration){.gpu = "A100", .gpu_count = 2}).plain_workers);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (read(cases[i]).plain_workers) fail_msg("case %zu", i);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_gpu_is_one_worker),
+        cmocka_unit_test(degrees_that_are_not_given_follow),
+        cmocka_unit_test(pipeline_has_as_many_micro_batches_as_stages),
+        cmocka_unit_test(links_reach_a_part_of_their_rate),
+        cmocka_unit_test(figures_without_links_are_pcie_4),
+        cmocka_unit_test(saying_how_gpus_work_together_is_not_plain),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+/* test_freeze.c — jobs with frozen parameters: which patterns fit, what is left of gradients, memory and files. */
+#include "runtime/job/setup.h"
+#include "tests/support/predict_fixture.h"
+#include "tests/support/process.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { COUNT = 4 };
+
+static const char *const modules[COUNT] = {"model.embed", "model.layers.0.query", "model.layers.0.query.lora_A",
+                                           "model.head"};
+
+/* Four products in a row of 100, 200, 10 and 50 parameters, each with all phases. */
+static mdot_job *make_job(bool named)
+{
+    static const double parameters[COUNT] = {100, 200, 10, 50};
+    static const uint32_t before[COUNT] = {0, 0, 1, 2};
+    mdot_job_operator operators[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        operators[i] = (mdot_job_operator){.struct_size = sizeof operators[i], .type = "Linear", .known = true};
+        operators[i].parameters = parameters[i];
+        operators[i].inputs = &before[i];
+        operators[i].input_count = i > 0;
+        operators[i].setting[MDOT_SETTING_INPUTS] = 1;
+        operators[i].module = named ? modules[i] : NULL;
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
+            operators[i].per_sample[phase] = (mdot_load){10, 1000, 1000};
+    }
+    return predict_make_job(operators, COUNT);
+}
+
+static mdot_status freeze(const mdot_job *job, const char *frozen, const char *trained, mdot_job **out, mdot_error *err)
+{
+    const mdot_job_freezing f = {sizeof f, &frozen, frozen != NULL, &trained, trained != NULL};
+    return mdot_job_freeze(job, &f, out, err);
+}
+
+/* "ftff": frozen or trained, an operator a letter. */
+static void expect(const char *frozen, const char *trained, const char *result)
+{
+    mdot_job *job = make_job(true), *after = NULL;
+    mdot_error err = {0};
+    if (freeze(job, frozen, trained, &after, &err) != MDOT_OK) fail_msg("%s", err.message);
+    for (size_t i = 0; i < COUNT; i++) {
+        bool is_frozen = result[i] == 'f';
+        const mdot_job_operator *op = &after->operators[i];
+        if ((op->parameters == 0) != is_frozen) fail_msg("%s, %s: operator %zu", frozen, trained, i);
+        assert_true(op->parameters + op->frozen_parameters == job->operators[i].parameters);
+        assert_true((op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == 0) == is_frozen);
+        assert_true(op->per_sample[MDOT_PHASE_FORWARD].flops == 10);
+    }
+    assert_true(after->info.parameters + after->info.frozen_parameters == job->info.parameters);
+    mdot_job_destroy(after);
+    mdot_job_destroy(job);
+}
+
+static void patterns_fit_modules_and_what_is_in_them(void **state)
+{
+    (void)state;
+    expect("model.embed", NULL, "fttt");
+    expect("model.layers", NULL, "tfft");
+    expect("model", "model.head", "ffft");
+    expect(NULL, "*.lora_?", "fftf");
+    expect(NULL, "*lora*", "fftf");
+    expect("*.query", "*.lora_A", "tftt");
+    expect("model.lay?rs.*", NULL, "tfft");
+}
+
+/* Gradients pass only where something before them learns. */
+static void frozen_beginnings_have_no_backward_pass(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(true), *lora = NULL, *embedding = NULL;
+    assert_int_equal(freeze(job, NULL, "*.lora_A", &lora, NULL), MDOT_OK);
+    static const double of_lora[COUNT] = {0, 0, 0, 10}; /* of the adapter's operand nothing learns */
+    for (size_t i = 0; i < COUNT; i++)
+        assert_true(lora->operators[i].per_sample[MDOT_PHASE_DATA_GRADIENT].flops == of_lora[i]);
+    assert_int_equal(freeze(job, "model.layers", NULL, &embedding, NULL), MDOT_OK);
+    for (size_t i = 1; i < COUNT; i++)
+        assert_true(embedding->operators[i].per_sample[MDOT_PHASE_DATA_GRADIENT].flops == 10);
+    mdot_job_destroy(job);
+    mdot_job_destroy(lora);
+    mdot_job_destroy(embedding);
+}
+
+/* Weights stay, gradients and Adam's state go; products that are frozen keep no operand. */
+static void frozen_parameters_take_their_weights_alone(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(true), *lora = NULL;
+    assert_int_equal(freeze(job, NULL, "*.lora_A", &lora, NULL), MDOT_OK);
+    rt_setup setup = {.c = {.batch = 2, .optimizer = MDOT_OPTIMIZER_ADAM}, .gpu = {.pcie_gbps = 31.5}};
+    assert_int_equal(rt_setup_complete(&setup, NULL), MDOT_OK);
+    rt_memory before = rt_measure_memory(job, &setup), after = rt_measure_memory(lora, &setup);
+    assert_true(before.weights == 4 * 360 && after.weights == 4 * 360);
+    assert_true(before.gradients == 4 * 360 && after.gradients == 4 * 10);
+    assert_true(before.optimizer == 8 * 360 && after.optimizer == 8 * 10);
+    assert_true(after.activations < before.activations);
+    mdot_job_destroy(job);
+    mdot_job_destroy(lora);
+}
+
+static void files_keep_what_is_frozen(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), path[300];
+    snprintf(path, sizeof path, "%s/lora.job", folder);
+    mdot_job *job = make_job(true), *lora = NULL, *read = NULL;
+    assert_int_equal(freeze(job, NULL, "*.lora_A", &lora, NULL), MDOT_OK);
+    assert_int_equal(mdot_job_save(lora, path, NULL), MDOT_OK);
+    assert_int_equal(mdot_job_load(path, &read, NULL), MDOT_OK);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_true(read->operators[i].frozen_parameters == lora->operators[i].frozen_parameters);
+    assert_true(read->info.frozen_parameters == 350);
+    mdot_job_destroy(job);
+    mdot_job_destroy(lora);
+    mdot_job_destroy(read);
+    process_remove_folder(folder);
+}
+
+static void what_cannot_be_frozen_is_refused(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(true), *nameless = make_job(false), *out = NULL;
+    mdot_error err = {0};
+    assert_int_equal(freeze(nameless, "model", NULL, &out, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "no names of modules"));
+    assert_int_equal(freeze(job, "modle", NULL, &out, &err), MDOT_NOT_FOUND);
+    assert_non_null(strstr(err.message, "\"modle\""));
+    assert_int_equal(freeze(job, NULL, "lora", &out, &err), MDOT_NOT_FOUND);
+    assert_int_equal(freeze(job, "model", NULL, &out, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "no parameter is left"));
+    assert_int_equal(freeze(job, NULL, NULL, &out, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_job_freeze(job, NULL, &out, &err), MDOT_INVALID_ARGUMENT);
+    assert_null(out);
+    mdot_job_destroy(job);
+    mdot_job_destroy(nameless);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patterns_fit_modules_and_what_is_in_them),
+        cmocka_unit_test(frozen_beginnings_have_no_backward_pass),
+        cmocka_unit_test(frozen_parameters_take_their_weights_alone),
+        cmocka_unit_test(files_keep_what_is_frozen),
+        cmocka_unit_test(what_cannot_be_frozen_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

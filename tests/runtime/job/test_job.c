@@ -1,0 +1,140 @@
+/* test_job.c — runtime/job/job.c: jobs made of a description, and descriptions that are none. */
+#include "tests/support/job_file_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void positions_follow_from_dependencies(void **state)
+{
+    (void)state;
+    mdot_job *job = job_file_make();
+    static const uint32_t depth[] = {0, 1, 1, 2}, height[] = {2, 1, 1, 0}, readers[] = {2, 1, 1, 0};
+    for (size_t i = 0; i < 4; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        assert_int_equal(mdot_job_get_operator(job, i, &op), MDOT_OK);
+        assert_int_equal(op.depth, depth[i]);
+        assert_int_equal(op.height, height[i]);
+        assert_int_equal(op.out_degree, readers[i]);
+    }
+    mdot_job_operator beyond = MDOT_INIT(mdot_job_operator);
+    assert_int_equal(mdot_job_get_operator(job, 4, &beyond), MDOT_OUT_OF_RANGE);
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_job_get_info(job, &info);
+    assert_int_equal(info.unknown_count, 1);
+    assert_true(info.parameters == 1728);
+    mdot_job_destroy(job);
+    mdot_job_destroy(NULL);
+}
+
+static void expect_invalid(const mdot_job_description *description, const char *part)
+{
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    assert_int_equal(mdot_job_create(description, &job, &err), MDOT_INVALID_ARGUMENT);
+    assert_null(job);
+    if (!strstr(err.message, part)) fail_msg("\"%s\" is not in: %s", part, err.message);
+}
+
+static void descriptions_that_are_no_jobs_are_refused(void **state)
+{
+    (void)state;
+    static const uint32_t itself[] = {3}, falling[] = {2, 1}, twice[] = {1, 1};
+    mdot_job_operator operators[4];
+    mdot_job_description d = job_file_describe(operators);
+    d.operator_count = 0;
+    expect_invalid(&d, "no operators");
+    d = job_file_describe(operators);
+    operators[3].inputs = itself;
+    operators[3].input_count = 1;
+    expect_invalid(&d, "do not ascend");
+    operators[3].inputs = falling;
+    operators[3].input_count = 2;
+    expect_invalid(&d, "do not ascend");
+    operators[3].inputs = twice;
+    expect_invalid(&d, "do not ascend");
+    d = job_file_describe(operators);
+    operators[1].per_step[MDOT_PHASE_FORWARD].flops = NAN;
+    expect_invalid(&d, "operator 1 of the job (Relu)");
+    operators[1].per_step[MDOT_PHASE_FORWARD].flops = -1;
+    expect_invalid(&d, "no count");
+    operators[1].per_step[MDOT_PHASE_FORWARD].flops = INFINITY;
+    expect_invalid(&d, "no count");
+    d = job_file_describe(operators);
+    operators[2].type = "";
+    expect_invalid(&d, "has no type");
+    d = job_file_describe(operators);
+    operators[2].facts.number = 65536;
+    expect_invalid(&d, "number 65536");
+    d = job_file_describe(operators);
+    operators[1].block = 2;
+    expect_invalid(&d, "block 2 stands before block 1");
+    d = job_file_describe(operators);
+    d.batch = -1;
+    expect_invalid(&d, "batch");
+    for (int s = 0; s < MDOT_SETTING_COUNT; s++) {
+        static const int64_t beyond[] = {-1, INT64_MIN, (INT64_C(1) << 40) + 1, INT64_MAX};
+        for (int k = 0; k < 4; k++) {
+            d = job_file_describe(operators);
+            operators[1].setting[s] = beyond[k];
+            bool crops = (s == MDOT_SETTING_PADDING_H || s == MDOT_SETTING_PADDING_W) && k == 0;
+            if (!crops) expect_invalid(&d, mdot_setting_name((mdot_setting)s));
+        }
+    }
+}
+
+static void what_later_versions_may_say_is_refused(void **state)
+{
+    (void)state;
+    enum { FACTS = sizeof(mdot_operator_facts){0}.reserved / sizeof(uint32_t) };
+    for (int i = 0; i < 1 + FACTS + MDOT_SETTING_CAPACITY - MDOT_SETTING_COUNT; i++) {
+        mdot_job_operator operators[4];
+        mdot_job_description d = job_file_describe(operators);
+        if (i == 0) {
+            operators[2].reserved = 1;
+        } else if (i <= FACTS) {
+            operators[2].facts.reserved[i - 1] = 1;
+        } else {
+            operators[2].setting[MDOT_SETTING_COUNT + i - 1 - FACTS] = 1;
+        }
+        mdot_job *job = NULL;
+        mdot_error err = {0};
+        assert_int_equal(mdot_job_create(&d, &job, &err), MDOT_INCOMPATIBLE);
+        assert_non_null(strstr(err.message, "operator 2 of the job (com.example:Fancy) says what mdot "));
+        assert_null(job);
+    }
+}
+
+static void optimizers_cost_what_their_update_rule_reads_and_writes(void **state)
+{
+    (void)state;
+    mdot_load sgd = mdot_optimizer_load(MDOT_OPTIMIZER_SGD, 10), adam = mdot_optimizer_load(MDOT_OPTIMIZER_ADAM, 10);
+    assert_true(sgd.bytes_read == 120 && sgd.bytes_written == 80);
+    assert_true(adam.bytes_read == 160 && adam.bytes_written == 120);
+    assert_true(mdot_optimizer_load(MDOT_OPTIMIZER_ADAMW, 10).flops > adam.flops && adam.flops > sgd.flops);
+    assert_true(mdot_optimizer_load((mdot_optimizer)77, 10).flops == 0);
+}
+
+static void settings_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(mdot_setting_name(MDOT_SETTING_KERNEL_D), "kernel_d");
+    assert_string_equal(mdot_setting_name(MDOT_SETTING_INPUTS), "inputs");
+    assert_string_equal(mdot_setting_name(MDOT_SETTING_COUNT), "?");
+    assert_string_equal(mdot_setting_name((mdot_setting)-1), "?");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(positions_follow_from_dependencies),
+        cmocka_unit_test(descriptions_that_are_no_jobs_are_refused),
+        cmocka_unit_test(what_later_versions_may_say_is_refused),
+        cmocka_unit_test(optimizers_cost_what_their_update_rule_reads_and_writes),
+        cmocka_unit_test(settings_have_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/* test_modelled.c — what a predictor has no input for: in which direction and how far each option moves a step's
+ * time, that it is said, and that a predictor with the input has the last word. */
+#include "runtime/job/predict.h"
+#include "tests/support/artefact_fixture.h"
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static predict_fixture bandwidth;
+
+static int setup(void **state)
+{
+    (void)state;
+    if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) {
+        print_message("skipped: this machine does not run x86-64-v3\n");
+        exit(77);
+    }
+    predict_open(&bandwidth, predict_bandwidth_model());
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    predict_close(&bandwidth);
+    return 0;
+}
+
+enum { BLOCKS = 4, OF_A_BLOCK = 5, COUNT = BLOCKS * OF_A_BLOCK };
+
+/* Four blocks: product, Relu, Gelu, attention, product; operands of ten megabytes a sample, products of 64 by 64. */
+static mdot_job *make_job(const char *product)
+{
+    mdot_job_operator operators[COUNT];
+    uint32_t inputs[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        static const char *const types[OF_A_BLOCK] = {"", "Relu", "Gelu", "Attention", ""};
+        mdot_job_operator *op = &operators[i];
+        bool is_product = i % OF_A_BLOCK == 0 || i % OF_A_BLOCK == 4;
+        *op = (mdot_job_operator){.struct_size = sizeof *op, .known = true, .block = i / OF_A_BLOCK + 1};
+        op->type = is_product ? product : types[i % OF_A_BLOCK];
+        for (int phase = 0; phase < (is_product ? 3 : 2); phase++)
+            op->per_sample[phase] = (mdot_load){is_product ? 1e9 : 1e7, 1e7, 1e7};
+        op->setting[MDOT_SETTING_INPUTS] = 1;
+        if (is_product) {
+            op->parameters = 1e6;
+            op->setting[MDOT_SETTING_CHANNELS_IN] = op->setting[MDOT_SETTING_CHANNELS_OUT] = 64;
+            op->setting[MDOT_SETTING_KERNEL_W] = strcmp(product, "Conv") == 0 ? 3 : 0;
+        }
+        if (i % OF_A_BLOCK == 3) {
+            op->setting[MDOT_SETTING_HEADS] = 4;
+            op->setting[MDOT_SETTING_HEAD_SIZE] = 16;
+            op->per_sample[MDOT_PHASE_FORWARD].flops = 1e7 * (4 * 16 + 5);
+        }
+        inputs[i] = i - 1;
+        op->inputs = &inputs[i];
+        op->input_count = i > 0;
+    }
+    return predict_make_job(operators, COUNT);
+}
+
+static double step_ms(const mdot_job *job, const mdot_configuration *c)
+{
+    return predict_one(&bandwidth, job, c).step_ms;
+}
+
+/* One thing said beside the default, which eager attention and fp32 are to this predictor. */
+typedef struct option_case {
+    mdot_configuration c;
+    double least, most; /* of the step without it */
+} option_case;
+
+#define BASE .struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100", .attention = MDOT_ATTENTION_EAGER
+
+static void check(const char *product, const option_case *cases, size_t count)
+{
+    mdot_job *job = make_job(product);
+    const mdot_configuration base = {BASE};
+    mdot_prediction before = predict_one(&bandwidth, job, &base);
+    assert_int_equal(predict_warnings(before), 0);
+    for (size_t i = 0; i < count; i++) {
+        mdot_prediction p = predict_one(&bandwidth, job, &cases[i].c);
+        double ratio = p.step_ms / before.step_ms;
+        if (!(ratio >= cases[i].least && ratio <= cases[i].most)) fail_msg("case %zu: %g", i, ratio);
+        assert_int_equal(predict_warnings(p), MDOT_WARN_MODELLED);
+        assert_true(p.lower_ms < p.step_ms && p.step_ms < p.upper_ms);
+    }
+    mdot_job_destroy(job);
+}
+
+static void options_move_the_step_as_physics_says(void **state)
+{
+    (void)state;
+    static const option_case cases[] = {
+        {{.struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100"}, 0.2, 0.95}, /* flash */
+        {{BASE, .compiled = 1}, 0.5, 0.99},
+        {{BASE, .recompute = MDOT_RECOMPUTE_BLOCKS}, 1.2, 1.4},
+        {{BASE, .recompute = MDOT_RECOMPUTE_SELECTIVE}, 1.01, 1.2},
+        {{BASE, .accumulate = 4}, 3.5, 4},
+        {{BASE, .pipeline_parallel = 2, .micro_batches = 4}, 0.62, 0.9},
+        {{BASE, .tensor_parallel = 2, .link_gbps = 1e6}, 0.4, 0.8},
+        {{BASE, .gpu_count = 2, .link_gbps = 0.01}, 100, 1000},
+        {{BASE, .gpu_count = 2, .link_gbps = 1e6}, 1, 1.001},
+    };
+    check("Linear", cases, sizeof cases / sizeof *cases);
+}
+
+/* Where the host is the limit, the predictor alone knows: physics does not take away what a larger batch costs. */
+static void steps_grow_with_the_batch(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    static const mdot_configuration cases[] = {
+        {.struct_size = sizeof(mdot_configuration), .gpu = "A100"},
+        {BASE, .compiled = 1},
+        {BASE, .precision = MDOT_PRECISION_BF16},
+        {BASE, .accumulate = 4, .gpu_count = 4, .link_gbps = 0.1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_configuration c = cases[i];
+        double before = 0;
+        for (c.batch = 1; c.batch <= 1000; c.batch *= 2) {
+            double now = step_ms(job, &c);
+            if (!(now > before)) fail_msg("case %zu: %g ms of batch %d after %g", i, now, (int)c.batch, before);
+            before = now;
+        }
+    }
+    mdot_job_destroy(job);
+}
+
+static void default_precision_helps_convolutions_alone(void **state)
+{
+    (void)state;
+    const mdot_configuration fp32 = {BASE}, tf32 = {BASE, .precision = MDOT_PRECISION_TF32};
+    const mdot_configuration pytorch = {BASE, .precision = MDOT_PRECISION_PYTORCH};
+    mdot_job *linear = make_job("Linear"), *convolutions = make_job("Conv");
+    mdot_prediction p = predict_one(&bandwidth, linear, &pytorch);
+    assert_true(p.step_ms == step_ms(linear, &fp32) && predict_warnings(p) == 0);
+    p = predict_one(&bandwidth, convolutions, &pytorch);
+    assert_true(p.step_ms == step_ms(convolutions, &tf32) && predict_warnings(p) == 0);
+    mdot_configuration old = pytorch, old_fp32 = fp32;
+    old.gpu = old_fp32.gpu = "V100"; /* which has no TF32 */
+    p = predict_one(&bandwidth, convolutions, &old);
+    assert_true(p.step_ms == step_ms(convolutions, &old_fp32) && predict_warnings(p) == 0);
+    mdot_job_destroy(linear);
+    mdot_job_destroy(convolutions);
+}
+
+/* Counting passes is exact; what else is modelled widens the interval. */
+static void intervals_widen_with_what_is_not_measured(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    const mdot_configuration base = {BASE}, counted = {BASE, .accumulate = 64};
+    const mdot_configuration blocks = {BASE, .recompute = MDOT_RECOMPUTE_BLOCKS};
+    mdot_prediction p = predict_one(&bandwidth, job, &base), many = predict_one(&bandwidth, job, &counted);
+    mdot_prediction again = predict_one(&bandwidth, job, &blocks);
+    predict_assert_close(many.upper_ms / many.lower_ms, p.upper_ms / p.lower_ms);
+    predict_assert_close(again.upper_ms / again.lower_ms, p.upper_ms / p.lower_ms * again.step_ms / p.step_ms);
+    mdot_job_destroy(job);
+}
+
+/* The same step on two nodes takes longer where the network is slower, and ZeRO 3 exchanges more. */
+static void exchanges_take_the_slowest_way(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    mdot_configuration c = {BASE, .gpu_count = 8, .link_gbps = 1, .network_gbps = 0.1};
+    double one_node = step_ms(job, &c);
+    c.node_count = 2;
+    double two_nodes = step_ms(job, &c);
+    assert_true(two_nodes > 2 * one_node);
+    c.zero_stage = 2;
+    assert_true(step_ms(job, &c) <= two_nodes);
+    c.zero_stage = 3;
+    assert_true(step_ms(job, &c) > 1.3 * two_nodes);
+    mdot_job_destroy(job);
+}
+
+/* In one sweep, rows change with the degree of parallelism and back. */
+static void sweep_over_degrees_gives_what_single_calls_give(void **state)
+{
+    (void)state;
+    enum { COUNT_OF = 12 };
+    mdot_job *job = make_job("Linear");
+    mdot_configuration c[COUNT_OF];
+    mdot_prediction p[COUNT_OF] = {{.struct_size = sizeof(mdot_prediction)}};
+    for (uint32_t i = 0; i < COUNT_OF; i++)
+        c[i] = (mdot_configuration){BASE, .tensor_parallel = 1 + i % 2, .pipeline_parallel = i % 3 == 2 ? 2 : 1};
+    assert_int_equal(mdot_sweep(bandwidth.context, job, c, COUNT_OF, p, NULL), MDOT_OK);
+    for (int i = 0; i < COUNT_OF; i++) assert_true(p[i].step_ms == step_ms(job, &c[i]));
+    mdot_job_destroy(job);
+}
+
+/* ---- Predictors that know ---------------------------------------------------------------------------------------- */
+
+/* 1 ms plus the configuration's numbers, number i times 0.001 * (i + 1). */
+static onnx_builder *knowing_model(int count)
+{
+    char shape[16], pick[16];
+    float weights[RT_CONFIGURATION_NUMBERS * 3];
+    static const float base[3] = {1, 1, 1};
+    const int64_t first = 0;
+    snprintf(shape, sizeof shape, "%d", count);
+    snprintf(pick, sizeof pick, "%d,3", count);
+    for (int i = 0; i < 3 * count; i++) weights[i] = 1e-3f * (float)(i / 3 + 1);
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, shape);
+    onnx_initializer(b, "weights", MDOT_DTYPE_F32, pick, weights);
+    onnx_initializer(b, "base", MDOT_DTYPE_F32, "3", base);
+    onnx_initializer(b, "first", MDOT_DTYPE_I64, "1", &first);
+    onnx_node(b, "Unsqueeze", "configuration,first", "row");
+    onnx_node(b, "MatMul", "row,weights", "product");
+    onnx_node(b, "Squeeze", "product,first", "squeezed");
+    onnx_node(b, "Add", "squeezed,base", "step_ms");
+    onnx_output(b, "step_ms");
+    return b;
+}
+
+static void predictor_that_reads_an_option_is_told_and_believed(void **state)
+{
+    (void)state;
+    predict_fixture f = {0};
+    predict_open(&f, knowing_model(RT_CONFIGURATION_NUMBERS));
+    mdot_job *job = make_job("Linear");
+    const mdot_configuration c = {.struct_size = sizeof c,
+                                  .batch = 8,
+                                  .gpu = "A100",
+                                  .gpu_count = 8,
+                                  .precision = MDOT_PRECISION_BF16,
+                                  .optimizer = MDOT_OPTIMIZER_ADAM,
+                                  .recompute = MDOT_RECOMPUTE_BLOCKS,
+                                  .compiled = 1,
+                                  .accumulate = 3,
+                                  .node_count = 2,
+                                  .link_gbps = 7,
+                                  .network_gbps = 5,
+                                  .tensor_parallel = 2,
+                                  .pipeline_parallel = 2,
+                                  .micro_batches = 4,
+                                  .zero_stage = 2,
+                                  .attention = MDOT_ATTENTION_EAGER};
+    static const double numbers[RT_CONFIGURATION_NUMBERS] = {2, 8, 0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1,
+                                                             1, 0, 3, 7, 5, 2, 2, 2, 2, 1, 4, 2};
+    double expected = 1;
+    for (int i = 0; i < RT_CONFIGURATION_NUMBERS; i++) expected += 1e-3 * (i + 1) * numbers[i];
+    mdot_prediction p = predict_one(&f, job, &c);
+    predict_assert_close(p.step_ms, expected);
+    assert_int_equal(predict_warnings(p), 0);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+/* It knows of attention, and not of what was appended behind it. */
+static void predictor_that_reads_some_is_told_some(void **state)
+{
+    (void)state;
+    predict_fixture f = {0};
+    predict_open(&f, knowing_model(RT_CONFIGURATION_EAGER + 1));
+    mdot_job *job = make_job("Linear");
+    mdot_configuration c = {BASE};
+    mdot_prediction eager = predict_one(&f, job, &c);
+    c.attention = MDOT_ATTENTION_FLASH;
+    mdot_prediction flash = predict_one(&f, job, &c);
+    predict_assert_close(eager.step_ms - flash.step_ms, 1e-3 * (RT_CONFIGURATION_EAGER + 1));
+    assert_int_equal(predict_warnings(flash) | predict_warnings(eager), 0);
+    c.compiled = 1;
+    mdot_prediction compiled = predict_one(&f, job, &c);
+    assert_int_equal(predict_warnings(compiled), MDOT_WARN_MODELLED);
+    assert_true(compiled.step_ms < flash.step_ms);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_move_the_step_as_physics_says),
+        cmocka_unit_test(steps_grow_with_the_batch),
+        cmocka_unit_test(default_precision_helps_convolutions_alone),
+        cmocka_unit_test(intervals_widen_with_what_is_not_measured),
+        cmocka_unit_test(exchanges_take_the_slowest_way),
+        cmocka_unit_test(sweep_over_degrees_gives_what_single_calls_give),
+        cmocka_unit_test(predictor_that_reads_an_option_is_told_and_believed),
+        cmocka_unit_test(predictor_that_reads_some_is_told_some),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

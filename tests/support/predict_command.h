@@ -1,0 +1,26 @@
+/* predict_command.h — `mdot predict` on the examples' jobs, as the tests of the command run it. */
+#ifndef TEST_PREDICT_COMMAND_H
+#define TEST_PREDICT_COMMAND_H
+
+#include "tests/support/process.h"
+
+#include <stddef.h>
+
+enum { OK = 0, FAILED = 1, USAGE = 2 };
+
+/* Paths. */
+extern const char resnet[], bert[];
+
+typedef struct predict_command {
+    char *folder; /* the test's own */
+    process_result result;
+} predict_command;
+
+#define RUN(f, ...) process_run((const char *const[]){MDOT_CLI, "predict", __VA_ARGS__, NULL}, &(f)->result)
+
+int predict_command_set_up(void **state);
+int predict_command_tear_down(void **state);
+
+size_t count_lines(const char *text);
+
+#endif
