@@ -1,0 +1,21 @@
+/* settled.h — policies that sort all jobs by a key at every event and preempt: what they share but for the key. */
+#ifndef SC_SETTLED_H
+#define SC_SETTLED_H
+
+#include "examples/scheduler/policy/queue.h"
+
+/* The key of a job as it stands. It changes in running jobs only, and of one policy only in one direction. */
+typedef double sc_key_fn(const sc_view *view, uint32_t job);
+
+typedef struct sc_settled sc_settled;
+
+mdot_status sc_settled_create(const sc_view *view, void **out_self, mdot_error *err);
+void sc_settled_destroy(void *self);
+
+/* A stable sort of the list as the last decision left it, new jobs at its end; then GPUs to each job that fits. */
+void sc_settled_decide(sc_settled *self, const sc_view *view, sc_plan *plan, sc_key_fn *key);
+
+/* Jobs that have not completed. */
+size_t sc_settled_count(const sc_settled *self);
+
+#endif

@@ -1,0 +1,56 @@
+/* files.c — results job by job, and text for JSON. */
+#include "examples/scheduler/report/report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool write_rows(FILE *file, const sc_workload *workload, const sc_result *result)
+{
+    fputs("job_id,start_s,end_s,jct_s,preemptions\n", file);
+    for (size_t i = 0; i < workload->job_count; i++) {
+        const sc_job *job = &workload->jobs[i];
+        const sc_state *state = &result->states[i];
+        if (state->phase == SC_REJECTED)
+            fprintf(file, "%s,,,,%u\n", job->id, state->preemptions);
+        else
+            fprintf(file, "%s,%.15g,%.15g,%.15g,%u\n", job->id, state->start_s, state->end_s,
+                    state->end_s - job->submit_s, state->preemptions);
+    }
+    return ferror(file) == 0;
+}
+
+mdot_status sc_write_jobs(const char *path, const sc_workload *workload, const sc_result *result, mdot_error *err)
+{
+    char *temporary = NULL;
+    if (asprintf(&temporary, "%s.%ld", path, (long)getpid()) < 0)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory", path);
+    FILE *file = fopen(temporary, "wxe");
+    mdot_status status = MDOT_OK;
+    if (file == NULL) {
+        status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+    } else {
+        bool is_written = write_rows(file, workload, result);
+        if (fclose(file) != 0 || !is_written || rename(temporary, path) != 0) {
+            status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+            unlink(temporary);
+        }
+    }
+    free(temporary);
+    return status;
+}
+
+void sc_print_json_string(FILE *stream, const char *text)
+{
+    fputc('"', stream);
+    for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++) {
+        if (*at == '"' || *at == '\\')
+            fprintf(stream, "\\%c", *at);
+        else if (*at < 0x20)
+            fprintf(stream, "\\u%04x", *at);
+        else
+            fputc(*at, stream);
+    }
+    fputc('"', stream);
+}

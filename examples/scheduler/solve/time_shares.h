@@ -1,0 +1,42 @@
+/* time_shares.h — Gavel's programs (Narayanan et al., OSDI 2020): which share of its time a job gets on each type of
+ * GPU.
+ *
+ * share(i, j) is job i's share of time on type j, on scale[i] GPUs. A job's shares sum to at most 1, and those on a
+ * type, times the jobs' GPUs, to at most its GPUs. A job's throughput is the sum of share(i, j) · speed(i, j).
+ */
+#ifndef SC_TIME_SHARES_H
+#define SC_TIME_SHARES_H
+
+#include "mdot/mdot_base.h"
+
+typedef struct sc_shares {
+    size_t jobs, types;
+    const double *speed;         /* [job * types + type]: steps a second */
+    const double *scale;         /* GPUs of each job */
+    const double *weight;        /* of each job */
+    const double *remaining;     /* steps of each job */
+    const double *since_start_s; /* of each job */
+    const double *isolated_s;    /* of each job: what its steps so far would have taken it in its own share; NULL: 0 */
+    const double *gpus;          /* of each type */
+    double limit_s;              /* for a solution */
+} sc_shares;
+
+/* Every job an equal part of every type: n_j / (jobs · scale), cut down where a job's shares would exceed 1. */
+void sc_shares_isolated(const sc_shares *p, double *out_shares);
+
+double sc_shares_throughput(const sc_shares *p, const double *shares, size_t job);
+
+/* Each fills out_shares[job * types + type] and says what it reached; statuses are sc_linear_solve's.
+ *
+ *   max_min      the largest least normalised throughput: throughput · scale / (weight · speed on the mean GPU)
+ *   sum          the largest sum of throughputs over those on the job's fastest type
+ *   makespan     the shortest time in which all end, in seconds
+ *   finish_time  the least of the largest (since_start + remaining / throughput) / (isolated + remaining / isolated
+ *                throughput), Themis' finish-time fairness
+ */
+mdot_status sc_shares_max_min(const sc_shares *p, double *out_shares, double *out_value, mdot_error *err);
+mdot_status sc_shares_sum(const sc_shares *p, double *out_shares, double *out_value, mdot_error *err);
+mdot_status sc_shares_makespan(const sc_shares *p, double *out_shares, double *out_value, mdot_error *err);
+mdot_status sc_shares_finish_time(const sc_shares *p, double *out_shares, double *out_value, mdot_error *err);
+
+#endif

@@ -1,0 +1,94 @@
+/* test_estimators.c — what policies are told of durations. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "examples/scheduler/estimate/estimators.h"
+#include "tests/examples/scheduler/support/workloads.h"
+
+static void sigma_is_that_of_the_mean_error(void **state)
+{
+    (void)state;
+    static const double known[][2] = {{.1, .12468}, {.25, .30381}, {.5, .56317}, {.75, .76891}};
+    for (size_t i = 0; i < 4; i++) assert_true(fabs(sc_error_sigma(known[i][0]) - known[i][1]) < 1e-5);
+    assert_true(sc_error_sigma(0) < 1e-12);
+}
+
+static void errors_are_log_normal_with_median_one(void **state)
+{
+    (void)state;
+    enum { COUNT = 200000 };
+    sc_estimator e, again, other;
+    double sum = 0, below = 0;
+    bool differs = false;
+    assert_int_equal(sc_estimator_make_errors(COUNT, 0.25, 5, &e, NULL), MDOT_OK);
+    assert_int_equal(sc_estimator_make_errors(COUNT, 0.25, 5, &again, NULL), MDOT_OK);
+    assert_int_equal(sc_estimator_make_errors(COUNT, 0.25, 6, &other, NULL), MDOT_OK);
+    for (uint32_t job = 0; job < COUNT; job++) {
+        double factor = e.factor(e.self, NULL, job, 1);
+        assert_true(factor == again.factor(again.self, NULL, job, 1));
+        differs |= factor != other.factor(other.self, NULL, job, 1);
+        sum += fabs(factor - 1);
+        below += factor < 1;
+    }
+    assert_true(differs);
+    assert_true(fabs(sum / COUNT - 0.25) < 0.005); /* its deviation is below .001 */
+    assert_true(fabs(below / COUNT - 0.5) < 0.01);
+    sc_estimator_destroy(&e);
+    sc_estimator_destroy(&again);
+    sc_estimator_destroy(&other);
+}
+
+static void both_models_of_error(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 1, 100}};
+    sc_workload w = workload_make(jobs, 1);
+    sc_estimate e = {.workload = &w, .factors = (double[]){0.5}, .durations_s = (double[]){100}};
+    assert_true(sc_estimate_duration_s(&e, 0) == 50);
+    assert_true(sc_estimate_remaining_s(&e, 0, 20, 80) == 10);
+    assert_true(sc_estimate_speed(&e, 0, 0, 1) == 2);
+    e.errors = SC_ERRORS_TOTAL;
+    assert_true(sc_estimate_remaining_s(&e, 0, 80, 20) == 30);
+    assert_true(sc_estimate_remaining_s(&e, 0, 20, 80) == 0);
+    sc_workload_free(&w);
+}
+
+static void history_knows_the_mean_of_what_is_like_it(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 1, 100}, {0, 1, 200}, {0, 2, 600}, {0, 1, 50}, {0, 1, 50}, {0, 4, 50}};
+    sc_workload w = workload_make(jobs, 6);
+    for (size_t i = 0; i < 4; i++) w.jobs[i].group = strdup("anna");
+    w.jobs[5].group = strdup("anna");
+    sc_estimator e;
+    assert_int_equal(sc_estimator_make_history(&w, &e, NULL), MDOT_OK);
+    assert_true(e.factor(e.self, &w, 3, 50) == 3600.0 / 50);
+    e.learn(e.self, &w, 0, 100);
+    e.learn(e.self, &w, 1, 200);
+    e.learn(e.self, &w, 2, 600);
+    assert_true(e.factor(e.self, &w, 3, 50) == 3); /* group and width: 150 */
+    assert_true(e.factor(e.self, &w, 5, 50) == 6); /* group: 300 */
+    assert_true(e.factor(e.self, &w, 4, 50) == 6); /* all: 300 */
+    e.learn(e.self, &w, 4, 50);
+    assert_true(e.factor(e.self, &w, 4, 50) == 1);
+    sc_estimator_destroy(&e);
+    sc_workload_free(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sigma_is_that_of_the_mean_error),
+        cmocka_unit_test(errors_are_log_normal_with_median_one),
+        cmocka_unit_test(both_models_of_error),
+        cmocka_unit_test(history_knows_the_mean_of_what_is_like_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

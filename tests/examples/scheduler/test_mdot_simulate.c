@@ -1,0 +1,163 @@
+/* test_mdot_simulate.c — the command as a person meets it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/examples/scheduler/support/workloads.h"
+#include "tests/support/json.h"
+#include "tests/support/process.h"
+
+typedef struct fixture {
+    char *folder, *trace, *factors;
+    process_result result;
+} fixture;
+
+#define RUN(f, ...) process_run((const char *const[]){MDOT_SIMULATE, __VA_ARGS__, NULL}, &(f)->result)
+
+static int set_up(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    if (f == NULL) return -1;
+    f->folder = process_make_folder();
+    f->trace = workload_write_file(f->folder, "trace.csv",
+                                   "job_id,submit_s,gpus,duration_s\na,0,2,100\nb,10,4,20\nc,20,64,20\nd,30,1,50\n");
+    f->factors = workload_write_file(f->folder, "factors.csv", "job_id,factor\na,1\nb,100\nd,1\n");
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    process_remove_folder(f->folder);
+    free(f->trace);
+    free(f->factors);
+    free(f);
+    return 0;
+}
+
+static void policies_make_a_table(void **state)
+{
+    fixture *f = *state;
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo,srsf,las");
+    assert_int_equal(f->result.status, 0);
+    expect_contains(f->result.out, "3 jobs, 4 GPUs");
+    expect_contains(f->result.out, "fifo ");
+    expect_contains(f->result.out, "srsf ");
+    expect_contains(f->result.out, "las ");
+    assert_string_equal(f->result.err, "");
+}
+
+static void json_holds_the_same(void **state)
+{
+    fixture *f = *state;
+    double means[3];
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo,srtf", "--json");
+    assert_int_equal(f->result.status, 0);
+    assert_true(json_is_valid(f->result.out));
+    /* fifo: 100, 110, 120: (100 + 110 + 140) / 3; srtf: b 10-30, a 0-10 and 30-120, d 30-80 */
+    assert_int_equal(json_numbers(f->result.out, "mean_jct_s", means, 3), 2);
+    assert_true(means[0] > 116.66 && means[0] < 116.67);
+    assert_true(means[1] > 63.33 && means[1] < 63.34);
+}
+
+static void results_job_by_job_are_a_file(void **state)
+{
+    fixture *f = *state;
+    char path[256], text[512] = "";
+    snprintf(path, sizeof path, "%s/jobs.csv", f->folder);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "srtf", "--per-job", path);
+    assert_int_equal(f->result.status, 0);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    assert_string_equal(text, "job_id,start_s,end_s,jct_s,preemptions\na,0,120,120,1\nb,10,30,20,0\nd,30,80,50,0\n");
+    assert_int_equal(process_count_files(f->folder), 3);
+}
+
+static void factors_and_windows_are_taken(void **state)
+{
+    fixture *f = *state;
+    double value;
+    RUN(f, f->trace, "--gpus", "4", "--policy", "srtf", "--factors", f->factors, "--json");
+    assert_int_equal(f->result.status, 0);
+    /* b seems long and waits for a, beside which d runs: 100, 110, 50 */
+    assert_int_equal(json_numbers(f->result.out, "mean_jct_s", &value, 1), 1);
+    assert_true(value > 86.66 && value < 86.67);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--window", "1:2", "--scale-load", "0.5", "--json");
+    assert_int_equal(f->result.status, 0);
+    assert_int_equal(json_numbers(f->result.out, "load", &value, 1), 1);
+    assert_true(value > 0.495 && value < 0.505);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "srsf", "--estimate", "error:0.5", "--errors", "total", "--seed", "7");
+    assert_int_equal(f->result.status, 0);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "qssf", "--estimate", "history");
+    assert_int_equal(f->result.status, 0);
+}
+
+static void wrong_command_lines_are_refused(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        const char *words[8], *part;
+    } cases[] = {
+        {{"--gpus", "4", "--policy", "fifo"}, "no trace"},
+        {{"T", "--policy", "fifo"}, "--gpus or --cluster"},
+        {{"T", "--gpus", "4", "--cluster", "x", "--policy", "fifo"}, "--gpus or --cluster"},
+        {{"T", "--gpus", "4"}, "no --policy"},
+        {{"T", "--gpus", "0", "--policy", "fifo"}, "--gpus: 0 is not from 1"},
+        {{"T", "--gpus", "4x", "--policy", "fifo"}, "\"4x\" is no number"},
+        {{"T", "--gpus", "4", "--policy", "best"}, "no policy \"best\": fifo, fjf"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--window", "5"}, "FROM:COUNT"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--window", "0:0"}, "not from 1"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--errors", "some"}, "scale or total"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--seed", "-1"}, "--seed"},
+        {{"T", "--gpus", "4", "--policy", "fifo,las", "--per-job", "x"}, "--per-job takes one policy"},
+        {{"T", "T", "--gpus", "4", "--policy", "fifo"}, "one trace"},
+        {{"T", "--gpu-count", "4"}, "usage:"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *line[10] = {MDOT_SIMULATE};
+        for (size_t j = 0; j < 8 && cases[i].words[j] != NULL; j++)
+            line[j + 1] = strcmp(cases[i].words[j], "T") == 0 ? f->trace : cases[i].words[j];
+        process_run(line, &f->result);
+        assert_int_equal(f->result.status, 2);
+        expect_contains(f->result.err, cases[i].part);
+    }
+}
+
+static void what_fails_says_why_and_leaves_nothing(void **state)
+{
+    fixture *f = *state;
+    char path[256];
+    snprintf(path, sizeof path, "%s/nowhere/jobs.csv", f->folder);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--per-job", path);
+    assert_int_equal(f->result.status, 1);
+    expect_contains(f->result.err, "nowhere/jobs.csv");
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--estimate", "error:x");
+    assert_int_equal(f->result.status, 1);
+    expect_contains(f->result.err, "mean error");
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--window", "2:2", "--json");
+    assert_int_equal(f->result.status, 1);
+    assert_string_equal(f->result.out, "");
+    assert_int_equal(process_count_files(f->folder), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(policies_make_a_table, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(json_holds_the_same, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(results_job_by_job_are_a_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(factors_and_windows_are_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wrong_command_lines_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_fails_says_why_and_leaves_nothing, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
