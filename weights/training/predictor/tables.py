@@ -24,6 +24,10 @@ LOAD_COUNT = 2 * PHASE_LOAD_COUNT + 1
 POSITIONS = ("topological_index", "depth", "height", "in_degree", "out_degree")
 CONFIGURATION = ("batch", "gpu_count", "is_fp32", "is_tf32", "is_amp", "is_nhwc", "is_adam", "is_adamw")
 
+GPU_FIGURES = ("compute_capability", "sm_count", "boost_mhz", "memory_gib", "memory_gbps", "l2_mib", "fp32_tflops", "tf32_tflops",
+               "fp16_tflops")
+"""What the predictor reads of a GPU: the table's first columns. Those that were appended, links among them, are not for it."""
+
 
 def _without_comments(text: str) -> str:
     return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
@@ -69,15 +73,18 @@ class Gpu:
 
 @cache
 def gpu_columns() -> tuple[str, ...]:
-    """The numeric columns' names, from the row pattern in the table's opening comment."""
+    """GPU_FIGURES, which must be the first numeric columns of the row pattern in the table's opening comment."""
     text = (ROOT / "runtime/job/gpus.def").read_text(encoding="utf-8")
-    return tuple(re.findall(r"\w+", re.search(r"GPU\(name, aliases,([\w,\s*]+)\)", text)[1]))
+    columns = tuple(re.findall(r"\w+", re.search(r"GPU\(name, aliases,([\w,\s*]+)\)", text)[1]))
+    if columns[:len(GPU_FIGURES)] != GPU_FIGURES:
+        raise ValueError("runtime/job/gpus.def: the columns do not begin with those that the predictor reads")
+    return GPU_FIGURES
 
 
 @cache
 def gpus() -> tuple[Gpu, ...]:
     rows = re.findall(r'^\s*GPU\("([^"]*)",\s*"([^"]*)",([^)]*)\)', _read("runtime/job/gpus.def"), flags=re.M)
-    return tuple(Gpu((name, *filter(None, aliases.split("|"))), tuple(float(n) for n in numbers.split(",")))
+    return tuple(Gpu((name, *filter(None, aliases.split("|"))), tuple(float(n) for n in numbers.split(",")[:len(GPU_FIGURES)]))
                  for name, aliases, numbers in rows)
 
 

@@ -24,3 +24,10 @@ def test_every_gpu_has_every_column():
 def test_gpus_are_found_by_name_and_alias():
     assert tables.gpu("RTX-3090") is tables.gpu("3090")
     assert tables.gpu("RTX-3090")["memory_gib"] == 24
+
+
+def test_a_predictor_reads_the_first_figures_of_a_gpu_however_many_the_table_has():
+    table = (tables.ROOT / "runtime/job/gpus.def").read_text(encoding="utf-8")
+    assert "nvlink_gbps" in table and "nvlink_gbps" not in tables.gpu_columns()
+    assert len(tables.gpu_columns()) == 9
+    assert all(len(gpu.numbers) == 9 and min(gpu.numbers) > 0 for gpu in tables.gpus())

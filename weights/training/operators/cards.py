@@ -1,0 +1,80 @@
+"""The GPUs that operators were measured on: figures by name, and which of them share an architecture.
+
+Figures come from runtime/job/gpus.def where it has the board. What else is here is either a board that the table lacks, or
+a board's power limit, which decides how far its clock falls under load and which the table has no column for. Sources are
+NVIDIA's data sheets and product pages. results/ were made with the figures here, also for boards that have had rows since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from predictor import tables
+
+FIGURES = ("compute_capability", "sm_count", "boost_mhz", "memory_gbps", "l2_mib", "fp32_tflops", "fp16_tflops", "watts")
+
+
+@dataclass(frozen=True)
+class Card:
+    name: str
+    compute_capability: float
+    sm_count: float
+    boost_mhz: float
+    memory_gbps: float
+    l2_mib: float
+    fp32_tflops: float      # outside tensor cores
+    fp16_tflops: float      # of tensor cores, dense, fp32 sums; the fp32 rate without
+    watts: float            # the board's limit
+
+    @property
+    def architecture(self) -> str:
+        return ARCHITECTURES[next(limit for limit in ARCHITECTURES if self.compute_capability < limit)]
+
+
+ARCHITECTURES = {5.0: "Kepler", 6.0: "Maxwell", 7.0: "Pascal", 7.5: "Volta", 8.0: "Turing", 8.9: "Ampere", 9.0: "Ada",
+                 10.0: "Hopper", 13.0: "Blackwell"}
+"""By the compute capability below which they end."""
+
+WATTS = {
+    "K80": 150, "P100-SXM-16GB": 300, "P100-PCIe-16GB": 250, "GTX-1080-Ti": 250, "TITAN-Xp": 250, "V100-SXM-16GB": 300,
+    "V100-PCIe-16GB": 250, "V100-PCIe-32GB": 250, "TITAN-V": 250, "T4": 70, "RTX-2080-Ti": 250, "TITAN-RTX": 280,
+    "A100-SXM-40GB": 400, "A100-SXM-80GB": 400, "A100-PCIe-40GB": 250, "A100-PCIe-80GB": 300, "A40": 300,
+    "RTX-3090": 350, "L4": 72, "H100-SXM-80GB": 700, "H200-SXM-141GB": 700,
+}
+
+LACKING = {card.name: card for card in (
+    Card("M60", 5.2, 16, 1178, 160, 2, 4.8, 4.8, 150),      # one of the board's two GPUs
+    Card("M40", 5.2, 24, 1114, 288, 3, 6.8, 6.8, 250),
+    Card("TITAN-X-Maxwell", 5.2, 24, 1075, 336.5, 3, 6.6, 6.6, 250),
+    Card("TITAN-X-Pascal", 6.1, 28, 1531, 480, 3, 11.0, 11.0, 250),
+    Card("P4", 6.1, 20, 1063, 192, 2, 5.5, 5.5, 75),
+    # HGX B200 and B300, GB200 and GB300 NVL72 data sheets, their figures for a rack or an eight divided
+    Card("B200", 10.0, 148, 1965, 7700, 126, 74.4, 2200, 1000),
+    Card("B300", 10.3, 148, 1965, 7700, 126, 74.4, 2250, 1100),
+    Card("GB200", 10.0, 152, 1965, 8000, 126, 80.0, 2500, 1200),
+    Card("GB300", 10.3, 152, 1965, 8000, 126, 80.0, 2500, 1400),
+    Card("RTX-PRO-6000-Server", 12.0, 188, 2340, 1597, 128, 110.0, 440, 600),
+)}
+
+NAMES = {
+    "a100_sxm": "A100-SXM-80GB", "b200_sxm": "B200", "b300_sxm": "B300", "gb200": "GB200", "gb300": "GB300",
+    "h100_sxm": "H100-SXM-80GB", "h200_sxm": "H200-SXM-141GB", "rtx_pro_6000_server": "RTX-PRO-6000-Server",
+    "a100": "A100-SXM-80GB", "a40": "A40", "h100": "H100-SXM-80GB",
+    "NVIDIA A100 80GB PCIe": "A100-PCIe-80GB", "NVIDIA A100-PCIE-40GB": "A100-PCIe-40GB",
+    "NVIDIA H100 80GB HBM3": "H100-SXM-80GB", "NVIDIA L4": "L4", "Tesla P100-PCIE-16GB": "P100-PCIe-16GB",
+    "Tesla P4": "P4", "Tesla T4": "T4", "Tesla V100-PCIE-32GB": "V100-PCIe-32GB", "NVIDIA GB200": "GB200",
+    "NVIDIA GB300": "GB300", "NV_1080Ti": "GTX-1080-Ti", "NV_M40": "M40", "NV_P100": "P100-SXM-16GB", "NV_T4": "T4",
+    "NV_TitanX": "TITAN-X-Maxwell", "NV_TitanX_Pascal": "TITAN-X-Pascal", "NV_V100": "V100-SXM-16GB",
+    "catapult 1080ti": "GTX-1080-Ti", "catapult P100": "P100-PCIe-16GB", "catapult V100": "V100-SXM-16GB",
+    "catapult M60": "M60", "catapult K80": "K80", "catapult k80": "K80",
+}
+"""What measurements call a card → its name here. AMD's and Intel's cards have none: their figures mean other things."""
+
+
+@cache
+def card(name: str) -> Card:
+    if name in LACKING:
+        return LACKING[name]
+    row = tables.gpu(name)
+    return Card(name, *(row[column] for column in FIGURES[:-1]), watts=WATTS[name])
