@@ -19,7 +19,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 # A folder, the longest name that fits a file counts, and what it may include: a header, or with a slash at its end, all
 # of a folder. What crosses the border of a library goes through mdot/, the public headers.
 cat > "$work/walls" <<'WALLS'
-include         mdot_base.h mdot.h
+include         mdot_base.h mdot_run.h mdot_predict.h mdot.h
 base            mdot/mdot_base.h
 runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/job/job.h
 runtime/core    base/ mdot/mdot.h mdot/mdot_abi.h

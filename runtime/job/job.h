@@ -1,4 +1,4 @@
-/* job.h — the contract of runtime/job: jobs, and predictions of them (mdot.h).
+/* job.h — the contract of runtime/job: jobs, and predictions of them (mdot_predict.h).
  *
  * Of the other rooms it uses core.h alone, and nothing of it is used but this. Its own files share job_model.h, a job
  * in memory, and predict.h.

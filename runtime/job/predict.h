@@ -6,7 +6,7 @@
  *   modelled.c       what the predictor has no input for → a correction of its answer
  *   predict.c        mdot_predict and its kin: rows and a configuration → a run of the entry → an mdot_prediction
  *
- * mdot.h describes the tensors for people who train predictors, under "Predictions".
+ * mdot_predict.h describes the tensors for people who train predictors, under "Predictions".
  */
 #ifndef RT_PREDICT_H
 #define RT_PREDICT_H

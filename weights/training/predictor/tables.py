@@ -40,7 +40,7 @@ def _read(path: str) -> str:
 @cache
 def settings() -> tuple[str, ...]:
     """Names of the settings in MDOT_SETTING_MAP's order."""
-    header = _read("include/mdot/mdot.h").replace("\\\n", "\n")
+    header = _read("include/mdot/mdot_predict.h").replace("\\\n", "\n")
     block = header.split("define MDOT_SETTING_MAP(X)")[1].split("typedef")[0]
     return tuple(re.findall(r'X\(\w+, "(\w+)"\)', block))
 

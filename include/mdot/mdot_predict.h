@@ -1,0 +1,409 @@
+/* mdot_predict.h — training jobs, how they train, and how long a step of theirs takes.
+ *
+ * mdot.h includes this header and says what holds for all of the library: ownership, threading, memory, errors.
+ */
+#ifndef MDOT_PREDICT_H
+#define MDOT_PREDICT_H
+
+#include "mdot_run.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+
+/* A training job's operator sequence: types, configurations and loads. It holds no weights, and no names but those of
+ * modules where the reader was asked to keep them. Immutable. */
+typedef struct mdot_job mdot_job;
+
+typedef enum mdot_optimizer { MDOT_OPTIMIZER_SGD, MDOT_OPTIMIZER_ADAM, MDOT_OPTIMIZER_ADAMW } mdot_optimizer;
+
+/* Work on data. A multiply-add is two FLOPs. Bytes count each tensor once, and floating elements as four bytes whatever
+ * the file's type: precision belongs to the configuration. Whole numbers, at most 2^53. */
+typedef struct mdot_load {
+    double flops, bytes_read, bytes_written;
+} mdot_load;
+
+/* The parts of a training step in which an operator of the forward graph works. */
+typedef enum mdot_phase {
+    MDOT_PHASE_FORWARD,
+    MDOT_PHASE_DATA_GRADIENT,   /* of its inputs, and the sum of those that its result gets from several readers;
+                                   nothing where no parameter lies before it */
+    MDOT_PHASE_WEIGHT_GRADIENT, /* of its parameters */
+    MDOT_PHASE_COUNT
+} mdot_phase;
+
+/* How an operator is configured: name, text. A setting that an operator type does not have is 0. Spatial dimensions are
+ * depth, height, width; an operator over fewer uses the last ones. Sizes are of one sample. The order is that of the
+ * `.job` format: append only. */
+#define MDOT_SETTING_MAP(X)                                                                                            \
+    X(KERNEL_D, "kernel_d")                                                                                            \
+    X(KERNEL_H, "kernel_h")                                                                                            \
+    X(KERNEL_W, "kernel_w")                                                                                            \
+    X(STRIDE_D, "stride_d")                                                                                            \
+    X(STRIDE_H, "stride_h")                                                                                            \
+    X(STRIDE_W, "stride_w")                                                                                            \
+    X(DILATION_H, "dilation_h")                                                                                        \
+    X(DILATION_W, "dilation_w")                                                                                        \
+    X(PADDING_H, "padding_h") /* both sides together */                                                                \
+    X(PADDING_W, "padding_w")                                                                                          \
+    X(GROUPS, "groups")                                                                                                \
+    X(CHANNELS_IN, "channels_in")   /* of a matrix product: the summed extent */                                       \
+    X(CHANNELS_OUT, "channels_out") /* of a matrix product: columns of the result */                                   \
+    X(SIZE_IN, "size_in")           /* positions: pixels of a feature map, rows of a matrix */                         \
+    X(SIZE_OUT, "size_out")                                                                                            \
+    X(AXIS, "axis")     /* counted from the end, 1 is the last; 0 where several or none matter */                      \
+    X(EXTENT, "extent") /* of that axis, or elements reduced into one */                                               \
+    X(HEADS, "heads")                                                                                                  \
+    X(HEAD_SIZE, "head_size")                                                                                          \
+    X(QUERIES, "queries")                                                                                              \
+    X(KEYS, "keys")                                                                                                    \
+    X(BIAS, "bias")             /* 1: adds a learnt vector */                                                          \
+    X(NORMALISED, "normalised") /* 1: a BatchNormalization follows and is part of the operator */                      \
+    X(DIRECTIONS, "directions") /* of a recurrent operator */                                                          \
+    X(INPUTS, "inputs")         /* tensors read that are neither parameters nor constants */
+
+typedef enum mdot_setting {
+#define MDOT_SETTING_ENUM(name, text) MDOT_SETTING_##name,
+    MDOT_SETTING_MAP(MDOT_SETTING_ENUM)
+#undef MDOT_SETTING_ENUM
+        MDOT_SETTING_COUNT
+} mdot_setting;
+
+/* Room for settings to come, so that appending one moves nothing. */
+enum { MDOT_SETTING_CAPACITY = 48 };
+
+/* "kernel_h"; "?" for a value that is no setting. Static. */
+const char *mdot_setting_name(mdot_setting setting);
+
+/* The type in which automatic mixed precision computes an operator. */
+typedef enum mdot_autocast {
+    MDOT_AUTOCAST_WIDEST, /* that of its widest operand, parameters among them */
+    MDOT_AUTOCAST_HALF,   /* fp16 */
+    MDOT_AUTOCAST_FULL,   /* fp32 */
+    MDOT_AUTOCAST_DATA    /* that of its operands without parameters */
+} mdot_autocast;
+
+/* Tensors that autograd keeps of an operator for the backward pass; 0 is not known and counts as all it touches. */
+enum {
+    MDOT_SAVES_NOTHING = 1u << 0, /* alone */
+    MDOT_SAVES_INPUTS = 1u << 1,
+    MDOT_SAVES_RESULT = 1u << 2,
+    MDOT_SAVES_FACTORS = 1u << 3, /* inputs, where the other factor needs them for its gradient */
+    MDOT_SAVES_INDICES = 1u << 4, /* 64 bits for each element of the result */
+    MDOT_SAVES_SCORES = 1u << 5   /* of attention: heads * queries * keys elements */
+};
+
+enum {
+    MDOT_TRAIT_VIEW = 1u << 0,      /* the result lies in the memory of the first operator that it reads */
+    MDOT_TRAIT_PICKS = 1u << 1,     /* reads indices beside other operators' results, which take next to nothing */
+    MDOT_TRAIT_PARTS = 1u << 2,     /* has an axis, and works on a part of the channels as on all of them */
+    MDOT_TRAIT_SUMS_PARTS = 1u << 3 /* takes parts of the channels on several GPUs, and gives each the whole result */
+};
+
+/* What training does with an operator of some type, in whatever job it stands. The job reader has it in its operator
+ * table and `.job` files carry it; all zero where nothing is known. */
+typedef struct mdot_operator_facts {
+    uint32_t number;           /* by which predictors know the type; 0: no predictor does */
+    uint32_t autocast;         /* mdot_autocast */
+    uint32_t saved_written;    /* MDOT_SAVES_…, where attention is written out in matrix products, */
+    uint32_t saved_fused;      /* where it is one kernel, */
+    uint32_t saved_recomputed; /* and where all but products is computed again in the backward pass */
+    uint32_t reserve;          /* tensors as large as the result that are kept beside these */
+    uint32_t traits;           /* MDOT_TRAIT_… */
+    uint32_t reserved[9];      /* 0: room for facts to come */
+} mdot_operator_facts;
+
+/* At batch B a phase's load is B * per_sample + per_step: parameters are read once a step, not once a sample. */
+typedef struct mdot_job_operator {
+    size_t struct_size;
+    const char *type;                       /* "Conv", "Linear", "Attention" …: ONNX's name where ONNX has one */
+    bool known;                             /* false: mdot knows its tensors' sizes only */
+    int64_t setting[MDOT_SETTING_CAPACITY]; /* zero from MDOT_SETTING_COUNT on */
+    mdot_load per_sample[MDOT_PHASE_COUNT];
+    mdot_load per_step[MDOT_PHASE_COUNT];
+    double parameters; /* elements that training learns */
+    /* Dependencies: the operators whose results it reads, ascending, each less than its own index. */
+    size_t input_count;
+    const uint32_t *inputs;
+    /* Position, which mdot_job_create works out. Operators on the longest path before and behind this one, and how many
+     * operators read its result. */
+    uint32_t depth, height, out_degree;
+    mdot_operator_facts facts;
+    /* The block (layer) that it belongs to: 1 …, ascending over the job, 0 where it belongs to none. */
+    uint32_t block;
+    /* How many blocks have the same operators as that one, it included, which mdot_job_create works out: equal types,
+     * settings, parameters and forward loads, joined in the same way. */
+    uint32_t equal_blocks;
+    uint32_t reserved;        /* 0 */
+    const char *module;       /* that it was exported from, "encoder.layer.3.output"; NULL where names were not kept */
+    double frozen_parameters; /* elements that training reads and leaves as they are; no part of `parameters` */
+} mdot_job_operator;
+
+/* What the reader of a job's graph could not know for sure. Stored in `.job` files: append only. */
+enum {
+    MDOT_JOB_FOLDED = 1u << 0,       /* an exporter folded BatchNormalizations, which the job has again */
+    MDOT_JOB_MAYBE_FOLDED = 1u << 1, /* it looks as if one had, but for traces by which they could be put back */
+    MDOT_JOB_NOTES_ALL = (1u << 2) - 1
+};
+
+typedef struct mdot_job_description {
+    size_t struct_size;
+    const mdot_job_operator *operators; /* in topological order; position is not read */
+    size_t operator_count;
+    int64_t batch;      /* that the file was made for; 1 where it leaves the batch open */
+    bool has_optimizer; /* the graph holds one: */
+    mdot_optimizer optimizer;
+    uint32_t notes;    /* MDOT_JOB_… */
+    uint32_t reserved; /* 0 */
+} mdot_job_description;
+
+typedef struct mdot_job_info {
+    size_t struct_size;
+    size_t operator_count, unknown_count;
+    double parameters;
+    int64_t batch;
+    bool has_optimizer;
+    mdot_optimizer optimizer;
+    uint32_t block_count; /* the highest number of a block */
+    uint32_t notes;       /* MDOT_JOB_… */
+    double frozen_parameters;
+} mdot_job_info;
+
+/* Copies everything. INVALID_ARGUMENT for a job without operators, dependencies that do not ascend or point forward,
+ * loads and parameters that are negative, not finite or beyond 2^53 (fractions are rounded), settings that are negative
+ * (but for padding, which crops) or beyond 2^40, blocks that do not ascend.
+ * Without facts, an operator has no number and saves all it touches; mdot_operator_facts_find (mdotjob.h) gives those
+ * of a type. */
+mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err);
+/* Which parameters training leaves as they are, by the names of their modules: those that a pattern of `frozen` fits
+ * (all, where it has none) and no pattern of `trained`. '*' stands for any letters, '?' for one; a module that fits has
+ * those in it with it: "encoder" is all of the encoder, "*.lora_?" both parts of every LoRA adapter. */
+typedef struct mdot_job_freezing {
+    size_t struct_size;
+    const char *const *frozen;
+    size_t frozen_count;
+    const char *const *trained;
+    size_t trained_count;
+} mdot_job_freezing;
+
+/* The same job with parameters frozen: without their gradients, and without a backward pass where none learns before.
+ * Another job, the caller's to destroy. INVALID_ARGUMENT for a job without names of modules and where nothing is left
+ * that learns; NOT_FOUND for a pattern that fits no module. */
+mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezing, mdot_job **out_job,
+                            mdot_error *err);
+/* From a `.job` file or its bytes, as written by mdot_job_save; the bytes are not kept. MALFORMED (no job, or broken),
+ * INCOMPATIBLE (another version of the format) or CORRUPT (checksum) otherwise. */
+mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err);
+mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_job, mdot_error *err);
+/* The file appears complete or not at all. */
+mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err);
+void mdot_job_destroy(mdot_job *job);
+
+/* Strings and arrays are lent by the job. OUT_OF_RANGE beyond the count, INVALID_ARGUMENT for a struct_size that is
+ * none. */
+mdot_status mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info);
+mdot_status mdot_job_get_operator(const mdot_job *job, size_t index, mdot_job_operator *out_operator);
+/* What one optimizer step costs for this many parameters, in fp32. */
+mdot_load mdot_optimizer_load(mdot_optimizer optimizer, double parameters);
+
+/* ---- Predictions ------------------------------------------------------------------------------------------------- */
+
+typedef enum mdot_precision {
+    MDOT_PRECISION_FP32,
+    MDOT_PRECISION_TF32,
+    MDOT_PRECISION_AMP,      /* autocast to fp16: weights, gradients and the optimizer's state stay fp32 */
+    MDOT_PRECISION_AMP_BF16, /* the same to bf16. GPUs before compute capability 8.0 emulate its products in fp32 */
+    MDOT_PRECISION_BF16,     /* weights, gradients, the optimizer's state and activations, without autocast */
+    MDOT_PRECISION_PYTORCH,  /* PyTorch's own default: fp32, and tf32 in convolutions where there is TF32 */
+    MDOT_PRECISION_AMP_FP16 = MDOT_PRECISION_AMP
+} mdot_precision;
+typedef enum mdot_layout { MDOT_LAYOUT_NCHW, MDOT_LAYOUT_NHWC } mdot_layout;
+
+/* One kernel that never writes its scores down, FlashAttention or its like, which PyTorch's
+ * scaled_dot_product_attention takes by default; or products and a softmax, each a kernel of its own. */
+typedef enum mdot_attention { MDOT_ATTENTION_FLASH, MDOT_ATTENTION_EAGER } mdot_attention;
+
+/* What is computed again in the backward pass and need not be kept until then. */
+typedef enum mdot_recompute {
+    MDOT_RECOMPUTE_NOTHING,
+    MDOT_RECOMPUTE_BLOCKS,   /* all of a block but what it reads: torch.utils.checkpoint around every block. A job
+                                without blocks is refused */
+    MDOT_RECOMPUTE_SELECTIVE /* all but matrix products, convolutions and attention */
+} mdot_recompute;
+
+/* Between the GPUs of a node. Rates are those of one GPU's way out, in one direction. */
+typedef enum mdot_link {
+    MDOT_LINK_DEFAULT, /* NVLink on the boards that come with it (mdot_gpu.nvlink_gbps), PCIe on others; to a predictor
+                          that does not know links, whatever it takes for granted */
+    MDOT_LINK_PCIE,
+    MDOT_LINK_NVLINK /* INVALID_ARGUMENT for a GPU without a figure of it */
+} mdot_link;
+
+/* A GPU that predictions may be asked for. runtime/job/gpus.def holds the table with its sources and defines the
+ * columns; rates are dense, at boost clock, a multiply-add counted as two. */
+typedef struct mdot_gpu {
+    size_t struct_size;
+    const char *name;
+    double compute_capability; /* 8.6 */
+    double sm_count, boost_mhz;
+    double memory_gib, memory_gbps, l2_mib;
+    double fp32_tflops, tf32_tflops, fp16_tflops;
+    double nvlink_gbps; /* 0: the board comes without NVLink */
+    double pcie_gbps;   /* 0: not known, and taken as PCIe 4 with 16 lanes */
+} mdot_gpu;
+
+/* The table's names, ending with NULL; static. */
+const char *const *mdot_gpu_names(void);
+/* The GPU called `name`: one of mdot_gpu_names, an alias ("A100" is the SXM board of 40 GB), or what the driver calls
+ * it, in any case and with or without blanks, hyphens and underscores. INVALID_ARGUMENT names those that there are. */
+mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
+
+/* How a job trains. Zero is the default of every field but batch and GPU.
+ *
+ * What a predictor has no input for (below) is modelled: the predictor answers for the nearest configuration that it
+ * knows, and its answer is multiplied by the ratio of two sums of roofline times, of what was asked for and of what it
+ * was told, plus what is exchanged between GPUs at the rates below. The interval widens by half of what physics
+ * changes, as a logarithm, and MDOT_WARN_MODELLED says so. The models stand in runtime/job/modelled.c and memory.c.
+ *
+ * Parallelism. The four degrees multiply to gpu_count; all 0, every GPU is a data-parallel worker. Tensor parallelism
+ * is Megatron's: matrix products are divided by columns and by rows in turn, what stands between them with them, and
+ * their results summed (runtime/job/division.c). A pipeline gives every GPU as many blocks, one forward, one backward
+ * (1F1B). Neighbours in a node are tensor-parallel first, then data-parallel, then stages of the pipeline. */
+typedef struct mdot_configuration {
+    size_t struct_size;
+    int64_t batch;   /* samples of one forward and backward pass of a data-parallel worker, 1 to 2^24 */
+    const char *gpu; /* a name that mdot_gpu_find knows, or NULL and */
+    const mdot_gpu
+        *gpu_figures; /* the GPU itself: what mdot_gpu_find gave, or one that it does not know. NULL otherwise */
+    int gpu_count;    /* that work on a step; 0 means 1 */
+    mdot_precision precision;
+    mdot_layout layout;
+    mdot_optimizer optimizer;
+    mdot_attention attention;
+    mdot_recompute recompute;
+    uint32_t compiled;   /* 1: by torch.compile, which fuses what is no product */
+    uint32_t accumulate; /* passes whose gradients are added up before the optimizer's step, up to 2^16; 0 means 1 */
+    mdot_link link;
+    uint32_t node_count; /* that the GPUs are spread over evenly; 0 means 1 */
+    double link_gbps;    /* reached between GPUs of a node by collectives, 10^9 bytes a second; 0: .8 of NVLink's rate,
+                            .4 of PCIe's */
+    double network_gbps; /* the same between nodes, for each GPU; 0: 20, of 200 Gbit/s InfiniBand */
+    uint32_t data_parallel, tensor_parallel, pipeline_parallel;
+    uint32_t expert_parallel; /* 0 or 1: no operator of a job says how its experts are divided */
+    uint32_t micro_batches;   /* that a pipeline divides the batch into; 0 means as many as it has stages */
+    uint32_t zero_stage;      /* of ZeRO, 0 to 3: workers divide the optimizer's state, gradients, weights */
+} mdot_configuration;
+
+/* What the prediction stands on; a bit set means less trust. Identifier, bit, name, text: names are kept, rows
+ * appended. */
+#define MDOT_WARNING_MAP(X)                                                                                            \
+    X(UNKNOWN_OPERATOR, 0, "unknown-operators", "the job has operators that the predictor never saw")                  \
+    X(OUTSIDE_TRAINING, 1, "outside-training",                                                                         \
+      "batch, GPU, precision or loads lie beyond what the predictor was trained on")                                   \
+    X(SHORTENED, 2, "shortened", "operators were merged to fit the predictor's longest sequence")                      \
+    X(FALLBACK, 3, "fallback", "a GPU failed to compute the prediction and the CPU did")                               \
+    X(MODELLED, 4, "modelled",                                                                                         \
+      "the predictor has no input for part of what was asked; physics without a measurement stands in")                \
+    X(IMPLAUSIBLE, 5, "implausible",                                                                                   \
+      "the step would use more of the card's peak than programs reach, or next to nothing of it")                      \
+    X(NO_PARAMETERS, 6, "no-parameters", "the job learns nothing: its graph was exported without its parameters")      \
+    X(FOLDED, 7, "folded", "an exporter had folded BatchNormalizations into weights; the job has them again")          \
+    X(MAYBE_FOLDED, 8, "maybe-folded",                                                                                 \
+      "the job has convolutions and no normalisation, as if an exporter had folded it into the weights")
+
+enum {
+#define MDOT_WARNING_ENUM(id, bit, name, text) MDOT_WARN_##id = 1u << (bit),
+    MDOT_WARNING_MAP(MDOT_WARNING_ENUM)
+#undef MDOT_WARNING_ENUM
+};
+
+/* "unknown-operators", and what it says in a sentence, of one MDOT_WARN_…; NULL for what is none. Static. */
+const char *mdot_warning_name(uint32_t warning);
+const char *mdot_warning_text(uint32_t warning);
+
+typedef struct mdot_prediction {
+    size_t struct_size;
+    double step_ms;             /* one training step: forward and backward passes, optimizer; the median */
+    double lower_ms, upper_ms;  /* 90 % interval */
+    uint64_t peak_memory_bytes; /* on one GPU: weights, gradients, optimizer state and live activations, as PyTorch's
+                                   allocator counts them; runtime/job/memory.c has the model */
+    bool fits;                  /* that much is there beside the CUDA context and what error correction takes */
+    uint32_t warnings;          /* MDOT_WARN_… */
+    mdot_status status; /* of a call for many pairs: MDOT_OK, or why this one is not answered; then all else is 0 */
+    uint32_t reserved;  /* 0 */
+    /* What the answer can be judged by: */
+    double parameters;       /* that the job learns */
+    double flops_per_sample; /* of a step: forward and backward */
+    double compute_share;    /* of the card's peak arithmetic at this precision that a step of step_ms makes use of */
+    double memory_share;     /* of its memory's peak bandwidth, were each operator to read and write each tensor once */
+    double unknown_share;    /* of the job's work, weighed as above, that operators of unknown types make up */
+    /* What the peak memory is made of; the four add up to it but for fractions of a byte: */
+    double weight_bytes, gradient_bytes, optimizer_bytes;
+    double activation_bytes; /* and what else passes: half-precision copies of weights, or the optimizer's update */
+} mdot_prediction;
+
+/* A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no others. L is the number of
+ * rows; every number is as it stands, without logarithm or scale: normalisation belongs into the predictor.
+ *
+ *   operator_type      i64 [L]      number of the type in ir/ops_job.def; 0 for types that have none
+ *   operator_setting   f32 [L, 25]  MDOT_SETTING_MAP's order
+ *   operator_load      f32 [L, 19]  per_sample: of each phase FLOPs, bytes read, bytes written; the same nine of
+ *                                   per_step; parameters
+ *   operator_position  f32 [L, 5]   index in the sequence, depth, height, input_count, out_degree
+ *   operator_count     f32 [L]      operators that the row stands for; the other numbers are those of one
+ *   configuration      f32 [25]     batch, GPUs, 1 or 0 for each of fp32, tf32, amp, NHWC, Adam, AdamW; from here on
+ *                                   what came with version 0.2: 1 or 0 for each of amp in bf16 (amp is 1, too), bf16
+ *                                   throughout (amp is 1, too), PyTorch's default (fp32 is 1, too), attention not
+ *                                   fused, compiled, blocks recomputed, all but products recomputed; passes a step;
+ *                                   link and network in GB/s; nodes; degrees of data, tensor, pipeline and expert
+ *                                   parallelism; micro-batches; stage of ZeRO
+ *   gpu                f32 [11]     mdot_gpu's numbers
+ *
+ * batch is that of a micro-batch. Rows are those of one GPU: tensor parallelism divides loads and parameters, and a
+ * pipeline the counts of operators in blocks (their loads, where counts are not read), which need not be whole then.
+ *
+ * Settings, positions, numbers of the configuration and of GPUs are appended from version to version: a predictor reads
+ * as many of the first ones as there were when it was made, so that it goes on working. One that reads more than this
+ * mdot has is INCOMPATIBLE, unless the metadata of its ONNX model says what the last ones are where there are none:
+ * mdot.defaults.gpu = "1, 0.5" for two of the input gpu. Types grow, too: those whose number is not below the rows of
+ * the table that it picks from by operator_type (140 where the artefact does not say) are 0 to it.
+ *
+ * It answers with step_ms, f32 [3]: the 5 %, 50 % and 95 % quantile of the time of a step, ascending; and, if it likes,
+ * with outside_training, f32 [1]: above 0 where its training data do not reach.
+ *
+ * An entry that reads operator_position gets the operators one by one in their order, any other a row for all that are
+ * equal. Rows beyond the largest bucket are merged with their neighbours, cheap ones first, until they fit
+ * (MDOT_WARN_SHORTENED). A merged row has type, settings and position of its most expensive operator, and their mean
+ * load; an entry that does not read operator_count gets sums of loads throughout.
+ *
+ * The calls below return INVALID_ARGUMENT for a batch, a GPU or another field that is wrong, with its name;
+ * INCOMPATIBLE, with the name of the tensor, for an artefact that is no predictor of jobs; MALFORMED where the
+ * predictor answers with what is no positive number. */
+
+/* One prediction. */
+mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
+                         mdot_prediction *out_prediction, mdot_error *err);
+
+/* `count` (job, configuration) pairs at once; out_predictions[i] answers pair i. A pair that is wrong leaves the others
+ * answered: its prediction says in `status` why, and the call returns the first such status, with the pair's number in
+ * the message. Rows are made once for pairs of one job in a row. */
+mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs,
+                              const mdot_configuration *configurations, size_t count, mdot_prediction *out_predictions,
+                              mdot_error *err);
+
+/* One job under `count` configurations, the same otherwise. */
+mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_configuration *configurations,
+                       size_t count, mdot_prediction *out_predictions, mdot_error *err);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,199 @@
+/* mdot_run.h — an artefact opened, what is in it, and its entry points on named tensors.
+ *
+ * mdot.h includes this header and says what holds for all of the library: ownership, threading, memory, errors.
+ */
+#ifndef MDOT_RUN_H
+#define MDOT_RUN_H
+
+#include "mdot_base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+/* ---- Predictors: an opened artefact --------------------------------------------------------------------------- */
+
+typedef struct mdot_predictor mdot_predictor;
+
+typedef struct mdot_open_options { /* zero means default throughout */
+    size_t struct_size;
+    const char *cpu_level; /* "x86-64-v3": use this level's code instead of the best one that the CPU runs. NULL: what
+                              the environment variable MDOT_CPU_LEVEL says, if it is set */
+    const char *device; /* where calls run. "cpu"; "cuda:1", the driver's second GPU, or "cuda", its first; "auto": that
+                           first one or the CPU, whichever answers faster when tried here. NULL: what the environment
+                           variable MDOT_DEVICE says, else "auto" */
+    uint32_t device_timeout_ms; /* a GPU that does not answer within this time has failed, and so has a driver that
+                                   takes thirty times as long to start; 0: 1000 */
+    void *(*allocate)(void *user, size_t bytes, size_t alignment); /* NULL: aligned_alloc and free */
+    void (*release)(void *user, void *memory); /* both or neither; called by the threads that create and destroy */
+    void *user;
+    const char *compute; /* "fp32", "bf16", "fp16": of the artefact's images those of this arithmetic alone. NULL: the
+                            predictor's choice. Where a GPU answers, the CPU behind it may have to do so in another */
+} mdot_open_options;
+
+/* Opens, checks and loads the artefact at `path`; options may be NULL. Everything that can fail later fails here:
+ * NOT_FOUND, IO (no regular file), MALFORMED (no artefact, truncated), INCOMPATIBLE (ABI version, CPU level,
+ * arithmetic), CORRUPT (checksum), DEVICE (a GPU that was asked for by name is not there, lacks code in the artefact or
+ * fails), OUT_OF_MEMORY. The file is copied: it may be replaced, overwritten, truncated or removed while it is open.
+ *
+ * A GPU is looked for only when the artefact has code for one. On a GPU each kernel has run once when this returns.
+ * The CPU stands behind it: a call that the GPU fails, or does not answer in time, is answered by the CPU, and so is
+ * every later one of its context (mdot_context_get_device_status). */
+mdot_status mdot_predictor_open(const char *path, const mdot_open_options *options, mdot_predictor **out_predictor,
+                                mdot_error *err);
+/* Contexts made from the predictor go on answering, and keep it, with what it lends and the memory functions of its
+ * options, until the last of them is destroyed: to take a new artefact, open it, make contexts, close the old one and
+ * let each thread change over when it likes. The predictor itself is not used any more. */
+void mdot_predictor_close(mdot_predictor *predictor);
+
+typedef struct mdot_dim { /* scale * length + offset elements */
+    int64_t scale, offset;
+} mdot_dim;
+
+typedef struct mdot_tensor_info { /* one input or output of an entry point; tensors are dense and row-major */
+    size_t struct_size;
+    const char *name;
+    mdot_dtype dtype;
+    int rank;
+    mdot_dim dim[MDOT_MAX_RANK];
+} mdot_tensor_info;
+
+typedef struct mdot_kernel_info {
+    size_t struct_size;
+    const char *name; /* with ".v3" or ".v4" appended, the symbol in the artefact */
+    const char *kind; /* "linear", "attention", "norm", "nest", "sequential" */
+    double flops;     /* at full length */
+} mdot_kernel_info;
+
+typedef struct mdot_bucket_info {
+    size_t struct_size;
+    int64_t max_length;   /* 0 in an entry without a length */
+    size_t scratch_bytes; /* working memory of one call; part of every context */
+    double flops;         /* of one call at full length */
+    size_t kernel_count;
+} mdot_bucket_info;
+
+typedef struct mdot_entry_info {
+    size_t struct_size;
+    const char *name;
+    size_t input_count, output_count, bucket_count;
+    bool has_length;      /* false: every dimension is a number */
+    uint64_t schema_hash; /* equal for equal input and output names, types and shapes */
+} mdot_entry_info;
+
+/* Code for one kind of processor, with the weights that it reads. */
+typedef struct mdot_image_info {
+    size_t struct_size;
+    const char *kind;     /* "cpu", "cuda" */
+    const char *target;   /* "x86-64-v4"; "sm_90a", an architecture of NVIDIA's GPUs */
+    const char *compute;  /* arithmetic of the matrix kernels: "bf16", "fp16", "fp32" */
+    size_t image_bytes;   /* of its code; on a GPU of the cubin */
+    size_t weights_bytes; /* that it reads; images share in the file what is equal */
+} mdot_image_info;
+
+typedef struct mdot_image_kernel_info { /* what one bucket runs: on a GPU in one launch, on a CPU in one call */
+    size_t struct_size;
+    const char *name;             /* the function in the cubin; empty in a CPU image, of which threads, 1, and
+                                     scratch_bytes alone are told */
+    unsigned threads;             /* of a block */
+    unsigned grid_barriers;       /* how often all blocks of a prediction wait for one another */
+    unsigned registers;           /* of a thread */
+    unsigned tensor_instructions; /* for tensor cores, in the code */
+    unsigned barriers;            /* of a block in hardware, of 16 */
+    size_t shared_bytes;          /* of a block, dynamic ones included */
+    size_t local_bytes;           /* of a thread, in memory: 0 in a kernel that keeps all in registers */
+    size_t spill_bytes;           /* stores and loads of registers that did not suffice, in the code */
+    size_t inline_input_bytes;    /* inputs up to this size travel with the launch */
+    size_t scratch_bytes;         /* of a prediction */
+    size_t code_bytes;
+} mdot_image_kernel_info;
+
+typedef struct mdot_predictor_info {
+    size_t struct_size;
+    const char *name;
+    const char *compiler;  /* "mdot 0.2.0, LLVM 19.1.7" */
+    const char *compute;   /* arithmetic of the matrix kernels on the CPU: "fp32", "bf16" */
+    const char *cpu_level; /* target of the CPU image in use: "x86-64-v4" */
+    size_t entry_count;
+    size_t image_count; /* kinds of processors that the artefact has code for, CPUs first */
+    size_t weights_bytes, file_bytes;
+    const char *device;         /* "cpu", "cuda:0" */
+    const char *device_name;    /* "NVIDIA H200"; empty for the CPU */
+    const char *device_compute; /* arithmetic of the matrix kernels there: "fp32", "bf16", "fp16" */
+    const char *device_reason;  /* why it is that one: "cuda:0 answers in 28 us, the CPU in 5231 us" */
+    const char *cpu_reason;     /* why no later one of the CPU images: "x86-64-amx needs AMX-TILE, which this machine
+                                   lacks"; empty where the last is in use */
+} mdot_predictor_info;
+
+/* Accessors. Indices beyond the counts are OUT_OF_RANGE, a struct_size that is none INVALID_ARGUMENT; strings are lent
+ * by the predictor. */
+mdot_status mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info);
+mdot_status mdot_predictor_find_entry(const mdot_predictor *predictor, const char *name, size_t *out_entry);
+mdot_status mdot_predictor_get_entry(const mdot_predictor *predictor, size_t entry, mdot_entry_info *out_info);
+mdot_status mdot_predictor_get_input(const mdot_predictor *predictor, size_t entry, size_t input,
+                                     mdot_tensor_info *out_info);
+mdot_status mdot_predictor_get_output(const mdot_predictor *predictor, size_t entry, size_t output,
+                                      mdot_tensor_info *out_info);
+mdot_status mdot_predictor_get_bucket(const mdot_predictor *predictor, size_t entry, size_t bucket,
+                                      mdot_bucket_info *out_info);
+mdot_status mdot_predictor_get_kernel(const mdot_predictor *predictor, size_t entry, size_t bucket, size_t kernel,
+                                      mdot_kernel_info *out_info);
+mdot_status mdot_predictor_get_image(const mdot_predictor *predictor, size_t image, mdot_image_info *out_info);
+mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, size_t image, size_t entry, size_t bucket,
+                                            mdot_image_kernel_info *out_info);
+
+/* ---- Contexts: what one thread needs to run -------------------------------------------------------------------- */
+
+typedef struct mdot_context mdot_context;
+
+/* Allocates and touches the scratch memory of the largest bucket of every entry and, on a GPU, what launches of many
+ * predictions at once need: up to 256 MiB there, less where less is free, and 64 MiB of pinned memory here.
+ * OUT_OF_MEMORY; DEVICE where a GPU was asked for by name and fails. */
+mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **out_context, mdot_error *err);
+void mdot_context_destroy(mdot_context *context);
+
+/* MDOT_OK while calls run where mdot_predictor_get_info says. Otherwise the GPU has failed this context: what happened,
+ * and the reason in *out_message, lent. Calls run on the CPU since then. */
+mdot_status mdot_context_get_device_status(const mdot_context *context, const char **out_message);
+
+typedef struct mdot_input { /* a dense row-major tensor, aligned to its element size */
+    const char *name;
+    mdot_dtype dtype;
+    int rank;
+    const int64_t *dims;
+    const void *data;
+} mdot_input;
+
+typedef struct mdot_output {
+    const char *name;
+    void *data;        /* aligned to the element size */
+    size_t size_bytes; /* of `data`; too little is OUT_OF_RANGE */
+} mdot_output;
+
+/* Runs entry point `entry` (an index) once. Inputs and outputs may come in any order but each exactly once; the inputs'
+ * dimensions settle the length, and the smallest bucket that holds it runs, at the cost of the length, not of the
+ * bucket. INVALID_ARGUMENT for a missing, unknown or repeated name, dtype or rank; OUT_OF_RANGE for a length beyond the
+ * largest bucket or inputs whose lengths differ. Indices in the data (of an embedding, say) that are outside their
+ * table are clamped to it, and a query that a mask of -inf hides every key from attends to nothing: zeros, not NaN. */
+mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inputs, size_t input_count,
+                     const mdot_output *outputs, size_t output_count, mdot_error *err);
+
+/* The same without names and checks of names: arrays in the entry's order, the length given (0 without one). Only the
+ * length is checked. For callers that settled everything else once. */
+mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
+                             void *const *outputs, mdot_error *err);
+
+/* Bucket index that a length would run in. OUT_OF_RANGE beyond the largest. */
+mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t entry, int64_t length,
+                                       size_t *out_bucket);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif
