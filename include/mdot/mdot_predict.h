@@ -400,6 +400,60 @@ mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs
 mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_configuration *configurations,
                        size_t count, mdot_prediction *out_predictions, mdot_error *err);
 
+/* ---- Explanations: where a step's time and memory go ------------------------------------------------------------ */
+
+typedef struct mdot_explanation mdot_explanation;
+
+/* How far an explanation is no more than an estimate. */
+enum {
+    MDOT_EXPLAINED_BY_ROOFLINE = 1u << 0, /* the predictor does not say what its answer is made of (it has no entry
+                                             "explain"): the step is divided as the card's peak rates would */
+    MDOT_EXPLAINED_BY_MODEL = 1u << 1     /* MDOT_WARN_MODELLED: times of operators were moved as their rooflines do */
+};
+
+/* Of one GPU; of a pipeline the one that does most. The seven times add up to step_ms, of which the first four are the
+ * operators'; the four sizes add up to the prediction's peak memory. */
+typedef struct mdot_explanation_info {
+    size_t struct_size;
+    size_t operator_count; /* the job's */
+    double step_ms;        /* mdot_prediction's */
+    double forward_ms;
+    double data_gradient_ms; /* with what is computed again for it */
+    double weight_gradient_ms;
+    double optimizer_ms;
+    double host_ms;          /* that the GPU waits for the host, which starts its kernels */
+    double communication_ms; /* that it waits for what GPUs exchange */
+    double idle_ms;          /* that a stage of a pipeline waits for others, while that fills and empties */
+    double weight_bytes, gradient_bytes, optimizer_bytes, activation_bytes; /* mdot_prediction's */
+    uint32_t approximate;                                                   /* MDOT_EXPLAINED_…; 0: as predicted */
+    uint32_t reserved;                                                      /* 0 */
+} mdot_explanation_info;
+
+/* An operator's part. Activations are those of its tensors that are there when memory is at its peak. */
+typedef struct mdot_operator_share {
+    size_t struct_size;
+    double forward_ms, data_gradient_ms, weight_gradient_ms, optimizer_ms;
+    double weight_bytes, gradient_bytes, optimizer_bytes, activation_bytes;
+} mdot_operator_share;
+
+/* Says of one prediction where its time and its memory go. Allocates, and is not meant for a loop. The caller destroys
+ * the explanation, which any number of threads may read. Errors are mdot_predict's, and OUT_OF_MEMORY.
+ *
+ * An artefact that explains has a second entry, "explain", which reads inputs as "predict" does and answers with
+ *
+ *   operator_ms  f32 [L, 3]  of all operators of a row: forward, data gradient, weight gradient
+ *   other_ms     f32 [3]     what is no operator's: optimizer, waiting for the host, waiting for other GPUs
+ *
+ * none of them negative, which add up to the median of step_ms. weights/training/predictor/explanation.py makes such a
+ * graph of the shipped predictor's. */
+mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
+                         mdot_explanation **out_explanation, mdot_error *err);
+void mdot_explanation_destroy(mdot_explanation *explanation);
+mdot_status mdot_explanation_get_info(const mdot_explanation *explanation, mdot_explanation_info *out_info);
+/* `index` is the operator's in the job. */
+mdot_status mdot_explanation_get_operator(const mdot_explanation *explanation, size_t index,
+                                          mdot_operator_share *out_share);
+
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif

@@ -78,6 +78,9 @@ typedef struct step {
     double *change;
     const extent *extents;
     double input_bytes;
+    size_t peak;     /* the moment of the largest sum */
+    size_t owner;    /* whose tensors are being placed */
+    double *at_peak; /* what each operator's take at `peak`, which is known then; NULL: it is being found */
 } step;
 
 static uint32_t block_of(const step *s, size_t index)
@@ -103,6 +106,7 @@ static void live(step *s, size_t from, size_t to, double bytes)
 {
     s->change[from] += bytes;
     s->change[to + 1] -= bytes;
+    if (s->at_peak != NULL && from <= s->peak && s->peak <= to) s->at_peak[s->owner] += bytes;
 }
 
 /* What an operator keeps from its forward operation for its backward one. Where its block is computed again, it is
@@ -233,6 +237,7 @@ static void keep(step *s, size_t index)
     for (size_t k = 0; k < op->input_count; k++) take_operand(s, index, &s->nodes[op->inputs[k]], saved);
     double samples = sample_bytes(op, node);
     s->input_bytes += samples;
+    if (s->at_peak != NULL) s->at_peak[index] += samples;
     if (saved && s->type == RT_ACTIVATION_AMP && op->facts.autocast == MDOT_AUTOCAST_HALF)
         keep_until(s, index, samples / 2);
     keep_scores(s, index, node);
@@ -271,28 +276,47 @@ static void place_summands(step *s, size_t index)
     }
 }
 
-static double largest_sum(const step *s)
+static double find_peak(step *s)
 {
     double now = s->input_bytes, largest = now;
     for (size_t moment = 0; moment < 2 * s->count; moment++) {
         now += s->change[moment];
-        if (now > largest) largest = now;
+        if (now <= largest) continue;
+        largest = now;
+        s->peak = moment;
     }
     return largest;
 }
 
 /* The step's other fields are set. */
-static double measure(step *s)
+static void place_all(step *s)
 {
     s->input_bytes = 0;
     memset(s->change, 0, (2 * s->count + 1) * sizeof *s->change);
     for (size_t i = 0; i < s->count; i++) describe(s, i);
-    for (size_t i = 0; i < s->count; i++) keep(s, i);
-    for (size_t i = 0; i < s->count; i++) {
-        place_tensor(s, i);
-        place_summands(s, i);
+    for (s->owner = 0; s->owner < s->count; s->owner++) keep(s, s->owner);
+    for (s->owner = 0; s->owner < s->count; s->owner++) {
+        place_tensor(s, s->owner);
+        place_summands(s, s->owner);
     }
-    return largest_sum(s);
+}
+
+static double measure(step *s)
+{
+    s->at_peak = NULL;
+    place_all(s);
+    return find_peak(s);
+}
+
+/* What each operator's tensors take at the peak, added to `bytes` with a weight. */
+static void measure_each(step *s, double weight, double *room_for_each, double *bytes)
+{
+    s->peak = 0;
+    measure(s);
+    memset(room_for_each, 0, s->count * sizeof *room_for_each);
+    s->at_peak = room_for_each;
+    place_all(s);
+    for (size_t i = 0; i < s->count; i++) bytes[i] += weight * room_for_each[i];
 }
 
 /* ---- All of them ------------------------------------------------------------------------------------------------ */
@@ -328,18 +352,54 @@ static void measure_all(mdot_job *job, const room *r)
     }
 }
 
-bool rt_job_measure_activations(mdot_job *job)
+/* False: memory ran out. */
+static bool make_room(const mdot_job *job, room *r)
 {
     size_t count = job->info.operator_count;
-    room r = {calloc(count, sizeof *r.nodes), calloc(2 * count + 1, sizeof *r.change),
-              calloc((size_t)job->info.block_count + 1, sizeof *r.extents)};
-    bool allocated = r.nodes != NULL && r.change != NULL && r.extents != NULL;
+    *r = (room){calloc(count, sizeof *r->nodes), calloc(2 * count + 1, sizeof *r->change),
+                calloc((size_t)job->info.block_count + 1, sizeof *r->extents)};
+    bool allocated = r->nodes != NULL && r->change != NULL && r->extents != NULL;
+    if (allocated) find_extents(job, r->extents);
+    return allocated;
+}
+
+static void free_room(const room *r)
+{
+    free(r->nodes);
+    free(r->change);
+    free(r->extents);
+}
+
+bool rt_job_measure_activations(mdot_job *job)
+{
+    room r;
+    bool allocated = make_room(job, &r);
+    if (allocated) measure_all(job, &r);
+    free_room(&r);
+    return allocated;
+}
+
+bool rt_job_divide_activations(const mdot_job *job, const rt_activation_case *which, double tensor, double *out_bytes)
+{
+    size_t count = job->info.operator_count;
+    double *each = calloc(count, sizeof *each);
+    room r;
+    bool allocated = make_room(job, &r) && each != NULL;
     if (allocated) {
-        find_extents(job, r.extents);
-        measure_all(job, &r);
+        step s = {.job = job,
+                  .count = count,
+                  .type = which->type,
+                  .attention = which->attention,
+                  .recompute = which->recompute,
+                  .nodes = r.nodes,
+                  .change = r.change,
+                  .extents = r.extents};
+        memset(out_bytes, 0, count * sizeof *out_bytes);
+        measure_each(&s, 1 / tensor, each, out_bytes);
+        s.whole_only = true;
+        if (tensor > 1) measure_each(&s, 1 - 1 / tensor, each, out_bytes);
     }
-    free(r.nodes);
-    free(r.change);
-    free(r.extents);
+    free_room(&r);
+    free(each);
     return allocated;
 }

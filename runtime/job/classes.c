@@ -110,6 +110,7 @@ static void collect_classes(const mdot_job *job, bool by_division, rt_classes *c
             slots[slot] = (uint32_t)classes->count;
         }
         classes->items[slots[slot] - 1].count++;
+        classes->of[i] = slots[slot] - 1;
     }
 }
 
@@ -119,7 +120,8 @@ static bool classify(const mdot_job *job, bool by_division, rt_classes *out_clas
     while (slot_count < 2 * count) slot_count *= 2;
     uint32_t *slots = calloc(slot_count, sizeof *slots);
     out_classes->items = calloc(count, sizeof *out_classes->items);
-    bool allocated = slots != NULL && out_classes->items != NULL;
+    out_classes->of = calloc(count, sizeof *out_classes->of);
+    bool allocated = slots != NULL && out_classes->items != NULL && out_classes->of != NULL;
     if (allocated) collect_classes(job, by_division, out_classes, slots, slot_count);
     free(slots);
     return allocated;

@@ -261,7 +261,9 @@ void mdot_job_destroy(mdot_job *job)
     free(job->texts);
     free(job->costs);
     free(job->classes.items);
+    free(job->classes.of);
     free(job->divided_classes.items);
+    free(job->divided_classes.of);
     free(job->fused_bytes);
     free(job->division.role);
     free(job->division.place);

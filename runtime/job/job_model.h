@@ -14,6 +14,7 @@ typedef struct rt_class {
 typedef struct rt_classes {
     rt_class *items; /* in the order of their first operators */
     size_t count;
+    uint32_t *of; /* each operator's, by its place in `items` */
 } rt_classes;
 
 /* What decides how much memory activations take, beside the batch. */
@@ -100,6 +101,15 @@ bool rt_job_compare_blocks(mdot_job *job);
 
 /* activations.c: fills `activations` from the operators. False: memory ran out. */
 bool rt_job_measure_activations(mdot_job *job);
+/* Which of them a way to train has. */
+typedef struct rt_activation_case {
+    rt_activation_type type;
+    mdot_attention attention;
+    mdot_recompute recompute;
+} rt_activation_case;
+/* The bytes at the peak, for each sample, by the operator whose tensors they are, at this degree of tensor parallelism:
+ * they add up to whole + (all - whole) / tensor. False: memory ran out. */
+bool rt_job_divide_activations(const mdot_job *job, const rt_activation_case *which, double tensor, double *out_bytes);
 /* sanity.c: adds up costs and FLOPs. */
 void rt_job_add_up(mdot_job *job);
 /* How long a step's arithmetic takes at the card's peak, and its traffic. */

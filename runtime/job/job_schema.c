@@ -1,14 +1,11 @@
 /* job_schema.c — whether an artefact predicts jobs, which it does when its entry "predict" reads nothing but the
- * tensors of predict.h, and a context's memory for those.
+ * tensors of predict.h, and a context's memory for those. The entry "explain" reads the same.
  */
 #include "runtime/job/job.h"
 #include "runtime/job/predict.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static const char entry_name[] = "predict";
-static const char step_name[] = "step_ms", outside_name[] = "outside_training";
 
 static const struct {
     const char *name;
@@ -21,6 +18,24 @@ static const struct {
     RT_JOB_INPUT_MAP(INPUT)
 #undef INPUT
 };
+
+static const struct {
+    rt_job_entry entry;
+    const char *name;
+    bool has_rows;
+    int64_t columns;
+    bool is_needed;
+} outputs[RT_JOB_OUTPUT_COUNT] = {
+    [RT_JOB_OUTPUT_STEP] = {RT_JOB_PREDICT, "step_ms", false, RT_STEP_NUMBERS, true},
+    [RT_JOB_OUTPUT_OUTSIDE] = {RT_JOB_PREDICT, "outside_training", false, 1, false},
+    [RT_JOB_OUTPUT_OPERATORS] = {RT_JOB_EXPLAIN, "operator_ms", true, MDOT_PHASE_COUNT, true},
+    [RT_JOB_OUTPUT_OTHERS] = {RT_JOB_EXPLAIN, "other_ms", false, RT_OTHER_NUMBERS, true},
+};
+
+/* What an entry is called, and what an artefact does that has it. */
+static const struct {
+    const char *name, *ability;
+} entries[] = {[RT_JOB_PREDICT] = {"predict", "predicts no jobs"}, [RT_JOB_EXPLAIN] = {"explain", "explains no jobs"}};
 
 static bool is_row_dim(const mdot_abi_dim *dim)
 {
@@ -47,17 +62,17 @@ static int64_t last_extent(const mdot_abi_tensor *tensor)
     return tensor->rank > 0 && last->scale == 0 ? last->offset : 0;
 }
 
-static mdot_status fail_tensor(const char *kind, const char *name, mdot_dtype dtype, bool has_rows, int64_t columns,
-                               mdot_error *err)
+static mdot_status fail_tensor(rt_job_entry which, const char *kind, const char *name, mdot_dtype dtype, bool has_rows,
+                               int64_t columns, mdot_error *err)
 {
     char shape[32] = "[L]";
     if (columns > 0) snprintf(shape, sizeof shape, has_rows ? "[L, %lld]" : "[%lld]", (long long)columns);
-    return mdot_fail(err, MDOT_INCOMPATIBLE, "%s %s of entry %s is not %s %s, so the artefact predicts no jobs", kind,
-                     name, entry_name, mdot_dtype_name(dtype), shape);
+    return mdot_fail(err, MDOT_INCOMPATIBLE, "%s %s of entry %s is not %s %s, so the artefact %s", kind, name,
+                     entries[which].name, mdot_dtype_name(dtype), shape, entries[which].ability);
 }
 
-static mdot_status read_inputs(const mdot_abi_table *table, const mdot_abi_entry *entry, rt_job_schema *schema,
-                               mdot_error *err)
+static mdot_status read_inputs(const mdot_abi_table *table, rt_job_entry which, const mdot_abi_entry *entry,
+                               rt_job_schema *schema, mdot_error *err)
 {
     for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) schema->input_at[i] = RT_NOT_THERE;
     for (uint32_t at = 0; at < entry->input_count; at++) {
@@ -67,20 +82,21 @@ static mdot_status read_inputs(const mdot_abi_table *table, const mdot_abi_entry
         while (i < RT_JOB_INPUT_COUNT && strcmp(inputs[i].name, name) != 0) i++;
         if (i == RT_JOB_INPUT_COUNT)
             return mdot_fail(err, MDOT_INCOMPATIBLE,
-                             "input %s of entry %s is nothing that jobs have, so the artefact predicts no jobs", name,
-                             entry_name);
+                             "input %s of entry %s is nothing that jobs have, so the artefact %s", name,
+                             entries[which].name, entries[which].ability);
         int64_t columns = inputs[i].grows ? last_extent(tensor) : inputs[i].columns;
         bool has_columns = inputs[i].columns == 0 || columns > 0;
         if (tensor->dtype != (uint32_t)inputs[i].dtype || !has_columns ||
             !has_shape(tensor, inputs[i].has_rows, columns))
-            return fail_tensor("input", name, inputs[i].dtype, inputs[i].has_rows, inputs[i].columns, err);
+            return fail_tensor(which, "input", name, inputs[i].dtype, inputs[i].has_rows, inputs[i].columns, err);
         int64_t known = columns < inputs[i].columns ? columns : inputs[i].columns;
         if (columns - known > (int64_t)tensor->default_count)
             return mdot_fail(
                 err, MDOT_INCOMPATIBLE,
                 "input %s of entry %s has %lld columns, of which mdot %s knows the first %lld: the predictor "
                 "was made for a later version and says of %u what they are without it",
-                name, entry_name, (long long)columns, MDOT_VERSION_STRING, (long long)known, tensor->default_count);
+                name, entries[which].name, (long long)columns, MDOT_VERSION_STRING, (long long)known,
+                tensor->default_count);
         schema->columns[i] = (size_t)columns;
         schema->known[i] = (size_t)known;
         schema->defaults[i] = rt_defaults(table, tensor) + tensor->default_count - (columns - known);
@@ -90,47 +106,51 @@ static mdot_status read_inputs(const mdot_abi_table *table, const mdot_abi_entry
     return MDOT_OK;
 }
 
-static mdot_status read_outputs(const mdot_abi_table *table, const mdot_abi_entry *entry, rt_job_schema *schema,
-                                mdot_error *err)
+static mdot_status read_outputs(const mdot_abi_table *table, rt_job_entry which, const mdot_abi_entry *entry,
+                                rt_job_schema *schema, mdot_error *err)
 {
-    schema->step_at = schema->outside_at = RT_NOT_THERE;
+    for (int i = 0; i < RT_JOB_OUTPUT_COUNT; i++) schema->output_at[i] = RT_NOT_THERE;
     for (uint32_t at = 0; at < entry->output_count; at++) {
         const mdot_abi_tensor *tensor = &rt_outputs(table, entry)[at];
         const char *name = rt_string(table, tensor->name_at);
-        bool is_step = strcmp(name, step_name) == 0;
-        if (!is_step && strcmp(name, outside_name) != 0)
+        int i = 0;
+        while (i < RT_JOB_OUTPUT_COUNT && (outputs[i].entry != which || strcmp(outputs[i].name, name) != 0)) i++;
+        if (i == RT_JOB_OUTPUT_COUNT)
             return mdot_fail(err, MDOT_INCOMPATIBLE,
-                             "output %s of entry %s is nothing that predictions have, so the artefact predicts no jobs",
-                             name, entry_name);
-        int64_t columns = is_step ? RT_STEP_NUMBERS : 1;
-        if (tensor->dtype != MDOT_DTYPE_F32 || !has_shape(tensor, false, columns))
-            return fail_tensor("output", name, MDOT_DTYPE_F32, false, columns, err);
-        *(is_step ? &schema->step_at : &schema->outside_at) = (int)at;
+                             "output %s of entry %s is nothing that predictions have, so the artefact %s", name,
+                             entries[which].name, entries[which].ability);
+        if (tensor->dtype != MDOT_DTYPE_F32 || !has_shape(tensor, outputs[i].has_rows, outputs[i].columns))
+            return fail_tensor(which, "output", name, MDOT_DTYPE_F32, outputs[i].has_rows, outputs[i].columns, err);
+        schema->output_at[i] = (int)at;
     }
-    if (schema->step_at != RT_NOT_THERE) return MDOT_OK;
-    return mdot_fail(err, MDOT_INCOMPATIBLE, "entry %s has no output %s, so the artefact predicts no jobs", entry_name,
-                     step_name);
+    for (int i = 0; i < RT_JOB_OUTPUT_COUNT; i++)
+        if (outputs[i].entry == which && outputs[i].is_needed && schema->output_at[i] == RT_NOT_THERE)
+            return mdot_fail(err, MDOT_INCOMPATIBLE, "entry %s has no output %s, so the artefact %s",
+                             entries[which].name, outputs[i].name, entries[which].ability);
+    return MDOT_OK;
 }
 
-static const mdot_abi_entry *find_entry(const mdot_abi_table *table, uint32_t *out_index)
+static const mdot_abi_entry *find_entry(const mdot_abi_table *table, const char *name, uint32_t *out_index)
 {
     for (uint32_t i = 0; i < table->entry_count; i++) {
         const mdot_abi_entry *entry = rt_entry(table, i);
-        if (strcmp(rt_string(table, entry->name_at), entry_name) != 0) continue;
+        if (strcmp(rt_string(table, entry->name_at), name) != 0) continue;
         *out_index = i;
         return entry;
     }
     return NULL;
 }
 
-mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_schema *out_schema, mdot_error *err)
+mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_entry which, rt_job_schema *out_schema,
+                               mdot_error *err)
 {
     rt_job_schema schema = {.type_count = RT_FIRST_TYPE_COUNT};
-    const mdot_abi_entry *entry = find_entry(table, &schema.entry);
+    const mdot_abi_entry *entry = find_entry(table, entries[which].name, &schema.entry);
     if (entry == NULL)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has no entry %s, so it predicts no jobs", entry_name);
-    mdot_status status = read_inputs(table, entry, &schema, err);
-    if (status == MDOT_OK) status = read_outputs(table, entry, &schema, err);
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has no entry %s, so it %s", entries[which].name,
+                         entries[which].ability);
+    mdot_status status = read_inputs(table, which, entry, &schema, err);
+    if (status == MDOT_OK) status = read_outputs(table, which, entry, &schema, err);
     if (status != MDOT_OK) return status;
     if (entry->has_length) schema.row_capacity = (size_t)rt_buckets(table, entry)[entry->bucket_count - 1].max_length;
     *out_schema = schema;
@@ -177,44 +197,55 @@ static void point_at_tensors(rt_job_tensors *tensors, rt_job_pair *pair)
         const void *own = i == RT_JOB_INPUT_GPU ? pair->gpu : pair->configuration;
         pair->inputs[schema->input_at[i]] = inputs[i].has_rows ? tensors->rows[i] : own;
     }
-    pair->outputs[schema->step_at] = pair->step_ms;
-    if (schema->outside_at != RT_NOT_THERE) pair->outputs[schema->outside_at] = &pair->outside;
+    const int *at = schema->output_at;
+    if (at[RT_JOB_OUTPUT_STEP] != RT_NOT_THERE) pair->outputs[at[RT_JOB_OUTPUT_STEP]] = pair->step_ms;
+    if (at[RT_JOB_OUTPUT_OUTSIDE] != RT_NOT_THERE) pair->outputs[at[RT_JOB_OUTPUT_OUTSIDE]] = &pair->outside;
 }
 
-static mdot_status create_tensors(const mdot_predictor *predictor, void **out_tensors, mdot_error *err)
+mdot_status rt_job_tensors_create(const mdot_predictor *predictor, const rt_job_schema *schema,
+                                  rt_job_tensors **out_tensors, mdot_error *err)
 {
-    rt_job_schema schema;
-    if (rt_job_schema_read(rt_predictor_artefact(predictor)->table, &schema, NULL) != MDOT_OK) return MDOT_OK;
-    size_t configuration_bytes = numbers_bytes(&schema, RT_JOB_INPUT_CONFIGURATION);
-    size_t gpu_bytes = numbers_bytes(&schema, RT_JOB_INPUT_GPU);
+    size_t configuration_bytes = numbers_bytes(schema, RT_JOB_INPUT_CONFIGURATION);
+    size_t gpu_bytes = numbers_bytes(schema, RT_JOB_INPUT_GPU);
     size_t bytes = align(sizeof(rt_job_tensors)) + RT_PAIR_CAPACITY * (configuration_bytes + gpu_bytes);
-    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) bytes += rows_bytes(&schema, i);
+    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) bytes += rows_bytes(schema, i);
     rt_job_tensors *tensors = rt_alloc(rt_predictor_allocator(predictor), bytes);
     if (tensors == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for jobs of %zu rows", schema.row_capacity);
-    tensors->schema = schema;
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for jobs of %zu rows", schema->row_capacity);
+    tensors->schema = *schema;
     char *at = (char *)tensors + align(sizeof *tensors);
     for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) {
-        if (rows_bytes(&schema, i) == 0) continue;
+        if (rows_bytes(schema, i) == 0) continue;
         tensors->rows[i] = at;
-        write_defaults(&schema, i, tensors->rows[i], schema.row_capacity);
-        at += rows_bytes(&schema, i);
+        write_defaults(schema, i, tensors->rows[i], schema->row_capacity);
+        at += rows_bytes(schema, i);
     }
     for (int i = 0; i < RT_PAIR_CAPACITY; i++, at += configuration_bytes + gpu_bytes) {
         rt_job_pair *pair = &tensors->pairs[i];
         pair->configuration = (float *)(void *)at;
         pair->gpu = (float *)(void *)(at + configuration_bytes);
-        write_defaults(&schema, RT_JOB_INPUT_CONFIGURATION, pair->configuration, 1);
-        write_defaults(&schema, RT_JOB_INPUT_GPU, pair->gpu, 1);
+        write_defaults(schema, RT_JOB_INPUT_CONFIGURATION, pair->configuration, 1);
+        write_defaults(schema, RT_JOB_INPUT_GPU, pair->gpu, 1);
         point_at_tensors(tensors, pair);
     }
     *out_tensors = tensors;
     return MDOT_OK;
 }
 
-static void destroy_tensors(const mdot_predictor *predictor, void *tensors)
+static mdot_status create_tensors(const mdot_predictor *predictor, void **out_tensors, mdot_error *err)
+{
+    rt_job_schema schema;
+    const mdot_abi_table *table = rt_predictor_artefact(predictor)->table;
+    if (rt_job_schema_read(table, RT_JOB_PREDICT, &schema, NULL) != MDOT_OK) return MDOT_OK;
+    rt_job_tensors *tensors = NULL;
+    mdot_status status = rt_job_tensors_create(predictor, &schema, &tensors, err);
+    if (status == MDOT_OK) *out_tensors = tensors;
+    return status;
+}
+
+void rt_job_tensors_destroy(const mdot_predictor *predictor, void *tensors)
 {
     rt_free(rt_predictor_allocator(predictor), tensors);
 }
 
-const rt_extension rt_job_extension = {create_tensors, destroy_tensors};
+const rt_extension rt_job_extension = {create_tensors, rt_job_tensors_destroy};

@@ -47,7 +47,7 @@ double rt_weights(const mdot_job *job, const rt_share *share)
     return rt_parameters(job, share) + part_of(job->division.frozen, job->division.divided_frozen, share);
 }
 
-static double activation_bytes(const mdot_job *job, const rt_setup *setup, const rt_share *share)
+rt_activation_case rt_activation_case_of(const rt_setup *setup)
 {
     const mdot_configuration *c = &setup->c;
     rt_activation_type type = c->precision == MDOT_PRECISION_BF16 ? RT_ACTIVATION_BF16
@@ -55,7 +55,14 @@ static double activation_bytes(const mdot_job *job, const rt_setup *setup, const
                                                                   : RT_ACTIVATION_FP32;
     mdot_recompute recompute = c->recompute;
     if (recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0) recompute = MDOT_RECOMPUTE_SELECTIVE;
-    const rt_activations *a = &job->activations[type][c->attention][recompute];
+    return (rt_activation_case){type, c->attention, recompute};
+}
+
+static double activation_bytes(const mdot_job *job, const rt_setup *setup, const rt_share *share)
+{
+    const mdot_configuration *c = &setup->c;
+    rt_activation_case which = rt_activation_case_of(setup);
+    const rt_activations *a = &job->activations[which.type][which.attention][which.recompute];
     double sample = a->whole + (a->all - a->whole) / share->tensor;
     double in_flight = min(c->pipeline_parallel, (double)c->micro_batches * c->accumulate);
     return (double)setup->micro_batch * sample * in_flight * share->of[RT_PLACE_BLOCKS];
@@ -77,10 +84,13 @@ rt_memory rt_measure_memory(const mdot_job *job, const rt_setup *setup)
         double block = bytes * job->division.largest_block_parameters / share.tensor;
         m.weights = min(weights, weights / workers + (job->info.block_count > 0 ? block : weights));
     }
-    double passing = activation_bytes(job, setup, &share), update = adam ? all : 0;
+    double update = adam ? all : 0;
     if (c->zero_stage >= 1) update /= workers;
+    m.pass_activations = activation_bytes(job, setup, &share);
     if (rt_is_half(c->precision) && c->precision != MDOT_PRECISION_BF16)
-        passing += HALF_BYTES * part_of(job->division.half_parameters, job->division.divided_half_parameters, &share);
+        m.half_weights =
+            HALF_BYTES * part_of(job->division.half_parameters, job->division.divided_half_parameters, &share);
+    double passing = m.pass_activations + m.half_weights;
     m.activations = passing > update ? passing : update;
     return m;
 }

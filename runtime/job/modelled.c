@@ -61,7 +61,7 @@ static double step_of(const rt_roofline *r, double passes)
 
 rt_correction rt_correct(const rt_setup *asked, const rt_setup *told, const mdot_job *job, double step_ms)
 {
-    rt_correction none = {step_ms, 1, false};
+    rt_correction none = {.step_ms = step_ms, .wider = 1};
     bool attention_differs = job->attends && asked->c.attention != told->c.attention;
     bool precision_differs = asked->c.precision != told->c.precision;
     if (equal_but_precision(&asked->c, &told->c) && !precision_differs && !attention_differs) return none;
@@ -75,11 +75,13 @@ rt_correction rt_correct(const rt_setup *asked, const rt_setup *told, const mdot
     double typical_ms = step_of(&after, rt_setup_passes(asked));
     double step = counted * (typical_ms / step_of(&before, passes));
     bool exchanges = asked->c.gpu_count != told->c.gpu_count || told->c.tensor_parallel != asked->c.tensor_parallel;
-    if (exchanges) step += rt_communication_ms(job, asked, step * after.backward_ms / typical_ms);
+    double exchanged = exchanges ? rt_communication_ms(job, asked, step * after.backward_ms / typical_ms) : 0;
+    step += exchanged;
     if (!(step > 0 && isfinite(step)) || !(counted > 0)) return none;
     /* PyTorch's default is what was told but for a layer or two of most networks */
     bool by_default =
         asked->c.precision == MDOT_PRECISION_PYTORCH && !attention_differs && equal_but_precision(&asked->c, &told->c);
-    if (by_default && fabs(step / step_ms - 1) < NOT_WORTH_A_WORD) return (rt_correction){step, 1, false};
-    return (rt_correction){step, exp(fabs(log(step / counted)) / 2), true};
+    if (by_default && fabs(step / step_ms - 1) < NOT_WORTH_A_WORD)
+        return (rt_correction){step, 1, false, true, exchanges, exchanged};
+    return (rt_correction){step, exp(fabs(log(step / counted)) / 2), true, true, exchanges, exchanged};
 }

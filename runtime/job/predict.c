@@ -69,14 +69,19 @@ static size_t known_numbers(const rt_job_schema *schema)
     return reads ? schema->known[RT_JOB_INPUT_CONFIGURATION] : 0;
 }
 
-/* `asked` is set. */
-static void write_pair(const mdot_job *job, const rt_job_schema *schema, rt_job_pair *pair)
+void rt_write_numbers(rt_job_pair *pair)
 {
-    rt_tell(&pair->asked, job, known_numbers(schema), &pair->told);
     write_configuration(&pair->told, pair->configuration);
 #define WRITE(field) pair->gpu[RT_GPU_##field] = (float)pair->asked.gpu.field;
     RT_GPU_COLUMN_MAP(WRITE)
 #undef WRITE
+}
+
+/* `asked` is set. */
+static void write_pair(const mdot_job *job, const rt_job_schema *schema, rt_job_pair *pair)
+{
+    rt_tell(&pair->asked, job, known_numbers(schema), &pair->told);
+    rt_write_numbers(pair);
 }
 
 static bool is_time(float ms)
@@ -225,7 +230,7 @@ static void predict_run(call *c, const run *r)
 static mdot_status predict_pairs(mdot_context *context, const pairs *p, mdot_error *err)
 {
     call c = {.context = context, .tensors = rt_context_state(context, &rt_job_extension), .pairs = p, .err = err};
-    if (c.tensors == NULL) return rt_job_schema_read(table_of(context), &(rt_job_schema){0}, err);
+    if (c.tensors == NULL) return rt_job_schema_read(table_of(context), RT_JOB_PREDICT, &(rt_job_schema){0}, err);
     mdot_status status = p->count > 0 ? bs_check_struct(&prediction_type, p->out, err) : MDOT_OK;
     if (status != MDOT_OK) return status;
     for (size_t first = 0; first < p->count;) {
@@ -250,6 +255,21 @@ mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s", missing);
     const pairs one = {.job = job, .configurations = configuration, .count = 1, .out = out_prediction, .is_one = true};
     return predict_pairs(context, &one, err);
+}
+
+mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
+                          rt_answer *out_answer, mdot_error *err)
+{
+    rt_answer answer = {.prediction = MDOT_INIT(mdot_prediction)};
+    mdot_status status = mdot_predict(context, job, configuration, &answer.prediction, err);
+    if (status != MDOT_OK) return status;
+    const rt_job_tensors *tensors = rt_context_state(context, &rt_job_extension);
+    const rt_job_pair *pair = &tensors->pairs[0]; /* which the one configuration was */
+    answer.asked = pair->asked;
+    answer.told = pair->told;
+    answer.told_ms = (double)pair->step_ms[1];
+    *out_answer = answer;
+    return MDOT_OK;
 }
 
 mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs,

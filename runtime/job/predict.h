@@ -20,7 +20,8 @@ enum {
     RT_LOAD_NUMBERS = 3, /* of an mdot_load */
     RT_LOAD_COLUMNS = 2 * MDOT_PHASE_COUNT * RT_LOAD_NUMBERS + 1,
     RT_POSITION_COLUMNS = 5,
-    RT_STEP_NUMBERS = 3
+    RT_STEP_NUMBERS = 3,
+    RT_OTHER_NUMBERS = 3 /* of a step, what is no operator's: optimizer, host, link */
 };
 
 /* The numbers of the input `configuration`: append only. */
@@ -95,10 +96,20 @@ typedef enum rt_job_input {
 
 enum { RT_NOT_THERE = -1 };
 
+/* Entries that jobs are asked of, and what they answer. */
+typedef enum rt_job_entry { RT_JOB_PREDICT, RT_JOB_EXPLAIN } rt_job_entry;
+typedef enum rt_job_output {
+    RT_JOB_OUTPUT_STEP,
+    RT_JOB_OUTPUT_OUTSIDE,
+    RT_JOB_OUTPUT_OPERATORS,
+    RT_JOB_OUTPUT_OTHERS,
+    RT_JOB_OUTPUT_COUNT
+} rt_job_output;
+
 /* Types had numbers below this when artefacts did not say yet how many they know (mdot_abi_tensor.index_count). */
 enum { RT_FIRST_TYPE_COUNT = 140 };
 
-/* The entry of an artefact that predicts jobs. */
+/* An entry of an artefact that predicts or explains jobs. */
 typedef struct rt_job_schema {
     uint32_t entry;
     int input_at[RT_JOB_INPUT_COUNT];          /* among the entry's inputs; RT_NOT_THERE: it is not read */
@@ -106,12 +117,13 @@ typedef struct rt_job_schema {
     size_t known[RT_JOB_INPUT_COUNT];          /* of these the first so many are this runtime's to fill */
     const float *defaults[RT_JOB_INPUT_COUNT]; /* what the others are, the predictor's; in the artefact */
     uint32_t type_count;                       /* numbers of types that it knows; others are 0 to it */
-    int step_at, outside_at;                   /* among its outputs; the second may be RT_NOT_THERE */
+    int output_at[RT_JOB_OUTPUT_COUNT];        /* among its outputs; RT_NOT_THERE: it does not answer that */
     size_t row_capacity;                       /* rows of the largest bucket; 0: the entry reads no rows */
 } rt_job_schema;
 
 /* INCOMPATIBLE naming what is missing or unknown. */
-mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_schema *out_schema, mdot_error *err);
+mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_entry which, rt_job_schema *out_schema,
+                               mdot_error *err);
 
 /* One job's rows under this many configurations run at once: side by side on a GPU, one after the other on the CPU.
  * */
@@ -137,6 +149,11 @@ typedef struct rt_job_tensors {
     rt_job_pair pairs[RT_PAIR_CAPACITY];
 } rt_job_tensors;
 
+/* For an entry that is not asked in a loop; what calls of "predict" use is made with the context. */
+mdot_status rt_job_tensors_create(const mdot_predictor *predictor, const rt_job_schema *schema,
+                                  rt_job_tensors **out_tensors, mdot_error *err);
+void rt_job_tensors_destroy(const mdot_predictor *predictor, void *tensors);
+
 /* gpus.c: the table's row; lent. INVALID_ARGUMENT names those that there are. */
 mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err);
 extern const bs_sized rt_gpu_type;
@@ -149,8 +166,11 @@ void rt_tell(const rt_setup *asked, const mdot_job *job, size_t known, rt_setup 
 /* An answer to what was told → the answer to what was asked. */
 typedef struct rt_correction {
     double step_ms;
-    double wider; /* by which the interval is wider, each way */
-    bool modelled;
+    double wider;  /* by which the interval is wider, each way */
+    bool modelled; /* and worth a word */
+    bool differs;  /* what was told is not what was asked */
+    bool exchanges;
+    double exchanged_ms; /* of step_ms, what GPUs wait for, where it is counted here (exchanges) */
 } rt_correction;
 rt_correction rt_correct(const rt_setup *asked, const rt_setup *told, const mdot_job *job, double step_ms);
 
@@ -158,5 +178,21 @@ rt_correction rt_correct(const rt_setup *asked, const rt_setup *told, const mdot
 
 /* Fills the tensors that have rows with what one GPU does. */
 void rt_write_rows(const mdot_job *job, const rt_share *share, rt_job_tensors *tensors);
+/* The row that stands for each operator, of tensors so filled. */
+void rt_find_rows(const mdot_job *job, const rt_share *share, const rt_job_tensors *tensors, uint32_t *out_row);
+
+/* ---- predict.c --------------------------------------------------------------------------------------------------- */
+
+/* Fills a pair's tensors without rows from what was asked and told. */
+void rt_write_numbers(rt_job_pair *pair);
+
+/* One prediction, and what the predictor was told and said. */
+typedef struct rt_answer {
+    mdot_prediction prediction;
+    rt_setup asked, told;
+    double told_ms;
+} rt_answer;
+mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
+                          rt_answer *out_answer, mdot_error *err);
 
 #endif

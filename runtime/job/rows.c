@@ -139,12 +139,17 @@ static void write_row(const sequence *s, size_t start, size_t end, rt_job_tensor
     if (counts != NULL) counts[row] = (float)count;
 }
 
-void rt_write_rows(const mdot_job *job, const rt_share *share, rt_job_tensors *tensors)
+static sequence sequence_of(const mdot_job *job, const rt_share *share, const rt_job_tensors *tensors)
 {
     bool in_order = tensors->rows[RT_JOB_INPUT_POSITION] != NULL;
     const rt_classes *classes = rt_is_whole(share) ? &job->classes : &job->divided_classes;
-    sequence s = {.job = job, .share = share, .classes = in_order ? NULL : classes};
-    s.length = in_order ? job->info.operator_count : classes->count;
+    size_t length = in_order ? job->info.operator_count : classes->count;
+    return (sequence){job, share, in_order ? NULL : classes, length};
+}
+
+void rt_write_rows(const mdot_job *job, const rt_share *share, rt_job_tensors *tensors)
+{
+    sequence s = sequence_of(job, share, tensors);
     tensors->row_count = 0;
     tensors->shortened = false;
     if (tensors->schema.row_capacity == 0) return;
@@ -154,4 +159,21 @@ void rt_write_rows(const mdot_job *job, const rt_share *share, rt_job_tensors *t
         write_row(&s, start, end, tensors, tensors->row_count++);
     }
     tensors->shortened = tensors->row_count < s.length;
+}
+
+void rt_find_rows(const mdot_job *job, const rt_share *share, const rt_job_tensors *tensors, uint32_t *out_row)
+{
+    sequence s = sequence_of(job, share, tensors);
+    double limit = find_limit(&s, tensors->schema.row_capacity);
+    size_t row = 0, end = s.length > 0 ? end_of_row(&s, 0, limit) : 0;
+    for (size_t i = 0; i < job->info.operator_count; i++) out_row[i] = 0;
+    for (size_t at = 0; at < s.length; at++) {
+        if (at == end) {
+            end = end_of_row(&s, at, limit);
+            row++;
+        }
+        out_row[get_item(&s, at).index] = (uint32_t)row;
+    }
+    for (size_t i = 0; s.classes != NULL && i < job->info.operator_count; i++)
+        out_row[i] = out_row[s.classes->items[s.classes->of[i]].first];
 }

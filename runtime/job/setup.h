@@ -42,7 +42,9 @@ static inline bool rt_is_half(mdot_precision precision)
 /* memory.c: parameters of one GPU, and what a step takes there at its peak; at most UINT64_MAX. */
 typedef struct rt_memory {
     double weights, gradients, optimizer, activations; /* bytes; activations with what else passes */
+    double pass_activations, half_weights; /* of these, unless the optimizer's update takes more than both */
 } rt_memory;
+rt_activation_case rt_activation_case_of(const rt_setup *setup);
 double rt_parameters(const mdot_job *job, const rt_share *share); /* that learn */
 double rt_weights(const mdot_job *job, const rt_share *share);    /* and those that are frozen */
 rt_memory rt_measure_memory(const mdot_job *job, const rt_setup *setup);

@@ -95,7 +95,7 @@ static size_t visit_defaults(const mdot_abi_table *table)
     size_t sum = 0;
     rt_job_schema schema;
     mdot_error err = {0};
-    if (rt_job_schema_read(table, &schema, &err) != MDOT_OK) {
+    if (rt_job_schema_read(table, RT_JOB_PREDICT, &schema, &err) != MDOT_OK) {
         if (err.message[0] == '\0') abort();
         return 0;
     }

@@ -24,23 +24,42 @@ static void write_file(const char *path, const pb_buffer *bytes)
     assert_int_equal(fclose(file), 0);
 }
 
-void predict_open_with(predict_fixture *f, onnx_builder *b, const mdot_open_options *open_options)
+static void write_model(const char *path, onnx_builder *b)
+{
+    pb_buffer bytes = onnx_finish(b);
+    write_file(path, &bytes);
+    pb_free(&bytes);
+}
+
+/* `explain` may be NULL. */
+static void open_both(predict_fixture *f, onnx_builder *b, onnx_builder *explain, const mdot_open_options *open_options)
 {
     static const int64_t buckets[] = {PREDICT_SMALL_BUCKET, PREDICT_LARGE_BUCKET};
-    char *folder = process_make_folder(), model_path[512], path[512];
+    char *folder = process_make_folder(), model_path[512], explain_path[512], path[512];
     snprintf(model_path, sizeof model_path, "%s/model.onnx", folder);
+    snprintf(explain_path, sizeof explain_path, "%s/explain.onnx", folder);
     snprintf(path, sizeof path, "%s/model.mdot", folder);
-    pb_buffer bytes = onnx_finish(b);
-    write_file(model_path, &bytes);
-    pb_free(&bytes);
+    write_model(model_path, b);
+    if (explain != NULL) write_model(explain_path, explain);
     mdot_error err = {0};
-    const mdotc_entry entry = {sizeof entry, "predict", model_path};
+    const mdotc_entry entries[] = {{sizeof *entries, "predict", model_path},
+                                   {sizeof *entries, "explain", explain_path}};
     const mdotc_options options = {.struct_size = sizeof options, .buckets = buckets, .bucket_count = 2};
-    mdot_status status = mdotc_compile(&entry, 1, path, &options, &err);
+    mdot_status status = mdotc_compile(entries, explain != NULL ? 2 : 1, path, &options, &err);
     if (status == MDOT_OK) status = mdot_predictor_open(path, open_options, &f->predictor, &err);
     if (status == MDOT_OK) status = mdot_context_create(f->predictor, &f->context, &err);
     if (status != MDOT_OK) fail_msg("%s", err.message);
     process_remove_folder(folder);
+}
+
+void predict_open_with(predict_fixture *f, onnx_builder *b, const mdot_open_options *open_options)
+{
+    open_both(f, b, NULL, open_options);
+}
+
+void predict_open_explained(predict_fixture *f, onnx_builder *b, onnx_builder *explain)
+{
+    open_both(f, b, explain, NULL);
 }
 
 void predict_open(predict_fixture *f, onnx_builder *b)
@@ -100,10 +119,10 @@ static void add_count_column(onnx_builder *b)
     onnx_node(b, "Unsqueeze", "operator_count,last", "count");
 }
 
-onnx_builder *predict_bandwidth_model(void)
+/* A model that reads what the bandwidth model does, up to "load", "count", "batch" and the bytes of a ms. */
+static onnx_builder *begin_bandwidth(void)
 {
-    static const float is_bytes[HALF] = {0, 1, 1, 0, 1, 1, 0, 1, 1}, quantiles[3] = {0.5f, 1, 2};
-    const float bytes_of_ms_of_gbps = 1e6f, most = 1000;
+    const float bytes_of_ms_of_gbps = 1e6f;
     onnx_builder *b = onnx_begin(17);
     onnx_input(b, "gpu", MDOT_DTYPE_F32, "9");
     onnx_input(b, "operator_load", MDOT_DTYPE_F32, "L,19");
@@ -113,18 +132,52 @@ onnx_builder *predict_bandwidth_model(void)
     add_slice(b, "gpu", "gbps", 4, 5, 0);
     add_slice(b, "operator_load", "sample", 0, HALF, 1);
     add_slice(b, "operator_load", "step", HALF, 2 * HALF, 1);
-    onnx_initializer(b, "is_bytes", MDOT_DTYPE_F32, "9,1", is_bytes);
     onnx_initializer(b, "unit", MDOT_DTYPE_F32, "1", &bytes_of_ms_of_gbps);
-    onnx_initializer(b, "most", MDOT_DTYPE_F32, "1", &most);
     onnx_node(b, "Mul", "sample,batch", "samples");
     onnx_node(b, "Add", "samples,step", "load");
+    onnx_node(b, "Mul", "gbps,unit", "bytes_of_ms");
+    return b;
+}
+
+/* ms = load · columns, of all operators of a row */
+static void add_row_ms(onnx_builder *b, const char *shape, const float *columns)
+{
+    onnx_initializer(b, "is_bytes", MDOT_DTYPE_F32, shape, columns);
     onnx_node(b, "MatMul", "load,is_bytes", "bytes");
     onnx_node(b, "Mul", "bytes,count", "all_bytes");
-    onnx_node(b, "Mul", "gbps,unit", "bytes_of_ms");
     onnx_node(b, "Div", "all_bytes,bytes_of_ms", "ms");
+}
+
+onnx_builder *predict_bandwidth_model(void)
+{
+    static const float is_bytes[HALF] = {0, 1, 1, 0, 1, 1, 0, 1, 1}, quantiles[3] = {0.5f, 1, 2};
+    const float most = 1000;
+    onnx_builder *b = begin_bandwidth();
+    onnx_initializer(b, "most", MDOT_DTYPE_F32, "1", &most);
+    add_row_ms(b, "9,1", is_bytes);
     add_answer(b, "ms", quantiles);
     onnx_node(b, "Sub", "batch,most", "outside_training");
     onnx_output(b, "outside_training");
+    return b;
+}
+
+onnx_builder *predict_bandwidth_explained(void)
+{
+    static const float is_bytes[HALF][3] = {{0, 0, 0}, {1, 0, 0}, {1, 0, 0}, {0, 0, 0}, {0, 1, 0},
+                                            {0, 1, 0}, {0, 0, 0}, {0, 0, 1}, {0, 0, 1}};
+    static const float operators = 0.75f, others[3] = {0.125f, 0.25f / 3, 0.125f / 3};
+    static const int64_t both[2] = {0, 1};
+    onnx_builder *b = begin_bandwidth();
+    onnx_initializer(b, "operators", MDOT_DTYPE_F32, "1", &operators);
+    onnx_initializer(b, "others", MDOT_DTYPE_F32, "3", others);
+    add_numbers(b, "both", "2", both);
+    add_row_ms(b, "9,3", &is_bytes[0][0]);
+    onnx_node(b, "Mul", "ms,operators", "operator_ms");
+    onnx_output(b, "operator_ms");
+    onnx_node(b, "ReduceSum", "ms,both", "all_ms");
+    onnx_attr_int(b, "keepdims", 0);
+    onnx_node(b, "Mul", "all_ms,others", "other_ms");
+    onnx_output(b, "other_ms");
     return b;
 }
 

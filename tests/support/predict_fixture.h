@@ -16,11 +16,16 @@ typedef struct predict_fixture {
  * running test where that fails. */
 void predict_open(predict_fixture *f, onnx_builder *b);
 void predict_open_with(predict_fixture *f, onnx_builder *b, const mdot_open_options *options);
+/* The same with an entry "explain" beside it. */
+void predict_open_explained(predict_fixture *f, onnx_builder *b, onnx_builder *explain);
 void predict_close(predict_fixture *f);
 
 /* Time to move a bag's bytes at the GPU's bandwidth; the quantiles are half of it, it, and twice it. Batches above 1000
  * are outside its training. */
 onnx_builder *predict_bandwidth_model(void);
+/* What its answer is made of: operators' bytes by phase; three quarters of them the operators', the rest the
+ * optimizer's, the host's and the link's as 3 : 2 : 1. */
+onnx_builder *predict_bandwidth_explained(void);
 /* The same in f64, from the job itself. */
 double predict_bandwidth_ms(const mdot_job *job, const mdot_configuration *configuration);
 /* Reads a sequence: the bytes that a sample writes, each operator's times its index plus one, in nanoseconds; times 1,

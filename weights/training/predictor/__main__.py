@@ -67,6 +67,14 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
+def _explain(options: argparse.Namespace) -> int:
+    from predictor import explanation
+
+    worst = explanation.write(options.predictor, options.out)
+    print(f"{options.out}: {options.out.stat().st_size} bytes, parts add up to the step within {worst:.1e}")
+    return 0
+
+
 def _transfer(options: argparse.Namespace) -> int:
     from predictor import dataset, shipped, transfer
 
@@ -123,6 +131,11 @@ def _parser() -> argparse.ArgumentParser:
     exporting.add_argument("--data", type=Path, required=True, help="jobs to check with")
     exporting.add_argument("--out", type=Path, required=True, help="FILE.onnx")
     exporting.set_defaults(run=_export)
+
+    explaining = commands.add_parser("explain", help="an exported predictor → its answer operator by operator")
+    explaining.add_argument("--predictor", type=Path, required=True, help="of export")
+    explaining.add_argument("--out", type=Path, required=True, help="FILE.onnx")
+    explaining.set_defaults(run=_explain)
 
     carrying = commands.add_parser("transfer", help="error on other GPUs and in fp32, against measurements by others")
     carrying.add_argument("--model", type=Path, required=True)
