@@ -160,7 +160,11 @@ static const cli_option options[] = {
      .files = "*"},
     CLI_CLUSTER_OPTIONS,
     {.heading = "What is shown",
-     .name = "fit",
+     .name = "explain",
+     .help = "where the time and the memory of one prediction go: by phase, block, operator and module",
+     .kind = CLI_FLAG,
+     .at = offsetof(predict_request, explain)},
+    {.name = "fit",
      .help = "the largest batch that fits each GPU's memory",
      .kind = CLI_FLAG,
      .at = offsetof(predict_request, fit),
@@ -255,6 +259,17 @@ static mdot_status find_fit(mdot_context *context, const mdot_job *job, mdot_con
     return MDOT_OK;
 }
 
+static mdot_status explain_all(mdot_context *context, const mdot_job *job, predict_answers *answers, mdot_error *err)
+{
+    answers->explanations = calloc(answers->count, sizeof *answers->explanations);
+    if (answers->explanations == NULL)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu explanations", answers->count);
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < answers->count; i++)
+        status = mdot_explain(context, job, &answers->configurations[i], &answers->explanations[i], err);
+    return status;
+}
+
 /* Opens the predictor and has it answer every configuration of `job`. */
 static mdot_status ask(const predict_request *r, const mdot_job *job, predict_answers *answers, mdot_error *err)
 {
@@ -275,6 +290,7 @@ static mdot_status ask(const predict_request *r, const mdot_job *job, predict_an
         status = find_fit(context, job, &answers->configurations[i], err);
     if (status == MDOT_OK)
         status = mdot_sweep(context, job, answers->configurations, answers->count, answers->predictions, err);
+    if (status == MDOT_OK && r->explain) status = explain_all(context, job, answers, err);
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
     free(shipped);
@@ -298,6 +314,10 @@ static int run(int argc, char **argv)
     if (request.fit && request.batch_count > 0)
         return cli_usage_error("predict", "--fit finds the batch; --batch and --sweep give it");
     if (request.gpus.count == 0) return refuse_gpu("no GPU given: --gpu takes");
+    bool several = request.gpus.count > 1 || request.batch_count > 1;
+    if (request.explain && several && !request.json)
+        return cli_usage_error("predict", "--explain explains one prediction, or with --json all");
+    if (request.explain) request.reading.keep_names = true;
     request.job_path = operands.item[0];
 
     mdot_error err = {0};
@@ -313,7 +333,10 @@ static int run(int argc, char **argv)
     if (status == MDOT_OK) status = ask(&request, job, &answers, &err);
     if (status == MDOT_OK && !predict_sort(&request, &answers))
         status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory to sort %zu predictions", answers.count);
-    if (status == MDOT_OK) predict_print(&request, &answers);
+    if (status == MDOT_OK) status = predict_print(&request, &answers, &err);
+    for (size_t i = 0; answers.explanations != NULL && i < answers.count; i++)
+        mdot_explanation_destroy(answers.explanations[i]);
+    free(answers.explanations);
     free(answers.configurations);
     free(answers.predictions);
     mdot_job_destroy(job);

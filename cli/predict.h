@@ -1,5 +1,5 @@
 /* predict.h — what `mdot predict` is made of: predict.c reads the command line and asks the predictor, report.c prints
- * the answers, shipped.c finds the predictor that mdot comes with. */
+ * the answers, explain.c where they come from, shipped.c finds the predictor that mdot comes with. */
 #ifndef CLI_PREDICT_H
 #define CLI_PREDICT_H
 
@@ -19,7 +19,7 @@ typedef struct predict_request {
     int64_t steps, epochs, dataset;
     cli_prices prices;
     int sort; /* predict_order, or CLI_NO_CHOICE */
-    bool fit, json, wide;
+    bool fit, explain, json, wide;
 } predict_request;
 
 /* Of a table's lines; the best first. */
@@ -38,6 +38,7 @@ typedef struct predict_answers {
     char predictor[128], compiler[128]; /* who answered: the artefact's name, and what made it */
     mdot_configuration *configurations;
     mdot_prediction *predictions;
+    mdot_explanation **explanations; /* of each prediction; NULL: not asked for */
     size_t count;
 } predict_answers;
 
@@ -50,7 +51,11 @@ double predict_cost(const predict_request *request, const mdot_configuration *c,
 bool predict_sort(const predict_request *request, predict_answers *answers);
 
 /* Predictions to stdout: a paragraph for one, a table for several, or JSON; warnings to stderr. */
-void predict_print(const predict_request *request, const predict_answers *answers);
+mdot_status predict_print(const predict_request *request, const predict_answers *answers, mdot_error *err);
+
+/* explain.c: where the time and the memory of the only prediction go, to stdout; those of one as a field of JSON. */
+mdot_status predict_explain(const predict_answers *answers, mdot_error *err);
+void predict_json_explanation(const predict_answers *answers, const mdot_explanation *e);
 
 /* The path of the predictor to use where the command line names none: MDOT_PREDICTOR's, or ../share/mdot/predictor.mdot
  * seen from the folder of this executable, which holds in a build tree and wherever mdot is installed. NOT_FOUND when

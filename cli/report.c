@@ -273,8 +273,11 @@ static void print_table(const predict_request *r, const predict_answers *answers
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
-static void print_json_prediction(const predict_request *r, const mdot_configuration *c, const mdot_prediction *p)
+static void print_json_prediction(const predict_request *r, const predict_answers *answers, size_t i)
 {
+    const mdot_configuration *c = &answers->configurations[i];
+    const mdot_prediction *p = &answers->predictions[i];
+    const mdot_explanation *e = answers->explanations != NULL ? answers->explanations[i] : NULL;
     printf("{\"gpu\": ");
     cli_json_string(stdout, c->gpu_figures->name);
     cli_json_training(stdout, c);
@@ -297,7 +300,9 @@ static void print_json_prediction(const predict_request *r, const mdot_configura
         printf("%s\"%s\"", comma, mdot_warning_name(warnings[w]));
         comma = ", ";
     }
-    printf("]}");
+    printf("]");
+    if (e != NULL) predict_json_explanation(answers, e);
+    printf("}");
 }
 
 static void print_json(const predict_request *r, const predict_answers *answers)
@@ -314,20 +319,23 @@ static void print_json(const predict_request *r, const predict_answers *answers)
            answers->job.frozen_parameters, answers->job.batch, answers->predictions[0].flops_per_sample);
     for (size_t i = 0; i < answers->count; i++) {
         printf("%s\n  ", i == 0 ? "" : ",");
-        print_json_prediction(r, &answers->configurations[i], &answers->predictions[i]);
+        print_json_prediction(r, answers, i);
     }
     printf("\n ]}\n");
 }
 
-void predict_print(const predict_request *request, const predict_answers *answers)
+mdot_status predict_print(const predict_request *request, const predict_answers *answers, mdot_error *err)
 {
+    mdot_status status = MDOT_OK;
     if (request->json) {
         print_json(request, answers);
     } else if (answers->count == 1) {
         print_one(request, answers);
+        if (answers->explanations != NULL) status = predict_explain(answers, err);
     } else {
         print_table(request, answers);
     }
     fflush(stdout); /* what is said about the answers follows them */
-    if (!request->reading.quiet) explain_warnings(answers);
+    if (status == MDOT_OK && !request->reading.quiet) explain_warnings(answers);
+    return status;
 }

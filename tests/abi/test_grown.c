@@ -208,6 +208,24 @@ static void arrays_are_answered_as_single_ones_are(void **state)
     assert_true(swept[PAIR_COUNT].peak_memory_bytes == untouched && many[PAIR_COUNT].peak_memory_bytes == untouched);
 }
 
+static void explanations_are_answered(void **state)
+{
+    const fixture *f = *state;
+    mdot_configuration c = MDOT_INIT(mdot_configuration);
+    c.batch = 8;
+    c.gpu = "T4";
+    mdot_explanation *e = NULL;
+    mdot_error err = {0};
+    if (mdot_explain(f->context, f->job, &c, &e, &err) != MDOT_OK) fail_msg("%s", err.message);
+    FILL(mdot_explanation_info, mdot_explanation_get_info(e, result));
+    assert_true(result->step_ms > 0 && result->operator_count == OPERATOR_COUNT);
+    for (size_t i = 0; i < OPERATOR_COUNT; i++) {
+        FILL(mdot_operator_share, mdot_explanation_get_operator(e, i, result));
+        assert_true(result->forward_ms > 0);
+    }
+    mdot_explanation_destroy(e);
+}
+
 /* ---- What an older library cannot do ------------------------------------------------------------------------------
  */
 
@@ -264,6 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_program_knows_is_filled),
         cmocka_unit_test(operators_come_back_as_they_went_in),
+        cmocka_unit_test(explanations_are_answered),
         cmocka_unit_test(arrays_are_answered_as_single_ones_are),
 #ifdef MDOT_GROWN
         cmocka_unit_test(what_the_library_cannot_know_is_refused),

@@ -138,6 +138,8 @@ ENDS_WITH(mdot_job_info, frozen_parameters);
 ENDS_WITH(mdot_gpu, pcie_gbps);
 ENDS_WITH(mdot_configuration, zero_stage);
 ENDS_WITH(mdot_prediction, activation_bytes);
+ENDS_WITH(mdot_explanation_info, reserved);
+ENDS_WITH(mdot_operator_share, activation_bytes);
 ENDS_WITH(mdot_job_options, output);
 ENDS_WITH(mdotc_entry, model_path);
 ENDS_WITH(mdotc_options, user);

@@ -1,0 +1,311 @@
+/* explain.c — `mdot predict --explain`: where the time of a step and its memory go, by phase, block, operator, module.
+ *
+ * Each table adds up to the prediction: what has no line of its own is in the one called others, and what is no
+ * operator's in the last one.
+ */
+#include "cli/predict.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GIB ((double)(1 << 30))
+#define PERCENT_OF_EQUAL 0.1 /* blocks are equal that differ by less: what is left at the peak differs a little */
+
+enum { MOST_LINES = 14, NAME_COLUMNS = 30 };
+
+/* Operators that are one line of a table. */
+typedef struct group {
+    char name[96];
+    size_t count; /* of operators, or of equal blocks */
+    double forward_ms, backward_ms, optimizer_ms, bytes;
+} group;
+
+typedef struct groups {
+    group *items;
+    size_t count;
+} groups;
+
+static double all_ms(const group *g)
+{
+    return g->forward_ms + g->backward_ms + g->optimizer_ms;
+}
+
+static double bytes_of(const mdot_operator_share *s)
+{
+    return s->weight_bytes + s->gradient_bytes + s->optimizer_bytes + s->activation_bytes;
+}
+
+static void add_share(group *to, const mdot_operator_share *s)
+{
+    to->count++;
+    to->forward_ms += s->forward_ms;
+    to->backward_ms += s->data_gradient_ms + s->weight_gradient_ms;
+    to->optimizer_ms += s->optimizer_ms;
+    to->bytes += bytes_of(s);
+}
+
+static void add_group(group *to, const group *from)
+{
+    to->count += from->count;
+    to->forward_ms += from->forward_ms;
+    to->backward_ms += from->backward_ms;
+    to->optimizer_ms += from->optimizer_ms;
+    to->bytes += from->bytes;
+}
+
+/* ---- Grouping ---------------------------------------------------------------------------------------------------- */
+
+/* The names that modules of a block begin with, as in "encoder.layer.3"; "" where they have none in common. */
+typedef char block_name[96];
+
+static void shorten_to_common(block_name name, const char *module)
+{
+    size_t common = 0, whole = 0;
+    for (; name[common] != '\0' && name[common] == module[common]; common++)
+        if (name[common] == '.') whole = common;
+    bool ends = (name[common] == '\0' || name[common] == '.') && (module[common] == '\0' || module[common] == '.');
+    name[ends ? common : whole] = '\0';
+}
+
+/* One for each block, from 1 on. False: memory ran out. */
+static bool name_blocks(const predict_answers *answers, block_name **out_names)
+{
+    block_name *names = calloc((size_t)answers->job.block_count + 1, sizeof *names);
+    bool *begun = calloc((size_t)answers->job.block_count + 1, sizeof *begun);
+    for (size_t i = 0; names != NULL && begun != NULL && i < answers->job.operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(answers->asked, i, &op);
+        if (op.block == 0 || op.module == NULL) continue;
+        if (begun[op.block])
+            shorten_to_common(names[op.block], op.module);
+        else
+            snprintf(names[op.block], sizeof *names, "%s", op.module);
+        begun[op.block] = true;
+    }
+    bool allocated = names != NULL && begun != NULL;
+    free(begun);
+    if (!allocated) free(names);
+    if (allocated) *out_names = names;
+    return allocated;
+}
+
+static group *find_group(groups *all, const char *name)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (strcmp(all->items[i].name, name) == 0) return &all->items[i];
+    group *g = &all->items[all->count++];
+    *g = (group){.count = 0};
+    snprintf(g->name, sizeof g->name, "%s", name);
+    return g;
+}
+
+typedef enum grouping { BY_BLOCK, BY_TYPE, BY_MODULE } grouping;
+
+/* The end of a long name, which says more than its beginning. */
+static const char *end_of(const char *name, size_t room)
+{
+    size_t length = strlen(name);
+    return length > room ? name + length - room : name;
+}
+
+static void name_group(const mdot_job_operator *op, grouping by, const block_name *blocks, bool behind,
+                       char name[sizeof((group *)NULL)->name])
+{
+    enum { BYTES = sizeof((group *)NULL)->name };
+    const char *module = op->module != NULL ? op->module : "";
+    const char *block = blocks[op->block];
+    size_t within = strlen(block);
+    if (by == BY_TYPE) {
+        snprintf(name, BYTES, "%s", op->type);
+    } else if (by == BY_MODULE) {
+        bool is_inside = op->block > 0 && within > 0 && strncmp(module, block, within) == 0;
+        module += is_inside ? within : 0;
+        module += *module == '.';
+        snprintf(name, BYTES, "%s%s%s", module, *module == '\0' ? "" : " ", op->type);
+    } else if (op->block == 0) {
+        snprintf(name, BYTES, "%s", behind ? "behind blocks" : "before blocks");
+    } else {
+        int before = snprintf(name, BYTES, "block %" PRIu32 "%s", op->block, *block == '\0' ? "" : ": ");
+        size_t room = NAME_COLUMNS - (size_t)before;
+        const char *end = within > room ? end_of(block, room - strlen("..")) : block;
+        snprintf(name + before, BYTES - (size_t)before, "%s%s", end == block ? "" : "..", end);
+    }
+}
+
+/* The groups in the order of their first operators; items are the caller's to free. */
+static mdot_status collect(const predict_answers *answers, const mdot_explanation *e, grouping by, groups *out,
+                           mdot_error *err)
+{
+    block_name *blocks = NULL;
+    *out = (groups){calloc(answers->job.operator_count, sizeof *out->items), 0};
+    if (out->items == NULL || !name_blocks(answers, &blocks)) {
+        free(out->items);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to explain %zu operators", answers->job.operator_count);
+    }
+    bool behind = false;
+    for (size_t i = 0; i < answers->job.operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_operator_share share = MDOT_INIT(mdot_operator_share);
+        char name[sizeof out->items->name];
+        mdot_job_get_operator(answers->asked, i, &op);
+        mdot_explanation_get_operator(e, i, &share);
+        behind = behind || op.block > 0;
+        name_group(&op, by, blocks, behind, name);
+        add_share(find_group(out, name), &share);
+    }
+    free(blocks);
+    return MDOT_OK;
+}
+
+/* Neighbouring blocks that take equally long become one line, with their number. */
+static void join_equal_blocks(groups *all)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        bool is_block = strncmp(all->items[i].name, "block ", strlen("block ")) == 0;
+        if (is_block) all->items[i].count = 1;
+        group *last = kept > 0 ? &all->items[kept - 1] : NULL;
+        bool last_is_block = last != NULL && strncmp(last->name, "block ", strlen("block ")) == 0;
+        if (is_block && last_is_block) {
+            double one = all_ms(last) / (double)last->count, this = all_ms(&all->items[i]);
+            if (this <= one * (1 + PERCENT_OF_EQUAL / 100) && one <= this * (1 + PERCENT_OF_EQUAL / 100)) {
+                add_group(last, &all->items[i]);
+                continue;
+            }
+        }
+        all->items[kept++] = all->items[i];
+    }
+    all->count = kept;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = all_ms(a), y = all_ms(b);
+    return x > y ? -1 : x < y ? 1 : strcmp(((const group *)a)->name, ((const group *)b)->name);
+}
+
+/* The longest ones, the rest in one. */
+static void keep_longest(groups *all)
+{
+    qsort(all->items, all->count, sizeof *all->items, compare);
+    if (all->count <= MOST_LINES) return;
+    group others = {.name = "others"};
+    for (size_t i = MOST_LINES - 1; i < all->count; i++) add_group(&others, &all->items[i]);
+    all->items[MOST_LINES - 1] = others;
+    all->count = MOST_LINES;
+}
+
+/* ---- Tables ------------------------------------------------------------------------------------------------------ */
+
+static void print_line(const group *g, double step_ms, double bytes)
+{
+    cli_text name;
+    const char *shown = end_of(cli_printable(&name, g->name), NAME_COLUMNS);
+    if (shown != name.text) shown += strlen("..");
+    printf("    %s%-*s %5zu %8.2f %8.2f %6.2f %5.1f %6.2f %5.1f\n", shown != name.text ? ".." : "",
+           shown != name.text ? NAME_COLUMNS - 2 : NAME_COLUMNS, shown, g->count, g->forward_ms, g->backward_ms,
+           g->optimizer_ms, 100 * all_ms(g) / step_ms, g->bytes / GIB, bytes > 0 ? 100 * g->bytes / bytes : 0);
+}
+
+static void print_table(const char *title, const groups *all, const mdot_explanation_info *info, double bytes)
+{
+    printf("\n  %-*s %5s %8s %8s %6s %5s %6s %5s\n", NAME_COLUMNS + 2, title, "times", "forward", "backward", "update",
+           "%", "GiB", "%");
+    for (size_t i = 0; i < all->count; i++) print_line(&all->items[i], info->step_ms, bytes);
+    double waited_ms = info->host_ms + info->communication_ms + info->idle_ms;
+    if (waited_ms > 0) printf("    %-*s %30s %5.1f\n", NAME_COLUMNS, "waiting", "", 100 * waited_ms / info->step_ms);
+}
+
+static mdot_status print_grouped(const predict_answers *answers, const mdot_explanation *e, grouping by,
+                                 const char *title, mdot_error *err)
+{
+    groups all;
+    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
+    mdot_explanation_get_info(e, &info);
+    mdot_status status = collect(answers, e, by, &all, err);
+    if (status != MDOT_OK) return status;
+    if (by == BY_BLOCK)
+        join_equal_blocks(&all);
+    else
+        keep_longest(&all);
+    double bytes = info.weight_bytes + info.gradient_bytes + info.optimizer_bytes + info.activation_bytes;
+    print_table(title, &all, &info, bytes);
+    free(all.items);
+    return MDOT_OK;
+}
+
+static void print_part(const char *name, double ms, double step_ms)
+{
+    if (ms > 0) printf("    %-44s %9.2f ms %6.1f %%\n", name, ms, 100 * ms / step_ms);
+}
+
+static bool has_modules(const predict_answers *answers)
+{
+    for (size_t i = 0; i < answers->job.operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(answers->asked, i, &op);
+        if (op.module != NULL) return true;
+    }
+    return false;
+}
+
+mdot_status predict_explain(const predict_answers *answers, mdot_error *err)
+{
+    const mdot_explanation *e = answers->explanations[0];
+    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
+    mdot_explanation_get_info(e, &info);
+    printf("\n  where the time goes%s\n", (info.approximate & MDOT_EXPLAINED_BY_ROOFLINE) != 0
+                                              ? ", estimated: the predictor does not say, peak rates divide its answer"
+                                          : info.approximate != 0 ? ", estimated where the predictor has no input"
+                                                                  : "");
+    print_part("forward", info.forward_ms, info.step_ms);
+    print_part("backward: gradients of data", info.data_gradient_ms, info.step_ms);
+    print_part("backward: gradients of parameters", info.weight_gradient_ms, info.step_ms);
+    print_part("update by the optimizer", info.optimizer_ms, info.step_ms);
+    print_part("waiting for the host, which starts kernels", info.host_ms, info.step_ms);
+    print_part("waiting for other GPUs' data", info.communication_ms, info.step_ms);
+    print_part("idle while the pipeline fills and empties", info.idle_ms, info.step_ms);
+    mdot_status status = MDOT_OK;
+    if (answers->job.block_count > 0) status = print_grouped(answers, e, BY_BLOCK, "by block, ms", err);
+    if (status == MDOT_OK) status = print_grouped(answers, e, BY_TYPE, "by operator, ms", err);
+    if (status == MDOT_OK && has_modules(answers)) status = print_grouped(answers, e, BY_MODULE, "by module, ms", err);
+    return status;
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+static void print_json_operator(const predict_answers *answers, const mdot_explanation *e, size_t index)
+{
+    mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+    mdot_operator_share s = MDOT_INIT(mdot_operator_share);
+    mdot_job_get_operator(answers->asked, index, &op);
+    mdot_explanation_get_operator(e, index, &s);
+    printf("%s\n     {\"operator\": %zu, \"type\": ", index == 0 ? "" : ",", index);
+    cli_json_string(stdout, op.type);
+    printf(", \"block\": %" PRIu32, op.block);
+    if (op.module != NULL) {
+        printf(", \"module\": ");
+        cli_json_string(stdout, op.module);
+    }
+    printf(", \"forward_ms\": %.9g, \"data_gradient_ms\": %.9g, \"weight_gradient_ms\": %.9g, \"optimizer_ms\": %.9g, ",
+           s.forward_ms, s.data_gradient_ms, s.weight_gradient_ms, s.optimizer_ms);
+    printf("\"weight_bytes\": %.0f, \"gradient_bytes\": %.0f, \"optimizer_bytes\": %.0f, \"activation_bytes\": %.0f}",
+           s.weight_bytes, s.gradient_bytes, s.optimizer_bytes, s.activation_bytes);
+}
+
+void predict_json_explanation(const predict_answers *answers, const mdot_explanation *e)
+{
+    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
+    mdot_explanation_get_info(e, &info);
+    printf(",\n   \"explanation\": {\"by_roofline\": %s, \"modelled\": %s, \"forward_ms\": %.9g, "
+           "\"data_gradient_ms\": %.9g, ",
+           (info.approximate & MDOT_EXPLAINED_BY_ROOFLINE) != 0 ? "true" : "false",
+           (info.approximate & MDOT_EXPLAINED_BY_MODEL) != 0 ? "true" : "false", info.forward_ms,
+           info.data_gradient_ms);
+    printf("\"weight_gradient_ms\": %.9g, \"optimizer_ms\": %.9g,\n    \"host_ms\": %.9g, \"communication_ms\": %.9g, "
+           "\"idle_ms\": %.9g,\n    \"operators\": [",
+           info.weight_gradient_ms, info.optimizer_ms, info.host_ms, info.communication_ms, info.idle_ms);
+    for (size_t i = 0; i < answers->job.operator_count; i++) print_json_operator(answers, e, i);
+    printf("]}");
+}
