@@ -12,7 +12,7 @@
 #define GIB ((double)(1 << 30))
 #define PERCENT_OF_EQUAL 0.1 /* blocks are equal that differ by less: what is left at the peak differs a little */
 
-enum { MOST_LINES = 14, NAME_COLUMNS = 30 };
+enum { MOST_LINES = 14, NAME_COLUMNS = 27 };
 
 /* Operators that are one line of a table. */
 typedef struct group {
@@ -126,7 +126,7 @@ static void name_group(const mdot_job_operator *op, grouping by, const block_nam
     } else if (op->block == 0) {
         snprintf(name, BYTES, "%s", behind ? "behind blocks" : "before blocks");
     } else {
-        int before = snprintf(name, BYTES, "block %" PRIu32 "%s", op->block, *block == '\0' ? "" : ": ");
+        int before = snprintf(name, BYTES, "%" PRIu32 "%s", op->block, *block == '\0' ? "" : ": ");
         size_t room = NAME_COLUMNS - (size_t)before;
         const char *end = within > room ? end_of(block, room - strlen("..")) : block;
         snprintf(name + before, BYTES - (size_t)before, "%s%s", end == block ? "" : "..", end);
@@ -158,16 +158,20 @@ static mdot_status collect(const predict_answers *answers, const mdot_explanatio
     return MDOT_OK;
 }
 
+static bool is_number(char first)
+{
+    return first >= '0' && first <= '9';
+}
+
 /* Neighbouring blocks that take equally long become one line, with their number. */
 static void join_equal_blocks(groups *all)
 {
     size_t kept = 0;
     for (size_t i = 0; i < all->count; i++) {
-        bool is_block = strncmp(all->items[i].name, "block ", strlen("block ")) == 0;
+        bool is_block = is_number(all->items[i].name[0]);
         if (is_block) all->items[i].count = 1;
         group *last = kept > 0 ? &all->items[kept - 1] : NULL;
-        bool last_is_block = last != NULL && strncmp(last->name, "block ", strlen("block ")) == 0;
-        if (is_block && last_is_block) {
+        if (is_block && last != NULL && is_number(last->name[0])) {
             double one = all_ms(last) / (double)last->count, this = all_ms(&all->items[i]);
             if (this <= one * (1 + PERCENT_OF_EQUAL / 100) && one <= this * (1 + PERCENT_OF_EQUAL / 100)) {
                 add_group(last, &all->items[i]);
@@ -203,18 +207,18 @@ static void print_line(const group *g, double step_ms, double bytes)
     cli_text name;
     const char *shown = end_of(cli_printable(&name, g->name), NAME_COLUMNS);
     if (shown != name.text) shown += strlen("..");
-    printf("    %s%-*s %5zu %8.2f %8.2f %6.2f %5.1f %6.2f %5.1f\n", shown != name.text ? ".." : "",
+    printf("    %s%-*s %5zu %7.2f %8.2f %6.2f %5.1f %6.2f %5.1f\n", shown != name.text ? ".." : "",
            shown != name.text ? NAME_COLUMNS - 2 : NAME_COLUMNS, shown, g->count, g->forward_ms, g->backward_ms,
            g->optimizer_ms, 100 * all_ms(g) / step_ms, g->bytes / GIB, bytes > 0 ? 100 * g->bytes / bytes : 0);
 }
 
 static void print_table(const char *title, const groups *all, const mdot_explanation_info *info, double bytes)
 {
-    printf("\n  %-*s %5s %8s %8s %6s %5s %6s %5s\n", NAME_COLUMNS + 2, title, "times", "forward", "backward", "update",
+    printf("\n  %-*s %5s %7s %8s %6s %5s %6s %5s\n", NAME_COLUMNS + 2, title, "times", "forward", "backward", "update",
            "%", "GiB", "%");
     for (size_t i = 0; i < all->count; i++) print_line(&all->items[i], info->step_ms, bytes);
     double waited_ms = info->host_ms + info->communication_ms + info->idle_ms;
-    if (waited_ms > 0) printf("    %-*s %30s %5.1f\n", NAME_COLUMNS, "waiting", "", 100 * waited_ms / info->step_ms);
+    if (waited_ms > 0) printf("    %-*s %29s %5.1f\n", NAME_COLUMNS, "waiting", "", 100 * waited_ms / info->step_ms);
 }
 
 static mdot_status print_grouped(const predict_answers *answers, const mdot_explanation *e, grouping by,

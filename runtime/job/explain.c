@@ -1,9 +1,9 @@
 /* explain.c — where a predicted step goes: its time by operator and phase, its memory by operator.
  *
- * Time. An artefact with an entry "explain" says what each row of its answer is made of (mdot.h, "Explanations"). A row
- * stands for several operators, which share it as their rooflines compare (equal ones equally). What the
- * predictor was not told of moves each operator's time by the ratio of its own rooflines, as it is and as it was told;
- * the whole is then what the prediction says (modelled.c), and the explanation says that it is modelled. An artefact
+ * Time. An artefact with an entry "explain" says what each row of its answer is made of (mdot_predict.h,
+ * "Explanations"). A row stands for several operators, which share it as their rooflines compare. What the predictor
+ * was not told of moves each operator's time by the ratio of its own rooflines, as it is and as it was told; the
+ * whole is then what the prediction says (modelled.c), and the explanation says that it is modelled. An artefact
  * without the entry leaves rooflines alone to divide the step, and the explanation says that, too.
  *
  * Memory. Weights, gradients and the optimizer's state go with parameters. Activations are those tensors that are there

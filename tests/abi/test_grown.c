@@ -217,8 +217,10 @@ static void explanations_are_answered(void **state)
     mdot_explanation *e = NULL;
     mdot_error err = {0};
     if (mdot_explain(f->context, f->job, &c, &e, &err) != MDOT_OK) fail_msg("%s", err.message);
-    FILL(mdot_explanation_info, mdot_explanation_get_info(e, result));
-    assert_true(result->step_ms > 0 && result->operator_count == OPERATOR_COUNT);
+    {
+        FILL(mdot_explanation_info, mdot_explanation_get_info(e, result));
+        assert_true(result->step_ms > 0 && result->operator_count == OPERATOR_COUNT);
+    }
     for (size_t i = 0; i < OPERATOR_COUNT; i++) {
         FILL(mdot_operator_share, mdot_explanation_get_operator(e, i, result));
         assert_true(result->forward_ms > 0);

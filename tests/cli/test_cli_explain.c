@@ -13,7 +13,7 @@
 #include "tests/support/json.h"
 #include "tests/support/predict_command.h"
 
-enum { MAX_OPERATORS = 512, COLUMNS = 80 };
+enum { MAX_OPERATORS = 512, COLUMNS = 80, NAME_COLUMNS = 27 };
 
 static double sum_of(const char *json, const char *key)
 {
@@ -58,7 +58,7 @@ static double sum_column(const char *text, const char *title, int which)
     double sum = 0;
     for (at = strchr(at, '\n') + 1; strncmp(at, "    ", 4) == 0; at = strchr(at, '\n') + 1) {
         double n[7] = {0};
-        char line[256], *numbers = line + 4 + 30;
+        char line[256], *numbers = line + 4 + NAME_COLUMNS;
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
         if (strncmp(at + 4, "waiting", 7) == 0) {
             assert_int_equal(sscanf(numbers, "%lf", &n[4]), 1);
@@ -83,7 +83,7 @@ static void each_table_adds_up_and_fits_a_terminal(void **state)
         double memory = sum_column(f->result.out, titles[i], PERCENT_OF_MEMORY);
         if (fabs(time - 100) > 1 || fabs(memory - 100) > 1) fail_msg("%s: %g %%, %g %%", titles[i], time, memory);
     }
-    expect_contains(f->result.out, "bert.encoder.layer.0");
+    expect_contains(f->result.out, "1: bert.encoder.layer.0");
     expect_contains(f->result.out, "\n    Linear   ");
     expect_contains(f->result.out, "output.dense Linear");
     expect_contains(f->result.out, "where the time goes, estimated where the predictor has no input\n");
