@@ -2,8 +2,9 @@
 # The libraries' binary interface, as abidw (abigail-tools) reads it from debug information, compared with what is committed:
 #
 #     scripts/abi.sh check  [BUILD FOLDER]   by default build/release; 1 when any public struct or function is another
-#     scripts/abi.sh update [BUILD FOLDER]   writes abi/, when what `check` prints is what the rules allow: new functions, new
-#                                            enumerators, new fields at the end of structs that begin with struct_size
+#     scripts/abi.sh update [BUILD FOLDER]   builds the libraries and writes abi/, when what `check` prints is what the rules
+#                                            allow: new functions, new enumerators, new fields at the end of structs that
+#                                            begin with struct_size
 #
 # 77 where abigail is absent or the build has no debug information. HACKING.md, "The interface".
 set -eu
@@ -12,6 +13,7 @@ action=${1:-check} build=${2:-build/release} version=0.2
 for tool in abidw abidiff; do
     command -v "$tool" > /dev/null || { echo "skipped: there is no $tool (abigail-tools)"; exit 77; }
 done
+[ "$action" != update ] || cmake --build "$build" --target mdot mdotjob mdotc -- --quiet
 status=0
 for file in runtime/libmdot frontend/libmdotjob compiler/libmdotc; do
     library=$build/$file.so reference=abi/$(basename "$file")-$version.abi
@@ -21,9 +23,13 @@ for file in runtime/libmdot frontend/libmdotjob compiler/libmdotc; do
     fi
     case $action in
     update)
-        mkdir -p abi
-        abidw --no-corpus-path --no-comp-dir-path --no-show-locs \
-            --out-file "$reference" "$library"
+        abidw --no-corpus-path --no-comp-dir-path --no-show-locs --out-file "$build/new.abi" "$library"
+        sed -i "s#path='$(pwd -P)/#path='#" "$build/new.abi" # where the compiler was called with absolute paths
+        if grep -n "path='/" "$build/new.abi"; then
+            echo "$library was compiled elsewhere: these paths would be committed"
+            exit 1
+        fi
+        mv "$build/new.abi" "$reference"
         ;;
     check)
         if abidiff --suppressions abi/suppressions \
@@ -32,7 +38,7 @@ for file in runtime/libmdot frontend/libmdotjob compiler/libmdotc; do
         cat "$build/abidiff.txt"
         status=1
         ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
 done
 exit $status
