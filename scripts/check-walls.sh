@@ -34,6 +34,7 @@ codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h cod
 compiler        base/ mdot/ ir/ frontend/onnx/onnx.h codegen/backend.h codegen/codegen.h
 cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h weights/cards.def
 examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
+examples/slurm  mdot/mdot_base.h mdot/mdot.h
 examples/scheduler          mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h examples/scheduler/
 examples/scheduler/core     mdot/mdot_base.h
 examples/scheduler/policy   mdot/mdot_base.h examples/scheduler/core/ examples/scheduler/solve/
