@@ -44,8 +44,10 @@ static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err
 static double roofline_ms(const mdot_job *job, const mdot_configuration *c, const mdot_gpu *gpu)
 {
     mdot_job_info info = MDOT_INIT(mdot_job_info);
-    double sum_s = 0, element = c->precision == MDOT_PRECISION_AMP ? .5 : 1;
-    double tflops = c->precision == MDOT_PRECISION_AMP    ? gpu->fp16_tflops
+    bool is_half = c->precision == MDOT_PRECISION_AMP || c->precision == MDOT_PRECISION_AMP_BF16 ||
+                   c->precision == MDOT_PRECISION_BF16;
+    double sum_s = 0, element = is_half ? .5 : 1;
+    double tflops = is_half                               ? gpu->fp16_tflops
                     : c->precision == MDOT_PRECISION_TF32 ? gpu->tf32_tflops
                                                           : gpu->fp32_tflops;
     mdot_job_get_info(job, &info);

@@ -45,7 +45,10 @@ static mdot_status read_file(const sc_csv *csv, const char *file, mdot_job **out
 mdot_status sc_job_row_read(const sc_csv *csv, const sc_job_columns *at, mdot_job **out_job,
                             mdot_configuration *out_configuration, mdot_error *err)
 {
-    static const char *const precisions[] = {"fp32", "tf32", "amp", NULL};
+    static const char *const precisions[] = {"fp32", "tf32", "amp", "amp-fp16", "amp-bf16", "bf16", "pytorch", NULL};
+    static const mdot_precision of_name[] = {MDOT_PRECISION_FP32,     MDOT_PRECISION_TF32,     MDOT_PRECISION_AMP,
+                                             MDOT_PRECISION_AMP_FP16, MDOT_PRECISION_AMP_BF16, MDOT_PRECISION_BF16,
+                                             MDOT_PRECISION_PYTORCH};
     static const char *const layouts[] = {"nchw", "nhwc", NULL}, *const optimizers[] = {"sgd", "adam", "adamw", NULL};
     int batch, precision, layout, optimizer;
     mdot_status status = sc_csv_whole(csv, at->batch, 1, 1 << 24, &batch, err);
@@ -56,7 +59,7 @@ mdot_status sc_job_row_read(const sc_csv *csv, const sc_job_columns *at, mdot_jo
     if (status == MDOT_OK)
         *out_configuration = (mdot_configuration){.struct_size = sizeof *out_configuration,
                                                   .batch = batch,
-                                                  .precision = (mdot_precision)precision,
+                                                  .precision = of_name[precision],
                                                   .layout = (mdot_layout)layout,
                                                   .optimizer = (mdot_optimizer)optimizer};
     return status;

@@ -33,13 +33,13 @@ static int tear_down(void **state)
     return 0;
 }
 
-static double ask(const char *gpu, int64_t batch)
+static double ask(const char *gpu, int64_t batch, mdot_precision precision)
 {
     mdot_predictor *predictor;
     mdot_context *context;
     mdot_job *job;
     mdot_prediction answer = MDOT_INIT(mdot_prediction);
-    mdot_configuration c = {.struct_size = sizeof c, .batch = batch, .gpu = gpu, .precision = MDOT_PRECISION_AMP};
+    mdot_configuration c = {.struct_size = sizeof c, .batch = batch, .gpu = gpu, .precision = precision};
     assert_int_equal(mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &predictor, NULL), MDOT_OK);
     assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
     assert_int_equal(mdot_job_read(resnet, NULL, &job, NULL), MDOT_OK);
@@ -67,11 +67,42 @@ static void a_table_of_measured_jobs_gets_libmdots_answers(void **state)
     assert_int_equal(p.network_count, 2);
     assert_int_equal(p.predictor_count, 3);
     assert_string_equal(p.names[0], "mdot");
-    assert_true(fabs(p.factors[0] / (ask("A100", 64) / 100) - 1) < 1e-4);
-    assert_true(fabs(p.factors[1] / (ask("RTX-3090", 128) / 400) - 1) < 1e-4);
+    assert_true(fabs(p.factors[0] / (ask("A100", 64, MDOT_PRECISION_AMP) / 100) - 1) < 1e-4);
+    assert_true(fabs(p.factors[1] / (ask("RTX-3090", 128, MDOT_PRECISION_AMP) / 400) - 1) < 1e-4);
     /* the mean is 200 ms; a roofline's constant makes one of two right */
     assert_true(fabs(p.factors[4] - 2) < 1e-4 && fabs(p.factors[5] - .5) < 1e-4);
     assert_true(fabs(p.factors[2] - 1) < 1e-4 || fabs(p.factors[3] - 1) < 1e-4);
+    ex_predictions_free(&p);
+    free(path);
+}
+
+static void every_precision_goes_by_its_name(void **state)
+{
+    static const struct {
+        const char *name;
+        mdot_precision precision;
+    } all[] = {{"fp32", MDOT_PRECISION_FP32},        {"tf32", MDOT_PRECISION_TF32},
+               {"amp", MDOT_PRECISION_AMP},          {"amp-fp16", MDOT_PRECISION_AMP_FP16},
+               {"bf16", MDOT_PRECISION_BF16},        {"pytorch", MDOT_PRECISION_PYTORCH},
+               {"amp-bf16", MDOT_PRECISION_AMP_BF16}};
+    enum { COUNT = sizeof all / sizeof all[0] };
+    char text[4096];
+    size_t used = (size_t)snprintf(text, sizeof text, "%s", header);
+    for (size_t i = 0; i < COUNT; i++)
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used, "r,%s,A100,64,%s,nchw,sgd,1,100\n", resnet, all[i].name);
+    char *path = workload_write_file(*state, "measured.csv", text);
+    process_result result;
+    const char *const line[] = {MDOT_PREDICTIONS, path, MDOT_SHIPPED_PREDICTOR, NULL};
+    process_run(line, &result);
+    if (result.status != 0) fail_msg("%s", result.err);
+    free(path);
+    path = workload_write_file(*state, "predictions.csv", result.out);
+    ex_predictions p;
+    assert_int_equal(ex_predictions_read(path, &p, NULL), MDOT_OK);
+    assert_int_equal(p.network_count, COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_true(fabs(p.factors[i] / (ask("A100", 64, all[i].precision) / 100) - 1) < 1e-4);
     ex_predictions_free(&p);
     free(path);
 }
@@ -126,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_of_measured_jobs_gets_libmdots_answers),
+        cmocka_unit_test(every_precision_goes_by_its_name),
         cmocka_unit_test(rows_that_cannot_be_asked_are_named),
         cmocka_unit_test(a_round_says_what_its_parts_cost),
     };

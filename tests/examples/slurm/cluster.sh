@@ -27,7 +27,7 @@ if [ -n "$missing" ]; then
         > /dev/null 2>&1 || skip "cannot install$missing"
 fi
 [ -e "$plugins/job_submit_mdot.so" ] || cmake "$build" > /dev/null # the headers may be new
-cmake --build "$build" --target job_submit_mdot spank_mdot mdot_cli predictor hostile_client -- --quiet || exit 1
+cmake --build "$build" --target job_submit_mdot spank_mdot mdot_cli predictor hostile_client mdot_predictions -- --quiet || exit 1
 
 # ---- A cluster of one node, on loopback, everything in a folder of its own --------------------------------------------
 
@@ -35,6 +35,10 @@ work=$(mktemp -d)
 host=$(hostname -s)
 export SLURM_CONF=$work/slurm.conf
 stop() {
+    if [ -e "$work/slurmctld.pid" ]; then # no job outlives its cluster
+        scancel -u nobody 2> /dev/null
+        for _ in $(seq 50); do [ -z "$(squeue -h -t R,CG 2> /dev/null)" ] && break; sleep .2; done
+    fi
     for daemon in slurmctld slurmd munged; do
         [ -s "$work/$daemon.pid" ] && kill "$(cat "$work/$daemon.pid")" 2> /dev/null
     done
@@ -270,6 +274,23 @@ sent blank "no job came with it"
 sent long "more than 1023 characters"
 sent problem "the submit side says: x?error: ?[2J"
 check "lines of the log are the plugin's own" [ "$(logged | grep -c '^error:')" = 0 ]
+
+# a cluster's GPUs measured, on their nodes' processors: takes a Python with PyTorch and onnx
+if user "${PYTHON:-python3}" -c 'import torch, onnx' 2> /dev/null; then
+    site
+    mkdir -m 777 "$work/steps"
+    user env PYTHON="$(command -v "${PYTHON:-python3}")" PYTHONDONTWRITEBYTECODE=1 TASKS=2 MINUTES=4 \
+        COLLECT="--device cpu --only torch/mlp_mnist --max-batch 1" "$source/examples/slurm/collect.sh" "$work/steps" a100 mixed:h100 > said
+    check "an array for each type, and a job behind them" [ "$(grep -c ': array' said)/$(grep -c 'measured.csv: job' said)" = 2/1 ]
+    for _ in $(seq 1500); do [ -z "$(squeue -h -o %j | grep ^steps)" ] && break; sleep .2; done
+    check "the table has a row for each step that was measured" \
+        [ "$(tail -n +2 "$work/steps/measured.csv" | wc -l)" -gt 3 ]
+    sed 's/\.onnx,,/.onnx,A100,/' "$work/steps/measured.csv" > "$work/steps/as_of_a_card.csv" # a processor has no name here
+    check "and mdot reads it" "$build/examples/scheduler/mdot-predictions" "$work/steps/as_of_a_card.csv" \
+        "$build/share/mdot/predictor.mdot" > "$work/steps/said"
+else
+    echo "skipped: nobody has a ${PYTHON:-python3} with PyTorch and onnx: collect.sh is not run"
+fi
 
 # a site's own faults
 begin

@@ -1,4 +1,4 @@
-"""The command line: python -m collect plan | run | repeat | merge | export. See README.md."""
+"""The command line: python -m collect plan | run | repeat | merge | export | table. See README.md."""
 
 from __future__ import annotations
 
@@ -60,6 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     exporting.add_argument("--batch", type=int, default=2, help="examples to trace with (default 2)")
     exporting.add_argument("--dynamic-batch", action="store_true", help="leave the first dimension open, as 'batch'")
     exporting.add_argument("--opset", type=int, default=17)
+
+    tabling = commands.add_parser("table", help="measured steps as a table for mdot, beside their graphs")
+    tabling.add_argument("records", type=Path, nargs="+", help="record files, or folders of them")
+    tabling.add_argument("--graphs", type=Path, required=True, help="folder that export filled")
+    tabling.add_argument("--batch", default="2", help="that they were traced with, or N where it is open (default 2)")
+    tabling.add_argument("--out", type=Path, required=True, help="MEASURED.csv")
     return parser
 
 
@@ -157,12 +163,25 @@ def _export(options) -> int:
     return export_all(keys, BY_NAME, options.out, options.batch, options.opset, options.dynamic_batch)
 
 
+def _table(options) -> int:
+    from collect import table
+
+    found, missing = table.rows(records.read_all(options.records), options.graphs, options.out, options.batch)
+    for reason in missing:
+        print(f"collect: left out: {reason}", file=sys.stderr)
+    if not found:
+        print("collect: no row: nothing is measured, or no graph is there", file=sys.stderr)
+        return 1
+    table.write(found, options.out)
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     started = time.time()
     options = _parser().parse_args(arguments)
     if options.command in ("run", "repeat"):
         return _measure(options, started)
-    return {"plan": _plan, "merge": _merge, "export": _export}[options.command](options)
+    return {"plan": _plan, "merge": _merge, "export": _export, "table": _table}[options.command](options)
 
 
 if __name__ == "__main__":
