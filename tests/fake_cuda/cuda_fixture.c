@@ -47,6 +47,22 @@ void cuda_fixture_close(cuda_fixture *f)
     fixture_close(&f->artefact);
 }
 
+cuda_fixture cuda_fixture_shared;
+
+int cuda_fixture_setup(void **state)
+{
+    (void)state;
+    cuda_fixture_open(&cuda_fixture_shared);
+    return 0;
+}
+
+int cuda_fixture_teardown(void **state)
+{
+    (void)state;
+    cuda_fixture_close(&cuda_fixture_shared);
+    return 0;
+}
+
 mdot_status cuda_fixture_predictor(const cuda_fixture *f, const char *device, mdot_predictor **out_predictor,
                                    mdot_error *err)
 {

@@ -26,6 +26,10 @@ typedef struct cuda_fixture {
 /* Exits with 77 where the machine does not run the fixture's code. */
 void cuda_fixture_open(cuda_fixture *f);
 void cuda_fixture_close(cuda_fixture *f);
+/* One for all tests of a program, as cmocka_run_group_tests opens and closes it. */
+extern cuda_fixture cuda_fixture_shared;
+int cuda_fixture_setup(void **state);
+int cuda_fixture_teardown(void **state);
 
 /* The fake library anew, as two sm_90 devices of 8 multiprocessors that hold two blocks each, with the kernels; a call
  * takes 2 us on them and 1 ms on the CPU. */

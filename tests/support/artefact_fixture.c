@@ -247,6 +247,24 @@ void fixture_close(fixture *f)
     *f = (fixture){0};
 }
 
+fixture fixture_shared;
+
+int fixture_setup(void **state)
+{
+    (void)state;
+    unsetenv("MDOT_CPU_LEVEL");
+    unsetenv("MDOT_DEVICE");
+    fixture_open(&fixture_shared);
+    return 0;
+}
+
+int fixture_teardown(void **state)
+{
+    (void)state;
+    fixture_close(&fixture_shared);
+    return 0;
+}
+
 bool fixture_find_section(const void *file, size_t file_bytes, const char *name, size_t *out_at, size_t *out_size_bytes)
 {
     bs_elf elf;

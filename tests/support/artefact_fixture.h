@@ -50,6 +50,11 @@ typedef struct fixture {
 void fixture_open(fixture *f);
 void fixture_open_with_images(fixture *f);
 void fixture_close(fixture *f);
+/* One for all tests of a program, as cmocka_run_group_tests opens and closes it. Without what the environment says of
+ * predictors. */
+extern fixture fixture_shared;
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
 /* With bytes of its own, which the test may change, and frees. */
 fixture fixture_copy(const fixture *f);
 

@@ -1,5 +1,6 @@
 /* predict_fixture.c — see predict_fixture.h. */
 #include "tests/support/predict_fixture.h"
+#include "tests/support/artefact_fixture.h"
 
 #include "mdot/mdotc.h"
 #include "mdot/mdotjob.h"
@@ -72,6 +73,26 @@ void predict_close(predict_fixture *f)
     mdot_context_destroy(f->context);
     mdot_predictor_close(f->predictor);
     *f = (predict_fixture){0};
+}
+
+predict_fixture predict_bandwidth;
+
+int predict_setup(void **state)
+{
+    (void)state;
+    if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) {
+        print_message("skipped: this machine does not run x86-64-v3\n");
+        exit(77);
+    }
+    predict_open(&predict_bandwidth, predict_bandwidth_model());
+    return 0;
+}
+
+int predict_teardown(void **state)
+{
+    (void)state;
+    predict_close(&predict_bandwidth);
+    return 0;
 }
 
 /* ---- Models ------------------------------------------------------------------------------------------------------ */

@@ -19,6 +19,11 @@ void predict_open_with(predict_fixture *f, onnx_builder *b, const mdot_open_opti
 /* The same with an entry "explain" beside it. */
 void predict_open_explained(predict_fixture *f, onnx_builder *b, onnx_builder *explain);
 void predict_close(predict_fixture *f);
+/* predict_bandwidth_model, one for all tests of a program, as cmocka_run_group_tests opens and closes it. The program
+ * ends with 77 where the machine is too old for compiled code. */
+extern predict_fixture predict_bandwidth;
+int predict_setup(void **state);
+int predict_teardown(void **state);
 
 /* Time to move a bag's bytes at the GPU's bandwidth; the quantiles are half of it, it, and twice it. Batches above 1000
  * are outside its training. */

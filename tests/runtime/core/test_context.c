@@ -57,31 +57,14 @@ static const rt_rooms rooms = {no_devices, extensions};
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------- */
 
-static fixture shared;
 static mdot_predictor *predictor;
-
-static int setup(void **state)
-{
-    (void)state;
-    unsetenv("MDOT_CPU_LEVEL");
-    unsetenv("MDOT_DEVICE");
-    fixture_open(&shared);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    fixture_close(&shared);
-    return 0;
-}
 
 static void open_predictor(void)
 {
     fixture_skip_unless_v3();
     journal[0] = '\0';
     b_fails = false;
-    char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
+    char *path = fixture_save(&fixture_shared, fixture_shared.bytes, fixture_shared.size_bytes);
     assert_int_equal(rt_predictor_open(&rooms, path, NULL, &predictor, NULL), MDOT_OK);
     unlink(path);
     free(path);
@@ -165,7 +148,7 @@ static void contexts_keep_a_closed_predictor_until_the_last_is_destroyed(void **
     enum { CONTEXTS = 4 };
     atomic_int live = 0;
     mdot_open_options options = {.struct_size = sizeof options, .allocate = take, .release = give_back, .user = &live};
-    char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
+    char *path = fixture_save(&fixture_shared, fixture_shared.bytes, fixture_shared.size_bytes);
     assert_int_equal(mdot_predictor_open(path, &options, &predictor, NULL), MDOT_OK);
     mdot_context *context[CONTEXTS];
     for (int i = 0; i < CONTEXTS; i++) assert_int_equal(mdot_context_create(predictor, &context[i], NULL), MDOT_OK);
@@ -191,5 +174,5 @@ int main(void)
         cmocka_unit_test(room_that_fails_fails_the_context),
         cmocka_unit_test(contexts_keep_a_closed_predictor_until_the_last_is_destroyed),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -109,24 +109,6 @@ static const rt_rooms bare = {no_devices, no_extensions}, metals = {two_devices,
 
 /* ---- Opening the artefact over them ------------------------------------------------------------------------------ */
 
-static fixture shared;
-
-static int setup(void **state)
-{
-    (void)state;
-    unsetenv("MDOT_CPU_LEVEL");
-    unsetenv("MDOT_DEVICE");
-    fixture_open(&shared);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    fixture_close(&shared);
-    return 0;
-}
-
 static int reset(void **state)
 {
     (void)state;
@@ -140,7 +122,7 @@ static mdot_status open_in(const rt_rooms *rooms, const char *device, const char
     fixture_skip_unless_v3();
     const mdot_open_options options = {
         .struct_size = sizeof options, .device = device, .device_timeout_ms = 77, .compute = compute};
-    char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
+    char *path = fixture_save(&fixture_shared, fixture_shared.bytes, fixture_shared.size_bytes);
     mdot_status status = rt_predictor_open(rooms, path, &options, out_predictor, err);
     unlink(path);
     free(path);
@@ -359,5 +341,5 @@ int main(void)
         cmocka_unit_test_setup(auto_passes_over_what_does_not_open, reset),
         cmocka_unit_test_setup(cpu_is_all_there_is_without_a_table, reset),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -7,28 +7,11 @@
 
 #include <cmocka.h>
 
-static fixture shared;
-
-static int setup(void **state)
-{
-    (void)state;
-    unsetenv("MDOT_CPU_LEVEL");
-    fixture_open(&shared);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    fixture_close(&shared);
-    return 0;
-}
-
 static void accessors_tell_what_the_table_holds(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
-    mdot_predictor *p = fixture_predictor(&shared);
+    mdot_predictor *p = fixture_predictor(&fixture_shared);
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(p, &info);
     assert_string_equal(info.name, "fixture");
@@ -37,7 +20,7 @@ static void accessors_tell_what_the_table_holds(void **state)
     assert_int_equal(info.image_count, FIXTURE_LEVELS);
     assert_int_equal(info.entry_count, 2);
     assert_int_equal(info.weights_bytes, 64);
-    assert_int_equal(info.file_bytes, shared.size_bytes);
+    assert_int_equal(info.file_bytes, fixture_shared.size_bytes);
     mdot_image_info image = MDOT_INIT(mdot_image_info);
     assert_int_equal(mdot_predictor_get_image(p, 1, &image), MDOT_OK);
     assert_string_equal(image.kind, "cpu");
@@ -92,7 +75,7 @@ static void accessors_refuse_indices_beyond_the_counts(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
-    mdot_predictor *p = fixture_predictor(&shared);
+    mdot_predictor *p = fixture_predictor(&fixture_shared);
     mdot_image_info image = MDOT_INIT(mdot_image_info);
     mdot_entry_info e = MDOT_INIT(mdot_entry_info);
     mdot_tensor_info t = MDOT_INIT(mdot_tensor_info);
@@ -117,5 +100,5 @@ int main(void)
         cmocka_unit_test(accessors_tell_what_the_table_holds),
         cmocka_unit_test(accessors_refuse_indices_beyond_the_counts),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

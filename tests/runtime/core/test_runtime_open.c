@@ -22,26 +22,9 @@
 
 #include <cmocka.h>
 
-static fixture shared;
-
-static int setup(void **state)
-{
-    (void)state;
-    unsetenv("MDOT_CPU_LEVEL");
-    fixture_open(&shared);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    fixture_close(&shared);
-    return 0;
-}
-
 static mdot_status open_bytes(const void *bytes, size_t size_bytes, const mdot_open_options *options, mdot_error *err)
 {
-    char *path = fixture_save(&shared, bytes, size_bytes);
+    char *path = fixture_save(&fixture_shared, bytes, size_bytes);
     mdot_predictor *predictor = NULL;
     mdot_status status = mdot_predictor_open(path, options, &predictor, err);
     if (status != MDOT_OK) assert_null(predictor);
@@ -89,7 +72,7 @@ static void a_directory_is_refused(void **state)
 {
     (void)state;
     mdot_error err;
-    assert_int_equal(open_path(shared.folder, &err), MDOT_IO);
+    assert_int_equal(open_path(fixture_shared.folder, &err), MDOT_IO);
     assert_says(&err, "a directory");
 }
 
@@ -97,7 +80,7 @@ static void named_pipe_is_refused_without_waiting(void **state)
 {
     (void)state;
     char path[512];
-    snprintf(path, sizeof path, "%s/pipe", shared.folder);
+    snprintf(path, sizeof path, "%s/pipe", fixture_shared.folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     mdot_error err;
     assert_int_equal(open_path(path, &err), MDOT_IO);
@@ -125,7 +108,7 @@ static void file_of_another_kind_is_malformed(void **state)
 static void ordinary_shared_object_is_malformed(void **state)
 {
     (void)state;
-    fixture f = fixture_copy(&shared);
+    fixture f = fixture_copy(&fixture_shared);
     /* the same file under other section names */
     for (unsigned char *p = f.bytes; (p = memmem(p, (size_t)(f.bytes + f.size_bytes - p), ".mdot.", 6)) != NULL; p++)
         p[1] = 'o';
@@ -138,7 +121,7 @@ static void ordinary_shared_object_is_malformed(void **state)
 static void another_machines_artefact_is_incompatible(void **state)
 {
     (void)state;
-    fixture f = fixture_copy(&shared);
+    fixture f = fixture_copy(&fixture_shared);
     ((Elf64_Ehdr *)f.bytes)->e_machine = EM_AARCH64;
     fixture_seal(&f);
     mdot_error err;
@@ -152,21 +135,21 @@ static void another_machines_artefact_is_incompatible(void **state)
 static void file_truncated_anywhere_is_malformed(void **state)
 {
     (void)state;
-    for (size_t size = 64; size < shared.size_bytes; size += 64) {
+    for (size_t size = 64; size < fixture_shared.size_bytes; size += 64) {
         mdot_error err;
-        mdot_status status = open_bytes(shared.bytes, size, NULL, &err);
+        mdot_status status = open_bytes(fixture_shared.bytes, size, NULL, &err);
         if (status != MDOT_MALFORMED)
-            fail_msg("%zu of %zu bytes: %s", size, shared.size_bytes, mdot_status_name(status));
+            fail_msg("%zu of %zu bytes: %s", size, fixture_shared.size_bytes, mdot_status_name(status));
     }
 }
 
 static void longer_file_is_malformed(void **state)
 {
     (void)state;
-    unsigned char *longer = calloc(1, shared.size_bytes + 64);
-    memcpy(longer, shared.bytes, shared.size_bytes);
+    unsigned char *longer = calloc(1, fixture_shared.size_bytes + 64);
+    memcpy(longer, fixture_shared.bytes, fixture_shared.size_bytes);
     mdot_error err;
-    assert_int_equal(open_bytes(longer, shared.size_bytes + 64, NULL, &err), MDOT_MALFORMED);
+    assert_int_equal(open_bytes(longer, fixture_shared.size_bytes + 64, NULL, &err), MDOT_MALFORMED);
     free(longer);
 }
 
@@ -175,7 +158,7 @@ static void longer_file_is_malformed(void **state)
 static void one_flipped_bit_is_found(void **state)
 {
     (void)state;
-    fixture f = fixture_copy(&shared);
+    fixture f = fixture_copy(&fixture_shared);
     size_t table_end = f.table_at + sizeof(fixture_table);
     size_t version_at = f.table_at + offsetof(mdot_abi_table, abi_version);
     for (size_t at = 0; at < f.size_bytes; at++) {
@@ -196,7 +179,7 @@ static void one_flipped_bit_is_found(void **state)
 static void damaged_weights_are_corrupt(void **state)
 {
     (void)state;
-    fixture f = fixture_copy(&shared);
+    fixture f = fixture_copy(&fixture_shared);
     size_t at, size;
     assert_true(fixture_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_WEIGHTS, &at, &size));
     f.bytes[at] ^= 1;
@@ -208,7 +191,7 @@ static void damaged_weights_are_corrupt(void **state)
 static void other_abi_version_is_incompatible(void **state)
 {
     (void)state;
-    fixture f = fixture_copy(&shared);
+    fixture f = fixture_copy(&fixture_shared);
     fixture_table_of(&f)->head.abi_version = MDOT_ABI_VERSION + 1;
     fixture_seal(&f);
     mdot_error err;
@@ -224,7 +207,7 @@ static void other_abi_version_is_incompatible(void **state)
 static void section_in_a_writable_segment_is_malformed(void **state)
 {
     (void)state;
-    fixture f = fixture_copy(&shared);
+    fixture f = fixture_copy(&fixture_shared);
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)f.bytes;
     Elf64_Phdr *segment = (Elf64_Phdr *)(f.bytes + header->e_phoff);
     for (int i = 0; i < header->e_phnum; i++)
@@ -239,7 +222,7 @@ static void section_in_a_writable_segment_is_malformed(void **state)
 static void artefact_with_an_initialiser_is_malformed(void **state)
 {
     (void)state;
-    fixture f = fixture_copy(&shared);
+    fixture f = fixture_copy(&fixture_shared);
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)f.bytes;
     const Elf64_Phdr *segment = (const Elf64_Phdr *)(f.bytes + header->e_phoff);
     for (int i = 0; i < header->e_phnum; i++)
@@ -255,7 +238,7 @@ static void artefact_with_an_initialiser_is_malformed(void **state)
 
 static const char *level_in_use(const mdot_open_options *options)
 {
-    char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
+    char *path = fixture_save(&fixture_shared, fixture_shared.bytes, fixture_shared.size_bytes);
     mdot_predictor *predictor = NULL;
     mdot_error err = {0};
     if (mdot_predictor_open(path, options, &predictor, &err) != MDOT_OK) fail_msg("%s", err.message);
@@ -290,7 +273,7 @@ static void level_is_forced_by_option_and_by_environment(void **state)
         level_in_use(&(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_level = "x86-64-v3"}),
         "x86-64-v3");
     mdot_error err;
-    assert_int_equal(open_bytes(shared.bytes, shared.size_bytes, NULL, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(open_bytes(fixture_shared.bytes, fixture_shared.size_bytes, NULL, &err), MDOT_INVALID_ARGUMENT);
     assert_says(&err, "x86-64-v9");
     unsetenv("MDOT_CPU_LEVEL");
 }
@@ -299,7 +282,7 @@ static void level_that_the_artefact_lacks_is_incompatible(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
-    fixture f = fixture_copy(&shared);
+    fixture f = fixture_copy(&fixture_shared);
     fixture_table *table = fixture_table_of(&f);
     table->head.image_count = 1;
     table->cpu_image[0] = table->cpu_image[1];
@@ -318,7 +301,7 @@ static void levels_of_newer_compilers_are_passed_over(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
-    fixture f = fixture_copy(&shared);
+    fixture f = fixture_copy(&fixture_shared);
     fixture_table_of(&f)->cpu_image[1].number = 77;
     fixture_seal(&f);
     assert_int_equal(open_bytes(f.bytes, f.size_bytes, NULL, NULL), MDOT_OK);
@@ -334,7 +317,7 @@ static void levels_of_newer_compilers_are_passed_over(void **state)
 /* Two images of one target, the second in "double" (a name that the table has). */
 static fixture fixture_of_two_arithmetics(void)
 {
-    fixture f = fixture_copy(&shared);
+    fixture f = fixture_copy(&fixture_shared);
     fixture_table *table = fixture_table_of(&f);
     table->cpu_image[1] = table->cpu_image[0];
     table->cpu_image[1].compute_at = table->entry[1].name_at;
@@ -344,7 +327,7 @@ static fixture fixture_of_two_arithmetics(void)
 
 static void assert_computes_in(const fixture *f, const char *asked, const char *want)
 {
-    char *path = fixture_save(&shared, f->bytes, f->size_bytes);
+    char *path = fixture_save(&fixture_shared, f->bytes, f->size_bytes);
     mdot_predictor *predictor = NULL;
     mdot_open_options options = {.struct_size = sizeof options, .compute = asked};
     mdot_error err = {0};
@@ -375,7 +358,7 @@ static void arithmetic_that_the_artefact_lacks_is_incompatible(void **state)
     fixture_skip_unless_v3();
     mdot_error err;
     mdot_open_options options = {.struct_size = sizeof options, .compute = "bf16"};
-    assert_int_equal(open_bytes(shared.bytes, shared.size_bytes, &options, &err), MDOT_INCOMPATIBLE);
+    assert_int_equal(open_bytes(fixture_shared.bytes, fixture_shared.size_bytes, &options, &err), MDOT_INCOMPATIBLE);
     assert_says(&err, "bf16 was asked for");
     assert_says(&err, "computes in fp32");
 }
@@ -405,7 +388,7 @@ static void assert_answers(const mdot_predictor *predictor)
     mdot_context_destroy(context);
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     assert_int_equal(mdot_predictor_get_info(predictor, &info), MDOT_OK);
-    assert_int_equal(info.file_bytes, shared.size_bytes);
+    assert_int_equal(info.file_bytes, fixture_shared.size_bytes);
 }
 
 /* As `cp new.mdot predictor.mdot` does it, and as a full disk leaves it. */
@@ -413,12 +396,12 @@ static void artefact_overwritten_or_truncated_in_place_goes_on_answering(void **
 {
     (void)state;
     fixture_skip_unless_v3();
-    char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
+    char *path = fixture_save(&fixture_shared, fixture_shared.bytes, fixture_shared.size_bytes);
     mdot_predictor *predictor = NULL;
     assert_int_equal(mdot_predictor_open(path, NULL, &predictor, NULL), MDOT_OK);
     FILE *file = fopen(path, "r+b");
     assert_non_null(file);
-    for (size_t i = 0; i < shared.size_bytes; i++) fputc(0xcc, file);
+    for (size_t i = 0; i < fixture_shared.size_bytes; i++) fputc(0xcc, file);
     assert_int_equal(fflush(file), 0);
     assert_answers(predictor);
     assert_int_equal(ftruncate(fileno(file), 0), 0);
@@ -434,7 +417,7 @@ static void artefact_overwritten_or_truncated_in_place_goes_on_answering(void **
 /* In a child, since a limit that was lowered stays. */
 static void assert_opens_in_a_child(void (*restrict_process)(void))
 {
-    char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
+    char *path = fixture_save(&fixture_shared, fixture_shared.bytes, fixture_shared.size_bytes);
     pid_t child = fork();
     if (child == 0) {
         mdot_predictor *predictor = NULL;
@@ -514,10 +497,10 @@ static void other_artefact_opened_while_one_is_loaded_is_itself(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
-    fixture f = fixture_copy(&shared);
+    fixture f = fixture_copy(&fixture_shared);
     fixture_table_of(&f)->entry[0].schema_hash = 99;
     fixture_seal(&f);
-    char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
+    char *path = fixture_save(&fixture_shared, fixture_shared.bytes, fixture_shared.size_bytes);
     mdot_predictor *first = NULL, *again = NULL;
     assert_int_equal(mdot_predictor_open(path, NULL, &first, NULL), MDOT_OK);
     assert_int_equal(mdot_predictor_open(path, NULL, &again, NULL), MDOT_OK);
@@ -541,8 +524,8 @@ static void no_descriptor_stays_open(void **state)
     fixture_skip_unless_v3();
     int before = dup(0);
     close(before);
-    mdot_predictor *p = fixture_predictor(&shared);
-    assert_int_equal(open_bytes(shared.bytes, 100, NULL, NULL), MDOT_MALFORMED);
+    mdot_predictor *p = fixture_predictor(&fixture_shared);
+    assert_int_equal(open_bytes(fixture_shared.bytes, 100, NULL, NULL), MDOT_MALFORMED);
     int after = dup(0);
     close(after);
     assert_int_equal(before, after);
@@ -554,7 +537,8 @@ static void options_need_both_memory_functions(void **state)
     (void)state;
     mdot_open_options options = {.struct_size = sizeof options, .release = (void (*)(void *, void *))abort};
     mdot_error err;
-    assert_int_equal(open_bytes(shared.bytes, shared.size_bytes, &options, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(open_bytes(fixture_shared.bytes, fixture_shared.size_bytes, &options, &err),
+                     MDOT_INVALID_ARGUMENT);
     assert_says(&err, "both or neither");
 }
 
@@ -591,5 +575,5 @@ int main(void)
         cmocka_unit_test(no_descriptor_stays_open),
         cmocka_unit_test(options_need_both_memory_functions),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -10,28 +10,11 @@
 
 #include <cmocka.h>
 
-static fixture shared;
-
-static int setup(void **state)
-{
-    (void)state;
-    unsetenv("MDOT_CPU_LEVEL");
-    fixture_open(&shared);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    fixture_close(&shared);
-    return 0;
-}
-
 static mdot_status open_changed(fixture *f, mdot_error *err)
 {
     mdot_predictor *predictor = NULL;
     fixture_seal(f);
-    char *path = fixture_save(&shared, f->bytes, f->size_bytes);
+    char *path = fixture_save(&fixture_shared, f->bytes, f->size_bytes);
     mdot_status status = mdot_predictor_open(path, NULL, &predictor, err);
     if (status != MDOT_OK) assert_null(predictor);
     mdot_predictor_close(predictor);
@@ -152,7 +135,7 @@ static void lying_table_is_malformed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
-        fixture f = fixture_copy(&shared);
+        fixture f = fixture_copy(&fixture_shared);
         memcpy((char *)fixture_table_of(&f) + lies[i].at, &lies[i].value, lies[i].size);
         mdot_error err;
         mdot_status status = open_changed(&f, &err);
@@ -164,13 +147,13 @@ static void lying_table_is_malformed(void **state)
 static void equal_names_are_malformed(void **state)
 {
     (void)state;
-    fixture f = fixture_copy(&shared);
+    fixture f = fixture_copy(&fixture_shared);
     fixture_table_of(&f)->predict_input[1].name_at = fixture_table_of(&f)->predict_input[0].name_at;
     mdot_error err;
     assert_int_equal(open_changed(&f, &err), MDOT_MALFORMED);
     assert_says(&err, "named x");
     free(f.bytes);
-    f = fixture_copy(&shared);
+    f = fixture_copy(&fixture_shared);
     fixture_table_of(&f)->entry[1].name_at = fixture_table_of(&f)->entry[0].name_at;
     assert_int_equal(open_changed(&f, &err), MDOT_MALFORMED);
     assert_says(&err, "two entries");
@@ -180,7 +163,7 @@ static void equal_names_are_malformed(void **state)
 static void string_without_an_end_is_malformed(void **state)
 {
     (void)state;
-    fixture f = fixture_copy(&shared);
+    fixture f = fixture_copy(&fixture_shared);
     fixture_table *table = fixture_table_of(&f);
     memset(table->text + sizeof table->text - 8, 'x', 8);
     table->kernel[0].name_at = sizeof *table - 4;
@@ -194,7 +177,7 @@ static void code_outside_the_executable_segment_is_malformed(void **state)
     (void)state;
     const int64_t elsewhere[] = {0, INT64_MAX, INT64_MIN, -(INT64_C(1) << 40), INT64_C(1) << 40};
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
-        fixture f = fixture_copy(&shared);
+        fixture f = fixture_copy(&fixture_shared);
         size_t at, size;
         assert_true(fixture_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_CODE, &at, &size));
         memcpy(f.bytes + at + 2 * sizeof(int64_t), &elsewhere[i], sizeof(int64_t));
@@ -213,5 +196,5 @@ int main(void)
         cmocka_unit_test(string_without_an_end_is_malformed),
         cmocka_unit_test(code_outside_the_executable_segment_is_malformed),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -14,28 +14,12 @@
 
 #include <cmocka.h>
 
-static cuda_fixture shared;
-
-static int setup(void **state)
-{
-    (void)state;
-    cuda_fixture_open(&shared);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    cuda_fixture_close(&shared);
-    return 0;
-}
-
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
 
 static void every_length_gives_what_the_cpu_gives(void **state)
 {
     (void)state;
-    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
     for (int64_t length = 1; length <= FIXTURE_MAX_LENGTH; length++) {
         predict_call c;
         predict_prepare(&c, length, (int)length);
@@ -51,7 +35,7 @@ static void every_length_gives_what_the_cpu_gives(void **state)
 static void named_tensors_come_in_any_order(void **state)
 {
     (void)state;
-    cuda_opened o = cuda_open_fresh(&shared, "cuda");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda");
     predict_call c;
     predict_prepare(&c, 5, 1);
     const int64_t x_dims[] = {5, 2}, keep_dims[] = {5};
@@ -67,7 +51,7 @@ static void named_tensors_come_in_any_order(void **state)
 static void entry_without_a_length_takes_one_block(void **state)
 {
     (void)state;
-    cuda_opened o = cuda_open_fresh(&shared, "cuda:1");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:1");
     const int32_t a[3] = {1, -2, 3};
     int32_t b[3] = {0};
     const void *inputs[] = {a};
@@ -87,7 +71,7 @@ static void answer_that_comes_late_is_waited_for(void **state)
 {
     (void)state;
     for (fake_cuda_end end = FAKE_CUDA_LATE; end <= FAKE_CUDA_ASKED; end++) {
-        cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+        cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
         fake_cuda_end_launches(end, 0);
         for (int64_t length = 1; length <= FIXTURE_MAX_LENGTH; length += 5) {
             predict_call c;
@@ -104,7 +88,7 @@ static void answer_that_comes_late_is_waited_for(void **state)
 static void lone_item_has_a_block_for_each_of_its_tiles(void **state)
 {
     (void)state;
-    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
     const struct {
         int64_t length;
         uint32_t blocks;
@@ -131,7 +115,7 @@ static void call_is_one_launch_and_no_copy(void **state)
         RT_CUDA_SYMBOL_MAP(NAME)
 #undef NAME
     };
-    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
     int before[sizeof counted / sizeof counted[0]];
     for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++) before[i] = fake_cuda_calls(counted[i]);
     for (int i = 0; i < RUNS; i++) {
@@ -159,7 +143,7 @@ static void many_items_fill_the_chip(void **state)
         uint32_t last_items, last_blocks;
     } expected[] = {{1, 1, 1, 8},  {2, 1, 2, 8},   {3, 1, 3, 5}, {16, 1, 16, 1},
                     {17, 2, 9, 1}, {40, 3, 14, 1}, {0, 0, 0, 0}};
-    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
     const mdot_abi_entry *entry = rt_entry(o.predictor->table, 0);
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         static predict_call calls[MOST];
@@ -184,7 +168,7 @@ static void many_items_without_a_length_run_side_by_side(void **state)
 {
     (void)state;
     enum { COUNT = 16 };
-    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
     int32_t a[COUNT][3], b[COUNT][3];
     const void *inputs[COUNT];
     void *outputs[COUNT];
@@ -214,13 +198,13 @@ static void memory_bounds_the_items_of_a_launch(void **state)
         uint32_t items; /* of the last launch; 0: there is no room for one */
     } expected[] = {{100, 0, 2}, {300, 0, 1}, {40, 0, 4}, {40, 200, 2}, {40, 60, 1}, {40, 30, 0}};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
-        cuda_fixture large = shared;
+        cuda_fixture large = cuda_fixture_shared;
         mdot_abi_cuda_kernel *kernel = &fixture_table_of(&large.artefact)->image_kernel[0];
         uint64_t small_bytes = kernel->scratch_bytes;
         kernel->scratch_bytes = (uint64_t)expected[i].scratch_mib << 20;
         fixture_seal(&large.artefact);
         large.path = fixture_save(&large.artefact, large.artefact.bytes, large.artefact.size_bytes);
-        cuda_fixture_reset_memory(&shared, expected[i].memory_mib << 20);
+        cuda_fixture_reset_memory(&cuda_fixture_shared, expected[i].memory_mib << 20);
         cuda_opened o = {0};
         mdot_status status = cuda_fixture_predictor(&large, "cuda:0", &o.predictor, NULL);
         assert_int_equal(status, expected[i].items > 0 ? MDOT_OK : MDOT_OUT_OF_MEMORY);
@@ -247,7 +231,7 @@ static void memory_bounds_the_items_of_a_launch(void **state)
 static void lone_items_and_batches_take_turns(void **state)
 {
     (void)state;
-    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
     const mdot_abi_entry *entry = rt_entry(o.predictor->table, 0);
     for (int round = 0; round < 5; round++) {
         predict_call lone, pair[2];
@@ -268,7 +252,7 @@ static void lone_items_and_batches_take_turns(void **state)
 static void tickets_begin_again(void **state)
 {
     (void)state;
-    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
     const mdot_abi_entry *entry = rt_entry(o.predictor->table, 0);
     static const uint32_t tickets[] = {UINT32_MAX - 1, UINT32_MAX, 6, 6};
     fake_cuda_end_launches(FAKE_CUDA_LATE, 0);
@@ -296,11 +280,11 @@ int cuCtxPopCurrent_v2(rt_cu_context *out_context);
 static void context_of_the_programs_own_stays_current(void **state)
 {
     (void)state;
-    cuda_fixture_reset(&shared);
+    cuda_fixture_reset(&cuda_fixture_shared);
     rt_cu_context own, popped;
     cuDevicePrimaryCtxRetain(&own, 1);
     cuCtxPushCurrent_v2(own);
-    cuda_opened o = cuda_open_on(&shared, "cuda:0");
+    cuda_opened o = cuda_open_on(&cuda_fixture_shared, "cuda:0");
     predict_call c;
     predict_prepare(&c, 5, 0);
     assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
@@ -336,7 +320,7 @@ static void threads_share_a_predictor(void **state)
 {
     (void)state;
     enum { THREADS = 4 };
-    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
     pthread_t thread[THREADS];
     worker workers[THREADS] = {
         {o.predictor, 1, false}, {o.predictor, 4, false}, {o.predictor, 5, false}, {o.predictor, 16, false}};
@@ -365,5 +349,5 @@ int main(void)
         cmocka_unit_test(context_of_the_programs_own_stays_current),
         cmocka_unit_test(threads_share_a_predictor),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, cuda_fixture_setup, cuda_fixture_teardown);
 }

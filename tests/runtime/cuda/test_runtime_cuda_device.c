@@ -9,22 +9,6 @@
 
 #include <cmocka.h>
 
-static cuda_fixture shared;
-
-static int setup(void **state)
-{
-    (void)state;
-    cuda_fixture_open(&shared);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    cuda_fixture_close(&shared);
-    return 0;
-}
-
 static mdot_predictor_info info_of(const cuda_opened *o)
 {
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
@@ -35,7 +19,7 @@ static mdot_predictor_info info_of(const cuda_opened *o)
 static void info_tells_the_device(void **state)
 {
     (void)state;
-    cuda_opened o = cuda_open_fresh(&shared, "cuda:1");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:1");
     mdot_predictor_info info = info_of(&o);
     assert_string_equal(info.device, "cuda:1");
     assert_string_equal(info.device_name, "Fake GPU 1");
@@ -43,7 +27,7 @@ static void info_tells_the_device(void **state)
     assert_string_equal(info.compute, "fp32");
     assert_string_equal(info.device_reason, "it was asked for");
     cuda_finish(&o);
-    o = cuda_open_fresh(&shared, "cpu");
+    o = cuda_open_fresh(&cuda_fixture_shared, "cpu");
     info = info_of(&o);
     assert_string_equal(info.device, "cpu");
     assert_string_equal(info.device_name, "");
@@ -55,7 +39,7 @@ static void info_tells_the_device(void **state)
 static void auto_takes_what_answers_faster(void **state)
 {
     (void)state;
-    cuda_opened o = cuda_open_fresh(&shared, "auto");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "auto");
     mdot_predictor_info info = info_of(&o);
     assert_string_equal(info.device, "cuda:0");
     assert_string_equal(info.device_reason, "cuda:0 answers in 4 us, the CPU in 2000 us");
@@ -64,9 +48,9 @@ static void auto_takes_what_answers_faster(void **state)
     assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
     predict_assert(&c, true);
     cuda_finish(&o);
-    cuda_fixture_reset(&shared);
+    cuda_fixture_reset(&cuda_fixture_shared);
     cuda_fixture_set_clock(30000, 1000);
-    o = cuda_open_on(&shared, NULL);
+    o = cuda_open_on(&cuda_fixture_shared, NULL);
     info = info_of(&o);
     assert_string_equal(info.device, "cpu");
     assert_string_equal(info.device_reason, "cuda:0 answers in 120 us, the CPU in 2 us");
@@ -80,14 +64,14 @@ static void environment_speaks_where_the_option_does_not(void **state)
 {
     (void)state;
     setenv("MDOT_DEVICE", "cuda:1", 1);
-    cuda_opened o = cuda_open_fresh(&shared, NULL);
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, NULL);
     assert_string_equal(info_of(&o).device, "cuda:1");
     cuda_finish(&o);
-    o = cuda_open_fresh(&shared, "cpu");
+    o = cuda_open_fresh(&cuda_fixture_shared, "cpu");
     assert_string_equal(info_of(&o).device, "cpu");
     cuda_finish(&o);
     setenv("MDOT_DEVICE", "", 1);
-    o = cuda_open_fresh(&shared, NULL);
+    o = cuda_open_fresh(&cuda_fixture_shared, NULL);
     assert_string_equal(info_of(&o).device, "cuda:0");
     cuda_finish(&o);
     unsetenv("MDOT_DEVICE");
@@ -109,11 +93,12 @@ static void wrong_device_names_are_refused(void **state)
                                         "cuda0",
                                         "autos",
                                         " cpu"};
-    cuda_fixture_reset(&shared);
+    cuda_fixture_reset(&cuda_fixture_shared);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         mdot_predictor *predictor = NULL;
         mdot_error err = {0};
-        assert_int_equal(cuda_fixture_predictor(&shared, wrong[i], &predictor, &err), MDOT_INVALID_ARGUMENT);
+        assert_int_equal(cuda_fixture_predictor(&cuda_fixture_shared, wrong[i], &predictor, &err),
+                         MDOT_INVALID_ARGUMENT);
         assert_null(predictor);
         assert_non_null(strstr(err.message, wrong[i]));
         assert_non_null(strstr(err.message, "auto, cpu, cuda"));
@@ -126,11 +111,11 @@ static void expect_no_device(const char *device, const char *says, const char *s
 {
     mdot_predictor *predictor = NULL;
     mdot_error err = {0};
-    assert_int_equal(cuda_fixture_predictor(&shared, device, &predictor, &err), MDOT_DEVICE);
+    assert_int_equal(cuda_fixture_predictor(&cuda_fixture_shared, device, &predictor, &err), MDOT_DEVICE);
     assert_null(predictor);
     if (strstr(err.message, says) == NULL || strstr(err.message, says_too) == NULL) fail_msg("%s", err.message);
     if (strcmp(device, "cuda:0") == 0) {
-        cuda_opened o = cuda_open_on(&shared, "auto");
+        cuda_opened o = cuda_open_on(&cuda_fixture_shared, "auto");
         mdot_predictor_info info = info_of(&o);
         assert_string_equal(info.device, "cpu");
         if (strstr(info.device_reason, says) == NULL) fail_msg("%s", info.device_reason);
@@ -147,7 +132,7 @@ static void expect_no_device(const char *device, const char *says, const char *s
 static void machine_without_a_driver_runs_on_the_cpu(void **state)
 {
     (void)state;
-    cuda_fixture_reset(&shared);
+    cuda_fixture_reset(&cuda_fixture_shared);
     setenv("MDOT_LIBCUDA", "libcuda-that-is-not-there.so.1", 1);
     expect_no_device("cuda:0", "no CUDA driver", "libcuda-that-is-not-there.so.1");
     setenv("MDOT_LIBCUDA", "libm.so.6", 1);
@@ -157,7 +142,7 @@ static void machine_without_a_driver_runs_on_the_cpu(void **state)
 static void device_that_is_not_there_is_named(void **state)
 {
     (void)state;
-    cuda_fixture_reset(&shared);
+    cuda_fixture_reset(&cuda_fixture_shared);
     expect_no_device("cuda:2", "no CUDA device 2", "shows 2");
     fake_cuda_reset(&(fake_cuda_machine){.device_count = 0});
     expect_no_device("cuda:0", "no CUDA device 0", "shows 0");
@@ -171,12 +156,12 @@ static void image_is_the_best_that_the_device_runs(void **state)
         int major, minor, image;
     } expected[] = {{8, 0, 0}, {8, 6, 0}, {8, 9, 0}, {9, 0, 2}, {9, 1, 1}};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
-        cuda_fixture_reset(&shared);
+        cuda_fixture_reset(&cuda_fixture_shared);
         fake_cuda_machine m = {.device_count = 1, .multiprocessors = 4, .blocks_per_multiprocessor = 1};
         m.major = expected[i].major;
         m.minor = expected[i].minor;
         fake_cuda_reset(&m);
-        cuda_opened o = cuda_open_on(&shared, "cuda:0");
+        cuda_opened o = cuda_open_on(&cuda_fixture_shared, "cuda:0");
         assert_int_equal(fake_cuda_image_byte(), expected[i].image);
         cuda_finish(&o);
     }
@@ -187,7 +172,7 @@ static void device_that_no_image_fits_is_refused(void **state)
     (void)state;
     const int versions[][2] = {{7, 5}, {10, 0}, {12, 0}};
     for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
-        cuda_fixture_reset(&shared);
+        cuda_fixture_reset(&cuda_fixture_shared);
         fake_cuda_reset(&(fake_cuda_machine){.device_count = 1,
                                              .major = versions[i][0],
                                              .minor = versions[i][1],
@@ -200,7 +185,7 @@ static void device_that_no_image_fits_is_refused(void **state)
 static void device_that_cannot_hold_the_kernels_is_refused(void **state)
 {
     (void)state;
-    cuda_fixture_reset(&shared);
+    cuda_fixture_reset(&cuda_fixture_shared);
     fake_cuda_reset(&(fake_cuda_machine){.device_count = 1, .major = 9, .multiprocessors = 4});
     expect_no_device("cuda:0", "do not fit cuda:0", "kernel predict_4");
     fake_cuda_reset(
@@ -211,7 +196,7 @@ static void device_that_cannot_hold_the_kernels_is_refused(void **state)
 static void artefact_without_images_looks_for_no_driver(void **state)
 {
     (void)state;
-    cuda_fixture_reset(&shared);
+    cuda_fixture_reset(&cuda_fixture_shared);
     cuda_fixture plain = {.timeout_ms = 100};
     fixture_open(&plain.artefact);
     plain.path = fixture_save(&plain.artefact, plain.artefact.bytes, plain.artefact.size_bytes);
@@ -242,5 +227,5 @@ int main(void)
         cmocka_unit_test(device_that_cannot_hold_the_kernels_is_refused),
         cmocka_unit_test(artefact_without_images_looks_for_no_driver),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, cuda_fixture_setup, cuda_fixture_teardown);
 }

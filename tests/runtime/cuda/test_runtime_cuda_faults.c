@@ -24,22 +24,6 @@ enum { /* CUresult */
        UNKNOWN = 999
 };
 
-static cuda_fixture shared;
-
-static int setup(void **state)
-{
-    (void)state;
-    cuda_fixture_open(&shared);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    cuda_fixture_close(&shared);
-    return 0;
-}
-
 /* ---- A program's life, from opening to closing ------------------------------------------------------------------- */
 
 enum { BATCH = 20, LONE_CALLS = 3 };
@@ -89,7 +73,7 @@ static life live(const char *device)
     life l = {0};
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
-    l.open_status = cuda_fixture_predictor(&shared, device, &predictor, &l.err);
+    l.open_status = cuda_fixture_predictor(&cuda_fixture_shared, device, &predictor, &l.err);
     if (l.open_status != MDOT_OK) {
         assert_null(predictor);
         return l;
@@ -170,7 +154,7 @@ static void fail_each_call(const char *device, const char *function, int calls)
 {
     for (int call = 1; call <= calls; call++) {
         for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
-            cuda_fixture_reset(&shared);
+            cuda_fixture_reset(&cuda_fixture_shared);
             fake_cuda_fail(function, call, errors[i].result, errors[i].is_sticky);
             life l = live(device);
             if (fake_cuda_calls(function) < call) fail_msg("%s is called less than %d times", function, call);
@@ -186,7 +170,7 @@ static void fail_each_call(const char *device, const char *function, int calls)
 static void fail_everything(const char *device)
 {
     int calls[FUNCTION_COUNT], called = 0;
-    cuda_fixture_reset(&shared);
+    cuda_fixture_reset(&cuda_fixture_shared);
     life healthy = live(device);
     check_life(&healthy, true);
     assert_int_equal(healthy.gpu_answers, LONE_CALLS + BATCH);
@@ -215,16 +199,16 @@ static void every_error_of_every_call_leaves_auto_answering(void **state)
 static void errors_are_told_in_the_drivers_words(void **state)
 {
     (void)state;
-    cuda_fixture_reset(&shared);
+    cuda_fixture_reset(&cuda_fixture_shared);
     fake_cuda_fail("cuMemHostAlloc", 2, RT_CU_OUT_OF_MEMORY, false); /* the first is of trying out */
     life l = live("cuda:0");
     assert_int_equal(l.create_status, MDOT_OUT_OF_MEMORY);
     assert_non_null(strstr(l.err.message, "cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY (2, out of memory)"));
-    cuda_fixture_reset(&shared);
+    cuda_fixture_reset(&cuda_fixture_shared);
     fake_cuda_fail("cuModuleLoadData", 1, 209, false);
     l = live("cuda:0");
     assert_int_equal(l.open_status, MDOT_DEVICE);
-    assert_non_null(strstr(l.err.message, shared.path));
+    assert_non_null(strstr(l.err.message, cuda_fixture_shared.path));
     assert_non_null(strstr(l.err.message, "driver for CUDA 13.0"));
     assert_non_null(strstr(l.err.message, "sm_90a"));
     assert_non_null(strstr(l.err.message, "209"));
@@ -238,12 +222,13 @@ static void lost_device_in_mid_loop_is_answered_by_the_cpu_in_the_same_call(void
     (void)state;
     enum { CALLS = 20, LOST_AT = 7 };
     for (int is_auto = 0; is_auto <= 1; is_auto++) {
-        cuda_fixture_reset(&shared);
+        cuda_fixture_reset(&cuda_fixture_shared);
         mdot_predictor *predictor = NULL;
         mdot_context *context = NULL, *late = NULL;
         const char *message;
         mdot_error err = {0};
-        assert_int_equal(cuda_fixture_predictor(&shared, is_auto ? "auto" : "cuda:0", &predictor, NULL), MDOT_OK);
+        assert_int_equal(cuda_fixture_predictor(&cuda_fixture_shared, is_auto ? "auto" : "cuda:0", &predictor, NULL),
+                         MDOT_OK);
         assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
         int before = fake_cuda_calls("cuLaunchCooperativeKernel");
         fake_cuda_fail("cuLaunchCooperativeKernel", before + LOST_AT + 1, LAUNCH_FAILED, true);
@@ -271,7 +256,7 @@ static void lost_device_in_mid_loop_is_answered_by_the_cpu_in_the_same_call(void
 static void kernel_that_faults_is_noticed_while_waiting(void **state)
 {
     (void)state;
-    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
     fake_cuda_end_launches(FAKE_CUDA_LATE, 0);
     fake_cuda_fail("cuStreamQuery", fake_cuda_calls("cuStreamQuery") + 1, ILLEGAL_ADDRESS, true);
     predict_call c;
@@ -289,7 +274,7 @@ static void kernel_that_ends_without_an_answer_is_noticed(void **state)
 {
     (void)state;
     for (uint32_t answered = 0; answered < 4; answered += 3) {
-        cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+        cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
         fake_cuda_end_launches(FAKE_CUDA_SILENT, answered);
         predict_call calls[5];
         rt_item items[5];
@@ -310,7 +295,7 @@ static void kernel_that_ends_without_an_answer_is_noticed(void **state)
 static void kernel_that_never_ends_is_given_up_and_left_alone(void **state)
 {
     (void)state;
-    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
     fake_cuda_end_launches(FAKE_CUDA_NEVER, 0);
     for (int i = 0; i < 3; i++) {
         predict_call c;
@@ -332,7 +317,7 @@ static void kernel_that_never_ends_is_given_up_and_left_alone(void **state)
 static void kernel_that_ends_too_late_is_cleaned_up(void **state)
 {
     (void)state;
-    cuda_opened o = cuda_open_fresh(&shared, "cuda:0");
+    cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
     fake_cuda_end_launches(FAKE_CUDA_NEVER, 0);
     predict_call c;
     predict_prepare(&c, 6, 0);
@@ -348,13 +333,13 @@ static void kernel_that_ends_too_late_is_cleaned_up(void **state)
 static void kernel_that_never_ends_when_tried_out_is_refused(void **state)
 {
     (void)state;
-    cuda_fixture_reset(&shared);
+    cuda_fixture_reset(&cuda_fixture_shared);
     fake_cuda_end_launches(FAKE_CUDA_NEVER, 0);
     mdot_predictor *predictor = NULL;
     mdot_error err = {0};
-    assert_int_equal(cuda_fixture_predictor(&shared, "cuda:0", &predictor, &err), MDOT_DEVICE);
+    assert_int_equal(cuda_fixture_predictor(&cuda_fixture_shared, "cuda:0", &predictor, &err), MDOT_DEVICE);
     assert_non_null(strstr(err.message, "no answer within"));
-    assert_int_equal(cuda_fixture_predictor(&shared, "auto", &predictor, &err), MDOT_OK);
+    assert_int_equal(cuda_fixture_predictor(&cuda_fixture_shared, "auto", &predictor, &err), MDOT_OK);
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
     assert_string_equal(info.device, "cpu");
@@ -395,7 +380,7 @@ static void every_refused_allocation_is_a_clean_failure(void **state)
     mdot_status status = MDOT_OUT_OF_MEMORY;
     int limit = 0;
     for (; status != MDOT_OK && limit < MORE_THAN_ENOUGH; limit++) {
-        cuda_fixture_reset(&shared);
+        cuda_fixture_reset(&cuda_fixture_shared);
         ledger l = {.limit = limit};
         const mdot_open_options options = {.struct_size = sizeof options,
                                            .cpu_level = "x86-64-v3",
@@ -406,7 +391,7 @@ static void every_refused_allocation_is_a_clean_failure(void **state)
         mdot_predictor *predictor = NULL;
         mdot_context *context = NULL;
         mdot_error err = {0};
-        status = mdot_predictor_open(shared.path, &options, &predictor, &err);
+        status = mdot_predictor_open(cuda_fixture_shared.path, &options, &predictor, &err);
         if (status == MDOT_OK) status = mdot_context_create(predictor, &context, &err);
         if (status != MDOT_OK) {
             assert_int_equal(status, MDOT_OUT_OF_MEMORY);
@@ -430,7 +415,7 @@ static void wait_until_asked_again(void)
     for (int i = 0; i < 10000; i++) {
         mdot_predictor *predictor = NULL;
         mdot_error err = {0};
-        mdot_status status = cuda_fixture_predictor(&shared, "cuda", &predictor, &err);
+        mdot_status status = cuda_fixture_predictor(&cuda_fixture_shared, "cuda", &predictor, &err);
         mdot_predictor_close(predictor);
         if (status == MDOT_OK) return;
         usleep(1000);
@@ -442,23 +427,23 @@ static void driver_that_never_answers_does_not_hang_opening(void **state)
 {
     (void)state;
     static const char *const silent[] = {"cuInit", "cuDeviceGetCount", "cuDevicePrimaryCtxRetain"};
-    uint32_t timeout_ms = shared.timeout_ms;
+    uint32_t timeout_ms = cuda_fixture_shared.timeout_ms;
     for (size_t i = 0; i < sizeof silent / sizeof silent[0]; i++) {
-        cuda_fixture_reset(&shared);
+        cuda_fixture_reset(&cuda_fixture_shared);
         fake_cuda_block(silent[i]);
-        shared.timeout_ms = 1;
+        cuda_fixture_shared.timeout_ms = 1;
         mdot_predictor *predictor = NULL;
         mdot_error err = {0};
-        assert_int_equal(cuda_fixture_predictor(&shared, "cuda", &predictor, &err), MDOT_DEVICE);
+        assert_int_equal(cuda_fixture_predictor(&cuda_fixture_shared, "cuda", &predictor, &err), MDOT_DEVICE);
         if (strstr(err.message, "within 30 ms") == NULL) fail_msg("%s", err.message);
         /* nor is it asked again, and "auto" takes the CPU */
-        assert_int_equal(cuda_fixture_predictor(&shared, "cuda", &predictor, &err), MDOT_DEVICE);
+        assert_int_equal(cuda_fixture_predictor(&cuda_fixture_shared, "cuda", &predictor, &err), MDOT_DEVICE);
         if (strstr(err.message, "an earlier call") == NULL) fail_msg("%s", err.message);
         assert_int_equal(fake_cuda_calls(silent[i]), 1);
-        assert_int_equal(cuda_fixture_predictor(&shared, "auto", &predictor, &err), MDOT_OK);
+        assert_int_equal(cuda_fixture_predictor(&cuda_fixture_shared, "auto", &predictor, &err), MDOT_OK);
         mdot_predictor_close(predictor);
         fake_cuda_block(NULL);
-        shared.timeout_ms = timeout_ms;
+        cuda_fixture_shared.timeout_ms = timeout_ms;
         wait_until_asked_again();
         cuda_fixture_assert_clean();
     }
@@ -479,5 +464,5 @@ int main(void)
         cmocka_unit_test(every_refused_allocation_is_a_clean_failure),
         cmocka_unit_test(driver_that_never_answers_does_not_hang_opening),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, cuda_fixture_setup, cuda_fixture_teardown);
 }

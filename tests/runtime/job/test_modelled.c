@@ -1,7 +1,6 @@
 /* test_modelled.c — what a predictor has no input for: in which direction and how far each option moves a step's
  * time, that it is said, and that a predictor with the input has the last word. */
 #include "runtime/job/predict.h"
-#include "tests/support/artefact_fixture.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -12,26 +11,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static predict_fixture bandwidth;
-
-static int setup(void **state)
-{
-    (void)state;
-    if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) {
-        print_message("skipped: this machine does not run x86-64-v3\n");
-        exit(77);
-    }
-    predict_open(&bandwidth, predict_bandwidth_model());
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    predict_close(&bandwidth);
-    return 0;
-}
 
 enum { BLOCKS = 4, OF_A_BLOCK = 5, COUNT = BLOCKS * OF_A_BLOCK };
 
@@ -68,7 +47,7 @@ static mdot_job *make_job(const char *product)
 
 static double step_ms(const mdot_job *job, const mdot_configuration *c)
 {
-    return predict_one(&bandwidth, job, c).step_ms;
+    return predict_one(&predict_bandwidth, job, c).step_ms;
 }
 
 /* One thing said beside the default, which eager attention and fp32 are to this predictor. */
@@ -83,10 +62,10 @@ static void check(const char *product, const option_case *cases, size_t count)
 {
     mdot_job *job = make_job(product);
     const mdot_configuration base = {BASE};
-    mdot_prediction before = predict_one(&bandwidth, job, &base);
+    mdot_prediction before = predict_one(&predict_bandwidth, job, &base);
     assert_int_equal(predict_warnings(before), 0);
     for (size_t i = 0; i < count; i++) {
-        mdot_prediction p = predict_one(&bandwidth, job, &cases[i].c);
+        mdot_prediction p = predict_one(&predict_bandwidth, job, &cases[i].c);
         double ratio = p.step_ms / before.step_ms;
         if (!(ratio >= cases[i].least && ratio <= cases[i].most)) fail_msg("case %zu: %g", i, ratio);
         assert_int_equal(predict_warnings(p), MDOT_WARN_MODELLED);
@@ -141,13 +120,13 @@ static void default_precision_helps_convolutions_alone(void **state)
     const mdot_configuration fp32 = {BASE}, tf32 = {BASE, .precision = MDOT_PRECISION_TF32};
     const mdot_configuration pytorch = {BASE, .precision = MDOT_PRECISION_PYTORCH};
     mdot_job *linear = make_job("Linear"), *convolutions = make_job("Conv");
-    mdot_prediction p = predict_one(&bandwidth, linear, &pytorch);
+    mdot_prediction p = predict_one(&predict_bandwidth, linear, &pytorch);
     assert_true(p.step_ms == step_ms(linear, &fp32) && predict_warnings(p) == 0);
-    p = predict_one(&bandwidth, convolutions, &pytorch);
+    p = predict_one(&predict_bandwidth, convolutions, &pytorch);
     assert_true(p.step_ms == step_ms(convolutions, &tf32) && predict_warnings(p) == 0);
     mdot_configuration old = pytorch, old_fp32 = fp32;
     old.gpu = old_fp32.gpu = "V100"; /* which has no TF32 */
-    p = predict_one(&bandwidth, convolutions, &old);
+    p = predict_one(&predict_bandwidth, convolutions, &old);
     assert_true(p.step_ms == step_ms(convolutions, &old_fp32) && predict_warnings(p) == 0);
     mdot_job_destroy(linear);
     mdot_job_destroy(convolutions);
@@ -160,8 +139,9 @@ static void intervals_widen_with_what_is_not_measured(void **state)
     mdot_job *job = make_job("Linear");
     const mdot_configuration base = {BASE}, counted = {BASE, .accumulate = 64};
     const mdot_configuration blocks = {BASE, .recompute = MDOT_RECOMPUTE_BLOCKS};
-    mdot_prediction p = predict_one(&bandwidth, job, &base), many = predict_one(&bandwidth, job, &counted);
-    mdot_prediction again = predict_one(&bandwidth, job, &blocks);
+    mdot_prediction p = predict_one(&predict_bandwidth, job, &base),
+                    many = predict_one(&predict_bandwidth, job, &counted);
+    mdot_prediction again = predict_one(&predict_bandwidth, job, &blocks);
     predict_assert_close(many.upper_ms / many.lower_ms, p.upper_ms / p.lower_ms);
     predict_assert_close(again.upper_ms / again.lower_ms, p.upper_ms / p.lower_ms * again.step_ms / p.step_ms);
     mdot_job_destroy(job);
@@ -194,7 +174,7 @@ static void sweep_over_degrees_gives_what_single_calls_give(void **state)
     mdot_prediction p[COUNT_OF] = {{.struct_size = sizeof(mdot_prediction)}};
     for (uint32_t i = 0; i < COUNT_OF; i++)
         c[i] = (mdot_configuration){BASE, .tensor_parallel = 1 + i % 2, .pipeline_parallel = i % 3 == 2 ? 2 : 1};
-    assert_int_equal(mdot_sweep(bandwidth.context, job, c, COUNT_OF, p, NULL), MDOT_OK);
+    assert_int_equal(mdot_sweep(predict_bandwidth.context, job, c, COUNT_OF, p, NULL), MDOT_OK);
     for (int i = 0; i < COUNT_OF; i++) assert_true(p[i].step_ms == step_ms(job, &c[i]));
     mdot_job_destroy(job);
 }
@@ -291,5 +271,5 @@ int main(void)
         cmocka_unit_test(predictor_that_reads_an_option_is_told_and_believed),
         cmocka_unit_test(predictor_that_reads_some_is_told_some),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
 }

@@ -3,7 +3,6 @@
 #include "mdot/mdotjob.h"
 #include "runtime/core/predictor.h"
 #include "runtime/job/predict.h"
-#include "tests/support/artefact_fixture.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -15,27 +14,7 @@
 
 #include <cmocka.h>
 
-static predict_fixture bandwidth;
-
 #define SIZED .struct_size = sizeof(mdot_configuration)
-
-static int setup(void **state)
-{
-    (void)state;
-    if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) {
-        print_message("skipped: this machine does not run x86-64-v3\n");
-        exit(77);
-    }
-    predict_open(&bandwidth, predict_bandwidth_model());
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    predict_close(&bandwidth);
-    return 0;
-}
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
@@ -49,7 +28,7 @@ static void times_are_the_predictors(void **state)
         for (int64_t batch = 1; batch <= 1000; batch *= 10) {
             for (int i = 0; i < 2; i++) {
                 mdot_configuration c = predict_configuration(batch, gpus[i]);
-                mdot_prediction p = predict_one(&bandwidth, job, &c);
+                mdot_prediction p = predict_one(&predict_bandwidth, job, &c);
                 double ms = predict_bandwidth_ms(job, &c);
                 predict_assert_close(p.step_ms, ms);
                 predict_assert_close(p.lower_ms, ms / 2);
@@ -68,7 +47,7 @@ static void equal_operators_count_as_often_as_they_occur(void **state)
     (void)state;
     mdot_job *job = predict_job(20 * PREDICT_LARGE_BUCKET, 7);
     mdot_configuration c = predict_configuration(16, "V100");
-    mdot_prediction p = predict_one(&bandwidth, job, &c);
+    mdot_prediction p = predict_one(&predict_bandwidth, job, &c);
     predict_assert_close(p.step_ms, predict_bandwidth_ms(job, &c));
     assert_int_equal(predict_warnings(p), 0);
     mdot_job_destroy(job);
@@ -79,7 +58,7 @@ static void long_bag_is_shortened_and_keeps_its_loads(void **state)
     (void)state;
     mdot_job *job = predict_job(20000, 20000);
     mdot_configuration c = predict_configuration(4, "A100");
-    mdot_prediction p = predict_one(&bandwidth, job, &c);
+    mdot_prediction p = predict_one(&predict_bandwidth, job, &c);
     predict_assert_close(p.step_ms, predict_bandwidth_ms(job, &c));
     assert_int_equal(predict_warnings(p), MDOT_WARN_SHORTENED);
     mdot_job_destroy(job);
@@ -196,7 +175,7 @@ static void unknown_operators_are_told(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdot_job *job = job_of_one(cases[i].type, cases[i].known);
         mdot_configuration c = predict_configuration(1, "T4");
-        assert_int_equal(predict_warnings(predict_one(&bandwidth, job, &c)), cases[i].warnings);
+        assert_int_equal(predict_warnings(predict_one(&predict_bandwidth, job, &c)), cases[i].warnings);
         mdot_job_destroy(job);
     }
 }
@@ -206,9 +185,9 @@ static void what_the_predictor_calls_outside_is_told(void **state)
     (void)state;
     mdot_job *job = predict_job(3, 3);
     mdot_configuration c = predict_configuration(1000, "T4");
-    assert_int_equal(predict_warnings(predict_one(&bandwidth, job, &c)), 0);
+    assert_int_equal(predict_warnings(predict_one(&predict_bandwidth, job, &c)), 0);
     c.batch = 1001;
-    assert_int_equal(predict_warnings(predict_one(&bandwidth, job, &c)), MDOT_WARN_OUTSIDE_TRAINING);
+    assert_int_equal(predict_warnings(predict_one(&predict_bandwidth, job, &c)), MDOT_WARN_OUTSIDE_TRAINING);
     mdot_job_destroy(job);
 }
 
@@ -217,10 +196,10 @@ static void answer_of_the_cpu_for_a_failed_gpu_is_told(void **state)
     (void)state;
     mdot_job *job = predict_job(3, 3);
     mdot_configuration c = predict_configuration(1, "T4");
-    bandwidth.context->device_error.status = MDOT_DEVICE; /* as run.c leaves it: test_runtime_cuda.c */
-    assert_int_equal(predict_warnings(predict_one(&bandwidth, job, &c)), MDOT_WARN_FALLBACK);
-    bandwidth.context->device_error.status = MDOT_OK;
-    assert_int_equal(predict_warnings(predict_one(&bandwidth, job, &c)), 0);
+    predict_bandwidth.context->device_error.status = MDOT_DEVICE; /* as run.c leaves it: test_runtime_cuda.c */
+    assert_int_equal(predict_warnings(predict_one(&predict_bandwidth, job, &c)), MDOT_WARN_FALLBACK);
+    predict_bandwidth.context->device_error.status = MDOT_OK;
+    assert_int_equal(predict_warnings(predict_one(&predict_bandwidth, job, &c)), 0);
     mdot_job_destroy(job);
 }
 
@@ -229,9 +208,9 @@ static void job_that_is_too_large_does_not_fit(void **state)
     (void)state;
     mdot_job *job = predict_job(3, 3);
     mdot_configuration c = predict_configuration(1, "RTX-3090");
-    assert_true(predict_one(&bandwidth, job, &c).fits);
+    assert_true(predict_one(&predict_bandwidth, job, &c).fits);
     c.batch = 1 << 24; /* the least that the three results need is 12 kB a sample */
-    mdot_prediction p = predict_one(&bandwidth, job, &c);
+    mdot_prediction p = predict_one(&predict_bandwidth, job, &c);
     assert_false(p.fits);
     assert_true(p.peak_memory_bytes > UINT64_C(12000) << 24);
     mdot_job_destroy(job);
@@ -261,9 +240,9 @@ static void sweep_gives_what_single_calls_give(void **state)
     fill_configurations(c);
     mdot_prediction p[PAIRS] = {MDOT_INIT(mdot_prediction)};
     mdot_error err = {0};
-    if (mdot_sweep(bandwidth.context, job, c, PAIRS, p, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (mdot_sweep(predict_bandwidth.context, job, c, PAIRS, p, &err) != MDOT_OK) fail_msg("%s", err.message);
     for (int i = 0; i < PAIRS; i++) {
-        mdot_prediction single = predict_one(&bandwidth, job, &c[i]);
+        mdot_prediction single = predict_one(&predict_bandwidth, job, &c[i]);
         assert_equal_predictions(&p[i], &single);
     }
     mdot_job_destroy(job);
@@ -279,9 +258,10 @@ static void many_pairs_give_what_single_calls_give(void **state)
     for (int i = 0; i < PAIRS; i++) of_pair[i] = jobs[i < 100 ? i / 40 : i % 3]; /* runs of one job, then alternating */
     mdot_prediction p[PAIRS] = {MDOT_INIT(mdot_prediction)};
     mdot_error err = {0};
-    if (mdot_predict_many(bandwidth.context, of_pair, c, PAIRS, p, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (mdot_predict_many(predict_bandwidth.context, of_pair, c, PAIRS, p, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
     for (int i = 0; i < PAIRS; i++) {
-        mdot_prediction single = predict_one(&bandwidth, of_pair[i], &c[i]);
+        mdot_prediction single = predict_one(&predict_bandwidth, of_pair[i], &c[i]);
         assert_equal_predictions(&p[i], &single);
     }
     for (int i = 0; i < 3; i++) mdot_job_destroy(jobs[i]);
@@ -291,8 +271,8 @@ static void none_at_all_is_fine(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(2, 2);
-    assert_int_equal(mdot_predict_many(bandwidth.context, NULL, NULL, 0, NULL, NULL), MDOT_OK);
-    assert_int_equal(mdot_sweep(bandwidth.context, job, NULL, 0, NULL, NULL), MDOT_OK);
+    assert_int_equal(mdot_predict_many(predict_bandwidth.context, NULL, NULL, 0, NULL, NULL), MDOT_OK);
+    assert_int_equal(mdot_sweep(predict_bandwidth.context, job, NULL, 0, NULL, NULL), MDOT_OK);
     mdot_job_destroy(job);
 }
 
@@ -306,12 +286,13 @@ static void figures_stand_for_a_name(void **state)
     assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
     mdot_configuration named = predict_configuration(4, "A100"), figured = predict_configuration(4, NULL);
     figured.gpu_figures = &gpu;
-    mdot_prediction a = predict_one(&bandwidth, job, &named), b = predict_one(&bandwidth, job, &figured);
+    mdot_prediction a = predict_one(&predict_bandwidth, job, &named),
+                    b = predict_one(&predict_bandwidth, job, &figured);
     assert_equal_predictions(&a, &b);
     gpu.name = NULL; /* a card that nobody has named, */
     gpu.memory_gbps /= 4;
     gpu.memory_gib = 1e-3; /* and with little memory */
-    b = predict_one(&bandwidth, job, &figured);
+    b = predict_one(&predict_bandwidth, job, &figured);
     predict_assert_close(b.step_ms, 4 * a.step_ms);
     assert_int_equal(b.peak_memory_bytes, a.peak_memory_bytes);
     assert_true(a.fits && !b.fits);
@@ -334,7 +315,7 @@ static void every_pair_gets_its_own_gpu(void **state)
         c[i] = predict_configuration(1, names[i]);
     }
     p[0] = MDOT_INIT(mdot_prediction);
-    assert_int_equal(mdot_sweep(bandwidth.context, job, c, COUNT, p, NULL), MDOT_OK);
+    assert_int_equal(mdot_sweep(predict_bandwidth.context, job, c, COUNT, p, NULL), MDOT_OK);
     for (size_t i = 0; i < COUNT; i++) predict_assert_close(p[i].step_ms, predict_bandwidth_ms(job, &c[i]));
     mdot_job_destroy(job);
 }
@@ -363,7 +344,7 @@ static void figures_that_are_none_are_refused_by_name(void **state)
         memcpy((char *)&gpu + columns[i / 4].at, &values[i % 4], sizeof values[0]);
         mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
         mdot_error err = {0};
-        assert_int_equal(mdot_predict(bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
+        assert_int_equal(mdot_predict(predict_bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
         assert_non_null(strstr(err.message, columns[i / 4].name));
         assert_true(p.step_ms == -7);
     }
@@ -371,11 +352,11 @@ static void figures_that_are_none_are_refused_by_name(void **state)
     gpu.struct_size = 0;
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     mdot_error err = {0};
-    assert_int_equal(mdot_predict(bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_predict(predict_bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
     assert_string_equal(err.message, "the struct_size of a mdot_gpu is 0, not sizeof(mdot_gpu)");
     gpu = known;
     c.gpu = "T4";
-    assert_int_equal(mdot_predict(bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_predict(predict_bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "both gpu and gpu_figures"));
     mdot_job_destroy(job);
 }
@@ -425,10 +406,10 @@ static void wrong_configurations_are_refused_by_name(void **state)
     for (size_t i = 0; i < WRONG_COUNT; i++) {
         mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
         mdot_error err = {0};
-        assert_int_equal(mdot_predict(bandwidth.context, job, &wrong[i].c, &p, &err), MDOT_INVALID_ARGUMENT);
+        assert_int_equal(mdot_predict(predict_bandwidth.context, job, &wrong[i].c, &p, &err), MDOT_INVALID_ARGUMENT);
         if (strstr(err.message, wrong[i].says) == NULL) fail_msg("case %zu: \"%s\"", i, err.message);
         assert_true(p.step_ms == -7);
-        assert_int_equal(mdot_predict(bandwidth.context, job, &wrong[i].c, &p, NULL), MDOT_INVALID_ARGUMENT);
+        assert_int_equal(mdot_predict(predict_bandwidth.context, job, &wrong[i].c, &p, NULL), MDOT_INVALID_ARGUMENT);
     }
     mdot_job_destroy(job);
 }
@@ -451,18 +432,18 @@ static void a_wrong_pair_leaves_the_others_answered(void **state)
         memcpy(s, p, sizeof s);
         if (i < WRONG_COUNT) c[2] = wrong[i].c;
         jobs[2] = i < WRONG_COUNT ? job : NULL;
-        assert_int_equal(mdot_predict_many(bandwidth.context, jobs, c, COUNT, p, &err), MDOT_INVALID_ARGUMENT);
+        assert_int_equal(mdot_predict_many(predict_bandwidth.context, jobs, c, COUNT, p, &err), MDOT_INVALID_ARGUMENT);
         if (strstr(err.message, "pair 2: ") == NULL) fail_msg("%s", err.message);
         for (int k = 0; k < COUNT; k++) {
             assert_int_equal(p[k].status, k == 2 ? MDOT_INVALID_ARGUMENT : MDOT_OK);
             if (k == 2) {
                 assert_true(p[k].step_ms == 0 && p[k].warnings == 0);
             } else {
-                assert_true(p[k].step_ms == predict_one(&bandwidth, jobs[k], &c[k]).step_ms);
+                assert_true(p[k].step_ms == predict_one(&predict_bandwidth, jobs[k], &c[k]).step_ms);
             }
         }
         if (i == WRONG_COUNT) break;
-        assert_int_equal(mdot_sweep(bandwidth.context, job, c, COUNT, s, &err), MDOT_INVALID_ARGUMENT);
+        assert_int_equal(mdot_sweep(predict_bandwidth.context, job, c, COUNT, s, &err), MDOT_INVALID_ARGUMENT);
         assert_int_equal(s[2].status, MDOT_INVALID_ARGUMENT);
         assert_true(s[4].step_ms == p[4].step_ms);
     }
@@ -478,7 +459,7 @@ static void every_pair_says_its_own_fault_and_the_call_the_first(void **state)
                                predict_configuration(1, "T4")};
     mdot_prediction p[3] = {{.struct_size = sizeof(mdot_prediction)}};
     mdot_error err = {0};
-    assert_int_equal(mdot_sweep(bandwidth.context, job, c, 3, p, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_sweep(predict_bandwidth.context, job, c, 3, p, &err), MDOT_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "pair 0: the batch is 0"));
     assert_int_equal(p[0].status, MDOT_INVALID_ARGUMENT);
     assert_int_equal(p[1].status, MDOT_INVALID_ARGUMENT);
@@ -494,10 +475,10 @@ static void missing_arguments_are_refused(void **state)
     mdot_configuration c = predict_configuration(1, "T4");
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     assert_int_equal(mdot_predict(NULL, job, &c, &p, NULL), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_predict(bandwidth.context, NULL, &c, &p, NULL), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_predict(bandwidth.context, job, NULL, &p, NULL), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_predict(bandwidth.context, job, &c, NULL, NULL), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_predict_many(bandwidth.context, NULL, &c, 1, &p, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_predict(predict_bandwidth.context, NULL, &c, &p, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_predict(predict_bandwidth.context, job, NULL, &p, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_predict(predict_bandwidth.context, job, &c, NULL, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_predict_many(predict_bandwidth.context, NULL, &c, 1, &p, NULL), MDOT_INVALID_ARGUMENT);
     mdot_job_destroy(job);
 }
 
@@ -567,5 +548,5 @@ int main(void)
         cmocka_unit_test(missing_arguments_are_refused),
         cmocka_unit_test(answers_that_are_no_times_are_errors),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
 }

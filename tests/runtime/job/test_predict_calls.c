@@ -1,6 +1,5 @@
 /* test_predict_calls.c — how predictions are called in a scheduler's loop: no allocation, no system call, threads with
  * contexts of their own. */
-#include "tests/support/artefact_fixture.h"
 #include "tests/support/call_guard.h"
 #include "tests/support/predict_fixture.h"
 
@@ -14,19 +13,13 @@
 
 enum { JOB_COUNT = 3, CONFIGURATION_COUNT = 5 };
 
-static predict_fixture bandwidth;
 static mdot_job *jobs[JOB_COUNT]; /* one that fits, one with many equal operators, one to be shortened */
 static mdot_configuration configurations[CONFIGURATION_COUNT];
 static mdot_prediction expected[JOB_COUNT][CONFIGURATION_COUNT];
 
 static int setup(void **state)
 {
-    (void)state;
-    if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) {
-        print_message("skipped: this machine does not run x86-64-v3\n");
-        exit(77);
-    }
-    predict_open(&bandwidth, predict_bandwidth_model());
+    predict_setup(state);
     static const size_t counts[JOB_COUNT] = {6, 500, 3000}, periods[JOB_COUNT] = {6, 20, 3000};
     static const char *const gpus[CONFIGURATION_COUNT] = {"T4", "Tesla V100-SXM2-32GB", "a100", "H200", "RTX 4090"};
     for (int i = 0; i < CONFIGURATION_COUNT; i++)
@@ -36,7 +29,8 @@ static int setup(void **state)
         expected[j][0] = MDOT_INIT(mdot_prediction);
         jobs[j] = predict_job(counts[j], periods[j]);
         mdot_error err = {0};
-        if (mdot_sweep(bandwidth.context, jobs[j], configurations, CONFIGURATION_COUNT, expected[j], &err) != MDOT_OK)
+        if (mdot_sweep(predict_bandwidth.context, jobs[j], configurations, CONFIGURATION_COUNT, expected[j], &err) !=
+            MDOT_OK)
             fail_msg("%s", err.message);
     }
     return 0;
@@ -46,7 +40,7 @@ static int teardown(void **state)
 {
     (void)state;
     for (int j = 0; j < JOB_COUNT; j++) mdot_job_destroy(jobs[j]);
-    predict_close(&bandwidth);
+    predict_teardown(state);
     return 0;
 }
 
@@ -82,7 +76,7 @@ static void predicting_allocates_nothing(void **state)
 {
     (void)state;
     size_t before = allocations;
-    assert_true(call_everything(bandwidth.context, 60));
+    assert_true(call_everything(predict_bandwidth.context, 60));
     assert_int_equal(allocations, before);
     mdot_job *counted = predict_job(2, 2);
     assert_true(allocations > before); /* the counter counts */
@@ -93,7 +87,7 @@ static void predicting_allocates_nothing(void **state)
 #ifndef OWN_THREAD
 static bool calls_are_right(void)
 {
-    return call_everything(bandwidth.context, 60);
+    return call_everything(predict_bandwidth.context, 60);
 }
 
 static void predicting_makes_no_system_call(void **state)
@@ -122,7 +116,7 @@ static void guard_finds_system_calls(void **state)
 static void *call_from_a_thread(void *argument)
 {
     mdot_context *own = NULL;
-    if (mdot_context_create(bandwidth.predictor, &own, NULL) != MDOT_OK) return argument;
+    if (mdot_context_create(predict_bandwidth.predictor, &own, NULL) != MDOT_OK) return argument;
     bool right = call_everything(own, 200);
     mdot_context_destroy(own);
     return right ? NULL : argument;
@@ -134,7 +128,7 @@ static void threads_share_predictor_and_jobs(void **state)
     enum { THREADS = 4 };
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, call_from_a_thread, &bandwidth), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, call_from_a_thread, &predict_bandwidth), 0);
     for (int i = 0; i < THREADS; i++) {
         void *wrong;
         pthread_join(threads[i], &wrong);
