@@ -337,6 +337,33 @@ static void predict(void)
     predict_close(&f);
 }
 
+static void explain(void)
+{
+    predict_fixture f;
+    predict_open(&f, predict_bandwidth_model());
+    mdot_configuration c = predict_configuration(8, "A100");
+    mdot_explanation *e = NULL, *none = NULL;
+    TELLS(mdot_explain(NULL, job, &c, &none, &err));
+    TELLS(mdot_explain(f.context, NULL, &c, &none, &err));
+    TELLS(mdot_explain(f.context, job, NULL, &none, &err));
+    TELLS(mdot_explain(f.context, job, &c, NULL, &err));
+    assert_null(none);
+    assert_int_equal(mdot_explain(f.context, job, &c, &e, &err), MDOT_OK);
+    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info), unsized_info = {0};
+    mdot_operator_share share = MDOT_INIT(mdot_operator_share), unsized_share = {0};
+    INVALID(mdot_explanation_get_info(NULL, &info));
+    INVALID(mdot_explanation_get_info(e, NULL));
+    INVALID(mdot_explanation_get_info(e, &unsized_info));
+    INVALID(mdot_explanation_get_operator(NULL, 0, &share));
+    INVALID(mdot_explanation_get_operator(e, 0, NULL));
+    INVALID(mdot_explanation_get_operator(e, 0, &unsized_share));
+    BEYOND(mdot_explanation_get_operator(e, 5, &share));
+    BEYOND(mdot_explanation_get_operator(e, SIZE_MAX, &share));
+    mdot_explanation_destroy(e);
+    mdot_explanation_destroy(NULL);
+    predict_close(&f);
+}
+
 /* ---- mdotjob.h and mdotc.h --------------------------------------------------------------------------------------- */
 
 static void job_read(void)
@@ -429,6 +456,7 @@ static const row rows[] = {
     {"mdot_job_freeze", job_freeze},
     {"mdot_gpu_names mdot_gpu_find", gpus},
     {"mdot_predict mdot_predict_many mdot_sweep", predict},
+    {"mdot_explain mdot_explanation_destroy mdot_explanation_get_info mdot_explanation_get_operator", explain},
     {"mdot_job_read mdot_job_read_bytes mdot_operator_facts_find", job_read},
     {"mdotc_compile", compile},
     {"mdotc_verify mdotc_check", verify_and_check},
