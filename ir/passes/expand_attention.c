@@ -1,5 +1,5 @@
 /* expand_attention.c — ONNX's Attention (opset 24) into the kernel's form (attention.h), or into MatMul, Softmax and
- * arithmetic as the operator's function body defines it; RotaryEmbedding into slices and arithmetic.
+ * arithmetic as the operator's function body defines it.
  *
  * The kernel takes f32, an additive mask or none, and causality for square scores. Boolean masks, masks shorter than
  * the keys, causal masks with an offset, windows and nonpad_kv_seqlen all become one additive mask; past keys and

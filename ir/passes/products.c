@@ -97,19 +97,14 @@ static bool extents_agree(const equation *e, const ir_node *node)
     return true;
 }
 
-/* Appends the extents of the labels, or their product where they become one. False: it is not affine. */
+/* Appends the extents of the labels, or their product where they become one. False: it is not affine, or too large. */
 static bool append(const equation *e, const ir_node *node, const labels *l, bool joined, ir_dim *dims, int *rank)
 {
     ir_dim product = ir_dim_number(1);
     for (int i = 0; i < l->count; i++) {
         ir_dim extent = extent_of(e, node, l->label[i]);
         if (!joined) dims[(*rank)++] = extent;
-        if (ir_dim_is_number(product))
-            product = (ir_dim){extent.scale * product.offset, extent.offset * product.offset};
-        else if (ir_dim_is_number(extent))
-            product = (ir_dim){product.scale * extent.offset, product.offset * extent.offset};
-        else
-            return false;
+        if (joined && !ir_dim_mul(product, extent, &product)) return false;
     }
     if (joined) dims[(*rank)++] = product;
     return true;
