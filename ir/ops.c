@@ -26,11 +26,17 @@ const ir_op ir_ops[IR_OP_COUNT] = {
 const char *ir_lowering_name(ir_lowering lowering)
 {
     static const char *const names[] = {
-        [IR_LOWER_POINTWISE] = "pointwise", [IR_LOWER_MOVE] = "move",
-        [IR_LOWER_ALIAS] = "alias",         [IR_LOWER_REDUCE] = "reduce",
-        [IR_LOWER_LINEAR] = "linear",       [IR_LOWER_ATTENTION] = "attention",
-        [IR_LOWER_NORM] = "norm",           [IR_LOWER_SEQUENTIAL] = "sequential",
-        [IR_LOWER_EXPAND] = "expand",       [IR_LOWER_FOLD] = "fold",
+        [IR_LOWER_POINTWISE] = "pointwise",
+        [IR_LOWER_MOVE] = "move",
+        [IR_LOWER_ALIAS] = "alias",
+        [IR_LOWER_REDUCE] = "reduce",
+        [IR_LOWER_LINEAR] = "linear",
+        [IR_LOWER_ATTENTION] = "attention",
+        [IR_LOWER_NORM] = "norm",
+        [IR_LOWER_SEQUENTIAL] = "sequential",
+        [IR_LOWER_RECURRENCE] = "recurrence",
+        [IR_LOWER_EXPAND] = "expand",
+        [IR_LOWER_FOLD] = "fold",
         [IR_LOWER_NONE] = "none",
     };
     return names[lowering];

@@ -20,6 +20,7 @@ typedef enum ir_lowering {
     IR_LOWER_ATTENTION,  /* fused streaming attention */
     IR_LOWER_NORM,       /* row-wise normalisation, softmax among them */
     IR_LOWER_SEQUENTIAL, /* no loop nest: sorting, scatter, scans */
+    IR_LOWER_RECURRENCE, /* a loop over steps, each of which reads what the one before wrote */
     IR_LOWER_EXPAND,     /* rewritten into other operators by the `expand` pass */
     IR_LOWER_FOLD,       /* must be gone after constant folding: shapes and the like */
     IR_LOWER_NONE,       /* known for its shape and cost only (jobs); compile refuses it */

@@ -14,7 +14,8 @@
  *   reducer.c     what reductions and combining scatters do with two values
  *   vectorise.c   which loop of a nest becomes vectors
  *   tile.c        the register tile: the inner loop of linear and attention
- *   cpu_linear.c cpu_attention.c cpu_norm.c cpu_nest.c cpu_sequential.c    one file a kernel kind
+ *   cpu_linear.c cpu_attention.c cpu_norm.c cpu_nest.c cpu_sequential.c cpu_recurrence.c    one file a
+ *                 kernel kind
  *   cpu_linear_amx.c cpu_linear_rows.c    linear with matrix tiles, and what it shares with the other
  *   cpu_attention_stream.c cpu_attention_small.c scores.c    the two forms of attention, and what they share
  *   cpu_attention_pairs.c    what the first does otherwise in bf16

@@ -150,6 +150,8 @@ static LLVMValueRef evaluate_node(evaluation *v, const pl_expr *expr, bool lane0
         return literal(v->e, expr);
     case PL_INDEX:
         return loop_index(v, expr->i, lane0);
+    case PL_STEP:
+        return v->e->step;
     case PL_LENGTH:
         return v->e->length;
     case PL_LOAD:

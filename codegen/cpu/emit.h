@@ -19,6 +19,7 @@ typedef struct cg_emitter {
     const cg_cpu_target *target;
     LLVMValueRef function;
     LLVMValueRef length;                 /* the run-time length in the current function, i64 */
+    LLVMValueRef step;                   /* of the recurrence that is being written, i64; NULL: none is */
     LLVMValueRef share_begin, share_end; /* of a kernel's units, in parts of 2^32, i64; NULL: all of them */
     LLVMValueRef amx_tiles;              /* the current function's, where they are in memory: amx.h */
     LLVMTypeRef f16, bf16, f32, f64, i1, i8, i16, i32, i64, ptr;
@@ -151,6 +152,8 @@ void cg_norm(cg_emitter *e, const pl_plan *plan, const pl_norm *k, const LLVMVal
 void cg_nest(cg_emitter *e, const pl_plan *plan, const pl_nest *k, const LLVMValueRef *buffers, LLVMValueRef scratch);
 void cg_sequential(cg_emitter *e, const pl_plan *plan, const pl_sequential *k, const LLVMValueRef *buffers,
                    LLVMValueRef scratch);
+void cg_recurrence(cg_emitter *e, const pl_plan *plan, const pl_recurrence *k, const LLVMValueRef *buffers,
+                   LLVMValueRef scratch);
 
 /* Whether a kernel is split into shares: cg_kernel_is_split asks the kind's file. The plan alone decides. */
 bool cg_linear_is_split(const pl_linear *k);
@@ -171,5 +174,6 @@ int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, co
 int64_t cg_linear_scratch_bytes(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target);
 int64_t cg_attention_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target);
 int64_t cg_norm_scratch_bytes(const pl_plan *plan, const pl_norm *k, const cg_cpu_target *target);
+int64_t cg_recurrence_scratch_bytes(const pl_plan *plan, const pl_recurrence *k, const cg_cpu_target *target);
 
 #endif

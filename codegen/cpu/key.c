@@ -184,6 +184,15 @@ static void put_sequential(writer *w, const pl_sequential *k)
     }
 }
 
+static void put_kernel(writer *w, const pl_kernel *kernel);
+
+static void put_recurrence(writer *w, const pl_recurrence *k)
+{
+    put_dim(w, k->steps);
+    put(w, k->kernel_count);
+    for (int i = 0; i < k->kernel_count; i++) put_kernel(w, &k->kernels[i]);
+}
+
 static void put_kernel(writer *w, const pl_kernel *kernel)
 {
     put(w, kernel->kind);
@@ -202,6 +211,9 @@ static void put_kernel(writer *w, const pl_kernel *kernel)
         break;
     case PL_SEQUENTIAL:
         put_sequential(w, &kernel->sequential);
+        break;
+    case PL_RECURRENCE:
+        put_recurrence(w, &kernel->recurrence);
         break;
     }
 }

@@ -24,6 +24,8 @@ int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, co
         return cg_attention_scratch_bytes(plan, &kernel->attention, target);
     case PL_NORM:
         return cg_norm_scratch_bytes(plan, &kernel->norm, target);
+    case PL_RECURRENCE:
+        return cg_recurrence_scratch_bytes(plan, &kernel->recurrence, target);
     case PL_NEST:
     case PL_SEQUENTIAL:
         break;
@@ -44,6 +46,8 @@ bool cg_kernel_is_split(const pl_plan *plan, const pl_kernel *kernel)
         return cg_nest_is_split(&kernel->nest);
     case PL_SEQUENTIAL:
         return cg_sequential_is_split(plan, &kernel->sequential);
+    case PL_RECURRENCE: /* its steps are short */
+        break;
     }
     return false;
 }
@@ -66,6 +70,9 @@ static void emit_kernel(cg_emitter *e, const pl_plan *plan, const pl_kernel *ker
         break;
     case PL_SEQUENTIAL:
         cg_sequential(e, plan, &kernel->sequential, buffers, scratch);
+        break;
+    case PL_RECURRENCE:
+        cg_recurrence(e, plan, &kernel->recurrence, buffers, scratch);
         break;
     }
 }

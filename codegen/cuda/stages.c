@@ -136,6 +136,7 @@ static void note_accesses(finder *f)
         }
         break;
     case PL_SEQUENTIAL:
+    case PL_RECURRENCE:
         break;
     }
 }
@@ -327,10 +328,12 @@ static mdot_status add_kernel(finder *f, const pl_kernel *kernel, mdot_error *er
         describe_nest(f, &kernel->nest);
         return MDOT_OK;
     case PL_SEQUENTIAL:
+    case PL_RECURRENCE:
         break;
     }
-    return mdot_fail(err, MDOT_UNSUPPORTED, "kernel %s (%s): sorting, scans and scatters have no CUDA code",
-                     kernel->name, kernel->origin);
+    return mdot_fail(err, MDOT_UNSUPPORTED,
+                     "kernel %s (%s): sorting, scans, scatters and recurrences have no CUDA code", kernel->name,
+                     kernel->origin);
 }
 
 /* ---- Stages ------------------------------------------------------------------------------------------------------ */

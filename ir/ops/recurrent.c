@@ -1,7 +1,145 @@
-/* recurrent.c — LSTM, GRU and RNN (ONNX opset 22). Shapes and costs only. */
-#include "ir/ops/operands.h"
+/* recurrent.c — LSTM, GRU and RNN (ONNX opset 22), and mdot.Recurrence, one direction of them: attributes, shapes and
+ * costs. Their evaluation stands in recurrent_eval.c.
+ */
+#include "ir/ops/recurrent.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
+
+/* ---- Attributes -------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    int gates, activations;
+    ir_gate_function usual[IR_GATE_ACTIVATIONS];
+} cells[] = {
+    [IR_CELL_RNN] = {"RNN", 1, 1, {IR_GATE_TANH}},
+    [IR_CELL_GRU] = {"GRU", 3, 2, {IR_GATE_SIGMOID, IR_GATE_TANH}},
+    [IR_CELL_LSTM] = {"LSTM", 4, 3, {IR_GATE_SIGMOID, IR_GATE_TANH, IR_GATE_TANH}},
+};
+
+static const struct {
+    const char *name;
+    bool takes_alpha, takes_beta;
+    double alpha, beta;
+} functions[] = {
+#define GATE(id, name, takes_alpha, takes_beta, alpha, beta) {name, takes_alpha, takes_beta, alpha, beta},
+    IR_GATE_MAP(GATE)
+#undef GATE
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+const char *ir_cell_name(ir_cell cell)
+{
+    return cells[cell].name;
+}
+
+const char *ir_gate_name(ir_gate_function function)
+{
+    return functions[function].name;
+}
+
+static ir_cell cell_of(const ir_node *node)
+{
+    switch (ir_node_opcode(node)) {
+    case IR_OP_LSTM:
+        return IR_CELL_LSTM;
+    case IR_OP_GRU:
+        return IR_CELL_GRU;
+    case IR_OP_RNN:
+        return IR_CELL_RNN;
+    default:
+        break;
+    }
+    const char *name = ir_node_string(node, "cell", "");
+    return strcmp(name, "LSTM") == 0 ? IR_CELL_LSTM : strcmp(name, "GRU") == 0 ? IR_CELL_GRU : IR_CELL_RNN;
+}
+
+/* Names are written in any case: ONNX Runtime's exporters and older PyTorch disagree. */
+static mdot_status find_function(const ir_node *node, const char *name, ir_gate_activation *out, mdot_error *err)
+{
+    for (int k = 0; k < FUNCTIONS; k++) {
+        if (strcasecmp(name, functions[k].name) != 0) continue;
+        *out = (ir_gate_activation){(ir_gate_function)k, functions[k].alpha, functions[k].beta};
+        return MDOT_OK;
+    }
+    return ir_fail(node, err, MDOT_UNSUPPORTED, "activation \"%s\" of a recurrent operator", name);
+}
+
+/* The next element of a list that holds one for each activation that takes it, all directions' in order. */
+static double take(const ir_attr *list, int *next, double usual)
+{
+    int at = (*next)++;
+    return list != NULL && list->kind == IR_ATTR_FLOATS && at < list->count ? list->floats[at] : usual;
+}
+
+static mdot_status read_activations(const ir_node *node, int direction, ir_recurrent *r, mdot_error *err)
+{
+    const ir_attr *names = ir_node_attr(node, "activations");
+    const ir_attr *alphas = ir_node_attr(node, "activation_alpha"), *betas = ir_node_attr(node, "activation_beta");
+    int alpha = 0, beta = 0, wanted = r->activation_count * ir_recurrent_directions(node);
+    bool given = names != NULL && names->kind == IR_ATTR_STRINGS && names->count > 0;
+    if (given && names->count != wanted)
+        return ir_fail(node, err, MDOT_MALFORMED, "%d activations, where there are %d", names->count, wanted);
+    for (int k = 0; k < (direction + 1) * r->activation_count; k++) {
+        ir_gate_activation found;
+        const char *usual = functions[cells[r->cell].usual[k % r->activation_count]].name;
+        mdot_status status = find_function(node, given ? names->strings[k] : usual, &found, err);
+        if (status != MDOT_OK) return status;
+        if (functions[found.function].takes_alpha) found.alpha = take(alphas, &alpha, found.alpha);
+        if (functions[found.function].takes_beta) found.beta = take(betas, &beta, found.beta);
+        r->activation[k % r->activation_count] = found;
+    }
+    return MDOT_OK;
+}
+
+/* Of an mdot.Recurrence: names of our own making. */
+static mdot_status read_own_activations(const ir_node *node, ir_recurrent *r, mdot_error *err)
+{
+    for (int k = 0; k < r->activation_count; k++) {
+        char name[] = "activation0", alpha[] = "alpha0", beta[] = "beta0";
+        name[sizeof name - 2] = alpha[sizeof alpha - 2] = beta[sizeof beta - 2] = (char)('0' + k);
+        const char *usual = functions[cells[r->cell].usual[k]].name;
+        mdot_status status = find_function(node, ir_node_string(node, name, usual), &r->activation[k], err);
+        if (status != MDOT_OK) return status;
+        r->activation[k].alpha = ir_node_float(node, alpha, r->activation[k].alpha);
+        r->activation[k].beta = ir_node_float(node, beta, r->activation[k].beta);
+    }
+    return MDOT_OK;
+}
+
+int ir_recurrent_directions(const ir_node *node)
+{
+    return strcmp(ir_node_string(node, "direction", "forward"), "bidirectional") == 0 ? 2 : 1;
+}
+
+mdot_status ir_read_recurrent(const ir_node *node, int direction, ir_recurrent *out, mdot_error *err)
+{
+    ir_cell cell = cell_of(node);
+    ir_recurrent r = {.cell = cell, .gates = cells[cell].gates, .activation_count = cells[cell].activations};
+    r.clip = ir_node_float(node, "clip", 0);
+    r.input_forget = cell == IR_CELL_LSTM && ir_node_int(node, "input_forget", 0) != 0;
+    mdot_status status;
+    if (ir_node_opcode(node) == IR_OP_Recurrence) {
+        r.reverse = ir_node_int(node, "reverse", 0) != 0;
+        r.resets_behind = cell == IR_CELL_GRU && ir_node_input(node, 2) == NULL;
+        status = read_own_activations(node, &r, err);
+    } else {
+        const char *way = ir_node_string(node, "direction", "forward");
+        bool is_reverse = strcmp(way, "reverse") == 0;
+        if (!is_reverse && strcmp(way, "forward") != 0 && strcmp(way, "bidirectional") != 0)
+            return ir_fail(node, err, MDOT_MALFORMED, "direction \"%s\" is none of forward, reverse, bidirectional",
+                           way);
+        r.reverse = is_reverse || direction == 1;
+        r.resets_behind = cell == IR_CELL_GRU && ir_node_int(node, "linear_before_reset", 0) != 0;
+        status = read_activations(node, direction, &r, err);
+    }
+    if (status == MDOT_OK) *out = r;
+    return status;
+}
+
+/* ---- LSTM, GRU, RNN ---------------------------------------------------------------------------------------------- */
 
 /* X [S, B, I] or with layout 1 [B, S, I]; W [D, gates * H, I]; R [D, gates * H, H]. */
 typedef struct recurrent {
@@ -10,13 +148,38 @@ typedef struct recurrent {
     int64_t directions, hidden;
 } recurrent;
 
-static int64_t gates_of(const ir_node *node)
+/* An optional operand of the given dimensions. */
+static mdot_status check_operand(const ir_operands *from, int i, const char *what, int rank, const ir_dim *dims)
 {
-    ir_opcode op = ir_node_opcode(node);
-    return op == IR_OP_LSTM ? 4 : op == IR_OP_GRU ? 3 : 1;
+    if (!ir_operand_given(from, i)) return MDOT_OK;
+    ir_type type;
+    mdot_status status = ir_operand_need(from, i, what, rank, &type);
+    for (int d = 0; d < rank && status == MDOT_OK; d++) {
+        if (ir_dim_equal(type.dim[d], dims[d])) continue;
+        char got[IR_SHAPE_TEXT_BYTES], wanted[IR_SHAPE_TEXT_BYTES];
+        status = ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){type.dim[d], dims[d]}),
+                         "the %s have shape %s, not %s", what, ir_shape_text(from, rank, type.dim, got),
+                         ir_shape_text(from, rank, dims, wanted));
+    }
+    return status;
 }
 
-static mdot_status read_recurrent(const ir_operands *from, recurrent *r)
+static mdot_status check_operands(const ir_operands *from, const recurrent *r, int64_t gates)
+{
+    ir_dim d = ir_dim_number(r->directions), h = ir_dim_number(r->hidden);
+    bool batch_first = ir_node_int(from->node, "layout", 0) != 0;
+    ir_dim biases[] = {d, ir_dim_number(2 * gates * r->hidden)}, peepholes[] = {d, ir_dim_number(3 * r->hidden)};
+    ir_dim states[] = {d, r->batch, h}, states_batch_first[] = {r->batch, d, h};
+    const ir_dim *state = batch_first ? states_batch_first : states;
+    mdot_status status = check_operand(from, 3, "biases", 2, biases);
+    if (status == MDOT_OK) status = check_operand(from, 4, "lengths", 1, &r->batch);
+    if (status == MDOT_OK) status = check_operand(from, 5, "initial hidden states", 3, state);
+    if (ir_node_opcode(from->node) != IR_OP_LSTM) return status;
+    if (status == MDOT_OK) status = check_operand(from, 6, "initial cell states", 3, state);
+    return status == MDOT_OK ? check_operand(from, 7, "peepholes", 2, peepholes) : status;
+}
+
+static mdot_status read_operands(const ir_operands *from, recurrent *r)
 {
     ir_type w, u;
     mdot_status status = ir_operand_need(from, 0, "input", 3, &r->input);
@@ -26,13 +189,13 @@ static mdot_status read_recurrent(const ir_operands *from, recurrent *r)
     bool batch_first = ir_node_int(from->node, "layout", 0) != 0;
     r->steps = r->input.dim[batch_first];
     r->batch = r->input.dim[!batch_first];
-    r->directions = strcmp(ir_node_string(from->node, "direction", "forward"), "bidirectional") == 0 ? 2 : 1;
+    r->directions = ir_recurrent_directions(from->node);
     r->hidden = ir_dim_is_number(u.dim[2]) ? u.dim[2].offset : 0;
-    int64_t gates = gates_of(from->node), rows;
-    bool agree = r->hidden > 0 && !__builtin_mul_overflow(gates, r->hidden, &rows) && ir_dim_is(w.dim[1], rows) &&
-                 ir_dim_is(u.dim[1], rows) && ir_dim_is(w.dim[0], r->directions) &&
+    int64_t gates = cells[cell_of(from->node)].gates, rows;
+    bool agree = r->hidden > 0 && !__builtin_mul_overflow(2 * gates, r->hidden, &rows) &&
+                 ir_dim_is(w.dim[1], rows / 2) && ir_dim_is(u.dim[1], rows / 2) && ir_dim_is(w.dim[0], r->directions) &&
                  ir_dim_is(u.dim[0], r->directions) && ir_dim_equal(w.dim[2], r->input.dim[2]);
-    if (agree && r->hidden == ir_node_int(from->node, "hidden_size", r->hidden)) return MDOT_OK;
+    if (agree && r->hidden == ir_node_int(from->node, "hidden_size", r->hidden)) return check_operands(from, r, gates);
     return ir_fail(from->node, from->err, MDOT_MALFORMED,
                    "the weights do not agree with the input, the direction and hidden_size");
 }
@@ -41,7 +204,9 @@ mdot_status ir_shape_recurrent(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     ir_operands from = ir_operands_of_graph(graph, node, err);
     recurrent r;
-    mdot_status status = read_recurrent(&from, &r);
+    ir_recurrent how;
+    mdot_status status = read_operands(&from, &r);
+    if (status == MDOT_OK) status = ir_read_recurrent(node, (int)r.directions - 1, &how, err);
     if (status != MDOT_OK) return status;
     ir_dim directions = ir_dim_number(r.directions), hidden = ir_dim_number(r.hidden);
     bool batch_first = ir_node_int(node, "layout", 0) != 0;
@@ -63,4 +228,45 @@ void ir_cost_recurrent(const ir_node *node, int64_t length, ir_cost *out_cost)
     double weights = ir_value_elements(node->inputs[1], length) + ir_value_elements(node->inputs[2], length);
     double gates = (double)ir_dim_at(recurrence->dim[0], length) * (double)ir_dim_at(recurrence->dim[1], length);
     out_cost->flops = positions * (2 * weights + 10 * gates);
+}
+
+/* ---- mdot.Recurrence --------------------------------------------------------------------------------------------- */
+
+mdot_status ir_shape_recurrence(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_recurrent how;
+    ir_type x, weights;
+    mdot_status status = ir_read_recurrent(node, 0, &how, err);
+    if (status == MDOT_OK) status = ir_operand_need(&from, 0, "input", 3, &x);
+    if (status == MDOT_OK) status = ir_operand_need(&from, 1, "weights", 2, &weights);
+    if (status != MDOT_OK) return status;
+    int64_t hidden = ir_dim_is_number(weights.dim[0]) ? weights.dim[0].offset : 0, columns, own;
+    bool splits = how.cell == IR_CELL_GRU && !how.resets_behind;
+    bool agree = hidden > 0 && !__builtin_mul_overflow(how.gates, hidden, &columns) && ir_dim_is(x.dim[2], columns);
+    own = agree && splits ? columns - hidden : columns;
+    if (!agree || !ir_dim_is(weights.dim[1], own))
+        return ir_fail(node, err, MDOT_MALFORMED, "the weights do not agree with the input");
+    ir_dim h = ir_dim_number(hidden), square[] = {h, h}, state[] = {x.dim[1], h};
+    ir_dim peephole = ir_dim_number(3 * hidden), steps[] = {x.dim[0], x.dim[1], h};
+    status = check_operand(&from, 2, "candidate weights", 2, square);
+    if (status == MDOT_OK) status = check_operand(&from, 3, "biases", 1, &h);
+    if (status == MDOT_OK) status = check_operand(&from, 4, "lengths", 1, &x.dim[1]);
+    if (status == MDOT_OK) status = check_operand(&from, 5, "initial hidden states", 2, state);
+    if (status == MDOT_OK) status = check_operand(&from, 6, "initial cell states", 2, state);
+    if (status == MDOT_OK) status = check_operand(&from, 7, "peepholes", 1, &peephole);
+    if (status != MDOT_OK) return status;
+    ir_set_type(node, 0, x.dtype, 3, steps);
+    for (int i = 1; i < node->output_count; i++) ir_set_type(node, i, x.dtype, 2, state);
+    return MDOT_OK;
+}
+
+void ir_cost_recurrence(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_cost_traffic(node, length, out_cost);
+    const ir_type *x = &node->inputs[0]->type;
+    double positions = (double)ir_dim_at(x->dim[0], length) * (double)ir_dim_at(x->dim[1], length);
+    double weights = ir_value_elements(node->inputs[1], length);
+    if (ir_node_input(node, 2) != NULL) weights += ir_value_elements(node->inputs[2], length);
+    out_cost->flops = positions * (2 * weights + 10 * (double)ir_dim_at(x->dim[2], length));
 }

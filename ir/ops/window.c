@@ -82,8 +82,9 @@ static mdot_status not_affine(const ir_operands *from, int axis)
 static mdot_status slide_same(const ir_operands *from, ir_window *w, int i, ir_dim in, bool upper, ir_dim *out)
 {
     if (!ir_dim_div_ceil(from->graph, in, w->stride[i], out)) return not_affine(from, i);
-    if (!ir_dim_is_number(in)) return MDOT_OK;
-    int64_t total = (out->offset - 1) * w->stride[i] + reach(w, i) - in.offset;
+    if (!ir_dim_is_number(in) && w->stride[i] != 1) return MDOT_OK;
+    int64_t total = reach(w, i) - 1;
+    if (w->stride[i] != 1) total = (out->offset - 1) * w->stride[i] + reach(w, i) - in.offset;
     if (total < 0) total = 0;
     w->before[i] = upper ? total / 2 : total - total / 2;
     w->after[i] = total - w->before[i];

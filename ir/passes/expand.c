@@ -30,6 +30,14 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_MeanVarianceNormalization] = ir_expand_mean_variance_norm,
     [IR_OP_LpNormalization] = ir_expand_lp_norm,
     [IR_OP_Attention] = ir_expand_attention,
+    [IR_OP_Conv] = ir_expand_convolution,
+    [IR_OP_MaxPool] = ir_expand_max_pool,
+    [IR_OP_AveragePool] = ir_expand_average_pool,
+    [IR_OP_GlobalMaxPool] = ir_expand_global_pool,
+    [IR_OP_GlobalAveragePool] = ir_expand_global_pool,
+    [IR_OP_LSTM] = ir_expand_recurrent,
+    [IR_OP_GRU] = ir_expand_recurrent,
+    [IR_OP_RNN] = ir_expand_recurrent,
     [IR_OP_RotaryEmbedding] = ir_expand_rotary_embedding,
 };
 

@@ -19,6 +19,15 @@ void ir_expand_log_sum_exp(ir_builder *b, ir_node *node);
 /* expand_attention.c */
 void ir_expand_attention(ir_builder *b, ir_node *node);
 
+/* expand_recurrent.c */
+void ir_expand_recurrent(ir_builder *b, ir_node *node);
+
+/* expand_windows.c */
+void ir_expand_convolution(ir_builder *b, ir_node *node);
+void ir_expand_max_pool(ir_builder *b, ir_node *node);
+void ir_expand_average_pool(ir_builder *b, ir_node *node);
+void ir_expand_global_pool(ir_builder *b, ir_node *node);
+
 /* expand_rotary.c */
 void ir_expand_rotary_embedding(ir_builder *b, ir_node *node);
 

@@ -18,5 +18,6 @@ mdot_status ir_pass_linears(ir_graph *graph, bool *out_changed, mdot_error *err)
 mdot_status ir_pass_attention(ir_graph *graph, bool *out_changed, mdot_error *err);   /* recognise_attention.c */
 mdot_status ir_pass_merge(ir_graph *graph, bool *out_changed, mdot_error *err);       /* merge.c */
 mdot_status ir_pass_expand(ir_graph *graph, bool *out_changed, mdot_error *err);      /* expand.c */
+mdot_status ir_pass_transposes(ir_graph *graph, bool *out_changed, mdot_error *err);  /* transposes.c */
 
 #endif

@@ -84,10 +84,10 @@ typedef mdot_status (*emit_fn)(pl_builder *b, const ir_node *node);
 static const emit_fn emitters[IR_LOWER_COUNT] = {
     [IR_LOWER_REDUCE] = pl_emit_reduction,      [IR_LOWER_LINEAR] = pl_emit_linear,
     [IR_LOWER_ATTENTION] = pl_emit_attention,   [IR_LOWER_NORM] = pl_emit_norm,
-    [IR_LOWER_SEQUENTIAL] = pl_emit_sequential,
+    [IR_LOWER_SEQUENTIAL] = pl_emit_sequential, [IR_LOWER_RECURRENCE] = pl_emit_recurrence,
 };
 
-/* Kernels of a fixed form compute their first output; the passes rewrite nodes whose others are read. */
+/* Most kernels of a fixed form compute their first output; the passes rewrite nodes whose others are read. */
 static bool only_first_is_read(const pl_builder *b, const ir_node *node)
 {
     for (int k = 1; k < node->output_count; k++) {
@@ -100,10 +100,10 @@ static bool only_first_is_read(const pl_builder *b, const ir_node *node)
 static mdot_status emit_node(pl_builder *b, const ir_node *node)
 {
     emit_fn emit = emitters[node->op->lowering];
-    bool is_sequential = node->op->lowering == IR_LOWER_SEQUENTIAL;
+    bool makes_all = node->op->lowering == IR_LOWER_SEQUENTIAL || node->op->lowering == IR_LOWER_RECURRENCE;
     if (emit == NULL)
         pl_reject(b, node, "has no kernel");
-    else if (!is_sequential && !only_first_is_read(b, node))
+    else if (!makes_all && !only_first_is_read(b, node))
         pl_reject(b, node, "more than its first output is read");
     return b->status != MDOT_OK ? b->status : emit(b, node);
 }

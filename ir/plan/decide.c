@@ -14,6 +14,7 @@ static const double store_cost = 2, load_cost = 2;
 /* A reader that works on memory of a given form, and not on an expression. */
 static bool needs_place(const pl_use *use)
 {
+    if (ir_node_opcode(use->node) == IR_OP_Windows) return true; /* its elements are read again and again */
     switch (use->node->op->lowering) {
     case IR_LOWER_LINEAR:
         return use->operand == 0 && pl_is_linear(use->node);
@@ -50,6 +51,7 @@ static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, co
     case IR_LOWER_ATTENTION:
         return attention_accepts(use, place);
     case IR_LOWER_ALIAS:
+    case IR_LOWER_MOVE:
         return pl_view_from(b, use->node, 0, place, &(pl_place){0});
     default:
         return false;

@@ -49,6 +49,11 @@ const pl_expr *pl_index(ir_arena *arena, int loop)
     return expr;
 }
 
+const pl_expr *pl_step(ir_arena *arena)
+{
+    return create(arena, PL_STEP, MDOT_DTYPE_I64);
+}
+
 const pl_expr *pl_dim(ir_arena *arena, ir_dim dim)
 {
     const pl_expr *offset = pl_const_i(arena, MDOT_DTYPE_I64, dim.offset);

@@ -16,6 +16,7 @@
 #define PL_EXPR_MAP(X)                                                                                                 \
     X(CONST, 0, "const") /* number or integer literal */                                                               \
     X(INDEX, 0, "i")     /* loop variable number `i` of the kernel, I64 */                                             \
+    X(STEP, 0, "step")   /* the step of the recurrence that the kernel is a part of, I64 */                            \
     X(LENGTH, 0, "L")    /* the run-time length, I64 */                                                                \
     X(LOAD, 1, "load")   /* element arg[0] (an offset in elements, I64) of buffer `i` */                               \
     X(ACC, 0, "acc")     /* accumulator `i` of a reduction, or the value an epilogue continues */                      \
@@ -86,6 +87,7 @@ const char *pl_expr_op_name(pl_expr_op op);
 const pl_expr *pl_const_f(ir_arena *arena, mdot_dtype dtype, double value);
 const pl_expr *pl_const_i(ir_arena *arena, mdot_dtype dtype, int64_t value);
 const pl_expr *pl_index(ir_arena *arena, int loop);
+const pl_expr *pl_step(ir_arena *arena);
 const pl_expr *pl_dim(ir_arena *arena, ir_dim dim); /* scale * LENGTH + offset */
 const pl_expr *pl_load(ir_arena *arena, int buffer, mdot_dtype dtype, const pl_expr *offset);
 const pl_expr *pl_acc(ir_arena *arena, int number, mdot_dtype dtype);

@@ -116,6 +116,8 @@ static pl_scalar evaluate(pl_machine *m, const pl_expr *e)
         return ir_dtype_is_float(e->dtype) ? (pl_scalar){.f = e->f} : (pl_scalar){.n = e->n};
     case PL_INDEX:
         return (pl_scalar){.n = m->index[e->i]};
+    case PL_STEP:
+        return (pl_scalar){.n = m->step};
     case PL_LENGTH:
         return (pl_scalar){.n = m->length};
     case PL_ACC:
@@ -366,9 +368,16 @@ static void run_nest(pl_machine *m, const pl_nest *k)
 
 /* ---- Plan -------------------------------------------------------------------------------------------------------- */
 
-static void run_kernel(pl_machine *m)
+static void run_kernel(pl_machine *m, const pl_kernel *k);
+
+static void run_recurrence(pl_machine *m, const pl_recurrence *k)
 {
-    const pl_kernel *k = m->kernel;
+    for (m->step = 0; m->step < at_length(m, k->steps) && m->status == MDOT_OK; m->step++)
+        for (int i = 0; i < k->kernel_count; i++) run_kernel(m, &k->kernels[i]);
+}
+
+static void run_kernel(pl_machine *m, const pl_kernel *k)
+{
     switch (k->kind) {
     case PL_LINEAR:
         run_linear(m, &k->linear);
@@ -384,6 +393,9 @@ static void run_kernel(pl_machine *m)
         break;
     case PL_SEQUENTIAL:
         pl_run_sequential(m, &k->sequential);
+        break;
+    case PL_RECURRENCE:
+        run_recurrence(m, &k->recurrence);
         break;
     }
 }
@@ -403,7 +415,7 @@ mdot_status pl_interpret_in(const pl_plan *plan, mdot_dtype half, int64_t length
         m.kernel = &plan->kernels[k];
         m.is_matrix = pl_is_matrix(plan, m.kernel);
         bring_to_life(&m, k);
-        run_kernel(&m);
+        run_kernel(&m, m.kernel);
     }
     if (m.status != MDOT_OK) return m.status;
     for (int k = 0; k < plan->buffer_count; k++)

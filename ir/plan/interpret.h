@@ -30,6 +30,7 @@ typedef struct pl_machine {
     bool is_matrix;     /* the kernel */
     mdot_status status; /* of the first fault */
     mdot_error *err;
+    int64_t step; /* of the recurrence that runs */
     int64_t index[PL_MAX_LOOPS];
     double acc_f;
     int64_t acc_n;

@@ -93,7 +93,7 @@ int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *nam
 
 const char *pl_kind_name(pl_kind kind)
 {
-    static const char *const names[] = {"linear", "attention", "norm", "nest", "sequential"};
+    static const char *const names[] = {"linear", "attention", "norm", "nest", "sequential", "recurrence"};
     return names[kind];
 }
 

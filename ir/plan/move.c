@@ -32,6 +32,19 @@ static const pl_expr *define_slice(pl_builder *b, const ir_node *node, int outpu
     return pl_value_at(b, source, own);
 }
 
+static const pl_expr *define_windows(pl_builder *b, const ir_node *node, int output, indices index)
+{
+    (void)output;
+    const ir_type *type = &node->inputs[0]->type;
+    int axis = pl_axis(node, "axis", -1, type->rank);
+    const pl_expr *own[MDOT_MAX_RANK];
+    const pl_expr *begin = pl_op2(b, PL_MUL, index[axis], pl_int(b, ir_node_int(node, "stride", 1)));
+    const pl_expr *tap = pl_op2(b, PL_MUL, index[axis + 1], pl_int(b, ir_node_int(node, "dilation", 1)));
+    for (int d = 0; d < type->rank; d++) own[d] = index[d <= axis ? d : d + 1];
+    own[axis] = pl_op2(b, PL_ADD, begin, tap);
+    return pl_value_at(b, node->inputs[0], own);
+}
+
 static const pl_expr *define_split(pl_builder *b, const ir_node *node, int output, indices index)
 {
     int axis;
@@ -249,6 +262,7 @@ static const pl_expr *define_range(pl_builder *b, const ir_node *node, int outpu
 
 static const pl_define_fn moves[IR_OP_COUNT] = {
     [IR_OP_Transpose] = define_transpose,
+    [IR_OP_Windows] = define_windows,
     [IR_OP_Slice] = define_slice,
     [IR_OP_Split] = define_split,
     [IR_OP_Expand] = define_expand,

@@ -54,7 +54,7 @@ typedef struct pl_matrix {
 
 /* ---- Kernels ---------------------------------------------------------------------------------------------------- */
 
-typedef enum pl_kind { PL_LINEAR, PL_ATTENTION, PL_NORM, PL_NEST, PL_SEQUENTIAL } pl_kind;
+typedef enum pl_kind { PL_LINEAR, PL_ATTENTION, PL_NORM, PL_NEST, PL_SEQUENTIAL, PL_RECURRENCE } pl_kind;
 const char *pl_kind_name(pl_kind kind);
 
 /* out[r, c] = epilogue(sum_k a[r, k] * weight[k, c] + bias[c]), f32. INDEX 0 is r, INDEX 1 is c, ACC 0 the sum with the
@@ -163,6 +163,15 @@ typedef struct pl_sequential {
     pl_reducer reduction; /* scatter: NONE overwrites; SUM, PROD, MAX, MIN combine */
 } pl_sequential;
 
+/* Kernels that are done in order, all of them once for each step 0 … steps - 1: linears and nests, whose expressions
+ * have the step as STEP. What one step writes the next one reads. All of it is computed in f32, also where an image
+ * computes in 16 bits: a rounding would be carried from step to step. */
+typedef struct pl_recurrence {
+    ir_dim steps;
+    int kernel_count;
+    const struct pl_kernel *kernels;
+} pl_recurrence;
+
 typedef struct pl_kernel {
     pl_kind kind;
     const char *name;   /* "linear.layers_0_f1", a C identifier but for the dots; unique in the plan */
@@ -174,6 +183,7 @@ typedef struct pl_kernel {
         pl_norm norm;
         pl_nest nest;
         pl_sequential sequential;
+        pl_recurrence recurrence;
     };
 } pl_kernel;
 

@@ -13,7 +13,8 @@
  *   5  build.c        the order of everything: users, chains, states, kernels, memory
  *   4  chain.c        which pointwise operators continue which root
  *      decide.c       what gets an address and what is inlined
- *      fused.c        linear, norm and attention kernels; reduce_nests.c product.c norm_nests.c sequence.c: all others
+ *      fused.c        linear, norm and attention kernels; reduce_nests.c product.c norm_nests.c sequence.c
+ *      recurrence.c   all others
  *      nest.c         nests of values and the ends of reductions
  *   3  pointwise.c special.c move.c gather_nests.c    definitions of inlinable operators, one expression each
  *   2  value.c        a value at an index, as an expression: places, inlined definitions
@@ -230,6 +231,7 @@ mdot_status pl_emit_norm(pl_builder *b, const ir_node *node);
 mdot_status pl_emit_norm_nests(pl_builder *b, const ir_node *node); /* norm_nests.c: other normalisations */
 mdot_status pl_emit_attention(pl_builder *b, const ir_node *node);
 mdot_status pl_emit_sequential(pl_builder *b, const ir_node *node); /* sequence.c */
+mdot_status pl_emit_recurrence(pl_builder *b, const ir_node *node); /* recurrence.c */
 
 /* A Linear node that is a matrix kernel: its rows are affine in L. */
 bool pl_is_linear(const ir_node *node);

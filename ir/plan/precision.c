@@ -75,6 +75,7 @@ bool pl_is_matrix(const pl_plan *plan, const pl_kernel *kernel)
     case PL_NORM:
     case PL_NEST:
     case PL_SEQUENTIAL:
+    case PL_RECURRENCE:
         break;
     }
     return false;

@@ -123,6 +123,9 @@ static void put_expr(text *t, const pl_expr *e)
     case PL_INDEX:
         put(t, "i%d", e->i);
         break;
+    case PL_STEP:
+        put(t, "step");
+        break;
     case PL_LENGTH:
         put(t, "L");
         break;
@@ -328,9 +331,21 @@ static void put_sequential(text *t, const pl_sequential *k)
     put(t, "\n");
 }
 
-static void put_kernel(text *t, int number, const pl_kernel *k)
+static void put_body(text *t, const pl_kernel *k);
+
+static void put_recurrence(text *t, const pl_recurrence *k)
 {
-    put(t, "%d %s: %s\n", number, k->name, k->origin);
+    put(t, "  for step<");
+    put_dim(t, k->steps);
+    put(t, "\n");
+    for (int i = 0; i < k->kernel_count; i++) {
+        put(t, "  %s\n", k->kernels[i].name);
+        put_body(t, &k->kernels[i]);
+    }
+}
+
+static void put_body(text *t, const pl_kernel *k)
+{
     switch (k->kind) {
     case PL_LINEAR:
         put_linear(t, &k->linear);
@@ -347,7 +362,16 @@ static void put_kernel(text *t, int number, const pl_kernel *k)
     case PL_SEQUENTIAL:
         put_sequential(t, &k->sequential);
         break;
+    case PL_RECURRENCE:
+        put_recurrence(t, &k->recurrence);
+        break;
     }
+}
+
+static void put_kernel(text *t, int number, const pl_kernel *k)
+{
+    put(t, "%d %s: %s\n", number, k->name, k->origin);
+    put_body(t, k);
 }
 
 char *pl_print(const pl_plan *plan, ir_arena *arena)

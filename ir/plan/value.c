@@ -191,6 +191,7 @@ static double operator_cost(const pl_expr *expr)
     switch (expr->op) {
     case PL_CONST:
     case PL_INDEX:
+    case PL_STEP:
     case PL_LENGTH:
     case PL_ACC:
         return 0;

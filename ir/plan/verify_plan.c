@@ -12,6 +12,7 @@ typedef struct checker {
     const pl_kernel *kernel;
     ir_dim extent[PL_MAX_LOOPS]; /* of the kernel's loops */
     int loop_count;
+    ir_dim steps; /* of the recurrence that the kernel is a part of; 0: of none */
     int acc_count;
     mdot_dtype acc_dtype;
     mdot_status status;
@@ -66,6 +67,9 @@ static bool find_range(const checker *c, const pl_expr *e, int64_t length, range
         return true;
     case PL_INDEX:
         *out = (range){0, (wide_int)ir_dim_at(c->extent[e->i], length) - 1};
+        return true;
+    case PL_STEP:
+        *out = (range){0, (wide_int)ir_dim_at(c->steps, length) - 1};
         return true;
     case PL_ADD:
         if (!find_range(c, e->arg[0], length, &a) || !find_range(c, e->arg[1], length, &b)) return false;
@@ -128,6 +132,9 @@ static void check_leaf(checker *c, const pl_expr *e)
     switch (e->op) {
     case PL_INDEX:
         if (e->i < 0 || e->i >= c->loop_count) report(c, "an expression reads a loop that is not there", e->i);
+        break;
+    case PL_STEP:
+        if (ir_dim_is(c->steps, 0)) report(c, "an expression reads the step of no recurrence", -1);
         break;
     case PL_ACC:
         if (e->i >= c->acc_count)
@@ -205,7 +212,7 @@ static void check_linear(checker *c, const pl_linear *k)
     check_matrix(c, &k->out, k->rows, columns);
     check_whole_vector(c, k->bias, columns);
     check_vector(c, k->weight, ir_dim_number(k->k * k->columns));
-    bool is_matrix = pl_is_matrix(c->plan, c->kernel);
+    bool is_matrix = ir_dim_is(c->steps, 0) && pl_is_matrix(c->plan, c->kernel);
     check_read(c, k->a.buffer, is_matrix);
     check_read(c, k->weight, is_matrix);
     if (weight != NULL && !is_matrix_operand(weight)) report(c, "a weight is no matrix operand", k->weight);
@@ -295,6 +302,22 @@ static void check_sequential(checker *c, const pl_sequential *k)
     if (in != NULL && k->axis >= in->type.rank && in->type.rank > 0) report(c, "there is no such axis", k->axis);
 }
 
+static void check_recurrence(checker *c, const pl_recurrence *k)
+{
+    if (k->kernel_count == 0) report(c, "a recurrence of no kernels", -1);
+    c->steps = k->steps;
+    for (int i = 0; i < k->kernel_count && c->status == MDOT_OK; i++) {
+        c->kernel = &k->kernels[i];
+        if (c->kernel->kind == PL_LINEAR)
+            check_linear(c, &c->kernel->linear);
+        else if (c->kernel->kind == PL_NEST)
+            check_nest(c, &c->kernel->nest);
+        else
+            report(c, "a recurrence holds linears and nests alone", -1);
+    }
+    c->steps = ir_dim_number(0);
+}
+
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 static void check_memory(checker *c)
@@ -338,6 +361,9 @@ mdot_status pl_verify(const pl_plan *plan, mdot_error *err)
             break;
         case PL_SEQUENTIAL:
             check_sequential(&c, &c.kernel->sequential);
+            break;
+        case PL_RECURRENCE:
+            check_recurrence(&c, &c.kernel->recurrence);
             break;
         }
     }

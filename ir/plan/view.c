@@ -77,6 +77,16 @@ static bool view_split(pl_builder *b, const ir_node *node, int k, const ir_type 
     return pl_split(b, node, k, &axis, &begin) && move_start(place, begin, place->stride[axis]);
 }
 
+static bool view_windows(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place)
+{
+    (void)b, (void)k;
+    int axis = pl_axis(node, "axis", -1, type->rank);
+    ir_dim stride = place->stride[axis];
+    for (int d = type->rank; d > axis + 1; d--) place->stride[d] = place->stride[d - 1];
+    return ir_dim_mul(stride, ir_dim_number(ir_node_int(node, "stride", 1)), &place->stride[axis]) &&
+           ir_dim_mul(stride, ir_dim_number(ir_node_int(node, "dilation", 1)), &place->stride[axis + 1]);
+}
+
 static bool view_expand(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place)
 {
     (void)b, (void)k;
@@ -187,6 +197,7 @@ static const view_fn views[IR_OP_COUNT] = {
     [IR_OP_Transpose] = view_transpose, [IR_OP_Slice] = view_slice,      [IR_OP_Split] = view_split,
     [IR_OP_Expand] = view_expand,       [IR_OP_Identity] = view_reshape, [IR_OP_Reshape] = view_reshape,
     [IR_OP_Flatten] = view_reshape,     [IR_OP_Squeeze] = view_reshape,  [IR_OP_Unsqueeze] = view_reshape,
+    [IR_OP_Windows] = view_windows,
 };
 
 bool pl_view_from(pl_builder *b, const ir_node *node, int k, const pl_place *source, pl_place *out)

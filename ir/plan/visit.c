@@ -62,6 +62,11 @@ static void visit_sequential(const visitor *v, const pl_sequential *k)
     for (int i = 0; i < 2; i++) touch(v, k->output[i], true);
 }
 
+static void visit_recurrence(const visitor *v, const pl_recurrence *k)
+{
+    for (int i = 0; i < k->kernel_count; i++) pl_kernel_visit_buffers(&k->kernels[i], v->visit, v->user);
+}
+
 void pl_kernel_visit_buffers(const pl_kernel *kernel, void (*visit)(void *user, int buffer, bool is_written),
                              void *user)
 {
@@ -81,6 +86,9 @@ void pl_kernel_visit_buffers(const pl_kernel *kernel, void (*visit)(void *user, 
         break;
     case PL_SEQUENTIAL:
         visit_sequential(&v, &kernel->sequential);
+        break;
+    case PL_RECURRENCE:
+        visit_recurrence(&v, &kernel->recurrence);
         break;
     }
 }

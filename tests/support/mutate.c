@@ -25,7 +25,8 @@ int mutate_i32(void *at, int step)
 
 int mutate_choice(void *at, int step)
 {
-    if (step == 0) *(int *)at ^= 1;
+    int *choice = at; /* the one before, since there may be none behind */
+    if (step == 0) *choice = *choice > 0 ? *choice - 1 : 1;
     return 1;
 }
 

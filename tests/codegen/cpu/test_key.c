@@ -365,6 +365,36 @@ static void every_field_of_a_sequential_kernel_and_every_shape_counts(void **sta
     ir_arena_destroy(s.arena);
 }
 
+static void steps_and_every_kernel_of_a_recurrence_count(void **state)
+{
+    (void)state;
+    setup s;
+    begin(&s);
+    pl_kernel inner[] = {{.kind = PL_LINEAR}, {.kind = PL_NEST}}, others[] = {inner[0], inner[1]};
+    inner[0].linear = others[0].linear = (pl_linear){LINEAR(FIELD_VALUE)};
+    inner[1].nest = others[1].nest = (pl_nest){NEST(FIELD_VALUE)};
+    pl_kernel kernel = {.kind = PL_RECURRENCE}, other = kernel;
+    kernel.recurrence = other.recurrence = (pl_recurrence){.steps = {1, 0}, .kernel_count = 2, .kernels = inner};
+    assert_true(same(&s, &kernel, &other));
+    for (int part = 0; part < 2; part++) {
+        other.recurrence = kernel.recurrence;
+        mutate_dim(&other.recurrence.steps, part);
+        assert_false(same(&s, &kernel, &other));
+    }
+    other.recurrence = kernel.recurrence;
+    other.recurrence.kernel_count = 1;
+    assert_false(same(&s, &kernel, &other));
+    other.recurrence = kernel.recurrence;
+    other.recurrence.kernels = others;
+    assert_true(same(&s, &kernel, &other));
+    others[0].linear.columns++;
+    assert_false(same(&s, &kernel, &other));
+    others[0] = inner[0];
+    others[1].nest.loop_count--;
+    assert_false(same(&s, &kernel, &other));
+    ir_arena_destroy(s.arena);
+}
+
 /* ---- Expressions ------------------------------------------------------------------------------------------------- */
 
 #define EXPR(X)                                                                                                        \
@@ -551,11 +581,13 @@ static void kinds_never_share_code(void **state)
     (void)state;
     setup s;
     begin(&s);
-    pl_kernel kernels[] = {{.kind = PL_LINEAR}, {.kind = PL_ATTENTION}, {.kind = PL_NORM}, {.kind = PL_NEST}};
+    pl_kernel kernels[] = {
+        {.kind = PL_LINEAR}, {.kind = PL_ATTENTION}, {.kind = PL_NORM}, {.kind = PL_NEST}, {.kind = PL_RECURRENCE}};
     kernels[0].linear = (pl_linear){LINEAR(FIELD_VALUE)};
     kernels[1].attention = (pl_attention){ATTENTION(FIELD_VALUE)};
     kernels[2].norm = (pl_norm){NORM(FIELD_VALUE)};
     kernels[3].nest = (pl_nest){NEST(FIELD_VALUE)};
+    kernels[4].recurrence = (pl_recurrence){.steps = {1, 0}, .kernel_count = 1, .kernels = &kernels[3]};
     for (int a = 0; a < COUNT(kernels); a++)
         for (int b = 0; b < a; b++) assert_false(same(&s, &kernels[a], &kernels[b]));
     ir_arena_destroy(s.arena);
@@ -569,6 +601,7 @@ int main(void)
         cmocka_unit_test(every_field_of_a_norm_counts),
         cmocka_unit_test(every_field_of_a_nest_counts),
         cmocka_unit_test(every_field_of_a_sequential_kernel_and_every_shape_counts),
+        cmocka_unit_test(steps_and_every_kernel_of_a_recurrence_count),
         cmocka_unit_test(every_field_of_an_expression_counts),
         cmocka_unit_test(the_operation_counts),
         cmocka_unit_test(which_node_occurs_again_counts),

@@ -1,4 +1,5 @@
-/* test_ops_training.c — ir/ops/recurrent.c and loss.c: operators that only jobs have. */
+/* test_ops_training.c — ir/ops/recurrent.c and loss.c: operators whose cost counts in jobs. What recurrent ones
+ * compute stands in tests/codegen/cpu/test_cpu_recurrence.c. */
 #include "tests/support/op_fixture.h"
 
 #include <setjmp.h>

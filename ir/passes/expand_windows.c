@@ -1,0 +1,268 @@
+/* expand_windows.c — convolutions and poolings as windows (mdot.Windows) and what is computed of each.
+ *
+ *   Conv, one group     channels last, windows side by side are the rows of an mdot.Linear
+ *   Conv by channel     Σ windows · weights, a reduction
+ *   Conv of groups      one of the first kind a group
+ *   pooling             the greatest or the mean of each window
+ *
+ * In one dimension the rows lie in the padded input as they are, overlapping: nothing is copied. Channels come back to
+ * the front behind the product, where that order meets the one before it is undone (transposes.c).
+ */
+#include "ir/ops.h"
+#include "ir/ops/window.h"
+#include "ir/passes/expand.h"
+
+#include <math.h>
+
+typedef struct sliding {
+    const ir_node *node;
+    ir_window window;
+    int spatial;                       /* dimensions */
+    ir_dim batch, out[IR_MAX_SPATIAL]; /* extents of the result */
+} sliding;
+
+/* False: inference has failed it, or does; the builder knows. */
+static bool read_sliding(ir_builder *b, const ir_node *node, const int64_t *kernel, sliding *s)
+{
+    const ir_type *x = &node->inputs[0]->type;
+    ir_operands from = ir_operands_of_graph(b->graph, node, b->err);
+    *s = (sliding){.node = node, .spatial = x->rank - 2, .batch = x->dim[0]};
+    b->status = ir_window_read(&from, s->spatial, kernel, &s->window);
+    if (b->status == MDOT_OK) b->status = ir_window_slide(&from, &s->window, x->dim + 2, s->out);
+    return b->status == MDOT_OK;
+}
+
+/* x with its spatial dimensions, which begin at `first`, padded with `value`. */
+static ir_value *padded(ir_builder *b, const sliding *s, ir_value *x, int first, double value)
+{
+    int64_t pads[2 * MDOT_MAX_RANK] = {0};
+    bool any = false;
+    if (x == NULL) return NULL;
+    for (int i = 0; i < s->spatial; i++) {
+        pads[first + i] = s->window.before[i];
+        pads[x->type.rank + first + i] = s->window.after[i];
+        any = any || s->window.before[i] != 0 || s->window.after[i] != 0;
+    }
+    if (!any) return x;
+    return ir_build_op3(b, IR_OP_Pad, x, ir_build_integers(b, pads, 2 * x->type.rank), ir_build_scalar(b, value));
+}
+
+/* The windows along spatial dimension `i`, which is x's `axis`. */
+static ir_value *along(ir_builder *b, const ir_window *w, int i, ir_value *x, int axis)
+{
+    ir_dim dims[MDOT_MAX_RANK];
+    if (x == NULL) return NULL;
+    if (w->kernel[i] == 1 && w->stride[i] == 1) {
+        for (int d = 0; d < x->type.rank; d++) dims[d <= axis ? d : d + 1] = x->type.dim[d];
+        dims[axis + 1] = ir_dim_number(1);
+        return ir_build_reshape(b, x, dims, x->type.rank + 1);
+    }
+    ir_node *node = ir_build_node(b, IR_OP_Windows, &x, 1, 1);
+    ir_build_set_int(b, node, "axis", axis);
+    ir_build_set_int(b, node, "size", w->kernel[i]);
+    ir_build_set_int(b, node, "stride", w->stride[i]);
+    ir_build_set_int(b, node, "dilation", w->dilation[i]);
+    return ir_build_infer(b, node);
+}
+
+/* Windows over the spatial dimensions, then the order: what stands before them, windows, taps, what stands behind. */
+static ir_value *windows(ir_builder *b, const sliding *s, ir_value *x, int first)
+{
+    int64_t perm[MDOT_MAX_RANK];
+    int rank = 0;
+    for (int i = s->spatial - 1; i >= 0; i--) x = along(b, &s->window, i, x, first + i);
+    if (x == NULL) return NULL;
+    for (int d = 0; d < first; d++) perm[rank++] = d;
+    for (int i = 0; i < s->spatial; i++) perm[rank++] = first + 2 * i;
+    for (int i = 0; i < s->spatial; i++) perm[rank++] = first + 2 * i + 1;
+    for (int d = first + 2 * s->spatial; d < x->type.rank; d++) perm[rank++] = d;
+    return ir_build_transpose(b, x, perm);
+}
+
+/* The dimension of the channels to the end, or back to its place. */
+static ir_value *channels_last(ir_builder *b, const sliding *s, ir_value *x)
+{
+    int64_t perm[MDOT_MAX_RANK] = {0};
+    for (int i = 0; i < s->spatial; i++) perm[1 + i] = 2 + i;
+    perm[1 + s->spatial] = 1;
+    return ir_build_transpose(b, x, perm);
+}
+
+static ir_value *channels_first(ir_builder *b, const sliding *s, ir_value *x)
+{
+    int64_t perm[MDOT_MAX_RANK] = {0, 1 + s->spatial};
+    for (int i = 0; i < s->spatial; i++) perm[2 + i] = 1 + i;
+    return ir_build_transpose(b, x, perm);
+}
+
+/* x [batch, windows …] with `count` more dimensions. */
+static ir_value *reshaped(ir_builder *b, const sliding *s, ir_value *x, const int64_t *dims, int count)
+{
+    ir_dim all[MDOT_MAX_RANK] = {s->batch};
+    for (int i = 0; i < s->spatial; i++) all[1 + i] = s->out[i];
+    for (int i = 0; i < count; i++) all[1 + s->spatial + i] = ir_dim_number(dims[i]);
+    return ir_build_reshape(b, x, all, 1 + s->spatial + count);
+}
+
+/* ---- Convolution ------------------------------------------------------------------------------------------------- */
+
+typedef struct convolution {
+    sliding s;
+    int64_t groups, channels, filters, taps; /* channels and filters of a group; taps of a kernel */
+} convolution;
+
+/* [M, channels, taps …] → [taps …, channels, M] */
+static ir_value *weights_last(ir_builder *b, const convolution *c, ir_value *weights)
+{
+    int64_t perm[MDOT_MAX_RANK];
+    for (int i = 0; i < c->s.spatial; i++) perm[i] = 2 + i;
+    perm[c->s.spatial] = 1;
+    perm[c->s.spatial + 1] = 0;
+    return ir_build_transpose(b, weights, perm);
+}
+
+static ir_value *linear(ir_builder *b, const convolution *c, ir_value *x, ir_value *weights, ir_value *bias)
+{
+    int64_t inner = c->taps * c->channels;
+    ir_dim dims[] = {ir_dim_number(inner), ir_dim_number(c->filters)};
+    ir_value *operands[] = {reshaped(b, &c->s, windows(b, &c->s, x, 1), &inner, 1),
+                            ir_build_reshape(b, weights_last(b, c, weights), dims, 2), bias};
+    if (operands[0] == NULL || operands[1] == NULL) return NULL;
+    return ir_build_infer(b, ir_build_node(b, IR_OP_Linear, operands, bias != NULL ? 3 : 2, 1));
+}
+
+static ir_value *each_group(ir_builder *b, const convolution *c, ir_value *x, ir_value *weights, ir_value *bias)
+{
+    ir_value **parts = ir_build_alloc(b, c->groups, sizeof *parts);
+    for (int64_t g = 0; parts != NULL && g < c->groups; g++) {
+        int64_t in = g * c->channels, out = g * c->filters;
+        ir_value *own = ir_build_slice(b, weights, 0, out, out + c->filters);
+        ir_value *added = bias != NULL ? ir_build_slice(b, bias, 0, out, out + c->filters) : NULL;
+        parts[g] = linear(b, c, ir_build_slice(b, x, 1 + c->s.spatial, in, in + c->channels), own, added);
+    }
+    return parts != NULL ? ir_build_concat(b, 1 + c->s.spatial, parts, (int)c->groups) : NULL;
+}
+
+/* Every channel by itself, into `filters` results: [batch, windows …, taps …, channel, filter] is summed over taps. */
+static ir_value *each_channel(ir_builder *b, const convolution *c, ir_value *x, ir_value *weights, ir_value *bias)
+{
+    int64_t perm[MDOT_MAX_RANK], taps[IR_MAX_SPATIAL], last = c->groups * c->filters;
+    ir_dim dims[MDOT_MAX_RANK] = {ir_dim_number(c->groups), ir_dim_number(c->filters)};
+    int spatial = c->s.spatial;
+    for (int i = 0; i < spatial; i++) {
+        perm[i] = 2 + i;
+        dims[2 + i] = ir_dim_number(c->s.window.kernel[i]);
+        taps[i] = 1 + spatial + i;
+    }
+    perm[spatial] = 0;
+    perm[spatial + 1] = 1;
+    weights = ir_build_transpose(b, ir_build_reshape(b, weights, dims, 2 + spatial), perm);
+    x = windows(b, &c->s, x, 1);
+    if (x == NULL) return NULL;
+    for (int d = 0; d < x->type.rank; d++) dims[d] = x->type.dim[d];
+    dims[x->type.rank] = ir_dim_number(1);
+    ir_value *products = ir_build_mul(b, ir_build_reshape(b, x, dims, x->type.rank + 1), weights);
+    ir_value *sum = products != NULL ? ir_build_reduce(b, IR_OP_ReduceSum, products, taps, spatial) : NULL;
+    sum = reshaped(b, &c->s, sum, &last, 1);
+    return bias != NULL ? ir_build_add(b, sum, bias) : sum;
+}
+
+void ir_expand_convolution(ir_builder *b, ir_node *node)
+{
+    const ir_type *weights = &node->inputs[1]->type;
+    int64_t kernel[IR_MAX_SPATIAL];
+    convolution c = {.groups = ir_node_int(node, "group", 1), .taps = 1};
+    for (int i = 2; i < weights->rank; i++) c.taps *= kernel[i - 2] = weights->dim[i].offset;
+    c.channels = weights->dim[1].offset;
+    c.filters = weights->dim[0].offset / c.groups;
+    if (c.channels == 0 || c.filters == 0 || c.taps == 0 || !read_sliding(b, node, kernel, &c.s)) return;
+    ir_value *x = padded(b, &c.s, channels_last(b, &c.s, node->inputs[0]), 1, 0);
+    ir_value *bias = ir_node_input(node, 2), *result;
+    if (c.groups == 1)
+        result = linear(b, &c, x, node->inputs[1], bias);
+    else if (c.channels == 1)
+        result = each_channel(b, &c, x, node->inputs[1], bias);
+    else
+        result = each_group(b, &c, x, node->inputs[1], bias);
+    ir_replace(b, node->outputs[0], channels_first(b, &c.s, result));
+}
+
+/* ---- Pooling ----------------------------------------------------------------------------------------------------- */
+
+/* A last window may reach beyond the padding (ceil_mode). */
+static void pad_behind(sliding *s)
+{
+    const ir_type *x = &s->node->inputs[0]->type;
+    ir_window *w = &s->window;
+    for (int i = 0; i < s->spatial; i++) {
+        ir_dim in = x->dim[2 + i];
+        if (!ir_dim_is_number(in)) continue;
+        int64_t reach = (s->out[i].offset - 1) * w->stride[i] + w->dilation[i] * (w->kernel[i] - 1) + 1;
+        int64_t missing = reach - in.offset - w->before[i];
+        if (missing > w->after[i]) w->after[i] = missing;
+    }
+}
+
+/* [batch, channels, windows …], reduced over the taps of each. */
+static ir_value *pooled(ir_builder *b, const sliding *s, ir_value *x, ir_opcode op, double padding)
+{
+    int64_t taps[IR_MAX_SPATIAL];
+    ir_dim dims[MDOT_MAX_RANK];
+    for (int i = 0; i < s->spatial; i++) taps[i] = 2 + s->spatial + i;
+    ir_value *values = windows(b, s, padded(b, s, x, 2, padding), 2);
+    ir_value *result = values != NULL ? ir_build_reduce(b, op, values, taps, s->spatial) : NULL;
+    if (result == NULL) return NULL;
+    for (int d = 0; d < x->type.rank; d++) dims[d] = result->type.dim[d];
+    return ir_build_reshape(b, result, dims, x->type.rank);
+}
+
+/* How many elements that are no padding each window has: what they are divided by, where padding does not count. */
+static ir_value *counts(ir_builder *b, const sliding *s)
+{
+    const ir_type *x = &s->node->inputs[0]->type;
+    ir_dim dims[MDOT_MAX_RANK] = {ir_dim_number(1), ir_dim_number(1)};
+    for (int i = 0; i < s->spatial; i++) dims[2 + i] = x->dim[2 + i];
+    return pooled(b, s, ir_build_expand(b, ir_build_scalar(b, 1), dims, x->rank), IR_OP_ReduceSum, 0);
+}
+
+void ir_expand_max_pool(ir_builder *b, ir_node *node)
+{
+    sliding s;
+    ir_value *x = node->inputs[0];
+    if (ir_read_output(node, 1) != NULL || !ir_dtype_is_float(x->type.dtype) || !read_sliding(b, node, NULL, &s))
+        return;
+    pad_behind(&s);
+    ir_replace(b, node->outputs[0], pooled(b, &s, x, IR_OP_ReduceMax, -INFINITY));
+}
+
+void ir_expand_average_pool(ir_builder *b, ir_node *node)
+{
+    sliding s;
+    ir_value *x = node->inputs[0];
+    double taps = 1;
+    if (!read_sliding(b, node, NULL, &s)) return;
+    ir_window before = s.window;
+    bool counts_padding = ir_node_int(node, "count_include_pad", 0) != 0, pads = false;
+    pad_behind(&s);
+    for (int i = 0; i < s.spatial; i++) {
+        taps *= (double)s.window.kernel[i];
+        pads = pads || s.window.before[i] != 0 || s.window.after[i] != 0;
+        if (counts_padding && s.window.after[i] != before.after[i]) return; /* what lies beyond counts differently */
+    }
+    ir_value *sum = pooled(b, &s, x, IR_OP_ReduceSum, 0);
+    if (pads && !counts_padding)
+        sum = ir_build_div(b, sum, counts(b, &s));
+    else
+        sum = ir_build_mul(b, sum, ir_build_scalar(b, 1 / taps));
+    ir_replace(b, node->outputs[0], sum);
+}
+
+void ir_expand_global_pool(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0];
+    int64_t axes[MDOT_MAX_RANK];
+    bool is_max = ir_node_opcode(node) == IR_OP_GlobalMaxPool;
+    for (int d = 2; d < x->type.rank; d++) axes[d - 2] = d;
+    ir_replace(b, node->outputs[0],
+               ir_build_reduce(b, is_max ? IR_OP_ReduceMax : IR_OP_ReduceMean, x, axes, x->type.rank - 2));
+}

@@ -1,0 +1,113 @@
+/* transposes.c — brings transposes behind elementwise operators, to the transposes that undo them.
+ *
+ * Convolutions bring their channels to the end and back; with activations, residuals and normalisations between two of
+ * them, neither transpose meets the other: T'(f(T(x), T(y))) becomes f(x, y). Only where a transpose behind does undo
+ * it, through elementwise operators at most.
+ */
+#include "ir/ops.h"
+#include "ir/passes/builder.h"
+#include "ir/passes/pass.h"
+
+enum { MOST_BETWEEN = 8 }; /* elementwise operators that are looked through */
+
+typedef struct permutation {
+    int rank;
+    int64_t at[MDOT_MAX_RANK];
+} permutation;
+
+static bool read_transpose(const ir_value *value, permutation *out)
+{
+    const ir_node *node = value != NULL ? value->def : NULL;
+    if (node == NULL || node->op != &ir_ops[IR_OP_Transpose]) return false;
+    out->rank = value->type.rank;
+    ir_read_perm(node, out->at);
+    return true;
+}
+
+static bool is_elementwise(const ir_node *node)
+{
+    return node->op->lowering == IR_LOWER_POINTWISE && node->output_count == 1 && node->input_count <= MDOT_MAX_RANK;
+}
+
+static bool undoes(const permutation *second, const permutation *first)
+{
+    if (second->rank != first->rank) return false;
+    for (int d = 0; d < first->rank; d++)
+        if (first->at[second->at[d]] != d) return false;
+    return true;
+}
+
+/* Whether a transpose of a value, read in that order, is undone by a reader. */
+static bool is_undone(const ir_value *value, const permutation *first, int left)
+{
+    int uses = value->use_count;
+    permutation second;
+    for (const ir_node *node = value->def->next; node != NULL && uses > 0; node = node->next) {
+        bool reads = false;
+        for (int i = 0; i < node->input_count; i++) {
+            if (node->inputs[i] != value) continue;
+            reads = true;
+            uses--;
+        }
+        if (!reads) continue;
+        if (read_transpose(node->outputs[0], &second) && undoes(&second, first)) return true;
+        bool goes_on = left > 0 && is_elementwise(node) && node->outputs[0]->type.rank == first->rank;
+        if (goes_on && is_undone(node->outputs[0], first, left - 1)) return true;
+    }
+    return false;
+}
+
+/* The operand as it is before the transpose; a smaller one that broadcasts, put into that order. */
+static ir_value *before(ir_builder *b, ir_value *operand, const permutation *perm)
+{
+    permutation own;
+    int64_t inverse[MDOT_MAX_RANK];
+    ir_dim dims[MDOT_MAX_RANK];
+    int missing = perm->rank - operand->type.rank;
+    if (operand->type.rank == 0) return operand;
+    if (read_transpose(operand, &own)) return operand->def->inputs[0];
+    for (int d = 0; d < perm->rank; d++) {
+        dims[d] = d < missing ? ir_dim_number(1) : operand->type.dim[d - missing];
+        inverse[perm->at[d]] = d;
+    }
+    return ir_build_transpose(b, ir_build_reshape(b, operand, dims, perm->rank), inverse);
+}
+
+/* Operands of the result's shape are transposed in the same way, all others are constants that broadcast. */
+static bool find_common(const ir_node *node, permutation *out)
+{
+    bool found = false;
+    for (int i = 0; i < node->input_count; i++) {
+        const ir_value *operand = node->inputs[i];
+        permutation own;
+        if (operand == NULL || operand->constant != NULL) continue;
+        if (!read_transpose(operand, &own) || own.rank != node->outputs[0]->type.rank) return false;
+        for (int d = 0; found && d < own.rank; d++)
+            if (own.at[d] != out->at[d]) return false;
+        *out = own;
+        found = true;
+    }
+    return found;
+}
+
+static void bring_behind(ir_builder *b, ir_node *node)
+{
+    permutation perm;
+    ir_value *operands[MDOT_MAX_RANK];
+    if (!is_elementwise(node) || !find_common(node, &perm)) return;
+    if (!is_undone(node->outputs[0], &perm, MOST_BETWEEN)) return;
+    for (int i = 0; i < node->input_count; i++) {
+        operands[i] = node->inputs[i] != NULL ? before(b, node->inputs[i], &perm) : NULL;
+        if (node->inputs[i] != NULL && operands[i] == NULL) return;
+    }
+    ir_node *moved = ir_build_node(b, ir_node_opcode(node), operands, node->input_count, 1);
+    if (moved == NULL) return;
+    moved->attrs = node->attrs;
+    moved->attr_count = node->attr_count;
+    ir_replace(b, node->outputs[0], ir_build_transpose(b, ir_build_infer(b, moved), perm.at));
+}
+
+mdot_status ir_pass_transposes(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    return ir_rewrite(graph, bring_behind, out_changed, err);
+}
