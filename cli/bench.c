@@ -146,9 +146,11 @@ static mdot_status find_entry(benchmark *s, mdot_error *err)
 {
     const char *name = s->request->entry_name != NULL ? s->request->entry_name : "predict";
     s->entry = 0;
-    bool only = s->request->entry_name == NULL && s->info.entry_count == 1;
-    if (!only && mdot_predictor_find_entry(s->predictor, name, &s->entry) != MDOT_OK)
-        return mdot_fail(err, MDOT_NOT_FOUND, "%s: there is no entry %s", s->request->path, name);
+    bool found = s->request->entry_name == NULL && s->info.entry_count == 1;
+    if (!found) found = mdot_predictor_find_entry(s->predictor, name, &s->entry) == MDOT_OK;
+    if (!found && s->request->entry_name == NULL)
+        found = mdot_predictor_find_entry(s->predictor, "price", &s->entry) == MDOT_OK;
+    if (!found) return mdot_fail(err, MDOT_NOT_FOUND, "%s: there is no entry %s", s->request->path, name);
     return mdot_predictor_get_entry(s->predictor, s->entry, &s->entry_info);
 }
 
@@ -186,7 +188,7 @@ static int run(int argc, char **argv)
 static const cli_option options[] = {
     {.name = "entry",
      .value = "NAME",
-     .help = "the entry point (default: the only one, or \"predict\")",
+     .help = "the entry point (default: the only one, else \"predict\", else \"price\")",
      .kind = CLI_TEXT,
      .at = offsetof(bench_request, entry_name)},
     {.name = "bucket",

@@ -1,8 +1,8 @@
-/* run_entry.c — the tensor layer of libmdot in one page: open an artefact, run its "predict" at a length, print what
- * comes out.
+/* run_entry.c — the tensor layer of libmdot in one page: open an artefact, run one of its entries ("predict") at a
+ * length, print what comes out.
  *
  *     cc run_entry.c -I../include -L../build/release/runtime -lmdot -ldl -lm -lpthread
- *     ./a.out predictor.mdot 100
+ *     ./a.out predictor.mdot 100 [ENTRY]
  */
 #include "mdot/mdot.h"
 
@@ -23,7 +23,7 @@ static size_t size_at(const mdot_tensor_info *info, int64_t length, int64_t *out
 
 int main(int argc, char **argv)
 {
-    if (argc != 3) return fprintf(stderr, "usage: run_entry PREDICTOR.mdot LENGTH\n"), 2;
+    if (argc != 3 && argc != 4) return fprintf(stderr, "usage: run_entry PREDICTOR.mdot LENGTH [ENTRY]\n"), 2;
     int64_t length = atoll(argv[2]), dims[2][MAX_TENSORS][MDOT_MAX_RANK];
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL; /* one for each thread */
@@ -34,7 +34,7 @@ int main(int argc, char **argv)
     mdot_error err = {0};
 
     mdot_status status = mdot_predictor_open(argv[1], NULL, &predictor, &err);
-    if (status == MDOT_OK) status = mdot_predictor_find_entry(predictor, "predict", &index);
+    if (status == MDOT_OK) status = mdot_predictor_find_entry(predictor, argc == 4 ? argv[3] : "predict", &index);
     if (status == MDOT_OK) status = mdot_predictor_get_entry(predictor, index, &entry);
     if (status == MDOT_OK) status = mdot_context_create(predictor, &context, &err);
     if (status == MDOT_OK && entry.input_count + entry.output_count > MAX_TENSORS)

@@ -347,8 +347,9 @@ typedef struct mdot_prediction {
     double activation_bytes; /* and what else passes: half-precision copies of weights, or the optimizer's update */
 } mdot_prediction;
 
-/* A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no others. L is the number of
- * rows; every number is as it stands, without logarithm or scale: normalisation belongs into the predictor.
+/* A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no others, or one of two
+ * entries (below). L is the number of rows; every number is as it stands, without logarithm or scale: normalisation
+ * belongs into the predictor.
  *
  *   operator_type      i64 [L]      number of the type in ir/ops_job.def; 0 for types that have none
  *   operator_setting   f32 [L, 25]  MDOT_SETTING_MAP's order
@@ -376,6 +377,12 @@ typedef struct mdot_prediction {
  * It answers with step_ms, f32 [3]: the 5 %, 50 % and 95 % quantile of the time of a step, ascending; and, if it likes,
  * with outside_training, f32 [1]: above 0 where its training data do not reach.
  *
+ * In two pieces, entry "encode" reads of these what has rows, and its outputs, up to 16 tensors of any shape, are
+ * inputs of entry "price", by name. Beside them "price" reads configuration f32 [25, C] and gpu f32 [11, C], a column
+ * for each of C configurations of one batch, C up to 64, and answers with step_ms f32 [3, C] and outside_training f32
+ * [C].
+ * A column's answer must not depend on the others: where there are fewer configurations, columns hold earlier ones.
+ *
  * An entry that reads operator_position gets the operators one by one in their order, any other a row for all that are
  * equal. Rows beyond the largest bucket are merged with their neighbours, cheap ones first, until they fit
  * (MDOT_WARN_SHORTENED). A merged row has type, settings and position of its most expensive operator, and their mean
@@ -391,13 +398,29 @@ mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_
 
 /* `count` (job, configuration) pairs at once; out_predictions[i] answers pair i. A pair that is wrong leaves the others
  * answered: its prediction says in `status` why, and the call returns the first such status, with the pair's number in
- * the message. Rows are made once for pairs of one job in a row. */
+ * the message. A job is encoded once for its pairs in a row. */
 mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs,
                               const mdot_configuration *configurations, size_t count, mdot_prediction *out_predictions,
                               mdot_error *err);
 
 /* One job under `count` configurations, the same otherwise. */
 mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_configuration *configurations,
+                       size_t count, mdot_prediction *out_predictions, mdot_error *err);
+
+/* What a predictor knows of a job before it hears of any configuration, so that a job which is asked about again and
+ * again is read once. Immutable: any number of threads may price it, each with a context of its own. */
+typedef struct mdot_encoding mdot_encoding;
+
+/* Of all of the job on one GPU. The job is lent until the encoding is destroyed; the predictor is kept until then, as
+ * by a context. INCOMPATIBLE as for predictions, OUT_OF_MEMORY. */
+mdot_status mdot_encoding_create(mdot_context *context, const mdot_job *job, mdot_encoding **out_encoding,
+                                 mdot_error *err);
+void mdot_encoding_destroy(mdot_encoding *encoding);
+
+/* The encoded job under `count` configurations: as mdot_sweep, with the same answers. The context is any of the
+ * predictor that encoded. Configurations of one micro-batch that follow each other cost little more than one of them;
+ * those that divide the job over GPUs (tensor and pipeline parallelism) are encoded anew in every call. */
+mdot_status mdot_price(mdot_context *context, const mdot_encoding *encoding, const mdot_configuration *configurations,
                        size_t count, mdot_prediction *out_predictions, mdot_error *err);
 
 /* ---- Explanations: where a step's time and memory go ------------------------------------------------------------ */

@@ -38,6 +38,10 @@ typedef struct rt_artefact {
 const rt_artefact *rt_predictor_artefact(const mdot_predictor *predictor);
 const rt_allocator *rt_predictor_allocator(const mdot_predictor *predictor);
 
+/* lifetime.c: who keeps a predictor releases it; with the last one it ends. */
+void rt_predictor_keep(const mdot_predictor *predictor);
+void rt_predictor_release(const mdot_predictor *predictor);
+
 /* ---- Running: run.c ---------------------------------------------------------------------------------------------- */
 
 /* One prediction of several: tensors in the entry's order. */

@@ -142,9 +142,6 @@ struct mdot_context {
 
 /* ---- lifetime.c ------------------------------------------------------------------------------------------------- */
 
-/* Who keeps a predictor releases it; with the last one it ends. */
-void rt_predictor_keep(const mdot_predictor *predictor);
-void rt_predictor_release(const mdot_predictor *predictor);
 void rt_device_close(mdot_predictor *predictor);
 
 /* ---- device.c: where a predictor's calls run --------------------------------------------------------------------- */

@@ -94,15 +94,15 @@ static bool are_times(const float *ms, size_t count)
 static mdot_status run_entry(work *w, const mdot_abi_table *table, rt_job_tensors *tensors, float *row_ms,
                              mdot_error *err)
 {
-    rt_job_pair *pair = &tensors->pairs[0];
+    const rt_job_schema *schema = &tensors->schema;
+    rt_job_block *block = &tensors->blocks[0];
     float others[RT_OTHER_NUMBERS];
-    pair->told = w->told;
-    pair->asked = w->asked;
-    rt_write_numbers(pair);
-    pair->outputs[tensors->schema.output_at[RT_JOB_OUTPUT_OPERATORS]] = row_ms;
-    pair->outputs[tensors->schema.output_at[RT_JOB_OUTPUT_OTHERS]] = others;
-    rt_item item = {pair->inputs, pair->outputs};
-    rt_run_many(w->context, rt_entry(table, tensors->schema.entry), (int64_t)tensors->row_count, &item, 1);
+    rt_add_configuration(schema, &w->told, block);
+    rt_read_encoded(schema, &tensors->encoded, block);
+    block->outputs[schema->output_at[RT_JOB_OUTPUT_OPERATORS]] = row_ms;
+    block->outputs[schema->output_at[RT_JOB_OUTPUT_OTHERS]] = others;
+    rt_item item = {block->inputs, block->outputs};
+    rt_run_many(w->context, rt_entry(table, schema->price_entry), (int64_t)tensors->row_count, &item, 1);
     if (!are_times(row_ms, tensors->row_count * MDOT_PHASE_COUNT) || !are_times(others, RT_OTHER_NUMBERS))
         return mdot_fail(err, MDOT_MALFORMED, "the predictor explains a step by what are no times");
     w->optimizer_ms = (double)others[0];

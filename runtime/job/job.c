@@ -229,7 +229,7 @@ static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, mdot_e
     if (status != MDOT_OK) return status;
     if (!own_operators(job)) return fail_memory(d, err);
     work_out_positions(job);
-    bool known = rt_job_measure_costs(job) && rt_job_divide(job) && rt_job_classify(job) &&
+    bool known = rt_job_measure_costs(job) && rt_job_divide(job) && rt_job_classify(job) && rt_job_measure_work(job) &&
                  rt_job_compare_blocks(job) && rt_job_measure_activations(job);
     if (!known) return fail_memory(d, err);
     rt_job_add_up(job);
@@ -265,6 +265,7 @@ void mdot_job_destroy(mdot_job *job)
     free(job->divided_classes.items);
     free(job->divided_classes.of);
     free(job->fused_bytes);
+    free(job->work);
     free(job->division.role);
     free(job->division.place);
     free(job);

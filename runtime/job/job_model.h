@@ -32,6 +32,20 @@ typedef struct rt_activations {
     double whole; /* without what tensor parallelism divides */
 } rt_activations;
 
+/* What rooflines read of a class of operators (roofline.c): loads of its phases, of a sample and of a step. */
+typedef enum rt_rate { RT_RATE_VECTOR, RT_RATE_PRODUCT, RT_RATE_CONVOLUTION, RT_RATE_COUNT } rt_rate;
+typedef struct rt_moved {
+    double flops, bytes; /* as of fp32 */
+} rt_moved;
+typedef struct rt_work {
+    rt_moved sample[MDOT_PHASE_COUNT], step[MDOT_PHASE_COUNT];
+    double count, score_bytes, fused_bytes, weights;
+    uint8_t rate, place; /* rt_rate, rt_place */
+    bool is_kept;        /* in fp32 by autocast */
+    bool is_product, is_in_block;
+    bool is_selected; /* by selective recomputation */
+} rt_work;
+
 struct mdot_job {
     mdot_job_info info;
     mdot_job_operator *operators; /* their texts and inputs point into the two arrays below */
@@ -47,6 +61,7 @@ struct mdot_job {
     rt_classes divided_classes; /* of which operators of a class also divide and fuse alike */
     double *fused_bytes;        /* of an operator and one sample: what its result and the reading of it move, where one
                                    that is no product alone reads it, and it is none itself */
+    rt_work *work;              /* of each of the divided classes, undivided */
     rt_division division;
     rt_activations activations[RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS];
     double flops_per_sample;      /* of all phases */
@@ -92,6 +107,9 @@ static inline double rt_score_bytes(const mdot_job_operator *op)
 /* classes.c: costs, then, behind division.c, classes. False: memory ran out. */
 bool rt_job_measure_costs(mdot_job *job);
 bool rt_job_classify(mdot_job *job);
+
+/* roofline.c, behind classes: fills `work`. False: memory ran out. */
+bool rt_job_measure_work(mdot_job *job);
 
 /* division.c: fills `division` from operators and costs. False: memory ran out. */
 bool rt_job_divide(mdot_job *job);

@@ -1,5 +1,6 @@
-/* job_schema.c — whether an artefact predicts jobs, which it does when its entry "predict" reads nothing but the
- * tensors of predict.h, and a context's memory for those. The entry "explain" reads the same.
+/* job_schema.c — whether an artefact predicts jobs: by an entry "predict" that reads nothing but the tensors of
+ * predict.h, or by two, "encode" and "price", of which the second reads what the first has written. The entry
+ * "explain" reads what "predict" does.
  */
 #include "runtime/job/job.h"
 #include "runtime/job/predict.h"
@@ -7,20 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    mdot_dtype dtype;
-    bool has_rows;
-    int64_t columns;
-    bool grows;
-} inputs[RT_JOB_INPUT_COUNT] = {
+static const char predict_name[] = "predict", encode_name[] = "encode", price_name[] = "price";
+static const char explain_name[] = "explain";
+
+const rt_job_input_row rt_job_inputs[RT_JOB_INPUT_COUNT] = {
 #define INPUT(id, name, dtype, has_rows, columns, grows) {name, MDOT_DTYPE_##dtype, has_rows, columns, grows},
     RT_JOB_INPUT_MAP(INPUT)
 #undef INPUT
 };
 
+/* Of a block of configurations the last dimension is theirs, and takes a single column's place. */
 static const struct {
-    rt_job_entry entry;
+    rt_job_question question;
     const char *name;
     bool has_rows;
     int64_t columns;
@@ -32,10 +31,20 @@ static const struct {
     [RT_JOB_OUTPUT_OTHERS] = {RT_JOB_EXPLAIN, "other_ms", false, RT_OTHER_NUMBERS, true},
 };
 
-/* What an entry is called, and what an artefact does that has it. */
-static const struct {
-    const char *name, *ability;
-} entries[] = {[RT_JOB_PREDICT] = {"predict", "predicts no jobs"}, [RT_JOB_EXPLAIN] = {"explain", "explains no jobs"}};
+static const char *const inabilities[] = {[RT_JOB_PREDICT] = "predicts no jobs", [RT_JOB_EXPLAIN] = "explains no jobs"};
+
+/* An entry as it is read. */
+typedef struct reading {
+    const mdot_abi_table *table;
+    const mdot_abi_entry *entry;
+    rt_job_question question;
+    const char *name;
+    int64_t block; /* 0: the entry takes one configuration, as a vector */
+    rt_job_schema *schema;
+    mdot_error *err;
+} reading;
+
+/* ---- Shapes ------------------------------------------------------------------------------------------------------ */
 
 static bool is_row_dim(const mdot_abi_dim *dim)
 {
@@ -47,88 +56,183 @@ static bool is_fixed_dim(const mdot_abi_dim *dim, int64_t size)
     return dim->scale == 0 && dim->offset == size;
 }
 
-static bool has_shape(const mdot_abi_tensor *tensor, bool has_rows, int64_t columns)
+/* Of the dimension; 0 where it is not there or no number. */
+static int64_t extent_of(const mdot_abi_tensor *tensor, uint32_t dim)
 {
-    uint32_t rank = (has_rows ? 1 : 0) + (columns > 0 ? 1 : 0);
-    if (tensor->rank != rank) return false;
-    if (has_rows && !is_row_dim(&tensor->dim[0])) return false;
-    return columns == 0 || is_fixed_dim(&tensor->dim[rank - 1], columns);
+    return dim < tensor->rank && tensor->dim[dim].scale == 0 ? tensor->dim[dim].offset : 0;
 }
 
-/* Of the last dimension; 0 where there is none or it is no number. */
-static int64_t last_extent(const mdot_abi_tensor *tensor)
+/* Rows, then columns, then configurations; 0: it has none of these. */
+static bool has_shape(const mdot_abi_tensor *tensor, bool has_rows, int64_t columns, int64_t block)
 {
-    const mdot_abi_dim *last = &tensor->dim[tensor->rank > 0 ? tensor->rank - 1 : 0];
-    return tensor->rank > 0 && last->scale == 0 ? last->offset : 0;
+    const mdot_abi_dim *dim = tensor->dim;
+    if (tensor->rank != (uint32_t)has_rows + (columns > 0) + (block > 0)) return false;
+    if (has_rows && !is_row_dim(dim++)) return false;
+    if (columns > 0 && !is_fixed_dim(dim++, columns)) return false;
+    return block == 0 || is_fixed_dim(dim, block);
 }
 
-static mdot_status fail_tensor(rt_job_entry which, const char *kind, const char *name, mdot_dtype dtype, bool has_rows,
-                               int64_t columns, mdot_error *err)
+static mdot_status fail_tensor(const reading *r, const char *kind, const char *name, mdot_dtype dtype, bool has_rows,
+                               int64_t columns, int64_t block)
 {
-    char shape[32] = "[L]";
-    if (columns > 0) snprintf(shape, sizeof shape, has_rows ? "[L, %lld]" : "[%lld]", (long long)columns);
-    return mdot_fail(err, MDOT_INCOMPATIBLE, "%s %s of entry %s is not %s %s, so the artefact %s", kind, name,
-                     entries[which].name, mdot_dtype_name(dtype), shape, entries[which].ability);
+    char shape[64] = "L";
+    int length = has_rows ? 1 : 0;
+    if (columns > 0)
+        length += snprintf(shape + length, sizeof shape - 32, "%s%lld", length > 0 ? ", " : "", (long long)columns);
+    if (block > 0) snprintf(shape + length, sizeof shape - 32, "%s%lld", length > 0 ? ", " : "", (long long)block);
+    return mdot_fail(r->err, MDOT_INCOMPATIBLE, "%s %s of entry %s is not %s [%s], so the artefact %s", kind, name,
+                     r->name, mdot_dtype_name(dtype), shape, inabilities[r->question]);
 }
 
-static mdot_status read_inputs(const mdot_abi_table *table, rt_job_entry which, const mdot_abi_entry *entry,
-                               rt_job_schema *schema, mdot_error *err)
+/* ---- Inputs ------------------------------------------------------------------------------------------------------ */
+
+/* RT_JOB_INPUT_COUNT: it is none of them. */
+static int find_input(const char *name)
 {
-    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) schema->input_at[i] = RT_NOT_THERE;
-    for (uint32_t at = 0; at < entry->input_count; at++) {
-        const mdot_abi_tensor *tensor = &rt_inputs(table, entry)[at];
-        const char *name = rt_string(table, tensor->name_at);
-        int i = 0;
-        while (i < RT_JOB_INPUT_COUNT && strcmp(inputs[i].name, name) != 0) i++;
-        if (i == RT_JOB_INPUT_COUNT)
-            return mdot_fail(err, MDOT_INCOMPATIBLE,
-                             "input %s of entry %s is nothing that jobs have, so the artefact %s", name,
-                             entries[which].name, entries[which].ability);
-        int64_t columns = inputs[i].grows ? last_extent(tensor) : inputs[i].columns;
-        bool has_columns = inputs[i].columns == 0 || columns > 0;
-        if (tensor->dtype != (uint32_t)inputs[i].dtype || !has_columns ||
-            !has_shape(tensor, inputs[i].has_rows, columns))
-            return fail_tensor(which, "input", name, inputs[i].dtype, inputs[i].has_rows, inputs[i].columns, err);
-        int64_t known = columns < inputs[i].columns ? columns : inputs[i].columns;
-        if (columns - known > (int64_t)tensor->default_count)
-            return mdot_fail(
-                err, MDOT_INCOMPATIBLE,
-                "input %s of entry %s has %lld columns, of which mdot %s knows the first %lld: the predictor "
-                "was made for a later version and says of %u what they are without it",
-                name, entries[which].name, (long long)columns, MDOT_VERSION_STRING, (long long)known,
-                tensor->default_count);
-        schema->columns[i] = (size_t)columns;
-        schema->known[i] = (size_t)known;
-        schema->defaults[i] = rt_defaults(table, tensor) + tensor->default_count - (columns - known);
-        if (i == RT_JOB_INPUT_TYPE && tensor->index_count > 0) schema->type_count = tensor->index_count;
-        schema->input_at[i] = (int)at;
-    }
+    int i = 0;
+    while (i < RT_JOB_INPUT_COUNT && strcmp(rt_job_inputs[i].name, name) != 0) i++;
+    return i;
+}
+
+static mdot_status read_input(const reading *r, uint32_t at, int i)
+{
+    const mdot_abi_tensor *tensor = &rt_inputs(r->table, r->entry)[at];
+    rt_job_schema *schema = r->schema;
+    int64_t block = rt_job_inputs[i].has_rows ? 0 : r->block;
+    int64_t columns =
+        rt_job_inputs[i].grows ? extent_of(tensor, rt_job_inputs[i].has_rows ? 1 : 0) : rt_job_inputs[i].columns;
+    bool has_columns = rt_job_inputs[i].columns == 0 || columns > 0;
+    if (tensor->dtype != (uint32_t)rt_job_inputs[i].dtype || !has_columns ||
+        !has_shape(tensor, rt_job_inputs[i].has_rows, columns, block))
+        return fail_tensor(r, "input", rt_job_inputs[i].name, rt_job_inputs[i].dtype, rt_job_inputs[i].has_rows,
+                           rt_job_inputs[i].columns, block);
+    int64_t known = columns < rt_job_inputs[i].columns ? columns : rt_job_inputs[i].columns;
+    if (columns - known > (int64_t)tensor->default_count)
+        return mdot_fail(r->err, MDOT_INCOMPATIBLE,
+                         "input %s of entry %s has %lld columns, of which mdot %s knows the first %lld: the predictor "
+                         "was made for a later version and says of %u what they are without it",
+                         rt_job_inputs[i].name, r->name, (long long)columns, MDOT_VERSION_STRING, (long long)known,
+                         tensor->default_count);
+    schema->columns[i] = (size_t)columns;
+    schema->known[i] = (size_t)known;
+    schema->defaults[i] = rt_defaults(r->table, tensor) + tensor->default_count - (columns - known);
+    if (i == RT_JOB_INPUT_TYPE && tensor->index_count > 0) schema->type_count = tensor->index_count;
+    schema->input_at[i] = (int)at;
     return MDOT_OK;
 }
 
-static mdot_status read_outputs(const mdot_abi_table *table, rt_job_entry which, const mdot_abi_entry *entry,
-                                rt_job_schema *schema, mdot_error *err)
+static mdot_status fail_input(const reading *r, uint32_t at)
 {
-    for (int i = 0; i < RT_JOB_OUTPUT_COUNT; i++) schema->output_at[i] = RT_NOT_THERE;
-    for (uint32_t at = 0; at < entry->output_count; at++) {
-        const mdot_abi_tensor *tensor = &rt_outputs(table, entry)[at];
-        const char *name = rt_string(table, tensor->name_at);
+    const char *name = rt_string(r->table, rt_inputs(r->table, r->entry)[at].name_at);
+    return mdot_fail(r->err, MDOT_INCOMPATIBLE, "input %s of entry %s is nothing that jobs have, so the artefact %s",
+                     name, r->name, inabilities[r->question]);
+}
+
+static mdot_status keep(const reading *r, const mdot_abi_tensor *tensor, uint32_t read_at, uint32_t made_at)
+{
+    rt_job_schema *schema = r->schema;
+    if (schema->kept_count == RT_KEPT_CAPACITY)
+        return mdot_fail(r->err, MDOT_INCOMPATIBLE, "entry %s reads more than %d tensors of a job", r->name,
+                         RT_KEPT_CAPACITY);
+    schema->kept[schema->kept_count++] = (rt_kept){tensor, read_at, made_at};
+    return MDOT_OK;
+}
+
+/* Of an entry that reads rows; in one piece they are kept, and a configuration is read, too. */
+static mdot_status read_rows(const reading *r, bool in_one_piece)
+{
+    mdot_status status = MDOT_OK;
+    for (uint32_t at = 0; status == MDOT_OK && at < r->entry->input_count; at++) {
+        const mdot_abi_tensor *tensor = &rt_inputs(r->table, r->entry)[at];
+        int i = find_input(rt_string(r->table, tensor->name_at));
+        if (i == RT_JOB_INPUT_COUNT || (!rt_job_inputs[i].has_rows && !in_one_piece)) return fail_input(r, at);
+        status = read_input(r, at, i);
+        if (status == MDOT_OK && in_one_piece && rt_job_inputs[i].has_rows) status = keep(r, tensor, at, (uint32_t)i);
+    }
+    return status;
+}
+
+static bool equal_tensors(const mdot_abi_tensor *a, const mdot_abi_tensor *b)
+{
+    bool equal = a->dtype == b->dtype && a->rank == b->rank;
+    for (uint32_t i = 0; equal && i < a->rank; i++)
+        equal = a->dim[i].scale == b->dim[i].scale && a->dim[i].offset == b->dim[i].offset;
+    return equal;
+}
+
+/* An input of "price" that is an output of "encode". */
+static mdot_status keep_output(const reading *r, const mdot_abi_entry *encode, uint32_t at)
+{
+    const mdot_abi_tensor *wanted = &rt_inputs(r->table, r->entry)[at];
+    const char *name = rt_string(r->table, wanted->name_at);
+    for (uint32_t i = 0; i < encode->output_count; i++) {
+        const mdot_abi_tensor *made = &rt_outputs(r->table, encode)[i];
+        if (strcmp(rt_string(r->table, made->name_at), name) != 0) continue;
+        if (equal_tensors(made, wanted)) return keep(r, wanted, at, i);
+        return mdot_fail(r->err, MDOT_INCOMPATIBLE,
+                         "%s has one shape as an output of entry %s and another as an input of entry %s", name,
+                         encode_name, r->name);
+    }
+    return mdot_fail(r->err, MDOT_INCOMPATIBLE,
+                     "input %s of entry %s is neither an output of entry %s nor a configuration's, so the artefact "
+                     "predicts no jobs",
+                     name, r->name, encode_name);
+}
+
+static mdot_status read_prices(const reading *r, const mdot_abi_entry *encode)
+{
+    mdot_status status = MDOT_OK;
+    for (uint32_t at = 0; status == MDOT_OK && at < r->entry->input_count; at++) {
+        int i = find_input(rt_string(r->table, rt_inputs(r->table, r->entry)[at].name_at));
+        bool is_given = i < RT_JOB_INPUT_COUNT && !rt_job_inputs[i].has_rows;
+        status = is_given ? read_input(r, at, i) : keep_output(r, encode, at);
+    }
+    return status;
+}
+
+/* ---- Outputs ----------------------------------------------------------------------------------------------------- */
+
+static mdot_status read_outputs(const reading *r)
+{
+    rt_job_schema *schema = r->schema;
+    for (uint32_t at = 0; at < r->entry->output_count; at++) {
+        const mdot_abi_tensor *tensor = &rt_outputs(r->table, r->entry)[at];
+        const char *name = rt_string(r->table, tensor->name_at);
         int i = 0;
-        while (i < RT_JOB_OUTPUT_COUNT && (outputs[i].entry != which || strcmp(outputs[i].name, name) != 0)) i++;
+        while (i < RT_JOB_OUTPUT_COUNT && (outputs[i].question != r->question || strcmp(outputs[i].name, name) != 0))
+            i++;
         if (i == RT_JOB_OUTPUT_COUNT)
-            return mdot_fail(err, MDOT_INCOMPATIBLE,
+            return mdot_fail(r->err, MDOT_INCOMPATIBLE,
                              "output %s of entry %s is nothing that predictions have, so the artefact %s", name,
-                             entries[which].name, entries[which].ability);
-        if (tensor->dtype != MDOT_DTYPE_F32 || !has_shape(tensor, outputs[i].has_rows, outputs[i].columns))
-            return fail_tensor(which, "output", name, MDOT_DTYPE_F32, outputs[i].has_rows, outputs[i].columns, err);
+                             r->name, inabilities[r->question]);
+        int64_t columns = r->block > 0 && outputs[i].columns == 1 ? 0 : outputs[i].columns;
+        if (tensor->dtype != MDOT_DTYPE_F32 || !has_shape(tensor, outputs[i].has_rows, columns, r->block))
+            return fail_tensor(r, "output", name, MDOT_DTYPE_F32, outputs[i].has_rows, columns, r->block);
         schema->output_at[i] = (int)at;
     }
     for (int i = 0; i < RT_JOB_OUTPUT_COUNT; i++)
-        if (outputs[i].entry == which && outputs[i].is_needed && schema->output_at[i] == RT_NOT_THERE)
-            return mdot_fail(err, MDOT_INCOMPATIBLE, "entry %s has no output %s, so the artefact %s",
-                             entries[which].name, outputs[i].name, entries[which].ability);
+        if (outputs[i].question == r->question && outputs[i].is_needed && schema->output_at[i] == RT_NOT_THERE)
+            return mdot_fail(r->err, MDOT_INCOMPATIBLE, "entry %s has no output %s, so the artefact %s", r->name,
+                             outputs[i].name, inabilities[r->question]);
     return MDOT_OK;
 }
+
+/* Configurations that "price" takes: the last dimension of its step_ms. */
+static mdot_status read_block(reading *r)
+{
+    for (uint32_t at = 0; at < r->entry->output_count; at++) {
+        const mdot_abi_tensor *tensor = &rt_outputs(r->table, r->entry)[at];
+        if (strcmp(rt_string(r->table, tensor->name_at), outputs[RT_JOB_OUTPUT_STEP].name) == 0)
+            r->block = extent_of(tensor, 1);
+    }
+    if (r->block > 0 && r->block <= RT_PAIR_CAPACITY) return MDOT_OK;
+    return mdot_fail(r->err, MDOT_INCOMPATIBLE,
+                     "entry %s has no output %s of 3 numbers and 1 to %d configurations, so the artefact predicts no "
+                     "jobs",
+                     r->name, outputs[RT_JOB_OUTPUT_STEP].name, RT_PAIR_CAPACITY);
+}
+
+/* ---- Entries ----------------------------------------------------------------------------------------------------- */
 
 static const mdot_abi_entry *find_entry(const mdot_abi_table *table, const char *name, uint32_t *out_index)
 {
@@ -141,111 +245,57 @@ static const mdot_abi_entry *find_entry(const mdot_abi_table *table, const char 
     return NULL;
 }
 
-mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_entry which, rt_job_schema *out_schema,
-                               mdot_error *err)
+static void limit_rows(rt_job_schema *schema, const mdot_abi_table *table, const mdot_abi_entry *entry)
 {
-    rt_job_schema schema = {.type_count = RT_FIRST_TYPE_COUNT};
-    const mdot_abi_entry *entry = find_entry(table, entries[which].name, &schema.entry);
-    if (entry == NULL)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has no entry %s, so it %s", entries[which].name,
-                         entries[which].ability);
-    mdot_status status = read_inputs(table, which, entry, &schema, err);
-    if (status == MDOT_OK) status = read_outputs(table, which, entry, &schema, err);
-    if (status != MDOT_OK) return status;
-    if (entry->has_length) schema.row_capacity = (size_t)rt_buckets(table, entry)[entry->bucket_count - 1].max_length;
-    *out_schema = schema;
-    return MDOT_OK;
+    if (!entry->has_length) return;
+    size_t most = (size_t)rt_buckets(table, entry)[entry->bucket_count - 1].max_length;
+    if (schema->row_capacity == 0 || most < schema->row_capacity) schema->row_capacity = most;
 }
 
-/* ---- Their memory ------------------------------------------------------------------------------------------------ */
-
-enum { TENSOR_ALIGNMENT = 64 };
-
-static size_t align(size_t bytes)
+static mdot_status read_pair(const mdot_abi_table *table, const mdot_abi_entry *encode, const mdot_abi_entry *price,
+                             rt_job_schema *schema, mdot_error *err)
 {
-    return (bytes + TENSOR_ALIGNMENT - 1) / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT;
-}
-
-/* The numbers of one configuration: as many as there are, or as the entry reads. */
-static size_t numbers_bytes(const rt_job_schema *schema, int input)
-{
-    size_t columns = (size_t)inputs[input].columns;
-    return align((schema->columns[input] > columns ? schema->columns[input] : columns) * sizeof(float));
-}
-
-/* The checks at open have ruled overflow out for lengths up to the largest bucket's. */
-static size_t rows_bytes(const rt_job_schema *schema, int input)
-{
-    if (schema->input_at[input] == RT_NOT_THERE || !inputs[input].has_rows) return 0;
-    size_t columns = schema->columns[input] > 0 ? schema->columns[input] : 1;
-    return align(schema->row_capacity * columns * mdot_dtype_size_bytes(inputs[input].dtype));
-}
-
-/* Behind the known columns, which alone are written from then on. */
-static void write_defaults(const rt_job_schema *schema, int input, float *tensor, size_t row_count)
-{
-    size_t columns = schema->columns[input], known = schema->known[input];
-    for (size_t row = 0; columns > known && row < row_count; row++)
-        memcpy(tensor + row * columns + known, schema->defaults[input], (columns - known) * sizeof *tensor);
-}
-
-static void point_at_tensors(rt_job_tensors *tensors, rt_job_pair *pair)
-{
-    const rt_job_schema *schema = &tensors->schema;
-    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) {
-        if (schema->input_at[i] == RT_NOT_THERE) continue;
-        const void *own = i == RT_JOB_INPUT_GPU ? pair->gpu : pair->configuration;
-        pair->inputs[schema->input_at[i]] = inputs[i].has_rows ? tensors->rows[i] : own;
-    }
-    const int *at = schema->output_at;
-    if (at[RT_JOB_OUTPUT_STEP] != RT_NOT_THERE) pair->outputs[at[RT_JOB_OUTPUT_STEP]] = pair->step_ms;
-    if (at[RT_JOB_OUTPUT_OUTSIDE] != RT_NOT_THERE) pair->outputs[at[RT_JOB_OUTPUT_OUTSIDE]] = &pair->outside;
-}
-
-mdot_status rt_job_tensors_create(const mdot_predictor *predictor, const rt_job_schema *schema,
-                                  rt_job_tensors **out_tensors, mdot_error *err)
-{
-    size_t configuration_bytes = numbers_bytes(schema, RT_JOB_INPUT_CONFIGURATION);
-    size_t gpu_bytes = numbers_bytes(schema, RT_JOB_INPUT_GPU);
-    size_t bytes = align(sizeof(rt_job_tensors)) + RT_PAIR_CAPACITY * (configuration_bytes + gpu_bytes);
-    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) bytes += rows_bytes(schema, i);
-    rt_job_tensors *tensors = rt_alloc(rt_predictor_allocator(predictor), bytes);
-    if (tensors == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for jobs of %zu rows", schema->row_capacity);
-    tensors->schema = *schema;
-    char *at = (char *)tensors + align(sizeof *tensors);
-    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) {
-        if (rows_bytes(schema, i) == 0) continue;
-        tensors->rows[i] = at;
-        write_defaults(schema, i, tensors->rows[i], schema->row_capacity);
-        at += rows_bytes(schema, i);
-    }
-    for (int i = 0; i < RT_PAIR_CAPACITY; i++, at += configuration_bytes + gpu_bytes) {
-        rt_job_pair *pair = &tensors->pairs[i];
-        pair->configuration = (float *)(void *)at;
-        pair->gpu = (float *)(void *)(at + configuration_bytes);
-        write_defaults(schema, RT_JOB_INPUT_CONFIGURATION, pair->configuration, 1);
-        write_defaults(schema, RT_JOB_INPUT_GPU, pair->gpu, 1);
-        point_at_tensors(tensors, pair);
-    }
-    *out_tensors = tensors;
-    return MDOT_OK;
-}
-
-static mdot_status create_tensors(const mdot_predictor *predictor, void **out_tensors, mdot_error *err)
-{
-    rt_job_schema schema;
-    const mdot_abi_table *table = rt_predictor_artefact(predictor)->table;
-    if (rt_job_schema_read(table, RT_JOB_PREDICT, &schema, NULL) != MDOT_OK) return MDOT_OK;
-    rt_job_tensors *tensors = NULL;
-    mdot_status status = rt_job_tensors_create(predictor, &schema, &tensors, err);
-    if (status == MDOT_OK) *out_tensors = tensors;
+    const reading rows = {.table = table, .entry = encode, .name = encode_name, .schema = schema, .err = err};
+    reading prices = {.table = table, .entry = price, .name = price_name, .schema = schema, .err = err};
+    mdot_status status = read_rows(&rows, false);
+    if (status == MDOT_OK) status = read_block(&prices);
+    if (status == MDOT_OK) status = read_prices(&prices, encode);
+    if (status == MDOT_OK) status = read_outputs(&prices);
+    schema->block = (size_t)prices.block;
     return status;
 }
 
-void rt_job_tensors_destroy(const mdot_predictor *predictor, void *tensors)
+static mdot_status read_whole(const reading *r)
 {
-    rt_free(rt_predictor_allocator(predictor), tensors);
+    r->schema->block = 1;
+    mdot_status status = read_rows(r, true);
+    return status == MDOT_OK ? read_outputs(r) : status;
 }
 
-const rt_extension rt_job_extension = {create_tensors, rt_job_tensors_destroy};
+mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question which, rt_job_schema *out_schema,
+                               mdot_error *err)
+{
+    rt_job_schema schema = {.type_count = RT_FIRST_TYPE_COUNT};
+    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) schema.input_at[i] = RT_NOT_THERE;
+    for (int i = 0; i < RT_JOB_OUTPUT_COUNT; i++) schema.output_at[i] = RT_NOT_THERE;
+    const mdot_abi_entry *rows = find_entry(table, encode_name, &schema.rows_entry);
+    const mdot_abi_entry *prices = find_entry(table, price_name, &schema.price_entry);
+    mdot_status status;
+    if (which == RT_JOB_PREDICT && rows != NULL && prices != NULL) {
+        status = read_pair(table, rows, prices, &schema, err);
+    } else {
+        const char *name = which == RT_JOB_PREDICT ? predict_name : explain_name;
+        rows = prices = find_entry(table, name, &schema.rows_entry);
+        schema.price_entry = schema.rows_entry;
+        if (rows == NULL)
+            return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has no entry %s, so it %s", name,
+                             inabilities[which]);
+        status = read_whole(
+            &(reading){.table = table, .entry = rows, .question = which, .name = name, .schema = &schema, .err = err});
+    }
+    if (status != MDOT_OK) return status;
+    limit_rows(&schema, table, rows);
+    limit_rows(&schema, table, prices);
+    *out_schema = schema;
+    return MDOT_OK;
+}

@@ -1,7 +1,8 @@
-/* predict.c — predictions of jobs: a job and a configuration become the inputs of the artefact's entry "predict".
+/* predict.c — predictions of jobs: what prices read of a job and configurations become the inputs of an entry.
  *
- * Each pair is checked, answered or refused by itself. Nothing here allocates, locks or calls the operating system;
- * tests/runtime/job/test_predict_calls.c holds it to that.
+ * Each pair of a job and a configuration is checked, answered or refused by itself. Those of one job in a row are
+ * answered together: it is encoded once (encoding.c), and configurations of one batch share a block. Nothing here
+ * allocates, locks or calls the operating system; tests/runtime/job/test_predict_calls.c holds it to that.
  */
 #include "runtime/job/predict.h"
 #include "runtime/job/job.h"
@@ -9,10 +10,11 @@
 #include <math.h>
 #include <string.h>
 
-/* The pairs of one call: jobs[i], or `job` with every configuration. */
+/* The pairs of one call: jobs[i], or `job` with every configuration, which the caller may have encoded. */
 typedef struct pairs {
     const mdot_job *const *jobs;
     const mdot_job *job;
+    const mdot_encoding *encoding; /* of `job`, or NULL */
     const mdot_configuration *configurations;
     size_t count;
     mdot_prediction *out;
@@ -28,7 +30,8 @@ static const bs_sized prediction_type = BS_SIZED(mdot_prediction, warnings);
 
 /* ---- One pair --------------------------------------------------------------------------------------------------- */
 
-static void write_configuration(const rt_setup *setup, float out[RT_CONFIGURATION_NUMBERS])
+/* Number k to out[k * block], as many as the predictor reads. */
+static void write_configuration(const rt_setup *setup, const rt_job_schema *schema, float *out)
 {
     const mdot_configuration *c = &setup->c;
     bool half = rt_is_half(c->precision), by_default = c->precision == MDOT_PRECISION_PYTORCH;
@@ -59,29 +62,30 @@ static void write_configuration(const rt_setup *setup, float out[RT_CONFIGURATIO
         [RT_CONFIGURATION_MICRO_BATCHES] = (float)c->micro_batches,
         [RT_CONFIGURATION_ZERO_STAGE] = (float)c->zero_stage,
     };
-    memcpy(out, numbers, sizeof numbers);
+    for (size_t k = 0; k < schema->known[RT_JOB_INPUT_CONFIGURATION]; k++) out[k * schema->block] = numbers[k];
 }
 
-/* Numbers of a configuration that the predictor reads. */
-static size_t known_numbers(const rt_job_schema *schema)
+static void write_gpu(const mdot_gpu *gpu, const rt_job_schema *schema, float *out)
 {
-    bool reads = schema->input_at[RT_JOB_INPUT_CONFIGURATION] != RT_NOT_THERE;
-    return reads ? schema->known[RT_JOB_INPUT_CONFIGURATION] : 0;
+    const float numbers[RT_GPU_NUMBERS] = {
+#define NUMBER(field) [RT_GPU_##field] = (float)gpu->field,
+        RT_GPU_COLUMN_MAP(NUMBER)
+#undef NUMBER
+    };
+    for (size_t k = 0; k < schema->known[RT_JOB_INPUT_GPU]; k++) out[k * schema->block] = numbers[k];
 }
 
-void rt_write_numbers(rt_job_pair *pair)
+size_t rt_add_configuration(const rt_job_schema *schema, const rt_setup *told, rt_job_block *block)
 {
-    write_configuration(&pair->told, pair->configuration);
-#define WRITE(field) pair->gpu[RT_GPU_##field] = (float)pair->asked.gpu.field;
-    RT_GPU_COLUMN_MAP(WRITE)
-#undef WRITE
+    size_t at = block->count++;
+    write_configuration(told, schema, block->configuration + at);
+    write_gpu(&told->gpu, schema, block->gpu + at);
+    return at;
 }
 
-/* `asked` is set. */
-static void write_pair(const mdot_job *job, const rt_job_schema *schema, rt_job_pair *pair)
+void rt_read_encoded(const rt_job_schema *schema, const rt_encoded *encoded, rt_job_block *block)
 {
-    rt_tell(&pair->asked, job, known_numbers(schema), &pair->told);
-    rt_write_numbers(pair);
+    for (size_t i = 0; i < schema->kept_count; i++) block->inputs[schema->kept[i].read_at] = encoded->kept[i];
 }
 
 static bool is_time(float ms)
@@ -96,10 +100,12 @@ static bool has_unknown(const mdot_job *job, const rt_job_schema *schema)
     return job->has_unnumbered || (reads_types && job->highest_number >= schema->type_count);
 }
 
-static mdot_status read_pair(const mdot_context *context, const rt_job_tensors *tensors, const rt_job_pair *pair,
-                             const mdot_job *job, mdot_prediction *out_prediction, mdot_error *err)
+static mdot_status read_pair(const mdot_context *context, const rt_job_schema *schema, const rt_encoded *encoded,
+                             const rt_job_pair *pair, const mdot_job *job, mdot_prediction *out_prediction,
+                             mdot_error *err)
 {
-    const float *ms = pair->step_ms;
+    const float *answers = pair->block->step_ms + pair->at, outside = pair->block->outside[pair->at];
+    const float ms[RT_STEP_NUMBERS] = {answers[0], answers[schema->block], answers[2 * schema->block]};
     if (!is_time(ms[0]) || !is_time(ms[1]) || !is_time(ms[2]))
         return mdot_fail(err, MDOT_MALFORMED, "the predictor answers with %g, %g, %g ms, which are no times",
                          (double)ms[0], (double)ms[1], (double)ms[2]);
@@ -107,9 +113,9 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_tensors *
     double scale = corrected.step_ms / (double)ms[1];
     rt_memory memory = rt_measure_memory(job, &pair->asked);
     uint64_t peak_memory_bytes = rt_sum_memory(&memory);
-    uint32_t warnings = tensors->shortened ? MDOT_WARN_SHORTENED : 0;
-    if (has_unknown(job, &tensors->schema)) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
-    if (!(pair->outside <= 0)) warnings |= MDOT_WARN_OUTSIDE_TRAINING; /* no number is no promise, either */
+    uint32_t warnings = encoded->shortened ? MDOT_WARN_SHORTENED : 0;
+    if (has_unknown(job, schema)) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
+    if (!(outside <= 0)) warnings |= MDOT_WARN_OUTSIDE_TRAINING; /* no number is no promise, either */
     if (rt_fell_back(context)) warnings |= MDOT_WARN_FALLBACK;
     if (corrected.modelled) warnings |= MDOT_WARN_MODELLED;
     *out_prediction = (mdot_prediction){.step_ms = corrected.step_ms,
@@ -123,8 +129,8 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_tensors *
                                         .activation_bytes = memory.activations,
                                         .warnings = warnings};
     rt_effort effort = rt_least_effort(job, &pair->asked);
-    bool reads_types = tensors->schema.input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
-    rt_judge(job, &effort, reads_types ? tensors->schema.type_count : UINT32_MAX, out_prediction);
+    bool reads_types = schema->input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
+    rt_judge(job, &effort, reads_types ? schema->type_count : UINT32_MAX, out_prediction);
     return MDOT_OK;
 }
 
@@ -148,17 +154,17 @@ typedef struct call {
     rt_job_tensors *tensors;
     const pairs *pairs;
     rt_gpu_names names;
-    const mdot_job *written; /* whose rows the tensors hold, for one GPU's share of it */
+    const mdot_job *written; /* what tensors->encoded is of, for one GPU's share of it */
     rt_share share;
     mdot_status status; /* the first failure, with its message in err */
     mdot_error *err;
 } call;
 
-/* Pairs of one job and one share of it, which one run takes. */
+/* Pairs of one job and one share of it, which are answered together. */
 typedef struct run {
     const mdot_job *job;
     rt_share share;
-    size_t count;
+    size_t count, block_count;
     size_t pair[RT_PAIR_CAPACITY];
 } run;
 
@@ -183,6 +189,26 @@ static mdot_status read_setup(call *c, const mdot_job *job, size_t i, rt_setup *
     return status == MDOT_OK ? rt_setup_check(out_setup, job, err) : status;
 }
 
+/* Gives the pair, whose `asked` is set, a place in a block of its batch. False: all blocks are taken. */
+static bool place_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *pair, size_t *block_count)
+{
+    const rt_job_schema *schema = &tensors->schema;
+    rt_tell(&pair->asked, job, schema->known[RT_JOB_INPUT_CONFIGURATION], &pair->told);
+    int64_t batch = pair->told.micro_batch;
+    size_t b = *block_count;
+    while (b > 0 && (tensors->blocks[b - 1].batch != batch || tensors->blocks[b - 1].count == schema->block)) b--;
+    if (b == 0) {
+        if (*block_count == tensors->block_count) return false;
+        b = ++*block_count;
+        tensors->blocks[b - 1].count = 0;
+        tensors->blocks[b - 1].batch = batch;
+    }
+    rt_job_block *block = &tensors->blocks[b - 1];
+    pair->block = block;
+    pair->at = rt_add_configuration(schema, &pair->told, block);
+    return true;
+}
+
 /* Gathers pairs from `first` on and refuses what is wrong among them; how many it has seen. */
 static size_t gather(call *c, size_t first, run *out)
 {
@@ -190,36 +216,54 @@ static size_t gather(call *c, size_t first, run *out)
     mdot_error reason;
     *out = (run){.job = job_of(c->pairs, first)};
     for (; i < c->pairs->count && out->count < RT_PAIR_CAPACITY && job_of(c->pairs, i) == out->job; i++) {
-        rt_setup *asked = &c->tensors->pairs[out->count].asked;
-        if (read_setup(c, out->job, i, asked, &reason) != MDOT_OK) {
+        rt_job_pair *pair = &c->tensors->pairs[out->count];
+        if (read_setup(c, out->job, i, &pair->asked, &reason) != MDOT_OK) {
             refuse(c, i, &reason);
             continue;
         }
-        rt_share share = rt_setup_share(asked, out->job);
+        rt_share share = rt_setup_share(&pair->asked, out->job);
         if (out->count > 0 && !equal_shares(&share, &out->share)) break;
+        if (!place_pair(c->tensors, out->job, pair, &out->block_count)) break;
         out->share = share;
         out->pair[out->count++] = i;
     }
     return i - first;
 }
 
-static void predict_run(call *c, const run *r)
+/* The caller's encoding is of all of the job on one GPU. */
+static const rt_encoded *encode_run(call *c, const run *r)
 {
-    rt_item items[RT_PAIR_CAPACITY];
-    if (r->job != c->written || !equal_shares(&r->share, &c->share)) rt_write_rows(r->job, &r->share, c->tensors);
+    rt_encoded *own = &c->tensors->encoded;
+    if (c->pairs->encoding != NULL && rt_is_whole(&r->share)) return &c->pairs->encoding->encoded;
+    if (r->job != c->written || !equal_shares(&r->share, &c->share))
+        rt_encode(c->context, c->tensors, r->job, &r->share, own);
     c->written = r->job;
     c->share = r->share;
-    for (size_t i = 0; i < r->count; i++) {
-        rt_job_pair *pair = &c->tensors->pairs[i];
-        write_pair(r->job, &c->tensors->schema, pair);
-        items[i] = (rt_item){pair->inputs, pair->outputs};
+    return own;
+}
+
+static void price_run(const call *c, const run *r, const rt_encoded *encoded)
+{
+    const rt_job_schema *schema = &c->tensors->schema;
+    const mdot_abi_entry *entry = rt_entry(table_of(c->context), schema->price_entry);
+    rt_item items[RT_PAIR_CAPACITY];
+    for (size_t b = 0; b < r->block_count; b++) {
+        rt_job_block *block = &c->tensors->blocks[b];
+        rt_read_encoded(schema, encoded, block);
+        items[b] = (rt_item){block->inputs, block->outputs};
     }
-    const mdot_abi_entry *entry = rt_entry(table_of(c->context), c->tensors->schema.entry);
-    rt_run_many(c->context, entry, (int64_t)c->tensors->row_count, items, r->count);
+    rt_run_many(c->context, entry, entry->has_length ? (int64_t)encoded->row_count : 0, items, r->block_count);
+}
+
+static void predict_run(call *c, const run *r)
+{
+    const rt_encoded *encoded = encode_run(c, r);
+    price_run(c, r, encoded);
     for (size_t i = 0; i < r->count; i++) {
         mdot_prediction prediction;
         mdot_error reason;
-        if (read_pair(c->context, c->tensors, &c->tensors->pairs[i], r->job, &prediction, &reason) == MDOT_OK) {
+        if (read_pair(c->context, &c->tensors->schema, encoded, &c->tensors->pairs[i], r->job, &prediction, &reason) ==
+            MDOT_OK) {
             answer(c, r->pair[i], &prediction);
         } else {
             refuse(c, r->pair[i], &reason);
@@ -267,7 +311,7 @@ mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot
     const rt_job_pair *pair = &tensors->pairs[0]; /* which the one configuration was */
     answer.asked = pair->asked;
     answer.told = pair->told;
-    answer.told_ms = (double)pair->step_ms[1];
+    answer.told_ms = (double)pair->block->step_ms[tensors->schema.block + pair->at];
     *out_answer = answer;
     return MDOT_OK;
 }
@@ -290,5 +334,21 @@ mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_co
     if (context == NULL || job == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s", missing);
     const pairs all = {.job = job, .configurations = configurations, .count = count, .out = out_predictions};
+    return predict_pairs(context, &all, err);
+}
+
+mdot_status mdot_price(mdot_context *context, const mdot_encoding *encoding, const mdot_configuration *configurations,
+                       size_t count, mdot_prediction *out_predictions, mdot_error *err)
+{
+    if (context == NULL || encoding == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "a price needs a context, an encoding, configurations and a place for the results");
+    if (rt_context_predictor(context) != encoding->predictor)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the encoding was made by another predictor than the context's");
+    const pairs all = {.job = encoding->job,
+                       .encoding = encoding,
+                       .configurations = configurations,
+                       .count = count,
+                       .out = out_predictions};
     return predict_pairs(context, &all, err);
 }

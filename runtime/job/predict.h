@@ -1,10 +1,16 @@
 /* predict.h — what the files about predictions share. Private to runtime/.
  *
- *   job_schema.c     which of the tensors below an artefact's entry "predict" reads; found when a context is made
+ *   job_schema.c     which of the tensors below an artefact's entries read; found when a context is made
+ *   job_tensors.c    memory for them in every context
  *   rows.c           a job → the rows of these tensors, merged where the entry allows or the largest bucket asks for it
+ *   encoding.c       rows → what prices read of a job; mdot_encoding, which keeps it
  *   configuration.c  a configuration as the caller gave it → checked, its GPU found (setup.h)
  *   modelled.c       what the predictor has no input for → a correction of its answer
- *   predict.c        mdot_predict and its kin: rows and a configuration → a run of the entry → an mdot_prediction
+ *   predict.c        mdot_predict and its kin: a job and configurations → blocks of them → mdot_predictions
+ *
+ * A predictor comes in one piece, entry "predict", which reads rows and one configuration; or in two: "encode" reads
+ * rows, "price" what "encode" wrote and a block of configurations. In one piece the rows are what a price reads of a
+ * job, and a block is one configuration.
  *
  * mdot_predict.h describes the tensors for people who train predictors, under "Predictions".
  */
@@ -94,10 +100,19 @@ typedef enum rt_job_input {
         RT_JOB_INPUT_COUNT
 } rt_job_input;
 
+typedef struct rt_job_input_row {
+    const char *name;
+    mdot_dtype dtype;
+    bool has_rows;
+    int64_t columns;
+    bool grows;
+} rt_job_input_row;
+extern const rt_job_input_row rt_job_inputs[RT_JOB_INPUT_COUNT];
+
 enum { RT_NOT_THERE = -1 };
 
-/* Entries that jobs are asked of, and what they answer. */
-typedef enum rt_job_entry { RT_JOB_PREDICT, RT_JOB_EXPLAIN } rt_job_entry;
+/* What jobs are asked of, and what is answered. */
+typedef enum rt_job_question { RT_JOB_PREDICT, RT_JOB_EXPLAIN } rt_job_question;
 typedef enum rt_job_output {
     RT_JOB_OUTPUT_STEP,
     RT_JOB_OUTPUT_OUTSIDE,
@@ -109,50 +124,101 @@ typedef enum rt_job_output {
 /* Types had numbers below this when artefacts did not say yet how many they know (mdot_abi_tensor.index_count). */
 enum { RT_FIRST_TYPE_COUNT = 140 };
 
-/* An entry of an artefact that predicts or explains jobs. */
+/* What prices read of a job: tensors with rows or of fixed size. */
+enum { RT_KEPT_CAPACITY = 16 };
+typedef struct rt_kept {
+    const mdot_abi_tensor *tensor; /* the input of the entry that prices */
+    uint32_t read_at;              /* among that entry's inputs */
+    uint32_t made_at;              /* among the outputs of "encode"; in one piece the rt_job_input */
+} rt_kept;
+
+/* The entries of an artefact that predict or explain jobs. */
 typedef struct rt_job_schema {
-    uint32_t entry;
-    int input_at[RT_JOB_INPUT_COUNT];          /* among the entry's inputs; RT_NOT_THERE: it is not read */
-    size_t columns[RT_JOB_INPUT_COUNT];        /* that the entry reads of it */
-    size_t known[RT_JOB_INPUT_COUNT];          /* of these the first so many are this runtime's to fill */
+    uint32_t rows_entry, price_entry;   /* the same where the predictor is in one piece */
+    int input_at[RT_JOB_INPUT_COUNT];   /* among the inputs of the entry that reads it; RT_NOT_THERE: none does */
+    size_t columns[RT_JOB_INPUT_COUNT]; /* that the entry reads of it */
+    size_t known[RT_JOB_INPUT_COUNT];   /* of these the first so many are this runtime's to fill */
     const float *defaults[RT_JOB_INPUT_COUNT]; /* what the others are, the predictor's; in the artefact */
     uint32_t type_count;                       /* numbers of types that it knows; others are 0 to it */
-    int output_at[RT_JOB_OUTPUT_COUNT];        /* among its outputs; RT_NOT_THERE: it does not answer that */
-    size_t row_capacity;                       /* rows of the largest bucket; 0: the entry reads no rows */
+    int output_at[RT_JOB_OUTPUT_COUNT];        /* among the outputs; RT_NOT_THERE: it is not answered */
+    size_t row_capacity;                       /* rows of the largest bucket; 0: no rows are read */
+    size_t block;                              /* configurations that are priced at once, all of one batch */
+    size_t kept_count;
+    rt_kept kept[RT_KEPT_CAPACITY];
 } rt_job_schema;
 
+static inline bool rt_is_pair(const rt_job_schema *schema)
+{
+    return schema->rows_entry != schema->price_entry;
+}
+
 /* INCOMPATIBLE naming what is missing or unknown. */
-mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_entry which, rt_job_schema *out_schema,
+mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question which, rt_job_schema *out_schema,
                                mdot_error *err);
 
-/* One job's rows under this many configurations run at once: side by side on a GPU, one after the other on the CPU.
- * */
-enum { RT_PAIR_CAPACITY = 64 };
+/* What prices read of a job, in the schema's order. */
+typedef struct rt_encoded {
+    size_t row_count;
+    bool shortened; /* operators were merged because the largest bucket holds fewer rows */
+    void *kept[RT_KEPT_CAPACITY];
+} rt_encoded;
 
-/* What one configuration adds to the rows, and its answer. */
-typedef struct rt_job_pair {
-    float *configuration, *gpu; /* room for all numbers that there are, and for those that the entry reads beyond */
-    float step_ms[RT_STEP_NUMBERS], outside;
-    rt_setup asked, told;
-    const void *inputs[RT_JOB_INPUT_COUNT]; /* in the entry's order */
+/* Configurations that one run of the entry prices, and its answers: number k of configuration i lies at k * block + i.
+ * Room for all numbers that there are, and for those that the entry reads beyond. */
+typedef struct rt_job_block {
+    float *configuration, *gpu, *step_ms, *outside;
+    size_t count;
+    int64_t batch;
+    const void *inputs[RT_KEPT_CAPACITY + 2]; /* in the entry's order */
     void *outputs[2];
+} rt_job_block;
+
+/* So many configurations of one job are answered together, and so many blocks of them: side by side on a GPU, one
+ * after the other on the CPU. */
+enum { RT_PAIR_CAPACITY = 64, RT_BLOCK_CAPACITY = 16 };
+
+typedef struct rt_job_pair {
+    rt_setup asked, told;
+    const rt_job_block *block;
+    size_t at; /* among the block's configurations */
 } rt_job_pair;
 
-/* What calls of the entry read and write: the state of rt_job_extension (job.h), one block of memory in every
- * context.
- */
+/* What calls of the entries read and write: the state of rt_job_extension (job.h), one block of memory in every
+ * context. */
 typedef struct rt_job_tensors {
     rt_job_schema schema;
     void *rows[RT_JOB_INPUT_COUNT]; /* tensors with rows, for the most rows; NULL: it is not read */
     size_t row_count;
-    bool shortened; /* operators were merged because the largest bucket holds fewer rows */
+    bool shortened;
+    rt_encoded encoded; /* of the job at hand, where the caller brings no encoding */
+    size_t block_count;
+    rt_job_block *blocks;
     rt_job_pair pairs[RT_PAIR_CAPACITY];
 } rt_job_tensors;
 
-/* For an entry that is not asked in a loop; what calls of "predict" use is made with the context. */
+/* For what is not asked in a loop; what predictions use is made with the context. */
 mdot_status rt_job_tensors_create(const mdot_predictor *predictor, const rt_job_schema *schema,
                                   rt_job_tensors **out_tensors, mdot_error *err);
 void rt_job_tensors_destroy(const mdot_predictor *predictor, void *tensors);
+
+/* Tensors lie on whole cache lines. */
+static inline size_t rt_align(size_t bytes)
+{
+    enum { LINE_BYTES = 64 };
+    return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+}
+
+/* ---- encoding.c -------------------------------------------------------------------------------------------------- */
+
+/* Writes rows of one GPU's share of the job and encodes them; `out` has room for the most rows. */
+void rt_encode(mdot_context *context, rt_job_tensors *tensors, const mdot_job *job, const rt_share *share,
+               rt_encoded *out);
+
+struct mdot_encoding {
+    const mdot_predictor *predictor; /* kept */
+    const mdot_job *job;             /* the caller's */
+    rt_encoded encoded;              /* of all of the job on one GPU */
+};
 
 /* gpus.c: the table's row; lent. INVALID_ARGUMENT names those that there are. */
 mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err);
@@ -183,8 +249,10 @@ void rt_find_rows(const mdot_job *job, const rt_share *share, const rt_job_tenso
 
 /* ---- predict.c --------------------------------------------------------------------------------------------------- */
 
-/* Fills a pair's tensors without rows from what was asked and told. */
-void rt_write_numbers(rt_job_pair *pair);
+/* Adds a configuration to a block, which has room; its place there. */
+size_t rt_add_configuration(const rt_job_schema *schema, const rt_setup *told, rt_job_block *block);
+/* Lets the block's run read what was encoded. */
+void rt_read_encoded(const rt_job_schema *schema, const rt_encoded *encoded, rt_job_block *block);
 
 /* One prediction, and what the predictor was told and said. */
 typedef struct rt_answer {

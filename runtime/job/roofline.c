@@ -19,6 +19,7 @@
 #include "runtime/job/setup.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define FLOPS_PER_MS 1e9 /* of a TFLOPS */
 #define BYTES_PER_MS 1e6 /* of a GB/s */
@@ -27,11 +28,68 @@
 #define SCORE_PASSES_BACKWARD 6
 #define FLASH_BACKWARD_FLOPS 1.25 /* five products for four */
 
+/* ---- What it reads of a job -------------------------------------------------------------------------------------- */
+
+static rt_rate rate_of(const mdot_job_operator *op)
+{
+    if (!rt_is_product(op)) return RT_RATE_VECTOR;
+    if (op->setting[MDOT_SETTING_KERNEL_W] == 0) return RT_RATE_PRODUCT;
+    int64_t groups = op->setting[MDOT_SETTING_GROUPS];
+    bool is_depthwise = groups > 1 && groups == op->setting[MDOT_SETTING_CHANNELS_IN];
+    return is_depthwise ? RT_RATE_VECTOR : RT_RATE_CONVOLUTION;
+}
+
+/* Of one operator. */
+static rt_work work_of(const mdot_job *job, size_t index, const rt_share *share)
+{
+    mdot_job_operator room;
+    const mdot_job_operator *op = rt_divided(job, index, share, &room);
+    double part = job->division.role[index] == RT_ROLE_DIVIDED ? 1 / share->tensor : 1;
+    rt_work work = {.count = 1,
+                    .score_bytes = rt_score_bytes(op),
+                    .fused_bytes = part * job->fused_bytes[index],
+                    .weights = op->parameters + op->frozen_parameters,
+                    .rate = (uint8_t)rate_of(op),
+                    .place = job->division.place[index],
+                    .is_kept = op->facts.autocast == MDOT_AUTOCAST_FULL,
+                    .is_product = rt_is_product(op),
+                    .is_in_block = op->block > 0,
+                    .is_selected = op->known && !rt_is_product(op)};
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
+        work.sample[phase] = (rt_moved){sample->flops, sample->bytes_read + sample->bytes_written};
+        work.step[phase] = (rt_moved){step->flops, step->bytes_read + step->bytes_written};
+    }
+    return work;
+}
+
+bool rt_job_measure_work(mdot_job *job)
+{
+    const rt_share whole = {1, {1, 1, 1}};
+    job->work = calloc(job->divided_classes.count, sizeof *job->work);
+    if (job->work == NULL) return false;
+    for (size_t i = 0; i < job->divided_classes.count; i++) {
+        job->work[i] = work_of(job, job->divided_classes.items[i].first, &whole);
+        job->work[i].count = job->divided_classes.items[i].count;
+    }
+    return true;
+}
+
+/* Of class i as one GPU of the share has it: the job's own, or in *room. */
+static const rt_work *get_work(const mdot_job *job, size_t i, const rt_share *share, rt_work *room)
+{
+    if (share->tensor == 1) return &job->work[i];
+    *room = work_of(job, job->divided_classes.items[i].first, share);
+    room->count = job->divided_classes.items[i].count;
+    return room;
+}
+
+/* ---- How long that takes ----------------------------------------------------------------------------------------- */
+
 typedef struct rates {
-    double vector, product, convolution; /* FLOPs a ms */
-    double bytes;                        /* a ms */
-    double half;                         /* bytes for one of fp32, of what takes half; 1: nothing does */
-    double kept;                         /* the same of what autocast keeps in fp32 */
+    double flop_ms[RT_RATE_COUNT], byte_ms;
+    double half; /* bytes for one of fp32, of what takes half; 1: nothing does */
+    double kept; /* the same of what autocast keeps in fp32 */
 } rates;
 
 static rates rates_of(const rt_setup *setup)
@@ -57,68 +115,56 @@ static rates rates_of(const rt_setup *setup)
         break;
     }
     bool half = rt_is_half(setup->c.precision), autocast = half && setup->c.precision != MDOT_PRECISION_BF16;
-    return (rates){gpu->fp32_tflops * FLOPS_PER_MS, product * FLOPS_PER_MS, convolution * FLOPS_PER_MS,
-                   gpu->memory_gbps * BYTES_PER_MS, half ? 0.5 : 1,         autocast ? 2 : half ? 0.5 : 1};
+    return (rates){.flop_ms = {[RT_RATE_VECTOR] = 1 / (gpu->fp32_tflops * FLOPS_PER_MS),
+                               [RT_RATE_PRODUCT] = 1 / (product * FLOPS_PER_MS),
+                               [RT_RATE_CONVOLUTION] = 1 / (convolution * FLOPS_PER_MS)},
+                   .byte_ms = 1 / (gpu->memory_gbps * BYTES_PER_MS),
+                   .half = half ? 0.5 : 1,
+                   .kept = autocast ? 2
+                           : half   ? 0.5
+                                    : 1};
 }
 
-static double rate_of(const rates *r, const mdot_job_operator *op)
+static rt_effort phase_effort(const rates *r, const rt_work *work, mdot_phase phase, const rt_setup *setup)
 {
-    if (!rt_is_product(op)) return r->vector;
-    if (op->setting[MDOT_SETTING_KERNEL_W] == 0) return r->product;
-    int64_t groups = op->setting[MDOT_SETTING_GROUPS];
-    bool is_depthwise = groups > 1 && groups == op->setting[MDOT_SETTING_CHANNELS_IN];
-    return is_depthwise ? r->vector : r->convolution;
-}
-
-static rt_effort phase_effort(const rates *r, const mdot_job_operator *op, mdot_phase phase, const rt_setup *setup,
-                              double fused_bytes)
-{
-    const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
+    const rt_moved *sample = &work->sample[phase], *step = &work->step[phase];
     const mdot_configuration *c = &setup->c;
     double batch = (double)setup->micro_batch, flops = batch * sample->flops + step->flops;
-    double bytes = batch * (sample->bytes_read + sample->bytes_written) + step->bytes_read + step->bytes_written;
-    double scores = rt_score_bytes(op);
+    double bytes = batch * sample->bytes + step->bytes;
     if (phase != MDOT_PHASE_WEIGHT_GRADIENT) {
         double passes = phase == MDOT_PHASE_FORWARD ? SCORE_PASSES_FORWARD : SCORE_PASSES_BACKWARD;
-        if (c->attention == MDOT_ATTENTION_EAGER) bytes += passes * batch * scores;
-        if (c->compiled != 0) bytes = fmax(bytes - batch * fused_bytes, 0);
+        if (c->attention == MDOT_ATTENTION_EAGER) bytes += passes * batch * work->score_bytes;
+        if (c->compiled != 0) bytes = fmax(bytes - batch * work->fused_bytes, 0);
     }
-    if (scores > 0 && c->attention == MDOT_ATTENTION_FLASH && phase == MDOT_PHASE_DATA_GRADIENT)
+    if (work->score_bytes > 0 && c->attention == MDOT_ATTENTION_FLASH && phase == MDOT_PHASE_DATA_GRADIENT)
         flops *= FLASH_BACKWARD_FLOPS;
-    bytes *= op->facts.autocast == MDOT_AUTOCAST_FULL ? r->kept : r->half;
-    if (phase == MDOT_PHASE_FORWARD && rt_is_product(op) && r->kept > 1)
-        bytes += 1.5 * sizeof(float) * (op->parameters + op->frozen_parameters);
-    return (rt_effort){flops / rate_of(r, op), bytes / r->bytes};
+    bytes *= work->is_kept ? r->kept : r->half;
+    if (phase == MDOT_PHASE_FORWARD && work->is_product && r->kept > 1) bytes += 1.5 * sizeof(float) * work->weights;
+    return (rt_effort){flops * r->flop_ms[work->rate], bytes * r->byte_ms};
 }
 
-static bool is_recomputed(const mdot_job_operator *op, mdot_recompute recompute)
+/* How often its forward pass is computed again. */
+static double times_again(const rt_work *work, mdot_recompute recompute)
 {
-    if (recompute == MDOT_RECOMPUTE_BLOCKS) return op->block > 0;
-    return recompute == MDOT_RECOMPUTE_SELECTIVE && op->known && !rt_is_product(op);
+    if (recompute == MDOT_RECOMPUTE_BLOCKS) return work->is_in_block ? 1 : 0;
+    return recompute == MDOT_RECOMPUTE_SELECTIVE && work->is_selected ? 1 : 0;
 }
 
-/* By phase, of the forward one again where it is recomputed: `out_again` is 1 or 0. */
-static void operator_effort(const mdot_job *job, size_t index, const rt_setup *setup, const rt_share *share,
-                            rt_effort out[MDOT_PHASE_COUNT], double *out_again)
+static void phases_ms(const rates *r, const rt_work *work, const rt_setup *setup, double out_ms[MDOT_PHASE_COUNT])
 {
-    rates r = rates_of(setup);
-    mdot_job_operator room;
-    const mdot_job_operator *op = rt_divided(job, index, share, &room);
-    double part = job->division.role[index] == RT_ROLE_DIVIDED ? 1 / share->tensor : 1;
-    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
-        out[phase] = phase_effort(&r, op, (mdot_phase)phase, setup, part * job->fused_bytes[index]);
-    *out_again = is_recomputed(op, setup->c.recompute) ? 1 : 0;
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        rt_effort effort = phase_effort(r, work, (mdot_phase)phase, setup);
+        out_ms[phase] = fmax(effort.compute_ms, effort.memory_ms);
+    }
+    out_ms[MDOT_PHASE_DATA_GRADIENT] += times_again(work, setup->c.recompute) * out_ms[MDOT_PHASE_FORWARD];
 }
 
 void rt_operator_roofline(const mdot_job *job, size_t index, const rt_setup *setup, const rt_share *share,
                           double out_ms[MDOT_PHASE_COUNT])
 {
-    rt_effort effort[MDOT_PHASE_COUNT];
-    double again;
-    operator_effort(job, index, setup, share, effort, &again);
-    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
-        out_ms[phase] = fmax(effort[phase].compute_ms, effort[phase].memory_ms);
-    out_ms[MDOT_PHASE_DATA_GRADIENT] += again * out_ms[MDOT_PHASE_FORWARD];
+    rates r = rates_of(setup);
+    rt_work work = work_of(job, index, share);
+    phases_ms(&r, &work, setup, out_ms);
 }
 
 double rt_optimizer_ms(const rt_setup *setup, double parameters)
@@ -133,10 +179,12 @@ double rt_optimizer_ms(const rt_setup *setup, double parameters)
 rt_roofline rt_roofline_of(const mdot_job *job, const rt_setup *setup, const rt_share *share)
 {
     rt_roofline sum = {.optimizer_ms = rt_optimizer_ms(setup, rt_parameters(job, share))};
+    rates r = rates_of(setup);
     for (size_t i = 0; i < job->divided_classes.count; i++) {
-        const rt_class *class = &job->divided_classes.items[i];
-        double ms[MDOT_PHASE_COUNT], count = class->count * share->of[job->division.place[class->first]];
-        rt_operator_roofline(job, class->first, setup, share, ms);
+        rt_work room;
+        const rt_work *work = get_work(job, i, share, &room);
+        double ms[MDOT_PHASE_COUNT], count = work->count * share->of[work->place];
+        phases_ms(&r, work, setup, ms);
         sum.forward_ms += count * ms[MDOT_PHASE_FORWARD];
         sum.backward_ms += count * (ms[MDOT_PHASE_DATA_GRADIENT] + ms[MDOT_PHASE_WEIGHT_GRADIENT]);
     }
@@ -147,15 +195,17 @@ rt_effort rt_least_effort(const mdot_job *job, const rt_setup *setup)
 {
     rt_share share = rt_setup_share(setup, job);
     rt_effort sum = {0};
+    rates r = rates_of(setup);
     for (size_t i = 0; i < job->divided_classes.count; i++) {
-        const rt_class *class = &job->divided_classes.items[i];
-        rt_effort effort[MDOT_PHASE_COUNT];
-        double again, count = class->count * share.of[job->division.place[class->first]];
-        operator_effort(job, class->first, setup, &share, effort, &again);
+        rt_work room;
+        const rt_work *work = get_work(job, i, &share, &room);
+        double count = work->count * share.of[work->place];
         for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
-            double times = count * (phase == MDOT_PHASE_FORWARD ? 1 + again : 1);
-            sum.compute_ms += times * effort[phase].compute_ms;
-            sum.memory_ms += times * effort[phase].memory_ms;
+            rt_effort effort = phase_effort(&r, work, (mdot_phase)phase, setup);
+            double times = count;
+            if (phase == MDOT_PHASE_FORWARD) times += count * times_again(work, setup->c.recompute);
+            sum.compute_ms += times * effort.compute_ms;
+            sum.memory_ms += times * effort.memory_ms;
         }
     }
     double passes = (double)setup->c.accumulate * setup->c.micro_batches;

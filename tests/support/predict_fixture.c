@@ -32,40 +32,48 @@ static void write_model(const char *path, onnx_builder *b)
     pb_free(&bytes);
 }
 
-/* `explain` may be NULL. */
-static void open_both(predict_fixture *f, onnx_builder *b, onnx_builder *explain, const mdot_open_options *open_options)
+/* Finishes the models and compiles each as the entry of its name. */
+static void open_entries(predict_fixture *f, onnx_builder *const *models, const char *const *names, size_t count,
+                         const mdot_open_options *open_options)
 {
+    enum { MOST = 2 };
     static const int64_t buckets[] = {PREDICT_SMALL_BUCKET, PREDICT_LARGE_BUCKET};
-    char *folder = process_make_folder(), model_path[512], explain_path[512], path[512];
-    snprintf(model_path, sizeof model_path, "%s/model.onnx", folder);
-    snprintf(explain_path, sizeof explain_path, "%s/explain.onnx", folder);
+    char *folder = process_make_folder(), model_path[MOST][512], path[512];
+    mdotc_entry entries[MOST];
+    assert_true(count <= MOST);
     snprintf(path, sizeof path, "%s/model.mdot", folder);
-    write_model(model_path, b);
-    if (explain != NULL) write_model(explain_path, explain);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(model_path[i], sizeof model_path[i], "%s/%s.onnx", folder, names[i]);
+        write_model(model_path[i], models[i]);
+        entries[i] = (mdotc_entry){sizeof(mdotc_entry), names[i], model_path[i]};
+    }
     mdot_error err = {0};
-    const mdotc_entry entries[] = {{sizeof *entries, "predict", model_path},
-                                   {sizeof *entries, "explain", explain_path}};
     const mdotc_options options = {.struct_size = sizeof options, .buckets = buckets, .bucket_count = 2};
-    mdot_status status = mdotc_compile(entries, explain != NULL ? 2 : 1, path, &options, &err);
+    mdot_status status = mdotc_compile(entries, count, path, &options, &err);
     if (status == MDOT_OK) status = mdot_predictor_open(path, open_options, &f->predictor, &err);
     if (status == MDOT_OK) status = mdot_context_create(f->predictor, &f->context, &err);
     if (status != MDOT_OK) fail_msg("%s", err.message);
     process_remove_folder(folder);
 }
 
-void predict_open_with(predict_fixture *f, onnx_builder *b, const mdot_open_options *open_options)
+void predict_open_with(predict_fixture *f, onnx_builder *b, const mdot_open_options *options)
 {
-    open_both(f, b, NULL, open_options);
-}
-
-void predict_open_explained(predict_fixture *f, onnx_builder *b, onnx_builder *explain)
-{
-    open_both(f, b, explain, NULL);
+    open_entries(f, (onnx_builder *const[]){b}, (const char *const[]){"predict"}, 1, options);
 }
 
 void predict_open(predict_fixture *f, onnx_builder *b)
 {
     predict_open_with(f, b, NULL);
+}
+
+void predict_open_explained(predict_fixture *f, onnx_builder *b, onnx_builder *explain)
+{
+    open_entries(f, (onnx_builder *const[]){b, explain}, (const char *const[]){"predict", "explain"}, 2, NULL);
+}
+
+void predict_open_pair(predict_fixture *f, onnx_builder *encode, onnx_builder *price)
+{
+    open_entries(f, (onnx_builder *const[]){encode, price}, (const char *const[]){"encode", "price"}, 2, NULL);
 }
 
 void predict_close(predict_fixture *f)
@@ -199,6 +207,61 @@ onnx_builder *predict_bandwidth_explained(void)
     onnx_attr_int(b, "keepdims", 0);
     onnx_node(b, "Mul", "all_ms,others", "other_ms");
     onnx_output(b, "other_ms");
+    return b;
+}
+
+/* Bytes of each row, [L, 2]: of its operators' samples, and of their steps. */
+onnx_builder *predict_bandwidth_encode(void)
+{
+    static const float is_bytes[HALF] = {0, 1, 1, 0, 1, 1, 0, 1, 1};
+    onnx_builder *b = onnx_begin(17);
+    add_count_column(b);
+    onnx_input(b, "operator_load", MDOT_DTYPE_F32, "L,19");
+    add_slice(b, "operator_load", "sample", 0, HALF, 1);
+    add_slice(b, "operator_load", "step", HALF, 2 * HALF, 1);
+    onnx_initializer(b, "is_bytes", MDOT_DTYPE_F32, "9,1", is_bytes);
+    onnx_node(b, "MatMul", "sample,is_bytes", "sample_bytes");
+    onnx_node(b, "MatMul", "step,is_bytes", "step_bytes");
+    onnx_node(b, "Mul", "sample_bytes,count", "all_sample_bytes");
+    onnx_node(b, "Mul", "step_bytes,count", "all_step_bytes");
+    onnx_node(b, "Concat", "all_sample_bytes,all_step_bytes", "row_bytes");
+    onnx_attr_int(b, "axis", 1);
+    onnx_output(b, "row_bytes");
+    return b;
+}
+
+onnx_builder *predict_bandwidth_price(const char *row_shape, int64_t block)
+{
+    static const float quantiles[3] = {0.5f, 1, 2};
+    const float bytes_of_ms_of_gbps = 1e6f, most = 1000;
+    const int64_t rows = 0, as_vector = block;
+    char configurations[32], gpus[32];
+    snprintf(configurations, sizeof configurations, "8,%lld", (long long)block);
+    snprintf(gpus, sizeof gpus, "9,%lld", (long long)block);
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "gpu", MDOT_DTYPE_F32, gpus);
+    onnx_input(b, "row_bytes", MDOT_DTYPE_F32, row_shape);
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, configurations);
+    add_slice(b, "configuration", "batches", 0, 1, 0);
+    add_slice(b, "batches", "batch", 0, 1, 1); /* of all */
+    add_slice(b, "gpu", "gbps", 4, 5, 0);
+    onnx_initializer(b, "unit", MDOT_DTYPE_F32, "1", &bytes_of_ms_of_gbps);
+    onnx_initializer(b, "most", MDOT_DTYPE_F32, "1", &most);
+    onnx_initializer(b, "quantiles", MDOT_DTYPE_F32, "3,1", quantiles);
+    add_numbers(b, "rows", "1", &rows);
+    add_numbers(b, "as_vector", "1", &as_vector);
+    onnx_node(b, "ReduceSum", "row_bytes,rows", "bytes"); /* [1, 2] */
+    add_slice(b, "bytes", "sample", 0, 1, 1);
+    add_slice(b, "bytes", "step", 1, 2, 1);
+    onnx_node(b, "Mul", "sample,batch", "samples");
+    onnx_node(b, "Add", "samples,step", "all_bytes");
+    onnx_node(b, "Mul", "gbps,unit", "bytes_of_ms");
+    onnx_node(b, "Div", "all_bytes,bytes_of_ms", "ms"); /* [1, block] */
+    onnx_node(b, "Mul", "quantiles,ms", "step_ms");
+    onnx_output(b, "step_ms");
+    onnx_node(b, "Sub", "batches,most", "beyond");
+    onnx_node(b, "Reshape", "beyond,as_vector", "outside_training");
+    onnx_output(b, "outside_training");
     return b;
 }
 

@@ -18,6 +18,8 @@ void predict_open(predict_fixture *f, onnx_builder *b);
 void predict_open_with(predict_fixture *f, onnx_builder *b, const mdot_open_options *options);
 /* The same with an entry "explain" beside it. */
 void predict_open_explained(predict_fixture *f, onnx_builder *b, onnx_builder *explain);
+/* The same of a predictor in two pieces. */
+void predict_open_pair(predict_fixture *f, onnx_builder *encode, onnx_builder *price);
 void predict_close(predict_fixture *f);
 /* predict_bandwidth_model, one for all tests of a program, as cmocka_run_group_tests opens and closes it. The program
  * ends with 77 where the machine is too old for compiled code. */
@@ -31,6 +33,9 @@ onnx_builder *predict_bandwidth_model(void);
 /* What its answer is made of: operators' bytes by phase; three quarters of them the operators', the rest the
  * optimizer's, the host's and the link's as 3 : 2 : 1. */
 onnx_builder *predict_bandwidth_explained(void);
+/* The same in two pieces, of which the second prices `block` configurations; "L,2" is what the first writes. */
+onnx_builder *predict_bandwidth_encode(void);
+onnx_builder *predict_bandwidth_price(const char *row_shape, int64_t block);
 /* The same in f64, from the job itself. */
 double predict_bandwidth_ms(const mdot_job *job, const mdot_configuration *configuration);
 /* Reads a sequence: the bytes that a sample writes, each operator's times its index plus one, in nanoseconds; times 1,

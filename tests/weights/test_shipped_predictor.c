@@ -179,15 +179,19 @@ static void a_job_beyond_all_bounds_harms_no_other(void **state)
     mdot_job_destroy(hostile);
 }
 
-static void its_code_agrees_with_its_model(void **state)
+static void its_code_agrees_with_its_models(void **state)
 {
     (void)state;
+    static const char *const entries[][2] = {{"encode", MDOT_SOURCE_DIR "/weights/encode.onnx"},
+                                             {"price", MDOT_SOURCE_DIR "/weights/price.onnx"}};
     process_result *result = calloc(1, sizeof *result);
     assert_non_null(result);
-    process_run((const char *const[]){MDOT_CLI, "verify", MDOT_SHIPPED_PREDICTOR,
-                                      MDOT_SOURCE_DIR "/weights/predictor.onnx", NULL},
-                result);
-    if (result->status != 0) fail_msg("%s%s", result->out, result->err);
+    for (int i = 0; i < 2; i++) {
+        process_run((const char *const[]){MDOT_CLI, "verify", MDOT_SHIPPED_PREDICTOR, entries[i][1], "--entry",
+                                          entries[i][0], NULL},
+                    result);
+        if (result->status != 0) fail_msg("%s%s", result->out, result->err);
+    }
     free(result);
 }
 
@@ -199,7 +203,7 @@ int main(void)
         cmocka_unit_test(intervals_hold_their_median),
         cmocka_unit_test(a_much_faster_card_is_faster),
         cmocka_unit_test(a_job_beyond_all_bounds_harms_no_other),
-        cmocka_unit_test(its_code_agrees_with_its_model),
+        cmocka_unit_test(its_code_agrees_with_its_models),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

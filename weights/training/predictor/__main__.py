@@ -75,6 +75,14 @@ def _explain(options: argparse.Namespace) -> int:
     return 0
 
 
+def _split(options: argparse.Namespace) -> int:
+    from predictor import recovered, split
+
+    worst = split.split(recovered.load(options.model), options.model, options.encode, options.price)
+    print(f"{options.encode}, {options.price}: within {worst:.1e} of {options.model}")
+    return 0
+
+
 def _transfer(options: argparse.Namespace) -> int:
     from predictor import dataset, shipped, transfer
 
@@ -136,6 +144,12 @@ def _parser() -> argparse.ArgumentParser:
     explaining.add_argument("--predictor", type=Path, required=True, help="of export")
     explaining.add_argument("--out", type=Path, required=True, help="FILE.onnx")
     explaining.set_defaults(run=_explain)
+
+    splitting_up = commands.add_parser("split", help="the exported predictor → two pieces: encode a job once, price it often")
+    splitting_up.add_argument("--model", type=Path, required=True, help="FILE.onnx of export")
+    splitting_up.add_argument("--encode", type=Path, required=True, help="FILE.onnx")
+    splitting_up.add_argument("--price", type=Path, required=True, help="FILE.onnx")
+    splitting_up.set_defaults(run=_split)
 
     carrying = commands.add_parser("transfer", help="error on other GPUs and in fp32, against measurements by others")
     carrying.add_argument("--model", type=Path, required=True)

@@ -45,10 +45,13 @@ def split(operators: Operators) -> tuple[Operators, Normalisation]:
             Normalisation(follows, channels, elements))
 
 
+MOVED = tuple(FP32_BYTES * maps for maps in (MAPS_READ[0] + MAPS_WRITTEN[0], sum(MAPS_READ[1:]) + sum(MAPS_WRITTEN[1:])))
+"""Bytes of an element, forward and backward, fp32."""
+
+
 def moved(norm: Normalisation, batch: Tensor) -> Tensor:
     """[P, 2]: bytes forward and backward, fp32."""
-    maps = (MAPS_READ[0] + MAPS_WRITTEN[0], sum(MAPS_READ[1:]) + sum(MAPS_WRITTEN[1:]))
-    return torch.cat([FP32_BYTES * norm.elements * batch * count for count in maps], dim=1)
+    return torch.cat([norm.elements * batch * of_element for of_element in MOVED], dim=1)
 
 
 FEATURES = 4

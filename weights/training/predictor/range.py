@@ -37,13 +37,16 @@ class TrainingRange(nn.Module):
         self.log_load_limit.copy_(torch.tensor(np.log1p(data.load[operators].max(axis=0))))
         self.log_gpu.copy_(torch.tensor(tables.gpu(batches.LABELLED_GPU).numbers).log())
 
+    def load(self, operators: Operators) -> Tensor:
+        """By how much operators are larger than those of training. [1, 1]"""
+        beyond = (torch.log(operators.load + 1) - self.log_load_limit).amax(dim=1, keepdim=True)
+        return (beyond.amax(dim=0, keepdim=True) - LOAD_MARGIN).clamp(min=0)
+
     def forward(self, operators: Operators, share: Tensor, c: Configurations) -> Tensor:
         """`share`: [P, 1] of the predicted time."""
         log_batch = torch.log(c.batch)
         batch = (log_batch - self.log_batch[1]).clamp(min=0) + (self.log_batch[0] - log_batch).clamp(min=0)
         gpu = ((torch.log(c.gpu) - self.log_gpu).abs().amax(dim=1, keepdim=True) - GPU_MARGIN).clamp(min=0)
         unknown = (share * (1 - self.is_seen_type[operators.type])).sum(dim=0, keepdim=True)
-        beyond = (torch.log(operators.load + 1) - self.log_load_limit).amax(dim=1, keepdim=True)
-        load = (beyond.amax(dim=0, keepdim=True) - LOAD_MARGIN).clamp(min=0)
         other = (1 - c.is_amp) + (c.gpu_count - 1).clamp(0, 1) + c.is_adam
-        return batch + gpu + (unknown - UNKNOWN_SHARE).clamp(min=0) + load + other
+        return batch + gpu + (unknown - UNKNOWN_SHARE).clamp(min=0) + self.load(operators) + other
