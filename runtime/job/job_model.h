@@ -32,7 +32,7 @@ typedef struct rt_activations {
     double whole; /* without what tensor parallelism divides */
 } rt_activations;
 
-/* What rooflines read of a class of operators (roofline.c): loads of its phases, of a sample and of a step. */
+/* What rooflines read of a class of operators (work.c): loads of its phases, of a sample and of a step. */
 typedef enum rt_rate { RT_RATE_VECTOR, RT_RATE_PRODUCT, RT_RATE_CONVOLUTION, RT_RATE_COUNT } rt_rate;
 typedef struct rt_moved {
     double flops, bytes; /* as of fp32 */
@@ -108,8 +108,11 @@ static inline double rt_score_bytes(const mdot_job_operator *op)
 bool rt_job_measure_costs(mdot_job *job);
 bool rt_job_classify(mdot_job *job);
 
-/* roofline.c, behind classes: fills `work`. False: memory ran out. */
+/* work.c, behind classes: fills `work`. False: memory ran out. */
 bool rt_job_measure_work(mdot_job *job);
+/* Of one operator as one GPU of the share has it; of divided class i, the job's own or in *room. */
+rt_work rt_work_of(const mdot_job *job, size_t index, const rt_share *share);
+const rt_work *rt_get_work(const mdot_job *job, size_t i, const rt_share *share, rt_work *room);
 
 /* division.c: fills `division` from operators and costs. False: memory ran out. */
 bool rt_job_divide(mdot_job *job);

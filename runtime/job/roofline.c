@@ -19,7 +19,6 @@
 #include "runtime/job/setup.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #define FLOPS_PER_MS 1e9 /* of a TFLOPS */
 #define BYTES_PER_MS 1e6 /* of a GB/s */
@@ -27,64 +26,6 @@
 #define SCORE_PASSES_FORWARD 4
 #define SCORE_PASSES_BACKWARD 6
 #define FLASH_BACKWARD_FLOPS 1.25 /* five products for four */
-
-/* ---- What it reads of a job -------------------------------------------------------------------------------------- */
-
-static rt_rate rate_of(const mdot_job_operator *op)
-{
-    if (!rt_is_product(op)) return RT_RATE_VECTOR;
-    if (op->setting[MDOT_SETTING_KERNEL_W] == 0) return RT_RATE_PRODUCT;
-    int64_t groups = op->setting[MDOT_SETTING_GROUPS];
-    bool is_depthwise = groups > 1 && groups == op->setting[MDOT_SETTING_CHANNELS_IN];
-    return is_depthwise ? RT_RATE_VECTOR : RT_RATE_CONVOLUTION;
-}
-
-/* Of one operator. */
-static rt_work work_of(const mdot_job *job, size_t index, const rt_share *share)
-{
-    mdot_job_operator room;
-    const mdot_job_operator *op = rt_divided(job, index, share, &room);
-    double part = job->division.role[index] == RT_ROLE_DIVIDED ? 1 / share->tensor : 1;
-    rt_work work = {.count = 1,
-                    .score_bytes = rt_score_bytes(op),
-                    .fused_bytes = part * job->fused_bytes[index],
-                    .weights = op->parameters + op->frozen_parameters,
-                    .rate = (uint8_t)rate_of(op),
-                    .place = job->division.place[index],
-                    .is_kept = op->facts.autocast == MDOT_AUTOCAST_FULL,
-                    .is_product = rt_is_product(op),
-                    .is_in_block = op->block > 0,
-                    .is_selected = op->known && !rt_is_product(op)};
-    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
-        const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
-        work.sample[phase] = (rt_moved){sample->flops, sample->bytes_read + sample->bytes_written};
-        work.step[phase] = (rt_moved){step->flops, step->bytes_read + step->bytes_written};
-    }
-    return work;
-}
-
-bool rt_job_measure_work(mdot_job *job)
-{
-    const rt_share whole = {1, {1, 1, 1}};
-    job->work = calloc(job->divided_classes.count, sizeof *job->work);
-    if (job->work == NULL) return false;
-    for (size_t i = 0; i < job->divided_classes.count; i++) {
-        job->work[i] = work_of(job, job->divided_classes.items[i].first, &whole);
-        job->work[i].count = job->divided_classes.items[i].count;
-    }
-    return true;
-}
-
-/* Of class i as one GPU of the share has it: the job's own, or in *room. */
-static const rt_work *get_work(const mdot_job *job, size_t i, const rt_share *share, rt_work *room)
-{
-    if (share->tensor == 1) return &job->work[i];
-    *room = work_of(job, job->divided_classes.items[i].first, share);
-    room->count = job->divided_classes.items[i].count;
-    return room;
-}
-
-/* ---- How long that takes ----------------------------------------------------------------------------------------- */
 
 typedef struct rates {
     double flop_ms[RT_RATE_COUNT], byte_ms;
@@ -163,7 +104,7 @@ void rt_operator_roofline(const mdot_job *job, size_t index, const rt_setup *set
                           double out_ms[MDOT_PHASE_COUNT])
 {
     rates r = rates_of(setup);
-    rt_work work = work_of(job, index, share);
+    rt_work work = rt_work_of(job, index, share);
     phases_ms(&r, &work, setup, out_ms);
 }
 
@@ -182,7 +123,7 @@ rt_roofline rt_roofline_of(const mdot_job *job, const rt_setup *setup, const rt_
     rates r = rates_of(setup);
     for (size_t i = 0; i < job->divided_classes.count; i++) {
         rt_work room;
-        const rt_work *work = get_work(job, i, share, &room);
+        const rt_work *work = rt_get_work(job, i, share, &room);
         double ms[MDOT_PHASE_COUNT], count = work->count * share->of[work->place];
         phases_ms(&r, work, setup, ms);
         sum.forward_ms += count * ms[MDOT_PHASE_FORWARD];
@@ -198,7 +139,7 @@ rt_effort rt_least_effort(const mdot_job *job, const rt_setup *setup)
     rates r = rates_of(setup);
     for (size_t i = 0; i < job->divided_classes.count; i++) {
         rt_work room;
-        const rt_work *work = get_work(job, i, &share, &room);
+        const rt_work *work = rt_get_work(job, i, &share, &room);
         double count = work->count * share.of[work->place];
         for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
             rt_effort effort = phase_effort(&r, work, (mdot_phase)phase, setup);
