@@ -337,6 +337,29 @@ static void predict(void)
     predict_close(&f);
 }
 
+static void encode(void)
+{
+    predict_fixture f;
+    predict_open(&f, predict_bandwidth_model());
+    mdot_configuration c = predict_configuration(8, "A100");
+    mdot_prediction p = MDOT_INIT(mdot_prediction), unsized = {0};
+    mdot_encoding *e = NULL, *none = NULL;
+    TELLS(mdot_encoding_create(NULL, job, &none, &err));
+    TELLS(mdot_encoding_create(f.context, NULL, &none, &err));
+    TELLS(mdot_encoding_create(f.context, job, NULL, &err));
+    assert_null(none);
+    assert_int_equal(mdot_encoding_create(f.context, job, &e, &err), MDOT_OK);
+    TELLS(mdot_price(NULL, e, &c, 1, &p, &err));
+    TELLS(mdot_price(f.context, NULL, &c, 1, &p, &err));
+    TELLS(mdot_price(f.context, e, NULL, 1, &p, &err));
+    TELLS(mdot_price(f.context, e, &c, 1, NULL, &err));
+    TELLS(mdot_price(f.context, e, &c, 1, &unsized, &err));
+    assert_int_equal(mdot_price(f.context, e, NULL, 0, NULL, &err), MDOT_OK);
+    mdot_encoding_destroy(e);
+    mdot_encoding_destroy(NULL);
+    predict_close(&f);
+}
+
 static void explain(void)
 {
     predict_fixture f;
@@ -456,6 +479,7 @@ static const row rows[] = {
     {"mdot_job_freeze", job_freeze},
     {"mdot_gpu_names mdot_gpu_find", gpus},
     {"mdot_predict mdot_predict_many mdot_sweep", predict},
+    {"mdot_encoding_create mdot_encoding_destroy mdot_price", encode},
     {"mdot_explain mdot_explanation_destroy mdot_explanation_get_info mdot_explanation_get_operator", explain},
     {"mdot_job_read mdot_job_read_bytes mdot_operator_facts_find", job_read},
     {"mdotc_compile", compile},
