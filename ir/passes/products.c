@@ -6,6 +6,7 @@
  * twice in an operand and an ellipsis are left to Einsum's own nest.
  */
 #include "ir/ops.h"
+#include "ir/ops/families.h"
 #include "ir/passes/builder.h"
 #include "ir/passes/pass.h"
 
