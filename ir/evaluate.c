@@ -33,14 +33,6 @@ typedef struct evaluation {
     int home_count;
 } evaluation;
 
-static bool is_graph_output(const ir_graph *graph, const ir_value *value)
-{
-    for (int i = 0; i < graph->output_count; i++) {
-        if (graph->outputs[i] == value) return true;
-    }
-    return false;
-}
-
 static ir_wide *copy_wide(ir_arena *arena, const ir_wide *wide)
 {
     ir_wide *copy = ir_wide_create(arena, wide->dtype, wide->rank, wide->dims);
@@ -139,7 +131,7 @@ static home *make_home(evaluation *e, const ir_node *node, ir_arena **out_arena)
     for (int i = 0; i < node->output_count; i++) {
         const ir_value *value = node->outputs[i];
         if (value == NULL) continue;
-        is_result = is_result || is_graph_output(e->graph, value);
+        is_result = is_result || value->output_uses > 0;
         h->live += value->use_count > 0;
         e->homes[value->id] = h;
     }

@@ -1,7 +1,8 @@
 /* graph.c — building, changing and cloning graphs. The rules that it keeps are listed in verify.c.
  *
- * Nodes hold pointers to values and values count their uses; nothing points from a value to its users, so a change
- * touches one place and finding users is a walk. Graphs of Transformers have hundreds of nodes: a walk is cheap.
+ * Nodes hold pointers to values, and values a list of their uses: whoever changes an input changes both, which is done
+ * here alone. A pass that replaces a value of every node then takes as long as the graph is, wherever the readers
+ * stand.
  */
 #include "ir/graph.h"
 
@@ -32,17 +33,49 @@ static ir_value *add_value(ir_graph *graph, const char *name)
     return value;
 }
 
-/* Appends to an array of value pointers in the arena. Capacities are the powers of two, which the count implies. */
-static bool append(ir_arena *arena, ir_value ***array, int *count, ir_value *value)
+/* ---- Uses ------------------------------------------------------------------------------------------------------ */
+
+static void link_use(ir_use *use, ir_value *value)
+{
+    if (value == NULL) return;
+    use->next = value->uses;
+    use->link = &value->uses;
+    if (use->next != NULL) use->next->link = &use->next;
+    value->uses = use;
+    value->use_count++;
+    value->output_uses += use->node == NULL;
+}
+
+static void unlink_use(ir_use *use, ir_value *value)
+{
+    if (value == NULL) return;
+    *use->link = use->next;
+    if (use->next != NULL) use->next->link = use->link;
+    value->use_count--;
+    value->output_uses -= use->node == NULL;
+}
+
+static void link_inputs(ir_node *node)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        node->uses[i] = (ir_use){.node = node, .index = i};
+        link_use(&node->uses[i], node->inputs[i]);
+    }
+}
+
+/* ---- Building and changing ------------------------------------------------------------------------------------- */
+
+/* Appends to an array of pointers in the arena. Capacities are the powers of two, which the count implies. */
+static bool append(ir_arena *arena, void ***array, int *count, void *element)
 {
     bool full = (*count & (*count - 1)) == 0;
     if (full) {
-        ir_value **grown = IR_NEW_ARRAY(arena, ir_value *, *count ? 2 * (size_t)*count : 1);
+        void **grown = IR_NEW_ARRAY(arena, void *, *count ? 2 * (size_t)*count : 1);
         if (grown == NULL) return false;
         if (*count) memcpy(grown, *array, (size_t)*count * sizeof *grown);
         *array = grown;
     }
-    (*array)[(*count)++] = value;
+    (*array)[(*count)++] = element;
     return true;
 }
 
@@ -53,7 +86,7 @@ ir_value *ir_graph_add_input(ir_graph *graph, const char *name, const ir_type *t
     if (value == NULL) return NULL;
     value->type = *type;
     value->input = graph->input_count;
-    return append(graph->arena, &graph->inputs, &graph->input_count, value) ? value : NULL;
+    return append(graph->arena, (void ***)&graph->inputs, &graph->input_count, value) ? value : NULL;
 }
 
 ir_value *ir_graph_add_constant(ir_graph *graph, const char *name, const ir_tensor *tensor)
@@ -70,17 +103,37 @@ ir_value *ir_graph_add_constant(ir_graph *graph, const char *name, const ir_tens
 
 bool ir_graph_add_output(ir_graph *graph, ir_value *value)
 {
-    if (!append(graph->arena, &graph->outputs, &graph->output_count, value)) return false;
-    value->use_count++;
+    ir_use *use = IR_NEW(graph->arena, ir_use);
+    int use_count = graph->output_count;
+    if (use == NULL || !append(graph->arena, (void ***)&graph->output_uses, &use_count, use)) return false;
+    use->index = graph->output_count;
+    if (!append(graph->arena, (void ***)&graph->outputs, &graph->output_count, value)) return false;
+    link_use(use, value);
     return true;
 }
 
 void ir_graph_set_output(ir_graph *graph, int index, ir_value *value)
 {
     assert(index >= 0 && index < graph->output_count);
-    value->use_count++;
-    graph->outputs[index]->use_count--;
+    unlink_use(graph->output_uses[index], graph->outputs[index]);
+    link_use(graph->output_uses[index], value);
     graph->outputs[index] = value;
+}
+
+void ir_graph_keep_outputs(ir_graph *graph, bool (*keeps)(void *user, const ir_value *output), void *user)
+{
+    int kept = 0;
+    for (int i = 0; i < graph->output_count; i++) {
+        ir_use *use = graph->output_uses[i];
+        if (!keeps(user, graph->outputs[i])) {
+            unlink_use(use, graph->outputs[i]);
+            continue;
+        }
+        use->index = kept;
+        graph->output_uses[kept] = use;
+        graph->outputs[kept++] = graph->outputs[i];
+    }
+    graph->output_count = kept;
 }
 
 /* Links `node` in front of `before`, or at the end. */
@@ -109,8 +162,10 @@ ir_node *ir_graph_add_node(ir_graph *graph, ir_node *before, const struct ir_op 
     node->name = ir_arena_strdup(arena, name);
     node->op_type = qualified_name(arena, op);
     node->inputs = IR_NEW_ARRAY(arena, ir_value *, input_count);
+    node->uses = IR_NEW_ARRAY(arena, ir_use, input_count);
     node->outputs = IR_NEW_ARRAY(arena, ir_value *, output_count);
-    if (node->name == NULL || node->op_type == NULL || node->inputs == NULL || node->outputs == NULL) return NULL;
+    if (node->name == NULL || node->op_type == NULL) return NULL;
+    if (node->inputs == NULL || node->uses == NULL || node->outputs == NULL) return NULL;
     node->input_count = input_count;
     node->output_count = output_count;
     for (int i = 0; i < output_count; i++) {
@@ -122,10 +177,8 @@ ir_node *ir_graph_add_node(ir_graph *graph, ir_node *before, const struct ir_op 
         node->outputs[i] = value;
     }
     /* Nothing fails from here on: a node that is not in the list must not be counted as a user. */
-    for (int i = 0; i < input_count; i++) {
-        node->inputs[i] = inputs[i];
-        if (inputs[i] != NULL) inputs[i]->use_count++;
-    }
+    if (input_count) memcpy(node->inputs, inputs, (size_t)input_count * sizeof *inputs);
+    link_inputs(node);
     link_node(graph, node, before);
     return node;
 }
@@ -133,23 +186,39 @@ ir_node *ir_graph_add_node(ir_graph *graph, ir_node *before, const struct ir_op 
 void ir_node_set_input(ir_node *node, int index, ir_value *value)
 {
     assert(index >= 0 && index < node->input_count);
-    if (value != NULL) value->use_count++;
-    if (node->inputs[index] != NULL) node->inputs[index]->use_count--;
+    unlink_use(&node->uses[index], node->inputs[index]);
+    link_use(&node->uses[index], value);
     node->inputs[index] = value;
+}
+
+bool ir_node_set_input_count(ir_graph *graph, ir_node *node, int count)
+{
+    int kept = count < node->input_count ? count : node->input_count;
+    ir_value **inputs = node->inputs;
+    ir_use *uses = node->uses;
+    if (count > kept) {
+        inputs = IR_NEW_ARRAY(graph->arena, ir_value *, count);
+        uses = IR_NEW_ARRAY(graph->arena, ir_use, count);
+        if (inputs == NULL || uses == NULL) return false;
+        if (kept) memcpy(inputs, node->inputs, (size_t)kept * sizeof *inputs);
+    }
+    for (int i = 0; i < node->input_count; i++) unlink_use(&node->uses[i], node->inputs[i]);
+    node->inputs = inputs;
+    node->uses = uses;
+    node->input_count = count;
+    link_inputs(node);
+    return true;
 }
 
 void ir_graph_replace_uses(ir_graph *graph, ir_value *old, ir_value *replacement)
 {
     if (old == replacement) return;
-    /* Uses follow the definition, most of them closely: starting there keeps passes linear in the graph. */
-    ir_node *first = old->def != NULL ? old->def->next : graph->first;
-    for (ir_node *node = first; node != NULL && old->use_count; node = node->next) {
-        for (int i = 0; i < node->input_count; i++) {
-            if (node->inputs[i] == old) ir_node_set_input(node, i, replacement);
-        }
-    }
-    for (int i = 0; i < graph->output_count; i++) {
-        if (graph->outputs[i] == old) ir_graph_set_output(graph, i, replacement);
+    while (old->uses != NULL) {
+        const ir_use *use = old->uses;
+        if (use->node != NULL)
+            ir_node_set_input(use->node, use->index, replacement);
+        else
+            ir_graph_set_output(graph, use->index, replacement);
     }
 }
 
@@ -183,20 +252,30 @@ int ir_graph_remove_dead(ir_graph *graph)
     return removed;
 }
 
-ir_node *ir_value_single_user(const ir_graph *graph, const ir_value *value)
+bool ir_node_reads_before(const ir_node *node, int index)
 {
-    ir_node *user = NULL;
-    int left = value->use_count;
-    for (ir_node *node = value->def != NULL ? value->def->next : graph->first; node != NULL && left;
-         node = node->next) {
-        for (int i = 0; i < node->input_count; i++) {
-            if (node->inputs[i] != value) continue;
-            if (user != NULL && user != node) return NULL;
-            user = node;
-            left--;
+    const ir_value *value = node->inputs[index];
+    if (value == NULL) return false;
+    /* A node may have thousands of inputs, and a value thousands of readers: the fewer are looked at. */
+    if (index <= value->use_count) {
+        for (int i = 0; i < index; i++) {
+            if (node->inputs[i] == value) return true;
+        }
+    } else {
+        for (const ir_use *use = value->uses; use != NULL; use = use->next) {
+            if (use->node == node && use->index < index) return true;
         }
     }
-    return left == 0 ? user : NULL; /* what is left are graph outputs */
+    return false;
+}
+
+ir_node *ir_value_single_user(const ir_value *value)
+{
+    ir_node *user = value->uses != NULL ? value->uses->node : NULL;
+    for (const ir_use *use = value->uses; use != NULL; use = use->next) {
+        if (use->node == NULL || use->node != user) return NULL;
+    }
+    return user;
 }
 
 /* ---- Cloning --------------------------------------------------------------------------------------------------- */
@@ -208,7 +287,10 @@ static ir_value *clone_value(ir_arena *arena, ir_value **copies, const ir_value 
     ir_value **copy = &copies[value->id];
     if (*copy != NULL) return *copy;
     *copy = IR_NEW(arena, ir_value);
-    if (*copy != NULL) **copy = *value; /* a definition is replaced when its node is cloned */
+    if (*copy == NULL) return NULL;
+    **copy = *value; /* a definition is replaced when its node is cloned */
+    (*copy)->uses = NULL;
+    (*copy)->use_count = (*copy)->output_uses = 0;
     return *copy;
 }
 
@@ -232,8 +314,10 @@ static ir_node *clone_node(ir_arena *arena, ir_value **copies, const ir_node *no
 {
     ir_node *copy = IR_NEW(arena, ir_node);
     ir_attr *attrs = IR_NEW_ARRAY(arena, ir_attr, node->attr_count);
-    if (copy == NULL || attrs == NULL) return NULL;
+    ir_use *uses = IR_NEW_ARRAY(arena, ir_use, node->input_count);
+    if (copy == NULL || attrs == NULL || uses == NULL) return NULL;
     *copy = *node;
+    copy->uses = uses;
     if (node->attr_count) memcpy(attrs, node->attrs, (size_t)node->attr_count * sizeof *attrs);
     copy->attrs = attrs;
     if (!clone_values(arena, copies, node->inputs, node->input_count, &copy->inputs)) return NULL;
@@ -241,6 +325,7 @@ static ir_node *clone_node(ir_arena *arena, ir_value **copies, const ir_node *no
     for (int i = 0; i < copy->output_count; i++) {
         if (copy->outputs[i] != NULL) copy->outputs[i]->def = copy;
     }
+    link_inputs(copy);
     return copy;
 }
 
@@ -258,6 +343,12 @@ ir_graph *ir_graph_clone(const ir_graph *graph, ir_arena *arena)
         if (copy == NULL) return NULL;
         link_node(clone, copy, NULL);
     }
-    if (!clone_values(arena, copies, graph->outputs, graph->output_count, &clone->outputs)) return NULL;
+    clone->output_count = 0;
+    clone->outputs = NULL;
+    clone->output_uses = NULL;
+    for (int i = 0; i < graph->output_count; i++) {
+        ir_value *copy = clone_value(arena, copies, graph->outputs[i]);
+        if (copy == NULL || !ir_graph_add_output(clone, copy)) return NULL;
+    }
     return clone;
 }

@@ -15,6 +15,7 @@
 typedef struct ir_graph ir_graph;
 typedef struct ir_node ir_node;
 typedef struct ir_value ir_value;
+typedef struct ir_use ir_use;
 struct ir_op; /* ops.h: one row of the operator table */
 
 /* A dimension: scale * L + offset, where L is the bucket symbol, the run-time length. A number has scale 0. */
@@ -57,6 +58,13 @@ typedef struct ir_known {
     const ir_dim *element;
 } ir_known;
 
+/* One place that reads a value, linked with the others of the same value. */
+struct ir_use {
+    ir_node *node;        /* NULL: the graph's outputs */
+    int index;            /* among the node's inputs, or the graph's outputs */
+    ir_use *next, **link; /* `link` is what points here: the value's `uses`, or the `next` before */
+};
+
 struct ir_value {
     int id; /* dense, unique in the graph */
     const char *name;
@@ -65,10 +73,13 @@ struct ir_value {
     bool stored;               /* the constant is an initializer of the file */
     mdot_dtype declared;       /* what the file says of a graph output; NONE: nothing */
     const ir_known *known;
-    ir_node *def;  /* NULL: a graph input or a constant */
-    int output;    /* index among def's outputs */
-    int input;     /* index among the graph's inputs, or -1 */
-    int use_count; /* node inputs plus graph outputs that read it; kept by ir_graph_* */
+    ir_node *def; /* NULL: a graph input or a constant */
+    int output;   /* index among def's outputs */
+    int input;    /* index among the graph's inputs, or -1 */
+    /* Kept by ir_graph_* and ir_node_*: */
+    ir_use *uses;    /* in no order */
+    int use_count;   /* node inputs plus graph outputs that read it */
+    int output_uses; /* the graph outputs among them */
 };
 
 typedef enum ir_attr_kind {
@@ -100,7 +111,8 @@ struct ir_node {
     const char *name;    /* for messages: the ONNX node's name, or "Add→/Add_2_output_0" where it has none */
     const char *op_type; /* as the file spells it, with its domain; what messages about unknown operators show */
     int input_count, output_count;
-    ir_value **inputs;  /* NULL for an optional input that is absent */
+    ir_value **inputs;  /* NULL for an optional input that is absent; set by ir_node_set_input alone */
+    ir_use *uses;       /* one for each input, linked where the input is there */
     ir_value **outputs; /* NULL for an optional output that is absent */
     int attr_count;
     ir_attr *attrs;
@@ -119,6 +131,7 @@ struct ir_graph {
     int input_count, output_count;
     ir_value **inputs;
     ir_value **outputs;
+    ir_use **output_uses; /* one for each output */
     ir_node *first, *last;
     int value_count;    /* ids handed out */
     const char *symbol; /* the bucket dimension's ONNX name; NULL: no symbolic dimension */
@@ -138,6 +151,8 @@ ir_value *ir_graph_add_input(ir_graph *graph, const char *name, const ir_type *t
 ir_value *ir_graph_add_constant(ir_graph *graph, const char *name, const ir_tensor *tensor);
 bool ir_graph_add_output(ir_graph *graph, ir_value *value);
 void ir_graph_set_output(ir_graph *graph, int index, ir_value *value);
+/* Drops the outputs for which `keeps` is false. */
+void ir_graph_keep_outputs(ir_graph *graph, bool (*keeps)(void *user, const ir_value *output), void *user);
 
 /* A node before `before` (NULL: at the end) with `output_count` fresh, untyped outputs named after the node. */
 ir_node *ir_graph_add_node(ir_graph *graph, ir_node *before, const struct ir_op *op, const char *name,
@@ -147,9 +162,11 @@ bool ir_node_set_float(ir_graph *graph, ir_node *node, const char *name, double 
 bool ir_node_set_string(ir_graph *graph, ir_node *node, const char *name, const char *value);
 bool ir_node_set_ints(ir_graph *graph, ir_node *node, const char *name, const int64_t *values, int count);
 void ir_node_set_input(ir_node *node, int index, ir_value *value);
+/* Inputs from `count` on are gone; those that are new are absent. */
+bool ir_node_set_input_count(ir_graph *graph, ir_node *node, int count);
 void ir_node_remove_attr(ir_node *node, const char *name);
 
-/* Every use of `old`, the graph's outputs too, reads `replacement` afterwards. */
+/* Every use of `old`, the graph's outputs too, reads `replacement` afterwards. Takes as long as there are uses. */
 void ir_graph_replace_uses(ir_graph *graph, ir_value *old, ir_value *replacement);
 /* Takes a node out; its outputs must be unused. */
 void ir_graph_remove_node(ir_graph *graph, ir_node *node);
@@ -169,8 +186,10 @@ static inline ir_value *ir_node_input(const ir_node *node, int i)
 {
     return i < node->input_count ? node->inputs[i] : NULL;
 }
+/* Whether an input before this one is the same value; of one that is absent, false. */
+bool ir_node_reads_before(const ir_node *node, int index);
 /* The only reader of a value, NULL when there are several, none, or it is a graph output. */
-ir_node *ir_value_single_user(const ir_graph *graph, const ir_value *value);
+ir_node *ir_value_single_user(const ir_value *value);
 
 /* Integers known at compile time, from `known` or from a constant of at most IR_MAX_KNOWN elements; false: not known.
  * The type may be floating, as exporters compute lengths in it, so long as every element is an integer that it holds.

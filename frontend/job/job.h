@@ -211,8 +211,6 @@ mdot_status fe_job_find_layers(const fe_job *job, const fe_token *tokens, mdot_j
 void fe_token_loads(const fe_job *job, const fe_token *token, mdot_job_operator *op);
 /* Whether a gradient of the node's result becomes one of its inputs. */
 bool fe_has_gradient(const ir_node *node);
-/* Whether the node reads the same value in an input before this one. */
-bool fe_occurs_before(const ir_node *node, int index);
 
 /* The first output that is there: of an LSTM it may be the second. NULL: none. */
 static inline const ir_value *fe_first_output(const ir_node *node)

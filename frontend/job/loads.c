@@ -64,14 +64,6 @@ static void write_value(const counter *c, mdot_phase phase, const ir_value *valu
     }
 }
 
-bool fe_occurs_before(const ir_node *node, int index)
-{
-    for (int i = 0; i < index; i++) {
-        if (node->inputs[i] == node->inputs[index]) return true;
-    }
-    return false;
-}
-
 static bool takes_gradient(const ir_value *value)
 {
     return value != NULL && value->constant == NULL && ir_dtype_is_float(value->type.dtype);
@@ -80,14 +72,14 @@ static bool takes_gradient(const ir_value *value)
 static void read_inputs(const counter *c, mdot_phase phase)
 {
     for (int i = 0; i < c->node->input_count; i++) {
-        if (!fe_occurs_before(c->node, i)) read_value(c, phase, c->node->inputs[i]);
+        if (!ir_node_reads_before(c->node, i)) read_value(c, phase, c->node->inputs[i]);
     }
 }
 
 static void write_data_gradients(const counter *c)
 {
     for (int i = 0; i < c->node->input_count; i++) {
-        if (takes_gradient(c->node->inputs[i]) && !fe_occurs_before(c->node, i))
+        if (takes_gradient(c->node->inputs[i]) && !ir_node_reads_before(c->node, i))
             write_value(c, MDOT_PHASE_DATA_GRADIENT, c->node->inputs[i]);
     }
 }
@@ -129,7 +121,7 @@ static void count_product(const counter *c, const fe_token *token)
     bool learns = false;
     for (int i = 0; i < c->node->input_count; i++) {
         const ir_value *value = c->node->inputs[i];
-        activations += i < 2 && takes_gradient(value) && !fe_occurs_before(c->node, i);
+        activations += i < 2 && takes_gradient(value) && !ir_node_reads_before(c->node, i);
         learns = learns || fe_is_parameter(c->job, value);
     }
     if (token->needs_data_gradient) { /* of each factor that is data, with the other factor */
@@ -138,7 +130,7 @@ static void count_product(const counter *c, const fe_token *token)
         for (int i = 0; i < c->node->input_count; i++) {
             const ir_value *value = c->node->inputs[i];
             bool factor = value != NULL && (value->constant != NULL ? value->type.rank > 1 : activations > 1);
-            if (factor && !fe_occurs_before(c->node, i)) read_value(c, MDOT_PHASE_DATA_GRADIENT, value);
+            if (factor && !ir_node_reads_before(c->node, i)) read_value(c, MDOT_PHASE_DATA_GRADIENT, value);
         }
         write_data_gradients(c);
     }

@@ -68,25 +68,16 @@ static bool place_of(const ir_node *reader, const ir_value *sequence, int count,
     return *out_place >= 0 && *out_place < count;
 }
 
-static bool reads(const ir_node *node, const ir_value *value)
-{
-    for (int i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] == value) return true;
-    }
-    return false;
-}
-
 void fe_job_split_list(ir_builder *b, ir_node *node)
 {
     list members;
     if (fe_foreign_role_of(node) != FE_FOREIGN_SPLIT || node->outputs[0] == NULL || !split(b, node, &members)) return;
     const ir_value *sequence = node->outputs[0];
-    int left = sequence->use_count;
-    for (ir_node *reader = node->next; reader != NULL && left > 0; reader = reader->next) {
+    for (const ir_use *use = sequence->uses, *next; use != NULL; use = next) {
+        ir_node *reader = use->node;
         int64_t place;
-        if (!reads(reader, sequence)) continue;
-        left--;
-        if (!place_of(reader, sequence, members.count, &place)) continue;
+        next = use->next; /* the reader may go */
+        if (reader == NULL || !place_of(reader, sequence, members.count, &place)) continue;
         ir_value *result = reader->outputs[0];
         result->type = members.member[place]->type;
         if (ir_replace(b, result, members.member[place])) ir_graph_remove_node(b->graph, reader);

@@ -37,7 +37,7 @@ static fe_token *absorbing(const tokeniser *t, const ir_value *value)
 {
     int token = value != NULL && value->constant == NULL ? t->token_of[value->id] : NONE;
     if (token == NONE || t->tokens[token].result != value) return NULL;
-    return ir_value_single_user(t->job->graph, value) != NULL ? &t->tokens[token] : NULL;
+    return ir_value_single_user(value) != NULL ? &t->tokens[token] : NULL;
 }
 
 /* Whether a constant has one element for each of several channels, and is 1 wide otherwise. `axis` counts from the end.
@@ -116,7 +116,7 @@ static bool absorb_channel_step(tokeniser *t, const ir_node *node)
         if (!is_convolution(token->node)) continue;
         int steps = 0;
         const ir_node *next = node;
-        for (; next != NULL && channel_step(next, map); next = ir_value_single_user(t->job->graph, map)) {
+        for (; next != NULL && channel_step(next, map); next = ir_value_single_user(map)) {
             steps |= channel_step(next, map);
             map = next->outputs[0];
         }
@@ -185,7 +185,8 @@ static mdot_status count_gradients(const tokeniser *t)
         const ir_node *node = t->tokens[i].node;
         if (!fe_has_gradient(node)) continue;
         for (int k = 0; k < node->input_count; k++) {
-            if (wants_gradient(t, node->inputs[k]) && !fe_occurs_before(node, k)) count[shown[node->inputs[k]->id]]++;
+            if (wants_gradient(t, node->inputs[k]) && !ir_node_reads_before(node, k))
+                count[shown[node->inputs[k]->id]]++;
         }
     }
     for (int i = 0; i < value_count; i++) count[i] = count[shown[i]];

@@ -67,12 +67,9 @@ static bool is_marked(const ir_node *node, const bool *is_backward)
     return false;
 }
 
-static bool is_output(const ir_graph *graph, const ir_value *value)
+static bool is_forward(void *is_backward, const ir_value *output)
 {
-    for (int i = 0; i < graph->output_count; i++) {
-        if (graph->outputs[i] == value) return true;
-    }
-    return false;
+    return !((const bool *)is_backward)[output->id];
 }
 
 /* The forward graph ends in the outputs that are not gradients, in what YieldOp hands out (ORTModule's), or, where
@@ -80,16 +77,7 @@ static bool is_output(const ir_graph *graph, const ir_value *value)
 static mdot_status choose_outputs(const fe_job *job, const bool *is_backward)
 {
     ir_graph *graph = job->graph;
-    int kept = 0;
-    for (int i = 0; i < graph->output_count; i++) {
-        ir_value *value = graph->outputs[i];
-        if (is_backward[value->id]) {
-            value->use_count--;
-        } else {
-            graph->outputs[kept++] = value;
-        }
-    }
-    graph->output_count = kept;
+    ir_graph_keep_outputs(graph, is_forward, (void *)is_backward);
     ir_value *last = NULL;
     for (ir_node *node = graph->first; node != NULL; node = node->next) {
         if (!is_marked(node, is_backward)) continue;
@@ -98,7 +86,7 @@ static mdot_status choose_outputs(const fe_job *job, const bool *is_backward)
             ir_value *value = node->inputs[i];
             if (value == NULL || value->def == NULL || is_backward[value->id]) continue;
             last = value;
-            if (yields && !is_output(graph, value) && !ir_graph_add_output(graph, value)) {
+            if (yields && value->output_uses == 0 && !ir_graph_add_output(graph, value)) {
                 return fe_job_out_of_memory(job);
             }
         }
@@ -156,10 +144,10 @@ static mdot_status find_parameters(const fe_job *job, const bool *is_backward)
 
 /* ---- Forward operators of training graphs ----------------------------------------------------------------------- */
 
-static void cut_inputs(ir_node *node, int count)
+static void cut_inputs(const fe_job *job, ir_node *node, int count)
 {
-    for (int i = count; i < node->input_count; i++) ir_node_set_input(node, i, NULL);
-    if (node->input_count > count) node->input_count = count;
+    /* Fewer take no memory. */
+    if (node->input_count > count) ir_node_set_input_count(job->graph, node, count);
 }
 
 /* False: an output that would go is read. */
@@ -181,38 +169,29 @@ static bool has_what_it_needs(const ir_node *node, const ir_op *op)
 }
 
 /* Forward operators, most of training graphs, that are others with more outputs or inputs. */
-static void take_alias(ir_node *node)
+static void take_alias(const fe_job *job, ir_node *node)
 {
     const fe_foreign *row = fe_foreign_of(node);
     if (row == NULL || row->role != FE_FOREIGN_ALIAS) return;
     if (!has_what_it_needs(node, &ir_ops[row->op]) || !cut_outputs(node, row->outputs)) return;
-    cut_inputs(node, row->inputs);
+    cut_inputs(job, node, row->inputs);
     node->op = &ir_ops[row->op];
     node->op_type = node->op->name;
 }
 
 /* A model that hands out its running statistics does not compute anything for that. */
-static void drop_outputs(ir_graph *graph, const ir_node *node, int from)
+static bool is_first_or_of_others(void *node, const ir_value *output)
 {
-    int kept = 0;
-    for (int i = 0; i < graph->output_count; i++) {
-        ir_value *value = graph->outputs[i];
-        if (value->def == node && value->output >= from) {
-            value->use_count--;
-        } else {
-            graph->outputs[kept++] = value;
-        }
-    }
-    graph->output_count = kept;
+    return output->def != node || output->output == 0;
 }
 
 /* An export for inference has neither Dropout nor batch statistics, so the sequence has them as in inference; that
  * training normalises by the batch's statistics is in the loads. */
 static mdot_status use_inference_form(const fe_job *job, ir_node *node)
 {
-    if (node->op == &ir_ops[IR_OP_Dropout]) cut_inputs(node, 1);
+    if (node->op == &ir_ops[IR_OP_Dropout]) cut_inputs(job, node, 1);
     if (node->op != &ir_ops[IR_OP_BatchNormalization]) return MDOT_OK;
-    if (node->output_count > 1) drop_outputs(job->graph, node, 1);
+    if (node->output_count > 1) ir_graph_keep_outputs(job->graph, is_first_or_of_others, node);
     cut_outputs(node, 1);
     return ir_node_set_int(job->graph, node, "training_mode", 0) ? MDOT_OK : fe_job_out_of_memory(job);
 }
@@ -229,7 +208,7 @@ mdot_status fe_job_strip(fe_job *job)
         if (status == MDOT_OK) remove_marked(graph, is_backward);
     }
     for (ir_node *node = graph->first; node != NULL && status == MDOT_OK; node = node->next) {
-        if (node->op == NULL) take_alias(node);
+        if (node->op == NULL) take_alias(job, node);
         status = use_inference_form(job, node);
     }
     return status;

@@ -72,13 +72,7 @@ ir_value *fe_add_scalar(const fe_upgrader *u, const ir_node *node, const char *w
 bool fe_set_input(const fe_upgrader *u, ir_node *node, int index, ir_value *value)
 {
     if (value == NULL) return false;
-    if (index >= node->input_count) {
-        ir_value **grown = IR_NEW_ARRAY(u->graph->arena, ir_value *, (size_t)index + 1);
-        if (grown == NULL) return false;
-        if (node->input_count) memcpy(grown, node->inputs, (size_t)node->input_count * sizeof *grown);
-        node->inputs = grown;
-        node->input_count = index + 1;
-    }
+    if (index >= node->input_count && !ir_node_set_input_count(u->graph, node, index + 1)) return false;
     ir_node_set_input(node, index, value);
     return true;
 }

@@ -131,9 +131,7 @@ bool fe_rewrite_tile(fe_upgrader *u, ir_node *node, int64_t opset)
     int64_t repeats[MDOT_MAX_RANK];
     for (int i = 0; i < rank; i++) repeats[i] = i == (int)along ? (int64_t)times : 1;
     if (!fe_set_input(u, node, 1, fe_add_ints(u, node, "repeats", repeats, rank))) return false;
-    ir_node_set_input(node, 2, NULL);
-    node->input_count = 2;
-    return true;
+    return ir_node_set_input_count(u->graph, node, 2);
 }
 
 /* Resize-11 has a region of interest before the scales, and names how positions correspond. Before it, Resize and

@@ -222,20 +222,12 @@ double ir_value_bytes(const ir_value *value, int64_t length)
     return value != NULL ? ir_value_elements(value, length) * (double)mdot_dtype_size_bytes(value->type.dtype) : 0;
 }
 
-static bool occurs_before(const ir_node *node, int index)
-{
-    for (int i = 0; i < index; i++) {
-        if (node->inputs[i] == node->inputs[index]) return true;
-    }
-    return false;
-}
-
 void ir_cost_traffic(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     out_cost->bytes_read = out_cost->bytes_written = out_cost->parameters = 0;
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
-        if (value == NULL || occurs_before(node, i)) continue;
+        if (value == NULL || ir_node_reads_before(node, i)) continue;
         out_cost->bytes_read += ir_value_bytes(value, length);
         /* A single number, such as an epsilon or a scale, is not learnt. */
         double elements = ir_value_elements(value, length);

@@ -51,21 +51,13 @@ mdot_status ir_rewrite(ir_graph *graph, ir_rule rule, bool *out_changed, mdot_er
     return MDOT_OK;
 }
 
-static bool is_graph_output(const ir_graph *graph, const ir_value *value)
-{
-    for (int i = 0; i < graph->output_count; i++) {
-        if (graph->outputs[i] == value) return true;
-    }
-    return false;
-}
-
 bool ir_replace(ir_builder *b, ir_value *old, ir_value *replacement)
 {
     if (b->status != MDOT_OK || old == NULL || replacement == NULL || old == replacement) return false;
     if (old->type.rank < 0 || !ir_type_equal(&old->type, &replacement->type)) return false;
     bool renames = replacement->id >= b->first_new && replacement->def != NULL;
-    if (is_graph_output(b->graph, old)) {
-        if (replacement->def == NULL || is_graph_output(b->graph, replacement)) {
+    if (old->output_uses > 0) {
+        if (replacement->def == NULL || replacement->output_uses > 0) {
             if (old->def != NULL && old->def->op == &ir_ops[IR_OP_Identity]) return false;
             replacement = ir_build_op1(b, IR_OP_Identity, replacement);
             if (replacement == NULL) return false;

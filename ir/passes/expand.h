@@ -16,6 +16,9 @@ void ir_expand_mean_variance_norm(ir_builder *b, ir_node *node);
 void ir_expand_lp_norm(ir_builder *b, ir_node *node);
 void ir_expand_log_sum_exp(ir_builder *b, ir_node *node);
 
+/* expand_variadic.c */
+void ir_expand_variadic(ir_builder *b, ir_node *node);
+
 /* expand_attention.c */
 void ir_expand_attention(ir_builder *b, ir_node *node);
 

@@ -17,8 +17,6 @@ typedef struct table { /* open addressing; a power of two, at least twice the en
     size_t size;
     ir_node **nodes;
     ir_value **constants;
-    ir_value **instead; /* by value id: what is read instead, from here on in the walk; NULL: itself */
-    int value_count;    /* ids that `instead` has */
 } table;
 
 /* FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv). */
@@ -128,37 +126,7 @@ static table create_table(const ir_graph *graph, ir_arena *arena)
     table seen = {.size = size};
     seen.nodes = IR_NEW_ARRAY(arena, ir_node *, size);
     seen.constants = IR_NEW_ARRAY(arena, ir_value *, size);
-    seen.value_count = graph->value_count;
-    seen.instead = IR_NEW_ARRAY(arena, ir_value *, graph->value_count + 1);
     return seen;
-}
-
-static bool is_graph_output(const ir_graph *graph, const ir_value *value)
-{
-    for (int i = 0; i < graph->output_count; i++) {
-        if (graph->outputs[i] == value) return true;
-    }
-    return false;
-}
-
-/* Its readers come later in the walk, which hands them the other: looking for them here, once for each of thousands of
- * equal nodes, would take as many walks. */
-static void replace(table *seen, ir_builder *b, ir_value *old, ir_value *other)
-{
-    if (old->id >= seen->value_count || other == NULL || is_graph_output(b->graph, old)) {
-        ir_replace(b, old, other);
-        return;
-    }
-    if (old->type.rank < 0 || !ir_type_equal(&old->type, &other->type)) return;
-    if (other->known == NULL) other->known = old->known;
-    seen->instead[old->id] = other;
-    b->changed = true;
-}
-
-static ir_value *shared_value(table *seen, ir_value *value)
-{
-    ir_value *other = value->id < seen->value_count ? seen->instead[value->id] : NULL;
-    return shared_constant(seen, other != NULL ? other : value);
 }
 
 mdot_status ir_share_equal_nodes(ir_graph *graph, bool *out_changed, mdot_error *err)
@@ -166,14 +134,14 @@ mdot_status ir_share_equal_nodes(ir_graph *graph, bool *out_changed, mdot_error 
     ir_arena *scratch = ir_arena_create(0);
     table seen = {0};
     if (scratch != NULL) seen = create_table(graph, scratch);
-    if (seen.nodes == NULL || seen.constants == NULL || seen.instead == NULL) {
+    if (seen.nodes == NULL || seen.constants == NULL) {
         ir_arena_destroy(scratch);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
     }
     ir_builder b = {.graph = graph, .err = err};
     for (ir_node *node = graph->first; node != NULL && b.status == MDOT_OK; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {
-            if (node->inputs[i] != NULL) ir_node_set_input(node, i, shared_value(&seen, node->inputs[i]));
+            if (node->inputs[i] != NULL) ir_node_set_input(node, i, shared_constant(&seen, node->inputs[i]));
         }
         if (node->op == NULL || !(node->op->traits & IR_STATELESS)) continue;
         ir_node *first = shared_node(&seen, node);
@@ -182,7 +150,7 @@ mdot_status ir_share_equal_nodes(ir_graph *graph, bool *out_changed, mdot_error 
         b.first_new = graph->value_count;
         for (int i = 0; first != node && i < node->output_count; i++) {
             if (node->outputs[i] != NULL && node->outputs[i]->use_count)
-                replace(&seen, &b, node->outputs[i], first->outputs[i]);
+                ir_replace(&b, node->outputs[i], first->outputs[i]);
         }
     }
     ir_arena_destroy(scratch);

@@ -74,18 +74,71 @@ int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir
     return plan->buffer_count++;
 }
 
+/* ---- What was seen ----------------------------------------------------------------------------------------------- */
+
+/* The place of a key among those seen, which is empty (its key NULL) the first time; NULL: memory ran out. Two keys are
+ * the same when `same` says so. */
+static pl_seen_entry *find_seen(ir_arena *arena, pl_seen *seen, uint64_t hash, const void *key,
+                                bool (*same)(const void *a, const void *b))
+{
+    if (2 * seen->count >= seen->size) { /* at most half full, so that a search ends */
+        pl_seen larger = {.size = seen->size ? 2 * seen->size : 64, .count = seen->count};
+        larger.entries = IR_NEW_ARRAY(arena, pl_seen_entry, larger.size);
+        if (larger.entries == NULL) return NULL;
+        for (size_t k = 0; k < seen->size; k++) {
+            if (seen->entries[k].key == NULL) continue;
+            size_t at = seen->entries[k].hash & (larger.size - 1);
+            while (larger.entries[at].key != NULL) at = (at + 1) & (larger.size - 1);
+            larger.entries[at] = seen->entries[k];
+        }
+        *seen = larger;
+    }
+    size_t at = hash & (seen->size - 1);
+    for (;; at = (at + 1) & (seen->size - 1)) {
+        const pl_seen_entry *entry = &seen->entries[at];
+        if (entry->key == NULL || (entry->hash == hash && same(entry->key, key))) return &seen->entries[at];
+    }
+}
+
+static void add_seen(pl_seen *seen, pl_seen_entry *entry, uint64_t hash, const void *key, int number)
+{
+    *entry = (pl_seen_entry){hash, key, number};
+    seen->count++;
+}
+
+/* FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), folded so that its low bits depend on all. */
+static uint64_t hash_of(const void *data, size_t size)
+{
+    const unsigned char *byte = data;
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ byte[i]) * 0x100000001b3u;
+    return hash ^ hash >> 32;
+}
+
+static bool same_object(const void *a, const void *b)
+{
+    return a == b;
+}
+
+static bool same_text(const void *a, const void *b)
+{
+    return strcmp(a, b) == 0;
+}
+
 int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_use use)
 {
-    for (int k = 0; k < b->plan->buffer_count; k++) {
-        const pl_buffer *buffer = &b->plan->buffers[k];
-        if (buffer->kind == PL_WEIGHT && buffer->constant == constant && buffer->use == use) return k;
-    }
+    pl_seen *seen = &b->constants[use];
+    uint64_t hash = hash_of(&constant, sizeof constant);
+    pl_seen_entry *entry = find_seen(b->arena, seen, hash, constant, same_object);
+    if (entry == NULL) return -1;
+    if (entry->key != NULL) return entry->number;
     ir_type type = {.dtype = constant->dtype, .rank = constant->rank};
     for (int d = 0; d < constant->rank; d++) type.dim[d] = ir_dim_number(constant->dims[d]);
     int k = pl_add_buffer(b, PL_WEIGHT, name, &type);
     if (k < 0) return -1;
     b->plan->buffers[k].constant = constant;
     b->plan->buffers[k].use = use;
+    add_seen(seen, entry, hash, constant, k);
     return k;
 }
 
@@ -112,16 +165,31 @@ static int order_of(const pl_builder *b, const ir_node *node)
     return 0;
 }
 
+/* How many of the origins stand before `node` in the graph. */
+static int origins_before(const pl_builder *b, const ir_node *node)
+{
+    int order = order_of(b, node), low = 0, high = b->origin_count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (order_of(b, b->origins[middle]) < order)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 void pl_note_origin(pl_builder *b, const ir_node *node)
 {
-    for (int k = 0; k < b->origin_count; k++)
+    int at = origins_before(b, node);
+    for (int k = at; k < b->origin_count && order_of(b, b->origins[k]) == order_of(b, node); k++)
         if (b->origins[k] == node) return;
     void *array = b->origins;
     if (!reserve(b->arena, &array, b->origin_count, &b->origin_capacity, sizeof *b->origins)) return;
     b->origins = array;
-    int at = b->origin_count++;
-    for (; at > 0 && order_of(b, b->origins[at - 1]) > order_of(b, node); at--) b->origins[at] = b->origins[at - 1];
+    memmove(&b->origins[at + 1], &b->origins[at], (size_t)(b->origin_count - at) * sizeof *b->origins);
     b->origins[at] = node;
+    b->origin_count++;
 }
 
 /* "/layers.0/f1/MatMul" becomes "layers_0_f1": exporters put the operator last, and the module before it says more. */
@@ -141,32 +209,53 @@ static const char *unique_name(pl_builder *b, pl_kind kind, const char *wanted)
     const char *plain = plain_name(b, wanted);
     if (plain == NULL) return NULL;
     const char *first = ir_arena_printf(b->arena, "%s.%s", pl_kind_name(kind), plain), *name = first;
-    for (int number = 2, k = 0; name != NULL && k < b->plan->kernel_count; k++) {
-        if (strcmp(b->plan->kernels[k].name, name) != 0) continue;
-        name = ir_arena_printf(b->arena, "%s_%d", first, number++);
-        k = -1;
+    int number = 1;
+    while (name != NULL) {
+        uint64_t hash = hash_of(name, strlen(name));
+        pl_seen_entry *entry = find_seen(b->arena, &b->names, hash, name, same_text);
+        if (entry == NULL) return NULL;
+        if (entry->key == NULL) {
+            add_seen(&b->names, entry, hash, name, 1);
+            break;
+        }
+        /* All numbers up to the one that its entry has are taken. */
+        if (name == first) number = entry->number;
+        name = ir_arena_printf(b->arena, "%s_%d", first, ++number);
     }
+    if (name == NULL || name == first) return name;
+    find_seen(b->arena, &b->names, hash_of(first, strlen(first)), first, same_text)->number = number;
     return name;
 }
 
-/* Names of the nodes in the graph's order, and their work. Inlined values that several kernels compute count in each.
- */
+/* Names of the nodes in the graph's order, nodes of one name that follow each other once. */
+static const char *join_origins(pl_builder *b)
+{
+    if (b->origin_count == 0) return "";
+    if (b->origin_count == 1) return b->origins[0]->name;
+    size_t length = 0;
+    for (int k = 0; k < b->origin_count; k++) length += strlen(b->origins[k]->name) + 1;
+    char *text = ir_arena_alloc(b->arena, length, 1), *end = text;
+    if (text == NULL) return NULL;
+    for (int k = 0; k < b->origin_count; k++) {
+        const char *name = b->origins[k]->name;
+        if (k > 0 && strcmp(name, b->origins[k - 1]->name) == 0) continue;
+        if (k > 0) *end++ = ' ';
+        end = stpcpy(end, name);
+    }
+    return text;
+}
+
+/* Inlined values that several kernels compute count in each. */
 static bool describe(pl_builder *b, pl_kernel *kernel)
 {
-    const char *origin = NULL;
     for (int k = 0; k < b->origin_count; k++) {
         const ir_node *node = b->origins[k];
-        bool is_repeated = k > 0 && strcmp(node->name, b->origins[k - 1]->name) == 0;
         ir_cost cost = {0};
         node->op->cost(node, b->plan->max_length, &cost);
         kernel->flops += cost.flops;
-        if (origin == NULL)
-            origin = node->name;
-        else if (!is_repeated && (origin = ir_arena_printf(b->arena, "%s %s", origin, node->name)) == NULL)
-            return false;
     }
-    kernel->origin = origin != NULL ? origin : "";
-    return true;
+    kernel->origin = join_origins(b);
+    return kernel->origin != NULL;
 }
 
 mdot_status pl_end_kernel(pl_builder *b, pl_kind kind, const char *name, const pl_kernel *specification)

@@ -52,6 +52,7 @@ typedef struct pl_value {
     pl_place place;
     int use_count; /* node inputs only */
     pl_use *uses;
+    int memo;             /* the last of it in the kernel in the making, where that is its; see last_memo */
     int depth;            /* inlined values on the longest way into its expression */
     int order;            /* position of its node in the graph */
     int output;           /* the graph output that it is, the first of several; -1: none */
@@ -63,6 +64,7 @@ typedef struct pl_memo {
     const ir_value *value;
     const pl_expr *index[MDOT_MAX_RANK];
     const pl_expr *result;
+    int before; /* the one before of the same value; -1: none */
 } pl_memo;
 
 /* An expression and what it was rewritten to. */
@@ -74,6 +76,17 @@ enum { PL_PAIRS = 1024 };
 /* Bounds on what becomes one expression: its nodes as a tree, and the values on the way through it. They keep code
  * small, and recursion shallow whatever the model. */
 enum { PL_MAX_TREE = 256, PL_MAX_DEPTH = 64 };
+
+/* Keys seen so far and a number for each: a hash table with open addressing, `size` a power of two (kernel.c). */
+typedef struct pl_seen_entry {
+    uint64_t hash;
+    const void *key; /* NULL: free */
+    int number;
+} pl_seen_entry;
+typedef struct pl_seen {
+    size_t size, count;
+    pl_seen_entry *entries;
+} pl_seen;
 
 typedef struct pl_builder pl_builder;
 /* Element `index` of an output of a node, from its operands. */
@@ -87,8 +100,10 @@ struct pl_builder {
     mdot_status status; /* of the first fault; expression functions return NULL then */
     pl_value *values;   /* by value id */
     int buffer_capacity, kernel_capacity;
-    const pl_expr *zero;             /* I64 */
-    const pl_define_fn *definitions; /* by lowering; NULL: it has none. Layer 2 reaches layer 3 through it */
+    pl_seen constants[PL_MATRIX + 1]; /* by use: tensors and their buffers */
+    pl_seen names;                    /* of kernels, and the highest number that one got behind it */
+    const pl_expr *zero;              /* I64 */
+    const pl_define_fn *definitions;  /* by lowering; NULL: it has none. Layer 2 reaches layer 3 through it */
     /* of the kernel in the making */
     const ir_value *acc_value; /* this value is acc_expr */
     const pl_expr *acc_expr;

@@ -126,15 +126,22 @@ const pl_expr *pl_define(pl_builder *b, const ir_value *v, const pl_expr *const 
     return b->definitions[v->def->op->lowering](b, v->def, v->output, index);
 }
 
+/* The last that the kernel in the making remembers of a value. A number from an earlier kernel is known by its being
+ * another value's now, or beyond the end. */
+static const pl_memo *last_memo(const pl_builder *b, const ir_value *v)
+{
+    int k = pl_info(b, v)->memo;
+    return k < b->memo_count && b->memo[k].value == v ? &b->memo[k] : NULL;
+}
+
 /* The same value at the same index is one expression, so that backends compute it once. */
 static const pl_memo *find_memo(const pl_builder *b, const ir_value *v, const pl_expr *const *index)
 {
     size_t bytes = (size_t)v->type.rank * sizeof *index;
-    for (int k = b->memo_count - 1; k >= 0; k--) {
-        const pl_memo *memo = &b->memo[k];
-        if (memo->value == v && (bytes == 0 || memcmp(memo->index, index, bytes) == 0)) return memo;
-    }
-    return NULL;
+    const pl_memo *memo = last_memo(b, v);
+    while (memo != NULL && bytes > 0 && memcmp(memo->index, index, bytes) != 0)
+        memo = memo->before >= 0 ? &b->memo[memo->before] : NULL;
+    return memo;
 }
 
 static bool remember(pl_builder *b, const ir_value *v, const pl_expr *const *index, const pl_expr *result)
@@ -147,7 +154,10 @@ static bool remember(pl_builder *b, const ir_value *v, const pl_expr *const *ind
         b->memo = grown;
         b->memo_capacity = capacity;
     }
-    pl_memo *memo = &b->memo[b->memo_count++];
+    const pl_memo *before = last_memo(b, v);
+    pl_memo *memo = &b->memo[b->memo_count];
+    memo->before = before != NULL ? (int)(before - b->memo) : -1;
+    pl_info(b, v)->memo = b->memo_count++;
     memo->value = v;
     memo->result = result;
     for (int d = 0; d < v->type.rank; d++) memo->index[d] = index[d];

@@ -129,14 +129,14 @@ static void removing_the_dead_goes_up_the_chain(void **state)
 static void a_single_user_is_one_node(void **state)
 {
     fixture *f = *state;
-    assert_ptr_equal(ir_value_single_user(f->graph, f->x), f->sum);
-    assert_ptr_equal(ir_value_single_user(f->graph, f->sum->outputs[0]), f->negation);
-    assert_null(ir_value_single_user(f->graph, f->negation->outputs[0])); /* a graph output */
+    assert_ptr_equal(ir_value_single_user(f->x), f->sum);
+    assert_ptr_equal(ir_value_single_user(f->sum->outputs[0]), f->negation);
+    assert_null(ir_value_single_user(f->negation->outputs[0])); /* a graph output */
     ir_node *twice = ir_graph_add_node(f->graph, NULL, add, "twice", (ir_value *[]){f->y, f->y}, 2, 1);
-    assert_null(ir_value_single_user(f->graph, f->y)); /* two nodes */
+    assert_null(ir_value_single_user(f->y)); /* two nodes */
     ir_node_set_input(f->sum, 1, f->x);
-    assert_ptr_equal(ir_value_single_user(f->graph, f->y), twice);  /* one node that reads it twice */
-    assert_null(ir_value_single_user(f->graph, twice->outputs[0])); /* none */
+    assert_ptr_equal(ir_value_single_user(f->y), twice);  /* one node that reads it twice */
+    assert_null(ir_value_single_user(twice->outputs[0])); /* none */
 }
 
 static void a_clone_shares_nothing_that_changes(void **state)

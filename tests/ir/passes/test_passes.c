@@ -97,6 +97,45 @@ static void a_second_run_of_every_pass_changes_nothing(void **state)
     ir_arena_destroy(arena);
 }
 
+/* "OP(x, v0, v1, …)" of so many inputs, of which some are the same. */
+static const char *sum_like(const char *op, int inputs, char *text, size_t size)
+{
+    enum { VALUES = 17 };
+    size_t used = (size_t)snprintf(text, size, "x = input f32[2,L]\n");
+    for (int i = 0; i < VALUES; i++) {
+        used += (size_t)snprintf(text + used, size - used, "c%d = constant f32[] [%d.5]\n", i, 3 * i % 7 - 3);
+        used += (size_t)snprintf(text + used, size - used, "v%d = Mul(x, c%d)\n", i, i);
+    }
+    used += (size_t)snprintf(text + used, size - used, "y = %s(x", op);
+    for (int i = 1; i < inputs; i++) used += (size_t)snprintf(text + used, size - used, ", v%d", i % VALUES);
+    snprintf(text + used, size - used, ")\nreturn y\n");
+    return text;
+}
+
+/* The depth of kernels' expressions, and of the recursion over them, is bounded. */
+static void operators_of_many_inputs_become_trees(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"Sum", "Mean", "Min", "Max"};
+    static char text[1 << 16];
+    enum { MOST = 32 };
+    for (int o = 0; o < 4; o++) {
+        for (int inputs = MOST; inputs <= 1100; inputs = inputs == MOST ? MOST + 1 : inputs + 1067) {
+            bool changed = false;
+            ir_arena *arena = ir_arena_create(0);
+            ir_graph *graph = graph_from_notation(sum_like(ops[o], inputs, text, sizeof text), 16, arena);
+            assert_int_equal(ir_run_pass(graph, "infer", &changed, NULL), MDOT_OK);
+            ir_graph *before = ir_graph_clone(graph, arena);
+            assert_int_equal(ir_run_pass(graph, "expand", &changed, NULL), MDOT_OK);
+            assert_int_equal(changed, inputs > MOST);
+            for (const ir_node *node = graph->first; node != NULL; node = node->next)
+                assert_true(node->input_count <= MOST);
+            assert_same_values(before, graph, 5, 1e-9);
+            ir_arena_destroy(arena);
+        }
+    }
+}
+
 /* Jobs may hold operators that mdot does not know: what is around them is still simplified. */
 static void unknown_operators_are_left_alone(void **state)
 {
@@ -261,6 +300,7 @@ int main(void)
         cmocka_unit_test(every_pass_has_a_name_of_its_own_and_a_purpose),
         cmocka_unit_test(the_dump_shows_the_graph_after_its_pass),
         cmocka_unit_test(a_second_run_of_every_pass_changes_nothing),
+        cmocka_unit_test(operators_of_many_inputs_become_trees),
         cmocka_unit_test(unknown_operators_are_left_alone),
         cmocka_unit_test(memory_that_runs_out_is_reported),
         cmocka_unit_test(a_replacement_of_another_type_is_refused),

@@ -1,0 +1,131 @@
+/* test_growth.c — reading a job, importing and planning take work that grows as the model does, not as its square.
+ *
+ * Work is counted in basic blocks, by a build of the libraries whose every block calls the counter below
+ * (-fsanitize-coverage=trace-pc), and in bytes of the arena: the same on every machine, however busy. Four times the
+ * nodes may take so much more as n log n does, and a little for tables whose size is a power of two; what is quadratic
+ * takes more, and be it a thirtieth of the work on the small model.
+ */
+#include "frontend/onnx/onnx.h"
+#include "ir/ops.h"
+#include "ir/passes.h"
+#include "ir/plan/plan.h"
+#include "mdot/mdotjob.h"
+#include "tests/growth/growth_models.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SMALL = 1500, TIMES = 4, LENGTH = 16 };
+static const double most = 1.1 * TIMES;
+
+/* ---- Counting ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t blocks;
+
+void __sanitizer_cov_trace_pc(void);
+void __sanitizer_cov_trace_pc(void)
+{
+    blocks++;
+}
+
+typedef struct work {
+    double blocks, bytes;
+} work;
+
+/* ---- What is counted --------------------------------------------------------------------------------------------- */
+
+static bool has_length(const growth_model *model)
+{
+    return strcmp(model->name, "encoder") == 0;
+}
+
+static work read_job(const growth_model *model, const pb_buffer *bytes)
+{
+    const mdot_dim_binding length = {.name = "N", .value = LENGTH};
+    mdot_job_options options = MDOT_INIT(mdot_job_options);
+    options.dims = &length;
+    options.dim_count = has_length(model);
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    blocks = 0;
+    mdot_status status = mdot_job_read_bytes(bytes->data, bytes->size, model->name, &options, &job, &err);
+    const work done = {.blocks = (double)blocks};
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    mdot_job_destroy(job);
+    return done;
+}
+
+static work import(const growth_model *model, const pb_buffer *bytes, ir_arena *arena, ir_graph **out_graph)
+{
+    mdot_error err = {0};
+    blocks = 0;
+    mdot_status status =
+        fe_import_bytes(bytes->data, bytes->size, model->name, NULL, &(fe_options){0}, arena, out_graph, &err);
+    const work done = {(double)blocks, (double)ir_arena_used_bytes(arena)};
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    return done;
+}
+
+static work plan(ir_graph *graph, ir_arena *arena)
+{
+    mdot_error err = {0};
+    pl_plan *made;
+    size_t before = ir_arena_used_bytes(arena);
+    blocks = 0;
+    if (graph->symbol != NULL) graph->max_length = LENGTH;
+    mdot_status status = ir_run_passes(graph, NULL, &err);
+    if (status == MDOT_OK) status = pl_build(graph, arena, &made, &err);
+    const work done = {(double)blocks, (double)(ir_arena_used_bytes(arena) - before)};
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    return done;
+}
+
+enum { JOB, IMPORT, PLAN, STAGES };
+static const char *const stages[] = {"reading it as a job", "importing it", "planning it"};
+
+static void work_on(const growth_model *model, int nodes, work *out)
+{
+    pb_buffer bytes = model->build(nodes);
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *graph = NULL;
+    assert_non_null(arena);
+    out[JOB] = read_job(model, &bytes);
+    out[IMPORT] = import(model, &bytes, arena, &graph);
+    out[PLAN] = plan(graph, arena);
+    ir_arena_destroy(arena);
+    pb_free(&bytes);
+}
+
+static void work_grows_as_the_model_does(void **state)
+{
+    (void)state;
+    bool grows_faster = false;
+    for (int m = 0; m < growth_model_count; m++) {
+        const growth_model *model = &growth_models[m];
+        work small[STAGES], large[STAGES];
+        work_on(model, SMALL, small);
+        work_on(model, TIMES * SMALL, large);
+        for (int s = 0; s < STAGES; s++) {
+            double more = large[s].blocks / small[s].blocks;
+            double more_bytes = small[s].bytes > 0 ? large[s].bytes / small[s].bytes : 0;
+            assert_true(small[s].blocks > SMALL); /* it counts */
+            print_message("%-8s %-20s %6.0f blocks a node, %.2f times; %6.0f bytes, %.2f times\n", model->name,
+                          stages[s], small[s].blocks / SMALL, more, small[s].bytes / SMALL, more_bytes);
+            if (more <= most && more_bytes <= most) continue;
+            print_error("%s (%s): %d times the nodes, and %s takes %.1f times the work and %.1f times the memory\n",
+                        model->name, model->what, TIMES, stages[s], more, more_bytes);
+            grows_faster = true;
+        }
+    }
+    assert_false(grows_faster);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(work_grows_as_the_model_does)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
