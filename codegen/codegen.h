@@ -40,6 +40,7 @@ typedef struct cg_options {
     void (*warning)(void *user, const char *text);
     void (*progress)(void *user, const char *step, size_t done, size_t total);
     void *user;
+    bool in_process; /* no child for what may end its process (apart.h) */
 } cg_options;
 
 /* Generates code for every entry, bucket and target, packs the weights, links, and puts the artefact at `path` by

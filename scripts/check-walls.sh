@@ -29,7 +29,7 @@ ir              base/ mdot/mdot_base.h
 frontend/onnx   base/ mdot/mdot_base.h ir/ onnx.pb-c.h
 frontend/job    base/ mdot/mdotjob.h mdot/mdot.h ir/ frontend/onnx/
 codegen         base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_abi.h ir/ codegen/cpu/cpu.h codegen/cuda/cuda.h
-codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/machine.h codegen/pool.h codegen/table.h
+codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/apart.h codegen/machine.h codegen/pool.h codegen/table.h
 codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/machine.h codegen/pool.h codegen/table.h
 compiler        base/ mdot/ ir/ frontend/onnx/onnx.h codegen/backend.h codegen/codegen.h
 cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h weights/cards.def

@@ -7,6 +7,7 @@
  * `.n<max_length>` inserted from the second on.
  */
 #include "base/elf_read.h"
+#include "codegen/apart.h"
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/key.h"
 
@@ -373,11 +374,18 @@ static mdot_status measure_images(cg_cpu_images *images, mdot_error *err)
     return status;
 }
 
-mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_options *options, cg_cpu_images *images,
-                          mdot_error *err)
+typedef struct object_work {
+    const cg_entry *entries;
+    int entry_count;
+    const cg_cpu_images *images;
+} object_work;
+
+static mdot_status make_object(void *user, const cg_options *options, void **out_object, size_t *out_bytes,
+                               mdot_error *err)
 {
-    generator g = {.options = options, .images = images, .arena = ir_arena_create(0)};
-    for (int n = 0; n < entry_count; n++) g.code_count += entries[n].plan_count * images->count;
+    const object_work *w = user;
+    generator g = {.options = options, .images = w->images, .arena = ir_arena_create(0)};
+    for (int n = 0; n < w->entry_count; n++) g.code_count += w->entries[n].plan_count * w->images->count;
     if (g.arena != NULL) g.code = IR_NEW_ARRAY(g.arena, LLVMValueRef, g.code_count + 1);
     if (g.code == NULL) {
         ir_arena_destroy(g.arena);
@@ -387,12 +395,18 @@ mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_opt
     /* Names of values are for people; LLVM's passes spend a twentieth of the compilation on them. */
     LLVMContextSetDiscardValueNames(g.context, options->dump == NULL);
     g.module = LLVMModuleCreateWithNameInContext(options->predictor_name, g.context);
-    mdot_status status = generate(&g, entries, entry_count, err);
-    if (status == MDOT_OK)
-        status = cg_assemble(g.module, images->machine, options, &images->code, &images->code_bytes, err);
-    if (status == MDOT_OK) status = measure_images(images, err);
+    mdot_status status = generate(&g, w->entries, w->entry_count, err);
+    if (status == MDOT_OK) status = cg_assemble(g.module, w->images->machine, options, out_object, out_bytes, err);
     LLVMDisposeModule(g.module);
     LLVMContextDispose(g.context);
     ir_arena_destroy(g.arena);
     return status;
+}
+
+mdot_status cg_cpu_object(const cg_entry *entries, int entry_count, const cg_options *options, cg_cpu_images *images,
+                          mdot_error *err)
+{
+    object_work work = {entries, entry_count, images};
+    mdot_status status = cg_do_apart(make_object, &work, options, &images->code, &images->code_bytes, err);
+    return status == MDOT_OK ? measure_images(images, err) : status;
 }

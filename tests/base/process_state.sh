@@ -6,14 +6,18 @@ forbidden='umask chdir fchdir chroot setenv putenv unsetenv clearenv setlocale u
 pthread_sigmask setrlimit setrlimit64 nice setpriority exit _exit _Exit abort quick_exit atexit system popen tmpnam
 tempnam mktemp strtok localtime gmtime rand srand random srandom rand_r perror printf puts putchar setuid setgid fork
 vfork prctl personality sched_setaffinity'
-undefined=$(nm -u "$@" | awk 'NF == 2 && $1 == "U" { print $2 }' | sort -u)
-[ -n "$undefined" ] || { echo "nothing was read from $*"; exit 1; }
 found=0
-for call in $forbidden; do
-    if printf '%s\n' "$undefined" | grep -qx "$call"; then
-        echo "$call is called by:"
-        for library in "$@"; do nm -Au "$library" | awk -v call="$call" '$NF == call { print "  " $1 }'; done
+for library in "$@"; do
+    undefined=$(nm -u "$library" | awk 'NF == 2 && $1 == "U" { print $2 }' | sort -u)
+    [ -n "$undefined" ] || { echo "nothing was read from $library"; exit 1; }
+    for call in $forbidden; do
+        printf '%s\n' "$undefined" | grep -qx "$call" || continue
+        # The compiler's makes a child, which is left with nothing of the program (codegen/apart.c).
+        case "$(basename "$library") $call" in
+            'libmdotc.a fork' | 'libmdotc.a _exit' | 'libmdotc.a signal' | 'libmdotc.a prctl') continue ;;
+        esac
+        echo "$library calls $call"
         found=1
-    fi
+    done
 done
 exit $found

@@ -176,7 +176,7 @@ void harness_load_plan_for(harness_plan *h, pl_plan *plan, const cg_cpu_target *
 {
     pl_plan *plans[] = {plan};
     cg_entry entry = {.name = "run", .graph = plan->graph, .plan_count = 1, .plans = plans};
-    cg_options options = {.predictor_name = "harness"};
+    cg_options options = {.predictor_name = "harness", .in_process = true};
     cg_cpu_images images;
     mdot_error err;
     ir_arena *arena = ir_arena_create(0);
