@@ -43,6 +43,8 @@ mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **
     if (predictor == NULL || out_context == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_context_create needs a predictor and a place for the result");
+    mdot_status status = rt_armor_check(predictor, RT_PREDICTOR, "mdot_context_create", err);
+    if (status != MDOT_OK) return status;
     const mdot_abi_table *table = predictor->table;
     size_t scratch_bytes = 0, input_count = 0, output_count = 0, state_count = count_extensions(predictor->rooms);
     for (uint32_t i = 0; i < table->entry_count; i++) {
@@ -68,7 +70,8 @@ mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **
     context->inputs = (const void **)(context + 1);
     context->outputs = (void **)(context->inputs + input_count);
     context->states = context->outputs + output_count;
-    mdot_status status = create_states(context, err);
+    rt_armor_note(context, RT_CONTEXT);
+    status = create_states(context, err);
     if (status == MDOT_OK) status = use_device(context, err);
     if (status != MDOT_OK) {
         mdot_context_destroy(context);
@@ -87,13 +90,13 @@ mdot_status mdot_context_get_device_status(const mdot_context *context, const ch
 
 void mdot_context_destroy(mdot_context *context)
 {
-    if (context == NULL) return;
+    if (context == NULL || !rt_armor_bury(context, RT_CONTEXT, "mdot_context_destroy")) return;
     const mdot_predictor *predictor = context->predictor;
     if (context->device != NULL) predictor->device_ops->destroy_context(context->device);
     for (size_t i = count_extensions(predictor->rooms); i-- > 0;)
         if (context->states[i] != NULL) predictor->rooms->extensions[i]->destroy(predictor, context->states[i]);
     rt_free(&predictor->allocator, context->scratch);
-    rt_free(&predictor->allocator, context);
+    if (!rt_armored()) rt_free(&predictor->allocator, context);
     rt_predictor_release(predictor);
 }
 

@@ -11,6 +11,7 @@
 #ifndef RT_CORE_H
 #define RT_CORE_H
 
+#include "runtime/core/armor.h"
 #include "runtime/core/table.h"
 
 /* ---- allocator.c: the caller's memory functions, or libc's ----------------------------------------------------- */

@@ -100,6 +100,7 @@ mdot_status rt_predictor_open(const rt_rooms *rooms, const char *path, const mdo
         rt_free(&allocator, predictor);
         return status;
     }
+    rt_armor_note(predictor, RT_PREDICTOR);
     *out_predictor = predictor;
     return MDOT_OK;
 }

@@ -90,11 +90,9 @@ void rt_run_many(mdot_context *context, const mdot_abi_entry *entry, int64_t len
     rt_run_on_cpu(context, entry, length, items, count);
 }
 
-mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
-                             void *const *outputs, mdot_error *err)
+static mdot_status run_ordered(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
+                               void *const *outputs, mdot_error *err)
 {
-    if (context == NULL || inputs == NULL || outputs == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_ordered needs a context, inputs and outputs");
     const mdot_abi_table *table = context->predictor->table;
     mdot_status status = check_entry(table, entry, err);
     if (status != MDOT_OK) return status;
@@ -102,6 +100,18 @@ mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length
     if (status != MDOT_OK) return status;
     rt_run_many(context, rt_entry(table, entry), length, &(rt_item){inputs, outputs}, 1);
     return MDOT_OK;
+}
+
+mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
+                             void *const *outputs, mdot_error *err)
+{
+    if (context == NULL || inputs == NULL || outputs == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_ordered needs a context, inputs and outputs");
+    mdot_status status = rt_armor_enter(context, "mdot_run_ordered", err);
+    if (status != MDOT_OK) return status;
+    status = run_ordered(context, entry, length, inputs, outputs, err);
+    rt_armor_leave(context);
+    return status;
 }
 
 /* ---- Named tensors ----------------------------------------------------------------------------------------------- */
@@ -229,11 +239,9 @@ static mdot_status order_outputs(mdot_context *context, const mdot_abi_entry *en
     return MDOT_OK;
 }
 
-mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inputs, size_t input_count,
-                     const mdot_output *outputs, size_t output_count, mdot_error *err)
+static mdot_status run_named(mdot_context *context, size_t entry, const mdot_input *inputs, size_t input_count,
+                             const mdot_output *outputs, size_t output_count, mdot_error *err)
 {
-    if (context == NULL || (inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run needs a context, inputs and outputs");
     const mdot_abi_table *table = context->predictor->table;
     mdot_status status = check_entry(table, entry, err);
     if (status != MDOT_OK) return status;
@@ -247,4 +255,16 @@ mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inpu
     if (status != MDOT_OK) return status;
     rt_run_many(context, e, length, &(rt_item){context->inputs, context->outputs}, 1);
     return MDOT_OK;
+}
+
+mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inputs, size_t input_count,
+                     const mdot_output *outputs, size_t output_count, mdot_error *err)
+{
+    if (context == NULL || (inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run needs a context, inputs and outputs");
+    mdot_status status = rt_armor_enter(context, "mdot_run", err);
+    if (status != MDOT_OK) return status;
+    status = run_named(context, entry, inputs, input_count, outputs, output_count, err);
+    rt_armor_leave(context);
+    return status;
 }

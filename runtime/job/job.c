@@ -4,6 +4,7 @@
  * checks guards whatever reads jobs.
  */
 #include "base/sized.h"
+#include "runtime/core/core.h"
 #include "runtime/job/job_model.h"
 
 #include <math.h>
@@ -236,26 +237,8 @@ static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, mdot_e
     return MDOT_OK;
 }
 
-mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err)
+static void free_content(mdot_job *job)
 {
-    if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_create needs a place for the job");
-    mdot_job_description d;
-    mdot_status status = bs_read_struct(&description_type, description, &d, err);
-    if (status == MDOT_OK) status = check(&d, err);
-    if (status != MDOT_OK) return status;
-    mdot_job *job = calloc(1, sizeof *job);
-    status = job != NULL ? fill_job(job, &d, err) : fail_memory(&d, err);
-    if (status != MDOT_OK) {
-        mdot_job_destroy(job);
-        return status;
-    }
-    *out_job = job;
-    return MDOT_OK;
-}
-
-void mdot_job_destroy(mdot_job *job)
-{
-    if (job == NULL) return;
     free(job->operators);
     free(job->inputs);
     free(job->texts);
@@ -268,7 +251,32 @@ void mdot_job_destroy(mdot_job *job)
     free(job->work);
     free(job->division.role);
     free(job->division.place);
-    free(job);
+}
+
+mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err)
+{
+    if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_create needs a place for the job");
+    mdot_job_description d;
+    mdot_status status = bs_read_struct(&description_type, description, &d, err);
+    if (status == MDOT_OK) status = check(&d, err);
+    if (status != MDOT_OK) return status;
+    mdot_job *job = calloc(1, sizeof *job);
+    status = job != NULL ? fill_job(job, &d, err) : fail_memory(&d, err);
+    if (status != MDOT_OK) {
+        if (job != NULL) free_content(job);
+        free(job);
+        return status;
+    }
+    rt_armor_note(job, RT_JOB);
+    *out_job = job;
+    return MDOT_OK;
+}
+
+void mdot_job_destroy(mdot_job *job)
+{
+    if (job == NULL || !rt_armor_bury(job, RT_JOB, "mdot_job_destroy")) return;
+    free_content(job);
+    if (!rt_armored()) free(job);
 }
 
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */

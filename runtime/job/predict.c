@@ -285,6 +285,18 @@ static mdot_status predict_pairs(mdot_context *context, const pairs *p, mdot_err
     return c.status;
 }
 
+/* `function` is the caller's, for messages. */
+static mdot_status predict_armored(mdot_context *context, const pairs *p, const char *function, mdot_error *err)
+{
+    mdot_status status = rt_armor_enter(context, function, err);
+    if (status != MDOT_OK) return status;
+    for (size_t i = 0; rt_armored() && status == MDOT_OK && i < p->count; i++)
+        if (job_of(p, i) != NULL) status = rt_armor_check(job_of(p, i), RT_JOB, function, err);
+    if (status == MDOT_OK) status = predict_pairs(context, p, err);
+    rt_armor_leave(context);
+    return status;
+}
+
 static bool is_missing(const void *array, size_t count)
 {
     return count > 0 && array == NULL;
@@ -298,7 +310,7 @@ mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_
     if (context == NULL || job == NULL || configuration == NULL || out_prediction == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s", missing);
     const pairs one = {.job = job, .configurations = configuration, .count = 1, .out = out_prediction, .is_one = true};
-    return predict_pairs(context, &one, err);
+    return predict_armored(context, &one, "mdot_predict", err);
 }
 
 mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
@@ -325,7 +337,7 @@ mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "a prediction needs a context, jobs, configurations and a place for the results");
     const pairs all = {.jobs = jobs, .configurations = configurations, .count = count, .out = out_predictions};
-    return predict_pairs(context, &all, err);
+    return predict_armored(context, &all, "mdot_predict_many", err);
 }
 
 mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_configuration *configurations,
@@ -334,7 +346,7 @@ mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_co
     if (context == NULL || job == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s", missing);
     const pairs all = {.job = job, .configurations = configurations, .count = count, .out = out_predictions};
-    return predict_pairs(context, &all, err);
+    return predict_armored(context, &all, "mdot_sweep", err);
 }
 
 mdot_status mdot_price(mdot_context *context, const mdot_encoding *encoding, const mdot_configuration *configurations,

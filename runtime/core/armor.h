@@ -1,0 +1,57 @@
+/* armor.h — misuse of predictors, contexts and jobs that shows, where the environment has MDOT_ARMOR=1: each is known
+ * by its address from its making on, and every function that works with one asks. Without it a question is a load and
+ * a branch.
+ *
+ * What is found is INVALID_ARGUMENT with a message that names the function, and a line on stderr, since mdot_…_destroy
+ * and its like return nothing. The environment is read once, when the process makes its first object. What is
+ * destroyed keeps its own structure's memory, so that no other gets its address; what hangs on it goes.
+ */
+#ifndef RT_ARMOR_H
+#define RT_ARMOR_H
+
+#include "mdot/mdot.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+typedef enum rt_kind { RT_PREDICTOR, RT_CONTEXT, RT_JOB } rt_kind;
+
+typedef enum rt_armor { RT_ARMOR_UNKNOWN, RT_ARMOR_OFF, RT_ARMOR_ON } rt_armor;
+extern atomic_int rt_armor_state;
+
+/* Before anything was made there is nothing to misuse. */
+static inline bool rt_armored(void)
+{
+    return atomic_load_explicit(&rt_armor_state, memory_order_relaxed) == RT_ARMOR_ON;
+}
+
+/* An object was made. */
+void rt_armor_note(const void *object, rt_kind kind);
+
+mdot_status rt_armor_ask(const void *object, rt_kind kind, bool begin, const char *function, mdot_error *err);
+void rt_armor_end(const void *context);
+bool rt_armor_forget(const void *object, rt_kind kind, const char *function);
+
+/* Whether it is such an object and lives. */
+static inline mdot_status rt_armor_check(const void *object, rt_kind kind, const char *function, mdot_error *err)
+{
+    return rt_armored() ? rt_armor_ask(object, kind, false, function, err) : MDOT_OK;
+}
+
+/* The same of a context that this call works in, up to rt_armor_leave: no other may meanwhile. */
+static inline mdot_status rt_armor_enter(const void *context, const char *function, mdot_error *err)
+{
+    return rt_armored() ? rt_armor_ask(context, RT_CONTEXT, true, function, err) : MDOT_OK;
+}
+static inline void rt_armor_leave(const void *context)
+{
+    if (rt_armored()) rt_armor_end(context);
+}
+
+/* It is destroyed. False: it must not be, since it is none, gone already, or in use. */
+static inline bool rt_armor_bury(const void *object, rt_kind kind, const char *function)
+{
+    return !rt_armored() || rt_armor_forget(object, kind, function);
+}
+
+#endif
