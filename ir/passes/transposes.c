@@ -8,7 +8,9 @@
 #include "ir/passes/builder.h"
 #include "ir/passes/pass.h"
 
-enum { MOST_BETWEEN = 8 }; /* elementwise operators that are looked through */
+/* Elementwise operators that are looked through, one behind the other; readers that are looked at in all, since each
+ * may have many of its own. */
+enum { MOST_BETWEEN = 8, MOST_READERS = 64 };
 
 typedef struct permutation {
     int rank;
@@ -38,21 +40,16 @@ static bool undoes(const permutation *second, const permutation *first)
 }
 
 /* Whether a transpose of a value, read in that order, is undone by a reader. */
-static bool is_undone(const ir_value *value, const permutation *first, int left)
+static bool is_undone(const ir_value *value, const permutation *first, int left, int *readers_left)
 {
-    int uses = value->use_count;
     permutation second;
-    for (const ir_node *node = value->def->next; node != NULL && uses > 0; node = node->next) {
-        bool reads = false;
-        for (int i = 0; i < node->input_count; i++) {
-            if (node->inputs[i] != value) continue;
-            reads = true;
-            uses--;
-        }
-        if (!reads) continue;
+    for (const ir_use *use = value->uses; use != NULL && *readers_left > 0; use = use->next) {
+        const ir_node *node = use->node;
+        if (node == NULL || node->op == NULL || node->outputs[0] == NULL) continue;
+        --*readers_left;
         if (read_transpose(node->outputs[0], &second) && undoes(&second, first)) return true;
         bool goes_on = left > 0 && is_elementwise(node) && node->outputs[0]->type.rank == first->rank;
-        if (goes_on && is_undone(node->outputs[0], first, left - 1)) return true;
+        if (goes_on && is_undone(node->outputs[0], first, left - 1, readers_left)) return true;
     }
     return false;
 }
@@ -90,12 +87,22 @@ static bool find_common(const ir_node *node, permutation *out)
     return found;
 }
 
+/* At once, or every operator behind would pass by all pairs before it. */
+static bool cancel(ir_builder *b, ir_node *node)
+{
+    permutation first, second;
+    bool is_pair = read_transpose(node->outputs[0], &second) && read_transpose(node->inputs[0], &first);
+    return is_pair && undoes(&second, &first) && ir_replace(b, node->outputs[0], node->inputs[0]->def->inputs[0]);
+}
+
 static void bring_behind(ir_builder *b, ir_node *node)
 {
     permutation perm;
+    int readers_left = MOST_READERS;
+    if (cancel(b, node)) return;
     ir_value *operands[MDOT_MAX_RANK];
     if (!is_elementwise(node) || !find_common(node, &perm)) return;
-    if (!is_undone(node->outputs[0], &perm, MOST_BETWEEN)) return;
+    if (!is_undone(node->outputs[0], &perm, MOST_BETWEEN, &readers_left)) return;
     for (int i = 0; i < node->input_count; i++) {
         operands[i] = node->inputs[i] != NULL ? before(b, node->inputs[i], &perm) : NULL;
         if (node->inputs[i] != NULL && operands[i] == NULL) return;
