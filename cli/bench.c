@@ -1,16 +1,22 @@
 /* bench.c — `mdot bench`: the latency of an artefact on this machine, and how near that is to what the core can do. */
 #include "cli/bench.h"
 #include "cli/command.h"
+#include "cli/job.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { MAX_THREADS = 1024 };
+enum { MAX_THREADS = 1024, MAX_JOBS = 100000, MAX_CONFIGURATIONS = 1000 };
 
 typedef struct bench_request {
     const char *path, *entry_name, *device, *level;
     int64_t bucket, length, threads; /* bucket and length: 0 when not given */
     double seconds;
-    bool json;
+    bool json, round;
+    int64_t jobs, configurations; /* of a round */
+    cli_reading reading;
+    char *const *job_paths;
+    size_t job_count;
 } bench_request;
 
 typedef struct benchmark {
@@ -154,6 +160,61 @@ static mdot_status find_entry(benchmark *s, mdot_error *err)
     return mdot_predictor_get_entry(s->predictor, s->entry, &s->entry_info);
 }
 
+/* ---- A round ----------------------------------------------------------------------------------------------------- */
+
+static void print_round_time(const char *name, const bench_round_time *time, double count, const char *of)
+{
+    printf("%-10s %10.2f %10.2f  %8.2f us a %s\n", name, time->median_ms, time->least_ms, 1e3 * time->median_ms / count,
+           of);
+}
+
+static void print_round(const benchmark *s, const bench_round *round, const bench_round_result *r)
+{
+    double jobs = (double)round->jobs, pairs = jobs * (double)round->configurations;
+    printf("%s, %s; %zu jobs of %.0f operators x %zu configurations, %zu rounds\n\n", s->info.name, processor(s),
+           round->jobs, r->mean_operators, round->configurations, r->cold.rounds);
+    printf("           %10s %10s\n", "median ms", "least ms");
+    print_round_time("cold", &r->cold, pairs, "pair");
+    print_round_time("encoding", &r->encode, jobs, "job");
+    print_round_time("encoded", &r->encoded, pairs, "pair");
+    printf("\none price: p50 %.2f us, p99 %.2f, p99.9 %.2f\n", r->p50_us, r->p99_us, r->p999_us);
+}
+
+static void print_round_json(const benchmark *s, const bench_round *round, const bench_round_result *r)
+{
+    printf("{\n  \"name\": ");
+    cli_json_string(stdout, s->info.name);
+    printf(", \"level\": \"%s\", \"device\": \"%s\",\n", s->info.cpu_level, s->info.device);
+    printf("  \"jobs\": %zu, \"configurations\": %zu, \"operators\": %.1f, \"rounds\": %zu,\n", round->jobs,
+           round->configurations, r->mean_operators, r->cold.rounds);
+    printf("  \"cold_ms\": %.4f, \"encode_ms\": %.4f, \"encoded_ms\": %.4f,\n", r->cold.median_ms, r->encode.median_ms,
+           r->encoded.median_ms);
+    printf("  \"least\": {\"cold_ms\": %.4f, \"encode_ms\": %.4f, \"encoded_ms\": %.4f},\n", r->cold.least_ms,
+           r->encode.least_ms, r->encoded.least_ms);
+    printf("  \"price\": {\"calls\": %zu, \"p50_us\": %.3f, \"p99_us\": %.3f, \"p999_us\": %.3f}\n}\n", r->prices,
+           r->p50_us, r->p99_us, r->p999_us);
+}
+
+static mdot_status run_round(const benchmark *s, const bench_request *request, mdot_error *err)
+{
+    mdot_job **models = calloc(request->job_count, sizeof *models);
+    if (models == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", request->job_count);
+    bench_round round = {.predictor = s->predictor,
+                         .models = (const mdot_job *const *)models,
+                         .jobs = (size_t)request->jobs,
+                         .configurations = (size_t)request->configurations,
+                         .seconds = request->seconds};
+    bench_round_result result;
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < request->job_count; i++, round.model_count++)
+        status = cli_read_job("bench", request->job_paths[i], &request->reading, &models[i], err);
+    if (status == MDOT_OK) status = bench_measure_round(&round, &result, err);
+    if (status == MDOT_OK) (request->json ? print_round_json : print_round)(s, &round, &result);
+    for (size_t i = 0; i < request->job_count; i++) mdot_job_destroy(models[i]);
+    free(models);
+    return status;
+}
+
 static mdot_status bench(const bench_request *request, mdot_error *err)
 {
     benchmark s = {
@@ -164,8 +225,12 @@ static mdot_status bench(const bench_request *request, mdot_error *err)
     s.open_us = (bench_now() - begin) * 1e6;
     if (status != MDOT_OK) return status;
     mdot_predictor_get_info(s.predictor, &s.info);
-    status = find_entry(&s, err);
-    if (status == MDOT_OK) status = run_rows(&s, err);
+    if (request->round) {
+        status = run_round(&s, request, err);
+    } else {
+        status = find_entry(&s, err);
+        if (status == MDOT_OK) status = run_rows(&s, err);
+    }
     if (request->json && s.rows > 0) printf("\n  ]\n}\n");
     mdot_predictor_close(s.predictor);
     return status;
@@ -175,12 +240,16 @@ static mdot_status bench(const bench_request *request, mdot_error *err)
 
 static int run(int argc, char **argv)
 {
-    bench_request request = {.threads = 1, .seconds = 1};
+    bench_request request = {.threads = 1, .seconds = 1, .jobs = 500, .configurations = 20};
     cli_operands operands;
     int status;
     if (!cli_read_line(&cli_bench, argc, argv, &request, &operands, &status)) return status;
-    if (operands.count != 1) return cli_usage_error("bench", "give one artefact");
+    if (operands.count == 0 || (operands.count > 1 && !request.round))
+        return cli_usage_error("bench", "give one artefact");
+    if (request.round && operands.count == 1) return cli_usage_error("bench", "--round takes jobs behind the artefact");
     request.path = operands.item[0];
+    request.job_paths = operands.item + 1;
+    request.job_count = (size_t)operands.count - 1;
     mdot_error err = {0};
     return bench(&request, &err) == MDOT_OK ? CLI_OK : cli_report("bench", &err);
 }
@@ -230,9 +299,36 @@ static const cli_option options[] = {
      .kind = CLI_REAL,
      .at = offsetof(bench_request, seconds),
      .most = 3600},
+    {.name = "round",
+     .help =
+         "what a scheduler's round costs: jobs, copies of those behind the artefact (.job or .onnx) at five batches, "
+         "under four GPUs in numbers of 1 to 16; all of them cold, their encoding, and priced once they are encoded",
+     .kind = CLI_FLAG,
+     .at = offsetof(bench_request, round)},
+    {.name = "jobs",
+     .value = "N",
+     .help = "of a round (default 500)",
+     .kind = CLI_WHOLE,
+     .at = offsetof(bench_request, jobs),
+     .least = 1,
+     .most = MAX_JOBS},
+    {.name = "configurations",
+     .value = "N",
+     .help = "of each job in a round (default 20)",
+     .kind = CLI_WHOLE,
+     .at = offsetof(bench_request, configurations),
+     .least = 1,
+     .most = MAX_CONFIGURATIONS},
+    {.name = "dim",
+     .letter = 'd',
+     .value = "NAME=N",
+     .help = "of a round's job: fix a symbolic dimension other than the batch (or NAME=OTHER)",
+     .kind = CLI_DIM,
+     .at = offsetof(bench_request, reading.dims),
+     .repeats = true},
     {.name = "json", .help = "print the results as JSON", .kind = CLI_FLAG, .at = offsetof(bench_request, json)},
 };
-static const char *const synopsis[] = {"MODEL.mdot [OPTION]…", NULL};
+static const char *const synopsis[] = {"MODEL.mdot [OPTION]…", "MODEL.mdot --round JOB… [OPTION]…", NULL};
 
 const cli_command cli_bench = {
     .name = "bench",
@@ -241,9 +337,10 @@ const cli_command cli_bench = {
     .description =
         "Runs an entry point on made-up inputs (floats at random, integers 0, booleans true) and shows percentiles of "
         "the time of a call; without --bucket or --length every bucket at its full length. Peak is what FMAs on "
-        "registers alone reach on a core of the CPU, measured in turns with the calls.",
+        "registers alone reach on a core of the CPU, measured in turns with the calls. With --round, what a scheduler "
+        "pays.",
     CLI_OPTIONS(options),
     .exit_status = "0 success, 1 failure, 2 a wrong command line",
-    .files = "mdot",
+    .files = "mdot|job|onnx",
     .run = run,
 };

@@ -191,14 +191,18 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+void bench_sort(float *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare_floats);
+}
+
 static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* The least value that at least `share` of the sorted values do not exceed. */
-static double percentile(const float *sorted, size_t count, double share)
+double bench_percentile(const float *sorted, size_t count, double share)
 {
     size_t rank = (size_t)(share * (double)count + 0.999999);
     if (rank < 1) rank = 1;
@@ -228,12 +232,12 @@ static mdot_status summarise(const worker *workers, int count, bench_result *out
         call += workers[i].calls;
         slice += workers[i].slices;
     }
-    qsort(all_us, result.calls, sizeof *all_us, compare_floats);
+    bench_sort(all_us, result.calls);
     qsort(peaks, slices, sizeof *peaks, compare_doubles);
-    result.p50_us = percentile(all_us, result.calls, 0.50);
-    result.p90_us = percentile(all_us, result.calls, 0.90);
-    result.p99_us = percentile(all_us, result.calls, 0.99);
-    result.p999_us = percentile(all_us, result.calls, 0.999);
+    result.p50_us = bench_percentile(all_us, result.calls, 0.50);
+    result.p90_us = bench_percentile(all_us, result.calls, 0.90);
+    result.p99_us = bench_percentile(all_us, result.calls, 0.99);
+    result.p999_us = bench_percentile(all_us, result.calls, 0.999);
     result.peak_gflops = peaks[slices / 2];
     free(all_us);
     free(peaks);

@@ -34,11 +34,15 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Runs `mdot` with up to eight arguments, the list ending in NULL. */
+/* Runs `mdot` with these arguments, the list ending in NULL. */
 static void run(const char *const arguments[])
 {
-    const char *argv[10] = {MDOT_CLI};
-    for (int i = 0; arguments[i] != NULL; i++) argv[i + 1] = arguments[i];
+    enum { MOST = 16 };
+    const char *argv[MOST] = {MDOT_CLI};
+    for (int i = 0; arguments[i] != NULL; i++) {
+        assert_true(i + 2 < MOST);
+        argv[i + 1] = arguments[i];
+    }
     process_run(argv, &result);
 }
 #define RUN(...) run((const char *const[]){__VA_ARGS__, NULL})
@@ -143,6 +147,32 @@ static void bench_measures_every_bucket(void **state)
     assert_true(json_number("peak_gflops") > 0 && json_number("peak_share") > 0);
 }
 
+static void bench_measures_a_round(void **state)
+{
+    (void)state;
+    RUN("bench", MDOT_SHIPPED_PREDICTOR, "--round", MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx",
+        MDOT_SOURCE_DIR "/examples/jobs/bert_base.onnx", "--dim=sequence=128", "--jobs=5", "--configurations=3",
+        "--seconds=0.01", "--json");
+    if (result.status != 0) fail_msg("%s", result.err);
+    assert_balanced(result.out);
+    assert_prints("\"jobs\": 5, \"configurations\": 3,");
+    assert_prints("\"price\": {\"calls\": 15,");
+    assert_true(json_number("cold_ms") > 0 && json_number("encode_ms") > 0 && json_number("encoded_ms") > 0);
+    double p50 = json_number("p50_us"), p99 = json_number("p99_us");
+    assert_true(p50 > 0 && p50 <= p99 && p99 <= json_number("p999_us"));
+    assert_true(json_number("rounds") >= 3);
+    RUN("bench", MDOT_SHIPPED_PREDICTOR, "--round", MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx", "--jobs=2",
+        "--configurations=200", "--seconds=0.01");
+    assert_int_equal(result.status, 0);
+    assert_prints("2 jobs of 121 operators x 200 configurations");
+    assert_prints("us a pair");
+    RUN("bench", MDOT_SHIPPED_PREDICTOR, "--round");
+    assert_int_equal(result.status, 2);
+    RUN("bench", artefact, "--round", MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.err, "predicts no jobs"));
+}
+
 static void bench_takes_a_length_a_level_and_threads(void **state)
 {
     (void)state;
@@ -221,6 +251,7 @@ int main(void)
         cmocka_unit_test(inspect_writes_json),
         cmocka_unit_test(inspect_shows_what_gpu_kernels_take),
         cmocka_unit_test(bench_measures_every_bucket),
+        cmocka_unit_test(bench_measures_a_round),
         cmocka_unit_test(bench_takes_a_length_a_level_and_threads),
         cmocka_unit_test(impossible_requests_fail_with_a_reason),
         cmocka_unit_test(wrong_command_lines_are_usage_errors),
