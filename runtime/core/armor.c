@@ -32,7 +32,7 @@ static void read_environment(void)
 
 static const char *name_of(rt_kind kind)
 {
-    static const char *const names[] = {"predictor", "context", "job"};
+    static const char *const names[] = {"predictor", "context", "job", "encoding"};
     return names[kind];
 }
 

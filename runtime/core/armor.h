@@ -1,6 +1,6 @@
-/* armor.h — misuse of predictors, contexts and jobs that shows, where the environment has MDOT_ARMOR=1: each is known
- * by its address from its making on, and every function that works with one asks. Without it a question is a load and
- * a branch.
+/* armor.h — misuse of predictors, contexts, jobs and encodings that shows, where the environment has MDOT_ARMOR=1: each
+ * is known by its address from its making on, and every function that works with one asks. Without it a question is a
+ * load and a branch.
  *
  * What is found is INVALID_ARGUMENT with a message that names the function, and a line on stderr, since mdot_…_destroy
  * and its like return nothing. The environment is read once, when the process makes its first object. What is
@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-typedef enum rt_kind { RT_PREDICTOR, RT_CONTEXT, RT_JOB } rt_kind;
+typedef enum rt_kind { RT_PREDICTOR, RT_CONTEXT, RT_JOB, RT_ENCODING } rt_kind;
 
 typedef enum rt_armor { RT_ARMOR_UNKNOWN, RT_ARMOR_OFF, RT_ARMOR_ON } rt_armor;
 extern atomic_int rt_armor_state;

@@ -44,11 +44,8 @@ void rt_encode(mdot_context *context, rt_job_tensors *tensors, const mdot_job *j
 
 /* ---- Kept by the caller ------------------------------------------------------------------------------------------ */
 
-mdot_status mdot_encoding_create(mdot_context *context, const mdot_job *job, mdot_encoding **out_encoding,
-                                 mdot_error *err)
+static mdot_status create(mdot_context *context, const mdot_job *job, mdot_encoding **out_encoding, mdot_error *err)
 {
-    if (context == NULL || job == NULL || out_encoding == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "an encoding needs a context, a job and a place for the result");
     rt_job_tensors *tensors = rt_context_state(context, &rt_job_extension);
     if (tensors == NULL) return rt_job_schema_read(table_of(context), RT_JOB_PREDICT, &(rt_job_schema){0}, err);
     const rt_job_schema *schema = &tensors->schema;
@@ -70,14 +67,29 @@ mdot_status mdot_encoding_create(mdot_context *context, const mdot_job *job, mdo
     }
     encode_rows(context, tensors, &encoding->encoded);
     rt_predictor_keep(predictor);
+    rt_armor_note(encoding, RT_ENCODING);
     *out_encoding = encoding;
     return MDOT_OK;
 }
 
+mdot_status mdot_encoding_create(mdot_context *context, const mdot_job *job, mdot_encoding **out_encoding,
+                                 mdot_error *err)
+{
+    static const char name[] = "mdot_encoding_create";
+    if (context == NULL || job == NULL || out_encoding == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "an encoding needs a context, a job and a place for the result");
+    mdot_status status = rt_armor_enter(context, name, err);
+    if (status != MDOT_OK) return status;
+    status = rt_armor_check(job, RT_JOB, name, err);
+    if (status == MDOT_OK) status = create(context, job, out_encoding, err);
+    rt_armor_leave(context);
+    return status;
+}
+
 void mdot_encoding_destroy(mdot_encoding *encoding)
 {
-    if (encoding == NULL) return;
+    if (encoding == NULL || !rt_armor_bury(encoding, RT_ENCODING, "mdot_encoding_destroy")) return;
     const mdot_predictor *predictor = encoding->predictor;
-    rt_free(rt_predictor_allocator(predictor), encoding);
+    if (!rt_armored()) rt_free(rt_predictor_allocator(predictor), encoding);
     rt_predictor_release(predictor);
 }

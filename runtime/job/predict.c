@@ -355,6 +355,9 @@ mdot_status mdot_price(mdot_context *context, const mdot_encoding *encoding, con
     if (context == NULL || encoding == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "a price needs a context, an encoding, configurations and a place for the results");
+    mdot_status status = rt_armor_check(encoding, RT_ENCODING, "mdot_price", err);
+    if (status == MDOT_OK) status = rt_armor_check(context, RT_CONTEXT, "mdot_price", err);
+    if (status != MDOT_OK) return status;
     if (rt_context_predictor(context) != encoding->predictor)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the encoding was made by another predictor than the context's");
     const pairs all = {.job = encoding->job,
@@ -362,5 +365,5 @@ mdot_status mdot_price(mdot_context *context, const mdot_encoding *encoding, con
                        .configurations = configurations,
                        .count = count,
                        .out = out_predictions};
-    return predict_pairs(context, &all, err);
+    return predict_armored(context, &all, "mdot_price", err);
 }

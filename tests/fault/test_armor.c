@@ -133,6 +133,31 @@ static void a_destroyed_job_is_known(void **state)
     assert_int_equal(predict(f.context, job, &err), MDOT_OK); /* the context is free again */
 }
 
+static void a_destroyed_encoding_is_known(void **state)
+{
+    (void)state;
+    mdot_error err = {0};
+    mdot_encoding *encoding = NULL, *none = NULL;
+    char other[256] = {0};
+    mdot_job *own = predict_job(6, 6);
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    assert_int_equal(mdot_encoding_create(f.context, own, &encoding, &err), MDOT_OK);
+    assert_int_equal(mdot_price(f.context, encoding, &configuration, 1, &p, &err), MDOT_OK);
+    expect_refused(mdot_price(f.context, (mdot_encoding *)other, &configuration, 1, &p, &err), &err, "mdot_price",
+                   "is no encoding");
+    expect_refused(mdot_price((mdot_context *)other, encoding, &configuration, 1, &p, &err), &err, "mdot_price",
+                   "is no context");
+    mdot_job_destroy(own); /* which the encoding has lent */
+    expect_refused(mdot_price(f.context, encoding, &configuration, 1, &p, &err), &err, "mdot_price",
+                   "destroyed before");
+    expect_refused(mdot_encoding_create(f.context, own, &none, &err), &err, "mdot_encoding_create", "destroyed before");
+    mdot_encoding_destroy(encoding);
+    mdot_encoding_destroy(encoding); /* or the context would lose its predictor */
+    expect_refused(mdot_price(f.context, encoding, &configuration, 1, &p, &err), &err, "mdot_price",
+                   "destroyed before");
+    assert_int_equal(predict(f.context, job, &err), MDOT_OK);
+}
+
 /* ---- Right programs ---------------------------------------------------------------------------------------------- */
 
 static void *make_and_predict(void *result)
@@ -170,6 +195,7 @@ int main(void)
         cmocka_unit_test(what_is_no_object_is_known),
         cmocka_unit_test(a_predictor_is_closed_once),
         cmocka_unit_test(a_destroyed_job_is_known),
+        cmocka_unit_test(a_destroyed_encoding_is_known),
         cmocka_unit_test(threads_with_contexts_of_their_own_are_let_be),
     };
     if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) {
