@@ -15,7 +15,8 @@ static const char help[] =
     "Simulates scheduling policies on a trace of jobs and prints completion times.\n"
     "\n"
     "  --gpus N            a pool of N equal GPUs\n"
-    "  --cluster FILE      node,type,gpus: a line a node\n"
+    "  --cluster FILE      node,type,gpus[,watts]: a line a node\n"
+    "  --power W           that all GPUs together may draw, for policies that know power; takes watts\n"
     "  --policy NAME,…     one or several; --list shows them all\n"
     "  --throughputs FILE  how fast jobs of each job_type run where: job_type,gpus,type,steps_per_s, or Gavel's JSON\n"
     "  --sweep FILE        what policies believe of that, from libmdot: "
@@ -157,6 +158,7 @@ enum {
     UPPER,
     SWEEP,
     PREDICTOR,
+    POWER,
     HELP
 };
 
@@ -206,6 +208,8 @@ static bool take(int option, char *value, sc_request *request)
     case PREDICTOR:
         request->predictor_path = value;
         return true;
+    case POWER:
+        return parse_number("--power", value, '\0', 1, 1e12, &request->power_w, NULL);
     case DEADLINES:
         return parse_deadlines(value, request);
     case THROUGHPUTS:
@@ -233,6 +237,7 @@ static bool check(const sc_request *request)
         return refuse("--factors stands in place of --estimate");
     if (request->idle_path != NULL) return true;
     if ((request->gpus > 0) == (request->cluster_path != NULL)) return refuse("give either --gpus or --cluster");
+    if (request->power_w > 0 && request->cluster_path == NULL) return refuse("--power takes --cluster, with watts");
     if (request->policy_count == 0) return refuse("no --policy given");
     if ((request->sweep_path != NULL) != (request->predictor_path != NULL))
         return refuse("--sweep and --predictor need each other");
@@ -261,6 +266,7 @@ bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_st
                                             {"upper", required_argument, NULL, UPPER},
                                             {"sweep", required_argument, NULL, SWEEP},
                                             {"predictor", required_argument, NULL, PREDICTOR},
+                                            {"power", required_argument, NULL, POWER},
                                             {"log", required_argument, NULL, LOG},
                                             {"list", no_argument, NULL, LIST},
                                             {"help", no_argument, NULL, HELP},

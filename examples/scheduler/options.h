@@ -16,6 +16,7 @@ typedef struct sc_request {
     bool has_errors;      /* --errors was given: */
     sc_errors errors;
     int gpus;
+    double power_w; /* 0: not given */
     sc_window window;
     double low, high; /* of deadlines, in durations; 0: those of the trace */
     sc_restart restart;

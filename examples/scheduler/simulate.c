@@ -16,6 +16,7 @@ static mdot_status read_input(const sc_request *request, sc_cluster *cluster, sc
 {
     mdot_status status = request->cluster_path != NULL ? sc_read_cluster(request->cluster_path, cluster, err)
                                                        : sc_cluster_make_pool(request->gpus, cluster, err);
+    cluster->power_w = request->power_w;
     if (status == MDOT_OK) status = sc_read_trace(request->trace_path, workload, err);
     if (status == MDOT_OK && request->throughputs_path != NULL)
         status = sc_read_throughputs(request->throughputs_path, cluster, workload, err);

@@ -12,7 +12,8 @@ typedef struct sc_node {
 
 typedef struct sc_type {
     char *name;
-    int gpus; /* in all nodes */
+    int gpus;     /* in all nodes */
+    double watts; /* that a GPU draws while a job holds it; 0: not known */
 } sc_type;
 
 typedef struct sc_cluster {
@@ -21,6 +22,7 @@ typedef struct sc_cluster {
     sc_node *nodes;
     size_t node_count;
     int gpus;
+    double power_w; /* that all GPUs together may draw; 0: whatever they do */
 } sc_cluster;
 
 /* One node of `gpus` GPUs of the type "gpu". */

@@ -1,6 +1,19 @@
-/* cluster_file.c — a cluster from a file: node,type,gpus, a line a node. */
+/* cluster_file.c — a cluster from a file: node,type,gpus, a line a node, and watts where power matters. */
 #include "examples/scheduler/input/csv.h"
 #include "examples/scheduler/input/input.h"
+
+/* What a GPU of the type draws, which all nodes of the type say alike. */
+static mdot_status read_watts(const sc_csv *csv, int type, int watts, sc_cluster *cluster, mdot_error *err)
+{
+    double value;
+    mdot_status status = sc_csv_number(csv, watts, 1, 1e5, &value, err);
+    if (status != MDOT_OK) return status;
+    sc_type *t = &cluster->types[sc_cluster_find_type(cluster, csv->field[type])];
+    if (t->watts != 0 && t->watts != value)
+        return sc_csv_fail(csv, err, "type %s has %g watts and %g", t->name, t->watts, value);
+    t->watts = value;
+    return MDOT_OK;
+}
 
 mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_error *err)
 {
@@ -12,6 +25,7 @@ mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_erro
     status = sc_csv_need(&csv, "node", &node, err);
     if (status == MDOT_OK) status = sc_csv_need(&csv, "type", &type, err);
     if (status == MDOT_OK) status = sc_csv_need(&csv, "gpus", &gpus, err);
+    int watts = sc_csv_find(&csv, "watts");
     bool is_row = true;
     while (status == MDOT_OK && is_row) {
         int count;
@@ -24,6 +38,8 @@ mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_erro
             status = sc_csv_fail(&csv, err, "type is empty");
         } else if (sc_cluster_add_node(&cluster, csv.field[node], csv.field[type], count, &reason) != MDOT_OK) {
             status = sc_csv_fail(&csv, err, "%s", reason.message);
+        } else if (watts >= 0) {
+            status = read_watts(&csv, type, watts, &cluster, err);
         }
     }
     if (status == MDOT_OK && cluster.gpus == 0) status = mdot_fail(err, MDOT_MALFORMED, "%s: holds no nodes", path);

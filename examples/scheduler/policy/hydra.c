@@ -1,10 +1,11 @@
-/* hydra.c — Hydra (Yang et al., TPDS 2023), reduced to a cost over types: by deadline, each job starts on the slowest
- * type on which it is predicted to meet its deadline, so that fast GPUs are left to those who need them.
+/* hydra.c — Hydra (Yang et al., IEEE Transactions on Computers 2023), reduced to a cost over types: by deadline, each
+ * job starts on the slowest type on which it is predicted to meet its deadline, so that fast GPUs are left to those who
+ * need them.
  *
- * What it takes: deadlines over types of GPUs with predicted times, and the cost that it weighs, a fast GPU for a job
- * that could do with a slow one. What it does not: its search over the whole queue (branch and bound, sampled), which
- * this replaces by the greedy rule; a job that meets its deadline nowhere, or has none, goes to the fastest type that
- * is free. No preemption.
+ * What it takes: deadlines over types of GPUs with times predicted for each. What it does not: its cost, the sum of
+ * completion times and a penalty for tardiness, and the branch and bound over orders of jobs and types that finds the
+ * least, which this replaces by the greedy rule; nor its sampling of a job's first steps, whose place an estimate
+ * takes. A job that meets its deadline nowhere, or has none, goes to the fastest type that is free. No preemption.
  */
 #include "examples/scheduler/policy/policies.h"
 #include "examples/scheduler/policy/queue.h"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* clang-format off */
 const sc_policy *const sc_policies[] = {
     &sc_policy_fifo,
     &sc_policy_fjf,
@@ -23,8 +24,11 @@ const sc_policy *const sc_policies[] = {
     &sc_policy_themis,
     &sc_policy_hare,
     &sc_policy_hydra,
+    &sc_policy_chronus,
+    &sc_policy_powerflow,
     NULL,
 };
+/* clang-format on */
 
 mdot_status sc_policy_find(const char *name, const sc_policy **out_policy, mdot_error *err)
 {

@@ -15,8 +15,10 @@ void sc_print_row(FILE *stream, const char *policy, const char *estimate, const 
     if (summary->deadlines > 0)
         fprintf(stream, "%-10s %zu of %zu deadlines met, %zu jobs rejected\n", "", summary->deadlines_met,
                 summary->deadlines, summary->rejected);
+    if (summary->energy_kwh > 0) fprintf(stream, "%-10s %.1f kWh\n", "", summary->energy_kwh);
     if (summary->notes > 0)
-        fprintf(stream, "%-10s %zu decisions fell back to a simpler rule (--log says which)\n", "", summary->notes);
+        fprintf(stream, "%-10s %zu decisions fell back to a simpler rule (--log says which)\n", "", summary->notes,
+                summary->energy_kwh);
 }
 
 void sc_print_json(FILE *stream, const char *policy, const char *estimate, const sc_summary *summary)
@@ -29,8 +31,8 @@ void sc_print_json(FILE *stream, const char *policy, const char *estimate, const
             ", \"jobs\": %zu, \"rejected\": %zu,\n"
             "     \"mean_jct_s\": %.10g, \"median_jct_s\": %.10g, \"p95_jct_s\": %.10g, \"makespan_s\": %.10g,\n"
             "     \"utilisation\": %.6f, \"preemptions\": %zu, \"decisions\": %zu, \"decision_us\": %.3f,\n"
-            "     \"deadlines\": %zu, \"deadlines_met\": %zu, \"fallbacks\": %zu}",
+            "     \"deadlines\": %zu, \"deadlines_met\": %zu, \"fallbacks\": %zu, \"energy_kwh\": %.6g}",
             summary->jobs, summary->rejected, summary->mean_jct_s, summary->median_jct_s, summary->p95_jct_s,
             summary->makespan_s, summary->utilisation, summary->preemptions, summary->decisions, summary->decision_us,
-            summary->deadlines, summary->deadlines_met, summary->notes);
+            summary->deadlines, summary->deadlines_met, summary->notes, summary->energy_kwh);
 }

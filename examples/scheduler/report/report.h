@@ -16,6 +16,7 @@ typedef struct sc_summary {
     double decision_us; /* of a decision, mean */
     size_t notes;       /* decisions with a note: fallbacks */
     size_t deadlines, deadlines_met;
+    double energy_kwh; /* of GPUs while jobs held them; 0 where the cluster has several types or does not say watts */
 } sc_summary;
 
 mdot_status sc_summarise(const sc_workload *workload, const sc_cluster *cluster, const sc_result *result,

@@ -41,6 +41,7 @@ mdot_status sc_summarise(const sc_workload *workload, const sc_cluster *cluster,
     }
     summary.makespan_s = last_s - first_s;
     if (last_s > first_s) summary.utilisation = held_gpu_s / (cluster->gpus * (last_s - first_s));
+    if (cluster->type_count == 1) summary.energy_kwh = held_gpu_s * cluster->types[0].watts / 3.6e6;
     if (result->decisions > 0) summary.decision_us = 1e6 * result->decision_s / (double)result->decisions;
     free(jct_s);
     *out_summary = summary;

@@ -1,4 +1,4 @@
-/* linear.c — a linear program, term by term, and CLP's answer to it. */
+/* linear.c — a linear program, term by term, and CLP's or CBC's answer to it. */
 #include "examples/scheduler/solve/linear.h"
 
 #include <limits.h>
@@ -9,6 +9,9 @@
 #ifdef SC_HAVE_CLP
 #include <Clp_C_Interface.h>
 #endif
+#ifdef SC_HAVE_CBC
+#include <Cbc_C_Interface.h>
+#endif
 
 typedef struct term {
     size_t row, column;
@@ -17,13 +20,14 @@ typedef struct term {
 
 typedef struct range {
     double cost, lower, upper; /* rows have no cost */
+    bool is_whole;
 } range;
 
 struct sc_linear {
     range *rows, *columns;
     term *terms;
     size_t row_count, column_count, term_count;
-    bool ran_out;
+    bool ran_out, has_whole;
 };
 
 mdot_status sc_linear_create(sc_linear **out_linear, mdot_error *err)
@@ -65,12 +69,18 @@ static size_t add_range(sc_linear *linear, range **ranges, size_t *count, range 
 
 size_t sc_linear_add_column(sc_linear *linear, double cost, double lower, double upper)
 {
-    return add_range(linear, &linear->columns, &linear->column_count, (range){cost, lower, upper});
+    return add_range(linear, &linear->columns, &linear->column_count, (range){cost, lower, upper, false});
+}
+
+size_t sc_linear_add_whole_column(sc_linear *linear, double cost, double lower, double upper)
+{
+    linear->has_whole = true;
+    return add_range(linear, &linear->columns, &linear->column_count, (range){cost, lower, upper, true});
 }
 
 size_t sc_linear_add_row(sc_linear *linear, double lower, double upper)
 {
-    return add_range(linear, &linear->rows, &linear->row_count, (range){0, lower, upper});
+    return add_range(linear, &linear->rows, &linear->row_count, (range){0, lower, upper, false});
 }
 
 void sc_linear_add_term(sc_linear *linear, size_t row, size_t column, double value)
@@ -143,21 +153,26 @@ static bool fill_arrays(const sc_linear *linear, arrays *a)
     return true;
 }
 
-mdot_status sc_linear_solve(sc_linear *linear, double limit_s, double *out_values, double *out_cost, mdot_error *err)
+static mdot_status no_solution(mdot_error *err)
 {
-    arrays a;
-    Clp_Simplex *model = NULL;
-    if (linear->ran_out || !fill_arrays(linear, &a)) {
-        if (!linear->ran_out) free_arrays(&a);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a linear program of %zu terms", linear->term_count);
-    }
-    model = Clp_newModel();
+    return mdot_fail(err, MDOT_OUT_OF_RANGE, "a linear program has no solution");
+}
+
+static mdot_status not_in_time(double limit_s, mdot_error *err)
+{
+    return mdot_fail(err, MDOT_DEVICE, "a linear program is not solved within %g s", limit_s);
+}
+
+static mdot_status solve(const sc_linear *linear, const arrays *a, double limit_s, double *out_values, double *out_cost,
+                         mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    Clp_Simplex *model = Clp_newModel();
     Clp_setLogLevel(model, 0);
-    Clp_loadProblem(model, (int)linear->column_count, (int)linear->row_count, a.start, a.row, a.value, a.column_lower,
-                    a.column_upper, a.cost, a.row_lower, a.row_upper);
+    Clp_loadProblem(model, (int)linear->column_count, (int)linear->row_count, a->start, a->row, a->value,
+                    a->column_lower, a->column_upper, a->cost, a->row_lower, a->row_upper);
     Clp_setMaximumSeconds(model, limit_s);
     Clp_dual(model, 0);
-    mdot_status status = MDOT_OK;
     switch (Clp_status(model)) {
     case 0:
         memcpy(out_values, Clp_getColSolution(model), linear->column_count * sizeof *out_values);
@@ -165,12 +180,73 @@ mdot_status sc_linear_solve(sc_linear *linear, double limit_s, double *out_value
         break;
     case 1:
     case 2:
-        status = mdot_fail(err, MDOT_OUT_OF_RANGE, "a linear program has no solution");
+        status = no_solution(err);
         break;
     default:
-        status = mdot_fail(err, MDOT_DEVICE, "a linear program is not solved within %g s", limit_s);
+        status = not_in_time(limit_s, err);
     }
     Clp_deleteModel(model);
+    return status;
+}
+
+#ifdef SC_HAVE_CBC
+
+bool sc_linear_solves_whole(void)
+{
+    return true;
+}
+
+static mdot_status solve_whole(const sc_linear *linear, const arrays *a, double limit_s, double *out_values,
+                               double *out_cost, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    Cbc_Model *model = Cbc_newModel();
+    Cbc_setLogLevel(model, 0);
+    Cbc_loadProblem(model, (int)linear->column_count, (int)linear->row_count, a->start, a->row, a->value,
+                    a->column_lower, a->column_upper, a->cost, a->row_lower, a->row_upper);
+    for (size_t i = 0; i < linear->column_count; i++)
+        if (linear->columns[i].is_whole) Cbc_setInteger(model, (int)i);
+    Cbc_setMaximumSeconds(model, limit_s);
+    Cbc_solve(model);
+    if (Cbc_isProvenOptimal(model)) {
+        memcpy(out_values, Cbc_getColSolution(model), linear->column_count * sizeof *out_values);
+        *out_cost = Cbc_getObjValue(model);
+    } else if (Cbc_isProvenInfeasible(model) || Cbc_isContinuousUnbounded(model)) {
+        status = no_solution(err);
+    } else {
+        status = not_in_time(limit_s, err);
+    }
+    Cbc_deleteModel(model);
+    return status;
+}
+
+#else
+
+bool sc_linear_solves_whole(void)
+{
+    return false;
+}
+
+static mdot_status solve_whole(const sc_linear *linear, const arrays *a, double limit_s, double *out_values,
+                               double *out_cost, mdot_error *err)
+{
+    (void)linear, (void)a, (void)limit_s, (void)out_values, (void)out_cost;
+    return mdot_fail(err, MDOT_UNSUPPORTED,
+                     "built without COIN-OR CBC (coinor-libcbc-dev), which solves programs in whole numbers");
+}
+
+#endif
+
+mdot_status sc_linear_solve(sc_linear *linear, double limit_s, double *out_values, double *out_cost, mdot_error *err)
+{
+    arrays a = {0};
+    mdot_status status = MDOT_OK;
+    if (linear->ran_out || !fill_arrays(linear, &a))
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a linear program of %zu terms", linear->term_count);
+    else if (linear->has_whole)
+        status = solve_whole(linear, &a, limit_s, out_values, out_cost, err);
+    else
+        status = solve(linear, &a, limit_s, out_values, out_cost, err);
     free_arrays(&a);
     return status;
 }
@@ -178,6 +254,11 @@ mdot_status sc_linear_solve(sc_linear *linear, double limit_s, double *out_value
 #else
 
 bool sc_linear_is_available(void)
+{
+    return false;
+}
+
+bool sc_linear_solves_whole(void)
 {
     return false;
 }

@@ -1,5 +1,5 @@
-/* test_reduced.c — Themis, Hare and Hydra as far as they are taken over: who goes first, which gaps are filled,
- * which type. */
+/* test_reduced.c — Themis, Hare, Hydra and PowerFlow as far as they are taken over: who goes first, which gaps are
+ * filled, which type, how wide. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 #include "examples/scheduler/input/input.h"
 #include "examples/scheduler/policy/policies.h"
 #include "tests/examples/scheduler/support/workloads.h"
+#include "tests/support/process.h"
 
 static void expect_starts(const sc_result *result, const double *starts_s, const double *ends_s)
 {
@@ -114,6 +115,53 @@ static void hydra_leaves_fast_gpus_to_who_needs_them(void **state)
     sc_workload_free(&w);
 }
 
+/* Four GPUs of 100 W. The first job's speed doubles with its GPUs, the second's hardly grows. */
+static mdot_status run_powerflow(double watts, double power_w, sc_result *out_result, mdot_error *err)
+{
+    static const double jobs[][3] = {{0, 1, 1000}, {0, 1, 1000}};
+    static const double speeds[][3] = {{1, 2, 4}, {1, 1.2, 1.3}};
+    sc_workload w = workload_make(jobs, 2);
+    sc_cluster c;
+    sc_estimator oracle = sc_estimator_oracle();
+    assert_int_equal(sc_cluster_make_pool(4, &c, NULL), MDOT_OK);
+    c.types[0].watts = watts;
+    c.power_w = power_w;
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(sc_workload_add_kind(&w, i == 0 ? "scales" : "does not", &w.jobs[i].kind, NULL), MDOT_OK);
+        memcpy(w.kinds[w.jobs[i].kind].speed[0], speeds[i], sizeof speeds[i]);
+    }
+    mdot_status status = sc_simulate(&w, &c, &sc_policy_powerflow, &oracle, &(sc_run_options){0}, out_result, err);
+    sc_cluster_free(&c);
+    sc_workload_free(&w);
+    return status;
+}
+
+static void powerflow_widens_whom_it_costs_least_energy(void **state)
+{
+    (void)state;
+    sc_result r;
+    mdot_error err = {0};
+    /* all GPUs: two each, then all for the second; its doubling from 2 to 4 takes 1.3 for 1.2 */
+    assert_int_equal(run_powerflow(100, 0, &r, NULL), MDOT_OK);
+    expect_starts(&r, (const double[]){0, 0}, (const double[]){500, 500 + 400 / 1.3});
+    sc_result_free(&r);
+    /* three GPUs: two for the one that scales, then two for the other */
+    assert_int_equal(run_powerflow(100, 399, &r, NULL), MDOT_OK);
+    expect_starts(&r, (const double[]){0, 0}, (const double[]){500, 500 + 500 / 1.2});
+    sc_result_free(&r);
+    assert_int_equal(run_powerflow(100, 200, &r, NULL), MDOT_OK);
+    expect_starts(&r, (const double[]){0, 0}, (const double[]){1000, 1000});
+    sc_result_free(&r);
+    /* one GPU: one after the other; none: they wait forever */
+    assert_int_equal(run_powerflow(100, 199, &r, NULL), MDOT_OK);
+    expect_starts(&r, (const double[]){0, 1000}, (const double[]){1000, 2000});
+    sc_result_free(&r);
+    assert_int_equal(run_powerflow(100, 99, &r, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "wait forever");
+    assert_int_equal(run_powerflow(0, 0, &r, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "watts");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +169,7 @@ int main(void)
         cmocka_unit_test(hare_is_fifo_where_there_are_no_gaps),
         cmocka_unit_test(themis_serves_who_is_treated_worst),
         cmocka_unit_test(hydra_leaves_fast_gpus_to_who_needs_them),
+        cmocka_unit_test(powerflow_widens_whom_it_costs_least_energy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,13 +156,22 @@ static void a_cluster_is_nodes_of_types(void **state)
     assert_int_equal(c.gpus, 16);
     assert_int_equal(c.node_count, 3);
     assert_true(sc_cluster_holds(&c, 8) && !sc_cluster_holds(&c, 9));
+    assert_true(c.types[0].watts == 0);
     sc_cluster_free(&c);
     free(path);
-    static const char *const wrong[][2] = {{"node,type,gpus\na,V100,0\n", "c.csv:2: gpus is 0"},
-                                           {"node,type,gpus\na,,1\n", "c.csv:2: type is empty"},
-                                           {"node,type\na,V100\n", "no column gpus"},
-                                           {"node,type,gpus\n", "holds no nodes"}};
-    for (size_t i = 0; i < 4; i++) {
+    path = workload_write_file(*state, "c.csv", "node,type,gpus,watts\na,V100,4,300\nb,K80,8,149.5\nc,V100,4,300\n");
+    assert_int_equal(sc_read_cluster(path, &c, NULL), MDOT_OK);
+    assert_true(c.types[0].watts == 300 && c.types[1].watts == 149.5);
+    sc_cluster_free(&c);
+    free(path);
+    static const char *const wrong[][2] = {
+        {"node,type,gpus,watts\na,V100,4,0\n", "c.csv:2: watts is 0"},
+        {"node,type,gpus,watts\na,V100,4,300\nb,V100,4,250\n", "c.csv:3: type V100 has 300 watts and 250"},
+        {"node,type,gpus\na,V100,0\n", "c.csv:2: gpus is 0"},
+        {"node,type,gpus\na,,1\n", "c.csv:2: type is empty"},
+        {"node,type\na,V100\n", "no column gpus"},
+        {"node,type,gpus\n", "holds no nodes"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         path = workload_write_file(*state, "c.csv", wrong[i][0]);
         assert_int_equal(sc_read_cluster(path, &c, &err), MDOT_MALFORMED);
         expect_contains(err.message, wrong[i][1]);
