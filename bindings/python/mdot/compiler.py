@@ -1,0 +1,136 @@
+"""Predictors compiled and verified: libmdotc, which the package mdot-compiler brings."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import os
+from typing import Callable, Mapping, Sequence
+
+from mdot.job import _dims, _warn
+from mdot.library import structs as c
+from mdot.library.errors import Warning
+from mdot.library.libraries import c_int64, call, compiler, read_text
+from mdot.predictor import Predictor
+
+
+class CompilerWarning(Warning):
+    """From the compiler or the verifier: what an artefact lacks."""
+
+
+def compile(
+    model: str | os.PathLike[str] | Mapping[str, str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    buckets: Sequence[int] = (),
+    targets: Sequence[str] = (),
+    compute: str | None = None,
+    dims: Mapping[str, int | str] | None = None,
+    name: str | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Predictor:
+    """Compiles an ONNX model into an artefact at `output`, and opens it; of several, each under its entry's name.
+
+    The options are mdotc_options' (mdotc.h): lengths to specialise for, "cpu" or GPU architectures, arithmetic, symbolic
+    dimensions. ToolchainError where the package mdot-compiler, a linker or NVRTC is missing.
+    """
+    library = compiler()
+    entries = model if isinstance(model, Mapping) else {"predict": model}
+    array = (c.mdotc_entry * max(len(entries), 1))()
+    for entry, (entry_name, path) in zip(array, entries.items()):
+        entry.struct_size = ctypes.sizeof(entry)
+        entry.name, entry.model_path = entry_name.encode(), os.fsencode(path)
+    said: list[str] = []
+    tell = progress or (lambda step, done, total: None)
+    given = dims or {}
+    options = c.new(
+        c.mdotc_options,
+        buckets=(c_int64 * max(len(buckets), 1))(*buckets),
+        bucket_count=len(buckets),
+        targets=(ctypes.c_char_p * max(len(targets), 1))(*[target.encode() for target in targets]),
+        target_count=len(targets),
+        compute=compute.encode() if compute is not None else None,
+        dims=_dims(given),
+        dim_count=len(given),
+        name=name.encode() if name is not None else None,
+        warning=c.MESSAGE_FUNCTION(lambda _, text: said.append(read_text(text))),
+        progress=c.PROGRESS_FUNCTION(lambda _, step, done, total: tell(read_text(step), done, total)),
+    )
+    call(library.mdotc_compile, array, len(entries), os.fsencode(output), ctypes.byref(options))
+    for text in said:
+        _warn(text, CompilerWarning)
+    return Predictor(output)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """The worst difference found for one bucket on one CPU level or GPU (mdotc.h, mdotc_verify_row)."""
+
+    entry: str
+    level: str
+    passed: bool
+    max_length: int
+    worst_length: int
+    worst_error: float
+    bound: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    passed: bool
+    rows: tuple[Row, ...]
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+
+def verify(
+    artefact: str | os.PathLike[str] | Predictor,
+    model: str | os.PathLike[str],
+    *,
+    dims: Mapping[str, int | str] | None = None,
+    entry: str | None = None,
+    tolerance: float = 0.0,
+    seed: int = 0,
+    inputs: str | os.PathLike[str] | None = None,
+) -> Verification:
+    """Holds an artefact's code, on every CPU level that this machine runs, to the model in double precision.
+
+    The options are mdotc_verify_options' (mdotc.h). True when every row passed.
+    """
+    library = compiler()
+    rows: list[Row] = []
+    said: list[str] = []
+
+    def hear(_: int, row: ctypes._Pointer[c.mdotc_verify_row]) -> None:
+        at = row.contents
+        rows.append(
+            Row(
+                read_text(at.entry),
+                read_text(at.level),
+                at.passed,
+                at.max_length,
+                at.worst_length,
+                at.worst_error,
+                at.bound,
+            )
+        )
+
+    given = dims or {}
+    options = c.new(
+        c.mdotc_verify_options,
+        dims=_dims(given),
+        dim_count=len(given),
+        entry=entry.encode() if entry is not None else None,
+        tolerance=tolerance,
+        seed=seed,
+        row=c.ROW_FUNCTION(hear),
+        warning=c.MESSAGE_FUNCTION(lambda _, text: said.append(read_text(text))),
+        inputs=os.fsencode(inputs) if inputs is not None else None,
+    )
+    passed = ctypes.c_bool()
+    path = artefact.path if isinstance(artefact, Predictor) else artefact
+    call(library.mdotc_verify, os.fsencode(path), os.fsencode(model), ctypes.byref(options), ctypes.byref(passed))
+    for text in said:
+        _warn(text, CompilerWarning)
+    return Verification(passed.value, tuple(rows))

@@ -1,0 +1,168 @@
+"""How a job trains: what mdot_configuration says, in words."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import math
+from typing import Any, Iterable, Mapping, TypedDict, Union
+
+from mdot.gpus import GPU
+from mdot.job import OPTIMIZERS
+from mdot.library import structs as c
+from mdot.library.errors import InvalidArgumentError
+
+# In the order of the enums of mdot.h. The words are those of `mdot predict`.
+PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16", "pytorch")
+LAYOUTS = ("nchw", "nhwc")
+ATTENTIONS = ("flash", "eager")
+RECOMPUTES = ("nothing", "blocks", "selective")
+LINKS = ("default", "pcie", "nvlink")
+
+_ALIASES = {
+    "amp": "amp-fp16",
+    "amp_fp16": "amp-fp16",
+    "amp_bf16": "amp-bf16",
+    "float32": "fp32",
+    "single": "fp32",
+    "bfloat16": "bf16",
+}
+
+
+def _choose(option: str, value: str, choices: tuple[str, ...], aliases: Mapping[str, str] = {}) -> int:
+    word = str(value).lower()
+    word = aliases.get(word, word)
+    if word not in choices:
+        raise InvalidArgumentError(f"{option} is {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}")
+    return choices.index(word)
+
+
+def _whole(option: str, value: Any, least: int, most: int) -> int:
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = least - 1
+    if isinstance(value, bool) or number != value or not least <= number <= most:
+        raise InvalidArgumentError(f"{option} is a whole number from {least} to {most}, not {value!r}")
+    return number
+
+
+def _rate(option: str, value: Any) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
+        return float(value)
+    raise InvalidArgumentError(f"{option} is a rate in GB/s, not {value!r}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """How a job trains. What is not said is the default, which `mdot predict --help` names as well."""
+
+    gpu: Union[str, GPU]
+    batch: int = 1
+    """Samples of one forward and backward pass of a data-parallel worker."""
+    precision: str = "pytorch"
+    """fp32, tf32, amp-fp16 (or amp), amp-bf16, bf16: weights, too; pytorch: fp32, and tf32 in convolutions."""
+    layout: str = "nchw"
+    """nchw, nhwc: of images in memory."""
+    optimizer: str = "sgd"
+    """sgd, adam, adamw."""
+    attention: str = "flash"
+    """flash: fused, its scores never written; eager: written out."""
+    checkpoint: Union[str, None] = None
+    """Computed again in the backward pass: blocks, all of each; selective, all but products."""
+    compiled: bool = False
+    """By torch.compile, which fuses what is no product."""
+    accumulate: int = 1
+    """Passes whose gradients are added up before the optimizer's step."""
+    gpus: int = 0
+    """That work on a step; 0: as many as the degrees of parallelism multiply to, 1 without any."""
+    nodes: int = 1
+    link: Union[str, float, None] = None
+    """Between the GPUs of a node: pcie, nvlink, or what a collective reaches, in GB/s."""
+    network: float = 0.0
+    """What a collective reaches between nodes, in GB/s for each GPU; 0: 20."""
+    data_parallel: int = 0
+    tensor_parallel: int = 0
+    pipeline_parallel: int = 0
+    expert_parallel: int = 0
+    micro_batches: int = 0
+    """That a pipeline divides the batch into; 0: as many as it has stages."""
+    zero: int = 0
+    """Stage of ZeRO, 0 to 3."""
+
+    def replace(self, **options: Any) -> Configuration:
+        """The same with other options."""
+        return dataclasses.replace(self, **options)
+
+    @property
+    def workers(self) -> int:
+        """Data-parallel workers, each with a batch of its own."""
+        shared = max(self.tensor_parallel, 1) * max(self.pipeline_parallel, 1)
+        return self.gpus // shared if self.gpus > 0 else max(self.data_parallel, 1)
+
+    @property
+    def samples(self) -> int:
+        """Of one step."""
+        return self.batch * self.accumulate * self.workers
+
+
+OPTIONS = tuple(field.name for field in dataclasses.fields(Configuration))
+
+
+class Options(TypedDict, total=False):
+    """Those of a Configuration beside GPU and batch, as keywords."""
+
+    precision: str
+    layout: str
+    optimizer: str
+    attention: str
+    checkpoint: Union[str, None]
+    compiled: bool
+    accumulate: int
+    gpus: int
+    nodes: int
+    link: Union[str, float, None]
+    network: float
+    data_parallel: int
+    tensor_parallel: int
+    pipeline_parallel: int
+    expert_parallel: int
+    micro_batches: int
+    zero: int
+
+
+def fill(out: c.mdot_configuration, given: Configuration, keep: list[Any]) -> None:
+    """Writes the C struct; `keep` holds what it points to. InvalidArgumentError names what is no number or word."""
+    out.struct_size = ctypes.sizeof(out)
+    if isinstance(given.gpu, GPU):
+        figures = given.gpu._as_struct()
+        keep.append(figures)
+        out.gpu_figures = ctypes.pointer(figures)
+    else:
+        out.gpu = str(given.gpu).encode()
+    out.batch = _whole("batch", given.batch, 1, 1 << 24)
+    out.precision = _choose("precision", given.precision, PRECISIONS, _ALIASES)
+    out.layout = _choose("layout", given.layout, LAYOUTS)
+    out.optimizer = _choose("optimizer", given.optimizer, OPTIMIZERS)
+    out.attention = _choose("attention", given.attention, ATTENTIONS)
+    out.recompute = _choose("checkpoint", given.checkpoint or "nothing", RECOMPUTES)
+    out.compiled = int(bool(given.compiled))
+    out.accumulate = _whole("accumulate", given.accumulate, 1, 1 << 16)
+    out.gpu_count = _whole("gpus", given.gpus, 0, 1 << 16)
+    out.node_count = _whole("nodes", given.nodes, 1, 1 << 16)
+    if isinstance(given.link, str) or given.link is None:
+        out.link = _choose("link", given.link or "default", LINKS)
+    else:
+        out.link_gbps = _rate("link", given.link)
+    out.network_gbps = _rate("network", given.network)
+    for name in ("data_parallel", "tensor_parallel", "pipeline_parallel", "expert_parallel", "micro_batches"):
+        setattr(out, name, _whole(name, getattr(given, name), 0, 1 << 16))
+    out.zero_stage = _whole("zero", given.zero, 0, 3)
+
+
+def as_array(given: Iterable[Configuration], keep: list[Any]) -> Any:
+    items = list(given)
+    out = (c.mdot_configuration * max(len(items), 1))()
+    for i, configuration in enumerate(items):
+        fill(out[i], configuration, keep)
+    return out

@@ -1,0 +1,252 @@
+"""Training jobs: the operators of a network, each with what a training step does with it."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import os
+import sys
+import warnings
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
+
+from mdot.library import structs as c
+from mdot.library.errors import InvalidArgumentError, JobWarning, OutOfRangeError
+from mdot.library.libraries import call, check, read_text, reader, runtime
+
+if TYPE_CHECKING:
+    import torch
+
+
+OPTIMIZERS = ("sgd", "adam", "adamw")
+PHASES = ("forward", "data_gradient", "weight_gradient")
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """Work on data: a multiply-add is two FLOPs, floating elements are four bytes whatever the file's type."""
+
+    flops: float
+    bytes_read: float
+    bytes_written: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Operator:
+    """One operator of a job (mdot.h, mdot_job_operator). At batch B a phase's load is B * per_sample + per_step."""
+
+    type: str
+    known: bool
+    """False: mdot knows its tensors' sizes only."""
+    settings: Mapping[str, int]
+    """By MDOT_SETTING_MAP's names, those that are not zero."""
+    parameters: float
+    """Elements that training learns."""
+    frozen_parameters: float
+    inputs: tuple[int, ...]
+    """Indices of the operators whose results it reads."""
+    block: int
+    """The block (layer) that it belongs to: 1 …; 0 where it belongs to none."""
+    module: str | None
+    """That it was exported from; None where names were not kept."""
+    per_sample: Mapping[str, Load]
+    """By phase: forward, data_gradient, weight_gradient."""
+    per_step: Mapping[str, Load]
+
+
+def _dims(dims: Mapping[str, int | str]) -> Any:
+    bindings = (c.mdot_dim_binding * max(len(dims), 1))()
+    for binding, (name, value) in zip(bindings, dims.items()):
+        binding.name = name.encode()
+        if isinstance(value, str):
+            binding.same_as = value.encode()
+        else:
+            binding.value = value
+    return bindings
+
+
+def _warn(message: str, kind: type[Warning] = JobWarning) -> None:
+    """In the name of the line outside of this package that asked."""
+    depth, package = 2, str(Path(__file__).parent)
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(message, kind, stacklevel=depth)
+
+
+class Job:
+    """A training job's operator sequence. Immutable; any number of threads may share one.
+
+    Made by `from_onnx`, `from_torch`, `from_transformers`, `load` and `from_bytes`. It holds no weights, and no names
+    but those of modules, where they were kept.
+    """
+
+    def __init__(self, handle: int) -> None:
+        """Takes an mdot_job over. Use the functions that make jobs instead."""
+        self._handle = ctypes.c_void_p(handle)
+        self._finalizer = weakref.finalize(self, runtime().mdot_job_destroy, self._handle)
+        self._info = c.new(c.mdot_job_info)
+        check(runtime().mdot_job_get_info(self._handle, ctypes.byref(self._info)))
+
+    # ---- Making them -------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_onnx(
+        cls,
+        model: str | os.PathLike[str] | bytes,
+        *,
+        dims: Mapping[str, int | str] | None = None,
+        keep_names: bool = True,
+        name: str = "model",
+    ) -> Job:
+        """Reads an ONNX file, or its bytes; weights are not read.
+
+        `dims` binds symbolic dimensions other than the batch: {"sequence": 128}, or {"mask": "sequence"} where they are
+        the same. `name` stands for bytes in messages. What the reader put right or did not understand is a JobWarning.
+        """
+        said: list[str] = []
+        hear = c.MESSAGE_FUNCTION(lambda _, text: said.append(read_text(text)))
+        given = dims or {}
+        options = c.new(
+            c.mdot_job_options,
+            dims=_dims(given),
+            dim_count=len(given),
+            warning=hear,
+            keep_names=int(keep_names),
+        )
+        handle = ctypes.c_void_p()
+        out = ctypes.byref(handle)
+        if isinstance(model, bytes):
+            call(reader().mdot_job_read_bytes, model, len(model), name.encode(), ctypes.byref(options), out)
+        else:
+            call(reader().mdot_job_read, os.fsencode(model), ctypes.byref(options), out)
+        assert handle.value is not None
+        job = cls(handle.value)
+        for text in said:
+            _warn(text)
+        return job
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Job:
+        """Reads a `.job` file, as `save` and `mdot tokens -o` write it."""
+        handle = ctypes.c_void_p()
+        call(runtime().mdot_job_load, os.fsencode(path), ctypes.byref(handle))
+        assert handle.value is not None
+        return cls(handle.value)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Job:
+        """The same from the bytes of such a file."""
+        handle = ctypes.c_void_p()
+        call(runtime().mdot_job_parse, data, len(data), ctypes.byref(handle))
+        assert handle.value is not None
+        return cls(handle.value)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, dims: Mapping[str, int | str] | None = None) -> Job:
+        """A `.job` file by its suffix, ONNX otherwise."""
+        if Path(path).suffix != ".job":
+            return cls.from_onnx(path, dims=dims)
+        if dims:
+            raise InvalidArgumentError(f"{path}: a .job file has no dimension to bind; that was done when it was made")
+        return cls.load(path)
+
+    # ---- Keeping them ------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a `.job` file, which appears complete or not at all."""
+        call(runtime().mdot_job_save, self._handle, os.fsencode(path))
+
+    def freeze(self, frozen: Sequence[str] = (), trained: Sequence[str] = ()) -> Job:
+        """The same job with parameters frozen, by patterns of modules' names (mdot.h, mdot_job_freezing).
+
+        `job.freeze(["*"], trained=["*.lora_?"])` trains LoRA adapters alone.
+        """
+        out = ctypes.c_void_p()
+        lists = [(ctypes.c_char_p * max(len(p), 1))(*[text.encode() for text in p]) for p in (frozen, trained)]
+        freezing = c.new(
+            c.mdot_job_freezing,
+            frozen=lists[0],
+            frozen_count=len(frozen),
+            trained=lists[1],
+            trained_count=len(trained),
+        )
+        call(runtime().mdot_job_freeze, self._handle, ctypes.byref(freezing), ctypes.byref(out))
+        assert out.value is not None
+        return Job(out.value)
+
+    # ---- Looking at them ---------------------------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> int:
+        """Elements that training learns."""
+        return int(self._info.parameters)
+
+    @property
+    def frozen_parameters(self) -> int:
+        return int(self._info.frozen_parameters)
+
+    @property
+    def batch(self) -> int:
+        """That the graph was made for; 1 where it leaves the batch open."""
+        return int(self._info.batch)
+
+    @property
+    def optimizer(self) -> str | None:
+        """Of the graph, where it holds one."""
+        return OPTIMIZERS[self._info.optimizer] if self._info.has_optimizer else None
+
+    @property
+    def block_count(self) -> int:
+        """The highest number of a block."""
+        return int(self._info.block_count)
+
+    @property
+    def unknown_count(self) -> int:
+        """Operators of which mdot knows only their tensors' sizes."""
+        return int(self._info.unknown_count)
+
+    def __len__(self) -> int:
+        return int(self._info.operator_count)
+
+    def __getitem__(self, index: int) -> Operator:
+        if index < 0:
+            index += len(self)
+        if not 0 <= index < len(self):
+            raise OutOfRangeError(f"the job has {len(self)} operators")
+        op = c.new(c.mdot_job_operator)
+        check(runtime().mdot_job_get_operator(self._handle, index, ctypes.byref(op)))
+        names = _setting_names()
+        return Operator(
+            type=read_text(op.type),
+            known=op.known,
+            settings={names[i]: op.setting[i] for i in range(len(names)) if op.setting[i] != 0},
+            parameters=op.parameters,
+            frozen_parameters=op.frozen_parameters,
+            inputs=tuple(op.inputs[i] for i in range(op.input_count)),
+            block=op.block,
+            module=read_text(op.module) if op.module is not None else None,
+            per_sample=_loads(op.per_sample),
+            per_step=_loads(op.per_step),
+        )
+
+    def __iter__(self) -> Iterator[Operator]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<mdot.Job: {len(self)} operators, {self.parameters} parameters>"
+
+
+def _setting_names() -> list[str]:
+    names = []
+    for i in range(c.SETTING_CAPACITY):
+        name = read_text(runtime().mdot_setting_name(i))
+        if name == "?":
+            break
+        names.append(name)
+    return names
+
+
+def _loads(loads: Any) -> dict[str, Load]:
+    return {phase: Load(at.flops, at.bytes_read, at.bytes_written) for phase, at in zip(PHASES, loads)}

@@ -1,0 +1,149 @@
+"""What goes wrong, as exceptions; what predictions stand on, as warnings.
+
+An exception for each status of mdot_base.h, with the library's own message. Each is also the exception of Python's that
+means the same, so that `except ValueError` catches a batch of zero.
+"""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """What mdot raises. `status` is mdot_base.h's, "MDOT_NOT_FOUND"; the message names file, node and reason."""
+
+    status = "MDOT_OK"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class InvalidArgumentError(Error, ValueError):
+    status = "MDOT_INVALID_ARGUMENT"
+
+
+class NotFoundError(Error, LookupError):
+    status = "MDOT_NOT_FOUND"
+
+
+class InputOutputError(Error, OSError):
+    status = "MDOT_IO"
+
+
+class MalformedError(Error, ValueError):
+    status = "MDOT_MALFORMED"
+
+
+class UnsupportedError(Error, NotImplementedError):
+    status = "MDOT_UNSUPPORTED"
+
+
+class IncompatibleError(Error):
+    status = "MDOT_INCOMPATIBLE"
+
+
+class CorruptError(Error):
+    status = "MDOT_CORRUPT"
+
+
+class OutOfRangeError(Error, IndexError):
+    status = "MDOT_OUT_OF_RANGE"
+
+
+class OutOfMemoryError(Error, MemoryError):
+    status = "MDOT_OUT_OF_MEMORY"
+
+
+class ToolchainError(Error, RuntimeError):
+    status = "MDOT_TOOLCHAIN"
+
+
+class DeviceError(Error, RuntimeError):
+    status = "MDOT_DEVICE"
+
+
+BY_STATUS: tuple[type[Error], ...] = (
+    Error,
+    InvalidArgumentError,
+    NotFoundError,
+    InputOutputError,
+    MalformedError,
+    UnsupportedError,
+    IncompatibleError,
+    CorruptError,
+    OutOfRangeError,
+    OutOfMemoryError,
+    ToolchainError,
+    DeviceError,
+)
+"""In the order of MDOT_STATUS_MAP."""
+
+
+def of_status(status: int, message: str) -> Error:
+    return (BY_STATUS[status] if 0 < status < len(BY_STATUS) else Error)(message)
+
+
+class Warning(UserWarning):
+    """What mdot warns of; `warnings.filterwarnings("ignore", category=mdot.Warning)` silences all of it."""
+
+
+class JobWarning(Warning):
+    """From the reading of a job: what was put right, guessed or not understood."""
+
+
+class PredictionWarning(Warning):
+    """What a prediction stands on: less trust. Each kind is a class of its own, named as in MDOT_WARNING_MAP."""
+
+
+class UnknownOperatorsWarning(PredictionWarning):
+    name = "unknown-operators"
+
+
+class OutsideTrainingWarning(PredictionWarning):
+    name = "outside-training"
+
+
+class ShortenedWarning(PredictionWarning):
+    name = "shortened"
+
+
+class FallbackWarning(PredictionWarning):
+    name = "fallback"
+
+
+class ModelledWarning(PredictionWarning):
+    name = "modelled"
+
+
+class ImplausibleWarning(PredictionWarning):
+    name = "implausible"
+
+
+class NoParametersWarning(PredictionWarning):
+    name = "no-parameters"
+
+
+class FoldedWarning(PredictionWarning):
+    name = "folded"
+
+
+class MaybeFoldedWarning(PredictionWarning):
+    name = "maybe-folded"
+
+
+BY_NAME: dict[str, type[PredictionWarning]] = {
+    kind.name: kind
+    for kind in (
+        UnknownOperatorsWarning,
+        OutsideTrainingWarning,
+        ShortenedWarning,
+        FallbackWarning,
+        ModelledWarning,
+        ImplausibleWarning,
+        NoParametersWarning,
+        FoldedWarning,
+        MaybeFoldedWarning,
+    )
+}

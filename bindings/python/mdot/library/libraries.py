@@ -1,0 +1,160 @@
+"""Finds and loads libmdot, libmdotjob and libmdotc, and says what their functions take.
+
+Looked for in this order: the folders of the environment variable MDOT_LIBRARIES (separated by colons; a build tree's
+runtime, frontend and compiler); the package's own folder `lib`, where a wheel has them; the package mdot_compiler, which
+brings libmdotc; and where the system's loader looks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.util
+import os
+from ctypes import POINTER, c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_void_p
+from pathlib import Path
+from typing import Any, Iterator
+
+from mdot.library import errors
+from mdot.library import structs as c
+
+SOVERSION = "0.2"
+PACKAGE = Path(__file__).resolve().parent.parent
+
+_ERROR = POINTER(c.mdot_error)
+
+# Function: what it returns, what it takes. A c_int that is returned is an mdot_status where the last argument is _ERROR.
+_RUNTIME: dict[str, tuple[Any, list[Any]]] = {
+    "mdot_version": (c_char_p, []),
+    "mdot_version_number": (c_uint32, []),
+    "mdot_status_text": (c_char_p, [c_int]),
+    "mdot_warning_name": (c_char_p, [c_uint32]),
+    "mdot_warning_text": (c_char_p, [c_uint32]),
+    "mdot_setting_name": (c_char_p, [c_int]),
+    "mdot_gpu_names": (POINTER(c_char_p), []),
+    "mdot_gpu_find": (c_int, [c_char_p, POINTER(c.mdot_gpu), _ERROR]),
+    "mdot_predictor_open": (c_int, [c_char_p, POINTER(c.mdot_open_options), POINTER(c_void_p), _ERROR]),
+    "mdot_predictor_close": (None, [c_void_p]),
+    "mdot_predictor_get_info": (c_int, [c_void_p, POINTER(c.mdot_predictor_info)]),
+    "mdot_context_create": (c_int, [c_void_p, POINTER(c_void_p), _ERROR]),
+    "mdot_context_destroy": (None, [c_void_p]),
+    "mdot_context_get_device_status": (c_int, [c_void_p, POINTER(c_char_p)]),
+    "mdot_job_load": (c_int, [c_char_p, POINTER(c_void_p), _ERROR]),
+    "mdot_job_parse": (c_int, [c_char_p, c_size_t, POINTER(c_void_p), _ERROR]),
+    "mdot_job_save": (c_int, [c_void_p, c_char_p, _ERROR]),
+    "mdot_job_destroy": (None, [c_void_p]),
+    "mdot_job_get_info": (c_int, [c_void_p, POINTER(c.mdot_job_info)]),
+    "mdot_job_get_operator": (c_int, [c_void_p, c_size_t, POINTER(c.mdot_job_operator)]),
+    "mdot_job_freeze": (c_int, [c_void_p, POINTER(c.mdot_job_freezing), POINTER(c_void_p), _ERROR]),
+    "mdot_optimizer_load": (c.mdot_load, [c_int, c_double]),
+    "mdot_predict_many": (
+        c_int,
+        [
+            c_void_p,
+            POINTER(c_void_p),
+            POINTER(c.mdot_configuration),
+            c_size_t,
+            POINTER(c.mdot_prediction),
+            _ERROR,
+        ],
+    ),
+    "mdot_sweep": (
+        c_int,
+        [c_void_p, c_void_p, POINTER(c.mdot_configuration), c_size_t, POINTER(c.mdot_prediction), _ERROR],
+    ),
+}
+_READER: dict[str, tuple[Any, list[Any]]] = {
+    "mdotjob_version": (c_char_p, []),
+    "mdot_job_read": (c_int, [c_char_p, POINTER(c.mdot_job_options), POINTER(c_void_p), _ERROR]),
+    "mdot_job_read_bytes": (
+        c_int,
+        [c_char_p, c_size_t, c_char_p, POINTER(c.mdot_job_options), POINTER(c_void_p), _ERROR],
+    ),
+}
+_COMPILER: dict[str, tuple[Any, list[Any]]] = {
+    "mdotc_version": (c_char_p, []),
+    "mdotc_compile": (c_int, [POINTER(c.mdotc_entry), c_size_t, c_char_p, POINTER(c.mdotc_options), _ERROR]),
+    "mdotc_verify": (c_int, [c_char_p, c_char_p, POINTER(c.mdotc_verify_options), POINTER(c_bool), _ERROR]),
+}
+
+__all__ = ["call", "check", "compiler", "read_text", "reader", "runtime", "shipped_predictor", "c_int64"]
+
+
+# ---- Finding ---------------------------------------------------------------------------------------------------------
+
+
+def _folders() -> Iterator[Path]:
+    for folder in os.environ.get("MDOT_LIBRARIES", "").split(os.pathsep):
+        if folder:
+            yield Path(folder)
+    yield PACKAGE / "lib"
+    extra = importlib.util.find_spec("mdot_compiler")
+    for folder in (extra.submodule_search_locations or []) if extra is not None else []:
+        yield Path(folder) / "lib"
+
+
+def _load(name: str, functions: dict[str, tuple[Any, list[Any]]]) -> ctypes.CDLL:
+    file = f"lib{name}.so.{SOVERSION}"
+    path = next((folder / file for folder in _folders() if (folder / file).is_file()), Path(file))
+    library = ctypes.CDLL(str(path))
+    for function, (returns, takes) in functions.items():
+        symbol = getattr(library, function)
+        symbol.restype, symbol.argtypes = returns, takes
+    return library
+
+
+@functools.lru_cache(maxsize=None)
+def runtime() -> ctypes.CDLL:
+    """libmdot."""
+    return _load("mdot", _RUNTIME)
+
+
+@functools.lru_cache(maxsize=None)
+def reader() -> ctypes.CDLL:
+    """libmdotjob, which takes libmdot."""
+    runtime()
+    return _load("mdotjob", _READER)
+
+
+@functools.lru_cache(maxsize=None)
+def compiler() -> ctypes.CDLL:
+    """libmdotc. ToolchainError where the package that brings it is not installed."""
+    runtime()
+    try:
+        return _load("mdotc", _COMPILER)
+    except OSError as fault:
+        raise errors.ToolchainError(
+            f"the compiler of predictors is not installed: pip install 'mdot[compiler]' brings it ({fault})"
+        ) from fault
+
+
+def shipped_predictor() -> Path:
+    """MDOT_PREDICTOR's, or the one that the package brings; NotFoundError where there is none."""
+    chosen = os.environ.get("MDOT_PREDICTOR", "")
+    if chosen:
+        return Path(chosen)
+    path = PACKAGE / "lib" / "predictor.mdot"
+    if path.is_file():
+        return path
+    raise errors.NotFoundError(f"there is no predictor at {path}: name one, or set MDOT_PREDICTOR to its path")
+
+
+# ---- Calling ---------------------------------------------------------------------------------------------------------
+
+
+def read_text(value: bytes | None) -> str:
+    return value.decode("utf-8", "replace") if value is not None else ""
+
+
+def check(status: int, error: c.mdot_error | None = None) -> None:
+    """Raises what a status stands for."""
+    if status == 0:
+        return
+    message = read_text(error.message) if error is not None else ""
+    raise errors.of_status(status, message or read_text(runtime().mdot_status_text(status)))
+
+
+def call(function: Any, *arguments: Any) -> None:
+    """Calls a function that returns a status and takes an mdot_error last."""
+    error = c.mdot_error()
+    check(function(*arguments, ctypes.byref(error)), error)

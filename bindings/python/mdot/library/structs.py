@@ -1,0 +1,305 @@
+"""Structs of mdot's public headers, field by field, with the headers' names.
+
+tests/bindings/python holds sizes and offsets to what the C compiler makes of include/mdot. A struct that begins with
+struct_size grows at its end only; the libraries take a shorter one, so that this file may be older than they are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import (
+    POINTER,
+    c_bool,
+    c_char,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
+from typing import TypeVar
+
+MAX_RANK = 8
+SETTING_CAPACITY = 48
+PHASE_COUNT = 3
+
+
+class Struct(ctypes.Structure):
+    """A struct of the headers."""
+
+
+class Sized(Struct):
+    """One that begins with struct_size and may grow."""
+
+
+SizedType = TypeVar("SizedType", bound=Sized)
+
+
+def new(kind: type[SizedType], **fields: object) -> SizedType:
+    """MDOT_INIT: the size set, what is not named zero."""
+    return kind(struct_size=ctypes.sizeof(kind), **fields)
+
+
+# ---- mdot_base.h -----------------------------------------------------------------------------------------------------
+
+
+class mdot_error(Struct):
+    _fields_ = [("status", c_int), ("message", c_char * 1024)]
+
+
+class mdot_dim_binding(Struct):
+    _fields_ = [("name", c_char_p), ("value", c_int64), ("same_as", c_char_p)]
+
+
+# ---- mdot.h: predictors ----------------------------------------------------------------------------------------------
+
+
+class mdot_open_options(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("cpu_level", c_char_p),
+        ("device", c_char_p),
+        ("device_timeout_ms", c_uint32),
+        ("allocate", c_void_p),
+        ("release", c_void_p),
+        ("user", c_void_p),
+        ("compute", c_char_p),
+    ]
+
+
+class mdot_predictor_info(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("name", c_char_p),
+        ("compiler", c_char_p),
+        ("compute", c_char_p),
+        ("cpu_level", c_char_p),
+        ("entry_count", c_size_t),
+        ("image_count", c_size_t),
+        ("weights_bytes", c_size_t),
+        ("file_bytes", c_size_t),
+        ("device", c_char_p),
+        ("device_name", c_char_p),
+        ("device_compute", c_char_p),
+        ("device_reason", c_char_p),
+        ("cpu_reason", c_char_p),
+    ]
+
+
+# ---- mdot.h: jobs ----------------------------------------------------------------------------------------------------
+
+
+class mdot_load(Struct):
+    _fields_ = [("flops", c_double), ("bytes_read", c_double), ("bytes_written", c_double)]
+
+
+class mdot_operator_facts(Struct):
+    _fields_ = [
+        ("number", c_uint32),
+        ("autocast", c_uint32),
+        ("saved_written", c_uint32),
+        ("saved_fused", c_uint32),
+        ("saved_recomputed", c_uint32),
+        ("reserve", c_uint32),
+        ("traits", c_uint32),
+        ("reserved", c_uint32 * 9),
+    ]
+
+
+class mdot_job_operator(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("type", c_char_p),
+        ("known", c_bool),
+        ("setting", c_int64 * SETTING_CAPACITY),
+        ("per_sample", mdot_load * PHASE_COUNT),
+        ("per_step", mdot_load * PHASE_COUNT),
+        ("parameters", c_double),
+        ("input_count", c_size_t),
+        ("inputs", POINTER(c_uint32)),
+        ("depth", c_uint32),
+        ("height", c_uint32),
+        ("out_degree", c_uint32),
+        ("facts", mdot_operator_facts),
+        ("block", c_uint32),
+        ("equal_blocks", c_uint32),
+        ("reserved", c_uint32),
+        ("module", c_char_p),
+        ("frozen_parameters", c_double),
+    ]
+
+
+class mdot_job_info(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("operator_count", c_size_t),
+        ("unknown_count", c_size_t),
+        ("parameters", c_double),
+        ("batch", c_int64),
+        ("has_optimizer", c_bool),
+        ("optimizer", c_int),
+        ("block_count", c_uint32),
+        ("notes", c_uint32),
+        ("frozen_parameters", c_double),
+    ]
+
+
+class mdot_job_freezing(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("frozen", POINTER(c_char_p)),
+        ("frozen_count", c_size_t),
+        ("trained", POINTER(c_char_p)),
+        ("trained_count", c_size_t),
+    ]
+
+
+# ---- mdot.h: predictions ---------------------------------------------------------------------------------------------
+
+
+class mdot_gpu(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("name", c_char_p),
+        ("compute_capability", c_double),
+        ("sm_count", c_double),
+        ("boost_mhz", c_double),
+        ("memory_gib", c_double),
+        ("memory_gbps", c_double),
+        ("l2_mib", c_double),
+        ("fp32_tflops", c_double),
+        ("tf32_tflops", c_double),
+        ("fp16_tflops", c_double),
+        ("nvlink_gbps", c_double),
+        ("pcie_gbps", c_double),
+    ]
+
+
+class mdot_configuration(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("batch", c_int64),
+        ("gpu", c_char_p),
+        ("gpu_figures", POINTER(mdot_gpu)),
+        ("gpu_count", c_int),
+        ("precision", c_int),
+        ("layout", c_int),
+        ("optimizer", c_int),
+        ("attention", c_int),
+        ("recompute", c_int),
+        ("compiled", c_uint32),
+        ("accumulate", c_uint32),
+        ("link", c_int),
+        ("node_count", c_uint32),
+        ("link_gbps", c_double),
+        ("network_gbps", c_double),
+        ("data_parallel", c_uint32),
+        ("tensor_parallel", c_uint32),
+        ("pipeline_parallel", c_uint32),
+        ("expert_parallel", c_uint32),
+        ("micro_batches", c_uint32),
+        ("zero_stage", c_uint32),
+    ]
+
+
+class mdot_prediction(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("step_ms", c_double),
+        ("lower_ms", c_double),
+        ("upper_ms", c_double),
+        ("peak_memory_bytes", c_uint64),
+        ("fits", c_bool),
+        ("warnings", c_uint32),
+        ("status", c_int),
+        ("reserved", c_uint32),
+        ("parameters", c_double),
+        ("flops_per_sample", c_double),
+        ("compute_share", c_double),
+        ("memory_share", c_double),
+        ("unknown_share", c_double),
+        ("weight_bytes", c_double),
+        ("gradient_bytes", c_double),
+        ("optimizer_bytes", c_double),
+        ("activation_bytes", c_double),
+    ]
+
+
+# ---- mdotjob.h -------------------------------------------------------------------------------------------------------
+
+MESSAGE_FUNCTION = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
+
+
+class mdot_job_options(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("dims", POINTER(mdot_dim_binding)),
+        ("dim_count", c_size_t),
+        ("warning", MESSAGE_FUNCTION),
+        ("user", c_void_p),
+        ("keep_names", c_uint32),
+        ("reserved", c_uint32),
+        ("output", c_char_p),
+    ]
+
+
+# ---- mdotc.h ---------------------------------------------------------------------------------------------------------
+
+PROGRESS_FUNCTION = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_size_t, c_size_t)
+
+
+class mdotc_entry(Sized):
+    _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("model_path", c_char_p)]
+
+
+class mdotc_options(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("buckets", POINTER(c_int64)),
+        ("bucket_count", c_size_t),
+        ("targets", POINTER(c_char_p)),
+        ("target_count", c_size_t),
+        ("compute", c_char_p),
+        ("dims", POINTER(mdot_dim_binding)),
+        ("dim_count", c_size_t),
+        ("name", c_char_p),
+        ("dump_pass", c_char_p),
+        ("dump", MESSAGE_FUNCTION),
+        ("warning", MESSAGE_FUNCTION),
+        ("progress", PROGRESS_FUNCTION),
+        ("user", c_void_p),
+    ]
+
+
+class mdotc_verify_row(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("entry", c_char_p),
+        ("level", c_char_p),
+        ("passed", c_bool),
+        ("max_length", c_int64),
+        ("worst_length", c_int64),
+        ("worst_error", c_double),
+        ("bound", c_double),
+    ]
+
+
+ROW_FUNCTION = ctypes.CFUNCTYPE(None, c_void_p, POINTER(mdotc_verify_row))
+
+
+class mdotc_verify_options(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("dims", POINTER(mdot_dim_binding)),
+        ("dim_count", c_size_t),
+        ("entry", c_char_p),
+        ("tolerance", c_double),
+        ("seed", c_uint64),
+        ("row", ROW_FUNCTION),
+        ("warning", MESSAGE_FUNCTION),
+        ("user", c_void_p),
+        ("inputs", c_char_p),
+    ]

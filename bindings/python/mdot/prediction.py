@@ -1,0 +1,172 @@
+"""What a predictor answers, and tables of answers."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Iterator, Sequence, overload
+
+from mdot.configuration import Configuration
+from mdot.library import structs as c
+from mdot.library.libraries import read_text, runtime
+
+if TYPE_CHECKING:
+    import pandas
+
+GIB = float(1 << 30)
+WARNING_BITS = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """One training step under one configuration (mdot.h, mdot_prediction)."""
+
+    configuration: Configuration
+    step_ms: float
+    """Forward and backward passes and the optimizer; the median."""
+    lower_ms: float
+    upper_ms: float
+    """90 % interval."""
+    peak_memory_bytes: int
+    """On one GPU."""
+    fits: bool
+    warnings: tuple[str, ...]
+    """What the prediction stands on, by the names of MDOT_WARNING_MAP; any means less trust."""
+    parameters: float
+    flops_per_sample: float
+    compute_share: float
+    """Of the card's peak arithmetic at this precision."""
+    memory_share: float
+    """Of its memory's peak bandwidth, were each operator to read and write each tensor once."""
+    unknown_share: float
+    """Of the job's work that operators of unknown types make up."""
+    weight_bytes: float
+    gradient_bytes: float
+    optimizer_bytes: float
+    activation_bytes: float
+
+    @property
+    def samples_per_second(self) -> float:
+        return 1000 * self.configuration.samples / self.step_ms
+
+    @property
+    def memory_gib(self) -> float:
+        return self.peak_memory_bytes / GIB
+
+    def hours(self, *, steps: int | None = None, epochs: float | None = None, dataset: int | None = None) -> float:
+        """The whole training: so many steps, or so many passes over the samples of a data set."""
+        if (steps is None) == (epochs is None or dataset is None):
+            raise TypeError("hours takes steps, or epochs and dataset")
+        if steps is None:
+            assert epochs is not None and dataset is not None
+            steps = -int(-epochs * dataset // self.configuration.samples)  # rounded up
+        return steps * self.step_ms / 3.6e6
+
+    def __str__(self) -> str:
+        gpu = self.configuration.gpu
+        name = gpu if isinstance(gpu, str) else gpu.name
+        fits = "fits" if self.fits else "does not fit"
+        return (
+            f"{name}, batch {self.configuration.batch}: {_short(self.step_ms)} ms, 90 % interval "
+            f"{_short(self.lower_ms)} to {_short(self.upper_ms)} ms; {_short(self.samples_per_second)} samples/s; "
+            f"{_short(self.memory_gib)} GiB: {fits}"
+        )
+
+
+def _short(value: float) -> str:
+    """Three significant digits or the whole number: more would pretend."""
+    return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
+
+
+def warning_names(bits: int) -> tuple[str, ...]:
+    found = (runtime().mdot_warning_name(1 << bit) for bit in range(WARNING_BITS) if bits >> bit & 1)
+    return tuple(read_text(name) for name in found if name is not None)
+
+
+_COPIED = [field.name for field in dataclasses.fields(Prediction) if field.name not in ("configuration", "warnings")]
+
+
+def of_struct(configuration: Configuration, answer: c.mdot_prediction) -> Prediction:
+    fields: dict[str, Any] = {name: getattr(answer, name) for name in _COPIED}
+    return Prediction(configuration=configuration, warnings=warning_names(answer.warnings), **fields)
+
+
+class Table(Sequence[Prediction]):
+    """The answers of a sweep, in its order. Prints as a table; `to_pandas` makes a DataFrame."""
+
+    def __init__(self, rows: Sequence[Prediction]) -> None:
+        self._rows = list(rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Prediction: ...
+    @overload
+    def __getitem__(self, index: slice) -> Table: ...
+    def __getitem__(self, index: int | slice) -> Prediction | Table:
+        return Table(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Prediction]:
+        return iter(self._rows)
+
+    def sorted(self, by: str = "step_ms") -> Table:
+        """By an attribute of predictions, the least first; throughput the other way round."""
+        return Table(sorted(self._rows, key=lambda row: getattr(row, by), reverse=by == "samples_per_second"))
+
+    def records(self) -> list[dict[str, Any]]:
+        """A flat dictionary for each row: options of the configuration, then the answer."""
+        records = []
+        for row in self._rows:
+            options = {f.name: getattr(row.configuration, f.name) for f in dataclasses.fields(Configuration)}
+            if not isinstance(options["gpu"], str):
+                options["gpu"] = options["gpu"].name
+            answer = {f.name: getattr(row, f.name) for f in dataclasses.fields(row) if f.name != "configuration"}
+            answer["warnings"] = ", ".join(row.warnings)
+            records.append({**options, **answer, "samples_per_second": row.samples_per_second})
+        return records
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The records as a DataFrame. Needs pandas."""
+        import pandas
+
+        return pandas.DataFrame.from_records(self.records())
+
+    def _cells(self) -> list[list[str]]:
+        varied = [
+            name
+            for name in (f.name for f in dataclasses.fields(Configuration))
+            if name not in ("gpu", "batch") and len({str(getattr(row.configuration, name)) for row in self._rows}) > 1
+        ]
+        cells = [["GPU", "batch", *varied, "step, ms", "5 %", "95 %", "samples/s", "GiB", "fits"]]
+        for row in self._rows:
+            gpu = row.configuration.gpu
+            numbers = (row.step_ms, row.lower_ms, row.upper_ms, row.samples_per_second, row.memory_gib)
+            cells.append(
+                [
+                    gpu if isinstance(gpu, str) else gpu.name,
+                    str(row.configuration.batch),
+                    *[str(getattr(row.configuration, name)) for name in varied],
+                    *[_short(number) for number in numbers],
+                    "yes" if row.fits else "no",
+                ]
+            )
+        return cells
+
+    def __str__(self) -> str:
+        cells = self._cells()
+        width = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
+        lines = [
+            "  ".join([line[0].ljust(width[0]), *[cell.rjust(w) for cell, w in zip(line[1:], width[1:])]])
+            for line in cells
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        import html
+
+        heading, *rows = [[html.escape(cell) for cell in line] for line in self._cells()]
+        body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+        return "<table><tr>" + "".join(f"<th>{cell}</th>" for cell in heading) + f"</tr>{body}</table>"

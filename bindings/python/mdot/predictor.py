@@ -1,0 +1,245 @@
+"""Predictors: an artefact, opened, that answers how long training steps take."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, Union
+
+from mdot.configuration import OPTIONS, Configuration, Options, as_array
+from mdot.gpus import GPU
+from mdot.job import Job, _warn
+from mdot.library import structs as c
+from mdot.library.errors import BY_NAME, Error, InvalidArgumentError, PredictionWarning, of_status
+from mdot.library.libraries import call, check, read_text, runtime, shipped_predictor
+from mdot.prediction import Prediction, Table, of_struct
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+JobLike = Union[Job, str, "os.PathLike[str]"]
+"""A job, or a file that `Job.read` takes."""
+
+MAX_BATCH = 1 << 24
+
+
+class _Context:
+    """What one thread needs; destroyed with the thread's last reference."""
+
+    def __init__(self, predictor: ctypes.c_void_p) -> None:
+        self.handle = ctypes.c_void_p()
+        call(runtime().mdot_context_create, predictor, ctypes.byref(self.handle))
+        weakref.finalize(self, runtime().mdot_context_destroy, self.handle)
+
+
+class Predictor:
+    """An opened artefact. Any number of threads may call one: each gets a context of its own at its first call."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        device: str | None = None,
+        cpu_level: str | None = None,
+        compute: str | None = None,
+    ) -> None:
+        """Opens the artefact at `path`, by default MDOT_PREDICTOR's or the one that the package brings.
+
+        An artefact is native code: open only what you trust. `device`, `cpu_level` and `compute` are mdot_open_options'.
+        """
+        self.path = os.fspath(path) if path is not None else str(shipped_predictor())
+        given = {"device": device, "cpu_level": cpu_level, "compute": compute}
+        options = c.new(
+            c.mdot_open_options, **{name: text.encode() for name, text in given.items() if text is not None}
+        )
+        self._handle = ctypes.c_void_p()
+        call(
+            runtime().mdot_predictor_open, os.fsencode(self.path), ctypes.byref(options), ctypes.byref(self._handle)
+        )
+        self._finalizer = weakref.finalize(self, runtime().mdot_predictor_close, self._handle)
+        self._local = threading.local()
+
+    def _context(self) -> ctypes.c_void_p:
+        if not hasattr(self._local, "context"):
+            self._local.context = _Context(self._handle)
+        handle: ctypes.c_void_p = self._local.context.handle
+        return handle
+
+    @property
+    def info(self) -> Mapping[str, str | int]:
+        """name, compiler, compute, cpu_level, device and more (mdot.h, mdot_predictor_info)."""
+        info = c.new(c.mdot_predictor_info)
+        check(runtime().mdot_predictor_get_info(self._handle, ctypes.byref(info)))
+        return {
+            name: read_text(value) if isinstance(value := getattr(info, name), bytes) else value or ""
+            for name, *_ in c.mdot_predictor_info._fields_
+            if name != "struct_size"
+        }
+
+    def __repr__(self) -> str:
+        return f"<mdot.Predictor {self.info['name']}, by {self.info['compiler']}, on {self.info['device']}>"
+
+    # ---- Asking ------------------------------------------------------------------------------------------------------
+
+    def predict_many(self, pairs: Iterable[tuple[Job, Configuration]]) -> list[Prediction | Error]:
+        """Answers pairs of job and configuration in one call of the library: for a scheduler's loop.
+
+        A pair that is wrong leaves the others answered: its place holds the exception that says why. Nothing is warned
+        of; each answer has its `warnings`. Pairs of one job in a row cost less than the same ones mixed.
+        """
+        asked = list(pairs)
+        if not asked:
+            return []
+        keep: list[Any] = []
+        jobs = (ctypes.c_void_p * len(asked))(*[job._handle for job, _ in asked])
+        configurations = as_array((configuration for _, configuration in asked), keep)
+        answers = (c.mdot_prediction * len(asked))()
+        answers[0].struct_size = ctypes.sizeof(c.mdot_prediction)
+        error = c.mdot_error()
+        status = runtime().mdot_predict_many(
+            self._context(), jobs, configurations, len(asked), answers, ctypes.byref(error)
+        )
+        if status != 0 and all(answer.status == 0 for answer in answers):
+            check(status, error)  # of the whole call
+        return [
+            of_struct(pair[1], answer) if answer.status == 0 else self._why(pair[0], configurations[i], answer.status)
+            for i, (pair, answer) in enumerate(zip(asked, answers))
+        ]
+
+    def _why(self, job: Job, configuration: c.mdot_configuration, status: int) -> Error:
+        """The exception for one pair; the call for many has a message for the first alone."""
+        answer, error = c.new(c.mdot_prediction), c.mdot_error()
+        array = (c.mdot_configuration * 1)(configuration)
+        runtime().mdot_sweep(self._context(), job._handle, array, 1, ctypes.byref(answer), ctypes.byref(error))
+        return of_status(status, read_text(error.message))
+
+    def predict(self, job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]) -> Prediction:
+        """One step of a job: `predict(job, "A100", 64, precision="amp")`.
+
+        The options are those of `Configuration`. The batch is the file's where none is given, the optimizer too. What
+        the answer stands on is warned of, a PredictionWarning for each kind.
+        """
+        read = as_job(job)
+        answer = self.predict_many([(read, configure(read, gpu, batch, options))])[0]
+        if isinstance(answer, Error):
+            raise answer
+        _warn_of([answer], read)
+        return answer
+
+    def sweep(
+        self,
+        job: JobLike,
+        gpu: str | GPU | Sequence[str | GPU],
+        batch: int | Sequence[int] | None = None,
+        **options: Any,
+    ) -> Table:
+        """Every combination of what is given as a list: `sweep(job, ["T4", "A100"], [32, 64], precision=["fp32", "amp"])`.
+
+        The first wrong one raises.
+        """
+        read = as_job(job)
+        lists = {"gpu": gpu, "batch": batch, **options}
+        lists = {name: list(v) if isinstance(v, (list, tuple, range)) else [v] for name, v in lists.items()}
+        empty = [name for name, values in lists.items() if not values]
+        if empty:
+            raise InvalidArgumentError(f"{empty[0]} is an empty list")
+        configurations = [
+            configure(read, one.pop("gpu"), one.pop("batch"), one)
+            for one in (dict(zip(lists, values)) for values in itertools.product(*lists.values()))
+        ]
+        rows: list[Prediction] = []
+        for answer in self.predict_many([(read, configuration) for configuration in configurations]):
+            if isinstance(answer, Error):
+                raise answer
+            rows.append(answer)
+        _warn_of(rows, read)
+        return Table(rows)
+
+    def largest_batch(self, job: JobLike, gpu: str | GPU, **options: Unpack[Options]) -> int:
+        """The largest batch whose step fits the GPU's memory, 0 where none does. Memory grows with the batch."""
+        read = as_job(job)
+        unit = options.get("micro_batches") or options.get("pipeline_parallel") or 1
+
+        def fits(tried: int) -> bool:
+            answer = self.predict_many([(read, configure(read, gpu, tried * unit, options))])[0]
+            if isinstance(answer, Error):
+                raise answer
+            return answer.fits
+
+        least, most = 0, MAX_BATCH // unit + 1
+        tried = 1
+        while most - least > 1:
+            if fits(tried):
+                least = tried
+            else:
+                most = tried
+            tried = min(2 * least, least + (most - least) // 2) if least > 0 else least + (most - least) // 2
+        return least * unit
+
+
+# ---- What is asked ---------------------------------------------------------------------------------------------------
+
+
+def as_job(job: JobLike) -> Job:
+    return job if isinstance(job, Job) else Job.read(job)
+
+
+def configure(job: Job, gpu: str | GPU, batch: int | None, options: Mapping[str, Any]) -> Configuration:
+    """A configuration with the job's batch and optimizer where none are given."""
+    unknown = sorted(set(options) - set(OPTIONS))
+    if unknown:
+        raise TypeError(f"there is no option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
+    given = {name: value for name, value in options.items() if value is not None}
+    given.setdefault("optimizer", job.optimizer or "sgd")
+    return Configuration(gpu=gpu, batch=batch if batch is not None else job.batch, **given)
+
+
+def _warn_of(rows: Sequence[Prediction], job: Job) -> None:
+    """Each kind once."""
+    for name in dict.fromkeys(name for row in rows for name in row.warnings):
+        bit = next(bit for bit in range(32) if read_text(runtime().mdot_warning_name(1 << bit)) == name)
+        text = f"{name}: {read_text(runtime().mdot_warning_text(1 << bit))}"
+        if name == "unknown-operators":
+            kinds = sorted({op.type for op in job if not op.known})
+            share = max(row.unknown_share for row in rows)
+            text += f": {', '.join(kinds[:5])}{' and others' if len(kinds) > 5 else ''}; {share:.0%} of its work"
+        touched = sum(name in row.warnings for row in rows)
+        if len(rows) > 1:
+            text += f" ({touched} of {len(rows)} predictions)"
+        _warn(text, BY_NAME.get(name, PredictionWarning))
+
+
+# ---- Without a predictor in hand -------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=None)
+def _opened(path: str) -> Predictor:
+    return Predictor(path)
+
+
+def _shipped() -> Predictor:
+    return _opened(str(shipped_predictor()))
+
+
+def predict(job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]) -> Prediction:
+    """`Predictor.predict` of the predictor that the package brings, opened once."""
+    return _shipped().predict(job, gpu, batch, **options)
+
+
+def sweep(
+    job: JobLike,
+    gpu: str | GPU | Sequence[str | GPU],
+    batch: int | Sequence[int] | None = None,
+    **options: Any,
+) -> Table:
+    """`Predictor.sweep` of the predictor that the package brings, opened once."""
+    return _shipped().sweep(job, gpu, batch, **options)
+
+
+def largest_batch(job: JobLike, gpu: str | GPU, **options: Unpack[Options]) -> int:
+    """`Predictor.largest_batch` of the predictor that the package brings, opened once."""
+    return _shipped().largest_batch(job, gpu, **options)

@@ -1,0 +1,55 @@
+"""What tests of the package share: paths, the command to compare with, small ONNX files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import unittest
+import warnings
+from pathlib import Path
+from typing import Any, Iterator
+import contextlib
+
+import mdot
+
+SOURCE = Path(__file__).resolve().parents[3]
+JOBS = SOURCE / "examples" / "jobs"
+INCLUDE = SOURCE / "include" / "mdot"
+RESNET = JOBS / "resnet50.onnx"
+BERT = JOBS / "bert_base.onnx"
+DIMS = {"sequence": 128}
+
+
+def run(*command: str) -> str:
+    """Standard output of a program, which is not to have the sanitizer's library of this one."""
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)}: {done.stderr}")
+    return done.stdout
+
+
+def ask_command(*arguments: str) -> Any:
+    """What `mdot predict` says to the arguments, as JSON."""
+    return json.loads(run(os.environ["MDOT_CLI"], "predict", *arguments, "--json", "--quiet"))
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mdot.Warning)
+        yield
+
+
+class TestCase(unittest.TestCase):
+    """Warnings of mdot's are silent unless a test asks for them."""
+
+    def setUp(self) -> None:
+        silence = quiet()
+        silence.__enter__()
+        self.addCleanup(silence.__exit__, None, None, None)
+
+    @classmethod
+    def bert(cls) -> mdot.Job:
+        return mdot.Job.from_onnx(BERT, dims=DIMS)

@@ -1,0 +1,59 @@
+"""compiler.py: predictors compiled, verified, and what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import unittest
+import warnings
+from pathlib import Path
+
+import support
+
+import mdot
+
+MODEL = support.SOURCE / "weights" / "predictor.onnx"
+
+
+class Compiler(support.TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.output = Path(folder.name) / "predictor.mdot"
+
+    def test_what_is_compiled_answers_and_verifies(self) -> None:
+        steps: list[tuple[str, int, int]] = []
+        predictor = mdot.compile(
+            MODEL, self.output, buckets=[32, 128], targets=["cpu:x86-64-v3"], name="mine",
+            progress=lambda *step: steps.append(step),
+        )
+        self.assertEqual(predictor.info["name"], "mine")
+        self.assertEqual(predictor.info["cpu_level"], "x86-64-v3")
+        self.assertGreater(len(steps), 0)
+        job = self.bert()
+        shipped = mdot.predict(job, "A100", 64)
+        self.assertAlmostEqual(predictor.predict(job, "A100", 64).step_ms, shipped.step_ms, delta=1e-3 * shipped.step_ms)
+        verified = mdot.verify(predictor, MODEL, tolerance=1e-3)
+        self.assertTrue(verified)
+        self.assertEqual({row.max_length for row in verified.rows}, {32, 128})
+        self.assertEqual({row.level for row in verified.rows}, {"x86-64-v3"})
+        self.assertFalse(mdot.verify(predictor, MODEL, tolerance=1e-12))
+
+    def test_what_is_wrong_is_named(self) -> None:
+        with self.assertRaisesRegex(mdot.NotFoundError, "nowhere.onnx"):
+            mdot.compile("nowhere.onnx", self.output)
+        with self.assertRaisesRegex(mdot.Error, "x86-64-v9"):
+            mdot.compile(MODEL, self.output, targets=["cpu:x86-64-v9"])
+        self.assertFalse(self.output.exists())
+
+    def test_what_the_compiler_says_is_a_warning(self) -> None:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            mdot.compile(MODEL, self.output, buckets=[32], targets=["cpu:x86-64-v3"])
+            mdot.verify(os.fspath(self.output), MODEL)
+        self.assertTrue(all(issubclass(one.category, mdot.CompilerWarning) for one in said))
+
+
+if __name__ == "__main__":
+    unittest.main()

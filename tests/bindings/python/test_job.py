@@ -1,0 +1,116 @@
+"""job.py: jobs read, kept, frozen and looked at."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import unittest
+import warnings
+from pathlib import Path
+
+import support
+
+import mdot
+
+
+class Reading(support.TestCase):
+    def test_onnx_from_a_file_and_from_bytes_gives_one_job(self) -> None:
+        file, data = mdot.Job.from_onnx(support.RESNET), mdot.Job.from_onnx(support.RESNET.read_bytes())
+        self.assertEqual(list(file), list(data))
+        self.assertEqual(file.parameters, 25557032)  # torchvision's own count
+
+    def test_operators_say_what_they_are(self) -> None:
+        job = mdot.Job.from_onnx(support.RESNET)
+        first = job[0]
+        self.assertEqual(first.type, "Conv")
+        self.assertEqual(first.settings["kernel_h"], 7)
+        self.assertEqual(first.settings["channels_out"], 64)
+        self.assertEqual(first.per_sample["forward"].flops, (2 * 3 * 7 * 7 + 5) * 64 * 112 * 112)  # and its normalisation
+        self.assertLess(first.per_sample["data_gradient"].flops, first.per_sample["weight_gradient"].flops)
+        self.assertEqual(sum(op.parameters for op in job), job.parameters)
+        self.assertEqual(job[-1].inputs, (len(job) - 2,))
+        self.assertRaises(IndexError, lambda: job[len(job)])
+
+    def test_names_of_modules_are_kept_unless_told_otherwise(self) -> None:
+        named = mdot.Job.from_onnx(support.RESNET)
+        self.assertEqual(named[0].module, "conv1")
+        self.assertIsNone(mdot.Job.from_onnx(support.RESNET, keep_names=False)[0].module)
+
+    def test_an_open_dimension_is_named(self) -> None:
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "'sequence'"):
+            mdot.Job.from_onnx(support.BERT)
+        shorter = mdot.Job.from_onnx(support.BERT, dims={"sequence": 64})
+        self.assertEqual([op.type for op in shorter], [op.type for op in self.bert()])
+        self.assertNotEqual(list(shorter), list(self.bert()))
+
+    def test_what_is_no_job_is_refused_with_its_name(self) -> None:
+        with self.assertRaisesRegex(mdot.NotFoundError, "nowhere.onnx"):
+            mdot.Job.from_onnx("nowhere.onnx")
+        with self.assertRaisesRegex(mdot.MalformedError, "my bytes"):
+            mdot.Job.from_onnx(b"\x12\x03abc\xff", name="my bytes")
+        self.assertRaises(mdot.MalformedError, mdot.Job.from_bytes, b"")
+        self.assertRaises(LookupError, mdot.Job.load, "nowhere.job")
+
+    def test_what_the_reader_says_is_a_warning_at_the_line_that_asked(self) -> None:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            mdot.Job.from_onnx(strange_model())
+        self.assertEqual([one.category for one in said], [mdot.JobWarning])
+        self.assertIn("Strange", str(said[0].message))
+        self.assertEqual(Path(said[0].filename).name, Path(__file__).name)
+
+
+def strange_model() -> bytes:
+    """y = Strange(x), an operator that nobody knows, in ONNX's protobuf."""
+
+    def field(number: int, data: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(data)]) + data
+
+    shape = field(1, bytes([0x08, 2])) + field(1, bytes([0x08, 3]))
+    kind = field(1, bytes([0x08, 1]) + field(2, shape))
+    node = field(1, b"x") + field(2, b"y") + field(4, b"Strange") + field(7, b"nowhere")
+    graph = field(1, node) + field(2, b"g") + field(11, field(1, b"x") + field(2, kind))
+    graph += field(12, field(1, b"y") + field(2, kind))
+    opset = field(8, field(1, b"") + bytes([0x10, 17])) + field(8, field(1, b"nowhere") + bytes([0x10, 1]))
+    return bytes([0x08, 8]) + field(7, graph) + opset
+
+
+class Keeping(support.TestCase):
+    def test_a_saved_job_is_the_same(self) -> None:
+        job = self.bert()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "bert.job"
+            job.save(path)
+            for again in (mdot.Job.load(path), mdot.Job.read(path), mdot.Job.from_bytes(path.read_bytes())):
+                self.assertEqual(list(again), list(job))
+                self.assertEqual(again.parameters, job.parameters)
+            with self.assertRaisesRegex(mdot.InvalidArgumentError, "no dimension"):
+                mdot.Job.read(path, dims=support.DIMS)
+            damaged = bytearray(path.read_bytes())
+            damaged[len(damaged) // 2] ^= 1
+            self.assertRaises(mdot.CorruptError, mdot.Job.from_bytes, bytes(damaged))
+            with self.assertRaisesRegex(mdot.NotFoundError, "no folder"):
+                job.save(Path(folder) / "no folder" / "bert.job")
+
+    def test_freezing_leaves_what_is_trained(self) -> None:
+        job = mdot.Job.from_onnx(support.RESNET)
+        frozen = job.freeze(["*"], trained=["fc"])
+        self.assertEqual(frozen.parameters, 2048 * 1000 + 1000)
+        self.assertEqual(frozen.frozen_parameters, job.parameters - frozen.parameters)
+        with self.assertRaisesRegex(mdot.NotFoundError, "nothing.like"):
+            job.freeze(["nothing.like"])
+
+    def test_jobs_are_shared_between_threads(self) -> None:
+        job = self.bert()
+        expected = [op.type for op in job]
+        seen: list[list[str]] = []
+        threads = [threading.Thread(target=lambda: seen.append([op.type for op in job])) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(seen, [expected] * 4)
+
+
+if __name__ == "__main__":
+    unittest.main()

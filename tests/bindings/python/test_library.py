@@ -1,0 +1,115 @@
+"""library/: structs are the C compiler's, tables the headers'."""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import os
+import re
+import tempfile
+import unittest
+from pathlib import Path
+
+import support
+
+import mdot
+from mdot import configuration, job
+from mdot.library import errors, libraries, structs
+from mdot.version import VERSION
+
+
+def structs_of_package() -> list[type[structs.Struct]]:
+    found = [kind for _, kind in inspect.getmembers(structs, inspect.isclass) if issubclass(kind, structs.Struct)]
+    return [kind for kind in found if hasattr(kind, "_fields_") and kind.__name__.startswith("mdot")]
+
+
+def rows(header: str, name: str) -> list[tuple[str, ...]]:
+    """The first columns of a map's rows, #define NAME(X) X(a, b, …) …"""
+    text = (support.INCLUDE / header).read_text()
+    body = re.search(r"#define %s\(X\)(.*?[^\\])\n" % name, text, re.S)
+    assert body is not None, name
+    return re.findall(r"X\((\w+), ([\w\"-]+)(?:, +\"([\w-]+)\")?", body.group(1))
+
+
+class Layout(support.TestCase):
+    def test_structs_are_as_the_c_compiler_has_them(self) -> None:
+        """A program prints every offset; a field that the headers lack does not compile, one that they gained shows in
+        the size."""
+        lines = []
+        for kind in structs_of_package():
+            name = kind.__name__
+            lines.append(f'    printf("{name} %zu\\n", sizeof({name}));')
+            for field in kind._fields_:
+                lines.append(f'    printf("{name}.{field[0]} %zu %zu\\n", offsetof({name}, {field[0]}), '
+                             f"sizeof((({name} *)0)->{field[0]}));")
+        headers = '#include "mdot/mdot.h"\n#include "mdot/mdotc.h"\n#include "mdot/mdotjob.h"\n#include <stdio.h>\n'
+        with tempfile.TemporaryDirectory() as folder:
+            source, program = Path(folder) / "layout.c", Path(folder) / "layout"
+            source.write_text(headers + "int main(void)\n{\n" + "\n".join(lines) + "\n    return 0;\n}\n")
+            support.run(os.environ["MDOT_CC"], f"-I{support.INCLUDE.parent}", str(source), "-o", str(program))
+            said = support.run(str(program)).split("\n")
+        expected = []
+        for kind in structs_of_package():
+            expected.append(f"{kind.__name__} {ctypes.sizeof(kind)}")
+            for field in kind._fields_:
+                at = getattr(kind, field[0])
+                expected.append(f"{kind.__name__}.{field[0]} {at.offset} {at.size}")
+        self.assertGreater(len(expected), 150)
+        self.assertEqual(said[:-1], expected)
+
+    def test_every_struct_of_the_headers_that_functions_take_is_there(self) -> None:
+        named = {kind.__name__ for kind in structs_of_package()}
+        for functions in (libraries._RUNTIME, libraries._READER, libraries._COMPILER):
+            for _, takes in functions.values():
+                for taken in takes:
+                    kind = getattr(taken, "_type_", None)
+                    if inspect.isclass(kind) and issubclass(kind, structs.Struct):
+                        self.assertIn(kind.__name__, named)
+
+
+class Tables(support.TestCase):
+    def enumerators(self, prefix: str) -> list[str]:
+        """Of an enum whose values count from 0, in their order."""
+        text = (support.INCLUDE / "mdot.h").read_text()
+        body = re.search(r"typedef enum mdot_%s \{(.*?)\}" % prefix.lower(), text, re.S)
+        assert body is not None, prefix
+        code = re.sub(r"/\*.*?\*/", "", body.group(1), flags=re.S)
+        names = [entry.strip() for entry in code.split(",") if entry.strip() and "=" not in entry]
+        return [name.replace(f"MDOT_{prefix}_", "") for name in names if not name.endswith("_COUNT")]
+
+    def test_words_stand_in_the_order_of_their_enums(self) -> None:
+        for prefix, words in (
+            ("LAYOUT", configuration.LAYOUTS),
+            ("ATTENTION", configuration.ATTENTIONS),
+            ("RECOMPUTE", configuration.RECOMPUTES),
+            ("LINK", configuration.LINKS),
+            ("OPTIMIZER", job.OPTIMIZERS),
+            ("PHASE", job.PHASES),
+        ):
+            self.assertEqual([name.lower() for name in self.enumerators(prefix)], list(words), prefix)
+        named = [name.lower().replace("_", "-") for name in self.enumerators("PRECISION")]
+        self.assertEqual(["amp-fp16" if name == "amp" else name for name in named], list(configuration.PRECISIONS))
+
+    def test_every_status_is_an_exception(self) -> None:
+        found = rows("mdot_base.h", "MDOT_STATUS_MAP")
+        self.assertEqual([int(row[1]) for row in found], list(range(len(errors.BY_STATUS))))
+        self.assertEqual([f"MDOT_{row[0]}" for row in found], [kind.status for kind in errors.BY_STATUS])
+
+    def test_every_warning_is_a_class_and_has_its_name(self) -> None:
+        found = [row[2] for row in rows("mdot.h", "MDOT_WARNING_MAP")]
+        self.assertEqual(found, list(errors.BY_NAME))
+        for name, kind in errors.BY_NAME.items():
+            self.assertEqual(kind.__name__.lower(), name.replace("-", "") + "warning")
+
+    def test_versions_agree(self) -> None:
+        self.assertEqual(mdot.library_version(), VERSION)
+        self.assertIn(f'"{VERSION}"', (support.INCLUDE / "mdot_base.h").read_text())
+        self.assertTrue(VERSION.startswith(libraries.SOVERSION + "."))
+
+    def test_options_are_the_fields_of_a_configuration(self) -> None:
+        named = set(configuration.Options.__annotations__)
+        self.assertEqual(named | {"gpu", "batch"}, set(configuration.OPTIONS))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,217 @@
+"""predictor.py, prediction.py, configuration.py, gpus.py: the package answers as the command does."""
+
+from __future__ import annotations
+
+import threading
+import unittest
+import warnings
+from pathlib import Path
+
+import support
+
+import mdot
+
+# Every option of a configuration, as the package and as the command say it.
+OPTIONS = [
+    ({"precision": "tf32"}, ["--precision", "tf32"]),
+    ({"precision": "AMP"}, ["--precision", "amp"]),
+    ({"precision": "amp_bf16"}, ["--precision", "amp-bf16"]),
+    ({"precision": "bfloat16"}, ["--precision", "bf16"]),
+    ({"precision": "fp32"}, ["--precision", "fp32"]),
+    ({"layout": "nhwc"}, ["--layout", "nhwc"]),
+    ({"optimizer": "adam"}, ["--optimizer", "adam"]),
+    ({"optimizer": "adamw"}, ["--optimizer", "adamw"]),
+    ({"attention": "eager"}, ["--attention", "eager"]),
+    ({"checkpoint": "blocks"}, ["--checkpoint=blocks"]),
+    ({"checkpoint": "selective"}, ["--checkpoint=selective"]),
+    ({"compiled": True}, ["--compile"]),
+    ({"accumulate": 4}, ["--accumulate", "4"]),
+    ({"gpus": 8}, ["--gpus", "8"]),
+    ({"gpus": 8, "nodes": 2}, ["--gpus", "8", "--nodes", "2"]),
+    ({"gpus": 8, "nodes": 2, "network": 12.5}, ["--gpus", "8", "--nodes", "2", "--network", "12.5"]),
+    ({"gpus": 8, "link": "pcie"}, ["--gpus", "8", "--link", "pcie"]),
+    ({"gpus": 8, "link": "nvlink"}, ["--gpus", "8", "--link", "nvlink"]),
+    ({"gpus": 8, "link": 33}, ["--gpus", "8", "--link", "33"]),
+    ({"data_parallel": 2, "tensor_parallel": 4}, ["--gpus", "8", "--parallel", "dp=2,tp=4"]),
+    (
+        {"gpus": 8, "data_parallel": 2, "pipeline_parallel": 4, "micro_batches": 8},
+        ["--gpus", "8", "--parallel", "dp=2,pp=4,micro=8"],
+    ),
+    ({"gpus": 8, "zero": 3}, ["--gpus", "8", "--parallel", "zero=3"]),
+    ({"gpus": 8, "data_parallel": 8, "expert_parallel": 1}, ["--gpus", "8", "--parallel", "dp=8,ep=1"]),
+]
+
+
+class Answers(support.TestCase):
+    def assert_same(self, answer: mdot.Prediction, said: dict) -> None:
+        self.assertAlmostEqual(answer.step_ms, said["step_ms"], delta=1e-4 * answer.step_ms)
+        self.assertAlmostEqual(answer.lower_ms, said["lower_ms"], delta=1e-4 * answer.step_ms)
+        self.assertAlmostEqual(answer.upper_ms, said["upper_ms"], delta=1e-4 * answer.step_ms)
+        self.assertEqual(answer.peak_memory_bytes, said["peak_memory_bytes"])
+        self.assertEqual(answer.fits, said["fits"])
+        self.assertEqual(list(answer.warnings), said["warnings"])
+
+    def test_every_option_answers_as_the_command_does(self) -> None:
+        job = self.bert()
+        seen = {option for options, _ in OPTIONS for option in options}
+        self.assertEqual(seen | {"gpu", "batch"}, set(mdot.configuration.OPTIONS))
+        plain = mdot.predict(job, "A100", 64)
+        for options, arguments in OPTIONS:
+            with self.subTest(**options):
+                answer = mdot.predict(job, "A100", 64, **options)
+                command = [str(support.BERT), "--dim", "sequence=128", "--gpu", "A100", "--batch", "64"]
+                self.assert_same(answer, support.ask_command(*command, *arguments)["predictions"][0])
+                indifferent = {"layout": "nhwc"}, {"precision": "fp32"}  # to a network without convolutions
+                if options not in indifferent:
+                    self.assertNotEqual((answer.step_ms, answer.peak_memory_bytes), (plain.step_ms, plain.peak_memory_bytes))
+
+    def test_the_files_batch_and_optimizer_are_what_is_not_said(self) -> None:
+        answer = mdot.predict(support.RESNET, "T4")
+        self.assertEqual(answer.configuration.batch, mdot.Job.read(support.RESNET).batch)
+        self.assertEqual(answer.configuration.optimizer, "sgd")
+        self.assert_same(answer, support.ask_command(str(support.RESNET), "--gpu", "T4")["predictions"][0])
+
+    def test_a_gpu_of_ones_own_is_priced(self) -> None:
+        a100 = mdot.gpu("a100")
+        self.assertEqual(a100.name, "A100-SXM-40GB")
+        job = self.bert()
+        by_name, by_figures = (mdot.predict(job, gpu, 64, precision="amp") for gpu in ("A100", a100))
+        self.assertEqual(by_name.step_ms, by_figures.step_ms)
+        slower = a100.replace(name="slow", memory_gbps=a100.memory_gbps / 4, fp16_tflops=a100.fp16_tflops / 4)
+        self.assertGreater(mdot.predict(job, slower, 64, precision="amp").step_ms, by_name.step_ms)
+        self.assertGreater(len(mdot.gpus()), 50)
+
+    def test_totals(self) -> None:
+        answer = mdot.predict(self.bert(), "A100", 32, accumulate=2, data_parallel=2, tensor_parallel=2)
+        self.assertEqual(answer.configuration.samples, 128)
+        self.assertAlmostEqual(answer.samples_per_second, 128000 / answer.step_ms)
+        self.assertAlmostEqual(answer.hours(steps=1000), answer.step_ms / 3600)
+        self.assertAlmostEqual(answer.hours(epochs=3, dataset=1000), 24 * answer.step_ms / 3.6e6)
+        self.assertRaises(TypeError, answer.hours)
+        self.assertRaises(TypeError, answer.hours, epochs=3)
+
+    def test_the_largest_batch_fits_and_the_next_does_not(self) -> None:
+        job = self.bert()
+        batch = mdot.largest_batch(job, "T4", precision="amp")
+        self.assertTrue(mdot.predict(job, "T4", batch, precision="amp").fits)
+        self.assertFalse(mdot.predict(job, "T4", batch + 1, precision="amp").fits)
+        said = support.ask_command(str(support.BERT), "--dim", "sequence=128", "--gpu", "T4", "--precision", "amp", "--fit")
+        self.assertEqual(said["predictions"][0]["batch"], batch)
+        tiny = mdot.gpu("T4").replace(name="tiny", memory_gib=0.25)
+        self.assertEqual(mdot.largest_batch(job, tiny), 0)
+
+
+class Faults(support.TestCase):
+    def test_what_is_wrong_is_named(self) -> None:
+        job = self.bert()
+        for message, options in (
+            ("batch is a whole number", {"batch": 0}),
+            ("batch is a whole number", {"batch": 2.5}),
+            ("batch is a whole number", {"batch": True}),
+            ("batch is a whole number", {"batch": "many"}),
+            ("precision is fp32, tf32", {"precision": "fp8"}),
+            ("zero is a whole number", {"zero": 4}),
+            ("link is a rate", {"link": float("nan")}),
+            ("link is default, pcie or nvlink", {"link": "ethernet"}),
+            ("network is a rate", {"network": "fast"}),
+            ("expert", {"gpus": 8, "data_parallel": 1, "expert_parallel": 8}),
+            ("did you mean A100", {"gpu": "A1000"}),
+        ):
+            with self.subTest(message=message), self.assertRaisesRegex(ValueError, message):
+                mdot.predict(job, **{"gpu": "A100", "batch": 8, **options})
+        with self.assertRaisesRegex(TypeError, "no option 'precison'"):
+            mdot.predict(job, "A100", 8, precison="amp")  # type: ignore[call-arg]
+
+    def test_a_wrong_pair_leaves_the_others_answered(self) -> None:
+        job, predictor = self.bert(), mdot.Predictor()
+        right = mdot.Configuration("A100", 8)
+        answers = predictor.predict_many([(job, right), (job, right.replace(gpu="A1000")), (job, right)])
+        self.assertIsInstance(answers[1], mdot.InvalidArgumentError)
+        self.assertIn("A1000", str(answers[1]))
+        self.assertEqual(answers[0], answers[2])
+        self.assertEqual(predictor.predict_many([]), [])
+
+    def test_what_is_no_predictor_is_refused(self) -> None:
+        with self.assertRaisesRegex(mdot.NotFoundError, "nowhere.mdot"):
+            mdot.Predictor("nowhere.mdot")
+        self.assertRaises(mdot.MalformedError, mdot.Predictor, __file__)
+        self.assertRaises(mdot.Error, mdot.Predictor, cpu_level="x86-64-v9")
+
+    def test_warnings_have_their_names_and_the_line_that_asked(self) -> None:
+        job = self.bert()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            answer = mdot.predict(job, "A100", 8, compiled=True)
+        kinds = [one.category for one in said]
+        self.assertEqual([kind.name for kind in kinds], list(answer.warnings))  # type: ignore[attr-defined]
+        self.assertIn(mdot.ModelledWarning, kinds)
+        self.assertEqual({Path(one.filename).name for one in said}, {Path(__file__).name})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", mdot.ModelledWarning)
+            self.assertRaises(mdot.ModelledWarning, mdot.predict, job, "A100", 8, compiled=True)
+
+
+class Tables(support.TestCase):
+    def test_a_sweep_is_every_combination_in_order(self) -> None:
+        table = mdot.sweep(self.bert(), ["T4", "A100"], [16, 32], precision=["fp32", "amp"])
+        self.assertEqual(len(table), 8)
+        asked = [(row.configuration.gpu, row.configuration.batch, row.configuration.precision) for row in table]
+        self.assertEqual(asked[:3], [("T4", 16, "fp32"), ("T4", 16, "amp"), ("T4", 32, "fp32")])
+        self.assertEqual(asked[-1], ("A100", 32, "amp"))
+        for row in table:
+            c = row.configuration
+            self.assertEqual(row.step_ms, mdot.predict(self.bert(), c.gpu, c.batch, precision=c.precision).step_ms)
+        heading, *lines = str(table).splitlines()
+        self.assertEqual(heading.split()[:3], ["GPU", "batch", "precision"])
+        self.assertEqual(len({len(line) for line in [heading, *lines]}), 1)
+        self.assertEqual(len(lines), 8)
+        self.assertIn("<td>A100</td>", table._repr_html_())
+
+    def test_tables_sort_and_slice(self) -> None:
+        table = mdot.sweep(self.bert(), ["T4", "A100"], range(16, 49, 16))
+        times = [row.step_ms for row in table.sorted()]
+        self.assertEqual(times, sorted(times))
+        rates = [row.samples_per_second for row in table.sorted("samples_per_second")]
+        self.assertEqual(rates, sorted(rates, reverse=True))
+        self.assertIsInstance(table[:2], mdot.Table)
+        self.assertEqual(len(table[:2]), 2)
+        with self.assertRaisesRegex(ValueError, "batch is an empty list"):
+            mdot.sweep(self.bert(), "T4", [])
+
+    def test_records_are_flat(self) -> None:
+        records = mdot.sweep(support.RESNET, ["T4", mdot.gpu("A100")], 8).records()
+        self.assertEqual([record["gpu"] for record in records], ["T4", "A100-SXM-40GB"])
+        self.assertTrue(all(isinstance(v, (str, int, float, bool, type(None))) for r in records for v in r.values()))
+
+    def test_pandas_takes_them(self) -> None:
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            self.skipTest("pandas is not installed")
+        frame = mdot.sweep(support.RESNET, "T4", [8, 16]).to_pandas()
+        self.assertEqual(list(frame["batch"]), [8, 16])
+
+
+class Threads(support.TestCase):
+    def test_threads_share_a_predictor_and_outlive_it(self) -> None:
+        job, predictor = self.bert(), mdot.Predictor()
+        configurations = [mdot.Configuration("A100", batch) for batch in range(1, 33)]
+        expected = predictor.predict_many([(job, c) for c in configurations])
+        seen: list[list[object]] = []
+
+        def ask(asked: mdot.Predictor) -> None:
+            for _ in range(8):
+                seen.append(list(asked.predict_many([(job, c) for c in configurations])))
+
+        threads = [threading.Thread(target=ask, args=(predictor,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        del predictor
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(seen), 32)
+        self.assertTrue(all(answers == expected for answers in seen))
+
+
+if __name__ == "__main__":
+    unittest.main()
