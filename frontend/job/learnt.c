@@ -1,6 +1,7 @@
 /* learnt.c — which constants of a job training learns, and how many parameters stand behind each.
  *
- * Floating initializers of more than one element are parameters; what follows from them alone (a table that was picked
+ * Floating initializers of more than one element are parameters, and of one where the file says no number: an offset of
+ * one unit, the temperature of CLIP. What follows from them alone (a table that was picked
  * from, a vector put together of two) is computed anew in every step and becomes a constant that is learnt as well, but
  * holds no more parameters than went into it. Parameters that flow into one constant form a group, which is counted
  * whole where it is first read. Other constants are numbers.
@@ -53,8 +54,8 @@ static bool reach(fe_learnt *l, int id)
 
 static bool holds_weights(const ir_value *value)
 {
-    return value != NULL && value->constant != NULL && value->constant->count > 1 &&
-           ir_dtype_is_float(value->type.dtype);
+    if (value == NULL || value->constant == NULL || !ir_dtype_is_float(value->type.dtype)) return false;
+    return value->constant->count > 1 || (value->constant->count == 1 && value->constant->data == NULL);
 }
 
 bool fe_is_buffer(const char *name)

@@ -242,6 +242,16 @@ void onnx_initializer(onnx_builder *b, const char *name, mdot_dtype dtype, const
     pb_message(&b->graph, 5, &tensor);
 }
 
+void onnx_initializer_elsewhere(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape)
+{
+    pb_buffer tensor = onnx_tensor_head(name, dtype, shape), place = {0};
+    pb_text(&place, 1, "location");
+    pb_text(&place, 2, "weights-left-out");
+    pb_message(&tensor, 13, &place);
+    pb_int(&tensor, 14, 1);
+    pb_message(&b->graph, 5, &tensor);
+}
+
 void onnx_node(onnx_builder *b, const char *op_type, const char *inputs, const char *outputs)
 {
     end_node(b);

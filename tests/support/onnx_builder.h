@@ -52,6 +52,8 @@ void onnx_input(onnx_builder *b, const char *name, mdot_dtype dtype, const char 
 void onnx_output(onnx_builder *b, const char *name);
 /* `data` holds the shape's elements and becomes raw_data; NULL: zeros. */
 void onnx_initializer(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape, const void *data);
+/* Its data stand in another file, which is not there. */
+void onnx_initializer_elsewhere(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape);
 /* "MatMul", or "com.microsoft:Gelu". Attributes and a name that follow belong to it. */
 void onnx_node(onnx_builder *b, const char *op_type, const char *inputs, const char *outputs);
 void onnx_node_name(onnx_builder *b, const char *name);

@@ -128,6 +128,48 @@ class Job:
         return job
 
     @classmethod
+    def from_torch(
+        cls,
+        model: torch.nn.Module,
+        example_inputs: Any = (),
+        example_kwargs: Mapping[str, Any] | None = None,
+        *,
+        batch: int | None = None,
+        name: str | None = None,
+    ) -> Job:
+        """Reads a PyTorch module: what it does in training mode on these inputs. Needs PyTorch, 2.4 or newer.
+
+        `example_inputs` is a tensor, or a tuple of what the module is called with; `example_kwargs` what it is called
+        with by name. The module may be on the CPU or on the meta device; nothing is computed, and no weights are kept:
+        a language model of 7 billion parameters takes seconds. The batch is the first dimension of the first tensor, or
+        how many images a list has, unless `batch` says how many samples the inputs are; take two or more, since
+        BatchNormalization refuses one. All other shapes are those of the examples.
+
+        Parameters that require no gradient are frozen, module by module. Whatever is special is a JobWarning.
+        """
+        from mdot.trace.onnx_file import BATCH, serialise
+        from mdot.trace.run import trace
+
+        args = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+        traced = trace(model, args, example_kwargs or {}, batch=batch, name=name)
+        read = lambda: cls.from_onnx(  # noqa: E731
+            serialise(traced.graph, traced.batch), dims={BATCH: traced.batch}, name=traced.graph.name
+        )
+        job = read()
+        if traced.frozen:
+            modules = {op.module for op in job if op.parameters > 0}
+            frozen = [module for module in traced.frozen if module in modules]
+            # Parameters that are frozen and flow into others', tables of positions, stand in no module's operator.
+            traced.make_constant([module for module in traced.frozen if module not in modules])
+            job = read().freeze(frozen) if frozen else read()
+        for text in traced.notes:
+            _warn(f"{traced.graph.name}: {text}")
+        if traced.unused:
+            more = f" and {len(traced.unused) - 1} more" if len(traced.unused) > 1 else ""
+            _warn(f"{traced.graph.name}: nothing reads the parameter {traced.unused[0]}{more}: not counted")
+        return job
+
+    @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Job:
         """Reads a `.job` file, as `save` and `mdot tokens -o` write it."""
         handle = ctypes.c_void_p()

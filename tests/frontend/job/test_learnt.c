@@ -77,6 +77,30 @@ static void parameters_that_make_one_constant_count_together(void **state)
     job_end(&r);
 }
 
+/* The last layer of a recommendation model, and CLIP's temperature. */
+static void single_elements_count_where_the_file_has_no_number(void **state)
+{
+    (void)state;
+    static const float half = 0.5F;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "8,1", NULL);
+    onnx_initializer_elsewhere(b, "b", MDOT_DTYPE_F32, "1");
+    onnx_initializer_elsewhere(b, "temperature", MDOT_DTYPE_F32, "");
+    onnx_initializer(b, "half", MDOT_DTYPE_F32, "", &half);
+    onnx_node(b, "Gemm", "x,w,b", "p");
+    onnx_node(b, "Exp", "temperature", "scale");
+    onnx_node(b, "Mul", "p,scale", "scaled");
+    onnx_node(b, "Max", "scaled,half", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Linear Mul Max");
+    assert_true(job_operator(&r, 0).parameters == 9);
+    assert_true(job_operator(&r, 1).parameters == 1);
+    assert_true(job_operator(&r, 2).parameters == 0);
+    job_end(&r);
+}
+
 /* A class token before every sample of a batch that is written into the file. */
 static void a_parameter_that_is_repeated_counts_once(void **state)
 {
@@ -223,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_that_is_picked_from_counts_its_own_rows),
         cmocka_unit_test(a_table_of_several_readers_counts_at_the_first),
+        cmocka_unit_test(single_elements_count_where_the_file_has_no_number),
         cmocka_unit_test(parameters_that_make_one_constant_count_together),
         cmocka_unit_test(a_parameter_that_is_repeated_counts_once),
         cmocka_unit_test(numbers_among_the_nodes_are_not_learnt),

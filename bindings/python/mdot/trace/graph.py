@@ -1,0 +1,159 @@
+"""The graph that a run leaves: values with shapes, nodes in the order in which they ran."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from typing import Any, Iterable, Sequence, Union
+
+Attribute = Union[int, float, str, Sequence[int], Sequence[float]]
+Shape = tuple[int, ...]
+
+FLOAT, INT32, INT64, BOOL, DOUBLE = 1, 6, 7, 9, 11
+"""Of ONNX's TensorProto.DataType."""
+_PACKING = {FLOAT: "f", INT32: "i", INT64: "q", BOOL: "?", DOUBLE: "d"}
+FLOATS = frozenset({1, 10, 11, 16})
+
+
+@dataclasses.dataclass(eq=False)
+class Value:
+    """A tensor. `kind` is "data", computed in every step; "parameter", learnt; or "constant"."""
+
+    name: str
+    shape: Shape
+    dtype: int
+    kind: str = "data"
+    data: bytes | None = None
+    """Of a constant whose numbers a reader needs: shapes, scalars."""
+    noise: bool = False
+    """Random numbers: of dropout and of stochastic depth."""
+
+    @property
+    def count(self) -> int:
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+
+@dataclasses.dataclass(eq=False)
+class Node:
+    name: str
+    op: str
+    domain: str
+    inputs: list[Value | None]
+    outputs: list[Value | None]
+    attributes: dict[str, Attribute]
+
+
+def pack(values: Iterable[Any], dtype: int) -> bytes:
+    items = list(values)
+    return struct.pack(f"<{len(items)}{_PACKING[dtype]}", *items)
+
+
+class Graph:
+    """Grows by one run of a module."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.nodes: list[Node] = []
+        self.inputs: list[Value] = []
+        self.outputs: list[Value] = []
+        self.parameters: list[Value] = []
+        self.scope = ""
+        """The path of the module that runs: "encoder.layer.3"."""
+        self._names: dict[str, int] = {}
+
+    def unique(self, name: str) -> str:
+        count = self._names[name] = self._names.get(name, -1) + 1
+        return f"{name}_{count}" if count else name
+
+    # ---- Values ------------------------------------------------------------------------------------------------------
+
+    def parameter(self, name: str, shape: Shape, dtype: int) -> Value:
+        value = Value(self.unique(name), shape, dtype, "parameter")
+        self.parameters.append(value)
+        return value
+
+    def input(self, name: str, shape: Shape, dtype: int) -> Value:
+        value = Value(self.unique(name), shape, dtype)
+        self.inputs.append(value)
+        return value
+
+    def constant(self, shape: Shape, dtype: int, data: bytes | None = None, name: str = "constant") -> Value:
+        return Value(self.unique(name), shape, dtype, "constant", data)
+
+    def scalar(self, number: float | int | bool, dtype: int) -> Value:
+        kind = dtype if dtype in _PACKING else FLOAT
+        exact = float(number) if kind in (FLOAT, DOUBLE) else bool(number) if kind == BOOL else int(number)
+        value = self.constant((), kind, pack([exact], kind) if _fits(exact, kind) else None)
+        return value if kind == dtype else self.op("Cast", [value], (), dtype, to=dtype)
+
+    def ints(self, numbers: Iterable[int]) -> Value:
+        items = [int(number) for number in numbers]
+        return self.constant((len(items),), INT64, pack(items, INT64))
+
+    # ---- Nodes -------------------------------------------------------------------------------------------------------
+
+    def node(
+        self,
+        op: str,
+        inputs: Sequence[Value | None],
+        outputs: Sequence[tuple[Shape, int]],
+        domain: str = "",
+        **attributes: Attribute,
+    ) -> list[Value]:
+        """A node and its results. What follows from constants alone is a constant."""
+        given = [value for value in inputs if value is not None]
+        if all(value.kind == "constant" for value in given):
+            made = [self.constant(shape, dtype) for shape, dtype in outputs]
+        else:
+            path = "/" + self.scope.replace(".", "/") if self.scope else ""
+            name = self.unique(f"{path}/{op}")
+            made = [Value(self.unique(f"{name}_output"), shape, dtype) for shape, dtype in outputs]
+            self.nodes.append(Node(name, op, domain, list(inputs), list(made), attributes))
+        noise = bool(given) and all(value.noise or value.count == 1 for value in given)
+        if noise and any(value.noise for value in given):
+            for value in made:
+                value.noise = True
+        return made
+
+    def op(
+        self, op: str, inputs: Sequence[Value | None], shape: Shape, dtype: int, domain: str = "", **attributes: Attribute
+    ) -> Value:
+        """A node of one result."""
+        return self.node(op, inputs, [(shape, dtype)], domain, **attributes)[0]
+
+    # ---- What many operators are made of -----------------------------------------------------------------------------
+
+    def cast(self, value: Value, dtype: int) -> Value:
+        return value if value.dtype == dtype else self.op("Cast", [value], value.shape, dtype, to=dtype)
+
+    def reshape(self, value: Value, shape: Shape) -> Value:
+        if value.shape == shape:
+            return value
+        return self.op("Reshape", [value, self.ints(shape)], shape, value.dtype)
+
+    def transpose(self, value: Value, order: Sequence[int]) -> Value:
+        if list(order) == list(range(len(value.shape))):
+            return value
+        return self.op("Transpose", [value], tuple(value.shape[i] for i in order), value.dtype, perm=list(order))
+
+    def expand(self, value: Value, shape: Shape) -> Value:
+        if value.shape == shape:
+            return value
+        return self.op("Expand", [value, self.ints(shape)], shape, value.dtype)
+
+    def reduce(self, op: str, value: Value, axes: Sequence[int], keep: bool) -> Value:
+        axes = [axis % len(value.shape) for axis in axes] if value.shape else []
+        shape = tuple(1 if i in axes else n for i, n in enumerate(value.shape) if keep or i not in axes)
+        return self.op(op, [value, self.ints(axes)], shape, value.dtype, keepdims=int(keep))
+
+
+def _fits(number: float | int | bool, dtype: int) -> bool:
+    """Whether the type has the number: float32 has no -1e300."""
+    try:
+        pack([number], dtype)
+    except (struct.error, OverflowError):
+        return False
+    return True

@@ -1,0 +1,116 @@
+"""One call of an ATen operator, as translations see it: arguments by name, tensors as values of the graph."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+import torch
+
+from mdot.trace.graph import BOOL, FLOATS, INT64, Graph, Value
+
+DTYPES = {
+    torch.float32: 1,
+    torch.uint8: 2,
+    torch.int8: 3,
+    torch.int16: 5,
+    torch.int32: 6,
+    torch.int64: 7,
+    torch.bool: 9,
+    torch.float16: 10,
+    torch.float64: 11,
+    torch.bfloat16: 16,
+    torch.complex64: 11,  # ONNX has names for them and no operators; as many bytes count
+    torch.complex128: 11,
+    torch.float8_e4m3fn: 2,
+    torch.float8_e5m2: 2,
+    torch.uint16: 4,
+    torch.uint32: 12,
+    torch.uint64: 13,
+}
+
+
+class Call:
+    def __init__(
+        self,
+        graph: Graph,
+        value_of: Callable[[torch.Tensor], Value],
+        func: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        outputs: Sequence[torch.Tensor],
+    ) -> None:
+        self.graph = graph
+        self.outputs = outputs
+        self.tensors: list[torch.Tensor] = []
+        self.operands: list[Value] = []
+        """All tensors among the arguments, in their order."""
+        self._value_of = value_of
+        self._given: dict[str, Any] = {}
+        for i, argument in enumerate(func._schema.arguments):
+            if i < len(args):
+                given = args[i]
+            elif argument.name in kwargs:
+                given = kwargs[argument.name]
+            else:
+                given = argument.default_value if argument.has_default_value() else None
+            self._given[argument.name] = self._convert(given)
+
+    def _convert(self, given: Any) -> Any:
+        if isinstance(given, torch.Tensor):
+            self.tensors.append(given)
+            self.operands.append(self._value_of(given))
+            return self.operands[-1]
+        if isinstance(given, (list, tuple)):
+            return [self._convert(item) for item in given]
+        return given
+
+    def __getitem__(self, name: str) -> Any:
+        return self._given[name]
+
+    def get(self, *names: str) -> Any:
+        """The argument that goes by one of the names."""
+        for name in names:
+            if name in self._given:
+                return self._given[name]
+        return None
+
+    @property
+    def x(self) -> Value:
+        """The first tensor."""
+        return self.operands[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.outputs[0].shape)
+
+    @property
+    def dtype(self) -> int:
+        return DTYPES[self.outputs[0].dtype]
+
+    def result(self, op: str, inputs: Sequence[Value | None], **attributes: Any) -> Value:
+        """A node whose result is the call's."""
+        return self.graph.op(op, inputs, self.shape, self.dtype, **attributes)
+
+    def operand(self, given: Any, dtype: int) -> Value:
+        """A tensor or a number as a value of this type."""
+        if not isinstance(given, Value):
+            return self.graph.scalar(given, dtype)
+        return self.graph.cast(given, dtype)
+
+    def common_dtype(self, *given: Any) -> int:
+        """Of operands that are compared: the result's type is no help there."""
+        dtypes = [value.dtype for value in given if isinstance(value, Value) and value.shape]
+        dtypes = dtypes or [value.dtype for value in given if isinstance(value, Value)]
+        floats = [dtype for dtype in dtypes if dtype in FLOATS]
+        if not floats and any(isinstance(value, float) for value in given):
+            return 1
+        return (floats or [dtype for dtype in dtypes if dtype != BOOL] or [INT64])[0]
+
+    def as_it_is(self, namespace: str, name: str) -> list[Value]:
+        """An operator of its own kind: mdot knows its tensors' sizes only."""
+        outputs = [(tuple(tensor.shape), DTYPES[tensor.dtype]) for tensor in self.outputs]
+        return self.graph.node(name, self.operands, outputs, domain=namespace)
+
+
+def axis_of(axis: int, rank: int) -> int:
+    return axis % rank if rank else 0

@@ -1,0 +1,261 @@
+"""Runs a module once and writes down what it did: a stage a call, in `trace`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import Any, Iterator, Mapping, Sequence
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.nn.modules import module as hooks
+from torch.utils import _pytree as pytree
+
+from mdot.library.errors import InvalidArgumentError, UnsupportedError
+from mdot.trace.graph import Graph
+from mdot.trace.operators.call import DTYPES
+from mdot.trace.recorder import DataDependent, Recorder
+
+MOST_REAL_BYTES = 8 << 30
+"""Of parameters that are made up for a module on the meta device whose operators depend on its data."""
+
+
+@dataclasses.dataclass
+class Traced:
+    graph: Graph
+    batch: int
+    frozen: list[str]
+    """Modules with parameters of their own of which none requires a gradient."""
+    unused: list[str]
+    """Parameters that the run never read."""
+    notes: list[str]
+
+    def make_constant(self, modules: Sequence[str]) -> None:
+        """The parameters of these modules are constants from now on."""
+        kept = []
+        for value in self.graph.parameters:
+            if value.name.rpartition(".")[0] in modules:
+                value.kind = "constant"
+            else:
+                kept.append(value)
+        self.graph.parameters = kept
+
+
+def trace(
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    batch: int | None = None,
+    name: str | None = None,
+) -> Traced:
+    """The module's operators on these inputs, in training mode. The module is left as it was.
+
+    Runs on tensors without data, and where the module decides by what it computes, for real on the CPU.
+    """
+    count = batch if batch is not None else batch_of(args, kwargs)
+    notes: list[str] = []
+    try:
+        graph, recorder = _run(model, args, kwargs, name, fake=True)
+    except DataDependent as reason:
+        _check_runs(model, reason)
+        notes.append(
+            "which operators run depends on what the network computes: they are those of one run on the CPU, on "
+            "weights as they are"
+        )
+        graph, recorder = _run(_with_data(model), args, kwargs, name, fake=False)
+    read = {value for node in graph.nodes for value in node.inputs if value is not None}
+    return Traced(
+        graph,
+        count,
+        _frozen_modules(model),
+        [value.name for value in graph.parameters if value not in read],
+        notes,
+    )
+
+
+def batch_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
+    """The first dimension of the first tensor; of a list of images, which have three, how many they are."""
+    first = next(iter([*args, *kwargs.values()]), None)
+    if isinstance(first, (list, tuple)) and first and all(isinstance(t, torch.Tensor) and t.ndim == 3 for t in first):
+        return len(first)
+    for leaf in pytree.tree_leaves((args, kwargs)):
+        if isinstance(leaf, torch.Tensor) and leaf.ndim > 0:
+            return int(leaf.shape[0])
+    raise InvalidArgumentError("none of the example inputs is a tensor with a batch: say which by batch=")
+
+
+# ---- One run ---------------------------------------------------------------------------------------------------------
+
+
+def _run(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], name: str | None, fake: bool
+) -> tuple[Graph, Recorder]:
+    graph = Graph(name or type(model).__name__)
+    recorder = Recorder(graph, fake)
+    mode = FakeTensorMode(allow_non_fake_inputs=True) if fake else contextlib.nullcontext()
+    with torch.random.fork_rng(devices=[]), torch.inference_mode(), _left_alone(model), mode, contextlib.ExitStack() as stack:
+        model.train()
+        _show_parameters(model, recorder, fake)
+        inputs, named = _inputs((list(args), dict(kwargs)), recorder, fake)
+        stack.enter_context(_scopes(model, graph))
+        with recorder:
+            out = model(*inputs, **named)
+        for leaf in pytree.tree_leaves(_plain(out)):
+            if isinstance(leaf, torch.Tensor):
+                value = recorder.value(leaf)
+                if value.kind == "data" and value not in graph.outputs:
+                    graph.outputs.append(value)
+    if not graph.outputs:
+        raise InvalidArgumentError(f"{graph.name} returned no tensor that it computed from its inputs")
+    return graph, recorder
+
+
+def _plain(out: Any) -> Any:
+    """Of dataclasses, as transformers and diffusers return them, the fields."""
+    if dataclasses.is_dataclass(out) and not isinstance(out, type):
+        return [getattr(out, field.name, None) for field in dataclasses.fields(out)]
+    return list(out.values()) if isinstance(out, Mapping) else out
+
+
+@contextlib.contextmanager
+def _left_alone(model: nn.Module) -> Iterator[None]:
+    """All modules have the attributes, parameters and buffers afterwards that they had before: some keep what they
+    computed."""
+    members = ("_parameters", "_buffers", "_modules")
+    before = [
+        (module, dict(vars(module)), [dict(getattr(module, name)) for name in members]) for module in model.modules()
+    ]
+    try:
+        yield
+    finally:
+        for module, attributes, dictionaries in before:
+            vars(module).clear()
+            vars(module).update(attributes)
+            for name, content in zip(members, dictionaries):
+                getattr(module, name).clear()
+                getattr(module, name).update(content)
+
+
+def _empty(tensor: torch.Tensor, mode: FakeTensorMode) -> FakeTensor:
+    """A tensor without data on the CPU, whatever the device of this one."""
+    with torch.utils._python_dispatch._disable_current_modes():
+        shape = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+        return FakeTensor(mode, shape, torch.device("cpu"))
+
+
+def _show_parameters(model: nn.Module, recorder: Recorder, fake: bool) -> None:
+    """The recorder knows parameters and buffers. Where it is fake, tensors without data take their places; otherwise
+    copies take those of buffers, which training changes."""
+    mode = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) if fake else None
+    shown: dict[int, torch.Tensor] = {}
+
+    def show(tensor: torch.Tensor, name: str, is_parameter: bool) -> torch.Tensor:
+        stand_in = tensor if is_parameter else tensor.clone() if mode is None else tensor
+        if mode is not None:
+            stand_in = _empty(tensor, mode)
+        if mode is not None and is_parameter:
+            stand_in = nn.Parameter(stand_in, requires_grad=tensor.requires_grad)
+        shape, dtype = tuple(tensor.shape), DTYPES[tensor.dtype]
+        if is_parameter:
+            value = recorder.graph.parameter(name, shape, dtype)
+        else:
+            value = recorder.graph.constant(shape, dtype, name=name)
+            if tensor.device.type == "cpu":
+                recorder.know(stand_in, tensor)
+        recorder.bind(tensor, value)
+        recorder.bind(stand_in, value)
+        return stand_in
+
+    for path, module in model.named_modules():
+        for members, is_parameter in ((module._parameters, True), (module._buffers, False)):
+            for name, tensor in members.items():
+                if tensor is None:
+                    continue
+                if id(tensor) not in shown:
+                    shown[id(tensor)] = show(tensor, f"{path}.{name}" if path else name, is_parameter)
+                members[name] = shown[id(tensor)]  # type: ignore[assignment]
+        if isinstance(module, nn.RNNBase):  # which keeps a list of its parameters beside them
+            names: Any = module._flat_weights_names
+            module._flat_weights = [getattr(module, name, None) for name in names]
+
+
+def _inputs(given: tuple[list[Any], dict[str, Any]], recorder: Recorder, fake: bool) -> tuple[list[Any], dict[str, Any]]:
+    mode = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) if fake else None
+
+    def show(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        stand_in: torch.Tensor = leaf
+        if mode is not None:
+            stand_in = _empty(leaf, mode)
+            if leaf.device.type == "cpu" and not isinstance(leaf, FakeTensor):
+                recorder.know(stand_in, leaf)
+        shape = tuple(leaf.shape)
+        recorder.bind(stand_in, recorder.graph.input(f"input_{len(recorder.graph.inputs)}", shape, DTYPES[leaf.dtype]))
+        return stand_in
+
+    shown: tuple[list[Any], dict[str, Any]] = pytree.tree_map(show, given)
+    return shown
+
+
+@contextlib.contextmanager
+def _scopes(model: nn.Module, graph: Graph) -> Iterator[None]:
+    """The graph knows which module runs."""
+    path: dict[nn.Module, str] = {}
+    for name, module in model.named_modules():
+        path.setdefault(module, name)
+    stack: list[str] = []
+
+    def enter(module: nn.Module, _: Any) -> None:
+        stack.append(graph.scope)
+        graph.scope = path.get(module, graph.scope)
+
+    def leave(module: nn.Module, _: Any, __: Any) -> None:
+        if stack:
+            graph.scope = stack.pop()
+
+    before = hooks.register_module_forward_pre_hook(enter)
+    behind = hooks.register_module_forward_hook(leave, always_call=True)
+    try:
+        yield
+    finally:
+        before.remove()
+        behind.remove()
+
+
+# ---- Modules that decide by their data -------------------------------------------------------------------------------
+
+
+def _check_runs(model: nn.Module, reason: Exception) -> None:
+    size = sum(p.numel() * p.element_size() for p in model.parameters())
+    if any(p.device.type == "meta" for p in model.parameters()) and size > MOST_REAL_BYTES:
+        what = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+        raise UnsupportedError(
+            f"{type(model).__name__}: which operators run depends on what it computes ({what}), and its "
+            f"{size / 1e9:.1f} GB of weights are on the meta device: pass a module with weights on the CPU"
+        ) from reason
+
+
+def _with_data(model: nn.Module) -> nn.Module:
+    """The module itself, or a copy whose weights are made up, where it is on the meta device."""
+    if not any(p.device.type == "meta" for p in model.parameters()):
+        return model
+    import copy
+
+    made = copy.deepcopy(model).to_empty(device="cpu")
+    with torch.no_grad():
+        for tensor in [*made.parameters(), *made.buffers()]:
+            if tensor.is_floating_point():
+                tensor.normal_(0.0, 0.02)
+            else:
+                tensor.zero_()
+    return made
+
+
+def _frozen_modules(model: nn.Module) -> list[str]:
+    if all(p.requires_grad for p in model.parameters()):
+        return []
+    own = {name: list(module.parameters(recurse=False)) for name, module in model.named_modules()}
+    return [name for name, params in own.items() if params and not any(p.requires_grad for p in params)]
