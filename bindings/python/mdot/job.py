@@ -152,9 +152,11 @@ class Job:
 
         args = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
         traced = trace(model, args, example_kwargs or {}, batch=batch, name=name)
-        read = lambda: cls.from_onnx(  # noqa: E731
-            serialise(traced.graph, traced.batch), dims={BATCH: traced.batch}, name=traced.graph.name
-        )
+
+        def read() -> Job:
+            data = serialise(traced.graph, traced.batch)
+            return cls.from_onnx(data, dims={BATCH: traced.batch}, name=traced.graph.name)
+
         job = read()
         if traced.frozen:
             modules = {op.module for op in job if op.parameters > 0}
@@ -168,6 +170,40 @@ class Job:
             more = f" and {len(traced.unused) - 1} more" if len(traced.unused) > 1 else ""
             _warn(f"{traced.graph.name}: nothing reads the parameter {traced.unused[0]}{more}: not counted")
         return job
+
+    @classmethod
+    def from_name(
+        cls, name: str, *, batch: int = 2, length: int | None = None, size: int | None = None, **settings: Any
+    ) -> Job:
+        """Reads a network by its name, without its weights and without a download:
+
+        "resnet50" (torchvision), "timm:resnet50d", "transformers:GPT2LMHeadModel", "diffusers:UNet2DConditionModel".
+
+        `settings` change its configuration or are arguments of its function: `from_name("transformers:GPT2LMHeadModel",
+        n_layer=48, n_embd=1600, n_head=25, length=1024)` is GPT-2 XL. `length` is that of its tokens or frames, `size`
+        the pixels of an image's side. Needs PyTorch and the library.
+        """
+        from mdot.trace.models import build
+
+        network = build(name, batch=batch, length=length, size=size, settings=settings)
+        return cls.from_torch(network.model, network.args, network.kwargs, batch=batch, name=network.name)
+
+    @classmethod
+    def from_transformers(
+        cls, kind: Any, config: Any = None, *, batch: int = 2, length: int | None = None, size: int | None = None
+    ) -> Job:
+        """Reads a class of transformers' (or its name) with a configuration, by default its own, without weights.
+
+        `from_transformers("LlamaForCausalLM", LlamaConfig(), length=4096)` takes seconds. Example inputs follow from
+        what the class is called with; for others, hand the model to `from_torch`.
+        """
+        import transformers
+
+        from mdot.trace.models import of_transformers
+
+        made = getattr(transformers, kind) if isinstance(kind, str) else kind
+        network = of_transformers(made, config if config is not None else made.config_class(), batch, length, size)
+        return cls.from_torch(network.model, network.args, network.kwargs, batch=batch, name=network.name)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Job:

@@ -39,9 +39,9 @@ _VIEWS = {
 }  # fmt: skip
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, graph: g.Graph, fake: bool) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.graph = graph
         self.fake = fake
         self._values: Any = WeakIdKeyDictionary()

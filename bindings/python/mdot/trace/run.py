@@ -175,7 +175,7 @@ def _show_parameters(model: nn.Module, recorder: Recorder, fake: bool) -> None:
                     continue
                 if id(tensor) not in shown:
                     shown[id(tensor)] = show(tensor, f"{path}.{name}" if path else name, is_parameter)
-                members[name] = shown[id(tensor)]  # type: ignore[assignment]
+                members[name] = shown[id(tensor)]
         if isinstance(module, nn.RNNBase):  # which keeps a list of its parameters beside them
             names: Any = module._flat_weights_names
             module._flat_weights = [getattr(module, name, None) for name in names]

@@ -1,0 +1,1 @@
+"""libmdotc with LLVM inside, which the package mdot finds here: `mdot.compile` and `mdot.verify` need it."""

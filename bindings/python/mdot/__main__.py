@@ -1,0 +1,115 @@
+"""`python -m mdot`: jobs from networks by their names, and what they take to train, from the shell.
+
+    python -m mdot export resnet50 -o resnet50.job
+    python -m mdot export transformers:GPT2LMHeadModel --set n_layer=48 --set n_embd=1600 --set n_head=25 --length 1024
+    python -m mdot predict resnet50.job --gpu A100,H100 --batch 64,128 --precision amp
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+import warnings
+from pathlib import Path
+from typing import Any, Sequence
+
+import mdot
+from mdot.configuration import Options
+
+EXIT_FAILED, EXIT_USAGE = 1, 2
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"NAME=VALUE, not {text!r}")
+    try:
+        return name, ast.literal_eval(value)
+    except (SyntaxError, ValueError):
+        return name, value
+
+
+def _words(text: str) -> list[str]:
+    return text.split(",")
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"whole numbers, not {text!r}") from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m mdot", description="Jobs from networks, and what they take to train.")
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    export = commands.add_parser(
+        "export",
+        help="a network by its name as a job (or ONNX, by the suffix of -o), without weights",
+        description="MODEL is a network of torchvision's, or timm:NAME, transformers:CLASS, diffusers:CLASS.",
+    )
+    export.add_argument("model", metavar="MODEL")
+    export.add_argument("-o", "--output", metavar="FILE", help="default: MODEL.job here")
+    export.add_argument("--batch", type=int, default=2, metavar="N", help="of the examples (default 2)")
+    export.add_argument("--length", type=int, metavar="N", help="tokens or frames of a sample")
+    export.add_argument("--size", type=int, metavar="N", help="pixels of an image's side")
+    export.add_argument("--set", dest="settings", action="append", type=_setting, default=[], metavar="NAME=VALUE",
+                        help="a setting of its configuration, or an argument of its function; may be repeated")  # fmt: skip
+
+    predict = commands.add_parser("predict", help="what a step of a job takes: a table", description="Options are those of mdot.Configuration.")
+    predict.add_argument("job", metavar="JOB", help="a .job or ONNX file")
+    predict.add_argument("--gpu", type=_words, required=True, metavar="NAME,…")
+    predict.add_argument("--batch", type=_numbers, metavar="N,…")
+    predict.add_argument("--dim", action="append", type=_setting, default=[], metavar="NAME=N")
+    for name in Options.__annotations__:
+        predict.add_argument("--" + name.replace("_", "-"), type=_value, metavar="X", default=None)
+    return parser
+
+
+def _value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text.capitalize() if text in ("true", "false") else text)
+    except (SyntaxError, ValueError):
+        return text
+
+
+def _export(given: argparse.Namespace) -> None:
+    from mdot.trace.models import build
+    from mdot.trace.onnx_file import serialise
+    from mdot.trace.run import trace
+
+    network = build(
+        given.model, batch=given.batch, length=given.length, size=given.size, settings=dict(given.settings)
+    )
+    output = Path(given.output or given.model.replace(":", "-") + ".job")
+    if output.suffix == ".onnx":
+        traced = trace(network.model, network.args, network.kwargs, batch=given.batch)
+        output.write_bytes(serialise(traced.graph, traced.batch))
+        print(f"{output}: {output.stat().st_size} bytes")
+        return
+    job = mdot.Job.from_torch(network.model, network.args, network.kwargs, batch=given.batch)
+    job.save(output)
+    print(f"{output}: {len(job)} operators, {job.parameters} parameters")
+
+
+def _predict(given: argparse.Namespace) -> None:
+    options = {name: getattr(given, name) for name in Options.__annotations__ if getattr(given, name) is not None}
+    job = mdot.Job.read(given.job, dims=dict(given.dim))
+    print(mdot.sweep(job, given.gpu, given.batch, **options))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = _parser().parse_args(arguments)
+    warnings.showwarning = lambda text, *_: print(f"mdot: warning: {text}", file=sys.stderr)
+    try:
+        {"export": _export, "predict": _predict}[given.command](given)
+    except mdot.Error as fault:
+        print(f"mdot: {fault}", file=sys.stderr)
+        return EXIT_FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

