@@ -37,7 +37,7 @@ strip --strip-unneeded "$stage"/*/*/lib/*"$soname"
 for package in mdot compiler; do
     "$build/venv/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$stage/$package/raw" "$stage/$package"
     # What is already in the wheel, or in the other one, which the loader has opened before, is not brought again.
-    PATH=$build/venv/bin:$PATH "$build/venv/bin/auditwheel" -q repair --exclude "libmdot$soname" \
+    PATH=$build/venv/bin:$PATH "$build/venv/bin/auditwheel" repair --exclude "libmdot$soname" \
         --wheel-dir dist "$stage/$package"/raw/*.whl
 done
 ls -sh dist

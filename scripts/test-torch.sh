@@ -1,0 +1,21 @@
+#!/bin/sh
+# What the Python package's tests need PyTorch for: pinned versions of it and of the libraries of networks (4 GB) are installed
+# into build/torch, the package's libraries built, and every network of tests/bindings/python/torch read. Type checks, too.
+#
+#     scripts/test-torch.sh [NETWORK …]       e.g. llama; an environment that has it all: MDOT_TORCH_PYTHON=…/bin/python
+set -eu
+cd "$(dirname "$0")/.."
+python=${MDOT_TORCH_PYTHON:-build/torch/bin/python}
+if [ ! -x "$python" ]; then
+    python3 -m venv build/torch
+    build/torch/bin/pip install --quiet --requirement tests/bindings/python/torch/requirements.txt
+fi
+cmake --preset release > build-torch.log 2>&1 || { cat build-torch.log; exit 1; }
+rm -f build-torch.log
+cmake --build --preset release --target mdot_shared mdotjob_shared mdotc_shared predictor mdot_cli -- --quiet
+build=$PWD/build/release
+export PYTHONPATH="$PWD/bindings/python:$PWD/tests/bindings/python" PYTHONDONTWRITEBYTECODE=1 MDOT_CLI="$build/cli/mdot" \
+    MDOT_LIBRARIES="$build/runtime:$build/frontend:$build/compiler" MDOT_PREDICTOR="$build/share/mdot/predictor.mdot"
+case $python in /*) ;; *) python=$PWD/$python ;; esac
+(cd bindings/python && "$python" -m mypy)
+exec "$python" tests/bindings/python/torch/test_networks.py "$@"

@@ -1,0 +1,50 @@
+"""Every example in Python of the package's README and of the tree's runs as written; those with PyTorch in torch/."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import unittest
+
+import support
+
+READMES = (support.SOURCE / "README.md", support.SOURCE / "bindings" / "python" / "README.md")
+
+
+def examples(with_torch: bool) -> dict[str, list[str]]:
+    """Blocks of each file, in their order, that import mdot or go on with what one did."""
+    found: dict[str, list[str]] = {}
+    for path in READMES:
+        blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S)
+        mine = [block for block in blocks if "torch.onnx.export" not in block]
+        found[str(path)] = [block for block in mine if with_torch or "torch" not in block]
+    return found
+
+
+def run(blocks: list[str]) -> str:
+    """What the blocks print, each going on with the names of those before it."""
+    names: dict[str, object] = {"__name__": "example"}
+    said = io.StringIO()
+    before = os.getcwd()
+    os.chdir(support.SOURCE)
+    try:
+        with contextlib.redirect_stdout(said):
+            for block in blocks:
+                exec(compile(block, "README.md", "exec"), names)
+    finally:
+        os.chdir(before)
+    return said.getvalue()
+
+
+class Readme(support.TestCase):
+    def test_examples_run_as_written(self) -> None:
+        for path, blocks in examples(with_torch=False).items():
+            with self.subTest(path):
+                self.assertGreater(len(blocks), 0)
+                self.assertIn("A100", run(blocks))
+
+
+if __name__ == "__main__":
+    unittest.main()
