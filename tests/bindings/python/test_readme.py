@@ -19,7 +19,7 @@ def examples(with_torch: bool) -> dict[str, list[str]]:
     for path in READMES:
         blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S)
         mine = [block for block in blocks if "torch.onnx.export" not in block]
-        found[str(path)] = [block for block in mine if with_torch or "torch" not in block]
+        found[str(path)] = [block for block in mine if with_torch or "import torch" not in block]
     return found
 
 
