@@ -97,7 +97,7 @@ class Networks(support.TestCase):
                     self.assertFalse(module.training)
 
     def test_meta_and_cpu_give_one_job(self) -> None:
-        for name in chosen(("resnet50", "lstm", "dlrm")):
+        for name in chosen(("resnet50", "dlrm")):
             with self.subTest(name):
                 _, on_meta, _ = read(name)
                 model, args, kwargs = networks.NETWORKS[name]()
@@ -205,7 +205,7 @@ class Data(support.TestCase):
             mdot.Job.from_torch(large, torch.ones(2, 1 << 16))
 
     def test_faults_of_the_module_are_its_own(self) -> None:
-        with self.assertRaisesRegex(RuntimeError, "size|shape|mat1"):
+        with self.assertRaisesRegex(RuntimeError, "dim|size|shape"):
             mdot.Job.from_torch(nn.Linear(8, 8), torch.zeros(2, 7))
         with self.assertRaisesRegex(mdot.InvalidArgumentError, "batch="):
             mdot.Job.from_torch(nn.Linear(8, 8), ())
