@@ -1,7 +1,8 @@
 /* predictions.c — mdot-predictions: what libmdot says of jobs whose step time was measured, beside two simpler guesses.
  *
- * Reads network,job,gpu,batch,precision,layout,optimizer,gpus,step_ms, `job` a .job or ONNX file beside the table, and
- * prints what mdot-figure4 --predictions takes: network,step_ms,mdot,roofline,mean.
+ * Reads a table of measured steps as `mdot calibrate` does, note,job,gpu,batch,precision,layout,optimizer,gpus,ms,
+ * `job` a .job or ONNX file beside the table and `note` the network's name, and prints what mdot-figure4 --predictions
+ * takes: network,step_ms,mdot,roofline,mean.
  *
  *   roofline   each operator's phases by FLOPs over the rate of the arithmetic or bytes over the memory rate, whichever
  *              takes longer, summed, times the constant that makes the median right over the table
@@ -34,10 +35,10 @@ typedef struct columns {
 static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err)
 {
     mdot_status status = sc_job_columns_find(csv, &out->row, err);
-    if (status == MDOT_OK) status = sc_csv_need(csv, "network", &out->network, err);
+    if (status == MDOT_OK) status = sc_csv_need(csv, "note", &out->network, err);
     if (status == MDOT_OK) status = sc_csv_need(csv, "gpu", &out->gpu, err);
     if (status == MDOT_OK) status = sc_csv_need(csv, "gpus", &out->gpus, err);
-    if (status == MDOT_OK) status = sc_csv_need(csv, "step_ms", &out->step, err);
+    if (status == MDOT_OK) status = sc_csv_need(csv, "ms", &out->step, err);
     return status;
 }
 

@@ -19,7 +19,7 @@
 #include "tests/support/process.h"
 
 static const char resnet[] = MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx";
-static const char header[] = "network,job,gpu,batch,precision,layout,optimizer,gpus,step_ms\n";
+static const char header[] = "note,job,gpu,batch,precision,layout,optimizer,gpus,ms\n";
 
 static int set_up(void **state)
 {

@@ -1,7 +1,7 @@
 """Measured steps as a table that mdot reads: a job's graph, how it trained, the median time of a step.
 
-`mdot-predictions` (examples/scheduler) and calibration take it. Columns: network, job (an ONNX graph, beside the table), gpu
-(as the driver calls it), batch, precision, layout, optimizer, gpus, step_ms.
+`mdot calibrate` and `mdot-predictions` (examples/scheduler) take it. Columns: note (the network), job (its ONNX graph, beside the
+table), gpu (as the driver calls it), batch, precision, layout, optimizer, gpus, ms.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Iterable
 from collect.export import file_name
 from collect.records import Record
 
-COLUMNS = ("network", "job", "gpu", "batch", "precision", "layout", "optimizer", "gpus", "step_ms")
+COLUMNS = ("note", "job", "gpu", "batch", "precision", "layout", "optimizer", "gpus", "ms")
 
 PRECISIONS = {"fp32": "fp32", "tf32": "tf32", "bf16": "amp-bf16", "fp16": "amp-fp16"}
 """bf16 and fp16 are measured as autocast over float32 weights (configuration.py)."""

@@ -97,7 +97,34 @@ def _forward(options: argparse.Namespace) -> int:
     return 0
 
 
+def _folds(options: argparse.Namespace) -> int:
+    from predictor import dataset, scheduler
+
+    header, rows = scheduler.folds(options.results, dataset.Dataset.load_file(options.data), options.split)
+    scheduler.write(options.out, header, rows)
+    print(f"{options.out}: {len(rows)} left-out labels, {', '.join(header[2:])}")
+    return 0
+
+
+def _unseen(options: argparse.Namespace) -> int:
+    from predictor import scheduler
+
+    if (options.labels is None) == (options.measured is None) or (options.labels is None) != (options.seen is None):
+        print("predictor: unseen takes --labels with --seen, or --measured", file=sys.stderr)
+        return 2
+    rows = (scheduler.newer(options.labels, options.seen, options.graphs, options.out) if options.labels
+            else scheduler.other_gpus(options.measured, options.graphs, options.out))
+    if not rows:
+        print(f"predictor: no graph of what was measured is in {options.graphs}", file=sys.stderr)
+        return 1
+    scheduler.write(options.out, scheduler.MEASURED, rows)
+    print(f"{options.out}: {len(rows)} measured steps")
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
+    from predictor import splits
+
     parser = argparse.ArgumentParser(prog="predictor", description=__import__("predictor").__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
 
@@ -162,6 +189,21 @@ def _parser() -> argparse.ArgumentParser:
     splitting.add_argument("--data", type=Path, required=True)
     splitting.add_argument("--inference", type=Path, required=True, help="timm's infer.csv")
     splitting.set_defaults(run=_forward)
+
+    folding = commands.add_parser("folds", help="evaluate's predictions of left-out labels, for mdot-figure4 --predictions")
+    folding.add_argument("--results", type=Path, required=True, help="evaluate's folder")
+    folding.add_argument("--data", type=Path, required=True, help="that it was made of")
+    folding.add_argument("--split", choices=splits.SPLITS, default=splits.FAMILIES, help="(default %(default)s)")
+    folding.add_argument("--out", type=Path, required=True, help="PREDICTIONS.csv")
+    folding.set_defaults(run=_folds)
+
+    unseen = commands.add_parser("unseen", help="measured steps that the shipped predictor did not see, for mdot-predictions")
+    unseen.add_argument("--labels", type=Path, help="timm's later table, and")
+    unseen.add_argument("--seen", type=Path, help="the one that was trained on; or")
+    unseen.add_argument("--measured", type=Path, help="folder of pytorch-gpu-benchmark's results: other GPUs")
+    unseen.add_argument("--graphs", type=Path, required=True, help="folder of `predictor graphs`")
+    unseen.add_argument("--out", type=Path, required=True, help="MEASURED.csv")
+    unseen.set_defaults(run=_unseen)
     return parser
 
 

@@ -50,7 +50,7 @@ def _flags(gpu: str, precision: str) -> dict[str, float]:
     return {"is_amp": 0.0, "is_tf32" if gpu in TF32_GPUS else "is_fp32": 1.0}
 
 
-def _single_gpu_file(folder: Path, gpu: str, precision: str) -> Path | None:
+def single_gpu_file(folder: Path, gpu: str, precision: str) -> Path | None:
     """Older runs name neither the number of GPUs nor fp32 the same."""
     older = {"float": "single"}.get(precision, precision)
     patterns = (f"{gpu}_1_gpus__{precision}_model_train*_benchmark.csv", f"{gpu}_{older}_model_train*_benchmark.csv")
@@ -62,7 +62,7 @@ def table(model: Exported, data: Dataset, folder: Path) -> str:
     lines = ["| GPU | arithmetic | networks | MAPE | median | predicted / measured | measured inside the interval |",
              "| --- " * 7 + "|"]
     for gpu, precision in ((g, p) for g in GPUS for p in ("float", "half")):
-        path = _single_gpu_file(folder, gpu, precision)
+        path = single_gpu_file(folder, gpu, precision)
         if path is None:
             continue
         predicted, actual = [], []

@@ -25,7 +25,7 @@ def test_a_record_becomes_a_row_in_mdots_words(tmp_path, make_record):
     table.write(found, tmp_path / "measured.csv")
     with open(tmp_path / "measured.csv", newline="", encoding="utf-8") as lines:
         read = list(csv.DictReader(lines))
-    assert read[0]["step_ms"] == "12.3457" and tuple(read[0]) == table.COLUMNS
+    assert read[0]["ms"] == "12.3457" and tuple(read[0]) == table.COLUMNS
     assert sorted(p.name for p in tmp_path.iterdir()) == ["graphs", "measured.csv"]
 
 
