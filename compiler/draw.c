@@ -136,6 +136,9 @@ double co_rounding(const ir_graph *typed)
 {
     double spacing = 0;
     for (const ir_node *node = typed->first; node != NULL; node = node->next) {
+        bool quantises = node->op != NULL && (ir_node_opcode(node) == IR_OP_QuantizeLinear ||
+                                              ir_node_opcode(node) == IR_OP_DynamicQuantizeLinear);
+        if (quantises) spacing = fmax(spacing, 0x1p-8); /* a step of 8 bits */
         for (int i = 0; i < node->output_count; i++) {
             mdot_dtype dtype = node->outputs[i] != NULL ? node->outputs[i]->type.dtype : MDOT_DTYPE_NONE;
             if (dtype == MDOT_DTYPE_F16) spacing = fmax(spacing, 0x1p-10);

@@ -54,6 +54,8 @@ static bool is_decision(const ir_node *node)
     case IR_OP_Floor:
     case IR_OP_Ceil:
     case IR_OP_Round:
+    case IR_OP_QuantizeLinear:
+    case IR_OP_DynamicQuantizeLinear:
     case IR_OP_Equal:
     case IR_OP_Less:
     case IR_OP_LessOrEqual:

@@ -89,6 +89,25 @@ static bool is_supported(const ir_node *node)
 /* Nodes named of each type: enough to find them by, so that every type has room in the message. */
 enum { MAX_NAMED = 6 };
 
+/* What a model does otherwise to the same end; NULL: nothing is known. Shapes follow from the length alone, so that
+ * what makes them of data has no kernel. */
+static const char *way_out(const char *op_type)
+{
+    static const struct {
+        const char *op_type, *instead;
+    } ways[] = {
+        {"NonZero", "how many elements it gives depends on data: instead of x[mask], keep the shape and write "
+                    "torch.where(mask, x, 0), or sum x * mask"},
+        {"Compress", "how many elements it gives depends on data: keep the shape and write torch.where(mask, x, 0)"},
+        {"Unique", "how many elements it gives depends on data"},
+        {"Loop", "loops are not compiled: write the steps out, or use nn.LSTM, nn.GRU or a cumulative sum"},
+        {"Scan", "loops are not compiled: write the steps out, or use nn.LSTM, nn.GRU or a cumulative sum"},
+    };
+    for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
+        if (strcmp(ways[k].op_type, op_type) == 0) return ways[k].instead;
+    return NULL;
+}
+
 /* Adds `Type at "a", "b" … and 3 more` for the unsupported nodes of the type of `first`, the first such node. */
 static void list_type(bs_list *types, const ir_node *first)
 {
@@ -102,7 +121,9 @@ static void list_type(bs_list *types, const ir_node *first)
         else
             bs_list_omit(&names);
     }
-    bs_list_add(types, "%.80s at %s", first->op_type, text);
+    const char *instead = way_out(first->op_type);
+    bs_list_add(types, "%.80s at %s%s%s%s", first->op_type, text, instead != NULL ? " (" : "",
+                instead != NULL ? instead : "", instead != NULL ? ")" : "");
 }
 
 mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err)

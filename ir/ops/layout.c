@@ -4,18 +4,48 @@
 #include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- The same elements under another shape ---------------------------------------------------------------------- */
+
+/* The one length at which the shapes agree, where an exporter wrote its example's into the target; 0: there is none. */
+static int64_t example_length(const ir_type *in, int count, const ir_dim *target)
+{
+    int64_t wanted = 1, others = 1;
+    ir_dim open = ir_dim_number(0);
+    for (int i = 0; i < count; i++)
+        if (!ir_dim_is_number(target[i]) || __builtin_mul_overflow(wanted, target[i].offset, &wanted)) return 0;
+    for (int d = 0; d < in->rank; d++) {
+        if (ir_dim_is_number(in->dim[d])) {
+            if (__builtin_mul_overflow(others, in->dim[d].offset, &others)) return 0;
+        } else if (ir_dim_is_number(open)) {
+            open = in->dim[d];
+        } else {
+            return 0;
+        }
+    }
+    if (ir_dim_is_number(open) || others <= 0 || wanted <= 0 || wanted % others != 0) return 0;
+    int64_t left = wanted / others - open.offset;
+    return left % open.scale == 0 && left / open.scale > 0 ? left / open.scale : 0;
+}
 
 static mdot_status no_such_reshape(const ir_operands *from, const ir_type *in, int count, const ir_dim *target)
 {
     char was[IR_SHAPE_TEXT_BYTES], becomes[IR_SHAPE_TEXT_BYTES];
     mdot_status status = ir_dims_fault(in->rank, in->dim);
     if (status == MDOT_MALFORMED) status = ir_dims_fault(count, target);
+    char remedy[256] = "";
+    int64_t example = example_length(in, count, target);
+    if (status == MDOT_UNSUPPORTED) snprintf(remedy, sizeof remedy, " at every length");
+    if (status == MDOT_UNSUPPORTED && example > 0)
+        snprintf(remedy, sizeof remedy,
+                 " at every length, but at the length %lld that it was exported with: torch.onnx.export(…, "
+                 "dynamo=True, dynamic_shapes=…) "
+                 "keeps the length open, as does writing the shape with -1",
+                 (long long)example);
     return ir_fail(from->node, from->err, status, "%s does not have the elements of %s%s",
-                   ir_shape_text(from, in->rank, in->dim, was), ir_shape_text(from, count, target, becomes),
-                   status == MDOT_UNSUPPORTED ? " at every length" : "");
+                   ir_shape_text(from, in->rank, in->dim, was), ir_shape_text(from, count, target, becomes), remedy);
 }
 
 /* Resolves the zeros of a target shape, which stand for the input's dimension of their place, and finds the -1. */

@@ -9,6 +9,7 @@ mdot_status ir_pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err); 
 mdot_status ir_pass_widen(ir_graph *graph, bool *out_changed, mdot_error *err);       /* widen.c */
 mdot_status ir_pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err);    /* simplify.c */
 mdot_status ir_pass_contrib(ir_graph *graph, bool *out_changed, mdot_error *err);     /* contrib.c */
+mdot_status ir_pass_quantised(ir_graph *graph, bool *out_changed, mdot_error *err);   /* quantised.c */
 mdot_status ir_pass_products(ir_graph *graph, bool *out_changed, mdot_error *err);    /* products.c */
 mdot_status ir_pass_norms(ir_graph *graph, bool *out_changed, mdot_error *err);       /* norms.c */
 mdot_status ir_pass_group_norms(ir_graph *graph, bool *out_changed, mdot_error *err); /* group_norms.c */

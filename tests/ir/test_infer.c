@@ -149,6 +149,25 @@ static void unsupported_operators_are_reported_together(void **state)
     ir_arena_destroy(arena);
 }
 
+static void what_can_be_written_otherwise_is_said(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    mdot_error err;
+    ir_graph *graph = parse("graph \"m.onnx\" {\n"
+                            "%0 \"x\" : f32[2] = input\n"
+                            "%1 \"a\" : ?[*] = unknown \"NonZero\"(%0)\n"
+                            "%2 \"b\" : ?[*] = unknown \"Foo\"(%1)\n"
+                            "return %2\n"
+                            "}\n",
+                            arena);
+    assert_int_equal(ir_check_supported(graph, &err), MDOT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "NonZero at \"a\" (how many elements it gives depends on data: "));
+    assert_non_null(strstr(err.message, "torch.where"));
+    assert_non_null(strstr(err.message, "; Foo at \"b\""));
+    ir_arena_destroy(arena);
+}
+
 /* Whatever they are called, something is said. */
 static void unsupported_operators_of_endless_names_are_reported(void **state)
 {
@@ -332,6 +351,7 @@ int main(void)
         cmocka_unit_test(inputs_without_a_type_are_refused),
         cmocka_unit_test(dimensions_are_negative_at_no_length),
         cmocka_unit_test(unsupported_operators_are_reported_together),
+        cmocka_unit_test(what_can_be_written_otherwise_is_said),
         cmocka_unit_test(unsupported_operators_of_endless_names_are_reported),
         cmocka_unit_test(a_long_report_is_cut),
         cmocka_unit_test(every_row_is_found_by_its_name),

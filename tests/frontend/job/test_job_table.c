@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-enum { NUMBER_COUNT = 140 };
+enum { NUMBER_COUNT = 144 };
 
 static const char *name_of(int op)
 {

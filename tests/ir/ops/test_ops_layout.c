@@ -40,6 +40,10 @@ static void reshape_refuses_what_does_not_fit(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "does not have the elements", "Reshape", .inputs = {"f32[2,3]", "i64[1] [5]"});
+    assert_shape_fault(MDOT_UNSUPPORTED, "but at the length 40 that it was exported with", "Reshape",
+                       .inputs = {"f32[1,L,64]", "i64[3] [40, 4, 16]"});
+    assert_shape_fault(MDOT_UNSUPPORTED, "does not have the elements of [40, 4, 15] at every length", "Reshape",
+                       .inputs = {"f32[1,L,64]", "i64[3] [40, 4, 15]"});
     assert_shape_fault(MDOT_MALFORMED, "does not have the elements", "Reshape",
                        .inputs = {"f32[2,3]", "i64[2] [4, -1]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "at every length", "Reshape", .inputs = {"f32[L,3]", "i64[2] [2, -1]"});

@@ -1,0 +1,202 @@
+/* quantise.c — QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear and MatMulInteger (ONNX opset 25). What they
+ * mean stands here; compiled, they are arithmetic in f32 (ir/passes/quantised.c).
+ *
+ * A scale and a zero point are one number each or one for each index along `axis`. Quotients are rounded to f32 before
+ * they are rounded to integers, as every implementation does it.
+ */
+#include "ir/ops/index.h"
+#include "ir/ops/operands.h"
+
+#include <math.h>
+
+/* The usual zero point is of type u8. */
+static mdot_dtype quantised_type(const ir_operands *from)
+{
+    if (ir_operand_given(from, 2)) return ir_operand_type(from, 2).dtype;
+    int64_t wanted = ir_node_int(from->node, "output_dtype", 0);
+    return wanted != 0 ? (mdot_dtype)wanted : MDOT_DTYPE_U8;
+}
+
+/* The operand's own axis where it is a vector; MALFORMED where it does not fit the data. */
+static mdot_status check_along_axis(const ir_operands *from, int i, const char *what, const ir_type *data)
+{
+    if (!ir_operand_given(from, i)) return MDOT_OK;
+    ir_type type = ir_operand_type(from, i);
+    int axis;
+    if (ir_node_int(from->node, "block_size", 0) != 0 || type.rank > 1)
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the %s is given for blocks of elements", what);
+    if (type.rank == 0 || ir_dim_is(type.dim[0], 1)) return MDOT_OK;
+    mdot_status status = ir_operand_axis(from, "axis", 1, data->rank, &axis);
+    if (status != MDOT_OK || ir_dim_equal(type.dim[0], data->dim[axis])) return status;
+    char own[IR_SHAPE_TEXT_BYTES], wanted[IR_SHAPE_TEXT_BYTES];
+    return ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){type.dim[0], data->dim[axis]}),
+                   "the %s has %s elements, where axis %d has %s", what, ir_shape_text(from, 1, type.dim, own), axis,
+                   ir_shape_text(from, 1, &data->dim[axis], wanted));
+}
+
+static mdot_status linear_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type data;
+    mdot_status status = ir_operand_need(from, 0, "data", -1, &data);
+    if (status == MDOT_OK) status = check_along_axis(from, 1, "scale", &data);
+    if (status == MDOT_OK) status = check_along_axis(from, 2, "zero point", &data);
+    if (status != MDOT_OK) return status;
+    bool dequantises = ir_node_opcode(from->node) == IR_OP_DequantizeLinear;
+    data.dtype = dequantises ? ir_operand_type(from, 1).dtype : quantised_type(from);
+    if (!dequantises && data.dtype != MDOT_DTYPE_U8 && data.dtype != MDOT_DTYPE_I8 && data.dtype != MDOT_DTYPE_U16 &&
+        data.dtype != MDOT_DTYPE_I16)
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "quantised to %s", mdot_dtype_name(data.dtype));
+    *out_type = data;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_quantise_linear(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, linear_result, err);
+}
+
+mdot_status ir_shape_dynamic_quantise(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_type data;
+    mdot_status status = ir_operand_need(&from, 0, "data", -1, &data);
+    if (status != MDOT_OK) return status;
+    ir_set_type(node, 0, MDOT_DTYPE_U8, data.rank, data.dim);
+    ir_set_type(node, 1, MDOT_DTYPE_F32, 0, NULL);
+    ir_set_type(node, 2, MDOT_DTYPE_U8, 0, NULL);
+    return MDOT_OK;
+}
+
+/* ---- Evaluation -------------------------------------------------------------------------------------------------- */
+
+static double saturated(mdot_dtype dtype, double value)
+{
+    int bits = 8 * (int)mdot_dtype_size_bytes(dtype);
+    bool is_unsigned = ir_dtype_is_unsigned(dtype);
+    double least = is_unsigned ? 0 : -ldexp(1, bits - 1), most = ldexp(1, is_unsigned ? bits : bits - 1) - 1;
+    return isnan(value) ? 0 : fmin(fmax(value, least), most);
+}
+
+static double quantised(mdot_dtype dtype, double value, double scale, double zero)
+{
+    return saturated(dtype, nearbyint(ir_nearest_float(MDOT_DTYPE_F32, value / scale)) + zero);
+}
+
+/* Element of a scale or zero point for element `at` of the data. */
+static double along_axis(const ir_wide *operand, const ir_axis_view *view, int64_t at)
+{
+    if (operand == NULL) return 0;
+    return ir_wide_get(operand, operand->count > 1 ? at / view->inner % view->extent : 0);
+}
+
+mdot_status ir_eval_quantise_linear(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                    mdot_error *err)
+{
+    const ir_wide *x = in[0], *scale = in[1], *zero = ir_tensor_input(node, in, 2);
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    bool dequantises = ir_node_opcode(node) == IR_OP_DequantizeLinear;
+    int axis = 0;
+    mdot_status status = ir_make_by(arena, node, in, linear_result, &out[0], err);
+    if (status == MDOT_OK && scale->count > 1) status = ir_operand_axis(&from, "axis", 1, x->rank, &axis);
+    if (status != MDOT_OK) return status;
+    ir_axis_view view = scale->count > 1 ? ir_view_axis(x, axis) : (ir_axis_view){1, 1, 1};
+    for (int64_t k = 0; k < x->count; k++) {
+        double s = along_axis(scale, &view, k), z = along_axis(zero, &view, k);
+        if (dequantises)
+            out[0]->f[k] = (ir_wide_get(x, k) - z) * s;
+        else
+            out[0]->i[k] = (int64_t)quantised(out[0]->dtype, ir_wide_get(x, k), s, z);
+    }
+    return MDOT_OK;
+}
+
+/* y_scale = (max(0, x) - min(0, x)) / 255, the zero point where the least comes to lie. */
+mdot_status ir_eval_dynamic_quantise(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                     mdot_error *err)
+{
+    const ir_wide *x = in[0];
+    ir_wide *made[3];
+    double least = 0, most = 0;
+    mdot_status status = ir_make_wide(arena, node, MDOT_DTYPE_U8, x->rank, x->dims, &made[0], err);
+    if (status == MDOT_OK) status = ir_make_wide(arena, node, MDOT_DTYPE_F32, 0, NULL, &made[1], err);
+    if (status == MDOT_OK) status = ir_make_wide(arena, node, MDOT_DTYPE_U8, 0, NULL, &made[2], err);
+    if (status != MDOT_OK) return status;
+    for (int64_t k = 0; k < x->count; k++) {
+        least = fmin(least, x->f[k]);
+        most = fmax(most, x->f[k]);
+    }
+    double scale = ir_nearest_float(MDOT_DTYPE_F32, (most - least) / 255);
+    double zero = scale > 0 ? quantised(MDOT_DTYPE_U8, -least, scale, 0) : 0;
+    made[1]->f[0] = scale;
+    made[2]->i[0] = (int64_t)zero;
+    for (int64_t k = 0; k < x->count; k++)
+        made[0]->i[k] = (int64_t)(scale > 0 ? quantised(MDOT_DTYPE_U8, x->f[k], scale, zero) : zero);
+    for (int i = 0; i < node->output_count; i++) out[i] = made[i];
+    return MDOT_OK;
+}
+
+/* ---- MatMulInteger ----------------------------------------------------------------------------------------------- */
+
+/* A zero point is one number, or one for each row of the left factor or column of the right. */
+static mdot_status check_zero_point(const ir_node *node, int i, const ir_type *factor, int from_end, mdot_error *err)
+{
+    const ir_value *zero = ir_node_input(node, i);
+    if (zero == NULL || zero->type.rank == 0) return MDOT_OK;
+    if (zero->type.rank > 1) return ir_fail(node, err, MDOT_UNSUPPORTED, "a zero point of more than one dimension");
+    ir_dim count = zero->type.dim[0];
+    bool fits = factor->rank >= from_end && ir_dim_equal(count, factor->dim[factor->rank - from_end]);
+    if (fits || ir_dim_is(count, 1)) return MDOT_OK;
+    return ir_fail(node, err, ir_dims_fault(1, &count), "\"%s\" has no element for each of the factor's %s", zero->name,
+                   from_end == 1 ? "columns" : "rows");
+}
+
+mdot_status ir_shape_mat_mul_integer(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    mdot_status status = check_zero_point(node, 2, &node->inputs[0]->type, 2, err);
+    if (status == MDOT_OK) status = check_zero_point(node, 3, &node->inputs[1]->type, 1, err);
+    if (status != MDOT_OK) return status;
+    ir_value a = *node->inputs[0], b = *node->inputs[1], *factors[] = {&a, &b};
+    ir_node like = *node; /* a MatMul of integers as wide as its sums */
+    a.type.dtype = b.type.dtype = MDOT_DTYPE_I32;
+    a.constant = b.constant = NULL;
+    like.inputs = factors;
+    like.input_count = 2;
+    return ir_shape_mat_mul(graph, &like, err);
+}
+
+/* The factor less its zero point: one number, or a vector along its rows (left) or columns (right). */
+static ir_wide *shifted(ir_arena *arena, const ir_wide *factor, const ir_wide *zero, bool is_left)
+{
+    ir_wide *copy = ir_wide_create(arena, MDOT_DTYPE_I32, factor->rank, factor->dims);
+    int64_t columns = factor->rank > 0 ? factor->dims[factor->rank - 1] : 1;
+    for (int64_t k = 0; copy != NULL && k < factor->count; k++) {
+        int64_t at = zero == NULL || zero->count == 1 ? 0 : (is_left ? k / columns : k % columns) % zero->count;
+        copy->i[k] = factor->i[k] - (zero != NULL ? zero->i[at] : 0);
+    }
+    return copy;
+}
+
+mdot_status ir_eval_mat_mul_integer(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                    mdot_error *err)
+{
+    const ir_wide *factors[] = {shifted(arena, in[0], ir_tensor_input(node, in, 2), true),
+                                shifted(arena, in[1], ir_tensor_input(node, in, 3), false)};
+    if (factors[0] == NULL || factors[1] == NULL) return ir_fail_memory(node, err);
+    ir_node like = *node;
+    like.input_count = 2;
+    return ir_eval_mat_mul(arena, &like, factors, out, err);
+}
+
+void ir_cost_mat_mul_integer(const ir_node *node, int64_t length, ir_cost *out_cost)
+{
+    ir_value a = *node->inputs[0], b = *node->inputs[1], *factors[] = {&a, &b};
+    ir_node like = *node;
+    a.type.dtype = b.type.dtype = MDOT_DTYPE_I32;
+    like.inputs = factors;
+    like.input_count = 2;
+    ir_cost_mat_mul(&like, length, out_cost);
+    ir_cost own;
+    ir_cost_traffic(node, length, &own);
+    own.flops = out_cost->flops;
+    *out_cost = own;
+}
