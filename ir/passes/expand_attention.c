@@ -46,7 +46,7 @@ static ir_value *given_mask(ir_builder *b, const attention *a)
 {
     ir_value *mask = ir_node_input(a->node, 3);
     if (mask == NULL) return NULL;
-    if (mask->type.dtype == MDOT_DTYPE_BOOL) mask = allowed(b, mask);
+    mask = mask->type.dtype == MDOT_DTYPE_BOOL ? allowed(b, mask) : ir_build_cast(b, mask, b->dtype);
     if (mask == NULL || mask->type.rank < 1) return mask;
     int last = mask->type.rank - 1;
     ir_dim have = mask->type.dim[last];
