@@ -138,6 +138,13 @@ double ir_value_bytes(const ir_value *value, int64_t length);
  * constants with more than one element. FLOPs are left alone. */
 void ir_cost_traffic(const ir_node *node, int64_t length, ir_cost *out_cost);
 
+/* ---- RotaryEmbedding of com.microsoft (ir/ops/contrib_variants.c) ------------------------------------------------ */
+
+/* Heads of an input of three dimensions; 0 where it has four, or says nothing. UNSUPPORTED for what no ONNX operator
+ * does. */
+mdot_status ir_contrib_rotary_heads(const ir_node *node, const ir_type *x, const ir_type *cache, int64_t *out_heads,
+                                    mdot_error *err);
+
 /* ---- FusedGemm (ir/ops/gemm_fused.c) ---------------------------------------------------------------------------- */
 
 enum { IR_GEMM_PARAMETERS = 3 };

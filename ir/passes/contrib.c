@@ -63,6 +63,21 @@ static void skip_layer_norm(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], norm);
 }
 
+/* Inputs: x, skip, gamma, bias?. Outputs: norm, mean?, inverse deviation?, sum?. */
+static void skip_rms_norm(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0], *bias = ir_node_input(node, 3);
+    if (bias != NULL) x = ir_build_add(b, x, bias);
+    ir_value *sum = ir_build_add(b, x, node->inputs[1]), *inputs[] = {sum, node->inputs[2]};
+    if (sum == NULL) return;
+    ir_node *norm = ir_build_node(b, IR_OP_RMSNormalization, inputs, 2, 1);
+    ir_build_set_int(b, norm, "axis", -1);
+    ir_build_set_float(b, norm, "epsilon", ir_node_float(node, "epsilon", 1e-12));
+    ir_value *result = ir_build_infer(b, norm), *read = ir_read_output(node, 3);
+    if (read != NULL) ir_replace(b, read, sum);
+    ir_replace(b, node->outputs[0], result);
+}
+
 /* Inputs: input_ids [B, S], segment_ids?, word, position and segment? embeddings, gamma, beta, mask?, position_ids?.
  * Outputs: norm, mask_index? (valid tokens of each row), sum?. */
 static void embed_layer_norm(ir_builder *b, ir_node *node)
@@ -90,6 +105,30 @@ static void embed_layer_norm(ir_builder *b, ir_node *node)
     }
     ir_replace(b, ir_read_output(node, 2), sum);
     ir_replace(b, node->outputs[0], norm);
+}
+
+/* ---- RotaryEmbedding --------------------------------------------------------------------------------------------- */
+
+/* Inputs: x, position ids, cosine and sine caches. One position id is that of the first token. */
+static void rotary_embedding(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0], *positions = node->inputs[1];
+    ir_dim tokens[] = {x->type.dim[0], x->type.dim[x->type.rank - 2]};
+    int64_t heads;
+    b->status = ir_contrib_rotary_heads(node, &x->type, &node->inputs[2]->type, &heads, b->err);
+    if (b->status != MDOT_OK) return;
+    if (positions->type.rank == 1) {
+        ir_value *counted =
+            ir_build_op3(b, IR_OP_Range, ir_build_integer(b, 0), ir_build_dim(b, tokens[1]), ir_build_integer(b, 1));
+        positions = ir_build_expand(b, ir_build_add(b, counted, positions), tokens, 2);
+    }
+    ir_value *inputs[] = {x, node->inputs[2], node->inputs[3], positions};
+    if (positions == NULL) return;
+    ir_node *rotary = ir_build_node(b, IR_OP_RotaryEmbedding, inputs, 4, 1);
+    ir_build_set_int(b, rotary, "interleaved", ir_node_int(node, "interleaved", 0));
+    ir_build_set_int(b, rotary, "num_heads", heads);
+    ir_build_set_int(b, rotary, "rotary_embedding_dim", ir_node_int(node, "rotary_embedding_dim", 0));
+    ir_replace(b, node->outputs[0], ir_build_infer(b, rotary));
 }
 
 /* ---- Products ---------------------------------------------------------------------------------------------------- */
@@ -122,6 +161,8 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_QuickGelu] = quick_gelu,
     [IR_OP_SkipLayerNormalization] = skip_layer_norm,
     [IR_OP_EmbedLayerNormalization] = embed_layer_norm,
+    [IR_OP_SkipSimplifiedLayerNormalization] = skip_rms_norm,
+    [IR_OP_MSRotaryEmbedding] = rotary_embedding,
     [IR_OP_FusedGemm] = fused_gemm,
     [IR_OP_MSAttention] = ir_contrib_attention,
     [IR_OP_MultiHeadAttention] = ir_contrib_multi_head_attention,

@@ -1,0 +1,154 @@
+/* contrib_variants.c — operators of com.microsoft that are ONNX's or another contributed one with operands in other
+ * places: RotaryEmbedding, SkipSimplifiedLayerNormalization (docs/ContribOperators.md of onnxruntime). What they
+ * mean is said by the one that they are a variant of; the `contrib` pass writes them so, too.
+ */
+#include "ir/ops/index.h"
+#include "ir/ops/operands.h"
+
+#include <string.h>
+
+/* ---- RotaryEmbedding: input, position ids, cosine cache, sine cache --------------------------------------------- */
+
+enum { X, POSITIONS, COS, SIN };
+
+mdot_status ir_contrib_rotary_heads(const ir_node *node, const ir_type *x, const ir_type *cache, int64_t *out_heads,
+                                    mdot_error *err)
+{
+    int64_t heads = ir_node_int(node, "num_heads", 0);
+    if (ir_node_int(node, "is_packed_batching", 0) != 0 || ir_node_float(node, "scale", 1) != 1)
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "packed batches and a scale");
+    if (x->rank == 3 && heads == 0 && cache->rank == 2 && ir_dim_is_number(cache->dim[1]) && cache->dim[1].offset > 0 &&
+        ir_dim_is_number(x->dim[2])) /* heads as wide as the caches turn */
+        heads = x->dim[2].offset / (2 * cache->dim[1].offset);
+    *out_heads = heads;
+    return MDOT_OK;
+}
+
+static mdot_status rotary_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type x, cosine, sine, positions;
+    int64_t heads;
+    mdot_status status = ir_operand_need(from, X, "input", -1, &x);
+    if (status == MDOT_OK) status = ir_operand_need(from, POSITIONS, "position ids", -1, &positions);
+    if (status == MDOT_OK) status = ir_operand_need(from, COS, "cosine cache", 2, &cosine);
+    if (status == MDOT_OK) status = ir_operand_need(from, SIN, "sine cache", 2, &sine);
+    if (status == MDOT_OK && x.rank != 3 && x.rank != 4)
+        status = ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4", x.rank);
+    if (status == MDOT_OK) status = ir_contrib_rotary_heads(from->node, &x, &cosine, &heads, from->err);
+    if (status != MDOT_OK) return status;
+    ir_dim channels = x.dim[x.rank - 1];
+    bool divides = x.rank == 4 || (heads > 0 && ir_dim_div_exact(channels, ir_dim_number(heads), &channels));
+    int64_t rotated = ir_node_int(from->node, "rotary_embedding_dim", 0);
+    if (!divides || !ir_dim_is_number(channels) || rotated < 0)
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "its channels are not divisible into heads");
+    if (rotated == 0) rotated = channels.offset;
+    bool fits = rotated % 2 == 0 && rotated <= channels.offset && ir_dim_is(cosine.dim[1], rotated / 2) &&
+                ir_dim_is(sine.dim[1], rotated / 2);
+    if (!fits)
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the caches do not fit %lld turned channels",
+                       (long long)rotated);
+    bool one = positions.rank == 1 && ir_dim_is(positions.dim[0], 1);
+    bool each = positions.rank == 2 && ir_dim_equal(positions.dim[0], x.dim[0]) &&
+                ir_dim_equal(positions.dim[1], x.dim[x.rank - 2]);
+    if (!one && !each)
+        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                       "there is neither one position id nor one for each token");
+    *out_type = x;
+    return MDOT_OK;
+}
+
+mdot_status ir_shape_contrib_rotary(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    return ir_shape_by(graph, node, rotary_result, err);
+}
+
+/* One position id is that of the first token. */
+static ir_wide *positions_of(ir_arena *arena, const ir_wide *x, const ir_wide *given)
+{
+    int64_t dims[] = {x->dims[0], x->dims[x->rank - 2]};
+    ir_wide *positions = ir_wide_create(arena, MDOT_DTYPE_I64, 2, dims);
+    for (int64_t k = 0; positions != NULL && k < positions->count; k++)
+        positions->i[k] = given->rank == 2 ? given->i[k] : given->i[0] + k % dims[1];
+    return positions;
+}
+
+mdot_status ir_eval_contrib_rotary(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                   mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_type x, cache = ir_operand_type(&from, COS);
+    int64_t heads;
+    mdot_status status = rotary_result(&from, &x);
+    if (status == MDOT_OK) status = ir_contrib_rotary_heads(node, &x, &cache, &heads, err);
+    if (status != MDOT_OK) return status;
+    const ir_wide *operands[] = {in[X], in[COS], in[SIN], positions_of(arena, in[X], in[POSITIONS])};
+    ir_node like = *node;
+    ir_attr *attrs = IR_NEW_ARRAY(arena, ir_attr, node->attr_count + 1);
+    if (attrs == NULL || operands[3] == NULL) return ir_fail_memory(node, err);
+    attrs[0] = (ir_attr){.name = "num_heads", .kind = IR_ATTR_INT, .i = heads}; /* the first of a name counts */
+    for (int k = 0; k < node->attr_count; k++) attrs[k + 1] = node->attrs[k];
+    like.attrs = attrs;
+    like.attr_count++;
+    return ir_eval_rotary_embedding(arena, &like, operands, out, err);
+}
+
+/* ---- SkipSimplifiedLayerNormalization: input, skip, gamma, bias → output, mean, inverse deviation, sum ---------- */
+
+enum { SKIP = 1, GAMMA = 2, BIAS = 3, SUM = 3 };
+
+static mdot_status skip_result(const ir_operands *from, ir_type *out_type)
+{
+    ir_type skip, vector;
+    mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
+    if (status == MDOT_OK) status = ir_operand_need(from, SKIP, "skip", out_type->rank, &skip);
+    if (status != MDOT_OK) return status;
+    bool same = out_type->rank >= 1;
+    for (int d = 0; d < out_type->rank; d++) same = same && ir_dim_equal(skip.dim[d], out_type->dim[d]);
+    for (int i = GAMMA; i <= BIAS && same; i++) {
+        if (!ir_operand_given(from, i)) continue;
+        status = ir_operand_need(from, i, i == GAMMA ? "gamma" : "bias", 1, &vector);
+        if (status != MDOT_OK) return status;
+        same = ir_dim_equal(vector.dim[0], out_type->dim[out_type->rank - 1]);
+    }
+    if (same) return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "skip, gamma and bias do not fit the input");
+}
+
+mdot_status ir_shape_skip_simplified(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_type type;
+    mdot_status status = skip_result(&from, &type);
+    if (status != MDOT_OK) return status;
+    for (int i = 0; i < node->output_count; i++) {
+        if (i > 0 && i < SUM && node->outputs[i] != NULL && node->outputs[i]->use_count > 0)
+            return ir_fail(node, err, MDOT_UNSUPPORTED, "its statistics are read");
+        ir_set_type(node, i, type.dtype, type.rank, type.dim);
+    }
+    return MDOT_OK;
+}
+
+mdot_status ir_eval_skip_simplified(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
+                                    mdot_error *err)
+{
+    const ir_wide *bias = ir_tensor_input(node, in, BIAS);
+    ir_wide *sum, *norm;
+    mdot_status status = ir_make_wide(arena, node, in[0]->dtype, in[0]->rank, in[0]->dims, &sum, err);
+    if (status != MDOT_OK) return status;
+    for (int64_t k = 0; k < sum->count; k++)
+        sum->f[k] = in[0]->f[k] + in[SKIP]->f[k] + (bias != NULL ? bias->f[k % bias->count] : 0);
+    ir_node like = *node;
+    ir_attr *attrs = IR_NEW_ARRAY(arena, ir_attr, node->attr_count + 2);
+    if (attrs == NULL) return ir_fail_memory(node, err);
+    for (int k = 0; k < node->attr_count; k++) attrs[k] = node->attrs[k];
+    attrs[node->attr_count] = (ir_attr){.name = "epsilon", .kind = IR_ATTR_FLOAT, .f = 1e-12}; /* where none is given */
+    attrs[node->attr_count + 1] = (ir_attr){.name = "axis", .kind = IR_ATTR_INT, .i = -1};
+    like.attrs = attrs;
+    like.attr_count += 2;
+    like.input_count = 2;
+    like.output_count = 1;
+    status = ir_eval_rms_norm(arena, &like, (const ir_wide *const[]){sum, in[GAMMA]}, &norm, err);
+    for (int i = 0; i < node->output_count && status == MDOT_OK; i++)
+        if (ir_node_wants(node, i)) out[i] = i == 0 ? norm : sum; /* nobody reads the statistics */
+    return status;
+}
