@@ -133,9 +133,34 @@ static void name_group(const mdot_job_operator *op, grouping by, const block_nam
     }
 }
 
+/* Of the explanation of prediction i; times are scaled to what a calibration has made of it. */
+static mdot_explanation_info info_of(const predict_answers *answers, size_t i)
+{
+    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
+    mdot_explanation_get_info(answers->explanations[i], &info);
+    double scale = answers->predictions[i].step_ms / info.step_ms;
+    double *const ms[] = {&info.step_ms,      &info.forward_ms, &info.data_gradient_ms, &info.weight_gradient_ms,
+                          &info.optimizer_ms, &info.host_ms,    &info.communication_ms, &info.idle_ms};
+    for (size_t k = 0; k < sizeof ms / sizeof *ms; k++) *ms[k] *= scale;
+    return info;
+}
+
+static mdot_operator_share share_of(const predict_answers *answers, size_t i, size_t index)
+{
+    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
+    mdot_operator_share share = MDOT_INIT(mdot_operator_share);
+    mdot_explanation_get_info(answers->explanations[i], &info);
+    mdot_explanation_get_operator(answers->explanations[i], index, &share);
+    double scale = answers->predictions[i].step_ms / info.step_ms;
+    share.forward_ms *= scale;
+    share.data_gradient_ms *= scale;
+    share.weight_gradient_ms *= scale;
+    share.optimizer_ms *= scale;
+    return share;
+}
+
 /* The groups in the order of their first operators; items are the caller's to free. */
-static mdot_status collect(const predict_answers *answers, const mdot_explanation *e, grouping by, groups *out,
-                           mdot_error *err)
+static mdot_status collect(const predict_answers *answers, grouping by, groups *out, mdot_error *err)
 {
     block_name *blocks = NULL;
     *out = (groups){calloc(answers->job.operator_count, sizeof *out->items), 0};
@@ -146,10 +171,9 @@ static mdot_status collect(const predict_answers *answers, const mdot_explanatio
     bool behind = false;
     for (size_t i = 0; i < answers->job.operator_count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_operator_share share = MDOT_INIT(mdot_operator_share);
+        mdot_operator_share share = share_of(answers, 0, i);
         char name[sizeof out->items->name];
         mdot_job_get_operator(answers->asked, i, &op);
-        mdot_explanation_get_operator(e, i, &share);
         behind = behind || op.block > 0;
         name_group(&op, by, blocks, behind, name);
         add_share(find_group(out, name), &share);
@@ -221,13 +245,11 @@ static void print_table(const char *title, const groups *all, const mdot_explana
     if (waited_ms > 0) printf("    %-*s %29s %5.1f\n", NAME_COLUMNS, "waiting", "", 100 * waited_ms / info->step_ms);
 }
 
-static mdot_status print_grouped(const predict_answers *answers, const mdot_explanation *e, grouping by,
-                                 const char *title, mdot_error *err)
+static mdot_status print_grouped(const predict_answers *answers, grouping by, const char *title, mdot_error *err)
 {
     groups all;
-    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
-    mdot_explanation_get_info(e, &info);
-    mdot_status status = collect(answers, e, by, &all, err);
+    mdot_explanation_info info = info_of(answers, 0);
+    mdot_status status = collect(answers, by, &all, err);
     if (status != MDOT_OK) return status;
     if (by == BY_BLOCK)
         join_equal_blocks(&all);
@@ -256,9 +278,7 @@ static bool has_modules(const predict_answers *answers)
 
 mdot_status predict_explain(const predict_answers *answers, mdot_error *err)
 {
-    const mdot_explanation *e = answers->explanations[0];
-    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
-    mdot_explanation_get_info(e, &info);
+    mdot_explanation_info info = info_of(answers, 0);
     printf("\n  where the time goes%s\n", (info.approximate & MDOT_EXPLAINED_BY_ROOFLINE) != 0
                                               ? ", estimated: the predictor does not say, peak rates divide its answer"
                                           : info.approximate != 0 ? ", estimated where the predictor has no input"
@@ -271,20 +291,19 @@ mdot_status predict_explain(const predict_answers *answers, mdot_error *err)
     print_part("waiting for other GPUs' data", info.communication_ms, info.step_ms);
     print_part("idle while the pipeline fills and empties", info.idle_ms, info.step_ms);
     mdot_status status = MDOT_OK;
-    if (answers->job.block_count > 0) status = print_grouped(answers, e, BY_BLOCK, "by block, ms", err);
-    if (status == MDOT_OK) status = print_grouped(answers, e, BY_TYPE, "by operator, ms", err);
-    if (status == MDOT_OK && has_modules(answers)) status = print_grouped(answers, e, BY_MODULE, "by module, ms", err);
+    if (answers->job.block_count > 0) status = print_grouped(answers, BY_BLOCK, "by block, ms", err);
+    if (status == MDOT_OK) status = print_grouped(answers, BY_TYPE, "by operator, ms", err);
+    if (status == MDOT_OK && has_modules(answers)) status = print_grouped(answers, BY_MODULE, "by module, ms", err);
     return status;
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void print_json_operator(const predict_answers *answers, const mdot_explanation *e, size_t index)
+static void print_json_operator(const predict_answers *answers, size_t i, size_t index)
 {
     mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-    mdot_operator_share s = MDOT_INIT(mdot_operator_share);
+    mdot_operator_share s = share_of(answers, i, index);
     mdot_job_get_operator(answers->asked, index, &op);
-    mdot_explanation_get_operator(e, index, &s);
     printf("%s\n     {\"operator\": %zu, \"type\": ", index == 0 ? "" : ",", index);
     cli_json_string(stdout, op.type);
     printf(", \"block\": %" PRIu32, op.block);
@@ -298,10 +317,9 @@ static void print_json_operator(const predict_answers *answers, const mdot_expla
            s.weight_bytes, s.gradient_bytes, s.optimizer_bytes, s.activation_bytes);
 }
 
-void predict_json_explanation(const predict_answers *answers, const mdot_explanation *e)
+void predict_json_explanation(const predict_answers *answers, size_t i)
 {
-    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
-    mdot_explanation_get_info(e, &info);
+    mdot_explanation_info info = info_of(answers, i);
     printf(",\n   \"explanation\": {\"by_roofline\": %s, \"modelled\": %s, \"forward_ms\": %.9g, "
            "\"data_gradient_ms\": %.9g, ",
            (info.approximate & MDOT_EXPLAINED_BY_ROOFLINE) != 0 ? "true" : "false",
@@ -310,6 +328,6 @@ void predict_json_explanation(const predict_answers *answers, const mdot_explana
     printf("\"weight_gradient_ms\": %.9g, \"optimizer_ms\": %.9g,\n    \"host_ms\": %.9g, \"communication_ms\": %.9g, "
            "\"idle_ms\": %.9g,\n    \"operators\": [",
            info.weight_gradient_ms, info.optimizer_ms, info.host_ms, info.communication_ms, info.idle_ms);
-    for (size_t i = 0; i < answers->job.operator_count; i++) print_json_operator(answers, e, i);
+    for (size_t k = 0; k < answers->job.operator_count; k++) print_json_operator(answers, i, k);
     printf("]}");
 }

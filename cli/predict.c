@@ -193,6 +193,13 @@ static const cli_option options[] = {
      .kind = CLI_TEXT,
      .at = offsetof(predict_request, model_path),
      .files = "mdot"},
+    {.name = "calibration",
+     .letter = 'c',
+     .value = "FILE.cal",
+     .help = "correct times by what `mdot calibrate` made of measured steps",
+     .kind = CLI_TEXT,
+     .at = offsetof(predict_request, calibration_path),
+     .files = "cal"},
     {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(predict_request, json)},
     {.name = "quiet",
      .letter = 'q',
@@ -270,30 +277,46 @@ static mdot_status explain_all(mdot_context *context, const mdot_job *job, predi
     return status;
 }
 
+static mdot_status calibrate_all(const predict_request *r, predict_answers *answers, mdot_error *err)
+{
+    mdot_calibration *calibration = NULL;
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    mdot_status status = mdot_calibration_load(r->calibration_path, &calibration, err);
+    if (status == MDOT_OK) status = mdot_calibration_get_info(calibration, &info);
+    if (status == MDOT_OK && strcmp(info.predictor, answers->predictor) != 0)
+        status = mdot_fail(err, MDOT_INCOMPATIBLE, "%s: made with predictor \"%s\", not \"%s\"", r->calibration_path,
+                           info.predictor, answers->predictor);
+    for (size_t i = 0; status == MDOT_OK && i < answers->count; i++) {
+        mdot_prediction *p = &answers->predictions[i];
+        p->struct_size = sizeof *p;
+        status = mdot_calibration_apply(calibration, &answers->configurations[i], answers->explanations[i], p, err);
+    }
+    answers->calibrated_rows = info.row_count;
+    mdot_calibration_destroy(calibration);
+    return status;
+}
+
 /* Opens the predictor and has it answer every configuration of `job`. */
 static mdot_status ask(const predict_request *r, const mdot_job *job, predict_answers *answers, mdot_error *err)
 {
-    char *shipped = NULL;
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
-    mdot_status status = r->model_path == NULL ? predict_find_model(&shipped, err) : MDOT_OK;
-    if (status == MDOT_OK)
-        status = mdot_predictor_open(shipped != NULL ? shipped : r->model_path, NULL, &predictor, err);
+    mdot_status status = predict_open_model(r->model_path, &predictor, &context, err);
     if (status == MDOT_OK) {
         mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
         status = mdot_predictor_get_info(predictor, &info);
         snprintf(answers->predictor, sizeof answers->predictor, "%s", info.name);
         snprintf(answers->compiler, sizeof answers->compiler, "%s", info.compiler);
     }
-    if (status == MDOT_OK) status = mdot_context_create(predictor, &context, err);
     for (size_t i = 0; status == MDOT_OK && r->fit && i < answers->count; i++)
         status = find_fit(context, job, &answers->configurations[i], err);
     if (status == MDOT_OK)
         status = mdot_sweep(context, job, answers->configurations, answers->count, answers->predictions, err);
-    if (status == MDOT_OK && r->explain) status = explain_all(context, job, answers, err);
+    if (status == MDOT_OK && (r->explain || r->calibration_path != NULL))
+        status = explain_all(context, job, answers, err);
+    if (status == MDOT_OK && r->calibration_path != NULL) status = calibrate_all(r, answers, err);
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
-    free(shipped);
     return status;
 }
 

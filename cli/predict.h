@@ -11,7 +11,7 @@ enum { PREDICT_MAX_BATCHES = 64 };
 /* The command line. 0, NULL and CLI_NO_CHOICE stand for what is not given. */
 typedef struct predict_request {
     cli_training training; /* first: the calls of its options find it there */
-    const char *job_path, *model_path;
+    const char *job_path, *model_path, *calibration_path;
     cli_reading reading;
     cli_gpus gpus;
     int64_t batches[PREDICT_MAX_BATCHES];
@@ -39,6 +39,7 @@ typedef struct predict_answers {
     mdot_configuration *configurations;
     mdot_prediction *predictions;
     mdot_explanation **explanations; /* of each prediction; NULL: not asked for */
+    size_t calibrated_rows;          /* that predictions were calibrated by; 0: they were not */
     size_t count;
 } predict_answers;
 
@@ -55,11 +56,14 @@ mdot_status predict_print(const predict_request *request, const predict_answers 
 
 /* explain.c: where the time and the memory of the only prediction go, to stdout; those of one as a field of JSON. */
 mdot_status predict_explain(const predict_answers *answers, mdot_error *err);
-void predict_json_explanation(const predict_answers *answers, const mdot_explanation *e);
+void predict_json_explanation(const predict_answers *answers, size_t i);
 
 /* The path of the predictor to use where the command line names none: MDOT_PREDICTOR's, or ../share/mdot/predictor.mdot
  * seen from the folder of this executable, which holds in a build tree and wherever mdot is installed. NOT_FOUND when
  * there is none. The caller frees the path. */
 mdot_status predict_find_model(char **out_path, mdot_error *err);
+/* Opens the predictor at `path`, or that one where it is NULL. The caller destroys both, also after a failure. */
+mdot_status predict_open_model(const char *path, mdot_predictor **out_predictor, mdot_context **out_context,
+                               mdot_error *err);
 
 #endif

@@ -164,6 +164,7 @@ static void print_one(const predict_request *r, const predict_answers *answers)
     print_work(answers);
     printf("; %.0f %% of the card's arithmetic, %.0f %% of its bandwidth\n", 100 * p->compute_share,
            100 * p->memory_share);
+    if (answers->calibrated_rows > 0) printf("  calibrated  by %zu measured steps\n", answers->calibrated_rows);
     double steps = predict_total_steps(r, c);
     if (steps > 0)
         printf("  total       %s for %.0f step%s\n", duration(&a, steps * p->step_ms / 1000), steps,
@@ -259,6 +260,7 @@ static void print_table(const predict_request *r, const predict_answers *answers
     printf("%s: ", cli_printable(&name, r->job_path));
     print_common(r, answers, batch.text, 2, 2);
     print_work(answers);
+    if (answers->calibrated_rows > 0) printf("; calibrated by %zu measured steps", answers->calibrated_rows);
     if (r->prices.given && predict_total_steps(r, &answers->configurations[0]) == 0)
         printf("; cost of a million samples");
     puts("\n");
@@ -277,7 +279,7 @@ static void print_json_prediction(const predict_request *r, const predict_answer
 {
     const mdot_configuration *c = &answers->configurations[i];
     const mdot_prediction *p = &answers->predictions[i];
-    const mdot_explanation *e = answers->explanations != NULL ? answers->explanations[i] : NULL;
+    const mdot_explanation *e = r->explain ? answers->explanations[i] : NULL;
     printf("{\"gpu\": ");
     cli_json_string(stdout, c->gpu_figures->name);
     cli_json_training(stdout, c);
@@ -301,7 +303,7 @@ static void print_json_prediction(const predict_request *r, const predict_answer
         comma = ", ";
     }
     printf("]");
-    if (e != NULL) predict_json_explanation(answers, e);
+    if (e != NULL) predict_json_explanation(answers, i);
     printf("}");
 }
 
@@ -311,6 +313,7 @@ static void print_json(const predict_request *r, const predict_answers *answers)
     cli_json_string(stdout, answers->predictor);
     printf(", \"compiler\": ");
     cli_json_string(stdout, answers->compiler);
+    if (answers->calibrated_rows > 0) printf(", \"calibrated_by\": %zu", answers->calibrated_rows);
     printf(",\n \"job\": ");
     cli_json_string(stdout, r->job_path);
     printf(", \"operators\": %zu, \"unknown\": %zu, \"parameters\": %.0f, \"frozen_parameters\": %.0f, \"file_batch\": "
@@ -331,7 +334,7 @@ mdot_status predict_print(const predict_request *request, const predict_answers 
         print_json(request, answers);
     } else if (answers->count == 1) {
         print_one(request, answers);
-        if (answers->explanations != NULL) status = predict_explain(answers, err);
+        if (request->explain) status = predict_explain(answers, err);
     } else {
         print_table(request, answers);
     }

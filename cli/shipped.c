@@ -43,3 +43,14 @@ mdot_status predict_find_model(char **out_path, mdot_error *err)
     free(path);
     return status;
 }
+
+mdot_status predict_open_model(const char *path, mdot_predictor **out_predictor, mdot_context **out_context,
+                               mdot_error *err)
+{
+    char *shipped = NULL;
+    mdot_status status = path == NULL ? predict_find_model(&shipped, err) : MDOT_OK;
+    if (status == MDOT_OK) status = mdot_predictor_open(shipped != NULL ? shipped : path, NULL, out_predictor, err);
+    if (status == MDOT_OK) status = mdot_context_create(*out_predictor, out_context, err);
+    free(shipped);
+    return status;
+}

@@ -138,6 +138,8 @@ ENDS_WITH(mdot_job_info, frozen_parameters);
 ENDS_WITH(mdot_gpu, pcie_gbps);
 ENDS_WITH(mdot_configuration, zero_stage);
 ENDS_WITH(mdot_prediction, activation_bytes);
+ENDS_WITH(mdot_calibration_info, interval);
+ENDS_WITH(mdot_calibration_gpu, half_interval);
 ENDS_WITH(mdot_explanation_info, reserved);
 ENDS_WITH(mdot_operator_share, activation_bytes);
 ENDS_WITH(mdot_job_options, output);

@@ -27,7 +27,7 @@ expect() {
 }
 
 expect "predict" pre
-expect "compile check" c
+expect "calibrate compile check" c
 expect "--precision" predict --pre
 expect "--gpu --gpu-spec --gpus" predict --gpu
 expect "fp32" predict --precision f

@@ -1,0 +1,182 @@
+/* calibrate.c — `mdot calibrate`: measured steps in, a calibration out, which `mdot predict --calibration` applies.
+ *
+ * A row of the table is a job, a GPU, a batch, the measured milliseconds, and whatever options of `mdot predict` say
+ * how the job trained, a column each by their names (measured.h).
+ */
+#include "cli/measured.h"
+#include "cli/predict.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct calibrate_request {
+    const char *output, *model_path;
+    bool quiet;
+} calibrate_request;
+
+static const cli_option options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE.cal",
+     .help = "where the calibration goes (needed)",
+     .kind = CLI_TEXT,
+     .at = offsetof(calibrate_request, output),
+     .files = "cal"},
+    {.name = "model",
+     .letter = 'm',
+     .value = "FILE",
+     .help = "the compiled predictor to calibrate (default: as of `mdot predict`)",
+     .kind = CLI_TEXT,
+     .at = offsetof(calibrate_request, model_path),
+     .files = "mdot"},
+    {.name = "quiet",
+     .letter = 'q',
+     .help = "no warnings of how jobs were read",
+     .kind = CLI_FLAG,
+     .at = offsetof(calibrate_request, quiet)},
+};
+static const char *const synopsis[] = {"MEASURED.csv -o FILE.cal [OPTION]…", NULL};
+
+/* ---- How good it is ---------------------------------------------------------------------------------------------- */
+
+/* Every second row, from `first` on. */
+static mdot_status fit_half(mdot_context *context, const measured_steps *m, size_t first, mdot_calibration **out,
+                            mdot_error *err)
+{
+    const mdot_job **jobs = calloc(m->count, sizeof *jobs);
+    mdot_configuration *configurations = calloc(m->count, sizeof *configurations);
+    double *ms = calloc(m->count, sizeof *ms);
+    size_t count = 0;
+    mdot_status status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu rows", m->count);
+    if (jobs != NULL && configurations != NULL && ms != NULL) {
+        for (size_t i = first; i < m->count; i += 2, count++) {
+            jobs[count] = m->jobs[i];
+            configurations[count] = m->configurations[i];
+            ms[count] = m->ms[i];
+        }
+        status = mdot_calibrate(context, jobs, configurations, ms, count, out, err);
+    }
+    free(jobs);
+    free(configurations);
+    free(ms);
+    return status;
+}
+
+/* Adds up how far predictions are from measurements, as logarithms, in every second row; `calibration` may be NULL. */
+static mdot_status measure_half(mdot_context *context, const measured_steps *m, size_t first,
+                                const mdot_calibration *calibration, double *io_sum, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    for (size_t i = first; status == MDOT_OK && i < m->count; i += 2) {
+        mdot_prediction p = MDOT_INIT(mdot_prediction);
+        mdot_explanation *explanation = NULL;
+        status = mdot_predict(context, m->jobs[i], &m->configurations[i], &p, err);
+        if (status == MDOT_OK && calibration != NULL) {
+            status = mdot_explain(context, m->jobs[i], &m->configurations[i], &explanation, err);
+            if (status == MDOT_OK)
+                status = mdot_calibration_apply(calibration, &m->configurations[i], explanation, &p, err);
+        }
+        if (status == MDOT_OK) *io_sum += fabs(log(p.step_ms / m->ms[i]));
+        mdot_explanation_destroy(explanation);
+    }
+    return status;
+}
+
+/* Either half predicted with a calibration from the other, and without. */
+static mdot_status leave_out(mdot_context *context, const measured_steps *m, double *out_before, double *out_after,
+                             mdot_error *err)
+{
+    double before = 0, after = 0;
+    mdot_status status = MDOT_OK;
+    for (size_t half = 0; status == MDOT_OK && half < 2; half++) {
+        mdot_calibration *other = NULL;
+        status = fit_half(context, m, 1 - half, &other, err);
+        if (status == MDOT_OK) status = measure_half(context, m, half, NULL, &before, err);
+        if (status == MDOT_OK) status = measure_half(context, m, half, other, &after, err);
+        mdot_calibration_destroy(other);
+    }
+    *out_before = 100 * expm1(before / (double)m->count);
+    *out_after = 100 * expm1(after / (double)m->count);
+    return status;
+}
+
+/* ---- What is said ------------------------------------------------------------------------------------------------ */
+
+static void print_correction(const char *name, const char *precision, size_t rows, double factor, double interval)
+{
+    cli_text text;
+    printf("    %-24s %-10s %6zu %10.3f %10.2f\n", cli_printable(&text, name), precision, rows, factor, interval);
+}
+
+static void print_calibration(const mdot_calibration *calibration)
+{
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    mdot_calibration_get_info(calibration, &info);
+    printf("  %-26s %-10s %6s %10s %10s\n", "GPU", "precision", "rows", "times", "interval");
+    for (size_t i = 0; i < info.gpu_count; i++) {
+        mdot_calibration_gpu gpu = MDOT_INIT(mdot_calibration_gpu);
+        mdot_calibration_get_gpu(calibration, i, &gpu);
+        print_correction(gpu.name, "fp32, tf32", gpu.row_count, gpu.factor, gpu.interval);
+        print_correction(gpu.name, "half", gpu.half_row_count, gpu.half_factor, gpu.half_interval);
+    }
+    print_correction("others", "", 0, info.factor, info.interval);
+}
+
+static mdot_status calibrate(const calibrate_request *r, const measured_steps *m, mdot_error *err)
+{
+    enum { LEAST_FOR_HALVES = 4 };
+    mdot_predictor *predictor = NULL;
+    mdot_context *context = NULL;
+    mdot_calibration *calibration = NULL;
+    double before = 0, after = 0;
+    mdot_status status = predict_open_model(r->model_path, &predictor, &context, err);
+    if (status == MDOT_OK)
+        status = mdot_calibrate(context, m->jobs, m->configurations, m->ms, m->count, &calibration, err);
+    bool halves = m->count >= LEAST_FOR_HALVES;
+    if (status == MDOT_OK && halves) status = leave_out(context, m, &before, &after, err);
+    if (status == MDOT_OK) status = mdot_calibration_save(calibration, r->output, err);
+    if (status == MDOT_OK) {
+        print_calibration(calibration);
+        if (halves) printf("\n  rows left out: off by %.1f %% without, %.1f %% with the other half's\n", before, after);
+    }
+    mdot_calibration_destroy(calibration);
+    mdot_context_destroy(context);
+    mdot_predictor_close(predictor);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    calibrate_request request = {0};
+    cli_operands operands;
+    int usage;
+    if (!cli_read_line(&cli_calibrate, argc, argv, &request, &operands, &usage)) return usage;
+    if (operands.count != 1) return cli_usage_error("calibrate", "one table of measured steps, as MEASURED.csv");
+    if (request.output == NULL) return cli_usage_error("calibrate", "-o FILE.cal says where the calibration goes");
+    mdot_error err = {0};
+    measured_steps steps;
+    mdot_status status = measured_read("calibrate", operands.item[0], request.quiet, &steps, &err);
+    if (status == MDOT_OK) status = calibrate(&request, &steps, &err);
+    measured_free(&steps);
+    return status == MDOT_OK ? CLI_OK : cli_report("calibrate", &err);
+}
+
+const cli_command cli_calibrate = {
+    .name = "calibrate",
+    .summary = "fit predictions to measured steps of your own",
+    .synopsis = synopsis,
+    .description =
+        "Reads measured training steps and writes a calibration, which `mdot predict --calibration` applies: a factor "
+        "and a narrower interval for each GPU, and what GPUs without a row have in common with them. Three rows are "
+        "enough to begin with; few rows change little.\n\n"
+        "The first line of the table names its columns: job, gpu, batch and ms, and any of dim, frozen, trained, "
+        "precision, layout, optimizer, attention, compile, checkpoint, accumulate, gpus, parallel, nodes, link and "
+        "network as `mdot predict` takes them. What is empty is not given; a column called note is not read, nor are "
+        "lines that begin with #. Jobs are found from the table's folder.",
+    CLI_OPTIONS(options),
+    .notes = "job,gpu,batch,precision,gpus,ms\nbert.onnx,A100,32,amp-bf16,8,161.5",
+    .exit_status = "0 it worked, 1 failed, 2 usage",
+    .files = "csv",
+    .run = run,
+};

@@ -1,0 +1,58 @@
+/* calibration.h — what a site's measurements say of a predictor's answers, shared by the files that fit, keep and apply
+ * it. Private to runtime/job.
+ *
+ *   calibrate.c          measured steps → a calibration; a prediction → the calibrated one
+ *   calibration_text.c   a calibration as text, and back
+ */
+#ifndef RT_CALIBRATION_H
+#define RT_CALIBRATION_H
+
+#include "mdot/mdot.h"
+
+enum { RT_CALIBRATION_NAME_BYTES = 64, RT_CALIBRATION_MAX_GPUS = 64 };
+
+/* Name and text: what a step's shares are told apart by. The order is the file's: append only. */
+#define RT_CALIBRATION_PART_MAP(X)                                                                                     \
+    X(FORWARD, "forward")                                                                                              \
+    X(BACKWARD, "backward")                                                                                            \
+    X(OPTIMIZER, "optimizer")                                                                                          \
+    X(HOST, "host")                                                                                                    \
+    X(COMMUNICATION, "communication")
+
+enum {
+#define RT_CALIBRATION_PART_ENUM(id, text) RT_CALIBRATION_##id,
+    RT_CALIBRATION_PART_MAP(RT_CALIBRATION_PART_ENUM)
+#undef RT_CALIBRATION_PART_ENUM
+        RT_CALIBRATION_PARTS
+};
+
+/* Kernels of either have their own efficiency, so that measurements of one tell little of the other. */
+typedef enum rt_arithmetic { RT_ARITHMETIC_FULL, RT_ARITHMETIC_HALF, RT_ARITHMETICS } rt_arithmetic;
+
+/* Times are multiplied by factor, an interval's logarithm by interval. */
+typedef struct rt_calibrated {
+    size_t row_count;
+    double factor, interval;
+} rt_calibrated;
+
+typedef struct rt_calibration_gpu {
+    char name[RT_CALIBRATION_NAME_BYTES];
+    rt_calibrated in[RT_ARITHMETICS];
+} rt_calibration_gpu;
+
+struct mdot_calibration {
+    char predictor[2 * RT_CALIBRATION_NAME_BYTES];
+    size_t row_count;
+    /* A step whose share of a part lies above the mean is multiplied by e to the slope, for all of a step above. */
+    double mean_share[RT_CALIBRATION_PARTS], slope[RT_CALIBRATION_PARTS];
+    rt_calibrated others; /* GPUs of no row */
+    rt_calibration_gpu gpus[RT_CALIBRATION_MAX_GPUS];
+    size_t gpu_count;
+};
+
+/* No correction goes further, and no interval gets narrower or wider. */
+#define RT_CALIBRATION_MOST_FACTOR 64.0
+#define RT_CALIBRATION_LEAST_INTERVAL 0.05
+#define RT_CALIBRATION_MOST_INTERVAL 4.0
+
+#endif

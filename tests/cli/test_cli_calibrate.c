@@ -1,0 +1,199 @@
+/* test_cli_calibrate.c — `mdot calibrate` on published steps: rows that were left out are not predicted worse, and
+ * `mdot predict --calibration` says what it was calibrated by; wrong tables are refused by line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/json.h"
+#include "tests/support/predict_command.h"
+
+#define STEPS(site) MDOT_SOURCE_DIR "/tests/data/steps_" site ".csv"
+static const char steps[] = STEPS("gavel");
+
+static void run_calibrate(predict_command *f, const char *table, const char *output)
+{
+    process_run((const char *const[]){MDOT_CLI, "calibrate", table, "-o", output, NULL}, &f->result);
+}
+
+static char *path_in(const predict_command *f, const char *name)
+{
+    char *path = NULL;
+    assert_true(asprintf(&path, "%s/%s", f->folder, name) > 0);
+    return path;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Comments, heading, and of the rows those that `keep` says, in its order. */
+enum { MAX_ROWS = 64, LINE_BYTES = 1024 };
+typedef struct rows {
+    char row[MAX_ROWS][LINE_BYTES], heading[LINE_BYTES];
+    size_t count;
+} rows;
+
+static void read_rows(const char *path, rows *out)
+{
+    char line[LINE_BYTES / 2];
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    out->count = 0;
+    out->heading[0] = '\0';
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (line[0] == '#') continue;
+        if (out->heading[0] == '\0')
+            strcpy(out->heading, line);
+        else
+            snprintf(out->row[out->count++], LINE_BYTES, "%s/%s", MDOT_SOURCE_DIR, line + strlen("../../"));
+    }
+    fclose(file);
+    assert_true(out->count >= 8);
+}
+
+static void left_out(const process_result *result, double *before, double *after)
+{
+    const char *at = strstr(result->out, "rows left out: off by ");
+    if (at == NULL) fail_msg("%s%s", result->out, result->err);
+    assert_int_equal(sscanf(at, "rows left out: off by %lf %% without, %lf %% with", before, after), 2);
+}
+
+/* Rows in an order that the seed decides (Fisher and Yates); 0: those that stand first become every second one, so that
+ * GPUs are predicted from others'. */
+static void order_rows(const rows *all, uint32_t seed, size_t out[MAX_ROWS])
+{
+    for (size_t i = 0; i < all->count; i++) out[i] = seed == 0 ? i / 2 + i % 2 * ((all->count + 1) / 2) : i;
+    for (size_t i = all->count - 1; seed != 0 && i > 0; i--) {
+        seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator */
+        size_t other = (seed >> 8) % (i + 1), kept = out[i];
+        out[i] = out[other];
+        out[other] = kept;
+    }
+}
+
+/* Halves of ten rows are five, of up to six cells: a single one may get worse by a hair, all together do not. */
+static void left_out_rows_are_not_predicted_worse(void **state)
+{
+    predict_command *f = *state;
+    static rows all;
+    static const char *const sites[] = {STEPS("gavel"), STEPS("torchvision"), STEPS("nvidia")};
+    char *table = path_in(f, "steps.csv"), *output = path_in(f, "site.cal");
+    const double hair = 1.5;
+    for (size_t site = 0; site < sizeof sites / sizeof *sites; site++) {
+        read_rows(sites[site], &all);
+        double sum_before = 0, sum_after = 0;
+        for (uint32_t seed = 0; seed <= 8; seed++) {
+            size_t order[MAX_ROWS];
+            double before, after;
+            FILE *file = fopen(table, "w");
+            assert_non_null(file);
+            fputs(all.heading, file);
+            order_rows(&all, seed, order);
+            for (size_t i = 0; i < all.count; i++) fputs(all.row[order[i]], file);
+            fclose(file);
+            run_calibrate(f, table, output);
+            assert_int_equal(f->result.status, OK);
+            left_out(&f->result, &before, &after);
+            print_message("%s, order %u: %g %% and %g %%\n", sites[site], (unsigned)seed, before, after);
+            assert_true(after < before + hair);
+            sum_before += before;
+            sum_after += after;
+        }
+        assert_true(sum_after < sum_before);
+    }
+    free(table);
+    free(output);
+}
+
+static void predictions_say_what_they_were_calibrated_by(void **state)
+{
+    predict_command *f = *state;
+    char *output = path_in(f, "site.cal");
+    run_calibrate(f, steps, output);
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "\n    others ");
+    double before[3], after[3];
+    static const char *const keys[] = {"step_ms", "lower_ms", "upper_ms"};
+    RUN(f, resnet, "--gpu", "K80", "--batch", "32", "--precision", "fp32", "--json", "-q");
+    for (int i = 0; i < 3; i++) assert_int_equal(json_numbers(f->result.out, keys[i], &before[i], 1), 1);
+    RUN(f, resnet, "--gpu", "K80", "--batch", "32", "--precision", "fp32", "--json", "-q", "--calibration", output);
+    assert_int_equal(f->result.status, OK);
+    for (int i = 0; i < 3; i++) assert_int_equal(json_numbers(f->result.out, keys[i], &after[i], 1), 1);
+    expect_contains(f->result.out, "\"calibrated_by\": 34");
+    assert_true(after[0] > 1.3 * before[0]); /* 808.7 ms were measured */
+    assert_true(after[2] / after[1] < before[2] / before[1]);
+    RUN(f, resnet, "--gpu", "K80", "--batch", "32", "-c", output, "--explain", "-q");
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "  calibrated  by 34 measured steps\n");
+    RUN(f, resnet, "--gpu", "K80,T4", "-c", output, "-q");
+    expect_contains(f->result.out, "; calibrated by 34 measured steps\n");
+    RUN(f, resnet, "--gpu", "K80", "-c", steps);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "line 1 of the calibration");
+    free(output);
+}
+
+static void columns_are_the_options_of_predict(void **state)
+{
+    predict_command *f = *state;
+    char *table = path_in(f, "steps.csv"), *output = path_in(f, "site.cal");
+    char text[2048];
+    snprintf(text, sizeof text,
+             "# a comment\n\njob,gpu,batch,dim,precision,compile,gpus,parallel,ms\r\n"
+             "\"%s\",A100,8,sequence=64,AMP,yes,8,\"dp=4,tp=2\",12.5\r\n%s , T4,8,sequence=64,,no,,,100\n",
+             bert, bert);
+    write_text(table, text);
+    run_calibrate(f, table, output);
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "    A100-SXM-40GB ");
+    static const struct {
+        const char *text, *message;
+    } wrong[] = {
+        {"", "no measured step"},
+        {"job,gpu,batch\n", "line 1: there is no column ms"},
+        {"job,gpu,batch,ms,precison\n", "line 1: there is no column \"precison\" (did you mean precision?)"},
+        {"job,gpu,batch,ms,ms\n", "line 1: column ms stands twice"},
+        {"job,gpu,batch,ms\nx.onnx,T4,8\n", "line 2: 3 cells where there are 4 columns"},
+        {"job,gpu,batch,ms\nx.onnx,T4,8,-1\n", "line 2: ms is a time above 0, not \"-1\""},
+        {"job,gpu,batch,ms\nx.onnx,T4,8,1\n", "line 2: "},
+        {"job,gpu,batch,ms\nx.onnx,T5,8,1\n", "line 2: "},
+        {"job,gpu,batch,ms\n\"x.onnx,T4,8,1\n", "line 2: a quote is not closed"},
+        {"job,gpu,batch,ms,compile\nx.onnx,T4,8,1,maybe\n", "neither yes nor no"},
+        {"job,gpu,batch,ms,precision\nx.onnx,T4,8,1,fp17\n", "precision"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        write_text(table, wrong[i].text);
+        run_calibrate(f, table, output);
+        assert_int_equal(f->result.status, FAILED);
+        expect_contains(f->result.err, wrong[i].message);
+    }
+    process_run((const char *const[]){MDOT_CLI, "calibrate", steps, NULL}, &f->result);
+    assert_int_equal(f->result.status, USAGE);
+    process_run((const char *const[]){MDOT_CLI, "calibrate", "-o", output, NULL}, &f->result);
+    assert_int_equal(f->result.status, USAGE);
+    free(table);
+    free(output);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(left_out_rows_are_not_predicted_worse, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(predictions_say_what_they_were_calibrated_by, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(columns_are_the_options_of_predict, predict_command_set_up,
+                                        predict_command_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,46 @@
+/* fuzz_calibration.c — libFuzzer over calibrations, which come from other people's hands: any bytes are refused with a
+ * message, or become a calibration whose corrections are finite numbers within their bounds.
+ *
+ *     scripts/fuzz.sh 600 calibration
+ */
+#include "mdot/mdot.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(double factor, double interval)
+{
+    if (!(factor > 0 && factor < 100 && interval > 0 && interval < 100)) abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    if (mdot_calibration_parse(data, size, &calibration, &err) != MDOT_OK) {
+        if (err.message[0] == '\0' || calibration != NULL) abort();
+        return 0;
+    }
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    mdot_calibration_get_info(calibration, &info);
+    check(info.factor, info.interval);
+    for (size_t i = 0; i < info.gpu_count; i++) {
+        mdot_calibration_gpu gpu = MDOT_INIT(mdot_calibration_gpu);
+        if (mdot_calibration_get_gpu(calibration, i, &gpu) != MDOT_OK) abort();
+        check(gpu.factor, gpu.interval);
+    }
+    mdot_configuration c = MDOT_INIT(mdot_configuration);
+    c.batch = 1;
+    c.gpu = "A100";
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    p.lower_ms = 1;
+    p.step_ms = 2;
+    p.upper_ms = 3;
+    if (mdot_calibration_apply(calibration, &c, NULL, &p, &err) != MDOT_OK) abort();
+    if (!(p.lower_ms > 0 && p.lower_ms <= p.step_ms && p.step_ms <= p.upper_ms && isfinite(p.upper_ms))) abort();
+    mdot_calibration_destroy(calibration);
+    return 0;
+}

@@ -1,0 +1,331 @@
+/* test_calibrate.c — a predictor's answers corrected by measured steps: nothing without rows, little with few, per GPU,
+ * per part of a step, against rows that are wrong; narrower intervals; the same again from its file; refusals. */
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/process.h"
+
+enum { MAX_ROWS = 64 };
+
+typedef struct site {
+    predict_fixture f;
+    mdot_job *job;
+    const mdot_job *jobs[MAX_ROWS];
+    mdot_configuration c[MAX_ROWS];
+    double ms[MAX_ROWS];
+    size_t count;
+} site;
+
+static int set_up(void **state)
+{
+    site *s = calloc(1, sizeof *s);
+    if (s == NULL) return -1;
+    predict_open_explained(&s->f, predict_bandwidth_model(), predict_bandwidth_explained());
+    s->job = predict_job(20, 20);
+    *state = s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    site *s = *state;
+    mdot_job_destroy(s->job);
+    predict_close(&s->f);
+    free(s);
+    return 0;
+}
+
+/* A step on this GPU takes so many times what is predicted. */
+static void add_row(site *s, const char *gpu, int64_t batch, double times)
+{
+    size_t i = s->count++;
+    s->jobs[i] = s->job;
+    s->c[i] = predict_configuration(batch, gpu);
+    s->c[i].attention = MDOT_ATTENTION_EAGER;
+    s->ms[i] = times * predict_one(&s->f, s->job, &s->c[i]).step_ms;
+}
+
+static mdot_calibration *calibrate(site *s)
+{
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    mdot_status status = mdot_calibrate(s->f.context, s->jobs, s->c, s->ms, s->count, &calibration, &err);
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    return calibration;
+}
+
+static mdot_calibration_info info_of(const mdot_calibration *calibration)
+{
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    assert_int_equal(mdot_calibration_get_info(calibration, &info), MDOT_OK);
+    return info;
+}
+
+static mdot_calibration_gpu gpu_of(const mdot_calibration *calibration, size_t index)
+{
+    mdot_calibration_gpu gpu = MDOT_INIT(mdot_calibration_gpu);
+    assert_int_equal(mdot_calibration_get_gpu(calibration, index, &gpu), MDOT_OK);
+    return gpu;
+}
+
+/* ---- Fitting ----------------------------------------------------------------------------------------------------- */
+
+static void without_rows_nothing_changes(void **state)
+{
+    site *s = *state;
+    mdot_calibration *calibration = calibrate(s);
+    mdot_configuration c = predict_configuration(8, "A100");
+    mdot_prediction before = predict_one(&s->f, s->job, &c), after = before;
+    assert_int_equal(mdot_calibration_apply(calibration, &c, NULL, &after, NULL), MDOT_OK);
+    assert_true(after.step_ms == before.step_ms);
+    predict_assert_close(after.lower_ms, before.lower_ms);
+    predict_assert_close(after.upper_ms, before.upper_ms);
+    assert_true(after.peak_memory_bytes == before.peak_memory_bytes && after.warnings == before.warnings);
+    mdot_calibration_destroy(calibration);
+}
+
+/* Of a site where all steps take 1.5 times as long. */
+static void the_more_rows_the_nearer(void **state)
+{
+    site *s = *state;
+    double last_factor = 1, last_interval = 1;
+    for (size_t rows = 1; rows <= 48; rows += rows) {
+        while (s->count < rows) add_row(s, "T4", 8 + (int64_t)s->count, 1.5);
+        mdot_calibration *calibration = calibrate(s);
+        mdot_calibration_gpu gpu = gpu_of(calibration, 0);
+        assert_int_equal(gpu.row_count, rows);
+        assert_string_equal(gpu.name, "T4");
+        if (!(gpu.factor >= last_factor && gpu.factor < 1.5)) fail_msg("%zu rows: %g", rows, gpu.factor);
+        assert_true(rows < 3 || gpu.factor > 1.1);
+        assert_true(gpu.interval < last_interval);
+        last_factor = gpu.factor;
+        last_interval = gpu.interval;
+        mdot_calibration_destroy(calibration);
+    }
+    assert_true(last_factor > 1.47);
+    assert_true(last_interval < 0.5);
+}
+
+static void gpus_have_their_own_factors_and_lend_each_other(void **state)
+{
+    site *s = *state;
+    for (int64_t i = 0; i < 8; i++) {
+        add_row(s, "T4", 8 + i, 2);
+        add_row(s, "A100", 8 + i, 1.2);
+    }
+    mdot_calibration *calibration = calibrate(s);
+    mdot_calibration_info info = info_of(calibration);
+    assert_int_equal(info.gpu_count, 2);
+    assert_int_equal(info.row_count, 16);
+    assert_string_equal(gpu_of(calibration, 1).name, "A100-SXM-40GB");
+    assert_true(gpu_of(calibration, 0).factor > 1.8 && gpu_of(calibration, 0).factor < 2);
+    assert_true(gpu_of(calibration, 1).factor > 1.15 && gpu_of(calibration, 1).factor < 1.35);
+    assert_true(info.factor > 1 && info.factor < 1.5);
+    assert_true(info.interval > gpu_of(calibration, 0).interval);
+    /* by name or by figures, a card is the same */
+    mdot_gpu figures = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("T4", &figures, NULL), MDOT_OK);
+    mdot_configuration named = predict_configuration(64, "T4"), figured = named;
+    figured.gpu = NULL;
+    figured.gpu_figures = &figures;
+    mdot_prediction a = predict_one(&s->f, s->job, &named), b = a;
+    double before = a.step_ms;
+    assert_int_equal(mdot_calibration_apply(calibration, &named, NULL, &a, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_apply(calibration, &figured, NULL, &b, NULL), MDOT_OK);
+    assert_true(a.step_ms == b.step_ms);
+    predict_assert_close(a.step_ms, before * gpu_of(calibration, 0).factor);
+    assert_true(a.lower_ms < a.step_ms && a.step_ms < a.upper_ms);
+    mdot_calibration_destroy(calibration);
+}
+
+static void a_row_that_is_wrong_hardly_counts(void **state)
+{
+    site *s = *state;
+    for (int64_t i = 0; i < 12; i++) add_row(s, "T4", 8 + i, 1.2);
+    add_row(s, "T4", 64, 40);
+    mdot_calibration *calibration = calibrate(s);
+    double factor = gpu_of(calibration, 0).factor;
+    if (!(factor > 1.1 && factor < 1.45)) fail_msg("%g", factor);
+    mdot_calibration_destroy(calibration);
+}
+
+/* Rows that contradict each other widen the interval instead of narrowing it. */
+static void scatter_is_not_taken_for_knowledge(void **state)
+{
+    site *s = *state;
+    for (int64_t i = 0; i < 16; i++) add_row(s, "T4", 8 + i, i % 2 == 0 ? 8 : 1 / 8.0);
+    mdot_calibration *calibration = calibrate(s);
+    assert_true(gpu_of(calibration, 0).interval > 1.5);
+    predict_assert_close(gpu_of(calibration, 0).factor, 1);
+    mdot_calibration_destroy(calibration);
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------------------- */
+
+static mdot_status parse(const char *text, mdot_calibration **out, mdot_error *err)
+{
+    return mdot_calibration_parse(text, strlen(text), out, err);
+}
+
+static void a_file_holds_all_of_it(void **state)
+{
+    site *s = *state;
+    for (int64_t i = 0; i < 6; i++) {
+        add_row(s, "T4", 8 + i, 1.7);
+        add_row(s, "H100", 8 + i, 0.8);
+    }
+    mdot_calibration *made = calibrate(s), *read = NULL;
+    char *folder = process_make_folder(), path[512];
+    snprintf(path, sizeof path, "%s/site.cal", folder);
+    assert_int_equal(mdot_calibration_save(made, path, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_load(path, &read, NULL), MDOT_OK);
+    assert_string_equal(info_of(read).predictor, info_of(made).predictor);
+    assert_int_equal(info_of(read).row_count, 12);
+    static const char *const gpus[] = {"T4", "H100", "A100"};
+    for (size_t i = 0; i < 3; i++) {
+        mdot_configuration c = predict_configuration(32, gpus[i]);
+        mdot_prediction a = predict_one(&s->f, s->job, &c), b = a;
+        mdot_explanation *e = NULL;
+        assert_int_equal(mdot_explain(s->f.context, s->job, &c, &e, NULL), MDOT_OK);
+        assert_int_equal(mdot_calibration_apply(made, &c, e, &a, NULL), MDOT_OK);
+        assert_int_equal(mdot_calibration_apply(read, &c, e, &b, NULL), MDOT_OK);
+        predict_assert_close(b.step_ms, a.step_ms);
+        predict_assert_close(b.lower_ms, a.lower_ms);
+        predict_assert_close(b.upper_ms, a.upper_ms);
+        mdot_explanation_destroy(e);
+    }
+    mdot_calibration_destroy(made);
+    mdot_calibration_destroy(read);
+    process_remove_folder(folder);
+}
+
+#define HEAD "mdot-calibration 1\npredictor p\nrows 3\n"
+#define PARTS "part forward 0.3 0\npart backward 0.6 0\npart optimizer 0.1 0\npart host 0 0\npart communication 0 0\n"
+
+static void what_is_no_calibration_is_refused_by_line(void **state)
+{
+    (void)state;
+    static const char whole[] = HEAD PARTS "others 1.1 0.9\ngpu 3 1.2 0.8 0 1 0.9 T4\n";
+    static const struct {
+        const char *text, *message;
+        mdot_status status;
+    } wrong[] = {
+        {"", "line 1 ", MDOT_MALFORMED},
+        {"mdot-calibration 2\n", "format \"2\"", MDOT_INCOMPATIBLE},
+        {"mdot-calibration 1\n", "line 2 ", MDOT_MALFORMED},
+        {"mdot-calibration 1\npredictor \nrows 3\n", "line 2 ", MDOT_MALFORMED},
+        {"mdot-calibration 1\npredictor \033[2J\nrows 3\n", "cannot be printed", MDOT_MALFORMED},
+        {"mdot-calibration 1\npredictor p\nrows -1\n", "line 3 ", MDOT_MALFORMED},
+        {"mdot-calibration 1\npredictor p\nrows 1.5\n", "fraction", MDOT_MALFORMED},
+        {HEAD "part backward 0 0\n", "part forward", MDOT_MALFORMED},
+        {HEAD "part forward 1.5 0\n", "line 4 ", MDOT_MALFORMED},
+        {HEAD "part forward nan 0\n", "line 4 ", MDOT_MALFORMED},
+        {HEAD "part forward 0 0 0\n", "goes on", MDOT_MALFORMED},
+        {HEAD PARTS "others 0 1\n", "line 9 ", MDOT_MALFORMED},
+        {HEAD PARTS "others inf 1\n", "line 9 ", MDOT_MALFORMED},
+        {HEAD PARTS "others 65 1\n", "line 9 ", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 0\n", "line 9 ", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1", "is missing", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\ngpu -1 1 1 0 1 1 T4\n", "line 10 ", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\ngpu 1 1 1 0 1 1 \n", "line 10 ", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\ngpu 1 1 1 0 1 1 T4\ngpu 1 1 1 0 1 1 T4\n", "stood before", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\nelse\n", "line 10 ", MDOT_MALFORMED},
+    };
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    assert_int_equal(parse(whole, &calibration, &err), MDOT_OK);
+    mdot_calibration_destroy(calibration);
+    calibration = NULL;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(parse(wrong[i].text, &calibration, &err), wrong[i].status);
+        if (strstr(err.message, wrong[i].message) == NULL) fail_msg("%s\n: %s", wrong[i].text, err.message);
+    }
+    /* cut at every byte but the whole, and with a zero in it */
+    for (size_t length = 0; length + 1 < sizeof whole; length++) {
+        mdot_status status = mdot_calibration_parse(whole, length, &calibration, &err);
+        bool ends = strcmp(whole + length, "gpu 3 1.2 0.8 0 1 0.9 T4\n") == 0;
+        assert_int_equal(status, ends ? MDOT_OK : MDOT_MALFORMED);
+        if (ends) mdot_calibration_destroy(calibration);
+    }
+    assert_int_equal(mdot_calibration_parse(whole, sizeof whole, &calibration, &err), MDOT_MALFORMED);
+    assert_non_null(strstr(err.message, "zeros"));
+}
+
+static void limits_of_a_file_are_kept(void **state)
+{
+    (void)state;
+    enum { MOST_GPUS = 64, MOST_BYTES = 1 << 16 };
+    char *text = calloc(1, MOST_BYTES + 2);
+    assert_non_null(text);
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    for (int gpus = MOST_GPUS; gpus <= MOST_GPUS + 1; gpus++) {
+        size_t used = (size_t)sprintf(text, "%s%s%s", HEAD, PARTS, "others 1 1\n");
+        for (int i = 0; i < gpus; i++) used += (size_t)sprintf(text + used, "gpu 1 1 1 0 1 1 card %d\n", i);
+        mdot_status status = parse(text, &calibration, &err);
+        assert_int_equal(status, gpus == MOST_GPUS ? MDOT_OK : MDOT_MALFORMED);
+        if (status == MDOT_OK) mdot_calibration_destroy(calibration);
+    }
+    memset(text, 'x', MOST_BYTES + 1);
+    assert_int_equal(mdot_calibration_parse(text, MOST_BYTES + 1, &calibration, &err), MDOT_MALFORMED);
+    assert_non_null(strstr(err.message, "too many"));
+    free(text);
+}
+
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
+
+static void what_is_wrong_is_refused(void **state)
+{
+    site *s = *state;
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    static const double wrong[] = {0, -1, NAN, INFINITY};
+    add_row(s, "T4", 8, 1);
+    add_row(s, "T4", 8, 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        s->ms[1] = wrong[i];
+        assert_int_equal(mdot_calibrate(s->f.context, s->jobs, s->c, s->ms, 2, &calibration, &err),
+                         MDOT_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.message, "row 1: "));
+    }
+    s->ms[1] = 1;
+    s->c[1].batch = 0;
+    assert_int_equal(mdot_calibrate(s->f.context, s->jobs, s->c, s->ms, 2, &calibration, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "row 1: "));
+    assert_int_equal(mdot_calibrate(NULL, s->jobs, s->c, s->ms, 1, &calibration, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibrate(s->f.context, NULL, s->c, s->ms, 1, &calibration, &err), MDOT_INVALID_ARGUMENT);
+    assert_null(calibration);
+    calibration = calibrate(&(site){.f = s->f});
+    mdot_prediction p = predict_one(&s->f, s->job, &s->c[0]);
+    mdot_configuration unknown = predict_configuration(8, "B17");
+    assert_int_equal(mdot_calibration_apply(calibration, &unknown, NULL, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibration_apply(NULL, &s->c[0], NULL, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibration_load("/nowhere.cal", &calibration, &err), MDOT_NOT_FOUND);
+    mdot_calibration_gpu gpu = MDOT_INIT(mdot_calibration_gpu);
+    assert_int_equal(mdot_calibration_get_gpu(calibration, 0, &gpu), MDOT_OUT_OF_RANGE);
+    mdot_calibration_destroy(calibration);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(without_rows_nothing_changes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_more_rows_the_nearer, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(gpus_have_their_own_factors_and_lend_each_other, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_row_that_is_wrong_hardly_counts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(scatter_is_not_taken_for_knowledge, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_file_holds_all_of_it, set_up, tear_down),
+        cmocka_unit_test(what_is_no_calibration_is_refused_by_line),
+        cmocka_unit_test(limits_of_a_file_are_kept),
+        cmocka_unit_test_setup_teardown(what_is_wrong_is_refused, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
