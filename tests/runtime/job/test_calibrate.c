@@ -24,7 +24,8 @@ typedef struct site {
     size_t count;
 } site;
 
-static int set_up(void **state)
+/* One for all tests, each of which begins without a row. */
+static int open_site(void **state)
 {
     site *s = calloc(1, sizeof *s);
     if (s == NULL) return -1;
@@ -34,7 +35,13 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+static int forget_rows(void **state)
+{
+    ((site *)*state)->count = 0;
+    return 0;
+}
+
+static int close_site(void **state)
 {
     site *s = *state;
     mdot_job_destroy(s->job);
@@ -317,15 +324,15 @@ static void what_is_wrong_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(without_rows_nothing_changes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_more_rows_the_nearer, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(gpus_have_their_own_factors_and_lend_each_other, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_row_that_is_wrong_hardly_counts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(scatter_is_not_taken_for_knowledge, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_file_holds_all_of_it, set_up, tear_down),
+        cmocka_unit_test_setup(without_rows_nothing_changes, forget_rows),
+        cmocka_unit_test_setup(the_more_rows_the_nearer, forget_rows),
+        cmocka_unit_test_setup(gpus_have_their_own_factors_and_lend_each_other, forget_rows),
+        cmocka_unit_test_setup(a_row_that_is_wrong_hardly_counts, forget_rows),
+        cmocka_unit_test_setup(scatter_is_not_taken_for_knowledge, forget_rows),
+        cmocka_unit_test_setup(a_file_holds_all_of_it, forget_rows),
         cmocka_unit_test(what_is_no_calibration_is_refused_by_line),
         cmocka_unit_test(limits_of_a_file_are_kept),
-        cmocka_unit_test_setup_teardown(what_is_wrong_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup(what_is_wrong_is_refused, forget_rows),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_site, close_site);
 }
