@@ -303,7 +303,7 @@ static void print_json_operator(const predict_answers *answers, size_t i, size_t
 {
     mdot_job_operator op = MDOT_INIT(mdot_job_operator);
     mdot_operator_share s = share_of(answers, i, index);
-    mdot_job_get_operator(answers->asked, index, &op);
+    mdot_job_get_operator(answers->variants[answers->variant[i]].job, index, &op);
     printf("%s\n     {\"operator\": %zu, \"type\": ", index == 0 ? "" : ",", index);
     cli_json_string(stdout, op.type);
     printf(", \"block\": %" PRIu32, op.block);
@@ -328,6 +328,6 @@ void predict_json_explanation(const predict_answers *answers, size_t i)
     printf("\"weight_gradient_ms\": %.9g, \"optimizer_ms\": %.9g,\n    \"host_ms\": %.9g, \"communication_ms\": %.9g, "
            "\"idle_ms\": %.9g,\n    \"operators\": [",
            info.weight_gradient_ms, info.optimizer_ms, info.host_ms, info.communication_ms, info.idle_ms);
-    for (size_t k = 0; k < answers->job.operator_count; k++) print_json_operator(answers, i, k);
+    for (size_t k = 0; k < info.operator_count; k++) print_json_operator(answers, i, k);
     printf("]}");
 }

@@ -40,6 +40,54 @@ static bool is_pytorch_file(const char *path)
     return false;
 }
 
+/* All of stdin; the caller frees it. */
+static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot_error *err)
+{
+    static const size_t most = (size_t)1 << 32;
+    unsigned char *bytes = NULL;
+    size_t size = 0, room = 0;
+    for (size_t read = 1; read > 0; size += read) {
+        if (size == room) {
+            room = room == 0 ? 1 << 16 : 2 * room;
+            unsigned char *larger = room <= most ? realloc(bytes, room) : NULL;
+            if (larger == NULL) {
+                free(bytes);
+                return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the job on standard input");
+            }
+            bytes = larger;
+        }
+        read = fread(bytes + size, 1, room - size, stdin);
+    }
+    if (ferror(stdin) != 0) {
+        free(bytes);
+        return mdot_fail(err, MDOT_IO, "cannot read standard input");
+    }
+    *out_bytes = bytes;
+    *out_size = size;
+    return MDOT_OK;
+}
+
+/* A job from stdin, where it can be read once: a .job file or a model, as its first bytes say. */
+static mdot_status read_job_stream(const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
+{
+    static const char job_magic[] = "MDOTJOB", name[] = "standard input";
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    mdot_status status = read_stream(&bytes, &size, err);
+    if (status != MDOT_OK) return status;
+    bool is_job = size >= sizeof job_magic && memcmp(bytes, job_magic, sizeof job_magic) == 0;
+    if (size == 0)
+        status = mdot_fail(err, MDOT_MALFORMED, "%s: empty", name);
+    else if (is_job && options->dim_count > 0)
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: a .job file has no dimension '%s' to bind", name,
+                           options->dims[0].name);
+    else
+        status = is_job ? mdot_job_parse(bytes, size, out_job, err)
+                        : mdot_job_read_bytes(bytes, size, name, options, out_job, err);
+    free(bytes);
+    return status;
+}
+
 static mdot_status read_job(const char *command, const char *path, const cli_reading *r, bool keep_names,
                             mdot_job **out_job, mdot_error *err)
 {
@@ -51,6 +99,7 @@ static mdot_status read_job(const char *command, const char *path, const cli_rea
                                 .user = &shown,
                                 .keep_names = keep_names ? 1 : 0,
                                 .output = r->output};
+    if (strcmp(path, "-") == 0) return read_job_stream(&options, out_job, err);
     if (is_pytorch_file(path))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "%s: PyTorch's own files hold no graph; export the network: torch.onnx.export(model, example, "

@@ -16,6 +16,12 @@ double predict_samples_per_second(const mdot_configuration *c, const mdot_predic
     return 1000 * cli_samples_of_step(c) / p->step_ms;
 }
 
+double predict_tokens_per_second(const predict_answers *answers, size_t i)
+{
+    double tokens = answers->variants[answers->variant[i]].tokens_per_sample;
+    return tokens * predict_samples_per_second(&answers->configurations[i], &answers->predictions[i]);
+}
+
 double predict_cost(const predict_request *r, const mdot_configuration *c, const mdot_prediction *p)
 {
     if (!r->prices.given) return NAN;
@@ -28,7 +34,7 @@ double predict_cost(const predict_request *r, const mdot_configuration *c, const
 
 typedef struct line {
     double key; /* the smaller the better */
-    size_t index;
+    size_t index, variant;
     mdot_configuration configuration;
     mdot_prediction prediction;
 } line;
@@ -59,12 +65,13 @@ bool predict_sort(const predict_request *r, predict_answers *answers)
     for (size_t i = 0; i < answers->count; i++) {
         const mdot_configuration *c = &answers->configurations[i];
         const mdot_prediction *p = &answers->predictions[i];
-        lines[i] = (line){key_of(r, c, p), i, *c, *p};
+        lines[i] = (line){key_of(r, c, p), i, answers->variant[i], *c, *p};
     }
     qsort(lines, answers->count, sizeof *lines, compare);
     for (size_t i = 0; i < answers->count; i++) {
         answers->configurations[i] = lines[i].configuration;
         answers->predictions[i] = lines[i].prediction;
+        answers->variant[i] = lines[i].variant;
     }
     free(lines);
     return true;

@@ -30,51 +30,64 @@ static bool add_gpu_spec(const char *command, char *text, void *request)
     return cli_add_gpu_spec(command, text, &((predict_request *)request)->gpus);
 }
 
-static bool add_batch(predict_request *r, int64_t batch)
+/* "16..512" or "16,32,48", at most PREDICT_MAX_BATCHES of them. */
+static bool parse_values(const char *command, const char *what, char *text, int64_t most, int64_t *out,
+                         size_t *out_count)
 {
-    if (r->batch_count == PREDICT_MAX_BATCHES) return false;
-    r->batches[r->batch_count++] = batch;
-    return true;
-}
-
-/* "16..512" or "16,32,48". */
-static bool parse_batches(const char *command, char *text, predict_request *r)
-{
-    static const char what[] = "--sweep batch";
     char *dots = strstr(text, "..");
-    r->batch_count = 0;
+    size_t count = 0;
     if (dots != NULL) {
         int64_t first, last;
         *dots = '\0';
-        if (!cli_parse_int(command, what, text, 1, CLI_MAX_BATCH, &first) ||
-            !cli_parse_int(command, what, dots + 2, 1, CLI_MAX_BATCH, &last))
+        if (!cli_parse_int(command, what, text, 1, most, &first) ||
+            !cli_parse_int(command, what, dots + 2, 1, most, &last))
             return false;
         if (first > last) {
             cli_usage_error(command, "%s ascends: %" PRId64 " stands before %" PRId64, what, first, last);
             return false;
         }
-        add_batch(r, first);
+        out[count++] = first;
         for (int64_t power = 1; power < last; power *= 2)
-            if (power > first) add_batch(r, power);
-        return first == last || add_batch(r, last);
+            if (power > first) out[count++] = power;
+        if (first < last) out[count++] = last;
+        *out_count = count;
+        return true;
     }
     const char *items[PREDICT_MAX_BATCHES];
-    size_t count;
     if (!cli_split_list(command, what, text, PREDICT_MAX_BATCHES, items, &count)) return false;
-    for (size_t i = 0; i < count; i++) {
-        int64_t batch;
-        if (!cli_parse_int(command, what, items[i], 1, CLI_MAX_BATCH, &batch)) return false;
-        add_batch(r, batch);
-    }
+    for (size_t i = 0; i < count; i++)
+        if (!cli_parse_int(command, what, items[i], 1, most, &out[i])) return false;
+    *out_count = count;
     return true;
+}
+
+static bool is_swept_twice(const char *command, const char *text)
+{
+    cli_usage_error(command, "--sweep takes the batch and one dimension, not \"%s\" as well", text);
+    return false;
 }
 
 static bool parse_sweep(const char *command, char *text, void *request)
 {
-    static const char prefix[] = "batch=";
-    if (strncmp(text, prefix, sizeof prefix - 1) == 0) return parse_batches(command, text + sizeof prefix - 1, request);
-    cli_usage_error(command, "--sweep takes batch=A..B or batch=A,B,C, not \"%s\"", text);
-    return false;
+    predict_request *r = request;
+    char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text || equals[1] == '\0') {
+        cli_usage_error(command, "--sweep takes batch=A..B, batch=A,B,C or a --dim's name instead, not \"%s\"", text);
+        return false;
+    }
+    *equals = '\0';
+    if (strcmp(text, "batch") == 0) {
+        if (r->sweeps_batch) return is_swept_twice(command, text);
+        if (r->batch_count > 0) {
+            cli_usage_error(command, "--batch and --sweep exclude each other");
+            return false;
+        }
+        r->sweeps_batch = true;
+        return parse_values(command, "--sweep batch", equals + 1, CLI_MAX_BATCH, r->batches, &r->batch_count);
+    }
+    if (r->swept_dim != NULL) return is_swept_twice(command, text);
+    r->swept_dim = text;
+    return parse_values(command, "--sweep", equals + 1, INT32_MAX, r->dim_values, &r->dim_value_count);
 }
 
 static bool read_prices(const char *command, char *text, void *request)
@@ -88,6 +101,10 @@ static const char *const order_names[PREDICT_ORDER_COUNT + 1] = {
 static bool parse_batch(const char *command, char *text, void *request)
 {
     predict_request *r = request;
+    if (r->batch_count > 0) {
+        cli_usage_error(command, "--batch and --sweep exclude each other");
+        return false;
+    }
     r->batch_count = 1;
     return cli_parse_int(command, "--batch", text, 1, CLI_MAX_BATCH, &r->batches[0]);
 }
@@ -99,13 +116,14 @@ static const cli_option options[] = {
      .value = "N",
      .help = "samples a step on one GPU (default: the file's batch, or 1)",
      .kind = CLI_CALL,
-     .call = parse_batch,
-     .excludes = "sweep"},
+     .call = parse_batch},
     {.name = "sweep",
      .value = "batch=A..B",
-     .help = "every batch of A, the powers of two between, and B; or batch=A,B,C",
+     .help = "every batch of A, the powers of two between, and B; or batch=A,B,C. A symbolic dimension's name "
+             "sweeps that, beside the batch or alone",
      .kind = CLI_CALL,
-     .call = parse_sweep},
+     .call = parse_sweep,
+     .repeats = true},
     {.name = "dim",
      .letter = 'd',
      .value = "NAME=N",
@@ -212,38 +230,85 @@ static const char *const synopsis[] = {"JOB.onnx --gpu NAME [OPTION]…", "JOB.j
 /* ---- Asking ----------------------------------------------------------------------------------------------------- */
 
 /* A job whose tensors are all empty takes no time that could be predicted. */
-static mdot_status look_through(const predict_request *r, const mdot_job *job, predict_answers *answers,
-                                mdot_error *err)
+static mdot_status look_through(const predict_request *r, predict_variant *v, bool *out_attends, mdot_error *err)
 {
-    bool works = false;
-    for (size_t i = 0; i < answers->job.operator_count; i++) {
+    bool works = false, looks_up = false;
+    int64_t queries = 0;
+    for (size_t i = 0; i < v->info.operator_count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_job_get_operator(job, i, &op);
+        mdot_job_get_operator(v->job, i, &op);
         const mdot_load *sample = &op.per_sample[MDOT_PHASE_FORWARD], *step = &op.per_step[MDOT_PHASE_FORWARD];
         works = works || sample->bytes_read + sample->bytes_written + step->bytes_read + step->bytes_written > 0;
-        answers->attends = answers->attends || op.setting[MDOT_SETTING_HEADS] > 0;
+        bool is_table = (op.facts.traits & MDOT_TRAIT_PICKS) != 0 && op.parameters + op.frozen_parameters > 0;
+        looks_up = looks_up || is_table;
+        if (queries == 0) queries = op.setting[MDOT_SETTING_QUERIES];
+        *out_attends = *out_attends || op.setting[MDOT_SETTING_HEADS] > 0;
     }
+    v->tokens_per_sample = looks_up ? (double)queries : 0;
     if (works) return MDOT_OK;
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: there is nothing to compute: every tensor is empty", r->job_path);
 }
 
-/* One configuration for each GPU and batch, GPU by GPU, with defaults from the job. */
+/* A job that can be read without the dimension does not have it: every value would give the same. */
+static mdot_status check_swept(const predict_request *r, mdot_error *err)
+{
+    cli_reading reading = r->reading;
+    mdot_job *job = NULL;
+    reading.quiet = true;
+    if (cli_read_job("predict", r->job_path, &reading, &job, NULL) != MDOT_OK) return MDOT_OK;
+    mdot_job_destroy(job);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: there is no symbolic dimension '%s' to sweep", r->job_path,
+                     r->swept_dim);
+}
+
+/* The job once for each value of the swept dimension. */
+static mdot_status read_variants(const predict_request *r, predict_answers *answers, mdot_error *err)
+{
+    size_t count = r->swept_dim != NULL ? r->dim_value_count : 1;
+    answers->variants = calloc(count, sizeof *answers->variants);
+    if (answers->variants == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", count);
+    mdot_status status = r->swept_dim != NULL ? check_swept(r, err) : MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < count; i++) {
+        cli_reading reading = r->reading;
+        predict_variant *v = &answers->variants[i];
+        reading.quiet = reading.quiet || i > 0;
+        if (r->swept_dim != NULL) {
+            if (reading.dims.count == CLI_MAX_DIMS)
+                return mdot_fail(err, MDOT_INVALID_ARGUMENT, "at most %d dimensions", CLI_MAX_DIMS);
+            v->value = r->dim_values[i];
+            reading.dims.item[reading.dims.count++] = (mdot_dim_binding){.name = r->swept_dim, .value = v->value};
+        }
+        status = cli_read_job("predict", r->job_path, &reading, &v->job, err);
+        if (status != MDOT_OK) break;
+        answers->variant_count++;
+        v->info = MDOT_INIT(mdot_job_info);
+        mdot_job_get_info(v->job, &v->info);
+        status = look_through(r, v, &answers->attends, err);
+    }
+    answers->asked = answers->variants[0].job;
+    answers->job = answers->variants[0].info;
+    return status;
+}
+
+/* One configuration for each variant, GPU and batch, in this order, with defaults from the job. */
 static mdot_status list_configurations(const predict_request *r, predict_answers *answers, mdot_error *err)
 {
-    size_t batch_count = r->batch_count > 0 ? r->batch_count : 1;
-    answers->count = r->gpus.count * batch_count;
+    size_t batch_count = r->batch_count > 0 ? r->batch_count : 1, each = r->gpus.count * batch_count;
+    answers->count = answers->variant_count * each;
     answers->configurations = calloc(answers->count, sizeof *answers->configurations);
     answers->predictions = calloc(answers->count, sizeof *answers->predictions);
-    if (answers->configurations == NULL || answers->predictions == NULL)
+    answers->variant = calloc(answers->count, sizeof *answers->variant);
+    if (answers->configurations == NULL || answers->predictions == NULL || answers->variant == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu predictions", answers->count);
-    answers->predictions[0] = MDOT_INIT(mdot_prediction);
     for (size_t i = 0; i < answers->count; i++) {
+        const mdot_job_info *info = &answers->variants[i / each].info;
         mdot_configuration *c = &answers->configurations[i];
+        answers->variant[i] = i / each;
+        answers->predictions[i].struct_size = sizeof *answers->predictions;
         *c = (mdot_configuration){.struct_size = sizeof *c,
-                                  .batch =
-                                      r->batch_count > 0 ? r->batches[i % batch_count] : cli_job_batch(&answers->job),
-                                  .gpu_figures = &r->gpus.item[i / batch_count]};
-        cli_training_apply(&r->training, &answers->job, c);
+                                  .batch = r->batch_count > 0 ? r->batches[i % batch_count] : cli_job_batch(info),
+                                  .gpu_figures = &r->gpus.item[i % each / batch_count]};
+        cli_training_apply(&r->training, info, c);
     }
     return MDOT_OK;
 }
@@ -266,14 +331,19 @@ static mdot_status find_fit(mdot_context *context, const mdot_job *job, mdot_con
     return MDOT_OK;
 }
 
-static mdot_status explain_all(mdot_context *context, const mdot_job *job, predict_answers *answers, mdot_error *err)
+static const mdot_job *job_of(const predict_answers *answers, size_t i)
+{
+    return answers->variants[answers->variant[i]].job;
+}
+
+static mdot_status explain_all(mdot_context *context, predict_answers *answers, mdot_error *err)
 {
     answers->explanations = calloc(answers->count, sizeof *answers->explanations);
     if (answers->explanations == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu explanations", answers->count);
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < answers->count; i++)
-        status = mdot_explain(context, job, &answers->configurations[i], &answers->explanations[i], err);
+        status = mdot_explain(context, job_of(answers, i), &answers->configurations[i], &answers->explanations[i], err);
     return status;
 }
 
@@ -288,7 +358,6 @@ static mdot_status calibrate_all(const predict_request *r, predict_answers *answ
                            info.predictor, answers->predictor);
     for (size_t i = 0; status == MDOT_OK && i < answers->count; i++) {
         mdot_prediction *p = &answers->predictions[i];
-        p->struct_size = sizeof *p;
         status = mdot_calibration_apply(calibration, &answers->configurations[i], answers->explanations[i], p, err);
     }
     answers->calibrated_rows = info.row_count;
@@ -296,8 +365,8 @@ static mdot_status calibrate_all(const predict_request *r, predict_answers *answ
     return status;
 }
 
-/* Opens the predictor and has it answer every configuration of `job`. */
-static mdot_status ask(const predict_request *r, const mdot_job *job, predict_answers *answers, mdot_error *err)
+/* Opens the predictor and has it answer every configuration. */
+static mdot_status ask(const predict_request *r, predict_answers *answers, mdot_error *err)
 {
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
@@ -309,11 +378,12 @@ static mdot_status ask(const predict_request *r, const mdot_job *job, predict_an
         snprintf(answers->compiler, sizeof answers->compiler, "%s", info.compiler);
     }
     for (size_t i = 0; status == MDOT_OK && r->fit && i < answers->count; i++)
-        status = find_fit(context, job, &answers->configurations[i], err);
-    if (status == MDOT_OK)
-        status = mdot_sweep(context, job, answers->configurations, answers->count, answers->predictions, err);
-    if (status == MDOT_OK && (r->explain || r->calibration_path != NULL))
-        status = explain_all(context, job, answers, err);
+        status = find_fit(context, job_of(answers, i), &answers->configurations[i], err);
+    size_t each = answers->count / answers->variant_count;
+    for (size_t v = 0; status == MDOT_OK && v < answers->variant_count; v++)
+        status = mdot_sweep(context, answers->variants[v].job, &answers->configurations[v * each], each,
+                            &answers->predictions[v * each], err);
+    if (status == MDOT_OK && (r->explain || r->calibration_path != NULL)) status = explain_all(context, answers, err);
     if (status == MDOT_OK && r->calibration_path != NULL) status = calibrate_all(r, answers, err);
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
@@ -337,23 +407,19 @@ static int run(int argc, char **argv)
     if (request.fit && request.batch_count > 0)
         return cli_usage_error("predict", "--fit finds the batch; --batch and --sweep give it");
     if (request.gpus.count == 0) return refuse_gpu("no GPU given: --gpu takes");
-    bool several = request.gpus.count > 1 || request.batch_count > 1;
+    if (request.swept_dim != NULL && strcmp(operands.item[0], "-") == 0)
+        return cli_usage_error("predict", "a dimension is swept by reading the job again, which standard input is not");
+    bool several = request.gpus.count > 1 || request.batch_count > 1 || request.dim_value_count > 1;
     if (request.explain && several && !request.json)
         return cli_usage_error("predict", "--explain explains one prediction, or with --json all");
     if (request.explain) request.reading.keep_names = true;
     request.job_path = operands.item[0];
 
     mdot_error err = {0};
-    mdot_job *job = NULL;
     predict_answers answers = {.job = MDOT_INIT(mdot_job_info)};
-    mdot_status status = cli_read_job("predict", request.job_path, &request.reading, &job, &err);
-    if (status == MDOT_OK) {
-        answers.asked = job;
-        mdot_job_get_info(job, &answers.job);
-        status = look_through(&request, job, &answers, &err);
-    }
+    mdot_status status = read_variants(&request, &answers, &err);
     if (status == MDOT_OK) status = list_configurations(&request, &answers, &err);
-    if (status == MDOT_OK) status = ask(&request, job, &answers, &err);
+    if (status == MDOT_OK) status = ask(&request, &answers, &err);
     if (status == MDOT_OK && !predict_sort(&request, &answers))
         status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory to sort %zu predictions", answers.count);
     if (status == MDOT_OK) status = predict_print(&request, &answers, &err);
@@ -362,7 +428,9 @@ static int run(int argc, char **argv)
     free(answers.explanations);
     free(answers.configurations);
     free(answers.predictions);
-    mdot_job_destroy(job);
+    free(answers.variant);
+    for (size_t i = 0; i < answers.variant_count; i++) mdot_job_destroy(answers.variants[i].job);
+    free(answers.variants);
     return status == MDOT_OK ? CLI_OK : cli_report("predict", &err);
 }
 

@@ -16,6 +16,10 @@ typedef struct predict_request {
     cli_gpus gpus;
     int64_t batches[PREDICT_MAX_BATCHES];
     size_t batch_count;
+    bool sweeps_batch;
+    const char *swept_dim; /* a symbolic dimension that takes each of these values; NULL: none */
+    int64_t dim_values[PREDICT_MAX_BATCHES];
+    size_t dim_value_count;
     int64_t steps, epochs, dataset;
     cli_prices prices;
     int sort; /* predict_order, or CLI_NO_CHOICE */
@@ -30,9 +34,20 @@ typedef enum predict_order {
     PREDICT_ORDER_COUNT
 } predict_order;
 
+/* The job with one value of the swept dimension; of a job without one there is one. */
+typedef struct predict_variant {
+    mdot_job *job;
+    mdot_job_info info;
+    int64_t value;            /* of the dimension; 0: none is swept */
+    double tokens_per_sample; /* of a language model, which looks tokens up and attends to them; 0: it is none */
+} predict_variant;
+
 /* Every configuration asked for, with its answer. */
 typedef struct predict_answers {
-    const mdot_job *asked;
+    predict_variant *variants;
+    size_t variant_count;
+    size_t *variant;                    /* of each prediction */
+    const mdot_job *asked;              /* the first variant's, which stands for all in what is said of the job */
     mdot_job_info job;                  /* of it */
     bool attends;                       /* it has attention */
     char predictor[128], compiler[128]; /* who answered: the artefact's name, and what made it */
@@ -47,6 +62,8 @@ typedef struct predict_answers {
  * or without its steps a million samples, NAN without a price. */
 double predict_total_steps(const predict_request *request, const mdot_configuration *c);
 double predict_samples_per_second(const mdot_configuration *c, const mdot_prediction *p);
+/* 0 for what is no language model. */
+double predict_tokens_per_second(const predict_answers *answers, size_t i);
 double predict_cost(const predict_request *request, const mdot_configuration *c, const mdot_prediction *p);
 /* Configurations and predictions in the order asked for. False: memory ran out. */
 bool predict_sort(const predict_request *request, predict_answers *answers);

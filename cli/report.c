@@ -129,8 +129,8 @@ static void print_work(const predict_answers *answers)
 {
     char parameters[16], flops[16];
     const mdot_prediction *p = &answers->predictions[0];
-    printf("  work        %s parameters, %s FLOP a sample", cli_short_number(p->parameters, parameters),
-           cli_short_number(p->flops_per_sample, flops));
+    printf("  work        %s parameters", cli_short_number(p->parameters, parameters));
+    if (answers->variant_count == 1) printf(", %s FLOP a sample", cli_short_number(p->flops_per_sample, flops));
 }
 
 static double largest_share(const mdot_prediction *p)
@@ -154,7 +154,10 @@ static void print_one(const predict_request *r, const predict_answers *answers)
     print_common(r, answers, batch.text, 2, 0);
     printf("\n  step        %s ms, 90 %% interval %s to %s ms\n", number(&a, p->step_ms), number(&b, p->lower_ms),
            number(&d, p->upper_ms));
-    printf("  throughput  %s samples/s\n", number(&a, predict_samples_per_second(c, p)));
+    printf("  throughput  %s samples/s", number(&a, predict_samples_per_second(c, p)));
+    if (predict_tokens_per_second(answers, 0) > 0)
+        printf(", %s tokens/s", number(&a, predict_tokens_per_second(answers, 0)));
+    putchar('\n');
     printf("  memory      %s of %.0f GiB: %s\n", number(&a, (double)p->peak_memory_bytes / GIB),
            c->gpu_figures->memory_gib, p->fits ? "fits" : "does not fit");
     cell e;
@@ -175,22 +178,27 @@ static void print_one(const predict_request *r, const predict_answers *answers)
 
 /* ---- A table ---------------------------------------------------------------------------------------------------- */
 
-enum { GPU, BATCH, STEP, LOWER, UPPER, RATE, PEAK, MEMORY, OF, FITS, TOTAL, COST, WARNINGS, COLUMN_COUNT };
+enum { GPU, BATCH, DIM, STEP, LOWER, UPPER, RATE, TOKENS, PEAK, MEMORY, OF, FITS, TOTAL, COST, WARNINGS, COLUMN_COUNT };
 typedef cell row[COLUMN_COUNT];
 
-static const row headings = {
-    [GPU] = {"GPU"},        [BATCH] = {"batch"}, [STEP] = {"step, ms"},    [LOWER] = {"5 %"}, [UPPER] = {"95 %"},
-    [RATE] = {"samples/s"}, [PEAK] = {"peak"},   [MEMORY] = {"GiB"},       [OF] = {"of"},     [FITS] = {"fits"},
-    [TOTAL] = {"total"},    [COST] = {"cost"},   [WARNINGS] = {"warnings"}};
+static const row headings = {[GPU] = {"GPU"},         [BATCH] = {"batch"},      [STEP] = {"step, ms"},
+                             [LOWER] = {"5 %"},       [UPPER] = {"95 %"},       [RATE] = {"samples/s"},
+                             [TOKENS] = {"tokens/s"}, [PEAK] = {"peak"},        [MEMORY] = {"GiB"},
+                             [OF] = {"of"},           [FITS] = {"fits"},        [TOTAL] = {"total"},
+                             [COST] = {"cost"},       [WARNINGS] = {"warnings"}};
 
-static void fill_row(const predict_request *r, const mdot_configuration *c, const mdot_prediction *p, row out)
+static void fill_row(const predict_request *r, const predict_answers *answers, size_t i, row out)
 {
+    const mdot_configuration *c = &answers->configurations[i];
+    const mdot_prediction *p = &answers->predictions[i];
     snprintf(out[GPU].text, sizeof out[GPU].text, "%s", c->gpu_figures->name);
     snprintf(out[BATCH].text, sizeof out[BATCH].text, "%" PRId64, c->batch);
     number(&out[STEP], p->step_ms);
     number(&out[LOWER], p->lower_ms);
     number(&out[UPPER], p->upper_ms);
     number(&out[RATE], predict_samples_per_second(c, p));
+    number(&out[TOKENS], predict_tokens_per_second(answers, i));
+    snprintf(out[DIM].text, sizeof out[DIM].text, "%" PRId64, answers->variants[answers->variant[i]].value);
     snprintf(out[PEAK].text, sizeof out[PEAK].text, "%.0f %%", 100 * largest_share(p));
     number(&out[MEMORY], (double)p->peak_memory_bytes / GIB);
     snprintf(out[OF].text, sizeof out[OF].text, "%.0f", c->gpu_figures->memory_gib);
@@ -207,7 +215,7 @@ static void fill_row(const predict_request *r, const mdot_configuration *c, cons
 /* Tables have the 80 columns of a terminal; what goes first where they would have more stands first here. What is
  * warned of is said behind the table, too, and both ends of the interval go together. --wide shows all. */
 enum { TABLE_COLUMNS = 80 };
-static const int dropped[] = {PEAK, OF, WARNINGS, LOWER, UPPER, FITS};
+static const int dropped[] = {PEAK, OF, TOKENS, WARNINGS, LOWER, UPPER, FITS};
 
 static int width_of_table(const int *widths, const bool *is_shown)
 {
@@ -241,16 +249,22 @@ static void print_table(const predict_request *r, const predict_answers *answers
     cli_text name;
     int widths[COLUMN_COUNT];
     bool is_shown[COLUMN_COUNT];
+    row titles;
+    memcpy(titles, headings, sizeof titles);
+    if (r->swept_dim != NULL)
+        snprintf(titles[DIM].text, sizeof titles[DIM].text, "%s", cli_printable(&name, r->swept_dim));
     for (int c = 0; c < COLUMN_COUNT; c++) {
-        widths[c] = (int)strlen(headings[c].text);
+        widths[c] = (int)strlen(titles[c].text);
         is_shown[c] = true;
     }
+    is_shown[DIM] = r->swept_dim != NULL;
+    is_shown[TOKENS] = predict_tokens_per_second(answers, 0) > 0;
     is_shown[TOTAL] = predict_total_steps(r, &answers->configurations[0]) > 0;
     is_shown[COST] = r->prices.given;
     is_shown[WARNINGS] = all_warnings(answers) != 0;
     for (size_t i = 0; i < answers->count; i++) {
         row cells;
-        fill_row(r, &answers->configurations[i], &answers->predictions[i], cells);
+        fill_row(r, answers, i, cells);
         for (int c = 0; c < COLUMN_COUNT; c++)
             if ((int)strlen(cells[c].text) > widths[c]) widths[c] = (int)strlen(cells[c].text);
     }
@@ -265,10 +279,10 @@ static void print_table(const predict_request *r, const predict_answers *answers
         printf("; cost of a million samples");
     puts("\n");
     if (!r->wide) drop_columns(widths, is_shown);
-    print_row(headings, widths, is_shown);
+    print_row(titles, widths, is_shown);
     for (size_t i = 0; i < answers->count; i++) {
         row cells;
-        fill_row(r, &answers->configurations[i], &answers->predictions[i], cells);
+        fill_row(r, answers, i, cells);
         print_row(cells, widths, is_shown);
     }
 }
@@ -287,6 +301,13 @@ static void print_json_prediction(const predict_request *r, const predict_answer
            "   \"peak_memory_bytes\": %" PRIu64 ", \"gpu_memory_bytes\": %.0f, \"fits\": %s, ",
            p->step_ms, p->lower_ms, p->upper_ms, predict_samples_per_second(c, p), p->peak_memory_bytes,
            c->gpu_figures->memory_gib * GIB, p->fits ? "true" : "false");
+    if (predict_tokens_per_second(answers, i) > 0)
+        printf("\"tokens_per_second\": %.9g, ", predict_tokens_per_second(answers, i));
+    if (r->swept_dim != NULL) {
+        printf("\"dims\": {");
+        cli_json_string(stdout, r->swept_dim);
+        printf(": %" PRId64 "}, ", answers->variants[answers->variant[i]].value);
+    }
     double steps = predict_total_steps(r, c);
     if (steps > 0) printf("\"steps\": %.0f, \"total_seconds\": %.9g, ", steps, steps * p->step_ms / 1000);
     double cost = predict_cost(r, c, p);

@@ -387,7 +387,7 @@ static void wrong_values_list_the_right_ones(void **state)
         {"--sweep=batch=0..8", "from 1 to"},
         {"--sweep=batch=8..4", "ascends"},
         {"--sweep=batch=8,,4", "list"},
-        {"--sweep=gpus=1..8", "batch=A..B"},
+        {"--sweep=1..8", "batch=A..B"},
         {"--epochs=3", "--dataset"},
         {"--dataset=3", "--epochs"},
         {"--dim=T", "NAME="},

@@ -1,0 +1,137 @@
+/* test_cli_sweep.c — `mdot predict --sweep` over the batch, a symbolic dimension, or both; tokens a second of language
+ * models; a job from standard input. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/json.h"
+#include "tests/support/predict_command.h"
+
+enum { MOST = 16 };
+
+static void assert_numbers(const char *json, const char *key, const double *want, size_t count)
+{
+    double got[MOST];
+    assert_int_equal(json_numbers(json, key, got, MOST), count);
+    for (size_t i = 0; i < count; i++) assert_true(got[i] == want[i]);
+}
+
+static void a_dimension_takes_each_value_beside_the_batch(void **state)
+{
+    predict_command *f = *state;
+    RUN(f, bert, "--gpu", "A100", "--sweep", "sequence=64,128", "--sweep", "batch=8..32", "--json", "-q");
+    assert_int_equal(f->result.status, OK);
+    assert_true(json_is_valid(f->result.out));
+    assert_numbers(f->result.out, "sequence", (const double[]){64, 64, 64, 128, 128, 128}, 6);
+    assert_numbers(f->result.out, "batch", (const double[]){8, 16, 32, 8, 16, 32}, 6);
+    double swept[MOST], one[1];
+    assert_int_equal(json_numbers(f->result.out, "step_ms", swept, MOST), 6);
+    RUN(f, bert, "--gpu", "A100", "--dim", "sequence=128", "--batch", "16", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "step_ms", one, 1), 1);
+    assert_true(one[0] == swept[4]);
+}
+
+static void rows_keep_their_dimension_when_sorted(void **state)
+{
+    predict_command *f = *state;
+    double tokens_rate[MOST], length[MOST];
+    RUN(f, bert, "--gpu", "A100", "--sweep", "sequence=64..512", "--batch", "32", "--sort", "throughput", "--json",
+        "-q");
+    assert_int_equal(f->result.status, OK);
+    assert_int_equal(json_numbers(f->result.out, "sequence", length, MOST), 4);
+    assert_int_equal(json_numbers(f->result.out, "tokens_per_second", tokens_rate, MOST), 4);
+    double rate[MOST];
+    assert_int_equal(json_numbers(f->result.out, "samples_per_second", rate, MOST), 4);
+    for (size_t i = 0; i < 4; i++) {
+        double tokens = rate[i] * length[i];
+        assert_true(tokens_rate[i] > 0.9999 * tokens && tokens_rate[i] < 1.0001 * tokens);
+        assert_true(i == 0 || rate[i] <= rate[i - 1]);
+    }
+    assert_true(length[0] == 64 && length[3] == 512);
+}
+
+static void a_table_has_a_column_for_it(void **state)
+{
+    predict_command *f = *state;
+    RUN(f, bert, "--gpu", "A100", "--sweep", "sequence=64,128", "-q", "--wide");
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "batch  sequence  step, ms");
+    expect_contains(f->result.out, "tokens/s");
+    RUN(f, resnet, "--gpu", "A100", "-q", "--json");
+    assert_null(strstr(f->result.out, "tokens_per_second"));
+    RUN(f, bert, "--gpu", "A100", "--dim", "sequence=128", "--batch", "4", "-q");
+    expect_contains(f->result.out, " tokens/s\n");
+}
+
+static void what_cannot_be_swept_is_said(void **state)
+{
+    predict_command *f = *state;
+    RUN(f, bert, "--gpu", "A100", "--sweep", "length=64,128", "-q");
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "sequence");
+    RUN(f, bert, "--gpu", "A100", "--sweep", "sequence=64,128", "--sweep", "length=3");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "--sweep takes the batch and one dimension");
+    RUN(f, resnet, "--gpu", "A100", "--sweep", "gpus=1..8");
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "there is no symbolic dimension 'gpus' to sweep");
+    RUN(f, "-", "--gpu", "A100", "--sweep", "sequence=1..8");
+    assert_int_equal(f->result.status, USAGE);
+    RUN(f, bert, "--gpu", "A100", "--sweep", "sequence");
+    assert_int_equal(f->result.status, USAGE);
+    RUN(f, bert, "--gpu", "A100", "--sweep", "sequence=0");
+    assert_int_equal(f->result.status, USAGE);
+}
+
+static void run_shell(predict_command *f, const char *format, const char *input)
+{
+    char *line = NULL;
+    assert_true(asprintf(&line, format, MDOT_CLI, input) > 0);
+    process_run((const char *const[]){"/bin/sh", "-c", line, NULL}, &f->result);
+    free(line);
+}
+
+static void a_job_is_read_from_standard_input(void **state)
+{
+    predict_command *f = *state;
+    char *job = NULL;
+    double from_file[1], from_stream[1];
+    RUN(f, resnet, "--gpu", "T4", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "step_ms", from_file, 1), 1);
+    run_shell(f, "%s predict - --gpu T4 --json -q < %s", resnet);
+    assert_int_equal(f->result.status, OK);
+    assert_int_equal(json_numbers(f->result.out, "step_ms", from_stream, 1), 1);
+    assert_true(from_file[0] == from_stream[0]);
+    assert_true(asprintf(&job, "%s/resnet.job", f->folder) > 0);
+    process_run((const char *const[]){MDOT_CLI, "tokens", resnet, "-o", job, "-q", NULL}, &f->result);
+    run_shell(f, "%s predict - --gpu T4 --json -q < %s", job);
+    assert_int_equal(f->result.status, OK);
+    assert_int_equal(json_numbers(f->result.out, "step_ms", from_stream, 1), 1);
+    assert_true(from_file[0] == from_stream[0]);
+    run_shell(f, "%s predict - --gpu T4 < %s", "/dev/null");
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "standard input: empty");
+    free(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_dimension_takes_each_value_beside_the_batch, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(rows_keep_their_dimension_when_sorted, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_table_has_a_column_for_it, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_swept_is_said, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_job_is_read_from_standard_input, predict_command_set_up,
+                                        predict_command_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
