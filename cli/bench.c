@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_THREADS = 1024, MAX_JOBS = 100000, MAX_CONFIGURATIONS = 1000 };
+enum { MAX_THREADS = 1024, MAX_JOBS = 100000, MAX_CONFIGURATIONS = 1000, MAX_WORKERS = 64 };
 
 typedef struct bench_request {
     const char *path, *entry_name, *device, *level;
-    int64_t bucket, length, threads; /* bucket and length: 0 when not given */
+    int64_t bucket, length, threads, workers; /* bucket and length: 0 when not given */
     double seconds;
     bool json, round;
     int64_t jobs, configurations; /* of a round */
@@ -52,8 +52,10 @@ static const char *processor(const benchmark *s)
 static void print_text(const benchmark *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *r)
 {
     if (s->rows == 0) {
-        printf("%s, entry %s, %s, %lld thread%s; opened in %.0f us\n\n", s->info.name, s->entry_info.name, processor(s),
-               (long long)s->request->threads, s->request->threads == 1 ? "" : "s", s->open_us);
+        printf("%s, entry %s, %s, %lld thread%s", s->info.name, s->entry_info.name, processor(s),
+               (long long)s->request->threads, s->request->threads == 1 ? "" : "s");
+        if (s->request->workers > 1) printf(" of %lld workers", (long long)s->request->workers);
+        printf("; opened in %.0f us\n\n", s->open_us);
         printf("%7s %7s %10s %10s %10s %10s %10s %11s %8s %6s\n", "bucket", "length", "p50 us", "p90 us", "p99 us",
                "p99.9 us", "first us", "calls/s", "GFLOP/s", "peak");
     }
@@ -83,8 +85,9 @@ static void print_json(const benchmark *s, const mdot_bucket_info *bucket, int64
         cli_json_string(stdout, s->entry_info.name);
         printf(", \"level\": \"%s\", \"device\": \"%s\", \"device_name\": ", s->info.cpu_level, s->info.device);
         cli_json_string(stdout, s->info.device_name);
-        printf(", \"device_compute\": \"%s\", \"threads\": %lld, \"open_us\": %.1f,\n  \"rows\": [",
-               s->info.device_compute, (long long)s->request->threads, s->open_us);
+        printf(", \"device_compute\": \"%s\", \"threads\": %lld, \"workers\": %lld, \"open_us\": %.1f,\n"
+               "  \"rows\": [",
+               s->info.device_compute, (long long)s->request->threads, (long long)s->request->workers, s->open_us);
     }
     printf("%s\n    {\"bucket\": %lld, \"length\": %lld, \"calls\": %zu", s->rows == 0 ? "" : ",",
            (long long)bucket->max_length, (long long)length, r->calls);
@@ -108,6 +111,7 @@ static mdot_status run_row(benchmark *s, size_t bucket, int64_t length, mdot_err
                        .entry = s->entry,
                        .length = length,
                        .threads = (int)s->request->threads,
+                       .workers = (int)s->request->workers,
                        .seconds = s->request->seconds};
     bench_result result;
     mdot_status status = bench_measure(&task, &result, err);
@@ -240,7 +244,7 @@ static mdot_status bench(const bench_request *request, mdot_error *err)
 
 static int run(int argc, char **argv)
 {
-    bench_request request = {.threads = 1, .seconds = 1, .jobs = 500, .configurations = 20};
+    bench_request request = {.threads = 1, .workers = 1, .seconds = 1, .jobs = 500, .configurations = 20};
     cli_operands operands;
     int status;
     if (!cli_read_line(&cli_bench, argc, argv, &request, &operands, &status)) return status;
@@ -281,6 +285,13 @@ static const cli_option options[] = {
      .at = offsetof(bench_request, threads),
      .least = 1,
      .most = MAX_THREADS},
+    {.name = "workers",
+     .value = "N",
+     .help = "threads that share each call, from length 256 on (default 1)",
+     .kind = CLI_WHOLE,
+     .at = offsetof(bench_request, workers),
+     .least = 1,
+     .most = MAX_WORKERS},
     {.name = "device",
      .value = "NAME",
      .help = "cpu, cuda, cuda:1 or auto: what is faster (default: MDOT_DEVICE, else auto)",

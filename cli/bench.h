@@ -16,7 +16,8 @@ typedef struct bench_task {
     const mdot_predictor *predictor;
     size_t entry;
     int64_t length; /* 0 in an entry without one */
-    int threads;
+    int threads;    /* each with a context */
+    int workers;    /* that share a context's calls */
     double seconds;
 } bench_task;
 

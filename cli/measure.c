@@ -121,7 +121,8 @@ static mdot_status worker_init(worker *w, mdot_error *err)
     if (w->inputs == NULL || w->outputs == NULL || w->dims == NULL || w->call_us == NULL || w->peak_gflops == NULL ||
         !make_tensors(w))
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to measure with");
-    return mdot_context_create(w->task->predictor, &w->context, err);
+    const mdot_context_options options = {.struct_size = sizeof options, .threads = (uint32_t)w->task->workers};
+    return mdot_context_create_with(w->task->predictor, &options, &w->context, err);
 }
 
 static void worker_done(worker *w)

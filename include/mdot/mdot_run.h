@@ -153,6 +153,28 @@ typedef struct mdot_context mdot_context;
  * predictions at once need: up to 256 MiB there, less where less is free, and 64 MiB of pinned memory here.
  * OUT_OF_MEMORY; DEVICE where a GPU was asked for by name and fails. */
 mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **out_context, mdot_error *err);
+
+/* Runs work(argument, i) for every i below `count`, each once, on any threads and side by side or not, and returns when
+ * all have returned. */
+typedef void (*mdot_parallel_for_fn)(void *user, void (*work)(void *argument, uint32_t i), void *argument,
+                                     uint32_t count);
+
+typedef struct mdot_context_options { /* zero means default throughout */
+    size_t struct_size;
+    uint32_t threads;                  /* that share a call on the CPU, the caller's included, up to 64; 0: 1 */
+    uint32_t reserved;                 /* 0 */
+    mdot_parallel_for_fn parallel_for; /* the caller's threads: called once in a call that is shared, with `threads`
+                                          pieces of work. NULL: threads of the context's own */
+    void *user;
+} mdot_context_options;
+
+/* A context whose calls several threads share; options may be NULL. Calls at lengths from 256 on are divided, shorter
+ * ones are the caller's alone and cost what they do without threads. Results are the same, bit for bit, for any number
+ * of them. Threads of its own sleep between calls, block all signals, and end with the context; a call wakes them by
+ * one system call, or none where they have not gone to sleep yet, and waits for none that does not come.
+ * INVALID_ARGUMENT for more threads than there may be; OUT_OF_MEMORY also where a thread cannot be made. */
+mdot_status mdot_context_create_with(const mdot_predictor *predictor, const mdot_context_options *options,
+                                     mdot_context **out_context, mdot_error *err);
 void mdot_context_destroy(mdot_context *context);
 
 /* MDOT_OK while calls run where mdot_predictor_get_info says. Otherwise the GPU has failed this context: what happened,

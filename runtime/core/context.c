@@ -1,6 +1,7 @@
-/* context.c — what one thread needs to run: scratch memory for the largest bucket, room to put a call in order, what
+/* context.c — what one caller needs to run: scratch memory for the largest bucket, room to put a call in order, what
  * the other rooms keep in a context, and its share of a device where the predictor has one.
  */
+#include "base/sized.h"
 #include "runtime/core/predictor.h"
 
 static size_t max_size(size_t a, size_t b)
@@ -38,23 +39,49 @@ static mdot_status use_device(mdot_context *context, mdot_error *err)
     return MDOT_OK;
 }
 
-mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **out_context, mdot_error *err)
+/* Of the largest bucket, with what each further worker takes. */
+static size_t scratch_bytes_for(const mdot_predictor *predictor, uint32_t workers)
 {
-    if (predictor == NULL || out_context == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_context_create needs a predictor and a place for the result");
-    mdot_status status = rt_armor_check(predictor, RT_PREDICTOR, "mdot_context_create", err);
-    if (status != MDOT_OK) return status;
     const mdot_abi_table *table = predictor->table;
-    size_t scratch_bytes = 0, input_count = 0, output_count = 0, state_count = count_extensions(predictor->rooms);
+    size_t bytes = 0;
     for (uint32_t i = 0; i < table->entry_count; i++) {
         const mdot_abi_entry *entry = rt_entry(table, i);
-        input_count = max_size(input_count, entry->input_count);
-        output_count = max_size(output_count, entry->output_count);
-        for (uint32_t b = 0; b < entry->bucket_count; b++)
-            scratch_bytes =
-                max_size(scratch_bytes, (size_t)predictor->functions[rt_buckets(table, entry)[b].number].scratch_bytes);
+        for (uint32_t b = 0; b < entry->bucket_count; b++) {
+            const mdot_abi_cpu_function *f = &predictor->functions[rt_buckets(table, entry)[b].number];
+            bytes = max_size(bytes, (size_t)(f->scratch_bytes + (workers - 1) * f->worker_bytes));
+        }
     }
+    return bytes;
+}
+
+static const bs_sized options_type = BS_SIZED(mdot_context_options, user);
+
+static mdot_status read_options(const mdot_context_options *theirs, mdot_context_options *out, mdot_error *err)
+{
+    mdot_context_options options = {0};
+    mdot_status status = theirs != NULL ? bs_read_struct(&options_type, theirs, &options, err) : MDOT_OK;
+    if (status != MDOT_OK) return status;
+    if (options.reserved != 0)
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "the context's options say what mdot %s does not know",
+                         MDOT_VERSION_STRING);
+    if (options.threads > RT_MOST_WORKERS)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a context has up to %d threads, not %u", RT_MOST_WORKERS,
+                         options.threads);
+    if (options.threads == 0) options.threads = 1;
+    *out = options;
+    return MDOT_OK;
+}
+
+static mdot_status create(const mdot_predictor *predictor, const mdot_context_options *options,
+                          mdot_context **out_context, mdot_error *err)
+{
+    const mdot_abi_table *table = predictor->table;
+    size_t input_count = 0, output_count = 0, state_count = count_extensions(predictor->rooms);
+    for (uint32_t i = 0; i < table->entry_count; i++) {
+        input_count = max_size(input_count, rt_entry(table, i)->input_count);
+        output_count = max_size(output_count, rt_entry(table, i)->output_count);
+    }
+    size_t scratch_bytes = scratch_bytes_for(predictor, options->threads);
     /* rt_alloc clears what it gives, which touches every page; the counts are bounded by the table's size */
     mdot_context *context =
         rt_alloc(&predictor->allocator, sizeof *context + (input_count + output_count + state_count) * sizeof(void *));
@@ -71,7 +98,9 @@ mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **
     context->outputs = (void **)(context->inputs + input_count);
     context->states = context->outputs + output_count;
     rt_armor_note(context, RT_CONTEXT);
-    status = create_states(context, err);
+    mdot_status status = MDOT_OK;
+    if (options->threads > 1) status = rt_workers_create(&predictor->allocator, options, &context->workers, err);
+    if (status == MDOT_OK) status = create_states(context, err);
     if (status == MDOT_OK) status = use_device(context, err);
     if (status != MDOT_OK) {
         mdot_context_destroy(context);
@@ -79,6 +108,28 @@ mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **
     }
     *out_context = context;
     return MDOT_OK;
+}
+
+static mdot_status create_armored(const mdot_predictor *predictor, const mdot_context_options *options,
+                                  mdot_context **out_context, const char *function, mdot_error *err)
+{
+    if (predictor == NULL || out_context == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s needs a predictor and a place for the result", function);
+    mdot_context_options read;
+    mdot_status status = rt_armor_check(predictor, RT_PREDICTOR, function, err);
+    if (status == MDOT_OK) status = read_options(options, &read, err);
+    return status == MDOT_OK ? create(predictor, &read, out_context, err) : status;
+}
+
+mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **out_context, mdot_error *err)
+{
+    return create_armored(predictor, NULL, out_context, "mdot_context_create", err);
+}
+
+mdot_status mdot_context_create_with(const mdot_predictor *predictor, const mdot_context_options *options,
+                                     mdot_context **out_context, mdot_error *err)
+{
+    return create_armored(predictor, options, out_context, "mdot_context_create_with", err);
 }
 
 mdot_status mdot_context_get_device_status(const mdot_context *context, const char **out_message)
@@ -92,6 +143,7 @@ void mdot_context_destroy(mdot_context *context)
 {
     if (context == NULL || !rt_armor_bury(context, RT_CONTEXT, "mdot_context_destroy")) return;
     const mdot_predictor *predictor = context->predictor;
+    rt_workers_destroy(&predictor->allocator, context->workers);
     if (context->device != NULL) predictor->device_ops->destroy_context(context->device);
     for (size_t i = count_extensions(predictor->rooms); i-- > 0;)
         if (context->states[i] != NULL) predictor->rooms->extensions[i]->destroy(predictor, context->states[i]);

@@ -4,7 +4,7 @@
  *             loader.c maps the segments and touches their pages; device.c settles where calls run; predictor.c has
  *             the order
  *   describe  info.c
- *   run       context.c, run.c
+ *   run       context.c, run.c, workers.c
  *
  * Everything that comes from the file is checked once, at open; afterwards the table is trusted and read in place.
  */
@@ -113,6 +113,32 @@ mdot_status rt_library_open(const rt_copy *copy, const rt_elf *elf, rt_library *
 void rt_library_forget_device(rt_library *library, const rt_copy *copy, const rt_elf *elf);
 void rt_library_close(rt_library *library);
 
+/* ---- workers.c: threads that share a call ----------------------------------------------------------------------- */
+
+enum { RT_MOST_WORKERS = 64 };
+
+/* Those of one context, its caller's thread included. */
+typedef struct rt_workers rt_workers;
+
+/* `options` has two threads or more. */
+mdot_status rt_workers_create(const rt_allocator *allocator, const mdot_context_options *options,
+                              rt_workers **out_workers, mdot_error *err);
+void rt_workers_destroy(const rt_allocator *allocator, rt_workers *workers); /* NULL is none */
+
+/* Whether a call at this length is worth sharing. */
+bool rt_workers_share(const rt_workers *workers, int64_t length);
+
+/* A bucket's code and kernels. */
+typedef struct rt_shared_code {
+    mdot_abi_function function;
+    const mdot_abi_kernel *kernels;
+    uint32_t kernel_count;
+} rt_shared_code;
+
+/* Runs every call as a whole, one after the other, each shared by all workers that come; their shares and workers'
+ * numbers are set here. */
+void rt_workers_run(rt_workers *workers, const rt_shared_code *code, const mdot_abi_call *calls, size_t count);
+
 /* ---- The public objects ------------------------------------------------------------------------------------------ */
 
 struct mdot_predictor {
@@ -133,6 +159,7 @@ struct mdot_predictor {
 struct mdot_context {
     const mdot_predictor *predictor;
     void *scratch;
+    rt_workers *workers; /* NULL: the caller's thread alone */
     const void **inputs; /* of the call being prepared; room for the entry with the most */
     void **outputs;
     void **states;             /* of the rooms' extensions, in their order */

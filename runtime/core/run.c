@@ -54,6 +54,23 @@ static const mdot_abi_bucket *bucket_of(const mdot_context *context, const mdot_
     return &rt_buckets(table, entry)[find_bucket(table, entry, length)];
 }
 
+/* Calls that several threads share are handed to them some at a time. */
+static void run_shared(mdot_context *context, const rt_shared_code *code, const mdot_abi_call *common,
+                       const rt_item *items, size_t count)
+{
+    enum { AT_ONCE = 16 };
+    mdot_abi_call calls[AT_ONCE];
+    for (size_t first = 0, some; first < count; first += some) {
+        some = count - first < AT_ONCE ? count - first : AT_ONCE;
+        for (size_t i = 0; i < some; i++) {
+            calls[i] = *common;
+            calls[i].inputs = items[first + i].inputs;
+            calls[i].outputs = items[first + i].outputs;
+        }
+        rt_workers_run(context->workers, code, calls, some);
+    }
+}
+
 /* The code offset is relative to the code section: mdot_abi.h. */
 void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,
                    size_t count)
@@ -63,16 +80,21 @@ void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t l
     const mdot_abi_bucket *bucket = bucket_of(context, entry, length);
     uint32_t number = predictor->functions[bucket->number].code;
     mdot_abi_function function = (mdot_abi_function)((uintptr_t)artefact->code + (uintptr_t)artefact->code[number]);
+    mdot_abi_call arguments = {
+        .weights = artefact->weights + predictor->image->weights_offset,
+        .scratch = context->scratch,
+        .length = length,
+        .kernel_end = bucket->kernel_count,
+        .share_end = MDOT_ABI_WHOLE_SHARE,
+    };
+    if (rt_workers_share(context->workers, length)) {
+        const rt_shared_code code = {function, rt_kernels(predictor->table, bucket), bucket->kernel_count};
+        run_shared(context, &code, &arguments, items, count);
+        return;
+    }
     for (size_t i = 0; i < count; i++) {
-        mdot_abi_call arguments = {
-            .inputs = items[i].inputs,
-            .outputs = items[i].outputs,
-            .weights = artefact->weights + predictor->image->weights_offset,
-            .scratch = context->scratch,
-            .length = length,
-            .kernel_end = bucket->kernel_count,
-            .share_end = MDOT_ABI_WHOLE_SHARE,
-        };
+        arguments.inputs = items[i].inputs;
+        arguments.outputs = items[i].outputs;
         function(&arguments);
     }
 }

@@ -176,7 +176,7 @@ static void bench_measures_a_round(void **state)
 static void bench_takes_a_length_a_level_and_threads(void **state)
 {
     (void)state;
-    RUN("bench", artefact, "--seconds=0.01", "--length=5", "--level=x86-64-v3", "--threads=2");
+    RUN("bench", artefact, "--seconds=0.01", "--length=5", "--level=x86-64-v3", "--threads=2", "--workers=3");
     assert_int_equal(result.status, 0);
     assert_prints("x86-64-v3, 2 threads");
     assert_prints("\n     16       5 ");

@@ -175,6 +175,12 @@ static void context_functions(void)
     const char *message;
     TELLS(mdot_context_create(NULL, &none, &err));
     TELLS(mdot_context_create(predictor, NULL, &err));
+    mdot_context_options options = MDOT_INIT(mdot_context_options), unsized = {0};
+    TELLS(mdot_context_create_with(NULL, &options, &none, &err));
+    TELLS(mdot_context_create_with(predictor, &options, NULL, &err));
+    TELLS(mdot_context_create_with(predictor, &unsized, &none, &err));
+    options.threads = UINT32_MAX;
+    TELLS(mdot_context_create_with(predictor, &options, &none, &err));
     INVALID(mdot_context_get_device_status(NULL, &message));
     INVALID(mdot_context_get_device_status(context, NULL));
 }
@@ -471,7 +477,7 @@ static const row rows[] = {
      "mdot_predictor_get_output mdot_predictor_get_bucket mdot_predictor_get_kernel mdot_predictor_get_image "
      "mdot_predictor_get_image_kernel mdot_predictor_find_bucket",
      predictor_accessors},
-    {"mdot_context_create mdot_context_get_device_status", context_functions},
+    {"mdot_context_create mdot_context_create_with mdot_context_get_device_status", context_functions},
     {"mdot_run mdot_run_ordered", run},
     {"mdot_job_create", job_create},
     {"mdot_job_load mdot_job_parse mdot_job_save", job_files},

@@ -1,0 +1,254 @@
+/* workers.c — threads that share a call: each kernel that is worth it is a step of as many shares as there are workers,
+ * taken by whoever comes first.
+ *
+ * The one who leads a run, the caller where threads are the context's, opens steps one after the other, takes shares
+ * like the others, and goes on when all shares of a step are done. Nobody waits for a worker that has not come: a
+ * thread that the system does not let run costs nothing but its help. Which worker took which share decides nothing of
+ * the results (mdot_abi_call).
+ *
+ *   ticket   the step's number, and behind it how many of its shares are taken. Taking one is one compare and swap,
+ *            after which the step stays as it is until the share is done
+ *   epoch    odd while a run is on. Workers of the context's own sleep on it between runs (futex)
+ */
+#include "runtime/core/predictor.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    LEAST_LENGTH = 256,      /* below, what threads save is less than waking them takes */
+    SHARE_BITS = 16,         /* of a ticket */
+    PAUSES_TO_A_YIELD = 512, /* some ten microseconds: a core may be wanted by the one who is waited for */
+    PAUSES_TO_SLEEP = 2048,  /* runs that follow one another find their workers awake */
+    LINE_BYTES = 64
+};
+
+typedef struct step {
+    mdot_abi_function function;
+    mdot_abi_call call;
+} step;
+
+typedef struct member {
+    rt_workers *team;
+    uint32_t number;
+    pthread_t thread;
+} member;
+
+struct rt_workers {
+    uint32_t count, started; /* workers; threads of its own that run */
+    mdot_parallel_for_fn parallel_for;
+    void *user;
+    step step;
+    const rt_shared_code *code; /* of the run at hand */
+    const mdot_abi_call *calls;
+    size_t call_count;
+    _Alignas(LINE_BYTES) atomic_ullong ticket;
+    _Alignas(LINE_BYTES) atomic_uint done; /* shares of the step */
+    _Alignas(LINE_BYTES) atomic_uint epoch;
+    atomic_uint sleepers;
+    atomic_bool ends, has_leader;
+    member members[RT_MOST_WORKERS];
+};
+
+static void pause_once(unsigned *pauses)
+{
+    __builtin_ia32_pause();
+    if (++*pauses % PAUSES_TO_A_YIELD == 0) sched_yield();
+}
+
+/* ---- Shares ------------------------------------------------------------------------------------------------------ */
+
+static bool take_share(rt_workers *w, uint32_t *out_share)
+{
+    unsigned long long mask = (1u << SHARE_BITS) - 1, ticket = atomic_load_explicit(&w->ticket, memory_order_acquire);
+    while ((ticket & mask) < w->count)
+        if (atomic_compare_exchange_weak_explicit(&w->ticket, &ticket, ticket + 1, memory_order_acq_rel,
+                                                  memory_order_acquire)) {
+            *out_share = (uint32_t)(ticket & mask);
+            return true;
+        }
+    return false;
+}
+
+static void do_share(rt_workers *w, uint32_t share, uint32_t worker)
+{
+    mdot_abi_call call = w->step.call;
+    call.share_begin = (int64_t)share * MDOT_ABI_WHOLE_SHARE / w->count;
+    call.share_end = (int64_t)(share + 1) * MDOT_ABI_WHOLE_SHARE / w->count;
+    call.worker = worker;
+    w->step.function(&call);
+    atomic_fetch_add_explicit(&w->done, 1, memory_order_release);
+}
+
+static void run_step(rt_workers *w, uint32_t worker)
+{
+    atomic_store_explicit(&w->done, 0, memory_order_relaxed);
+    unsigned long long number = atomic_load_explicit(&w->ticket, memory_order_relaxed) >> SHARE_BITS;
+    atomic_store_explicit(&w->ticket, (number + 1) << SHARE_BITS, memory_order_release);
+    uint32_t share;
+    while (take_share(w, &share)) do_share(w, share, worker);
+    unsigned pauses = 0;
+    while (atomic_load_explicit(&w->done, memory_order_acquire) < w->count) pause_once(&pauses);
+}
+
+/* Kernels that are not split, one behind the other, are one step, which the leader does by itself. */
+static void lead_call(rt_workers *w, const rt_shared_code *code, const mdot_abi_call *call, uint32_t worker)
+{
+    for (uint32_t begin = 0, end; begin < code->kernel_count; begin = end) {
+        bool is_split = code->kernels[begin].is_split != 0;
+        for (end = begin + 1; !is_split && end < code->kernel_count && code->kernels[end].is_split == 0;) end++;
+        w->step = (step){code->function, *call};
+        w->step.call.kernel_begin = begin;
+        w->step.call.kernel_end = end;
+        if (is_split) {
+            run_step(w, worker);
+        } else {
+            w->step.call.share_end = MDOT_ABI_WHOLE_SHARE;
+            w->step.call.worker = worker;
+            code->function(&w->step.call);
+        }
+    }
+}
+
+static void lead(rt_workers *w, uint32_t worker)
+{
+    for (size_t i = 0; i < w->call_count; i++) lead_call(w, w->code, &w->calls[i], worker);
+    atomic_fetch_add(&w->epoch, 1); /* even: the run is over */
+}
+
+/* Until the run of this epoch is over. */
+static void help(rt_workers *w, unsigned epoch, uint32_t worker)
+{
+    unsigned pauses = 0;
+    uint32_t share;
+    while (atomic_load_explicit(&w->epoch, memory_order_acquire) == epoch) {
+        if (take_share(w, &share)) {
+            do_share(w, share, worker);
+            pauses = 0;
+        } else {
+            pause_once(&pauses);
+        }
+    }
+}
+
+/* ---- Threads of the context's own -------------------------------------------------------------------------------- */
+
+/* A word that changes before the system has put the thread to sleep does not let it sleep. */
+static void sleep_in(rt_workers *w, unsigned epoch)
+{
+    for (int pauses = 0; pauses < PAUSES_TO_SLEEP; pauses++) {
+        if (atomic_load_explicit(&w->epoch, memory_order_acquire) != epoch) return;
+        __builtin_ia32_pause();
+    }
+    atomic_fetch_add(&w->sleepers, 1);
+    if (atomic_load(&w->epoch) == epoch) syscall(SYS_futex, &w->epoch, FUTEX_WAIT_PRIVATE, epoch, NULL, NULL, 0);
+    atomic_fetch_sub(&w->sleepers, 1);
+}
+
+/* The next epoch begins: the word changes before sleepers are counted, so that none is overlooked. */
+static void wake(rt_workers *w)
+{
+    atomic_fetch_add(&w->epoch, 1);
+    if (atomic_load(&w->sleepers) > 0) syscall(SYS_futex, &w->epoch, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static void *work(void *argument)
+{
+    const member *self = argument;
+    rt_workers *w = self->team;
+    for (;;) {
+        unsigned epoch = atomic_load_explicit(&w->epoch, memory_order_acquire);
+        if (atomic_load(&w->ends)) return NULL;
+        if (epoch % 2 == 1)
+            help(w, epoch, self->number);
+        else
+            sleep_in(w, epoch);
+    }
+}
+
+/* Signals are the program's own threads' matter. */
+static mdot_status start_threads(rt_workers *w, mdot_error *err)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (w->started = 1; w->started < w->count; w->started++) {
+        member *m = &w->members[w->started];
+        *m = (member){.team = w, .number = w->started};
+        if (pthread_create(&m->thread, NULL, work, m) != 0) break;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (w->started == w->count) return MDOT_OK;
+    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "only %u of %u threads of a context started", w->started, w->count);
+}
+
+/* ---- The caller's threads ---------------------------------------------------------------------------------------- */
+
+/* Whoever comes first leads: were that said beforehand, others would wait for one who may come after them. */
+static void take_part(void *argument, uint32_t i)
+{
+    rt_workers *w = argument;
+    unsigned epoch = atomic_load(&w->epoch);
+    if (i >= w->count || epoch % 2 == 0) return;
+    if (atomic_exchange(&w->has_leader, true))
+        help(w, epoch, i);
+    else
+        lead(w, i);
+}
+
+/* ---- Runs -------------------------------------------------------------------------------------------------------- */
+
+void rt_workers_run(rt_workers *w, const rt_shared_code *code, const mdot_abi_call *calls, size_t count)
+{
+    w->code = code;
+    w->calls = calls;
+    w->call_count = count;
+    if (w->parallel_for == NULL) {
+        wake(w);
+        lead(w, 0);
+        return;
+    }
+    atomic_store(&w->has_leader, false);
+    atomic_fetch_add(&w->epoch, 1);
+    w->parallel_for(w->user, take_part, w, w->count);
+    if (!atomic_load(&w->has_leader)) take_part(w, 0); /* the callback has called nothing */
+}
+
+bool rt_workers_share(const rt_workers *workers, int64_t length)
+{
+    return workers != NULL && length >= LEAST_LENGTH;
+}
+
+mdot_status rt_workers_create(const rt_allocator *allocator, const mdot_context_options *options,
+                              rt_workers **out_workers, mdot_error *err)
+{
+    rt_workers *w = rt_alloc(allocator, sizeof *w);
+    if (w == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %u threads", options->threads);
+    w->count = options->threads;
+    w->parallel_for = options->parallel_for;
+    w->user = options->user;
+    atomic_store(&w->ticket, (unsigned long long)w->count); /* nothing to take */
+    mdot_status status = w->parallel_for == NULL ? start_threads(w, err) : MDOT_OK;
+    if (status != MDOT_OK) {
+        rt_workers_destroy(allocator, w);
+        return status;
+    }
+    *out_workers = w;
+    return MDOT_OK;
+}
+
+void rt_workers_destroy(const rt_allocator *allocator, rt_workers *w)
+{
+    if (w == NULL) return;
+    atomic_store(&w->ends, true);
+    atomic_fetch_add(&w->epoch, 2); /* still even: none begins to help */
+    syscall(SYS_futex, &w->epoch, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    for (uint32_t i = 1; i < w->started; i++) pthread_join(w->members[i].thread, NULL);
+    rt_free(allocator, w);
+}
