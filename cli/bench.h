@@ -8,8 +8,8 @@
 /* Monotonic seconds. */
 double bench_now(void);
 
-/* Single-precision GFLOP/s of FMAs with the vector width of a CPU level, on this core, over about `seconds`. 0: not
- * known for that level. */
+/* GFLOP/s of a CPU level's multiply-adds, f32 or pairs of bf16, on this core, over about `seconds`. 0: not known for
+ * that level. */
 double bench_peak_gflops(const char *level, double seconds);
 
 typedef struct bench_task {

@@ -1,4 +1,4 @@
-/* peak.c — what this core could do at best: fused multiply-adds on registers alone, for `mdot bench` to compare with.
+/* peak.c — what this core could do at best: multiply-adds on registers alone, for `mdot bench` to compare with.
  *
  * In assembly, so that the figure does not depend on how the tool was compiled. Twelve independent accumulators cover
  * every x86-64 core to date (at most two FMAs a cycle, four to five cycles each).
@@ -25,14 +25,16 @@ static double processor_seconds(void)
     ONE(r, "3") ONE(r, "4") ONE(r, "5") ONE(r, "6") ONE(r, "7") ONE(r, "8") ONE(r, "9") ONE(r, "10") ONE(r, "11")
 #define CLEAR(r, n) "vxorps %%xmm" n ", %%xmm" n ", %%xmm" n "\n\t"
 #define FMA(r, n) "vfmadd231ps %%" r "14, %%" r "15, %%" r n "\n\t"
+#define DOT(r, n) "vdpbf16ps %%" r "14, %%" r "15, %%" r n "\n\t" /* of pairs of bf16, sums in f32 */
 
-/* Zero accumulators and a product of 2^-40 stay normal numbers for any number of turns. */
-#define PEAK_FUNCTION(name, r)                                                                                         \
+/* Zero accumulators and a product of 2^-40 stay normal numbers for any number of turns. As pairs of bf16, the operand
+ * is itself and 0. */
+#define PEAK_FUNCTION(name, r, ONE)                                                                                    \
     static void name(int64_t turns)                                                                                    \
     {                                                                                                                  \
         const float operand = 0x1p-20f;                                                                                \
         __asm__ volatile("vbroadcastss %1, %%" r "14\n\t"                                                              \
-                         "vbroadcastss %1, %%" r "15\n\t" TWELVE(CLEAR, r) "1:\n\t" TWELVE(FMA, r) "dec %0\n\t"        \
+                         "vbroadcastss %1, %%" r "15\n\t" TWELVE(CLEAR, r) "1:\n\t" TWELVE(ONE, r) "dec %0\n\t"        \
                                                                                                    "jnz 1b\n\t"        \
                                                                                                    "vzeroupper"        \
                          : "+r"(turns)                                                                                 \
@@ -41,16 +43,18 @@ static double processor_seconds(void)
                            "xmm10", "xmm11", "xmm14", "xmm15");                                                        \
     }
 
-PEAK_FUNCTION(turn_ymm, "ymm")
-PEAK_FUNCTION(turn_zmm, "zmm")
+PEAK_FUNCTION(turn_ymm, "ymm", FMA)
+PEAK_FUNCTION(turn_zmm, "zmm", FMA)
+PEAK_FUNCTION(turn_pairs, "zmm", DOT)
 
 static const struct {
     const char *level;
     void (*turn)(int64_t turns);
-    int lanes;
+    int products; /* of an instruction */
 } loops[] = {
     {"x86-64-v3", turn_ymm, 8},
     {"x86-64-v4", turn_zmm, 16},
+    {"x86-64-bf16", turn_pairs, 32},
 };
 
 enum { TURNS = 20000, FMAS_A_TURN = 12 };
@@ -65,7 +69,7 @@ double bench_peak_gflops(const char *level, double seconds)
             turns += TURNS;
             elapsed = processor_seconds() - begin;
         } while (elapsed < seconds);
-        return turns * FMAS_A_TURN * loops[i].lanes * 2 / elapsed * 1e-9;
+        return turns * FMAS_A_TURN * loops[i].products * 2 / elapsed * 1e-9;
     }
     return 0;
 }
