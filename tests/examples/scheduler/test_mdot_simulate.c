@@ -67,6 +67,34 @@ static void json_holds_the_same(void **state)
     assert_true(means[1] > 63.33 && means[1] < 63.34);
 }
 
+static void energy_is_told_where_power_is_known(void **state)
+{
+    fixture *f = *state;
+    double energy[2];
+    char *with = workload_write_file(f->folder, "watts.csv", "node,type,gpus,watts\nn,g,4,3600\n");
+    char *without = workload_write_file(f->folder, "plain.csv", "node,type,gpus\nn,g,4\n");
+    /* 2 x 100 + 4 x 20 + 1 x 50 GPU-seconds of 3.6 kW */
+    RUN(f, f->trace, "--cluster", with, "--policy", "fifo,powerflow", "--json");
+    assert_int_equal(f->result.status, 0);
+    assert_int_equal(json_numbers(f->result.out, "energy_kwh", energy, 2), 2);
+    assert_true(energy[0] > .3299 && energy[0] < .3301 && energy[1] == energy[0]);
+    RUN(f, f->trace, "--cluster", with, "--policy", "fifo");
+    expect_contains(f->result.out, " 0.3 kWh\n");
+    RUN(f, f->trace, "--cluster", without, "--policy", "fifo");
+    assert_true(f->result.status == 0 && strstr(f->result.out, "kWh") == NULL);
+    RUN(f, f->trace, "--cluster", without, "--policy", "powerflow");
+    assert_int_equal(f->result.status, 1);
+    expect_contains(f->result.err, "watts");
+    RUN(f, f->trace, "--cluster", with, "--policy", "powerflow", "--power", "10800"); /* three GPUs: b needs four */
+    assert_int_equal(f->result.status, 1);
+    expect_contains(f->result.err, "wait forever");
+    RUN(f, f->trace, "--gpus", "4", "--policy", "powerflow", "--power", "10800");
+    assert_int_equal(f->result.status, 2);
+    expect_contains(f->result.err, "--power takes --cluster");
+    free(without);
+    free(with);
+}
+
 static void results_job_by_job_are_a_file(void **state)
 {
     fixture *f = *state;
@@ -154,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(policies_make_a_table, set_up, tear_down),
         cmocka_unit_test_setup_teardown(json_holds_the_same, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(energy_is_told_where_power_is_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(results_job_by_job_are_a_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(factors_and_windows_are_taken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_command_lines_are_refused, set_up, tear_down),
