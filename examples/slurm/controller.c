@@ -19,6 +19,13 @@ typedef struct stamp {
     struct timespec changed;
 } stamp;
 
+/* A file that is read again when it is another; what a controller watches is told by its stamp of the last attempt,
+ * whatever came of it. */
+typedef struct watched {
+    char path[SL_PATH_BYTES]; /* empty: none */
+    stamp seen;
+} watched;
+
 /* What the predicting thread works on; its own from the moment that it is BUSY until it is DONE or, where nobody waits
  * any more, IDLE again. */
 typedef enum task_state { TASK_IDLE, TASK_ASKED, TASK_BUSY, TASK_DONE } task_state;
@@ -40,13 +47,12 @@ struct sl_controller {
     pthread_t thread;
     bool has_thread, ends;
     task task;
-    char path[SL_PATH_BYTES];
-    bool was_tried; /* the stamps are those of the last attempt, whatever came of it */
-    stamp of_site, of_predictor;
-    char tried_predictor[SL_PATH_BYTES]; /* that of_predictor is of; empty where mdot.conf could not be read */
-    bool answers;                        /* the rest is there */
+    watched site_file, predictor_file, calibration_file;
+    bool was_tried; /* they have been read, or not, once */
+    bool answers;   /* the rest is there */
     sl_site site;
     mdot_predictor *predictor;
+    mdot_calibration *calibration; /* or NULL */
     mdot_context *context;
 };
 
@@ -54,11 +60,11 @@ sl_controller *sl_controller_create(const char *site_path)
 {
     sl_controller *c = calloc(1, sizeof *c);
     pthread_condattr_t monotonic;
-    if (c == NULL || strlen(site_path) >= sizeof c->path) {
+    if (c == NULL || strlen(site_path) >= sizeof c->site_file.path) {
         free(c);
         return NULL;
     }
-    strcpy(c->path, site_path);
+    strcpy(c->site_file.path, site_path);
     pthread_condattr_init(&monotonic); /* none of these can fail on Linux */
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&c->turn, NULL);
@@ -78,6 +84,13 @@ static void empty_task(task *t)
     *t = (task){.state = TASK_IDLE};
 }
 
+static void forget_files(sl_controller *c)
+{
+    mdot_calibration_destroy(c->calibration);
+    mdot_context_destroy(c->context);
+    mdot_predictor_close(c->predictor);
+}
+
 void sl_controller_destroy(sl_controller *c)
 {
     if (c == NULL) return;
@@ -87,8 +100,7 @@ void sl_controller_destroy(sl_controller *c)
     pthread_mutex_unlock(&c->mutex);
     if (c->has_thread) pthread_join(c->thread, NULL);
     empty_task(&c->task);
-    mdot_context_destroy(c->context);
-    mdot_predictor_close(c->predictor);
+    forget_files(c);
     pthread_cond_destroy(&c->done);
     pthread_cond_destroy(&c->asked);
     pthread_mutex_destroy(&c->mutex);
@@ -105,10 +117,17 @@ static stamp stamp_of(const char *path)
     return (stamp){s.st_dev, s.st_ino, s.st_size, s.st_mtim};
 }
 
-static bool is_same(const stamp *a, const stamp *b)
+static void watch(watched *file, const char *path)
 {
-    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-           a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+    memmove(file->path, path, strlen(path) + 1);
+    file->seen = stamp_of(path);
+}
+
+static bool has_changed(const watched *file)
+{
+    const stamp *seen = &file->seen, now = stamp_of(file->path);
+    return now.device != seen->device || now.inode != seen->inode || now.size != seen->size ||
+           now.changed.tv_sec != seen->changed.tv_sec || now.changed.tv_nsec != seen->changed.tv_nsec;
 }
 
 /* On the CPU, whatever cards the controller's machine has: a submission waits for nobody else's kernels. */
@@ -126,24 +145,52 @@ static mdot_status open_predictor(const char *path, mdot_predictor **out_predict
     return status;
 }
 
+/* A calibration of another predictor would correct what this one does not get wrong. */
+static mdot_status open_calibration(const char *path, const mdot_predictor *predictor,
+                                    mdot_calibration **out_calibration, mdot_error *err)
+{
+    mdot_predictor_info answers = MDOT_INIT(mdot_predictor_info);
+    mdot_calibration_info made_with = MDOT_INIT(mdot_calibration_info);
+    mdot_calibration *calibration = NULL;
+    mdot_status status = mdot_calibration_load(path, &calibration, err);
+    if (status != MDOT_OK) return status;
+    mdot_predictor_get_info(predictor, &answers);
+    mdot_calibration_get_info(calibration, &made_with);
+    if (strcmp(answers.name, made_with.predictor) != 0) {
+        status = mdot_fail(err, MDOT_INCOMPATIBLE, "%s was made with predictor %s, not %s", path, made_with.predictor,
+                           answers.name);
+        mdot_calibration_destroy(calibration);
+        return status;
+    }
+    *out_calibration = calibration;
+    return MDOT_OK;
+}
+
 static mdot_status read_again(sl_controller *c, mdot_error *err)
 {
     sl_site site;
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
+    mdot_calibration *calibration = NULL;
     c->was_tried = true;
-    c->of_site = stamp_of(c->path);
-    c->tried_predictor[0] = '\0';
-    c->of_predictor = (stamp){0};
-    mdot_status status = sl_site_read(c->path, &site, err);
+    watch(&c->site_file, c->site_file.path);
+    watch(&c->predictor_file, "");
+    watch(&c->calibration_file, "");
+    mdot_status status = sl_site_read(c->site_file.path, &site, err);
     if (status != MDOT_OK) return status;
-    strcpy(c->tried_predictor, site.predictor);
-    c->of_predictor = stamp_of(c->tried_predictor);
+    watch(&c->predictor_file, site.predictor);
+    watch(&c->calibration_file, site.calibration);
     status = open_predictor(site.predictor, &predictor, &context, err);
-    if (status != MDOT_OK) return status;
-    mdot_context_destroy(c->context);
-    mdot_predictor_close(c->predictor);
+    if (status == MDOT_OK && site.calibration[0] != '\0')
+        status = open_calibration(site.calibration, predictor, &calibration, err);
+    if (status != MDOT_OK) {
+        mdot_context_destroy(context);
+        mdot_predictor_close(predictor);
+        return status;
+    }
+    forget_files(c);
     c->site = site;
+    c->calibration = calibration;
     c->predictor = predictor;
     c->context = context;
     c->answers = true;
@@ -154,10 +201,10 @@ mdot_status sl_controller_refresh(sl_controller *c, bool *out_is_new, mdot_error
 {
     mdot_status status = MDOT_OK;
     pthread_mutex_lock(&c->mutex);
-    stamp site = stamp_of(c->path), predictor = stamp_of(c->tried_predictor);
     *out_is_new = false;
     bool is_free = c->task.state != TASK_BUSY; /* else the next submission reads them */
-    if (is_free && (!c->was_tried || !is_same(&site, &c->of_site) || !is_same(&predictor, &c->of_predictor))) {
+    if (is_free && (!c->was_tried || has_changed(&c->site_file) || has_changed(&c->predictor_file) ||
+                    has_changed(&c->calibration_file))) {
         status = read_again(c, err);
         *out_is_new = status == MDOT_OK;
     }
@@ -170,8 +217,9 @@ mdot_status sl_controller_refresh(sl_controller *c, bool *out_is_new, mdot_error
 static mdot_status answer(const sl_controller *c, task *t)
 {
     mdot_job *job = NULL;
+    sl_oracle oracle = {c->context, c->calibration};
     mdot_status status = mdot_job_parse(t->parcel.job, t->parcel.job_bytes, &job, &t->error);
-    if (status == MDOT_OK) status = sl_decide(&c->site, c->context, job, &t->request, &t->ask, &t->decision, &t->error);
+    if (status == MDOT_OK) status = sl_decide(&c->site, &oracle, job, &t->request, &t->ask, &t->decision, &t->error);
     mdot_job_destroy(job);
     return status;
 }

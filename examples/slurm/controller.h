@@ -11,7 +11,7 @@ typedef struct sl_controller sl_controller;
 sl_controller *sl_controller_create(const char *site_path);
 void sl_controller_destroy(sl_controller *controller);
 
-/* Reads mdot.conf and opens the predictor where either file is another than the last time; costs two calls of stat
+/* Reads mdot.conf, the predictor and its calibration where one is another file than the last time; three calls of stat
  * where not. On failure what was read before goes on answering, and the same fault is told once: afterwards the answer
  * is OK. `*out_is_new`: something was read. Any thread. */
 mdot_status sl_controller_refresh(sl_controller *controller, bool *out_is_new, mdot_error *err);

@@ -164,7 +164,7 @@ static mdot_configuration configure(const sl_request *request, const sl_gpus *gp
     return c;
 }
 
-mdot_status sl_decide(const sl_site *site, mdot_context *context, const mdot_job *job, const sl_request *request,
+mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_job *job, const sl_request *request,
                       const sl_ask *ask, sl_decision *out_decision, mdot_error *err)
 {
     const sl_place *places[SL_MAX_PLACES];
@@ -181,7 +181,9 @@ mdot_status sl_decide(const sl_site *site, mdot_context *context, const mdot_job
         configurations[i] = configure(request, &gpus, &info);
         configurations[i].gpu = places[i]->gpu;
     }
-    mdot_status status = mdot_sweep(context, job, configurations, count, predictions, err);
+    mdot_status status = mdot_sweep(oracle->context, job, configurations, count, predictions, err);
+    for (size_t i = 0; status == MDOT_OK && oracle->calibration != NULL && i < count; i++)
+        status = mdot_calibration_apply(oracle->calibration, &configurations[i], NULL, &predictions[i], err);
     if (status != MDOT_OK) return status;
 
     size_t best = 0;

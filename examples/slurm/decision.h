@@ -34,9 +34,15 @@ typedef struct sl_decision {
     char comment[SL_COMMENT_BYTES];
 } sl_decision;
 
+/* What answers: a context of the predictor, which runs in the calling thread, and its calibration, or NULL. */
+typedef struct sl_oracle {
+    mdot_context *context;
+    const mdot_calibration *calibration;
+} sl_oracle;
+
 /* INVALID_ARGUMENT and NOT_FOUND say why nothing is predicted: settings that do not fit the job, a partition without
  * GPUs in mdot.conf. `context` runs in the calling thread. */
-mdot_status sl_decide(const sl_site *site, mdot_context *context, const mdot_job *job, const sl_request *request,
+mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_job *job, const sl_request *request,
                       const sl_ask *ask, sl_decision *out_decision, mdot_error *err);
 
 /* The `quantile` of a step's time, which is taken as normal in its logarithm on either side of the median, as far apart

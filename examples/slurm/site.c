@@ -97,6 +97,8 @@ static mdot_status read_site_key(const reader *r, const char *key, const char *v
     double number = 0;
     mdot_status status = MDOT_OK;
     if (strcasecmp(key, "Predictor") == 0) return read_text(r, key, value, site->predictor, sizeof site->predictor);
+    if (strcasecmp(key, "Calibration") == 0)
+        return read_text(r, key, value, site->calibration, sizeof site->calibration);
     if (strcasecmp(key, "Quantile") == 0) return read_number(r, key, value, .01, .999, &site->quantile);
     if (strcasecmp(key, "Margin") == 0) return read_number(r, key, value, .1, 100, &site->margin);
     if (strcasecmp(key, "MaxMilliseconds") == 0) return read_number(r, key, value, 0, 1000, &site->patience_ms);
@@ -177,6 +179,7 @@ static mdot_status read_line(const reader *r, char *line, sl_site *site)
 static mdot_status check(const reader *r, const sl_site *site)
 {
     if (site->predictor[0] != '/') return refuse(r, "Predictor is missing, or no whole path");
+    if (site->calibration[0] != '\0' && site->calibration[0] != '/') return refuse(r, "Calibration is no whole path");
     if (site->place_count == 0) return refuse(r, "no line of a Partition");
     if (!(site->shortest_s > 0 && site->shortest_s < site->longest_s && isfinite(site->longest_s)))
         return refuse(r, "PriorityShortest is not below PriorityLongest");

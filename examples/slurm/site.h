@@ -24,6 +24,7 @@ typedef enum sl_order { SL_ORDER_TIME, SL_ORDER_SERVICE } sl_order;
 
 typedef struct sl_site {
     char predictor[SL_PATH_BYTES];
+    char calibration[SL_PATH_BYTES]; /* of `mdot calibrate`; empty: none */
     size_t most_job_bytes;
     double patience_ms;           /* what a submission may wait for its prediction */
     double quantile;              /* of the training's time, that the limit is */

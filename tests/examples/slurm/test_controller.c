@@ -143,12 +143,85 @@ static void new_files_are_read_and_wrong_ones_told_once(void **state)
     write_site(predictor, "");
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_MALFORMED);
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
+    /* a calibration that is none is told, too, and read when it is there */
+    char calibration[512], line[600];
+    snprintf(calibration, sizeof calibration, "%s/site.cal", folder);
+    snprintf(line, sizeof line, "Calibration=%s", calibration);
+    write_site(MDOT_SHIPPED_PREDICTOR, line);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_NOT_FOUND);
+    expect_contains(err.message, "site.cal");
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
+    small_job_write_file(calibration, "none", 4);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_MALFORMED);
+    write_site(predictor, "");
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_MALFORMED);
     /* the predictor alone changes */
     assert_int_equal(unlink(predictor), 0);
     assert_int_equal(symlink(MDOT_SHIPPED_PREDICTOR, predictor), 0);
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
     assert_true(is_new);
     assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000", &d, NULL), MDOT_OK);
+    sl_controller_destroy(c);
+}
+
+/* A calibration of the shipped predictor by steps that took three times as long, in `file`. */
+static void save_calibration(const char *file)
+{
+    enum { ROWS = 4 };
+    mdot_predictor *predictor;
+    mdot_context *context;
+    mdot_calibration *calibration;
+    mdot_job *job = small_job_make(8);
+    const mdot_job *jobs[ROWS] = {job, job, job, job};
+    mdot_configuration configurations[ROWS];
+    double measured_ms[ROWS];
+    assert_int_equal(mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &predictor, NULL), MDOT_OK);
+    assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+    for (int i = 0; i < ROWS; i++) {
+        mdot_prediction p = MDOT_INIT(mdot_prediction);
+        configurations[i] =
+            (mdot_configuration){.struct_size = sizeof configurations[i], .batch = 16 << i, .gpu = "T4"};
+        assert_int_equal(mdot_predict(context, job, &configurations[i], &p, NULL), MDOT_OK);
+        measured_ms[i] = 3 * p.step_ms;
+    }
+    assert_int_equal(mdot_calibrate(context, jobs, configurations, measured_ms, ROWS, &calibration, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_save(calibration, file, NULL), MDOT_OK);
+    mdot_calibration_destroy(calibration);
+    mdot_job_destroy(job);
+    mdot_context_destroy(context);
+    mdot_predictor_close(predictor);
+}
+
+static void a_calibration_of_the_predictor_is_applied(void **state)
+{
+    (void)state;
+    sl_controller *c = make("");
+    sl_decision plain, calibrated;
+    bool is_new;
+    char file[512], line[600], text[8192] = "";
+    mdot_error err = {0};
+    snprintf(file, sizeof file, "%s/right.cal", folder);
+    snprintf(line, sizeof line, "Calibration=%s", file);
+    save_calibration(file);
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000,precision=fp32", &plain, NULL), MDOT_OK);
+    write_site(MDOT_SHIPPED_PREDICTOR, line);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
+    assert_true(is_new);
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000,precision=fp32", &calibrated, NULL), MDOT_OK);
+    assert_true(calibrated.step_ms > 1.3 * plain.step_ms && calibrated.step_ms < 3.1 * plain.step_ms);
+    /* the same of a predictor by another name: told, and what there was stays */
+    FILE *stream = fopen(file, "r");
+    assert_non_null(stream);
+    size_t bytes = fread(text, 1, sizeof text - 1, stream);
+    fclose(stream);
+    char *name = strstr(text, "predictor ");
+    assert_non_null(name);
+    name[strlen("predictor ")] ^= 1;
+    small_job_write_file(file, text, bytes);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_INCOMPATIBLE);
+    expect_contains(err.message, "was made with predictor");
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000,precision=fp32", &plain, NULL), MDOT_OK);
+    assert_true(plain.step_ms == calibrated.step_ms);
     sl_controller_destroy(c);
 }
 
@@ -226,6 +299,7 @@ int main(void)
         cmocka_unit_test(a_parcel_becomes_a_decision),
         cmocka_unit_test(wrong_parcels_say_why_and_harm_none_after_them),
         cmocka_unit_test(new_files_are_read_and_wrong_ones_told_once),
+        cmocka_unit_test(a_calibration_of_the_predictor_is_applied),
         cmocka_unit_test(nothing_to_read_is_no_end),
         cmocka_unit_test(nobody_waits_longer_than_the_site_says),
         cmocka_unit_test(threads_may_ask_at_once),

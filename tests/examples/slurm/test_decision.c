@@ -18,6 +18,7 @@
 static mdot_predictor *predictor;
 static mdot_context *context;
 static mdot_job *job;
+static mdot_calibration *calibration; /* NULL but in its own test */
 
 static int set_up(void **state)
 {
@@ -57,7 +58,7 @@ static mdot_status decide(const sl_site *s, const char *settings, const sl_ask *
 {
     sl_request request;
     mdot_status status = sl_request_parse(settings, &request, err);
-    return status == MDOT_OK ? sl_decide(s, context, job, &request, ask, out, err) : status;
+    return status == MDOT_OK ? sl_decide(s, &(sl_oracle){context, calibration}, job, &request, ask, out, err) : status;
 }
 
 static sl_decision decides(const sl_site *s, const char *settings, const sl_ask *ask)
@@ -263,6 +264,38 @@ static void wrong_requests_say_why(void **state)
     assert_int_equal(d.limit_minutes, 7);
 }
 
+static void calibration_corrects_what_is_decided_by(void **state)
+{
+    (void)state;
+    enum { ROWS = 4 };
+    const mdot_job *jobs[ROWS];
+    mdot_configuration configurations[ROWS];
+    double measured_ms[ROWS];
+    sl_decision before = decides(&site, "batch=32,optimizer=sgd,precision=fp32,steps=1000000", &on_a100);
+    for (int i = 0; i < ROWS; i++) {
+        jobs[i] = job;
+        configurations[i] =
+            (mdot_configuration){.struct_size = sizeof configurations[i], .batch = 32 << i, .gpu = "A100-SXM-40GB"};
+        mdot_prediction p = MDOT_INIT(mdot_prediction);
+        assert_int_equal(mdot_predict(context, job, &configurations[i], &p, NULL), MDOT_OK);
+        measured_ms[i] = 2 * p.step_ms;
+    }
+    mdot_error err = {0};
+    if (mdot_calibrate(context, jobs, configurations, measured_ms, ROWS, &calibration, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    mdot_prediction wanted = MDOT_INIT(mdot_prediction);
+    mdot_configuration asked = configurations[0];
+    asked.gpu_count = 1;
+    asked.node_count = 1;
+    assert_int_equal(mdot_predict(context, job, &asked, &wanted, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_apply(calibration, &asked, NULL, &wanted, NULL), MDOT_OK);
+    sl_decision after = decides(&site, "batch=32,optimizer=sgd,precision=fp32,steps=1000000", &on_a100);
+    mdot_calibration_destroy(calibration);
+    calibration = NULL;
+    assert_true(after.step_ms == wanted.step_ms && after.step_ms > 1.2 * before.step_ms);
+    assert_int_equal(after.limit_minutes, (uint32_t)ceil((1e3 * wanted.upper_ms * 1.5 + 300) / 60));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +310,7 @@ int main(void)
         cmocka_unit_test(no_partition_means_the_default_one),
         cmocka_unit_test(priority_falls_with_the_logarithm),
         cmocka_unit_test(wrong_requests_say_why),
+        cmocka_unit_test(calibration_corrects_what_is_decided_by),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -63,13 +63,14 @@ static void refuses(const char *text, mdot_status status, const char *reason)
 static void every_line_reaches_its_field(void **state)
 {
     (void)state;
-    sl_site s =
-        reads("# a site\n\nPredictor=/a/p.mdot # there\nquantile=0.9\nMargin=1.5\nStartup=1:30\nLimitDoubtful=yes\n"
-              "PriorityWeight=1000\nPriorityOrder=time\nPriorityShortest=2\nPriorityLongest=2-0\nChoose=cost\n"
-              "MaxJobBytes=5000\nMaxMilliseconds=7\n"
-              "Partition=x Gpu=a100 Type=A100 MaxTime=1-12:30 Price=2.5\n"
-              "  Partition=y\tGpu=NVIDIA-H100-SXM-80GB MaxTime=UNLIMITED Price=8");
+    sl_site s = reads("# a site\n\nPredictor=/a/p.mdot # "
+                      "there\nCalibration=/a/site.cal\nquantile=0.9\nMargin=1.5\nStartup=1:30\nLimitDoubtful=yes\n"
+                      "PriorityWeight=1000\nPriorityOrder=time\nPriorityShortest=2\nPriorityLongest=2-0\nChoose=cost\n"
+                      "MaxJobBytes=5000\nMaxMilliseconds=7\n"
+                      "Partition=x Gpu=a100 Type=A100 MaxTime=1-12:30 Price=2.5\n"
+                      "  Partition=y\tGpu=NVIDIA-H100-SXM-80GB MaxTime=UNLIMITED Price=8");
     assert_string_equal(s.predictor, "/a/p.mdot");
+    assert_string_equal(s.calibration, "/a/site.cal");
     assert_true(s.quantile == .9 && s.margin == 1.5 && s.startup_s == 90 && s.limits_doubtful);
     assert_true(s.priority_weight == 1000 && s.order == SL_ORDER_TIME && s.shortest_s == 120 && s.longest_s == 172800);
     assert_true(s.choice == SL_CHOOSE_COST && s.most_job_bytes == 5000 && s.patience_ms == 7);
@@ -98,6 +99,7 @@ static void faults_name_their_line(void **state)
     refuses("", MDOT_MALFORMED, "Predictor is missing");
     refuses("Predictor=p.mdot\n", MDOT_MALFORMED, "no whole path");
     refuses("Predictor=/p.mdot\n", MDOT_MALFORMED, "no line of a Partition");
+    refuses(LEAST "Calibration=site.cal\n", MDOT_MALFORMED, "Calibration is no whole path");
     refuses(LEAST "Quantil=1\n", MDOT_MALFORMED, ":3: Quantil is no setting");
     refuses(LEAST "Quantile\n", MDOT_MALFORMED, ":3: \"Quantile\" is no KEY=VALUE");
     refuses(LEAST "Quantile=\n", MDOT_MALFORMED, "is no KEY=VALUE");
