@@ -229,8 +229,8 @@ static void more_deadlines_are_met_than_by_edf(void **state)
 {
     (void)state;
     size_t chronus = 0, edf = 0;
-    for (uint64_t seed = 1; seed <= 3; seed++) {
-        sc_workload w = workload_random(30, 4, seed);
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        sc_workload w = workload_random(24, 4, seed);
         sc_cluster pool;
         assert_int_equal(sc_cluster_make_pool(8, &pool, NULL), MDOT_OK);
         for (size_t i = 0; i < w.job_count; i++) {
