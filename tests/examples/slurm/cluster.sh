@@ -166,6 +166,7 @@ predicted=$("$mdot" predict resnet50.job --gpu A100-SXM-40GB --batch 128 --preci
     sed -n 's/.*"step_ms": *\([0-9.]*\).*/\1/p' | head -1)
 check "the comment has the step time that mdot predict says" \
     awk -v a="$(field step_ms)" -v b="$predicted" 'BEGIN { exit !(a > 0 && (a-b)^2 < (b*1e-3)^2) }'
+uncalibrated=$(field step_ms)
 check "and the interval, the steps, the time of all" has "$(comment)" "interval_s="
 check "a limit is set where none is given" [ "$(minutes "$(shows TimeLimit)")" = "$(field limit_min)" ]
 check "the limit lies above the median and a startup" \
@@ -288,6 +289,12 @@ if user "${PYTHON:-python3}" -c 'import torch, onnx' 2> /dev/null; then
     sed 's/\.onnx,,/.onnx,A100,/' "$work/steps/measured.csv" > "$work/steps/as_of_a_card.csv" # a processor has no name here
     check "and mdot reads it" "$build/examples/scheduler/mdot-predictions" "$work/steps/as_of_a_card.csv" \
         "$build/share/mdot/predictor.mdot" > "$work/steps/said"
+    check "and mdot calibrate, too" "$mdot" calibrate "$work/steps/as_of_a_card.csv" -q -o "$work/site.cal" > /dev/null
+    site "Calibration=$work/site.cal"
+    begin
+    submit --gres=gpu:a100:1 --mdot=$asked,steps=10
+    check "and the controller answers by it" has "$(logged)/$(comment)" "mdot.conf and its predictor are read"
+    check "(with another step time)" [ "$(field step_ms)" != "$uncalibrated" ]
 else
     echo "skipped: nobody has a ${PYTHON:-python3} with PyTorch and onnx: collect.sh is not run"
 fi
