@@ -46,6 +46,7 @@ ls -sh dist
 rm -rf "$build/fresh"
 python3 -m venv "$build/fresh"
 "$build/fresh/bin/pip" install --quiet --no-index dist/mdot-*.whl
+unset PYTHONPATH MDOT_LIBRARIES MDOT_PREDICTOR
 # Alone, without the compiler: what it says then.
 (cd / && "$build/fresh/bin/python" -c '
 import mdot
@@ -59,6 +60,5 @@ else:
 cmake --build "$build" --target mdot_cli -- --quiet
 for test in tests/bindings/python/test_*.py; do
     echo "$test"
-    env -u PYTHONPATH -u MDOT_LIBRARIES -u MDOT_PREDICTOR MDOT_CLI="$build/cli/mdot" MDOT_CC="${CC:-cc}" \
-        PYTHONDONTWRITEBYTECODE=1 "$build/fresh/bin/python" "$test"
+    MDOT_CLI="$build/cli/mdot" MDOT_CC="${CC:-cc}" PYTHONDONTWRITEBYTECODE=1 "$build/fresh/bin/python" "$test"
 done

@@ -92,13 +92,14 @@ typedef enum fe_foreign_role {
     FE_FOREIGN_MASK,
     FE_FOREIGN_SPLIT,
     FE_FOREIGN_MEMBER,
+    FE_FOREIGN_BAGS,
     FE_FOREIGN_BRANCHES
 } fe_foreign_role;
 
 typedef struct fe_foreign {
     const char *domain, *op_type, *function;
     fe_foreign_role role;
-    ir_opcode op;        /* of an alias */
+    ir_opcode op;        /* of an alias, or of a reduction of bags */
     int inputs, outputs; /* of those, the first so many are kept */
 } fe_foreign;
 
@@ -131,6 +132,9 @@ mdot_status fe_job_drop_noise(fe_job *job);
 
 /* sequences.c: the members of a list that a node makes stand for what reads them, once its input is typed. */
 void fe_job_split_list(ir_builder *b, ir_node *node);
+
+/* bags.c: the same for sums of embeddings, which a file spells as a loop. */
+void fe_job_reduce_bags(ir_builder *b, ir_node *node);
 
 /* shapes.c: types every value and folds constants. Unknown operators, and those whose rules fail, become
  * mdot.Opaque with a warning. What follows from parameters alone becomes a constant without data. */

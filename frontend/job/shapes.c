@@ -234,6 +234,7 @@ static mdot_status infer(inferrer *in, ir_node *node)
     }
     if (is_if(node)) take_branch(in, node);
     if (node->op == NULL) fe_job_split_list(b, node);
+    if (node->op == NULL) fe_job_reduce_bags(b, node);
     if (b->status != MDOT_OK || !is_used(node)) return b->status;
     if (node->op == NULL) return make_opaque(in, node, stated, "it is not in mdot's table");
     mdot_error reason;

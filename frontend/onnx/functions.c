@@ -4,6 +4,7 @@
  * A function that the model defines is what its nodes mean, even where an operator of the same name is known: the file
  * is the authority on itself.
  */
+#include "frontend/onnx/bags.h"
 #include "frontend/onnx/flat.h"
 
 #include <limits.h>
@@ -352,6 +353,29 @@ static mdot_status add_if(const flattener *f, const scope *in, fe_node *node)
     return add_node(f->context, f->flat, node);
 }
 
+/* ---- Loops ------------------------------------------------------------------------------------------------------ */
+
+/* A job's EmbeddingBag reads how many bags there are, its table and its indices. */
+static mdot_status add_loop(const flattener *f, const scope *in, fe_node *node)
+{
+    fe_bags bags;
+    for (int i = 0; i < node->attribute_count; i++) {
+        const Onnx__GraphProto *body = node->attributes[i].proto->g;
+        if (body == NULL || node->input_count < 1 || node->output_count != 1 || !fe_find_bags(body, &bags)) continue;
+        int *inputs = IR_NEW_ARRAY(f->context->scratch, int, 3);
+        if (inputs == NULL) return fe_out_of_memory(f->context);
+        inputs[0] = node->inputs[0];
+        mdot_status status = lookup(f, in, bags.table, &inputs[1]);
+        if (status == MDOT_OK) status = lookup(f, in, bags.indices, &inputs[2]);
+        if (status != MDOT_OK) return status;
+        node->op_type = bags.op_type;
+        node->inputs = inputs;
+        node->input_count = 3;
+        break;
+    }
+    return add_node(f->context, f->flat, node);
+}
+
 static bool stays_call(const fe_context *context, const fe_node *node)
 {
     return context->options->stays_call != NULL && context->options->stays_call(node->domain, node->op_type);
@@ -407,6 +431,7 @@ static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx_
                          node.name, node.op_type);
     }
     if (context->options->job && !*node.domain && strcmp(node.op_type, "If") == 0) return add_if(f, in, &node);
+    if (context->options->job && !*node.domain && strcmp(node.op_type, "Loop") == 0) return add_loop(f, in, &node);
     return add_node(context, f->flat, &node);
 }
 
