@@ -1,5 +1,5 @@
-/* bags.c — an EmbeddingBag, which files spell as a loop (frontend/onnx/bags.h), is a Gather and a reduction. Bags count as
- * equally long; where they cannot be, the loop stays an operator of its own kind.
+/* bags.c — an EmbeddingBag, which files spell as a loop (frontend/onnx/loops.h), is a Gather and a reduction. Bags
+ * count as equally long; where they cannot be, the loop stays an operator of its own kind.
  */
 #include "frontend/job/job.h"
 

@@ -4,8 +4,8 @@
  * A function that the model defines is what its nodes mean, even where an operator of the same name is known: the file
  * is the authority on itself.
  */
-#include "frontend/onnx/bags.h"
 #include "frontend/onnx/flat.h"
+#include "frontend/onnx/loops.h"
 
 #include <limits.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_bags.c — frontend/onnx/bags.c and frontend/job/bags.c: EmbeddingBag, which PyTorch writes as a Loop. */
+/* test_bags.c — frontend/onnx/loops.c and frontend/job/bags.c: EmbeddingBag, which PyTorch writes as a Loop. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* bags.c — see bags.h. */
-#include "frontend/onnx/bags.h"
+/* loops.c — see loops.h. */
+#include "frontend/onnx/loops.h"
 
 #include <stddef.h>
 #include <string.h>

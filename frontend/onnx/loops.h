@@ -1,10 +1,10 @@
-/* bags.h — PyTorch's EmbeddingBag in an ONNX file: a Loop over bags, each the sum of some rows of a table.
+/* loops.h — PyTorch's EmbeddingBag in an ONNX file: a Loop over bags, each the sum of some rows of a table.
  *
- * The TorchScript exporter writes, for each bag, Slice (its indices) → Gather (rows of a table around the loop) → ReduceSum,
- * ReduceMean or ReduceMax. What a reader of jobs makes of it stands in frontend/job/bags.c.
+ * The TorchScript exporter writes, for each bag, Slice (its indices) → Gather (rows of a table around the loop) →
+ * ReduceSum, ReduceMean or ReduceMax. What a reader of jobs makes of it stands in frontend/job/bags.c.
  */
-#ifndef FE_BAGS_H
-#define FE_BAGS_H
+#ifndef FE_LOOPS_H
+#define FE_LOOPS_H
 
 #include "onnx.pb-c.h"
 
