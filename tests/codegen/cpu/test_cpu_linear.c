@@ -370,12 +370,27 @@ static void check_form(const form *base, const shape *shapes, int count)
     ir_arena_destroy(arena);
 }
 
+/* Code in plain vectors differs from the code with instructions in how it multiplies, and in nothing of its walk over
+ * rows, columns and k. Where both run, a few shapes tell; LLVM takes ten times as long for it. */
+static bool is_second(const cg_cpu_target *const *targets, int t)
+{
+    for (int first = 0; targets[t]->in_plain_vectors && first < t; first++)
+        if (targets[first]->products == targets[t]->products && !targets[first]->in_plain_vectors) return true;
+    return false;
+}
+
 static void check_shapes(const shape *shapes, int count)
 {
+    enum { MOST = 2 * EPILOGUES, ONE_OF = 3 };
     int targets;
     const cg_cpu_target *const *target = harness_targets(&targets);
+    shape few[MOST];
+    int few_count = 0;
+    assert_true(count <= MOST);
+    for (int i = 0; i < count; i += ONE_OF) few[few_count++] = shapes[i];
     for (int t = 0; t < targets; t++) {
-        check_form(&(form){.target = target[t]}, shapes, count);
+        bool second = is_second(target, t);
+        check_form(&(form){.target = target[t]}, second ? few : shapes, second ? few_count : count);
     }
 }
 
