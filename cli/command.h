@@ -66,8 +66,8 @@ typedef struct cli_command {
 
 /* ---- All subcommands -------------------------------------------------------------------------------------------- */
 
-extern const cli_command cli_predict, cli_calibrate, cli_compile, cli_tokens, cli_inspect, cli_bench, cli_verify,
-    cli_check, cli_gpus_command, cli_help;
+extern const cli_command cli_predict, cli_report_command, cli_calibrate, cli_compile, cli_tokens, cli_inspect,
+    cli_bench, cli_verify, cli_check, cli_gpus_command, cli_help;
 
 /* In the order of `mdot --help`, ending with NULL. */
 extern const cli_command *const cli_commands[];

@@ -1,0 +1,219 @@
+/* page.c — `mdot report`: jobs on GPUs as one page for a browser. */
+#include "cli/page.h"
+#include "base/file.h"
+#include "cli/gpus.h"
+#include "cli/predict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct page_request {
+    cli_training training; /* first: the calls of its options find it there */
+    cli_reading reading;
+    cli_gpus gpus;
+    int64_t batch; /* 0: the default */
+    const char *output, *model_path;
+} page_request;
+
+enum { DEFAULT_BATCH = 32, MOST_BATCH = 1024 };
+
+static bool add_gpus(const char *command, char *text, void *request)
+{
+    return cli_add_gpus(command, text, &((page_request *)request)->gpus);
+}
+
+static bool add_gpu_spec(const char *command, char *text, void *request)
+{
+    return cli_add_gpu_spec(command, text, &((page_request *)request)->gpus);
+}
+
+static const cli_option options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE.html",
+     .help = "where the page goes (needed)",
+     .kind = CLI_TEXT,
+     .at = offsetof(page_request, output),
+     .files = "html"},
+    {.heading = "The jobs",
+     .name = "batch",
+     .letter = 'b',
+     .value = "N",
+     .help = "samples a step on one GPU (default: 32)",
+     .kind = CLI_WHOLE,
+     .at = offsetof(page_request, batch),
+     .least = 1,
+     .most = CLI_MAX_BATCH},
+    {.name = "dim",
+     .letter = 'd',
+     .value = "NAME=N",
+     .help = "fix a symbolic dimension other than the batch (or NAME=OTHER)",
+     .kind = CLI_DIM,
+     .at = offsetof(page_request, reading.dims),
+     .repeats = true},
+    CLI_FREEZING_OPTIONS(page_request, reading),
+    CLI_TRAINING_OPTIONS,
+    {.heading = "Where they run",
+     .name = "gpu",
+     .letter = 'g',
+     .value = "NAME,…",
+     .help = "up to 16 GPUs (default: T4, L4, RTX-3090, A100, L40S, H100, H200)",
+     .kind = CLI_CALL,
+     .call = add_gpus,
+     .repeats = true,
+     .names = mdot_gpu_names,
+     .is_list = true},
+    {.name = "gpu-spec",
+     .value = "FILE|KEY=X,…",
+     .help = "a GPU by its figures, as of `mdot predict`",
+     .kind = CLI_CALL,
+     .call = add_gpu_spec,
+     .repeats = true,
+     .files = "*"},
+    CLI_CLUSTER_OPTIONS,
+    {.heading = "What answers",
+     .name = "model",
+     .letter = 'm',
+     .value = "FILE",
+     .help = "a compiled predictor (default: as of `mdot predict`)",
+     .kind = CLI_TEXT,
+     .at = offsetof(page_request, model_path),
+     .files = "mdot"},
+    {.name = "quiet",
+     .letter = 'q',
+     .help = "no warnings of how jobs were read",
+     .kind = CLI_FLAG,
+     .at = offsetof(page_request, reading.quiet)},
+};
+static const char *const synopsis[] = {"JOB… -o FILE.html [OPTION]…", NULL};
+
+/* ---- Asking ------------------------------------------------------------------------------------------------------ */
+
+static void list_batches(page_job *job, int64_t unit)
+{
+    job->batch_count = 0;
+    for (int64_t batch = unit; batch <= MOST_BATCH * unit && job->batch_count < PAGE_MAX_BATCHES; batch *= 2)
+        job->batches[job->batch_count++] = batch;
+}
+
+static mdot_status ask_card(mdot_context *context, const page_request *r, page_job *job, page_card *card,
+                            mdot_error *err)
+{
+    mdot_configuration *c = &card->configuration;
+    *c = (mdot_configuration){.struct_size = sizeof *c, .gpu_figures = card->gpu};
+    c->batch = r->batch > 0 ? r->batch : DEFAULT_BATCH;
+    cli_training_apply(&r->training, &job->info, c);
+    card->prediction = MDOT_INIT(mdot_prediction);
+    mdot_status status = mdot_predict(context, job->job, c, &card->prediction, err);
+    if (status == MDOT_OK) status = mdot_explain(context, job->job, c, &card->explanation, err);
+    for (size_t b = 0; status == MDOT_OK && b < job->batch_count; b++) {
+        mdot_configuration at = *c;
+        at.batch = job->batches[b];
+        card->at[b] = MDOT_INIT(mdot_prediction);
+        status = mdot_predict(context, job->job, &at, &card->at[b], err);
+        if (!card->at[b].fits) card->at[b].step_ms = 0;
+    }
+    return status;
+}
+
+static bool attends(const page_job *job)
+{
+    for (size_t i = 0; i < job->info.operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(job->job, i, &op);
+        if (op.setting[MDOT_SETTING_HEADS] > 0) return true;
+    }
+    return false;
+}
+
+static int64_t unit_of(const cli_training *t)
+{
+    if (t->micro_batches > 0) return t->micro_batches;
+    return t->pipeline_parallel > 0 ? t->pipeline_parallel : 1;
+}
+
+static mdot_status ask_job(mdot_context *context, const page_request *r, const char *path, page_job *job,
+                           mdot_error *err)
+{
+    *job = (page_job){.path = path, .info = MDOT_INIT(mdot_job_info), .card_count = r->gpus.count};
+    mdot_status status = cli_read_job("report", path, &r->reading, &job->job, err);
+    if (status != MDOT_OK) return status;
+    mdot_job_get_info(job->job, &job->info);
+    job->attends = attends(job);
+    list_batches(job, unit_of(&r->training));
+    for (size_t i = 0; status == MDOT_OK && i < job->card_count; i++) {
+        job->cards[i].gpu = &r->gpus.item[i];
+        status = ask_card(context, r, job, &job->cards[i], err);
+    }
+    return status;
+}
+
+static void free_job(page_job *job)
+{
+    for (size_t i = 0; i < job->card_count; i++) mdot_explanation_destroy(job->cards[i].explanation);
+    mdot_job_destroy(job->job);
+}
+
+/* ---- The subcommand ---------------------------------------------------------------------------------------------- */
+
+static mdot_status write_page(const page_request *r, const cli_operands *jobs, FILE *out, mdot_error *err)
+{
+    static page_job job; /* too large for a stack */
+    mdot_predictor *predictor = NULL;
+    mdot_context *context = NULL;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
+    mdot_status status = predict_open_model(r->model_path, &predictor, &context, err);
+    if (status == MDOT_OK) status = mdot_predictor_get_info(predictor, &info);
+    page_begin(out);
+    for (int i = 0; status == MDOT_OK && i < jobs->count; i++) {
+        status = ask_job(context, r, jobs->item[i], &job, err);
+        if (status == MDOT_OK) page_write_job(out, &job, &r->training);
+        free_job(&job);
+    }
+    page_end(out, status == MDOT_OK ? info.name : "");
+    mdot_context_destroy(context);
+    mdot_predictor_close(predictor);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    static page_request request; /* too large for a stack */
+    request = (page_request){.batch = 0};
+    cli_training_begin(&request.training);
+    cli_operands operands;
+    int usage;
+    if (!cli_read_line(&cli_report_command, argc, argv, &request, &operands, &usage)) return usage;
+    if (operands.count == 0) return cli_usage_error("report", "no job given");
+    if (request.output == NULL) return cli_usage_error("report", "-o FILE.html says where the page goes");
+    char fallback[] = "T4,L4,RTX-3090,A100,L40S,H100,H200";
+    if (request.gpus.count == 0 && !cli_add_gpus("report", fallback, &request.gpus)) return CLI_USAGE;
+    if (request.gpus.count > PAGE_MAX_GPUS)
+        return cli_usage_error("report", "at most %d GPUs on a page", PAGE_MAX_GPUS);
+    mdot_error err = {0};
+    char *text = NULL;
+    size_t size_bytes = 0;
+    FILE *out = open_memstream(&text, &size_bytes);
+    mdot_status status = out == NULL ? mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for a page") : MDOT_OK;
+    for (int i = 0; status == MDOT_OK && i < operands.count; i++)
+        status = bs_check_replaces(request.output, operands.item[i], &err);
+    if (status == MDOT_OK) status = write_page(&request, &operands, out, &err);
+    bool written = out != NULL && fclose(out) == 0;
+    if (status == MDOT_OK && !written) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for a page");
+    if (status == MDOT_OK) status = bs_write_file(request.output, text, size_bytes, &err);
+    free(text);
+    return status == MDOT_OK ? CLI_OK : cli_report("report", &err);
+}
+
+const cli_command cli_report_command = {
+    .name = "report",
+    .summary = "a page for a browser: time, memory and where both go, on several GPUs",
+    .synopsis = synopsis,
+    .description =
+        "Writes one HTML file that needs nothing else, no network either: for each job a table over GPUs, step time "
+        "against batch, where the time goes, memory, and what is warned of.",
+    CLI_OPTIONS(options),
+    .exit_status = "0 it worked, 1 failed, 2 usage",
+    .files = "onnx|job",
+    .run = run,
+};
