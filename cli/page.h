@@ -1,5 +1,5 @@
 /* page.h — what `mdot report` is made of: page.c asks the predictor, page_html.c writes the page, page_svg.c its
- * drawings.
+ * drawings, page_text.c names.
  */
 #ifndef CLI_PAGE_H
 #define CLI_PAGE_H

@@ -1,5 +1,4 @@
 /* page_html.c — a report as one HTML file that needs nothing else: no script, no font, no network. */
-#include "base/printable.h"
 #include "cli/page.h"
 
 #include <math.h>
@@ -62,20 +61,6 @@ void page_end(FILE *out, const char *predictor)
     fprintf(out,
             ". Times are predictions: medians with an interval that nine of ten steps should lie in.</p></footer>\n"
             "</main>\n</body>\n</html>\n");
-}
-
-void page_text(FILE *out, const char *text)
-{
-    for (const char *at = text; *at != '\0';) {
-        int bytes = bs_printable_length(at);
-        if (bytes == 0)
-            fputc('?', out);
-        else if (bytes == 1 && strchr("&<>\"'", *at) != NULL)
-            fprintf(out, "&#%d;", *at);
-        else
-            fwrite(at, 1, (size_t)bytes, out);
-        at += bytes == 0 ? 1 : bytes;
-    }
 }
 
 /* ---- One job ----------------------------------------------------------------------------------------------------- */

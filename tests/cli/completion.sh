@@ -40,7 +40,7 @@ expect "x86-64-v3 x86-64-v4 x86-64-bf16 x86-64-amx" compile -t cpu :
 expect "x86-64-v4" compile --target = cpu : x86-64-v3,cpu : x86-64-v4
 expect "net.job net.onnx" predict net
 expect "folder" predict fo
-expect "net.mdot" bench net
+expect "net.job net.onnx net.mdot" bench net
 expect "net.mdot" predict net.onnx --model n
 expect "net.onnx" compile n
 expect "notes.txt" check no
