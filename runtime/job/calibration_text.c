@@ -190,8 +190,8 @@ mdot_status mdot_calibration_parse(const void *bytes, size_t size_bytes, mdot_ca
 
 mdot_status mdot_calibration_load(const char *path, mdot_calibration **out_calibration, mdot_error *err)
 {
-    if (path == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a calibration is read from a file, and none is named");
+    if (path == NULL || out_calibration == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a calibration is read from a named file, into a place for it");
     unsigned char *bytes = NULL;
     size_t size_bytes = 0;
     mdot_error reason = {0};

@@ -366,6 +366,44 @@ static void encode(void)
     predict_close(&f);
 }
 
+static void calibrate(void)
+{
+    predict_fixture f;
+    predict_open(&f, predict_bandwidth_model());
+    const mdot_job *jobs[1] = {job};
+    mdot_configuration c = predict_configuration(8, "A100");
+    mdot_prediction p = predict_one(&f, job, &c);
+    const double ms = 2 * p.step_ms, none_ms = -1;
+    mdot_calibration *made = NULL, *none = NULL;
+    TELLS(mdot_calibrate(NULL, jobs, &c, &ms, 1, &none, &err));
+    TELLS(mdot_calibrate(f.context, NULL, &c, &ms, 1, &none, &err));
+    TELLS(mdot_calibrate(f.context, jobs, NULL, &ms, 1, &none, &err));
+    TELLS(mdot_calibrate(f.context, jobs, &c, NULL, 1, &none, &err));
+    TELLS(mdot_calibrate(f.context, jobs, &c, &ms, 1, NULL, &err));
+    TELLS(mdot_calibrate(f.context, jobs, &c, &none_ms, 1, &none, &err));
+    TELLS(mdot_calibration_load(NULL, &none, &err));
+    TELLS(mdot_calibration_load("x", NULL, &err));
+    TELLS(mdot_calibration_parse(NULL, 100, &none, &err));
+    TELLS(mdot_calibration_parse("x", 1, NULL, &err));
+    assert_null(none);
+    assert_int_equal(mdot_calibrate(f.context, jobs, &c, &ms, 1, &made, &err), MDOT_OK);
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    mdot_calibration_gpu gpu = MDOT_INIT(mdot_calibration_gpu);
+    TELLS(mdot_calibration_apply(NULL, &c, NULL, &p, &err));
+    TELLS(mdot_calibration_apply(made, NULL, NULL, &p, &err));
+    TELLS(mdot_calibration_apply(made, &c, NULL, NULL, &err));
+    TELLS(mdot_calibration_save(NULL, "x", &err));
+    TELLS(mdot_calibration_save(made, NULL, &err));
+    INVALID(mdot_calibration_get_info(NULL, &info));
+    INVALID(mdot_calibration_get_info(made, NULL));
+    INVALID(mdot_calibration_get_gpu(NULL, 0, &gpu));
+    INVALID(mdot_calibration_get_gpu(made, 0, NULL));
+    BEYOND(mdot_calibration_get_gpu(made, SIZE_MAX, &gpu));
+    mdot_calibration_destroy(made);
+    mdot_calibration_destroy(NULL);
+    predict_close(&f);
+}
+
 static void explain(void)
 {
     predict_fixture f;
@@ -485,6 +523,9 @@ static const row rows[] = {
     {"mdot_job_freeze", job_freeze},
     {"mdot_gpu_names mdot_gpu_find", gpus},
     {"mdot_predict mdot_predict_many mdot_sweep", predict},
+    {"mdot_calibrate mdot_calibration_apply mdot_calibration_destroy mdot_calibration_get_gpu "
+     "mdot_calibration_get_info mdot_calibration_load mdot_calibration_parse mdot_calibration_save",
+     calibrate},
     {"mdot_encoding_create mdot_encoding_destroy mdot_price", encode},
     {"mdot_explain mdot_explanation_destroy mdot_explanation_get_info mdot_explanation_get_operator", explain},
     {"mdot_job_read mdot_job_read_bytes mdot_operator_facts_find", job_read},
