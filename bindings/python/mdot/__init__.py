@@ -10,6 +10,7 @@ Units: times are milliseconds of wall clock, sizes are bytes, as the names say. 
 here may be used from any number of threads at once. Errors are `mdot.Error`, what answers stand on `mdot.Warning`.
 """
 
+from mdot.calibration import Calibration
 from mdot.compiler import CompilerWarning, Verification, compile, verify
 from mdot.configuration import Configuration
 from mdot.gpus import GPU, gpu, gpus
@@ -53,6 +54,7 @@ def library_version() -> str:
 
 
 __all__ = [
+    "Calibration",
     "CompilerWarning",
     "Configuration",
     "CorruptError",

@@ -10,6 +10,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, Union
 
+from mdot.calibration import Calibration
 from mdot.configuration import OPTIONS, Configuration, Options, as_array
 from mdot.gpus import GPU
 from mdot.job import Job, _warn
@@ -46,10 +47,12 @@ class Predictor:
         device: str | None = None,
         cpu_level: str | None = None,
         compute: str | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
         """Opens the artefact at `path`, by default MDOT_PREDICTOR's or the one that the package brings.
 
         An artefact is native code: open only what you trust. `device`, `cpu_level` and `compute` are mdot_open_options'.
+        Answers are corrected by the calibration.
         """
         self.path = os.fspath(path) if path is not None else str(shipped_predictor())
         given = {"device": device, "cpu_level": cpu_level, "compute": compute}
@@ -62,6 +65,7 @@ class Predictor:
         )
         self._finalizer = weakref.finalize(self, runtime().mdot_predictor_close, self._handle)
         self._local = threading.local()
+        self.calibration = calibration
 
     def _context(self) -> ctypes.c_void_p:
         if not hasattr(self._local, "context"):
@@ -105,6 +109,9 @@ class Predictor:
         )
         if status != 0 and all(answer.status == 0 for answer in answers):
             check(status, error)  # of the whole call
+        for configuration, answer in zip(configurations, answers):
+            if self.calibration is not None and answer.status == 0:
+                self.calibration._apply(configuration, answer)
         return [
             of_struct(pair[1], answer) if answer.status == 0 else self._why(pair[0], configurations[i], answer.status)
             for i, (pair, answer) in enumerate(zip(asked, answers))

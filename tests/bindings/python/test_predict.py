@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import unittest
 import warnings
@@ -190,6 +191,26 @@ class Tables(support.TestCase):
             self.skipTest("pandas is not installed")
         frame = mdot.sweep(support.RESNET, "T4", [8, 16]).to_pandas()
         self.assertEqual(list(frame["batch"]), [8, 16])
+
+
+class Calibrations(support.TestCase):
+    def test_measurements_move_answers_and_nothing_moves_none(self) -> None:
+        job, predictor = self.bert(), mdot.Predictor()
+        asked = [mdot.Configuration("A100", batch, precision="amp") for batch in (8, 16, 32, 64)]
+        plain = [answer.step_ms for answer in predictor.predict_many([(job, c) for c in asked])]
+        slower = mdot.Calibration.measured(predictor, [(job, c, 1.5 * ms) for c, ms in zip(asked, plain)])
+        with tempfile.TemporaryDirectory() as folder:
+            slower.save(Path(folder) / "site.cal")
+            again = mdot.Predictor(calibration=mdot.Calibration.load(Path(folder) / "site.cal"))
+        for configuration, before in zip(asked, plain):
+            after = again.predict_many([(job, configuration)])[0].step_ms
+            self.assertGreater(after, 1.1 * before)
+            self.assertLess(after, 1.6 * before)
+        unmoved = mdot.Predictor(calibration=mdot.Calibration.measured(predictor, []))
+        self.assertEqual([answer.step_ms for answer in unmoved.predict_many([(job, c) for c in asked])], plain)
+        self.assertRaises(mdot.NotFoundError, mdot.Calibration.load, "nowhere.cal")
+        with self.assertRaises(mdot.InvalidArgumentError):
+            mdot.Calibration.measured(predictor, [(job, asked[0], -1.0)])
 
 
 class Threads(support.TestCase):

@@ -58,6 +58,25 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
             _ERROR,
         ],
     ),
+    "mdot_calibrate": (
+        c_int,
+        [
+            c_void_p,
+            POINTER(c_void_p),
+            POINTER(c.mdot_configuration),
+            POINTER(c_double),
+            c_size_t,
+            POINTER(c_void_p),
+            _ERROR,
+        ],
+    ),
+    "mdot_calibration_apply": (
+        c_int,
+        [c_void_p, POINTER(c.mdot_configuration), c_void_p, POINTER(c.mdot_prediction), _ERROR],
+    ),
+    "mdot_calibration_load": (c_int, [c_char_p, POINTER(c_void_p), _ERROR]),
+    "mdot_calibration_save": (c_int, [c_void_p, c_char_p, _ERROR]),
+    "mdot_calibration_destroy": (None, [c_void_p]),
     "mdot_sweep": (
         c_int,
         [c_void_p, c_void_p, POINTER(c.mdot_configuration), c_size_t, POINTER(c.mdot_prediction), _ERROR],
