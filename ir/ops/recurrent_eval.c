@@ -198,9 +198,20 @@ static mdot_status make_outputs(ir_arena *arena, const ir_node *node, mdot_dtype
     return MDOT_OK;
 }
 
+/* Operands are trusted below: the shape rule has checked them, which shows in the results' types. */
+static mdot_status check_inferred(const ir_node *node, mdot_error *err)
+{
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != NULL && node->outputs[i]->type.rank < 0)
+            return ir_fail(node, err, MDOT_MALFORMED, "output %d has no type", i);
+    return MDOT_OK;
+}
+
 mdot_status ir_eval_recurrent(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                               mdot_error *err)
 {
+    mdot_status status = check_inferred(node, err);
+    if (status != MDOT_OK) return status;
     const ir_wide *x = in[0], *w = in[1], *r = in[2], *b = ir_tensor_input(node, in, 3);
     const ir_wide *lengths = ir_tensor_input(node, in, 4), *h = ir_tensor_input(node, in, 5);
     bool is_lstm = ir_node_opcode(node) == IR_OP_LSTM;
@@ -209,7 +220,7 @@ mdot_status ir_eval_recurrent(ir_arena *arena, const ir_node *node, const ir_wid
     bool batch_first = ir_node_int(node, "layout", 0) != 0;
     int64_t directions = ir_recurrent_directions(node), inputs = x->dims[2];
     direction d = {.steps = x->dims[batch_first], .batch = x->dims[!batch_first], .hidden = r->dims[2]};
-    mdot_status status = make_outputs(arena, node, x->dtype, &d, directions, batch_first, out, err);
+    status = make_outputs(arena, node, x->dtype, &d, directions, batch_first, out, err);
     ir_arena *scratch = ir_arena_create(0);
     if (scratch == NULL) status = ir_fail_memory(node, err);
     for (int number = 0; number < directions && status == MDOT_OK; number++) {
@@ -262,11 +273,13 @@ static void copy_all(double *to, const ir_wide *from, int64_t count)
 mdot_status ir_eval_recurrence(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                                mdot_error *err)
 {
+    mdot_status status = check_inferred(node, err);
+    if (status != MDOT_OK) return status;
     const ir_wide *x = in[0], *weights = in[1], *candidate = ir_tensor_input(node, in, 2);
     const ir_wide *bias = ir_tensor_input(node, in, 3), *lengths = ir_tensor_input(node, in, 4);
     const ir_wide *peephole = ir_tensor_input(node, in, 7);
     direction d = {.steps = x->dims[0], .batch = x->dims[1], .hidden = weights->dims[0], .x = x->f};
-    mdot_status status = ir_read_recurrent(node, 0, &d.how, err);
+    status = ir_read_recurrent(node, 0, &d.how, err);
     int64_t dims[] = {d.steps, d.batch, d.hidden}, columns = d.how.gates * d.hidden, states = d.batch * d.hidden;
     for (int i = 0; i < node->output_count && status == MDOT_OK; i++)
         if (ir_node_wants(node, i))
