@@ -1,0 +1,248 @@
+/* inject.c — a library to preload that fails one call of a program's: the MDOT_FAULT_AT-th of kind MDOT_FAULT
+ * ("memory", "llvm", "read", "write"). Once, since what is done about it may need the same again. The number of calls
+ * that there were goes to the file MDOT_FAULT_COUNT, so that whoever runs the program knows when all of them had their
+ * turn.
+ *
+ *   memory   malloc and its kin, called by mdot's own code, protobuf-c or libc's functions for them
+ *   llvm     the same, called by LLVM or libstdc++
+ *   read     open and what reads, maps or asks about files
+ *   write    what writes, synchronises, renames or makes files
+ *
+ * Memory and reads count from the program's own first allocation on: what the libraries' constructors do before it is
+ * not mdot's to survive.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+
+typedef enum kind { NONE, MEMORY, LLVM, READ, WRITE } kind;
+
+enum { MAX_RANGES = 64 };
+
+typedef struct range { /* code of one library */
+    uintptr_t begin, end;
+    kind kind; /* of its allocations */
+} range;
+
+static kind failing;
+static long fail_at;
+static atomic_long *count; /* shared with the file, and with children */
+static bool program_runs;
+static range ranges[MAX_RANGES];
+static int range_count;
+
+/* ---- Who calls --------------------------------------------------------------------------------------------------- */
+
+static kind kind_of_library(const char *path)
+{
+    if (path[0] == '\0' || strstr(path, "libprotobuf-c") != NULL || strstr(path, "/libc.so") != NULL) return MEMORY;
+    return strstr(path, "libLLVM") != NULL || strstr(path, "libstdc++") != NULL ? LLVM : NONE;
+}
+
+static int note_library(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size, (void)user;
+    for (int i = 0; i < info->dlpi_phnum && range_count < MAX_RANGES; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        if (p->p_type != PT_LOAD || !(p->p_flags & PF_X)) continue;
+        uintptr_t begin = info->dlpi_addr + p->p_vaddr;
+        ranges[range_count++] = (range){begin, begin + p->p_memsz, kind_of_library(info->dlpi_name)};
+    }
+    return 0;
+}
+
+static kind kind_of_caller(const void *address)
+{
+    for (int i = 0; i < range_count; i++) {
+        if ((uintptr_t)address < ranges[i].begin || (uintptr_t)address >= ranges[i].end) continue;
+        if (i == 0) program_runs = true; /* the program itself comes first */
+        return ranges[i].kind;
+    }
+    return NONE;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    static const char *const names[] = {"", "memory", "llvm", "read", "write"};
+    const char *kind_name = getenv("MDOT_FAULT"), *at = getenv("MDOT_FAULT_AT"), *file = getenv("MDOT_FAULT_COUNT");
+    if (kind_name == NULL || at == NULL || file == NULL) return;
+    if (strcmp(program_invocation_short_name, "mdot") != 0) return; /* the linker that it starts is not mdot's to mend */
+    int descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (descriptor < 0 || ftruncate(descriptor, sizeof *count) != 0) abort();
+    void *shared = mmap(NULL, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (shared == MAP_FAILED) abort();
+    close(descriptor);
+    dl_iterate_phdr(note_library, NULL);
+    fail_at = atol(at);
+    for (int k = MEMORY; k <= WRITE; k++)
+        if (strcmp(kind_name, names[k]) == 0) failing = (kind)k;
+    count = shared;
+}
+
+static bool is_the_one(kind k)
+{
+    if (count == NULL || failing != k || !program_runs) return false;
+    return atomic_fetch_add(count, 1) + 1 == fail_at;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+#define FAILS_FOR_MEMORY() is_the_one(kind_of_caller(__builtin_return_address(0)))
+
+static void *no_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+void *malloc(size_t size)
+{
+    return FAILS_FOR_MEMORY() ? no_memory() : __libc_malloc(size);
+}
+void *calloc(size_t n, size_t size)
+{
+    return FAILS_FOR_MEMORY() ? no_memory() : __libc_calloc(n, size);
+}
+void *realloc(void *memory, size_t size)
+{
+    return FAILS_FOR_MEMORY() ? no_memory() : __libc_realloc(memory, size);
+}
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    return FAILS_FOR_MEMORY() ? no_memory() : __libc_memalign(alignment, size);
+}
+int posix_memalign(void **out, size_t alignment, size_t size)
+{
+    if (FAILS_FOR_MEMORY()) return ENOMEM;
+    *out = __libc_memalign(alignment, size);
+    return *out != NULL ? 0 : ENOMEM;
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------------------- */
+
+#define NEXT(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
+
+/* Only the program's own calls: libc's in its stdio do not come here. */
+static bool fails_in_file(kind k, int error)
+{
+    if (!is_the_one(k)) return false;
+    errno = error;
+    return true;
+}
+
+#define MODE_OF(flags, out)                                                                                            \
+    do {                                                                                                               \
+        va_list args;                                                                                                  \
+        va_start(args, flags);                                                                                         \
+        (out) = (flags)&O_CREAT ? va_arg(args, mode_t) : 0;                                                            \
+        va_end(args);                                                                                                  \
+    } while (0)
+
+int open(const char *path, int flags, ...)
+{
+    mode_t mode;
+    MODE_OF(flags, mode);
+    if (fails_in_file((flags & O_ACCMODE) == O_RDONLY ? READ : WRITE, EMFILE)) return -1;
+    return NEXT(open)(path, flags, mode);
+}
+int openat(int folder, const char *path, int flags, ...)
+{
+    mode_t mode;
+    MODE_OF(flags, mode);
+    if (fails_in_file((flags & O_ACCMODE) == O_RDONLY ? READ : WRITE, EMFILE)) return -1;
+    return NEXT(openat)(folder, path, flags, mode);
+}
+FILE *fopen(const char *path, const char *mode)
+{
+    return fails_in_file(mode[0] == 'r' ? READ : WRITE, EMFILE) ? NULL : NEXT(fopen)(path, mode);
+}
+ssize_t read(int file, void *bytes, size_t size)
+{
+    return fails_in_file(READ, EIO) ? -1 : NEXT(read)(file, bytes, size);
+}
+ssize_t pread(int file, void *bytes, size_t size, off_t at)
+{
+    return fails_in_file(READ, EIO) ? -1 : NEXT(pread)(file, bytes, size, at);
+}
+size_t fread(void *bytes, size_t size, size_t n, FILE *file)
+{
+    return fails_in_file(READ, EIO) ? 0 : NEXT(fread)(bytes, size, n, file);
+}
+int fstat(int file, struct stat *out)
+{
+    return fails_in_file(READ, EIO) ? -1 : NEXT(fstat)(file, out);
+}
+int stat(const char *path, struct stat *out)
+{
+    return fails_in_file(READ, EACCES) ? -1 : NEXT(stat)(path, out);
+}
+void *mmap(void *at, size_t size, int protection, int flags, int file, off_t offset)
+{
+    return fails_in_file(READ, ENOMEM) ? MAP_FAILED : NEXT(mmap)(at, size, protection, flags, file, offset);
+}
+int mprotect(void *at, size_t size, int protection)
+{
+    return fails_in_file(READ, ENOMEM) ? -1 : NEXT(mprotect)(at, size, protection);
+}
+ssize_t write(int file, const void *bytes, size_t size)
+{
+    return fails_in_file(WRITE, ENOSPC) ? -1 : NEXT(write)(file, bytes, size);
+}
+ssize_t pwrite(int file, const void *bytes, size_t size, off_t at)
+{
+    return fails_in_file(WRITE, ENOSPC) ? -1 : NEXT(pwrite)(file, bytes, size, at);
+}
+size_t fwrite(const void *bytes, size_t size, size_t n, FILE *file)
+{
+    return fails_in_file(WRITE, ENOSPC) ? 0 : NEXT(fwrite)(bytes, size, n, file);
+}
+int fclose(FILE *file)
+{
+    bool fails = fails_in_file(WRITE, ENOSPC);
+    int result = NEXT(fclose)(file);
+    if (fails) errno = ENOSPC;
+    return fails ? EOF : result;
+}
+int fflush(FILE *file)
+{
+    return fails_in_file(WRITE, ENOSPC) ? EOF : NEXT(fflush)(file);
+}
+int fsync(int file)
+{
+    return fails_in_file(WRITE, EIO) ? -1 : NEXT(fsync)(file);
+}
+int ftruncate(int file, off_t size)
+{
+    return fails_in_file(WRITE, ENOSPC) ? -1 : NEXT(ftruncate)(file, size);
+}
+int rename(const char *from, const char *to)
+{
+    return fails_in_file(WRITE, EACCES) ? -1 : NEXT(rename)(from, to);
+}
+int mkdir(const char *path, mode_t mode)
+{
+    return fails_in_file(WRITE, EACCES) ? -1 : NEXT(mkdir)(path, mode);
+}
+char *mkdtemp(char *path)
+{
+    return fails_in_file(WRITE, EACCES) ? NULL : NEXT(mkdtemp)(path);
+}
+int memfd_create(const char *name, unsigned flags)
+{
+    return fails_in_file(WRITE, EMFILE) ? -1 : NEXT(memfd_create)(name, flags);
+}

@@ -1,0 +1,201 @@
+/* test_faults.c — every allocation, read and write of the commands fails once (inject.c): the command says so and exits
+ * with 1, or does without; it never ends by a signal, leaves nothing half-written and nothing temporary.
+ *
+ * Of many calls a growing distance is left between two that fail; MDOT_ALL_FAULTS=1 in the environment takes each,
+ * where there are no more than MANY.
+ */
+#include "tests/support/artefact_fixture.h"
+#include "tests/support/encoder_model.h"
+#include "tests/support/process.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { MANY = 2000 }; /* LLVM's are more */
+
+static char *folder, *model, *artefact, *output, *count_file;
+static const char job[] = MDOT_SOURCE_DIR "/tests/support/fixture/exports/bert-tiny.inference.onnx";
+
+typedef struct bytes {
+    char *data;
+    size_t size;
+} bytes;
+
+static char *in_folder(const char *name)
+{
+    char *path = NULL;
+    assert_true(asprintf(&path, "%s/%s", folder, name) > 0);
+    return path;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder = process_make_folder();
+    model = write_model(folder, "model.onnx", encoder_model(1));
+    artefact = in_folder("model.mdot");
+    output = in_folder("out");
+    count_file = in_folder("count");
+    process_result r;
+    const char *const compile[] = {MDOT_CLI, "compile",  model,           "-o", artefact, "-b",
+                                   "8",      "--target", "cpu:x86-64-v3", NULL};
+    process_run(compile, &r);
+    if (r.status != 0) fail_msg("%s", r.err);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    process_remove_folder(folder);
+    char *paths[] = {model, artefact, output, count_file};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) free(paths[i]);
+    return 0;
+}
+
+/* data NULL: there is no such file. */
+static bytes read_file(const char *path)
+{
+    bytes b = {0};
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return b;
+    fseek(file, 0, SEEK_END);
+    b.size = (size_t)ftell(file);
+    rewind(file);
+    b.data = malloc(b.size + 1);
+    assert_non_null(b.data);
+    assert_int_equal(fread(b.data, 1, b.size, file), b.size);
+    fclose(file);
+    return b;
+}
+
+/* Runs the command with its `at`th call of that kind failing; how many there were. */
+static long run_with_fault(const char *const *argv, const char *kind, long at, process_result *out)
+{
+    char number[32];
+    long calls = 0;
+    snprintf(number, sizeof number, "%ld", at);
+    unlink(output);
+    unlink(count_file);
+    setenv("MDOT_FAULT", kind, 1);
+    setenv("MDOT_FAULT_AT", number, 1);
+    setenv("MDOT_FAULT_COUNT", count_file, 1);
+    setenv("LD_PRELOAD", MDOT_INJECT, 1);
+    process_run(argv, out);
+    unsetenv("LD_PRELOAD");
+    unsetenv("MDOT_FAULT");
+    bytes counted = read_file(count_file);
+    if (counted.size == sizeof calls) memcpy(&calls, counted.data, sizeof calls);
+    free(counted.data);
+    unlink(count_file);
+    return calls;
+}
+
+static bool same_bytes(const bytes *a, const bytes *b)
+{
+    if (a->data == NULL || b->data == NULL) return a->data == b->data;
+    return a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
+}
+
+static void expect_clean(const char *const *argv, const char *kind, long at, const process_result *got,
+                         const process_result *right, const bytes *right_output)
+{
+    bytes written = read_file(output);
+    const char *wrong = NULL;
+    if (got->status == 0 && strcmp(got->out, right->out) != 0)
+        wrong = "success with another output";
+    else if (got->status == 0 && !same_bytes(&written, right_output))
+        wrong = "success with another file";
+    else if (got->status != 0 && got->status != 1)
+        wrong = "neither success nor failure";
+    else if (got->status == 1 && strstr(got->err, "mdot") == NULL)
+        wrong = "failure without a message";
+    else if (got->status == 1 && written.data != NULL && !same_bytes(&written, right_output))
+        wrong = "a file that is half-written";
+    else if (process_count_files(folder) != 2 + (written.data != NULL))
+        wrong = "something left behind";
+    free(written.data);
+    if (wrong != NULL)
+        fail_msg("mdot %s, %s call %ld: %s (status %d)\n%s", argv[1], kind, at, wrong, got->status, got->err);
+}
+
+static void fail_each(const char *const *argv, const char *kind)
+{
+    static process_result right, got;
+    bool all = getenv("MDOT_ALL_FAULTS") != NULL;
+    int runs = 0, failures = 0;
+    long calls = run_with_fault(argv, kind, 0, &right);
+    if (right.status != 0) fail_msg("mdot %s: %s", argv[1], right.err);
+    assert_true(calls > 0);
+    bytes right_output = read_file(output);
+    for (long at = 1; at <= calls; at += all && calls < MANY ? 1 : 1 + at / 2, runs++) {
+        run_with_fault(argv, kind, at, &got);
+        expect_clean(argv, kind, at, &got, &right, &right_output);
+        failures += got.status != 0;
+    }
+    print_message("mdot %s: of %ld %s calls %d failed, %d with a message\n", argv[1], calls, kind, runs, failures);
+    assert_true(failures > 0);
+    free(right_output.data);
+    unlink(output);
+}
+
+static void inspect_survives_every_fault(void **state)
+{
+    (void)state;
+    const char *const argv[] = {MDOT_CLI, "inspect", artefact, NULL};
+    fail_each(argv, "memory");
+    fail_each(argv, "read");
+}
+
+static void tokens_survives_every_fault(void **state)
+{
+    (void)state;
+    const char *const argv[] = {MDOT_CLI, "tokens", job, "--dim", "sequence=16", "-o", output, NULL};
+    fail_each(argv, "memory");
+    fail_each(argv, "read");
+    fail_each(argv, "write");
+}
+
+static void predict_survives_every_fault(void **state)
+{
+    (void)state;
+    const char *const argv[] = {MDOT_CLI, "predict", job, "--dim", "sequence=16", "--gpu", "A100", NULL};
+    fail_each(argv, "memory");
+    fail_each(argv, "read");
+}
+
+static void compile_survives_every_fault(void **state)
+{
+    (void)state;
+    const char *const argv[] = {MDOT_CLI, "compile", model, "-o", output, "-b", "8", "--target", "cpu:x86-64-v3", NULL};
+    fail_each(argv, "memory");
+    fail_each(argv, "read");
+    fail_each(argv, "write");
+    fail_each(argv, "llvm");
+}
+
+int main(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    print_message("skipped: a sanitizer has a malloc of its own\n");
+    return 77;
+#else
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inspect_survives_every_fault),
+        cmocka_unit_test(tokens_survives_every_fault),
+        cmocka_unit_test(predict_survives_every_fault),
+        cmocka_unit_test(compile_survives_every_fault),
+    };
+    if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) {
+        print_message("skipped: this machine does not run x86-64-v3\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+#endif
+}
