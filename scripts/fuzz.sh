@@ -9,7 +9,7 @@ set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- reader job graph operators artefact cubin calibration
+[ $# -gt 0 ] || set -- reader job graph operators artefact cubin calibration models
 programs=make_corpus
 for target; do programs="$programs fuzz_$target"; done
 [ -f build/fuzz/build.ninja ] || cmake --preset fuzz
