@@ -35,7 +35,7 @@ function(add_mdot_library name)
                LINK_DEPENDS ${map}
                INSTALL_RPATH $ORIGIN)
   target_link_options(${name}_shared PRIVATE LINKER:--version-script=${map})
-  if(NOT MDOT_ASAN) # whose runtime library is the program's
+  if(NOT MDOT_ASAN AND NOT MDOT_TSAN) # whose runtime library is the program's
     target_link_options(${name}_shared PRIVATE LINKER:-z,defs)
   endif()
   set(needs_shared ${arg_NEEDS})

@@ -81,7 +81,8 @@ __attribute__((constructor)) static void begin(void)
     static const char *const names[] = {"", "memory", "llvm", "read", "write"};
     const char *kind_name = getenv("MDOT_FAULT"), *at = getenv("MDOT_FAULT_AT"), *file = getenv("MDOT_FAULT_COUNT");
     if (kind_name == NULL || at == NULL || file == NULL) return;
-    if (strcmp(program_invocation_short_name, "mdot") != 0) return; /* the linker that it starts is not mdot's to mend */
+    if (strcmp(program_invocation_short_name, "mdot") != 0)
+        return; /* the linker that it starts is not mdot's to mend */
     int descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (descriptor < 0 || ftruncate(descriptor, sizeof *count) != 0) abort();
     void *shared = mmap(NULL, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);

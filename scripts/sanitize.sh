@@ -1,0 +1,41 @@
+#!/bin/sh
+# The runtime under what finds races and misused memory: ThreadSanitizer over its tests of threads and over the soak, valgrind
+# over its tests.
+#
+#     scripts/sanitize.sh [thread | valgrind …, by default both]
+#
+# AddressSanitizer and UndefinedBehaviorSanitizer are the preset `asan`. Valgrind knows no AVX-512, so x86-64-v3 runs there.
+set -eu
+cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || set -- thread valgrind
+threaded="test_predict_calls test_context test_armor test_runtime_run"
+# Not those that count allocations or forbid system calls: both are valgrind's own.
+checked="test_context test_runtime_open test_armor test_info test_table test_job test_job_file test_predict test_rows"
+status=0
+for tool; do
+    case $tool in
+        thread)
+            cmake --preset tsan > /dev/null
+            # shellcheck disable=SC2086 # names of targets
+            cmake --build build/tsan --target $threaded soak -- --quiet
+            for test in $threaded; do
+                TSAN_OPTIONS=halt_on_error=1 "build/tsan/tests/$test" || status=1
+            done
+            TSAN_OPTIONS=halt_on_error=1 scripts/soak.sh 2e5 2 build/tsan || status=1
+            ;;
+        valgrind)
+            [ -f build/release/build.ninja ] || cmake --preset release > /dev/null
+            # shellcheck disable=SC2086 # names of targets
+            cmake --build build/release --target $checked -- --quiet
+            for test in $checked; do
+                valgrind --quiet --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
+                    "build/release/tests/$test" || [ $? -eq 77 ] || status=1
+            done
+            ;;
+        *)
+            echo "sanitize.sh: $tool is neither thread nor valgrind" >&2
+            exit 2
+            ;;
+    esac
+done
+exit $status
