@@ -353,6 +353,58 @@ static mdot_status add_if(const flattener *f, const scope *in, fe_node *node)
     return add_node(f->context, f->flat, node);
 }
 
+/* The tensor that a name of the graph's own scope always is: an initializer's or a Constant's; NULL: data decides. */
+static const Onnx__TensorProto *constant_named(const flattener *f, const scope *in, const char *name)
+{
+    const Onnx__GraphProto *graph = f->model->graph;
+    for (; in->around != NULL && fe_names_find(in->names, name) < 0;) in = in->around;
+    if (in->call != NULL || in->around != NULL) return NULL;
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        if (strcmp(fe_text(graph->initializer[i]->name), name) == 0) return graph->initializer[i];
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const Onnx__NodeProto *node = graph->node[i];
+        bool defines = node->n_output == 1 && strcmp(fe_text(node->output[0]), name) == 0;
+        if (!defines || strcmp(fe_text(node->op_type), "Constant") != 0 || node->n_attribute != 1) continue;
+        return node->attribute[0]->t;
+    }
+    return NULL;
+}
+
+/* Which branch an If takes, where a constant decides it; NULL: nothing is known. */
+static mdot_status find_taken(const flattener *f, const scope *in, const fe_node *node, const Onnx__NodeProto *proto,
+                              const Onnx__GraphProto **out_branch)
+{
+    *out_branch = NULL;
+    const Onnx__TensorProto *condition = proto->n_input == 1 ? constant_named(f, in, fe_text(proto->input[0])) : NULL;
+    const ir_tensor *tensor;
+    if (condition == NULL) return MDOT_OK;
+    mdot_status status = fe_import_tensor(f->context, condition, "the condition", node->name, &tensor);
+    if (status != MDOT_OK || tensor->dtype != MDOT_DTYPE_BOOL || tensor->count != 1 || tensor->data == NULL)
+        return status;
+    *out_branch = branch_of(node, ir_tensor_integer(tensor, 0) != 0 ? "then_branch" : "else_branch");
+    return MDOT_OK;
+}
+
+/* The branch in the place of its If, whose results are the branch's. */
+static mdot_status take_branch(const flattener *f, const scope *in, const fe_node *node, const Onnx__GraphProto *branch)
+{
+    int *values = IR_NEW_ARRAY(f->context->scratch, int, (size_t)node->output_count + 1);
+    if (values == NULL) return fe_out_of_memory(f->context);
+    mdot_status status = inline_branch(f, in, branch, values);
+    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
+        const fe_node same = {.domain = "",
+                              .op_type = "Identity",
+                              .name = node->name,
+                              .opset = node->opset,
+                              .input_count = 1,
+                              .output_count = 1,
+                              .inputs = &values[i],
+                              .outputs = &node->outputs[i]};
+        if (node->outputs[i] != FE_NO_VALUE) status = add_node(f->context, f->flat, &same);
+    }
+    return status;
+}
+
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
 
 /* A job's EmbeddingBag reads how many bags there are, its table and its indices. */
@@ -430,7 +482,12 @@ static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx_
                          "%s: node '%s' (%s): no opset of ai.onnx is imported where it stands", context->file,
                          node.name, node.op_type);
     }
-    if (context->options->job && !*node.domain && strcmp(node.op_type, "If") == 0) return add_if(f, in, &node);
+    if (!*node.domain && strcmp(node.op_type, "If") == 0) {
+        const Onnx__GraphProto *taken = NULL;
+        if (context->options->job) return add_if(f, in, &node);
+        status = find_taken(f, in, &node, proto, &taken);
+        if (status != MDOT_OK || taken != NULL) return status == MDOT_OK ? take_branch(f, in, &node, taken) : status;
+    }
     if (context->options->job && !*node.domain && strcmp(node.op_type, "Loop") == 0) return add_loop(f, in, &node);
     return add_node(context, f->flat, &node);
 }

@@ -65,9 +65,9 @@ static mdot_status read_dim(binder *b, int input, int axis, const Onnx__TensorSh
     if (dim->has_dim_value) {
         dims->number[axis] = dim->dim_value;
         if (dim->dim_value >= 0) return MDOT_OK;
-        return fail_input(b, input, MDOT_MALFORMED, "a dimension is negative");
-    }
-    const char *name = fe_text(dim->dim_param);
+        if (dim->dim_value != -1) return fail_input(b, input, MDOT_MALFORMED, "a dimension is negative");
+    } /* -1 leaves the dimension open, as no name does */
+    const char *name = dim->has_dim_value ? "" : fe_text(dim->dim_param);
     if (!*name) name = ir_arena_printf(b->context->scratch, "%s.%d", b->inputs[input]->name, axis);
     return find_symbol(b, name, axis, &dims->symbol[axis]);
 }

@@ -229,6 +229,16 @@ static void negative_dimension_is_refused(void **state)
     expect_refused(with_inputs("2,-4", NULL), NULL, MDOT_MALFORMED, "input 'a'", "negative", NULL);
 }
 
+static void a_dimension_of_minus_one_is_open(void **state)
+{
+    (void)state;
+    imported m = expect_imported(with_inputs("2,-1,8", NULL), NULL);
+    expect_dim(&m, 0, 0, 0, 2);
+    expect_dim(&m, 0, 1, 1, 0);
+    expect_dim(&m, 0, 2, 0, 8);
+    release(&m);
+}
+
 static void overflowing_shape_is_refused(void **state)
 {
     (void)state;
@@ -286,6 +296,7 @@ int main(void)
         cmocka_unit_test(given_shapes_must_be_as_many_as_inputs),
         cmocka_unit_test(given_element_type_must_be_the_files),
         cmocka_unit_test(negative_dimension_is_refused),
+        cmocka_unit_test(a_dimension_of_minus_one_is_open),
         cmocka_unit_test(overflowing_shape_is_refused),
         cmocka_unit_test(more_than_eight_dimensions_are_refused),
         cmocka_unit_test(element_type_that_mdot_lacks_is_refused),
