@@ -69,7 +69,7 @@ static void print_entry(const view *v, size_t index)
     mdot_predictor_get_bucket(v->predictor, index, entry.bucket_count - 1, &bucket);
     cli_text name;
     printf("\nentry %s", cli_printable(&name, entry.name));
-    if (entry.has_length) printf(", L = 1 … %" PRId64, bucket.max_length);
+    if (entry.has_length) printf(", L = %" PRId64 " … %" PRId64, entry.min_length, bucket.max_length);
     printf(", schema %016" PRIx64 "\n", entry.schema_hash);
     print_tensors(v, index, entry.input_count, mdot_predictor_get_input, "input");
     print_tensors(v, index, entry.output_count, mdot_predictor_get_output, "output");
@@ -204,8 +204,8 @@ static void json_entry(const view *v, size_t index)
     mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
     mdot_predictor_get_entry(v->predictor, index, &entry);
     json_field(index > 0 ? ",\n    {" : "\n    {", "name", entry.name);
-    printf(", \"has_length\": %s, \"schema_hash\": \"%016" PRIx64 "\"", entry.has_length ? "true" : "false",
-           entry.schema_hash);
+    printf(", \"has_length\": %s, \"min_length\": %" PRId64 ", \"schema_hash\": \"%016" PRIx64 "\"",
+           entry.has_length ? "true" : "false", entry.min_length, entry.schema_hash);
     json_tensors(v, index, entry.input_count, mdot_predictor_get_input, "inputs");
     json_tensors(v, index, entry.output_count, mdot_predictor_get_output, "outputs");
     printf(",\n      \"buckets\": [");

@@ -111,7 +111,7 @@ static mdot_abi_entry add_entry(cg_table *t, const cg_entry *entry)
                              .input_count = (uint32_t)graph->input_count,
                              .output_count = (uint32_t)graph->output_count,
                              .bucket_count = (uint32_t)entry->plan_count,
-                             .has_length = entry->plans[0]->max_length > 0};
+                             .least_length = (uint32_t)(entry->plans[0]->max_length > 0 ? ir_first_length(graph) : 0)};
     record.inputs_at = add_tensors(t, graph, graph->inputs, graph->input_count, entry->defaults, &hash);
     record.outputs_at = add_tensors(t, graph, graph->outputs, graph->output_count, NULL, &hash);
     record.buckets_at = add_buckets(t, entry);

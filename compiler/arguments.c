@@ -44,6 +44,13 @@ mdot_status co_check_options(const mdotc_options *options, mdot_error *err)
 {
     mdot_status status = check_buckets(options->buckets, options->bucket_count, err);
     if (status != MDOT_OK) return status;
+    if (options->min_length < 0 || options->min_length > MDOTC_MAX_LENGTH ||
+        (options->bucket_count > 0 && options->min_length > options->buckets[0]))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the least length is from 1 to the first bucket, not %lld",
+                         (long long)options->min_length);
+    if (options->bucket_count == 0 && options->min_length > 1024)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a least length of %lld needs buckets that hold it",
+                         (long long)options->min_length);
     if (options->target_count > 0 && options->targets == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%zu targets are counted and none given", options->target_count);
     for (size_t i = 0; i < options->target_count; i++)

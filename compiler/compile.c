@@ -79,12 +79,34 @@ static void dump_text(const co_hooks *hooks, const char *what, const char *text)
     hooks->dump(hooks->user, text);
 }
 
+/* The graph of one bucket, which bound L to its range. */
+static ir_graph *bind_bucket(const ir_graph *imported, int64_t min_length, int64_t max_length, ir_arena *arena)
+{
+    ir_graph *graph = ir_graph_clone(imported, arena);
+    if (graph == NULL || graph->symbol == NULL) return graph;
+    graph->min_length = min_length;
+    graph->max_length = max_length;
+    return graph;
+}
+
+/* The least length from which on a model that is refused is accepted; 0: there is none up to the bucket's. */
+static int64_t find_min_length(const ir_graph *imported, int64_t bucket, ir_arena *arena)
+{
+    int64_t refused = ir_first_length(imported), accepted = 0;
+    for (int64_t tried = bucket; tried > refused; tried = refused + (accepted - refused) / 2) {
+        ir_graph *graph = bind_bucket(imported, tried, bucket, arena);
+        bool changed, fits = graph != NULL && ir_run_pass(graph, "infer", &changed, NULL) == MDOT_OK;
+        if (!fits && accepted == 0) return 0;
+        *(fits ? &accepted : &refused) = tried;
+    }
+    return accepted;
+}
+
 static mdot_status plan_bucket(const ir_graph *imported, int64_t max_length, const co_hooks *hooks, ir_arena *arena,
                                pl_plan **out_plan, mdot_error *err)
 {
-    ir_graph *graph = ir_graph_clone(imported, arena);
+    ir_graph *graph = bind_bucket(imported, imported->min_length, max_length, arena);
     if (graph == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", imported->name);
-    if (graph->symbol != NULL) graph->max_length = max_length;
 
     ir_pass_options options = {.dump_pass = hooks->dump_pass, .dump = hooks->dump, .user = hooks->user};
     mdot_status status = ir_run_passes(graph, hooks->dump != NULL ? &options : NULL, err);
@@ -126,7 +148,12 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
             warn_dropped(hooks, bucket, &reason);
             status = MDOT_OK;
         } else if (graph->symbol != NULL && status == MDOT_UNSUPPORTED) {
-            mdot_fail(err, status, "%s (in bucket %lld)", reason.message, (long long)bucket);
+            int64_t least = find_min_length(graph, bucket, arena);
+            if (least > 0)
+                mdot_fail(err, status, "%s (in bucket %lld; with --min-length %lld it compiles, for calls no shorter)",
+                          reason.message, (long long)bucket, (long long)least);
+            else
+                mdot_fail(err, status, "%s (in bucket %lld)", reason.message, (long long)bucket);
         } else if (err != NULL) {
             *err = reason;
         }
@@ -192,6 +219,7 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
     co_hooks hooks = {o->dump_pass, o->dump, o->warning, o->progress, o->user};
     const int64_t *buckets = o->bucket_count > 0 ? o->buckets : default_buckets;
     size_t bucket_count = o->bucket_count > 0 ? o->bucket_count : DEFAULT_BUCKET_COUNT;
+    for (; o->bucket_count == 0 && bucket_count > 1 && buckets[0] < o->min_length; bucket_count--) buckets++;
     fe_options import = {.bindings = o->dims,
                          .binding_count = o->dim_count,
                          .output = artefact_path,
@@ -210,6 +238,7 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
         ir_graph *graph = NULL;
         status = fe_import(entries[i].model_path, &import, arena, &graph, err);
         if (status != MDOT_OK) break;
+        graph->min_length = o->min_length;
         dump_text(&hooks, "import", hooks.dump != NULL ? ir_graph_print(graph, arena) : NULL);
         status = co_plan_entry(entries[i].name, graph, buckets, bucket_count, o->bucket_count == 0, &hooks, arena,
                                &planned[i], err);

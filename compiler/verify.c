@@ -163,6 +163,7 @@ static mdot_status type_bucket(verification *v, int64_t longest, ir_arena *arena
     ir_graph *typed = ir_graph_clone(v->graph, arena);
     if (typed == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     if (typed->symbol != NULL) typed->max_length = longest;
+    typed->min_length = v->info.min_length;
     mdot_status status = ir_run_pass(typed, "infer", &changed, err);
     if (status == MDOT_OK) v->typed = typed;
     return status;
@@ -199,7 +200,7 @@ static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t long
 static mdot_status verify_entry(verification *v, bool *out_passed, mdot_error *err)
 {
     bool passed = true, verified = false;
-    int64_t shortest = v->info.has_length ? 1 : 0;
+    int64_t shortest = v->info.min_length;
     for (size_t b = 0; b < v->info.bucket_count; b++) {
         mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
         mdot_status status = mdot_predictor_get_bucket(v->levels[0].predictor, v->entry, b, &bucket);

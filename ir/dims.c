@@ -1,6 +1,6 @@
 /* dims.c — arithmetic on dimensions that are affine in the bucket symbol L (declared in ops/families.h).
  *
- * An affine function on the range [1, max_length] takes its extremes at the ends, so every question about all L is
+ * An affine function on the range [first, max_length] takes its extremes at the ends, so every question about all L is
  * answered by looking at two values. They are computed in 128 bits, where scale * L + offset cannot overflow.
  */
 #include "ir/ops/families.h"
@@ -23,21 +23,21 @@ static int64_t saturate(wide_int value)
 
 void ir_dim_bounds(const ir_graph *graph, ir_dim d, int64_t *out_min, int64_t *out_max)
 {
-    wide_int first = value_at(d, 1), last = value_at(d, graph->max_length);
+    wide_int first = value_at(d, ir_first_length(graph)), last = value_at(d, graph->max_length);
     *out_min = saturate(first < last ? first : last);
     *out_max = saturate(first < last ? last : first);
 }
 
 bool ir_dim_always_le(const ir_graph *graph, ir_dim a, ir_dim b)
 {
-    int64_t last = graph->max_length;
-    return value_at(a, 1) <= value_at(b, 1) && value_at(a, last) <= value_at(b, last);
+    int64_t first = ir_first_length(graph), last = graph->max_length;
+    return value_at(a, first) <= value_at(b, first) && value_at(a, last) <= value_at(b, last);
 }
 
 bool ir_dim_always_lt(const ir_graph *graph, ir_dim a, ir_dim b)
 {
-    int64_t last = graph->max_length;
-    return value_at(a, 1) < value_at(b, 1) && value_at(a, last) < value_at(b, last);
+    int64_t first = ir_first_length(graph), last = graph->max_length;
+    return value_at(a, first) < value_at(b, first) && value_at(a, last) < value_at(b, last);
 }
 
 bool ir_dim_decide_equal(const ir_graph *graph, ir_dim a, ir_dim b, bool *out)
@@ -127,7 +127,7 @@ bool ir_dim_div_floor(const ir_graph *graph, ir_dim a, int64_t divisor, ir_dim *
         *out = (ir_dim){a.scale / divisor, (int64_t)floor_divide(a.offset, divisor)};
         return true;
     }
-    wide_int first = floor_divide(value_at(a, 1), divisor);
+    wide_int first = floor_divide(value_at(a, ir_first_length(graph)), divisor);
     wide_int last = floor_divide(value_at(a, graph->max_length), divisor);
     if (first != last || first != saturate(first)) return false;
     *out = ir_dim_number((int64_t)first);

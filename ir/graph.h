@@ -136,10 +136,16 @@ struct ir_graph {
     int value_count;    /* ids handed out */
     const char *symbol; /* the bucket dimension's ONNX name; NULL: no symbolic dimension */
     int64_t batch;      /* the number of the dimension that the file calls its batch; 0: it calls none so */
-    int64_t max_length; /* L runs from 1 to this; set when a bucket is bound, INT64_MAX before */
+    int64_t min_length; /* L runs from this (0: from 1; ir_first_length) … */
+    int64_t max_length; /* … to this; set when a bucket is bound, INT64_MAX before */
     int note_count;     /* what is noted about the graph computes nothing: the text form is without */
     const ir_note *notes;
 };
+
+static inline int64_t ir_first_length(const ir_graph *graph)
+{
+    return graph->min_length > 0 ? graph->min_length : 1;
+}
 
 /* ---- Building and changing. NULL or false when memory is out. ------------------------------------------------ */
 

@@ -100,7 +100,7 @@ typedef struct mdot_abi_entry {
     uint32_t inputs_at, input_count;   /* mdot_abi_tensor[] */
     uint32_t outputs_at, output_count; /* mdot_abi_tensor[] */
     uint32_t buckets_at, bucket_count; /* mdot_abi_bucket[], ascending in max_length; at least one */
-    uint32_t has_length;               /* 0: every dimension is a number and there is one bucket */
+    uint32_t least_length;             /* 0: every dimension is a number and there is one bucket */
     uint64_t schema_hash;              /* checksum of the bytes of the inputs' and outputs' tensors and names */
 } mdot_abi_entry;
 

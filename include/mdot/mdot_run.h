@@ -82,6 +82,7 @@ typedef struct mdot_entry_info {
     size_t input_count, output_count, bucket_count;
     bool has_length;      /* false: every dimension is a number */
     uint64_t schema_hash; /* equal for equal input and output names, types and shapes */
+    int64_t min_length;   /* the least length of a call: 1 unless compiled otherwise; 0 without a length */
 } mdot_entry_info;
 
 /* Code for one kind of processor, with the weights that it reads. */

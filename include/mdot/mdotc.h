@@ -55,6 +55,9 @@ typedef struct mdotc_options { /* zero means default throughout */
     mdotc_message_fn warning;
     mdotc_progress_fn progress;
     void *user; /* handed to the callbacks */
+    int64_t
+        min_length; /* calls are at least so long, which a model may need (TopK of 8 elements); 0: 1. Shorter ones are
+                           OUT_OF_RANGE. Default buckets below it are left out */
 } mdotc_options;
 
 /* Compiles the entries into one artefact at `artefact_path`, which appears complete or not at all: it is written beside

@@ -97,7 +97,8 @@ static void check_position(checker *c, int number, const pl_expr *index)
 {
     const pl_buffer *buffer = buffer_of(c, number);
     if (buffer == NULL) return;
-    int64_t lengths[] = {1, 2, c->plan->max_length ? c->plan->max_length : 1};
+    int64_t first = ir_first_length(c->plan->graph);
+    int64_t lengths[] = {first, first + 1, c->plan->max_length ? c->plan->max_length : 1};
     for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
         range r;
         if (lengths[k] > lengths[2] || !has_points(c, lengths[k])) continue;
@@ -112,7 +113,7 @@ static void check_matrix(checker *c, const pl_matrix *m, ir_dim rows, ir_dim col
 {
     const pl_buffer *buffer = buffer_of(c, m->buffer);
     if (buffer == NULL) return;
-    int64_t lengths[] = {1, c->plan->max_length ? c->plan->max_length : 1};
+    int64_t lengths[] = {ir_first_length(c->plan->graph), c->plan->max_length ? c->plan->max_length : 1};
     for (int k = 0; k < 2; k++) {
         wide_int last_row = ir_dim_at(rows, lengths[k]) - 1, last_column = ir_dim_at(columns, lengths[k]) - 1;
         wide_int first = ir_dim_at(m->offset, lengths[k]);

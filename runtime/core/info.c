@@ -58,8 +58,9 @@ mdot_status mdot_predictor_get_entry(const mdot_predictor *predictor, size_t ent
         .input_count = e->input_count,
         .output_count = e->output_count,
         .bucket_count = e->bucket_count,
-        .has_length = e->has_length != 0,
+        .has_length = e->least_length != 0,
         .schema_hash = e->schema_hash,
+        .min_length = e->least_length,
     };
     return bs_fill_struct(&entry_info_type, &info, out_info, NULL);
 }

@@ -11,8 +11,7 @@
 static uint32_t find_bucket(const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length)
 {
     const mdot_abi_bucket *buckets = rt_buckets(table, entry);
-    int64_t least = entry->has_length ? 1 : 0;
-    if (length < least) return entry->bucket_count;
+    if (length < entry->least_length) return entry->bucket_count;
     uint32_t bucket = 0;
     while (bucket < entry->bucket_count && buckets[bucket].max_length < length) bucket++;
     return bucket;
@@ -40,11 +39,11 @@ static mdot_status check_length(const mdot_abi_table *table, const mdot_abi_entr
                                 mdot_error *err)
 {
     if (find_bucket(table, entry, length) < entry->bucket_count) return MDOT_OK;
-    if (!entry->has_length)
+    if (!entry->least_length)
         return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %s has no length, so it is 0, not %lld",
                          rt_string(table, entry->name_at), (long long)length);
-    return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %s takes lengths from 1 to %lld, not %lld",
-                     rt_string(table, entry->name_at),
+    return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %s takes lengths from %u to %lld, not %lld",
+                     rt_string(table, entry->name_at), entry->least_length,
                      (long long)rt_buckets(table, entry)[entry->bucket_count - 1].max_length, (long long)length);
 }
 

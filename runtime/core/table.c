@@ -40,7 +40,8 @@ static bool dim_at(const mdot_abi_dim *dim, int64_t length, int64_t *out)
 
 /* A dimension is linear in the length, so its extremes are at the ends of the range; when the product of the largest
  * ones does not overflow, no length's does. */
-static mdot_status check_shape(const mdot_abi_tensor *tensor, const char *name, int64_t max_length, mdot_error *err)
+static mdot_status check_shape(const mdot_abi_tensor *tensor, const char *name, int64_t least_length,
+                               int64_t max_length, mdot_error *err)
 {
     int64_t bytes = (int64_t)mdot_dtype_size_bytes((mdot_dtype)tensor->dtype);
     if (bytes == 0) return MALFORMED(err, "%s has no element type (%u)", name, tensor->dtype);
@@ -49,8 +50,7 @@ static mdot_status check_shape(const mdot_abi_tensor *tensor, const char *name, 
         int64_t shortest, longest;
         if (max_length == 0 && rt_has_length(&tensor->dim[i]))
             return MALFORMED(err, "%s depends on a length that its entry has not", name);
-        if (!dim_at(&tensor->dim[i], max_length > 0 ? 1 : 0, &shortest) ||
-            !dim_at(&tensor->dim[i], max_length, &longest))
+        if (!dim_at(&tensor->dim[i], least_length, &shortest) || !dim_at(&tensor->dim[i], max_length, &longest))
             return MALFORMED(err, "dimension %u of %s is negative", i, name);
         int64_t most = longest > shortest ? longest : shortest;
         if (__builtin_mul_overflow(bytes, most > 0 ? most : 1, &bytes)) return MALFORMED(err, "%s is too large", name);
@@ -71,8 +71,8 @@ static mdot_status check_defaults(const mdot_abi_table *table, const mdot_abi_te
     return MDOT_OK;
 }
 
-static mdot_status check_tensors(const mdot_abi_table *table, uint32_t at, uint32_t count, int64_t max_length,
-                                 mdot_error *err)
+static mdot_status check_tensors(const mdot_abi_table *table, uint32_t at, uint32_t count, int64_t least_length,
+                                 int64_t max_length, mdot_error *err)
 {
     if (!array_fits(table, at, count, sizeof(mdot_abi_tensor)))
         return MALFORMED(err, "%u inputs or outputs at byte %u are outside", count, at);
@@ -80,7 +80,7 @@ static mdot_status check_tensors(const mdot_abi_table *table, uint32_t at, uint3
     for (uint32_t i = 0; i < count; i++) {
         if (!string_fits(table, tensors[i].name_at)) return MALFORMED(err, "an input's or output's name is outside");
         const char *name = rt_string(table, tensors[i].name_at);
-        mdot_status status = check_shape(&tensors[i], name, max_length, err);
+        mdot_status status = check_shape(&tensors[i], name, least_length, max_length, err);
         if (status == MDOT_OK) status = check_defaults(table, &tensors[i], name, err);
         if (status != MDOT_OK) return status;
         for (uint32_t k = 0; k < i; k++)
@@ -112,10 +112,12 @@ static mdot_status check_buckets(const mdot_abi_table *table, const mdot_abi_ent
     if (entry->bucket_count == 0 || !array_fits(table, entry->buckets_at, entry->bucket_count, sizeof(mdot_abi_bucket)))
         return MALFORMED(err, "%u buckets at byte %u are outside", entry->bucket_count, entry->buckets_at);
     const mdot_abi_bucket *buckets = rt_buckets(table, entry);
-    if (!entry->has_length && (entry->bucket_count != 1 || buckets[0].max_length != 0))
+    if (!entry->least_length && (entry->bucket_count != 1 || buckets[0].max_length != 0))
         return MALFORMED(err, "an entry without a length has several buckets");
+    if (entry->least_length > buckets[0].max_length)
+        return MALFORMED(err, "no length from %u on fits the first bucket", entry->least_length);
     for (uint32_t i = 0; i < entry->bucket_count; i++) {
-        if (entry->has_length && buckets[i].max_length <= (i > 0 ? buckets[i - 1].max_length : 0))
+        if (entry->least_length && buckets[i].max_length <= (i > 0 ? buckets[i - 1].max_length : 0))
             return MALFORMED(err, "bucket lengths do not ascend");
         mdot_status status = check_bucket(table, &buckets[i], err);
         if (status != MDOT_OK) return status;
@@ -138,11 +140,11 @@ static mdot_status check_entry(const mdot_abi_table *table, const mdot_abi_entry
     mdot_status status = check_buckets(table, entry, err);
     if (status != MDOT_OK) return status;
     int64_t max_length = rt_buckets(table, entry)[entry->bucket_count - 1].max_length;
-    status = check_tensors(table, entry->inputs_at, entry->input_count, max_length, err);
+    status = check_tensors(table, entry->inputs_at, entry->input_count, entry->least_length, max_length, err);
     if (status != MDOT_OK) return status;
-    status = check_tensors(table, entry->outputs_at, entry->output_count, max_length, err);
+    status = check_tensors(table, entry->outputs_at, entry->output_count, entry->least_length, max_length, err);
     if (status != MDOT_OK) return status;
-    if (entry->has_length && !tells_length(table, entry))
+    if (entry->least_length && !tells_length(table, entry))
         return MALFORMED(err, "no input of entry %s tells the length", rt_string(table, entry->name_at));
     return MDOT_OK;
 }
@@ -216,7 +218,7 @@ static mdot_status check_cuda_kernels(const mdot_abi_table *table, const mdot_ab
         for (uint32_t b = 0; b < entry->bucket_count; b++) {
             uint32_t number = rt_buckets(table, entry)[b].number;
             mdot_status status =
-                check_cuda_kernel(table, &rt_cuda_kernels(table, image)[number], entry->has_length != 0, err);
+                check_cuda_kernel(table, &rt_cuda_kernels(table, image)[number], entry->least_length != 0, err);
             if (status != MDOT_OK) return status;
         }
     }

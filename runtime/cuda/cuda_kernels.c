@@ -51,7 +51,7 @@ static mdot_status plan_launches(rt_cuda *cuda, rt_cuda_kernel *kernel, const md
     const mdot_abi_table *table = cuda->artefact->table;
     const char *name = rt_string(table, kernel->abi->name_at);
     int64_t most = rt_buckets(table, entry)[bucket].max_length;
-    int64_t least = bucket > 0 ? rt_buckets(table, entry)[bucket - 1].max_length + 1 : entry->has_length ? 1 : 0;
+    int64_t least = bucket > 0 ? rt_buckets(table, entry)[bucket - 1].max_length + 1 : entry->least_length;
     mdot_abi_cuda_call *call = &kernel->call;
     call->weights = cuda->weights;
     kernel->input_bytes = place(rt_inputs(table, entry), entry->input_count, least, most, call->input_at);

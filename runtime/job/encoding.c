@@ -32,7 +32,7 @@ static void encode_rows(mdot_context *context, const rt_job_tensors *tensors, rt
         if (schema->input_at[i] != RT_NOT_THERE && rt_job_inputs[i].has_rows)
             inputs[schema->input_at[i]] = tensors->rows[i];
     for (size_t i = 0; i < schema->kept_count; i++) outputs[schema->kept[i].made_at] = out->kept[i];
-    rt_run_many(context, entry, entry->has_length ? (int64_t)out->row_count : 0, &(rt_item){inputs, outputs}, 1);
+    rt_run_many(context, entry, entry->least_length ? (int64_t)out->row_count : 0, &(rt_item){inputs, outputs}, 1);
 }
 
 void rt_encode(mdot_context *context, rt_job_tensors *tensors, const mdot_job *job, const rt_share *share,

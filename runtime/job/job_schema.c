@@ -247,7 +247,7 @@ static const mdot_abi_entry *find_entry(const mdot_abi_table *table, const char 
 
 static void limit_rows(rt_job_schema *schema, const mdot_abi_table *table, const mdot_abi_entry *entry)
 {
-    if (!entry->has_length) return;
+    if (!entry->least_length) return;
     size_t most = (size_t)rt_buckets(table, entry)[entry->bucket_count - 1].max_length;
     if (schema->row_capacity == 0 || most < schema->row_capacity) schema->row_capacity = most;
 }
@@ -294,6 +294,9 @@ mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question whic
             &(reading){.table = table, .entry = rows, .question = which, .name = name, .schema = &schema, .err = err});
     }
     if (status != MDOT_OK) return status;
+    if (rows->least_length > 1 || prices->least_length > 1)
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "the predictor takes no fewer than %u rows, and jobs may have one",
+                         rows->least_length > 1 ? rows->least_length : prices->least_length);
     limit_rows(&schema, table, rows);
     limit_rows(&schema, table, prices);
     *out_schema = schema;

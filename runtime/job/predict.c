@@ -252,7 +252,7 @@ static void price_run(const call *c, const run *r, const rt_encoded *encoded)
         rt_read_encoded(schema, encoded, block);
         items[b] = (rt_item){block->inputs, block->outputs};
     }
-    rt_run_many(c->context, entry, entry->has_length ? (int64_t)encoded->row_count : 0, items, r->block_count);
+    rt_run_many(c->context, entry, entry->least_length ? (int64_t)encoded->row_count : 0, items, r->block_count);
 }
 
 static void predict_run(call *c, const run *r)

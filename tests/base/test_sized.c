@@ -125,7 +125,7 @@ static void elements_lie_as_far_apart_as_the_caller_says(void **state)
                    #type " has padding behind " #last ": fill it with a field that is reserved, or order fields anew")
 ENDS_WITH(mdot_open_options, compute);
 ENDS_WITH(mdot_predictor_info, cpu_reason);
-ENDS_WITH(mdot_entry_info, schema_hash);
+ENDS_WITH(mdot_entry_info, min_length);
 ENDS_WITH(mdot_tensor_info, dim);
 ENDS_WITH(mdot_bucket_info, kernel_count);
 ENDS_WITH(mdot_kernel_info, flops);
@@ -144,7 +144,7 @@ ENDS_WITH(mdot_explanation_info, reserved);
 ENDS_WITH(mdot_operator_share, activation_bytes);
 ENDS_WITH(mdot_job_options, output);
 ENDS_WITH(mdotc_entry, model_path);
-ENDS_WITH(mdotc_options, user);
+ENDS_WITH(mdotc_options, min_length);
 ENDS_WITH(mdotc_verify_row, bound);
 ENDS_WITH(mdotc_verify_options, inputs);
 ENDS_WITH(mdotc_check_options, absolute_tolerance);

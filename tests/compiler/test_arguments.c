@@ -90,6 +90,42 @@ static void buckets_that_no_artefact_may_have_are_refused(void **state)
     expect_buckets_refused(f, NULL, 2, "buckets");
 }
 
+static void a_least_length_that_no_bucket_holds_is_refused(void **state)
+{
+    fixture *f = *state;
+    const int64_t buckets[] = {16, 32};
+    for (size_t i = 0; i < 2; i++) {
+        f->options.min_length = i == 0 ? -1 : MDOTC_MAX_LENGTH + 1;
+        expect_refused(f, compile(f), "least length");
+    }
+    f->options.min_length = 2000;
+    expect_refused(f, compile(f), "a least length of 2000 needs buckets that hold it");
+    f->options.buckets = buckets;
+    f->options.bucket_count = 2;
+    f->options.min_length = 17;
+    expect_refused(f, compile(f), "from 1 to the first bucket, not 17");
+}
+
+static void calls_below_the_least_length_are_refused(void **state)
+{
+    fixture *f = *state;
+    f->options.min_length = 40;
+    if (compile(f) != MDOT_OK) fail_msg("%s", f->err.message);
+    mdot_predictor *predictor = NULL;
+    if (mdot_predictor_open(f->artefact, NULL, &predictor, &f->err) != MDOT_OK) fail_msg("%s", f->err.message);
+    mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
+    mdot_bucket_info first = MDOT_INIT(mdot_bucket_info);
+    size_t bucket;
+    assert_int_equal(mdot_predictor_get_entry(predictor, 0, &entry), MDOT_OK);
+    assert_true(entry.has_length);
+    assert_int_equal(entry.min_length, 40);
+    assert_int_equal(mdot_predictor_get_bucket(predictor, 0, 0, &first), MDOT_OK);
+    assert_int_equal(first.max_length, 64); /* of the usual ones the first that holds it */
+    assert_int_equal(mdot_predictor_find_bucket(predictor, 0, 39, &bucket), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_predictor_find_bucket(predictor, 0, 40, &bucket), MDOT_OK);
+    mdot_predictor_close(predictor);
+}
+
 /* What is compiled can be opened, at both ends of what is allowed. */
 static void buckets_at_the_limits_are_compiled(void **state)
 {
@@ -242,6 +278,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(buckets_that_no_artefact_may_have_are_refused),
+        CASE(a_least_length_that_no_bucket_holds_is_refused),
+        CASE(calls_below_the_least_length_are_refused),
         CASE(buckets_at_the_limits_are_compiled),
         CASE(names_that_are_missing_are_refused),
         CASE(targets_that_are_missing_are_refused),

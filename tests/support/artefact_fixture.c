@@ -67,7 +67,7 @@ static void fill_predict(text_builder *b)
                                    .output_count = 2,
                                    .buckets_at = AT(predict_bucket),
                                    .bucket_count = FIXTURE_BUCKETS,
-                                   .has_length = 1,
+                                   .least_length = 1,
                                    .schema_hash = 11};
 }
 

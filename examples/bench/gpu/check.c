@@ -156,7 +156,7 @@ mdot_status bench_check(const bench_options *options, FILE *out, mdot_error *err
         const mdot_abi_entry *entry = rt_entry(k.s.table, e);
         const mdot_abi_bucket *buckets = rt_buckets(k.s.table, entry);
         for (uint32_t b = 0; b < entry->bucket_count && status == MDOT_OK; b++) {
-            int64_t least = b > 0 ? buckets[b - 1].max_length + 1 : entry->has_length ? 1 : 0;
+            int64_t least = b > 0 ? buckets[b - 1].max_length + 1 : entry->least_length;
             status = check_bucket(&k, entry, least, buckets[b].max_length, err);
         }
     }

@@ -74,7 +74,7 @@ static mdot_status run(rt_device_context *context, const mdot_abi_entry *entry, 
     assert_true(length <= bucket->max_length);
     nanosleep(&(struct timespec){.tv_nsec = b->delay_ns}, NULL);
     if (b->run != MDOT_OK) return mdot_fail(err, b->run, "bent");
-    for (size_t i = 0; i < count && !entry->has_length; i++) {
+    for (size_t i = 0; i < count && !entry->least_length; i++) {
         const int32_t *a = items[i].inputs[0];
         int32_t *triple = items[i].outputs[0];
         for (int k = 0; k < 3; k++) triple[k] = 3 * a[k];
