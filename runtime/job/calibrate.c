@@ -364,7 +364,7 @@ mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, c
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "a calibration needs a context, jobs, configurations, times and a place for the result");
     mdot_calibration *calibration = calloc(1, sizeof *calibration);
-    row *rows = calloc(count + 1, sizeof *rows);
+    row *rows = count < SIZE_MAX / sizeof *rows ? calloc(count + 1, sizeof *rows) : NULL;
     mdot_status status = MDOT_OK;
     if (calibration == NULL || rows == NULL)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu measured steps", count);

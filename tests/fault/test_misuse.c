@@ -381,6 +381,7 @@ static void calibrate(void)
     TELLS(mdot_calibrate(f.context, jobs, &c, NULL, 1, &none, &err));
     TELLS(mdot_calibrate(f.context, jobs, &c, &ms, 1, NULL, &err));
     TELLS(mdot_calibrate(f.context, jobs, &c, &none_ms, 1, &none, &err));
+    assert_int_equal(mdot_calibrate(f.context, jobs, &c, &ms, SIZE_MAX, &none, &err), MDOT_OUT_OF_MEMORY);
     TELLS(mdot_calibration_load(NULL, &none, &err));
     TELLS(mdot_calibration_load("x", NULL, &err));
     TELLS(mdot_calibration_parse(NULL, 100, &none, &err));
