@@ -446,7 +446,7 @@ void ir_cost_sequential(const ir_node *node, int64_t length, ir_cost *out_cost)
     ir_cost_traffic(node, length, out_cost);
     out_cost->flops = 0;
     if (ir_node_opcode(node) == IR_OP_CumSum) out_cost->flops = ir_value_elements(node->inputs[0], length);
-    if (strcmp(ir_node_string(node, "reduction", "none"), "none") != 0) {
-        out_cost->flops = ir_value_elements(node->inputs[2], length); /* the updates */
-    }
+    const ir_value *updates = ir_node_input(node, 2); /* of scatters; others may have the attribute, too */
+    if (updates != NULL && strcmp(ir_node_string(node, "reduction", "none"), "none") != 0)
+        out_cost->flops = ir_value_elements(updates, length);
 }

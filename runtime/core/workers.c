@@ -172,18 +172,27 @@ static void *work(void *argument)
     }
 }
 
-/* Signals are the program's own threads' matter. */
-static mdot_status start_threads(rt_workers *w, mdot_error *err)
+/* As far as it goes. */
+static void start_all(rt_workers *w, const pthread_attr_t *attributes)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (w->started = 1; w->started < w->count; w->started++) {
+    for (; w->started < w->count; w->started++) {
         member *m = &w->members[w->started];
         *m = (member){.team = w, .number = w->started};
-        if (pthread_create(&m->thread, NULL, work, m) != 0) break;
+        if (pthread_create(&m->thread, attributes, work, m) != 0) return;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* With all signals blocked: they are the program's own threads' matter. */
+static mdot_status start_threads(rt_workers *w, mdot_error *err)
+{
+    pthread_attr_t attributes;
+    sigset_t all;
+    sigfillset(&all);
+    w->started = 1;
+    if (pthread_attr_init(&attributes) == 0) {
+        if (pthread_attr_setsigmask_np(&attributes, &all) == 0) start_all(w, &attributes);
+        pthread_attr_destroy(&attributes);
+    }
     if (w->started == w->count) return MDOT_OK;
     return mdot_fail(err, MDOT_OUT_OF_MEMORY, "only %u of %u threads of a context started", w->started, w->count);
 }
