@@ -67,7 +67,7 @@ static LLVMValueRef dot(cg_emitter *e, int64_t channels, const LLVMValueRef *a, 
         LLVMValueRef product = cg_resize(e, cg_fmul(e, a[c], b[c]), lanes, 0);
         sum = sum != NULL ? cg_fadd(e, sum, product) : product;
     }
-    return cg_reduce_add(e, sum);
+    return sum != NULL ? cg_reduce_add(e, sum) : cg_const(e, e->f32, 0); /* no channels */
 }
 
 /* ---- One problem ------------------------------------------------------------------------------------------------ */

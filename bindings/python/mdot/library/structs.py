@@ -271,6 +271,7 @@ class mdotc_options(Sized):
         ("warning", MESSAGE_FUNCTION),
         ("progress", PROGRESS_FUNCTION),
         ("user", c_void_p),
+        ("min_length", c_int64),
     ]
 
 
