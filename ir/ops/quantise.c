@@ -122,15 +122,15 @@ mdot_status ir_eval_dynamic_quantise(ir_arena *arena, const ir_node *node, const
     if (status == MDOT_OK) status = ir_make_wide(arena, node, MDOT_DTYPE_U8, 0, NULL, &made[2], err);
     if (status != MDOT_OK) return status;
     for (int64_t k = 0; k < x->count; k++) {
-        least = fmin(least, x->f[k]);
-        most = fmax(most, x->f[k]);
+        least = fmin(least, ir_wide_get(x, k));
+        most = fmax(most, ir_wide_get(x, k));
     }
     double scale = ir_nearest_float(MDOT_DTYPE_F32, (most - least) / 255);
     double zero = scale > 0 ? quantised(MDOT_DTYPE_U8, -least, scale, 0) : 0;
     made[1]->f[0] = scale;
     made[2]->i[0] = (int64_t)zero;
     for (int64_t k = 0; k < x->count; k++)
-        made[0]->i[k] = (int64_t)(scale > 0 ? quantised(MDOT_DTYPE_U8, x->f[k], scale, zero) : zero);
+        made[0]->i[k] = (int64_t)(scale > 0 ? quantised(MDOT_DTYPE_U8, ir_wide_get(x, k), scale, zero) : zero);
     for (int i = 0; i < node->output_count; i++) out[i] = made[i];
     return MDOT_OK;
 }
@@ -169,9 +169,10 @@ static ir_wide *shifted(ir_arena *arena, const ir_wide *factor, const ir_wide *z
 {
     ir_wide *copy = ir_wide_create(arena, MDOT_DTYPE_I32, factor->rank, factor->dims);
     int64_t columns = factor->rank > 0 ? factor->dims[factor->rank - 1] : 1;
+    int64_t zeros = zero != NULL ? zero->count : 0;
     for (int64_t k = 0; copy != NULL && k < factor->count; k++) {
-        int64_t at = zero == NULL || zero->count == 1 ? 0 : (is_left ? k / columns : k % columns) % zero->count;
-        copy->i[k] = factor->i[k] - (zero != NULL ? zero->i[at] : 0);
+        int64_t at = zeros > 1 ? (is_left ? k / columns : k % columns) % zeros : 0;
+        copy->i[k] = (int64_t)ir_wide_get(factor, k) - (zeros > 0 ? (int64_t)ir_wide_get(zero, at) : 0);
     }
     return copy;
 }
