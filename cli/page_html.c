@@ -247,7 +247,7 @@ static void write_types(FILE *out, const page_job *job)
 static void write_warnings(FILE *out, const page_job *job)
 {
     uint32_t bits = 0;
-    for (size_t i = 0; i < job->card_count; i++) bits |= job->cards[i].prediction.warnings;
+    for (size_t i = 0; i < job->card_count; i++) bits |= cli_said_warnings(&job->cards[i].prediction);
     if (bits == 0) return;
     fputs("<div class=\"sheet\"><h2>What to keep in mind</h2>\n<ul>\n", out);
     for (uint32_t bit = 0; bit < 32; bit++) {

@@ -20,7 +20,7 @@ enum { WARNING_COUNT = sizeof warnings / sizeof warnings[0] };
 /* ---- What both forms show --------------------------------------------------------------------------------------- */
 
 typedef struct cell {
-    char text[64];
+    char text[128];
 } cell;
 
 /* Three significant digits or the whole number: more would pretend. */
@@ -67,7 +67,7 @@ static const char *warning_words(cell *out, uint32_t bits)
 static uint32_t all_warnings(const predict_answers *answers)
 {
     uint32_t bits = 0;
-    for (size_t i = 0; i < answers->count; i++) bits |= answers->predictions[i].warnings;
+    for (size_t i = 0; i < answers->count; i++) bits |= cli_said_warnings(&answers->predictions[i]);
     return bits;
 }
 
@@ -97,18 +97,32 @@ static void explain_unknown(const predict_answers *answers)
     fprintf(stderr, "; %.0f %% of its work", 100 * answers->predictions[0].unknown_share);
 }
 
-/* Each kind once, with the number of predictions that it touches. */
+static size_t count_touched(const predict_answers *answers, uint32_t warning)
+{
+    size_t touched = 0;
+    for (size_t i = 0; i < answers->count; i++) touched += (cli_said_warnings(&answers->predictions[i]) & warning) != 0;
+    return touched;
+}
+
+/* Each kind once, with the number of predictions that it touches; reasons to be outside of what was measured, which
+ * come in numbers, in one line. */
 static void explain_warnings(const predict_answers *answers)
 {
+    uint32_t all = all_warnings(answers), reasons = all & MDOT_WARN_OUTSIDE_REASONS;
+    bool begun = false;
     for (int w = 0; w < WARNING_COUNT; w++) {
-        size_t touched = 0;
-        for (size_t i = 0; i < answers->count; i++) touched += (answers->predictions[i].warnings & warnings[w]) != 0;
-        if (touched == 0) continue;
-        fprintf(stderr, "mdot predict: warning: %s", mdot_warning_name(warnings[w]));
+        if ((all & warnings[w]) == 0) continue;
+        bool is_reason = (warnings[w] & MDOT_WARN_OUTSIDE_REASONS) != 0, continues = is_reason && begun;
+        if (!continues) fputs("mdot predict: warning: ", stderr);
+        if (continues) fputs("; ", stderr);
+        fputs(mdot_warning_name(warnings[w]), stderr);
+        size_t touched = count_touched(answers, warnings[w]);
         if (answers->count > 1) fprintf(stderr, " (%zu of %zu predictions)", touched, answers->count);
         fprintf(stderr, ": %s", mdot_warning_text(warnings[w]));
         if (warnings[w] == MDOT_WARN_UNKNOWN_OPERATOR) explain_unknown(answers);
-        fputc('\n', stderr);
+        begun = begun || is_reason;
+        reasons &= ~warnings[w];
+        if (!is_reason || reasons == 0) fputc('\n', stderr);
     }
 }
 
@@ -120,7 +134,7 @@ static void print_common(const predict_request *r, const predict_answers *answer
     cli_sentence training;
     char all[sizeof training.text + sizeof(cell)];
     cli_describe_training(&training, &r->training, c, &answers->job, answers->attends);
-    snprintf(all, sizeof all, "%.63s%s", before, training.text);
+    snprintf(all, sizeof all, "%.*s%s", (int)sizeof(cell) - 1, before, training.text);
     cli_print_wrapped(stdout, all, indent, column);
 }
 
@@ -209,7 +223,7 @@ static void fill_row(const predict_request *r, const predict_answers *answers, s
         snprintf(out[COST].text, sizeof out[COST].text, "-");
     else
         number(&out[COST], cost);
-    warning_words(&out[WARNINGS], p->warnings);
+    warning_words(&out[WARNINGS], cli_said_warnings(p));
 }
 
 /* Tables have the 80 columns of a terminal; what goes first where they would have more stands first here. What is

@@ -86,6 +86,24 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
     return true;
 }
 
+/* "2.4", and what a wheel says of itself: "2.4.1+cu121". */
+bool cli_parse_torch(const char *command, char *text, void *training)
+{
+    enum { DIGITS = 2 }; /* of either number */
+    size_t major = strspn(text, "0123456789");
+    const char *point = text + major, *behind = point + (*point == '.');
+    size_t minor = strspn(behind, "0123456789");
+    const char *end = behind + minor;
+    bool is_version = major > 0 && major <= DIGITS && *text != '0' && minor > 0 && minor <= DIGITS && *point == '.' &&
+                      (*end == '\0' || *end == '.' || *end == '+');
+    if (!is_version) {
+        cli_usage_error(command, "--torch takes a version as in 1.12 or 2.4, not \"%s\"", text);
+        return false;
+    }
+    ((cli_training *)training)->torch = (uint32_t)(100 * strtol(text, NULL, 10) + strtol(behind, NULL, 10));
+    return true;
+}
+
 static int choice_or(int choice, int fallback)
 {
     return choice == CLI_NO_CHOICE ? fallback : choice;
@@ -111,6 +129,7 @@ void cli_training_apply(const cli_training *t, const mdot_job_info *job, mdot_co
     c->expert_parallel = t->expert_parallel;
     c->micro_batches = t->micro_batches;
     c->zero_stage = t->zero_stage;
+    c->torch = t->torch;
 }
 
 /* ---- What a configuration says ----------------------------------------------------------------------------------- */
@@ -197,8 +216,16 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *t, cons
     if (c->recompute == MDOT_RECOMPUTE_BLOCKS) put(out, ", blocks recomputed");
     if (c->recompute == MDOT_RECOMPUTE_SELECTIVE) put(out, ", all but products recomputed");
     if (c->accumulate > 1) put(out, ", %u passes a step", c->accumulate);
+    if (c->torch > 0) put(out, ", PyTorch %u.%u", c->torch / 100, c->torch % 100);
     put_cluster(out, t, c);
     return out->text;
+}
+
+uint32_t cli_said_warnings(const mdot_prediction *p)
+{
+    /* alone, this one may be said of a predictor that reads no versions, and then explains nothing else */
+    uint32_t reasons = MDOT_WARN_OUTSIDE_REASONS & ~(uint32_t)MDOT_WARN_SOFTWARE_NOT_MEASURED;
+    return (p->warnings & reasons) != 0 ? p->warnings & ~(uint32_t)MDOT_WARN_OUTSIDE_TRAINING : p->warnings;
 }
 
 void cli_json_training(FILE *stream, const mdot_configuration *c)
@@ -220,4 +247,5 @@ void cli_json_training(FILE *stream, const mdot_configuration *c)
             at_least_one(c->tensor_parallel), at_least_one(c->pipeline_parallel));
     uint32_t micro = c->micro_batches > 0 ? c->micro_batches : c->pipeline_parallel;
     fprintf(stream, ", \"micro_batches\": %d, \"zero_stage\": %u", at_least_one(micro), c->zero_stage);
+    if (c->torch > 0) fprintf(stream, ", \"torch\": \"%u.%u\"", c->torch / 100, c->torch % 100);
 }

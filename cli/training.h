@@ -15,6 +15,7 @@ typedef struct cli_training {
     mdot_link link;
     double link_gbps, network_gbps;
     uint32_t data_parallel, tensor_parallel, pipeline_parallel, expert_parallel, micro_batches, zero_stage;
+    uint32_t torch; /* 100 * major + minor */
 } cli_training;
 
 enum {
@@ -48,11 +49,16 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *trainin
 /* The same as members of a JSON object, each behind a comma and a blank. */
 void cli_json_training(FILE *stream, const mdot_configuration *c);
 
+/* The warnings that people are told of: those that say why an answer is outside of what was measured stand for the one
+ * that says that it is. */
+uint32_t cli_said_warnings(const mdot_prediction *prediction);
+
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 
 /* The calls find the cli_training at the start of the request. */
 bool cli_parse_link(const char *command, char *text, void *training);
 bool cli_parse_parallel(const char *command, char *text, void *training);
+bool cli_parse_torch(const char *command, char *text, void *training);
 
 /* Rows of a table of options, in two parts: how it trains, and where. */
 #define CLI_TRAINING_OPTIONS                                                                                           \
@@ -95,10 +101,17 @@ bool cli_parse_parallel(const char *command, char *text, void *training);
          .at = offsetof(cli_training, recompute),                                                                      \
          .choices = cli_recompute_names,                                                                               \
          .fallback = "blocks"},                                                                                        \
+        {.name = "accumulate",                                                                                         \
+         .value = "N",                                                                                                 \
+         .help = "passes of a batch whose gradients are added up before a step of the optimizer (default 1)",          \
+         .kind = CLI_WHOLE,                                                                                            \
+         .at = offsetof(cli_training, accumulate),                                                                     \
+         .least = 1,                                                                                                   \
+         .most = 1 << 16},                                                                                             \
     {                                                                                                                  \
-        .name = "accumulate", .value = "N",                                                                            \
-        .help = "passes of a batch whose gradients are added up before a step of the optimizer (default 1)",           \
-        .kind = CLI_WHOLE, .at = offsetof(cli_training, accumulate), .least = 1, .most = 1 << 16                       \
+        .name = "torch", .value = "VERSION",                                                                           \
+        .help = "of PyTorch, as 1.12 or 2.4 (default: the newest that the predictor knows)", .kind = CLI_CALL,         \
+        .call = cli_parse_torch                                                                                        \
     }
 
 #define CLI_CLUSTER_OPTIONS                                                                                            \

@@ -24,11 +24,13 @@ static const word recomputations[] = {{"nothing", MDOT_RECOMPUTE_NOTHING},
                                       {0}};
 static const word no_yes[] = {{"no", 0}, {"yes", 1}, {0}};
 
-/* A key with words takes one of them; any other a whole number. */
+/* A key with words takes one of them; one that is a version two numbers with a point between, as 100 * major + minor;
+ * any other a whole number. */
 typedef struct key {
     const char *name;
     const word *words;
     double least, most;
+    bool is_version;
 } key;
 
 enum {
@@ -45,6 +47,7 @@ enum {
     PP,
     MICRO,
     ZERO,
+    TORCH,
     STEPS,
     EPOCHS,
     DATASET,
@@ -66,6 +69,7 @@ static const key keys[KEY_COUNT] = {[BATCH] = {"batch", NULL, 1, 1 << 24},
                                     [PP] = {"pp", NULL, 1, 1 << 16},
                                     [MICRO] = {"micro", NULL, 1, 1 << 16},
                                     [ZERO] = {"zero", NULL, 0, 3},
+                                    [TORCH] = {"torch", NULL, 0, 99, true},
                                     [STEPS] = {"steps", NULL, 1, MOST_STEPS},
                                     [EPOCHS] = {"epochs", NULL, 1, MOST_STEPS},
                                     [DATASET] = {"dataset", NULL, 1, MOST_STEPS}};
@@ -100,6 +104,27 @@ static mdot_status read_whole(const key *k, const char *value, double *out, mdot
     return MDOT_OK;
 }
 
+static mdot_status read_version(const key *k, char *value, double *out, mdot_error *err)
+{
+    double major = 0, minor = 0;
+    char *point = strchr(value, '.');
+    if (point == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no version as in 1.12 or 2.4: \"%.40s\"", k->name, value);
+    *point = '\0';
+    mdot_status status = read_whole(k, value, &major, err);
+    if (status == MDOT_OK) status = read_whole(k, point + 1, &minor, err);
+    if (status == MDOT_OK && major == 0)
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no version from 1.0 on", k->name);
+    if (status == MDOT_OK) *out = 100 * major + minor;
+    return status;
+}
+
+static mdot_status read_value(const key *k, char *value, double *out, mdot_error *err)
+{
+    if (k->is_version) return read_version(k, value, out, err);
+    return k->words != NULL ? read_word(k, value, out, err) : read_whole(k, value, out, err);
+}
+
 static mdot_status read_setting(char *setting, settings *out, mdot_error *err)
 {
     char *equals = strchr(setting, '=');
@@ -110,8 +135,7 @@ static mdot_status read_setting(char *setting, settings *out, mdot_error *err)
         if (strcmp(setting, keys[i].name) != 0) continue;
         if (out->given[i]) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is given twice", keys[i].name);
         out->given[i] = true;
-        return keys[i].words != NULL ? read_word(&keys[i], equals + 1, &out->value[i], err)
-                                     : read_whole(&keys[i], equals + 1, &out->value[i], err);
+        return read_value(&keys[i], equals + 1, &out->value[i], err);
     }
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%.40s\" is no setting of --mdot", setting);
 }
@@ -173,7 +197,8 @@ mdot_status sl_request_parse(const char *text, sl_request *out_request, mdot_err
                                              .tensor_parallel = (uint32_t)value[TP],
                                              .pipeline_parallel = (uint32_t)value[PP],
                                              .micro_batches = (uint32_t)value[MICRO],
-                                             .zero_stage = (uint32_t)value[ZERO]},
+                                             .zero_stage = (uint32_t)value[ZERO],
+                                             .torch = (uint32_t)value[TORCH]},
                                 .has_optimizer = said.given[OPTIMIZER],
                                 .steps = value[STEPS],
                                 .epochs = value[EPOCHS],

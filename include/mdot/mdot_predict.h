@@ -297,14 +297,49 @@ typedef struct mdot_configuration {
     uint32_t expert_parallel; /* 0 or 1: no operator of a job says how its experts are divided */
     uint32_t micro_batches;   /* that a pipeline divides the batch into; 0 means as many as it has stages */
     uint32_t zero_stage;      /* of ZeRO, 0 to 3: workers divide the optimizer's state, gradients, weights */
+    uint32_t torch;           /* PyTorch's version, 100 * major + minor: 1.12 is 112, 2.4 is 204; 0: the newest that the
+                                 predictor knows. One that does not read it answers for the software that it was made
+                                 with, and MDOT_WARN_SOFTWARE_NOT_MEASURED says so */
+    uint32_t reserved;        /* 0 */
 } mdot_configuration;
+
+/* The numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or 0;
+ * of several that say the same of a precision the later one says it more closely: where is_amp_bf16 or is_bf16 is 1,
+ * is_amp is 1, too, and where is_pytorch is 1, is_fp32. */
+#define MDOT_CONFIGURATION_MAP(X)                                                                                      \
+    X(BATCH, "batch") /* of a micro-batch */                                                                           \
+    X(GPU_COUNT, "gpu_count")                                                                                          \
+    X(IS_FP32, "is_fp32")                                                                                              \
+    X(IS_TF32, "is_tf32")                                                                                              \
+    X(IS_AMP, "is_amp")                                                                                                \
+    X(IS_NHWC, "is_nhwc")                                                                                              \
+    X(IS_ADAM, "is_adam")                                                                                              \
+    X(IS_ADAMW, "is_adamw")                                                                                            \
+    X(IS_AMP_BF16, "is_amp_bf16")                                                                                      \
+    X(IS_BF16, "is_bf16")       /* throughout, without autocast */                                                     \
+    X(IS_PYTORCH, "is_pytorch") /* PyTorch's default precision */                                                      \
+    X(IS_EAGER, "is_eager")     /* attention, which is not fused */                                                    \
+    X(IS_COMPILED, "is_compiled")                                                                                      \
+    X(RECOMPUTES_BLOCKS, "recomputes_blocks")                                                                          \
+    X(RECOMPUTES_SELECTIVELY, "recomputes_selectively")                                                                \
+    X(ACCUMULATE, "accumulate")                                                                                        \
+    X(LINK_GBPS, "link_gbps")                                                                                          \
+    X(NETWORK_GBPS, "network_gbps")                                                                                    \
+    X(NODE_COUNT, "node_count")                                                                                        \
+    X(DATA_PARALLEL, "data_parallel")                                                                                  \
+    X(TENSOR_PARALLEL, "tensor_parallel")                                                                              \
+    X(PIPELINE_PARALLEL, "pipeline_parallel")                                                                          \
+    X(EXPERT_PARALLEL, "expert_parallel")                                                                              \
+    X(MICRO_BATCHES, "micro_batches")                                                                                  \
+    X(ZERO_STAGE, "zero_stage")                                                                                        \
+    X(TORCH, "torch") /* 0: the newest that the predictor knows */
 
 /* What the prediction stands on; a bit set means less trust. Identifier, bit, name, text: names are kept, rows
  * appended. */
 #define MDOT_WARNING_MAP(X)                                                                                            \
     X(UNKNOWN_OPERATOR, 0, "unknown-operators", "the job has operators that the predictor never saw")                  \
     X(OUTSIDE_TRAINING, 1, "outside-training",                                                                         \
-      "batch, GPU, precision or loads lie beyond what the predictor was trained on")                                   \
+      "batch, GPU, precision, software or loads lie beyond what the predictor was trained on")                         \
     X(SHORTENED, 2, "shortened", "operators were merged to fit the predictor's longest sequence")                      \
     X(FALLBACK, 3, "fallback", "a GPU failed to compute the prediction and the CPU did")                               \
     X(MODELLED, 4, "modelled",                                                                                         \
@@ -314,12 +349,40 @@ typedef struct mdot_configuration {
     X(NO_PARAMETERS, 6, "no-parameters", "the job learns nothing: its graph was exported without its parameters")      \
     X(FOLDED, 7, "folded", "an exporter had folded BatchNormalizations into weights; the job has them again")          \
     X(MAYBE_FOLDED, 8, "maybe-folded",                                                                                 \
-      "the job has convolutions and no normalisation, as if an exporter had folded it into the weights")
+      "the job has convolutions and no normalisation, as if an exporter had folded it into the weights")               \
+    X(BATCH_BELOW_DATA, 9, "batch-below-data", "the batch is smaller than any that was measured")                      \
+    X(BATCH_ABOVE_DATA, 10, "batch-above-data", "the batch is larger than any that was measured")                      \
+    X(OPERATORS_BEYOND_DATA, 11, "operators-beyond-data", "the job has operators larger than any that were measured")  \
+    X(CARD_NOT_MEASURED, 12, "card-not-measured", "no step was measured on this card")                                 \
+    X(PRECISION_NOT_MEASURED, 13, "precision-not-measured", "no step was measured in this precision")                  \
+    X(SOFTWARE_NOT_MEASURED, 14, "software-not-measured", "no step was measured with this version of PyTorch")         \
+    X(TYPES_NOT_MEASURED, 15, "types-not-measured", "the job has operators of types that were never measured")         \
+    X(OPTIMIZER_OR_GPUS_NOT_MEASURED, 16, "optimizer-or-gpus-not-measured",                                            \
+      "no step was measured with this optimizer, or none on several GPUs")
+
+/* Why an answer is outside of what its predictor was trained on, as numbers of outside_training (below) say it: number,
+ * warning. Append only. MDOT_WARN_OUTSIDE_TRAINING stands beside them. */
+#define MDOT_OUTSIDE_MAP(X)                                                                                            \
+    X(0, BATCH_BELOW_DATA)                                                                                             \
+    X(1, BATCH_ABOVE_DATA)                                                                                             \
+    X(2, OPERATORS_BEYOND_DATA)                                                                                        \
+    X(3, CARD_NOT_MEASURED)                                                                                            \
+    X(4, PRECISION_NOT_MEASURED)                                                                                       \
+    X(5, SOFTWARE_NOT_MEASURED)                                                                                        \
+    X(6, TYPES_NOT_MEASURED)                                                                                           \
+    X(7, OPTIMIZER_OR_GPUS_NOT_MEASURED)
 
 enum {
 #define MDOT_WARNING_ENUM(id, bit, name, text) MDOT_WARN_##id = 1u << (bit),
     MDOT_WARNING_MAP(MDOT_WARNING_ENUM)
 #undef MDOT_WARNING_ENUM
+};
+
+/* All that say why. */
+enum {
+#define MDOT_OUTSIDE_OR(number, id) | MDOT_WARN_##id
+    MDOT_WARN_OUTSIDE_REASONS = 0 MDOT_OUTSIDE_MAP(MDOT_OUTSIDE_OR)
+#undef MDOT_OUTSIDE_OR
 };
 
 /* "unknown-operators", and what it says in a sentence, of one MDOT_WARN_…; NULL for what is none. Static. */
@@ -357,16 +420,11 @@ typedef struct mdot_prediction {
  *                                   per_step; parameters
  *   operator_position  f32 [L, 5]   index in the sequence, depth, height, input_count, out_degree
  *   operator_count     f32 [L]      operators that the row stands for; the other numbers are those of one
- *   configuration      f32 [25]     batch, GPUs, 1 or 0 for each of fp32, tf32, amp, NHWC, Adam, AdamW; from here on
- *                                   what came with version 0.2: 1 or 0 for each of amp in bf16 (amp is 1, too), bf16
- *                                   throughout (amp is 1, too), PyTorch's default (fp32 is 1, too), attention not
- *                                   fused, compiled, blocks recomputed, all but products recomputed; passes a step;
- *                                   link and network in GB/s; nodes; degrees of data, tensor, pipeline and expert
- *                                   parallelism; micro-batches; stage of ZeRO
+ *   configuration      f32 [26]     MDOT_CONFIGURATION_MAP's order; those behind is_adamw came with version 0.2
  *   gpu                f32 [11]     mdot_gpu's numbers
  *
- * batch is that of a micro-batch. Rows are those of one GPU: tensor parallelism divides loads and parameters, and a
- * pipeline the counts of operators in blocks (their loads, where counts are not read), which need not be whole then.
+ * Rows are those of one GPU: tensor parallelism divides loads and parameters, and a pipeline the counts of operators in
+ * blocks (their loads, where counts are not read), which need not be whole then.
  *
  * Settings, positions, numbers of the configuration and of GPUs are appended from version to version: a predictor reads
  * as many of the first ones as there were when it was made, so that it goes on working. One that reads more than this
@@ -375,12 +433,13 @@ typedef struct mdot_prediction {
  * the table that it picks from by operator_type (140 where the artefact does not say) are 0 to it.
  *
  * It answers with step_ms, f32 [3]: the 5 %, 50 % and 95 % quantile of the time of a step, ascending; and, if it likes,
- * with outside_training, f32 [1]: above 0 where its training data do not reach.
+ * with outside_training, f32 [1]: above 0 where its training data do not reach. f32 [2] to [8] say why, by the numbers
+ * of MDOT_OUTSIDE_MAP, any of which may be above 0.
  *
  * In two pieces, entry "encode" reads of these what has rows, and its outputs, up to 16 tensors of any shape, are
- * inputs of entry "price", by name. Beside them "price" reads configuration f32 [25, C] and gpu f32 [11, C], a column
+ * inputs of entry "price", by name. Beside them "price" reads configuration f32 [26, C] and gpu f32 [11, C], a column
  * for each of C configurations of one batch, C up to 64, and answers with step_ms f32 [3, C] and outside_training f32
- * [C].
+ * [C], or [2, C] to [8, C].
  * A column's answer must not depend on the others: where there are fewer configurations, columns hold earlier ones.
  *
  * An entry that reads operator_position gets the operators one by one in their order, any other a row for all that are

@@ -9,6 +9,7 @@
 #include <math.h>
 
 enum { MAX_BATCH = 1 << 24, MAX_PASSES = 1 << 16, MAX_ZERO_STAGE = 3 }; /* as far as an f32 holds every whole number */
+enum { FIRST_TORCH = 100, LAST_TORCH = 9999 };
 
 static const bs_sized configuration_type = BS_SIZED(mdot_configuration, optimizer);
 
@@ -46,6 +47,11 @@ static mdot_status check_numbers(const mdot_configuration *c, mdot_error *err)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%u passes a step are more than %d", c->accumulate, MAX_PASSES);
     if (c->zero_stage > MAX_ZERO_STAGE)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no stage %u of ZeRO", c->zero_stage);
+    if (c->reserved != 0)
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "a configuration's reserved field is %u, not 0", c->reserved);
+    if (c->torch != 0 && (c->torch < FIRST_TORCH || c->torch > LAST_TORCH))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "torch is %u, not 100 * major + minor of a version (2.4 is 204)",
+                         c->torch);
     if (!is_rate(c->link_gbps) || !is_rate(c->network_gbps))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s_gbps is %g", is_rate(c->link_gbps) ? "network" : "link",
                          is_rate(c->link_gbps) ? c->network_gbps : c->link_gbps);

@@ -22,13 +22,13 @@ static const struct {
     rt_job_question question;
     const char *name;
     bool has_rows;
-    int64_t columns;
+    int64_t least_columns, columns;
     bool is_needed;
 } outputs[RT_JOB_OUTPUT_COUNT] = {
-    [RT_JOB_OUTPUT_STEP] = {RT_JOB_PREDICT, "step_ms", false, RT_STEP_NUMBERS, true},
-    [RT_JOB_OUTPUT_OUTSIDE] = {RT_JOB_PREDICT, "outside_training", false, 1, false},
-    [RT_JOB_OUTPUT_OPERATORS] = {RT_JOB_EXPLAIN, "operator_ms", true, MDOT_PHASE_COUNT, true},
-    [RT_JOB_OUTPUT_OTHERS] = {RT_JOB_EXPLAIN, "other_ms", false, RT_OTHER_NUMBERS, true},
+    [RT_JOB_OUTPUT_STEP] = {RT_JOB_PREDICT, "step_ms", false, RT_STEP_NUMBERS, RT_STEP_NUMBERS, true},
+    [RT_JOB_OUTPUT_OUTSIDE] = {RT_JOB_PREDICT, "outside_training", false, 1, RT_OUTSIDE_NUMBERS, false},
+    [RT_JOB_OUTPUT_OPERATORS] = {RT_JOB_EXPLAIN, "operator_ms", true, MDOT_PHASE_COUNT, MDOT_PHASE_COUNT, true},
+    [RT_JOB_OUTPUT_OTHERS] = {RT_JOB_EXPLAIN, "other_ms", false, RT_OTHER_NUMBERS, RT_OTHER_NUMBERS, true},
 };
 
 static const char *const inabilities[] = {[RT_JOB_PREDICT] = "predicts no jobs", [RT_JOB_EXPLAIN] = "explains no jobs"};
@@ -116,6 +116,7 @@ static mdot_status read_input(const reading *r, uint32_t at, int i)
     schema->columns[i] = (size_t)columns;
     schema->known[i] = (size_t)known;
     schema->defaults[i] = rt_defaults(r->table, tensor) + tensor->default_count - (columns - known);
+    if (i == RT_JOB_INPUT_CONFIGURATION) schema->reads = (1u << known) - 1;
     if (i == RT_JOB_INPUT_TYPE && tensor->index_count > 0) schema->type_count = tensor->index_count;
     schema->input_at[i] = (int)at;
     return MDOT_OK;
@@ -190,7 +191,31 @@ static mdot_status read_prices(const reading *r, const mdot_abi_entry *encode)
     return status;
 }
 
+/* "encode" writes all of its outputs, and memory is there for those that are read. */
+static mdot_status check_all_read(const reading *prices, const mdot_abi_entry *encode)
+{
+    const rt_job_schema *schema = prices->schema;
+    for (uint32_t i = 0; i < encode->output_count; i++) {
+        size_t k = 0;
+        while (k < schema->kept_count && schema->kept[k].made_at != i) k++;
+        if (k == schema->kept_count)
+            return mdot_fail(prices->err, MDOT_INCOMPATIBLE,
+                             "output %s of entry %s is no input of entry %s, so the artefact predicts no jobs",
+                             rt_string(prices->table, rt_outputs(prices->table, encode)[i].name_at), encode_name,
+                             prices->name);
+    }
+    return MDOT_OK;
+}
+
 /* ---- Outputs ----------------------------------------------------------------------------------------------------- */
+
+/* 0: not as many as the output may have. */
+static int64_t columns_of(const reading *r, const mdot_abi_tensor *tensor, int i)
+{
+    bool is_single = r->block > 0 && outputs[i].least_columns == 1 && tensor->rank == 1;
+    int64_t columns = is_single ? 1 : extent_of(tensor, outputs[i].has_rows);
+    return columns >= outputs[i].least_columns && columns <= outputs[i].columns ? columns : 0;
+}
 
 static mdot_status read_outputs(const reading *r)
 {
@@ -205,9 +230,12 @@ static mdot_status read_outputs(const reading *r)
             return mdot_fail(r->err, MDOT_INCOMPATIBLE,
                              "output %s of entry %s is nothing that predictions have, so the artefact %s", name,
                              r->name, inabilities[r->question]);
-        int64_t columns = r->block > 0 && outputs[i].columns == 1 ? 0 : outputs[i].columns;
-        if (tensor->dtype != MDOT_DTYPE_F32 || !has_shape(tensor, outputs[i].has_rows, columns, r->block))
-            return fail_tensor(r, "output", name, MDOT_DTYPE_F32, outputs[i].has_rows, columns, r->block);
+        int64_t columns = columns_of(r, tensor, i);
+        bool is_single = r->block > 0 && columns == 1 && tensor->rank == 1;
+        if (tensor->dtype != MDOT_DTYPE_F32 || columns == 0 ||
+            !has_shape(tensor, outputs[i].has_rows, is_single ? 0 : columns, r->block))
+            return fail_tensor(r, "output", name, MDOT_DTYPE_F32, outputs[i].has_rows, outputs[i].columns, r->block);
+        if (i == RT_JOB_OUTPUT_OUTSIDE) schema->outside_count = (size_t)columns;
         schema->output_at[i] = (int)at;
     }
     for (int i = 0; i < RT_JOB_OUTPUT_COUNT; i++)
@@ -260,6 +288,7 @@ static mdot_status read_pair(const mdot_abi_table *table, const mdot_abi_entry *
     mdot_status status = read_rows(&rows, false);
     if (status == MDOT_OK) status = read_block(&prices);
     if (status == MDOT_OK) status = read_prices(&prices, encode);
+    if (status == MDOT_OK) status = check_all_read(&prices, encode);
     if (status == MDOT_OK) status = read_outputs(&prices);
     schema->block = (size_t)prices.block;
     return status;

@@ -66,7 +66,7 @@ static void divide_block(divider *d, const rt_job_schema *schema, rt_job_block *
     rt_job_block block = {.configuration = divide_numbers(d, schema, RT_JOB_INPUT_CONFIGURATION),
                           .gpu = divide_numbers(d, schema, RT_JOB_INPUT_GPU),
                           .step_ms = take(d, RT_STEP_NUMBERS * schema->block * sizeof(float)),
-                          .outside = take(d, schema->block * sizeof(float))};
+                          .outside = take(d, RT_OUTSIDE_NUMBERS * schema->block * sizeof(float))};
     int configuration_at = schema->input_at[RT_JOB_INPUT_CONFIGURATION], gpu_at = schema->input_at[RT_JOB_INPUT_GPU];
     if (configuration_at != RT_NOT_THERE) block.inputs[configuration_at] = block.configuration;
     if (gpu_at != RT_NOT_THERE) block.inputs[gpu_at] = block.gpu;

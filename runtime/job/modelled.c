@@ -1,7 +1,7 @@
 /* modelled.c — what a predictor has no input for.
  *
- * A predictor reads as many numbers of a configuration as there were when it was made. What the others say is taken
- * out of what it is told, and its answer corrected:
+ * A predictor reads some of the numbers of a configuration. What the others say is taken out of what it is told, and
+ * its answer corrected:
  *
  *   step = answer * roofline(told, passes) / roofline(told) * roofline(asked) / roofline(told, passes) + exchanged
  *
@@ -21,24 +21,43 @@
 #define NOT_WORTH_A_WORD 0.01
 enum { TYPICAL_BATCH = 32 };
 
-void rt_tell(const rt_setup *asked, const mdot_job *job, size_t known, rt_setup *out_told)
+/* What GPUs do together but for their number, which every predictor reads. */
+#define TOGETHER                                                                                                       \
+    (1u << RT_CONFIGURATION_LINK_GBPS | 1u << RT_CONFIGURATION_NETWORK_GBPS | 1u << RT_CONFIGURATION_NODE_COUNT |      \
+     1u << RT_CONFIGURATION_DATA_PARALLEL | 1u << RT_CONFIGURATION_TENSOR_PARALLEL |                                   \
+     1u << RT_CONFIGURATION_PIPELINE_PARALLEL | 1u << RT_CONFIGURATION_EXPERT_PARALLEL |                               \
+     1u << RT_CONFIGURATION_MICRO_BATCHES | 1u << RT_CONFIGURATION_ZERO_STAGE)
+
+static bool reads_all(rt_configuration_set reads, rt_configuration_set numbers)
+{
+    return (reads & numbers) == numbers;
+}
+
+static bool lacks(rt_configuration_set reads, int number)
+{
+    return (reads & 1u << number) == 0;
+}
+
+void rt_tell(const rt_setup *asked, const mdot_job *job, rt_configuration_set reads, rt_setup *out_told)
 {
     rt_setup told = *asked;
     mdot_configuration *c = &told.c;
-    if (known <= RT_CONFIGURATION_AMP_BF16 && c->precision == MDOT_PRECISION_AMP_BF16)
+    if (lacks(reads, RT_CONFIGURATION_IS_AMP_BF16) && c->precision == MDOT_PRECISION_AMP_BF16)
         c->precision = MDOT_PRECISION_AMP;
-    if (known <= RT_CONFIGURATION_BF16 && c->precision == MDOT_PRECISION_BF16) c->precision = MDOT_PRECISION_AMP;
-    if (known <= RT_CONFIGURATION_PYTORCH && c->precision == MDOT_PRECISION_PYTORCH)
+    if (lacks(reads, RT_CONFIGURATION_IS_BF16) && c->precision == MDOT_PRECISION_BF16)
+        c->precision = MDOT_PRECISION_AMP;
+    if (lacks(reads, RT_CONFIGURATION_IS_PYTORCH) && c->precision == MDOT_PRECISION_PYTORCH)
         c->precision = job->convolves_mostly ? MDOT_PRECISION_TF32 : MDOT_PRECISION_FP32;
-    if (known <= RT_CONFIGURATION_EAGER) c->attention = MDOT_ATTENTION_EAGER;
-    if (known <= RT_CONFIGURATION_COMPILED) c->compiled = 0;
-    if (known <= RT_CONFIGURATION_RECOMPUTE_BLOCKS && c->recompute == MDOT_RECOMPUTE_BLOCKS)
+    if (lacks(reads, RT_CONFIGURATION_IS_EAGER)) c->attention = MDOT_ATTENTION_EAGER;
+    if (lacks(reads, RT_CONFIGURATION_IS_COMPILED)) c->compiled = 0;
+    if (lacks(reads, RT_CONFIGURATION_RECOMPUTES_BLOCKS) && c->recompute == MDOT_RECOMPUTE_BLOCKS)
         c->recompute = MDOT_RECOMPUTE_NOTHING;
-    if (known <= RT_CONFIGURATION_RECOMPUTE_SELECTIVE && c->recompute == MDOT_RECOMPUTE_SELECTIVE)
+    if (lacks(reads, RT_CONFIGURATION_RECOMPUTES_SELECTIVELY) && c->recompute == MDOT_RECOMPUTE_SELECTIVE)
         c->recompute = MDOT_RECOMPUTE_NOTHING;
-    /* how GPUs work together is known as a whole or not at all */
-    if (known < RT_CONFIGURATION_NUMBERS) {
-        c->accumulate = c->micro_batches = c->pipeline_parallel = c->tensor_parallel = 1;
+    if (lacks(reads, RT_CONFIGURATION_ACCUMULATE)) c->accumulate = 1;
+    if (lacks(reads, RT_CONFIGURATION_TORCH)) c->torch = 0;
+    if (!reads_all(reads, TOGETHER)) {
+        c->micro_batches = c->pipeline_parallel = c->tensor_parallel = 1;
         c->zero_stage = 0;
         if (!asked->plain_workers) c->gpu_count = 1;
         c->data_parallel = (uint32_t)c->gpu_count;

@@ -37,30 +37,31 @@ static void write_configuration(const rt_setup *setup, const rt_job_schema *sche
     bool half = rt_is_half(c->precision), by_default = c->precision == MDOT_PRECISION_PYTORCH;
     const float numbers[RT_CONFIGURATION_NUMBERS] = {
         [RT_CONFIGURATION_BATCH] = (float)setup->micro_batch,
-        [RT_CONFIGURATION_GPUS] = (float)c->gpu_count,
-        [RT_CONFIGURATION_FP32] = c->precision == MDOT_PRECISION_FP32 || by_default,
-        [RT_CONFIGURATION_TF32] = c->precision == MDOT_PRECISION_TF32,
-        [RT_CONFIGURATION_AMP] = half,
-        [RT_CONFIGURATION_NHWC] = c->layout == MDOT_LAYOUT_NHWC,
-        [RT_CONFIGURATION_ADAM] = c->optimizer == MDOT_OPTIMIZER_ADAM,
-        [RT_CONFIGURATION_ADAMW] = c->optimizer == MDOT_OPTIMIZER_ADAMW,
-        [RT_CONFIGURATION_AMP_BF16] = c->precision == MDOT_PRECISION_AMP_BF16,
-        [RT_CONFIGURATION_BF16] = c->precision == MDOT_PRECISION_BF16,
-        [RT_CONFIGURATION_PYTORCH] = by_default,
-        [RT_CONFIGURATION_EAGER] = c->attention == MDOT_ATTENTION_EAGER,
-        [RT_CONFIGURATION_COMPILED] = c->compiled != 0,
-        [RT_CONFIGURATION_RECOMPUTE_BLOCKS] = c->recompute == MDOT_RECOMPUTE_BLOCKS,
-        [RT_CONFIGURATION_RECOMPUTE_SELECTIVE] = c->recompute == MDOT_RECOMPUTE_SELECTIVE,
-        [RT_CONFIGURATION_PASSES] = (float)c->accumulate,
+        [RT_CONFIGURATION_GPU_COUNT] = (float)c->gpu_count,
+        [RT_CONFIGURATION_IS_FP32] = c->precision == MDOT_PRECISION_FP32 || by_default,
+        [RT_CONFIGURATION_IS_TF32] = c->precision == MDOT_PRECISION_TF32,
+        [RT_CONFIGURATION_IS_AMP] = half,
+        [RT_CONFIGURATION_IS_NHWC] = c->layout == MDOT_LAYOUT_NHWC,
+        [RT_CONFIGURATION_IS_ADAM] = c->optimizer == MDOT_OPTIMIZER_ADAM,
+        [RT_CONFIGURATION_IS_ADAMW] = c->optimizer == MDOT_OPTIMIZER_ADAMW,
+        [RT_CONFIGURATION_IS_AMP_BF16] = c->precision == MDOT_PRECISION_AMP_BF16,
+        [RT_CONFIGURATION_IS_BF16] = c->precision == MDOT_PRECISION_BF16,
+        [RT_CONFIGURATION_IS_PYTORCH] = by_default,
+        [RT_CONFIGURATION_IS_EAGER] = c->attention == MDOT_ATTENTION_EAGER,
+        [RT_CONFIGURATION_IS_COMPILED] = c->compiled != 0,
+        [RT_CONFIGURATION_RECOMPUTES_BLOCKS] = c->recompute == MDOT_RECOMPUTE_BLOCKS,
+        [RT_CONFIGURATION_RECOMPUTES_SELECTIVELY] = c->recompute == MDOT_RECOMPUTE_SELECTIVE,
+        [RT_CONFIGURATION_ACCUMULATE] = (float)c->accumulate,
         [RT_CONFIGURATION_LINK_GBPS] = (float)c->link_gbps,
         [RT_CONFIGURATION_NETWORK_GBPS] = (float)c->network_gbps,
-        [RT_CONFIGURATION_NODES] = (float)c->node_count,
+        [RT_CONFIGURATION_NODE_COUNT] = (float)c->node_count,
         [RT_CONFIGURATION_DATA_PARALLEL] = (float)c->data_parallel,
         [RT_CONFIGURATION_TENSOR_PARALLEL] = (float)c->tensor_parallel,
         [RT_CONFIGURATION_PIPELINE_PARALLEL] = (float)c->pipeline_parallel,
         [RT_CONFIGURATION_EXPERT_PARALLEL] = (float)c->expert_parallel,
         [RT_CONFIGURATION_MICRO_BATCHES] = (float)c->micro_batches,
         [RT_CONFIGURATION_ZERO_STAGE] = (float)c->zero_stage,
+        [RT_CONFIGURATION_TORCH] = (float)c->torch,
     };
     for (size_t k = 0; k < schema->known[RT_JOB_INPUT_CONFIGURATION]; k++) out[k * schema->block] = numbers[k];
 }
@@ -100,11 +101,30 @@ static bool has_unknown(const mdot_job *job, const rt_job_schema *schema)
     return job->has_unnumbered || (reads_types && job->highest_number >= schema->type_count);
 }
 
+/* What the predictor says of where its training reaches: one number for all, or one for each reason. No number is no
+ * promise, either. Of a predictor that says nothing of it there are none. */
+static uint32_t read_outside(const rt_job_schema *schema, const rt_job_pair *pair)
+{
+    static const uint32_t reasons[RT_OUTSIDE_NUMBERS] = {
+#define REASON(number, id) [number] = MDOT_WARN_##id,
+        MDOT_OUTSIDE_MAP(REASON)
+#undef REASON
+    };
+    const float *outside = pair->block->outside + pair->at;
+    uint32_t warnings = 0;
+    for (size_t k = 0; k < schema->outside_count; k++) {
+        if (outside[k * schema->block] <= 0) continue;
+        warnings |= MDOT_WARN_OUTSIDE_TRAINING;
+        if (schema->outside_count > 1) warnings |= reasons[k];
+    }
+    return warnings;
+}
+
 static mdot_status read_pair(const mdot_context *context, const rt_job_schema *schema, const rt_encoded *encoded,
                              const rt_job_pair *pair, const mdot_job *job, mdot_prediction *out_prediction,
                              mdot_error *err)
 {
-    const float *answers = pair->block->step_ms + pair->at, outside = pair->block->outside[pair->at];
+    const float *answers = pair->block->step_ms + pair->at;
     const float ms[RT_STEP_NUMBERS] = {answers[0], answers[schema->block], answers[2 * schema->block]};
     if (!is_time(ms[0]) || !is_time(ms[1]) || !is_time(ms[2]))
         return mdot_fail(err, MDOT_MALFORMED, "the predictor answers with %g, %g, %g ms, which are no times",
@@ -115,9 +135,10 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     uint64_t peak_memory_bytes = rt_sum_memory(&memory);
     uint32_t warnings = encoded->shortened ? MDOT_WARN_SHORTENED : 0;
     if (has_unknown(job, schema)) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
-    if (!(outside <= 0)) warnings |= MDOT_WARN_OUTSIDE_TRAINING; /* no number is no promise, either */
+    warnings |= read_outside(schema, pair);
     if (rt_fell_back(context)) warnings |= MDOT_WARN_FALLBACK;
     if (corrected.modelled) warnings |= MDOT_WARN_MODELLED;
+    if (pair->told.c.torch != pair->asked.c.torch) warnings |= MDOT_WARN_SOFTWARE_NOT_MEASURED;
     *out_prediction = (mdot_prediction){.step_ms = corrected.step_ms,
                                         .lower_ms = (double)ms[0] * scale / corrected.wider,
                                         .upper_ms = (double)ms[2] * scale * corrected.wider,
@@ -193,7 +214,7 @@ static mdot_status read_setup(call *c, const mdot_job *job, size_t i, rt_setup *
 static bool place_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *pair, size_t *block_count)
 {
     const rt_job_schema *schema = &tensors->schema;
-    rt_tell(&pair->asked, job, schema->known[RT_JOB_INPUT_CONFIGURATION], &pair->told);
+    rt_tell(&pair->asked, job, schema->reads, &pair->told);
     int64_t batch = pair->told.micro_batch;
     size_t b = *block_count;
     while (b > 0 && (tensors->blocks[b - 1].batch != batch || tensors->blocks[b - 1].count == schema->block)) b--;

@@ -27,38 +27,23 @@ enum {
     RT_LOAD_COLUMNS = 2 * MDOT_PHASE_COUNT * RT_LOAD_NUMBERS + 1,
     RT_POSITION_COLUMNS = 5,
     RT_STEP_NUMBERS = 3,
-    RT_OTHER_NUMBERS = 3 /* of a step, what is no operator's: optimizer, host, link */
+    RT_OTHER_NUMBERS = 3, /* of a step, what is no operator's: optimizer, host, link */
+#define RT_OUTSIDE_ONE(number, id) +1
+    RT_OUTSIDE_NUMBERS = 0 MDOT_OUTSIDE_MAP(RT_OUTSIDE_ONE)
+#undef RT_OUTSIDE_ONE
 };
 
-/* The numbers of the input `configuration`: append only. */
+/* The numbers of the input `configuration`. */
 enum {
-    RT_CONFIGURATION_BATCH,
-    RT_CONFIGURATION_GPUS,
-    RT_CONFIGURATION_FP32,
-    RT_CONFIGURATION_TF32,
-    RT_CONFIGURATION_AMP,
-    RT_CONFIGURATION_NHWC,
-    RT_CONFIGURATION_ADAM,
-    RT_CONFIGURATION_ADAMW,
-    RT_CONFIGURATION_AMP_BF16,
-    RT_CONFIGURATION_BF16,
-    RT_CONFIGURATION_PYTORCH,
-    RT_CONFIGURATION_EAGER,
-    RT_CONFIGURATION_COMPILED,
-    RT_CONFIGURATION_RECOMPUTE_BLOCKS,
-    RT_CONFIGURATION_RECOMPUTE_SELECTIVE,
-    RT_CONFIGURATION_PASSES,
-    RT_CONFIGURATION_LINK_GBPS,
-    RT_CONFIGURATION_NETWORK_GBPS,
-    RT_CONFIGURATION_NODES,
-    RT_CONFIGURATION_DATA_PARALLEL,
-    RT_CONFIGURATION_TENSOR_PARALLEL,
-    RT_CONFIGURATION_PIPELINE_PARALLEL,
-    RT_CONFIGURATION_EXPERT_PARALLEL,
-    RT_CONFIGURATION_MICRO_BATCHES,
-    RT_CONFIGURATION_ZERO_STAGE,
-    RT_CONFIGURATION_NUMBERS
+#define RT_CONFIGURATION_ENUM(id, name) RT_CONFIGURATION_##id,
+    MDOT_CONFIGURATION_MAP(RT_CONFIGURATION_ENUM)
+#undef RT_CONFIGURATION_ENUM
+        RT_CONFIGURATION_NUMBERS
 };
+
+/* Which of them a predictor reads: bit RT_CONFIGURATION_… for each. */
+typedef uint32_t rt_configuration_set;
+static_assert(RT_CONFIGURATION_NUMBERS < 32, "a bit for each number");
 
 /* The columns of gpus.def, which are the numbers of the input `gpu`: append only. */
 #define RT_GPU_COLUMN_MAP(X)                                                                                           \
@@ -139,8 +124,10 @@ typedef struct rt_job_schema {
     size_t columns[RT_JOB_INPUT_COUNT]; /* that the entry reads of it */
     size_t known[RT_JOB_INPUT_COUNT];   /* of these the first so many are this runtime's to fill */
     const float *defaults[RT_JOB_INPUT_COUNT]; /* what the others are, the predictor's; in the artefact */
+    rt_configuration_set reads;                /* of the input `configuration` */
     uint32_t type_count;                       /* numbers of types that it knows; others are 0 to it */
     int output_at[RT_JOB_OUTPUT_COUNT];        /* among the outputs; RT_NOT_THERE: it is not answered */
+    size_t outside_count;                      /* numbers of outside_training; 0: it is not answered */
     size_t row_capacity;                       /* rows of the largest bucket; 0: no rows are read */
     size_t block;                              /* configurations that are priced at once, all of one batch */
     size_t kept_count;
@@ -226,8 +213,8 @@ extern const bs_sized rt_gpu_type;
 
 /* ---- modelled.c -------------------------------------------------------------------------------------------------- */
 
-/* What a predictor that reads the first `known` numbers of configurations is told of one. */
-void rt_tell(const rt_setup *asked, const mdot_job *job, size_t known, rt_setup *out_told);
+/* What a predictor that reads these numbers of configurations is told of one. */
+void rt_tell(const rt_setup *asked, const mdot_job *job, rt_configuration_set reads, rt_setup *out_told);
 
 /* An answer to what was told → the answer to what was asked. */
 typedef struct rt_correction {

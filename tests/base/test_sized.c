@@ -136,7 +136,7 @@ ENDS_WITH(mdot_job_description, reserved);
 ENDS_WITH(mdot_job_freezing, trained_count);
 ENDS_WITH(mdot_job_info, frozen_parameters);
 ENDS_WITH(mdot_gpu, pcie_gbps);
-ENDS_WITH(mdot_configuration, zero_stage);
+ENDS_WITH(mdot_configuration, reserved);
 ENDS_WITH(mdot_prediction, activation_bytes);
 ENDS_WITH(mdot_calibration_info, interval);
 ENDS_WITH(mdot_calibration_gpu, half_interval);

@@ -18,22 +18,34 @@ static void options_of_training_reach_the_answer(void **state)
     predict_command *f = *state;
     RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b16", "--precision=BF16", "--attention=Eager", "--compile",
         "--checkpoint", "--accumulate=2", "--gpus=8", "--parallel=tp=2,pp=2,micro=4,zero=1", "--nodes=2", "--link=50",
-        "--network=10");
+        "--network=10", "--torch=2.4.1+cu121");
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "batch 16, bf16, nchw (default), sgd (default), eager attention, compiled,\n"
-                                   "  blocks recomputed, 2 passes a step, 8 GPUs (2 data-parallel, 2\n"
+                                   "  blocks recomputed, 2 passes a step, PyTorch 2.4, 8 GPUs (2 data-parallel, 2\n"
                                    "  tensor-parallel, 2 stages of 4 micro-batches, ZeRO 1) on 2 nodes, linked at 50\n"
                                    "  GB/s, network at 10 GB/s\n");
     expect_contains(f->result.err, "warning: modelled: ");
     RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b16", "--precision=amp_bf16", "--checkpoint=selective",
-        "--gpus=8", "--link=NVLink", "--json", "-q");
+        "--gpus=8", "--link=NVLink", "--torch=1.12", "--json", "-q");
     assert_int_equal(f->result.status, OK);
     assert_true(json_is_valid(f->result.out));
-    static const char *const members[] = {"\"precision\": \"amp-bf16\"", "\"attention\": \"flash\"",
-                                          "\"compiled\": false",         "\"recompute\": \"selective\"",
-                                          "\"accumulate\": 1",           "\"link\": \"nvlink\"",
-                                          "\"data_parallel\": 8",        "\"zero_stage\": 0"};
+    static const char *const members[] = {
+        "\"precision\": \"amp-bf16\"",  "\"attention\": \"flash\"", "\"compiled\": false",
+        "\"recompute\": \"selective\"", "\"accumulate\": 1",        "\"link\": \"nvlink\"",
+        "\"data_parallel\": 8",         "\"zero_stage\": 0",        "\"torch\": \"1.12\""};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) expect_contains(f->result.out, members[i]);
+}
+
+static void a_version_is_two_numbers(void **state)
+{
+    predict_command *f = *state;
+    static const char *const wrong[] = {"--torch=2",    "--torch=2.",    "--torch=.4",    "--torch=0.4",
+                                        "--torch=v2.4", "--torch=2.123", "--torch=2.4rc1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        RUN(f, bert, "--dim=sequence=64", "--gpu=A100", wrong[i]);
+        assert_int_equal(f->result.status, USAGE);
+        expect_contains(f->result.err, "--torch takes a version as in 1.12 or 2.4");
+    }
 }
 
 /* Half of BERT's layers: less time and memory; names are no part of the file unless asked for, and needed to freeze. */
@@ -94,6 +106,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(options_of_training_reach_the_answer, predict_command_set_up,
                                         predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_version_is_two_numbers, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(parameters_may_be_frozen, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(what_a_job_cannot_do_is_refused, predict_command_set_up,
                                         predict_command_tear_down),

@@ -376,9 +376,9 @@ static const char *example_of(const cli_option *option)
 {
     static const struct {
         const char *name, *value;
-    } calls[] = {{"batch", "4"},   {"sweep", "batch=1,2"},  {"buckets", "16"},
-                 {"entry", "a=b"}, {"link", "pcie"},        {"parallel", "tp=2"},
-                 {"gpu", "T4"},    {"gpu-spec", "like=T4"}, {"price", "2"}};
+    } calls[] = {{"batch", "4"},   {"sweep", "batch=1,2"}, {"buckets", "16"}, {"entry", "a=b"},
+                 {"link", "pcie"}, {"parallel", "tp=2"},   {"gpu", "T4"},     {"gpu-spec", "like=T4"},
+                 {"price", "2"},   {"torch", "2.4"}};
     if (option->choices != NULL) return option->choices[0];
     if (option->names != NULL) return option->names()[0];
     if (option->kind == CLI_DIM) return "n=1";

@@ -265,6 +265,37 @@ onnx_builder *predict_bandwidth_price(const char *row_shape, int64_t block)
     return b;
 }
 
+onnx_builder *predict_outside_model(int64_t reasons, int64_t block)
+{
+    static const float quantiles[3] = {0.5f, 1, 2}, half = 0.5f;
+    char shape[32] = "8";
+    if (block > 0) snprintf(shape, sizeof shape, "8,%lld", (long long)block);
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, shape);
+    onnx_initializer(b, "quantiles", MDOT_DTYPE_F32, block > 0 ? "3,1" : "3", quantiles);
+    onnx_initializer(b, "half", MDOT_DTYPE_F32, "1", &half);
+    add_slice(b, "configuration", "batch", 0, 1, 0);
+    add_slice(b, "configuration", "reasons", 0, reasons, 0);
+    if (block > 0) { /* a price reads what was encoded: here it makes no difference */
+        static const float nothing = 0;
+        const int64_t rows = 0;
+        onnx_input(b, "row_bytes", MDOT_DTYPE_F32, "L,2");
+        onnx_initializer(b, "nothing", MDOT_DTYPE_F32, "1", &nothing);
+        add_numbers(b, "rows", "1", &rows);
+        onnx_node(b, "ReduceSum", "row_bytes,rows", "bytes"); /* [1, 2] */
+        add_slice(b, "bytes", "sample", 0, 1, 1);
+        onnx_node(b, "Mul", "sample,nothing", "none");
+        onnx_node(b, "Add", "batch,none", "ms");
+        onnx_node(b, "Mul", "quantiles,ms", "step_ms");
+    } else {
+        onnx_node(b, "Mul", "quantiles,batch", "step_ms");
+    }
+    onnx_output(b, "step_ms");
+    onnx_node(b, "Sub", "reasons,half", "outside_training");
+    onnx_output(b, "outside_training");
+    return b;
+}
+
 double predict_bandwidth_ms(const mdot_job *job, const mdot_configuration *configuration)
 {
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);

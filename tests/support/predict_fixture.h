@@ -38,6 +38,9 @@ onnx_builder *predict_bandwidth_encode(void);
 onnx_builder *predict_bandwidth_price(const char *row_shape, int64_t block);
 /* The same in f64, from the job itself. */
 double predict_bandwidth_ms(const mdot_job *job, const mdot_configuration *configuration);
+/* Of the first eight numbers of a configuration: the batch in ms, times .5, 1 and 2; outside_training are the first
+ * `reasons` of them, less .5. As an entry "predict", or of `block` configurations for "price". */
+onnx_builder *predict_outside_model(int64_t reasons, int64_t block);
 /* Reads a sequence: the bytes that a sample writes, each operator's times its index plus one, in nanoseconds; times 1,
  * 2 and 3. */
 onnx_builder *predict_order_model(void);

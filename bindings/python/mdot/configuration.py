@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import math
+import re
 from typing import Any, Iterable, Mapping, TypedDict, Union
 
 from mdot.gpus import GPU
@@ -53,6 +54,14 @@ def _rate(option: str, value: Any) -> float:
     raise InvalidArgumentError(f"{option} is a rate in GB/s, not {value!r}")
 
 
+def _version(option: str, value: Any) -> int:
+    """100 * major + minor. A number would not tell 1.1 from 1.10."""
+    found = re.match(r"([1-9]\d?)\.(\d\d?)(?![^.+])", value) if isinstance(value, str) else None
+    if found is None:
+        raise InvalidArgumentError(f"{option} is a version as \"1.12\" or \"2.4\", not {value!r}")
+    return 100 * int(found[1]) + int(found[2])
+
+
 @dataclasses.dataclass(frozen=True)
 class Configuration:
     """How a job trains. What is not said is the default, which `mdot predict --help` names as well."""
@@ -89,6 +98,8 @@ class Configuration:
     """That a pipeline divides the batch into; 0: as many as it has stages."""
     zero: int = 0
     """Stage of ZeRO, 0 to 3."""
+    torch: Union[str, None] = None
+    """PyTorch's version, "1.12" or as torch.__version__ has it; None: the newest that the predictor knows."""
 
     def replace(self, **options: Any) -> Configuration:
         """The same with other options."""
@@ -129,6 +140,7 @@ class Options(TypedDict, total=False):
     expert_parallel: int
     micro_batches: int
     zero: int
+    torch: Union[str, None]
 
 
 def fill(out: c.mdot_configuration, given: Configuration, keep: list[Any]) -> None:
@@ -158,6 +170,7 @@ def fill(out: c.mdot_configuration, given: Configuration, keep: list[Any]) -> No
     for name in ("data_parallel", "tensor_parallel", "pipeline_parallel", "expert_parallel", "micro_batches"):
         setattr(out, name, _whole(name, getattr(given, name), 0, 1 << 16))
     out.zero_stage = _whole("zero", given.zero, 0, 3)
+    out.torch = _version("torch", given.torch) if given.torch is not None else 0
 
 
 def as_array(given: Iterable[Configuration], keep: list[Any]) -> Any:

@@ -15,7 +15,15 @@ from mdot.configuration import OPTIONS, Configuration, Options, as_array
 from mdot.gpus import GPU
 from mdot.job import Job, _warn
 from mdot.library import structs as c
-from mdot.library.errors import BY_NAME, Error, InvalidArgumentError, PredictionWarning, of_status
+from mdot.library.errors import (
+    BY_NAME,
+    Error,
+    InvalidArgumentError,
+    OutsideTrainingWarning,
+    PredictionWarning,
+    SoftwareNotMeasuredWarning,
+    of_status,
+)
 from mdot.library.libraries import call, check, read_text, runtime, shipped_predictor
 from mdot.prediction import Prediction, Table, of_struct
 
@@ -205,16 +213,23 @@ def configure(job: Job, gpu: str | GPU, batch: int | None, options: Mapping[str,
     return Configuration(gpu=gpu, batch=batch if batch is not None else job.batch, **given)
 
 
+def _said(row: Prediction) -> list[str]:
+    """What says why an answer is outside of what was measured stands for that alone; but software, of which a predictor
+    that reads no versions knows nothing."""
+    reasons = {kind.name for kind in OutsideTrainingWarning.__subclasses__()} - {SoftwareNotMeasuredWarning.name}
+    return [name for name in row.warnings if name != OutsideTrainingWarning.name or not reasons & set(row.warnings)]
+
+
 def _warn_of(rows: Sequence[Prediction], job: Job) -> None:
     """Each kind once."""
-    for name in dict.fromkeys(name for row in rows for name in row.warnings):
+    for name in dict.fromkeys(name for row in rows for name in _said(row)):
         bit = next(bit for bit in range(32) if read_text(runtime().mdot_warning_name(1 << bit)) == name)
         text = f"{name}: {read_text(runtime().mdot_warning_text(1 << bit))}"
         if name == "unknown-operators":
             kinds = sorted({op.type for op in job if not op.known})
             share = max(row.unknown_share for row in rows)
             text += f": {', '.join(kinds[:5])}{' and others' if len(kinds) > 5 else ''}; {share:.0%} of its work"
-        touched = sum(name in row.warnings for row in rows)
+        touched = sum(name in _said(row) for row in rows)
         if len(rows) > 1:
             text += f" ({touched} of {len(rows)} predictions)"
         _warn(text, BY_NAME.get(name, PredictionWarning))

@@ -45,7 +45,7 @@ static void each_key_reaches_its_field(void **state)
     (void)state;
     sl_request r =
         parse("a.job,batch=1,precision=bf16,layout=nhwc,optimizer=adamw,attention=eager,checkpoint=selective,"
-              "compile=yes,accumulate=2,dp=3,tp=4,pp=5,micro=6,zero=0,steps=7");
+              "compile=yes,accumulate=2,dp=3,tp=4,pp=5,micro=6,zero=0,torch=1.12,steps=7");
     const mdot_configuration *c = &r.training;
     assert_string_equal(r.file, "a.job");
     assert_true(c->batch == 1 && c->precision == MDOT_PRECISION_BF16 && c->layout == MDOT_LAYOUT_NHWC);
@@ -54,6 +54,8 @@ static void each_key_reaches_its_field(void **state)
     assert_true(c->data_parallel == 3 && c->tensor_parallel == 4 && c->pipeline_parallel == 5);
     assert_true(c->micro_batches == 6 && c->zero_stage == 0 && r.steps == 7);
     assert_int_equal(parse("zero=3").training.zero_stage, 3);
+    assert_int_equal(c->torch, 112);
+    assert_int_equal(parse("torch=2.4").training.torch, 204);
     assert_true(parse("dataset=9,epochs=8").epochs == 8 && parse("dataset=9,epochs=8").dataset == 9);
 }
 
@@ -80,6 +82,9 @@ static void faults_name_the_key(void **state)
     refuses("a.job,steps=1e5", "steps is no whole number");
     refuses("a.job,steps=9007199254740994", "to 9007199254740992");
     refuses("a.job,zero=4", "from 0 to 3");
+    refuses("a.job,torch=2", "torch is no version as in 1.12");
+    refuses("a.job,torch=0.4", "torch is no version from 1.0 on");
+    refuses("a.job,torch=2.100", "torch is no whole number from 0 to 99");
     refuses("a.job,precision=fp8", "precision is none of fp32, tf32, amp");
     refuses("a.job,epochs=1", "epochs and dataset go together");
     refuses("a.job,dataset=1", "epochs and dataset go together");

@@ -185,6 +185,16 @@ static void prices_that_read_what_nothing_writes_are_refused(void **state)
     expect_refused(predict_bandwidth_encode(), price, "weather of entry price is neither");
 }
 
+static void what_is_encoded_and_not_read_is_refused(void **state)
+{
+    (void)state;
+    onnx_builder *encoder = predict_bandwidth_encode();
+    onnx_node(encoder, "Neg", "row_bytes", "colour");
+    onnx_output(encoder, "colour");
+    expect_refused(encoder, predict_bandwidth_price("L,2", BLOCK),
+                   "output colour of entry encode is no input of entry price");
+}
+
 static void prices_that_read_another_shape_are_refused(void **state)
 {
     (void)state;
@@ -223,6 +233,7 @@ int main(void)
         cmocka_unit_test(an_encoding_keeps_its_predictor),
         cmocka_unit_test(an_encoding_of_another_predictor_is_refused),
         cmocka_unit_test(prices_that_read_what_nothing_writes_are_refused),
+        cmocka_unit_test(what_is_encoded_and_not_read_is_refused),
         cmocka_unit_test(prices_that_read_another_shape_are_refused),
         cmocka_unit_test(encoders_that_read_a_configuration_are_refused),
         cmocka_unit_test(blocks_beyond_the_limit_are_refused),

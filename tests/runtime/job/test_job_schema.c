@@ -126,14 +126,14 @@ static void expect_times(onnx_builder *b, double lower, double middle, double up
     predict_close(&f);
 }
 
-/* The runtime has 11 numbers of a GPU and 25 of a configuration. */
+/* The runtime has 11 numbers of a GPU and 26 of a configuration. */
 static void later_predictors_say_what_numbers_are_that_this_runtime_lacks(void **state)
 {
     (void)state;
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
     expect_times(with_note(numbers_model("gpu", 13, 10), "mdot.defaults.gpu", "0.5, 2e1"), 1 + gpu.pcie_gbps, 1.5, 21);
-    expect_times(with_note(numbers_model("configuration", 27, 24), "mdot.defaults.configuration", "3,4"), 1, 4, 5);
+    expect_times(with_note(numbers_model("configuration", 28, 25), "mdot.defaults.configuration", "3,4"), 1, 4, 5);
 }
 
 /* A predictor may state more than this runtime lacks, for still older ones: what is known is as it is. */
@@ -241,7 +241,7 @@ static void unknown_inputs_are_refused_by_name(void **state)
                         "input gpu of entry predict has 13 columns, of which mdot " MDOT_VERSION_STRING
                         " knows the first 11: the predictor was made for a later version and says of 1");
     expect_incompatible(numbers_model("gpu", 12, 0), "input gpu of entry predict has 12 columns");
-    expect_incompatible(numbers_model("configuration", 26, 0), "input configuration of entry predict has 26 columns");
+    expect_incompatible(numbers_model("configuration", 27, 0), "input configuration of entry predict has 27 columns");
     expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L",
                          "operator_setting of entry predict is not f32 [L, 25]");
     expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L,L", "operator_setting");
@@ -269,6 +269,15 @@ static void wrong_outputs_are_refused_by_name(void **state)
     onnx_node(b, "Slice", "configuration,zero,one", "outside_training");
     onnx_output(b, "outside_training");
     expect_incompatible(b, "no output step_ms");
+    static const float base[3] = {1, 1, 1};
+    b = onnx_begin(17);
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, "9");
+    onnx_initializer(b, "base", MDOT_DTYPE_F32, "3", base);
+    onnx_node(b, "Identity", "base", "step_ms");
+    onnx_output(b, "step_ms");
+    onnx_node(b, "Neg", "configuration", "outside_training");
+    onnx_output(b, "outside_training");
+    expect_incompatible(b, "output outside_training of entry predict is not f32 [8]");
 }
 
 int main(void)

@@ -226,9 +226,10 @@ static void predictor_that_reads_an_option_is_told_and_believed(void **state)
                                   .pipeline_parallel = 2,
                                   .micro_batches = 4,
                                   .zero_stage = 2,
+                                  .torch = 204,
                                   .attention = MDOT_ATTENTION_EAGER};
     static const double numbers[RT_CONFIGURATION_NUMBERS] = {2, 8, 0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1,
-                                                             1, 0, 3, 7, 5, 2, 2, 2, 2, 1, 4, 2};
+                                                             1, 0, 3, 7, 5, 2, 2, 2, 2, 1, 4, 2, 204};
     double expected = 1;
     for (int i = 0; i < RT_CONFIGURATION_NUMBERS; i++) expected += 1e-3 * (i + 1) * numbers[i];
     mdot_prediction p = predict_one(&f, job, &c);
@@ -243,13 +244,13 @@ static void predictor_that_reads_some_is_told_some(void **state)
 {
     (void)state;
     predict_fixture f = {0};
-    predict_open(&f, knowing_model(RT_CONFIGURATION_EAGER + 1));
+    predict_open(&f, knowing_model(RT_CONFIGURATION_IS_EAGER + 1));
     mdot_job *job = make_job("Linear");
     mdot_configuration c = {BASE};
     mdot_prediction eager = predict_one(&f, job, &c);
     c.attention = MDOT_ATTENTION_FLASH;
     mdot_prediction flash = predict_one(&f, job, &c);
-    predict_assert_close(eager.step_ms - flash.step_ms, 1e-3 * (RT_CONFIGURATION_EAGER + 1));
+    predict_assert_close(eager.step_ms - flash.step_ms, 1e-3 * (RT_CONFIGURATION_IS_EAGER + 1));
     assert_int_equal(predict_warnings(flash) | predict_warnings(eager), 0);
     c.compiled = 1;
     mdot_prediction compiled = predict_one(&f, job, &c);
@@ -257,6 +258,27 @@ static void predictor_that_reads_some_is_told_some(void **state)
     assert_true(compiled.step_ms < flash.step_ms);
     mdot_job_destroy(job);
     predict_close(&f);
+}
+
+/* What software does is nothing that physics knows: the answer is that of the predictor's own. */
+static void version_that_is_not_read_changes_nothing_and_is_said(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    for (int count = RT_CONFIGURATION_TORCH; count <= RT_CONFIGURATION_TORCH + 1; count++) {
+        bool reads = count > RT_CONFIGURATION_TORCH;
+        predict_fixture f = {0};
+        predict_open(&f, knowing_model(count));
+        mdot_configuration c = {BASE, .tensor_parallel = 2};
+        mdot_prediction newest = predict_one(&f, job, &c);
+        assert_int_equal(predict_warnings(newest), 0);
+        c.torch = 112;
+        mdot_prediction old = predict_one(&f, job, &c);
+        predict_assert_close(old.step_ms - newest.step_ms, reads ? 1e-3 * (RT_CONFIGURATION_TORCH + 1) * 112 : 0);
+        assert_int_equal(predict_warnings(old), reads ? 0 : MDOT_WARN_SOFTWARE_NOT_MEASURED);
+        predict_close(&f);
+    }
+    mdot_job_destroy(job);
 }
 
 int main(void)
@@ -270,6 +292,7 @@ int main(void)
         cmocka_unit_test(sweep_over_degrees_gives_what_single_calls_give),
         cmocka_unit_test(predictor_that_reads_an_option_is_told_and_believed),
         cmocka_unit_test(predictor_that_reads_some_is_told_some),
+        cmocka_unit_test(version_that_is_not_read_changes_nothing_and_is_said),
     };
     return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
 }

@@ -149,12 +149,20 @@ static void every_warning_has_a_name_and_a_text(void **state)
     assert_string_equal(mdot_warning_name(MDOT_WARN_NO_PARAMETERS), "no-parameters");
     assert_string_equal(mdot_warning_name(MDOT_WARN_FOLDED), "folded");
     assert_string_equal(mdot_warning_name(MDOT_WARN_MAYBE_FOLDED), "maybe-folded");
+    assert_string_equal(mdot_warning_name(MDOT_WARN_BATCH_BELOW_DATA), "batch-below-data");
+    assert_string_equal(mdot_warning_name(MDOT_WARN_BATCH_ABOVE_DATA), "batch-above-data");
+    assert_string_equal(mdot_warning_name(MDOT_WARN_OPERATORS_BEYOND_DATA), "operators-beyond-data");
+    assert_string_equal(mdot_warning_name(MDOT_WARN_CARD_NOT_MEASURED), "card-not-measured");
+    assert_string_equal(mdot_warning_name(MDOT_WARN_PRECISION_NOT_MEASURED), "precision-not-measured");
+    assert_string_equal(mdot_warning_name(MDOT_WARN_SOFTWARE_NOT_MEASURED), "software-not-measured");
+    assert_string_equal(mdot_warning_name(MDOT_WARN_TYPES_NOT_MEASURED), "types-not-measured");
+    assert_string_equal(mdot_warning_name(MDOT_WARN_OPTIMIZER_OR_GPUS_NOT_MEASURED), "optimizer-or-gpus-not-measured");
     int count = 0;
     while (count < 32 && mdot_warning_name(1u << count) != NULL) {
         assert_non_null(mdot_warning_text(1u << count));
         count++;
     }
-    assert_int_equal(count, 9);
+    assert_int_equal(count, 17);
     for (; count < 32; count++) assert_null(mdot_warning_name(1u << count));
     assert_null(mdot_warning_text(0));
     assert_null(mdot_warning_name(3));

@@ -133,6 +133,38 @@ class MaybeFoldedWarning(PredictionWarning):
     name = "maybe-folded"
 
 
+class BatchBelowDataWarning(OutsideTrainingWarning):
+    name = "batch-below-data"
+
+
+class BatchAboveDataWarning(OutsideTrainingWarning):
+    name = "batch-above-data"
+
+
+class OperatorsBeyondDataWarning(OutsideTrainingWarning):
+    name = "operators-beyond-data"
+
+
+class CardNotMeasuredWarning(OutsideTrainingWarning):
+    name = "card-not-measured"
+
+
+class PrecisionNotMeasuredWarning(OutsideTrainingWarning):
+    name = "precision-not-measured"
+
+
+class SoftwareNotMeasuredWarning(OutsideTrainingWarning):
+    name = "software-not-measured"
+
+
+class TypesNotMeasuredWarning(OutsideTrainingWarning):
+    name = "types-not-measured"
+
+
+class OptimizerOrGpusNotMeasuredWarning(OutsideTrainingWarning):
+    name = "optimizer-or-gpus-not-measured"
+
+
 BY_NAME: dict[str, type[PredictionWarning]] = {
     kind.name: kind
     for kind in (
@@ -145,5 +177,13 @@ BY_NAME: dict[str, type[PredictionWarning]] = {
         NoParametersWarning,
         FoldedWarning,
         MaybeFoldedWarning,
+        BatchBelowDataWarning,
+        BatchAboveDataWarning,
+        OperatorsBeyondDataWarning,
+        CardNotMeasuredWarning,
+        PrecisionNotMeasuredWarning,
+        SoftwareNotMeasuredWarning,
+        TypesNotMeasuredWarning,
+        OptimizerOrGpusNotMeasuredWarning,
     )
 }

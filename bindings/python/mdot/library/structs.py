@@ -202,6 +202,8 @@ class mdot_configuration(Sized):
         ("expert_parallel", c_uint32),
         ("micro_batches", c_uint32),
         ("zero_stage", c_uint32),
+        ("torch", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

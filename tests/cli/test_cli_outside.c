@@ -1,0 +1,84 @@
+/* test_cli_outside.c — what people are told of a prediction outside of what its predictor was trained on: the reasons
+ * in one line where the predictor says them, and in JSON by name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/encoder_model.h"
+#include "tests/support/json.h"
+#include "tests/support/predict_command.h"
+#include "tests/support/predict_fixture.h"
+
+typedef struct predictors {
+    char all[512], one[512]; /* that say each reason, and that say none */
+} predictors;
+
+static void compile(const char *folder, const char *name, int64_t reasons, char path[512])
+{
+    char file[64];
+    process_result result;
+    snprintf(file, sizeof file, "%s.onnx", name);
+    snprintf(path, 512, "%s/%s.mdot", folder, name);
+    char *model = write_model(folder, file, onnx_finish(predict_outside_model(reasons, 0)));
+    process_run((const char *const[]){MDOT_CLI, "compile", model, "-o", path, "--target", "cpu:x86-64-v3", "-q", NULL},
+                &result);
+    assert_int_equal(result.status, OK);
+    free(model);
+}
+
+/* Of an NHWC step in fp32 with AdamW: the batch, GPUs, the precision, the layout and the optimizer are numbers. */
+#define ASK "--layout=nhwc", "--optimizer=adamw", "--precision=fp32"
+
+static void reasons_are_told_in_one_line(void **state)
+{
+    predict_command *f = *state;
+    predictors p;
+    compile(f->folder, "all", 8, p.all);
+    RUN(f, resnet, "--gpu=A100", "-b32", ASK, "--model", p.all);
+    assert_int_equal(f->result.status, OK);
+    static const char line[] =
+        "mdot predict: warning: batch-below-data: the batch is smaller than any that was measured; batch-above-data: "
+        "the batch is larger than any that was measured; operators-beyond-data: the job has operators larger than any "
+        "that were measured; software-not-measured: no step was measured with this version of PyTorch; "
+        "optimizer-or-gpus-not-measured: no step was measured with this optimizer, or none on several GPUs\n";
+    expect_contains(f->result.err, line);
+    assert_null(strstr(f->result.err, "outside-training"));
+    RUN(f, resnet, "--gpu=A100,T4", "-b32", ASK, "--model", p.all, "--wide");
+    expect_contains(f->result.err, "warning: batch-below-data (2 of 2 predictions): the batch is smaller");
+    expect_contains(f->result.out, "implausible, batch-below-data, batch-above-data, operators-beyond-data");
+    assert_null(strstr(f->result.out, "outside-training"));
+    RUN(f, resnet, "--gpu=A100", "-b32", ASK, "--model", p.all, "-q", "--json");
+    assert_true(json_is_valid(f->result.out));
+    expect_contains(f->result.out, "\"outside-training\"");
+    expect_contains(f->result.out, "\"batch-below-data\", \"batch-above-data\", \"operators-beyond-data\", "
+                                   "\"software-not-measured\", \"optimizer-or-gpus-not-measured\"]");
+}
+
+/* One number says that it is so, and not why; a version that is not read is a reason beside it. */
+static void without_reasons_it_is_told_that_it_is_so(void **state)
+{
+    predict_command *f = *state;
+    predictors p;
+    compile(f->folder, "one", 1, p.one);
+    RUN(f, resnet, "--gpu=A100", "-b32", ASK, "--model", p.one, "--torch=1.9");
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.err, "warning: outside-training: batch, GPU, precision, software or loads lie beyond");
+    expect_contains(f->result.err, "warning: software-not-measured: no step was measured with this version");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(reasons_are_told_in_one_line, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(without_reasons_it_is_told_that_it_is_so, predict_command_set_up,
+                                        predict_command_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
