@@ -5,18 +5,19 @@
 #include "ir/plan/plan.h"
 #include "mdot/mdot_abi.h"
 
-/* What an input's last columns are to a runtime that has none of them (mdot_abi_tensor). */
-typedef struct cg_defaults {
-    int count;
-    const float *values;
-} cg_defaults;
+/* What a model says of an input's columns (mdot_abi_tensor). */
+typedef struct cg_columns {
+    int default_count; /* last columns, and what they are to a runtime that has none of them */
+    const float *defaults;
+    const char *names; /* of all of them, separated by commas; NULL: not said */
+} cg_columns;
 
 /* One entry point: its plans share inputs, outputs and weights and differ in the bucket. */
 typedef struct cg_entry {
     const char *name;
-    const ir_graph *graph;       /* for the names and types of inputs and outputs */
-    const cg_defaults *defaults; /* of each input; NULL: there are none */
-    int plan_count;              /* ascending in max_length */
+    const ir_graph *graph;     /* for the names and types of inputs and outputs */
+    const cg_columns *columns; /* of each input; NULL: nothing is said of them */
+    int plan_count;            /* ascending in max_length */
     pl_plan *const *plans;
 } cg_entry;
 

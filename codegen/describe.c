@@ -30,30 +30,27 @@ static uint32_t count_indices(const ir_graph *graph, const ir_value *input)
 /* The hash is of what users of the entry see, wherever the name lies in the table. */
 static uint64_t hash_tensor(mdot_abi_tensor tensor, const char *name, uint64_t seed)
 {
-    tensor.name_at = tensor.index_count = tensor.defaults_at = tensor.default_count = 0;
+    tensor.name_at = tensor.index_count = tensor.defaults_at = tensor.default_count = tensor.columns_at = 0;
     return mdot_abi_checksum(name, strlen(name) + 1, mdot_abi_checksum(&tensor, sizeof tensor, seed));
 }
 
-static uint32_t add_defaults(cg_table *t, const cg_defaults *defaults)
-{
-    if (defaults == NULL || defaults->count == 0) return 0;
-    return cg_table_share(t, defaults->values, defaults->count, sizeof(float));
-}
-
-/* `defaults` is of each value, or NULL. */
+/* `columns` is of each value, or NULL. */
 static uint32_t add_tensors(cg_table *t, const ir_graph *graph, ir_value *const *values, int count,
-                            const cg_defaults *defaults, uint64_t *hash)
+                            const cg_columns *columns, uint64_t *hash)
 {
     uint32_t at = cg_table_array(t, count, sizeof(mdot_abi_tensor));
     *hash = mdot_abi_checksum(&count, sizeof count, *hash);
     for (int i = 0; i < count; i++) {
         const ir_type *type = &values[i]->type;
+        const cg_columns said = columns != NULL ? columns[i] : (cg_columns){0};
         mdot_abi_tensor tensor = {.name_at = cg_table_string(t, values[i]->name),
                                   .dtype = type->dtype,
                                   .rank = (uint32_t)type->rank,
                                   .index_count = count_indices(graph, values[i]),
-                                  .defaults_at = add_defaults(t, defaults != NULL ? &defaults[i] : NULL),
-                                  .default_count = defaults != NULL ? (uint32_t)defaults[i].count : 0};
+                                  .default_count = (uint32_t)said.default_count};
+        if (said.default_count > 0)
+            tensor.defaults_at = cg_table_share(t, said.defaults, said.default_count, sizeof(float));
+        if (said.names != NULL) tensor.columns_at = cg_table_string(t, said.names);
         for (int d = 0; d < type->rank; d++) tensor.dim[d] = (mdot_abi_dim){type->dim[d].scale, type->dim[d].offset};
         cg_table_put(t, at, i, &tensor, sizeof tensor);
         *hash = hash_tensor(tensor, values[i]->name, *hash);
@@ -112,7 +109,7 @@ static mdot_abi_entry add_entry(cg_table *t, const cg_entry *entry)
                              .output_count = (uint32_t)graph->output_count,
                              .bucket_count = (uint32_t)entry->plan_count,
                              .least_length = (uint32_t)(entry->plans[0]->max_length > 0 ? ir_first_length(graph) : 0)};
-    record.inputs_at = add_tensors(t, graph, graph->inputs, graph->input_count, entry->defaults, &hash);
+    record.inputs_at = add_tensors(t, graph, graph->inputs, graph->input_count, entry->columns, &hash);
     record.outputs_at = add_tensors(t, graph, graph->outputs, graph->output_count, NULL, &hash);
     record.buckets_at = add_buckets(t, entry);
     record.schema_hash = hash;

@@ -242,7 +242,7 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
         dump_text(&hooks, "import", hooks.dump != NULL ? ir_graph_print(graph, arena) : NULL);
         status = co_plan_entry(entries[i].name, graph, buckets, bucket_count, o->bucket_count == 0, &hooks, arena,
                                &planned[i], err);
-        if (status == MDOT_OK) status = co_read_defaults(graph, &hooks, arena, &planned[i].defaults, err);
+        if (status == MDOT_OK) status = co_read_columns(graph, &hooks, arena, &planned[i].columns, err);
         status = fe_explain_memory(arena, entries[i].model_path, status, err);
         if (o->progress != NULL)
             o->progress(o->user, "planning", PROGRESS_PLANNED * (i + 1) / entry_count, PROGRESS_TOTAL);

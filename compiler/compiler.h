@@ -2,7 +2,7 @@
  * cli/, may use the frontend, ir, the code generator and the runtime together.
  *
  *   compile.c     mdotc_compile: the whole compilation, a call a stage
- *   defaults.c    what a model says of columns that a runtime may lack
+ *   columns.c     what a model says of its inputs' columns: their names, and what a runtime takes that lacks some
  *   arguments.c   what a program may hand to these functions
  *   targets.c     names of targets and of arithmetics → what images are made for
  *   check.c       mdotc_check: an ONNX test directory through compiled code
@@ -44,10 +44,11 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
                           bool drop_infeasible, const co_hooks *hooks, ir_arena *arena, cg_entry *out_entry,
                           mdot_error *err);
 
-/* Of each of the graph's inputs the defaults that its metadata states, in the arena; NULL: none. MALFORMED for what is
- * no list of numbers for an input's last columns; a warning for notes that mdot does not know. */
-mdot_status co_read_defaults(const ir_graph *graph, const co_hooks *hooks, ir_arena *arena,
-                             const cg_defaults **out_defaults, mdot_error *err);
+/* Of each of the graph's inputs what its metadata says of the columns, in the arena; NULL: nothing. MALFORMED for what
+ * is no list of numbers for an input's last columns, or of names for those of a configuration; a warning for notes that
+ * mdot does not know. */
+mdot_status co_read_columns(const ir_graph *graph, const co_hooks *hooks, ir_arena *arena,
+                            const cg_columns **out_columns, mdot_error *err);
 
 /* Tells which matrix products and softmaxes of a graph after its passes no fused kernel was found for. */
 void co_hint_apart(const ir_graph *graph, const co_hooks *hooks);

@@ -31,7 +31,7 @@
 #include <string.h>
 
 #define MDOT_ABI_MAGIC "MDOTART" /* eight bytes with the NUL */
-enum { MDOT_ABI_VERSION = 6, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_IMAGES = 64 };
+enum { MDOT_ABI_VERSION = 7, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_IMAGES = 64 };
 enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
 
 #define MDOT_ABI_SYMBOL_TABLE "mdot_table"
@@ -73,8 +73,11 @@ typedef struct mdot_abi_tensor { /* an input or an output; dense, row-major */
     uint32_t index_count; /* of an input of integers that picks rows of tables: how many rows those have; 0: not said */
     mdot_abi_dim dim[MDOT_MAX_RANK];
     uint32_t defaults_at,
-        default_count; /* float[], of an f32 input of jobs: what its last columns are to a runtime that
+        default_count;   /* float[], of an f32 input of jobs: what its last columns are to a runtime that
                                             has none of them (mdot.h, "Predictions") */
+    uint32_t columns_at; /* of the input "configuration": which numbers its columns are, names separated
+                                            by commas; 0: the first so many of MDOT_CONFIGURATION_MAP */
+    uint32_t reserved;
 } mdot_abi_tensor;
 
 /* What one bucket runs on a CPU, in order: for people and tools, and for those who split calls. Buckets whose kernels
@@ -247,6 +250,7 @@ typedef struct mdot_abi_cuda_call {
  *   5  CPU targets are images as GPU architectures are; a call runs some kernels and a share of their work
  *   6  kernels that are not split are one step, within which no call begins or ends; what each kernel of a bucket
  *      computes stands in a list of its own (kernel_flops_at)
+ *   7  an input may name its columns (columns_at)
  */
 static_assert(sizeof(mdot_abi_kernel) == 16, "layout of mdot_abi_kernel");
 static_assert(sizeof(mdot_abi_bucket) == 32, "layout of mdot_abi_bucket");

@@ -432,6 +432,11 @@ typedef struct mdot_prediction {
  * mdot.defaults.gpu = "1, 0.5" for two of the input gpu. Types grow, too: those whose number is not below the rows of
  * the table that it picks from by operator_type (140 where the artefact does not say) are 0 to it.
  *
+ * Numbers of a configuration may be picked by name instead, any of them in any order, by each entry that reads them:
+ * mdot.reads.configuration = "batch, is_amp, torch" makes the input f32 [3]. What a predictor does not read is
+ * modelled, but for the first eight numbers, without which it is told the same. What lies between link_gbps and
+ * zero_stage it reads as a whole or is told nothing of.
+ *
  * It answers with step_ms, f32 [3]: the 5 %, 50 % and 95 % quantile of the time of a step, ascending; and, if it likes,
  * with outside_training, f32 [1]: above 0 where its training data do not reach. f32 [2] to [8] say why, by the numbers
  * of MDOT_OUTSIDE_MAP, any of which may be above 0.

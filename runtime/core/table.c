@@ -58,16 +58,21 @@ static mdot_status check_shape(const mdot_abi_tensor *tensor, const char *name, 
     return MDOT_OK;
 }
 
-static mdot_status check_defaults(const mdot_abi_table *table, const mdot_abi_tensor *tensor, const char *name,
-                                  mdot_error *err)
+static mdot_status check_columns(const mdot_abi_table *table, const mdot_abi_tensor *tensor, const char *name,
+                                 mdot_error *err)
 {
-    if (tensor->default_count == 0) return MDOT_OK;
-    const mdot_abi_dim *last = &tensor->dim[tensor->rank > 0 ? tensor->rank - 1 : 0];
-    if (tensor->dtype != MDOT_DTYPE_F32 || tensor->rank == 0 || rt_has_length(last) ||
-        tensor->default_count > (uint64_t)last->offset)
+    if (!string_fits(table, tensor->columns_at))
+        return MALFORMED(err, "the names of the columns of %s are outside", name);
+    const char *names = rt_string(table, tensor->columns_at);
+    if (tensor->default_count == 0 && *names == '\0') return MDOT_OK;
+    uint64_t columns = tensor->dtype == MDOT_DTYPE_F32 ? (uint64_t)rt_column_count(tensor) : 0, named = *names != '\0';
+    if (tensor->default_count > columns)
         return MALFORMED(err, "%s has defaults for %u columns that it has not", name, tensor->default_count);
     if (!array_fits(table, tensor->defaults_at, tensor->default_count, sizeof(float)))
         return MALFORMED(err, "the defaults of %s are outside", name);
+    for (const char *c = names; *c != '\0'; c++) named += *c == ',';
+    if (named > 0 && named != columns)
+        return MALFORMED(err, "%s has names for %llu columns", name, (unsigned long long)named);
     return MDOT_OK;
 }
 
@@ -81,7 +86,7 @@ static mdot_status check_tensors(const mdot_abi_table *table, uint32_t at, uint3
         if (!string_fits(table, tensors[i].name_at)) return MALFORMED(err, "an input's or output's name is outside");
         const char *name = rt_string(table, tensors[i].name_at);
         mdot_status status = check_shape(&tensors[i], name, least_length, max_length, err);
-        if (status == MDOT_OK) status = check_defaults(table, &tensors[i], name, err);
+        if (status == MDOT_OK) status = check_columns(table, &tensors[i], name, err);
         if (status != MDOT_OK) return status;
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(name, rt_string(table, tensors[k].name_at)) == 0)

@@ -65,6 +65,13 @@ static inline bool rt_has_length(const mdot_abi_dim *dim)
 {
     return dim->scale != 0;
 }
+/* The first dimension that is a number: rows stand before columns, and what is priced together behind. 0: none is. */
+static inline int64_t rt_column_count(const mdot_abi_tensor *tensor)
+{
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        if (!rt_has_length(&tensor->dim[i])) return tensor->dim[i].offset;
+    return 0;
+}
 
 /* Elements of a tensor; the checks at open have ruled overflow out for lengths up to the largest bucket's. */
 static inline uint64_t rt_element_count(const mdot_abi_tensor *tensor, int64_t length)

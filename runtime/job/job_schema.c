@@ -94,6 +94,42 @@ static int find_input(const char *name)
     return i;
 }
 
+static int find_number(const char *name, size_t length)
+{
+    static const char *const names[RT_CONFIGURATION_NUMBERS] = {
+#define NAME(id, name) name,
+        MDOT_CONFIGURATION_MAP(NAME)
+#undef NAME
+    };
+    int n = 0;
+    while (n < RT_CONFIGURATION_NUMBERS && (strlen(names[n]) != length || strncmp(names[n], name, length) != 0)) n++;
+    return n;
+}
+
+/* Which numbers of a configuration the columns are: those that `names` says, or the first `*known`. *known becomes how
+ * many there are before the first that this runtime does not know, which none of the first `needed` may be. */
+static mdot_status read_numbers(const reading *r, const char *names, int64_t needed, int64_t *known)
+{
+    rt_job_schema *schema = r->schema;
+    for (int64_t k = 0; *names == '\0' && k < *known; k++) schema->number[k] = (uint8_t)k;
+    if (*names == '\0') return schema->reads = (1u << *known) - 1, MDOT_OK;
+    for (*known = 0; *names != '\0'; *known += 1) {
+        size_t length = strcspn(names, ",");
+        int number = find_number(names, length);
+        bool is_known = number < RT_CONFIGURATION_NUMBERS && (schema->reads & 1u << number) == 0;
+        if (!is_known && *known >= needed) break;
+        if (!is_known)
+            return mdot_fail(r->err, MDOT_INCOMPATIBLE,
+                             "column \"%.*s\" of input configuration of entry %s is no number that mdot %s knows, or "
+                             "there twice: the predictor was made for a later version",
+                             (int)length, names, r->name, MDOT_VERSION_STRING);
+        schema->number[*known] = (uint8_t)number;
+        schema->reads |= 1u << number;
+        names += length + (names[length] == ',');
+    }
+    return MDOT_OK;
+}
+
 static mdot_status read_input(const reading *r, uint32_t at, int i)
 {
     const mdot_abi_tensor *tensor = &rt_inputs(r->table, r->entry)[at];
@@ -107,6 +143,11 @@ static mdot_status read_input(const reading *r, uint32_t at, int i)
         return fail_tensor(r, "input", rt_job_inputs[i].name, rt_job_inputs[i].dtype, rt_job_inputs[i].has_rows,
                            rt_job_inputs[i].columns, block);
     int64_t known = columns < rt_job_inputs[i].columns ? columns : rt_job_inputs[i].columns;
+    const char *names = rt_string(r->table, tensor->columns_at);
+    if (i == RT_JOB_INPUT_CONFIGURATION) {
+        mdot_status status = read_numbers(r, names, (int64_t)columns - tensor->default_count, &known);
+        if (status != MDOT_OK) return status;
+    }
     if (columns - known > (int64_t)tensor->default_count)
         return mdot_fail(r->err, MDOT_INCOMPATIBLE,
                          "input %s of entry %s has %lld columns, of which mdot %s knows the first %lld: the predictor "
@@ -116,7 +157,6 @@ static mdot_status read_input(const reading *r, uint32_t at, int i)
     schema->columns[i] = (size_t)columns;
     schema->known[i] = (size_t)known;
     schema->defaults[i] = rt_defaults(r->table, tensor) + tensor->default_count - (columns - known);
-    if (i == RT_JOB_INPUT_CONFIGURATION) schema->reads = (1u << known) - 1;
     if (i == RT_JOB_INPUT_TYPE && tensor->index_count > 0) schema->type_count = tensor->index_count;
     schema->input_at[i] = (int)at;
     return MDOT_OK;

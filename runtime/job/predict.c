@@ -63,7 +63,8 @@ static void write_configuration(const rt_setup *setup, const rt_job_schema *sche
         [RT_CONFIGURATION_ZERO_STAGE] = (float)c->zero_stage,
         [RT_CONFIGURATION_TORCH] = (float)c->torch,
     };
-    for (size_t k = 0; k < schema->known[RT_JOB_INPUT_CONFIGURATION]; k++) out[k * schema->block] = numbers[k];
+    for (size_t k = 0; k < schema->known[RT_JOB_INPUT_CONFIGURATION]; k++)
+        out[k * schema->block] = numbers[schema->number[k]];
 }
 
 static void write_gpu(const mdot_gpu *gpu, const rt_job_schema *schema, float *out)

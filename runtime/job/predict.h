@@ -124,7 +124,8 @@ typedef struct rt_job_schema {
     size_t columns[RT_JOB_INPUT_COUNT]; /* that the entry reads of it */
     size_t known[RT_JOB_INPUT_COUNT];   /* of these the first so many are this runtime's to fill */
     const float *defaults[RT_JOB_INPUT_COUNT]; /* what the others are, the predictor's; in the artefact */
-    rt_configuration_set reads;                /* of the input `configuration` */
+    uint8_t number[RT_CONFIGURATION_NUMBERS];  /* RT_CONFIGURATION_… of each known column of `configuration` */
+    rt_configuration_set reads;                /* all of these */
     uint32_t type_count;                       /* numbers of types that it knows; others are 0 to it */
     int output_at[RT_JOB_OUTPUT_COUNT];        /* among the outputs; RT_NOT_THERE: it is not answered */
     size_t outside_count;                      /* numbers of outside_training; 0: it is not answered */

@@ -124,6 +124,8 @@ static pb_buffer predictor(void)
     onnx_builder *b = onnx_begin(17);
     onnx_input(b, "gpu", MDOT_DTYPE_F32, "10");
     onnx_input(b, "operator_position", MDOT_DTYPE_F32, "L,5");
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, "2");
+    onnx_node(b, "Neg", "configuration", "unread");
     onnx_initializer(b, "w", MDOT_DTYPE_F32, "5,3", NULL);
     onnx_initializer(b, "rows", MDOT_DTYPE_I64, "1", NULL);
     onnx_node(b, "MatMul", "operator_position,w", "h");
@@ -137,6 +139,10 @@ static pb_buffer predictor(void)
     pb_text(&note, 1, "mdot.defaults.gpu");
     pb_text(&note, 2, "0.5");
     onnx_model_raw(b, 14, &note);
+    pb_buffer names = {0};
+    pb_text(&names, 1, "mdot.reads.configuration");
+    pb_text(&names, 2, "torch, batch");
+    onnx_model_raw(b, 14, &names);
     return onnx_finish(b);
 }
 

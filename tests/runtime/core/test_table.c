@@ -111,9 +111,12 @@ static const lie lies[] = {
     LIE(predict_input[0].default_count, UINT32_MAX),
     LIE(predict_input[0].defaults_at, offsetof(fixture_table, predict_default) + 4),
     LIE(predict_input[0].defaults_at, UINT32_MAX - 7),
-    LIE(predict_input[1].default_count, 1), /* as many as the length */
-    LIE(predict_input[2].default_count, 1), /* a scalar */
-    LIE(double_input[0].default_count, 1),  /* integers */
+    LIE(predict_input[0].columns_at, UINT32_MAX - 7),
+    LIE(predict_input[0].columns_at, sizeof(fixture_table)),
+    LIE(predict_input[0].columns_at, offsetof(fixture_table, text) + 1), /* a name for two columns */
+    LIE(predict_input[1].default_count, 1),                              /* as many as the length */
+    LIE(predict_input[2].default_count, 1),                              /* a scalar */
+    LIE(double_input[0].default_count, 1),                               /* integers */
     LIE(predict_output[1].dim[0].offset, -4),
     LIE(double_input[0].dim[0].scale, 1),
     LIE(predict_bucket[0].max_length, 0),

@@ -1,6 +1,7 @@
 /* test_job_schema.c — what artefacts that predict jobs may declare: inputs of earlier versions with fewer numbers and
  * types, and what is refused by name. */
 #include "mdot/mdotjob.h"
+#include "runtime/job/predict.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -148,6 +149,66 @@ static void defaults_of_known_numbers_are_not_used(void **state)
                  1 + gpu.pcie_gbps, 9);
 }
 
+/* By name any numbers are read, in any order; one of a later version is what the predictor says. */
+static void numbers_are_picked_by_name(void **state)
+{
+    (void)state;
+    static const char key[] = "mdot.reads.configuration", defaults[] = "mdot.defaults.configuration";
+    expect_times(with_note(numbers_model("configuration", 3, 0), key, "data_parallel, batch, is_fp32"), 1 + 1, 1 + 7,
+                 1 + 1);
+    onnx_builder *b = with_note(numbers_model("configuration", 4, 1), defaults, "6,8");
+    expect_times(with_note(b, key, "is_amp, batch, altitude, is_fp32"), 1 + 7, 1 + 6, 1 + 8);
+}
+
+/* A table as an artefact of a later version has it, whose compiler knew more. */
+typedef struct later_table {
+    mdot_abi_table head;
+    mdot_abi_entry entry;
+    mdot_abi_tensor input, output;
+    mdot_abi_bucket bucket;
+    char text[128];
+} later_table;
+
+static void names_of_later_numbers_are_refused(void **state)
+{
+    (void)state;
+    enum { PREDICT = 1, INPUT = 16, OUTPUT = 32, NAMES = 48 };
+    static later_table t;
+    t = (later_table){
+        .head = {.entries_at = offsetof(later_table, entry), .entry_count = 1},
+        .entry = {.name_at = offsetof(later_table, text) + PREDICT,
+                  .inputs_at = offsetof(later_table, input),
+                  .input_count = 1,
+                  .outputs_at = offsetof(later_table, output),
+                  .output_count = 1,
+                  .buckets_at = offsetof(later_table, bucket),
+                  .bucket_count = 1},
+        .input = {.name_at = offsetof(later_table, text) + INPUT,
+                  .dtype = MDOT_DTYPE_F32,
+                  .rank = 1,
+                  .dim = {{0, 3}},
+                  .columns_at = offsetof(later_table, text) + NAMES},
+        .output = {
+            .name_at = offsetof(later_table, text) + OUTPUT, .dtype = MDOT_DTYPE_F32, .rank = 1, .dim = {{0, 3}}}};
+    strcpy(t.text + PREDICT, "predict");
+    strcpy(t.text + INPUT, "configuration");
+    strcpy(t.text + OUTPUT, "step_ms");
+    static const char *const names[] = {"batch,altitude,torch", "batch,torch,batch", "altitude,batch,torch"};
+    static const char *const says[] = {"\"altitude\" of input configuration of entry predict is no number that mdot",
+                                       "\"batch\" of input configuration", "\"altitude\" of input configuration"};
+    rt_job_schema schema;
+    mdot_error err;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        strcpy(t.text + NAMES, names[i]);
+        assert_int_equal(rt_job_schema_read(&t.head, RT_JOB_PREDICT, &schema, &err), MDOT_INCOMPATIBLE);
+        if (strstr(err.message, says[i]) == NULL) fail_msg("\"%s\" does not say \"%s\"", err.message, says[i]);
+    }
+    strcpy(t.text + NAMES, "torch,zero_stage,batch");
+    assert_int_equal(rt_job_schema_read(&t.head, RT_JOB_PREDICT, &schema, &err), MDOT_OK);
+    assert_int_equal(schema.reads,
+                     1u << RT_CONFIGURATION_TORCH | 1u << RT_CONFIGURATION_ZERO_STAGE | 1u << RT_CONFIGURATION_BATCH);
+}
+
 /* 1 + the sums over all rows of the input's columns first … first + 2. */
 static onnx_builder *sums_model(const char *input, int64_t columns, int64_t first)
 {
@@ -289,6 +350,8 @@ int main(void)
         cmocka_unit_test(later_predictors_say_what_numbers_are_that_this_runtime_lacks),
         cmocka_unit_test(defaults_of_known_numbers_are_not_used),
         cmocka_unit_test(later_predictors_say_what_columns_of_rows_are),
+        cmocka_unit_test(numbers_are_picked_by_name),
+        cmocka_unit_test(names_of_later_numbers_are_refused),
         cmocka_unit_test(unknown_inputs_are_refused_by_name),
         cmocka_unit_test(wrong_outputs_are_refused_by_name),
     };

@@ -204,6 +204,94 @@ static onnx_builder *knowing_model(int count)
     return b;
 }
 
+/* The same of numbers by name: bit RT_CONFIGURATION_… of each. */
+static onnx_builder *knowing_model_of(uint32_t numbers)
+{
+    static const char *const names[] = {
+#define NAME(id, name) name,
+        MDOT_CONFIGURATION_MAP(NAME)
+#undef NAME
+    };
+    char list[512] = "";
+    int count = 0;
+    for (int i = RT_CONFIGURATION_NUMBERS - 1; i >= 0; i--) { /* in another order than the map's */
+        if ((numbers & 1u << i) == 0) continue;
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", count++ > 0 ? ", " : "", names[i]);
+    }
+    onnx_builder *b = knowing_model(count);
+    pb_buffer note = {0};
+    pb_text(&note, 1, "mdot.reads.configuration");
+    pb_text(&note, 2, list);
+    onnx_model_raw(b, 14, &note);
+    return b;
+}
+
+#define ALL ((1u << RT_CONFIGURATION_NUMBERS) - 1)
+#define BIT(number) (1u << RT_CONFIGURATION_##number)
+#define TOGETHER                                                                                                       \
+    (BIT(LINK_GBPS) | BIT(NETWORK_GBPS) | BIT(NODE_COUNT) | BIT(DATA_PARALLEL) | BIT(TENSOR_PARALLEL) |                \
+     BIT(PIPELINE_PARALLEL) | BIT(EXPERT_PARALLEL) | BIT(MICRO_BATCHES) | BIT(ZERO_STAGE))
+
+/* Each option is modelled for a predictor that reads all numbers but the option's, whatever stands behind. */
+static void exactly_what_is_not_read_is_modelled(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t without;
+        mdot_configuration c;
+    } options[] = {
+        {BIT(IS_AMP_BF16), {BASE, .precision = MDOT_PRECISION_AMP_BF16}},
+        {BIT(IS_BF16), {BASE, .precision = MDOT_PRECISION_BF16}},
+        {BIT(IS_PYTORCH), {BASE, .precision = MDOT_PRECISION_PYTORCH}},
+        {BIT(IS_EAGER), {.struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100"}}, /* flash */
+        {BIT(IS_COMPILED), {BASE, .compiled = 1}},
+        {BIT(RECOMPUTES_BLOCKS), {BASE, .recompute = MDOT_RECOMPUTE_BLOCKS}},
+        {BIT(RECOMPUTES_SELECTIVELY), {BASE, .recompute = MDOT_RECOMPUTE_SELECTIVE}},
+        {BIT(ACCUMULATE), {BASE, .accumulate = 4}},
+        {BIT(ZERO_STAGE), {BASE, .gpu_count = 4, .zero_stage = 3}},
+        {BIT(LINK_GBPS), {BASE, .gpu_count = 4, .tensor_parallel = 2}},
+        {TOGETHER, {BASE, .pipeline_parallel = 2, .micro_batches = 4}},
+    };
+    enum { COUNT_OF = sizeof options / sizeof *options };
+    mdot_job *job = make_job("Linear");
+    for (size_t without = 0; without < COUNT_OF; without++) {
+        predict_fixture f = {0};
+        predict_open(&f, knowing_model_of(ALL & ~options[without].without));
+        for (size_t i = 0; i < COUNT_OF; i++) {
+            uint32_t taken = options[without].without, wants = options[i].without;
+            bool lacks = (taken & wants) != 0 || ((taken & TOGETHER) != 0 && (wants & TOGETHER) != 0);
+            bool is_default = wants == BIT(IS_PYTORCH); /* fp32, to a job without convolutions */
+            uint32_t said = predict_warnings(predict_one(&f, job, &options[i].c));
+            if (said != (lacks && !is_default ? MDOT_WARN_MODELLED : 0))
+                fail_msg("without %x, option %zu warns of %x", (unsigned)taken, i, (unsigned)said);
+        }
+        predict_close(&f);
+    }
+    mdot_job_destroy(job);
+}
+
+/* A predictor of versions, torch.compile and precisions that knows nothing of several GPUs. */
+static void predictor_that_knows_software_alone_is_told_of_it(void **state)
+{
+    (void)state;
+    uint32_t numbers = BIT(BATCH) | BIT(IS_AMP) | BIT(IS_AMP_BF16) | BIT(IS_EAGER) | BIT(IS_COMPILED) | BIT(TORCH);
+    predict_fixture f = {0};
+    predict_open(&f, knowing_model_of(numbers));
+    mdot_job *job = make_job("Linear");
+    mdot_configuration c = {BASE, .precision = MDOT_PRECISION_AMP_BF16, .compiled = 1, .torch = 204};
+    mdot_prediction one = predict_one(&f, job, &c);
+    /* columns in the map's order backwards: torch, compiled, eager, amp in bf16, amp, batch */
+    predict_assert_close(one.step_ms, 1 + 1e-3 * (1 * 204 + 2 * 1 + 3 * 1 + 4 * 1 + 5 * 1 + 6 * 8));
+    assert_int_equal(predict_warnings(one), 0);
+    c.accumulate = 4;
+    mdot_prediction several = predict_one(&f, job, &c);
+    assert_true(several.step_ms > 3 * one.step_ms && several.step_ms <= 4 * one.step_ms);
+    assert_int_equal(predict_warnings(several), MDOT_WARN_MODELLED);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
 static void predictor_that_reads_an_option_is_told_and_believed(void **state)
 {
     (void)state;
@@ -292,6 +380,8 @@ int main(void)
         cmocka_unit_test(sweep_over_degrees_gives_what_single_calls_give),
         cmocka_unit_test(predictor_that_reads_an_option_is_told_and_believed),
         cmocka_unit_test(predictor_that_reads_some_is_told_some),
+        cmocka_unit_test(exactly_what_is_not_read_is_modelled),
+        cmocka_unit_test(predictor_that_knows_software_alone_is_told_of_it),
         cmocka_unit_test(version_that_is_not_read_changes_nothing_and_is_said),
     };
     return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
