@@ -22,14 +22,21 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
                          mdot_error *err);
 
 /* Rows of a table of options for a cli_reading at `member` of `request`. */
-#define CLI_FREEZING_OPTIONS(request, member)                                                                          \
-    {.name = "frozen",                                                                                                 \
-     .value = "MODULE",                                                                                                \
-     .help = "training leaves the parameters of this module as they are, and of those in it; * and ? stand for "       \
-             "letters. A .job file needs to have been made with --keep-names",                                         \
-     .kind = CLI_TEXTS,                                                                                                \
-     .at = offsetof(request, member.frozen),                                                                           \
+#define CLI_READING_OPTIONS(request, member)                                                                           \
+    {.name = "dim",                                                                                                    \
+     .letter = 'd',                                                                                                    \
+     .value = "NAME=N",                                                                                                \
+     .help = "fix a symbolic dimension other than the batch (or NAME=OTHER)",                                          \
+     .kind = CLI_DIM,                                                                                                  \
+     .at = offsetof(request, member.dims),                                                                             \
      .repeats = true},                                                                                                 \
+        {.name = "frozen",                                                                                             \
+         .value = "MODULE",                                                                                            \
+         .help = "training leaves the parameters of this module as they are, and of those in it; * and ? stand for "   \
+                 "letters. A .job file needs to have been made with --keep-names",                                     \
+         .kind = CLI_TEXTS,                                                                                            \
+         .at = offsetof(request, member.frozen),                                                                       \
+         .repeats = true},                                                                                             \
     {                                                                                                                  \
         .name = "trained", .value = "MODULE",                                                                          \
         .help = "but not this one; without --frozen, all others are frozen (LoRA: --trained '*.lora_?')",              \

@@ -30,8 +30,7 @@ static const cli_option options[] = {
      .least = 1,
      .most = CLI_MAX_BATCH},
     {.name = "gpu", .value = "NAME", .kind = CLI_TEXT, .at = offsetof(row_request, gpu)},
-    {.name = "dim", .value = "NAME=N", .kind = CLI_DIM, .at = offsetof(row_request, reading.dims), .repeats = true},
-    CLI_FREEZING_OPTIONS(row_request, reading),
+    CLI_READING_OPTIONS(row_request, reading),
     CLI_TRAINING_OPTIONS,
     CLI_CLUSTER_OPTIONS,
 };
