@@ -101,7 +101,7 @@ static void offer(bs_near *near, const gpu_row *row)
 static mdot_status fail_unknown(const char *name, mdot_error *err)
 {
     if (err == NULL) return MDOT_INVALID_ARGUMENT;
-    char known[sizeof err->message - 192];
+    char known[sizeof err->message - 160];
     bs_list list;
     bs_list_begin(&list, known, sizeof known);
     char wrong[BS_NEAR_LENGTH + 1]; /* as the table spells names */
