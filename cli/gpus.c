@@ -13,10 +13,10 @@ const char *cli_gpu_standing(const char *name)
         const char *name, *standing;
     } cards[] = {
 #define TRAINED_ON(card) {card, "trained on"},
-#define CHECKED_AGAINST(card) {card, "checked"},
+#define INFERENCE_OF(card) {card, "inference"},
 #include "weights/cards.def"
 #undef TRAINED_ON
-#undef CHECKED_AGAINST
+#undef INFERENCE_OF
     };
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
         if (strcmp(cards[i].name, name) == 0) return cards[i].standing;

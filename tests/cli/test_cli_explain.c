@@ -75,7 +75,8 @@ static void each_table_adds_up_and_fits_a_terminal(void **state)
 {
     predict_command *f = *state;
     enum { PERCENT_OF_TIME = 4, PERCENT_OF_MEMORY = 6 };
-    RUN(f, bert, "--dim", "sequence=128", "--gpu", "A100", "--batch", "32", "--precision", "amp", "--explain", "-q");
+    RUN(f, bert, "--dim", "sequence=128", "--gpu", "A100", "--batch", "32", "--precision", "amp", "--checkpoint",
+        "--explain", "-q");
     assert_int_equal(f->result.status, OK);
     static const char *const titles[] = {"by block, ms", "by operator, ms", "by module, ms"};
     for (size_t i = 0; i < 3; i++) {

@@ -128,12 +128,12 @@ class Faults(support.TestCase):
             mdot.predict(job, "A100", 8, precison="amp")  # type: ignore[call-arg]
 
     def test_a_version_that_was_never_measured_is_warned_of(self) -> None:
-        answer = mdot.predict(self.bert(), "A100", 8, torch="1.9")
+        answer = mdot.predict(self.bert(), "A100", 8, torch="1.5")
         self.assertIn("software-not-measured", answer.warnings)
         self.assertTrue(issubclass(mdot.SoftwareNotMeasuredWarning, mdot.OutsideTrainingWarning))
         with warnings.catch_warnings():
             warnings.simplefilter("error", mdot.SoftwareNotMeasuredWarning)
-            self.assertRaises(mdot.SoftwareNotMeasuredWarning, mdot.predict, self.bert(), "A100", 64, torch="1.9")
+            self.assertRaises(mdot.SoftwareNotMeasuredWarning, mdot.predict, self.bert(), "A100", 64, torch="1.5")
 
     def test_a_wrong_pair_leaves_the_others_answered(self) -> None:
         job, predictor = self.bert(), mdot.Predictor()
@@ -154,14 +154,14 @@ class Faults(support.TestCase):
         job = self.bert()
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            answer = mdot.predict(job, "A100", 8, compiled=True)
+            answer = mdot.predict(job, "A100", 8, checkpoint="blocks")
         kinds = [one.category for one in said]
         self.assertEqual([kind.name for kind in kinds], list(answer.warnings))  # type: ignore[attr-defined]
         self.assertIn(mdot.ModelledWarning, kinds)
         self.assertEqual({Path(one.filename).name for one in said}, {Path(__file__).name})
         with warnings.catch_warnings():
             warnings.simplefilter("error", mdot.ModelledWarning)
-            self.assertRaises(mdot.ModelledWarning, mdot.predict, job, "A100", 8, compiled=True)
+            self.assertRaises(mdot.ModelledWarning, mdot.predict, job, "A100", 8, checkpoint="blocks")
 
 
 class Tables(support.TestCase):

@@ -10,7 +10,9 @@ from pathlib import Path
 def _dataset(options: argparse.Namespace) -> int:
     from predictor import dataset, labels, sequences
 
-    known = labels.read_labels(options.labels)
+    known = [label for path in options.labels for label in labels.read_timm(path, labels.TRAIN)]
+    known += [label for path in options.inference for label in labels.read_timm(path, labels.INFER)]
+    known += [label for folder in options.torchvision for label in labels.read_torchvision(folder)]
     networks = sorted({label.network for label in known})
     there = [n for n in networks if (options.graphs / n.graph_file).exists()]
     if len(there) < len(networks):
@@ -39,8 +41,8 @@ def _train(options: argparse.Namespace) -> int:
 def _calibrate(options: argparse.Namespace) -> int:
     from predictor import shipped
 
-    inside = shipped.calibrate(options.model, options.data, options.held_out, options.out)
-    print(f"{options.out}: {inside:.1f} % of left-out labels lie in the interval of the other half")
+    for split, (inside, width) in shipped.calibrate(options.model, options.data, options.held_out, options.out).items():
+        print(f"{split}: {inside:.1f} % of what was left out lies in the interval of the other half, median width {width:.2f}")
     return 0
 
 
@@ -61,39 +63,8 @@ def _report(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from predictor import dataset, export, shipped
 
-    model = shipped.load(options.model)
-    worst = export.export(model, dataset.Dataset.load_file(options.data), options.out)
-    print(f"{options.out}: {options.out.stat().st_size} bytes, ONNX Runtime within {worst:.1e} of PyTorch")
-    return 0
-
-
-def _explain(options: argparse.Namespace) -> int:
-    from predictor import explanation
-
-    worst = explanation.write(options.predictor, options.out)
-    print(f"{options.out}: {options.out.stat().st_size} bytes, parts add up to the step within {worst:.1e}")
-    return 0
-
-
-def _split(options: argparse.Namespace) -> int:
-    from predictor import recovered, split
-
-    worst = split.split(recovered.load(options.model), options.model, options.encode, options.price)
-    print(f"{options.encode}, {options.price}: within {worst:.1e} of {options.model}")
-    return 0
-
-
-def _transfer(options: argparse.Namespace) -> int:
-    from predictor import dataset, shipped, transfer
-
-    print(transfer.table(shipped.load(options.model), dataset.Dataset.load_file(options.data), options.measured))
-    return 0
-
-
-def _forward(options: argparse.Namespace) -> int:
-    from predictor import dataset, forward, shipped
-
-    print(forward.table(shipped.load(options.model), dataset.Dataset.load_file(options.data), options.inference))
+    worst = export.export(shipped.load(options.model), dataset.Dataset.load_file(options.data), options.out)
+    print(f"{options.out}: ONNX Runtime within {worst:.1e} of PyTorch")
     return 0
 
 
@@ -106,22 +77,6 @@ def _folds(options: argparse.Namespace) -> int:
     return 0
 
 
-def _unseen(options: argparse.Namespace) -> int:
-    from predictor import scheduler
-
-    if (options.labels is None) == (options.measured is None) or (options.labels is None) != (options.seen is None):
-        print("predictor: unseen takes --labels with --seen, or --measured", file=sys.stderr)
-        return 2
-    rows = (scheduler.newer(options.labels, options.seen, options.graphs, options.out) if options.labels
-            else scheduler.other_gpus(options.measured, options.graphs, options.out))
-    if not rows:
-        print(f"predictor: no graph of what was measured is in {options.graphs}", file=sys.stderr)
-        return 1
-    scheduler.write(options.out, scheduler.MEASURED, rows)
-    print(f"{options.out}: {len(rows)} measured steps")
-    return 0
-
-
 def _parser() -> argparse.ArgumentParser:
     from predictor import splits
 
@@ -130,7 +85,9 @@ def _parser() -> argparse.ArgumentParser:
 
     making = commands.add_parser("dataset", help="graphs and labels → the training set, through `mdot tokens`")
     making.add_argument("--mdot", type=Path, required=True, help="the mdot binary")
-    making.add_argument("--labels", type=Path, required=True, help="timm's train.csv")
+    making.add_argument("--labels", type=Path, required=True, nargs="+", help="timm's tables of training")
+    making.add_argument("--inference", type=Path, default=[], nargs="*", help="timm's tables of inference")
+    making.add_argument("--torchvision", type=Path, default=[], nargs="*", help="folders of pytorch-gpu-benchmark's results")
     making.add_argument("--graphs", type=Path, required=True, help="folder of `predictor graphs`")
     making.add_argument("--out", type=Path, required=True, help="FILE.npz")
     making.add_argument("--cache", type=Path, default=Path("cache"), help="folder of sequences read before (default cache)")
@@ -161,34 +118,11 @@ def _parser() -> argparse.ArgumentParser:
     calibrating.add_argument("--out", type=Path, required=True, help="FILE.pt")
     calibrating.set_defaults(run=_calibrate)
 
-    exporting = commands.add_parser("export", help="the trained predictor → ONNX, checked with ONNX Runtime")
+    exporting = commands.add_parser("export", help="the trained predictor → ONNX, in one piece and in those that ship, checked")
     exporting.add_argument("--model", type=Path, required=True)
     exporting.add_argument("--data", type=Path, required=True, help="jobs to check with")
-    exporting.add_argument("--out", type=Path, required=True, help="FILE.onnx")
+    exporting.add_argument("--out", type=Path, required=True, help="folder")
     exporting.set_defaults(run=_export)
-
-    explaining = commands.add_parser("explain", help="an exported predictor → its answer operator by operator")
-    explaining.add_argument("--predictor", type=Path, required=True, help="of export")
-    explaining.add_argument("--out", type=Path, required=True, help="FILE.onnx")
-    explaining.set_defaults(run=_explain)
-
-    splitting_up = commands.add_parser("split", help="the exported predictor → two pieces: encode a job once, price it often")
-    splitting_up.add_argument("--model", type=Path, required=True, help="FILE.onnx of export")
-    splitting_up.add_argument("--encode", type=Path, required=True, help="FILE.onnx")
-    splitting_up.add_argument("--price", type=Path, required=True, help="FILE.onnx")
-    splitting_up.set_defaults(run=_split)
-
-    carrying = commands.add_parser("transfer", help="error on other GPUs and in fp32, against measurements by others")
-    carrying.add_argument("--model", type=Path, required=True)
-    carrying.add_argument("--data", type=Path, required=True)
-    carrying.add_argument("--measured", type=Path, required=True, help="folder of pytorch-gpu-benchmark's results")
-    carrying.set_defaults(run=_transfer)
-
-    splitting = commands.add_parser("forward", help="the forward part of a step, against measured inference")
-    splitting.add_argument("--model", type=Path, required=True)
-    splitting.add_argument("--data", type=Path, required=True)
-    splitting.add_argument("--inference", type=Path, required=True, help="timm's infer.csv")
-    splitting.set_defaults(run=_forward)
 
     folding = commands.add_parser("folds", help="evaluate's predictions of left-out labels, for mdot-figure4 --predictions")
     folding.add_argument("--results", type=Path, required=True, help="evaluate's folder")
@@ -196,14 +130,6 @@ def _parser() -> argparse.ArgumentParser:
     folding.add_argument("--split", choices=splits.SPLITS, default=splits.FAMILIES, help="(default %(default)s)")
     folding.add_argument("--out", type=Path, required=True, help="PREDICTIONS.csv")
     folding.set_defaults(run=_folds)
-
-    unseen = commands.add_parser("unseen", help="measured steps that the shipped predictor did not see, for mdot-predictions")
-    unseen.add_argument("--labels", type=Path, help="timm's later table, and")
-    unseen.add_argument("--seen", type=Path, help="the one that was trained on; or")
-    unseen.add_argument("--measured", type=Path, help="folder of pytorch-gpu-benchmark's results: other GPUs")
-    unseen.add_argument("--graphs", type=Path, required=True, help="folder of `predictor graphs`")
-    unseen.add_argument("--out", type=Path, required=True, help="MEASURED.csv")
-    unseen.set_defaults(run=_unseen)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The training set as tensors: each labelled step's operators laid out side by side, so that sums over a step are one call."""
+"""The training set as tensors: each measured step's operators laid out side by side, so that sums over a step are one call."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from predictor import features, normalisation, tables
+from predictor import conditions, features, normalisation, tables
 from predictor.context import Places
 from predictor.dataset import Dataset
 from predictor.features import Work
-from predictor.model import Configurations, Options
+from predictor.labels import BACKWARD, INFER, TRAIN
+from predictor.model import PARTS, PHASES, Configurations, Options
 from predictor.normalisation import Normalisation
 from predictor.operators import Operators
 
-LABELLED_GPU = "RTX-3090"
-NEWEST_SOFTWARE = "pt111"
+FUSED_SINCE = 200
+"""PyTorch's scaled_dot_product_attention came with 2.0, and timm took it up."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some labelled steps. O distinct operators, Q distinct (operator, batch) pairs, P (operator, step) pairs, R steps."""
+    """Some measured steps. O distinct operators, Q distinct (operator, batch) pairs, P (operator, step) pairs, R steps."""
 
     operators: Operators        # [O], without their normalisation
     of_priced: Tensor           # [Q] operator, or its place where the model reads places
@@ -35,6 +36,11 @@ class Batch:
     work: Work                  # [P, …]
     pair_configurations: Configurations     # [P, 1]
     configurations: Configurations          # [R, 1]
+    conditions: Tensor          # [P, conditions.COUNT], of layout where layouts matter
+    part_weight: Tensor         # [P, PARTS], which parts of an operator were timed
+    has_optimizer: Tensor       # [R, 1]
+    kind: Tensor                # [R], row of KINDS
+    host: Tensor                # [R], row of hosts
     parameters: Tensor          # [R, 1]
     launches: Tensor            # [R, 1]
     step_ms: Tensor             # [R, 1]
@@ -46,13 +52,25 @@ def _float(x: np.ndarray) -> Tensor:
     return torch.tensor(np.asarray(x, dtype=np.float32))
 
 
+def versions(data: Dataset, labels: np.ndarray) -> np.ndarray:
+    number = {name: conditions.version(str(name)) for name in np.unique(data.software)}
+    return np.array([number[name] for name in data.software[labels]])
+
+
 def _configurations(data: Dataset, labels: np.ndarray) -> Configurations:
-    one, zero = np.ones((len(labels), 1)), np.zeros((len(labels), 1))
+    def where(is_so: np.ndarray) -> Tensor:
+        return _float(np.asarray(is_so)[:, None])
+
+    precision, torch_version = data.precision[labels], versions(data, labels)
+    is_throughout = np.isin(precision, ("fp16", "bf16"))
+    gpu = {name: tables.gpu(str(name)).numbers for name in np.unique(data.gpu)}
     return Configurations(
-        batch=_float(data.batch[labels, None]), gpu_count=_float(one), is_fp32=_float(zero), is_tf32=_float(zero),
-        is_amp=_float(one), is_nhwc=_float(data.is_nhwc[labels, None]), is_adam=_float(zero),
-        software=_float(data.software[labels, None] == NEWEST_SOFTWARE),
-        gpu=_float([tables.gpu(LABELLED_GPU).numbers]))
+        batch=_float(data.batch[labels, None]), gpu_count=where(np.ones(len(labels))), is_fp32=where(precision == "fp32"),
+        is_tf32=where(precision == "tf32"), is_amp=where(is_throughout | np.char.startswith(precision, "amp")),
+        is_half=where(is_throughout), is_default=where(np.zeros(len(labels))), is_nhwc=where(data.is_nhwc[labels]),
+        is_adam=where(np.zeros(len(labels))), is_fused=where(torch_version >= FUSED_SINCE),
+        is_compiled=where(data.is_compiled[labels]), torch=where(torch_version),
+        gpu=_float([gpu[name] for name in data.gpu[labels]]))
 
 
 def _of_pairs(c: Configurations, row: Tensor) -> Configurations:
@@ -72,6 +90,28 @@ def _places(data: Dataset, labels: np.ndarray, distinct: np.ndarray) -> Places:
         bag=torch.tensor(np.concatenate([inverse.reshape(-1) + at for (_, inverse), at in zip(bags, start)])),
         operator_of_bag=torch.tensor(np.searchsorted(distinct, np.concatenate([operators for operators, _ in bags]))),
         bag_of_pair=torch.tensor(np.concatenate([place_of[n] for n in data.label_network[labels]])))
+
+
+NORM_IN_EVALUATION = 2 / 3
+"""In evaluation a BatchNormalization keeps no statistics: it reads its map once instead of twice."""
+FORWARD, NORM_FORWARD = tables.PHASES.index("forward"), PHASES
+
+
+def _part_weight(kind: np.ndarray) -> np.ndarray:
+    """[labels, PARTS]"""
+    weight = np.ones((len(kind), PARTS))
+    weight[kind == INFER] = 0
+    weight[kind == INFER, FORWARD] = 1
+    weight[kind == INFER, NORM_FORWARD] = NORM_IN_EVALUATION
+    return weight
+
+
+KINDS = (TRAIN, BACKWARD, INFER)
+
+
+def host_names(data: Dataset) -> np.ndarray:
+    """[l] text: which machine started the kernels, as far as labels tell."""
+    return np.array([f"{gpu} {kind}" for gpu, kind in zip(data.gpu, data.kind)])
 
 
 def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Batch:
@@ -95,18 +135,28 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
     def summed(amount: np.ndarray) -> Tensor:
         return _float(np.bincount(row, weights=count * amount, minlength=len(labels))[:, None])
 
+    part_weight, has_optimizer = _part_weight(data.kind[labels]), data.kind[labels] == TRAIN
+    launches = (work.launches.numpy() * (part_weight[row, :PHASES] > 0)).sum(axis=1)
+    launches = launches + features.OPTIMIZER_LAUNCHES * work.learns.numpy()[:, 0] * has_optimizer[row]
+    hosts = np.unique(host_names(data))
     return Batch(
         operators=operators, of_priced=torch.tensor(encoding[first]), priced_features=features.batch_features(work)[first],
         priced_norms=normalisation.features(norm, batch)[first], of_pair=index, priced_of_pair=torch.tensor(priced.reshape(-1)),
         row=rows, count=_float(count[:, None]), work=work, pair_configurations=_of_pairs(c, rows), configurations=c,
-        parameters=summed(data.load[distinct[of_pair], -1]), launches=summed(work.launches[:, 0].numpy()),
-        step_ms=_float(data.step_ms[labels, None]), weight=_float(np.ones((len(labels), 1))), places=places)
+        conditions=conditions.where_layouts_matter(c.conditions()[rows], work.has_layout),
+        part_weight=_float(part_weight[row]), has_optimizer=_float(has_optimizer[:, None]),
+        kind=torch.tensor([KINDS.index(kind) for kind in data.kind[labels]]),
+        host=torch.tensor(np.searchsorted(hosts, host_names(data)[labels])),
+        parameters=summed(data.load[distinct[of_pair], -1]), launches=summed(launches), step_ms=_float(data.step_ms[labels, None]),
+        weight=_float(np.ones((len(labels), 1))), places=places)
 
 
-def make_merged(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Batch:
-    """Labels that differ in nothing but the run are one step, of their geometric mean."""
-    what = np.column_stack([data.label_network, data.batch, data.is_nhwc, data.software == NEWEST_SOFTWARE])[labels]
-    _, first, group, weight = np.unique(what, axis=0, return_index=True, return_inverse=True, return_counts=True)
+def make_merged(data: Dataset, labels: np.ndarray, weight: np.ndarray, options: Options = Options()) -> Batch:
+    """Labels that differ in nothing but the run are one step, of their geometric mean. `weight`: of every label of the set."""
+    text = [np.unique(x, return_inverse=True)[1].reshape(-1) for x in (data.software, data.gpu, data.precision, data.kind)]
+    what = np.column_stack([data.label_network, data.batch, data.is_nhwc, data.is_compiled, *text])[labels]
+    _, first, group, count = np.unique(what, axis=0, return_index=True, return_inverse=True, return_counts=True)
     batch = make(data, labels[first], options)
-    mean = np.bincount(group.reshape(-1), weights=np.log(data.step_ms[labels])) / weight
-    return replace(batch, step_ms=_float(np.exp(mean)[:, None]), weight=_float(weight[:, None]))
+    mean = np.bincount(group.reshape(-1), weights=np.log(data.step_ms[labels])) / count
+    total = np.bincount(group.reshape(-1), weights=weight[labels])
+    return replace(batch, step_ms=_float(np.exp(mean)[:, None]), weight=_float(total[:, None]))

@@ -31,12 +31,18 @@ class Dataset:
     network_start: np.ndarray   # [n + 1]
     operator: np.ndarray        # [s] row of the operator table
     position: np.ndarray        # [s, POSITIONS]
+    edge_from: np.ndarray       # [e] operators of the whole set, as rows of `operator`: who reads whose result
+    edge_to: np.ndarray
     # the measured steps
     label_network: np.ndarray   # [l]
     batch: np.ndarray
     is_nhwc: np.ndarray
     software: np.ndarray        # [l] text
     run: np.ndarray             # [l] text
+    gpu: np.ndarray             # [l] text
+    precision: np.ndarray       # [l] text
+    kind: np.ndarray            # [l] text
+    is_compiled: np.ndarray
     step_ms: np.ndarray
 
     @property
@@ -72,6 +78,8 @@ def build(sequences: dict[Network, Sequence], labels: list[Label]) -> Dataset:
     rows = np.concatenate([np.column_stack([s.type, s.setting, s.load]) for s in map(sequences.get, networks)])
     distinct, operator = np.unique(rows, axis=0, return_inverse=True)
     settings = sequences[networks[0]].setting.shape[1]
+    start = np.cumsum([0] + [len(sequences[n]) for n in networks])
+    edges = np.concatenate([sequences[n].edge + at for n, at in zip(networks, start)])
     number = {network: i for i, network in enumerate(networks)}
     return Dataset(
         type=distinct[:, 0].astype(np.int64),
@@ -79,13 +87,18 @@ def build(sequences: dict[Network, Sequence], labels: list[Label]) -> Dataset:
         load=distinct[:, 1 + settings:],
         network_name=np.array([n.name for n in networks]),
         network_size=np.array([n.image_size for n in networks]),
-        network_start=np.cumsum([0] + [len(sequences[n]) for n in networks]),
+        network_start=start,
         operator=operator.reshape(-1),
         position=np.concatenate([sequences[n].position for n in networks]),
+        edge_from=edges[:, 0], edge_to=edges[:, 1],
         label_network=np.array([number[label.network] for label in kept]),
         batch=np.array([label.batch for label in kept], dtype=np.float64),
         is_nhwc=np.array([label.layout == "nhwc" for label in kept]),
         software=np.array([label.software for label in kept]),
         run=np.array([label.run for label in kept]),
+        gpu=np.array([label.gpu for label in kept]),
+        precision=np.array([label.precision for label in kept]),
+        kind=np.array([label.kind for label in kept]),
+        is_compiled=np.array([label.is_compiled for label in kept]),
         step_ms=np.array([label.step_ms for label in kept]),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Sequence
 
@@ -15,9 +15,6 @@ from predictor import splits
 from predictor.dataset import Dataset
 from predictor.forms import FORMS
 from predictor.metrics import errors
-
-
-MEAN_OF = {form.name: form.mean_of for form in FORMS if form.mean_of}
 
 
 def fold_file(folder: Path, form: str, split: str, fold: str) -> Path:
@@ -34,16 +31,8 @@ class Fold:
     is_nhwc: np.ndarray
 
 
-def _mean(folds: Sequence[Fold]) -> Fold:
-    logarithms = np.mean([np.log(fold.predicted_ms) for fold in folds], axis=0)
-    return replace(folds[0], predicted_ms=np.exp(logarithms))
-
-
 def read_folds(folder: Path, form: str, split: str) -> dict[str, Fold]:
-    """By the folds' names, those that are there; of a mean, those that all of its forms have."""
-    members = [read_folds(folder, member, split) for member in MEAN_OF.get(form, ())]
-    if members:
-        return {name: _mean([folds[name] for folds in members]) for name in members[0] if all(name in m for m in members)}
+    """By the folds' names, those that are there."""
     result = {}
     for path in sorted(folder.glob(fold_file(folder, form, split, "*").name)):
         with np.load(path) as part:
@@ -59,7 +48,7 @@ def run(data_path: Path, folder: Path, forms: Sequence[str] | None, only_splits:
     folder.mkdir(parents=True, exist_ok=True)
     for split in only_splits or splits.SPLITS:
         for form in FORMS:
-            if form.predict is None or (forms and form.name not in forms):
+            if forms and form.name not in forms:
                 continue
             for fold, train, test in splits.folds(data, split):
                 path = fold_file(folder, form.name, split, fold)

@@ -1,98 +1,195 @@
-"""A trained predictor → ONNX, checked against PyTorch through ONNX Runtime."""
+"""A trained predictor → ONNX files, each checked against what training computes, through ONNX Runtime."""
 
 from __future__ import annotations
 
 import tempfile
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable
+from typing import Iterator
 
 import numpy as np
 import torch
+from torch import nn
 
-from predictor import tables
-from predictor.batches import LABELLED_GPU
+from predictor import batches, tables, training
+from predictor.conditions import NEWEST
 from predictor.dataset import Dataset
-from predictor.exported import INPUTS, OUTPUTS, Exported
+from predictor.labels import TRAIN
+from predictor.pieces import (ANSWER, CONFIGURATION, CONFIGURATIONS, ENCODING, EXPLANATION, ROWS, Encode, Explain, Price, Shipped,
+                              Whole)
 
 OPSET = 18
 TOLERANCE = 1e-4
-CHECKED_NETWORKS = 40
+"""Relative, for sums of f32 in another order. Within what one logarithm is off by: steps span 1e-3 to 1e6 ms."""
+CHECKED_LABELS, CHECKED_JOBS = 200, 40
 BATCHES = tuple(2**k for k in range(10))
-LAYOUTS_AND_PRECISIONS = ({}, {"is_nhwc": 1.0}, {"is_amp": 0.0, "is_fp32": 1.0})
+MONOTONE = ({}, {"is_nhwc": 1.0}, {"is_amp": 0.0, "is_fp32": 1.0}, {"torch": 112.0, "is_eager": 1.0}, {"is_compiled": 1.0})
+WHOLE, ENCODING_FILE, PRICE, EXPLAIN = "predictor.onnx", "encode.onnx", "price.onnx", "explain.onnx"
 
 
-def job(data: Dataset, network: int, batch: float, gpu: str, **flags: float) -> tuple[torch.Tensor, ...]:
-    """A network's inputs in INPUTS' order, operators merged and counted; flags default to one GPU, AMP, NCHW, SGD."""
+def configuration(**flags: float) -> list[float]:
+    """READS; flags default to one GPU, AMP, NCHW, SGD, the newest software."""
+    return [(dict.fromkeys(tables.READS, 0.0) | {"batch": 1.0, "gpu_count": 1.0, "is_amp": 1.0} | flags)[name]
+            for name in tables.READS]
+
+
+def rows(data: Dataset, network: int) -> tuple[torch.Tensor, ...]:
+    """A network's operators, merged and counted."""
     operators, count = data.bag(network)
-    configuration = dict.fromkeys(tables.CONFIGURATION, 0.0) | {"batch": batch, "gpu_count": 1.0, "is_amp": 1.0} | flags
     return (torch.tensor(data.type[operators]),
-            *(torch.tensor(x, dtype=torch.float32) for x in (
-                data.setting[operators], data.load[operators], count, [configuration[n] for n in tables.CONFIGURATION],
-                tables.gpu(gpu).numbers)))
+            *(torch.tensor(x, dtype=torch.float32) for x in (data.setting[operators], data.load[operators], count)))
 
 
-def write(model: Exported, example: tuple[torch.Tensor, ...], path: Path) -> None:
-    per_operator = [name for name in INPUTS if name.startswith("operator_")]
+@dataclass(frozen=True)
+class _File:
+    module: nn.Module
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    example: tuple[torch.Tensor, ...]
+
+
+LENGTHS = {name: {0: "L"} for name in (*ROWS, "encoding_rows", "operator_ms")} | {
+    name: {1: "L"} for name in ("encoding_work", "encoding_cost")}
+
+
+def _files(model: Shipped, data: Dataset) -> dict[str, _File]:
+    job = rows(data, 0)
+    gpus = torch.tensor([gpu.numbers for gpu in tables.gpus()[:CONFIGURATIONS]]).T.contiguous()
+    many = torch.tensor([configuration(batch=64.0)] * CONFIGURATIONS).T.contiguous()
+    one = (*job, many[:, 0].contiguous(), gpus[:, 0].contiguous())
+    encode = Encode(model).eval()
+    with torch.no_grad():
+        encoding = encode(*job)
+    return {WHOLE: _File(Whole(model), (*ROWS, *CONFIGURATION), ANSWER, one), ENCODING_FILE: _File(encode, ROWS, ENCODING, job),
+            PRICE: _File(Price(model), (*ENCODING, *CONFIGURATION), ANSWER, (*encoding, many, gpus)),
+            EXPLAIN: _File(Explain(model), (*ROWS, *CONFIGURATION), EXPLANATION, one)}
+
+
+def _write(file: _File, path: Path) -> None:
+    import onnx
+
+    axes = {name: LENGTHS[name] for name in (*file.inputs, *file.outputs) if name in LENGTHS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")     # of the exporter, about its own age
-        torch.onnx.export(model.eval(), example, str(path), dynamo=False, opset_version=OPSET, input_names=list(INPUTS),
-                          output_names=list(OUTPUTS), dynamic_axes={name: {0: "L"} for name in per_operator})
+        torch.onnx.export(file.module.eval(), file.example, str(path), dynamo=False, opset_version=OPSET,
+                          input_names=list(file.inputs), output_names=list(file.outputs), dynamic_axes=axes)
+    if "configuration" in file.inputs:
+        model = onnx.load(str(path))
+        model.metadata_props.add(key="mdot.reads.configuration", value=", ".join(tables.READS))
+        onnx.save(model, str(path))
 
 
-def _open(path: Path) -> Callable[..., list[np.ndarray]]:
-    """The written file, as a function of INPUTS that gives OUTPUTS."""
-    import onnxruntime
+class _Written:
+    """The files, as functions."""
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    graph = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return lambda *inputs: graph.run(list(OUTPUTS), dict(zip(INPUTS, (x.numpy() for x in inputs), strict=True)))
+    def __init__(self, folder: Path, files: dict[str, _File]) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        self.files = files
+        self.sessions = {name: onnxruntime.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])
+                         for name in files}
+
+    def run(self, name: str, *inputs) -> list[np.ndarray]:
+        file = self.files[name]
+        return self.sessions[name].run(list(file.outputs), dict(zip(file.inputs, (np.asarray(x) for x in inputs), strict=True)))
 
 
-def worst_difference(model: Exported, path: Path, data: Dataset, random: np.random.Generator) -> float:
-    """Between PyTorch and ONNX Runtime, relative, over networks, batches, GPUs and precisions at random."""
-    written, worst = _open(path), 0.0
-    for network in random.integers(0, data.network_count, CHECKED_NETWORKS):
-        precision = random.choice(["is_fp32", "is_tf32", "is_amp"])
-        flags = {"is_amp": 0.0} | {str(precision): 1.0, "is_nhwc": float(random.integers(0, 2))}
-        gpu = tables.gpus()[random.integers(0, len(tables.gpus()))].names[0]
-        inputs = job(data, int(network), float(random.integers(1, 1025)), gpu, **flags)
-        with torch.no_grad():
-            expected = model(*inputs)
-        step_ms, outside = written(*inputs)
-        worst = max(worst, float(np.abs(step_ms / expected[0].numpy() - 1).max()),
-                    float(np.abs(outside - expected[1].numpy()).max()))
+def _off(found: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.abs(found / expected - 1).max())
+
+
+def worst_of_training(model: Shipped, written: _Written, data: Dataset, random: np.random.Generator) -> float:
+    """Between the one piece and what training computes, relative, over measured steps at random."""
+    labels = random.choice(np.flatnonzero(data.kind == TRAIN), CHECKED_LABELS)
+    logs = [np.log(training.predict_labels((member, None), data, labels)) for member in model.members]
+    expected, worst = np.exp(np.mean(logs, axis=0)), 0.0
+    for label, step_ms in zip(labels, expected):
+        flags = {"batch": float(data.batch[label]), "is_nhwc": float(data.is_nhwc[label]), "is_eager": 1.0,
+                 "torch": float(batches.versions(data, np.array([label]))[0])}
+        numbers = tables.gpu(str(data.gpu[label])).numbers
+        found = written.run(WHOLE, *rows(data, int(data.label_network[label])), np.float32(configuration(**flags)),
+                            np.float32(numbers))[0][1]
+        worst = max(worst, _off(found, step_ms))
     return worst
 
 
-def shrinking_networks(path: Path, data: Dataset, gpu: str) -> list[str]:
+def random_rows(random: np.random.Generator, count: int) -> tuple[torch.Tensor, ...]:
+    """Operators as no network has them: any type with any setting and loads of any size, some of them zero."""
+    settings, loads = len(tables.settings()), tables.LOAD_COUNT
+    setting = np.floor(random.random((count, settings)) * random.choice([0, 1, 8, 300], (count, settings)))
+    load = np.floor(10 ** (random.random((count, loads)) * 10) * random.integers(0, 2, (count, loads)))
+    return (torch.tensor(random.integers(0, len(tables.operator_types()), count)), torch.tensor(setting, dtype=torch.float32),
+            torch.tensor(load, dtype=torch.float32), torch.tensor(random.integers(1, 9, count), dtype=torch.float32))
+
+
+PRECISIONS = ({"is_fp32": 1.0}, {"is_tf32": 1.0}, {"is_amp": 1.0}, {"is_amp": 1.0, "is_amp_bf16": 1.0},
+              {"is_amp": 1.0, "is_bf16": 1.0}, {"is_fp32": 1.0, "is_pytorch": 1.0})
+
+
+def random_configurations(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """[READS, CONFIGURATIONS] and [columns, CONFIGURATIONS], of one batch."""
+    batch, given, gpus = float(random.integers(1, 1025)), [], []
+    for _ in range(CONFIGURATIONS):
+        flags = {name: float(random.integers(0, 2)) for name in ("is_nhwc", "is_adam", "is_eager", "is_compiled")}
+        flags |= {"is_amp": 0.0} | PRECISIONS[random.integers(0, len(PRECISIONS))]
+        flags |= {"torch": float(random.choice([0, 107, 110, 112, 201, NEWEST, 300]))}
+        given.append(configuration(batch=batch, gpu_count=float(2 ** random.integers(0, 5)), **flags))
+        gpus.append(tables.gpus()[random.integers(0, len(tables.gpus()))].numbers)
+    return np.float32(given).T.copy(), np.float32(gpus).T.copy()
+
+
+def worst_of_pieces(written: _Written, random: np.random.Generator) -> float:
+    """Between the two pieces, the sum of the explanation, and the one piece, relative, over made-up jobs and configurations."""
+    worst = 0.0
+    for _ in range(CHECKED_JOBS):
+        job, (given, gpu) = random_rows(random, int(random.integers(1, 100))), random_configurations(random)
+        encoding = written.run(ENCODING_FILE, *job)
+        step_ms, outside = written.run(PRICE, *encoding, given, gpu)
+        for i in range(CONFIGURATIONS):
+            one = (*job, given[:, i].copy(), gpu[:, i].copy())
+            wanted_ms, wanted = written.run(WHOLE, *one)
+            worst = max(worst, _off(step_ms[:, i], wanted_ms), float(np.abs(outside[:, i] - wanted).max() / max(1, wanted.max())))
+        of_operators, others = written.run(EXPLAIN, *one)
+        if of_operators.min() < 0 or others.min() < 0:
+            raise ValueError("a part of a step is negative")
+        worst = max(worst, _off(of_operators.sum(dtype=np.float64) + others.sum(dtype=np.float64), wanted_ms[1]))
+    return worst
+
+
+def shrinking(written: _Written, data: Dataset) -> Iterator[str]:
     """Networks whose step is said to get shorter when the batch doubles, which no GPU does. Where the host is the limit it
     stays."""
-    written, found = _open(path), []
+    gpu = np.repeat(np.float32(tables.gpu(str(data.gpu[data.kind == TRAIN][0])).numbers)[:, None], CONFIGURATIONS, axis=1)
+    many = [configuration(**MONOTONE[min(i, len(MONOTONE) - 1)]) for i in range(CONFIGURATIONS)]
     for network in range(data.network_count):
-        for flags in LAYOUTS_AND_PRECISIONS:
-            *operators, configuration, numbers = job(data, network, 1.0, gpu, **flags)
-            at = [configuration.clone() for _ in BATCHES]
-            for one, batch in zip(at, BATCHES, strict=True):
-                one[tables.CONFIGURATION.index("batch")] = batch
-            times = [written(*operators, one, numbers)[0][1] for one in at]
-            if any(a > b for a, b in zip(times, times[1:])):
-                found.append(f"{data.network_name[network]} at {data.network_size[network]}")
+        encoding, before = written.run(ENCODING_FILE, *rows(data, network)), None
+        for batch in BATCHES:
+            given = np.float32(many).T.copy()
+            given[tables.READS.index("batch")] = batch
+            step_ms = written.run(PRICE, *encoding, given, gpu)[0][1]
+            if before is not None and (step_ms < before * (1 - 1e-5)).any():
+                which = MONOTONE[min(int(np.argmin(step_ms / before)), len(MONOTONE) - 1)]
+                yield f"{data.network_name[network]} at {data.network_size[network]}, batch {batch}, {which}"
                 break
-    return found
+            before = step_ms
 
 
-def export(model: Exported, data: Dataset, path: Path) -> float:
-    """Writes `path` if the file computes what PyTorch does and steps grow with the batch; returns the worst difference."""
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        part = Path(folder) / path.name
-        write(model, job(data, 0, 64.0, LABELLED_GPU), part)
-        worst = worst_difference(model, part, data, np.random.default_rng(0))
-        if worst > TOLERANCE:
-            raise ValueError(f"{path.name}: ONNX Runtime and PyTorch differ by {worst:.1e}, more than {TOLERANCE:.0e}")
-        shrinking = shrinking_networks(part, data, LABELLED_GPU)
-        if shrinking:
-            raise ValueError(f"{path.name}: steps get shorter with a larger batch for {', '.join(shrinking)}")
-        part.rename(path)
+def export(model: Shipped, data: Dataset, folder: Path) -> float:
+    """Writes the four files if they compute what training does and steps grow with the batch; returns the worst difference."""
+    files = _files(model, data)
+    with tempfile.TemporaryDirectory(dir=folder) as part:
+        for name, file in files.items():
+            _write(file, Path(part) / name)
+        written, random = _Written(Path(part), files), np.random.default_rng(0)
+        worst = max(worst_of_training(model, written, data, random), worst_of_pieces(written, random))
+        if not worst <= TOLERANCE:
+            raise ValueError(f"the files differ from what was trained by {worst:.1e}, more than {TOLERANCE:.0e}")
+        found = list(shrinking(written, data))
+        if found:
+            raise ValueError(f"steps get shorter with a larger batch for {len(found)}: {'; '.join(found)}")
+        for name in files:
+            (Path(part) / name).rename(folder / name)
     return worst

@@ -24,6 +24,8 @@ PRODUCTS = ("Conv", "ConvTranspose", "ConvInteger", "Linear", "MatMul", "Einsum"
             "LSTM", "GRU", "RNN")
 """Types whose FLOPs run on tensor cores where there are some."""
 
+CONVOLUTIONS = ("Conv", "ConvTranspose", "ConvInteger")
+
 KEPT_IN_FP32 = ("LayerNormalization", "GroupNormalization", "InstanceNormalization", "RMSNormalization", "Softmax",
                 "LogSoftmax", "Exp", "Log", "Pow", "Reciprocal", "Softplus", "CumSum", "ReduceProd", "ReduceL1", "ReduceL2")
 """Types that autocast computes in fp32: it widens what they read, and what reads them narrows it again."""
@@ -40,12 +42,14 @@ class Work(NamedTuple):
     bytes: Tensor       # [P, 3], fp32
     scores: Tensor      # [P, 1], bytes of an attention's scores, fp32: written and read again without fused kernels
     norm_bytes: Tensor  # [P, 2], of the normalisation, forward and backward, fp32
+    launches: Tensor    # [P, 3], kernels that the host starts, at least
     is_product: Tensor  # [P, 1], as all below
+    is_convolution: Tensor
     is_kept_in_fp32: Tensor
     has_layout: Tensor
     is_grouped: Tensor
     is_depthwise: Tensor
-    launches: Tensor    # kernels that the host starts, at least
+    learns: Tensor      # parameters, which an optimizer steps over
 
 
 class Shape(NamedTuple):
@@ -97,14 +101,17 @@ def padding(setting: Tensor) -> Tensor:
     return torch.cat([forward, data, weight], dim=1) * up_to(_rows_apart(setting), TILE_ROWS)
 
 
+def _launches(moved: Tensor, norm: Normalisation) -> Tensor:
+    """A kernel for each phase that moves something, two with a normalisation."""
+    return (moved > 0).to(moved.dtype) * (1 + norm.follows)
+
+
 OPTIMIZER_LAUNCHES = 2
 
 
-def _launches(operators: Operators, moved: Tensor, norm: Normalisation) -> Tensor:
-    """A kernel for each phase that moves something, two with a normalisation; the optimizer's where there are parameters."""
-    phases = (moved > 0).to(moved.dtype).sum(dim=1, keepdim=True)
-    learns = (operators.load[:, -1:] > 0).to(moved.dtype)
-    return phases * (1 + norm.follows) + OPTIMIZER_LAUNCHES * learns
+def step_launches(work: Work) -> Tensor:
+    """[P, 1]: of a whole step, the optimizer's where there are parameters."""
+    return work.launches.sum(dim=1, keepdim=True) + OPTIMIZER_LAUNCHES * work.learns
 
 
 SOFTMAX_FLOPS = 5
@@ -123,11 +130,13 @@ def work(operators: Operators, norm: Normalisation, batch: Tensor, use_padding: 
     at_batch = operators.load[:, :half] * batch + operators.load[:, half:2 * half]
     flops, moved = at_batch[:, 0::3], at_batch[:, 1::3] + at_batch[:, 2::3]
     is_grouped, is_depthwise = grouping(operators.setting)
+    learns = (operators.load[:, -1:] > 0).to(moved.dtype)
     return Work(flops, flops * padding(operators.setting) if use_padding else flops, moved,
                 FP32_BYTES * _scores(operators, flops), normalisation.moved(norm, batch),
-                is_product=where_type(operators.type, PRODUCTS), is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32),
+                _launches(moved, norm), is_product=where_type(operators.type, PRODUCTS),
+                is_convolution=where_type(operators.type, CONVOLUTIONS), is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32),
                 has_layout=1 - where_type(operators.type, ROWS), is_grouped=is_grouped, is_depthwise=is_depthwise,
-                launches=_launches(operators, moved, norm))
+                learns=learns)
 
 
 def configuration_features(setting: Tensor) -> Tensor:

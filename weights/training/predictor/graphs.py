@@ -1,8 +1,8 @@
-"""Rebuilds the labelled timm networks as ONNX training graphs without weights, one file a network and input size.
+"""Rebuilds the labelled timm networks as `.job` files: what each does in a training step, as PyTorch calls it.
 
-The graph is that of a training step's forward half: training mode, so that BatchNormalization stays. Tracing computes the
-network once on two random samples, on one thread a process; weights are left as they come from the allocator, because
-nothing reads them.
+mdot's own reader of modules (bindings/python) runs the network once on two samples that have shapes and no data; weights are left
+as they come from the allocator, because nothing reads them. Networks that the installed timm lacks are named on standard error:
+timm 0.6 has those of the tables of training, 1.0 the later ones of inference; both may write into one folder.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ import sys
 import warnings
 from pathlib import Path
 
-from collect.export import leave_weights_out, trace
-from predictor.labels import Network, networks
+from predictor.labels import TORCHVISION, Network, networks
 
-OPSET = 18      # the first that has Col2Im, which VOLO needs
 BATCH = 2       # BatchNormalization refuses one sample where the feature map is 1 x 1
 
 RENAMED = {
@@ -33,8 +31,12 @@ def current_name(name: str) -> str:
 
 def _leave_uninitialised() -> None:
     """Random weights of a billion parameters take longer than the graph."""
-    import timm.models.layers.weight_init as timm_init
+    import importlib
+
+    import timm
     import torch.nn.init as torch_init
+
+    timm_init = importlib.import_module("timm.layers.weight_init" if hasattr(timm, "layers") else "timm.models.layers.weight_init")
 
     def keep(tensor, *arguments, **options):
         return tensor
@@ -45,30 +47,28 @@ def _leave_uninitialised() -> None:
                 setattr(module, name, keep)
 
 
-def _without_spatial_dropout(model):
-    """The exporter does not know the dropout of whole channels in training; dropout is no operator of a job anyway."""
-    import torch
-
-    for parent in model.modules():
-        for name, child in parent.named_children():
-            if isinstance(child, torch.nn.Dropout2d):
-                setattr(parent, name, torch.nn.Identity())
-    return model
-
-
-def build(network: Network) -> bytes:
+def _timm_model(network: Network):
     import timm
-    import torch
 
     name = current_name(network.name)
     try:
-        model = timm.create_model(name, pretrained=False, img_size=network.image_size)
+        return timm.create_model(name, pretrained=False, img_size=network.image_size)
     except TypeError:       # a network that takes any size
-        model = timm.create_model(name, pretrained=False)
-    model = _without_spatial_dropout(model).train()
-    image = torch.zeros(BATCH, 3, network.image_size, network.image_size)
-    with torch.no_grad():
-        return leave_weights_out(trace(model, (image,), OPSET, dynamic_batch=False), 1, {"network": name})
+        return timm.create_model(name, pretrained=False)
+
+
+def build(network: Network):
+    """The network as an mdot.Job."""
+    import mdot
+    import torch
+
+    if network.name.startswith(TORCHVISION):
+        import torchvision
+
+        model = torchvision.models.get_model(network.name.removeprefix(TORCHVISION), weights=None)
+    else:
+        model = _timm_model(network)
+    return mdot.Job.from_torch(model.train(), torch.zeros(BATCH, 3, network.image_size, network.image_size))
 
 
 def _start_process() -> None:
@@ -83,12 +83,10 @@ def _write(job: tuple[Network, Path]) -> str | None:
     """The reason why a graph could not be made, else None."""
     network, path = job
     try:
-        graph = build(network)
-    except Exception as fault:      # timm, tracing and the exporter raise what they like; the caller lists them all
+        job = build(network)
+    except Exception as fault:      # timm and tracing raise what they like; the caller lists them all
         return f"{network.name} at {network.image_size}: {type(fault).__name__}: {(str(fault).splitlines() or [''])[0][:200]}"
-    part = path.with_suffix(".part")
-    part.write_bytes(graph)
-    part.rename(path)
+    job.save(path)
     return None
 
 
@@ -107,8 +105,9 @@ def write_all(wanted: list[Network], folder: Path, processes: int) -> int:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="predictor graphs", description=__doc__.splitlines()[0])
-    parser.add_argument("--labels", type=Path, required=True, help="timm's train.csv or infer.csv")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the ONNX files; those that exist stay")
+    parser.add_argument("--labels", type=Path, required=True, nargs="+", 
+                        help="timm's tables of training and inference, the folder of torchvision's networks")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the `.job` files; those that exist stay")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
     failed = write_all(networks(options.labels), options.out, options.processes)

@@ -1,31 +1,33 @@
-"""The 90 % interval: how far off predictions of networks that were left out of training have been.
+"""The 90 % interval: how far off predictions of what was left out of training have been.
 
-Half-widths are logarithms, a linear function of where the predicted time goes: grouped convolutions, whose kernel cuDNN
-chooses, are the hardest to foresee. Fitted to predictions that did not see the network, half of them not its family either.
+Half-widths are logarithms, a linear function of where the predicted time goes (grouped convolutions, whose kernel cuDNN chooses,
+are the hardest to foresee) and of what was not measured: whole steps on another card than that of the labels, or by newer software.
+Fitted to predictions that did not see the network, its family, the card or the software, each as often as the others.
 """
 
 from __future__ import annotations
-
-from typing import Callable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from predictor.features import Work
+from predictor.given import Given
 
-FEATURES = 6
+FEATURES = 9
 TAIL = 0.05
-OUTSIDE_WIDTH = 0.5
-"""Added to both half-widths outside the training set's ranges, at most: other GPUs and precisions are unproven."""
+OUTSIDE_WIDTH = 0.25
+"""Added to both half-widths where a job leaves what was measured, at most."""
+NEWEST_STEPS = 112
+"""Whole steps were measured up to this version; newer software is known by inference."""
 
 
-def interval_features(work: Work, share: Tensor, is_nhwc: Tensor, sums: Callable[[Tensor], Tensor]) -> Tensor:
-    """[R, FEATURES]. `share`: [P, 1] of the predicted time; `sums` adds over the operators of a job; `is_nhwc`: [R, 1]."""
-    grouped = sums(share * work.is_grouped * (1 - work.is_depthwise))
-    depthwise = sums(share * work.is_depthwise)
-    others = sums(share * (1 - work.is_product))
-    return torch.cat([torch.ones_like(grouped), grouped, depthwise, grouped * is_nhwc, depthwise * is_nhwc, others], dim=1)
+def interval_features(share: Tensor, is_nhwc: Tensor, version: Tensor, is_other_card: Tensor, is_compiled: Tensor) -> Tensor:
+    """[FEATURES, C]. `share`: [3, C], of the predicted time in grouped convolutions, depthwise ones and what is no product; all
+    else [C]."""
+    grouped, depthwise, others = share.unbind(0)
+    is_newer = (version - NEWEST_STEPS).clamp(0, 1)
+    return torch.stack([torch.ones_like(grouped), grouped, depthwise, grouped * is_nhwc, depthwise * is_nhwc, others, is_newer,
+                        is_other_card, is_compiled])
 
 
 class Interval(nn.Module):
@@ -36,35 +38,35 @@ class Interval(nn.Module):
         self.weight = nn.Parameter(start)      # columns: below, above
         self.register_buffer("scale", torch.ones(2))
 
-    def half_widths(self, x: Tensor) -> Tensor:
-        """[R, FEATURES] → [R, 2]"""
-        return torch.exp((x @ self.weight).clamp(-5, 1)) * self.scale
+    def half_widths(self, x: Tensor) -> list[Tensor]:
+        """[FEATURES, C] → [C] twice"""
+        return [torch.exp((x * self.weight[:, side, None]).sum(dim=0).clamp(-5, 1)) * self.scale[side] for side in range(2)]
 
-    def forward(self, x: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
-        width = self.half_widths(x) + OUTSIDE_WIDTH * outside.clamp(0, 1)
-        return width[:, :1], width[:, 1:]
+    def forward(self, share: Tensor, c: Given, is_other_card: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
+        """`outside`: [causes, C]"""
+        wider = OUTSIDE_WIDTH * outside.sum(dim=0).clamp(0, 1)
+        low, high = self.half_widths(interval_features(share, c.is_nhwc, c.torch, is_other_card, c.is_compiled))
+        return low + wider, high + wider
 
     def fit(self, x: Tensor, residual: Tensor, weight: Tensor) -> None:
-        """`residual`: log(measured / predicted) of left-out networks, [R]; `weight`: [R]. Pinball loss, then a scale that gives
+        """`residual`: log(measured / predicted) of what was left out, [R]; `weight`: [R]. Pinball loss, then a scale that gives
         each side exactly its share of these residuals."""
         optimizer = torch.optim.LBFGS([self.weight], max_iter=300, line_search_fn="strong_wolfe")
 
         def loss() -> Tensor:
             optimizer.zero_grad()
-            width = self.half_widths(x)
-            total = 0.0
-            for side, beyond in ((0, -residual), (1, residual)):
-                miss = beyond - width[:, side]
+            total = 1e-4 * (self.weight[1:] ** 2).mean()
+            for width, beyond in zip(self.half_widths(x), (-residual, residual)):
+                miss = beyond - width
                 total = total + (weight * torch.maximum((1 - TAIL) * miss, -TAIL * miss)).mean()
-            total = total + 1e-4 * (self.weight[1:] ** 2).mean()
             total.backward()
             return total
 
         optimizer.step(loss)
         with torch.no_grad():
-            width = self.half_widths(x)
-            ratio = torch.stack([-residual, residual], dim=1) / width
-            self.scale.copy_(torch.tensor([_weighted_quantile(ratio[:, i], weight, 1 - TAIL) for i in (0, 1)]))
+            widths = self.half_widths(x)
+            self.scale.copy_(torch.tensor([_weighted_quantile(beyond / width, weight, 1 - TAIL)
+                                           for width, beyond in zip(widths, (-residual, residual))]))
 
 
 def _weighted_quantile(values: Tensor, weight: Tensor, level: float) -> float:

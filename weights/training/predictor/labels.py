@@ -1,43 +1,108 @@
-"""The measured step times: one row a network, input size, layout and software version."""
+"""Measured steps by others: one row a network, card, configuration and software version."""
 
 from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Iterator
+
+import numpy as np
 
 
 @dataclass(frozen=True, order=True)
 class Network:
-    """A network at an input size: what one ONNX graph stands for."""
+    """A network at an input size: what one `.job` file stands for. torchvision's have a prefix."""
 
     name: str
     image_size: int
 
     @property
     def graph_file(self) -> str:
-        return f"{self.name}.{self.image_size}.onnx"
+        return f"{self.name}.{self.image_size}.job"
 
 
-def networks(path: Path) -> list[Network]:
-    with open(path, newline="", encoding="utf-8") as lines:
-        return sorted({Network(row["model"], int(row["img_size"])) for row in csv.DictReader(lines)})
+TRAIN, INFER, BACKWARD = "train", "infer", "backward"
+"""What was timed: a whole step; the forward pass in evaluation; forward and backward without an optimizer."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """A measured training step."""
-
     network: Network
     batch: int
     layout: str
-    software: str       # "pt111"
+    software: str       # PyTorch's version as "pt112"
     run: str            # of the benchmark: two runs differ in nothing else that is recorded
     step_ms: float
-    parameters_m: float     # of the network that was measured, in millions
+    parameters_m: float     # of the network that was measured, in millions; 0 where nobody counted
+    gpu: str                # a name of runtime/job/gpus.def
+    precision: str          # "fp32", "tf32", "amp", "amp_bf16", "bf16", "fp16"
+    kind: str
+    is_compiled: bool       # by torch.compile
 
 
-def read_labels(path: Path) -> list[Label]:
+TIMM_CARDS = {"rtx3090": "RTX-3090", "rtx4090": "RTX-4090", "4090": "RTX-4090", "5090": "RTX-5090",
+              "pro6000maxq": "RTX-PRO-6000-Max-Q"}
+COMPILED = "-dynamo"
+
+
+def _timm_networks(path: Path) -> set[Network]:
     with open(path, newline="", encoding="utf-8") as lines:
-        return [Label(Network(row["model"], int(row["img_size"])), int(row["batch_size"]), row["layout"], row["torch"],
-                      row["run"], float(row["step_time_ms"]), float(row["param_count_M"])) for row in csv.DictReader(lines)]
+        return {Network(row["model"], int(row["img_size"])) for row in csv.DictReader(lines)
+                if row["device"].removesuffix(COMPILED) in TIMM_CARDS}
+
+
+def read_timm(path: Path, kind: str) -> Iterator[Label]:
+    """timm's tables of training or inference benchmarks; CPUs, and rows that do not say their batch, are left out."""
+    with open(path, newline="", encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            card = TIMM_CARDS.get(row["device"].removesuffix(COMPILED))
+            if card is not None and row["batch_size"]:
+                yield Label(Network(row["model"], int(row["img_size"])), int(float(row["batch_size"])), row["layout"], row["torch"],
+                            row["run"], float(row["step_time_ms"]), float(row["param_count_M"] or 0), card, row["precision"], kind,
+                            row["device"].endswith(COMPILED))
+
+
+TORCHVISION = "torchvision."
+TORCHVISION_BATCH, TORCHVISION_SIZE = 12, 224
+TORCHVISION_CARDS = {
+    "GeForce GTX 1080 Ti": "GTX-1080-Ti", "TITAN Xp": "TITAN-Xp", "TITAN V": "TITAN-V", "GeForce RTX 2080 Ti": "RTX-2080-Ti",
+    "TITAN RTX": "TITAN-RTX", "A100-SXM4-40GB": "A100-SXM-40GB"}
+TF32_CARDS = ("A100-SXM4-40GB",)
+"""Convolutions in "float" are TF32 by PyTorch's default where the card has it."""
+
+
+def _medians(path: Path) -> dict[str, float]:
+    """Milliseconds by network: a column each, a row an iteration."""
+    with open(path, newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    return {name: float(np.median([float(row[name]) for row in rows])) for name in rows[0] if name}
+
+
+def _single_gpu_file(folder: Path, gpu: str, precision: str) -> Path | None:
+    """Older runs name neither the number of GPUs nor fp32 the same."""
+    older = {"float": "single"}.get(precision, precision)
+    patterns = (f"{gpu}_1_gpus__{precision}_model_train*_benchmark.csv", f"{gpu}_{older}_model_train*_benchmark.csv")
+    return next((path for pattern in patterns for path in sorted(folder.rglob(pattern))), None)
+
+
+def read_torchvision(folder: Path) -> Iterator[Label]:
+    """ryujaehun/pytorch-gpu-benchmark: torchvision's networks at batch 12, forward and backward, fp32 or fp16 throughout. Its runs
+    on several GPUs are DataParallel, one process that starts all kernels, and not read."""
+    for gpu, card in TORCHVISION_CARDS.items():
+        for precision in ("float", "half"):
+            path = _single_gpu_file(folder, gpu, precision)
+            if path is None:
+                continue
+            arithmetic = "fp16" if precision == "half" else "tf32" if gpu in TF32_CARDS else "fp32"
+            for name, step_ms in _medians(path).items():
+                yield Label(Network(TORCHVISION + name, TORCHVISION_SIZE), TORCHVISION_BATCH, "nchw", "pt17", "multigpu", step_ms,
+                            0.0, card, arithmetic, BACKWARD, False)
+
+
+def networks(paths: list[Path]) -> list[Network]:
+    """Of timm's tables, or of a folder of torchvision's."""
+    found: set[Network] = set()
+    for path in paths:
+        found |= {label.network for label in read_torchvision(path)} if path.is_dir() else _timm_networks(path)
+    return sorted(found)

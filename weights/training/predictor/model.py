@@ -4,8 +4,9 @@
                               Σ count · launches · cost                                   (the host's)
                               all-reduce of the gradients                                 (the network's)
 
-The correction comes from an encoding of the operator, which reads nothing of the configuration, and a light head that adds it.
-Operators see each other only in the sum; position and attention over the sequence are experiments (context.py).
+The correction comes from an encoding of the operator, which reads nothing of the configuration, and is linear in what conditions.py
+makes of that: layout, arithmetic, software. Operators see each other only in the sum; position and attention over the sequence
+are experiments (context.py).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from predictor import features, normalisation, tables
+from predictor import conditions, features, normalisation, tables
 from predictor.context import Context
 from predictor.features import Work
 from predictor.operators import FP32_BYTES, HALF_BYTES, Operators
@@ -26,9 +27,9 @@ from predictor.operators import FP32_BYTES, HALF_BYTES, Operators
 class Options:
     """Hyperparameters, and the parts that an ablation leaves out."""
 
-    width: int = 32
+    width: int = 48
     heads: int = 2
-    hidden: int = 48
+    hidden: int = 64
     norm_hidden: int = 16
     clip: float = 2.0           # a correction's largest size, as a logarithm
     type_dropout: float = 0.1
@@ -50,18 +51,28 @@ class Configurations(NamedTuple):
     gpu_count: Tensor
     is_fp32: Tensor
     is_tf32: Tensor
-    is_amp: Tensor
+    is_amp: Tensor          # half-precision products, with autocast or throughout
+    is_half: Tensor         # throughout
+    is_default: Tensor      # PyTorch's own: fp32, and tf32 in convolutions
     is_nhwc: Tensor
-    is_adam: Tensor     # or AdamW: both flags in one
-    software: Tensor    # 0: torch 1.10, 1: torch 1.11
-    gpu: Tensor         # [R, columns]
+    is_adam: Tensor         # or AdamW: both flags in one
+    is_fused: Tensor        # attention that never writes its scores
+    is_compiled: Tensor
+    torch: Tensor           # version, as conditions.VERSIONS
+    gpu: Tensor             # [R, columns]
 
     def gpu_column(self, name: str) -> Tensor:
         i = tables.gpu_columns().index(name)
         return self.gpu[:, i:i + 1]
 
+    def conditions(self) -> Tensor:
+        """[R, conditions.COUNT]"""
+        return torch.cat(conditions.columns(self.is_nhwc, self.is_fp32, self.is_tf32, self.is_half, self.is_fused, self.torch,
+                                            self.is_compiled), dim=1)
 
-PARTS = len(tables.PHASES) + 2
+
+PHASES = len(tables.PHASES)
+PARTS = PHASES + 2
 """Of an operator that are priced apart: its phases, and its normalisation forward and backward."""
 
 
@@ -95,7 +106,8 @@ class Roofline(nn.Module):
 
     def _flops_ms(self, work: Work, c: Configurations) -> Tensor:
         vector_tflops = c.gpu_column("fp32_tflops")
-        matrix_tflops = (c.is_fp32 * vector_tflops + c.is_tf32 * c.gpu_column("tf32_tflops")
+        in_tf32 = c.is_tf32 + c.is_default * work.is_convolution
+        matrix_tflops = ((c.is_fp32 - c.is_default * work.is_convolution) * vector_tflops + in_tf32 * c.gpu_column("tf32_tflops")
                          + c.is_amp * c.gpu_column("fp16_tflops"))
         on_vectors, on_tensors = work.flops / (vector_tflops * 1e9), work.padded / (matrix_tflops * 1e9)
         dense = on_tensors * self._cost(self.DENSE, c.is_nhwc * work.has_layout)
@@ -109,9 +121,9 @@ class Roofline(nn.Module):
 
     def _bytes_ms(self, work: Work, ms_per_byte: Tensor, c: Configurations) -> Tensor:
         depthwise = self.depthwise_byte_cost + self.depthwise_byte_cost_nhwc * c.is_nhwc
-        widened = 1 + work.is_kept_in_fp32 * c.is_amp * (self.WIDENED - 1)
+        widened = 1 + work.is_kept_in_fp32 * c.is_amp * (1 - c.is_half) * (self.WIDENED - 1)
         moved = work.bytes * widened * torch.exp(self.byte_cost + work.is_depthwise * depthwise)
-        scores = work.scores * torch.exp(self.score_cost)
+        scores = work.scores * (1 - c.is_fused) * torch.exp(self.score_cost)
         return (moved + torch.cat([scores, torch.zeros_like(work.scores)], dim=1)) * ms_per_byte
 
     def forward(self, work: Work, c: Configurations) -> Tensor:
@@ -120,7 +132,8 @@ class Roofline(nn.Module):
         ms_per_byte = bytes_per_fp32 / (c.gpu_column("memory_gbps") * 1e6)
         flops_ms, bytes_ms = self._flops_ms(work, c), self._bytes_ms(work, ms_per_byte, c)
         phases = torch.maximum(flops_ms, bytes_ms) + torch.sigmoid(self.overlap) * torch.minimum(flops_ms, bytes_ms)
-        return torch.cat([phases, work.norm_bytes * torch.exp(self.norm_cost) * ms_per_byte], dim=1)
+        norm_ms = work.norm_bytes * torch.exp(self.norm_cost) * ms_per_byte
+        return torch.cat([phases, norm_ms], dim=1)
 
 
 class Scale(nn.Module):
@@ -193,29 +206,46 @@ class Encoder(nn.Module):
         return self.merge(torch.cat(tokens, dim=1))
 
 
-class Correction(nn.Module):
-    """The logarithm by which priors are wrong, and what the configuration adds to it: linear in layout, software and both, so
-    that one evaluation prices all of them. Starts at zero."""
+SPECIFIC = 0.3
+"""Software moves phases together, and each by itself so much less readily: inference is measured on more software than training."""
 
-    CONDITIONS = 4      # always, NHWC, software, NHWC with software
+
+class Correction(nn.Module):
+    """The logarithm by which priors are wrong, for each condition. Starts at zero."""
+
+    FIRST_OF_ARITHMETIC = 0.05
 
     def __init__(self, width: int, parts: int, clip: float) -> None:
         super().__init__()
-        self.clip = clip
-        self.out = nn.Linear(width, self.CONDITIONS * parts)
-        nn.init.zeros_(self.out.weight)
-        nn.init.zeros_(self.out.bias)
+        self.clip, self.parts = clip, parts
+        self.out = nn.Linear(width, conditions.COUNT * parts)
+        self.common = nn.Linear(width, conditions.COUNT)
+        for layer in (self.out, self.common):
+            nn.init.zeros_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        with torch.no_grad():       # where they could not grow from zero
+            self.out.bias.view(conditions.COUNT, parts)[list(conditions.OF_ARITHMETIC)] = self.FIRST_OF_ARITHMETIC
+        is_software = torch.tensor(conditions.OF_SOFTWARE, dtype=torch.float32)
+        self.register_buffer("is_common", is_software, persistent=False)
+        self.register_buffer("specific", 1 - (1 - SPECIFIC) * is_software, persistent=False)
+
+    def merged(self) -> tuple[Tensor, Tensor]:
+        """Weight [conditions, parts, width] and bias [conditions, parts]: what both layers make together."""
+        weight = self.out.weight.reshape(conditions.COUNT, self.parts, -1) * self.specific[:, None, None]
+        bias = self.out.bias.reshape(conditions.COUNT, self.parts) * self.specific[:, None]
+        return (weight + (self.common.weight * self.is_common[:, None])[:, None],
+                bias + (self.common.bias * self.is_common)[:, None])
 
     def forward(self, x: Tensor) -> Tensor:
-        """[P, width] → [P, CONDITIONS * parts]"""
-        return self.out(x)
+        """[P, width] → [P, conditions * parts]"""
+        weight, bias = self.merged()
+        x = nn.functional.linear(x, weight.flatten(0, 1), bias.flatten()).reshape(-1, conditions.COUNT, self.parts)
+        is_arithmetic = torch.tensor(conditions.OF_ARITHMETIC)[:, None]
+        return torch.where(is_arithmetic, torch.relu(x), x).flatten(1)
 
-    def under(self, priced: Tensor, has_layout: Tensor, c: Configurations) -> Tensor:
-        """[P, parts] under one configuration, of what forward gave."""
-        always, nhwc, software, both = priced.chunk(self.CONDITIONS, dim=1)
-        is_nhwc = c.is_nhwc * has_layout
-        x = always + nhwc * is_nhwc + software * c.software + both * (is_nhwc * c.software)
-        return self.clip * torch.tanh(x / self.clip)
+    def under(self, priced: Tensor, weight: Tensor) -> Tensor:
+        """[P, parts] of what forward gave. `weight`: [P, conditions]"""
+        return (priced.reshape(-1, conditions.COUNT, self.parts) * weight[:, :, None]).sum(dim=1)
 
 
 def _gelu(x: Tensor) -> Tensor:
@@ -231,7 +261,7 @@ class Head(nn.Module):
         self.from_encoding = nn.Linear(options.width, options.hidden)
         self.from_work = nn.Linear(features.BATCH_FEATURES, options.hidden, bias=False)
         self.middle = nn.Linear(options.hidden, options.hidden)
-        self.correction = Correction(options.hidden, len(tables.PHASES), options.clip)
+        self.correction = Correction(options.hidden, PHASES, options.clip)
 
     def forward(self, encoded: Tensor, work: Tensor) -> Tensor:
         """`encoded`: encodings behind from_encoding, `work`: batch features."""
@@ -246,7 +276,7 @@ class NormHead(nn.Module):
         super().__init__()
         self.scale = Scale(normalisation.FEATURES)
         self.middle = nn.Linear(normalisation.FEATURES, options.norm_hidden)
-        self.correction = Correction(options.norm_hidden, PARTS - len(tables.PHASES), options.clip)
+        self.correction = Correction(options.norm_hidden, PARTS - PHASES, options.clip)
 
     def forward(self, norm: Tensor) -> Tensor:
         return self.correction(_gelu(self.middle(self.scale(norm))))
@@ -268,19 +298,21 @@ class Step(nn.Module):
     """Of a parameter in an optimizer step, fp32: gradient, parameter and state read, parameter and state written."""
     LINK_GBPS = 12.0
     """All-reduce over PCIe 4 x16 without NVLink, as NCCL reaches it between workstation boards. An assumption."""
-    LAUNCHES_AT_FIRST_MS = 0.012
+    LAUNCHES_AT_FIRST_MS = 0.03
+    """What starting a kernel costs the host. Labels of timm's have batches that hide it: torchvision's at batch 12 say it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.launch_cost = nn.Parameter(torch.tensor(self.LAUNCHES_AT_FIRST_MS).log())
         self.optimizer_cost = nn.Parameter(torch.zeros(()))
 
-    def forward(self, operators_ms: Tensor, launches: Tensor, parameters: Tensor, c: Configurations) -> Tensor:
-        """[R, 1] each"""
+    def forward(self, operators_ms: Tensor, launches: Tensor, parameters: Tensor, c: Configurations,
+                host: Tensor | float = 0.0) -> Tensor:
+        """[R, 1] each. `host`: by what another host's costs differ, as a logarithm."""
         gbps = c.gpu_column("memory_gbps")
         traffic = self.SGD_BYTES + (self.ADAM_BYTES - self.SGD_BYTES) * c.is_adam
         optimizer_ms = parameters * traffic / (gbps * 1e6) * torch.exp(self.optimizer_cost)
-        host_ms = launches * torch.exp(self.launch_cost)
+        host_ms = launches * torch.exp(self.launch_cost + host)
         reduce_ms = 2 * (c.gpu_count - 1) / c.gpu_count * parameters * FP32_BYTES / (self.LINK_GBPS * 1e6)
         return smooth_maximum(operators_ms + optimizer_ms, host_ms, reduce_ms)
 
@@ -302,8 +334,7 @@ class Predictor(nn.Module):
         """Encodings behind head.from_encoding, batch features and those of normalisations → what correction takes."""
         return self.head(encoded, work), self.norm_head(norm)
 
-    def correction(self, priced: tuple[Tensor, Tensor], has_layout: Tensor, c: Configurations) -> Tensor:
-        """[P, PARTS]"""
-        of_phases, of_norm = priced
-        return torch.cat([self.head.correction.under(of_phases, has_layout, c),
-                          self.norm_head.correction.under(of_norm, has_layout, c)], dim=1)
+    def correction(self, priced: tuple[Tensor, Tensor], weight: Tensor) -> Tensor:
+        """[P, PARTS]. `weight`: [P, conditions], of layout where layouts matter."""
+        x = torch.cat([self.head.correction.under(priced[0], weight), self.norm_head.correction.under(priced[1], weight)], dim=1)
+        return self.options.clip * torch.tanh(x / self.options.clip)

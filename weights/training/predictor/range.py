@@ -1,4 +1,4 @@
-"""Whether a job lies where the predictor was trained, computed beside the prediction."""
+"""Whether a job lies where something was measured, and if not why; computed beside the prediction."""
 
 from __future__ import annotations
 
@@ -6,47 +6,71 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from predictor import batches, tables
+from predictor import conditions, tables
 from predictor.dataset import Dataset
+from predictor.given import Given
+from predictor.labels import TRAIN
 from predictor.operators import Operators
-from predictor.model import Configurations
 
 UNKNOWN_SHARE = 0.05
 """So much of the time in operators of types that were never seen passes."""
 LOAD_MARGIN = 0.7
 """Logarithm: an operator may be twice as large as the largest of its kind in training."""
 GPU_MARGIN = 0.05
+OLDEST = 107
+"""PyTorch's version of the oldest measurements."""
+
+
+def card_names(data: Dataset) -> list[str]:
+    """Those of whole steps first."""
+    steps = sorted(set(data.gpu[data.kind == TRAIN]))
+    return steps + sorted(set(data.gpu) - set(steps))
 
 
 class TrainingRange(nn.Module):
-    """By how much a job leaves the training set's ranges; 0 within. [1, 1]"""
+    """By how much a job leaves what was measured, for each of tables.causes(); 0 within."""
 
-    def __init__(self) -> None:
+    def __init__(self, card_count: int, step_card_count: int = 1) -> None:
         super().__init__()
+        self.step_card_count = step_card_count
         self.register_buffer("log_batch", torch.zeros(2))
         self.register_buffer("is_seen_type", torch.zeros(len(tables.operator_types()), 1))
         self.register_buffer("log_load_limit", torch.zeros(tables.LOAD_COUNT))
-        self.register_buffer("log_gpu", torch.zeros(len(tables.gpu_columns())))
+        self.register_buffer("log_gpu", torch.zeros(card_count, len(tables.gpu_columns())))
 
-    def fit(self, data: Dataset, labels: np.ndarray, seen: Tensor) -> None:
+    def fit(self, data: Dataset, seen: Tensor) -> None:
         """`seen`: rows of the type table that have an embedding of their own."""
-        operators = np.unique(np.concatenate([data.operator[data.sequence(n)] for n in np.unique(data.label_network[labels])]))
-        self.log_batch.copy_(torch.tensor([np.log(data.batch[labels].min()), np.log(data.batch[labels].max())]))
+        is_step = data.kind == TRAIN
+        operators = np.unique(np.concatenate([data.operator[data.sequence(n)] for n in np.unique(data.label_network[is_step])]))
+        self.log_batch.copy_(torch.tensor([np.log(data.batch[is_step].min()), np.log(data.batch[is_step].max())]))
         self.is_seen_type[seen] = 1.0
         self.is_seen_type[tables.UNKNOWN_TYPE] = 0.0
         self.log_load_limit.copy_(torch.tensor(np.log1p(data.load[operators].max(axis=0))))
-        self.log_gpu.copy_(torch.tensor(tables.gpu(batches.LABELLED_GPU).numbers).log())
+        self.log_gpu.copy_(torch.tensor([tables.gpu(name).numbers for name in card_names(data)]).log())
 
     def load(self, operators: Operators) -> Tensor:
         """By how much operators are larger than those of training. [1, 1]"""
         beyond = (torch.log(operators.load + 1) - self.log_load_limit).amax(dim=1, keepdim=True)
         return (beyond.amax(dim=0, keepdim=True) - LOAD_MARGIN).clamp(min=0)
 
-    def forward(self, operators: Operators, share: Tensor, c: Configurations) -> Tensor:
-        """`share`: [P, 1] of the predicted time."""
+    def _distance(self, gpu: Tensor, cards: Tensor) -> Tensor:
+        """[C]: of [columns, C] to the nearest of [cards, columns]."""
+        apart = (torch.log(gpu) - cards[:, :, None]).abs().amax(dim=1)
+        return (apart.amin(dim=0) - GPU_MARGIN).clamp(min=0)
+
+    def is_other_card(self, c: Given) -> Tensor:
+        """[C], 0 or 1: no whole step was measured on the card."""
+        return (self._distance(c.gpu, self.log_gpu[:self.step_card_count]) * 1e3).clamp(0, 1)
+
+    def forward(self, unknown_share: Tensor, load: Tensor, c: Given) -> Tensor:
+        """`unknown_share`: [C]; `load`: [1], of load(). [causes, C]"""
         log_batch = torch.log(c.batch)
-        batch = (log_batch - self.log_batch[1]).clamp(min=0) + (self.log_batch[0] - log_batch).clamp(min=0)
-        gpu = ((torch.log(c.gpu) - self.log_gpu).abs().amax(dim=1, keepdim=True) - GPU_MARGIN).clamp(min=0)
-        unknown = (share * (1 - self.is_seen_type[operators.type])).sum(dim=0, keepdim=True)
-        other = (1 - c.is_amp) + (c.gpu_count - 1).clamp(0, 1) + c.is_adam
-        return batch + gpu + (unknown - UNKNOWN_SHARE).clamp(min=0) + self.load(operators) + other
+        of = {"BATCH_BELOW_DATA": (self.log_batch[0] - log_batch).clamp(min=0),
+              "BATCH_ABOVE_DATA": (log_batch - self.log_batch[1]).clamp(min=0),
+              "OPERATORS_BEYOND_DATA": load,
+              "CARD_NOT_MEASURED": self._distance(c.gpu, self.log_gpu),
+              "PRECISION_NOT_MEASURED": c.is_other_precision,
+              "SOFTWARE_NOT_MEASURED": (c.torch - conditions.NEWEST).clamp(0, 1) + (OLDEST - c.torch).clamp(0, 1),
+              "TYPES_NOT_MEASURED": (unknown_share - UNKNOWN_SHARE).clamp(min=0),
+              "OPTIMIZER_OR_GPUS_NOT_MEASURED": c.is_adam + (c.gpu_count - 1).clamp(0, 1)}
+        return torch.stack([of[cause] * torch.ones_like(c.torch) for cause in tables.causes()])

@@ -1,4 +1,4 @@
-"""ONNX graphs → operator sequences, through `mdot tokens` and nothing else.
+"""`.job` files → operator sequences, through `mdot tokens` and nothing else.
 
 What was read is kept beside the results, under the hash of the binary and of the graph: reading all networks again after a
 change of the tokeniser takes a minute, after none a second.
@@ -34,6 +34,7 @@ class Sequence:
     setting: np.ndarray     # [n, settings]
     load: np.ndarray        # [n, LOAD_COUNT]
     position: np.ndarray    # [n, POSITIONS]
+    edge: np.ndarray        # [e, 2] from and to
 
     def __len__(self) -> int:
         return len(self.type)
@@ -78,6 +79,7 @@ def read_sequence(mdot: Path, graph: Path) -> Sequence:
         setting=np.array([_settings(o) for o in near]),
         load=np.array([_loads(a, b) for a, b in zip(near, far, strict=True)]),
         position=np.array([_position(i, o) for i, o in enumerate(near)]),
+        edge=np.array([(source, i) for i, o in enumerate(near) for source in o["inputs"]], dtype=np.int64).reshape(-1, 2),
     )
 
 

@@ -1,4 +1,4 @@
-"""The predictor that ships: some members trained on all labels, and an interval from predictions of left-out networks."""
+"""The predictor that ships: some members trained on all labels, and an interval from predictions of what was left out."""
 
 from __future__ import annotations
 
@@ -13,37 +13,51 @@ from torch import Tensor
 from predictor import batches, splits, training
 from predictor.dataset import Dataset
 from predictor.evaluation import read_folds
-from predictor.exported import Exported
 from predictor.forms import SHIPPED_FORM, SHIPPED_MEMBERS
 from predictor.interval import Interval, interval_features
+from predictor.labels import TRAIN
 from predictor.model import Options, Predictor
-from predictor.range import TrainingRange
-
-def held_out(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels, log(measured / predicted) by models that did not see the network, and weights: both splits count the same."""
-    label, residual, weight = [], [], []
-    for split in (splits.RANDOM, splits.FAMILIES):
-        folds = read_folds(folder, SHIPPED_FORM, split).values()
-        if not folds:
-            raise FileNotFoundError(f"{folder}: no predictions of '{SHIPPED_FORM}' on split '{split}'; run evaluate first")
-        count = sum(len(fold.label) for fold in folds)
-        for fold in folds:
-            label.append(fold.label)
-            residual.append(np.log(fold.measured_ms / fold.predicted_ms))
-            weight.append(np.full(len(fold.label), 1 / count))
-    return np.concatenate(label), np.concatenate(residual), np.concatenate(weight)
+from predictor.pieces import Shipped
+from predictor.range import TrainingRange, card_names
 
 
-def interval_inputs(members: Sequence[Predictor], data: Dataset, labels: np.ndarray) -> Tensor:
-    """[labels, FEATURES]"""
+class HeldOut:
+    """Labels, log(measured / predicted) by models that did not see them, the split and a weight: splits count the same."""
+
+    def __init__(self, folder: Path) -> None:
+        label, residual, weight, split_of = [], [], [], []
+        for split in splits.SPLITS:
+            folds = read_folds(folder, SHIPPED_FORM, split).values()
+            if not folds:
+                raise FileNotFoundError(f"{folder}: no predictions of '{SHIPPED_FORM}' on split '{split}'; run evaluate first")
+            count = sum(len(fold.label) for fold in folds)
+            for fold in folds:
+                label.append(fold.label)
+                residual.append(np.log(fold.measured_ms / fold.predicted_ms))
+                weight.append(np.full(len(fold.label), 1 / count))
+                split_of.append(np.full(len(fold.label), split))
+        self.label, self.residual = np.concatenate(label), torch.tensor(np.concatenate(residual), dtype=torch.float32)
+        weights = np.concatenate(weight)
+        self.weight, self.split = torch.tensor(weights / weights.mean(), dtype=torch.float32), np.concatenate(split_of)
+
+
+def interval_inputs(members: Sequence[Predictor], data: Dataset, label: np.ndarray, split: np.ndarray) -> Tensor:
+    """[FEATURES, labels]. What a split left out counts as never measured."""
+    steps = card_names(data)[:len(set(data.gpu[data.kind == TRAIN]))]
     result = []
-    for part in np.array_split(labels, max(1, len(labels) // 400)):
-        batch = batches.make(data, part)
+    for at in np.array_split(np.arange(len(label)), max(1, len(label) // 400)):
+        batch = batches.make(data, label[at])
         with torch.no_grad():
-            shares = [training.shares(member, batch) for member in members]
-        result.append(interval_features(batch.work, torch.stack(shares).mean(dim=0), batch.configurations.is_nhwc,
-                                        lambda each, batch=batch: training.sums(batch, each)))
-    return torch.cat(result)
+            share = torch.stack([training.shares(member, batch) for member in members]).mean(dim=0)
+        work = batch.work
+        kinds = (work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_product)
+        shares = torch.cat([training.sums(batch, share * kind) for kind in kinds], dim=1).T
+        c = batch.configurations
+        is_new = torch.tensor(split[at] == splits.SOFTWARE)
+        version = torch.where(is_new, torch.tensor(200.0), torch.tensor(110.0))
+        is_other_card = torch.tensor(~np.isin(data.gpu[label[at]], steps), dtype=torch.float32)
+        result.append(interval_features(shares, c.is_nhwc[:, 0], version, is_other_card, c.is_compiled[:, 0]))
+    return torch.cat(result, dim=1)
 
 
 def train(data_path: Path, out: Path) -> None:
@@ -51,36 +65,39 @@ def train(data_path: Path, out: Path) -> None:
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     labels = np.arange(len(data.step_ms))
-    members = [training.fit(data, labels, options, schedule) for options, schedule in SHIPPED_MEMBERS.values()]
-    trained_on = TrainingRange()
-    trained_on.fit(data, labels, members[0].row_of_type.unique())
-    save(Exported(members, Interval(), trained_on), out)
+    members = [training.fit(data, labels, options, schedule)[0] for options, schedule in SHIPPED_MEMBERS]
+    trained_on = TrainingRange(len(card_names(data)))
+    trained_on.fit(data, members[0].row_of_type.unique())
+    save(Shipped(members, Interval(), trained_on), out)
 
 
-def calibrate(model_path: Path, data_path: Path, held_out_folder: Path, out: Path) -> float:
-    """Fits the interval. Returns how many left-out labels, in %, lie in an interval fitted to the other half of the networks."""
-    data, model = Dataset.load_file(data_path), load(model_path)
-    label, residual, weight = held_out(held_out_folder)
-    x, r = interval_inputs(list(model.members), data, label), torch.tensor(residual, dtype=torch.float32)
-    w = torch.tensor(weight / weight.mean(), dtype=torch.float32)
-    is_even = torch.tensor(data.label_network[label] % 2 == 0)
-    inside = torch.zeros(len(r))
+def calibrate(model_path: Path, data_path: Path, held_out_folder: Path, out: Path) -> dict[str, tuple[float, float]]:
+    """Fits the interval. Returns for each split how many left-out labels, in %, lie in an interval fitted to the other half of the
+    networks, and its median width, upper over lower."""
+    data, model, held = Dataset.load_file(data_path), load(model_path), HeldOut(held_out_folder)
+    x, r, w = interval_inputs(list(model.members), data, held.label, held.split), held.residual, held.weight
+    is_even = torch.tensor(data.label_network[held.label] % 2 == 0)
+    inside, width = torch.zeros(len(r)), torch.zeros(len(r))
     for half in (is_even, ~is_even):
         trial = Interval()
-        trial.fit(x[half], r[half], w[half])
-        low, high = trial.half_widths(x[~half]).detach().unbind(dim=1)
+        trial.fit(x[:, half], r[half], w[half])
+        low, high = (side.detach() for side in trial.half_widths(x[:, ~half]))
         inside[~half] = ((r[~half] >= -low) & (r[~half] <= high)).float()
+        width[~half] = torch.exp(low + high)
     model.interval.fit(x, r, w)
     save(model, out)
-    return float(100 * (inside * w).sum() / w.sum())
+    return {split: (float(100 * inside[torch.tensor(held.split == split)].mean()),
+                    float(width[torch.tensor(held.split == split)].median())) for split in splits.SPLITS}
 
 
-def save(model: Exported, out: Path) -> None:
-    torch.save({"options": [asdict(member.options) for member in model.members], "state": model.state_dict()}, out)
+def save(model: Shipped, out: Path) -> None:
+    torch.save({"options": [asdict(member.options) for member in model.members], "cards": len(model.trained_on.log_gpu),
+                "state": model.state_dict()}, out)
 
 
-def load(path: Path) -> Exported:
+def load(path: Path) -> Shipped:
     saved = torch.load(path, weights_only=True)
-    model = Exported([Predictor(Options(**options)) for options in saved["options"]], Interval(), TrainingRange())
+    members = [Predictor(Options(**options)) for options in saved["options"]]
+    model = Shipped(members, Interval(), TrainingRange(saved["cards"]))
     model.load_state_dict(saved["state"])
     return model.eval()

@@ -22,7 +22,9 @@ LOAD_COUNT = 2 * PHASE_LOAD_COUNT + 1
 """operator_load: nine loads per sample, the same nine per step, parameters."""
 
 POSITIONS = ("topological_index", "depth", "height", "in_degree", "out_degree")
-CONFIGURATION = ("batch", "gpu_count", "is_fp32", "is_tf32", "is_amp", "is_nhwc", "is_adam", "is_adamw")
+READS = ("batch", "gpu_count", "is_fp32", "is_tf32", "is_amp", "is_nhwc", "is_adam", "is_adamw", "is_amp_bf16", "is_bf16",
+         "is_pytorch", "is_eager", "is_compiled", "torch")
+"""Numbers of the configuration that the predictor reads, by their names in the header: the runtime models what else is asked."""
 
 GPU_FIGURES = ("compute_capability", "sm_count", "boost_mhz", "memory_gib", "memory_gbps", "l2_mib", "fp32_tflops", "tf32_tflops",
                "fp16_tflops")
@@ -43,6 +45,22 @@ def settings() -> tuple[str, ...]:
     header = _read("include/mdot/mdot_predict.h").replace("\\\n", "\n")
     block = header.split("define MDOT_SETTING_MAP(X)")[1].split("typedef")[0]
     return tuple(re.findall(r'X\(\w+, "(\w+)"\)', block))
+
+
+@cache
+def configuration() -> tuple[str, ...]:
+    """Names of a configuration's numbers in MDOT_CONFIGURATION_MAP's order."""
+    header = (ROOT / "include/mdot/mdot_predict.h").read_text(encoding="utf-8")
+    block = re.split(r"\n(?! {4}X\()", header.split("define MDOT_CONFIGURATION_MAP(X)")[1], maxsplit=2)
+    return tuple(re.findall(r'X\(\w+, "(\w+)"\)', "\n".join(block[:2])))
+
+
+@cache
+def causes() -> tuple[str, ...]:
+    """Why a job lies outside of what was measured, by number: MDOT_OUTSIDE_MAP."""
+    header = (ROOT / "include/mdot/mdot_predict.h").read_text(encoding="utf-8")
+    block = re.split(r"\n(?! {4}X\()", header.split("define MDOT_OUTSIDE_MAP(X)")[1], maxsplit=2)
+    return tuple(re.findall(r'X\(\d+, (\w+)\)', "\n".join(block[:2])))
 
 
 @cache

@@ -11,17 +11,21 @@ from torch import Tensor, nn
 from predictor import batches, tables
 from predictor.batches import Batch
 from predictor.dataset import Dataset
+from predictor.labels import INFER, TRAIN
 from predictor.model import Options, Predictor
+from predictor.operators import Operators
 
 
 @dataclass(frozen=True)
 class Schedule:
-    epochs: int = 60
+    epochs: int = 50
     parts: int = 40             # an epoch is this many steps, each over some of the networks
     learning_rate: float = 8e-3
     weight_decay: float = 0.05
     penalty: float = 0.003      # of the mean square correction, weighted by time
     least_networks: int = 25    # a type seen in fewer is one of the unknown ones
+    benchmarks_penalty: float = 0.002
+    inferences: int = 2         # rows of inference that training takes of each network, at random
     seed: int = 0
 
 
@@ -36,7 +40,7 @@ def _corrections(model: Predictor, batch: Batch) -> Tensor:
         encoded = model.context(encoded, batch.places)
     priced = model.price(model.head.from_encoding(encoded)[batch.of_priced], batch.priced_features, batch.priced_norms)
     of_pairs = tuple(x[batch.priced_of_pair] for x in priced)
-    return model.correction(of_pairs, batch.work.has_layout, batch.pair_configurations)
+    return model.correction(of_pairs, batch.conditions)
 
 
 def sums(batch: Batch, amount: Tensor) -> Tensor:
@@ -46,19 +50,47 @@ def sums(batch: Batch, amount: Tensor) -> Tensor:
 
 def parts_ms(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
     """Each pair's parts, and each step's mean square correction weighted by time."""
-    prior = model.roofline(batch.work, batch.pair_configurations) * batch.count
+    prior = model.roofline(batch.work, batch.pair_configurations)
+    total = prior * batch.count * batch.part_weight
     if not model.options.use_correction:
-        return prior, prior.new_zeros(len(batch.step_ms), 1)
-    correction, weight = _corrections(model, batch), prior.detach()
+        return total, total.new_zeros(len(batch.step_ms), 1)
+    correction, weight = _corrections(model, batch), total.detach()
     square = sums(batch, (weight * correction**2).sum(1, keepdim=True)) / sums(batch, weight.sum(1, keepdim=True))
-    return prior * torch.exp(correction), square
+    return total * torch.exp(correction), square
 
 
-def predict(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
+class Benchmarks(nn.Module):
+    """What is a benchmark's and no operator's: for each kind of measurement but whole steps an offset, what launches cost
+    inference, and what they cost each host beside that. Fitted beside the predictor and left behind."""
+
+    def __init__(self, hosts: int) -> None:
+        super().__init__()
+        self.offset = nn.Parameter(torch.zeros(len(batches.KINDS)))
+        self.launches = nn.Parameter(torch.zeros(()))
+        self.host = nn.Parameter(torch.zeros(hosts))
+        self.register_buffer("is_other", torch.tensor([float(kind != TRAIN) for kind in batches.KINDS]))
+        self.register_buffer("is_infer", torch.tensor([float(kind == INFER) for kind in batches.KINDS]))
+
+    def forward(self, batch: Batch, knows_hosts: bool) -> tuple[Tensor, Tensor]:
+        """[R, 1] each, logarithms: of the GPU's time, and of a launch."""
+        launches = self.launches * self.is_infer[batch.kind]
+        launches = launches + self.host[batch.host] * self.is_other[batch.kind] * float(knows_hosts)
+        return (self.offset * self.is_other)[batch.kind][:, None], launches[:, None]
+
+    def implausibility(self) -> Tensor:
+        return (self.offset**2).sum() / 10 + self.launches**2 / 10 + (self.host**2).sum()
+
+
+def predict(model: Predictor, batch: Batch, benchmarks: Benchmarks | None = None,
+            knows_hosts: bool = False) -> tuple[Tensor, Tensor]:
     """[R, 1] milliseconds, and the mean square corrections."""
     of_pairs, square = parts_ms(model, batch)
-    operators_ms = sums(batch, of_pairs.sum(1, keepdim=True))
-    return model.step(operators_ms, batch.launches, batch.parameters, batch.configurations), square
+    operators_ms, host = sums(batch, of_pairs.sum(1, keepdim=True)), 0.0
+    if benchmarks is not None:
+        offset, host = benchmarks(batch, knows_hosts)
+        operators_ms = operators_ms * torch.exp(offset)
+    parameters = batch.parameters * batch.has_optimizer
+    return model.step(operators_ms, batch.launches, parameters, batch.configurations, host), square
 
 
 def shares(model: Predictor, batch: Batch) -> Tensor:
@@ -75,10 +107,29 @@ def _merge_rare_types(model: Predictor, data: Dataset, networks: np.ndarray, lea
     model.row_of_type.copy_(torch.tensor(rows))
 
 
-def _fit_scales(model: Predictor, batch: Batch) -> None:
-    model.encoder.fit_scales(batch.operators)
-    model.head.scale.fit(batch.priced_features)
-    model.norm_head.scale.fit(batch.priced_norms[batch.priced_norms[:, 0] > 0])
+def _fit_scales(model: Predictor, parts: list[Batch]) -> None:
+    model.encoder.fit_scales(Operators(*(torch.cat(x) for x in zip(*(part.operators for part in parts)))))
+    model.head.scale.fit(torch.cat([part.priced_features for part in parts]))
+    norms = torch.cat([part.priced_norms for part in parts])
+    model.norm_head.scale.fit(norms[norms[:, 0] > 0])
+
+
+AUXILIARY = 0.3
+"""Weight of a label that is no whole step on the card of the training set's: inference, and other cards' networks."""
+
+
+def weights(data: Dataset) -> np.ndarray:
+    return np.where(data.kind == INFER, AUXILIARY, 1.0)
+
+
+def chosen(data: Dataset, labels: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """All labels but those of inference, and so many of these for each network."""
+    is_infer = data.kind[labels] == INFER
+    drawn = np.random.default_rng(seed).permutation(labels[is_infer])
+    order = np.argsort(data.label_network[drawn], kind="stable")
+    network = data.label_network[drawn][order]
+    rank = np.arange(len(network)) - np.searchsorted(network, network)
+    return np.sort(np.concatenate([labels[~is_infer], drawn[order][rank < count]]))
 
 
 def _parts(data: Dataset, labels: np.ndarray, schedule: Schedule, options: Options) -> list[Batch]:
@@ -86,15 +137,16 @@ def _parts(data: Dataset, labels: np.ndarray, schedule: Schedule, options: Optio
     random = np.random.default_rng(schedule.seed)
     networks = random.permutation(np.unique(data.label_network[labels]))
     groups = np.array_split(networks, schedule.parts)
-    return [batches.make_merged(data, labels[np.isin(data.label_network[labels], group)], options) for group in groups]
+    weight = weights(data)
+    return [batches.make_merged(data, labels[np.isin(data.label_network[labels], group)], weight, options) for group in groups]
 
 
 PHYSICS_RATE = 4.0
 """Efficiencies and costs are logarithms that may lie far from their start: they learn so much faster than the network."""
 
 
-def _parameter_groups(model: Predictor, schedule: Schedule) -> list[dict]:
-    physics = [*model.roofline.parameters(), *model.step.parameters()]
+def _parameter_groups(model: Predictor, benchmarks: Benchmarks, schedule: Schedule) -> list[dict]:
+    physics = [*model.roofline.parameters(), *model.step.parameters(), *benchmarks.parameters()]
     network = [p for name, p in model.named_parameters() if not name.startswith(("roofline.", "step."))]
     return [
         {"params": physics, "weight_decay": 0.0, "lr": schedule.learning_rate * PHYSICS_RATE},
@@ -103,14 +155,15 @@ def _parameter_groups(model: Predictor, schedule: Schedule) -> list[dict]:
     ]
 
 
-def fit(data: Dataset, labels: np.ndarray, options: Options, schedule: Schedule) -> Predictor:
-    """A predictor of these labels (indices)."""
+def fit(data: Dataset, labels: np.ndarray, options: Options, schedule: Schedule) -> tuple[Predictor, Benchmarks]:
+    """A predictor of these labels (indices), and what was theirs alone."""
     torch.manual_seed(schedule.seed)
-    model = Predictor(options)
+    labels = chosen(data, labels, schedule.inferences, schedule.seed)
+    model, benchmarks = Predictor(options), Benchmarks(len(np.unique(batches.host_names(data))))
     _merge_rare_types(model, data, np.unique(data.label_network[labels]), schedule.least_networks)
     parts = _parts(data, labels, schedule, options)
-    _fit_scales(model, batches.make_merged(data, labels, options))
-    optimizer = torch.optim.AdamW(_parameter_groups(model, schedule), fused=True)
+    _fit_scales(model, parts)
+    optimizer = torch.optim.AdamW(_parameter_groups(model, benchmarks, schedule), fused=True)
     steps = schedule.epochs * len(parts)
     rate = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, [group["lr"] for group in optimizer.param_groups], total_steps=steps, pct_start=0.15)
@@ -119,25 +172,28 @@ def fit(data: Dataset, labels: np.ndarray, options: Options, schedule: Schedule)
     for _ in range(schedule.epochs):
         for i in random.permutation(len(parts)):
             batch = parts[i]
-            step_ms, square = predict(model, batch)
+            step_ms, square = predict(model, batch, benchmarks, knows_hosts=True)
             error = torch.log(step_ms) - torch.log(batch.step_ms)
             each = nn.functional.huber_loss(error, torch.zeros_like(error), delta=0.1, reduction="none") * 10
             loss = ((each + schedule.penalty * square) * batch.weight).sum() / batch.weight.sum()
+            loss = loss + schedule.benchmarks_penalty * benchmarks.implausibility()
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             rate.step()
-    return model.eval()
+    return model.eval(), benchmarks.eval()
 
 
-def predict_labels(model: Predictor, data: Dataset, labels: np.ndarray) -> np.ndarray:
-    """Milliseconds of each label."""
+def predict_labels(fitted: tuple[Predictor, Benchmarks | None], data: Dataset, labels: np.ndarray) -> np.ndarray:
+    """Milliseconds of each label, as its kind of benchmark on an unknown host would measure it; without benchmarks as a whole
+    step."""
+    model, benchmarks = fitted
     order = np.argsort(data.label_network[labels], kind="stable")
     result = np.empty(len(labels))
     with torch.no_grad():
         for part in np.array_split(order, max(1, len(order) // 400)):
             if len(part):
-                step_ms, _ = predict(model, batches.make(data, labels[part], model.options))
+                step_ms, _ = predict(model, batches.make(data, labels[part], model.options), benchmarks)
                 result[part] = step_ms[:, 0].numpy()
     return result

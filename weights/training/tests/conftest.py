@@ -34,7 +34,8 @@ def make_sequence():
         count = len(rows)
         position = [[i, i, count - 1 - i, float(i > 0), float(i < count - 1)] for i in range(count)]
         types, settings, loads = zip(*rows)
-        return Sequence(np.array(types), np.array(settings), np.array(loads), np.array(position, dtype=float))
+        edges = np.array([(i, i + 1) for i in range(count - 1)])
+        return Sequence(np.array(types), np.array(settings), np.array(loads), np.array(position, dtype=float), edges)
 
     return make
 
@@ -42,8 +43,9 @@ def make_sequence():
 @pytest.fixture
 def make_label():
     def make(name: str, batch: int, step_ms: float, layout: str = "nchw", software: str = "pt111",
-             parameters_m: float = 0.0) -> Label:
-        return Label(Network(name, 224), batch, layout, software, "run", step_ms, parameters_m)
+             parameters_m: float = 0.0, gpu: str = "RTX-3090", precision: str = "amp", kind: str = "train",
+             is_compiled: bool = False) -> Label:
+        return Label(Network(name, 224), batch, layout, software, "run", step_ms, parameters_m, gpu, precision, kind, is_compiled)
 
     return make
 

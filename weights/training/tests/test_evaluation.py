@@ -5,14 +5,13 @@ import pytest
 
 from predictor import evaluation, report, splits
 from predictor.evaluation import fold_file, read_folds
-from predictor.forms import FORMS, SHIPPED_FORM, SHIPPED_MEMBERS
-from predictor.shipped import held_out
+from predictor.forms import FORMS, SHIPPED_FORM
+from predictor.shipped import HeldOut
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two folds of each split for the shipped members, whose mean is 10 % below what was measured; one for another form,
-    100 % above."""
+    """Two folds of each split for the shipped form, 10 % below what was measured; one for another form, 100 % above."""
 
     def keep(form, split, fold, ratio):
         measured = np.array([10.0, 20.0])
@@ -21,8 +20,7 @@ def folder(tmp_path):
 
     for split in splits.SPLITS:
         for fold in ("fold 1", "fold 2"):
-            for member, ratio in zip(SHIPPED_MEMBERS, (0.9 / 1.2, 0.9 * 1.2), strict=True):
-                keep(member, split, fold, ratio)
+            keep(SHIPPED_FORM, split, fold, 0.9)
         keep("roofline", split, "fold 1", 2.0)
     return tmp_path
 
@@ -33,21 +31,16 @@ def test_folds_are_read_back_by_name(folder):
     assert folds["fold 1"].predicted_ms.tolist() == pytest.approx([9.0, 18.0])
 
 
-def test_a_mean_has_the_folds_that_all_of_its_forms_have(folder):
-    fold_file(folder, next(iter(SHIPPED_MEMBERS)), splits.RANDOM, "fold 2").unlink()
-    assert list(read_folds(folder, SHIPPED_FORM, splits.RANDOM)) == ["fold 1"]
-
-
 def test_a_form_of_some_folds_stands_beside_the_shipped_one_there(folder):
     text = report.tables(folder)
     assert "roofline sum, fitted constants: 100.0 / 100.0 on fold 1, where the shipped form has 10.0 / 10.0." in text
-    assert "| mean of both: shipped | 2 | 10.0 | 10.0 |" in text
+    assert "| three-token fusion, and inference: shipped | 2 | 10.0 | 10.0 |" in text
 
 
-def test_the_interval_takes_both_splits_alike(folder):
-    _, residual, weight = held_out(folder)
-    assert residual == pytest.approx(np.log(1 / 0.9))
-    assert weight.sum() == pytest.approx(2)
+def test_the_interval_takes_all_splits_alike(folder):
+    held = HeldOut(folder)
+    assert held.residual.numpy() == pytest.approx(np.log(1 / 0.9))
+    assert [held.weight[held.split == split].sum().item() for split in splits.SPLITS] == pytest.approx([4.0] * len(splits.SPLITS))
 
 
 def test_what_is_there_is_not_run_again(data, tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from predictor.families import FAMILIES, family
+from predictor.families import FAMILIES, OTHER, family
 
 
 @pytest.mark.parametrize("network, expected", [
@@ -17,9 +17,13 @@ def test_networks_are_in_the_family_of_what_is_hard_about_them(network, expected
     assert family(network) == expected
 
 
-def test_an_unknown_network_is_an_error_that_says_where_to_add_it():
-    with pytest.raises(ValueError, match="teapot.*FAMILIES"):
-        family("teapot")
+def test_torchvisions_networks_are_in_timms_families():
+    assert family("torchvision.resnet50") == family("resnet50")
+    assert family("torchvision.mnasnet1_0") == family("mnasnet_100")
+
+
+def test_networks_that_fit_no_family_stand_together():
+    assert family("teapot") == OTHER
 
 
 def test_there_are_families_enough_to_leave_out():

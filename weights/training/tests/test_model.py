@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from predictor import batches, export, splits, tables, training
-from predictor.exported import Exported
+from predictor import batches, conditions, export, splits, tables, training
 from predictor.interval import FEATURES, Interval
 from predictor.model import Options, Predictor, smooth_maximum
-from predictor.range import TrainingRange
+from predictor.pieces import Shipped, Whole
+from predictor.range import TrainingRange, card_names
 from predictor.training import Schedule
 
 SMALL = Options(width=8, hidden=8)
@@ -23,12 +23,30 @@ def all_labels(data):
 
 
 @pytest.fixture
-def exported(data, all_labels):
+def shipped(data):
     torch.manual_seed(0)
     members = [Predictor(SMALL).eval() for _ in range(2)]
-    trained_on = TrainingRange()
-    trained_on.fit(data, all_labels, torch.arange(len(tables.operator_types())))
-    return Exported(members, Interval(), trained_on).eval()
+    for member in members:
+        for head in (member.head.correction, member.norm_head.correction):
+            torch.nn.init.normal_(head.out.weight, std=0.01)
+            torch.nn.init.normal_(head.common.weight, std=0.01)
+    trained_on = TrainingRange(len(card_names(data)))
+    trained_on.fit(data, torch.arange(len(tables.operator_types())))
+    return Shipped(members, Interval(), trained_on).eval()
+
+
+@pytest.fixture
+def ask(shipped, data):
+    """A network's quantiles, and by how much it is outside, by cause."""
+
+    def answer(network: int, batch: float, gpu: str, rows: tuple | None = None, **flags: float):
+        with torch.no_grad():
+            step_ms, outside = Whole(shipped)(*(rows or export.rows(data, network)),
+                                              torch.tensor(export.configuration(batch=batch, **flags)),
+                                              torch.tensor(tables.gpu(gpu).numbers))
+        return step_ms, dict(zip(tables.causes(), outside.tolist(), strict=True))
+
+    return answer
 
 
 def test_smooth_maximum_is_the_larger_where_they_differ_and_grows_where_they_do_not():
@@ -39,9 +57,9 @@ def test_smooth_maximum_is_the_larger_where_they_differ_and_grows_where_they_do_
 
 def test_an_untrained_predictor_is_its_roofline(data, all_labels):
     model = Predictor(SMALL).eval()
-    with_correction = training.predict_labels(model, data, all_labels)
+    with_correction = training.predict_labels((model, None), data, all_labels)
     without = Predictor(replace(SMALL, use_correction=False)).eval()
-    assert np.allclose(with_correction, training.predict_labels(without, data, all_labels), rtol=1e-5)
+    assert np.allclose(with_correction, training.predict_labels((without, None), data, all_labels), rtol=1e-5)
 
 
 @pytest.mark.parametrize("parts", [{}, {"use_fusion": False}, {"use_position": True}, {"use_encoder": True}])
@@ -68,83 +86,151 @@ def test_runs_of_one_setup_are_merged_into_their_geometric_mean(make_sequence, m
     from predictor.labels import Network
 
     data = dataset.build({Network("a", 224): make_sequence(2)}, [make_label("a", 8, 4.0), make_label("a", 8, 9.0)])
-    batch = batches.make_merged(data, np.arange(2))
+    batch = batches.make_merged(data, np.arange(2), np.ones(2))
     assert batch.step_ms.tolist() == [[pytest.approx(6.0)]]
     assert batch.weight.tolist() == [[2.0]]
 
 
 def test_types_of_few_networks_share_the_row_of_unknown_ones(data, all_labels):
-    model = training.fit(data, all_labels, SMALL, Schedule(epochs=1, parts=2, least_networks=10**6))
+    model, _ = training.fit(data, all_labels, SMALL, Schedule(epochs=1, parts=2, least_networks=10**6))
     assert model.row_of_type.unique().tolist() == [tables.UNKNOWN_TYPE]
 
 
-def test_quantiles_ascend(exported, data):
-    step_ms, _ = exported(*export.job(data, 0, 64.0, "RTX-3090"))
-    assert (step_ms.diff() > 0).all()
+def test_benchmarks_offsets_are_no_operators(make_sequence, make_label):
+    """Inference that takes twice what its forward pass takes in whole steps leaves the predictor of whole steps as it was."""
+    from predictor import dataset
+    from predictor.labels import Network
+
+    sequences, labels = {}, []
+    for blocks in (2, 3, 5, 8):
+        sequences[Network(f"n{blocks}", 224)] = sequence = make_sequence(blocks, 64)
+        for batch in (64, 256):
+            step_ms = batch * sequence.load[:, 0].sum() / 1e9
+            labels += [make_label(f"n{blocks}", batch, step_ms), make_label(f"n{blocks}", batch, 2 * step_ms, kind="infer")]
+    data = dataset.build(sequences, labels)
+    fitted = training.fit(data, np.arange(len(data.step_ms)), SMALL, SHORT)
+    ratio = training.predict_labels(fitted, data, np.arange(len(data.step_ms))) / data.step_ms
+    assert np.median(np.abs(ratio[data.kind == "train"] - 1)) < 0.15
+    assert np.median(np.abs(ratio[data.kind == "infer"] - 1)) < 0.15
 
 
-def test_equal_operators_may_be_merged(exported, data):
-    merged = export.job(data, 0, 64.0, "RTX-3090")
+def test_training_takes_so_many_rows_of_inference_for_each_network(make_sequence, make_label):
+    from predictor import dataset
+    from predictor.labels import Network
+
+    labels = [make_label("a", 8, 1.0)] + [make_label("a", batch, 1.0, kind="infer") for batch in (1, 2, 4, 8)]
+    data = dataset.build({Network("a", 224): make_sequence(2)}, labels)
+    chosen = training.chosen(data, np.arange(5), 2, seed=0)
+    assert 0 in chosen and len(chosen) == 3
+    assert training.chosen(data, np.arange(5), 0, seed=0).tolist() == [0]
+
+
+def test_quantiles_ascend(ask):
+    assert (ask(0, 64.0, "RTX-3090")[0].diff() > 0).all()
+
+
+def test_equal_operators_may_be_merged(ask, data):
     operators = data.operator[data.sequence(0)]
     apart = (torch.tensor(data.type[operators]), *(torch.tensor(x[operators], dtype=torch.float32)
-             for x in (data.setting, data.load)), torch.ones(len(operators)), *merged[4:])
-    assert torch.allclose(exported(*merged)[0], exported(*apart)[0], rtol=1e-4)
+             for x in (data.setting, data.load)), torch.ones(len(operators)))
+    assert torch.allclose(ask(0, 64.0, "RTX-3090")[0], ask(0, 64.0, "RTX-3090", rows=apart)[0], rtol=1e-4)
 
 
-def test_steps_take_longer_with_every_sample(exported, data):
-    times = [exported(*export.job(data, 3, float(batch), "RTX-3090"))[0][1].item() for batch in (1, 2, 3, 5, 8, 13, 33, 100, 700)]
+def test_steps_take_longer_with_every_sample(ask):
+    times = [ask(3, float(batch), "RTX-3090")[0][1].item() for batch in (1, 2, 3, 5, 8, 13, 33, 100, 700)]
     assert all(a < b for a, b in zip(times, times[1:]))
 
 
-def test_faster_gpus_take_less_time(exported, data):
-    at = {name: exported(*export.job(data, 0, 1024.0, name))[0][1].item() for name in ("T4", "RTX-3090", "H100")}
+def test_faster_gpus_and_lesser_arithmetic_take_less_time(ask):
+    at = {name: ask(0, 1024.0, name)[0][1].item() for name in ("T4", "RTX-3090", "H100")}
     assert at["T4"] > at["RTX-3090"] > at["H100"]
+    of = [ask(0, 1024.0, "A100", **flags)[0][1].item() for flags in ({"is_amp": 0.0, "is_fp32": 1.0},
+                                                                     {"is_amp": 0.0, "is_tf32": 1.0}, {})]
+    assert of[0] > of[1] > of[2]
 
 
-def test_labelled_jobs_are_inside_the_training_range(exported, data):
-    assert exported(*export.job(data, 0, 128.0, "RTX-3090"))[1].item() == 0
+def test_pytorchs_default_is_tf32_in_convolutions_alone(ask, data):
+    fp32, tf32 = {"is_amp": 0.0, "is_fp32": 1.0}, {"is_amp": 0.0, "is_tf32": 1.0}
+    times = [ask(0, 1024.0, "A100", **flags)[0][1].item() for flags in (tf32, fp32 | {"is_pytorch": 1.0}, fp32)]
+    assert times[0] == pytest.approx(times[1], rel=0.05) and times[1] < times[2]      # the network has convolutions and ReLUs
 
 
-@pytest.mark.parametrize("batch, gpu, flags", [
-    (4096.0, "RTX-3090", {}), (1.0, "RTX-3090", {}), (128.0, "A100", {}), (128.0, "RTX-3090", {"gpu_count": 4.0}),
-    (128.0, "RTX-3090", {"is_amp": 0.0, "is_fp32": 1.0}), (128.0, "RTX-3090", {"is_adam": 1.0}),
+def test_bf16_is_emulated_before_it_was_built(ask):
+    for gpu, is_slower in (("V100", True), ("A100", False)):
+        fp16, bf16 = (ask(0, 1024.0, gpu, is_amp_bf16=flag)[0][1].item() for flag in (0.0, 1.0))
+        assert (bf16 > 1.5 * fp16) == is_slower
+    assert ask(0, 1024.0, "V100", is_amp_bf16=1.0)[1]["PRECISION_NOT_MEASURED"] > 0
+
+
+def test_the_newest_software_is_the_default_and_later_ones_are_as_it(ask):
+    newest = ask(0, 64.0, "RTX-3090", torch=float(conditions.NEWEST))
+    assert torch.equal(ask(0, 64.0, "RTX-3090")[0], newest[0])
+    later = ask(0, 64.0, "RTX-3090", torch=float(conditions.NEWEST + 1))
+    assert later[0][1].item() == newest[0][1].item() and later[1]["SOFTWARE_NOT_MEASURED"] > 0
+    assert ask(0, 64.0, "RTX-3090", torch=111.0)[0][1].item() != newest[0][1].item()
+
+
+@pytest.mark.parametrize("name, number", [("pt17", 107), ("pt110", 110), ("pt112", 112), ("pt210", 201), ("pt291", 209)])
+def test_benchmarks_leave_the_dots_of_versions_out(name, number):
+    assert conditions.version(name) == number
+
+
+def test_labelled_jobs_are_inside_what_was_measured(ask):
+    assert not any(ask(0, 128.0, "RTX-3090")[1].values())
+
+
+@pytest.mark.parametrize("cause, batch, gpu, flags", [
+    ("BATCH_ABOVE_DATA", 4096.0, "RTX-3090", {}), ("BATCH_BELOW_DATA", 1.0, "RTX-3090", {}),
+    ("CARD_NOT_MEASURED", 128.0, "A100", {}),
+    ("OPTIMIZER_OR_GPUS_NOT_MEASURED", 128.0, "RTX-3090", {"gpu_count": 4.0}),
+    ("OPTIMIZER_OR_GPUS_NOT_MEASURED", 128.0, "RTX-3090", {"is_adam": 1.0}),
+    ("SOFTWARE_NOT_MEASURED", 128.0, "RTX-3090", {"torch": 105.0}),
 ])
-def test_other_jobs_are_outside(exported, data, batch, gpu, flags):
-    assert exported(*export.job(data, 0, batch, gpu, **flags))[1].item() > 0
+def test_other_jobs_are_outside_and_it_is_said_why(ask, cause, batch, gpu, flags):
+    outside = ask(0, batch, gpu, **flags)[1]
+    assert [name for name, value in outside.items() if value > 0] == [cause]
 
 
-def test_unknown_operators_are_outside(exported, data):
-    types, *others = export.job(data, 0, 128.0, "RTX-3090")
-    assert exported(torch.zeros_like(types), *others)[1].item() > 0
+def test_unknown_operators_are_outside(ask, data):
+    types, *others = export.rows(data, 0)
+    assert ask(0, 128.0, "RTX-3090", rows=(torch.zeros_like(types), *others))[1]["TYPES_NOT_MEASURED"] > 0
 
 
-def test_onnx_runtime_agrees(exported, data, tmp_path):
+def test_all_files_agree_with_training(shipped, data, tmp_path):
     pytest.importorskip("onnxruntime")
-    assert export.export(exported, data, tmp_path / "p.onnx") < export.TOLERANCE
+    onnx = pytest.importorskip("onnx")
+    assert export.export(shipped, data, tmp_path) < export.TOLERANCE
+    for name in ("predictor.onnx", "price.onnx", "explain.onnx"):
+        metadata = {entry.key: entry.value for entry in onnx.load(str(tmp_path / name)).metadata_props}
+        assert metadata == {"mdot.reads.configuration": ", ".join(tables.READS)}
 
 
-def test_networks_that_shrink_with_the_batch_are_found(data, monkeypatch):
-    batch_of = tables.CONFIGURATION.index("batch")
+def test_networks_that_shrink_with_the_batch_are_found(data):
+    batch_of = tables.READS.index("batch")
 
-    def opened(path):
-        return lambda *inputs: [np.full(3, 1 / inputs[4][batch_of] if inputs[4][batch_of] > 64 else 1.0), np.zeros(1)]
+    class Written:
+        def __init__(self, time_of):
+            self.time_of = time_of
 
-    monkeypatch.setattr(export, "_open", opened)
-    assert len(export.shrinking_networks(None, data, "RTX-3090")) == data.network_count
-    monkeypatch.setattr(export, "_open", lambda path: lambda *inputs: [np.full(3, float(inputs[4][batch_of])), np.zeros(1)])
-    assert export.shrinking_networks(None, data, "RTX-3090") == []
+        def run(self, name, *inputs):
+            if name == export.ENCODING_FILE:
+                return []
+            return [np.repeat(self.time_of(inputs[0][batch_of])[None], 3, axis=0), np.zeros(1)]
+
+    assert len(list(export.shrinking(Written(lambda batch: np.where(batch > 64, 1 / batch, 1.0)), data))) == data.network_count
+    assert not list(export.shrinking(Written(lambda batch: batch), data))
 
 
 def test_the_interval_covers_what_it_was_fitted_to():
     random = np.random.default_rng(0)
-    x = torch.tensor(random.uniform(0, 1, (1000, FEATURES)), dtype=torch.float32)
-    x[:, 0] = 1
-    residual = torch.tensor(random.normal(0, 0.05 + 0.2 * x[:, 1].numpy()), dtype=torch.float32)
+    x = torch.tensor(random.uniform(0, 1, (FEATURES, 1000)), dtype=torch.float32)
+    x[0] = 1
+    residual = torch.tensor(random.normal(0, 0.05 + 0.2 * x[1].numpy()), dtype=torch.float32)
     interval = Interval()
     interval.fit(x, residual, torch.ones(1000))
-    width = interval.half_widths(x).detach()
-    inside = (residual > -width[:, 0]) & (residual < width[:, 1])
+    low, high = (side.detach() for side in interval.half_widths(x))
+    inside = (residual > -low) & (residual < high)
     assert inside.float().mean().item() == pytest.approx(0.9, abs=0.03)
-    hard = x[:, 1] > 0.7
-    assert width[hard].mean() > 1.5 * width[x[:, 1] < 0.3].mean()
+    hard = x[1] > 0.7
+    assert low[hard].mean() > 1.5 * low[x[1] < 0.3].mean()
     assert inside[hard].float().mean().item() == pytest.approx(0.9, abs=0.08)

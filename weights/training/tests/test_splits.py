@@ -14,7 +14,10 @@ def named(make_sequence, make_label):
     return dataset.build(sequences, [make_label(name, batch, 1.0) for name in names for batch in (8, 16)])
 
 
-@pytest.mark.parametrize("split", splits.SPLITS)
+BY_NETWORK = (splits.RANDOM, splits.FAMILIES)
+
+
+@pytest.mark.parametrize("split", BY_NETWORK)
 def test_every_label_is_tested_once_and_never_trained_on_then(named, split):
     tested = []
     for _, train, test in splits.folds(named, split):
@@ -24,7 +27,7 @@ def test_every_label_is_tested_once_and_never_trained_on_then(named, split):
     assert sorted(tested) == list(range(len(named.step_ms)))
 
 
-@pytest.mark.parametrize("split", splits.SPLITS)
+@pytest.mark.parametrize("split", BY_NETWORK)
 def test_labels_of_a_network_stand_on_one_side(named, split):
     for _, train, test in splits.folds(named, split):
         assert not set(named.label_network[train]) & set(named.label_network[test])
@@ -35,3 +38,37 @@ def test_equal_sequences_under_two_names_stand_on_one_side(named):
     for _, _, test in splits.folds(named, splits.RANDOM):
         sides = [np.isin(number[name], named.label_network[test]) for name in ("resnet18", "tv_resnet18")]
         assert sides[0] == sides[1]
+
+
+@pytest.fixture
+def measured(make_sequence, make_label):
+    """Two networks with every kind of label."""
+    sequences = {Network(name, 224): make_sequence(blocks) for name, blocks in (("resnet18", 2), ("vit_base", 4))}
+    labels = []
+    for name in ("resnet18", "vit_base"):
+        labels += [make_label(name, 64, 1.0, software=software) for software in ("pt110", "pt111", "pt112")]
+        labels += [make_label(name, 64, 1.0, software="pt240", gpu="RTX-4090", kind="infer")]
+        labels += [make_label(name, 12, 1.0, software="pt17", gpu=gpu, precision="fp32", kind="backward")
+                   for gpu in ("TITAN-Xp", "GTX-1080-Ti", "TITAN-V")]
+    return dataset.build(sequences, labels)
+
+
+@pytest.mark.parametrize("split", (splits.RANDOM, splits.FAMILIES))
+def test_whole_steps_by_newer_software_are_judged_and_nothing_of_their_networks_is_trained_on(measured, split):
+    for _, train, test in splits.folds(measured, split):
+        assert set(measured.kind[test]) == {"train"} and set(measured.software[test]) == {"pt111", "pt112"}
+        assert not set(measured.label_network[train]) & set(measured.label_network[test])
+
+
+def test_a_card_is_left_out_with_its_twin(measured):
+    folds = {name: (train, test) for name, train, test in splits.folds(measured, splits.CARDS)}
+    assert set(folds) == {"GTX-1080-Ti TITAN-Xp", "TITAN-V"}
+    for train, test in folds.values():
+        assert not set(measured.gpu[train]) & set(measured.gpu[test])
+        assert set(measured.kind[test]) == {"backward"}
+
+
+def test_newer_software_is_left_out_whatever_was_timed(measured):
+    (_, train, test), = splits.folds(measured, splits.SOFTWARE)
+    assert set(measured.software[train]) == {"pt110", "pt111", "pt17"}
+    assert set(measured.software[test]) == {"pt112"}

@@ -31,3 +31,12 @@ def test_a_predictor_reads_the_first_figures_of_a_gpu_however_many_the_table_has
     assert "nvlink_gbps" in table and "nvlink_gbps" not in tables.gpu_columns()
     assert len(tables.gpu_columns()) == 9
     assert all(len(gpu.numbers) == 9 and min(gpu.numbers) > 0 for gpu in tables.gpus())
+
+
+def test_what_the_predictor_reads_of_a_configuration_is_what_the_header_names():
+    assert set(tables.READS) <= set(tables.configuration())
+    assert tables.configuration()[:2] == ("batch", "gpu_count") and tables.configuration()[-1] == "torch"
+
+
+def test_causes_have_the_headers_order():
+    assert tables.causes()[0] == "BATCH_BELOW_DATA" and len(tables.causes()) == 8

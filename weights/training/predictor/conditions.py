@@ -1,0 +1,48 @@
+"""What of a configuration moves corrections, as numbers: layout, arithmetic and software. A correction is linear in them, so that
+one evaluation of an operator prices every configuration.
+
+Software is a staircase: a step for each version of PyTorch that was measured, taken by it and by all later ones. A version between
+two steps is as the earlier one; one beyond the last is as the last.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+VERSIONS = (110, 111, 112, 113, 200, 204, 209)
+"""100 · major + minor. Measured are 1.10 to 1.13, 2.1, 2.4 and 2.9; what is older is measured once, on other cards (labels.py)."""
+NEWEST = VERSIONS[-1]
+NHWC_VERSIONS = (111, 112, 113, 200, 204)
+"""Those of them that were measured in NHWC, too."""
+
+NAMES = ("always", "nhwc", "not_half", "fp32", "half_throughout", "fused_attention", *(f"torch_{v}" for v in VERSIONS), "compiled",
+         *(f"nhwc_torch_{v}" for v in NHWC_VERSIONS))
+COUNT = len(NAMES)
+
+OF_LAYOUT = tuple(name.startswith("nhwc") for name in NAMES)
+OF_SOFTWARE = tuple("torch_" in name or name == "compiled" for name in NAMES)
+
+
+def version(software: str) -> float:
+    """ "pt112" → 112, "pt240" → 204: benchmarks leave the dots out, and 2.x's last digit is the patch level."""
+    digits = software.removeprefix("pt")
+    return float(f"{digits[0]}0{digits[1]}") if digits[0] == "2" or len(digits) < 3 else float(digits)
+
+
+OF_ARITHMETIC = tuple(name in ("not_half", "fp32") for name in NAMES)
+"""Their logarithms are never negative: a step gets no shorter with slower arithmetic."""
+
+
+def columns(is_nhwc: Tensor, is_fp32: Tensor, is_tf32: Tensor, is_half: Tensor, is_fused: Tensor, torch_version: Tensor,
+            is_compiled: Tensor) -> list[Tensor]:
+    """NAMES' columns, each in the shape of what is given. `is_half`: half precision throughout, without autocast."""
+    at_least = {v: (torch_version - (v - 1)).clamp(0, 1) for v in VERSIONS}
+    return [torch.ones_like(is_nhwc), is_nhwc, is_fp32 + is_tf32, is_fp32, is_half, is_fused, *at_least.values(), is_compiled,
+            *(is_nhwc * at_least[v] for v in NHWC_VERSIONS)]
+
+
+def where_layouts_matter(given: Tensor, has_layout: Tensor) -> Tensor:
+    """[P, COUNT]: conditions of each operator, [P or 1, COUNT], without those of layout where `has_layout`, [P, 1], is 0."""
+    of_layout = torch.tensor(OF_LAYOUT, dtype=torch.float32)
+    return given * (1 - of_layout * (1 - has_layout))

@@ -1,0 +1,68 @@
+"""The inputs `configuration` and `gpu` → numbers of configurations, side by side. What no job has is taken for the nearest
+possible, so that every input has a finite answer. Part of the exported graph."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from predictor import conditions, tables
+
+SMALLEST_GPU_NUMBER = 0.01
+FIRST_WITH_BF16 = 8.0
+"""Compute capability of the first GPUs that multiply bf16; earlier ones are emulated in fp32."""
+
+
+class Given(NamedTuple):
+    """[C] each, but for the batch, which is theirs together: [1]"""
+
+    batch: Tensor
+    gpu_count: Tensor
+    is_half: Tensor         # half precision throughout
+    is_autocast: Tensor
+    is_nhwc: Tensor
+    is_adam: Tensor
+    is_fused: Tensor
+    is_compiled: Tensor
+    is_other_precision: Tensor      # than fp32, tf32 and fp16 or bf16 products
+    torch: Tensor           # version, as conditions.VERSIONS
+    conditions: Tensor      # [conditions.COUNT, C]
+    product_tflops: Tensor  # of products without a window
+    window_tflops: Tensor   # of convolutions
+    vector_tflops: Tensor
+    memory_gbps: Tensor
+    gpu: Tensor             # [columns, C]
+
+    @property
+    def halves_bytes(self) -> Tensor:
+        return self.is_half + self.is_autocast
+
+
+def read(configuration: Tensor, gpu: Tensor) -> Given:
+    """`configuration`: [READS, C]; `gpu`: [columns, C]."""
+    column = dict(zip(tables.READS, configuration.unbind(0), strict=True))
+    flag = {name: value.clamp(0, 1) for name, value in column.items() if name.startswith("is_")}
+    gpu = gpu.clamp(min=SMALLEST_GPU_NUMBER)
+    figure = dict(zip(tables.gpu_columns(), gpu.unbind(0), strict=True))
+    has_half = flag["is_amp"]
+    is_half = flag["is_bf16"] * has_half
+    is_bf16 = (flag["is_amp_bf16"] + flag["is_bf16"]).clamp(max=1)
+    is_emulated = is_bf16 * ((FIRST_WITH_BF16 - figure["compute_capability"]) * 10).clamp(0, 1)
+    half_tflops = figure["fp16_tflops"] + is_emulated * (figure["fp32_tflops"] - figure["fp16_tflops"])
+    # PyTorch's default: fp32, and tf32 in convolutions
+    products = flag["is_fp32"] * figure["fp32_tflops"] + flag["is_tf32"] * figure["tf32_tflops"] + has_half * half_tflops
+    windows = products + flag["is_pytorch"] * flag["is_fp32"] * (figure["tf32_tflops"] - figure["fp32_tflops"])
+    version = column["torch"] + (1 - column["torch"].clamp(0, 1)) * conditions.NEWEST
+    is_fused = 1 - flag["is_eager"]
+    given = conditions.columns(flag["is_nhwc"], flag["is_fp32"] * (1 - flag["is_pytorch"]),
+                               flag["is_tf32"] + flag["is_fp32"] * flag["is_pytorch"], is_half, is_fused, version,
+                               flag["is_compiled"])
+    return Given(
+        batch=column["batch"][:1].clamp(min=1), gpu_count=column["gpu_count"].clamp(min=1), is_half=is_half,
+        is_autocast=has_half - is_half, is_nhwc=flag["is_nhwc"], is_adam=flag["is_adam"] + flag["is_adamw"], is_fused=is_fused,
+        is_compiled=flag["is_compiled"], is_other_precision=is_emulated, torch=version,
+        conditions=torch.stack(given), product_tflops=products.clamp(min=SMALLEST_GPU_NUMBER),
+        window_tflops=windows.clamp(min=SMALLEST_GPU_NUMBER), vector_tflops=figure["fp32_tflops"],
+        memory_gbps=figure["memory_gbps"], gpu=gpu)

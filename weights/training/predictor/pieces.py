@@ -1,0 +1,287 @@
+"""The predictor as the runtime calls it. What is exported to ONNX:
+
+    Encode   a job's rows → what is known of them without a configuration
+    Price    that, and configurations of one batch → their times
+    Whole    both, for one configuration
+    Explain  the same, and instead of the times which part of them each operator takes
+
+They compute what training.predict does, in another order. At a batch every part of an operator takes
+max(f, m) + overlap * min(f, m), f = min(on tensor cores, on vector units), times how many there are and its correction. None
+of these depends on more of a configuration than two rates, a bandwidth, the layout, whether there is autocast, and conditions, in
+which a correction's logarithm is linear. So what is one job's at one batch is computed once.
+
+Rows lie along the last dimension, but for what matrices are multiplied with: then a vector of rows is a run in memory.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from predictor import conditions, features, given, normalisation, tables
+from predictor.features import Work
+from predictor.given import Given
+from predictor.interval import Interval
+from predictor.model import PARTS, PHASES, Correction, Predictor, Roofline, Step
+from predictor.operators import FP32_BYTES, HALF_BYTES, Operators, log1p
+from predictor.range import TrainingRange
+
+ROWS = ("operator_type", "operator_setting", "operator_load", "operator_count")
+CONFIGURATION = ("configuration", "gpu")
+ENCODING = ("encoding_rows", "encoding_work", "encoding_cost", "encoding_job")
+ANSWER = ("step_ms", "outside_training")
+EXPLANATION = ("operator_ms", "other_ms")
+
+CONFIGURATIONS = 32
+"""Priced at once: two vectors of 16. What they share at their batch costs more than all of them, so that few cost as much."""
+
+NEVER = 1e8
+"""How many times slower a way is that an operator does not take than the one that it takes."""
+MOST = 1e30
+"""FLOPs and bytes stay below it, so that nothing becomes infinite."""
+LEAST_MS = 1e-30
+LAYOUTS = 2
+
+
+class Shipped(nn.Module):
+    """Members, whose logarithms' mean is the prediction, and what is said of it."""
+
+    def __init__(self, members: list[Predictor], interval: Interval, trained_on: TrainingRange) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.interval, self.trained_on = interval, trained_on
+        if len({m.options.clip for m in members}) > 1:
+            raise ValueError("members whose corrections are clipped differently")
+
+
+class Rows(NamedTuple):
+    """Of encoding_work, [k, L] each: FLOPs, bytes and scores of one sample, and those of a step; the rest once."""
+
+    flops: Tensor
+    step_flops: Tensor
+    bytes: Tensor
+    step_bytes: Tensor
+    scores: Tensor
+    step_scores: Tensor
+    padding: Tensor         # by which tensor cores multiply FLOPs
+    norm_elements: Tensor
+    norm_features: Tensor   # but for the one that grows with the batch
+    has_layout: Tensor
+    is_convolution: Tensor
+    is_kept_in_fp32: Tensor
+    count: Tensor
+    shares: Tensor          # which rows interval and range ask the share of
+
+
+ROW_WIDTHS = Rows(PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, 1, 3, 1, 1, 1, 1, 4)
+
+
+def _work_at(operators: Operators, per_sample: float, per_step: float) -> Work:
+    """Of so many samples and so many steps."""
+    half = tables.PHASE_LOAD_COUNT
+    load = torch.cat([operators.load[:, :half] * per_sample, operators.load[:, half:2 * half] * per_step,
+                      operators.load[:, 2 * half:]], dim=1)
+    bare, norm = normalisation.split(operators._replace(load=load))
+    return features.work(bare, norm, torch.ones(1, 1))
+
+
+class Encode(nn.Module):
+    def __init__(self, shipped: Shipped) -> None:
+        super().__init__()
+        self.shipped = shipped
+
+    @staticmethod
+    def _cost(roofline: Roofline, work: Work, is_nhwc: float) -> list[Tensor]:
+        """[L, 3] each: of a FLOP on tensor cores, of one on vector units, of a byte."""
+        in_layout = roofline.flop_cost[:3, None] + is_nhwc * roofline.flop_cost_nhwc[:, None] * torch.ones_like(work.has_layout)
+        dense = torch.exp(roofline.flop_cost[Roofline.DENSE]
+                          + is_nhwc * work.has_layout * roofline.flop_cost_nhwc[Roofline.DENSE])
+        grouped, depthwise = torch.exp(in_layout[Roofline.GROUPED]), torch.exp(in_layout[Roofline.DEPTHWISE])
+        others = torch.exp(roofline.flop_cost[Roofline.ELEMENTWISE]) * torch.ones_like(dense)
+        is_dense = work.is_product * (1 - work.is_grouped)
+        is_grouped = work.is_product * work.is_grouped * (1 - work.is_depthwise)
+        is_depthwise = work.is_product * work.is_depthwise
+        on_vectors = (is_dense * NEVER * dense + is_grouped * grouped + is_depthwise * depthwise
+                      + (1 - work.is_product) * others)
+        uses_tensors = is_dense + is_grouped * (1 - is_nhwc)
+        on_tensors = uses_tensors * dense + (1 - uses_tensors) * NEVER * on_vectors
+        byte = torch.exp(roofline.byte_cost + work.is_depthwise
+                         * (roofline.depthwise_byte_cost + is_nhwc * roofline.depthwise_byte_cost_nhwc))
+        return [on_tensors, on_vectors, byte]
+
+    def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor,
+                operator_count: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        operators = Operators(operator_type, operator_setting.clamp(min=0), operator_load.clamp(min=0))
+        count = operator_count[:, None].clamp(min=0)
+        bare, norm = normalisation.split(operators)
+        work, sample, step = _work_at(operators, 1, 1), _work_at(operators, 1, 0), _work_at(operators, 0, 1)
+        members = self.shipped.members
+        encoded = [member.head.from_encoding(member.encoder(bare._replace(type=member.row_of_type[bare.type])))
+                   for member in members]
+        trained_on = self.shipped.trained_on
+        shares = torch.cat([work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_product,
+                            1 - trained_on.is_seen_type[bare.type]], dim=1)
+        rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores,
+                    features.padding(bare.setting), norm.elements,
+                    normalisation.features(norm, torch.ones(1, 1))[:, (0, 1, 3)], work.has_layout, work.is_convolution,
+                    work.is_kept_in_fp32, count, shares)
+        costs = [cost for member in members for is_nhwc in range(LAYOUTS)
+                 for cost in self._cost(member.roofline, work, float(is_nhwc))]
+        parameters = (operators.load[:, -1:] * count).sum(dim=0)
+        launches = (features.step_launches(work) * count).sum(dim=0)
+        load = trained_on.load(operators)
+        return (torch.cat(encoded, dim=1), torch.cat(rows, dim=1).T, torch.cat(costs, dim=1).T,
+                torch.cat([parameters, launches, load[0]]))
+
+
+class Times(NamedTuple):
+    """Of a member, in ms."""
+
+    parts: list[Tensor]     # [L, C] of each phase: products and streams with their normalisation
+    operators: Tensor       # [C], their sum, and what else a step waits for:
+    optimizer: Tensor
+    host: Tensor
+    link: Tensor
+
+
+class Price(nn.Module):
+    def __init__(self, shipped: Shipped) -> None:
+        super().__init__()
+        self.shipped = shipped
+
+    @staticmethod
+    def _corrections(correction: Correction, x: Tensor, has_layout: Tensor, c: Given) -> list[Tensor]:
+        """exp of it, [L, C] of each part. `x`: [L, width]"""
+        weight, bias = (x.transpose(0, 1).flatten(0, 1) for x in correction.merged())      # rows by part, then by condition
+        of_layout = torch.tensor(conditions.OF_LAYOUT, dtype=torch.float32).repeat(correction.parts)
+        matters = 1 - of_layout * (1 - has_layout[:, None])
+        of_conditions = nn.functional.linear(x, weight, bias) * matters
+        is_arithmetic = torch.tensor(conditions.OF_ARITHMETIC, dtype=torch.float32).repeat(correction.parts)
+        of_conditions = of_conditions + is_arithmetic * (torch.relu(of_conditions) - of_conditions)
+        found = []
+        for part in of_conditions.chunk(correction.parts, dim=1):
+            logarithm = part @ c.conditions
+            found.append(torch.exp(correction.clip * torch.tanh(logarithm / correction.clip)))
+        return found
+
+    @staticmethod
+    def _hidden(member: Predictor, encoded: Tensor, rows: Rows, flops: Tensor, moved: Tensor,
+                batch: Tensor) -> tuple[Tensor, Tensor]:
+        """[L, hidden] and [L, norm_hidden]: what corrections are linear in."""
+        moved_log = log1p(moved)
+        x = torch.cat([log1p(flops), moved_log, log1p(flops * rows.padding) - moved_log]).T
+        x = nn.functional.gelu(encoded + member.head.from_work(member.head.scale(x)), approximate="tanh")
+        x = nn.functional.gelu(member.head.middle(x), approximate="tanh")
+        shape, size, odd = rows.norm_features.unbind(0)
+        norm = torch.stack([shape, size, log1p(rows.norm_elements[0] * batch), odd], dim=1)
+        norm = nn.functional.gelu(member.norm_head.middle(member.norm_head.scale(norm)), approximate="tanh")
+        return x, norm
+
+    def times(self, encoding_rows: Tensor, rows: Rows, encoding_cost: Tensor, encoding_job: Tensor, c: Given) -> list[Times]:
+        """Of each member."""
+        members = self.shipped.members
+        flops, moved = rows.flops * c.batch + rows.step_flops, rows.bytes * c.batch + rows.step_bytes
+        scores = rows.scores * c.batch + rows.step_scores
+        cost = encoding_cost.clamp(min=0).reshape(len(members), LAYOUTS, 3, PHASES, -1)
+        parameters, launches, _ = encoding_job.clamp(min=0).split(1)
+        ms_on_products, ms_on_windows = 1 / (c.product_tflops * 1e9), 1 / (c.window_tflops * 1e9)
+        ms_on_tensors = ms_on_products + rows.is_convolution[0, :, None] * (ms_on_windows - ms_on_products)
+        ms_on_vectors, gbps = 1 / (c.vector_tflops * 1e9), c.memory_gbps * 1e6
+        ms_per_byte = (c.halves_bytes * (HALF_BYTES / FP32_BYTES - 1) + 1) / gbps
+        is_unfused = (1 - c.is_fused) * ms_per_byte
+
+        def under(x: Tensor) -> Tensor:
+            """[layouts, L] → [L, C]"""
+            return x[0, :, None] + c.is_nhwc * (x[1] - x[0])[:, None]
+
+        found = []
+        for member, encoded, of_flop in zip(members, encoding_rows.chunk(len(members), dim=1), cost):
+            hidden, norm_hidden = self._hidden(member, encoded, rows, flops, moved, c.batch)
+            factor = self._corrections(member.head.correction, hidden, rows.has_layout[0], c)
+            norm_factor = self._corrections(member.norm_head.correction, norm_hidden, rows.has_layout[0], c)
+            on_tensors = (of_flop[:, 0] * (flops * rows.padding)).clamp(max=MOST)
+            on_vectors = (of_flop[:, 1] * flops).clamp(max=MOST)
+            byte = of_flop[:, 2] * moved
+            widened = byte * ((Roofline.WIDENED - 1) * rows.is_kept_in_fp32)
+            overlap, parts = torch.sigmoid(member.roofline.overlap), []
+            for phase in range(PHASES):
+                flops_ms = torch.minimum(under(on_tensors[:, phase]) * ms_on_tensors, under(on_vectors[:, phase]) * ms_on_vectors)
+                bytes_ms = (under(byte[:, phase]) + c.is_autocast * under(widened[:, phase])) * ms_per_byte
+                if phase < 2:
+                    bytes_ms = bytes_ms + (torch.exp(member.roofline.score_cost[phase]) * scores[0])[:, None] * is_unfused
+                part = (torch.maximum(flops_ms, bytes_ms) + overlap * torch.minimum(flops_ms, bytes_ms)) * factor[phase]
+                if phase < PARTS - PHASES:
+                    norm_cost = torch.exp(member.roofline.norm_cost[phase]) * normalisation.MOVED[phase]
+                    norm_bytes = norm_cost * (rows.norm_elements[0] * c.batch)
+                    part = part + norm_bytes[:, None] * ms_per_byte * norm_factor[phase]
+                parts.append(part * rows.count[0, :, None])
+            found.append(Times(parts, sum(parts).sum(dim=0), *self._else(member.step, launches, parameters, gbps, c)))
+        return found
+
+    @staticmethod
+    def _else(step: Step, launches: Tensor, parameters: Tensor, gbps: Tensor, c: Given) -> tuple[Tensor, Tensor, Tensor]:
+        traffic = step.SGD_BYTES + (step.ADAM_BYTES - step.SGD_BYTES) * c.is_adam
+        optimizer_ms = parameters * torch.exp(step.optimizer_cost) * traffic / gbps
+        host_ms = launches * torch.exp(step.launch_cost) * torch.ones_like(gbps)
+        reduce_ms = (2 * FP32_BYTES / (step.LINK_GBPS * 1e6)) * parameters * (c.gpu_count - 1) / c.gpu_count
+        return optimizer_ms, host_ms, reduce_ms
+
+    @staticmethod
+    def fourths(times: Times) -> tuple[Tensor, list[Tensor]]:
+        """The step, and the fourth powers of GPU's, host's and link's times over the longest: smooth_maximum."""
+        three = (times.operators + times.optimizer, times.host, times.link)
+        longest = torch.maximum(torch.maximum(three[0], three[1]), three[2]) + 1e-6
+        powers = [((t / longest) ** 2) ** 2 for t in three]
+        return longest * torch.sqrt(torch.sqrt(sum(powers))), powers
+
+    def answer(self, rows: Rows, encoding_job: Tensor, c: Given, times: list[Times]) -> tuple[Tensor, Tensor]:
+        """[3, C] and [causes, C]"""
+        shares, logs = [], []
+        for of_member in times:
+            sums = rows.shares @ sum(of_member.parts)
+            shares.append(sums / of_member.operators.clamp(min=LEAST_MS))
+            logs.append(torch.log(self.fourths(of_member)[0]))
+        middle, share = sum(logs) / len(logs), sum(shares) / len(shares)
+        outside = self.shipped.trained_on(share[3], encoding_job.clamp(min=0)[2:], c)
+        low, high = self.shipped.interval(share[:3], c, self.shipped.trained_on.is_other_card(c), outside)
+        return torch.exp(torch.stack([middle - low, middle, middle + high])), outside
+
+    def forward(self, encoding_rows: Tensor, encoding_work: Tensor, encoding_cost: Tensor, encoding_job: Tensor,
+                configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor]:
+        rows, c = Rows(*encoding_work.clamp(min=0).split(ROW_WIDTHS)), given.read(configuration, gpu)
+        return self.answer(rows, encoding_job, c, self.times(encoding_rows, rows, encoding_cost, encoding_job, c))
+
+
+class Whole(nn.Module):
+    def __init__(self, shipped: Shipped) -> None:
+        super().__init__()
+        self.encode, self.price = Encode(shipped), Price(shipped)
+
+    def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor, operator_count: Tensor,
+                configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor]:
+        encoding = self.encode(operator_type, operator_setting, operator_load, operator_count)
+        step_ms, outside = self.price(*encoding, configuration[:, None], gpu[:, None])
+        return step_ms[:, 0], outside[:, 0]
+
+
+class Explain(Whole):
+    """A member's step is (Σ t^4)^(1/4) of three times: homogeneous, so that by Euler's theorem its parts are
+    t · d step / d t = step · t^4 / Σ t^4. The GPU's part divides as the GPU's time does. Members are averaged as logarithms, so
+    their shares are averaged as they are. What comes out adds up to the median of step_ms."""
+
+    def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor, operator_count: Tensor,
+                configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor]:
+        encoding = self.encode(operator_type, operator_setting, operator_load, operator_count)
+        rows, c = Rows(*encoding[1].clamp(min=0).split(ROW_WIDTHS)), given.read(configuration[:, None], gpu[:, None])
+        logs, of_phases, of_others = [], [], []
+        for times in self.price.times(encoding[0], rows, *encoding[2:], c):
+            step_ms, powers = self.price.fourths(times)
+            total = sum(powers)
+            per_ms = powers[0] / total / (times.operators + times.optimizer).clamp(min=LEAST_MS)
+            logs.append(torch.log(step_ms))
+            of_phases.append(torch.cat([part * per_ms for part in times.parts], dim=1))
+            of_others.append(torch.cat([times.optimizer * per_ms, powers[1] / total, powers[2] / total]))
+        median_ms = torch.exp(sum(logs) / len(logs))
+        return sum(of_phases) / len(logs) * median_ms, sum(of_others) / len(logs) * median_ms
