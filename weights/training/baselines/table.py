@@ -1,0 +1,46 @@
+"""The baselines, by name: a module each, with `predict`, the SETTINGS that tuning chose, and those that it TRIED."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+
+from baselines import dnnabacus, dnnperf, driple, ets, habitat, horus, mdot_as_published, neusight, perfnet, seer, trees
+from baselines.folds import SPLITS
+from predictor import splits
+
+
+@dataclass(frozen=True)
+class Baseline:
+    name: str
+    title: str
+    module: ModuleType
+    splits: tuple[str, ...] = SPLITS
+    """That it is run on."""
+
+
+ONE_CARD = tuple(split for split in SPLITS if split != splits.CARDS)
+
+
+BASELINES = (
+    Baseline("horus", "Horus: trees on sums over the graph", horus),
+    Baseline("dnnabacus", "DNNAbacus: trees on which operator follows which", dnnabacus),
+    Baseline("seer", "SEER: trees on sums by kind of kernel", seer),
+    Baseline("trees", "trees on sums by kind and counts by type", trees),
+    Baseline("perfnet", "PerfNet: a perceptron an operator, summed", perfnet),
+    Baseline("neusight", "NeuSight: tiles, waves and their use", neusight),
+    Baseline("habitat", "Habitat: scaled from other cards", habitat, (splits.CARDS,)),
+    Baseline("ets", "ETS: an LSTM over windows of operators", ets, ONE_CARD),
+    Baseline("dnnperf", "DNNPerf: attention over nodes and edges", dnnperf, ONE_CARD),
+    Baseline("driple", "Driple: graph convolutions, set to set", driple, ONE_CARD),
+    Baseline("mdot as published", "MDOT as published: a Transformer over the sequence", mdot_as_published, ONE_CARD),
+)
+
+
+def by_name(names: list[str] | None) -> list[Baseline]:
+    """All, or those of the names."""
+    unknown = set(names or ()) - {baseline.name for baseline in BASELINES}
+    if unknown:
+        raise ValueError(f"no baseline is called {', '.join(sorted(unknown))}; there are "
+                         f"{', '.join(baseline.name for baseline in BASELINES)}")
+    return [baseline for baseline in BASELINES if not names or baseline.name in names]
