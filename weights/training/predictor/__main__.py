@@ -125,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     exporting.set_defaults(run=_export)
 
     folding = commands.add_parser("folds", help="evaluate's predictions of left-out labels, for mdot-figure4 --predictions")
-    folding.add_argument("--results", type=Path, required=True, help="evaluate's folder")
+    folding.add_argument("--results", type=Path, required=True, nargs="+", help="evaluate's folder, and the baselines'")
     folding.add_argument("--data", type=Path, required=True, help="that it was made of")
     folding.add_argument("--split", choices=splits.SPLITS, default=splits.FAMILIES, help="(default %(default)s)")
     folding.add_argument("--out", type=Path, required=True, help="PREDICTIONS.csv")

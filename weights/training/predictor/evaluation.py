@@ -31,6 +31,11 @@ class Fold:
     is_nhwc: np.ndarray
 
 
+def forms_in(folder: Path, split: str) -> list[str]:
+    """Forms, and baselines kept in the same way, that have a fold of the split there."""
+    return sorted({path.name.split(".")[0].replace("_", " ") for path in folder.glob(f"*.{split}.*.npz")})
+
+
 def read_folds(folder: Path, form: str, split: str) -> dict[str, Fold]:
     """By the folds' names, those that are there."""
     result = {}

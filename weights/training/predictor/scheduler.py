@@ -14,8 +14,8 @@ from typing import Iterable, Sequence
 import numpy as np
 
 from predictor.dataset import Dataset
-from predictor.evaluation import read_folds
-from predictor.forms import FORMS, SHIPPED_FORM
+from predictor.evaluation import forms_in, read_folds
+from predictor.forms import SHIPPED_FORM
 
 def write(path: Path, header: Sequence[str], rows: Iterable[Sequence]) -> int:
     """The file appears whole or not at all. Returns the number of rows."""
@@ -34,22 +34,23 @@ def _column(form: str) -> str:
     return "mdot" if form == SHIPPED_FORM else form.replace(" ", "_").replace(",", "")
 
 
-def folds(results: Path, data: Dataset, split: str) -> tuple[list[str], list[list]]:
-    """Header and rows of every label that all of the split's folds of the shipped form left out once; forms that lack one of
-    these folds are left out. Raises ValueError where the shipped form has none."""
-    whole = read_folds(results, SHIPPED_FORM, split)
+def folds(folders: Sequence[Path], data: Dataset, split: str) -> tuple[list[str], list[list]]:
+    """Header and rows of every label that all of the split's folds of the shipped form, in the first of the folders, left out once;
+    forms that lack one of these folds are left out. Raises ValueError where the shipped form has none."""
+    whole = read_folds(folders[0], SHIPPED_FORM, split)
     if not whole:
-        raise ValueError(f"{results} has no folds of {SHIPPED_FORM}, {split}")
+        raise ValueError(f"{folders[0]} has no folds of {SHIPPED_FORM}, {split}")
     columns = {}
-    for form in FORMS:
-        there = read_folds(results, form.name, split)
-        if whole.keys() <= there.keys():
-            columns[_column(form.name)] = np.concatenate([there[fold].predicted_ms for fold in whole])
+    for folder in folders:
+        for form in forms_in(folder, split):
+            there = read_folds(folder, form, split)
+            if whole.keys() <= there.keys():
+                columns[_column(form)] = np.concatenate([there[fold].predicted_ms for fold in whole])
     names = ["mdot", *sorted(columns.keys() - {"mdot"})]
     labels = np.concatenate([fold.label for fold in whole.values()])
     measured = np.concatenate([fold.measured_ms for fold in whole.values()])
     if not np.array_equal(measured, data.step_ms[labels]):
-        raise ValueError(f"{results} was made of another data set")
+        raise ValueError(f"{folders[0]} was made of another data set")
     network = data.network_name[data.label_network[labels]]
     rows = [[network[i], f"{measured[i]:.6g}", *(f"{columns[name][i]:.6g}" for name in names)] for i in range(len(labels))]
     return ["network", "step_ms", *names], rows

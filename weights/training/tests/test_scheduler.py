@@ -26,7 +26,7 @@ def results(data, tmp_path):
 
 
 def test_folds_have_a_row_a_left_out_label_and_a_column_a_form(data, results):
-    header, rows = scheduler.folds(results, data, splits.FAMILIES)
+    header, rows = scheduler.folds([results], data, splits.FAMILIES)
     assert header[:3] == ["network", "step_ms", "mdot"] and "roofline" in header and "mean" not in header
     assert [row[0] for row in rows] == [data.network_name[data.label_network[i]] for i in range(5)]
     at = header.index("roofline")
@@ -36,9 +36,18 @@ def test_folds_have_a_row_a_left_out_label_and_a_column_a_form(data, results):
         assert float(row[at]) == pytest.approx(2 * data.step_ms[i], rel=1e-5)
 
 
+def test_baselines_of_another_folder_are_columns_too(data, results, tmp_path):
+    other = tmp_path / "baselines"
+    other.mkdir()
+    for fold, label in (("a", np.array([0, 1])), ("b", np.array([2, 3, 4]))):
+        keep(other, data, "mdot as published", fold, label, 3.0)
+    header, rows = scheduler.folds([results, other], data, splits.FAMILIES)
+    assert float(rows[0][header.index("mdot_as_published")]) == pytest.approx(3 * data.step_ms[0], rel=1e-5)
+
+
 def test_folds_of_another_data_set_are_refused(data, results):
     data.step_ms[0] *= 2
     with pytest.raises(ValueError, match="another data set"):
-        scheduler.folds(results, data, splits.FAMILIES)
+        scheduler.folds([results], data, splits.FAMILIES)
     with pytest.raises(ValueError, match="has no folds"):
-        scheduler.folds(results / "nowhere", data, splits.FAMILIES)
+        scheduler.folds([results / "nowhere"], data, splits.FAMILIES)
