@@ -531,7 +531,7 @@ typedef struct mdot_operator_share {
  *   operator_ms  f32 [L, 3]  of all operators of a row: forward, data gradient, weight gradient
  *   other_ms     f32 [3]     what is no operator's: optimizer, waiting for the host, waiting for other GPUs
  *
- * none of them negative, which add up to the median of step_ms. weights/training/predictor/explanation.py makes such a
+ * none of them negative, which add up to the median of step_ms. weights/training/predictor/pieces.py makes such a
  * graph of the shipped predictor's. */
 mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_explanation **out_explanation, mdot_error *err);

@@ -39,28 +39,29 @@ def _read(path: str) -> str:
     return _without_comments((ROOT / path).read_text(encoding="utf-8"))
 
 
+def _map(name: str, row: str) -> tuple[str, ...]:
+    """What `row`, with one group, finds in the lines of a macro of mdot_predict.h that is a table."""
+    header = _read("include/mdot/mdot_predict.h")
+    lines = re.search(rf"define {name}\(X\)((?:[^\n]*\\\n)+[^\n]*)", header)[1]
+    return tuple(re.findall(row, lines))
+
+
 @cache
 def settings() -> tuple[str, ...]:
-    """Names of the settings in MDOT_SETTING_MAP's order."""
-    header = _read("include/mdot/mdot_predict.h").replace("\\\n", "\n")
-    block = header.split("define MDOT_SETTING_MAP(X)")[1].split("typedef")[0]
-    return tuple(re.findall(r'X\(\w+, "(\w+)"\)', block))
+    """Names of the settings, in their order."""
+    return _map("MDOT_SETTING_MAP", r'X\(\w+, "(\w+)"\)')
 
 
 @cache
 def configuration() -> tuple[str, ...]:
-    """Names of a configuration's numbers in MDOT_CONFIGURATION_MAP's order."""
-    header = (ROOT / "include/mdot/mdot_predict.h").read_text(encoding="utf-8")
-    block = re.split(r"\n(?! {4}X\()", header.split("define MDOT_CONFIGURATION_MAP(X)")[1], maxsplit=2)
-    return tuple(re.findall(r'X\(\w+, "(\w+)"\)', "\n".join(block[:2])))
+    """Names of a configuration's numbers, in their order."""
+    return _map("MDOT_CONFIGURATION_MAP", r'X\(\w+, "(\w+)"\)')
 
 
 @cache
 def causes() -> tuple[str, ...]:
-    """Why a job lies outside of what was measured, by number: MDOT_OUTSIDE_MAP."""
-    header = (ROOT / "include/mdot/mdot_predict.h").read_text(encoding="utf-8")
-    block = re.split(r"\n(?! {4}X\()", header.split("define MDOT_OUTSIDE_MAP(X)")[1], maxsplit=2)
-    return tuple(re.findall(r'X\(\d+, (\w+)\)', "\n".join(block[:2])))
+    """Why a job lies outside of what was measured, by number."""
+    return _map("MDOT_OUTSIDE_MAP", r"X\(\d+, (\w+)\)")
 
 
 @cache
