@@ -10,11 +10,14 @@ Units: times are milliseconds of wall clock, sizes are bytes, as the names say. 
 here may be used from any number of threads at once. Errors are `mdot.Error`, what answers stand on `mdot.Warning`.
 """
 
-from mdot.calibration import Calibration
-from mdot.compiler import CompilerWarning, Verification, compile, verify
+from mdot.artefact import Entry, Image, Tensor
+from mdot.calibration import Calibration, Correction
+from mdot.compiler import Check, CompilerWarning, Verification, check, compile, verify
 from mdot.configuration import Configuration
+from mdot.encoding import Encoding
+from mdot.explanation import Explanation, Share
 from mdot.gpus import GPU, gpu, gpus
-from mdot.job import Job, Load, Operator
+from mdot.job import Job, Load, Operator, optimizer_load
 from mdot.library.errors import (
     BatchAboveDataWarning,
     BatchBelowDataWarning,
@@ -50,7 +53,7 @@ from mdot.library.errors import (
     Warning,
 )
 from mdot.prediction import Prediction, Table
-from mdot.predictor import Predictor, largest_batch, predict, sweep
+from mdot.predictor import Predictor, explain, largest_batch, predict, sweep
 from mdot.version import VERSION as __version__
 
 
@@ -66,14 +69,20 @@ __all__ = [
     "BatchBelowDataWarning",
     "Calibration",
     "CardNotMeasuredWarning",
+    "Check",
     "CompilerWarning",
     "Configuration",
+    "Correction",
     "CorruptError",
     "DeviceError",
+    "Encoding",
+    "Entry",
     "Error",
+    "Explanation",
     "FallbackWarning",
     "FoldedWarning",
     "GPU",
+    "Image",
     "ImplausibleWarning",
     "IncompatibleError",
     "InputOutputError",
@@ -96,9 +105,11 @@ __all__ = [
     "Prediction",
     "PredictionWarning",
     "Predictor",
+    "Share",
     "ShortenedWarning",
     "SoftwareNotMeasuredWarning",
     "Table",
+    "Tensor",
     "ToolchainError",
     "TypesNotMeasuredWarning",
     "UnknownOperatorsWarning",
@@ -106,11 +117,14 @@ __all__ = [
     "Verification",
     "Warning",
     "__version__",
+    "check",
     "compile",
+    "explain",
     "gpu",
     "gpus",
     "largest_batch",
     "library_version",
+    "optimizer_load",
     "predict",
     "sweep",
     "verify",

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import os
 import weakref
 from typing import TYPE_CHECKING, Any, Iterable
 
 from mdot.configuration import Configuration, as_array
+from mdot.explanation import Handle
 from mdot.job import Job
 from mdot.library import structs as c
-from mdot.library.libraries import call, runtime
+from mdot.library.libraries import call, check, read_text, runtime
 
 if TYPE_CHECKING:
     from mdot.predictor import Predictor
+
+
+@dataclasses.dataclass(frozen=True)
+class Correction:
+    """Of one GPU: in half precision, and not."""
+
+    row_count: int
+    factor: float
+    """That times are multiplied by."""
+    interval: float
+    """That the logarithms of their interval's bounds over the median are multiplied by."""
+    half_row_count: int
+    half_factor: float
+    half_interval: float
 
 
 class Calibration:
@@ -29,6 +45,14 @@ class Calibration:
         """From a file, as `save` and `mdot calibrate -o` write it."""
         handle = ctypes.c_void_p()
         call(runtime().mdot_calibration_load, os.fsencode(path), ctypes.byref(handle))
+        assert handle.value is not None
+        return cls(handle.value)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Calibration:
+        """The same from the bytes of such a file."""
+        handle = ctypes.c_void_p()
+        call(runtime().mdot_calibration_parse, data, len(data), ctypes.byref(handle))
         assert handle.value is not None
         return cls(handle.value)
 
@@ -52,8 +76,50 @@ class Calibration:
         """Writes a text of a few lines, which appears complete or not at all."""
         call(runtime().mdot_calibration_save, self._handle, os.fsencode(path))
 
-    def _apply(self, configuration: c.mdot_configuration, answer: c.mdot_prediction) -> None:
-        """Corrects an answer in place, by its GPU; what parts of a step have in common is left out."""
+    def _info(self) -> c.mdot_calibration_info:
+        info = c.new(c.mdot_calibration_info)
+        check(runtime().mdot_calibration_get_info(self._handle, ctypes.byref(info)))
+        return info
+
+    @property
+    def predictor(self) -> str:
+        """The name of the one that it was made with."""
+        return read_text(self._info().predictor)
+
+    @property
+    def row_count(self) -> int:
+        """Measured steps that it was made of."""
+        return int(self._info().row_count)
+
+    @property
+    def factor(self) -> float:
+        """That times are multiplied by on GPUs without a row; `interval` likewise."""
+        return float(self._info().factor)
+
+    @property
+    def interval(self) -> float:
+        return float(self._info().interval)
+
+    @property
+    def gpus(self) -> dict[str, Correction]:
+        """By the names of GPUs that rows were measured on."""
+        found = {}
+        for i in range(self._info().gpu_count):
+            at = c.new(c.mdot_calibration_gpu)
+            check(runtime().mdot_calibration_get_gpu(self._handle, i, ctypes.byref(at)))
+            fields = {field.name: getattr(at, field.name) for field in dataclasses.fields(Correction)}
+            found[read_text(at.name)] = Correction(**fields)
+        return found
+
+    def _apply(
+        self, predictor: Predictor, job: Job, configuration: c.mdot_configuration, answer: c.mdot_prediction
+    ) -> None:
+        """Corrects an answer in place, with what steps have in common that spend their time in the same parts."""
+        explained = Handle(predictor, job, configuration)
         call(
-            runtime().mdot_calibration_apply, self._handle, ctypes.byref(configuration), None, ctypes.byref(answer)
+            runtime().mdot_calibration_apply,
+            self._handle,
+            ctypes.byref(configuration),
+            explained.pointer,
+            ctypes.byref(answer),
         )

@@ -27,12 +27,15 @@ def compile(
     compute: str | None = None,
     dims: Mapping[str, int | str] | None = None,
     name: str | None = None,
+    min_length: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
+    dump_pass: str | None = None,
+    dump: Callable[[str], None] | None = None,
 ) -> Predictor:
     """Compiles an ONNX model into an artefact at `output`, and opens it; of several, each under its entry's name.
 
     The options are mdotc_options' (mdotc.h): lengths to specialise for, "cpu" or GPU architectures, arithmetic, symbolic
-    dimensions. ToolchainError where the package mdot-compiler, a linker or NVRTC is missing.
+    dimensions, the least length, a step whose text goes to `dump`. ToolchainError where the package mdot-compiler, a linker or NVRTC is missing.
     """
     library = compiler()
     entries = model if isinstance(model, Mapping) else {"predict": model}
@@ -42,6 +45,7 @@ def compile(
         entry.name, entry.model_path = entry_name.encode(), os.fsencode(path)
     said: list[str] = []
     tell = progress or (lambda step, done, total: None)
+    show = dump or (lambda text: None)
     given = dims or {}
     options = c.new(
         c.mdotc_options,
@@ -53,6 +57,9 @@ def compile(
         dims=_dims(given),
         dim_count=len(given),
         name=name.encode() if name is not None else None,
+        min_length=min_length,
+        dump_pass=dump_pass.encode() if dump_pass is not None else None,
+        dump=c.MESSAGE_FUNCTION(lambda _, text: show(read_text(text))),
         warning=c.MESSAGE_FUNCTION(lambda _, text: said.append(read_text(text))),
         progress=c.PROGRESS_FUNCTION(lambda _, step, done, total: tell(read_text(step), done, total)),
     )
@@ -134,3 +141,41 @@ def verify(
     for text in said:
         _warn(text, CompilerWarning)
     return Verification(passed.value, tuple(rows))
+
+
+CHECK_RESULTS = ("pass", "fail", "unsupported")
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """What became of a model's test data (mdotc.h, mdotc_check_report)."""
+
+    result: str
+    """pass, fail, unsupported."""
+    worst_error: float
+    """Largest |got - want| / max(|want|, 1) of a floating output."""
+    data_sets: int
+    detail: str
+    """Of a failure the output and element, of an unsupported model the operators."""
+
+    def __bool__(self) -> bool:
+        return self.result == "pass"
+
+
+def check(
+    directory: str | os.PathLike[str],
+    *,
+    level: str | None = None,
+    relative_tolerance: float = 0.0,
+    absolute_tolerance: float = 0.0,
+) -> Check:
+    """Compiles directory/model.onnx and holds it to every test_data_set_* there, as ONNX's own tests have them."""
+    options = c.new(
+        c.mdotc_check_options,
+        level=level.encode() if level is not None else None,
+        relative_tolerance=relative_tolerance,
+        absolute_tolerance=absolute_tolerance,
+    )
+    report = c.new(c.mdotc_check_report)
+    call(compiler().mdotc_check, os.fsencode(directory), ctypes.byref(options), ctypes.byref(report))
+    return Check(CHECK_RESULTS[report.result], report.worst_error, report.data_sets, read_text(report.detail))

@@ -6,10 +6,10 @@ import ctypes
 import dataclasses
 import math
 import re
-from typing import Any, Iterable, Mapping, TypedDict, Union
+from typing import Any, Iterable, TypedDict, Union
 
 from mdot.gpus import GPU
-from mdot.job import OPTIMIZERS
+from mdot.job import OPTIMIZERS, choose
 from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError
 
@@ -28,14 +28,6 @@ _ALIASES = {
     "single": "fp32",
     "bfloat16": "bf16",
 }
-
-
-def _choose(option: str, value: str, choices: tuple[str, ...], aliases: Mapping[str, str] = {}) -> int:
-    word = str(value).lower()
-    word = aliases.get(word, word)
-    if word not in choices:
-        raise InvalidArgumentError(f"{option} is {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}")
-    return choices.index(word)
 
 
 def _whole(option: str, value: Any, least: int, most: int) -> int:
@@ -153,17 +145,17 @@ def fill(out: c.mdot_configuration, given: Configuration, keep: list[Any]) -> No
     else:
         out.gpu = str(given.gpu).encode()
     out.batch = _whole("batch", given.batch, 1, 1 << 24)
-    out.precision = _choose("precision", given.precision, PRECISIONS, _ALIASES)
-    out.layout = _choose("layout", given.layout, LAYOUTS)
-    out.optimizer = _choose("optimizer", given.optimizer, OPTIMIZERS)
-    out.attention = _choose("attention", given.attention, ATTENTIONS)
-    out.recompute = _choose("checkpoint", given.checkpoint or "nothing", RECOMPUTES)
+    out.precision = choose("precision", given.precision, PRECISIONS, _ALIASES)
+    out.layout = choose("layout", given.layout, LAYOUTS)
+    out.optimizer = choose("optimizer", given.optimizer, OPTIMIZERS)
+    out.attention = choose("attention", given.attention, ATTENTIONS)
+    out.recompute = choose("checkpoint", given.checkpoint or "nothing", RECOMPUTES)
     out.compiled = int(bool(given.compiled))
     out.accumulate = _whole("accumulate", given.accumulate, 1, 1 << 16)
     out.gpu_count = _whole("gpus", given.gpus, 0, 1 << 16)
     out.node_count = _whole("nodes", given.nodes, 1, 1 << 16)
     if isinstance(given.link, str) or given.link is None:
-        out.link = _choose("link", given.link or "default", LINKS)
+        out.link = choose("link", given.link or "default", LINKS)
     else:
         out.link_gbps = _rate("link", given.link)
     out.network_gbps = _rate("network", given.network)

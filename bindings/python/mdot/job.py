@@ -9,10 +9,10 @@ import sys
 import warnings
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
 from mdot.library import structs as c
-from mdot.library.errors import InvalidArgumentError, JobWarning, OutOfRangeError
+from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError
 from mdot.library.libraries import call, check, read_text, reader, runtime
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 OPTIMIZERS = ("sgd", "adam", "adamw")
 PHASES = ("forward", "data_gradient", "weight_gradient")
+NOTES = ("folded", "maybe-folded")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,6 +207,30 @@ class Job:
         return cls.from_torch(network.model, network.args, network.kwargs, batch=batch, name=network.name)
 
     @classmethod
+    def from_operators(cls, operators: Iterable[Operator], *, batch: int = 1, optimizer: str | None = None) -> Job:
+        """Makes a job of operators, each with what it does in a step (mdot_predict.h, mdot_job_operator): those of another
+        job, changed, or of a network that is in no graph. What training does with a type, which products autocast
+        computes in half precision and what autograd keeps, is looked up by its name, unless `known` is False."""
+        given = list(operators)
+        array = (c.mdot_job_operator * max(len(given), 1))()
+        keep: list[Any] = []
+        names = _setting_names()
+        for out, op in zip(array, given):
+            _fill(out, op, names, keep)
+        description = c.new(
+            c.mdot_job_description,
+            operators=array,
+            operator_count=len(given),
+            batch=batch,
+            has_optimizer=optimizer is not None,
+            optimizer=choose("optimizer", optimizer, OPTIMIZERS) if optimizer is not None else 0,
+        )
+        handle = ctypes.c_void_p()
+        call(runtime().mdot_job_create, ctypes.byref(description), ctypes.byref(handle))
+        assert handle.value is not None
+        return cls(handle.value)
+
+    @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Job:
         """Reads a `.job` file, as `save` and `mdot tokens -o` write it."""
         handle = ctypes.c_void_p()
@@ -285,6 +310,11 @@ class Job:
         """Operators of which mdot knows only their tensors' sizes."""
         return int(self._info.unknown_count)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of its graph could not know for sure: folded, maybe-folded (MDOT_JOB_…)."""
+        return tuple(name for bit, name in enumerate(NOTES) if self._info.notes >> bit & 1)
+
     def __len__(self) -> int:
         return int(self._info.operator_count)
 
@@ -314,6 +344,42 @@ class Job:
 
     def __repr__(self) -> str:
         return f"<mdot.Job: {len(self)} operators, {self.parameters} parameters>"
+
+
+def optimizer_load(optimizer: str, parameters: float) -> Load:
+    """What one optimizer step costs for this many parameters, in fp32."""
+    load = runtime().mdot_optimizer_load(choose("optimizer", optimizer, OPTIMIZERS), parameters)
+    return Load(load.flops, load.bytes_read, load.bytes_written)
+
+
+def choose(option: str, value: str, choices: tuple[str, ...], aliases: Mapping[str, str] = {}) -> int:
+    """The number of a word in any case, as enums count them. InvalidArgumentError lists them."""
+    word = str(value).lower()
+    word = aliases.get(word, word)
+    if word not in choices:
+        raise InvalidArgumentError(f"{option} is {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}")
+    return choices.index(word)
+
+
+def _fill(out: c.mdot_job_operator, op: Operator, names: list[str], keep: list[Any]) -> None:
+    """Writes the C struct; `keep` holds what it points to."""
+    unknown = sorted(set(op.settings) - set(names))
+    if unknown:
+        raise InvalidArgumentError(f"there is no setting {unknown[0]!r}; there are {', '.join(names)}")
+    inputs = (ctypes.c_uint32 * max(len(op.inputs), 1))(*op.inputs)
+    keep.append(inputs)
+    out.struct_size = ctypes.sizeof(out)
+    out.type, out.known = op.type.encode(), op.known
+    out.module = op.module.encode() if op.module is not None else None
+    out.parameters, out.frozen_parameters, out.block = op.parameters, op.frozen_parameters, op.block
+    out.input_count, out.inputs = len(op.inputs), inputs
+    for name, value in op.settings.items():
+        out.setting[names.index(name)] = value
+    for of, loads in ((out.per_sample, op.per_sample), (out.per_step, op.per_step)):
+        for phase, load in loads.items():
+            of[choose("phase", phase, PHASES)] = c.mdot_load(load.flops, load.bytes_read, load.bytes_written)
+    if op.known and reader().mdot_operator_facts_find(op.type.encode(), ctypes.byref(out.facts)) != 0:
+        raise NotFoundError(f"mdot knows no operator {op.type!r}: one of another type has known=False")
 
 
 def _setting_names() -> list[str]:

@@ -8,16 +8,19 @@ import itertools
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence, Union
 
+from mdot import artefact, explanation
 from mdot.calibration import Calibration
 from mdot.configuration import OPTIONS, Configuration, Options, as_array
+from mdot.encoding import Encoding
 from mdot.gpus import GPU
 from mdot.job import Job, _warn
 from mdot.library import structs as c
 from mdot.library.errors import (
     BY_NAME,
     Error,
+    IncompatibleError,
     InvalidArgumentError,
     OutsideTrainingWarning,
     PredictionWarning,
@@ -39,9 +42,10 @@ MAX_BATCH = 1 << 24
 class _Context:
     """What one thread needs; destroyed with the thread's last reference."""
 
-    def __init__(self, predictor: ctypes.c_void_p) -> None:
+    def __init__(self, predictor: ctypes.c_void_p, threads: int) -> None:
         self.handle = ctypes.c_void_p()
-        call(runtime().mdot_context_create, predictor, ctypes.byref(self.handle))
+        options = c.new(c.mdot_context_options, threads=threads)
+        call(runtime().mdot_context_create_with, predictor, ctypes.byref(options), ctypes.byref(self.handle))
         weakref.finalize(self, runtime().mdot_context_destroy, self.handle)
 
 
@@ -55,17 +59,22 @@ class Predictor:
         device: str | None = None,
         cpu_level: str | None = None,
         compute: str | None = None,
+        device_timeout_ms: int = 0,
+        threads: int = 1,
         calibration: Calibration | None = None,
     ) -> None:
         """Opens the artefact at `path`, by default MDOT_PREDICTOR's or the one that the package brings.
 
-        An artefact is native code: open only what you trust. `device`, `cpu_level` and `compute` are mdot_open_options'.
-        Answers are corrected by the calibration.
+        An artefact is native code: open only what you trust. `device`, `cpu_level`, `compute` and `device_timeout_ms` are
+        mdot_open_options', `threads` are those that share a call on the CPU (mdot_context_options). Answers are corrected
+        by the calibration, which must be of this predictor.
         """
         self.path = os.fspath(path) if path is not None else str(shipped_predictor())
         given = {"device": device, "cpu_level": cpu_level, "compute": compute}
         options = c.new(
-            c.mdot_open_options, **{name: text.encode() for name, text in given.items() if text is not None}
+            c.mdot_open_options,
+            device_timeout_ms=device_timeout_ms,
+            **{name: text.encode() for name, text in given.items() if text is not None},
         )
         self._handle = ctypes.c_void_p()
         call(
@@ -73,11 +82,16 @@ class Predictor:
         )
         self._finalizer = weakref.finalize(self, runtime().mdot_predictor_close, self._handle)
         self._local = threading.local()
+        self._threads = threads
         self.calibration = calibration
+        if calibration is not None and calibration.predictor != self.info["name"]:
+            raise IncompatibleError(
+                f"the calibration was made with predictor \"{calibration.predictor}\", not \"{self.info['name']}\""
+            )
 
     def _context(self) -> ctypes.c_void_p:
         if not hasattr(self._local, "context"):
-            self._local.context = _Context(self._handle)
+            self._local.context = _Context(self._handle, self._threads)
         handle: ctypes.c_void_p = self._local.context.handle
         return handle
 
@@ -92,6 +106,31 @@ class Predictor:
             if name != "struct_size"
         }
 
+    @functools.cached_property
+    def entries(self) -> tuple[artefact.Entry, ...]:
+        """Entry points: names, tensors, buckets with their kernels."""
+        return artefact.entries(self._handle, int(self.info["entry_count"] or 0))
+
+    @functools.cached_property
+    def images(self) -> tuple[artefact.Image, ...]:
+        """Code for kinds of processors, with what each bucket takes there."""
+        return artefact.images(self._handle, int(self.info["image_count"] or 0), self.entries)
+
+    @property
+    def device_fault(self) -> str | None:
+        """What happened to the GPU that answered this thread's calls, which the CPU has answered since; None: nothing."""
+        message = ctypes.c_char_p()
+        status = runtime().mdot_context_get_device_status(self._context(), ctypes.byref(message))
+        return None if status == 0 else read_text(message.value)
+
+    def run(self, inputs: Mapping[str, Any], entry: str = "predict") -> dict[str, memoryview]:
+        """Runs an entry point on named tensors, whatever it predicts: `run({"tokens": numpy_array, …})["step_ms"]`.
+
+        Inputs are buffers, such as numpy's arrays, of the entry's types; outputs are memoryviews, which numpy.asarray
+        takes. bf16 travels as 16-bit integers.
+        """
+        return artefact.run(self, inputs, entry)
+
     def __repr__(self) -> str:
         return f"<mdot.Predictor {self.info['name']}, by {self.info['compiler']}, on {self.info['device']}>"
 
@@ -104,22 +143,33 @@ class Predictor:
         of; each answer has its `warnings`. Pairs of one job in a row cost less than the same ones mixed.
         """
         asked = list(pairs)
+        keep: list[Any] = []
+        jobs = (ctypes.c_void_p * max(len(asked), 1))(*[job._handle for job, _ in asked])
+
+        def ask(configurations: Any, answers: Any, error: c.mdot_error) -> int:
+            status: int = runtime().mdot_predict_many(
+                self._context(), jobs, configurations, len(asked), answers, ctypes.byref(error)
+            )
+            return status
+
+        return self._answer(asked, as_array((configuration for _, configuration in asked), keep), ask)
+
+    def _answer(
+        self, asked: Sequence[tuple[Job, Configuration]], configurations: Any, ask: Callable[[Any, Any, c.mdot_error], int]
+    ) -> list[Prediction | Error]:
+        """What a call of the library for many pairs answers, calibrated; each pair's own exception where it is wrong."""
         if not asked:
             return []
-        keep: list[Any] = []
-        jobs = (ctypes.c_void_p * len(asked))(*[job._handle for job, _ in asked])
-        configurations = as_array((configuration for _, configuration in asked), keep)
         answers = (c.mdot_prediction * len(asked))()
         answers[0].struct_size = ctypes.sizeof(c.mdot_prediction)
         error = c.mdot_error()
-        status = runtime().mdot_predict_many(
-            self._context(), jobs, configurations, len(asked), answers, ctypes.byref(error)
-        )
+        status = ask(configurations, answers, error)
         if status != 0 and all(answer.status == 0 for answer in answers):
             check(status, error)  # of the whole call
-        for configuration, answer in zip(configurations, answers):
-            if self.calibration is not None and answer.status == 0:
-                self.calibration._apply(configuration, answer)
+        if self.calibration is not None:
+            for (job, _), configuration, answer in zip(asked, configurations, answers):
+                if answer.status == 0:
+                    self.calibration._apply(self, job, configuration, answer)
         return [
             of_struct(pair[1], answer) if answer.status == 0 else self._why(pair[0], configurations[i], answer.status)
             for i, (pair, answer) in enumerate(zip(asked, answers))
@@ -173,6 +223,17 @@ class Predictor:
             rows.append(answer)
         _warn_of(rows, read)
         return Table(rows)
+
+    def explain(
+        self, job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]
+    ) -> explanation.Explanation:
+        """Where the time and the memory of one step go: by phase, and by operator, block and module."""
+        read = as_job(job)
+        return explanation.explain(self, read, configure(read, gpu, batch, options))
+
+    def encode(self, job: JobLike) -> Encoding:
+        """Reads a job once, so that asking about it again and again costs a few microseconds: `Encoding.price`."""
+        return Encoding(self, as_job(job))
 
     def largest_batch(self, job: JobLike, gpu: str | GPU, **options: Unpack[Options]) -> int:
         """The largest batch whose step fits the GPU's memory, 0 where none does. Memory grows with the batch."""
@@ -260,6 +321,11 @@ def sweep(
 ) -> Table:
     """`Predictor.sweep` of the predictor that the package brings, opened once."""
     return _shipped().sweep(job, gpu, batch, **options)
+
+
+def explain(job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]) -> explanation.Explanation:
+    """`Predictor.explain` of the predictor that the package brings, opened once."""
+    return _shipped().explain(job, gpu, batch, **options)
 
 
 def largest_batch(job: JobLike, gpu: str | GPU, **options: Unpack[Options]) -> int:

@@ -35,6 +35,11 @@ def ask_command(*arguments: str) -> Any:
     return json.loads(run(os.environ["MDOT_CLI"], "predict", *arguments, "--json", "--quiet"))
 
 
+def inspect(path: str) -> Any:
+    """What `mdot inspect` says of an artefact, as JSON."""
+    return json.loads(run(os.environ["MDOT_CLI"], "inspect", path, "--json"))
+
+
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     with warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 import threading
 import unittest
@@ -73,6 +74,40 @@ def strange_model() -> bytes:
     graph += field(12, field(1, b"y") + field(2, kind))
     opset = field(8, field(1, b"") + bytes([0x10, 17])) + field(8, field(1, b"nowhere") + bytes([0x10, 1]))
     return bytes([0x08, 8]) + field(7, graph) + opset
+
+
+class Making(support.TestCase):
+    def test_operators_of_a_job_make_the_same_job(self) -> None:
+        for job in (self.bert(), mdot.Job.from_onnx(support.RESNET)):
+            again = mdot.Job.from_operators(job, batch=job.batch, optimizer="AdamW")
+            self.assertEqual(list(again), list(job))
+            self.assertEqual((again.optimizer, again.batch, again.notes), ("adamw", job.batch, job.notes))
+            asked = {"gpu": "A100", "batch": 16, "precision": "amp", "optimizer": "sgd"}
+            self.assertEqual(mdot.predict(again, **asked), mdot.predict(job, **asked))  # facts of types among them
+
+    def test_the_optimizers_own_load(self) -> None:
+        self.assertGreater(mdot.optimizer_load("Adam", 1000).bytes_read, mdot.optimizer_load("sgd", 1000).bytes_read)
+        self.assertRaises(mdot.InvalidArgumentError, mdot.optimizer_load, "lion", 1000)
+
+    def test_a_changed_operator_changes_the_job(self) -> None:
+        job = mdot.Job.from_onnx(support.RESNET)
+        wide = [dataclasses.replace(op, parameters=2 * op.parameters) for op in job]
+        self.assertEqual(mdot.Job.from_operators(wide).parameters, 2 * job.parameters)
+
+    def test_what_is_wrong_is_named(self) -> None:
+        first = mdot.Job.from_onnx(support.RESNET)[0]
+        replace = dataclasses.replace
+        for wrong, reason in (
+            ([], "operator"),
+            ([replace(first, inputs=(0,))], "0"),
+            ([replace(first, settings={"kernel_x": 3})], "kernel_x"),
+            ([replace(first, per_sample={"sideways": mdot.Load(1, 1, 1)})], "sideways"),
+            ([replace(first, parameters=-1.0)], "no count"),
+            ([replace(first, type="Nonsense")], "Nonsense.*known=False"),
+        ):
+            with self.subTest(reason), self.assertRaisesRegex(mdot.Error, reason):
+                mdot.Job.from_operators(wrong)
+        self.assertEqual(mdot.Job.from_operators([replace(first, type="Nonsense", known=False)]).unknown_count, 1)
 
 
 class Keeping(support.TestCase):

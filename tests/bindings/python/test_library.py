@@ -35,6 +35,48 @@ def rows(name: str) -> list[tuple[str, ...]]:
     return re.findall(r"X\((\w+), ([\w\"-]+)(?:, +\"([\w-]+)\")?", body.group(1))
 
 
+# Public functions that Python does without, and why.
+NOT_NEEDED = {
+    "mdot_fail": "exceptions do that",
+    "mdot_status_name": "each exception has its own",
+    "mdot_predict": "mdot_predict_many answers one pair, too",
+    "mdot_context_create": "mdot_context_create_with, without options",
+    "mdot_run_ordered": "saves checks that cost less than a call from Python",
+    "mdot_predictor_find_bucket": "mdot_run finds it, and Entry.buckets has their lengths",
+    "mdot_version_number": "mdot_version has it as text",
+    "mdotjob_version": "libraries of one version are opened together",
+    "mdotjob_version_number": "likewise",
+    "mdotc_version": "likewise",
+    "mdotc_version_number": "likewise",
+}
+
+
+class Completeness(support.TestCase):
+    def exported(self) -> set[str]:
+        maps = [support.SOURCE / name for name in ("runtime/libmdot.map", "frontend/libmdotjob.map", "compiler/libmdotc.map")]
+        return {name for path in maps for name in re.findall(r"^ +(mdot\w+);", path.read_text(), re.M)}
+
+    def test_every_public_function_can_be_used_from_python(self) -> None:
+        package = Path(mdot.__file__).parent
+        used: set[str] = set()
+        for path in package.rglob("*.py"):
+            if path.name != "libraries.py":
+                used |= set(re.findall(r"\.(mdot\w+)", path.read_text()))
+        used |= {"mdot_status_text"}  # by libraries.py itself
+        exported = self.exported()
+        self.assertGreater(len(exported), 50)
+        self.assertEqual(exported - used, set(NOT_NEEDED))
+        bound = {*libraries._RUNTIME, *libraries._READER, *libraries._COMPILER}
+        self.assertEqual(bound - exported, set())
+        self.assertEqual(bound & set(NOT_NEEDED), set())
+
+    def test_every_public_struct_is_there(self) -> None:
+        paths = [path for path in support.INCLUDE.glob("*.h") if path.name != "mdot_abi.h"]  # the artefact's, for compilers
+        code = re.sub(r"/\*.*?\*/", "", "".join(path.read_text() for path in paths), flags=re.S)
+        named = set(re.findall(r"typedef struct (mdotc?_\w+) \{", code))
+        self.assertEqual(named, {kind.__name__ for kind in structs_of_package()})
+
+
 class Layout(support.TestCase):
     def test_structs_are_as_the_c_compiler_has_them(self) -> None:
         """A program prints every offset; a field that the headers lack does not compile, one that they gained shows in

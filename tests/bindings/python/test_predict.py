@@ -220,9 +220,38 @@ class Calibrations(support.TestCase):
             self.assertLess(after, 1.6 * before)
         unmoved = mdot.Predictor(calibration=mdot.Calibration.measured(predictor, []))
         self.assertEqual([answer.step_ms for answer in unmoved.predict_many([(job, c) for c in asked])], plain)
+        self.assertEqual((slower.row_count, list(slower.gpus)), (4, ["A100-SXM-40GB"]))
+        correction = slower.gpus["A100-SXM-40GB"]
+        self.assertEqual((correction.row_count, correction.half_row_count), (0, 4))
+        self.assertGreater(correction.half_factor, 1.1)
+        self.assertEqual(slower.predictor, predictor.info["name"])
+        self.assertEqual((unmoved.calibration.row_count, unmoved.calibration.factor), (0, 1.0))
         self.assertRaises(mdot.NotFoundError, mdot.Calibration.load, "nowhere.cal")
+        self.assertRaises(mdot.MalformedError, mdot.Calibration.from_bytes, b"no calibration")
         with self.assertRaises(mdot.InvalidArgumentError):
             mdot.Calibration.measured(predictor, [(job, asked[0], -1.0)])
+
+    def test_calibrated_answers_are_the_commands(self) -> None:
+        """With what steps have in common that spend their time in the same parts, of which eight rows say something."""
+        job, resnet, predictor = self.bert(), mdot.Job.from_onnx(support.RESNET), mdot.Predictor()
+        rows = [(one, mdot.Configuration("A100", batch, precision=precision)) for one in (job, resnet)
+                for batch in (8, 64) for precision in ("amp", "fp32")]  # fmt: skip
+        answers = predictor.predict_many(rows)
+        measured = [(*row, answer.step_ms * (2.0 if row[0] is job else 1.1)) for row, answer in zip(rows, answers)]
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder) / "site.cal")
+            mdot.Calibration.measured(predictor, measured).save(path)
+            site = mdot.Predictor(calibration=mdot.Calibration.load(path))
+            self.assertEqual(mdot.Calibration.from_bytes(Path(path).read_bytes()).gpus, site.calibration.gpus)
+            command = [str(support.BERT), "--dim", "sequence=128", "--gpu", "T4", "--batch", "16", "--calibration", path]
+            said = support.ask_command(*command)["predictions"][0]
+            other = Path(folder) / "other.cal"
+            other.write_text(Path(path).read_text().replace(f"predictor {site.calibration.predictor}", "predictor another"))
+            with self.assertRaisesRegex(mdot.IncompatibleError, "another"):
+                mdot.Predictor(calibration=mdot.Calibration.load(other))
+        answer = site.predict(job, "T4", 16)
+        self.assertAlmostEqual(answer.step_ms, said["step_ms"], delta=1e-4 * answer.step_ms)
+        self.assertAlmostEqual(answer.upper_ms, said["upper_ms"], delta=1e-4 * answer.upper_ms)
 
 
 class Threads(support.TestCase):

@@ -26,8 +26,9 @@ _ERROR = POINTER(c.mdot_error)
 # Function: what it returns, what it takes. A c_int that is returned is an mdot_status where the last argument is _ERROR.
 _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
     "mdot_version": (c_char_p, []),
-    "mdot_version_number": (c_uint32, []),
     "mdot_status_text": (c_char_p, [c_int]),
+    "mdot_dtype_name": (c_char_p, [c_int]),
+    "mdot_dtype_size_bytes": (c_size_t, [c_int]),
     "mdot_warning_name": (c_char_p, [c_uint32]),
     "mdot_warning_text": (c_char_p, [c_uint32]),
     "mdot_setting_name": (c_char_p, [c_int]),
@@ -36,10 +37,26 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
     "mdot_predictor_open": (c_int, [c_char_p, POINTER(c.mdot_open_options), POINTER(c_void_p), _ERROR]),
     "mdot_predictor_close": (None, [c_void_p]),
     "mdot_predictor_get_info": (c_int, [c_void_p, POINTER(c.mdot_predictor_info)]),
-    "mdot_context_create": (c_int, [c_void_p, POINTER(c_void_p), _ERROR]),
+    "mdot_predictor_find_entry": (c_int, [c_void_p, c_char_p, POINTER(c_size_t)]),
+    "mdot_predictor_get_entry": (c_int, [c_void_p, c_size_t, POINTER(c.mdot_entry_info)]),
+    "mdot_predictor_get_input": (c_int, [c_void_p, c_size_t, c_size_t, POINTER(c.mdot_tensor_info)]),
+    "mdot_predictor_get_output": (c_int, [c_void_p, c_size_t, c_size_t, POINTER(c.mdot_tensor_info)]),
+    "mdot_predictor_get_bucket": (c_int, [c_void_p, c_size_t, c_size_t, POINTER(c.mdot_bucket_info)]),
+    "mdot_predictor_get_kernel": (c_int, [c_void_p, c_size_t, c_size_t, c_size_t, POINTER(c.mdot_kernel_info)]),
+    "mdot_predictor_get_image": (c_int, [c_void_p, c_size_t, POINTER(c.mdot_image_info)]),
+    "mdot_predictor_get_image_kernel": (
+        c_int,
+        [c_void_p, c_size_t, c_size_t, c_size_t, POINTER(c.mdot_image_kernel_info)],
+    ),
+    "mdot_run": (
+        c_int,
+        [c_void_p, c_size_t, POINTER(c.mdot_input), c_size_t, POINTER(c.mdot_output), c_size_t, _ERROR],
+    ),
+    "mdot_context_create_with": (c_int, [c_void_p, POINTER(c.mdot_context_options), POINTER(c_void_p), _ERROR]),
     "mdot_context_destroy": (None, [c_void_p]),
     "mdot_context_get_device_status": (c_int, [c_void_p, POINTER(c_char_p)]),
     "mdot_job_load": (c_int, [c_char_p, POINTER(c_void_p), _ERROR]),
+    "mdot_job_create": (c_int, [POINTER(c.mdot_job_description), POINTER(c_void_p), _ERROR]),
     "mdot_job_parse": (c_int, [c_char_p, c_size_t, POINTER(c_void_p), _ERROR]),
     "mdot_job_save": (c_int, [c_void_p, c_char_p, _ERROR]),
     "mdot_job_destroy": (None, [c_void_p]),
@@ -58,6 +75,16 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
             _ERROR,
         ],
     ),
+    "mdot_encoding_create": (c_int, [c_void_p, c_void_p, POINTER(c_void_p), _ERROR]),
+    "mdot_encoding_destroy": (None, [c_void_p]),
+    "mdot_price": (
+        c_int,
+        [c_void_p, c_void_p, POINTER(c.mdot_configuration), c_size_t, POINTER(c.mdot_prediction), _ERROR],
+    ),
+    "mdot_explain": (c_int, [c_void_p, c_void_p, POINTER(c.mdot_configuration), POINTER(c_void_p), _ERROR]),
+    "mdot_explanation_destroy": (None, [c_void_p]),
+    "mdot_explanation_get_info": (c_int, [c_void_p, POINTER(c.mdot_explanation_info)]),
+    "mdot_explanation_get_operator": (c_int, [c_void_p, c_size_t, POINTER(c.mdot_operator_share)]),
     "mdot_calibrate": (
         c_int,
         [
@@ -75,6 +102,9 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
         [c_void_p, POINTER(c.mdot_configuration), c_void_p, POINTER(c.mdot_prediction), _ERROR],
     ),
     "mdot_calibration_load": (c_int, [c_char_p, POINTER(c_void_p), _ERROR]),
+    "mdot_calibration_parse": (c_int, [c_char_p, c_size_t, POINTER(c_void_p), _ERROR]),
+    "mdot_calibration_get_info": (c_int, [c_void_p, POINTER(c.mdot_calibration_info)]),
+    "mdot_calibration_get_gpu": (c_int, [c_void_p, c_size_t, POINTER(c.mdot_calibration_gpu)]),
     "mdot_calibration_save": (c_int, [c_void_p, c_char_p, _ERROR]),
     "mdot_calibration_destroy": (None, [c_void_p]),
     "mdot_sweep": (
@@ -83,16 +113,16 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
     ),
 }
 _READER: dict[str, tuple[Any, list[Any]]] = {
-    "mdotjob_version": (c_char_p, []),
     "mdot_job_read": (c_int, [c_char_p, POINTER(c.mdot_job_options), POINTER(c_void_p), _ERROR]),
     "mdot_job_read_bytes": (
         c_int,
         [c_char_p, c_size_t, c_char_p, POINTER(c.mdot_job_options), POINTER(c_void_p), _ERROR],
     ),
+    "mdot_operator_facts_find": (c_int, [c_char_p, POINTER(c.mdot_operator_facts)]),
 }
 _COMPILER: dict[str, tuple[Any, list[Any]]] = {
-    "mdotc_version": (c_char_p, []),
     "mdotc_compile": (c_int, [POINTER(c.mdotc_entry), c_size_t, c_char_p, POINTER(c.mdotc_options), _ERROR]),
+    "mdotc_check": (c_int, [c_char_p, POINTER(c.mdotc_check_options), POINTER(c.mdotc_check_report), _ERROR]),
     "mdotc_verify": (c_int, [c_char_p, c_char_p, POINTER(c.mdotc_verify_options), POINTER(c_bool), _ERROR]),
 }
 

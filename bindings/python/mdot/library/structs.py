@@ -16,6 +16,7 @@ from ctypes import (
     c_int,
     c_int64,
     c_size_t,
+    c_uint,
     c_uint32,
     c_uint64,
     c_void_p,
@@ -54,7 +55,7 @@ class mdot_dim_binding(Struct):
     _fields_ = [("name", c_char_p), ("value", c_int64), ("same_as", c_char_p)]
 
 
-# ---- mdot.h: predictors ----------------------------------------------------------------------------------------------
+# ---- mdot_run.h: predictors ------------------------------------------------------------------------------------------
 
 
 class mdot_open_options(Sized):
@@ -89,7 +90,101 @@ class mdot_predictor_info(Sized):
     ]
 
 
-# ---- mdot.h: jobs ----------------------------------------------------------------------------------------------------
+class mdot_dim(Struct):
+    _fields_ = [("scale", c_int64), ("offset", c_int64)]
+
+
+class mdot_tensor_info(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("name", c_char_p),
+        ("dtype", c_int),
+        ("rank", c_int),
+        ("dim", mdot_dim * MAX_RANK),
+    ]
+
+
+class mdot_kernel_info(Sized):
+    _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("kind", c_char_p), ("flops", c_double)]
+
+
+class mdot_bucket_info(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("max_length", c_int64),
+        ("scratch_bytes", c_size_t),
+        ("flops", c_double),
+        ("kernel_count", c_size_t),
+    ]
+
+
+class mdot_entry_info(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("name", c_char_p),
+        ("input_count", c_size_t),
+        ("output_count", c_size_t),
+        ("bucket_count", c_size_t),
+        ("has_length", c_bool),
+        ("schema_hash", c_uint64),
+        ("min_length", c_int64),
+    ]
+
+
+class mdot_image_info(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("kind", c_char_p),
+        ("target", c_char_p),
+        ("compute", c_char_p),
+        ("image_bytes", c_size_t),
+        ("weights_bytes", c_size_t),
+    ]
+
+
+class mdot_image_kernel_info(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("name", c_char_p),
+        ("threads", c_uint),
+        ("grid_barriers", c_uint),
+        ("registers", c_uint),
+        ("tensor_instructions", c_uint),
+        ("barriers", c_uint),
+        ("shared_bytes", c_size_t),
+        ("local_bytes", c_size_t),
+        ("spill_bytes", c_size_t),
+        ("inline_input_bytes", c_size_t),
+        ("scratch_bytes", c_size_t),
+        ("code_bytes", c_size_t),
+    ]
+
+
+class mdot_context_options(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("threads", c_uint32),
+        ("reserved", c_uint32),
+        ("parallel_for", c_void_p),
+        ("user", c_void_p),
+    ]
+
+
+class mdot_input(Struct):
+    _fields_ = [
+        ("name", c_char_p),
+        ("dtype", c_int),
+        ("rank", c_int),
+        ("dims", POINTER(c_int64)),
+        ("data", c_void_p),
+    ]
+
+
+class mdot_output(Struct):
+    _fields_ = [("name", c_char_p), ("data", c_void_p), ("size_bytes", c_size_t)]
+
+
+# ---- mdot_predict.h: jobs --------------------------------------------------------------------------------------------
 
 
 class mdot_load(Struct):
@@ -157,7 +252,20 @@ class mdot_job_freezing(Sized):
     ]
 
 
-# ---- mdot.h: predictions ---------------------------------------------------------------------------------------------
+class mdot_job_description(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("operators", POINTER(mdot_job_operator)),
+        ("operator_count", c_size_t),
+        ("batch", c_int64),
+        ("has_optimizer", c_bool),
+        ("optimizer", c_int),
+        ("notes", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+# ---- mdot_predict.h: predictions -------------------------------------------------------------------------------------
 
 
 class mdot_gpu(Sized):
@@ -227,6 +335,68 @@ class mdot_prediction(Sized):
         ("gradient_bytes", c_double),
         ("optimizer_bytes", c_double),
         ("activation_bytes", c_double),
+    ]
+
+
+# ---- mdot_predict.h: explanations and calibrations -------------------------------------------------------------------
+
+
+class mdot_explanation_info(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("operator_count", c_size_t),
+        ("step_ms", c_double),
+        ("forward_ms", c_double),
+        ("data_gradient_ms", c_double),
+        ("weight_gradient_ms", c_double),
+        ("optimizer_ms", c_double),
+        ("host_ms", c_double),
+        ("communication_ms", c_double),
+        ("idle_ms", c_double),
+        ("weight_bytes", c_double),
+        ("gradient_bytes", c_double),
+        ("optimizer_bytes", c_double),
+        ("activation_bytes", c_double),
+        ("approximate", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class mdot_operator_share(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("forward_ms", c_double),
+        ("data_gradient_ms", c_double),
+        ("weight_gradient_ms", c_double),
+        ("optimizer_ms", c_double),
+        ("weight_bytes", c_double),
+        ("gradient_bytes", c_double),
+        ("optimizer_bytes", c_double),
+        ("activation_bytes", c_double),
+    ]
+
+
+class mdot_calibration_info(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("predictor", c_char_p),
+        ("row_count", c_size_t),
+        ("gpu_count", c_size_t),
+        ("factor", c_double),
+        ("interval", c_double),
+    ]
+
+
+class mdot_calibration_gpu(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("name", c_char_p),
+        ("row_count", c_size_t),
+        ("factor", c_double),
+        ("interval", c_double),
+        ("half_row_count", c_size_t),
+        ("half_factor", c_double),
+        ("half_interval", c_double),
     ]
 
 
@@ -305,4 +475,23 @@ class mdotc_verify_options(Sized):
         ("warning", MESSAGE_FUNCTION),
         ("user", c_void_p),
         ("inputs", c_char_p),
+    ]
+
+
+class mdotc_check_options(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("level", c_char_p),
+        ("relative_tolerance", c_double),
+        ("absolute_tolerance", c_double),
+    ]
+
+
+class mdotc_check_report(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("result", c_int),
+        ("worst_error", c_double),
+        ("data_sets", c_size_t),
+        ("detail", c_char * 1024),
     ]

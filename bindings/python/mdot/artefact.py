@@ -1,0 +1,256 @@
+"""What an artefact holds, and its entry points on named tensors: predictors of any shape (mdot_run.h)."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, Mapping
+
+from mdot.library import structs as c
+from mdot.library.errors import InvalidArgumentError
+from mdot.library.libraries import call, check, read_text, runtime
+
+if TYPE_CHECKING:
+    from mdot.predictor import Predictor
+
+# What buffers of Python's, numpy's among them, call elements of mdot's types; it has no word for bf16, which travels as
+# 16 bits.
+_FORMATS = {
+    "f32": "f", "f64": "d", "f16": "e", "bf16": "H", "bool": "?", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i",
+    "u32": "I", "i64": "q", "u64": "Q",
+}  # fmt: skip
+_SAME_FORMATS = {"l": "q", "L": "Q", "n": "q", "N": "Q"}  # on the machines that mdot runs on
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+    """An input or output of an entry point; dense, row-major."""
+
+    name: str
+    dtype: str
+    """"f32", "i64" …"""
+    dims: tuple[tuple[int, int], ...]
+    """scale, offset of each: scale * length + offset elements."""
+    _number: int
+    _size: int
+
+    def shape(self, length: int) -> tuple[int, ...]:
+        return tuple(scale * length + offset for scale, offset in self.dims)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.dtype} [{', '.join(_dim(*dim) for dim in self.dims)}]"
+
+
+def _dim(scale: int, offset: int) -> str:
+    if scale == 0:
+        return str(offset)
+    times = "L" if scale == 1 else f"{scale} * L"
+    return times if offset == 0 else f"{times} {'+' if offset > 0 else '-'} {abs(offset)}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    name: str
+    kind: str
+    """"linear", "attention", "norm", "nest", "sequential"."""
+    flops: float
+    """At full length."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Bucket:
+    """Code of an entry point for lengths up to one."""
+
+    max_length: int
+    scratch_bytes: int
+    flops: float
+    """Of one call at full length."""
+    kernels: tuple[Kernel, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    name: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    buckets: tuple[Bucket, ...]
+    has_length: bool
+    """False: every dimension is a number."""
+    min_length: int
+    schema_hash: int
+    """Equal for equal names, types and shapes of inputs and outputs."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageKernel:
+    """What one bucket runs on an image's processor (mdot_run.h, mdot_image_kernel_info)."""
+
+    entry: str
+    max_length: int
+    name: str
+    threads: int
+    grid_barriers: int
+    registers: int
+    tensor_instructions: int
+    barriers: int
+    shared_bytes: int
+    local_bytes: int
+    spill_bytes: int
+    inline_input_bytes: int
+    scratch_bytes: int
+    code_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Image:
+    """Code for one kind of processor, with the weights that it reads."""
+
+    kind: str
+    """"cpu", "cuda"."""
+    target: str
+    """"x86-64-v4", "sm_90a"."""
+    compute: str
+    """Arithmetic of its matrix kernels: "fp32", "bf16", "fp16"."""
+    image_bytes: int
+    weights_bytes: int
+    kernels: tuple[ImageKernel, ...]
+
+
+def _get(function: Any, kind: type[c.SizedType], *at: Any) -> c.SizedType:
+    out = c.new(kind)
+    check(function(*at, ctypes.byref(out)))
+    return out
+
+
+def _plain(info: c.Sized, kind: Any, **others: Any) -> Any:
+    """The dataclass of a struct's fields, which have its names."""
+    fields = {field.name for field in dataclasses.fields(kind)} - set(others)
+    values = {name: getattr(info, name) for name in fields}
+    return kind(**{name: read_text(v) if isinstance(v, bytes) else v for name, v in values.items()}, **others)
+
+
+def _tensor(info: c.mdot_tensor_info) -> Tensor:
+    return Tensor(
+        name=read_text(info.name),
+        dtype=read_text(runtime().mdot_dtype_name(info.dtype)),
+        dims=tuple((info.dim[i].scale, info.dim[i].offset) for i in range(info.rank)),
+        _number=info.dtype,
+        _size=runtime().mdot_dtype_size_bytes(info.dtype),
+    )
+
+
+def _bucket(handle: ctypes.c_void_p, entry: int, bucket: int) -> Bucket:
+    lib = runtime()
+    info = _get(lib.mdot_predictor_get_bucket, c.mdot_bucket_info, handle, entry, bucket)
+    kernels = [
+        _plain(_get(lib.mdot_predictor_get_kernel, c.mdot_kernel_info, handle, entry, bucket, i), Kernel)
+        for i in range(info.kernel_count)
+    ]
+    made: Bucket = _plain(info, Bucket, kernels=tuple(kernels))
+    return made
+
+
+def entries(handle: ctypes.c_void_p, count: int) -> tuple[Entry, ...]:
+    """Of an opened artefact that has so many."""
+    lib, found = runtime(), []
+    for i in range(count):
+        info = _get(lib.mdot_predictor_get_entry, c.mdot_entry_info, handle, i)
+        inputs = [_get(lib.mdot_predictor_get_input, c.mdot_tensor_info, handle, i, k) for k in range(info.input_count)]
+        outputs = [
+            _get(lib.mdot_predictor_get_output, c.mdot_tensor_info, handle, i, k) for k in range(info.output_count)
+        ]
+        found.append(
+            _plain(
+                info,
+                Entry,
+                inputs=tuple(_tensor(one) for one in inputs),
+                outputs=tuple(_tensor(one) for one in outputs),
+                buckets=tuple(_bucket(handle, i, k) for k in range(info.bucket_count)),
+            )
+        )
+    return tuple(found)
+
+
+def images(handle: ctypes.c_void_p, count: int, of: tuple[Entry, ...]) -> tuple[Image, ...]:
+    lib, found = runtime(), []
+    for i in range(count):
+        info = _get(lib.mdot_predictor_get_image, c.mdot_image_info, handle, i)
+        kernels = [
+            _plain(
+                _get(lib.mdot_predictor_get_image_kernel, c.mdot_image_kernel_info, handle, i, e, b),
+                ImageKernel,
+                entry=entry.name,
+                max_length=bucket.max_length,
+            )
+            for e, entry in enumerate(of)
+            for b, bucket in enumerate(entry.buckets)
+        ]
+        found.append(_plain(info, Image, kernels=tuple(kernels)))
+    return tuple(found)
+
+
+# ---- Running ---------------------------------------------------------------------------------------------------------
+
+
+def _view(name: str, given: Any) -> memoryview:
+    try:
+        view = memoryview(given)
+    except TypeError:
+        raise InvalidArgumentError(
+            f"input {name!r} is no buffer, as arrays of numpy's and of Python's array are, but a {type(given).__name__}"
+        ) from None
+    return view if view.c_contiguous else memoryview(view.tobytes()).cast("B").cast(view.format, view.shape)  # type: ignore[call-overload]
+
+
+def _dtype(name: str, view: memoryview, declared: Tensor | None) -> int:
+    """mdot_dtype of a buffer: of types that one format stands for the declared one."""
+    form = view.format.lstrip("@=<")
+    form = _SAME_FORMATS.get(form, form)
+    if declared is not None and _FORMATS.get(declared.dtype) == form:
+        return declared._number
+    for number in range(1, 32):
+        if _FORMATS.get(read_text(runtime().mdot_dtype_name(number))) == form:
+            return number
+    raise InvalidArgumentError(f"input {name!r} has elements of format {view.format!r}, which no type of mdot's is")
+
+
+def _length(entry: Entry, views: Mapping[str, memoryview]) -> int:
+    for tensor in entry.inputs:
+        view = views.get(tensor.name)
+        for axis, (scale, offset) in enumerate(tensor.dims):
+            if scale != 0 and view is not None and axis < view.ndim:
+                return (view.shape[axis] - offset) // scale if view.shape is not None else 0
+    return 0
+
+
+def run(predictor: Predictor, inputs: Mapping[str, Any], name: str) -> dict[str, memoryview]:
+    """What `Predictor.run` does."""
+    number = ctypes.c_size_t()
+    status = runtime().mdot_predictor_find_entry(predictor._handle, name.encode(), ctypes.byref(number))
+    if status != 0:
+        known = ", ".join(one.name for one in predictor.entries)
+        raise InvalidArgumentError(f"{predictor.path} has no entry point {name!r}, but {known}")
+    entry = predictor.entries[number.value]
+    declared = {tensor.name: tensor for tensor in entry.inputs}
+    views = {key: _view(key, given) for key, given in inputs.items()}
+    array = (c.mdot_input * max(len(views), 1))()
+    keep: list[Any] = []
+    for one, (key, view) in zip(array, views.items()):
+        data = (ctypes.c_char * view.nbytes).from_buffer_copy(view.cast("B") if view.nbytes > 0 else b"")
+        dims = (ctypes.c_int64 * max(view.ndim, 1))(*(view.shape or ()))
+        keep += [data, dims]
+        one.name, one.dtype, one.rank = key.encode(), _dtype(key, view, declared.get(key)), view.ndim
+        one.dims, one.data = dims, ctypes.cast(data, ctypes.c_void_p)
+    length = max(_length(entry, views), 0)
+    shapes = [tensor.shape(length) for tensor in entry.outputs]
+    sizes = [functools.reduce(lambda a, b: a * b, shape, t._size) for t, shape in zip(entry.outputs, shapes)]
+    buffers = [(ctypes.c_char * max(size, 0))() for size in sizes]
+    out = (c.mdot_output * max(len(buffers), 1))()
+    for at, tensor, buffer in zip(out, entry.outputs, buffers):
+        at.name, at.data, at.size_bytes = tensor.name.encode(), ctypes.addressof(buffer), len(buffer)
+    call(runtime().mdot_run, predictor._context(), number, array, len(views), out, len(buffers))
+    return {
+        tensor.name: memoryview(buffer).cast("B").cast(_FORMATS[tensor.dtype], list(shape))  # type: ignore[call-overload]
+        for tensor, buffer, shape in zip(entry.outputs, buffers, shapes)
+    }

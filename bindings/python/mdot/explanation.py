@@ -1,0 +1,179 @@
+"""Explanations: where the time and the memory of one step go (mdot_predict.h, mdot_explanation)."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence, overload
+
+from mdot.configuration import Configuration, as_array
+from mdot.job import Job, Operator
+from mdot.library import structs as c
+from mdot.library.libraries import call, check, runtime
+
+if TYPE_CHECKING:
+    import pandas
+
+    from mdot.predictor import Predictor
+
+# Bits of mdot_explanation_info.approximate, in their order (MDOT_EXPLAINED_…).
+APPROXIMATIONS = ("roofline", "model")
+
+
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """An operator's part of a step, or of several operators together: times in milliseconds, sizes in bytes."""
+
+    forward_ms: float
+    data_gradient_ms: float
+    weight_gradient_ms: float
+    optimizer_ms: float
+    weight_bytes: float
+    gradient_bytes: float
+    optimizer_bytes: float
+    activation_bytes: float
+    """Of tensors that are there when memory is at its peak."""
+
+    @property
+    def ms(self) -> float:
+        return self.forward_ms + self.data_gradient_ms + self.weight_gradient_ms + self.optimizer_ms
+
+    @property
+    def memory_bytes(self) -> float:
+        return self.weight_bytes + self.gradient_bytes + self.optimizer_bytes + self.activation_bytes
+
+    def __add__(self, other: Share) -> Share:
+        return Share(*(mine + its for mine, its in zip(dataclasses.astuple(self), dataclasses.astuple(other))))
+
+
+_SHARE = [field.name for field in dataclasses.fields(Share)]
+NOTHING = Share(*[0.0] * len(_SHARE))
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation(Sequence[Share]):
+    """Of one GPU; of a pipeline the one that does most. The seven times add up to step_ms, the four sizes to the
+    prediction's peak memory. A sequence of each operator's share, in the job's order."""
+
+    job: Job
+    configuration: Configuration
+    step_ms: float
+    """Without a calibration, which scales all of it."""
+    forward_ms: float
+    data_gradient_ms: float
+    """With what is computed again for it."""
+    weight_gradient_ms: float
+    optimizer_ms: float
+    host_ms: float
+    """That the GPU waits for the host, which starts its kernels."""
+    communication_ms: float
+    """That it waits for what GPUs exchange."""
+    idle_ms: float
+    """That a stage of a pipeline waits for others."""
+    weight_bytes: float
+    gradient_bytes: float
+    optimizer_bytes: float
+    activation_bytes: float
+    approximate: tuple[str, ...]
+    """Why it is no more than an estimate: roofline, the predictor does not say what its answer is made of; model,
+    operators' times were moved as physics has it. Empty: as predicted."""
+    operators: tuple[Share, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> Share: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Share, ...]: ...
+    def __getitem__(self, index: int | slice) -> Share | tuple[Share, ...]:
+        return self.operators[index]
+
+    def __len__(self) -> int:
+        return len(self.operators)
+
+    def by(self, key: Callable[[Operator], object]) -> dict[object, Share]:
+        """Shares added up by what `key` says of their operators, those that take most time first."""
+        sums: dict[object, Share] = {}
+        for operator, share in zip(self.job, self.operators):
+            name = key(operator)
+            sums[name] = sums.get(name, NOTHING) + share
+        return dict(sorted(sums.items(), key=lambda item: -item[1].ms))
+
+    def by_type(self) -> Mapping[object, Share]:
+        """"Conv", "Linear", "Attention" …"""
+        return self.by(lambda operator: operator.type)
+
+    def by_module(self) -> Mapping[object, Share]:
+        """By the module that operators were exported from; None: no name was kept."""
+        return self.by(lambda operator: operator.module)
+
+    def by_block(self) -> Mapping[object, Share]:
+        """By the number of the block (layer); 0: in none."""
+        return self.by(lambda operator: operator.block)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each operator. Needs pandas."""
+        import pandas
+
+        return pandas.DataFrame.from_records(
+            [
+                {"type": op.type, "module": op.module, "block": op.block, **dataclasses.asdict(share), "ms": share.ms}
+                for op, share in zip(self.job, self.operators)
+            ]
+        )
+
+    def __str__(self) -> str:
+        parts = {
+            "forward": self.forward_ms,
+            "gradients of data": self.data_gradient_ms,
+            "gradients of weights": self.weight_gradient_ms,
+            "optimizer": self.optimizer_ms,
+            "waiting for the host": self.host_ms,
+            "waiting for other GPUs": self.communication_ms,
+            "waiting for other stages": self.idle_ms,
+        }
+        lines = [f"{name:<26}{ms:10.2f} ms {ms / self.step_ms:5.0%}" for name, ms in parts.items() if ms > 0]
+        lines += [f"  {str(name):<24}{share.ms:10.2f} ms {share.ms / self.step_ms:5.0%}"
+                  for name, share in list(self.by_type().items())[:8]]  # fmt: skip
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+class Handle:
+    """An mdot_explanation, destroyed with its last reference."""
+
+    def __init__(self, predictor: Predictor, job: Job, configuration: c.mdot_configuration) -> None:
+        self.pointer = ctypes.c_void_p()
+        call(
+            runtime().mdot_explain,
+            predictor._context(),
+            job._handle,
+            ctypes.byref(configuration),
+            ctypes.byref(self.pointer),
+        )
+        weakref.finalize(self, runtime().mdot_explanation_destroy, self.pointer)
+
+
+def explain(predictor: Predictor, job: Job, configuration: Configuration) -> Explanation:
+    """What `Predictor.explain` answers for a configuration."""
+    keep: list[Any] = []
+    handle = Handle(predictor, job, as_array([configuration], keep)[0])
+    info = c.new(c.mdot_explanation_info)
+    check(runtime().mdot_explanation_get_info(handle.pointer, ctypes.byref(info)))
+    shares = []
+    at = c.new(c.mdot_operator_share)
+    for i in range(info.operator_count):
+        check(runtime().mdot_explanation_get_operator(handle.pointer, i, ctypes.byref(at)))
+        shares.append(Share(*(getattr(at, name) for name in _SHARE)))
+    copied = {
+        field.name: getattr(info, field.name)
+        for field in dataclasses.fields(Explanation)
+        if field.name not in ("job", "configuration", "approximate", "operators")
+    }
+    return Explanation(
+        job=job,
+        configuration=configuration,
+        approximate=tuple(name for bit, name in enumerate(APPROXIMATIONS) if info.approximate >> bit & 1),
+        operators=tuple(shares),
+        **copied,
+    )

@@ -1,0 +1,89 @@
+"""artefact.py: what an artefact holds, and entry points on named tensors."""
+
+from __future__ import annotations
+
+import array
+import tempfile
+import unittest
+from pathlib import Path
+
+import support
+
+import mdot
+
+MODEL = support.SOURCE / "weights" / "predictor.onnx"
+
+
+class Artefact(support.TestCase):
+    def test_entries_and_images_are_those_that_the_command_names(self) -> None:
+        predictor = mdot.Predictor()
+        said = support.inspect(predictor.path)
+        self.assertEqual([entry.name for entry in predictor.entries], [entry["name"] for entry in said["entries"]])
+        for ours, theirs in zip(predictor.entries, said["entries"]):
+            self.assertEqual([tensor.name for tensor in ours.inputs], [one["name"] for one in theirs["inputs"]])
+            self.assertEqual([tensor.dtype for tensor in ours.outputs], [one["dtype"] for one in theirs["outputs"]])
+            self.assertEqual([bucket.max_length for bucket in ours.buckets], [b["max_length"] for b in theirs["buckets"]])
+            self.assertTrue(all(bucket.kernels and bucket.flops > 0 for bucket in ours.buckets))
+            self.assertTrue(ours.has_length)
+        self.assertEqual([image.target for image in predictor.images], [image["target"] for image in said["images"]])
+        for image in predictor.images:
+            self.assertEqual(len(image.kernels), sum(len(entry.buckets) for entry in predictor.entries))
+            self.assertTrue(all(kernel.threads == 1 and kernel.scratch_bytes > 0 for kernel in image.kernels))
+        self.assertIsNone(predictor.device_fault)
+
+    def test_an_entry_point_runs_on_named_tensors(self) -> None:
+        """The rows of the encoding of a job of one operator, whatever the loads; a second run gives the same."""
+        predictor = mdot.Predictor()
+        encode = predictor.entries[0]
+        self.assertEqual((encode.name, encode.inputs[0].name), ("encode", "operator_type"))
+        length = 5
+        inputs = {}
+        for tensor in encode.inputs:
+            count = 1
+            for extent in tensor.shape(length):
+                count *= extent
+            flat = array.array({"i64": "q", "f32": "f"}[tensor.dtype], [1] * count)
+            inputs[tensor.name] = memoryview(flat).cast("B").cast(flat.typecode, list(tensor.shape(length)))
+        outputs = predictor.run(inputs, "encode")
+        self.assertEqual({name: view.shape for name, view in outputs.items()},
+                         {tensor.name: tensor.shape(length) for tensor in encode.outputs})  # fmt: skip
+        rows = outputs["encoding_rows"].tolist()
+        self.assertEqual(rows[0], rows[length - 1])  # all rows are equal
+        self.assertTrue(any(value != 0 for value in rows[0]))
+        again = mdot.Predictor(threads=2).run(inputs, "encode")
+        self.assertEqual(again["encoding_rows"].tolist(), rows)
+
+        missing = {name: view for name, view in inputs.items() if name != "operator_load"}
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "takes 4 inputs, not 3"):
+            predictor.run(missing, "encode")
+        renamed = {**missing, "operator_lode": inputs["operator_load"]}
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "operator_lode"):
+            predictor.run(renamed, "encode")
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "no entry point 'predict', but encode"):
+            predictor.run(inputs)
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "'operator_count' is no buffer"):
+            predictor.run({**inputs, "operator_count": [1.0] * length}, "encode")
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "format 'c'"):
+            predictor.run({**inputs, "operator_count": memoryview(b"12345").cast("c")}, "encode")
+        with self.assertRaises(mdot.Error):
+            predictor.run({**inputs, "operator_count": array.array("d", [1.0] * length)}, "encode")
+        with self.assertRaises(mdot.Error):
+            predictor.run({**inputs, "operator_count": array.array("f", [1.0] * (length + 1))}, "encode")
+
+    def test_threads_give_the_same_answers(self) -> None:
+        job = self.bert()
+        one, two = mdot.Predictor(threads=1), mdot.Predictor(threads=2)
+        self.assertEqual(one.predict(job, "A100", 16), two.predict(job, "A100", 16))
+        with self.assertRaises(mdot.InvalidArgumentError):
+            mdot.Predictor(threads=1 << 20).predict(job, "A100", 16)
+
+
+class Checking(support.TestCase):
+    def test_a_folder_without_a_model_is_named(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(mdot.Error, Path(folder).name):
+                mdot.check(folder)
+
+
+if __name__ == "__main__":
+    unittest.main()
