@@ -50,6 +50,14 @@ mdot_status sc_cluster_make_pool(int gpus, sc_cluster *out_cluster, mdot_error *
     return status;
 }
 
+int sc_cluster_widest_node(const sc_cluster *cluster, unsigned type)
+{
+    int widest = 0;
+    for (size_t i = 0; i < cluster->node_count; i++)
+        if (cluster->nodes[i].type == type && cluster->nodes[i].gpus > widest) widest = cluster->nodes[i].gpus;
+    return widest;
+}
+
 bool sc_cluster_holds(const sc_cluster *cluster, int gpus)
 {
     for (unsigned type = 0; type < cluster->type_count; type++)

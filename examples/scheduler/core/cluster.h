@@ -34,6 +34,9 @@ mdot_status sc_cluster_add_node(sc_cluster *cluster, const char *name, const cha
 /* The type's index, or type_count. */
 unsigned sc_cluster_find_type(const sc_cluster *cluster, const char *name);
 
+/* GPUs of the type's largest node. */
+int sc_cluster_widest_node(const sc_cluster *cluster, unsigned type);
+
 /* Whether a job of that many GPUs could ever run: GPUs of one job are of one type. */
 bool sc_cluster_holds(const sc_cluster *cluster, int gpus);
 

@@ -25,3 +25,13 @@ double sc_estimate_speed(const sc_estimate *estimate, uint32_t job, unsigned typ
     if (kind == NULL || !kind->has_belief || speed == 0) return speed / estimate->factors[job];
     return kind->believed[type][sc_width_of(gpus)] / estimate->factors[job];
 }
+
+double sc_estimate_spread(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus)
+{
+    const sc_job *j = &estimate->workload->jobs[job];
+    const sc_kind *kind = j->kind != SC_NONE ? &estimate->workload->kinds[j->kind] : NULL;
+    unsigned width = sc_width_of(gpus);
+    if (gpus < 2 || j->spread > 0 || kind == NULL || !kind->has_belief || width == SC_WIDTHS)
+        return sc_workload_spread(estimate->workload, j, type, gpus);
+    return fmax(1, kind->believed_spread[type][width]);
+}

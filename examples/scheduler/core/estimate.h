@@ -29,11 +29,14 @@ typedef struct sc_estimate {
     double *durations_s; /* true, on the fastest type, of each job */
 } sc_estimate;
 
-/* Predicted seconds of a job on its fastest type, without interruption. */
+/* Predicted seconds of a job on a node of its fastest type, without interruption. */
 double sc_estimate_duration_s(const sc_estimate *estimate, uint32_t job);
 /* Predicted seconds that it needs yet, of which `remaining` work is left after `executed_s` seconds. */
 double sc_estimate_remaining_s(const sc_estimate *estimate, uint32_t job, double remaining, double executed_s);
-/* Predicted work a second on `gpus` GPUs of a type; 0 where it cannot run, or is believed not to. */
+/* Predicted work a second on `gpus` GPUs of a node of a type; 0 where it cannot run, or is believed not to. */
 double sc_estimate_speed(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus);
+
+/* Predicted: how many times as long it takes on several nodes of a type as on one, at least 1. */
+double sc_estimate_spread(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus);
 
 #endif

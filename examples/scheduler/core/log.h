@@ -1,4 +1,5 @@
-/* log.h — every decision as a line of CSV: time_s,decision,job_id,type,gpus,note. */
+/* log.h — every decision as a line of CSV: time_s,decision,job_id,type,gpus,note,nodes, the last as
+ * "a:4 b:2", GPUs of each node. */
 #ifndef SC_LOG_H
 #define SC_LOG_H
 
@@ -21,6 +22,9 @@ typedef enum sc_decision {
     SC_DECISION_MAP(SC_DECISION_ENUM)
 #undef SC_DECISION_ENUM
 } sc_decision;
+
+/* A field of CSV, in quotes where it needs them (RFC 4180). */
+void sc_log_field(FILE *file, const char *text);
 
 /* Nothing where `log` is NULL. */
 void sc_log_begin(FILE *log);

@@ -11,12 +11,20 @@
 #include "examples/scheduler/core/cluster.h"
 #include "examples/scheduler/core/estimate.h"
 
+/* GPUs of a node that a job holds. */
+typedef struct sc_part {
+    uint32_t node;
+    int gpus;
+} sc_part;
+
 typedef enum sc_phase { SC_AHEAD, SC_WAITING, SC_RUNNING, SC_DONE, SC_REJECTED } sc_phase;
 
 typedef struct sc_state { /* of a job */
     sc_phase phase;
-    unsigned type;         /* while it runs: where, */
-    int gpus;              /* how wide, */
+    unsigned type;     /* while it runs: where, */
+    int gpus;          /* how wide, */
+    size_t first_part; /* on which nodes: so many of the view's parts from this one, ascending, */
+    size_t part_count;
     double speed;          /* work a second, */
     double busy_s;         /* until when it restores its state and does no work, */
     double due_s;          /* and when it will be done */
@@ -48,6 +56,7 @@ typedef struct sc_view {
     size_t arrived_count, completed_count;
     const uint32_t *running; /* in no order */
     size_t running_count;
+    const sc_part *parts; /* of running jobs; states say which */
 } sc_view;
 
 /* Its answer. */
@@ -55,20 +64,28 @@ typedef struct sc_grant {
     uint32_t job;
     unsigned type;
     int gpus;
+    size_t first_part, part_count; /* of the plan's parts; none: nobody chose nodes for it */
 } sc_grant;
 
 typedef struct sc_plan {
     sc_grant *grants; /* room for as many as the cluster has GPUs */
     size_t grant_count;
     int free[SC_MAX_TYPES]; /* GPUs not granted yet */
-    double wake_s;          /* ask again at this time, if nothing happens before; INFINITY */
-    uint32_t *rejected;     /* of those that arrived; room for as many */
+    sc_part *parts;         /* room for as many as the cluster has GPUs */
+    size_t part_count;
+    int *node_free;     /* GPUs of each node not taken yet */
+    double wake_s;      /* ask again at this time, if nothing happens before; INFINITY */
+    uint32_t *rejected; /* of those that arrived; room for as many */
     size_t rejected_count;
     const char *note; /* static text about this decision for the log, or NULL: a fallback that was taken */
 } sc_plan;
 
 /* Grants GPUs that are free. */
 void sc_plan_run(sc_plan *plan, uint32_t job, unsigned type, int gpus);
+/* So many of them are of this node, for the job that was granted GPUs last. A policy that says it of some of a job's
+ * GPUs says it of all; where it says nothing, a job that runs stays on its nodes while they are free, and others take
+ * what is free in the order of the cluster's file. */
+void sc_plan_take(sc_plan *plan, uint32_t node, int gpus);
 /* The job leaves without having run. */
 void sc_plan_reject(sc_plan *plan, uint32_t job);
 

@@ -1,6 +1,7 @@
 /* simulator.c — the discrete-event loop. */
 #include "examples/scheduler/core/simulator.h"
 #include "examples/scheduler/core/log.h"
+#include "examples/scheduler/core/plan.h"
 
 #include <assert.h>
 #include <math.h>
@@ -19,28 +20,17 @@ typedef struct simulation {
     sc_plan plan;
     sc_state *states;
     uint32_t *running, *arrived, *completed;
+    sc_part *parts;    /* of running jobs: exchanged with the plan's at every decision */
     uint32_t *granted; /* the decision that granted a job GPUs last, counted from 1 */
     uint32_t next_arrival;
     size_t done;
     sc_result result;
 } simulation;
 
-void sc_plan_run(sc_plan *plan, uint32_t job, unsigned type, int gpus)
-{
-    assert(gpus > 0 && gpus <= plan->free[type]);
-    plan->free[type] -= gpus;
-    plan->grants[plan->grant_count++] = (sc_grant){.job = job, .type = type, .gpus = gpus};
-}
-
 double sc_restart_s(const sc_restart *restart, int gpus, bool is_first)
 {
     if (is_first && !restart->first) return 0;
     return restart->base_s + restart->per_doubling_s * (log2(gpus) + 1);
-}
-
-void sc_plan_reject(sc_plan *plan, uint32_t job)
-{
-    plan->rejected[plan->rejected_count++] = job;
 }
 
 /* ---- Time passes ------------------------------------------------------------------------------------------------ */
@@ -97,6 +87,7 @@ static void complete(simulation *s)
         uint32_t job = s->completed[i];
         sc_log_job(s->options->log, &s->view, SC_DECISION_COMPLETE, job);
         s->states[job].phase = SC_DONE;
+        s->states[job].part_count = 0;
         s->states[job].end_s = s->states[job].due_s;
         if (s->estimator->learn != NULL)
             s->estimator->learn(s->estimator->self, s->workload, job, s->estimate.durations_s[job]);
@@ -124,21 +115,45 @@ static void preempt(simulation *s, uint32_t job)
 {
     sc_log_job(s->options->log, &s->view, SC_DECISION_PREEMPT, job);
     s->states[job].phase = SC_WAITING;
+    s->states[job].part_count = 0;
     s->states[job].preemptions++;
 }
 
-static void begin(simulation *s, const sc_grant *grant)
+/* Whether it runs where it has run, whose nodes stand in `parts`. */
+static bool stays(const simulation *s, const sc_state *state, const sc_part *parts, const sc_grant *grant)
+{
+    if (state->phase != SC_RUNNING || state->type != grant->type || state->gpus != grant->gpus ||
+        state->part_count != grant->part_count)
+        return false;
+    for (size_t i = 0; i < grant->part_count; i++) {
+        const sc_part *was = &parts[state->first_part + i], *is = &s->parts[grant->first_part + i];
+        if (was->node != is->node || was->gpus != is->gpus) return false;
+    }
+    return true;
+}
+
+static double speed_of(const simulation *s, const sc_grant *grant)
+{
+    const sc_job *job = &s->workload->jobs[grant->job];
+    double speed = sc_workload_speed(s->workload, job, grant->type, grant->gpus);
+    assert(speed > 0);
+    return grant->part_count > 1 ? speed / sc_workload_spread(s->workload, job, grant->type, grant->gpus) : speed;
+}
+
+/* `before`: parts of jobs that have run. */
+static void begin(simulation *s, const sc_part *before, const sc_grant *grant)
 {
     sc_state *state = &s->states[grant->job];
     bool ran = state->phase == SC_RUNNING, is_first = state->start_s == INFINITY;
-    bool stays = ran && state->type == grant->type && state->gpus == grant->gpus;
+    bool is_same = stays(s, state, before, grant);
     double now_s = s->view.now_s;
-    if (!stays) {
+    state->first_part = grant->first_part;
+    state->part_count = grant->part_count;
+    if (!is_same) {
         state->phase = SC_RUNNING;
         state->type = grant->type;
         state->gpus = grant->gpus;
-        state->speed = sc_workload_speed(s->workload, &s->workload->jobs[grant->job], grant->type, grant->gpus);
-        assert(state->speed > 0);
+        state->speed = speed_of(s, grant);
         state->busy_s = now_s + sc_restart_s(&s->options->restart, grant->gpus, is_first);
         if (is_first) state->start_s = now_s;
         sc_log_job(s->options->log, &s->view,
@@ -148,7 +163,7 @@ static void begin(simulation *s, const sc_grant *grant)
                    grant->job);
     }
     /* What is left of whole steps may end later than it would have without the rounds. */
-    if (!stays || s->policy->round_s > 0) state->due_s = fmax(now_s, state->busy_s) + state->remaining / state->speed;
+    if (!is_same || s->policy->round_s > 0) state->due_s = fmax(now_s, state->busy_s) + state->remaining / state->speed;
 }
 
 static void carry_out(simulation *s)
@@ -164,8 +179,11 @@ static void carry_out(simulation *s)
     for (size_t i = 0; i < s->plan.grant_count; i++) s->granted[s->plan.grants[i].job] = decision;
     for (size_t i = 0; i < s->view.running_count; i++)
         if (s->granted[s->running[i]] != decision) preempt(s, s->running[i]);
+    sc_part *before = s->parts;
+    s->view.parts = s->parts = s->plan.parts;
+    s->plan.parts = before;
     for (size_t i = 0; i < s->plan.grant_count; i++) {
-        begin(s, &s->plan.grants[i]);
+        begin(s, before, &s->plan.grants[i]);
         s->running[i] = s->plan.grants[i].job;
     }
     s->view.running_count = s->plan.grant_count;
@@ -184,16 +202,15 @@ static double clock_s(void)
 
 static mdot_status decide(simulation *s, void *self, mdot_error *err)
 {
-    s->plan.grant_count = s->plan.rejected_count = 0;
-    s->plan.wake_s = INFINITY;
-    s->plan.note = NULL;
-    for (unsigned type = 0; type < s->cluster->type_count; type++) s->plan.free[type] = s->cluster->types[type].gpus;
+    sc_plan_begin(&s->plan, s->cluster);
     double begun_s = clock_s();
     mdot_status status = s->policy->decide(self, &s->view, &s->plan, err);
     s->result.decision_s += clock_s() - begun_s;
     s->result.decisions++;
-    if (status == MDOT_OK) carry_out(s);
-    return status;
+    if (status != MDOT_OK) return status;
+    sc_plan_finish(&s->plan, &s->view);
+    carry_out(s);
+    return MDOT_OK;
 }
 
 /* ---- The clock -------------------------------------------------------------------------------------------------- */
@@ -268,14 +285,14 @@ static mdot_status prepare(simulation *s, mdot_error *err)
     s->estimate.durations_s = calloc(jobs, sizeof *s->estimate.durations_s);
     s->granted = calloc(jobs, sizeof *s->granted);
     s->arrived = calloc(jobs, sizeof *s->arrived);
-    s->plan.rejected = calloc(jobs, sizeof *s->plan.rejected);
     s->running = calloc(gpus, sizeof *s->running);
     s->completed = calloc(gpus, sizeof *s->completed);
-    s->plan.grants = calloc(gpus, sizeof *s->plan.grants);
+    s->parts = calloc(gpus, sizeof *s->parts);
     if (s->states == NULL || s->estimate.factors == NULL || s->estimate.durations_s == NULL || s->granted == NULL ||
-        s->arrived == NULL || s->plan.rejected == NULL || s->running == NULL || s->completed == NULL ||
-        s->plan.grants == NULL)
+        s->arrived == NULL || s->running == NULL || s->completed == NULL || s->parts == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", s->workload->job_count);
+    mdot_status status = sc_plan_create(s->workload, s->cluster, &s->plan, err);
+    if (status != MDOT_OK) return status;
     for (size_t i = 0; i < s->workload->job_count; i++) {
         const sc_job *job = &s->workload->jobs[i];
         s->states[i] = (sc_state){.remaining = job->work, .start_s = INFINITY, .end_s = INFINITY};
@@ -283,7 +300,6 @@ static mdot_status prepare(simulation *s, mdot_error *err)
     }
     s->estimate.workload = s->workload;
     s->estimate.errors = s->options->errors;
-    s->plan.wake_s = INFINITY;
     s->view = (sc_view){.workload = s->workload,
                         .cluster = s->cluster,
                         .estimate = &s->estimate,
@@ -291,7 +307,8 @@ static mdot_status prepare(simulation *s, mdot_error *err)
                         .states = s->states,
                         .arrived = s->arrived,
                         .completed = s->completed,
-                        .running = s->running};
+                        .running = s->running,
+                        .parts = s->parts};
     return MDOT_OK;
 }
 
@@ -301,10 +318,10 @@ static void release(simulation *s)
     free(s->estimate.durations_s);
     free(s->granted);
     free(s->arrived);
-    free(s->plan.rejected);
     free(s->running);
     free(s->completed);
-    free(s->plan.grants);
+    free(s->parts);
+    sc_plan_free(&s->plan);
 }
 
 mdot_status sc_simulate(const sc_workload *workload, const sc_cluster *cluster, const sc_policy *policy,

@@ -1,7 +1,8 @@
 /* simulator.h — the clock: jobs arrive, run where a policy wants them, complete. It knows no policy.
  *
  * At equal times completions come first, then arrivals in the trace's order, then one decision. A job has all of its
- * GPUs or none, of one type. Between decisions nothing changes but the time.
+ * GPUs or none, of one type; where they are on several nodes, it is slower by its spread. Between decisions nothing
+ * changes but the time.
  *
  * In rounds (sc_policy.round_s) jobs arrive at a round's begin, do whole steps until its end, and a round ends when the
  * last of its jobs does, which may be earlier.

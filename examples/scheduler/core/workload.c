@@ -30,6 +30,14 @@ double sc_workload_speed(const sc_workload *workload, const sc_job *job, unsigne
     return width < SC_WIDTHS ? workload->kinds[job->kind].speed[type][width] : 0;
 }
 
+double sc_workload_spread(const sc_workload *workload, const sc_job *job, unsigned type, int gpus)
+{
+    if (gpus < 2) return 1;
+    if (job->spread > 0) return job->spread;
+    unsigned width = job->kind == SC_NONE ? SC_WIDTHS : sc_width_of(gpus);
+    return width < SC_WIDTHS ? fmax(1, workload->kinds[job->kind].spread[type][width]) : 1;
+}
+
 double sc_workload_duration_s(const sc_workload *workload, const sc_job *job, unsigned type_count)
 {
     double fastest = 0;

@@ -1,10 +1,15 @@
-/* sweep.c — one mdot_sweep for each kind: every type of GPU at every width. */
+/* sweep.c — two of mdot_sweep for each kind: every type of GPU at every width, on one node and on several. */
 #include "examples/scheduler/estimate/sweep.h"
 #include "examples/scheduler/estimate/job_row.h"
 
 #include <string.h>
 
 enum { MAX_CONFIGURATIONS = SC_MAX_TYPES * SC_WIDTHS };
+
+typedef struct sweep_columns {
+    sc_job_columns job;
+    int type, link, network; /* the latter two may be absent */
+} sweep_columns;
 
 static sc_kind *find_kind(const sc_workload *workload, const char *name)
 {
@@ -21,60 +26,107 @@ static bool is_measured(const sc_kind *kind)
     return false;
 }
 
-static mdot_status sweep_kind(mdot_context *context, const mdot_job *job, const mdot_configuration *base,
-                              const sc_cluster *cluster, sc_kind *kind, mdot_error *err)
+/* Predictions of all widths on each type, in this order; nodes(widest node, width) says on how many nodes each is. */
+static mdot_status ask(mdot_context *context, const mdot_job *job, const mdot_configuration *base,
+                       const sc_cluster *cluster, uint32_t (*nodes)(int, int), mdot_prediction *predictions,
+                       mdot_error *err)
 {
     mdot_configuration configurations[MAX_CONFIGURATIONS];
-    mdot_prediction predictions[MAX_CONFIGURATIONS] = {MDOT_INIT(mdot_prediction)};
-    size_t count = 0, i = 0;
+    size_t count = 0;
     for (unsigned type = 0; type < cluster->type_count; type++) {
         for (unsigned width = 0; width < SC_WIDTHS && 1 << width <= cluster->types[type].gpus; width++) {
             configurations[count] = *base;
             configurations[count].gpu = cluster->types[type].name;
-            configurations[count++].gpu_count = 1 << width;
+            configurations[count].gpu_count = 1 << width;
+            configurations[count++].node_count = nodes(sc_cluster_widest_node(cluster, type), 1 << width);
+            predictions[count - 1] = (mdot_prediction)MDOT_INIT(mdot_prediction);
         }
     }
-    mdot_status status = mdot_sweep(context, job, configurations, count, predictions, err);
+    return mdot_sweep(context, job, configurations, count, predictions, err);
+}
+
+static uint32_t one_node(int widest, int gpus)
+{
+    (void)widest, (void)gpus;
+    return 1;
+}
+
+/* As few as can be, but two, and as many on each. */
+static uint32_t several_nodes(int widest, int gpus)
+{
+    uint32_t nodes = gpus > 1 ? 2 : 1;
+    while ((uint32_t)gpus > nodes * (uint32_t)widest) nodes *= 2;
+    return nodes;
+}
+
+static mdot_status sweep_kind(mdot_context *context, const mdot_job *job, const mdot_configuration *base,
+                              const sc_cluster *cluster, sc_kind *kind, mdot_error *err)
+{
+    mdot_prediction whole[MAX_CONFIGURATIONS], parted[MAX_CONFIGURATIONS];
+    size_t i = 0;
+    mdot_status status = ask(context, job, base, cluster, one_node, whole, err);
+    if (status == MDOT_OK) status = ask(context, job, base, cluster, several_nodes, parted, err);
     if (status != MDOT_OK) return status;
     bool is_known = is_measured(kind), fits_somewhere = false;
-    for (size_t c = 0; c < count; c++) fits_somewhere |= predictions[c].fits;
+    for (unsigned type = 0; type < cluster->type_count; type++)
+        for (unsigned width = 0; width < SC_WIDTHS && 1 << width <= cluster->types[type].gpus; width++)
+            fits_somewhere |= whole[i++].fits;
+    i = 0;
     kind->has_belief = true;
     for (unsigned type = 0; type < cluster->type_count; type++) {
         for (unsigned width = 0; width < SC_WIDTHS && 1 << width <= cluster->types[type].gpus; width++, i++) {
-            kind->believed[type][width] = predictions[i].fits || !fits_somewhere ? 1e3 / predictions[i].step_ms : 0;
+            kind->believed[type][width] = whole[i].fits || !fits_somewhere ? 1e3 / whole[i].step_ms : 0;
+            kind->believed_spread[type][width] = parted[i].step_ms / whole[i].step_ms;
             if (!is_known) kind->speed[type][width] = kind->believed[type][width];
+            if (kind->spread[type][width] == 0) kind->spread[type][width] = kind->believed_spread[type][width];
         }
     }
     return MDOT_OK;
 }
 
-static mdot_status sweep_row(mdot_context *context, const sc_csv *csv, const sc_job_columns *at,
+static mdot_status read_links(const sc_csv *csv, const sweep_columns *at, mdot_configuration *out, mdot_error *err)
+{
+    const char *link = at->link != SC_CSV_ABSENT ? csv->field[at->link] : "";
+    if (strcmp(link, "pcie") == 0)
+        out->link = MDOT_LINK_PCIE;
+    else if (strcmp(link, "nvlink") == 0)
+        out->link = MDOT_LINK_NVLINK;
+    else if (*link != '\0')
+        return sc_csv_fail(csv, err, "link is \"%.40s\"", link);
+    if (at->network == SC_CSV_ABSENT || csv->field[at->network][0] == '\0') return MDOT_OK;
+    return sc_csv_number(csv, at->network, 1e-3, 1e6, &out->network_gbps, err);
+}
+
+static mdot_status sweep_row(mdot_context *context, const sc_csv *csv, const sweep_columns *at,
                              const sc_cluster *cluster, sc_kind *kind, mdot_error *err)
 {
     mdot_job *job;
     mdot_configuration base;
     mdot_error reason = {0};
-    mdot_status status = sc_job_row_read(csv, at, &job, &base, err);
+    mdot_status status = sc_job_row_read(csv, &at->job, &job, &base, err);
     if (status != MDOT_OK) return status;
-    status = sweep_kind(context, job, &base, cluster, kind, &reason);
+    status = read_links(csv, at, &base, err);
+    if (status == MDOT_OK && sweep_kind(context, job, &base, cluster, kind, &reason) != MDOT_OK)
+        status = sc_csv_fail(csv, err, "%s", reason.message);
     mdot_job_destroy(job);
-    return status == MDOT_OK ? MDOT_OK : sc_csv_fail(csv, err, "%s", reason.message);
+    return status;
 }
 
 static mdot_status sweep_table(mdot_context *context, const char *path, const sc_cluster *cluster,
                                sc_workload *workload, mdot_error *err)
 {
     sc_csv csv;
-    sc_job_columns at;
-    int type;
+    sweep_columns at;
     mdot_status status = sc_csv_open(path, NULL, &csv, err);
     if (status != MDOT_OK) return status;
-    status = sc_csv_need(&csv, "job_type", &type, err);
-    if (status == MDOT_OK) status = sc_job_columns_find(&csv, &at, err);
+    status = sc_csv_need(&csv, "job_type", &at.type, err);
+    if (status == MDOT_OK) status = sc_job_columns_find(&csv, &at.job, err);
+    at.link = sc_csv_find(&csv, "link");
+    at.network = sc_csv_find(&csv, "network_gbps");
     for (bool is_row = true; status == MDOT_OK;) {
         status = sc_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
-        sc_kind *kind = find_kind(workload, csv.field[type]);
+        sc_kind *kind = find_kind(workload, csv.field[at.type]);
         if (kind != NULL) status = sweep_row(context, &csv, &at, cluster, kind, err);
     }
     sc_csv_close(&csv);

@@ -1,6 +1,7 @@
 /* throughputs.c — how fast jobs of each kind run where, from a table.
  *
- *     job_type,gpus,type,steps_per_s        CSV: a line for each kind, width (a power of two) and type of GPU
+ *     job_type,gpus,type,steps_per_s        CSV: a line for each kind, width (a power of two) and type of GPU; with a
+ *                                           column spread, how many times as long a step takes on several nodes
  *     {"v100": {"('LM (batch size 5)', 1)": {"null": 79.3, …}, …}, …}
  *
  * The latter is the form of Gavel's simulation_throughputs.json, of which jobs that run alone ("null") are read; it
@@ -21,6 +22,7 @@
 #endif
 
 #define MAX_SPEED 1e9
+#define MAX_SPREAD 1e3
 
 static unsigned find_type(const sc_cluster *cluster, const char *name)
 {
@@ -47,20 +49,25 @@ static mdot_status read_csv(const char *path, const sc_cluster *cluster, sc_work
     if (status == MDOT_OK) status = sc_csv_need(&csv, "gpus", &gpus_at, err);
     if (status == MDOT_OK) status = sc_csv_need(&csv, "type", &type_at, err);
     if (status == MDOT_OK) status = sc_csv_need(&csv, "steps_per_s", &speed_at, err);
+    int spread_at = sc_csv_find(&csv, "spread");
     for (bool is_row = true; status == MDOT_OK;) {
         int gpus;
-        double speed;
+        double speed, spread = 0;
         status = sc_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
         status = sc_csv_whole(&csv, gpus_at, 1, 1 << (SC_WIDTHS - 1), &gpus, err);
         if (status == MDOT_OK) status = sc_csv_number(&csv, speed_at, 0, MAX_SPEED, &speed, err);
+        if (status == MDOT_OK && spread_at != SC_CSV_ABSENT && csv.field[spread_at][0] != '\0')
+            status = sc_csv_number(&csv, spread_at, 1, MAX_SPREAD, &spread, err);
         if (status != MDOT_OK) break;
         unsigned width = sc_width_of(gpus), type = find_type(cluster, csv.field[type_at]);
         sc_kind *kind = find_kind(workload, csv.field[kind_at], strlen(csv.field[kind_at]));
-        if (width == SC_WIDTHS)
+        if (width == SC_WIDTHS) {
             status = sc_csv_fail(&csv, err, "gpus is %d, which is no power of two", gpus);
-        else if (kind != NULL && type < cluster->type_count)
+        } else if (kind != NULL && type < cluster->type_count) {
             kind->speed[type][width] = speed;
+            kind->spread[type][width] = spread;
+        }
     }
     sc_csv_close(&csv);
     return status;

@@ -14,10 +14,11 @@
 #include <string.h>
 
 enum { MAX_GPUS = 1 << 20 };
+#define MAX_SPREAD 1e3
 #define MAX_SECONDS 1e12 /* whole seconds are exact far beyond, with room for sums */
 
 typedef struct columns {
-    int id, submit, gpus, duration, type, steps, deadline, weight, group;
+    int id, submit, gpus, duration, type, steps, deadline, weight, group, spread;
 } columns;
 
 static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err)
@@ -28,6 +29,7 @@ static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err
                      .deadline = sc_csv_find(csv, "deadline_s"),
                      .weight = sc_csv_find(csv, "weight"),
                      .group = sc_csv_find(csv, "group"),
+                     .spread = sc_csv_find(csv, "spread"),
                      .gpus = sc_csv_find(csv, "scale_factor")};
     mdot_status status = sc_csv_need(csv, "job_id", &out->id, err);
     if (status == MDOT_OK) status = sc_csv_need(csv, "submit_s", &out->submit, err);
@@ -55,6 +57,8 @@ static mdot_status read_job(sc_workload *workload, const sc_csv *csv, const colu
         status = sc_csv_number(csv, at->deadline, job.submit_s, MAX_SECONDS, &job.deadline_s, err);
     if (status == MDOT_OK && at->weight != SC_CSV_ABSENT && csv->field[at->weight][0] != '\0')
         status = sc_csv_number(csv, at->weight, 1e-6, 1e6, &job.weight, err);
+    if (status == MDOT_OK && at->spread != SC_CSV_ABSENT && csv->field[at->spread][0] != '\0')
+        status = sc_csv_number(csv, at->spread, 1, MAX_SPREAD, &job.spread, err);
     if (status != MDOT_OK) return status;
     job.id = strdup(csv->field[at->id]);
     if (at->group != SC_CSV_ABSENT && csv->field[at->group][0] != '\0') job.group = strdup(csv->field[at->group]);

@@ -17,7 +17,7 @@ static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_e
 {
     (void)err;
     sc_settled_decide(self, view, plan, attained_gpu_s);
-    if (sc_settled_count(self) > plan->grant_count) plan->wake_s = view->now_s + quantum_s;
+    if (sc_order_count(sc_settled_order(self)) > plan->grant_count) plan->wake_s = view->now_s + quantum_s;
     return MDOT_OK;
 }
 

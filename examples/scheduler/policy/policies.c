@@ -26,6 +26,8 @@ const sc_policy *const sc_policies[] = {
     &sc_policy_hydra,
     &sc_policy_chronus,
     &sc_policy_powerflow,
+    &sc_policy_gandiva,
+    &sc_policy_smd,
     NULL,
 };
 /* clang-format on */

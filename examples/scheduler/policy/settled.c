@@ -39,7 +39,7 @@ void sc_settled_destroy(void *memory)
     free(self);
 }
 
-void sc_settled_decide(sc_settled *self, const sc_view *view, sc_plan *plan, sc_key_fn *key)
+void sc_settled_sort(sc_settled *self, const sc_view *view, sc_key_fn *key)
 {
     for (size_t i = 0; i < view->completed_count; i++) sc_order_remove(self->order, view->completed[i]);
     memcpy(self->jobs, view->running, view->running_count * sizeof *self->jobs);
@@ -47,10 +47,15 @@ void sc_settled_decide(sc_settled *self, const sc_view *view, sc_plan *plan, sc_
     sc_order_settle(self->order, self->jobs, self->keys, view->running_count);
     for (size_t i = 0; i < view->arrived_count; i++)
         sc_order_put_last(self->order, view->arrived[i], key(view, view->arrived[i]));
+}
+
+void sc_settled_decide(sc_settled *self, const sc_view *view, sc_plan *plan, sc_key_fn *key)
+{
+    sc_settled_sort(self, view, key);
     sc_queue_fill(self->order, view, plan);
 }
 
-size_t sc_settled_count(const sc_settled *self)
+const sc_order *sc_settled_order(const sc_settled *self)
 {
-    return sc_order_count(self->order);
+    return self->order;
 }

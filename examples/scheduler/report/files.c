@@ -1,4 +1,5 @@
 /* files.c — results job by job, and text for JSON. */
+#include "examples/scheduler/core/log.h"
 #include "examples/scheduler/report/report.h"
 
 #include <errno.h>
@@ -12,11 +13,12 @@ static bool write_rows(FILE *file, const sc_workload *workload, const sc_result 
     for (size_t i = 0; i < workload->job_count; i++) {
         const sc_job *job = &workload->jobs[i];
         const sc_state *state = &result->states[i];
+        sc_log_field(file, job->id);
         if (state->phase == SC_REJECTED)
-            fprintf(file, "%s,,,,%u\n", job->id, state->preemptions);
+            fprintf(file, ",,,,%u\n", state->preemptions);
         else
-            fprintf(file, "%s,%.15g,%.15g,%.15g,%u\n", job->id, state->start_s, state->end_s,
-                    state->end_s - job->submit_s, state->preemptions);
+            fprintf(file, ",%.15g,%.15g,%.15g,%u\n", state->start_s, state->end_s, state->end_s - job->submit_s,
+                    state->preemptions);
     }
     return ferror(file) == 0;
 }

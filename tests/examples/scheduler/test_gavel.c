@@ -117,17 +117,19 @@ static void tables_of_throughputs_are_read(void **state)
     assert_int_equal(sc_workload_add_kind(&w, "other", &other, NULL), MDOT_OK);
     assert_int_equal(sc_cluster_add_node(&c, "a", "FAST", 8, NULL), MDOT_OK);
     char *path = workload_write_file(*state, "t.csv",
-                                     "job_type,gpus,type,steps_per_s\npicky,1,fast,10\npicky,4,Fast,30\n"
-                                     "picky,1,slow,1\nunknown,1,fast,7\n");
+                                     "job_type,gpus,type,steps_per_s,spread\npicky,1,fast,10,\npicky,4,Fast,30,1.25\n"
+                                     "picky,1,slow,1,\nunknown,1,fast,7,\n");
     assert_int_equal(sc_read_throughputs(path, &c, &w, NULL), MDOT_OK);
     free(path);
     assert_true(w.kinds[picky].speed[0][0] == 10 && w.kinds[picky].speed[0][2] == 30);
+    assert_true(w.kinds[picky].spread[0][2] == 1.25 && w.kinds[picky].spread[0][0] == 0);
     assert_true(w.kinds[picky].speed[0][1] == 0 && w.kinds[other].speed[0][0] == 0);
     static const char *const wrong[][2] = {
         {"job_type,gpus,type,steps_per_s\npicky,3,fast,10\n", "t.csv:2: gpus is 3, which is no power of two"},
         {"job_type,gpus,type,steps_per_s\npicky,1,fast,-1\n", "t.csv:2: steps_per_s is -1"},
+        {"job_type,gpus,type,steps_per_s,spread\npicky,1,fast,1,0.5\n", "t.csv:2: spread is 0.5, less than 1"},
         {"job_type,gpus,type\npicky,1,fast\n", "no column steps_per_s"}};
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         path = workload_write_file(*state, "t.csv", wrong[i][0]);
         assert_int_equal(sc_read_throughputs(path, &c, &w, &err), MDOT_MALFORMED);
         expect_contains(err.message, wrong[i][1]);

@@ -110,6 +110,53 @@ static void results_job_by_job_are_a_file(void **state)
     assert_int_equal(process_count_files(f->folder), 3);
 }
 
+static void what_it_writes_of_jobs_is_csv_whatever_they_are_called(void **state)
+{
+    fixture *f = *state;
+    char jobs[256], log[256], text[512] = "";
+    snprintf(jobs, sizeof jobs, "%s/jobs.csv", f->folder);
+    snprintf(log, sizeof log, "%s/log.csv", f->folder);
+    char *trace =
+        workload_write_file(f->folder, "odd.csv", "job_id,submit_s,gpus,duration_s\n\"a, \"\"b\"\"\",0,1,5\n");
+    RUN(f, trace, "--gpus", "1", "--policy", "fifo", "--per-job", jobs, "--log", log);
+    assert_int_equal(f->result.status, 0);
+    FILE *file = fopen(jobs, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    expect_contains(text, "\n\"a, \"\"b\"\"\",0,5,5,0\n");
+    memset(text, 0, sizeof text);
+    file = fopen(log, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    expect_contains(text, "\n0,start,\"a, \"\"b\"\"\",gpu,1,,pool:1\n");
+    free(trace);
+}
+
+static void nodes_and_spreads_are_taken(void **state)
+{
+    fixture *f = *state;
+    char path[256], text[512] = "";
+    snprintf(path, sizeof path, "%s/jobs.csv", f->folder);
+    char *cluster = workload_write_file(f->folder, "nodes.csv", "node,type,gpus\nn1,g,2\nn2,g,2\n");
+    char *trace = workload_write_file(f->folder, "spread.csv",
+                                      "job_id,submit_s,gpus,duration_s,spread\na,0,1,100,\nb,0,2,100,1.5\n");
+    static const char *const policies[] = {"fjf", "gandiva", "smd"};
+    for (size_t i = 0; i < 3; i++) {
+        RUN(f, trace, "--cluster", cluster, "--policy", policies[i], "--per-job", path);
+        assert_int_equal(f->result.status, 0);
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        memset(text, 0, sizeof text);
+        assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+        fclose(file);
+        expect_contains(text, i == 0 ? "\nb,0,150,150,0\n" : "\nb,0,100,100,0\n");
+    }
+    free(cluster);
+    free(trace);
+}
+
 static void factors_and_windows_are_taken(void **state)
 {
     fixture *f = *state;
@@ -184,6 +231,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(json_holds_the_same, set_up, tear_down),
         cmocka_unit_test_setup_teardown(energy_is_told_where_power_is_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(results_job_by_job_are_a_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_it_writes_of_jobs_is_csv_whatever_they_are_called, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nodes_and_spreads_are_taken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(factors_and_windows_are_taken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_command_lines_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_fails_says_why_and_leaves_nothing, set_up, tear_down),

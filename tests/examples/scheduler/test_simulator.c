@@ -145,15 +145,15 @@ static void every_decision_is_logged(void **state)
     sc_run_options options = {.log = open_memstream(&text, &size)};
     assert_int_equal(run(&workload, 4, &sc_policy_srtf, &options, &result, NULL), MDOT_OK);
     fclose(options.log);
-    assert_string_equal(text, "time_s,decision,job_id,type,gpus,note\n"
-                              "0,arrive,0,,,\n"
-                              "0,start,0,gpu,2,\n"
-                              "10,arrive,1,,,\n"
-                              "10,preempt,0,gpu,2,\n"
-                              "10,start,1,gpu,4,\n"
-                              "30,complete,1,gpu,4,\n"
-                              "30,resume,0,gpu,2,\n"
-                              "120,complete,0,gpu,2,\n");
+    assert_string_equal(text, "time_s,decision,job_id,type,gpus,note,nodes\n"
+                              "0,arrive,0,,,,\n"
+                              "0,start,0,gpu,2,,pool:2\n"
+                              "10,arrive,1,,,,\n"
+                              "10,preempt,0,gpu,2,,pool:2\n"
+                              "10,start,1,gpu,4,,pool:4\n"
+                              "30,complete,1,gpu,4,,pool:4\n"
+                              "30,resume,0,gpu,2,,pool:2\n"
+                              "120,complete,0,gpu,2,,pool:2\n");
     free(text);
     sc_result_free(&result);
     sc_workload_free(&workload);

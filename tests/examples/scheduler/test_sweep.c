@@ -57,14 +57,14 @@ static mdot_status sweep(fixture *f, const char *row, mdot_error *err)
     return status;
 }
 
-static mdot_prediction predict(const char *gpu, int gpus, int64_t batch)
+static mdot_prediction predict_with(mdot_configuration c)
 {
     mdot_predictor *predictor;
     mdot_context *context;
     mdot_job *job;
     mdot_prediction answer = MDOT_INIT(mdot_prediction);
-    mdot_configuration c = {
-        .struct_size = sizeof c, .batch = batch, .gpu = gpu, .gpu_count = gpus, .precision = MDOT_PRECISION_AMP};
+    c.struct_size = sizeof c;
+    c.precision = MDOT_PRECISION_AMP;
     assert_int_equal(mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &predictor, NULL), MDOT_OK);
     assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
     assert_int_equal(mdot_job_read(resnet, NULL, &job, NULL), MDOT_OK);
@@ -73,6 +73,18 @@ static mdot_prediction predict(const char *gpu, int gpus, int64_t batch)
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
     return answer;
+}
+
+static mdot_prediction predict(const char *gpu, int gpus, int64_t batch)
+{
+    return predict_with((mdot_configuration){.batch = batch, .gpu = gpu, .gpu_count = gpus});
+}
+
+static double step_ms(int gpus, uint32_t nodes, double network_gbps)
+{
+    mdot_configuration c = {
+        .batch = 64, .gpu = "A100", .gpu_count = gpus, .node_count = nodes, .network_gbps = network_gbps};
+    return predict_with(c).step_ms;
 }
 
 static void expect_near(double got, double want)
@@ -107,6 +119,37 @@ static void what_does_not_fit_is_believed_not_to_run(void **state)
              resnet); /* nowhere, so that it is placed all the same */
     assert_int_equal(sweep(f, row, NULL), MDOT_OK);
     assert_true(f->workload.kinds[f->kind].believed[1][0] > 0 && f->workload.kinds[f->kind].believed[0][0] > 0);
+}
+
+static void what_nodes_cost_is_asked(void **state)
+{
+    fixture *f = *state;
+    char rows[512];
+    mdot_error err = {0};
+    sc_kind *k = &f->workload.kinds[f->kind];
+    /* 8 A100 in nodes of 2 */
+    for (char name[] = "c"; name[0] < 'f'; name[0]++)
+        assert_int_equal(sc_cluster_add_node(&f->cluster, name, "A100", 2, NULL), MDOT_OK);
+    k->speed[0][0] = 1; /* measured, but nothing of nodes */
+    k->spread[0][2] = 7;
+    snprintf(rows, sizeof rows,
+             "job_type,job,batch,precision,layout,optimizer,network_gbps\nresnet,%s,64,amp,nchw,sgd,1\n", resnet);
+    char *path = workload_write_file(f->folder, "n.csv", rows);
+    if (sc_sweep_throughputs(path, MDOT_SHIPPED_PREDICTOR, &f->cluster, &f->workload, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    expect_near(k->believed_spread[0][1], step_ms(2, 2, 1) / step_ms(2, 1, 1));
+    expect_near(k->believed_spread[0][2], step_ms(4, 2, 1) / step_ms(4, 1, 1));
+    expect_near(k->believed_spread[0][3], step_ms(8, 4, 1) / step_ms(8, 1, 1));
+    assert_true(k->believed_spread[0][0] == 1 && k->believed_spread[0][1] > 1.05);
+    assert_true(k->spread[0][1] == k->believed_spread[0][1] && k->spread[0][2] == 7);
+    free(path);
+    snprintf(rows, sizeof rows,
+             "job_type,job,batch,precision,layout,optimizer,link\nresnet,%s,64,amp,nchw,sgd,ethernet\n", resnet);
+    path = workload_write_file(f->folder, "n.csv", rows);
+    assert_int_equal(sc_sweep_throughputs(path, MDOT_SHIPPED_PREDICTOR, &f->cluster, &f->workload, &err),
+                     MDOT_MALFORMED);
+    expect_contains(err.message, "n.csv:2: link is \"ethernet\"");
+    free(path);
 }
 
 static void a_belief_stands_beside_what_is_measured(void **state)
@@ -174,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_type_and_width_is_asked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_believed_not_to_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_nodes_cost_is_asked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_belief_stands_beside_what_is_measured, set_up, tear_down),
         cmocka_unit_test_setup_teardown(faults_name_the_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(policies_run_on_what_libmdot_says, set_up, tear_down),

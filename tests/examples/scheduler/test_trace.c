@@ -38,11 +38,11 @@ static void jobs_are_in_order_of_arrival(void **state)
 {
     sc_workload w;
     assert_int_equal(read_text(state,
-                               "\xef\xbb\xbfsubmit_s,job_id,duration_s,gpus,group,deadline_s\r\n"
-                               "30,late,5,2,,\r\n"
+                               "\xef\xbb\xbfsubmit_s,job_id,duration_s,gpus,group,deadline_s,spread\r\n"
+                               "30,late,5,2,,,1.5\r\n"
                                "\r\n"
-                               "10,\"a, \"\"b\"\"\",7,1,anna,40\r\n"
-                               "30,later,6,3,,",
+                               "10,\"a, \"\"b\"\"\",7,1,anna,40,2\r\n"
+                               "30,later,6,3,,,",
                                &w, NULL),
                      MDOT_OK);
     assert_int_equal(w.job_count, 3);
@@ -52,6 +52,8 @@ static void jobs_are_in_order_of_arrival(void **state)
     assert_string_equal(w.jobs[1].id, "late");
     assert_string_equal(w.jobs[2].id, "later");
     assert_true(w.jobs[2].deadline_s == INFINITY && w.jobs[2].group == NULL);
+    assert_true(sc_workload_spread(&w, &w.jobs[0], 0, 1) == 1); /* one GPU is on one node */
+    assert_true(sc_workload_spread(&w, &w.jobs[1], 0, 2) == 1.5 && sc_workload_spread(&w, &w.jobs[2], 0, 3) == 1);
     sc_workload_free(&w);
 }
 
@@ -63,6 +65,7 @@ static void malformed_lines_are_named(void **state)
         {"", "is empty"},
         {"job_id,submit_s,gpus,duration_s\n", "holds no jobs"},
         {"job_id,submit_s,gpus\n0,0,1\n", "no column duration_s"},
+        {"job_id,submit_s,gpus,duration_s,gpus\n0,0,1,5,2\n", "there are two columns gpus"},
         {"job_id,submit_s,gpus,duration_s\n0,0,1,5\n1,0,1\n", "trace.csv:3: 3 fields, where the header has 4"},
         {"job_id,submit_s,gpus,duration_s\n0,0,1,5,\n", "trace.csv:2: 5 fields"},
         {"job_id,submit_s,gpus,duration_s\n\n0,zero,1,5\n", "trace.csv:3: submit_s is no number: \"zero\""},
@@ -77,6 +80,7 @@ static void malformed_lines_are_named(void **state)
         {"job_id,submit_s,gpus,duration_s\n7,0,1,5\n7,0,1,5\n", "two jobs are called 7"},
         {"job_id,submit_s,gpus,duration_s\n\"7,0,1,5\n", "trace.csv:2: a quote does not end"},
         {"job_id,submit_s,gpus,duration_s,deadline_s\n7,5,1,5,4\n", "deadline_s is 4, less than 5"},
+        {"job_id,submit_s,gpus,duration_s,spread\n7,0,2,5,0.5\n", "trace.csv:2: spread is 0.5, less than 1"},
         {"job_id,submit_s,gpus,job_type\n7,5,1,LM\n", "no column steps"},
         {"job_id,submit_s,gpus,job_type,steps\n7,5,1,LM,2.5\n", "steps is no whole number"},
     };
@@ -166,6 +170,9 @@ static void a_cluster_is_nodes_of_types(void **state)
     free(path);
     static const char *const wrong[][2] = {
         {"node,type,gpus,watts\na,V100,4,0\n", "c.csv:2: watts is 0"},
+        {"node,type,gpus\na,V100,4\na,V100,4\n", "two nodes are called a"},
+        {"node,type,gpus\na b,V100,4\n", "c.csv:2: node is \"a b\", which is no name"},
+        {"node,type,gpus\n,V100,4\n", "c.csv:2: node is \"\""},
         {"node,type,gpus,watts\na,V100,4,300\nb,V100,4,250\n", "c.csv:3: type V100 has 300 watts and 250"},
         {"node,type,gpus\na,V100,0\n", "c.csv:2: gpus is 0"},
         {"node,type,gpus\na,,1\n", "c.csv:2: type is empty"},
