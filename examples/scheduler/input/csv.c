@@ -108,14 +108,6 @@ static bool begins_with_field(const char *text, const char *header)
     return strncmp(text, header, length) == 0 && (text[length] == ',' || text[length] == '\0');
 }
 
-static mdot_status check_header(const sc_csv *csv, mdot_error *err)
-{
-    for (int i = 1; i < csv->header_count; i++)
-        if (csv->header[i][0] != '\0' && sc_csv_find(csv, csv->header[i]) < i)
-            return mdot_fail(err, MDOT_MALFORMED, "%s: there are two columns %.40s", csv->path, csv->header[i]);
-    return MDOT_OK;
-}
-
 mdot_status sc_csv_open(const char *path, const char *header, sc_csv *out_csv, mdot_error *err)
 {
     static const char byte_order_mark[] = "\xef\xbb\xbf";
@@ -143,7 +135,6 @@ mdot_status sc_csv_open(const char *path, const char *header, sc_csv *out_csv, m
         status = line == NULL ? mdot_fail(err, MDOT_MALFORMED, "%s: is empty", path)
                               : split(&csv, line, csv.header, &csv.header_count, err);
     }
-    if (status == MDOT_OK) status = check_header(&csv, err);
     if (status == MDOT_OK)
         *out_csv = csv;
     else
@@ -177,6 +168,9 @@ int sc_csv_find(const sc_csv *csv, const char *column)
 
 mdot_status sc_csv_need(const sc_csv *csv, const char *column, int *out_index, mdot_error *err)
 {
+    for (int i = 1; i < csv->header_count; i++)
+        if (csv->header[i][0] != '\0' && sc_csv_find(csv, csv->header[i]) < i)
+            return mdot_fail(err, MDOT_MALFORMED, "%s: there are two columns %.40s", csv->path, csv->header[i]);
     *out_index = sc_csv_find(csv, column);
     if (*out_index != SC_CSV_ABSENT) return MDOT_OK;
     return mdot_fail(err, MDOT_MALFORMED, "%s: there is no column %s", csv->path, column);

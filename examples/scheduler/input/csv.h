@@ -27,7 +27,7 @@ mdot_status sc_csv_next(sc_csv *csv, bool *out_is_row, mdot_error *err);
 
 /* Index of a column, or SC_CSV_ABSENT. */
 int sc_csv_find(const sc_csv *csv, const char *column);
-/* The same, MALFORMED where there is none. */
+/* The same, MALFORMED where there is none, or two columns of the header are called alike. */
 mdot_status sc_csv_need(const sc_csv *csv, const char *column, int *out_index, mdot_error *err);
 
 /* The row's number in a column, from `least` to `most`. */

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_INSTANCES = 1 << 20 };
+enum { MAX_INSTANCES = 1 << 20, MAX_GPUS = 1 << 20 };
 #define MAX_SECONDS 1e12
 static const char task_header[] =
     "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type";
@@ -114,6 +114,11 @@ static mdot_status read_task_table(sc_csv *csv, sc_workload *workload, mdot_erro
     }
     for (size_t i = 0; status == MDOT_OK && i < all.count; i++) {
         const task *job = &all.items[i];
+        if (job->gpus > MAX_GPUS) {
+            status = mdot_fail(err, MDOT_MALFORMED, "%s:%zu: job %s has %g GPUs, more than %d", csv->path, job->line,
+                               job->job, job->gpus, MAX_GPUS);
+            break;
+        }
         status = sc_workload_add(workload,
                                  (sc_job){.id = strdup(job->job),
                                           .submit_s = job->start_s,
@@ -147,6 +152,8 @@ static mdot_status read_job_table(sc_csv *csv, sc_workload *workload, mdot_error
             status = sc_csv_number(csv, instances, 0, 1024, &count, err);
         if (status == MDOT_OK) status = sc_csv_number(csv, submit, 0, MAX_SECONDS, &job.submit_s, err);
         if (status == MDOT_OK) status = sc_csv_number(csv, duration, 0, MAX_SECONDS, &job.work, err);
+        if (status == MDOT_OK && each * count > MAX_GPUS)
+            status = sc_csv_fail(csv, err, "num_gpu times num_inst is %g, more than %d", each * count, MAX_GPUS);
         if (status != MDOT_OK || each * count <= 0) continue;
         job.gpus = (int)ceil(each * count - 1e-9);
         job.id = strdup(csv->field[id]);

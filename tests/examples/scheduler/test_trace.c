@@ -97,7 +97,7 @@ static void malformed_lines_are_named(void **state)
 
 static void pai_tasks_become_jobs(void **state)
 {
-    static const char rows[] = "b,worker,4,Terminated,100.0,900.0,600.0,29.0,50.0,MISC\n"
+    static const char rows[] = "b,worker,4,Terminated,100.0,900.0,600.0,600.0,50.0,MISC\n" /* two fields are equal */
                                "b,ps,1,Terminated,90.0,950.0,600.0,29.0,,MISC\n"
                                "a,tensorflow,1,Terminated,100.0,160.0,600.0,29.0,25.0,T4\n"
                                "failed,worker,1,Failed,100.0,900.0,600.0,29.0,100.0,MISC\n"
@@ -128,6 +128,8 @@ static void pai_tasks_become_jobs(void **state)
                                &w, &err),
                      MDOT_MALFORMED);
     expect_contains(err.message, "trace.csv:2: end_time is before start_time");
+    assert_int_equal(read_text(state, "a,t,1000000,Terminated,100,160,600,29,1000000,T4\n", &w, &err), MDOT_MALFORMED);
+    expect_contains(err.message, "trace.csv:1: job a has 1e+10 GPUs, more than 1048576");
 }
 
 static void pais_simulator_has_a_line_a_job(void **state)
