@@ -10,7 +10,7 @@ set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- reader job graph operators artefact cubin calibration models
+[ $# -gt 0 ] || set -- reader job graph operators artefact cubin calibration models trace tables
 programs=make_corpus
 for target; do programs="$programs fuzz_$target"; done
 [ -f build/fuzz/build.ninja ] || cmake --preset fuzz

@@ -1,5 +1,5 @@
 /* make_corpus.c — seeds for the fuzz targets, in a folder for each: small models for the reader (behind the byte that
- * chooses its options) and as jobs, the same jobs as `.job` files, graphs as text, artefacts.
+ * chooses its options) and as jobs, the same jobs as `.job` files, graphs as text, artefacts, the simulator's tables.
  *
  *     make_corpus FOLDER
  */
@@ -238,6 +238,34 @@ static void save_artefact(corpus *c, const char *name)
     (void)mdotc_compile(&entry, 1, path, &options, NULL);
 }
 
+/* ---- Tables of examples/scheduler -------------------------------------------------------------------------------- */
+
+static void save_tables(corpus *c)
+{
+    static const struct {
+        const char *target, *name, *text; /* of tables the first byte says which */
+    } tables[] = {
+        {"trace", "own.csv",
+         "job_id,submit_s,gpus,duration_s,spread,deadline_s,weight,group\na,0,2,100,1.5,300,2,u\n"
+         "\"b, \"\"c\"\"\",10,4,20,,,,\nd,5,1,50,2,99,1,v\n"},
+        {"trace", "kinds.csv", "job_id,submit_s,job_type,steps,scale_factor\n0,0,LM (batch size 5),900,1\n"},
+        {"trace", "tasks.csv",
+         "b,worker,4,Terminated,100.0,900.0,600.0,29.0,50.0,MISC\n"
+         "b,ps,1,Terminated,90.0,950.0,600.0,29.0,,MISC\n"},
+        {"trace", "jobs.csv", "job_id,user,num_cpu,num_gpu,submit_time,num_inst,duration\n1,u,6,0.25,30,1,100\n"},
+        {"tables", "cluster", "0node,type,gpus,watts\na,V100,4,300\nb,K80,8,149.5\n"},
+        {"tables", "factors", "1job_id,factor\na,0.5\nb,1.5\n"},
+        {"tables", "idle", "2gpu,from_s,to_s\n0,0,100\n0,100,200\n1,5,7\n"},
+        {"tables", "throughputs", "3job_type,gpus,type,steps_per_s,spread\nb,2,V100,3.5,1.25\nb,1,V100,2,\n"},
+        {"tables", "gavel", "4{\"v100\": {\"('LM (batch size 5)', 2)\": {\"null\": 79.3}}}"},
+    };
+    char path[4096];
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        name_file(path, c, tables[i].target, tables[i].name, "");
+        save(c, path, tables[i].text, strlen(tables[i].text), NULL, 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -245,7 +273,7 @@ int main(int argc, char **argv)
         pb_buffer (*make)(void);
     } seeds[] = {{"old_opset", old_opset}, {"new_opset", new_opset}, {"functions", functions},
                  {"tensors", tensors},     {"predictor", predictor}, {"training", training}};
-    static const char *const targets[] = {"reader", "job", "graph", "artefact"};
+    static const char *const targets[] = {"reader", "job", "graph", "artefact", "trace", "tables"};
     if (argc != 2) {
         fprintf(stderr, "usage: make_corpus FOLDER\n");
         return 2;
@@ -265,5 +293,6 @@ int main(int argc, char **argv)
         save_artefact(&c, seeds[i].name);
         pb_free(&model);
     }
+    save_tables(&c);
     return c.failed;
 }

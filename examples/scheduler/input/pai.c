@@ -147,6 +147,7 @@ static mdot_status read_job_table(sc_csv *csv, sc_workload *workload, mdot_error
         sc_job job = {.deadline_s = INFINITY, .weight = 1, .kind = SC_NONE};
         status = sc_csv_next(csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
+        if (csv->field[id][0] == '\0') return sc_csv_fail(csv, err, "job_id is empty");
         if (csv->field[gpus][0] != '\0') status = sc_csv_number(csv, gpus, 0, MAX_INSTANCES, &each, err);
         if (status == MDOT_OK && instances != SC_CSV_ABSENT && csv->field[instances][0] != '\0')
             status = sc_csv_number(csv, instances, 0, 1024, &count, err);

@@ -148,6 +148,14 @@ static void pais_simulator_has_a_line_a_job(void **state)
     assert_string_equal(w.jobs[0].group, "u");
     assert_int_equal(w.jobs[1].gpus, 1);
     sc_workload_free(&w);
+    static const char *const wrong[][2] = {{",u,6,1,30,1,100\n", "trace.csv:2: job_id is empty"},
+                                           {"1,u,6,9999,30,1024,100\n", "trace.csv:2: num_gpu times num_inst is"}};
+    for (size_t i = 0; i < 2; i++) {
+        char text[256] = "job_id,user,num_cpu,num_gpu,submit_time,num_inst,duration\n";
+        mdot_error err = {0};
+        assert_int_equal(read_text(state, strcat(text, wrong[i][0]), &w, &err), MDOT_MALFORMED);
+        expect_contains(err.message, wrong[i][1]);
+    }
 }
 
 static void a_cluster_is_nodes_of_types(void **state)
