@@ -1,7 +1,8 @@
 /* peak.c — what this core could do at best: multiply-adds on registers alone, for `mdot bench` to compare with.
  *
  * In assembly, so that the figure does not depend on how the tool was compiled. Twelve independent accumulators cover
- * every x86-64 core to date (at most two FMAs a cycle, four to five cycles each).
+ * every x86-64 core to date (at most two FMAs a cycle, four to five cycles each), six tiles of sums its matrix unit (a
+ * product each sixteen cycles, ready after 52: Intel's optimization manual, chapter on AMX).
  */
 #include "cli/bench.h"
 
@@ -47,17 +48,41 @@ PEAK_FUNCTION(turn_ymm, "ymm", FMA)
 PEAK_FUNCTION(turn_zmm, "zmm", FMA)
 PEAK_FUNCTION(turn_pairs, "zmm", DOT)
 
+/* Eight tiles of 16 rows of 64 bytes (Intel SDM volume 1, 18.3): six of sums, two of operands. */
+typedef struct tile_configuration {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} tile_configuration;
+
+#define TILE_ZERO(n) "tilezero %%tmm" n "\n\t"
+#define TILE_DOT(n) "tdpbf16ps %%tmm7, %%tmm6, %%tmm" n "\n\t"
+
+static void turn_tiles(int64_t turns)
+{
+    const tile_configuration configuration = {
+        .palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+    __asm__ volatile("ldtilecfg %1\n\t" TILE_ZERO("0") TILE_ZERO("1") TILE_ZERO("2") TILE_ZERO("3") TILE_ZERO("4")
+                         TILE_ZERO("5") TILE_ZERO("6") TILE_ZERO("7") "1:\n\t" TILE_DOT("0") TILE_DOT("1") TILE_DOT("2")
+                             TILE_DOT("3") TILE_DOT("4") TILE_DOT("5") "dec %0\n\t"
+                                                                       "jnz 1b\n\t"
+                                                                       "tilerelease"
+                     : "+r"(turns)
+                     : "m"(configuration)
+                     : "cc");
+}
+
 static const struct {
     const char *level;
     void (*turn)(int64_t turns);
-    int products; /* of an instruction */
+    int products, instructions; /* of an instruction; of a turn */
+    int64_t turns;              /* between two looks at the clock, tens of microseconds */
 } loops[] = {
-    {"x86-64-v3", turn_ymm, 8},
-    {"x86-64-v4", turn_zmm, 16},
-    {"x86-64-bf16", turn_pairs, 32},
+    {"x86-64-v3", turn_ymm, 8, 12, 20000},
+    {"x86-64-v4", turn_zmm, 16, 12, 20000},
+    {"x86-64-bf16", turn_pairs, 32, 12, 20000},
+    {"x86-64-amx", turn_tiles, 16 * 16 * 32, 6, 1000},
 };
-
-enum { TURNS = 20000, FMAS_A_TURN = 12 };
 
 double bench_peak_gflops(const char *level, double seconds)
 {
@@ -65,11 +90,11 @@ double bench_peak_gflops(const char *level, double seconds)
         if (strcmp(loops[i].level, level) != 0) continue;
         double begin = processor_seconds(), elapsed, turns = 0;
         do {
-            loops[i].turn(TURNS);
-            turns += TURNS;
+            loops[i].turn(loops[i].turns);
+            turns += (double)loops[i].turns;
             elapsed = processor_seconds() - begin;
         } while (elapsed < seconds);
-        return turns * FMAS_A_TURN * loops[i].products * 2 / elapsed * 1e-9;
+        return turns * loops[i].instructions * loops[i].products * 2 / elapsed * 1e-9;
     }
     return 0;
 }
