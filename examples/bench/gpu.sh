@@ -14,6 +14,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 tools="$root/examples/bench/gpu"
 pack="$root/build/gpu"
 export PYTHONDONTWRITEBYTECODE=1 # nothing appears in the working tree
+export PYTHONPATH="$root/examples/bench/common"
 
 usage() {
     sed -n '4,5s/^# *//p' "$0" >&2
@@ -34,7 +35,7 @@ find_model() {
     elif [ -f "$root/../shared/onnx/predictor/reference_a/model.onnx" ]; then
         cp "$root/../shared/onnx/predictor/reference_a/model.onnx" "$pack/reference.onnx"
     else
-        python3 "$tools/reference.py" "$pack/reference.onnx"
+        python3 "$root/examples/bench/common/reference.py" "$pack/reference.onnx"
     fi
 }
 
@@ -128,8 +129,8 @@ find_programs() {
     bench="$out/built/gpu_bench" library="$out/built/libmdot.so"
     set -- -std=c11 -D_GNU_SOURCE -O2 -fPIC -I"$root" -I"$root/include"
     cc "$@" -o "$bench" "$tools/main.c" "$tools/card.c" "$tools/rows.c" "$tools/subject.c" "$tools/floors.c" \
-        "$tools/check.c" "$tools/latency.c" "$root"/runtime/*.c -ldl -lm -lpthread
-    cc "$@" -shared -o "$library" "$root"/runtime/*.c -ldl -lm -lpthread
+        "$tools/check.c" "$tools/latency.c" "$root"/base/*.c "$root"/runtime/*.c "$root"/runtime/*/*.c -ldl -lm -lpthread
+    cc "$@" -shared -o "$library" "$root"/base/*.c "$root"/runtime/*.c "$root"/runtime/*/*.c -ldl -lm -lpthread
 }
 
 # sanitize TOOL: the checks of the reference predictor under compute-sanitizer, where that works

@@ -9,6 +9,7 @@
 # the peers take.
 set -eu
 export PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH="$1/examples/bench/common"
 source=$1 build=$2 fake=$3
 python=${PYTHON:-python3}
 command -v "$python" > /dev/null || { echo "skipped: no $python"; exit 77; }
@@ -37,7 +38,7 @@ expect_failure() { # MESSAGE COMMAND…
 expect_failure "holds nothing" sh "$gpu" run --pack "$folder/nowhere" --out "$folder/out"
 expect_failure "gpu.sh run" sh "$gpu" run --wrong option
 
-"$python" "$source/examples/bench/gpu/reference.py" "$folder/model.onnx" --width 32 --hidden 64 --layers 1
+"$python" "$source/examples/bench/common/reference.py" "$folder/model.onnx" --width 32 --hidden 64 --layers 1
 if ! sh "$gpu" pack --pack "$folder/pack" --build "$build" --model "$folder/model.onnx" --targets sm_90a \
     --buckets 16,32 > "$log" 2>&1; then
     grep -q "takes NVRTC" "$log" && { echo "skipped: no NVRTC"; exit 77; }

@@ -9,14 +9,14 @@ gpu.sh run; needs numpy, and of the others what is there.
 """
 
 import argparse
-import ctypes
 import json
 import sys
 import time
 
 import numpy as np
 
-from onnx_file import read_linears
+from libmdot import Predictor
+from reference_module import make_module
 
 ROUNDS = 10
 SCALE_ITEMS = 16
@@ -31,52 +31,16 @@ class Absent(Exception):
 # ---- mdot --------------------------------------------------------------------------------------------------------------
 
 
-class MdotError(ctypes.Structure):
-    _fields_ = [("status", ctypes.c_int), ("message", ctypes.c_char * 1024)]
-
-
-class OpenOptions(ctypes.Structure):
-    _fields_ = [("cpu_level", ctypes.c_char_p), ("device", ctypes.c_char_p), ("device_timeout_ms", ctypes.c_uint32),
-                ("allocate", ctypes.c_void_p), ("release", ctypes.c_void_p), ("user", ctypes.c_void_p)]
-
-
-class Mdot:
-    """An artefact through libmdot's C interface."""
-
+class Mdot(Predictor):
     name = "mdot"
 
-    def __init__(self, library, artefact, device):
-        self.lib = ctypes.CDLL(library)
-        self.error, self.predictor, self.context = MdotError(), ctypes.c_void_p(), ctypes.c_void_p()
-        options = OpenOptions(device=device.encode())
-        self.check(self.lib.mdot_predictor_open(artefact.encode(), ctypes.byref(options), ctypes.byref(self.predictor),
-                                                ctypes.byref(self.error)))
-        self.check(self.lib.mdot_context_create(self.predictor, ctypes.byref(self.context), ctypes.byref(self.error)))
-        self.lib.mdot_run_ordered.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64, ctypes.c_void_p,
-                                              ctypes.c_void_p, ctypes.c_void_p]
-        self.lib.mdot_context_get_device_status.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-
-    def check(self, status):
-        if status != 0:
-            raise RuntimeError(self.error.message.decode(errors="replace"))
-
     def prepare(self, inputs):
-        result = np.zeros((1, 1), np.float32)
-        pointers_in = (ctypes.c_void_p * len(inputs))(*[a.ctypes.data for a in inputs.values()])
-        pointers_out = (ctypes.c_void_p * 1)(result.ctypes.data)
-        length, error = inputs["mask"].shape[1], ctypes.byref(self.error)
+        call = self.bind(list(inputs.values()), [np.zeros((1, 1), np.float32)], inputs["mask"].shape[1])
 
-        def call():
-            self.check(self.lib.mdot_run_ordered(self.context, 0, length, pointers_in, pointers_out, error))
-            return result
+        def first():
+            return call()[0]
 
-        call.keeps = inputs, result  # bare addresses are handed over
-        return call
-
-    def still_on_device(self):
-        message = ctypes.c_char_p()
-        if self.lib.mdot_context_get_device_status(self.context, ctypes.byref(message)) != 0:
-            raise RuntimeError("the GPU failed: " + message.value.decode(errors="replace"))
+        return first
 
 
 # ---- PyTorch -----------------------------------------------------------------------------------------------------------
@@ -90,55 +54,6 @@ def torch_on_gpu():
     if not torch.cuda.is_available():
         raise Absent(f"torch {torch.__version__} sees no GPU")
     return torch
-
-
-def make_module(torch, path):
-    """The reference predictor over the model's weights, with PyTorch's fused functions."""
-    functional, head = torch.nn.functional, 32
-
-    class Reference(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            for name, (dims, raw) in read_linears(path).items():
-                if not name.endswith((".weight", ".bias")) or name.startswith("matrix."):
-                    continue
-                values = np.frombuffer(raw, np.float32).reshape([d for d in dims if d != "t"])
-                values = values.T if dims[-1] == "t" else values
-                self.register_buffer(name.replace(".", "_"), torch.tensor(np.ascontiguousarray(values)))
-            self.layers = sum(1 for name, _ in self.named_buffers() if name.endswith("_f1_weight"))
-
-        def linear(self, x, name):
-            return functional.linear(x, getattr(self, name + "_weight"), getattr(self, name + "_bias"))
-
-        def norm(self, x, name):
-            weight = getattr(self, name + "_weight")
-            return functional.layer_norm(x, weight.shape, weight, getattr(self, name + "_bias"))
-
-        def mlp(self, x, first, second):
-            return self.linear(functional.gelu(self.linear(x, first)), second)
-
-        def attention(self, x, name, bias):
-            def split(y):
-                return y.view(y.shape[0], y.shape[1], -1, head).transpose(1, 2)
-
-            q, k, v = (split(self.linear(x, f"{name}_{part}")) for part in "qkv")
-            mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
-            return self.linear(mixed.transpose(1, 2).flatten(2), f"{name}_o")
-
-        def forward(self, op_type, op_config, op_load, position, mask):
-            kind = self.emb_weight.dtype
-            x = functional.embedding(op_type, self.emb_weight)
-            x = x + self.mlp(op_config.to(kind), "c1", "c2") + self.mlp(op_load.to(kind), "l1", "l2")
-            x = self.norm(x, "n0") + self.linear(position.to(kind), "pos")
-            shown = mask.to(kind)
-            bias = ((1 - shown) * -1e9)[:, None, None, :]
-            for i in range(self.layers):
-                x = x + self.attention(self.norm(x, f"layers_{i}_n1"), f"layers_{i}_a", bias)
-                x = x + self.mlp(self.norm(x, f"layers_{i}_n2"), f"layers_{i}_f1", f"layers_{i}_f2")
-            pooled = (self.norm(x, "nf") * shown[..., None]).sum(1) / shown.sum(1, keepdim=True)
-            return self.mlp(pooled, "h1", "h2").float()
-
-    return Reference().eval()
 
 
 class Torch:
