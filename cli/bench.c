@@ -12,7 +12,7 @@ typedef struct bench_request {
     const char *path, *entry_name, *device, *level;
     int64_t bucket, length, threads, workers; /* bucket and length: 0 when not given */
     double seconds;
-    bool json, round;
+    bool json, round, profile;
     int64_t jobs, configurations; /* of a round */
     cli_reading reading;
     char *const *job_paths;
@@ -101,10 +101,128 @@ static void print_json(const benchmark *s, const mdot_bucket_info *bucket, int64
     printf("}");
 }
 
+/* ---- A profile --------------------------------------------------------------------------------------------------- */
+
+static mdot_kernel_info kernel_of(const benchmark *s, size_t bucket, size_t kernel)
+{
+    mdot_kernel_info info = MDOT_INIT(mdot_kernel_info);
+    mdot_predictor_get_kernel(s->predictor, s->entry, bucket, kernel, &info);
+    return info;
+}
+
+/* What all kernels of a step are. */
+static const char *step_kind(const benchmark *s, size_t bucket, const bench_step *step)
+{
+    const char *kind = kernel_of(s, bucket, step->first_kernel).kind;
+    for (size_t i = 1; i < step->kernel_count; i++)
+        if (strcmp(kind, kernel_of(s, bucket, step->first_kernel + i).kind) != 0) return "several";
+    return kind;
+}
+
+static void print_step(const char *name, const char *kind, const bench_step *step, const bench_profile *p)
+{
+    double rate = step->flops / step->p50_us * 1e-3;
+    printf("%-34s %-11s %10.2f %6.1f%%", name, kind, step->p50_us, 100 * step->p50_us / p->steps_us);
+    if (step->flops > 0) printf(" %8.1f", rate);
+    if (step->flops > 0 && p->peak_gflops > 0) printf(" %5.1f%%", 100 * rate / p->peak_gflops);
+    printf("\n");
+}
+
+/* Steps of a kind together, where its first one stands. */
+static void print_kinds(const benchmark *s, size_t bucket, const bench_profile *p)
+{
+    for (size_t i = 0; i < p->step_count; i++) {
+        const char *kind = step_kind(s, bucket, &p->steps[i]);
+        bench_step sum = {0};
+        bool is_first = true;
+        for (size_t k = 0; k < p->step_count; k++) {
+            const bench_step *step = &p->steps[k];
+            if (strcmp(kind, step_kind(s, bucket, step)) != 0) continue;
+            if (k < i) is_first = false;
+            sum.kernel_count += step->kernel_count;
+            sum.flops += step->flops;
+            sum.p50_us += step->p50_us;
+        }
+        char name[48];
+        snprintf(name, sizeof name, "%zu kernel%s", sum.kernel_count, sum.kernel_count == 1 ? "" : "s");
+        if (is_first) print_step(name, kind, &sum, p);
+    }
+}
+
+static void print_profile(const benchmark *s, size_t bucket, int64_t length, const bench_profile *p)
+{
+    mdot_bucket_info info = MDOT_INIT(mdot_bucket_info);
+    mdot_predictor_get_bucket(s->predictor, s->entry, bucket, &info);
+    printf("%s%s, entry %s, bucket %lld, length %lld, %s, %zu turns\n\n", s->rows == 0 ? "" : "\n", s->info.name,
+           s->entry_info.name, (long long)info.max_length, (long long)length, processor(s), p->turns);
+    printf("%-34s %-11s %10s %7s %8s %6s\n", "kernel", "kind", "p50 us", "share", "GFLOP/s", "peak");
+    for (size_t i = 0; i < p->step_count; i++) {
+        const bench_step *step = &p->steps[i];
+        char name[256];
+        snprintf(name, sizeof name, "%s", kernel_of(s, bucket, step->first_kernel).name);
+        size_t used = strlen(name);
+        if (step->kernel_count > 1) snprintf(name + used, sizeof name - used, " and %zu more", step->kernel_count - 1);
+        print_step(name, step_kind(s, bucket, step), step, p);
+    }
+    printf("\n");
+    print_kinds(s, bucket, p);
+    printf("%-34s %-11s %10.2f\n%-34s %-11s %10.2f\n", "together", "", p->steps_us, "a whole call", "", p->call_us);
+}
+
+static void print_profile_json(const benchmark *s, size_t bucket, int64_t length, const bench_profile *p)
+{
+    mdot_bucket_info info = MDOT_INIT(mdot_bucket_info);
+    mdot_predictor_get_bucket(s->predictor, s->entry, bucket, &info);
+    if (s->rows == 0) {
+        printf("{\n  \"name\": ");
+        cli_json_string(stdout, s->info.name);
+        printf(", \"entry\": ");
+        cli_json_string(stdout, s->entry_info.name);
+        printf(", \"level\": \"%s\", \"compute\": \"%s\",\n  \"rows\": [", s->info.cpu_level, s->info.compute);
+    }
+    printf("%s\n    {\"bucket\": %lld, \"length\": %lld, \"turns\": %zu, \"call_us\": %.3f, \"steps_us\": %.3f",
+           s->rows == 0 ? "" : ",", (long long)info.max_length, (long long)length, p->turns, p->call_us, p->steps_us);
+    print_json_number("peak_gflops", p->peak_gflops);
+    printf(", \"steps\": [");
+    for (size_t i = 0; i < p->step_count; i++) {
+        const bench_step *step = &p->steps[i];
+        double rate = step->flops / step->p50_us * 1e-3;
+        printf("%s\n      {\"kernels\": [", i == 0 ? "" : ",");
+        for (size_t k = 0; k < step->kernel_count; k++) {
+            if (k > 0) printf(", ");
+            cli_json_string(stdout, kernel_of(s, bucket, step->first_kernel + k).name);
+        }
+        printf("], \"kind\": \"%s\", \"p50_us\": %.3f, \"share\": %.4f", step_kind(s, bucket, step), step->p50_us,
+               step->p50_us / p->steps_us);
+        printf(", \"flops\": %.0f", step->flops);
+        print_json_number("gflops", rate);
+        print_json_number("peak_share", p->peak_gflops > 0 ? rate / p->peak_gflops : 0);
+        printf("}");
+    }
+    printf("]}");
+}
+
+static mdot_status profile_row(benchmark *s, size_t bucket, int64_t length, mdot_error *err)
+{
+    const bench_profile_task task = {.predictor = s->predictor,
+                                     .entry = s->entry,
+                                     .bucket = bucket,
+                                     .length = length,
+                                     .seconds = s->request->seconds};
+    bench_profile profile;
+    mdot_status status = bench_measure_profile(&task, &profile, err);
+    if (status != MDOT_OK) return status;
+    (s->request->json ? print_profile_json : print_profile)(s, bucket, length, &profile);
+    s->rows++;
+    free(profile.steps);
+    return MDOT_OK;
+}
+
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
 static mdot_status run_row(benchmark *s, size_t bucket, int64_t length, mdot_error *err)
 {
+    if (s->request->profile) return profile_row(s, bucket, length, err);
     mdot_bucket_info info = MDOT_INIT(mdot_bucket_info);
     mdot_predictor_get_bucket(s->predictor, s->entry, bucket, &info);
     bench_task task = {.predictor = s->predictor,
@@ -224,12 +342,16 @@ static mdot_status bench(const bench_request *request, mdot_error *err)
     benchmark s = {
         .request = request, .info = MDOT_INIT(mdot_predictor_info), .entry_info = MDOT_INIT(mdot_entry_info)};
     mdot_open_options options = {.struct_size = sizeof options, .cpu_level = request->level, .device = request->device};
+    if (request->profile && options.device == NULL) options.device = "cpu"; /* a GPU runs a bucket in one launch */
     double begin = bench_now();
     mdot_status status = mdot_predictor_open(request->path, &options, &s.predictor, err);
     s.open_us = (bench_now() - begin) * 1e6;
     if (status != MDOT_OK) return status;
     mdot_predictor_get_info(s.predictor, &s.info);
-    if (request->round) {
+    if (request->profile && !is_on_cpu(&s)) {
+        status = mdot_fail(err, MDOT_UNSUPPORTED, "%s: %s runs all kernels in one launch; --profile is of the CPU",
+                           request->path, s.info.device);
+    } else if (request->round) {
         status = run_round(&s, request, err);
     } else {
         status = find_entry(&s, err);
@@ -248,6 +370,8 @@ static int run(int argc, char **argv)
     cli_operands operands;
     int status;
     if (!cli_read_line(&cli_bench, argc, argv, &request, &operands, &status)) return status;
+    if (request.profile && (request.round || request.threads > 1 || request.workers > 1))
+        return cli_usage_error("bench", "--profile is of calls on one thread");
     if (operands.count == 0 || (operands.count > 1 && !request.round))
         return cli_usage_error("bench", "give one artefact");
     if (request.round && operands.count == 1) return cli_usage_error("bench", "--round takes jobs behind the artefact");
@@ -310,6 +434,10 @@ static const cli_option options[] = {
      .kind = CLI_REAL,
      .at = offsetof(bench_request, seconds),
      .most = 3600},
+    {.name = "profile",
+     .help = "time and share of peak of each kernel, those that run together as one",
+     .kind = CLI_FLAG,
+     .at = offsetof(bench_request, profile)},
     {.name = "round",
      .help =
          "what a scheduler's round costs: jobs, copies of those behind the artefact (.job or .onnx) at five batches, "

@@ -1,5 +1,5 @@
 /* bench.h — what `mdot bench` is made of: bench.c reads the command line and prints, measure.c measures an entry,
- * round.c a scheduler's round, peak.c is the yardstick. */
+ * profile.c its kernels, round.c a scheduler's round; tensors.c has what is called with, peak.c is the yardstick. */
 #ifndef CLI_BENCH_H
 #define CLI_BENCH_H
 
@@ -8,9 +8,28 @@
 /* Monotonic seconds. */
 double bench_now(void);
 
-/* GFLOP/s of a CPU level's multiply-adds, f32 or pairs of bf16, on this core, over about `seconds`. 0: not known for
- * that level. */
+/* GFLOP/s of a CPU level's multiply-adds, f32, pairs or tiles of bf16, on this core, over about `seconds` of this
+ * thread. The machine has to run that level: one at which a predictor is open. 0: not known for that level. */
 double bench_peak_gflops(const char *level, double seconds);
+
+/* ---- tensors.c --------------------------------------------------------------------------------------------------- */
+
+/* In the entry's order. Floats are made up, integers zero, bools true. */
+typedef struct bench_tensors {
+    size_t input_count, output_count;
+    mdot_input *inputs;
+    mdot_output *outputs;
+    int64_t (*dims)[MDOT_MAX_RANK]; /* of the inputs */
+} bench_tensors;
+
+mdot_status bench_make_tensors(const mdot_predictor *predictor, size_t entry, int64_t length,
+                               bench_tensors *out_tensors, mdot_error *err);
+void bench_free_tensors(bench_tensors *tensors);
+
+/* Aligned for any tensor, zero and touched; to be freed. NULL: there is no memory. */
+void *bench_allocate(size_t bytes);
+
+/* ---- measure.c --------------------------------------------------------------------------------------------------- */
 
 typedef struct bench_task {
     const mdot_predictor *predictor;
@@ -29,12 +48,36 @@ typedef struct bench_result {
     size_t calls;
 } bench_result;
 
-/* Runs the entry on made-up inputs for about task->seconds: floats at random, integers zero, bools true. */
+/* Runs the entry for about task->seconds. */
 mdot_status bench_measure(const bench_task *task, bench_result *out_result, mdot_error *err);
 
 /* Ascending; then the least value that at least `share` of them do not exceed. */
 void bench_sort(float *values, size_t count);
 double bench_percentile(const float *sorted, size_t count, double share);
+
+/* ---- profile.c --------------------------------------------------------------------------------------------------- */
+
+typedef struct bench_profile_task {
+    const mdot_predictor *predictor;
+    size_t entry, bucket;
+    int64_t length; /* one that runs in that bucket */
+    double seconds;
+} bench_profile_task;
+
+typedef struct bench_step { /* kernels of the bucket that run together, mostly one */
+    size_t first_kernel, kernel_count;
+    double flops; /* 0: not known at this length */
+    double p50_us;
+} bench_step;
+
+typedef struct bench_profile {
+    bench_step *steps; /* to be freed */
+    size_t step_count, turns;
+    double steps_us, call_us; /* all steps together, one by one; a whole call's median */
+    double peak_gflops;       /* as in bench_result */
+} bench_profile;
+
+mdot_status bench_measure_profile(const bench_profile_task *task, bench_profile *out_profile, mdot_error *err);
 
 /* ---- round.c ----------------------------------------------------------------------------------------------------- */
 

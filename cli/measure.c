@@ -14,7 +14,7 @@
 
 #define SLICE_SECONDS 0.020
 #define PEAK_SECONDS 0.002
-enum { MAX_CALLS = 1 << 22, MAX_SLICES = 1 << 16, DATA_ALIGNMENT = 64, WARM_UP_CALLS = 3 };
+enum { MAX_CALLS = 1 << 22, MAX_SLICES = 1 << 16, WARM_UP_CALLS = 3 };
 
 double bench_now(void)
 {
@@ -33,10 +33,7 @@ typedef struct worker {
     pthread_t thread;
     atomic_int *gate;
     mdot_context *context;
-    size_t input_count, output_count;
-    mdot_input *inputs;
-    mdot_output *outputs;
-    int64_t (*dims)[MDOT_MAX_RANK]; /* of the inputs */
+    bench_tensors tensors;
     float *call_us;
     double *peak_gflops;
     size_t calls, slices;
@@ -45,93 +42,21 @@ typedef struct worker {
     mdot_error err;
 } worker;
 
-/* ---- Tensors ----------------------------------------------------------------------------------------------------- */
-
-static size_t tensor_bytes(const mdot_tensor_info *info, int64_t length, int64_t *dims)
-{
-    size_t count = 1;
-    for (int i = 0; i < info->rank; i++) {
-        int64_t size = info->dim[i].scale * length + info->dim[i].offset;
-        if (dims != NULL) dims[i] = size;
-        count *= (size_t)size;
-    }
-    return count * mdot_dtype_size_bytes(info->dtype);
-}
-
-static void *allocate(size_t bytes)
-{
-    size_t rounded = (bytes / DATA_ALIGNMENT + 1) * DATA_ALIGNMENT;
-    void *memory = aligned_alloc(DATA_ALIGNMENT, rounded);
-    if (memory != NULL) memset(memory, 0, rounded);
-    return memory;
-}
-
-/* In [-1, 1), the same on every machine: the multiplier is Knuth's MMIX generator (TAOCP 2, 3.3.4). */
-static double next_random(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (double)(int64_t)*state * 0x1p-63;
-}
-
-/* Integers are indices more often than not: zero is one that every table has. f16 and bf16 keep zeros too. */
-static void fill(const mdot_tensor_info *info, void *data, size_t bytes)
-{
-    uint64_t state = 1;
-    if (info->dtype == MDOT_DTYPE_F32)
-        for (size_t i = 0; i < bytes / sizeof(float); i++) ((float *)data)[i] = (float)next_random(&state);
-    else if (info->dtype == MDOT_DTYPE_F64)
-        for (size_t i = 0; i < bytes / sizeof(double); i++) ((double *)data)[i] = next_random(&state);
-    else if (info->dtype == MDOT_DTYPE_BOOL)
-        memset(data, 1, bytes);
-}
-
-static bool make_tensors(worker *w)
-{
-    const bench_task *task = w->task;
-    mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
-    for (size_t i = 0; i < w->input_count; i++) {
-        mdot_predictor_get_input(task->predictor, task->entry, i, &info);
-        size_t bytes = tensor_bytes(&info, task->length, w->dims[i]);
-        void *data = allocate(bytes);
-        if (data == NULL) return false;
-        fill(&info, data, bytes);
-        w->inputs[i] = (mdot_input){info.name, info.dtype, info.rank, w->dims[i], data};
-    }
-    for (size_t i = 0; i < w->output_count; i++) {
-        mdot_predictor_get_output(task->predictor, task->entry, i, &info);
-        size_t bytes = tensor_bytes(&info, task->length, NULL);
-        void *data = allocate(bytes);
-        if (data == NULL) return false;
-        w->outputs[i] = (mdot_output){info.name, data, bytes};
-    }
-    return true;
-}
-
 static mdot_status worker_init(worker *w, mdot_error *err)
 {
-    mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
-    mdot_predictor_get_entry(w->task->predictor, w->task->entry, &entry);
-    w->input_count = entry.input_count;
-    w->output_count = entry.output_count;
-    w->inputs = calloc(entry.input_count + 1, sizeof *w->inputs);
-    w->outputs = calloc(entry.output_count + 1, sizeof *w->outputs);
-    w->dims = calloc(entry.input_count + 1, sizeof *w->dims);
-    w->call_us = allocate(MAX_CALLS * sizeof *w->call_us);
-    w->peak_gflops = allocate(MAX_SLICES * sizeof *w->peak_gflops);
-    if (w->inputs == NULL || w->outputs == NULL || w->dims == NULL || w->call_us == NULL || w->peak_gflops == NULL ||
-        !make_tensors(w))
+    w->call_us = bench_allocate(MAX_CALLS * sizeof *w->call_us);
+    w->peak_gflops = bench_allocate(MAX_SLICES * sizeof *w->peak_gflops);
+    if (w->call_us == NULL || w->peak_gflops == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to measure with");
+    mdot_status status = bench_make_tensors(w->task->predictor, w->task->entry, w->task->length, &w->tensors, err);
+    if (status != MDOT_OK) return status;
     const mdot_context_options options = {.struct_size = sizeof options, .threads = (uint32_t)w->task->workers};
     return mdot_context_create_with(w->task->predictor, &options, &w->context, err);
 }
 
 static void worker_done(worker *w)
 {
-    for (size_t i = 0; w->inputs != NULL && i < w->input_count; i++) free((void *)(uintptr_t)w->inputs[i].data);
-    for (size_t i = 0; w->outputs != NULL && i < w->output_count; i++) free(w->outputs[i].data);
-    free(w->inputs);
-    free(w->outputs);
-    free(w->dims);
+    bench_free_tensors(&w->tensors);
     free(w->call_us);
     free(w->peak_gflops);
     mdot_context_destroy(w->context);
@@ -142,7 +67,8 @@ static void worker_done(worker *w)
 /* One call; returns when it ended. */
 static double timed_call(worker *w, double begin)
 {
-    w->status = mdot_run(w->context, w->task->entry, w->inputs, w->input_count, w->outputs, w->output_count, &w->err);
+    const bench_tensors *t = &w->tensors;
+    w->status = mdot_run(w->context, w->task->entry, t->inputs, t->input_count, t->outputs, t->output_count, &w->err);
     double end = bench_now();
     w->call_us[w->calls++] = (float)((end - begin) * 1e6);
     return end;

@@ -66,6 +66,7 @@ typedef struct mdot_kernel_info {
     const char *name; /* with ".v3" or ".v4" appended, the symbol in the artefact */
     const char *kind; /* "linear", "attention", "norm", "nest", "sequential" */
     double flops;     /* at full length */
+    size_t step;      /* of the bucket's, that it is part of: what is small runs together (mdot_run_step) */
 } mdot_kernel_info;
 
 typedef struct mdot_bucket_info {
@@ -208,6 +209,13 @@ mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inpu
  * length is checked. For callers that settled everything else once. */
 mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
                              void *const *outputs, mdot_error *err);
+
+/* One step of such a call alone, for measuring: step 0 and on, as mdot_kernel_info tells them, on the CPU and on the
+ * calling thread. All steps of a bucket, each once and in their order, on the same inputs and outputs and with no other
+ * call of the context between them, give what mdot_run_ordered gives on the CPU, bit for bit. OUT_OF_RANGE for a length
+ * or a step that is not there. */
+mdot_status mdot_run_step(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
+                          void *const *outputs, size_t step, mdot_error *err);
 
 /* Bucket index that a length would run in. OUT_OF_RANGE beyond the largest. */
 mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t entry, int64_t length,

@@ -127,11 +127,15 @@ mdot_status mdot_predictor_get_kernel(const mdot_predictor *predictor, size_t en
     if (predictor == NULL) return MDOT_INVALID_ARGUMENT;
     const mdot_abi_bucket *b = find_bucket(predictor->table, entry, bucket);
     if (b == NULL || kernel >= b->kernel_count) return MDOT_OUT_OF_RANGE;
-    const mdot_abi_kernel *k = &rt_kernels(predictor->table, b)[kernel];
+    const mdot_abi_kernel *kernels = rt_kernels(predictor->table, b), *k = &kernels[kernel];
+    size_t step = 0;
+    for (uint32_t end = rt_step_end(kernels, b->kernel_count, 0); end <= kernel; step++)
+        end = rt_step_end(kernels, b->kernel_count, end);
     const mdot_kernel_info info = {
         .name = rt_string(predictor->table, k->name_at),
         .kind = rt_string(predictor->table, k->kind_at),
         .flops = rt_kernel_flops(predictor->table, b)[kernel],
+        .step = step,
     };
     return bs_fill_struct(&kernel_info_type, &info, out_info, NULL);
 }

@@ -128,6 +128,16 @@ void rt_workers_destroy(const rt_allocator *allocator, rt_workers *workers); /* 
 /* Whether a call at this length is worth sharing. */
 bool rt_workers_share(const rt_workers *workers, int64_t length);
 
+/* One behind the last kernel of the step that begins at `begin`: a kernel that is split is a step, and so are those
+ * together that are not split and follow one another (mdot_abi_call). */
+static inline uint32_t rt_step_end(const mdot_abi_kernel *kernels, uint32_t kernel_count, uint32_t begin)
+{
+    uint32_t end = begin + 1;
+    if (kernels[begin].is_split == 0)
+        while (end < kernel_count && kernels[end].is_split == 0) end++;
+    return end;
+}
+
 /* A bucket's code and kernels. */
 typedef struct rt_shared_code {
     mdot_abi_function function;

@@ -71,21 +71,33 @@ static void run_shared(mdot_context *context, const rt_shared_code *code, const 
 }
 
 /* The code offset is relative to the code section: mdot_abi.h. */
-void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,
-                   size_t count)
+static mdot_abi_function cpu_function(const mdot_predictor *predictor, const mdot_abi_bucket *bucket)
+{
+    const rt_artefact *artefact = &predictor->library.artefact;
+    uint32_t number = predictor->functions[bucket->number].code;
+    return (mdot_abi_function)((uintptr_t)artefact->code + (uintptr_t)artefact->code[number]);
+}
+
+/* Of everything; inputs and outputs are the caller's to set. */
+static mdot_abi_call whole_call(const mdot_context *context, const mdot_abi_bucket *bucket, int64_t length)
 {
     const mdot_predictor *predictor = context->predictor;
-    const rt_artefact *artefact = &predictor->library.artefact;
-    const mdot_abi_bucket *bucket = bucket_of(context, entry, length);
-    uint32_t number = predictor->functions[bucket->number].code;
-    mdot_abi_function function = (mdot_abi_function)((uintptr_t)artefact->code + (uintptr_t)artefact->code[number]);
-    mdot_abi_call arguments = {
-        .weights = artefact->weights + predictor->image->weights_offset,
+    return (mdot_abi_call){
+        .weights = predictor->library.artefact.weights + predictor->image->weights_offset,
         .scratch = context->scratch,
         .length = length,
         .kernel_end = bucket->kernel_count,
         .share_end = MDOT_ABI_WHOLE_SHARE,
     };
+}
+
+void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,
+                   size_t count)
+{
+    const mdot_predictor *predictor = context->predictor;
+    const mdot_abi_bucket *bucket = bucket_of(context, entry, length);
+    mdot_abi_function function = cpu_function(predictor, bucket);
+    mdot_abi_call arguments = whole_call(context, bucket, length);
     if (rt_workers_share(context->workers, length)) {
         const rt_shared_code code = {function, rt_kernels(predictor->table, bucket), bucket->kernel_count};
         run_shared(context, &code, &arguments, items, count);
@@ -111,13 +123,17 @@ void rt_run_many(mdot_context *context, const mdot_abi_entry *entry, int64_t len
     rt_run_on_cpu(context, entry, length, items, count);
 }
 
+static mdot_status check_call(const mdot_abi_table *table, size_t entry, int64_t length, mdot_error *err)
+{
+    mdot_status status = check_entry(table, entry, err);
+    return status == MDOT_OK ? check_length(table, rt_entry(table, entry), length, err) : status;
+}
+
 static mdot_status run_ordered(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
                                void *const *outputs, mdot_error *err)
 {
     const mdot_abi_table *table = context->predictor->table;
-    mdot_status status = check_entry(table, entry, err);
-    if (status != MDOT_OK) return status;
-    status = check_length(table, rt_entry(table, entry), length, err);
+    mdot_status status = check_call(table, entry, length, err);
     if (status != MDOT_OK) return status;
     rt_run_many(context, rt_entry(table, entry), length, &(rt_item){inputs, outputs}, 1);
     return MDOT_OK;
@@ -131,6 +147,43 @@ mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length
     mdot_status status = rt_armor_enter(context, "mdot_run_ordered", err);
     if (status != MDOT_OK) return status;
     status = run_ordered(context, entry, length, inputs, outputs, err);
+    rt_armor_leave(context);
+    return status;
+}
+
+static mdot_status run_step(mdot_context *context, size_t entry, int64_t length, const rt_item *item, size_t step,
+                            mdot_error *err)
+{
+    const mdot_abi_table *table = context->predictor->table;
+    mdot_status status = check_call(table, entry, length, err);
+    if (status != MDOT_OK) return status;
+    const mdot_abi_bucket *bucket = bucket_of(context, rt_entry(table, entry), length);
+    const mdot_abi_kernel *kernels = rt_kernels(table, bucket);
+    uint32_t begin = 0, end = 0;
+    for (size_t i = 0; i <= step; i++) {
+        begin = end;
+        if (begin == bucket->kernel_count)
+            return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %s has %zu steps at length %lld and no step %zu",
+                             rt_string(table, rt_entry(table, entry)->name_at), i, (long long)length, step);
+        end = rt_step_end(kernels, bucket->kernel_count, begin);
+    }
+    mdot_abi_call call = whole_call(context, bucket, length);
+    call.inputs = item->inputs;
+    call.outputs = item->outputs;
+    call.kernel_begin = begin;
+    call.kernel_end = end;
+    cpu_function(context->predictor, bucket)(&call);
+    return MDOT_OK;
+}
+
+mdot_status mdot_run_step(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
+                          void *const *outputs, size_t step, mdot_error *err)
+{
+    if (context == NULL || inputs == NULL || outputs == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_step needs a context, inputs and outputs");
+    mdot_status status = rt_armor_enter(context, "mdot_run_step", err);
+    if (status != MDOT_OK) return status;
+    status = run_step(context, entry, length, &(rt_item){inputs, outputs}, step, err);
     rt_armor_leave(context);
     return status;
 }

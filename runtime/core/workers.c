@@ -97,16 +97,15 @@ static void run_step(rt_workers *w, uint32_t worker)
     while (atomic_load_explicit(&w->done, memory_order_acquire) < w->count) pause_once(&pauses);
 }
 
-/* Kernels that are not split, one behind the other, are one step, which the leader does by itself. */
+/* A step of kernels that are not split the leader does by itself. */
 static void lead_call(rt_workers *w, const rt_shared_code *code, const mdot_abi_call *call, uint32_t worker)
 {
     for (uint32_t begin = 0, end; begin < code->kernel_count; begin = end) {
-        bool is_split = code->kernels[begin].is_split != 0;
-        for (end = begin + 1; !is_split && end < code->kernel_count && code->kernels[end].is_split == 0;) end++;
+        end = rt_step_end(code->kernels, code->kernel_count, begin);
         w->step = (step){code->function, *call};
         w->step.call.kernel_begin = begin;
         w->step.call.kernel_end = end;
-        if (is_split) {
+        if (code->kernels[begin].is_split != 0) {
             run_step(w, worker);
         } else {
             w->step.call.share_end = MDOT_ABI_WHOLE_SHARE;

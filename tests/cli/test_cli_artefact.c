@@ -1,5 +1,6 @@
 /* test_cli_artefact.c — `mdot inspect` and `mdot bench` on a hand-made artefact, as a person runs them. */
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/json.h"
 #include "tests/support/process.h"
 
 #include <setjmp.h>
@@ -147,6 +148,41 @@ static void bench_measures_every_bucket(void **state)
     assert_true(json_number("peak_gflops") > 0 && json_number("peak_share") > 0);
 }
 
+static void bench_profiles_kernels(void **state)
+{
+    (void)state;
+    RUN("bench", artefact, "--seconds", "0.01", "--entry", "predict", "--profile", "--json");
+    assert_int_equal(result.status, 0);
+    assert_true(json_is_valid(result.out));
+    double shares[4], flops[4], sums[2], us[4];
+    assert_int_equal(json_numbers(result.out, "share", shares, 4), 4); /* two kernels in each of two buckets */
+    assert_int_equal(json_numbers(result.out, "flops", flops, 4), 4);
+    assert_int_equal(json_numbers(result.out, "p50_us", us, 4), 4);
+    assert_int_equal(json_numbers(result.out, "steps_us", sums, 2), 2);
+    for (int i = 0; i < 2; i++) {
+        assert_float_equal(shares[2 * i] + shares[2 * i + 1], 1, 1e-3);
+        assert_float_equal(us[2 * i] + us[2 * i + 1], sums[i], 2e-3); /* as printed */
+        assert_true(flops[2 * i] == 4.0 * (i == 0 ? 4 : 16));
+    }
+    assert_true(json_number("call_us") > 0 && json_number("peak_gflops") > 0);
+    assert_prints("{\"kernels\": [\"linear.y\"], \"kind\": \"linear\"");
+    RUN("bench", artefact, "--seconds", "0.01", "--length", "5", "--profile");
+    assert_int_equal(result.status, 0);
+    assert_prints("bucket 16, length 5");
+    assert_prints("nest.about");
+    assert_prints("a whole call");
+    RUN("bench", artefact, "--seconds", "0.01", "--length", "5", "--profile", "--json");
+    assert_prints("\"gflops\": null"); /* how much is computed is known at a bucket's full length */
+    RUN("bench", artefact, "--seconds", "0.01", "--entry", "double", "--profile", "--json");
+    assert_true(result.status == 0 && json_is_valid(result.out)); /* which has code, but lists no kernels */
+    static const char *const others[] = {"--threads=2", "--workers=2", "--round"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        RUN("bench", artefact, "--profile", others[i]);
+        assert_int_equal(result.status, 2);
+        assert_non_null(strstr(result.err, "on one thread"));
+    }
+}
+
 static void bench_measures_a_round(void **state)
 {
     (void)state;
@@ -251,6 +287,7 @@ int main(void)
         cmocka_unit_test(inspect_writes_json),
         cmocka_unit_test(inspect_shows_what_gpu_kernels_take),
         cmocka_unit_test(bench_measures_every_bucket),
+        cmocka_unit_test(bench_profiles_kernels),
         cmocka_unit_test(bench_measures_a_round),
         cmocka_unit_test(bench_takes_a_length_a_level_and_threads),
         cmocka_unit_test(impossible_requests_fail_with_a_reason),

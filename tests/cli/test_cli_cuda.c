@@ -65,6 +65,17 @@ static void bench_measures_the_cpu_where_it_is_asked_to(void **state)
     assert_prints("\"device\": \"cpu\", \"device_name\": \"\", \"device_compute\": \"fp32\"");
 }
 
+static void a_profile_is_of_the_cpu(void **state)
+{
+    (void)state;
+    BENCH("--profile", "--json");
+    assert_int_equal(result.status, 0);
+    assert_prints("\"steps\": [");
+    BENCH("--profile", "--device", "cuda");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.err, "cuda:0 runs all kernels in one launch"));
+}
+
 static void bench_refuses_a_device_that_is_not_there(void **state)
 {
     (void)state;
@@ -81,6 +92,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bench_measures_a_gpu),
         cmocka_unit_test(bench_measures_the_cpu_where_it_is_asked_to),
+        cmocka_unit_test(a_profile_is_of_the_cpu),
         cmocka_unit_test(bench_refuses_a_device_that_is_not_there),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

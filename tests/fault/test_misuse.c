@@ -220,6 +220,12 @@ static void run(void)
     BEYOND(mdot_run_ordered(context, SIZE_MAX, 0, inputs, outputs, &err));
     BEYOND(mdot_run_ordered(context, 1, INT64_MIN, inputs, outputs, &err));
     BEYOND(mdot_run_ordered(context, 0, INT64_MAX, inputs, outputs, &err));
+    TELLS(mdot_run_step(NULL, 1, 0, inputs, outputs, 0, &err));
+    TELLS(mdot_run_step(context, 1, 0, NULL, outputs, 0, &err));
+    TELLS(mdot_run_step(context, 1, 0, inputs, NULL, 0, &err));
+    BEYOND(mdot_run_step(context, SIZE_MAX, 0, inputs, outputs, 0, &err));
+    BEYOND(mdot_run_step(context, 1, INT64_MIN, inputs, outputs, 0, &err));
+    BEYOND(mdot_run_step(context, 1, 0, inputs, outputs, SIZE_MAX, &err));
 }
 
 /* ---- Jobs -------------------------------------------------------------------------------------------------------- */
@@ -517,7 +523,7 @@ static const row rows[] = {
      "mdot_predictor_get_image_kernel mdot_predictor_find_bucket",
      predictor_accessors},
     {"mdot_context_create mdot_context_create_with mdot_context_get_device_status", context_functions},
-    {"mdot_run mdot_run_ordered", run},
+    {"mdot_run mdot_run_ordered mdot_run_step", run},
     {"mdot_job_create", job_create},
     {"mdot_job_load mdot_job_parse mdot_job_save", job_files},
     {"mdot_job_get_info mdot_job_get_operator mdot_optimizer_load", job_accessors},

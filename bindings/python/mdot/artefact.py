@@ -56,6 +56,8 @@ class Kernel:
     """"linear", "attention", "norm", "nest", "sequential"."""
     flops: float
     """At full length."""
+    step: int = 0
+    """Of the bucket's: kernels that run together have one number."""
 
 
 @dataclasses.dataclass(frozen=True)

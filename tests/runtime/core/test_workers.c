@@ -116,6 +116,54 @@ static mdot_context *make_context(mdot_context_options options)
     return context;
 }
 
+/* ---- Steps ------------------------------------------------------------------------------------------------------- */
+
+static size_t count_steps(size_t bucket)
+{
+    mdot_bucket_info info = MDOT_INIT(mdot_bucket_info);
+    mdot_predictor_get_bucket(predictor, 0, bucket, &info);
+    size_t step = 0, joined = 0;
+    for (size_t i = 0; i < info.kernel_count; i++) {
+        mdot_kernel_info kernel = MDOT_INIT(mdot_kernel_info);
+        assert_int_equal(mdot_predictor_get_kernel(predictor, 0, bucket, i, &kernel), MDOT_OK);
+        if (i == 0) assert_int_equal(kernel.step, 0);
+        assert_true(kernel.step == step || kernel.step == step + 1);
+        if (i > 0 && kernel.step == step) joined++;
+        step = kernel.step;
+    }
+    assert_true(joined > 0); /* the encoder has small kernels side by side */
+    return step + 1;
+}
+
+static void steps_in_their_order_give_the_bits_of_a_call(void **state)
+{
+    (void)state;
+    static const int64_t step_lengths[] = {1, 64, 65, 300, LONGEST};
+    mdot_context *context = make_context((mdot_context_options){0});
+    input *in = calloc(1, sizeof *in);
+    assert_non_null(in);
+    for (size_t i = 0; i < sizeof step_lengths / sizeof step_lengths[0]; i++) {
+        int64_t length = step_lengths[i];
+        fill(in, (unsigned)i + 77);
+        uint32_t want = answer(context, in, length), got = 0;
+        const void *inputs[] = {in->type, in->load, in->mask};
+        void *outputs[] = {&got};
+        size_t bucket = 0, count;
+        assert_int_equal(mdot_predictor_find_bucket(predictor, 0, length, &bucket), MDOT_OK);
+        count = count_steps(bucket);
+        for (size_t step = 0; step < count; step++) {
+            assert_int_equal(got, 0); /* the last step alone writes the answer */
+            assert_int_equal(mdot_run_step(context, 0, length, inputs, outputs, step, NULL), MDOT_OK);
+        }
+        assert_int_equal(got, want);
+        mdot_error err = {0};
+        assert_int_equal(mdot_run_step(context, 0, length, inputs, outputs, count, &err), MDOT_OUT_OF_RANGE);
+        assert_non_null(strstr(err.message, "entry predict has"));
+    }
+    free(in);
+    mdot_context_destroy(context);
+}
+
 /* ---- The same bits ----------------------------------------------------------------------------------------------- */
 
 static const int64_t lengths[] = {1, 64, 255, 256, 257, 300, 384, 511, 512};
@@ -283,6 +331,7 @@ static void wrong_options_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_in_their_order_give_the_bits_of_a_call),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
         cmocka_unit_test(callers_threads_give_the_same_bits_however_they_come),
         cmocka_unit_test(short_calls_and_one_thread_call_nothing),

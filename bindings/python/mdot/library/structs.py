@@ -105,7 +105,13 @@ class mdot_tensor_info(Sized):
 
 
 class mdot_kernel_info(Sized):
-    _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("kind", c_char_p), ("flops", c_double)]
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("name", c_char_p),
+        ("kind", c_char_p),
+        ("flops", c_double),
+        ("step", c_size_t),
+    ]
 
 
 class mdot_bucket_info(Sized):
