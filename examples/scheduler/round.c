@@ -1,5 +1,5 @@
-/* round.c — mdot-round: what a scheduler's round costs. Predictions for jobs × configurations through libmdot, as a
- * round that knows nothing yet would ask for them, then a policy's decision on the throughputs that they give.
+/* round.c — mdot-round: what a scheduler's round costs. A job is encoded once, when it comes; a round then prices jobs
+ * × configurations through libmdot and has a policy decide on the throughputs that they give.
  *
  *     mdot-round PREDICTOR.mdot JOB… [--jobs 500] [--rounds 9]
  *
@@ -22,8 +22,8 @@ static const double gpus_of_type[TYPES] = {64, 64, 32, 32};
 
 typedef struct queue {
     size_t jobs;
-    const mdot_job **job; /* of each pair */
-    mdot_configuration *configurations;
+    mdot_encoding **encodings;
+    mdot_configuration *configurations; /* of each pair */
     mdot_prediction *predictions;
     double *speed, *scale, *weight, *remaining, *since_s, *shares;
 } queue;
@@ -37,7 +37,8 @@ static double now_s(void)
 
 static void free_queue(queue *q)
 {
-    free(q->job);
+    for (size_t i = 0; q->encodings != NULL && i < q->jobs; i++) mdot_encoding_destroy(q->encodings[i]);
+    free(q->encodings);
     free(q->configurations);
     free(q->predictions);
     free(q->speed);
@@ -48,11 +49,11 @@ static void free_queue(queue *q)
     free(q->shares);
 }
 
-static mdot_status make_queue(mdot_job *const *files, size_t file_count, size_t jobs, queue *q, mdot_error *err)
+static mdot_status make_queue(size_t file_count, size_t jobs, queue *q, mdot_error *err)
 {
     size_t pairs = jobs * CONFIGURATIONS;
     *q = (queue){.jobs = jobs,
-                 .job = calloc(pairs, sizeof *q->job),
+                 .encodings = calloc(jobs, sizeof *q->encodings),
                  .configurations = calloc(pairs, sizeof *q->configurations),
                  .predictions = calloc(pairs, sizeof *q->predictions),
                  .speed = calloc(jobs * TYPES, sizeof(double)),
@@ -61,13 +62,12 @@ static mdot_status make_queue(mdot_job *const *files, size_t file_count, size_t 
                  .remaining = calloc(jobs, sizeof(double)),
                  .since_s = calloc(jobs, sizeof(double)),
                  .shares = calloc(jobs * TYPES, sizeof(double))};
-    if (q->job == NULL || q->configurations == NULL || q->predictions == NULL || q->speed == NULL || q->scale == NULL ||
-        q->weight == NULL || q->remaining == NULL || q->since_s == NULL || q->shares == NULL)
+    if (q->encodings == NULL || q->configurations == NULL || q->predictions == NULL || q->speed == NULL ||
+        q->scale == NULL || q->weight == NULL || q->remaining == NULL || q->since_s == NULL || q->shares == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", jobs);
-    q->predictions[0] = MDOT_INIT(mdot_prediction);
     for (size_t i = 0; i < jobs; i++) {
+        q->predictions[i * CONFIGURATIONS] = MDOT_INIT(mdot_prediction); /* the first of a call says the size */
         for (size_t c = 0; c < CONFIGURATIONS; c++) {
-            q->job[i * CONFIGURATIONS + c] = files[i % file_count];
             q->configurations[i * CONFIGURATIONS + c] = (mdot_configuration){.struct_size = sizeof(mdot_configuration),
                                                                              .batch = INT64_C(16) << i / file_count % 5,
                                                                              .gpu = types[c / WIDTHS],
@@ -80,13 +80,29 @@ static mdot_status make_queue(mdot_job *const *files, size_t file_count, size_t 
     return MDOT_OK;
 }
 
+/* What is done once, when jobs come: each is one of its own, as in a queue, whichever file it was read from. */
+static mdot_status encode_jobs(mdot_context *context, mdot_job *const *files, size_t file_count, queue *q,
+                               mdot_error *err)
+{
+    double begun_s = now_s();
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < q->jobs; i++)
+        status = mdot_encoding_create(context, files[i % file_count], &q->encodings[i], err);
+    double encode_s = now_s() - begun_s;
+    if (status == MDOT_OK)
+        printf("%zu jobs encoded in %.2f ms, once: %.1f us a job\n", q->jobs, 1e3 * encode_s,
+               1e6 * encode_s / (double)q->jobs);
+    return status;
+}
+
 /* One round: predictions of all pairs, then max-min fairness over one GPU's throughputs. */
 static mdot_status run_round(mdot_context *context, queue *q, double *out_predict_s, double *out_decide_s,
                              mdot_error *err)
 {
     double begun_s = now_s(), value;
-    mdot_status status =
-        mdot_predict_many(context, q->job, q->configurations, q->jobs * CONFIGURATIONS, q->predictions, err);
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0, at = 0; status == MDOT_OK && i < q->jobs; i++, at += CONFIGURATIONS)
+        status = mdot_price(context, q->encodings[i], &q->configurations[at], CONFIGURATIONS, &q->predictions[at], err);
     *out_predict_s = now_s() - begun_s;
     if (status != MDOT_OK) return status;
     begun_s = now_s();
@@ -165,7 +181,8 @@ int main(int argc, char **argv)
     if (status == MDOT_OK) status = mdot_context_create(predictor, &context, &err);
     for (; status == MDOT_OK && read < file_count; read += status == MDOT_OK)
         status = read_file(argv[optind + 1 + (int)read], &files[read], &err);
-    if (status == MDOT_OK) status = make_queue(files, file_count, (size_t)jobs, &q, &err);
+    if (status == MDOT_OK) status = make_queue(file_count, (size_t)jobs, &q, &err);
+    if (status == MDOT_OK) status = encode_jobs(context, files, file_count, &q, &err);
     if (status == MDOT_OK) status = measure(context, &q, (size_t)rounds, &err);
     if (status != MDOT_OK) fprintf(stderr, "mdot-round: %s\n", err.message);
     free_queue(&q);

@@ -143,6 +143,7 @@ static void a_round_says_what_its_parts_cost(void **state)
     if (sc_linear_is_available()) {
         assert_int_equal(result.status, 0);
         expect_contains(result.out, "10 jobs x 20 configurations");
+        expect_contains(result.out, "10 jobs encoded in");
         expect_contains(result.out, "us a pair");
         expect_contains(result.out, "decision");
     } else {
