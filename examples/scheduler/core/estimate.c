@@ -3,6 +3,16 @@
 
 #include <math.h>
 
+double sc_estimate_believed_s(const sc_workload *workload, const sc_job *job, unsigned type_count)
+{
+    const sc_kind *kind = job->kind != SC_NONE ? &workload->kinds[job->kind] : NULL;
+    unsigned width = sc_width_of(job->gpus);
+    double fastest = 0;
+    for (unsigned type = 0; kind != NULL && kind->has_belief && width < SC_WIDTHS && type < type_count; type++)
+        fastest = fmax(fastest, kind->believed[type][width]);
+    return fastest > 0 ? job->work / fastest : sc_workload_duration_s(workload, job, type_count);
+}
+
 double sc_estimate_duration_s(const sc_estimate *estimate, uint32_t job)
 {
     return estimate->factors[job] * estimate->durations_s[job];

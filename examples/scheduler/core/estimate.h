@@ -14,7 +14,8 @@
 typedef enum sc_errors { SC_ERRORS_SCALE, SC_ERRORS_TOTAL } sc_errors;
 
 typedef struct sc_estimator {
-    /* Predicted over true duration of a job that has just arrived, above 0. `duration_s` is the true one. */
+    /* Predicted over true duration of a job that has just arrived, above 0. `duration_s` is the true one, or what is
+     * believed of its kind. */
     double (*factor)(void *self, const sc_workload *workload, uint32_t job, double duration_s);
     /* A job has completed that took `duration_s`; NULL where nothing is learnt. */
     void (*learn)(void *self, const sc_workload *workload, uint32_t job, double duration_s);
@@ -26,8 +27,12 @@ typedef struct sc_estimate {
     const sc_workload *workload;
     sc_errors errors;
     double *factors;     /* of each job that has arrived */
-    double *durations_s; /* true, on the fastest type, of each job */
+    double *durations_s; /* of each job on a node of its fastest type, before the factor: what is believed of its
+                            kind, or else the truth */
 } sc_estimate;
+
+/* What sc_estimate.durations_s holds of a job, on the fastest of the first `type_count` types. */
+double sc_estimate_believed_s(const sc_workload *workload, const sc_job *job, unsigned type_count);
 
 /* Predicted seconds of a job on a node of its fastest type, without interruption. */
 double sc_estimate_duration_s(const sc_estimate *estimate, uint32_t job);

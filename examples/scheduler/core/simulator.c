@@ -19,6 +19,7 @@ typedef struct simulation {
     sc_view view; /* what of it changes lies in the arrays below */
     sc_plan plan;
     sc_state *states;
+    double *durations_s; /* true ones, of each job on a node of its fastest type */
     uint32_t *running, *arrived, *completed;
     sc_part *parts;    /* of running jobs: exchanged with the plan's at every decision */
     uint32_t *granted; /* the decision that granted a job GPUs last, counted from 1 */
@@ -89,8 +90,7 @@ static void complete(simulation *s)
         s->states[job].phase = SC_DONE;
         s->states[job].part_count = 0;
         s->states[job].end_s = s->states[job].due_s;
-        if (s->estimator->learn != NULL)
-            s->estimator->learn(s->estimator->self, s->workload, job, s->estimate.durations_s[job]);
+        if (s->estimator->learn != NULL) s->estimator->learn(s->estimator->self, s->workload, job, s->durations_s[job]);
         s->done++;
         report_progress(s);
     }
@@ -283,20 +283,22 @@ static mdot_status prepare(simulation *s, mdot_error *err)
     s->states = calloc(jobs, sizeof *s->states);
     s->estimate.factors = calloc(jobs, sizeof *s->estimate.factors);
     s->estimate.durations_s = calloc(jobs, sizeof *s->estimate.durations_s);
+    s->durations_s = calloc(jobs, sizeof *s->durations_s);
     s->granted = calloc(jobs, sizeof *s->granted);
     s->arrived = calloc(jobs, sizeof *s->arrived);
     s->running = calloc(gpus, sizeof *s->running);
     s->completed = calloc(gpus, sizeof *s->completed);
     s->parts = calloc(gpus, sizeof *s->parts);
-    if (s->states == NULL || s->estimate.factors == NULL || s->estimate.durations_s == NULL || s->granted == NULL ||
-        s->arrived == NULL || s->running == NULL || s->completed == NULL || s->parts == NULL)
+    if (s->states == NULL || s->estimate.factors == NULL || s->estimate.durations_s == NULL || s->durations_s == NULL ||
+        s->granted == NULL || s->arrived == NULL || s->running == NULL || s->completed == NULL || s->parts == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", s->workload->job_count);
     mdot_status status = sc_plan_create(s->workload, s->cluster, &s->plan, err);
     if (status != MDOT_OK) return status;
     for (size_t i = 0; i < s->workload->job_count; i++) {
         const sc_job *job = &s->workload->jobs[i];
         s->states[i] = (sc_state){.remaining = job->work, .start_s = INFINITY, .end_s = INFINITY};
-        s->estimate.durations_s[i] = sc_workload_duration_s(s->workload, job, s->cluster->type_count);
+        s->durations_s[i] = sc_workload_duration_s(s->workload, job, s->cluster->type_count);
+        s->estimate.durations_s[i] = sc_estimate_believed_s(s->workload, job, s->cluster->type_count);
     }
     s->estimate.workload = s->workload;
     s->estimate.errors = s->options->errors;
@@ -316,6 +318,7 @@ static void release(simulation *s)
 {
     free(s->estimate.factors);
     free(s->estimate.durations_s);
+    free(s->durations_s);
     free(s->granted);
     free(s->arrived);
     free(s->running);

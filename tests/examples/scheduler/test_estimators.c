@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "examples/scheduler/estimate/estimators.h"
+#include "examples/scheduler/input/input.h"
 #include "tests/examples/scheduler/support/workloads.h"
 
 static void sigma_is_that_of_the_mean_error(void **state)
@@ -82,6 +83,31 @@ static void history_knows_the_mean_of_what_is_like_it(void **state)
     sc_workload_free(&w);
 }
 
+/* b is shorter in truth and believed to be longer. */
+static void a_belief_about_kinds_is_what_every_policy_goes_by(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 1, 100}, {0, 1, 100}};
+    static const char *const names[] = {"a", "b"}, *const policies[] = {"srsf", "srtf", "qssf", "smd"};
+    sc_workload w = workload_make(jobs, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(sc_workload_add_kind(&w, names[i], &w.jobs[i].kind, NULL), MDOT_OK);
+        w.kinds[i].speed[0][0] = i == 0 ? 1 : 2;
+    }
+    for (int believes = 0; believes < 2; believes++) {
+        for (uint32_t i = 0; i < 2; i++) {
+            w.kinds[i].has_belief = believes;
+            w.kinds[i].believed[0][0] = i == 0 ? 2 : 1;
+        }
+        for (size_t p = 0; p < 4; p++) {
+            sc_result r = workload_run(&w, 1, policies[p], NULL, SC_ERRORS_SCALE);
+            assert_true(r.states[0].end_s == (believes ? 100 : 150) && r.states[1].end_s == (believes ? 150 : 50));
+            sc_result_free(&r);
+        }
+    }
+    sc_workload_free(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -89,6 +115,7 @@ int main(void)
         cmocka_unit_test(errors_are_log_normal_with_median_one),
         cmocka_unit_test(both_models_of_error),
         cmocka_unit_test(history_knows_the_mean_of_what_is_like_it),
+        cmocka_unit_test(a_belief_about_kinds_is_what_every_policy_goes_by),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
