@@ -87,7 +87,8 @@ mdot_status ir_infer(ir_graph *graph, mdot_error *err);
 mdot_status ir_infer_node(ir_graph *graph, ir_node *node, mdot_error *err);
 
 /* The reference evaluation in double precision (ir/evaluate.c). Inputs are concrete and in the graph's order; outputs
- * are made in `arena`. Types inferred or not: shapes come from the data. */
+ * are made in `arena`. Shapes come from the data; that the nodes are well-formed evaluators take from ir_infer, which
+ * accepted them before. */
 mdot_status ir_evaluate(const ir_graph *graph, const ir_wide *const *inputs, ir_arena *arena, ir_wide **out_outputs,
                         mdot_error *err);
 

@@ -6,10 +6,16 @@
  * In FOLDER, which is there, it keeps the artefact that it replaces and the jobs' files. PREDICTIONS are made by
  * THREADS threads; ROUNDS of ROUND_PAIRS pairs are timed after them. Exit status 1: an answer differed, memory grew,
  * or a call failed.
+ *
+ * Memory is looked at after each swap, when one artefact is open and every thread has its contexts of it: what malloc
+ * has given out is then the same each time, up to what is left of a chunk that fits nearly, or something was kept.
+ * Resident pages are as many as the most that lived at once needed, so the first swaps follow each other closely, and
+ * no page may come after them.
  */
 #include "mdot/mdotjob.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,6 +26,8 @@
 #include <unistd.h>
 
 enum { THREADS = 2, MAX_JOBS = 8, CONFIGURATIONS = 16, PREDICT_EVERY = 256, ROUND_PAIRS = 10000, PATH_BYTES = 4096 };
+enum { FIRST_SWAPS = 64 };   /* without a pause, until all is in memory that will be */
+enum { SLACK_BYTES = 4096 }; /* of what malloc has given out, over all swaps */
 
 static const char *const gpus[] = {"A100", "H100", "V100", "T4"};
 
@@ -49,15 +57,20 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Resident pages of the process, from the kernel; 0 where there is no /proc. */
-static long resident_pages(void)
+typedef struct memory {
+    size_t given_bytes; /* by malloc, of all its arenas */
+    long pages;         /* resident; 0 where there is no /proc */
+} memory;
+
+static memory memory_now(void)
 {
     long total = 0, resident = 0;
+    memory m = {.given_bytes = mallinfo2().uordblks};
     FILE *file = fopen("/proc/self/statm", "r");
-    if (file == NULL) return 0;
-    if (fscanf(file, "%ld %ld", &total, &resident) != 2) resident = 0;
+    if (file == NULL) return m;
+    if (fscanf(file, "%ld %ld", &total, &resident) == 2) m.pages = resident;
     fclose(file);
-    return resident;
+    return m;
 }
 
 static bool say(soak *s, mdot_status status, const mdot_error *err)
@@ -189,6 +202,28 @@ static bool load_and_free_jobs(soak *s)
     return fine;
 }
 
+/* Swaps until the predictions are made; whether none failed and memory stayed as it was after the first of them. */
+static bool swap_all_along(soak *s, const char *path)
+{
+    memory first = {0}, most = {0};
+    bool fine = true;
+    int swaps = 0;
+    for (; fine && !atomic_load(&s->over); swaps++) {
+        fine = load_and_free_jobs(s) && swap(s, path);
+        if (atomic_load(&s->over)) break; /* the artefact before may be open still */
+        memory m = memory_now();
+        if (swaps <= FIRST_SWAPS) first = most = m;
+        if (m.given_bytes > most.given_bytes) most.given_bytes = m.given_bytes;
+        if (m.pages > most.pages) most.pages = m.pages;
+        if (swaps >= FIRST_SWAPS) sleep(1);
+    }
+    printf("artefact replaced %d times; after %d: %zu bytes given by malloc, %ld pages resident; at most: %zu, %ld\n",
+           swaps, FIRST_SWAPS, first.given_bytes, first.pages, most.given_bytes, most.pages);
+    bool stayed = most.given_bytes <= first.given_bytes + SLACK_BYTES && most.pages <= first.pages;
+    if (!stayed) fprintf(stderr, "soak: memory grew\n");
+    return fine && stayed;
+}
+
 /* ---- All of it --------------------------------------------------------------------------------------------------- */
 
 static bool prepare(soak *s, const char *path, char **job_paths)
@@ -268,27 +303,17 @@ int main(int argc, char **argv)
     pthread_t threads[THREADS];
     worker workers[THREADS];
     double begin_s = now_s();
-    long first_pages = 0, last_pages = 0, most_pages = 0;
     for (int t = 0; t < THREADS; t++) {
         workers[t] = (worker){&s, t};
         if (pthread_create(&threads[t], NULL, work, &workers[t]) != 0) return 1;
     }
-    bool fine = true;
-    for (int swaps = 0; fine && !atomic_load(&s.over); swaps++) {
-        fine = load_and_free_jobs(&s) && swap(&s, path);
-        sleep(1);
-        last_pages = resident_pages();
-        if (swaps == 10) first_pages = last_pages; /* by then all is in memory that will be */
-        if (last_pages > most_pages) most_pages = last_pages;
-    }
+    bool fine = swap_all_along(&s, path);
     atomic_store(&s.over, true);
     for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
     double took_s = now_s() - begin_s;
     printf("predictions: %" PRIuFAST64 " on %d threads in %.0f s, %" PRIuFAST64
            " with other bits than the first, %" PRIuFAST64 " failed\n",
            atomic_load(&s.made), THREADS, took_s, atomic_load(&s.differing), atomic_load(&s.failed));
-    printf("artefact replaced %u times; resident pages: %ld after ten, %ld at the end, %ld at most\n",
-           atomic_load(&s.generation), first_pages, last_pages, most_pages);
     fine = fine && time_rounds(&s, strtol(argv[4], NULL, 10));
     for (int j = 0; j < s.job_count; j++) mdot_job_destroy(s.jobs[j]);
     mdot_predictor_close(s.last);
