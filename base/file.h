@@ -8,6 +8,7 @@
  *   near.h       the name that a wrong one was meant to be
  *   printable.h  text from files, fit for a terminal
  *   sized.h      structs of the public headers that may grow
+ *   stream.h     text written into memory as into a file
  */
 #ifndef BS_FILE_H
 #define BS_FILE_H

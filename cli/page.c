@@ -1,6 +1,7 @@
 /* page.c — `mdot report`: jobs on GPUs as one page for a browser. */
 #include "cli/page.h"
 #include "base/file.h"
+#include "base/stream.h"
 #include "cli/gpus.h"
 #include "cli/predict.h"
 
@@ -160,7 +161,8 @@ static mdot_status write_page(const page_request *r, const cli_operands *jobs, F
     page_begin(out);
     for (int i = 0; status == MDOT_OK && i < jobs->count; i++) {
         status = ask_job(context, r, jobs->item[i], &job, err);
-        if (status == MDOT_OK) page_write_job(out, &job, &r->training);
+        if (status == MDOT_OK && !page_write_job(out, &job, &r->training))
+            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a page");
         free_job(&job);
     }
     page_end(out, status == MDOT_OK ? info.name : "");
@@ -184,15 +186,14 @@ static int run(int argc, char **argv)
     if (request.gpus.count > PAGE_MAX_GPUS)
         return cli_usage_error("report", "at most %d GPUs on a page", PAGE_MAX_GPUS);
     mdot_error err = {0};
-    char *text = NULL;
+    bs_stream page;
     size_t size_bytes = 0;
-    FILE *out = open_memstream(&text, &size_bytes);
-    mdot_status status = out == NULL ? mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for a page") : MDOT_OK;
+    mdot_status status = bs_stream_open(&page) ? MDOT_OK : mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for a page");
     for (int i = 0; status == MDOT_OK && i < operands.count; i++)
         status = bs_check_replaces(request.output, operands.item[i], &err);
-    if (status == MDOT_OK) status = write_page(&request, &operands, out, &err);
-    bool written = out != NULL && fclose(out) == 0;
-    if (status == MDOT_OK && !written) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for a page");
+    if (status == MDOT_OK) status = write_page(&request, &operands, page.file, &err);
+    char *text = bs_stream_close(&page, &size_bytes);
+    if (status == MDOT_OK && text == NULL) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for a page");
     if (status == MDOT_OK) status = bs_write_file(request.output, text, size_bytes, &err);
     free(text);
     return status == MDOT_OK ? CLI_OK : cli_report("report", &err);

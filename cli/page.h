@@ -30,7 +30,7 @@ typedef struct page_job {
 
 /* A document from its first to its last line; `job` writes one job's part of it. */
 void page_begin(FILE *out);
-void page_write_job(FILE *out, const page_job *job, const cli_training *training);
+bool page_write_job(FILE *out, const page_job *job, const cli_training *training); /* false: memory ran out */
 void page_end(FILE *out, const char *predictor);
 
 /* Text with what HTML means something by written otherwise, and nothing that cannot be printed. */

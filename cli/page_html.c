@@ -197,12 +197,14 @@ static int compare(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-static void write_types(FILE *out, const page_job *job)
+/* False when memory is out. */
+static bool write_types(FILE *out, const page_job *job)
 {
     const page_card *card = &job->cards[best_card(job)];
     type_time *types = calloc(job->info.operator_count, sizeof *types);
     size_t count = 0;
-    for (size_t i = 0; types != NULL && i < job->info.operator_count; i++) {
+    if (types == NULL) return false;
+    for (size_t i = 0; i < job->info.operator_count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_operator_share s = MDOT_INIT(mdot_operator_share);
         mdot_job_get_operator(job->job, i, &op);
@@ -214,7 +216,7 @@ static void write_types(FILE *out, const page_job *job)
         types[t].ms[1] += s.data_gradient_ms + s.weight_gradient_ms;
         types[t].ms[OPTIMIZER_PART] += s.optimizer_ms;
     }
-    if (count > 0) qsort(types, count, sizeof *types, compare);
+    qsort(types, count, sizeof *types, compare);
     for (size_t t = MOST_TYPES; t < count; t++) {
         types[MOST_TYPES - 1].type = "others";
         for (int k = 0; k < TYPE_PARTS; k++) types[MOST_TYPES - 1].ms[k] += types[t].ms[k];
@@ -242,6 +244,7 @@ static void write_types(FILE *out, const page_job *job)
                                      .values = values});
     fputs("</div>\n", out);
     free(types);
+    return true;
 }
 
 static void write_warnings(FILE *out, const page_job *job)
@@ -257,7 +260,7 @@ static void write_warnings(FILE *out, const page_job *job)
     fputs("</ul></div>\n", out);
 }
 
-void page_write_job(FILE *out, const page_job *job, const cli_training *training)
+bool page_write_job(FILE *out, const page_job *job, const cli_training *training)
 {
     const page_card *first = &job->cards[0];
     char parameters[16], flops[16];
@@ -274,8 +277,9 @@ void page_write_job(FILE *out, const page_job *job, const cli_training *training
     page_draw_batches(out, job);
     fputs("</div>\n", out);
     write_times(out, job);
-    write_types(out, job);
+    bool is_whole = write_types(out, job);
     write_memory(out, job);
     write_warnings(out, job);
     fputs("</section>\n", out);
+    return is_whole;
 }

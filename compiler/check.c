@@ -134,8 +134,11 @@ static mdot_status compare_outputs(test *t, const data_set *set, const co_tensor
 {
     for (int i = 0; i < set->output_count; i++) {
         const ir_wide *want = ir_wide_from_tensor(t->arena, co_under_type(t->arena, set->outputs[i], outputs[i].dtype));
+        if (ir_arena_failed(t->arena)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", set->path);
         if (want == NULL) return mdot_fail(err, MDOT_UNSUPPORTED, "%s: output %d cannot be compared", set->path, i);
-        co_difference d = co_compare(&outputs[i], want, t->relative_tolerance, t->absolute_tolerance);
+        co_difference d;
+        mdot_status status = co_compare(&outputs[i], want, t->relative_tolerance, t->absolute_tolerance, &d, err);
+        if (status != MDOT_OK) return status;
         if (d.relative > t->report.worst_error) t->report.worst_error = d.relative;
         if (d.excess > 1 && t->report.result == MDOTC_CHECK_PASS) report_difference(t, set, &outputs[i], want, &d);
     }

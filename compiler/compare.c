@@ -53,23 +53,23 @@ static void compare_float(const ir_wide *got, const ir_wide *want, double relati
     d->scaled = d->absolute / fmax(1e-3, largest);
 }
 
-co_difference co_compare(const co_tensor *got, const ir_wide *want, double relative_tolerance,
-                         double absolute_tolerance)
+mdot_status co_compare(const co_tensor *got, const ir_wide *want, double relative_tolerance, double absolute_tolerance,
+                       co_difference *out_difference, mdot_error *err)
 {
-    co_difference different = {INFINITY, INFINITY, INFINITY, INFINITY, 0}, d = {0};
-    if (got->dtype != want->dtype || got->count != want->count || got->rank != want->rank) return different;
+    const co_difference different = {INFINITY, INFINITY, INFINITY, INFINITY, 0};
+    *out_difference = different;
+    if (got->dtype != want->dtype || got->count != want->count || got->rank != want->rank) return MDOT_OK;
     for (int i = 0; i < got->rank; i++)
-        if (got->dims[i] != want->dims[i]) return different;
+        if (got->dims[i] != want->dims[i]) return MDOT_OK;
 
     ir_tensor stored = {.dtype = got->dtype, .rank = got->rank, .count = got->count, .data = got->data};
     for (int i = 0; i < got->rank; i++) stored.dims[i] = got->dims[i];
     ir_arena *arena = ir_arena_create(0);
     ir_wide *wide = arena != NULL ? ir_wide_from_tensor(arena, &stored) : NULL;
-    if (wide == NULL) {
-        d = different;
-    } else if (ir_dtype_is_float(want->dtype)) {
+    co_difference d = {0};
+    if (wide != NULL && ir_dtype_is_float(want->dtype)) {
         compare_float(wide, want, relative_tolerance, absolute_tolerance, &d);
-    } else {
+    } else if (wide != NULL) {
         for (int64_t i = 0; i < want->count; i++) {
             if (wide->i[i] == want->i[i]) continue;
             d = different;
@@ -78,5 +78,7 @@ co_difference co_compare(const co_tensor *got, const ir_wide *want, double relat
         }
     }
     ir_arena_destroy(arena);
-    return d;
+    *out_difference = d;
+    if (wide == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to compare output \"%s\"", got->name);
+    return MDOT_OK;
 }

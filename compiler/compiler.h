@@ -92,8 +92,9 @@ typedef struct co_difference {
     double excess;   /* max of |got - want| / (absolute tolerance + relative tolerance * |want|): above 1 fails */
     int64_t where;   /* the element of `excess` */
 } co_difference;
-co_difference co_compare(const co_tensor *got, const ir_wide *want, double relative_tolerance,
-                         double absolute_tolerance);
+/* Fails when memory is out alone. */
+mdot_status co_compare(const co_tensor *got, const ir_wide *want, double relative_tolerance, double absolute_tolerance,
+                       co_difference *out_difference, mdot_error *err);
 
 enum { CO_MAX_TENSORS = 256 };
 /* FOLDER/KIND_0.pb, FOLDER/KIND_1.pb, … up to the first that is not there; room for CO_MAX_TENSORS. */

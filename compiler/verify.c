@@ -77,9 +77,10 @@ static mdot_status run_levels(verification *v, int64_t length, const co_tensor *
             status =
                 mdot_fail(err, MDOT_DEVICE, "%s failed at length %lld: %s", level->name, (long long)length, failure);
         for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) {
-            double error = co_compare(&outputs[i], want[i], v->tolerance, v->tolerance).scaled;
-            if (error < level->row.worst_error && level->row.worst_length != 0) continue;
-            level->row.worst_error = error;
+            co_difference d;
+            status = co_compare(&outputs[i], want[i], v->tolerance, v->tolerance, &d, err);
+            if (d.scaled < level->row.worst_error && level->row.worst_length != 0) continue;
+            level->row.worst_error = d.scaled;
             level->row.worst_length = length;
         }
     }

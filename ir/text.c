@@ -2,6 +2,7 @@
 #include "ir/text.h"
 #include "base/number.h"
 #include "base/printable.h"
+#include "base/stream.h"
 
 #include "ir/ops/families.h"
 
@@ -324,14 +325,15 @@ static void print_graph(printer *p, const ir_graph *graph)
 
 char *ir_graph_print(const ir_graph *graph, ir_arena *arena)
 {
-    char *buffer = NULL, *text = NULL;
+    bs_stream stream;
     size_t length = 0;
-    printer p = {.out = open_memstream(&buffer, &length), .scratch = ir_arena_create(0)};
+    printer p = {.scratch = ir_arena_create(0)};
+    if (bs_stream_open(&stream)) p.out = stream.file;
     if (p.scratch != NULL) p.printed = IR_NEW_ARRAY(p.scratch, bool, graph->value_count);
     if (p.out != NULL && p.printed != NULL) print_graph(&p, graph);
-    bool complete = p.out != NULL && p.printed != NULL && !p.failed && !ferror(p.out);
-    if (p.out != NULL && fclose(p.out) == 0 && complete) text = ir_arena_strndup(arena, buffer, length);
-    free(buffer);
+    char *whole = bs_stream_close(&stream, &length), *text = NULL;
+    if (whole != NULL && p.printed != NULL && !p.failed) text = ir_arena_strndup(arena, whole, length);
+    free(whole);
     ir_arena_destroy(p.scratch);
     return text;
 }

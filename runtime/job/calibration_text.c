@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "base/printable.h"
+#include "base/stream.h"
 #include "runtime/job/calibration.h"
 
 #include <math.h>
@@ -230,16 +231,12 @@ mdot_status mdot_calibration_save(const mdot_calibration *calibration, const cha
 {
     if (calibration == NULL || path == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_calibration_save needs a calibration and a path");
-    char *text = NULL;
+    bs_stream stream;
     size_t size_bytes = 0;
-    FILE *file = open_memstream(&text, &size_bytes);
-    bool written = file != NULL;
-    if (written) {
-        write_all(calibration, file);
-        written = fclose(file) == 0;
-    }
-    mdot_status status = written ? bs_write_file(path, text, size_bytes, err)
-                                 : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to write %s", path);
+    if (bs_stream_open(&stream)) write_all(calibration, stream.file);
+    char *text = bs_stream_close(&stream, &size_bytes);
+    mdot_status status = text != NULL ? bs_write_file(path, text, size_bytes, err)
+                                      : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to write %s", path);
     free(text);
     return status;
 }

@@ -1,7 +1,9 @@
-/* inject.c — a library to preload that fails one call of a program's: the MDOT_FAULT_AT-th of kind MDOT_FAULT
- * ("memory", "llvm", "read", "write"). Once, since what is done about it may need the same again. The number of calls
- * that there were goes to the file MDOT_FAULT_COUNT, so that whoever runs the program knows when all of them had their
- * turn.
+/* inject.c — fails one call of a program's: the so-manieth of a kind ("memory", "llvm", "read", "write"). Once, since
+ * what is done about it may need the same again. The calls are counted, so that whoever asked for it knows when all of
+ * them had their turn.
+ *
+ * Preloaded into `mdot`, it is told by the environment: MDOT_FAULT is the kind, MDOT_FAULT_AT the number, and the count
+ * goes to the file MDOT_FAULT_COUNT. Linked into a test, it is told by inject.h.
  *
  *   memory   malloc and its kin, called by mdot's own code, protobuf-c or libc's functions for them
  *   llvm     the same, called by LLVM or libstdc++
@@ -11,6 +13,8 @@
  * Memory and reads count from the program's own first allocation on: what the libraries' constructors do before it is
  * not mdot's to survive.
  */
+#include "tests/fault/inject.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +33,7 @@ extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
 extern void *__libc_memalign(size_t, size_t);
+extern void __libc_free(void *);
 
 typedef enum kind { NONE, MEMORY, LLVM, READ, WRITE } kind;
 
@@ -43,6 +48,7 @@ static kind failing;
 static long fail_at;
 static atomic_long *count; /* shared with the file, and with children */
 static bool program_runs;
+static atomic_long live_memory, live_mappings;
 static range ranges[MAX_RANGES];
 static int range_count;
 
@@ -76,23 +82,55 @@ static kind kind_of_caller(const void *address)
     return NONE;
 }
 
-__attribute__((constructor)) static void begin(void)
+static void choose(const char *kind_name, long at)
 {
     static const char *const names[] = {"", "memory", "llvm", "read", "write"};
+    if (range_count == 0) dl_iterate_phdr(note_library, NULL);
+    fail_at = at;
+    failing = NONE;
+    for (int k = MEMORY; k <= WRITE; k++)
+        if (strcmp(kind_name, names[k]) == 0) failing = (kind)k;
+}
+
+/* Shared, so that calls of children count, too. */
+static void count_in(int descriptor)
+{
+    int flags = descriptor < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
+    void *shared = mmap(NULL, sizeof *count, PROT_READ | PROT_WRITE, flags, descriptor, 0);
+    if (shared == MAP_FAILED) abort();
+    count = shared;
+}
+
+void inject_arm(const char *kind_name, long at)
+{
+    if (count == NULL) count_in(-1);
+    atomic_store(count, 0);
+    program_runs = true;
+    choose(kind_name, at);
+}
+
+long inject_disarm(void)
+{
+    failing = NONE;
+    return atomic_load(count);
+}
+
+inject_held inject_what_is_held(void)
+{
+    return (inject_held){atomic_load(&live_memory), atomic_load(&live_mappings)};
+}
+
+__attribute__((constructor)) static void begin(void)
+{
     const char *kind_name = getenv("MDOT_FAULT"), *at = getenv("MDOT_FAULT_AT"), *file = getenv("MDOT_FAULT_COUNT");
     if (kind_name == NULL || at == NULL || file == NULL) return;
     if (strcmp(program_invocation_short_name, "mdot") != 0)
         return; /* the linker that it starts is not mdot's to mend */
     int descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (descriptor < 0 || ftruncate(descriptor, sizeof *count) != 0) abort();
-    void *shared = mmap(NULL, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    if (shared == MAP_FAILED) abort();
+    count_in(descriptor);
     close(descriptor);
-    dl_iterate_phdr(note_library, NULL);
-    fail_at = atol(at);
-    for (int k = MEMORY; k <= WRITE; k++)
-        if (strcmp(kind_name, names[k]) == 0) failing = (kind)k;
-    count = shared;
+    choose(kind_name, atol(at));
 }
 
 static bool is_the_one(kind k)
@@ -105,33 +143,46 @@ static bool is_the_one(kind k)
 
 #define FAILS_FOR_MEMORY() is_the_one(kind_of_caller(__builtin_return_address(0)))
 
-static void *no_memory(void)
+/* Not inlined: where a debugger stops at the call that fails. */
+__attribute__((noinline)) static void *no_memory(void)
 {
     errno = ENOMEM;
     return NULL;
 }
 
+static void *held(void *memory)
+{
+    live_memory += memory != NULL;
+    return memory;
+}
+
 void *malloc(size_t size)
 {
-    return FAILS_FOR_MEMORY() ? no_memory() : __libc_malloc(size);
+    return FAILS_FOR_MEMORY() ? no_memory() : held(__libc_malloc(size));
 }
 void *calloc(size_t n, size_t size)
 {
-    return FAILS_FOR_MEMORY() ? no_memory() : __libc_calloc(n, size);
+    return FAILS_FOR_MEMORY() ? no_memory() : held(__libc_calloc(n, size));
 }
 void *realloc(void *memory, size_t size)
 {
-    return FAILS_FOR_MEMORY() ? no_memory() : __libc_realloc(memory, size);
+    if (FAILS_FOR_MEMORY()) return no_memory();
+    return memory == NULL ? held(__libc_malloc(size)) : __libc_realloc(memory, size);
 }
 void *aligned_alloc(size_t alignment, size_t size)
 {
-    return FAILS_FOR_MEMORY() ? no_memory() : __libc_memalign(alignment, size);
+    return FAILS_FOR_MEMORY() ? no_memory() : held(__libc_memalign(alignment, size));
 }
 int posix_memalign(void **out, size_t alignment, size_t size)
 {
     if (FAILS_FOR_MEMORY()) return ENOMEM;
-    *out = __libc_memalign(alignment, size);
+    *out = held(__libc_memalign(alignment, size));
     return *out != NULL ? 0 : ENOMEM;
+}
+void free(void *memory)
+{
+    live_memory -= memory != NULL;
+    __libc_free(memory);
 }
 
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
@@ -194,7 +245,16 @@ int stat(const char *path, struct stat *out)
 }
 void *mmap(void *at, size_t size, int protection, int flags, int file, off_t offset)
 {
-    return fails_in_file(READ, ENOMEM) ? MAP_FAILED : NEXT(mmap)(at, size, protection, flags, file, offset);
+    if (fails_in_file(READ, ENOMEM)) return MAP_FAILED;
+    void *memory = NEXT(mmap)(at, size, protection, flags, file, offset);
+    live_mappings += memory != MAP_FAILED && !(flags & MAP_FIXED); /* which takes a place that is mapped already */
+    return memory;
+}
+int munmap(void *at, size_t size)
+{
+    int result = NEXT(munmap)(at, size);
+    live_mappings -= result == 0;
+    return result;
 }
 int mprotect(void *at, size_t size, int protection)
 {

@@ -1,21 +1,31 @@
 /* test_environments.c — where daemons and batch jobs run: threads with small stacks, forked workers, no descriptors
- * left, no folder for temporary files, no home, a locale with a decimal comma; and one model is one artefact wherever
- * it lies. */
+ * left, few system calls allowed, no /proc, mounts that allow neither code nor writing, no folder for temporary files,
+ * no home, a locale with a decimal comma; and one model is one artefact wherever it lies. */
+#include "mdot/mdotc.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/predict_fixture.h"
 #include "tests/support/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -145,6 +155,140 @@ static void few_descriptors_are_enough_and_none_is_a_status(void **state)
     mdot_predictor_close(predictor);
 }
 
+/* ---- In a sandbox ------------------------------------------------------------------------------------------------ */
+
+enum { RIGHT = 0, WRONG = 1, CANNOT = 77 }; /* exit statuses of what runs there */
+
+/* A child runs `inside`, since what it does to itself is for good. Skips where the machine does not let it. */
+static void run_in_child(int (*inside)(const char *folder, double want_ms))
+{
+    mdot_error err = {0};
+    double want_ms = 0;
+    char *folder = process_make_folder();
+    if (live(folder, &want_ms, &err) != MDOT_OK) fail_msg("%s", err.message);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) _exit(inside(folder, want_ms));
+    int ended = -1;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    process_remove_folder(folder);
+    assert_true(WIFEXITED(ended));
+    if (WEXITSTATUS(ended) == CANNOT) skip();
+    assert_int_equal(WEXITSTATUS(ended), RIGHT);
+}
+
+static int is_right(const char *folder, double want_ms)
+{
+    mdot_error err = {0};
+    double ms = 0;
+    mdot_status status = live(folder, &ms, &err);
+    if (status != MDOT_OK) fprintf(stderr, "%s: %s\n", mdot_status_name(status), err.message);
+    return status == MDOT_OK && ms == want_ms ? RIGHT : WRONG;
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* which make calls of their own */
+/* All that a whole life takes; any other call is answered with EPERM, memfd_create, arch_prctl, prctl, clone, execve and
+ * sockets among them. */
+static int with_few_system_calls(const char *folder, double want_ms)
+{
+    static const int allowed[] = {SYS_openat,  SYS_close, SYS_read,      SYS_pread64,    SYS_write,     SYS_lseek,
+                                  SYS_fstat,   SYS_stat,  SYS_lstat,     SYS_mmap,       SYS_munmap,    SYS_mprotect,
+                                  SYS_madvise, SYS_brk,   SYS_fsync,     SYS_rename,     SYS_unlink,    SYS_getpid,
+                                  SYS_futex,   SYS_fcntl, SYS_getrandom, SYS_newfstatat, SYS_exit_group};
+    enum { ALLOWED = sizeof allowed / sizeof *allowed };
+    struct sock_filter program[2 * ALLOWED + 2];
+    int length = 0;
+    program[length++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (int i = 0; i < ALLOWED; i++) {
+        program[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i], 0, 1);
+        program[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    }
+    program[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    const struct sock_fprog filter = {.len = (unsigned short)length, .filter = program};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        return CANNOT;
+    if (memfd_create("denied", 0) >= 0 || errno != EPERM) return WRONG; /* the filter filters */
+    return is_right(folder, want_ms);
+}
+
+static void few_system_calls_are_enough(void **state)
+{
+    (void)state;
+    run_in_child(with_few_system_calls);
+}
+#endif
+
+/* Mounts of its own, which takes root or a user's namespaces. */
+static bool leave_mounts(void)
+{
+    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
+
+/* Compiling, too: the child that LLVM runs in and the linker are found and started without it. */
+static int without_proc(const char *folder, double want_ms)
+{
+    if (!leave_mounts() || mount("none", "/proc", "tmpfs", 0, NULL) != 0) return CANNOT;
+    if (access("/proc/self", F_OK) == 0) return WRONG;
+    char *model = write_model(folder, "m.onnx", encoder_model(1)), output[PATH_MAX];
+    snprintf(output, sizeof output, "%s/m.mdot", folder);
+    const mdotc_entry entry = {sizeof entry, "predict", model};
+    mdot_error err = {0};
+    mdot_status status = mdotc_compile(&entry, 1, output, NULL, &err);
+    if (status != MDOT_OK) fprintf(stderr, "%s: %s\n", mdot_status_name(status), err.message);
+    free(model);
+    return status == MDOT_OK ? is_right(folder, want_ms) : WRONG;
+}
+
+static void proc_is_not_needed(void **state)
+{
+    (void)state;
+    run_in_child(without_proc);
+}
+
+static bool copy_file(const char *from, const char *to)
+{
+    char bytes[4096];
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    bool fine = in != NULL && out != NULL;
+    for (size_t got; fine && (got = fread(bytes, 1, sizeof bytes, in)) > 0;) fine = fwrite(bytes, 1, got, out) == got;
+    if (in != NULL) fclose(in);
+    if (out != NULL) fine = fclose(out) == 0 && fine;
+    return fine;
+}
+
+/* An artefact on a mount from which nothing may be mapped as code; then the mount, a home perhaps, becomes read-only. */
+static int on_a_mount_for_data(const char *folder, double want_ms)
+{
+    char path[PATH_MAX];
+    mdot_predictor *predictor = NULL;
+    mdot_error err = {0};
+    snprintf(path, sizeof path, "%s/predictor.mdot", folder);
+    if (!leave_mounts() || mount("none", folder, "tmpfs", MS_NOEXEC | MS_NOSUID | MS_NODEV, NULL) != 0) return CANNOT;
+    if (!copy_file(MDOT_SHIPPED_PREDICTOR, path)) return WRONG;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || mmap(NULL, 1, PROT_EXEC, MAP_PRIVATE, file, 0) != MAP_FAILED) return WRONG; /* it is one */
+    if (mdot_predictor_open(path, NULL, &predictor, &err) != MDOT_OK || is_right(folder, want_ms) != RIGHT)
+        return WRONG;
+    mdot_predictor_close(predictor);
+    close(file);
+    if (mount("none", folder, NULL, MS_REMOUNT | MS_RDONLY | MS_NOEXEC, NULL) != 0) return CANNOT;
+    setenv("HOME", folder, 1);
+    snprintf(path, sizeof path, "%s/live.job", folder);
+    mdot_job *job = NULL;
+    bool fine = mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &predictor, &err) == MDOT_OK &&
+                mdot_job_load(path, &job, &err) == MDOT_OK && mdot_job_save(job, path, &err) == MDOT_IO &&
+                strstr(err.message, path) != NULL;
+    if (!fine) fprintf(stderr, "%s\n", err.message);
+    return fine ? RIGHT : WRONG;
+}
+
+static void mounts_need_not_allow_code_or_writing(void **state)
+{
+    (void)state;
+    run_in_child(on_a_mount_for_data);
+}
+
 /* ---- The command ------------------------------------------------------------------------------------------------- */
 
 static void run_in(const char *name, const char *value, const char *const *argv)
@@ -247,6 +391,11 @@ int main(void)
         cmocka_unit_test(threads_of_64_kb_suffice),
         cmocka_unit_test(a_forked_worker_answers_as_its_parent),
         cmocka_unit_test(few_descriptors_are_enough_and_none_is_a_status),
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+        cmocka_unit_test(few_system_calls_are_enough),
+#endif
+        cmocka_unit_test(proc_is_not_needed),
+        cmocka_unit_test(mounts_need_not_allow_code_or_writing),
         cmocka_unit_test(the_environment_changes_no_answer),
         cmocka_unit_test(compiling_asks_for_a_linker_and_the_outputs_folder),
         cmocka_unit_test(one_model_is_one_artefact_wherever_it_lies),

@@ -5,6 +5,7 @@
  * where there are no more than MANY.
  */
 #include "tests/support/artefact_fixture.h"
+#include "tests/support/check_directory.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/process.h"
 
@@ -19,8 +20,8 @@
 
 enum { MANY = 2000, LAST = 4 }; /* LLVM's are more; what puts a file in its place comes last */
 
-static char *folder, *model, *artefact, *output, *count_file;
-static const char job[] = MDOT_SOURCE_DIR "/tests/support/fixture/exports/bert-tiny.inference.onnx";
+static char *folder, *model, *artefact, *check_folder, *steps, *output, *count_file;
+static const char exported[] = MDOT_SOURCE_DIR "/tests/support/fixture/exports/bert-tiny.inference.onnx";
 
 typedef struct bytes {
     char *data;
@@ -42,6 +43,15 @@ static int set_up(void **state)
     artefact = in_folder("model.mdot");
     output = in_folder("out");
     count_file = in_folder("count");
+    check_folder = in_folder("check");
+    write_check_directory(folder, "check", 4);
+    setenv("TMPDIR", folder, 1); /* where `mdot check` compiles to: what it leaves there is seen */
+    steps = in_folder("steps.csv");
+    FILE *table = fopen(steps, "w");
+    assert_non_null(table);
+    assert_true(
+        fprintf(table, "job,gpu,batch,ms\n%s,A100,8,4\n%s,T4,8,9\n%s,V100,16,11\n", exported, exported, exported) > 0);
+    assert_int_equal(fclose(table), 0);
     process_result r;
     const char *const compile[] = {MDOT_CLI, "compile",  model,           "-o", artefact, "-b",
                                    "8",      "--target", "cpu:x86-64-v3", NULL};
@@ -54,7 +64,7 @@ static int tear_down(void **state)
 {
     (void)state;
     process_remove_folder(folder);
-    char *paths[] = {model, artefact, output, count_file};
+    char *paths[] = {model, artefact, check_folder, steps, output, count_file};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) free(paths[i]);
     return 0;
 }
@@ -104,21 +114,24 @@ static bool same_bytes(const bytes *a, const bytes *b)
 }
 
 static void expect_clean(const char *const *argv, const char *kind, long at, const process_result *got,
-                         const process_result *right, const bytes *right_output)
+                         const process_result *right, const bytes *right_output, int files)
 {
+    bool is_told = strstr(got->err, "mdot") != NULL;
+    if (strcmp(argv[1], "check") == 0) is_told = is_told || strstr(got->out, ", 1 failed,") != NULL; /* in its row */
+    bool is_timed = strcmp(argv[1], "bench") == 0; /* which says something else each time */
     bytes written = read_file(output);
     const char *wrong = NULL;
-    if (got->status == 0 && strcmp(got->out, right->out) != 0)
+    if (got->status == 0 && !is_timed && strcmp(got->out, right->out) != 0)
         wrong = "success with another output";
     else if (got->status == 0 && !same_bytes(&written, right_output))
         wrong = "success with another file";
     else if (got->status != 0 && got->status != 1)
         wrong = "neither success nor failure";
-    else if (got->status == 1 && strstr(got->err, "mdot") == NULL)
+    else if (got->status == 1 && !is_told)
         wrong = "failure without a message";
     else if (got->status == 1 && written.data != NULL && !same_bytes(&written, right_output))
         wrong = "a file that is half-written";
-    else if (process_count_files(folder) != 2 + (written.data != NULL))
+    else if (process_count_files(folder) != files + (written.data != NULL))
         wrong = "something left behind";
     free(written.data);
     if (wrong != NULL)
@@ -136,14 +149,14 @@ static long next_fault(long at, long calls)
 static void fail_each(const char *const *argv, const char *kind)
 {
     static process_result right, got;
-    int runs = 0, failures = 0;
+    int runs = 0, failures = 0, files = process_count_files(folder);
     long calls = run_with_fault(argv, kind, 0, &right);
     if (right.status != 0) fail_msg("mdot %s: %s", argv[1], right.err);
     assert_true(calls > 0);
     bytes right_output = read_file(output);
     for (long at = 1; at <= calls; at = next_fault(at, calls), runs++) {
         run_with_fault(argv, kind, at, &got);
-        expect_clean(argv, kind, at, &got, &right, &right_output);
+        expect_clean(argv, kind, at, &got, &right, &right_output, files);
         failures += got.status != 0;
     }
     print_message("mdot %s: of %ld %s calls %d failed, %d with a message\n", argv[1], calls, kind, runs, failures);
@@ -163,7 +176,7 @@ static void inspect_survives_every_fault(void **state)
 static void tokens_survives_every_fault(void **state)
 {
     (void)state;
-    const char *const argv[] = {MDOT_CLI, "tokens", job, "--dim", "sequence=16", "-o", output, NULL};
+    const char *const argv[] = {MDOT_CLI, "tokens", exported, "--dim", "sequence=16", "-o", output, NULL};
     fail_each(argv, "memory");
     fail_each(argv, "read");
     fail_each(argv, "write");
@@ -172,7 +185,7 @@ static void tokens_survives_every_fault(void **state)
 static void predict_survives_every_fault(void **state)
 {
     (void)state;
-    const char *const argv[] = {MDOT_CLI, "predict", job, "--dim", "sequence=16", "--gpu", "A100", NULL};
+    const char *const argv[] = {MDOT_CLI, "predict", exported, "--dim", "sequence=16", "--gpu", "A100", NULL};
     fail_each(argv, "memory");
     fail_each(argv, "read");
 }
@@ -187,27 +200,74 @@ static void compile_survives_every_fault(void **state)
     fail_each(argv, "llvm");
 }
 
+static void verify_survives_every_fault(void **state)
+{
+    (void)state;
+    const char *const argv[] = {MDOT_CLI, "verify", artefact, model, NULL};
+    fail_each(argv, "memory");
+    fail_each(argv, "read");
+}
+
+static void check_survives_every_fault(void **state)
+{
+    (void)state;
+    const char *const argv[] = {MDOT_CLI, "check", check_folder, NULL};
+    fail_each(argv, "memory");
+    fail_each(argv, "read");
+    fail_each(argv, "write");
+}
+
+static void bench_survives_every_fault(void **state)
+{
+    (void)state;
+    const char *const argv[] = {MDOT_CLI, "bench", artefact, "--seconds", "0.01", NULL};
+    fail_each(argv, "memory");
+    fail_each(argv, "read");
+}
+
+static void calibrate_survives_every_fault(void **state)
+{
+    (void)state;
+    const char *const argv[] = {MDOT_CLI, "calibrate", steps, "-o", output, NULL};
+    fail_each(argv, "memory");
+    fail_each(argv, "read");
+    fail_each(argv, "write");
+}
+
+static void report_survives_every_fault(void **state)
+{
+    (void)state;
+    const char *const argv[] = {MDOT_CLI, "report", exported, "--dim", "sequence=16",
+                                "--gpu",  "A100",   "-o",     output,  NULL};
+    fail_each(argv, "memory");
+    fail_each(argv, "read");
+    fail_each(argv, "write");
+}
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static const bool has_own_malloc = true;
 #else
 static const bool has_own_malloc = false;
 #endif
 
-int main(void)
+/* An argument picks commands: "report*". */
+int main(int argc, char **argv)
 {
     if (has_own_malloc) {
         print_message("skipped: a sanitizer has a malloc of its own\n");
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inspect_survives_every_fault),
-        cmocka_unit_test(tokens_survives_every_fault),
-        cmocka_unit_test(predict_survives_every_fault),
-        cmocka_unit_test(compile_survives_every_fault),
+        cmocka_unit_test(inspect_survives_every_fault), cmocka_unit_test(tokens_survives_every_fault),
+        cmocka_unit_test(predict_survives_every_fault), cmocka_unit_test(compile_survives_every_fault),
+        cmocka_unit_test(verify_survives_every_fault),  cmocka_unit_test(check_survives_every_fault),
+        cmocka_unit_test(bench_survives_every_fault),   cmocka_unit_test(calibrate_survives_every_fault),
+        cmocka_unit_test(report_survives_every_fault),
     };
     if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) {
         print_message("skipped: this machine does not run x86-64-v3\n");
         return 77;
     }
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
