@@ -1,0 +1,95 @@
+"""How a scheduler's round grows with the operators of its jobs and with configurations: `mdot bench --round`, drawn.
+
+    round.py MDOT PREDICTOR.mdot FOLDER [--seconds S]
+
+FOLDER gets round.json, operators.svg and configurations.svg. Least times of a round are taken: what neighbours on the
+machine left alone. Started by round.sh; standard library only.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+
+import chart
+import onnx_file as onnx
+
+OPERATORS = [8, 16, 32, 64, 128, 256, 512]
+CONFIGURATIONS = [1, 2, 4, 8, 16, 32, 64, 128]
+FEW_OPERATORS, FEW_CONFIGURATIONS, JOBS = 32, 20, 5  # few jobs: a short round is sooner left alone
+LEAST_WIDTH, WIDTHS = 8, 37  # a prime: a stride of any length comes by all of them
+
+
+def widths(count):
+    """A walk over widths on which no two steps are alike, so that every product is an operator of its own."""
+    walk = [LEAST_WIDTH]
+    for step in range(count):
+        stride = 1 + step // WIDTHS
+        walk.append(LEAST_WIDTH + (walk[-1] - LEAST_WIDTH + stride) % WIDTHS)
+    return walk
+
+
+def write_job(path, count):
+    """A network of `count` distinct products."""
+    walk = widths(count)
+    assert len(set(zip(walk, walk[1:]))) == count
+    nodes, initializers = [], []
+    for i, (rows, columns) in enumerate(zip(walk, walk[1:])):
+        initializers.append(onnx.tensor(f"w{i}", onnx.FLOAT, [rows, columns], onnx.floats([0.5] * (rows * columns))))
+        nodes.append(onnx.node("MatMul", [f"v{i}", f"w{i}"], f"v{i + 1}", {}))
+    inputs = [onnx.value_info("v0", onnx.FLOAT, ["batch", walk[0]])]
+    outputs = [onnx.value_info(f"v{count}", onnx.FLOAT, ["batch", walk[-1]])]
+    with open(path, "wb") as stream:
+        stream.write(onnx.model(17, nodes, initializers, inputs, outputs))
+
+
+def measure(args, job, operators, configurations):
+    """Microseconds a job: with nothing known, encoding it, pricing it once it is encoded."""
+    text = subprocess.run([args.mdot, "bench", args.predictor, "--device", "cpu", "--round", job, "--jobs", str(JOBS),
+                           "--configurations", str(configurations), "--seconds", str(args.seconds), "--json"], check=True,
+                          capture_output=True).stdout
+    found = json.loads(text)
+    assert found["operators"] == operators
+    times = {key: 1e3 * found["least"][key + "_ms"] / JOBS for key in ("cold", "encode", "encoded")}
+    return {"operators": operators, "configurations": configurations, "rounds": found["rounds"], **times}
+
+
+def draw(rows, key, title):
+    names = {"cold": "nothing known", "encode": "encoding", "encoded": "prices, encoded before"}
+    curves = {name: {row[key]: row[of] for row in rows} for of, name in names.items()}
+    return chart.draw(title, key, "µs a job, least of the rounds", curves)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("mdot")
+    parser.add_argument("predictor")
+    parser.add_argument("folder")
+    parser.add_argument("--seconds", type=float, default=1, help="of each of three measurements in a row of the table")
+    args = parser.parse_args()
+    os.makedirs(args.folder, exist_ok=True)
+    with tempfile.TemporaryDirectory() as jobs:
+        def job(operators):
+            path = os.path.join(jobs, f"{operators}.onnx")
+            write_job(path, operators)
+            return path
+
+        results = {"operators": [measure(args, job(n), n, FEW_CONFIGURATIONS) for n in OPERATORS],
+                   "configurations": [measure(args, job(FEW_OPERATORS), FEW_OPERATORS, n) for n in CONFIGURATIONS]}
+    with open(os.path.join(args.folder, "round.json"), "w", encoding="utf-8") as stream:
+        json.dump(results, stream, indent=1)
+        stream.write("\n")
+    titles = {"operators": f"A job under {FEW_CONFIGURATIONS} configurations, by its operators",
+              "configurations": f"A job of {FEW_OPERATORS} operators, by its configurations"}
+    for key, title in titles.items():
+        with open(os.path.join(args.folder, key + ".svg"), "w", encoding="utf-8") as stream:
+            stream.write(draw(results[key], key, title))
+        print(f"| {key} | nothing known, µs a job | encoding | prices, encoded before |\n| --- | --- | --- | --- |")
+        for row in results[key]:
+            print(f"| {row[key]} | {row['cold']:.0f} | {row['encode']:.0f} | {row['encoded']:.0f} |")
+        print()
+
+
+if __name__ == "__main__":
+    main()
