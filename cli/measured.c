@@ -230,6 +230,7 @@ static mdot_status read_row(const table *t, char *const *cells, measured_steps *
         return FAIL(t, MDOT_INVALID_ARGUMENT, "a cell is too long, or neither yes nor no where that is asked");
     if (!cli_read_line(&row_command, argc, argv, &r, &operands, &usage))
         return FAIL(t, MDOT_INVALID_ARGUMENT, "a value cannot be read");
+    if (r.training.torch_count > 1) return FAIL(t, MDOT_INVALID_ARGUMENT, "a step ran on one version of PyTorch");
     if (r.gpu == NULL || r.batch == 0) return FAIL(t, MDOT_INVALID_ARGUMENT, "a row needs a gpu and a batch");
     mdot_gpu *gpu = &m->gpus[m->count];
     mdot_configuration *c = &m->configurations[m->count];

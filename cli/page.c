@@ -180,6 +180,7 @@ static int run(int argc, char **argv)
     int usage;
     if (!cli_read_line(&cli_report_command, argc, argv, &request, &operands, &usage)) return usage;
     if (operands.count == 0) return cli_usage_error("report", "no job given");
+    if (request.training.torch_count > 1) return cli_usage_error("report", "a page is of one version of PyTorch");
     if (request.output == NULL) return cli_usage_error("report", "-o FILE.html says where the page goes");
     char fallback[] = "T4,L4,RTX-3090,A100,L40S,H100,H200";
     if (request.gpus.count == 0 && !cli_add_gpus("report", fallback, &request.gpus)) return CLI_USAGE;

@@ -30,12 +30,13 @@ static bool add_gpu_spec(const char *command, char *text, void *request)
     return cli_add_gpu_spec(command, text, &((predict_request *)request)->gpus);
 }
 
-/* "16..512" or "16,32,48", at most PREDICT_MAX_BATCHES of them. */
-static bool parse_values(const char *command, const char *what, char *text, int64_t most, int64_t *out,
-                         size_t *out_count)
+/* Adds "16..512" or "16,32,48" to the values, of which there are at most PREDICT_MAX_BATCHES. */
+static bool add_values(const char *command, const char *what, char *text, int64_t most, int64_t *values,
+                       size_t *value_count)
 {
     char *dots = strstr(text, "..");
-    size_t count = 0;
+    const char *items[PREDICT_MAX_BATCHES];
+    size_t count = *value_count;
     if (dots != NULL) {
         int64_t first, last;
         *dots = '\0';
@@ -46,18 +47,18 @@ static bool parse_values(const char *command, const char *what, char *text, int6
             cli_usage_error(command, "%s ascends: %" PRId64 " stands before %" PRId64, what, first, last);
             return false;
         }
-        out[count++] = first;
-        for (int64_t power = 1; power < last; power *= 2)
-            if (power > first) out[count++] = power;
-        if (first < last) out[count++] = last;
-        *out_count = count;
-        return true;
+        for (int64_t value = first, power = 1; value <= last && count < PREDICT_MAX_BATCHES;) {
+            values[count++] = value;
+            while (power <= value) power *= 2;
+            value = value < last && power > last ? last : power;
+        }
+    } else {
+        size_t more;
+        if (!cli_split_list(command, what, text, PREDICT_MAX_BATCHES - count, items, &more)) return false;
+        for (size_t i = 0; i < more; i++)
+            if (!cli_parse_int(command, what, items[i], 1, most, &values[count++])) return false;
     }
-    const char *items[PREDICT_MAX_BATCHES];
-    if (!cli_split_list(command, what, text, PREDICT_MAX_BATCHES, items, &count)) return false;
-    for (size_t i = 0; i < count; i++)
-        if (!cli_parse_int(command, what, items[i], 1, most, &out[i])) return false;
-    *out_count = count;
+    *value_count = count;
     return true;
 }
 
@@ -83,11 +84,11 @@ static bool parse_sweep(const char *command, char *text, void *request)
             return false;
         }
         r->sweeps_batch = true;
-        return parse_values(command, "--sweep batch", equals + 1, CLI_MAX_BATCH, r->batches, &r->batch_count);
+        return add_values(command, "--sweep batch", equals + 1, CLI_MAX_BATCH, r->batches, &r->batch_count);
     }
     if (r->swept_dim != NULL) return is_swept_twice(command, text);
     r->swept_dim = text;
-    return parse_values(command, "--sweep", equals + 1, INT32_MAX, r->dim_values, &r->dim_value_count);
+    return add_values(command, "--sweep", equals + 1, INT32_MAX, r->dim_values, &r->dim_value_count);
 }
 
 static bool read_prices(const char *command, char *text, void *request)
@@ -101,22 +102,22 @@ static const char *const order_names[PREDICT_ORDER_COUNT + 1] = {
 static bool parse_batch(const char *command, char *text, void *request)
 {
     predict_request *r = request;
-    if (r->batch_count > 0) {
+    if (r->sweeps_batch) {
         cli_usage_error(command, "--batch and --sweep exclude each other");
         return false;
     }
-    r->batch_count = 1;
-    return cli_parse_int(command, "--batch", text, 1, CLI_MAX_BATCH, &r->batches[0]);
+    return add_values(command, "--batch", text, CLI_MAX_BATCH, r->batches, &r->batch_count);
 }
 
 static const cli_option options[] = {
     {.heading = "The job",
      .name = "batch",
      .letter = 'b',
-     .value = "N",
-     .help = "samples a step on one GPU (default: the file's batch, or 1)",
+     .value = "N,…",
+     .help = "samples a step on one GPU, or several as 32,64 or 32..256 (default: the file's batch, or 1)",
      .kind = CLI_CALL,
-     .call = parse_batch},
+     .call = parse_batch,
+     .repeats = true},
     {.name = "sweep",
      .value = "batch=A..B",
      .help = "every batch of A, the powers of two between, and B; or batch=A,B,C. A symbolic dimension's name "
@@ -283,10 +284,16 @@ static mdot_status read_variants(const predict_request *r, predict_answers *answ
     return status;
 }
 
-/* One configuration for each variant, GPU and batch, in this order, with defaults from the job. */
+static size_t at_least_one(size_t count)
+{
+    return count > 0 ? count : 1;
+}
+
+/* One configuration for each variant, GPU, batch and version of PyTorch, in this order, with defaults from the job. */
 static mdot_status list_configurations(const predict_request *r, predict_answers *answers, mdot_error *err)
 {
-    size_t batch_count = r->batch_count > 0 ? r->batch_count : 1, each = r->gpus.count * batch_count;
+    size_t batch_count = at_least_one(r->batch_count), torch_count = at_least_one(r->training.torch_count);
+    size_t gpu_each = batch_count * torch_count, each = r->gpus.count * gpu_each;
     answers->count = answers->variant_count * each;
     answers->configurations = calloc(answers->count, sizeof *answers->configurations);
     answers->predictions = calloc(answers->count, sizeof *answers->predictions);
@@ -298,10 +305,11 @@ static mdot_status list_configurations(const predict_request *r, predict_answers
         mdot_configuration *c = &answers->configurations[i];
         answers->variant[i] = i / each;
         answers->predictions[i].struct_size = sizeof *answers->predictions;
-        *c = (mdot_configuration){.struct_size = sizeof *c,
-                                  .batch = r->batch_count > 0 ? r->batches[i % batch_count] : cli_job_batch(info),
-                                  .gpu_figures = &r->gpus.item[i % each / batch_count]};
+        *c = (mdot_configuration){
+            .struct_size = sizeof *c, .batch = cli_job_batch(info), .gpu_figures = &r->gpus.item[i % each / gpu_each]};
+        if (r->batch_count > 0) c->batch = r->batches[i % gpu_each / torch_count];
         cli_training_apply(&r->training, info, c);
+        c->torch = r->training.torch[i % torch_count];
     }
     return MDOT_OK;
 }
@@ -402,7 +410,8 @@ static int run(int argc, char **argv)
     if (request.gpus.count == 0) return refuse_gpu("no GPU given: --gpu takes");
     if (request.swept_dim != NULL && strcmp(operands.item[0], "-") == 0)
         return cli_usage_error("predict", "a dimension is swept by reading the job again, which standard input is not");
-    bool several = request.gpus.count > 1 || request.batch_count > 1 || request.dim_value_count > 1;
+    bool several = request.gpus.count > 1 || request.batch_count > 1 || request.dim_value_count > 1 ||
+                   request.training.torch_count > 1;
     if (request.explain && several && !request.json)
         return cli_usage_error("predict", "--explain explains one prediction, or with --json all");
     if (request.explain) request.reading.keep_names = true;
@@ -433,7 +442,8 @@ const cli_command cli_predict = {
     .synopsis = synopsis,
     .description =
         "Predicts how long one training step of a job takes (forward, backward, optimizer) with a 90 % interval, "
-        "and the memory that it needs. Several GPUs or batches give a table.",
+        "and the memory that it needs. Several GPUs, batches or versions of PyTorch give a table of all their "
+        "combinations.",
     CLI_OPTIONS(options),
     .exit_status = "0 it worked, 1 failed, 2 usage",
     .files = "onnx|job",

@@ -192,14 +192,32 @@ static void print_one(const predict_request *r, const predict_answers *answers)
 
 /* ---- A table ---------------------------------------------------------------------------------------------------- */
 
-enum { GPU, BATCH, DIM, STEP, LOWER, UPPER, RATE, TOKENS, PEAK, MEMORY, OF, FITS, TOTAL, COST, WARNINGS, COLUMN_COUNT };
+enum {
+    GPU,
+    BATCH,
+    DIM,
+    TORCH,
+    STEP,
+    LOWER,
+    UPPER,
+    RATE,
+    TOKENS,
+    PEAK,
+    MEMORY,
+    OF,
+    FITS,
+    TOTAL,
+    COST,
+    WARNINGS,
+    COLUMN_COUNT
+};
 typedef cell row[COLUMN_COUNT];
 
-static const row headings = {[GPU] = {"GPU"},         [BATCH] = {"batch"},      [STEP] = {"step, ms"},
-                             [LOWER] = {"5 %"},       [UPPER] = {"95 %"},       [RATE] = {"samples/s"},
-                             [TOKENS] = {"tokens/s"}, [PEAK] = {"peak"},        [MEMORY] = {"GiB"},
-                             [OF] = {"of"},           [FITS] = {"fits"},        [TOTAL] = {"total"},
-                             [COST] = {"cost"},       [WARNINGS] = {"warnings"}};
+static const row headings = {[GPU] = {"GPU"},        [BATCH] = {"batch"},     [TORCH] = {"torch"},
+                             [STEP] = {"step, ms"},  [LOWER] = {"5 %"},       [UPPER] = {"95 %"},
+                             [RATE] = {"samples/s"}, [TOKENS] = {"tokens/s"}, [PEAK] = {"peak"},
+                             [MEMORY] = {"GiB"},     [OF] = {"of"},           [FITS] = {"fits"},
+                             [TOTAL] = {"total"},    [COST] = {"cost"},       [WARNINGS] = {"warnings"}};
 
 static void fill_row(const predict_request *r, const predict_answers *answers, size_t i, row out)
 {
@@ -213,6 +231,7 @@ static void fill_row(const predict_request *r, const predict_answers *answers, s
     number(&out[RATE], predict_samples_per_second(c, p));
     number(&out[TOKENS], predict_tokens_per_second(answers, i));
     snprintf(out[DIM].text, sizeof out[DIM].text, "%" PRId64, answers->variants[answers->variant[i]].value);
+    snprintf(out[TORCH].text, sizeof out[TORCH].text, "%u.%u", c->torch / 100, c->torch % 100);
     snprintf(out[PEAK].text, sizeof out[PEAK].text, "%.0f %%", 100 * largest_share(p));
     number(&out[MEMORY], (double)p->peak_memory_bytes / GIB);
     snprintf(out[OF].text, sizeof out[OF].text, "%.0f", c->gpu_figures->memory_gib);
@@ -272,6 +291,7 @@ static void print_table(const predict_request *r, const predict_answers *answers
         is_shown[c] = true;
     }
     is_shown[DIM] = r->swept_dim != NULL;
+    is_shown[TORCH] = r->training.torch_count > 1;
     is_shown[TOKENS] = predict_tokens_per_second(answers, 0) > 0;
     is_shown[TOTAL] = predict_total_steps(r, &answers->configurations[0]) > 0;
     is_shown[COST] = r->prices.given;

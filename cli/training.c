@@ -87,7 +87,7 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
 }
 
 /* "2.4", and what a wheel says of itself: "2.4.1+cu121". */
-bool cli_parse_torch(const char *command, char *text, void *training)
+static bool read_version(const char *command, const char *text, uint32_t *out)
 {
     enum { DIGITS = 2 }; /* of either number */
     size_t major = strspn(text, "0123456789");
@@ -100,7 +100,18 @@ bool cli_parse_torch(const char *command, char *text, void *training)
         cli_usage_error(command, "--torch takes a version as in 1.12 or 2.4, not \"%s\"", text);
         return false;
     }
-    ((cli_training *)training)->torch = (uint32_t)(100 * strtol(text, NULL, 10) + strtol(behind, NULL, 10));
+    *out = (uint32_t)(100 * strtol(text, NULL, 10) + strtol(behind, NULL, 10));
+    return true;
+}
+
+bool cli_parse_torch(const char *command, char *text, void *training)
+{
+    cli_training *t = training;
+    const char *items[CLI_MAX_VERSIONS];
+    size_t count;
+    if (!cli_split_list(command, "--torch", text, CLI_MAX_VERSIONS - t->torch_count, items, &count)) return false;
+    for (size_t i = 0; i < count; i++)
+        if (!read_version(command, items[i], &t->torch[t->torch_count++])) return false;
     return true;
 }
 
@@ -129,7 +140,7 @@ void cli_training_apply(const cli_training *t, const mdot_job_info *job, mdot_co
     c->expert_parallel = t->expert_parallel;
     c->micro_batches = t->micro_batches;
     c->zero_stage = t->zero_stage;
-    c->torch = t->torch;
+    c->torch = t->torch_count > 0 ? t->torch[0] : 0;
 }
 
 /* ---- What a configuration says ----------------------------------------------------------------------------------- */
@@ -216,7 +227,7 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *t, cons
     if (c->recompute == MDOT_RECOMPUTE_BLOCKS) put(out, ", blocks recomputed");
     if (c->recompute == MDOT_RECOMPUTE_SELECTIVE) put(out, ", all but products recomputed");
     if (c->accumulate > 1) put(out, ", %u passes a step", c->accumulate);
-    if (c->torch > 0) put(out, ", PyTorch %u.%u", c->torch / 100, c->torch % 100);
+    if (c->torch > 0 && t->torch_count == 1) put(out, ", PyTorch %u.%u", c->torch / 100, c->torch % 100);
     put_cluster(out, t, c);
     return out->text;
 }

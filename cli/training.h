@@ -6,6 +6,8 @@
 #include "cli/command.h"
 #include "cli/job.h"
 
+enum { CLI_MAX_VERSIONS = 16 };
+
 /* Defaults: CLI_NO_CHOICE, 0 and false; cli_training_begin sets them. */
 typedef struct cli_training {
     int precision, layout, optimizer, attention, recompute;
@@ -15,7 +17,8 @@ typedef struct cli_training {
     mdot_link link;
     double link_gbps, network_gbps;
     uint32_t data_parallel, tensor_parallel, pipeline_parallel, expert_parallel, micro_batches, zero_stage;
-    uint32_t torch; /* 100 * major + minor */
+    uint32_t torch[CLI_MAX_VERSIONS]; /* 100 * major + minor, */
+    size_t torch_count;               /* each a prediction of its own */
 } cli_training;
 
 enum {
@@ -33,7 +36,8 @@ extern const char *const cli_recompute_names[CLI_RECOMPUTE_COUNT + 1];
 extern const char *const cli_precision_aliases[];
 
 void cli_training_begin(cli_training *training);
-/* What the command line says, and else the job's, in a configuration with its GPU and batch. */
+/* What the command line says, and else the job's, in a configuration with its GPU and batch; of several versions of
+ * PyTorch the first. */
 void cli_training_apply(const cli_training *training, const mdot_job_info *job, mdot_configuration *configuration);
 /* GPUs that work on a step, and samples of one. */
 int cli_gpu_count(const mdot_configuration *configuration);
@@ -110,8 +114,8 @@ bool cli_parse_torch(const char *command, char *text, void *training);
          .most = 1 << 16},                                                                                             \
     {                                                                                                                  \
         .name = "torch", .value = "VERSION",                                                                           \
-        .help = "of PyTorch, as 1.12 or 2.4 (default: the newest that the predictor knows)", .kind = CLI_CALL,         \
-        .call = cli_parse_torch                                                                                        \
+        .help = "of PyTorch, as 1.12 or 2.4, or several, as 1.12,2.4 (default: the newest that the predictor knows)",  \
+        .kind = CLI_CALL, .call = cli_parse_torch, .repeats = true                                                     \
     }
 
 #define CLI_CLUSTER_OPTIONS                                                                                            \

@@ -12,6 +12,7 @@ build=$PWD/build/wheel
 stage=$build/stage
 version=$(sed -n 's/^#define MDOT_VERSION_STRING "\(.*\)"/\1/p' include/mdot/mdot_base.h)
 
+mkdir -p build
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMDOT_TESTS=OFF -DMDOT_STATIC_LLVM=ON > "$build.log" 2>&1 ||
     { cat "$build.log"; exit 1; }
 rm -f "$build.log"

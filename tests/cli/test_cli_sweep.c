@@ -69,6 +69,33 @@ static void a_table_has_a_column_for_it(void **state)
     expect_contains(f->result.out, " tokens/s\n");
 }
 
+static void every_gpu_meets_every_batch_and_version(void **state)
+{
+    predict_command *f = *state;
+    double swept[MOST], one[1];
+    RUN(f, resnet, "--gpu", "T4", "--gpu-spec", "like=A100,name=mine,tflops=300", "--batch", "32,64", "--batch", "16",
+        "--torch", "1.12", "--torch", "2.4", "--json", "-q");
+    assert_int_equal(f->result.status, OK);
+    assert_numbers(f->result.out, "batch", (const double[]){32, 32, 64, 64, 16, 16, 32, 32, 64, 64, 16, 16}, 12);
+    assert_int_equal(json_numbers(f->result.out, "step_ms", swept, MOST), 12);
+    RUN(f, resnet, "--gpu", "T4", "--batch", "64", "--torch", "1.12", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "step_ms", one, 1), 1);
+    assert_true(one[0] == swept[2]);
+    RUN(f, resnet, "--gpu", "T4", "--batch", "64", "--torch", "2.4", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "step_ms", one, 1), 1);
+    assert_true(one[0] == swept[3]);
+    assert_true(swept[2] != swept[3]);
+
+    RUN(f, resnet, "--gpu", "T4", "--batch", "3..17", "--json", "-q");
+    assert_numbers(f->result.out, "batch", (const double[]){3, 4, 8, 16, 17}, 5);
+    RUN(f, resnet, "--gpu", "T4", "--batch", "8..8", "--json", "-q");
+    assert_numbers(f->result.out, "batch", (const double[]){8}, 1);
+    RUN(f, resnet, "--gpu", "T4", "--batch", "8,16", "--torch", "1.12,2.4", "-q");
+    expect_contains(f->result.out, "batch  torch  step, ms");
+    expect_contains(f->result.out, "T4      16    2.4");
+    assert_null(strstr(f->result.out, "PyTorch 1.12")); /* which is of some of them */
+}
+
 static void what_cannot_be_swept_is_said(void **state)
 {
     predict_command *f = *state;
@@ -87,6 +114,18 @@ static void what_cannot_be_swept_is_said(void **state)
     assert_int_equal(f->result.status, USAGE);
     RUN(f, bert, "--gpu", "A100", "--sweep", "sequence=0");
     assert_int_equal(f->result.status, USAGE);
+    RUN(f, resnet, "--gpu", "T4", "--torch", "1.12,", "--batch", "8");
+    assert_int_equal(f->result.status, USAGE);
+    RUN(f, resnet, "--gpu", "T4", "--batch", "8,x");
+    assert_int_equal(f->result.status, USAGE);
+    RUN(f, resnet, "--gpu", "T4", "--batch", "16..8");
+    assert_int_equal(f->result.status, USAGE);
+    RUN(f, resnet, "--gpu", "T4", "--batch", "8", "--torch=1.12,2.4", "--explain");
+    assert_int_equal(f->result.status, USAGE);
+    process_run((const char *const[]){MDOT_CLI, "report", resnet, "-o", "never.html", "--torch=1.12,2.4", NULL},
+                &f->result);
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "one version of PyTorch");
 }
 
 static void run_shell(predict_command *f, const char *format, const char *input)
@@ -128,6 +167,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(rows_keep_their_dimension_when_sorted, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_table_has_a_column_for_it, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(every_gpu_meets_every_batch_and_version, predict_command_set_up,
+                                        predict_command_tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_swept_is_said, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_job_is_read_from_standard_input, predict_command_set_up,
