@@ -153,10 +153,11 @@ static int at_least_one(uint32_t number)
 int cli_gpu_count(const mdot_configuration *c)
 {
     if (c->gpu_count > 0) return c->gpu_count;
-    return at_least_one(c->data_parallel) * at_least_one(c->tensor_parallel) * at_least_one(c->pipeline_parallel);
+    return at_least_one(c->data_parallel) * at_least_one(c->tensor_parallel) * at_least_one(c->pipeline_parallel) *
+           at_least_one(c->expert_parallel);
 }
 
-/* A data-parallel worker is the GPUs that share its batch. */
+/* A worker is the GPUs that share its batch: data-parallel ones, and expert-parallel ones beside them. */
 static int worker_count(const mdot_configuration *c)
 {
     return cli_gpu_count(c) / at_least_one(c->tensor_parallel) / at_least_one(c->pipeline_parallel);
@@ -178,7 +179,9 @@ static void put(cli_sentence *out, const char *format, ...)
 
 static bool says_parallel(const cli_training *t)
 {
-    return t->data_parallel + t->tensor_parallel + t->pipeline_parallel + t->micro_batches + t->zero_stage > 0;
+    return t->expert_parallel + t->data_parallel + t->tensor_parallel + t->pipeline_parallel + t->micro_batches +
+               t->zero_stage >
+           0;
 }
 
 static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_configuration *c)
@@ -186,7 +189,8 @@ static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_con
     int gpus = cli_gpu_count(c);
     put(out, ", %d GPU%s", gpus, gpus == 1 ? "" : "s");
     if (says_parallel(t)) {
-        put(out, " (%d data-parallel", worker_count(c));
+        put(out, " (%d data-parallel", worker_count(c) / at_least_one(c->expert_parallel));
+        if (c->expert_parallel > 1) put(out, ", %u expert-parallel", c->expert_parallel);
         if (c->tensor_parallel > 1) put(out, ", %u tensor-parallel", c->tensor_parallel);
         if (c->pipeline_parallel > 1) put(out, ", %u stages", c->pipeline_parallel);
         if (c->pipeline_parallel > 1 && c->micro_batches > 0) put(out, " of %u micro-batches", c->micro_batches);
@@ -254,8 +258,10 @@ void cli_json_training(FILE *stream, const mdot_configuration *c)
     else
         fprintf(stream, "\"%s\"", links[c->link]);
     if (c->network_gbps > 0) fprintf(stream, ", \"network_gbps\": %g", c->network_gbps);
-    fprintf(stream, ", \"data_parallel\": %d, \"tensor_parallel\": %d, \"pipeline_parallel\": %d", worker_count(c),
-            at_least_one(c->tensor_parallel), at_least_one(c->pipeline_parallel));
+    fprintf(stream, ", \"data_parallel\": %d, \"tensor_parallel\": %d, \"pipeline_parallel\": %d",
+            worker_count(c) / at_least_one(c->expert_parallel), at_least_one(c->tensor_parallel),
+            at_least_one(c->pipeline_parallel));
+    if (c->expert_parallel > 1) fprintf(stream, ", \"expert_parallel\": %u", c->expert_parallel);
     uint32_t micro = c->micro_batches > 0 ? c->micro_batches : c->pipeline_parallel;
     fprintf(stream, ", \"micro_batches\": %d, \"zero_stage\": %u", at_least_one(micro), c->zero_stage);
     if (c->torch > 0) fprintf(stream, ", \"torch\": \"%u.%u\"", c->torch / 100, c->torch % 100);

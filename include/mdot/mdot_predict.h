@@ -272,8 +272,10 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
  *
  * Parallelism. The four degrees multiply to gpu_count; all 0, every GPU is a data-parallel worker. Tensor parallelism
  * is Megatron's: matrix products are divided by columns and by rows in turn, what stands between them with them, and
- * their results summed (runtime/job/division.c). A pipeline gives every GPU as many blocks, one forward, one backward
- * (1F1B). Neighbours in a node are tensor-parallel first, then data-parallel, then stages of the pipeline. */
+ * their results summed (runtime/job/division.c). Expert parallelism deals out the experts of a mixture, and tokens to
+ * them: its GPUs have batches of their own, as data-parallel workers have (runtime/job/experts.c). A pipeline gives every GPU as many blocks, one forward, one backward
+ * (1F1B). Neighbours in a node are tensor-parallel first, then expert-parallel, then data-parallel, then stages of the
+ * pipeline. */
 typedef struct mdot_configuration {
     size_t struct_size;
     int64_t batch;   /* samples of one forward and backward pass of a data-parallel worker, 1 to 2^24 */
@@ -294,7 +296,8 @@ typedef struct mdot_configuration {
                             .4 of PCIe's */
     double network_gbps; /* the same between nodes, for each GPU; 0: 20, of 200 Gbit/s InfiniBand */
     uint32_t data_parallel, tensor_parallel, pipeline_parallel;
-    uint32_t expert_parallel; /* 0 or 1: no operator of a job says how its experts are divided */
+    uint32_t expert_parallel; /* divides the experts of every layer. INVALID_ARGUMENT for a job without: products with
+                                 several matrices behind a TopK in their block */
     uint32_t micro_batches;   /* that a pipeline divides the batch into; 0 means as many as it has stages */
     uint32_t zero_stage;      /* of ZeRO, 0 to 3: workers divide the optimizer's state, gradients, weights */
     uint32_t torch;           /* PyTorch's version, 100 * major + minor: 1.12 is 112, 2.4 is 204; 0: the newest that the

@@ -91,8 +91,8 @@ static bool equal_operators(const mdot_job *job, size_t a, size_t b)
 static bool equal_divisions(const mdot_job *job, size_t a, size_t b)
 {
     const rt_division *d = &job->division;
-    return d->role[a] == d->role[b] && d->place[a] == d->place[b] && job->fused_bytes[a] == job->fused_bytes[b] &&
-           (job->operators[a].block > 0) == (job->operators[b].block > 0);
+    return d->role[a] == d->role[b] && d->place[a] == d->place[b] && d->is_expert[a] == d->is_expert[b] &&
+           job->fused_bytes[a] == job->fused_bytes[b] && (job->operators[a].block > 0) == (job->operators[b].block > 0);
 }
 
 /* Slots hold a class's number plus one; there are at least twice as many as operators, and a power of two. */

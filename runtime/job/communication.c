@@ -6,6 +6,9 @@
  *                       both passes, and gradients scattered, in every pass: 3 (n - 1) / n.
  *   tensor parallelism  Every sum (division.c) is waited for, 2 (n - 1) / n of its bytes and 20 µs; forward sums again
  *                       where blocks are computed again.
+ *   expert parallelism  Tokens are dealt out to experts and collected (experts.c), (n - 1) / n of their bytes and 20 µs each
+ *                       way, their gradients back, and all forward again where blocks are computed again. Gradients of
+ *                       experts are summed over data-parallel workers alone, all others over both degrees.
  *   pipeline            What passes the border of two stages, there and back, for every micro-batch that one waits for.
  *
  * Gradients and activations are of the precision's width. GPUs that one exchange spans in a node use its link;
@@ -35,16 +38,33 @@ static double rate_of(const exchange *e, double members, double stride)
     return BYTES_PER_MS * (spans_nodes ? fmin(e->c->link_gbps, e->c->network_gbps) : e->c->link_gbps);
 }
 
+/* Gradients of so many parameters over n workers, and weights where they are gathered. */
+static double gradients_ms(const exchange *e, double n, double stride, double parameters, double weights)
+{
+    double width = e->c->precision == MDOT_PRECISION_BF16 ? 2 : 4;
+    double bytes = width * (e->c->zero_stage >= 3 ? 2 * weights + parameters : 2 * parameters);
+    return (n - 1) / n * bytes / rate_of(e, n, stride);
+}
+
 static double workers_ms(const exchange *e, double backward_ms)
 {
-    double n = e->c->data_parallel, width = e->c->precision == MDOT_PRECISION_BF16 ? 2 : 4;
-    if (n == 1) return 0;
-    bool gathers = e->c->zero_stage >= 3;
-    double passes = gathers ? (double)e->c->accumulate : 1;
-    double gradients = width * rt_parameters(e->job, &e->share), weights = width * rt_weights(e->job, &e->share);
-    double bytes = gathers ? 2 * weights + gradients : 2 * gradients;
-    double ms = (n - 1) / n * bytes / rate_of(e, n, e->c->tensor_parallel);
+    double copies = e->c->data_parallel, workers = copies * e->c->expert_parallel, stride = e->c->tensor_parallel;
+    rt_elements parameters = rt_parameters_apart(e->job, &e->share), weights = rt_weights_apart(e->job, &e->share);
+    double passes = e->c->zero_stage >= 3 ? (double)e->c->accumulate : 1;
+    double ms = gradients_ms(e, workers, stride, parameters.others, weights.others) +
+                gradients_ms(e, copies, stride * e->c->expert_parallel, parameters.experts, weights.experts);
     return passes * fmax(LEAST_WAITED * ms, ms - backward_ms);
+}
+
+static double tokens_ms(const exchange *e, double passes)
+{
+    double n = e->c->expert_parallel;
+    if (n == 1) return 0;
+    const rt_division *d = &e->job->division;
+    double ways = e->c->recompute == MDOT_RECOMPUTE_BLOCKS ? 3 : 2;
+    double bytes = e->half * e->micro_batch * d->exchanged_bytes;
+    double ms = (n - 1) / n * bytes / rate_of(e, n, e->c->tensor_parallel) + SUM_LATENCY_MS * d->exchange_count;
+    return passes * ways * ms * e->share.of[RT_PLACE_BLOCKS];
 }
 
 static double sums_ms(const exchange *e, double passes)
@@ -62,7 +82,7 @@ static double borders_ms(const exchange *e, double passes)
 {
     double stages = e->c->pipeline_parallel;
     if (stages == 1) return 0;
-    double stride = (double)e->c->tensor_parallel * e->c->data_parallel;
+    double stride = (double)e->c->tensor_parallel * e->c->expert_parallel * e->c->data_parallel;
     double bytes = 2 * e->half * e->micro_batch * e->job->division.border_bytes;
     return passes * bytes / rate_of(e, stages, stride);
 }
@@ -72,5 +92,5 @@ double rt_communication_ms(const mdot_job *job, const rt_setup *setup, double ba
     const mdot_configuration *c = &setup->c;
     exchange e = {job, c, rt_setup_share(setup, job), rt_is_half(c->precision) ? 0.5 : 1, (double)setup->micro_batch};
     double passes = rt_setup_passes(setup);
-    return workers_ms(&e, backward_ms) + sums_ms(&e, passes) + borders_ms(&e, passes);
+    return workers_ms(&e, backward_ms) + sums_ms(&e, passes) + tokens_ms(&e, passes) + borders_ms(&e, passes);
 }

@@ -128,23 +128,20 @@ static uint32_t at_least_one(uint32_t number)
 static mdot_status complete_degrees(mdot_configuration *c, mdot_error *err)
 {
     bool counts_workers = c->data_parallel == 0 && c->gpu_count > 0;
-    uint64_t others = (uint64_t)at_least_one(c->tensor_parallel) * at_least_one(c->pipeline_parallel);
-    if (c->expert_parallel > 1)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "expert_parallel is %u: no operator of a job says how its experts are divided",
-                         c->expert_parallel);
-    if (counts_workers && others <= (uint64_t)c->gpu_count && (uint64_t)c->gpu_count % others == 0)
-        c->data_parallel = (uint32_t)((uint64_t)c->gpu_count / others);
-    c->data_parallel = at_least_one(c->data_parallel);
     c->tensor_parallel = at_least_one(c->tensor_parallel);
     c->pipeline_parallel = at_least_one(c->pipeline_parallel);
-    c->expert_parallel = 1;
-    double product = (double)c->data_parallel * c->tensor_parallel * c->pipeline_parallel;
+    c->expert_parallel = at_least_one(c->expert_parallel);
+    double others = (double)c->tensor_parallel * c->pipeline_parallel * c->expert_parallel;
+    if (counts_workers && fmod(c->gpu_count, others) == 0) c->data_parallel = (uint32_t)(c->gpu_count / others);
+    c->data_parallel = at_least_one(c->data_parallel);
+    double product = c->data_parallel * others;
     if (c->gpu_count == 0 && product <= INT32_MAX) c->gpu_count = (int)product;
     if (product != c->gpu_count)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "data_parallel %u, tensor_parallel %u and pipeline_parallel %u make %.0f GPUs, not %d",
-                         c->data_parallel, c->tensor_parallel, c->pipeline_parallel, product, c->gpu_count);
+                         "data_parallel %u, tensor_parallel %u, pipeline_parallel %u and expert_parallel %u make %.0f "
+                         "GPUs, not %d",
+                         c->data_parallel, c->tensor_parallel, c->pipeline_parallel, c->expert_parallel, product,
+                         c->gpu_count);
     return MDOT_OK;
 }
 
@@ -173,7 +170,8 @@ mdot_status rt_setup_complete(rt_setup *s, mdot_error *err)
     if (status == MDOT_OK) status = complete_micro_batches(s, err);
     if (status == MDOT_OK) status = complete_link(s, err);
     if (status != MDOT_OK) return status;
-    s->plain_workers = s->plain_workers && c->tensor_parallel == 1 && c->pipeline_parallel == 1;
+    s->plain_workers =
+        s->plain_workers && c->tensor_parallel == 1 && c->pipeline_parallel == 1 && c->expert_parallel == 1;
     if ((uint32_t)c->gpu_count % c->node_count != 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%d GPUs do not spread evenly over %u nodes", c->gpu_count,
                          c->node_count);
@@ -201,6 +199,18 @@ mdot_status rt_setup_read(const mdot_configuration *first, size_t i, rt_gpu_name
 
 /* ---- With a job ------------------------------------------------------------------------------------------------- */
 
+static mdot_status check_experts(const mdot_configuration *c, const rt_division *d, mdot_error *err)
+{
+    if (c->expert_parallel > 1 && d->experts == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "expert_parallel is %u, and the job has no experts: no product with several matrices stands "
+                         "behind a TopK, by which tokens choose among them",
+                         c->expert_parallel);
+    if (d->experts % c->expert_parallel == 0) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "expert_parallel %u does not divide the %llu experts of a layer",
+                     c->expert_parallel, (unsigned long long)d->experts);
+}
+
 mdot_status rt_setup_check(const rt_setup *setup, const mdot_job *job, mdot_error *err)
 {
     const mdot_configuration *c = &setup->c;
@@ -217,12 +227,12 @@ mdot_status rt_setup_check(const rt_setup *setup, const mdot_job *job, mdot_erro
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "tensor_parallel %u does not divide %llu, the common divisor of the job's channels and heads",
                          c->tensor_parallel, (unsigned long long)common);
-    return MDOT_OK;
+    return check_experts(c, &job->division, err);
 }
 
 rt_share rt_setup_share(const rt_setup *setup, const mdot_job *job)
 {
-    rt_share share = {setup->c.tensor_parallel, {1, 1, 1}};
+    rt_share share = {setup->c.tensor_parallel, setup->c.expert_parallel, {1, 1, 1}};
     uint32_t stages = setup->c.pipeline_parallel, blocks = job->info.block_count;
     if (stages == 1) return share;
     share.of[RT_PLACE_BLOCKS] = (double)((blocks + stages - 1) / stages) / blocks;

@@ -149,16 +149,6 @@ static rt_role role_of(const search *s, size_t i)
 
 /* ---- What is exchanged ------------------------------------------------------------------------------------------ */
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static double result_bytes(const mdot_job_operator *op)
 {
     return op->per_sample[MDOT_PHASE_FORWARD].bytes_written;
@@ -174,9 +164,9 @@ static void count_sums(search *s, rt_division *d, bool *summed)
             d->summed_count++;
         }
         if (d->role[i] == RT_ROLE_ROWS)
-            d->common = common_divisor(d->common, (uint64_t)op->setting[MDOT_SETTING_CHANNELS_IN]);
+            d->common = rt_common_divisor(d->common, (uint64_t)op->setting[MDOT_SETTING_CHANNELS_IN]);
         if (d->role[i] == RT_ROLE_DIVIDED && op->setting[MDOT_SETTING_HEADS] > 0)
-            d->common = common_divisor(d->common, (uint64_t)op->setting[MDOT_SETTING_HEADS]);
+            d->common = rt_common_divisor(d->common, (uint64_t)op->setting[MDOT_SETTING_HEADS]);
         if (d->role[i] != RT_ROLE_COLUMNS || op->input_count == 0) continue;
         size_t operand = op->inputs[0];
         if (summed[operand] || !s->learns[operand]) continue;
@@ -187,6 +177,15 @@ static void count_sums(search *s, rt_division *d, bool *summed)
 }
 
 /* ---- Places ----------------------------------------------------------------------------------------------------- */
+
+static void add_parts(const rt_division *d, size_t index, rt_place place, double elements, rt_parts *out)
+{
+    bool divided = d->role[index] != RT_ROLE_WHOLE, expert = d->is_expert[index] != 0;
+    out->all[place] += elements;
+    if (divided) out->divided[place] += elements;
+    if (expert) out->experts[place] += elements;
+    if (divided && expert) out->divided_experts[place] += elements;
+}
 
 static void find_places(const mdot_job *job, rt_division *d)
 {
@@ -205,15 +204,25 @@ static void find_places(const mdot_job *job, rt_division *d)
         d->place[i] = (uint8_t)place;
         cost[place] += job->costs[i];
         double parameters = job->operators[i].parameters, weights = weights_of(&job->operators[i]);
-        bool divided = d->role[i] != RT_ROLE_WHOLE, half = job->operators[i].facts.autocast == MDOT_AUTOCAST_HALF;
-        d->parameters[place] += parameters;
-        if (divided) d->divided_parameters[place] += parameters;
-        d->frozen[place] += weights - parameters;
-        if (divided) d->divided_frozen[place] += weights - parameters;
-        if (half) d->half_parameters[place] += weights;
-        if (half && divided) d->divided_half_parameters[place] += weights;
+        add_parts(d, i, place, parameters, &d->parameters);
+        add_parts(d, i, place, weights - parameters, &d->frozen);
+        if (job->operators[i].facts.autocast == MDOT_AUTOCAST_HALF)
+            add_parts(d, i, place, weights, &d->half_parameters);
     }
     d->heavier_end = cost[RT_PLACE_BEFORE] > cost[RT_PLACE_BEHIND] ? RT_PLACE_BEFORE : RT_PLACE_BEHIND;
+}
+
+static void find_largest_block(const mdot_job *job, rt_division *d, const double *at)
+{
+    uint32_t largest = 0;
+    for (uint32_t b = 1; b <= job->info.block_count; b++) {
+        if (at[b] <= d->largest_block_parameters) continue;
+        d->largest_block_parameters = at[b];
+        largest = b;
+    }
+    for (size_t i = 0; largest > 0 && i < job->info.operator_count; i++)
+        if (job->operators[i].block == largest && d->is_expert[i])
+            d->largest_block_experts += weights_of(&job->operators[i]);
 }
 
 /* Results that are read in a later block than they come from pass every border between. `at` has a slot a block and
@@ -228,8 +237,7 @@ static void measure_blocks(const mdot_job *job, rt_division *d, double *at, uint
             if (op->block > last_block[op->inputs[k]]) last_block[op->inputs[k]] = op->block;
         at[op->block] += weights_of(op);
     }
-    for (uint32_t b = 1; b <= job->info.block_count; b++)
-        if (at[b] > d->largest_block_parameters) d->largest_block_parameters = at[b];
+    find_largest_block(job, d, at);
     memset(at, 0, (job->info.block_count + 2) * sizeof *at);
     for (size_t i = 0; i < count; i++) {
         uint32_t block = job->operators[i].block;
@@ -260,7 +268,8 @@ bool rt_job_divide(mdot_job *job)
     d->role = calloc(count, sizeof *d->role);
     d->place = calloc(count, sizeof *d->place);
     bool allocated = s.kind != NULL && s.learns != NULL && s.can != NULL && s.divided != NULL && summed != NULL &&
-                     at != NULL && last_block != NULL && d->role != NULL && d->place != NULL;
+                     at != NULL && last_block != NULL && d->role != NULL && d->place != NULL &&
+                     rt_job_find_experts(job);
     if (allocated) {
         if (find_division(&s))
             for (size_t i = 0; i < count; i++) d->role[i] = (uint8_t)role_of(&s, i);
@@ -303,13 +312,21 @@ static void divide_product(mdot_job_operator *op, bool by_columns, double tensor
     op->setting[by_columns ? MDOT_SETTING_CHANNELS_OUT : MDOT_SETTING_CHANNELS_IN] /= (int64_t)tensor;
 }
 
-const mdot_job_operator *rt_divided(const mdot_job *job, size_t index, const rt_share *share, mdot_job_operator *room)
+/* Fewer experts, each with more tokens. */
+static void divide_experts(mdot_job_operator *op, double experts)
 {
-    rt_role role = (rt_role)job->division.role[index];
-    double tensor = share->tensor;
-    if (role == RT_ROLE_WHOLE || tensor == 1) return &job->operators[index];
-    mdot_job_operator *op = room;
-    *op = job->operators[index];
+    int64_t degree = (int64_t)experts, *setting = op->setting;
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) divide_load(&op->per_step[phase], experts, experts, experts);
+    op->parameters /= experts;
+    op->frozen_parameters /= experts;
+    if (setting[MDOT_SETTING_GROUPS] % degree != 0) return;
+    setting[MDOT_SETTING_GROUPS] /= degree;
+    setting[MDOT_SETTING_SIZE_IN] *= degree;
+    setting[MDOT_SETTING_SIZE_OUT] *= degree;
+}
+
+static void divide_channels(mdot_job_operator *op, rt_role role, double tensor)
+{
     if (role == RT_ROLE_COLUMNS || role == RT_ROLE_ROWS) divide_product(op, role == RT_ROLE_COLUMNS, tensor);
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         if (role == RT_ROLE_DIVIDED) divide_load(&op->per_sample[phase], tensor, tensor, tensor);
@@ -318,5 +335,20 @@ const mdot_job_operator *rt_divided(const mdot_job *job, size_t index, const rt_
     op->parameters /= tensor;
     op->frozen_parameters /= tensor;
     if (role == RT_ROLE_DIVIDED) op->setting[MDOT_SETTING_HEADS] /= (int64_t)tensor;
-    return op;
+}
+
+double rt_divisor(const mdot_job *job, size_t index, const rt_share *share)
+{
+    const rt_division *d = &job->division;
+    return (d->role[index] != RT_ROLE_WHOLE ? share->tensor : 1) * (d->is_expert[index] ? share->experts : 1);
+}
+
+const mdot_job_operator *rt_divided(const mdot_job *job, size_t index, const rt_share *share, mdot_job_operator *room)
+{
+    rt_role role = (rt_role)job->division.role[index];
+    if (rt_divisor(job, index, share) == 1) return &job->operators[index];
+    *room = job->operators[index];
+    if (role != RT_ROLE_WHOLE && share->tensor > 1) divide_channels(room, role, share->tensor);
+    if (job->division.is_expert[index] && share->experts > 1) divide_experts(room, share->experts);
+    return room;
 }

@@ -1,5 +1,5 @@
-/* division.h — how a job's work divides over GPUs: what tensor parallelism makes of each operator, and which of them
- * stand before, in and behind the blocks that a pipeline deals out. Private to runtime/job.
+/* division.h — how a job's work divides over GPUs: what tensor parallelism makes of each operator, which of them are
+ * experts, and which stand before, in and behind the blocks that a pipeline deals out. Private to runtime/job.
  */
 #ifndef RT_DIVISION_H
 #define RT_DIVISION_H
@@ -18,6 +18,12 @@ typedef enum rt_role {
 /* Where an operator stands, seen from the blocks. All are in them where a job has none. */
 typedef enum rt_place { RT_PLACE_BEFORE, RT_PLACE_BLOCKS, RT_PLACE_BEHIND, RT_PLACE_COUNT } rt_place;
 
+/* Elements by place: all, of them those in operators that tensor parallelism divides, in experts, and in experts that it
+ * divides. */
+typedef struct rt_parts {
+    double all[RT_PLACE_COUNT], divided[RT_PLACE_COUNT], experts[RT_PLACE_COUNT], divided_experts[RT_PLACE_COUNT];
+} rt_parts;
+
 typedef struct rt_division {
     uint8_t *role;  /* of each operator, rt_role; freed with the job */
     uint8_t *place; /* rt_place */
@@ -25,28 +31,46 @@ typedef struct rt_division {
     uint64_t common;
     double summed_forward_bytes, summed_backward_bytes; /* of one sample, fp32: results and gradients that are summed */
     uint32_t summed_count;                              /* of such tensors, both ways */
-    /* Parameters by place, and of them those in operators that are divided. */
-    double parameters[RT_PLACE_COUNT], divided_parameters[RT_PLACE_COUNT];
-    double frozen[RT_PLACE_COUNT], divided_frozen[RT_PLACE_COUNT];
-    double half_parameters[RT_PLACE_COUNT]; /* of both, of operators that autocast computes in half precision */
-    double divided_half_parameters[RT_PLACE_COUNT];
-    double largest_block_parameters;
+    /* Expert parallelism (experts.c). A degree must divide `experts`, those of every layer; 0: there are none. */
+    uint8_t *is_expert; /* of each operator; freed with the job */
+    uint64_t experts;
+    double exchanged_bytes;  /* of one sample, fp32: what a forward pass deals out to experts and collects */
+    uint32_t exchange_count; /* all-to-alls of one */
+    rt_parts parameters, frozen;
+    rt_parts half_parameters;        /* of both, of operators that autocast computes in half precision */
+    double largest_block_parameters; /* of both; */
+    double largest_block_experts;    /* of that block those of experts */
     /* Pipeline: fp32 bytes of one sample that pass the widest border between two blocks. */
     double border_bytes;
     rt_place heavier_end; /* RT_PLACE_BEFORE or _BEHIND: the one that costs more */
 } rt_division;
 
-/* How much of a job one GPU does: the degree of tensor parallelism, and which part of the operators at each place. */
+/* How much of a job one GPU does: the degrees of tensor and expert parallelism, and which part of the operators at each
+ * place. */
 typedef struct rt_share {
-    double tensor;
+    double tensor, experts;
     double of[RT_PLACE_COUNT];
 } rt_share;
 
+/* 0 is divided by all. */
+static inline uint64_t rt_common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 static inline bool rt_is_whole(const rt_share *share)
 {
-    return share->tensor == 1 && share->of[RT_PLACE_BEFORE] == 1 && share->of[RT_PLACE_BLOCKS] == 1 &&
-           share->of[RT_PLACE_BEHIND] == 1;
+    return share->tensor == 1 && share->experts == 1 && share->of[RT_PLACE_BEFORE] == 1 &&
+           share->of[RT_PLACE_BLOCKS] == 1 && share->of[RT_PLACE_BEHIND] == 1;
 }
+
+/* What the parameters of an operator are divided by. */
+double rt_divisor(const mdot_job *job, size_t index, const rt_share *share);
 
 /* The operator as one GPU of the share has it: loads, parameters and the settings that say how wide it is. The
  * job's own, or in *room. */

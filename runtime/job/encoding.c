@@ -49,7 +49,7 @@ static mdot_status create(mdot_context *context, const mdot_job *job, mdot_encod
     rt_job_tensors *tensors = rt_context_state(context, &rt_job_extension);
     if (tensors == NULL) return rt_job_schema_read(table_of(context), RT_JOB_PREDICT, &(rt_job_schema){0}, err);
     const rt_job_schema *schema = &tensors->schema;
-    const rt_share whole = {1, {1, 1, 1}};
+    const rt_share whole = {1, 1, {1, 1, 1}};
     rt_write_rows(job, &whole, tensors);
     size_t bytes = rt_align(sizeof(mdot_encoding));
     for (size_t i = 0; i < schema->kept_count; i++)

@@ -193,8 +193,8 @@ static double idle_share(const work *w)
 static double parameters_of(const work *w, size_t index, bool frozen_too)
 {
     const mdot_job_operator *op = &w->job->operators[index];
-    double divisor = w->job->division.role[index] != RT_ROLE_WHOLE ? w->share.tensor : 1;
-    return part_of(w, index) * (op->parameters + (frozen_too ? op->frozen_parameters : 0)) / divisor;
+    double elements = op->parameters + (frozen_too ? op->frozen_parameters : 0);
+    return part_of(w, index) * elements / rt_divisor(w->job, index, &w->share);
 }
 
 static void write_times(work *w, double step_ms, const rt_correction *corrected)

@@ -251,6 +251,7 @@ static void free_content(mdot_job *job)
     free(job->work);
     free(job->division.role);
     free(job->division.place);
+    free(job->division.is_expert);
 }
 
 mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err)

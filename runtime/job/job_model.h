@@ -116,6 +116,7 @@ const rt_work *rt_get_work(const mdot_job *job, size_t i, const rt_share *share,
 
 /* division.c: fills `division` from operators and costs. False: memory ran out. */
 bool rt_job_divide(mdot_job *job);
+bool rt_job_find_experts(mdot_job *job); /* of it, experts.c */
 
 /* blocks.c: fills how many blocks are equal to each operator's. False: memory ran out. */
 bool rt_job_compare_blocks(mdot_job *job);

@@ -15,7 +15,9 @@
  *
  * Several GPUs. ZeRO divides the optimizer's state, from stage 2 on gradients, from stage 3 on weights over the
  * data-parallel workers; at stage 3 the largest block's weights are there as a whole, too. Tensor parallelism
- * divides the parameters and activations of what division.c divides. A stage of a pipeline has its blocks'
+ * divides the parameters and activations of what division.c divides. Expert parallelism divides the experts, of which
+ * there are as many copies as data-parallel workers, and of everything else as many as both degrees multiply to; a
+ * GPU's tokens are as many as before. A stage of a pipeline has its blocks'
  * parameters and those of the heavier end, and keeps the activations of as many micro-batches as there are stages
  * behind it: those of the first stage, of all stages or of all micro-batches.
  */
@@ -28,23 +30,57 @@ static double min(double a, double b)
     return a < b ? a : b;
 }
 
-/* Of one GPU, from what there is at each place and what of it is divided. */
-static double part_of(const double all[RT_PLACE_COUNT], const double divided[RT_PLACE_COUNT], const rt_share *share)
+/* Of experts, and of everything else, those that one GPU has. */
+static rt_elements part_of(const rt_parts *parts, const rt_share *share)
 {
-    double sum = 0;
-    for (int place = 0; place < RT_PLACE_COUNT; place++)
-        sum += share->of[place] * (all[place] - divided[place] * (1 - 1 / share->tensor));
+    double saved = 1 - 1 / share->tensor;
+    rt_elements sum = {0};
+    for (int place = 0; place < RT_PLACE_COUNT; place++) {
+        double experts = parts->experts[place] - parts->divided_experts[place] * saved;
+        double all = parts->all[place] - parts->divided[place] * saved;
+        sum.experts += share->of[place] * experts / share->experts;
+        sum.others += share->of[place] * (all - experts);
+    }
     return sum;
+}
+
+static double both(rt_elements elements)
+{
+    return elements.experts + elements.others;
+}
+
+rt_elements rt_parameters_apart(const mdot_job *job, const rt_share *share)
+{
+    return part_of(&job->division.parameters, share);
+}
+
+rt_elements rt_weights_apart(const mdot_job *job, const rt_share *share)
+{
+    rt_elements learnt = part_of(&job->division.parameters, share), frozen = part_of(&job->division.frozen, share);
+    return (rt_elements){learnt.others + frozen.others, learnt.experts + frozen.experts};
 }
 
 double rt_parameters(const mdot_job *job, const rt_share *share)
 {
-    return part_of(job->division.parameters, job->division.divided_parameters, share);
+    return both(rt_parameters_apart(job, share));
 }
 
 double rt_weights(const mdot_job *job, const rt_share *share)
 {
-    return rt_parameters(job, share) + part_of(job->division.frozen, job->division.divided_frozen, share);
+    return both(rt_weights_apart(job, share));
+}
+
+/* What a worker keeps of elements that ZeRO divides: experts over those that have the same ones. */
+static double zero_part(const mdot_configuration *c, rt_elements elements)
+{
+    return elements.others / ((double)c->data_parallel * c->expert_parallel) + elements.experts / c->data_parallel;
+}
+
+/* What DistributedDataParallel exchanges with other workers, and has a copy of. */
+static double exchanged_part(const mdot_configuration *c, rt_elements elements)
+{
+    bool others = c->data_parallel * c->expert_parallel > 1, experts = c->data_parallel > 1;
+    return (others ? elements.others : 0) + (experts ? elements.experts : 0);
 }
 
 rt_activation_case rt_activation_case_of(const rt_setup *setup)
@@ -72,24 +108,23 @@ rt_memory rt_measure_memory(const mdot_job *job, const rt_setup *setup)
 {
     const mdot_configuration *c = &setup->c;
     rt_share share = rt_setup_share(setup, job);
-    double parameters = rt_parameters(job, &share), workers = c->data_parallel;
-    double bytes = c->precision == MDOT_PRECISION_BF16 ? HALF_BYTES : WEIGHT_BYTES, all = bytes * parameters;
+    rt_elements parameters = rt_parameters_apart(job, &share), weights = rt_weights_apart(job, &share);
+    double bytes = c->precision == MDOT_PRECISION_BF16 ? HALF_BYTES : WEIGHT_BYTES;
     bool adam = c->optimizer != MDOT_OPTIMIZER_SGD;
-    double weights = bytes * rt_weights(job, &share);
-    rt_memory m = {.weights = weights, .gradients = all, .optimizer = (adam ? 2 : 1) * all};
-    if (workers > 1 && c->zero_stage == 0) m.gradients += all;
-    if (c->zero_stage >= 1) m.optimizer /= workers;
-    if (c->zero_stage >= 2) m.gradients /= workers;
+    double kept = bytes * (c->zero_stage >= 1 ? zero_part(c, parameters) : both(parameters));
+    rt_memory m = {.weights = bytes * both(weights), .optimizer = (adam ? 2 : 1) * kept};
+    m.gradients = bytes * (c->zero_stage >= 2 ? zero_part(c, parameters) : both(parameters));
+    if (c->zero_stage == 0) m.gradients += bytes * exchanged_part(c, parameters);
     if (c->zero_stage >= 3) {
-        double block = bytes * job->division.largest_block_parameters / share.tensor;
-        m.weights = min(weights, weights / workers + (job->info.block_count > 0 ? block : weights));
+        const rt_division *d = &job->division;
+        double block = d->largest_block_parameters - d->largest_block_experts * (1 - 1 / share.experts);
+        double gathered = job->info.block_count > 0 ? bytes * block / share.tensor : m.weights;
+        m.weights = min(m.weights, bytes * zero_part(c, weights) + gathered);
     }
-    double update = adam ? all : 0;
-    if (c->zero_stage >= 1) update /= workers;
+    double update = adam ? kept : 0;
     m.pass_activations = activation_bytes(job, setup, &share);
     if (rt_is_half(c->precision) && c->precision != MDOT_PRECISION_BF16)
-        m.half_weights =
-            HALF_BYTES * part_of(job->division.half_parameters, job->division.divided_half_parameters, &share);
+        m.half_weights = HALF_BYTES * both(part_of(&job->division.half_parameters, &share));
     double passing = m.pass_activations + m.half_weights;
     m.activations = passing > update ? passing : update;
     return m;

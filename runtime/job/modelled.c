@@ -57,7 +57,7 @@ void rt_tell(const rt_setup *asked, const mdot_job *job, rt_configuration_set re
     if (lacks(reads, RT_CONFIGURATION_ACCUMULATE)) c->accumulate = 1;
     if (lacks(reads, RT_CONFIGURATION_TORCH)) c->torch = 0;
     if (!reads_all(reads, TOGETHER)) {
-        c->micro_batches = c->pipeline_parallel = c->tensor_parallel = 1;
+        c->micro_batches = c->pipeline_parallel = c->tensor_parallel = c->expert_parallel = 1;
         c->zero_stage = 0;
         if (!asked->plain_workers) c->gpu_count = 1;
         c->data_parallel = (uint32_t)c->gpu_count;
@@ -70,7 +70,7 @@ static bool equal_but_precision(const mdot_configuration *a, const mdot_configur
     return a->compiled == b->compiled && a->recompute == b->recompute && a->accumulate == b->accumulate &&
            a->micro_batches == b->micro_batches && a->pipeline_parallel == b->pipeline_parallel &&
            a->tensor_parallel == b->tensor_parallel && a->zero_stage == b->zero_stage &&
-           a->data_parallel == b->data_parallel;
+           a->expert_parallel == b->expert_parallel && a->data_parallel == b->data_parallel;
 }
 
 static double step_of(const rt_roofline *r, double passes)

@@ -165,7 +165,7 @@ static const mdot_abi_table *table_of(const mdot_context *context)
 
 static bool equal_shares(const rt_share *a, const rt_share *b)
 {
-    bool equal = a->tensor == b->tensor;
+    bool equal = a->tensor == b->tensor && a->experts == b->experts;
     for (int place = 0; place < RT_PLACE_COUNT; place++) equal = equal && a->of[place] == b->of[place];
     return equal;
 }

@@ -45,8 +45,13 @@ typedef struct rt_memory {
     double pass_activations, half_weights; /* of these, unless the optimizer's update takes more than both */
 } rt_memory;
 rt_activation_case rt_activation_case_of(const rt_setup *setup);
+typedef struct rt_elements {
+    double others, experts; /* which only data-parallel workers have copies of */
+} rt_elements;
 double rt_parameters(const mdot_job *job, const rt_share *share); /* that learn */
-double rt_weights(const mdot_job *job, const rt_share *share);    /* and those that are frozen */
+rt_elements rt_parameters_apart(const mdot_job *job, const rt_share *share);
+rt_elements rt_weights_apart(const mdot_job *job, const rt_share *share);
+double rt_weights(const mdot_job *job, const rt_share *share); /* and those that are frozen */
 rt_memory rt_measure_memory(const mdot_job *job, const rt_setup *setup);
 uint64_t rt_sum_memory(const rt_memory *memory);
 uint64_t rt_peak_memory_bytes(const mdot_job *job, const rt_setup *setup);

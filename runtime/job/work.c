@@ -39,7 +39,7 @@ rt_work rt_work_of(const mdot_job *job, size_t index, const rt_share *share)
 
 bool rt_job_measure_work(mdot_job *job)
 {
-    const rt_share whole = {1, {1, 1, 1}};
+    const rt_share whole = {1, 1, {1, 1, 1}};
     job->work = calloc(job->divided_classes.count, sizeof *job->work);
     if (job->work == NULL) return false;
     for (size_t i = 0; i < job->divided_classes.count; i++) {
@@ -51,7 +51,7 @@ bool rt_job_measure_work(mdot_job *job)
 
 const rt_work *rt_get_work(const mdot_job *job, size_t i, const rt_share *share, rt_work *room)
 {
-    if (share->tensor == 1) return &job->work[i];
+    if (share->tensor == 1 && share->experts == 1) return &job->work[i];
     *room = rt_work_of(job, job->divided_classes.items[i].first, share);
     room->count = job->divided_classes.items[i].count;
     return room;

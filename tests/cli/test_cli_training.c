@@ -86,7 +86,7 @@ static void what_a_job_cannot_do_is_refused(void **state)
     predict_command *f = *state;
     static const char *const lines[][2] = {{"--parallel=tp=5", "tensor_parallel 5 does not divide"},
                                            {"--parallel=pp=64", "needs as many blocks"},
-                                           {"--parallel=ep=2", "expert_parallel is 2"},
+                                           {"--parallel=ep=2", "the job has no experts"},
                                            {"--parallel=dp=3,tp=2", "make 6 GPUs, not 8"},
                                            {"--parallel=micro=2", "there is none"},
                                            {"--nodes=3", "over 3 nodes"}};

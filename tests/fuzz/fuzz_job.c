@@ -46,7 +46,9 @@ static void write_rows(const mdot_job *job)
     int64_t type[CAPACITY];
     float setting[CAPACITY * MDOT_SETTING_COUNT], load[CAPACITY * RT_LOAD_COLUMNS];
     float position[CAPACITY * RT_POSITION_COLUMNS];
-    const rt_share share = {job->division.common > 0 ? (double)job->division.common : 1, {1, 0.5, 0}};
+    const rt_share share = {job->division.common > 0 ? (double)job->division.common : 1,
+                            job->division.experts > 0 ? (double)job->division.experts : 1,
+                            {1, 0.5, 0}};
     for (int in_order = 0; in_order < 2; in_order++) {
         rt_job_tensors tensors = {
             .schema =

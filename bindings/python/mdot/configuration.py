@@ -99,9 +99,10 @@ class Configuration:
 
     @property
     def workers(self) -> int:
-        """Data-parallel workers, each with a batch of its own."""
+        """Data- and expert-parallel workers, each with a batch of its own."""
         shared = max(self.tensor_parallel, 1) * max(self.pipeline_parallel, 1)
-        return self.gpus // shared if self.gpus > 0 else max(self.data_parallel, 1)
+        alone = max(self.data_parallel, 1) * max(self.expert_parallel, 1)
+        return self.gpus // shared if self.gpus > 0 else alone
 
     @property
     def samples(self) -> int:

@@ -83,6 +83,30 @@ class Answers(support.TestCase):
         self.assertGreater(mdot.predict(job, slower, 64, precision="amp").step_ms, by_name.step_ms)
         self.assertGreater(len(mdot.gpus()), 50)
 
+    def test_experts_are_dealt_out(self) -> None:
+        """A mixture made of operators: eight matrices behind a choice, of which each of four GPUs keeps two."""
+        load = mdot.Load(1e9, 1e6, 1e6)
+        phases = {phase: load for phase in ("forward", "data_gradient", "weight_gradient")}
+        nothing = {phase: mdot.Load(0, 0, 0) for phase in phases}
+        weights = {phase: mdot.Load(0, 4e8, 0) for phase in phases}
+        common = {"known": True, "frozen_parameters": 0, "block": 1, "module": None, "per_sample": phases}
+        router = mdot.Operator(type="Linear", settings={"channels_in": 1000, "channels_out": 8}, parameters=8000.0,
+                               inputs=(), per_step=nothing, **common)  # fmt: skip
+        choice = mdot.Operator(type="TopK", settings={}, parameters=0.0, inputs=(0,), per_step=nothing, **common)
+        experts = mdot.Operator(type="MatMul", settings={"channels_in": 1000, "channels_out": 12500, "groups": 8},
+                                parameters=1e8, inputs=(1,), per_step=weights, **common)  # fmt: skip
+        job = mdot.Job.from_operators([router, choice, experts])
+        alone = mdot.predict(job, "A100", 8, gpus=4, zero=0, link="nvlink")
+        dealt = mdot.predict(job, "A100", 8, gpus=4, expert_parallel=4, link="nvlink")
+        self.assertEqual(dealt.configuration.samples, alone.configuration.samples)
+        self.assertAlmostEqual(dealt.weight_bytes, 4 * (1e8 / 4 + 8000), delta=1)
+        self.assertAlmostEqual(dealt.optimizer_bytes, 4 * (1e8 / 4 + 8000), delta=1)
+        self.assertLess(dealt.step_ms, alone.step_ms)  # a quarter of the weights to read, to update and to exchange
+        slow = mdot.predict(job, "A100", 8, gpus=4, expert_parallel=4, link=0.1)
+        self.assertGreater(slow.step_ms, dealt.step_ms)
+        with self.assertRaisesRegex(ValueError, "does not divide the 8 experts"):
+            mdot.predict(job, "A100", 8, expert_parallel=3)
+
     def test_totals(self) -> None:
         answer = mdot.predict(self.bert(), "A100", 32, accumulate=2, data_parallel=2, tensor_parallel=2)
         self.assertEqual(answer.configuration.samples, 128)

@@ -185,7 +185,7 @@ static void a_part_is_what_one_gpu_has(void **state)
         n.operators[i].per_step[MDOT_PHASE_FORWARD].bytes_read = 64;
     }
     mdot_job *job = predict_make_job(n.operators, n.count);
-    const rt_share whole = {1, {1, 1, 1}}, quarter = {4, {1, 1, 1}};
+    const rt_share whole = {1, 1, {1, 1, 1}}, quarter = {4, 1, {1, 1, 1}};
     mdot_job_operator room;
     assert_ptr_equal(rt_divided(job, 2, &whole, &room), &job->operators[2]);
     assert_ptr_equal(rt_divided(job, 1, &quarter, &room), &job->operators[1]);
@@ -223,7 +223,7 @@ static void places_follow_the_blocks(void **state)
     assert_int_equal(d->place[1], RT_PLACE_BLOCKS);
     assert_int_equal(d->place[13], RT_PLACE_BLOCKS);
     assert_int_equal(d->place[14], RT_PLACE_BEHIND);
-    assert_true(d->parameters[RT_PLACE_BEFORE] == 6400 && d->parameters[RT_PLACE_BEHIND] == 6402);
+    assert_true(d->parameters.all[RT_PLACE_BEFORE] == 6400 && d->parameters.all[RT_PLACE_BEHIND] == 6402);
     assert_true(d->largest_block_parameters == 2 + 2 * 64 * 256);
     assert_true(d->border_bytes == 1000); /* the projection; the table's result comes from before */
     mdot_job_destroy(job);

@@ -389,7 +389,7 @@ static const struct {
     {{SIZED, .batch = 1, .gpu = "T4", .link = MDOT_LINK_NVLINK}, "T4 comes without NVLink"},
     {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 8, .tensor_parallel = 3}, "make 3 GPUs, not 8"},
     {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 2, .data_parallel = 4}, "make 4 GPUs, not 2"},
-    {{SIZED, .batch = 1, .gpu = "T4", .expert_parallel = 2}, "expert_parallel is 2"},
+    {{SIZED, .batch = 1, .gpu = "T4", .expert_parallel = 2}, "the job has no experts"},
     {{SIZED, .batch = 4, .gpu = "T4", .micro_batches = 2}, "there is none"},
     {{SIZED, .batch = 6, .gpu = "T4", .pipeline_parallel = 2, .micro_batches = 4}, "into 4 micro-batches"},
     {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 8, .node_count = 3}, "over 3 nodes"},

@@ -20,7 +20,7 @@ static float position[MAX_ROWS + 1][RT_POSITION_COLUMNS], count[MAX_ROWS + 1];
 enum { READS_POSITION = 1, READS_COUNT = 2 };
 
 /* All of the job on one GPU, unless a test says otherwise. */
-static rt_share share = {1, {1, 1, 1}};
+static rt_share share = {1, 1, {1, 1, 1}};
 
 /* Writes the job's rows for an entry that reads types, settings, loads and what `reads` says. */
 static rt_job_tensors write_rows(const mdot_job *job, size_t capacity, unsigned reads)
