@@ -1,5 +1,6 @@
 /* inspect.c — `mdot inspect`: what an artefact holds, as tables for people or as JSON. */
 #include "cli/command.h"
+#include "cli/reads.h"
 #include "cli/sections.h"
 
 #include <inttypes.h>
@@ -150,6 +151,7 @@ static void print_text(const view *v)
     }
     printf(" (this machine's CPU runs %s%s%s)\n", info.cpu_level, info.cpu_reason[0] != '\0' ? "; " : "",
            info.cpu_reason);
+    cli_print_reads(v->predictor);
     printf("size       %zu bytes, of which weights %zu\n", info.file_bytes, info.weights_bytes);
     printf("\n  %-24s %12s %12s  %s\n", "section", "address", "bytes", "access");
     for (size_t i = 0; i < v->section_count; i++)
@@ -255,6 +257,7 @@ static void print_json(const view *v)
     json_field(",\n  ", "compute", info.compute);
     json_field(",\n  ", "cpu_level", info.cpu_level);
     json_field(",\n  ", "cpu_reason", info.cpu_reason);
+    cli_json_reads(v->predictor);
     printf(",\n  \"file_bytes\": %zu,\n  \"weights_bytes\": %zu,\n  \"sections\": [", info.file_bytes,
            info.weights_bytes);
     for (size_t i = 0; i < v->section_count; i++) {
@@ -314,10 +317,11 @@ const cli_command cli_inspect = {
     .name = "inspect",
     .summary = "show what an artefact holds: entry points, buckets, kernels, sizes",
     .synopsis = synopsis,
-    .description =
-        "Shows what an artefact holds: where it comes from, its sections, and for each entry point the inputs and "
-        "outputs, the buckets and their kernels; for each GPU architecture what the kernel of each bucket "
-        "takes. L stands for the run-time length.",
+    .description = "Shows what an artefact holds: where it comes from, which options of `mdot predict` a predictor of "
+                   "jobs reads and "
+                   "which are modelled beside it, its sections, and for each entry point the inputs and "
+                   "outputs, the buckets and their kernels; for each GPU architecture what the kernel of each bucket "
+                   "takes. L stands for the run-time length.",
     CLI_OPTIONS(options),
     .exit_status = "0 success, 1 failure, 2 a wrong command line",
     .files = "mdot",

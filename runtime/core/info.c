@@ -74,6 +74,7 @@ static mdot_status get_tensor(const mdot_abi_table *table, const mdot_abi_tensor
         .name = rt_string(table, tensor->name_at),
         .dtype = (mdot_dtype)tensor->dtype,
         .rank = (int)tensor->rank,
+        .columns = rt_string(table, tensor->columns_at),
     };
     for (uint32_t i = 0; i < tensor->rank; i++) info.dim[i] = (mdot_dim){tensor->dim[i].scale, tensor->dim[i].offset};
     return bs_fill_struct(&tensor_info_type, &info, out_info, NULL);

@@ -111,6 +111,27 @@ static void inspect_writes_json(void **state)
     assert_true(json_number("scratch_bytes") == 4 * FIXTURE_SCRATCH_BYTES_A_STEP);
 }
 
+/* Of a predictor of jobs. */
+static void inspect_says_which_options_are_read(void **state)
+{
+    (void)state;
+    RUN("inspect", MDOT_SHIPPED_PREDICTOR);
+    assert_int_equal(result.status, 0);
+    const char *reads = strstr(result.out, "\nreads      --batch"), *modelled = strstr(result.out, "\nmodelled   --");
+    assert_true(reads != NULL && modelled != NULL && reads < modelled);
+    const char *torch = strstr(result.out, "--torch"), *zero = strstr(result.out, "--parallel");
+    assert_true(torch != NULL && torch < modelled && zero != NULL && zero > modelled);
+    RUN("inspect", MDOT_SHIPPED_PREDICTOR, "--json");
+    assert_prints("\"configuration\": {\"reads\": [\"batch\", ");
+    const char *json = strstr(result.out, "\"modelled\": [");
+    assert_non_null(json);
+    assert_non_null(strstr(json, "\"zero_stage\""));
+    RUN("inspect", MDOT_PUBLISHED_PREDICTOR); /* which names no columns, and reads the first so many */
+    assert_prints("\nreads      --batch");
+    RUN("inspect", artefact);
+    assert_null(strstr(result.out, "modelled"));
+}
+
 static void inspect_shows_what_gpu_kernels_take(void **state)
 {
     (void)state;
@@ -285,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inspect_shows_schema_buckets_and_kernels),
         cmocka_unit_test(inspect_writes_json),
+        cmocka_unit_test(inspect_says_which_options_are_read),
         cmocka_unit_test(inspect_shows_what_gpu_kernels_take),
         cmocka_unit_test(bench_measures_every_bucket),
         cmocka_unit_test(bench_profiles_kernels),

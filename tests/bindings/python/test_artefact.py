@@ -29,6 +29,9 @@ class Artefact(support.TestCase):
         for image in predictor.images:
             self.assertEqual(len(image.kernels), sum(len(entry.buckets) for entry in predictor.entries))
             self.assertTrue(all(kernel.threads == 1 and kernel.scratch_bytes > 0 for kernel in image.kernels))
+        price = next(entry for entry in predictor.entries if entry.name == "price")
+        configuration = next(tensor for tensor in price.inputs if tensor.name == "configuration")
+        self.assertEqual(set(configuration.columns), set(said["configuration"]["reads"]))
         self.assertIsNone(predictor.device_fault)
 
     def test_an_entry_point_runs_on_named_tensors(self) -> None:

@@ -101,6 +101,7 @@ class mdot_tensor_info(Sized):
         ("dtype", c_int),
         ("rank", c_int),
         ("dim", mdot_dim * MAX_RANK),
+        ("columns", c_char_p),
     ]
 
 
