@@ -1,5 +1,7 @@
 #!/bin/sh
-# Examples of README.md run as they are written: of every line "    $ mdot …" the lines behind it are what the command prints.
+# Examples of README.md run as they are written: of every line "    $ mdot …" the lines behind it are what the command prints;
+# lines "    mdot …" without shown output succeed, where they name files and no placeholder and need no GPU; and what stands in
+# front of a list's lines are options of `mdot predict`.
 #
 # Usage: readme.sh SOURCE_FOLDER FOLDER_OF_MDOT
 set -eu
@@ -25,5 +27,22 @@ for command in "$folder"/*.command; do
     fi
     count=$((count + 1))
 done
-[ "$count" -ge 2 ] || { echo "README.md has $count examples"; exit 1; }
-echo "$count examples of README.md print what it says"
+# Those without: in a folder that has the predictor which they speak of.
+shown=$count
+mkdir "$folder/here"
+ln -s "$PWD/weights/predictor.onnx" "$folder/here/predictor.onnx"
+sed -n 's/^    \(mdot [^$]*\)$/\1/p' README.md | sed 's/ *#.*//' | grep -v '[A-Z…]' | grep -v cuda | grep -v sm_ | sort -u > "$folder/plain"
+for verb in compile verify inspect bench; do
+    grep "^mdot $verb " "$folder/plain" > "$folder/commands" || { echo "README.md shows no mdot $verb that could run"; exit 1; }
+    while read -r command; do
+        (cd "$folder/here" && sh -ec "$command" < /dev/null) > "$folder/raw" 2> "$folder/messages" ||
+            { echo "README.md: $command"; cat "$folder/raw" "$folder/messages"; exit 1; }
+        count=$((count + 1))
+    done < "$folder/commands"
+done
+mdot predict --help > "$folder/help"
+for option in $(sed -n '/^## Predict/,/^## Compile/p' README.md | grep '^    --' | grep -o -- '--[a-z-]*' | sort -u); do
+    grep -q -- "$option\b" "$folder/help" || { echo "README.md shows $option, which mdot predict has not"; exit 1; }
+done
+[ "$shown" -ge 2 ] || { echo "README.md has $count examples"; exit 1; }
+echo "$count examples of README.md run, and $shown print what it says"
