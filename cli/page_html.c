@@ -13,7 +13,7 @@ static const char head[] =
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
     "<title>How long it trains: mdot</title>\n<style>\n"
     ":root{--paper:#fbfaf7;--sheet:#fff;--ink:#22262b;--soft:#6b7178;--line:#e4e1da;--good:#2c7a51;--bad:#b3392f;"
-    "--p0:#2f6db5;--p1:#d9822b;--p2:#3d9a6b;--p3:#a3509d;--p4:#c4473f;--p5:#6b8e23;--p6:#2aa1a8;--p7:#8a6d4b}\n"
+    "--p0:#2f6db5;--p1:#c8741f;--p2:#3d9a6b;--p3:#a3509d;--p4:#c4473f;--p5:#6b8e23;--p6:#229198;--p7:#8a6d4b}\n"
     "@media "
     "(prefers-color-scheme:dark){:root{--paper:#16181b;--sheet:#1e2125;--ink:#e7e5e0;--soft:#9aa0a6;--line:#33373d;"
     "--good:#6cc293;--bad:#ef8379;--p0:#6ea8e6;--p1:#eaa659;--p2:#6cc293;--p3:#cd8bc8;--p4:#ef8379;--p5:#a9c75f;--p6:#"

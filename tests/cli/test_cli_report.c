@@ -1,6 +1,7 @@
 /* test_cli_report.c — `mdot report`: one page with everything in it, well-formed, that asks for nothing from elsewhere
  * and writes names so that they stay text. tests/browser/report.sh opens one in a browser. */
 #include <ctype.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -83,6 +84,65 @@ static void a_page_holds_everything_itself(void **state)
     free(path);
 }
 
+/* Relative luminance, as WCAG 2.2 defines it. */
+static double luminance(uint32_t colour)
+{
+    static const double weights[] = {0.2126, 0.7152, 0.0722};
+    double sum = 0;
+    for (int i = 0; i < 3; i++) {
+        double value = (double)(colour >> (16 - 8 * i) & 0xff) / 255;
+        sum += weights[i] * (value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4));
+    }
+    return sum;
+}
+
+/* "--name:#rgb" or "--name:#rrggbb" of the palette at `css`. */
+static uint32_t colour_of(const char *css, const char *name)
+{
+    char key[16];
+    snprintf(key, sizeof key, "--%s:#", name);
+    const char *at = strstr(css, key);
+    assert_non_null(at);
+    char *end;
+    uint32_t value = (uint32_t)strtoul(at + strlen(key), &end, 16);
+    if (end - at - (ptrdiff_t)strlen(key) == 6) return value;
+    return (value >> 8 & 0xf) * 0x110000 + (value >> 4 & 0xf) * 0x1100 + (value & 0xf) * 0x11;
+}
+
+static void assert_contrast(const char *css, const char *name, double least)
+{
+    static const char *const grounds[] = {"paper", "sheet"};
+    for (int i = 0; i < 2; i++) {
+        double a = luminance(colour_of(css, name)), b = luminance(colour_of(css, grounds[i]));
+        double contrast = (fmax(a, b) + 0.05) / (fmin(a, b) + 0.05);
+        if (contrast < least) fail_msg("--%s has a contrast of %.2f on --%s", name, contrast, grounds[i]);
+    }
+}
+
+/* WCAG 2.2, AA: 4.5 to 1 for text, 3 to 1 for what is drawn. */
+static void colours_are_legible_by_day_and_night(void **state)
+{
+    predict_command *f = *state;
+    static char page[MAX_BYTES];
+    static const char *const texts[] = {"ink", "soft", "good", "bad"};
+    char *path = NULL;
+    assert_true(asprintf(&path, "%s/page.html", f->folder) > 0);
+    process_run((const char *const[]){MDOT_CLI, "report", resnet, "-q", "-o", path, NULL}, &f->result);
+    assert_int_equal(f->result.status, OK);
+    read_page(path, page);
+    const char *night = strstr(page, "(prefers-color-scheme:dark)");
+    assert_non_null(night);
+    const char *const palettes[] = {strstr(page, ":root{"), night};
+    for (int p = 0; p < 2; p++) {
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) assert_contrast(palettes[p], texts[i], 4.5);
+        for (int line = 0; line < 8; line++) {
+            char name[] = {'p', (char)('0' + line), '\0'};
+            assert_contrast(palettes[p], name, 3);
+        }
+    }
+    free(path);
+}
+
 static void names_stay_text(void **state)
 {
     predict_command *f = *state;
@@ -123,6 +183,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_page_holds_everything_itself, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(colours_are_legible_by_day_and_night, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(names_stay_text, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(wrong_lines_are_refused, predict_command_set_up, predict_command_tear_down),
