@@ -64,7 +64,7 @@ static void read_columns(const mdot_tensor_info *info, reads *out)
         for (int i = 0; i < NUMBER_COUNT && i < info->dim[0].offset; i++) out->number[i] = true;
         return;
     }
-    static const char between[] = ", ";
+    static const char between[] = ",";
     for (const char *at = info->columns; *at != '\0';) {
         size_t length = strcspn(at, between);
         for (int i = 0; i < NUMBER_COUNT; i++)

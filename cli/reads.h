@@ -4,8 +4,8 @@
 
 #include "mdot/mdot.h"
 
-/* Lines with the options of `mdot predict` that it reads, reads in part, and does not; nothing of what is no predictor of
- * jobs. */
+/* Lines with the options of `mdot predict` that it reads, reads in part, and does not; nothing of what is no predictor
+ * of jobs. */
 void cli_print_reads(const mdot_predictor *predictor);
 /* The same by the numbers' names (MDOT_CONFIGURATION_MAP), as a member of a JSON object behind a comma. */
 void cli_json_reads(const mdot_predictor *predictor);

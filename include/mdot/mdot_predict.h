@@ -273,9 +273,9 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
  * Parallelism. The four degrees multiply to gpu_count; all 0, every GPU is a data-parallel worker. Tensor parallelism
  * is Megatron's: matrix products are divided by columns and by rows in turn, what stands between them with them, and
  * their results summed (runtime/job/division.c). Expert parallelism deals out the experts of a mixture, and tokens to
- * them: its GPUs have batches of their own, as data-parallel workers have (runtime/job/experts.c). A pipeline gives every GPU as many blocks, one forward, one backward
- * (1F1B). Neighbours in a node are tensor-parallel first, then expert-parallel, then data-parallel, then stages of the
- * pipeline. */
+ * them: its GPUs have batches of their own, as data-parallel workers have (runtime/job/experts.c). A pipeline gives
+ * every GPU as many blocks, one forward, one backward (1F1B). Neighbours in a node are tensor-parallel first, then
+ * expert-parallel, then data-parallel, then stages of the pipeline. */
 typedef struct mdot_configuration {
     size_t struct_size;
     int64_t batch;   /* samples of one forward and backward pass of a data-parallel worker, 1 to 2^24 */

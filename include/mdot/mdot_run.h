@@ -59,7 +59,7 @@ typedef struct mdot_tensor_info { /* one input or output of an entry point; tens
     mdot_dtype dtype;
     int rank;
     mdot_dim dim[MDOT_MAX_RANK];
-    const char *columns; /* what its columns are, names separated by ", "; empty where the artefact does not say */
+    const char *columns; /* what its columns are, names separated by commas; empty where the artefact does not say */
 } mdot_tensor_info;
 
 typedef struct mdot_kernel_info {

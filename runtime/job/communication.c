@@ -6,9 +6,9 @@
  *                       both passes, and gradients scattered, in every pass: 3 (n - 1) / n.
  *   tensor parallelism  Every sum (division.c) is waited for, 2 (n - 1) / n of its bytes and 20 µs; forward sums again
  *                       where blocks are computed again.
- *   expert parallelism  Tokens are dealt out to experts and collected (experts.c), (n - 1) / n of their bytes and 20 µs each
- *                       way, their gradients back, and all forward again where blocks are computed again. Gradients of
- *                       experts are summed over data-parallel workers alone, all others over both degrees.
+ *   expert parallelism  Tokens are dealt out to experts and collected (experts.c), (n - 1) / n of their bytes and 20 µs
+ *                       each way, their gradients back, and all forward again where blocks are computed again.
+ *                       Gradients of experts are summed over data-parallel workers alone, others over both degrees.
  *   pipeline            What passes the border of two stages, there and back, for every micro-batch that one waits for.
  *
  * Gradients and activations are of the precision's width. GPUs that one exchange spans in a node use its link;

@@ -319,7 +319,9 @@ static void divide_experts(mdot_job_operator *op, double experts)
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) divide_load(&op->per_step[phase], experts, experts, experts);
     op->parameters /= experts;
     op->frozen_parameters /= experts;
+    int64_t most = INT64_MAX / degree;
     if (setting[MDOT_SETTING_GROUPS] % degree != 0) return;
+    if (setting[MDOT_SETTING_SIZE_IN] > most || setting[MDOT_SETTING_SIZE_OUT] > most) return;
     setting[MDOT_SETTING_GROUPS] /= degree;
     setting[MDOT_SETTING_SIZE_IN] *= degree;
     setting[MDOT_SETTING_SIZE_OUT] *= degree;

@@ -18,8 +18,8 @@ typedef enum rt_role {
 /* Where an operator stands, seen from the blocks. All are in them where a job has none. */
 typedef enum rt_place { RT_PLACE_BEFORE, RT_PLACE_BLOCKS, RT_PLACE_BEHIND, RT_PLACE_COUNT } rt_place;
 
-/* Elements by place: all, of them those in operators that tensor parallelism divides, in experts, and in experts that it
- * divides. */
+/* Elements by place: all, of them those in operators that tensor parallelism divides, in experts, and in experts
+ * that it divides. */
 typedef struct rt_parts {
     double all[RT_PLACE_COUNT], divided[RT_PLACE_COUNT], experts[RT_PLACE_COUNT], divided_experts[RT_PLACE_COUNT];
 } rt_parts;

@@ -6,8 +6,8 @@
  *
  * Expert parallelism is GShard's (Lepikhin et al., 2020) as Megatron-LM and DeepSpeed-MoE have it: every GPU keeps some
  * of the experts of each layer, and tokens travel to the experts that they chose and back, an all-to-all each way, in
- * the backward pass their gradients again. Tokens count as evenly spread, as the router's auxiliary loss has it, so that
- * a GPU's experts do as much work as all of them did on its own tokens, and read fewer weights for it.
+ * the backward pass their gradients again. Tokens count as evenly spread, as the router's auxiliary loss has it, so
+ * that a GPU's experts do as much work as all of them did on its own tokens, and read fewer weights for it.
  */
 #include "runtime/job/job_model.h"
 

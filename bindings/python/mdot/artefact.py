@@ -139,7 +139,7 @@ def _tensor(info: c.mdot_tensor_info) -> Tensor:
         name=read_text(info.name),
         dtype=read_text(runtime().mdot_dtype_name(info.dtype)),
         dims=tuple((info.dim[i].scale, info.dim[i].offset) for i in range(info.rank)),
-        columns=tuple(name for name in read_text(info.columns).split(", ") if name),
+        columns=tuple(name for name in read_text(info.columns).split(",") if name),
         _number=info.dtype,
         _size=runtime().mdot_dtype_size_bytes(info.dtype),
     )
