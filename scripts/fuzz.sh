@@ -23,7 +23,7 @@ export ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=64
 status=0
 for target; do
     mkdir -p "build/fuzz/corpus/$target"
-    if build/fuzz/tests/fuzz/"fuzz_$target" -seed="${MDOT_FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
+    if build/fuzz/tests/fuzz/"fuzz_$target" -seed="${MDOT_FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=120 -rss_limit_mb=4096 \
         -artifact_prefix="build/fuzz/found/$target-" "build/fuzz/corpus/$target" > "build/fuzz/found/$target.log" 2>&1; then
         echo "$target: $(tail -n 1 "build/fuzz/found/$target.log")"
     else

@@ -1,6 +1,6 @@
 /* make_corpus.c — seeds for the fuzz targets, in a folder for each: small models for the reader (behind the byte that
- * chooses its options) and as jobs, the same jobs as `.job` files, graphs as text, artefacts, the simulator's tables.
- *
+ * chooses its options) and as jobs, the same jobs as `.job` files, graphs as text, artefacts, a calibration, the
+ * simulator's tables.
  *     make_corpus FOLDER
  */
 #include "frontend/onnx/onnx.h"
@@ -266,6 +266,33 @@ static void save_tables(corpus *c)
     }
 }
 
+/* As mdot_calibration_save writes it; the reader's own word for it, so that a later format brings a later seed. */
+static void save_calibration(corpus *c)
+{
+    static const char text[] = "mdot-calibration 1\n"
+                               "predictor predictor\n"
+                               "rows 22\n"
+                               "part forward 0.357478253 -0.0193262802\n"
+                               "part backward 0.59831405 -0.00958227161\n"
+                               "part optimizer 0.0320138065 0.0125965616\n"
+                               "part host 0.0120180105 0.0159202444\n"
+                               "part communication 0.000175879227 0.000391745846\n"
+                               "others 1.01841074 1.58623889\n"
+                               "gpu 10 2.35762698 0.728360265 0 1.03180174 1.5859097 K80\n"
+                               "gpu 12 1.71284489 0.796294563 0 1.02668418 1.58590858 V100-SXM-16GB\n";
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    char path[4096];
+    name_file(path, c, "calibration", "site", ".cal");
+    if (mdot_calibration_parse(text, strlen(text), &calibration, &err) == MDOT_OK) {
+        save(c, path, text, strlen(text), NULL, 0);
+    } else {
+        fprintf(stderr, "%s\n", err.message);
+        c->failed = 1;
+    }
+    mdot_calibration_destroy(calibration);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -273,7 +300,7 @@ int main(int argc, char **argv)
         pb_buffer (*make)(void);
     } seeds[] = {{"old_opset", old_opset}, {"new_opset", new_opset}, {"functions", functions},
                  {"tensors", tensors},     {"predictor", predictor}, {"training", training}};
-    static const char *const targets[] = {"reader", "job", "graph", "artefact", "trace", "tables"};
+    static const char *const targets[] = {"reader", "job", "graph", "artefact", "calibration", "trace", "tables"};
     if (argc != 2) {
         fprintf(stderr, "usage: make_corpus FOLDER\n");
         return 2;
@@ -293,6 +320,7 @@ int main(int argc, char **argv)
         save_artefact(&c, seeds[i].name);
         pb_free(&model);
     }
+    save_calibration(&c);
     save_tables(&c);
     return c.failed;
 }
