@@ -1,6 +1,7 @@
 /* make_corpus.c — seeds for the fuzz targets, in a folder for each: small models for the reader (behind the byte that
  * chooses its options) and as jobs, the same jobs as `.job` files, graphs as text, artefacts, a calibration, the
  * simulator's tables.
+ *
  *     make_corpus FOLDER
  */
 #include "frontend/onnx/onnx.h"
