@@ -1,6 +1,9 @@
 /* verify.c — `mdot verify`: compiled code against the double-precision evaluation of the model. */
 #include "cli/command.h"
+#include "cli/job.h"
 #include "mdot/mdotc.h"
+
+#include <stdlib.h>
 
 typedef struct report {
     bool json;
@@ -39,10 +42,66 @@ typedef struct verify_request {
     cli_dims dims;
     const char *entry;
     const char *inputs;
+    cli_texts jobs, gpus;
+    int64_t batch; /* 0: each job's own */
     double tolerance;
     int64_t seed;
     bool json;
 } verify_request;
+
+/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+
+/* Every job on every GPU. */
+typedef struct pairs {
+    size_t count;
+    mdot_job **made; /* as many as files */
+    const mdot_job **jobs;
+    mdot_configuration *configurations;
+} pairs;
+
+static void free_pairs(pairs *p, size_t job_count)
+{
+    for (size_t i = 0; p->made != NULL && i < job_count; i++) mdot_job_destroy(p->made[i]);
+    free(p->made);
+    free(p->jobs);
+    free(p->configurations);
+}
+
+static void add_pairs(pairs *p, const verify_request *r, const mdot_job *job, const char *const *gpus)
+{
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_job_get_info(job, &info);
+    for (; *gpus != NULL; gpus++) {
+        p->jobs[p->count] = job;
+        p->configurations[p->count++] = (mdot_configuration){.struct_size = sizeof(mdot_configuration),
+                                                             .batch = r->batch > 0 ? r->batch : cli_job_batch(&info),
+                                                             .gpu = *gpus,
+                                                             .optimizer = info.optimizer};
+    }
+}
+
+static mdot_status read_pairs(const verify_request *r, pairs *out, mdot_error *err)
+{
+    const char *given[CLI_MAX_TEXTS + 1] = {NULL};
+    for (size_t i = 0; i < r->gpus.count; i++) given[i] = r->gpus.item[i];
+    const char *const *gpus = r->gpus.count > 0 ? given : mdot_gpu_names();
+    size_t jobs = r->jobs.count, gpu_count = 0;
+    while (gpus[gpu_count] != NULL) gpu_count++;
+    out->made = calloc(jobs + 1, sizeof *out->made);
+    out->jobs = calloc(jobs * gpu_count + 1, sizeof *out->jobs);
+    out->configurations = calloc(jobs * gpu_count + 1, sizeof *out->configurations);
+    if (out->made == NULL || out->jobs == NULL || out->configurations == NULL)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", jobs);
+    const cli_reading reading = {.quiet = true};
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < jobs; i++) {
+        status = cli_read_job("verify", r->jobs.item[i], &reading, &out->made[i], err);
+        if (status == MDOT_OK) add_pairs(out, r, out->made[i], gpus);
+    }
+    return status;
+}
+
+/* ---- The subcommand ---------------------------------------------------------------------------------------------- */
 
 static int run(int argc, char **argv)
 {
@@ -64,7 +123,13 @@ static int run(int argc, char **argv)
                                    .inputs = request.inputs};
     mdot_error err = {0};
     bool passed = false;
-    mdot_status status = mdotc_verify(operands.item[0], operands.item[1], &verify, &passed, &err);
+    pairs p = {0};
+    mdot_status status = read_pairs(&request, &p, &err);
+    verify.jobs = p.jobs;
+    verify.configurations = p.configurations;
+    verify.job_count = p.count;
+    if (status == MDOT_OK) status = mdotc_verify(operands.item[0], operands.item[1], &verify, &passed, &err);
+    free_pairs(&p, request.jobs.count);
     if (state.json && state.rows > 0) puts("\n]");
     if (status != MDOT_OK) return cli_report("verify", &err);
     return passed ? CLI_OK : CLI_FAILED;
@@ -85,15 +150,43 @@ static const cli_option options[] = {
      .repeats = true},
     {.name = "tolerance",
      .value = "X",
-     .help =
-         "largest relative error that passes (default 1e-4; code that multiplies bf16 or fp16 may always err by 1e-2)",
+     .help = "largest relative error that passes (default 1e-4; code that multiplies bf16 or fp16 may err by four "
+             "times what "
+             "rounding every factor costs the evaluator)",
      .kind = CLI_REAL,
      .at = offsetof(verify_request, tolerance)},
     {.name = "inputs",
      .value = "FOLDER",
      .help = "verify on input_0.pb, input_1.pb, … (TensorProto) instead of random inputs",
      .kind = CLI_TEXT,
-     .at = offsetof(verify_request, inputs)},
+     .at = offsetof(verify_request, inputs),
+     .excludes = "job"},
+    {.name = "job",
+     .value = "JOB",
+     .help =
+         "verify a predictor of jobs on the rows of this one, as `mdot predict` reads it, instead of random inputs. "
+         "A model whose dimensions are open becomes a .job file first: `mdot tokens -o`",
+     .kind = CLI_TEXTS,
+     .at = offsetof(verify_request, jobs),
+     .repeats = true,
+     .files = "onnx|job"},
+    {.name = "batch",
+     .letter = 'b',
+     .value = "N",
+     .help = "that the jobs train with (default: the file's, or 1)",
+     .kind = CLI_WHOLE,
+     .at = offsetof(verify_request, batch),
+     .least = 1,
+     .most = CLI_MAX_BATCH,
+     .needs = "job"},
+    {.name = "gpu",
+     .value = "NAME",
+     .help = "that they train on (default: every one in turn that mdot knows)",
+     .kind = CLI_TEXTS,
+     .at = offsetof(verify_request, gpus),
+     .names = mdot_gpu_names,
+     .repeats = true,
+     .needs = "job"},
     {.name = "seed",
      .value = "N",
      .help = "of the random inputs (default 1)",

@@ -53,6 +53,13 @@ static void compare_float(const ir_wide *got, const ir_wide *want, double relati
     d->scaled = d->absolute / fmax(1e-3, largest);
 }
 
+double co_scaled_difference(const ir_wide *got, const ir_wide *want)
+{
+    co_difference d = {0};
+    if (ir_dtype_is_float(want->dtype)) compare_float(got, want, 0, 1, &d);
+    return d.scaled;
+}
+
 mdot_status co_compare(const co_tensor *got, const ir_wide *want, double relative_tolerance, double absolute_tolerance,
                        co_difference *out_difference, mdot_error *err)
 {

@@ -7,6 +7,7 @@
  *   targets.c     names of targets and of arithmetics → what images are made for
  *   check.c       mdotc_check: an ONNX test directory through compiled code
  *   verify.c      mdotc_verify: compiled code against the reference evaluator
+ *   given.c       inputs that are not random, to verify on
  *   hints.c       what was spelt in a way that is not recognised
  *   data_set.c    tensors in files
  *   draw.c        random inputs that a model can read
@@ -95,6 +96,8 @@ typedef struct co_difference {
 /* Fails when memory is out alone. */
 mdot_status co_compare(const co_tensor *got, const ir_wide *want, double relative_tolerance, double absolute_tolerance,
                        co_difference *out_difference, mdot_error *err);
+/* `scaled` of two of the evaluator's results of one type. */
+double co_scaled_difference(const ir_wide *got, const ir_wide *want);
 
 enum { CO_MAX_TENSORS = 256 };
 /* FOLDER/KIND_0.pb, FOLDER/KIND_1.pb, … up to the first that is not there; room for CO_MAX_TENSORS. */
@@ -104,6 +107,19 @@ mdot_status co_read_tensors(ir_arena *arena, const char *folder, const char *kin
 const ir_tensor *co_under_type(ir_arena *arena, const ir_tensor *stored, mdot_dtype declared);
 /* The length at which a symbolic type has the tensor's dims; -1 where there is none, 0 where no dim is symbolic. */
 int64_t co_solve_length(const ir_type *type, const ir_tensor *tensor);
+
+/* Inputs of an entry that were given, in the graph's order, and the length at which they are; 0: it has none. */
+typedef struct co_given {
+    const ir_tensor **tensors;
+    int64_t length;
+} co_given;
+/* FOLDER/input_0.pb and so on, as ONNX's tests have them. INVALID_ARGUMENT where they are not the graph's inputs. */
+mdot_status co_given_folder(const ir_graph *graph, const char *folder, ir_arena *arena, co_given *out_given,
+                            mdot_error *err);
+/* What the entry reads of jobs[i] under configuration i: mdot_job_inputs_create's errors, with the pair's number. */
+mdot_status co_given_jobs(const ir_graph *graph, mdot_context *context, size_t entry, const mdot_job *const *jobs,
+                          const mdot_configuration *configurations, size_t count, ir_arena *arena, co_given *out_given,
+                          mdot_error *err);
 
 /* SplitMix64 (Steele, Lea, Flood 2014). */
 uint64_t co_next_random(uint64_t *state);

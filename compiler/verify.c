@@ -1,4 +1,4 @@
-/* verify.c — mdotc_verify: an artefact's code against the reference evaluation of its model, on random inputs.
+/* verify.c — mdotc_verify: an artefact's code against the reference evaluation of its model, on random inputs or given ones.
  *
  * For each bucket: full length, one more than the bucket before (the shortest that lands here) and one between. The
  * reference is evaluated once a length and serves every CPU level, and the GPU where there is one.
@@ -15,14 +15,20 @@
 
 enum { MAX_LENGTHS = 3, MAX_LEVELS = MDOT_ABI_MAX_IMAGES + 1 + CG_COMPUTES };
 
-/* What rounding the operands of every matrix product to 8 or 11 bits may cost an encoder's output. */
-static const double reduced_tolerance = 1e-2;
+/* Code that multiplies in 16 bits rounds the same factors as the evaluator does where it is asked to, but not each at
+ * the same place: scales are in weights, results of products are kept rounded. So it may be so many times as far off. */
+static const double rounded_margin = 4;
+enum { HALVES = 2 };
+static const mdot_dtype half_types[HALVES] = {MDOT_DTYPE_BF16, MDOT_DTYPE_F16};
+static const char *const half_names[HALVES] = {"bf16", "fp16"}; /* as an image's arithmetic */
+/* Two factors, each off by half a spacing, which no model is spared. */
+static const double half_units[HALVES] = {0x1p-8, 0x1p-11};
 
 /* ---- One length ------------------------------------------------------------------------------------------------- */
 
 typedef struct level_state { /* the CPU's images, and a GPU in each arithmetic */
     char name[64];           /* "x86-64-v4", "cuda:0"; with the arithmetic where it is not the usual one */
-    double tolerance;
+    int half;                /* of half_types, that it multiplies in; -1: f32 */
     mdot_predictor *predictor;
     mdot_context *context;
     mdotc_verify_row row; /* of the bucket at hand */
@@ -41,9 +47,11 @@ typedef struct verification {
     mdot_entry_info info;
     int level_count;
     level_state levels[MAX_LEVELS];
-    const ir_tensor *const *given; /* by input; NULL: inputs are random */
-    int64_t given_length;          /* at which they are; 0: the entry has no length */
-    tally *tallies;                /* by output, of the bucket at hand */
+    co_given *given; /* NULL: inputs are random */
+    size_t given_count;
+    tally *tallies; /* by output, of the bucket at hand */
+    bool rounds[HALVES];
+    double rounded[HALVES]; /* how far off rounded products were, in the bucket at hand */
     uint64_t random;
 } verification;
 
@@ -87,7 +95,25 @@ static mdot_status run_levels(verification *v, int64_t length, const co_tensor *
     return status;
 }
 
-static mdot_status verify_length(verification *v, int64_t length, mdot_error *err)
+/* What rounding the factors of all products costs on these inputs. Where it overflows the type it says nothing. */
+static mdot_status measure_rounding(verification *v, const ir_wide *const *inputs, ir_wide *const *want,
+                                    ir_arena *arena, mdot_error *err)
+{
+    ir_wide **rounded = IR_NEW_ARRAY(arena, ir_wide *, v->info.output_count + 1);
+    mdot_status status = rounded != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    for (int h = 0; status == MDOT_OK && h < HALVES; h++) {
+        if (!v->rounds[h]) continue;
+        status = ir_evaluate_in(v->graph, half_types[h], inputs, arena, rounded, err);
+        for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) {
+            double error = co_scaled_difference(rounded[i], want[i]);
+            if (isfinite(error)) v->rounded[h] = fmax(v->rounded[h], error);
+        }
+    }
+    return status;
+}
+
+/* `given`: NULL for random inputs. */
+static mdot_status verify_length(verification *v, int64_t length, const co_given *given, mdot_error *err)
 {
     ir_arena *arena = ir_arena_create(0);
     if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
@@ -101,8 +127,8 @@ static mdot_status verify_length(verification *v, int64_t length, mdot_error *er
         status = mdot_predictor_get_input(v->levels[0].predictor, v->entry, i, &info);
         if (status == MDOT_OK) status = co_tensor_create(arena, &info, length, &inputs[i], err);
         if (status != MDOT_OK) break;
-        wide[i] = v->given != NULL ? ir_wide_from_tensor(arena, v->given[i])
-                                   : co_random_input(v->typed, (int)i, length, &inputs[i], &v->random, arena);
+        wide[i] = given != NULL ? ir_wide_from_tensor(arena, given->tensors[i])
+                                : co_random_input(v->typed, (int)i, length, &inputs[i], &v->random, arena);
         const ir_tensor *stored = wide[i] != NULL ? ir_tensor_from_wide(arena, wide[i]) : NULL;
         if (stored != NULL)
             memcpy(inputs[i].data, stored->data, (size_t)stored->count * mdot_dtype_size_bytes(stored->dtype));
@@ -111,6 +137,7 @@ static mdot_status verify_length(verification *v, int64_t length, mdot_error *er
     }
     if (status == MDOT_OK) status = ir_evaluate(v->graph, wide, arena, want, err);
     for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) count_values(&v->tallies[i], want[i]);
+    if (status == MDOT_OK) status = measure_rounding(v, wide, want, arena, err);
     if (status == MDOT_OK) status = run_levels(v, length, inputs, want, arena, err);
     ir_arena_destroy(arena);
     return status;
@@ -121,10 +148,6 @@ static mdot_status verify_length(verification *v, int64_t length, mdot_error *er
 static int choose_lengths(verification *v, int64_t shortest, int64_t longest, int64_t *out_lengths)
 {
     int count = 0;
-    if (v->given != NULL) {
-        out_lengths[0] = v->given_length;
-        return 1;
-    }
     out_lengths[count++] = longest;
     if (shortest < longest) out_lengths[count++] = shortest;
     if (longest - shortest > 1)
@@ -170,27 +193,51 @@ static mdot_status type_bucket(verification *v, int64_t longest, ir_arena *arena
     return status;
 }
 
-static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t longest, bool *out_passed, mdot_error *err)
+static bool holds(const co_given *given, int64_t shortest, int64_t longest)
+{
+    return given->length == 0 || (shortest <= given->length && given->length <= longest);
+}
+
+/* At random lengths of the bucket, or on the inputs that were given and fall into it. */
+static mdot_status verify_lengths(verification *v, int64_t shortest, int64_t longest, mdot_error *err)
 {
     int64_t lengths[MAX_LENGTHS];
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < v->given_count; i++)
+        if (holds(&v->given[i], shortest, longest)) status = verify_length(v, v->given[i].length, &v->given[i], err);
+    if (v->given != NULL) return status;
+    int count = choose_lengths(v, shortest, longest, lengths);
+    for (int i = 0; i < count && status == MDOT_OK; i++) status = verify_length(v, lengths[i], NULL, err);
+    return status;
+}
+
+static double bound_of(const verification *v, const level_state *level, double rounding)
+{
+    double bound = fmax(v->tolerance, rounding);
+    if (level->half < 0) return bound;
+    return fmax(bound, fmax(half_units[level->half], rounded_margin * v->rounded[level->half]));
+}
+
+static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t longest, bool *out_passed, mdot_error *err)
+{
     ir_arena *arena = ir_arena_create(0);
     if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     mdot_status status = type_bucket(v, longest, arena, err);
-    int count = choose_lengths(v, shortest, longest, lengths);
     for (int l = 0; l < v->level_count; l++)
         v->levels[l].row = (mdotc_verify_row){.struct_size = sizeof(mdotc_verify_row),
                                               .entry = v->info.name,
                                               .level = v->levels[l].name,
                                               .max_length = longest};
     for (size_t i = 0; i < v->info.output_count; i++) v->tallies[i] = (tally){0};
-    for (int i = 0; i < count && status == MDOT_OK; i++) status = verify_length(v, lengths[i], err);
+    for (int h = 0; h < HALVES; h++) v->rounded[h] = 0;
+    if (status == MDOT_OK) status = verify_lengths(v, shortest, longest, err);
     double rounding = status == MDOT_OK ? co_rounding(v->typed) : 0;
     ir_arena_destroy(arena);
     if (status != MDOT_OK) return status;
     bool is_verified = judge_reference(v, longest);
     for (int l = 0; l < v->level_count; l++) {
         mdotc_verify_row *row = &v->levels[l].row;
-        row->bound = fmax(v->levels[l].tolerance, rounding);
+        row->bound = bound_of(v, &v->levels[l], rounding);
         row->passed = is_verified && row->worst_error <= row->bound;
         *out_passed = *out_passed && row->passed;
         if (v->options->row != NULL) v->options->row(v->options->user, row);
@@ -200,20 +247,18 @@ static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t long
 
 static mdot_status verify_entry(verification *v, bool *out_passed, mdot_error *err)
 {
-    bool passed = true, verified = false;
+    bool passed = true;
     int64_t shortest = v->info.min_length;
     for (size_t b = 0; b < v->info.bucket_count; b++) {
         mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
         mdot_status status = mdot_predictor_get_bucket(v->levels[0].predictor, v->entry, b, &bucket);
-        bool holds = v->given == NULL || (shortest <= v->given_length && v->given_length <= bucket.max_length);
-        if (status == MDOT_OK && holds) status = verify_bucket(v, shortest, bucket.max_length, &passed, err);
-        verified = verified || holds;
+        bool is_asked = v->given == NULL;
+        for (size_t i = 0; i < v->given_count; i++)
+            is_asked = is_asked || holds(&v->given[i], shortest, bucket.max_length);
+        if (status == MDOT_OK && is_asked) status = verify_bucket(v, shortest, bucket.max_length, &passed, err);
         if (status != MDOT_OK) return status;
         shortest = bucket.max_length + 1;
     }
-    if (!verified)
-        return mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: no bucket holds a length of %lld", v->options->inputs,
-                         (long long)v->given_length);
     *out_passed = passed;
     return MDOT_OK;
 }
@@ -232,7 +277,10 @@ static mdot_status add_level(verification *v, const char *path, const mdot_open_
     bool is_usual = on_cpu ? !rounds : options->compute == NULL;
     snprintf(level->name, sizeof level->name, "%s%s%s", on_cpu ? opened.cpu_level : opened.device, is_usual ? "" : " ",
              is_usual ? "" : opened.device_compute);
-    level->tolerance = rounds && v->tolerance < reduced_tolerance ? reduced_tolerance : v->tolerance;
+    level->half = -1;
+    for (int h = 0; rounds && h < HALVES; h++)
+        if (strcmp(opened.device_compute, half_names[h]) == 0) level->half = h;
+    if (level->half >= 0) v->rounds[level->half] = true;
     return mdot_context_create(level->predictor, &level->context, err);
 }
 
@@ -338,30 +386,25 @@ static mdot_status check_schema(const verification *v, const char *model_path, m
                      model_path, v->info.name);
 }
 
-/* The tensors of options->inputs, which must be the entry's inputs at one length. */
-static mdot_status read_inputs(verification *v, ir_arena *arena, mdot_error *err)
+/* The inputs that the options give, which must fall into the entry's buckets. */
+static mdot_status read_given(verification *v, ir_arena *arena, mdot_error *err)
 {
-    const char *folder = v->options->inputs;
-    int count;
-    const ir_tensor **tensors = IR_NEW_ARRAY(arena, const ir_tensor *, CO_MAX_TENSORS);
-    if (tensors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    mdot_status status = co_read_tensors(arena, folder, "input", tensors, &count, err);
-    if (status != MDOT_OK) return status;
-    if (count != v->graph->input_count)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: %d files input_<k>.pb for a model with %d inputs", folder,
-                         count, v->graph->input_count);
-    for (int i = 0; i < count; i++) {
-        const ir_value *input = v->graph->inputs[i];
-        tensors[i] = co_under_type(arena, tensors[i], input->type.dtype);
-        int64_t length = co_solve_length(&input->type, tensors[i]);
-        bool differs = length > 0 && v->given_length > 0 && length != v->given_length;
-        if (length < 0 || differs || tensors[i]->dtype != input->type.dtype)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: input_%d.pb is no \"%s\" of the model%s", folder, i,
-                             input->name, differs ? " at the length of those before" : "");
-        if (length > 0) v->given_length = length;
-    }
-    v->given = tensors;
-    return MDOT_OK;
+    const mdotc_verify_options *o = v->options;
+    v->given_count = o->inputs != NULL ? 1 : o->job_count;
+    if (v->given_count == 0) return MDOT_OK;
+    v->given = IR_NEW_ARRAY(arena, co_given, v->given_count);
+    if (v->given == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    mdot_status status = o->inputs != NULL ? co_given_folder(v->graph, o->inputs, arena, v->given, err)
+                                           : co_given_jobs(v->graph, v->levels[0].context, v->entry, o->jobs,
+                                                           o->configurations, o->job_count, arena, v->given, err);
+    mdot_bucket_info last = MDOT_INIT(mdot_bucket_info);
+    if (status == MDOT_OK)
+        status = mdot_predictor_get_bucket(v->levels[0].predictor, v->entry, v->info.bucket_count - 1, &last);
+    for (size_t i = 0; status == MDOT_OK && i < v->given_count; i++)
+        if (!holds(&v->given[i], v->info.min_length, last.max_length))
+            status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: no bucket holds a length of %lld",
+                               o->inputs != NULL ? o->inputs : v->info.name, (long long)v->given[i].length);
+    return status;
 }
 
 static mdot_status import_model(verification *v, const char *path, ir_arena *arena, mdot_error *err)
@@ -372,6 +415,15 @@ static mdot_status import_model(verification *v, const char *path, ir_arena *are
     if (status == MDOT_OK) status = ir_check_supported(graph, err);
     if (status == MDOT_OK) v->graph = graph;
     return status;
+}
+
+static mdot_status check_given(const mdotc_verify_options *o, mdot_error *err)
+{
+    if (o->job_count > 0 && o->inputs != NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "inputs are a folder's or jobs', not both");
+    if (o->job_count > 0 && (o->jobs == NULL || o->configurations == NULL))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%zu jobs are counted and none given", o->job_count);
+    return MDOT_OK;
 }
 
 static const bs_sized options_type = BS_SIZED(mdotc_verify_options, user);
@@ -386,6 +438,7 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdotc_verify needs an artefact, a model and a place for the result");
     status = co_check_tolerance("tolerance", o.tolerance, err);
+    if (status == MDOT_OK) status = check_given(&o, err);
     if (status != MDOT_OK) return status;
     verification v = {.options = &o, .info = MDOT_INIT(mdot_entry_info)};
     v.tolerance = v.options->tolerance > 0 ? v.options->tolerance : 1e-4;
@@ -397,7 +450,7 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
     if (status == MDOT_OK) status = open_levels(&v, artefact_path, err);
     if (status == MDOT_OK) status = find_entry(&v, artefact_path, err);
     if (status == MDOT_OK) status = check_schema(&v, model_path, err);
-    if (status == MDOT_OK && o.inputs != NULL) status = read_inputs(&v, arena, err);
+    if (status == MDOT_OK) status = read_given(&v, arena, err);
     if (status == MDOT_OK) {
         v.tallies = IR_NEW_ARRAY(arena, tally, v.info.output_count + 1);
         if (v.tallies == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");

@@ -27,6 +27,7 @@ typedef struct evaluation {
     ir_arena *arena;         /* of the tables below */
     const ir_wide **content; /* by value id; NULL: not computed, or gone */
     int *uses_left;          /* by value id */
+    mdot_dtype half;         /* that factors of products are rounded to; F32: they are not */
     bool *decides;           /* by value id: a decision is made by it, through elementwise operators alone */
     home **homes;            /* by value id */
     home **all_homes;
@@ -90,6 +91,47 @@ static void find_decisions(evaluation *e)
 static void round_to_type(ir_wide *wide)
 {
     for (int64_t i = 0; wide->f != NULL && i < wide->count; i++) wide->f[i] = ir_nearest_float(wide->dtype, wide->f[i]);
+}
+
+/* ---- Rounded products --------------------------------------------------------------------------------------------- */
+
+/* How many of the node's first inputs are factors of products that matrix kernels compute. What a kernel multiplies
+ * within (the weights of attention) is left as it is. */
+static int count_factors(const ir_node *node)
+{
+    switch (ir_node_opcode(node)) {
+    case IR_OP_MatMul:
+    case IR_OP_Gemm:
+    case IR_OP_Einsum:
+    case IR_OP_Linear:
+    case IR_OP_FusedMatMul:
+    case IR_OP_FusedGemm:
+    case IR_OP_Conv:
+    case IR_OP_MSAttention:
+    case IR_OP_LSTM:
+    case IR_OP_GRU:
+    case IR_OP_RNN:
+        return 2;
+    case IR_OP_Attention:
+    case IR_OP_MultiHeadAttention:
+        return 3;
+    default:
+        return 0;
+    }
+}
+
+static mdot_status round_factors(const evaluation *e, const ir_node *node, const ir_wide **in, ir_arena *scratch,
+                                 mdot_error *err)
+{
+    int count = e->half != MDOT_DTYPE_F32 ? count_factors(node) : 0;
+    for (int i = 0; i < count && i < node->input_count; i++) {
+        if (in[i] == NULL || in[i]->f == NULL) continue;
+        ir_wide *rounded = copy_wide(scratch, in[i]);
+        if (rounded == NULL) return ir_fail_memory(node, err);
+        for (int64_t k = 0; k < rounded->count; k++) rounded->f[k] = ir_round_float(e->half, rounded->f[k]);
+        in[i] = rounded;
+    }
+    return MDOT_OK;
 }
 
 /* ---- Running ----------------------------------------------------------------------------------------------------- */
@@ -159,7 +201,8 @@ static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratc
         status = fetch(e, node, node->inputs[i], scratch, &in[i], err);
         if (status != MDOT_OK) return status;
     }
-    status = node->op->eval(target, node, in, out, err);
+    status = round_factors(e, node, in, scratch, err);
+    if (status == MDOT_OK) status = node->op->eval(target, node, in, out, err);
     if (status != MDOT_OK) return status;
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL) continue;
@@ -247,10 +290,10 @@ static bool make_tables(evaluation *e)
     return true;
 }
 
-mdot_status ir_evaluate(const ir_graph *graph, const ir_wide *const *inputs, ir_arena *arena, ir_wide **out_outputs,
-                        mdot_error *err)
+mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype half, const ir_wide *const *inputs, ir_arena *arena,
+                           ir_wide **out_outputs, mdot_error *err)
 {
-    evaluation e = {.graph = graph, .results = arena, .arena = ir_arena_create(0)};
+    evaluation e = {.graph = graph, .half = half, .results = arena, .arena = ir_arena_create(0)};
     mdot_status status;
     if (e.arena == NULL || !make_tables(&e)) {
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
@@ -265,4 +308,10 @@ done:
     for (int i = 0; i < e.home_count; i++) ir_arena_destroy(e.all_homes[i]->arena);
     ir_arena_destroy(e.arena);
     return status;
+}
+
+mdot_status ir_evaluate(const ir_graph *graph, const ir_wide *const *inputs, ir_arena *arena, ir_wide **out_outputs,
+                        mdot_error *err)
+{
+    return ir_evaluate_in(graph, MDOT_DTYPE_F32, inputs, arena, out_outputs, err);
 }

@@ -92,6 +92,11 @@ mdot_status ir_infer_node(ir_graph *graph, ir_node *node, mdot_error *err);
 mdot_status ir_evaluate(const ir_graph *graph, const ir_wide *const *inputs, ir_arena *arena, ir_wide **out_outputs,
                         mdot_error *err);
 
+/* The same with the factors of every matrix product rounded to `half` (BF16, F16) beforehand: what such an arithmetic
+ * costs this model on these inputs, whatever kernels do it. F32: ir_evaluate. */
+mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype half, const ir_wide *const *inputs, ir_arena *arena,
+                           ir_wide **out_outputs, mdot_error *err);
+
 /* UNSUPPORTED with every node whose operator is unknown or lowers to nothing, at once; OK when there is none. */
 mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err);
 

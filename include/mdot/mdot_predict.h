@@ -490,6 +490,22 @@ void mdot_encoding_destroy(mdot_encoding *encoding);
 mdot_status mdot_price(mdot_context *context, const mdot_encoding *encoding, const mdot_configuration *configurations,
                        size_t count, mdot_prediction *out_predictions, mdot_error *err);
 
+/* What an entry reads of a job: the tensors that the calls above hand to it, for programs that run an entry themselves
+ * (mdot_run) or check it on real rows (mdotc_verify). It refers to neither job nor context, and keeps the predictor as
+ * a context does. Immutable; any number of threads may read it. */
+typedef struct mdot_job_inputs mdot_job_inputs;
+
+/* Of entry point `entry` (an index), one of those that predict or explain jobs, under one configuration: what of it the
+ * predictor does not read is left out as in mdot_predict, and "price" gets it in every column. Errors are
+ * mdot_predict's; OUT_OF_RANGE for an entry that is not there, INCOMPATIBLE for one that reads no job, OUT_OF_MEMORY.
+ * The caller destroys the result. */
+mdot_status mdot_job_inputs_create(mdot_context *context, size_t entry, const mdot_job *job,
+                                   const mdot_configuration *configuration, mdot_job_inputs **out_inputs,
+                                   mdot_error *err);
+void mdot_job_inputs_destroy(mdot_job_inputs *inputs);
+/* Input `index` in the entry's order; what it points at is lent. OUT_OF_RANGE beyond the last. */
+mdot_status mdot_job_inputs_get(const mdot_job_inputs *inputs, size_t index, mdot_input *out_input);
+
 /* ---- Explanations: where a step's time and memory go ------------------------------------------------------------ */
 
 typedef struct mdot_explanation mdot_explanation;

@@ -87,7 +87,8 @@ typedef struct mdotc_verify_options {
     const mdot_dim_binding *dims; /* as compiled */
     size_t dim_count;
     const char *entry; /* NULL: the only one, or "predict" */
-    double tolerance;  /* 0: 1e-4; at least 1e-2 where bf16 or fp16 is multiplied */
+    double tolerance;  /* 0: 1e-4; more where bf16 or fp16 is multiplied: four times what rounding the factors of every
+                          product costs the evaluator on the same inputs, at least one such rounding */
     uint64_t seed;     /* of the random inputs */
     void (*row)(void *user, const mdotc_verify_row *row);
     mdotc_message_fn warning; /* CUDA code that no GPU here can run; outputs of the model that are not finite */
@@ -95,6 +96,11 @@ typedef struct mdotc_verify_options {
     const char
         *inputs; /* a folder with input_0.pb, input_1.pb, … (TensorProto, as in ONNX's tests), verified on instead
                            of random inputs: for models that cannot read any number; NULL: random */
+    /* Rows of real jobs instead of random inputs: what the entry reads of jobs[i] under configurations[i], as
+     * mdot_predict would have it (mdot_job_inputs). Not with `inputs`. */
+    const struct mdot_job *const *jobs;
+    const struct mdot_configuration *configurations;
+    size_t job_count;
 } mdotc_verify_options;
 
 /* Holds an artefact's code, on every CPU level that this machine runs and on its first GPU where the artefact has code

@@ -6,6 +6,7 @@
  *   encoding.c       rows → what prices read of a job; mdot_encoding, which keeps it
  *   configuration.c  a configuration as the caller gave it → checked, its GPU found (setup.h)
  *   modelled.c       what the predictor has no input for → a correction of its answer
+ *   job_inputs.c     mdot_job_inputs: the tensors of one entry, for the caller
  *   predict.c        mdot_predict and its kin: a job and configurations → blocks of them → mdot_predictions
  *
  * A predictor comes in one piece, entry "predict", which reads rows and one configuration; or in two: "encode" reads

@@ -72,12 +72,35 @@ static void without_reasons_it_is_told_that_it_is_so(void **state)
     expect_contains(f->result.err, "warning: software-not-measured: no step was measured with this version");
 }
 
+#define VERIFY(f, ...) process_run((const char *const[]){MDOT_CLI, "verify", __VA_ARGS__, NULL}, &(f)->result)
+
+static void verify_reads_the_jobs_that_predictions_are_made_of(void **state)
+{
+    predict_command *f = *state;
+    char artefact[512];
+    compile(f->folder, "of_jobs", 1, artefact);
+    char model[512];
+    snprintf(model, sizeof model, "%s/of_jobs.onnx", f->folder);
+    VERIFY(f, artefact, model, "--job", resnet, "--gpu", "T4", "--gpu", "H100", "-b8");
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "pass");
+    VERIFY(f, artefact, model, "--job", resnet, "--gpu", "T44");
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "T44");
+    VERIFY(f, artefact, model, "--gpu", "T4");
+    assert_int_equal(f->result.status, USAGE);
+    VERIFY(f, artefact, model, "--job", resnet, "--inputs", f->folder);
+    assert_int_equal(f->result.status, USAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reasons_are_told_in_one_line, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(without_reasons_it_is_told_that_it_is_so, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(verify_reads_the_jobs_that_predictions_are_made_of, predict_command_set_up,
                                         predict_command_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
-/* test_verify_inputs.c — mdotc_verify on given tensors, for models that cannot read any number. */
+/* test_verify_inputs.c — mdotc_verify on given tensors and jobs, for models that cannot read any number, and the bound
+ * that code in 16 bits is held to. */
 #include "mdot/mdotc.h"
 #include "tests/support/onnx_builder.h"
+#include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,11 +64,13 @@ static int tear_down(void **state)
 }
 
 static int64_t length_seen;
+static double bound_seen;
 
 static void keep_row(void *user, const mdotc_verify_row *row)
 {
     (void)user;
     length_seen = row->worst_length;
+    bound_seen = row->bound;
 }
 
 static mdot_status verify(bool *out_passed, mdot_error *err)
@@ -105,11 +109,115 @@ static void tensors_that_are_no_inputs_are_refused(void **state)
     assert_non_null(strstr(err.message, "0 files"));
 }
 
+/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+
+static void compile(onnx_builder *b, const char *compute)
+{
+    write_bytes(model, onnx_finish(b));
+    const mdotc_entry entry = {.struct_size = sizeof entry, .name = "predict", .model_path = model};
+    const int64_t bucket = 8;
+    const mdotc_options options = {
+        .struct_size = sizeof options, .buckets = &bucket, .bucket_count = 1, .compute = compute};
+    mdot_error err;
+    if (mdotc_compile(&entry, 1, artefact, &options, &err) != MDOT_OK) fail_msg("%s", err.message);
+}
+
+static mdot_status verify_jobs(const char *inputs, const mdot_configuration *configurations, bool *out_passed,
+                               mdot_error *err)
+{
+    mdot_job *few = predict_job(3, 3), *more = predict_job(6, 6);
+    const mdot_job *jobs[] = {few, more};
+    const mdotc_verify_options options = {.struct_size = sizeof options,
+                                          .row = keep_row,
+                                          .inputs = inputs,
+                                          .jobs = jobs,
+                                          .configurations = configurations,
+                                          .job_count = 2};
+    length_seen = -1;
+    mdot_status status = mdotc_verify(artefact, model, &options, out_passed, err);
+    mdot_job_destroy(few);
+    mdot_job_destroy(more);
+    return status;
+}
+
+static void rows_of_jobs_are_verified_on(void **state)
+{
+    (void)state;
+    const mdot_configuration two[] = {predict_configuration(8, "A100"), predict_configuration(1, "T4")};
+    bool passed = false;
+    mdot_error err;
+    compile(predict_bandwidth_model(), NULL);
+    if (verify_jobs(NULL, two, &passed, &err) != MDOT_OK) fail_msg("%s", err.message);
+    assert_true(passed);
+    assert_true(length_seen == 3 || length_seen == 6);
+}
+
+static void jobs_that_cannot_be_read_are_refused(void **state)
+{
+    (void)state;
+    mdot_configuration two[] = {predict_configuration(8, "A100"), predict_configuration(0, "T4")};
+    bool passed = false;
+    mdot_error err;
+    compile(predict_bandwidth_model(), NULL);
+    assert_int_equal(verify_jobs(NULL, two, &passed, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "pair 1"));
+    two[1].batch = 1;
+    assert_int_equal(verify_jobs(folder, two, &passed, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(verify_jobs(NULL, NULL, &passed, &err), MDOT_INVALID_ARGUMENT);
+    two[0].struct_size = 0;
+    assert_int_equal(verify_jobs(NULL, two, &passed, &err), MDOT_INVALID_ARGUMENT);
+}
+
+/* ---- 16 bits ----------------------------------------------------------------------------------------------------- */
+
+enum { WIDTH = 16, DEPTH = 6 };
+
+/* A chain of products whose weights are a little more or less than others'. */
+static onnx_builder *chain(float scale)
+{
+    float weight[WIDTH * WIDTH];
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16");
+    uint32_t random = 1;
+    for (int d = 0; d < DEPTH; d++) {
+        char name[8], inputs[16], output[8];
+        for (int i = 0; i < WIDTH * WIDTH; i++) {
+            random = random * UINT32_C(1664525) + UINT32_C(1013904223); /* Numerical Recipes */
+            weight[i] = (d == 0 ? scale : 1) * ((float)(random >> 8) / (float)(1 << 24) - 0.5f);
+        }
+        snprintf(name, sizeof name, "w%d", d);
+        onnx_initializer(b, name, MDOT_DTYPE_F32, "16,16", weight);
+        snprintf(inputs, sizeof inputs, d == 0 ? "x,w0" : "h%d,w%d", d - 1, d);
+        snprintf(output, sizeof output, d + 1 < DEPTH ? "h%d" : "y", d);
+        onnx_node(b, "MatMul", inputs, output);
+    }
+    onnx_output(b, "y");
+    return b;
+}
+
+static void code_in_16_bits_is_held_to_what_rounding_costs_its_model(void **state)
+{
+    (void)state;
+    const mdotc_verify_options options = {.struct_size = sizeof options, .row = keep_row};
+    bool passed = false;
+    mdot_error err;
+    compile(chain(1), "cpu=bf16");
+    if (mdotc_verify(artefact, model, &options, &passed, &err) != MDOT_OK) fail_msg("%s", err.message);
+    assert_true(passed);
+    assert_true(bound_seen > 0x1p-8 && bound_seen < 0.1);
+    write_bytes(model, onnx_finish(chain(1.2f)));
+    if (mdotc_verify(artefact, model, &options, &passed, &err) != MDOT_OK) fail_msg("%s", err.message);
+    assert_false(passed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(given_tensors_are_verified_at_their_length),
         cmocka_unit_test(tensors_that_are_no_inputs_are_refused),
+        cmocka_unit_test(rows_of_jobs_are_verified_on),
+        cmocka_unit_test(jobs_that_cannot_be_read_are_refused),
+        cmocka_unit_test(code_in_16_bits_is_held_to_what_rounding_costs_its_model),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

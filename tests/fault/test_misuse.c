@@ -372,6 +372,33 @@ static void encode(void)
     predict_close(&f);
 }
 
+static void job_inputs(void)
+{
+    predict_fixture f;
+    predict_open(&f, predict_bandwidth_model());
+    mdot_configuration c = predict_configuration(8, "A100"), unsized = c;
+    unsized.struct_size = 0;
+    mdot_job_inputs *inputs = NULL;
+    mdot_input input;
+    TELLS(mdot_job_inputs_create(NULL, 0, job, &c, &inputs, &err));
+    TELLS(mdot_job_inputs_create(f.context, 0, NULL, &c, &inputs, &err));
+    TELLS(mdot_job_inputs_create(f.context, 0, job, NULL, &inputs, &err));
+    TELLS(mdot_job_inputs_create(f.context, 0, job, &unsized, &inputs, &err));
+    TELLS(mdot_job_inputs_create(f.context, 0, job, &c, NULL, &err));
+    assert_int_equal(mdot_job_inputs_create(f.context, 1, job, &c, &inputs, &err), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_job_inputs_create(context, 0, job, &c, &inputs, &err), MDOT_INCOMPATIBLE);
+    assert_null(inputs);
+    assert_int_equal(mdot_job_inputs_create(f.context, 0, job, &c, &inputs, &err), MDOT_OK);
+    INVALID(mdot_job_inputs_get(NULL, 0, &input));
+    INVALID(mdot_job_inputs_get(inputs, 0, NULL));
+    assert_int_equal(mdot_job_inputs_get(inputs, 99, &input), MDOT_OUT_OF_RANGE);
+    predict_close(&f);
+    assert_int_equal(mdot_job_inputs_get(inputs, 0, &input), MDOT_OK);
+    assert_non_null(input.name);
+    mdot_job_inputs_destroy(inputs);
+    mdot_job_inputs_destroy(NULL);
+}
+
 static void calibrate(void)
 {
     predict_fixture f;
@@ -534,6 +561,7 @@ static const row rows[] = {
      "mdot_calibration_get_info mdot_calibration_load mdot_calibration_parse mdot_calibration_save",
      calibrate},
     {"mdot_encoding_create mdot_encoding_destroy mdot_price", encode},
+    {"mdot_job_inputs_create mdot_job_inputs_destroy mdot_job_inputs_get", job_inputs},
     {"mdot_explain mdot_explanation_destroy mdot_explanation_get_info mdot_explanation_get_operator", explain},
     {"mdot_job_read mdot_job_read_bytes mdot_operator_facts_find", job_read},
     {"mdotc_compile", compile},

@@ -192,9 +192,33 @@ static void decisions_are_taken_on_f32(void **state)
     ir_arena_destroy(f.arena);
 }
 
+/* 1 + 2^-10 is no bf16, but an f16; a bias is no factor. */
+static void factors_of_products_are_rounded_where_that_is_asked_for(void **state)
+{
+    (void)state;
+    fixture f = parse("graph \"g\" {\n"
+                      "%0 \"x\" : f32[1] = input\n"
+                      "%1 \"w\" : f32[1,1] = constant [2.00390625]\n"
+                      "%2 \"p\" : ?[*] = MatMul(%0, %1)\n"
+                      "%3 \"y\" : ?[*] = Add(%2, %0)\n"
+                      "return %3\n"
+                      "}\n");
+    const double x = 1 + 0x1p-10, w = 2 + 0x1p-8;
+    const ir_wide *in[] = {floats(&f, 1, &x)};
+    ir_wide *out = NULL;
+    assert_int_equal(ir_evaluate_in(f.graph, MDOT_DTYPE_F32, in, f.arena, &out, &f.err), MDOT_OK);
+    expect_floats(out, 1, &(double){x * w + x});
+    assert_int_equal(ir_evaluate_in(f.graph, MDOT_DTYPE_F16, in, f.arena, &out, &f.err), MDOT_OK);
+    expect_floats(out, 1, &(double){x * w + x});
+    assert_int_equal(ir_evaluate_in(f.graph, MDOT_DTYPE_BF16, in, f.arena, &out, &f.err), MDOT_OK);
+    expect_floats(out, 1, &(double){1 * 2 + x});
+    ir_arena_destroy(f.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(factors_of_products_are_rounded_where_that_is_asked_for),
         cmocka_unit_test(values_that_are_read_twice_live_until_the_last_reader),
         cmocka_unit_test(outputs_may_be_inputs_constants_and_twice_the_same),
         cmocka_unit_test(unused_outputs_and_unused_nodes_do_no_harm),

@@ -7,11 +7,13 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, Mapping
 
+from mdot.configuration import Configuration, as_array
 from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError
 from mdot.library.libraries import call, check, read_text, runtime
 
 if TYPE_CHECKING:
+    from mdot.job import Job
     from mdot.predictor import Predictor
 
 # What buffers of Python's, numpy's among them, call elements of mdot's types; it has no word for bf16, which travels as
@@ -229,14 +231,45 @@ def _length(entry: Entry, views: Mapping[str, memoryview]) -> int:
     return 0
 
 
-def run(predictor: Predictor, inputs: Mapping[str, Any], name: str) -> dict[str, memoryview]:
-    """What `Predictor.run` does."""
+def _find(predictor: Predictor, name: str) -> int:
     number = ctypes.c_size_t()
     status = runtime().mdot_predictor_find_entry(predictor._handle, name.encode(), ctypes.byref(number))
     if status != 0:
         known = ", ".join(one.name for one in predictor.entries)
         raise InvalidArgumentError(f"{predictor.path} has no entry point {name!r}, but {known}")
-    entry = predictor.entries[number.value]
+    return number.value
+
+
+def inputs_of(predictor: Predictor, name: str, job: Job, configuration: Configuration) -> dict[str, memoryview]:
+    """What `Predictor.inputs_of` does."""
+    number = _find(predictor, name)
+    keep: list[Any] = []
+    handle = ctypes.c_void_p()
+    call(
+        runtime().mdot_job_inputs_create,
+        predictor._context(),
+        number,
+        job._handle,
+        as_array([configuration], keep),
+        ctypes.byref(handle),
+    )
+    try:
+        made = {}
+        for i, tensor in enumerate(predictor.entries[number].inputs):
+            one = c.mdot_input()
+            check(runtime().mdot_job_inputs_get(handle, i, ctypes.byref(one)))
+            shape = [one.dims[axis] for axis in range(one.rank)]
+            data = ctypes.string_at(one.data, functools.reduce(lambda a, b: a * b, shape, tensor._size))
+            made[tensor.name] = memoryview(data).cast("B").cast(_FORMATS[tensor.dtype], shape)  # type: ignore[call-overload]
+        return made
+    finally:
+        runtime().mdot_job_inputs_destroy(handle)
+
+
+def run(predictor: Predictor, inputs: Mapping[str, Any], name: str) -> dict[str, memoryview]:
+    """What `Predictor.run` does."""
+    number = _find(predictor, name)
+    entry = predictor.entries[number]
     declared = {tensor.name: tensor for tensor in entry.inputs}
     views = {key: _view(key, given) for key, given in inputs.items()}
     array = (c.mdot_input * max(len(views), 1))()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import os
-from typing import Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
-from mdot.job import _dims, _warn
+from mdot.configuration import Configuration, as_array
+from mdot.job import Job, _dims, _warn
 from mdot.library import structs as c
 from mdot.library.errors import Warning
 from mdot.library.libraries import c_int64, call, compiler, read_text
@@ -100,6 +101,7 @@ def verify(
     tolerance: float = 0.0,
     seed: int = 0,
     inputs: str | os.PathLike[str] | None = None,
+    jobs: Sequence[tuple[Job, Configuration]] = (),
 ) -> Verification:
     """Holds an artefact's code, on every CPU level that this machine runs, to the model in double precision.
 
@@ -124,6 +126,7 @@ def verify(
         )
 
     given = dims or {}
+    keep: list[Any] = []
     options = c.new(
         c.mdotc_verify_options,
         dims=_dims(given),
@@ -134,6 +137,9 @@ def verify(
         row=c.ROW_FUNCTION(hear),
         warning=c.MESSAGE_FUNCTION(lambda _, text: said.append(read_text(text))),
         inputs=os.fsencode(inputs) if inputs is not None else None,
+        jobs=(ctypes.c_void_p * max(len(jobs), 1))(*(job._handle.value for job, _ in jobs)),
+        configurations=as_array((configuration for _, configuration in jobs), keep),
+        job_count=len(jobs),
     )
     passed = ctypes.c_bool()
     path = artefact.path if isinstance(artefact, Predictor) else artefact

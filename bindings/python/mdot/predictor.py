@@ -131,6 +131,10 @@ class Predictor:
         """
         return artefact.run(self, inputs, entry)
 
+    def inputs_of(self, job: JobLike, configuration: Configuration, entry: str = "predict") -> dict[str, memoryview]:
+        """What an entry point reads of a job, as predictions hand it over: `run(inputs_of(job, …))` predicts it."""
+        return artefact.inputs_of(self, entry, as_job(job), configuration)
+
     def __repr__(self) -> str:
         return f"<mdot.Predictor {self.info['name']}, by {self.info['compiler']}, on {self.info['device']}>"
 

@@ -73,6 +73,16 @@ class Artefact(support.TestCase):
         with self.assertRaises(mdot.Error):
             predictor.run({**inputs, "operator_count": array.array("f", [1.0] * (length + 1))}, "encode")
 
+    def test_an_entry_run_on_what_it_reads_of_a_job_predicts_it(self) -> None:
+        predictor, job = mdot.Predictor(), self.bert()
+        configuration = mdot.Configuration(gpu="A100", batch=16)
+        inputs = predictor.inputs_of(job, configuration, "price")
+        columns = predictor.run(inputs, "price")["step_ms"].tolist()[1]
+        step_ms = predictor.predict(job, "A100", 16).step_ms
+        self.assertTrue(all(abs(column - step_ms) < 1e-3 * step_ms for column in columns))
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "no entry point 'predict', but encode"):
+            predictor.inputs_of(job, configuration)
+
     def test_threads_give_the_same_answers(self) -> None:
         job = self.bert()
         one, two = mdot.Predictor(threads=1), mdot.Predictor(threads=2)

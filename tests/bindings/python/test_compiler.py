@@ -39,6 +39,10 @@ class Compiler(support.TestCase):
         self.assertEqual({row.max_length for row in verified.rows}, {32, 128})
         self.assertEqual({row.level for row in verified.rows}, {"x86-64-v3"})
         self.assertFalse(mdot.verify(predictor, MODEL, tolerance=1e-12))
+        pairs = [(job, mdot.Configuration(gpu=gpu, batch=64)) for gpu in ("A100", "T4")]
+        rows = mdot.verify(predictor, MODEL, jobs=pairs, tolerance=1e-3)
+        self.assertTrue(rows)
+        self.assertEqual(len(rows.rows), 1)  # the bucket of this job's rows
 
     def test_what_is_wrong_is_named(self) -> None:
         with self.assertRaisesRegex(mdot.NotFoundError, "nowhere.onnx"):

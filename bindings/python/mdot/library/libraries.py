@@ -77,6 +77,12 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
     ),
     "mdot_encoding_create": (c_int, [c_void_p, c_void_p, POINTER(c_void_p), _ERROR]),
     "mdot_encoding_destroy": (None, [c_void_p]),
+    "mdot_job_inputs_create": (
+        c_int,
+        [c_void_p, c_size_t, c_void_p, POINTER(c.mdot_configuration), POINTER(c_void_p), _ERROR],
+    ),
+    "mdot_job_inputs_destroy": (None, [c_void_p]),
+    "mdot_job_inputs_get": (c_int, [c_void_p, c_size_t, POINTER(c.mdot_input)]),
     "mdot_price": (
         c_int,
         [c_void_p, c_void_p, POINTER(c.mdot_configuration), c_size_t, POINTER(c.mdot_prediction), _ERROR],

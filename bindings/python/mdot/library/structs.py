@@ -482,6 +482,9 @@ class mdotc_verify_options(Sized):
         ("warning", MESSAGE_FUNCTION),
         ("user", c_void_p),
         ("inputs", c_char_p),
+        ("jobs", POINTER(c_void_p)),
+        ("configurations", POINTER(mdot_configuration)),
+        ("job_count", c_size_t),
     ]
 
 

@@ -1,0 +1,130 @@
+/* test_job_inputs.c — what an entry reads of a job, run by the caller, gives what predictions and explanations say. */
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { BLOCK = 4, MAX_INPUTS = 8 };
+
+static size_t find_entry(const predict_fixture *f, const char *name)
+{
+    size_t entry;
+    assert_int_equal(mdot_predictor_find_entry(f->predictor, name, &entry), MDOT_OK);
+    return entry;
+}
+
+static mdot_job_inputs *inputs_of(const predict_fixture *f, const char *entry, const mdot_job *job,
+                                  const mdot_configuration *c)
+{
+    mdot_job_inputs *inputs = NULL;
+    mdot_error err = {0};
+    if (mdot_job_inputs_create(f->context, find_entry(f, entry), job, c, &inputs, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    return inputs;
+}
+
+/* Runs the entry for the one output. */
+static void run(const predict_fixture *f, const char *entry, const mdot_job_inputs *inputs, mdot_output output)
+{
+    mdot_entry_info info = MDOT_INIT(mdot_entry_info);
+    mdot_input in[MAX_INPUTS];
+    mdot_output out[MAX_INPUTS] = {output};
+    float rest[MAX_INPUTS][64];
+    size_t index = find_entry(f, entry), outputs = 1;
+    mdot_error err = {0};
+    assert_int_equal(mdot_predictor_get_entry(f->predictor, index, &info), MDOT_OK);
+    for (size_t i = 0; i < info.input_count; i++) assert_int_equal(mdot_job_inputs_get(inputs, i, &in[i]), MDOT_OK);
+    for (size_t i = 0; i < info.output_count; i++) {
+        mdot_tensor_info tensor = MDOT_INIT(mdot_tensor_info);
+        assert_int_equal(mdot_predictor_get_output(f->predictor, index, i, &tensor), MDOT_OK);
+        if (strcmp(tensor.name, output.name) != 0) out[outputs++] = (mdot_output){tensor.name, rest[i], sizeof rest[i]};
+    }
+    if (mdot_run(f->context, index, in, info.input_count, out, info.output_count, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+}
+
+static void an_entry_run_on_them_predicts(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(7, 5);
+    const mdot_configuration c = predict_configuration(24, "H100");
+    mdot_job_inputs *inputs = inputs_of(&predict_bandwidth, "predict", job, &c);
+    float step_ms[3];
+    run(&predict_bandwidth, "predict", inputs, (mdot_output){"step_ms", step_ms, sizeof step_ms});
+    predict_assert_close((double)step_ms[1], predict_bandwidth_ms(job, &c));
+    mdot_job_inputs_destroy(inputs);
+    mdot_job_destroy(job);
+}
+
+/* Configurations of tensor parallelism and others that change the rows are in them, too; every column is answered. */
+static void pieces_run_on_them_predict(void **state)
+{
+    (void)state;
+    predict_fixture f = {0};
+    predict_open_pair(&f, predict_bandwidth_encode(), predict_bandwidth_price("L,2", BLOCK));
+    mdot_job *job = predict_job(7, 5);
+    const mdot_configuration c = predict_configuration(24, "T4");
+    mdot_job_inputs *rows = inputs_of(&f, "encode", job, &c), *prices = inputs_of(&f, "price", job, &c);
+    mdot_input encoded;
+    float bytes[32][2], step_ms[3][BLOCK];
+    run(&f, "encode", rows, (mdot_output){"row_bytes", bytes, sizeof bytes});
+    size_t i = 0;
+    while (mdot_job_inputs_get(prices, i, &encoded) == MDOT_OK && strcmp(encoded.name, "row_bytes") != 0) i++;
+    assert_string_equal(encoded.name, "row_bytes");
+    assert_int_equal(encoded.dims[0], 5); /* two of the seven are equal to others */
+    assert_memory_equal(encoded.data, bytes, sizeof bytes[0] * 5);
+    run(&f, "price", prices, (mdot_output){"step_ms", step_ms, sizeof step_ms});
+    for (int column = 0; column < BLOCK; column++)
+        predict_assert_close((double)step_ms[1][column], predict_bandwidth_ms(job, &c));
+    mdot_job_inputs_destroy(rows);
+    mdot_job_inputs_destroy(prices);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+static void explanations_read_them_too(void **state)
+{
+    (void)state;
+    predict_fixture f = {0};
+    predict_open_explained(&f, predict_bandwidth_model(), predict_bandwidth_explained());
+    mdot_job *job = predict_job(3, 3);
+    const mdot_configuration c = predict_configuration(2, "A100");
+    mdot_job_inputs *inputs = inputs_of(&f, "explain", job, &c);
+    float operator_ms[3][3], sum = 0;
+    run(&f, "explain", inputs, (mdot_output){"operator_ms", operator_ms, sizeof operator_ms});
+    for (int i = 0; i < 9; i++) sum += operator_ms[i / 3][i % 3];
+    predict_assert_close((double)sum, .75 * predict_bandwidth_ms(job, &c));
+    mdot_job_inputs_destroy(inputs);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+static void what_cannot_be_predicted_has_none(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    mdot_configuration c = predict_configuration(8, "A100");
+    mdot_job_inputs *inputs = NULL;
+    mdot_error err = {0};
+    c.batch = 0;
+    assert_int_equal(mdot_job_inputs_create(predict_bandwidth.context, 0, job, &c, &inputs, &err),
+                     MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "batch"));
+    assert_null(inputs);
+    mdot_job_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_entry_run_on_them_predicts),
+        cmocka_unit_test(pieces_run_on_them_predict),
+        cmocka_unit_test(explanations_read_them_too),
+        cmocka_unit_test(what_cannot_be_predicted_has_none),
+    };
+    return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
+}
