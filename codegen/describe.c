@@ -70,7 +70,9 @@ static uint32_t add_kernels(cg_table *t, const pl_plan *plan)
         const pl_kernel *kernel = &plan->kernels[i];
         records[i] = (mdot_abi_kernel){.name_at = cg_table_string(t, kernel->name),
                                        .kind_at = cg_table_string(t, pl_kind_name(kernel->kind)),
-                                       .is_split = cg_kernel_is_split(plan, kernel)};
+                                       .is_split = cg_kernel_is_split(plan, kernel),
+                                       .is_rowwise = kernel->is_rowwise,
+                                       .unit_offset = kernel->unit_offset};
     }
     uint32_t at = cg_table_share(t, records, plan->kernel_count, sizeof *records);
     free(records);
@@ -94,7 +96,9 @@ static uint32_t add_buckets(cg_table *t, const cg_entry *entry)
                                   .kernels_at = add_kernels(t, plan),
                                   .kernel_count = (uint32_t)plan->kernel_count,
                                   .number = t->bucket_count++,
-                                  .kernel_flops_at = add_kernel_flops(t, plan)};
+                                  .kernel_flops_at = add_kernel_flops(t, plan),
+                                  .most_items = (uint32_t)plan->most_items,
+                                  .unit_offset = plan->unit_offset};
         cg_table_put(t, at, i, &record, sizeof record);
     }
     return at;

@@ -9,6 +9,7 @@
 #include "base/elf_read.h"
 #include "codegen/apart.h"
 #include "codegen/cpu/amx.h"
+#include "codegen/cpu/half.h"
 #include "codegen/cpu/key.h"
 
 #include <stdio.h>
@@ -196,6 +197,7 @@ typedef struct call_fields {
     LLVMValueRef call, inputs, outputs, weights, scratch;
     LLVMValueRef private_scratch; /* the worker's */
     LLVMValueRef kernel_begin, kernel_end, share_begin;
+    LLVMValueRef before[PL_MOST_LENGTHS + 1]; /* items before this one: how many, their lengths, their squares */
 } call_fields;
 
 static call_fields load_call(cg_emitter *e, const pl_plan *plan)
@@ -214,12 +216,45 @@ static call_fields load_call(cg_emitter *e, const pl_plan *plan)
     LLVMValueRef worker = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, worker));
     LLVMValueRef before = cg_imul(e, worker, cg_int(e, cg_cpu_worker_bytes(plan, e->target)));
     c.private_scratch = cg_at(e, e->i8, c.scratch, cg_iadd(e, before, cg_int(e, private_scratch_offset(plan))));
+    if (plan->most_items == 0) return c;
+    c.before[0] = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, before.count));
+    c.before[1] = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, before.length));
+    c.before[2] = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, before.square));
     return c;
 }
 
-/* weight_at is where the weight lies among the image's. */
-static LLVMValueRef buffer_address(cg_emitter *e, const call_fields *c, const pl_buffer *buffer, int64_t weight_at)
+/* The number of elements as a polynomial in the length. */
+static void count_elements(const ir_type *type, int64_t out_coefficient[PL_MOST_LENGTHS + 1])
 {
+    int64_t *c = out_coefficient;
+    c[0] = 1;
+    for (int i = 1; i <= PL_MOST_LENGTHS; i++) c[i] = 0;
+    for (int d = 0; d < type->rank; d++)
+        for (int i = PL_MOST_LENGTHS; i >= 0; i--)
+            c[i] = c[i] * type->dim[d].offset + (i > 0 ? c[i - 1] * type->dim[d].scale : 0);
+}
+
+/* A scratch buffer lies behind those of the items before. */
+static LLVMValueRef scratch_offset(cg_emitter *e, const call_fields *c, const pl_plan *plan, int buffer)
+{
+    const pl_buffer *b = &plan->buffers[buffer];
+    LLVMValueRef offset = cg_int(e, b->offset_bytes);
+    if (plan->most_items == 0) return offset;
+    int64_t coefficient[PL_MOST_LENGTHS + 1];
+    int64_t element_bytes = (int64_t)mdot_dtype_size_bytes(cg_stored_dtype(e->target, b));
+    count_elements(&b->type, coefficient);
+    for (int i = 0; i <= PL_MOST_LENGTHS; i++) {
+        if (coefficient[i] == 0) continue;
+        offset = cg_iadd(e, offset, cg_imul(e, c->before[i], cg_int(e, coefficient[i] * element_bytes)));
+    }
+    return offset;
+}
+
+/* weight_at is where the weight lies among the image's. */
+static LLVMValueRef buffer_address(cg_emitter *e, const call_fields *c, const pl_plan *plan, int number,
+                                   int64_t weight_at)
+{
+    const pl_buffer *buffer = &plan->buffers[number];
     switch (buffer->kind) {
     case PL_INPUT:
         return cg_load(e, e->ptr, cg_at(e, e->ptr, c->inputs, cg_int(e, buffer->index)), 8);
@@ -230,7 +265,7 @@ static LLVMValueRef buffer_address(cg_emitter *e, const call_fields *c, const pl
     case PL_SCRATCH:
         break;
     }
-    return cg_at(e, e->i8, c->scratch, cg_int(e, buffer->offset_bytes));
+    return cg_at(e, e->i8, c->scratch, scratch_offset(e, c, plan, number));
 }
 
 static void call_kernel(cg_emitter *e, LLVMValueRef function, const cg_key *key, const pl_plan *plan,
@@ -239,17 +274,18 @@ static void call_kernel(cg_emitter *e, LLVMValueRef function, const cg_key *key,
     int count = 0;
     for (int b = 0; b < key->buffer_count; b++) {
         int buffer = key->buffers[b];
-        arguments[count++] = buffer_address(e, c, &plan->buffers[buffer], weight_at[buffer]);
+        arguments[count++] = buffer_address(e, c, plan, buffer, weight_at[buffer]);
     }
     arguments[count++] = c->private_scratch;
     arguments[count++] = c->call;
     LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(function), function, arguments, (unsigned)count, "");
 }
 
-/* A step is a split kernel, or all that are not between two of them (mdot_abi_call). */
+/* A step is a split kernel, or all that are not between two of them; where items are taken together, any kernel
+ * (mdot_abi_call). */
 static bool begins_step(const pl_plan *plan, int kernel)
 {
-    return kernel == 0 || cg_kernel_is_split(plan, &plan->kernels[kernel]) ||
+    return kernel == 0 || plan->most_items > 0 || cg_kernel_is_split(plan, &plan->kernels[kernel]) ||
            cg_kernel_is_split(plan, &plan->kernels[kernel - 1]);
 }
 

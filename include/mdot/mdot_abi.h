@@ -31,7 +31,7 @@
 #include <string.h>
 
 #define MDOT_ABI_MAGIC "MDOTART" /* eight bytes with the NUL */
-enum { MDOT_ABI_VERSION = 7, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_IMAGES = 64 };
+enum { MDOT_ABI_VERSION = 8, MDOT_ABI_ALIGNMENT = 64, MDOT_ABI_MAX_IMAGES = 64 };
 enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
 
 #define MDOT_ABI_SYMBOL_TABLE "mdot_table"
@@ -83,10 +83,11 @@ typedef struct mdot_abi_tensor { /* an input or an output; dense, row-major */
 /* What one bucket runs on a CPU, in order: for people and tools, and for those who split calls. Buckets whose kernels
  * are the same have one list. */
 typedef struct mdot_abi_kernel {
-    uint32_t name_at;  /* the symbol's name without its image's suffix */
-    uint32_t kind_at;  /* "linear", "attention", "norm", "nest", "sequential" */
-    uint32_t is_split; /* 1: shares of it are work of their own; 0: one call does all (mdot_abi_call) */
-    uint32_t reserved;
+    uint32_t name_at;    /* the symbol's name without its image's suffix */
+    uint32_t kind_at;    /* "linear", "attention", "norm", "nest", "sequential" */
+    uint32_t is_split;   /* 1: shares of it are work of their own; 0: one call does all (mdot_abi_call) */
+    uint32_t is_rowwise; /* 1: one call does the rows of several items (mdot_abi_call) … */
+    int64_t unit_offset; /* … of each of which there are length + unit_offset, or a multiple of it */
 } mdot_abi_kernel;
 
 typedef struct mdot_abi_bucket {
@@ -96,6 +97,9 @@ typedef struct mdot_abi_bucket {
     uint32_t
         number; /* among the buckets of all entries, in order: what it runs is element `number` of an image's lists */
     uint32_t kernel_flops_at; /* double[kernel_count], of each kernel at full length */
+    uint32_t most_items;      /* that are taken together; 0: none are */
+    uint32_t reserved;
+    int64_t unit_offset; /* the greatest of all extents */
 } mdot_abi_bucket;
 
 typedef struct mdot_abi_entry {
@@ -183,6 +187,11 @@ typedef struct mdot_abi_table {
     uint32_t code_count;              /* int64_t in mdot_code */
 } mdot_abi_table;
 
+/* Items, as far as the sizes of their tensors need it, which are products of at most two lengths. */
+typedef struct mdot_abi_items {
+    int64_t count, length, square; /* of the lengths and of their squares the sums */
+} mdot_abi_items;
+
 /* What an entry function is called with. Inputs and outputs are in the entry's order, aligned to their element size;
  * weights (the image's) and scratch are 64-byte aligned. The function is re-entrant, allocates nothing and makes no
  * system call.
@@ -196,7 +205,16 @@ typedef struct mdot_abi_table {
  * for: scratch_bytes + (workers - 1) × worker_bytes. Every call of a kernel has ended before one of a later kernel
  * begins. Results are the same, bit for bit, whatever the shares. Where a kernel is not worth splitting
  * (mdot_abi_kernel.is_split) the call whose share begins at 0 does all of it and the others nothing; kernels of that
- * kind that follow one another are one step and run together, so that a call begins and ends where a step does. */
+ * kind that follow one another are one step and run together, so that a call begins and ends where a step does. Where
+ * items are taken together every kernel is a step.
+ *
+ * Items of one entry, each a call at a length of its own, are taken together in a bucket of which most_items is not 0:
+ * up to so many, whose lengths, and unit_offset for each but the first, add up to no more than max_length. A kernel
+ * after the other is then run for all of them, on one scratch memory. One that is not rowwise is called for each item,
+ * with that item's length, inputs and outputs, and in `before` what the items before it are. A rowwise one is called
+ * once, or in shares, as one item: its length is the sum of the items' and the kernel's unit_offset for each but the
+ * first, and its inputs and outputs are the items' tensors, one behind the other without a gap. Outputs are so in all
+ * calls. Results are those of each item's own call; only how a vector's last elements round may differ. */
 typedef struct mdot_abi_call {
     const void *const *inputs;
     void *const *outputs;
@@ -206,6 +224,7 @@ typedef struct mdot_abi_call {
     int64_t kernel_begin, kernel_end;
     int64_t share_begin, share_end;
     int64_t worker;
+    mdot_abi_items before; /* zeros in an ordinary call */
 } mdot_abi_call;
 
 #define MDOT_ABI_WHOLE_SHARE (INT64_C(1) << 32)
@@ -251,12 +270,13 @@ typedef struct mdot_abi_cuda_call {
  *   6  kernels that are not split are one step, within which no call begins or ends; what each kernel of a bucket
  *      computes stands in a list of its own (kernel_flops_at)
  *   7  an input may name its columns (columns_at)
+ *   8  several items are taken together by kernels that are rowwise
  */
-static_assert(sizeof(mdot_abi_kernel) == 16, "layout of mdot_abi_kernel");
-static_assert(sizeof(mdot_abi_bucket) == 32, "layout of mdot_abi_bucket");
+static_assert(sizeof(mdot_abi_kernel) == 24, "layout of mdot_abi_kernel");
+static_assert(sizeof(mdot_abi_bucket) == 48, "layout of mdot_abi_bucket");
 static_assert(sizeof(mdot_abi_cuda_kernel) == 32, "layout of mdot_abi_cuda_kernel");
 static_assert(sizeof(mdot_abi_cuda_resources) == 32, "layout of mdot_abi_cuda_resources");
-static_assert(sizeof(mdot_abi_call) == 80, "layout of mdot_abi_call");
+static_assert(sizeof(mdot_abi_call) == 104, "layout of mdot_abi_call");
 static_assert(sizeof(mdot_abi_image) == 64, "layout of mdot_abi_image");
 static_assert(sizeof(mdot_abi_table) % sizeof(uint64_t) == 0, "arrays behind the table are aligned");
 static_assert(sizeof(mdot_abi_cuda_call) == 224, "layout of mdot_abi_cuda_call");

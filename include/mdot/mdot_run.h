@@ -82,9 +82,10 @@ typedef struct mdot_entry_info {
     size_t struct_size;
     const char *name;
     size_t input_count, output_count, bucket_count;
-    bool has_length;      /* false: every dimension is a number */
-    uint64_t schema_hash; /* equal for equal input and output names, types and shapes */
-    int64_t min_length;   /* the least length of a call: 1 unless compiled otherwise; 0 without a length */
+    bool has_length;       /* false: every dimension is a number */
+    uint64_t schema_hash;  /* equal for equal input and output names, types and shapes */
+    int64_t min_length;    /* the least length of a call: 1 unless compiled otherwise; 0 without a length */
+    size_t items_together; /* that mdot_run_many takes at once, at most; 1: one after the other */
 } mdot_entry_info;
 
 /* Code for one kind of processor, with the weights that it reads. */
@@ -217,6 +218,27 @@ mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length
  * or a step that is not there. */
 mdot_status mdot_run_step(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
                           void *const *outputs, size_t step, mdot_error *err);
+
+typedef struct mdot_item { /* one of several calls of an entry: what mdot_run_ordered takes */
+    int64_t length;
+    const void *const *inputs;
+    void *const *outputs;
+} mdot_item;
+
+/* mdot_run_ordered for each of `count` items, whose lengths may differ, without padding. An item's answer is its own
+ * call's, whatever the others are; only how a vector's last elements round may differ.
+ *
+ * Items are taken together, up to mdot_entry_info.items_together one after the other in the array, as long as their
+ * lengths add up to 128 or less (to the smallest bucket, where that is greater): what computes each row by itself, as
+ * linears and norms do, then does the rows of all of them at once and reads its weights once. That
+ * pays for short items, the more the larger the model: below length 32 or so, many items cost less than one call each. What looks across the
+ * length, as attention does, is done item by item. Entries without a length, and those that look across it for the most
+ * part, run an item after the other: items_together is 1. A GPU takes the items of each length together.
+ *
+ * INVALID_ARGUMENT for an item without inputs or outputs, OUT_OF_RANGE for a length that the entry does not take; the
+ * message has the item's number, and then none has run. Of no items it does nothing. Outputs of different items do not
+ * overlap. */
+mdot_status mdot_run_many(mdot_context *context, size_t entry, const mdot_item *items, size_t count, mdot_error *err);
 
 /* Bucket index that a length would run in. OUT_OF_RANGE beyond the largest. */
 mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t entry, int64_t length,

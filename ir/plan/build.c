@@ -177,6 +177,7 @@ mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan,
     if (status != MDOT_OK) return status;
     find_lives(b.plan);
     pl_decide_precision(b.plan);
+    pl_decide_items(b.plan);
     if (!pl_assign_memory(b.plan) || ir_arena_failed(arena)) return pl_fault(&b);
 #ifdef MDOT_VERIFY
     if (pl_verify(b.plan, err) != MDOT_OK) return MDOT_MALFORMED;

@@ -149,7 +149,7 @@ bool pl_assign_memory(pl_plan *plan)
     for (int b = 0; b < plan->buffer_count; b++) {
         const pl_buffer *buffer = &plan->buffers[b];
         if (buffer->kind != PL_SCRATCH || buffer->first_use < 0) continue;
-        int64_t bytes = (buffer->max_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        int64_t bytes = (pl_room_bytes(plan, buffer) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         blocks[count++] = (block){b, bytes, 0, buffer->first_use, buffer->last_use, NULL};
     }
     qsort(blocks, (size_t)count, sizeof *blocks, compare_blocks);

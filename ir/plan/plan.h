@@ -45,6 +45,13 @@ static inline bool pl_is_half(const pl_buffer *buffer)
     return buffer->reads == PL_READ_HALF && (buffer->kind == PL_SCRATCH || buffer->kind == PL_WEIGHT);
 }
 
+static inline bool pl_has_length(const ir_type *type)
+{
+    for (int d = 0; d < type->rank; d++)
+        if (!ir_dim_is_number(type->dim[d])) return true;
+    return false;
+}
+
 /* A strided matrix view into a buffer: element (row r, column c) lies at offset + r * row_stride + c, in elements. */
 typedef struct pl_matrix {
     int buffer;
@@ -174,9 +181,11 @@ typedef struct pl_recurrence {
 
 typedef struct pl_kernel {
     pl_kind kind;
-    const char *name;   /* "linear.layers_0_f1", a C identifier but for the dots; unique in the plan */
-    const char *origin; /* the ONNX nodes it stands for, for people */
-    double flops;       /* at max_length */
+    const char *name;    /* "linear.layers_0_f1", a C identifier but for the dots; unique in the plan */
+    const char *origin;  /* the ONNX nodes it stands for, for people */
+    double flops;        /* at max_length */
+    bool is_rowwise;     /* the units of several items may stand behind one another in a call (ir/plan/items.c) … */
+    int64_t unit_offset; /* … of which there are length + unit_offset */
     union {
         pl_linear linear;
         pl_attention attention;
@@ -197,7 +206,19 @@ typedef struct pl_plan {
     pl_kernel *kernels;
     int64_t scratch_bytes;
     double flops;
+    int most_items;      /* that the scratch memory has room for; 0: items are not taken together … */
+    int64_t unit_offset; /* … if their lengths, and this for each but the first, add up to no more than max_length */
 } pl_plan;
+
+/* Lengths that a tensor's extents are the product of, where items are taken together. */
+enum { PL_MOST_LENGTHS = 2 };
+
+/* What a SCRATCH buffer takes for all items of a call: with a length, they take no more than one item at max_length. */
+static inline int64_t pl_room_bytes(const pl_plan *plan, const pl_buffer *buffer)
+{
+    bool is_of_each = plan->most_items > 0 && !pl_has_length(&buffer->type);
+    return is_of_each ? buffer->max_bytes * plan->most_items : buffer->max_bytes;
+}
 
 /* Plans a graph after all passes: inferred, supported, every symbol bound but L. UNSUPPORTED names the node. */
 mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan, mdot_error *err);
@@ -211,6 +232,9 @@ void pl_kernel_visit_buffers(const pl_kernel *kernel, void (*visit)(void *user, 
 bool pl_is_matrix(const pl_plan *plan, const pl_kernel *kernel);
 /* Sets every buffer's `reads`, once all kernels are there. */
 void pl_decide_precision(pl_plan *plan);
+
+/* Sets every kernel's is_rowwise and the plan's most_items, once all kernels are there (ir/plan/items.c). */
+void pl_decide_items(pl_plan *plan);
 
 /* Assigns scratch offsets so that buffers that live at the same time do not overlap (ir/plan/memory.c). */
 bool pl_assign_memory(pl_plan *plan);

@@ -370,15 +370,20 @@ static void put_body(text *t, const pl_kernel *k)
 
 static void put_kernel(text *t, int number, const pl_kernel *k)
 {
-    put(t, "%d %s: %s\n", number, k->name, k->origin);
+    put(t, "%d %s: %s", number, k->name, k->origin);
+    if (k->is_rowwise) put(t, " | rowwise");
+    if (k->unit_offset != 0) put(t, " of L%+" PRId64, k->unit_offset);
+    put(t, "\n");
     put_body(t, k);
 }
 
 char *pl_print(const pl_plan *plan, ir_arena *arena)
 {
     text t = {.arena = arena};
-    put(&t, "plan L<=%" PRId64 " scratch %" PRId64 " kernels %d\n", plan->max_length, plan->scratch_bytes,
+    put(&t, "plan L<=%" PRId64 " scratch %" PRId64 " kernels %d", plan->max_length, plan->scratch_bytes,
         plan->kernel_count);
+    if (plan->most_items > 0) put(&t, " items %d", plan->most_items);
+    put(&t, "\n");
     for (int k = 0; k < plan->buffer_count; k++) put_buffer(&t, k, &plan->buffers[k]);
     for (int k = 0; k < plan->kernel_count; k++) put_kernel(&t, k, &plan->kernels[k]);
     return finish(&t);

@@ -100,6 +100,7 @@ static mdot_status create(const mdot_predictor *predictor, const mdot_context_op
     rt_armor_note(context, RT_CONTEXT);
     mdot_status status = MDOT_OK;
     if (options->threads > 1) status = rt_workers_create(&predictor->allocator, options, &context->workers, err);
+    if (status == MDOT_OK) status = rt_joint_create(predictor, &context->joint, err);
     if (status == MDOT_OK) status = create_states(context, err);
     if (status == MDOT_OK) status = use_device(context, err);
     if (status != MDOT_OK) {
@@ -147,6 +148,7 @@ void mdot_context_destroy(mdot_context *context)
     if (context->device != NULL) predictor->device_ops->destroy_context(context->device);
     for (size_t i = count_extensions(predictor->rooms); i-- > 0;)
         if (context->states[i] != NULL) predictor->rooms->extensions[i]->destroy(predictor, context->states[i]);
+    rt_joint_destroy(predictor, &context->joint);
     rt_free(&predictor->allocator, context->scratch);
     if (!rt_armored()) rt_free(&predictor->allocator, context);
     rt_predictor_release(predictor);

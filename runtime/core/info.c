@@ -61,6 +61,7 @@ mdot_status mdot_predictor_get_entry(const mdot_predictor *predictor, size_t ent
         .has_length = e->least_length != 0,
         .schema_hash = e->schema_hash,
         .min_length = e->least_length,
+        .items_together = rt_items_together(table, e),
     };
     return bs_fill_struct(&entry_info_type, &info, out_info, NULL);
 }

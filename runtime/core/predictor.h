@@ -4,7 +4,7 @@
  *             loader.c maps the segments and touches their pages; device.c settles where calls run; predictor.c has
  *             the order
  *   describe  info.c
- *   run       context.c, run.c, workers.c
+ *   run       context.c, run.c, workers.c; several items in one call: joint.c, items.c
  *
  * Everything that comes from the file is checked once, at open; afterwards the table is trusted and read in place.
  */
@@ -139,15 +139,36 @@ static inline uint32_t rt_step_end(const mdot_abi_kernel *kernels, uint32_t kern
 }
 
 /* A bucket's code and kernels. */
-typedef struct rt_shared_code {
+typedef struct rt_code {
     mdot_abi_function function;
     const mdot_abi_kernel *kernels;
-    uint32_t kernel_count;
-} rt_shared_code;
+} rt_code;
 
-/* Runs every call as a whole, one after the other, each shared by all workers that come; their shares and workers'
- * numbers are set here. */
-void rt_workers_run(rt_workers *workers, const rt_shared_code *code, const mdot_abi_call *calls, size_t count);
+/* Runs the kernels of every call, one call after the other, each shared by all workers that come; their shares and
+ * workers' numbers are set here. */
+void rt_workers_run(rt_workers *workers, const rt_code *code, const mdot_abi_call *calls, size_t count);
+
+/* ---- joint.c: items that are taken together ---------------------------------------------------------------------- */
+
+typedef struct rt_joint {
+    unsigned char *tensors; /* of all items, each input and output one behind the other; NULL: no entry takes items
+                               together */
+    void **outputs;         /* of each item, in the entry's order */
+} rt_joint;
+
+/* The bucket whose code takes an entry's items together: kernels are the same for all lengths, so it is one for all of
+ * them. NULL: items are not taken together. */
+const mdot_abi_bucket *rt_joint_bucket(const mdot_abi_table *table, const mdot_abi_entry *entry);
+/* How many it takes at most; 1: none are taken together. */
+uint32_t rt_items_together(const mdot_abi_table *table, const mdot_abi_entry *entry);
+
+/* Of a tensor of all items, or of several, at most; each begins at MDOT_ABI_ALIGNMENT. */
+size_t rt_room_bytes(const mdot_abi_bucket *bucket, const mdot_abi_tensor *tensor);
+size_t rt_tensors_bytes(const mdot_abi_bucket *bucket, const mdot_abi_tensor *tensors, uint32_t count);
+
+/* Room for any entry's. OUT_OF_MEMORY. */
+mdot_status rt_joint_create(const mdot_predictor *predictor, rt_joint *out_joint, mdot_error *err);
+void rt_joint_destroy(const mdot_predictor *predictor, rt_joint *joint);
 
 /* ---- The public objects ------------------------------------------------------------------------------------------ */
 
@@ -172,6 +193,7 @@ struct mdot_context {
     rt_workers *workers; /* NULL: the caller's thread alone */
     const void **inputs; /* of the call being prepared; room for the entry with the most */
     void **outputs;
+    rt_joint joint;            /* of items that are taken together */
     void **states;             /* of the rooms' extensions, in their order */
     rt_device_context *device; /* NULL: calls run on the CPU */
     mdot_error device_error;   /* why they do although the predictor has a device; MDOT_OK otherwise */
@@ -187,6 +209,14 @@ void rt_device_close(mdot_predictor *predictor);
 mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *options, mdot_error *err);
 
 /* ---- run.c ------------------------------------------------------------------------------------------------------- */
+
+/* What the CPU runs of a bucket, and an ordinary call of it, which lacks inputs and outputs. */
+rt_code rt_code_of(const mdot_context *context, const mdot_abi_bucket *bucket);
+mdot_abi_call rt_call_of(const mdot_context *context, const mdot_abi_bucket *bucket, int64_t length);
+
+/* OUT_OF_RANGE, with what there is. */
+mdot_status rt_check_entry(const mdot_abi_table *table, size_t entry, mdot_error *err);
+mdot_status rt_check_length(const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length, mdot_error *err);
 
 /* rt_run_many on the CPU, whatever the device. */
 void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,

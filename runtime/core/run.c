@@ -29,14 +29,13 @@ mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t e
     return MDOT_OK;
 }
 
-static mdot_status check_entry(const mdot_abi_table *table, size_t entry, mdot_error *err)
+mdot_status rt_check_entry(const mdot_abi_table *table, size_t entry, mdot_error *err)
 {
     if (entry < table->entry_count) return MDOT_OK;
     return mdot_fail(err, MDOT_OUT_OF_RANGE, "there is no entry %zu; the artefact has %u", entry, table->entry_count);
 }
 
-static mdot_status check_length(const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length,
-                                mdot_error *err)
+mdot_status rt_check_length(const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length, mdot_error *err)
 {
     if (find_bucket(table, entry, length) < entry->bucket_count) return MDOT_OK;
     if (!entry->least_length)
@@ -53,9 +52,31 @@ static const mdot_abi_bucket *bucket_of(const mdot_context *context, const mdot_
     return &rt_buckets(table, entry)[find_bucket(table, entry, length)];
 }
 
+/* The code offset is relative to the code section: mdot_abi.h. */
+rt_code rt_code_of(const mdot_context *context, const mdot_abi_bucket *bucket)
+{
+    const mdot_predictor *predictor = context->predictor;
+    const rt_artefact *artefact = &predictor->library.artefact;
+    uint32_t number = predictor->functions[bucket->number].code;
+    return (rt_code){(mdot_abi_function)((uintptr_t)artefact->code + (uintptr_t)artefact->code[number]),
+                     rt_kernels(predictor->table, bucket)};
+}
+
+mdot_abi_call rt_call_of(const mdot_context *context, const mdot_abi_bucket *bucket, int64_t length)
+{
+    const mdot_predictor *predictor = context->predictor;
+    return (mdot_abi_call){
+        .weights = predictor->library.artefact.weights + predictor->image->weights_offset,
+        .scratch = context->scratch,
+        .length = length,
+        .kernel_end = bucket->kernel_count,
+        .share_end = MDOT_ABI_WHOLE_SHARE,
+    };
+}
+
 /* Calls that several threads share are handed to them some at a time. */
-static void run_shared(mdot_context *context, const rt_shared_code *code, const mdot_abi_call *common,
-                       const rt_item *items, size_t count)
+static void run_shared(mdot_context *context, const rt_code *code, const mdot_abi_call *common, const rt_item *items,
+                       size_t count)
 {
     enum { AT_ONCE = 16 };
     mdot_abi_call calls[AT_ONCE];
@@ -70,43 +91,20 @@ static void run_shared(mdot_context *context, const rt_shared_code *code, const 
     }
 }
 
-/* The code offset is relative to the code section: mdot_abi.h. */
-static mdot_abi_function cpu_function(const mdot_predictor *predictor, const mdot_abi_bucket *bucket)
-{
-    const rt_artefact *artefact = &predictor->library.artefact;
-    uint32_t number = predictor->functions[bucket->number].code;
-    return (mdot_abi_function)((uintptr_t)artefact->code + (uintptr_t)artefact->code[number]);
-}
-
-/* Of everything; inputs and outputs are the caller's to set. */
-static mdot_abi_call whole_call(const mdot_context *context, const mdot_abi_bucket *bucket, int64_t length)
-{
-    const mdot_predictor *predictor = context->predictor;
-    return (mdot_abi_call){
-        .weights = predictor->library.artefact.weights + predictor->image->weights_offset,
-        .scratch = context->scratch,
-        .length = length,
-        .kernel_end = bucket->kernel_count,
-        .share_end = MDOT_ABI_WHOLE_SHARE,
-    };
-}
-
 void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,
                    size_t count)
 {
-    const mdot_predictor *predictor = context->predictor;
     const mdot_abi_bucket *bucket = bucket_of(context, entry, length);
-    mdot_abi_function function = cpu_function(predictor, bucket);
-    mdot_abi_call arguments = whole_call(context, bucket, length);
+    rt_code code = rt_code_of(context, bucket);
+    mdot_abi_call call = rt_call_of(context, bucket, length);
     if (rt_workers_share(context->workers, length)) {
-        const rt_shared_code code = {function, rt_kernels(predictor->table, bucket), bucket->kernel_count};
-        run_shared(context, &code, &arguments, items, count);
+        run_shared(context, &code, &call, items, count);
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        arguments.inputs = items[i].inputs;
-        arguments.outputs = items[i].outputs;
-        function(&arguments);
+        call.inputs = items[i].inputs;
+        call.outputs = items[i].outputs;
+        code.function(&call);
     }
 }
 
@@ -123,10 +121,12 @@ void rt_run_many(mdot_context *context, const mdot_abi_entry *entry, int64_t len
     rt_run_on_cpu(context, entry, length, items, count);
 }
 
+/* ---- One call ---------------------------------------------------------------------------------------------------- */
+
 static mdot_status check_call(const mdot_abi_table *table, size_t entry, int64_t length, mdot_error *err)
 {
-    mdot_status status = check_entry(table, entry, err);
-    return status == MDOT_OK ? check_length(table, rt_entry(table, entry), length, err) : status;
+    mdot_status status = rt_check_entry(table, entry, err);
+    return status == MDOT_OK ? rt_check_length(table, rt_entry(table, entry), length, err) : status;
 }
 
 static mdot_status run_ordered(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
@@ -167,12 +167,12 @@ static mdot_status run_step(mdot_context *context, size_t entry, int64_t length,
                              rt_string(table, rt_entry(table, entry)->name_at), i, (long long)length, step);
         end = rt_step_end(kernels, bucket->kernel_count, begin);
     }
-    mdot_abi_call call = whole_call(context, bucket, length);
+    mdot_abi_call call = rt_call_of(context, bucket, length);
     call.inputs = item->inputs;
     call.outputs = item->outputs;
     call.kernel_begin = begin;
     call.kernel_end = end;
-    cpu_function(context->predictor, bucket)(&call);
+    rt_code_of(context, bucket).function(&call);
     return MDOT_OK;
 }
 
@@ -317,13 +317,13 @@ static mdot_status run_named(mdot_context *context, size_t entry, const mdot_inp
                              const mdot_output *outputs, size_t output_count, mdot_error *err)
 {
     const mdot_abi_table *table = context->predictor->table;
-    mdot_status status = check_entry(table, entry, err);
+    mdot_status status = rt_check_entry(table, entry, err);
     if (status != MDOT_OK) return status;
     const mdot_abi_entry *e = rt_entry(table, entry);
     int64_t length = 0;
     status = order_inputs(context, e, inputs, input_count, &length, err);
     if (status != MDOT_OK) return status;
-    status = check_length(table, e, length, err);
+    status = rt_check_length(table, e, length, err);
     if (status != MDOT_OK) return status;
     status = order_outputs(context, e, outputs, output_count, length, err);
     if (status != MDOT_OK) return status;

@@ -4,6 +4,7 @@
  *   - every array is inside the table and aligned, every string ends inside it;
  *   - names are unique among entries, among an entry's inputs and among its outputs;
  *   - at every length from 1 to the largest bucket's, no dimension is negative and no tensor's size overflows;
+ *   - where items are taken together, their tensors take no more memory than runtime/core/joint.c counts on;
  *   - buckets ascend, and some input's shape tells the length where the entry has one;
  *   - every image has something to run for each bucket, and its weights in the section of its kind; they are in order,
  *     no two are of one target and arithmetic, and the first is for CPUs;
@@ -130,6 +131,45 @@ static mdot_status check_buckets(const mdot_abi_table *table, const mdot_abi_ent
     return MDOT_OK;
 }
 
+/* Far above what a call's tensors take, and so low that the sizes of many items cannot overflow. */
+#define MAX_TENSOR_BYTES (UINT64_C(1) << 40)
+
+/* Extents grow with the length by no more than the bucket says, and what does not grow is there for each item. */
+static mdot_status check_together(const mdot_abi_table *table, const mdot_abi_bucket *bucket, uint32_t at,
+                                  uint32_t count, mdot_error *err)
+{
+    const mdot_abi_tensor *tensors = (const mdot_abi_tensor *)((const char *)table + at);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = rt_string(table, tensors[i].name_at);
+        for (uint32_t d = 0; d < tensors[i].rank; d++) {
+            const mdot_abi_dim *dim = &tensors[i].dim[d];
+            if (!rt_has_length(dim)) continue;
+            if (dim->scale < 0 || (dim->offset > 0 && (dim->offset - 1) / dim->scale >= bucket->unit_offset))
+                return MALFORMED(err, "items are taken together by a bucket of %lld, and %s is no tensor for it",
+                                 (long long)bucket->max_length, name);
+        }
+        if (rt_tensor_bytes(&tensors[i], bucket->max_length) > MAX_TENSOR_BYTES / bucket->most_items)
+            return MALFORMED(err, "%s of %u items is too large", name, bucket->most_items);
+    }
+    return MDOT_OK;
+}
+
+static mdot_status check_items(const mdot_abi_table *table, const mdot_abi_entry *entry, const mdot_abi_bucket *bucket,
+                               mdot_error *err)
+{
+    if (bucket->most_items == 0) return MDOT_OK;
+    if (bucket->most_items > bucket->max_length || bucket->unit_offset < 0 || bucket->unit_offset > bucket->max_length)
+        return MALFORMED(err, "a bucket of %lld takes %u items together", (long long)bucket->max_length,
+                         bucket->most_items);
+    const mdot_abi_kernel *kernels = rt_kernels(table, bucket);
+    for (uint32_t i = 0; i < bucket->kernel_count; i++)
+        if (kernels[i].unit_offset > bucket->unit_offset || kernels[i].unit_offset < -(int64_t)entry->least_length)
+            return MALFORMED(err, "kernel %s is of length%+lld", rt_string(table, kernels[i].name_at),
+                             (long long)kernels[i].unit_offset);
+    mdot_status status = check_together(table, bucket, entry->inputs_at, entry->input_count, err);
+    return status == MDOT_OK ? check_together(table, bucket, entry->outputs_at, entry->output_count, err) : status;
+}
+
 static bool tells_length(const mdot_abi_table *table, const mdot_abi_entry *entry)
 {
     const mdot_abi_tensor *inputs = rt_inputs(table, entry);
@@ -148,6 +188,9 @@ static mdot_status check_entry(const mdot_abi_table *table, const mdot_abi_entry
     status = check_tensors(table, entry->inputs_at, entry->input_count, entry->least_length, max_length, err);
     if (status != MDOT_OK) return status;
     status = check_tensors(table, entry->outputs_at, entry->output_count, entry->least_length, max_length, err);
+    if (status != MDOT_OK) return status;
+    for (uint32_t b = 0; b < entry->bucket_count && status == MDOT_OK; b++)
+        status = check_items(table, entry, &rt_buckets(table, entry)[b], err);
     if (status != MDOT_OK) return status;
     if (entry->least_length && !tells_length(table, entry))
         return MALFORMED(err, "no input of entry %s tells the length", rt_string(table, entry->name_at));

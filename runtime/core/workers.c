@@ -45,7 +45,7 @@ struct rt_workers {
     mdot_parallel_for_fn parallel_for;
     void *user;
     step step;
-    const rt_shared_code *code; /* of the run at hand */
+    const rt_code *code; /* of the run at hand */
     const mdot_abi_call *calls;
     size_t call_count;
     _Alignas(LINE_BYTES) atomic_ullong ticket;
@@ -98,10 +98,10 @@ static void run_step(rt_workers *w, uint32_t worker)
 }
 
 /* A step of kernels that are not split the leader does by itself. */
-static void lead_call(rt_workers *w, const rt_shared_code *code, const mdot_abi_call *call, uint32_t worker)
+static void lead_call(rt_workers *w, const rt_code *code, const mdot_abi_call *call, uint32_t worker)
 {
-    for (uint32_t begin = 0, end; begin < code->kernel_count; begin = end) {
-        end = rt_step_end(code->kernels, code->kernel_count, begin);
+    for (uint32_t begin = (uint32_t)call->kernel_begin, end; begin < call->kernel_end; begin = end) {
+        end = rt_step_end(code->kernels, (uint32_t)call->kernel_end, begin);
         w->step = (step){code->function, *call};
         w->step.call.kernel_begin = begin;
         w->step.call.kernel_end = end;
@@ -212,7 +212,7 @@ static void take_part(void *argument, uint32_t i)
 
 /* ---- Runs -------------------------------------------------------------------------------------------------------- */
 
-void rt_workers_run(rt_workers *w, const rt_shared_code *code, const mdot_abi_call *calls, size_t count)
+void rt_workers_run(rt_workers *w, const rt_code *code, const mdot_abi_call *calls, size_t count)
 {
     w->code = code;
     w->calls = calls;

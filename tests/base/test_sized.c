@@ -125,7 +125,7 @@ static void elements_lie_as_far_apart_as_the_caller_says(void **state)
                    #type " has padding behind " #last ": fill it with a field that is reserved, or order fields anew")
 ENDS_WITH(mdot_open_options, compute);
 ENDS_WITH(mdot_predictor_info, cpu_reason);
-ENDS_WITH(mdot_entry_info, min_length);
+ENDS_WITH(mdot_entry_info, items_together);
 ENDS_WITH(mdot_tensor_info, columns);
 ENDS_WITH(mdot_bucket_info, kernel_count);
 ENDS_WITH(mdot_kernel_info, flops);

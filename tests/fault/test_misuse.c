@@ -226,6 +226,17 @@ static void run(void)
     BEYOND(mdot_run_step(context, SIZE_MAX, 0, inputs, outputs, 0, &err));
     BEYOND(mdot_run_step(context, 1, INT64_MIN, inputs, outputs, 0, &err));
     BEYOND(mdot_run_step(context, 1, 0, inputs, outputs, SIZE_MAX, &err));
+    mdot_item item = {0, inputs, outputs};
+    TELLS(mdot_run_many(NULL, 1, &item, 1, &err));
+    TELLS(mdot_run_many(context, 1, NULL, 1, &err));
+    BEYOND(mdot_run_many(context, SIZE_MAX, &item, 1, &err));
+    TELLS(mdot_run_many(context, 1, &(mdot_item){0, NULL, outputs}, 1, &err));
+    TELLS(mdot_run_many(context, 1, &(mdot_item){0, inputs, NULL}, 1, &err));
+    static const int64_t lengths[] = {INT64_MIN, -1, 1, INT64_MAX};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        item.length = lengths[i];
+        BEYOND(mdot_run_many(context, 1, &item, 1, &err));
+    }
 }
 
 /* ---- Jobs -------------------------------------------------------------------------------------------------------- */
@@ -550,7 +561,7 @@ static const row rows[] = {
      "mdot_predictor_get_image_kernel mdot_predictor_find_bucket",
      predictor_accessors},
     {"mdot_context_create mdot_context_create_with mdot_context_get_device_status", context_functions},
-    {"mdot_run mdot_run_ordered mdot_run_step", run},
+    {"mdot_run mdot_run_ordered mdot_run_step mdot_run_many", run},
     {"mdot_job_create", job_create},
     {"mdot_job_load mdot_job_parse mdot_job_save", job_files},
     {"mdot_job_get_info mdot_job_get_operator mdot_optimizer_load", job_accessors},

@@ -47,8 +47,8 @@ static void fill_predict(text_builder *b)
     t->predict_input[2] = tensor(b, "bias", MDOT_DTYPE_I64, 0, none, none);
     t->predict_output[0] = tensor(b, "y", MDOT_DTYPE_F32, 1, length, none);
     t->predict_output[1] = tensor(b, "about", MDOT_DTYPE_I64, 1, four, none);
-    t->kernel[0] = (mdot_abi_kernel){text(b, "linear.y"), text(b, "linear"), 1, 0};
-    t->kernel[1] = (mdot_abi_kernel){text(b, "nest.about"), text(b, "nest"), 1, 0};
+    t->kernel[0] = (mdot_abi_kernel){text(b, "linear.y"), text(b, "linear"), 1, 0, 0};
+    t->kernel[1] = (mdot_abi_kernel){text(b, "nest.about"), text(b, "nest"), 1, 0, 0};
     for (uint32_t i = 0; i < FIXTURE_BUCKETS; i++) {
         int64_t max_length = i == 0 ? 4 : FIXTURE_MAX_LENGTH;
         t->predict_bucket[i] =
