@@ -72,6 +72,7 @@ static void print_entry(const view *v, size_t index)
     printf("\nentry %s", cli_printable(&name, entry.name));
     if (entry.has_length) printf(", L = %" PRId64 " … %" PRId64, entry.min_length, bucket.max_length);
     printf(", schema %016" PRIx64 "\n", entry.schema_hash);
+    if (entry.items_together > 1) printf("  takes up to %zu items together (mdot_run_many)\n", entry.items_together);
     print_tensors(v, index, entry.input_count, mdot_predictor_get_input, "input");
     print_tensors(v, index, entry.output_count, mdot_predictor_get_output, "output");
     printf("\n  %7s %8s %10s %14s\n", "bucket", "kernels", "MFLOP", "scratch bytes");
@@ -206,8 +207,9 @@ static void json_entry(const view *v, size_t index)
     mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
     mdot_predictor_get_entry(v->predictor, index, &entry);
     json_field(index > 0 ? ",\n    {" : "\n    {", "name", entry.name);
-    printf(", \"has_length\": %s, \"min_length\": %" PRId64 ", \"schema_hash\": \"%016" PRIx64 "\"",
-           entry.has_length ? "true" : "false", entry.min_length, entry.schema_hash);
+    printf(", \"has_length\": %s, \"min_length\": %" PRId64 ", \"schema_hash\": \"%016" PRIx64
+           "\", \"items_together\": %zu",
+           entry.has_length ? "true" : "false", entry.min_length, entry.schema_hash, entry.items_together);
     json_tensors(v, index, entry.input_count, mdot_predictor_get_input, "inputs");
     json_tensors(v, index, entry.output_count, mdot_predictor_get_output, "outputs");
     printf(",\n      \"buckets\": [");

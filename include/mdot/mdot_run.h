@@ -230,8 +230,8 @@ typedef struct mdot_item { /* one of several calls of an entry: what mdot_run_or
  *
  * Items are taken together, up to mdot_entry_info.items_together one after the other in the array, as long as their
  * lengths add up to 128 or less (to the smallest bucket, where that is greater): what computes each row by itself, as
- * linears and norms do, then does the rows of all of them at once and reads its weights once. That
- * pays for short items, the more the larger the model: below length 32 or so, many items cost less than one call each. What looks across the
+ * linears and norms do, then does the rows of all of them at once and reads its weights once. That pays for items of a
+ * few rows, and for models whose weights no cache holds; beyond some 30 rows it hardly matters. What looks across the
  * length, as attention does, is done item by item. Entries without a length, and those that look across it for the most
  * part, run an item after the other: items_together is 1. A GPU takes the items of each length together.
  *

@@ -1,4 +1,4 @@
-/* items.c — several items of an entry at lengths of their own in one call, mdot_run_many, by the rules of mdot_abi_call.
+/* items.c — several items of an entry at lengths of their own in one call: mdot_run_many, as mdot_abi_call lays down.
  *
  * Inputs are copied behind one another, kernels are gone through one after the other, and outputs are copied to where
  * the items want them. A kernel that is rowwise is one call; of another each item is one. A device takes those of each

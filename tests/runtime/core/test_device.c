@@ -261,6 +261,40 @@ static void cpu_answers_when_the_device_fails_and_from_then_on(void **state)
     mdot_predictor_close(predictor);
 }
 
+/* Entry "predict" is of x [L,2], keep [L] and bias; the metals answer it with nothing. */
+static void items_of_a_length_go_to_the_device_together(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {3, 1, 3, 2, 1, 3};
+    enum { ITEMS = 6 };
+    float x[6] = {0}, y[ITEMS][3];
+    bool keep[3] = {true, true, true};
+    int64_t bias = 4, about[4];
+    const void *const inputs[] = {x, keep, &bias};
+    void *outputs[ITEMS][2];
+    mdot_item items[ITEMS];
+    for (int i = 0; i < ITEMS; i++) {
+        outputs[i][0] = y[i];
+        outputs[i][1] = about;
+        y[i][0] = -1;
+        items[i] = (mdot_item){lengths[i], inputs, outputs[i]};
+    }
+    mdot_predictor *predictor = NULL;
+    mdot_context *context = NULL;
+    assert_int_equal(open_over(&metals, "tin", &predictor, NULL), MDOT_OK);
+    assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+    int runs = tin.runs;
+    assert_int_equal(mdot_run_many(context, 0, items, ITEMS, NULL), MDOT_OK);
+    assert_int_equal(tin.runs, runs + 3);
+    assert_true(y[0][0] == -1);
+    tin.run = MDOT_DEVICE; /* the first that fails is the last that is asked for; the CPU answers them all */
+    assert_int_equal(mdot_run_many(context, 0, items, ITEMS, NULL), MDOT_OK);
+    assert_int_equal(tin.runs, runs + 4);
+    for (int i = 0; i < ITEMS; i++) assert_true(y[i][0] == 4);
+    mdot_context_destroy(context);
+    mdot_predictor_close(predictor);
+}
+
 /* The fixture's kernels take far less than a millisecond. */
 static void auto_tries_every_kind_and_leaves_what_is_slower(void **state)
 {
@@ -336,6 +370,7 @@ int main(void)
         cmocka_unit_test_setup(device_that_was_asked_for_must_open, reset),
         cmocka_unit_test_setup(context_of_a_device_that_was_asked_for_must_be_there, reset),
         cmocka_unit_test_setup(cpu_answers_when_the_device_fails_and_from_then_on, reset),
+        cmocka_unit_test_setup(items_of_a_length_go_to_the_device_together, reset),
         cmocka_unit_test_setup(auto_tries_every_kind_and_leaves_what_is_slower, reset),
         cmocka_unit_test_setup(auto_is_who_has_the_arithmetic_asked_for, reset),
         cmocka_unit_test_setup(auto_passes_over_what_does_not_open, reset),

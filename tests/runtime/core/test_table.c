@@ -133,6 +133,9 @@ static const lie lies[] = {
     LIE(kernel[1].name_at, UINT32_MAX),
     LIE(kernel[1].kind_at, sizeof(fixture_table)),
     LIE(double_bucket[0].max_length, 3),
+    LIE(predict_bucket[0].most_items, 5),
+    LIE(predict_bucket[1].most_items, UINT32_MAX),
+    LIE(double_bucket[0].most_items, 1),
 };
 
 static void lying_table_is_malformed(void **state)
@@ -146,6 +149,50 @@ static void lying_table_is_malformed(void **state)
         if (status != MDOT_MALFORMED) fail_msg("%s: %s", lies[i].what, mdot_status_name(status));
         free(f.bytes);
     }
+}
+
+/* A bucket that takes two items together, and one field of it or of what it takes. */
+static mdot_status open_joint(void (*change)(fixture_table *table), mdot_error *err)
+{
+    fixture f = fixture_copy(&fixture_shared);
+    fixture_table *table = fixture_table_of(&f);
+    table->predict_bucket[0].most_items = 2;
+    if (change != NULL) change(table);
+    mdot_status status = open_changed(&f, err);
+    free(f.bytes);
+    return status;
+}
+
+static void negative_offset(fixture_table *table)
+{
+    table->predict_bucket[0].unit_offset = -1;
+}
+static void offset_of_a_tensor(fixture_table *table)
+{
+    table->predict_input[0].dim[0].offset = 1;
+}
+static void offset_of_a_kernel(fixture_table *table)
+{
+    table->kernel[1].unit_offset = 1;
+}
+static void offset_below_the_length(fixture_table *table)
+{
+    table->kernel[0].unit_offset = -2;
+}
+static void falling_extent(fixture_table *table)
+{
+    table->predict_output[0].dim[0] = (mdot_abi_dim){-1, FIXTURE_MAX_LENGTH};
+}
+
+static void items_that_do_not_fit_are_malformed(void **state)
+{
+    (void)state;
+    void (*const changes[])(fixture_table *) = {negative_offset, offset_of_a_tensor, offset_of_a_kernel,
+                                                offset_below_the_length, falling_extent};
+    mdot_error err;
+    if (fixture_machine_runs(MDOT_CPU_X86_64_V3)) assert_int_equal(open_joint(NULL, &err), MDOT_OK);
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
+        if (open_joint(changes[i], &err) != MDOT_MALFORMED) fail_msg("change %zu", i);
 }
 
 static void equal_names_are_malformed(void **state)
@@ -196,6 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lying_table_is_malformed),
+        cmocka_unit_test(items_that_do_not_fit_are_malformed),
         cmocka_unit_test(equal_names_are_malformed),
         cmocka_unit_test(string_without_an_end_is_malformed),
         cmocka_unit_test(code_outside_the_executable_segment_is_malformed),
