@@ -128,7 +128,7 @@ ENDS_WITH(mdot_predictor_info, cpu_reason);
 ENDS_WITH(mdot_entry_info, items_together);
 ENDS_WITH(mdot_tensor_info, columns);
 ENDS_WITH(mdot_bucket_info, kernel_count);
-ENDS_WITH(mdot_kernel_info, flops);
+ENDS_WITH(mdot_kernel_info, step);
 ENDS_WITH(mdot_image_info, weights_bytes);
 ENDS_WITH(mdot_image_kernel_info, code_bytes);
 ENDS_WITH(mdot_job_operator, frozen_parameters);
