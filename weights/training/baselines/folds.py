@@ -1,6 +1,6 @@
 """The predictor's folds, as baselines learn them: from eager training steps on the card that is judged, and where cards are left
-out, from those of the other cards. Labels of inference are the predictor's own; the publications do not say what to do with
-them.
+out, from those of the other cards. Labels of inference and of language models are the predictor's own; the publications do not say
+what to do with the former.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SPLITS = (splits.RANDOM, splits.FAMILIES, splits.SOFTWARE, splits.CARDS)
 def usable(data: Dataset, split: str = splits.RANDOM) -> np.ndarray:
     """[l] whether baselines learn from a label."""
     if split == splits.CARDS:
-        return np.isin(data.kind, (TRAIN, BACKWARD)) & ~data.is_compiled
+        return np.isin(data.kind, (TRAIN, BACKWARD)) & ~data.is_compiled & ~splits.is_published(data)
     return (data.kind == TRAIN) & (data.gpu == CARD) & ~data.is_compiled
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 
 def _dataset(options: argparse.Namespace) -> int:
-    from predictor import dataset, labels, sequences
+    from predictor import dataset, labels, published, sequences
 
     known = [label for path in options.labels for label in labels.read_timm(path, labels.TRAIN)]
     known += [label for path in options.inference for label in labels.read_timm(path, labels.INFER)]
     known += [label for folder in options.torchvision for label in labels.read_torchvision(folder)]
+    known += [label for path in options.published for label in published.read(path)]
     networks = sorted({label.network for label in known})
     there = [n for n in networks if (options.graphs / n.graph_file).exists()]
     if len(there) < len(networks):
@@ -88,6 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     making.add_argument("--labels", type=Path, required=True, nargs="+", help="timm's tables of training")
     making.add_argument("--inference", type=Path, default=[], nargs="*", help="timm's tables of inference")
     making.add_argument("--torchvision", type=Path, default=[], nargs="*", help="folders of pytorch-gpu-benchmark's results")
+    making.add_argument("--published", type=Path, default=[], nargs="*",
+                        help="language models: NeuSight's folder of labels, the table of published points")
     making.add_argument("--graphs", type=Path, required=True, help="folder of `predictor graphs`")
     making.add_argument("--out", type=Path, required=True, help="FILE.npz")
     making.add_argument("--cache", type=Path, default=Path("cache"), help="folder of sequences read before (default cache)")

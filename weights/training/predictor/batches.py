@@ -13,13 +13,10 @@ from predictor.context import Places
 from predictor.dataset import Dataset
 from predictor.features import Work
 from predictor.labels import BACKWARD, INFER, TRAIN
+from predictor.published import FOUNDRY, PUBLISHED, VTRAIN
 from predictor.model import PARTS, PHASES, Configurations, Options
 from predictor.normalisation import Normalisation
 from predictor.operators import Operators
-
-FUSED_SINCE = 200
-"""PyTorch's scaled_dot_product_attention came with 2.0, and timm took it up."""
-
 
 @dataclass(frozen=True)
 class Batch:
@@ -39,7 +36,7 @@ class Batch:
     conditions: Tensor          # [P, conditions.COUNT], of layout where layouts matter
     part_weight: Tensor         # [P, PARTS], which parts of an operator were timed
     has_optimizer: Tensor       # [R, 1]
-    kind: Tensor                # [R], row of KINDS
+    benchmark: Tensor           # [R], row of BENCHMARKS
     host: Tensor                # [R], row of hosts
     parameters: Tensor          # [R, 1]
     launches: Tensor            # [R, 1]
@@ -68,7 +65,7 @@ def _configurations(data: Dataset, labels: np.ndarray) -> Configurations:
         batch=_float(data.batch[labels, None]), gpu_count=where(np.ones(len(labels))), is_fp32=where(precision == "fp32"),
         is_tf32=where(precision == "tf32"), is_amp=where(is_throughout | np.char.startswith(precision, "amp")),
         is_half=where(is_throughout), is_default=where(np.zeros(len(labels))), is_nhwc=where(data.is_nhwc[labels]),
-        is_adam=where(np.zeros(len(labels))), is_fused=where(torch_version >= FUSED_SINCE),
+        is_adam=where(np.zeros(len(labels))), is_fused=where(data.is_fused[labels]),
         is_compiled=where(data.is_compiled[labels]), torch=where(torch_version),
         gpu=_float([gpu[name] for name in data.gpu[labels]]))
 
@@ -97,21 +94,29 @@ NORM_IN_EVALUATION = 2 / 3
 FORWARD, NORM_FORWARD = tables.PHASES.index("forward"), PHASES
 
 
-def _part_weight(kind: np.ndarray) -> np.ndarray:
-    """[labels, PARTS]"""
+def _part_weight(kind: np.ndarray, recomputes: np.ndarray) -> np.ndarray:
+    """[labels, PARTS]: how many times each was run."""
     weight = np.ones((len(kind), PARTS))
     weight[kind == INFER] = 0
-    weight[kind == INFER, FORWARD] = 1
-    weight[kind == INFER, NORM_FORWARD] = NORM_IN_EVALUATION
+    weight[:, FORWARD] = 1 + recomputes
+    weight[:, NORM_FORWARD] = np.where(kind == INFER, NORM_IN_EVALUATION, 1 + recomputes)
     return weight
 
 
-KINDS = (TRAIN, BACKWARD, INFER)
+BENCHMARKS = (TRAIN, BACKWARD, INFER, *(f"{run} {kind}" for run in PUBLISHED for kind in (BACKWARD, INFER)))
+"""Who measured what: timm's and torchvision's by kind alone."""
+WHOLE = (TRAIN, f"{FOUNDRY} {BACKWARD}", f"{VTRAIN} {BACKWARD}")
+"""Measured in training as users train: what a step is."""
+
+
+def benchmark(run: str, kind: str) -> int:
+    """Row of BENCHMARKS."""
+    return BENCHMARKS.index(f"{run} {kind}" if run in PUBLISHED else kind)
 
 
 def host_names(data: Dataset) -> np.ndarray:
     """[l] text: which machine started the kernels, as far as labels tell."""
-    return np.array([f"{gpu} {kind}" for gpu, kind in zip(data.gpu, data.kind)])
+    return np.array([f"{gpu} {BENCHMARKS[benchmark(str(run), str(kind))]}" for gpu, run, kind in zip(data.gpu, data.run, data.kind)])
 
 
 def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Batch:
@@ -135,8 +140,8 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
     def summed(amount: np.ndarray) -> Tensor:
         return _float(np.bincount(row, weights=count * amount, minlength=len(labels))[:, None])
 
-    part_weight, has_optimizer = _part_weight(data.kind[labels]), data.kind[labels] == TRAIN
-    launches = (work.launches.numpy() * (part_weight[row, :PHASES] > 0)).sum(axis=1)
+    part_weight, has_optimizer = _part_weight(data.kind[labels], data.recomputes[labels]), data.kind[labels] == TRAIN
+    launches = (work.launches.numpy() * part_weight[row, :PHASES]).sum(axis=1)
     launches = launches + features.OPTIMIZER_LAUNCHES * work.learns.numpy()[:, 0] * has_optimizer[row]
     hosts = np.unique(host_names(data))
     return Batch(
@@ -145,7 +150,7 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
         row=rows, count=_float(count[:, None]), work=work, pair_configurations=_of_pairs(c, rows), configurations=c,
         conditions=conditions.where_layouts_matter(c.conditions()[rows], work.has_layout),
         part_weight=_float(part_weight[row]), has_optimizer=_float(has_optimizer[:, None]),
-        kind=torch.tensor([KINDS.index(kind) for kind in data.kind[labels]]),
+        benchmark=torch.tensor([benchmark(str(run), str(kind)) for run, kind in zip(data.run[labels], data.kind[labels])]),
         host=torch.tensor(np.searchsorted(hosts, host_names(data)[labels])),
         parameters=summed(data.load[distinct[of_pair], -1]), launches=summed(launches), step_ms=_float(data.step_ms[labels, None]),
         weight=_float(np.ones((len(labels), 1))), places=places)
@@ -154,7 +159,7 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
 def make_merged(data: Dataset, labels: np.ndarray, weight: np.ndarray, options: Options = Options()) -> Batch:
     """Labels that differ in nothing but the run are one step, of their geometric mean. `weight`: of every label of the set."""
     text = [np.unique(x, return_inverse=True)[1].reshape(-1) for x in (data.software, data.gpu, data.precision, data.kind)]
-    what = np.column_stack([data.label_network, data.batch, data.is_nhwc, data.is_compiled, *text])[labels]
+    what = np.column_stack([data.label_network, data.batch, data.is_nhwc, data.is_compiled, data.recomputes, *text])[labels]
     _, first, group, count = np.unique(what, axis=0, return_index=True, return_inverse=True, return_counts=True)
     batch = make(data, labels[first], options)
     mean = np.bincount(group.reshape(-1), weights=np.log(data.step_ms[labels])) / count

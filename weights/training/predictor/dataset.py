@@ -43,6 +43,8 @@ class Dataset:
     precision: np.ndarray       # [l] text
     kind: np.ndarray            # [l] text
     is_compiled: np.ndarray
+    is_fused: np.ndarray
+    recomputes: np.ndarray
     step_ms: np.ndarray
 
     @property
@@ -100,5 +102,7 @@ def build(sequences: dict[Network, Sequence], labels: list[Label]) -> Dataset:
         precision=np.array([label.precision for label in kept]),
         kind=np.array([label.kind for label in kept]),
         is_compiled=np.array([label.is_compiled for label in kept]),
+        is_fused=np.array([label.is_fused for label in kept]),
+        recomputes=np.array([label.recomputes for label in kept]),
         step_ms=np.array([label.step_ms for label in kept]),
     )

@@ -1,4 +1,4 @@
-"""Rebuilds the labelled timm networks as `.job` files: what each does in a training step, as PyTorch calls it.
+"""Rebuilds the labelled networks as `.job` files: what each does in a training step, as PyTorch calls it.
 
 mdot's own reader of modules (bindings/python) runs the network once on two samples that have shapes and no data; weights are left
 as they come from the allocator, because nothing reads them. Networks that the installed timm lacks are named on standard error:
@@ -13,6 +13,7 @@ import sys
 import warnings
 from pathlib import Path
 
+from predictor import language, published
 from predictor.labels import TORCHVISION, Network, networks
 
 BATCH = 2       # BatchNormalization refuses one sample where the feature map is 1 x 1
@@ -33,7 +34,10 @@ def _leave_uninitialised() -> None:
     """Random weights of a billion parameters take longer than the graph."""
     import importlib
 
-    import timm
+    try:
+        import timm
+    except ImportError:     # language models do without
+        return
     import torch.nn.init as torch_init
 
     timm_init = importlib.import_module("timm.layers.weight_init" if hasattr(timm, "layers") else "timm.models.layers.weight_init")
@@ -62,6 +66,8 @@ def build(network: Network):
     import mdot
     import torch
 
+    if network.name.startswith(language.LANGUAGE):
+        return language.build(network.name.removeprefix(language.LANGUAGE), network.image_size)
     if network.name.startswith(TORCHVISION):
         import torchvision
 
@@ -105,10 +111,13 @@ def write_all(wanted: list[Network], folder: Path, processes: int) -> int:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="predictor graphs", description=__doc__.splitlines()[0])
-    parser.add_argument("--labels", type=Path, required=True, nargs="+", 
+    parser.add_argument("--labels", type=Path, default=[], nargs="*",
                         help="timm's tables of training and inference, the folder of torchvision's networks")
+    parser.add_argument("--published", type=Path, default=[], nargs="*",
+                        help="language models: NeuSight's folder of labels, the table of published points")
     parser.add_argument("--out", type=Path, required=True, help="folder of the `.job` files; those that exist stay")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
-    failed = write_all(networks(options.labels), options.out, options.processes)
+    wanted = {*networks(options.labels), *(label.network for path in options.published for label in published.read(path))}
+    failed = write_all(sorted(wanted), options.out, options.processes)
     return 1 if failed else 0

@@ -1,7 +1,8 @@
 """The 90 % interval: how far off predictions of what was left out of training have been.
 
 Half-widths are logarithms, a linear function of where the predicted time goes (grouped convolutions, whose kernel cuDNN chooses,
-are the hardest to foresee) and of what was not measured: whole steps on another card than that of the labels, or by newer software.
+are the hardest to foresee) and of what was not measured: whole steps on another card than that of the labels, of which convolutions
+are the less sure part, or by newer software.
 Fitted to predictions that did not see the network, its family, the card or the software, each as often as the others.
 """
 
@@ -13,21 +14,21 @@ from torch import Tensor, nn
 
 from predictor.given import Given
 
-FEATURES = 9
+FEATURES = 10
 TAIL = 0.05
 OUTSIDE_WIDTH = 0.25
 """Added to both half-widths where a job leaves what was measured, at most."""
 NEWEST_STEPS = 112
-"""Whole steps were measured up to this version; newer software is known by inference."""
+"""Image networks' steps were measured up to this version; newer software is known by their inference, and by language models."""
 
 
 def interval_features(share: Tensor, is_nhwc: Tensor, version: Tensor, is_other_card: Tensor, is_compiled: Tensor) -> Tensor:
-    """[FEATURES, C]. `share`: [3, C], of the predicted time in grouped convolutions, depthwise ones and what is no product; all
-    else [C]."""
-    grouped, depthwise, others = share.unbind(0)
+    """[FEATURES, C]. `share`: [4, C], of the predicted time in grouped convolutions, depthwise ones, what is no product, and
+    convolutions of any kind; all else [C]."""
+    grouped, depthwise, others, convolutions = share.unbind(0)
     is_newer = (version - NEWEST_STEPS).clamp(0, 1)
     return torch.stack([torch.ones_like(grouped), grouped, depthwise, grouped * is_nhwc, depthwise * is_nhwc, others, is_newer,
-                        is_other_card, is_compiled])
+                        is_other_card, is_other_card * convolutions, is_compiled])
 
 
 class Interval(nn.Module):

@@ -9,6 +9,8 @@ from typing import Iterator
 
 import numpy as np
 
+from predictor.conditions import version
+
 
 @dataclass(frozen=True, order=True)
 class Network:
@@ -39,7 +41,12 @@ class Label:
     precision: str          # "fp32", "tf32", "amp", "amp_bf16", "bf16", "fp16"
     kind: str
     is_compiled: bool       # by torch.compile
+    is_fused: bool          # attention
+    recomputes: bool = False    # activations in the backward pass
 
+
+FUSED_SINCE = 200
+"""PyTorch's scaled_dot_product_attention came with 2.0, and timm took it up."""
 
 TIMM_CARDS = {"rtx3090": "RTX-3090", "rtx4090": "RTX-4090", "4090": "RTX-4090", "5090": "RTX-5090",
               "pro6000maxq": "RTX-PRO-6000-Max-Q"}
@@ -60,7 +67,7 @@ def read_timm(path: Path, kind: str) -> Iterator[Label]:
             if card is not None and row["batch_size"]:
                 yield Label(Network(row["model"], int(row["img_size"])), int(float(row["batch_size"])), row["layout"], row["torch"],
                             row["run"], float(row["step_time_ms"]), float(row["param_count_M"] or 0), card, row["precision"], kind,
-                            row["device"].endswith(COMPILED))
+                            row["device"].endswith(COMPILED), version(row["torch"]) >= FUSED_SINCE)
 
 
 TORCHVISION = "torchvision."
@@ -97,7 +104,7 @@ def read_torchvision(folder: Path) -> Iterator[Label]:
             arithmetic = "fp16" if precision == "half" else "tf32" if gpu in TF32_CARDS else "fp32"
             for name, step_ms in _medians(path).items():
                 yield Label(Network(TORCHVISION + name, TORCHVISION_SIZE), TORCHVISION_BATCH, "nchw", "pt17", "multigpu", step_ms,
-                            0.0, card, arithmetic, BACKWARD, False)
+                            0.0, card, arithmetic, BACKWARD, False, is_fused=False)
 
 
 def networks(paths: list[Path]) -> list[Network]:

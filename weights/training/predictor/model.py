@@ -100,6 +100,11 @@ class Roofline(nn.Module):
         self.score_cost = nn.Parameter(torch.tensor([4.0, 6.0]).log())      # passes over an attention's scores
         self.norm_cost = nn.Parameter(torch.zeros(2))
         self.overlap = nn.Parameter(torch.tensor(-2.0))                     # a logit
+        self.tflops_per_gbps = nn.Parameter(torch.tensor(0.5))              # a logarithm: what memory can feed
+
+    def product_ms(self, tflops: Tensor, gbps: Tensor) -> Tensor:
+        """Of a FLOP on matrix units: their rate, and behind it what caches and power can feed, which grow with the memory."""
+        return 1 / (tflops * 1e9) + 1 / (gbps * 1e9 * torch.exp(self.tflops_per_gbps))
 
     def _cost(self, kind: int, is_nhwc: Tensor) -> Tensor:
         return torch.exp(self.flop_cost[kind] + self.flop_cost_nhwc[kind] * is_nhwc)
@@ -109,7 +114,8 @@ class Roofline(nn.Module):
         in_tf32 = c.is_tf32 + c.is_default * work.is_convolution
         matrix_tflops = ((c.is_fp32 - c.is_default * work.is_convolution) * vector_tflops + in_tf32 * c.gpu_column("tf32_tflops")
                          + c.is_amp * c.gpu_column("fp16_tflops"))
-        on_vectors, on_tensors = work.flops / (vector_tflops * 1e9), work.padded / (matrix_tflops * 1e9)
+        on_vectors = work.flops / (vector_tflops * 1e9)
+        on_tensors = work.padded * self.product_ms(matrix_tflops, c.gpu_column("memory_gbps"))
         dense = on_tensors * self._cost(self.DENSE, c.is_nhwc * work.has_layout)
         slow = on_vectors * self._cost(self.GROUPED, c.is_nhwc)
         grouped = torch.minimum(dense, slow)
@@ -296,6 +302,9 @@ class Step(nn.Module):
 
     SGD_BYTES, ADAM_BYTES = 20.0, 28.0
     """Of a parameter in an optimizer step, fp32: gradient, parameter and state read, parameter and state written."""
+    MOST_PASSES = 2.2
+    """Times as much where an optimizer is no fused kernel: PyTorch's SGD with momentum is three operations on lists of tensors, which
+    move 36 bytes, and gradients are cleared. Unbounded, what grows with the parameters was taken for the optimizer's: 107 bytes."""
     LINK_GBPS = 12.0
     """All-reduce over PCIe 4 x16 without NVLink, as NCCL reaches it between workstation boards. An assumption."""
     LAUNCHES_AT_FIRST_MS = 0.03
@@ -306,12 +315,15 @@ class Step(nn.Module):
         self.launch_cost = nn.Parameter(torch.tensor(self.LAUNCHES_AT_FIRST_MS).log())
         self.optimizer_cost = nn.Parameter(torch.zeros(()))
 
+    def optimizer_passes(self) -> Tensor:
+        return torch.exp(self.optimizer_cost).clamp(1, self.MOST_PASSES)
+
     def forward(self, operators_ms: Tensor, launches: Tensor, parameters: Tensor, c: Configurations,
                 host: Tensor | float = 0.0) -> Tensor:
         """[R, 1] each. `host`: by what another host's costs differ, as a logarithm."""
         gbps = c.gpu_column("memory_gbps")
         traffic = self.SGD_BYTES + (self.ADAM_BYTES - self.SGD_BYTES) * c.is_adam
-        optimizer_ms = parameters * traffic / (gbps * 1e6) * torch.exp(self.optimizer_cost)
+        optimizer_ms = parameters * traffic / (gbps * 1e6) * self.optimizer_passes()
         host_ms = launches * torch.exp(self.launch_cost + host)
         reduce_ms = 2 * (c.gpu_count - 1) / c.gpu_count * parameters * FP32_BYTES / (self.LINK_GBPS * 1e6)
         return smooth_maximum(operators_ms + optimizer_ms, host_ms, reduce_ms)

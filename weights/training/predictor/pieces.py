@@ -75,7 +75,7 @@ class Rows(NamedTuple):
     shares: Tensor          # which rows interval and range ask the share of
 
 
-ROW_WIDTHS = Rows(PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, 1, 3, 1, 1, 1, 1, 4)
+ROW_WIDTHS = Rows(PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, 1, 3, 1, 1, 1, 1, 5)
 
 
 def _work_at(operators: Operators, per_sample: float, per_step: float) -> Work:
@@ -121,7 +121,7 @@ class Encode(nn.Module):
         encoded = [member.head.from_encoding(member.encoder(bare._replace(type=member.row_of_type[bare.type])))
                    for member in members]
         trained_on = self.shipped.trained_on
-        shares = torch.cat([work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_product,
+        shares = torch.cat([work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_product, work.is_convolution,
                             1 - trained_on.is_seen_type[bare.type]], dim=1)
         rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores,
                     features.padding(bare.setting), norm.elements,
@@ -186,8 +186,6 @@ class Price(nn.Module):
         scores = rows.scores * c.batch + rows.step_scores
         cost = encoding_cost.clamp(min=0).reshape(len(members), LAYOUTS, 3, PHASES, -1)
         parameters, launches, _ = encoding_job.clamp(min=0).split(1)
-        ms_on_products, ms_on_windows = 1 / (c.product_tflops * 1e9), 1 / (c.window_tflops * 1e9)
-        ms_on_tensors = ms_on_products + rows.is_convolution[0, :, None] * (ms_on_windows - ms_on_products)
         ms_on_vectors, gbps = 1 / (c.vector_tflops * 1e9), c.memory_gbps * 1e6
         ms_per_byte = (c.halves_bytes * (HALF_BYTES / FP32_BYTES - 1) + 1) / gbps
         is_unfused = (1 - c.is_fused) * ms_per_byte
@@ -198,6 +196,9 @@ class Price(nn.Module):
 
         found = []
         for member, encoded, of_flop in zip(members, encoding_rows.chunk(len(members), dim=1), cost):
+            ms_on_products = member.roofline.product_ms(c.product_tflops, c.memory_gbps)
+            ms_on_windows = member.roofline.product_ms(c.window_tflops, c.memory_gbps)
+            ms_on_tensors = ms_on_products + rows.is_convolution[0, :, None] * (ms_on_windows - ms_on_products)
             hidden, norm_hidden = self._hidden(member, encoded, rows, flops, moved, c.batch)
             factor = self._corrections(member.head.correction, hidden, rows.has_layout[0], c)
             norm_factor = self._corrections(member.norm_head.correction, norm_hidden, rows.has_layout[0], c)
@@ -223,7 +224,7 @@ class Price(nn.Module):
     @staticmethod
     def _else(step: Step, launches: Tensor, parameters: Tensor, gbps: Tensor, c: Given) -> tuple[Tensor, Tensor, Tensor]:
         traffic = step.SGD_BYTES + (step.ADAM_BYTES - step.SGD_BYTES) * c.is_adam
-        optimizer_ms = parameters * torch.exp(step.optimizer_cost) * traffic / gbps
+        optimizer_ms = parameters * step.optimizer_passes() * traffic / gbps
         host_ms = launches * torch.exp(step.launch_cost) * torch.ones_like(gbps)
         reduce_ms = (2 * FP32_BYTES / (step.LINK_GBPS * 1e6)) * parameters * (c.gpu_count - 1) / c.gpu_count
         return optimizer_ms, host_ms, reduce_ms
@@ -244,8 +245,10 @@ class Price(nn.Module):
             shares.append(sums / of_member.operators.clamp(min=LEAST_MS))
             logs.append(torch.log(self.fourths(of_member)[0]))
         middle, share = sum(logs) / len(logs), sum(shares) / len(shares)
-        outside = self.shipped.trained_on(share[3], encoding_job.clamp(min=0)[2:], c)
-        low, high = self.shipped.interval(share[:3], c, self.shipped.trained_on.is_other_card(c), outside)
+        _, launches, load = encoding_job.clamp(min=0).split(1)
+        flops = ((rows.flops * c.batch + rows.step_flops) * rows.count).sum()
+        outside = self.shipped.trained_on(share[4], load, flops / launches.clamp(min=1), c)
+        low, high = self.shipped.interval(share[:4], c, self.shipped.trained_on.is_other_card(c), outside)
         return torch.exp(torch.stack([middle - low, middle, middle + high])), outside
 
     def forward(self, encoding_rows: Tensor, encoding_work: Tensor, encoding_cost: Tensor, encoding_job: Tensor,

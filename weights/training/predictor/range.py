@@ -6,10 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from predictor import conditions, tables
+from predictor import batches, conditions, tables, training
+from predictor.batches import Batch
 from predictor.dataset import Dataset
 from predictor.given import Given
-from predictor.labels import TRAIN
+from predictor.labels import INFER, TRAIN
 from predictor.operators import Operators
 
 UNKNOWN_SHARE = 0.05
@@ -27,6 +28,16 @@ def card_names(data: Dataset) -> list[str]:
     return steps + sorted(set(data.gpu) - set(steps))
 
 
+LITTLE = 0.01
+"""Of measured steps have kernels with less work."""
+
+
+def log_work(batch: Batch) -> np.ndarray:
+    """[R]: FLOPs a launch, as a logarithm."""
+    flops = training.sums(batch, batch.work.flops.sum(dim=1, keepdim=True) * batch.count)
+    return torch.log(flops / batch.launches + 1)[:, 0].numpy()
+
+
 class TrainingRange(nn.Module):
     """By how much a job leaves what was measured, for each of tables.causes(); 0 within."""
 
@@ -34,6 +45,7 @@ class TrainingRange(nn.Module):
         super().__init__()
         self.step_card_count = step_card_count
         self.register_buffer("log_batch", torch.zeros(2))
+        self.register_buffer("log_least_work", torch.zeros(()))
         self.register_buffer("is_seen_type", torch.zeros(len(tables.operator_types()), 1))
         self.register_buffer("log_load_limit", torch.zeros(tables.LOAD_COUNT))
         self.register_buffer("log_gpu", torch.zeros(card_count, len(tables.gpu_columns())))
@@ -41,7 +53,11 @@ class TrainingRange(nn.Module):
     def fit(self, data: Dataset, seen: Tensor) -> None:
         """`seen`: rows of the type table that have an embedding of their own."""
         is_step = data.kind == TRAIN
-        operators = np.unique(np.concatenate([data.operator[data.sequence(n)] for n in np.unique(data.label_network[is_step])]))
+        networks = np.unique(data.label_network[data.kind != INFER])
+        operators = np.unique(np.concatenate([data.operator[data.sequence(n)] for n in networks]))
+        steps = np.flatnonzero(is_step)
+        work = np.concatenate([log_work(batches.make(data, part)) for part in np.array_split(steps, len(steps) // 400 + 1)])
+        self.log_least_work.copy_(torch.tensor(np.quantile(work, LITTLE)))
         self.log_batch.copy_(torch.tensor([np.log(data.batch[is_step].min()), np.log(data.batch[is_step].max())]))
         self.is_seen_type[seen] = 1.0
         self.is_seen_type[tables.UNKNOWN_TYPE] = 0.0
@@ -62,10 +78,12 @@ class TrainingRange(nn.Module):
         """[C], 0 or 1: no whole step was measured on the card."""
         return (self._distance(c.gpu, self.log_gpu[:self.step_card_count]) * 1e3).clamp(0, 1)
 
-    def forward(self, unknown_share: Tensor, load: Tensor, c: Given) -> Tensor:
-        """`unknown_share`: [C]; `load`: [1], of load(). [causes, C]"""
+    def forward(self, unknown_share: Tensor, load: Tensor, flops_per_launch: Tensor, c: Given) -> Tensor:
+        """`unknown_share`: [C]; `load`: [1], of load(); `flops_per_launch`: [1]. [causes, C]"""
         log_batch = torch.log(c.batch)
-        of = {"BATCH_BELOW_DATA": (self.log_batch[0] - log_batch).clamp(min=0),
+        # A small batch is outside where it leaves kernels less to do than they had: one of long sequences is no small batch
+        small = torch.minimum(self.log_batch[0] - log_batch, self.log_least_work - torch.log(flops_per_launch + 1))
+        of = {"BATCH_BELOW_DATA": small.clamp(min=0),
               "BATCH_ABOVE_DATA": (log_batch - self.log_batch[1]).clamp(min=0),
               "OPERATORS_BEYOND_DATA": load,
               "CARD_NOT_MEASURED": self._distance(c.gpu, self.log_gpu),

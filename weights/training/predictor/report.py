@@ -14,7 +14,9 @@ from predictor.metrics import Errors, errors
 
 HEAD = "| MAPE | median | P90 | within 10 % | MAE, ms | RMSE, ms |"
 TITLES = {splits.RANDOM: "Random, equal networks together", splits.FAMILIES: "Leave one family out",
-          splits.CARDS: "Leave a card and its twin out", splits.SOFTWARE: "Leave newer software out"}
+          splits.CARDS: "Leave a card and its twin out", splits.SOFTWARE: "Leave newer software out",
+          splits.LANGUAGE_MODELS: "Leave language models out, a fifth at a time",
+          splits.LANGUAGE_CARDS: "Leave a card and its twins out, language models"}
 
 
 def _row(e: Errors) -> str:
@@ -77,4 +79,5 @@ def _layouts(folder: Path) -> list[str]:
 def tables(folder: Path) -> str:
     lines = [line for split in splits.SPLITS for line in _forms(folder, split)]
     return "\n".join([*lines, *_parts(folder, splits.FAMILIES, "family"), *_parts(folder, splits.CARDS, "cards"),
+                      *_parts(folder, splits.LANGUAGE_CARDS, "cards, language models"),
                       *_layouts(folder)])

@@ -50,10 +50,10 @@ def interval_inputs(members: Sequence[Predictor], data: Dataset, label: np.ndarr
         with torch.no_grad():
             share = torch.stack([training.shares(member, batch) for member in members]).mean(dim=0)
         work = batch.work
-        kinds = (work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_product)
+        kinds = (work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_product, work.is_convolution)
         shares = torch.cat([training.sums(batch, share * kind) for kind in kinds], dim=1).T
         c = batch.configurations
-        is_new = torch.tensor(split[at] == splits.SOFTWARE)
+        is_new = torch.tensor((split[at] == splits.SOFTWARE) | splits.is_published(data)[label[at]])
         version = torch.where(is_new, torch.tensor(200.0), torch.tensor(110.0))
         is_other_card = torch.tensor(~np.isin(data.gpu[label[at]], steps), dtype=torch.float32)
         result.append(interval_features(shares, c.is_nhwc[:, 0], version, is_other_card, c.is_compiled[:, 0]))

@@ -1,7 +1,7 @@
 """Which networks are left out together. All labels of a network stand on one side.
 
 Many networks have several names: resnet50 has five. The random split keeps networks with equal operators together. Judged are
-whole training steps on the card of timm's tables, and torchvision's networks where cards are left out.
+whole training steps on the card of timm's tables, torchvision's networks where cards are left out, and language models apart.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from predictor.conditions import version
 from predictor.dataset import Dataset
 from predictor.families import family
 from predictor.labels import BACKWARD, TRAIN
+from predictor.language import LANGUAGE
+from predictor.published import PUBLISHED
 
 RANDOM_FOLDS = 5
 RANDOM_SEED = 1
 
 RANDOM, FAMILIES, CARDS, SOFTWARE = "random", "families", "cards", "software"
-SPLITS = (RANDOM, FAMILIES, CARDS, SOFTWARE)
+LANGUAGE_MODELS, LANGUAGE_CARDS = "language models", "language cards"
+SPLITS = (RANDOM, FAMILIES, CARDS, SOFTWARE, LANGUAGE_MODELS, LANGUAGE_CARDS)
 
 JUDGED_SOFTWARE = ("pt111", "pt112")
 """Whole steps by older software are trained on, and not judged: what users have is newer."""
@@ -27,30 +30,52 @@ NEW_SOFTWARE = 112
 
 
 def _same_operators(data: Dataset) -> np.ndarray:
-    """[n] equal numbers for networks with equal sequences: resnet50 has several names."""
+    """[n] equal numbers for networks with equal sequences: resnet50 has several names. Language models come last, so that image
+    networks are in the same folds with and without them."""
     numbers: dict[bytes, int] = {}
-    return np.array([numbers.setdefault(data.operator[data.sequence(n)].tobytes(), len(numbers))
-                     for n in range(data.network_count)])
+    result = np.zeros(data.network_count, dtype=int)
+    for n in sorted(range(data.network_count), key=lambda n: str(data.network_name[n]).startswith(LANGUAGE)):
+        result[n] = numbers.setdefault(data.operator[data.sequence(n)].tobytes(), len(numbers))
+    return result
 
 
-def _by_network(data: Dataset, of_network: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    is_judged = (data.kind == TRAIN) & np.isin(data.software, JUDGED_SOFTWARE)
+def is_published(data: Dataset) -> np.ndarray:
+    """[l]: of language models."""
+    return np.isin(data.run, PUBLISHED)
+
+
+def _by_network(data: Dataset, of_network: np.ndarray, is_judged: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     for name in np.unique(of_network):
         is_out = (of_network == name)[data.label_network]
         if (is_out & is_judged).any():
             yield str(name), np.flatnonzero(~is_out), np.flatnonzero(is_out & is_judged)
 
 
-def _by_card(data: Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Cards of torchvision's networks, and none of their labels is trained on: neither near-twins, of one chip."""
-    is_judged = data.kind == BACKWARD
-    for twins in TWINS:
-        if (is_judged & np.isin(data.gpu, twins)).any():
-            is_out = np.isin(data.gpu, twins)
-            yield " ".join(twins), np.flatnonzero(~is_out), np.flatnonzero(is_out & is_judged)
+A100 = ("A100-SXM-40GB", "A100-SXM-80GB", "A100-PCIe-40GB", "A100-PCIe-80GB")
+V100 = ("V100-SXM-16GB", "V100-PCIe-32GB")
+TWINS = (("GTX-1080-Ti", "TITAN-Xp"), ("TITAN-V", *V100), ("RTX-2080-Ti", "TITAN-RTX"), A100)
+LANGUAGE_TWINS = (A100, ("H100-SXM-80GB", "GH200-96GB"), ("TITAN-V", *V100), ("L4",), ("T4",), ("P100-PCIe-16GB",),
+                  ("RTX-2080-Ti", "TITAN-RTX"))
+"""Cards of one chip."""
 
 
-TWINS = (("GTX-1080-Ti", "TITAN-Xp"), ("TITAN-V",), ("RTX-2080-Ti", "TITAN-RTX"), ("A100-SXM-40GB",))
+def _by_card(data: Dataset, twins: tuple[tuple[str, ...], ...],
+             is_judged: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """None of a card's labels is trained on: neither near-twins', of one chip."""
+    for chip in twins:
+        is_out = np.isin(data.gpu, chip)
+        if (is_judged & is_out).any():
+            yield " ".join(sorted(set(data.gpu[is_judged & is_out]))), np.flatnonzero(~is_out), np.flatnonzero(is_out & is_judged)
+
+
+LANGUAGE_FOLDS = 5
+
+
+def _model_sizes(data: Dataset) -> np.ndarray:
+    """[n]: a fold's name for each network; a language model with all of its lengths on one side."""
+    names = [str(name) if str(name).startswith(LANGUAGE) else "" for name in data.network_name]
+    number = {name: i for i, name in enumerate(sorted(set(names)))}
+    return np.array([f"fold {number[name] % LANGUAGE_FOLDS + 1}" if name else "" for name in names])
 
 
 def _by_software(data: Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
@@ -61,10 +86,16 @@ def _by_software(data: Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 def folds(data: Dataset, split: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name, labels to train on, labels to test on."""
+    is_published_label = is_published(data)
+    is_step = (data.kind == TRAIN) & np.isin(data.software, JUDGED_SOFTWARE)
     if split == RANDOM:
         groups = _same_operators(data)
         drawn = np.random.default_rng(RANDOM_SEED).integers(0, RANDOM_FOLDS, groups.max() + 1)[groups]
-        return _by_network(data, np.array([f"fold {k + 1}" for k in drawn]))
+        return _by_network(data, np.array([f"fold {k + 1}" for k in drawn]), is_step)
     if split == FAMILIES:
-        return _by_network(data, np.array([family(str(name)) for name in data.network_name]))
-    return _by_card(data) if split == CARDS else _by_software(data)
+        return _by_network(data, np.array([family(str(name)) for name in data.network_name]), is_step)
+    if split == LANGUAGE_MODELS:
+        return _by_network(data, _model_sizes(data), is_published_label)
+    if split == LANGUAGE_CARDS:
+        return _by_card(data, LANGUAGE_TWINS, is_published_label)
+    return _by_card(data, TWINS, (data.kind == BACKWARD) & ~is_published_label) if split == CARDS else _by_software(data)

@@ -14,6 +14,7 @@ from predictor.dataset import Dataset
 from predictor.labels import INFER, TRAIN
 from predictor.model import Options, Predictor
 from predictor.operators import Operators
+from predictor.published import VTRAIN
 
 
 @dataclass(frozen=True)
@@ -60,22 +61,23 @@ def parts_ms(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 class Benchmarks(nn.Module):
-    """What is a benchmark's and no operator's: for each kind of measurement but whole steps an offset, what launches cost
-    inference, and what they cost each host beside that. Fitted beside the predictor and left behind."""
+    """What is a benchmark's and no operator's: for each but those of whole training an offset, what launches cost inference, and
+    what they cost each host beside that. Fitted beside the predictor and left behind."""
 
     def __init__(self, hosts: int) -> None:
         super().__init__()
-        self.offset = nn.Parameter(torch.zeros(len(batches.KINDS)))
+        self.offset = nn.Parameter(torch.zeros(len(batches.BENCHMARKS)))
         self.launches = nn.Parameter(torch.zeros(()))
         self.host = nn.Parameter(torch.zeros(hosts))
-        self.register_buffer("is_other", torch.tensor([float(kind != TRAIN) for kind in batches.KINDS]))
-        self.register_buffer("is_infer", torch.tensor([float(kind == INFER) for kind in batches.KINDS]))
+        self.register_buffer("is_other", torch.tensor([float(name != TRAIN) for name in batches.BENCHMARKS]))
+        self.register_buffer("is_part", torch.tensor([float(name not in batches.WHOLE) for name in batches.BENCHMARKS]))
+        self.register_buffer("is_infer", torch.tensor([float(name.endswith(INFER)) for name in batches.BENCHMARKS]))
 
     def forward(self, batch: Batch, knows_hosts: bool) -> tuple[Tensor, Tensor]:
         """[R, 1] each, logarithms: of the GPU's time, and of a launch."""
-        launches = self.launches * self.is_infer[batch.kind]
-        launches = launches + self.host[batch.host] * self.is_other[batch.kind] * float(knows_hosts)
-        return (self.offset * self.is_other)[batch.kind][:, None], launches[:, None]
+        launches = self.launches * self.is_infer[batch.benchmark]
+        launches = launches + self.host[batch.host] * self.is_other[batch.benchmark] * float(knows_hosts)
+        return (self.offset * self.is_part)[batch.benchmark][:, None], launches[:, None]
 
     def implausibility(self) -> Tensor:
         return (self.offset**2).sum() / 10 + self.launches**2 / 10 + (self.host**2).sum()
@@ -115,11 +117,11 @@ def _fit_scales(model: Predictor, parts: list[Batch]) -> None:
 
 
 AUXILIARY = 0.3
-"""Weight of a label that is no whole step on the card of the training set's: inference, and other cards' networks."""
+"""Weight of a label of inference, and of vTrain's many, which are few networks'."""
 
 
 def weights(data: Dataset) -> np.ndarray:
-    return np.where(data.kind == INFER, AUXILIARY, 1.0)
+    return np.where((data.kind == INFER) | (data.run == VTRAIN), AUXILIARY, 1.0)
 
 
 def chosen(data: Dataset, labels: np.ndarray, count: int, seed: int) -> np.ndarray:

@@ -62,7 +62,8 @@ def steps():
         position=np.column_stack([index, index, length - index - 1, np.ones(len(index)), np.ones(len(index))]).astype(float),
         label_network=number, batch=batch, is_nhwc=is_nhwc, software=software, run=np.full(len(asked), "run"),
         gpu=np.full(len(asked), folds.CARD), precision=np.full(len(asked), "amp"), kind=np.full(len(asked), "train"),
-        is_compiled=np.zeros(len(asked), dtype=bool), step_ms=np.ones(len(asked)))
+        is_compiled=np.zeros(len(asked), dtype=bool),
+        is_fused=np.zeros(len(asked), dtype=bool), recomputes=np.zeros(len(asked), dtype=bool), step_ms=np.ones(len(asked)))
     load = np.array([jobs.loads(data, data.operator[data.sequence(n)], np.full(start[n + 1] - start[n], b)).sum(axis=0)
                      for n, b in zip(number, batch)])
     step_ms = (2 * load[:, 0::3].sum(axis=1) + load[:, 1::3].sum(axis=1) + load[:, 2::3].sum(axis=1)) / 1e9

@@ -72,3 +72,34 @@ def test_newer_software_is_left_out_whatever_was_timed(measured):
     (_, train, test), = splits.folds(measured, splits.SOFTWARE)
     assert set(measured.software[train]) == {"pt110", "pt111", "pt17"}
     assert set(measured.software[test]) == {"pt112"}
+
+
+@pytest.fixture
+def with_language(make_sequence, make_label):
+    """An image network of torchvision's benchmark and two language models, each on two cards."""
+    names = ("torchvision.vgg", "language.gpt", "language.bert")
+    sequences = {Network(name, 224): make_sequence(blocks) for blocks, name in enumerate(names, 2)}
+    labels = [make_label(names[0], 12, 1.0, gpu=gpu, kind="backward") for gpu in ("A100-SXM-40GB", "TITAN-V")]
+    labels += [make_label(name, 1, 1.0, gpu=gpu, kind="backward", run="neusight")
+               for name in names[1:] for gpu in ("A100-PCIe-80GB", "L4")]
+    return dataset.build(sequences, labels)
+
+
+def test_language_models_are_judged_apart(with_language):
+    for _, _, test in splits.folds(with_language, splits.CARDS):
+        assert set(with_language.run[test]) == {"run"}
+    for split in (splits.LANGUAGE_MODELS, splits.LANGUAGE_CARDS):
+        tested = np.concatenate([test for _, _, test in splits.folds(with_language, split)])
+        assert sorted(tested) == list(np.flatnonzero(with_language.run == "neusight"))
+
+
+def test_a_language_model_is_left_out_on_all_cards(with_language):
+    for _, train, test in splits.folds(with_language, splits.LANGUAGE_MODELS):
+        assert not set(with_language.label_network[train]) & set(with_language.label_network[test])
+
+
+@pytest.mark.parametrize("split", (splits.CARDS, splits.LANGUAGE_CARDS))
+def test_boards_of_one_chip_are_left_out_together_whoever_measured(with_language, split):
+    a100 = np.char.startswith(with_language.gpu, "A100")
+    found = [train for _, train, test in splits.folds(with_language, split) if a100[test].any()]
+    assert len(found) == 1 and not a100[found[0]].any()

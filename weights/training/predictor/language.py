@@ -1,0 +1,62 @@
+"""The language models whose steps were published: what each is, by the name that its labels have.
+
+Publications give a width, layers and heads; a class of transformers' with that configuration is what was run, or the nearest to it:
+MPT is GPT-2 here, whose layers have the same products, and biases that cost nothing beside them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+LANGUAGE = "language."
+"""Of a network's name, whose size is the length of its sequences."""
+
+MPT = {"125m": (768, 12, 12), "350m": (1024, 24, 16), "760m": (1536, 24, 12), "1b": (2048, 24, 16), "3b": (2560, 32, 20),
+       "7b": (4096, 32, 32), "13b": (5120, 40, 40), "30b": (7168, 48, 56), "70b": (8192, 80, 64)}
+"""Width, layers, heads, as llm-foundry's configurations have them."""
+MPT_VOCABULARY, MEGATRON_VOCABULARY = 50368, 51200
+"""llm-foundry's; GPT-2's as Megatron pads it, which vTrain's points do not say."""
+
+
+def _gpt2(width: int, layers: int, heads: int, length: int, vocabulary: int = 50257) -> tuple[str, dict[str, Any]]:
+    return "GPT2LMHeadModel", dict(n_embd=width, n_layer=layers, n_head=heads, n_positions=length, vocab_size=vocabulary)
+
+
+def _opt(width: int, layers: int, heads: int, length: int, **others: Any) -> tuple[str, dict[str, Any]]:
+    return "OPTForCausalLM", dict(hidden_size=width, ffn_dim=4 * width, num_hidden_layers=layers, num_attention_heads=heads,
+                                  max_position_embeddings=length, vocab_size=50272, **others)
+
+
+def definition(name: str, length: int) -> tuple[str, dict[str, Any]]:
+    """A class of transformers' and its configuration. `name`: without the prefix."""
+    if name.startswith("mpt-"):
+        return _gpt2(*MPT[name.removeprefix("mpt-")], length, MPT_VOCABULARY)
+    megatron = re.fullmatch(r"GPT-h(\d+)-L(\d+)-a(\d+)", name)
+    if megatron:
+        width, layers, heads = map(int, megatron.groups())
+        return _gpt2(width, layers, heads, length, MEGATRON_VOCABULARY)
+    return {
+        "bert_large": ("BertForPreTraining", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
+                                                  intermediate_size=4096)),
+        "gpt2_large": _gpt2(1280, 36, 20, length),
+        "gpt3_xl": _gpt2(3072, 24, 24, length),
+        "gpt3_27": _gpt2(2560, 32, 32, length),
+        "opt_13": _opt(2048, 24, 32, length),
+        "opt_350m": _opt(1024, 24, 16, length, word_embed_proj_dim=512, do_layer_norm_before=False),
+        "gpt_neo_27": ("GPTNeoForCausalLM", dict(hidden_size=2560, num_layers=32, num_heads=20, max_position_embeddings=length,
+                                                 attention_types=[[["global", "local"], 16]])),
+        "llama3_8b": ("LlamaForCausalLM", dict(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32,
+                                               num_key_value_heads=8, intermediate_size=14336, vocab_size=128256,
+                                               max_position_embeddings=length)),
+    }[name]
+
+
+def build(name: str, length: int) -> Any:
+    """The network as an mdot.Job, from its configuration alone."""
+    import mdot
+    import transformers
+
+    kind, given = definition(name, length)
+    model = getattr(transformers, kind)
+    return mdot.Job.from_transformers(model, model.config_class(**given), length=length)

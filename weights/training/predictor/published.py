@@ -1,0 +1,109 @@
+"""Published steps of language models on many GPUs, as labels: of NeuSight, Sailor, llm-foundry and vTrain.
+
+Each is brought to one pass, forward and backward, over one micro-batch on one GPU: what several GPUs add is the runtime's model and
+not the predictor's. So only points are read whose GPUs hide what they send, or send little.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Iterator
+
+from predictor.labels import BACKWARD, INFER, Label, Network
+from predictor.language import LANGUAGE
+
+NEUSIGHT, SAILOR, FOUNDRY, VTRAIN = "neusight", "sailor", "llm-foundry", "vtrain"
+PUBLISHED = (NEUSIGHT, SAILOR, FOUNDRY, VTRAIN)
+"""`run` of their labels."""
+
+NEUSIGHT_CARDS = {
+    "NVIDIA_A100-PCIE-40GB": "A100-PCIe-40GB", "NVIDIA_A100_80GB_PCIe": "A100-PCIe-80GB", "NVIDIA_H100_80GB_HBM3": "H100-SXM-80GB",
+    "NVIDIA_L4": "L4", "Tesla_P100-PCIE-16GB": "P100-PCIe-16GB", "Tesla_T4": "T4", "Tesla_V100-PCIE-32GB": "V100-PCIe-32GB"}
+"""AMD's boards are left out, and a P4, which takes 2.3 times as long for twice the batch."""
+
+
+def read_neusight(folder: Path) -> Iterator[Label]:
+    """sitar-lab/NeuSight, data/label: fp32 throughout, attention written out. What torch.compile fused, several GPUs and experts are
+    left out."""
+    for board, card in NEUSIGHT_CARDS.items():
+        for path in sorted((folder / board).glob("*.json")):
+            found = re.fullmatch(r"(?!switch)(\w+)-(train|inf)-(\d+)-(\d+)", path.stem)
+            if found:
+                name, kind, length, batch = found.groups()
+                step_ms = float(json.loads(path.read_text(encoding="utf-8"))["e2e_latency"])
+                yield Label(Network(LANGUAGE + name, int(length)), int(batch), "nchw", "pt210", NEUSIGHT, step_ms, 0.0, card, "fp32",
+                            INFER if kind == "inf" else BACKWARD, False, is_fused=False)
+
+
+SAILOR_CARDS = {"A100-40": "A100-SXM-40GB", "A100-80": "A100-SXM-80GB", "GH-96": "GH200-96GB", "V100-16": "V100-SXM-16GB",
+                "RTX-3090": "RTX-3090", "Titan-RTX": "TITAN-RTX"}
+"""What the repository calls an RTX 2080 has the memory of another card, and is left out."""
+SAILOR_MODELS = {"OPT-350": "opt_350m", "GPT-Neo-2.7": "gpt_neo_27", "LLAMA-3-8": "llama3_8b"}
+WITHOUT_TF32 = ("V100-16", "Titan-RTX")
+
+
+def _sailor(row: dict[str, str]) -> Label | None:
+    """Sums of measured layers, one of equal ones; weights in fp32, products in TF32 where there is some: an A100 reaches 31 TFLOP/s.
+    The optimizer is timed apart."""
+    if row["gpu"] not in SAILOR_CARDS or float(row["gpus"]) != 1:
+        return None
+    step_ms = float(re.search(r"fwd\+bwd_ms=([\d.]+)", row["notes"])[1])
+    return Label(Network(LANGUAGE + SAILOR_MODELS[row["model"]], int(float(row["seq_or_resolution"]))),
+                 int(float(row["batch_per_gpu"])), "nchw", "pt210", SAILOR, step_ms, 0.0, SAILOR_CARDS[row["gpu"]],
+                 "fp32" if row["gpu"] in WITHOUT_TF32 else "tf32", BACKWARD, False, is_fused=False)
+
+
+FOUNDRY_CARDS = {"a100_80gb": "A100-SXM-80GB", "a100_40gb": "A100-SXM-40GB"}
+NODE = 8
+
+
+def _foundry(row: dict[str, str]) -> Label | None:
+    """FSDP within a node, which NVLink hides: a layer's weights are gathered in a hundredth of the time that its products take."""
+    if float(row["gpus"]) > NODE:
+        return None
+    accumulation, batch, precision, _, _, recomputes, *_ = row["notes"].split("; ")
+    length = int(float(row["seq_or_resolution"]))
+    step_ms = 1e3 * float(batch.split("=")[1]) * length / float(row["throughput"])
+    return Label(Network(LANGUAGE + row["model"], length), int(float(row["batch_per_gpu"])), "nchw", "pt201", FOUNDRY,
+                 step_ms / float(accumulation.split("=")[1]), 0.0, FOUNDRY_CARDS[row["gpu"]], precision, BACKWARD, False,
+                 is_fused=True, recomputes=recomputes == "True")
+
+
+NVLINK_GBPS = 230.0
+"""Bytes a second that a ring of A100s in a node reaches, one direction."""
+HALF_BYTES = 2
+
+
+def _vtrain(row: dict[str, str]) -> Label | None:
+    """Megatron on A100: fp16 throughout, attention written out, all activations computed again. Where data are parallel and nothing
+    else is; the gradients' all-reduce, which comes after the last micro-batch, is taken off."""
+    note = {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", row["notes"])}
+    if note["tp"] != 1 or note["pp"] != 1:
+        return None
+    width, layers = map(int, re.match(r"GPT-h(\d+)-L(\d+)", row["model"]).groups())
+    gpus, batch = note["dp"], float(row["batch_per_gpu"])
+    reduced_ms = 2 * (gpus - 1) / gpus * HALF_BYTES * (12 * layers + 50) * width**2 / (NVLINK_GBPS * 1e6)
+    step_ms = (note["iteration_ms"] - reduced_ms) * gpus * batch / note["global_batch"]
+    return Label(Network(LANGUAGE + row["model"], int(float(row["seq_or_resolution"]))), int(batch), "nchw", "pt111", VTRAIN, step_ms,
+                 0.0, "A100-SXM-80GB", "fp16", BACKWARD, False, is_fused=False, recomputes=True)
+
+
+READERS = {"eth-easl/sailor": _sailor, "mosaicml/llm-foundry": _foundry, "VIA-Research/vTrain": _vtrain}
+
+
+def read_points(path: Path) -> Iterator[Label]:
+    """A table of published steps: source, model, gpu, gpus, batch_per_gpu, seq_or_resolution, throughput, notes."""
+    with open(path, newline="", encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            reader = next((read for source, read in READERS.items() if row["source"].startswith(source)), None)
+            label = reader(row) if reader else None
+            if label is not None:
+                yield label
+
+
+def read(path: Path) -> Iterator[Label]:
+    """NeuSight's folder, or a table of points."""
+    return read_neusight(path) if path.is_dir() else read_points(path)
