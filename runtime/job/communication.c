@@ -4,22 +4,29 @@
  *                       pass runs backward; what that does not hide is waited for, and a tenth in any case: the last
  *                       bucket. With ZeRO 1 and 2 as much passes, in other pieces. At stage 3 weights are gathered for
  *                       both passes, and gradients scattered, in every pass: 3 (n - 1) / n.
- *   tensor parallelism  Every sum (division.c) is waited for, 2 (n - 1) / n of its bytes and 20 µs; forward sums again
- *                       where blocks are computed again.
- *   expert parallelism  Tokens are dealt out to experts and collected (experts.c), (n - 1) / n of their bytes and 20 µs
+ *   tensor parallelism  Every sum (division.c) is waited for, 2 (n - 1) / n of its bytes and what starting one costs;
+ *                       forward sums again where blocks are computed again.
+ *   expert parallelism  Tokens are dealt out to experts and collected (experts.c), (n - 1) / n of their bytes and a start
  *                       each way, their gradients back, and all forward again where blocks are computed again.
  *                       Gradients of experts are summed over data-parallel workers alone, others over both degrees.
  *   pipeline            What passes the border of two stages, there and back, for every micro-batch that one waits for.
  *
  * Gradients and activations are of the precision's width. GPUs that one exchange spans in a node use its link;
- * those that are spread over nodes the slower of link and network.
+ * those that are spread over nodes the slower of link and network. Of that a sum has as much as it has GPUs in a node,
+ * since NCCL lays a ring through each; what GPUs send each other goes through the sender's own.
  */
 #include "runtime/job/setup.h"
 
 #include <math.h>
 
-#define BYTES_PER_MS 1e6    /* of a GB/s */
-#define SUM_LATENCY_MS 0.02 /* NCCL's all-reduce of a few KB between the eight GPUs of a node (nccl-tests) */
+#define BYTES_PER_MS 1e6 /* of a GB/s */
+/* NCCL's all-reduce of a few KB takes 10, 14 and 22 µs on two, four and eight A100s of a node, 6, 10 and 16 on H100s; one
+ * of 2 MB takes 38 and 22 more than its bytes at the link's rate, one of 32 MB 103 and 70: rings fill by and by
+ * (aiconfigurator's measured collectives, NCCL 2.23 to 2.27). */
+#define START_MS 0.005
+#define START_OF_EACH_MS 0.002
+#define FILLING 0.14 /* of the root of a transfer's ms, in ms */
+enum { MOST_TO_START = 8 };
 #define LEAST_WAITED 0.1
 
 typedef struct exchange {
@@ -30,12 +37,29 @@ typedef struct exchange {
     double micro_batch;
 } exchange;
 
-/* Of a group whose members stand `stride` GPUs apart. */
-static double rate_of(const exchange *e, double members, double stride)
+/* Of a group whose members stand `stride` GPUs apart, with so many ports of the network in a node. */
+static double rate_through(const exchange *e, double members, double stride, double ports)
 {
     double in_node = (double)e->c->gpu_count / e->c->node_count;
     bool spans_nodes = members * stride > in_node;
-    return BYTES_PER_MS * (spans_nodes ? fmin(e->c->link_gbps, e->c->network_gbps) : e->c->link_gbps);
+    return BYTES_PER_MS * (spans_nodes ? fmin(e->c->link_gbps, e->c->network_gbps * ports) : e->c->link_gbps);
+}
+
+static double sum_rate(const exchange *e, double members, double stride)
+{
+    return rate_through(e, members, stride, fmax(e->c->gpu_count / (e->c->node_count * stride), 1));
+}
+
+static double send_rate(const exchange *e, double members, double stride)
+{
+    return rate_through(e, members, stride, 1);
+}
+
+/* Of `count` exchanges of n GPUs, which take `ms` at the rate of what is between them. */
+static double started_ms(double n, double count, double ms)
+{
+    if (count == 0) return 0;
+    return ms + count * (START_MS + START_OF_EACH_MS * fmin(n, MOST_TO_START) + FILLING * sqrt(ms / count));
 }
 
 /* Gradients of so many parameters over n workers, and weights where they are gathered. */
@@ -43,7 +67,7 @@ static double gradients_ms(const exchange *e, double n, double stride, double pa
 {
     double width = e->c->precision == MDOT_PRECISION_BF16 ? 2 : 4;
     double bytes = width * (e->c->zero_stage >= 3 ? 2 * weights + parameters : 2 * parameters);
-    return (n - 1) / n * bytes / rate_of(e, n, stride);
+    return (n - 1) / n * bytes / sum_rate(e, n, stride);
 }
 
 static double workers_ms(const exchange *e, double backward_ms)
@@ -63,7 +87,7 @@ static double tokens_ms(const exchange *e, double passes)
     const rt_division *d = &e->job->division;
     double ways = e->c->recompute == MDOT_RECOMPUTE_BLOCKS ? 3 : 2;
     double bytes = e->half * e->micro_batch * d->exchanged_bytes;
-    double ms = (n - 1) / n * bytes / rate_of(e, n, e->c->tensor_parallel) + SUM_LATENCY_MS * d->exchange_count;
+    double ms = started_ms(n, d->exchange_count, (n - 1) / n * bytes / send_rate(e, n, e->c->tensor_parallel));
     return passes * ways * ms * e->share.of[RT_PLACE_BLOCKS];
 }
 
@@ -74,7 +98,8 @@ static double sums_ms(const exchange *e, double passes)
     const rt_division *d = &e->job->division;
     bool again = e->c->recompute == MDOT_RECOMPUTE_BLOCKS;
     double bytes = e->half * e->micro_batch * (d->summed_forward_bytes * (again ? 2 : 1) + d->summed_backward_bytes);
-    double ms = 2 * (n - 1) / n * bytes / rate_of(e, n, 1) + SUM_LATENCY_MS * d->summed_count;
+    double count = d->summed_count * (again ? 1.5 : 1); /* as many forward as backward */
+    double ms = started_ms(n, count, 2 * (n - 1) / n * bytes / sum_rate(e, n, 1));
     return passes * ms * e->share.of[RT_PLACE_BLOCKS];
 }
 
@@ -84,7 +109,7 @@ static double borders_ms(const exchange *e, double passes)
     if (stages == 1) return 0;
     double stride = (double)e->c->tensor_parallel * e->c->expert_parallel * e->c->data_parallel;
     double bytes = 2 * e->half * e->micro_batch * e->job->division.border_bytes;
-    return passes * bytes / rate_of(e, stages, stride);
+    return passes * bytes / send_rate(e, stages, stride);
 }
 
 double rt_communication_ms(const mdot_job *job, const rt_setup *setup, double backward_ms)

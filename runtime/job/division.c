@@ -30,6 +30,12 @@ static double weights_of(const mdot_job_operator *op)
     return op->parameters + op->frozen_parameters;
 }
 
+/* Of its own, or tied to another operator's, with which they are counted. */
+static bool has_weights(const mdot_job_operator *op)
+{
+    return weights_of(op) > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
+}
+
 static bool has_trait(const mdot_job_operator *op, uint32_t trait)
 {
     return (op->facts.traits & trait) != 0;
@@ -50,7 +56,7 @@ static kind kind_of(const mdot_job_operator *op, int64_t head_size)
     if (has_trait(op, MDOT_TRAIT_SUMS_PARTS)) return KIND_LOSS;
     if (has_trait(op, MDOT_TRAIT_PICKS)) return weights_of(op) > 0 ? KIND_TABLE : KIND_WHOLE;
     bool multiplies = setting[MDOT_SETTING_CHANNELS_IN] > 0 && setting[MDOT_SETTING_CHANNELS_OUT] > 0;
-    if (multiplies && weights_of(op) > 0) return op->input_count <= 1 ? KIND_PRODUCT : KIND_WHOLE;
+    if (multiplies && has_weights(op)) return op->input_count <= 1 ? KIND_PRODUCT : KIND_WHOLE;
     return works_along_channels(op, head_size) ? KIND_WHOLE : KIND_FLOWS;
 }
 

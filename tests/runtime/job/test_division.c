@@ -97,6 +97,18 @@ static void transformer_is_divided_as_in_megatron(void **state)
     mdot_job_destroy(job);
 }
 
+/* The parameters of the last product are the table's, and counted there. */
+static void tied_product_is_divided_as_one_of_its_own(void **state)
+{
+    (void)state;
+    network n = {0};
+    make_transformer(&n);
+    mdot_job_operator *last = &n.operators[n.count - 2];
+    last->parameters = 0;
+    last->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops = 1e6;
+    mdot_job_destroy(expect_roles(&n, "t-ccc-dr--cdr--cd"));
+}
+
 /* A convolution, a normalisation over the channels between two products, an operator that mdot does not know. */
 static void what_needs_all_channels_stays_whole(void **state)
 {
@@ -233,6 +245,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transformer_is_divided_as_in_megatron),
+        cmocka_unit_test(tied_product_is_divided_as_one_of_its_own),
         cmocka_unit_test(what_needs_all_channels_stays_whole),
         cmocka_unit_test(traits_say_what_works_on_a_part),
         cmocka_unit_test(residual_sums_join_whole_tensors),

@@ -164,6 +164,43 @@ static void exchanges_take_the_slowest_way(void **state)
     mdot_job_destroy(job);
 }
 
+/* An exchange over nodes has a ring through each of its GPUs there, and as many ports of the network. */
+static void neighbours_share_the_way_to_other_nodes(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    mdot_configuration many = {BASE, .gpu_count = 16, .node_count = 2, .link_gbps = 1, .network_gbps = 0.05};
+    mdot_configuration alone = {BASE, .gpu_count = 16, .node_count = 16, .link_gbps = 1, .network_gbps = 0.4};
+    predict_assert_close(step_ms(job, &many), step_ms(job, &alone));
+    many.network_gbps = 5; /* the link is the slower one */
+    alone.network_gbps = 1;
+    predict_assert_close(step_ms(job, &many), step_ms(job, &alone));
+    /* Where tensor parallelism takes a node's GPUs, the gradients' exchange has one of them there. */
+    mdot_configuration apart = {BASE, .gpu_count = 8, .node_count = 2, .tensor_parallel = 4, .link_gbps = 1};
+    apart.network_gbps = 1e-3;
+    double one_port = step_ms(job, &apart);
+    apart.network_gbps = 2e-3;
+    double faster = step_ms(job, &apart) / one_port;
+    assert_true(faster > 0.5 && faster < 0.6);
+    mdot_job_destroy(job);
+}
+
+/* Sums of a tensor-parallel group: a small one takes what starting it costs (10 and 22 us on A100s), and with blocks that
+ * are computed again there are half as many again. */
+static void starting_a_sum_costs(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    mdot_configuration c = {BASE, .tensor_parallel = 2, .link_gbps = 1e9};
+    double free_ms = step_ms(job, &c) - step_ms(job, &(mdot_configuration){BASE, .tensor_parallel = 2, .link_gbps = 1e12});
+    assert_true(free_ms >= 0 && free_ms < 1e-3);
+    c.tensor_parallel = 4;
+    double four = step_ms(job, &c);
+    c.recompute = MDOT_RECOMPUTE_BLOCKS;
+    assert_true(step_ms(job, &c) > four);
+    mdot_job_destroy(job);
+}
+
 /* In one sweep, rows change with the degree of parallelism and back. */
 static void sweep_over_degrees_gives_what_single_calls_give(void **state)
 {
@@ -377,6 +414,8 @@ int main(void)
         cmocka_unit_test(default_precision_helps_convolutions_alone),
         cmocka_unit_test(intervals_widen_with_what_is_not_measured),
         cmocka_unit_test(exchanges_take_the_slowest_way),
+        cmocka_unit_test(neighbours_share_the_way_to_other_nodes),
+        cmocka_unit_test(starting_a_sum_costs),
         cmocka_unit_test(sweep_over_degrees_gives_what_single_calls_give),
         cmocka_unit_test(predictor_that_reads_an_option_is_told_and_believed),
         cmocka_unit_test(predictor_that_reads_some_is_told_some),
