@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Holds what `mdot.predict` says of language models on one GPU and on hundreds to published steps: vTrain's and llm-foundry's.
+"""Holds what `mdot.predict` says of language models on one GPU and on hundreds to published steps: vTrain's, llm-foundry's, NVIDIA's.
 
     python language_models.py training_points.csv --graphs FOLDER [--model PREDICTOR.mdot] [--by gpus]
 
 Graphs that FOLDER lacks are made. Needs PyTorch and transformers for that, and the package mdot. Taken where the points leave it open:
 fp16 throughout as bf16, Adam, groups of tensor parallelism within a node, 25 GB/s a GPU between nodes.
 
-The shipped predictor is trained on those of the points that one node computes, and, of vTrain's, without tensor parallelism and
-pipelines: `outside` are all others.
+NVIDIA's are of BERT-large in TensorFlow 1, its optimizer after so many passes that it counts nothing, or lengths of 384 where a point
+names none (SQuAD).
+
+The shipped predictor is trained on those of llm-foundry's points that one node computes, and on those of vTrain's without tensor
+parallelism and pipelines: `outside` are all others.
 """
 
 from __future__ import annotations
@@ -74,15 +77,34 @@ def _foundry(row: dict[str, str]) -> Point:
     return Point("llm-foundry", _network(row), published.FOUNDRY_CARDS[row["gpu"]], options, step_ms, gpus <= NODE)
 
 
-READERS = {"VIA-Research/vTrain": _vtrain, "mosaicml/llm-foundry": _foundry}
+SQUAD_LENGTH, PASSES = 384, 64
+
+
+def _nvidia(row: dict[str, str]) -> Point | None:
+    if row["model"] != "BERT" or row["framework"] != "TensorFlow" or not row["gpus"] or not row["batch_per_gpu"]:
+        return None
+    gpus, batch, notes = int(float(row["gpus"])), int(float(row["batch_per_gpu"])), row["notes"]
+    is_pretraining = bool(row["seq_or_resolution"])
+    length = int(float(row["seq_or_resolution"])) if is_pretraining else SQUAD_LENGTH
+    card = {"A100-40": "A100-SXM-40GB", "A100-80": "A100-SXM-80GB"}.get(row["gpu_canonical"])
+    card = card or ("V100-SXM-16GB" if "16GB" in notes.split(";")[-1] else "V100-SXM-32GB")
+    passes = PASSES if is_pretraining else 1
+    options = {"batch": batch, "gpus": gpus, "accumulate": passes, "precision": row["precision"], "attention": "eager",
+               "optimizer": "adam", "torch": "1.11"}
+    step_ms = 1e3 * batch * passes * gpus / float(row["throughput"])
+    return Point("NVIDIA BERT", Network(language.LANGUAGE + "bert_large", length), card, options, step_ms, False)
+
+
+READERS = {"VIA-Research/vTrain": _vtrain, "mosaicml/llm-foundry": _foundry, "NVIDIA/DeepLearningExamples": _nvidia}
 
 
 def read(path: Path) -> Iterator[Point]:
     with open(path, newline="", encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
             reader = next((read for source, read in READERS.items() if row["source"].startswith(source)), None)
-            if reader:
-                yield reader(row)
+            point = reader(row) if reader else None
+            if point is not None:
+                yield point
 
 
 def _job(network: Network, folder: Path) -> mdot.Job:
@@ -102,7 +124,7 @@ def _line(title: str, points: list[Point], answers: np.ndarray, inside: np.ndarr
 
 GROUPS = {"way": lambda point: ", ".join(f"{name} {point.options.get(name, 1)}" for name in ("tensor_parallel", "pipeline_parallel")),
           "batch": lambda point: f"{point.options['batch'] // point.options.get('micro_batches', 1)} samples a pass", "gpus": lambda point: f"{point.gpus:4} GPUs", "model": lambda point: point.network.name,
-          "length": lambda point: f"length {point.network.image_size:5}", "card": lambda point: point.card}
+          "precision": lambda point: point.options["precision"], "length": lambda point: f"length {point.network.image_size:5}", "card": lambda point: point.card}
 
 
 def main() -> int:
