@@ -13,10 +13,11 @@ from predictor.context import Places
 from predictor.dataset import Dataset
 from predictor.features import Work
 from predictor.labels import BACKWARD, INFER, TRAIN
-from predictor.published import FOUNDRY, PUBLISHED, VTRAIN
 from predictor.model import PARTS, PHASES, Configurations, Options
 from predictor.normalisation import Normalisation
 from predictor.operators import Operators
+from predictor.published import FOUNDRY, PUBLISHED, VTRAIN
+
 
 @dataclass(frozen=True)
 class Batch:
