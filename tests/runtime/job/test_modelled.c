@@ -185,15 +185,15 @@ static void neighbours_share_the_way_to_other_nodes(void **state)
     mdot_job_destroy(job);
 }
 
-/* Sums of a tensor-parallel group: a small one takes what starting it costs (10 and 22 us on A100s), and with blocks that
- * are computed again there are half as many again. */
+/* Sums of a tensor-parallel group over a link that takes no time: what starting them costs stays, and with blocks that
+ * are computed again there are more. test_experts.c has the numbers. */
 static void starting_a_sum_costs(void **state)
 {
     (void)state;
     mdot_job *job = make_job("Linear");
     mdot_configuration c = {BASE, .tensor_parallel = 2, .link_gbps = 1e9};
-    double free_ms = step_ms(job, &c) - step_ms(job, &(mdot_configuration){BASE, .tensor_parallel = 2, .link_gbps = 1e12});
-    assert_true(free_ms >= 0 && free_ms < 1e-3);
+    mdot_configuration faster = {BASE, .tensor_parallel = 2, .link_gbps = 1e12};
+    assert_true(fabs(step_ms(job, &c) - step_ms(job, &faster)) < 1e-3);
     c.tensor_parallel = 4;
     double four = step_ms(job, &c);
     c.recompute = MDOT_RECOMPUTE_BLOCKS;
