@@ -93,9 +93,8 @@ typedef struct mdotc_verify_options {
     void (*row)(void *user, const mdotc_verify_row *row);
     mdotc_message_fn warning; /* CUDA code that no GPU here can run; outputs of the model that are not finite */
     void *user;
-    const char
-        *inputs; /* a folder with input_0.pb, input_1.pb, … (TensorProto, as in ONNX's tests), verified on instead
-                           of random inputs: for models that cannot read any number; NULL: random */
+    const char *inputs; /* a folder with input_0.pb, input_1.pb, … (TensorProto, as in ONNX's tests), verified on
+                           instead of random inputs: for models that cannot read any number; NULL: random */
     /* Rows of real jobs instead of random inputs: what the entry reads of jobs[i] under configurations[i], as
      * mdot_predict would have it (mdot_job_inputs). Not with `inputs`. */
     const struct mdot_job *const *jobs;

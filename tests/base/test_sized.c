@@ -146,7 +146,7 @@ ENDS_WITH(mdot_job_options, output);
 ENDS_WITH(mdotc_entry, model_path);
 ENDS_WITH(mdotc_options, min_length);
 ENDS_WITH(mdotc_verify_row, bound);
-ENDS_WITH(mdotc_verify_options, inputs);
+ENDS_WITH(mdotc_verify_options, job_count);
 ENDS_WITH(mdotc_check_options, absolute_tolerance);
 ENDS_WITH(mdotc_check_report, detail);
 

@@ -59,7 +59,7 @@ static void a_page_holds_everything_itself(void **state)
     static char page[MAX_BYTES];
     char *path = NULL;
     assert_true(asprintf(&path, "%s/page.html", f->folder) > 0);
-    process_run((const char *const[]){MDOT_CLI, "report", resnet, bert, "-o", path, "--gpu", "T4,A100", "--dim",
+    process_run((const char *const[]){MDOT_CLI, "report", resnet, bert, "-o", path, "--gpu", "H20,A100", "--dim",
                                       "sequence=64", "--precision", "amp", "-q", NULL},
                 &f->result);
     if (f->result.status != OK) fail_msg("%s", f->result.err);

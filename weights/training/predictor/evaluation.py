@@ -33,7 +33,7 @@ class Fold:
 
 def forms_in(folder: Path, split: str) -> list[str]:
     """Forms, and baselines kept in the same way, that have a fold of the split there."""
-    return sorted({path.name.split(".")[0].replace("_", " ") for path in folder.glob(f"*.{split}.*.npz")})
+    return sorted({path.name.split(".")[0].replace("_", " ") for path in folder.glob(fold_file(folder, "*", split, "*").name)})
 
 
 def read_folds(folder: Path, form: str, split: str) -> dict[str, Fold]:
