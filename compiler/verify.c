@@ -1,4 +1,5 @@
-/* verify.c — mdotc_verify: an artefact's code against the reference evaluation of its model, on random inputs or given ones.
+/* verify.c — mdotc_verify: an artefact's code against the reference evaluation of its model, on random inputs or given
+ * ones.
  *
  * For each bucket: full length, one more than the bucket before (the shortest that lands here) and one between. The
  * reference is evaluated once a length and serves every CPU level, and the GPU where there is one.
@@ -16,7 +17,8 @@
 enum { MAX_LENGTHS = 3, MAX_LEVELS = MDOT_ABI_MAX_IMAGES + 1 + CG_COMPUTES };
 
 /* Code that multiplies in 16 bits rounds the same factors as the evaluator does where it is asked to, but not each at
- * the same place: scales are in weights, results of products are kept rounded. So it may be so many times as far off. */
+ * the same place: scales are in weights, results of products are kept rounded. So it may be so many times as far off.
+ */
 static const double rounded_margin = 4;
 enum { HALVES = 2 };
 static const mdot_dtype half_types[HALVES] = {MDOT_DTYPE_BF16, MDOT_DTYPE_F16};

@@ -93,7 +93,7 @@ static void round_to_type(ir_wide *wide)
     for (int64_t i = 0; wide->f != NULL && i < wide->count; i++) wide->f[i] = ir_nearest_float(wide->dtype, wide->f[i]);
 }
 
-/* ---- Rounded products --------------------------------------------------------------------------------------------- */
+/* ---- Rounded products -------------------------------------------------------------------------------------------- */
 
 /* How many of the node's first inputs are factors of products that matrix kernels compute. What a kernel multiplies
  * within (the weights of attention) is left as it is. */

@@ -6,8 +6,8 @@
  *                       both passes, and gradients scattered, in every pass: 3 (n - 1) / n.
  *   tensor parallelism  Every sum (division.c) is waited for, 2 (n - 1) / n of its bytes and what starting one costs;
  *                       forward sums again where blocks are computed again.
- *   expert parallelism  Tokens are dealt out to experts and collected (experts.c), (n - 1) / n of their bytes and a start
- *                       each way, their gradients back, and all forward again where blocks are computed again.
+ *   expert parallelism  Tokens are dealt out to experts and collected (experts.c), (n - 1) / n of their bytes and a
+ *                       start each way, their gradients back, and all forward again where blocks are computed again.
  *                       Gradients of experts are summed over data-parallel workers alone, others over both degrees.
  *   pipeline            What passes the border of two stages, there and back, for every micro-batch that one waits for.
  *
@@ -20,8 +20,8 @@
 #include <math.h>
 
 #define BYTES_PER_MS 1e6 /* of a GB/s */
-/* NCCL's all-reduce of a few KB takes 10, 14 and 22 µs on two, four and eight A100s of a node, 6, 10 and 16 on H100s; one
- * of 2 MB takes 38 and 22 more than its bytes at the link's rate, one of 32 MB 103 and 70: rings fill by and by
+/* NCCL's all-reduce of a few KB takes 10, 14 and 22 µs on two, four and eight A100s of a node, 6, 10 and 16 on H100s;
+ * one of 2 MB takes 38 and 22 more than its bytes at the link's rate, one of 32 MB 103 and 70: rings fill by and by
  * (aiconfigurator's measured collectives, NCCL 2.23 to 2.27). */
 #define START_MS 0.005
 #define START_OF_EACH_MS 0.002

@@ -187,8 +187,8 @@ static int is_right(const char *folder, double want_ms)
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* which make calls of their own */
-/* All that a whole life takes; any other call is answered with EPERM, memfd_create, arch_prctl, prctl, clone, execve and
- * sockets among them. */
+/* All that a whole life takes; any other call is answered with EPERM, memfd_create, arch_prctl, prctl, clone, execve
+ * and sockets among them. */
 static int with_few_system_calls(const char *folder, double want_ms)
 {
     static const int allowed[] = {SYS_openat,  SYS_close, SYS_read,      SYS_pread64,    SYS_write,     SYS_lseek,
@@ -257,7 +257,8 @@ static bool copy_file(const char *from, const char *to)
     return fine;
 }
 
-/* An artefact on a mount from which nothing may be mapped as code; then the mount, a home perhaps, becomes read-only. */
+/* An artefact on a mount from which nothing may be mapped as code; then the mount, a home perhaps, becomes
+ * read-only. */
 static int on_a_mount_for_data(const char *folder, double want_ms)
 {
     char path[PATH_MAX];

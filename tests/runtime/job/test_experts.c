@@ -174,7 +174,8 @@ static double exchange_ms(const mdot_job *job, mdot_configuration c)
     return rt_communication_ms(job, &setup, 1e9);
 }
 
-/* A way of all tokens that takes so long at the link's rate: each of its exchanges is started by four GPUs, and fills. */
+/* A way of all tokens that takes so long at the link's rate: each of its exchanges is started by four GPUs, and
+ * fills. */
 static double way_ms(double ms)
 {
     const double exchanges = 2 * LAYERS;
