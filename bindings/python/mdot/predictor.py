@@ -131,6 +131,11 @@ class Predictor:
         """
         return artefact.run(self, inputs, entry)
 
+    def run_many(self, items: Sequence[Mapping[str, Any]], entry: str = "predict") -> list[dict[str, memoryview]]:
+        """The same for several items, whose lengths may differ, without padding: what computes each row by itself does the rows
+        of many at once. Pays for items of a few rows."""
+        return artefact.run_many(self, items, entry)
+
     def inputs_of(self, job: JobLike, configuration: Configuration, entry: str = "predict") -> dict[str, memoryview]:
         """What an entry point reads of a job, as predictions hand it over: `run(inputs_of(job, …))` predicts it."""
         return artefact.inputs_of(self, entry, as_job(job), configuration)

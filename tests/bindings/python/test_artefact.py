@@ -73,6 +73,27 @@ class Artefact(support.TestCase):
         with self.assertRaises(mdot.Error):
             predictor.run({**inputs, "operator_count": array.array("f", [1.0] * (length + 1))}, "encode")
 
+    def test_items_of_any_length_are_what_single_calls_are(self) -> None:
+        """Also where an item's names, shapes or length are wrong: that is said before anything runs."""
+        predictor, configuration = mdot.Predictor(), mdot.Configuration(gpu="A100", batch=16)
+        jobs = [self.bert(), mdot.Job.from_onnx(support.RESNET)]
+        items = [predictor.inputs_of(job, configuration, "encode") for job in jobs * 2]
+        together = predictor.run_many(items, "encode")
+        self.assertEqual(len(together), 4)
+        for inputs, outputs in zip(items, together):
+            for name, view in predictor.run(inputs, "encode").items():
+                self.assertEqual(outputs[name].shape, view.shape)
+                self.assertEqual(outputs[name].tolist(), view.tolist())
+        self.assertEqual(predictor.run_many([], "encode"), [])
+        self.assertGreaterEqual(predictor.entries[0].items_together, 1)
+        less = {name: view for name, view in items[0].items() if name != "operator_load"}
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "item 1 has no input 'operator_load'"):
+            predictor.run_many([items[0], less], "encode")
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "item 0: 'encode' has no input 'more'"):
+            predictor.run_many([{**items[0], "more": items[0]["operator_count"]}], "encode")
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "item 0: input 'operator_count' is not operator_count f32"):
+            predictor.run_many([{**items[0], "operator_count": items[1]["operator_count"]}], "encode")
+
     def test_an_entry_run_on_what_it_reads_of_a_job_predicts_it(self) -> None:
         predictor, job = mdot.Predictor(), self.bert()
         configuration = mdot.Configuration(gpu="A100", batch=16)

@@ -52,6 +52,7 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
         c_int,
         [c_void_p, c_size_t, POINTER(c.mdot_input), c_size_t, POINTER(c.mdot_output), c_size_t, _ERROR],
     ),
+    "mdot_run_many": (c_int, [c_void_p, c_size_t, POINTER(c.mdot_item), c_size_t, _ERROR]),
     "mdot_context_create_with": (c_int, [c_void_p, POINTER(c.mdot_context_options), POINTER(c_void_p), _ERROR]),
     "mdot_context_destroy": (None, [c_void_p]),
     "mdot_context_get_device_status": (c_int, [c_void_p, POINTER(c_char_p)]),

@@ -135,6 +135,7 @@ class mdot_entry_info(Sized):
         ("has_length", c_bool),
         ("schema_hash", c_uint64),
         ("min_length", c_int64),
+        ("items_together", c_size_t),
     ]
 
 
@@ -189,6 +190,10 @@ class mdot_input(Struct):
 
 class mdot_output(Struct):
     _fields_ = [("name", c_char_p), ("data", c_void_p), ("size_bytes", c_size_t)]
+
+
+class mdot_item(Struct):
+    _fields_ = [("length", c_int64), ("inputs", POINTER(c_void_p)), ("outputs", POINTER(c_void_p))]
 
 
 # ---- mdot_predict.h: jobs --------------------------------------------------------------------------------------------
