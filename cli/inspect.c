@@ -62,6 +62,41 @@ static void print_kernels(const view *v, size_t entry, size_t index, const mdot_
     }
 }
 
+/* What was recognised, and what stayed general loops, which nests are: how many kernels of each kind, and their share
+ * of the work at the longest length. */
+static void print_kinds(const view *v, size_t entry, size_t index, const mdot_bucket_info *bucket)
+{
+    enum { MAX_KINDS = 16 };
+    struct {
+        const char *name;
+        size_t count;
+        double flops;
+    } kinds[MAX_KINDS];
+    size_t kind_count = 0;
+    for (size_t k = 0; k < bucket->kernel_count; k++) {
+        mdot_kernel_info kernel = MDOT_INIT(mdot_kernel_info);
+        mdot_predictor_get_kernel(v->predictor, entry, index, k, &kernel);
+        size_t at = 0;
+        while (at < kind_count && strcmp(kinds[at].name, kernel.kind) != 0) at++;
+        if (at == MAX_KINDS) continue;
+        if (at == kind_count) {
+            kinds[kind_count].name = kernel.kind;
+            kinds[kind_count].count = 0;
+            kinds[kind_count++].flops = 0;
+        }
+        kinds[at].count++;
+        kinds[at].flops += kernel.flops;
+    }
+    printf("\n  recognised, and its share of the work:");
+    for (int is_general = 0; is_general <= 1; is_general++)
+        for (size_t i = 0; i < kind_count; i++) {
+            if ((strcmp(kinds[i].name, "nest") == 0) != (is_general == 1)) continue;
+            double share = bucket->flops > 0 ? 100 * kinds[i].flops / bucket->flops : 0;
+            printf(" %s %zu (%.1f %%)", is_general ? "general loops" : kinds[i].name, kinds[i].count, share);
+        }
+    printf("\n");
+}
+
 static void print_entry(const view *v, size_t index)
 {
     mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
@@ -81,6 +116,7 @@ static void print_entry(const view *v, size_t index)
         printf("  %7" PRId64 " %8zu %10.3f %14zu\n", bucket.max_length, bucket.kernel_count, bucket.flops * 1e-6,
                bucket.scratch_bytes);
     }
+    print_kinds(v, index, entry.bucket_count - 1, &bucket);
     for (size_t i = v->every_kernel ? 0 : entry.bucket_count - 1; i < entry.bucket_count; i++) {
         mdot_predictor_get_bucket(v->predictor, index, i, &bucket);
         print_kernels(v, index, i, &bucket);

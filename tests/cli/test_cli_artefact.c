@@ -91,6 +91,7 @@ static void inspect_shows_schema_buckets_and_kernels(void **state)
     assert_prints("[L, 2]");
     assert_prints("kernels of bucket 16");
     assert_prints("linear.y");
+    assert_prints("  recognised, and its share of the work: linear 1 (");
     assert_null(strstr(result.out, "kernels of bucket 4"));
     RUN("inspect", "--kernels", artefact);
     assert_prints("kernels of bucket 4");
