@@ -1,0 +1,26 @@
+#!/bin/sh
+# Which lines and branches of the runtime and of what reads files the tests reach, by clang's instrumentation and llvm-cov.
+#
+#     scripts/coverage.sh [arguments of ctest, as -R NAME]
+#
+# Prints a line a file and writes build/coverage/report.txt; build/coverage/uncovered.txt has the lines that nothing reached.
+# Needs clang, llvm and a quarter of an hour. What tests reach in child processes that are killed, or where they count
+# allocations and system calls, which the instrumentation makes too, counts as not reached; such tests fail here.
+set -eu
+cd "$(dirname "$0")/.."
+folder=build/coverage
+watched="base runtime frontend"
+cmake -S . -B $folder -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang \
+    -DCMAKE_C_FLAGS="-fprofile-instr-generate -fcoverage-mapping" > /dev/null
+cmake --build $folder -- --quiet
+rm -rf $folder/profiles
+LLVM_PROFILE_FILE="$PWD/$folder/profiles/%m.profraw" ctest --test-dir $folder --output-on-failure "$@" || failed=1
+llvm-profdata merge -sparse -o $folder/all.profdata $folder/profiles/*.profraw
+objects="$folder/cli/mdot $(find $folder/tests -maxdepth 1 -type f -name 'test_*' -perm -u+x | sed 's/^/-object /')"
+# shellcheck disable=SC2086 # several words each
+llvm-cov report $objects -instr-profile $folder/all.profdata -show-region-summary=0 -show-branch-summary $watched > $folder/report.txt
+# shellcheck disable=SC2086
+llvm-cov show $objects -instr-profile $folder/all.profdata $watched 2> /dev/null |
+    awk '/^[^ ].*:$/ { file = $0 } /^ +[0-9]+\| +0\|/ { print file, $0 }' > $folder/uncovered.txt
+cat $folder/report.txt
+exit "${failed:-0}"
