@@ -58,8 +58,9 @@ if [ -z "$model" ]; then
     "$venv/bin/python" "$tools/common/reference.py" "$model"
 fi
 "$build/cli/mdot" compile "$model" -o "$out/model.mdot" --compute cpu=fp32,bf16 --quiet
+rm -rf "$out/inductor" # a run that was killed leaves half-written libraries there
 # shellcheck disable=SC2086 # numbers and names without spaces
-TORCHINDUCTOR_CACHE_DIR="$venv/inductor" "$venv/bin/python" "$tools/cpu/measure.py" "$model" "$out/model.mdot" \
+TORCHINDUCTOR_CACHE_DIR="$out/inductor" "$venv/bin/python" "$tools/cpu/measure.py" "$model" "$out/model.mdot" \
     --library "$build/runtime/libmdot.so" --probe "$build/examples/bench/cpu/libbench_peak.so" --command "$build/cli/mdot" \
     --json "$out/results.json" --peers "$peers" $arguments
 status=0
