@@ -16,13 +16,10 @@ parallelism and pipelines: `outside` are all others.
 from __future__ import annotations
 
 import argparse
-import csv
-import re
 import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -48,33 +45,27 @@ class Point:
         return self.options["gpus"]
 
 
-def _network(row: dict[str, str]) -> Network:
-    return Network(language.LANGUAGE + row["model"], int(float(row["seq_or_resolution"])))
-
-
 def _several(gpus: int) -> dict:
     return {"gpus": gpus, "nodes": max(1, gpus // NODE), "network": NETWORK_GBPS}
 
 
 def _vtrain(row: dict[str, str]) -> Point:
-    note = {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", row["notes"])}
+    note = published.vtrain_settings(row)
     tensor, stages, workers = (int(note[name]) for name in ("tp", "pp", "dp"))
     batch = int(float(row["batch_per_gpu"]))
     passes = int(note["global_batch"]) // (workers * batch)
     way = {"batch": batch * passes, "micro_batches": passes} if stages > 1 else {"batch": batch, "accumulate": passes}
     options = {**way, **_several(tensor * stages * workers), "data_parallel": workers, "tensor_parallel": tensor,
                "pipeline_parallel": stages, "precision": "bf16", "attention": "eager", "checkpoint": "blocks", "optimizer": "adam", "torch": "1.11"}
-    return Point("vTrain", _network(row), "A100-SXM-80GB", options, note["iteration_ms"], tensor == 1 and stages == 1)
+    return Point("vTrain", published.network(row), "A100-SXM-80GB", options, note["iteration_ms"], tensor == 1 and stages == 1)
 
 
 def _foundry(row: dict[str, str]) -> Point:
-    accumulation, batch, precision, _, _, recomputes, *_ = row["notes"].split("; ")
+    passes, precision, recomputes, step_ms = published.foundry_settings(row)
     gpus = int(float(row["gpus"]))
-    options = {"batch": int(float(row["batch_per_gpu"])), "accumulate": int(accumulation.split("=")[1]), **_several(gpus), "zero": 3,
-               "precision": precision, "attention": "flash", "checkpoint": "blocks" if recomputes == "True" else None,
-               "optimizer": "adamw", "torch": "2.0"}
-    step_ms = 1e3 * float(batch.split("=")[1]) * float(row["seq_or_resolution"]) / float(row["throughput"])
-    return Point("llm-foundry", _network(row), published.FOUNDRY_CARDS[row["gpu"]], options, step_ms, gpus <= NODE)
+    options = {"batch": int(float(row["batch_per_gpu"])), "accumulate": passes, **_several(gpus), "zero": 3, "precision": precision,
+               "attention": "flash", "checkpoint": "blocks" if recomputes else None, "optimizer": "adamw", "torch": "2.0"}
+    return Point("llm-foundry", published.network(row), published.FOUNDRY_CARDS[row["gpu"]], options, step_ms, gpus <= NODE)
 
 
 SQUAD_LENGTH, PASSES = 384, 64
@@ -96,15 +87,6 @@ def _nvidia(row: dict[str, str]) -> Point | None:
 
 
 READERS = {"VIA-Research/vTrain": _vtrain, "mosaicml/llm-foundry": _foundry, "NVIDIA/DeepLearningExamples": _nvidia}
-
-
-def read(path: Path) -> Iterator[Point]:
-    with open(path, newline="", encoding="utf-8") as lines:
-        for row in csv.DictReader(lines):
-            reader = next((read for source, read in READERS.items() if row["source"].startswith(source)), None)
-            point = reader(row) if reader else None
-            if point is not None:
-                yield point
 
 
 def _job(network: Network, folder: Path) -> mdot.Job:
@@ -136,7 +118,7 @@ def main() -> int:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     predictor = mdot.Predictor(options.model) if options.model else mdot.Predictor()
-    points = list(read(options.points))
+    points = list(published.points(options.points, READERS))
     jobs = {network: _job(network, options.graphs) for network in {point.network for point in points}}
     found = [predictor.predict(jobs[point.network], point.card, **point.options) for point in points]
     answers = np.array([answer.step_ms for answer in found])

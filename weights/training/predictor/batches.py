@@ -110,14 +110,21 @@ WHOLE = (TRAIN, f"{FOUNDRY} {BACKWARD}", f"{VTRAIN} {BACKWARD}")
 """Measured in training as users train: what a step is."""
 
 
-def benchmark(run: str, kind: str) -> int:
-    """Row of BENCHMARKS."""
-    return BENCHMARKS.index(f"{run} {kind}" if run in PUBLISHED else kind)
+def _benchmark_names(data: Dataset) -> np.ndarray:
+    """[l] text, of BENCHMARKS."""
+    with_run = np.char.add(np.char.add(data.run.astype(str), " "), data.kind.astype(str))
+    return np.where(np.isin(data.run, PUBLISHED), with_run, data.kind)
+
+
+def _benchmark_rows(data: Dataset) -> np.ndarray:
+    """[l] rows of BENCHMARKS."""
+    names, row = np.unique(_benchmark_names(data), return_inverse=True)
+    return np.array([BENCHMARKS.index(str(name)) for name in names])[row.reshape(-1)]
 
 
 def host_names(data: Dataset) -> np.ndarray:
     """[l] text: which machine started the kernels, as far as labels tell."""
-    return np.array([f"{gpu} {BENCHMARKS[benchmark(str(run), str(kind))]}" for gpu, run, kind in zip(data.gpu, data.run, data.kind)])
+    return np.char.add(np.char.add(data.gpu.astype(str), " "), _benchmark_names(data).astype(str))
 
 
 def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Batch:
@@ -144,15 +151,14 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
     part_weight, has_optimizer = _part_weight(data.kind[labels], data.recomputes[labels]), data.kind[labels] == TRAIN
     launches = (work.launches.numpy() * part_weight[row, :PHASES]).sum(axis=1)
     launches = launches + features.OPTIMIZER_LAUNCHES * work.learns.numpy()[:, 0] * has_optimizer[row]
-    hosts = np.unique(host_names(data))
+    _, host = np.unique(host_names(data), return_inverse=True)
     return Batch(
         operators=operators, of_priced=torch.tensor(encoding[first]), priced_features=features.batch_features(work)[first],
         priced_norms=normalisation.features(norm, batch)[first], of_pair=index, priced_of_pair=torch.tensor(priced.reshape(-1)),
         row=rows, count=_float(count[:, None]), work=work, pair_configurations=_of_pairs(c, rows), configurations=c,
         conditions=conditions.where_layouts_matter(c.conditions()[rows], work.has_layout),
         part_weight=_float(part_weight[row]), has_optimizer=_float(has_optimizer[:, None]),
-        benchmark=torch.tensor([benchmark(str(run), str(kind)) for run, kind in zip(data.run[labels], data.kind[labels])]),
-        host=torch.tensor(np.searchsorted(hosts, host_names(data)[labels])),
+        benchmark=torch.tensor(_benchmark_rows(data)[labels]), host=torch.tensor(host.reshape(-1)[labels]),
         parameters=summed(data.load[distinct[of_pair], -1]), launches=summed(launches), step_ms=_float(data.step_ms[labels, None]),
         weight=_float(np.ones((len(labels), 1))), places=places)
 

@@ -10,7 +10,7 @@ import csv
 import json
 import re
 from pathlib import Path
-from typing import Iterator
+from typing import Callable, Iterator, TypeVar
 
 from predictor.labels import BACKWARD, INFER, Label, Network
 from predictor.language import LANGUAGE
@@ -38,6 +38,11 @@ def read_neusight(folder: Path) -> Iterator[Label]:
                             INFER if kind == "inf" else BACKWARD, False, is_fused=False)
 
 
+def network(row: dict[str, str]) -> Network:
+    """That a point names itself, at its length."""
+    return Network(LANGUAGE + row["model"], int(float(row["seq_or_resolution"])))
+
+
 SAILOR_CARDS = {"A100-40": "A100-SXM-40GB", "A100-80": "A100-SXM-80GB", "GH-96": "GH200-96GB", "V100-16": "V100-SXM-16GB",
                 "RTX-3090": "RTX-3090", "Titan-RTX": "TITAN-RTX"}
 """What the repository calls an RTX 2080 has the memory of another card, and is left out."""
@@ -56,6 +61,13 @@ def _sailor(row: dict[str, str]) -> Label | None:
                  "fp32" if row["gpu"] in WITHOUT_TF32 else "tf32", BACKWARD, False, is_fused=False)
 
 
+def foundry_settings(row: dict[str, str]) -> tuple[int, str, bool, float]:
+    """Of a point of llm-foundry's: passes of a step, precision, whether activations are computed again, and the step's ms."""
+    accumulation, batch, precision, _, _, recomputes, *_ = row["notes"].split("; ")
+    step_ms = 1e3 * float(batch.split("=")[1]) * float(row["seq_or_resolution"]) / float(row["throughput"])
+    return int(accumulation.split("=")[1]), precision, recomputes == "True", step_ms
+
+
 FOUNDRY_CARDS = {"a100_80gb": "A100-SXM-80GB", "a100_40gb": "A100-SXM-40GB"}
 NODE = 8
 
@@ -64,12 +76,9 @@ def _foundry(row: dict[str, str]) -> Label | None:
     """FSDP within a node, which NVLink hides: a layer's weights are gathered in a hundredth of the time that its products take."""
     if float(row["gpus"]) > NODE:
         return None
-    accumulation, batch, precision, _, _, recomputes, *_ = row["notes"].split("; ")
-    length = int(float(row["seq_or_resolution"]))
-    step_ms = 1e3 * float(batch.split("=")[1]) * length / float(row["throughput"])
-    return Label(Network(LANGUAGE + row["model"], length), int(float(row["batch_per_gpu"])), "nchw", "pt201", FOUNDRY,
-                 step_ms / float(accumulation.split("=")[1]), 0.0, FOUNDRY_CARDS[row["gpu"]], precision, BACKWARD, False,
-                 is_fused=True, recomputes=recomputes == "True")
+    passes, precision, recomputes, step_ms = foundry_settings(row)
+    return Label(network(row), int(float(row["batch_per_gpu"])), "nchw", "pt201", FOUNDRY, step_ms / passes, 0.0,
+                 FOUNDRY_CARDS[row["gpu"]], precision, BACKWARD, False, is_fused=True, recomputes=recomputes)
 
 
 NVLINK_GBPS = 230.0
@@ -77,33 +86,42 @@ NVLINK_GBPS = 230.0
 HALF_BYTES = 2
 
 
+def vtrain_settings(row: dict[str, str]) -> dict[str, float]:
+    """Of a point of vTrain's: iteration_ms, global_batch, and the degrees tp, dp and pp."""
+    return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", row["notes"])}
+
+
 def _vtrain(row: dict[str, str]) -> Label | None:
     """Megatron on A100: fp16 throughout, attention written out, all activations computed again. Where data are parallel and nothing
     else is; the gradients' all-reduce, which comes after the last micro-batch, is taken off."""
-    note = {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", row["notes"])}
+    note = vtrain_settings(row)
     if note["tp"] != 1 or note["pp"] != 1:
         return None
     width, layers = map(int, re.match(r"GPT-h(\d+)-L(\d+)", row["model"]).groups())
     gpus, batch = note["dp"], float(row["batch_per_gpu"])
     reduced_ms = 2 * (gpus - 1) / gpus * HALF_BYTES * (12 * layers + 50) * width**2 / (NVLINK_GBPS * 1e6)
     step_ms = (note["iteration_ms"] - reduced_ms) * gpus * batch / note["global_batch"]
-    return Label(Network(LANGUAGE + row["model"], int(float(row["seq_or_resolution"]))), int(batch), "nchw", "pt111", VTRAIN, step_ms,
-                 0.0, "A100-SXM-80GB", "fp16", BACKWARD, False, is_fused=False, recomputes=True)
+    return Label(network(row), int(batch), "nchw", "pt111", VTRAIN, step_ms, 0.0, "A100-SXM-80GB", "fp16", BACKWARD, False,
+                 is_fused=False, recomputes=True)
 
 
 READERS = {"eth-easl/sailor": _sailor, "mosaicml/llm-foundry": _foundry, "VIA-Research/vTrain": _vtrain}
 
 
-def read_points(path: Path) -> Iterator[Label]:
-    """A table of published steps: source, model, gpu, gpus, batch_per_gpu, seq_or_resolution, throughput, notes."""
+Read = TypeVar("Read")
+
+
+def points(path: Path, readers: dict[str, Callable[[dict[str, str]], Read | None]]) -> Iterator[Read]:
+    """Of a table of published steps (source, model, gpu, gpus, batch_per_gpu, seq_or_resolution, throughput, notes) what the reader
+    of a row's source makes of it; None and other sources are left out."""
     with open(path, newline="", encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
-            reader = next((read for source, read in READERS.items() if row["source"].startswith(source)), None)
-            label = reader(row) if reader else None
-            if label is not None:
-                yield label
+            reader = next((read for source, read in readers.items() if row["source"].startswith(source)), None)
+            found = reader(row) if reader else None
+            if found is not None:
+                yield found
 
 
 def read(path: Path) -> Iterator[Label]:
     """NeuSight's folder, or a table of points."""
-    return read_neusight(path) if path.is_dir() else read_points(path)
+    return read_neusight(path) if path.is_dir() else points(path, READERS)
