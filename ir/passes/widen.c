@@ -13,14 +13,21 @@ static bool is_narrow(const ir_value *value)
     return value != NULL && (value->type.dtype == MDOT_DTYPE_F16 || value->type.dtype == MDOT_DTYPE_BF16);
 }
 
+/* What a cast of f32 or bool made narrow, from which f32 is had without rounding; NULL: the value is none such. */
+static ir_value *before_narrowing(const ir_value *value)
+{
+    const ir_node *node = value->def;
+    if (!is_narrow(value) || node == NULL || node->op != &ir_ops[IR_OP_Cast]) return NULL;
+    mdot_dtype dtype = node->inputs[0]->type.dtype;
+    return dtype == MDOT_DTYPE_F32 || dtype == MDOT_DTYPE_BOOL ? node->inputs[0] : NULL;
+}
+
 /* The value in f32: what a cast made narrow, or a cast of it. */
 static ir_value *widened(ir_builder *b, ir_value *value)
 {
     if (!is_narrow(value)) return value;
-    const ir_node *node = value->def;
-    if (node != NULL && node->op == &ir_ops[IR_OP_Cast] && node->inputs[0]->type.dtype == MDOT_DTYPE_F32)
-        return node->inputs[0];
-    return ir_build_cast(b, value, MDOT_DTYPE_F32);
+    ir_value *wide = before_narrowing(value);
+    return ir_build_cast(b, wide != NULL ? wide : value, MDOT_DTYPE_F32);
 }
 
 /* Decisions are the model's own: they read rounded values. Scans and scatters have kernels of any type. */
@@ -48,11 +55,8 @@ static bool is_kept(const ir_node *node)
 
 static void cast(ir_builder *b, ir_node *node)
 {
-    if (is_narrow(node->inputs[0]) && node->outputs[0]->type.dtype == MDOT_DTYPE_F32) {
-        const ir_node *narrowing = node->inputs[0]->def;
-        if (narrowing != NULL && narrowing->op == node->op)
-            ir_replace(b, node->outputs[0], widened(b, node->inputs[0]));
-    }
+    if (node->outputs[0]->type.dtype == MDOT_DTYPE_F32 && before_narrowing(node->inputs[0]) != NULL)
+        ir_replace(b, node->outputs[0], widened(b, node->inputs[0]));
 }
 
 static void widen(ir_builder *b, ir_node *node)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { MAX_NAMES = 256, MAX_NAME_BYTES = 64 };
+enum { MAX_NAMES = 1024, MAX_NAME_BYTES = 64 };
 
 typedef struct notation {
     char names[MAX_NAMES][MAX_NAME_BYTES];

@@ -27,7 +27,7 @@ BOUNDS = {"fp32": 1e-4, "bf16": 5e-2}  # of the greatest output; peers in bf16 k
 QUIET_RATE, QUIET_SHARE = 0.97, 0.97  # of the best rate; of the time, by the process's own clock
 CEILING_SECONDS, CEILING_PIECE, PROBE_SECONDS = 0.3, 0.002, 0.0005
 SCALE_ITEMS = 16
-DTYPES = {"i64": np.int64, "i32": np.int32, "f32": np.float32, "f64": np.float64, "bool": np.bool_}
+DTYPES = {"i64": np.int64, "i32": np.int32, "f16": np.float16, "f32": np.float32, "f64": np.float64, "bool": np.bool_}
 
 
 # ---- The model ---------------------------------------------------------------------------------------------------------

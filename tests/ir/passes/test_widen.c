@@ -42,6 +42,9 @@ static void whole_models_are_computed_in_f32(void **state)
         {"x = input bf16[L,8]\nw = weights bf16[8,8]\nq = MatMul(x, w)\nthirds = constant i64[2] [4, 4]\n"
          "a, b = Split(q, thirds) {axis=-1}\nc = Gelu(a)\ny = Mul(c, b)\nreturn y\n",
          MDOT_DTYPE_BF16, 4e-2},
+        {"x = input f16[L,8]\nkey = input bool[L,8]\none = constant f16[] [1]\nm = Cast(key) {to=10}\n"
+         "off = Sub(one, m)\ny = Add(x, off)\nreturn y\n",
+         MDOT_DTYPE_F16, 4e-3},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int others, casts;
@@ -72,11 +75,29 @@ static void decisions_are_taken_on_rounded_values(void **state)
     ir_arena_destroy(arena);
 }
 
+/* 2049 is 2048 in f16, and no other number than the model's in f32. */
+static void integers_are_rounded_as_the_model_says(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *before = graph_from_notation("n = input i64[2]\nx = Cast(n) {to=10}\nc = constant f16[] [1]\n"
+                                           "s = Sub(x, c)\ny = Cast(s) {to=1}\nreturn y\n",
+                                           16, arena);
+    ir_graph *after = after_passes(before, arena);
+    const int64_t dims[] = {2};
+    ir_wide *n = ir_wide_create(arena, MDOT_DTYPE_I64, 1, dims);
+    n->i[0] = 2049;
+    n->i[1] = 3;
+    assert_same_results(before, after, (const ir_wide *const[]){n}, 0);
+    ir_arena_destroy(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_models_are_computed_in_f32),
         cmocka_unit_test(decisions_are_taken_on_rounded_values),
+        cmocka_unit_test(integers_are_rounded_as_the_model_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
