@@ -108,26 +108,42 @@ static void begin_outer_loop(const sequential *s, cg_loop *loop, LLVMValueRef co
 
 /* ---- Running sums ------------------------------------------------------------------------------------------------ */
 
-/* Floating sums run in f64, integers wrap. */
-static void emit_cumulate(const sequential *s)
+/* Sums along the axis of `lanes` neighbours at a time, from inner index `from` up to `to`. */
+static void cumulate_strip(const sequential *s, const axis_view *view, LLVMValueRef outer, cg_range strip, int lanes)
 {
     cg_emitter *e = s->e;
     int in = s->k->input[0], out = s->k->output[0];
     mdot_dtype dtype = type_of(s, in)->dtype, sum_dtype = ir_dtype_is_float(dtype) ? MDOT_DTYPE_F64 : dtype;
-    axis_view view = view_axis(s, type_of(s, in), s->k->axis);
+    LLVMTypeRef stored = cg_vector(e, cg_storage_type(e, dtype), lanes);
     cg_combine add = cg_reducer_combine(PL_REDUCE_SUM, sum_dtype);
-    LLVMValueRef zero = cg_const(e, cg_value_type(e, sum_dtype), 0), last = cg_isub(e, view.extent, cg_int(e, 1));
-    cg_loop outer, inner, step;
-    begin_outer_loop(s, &outer, view.outer);
-    begin_loop(s, &inner, view.inner);
-    cg_loop_begin(e, &step, cg_int(e, 0), view.extent, 1, 1, &zero, true);
+    LLVMValueRef zero = cg_const(e, cg_vector(e, cg_value_type(e, sum_dtype), lanes), 0);
+    LLVMValueRef last = cg_isub(e, view->extent, cg_int(e, 1));
+    cg_loop inner, step;
+    cg_loop_begin(e, &inner, strip.from, strip.to, lanes, 0, NULL, true);
+    cg_loop_begin(e, &step, cg_int(e, 0), view->extent, 1, 1, &zero, true);
     LLVMValueRef place = s->k->reverse ? cg_isub(e, last, step.index) : step.index;
-    LLVMValueRef at = place_in(s, &view, outer.index, place, inner.index);
-    LLVMValueRef before = step.carried[0];
-    LLVMValueRef after = add(e, before, cg_convert(e, load(s, in, at), dtype, sum_dtype));
-    store(s, out, at, cg_convert(e, s->k->exclusive ? before : after, sum_dtype, dtype));
+    LLVMValueRef at = place_in(s, view, outer, place, inner.index), before = step.carried[0];
+    LLVMValueRef value = cg_from_storage(e, cg_load(e, stored, address(s, in, at), 0), dtype);
+    LLVMValueRef after = add(e, before, cg_convert(e, value, dtype, sum_dtype));
+    value = cg_convert(e, s->k->exclusive ? before : after, sum_dtype, dtype);
+    cg_store(e, cg_to_storage(e, value, dtype), address(s, out, at), 0);
     cg_loop_end(e, &step, &after);
     cg_loop_end(e, &inner, NULL);
+}
+
+/* Floating sums run in f64, integers wrap. Neighbours of other sums are added up together: one sum after the other
+ * would read and write a line of memory for each number. */
+static void emit_cumulate(const sequential *s)
+{
+    cg_emitter *e = s->e;
+    const ir_type *type = type_of(s, s->k->input[0]);
+    axis_view view = view_axis(s, type, s->k->axis);
+    int lanes = 2 * e->target->lanes; /* their sums in f64 are four registers */
+    cg_range strips = {cg_int(e, 0), cg_round_down(e, view.inner, lanes)}, rest = {strips.to, view.inner};
+    cg_loop outer;
+    begin_outer_loop(s, &outer, view.outer);
+    if (s->k->axis < type->rank - 1) cumulate_strip(s, &view, outer.index, strips, lanes);
+    cumulate_strip(s, &view, outer.index, rest, 1);
     cg_loop_end(e, &outer, NULL);
 }
 

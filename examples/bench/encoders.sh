@@ -28,7 +28,8 @@ done
 
 build="$root/build/release"
 "$root/scripts/install-deps.sh"
-(cd "$root" && cmake --preset release > /dev/null && cmake --build --preset release --target mdot_cli mdot_shared write_encoders -- --quiet)
+(cd "$root" && cmake --preset release > /dev/null && cmake --build --preset release --target mdot_cli mdot_shared bench_peak write_encoders -- \
+    --quiet)
 venv="$root/build/bench-venv"
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/pip" install --quiet --disable-pip-version-check numpy onnxruntime==1.30.0
@@ -61,6 +62,6 @@ done < "$list"
 status=0
 # shellcheck disable=SC2086 # a number
 "$venv/bin/python" "$tools/cpu/encoders.py" "$models" --length "$length" --library "$build/runtime/libmdot.so" \
-    --command "$build/cli/mdot" --out "$out" $arguments || status=$?
+    --command "$build/cli/mdot" --probe "$build/examples/bench/cpu/libbench_peak.so" --out "$out" $arguments || status=$?
 cat "$out/table.md"
 exit "$status"

@@ -7,7 +7,7 @@
  */
 #include "ir/ops.h"
 #include "ir/ops/families.h"
-#include "ir/passes/builder.h"
+#include "ir/passes/fold.h"
 #include "ir/passes/pass.h"
 
 #include <ctype.h>
@@ -152,7 +152,13 @@ static void as_product(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], ir_build_transpose(b, ir_build_reshape(b, product, dims, rank), perm));
 }
 
+static void rewrite(ir_builder *b, ir_node *node)
+{
+    as_product(b, node);
+    if (!b->changed) ir_fold_node(b, node); /* weights, before linears are recognised */
+}
+
 mdot_status ir_pass_products(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
-    return ir_rewrite(graph, as_product, out_changed, err);
+    return ir_rewrite(graph, rewrite, out_changed, err);
 }

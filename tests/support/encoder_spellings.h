@@ -1,8 +1,8 @@
 /* encoder_spellings.h — encoders in the ways in which exporters and people write them.
  *
- * An encoder has layers with a norm, attention, a projection with the residual, a norm and a feed-forward network; a case
- * replaces one or two of these parts. The texts are in graph_notation.h's notation with sizes by name, so that tests take
- * them small and examples/bench/encoders.sh as large as a predictor is.
+ * An encoder has layers with a norm, attention, a projection with the residual, a norm and a feed-forward network; a
+ * case replaces one or two of these parts. The texts are in graph_notation.h's notation with sizes by name, so that
+ * tests take them small and examples/bench/encoders.sh as large as a predictor is.
  */
 #ifndef TEST_ENCODER_SPELLINGS_H
 #define TEST_ENCODER_SPELLINGS_H
