@@ -21,7 +21,7 @@ for tool; do
             for test in $threaded; do
                 TSAN_OPTIONS=halt_on_error=1 "build/tsan/tests/$test" || status=1
             done
-            TSAN_OPTIONS=halt_on_error=1 scripts/soak.sh 2e5 2 build/tsan || status=1
+            TSAN_OPTIONS=halt_on_error=1 BUILD=build/tsan scripts/soak.sh --predictions 1e6 --rounds 2 || status=1
             ;;
         valgrind)
             [ -f build/release/build.ninja ] || cmake --preset release > /dev/null

@@ -1,11 +1,12 @@
 /* soak.c — a scheduler's life in a few minutes: threads that predict all along, artefacts that are replaced under
  * them, jobs that are loaded and freed; every answer has the bits of the first, and memory stays as it is.
  *
- *     soak PREDICTOR.mdot FOLDER PREDICTIONS ROUNDS JOB.onnx…
+ *     soak PREDICTOR.mdot FOLDER JOB.onnx… [--predictions N] [--rounds N] [--period-ms MS]
  *
- * In FOLDER, which is there, it keeps the artefact that it replaces and the jobs' files. PREDICTIONS are made by
- * THREADS threads; ROUNDS of ROUND_PAIRS pairs are timed after them. Exit status 1: an answer differed, memory grew,
- * or a call failed.
+ * In FOLDER, which is there, it keeps the artefact that it replaces and the jobs' files. N predictions are made by
+ * THREADS threads, of every 21 twenty in one call, as in a round, and one alone. Rounds of ROUND_PAIRS pairs come after
+ * them and are timed; with a period one begins every MS milliseconds, as a scheduler's would. Exit status 1: an answer
+ * differed, memory grew, or a call failed.
  *
  * Memory is looked at after each swap, when one artefact is open and every thread has its contexts of it: what malloc
  * has given out is then the same each time, up to what is left of a chunk that fits nearly, or something was kept.
@@ -14,6 +15,7 @@
  */
 #include "mdot/mdotjob.h"
 
+#include <getopt.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -25,23 +27,25 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 2, MAX_JOBS = 8, CONFIGURATIONS = 16, PREDICT_EVERY = 256, ROUND_PAIRS = 10000, PATH_BYTES = 4096 };
+enum { TYPES = 4, WIDTHS = 5, BLOCK = TYPES * WIDTHS, BATCHES = 5 }; /* of a job: a block of configurations a batch */
+enum { THREADS = 2, MAX_JOBS = 8, UNENCODED_EVERY = 256, ROUND_PAIRS = 10000, PATH_BYTES = 4096 };
 enum { FIRST_SWAPS = 64 };   /* without a pause, until all is in memory that will be */
 enum { SLACK_BYTES = 4096 }; /* of what malloc has given out, over all swaps */
 
-static const char *const gpus[] = {"A100", "H100", "V100", "T4"};
+static const char *const types[TYPES] = {"T4", "V100", "A100", "H100"};
 
 typedef struct soak {
     const char *artefact, *folder;
     int job_count;
     mdot_job *jobs[MAX_JOBS];
-    mdot_configuration configurations[CONFIGURATIONS];
-    mdot_prediction priced[MAX_JOBS][CONFIGURATIONS], predicted[MAX_JOBS][CONFIGURATIONS]; /* the first answers */
+    mdot_configuration blocks[BATCHES][BLOCK];
+    mdot_prediction first[MAX_JOBS][BATCHES][BLOCK]; /* answers, of each job taken alone */
     _Atomic(mdot_predictor *) current;
     mdot_predictor *last;       /* the one before it, where nobody closed it */
     atomic_uint generation;     /* counts the swaps */
     atomic_uint taken[THREADS]; /* the last that a thread has contexts of */
-    atomic_uint_fast64_t left, made, differing, failed;
+    uint_fast64_t wanted;       /* predictions */
+    atomic_uint_fast64_t made, differing, failed;
     atomic_bool over;
 } soak;
 
@@ -50,10 +54,10 @@ typedef struct worker {
     int number;
 } worker;
 
-static double now_s(void)
+static double seconds_of(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -118,19 +122,26 @@ static bool make(soak *s, own *o)
     return fine;
 }
 
-/* All configurations of a job at once from its encoding, and now and then one by one from the job itself. */
-static bool predict(soak *s, const own *o, int j, bool whole)
+/* A job's block of one batch from its encoding, as rounds ask. */
+static bool price_block(soak *s, const own *o, int j, int batch)
 {
     mdot_error err = {0};
-    mdot_prediction got[CONFIGURATIONS] = {MDOT_INIT(mdot_prediction)};
-    if (!say(s, mdot_price(o->context, o->encodings[j], s->configurations, CONFIGURATIONS, got, &err), &err))
-        return false;
-    compare(s, got, s->priced[j], CONFIGURATIONS);
-    atomic_fetch_add(&s->made, CONFIGURATIONS);
-    if (!whole) return true;
-    if (!say(s, mdot_sweep(o->context, s->jobs[j], s->configurations, CONFIGURATIONS, got, &err), &err)) return false;
-    compare(s, got, s->predicted[j], CONFIGURATIONS);
-    atomic_fetch_add(&s->made, CONFIGURATIONS);
+    mdot_prediction got[BLOCK] = {MDOT_INIT(mdot_prediction)};
+    if (!say(s, mdot_price(o->context, o->encodings[j], s->blocks[batch], BLOCK, got, &err), &err)) return false;
+    compare(s, got, s->first[j][batch], BLOCK);
+    return true;
+}
+
+/* One configuration, from the encoding or from the job itself. */
+static bool predict_alone(soak *s, const own *o, int j, int batch, int c, bool encoded)
+{
+    mdot_error err = {0};
+    mdot_prediction got = MDOT_INIT(mdot_prediction);
+    const mdot_configuration *asked = &s->blocks[batch][c];
+    mdot_status status = encoded ? mdot_price(o->context, o->encodings[j], asked, 1, &got, &err)
+                                 : mdot_predict(o->context, s->jobs[j], asked, &got, &err);
+    if (!say(s, status, &err)) return false;
+    compare(s, &got, &s->first[j][batch][c], 1);
     return true;
 }
 
@@ -148,8 +159,10 @@ static void *work(void *argument)
             if (!fine) break;
             atomic_store(&s->taken[w->number], o.generation);
         }
-        fine = predict(s, &o, (int)(i % (uint64_t)s->job_count), i % PREDICT_EVERY == 0);
-        if (atomic_fetch_sub(&s->left, CONFIGURATIONS) < CONFIGURATIONS) atomic_store(&s->over, true);
+        int j = (int)(i % (uint64_t)s->job_count), batch = (int)(i / (uint64_t)s->job_count % BATCHES);
+        fine =
+            price_block(s, &o, j, batch) && predict_alone(s, &o, j, batch, (int)(i % BLOCK), i % UNENCODED_EVERY != 0);
+        if (atomic_fetch_add(&s->made, BLOCK + 1) + BLOCK + 1 >= s->wanted) atomic_store(&s->over, true);
     }
     drop(&o, s->job_count);
     atomic_store(&s->over, true);
@@ -235,22 +248,22 @@ static bool prepare(soak *s, const char *path, char **job_paths)
     mdot_job_options options = {.struct_size = sizeof options, .dims = &sequence, .dim_count = 1};
     for (int j = 0; j < s->job_count; j++)
         if (!say(s, mdot_job_read(job_paths[j], &options, &s->jobs[j], &err), &err)) return false;
-    for (int c = 0; c < CONFIGURATIONS; c++) {
-        s->configurations[c] = (mdot_configuration){.struct_size = sizeof(mdot_configuration)};
-        s->configurations[c].batch = 1 << c % 8;
-        s->configurations[c].gpu = gpus[c % 4];
-        s->configurations[c].precision = c % 3 == 0 ? MDOT_PRECISION_AMP : MDOT_PRECISION_PYTORCH;
-    }
+    for (int batch = 0; batch < BATCHES; batch++)
+        for (int c = 0; c < BLOCK; c++)
+            s->blocks[batch][c] = (mdot_configuration){.struct_size = sizeof(mdot_configuration),
+                                                       .batch = 8 << batch,
+                                                       .gpu = types[c / WIDTHS],
+                                                       .gpu_count = 1 << c % WIDTHS,
+                                                       .precision = MDOT_PRECISION_AMP};
     if (!write_artefact(s, path) || !say(s, mdot_predictor_open(path, NULL, &predictor, &err), &err)) return false;
     atomic_store(&s->current, predictor);
     bool fine = make(s, &o);
-    for (int j = 0; j < s->job_count && fine; j++) {
-        s->priced[j][0] = s->predicted[j][0] = MDOT_INIT(mdot_prediction);
-        fine =
-            say(s, mdot_price(o.context, o.encodings[j], s->configurations, CONFIGURATIONS, s->priced[j], &err),
-                &err) &&
-            say(s, mdot_sweep(o.context, s->jobs[j], s->configurations, CONFIGURATIONS, s->predicted[j], &err), &err);
-    }
+    for (int j = 0; j < s->job_count; j++)
+        for (int at = 0; at < BATCHES * BLOCK && fine; at++) {
+            mdot_prediction *first = &s->first[j][at / BLOCK][at % BLOCK];
+            *first = MDOT_INIT(mdot_prediction);
+            fine = say(s, mdot_predict(o.context, s->jobs[j], &s->blocks[at / BLOCK][at % BLOCK], first, &err), &err);
+        }
     drop(&o, s->job_count);
     return fine;
 }
@@ -261,60 +274,96 @@ static int compare_doubles(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* A round: ROUND_PAIRS pairs of jobs and configurations, a sweep for each encoded job. */
-static bool time_rounds(soak *s, long rounds)
+static void print_times(const char *clock, double *ms, long rounds)
 {
-    mdot_error err = {0};
+    qsort(ms, (size_t)rounds, sizeof *ms, compare_doubles);
+    printf("  %s: median %.2f ms, p99 %.2f ms, p99.9 %.2f ms, longest %.2f ms\n", clock, ms[rounds / 2],
+           ms[rounds * 99 / 100], ms[rounds * 999 / 1000], ms[rounds - 1]);
+}
+
+/* The thread's own time beside the wall's says what of a long round was the machine's, which had other things to do. */
+static bool time_rounds(soak *s, long rounds, double period_s)
+{
     own o = {0};
-    mdot_prediction got[CONFIGURATIONS] = {MDOT_INIT(mdot_prediction)};
-    double *ms = calloc((size_t)rounds + 1, sizeof *ms);
-    bool fine = ms != NULL && make(s, &o);
+    double *wall_ms = calloc((size_t)rounds + 1, sizeof *wall_ms),
+           *thread_ms = calloc((size_t)rounds + 1, sizeof *wall_ms);
+    bool fine = wall_ms != NULL && thread_ms != NULL && make(s, &o);
+    double begun_s = seconds_of(CLOCK_MONOTONIC);
     for (long r = 0; r < rounds && fine; r++) {
-        double begin_s = now_s();
-        for (int pair = 0, j = 0; pair < ROUND_PAIRS && fine; pair += CONFIGURATIONS, j = (j + 1) % s->job_count) {
-            fine = say(s, mdot_price(o.context, o.encodings[j], s->configurations, CONFIGURATIONS, got, &err), &err);
-            compare(s, got, s->priced[j], CONFIGURATIONS);
-        }
-        ms[r] = 1000 * (now_s() - begin_s);
+        double early_s = begun_s + (double)r * period_s - seconds_of(CLOCK_MONOTONIC);
+        if (early_s > 0) usleep((useconds_t)(1e6 * early_s));
+        double wall_s = seconds_of(CLOCK_MONOTONIC), thread_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+        for (int i = 0; i < ROUND_PAIRS / BLOCK && fine; i++)
+            fine = price_block(s, &o, i % s->job_count, i / s->job_count % BATCHES);
+        wall_ms[r] = 1000 * (seconds_of(CLOCK_MONOTONIC) - wall_s);
+        thread_ms[r] = 1000 * (seconds_of(CLOCK_THREAD_CPUTIME_ID) - thread_s);
     }
     if (fine && rounds > 0) {
-        qsort(ms, (size_t)rounds, sizeof *ms, compare_doubles);
-        printf("rounds of %d pairs: %ld; median %.2f ms, p99 %.2f ms, p99.9 %.2f ms, longest %.2f ms\n", ROUND_PAIRS,
-               rounds, ms[rounds / 2], ms[rounds * 99 / 100], ms[rounds * 999 / 1000], ms[rounds - 1]);
+        printf("rounds of %d pairs: %ld in %.0f s\n", ROUND_PAIRS, rounds, seconds_of(CLOCK_MONOTONIC) - begun_s);
+        print_times("wall", wall_ms, rounds);
+        print_times("thread", thread_ms, rounds);
     }
-    free(ms);
+    free(wall_ms);
+    free(thread_ms);
     drop(&o, s->job_count);
     return fine;
 }
 
-int main(int argc, char **argv)
+/* Until s->wanted are made. */
+static bool predict_under_swaps(soak *s, const char *path)
 {
-    static soak s;
-    if (argc < 6 || argc > 5 + MAX_JOBS)
-        return fprintf(stderr, "usage: soak PREDICTOR.mdot FOLDER PREDICTIONS ROUNDS JOB.onnx…\n"), 2;
-    s.artefact = argv[1];
-    s.folder = argv[2];
-    s.job_count = argc - 5;
-    atomic_store(&s.left, strtoull(argv[3], NULL, 10));
-    char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s/current.mdot", s.folder);
-    if (!prepare(&s, path, argv + 5)) return 1;
-
     pthread_t threads[THREADS];
     worker workers[THREADS];
-    double begin_s = now_s();
+    double begun_s = seconds_of(CLOCK_MONOTONIC);
     for (int t = 0; t < THREADS; t++) {
-        workers[t] = (worker){&s, t};
-        if (pthread_create(&threads[t], NULL, work, &workers[t]) != 0) return 1;
+        workers[t] = (worker){s, t};
+        if (pthread_create(&threads[t], NULL, work, &workers[t]) != 0) return false;
     }
-    bool fine = swap_all_along(&s, path);
-    atomic_store(&s.over, true);
+    bool fine = swap_all_along(s, path);
+    atomic_store(&s->over, true);
     for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
-    double took_s = now_s() - begin_s;
-    printf("predictions: %" PRIuFAST64 " on %d threads in %.0f s, %" PRIuFAST64
-           " with other bits than the first, %" PRIuFAST64 " failed\n",
-           atomic_load(&s.made), THREADS, took_s, atomic_load(&s.differing), atomic_load(&s.failed));
-    fine = fine && time_rounds(&s, strtol(argv[4], NULL, 10));
+    printf("predictions: %" PRIuFAST64 " on %d threads in %.0f s\n", atomic_load(&s->made), THREADS,
+           seconds_of(CLOCK_MONOTONIC) - begun_s);
+    return fine;
+}
+
+/* A whole number, 1e8 included. */
+static bool read_count(const char *text, double most, double *out_count)
+{
+    char *end = NULL;
+    *out_count = strtod(text, &end);
+    return end != text && *end == '\0' && *out_count >= 0 && *out_count <= most;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"predictions", required_argument, NULL, 'p'},
+                                            {"rounds", required_argument, NULL, 'r'},
+                                            {"period-ms", required_argument, NULL, 'm'},
+                                            {0}};
+    static soak s;
+    double predictions = 0, rounds = 0, period_ms = 0;
+    bool is_right = true;
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
+        is_right &= option == 'p'   ? read_count(optarg, 1e15, &predictions)
+                    : option == 'r' ? read_count(optarg, 1e6, &rounds)
+                    : option == 'm' ? read_count(optarg, 1e6, &period_ms)
+                                    : false;
+    s.job_count = argc - optind - 2;
+    if (!is_right || s.job_count < 1 || s.job_count > MAX_JOBS) {
+        fputs("usage: soak PREDICTOR.mdot FOLDER JOB.onnx… [--predictions N] [--rounds N] [--period-ms MS]\n", stderr);
+        return 2;
+    }
+    s.artefact = argv[optind];
+    s.folder = argv[optind + 1];
+    s.wanted = (uint_fast64_t)predictions;
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/current.mdot", s.folder);
+    bool fine = prepare(&s, path, argv + optind + 2);
+    if (fine && s.wanted > 0) fine = predict_under_swaps(&s, path);
+    if (fine) fine = time_rounds(&s, (long)rounds, period_ms / 1000);
+    printf("%" PRIuFAST64 " answers with other bits than the first, %" PRIuFAST64 " calls failed\n",
+           atomic_load(&s.differing), atomic_load(&s.failed));
     for (int j = 0; j < s.job_count; j++) mdot_job_destroy(s.jobs[j]);
     mdot_predictor_close(s.last);
     mdot_predictor_close(atomic_load(&s.current));
