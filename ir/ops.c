@@ -126,6 +126,27 @@ static void list_type(bs_list *types, const ir_node *first)
                 instead != NULL ? instead : "", instead != NULL ? ")" : "");
 }
 
+static mdot_status refuse_strings(const ir_graph *graph, const ir_value *value, mdot_error *err)
+{
+    if (value->type.dtype != MDOT_DTYPE_STRING) return MDOT_OK;
+    return mdot_fail(err, MDOT_UNSUPPORTED, "%s: \"%s\" holds strings, and kernels compute with numbers", graph->name,
+                     value->name);
+}
+
+/* What no artefact can hold: strings that come in, go out or are made on the way. */
+static mdot_status check_types(const ir_graph *graph, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    for (int i = 0; i < graph->input_count && status == MDOT_OK; i++)
+        status = refuse_strings(graph, graph->inputs[i], err);
+    for (const ir_node *node = graph->first; node != NULL && status == MDOT_OK; node = node->next)
+        for (int i = 0; i < node->output_count && status == MDOT_OK; i++)
+            status = refuse_strings(graph, node->outputs[i], err);
+    for (int i = 0; i < graph->output_count && status == MDOT_OK; i++)
+        status = refuse_strings(graph, graph->outputs[i], err);
+    return status;
+}
+
 mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err)
 {
     char text[sizeof((mdot_error *)0)->message];
@@ -140,6 +161,6 @@ mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err)
         }
         if (earlier == node) list_type(&types, node);
     }
-    if (text[0] == '\0') return MDOT_OK;
+    if (text[0] == '\0') return check_types(graph, err);
     return mdot_fail(err, MDOT_UNSUPPORTED, "%s: unsupported operators: %s", graph->name, text);
 }

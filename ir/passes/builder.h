@@ -3,6 +3,9 @@
  *     ir_value *gate = ir_build_op1(b, IR_OP_Sigmoid, ir_build_mul(b, x, ir_build_scalar(b, 1.702)));
  *     ir_replace(b, node->outputs[0], ir_build_mul(b, x, gate));
  *
+ * Of a call's arguments one makes a node at most, beside constants: which comes first is the C compiler's choice, and
+ * graphs have one order whatever built mdot.
+ *
  * New nodes go in front of the node being rewritten, carry its name (or another that a rule sets), and are typed as
  * they are made. Failures stick: after the first, every call returns NULL and changes nothing, and NULL operands give
  * NULL results, so that a rule need not look at the status; ir_rewrite does.

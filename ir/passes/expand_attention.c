@@ -179,7 +179,8 @@ static ir_value *as_primitives(ir_builder *b, const attention *a)
 {
     ir_value *k = repeated_heads(b, a->k, a->heads, a->kv_heads), *v = repeated_heads(b, a->v, a->heads, a->kv_heads);
     ir_value *stages[4]; /* what qk_matmul_output_mode chooses from */
-    stages[0] = ir_build_mat_mul(b, ir_build_mul(b, a->q, ir_build_scalar(b, a->scale)), ir_build_swap_last(b, k));
+    ir_value *scaled = ir_build_mul(b, a->q, ir_build_scalar(b, a->scale)), *columns = ir_build_swap_last(b, k);
+    stages[0] = ir_build_mat_mul(b, scaled, columns);
     stages[1] = stages[0];
     if (a->softcap > 0) {
         ir_value *cap = ir_build_scalar(b, a->softcap);

@@ -152,8 +152,8 @@ static void expand_row_norm(ir_builder *b, ir_node *node, ir_opcode kernel)
         write_out(b, node, axis, epsilon, kernel == IR_OP_LayerNormalization);
     } else if (is_narrow_float(x->type.dtype) || is_narrow_float(scale->type.dtype)) {
         ir_value *wide_bias = bias != NULL ? ir_build_cast(b, bias, MDOT_DTYPE_F32) : NULL;
-        ir_value *widened = norm_node(b, kernel, ir_build_cast(b, x, MDOT_DTYPE_F32),
-                                      ir_build_cast(b, scale, MDOT_DTYPE_F32), wide_bias, axis, epsilon);
+        ir_value *wide_x = ir_build_cast(b, x, MDOT_DTYPE_F32), *wide_scale = ir_build_cast(b, scale, MDOT_DTYPE_F32);
+        ir_value *widened = norm_node(b, kernel, wide_x, wide_scale, wide_bias, axis, epsilon);
         ir_replace(b, node->outputs[0], ir_build_cast(b, widened, b->dtype));
     } else if (node->op != &ir_ops[kernel] || node->output_count > 1) {
         ir_replace(b, node->outputs[0], norm_node(b, kernel, x, scale, bias, axis, epsilon));
@@ -254,7 +254,8 @@ void ir_expand_batch_norm(ir_builder *b, ir_node *node)
     ir_value *root =
         ir_build_sqrt(b, ir_build_add(b, variance, ir_build_scalar(b, ir_node_float(node, "epsilon", 1e-5))));
     ir_value *factor = ir_build_div(b, per_channel(b, node->inputs[1], rank), root);
-    ir_value *shift = ir_build_sub(b, per_channel(b, node->inputs[2], rank), ir_build_mul(b, mean, factor));
+    ir_value *bias = per_channel(b, node->inputs[2], rank), *at_mean = ir_build_mul(b, mean, factor);
+    ir_value *shift = ir_build_sub(b, bias, at_mean);
     ir_value *result = ir_build_add(b, ir_build_mul(b, x, factor), shift);
     ir_replace(b, node->outputs[0], ir_build_cast(b, result, outer));
 }

@@ -33,8 +33,9 @@ static ir_value *input_bias(ir_builder *b, const recurrent *r)
     ir_dim total = ir_dim_number(r->directions * r->columns);
     int64_t adds = r->how.resets_behind ? 2 * r->hidden : r->columns;
     if (both == NULL) return NULL;
-    ir_value *sum =
-        ir_build_add(b, ir_build_slice(b, both, 1, 0, adds), ir_build_slice(b, both, 1, r->columns, r->columns + adds));
+    ir_value *of_input = ir_build_slice(b, both, 1, 0, adds);
+    ir_value *of_state = ir_build_slice(b, both, 1, r->columns, r->columns + adds);
+    ir_value *sum = ir_build_add(b, of_input, of_state);
     ir_value *parts[] = {sum, adds < r->columns ? ir_build_slice(b, both, 1, adds, r->columns) : NULL};
     if (adds < r->columns) sum = ir_build_concat(b, 1, parts, 2);
     return ir_build_reshape(b, sum, &total, 1);

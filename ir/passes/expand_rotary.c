@@ -47,8 +47,11 @@ static ir_value *turned(ir_builder *b, ir_value *x, rotation r, int64_t half, bo
 {
     ir_value *real = interleaved ? every_second(b, x, half, 0) : ir_build_slice(b, x, 3, 0, half);
     ir_value *imaginary = interleaved ? every_second(b, x, half, 1) : ir_build_slice(b, x, 3, half, 2 * half);
-    ir_value *turned_real = ir_build_sub(b, ir_build_mul(b, r.cosine, real), ir_build_mul(b, r.sine, imaginary));
-    ir_value *turned_imaginary = ir_build_add(b, ir_build_mul(b, r.sine, real), ir_build_mul(b, r.cosine, imaginary));
+    ir_value *kept = ir_build_mul(b, r.cosine, real), *crossed = ir_build_mul(b, r.sine, imaginary);
+    ir_value *turned_real = ir_build_sub(b, kept, crossed);
+    crossed = ir_build_mul(b, r.sine, real);
+    kept = ir_build_mul(b, r.cosine, imaginary);
+    ir_value *turned_imaginary = ir_build_add(b, crossed, kept);
     if (interleaved) return interleave(b, turned_real, turned_imaginary, half);
     return ir_build_concat(b, 3, (ir_value *[]){turned_real, turned_imaginary}, 2);
 }

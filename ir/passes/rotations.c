@@ -64,10 +64,13 @@ static void recognise(ir_builder *b, ir_node *node)
     int64_t half = x->type.dim[last].offset / 2, axis = ir_node_int(rotated, "axis", 0);
     ir_value *one = rotated->inputs[1], *two = m.slot[SECOND], *cosine = m.slot[COSINE], *sine = m.slot[SINE];
     if ((axis != -1 && axis != last) || !is_half(two, x, half, half) || !is_half(one, x, 0, half)) return;
-    ir_value *parts[] = {ir_build_sub(b, ir_build_mul(b, one, half_of(b, cosine, 0, half)),
-                                      ir_build_mul(b, two, half_of(b, sine, 0, half))),
-                         ir_build_add(b, ir_build_mul(b, two, half_of(b, cosine, half, half)),
-                                      ir_build_mul(b, one, half_of(b, sine, half, half)))};
+    ir_value *parts[2];
+    ir_value *kept = ir_build_mul(b, one, half_of(b, cosine, 0, half));
+    ir_value *crossed = ir_build_mul(b, two, half_of(b, sine, 0, half));
+    parts[0] = ir_build_sub(b, kept, crossed);
+    kept = ir_build_mul(b, two, half_of(b, cosine, half, half));
+    crossed = ir_build_mul(b, one, half_of(b, sine, half, half));
+    parts[1] = ir_build_add(b, kept, crossed);
     ir_replace(b, node->outputs[0], ir_build_concat(b, last, parts, 2));
 }
 

@@ -149,6 +149,28 @@ static void unsupported_operators_are_reported_together(void **state)
     ir_arena_destroy(arena);
 }
 
+/* Operators that move values take them of any type, and no artefact can hold a string. */
+static void strings_are_refused_wherever_they_are(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *named;
+    } graphs[] = {
+        {"graph \"m.onnx\" { %0 \"x\" : string[2] = input %1 \"y\" : string[2] = Identity(%0) return %1 }", "\"x\""},
+        {"graph \"m.onnx\" { %0 \"x\" : f32[2] = input %1 \"s\" : string[L] = input %2 \"y\" : f32[2] = Neg(%0) return "
+         "%2 }",
+         "\"s\""},
+    };
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        ir_arena *arena = ir_arena_create(0);
+        mdot_error err = {0};
+        assert_int_equal(ir_check_supported(parse(graphs[i].text, arena), &err), MDOT_UNSUPPORTED);
+        assert_non_null(strstr(err.message, graphs[i].named));
+        assert_non_null(strstr(err.message, "strings"));
+        ir_arena_destroy(arena);
+    }
+}
+
 static void what_can_be_written_otherwise_is_said(void **state)
 {
     (void)state;
@@ -351,6 +373,7 @@ int main(void)
         cmocka_unit_test(inputs_without_a_type_are_refused),
         cmocka_unit_test(dimensions_are_negative_at_no_length),
         cmocka_unit_test(unsupported_operators_are_reported_together),
+        cmocka_unit_test(strings_are_refused_wherever_they_are),
         cmocka_unit_test(what_can_be_written_otherwise_is_said),
         cmocka_unit_test(unsupported_operators_of_endless_names_are_reported),
         cmocka_unit_test(a_long_report_is_cut),
