@@ -459,7 +459,7 @@ static mdot_status trilu_result(const ir_operands *from, ir_type *out_type)
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions is no matrix", in.rank);
     }
     *out_type = in;
-    return MDOT_OK;
+    return ir_operand_need_one(from, 1, "number of the diagonal");
 }
 
 mdot_status ir_shape_trilu(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -474,9 +474,7 @@ mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, const ir_wide *c
     mdot_status status = ir_make_by(arena, node, in, trilu_result, &out[0], err);
     if (status != MDOT_OK) return status;
     const ir_wide *diagonal = ir_tensor_input(node, in, 1);
-    if (diagonal != NULL && (diagonal->count != 1 || diagonal->i == NULL)) {
-        return ir_fail(node, err, MDOT_MALFORMED, "k is not one integer");
-    }
+    if (diagonal != NULL && diagonal->i == NULL) return ir_fail(node, err, MDOT_MALFORMED, "k is no integer");
     bool upper = ir_node_int(node, "upper", 1) != 0;
     double k = diagonal != NULL ? ir_wide_get(diagonal, 0) : 0; /* a double, so that extreme diagonals don't overflow */
     int64_t rows = in[0]->dims[in[0]->rank - 2], columns = in[0]->dims[in[0]->rank - 1];

@@ -71,6 +71,16 @@ mdot_status ir_operand_need_same(const ir_operands *from, int i, int like)
                    mdot_dtype_name(dtype), like, mdot_dtype_name(wanted));
 }
 
+mdot_status ir_operand_need_one(const ir_operands *from, int i, const char *what)
+{
+    if (!ir_operand_given(from, i)) return MDOT_OK;
+    ir_type type = ir_operand_type(from, i);
+    bool is_one = type.rank >= 0;
+    for (int d = 0; d < type.rank; d++) is_one = is_one && ir_dim_is(type.dim[d], 1);
+    if (is_one) return MDOT_OK;
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s is not one element", what);
+}
+
 /* As ir_value_known reads constants: floating numbers are known where they are integers. */
 static bool known_element(const ir_wide *wide, int64_t index, ir_dim *out)
 {

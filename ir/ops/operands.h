@@ -33,6 +33,9 @@ mdot_status ir_operand_need_integers(const ir_operands *from, int i, const char 
 /* MALFORMED where operand i is given and of another element type than operand `like`. */
 mdot_status ir_operand_need_same(const ir_operands *from, int i, int like);
 
+/* MALFORMED where an operand that is given is no scalar, nor one element in more dimensions. */
+mdot_status ir_operand_need_one(const ir_operands *from, int i, const char *what);
+
 /* Content of operand i, up to IR_MAX_KNOWN elements, all of them integers; false: absent or not known. */
 bool ir_operand_known(const ir_operands *from, int i, ir_dim *out, int *out_count);
 /* The same of an integer type where the output cannot be typed without it: UNSUPPORTED says that the shape depends on

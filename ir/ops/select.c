@@ -347,6 +347,7 @@ static mdot_status pad_result(const ir_operands *from, ir_type *out_type)
     if (status == MDOT_OK) status = read_pads(from, in.rank, before, after);
     if (status == MDOT_OK) status = read_pad_mode(from, &mode);
     if (status == MDOT_OK) status = ir_operand_need_same(from, 2, 0);
+    if (status == MDOT_OK) status = ir_operand_need_one(from, 2, "constant value");
     if (status != MDOT_OK) return status;
     for (int i = 0; i < in.rank; i++) {
         int64_t least = -1, most;

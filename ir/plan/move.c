@@ -153,13 +153,20 @@ static bool read_pads(const ir_node *node, int rank, ir_dim *out_before)
     return true;
 }
 
+/* The value of one element, however many dimensions it has. */
+static const pl_expr *only_value(pl_builder *b, const ir_value *value)
+{
+    const pl_expr *first[MDOT_MAX_RANK];
+    for (int d = 0; d < MDOT_MAX_RANK; d++) first[d] = b->zero;
+    return pl_value_at(b, value, first);
+}
+
 /* The element that stands outside: the given constant or zero. */
 static const pl_expr *pad_constant(pl_builder *b, const ir_node *node)
 {
     const ir_value *given = ir_node_input(node, 2);
     if (given == NULL) return pl_const_i(b->arena, node->outputs[0]->type.dtype, 0);
-    const pl_expr *first[] = {b->zero};
-    return pl_value_at(b, given, first);
+    return only_value(b, given);
 }
 
 static const pl_expr *define_pad(pl_builder *b, const ir_node *node, int output, indices index)
@@ -222,10 +229,8 @@ static const pl_expr *define_trilu(pl_builder *b, const ir_node *node, int outpu
 {
     const ir_type *type = &node->outputs[output]->type;
     const ir_value *diagonal = ir_node_input(node, 1);
-    const pl_expr *first[] = {b->zero};
     const pl_expr *row = index[type->rank - 2], *column = index[type->rank - 1];
-    const pl_expr *shift =
-        diagonal != NULL ? pl_cast(b->arena, pl_value_at(b, diagonal, first), MDOT_DTYPE_I64) : b->zero;
+    const pl_expr *shift = diagonal != NULL ? pl_cast(b->arena, only_value(b, diagonal), MDOT_DTYPE_I64) : b->zero;
     const pl_expr *edge = pl_op2(b, PL_ADD, row, shift);
     bool upper = ir_node_int(node, "upper", 1);
     const pl_expr *keep = upper ? pl_op2(b, PL_LE, edge, column) : pl_op2(b, PL_LE, column, edge);
@@ -251,9 +256,7 @@ static const pl_expr *define_constant_of_shape(pl_builder *b, const ir_node *nod
 
 static const pl_expr *define_range(pl_builder *b, const ir_node *node, int output, indices index)
 {
-    const pl_expr *first[] = {b->zero};
-    const pl_expr *start = pl_value_at(b, node->inputs[0], first);
-    const pl_expr *step = pl_value_at(b, node->inputs[2], first);
+    const pl_expr *start = only_value(b, node->inputs[0]), *step = only_value(b, node->inputs[2]);
     const pl_expr *number = pl_cast(b->arena, index[0], node->outputs[output]->type.dtype);
     return pl_op2(b, PL_ADD, start, pl_op2(b, PL_MUL, number, step));
 }

@@ -178,7 +178,10 @@ static void trilu_keeps_a_triangle(void **state)
     assert_values("f32[2,3] [0, 1, 0, 3, 4, 5]", "Trilu", "upper=0", .inputs = {"f32[2,3] 0..", "i64[] [1]"});
     assert_values("f32[2,2] [0, 1, 2, 3]", "Trilu", .inputs = {"f32[2,2] 0..", "i64[] [-9223372036854775808]"});
     assert_shape_fault(MDOT_MALFORMED, "no matrix", "Trilu", .inputs = {"f32[3]"});
-    assert_eval_fault(MDOT_MALFORMED, "k is not one integer", "Trilu", .inputs = {"f32[2,2] 0..", "i64[2] [1, 2]"});
+    assert_types("f32[2,2]", "Trilu", .inputs = {"f32[2,2]", "i64[1,1,1]"});
+    assert_shape_fault(MDOT_MALFORMED, "diagonal is not one element", "Trilu", .inputs = {"f32[2,2]", "i64[2,3]"});
+    assert_eval_fault(MDOT_MALFORMED, "diagonal is not one element", "Trilu",
+                      .inputs = {"f32[2,2] 0..", "i64[2] [1, 2]"});
 }
 
 /* ---- Costs ------------------------------------------------------------------------------------------------------- */
