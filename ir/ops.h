@@ -97,8 +97,8 @@ mdot_status ir_evaluate(const ir_graph *graph, const ir_wide *const *inputs, ir_
 mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype half, const ir_wide *const *inputs, ir_arena *arena,
                            ir_wide **out_outputs, mdot_error *err);
 
-/* UNSUPPORTED with every node whose operator is unknown or lowers to nothing, at once, or with a value that holds strings;
- * OK when there is none. */
+/* UNSUPPORTED with every node whose operator is unknown or lowers to nothing, at once, or with a value that holds
+ * strings; OK when there is none. */
 mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err);
 
 #endif

@@ -91,26 +91,27 @@ static bool equal_blocks(const blocks *b, const block *x, const block *y)
     return true;
 }
 
-/* Slots hold a block's number; there are at least twice as many as blocks, and a power of two. The first of equal ones
- * counts them. */
+/* Slots hold a block's number. The first of equal ones counts them; one that finds none within RT_MOST_PROBES is like
+ * no other. */
 static void count_equal(const blocks *b, uint32_t *slots, size_t slot_count, uint32_t *like, uint32_t *counts)
 {
     for (uint32_t k = 0; k < b->job->info.block_count; k++) {
         b->block[k].hash = hash_of(b, &b->block[k]);
         size_t slot = b->block[k].hash & (slot_count - 1);
-        while (slots[slot] != 0 && !equal_blocks(b, &b->block[slots[slot] - 1], &b->block[k]))
-            slot = (slot + 1) & (slot_count - 1);
+        int left = RT_MOST_PROBES;
+        for (; slots[slot] != 0 && left > 0; slot = (slot + 1) & (slot_count - 1), left--)
+            if (equal_blocks(b, &b->block[slots[slot] - 1], &b->block[k])) break;
+        like[k] = slots[slot] == 0 || left == 0 ? k : slots[slot] - 1;
         if (slots[slot] == 0) slots[slot] = k + 1;
-        like[k] = slots[slot] - 1;
         counts[like[k]]++;
     }
 }
 
 bool rt_job_compare_blocks(mdot_job *job)
 {
-    size_t count = job->info.operator_count, block_count = job->info.block_count, slot_count = 2;
+    size_t count = job->info.operator_count, block_count = job->info.block_count;
+    size_t slot_count = rt_hash_slots(block_count);
     if (block_count == 0) return true;
-    while (slot_count < 2 * block_count) slot_count *= 2;
     blocks b = {.job = job,
                 .block = calloc(block_count, sizeof *b.block),
                 .members = calloc(count, sizeof *b.members),

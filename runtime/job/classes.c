@@ -70,14 +70,23 @@ bool rt_job_measure_costs(mdot_job *job)
 
 /* ---- Classes ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const mdot_job *job, size_t index)
+uint64_t rt_job_hash_operator(const mdot_job_operator *op)
 {
-    const mdot_job_operator *op = &job->operators[index];
     uint64_t hash = RT_HASH_START ^ op->facts.number;
     hash = rt_hash(hash, op->setting, sizeof op->setting);
     hash = rt_hash(hash, op->per_sample, sizeof op->per_sample);
     hash = rt_hash(hash, op->per_step, sizeof op->per_step);
     return rt_hash(hash, &op->parameters, sizeof op->parameters);
+}
+
+/* What equal_divisions looks at. */
+static uint64_t hash_division(uint64_t hash, const mdot_job *job, size_t index)
+{
+    const rt_division *d = &job->division;
+    uint64_t where = d->role[index] | (uint64_t)d->place[index] << 8 | (uint64_t)d->is_expert[index] << 16 |
+                     (uint64_t)(job->operators[index].block > 0) << 24;
+    hash = rt_hash(hash, &where, sizeof where);
+    return rt_hash(hash, &job->fused_bytes[index], sizeof job->fused_bytes[index]);
 }
 
 static bool equal_operators(const mdot_job *job, size_t a, size_t b)
@@ -95,29 +104,30 @@ static bool equal_divisions(const mdot_job *job, size_t a, size_t b)
            job->fused_bytes[a] == job->fused_bytes[b] && (job->operators[a].block > 0) == (job->operators[b].block > 0);
 }
 
-/* Slots hold a class's number plus one; there are at least twice as many as operators, and a power of two. */
+/* Slots hold a class's number plus one. An operator that finds none within RT_MOST_PROBES is a class of its own. */
 static void collect_classes(const mdot_job *job, bool by_division, rt_classes *classes, uint32_t *slots,
                             size_t slot_count)
 {
     for (size_t i = 0; i < job->info.operator_count; i++) {
-        size_t slot = hash_of(job, i) & (slot_count - 1);
-        for (; slots[slot] != 0; slot = (slot + 1) & (slot_count - 1)) {
+        uint64_t hash = rt_job_hash_operator(&job->operators[i]);
+        if (by_division) hash = hash_division(hash, job, i);
+        size_t slot = hash & (slot_count - 1);
+        int left = RT_MOST_PROBES;
+        for (; slots[slot] != 0 && left > 0; slot = (slot + 1) & (slot_count - 1), left--) {
             size_t first = classes->items[slots[slot] - 1].first;
             if (equal_operators(job, first, i) && (!by_division || equal_divisions(job, first, i))) break;
         }
-        if (slots[slot] == 0) {
-            classes->items[classes->count++] = (rt_class){.first = (uint32_t)i};
-            slots[slot] = (uint32_t)classes->count;
-        }
-        classes->items[slots[slot] - 1].count++;
-        classes->of[i] = slots[slot] - 1;
+        bool is_new = slots[slot] == 0 || left == 0;
+        if (is_new) classes->items[classes->count++] = (rt_class){.first = (uint32_t)i};
+        if (slots[slot] == 0) slots[slot] = (uint32_t)classes->count;
+        classes->of[i] = (is_new ? (uint32_t)classes->count : slots[slot]) - 1;
+        classes->items[classes->of[i]].count++;
     }
 }
 
 static bool classify(const mdot_job *job, bool by_division, rt_classes *out_classes)
 {
-    size_t count = job->info.operator_count, slot_count = 2;
-    while (slot_count < 2 * count) slot_count *= 2;
+    size_t count = job->info.operator_count, slot_count = rt_hash_slots(count);
     uint32_t *slots = calloc(slot_count, sizeof *slots);
     out_classes->items = calloc(count, sizeof *out_classes->items);
     out_classes->of = calloc(count, sizeof *out_classes->of);

@@ -10,6 +10,7 @@
 #include "ir/passes.h"
 #include "ir/plan/plan.h"
 #include "mdot/mdotjob.h"
+#include "runtime/job/job_model.h"
 #include "tests/growth/growth_models.h"
 
 #include <setjmp.h>
@@ -124,8 +125,52 @@ static void work_grows_as_the_model_does(void **state)
     assert_false(grows_faster);
 }
 
+/* ---- Jobs made to be slow ---------------------------------------------------------------------------------------- */
+
+enum { COLLIDING = 500, SLOTS = 1 << 14 }; /* more than any table has for so many */
+
+/* Operators that differ and have the same last bits of their hash. */
+static void make_colliding(mdot_job_operator *operators, size_t count)
+{
+    mdot_job_operator op = {.struct_size = sizeof op, .type = "Relu", .known = true, .facts.number = 7};
+    for (size_t i = 0; i < count; i++) {
+        do op.parameters++;
+        while (rt_job_hash_operator(&op) % SLOTS != 0);
+        operators[i] = op;
+    }
+}
+
+static double work_of_job(const mdot_job_operator *operators, size_t count)
+{
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    mdot_job_description description = MDOT_INIT(mdot_job_description);
+    description.operators = operators;
+    description.operator_count = count;
+    description.batch = 1;
+    blocks = 0;
+    mdot_status status = mdot_job_create(&description, &job, &err);
+    const double done = (double)blocks;
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    mdot_job_destroy(job);
+    return done;
+}
+
+static void operators_made_to_collide_cost_no_more(void **state)
+{
+    (void)state;
+    static mdot_job_operator operators[TIMES * COLLIDING];
+    make_colliding(operators, TIMES * COLLIDING);
+    double more = work_of_job(operators, TIMES * COLLIDING) / work_of_job(operators, COLLIDING);
+    print_message("%d times the operators, %.2f times the work\n", TIMES, more);
+    assert_true(more <= most);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(work_grows_as_the_model_does)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(work_grows_as_the_model_does),
+        cmocka_unit_test(operators_made_to_collide_cost_no_more),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
