@@ -121,6 +121,7 @@ static void print_calibration(const mdot_calibration *calibration)
         print_correction(gpu.name, "half", gpu.half_row_count, gpu.half_factor, gpu.half_interval);
     }
     print_correction("others", "", 0, info.factor, info.interval);
+    print_correction("several GPUs, besides", "", info.several_row_count, info.several_factor, info.several_interval);
 }
 
 static mdot_status calibrate(const calibrate_request *r, const measured_steps *m, mdot_error *err)

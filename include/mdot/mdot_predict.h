@@ -573,8 +573,10 @@ typedef struct mdot_calibration_info {
     size_t struct_size;
     const char *predictor; /* the name of the one that it was made with; lent */
     size_t row_count, gpu_count;
-    double factor;   /* that times are multiplied by, on GPUs without a row; */
-    double interval; /* and that the logarithms of their interval's bounds over the median are multiplied by */
+    double factor;            /* that times are multiplied by, on GPUs without a row; */
+    double interval;          /* and that the logarithms of their interval's bounds over the median are multiplied by */
+    size_t several_row_count; /* steps of several GPUs that worked together; what theirs are multiplied by besides */
+    double several_factor, several_interval;
 } mdot_calibration_info;
 
 typedef struct mdot_calibration_gpu {

@@ -2,16 +2,20 @@
  *
  * The logarithm of measured over predicted is taken to be
  *
- *   site + GPU + GPU in this arithmetic + Σ slope of a part * (share of the step - mean share) + what no row tells
+ *   site + GPU + GPU in this arithmetic + several GPUs + Σ slope of a part * (share of the step - mean share)
+ *        + what no row tells
  *
  * where each term is drawn around zero, with its part of the variance that the predictor's own intervals state. Most
  * of it is a GPU's in one arithmetic (half precision or not): what is measured there is believed soonest, and hardly
- * carries over to what is not. So without rows nothing changes, and few rows change little. Variances are fitted with
- * the terms, from those parts, which count as PRIOR_ROWS rows (an empirical Bayes estimate of a mixed model by
- * expectation and maximisation: Laird and Ware, Biometrics 38, 1982). Slopes are there from LEAST_ROWS_FOR_PARTS rows
- * on. Rows far from what the others say count less (Huber's weights).
+ * carries over to what is not. What several GPUs cost a site is widest: a predictor may know their links, not what
+ * software makes of them. So without rows nothing changes, and few rows change little. Variances are fitted with the
+ * terms, from those parts, which count as PRIOR_ROWS rows (an empirical Bayes estimate of a mixed model by expectation
+ * and maximisation: Laird and Ware, Biometrics 38, 1982). Slopes are there from LEAST_ROWS_FOR_PARTS rows on. Rows far
+ * from what the others say count less (Huber's weights).
  *
- * An interval is then as wide as what is left and what is not known of the terms.
+ * HELD_BACK standard deviations of what is not known of a correction are not applied: where a predictor is right within
+ * its interval, few rows say nothing that would carry over to others, and it is left alone. An interval is then as wide
+ * as what is left, what is not known of the terms and what is held back.
  */
 #include "runtime/job/calibration.h"
 #include "runtime/job/job.h"
@@ -22,18 +26,22 @@
 #include <stdlib.h>
 
 #define PRIOR_ROWS 4.0
-#define STRENGTH_ROWS 1.0     /* rows that contradict the terms, taken for granted */
+#define STRENGTH_ROWS 3.0     /* rows that contradict the terms, taken for granted */
 #define HUBER 2.0             /* standard deviations from which on a row counts less */
 #define QUANTILE_95 1.6448536 /* of the normal distribution */
 #define SITE_PART 0.02        /* of the stated variance, that is drawn for the site, */
 #define GPU_PART 0.03         /* for a GPU, */
 #define CELL_PART 0.25        /* and for a GPU in one arithmetic; the rest is left */
+#define SEVERAL_PART 1.0      /* of the stated variance, beside it: steps of several GPUs */
 #define SLOPE_PRIOR 0.1       /* variance of a slope, in those that intervals state */
+#define HELD_BACK 0.5         /* with STRENGTH_ROWS, none of 162 halves of published steps gets worse */
 enum {
     LEAST_ROWS_FOR_PARTS = 8,
     ROUNDS = 40,
     SITE = 0,
-    MAX_TERMS = 1 + (1 + RT_ARITHMETICS) * RT_CALIBRATION_MAX_GPUS + RT_CALIBRATION_PARTS
+    SEVERAL,
+    FIRST_GPU,
+    MAX_TERMS = FIRST_GPU + (1 + RT_ARITHMETICS) * RT_CALIBRATION_MAX_GPUS + RT_CALIBRATION_PARTS
 };
 
 static const bs_sized prediction_type = BS_SIZED(mdot_prediction, warnings);
@@ -45,6 +53,7 @@ static const bs_sized gpu_type = BS_SIZED(mdot_calibration_gpu, half_interval);
 typedef struct row {
     size_t gpu; /* its place among the calibration's */
     rt_arithmetic arithmetic;
+    bool is_several;  /* GPUs */
     double residual;  /* logarithm of measured over predicted */
     double deviation; /* that the predictor's interval states, of the logarithm */
     double share[RT_CALIBRATION_PARTS];
@@ -69,6 +78,11 @@ static const rt_calibration_gpu *find_gpu(const mdot_calibration *calibration, c
 static rt_arithmetic arithmetic_of(const mdot_configuration *c)
 {
     return rt_is_half(c->precision) ? RT_ARITHMETIC_HALF : RT_ARITHMETIC_FULL;
+}
+
+static bool is_of_several(const mdot_configuration *c)
+{
+    return c->gpu_count > 1;
 }
 
 static mdot_status add_gpu(mdot_calibration *calibration, const char *name, size_t *out_place, mdot_error *err)
@@ -114,7 +128,9 @@ static mdot_status read_row(mdot_context *context, const mdot_job *job, const md
     mdot_explanation_destroy(explanation);
     if (status != MDOT_OK) return status;
     out->arithmetic = arithmetic_of(configuration);
+    out->is_several = is_of_several(configuration);
     calibration->gpus[out->gpu].in[out->arithmetic].row_count++;
+    calibration->several.row_count += out->is_several;
     out->residual = log(measured_ms / p.step_ms);
     out->deviation = log(p.upper_ms / p.lower_ms) / (2 * QUANTILE_95);
     find_shares(&info, out->share);
@@ -128,17 +144,17 @@ typedef struct fit {
     mdot_calibration *calibration;
     row *rows;
     size_t count;
-    size_t term_count; /* the site's, a GPU's each, in each arithmetic, a part's each */
+    size_t term_count; /* the site's, of several GPUs, a GPU's each, in each arithmetic, a part's each */
     bool has_parts;
-    double stated;                         /* variance that the predictor's intervals state, the mean of all rows */
-    double left, of_site, of_gpu, of_cell; /* variances of the terms */
-    double *precision, *covariance;        /* [terms, terms] */
+    double stated; /* variance that the predictor's intervals state, the mean of all rows */
+    double left, of_site, of_several, of_gpu, of_cell; /* variances of the terms */
+    double *precision, *covariance;                    /* [terms, terms] */
     double term[MAX_TERMS], right[MAX_TERMS];
 } fit;
 
 static size_t term_of_cell(const fit *f, size_t gpu, int arithmetic)
 {
-    return 1 + f->calibration->gpu_count + RT_ARITHMETICS * gpu + (size_t)arithmetic;
+    return FIRST_GPU + f->calibration->gpu_count + RT_ARITHMETICS * gpu + (size_t)arithmetic;
 }
 
 static size_t term_of_part(const fit *f, int part)
@@ -147,16 +163,20 @@ static size_t term_of_part(const fit *f, int part)
 }
 
 /* What a row reads of the terms: their places and factors; how many. */
-enum { ROW_TERMS = 3 + RT_CALIBRATION_PARTS };
+enum { ROW_TERMS = 4 + RT_CALIBRATION_PARTS };
 static int read_terms(const fit *f, const row *r, size_t place[ROW_TERMS], double factor[ROW_TERMS])
 {
     int count = 0;
     place[count] = SITE;
     factor[count++] = 1;
-    place[count] = 1 + r->gpu;
+    place[count] = FIRST_GPU + r->gpu;
     factor[count++] = 1;
     place[count] = term_of_cell(f, r->gpu, r->arithmetic);
     factor[count++] = 1;
+    if (r->is_several) {
+        place[count] = SEVERAL;
+        factor[count++] = 1;
+    }
     for (int part = 0; f->has_parts && part < RT_CALIBRATION_PARTS; part++) {
         place[count] = term_of_part(f, part);
         factor[count++] = r->share[part] - f->calibration->mean_share[part];
@@ -191,6 +211,7 @@ static void invert(double *a, size_t n, double *out)
 static double prior_variance(const fit *f, size_t term)
 {
     if (term == SITE) return f->of_site;
+    if (term == SEVERAL) return f->of_several;
     if (term < term_of_cell(f, 0, 0)) return f->of_gpu;
     return term < term_of_part(f, 0) ? f->of_cell : SLOPE_PRIOR * f->stated;
 }
@@ -217,17 +238,25 @@ static void solve(fit *f)
     }
 }
 
-/* The terms of a GPU in one arithmetic, and the variance of what is not known of them. */
-static double sum_cell(const fit *f, size_t gpu, int arithmetic, double *out_variance)
+/* What is applied of terms, and the variance of what is not known of them or held back. */
+typedef struct found {
+    double log_factor, variance;
+} found;
+
+static found sum_terms(const fit *f, const size_t *at, int count)
 {
-    const size_t at[] = {SITE, 1 + gpu, term_of_cell(f, gpu, arithmetic)};
-    double sum = 0;
-    *out_variance = 0;
-    for (int a = 0; a < 3; a++) {
+    double sum = 0, variance = 0;
+    for (int a = 0; a < count; a++) {
         sum += f->term[at[a]];
-        for (int b = 0; b < 3; b++) *out_variance += f->covariance[at[a] * f->term_count + at[b]];
+        for (int b = 0; b < count; b++) variance += f->covariance[at[a] * f->term_count + at[b]];
     }
-    return sum;
+    double held = fmin(HELD_BACK * sqrt(variance), fabs(sum));
+    return (found){copysign(fabs(sum) - held, sum), variance + held * held};
+}
+
+static found sum_cell(const fit *f, size_t gpu, int arithmetic)
+{
+    return sum_terms(f, (const size_t[]){SITE, FIRST_GPU + gpu, term_of_cell(f, gpu, arithmetic)}, 3);
 }
 
 /* The mean square of terms from one on, which so many prior ones with a variance of `prior` belong to. */
@@ -254,10 +283,11 @@ static void renew_variances(fit *f)
         }
         double limit = HUBER * sqrt(f->left);
         f->rows[i].weight = fabs(rest) > limit ? limit / fabs(rest) : 1;
-        squares += f->rows[i].weight * rest * rest + unknown;
+        squares += pow(f->rows[i].weight * rest, 2) + unknown; /* Huber's Proposal 2 */
     }
     f->left = (PRIOR_ROWS * left * f->stated + squares) / (PRIOR_ROWS + (double)f->count);
-    f->of_gpu = mean_square(f, 1, gpus, GPU_PART * f->stated);
+    f->of_several = mean_square(f, SEVERAL, 1, SEVERAL_PART * f->stated);
+    f->of_gpu = mean_square(f, FIRST_GPU, gpus, GPU_PART * f->stated);
     f->of_cell = mean_square(f, term_of_cell(f, 0, 0), RT_ARITHMETICS * gpus, CELL_PART * f->stated);
 }
 
@@ -312,12 +342,17 @@ static void write_calibration(const fit *f)
     mdot_calibration *c = f->calibration;
     for (size_t g = 0; g < c->gpu_count; g++) {
         for (int arithmetic = 0; arithmetic < RT_ARITHMETICS; arithmetic++) {
-            double unknown, sum = sum_cell(f, g, arithmetic, &unknown);
-            write_calibrated(&c->gpus[g].in[arithmetic], sum, f->left + unknown, stated_of(f, g, arithmetic));
+            found cell = sum_cell(f, g, arithmetic);
+            write_calibrated(&c->gpus[g].in[arithmetic], cell.log_factor, f->left + cell.variance,
+                             stated_of(f, g, arithmetic));
         }
     }
+    const size_t several = SEVERAL;
+    found together = sum_terms(f, &several, 1);
     double unknown = f->left + f->covariance[SITE] + f->of_gpu + f->of_cell;
     write_calibrated(&c->others, f->term[SITE], unknown, f->stated);
+    /* beside a GPU's, whose interval it makes wider */
+    write_calibrated(&c->several, together.log_factor, f->left + together.variance, f->left);
     for (int part = 0; f->has_parts && part < RT_CALIBRATION_PARTS; part++)
         c->slope[part] = f->term[term_of_part(f, part)];
 }
@@ -326,7 +361,8 @@ static mdot_status fit_rows(row *rows, size_t count, mdot_calibration *calibrati
 {
     fit f = {.calibration = calibration, .rows = rows, .count = count, .has_parts = count >= LEAST_ROWS_FOR_PARTS};
     calibration->row_count = count;
-    calibration->others = (rt_calibrated){.factor = 1, .interval = 1};
+    calibration->others.factor = calibration->others.interval = 1;
+    calibration->several.factor = calibration->several.interval = 1;
     if (count == 0) return MDOT_OK;
     for (size_t i = 0; i < count; i++) {
         f.stated += rows[i].deviation * rows[i].deviation / (double)count;
@@ -338,6 +374,7 @@ static mdot_status fit_rows(row *rows, size_t count, mdot_calibration *calibrati
                          "the predictor's intervals say nothing, so rows cannot be weighed");
     f.left = (1 - SITE_PART - GPU_PART - CELL_PART) * f.stated;
     f.of_site = SITE_PART * f.stated;
+    f.of_several = SEVERAL_PART * f.stated;
     f.of_gpu = GPU_PART * f.stated;
     f.of_cell = CELL_PART * f.stated;
     f.term_count = term_of_part(&f, f.has_parts ? RT_CALIBRATION_PARTS : 0);
@@ -402,7 +439,9 @@ mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const md
     if (status != MDOT_OK) return status;
     const rt_calibration_gpu *gpu = find_gpu(calibration, name);
     const rt_calibrated *known = gpu != NULL ? &gpu->in[arithmetic_of(configuration)] : &calibration->others;
-    double log_factor = log(known->factor);
+    bool is_several = is_of_several(configuration);
+    double log_factor = log(known->factor) + (is_several ? log(calibration->several.factor) : 0);
+    double interval = known->interval * (is_several ? calibration->several.interval : 1);
     if (explanation != NULL) {
         mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
         double share[RT_CALIBRATION_PARTS];
@@ -413,8 +452,8 @@ mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const md
     }
     double factor = within(exp(log_factor), 1 / RT_CALIBRATION_MOST_FACTOR, RT_CALIBRATION_MOST_FACTOR);
     double step_ms = p.step_ms * factor;
-    p.lower_ms = step_ms * pow(p.lower_ms / p.step_ms, known->interval);
-    p.upper_ms = step_ms * pow(p.upper_ms / p.step_ms, known->interval);
+    p.lower_ms = step_ms * pow(p.lower_ms / p.step_ms, interval);
+    p.upper_ms = step_ms * pow(p.upper_ms / p.step_ms, interval);
     p.step_ms = step_ms;
     p.compute_share /= factor;
     p.memory_share /= factor;
@@ -435,7 +474,10 @@ mdot_status mdot_calibration_get_info(const mdot_calibration *calibration, mdot_
                                         .row_count = calibration->row_count,
                                         .gpu_count = calibration->gpu_count,
                                         .factor = calibration->others.factor,
-                                        .interval = calibration->others.interval};
+                                        .interval = calibration->others.interval,
+                                        .several_row_count = calibration->several.row_count,
+                                        .several_factor = calibration->several.factor,
+                                        .several_interval = calibration->several.interval};
     return bs_fill_struct(&info_type, &info, out_info, NULL);
 }
 

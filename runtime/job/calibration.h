@@ -45,7 +45,8 @@ struct mdot_calibration {
     size_t row_count;
     /* A step whose share of a part lies above the mean is multiplied by e to the slope, for all of a step above. */
     double mean_share[RT_CALIBRATION_PARTS], slope[RT_CALIBRATION_PARTS];
-    rt_calibrated others; /* GPUs of no row */
+    rt_calibrated others;  /* GPUs of no row; no rows of its own */
+    rt_calibrated several; /* beside a GPU's own: steps of several GPUs */
     rt_calibration_gpu gpus[RT_CALIBRATION_MAX_GPUS];
     size_t gpu_count;
 };

@@ -1,10 +1,11 @@
 /* calibration_text.c — a calibration as text that people read, too:
  *
- *     mdot-calibration 1
+ *     mdot-calibration 2
  *     predictor NAME
  *     rows COUNT
  *     part NAME MEAN-SHARE SLOPE           each of RT_CALIBRATION_PART_MAP, in its order
- *     others FACTOR INTERVAL
+ *     others FACTOR INTERVAL               GPUs of no line
+ *     several ROWS FACTOR INTERVAL         besides, where several GPUs work together
  *     gpu ROWS FACTOR INTERVAL ROWS FACTOR INTERVAL NAME
  *                                          one for each: not in half precision, and in it
  *
@@ -23,7 +24,7 @@
 #include <string.h>
 
 enum { MAX_BYTES = 1 << 16, MAX_ROWS = 1 << 24 };
-static const char magic[] = "mdot-calibration", version[] = "1";
+static const char magic[] = "mdot-calibration", version[] = "2";
 
 static const char *const part_names[RT_CALIBRATION_PARTS] = {
 #define NAME(id, text) text,
@@ -110,6 +111,11 @@ static bool read_correction(reader *r, char **text, rt_calibrated *out)
            read_number(r, text, RT_CALIBRATION_LEAST_INTERVAL, RT_CALIBRATION_MOST_INTERVAL, &out->interval);
 }
 
+static bool read_measured(reader *r, char **text, rt_calibrated *out)
+{
+    return read_count(r, text, &out->row_count) && read_correction(r, text, out);
+}
+
 static bool is_read(reader *r, const char *rest)
 {
     return *rest == '\0' || refuse(r, "goes on where it should end");
@@ -121,10 +127,8 @@ static bool read_gpu(reader *r, mdot_calibration *c)
     if (!next_line(r, "gpu", &rest)) return false;
     if (c->gpu_count == RT_CALIBRATION_MAX_GPUS) return refuse(r, "is one GPU too many");
     rt_calibration_gpu *gpu = &c->gpus[c->gpu_count];
-    for (int arithmetic = 0; arithmetic < RT_ARITHMETICS; arithmetic++) {
-        rt_calibrated *in = &gpu->in[arithmetic];
-        if (!read_count(r, &rest, &in->row_count) || !read_correction(r, &rest, in)) return false;
-    }
+    for (int arithmetic = 0; arithmetic < RT_ARITHMETICS; arithmetic++)
+        if (!read_measured(r, &rest, &gpu->in[arithmetic])) return false;
     if (!read_name(r, rest, gpu->name, sizeof gpu->name)) return false;
     for (size_t i = 0; i < c->gpu_count; i++)
         if (strcmp(c->gpus[i].name, gpu->name) == 0) return refuse(r, "has a GPU that stood before");
@@ -155,6 +159,7 @@ static bool read_all(reader *r, mdot_calibration *c)
             return false;
     }
     if (!next_line(r, "others", &rest) || !read_correction(r, &rest, &c->others) || !is_read(r, rest)) return false;
+    if (!next_line(r, "several", &rest) || !read_measured(r, &rest, &c->several) || !is_read(r, rest)) return false;
     while (*r->at != '\0')
         if (!read_gpu(r, c)) return false;
     return true;
@@ -210,6 +215,12 @@ static const char *digits(double value, char out[BS_NUMBER_BYTES])
     return bs_number_print(value, 9, out);
 }
 
+static void write_measured(const rt_calibrated *c, FILE *file)
+{
+    char a[BS_NUMBER_BYTES], b[BS_NUMBER_BYTES];
+    fprintf(file, " %zu %s %s", c->row_count, digits(c->factor, a), digits(c->interval, b));
+}
+
 static void write_all(const mdot_calibration *c, FILE *file)
 {
     char a[BS_NUMBER_BYTES], b[BS_NUMBER_BYTES];
@@ -217,12 +228,13 @@ static void write_all(const mdot_calibration *c, FILE *file)
     for (int part = 0; part < RT_CALIBRATION_PARTS; part++)
         fprintf(file, "part %s %s %s\n", part_names[part], digits(c->mean_share[part], a), digits(c->slope[part], b));
     fprintf(file, "others %s %s\n", digits(c->others.factor, a), digits(c->others.interval, b));
+    fprintf(file, "several");
+    write_measured(&c->several, file);
+    fprintf(file, "\n");
     for (size_t i = 0; i < c->gpu_count; i++) {
         fprintf(file, "gpu");
-        for (int arithmetic = 0; arithmetic < RT_ARITHMETICS; arithmetic++) {
-            const rt_calibrated *in = &c->gpus[i].in[arithmetic];
-            fprintf(file, " %zu %s %s", in->row_count, digits(in->factor, a), digits(in->interval, b));
-        }
+        for (int arithmetic = 0; arithmetic < RT_ARITHMETICS; arithmetic++)
+            write_measured(&c->gpus[i].in[arithmetic], file);
         fprintf(file, " %s\n", c->gpus[i].name);
     }
 }

@@ -270,7 +270,7 @@ static void save_tables(corpus *c)
 /* As mdot_calibration_save writes it; the reader's own word for it, so that a later format brings a later seed. */
 static void save_calibration(corpus *c)
 {
-    static const char text[] = "mdot-calibration 1\n"
+    static const char text[] = "mdot-calibration 2\n"
                                "predictor predictor\n"
                                "rows 22\n"
                                "part forward 0.357478253 -0.0193262802\n"
@@ -279,6 +279,7 @@ static void save_calibration(corpus *c)
                                "part host 0.0120180105 0.0159202444\n"
                                "part communication 0.000175879227 0.000391745846\n"
                                "others 1.01841074 1.58623889\n"
+                               "several 12 1.25 1.1\n"
                                "gpu 10 2.35762698 0.728360265 0 1.03180174 1.5859097 K80\n"
                                "gpu 12 1.71284489 0.796294563 0 1.02668418 1.58590858 V100-SXM-16GB\n";
     mdot_calibration *calibration = NULL;

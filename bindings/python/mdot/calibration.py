@@ -101,6 +101,12 @@ class Calibration:
         return float(self._info().interval)
 
     @property
+    def several(self) -> tuple[int, float, float]:
+        """Rows of several GPUs that worked together; factor and interval, which such steps are multiplied by besides."""
+        info = self._info()
+        return int(info.several_row_count), float(info.several_factor), float(info.several_interval)
+
+    @property
     def gpus(self) -> dict[str, Correction]:
         """By the names of GPUs that rows were measured on."""
         found = {}

@@ -250,6 +250,7 @@ class Calibrations(support.TestCase):
         self.assertGreater(correction.half_factor, 1.1)
         self.assertEqual(slower.predictor, predictor.info["name"])
         self.assertEqual((unmoved.calibration.row_count, unmoved.calibration.factor), (0, 1.0))
+        self.assertEqual(unmoved.calibration.several, (0, 1.0, 1.0))
         self.assertRaises(mdot.NotFoundError, mdot.Calibration.load, "nowhere.cal")
         self.assertRaises(mdot.MalformedError, mdot.Calibration.from_bytes, b"no calibration")
         with self.assertRaises(mdot.InvalidArgumentError):

@@ -51,13 +51,19 @@ static int close_site(void **state)
 }
 
 /* A step on this GPU takes so many times what is predicted. */
-static void add_row(site *s, const char *gpu, int64_t batch, double times)
+static void add_row_of(site *s, const char *gpu, int64_t gpu_count, int64_t batch, double times)
 {
     size_t i = s->count++;
     s->jobs[i] = s->job;
     s->c[i] = predict_configuration(batch, gpu);
+    s->c[i].gpu_count = gpu_count;
     s->c[i].attention = MDOT_ATTENTION_EAGER;
     s->ms[i] = times * predict_one(&s->f, s->job, &s->c[i]).step_ms;
+}
+
+static void add_row(site *s, const char *gpu, int64_t batch, double times)
+{
+    add_row_of(s, gpu, 1, batch, times);
 }
 
 static mdot_calibration *calibrate(site *s)
@@ -153,6 +159,51 @@ static void gpus_have_their_own_factors_and_lend_each_other(void **state)
     mdot_calibration_destroy(calibration);
 }
 
+/* What is common to steps of several GPUs, whichever they are, is no matter of a card that was measured alone. */
+static void several_gpus_have_a_factor_of_their_own(void **state)
+{
+    site *s = *state;
+    for (int64_t i = 0; i < 8; i++) {
+        add_row(s, "T4", 8 + i, 1);
+        add_row_of(s, "T4", 2, 8 + i, 1.8);
+    }
+    mdot_calibration *calibration = calibrate(s);
+    mdot_calibration_info info = info_of(calibration);
+    assert_int_equal(info.row_count, 16);
+    assert_int_equal(info.several_row_count, 8);
+    assert_true(info.several_factor > 1.6 && info.several_factor < 1.8);
+    assert_true(info.several_interval >= 1);
+    double factor = gpu_of(calibration, 0).factor, interval = gpu_of(calibration, 0).interval;
+    assert_true(factor > 0.95 && factor < 1.1);
+    mdot_configuration c = predict_configuration(64, "T4");
+    for (c.gpu_count = 1; c.gpu_count <= 4; c.gpu_count *= 2) {
+        bool several = c.gpu_count > 1;
+        mdot_prediction before = predict_one(&s->f, s->job, &c), after = before;
+        assert_int_equal(mdot_calibration_apply(calibration, &c, NULL, &after, NULL), MDOT_OK);
+        predict_assert_close(after.step_ms, before.step_ms * factor * (several ? info.several_factor : 1));
+        predict_assert_close(log(after.upper_ms / after.lower_ms),
+                             log(before.upper_ms / before.lower_ms) * interval * (several ? info.several_interval : 1));
+    }
+    /* another card's, of which there is no row */
+    c.gpu = "H100";
+    mdot_prediction before = predict_one(&s->f, s->job, &c), after = before;
+    assert_int_equal(mdot_calibration_apply(calibration, &c, NULL, &after, NULL), MDOT_OK);
+    predict_assert_close(after.step_ms, before.step_ms * info.factor * info.several_factor);
+    mdot_calibration_destroy(calibration);
+}
+
+/* Rows that are right within a predictor's interval say nothing of others. */
+static void what_is_known_well_enough_is_left_alone(void **state)
+{
+    site *s = *state;
+    static const double times[] = {1.04, 0.98, 1.03, 0.97, 1.02};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) add_row(s, "T4", 8 + (int64_t)i, times[i]);
+    mdot_calibration *calibration = calibrate(s);
+    assert_true(gpu_of(calibration, 0).factor == 1);
+    assert_true(gpu_of(calibration, 0).interval < 1);
+    mdot_calibration_destroy(calibration);
+}
+
 static void a_row_that_is_wrong_hardly_counts(void **state)
 {
     site *s = *state;
@@ -187,7 +238,7 @@ static void a_file_holds_all_of_it(void **state)
     site *s = *state;
     for (int64_t i = 0; i < 6; i++) {
         add_row(s, "T4", 8 + i, 1.7);
-        add_row(s, "H100", 8 + i, 0.8);
+        add_row_of(s, "H100", 2, 8 + i, 0.8);
     }
     mdot_calibration *made = calibrate(s), *read = NULL;
     char *folder = process_make_folder(), path[512];
@@ -196,9 +247,12 @@ static void a_file_holds_all_of_it(void **state)
     assert_int_equal(mdot_calibration_load(path, &read, NULL), MDOT_OK);
     assert_string_equal(info_of(read).predictor, info_of(made).predictor);
     assert_int_equal(info_of(read).row_count, 12);
+    assert_int_equal(info_of(read).several_row_count, 6);
+    assert_true(info_of(read).several_factor < 1);
     static const char *const gpus[] = {"T4", "H100", "A100"};
     for (size_t i = 0; i < 3; i++) {
         mdot_configuration c = predict_configuration(32, gpus[i]);
+        c.gpu_count = 1 + (int64_t)i;
         mdot_prediction a = predict_one(&s->f, s->job, &c), b = a;
         mdot_explanation *e = NULL;
         assert_int_equal(mdot_explain(s->f.context, s->job, &c, &e, NULL), MDOT_OK);
@@ -214,24 +268,24 @@ static void a_file_holds_all_of_it(void **state)
     process_remove_folder(folder);
 }
 
-#define HEAD "mdot-calibration 1\npredictor p\nrows 3\n"
+#define HEAD "mdot-calibration 2\npredictor p\nrows 3\n"
 #define PARTS "part forward 0.3 0\npart backward 0.6 0\npart optimizer 0.1 0\npart host 0 0\npart communication 0 0\n"
 
 static void what_is_no_calibration_is_refused_by_line(void **state)
 {
     (void)state;
-    static const char whole[] = HEAD PARTS "others 1.1 0.9\ngpu 3 1.2 0.8 0 1 0.9 T4\n";
+    static const char whole[] = HEAD PARTS "others 1.1 0.9\nseveral 2 1.3 1.2\ngpu 3 1.2 0.8 0 1 0.9 T4\n";
     static const struct {
         const char *text, *message;
         mdot_status status;
     } wrong[] = {
         {"", "line 1 ", MDOT_MALFORMED},
-        {"mdot-calibration 2\n", "format \"2\"", MDOT_INCOMPATIBLE},
-        {"mdot-calibration 1\n", "line 2 ", MDOT_MALFORMED},
-        {"mdot-calibration 1\npredictor \nrows 3\n", "line 2 ", MDOT_MALFORMED},
-        {"mdot-calibration 1\npredictor \033[2J\nrows 3\n", "cannot be printed", MDOT_MALFORMED},
-        {"mdot-calibration 1\npredictor p\nrows -1\n", "line 3 ", MDOT_MALFORMED},
-        {"mdot-calibration 1\npredictor p\nrows 1.5\n", "fraction", MDOT_MALFORMED},
+        {"mdot-calibration 1\n", "format \"1\"", MDOT_INCOMPATIBLE},
+        {"mdot-calibration 2\n", "line 2 ", MDOT_MALFORMED},
+        {"mdot-calibration 2\npredictor \nrows 3\n", "line 2 ", MDOT_MALFORMED},
+        {"mdot-calibration 2\npredictor \033[2J\nrows 3\n", "cannot be printed", MDOT_MALFORMED},
+        {"mdot-calibration 2\npredictor p\nrows -1\n", "line 3 ", MDOT_MALFORMED},
+        {"mdot-calibration 2\npredictor p\nrows 1.5\n", "fraction", MDOT_MALFORMED},
         {HEAD "part backward 0 0\n", "part forward", MDOT_MALFORMED},
         {HEAD "part forward 1.5 0\n", "line 4 ", MDOT_MALFORMED},
         {HEAD "part forward nan 0\n", "line 4 ", MDOT_MALFORMED},
@@ -240,11 +294,14 @@ static void what_is_no_calibration_is_refused_by_line(void **state)
         {HEAD PARTS "others inf 1\n", "line 9 ", MDOT_MALFORMED},
         {HEAD PARTS "others 65 1\n", "line 9 ", MDOT_MALFORMED},
         {HEAD PARTS "others 1 0\n", "line 9 ", MDOT_MALFORMED},
-        {HEAD PARTS "others 1 1", "is missing", MDOT_MALFORMED},
-        {HEAD PARTS "others 1 1\ngpu -1 1 1 0 1 1 T4\n", "line 10 ", MDOT_MALFORMED},
-        {HEAD PARTS "others 1 1\ngpu 1 1 1 0 1 1 \n", "line 10 ", MDOT_MALFORMED},
-        {HEAD PARTS "others 1 1\ngpu 1 1 1 0 1 1 T4\ngpu 1 1 1 0 1 1 T4\n", "stood before", MDOT_MALFORMED},
-        {HEAD PARTS "others 1 1\nelse\n", "line 10 ", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\ngpu 1 1 1 0 1 1 T4\n", "no \"several\"", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\nseveral 0.5 1 1\n", "fraction", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\nseveral 0 1 1", "is missing", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\nseveral 0 1 1\ngpu -1 1 1 0 1 1 T4\n", "line 11 ", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\nseveral 0 1 1\ngpu 1 1 1 0 1 1 \n", "line 11 ", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\nseveral 0 1 1\ngpu 1 1 1 0 1 1 T4\ngpu 1 1 1 0 1 1 T4\n", "stood before",
+         MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\nseveral 0 1 1\nelse\n", "line 11 ", MDOT_MALFORMED},
     };
     mdot_calibration *calibration = NULL;
     mdot_error err = {0};
@@ -275,7 +332,7 @@ static void limits_of_a_file_are_kept(void **state)
     mdot_calibration *calibration = NULL;
     mdot_error err = {0};
     for (int gpus = MOST_GPUS; gpus <= MOST_GPUS + 1; gpus++) {
-        size_t used = (size_t)sprintf(text, "%s%s%s", HEAD, PARTS, "others 1 1\n");
+        size_t used = (size_t)sprintf(text, "%s%s%s", HEAD, PARTS, "others 1 1\nseveral 0 1 1\n");
         for (int i = 0; i < gpus; i++) used += (size_t)sprintf(text + used, "gpu 1 1 1 0 1 1 card %d\n", i);
         mdot_status status = parse(text, &calibration, &err);
         assert_int_equal(status, gpus == MOST_GPUS ? MDOT_OK : MDOT_MALFORMED);
@@ -327,6 +384,8 @@ int main(void)
         cmocka_unit_test_setup(without_rows_nothing_changes, forget_rows),
         cmocka_unit_test_setup(the_more_rows_the_nearer, forget_rows),
         cmocka_unit_test_setup(gpus_have_their_own_factors_and_lend_each_other, forget_rows),
+        cmocka_unit_test_setup(several_gpus_have_a_factor_of_their_own, forget_rows),
+        cmocka_unit_test_setup(what_is_known_well_enough_is_left_alone, forget_rows),
         cmocka_unit_test_setup(a_row_that_is_wrong_hardly_counts, forget_rows),
         cmocka_unit_test_setup(scatter_is_not_taken_for_knowledge, forget_rows),
         cmocka_unit_test_setup(a_file_holds_all_of_it, forget_rows),

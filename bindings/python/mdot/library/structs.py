@@ -396,6 +396,9 @@ class mdot_calibration_info(Sized):
         ("gpu_count", c_size_t),
         ("factor", c_double),
         ("interval", c_double),
+        ("several_row_count", c_size_t),
+        ("several_factor", c_double),
+        ("several_interval", c_double),
     ]
 
 

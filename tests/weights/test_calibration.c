@@ -1,0 +1,154 @@
+/* test_calibration.c — the shipped predictor, calibrated with half of a site's published steps, predicts the other half
+ * no worse, whichever half it is. */
+#include "cli/measured.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { MAX_ROWS = 64, ORDERS = 27 };
+
+static struct {
+    mdot_predictor *predictor;
+    mdot_context *context;
+} shipped;
+
+static int set_up(void **state)
+{
+    (void)state;
+    mdot_error err = {0};
+    mdot_status status = mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &shipped.predictor, &err);
+    if (status == MDOT_OK) status = mdot_context_create(shipped.predictor, &shipped.context, &err);
+    if (status != MDOT_OK) print_error("%s\n", err.message);
+    return status == MDOT_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    mdot_context_destroy(shipped.context);
+    mdot_predictor_close(shipped.predictor);
+    return 0;
+}
+
+/* Rows in an order that the seed decides (Fisher and Yates); 0: those that stand first become every second one, so that
+ * GPUs are predicted from others'. */
+static void order_rows(size_t count, uint32_t seed, size_t out[MAX_ROWS])
+{
+    assert_true(count <= MAX_ROWS);
+    for (size_t i = 0; i < count; i++) out[i] = seed == 0 ? i / 2 + i % 2 * ((count + 1) / 2) : i;
+    for (size_t i = count - 1; seed != 0 && i > 0; i--) {
+        seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator */
+        size_t other = (seed >> 8) % (i + 1), kept = out[i];
+        out[i] = out[other];
+        out[other] = kept;
+    }
+}
+
+/* Of every second row of the order, from `first` on. */
+static mdot_calibration *calibrate_half(const measured_steps *m, const size_t order[MAX_ROWS], size_t first)
+{
+    const mdot_job *jobs[MAX_ROWS];
+    mdot_configuration configurations[MAX_ROWS];
+    double ms[MAX_ROWS];
+    size_t count = 0;
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    for (size_t i = first; i < m->count; i += 2, count++) {
+        jobs[count] = m->jobs[order[i]];
+        configurations[count] = m->configurations[order[i]];
+        ms[count] = m->ms[order[i]];
+    }
+    mdot_status status = mdot_calibrate(shipped.context, jobs, configurations, ms, count, &calibration, &err);
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    return calibration;
+}
+
+/* How far a prediction is from what was measured, as a logarithm; `calibration` may be NULL. */
+static double error_of(const measured_steps *m, size_t row, const mdot_calibration *calibration)
+{
+    const mdot_configuration *c = &m->configurations[row];
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    mdot_explanation *explanation = NULL;
+    mdot_error err = {0};
+    mdot_status status = mdot_predict(shipped.context, m->jobs[row], c, &p, &err);
+    if (status == MDOT_OK && calibration != NULL) {
+        status = mdot_explain(shipped.context, m->jobs[row], c, &explanation, &err);
+        if (status == MDOT_OK) status = mdot_calibration_apply(calibration, c, explanation, &p, &err);
+    }
+    if (status != MDOT_OK) fail_msg("row %zu: %s", row, err.message);
+    mdot_explanation_destroy(explanation);
+    return fabs(log(p.step_ms / m->ms[row]));
+}
+
+typedef struct tally {
+    size_t halves, worse;
+    double before, after;
+} tally;
+
+static void check_half(const measured_steps *m, const size_t order[MAX_ROWS], size_t first, tally *t)
+{
+    mdot_calibration *other = calibrate_half(m, order, 1 - first);
+    double before = 0, after = 0;
+    for (size_t i = first; i < m->count; i += 2) {
+        before += error_of(m, order[i], NULL);
+        after += error_of(m, order[i], other);
+    }
+    mdot_calibration_destroy(other);
+    t->halves++;
+    t->worse += after > before * (1 + 1e-9);
+    t->before += before / (double)m->count;
+    t->after += after / (double)m->count;
+}
+
+static void check_site(const char *path)
+{
+    measured_steps m;
+    mdot_error err = {0};
+    tally t = {0};
+    if (measured_read("test_calibration", path, true, &m, &err) != MDOT_OK) fail_msg("%s", err.message);
+    for (uint32_t seed = 0; seed < ORDERS; seed++) {
+        size_t order[MAX_ROWS];
+        order_rows(m.count, seed, order);
+        for (size_t first = 0; first < 2; first++) check_half(&m, order, first, &t);
+    }
+    measured_free(&m);
+    print_message("%s: rows left out are off by %.1f %%, calibrated by %.1f %%; %zu of %zu halves get worse\n", path,
+                  100 * expm1(t.before / ORDERS), 100 * expm1(t.after / ORDERS), t.worse, t.halves);
+    assert_int_equal(t.worse, 0);
+    assert_true(t.after <= t.before);
+}
+
+static void steps_with_an_input_pipeline(void **state)
+{
+    (void)state;
+    check_site(MDOT_SOURCE_DIR "/tests/data/steps_gavel.csv");
+}
+
+static void steps_without_an_optimizer(void **state)
+{
+    (void)state;
+    check_site(MDOT_SOURCE_DIR "/tests/data/steps_torchvision.csv");
+}
+
+/* Ten of them, which are predicted within their intervals. */
+static void steps_of_tuned_containers(void **state)
+{
+    (void)state;
+    check_site(MDOT_SOURCE_DIR "/tests/data/steps_nvidia.csv");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_with_an_input_pipeline),
+        cmocka_unit_test(steps_without_an_optimizer),
+        cmocka_unit_test(steps_of_tuned_containers),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
