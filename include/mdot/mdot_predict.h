@@ -266,9 +266,10 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
 /* How a job trains. Zero is the default of every field but batch and GPU.
  *
  * What a predictor has no input for (below) is modelled: the predictor answers for the nearest configuration that it
- * knows, and its answer is multiplied by the ratio of two sums of roofline times, of what was asked for and of what it
- * was told, plus what is exchanged between GPUs at the rates below. The interval widens by half of what physics
- * changes, as a logarithm, and MDOT_WARN_MODELLED says so. The models stand in runtime/job/modelled.c and memory.c.
+ * knows, and its answer is multiplied by ratios of roofline times, of what was asked for and of what it was told (other
+ * kernels move no more of it than may be the GPU's), plus what is exchanged between GPUs at the rates below. The
+ * interval widens by half of what physics changes, as a logarithm, and MDOT_WARN_MODELLED says so. The models stand in
+ * runtime/job/modelled.c and memory.c.
  *
  * Parallelism. The four degrees multiply to gpu_count; all 0, every GPU is a data-parallel worker. Tensor parallelism
  * is Megatron's: matrix products are divided by columns and by rows in turn, what stands between them with them, and

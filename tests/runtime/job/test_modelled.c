@@ -115,6 +115,34 @@ static void steps_grow_with_the_batch(void **state)
     mdot_job_destroy(job);
 }
 
+/* Two seconds, whatever the batch, for what a GPU does in milliseconds. */
+static void kernels_save_nothing_of_a_step_that_waits_for_the_host(void **state)
+{
+    (void)state;
+    static const struct {
+        mdot_configuration c;
+        double least, most;
+    } cases[] = {
+        {{.struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100"}, 0.98, 1}, /* flash */
+        {{BASE, .compiled = 1}, 0.98, 1},
+        {{BASE, .precision = MDOT_PRECISION_BF16}, 0.98, 1},
+        {{BASE, .recompute = MDOT_RECOMPUTE_BLOCKS}, 1.2, 1.4},
+        {{BASE, .accumulate = 4}, 3.5, 4},
+    };
+    predict_fixture f = {0};
+    predict_open(&f, predict_order_model());
+    mdot_job *job = make_job("Linear");
+    const mdot_configuration base = {BASE};
+    double before = predict_one(&f, job, &base).step_ms;
+    assert_true(before > 1000);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double ratio = predict_one(&f, job, &cases[i].c).step_ms / before;
+        if (!(ratio >= cases[i].least && ratio <= cases[i].most)) fail_msg("case %zu: %g", i, ratio);
+    }
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
 static void default_precision_helps_convolutions_alone(void **state)
 {
     (void)state;
@@ -421,6 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_move_the_step_as_physics_says),
         cmocka_unit_test(steps_grow_with_the_batch),
+        cmocka_unit_test(kernels_save_nothing_of_a_step_that_waits_for_the_host),
         cmocka_unit_test(default_precision_helps_convolutions_alone),
         cmocka_unit_test(intervals_widen_with_what_is_not_measured),
         cmocka_unit_test(exchanges_take_the_slowest_way),
