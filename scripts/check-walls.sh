@@ -19,7 +19,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 # A folder, the longest name that fits a file counts, and what it may include: a header, or with a slash at its end, all
 # of a folder. What crosses the border of a library goes through mdot/, the public headers.
 cat > "$work/walls" <<'WALLS'
-include         mdot_base.h mdot_run.h mdot_predict.h mdot.h
+include         mdot_base.h mdot_run.h mdot_predict.h mdot_calibrate.h mdot.h
 base            mdot/mdot_base.h
 runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/job/job.h
 runtime/core    base/ mdot/mdot.h mdot/mdot_abi.h
@@ -46,7 +46,7 @@ examples/scheduler/idle     mdot/mdot_base.h examples/scheduler/core/ examples/s
 examples/scheduler/experiment mdot/mdot_base.h examples/scheduler/
 WALLS
 # Measures what libmdot does not show (subject.h says why), with cubins of its own.
-echo "examples/bench/gpu mdot/ runtime/core/predictor.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
+echo "examples/bench/gpu base/file.h mdot/ runtime/core/predictor.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
 
 # What becomes one library; nothing is in two lines of one library twice.
 cat > "$work/libraries" <<'LIBRARIES'

@@ -2,7 +2,6 @@
 #include "examples/slurm/gres.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,23 +56,30 @@ sl_gres sl_gres_read(const char *text)
     return all;
 }
 
+/* A copy's end: the NUL behind what was written. */
+static char *append(char *at, const char *text, size_t length)
+{
+    memcpy(at, text, length);
+    at[length] = '\0';
+    return at + length;
+}
+
 char *sl_gres_with_type(const char *text, const char *type)
 {
-    char *out = NULL;
-    size_t bytes;
-    FILE *stream = open_memstream(&out, &bytes);
-    if (stream == NULL) return NULL;
+    size_t parts = 1, type_length = strlen(type);
+    for (const char *at = text; *at != '\0'; at++) parts += *at == ',';
+    char *out = malloc(strlen(text) + parts * (1 + type_length) + 1), *to = out;
+    if (out == NULL) return NULL;
+    *to = '\0';
     for (const char *at = text; *at != '\0';) {
         part p = read_part(at);
         bool is_untyped = p.name_end != NULL && p.type_length == 0;
         const char *cut = is_untyped ? p.name_end : p.behind;
-        fwrite(p.text, 1, (size_t)(cut - p.text), stream);
-        if (is_untyped) fprintf(stream, ":%s", type);
-        fwrite(cut, 1, (size_t)(p.behind - cut), stream);
-        if (*p.behind == ',') fputc(',', stream);
-        at = *p.behind == ',' ? p.behind + 1 : p.behind;
+        to = append(to, p.text, (size_t)(cut - p.text));
+        if (is_untyped) to = append(append(to, ":", 1), type, type_length);
+        to = append(to, cut, (size_t)(p.behind - cut));
+        at = p.behind;
+        if (*at == ',') to = append(to, at++, 1);
     }
-    if (fclose(stream) == 0) return out;
-    free(out);
-    return NULL;
+    return out;
 }

@@ -1,9 +1,10 @@
 /* mdot.h — predict how long a deep-learning training step takes, in microseconds, from a scheduler's loop.
  *
- * Two layers share one artefact (predictor.mdot), a header each, which this one includes:
+ * Two layers share one artefact (predictor.mdot), in headers which this one includes:
  *
- *   mdot_predict.h   mdot_job + mdot_configuration → mdot_prediction. What a scheduler uses.
- *   mdot_run.h       an artefact opened, and an entry point of it on named tensors. What the job layer is built on.
+ *   mdot_predict.h     mdot_job + mdot_configuration → mdot_prediction. What a scheduler uses.
+ *   mdot_calibrate.h   predictions corrected to a site's own measurements.
+ *   mdot_run.h         an artefact opened, and an entry point of it on named tensors. What the job layer is built on.
  *
  * Jobs are read from ONNX by libmdotjob (mdotjob.h) or loaded from .job files.
  *
@@ -22,6 +23,7 @@
 #define MDOT_H
 
 #include "mdot_base.h"
+#include "mdot_calibrate.h"
 #include "mdot_predict.h"
 #include "mdot_run.h"
 

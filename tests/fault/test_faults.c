@@ -28,25 +28,18 @@ typedef struct bytes {
     size_t size;
 } bytes;
 
-static char *in_folder(const char *name)
-{
-    char *path = NULL;
-    assert_true(asprintf(&path, "%s/%s", folder, name) > 0);
-    return path;
-}
-
 static int set_up(void **state)
 {
     (void)state;
     folder = process_make_folder();
     model = write_model(folder, "model.onnx", encoder_model(1));
-    artefact = in_folder("model.mdot");
-    output = in_folder("out");
-    count_file = in_folder("count");
-    check_folder = in_folder("check");
+    artefact = process_in_folder(folder, "model.mdot");
+    output = process_in_folder(folder, "out");
+    count_file = process_in_folder(folder, "count");
+    check_folder = process_in_folder(folder, "check");
     write_check_directory(folder, "check", 4);
     setenv("TMPDIR", folder, 1); /* where `mdot check` compiles to: what it leaves there is seen */
-    steps = in_folder("steps.csv");
+    steps = process_in_folder(folder, "steps.csv");
     FILE *table = fopen(steps, "w");
     assert_non_null(table);
     assert_true(

@@ -260,13 +260,6 @@ LIFE(models_are_checked, false, "memory", "read", "write")
 
 /* ---- All of it --------------------------------------------------------------------------------------------------- */
 
-static char *in_folder(const char *name)
-{
-    char *path = NULL;
-    assert_true(asprintf(&path, "%s/%s", folder, name) > 0);
-    return path;
-}
-
 static int set_up(void **state)
 {
     (void)state;
@@ -275,8 +268,8 @@ static int set_up(void **state)
     folder = process_make_folder();
     setenv("TMPDIR", folder, 1); /* where mdotc_check compiles to: what it leaves there is seen */
     model = write_model(folder, "model.onnx", encoder_model(1));
-    artefact = in_folder("model.mdot");
-    check_folder = in_folder("check");
+    artefact = process_in_folder(folder, "model.mdot");
+    check_folder = process_in_folder(folder, "check");
     write_check_directory(folder, "check", 4);
     for (size_t i = 0; i < OPERATORS; i++) operators[i] = predict_operator(i);
     job = predict_make_job(operators, OPERATORS);
@@ -284,7 +277,7 @@ static int set_up(void **state)
     for (int i = 0; i < CONFIGURATIONS; i++) configurations[i] = predict_configuration(8 << i, gpus[i]);
     output = artefact;
     if (models_compile(&answer, &err) != MDOT_OK) fail_msg("%s", err.message);
-    output = in_folder("out");
+    output = process_in_folder(folder, "out");
     mdot_status status = mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &predictor, &err);
     if (status == MDOT_OK) status = mdot_context_create(predictor, &context, &err);
     if (status != MDOT_OK) fail_msg("%s", err.message);

@@ -59,6 +59,13 @@ char *process_make_folder(void)
     return folder;
 }
 
+char *process_in_folder(const char *folder, const char *name)
+{
+    char *path = NULL;
+    assert_true(asprintf(&path, "%s/%s", folder, name) > 0);
+    return path;
+}
+
 int process_count_files(const char *folder)
 {
     DIR *entries = opendir(folder);

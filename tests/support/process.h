@@ -17,6 +17,8 @@ void expect_contains(const char *text, const char *part);
 /* A fresh folder below TMPDIR; the caller's tests remove it with process_remove_folder. The string is malloc'ed. */
 char *process_make_folder(void);
 void process_remove_folder(char *folder);
+/* The path of what is called `name` there; malloc'ed. */
+char *process_in_folder(const char *folder, const char *name);
 
 /* Entries of a folder, hidden ones too: that nothing temporary was left. */
 int process_count_files(const char *folder);

@@ -1,4 +1,4 @@
-"""Calibrations: a site's own measurements, by which predictions are corrected (mdot_predict.h, mdot_calibration)."""
+"""Calibrations: a site's own measurements, by which predictions are corrected (mdot_calibrate.h, mdot_calibration)."""
 
 from __future__ import annotations
 

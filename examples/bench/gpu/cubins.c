@@ -5,6 +5,7 @@
  * writes FOLDER/floors.sm_80.cubin and so on. A kernel that needs local memory would measure that too, so it is
  * refused.
  */
+#include "base/file.h"
 #include "codegen/cuda/nvrtc.h"
 
 #include <stdio.h>
@@ -12,21 +13,6 @@
 #include <string.h>
 
 enum { PARTS = 2, MAX_NAME = 4096 };
-
-static char *read_text(const char *path, mdot_error *err)
-{
-    FILE *file = fopen(path, "rb");
-    char *text = NULL;
-    size_t size = 0;
-    if (file != NULL) {
-        FILE *copy = open_memstream(&text, &size);
-        for (int c; copy != NULL && (c = getc(file)) != EOF;) putc(c, copy);
-        if (copy != NULL) fclose(copy);
-        fclose(file);
-    }
-    if (text == NULL) mdot_fail(err, MDOT_IO, "%s cannot be read", path);
-    return text;
-}
 
 static mdot_status write_cubin(const char *path, const cu_cubin *cubin, mdot_error *err)
 {
@@ -83,13 +69,13 @@ int main(int argc, char **argv)
     if (argc != 5) return fprintf(stderr, "usage: gpu_cubins FOLDER FLOORS.h FLOORS.cu TARGET,…\n"), 2;
     mdot_error err = {0};
     cu_nvrtc nvrtc;
-    char *texts[PARTS] = {0};
+    unsigned char *texts[PARTS] = {0};
     mdot_status status = cu_nvrtc_load(&nvrtc, &err);
     for (int i = 0; i < PARTS && status == MDOT_OK; i++) {
-        texts[i] = read_text(argv[2 + i], &err);
-        if (texts[i] == NULL) status = err.status;
+        size_t size_bytes;
+        status = bs_read_file(argv[2 + i], &texts[i], &size_bytes, &err);
     }
-    const char *parts[PARTS] = {texts[0], texts[1]};
+    const char *parts[PARTS] = {(const char *)texts[0], (const char *)texts[1]};
     for (char *target = strtok(argv[4], ","); status == MDOT_OK && target != NULL; target = strtok(NULL, ","))
         status = make_cubin(&nvrtc, parts, argv[1], target, &err);
     for (int i = 0; i < PARTS; i++) free(texts[i]);

@@ -350,7 +350,7 @@ class mdot_prediction(Sized):
     ]
 
 
-# ---- mdot_predict.h: explanations and calibrations -------------------------------------------------------------------
+# ---- mdot_predict.h: explanations ------------------------------------------------------------------------------------
 
 
 class mdot_explanation_info(Sized):
@@ -386,6 +386,9 @@ class mdot_operator_share(Sized):
         ("optimizer_bytes", c_double),
         ("activation_bytes", c_double),
     ]
+
+
+# ---- mdot_calibrate.h ------------------------------------------------------------------------------------------------
 
 
 class mdot_calibration_info(Sized):
