@@ -10,24 +10,25 @@ set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- reader job graph operators artefact cubin calibration models trace tables
+[ $# -gt 0 ] || set -- reader job graph operators artefact cubin calibration command models cuda trace tables
 programs=make_corpus
 for target; do programs="$programs fuzz_$target"; done
 [ -f build/fuzz/build.ninja ] || cmake --preset fuzz
 # shellcheck disable=SC2086 # names of targets
 cmake --build --preset fuzz --target $programs
-build/fuzz/tests/fuzz/make_corpus build/fuzz/corpus
-mkdir -p build/fuzz/found
+corpus="$PWD/build/fuzz/corpus" found="$PWD/build/fuzz/found" # a target may change its folder
+build/fuzz/tests/fuzz/make_corpus "$corpus"
+mkdir -p "$found"
 # An allocation that fails is what a hostile size should come to.
 export ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=64
 status=0
 for target; do
-    mkdir -p "build/fuzz/corpus/$target"
+    mkdir -p "$corpus/$target"
     if build/fuzz/tests/fuzz/"fuzz_$target" -seed="${MDOT_FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=120 -rss_limit_mb=4096 \
-        -artifact_prefix="build/fuzz/found/$target-" "build/fuzz/corpus/$target" > "build/fuzz/found/$target.log" 2>&1; then
-        echo "$target: $(tail -n 1 "build/fuzz/found/$target.log")"
+        -artifact_prefix="$found/$target-" "$corpus/$target" > "$found/$target.log" 2>&1; then
+        echo "$target: $(tail -n 1 "$found/$target.log")"
     else
-        echo "$target: found; see build/fuzz/found/$target.log"
+        echo "$target: found; see $found/$target.log"
         status=1
     fi
 done

@@ -1,7 +1,7 @@
 /* fuzz_cubin.c — libFuzzer over the reader of cubins: any bytes are refused with a message, or describe kernels by what
  * lies inside them. The input is the file with the compiler's log behind the last NUL of it, if there is one.
  *
- *     cp some.cubin build/fuzz/corpus/cubin && scripts/fuzz.sh 600 cubin
+ *     scripts/fuzz.sh 600 cubin
  */
 #include "codegen/cuda/cubin.h"
 

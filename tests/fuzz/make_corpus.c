@@ -1,6 +1,6 @@
 /* make_corpus.c — seeds for the fuzz targets, in a folder for each: small models for the reader (behind the byte that
- * chooses its options) and as jobs, the same jobs as `.job` files, graphs as text, artefacts, a calibration, the
- * simulator's tables.
+ * chooses its options) and as jobs, the same jobs as `.job` files, graphs as text, artefacts, a cubin, a calibration,
+ * command lines, the simulator's tables.
  *
  *     make_corpus FOLDER
  */
@@ -8,163 +8,12 @@
 #include "ir/text.h"
 #include "mdot/mdotc.h"
 #include "mdot/mdotjob.h"
-#include "tests/support/onnx_builder.h"
+#include "tests/fuzz/seeds.h"
+#include "tests/support/cubin_fixture.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* Nodes of an opset whose forms are all rewritten. */
-static pb_buffer old_opset(void)
-{
-    static const int64_t list[] = {0, 1};
-    onnx_builder *b = onnx_begin(5);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "2,3,4");
-    onnx_initializer(b, "w", MDOT_DTYPE_F32, "3", NULL);
-    onnx_node(b, "Mul", "x,w", "a");
-    onnx_attr_int(b, "broadcast", 1);
-    onnx_attr_int(b, "axis", 1);
-    onnx_node(b, "Softmax", "a", "b");
-    onnx_node(b, "Slice", "b", "c");
-    onnx_attr_ints(b, "starts", 2, list);
-    onnx_attr_ints(b, "ends", 2, list);
-    onnx_node(b, "Clip", "c", "d");
-    onnx_attr_float(b, "min", -1);
-    onnx_node(b, "PRelu", "d,w", "e");
-    onnx_node(b, "ReduceMean", "e", "f");
-    onnx_attr_ints(b, "axes", 1, list);
-    onnx_node(b, "Pad", "f", "g");
-    onnx_attr_ints(b, "pads", 2, list);
-    onnx_node(b, "Cast", "g", "h");
-    onnx_attr_string(b, "to", "FLOAT16");
-    onnx_node(b, "Dropout", "h", "i,mask");
-    onnx_output(b, "i");
-    return onnx_finish(b);
-}
-
-/* Symbolic dimensions, constants, absent inputs, a tensor attribute. */
-static pb_buffer new_opset(void)
-{
-    static const int64_t dims[] = {1, -1};
-    static const float one = 1;
-    onnx_builder *b = onnx_begin(21);
-    onnx_input(b, "tokens", MDOT_DTYPE_I64, "batch,N");
-    onnx_input(b, "mask", MDOT_DTYPE_BOOL, "batch,?");
-    onnx_initializer(b, "table", MDOT_DTYPE_F32, "8,4", NULL);
-    onnx_node(b, "Gather", "table,tokens", "a");
-    onnx_node(b, "Constant", "", "s");
-    onnx_attr_tensor(b, "value", MDOT_DTYPE_F32, "", &one);
-    onnx_node(b, "Constant", "", "dims");
-    onnx_attr_ints(b, "value_ints", 2, dims);
-    onnx_node(b, "Clip", "a,,s", "c");
-    onnx_node(b, "Reshape", "c,dims", "d");
-    onnx_node(b, "com.microsoft:Gelu", "d", "y");
-    onnx_output(b, "y");
-    return onnx_finish(b);
-}
-
-/* Nested functions with attribute references, and a subgraph. */
-static pb_buffer functions(void)
-{
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N");
-    onnx_begin_function(b, "f:Inner", "a,b", "c", 12);
-    onnx_function_attr_int(b, "axis", 0);
-    onnx_node(b, "Add", "a,b", "s");
-    onnx_node(b, "Softmax", "s", "c");
-    onnx_attr_reference(b, "axis", "axis");
-    onnx_end_function(b);
-    onnx_begin_function(b, "f:Outer", "a", "a,c", 17);
-    onnx_node(b, "f:Inner", "a,a", "h");
-    onnx_node(b, "f:Inner", "a,h", "c");
-    onnx_attr_int(b, "axis", -1);
-    onnx_end_function(b);
-    onnx_node(b, "f:Outer", "x", "p,q");
-    onnx_node(b, "If", "q", "y");
-    pb_buffer graph = {0}, attribute = {0};
-    pb_text(&graph, 2, "branch");
-    pb_text(&attribute, 1, "then_branch");
-    pb_int(&attribute, 20, 5);
-    pb_message(&attribute, 6, &graph);
-    onnx_attr_raw(b, &attribute);
-    onnx_output(b, "p");
-    onnx_output(b, "y");
-    return onnx_finish(b);
-}
-
-/* Each typed data field once, and external data. */
-static pb_buffer tensors(void)
-{
-    static const struct {
-        int dtype, field;
-    } typed[] = {{MDOT_DTYPE_U8, 5}, {MDOT_DTYPE_F16, 5}, {MDOT_DTYPE_I64, 7}, {MDOT_DTYPE_U32, 11}};
-    onnx_builder *b = onnx_begin(17);
-    char name[] = "a";
-    for (size_t i = 0; i < sizeof typed / sizeof *typed; i++, name[0]++) {
-        pb_buffer tensor = onnx_tensor_head(name, typed[i].dtype, "2"), packed = {0};
-        pb_varint(&packed, 1);
-        pb_varint(&packed, 255);
-        pb_message(&tensor, typed[i].field, &packed);
-        onnx_graph_raw(b, 5, &tensor);
-    }
-    pb_buffer tensor = onnx_tensor_head("w", MDOT_DTYPE_F32, "2"), entry = {0};
-    pb_text(&entry, 1, "location");
-    pb_text(&entry, 2, "../w.bin");
-    pb_message(&tensor, 13, &entry);
-    pb_int(&tensor, 14, 1);
-    onnx_graph_raw(b, 5, &tensor);
-    onnx_node(b, "Concat", "a,a", "y");
-    onnx_attr_int(b, "axis", 0);
-    onnx_output(b, "y");
-    return onnx_finish(b);
-}
-
-/* What predicts: a length, weights, columns with defaults. */
-static pb_buffer predictor(void)
-{
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "gpu", MDOT_DTYPE_F32, "10");
-    onnx_input(b, "operator_position", MDOT_DTYPE_F32, "L,5");
-    onnx_input(b, "configuration", MDOT_DTYPE_F32, "2");
-    onnx_node(b, "Neg", "configuration", "unread");
-    onnx_initializer(b, "w", MDOT_DTYPE_F32, "5,3", NULL);
-    onnx_initializer(b, "rows", MDOT_DTYPE_I64, "1", NULL);
-    onnx_node(b, "MatMul", "operator_position,w", "h");
-    onnx_node(b, "Softmax", "h", "p");
-    onnx_node(b, "ReduceSum", "p,rows", "step_ms");
-    onnx_attr_int(b, "keepdims", 0);
-    onnx_node(b, "ReduceMax", "gpu", "outside_training");
-    onnx_output(b, "step_ms");
-    onnx_output(b, "outside_training");
-    pb_buffer note = {0};
-    pb_text(&note, 1, "mdot.defaults.gpu");
-    pb_text(&note, 2, "0.5");
-    onnx_model_raw(b, 14, &note);
-    pb_buffer names = {0};
-    pb_text(&names, 1, "mdot.reads.configuration");
-    pb_text(&names, 2, "torch, batch");
-    onnx_model_raw(b, 14, &names);
-    return onnx_finish(b);
-}
-
-/* A step of training: what the reader of jobs cuts, prices and repeats. */
-static pb_buffer training(void)
-{
-    onnx_builder *b = onnx_begin(17);
-    onnx_import(b, "com.microsoft", 1);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "2,3,8,8");
-    onnx_initializer(b, "w1", MDOT_DTYPE_F32, "3,3,3,3", NULL);
-    onnx_initializer(b, "w2", MDOT_DTYPE_F32, "3,3,3,3", NULL);
-    onnx_node(b, "Conv", "x,w1", "a");
-    onnx_node(b, "Relu", "a", "b");
-    onnx_node(b, "Conv", "b,w2", "c");
-    onnx_node(b, "Relu", "c", "d");
-    onnx_node(b, "com.microsoft:ReluGrad", "d,c", "c_grad");
-    onnx_node(b, "com.microsoft:AdamWOptimizer", "w2,c_grad", "updated");
-    onnx_output(b, "d");
-    onnx_output(b, "updated");
-    return onnx_finish(b);
-}
 
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
 
@@ -239,6 +88,20 @@ static void save_artefact(corpus *c, const char *name)
     (void)mdotc_compile(&entry, 1, path, &options, NULL);
 }
 
+/* With the compiler's log behind it, as NVRTC says it. */
+static void save_cubin(corpus *c)
+{
+    static const char log[] = "\0ptxas info    : Function properties for scale\n"
+                              "    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n";
+    ir_arena *arena = ir_arena_create(0);
+    size_t size = 0;
+    const unsigned char *bytes = arena != NULL ? cubin_by_hand(arena, &size) : NULL;
+    char path[4096];
+    name_file(path, c, "cubin", "scale.cubin", "");
+    if (bytes != NULL) save(c, path, bytes, size, log, sizeof log - 1);
+    ir_arena_destroy(arena);
+}
+
 /* ---- Tables of examples/scheduler -------------------------------------------------------------------------------- */
 
 static void save_tables(corpus *c)
@@ -267,27 +130,44 @@ static void save_tables(corpus *c)
     }
 }
 
+/* ---- Command lines ----------------------------------------------------------------------------------------------- */
+
+/* An argument a line, in the folder that fuzz_command.c makes. */
+static void save_commands(corpus *c)
+{
+    static const char *const lines[] = {
+        "predict\njob.job\n--model\npredictor.mdot\n--gpu\nA100,T4\n--batch\n8..32\n--precision\namp\n--json",
+        "predict\njob.onnx\n-m\npredictor.mdot\n--gpu=H100\n--parallel\ndp=2,tp=2\n--nodes\n2\n--explain",
+        "predict\n--calibration\nsite.cal\njob.job\n-m\npredictor.mdot\n--gpu\nV100\n--gpus\n4\n--optimizer\nadam",
+        "report\njob.job\n-m\npredictor.mdot\n--gpu\nA100\n-o\nout.html",
+        "calibrate\nsteps.csv\n-m\npredictor.mdot\n-o\nout.cal",
+        "compile\nmodel.onnx\n-o\nout.mdot\n--buckets\n8,16\n--target\ncpu\n--dump\nplan",
+        "tokens\njob.onnx\n-o\nout.job\n--dim\nN=4",
+        "inspect\npredictor.mdot\n--kernels",
+        "verify\npredictor.mdot\nmodel.onnx",
+        "check\n.",
+        "gpus\n--json",
+        "help\npredict",
+    };
+    char path[4096], name[16];
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        snprintf(name, sizeof name, "%zu", i);
+        name_file(path, c, "command", name, "");
+        save(c, path, lines[i], strlen(lines[i]), NULL, 0);
+    }
+}
+
+/* ---- Calibrations ------------------------------------------------------------------------------------------------ */
+
 /* As mdot_calibration_save writes it; the reader's own word for it, so that a later format brings a later seed. */
 static void save_calibration(corpus *c)
 {
-    static const char text[] = "mdot-calibration 2\n"
-                               "predictor predictor\n"
-                               "rows 22\n"
-                               "part forward 0.357478253 -0.0193262802\n"
-                               "part backward 0.59831405 -0.00958227161\n"
-                               "part optimizer 0.0320138065 0.0125965616\n"
-                               "part host 0.0120180105 0.0159202444\n"
-                               "part communication 0.000175879227 0.000391745846\n"
-                               "others 1.01841074 1.58623889\n"
-                               "several 12 1.25 1.1\n"
-                               "gpu 10 2.35762698 0.728360265 0 1.03180174 1.5859097 K80\n"
-                               "gpu 12 1.71284489 0.796294563 0 1.02668418 1.58590858 V100-SXM-16GB\n";
     mdot_calibration *calibration = NULL;
     mdot_error err = {0};
     char path[4096];
     name_file(path, c, "calibration", "site", ".cal");
-    if (mdot_calibration_parse(text, strlen(text), &calibration, &err) == MDOT_OK) {
-        save(c, path, text, strlen(text), NULL, 0);
+    if (mdot_calibration_parse(seed_calibration, strlen(seed_calibration), &calibration, &err) == MDOT_OK) {
+        save(c, path, seed_calibration, strlen(seed_calibration), NULL, 0);
     } else {
         fprintf(stderr, "%s\n", err.message);
         c->failed = 1;
@@ -297,12 +177,8 @@ static void save_calibration(corpus *c)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        pb_buffer (*make)(void);
-    } seeds[] = {{"old_opset", old_opset}, {"new_opset", new_opset}, {"functions", functions},
-                 {"tensors", tensors},     {"predictor", predictor}, {"training", training}};
-    static const char *const targets[] = {"reader", "job", "graph", "artefact", "calibration", "trace", "tables"};
+    static const char *const targets[] = {"reader",  "job",   "graph", "artefact", "calibration",
+                                          "command", "cubin", "trace", "tables"};
     if (argc != 2) {
         fprintf(stderr, "usage: make_corpus FOLDER\n");
         return 2;
@@ -314,15 +190,17 @@ int main(int argc, char **argv)
         name_file(path, &c, targets[i], "", "");
         (void)mkdir(path, 0777);
     }
-    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
-        pb_buffer model = seeds[i].make();
-        save_model(&c, seeds[i].name, &model);
-        save_job(&c, seeds[i].name, &model);
-        save_graph(&c, seeds[i].name, &model);
-        save_artefact(&c, seeds[i].name);
+    for (const seed_model *seed = seed_models; seed->name != NULL; seed++) {
+        pb_buffer model = seed->make();
+        save_model(&c, seed->name, &model);
+        save_job(&c, seed->name, &model);
+        save_graph(&c, seed->name, &model);
+        save_artefact(&c, seed->name);
         pb_free(&model);
     }
     save_calibration(&c);
+    save_cubin(&c);
+    save_commands(&c);
     save_tables(&c);
     return c.failed;
 }

@@ -1,0 +1,11 @@
+/* model_file.h — the model that bytes choose (random_model.h), as a file. */
+#ifndef FUZZ_MODEL_FILE_H
+#define FUZZ_MODEL_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Path of an ONNX file that holds it until the next call. */
+const char *model_file(const uint8_t *data, size_t size);
+
+#endif

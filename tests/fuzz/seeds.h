@@ -1,0 +1,18 @@
+/* seeds.h — what fuzzing begins with, in memory. */
+#ifndef FUZZ_SEEDS_H
+#define FUZZ_SEEDS_H
+
+#include "tests/support/onnx_builder.h"
+
+typedef struct seed_model {
+    const char *name;
+    pb_buffer (*make)(void); /* an ONNX file */
+} seed_model;
+
+/* Ends with a NULL name. "predictor" predicts, "training" is a job; "tensors" is neither, nor does all compile. */
+extern const seed_model seed_models[];
+
+/* As mdot_calibration_save writes it. */
+extern const char seed_calibration[];
+
+#endif
