@@ -55,7 +55,7 @@ typedef enum fe_settings {
     FE_SETTINGS_LAST_AXIS,   /* the same, the last */
     FE_SETTINGS_RESULT_AXIS, /* the same of its result, the first */
     FE_SETTINGS_REDUCTION,   /* extent: elements reduced into one */
-    FE_SETTINGS_RECURRENT,   /* channels, sizes, directions, bias */
+    FE_SETTINGS_RECURRENT,   /* channels, sizes, steps, directions, bias */
     FE_SETTINGS_COUNT
 } fe_settings;
 

@@ -225,6 +225,7 @@ static void describe_recurrent(const fe_job *job, const fe_token *token, int64_t
     setting[MDOT_SETTING_CHANNELS_OUT] = dim(recurrence, 2);
     setting[MDOT_SETTING_SIZE_IN] = times(dim(x, 0), dim(x, 1)) / job->batch;
     setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN];
+    setting[MDOT_SETTING_EXTENT] = dim(x, ir_node_int(token->node, "layout", 0) != 0 ? 1 : 0);
     setting[MDOT_SETTING_DIRECTIONS] = dim(recurrence, 0);
     setting[MDOT_SETTING_BIAS] = ir_node_input(token->node, 3) != NULL;
 }

@@ -57,7 +57,7 @@ typedef enum mdot_phase {
     X(SIZE_IN, "size_in")           /* positions: pixels of a feature map, rows of a matrix */                         \
     X(SIZE_OUT, "size_out")                                                                                            \
     X(AXIS, "axis")     /* counted from the end, 1 is the last; 0 where several or none matter */                      \
-    X(EXTENT, "extent") /* of that axis, or elements reduced into one */                                               \
+    X(EXTENT, "extent") /* of that axis, elements reduced into one, or steps that a recurrence takes one by one */     \
     X(HEADS, "heads")                                                                                                  \
     X(HEAD_SIZE, "head_size")                                                                                          \
     X(QUERIES, "queries")                                                                                              \

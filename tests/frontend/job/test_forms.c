@@ -134,6 +134,31 @@ static void recurrent_layers_cost_every_step(void **state)
     job_end(&r);
 }
 
+/* As a sample of images has its rows as sequences: 7 of them, of 16 steps. */
+static void a_recurrence_says_its_steps_beside_its_positions(void **state)
+{
+    (void)state;
+    for (int batch_first = 0; batch_first < 2; batch_first++) {
+        onnx_builder *b = onnx_begin(17);
+        onnx_input(b, "x", MDOT_DTYPE_F32, batch_first ? "batch,7,16,32" : "16,batch,7,32");
+        onnx_initializer(b, "shape", MDOT_DTYPE_I64, "3",
+                         (int64_t[]){batch_first ? -1 : 16, batch_first ? 16 : -1, 32});
+        onnx_initializer(b, "w", MDOT_DTYPE_F32, "1,256,32", NULL);
+        onnx_initializer(b, "r", MDOT_DTYPE_F32, "1,256,64", NULL);
+        onnx_node(b, "Reshape", "x,shape", "rows");
+        onnx_node(b, "LSTM", "rows,w,r", "y,,");
+        onnx_attr_int(b, "hidden_size", 64);
+        if (batch_first) onnx_attr_int(b, "layout", 1);
+        onnx_output(b, "y");
+        job_reading r = job_expect(b);
+        mdot_job_operator op = job_operator(&r, job_info(&r).operator_count - 1);
+        assert_string_equal(op.type, "LSTM");
+        assert_int_equal(op.setting[MDOT_SETTING_SIZE_IN], 7 * 16);
+        assert_int_equal(op.setting[MDOT_SETTING_EXTENT], 16);
+        job_end(&r);
+    }
+}
+
 static void embeddings_read_the_rows_that_they_pick(void **state)
 {
     (void)state;
@@ -475,6 +500,7 @@ int main(void)
         cmocka_unit_test(linear_layers_are_one_operator_however_written),
         cmocka_unit_test(attention_is_recognised_with_its_heads),
         cmocka_unit_test(recurrent_layers_cost_every_step),
+        cmocka_unit_test(a_recurrence_says_its_steps_beside_its_positions),
         cmocka_unit_test(embeddings_read_the_rows_that_they_pick),
         cmocka_unit_test(a_norm_in_training_mode_is_one_too),
         cmocka_unit_test(a_norm_written_as_arithmetic_is_one),
