@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Callable, Iterator, TypeVar
 
 from predictor.labels import BACKWARD, INFER, Label, Network
-from predictor.language import LANGUAGE
+from predictor.language import LANGUAGE, MEGATRON_VOCABULARY
 
 NEUSIGHT, SAILOR, FOUNDRY, VTRAIN = "neusight", "sailor", "llm-foundry", "vtrain"
 PUBLISHED = (NEUSIGHT, SAILOR, FOUNDRY, VTRAIN)
@@ -99,7 +99,8 @@ def _vtrain(row: dict[str, str]) -> Label | None:
         return None
     width, layers = map(int, re.match(r"GPT-h(\d+)-L(\d+)", row["model"]).groups())
     gpus, batch = note["dp"], float(row["batch_per_gpu"])
-    reduced_ms = 2 * (gpus - 1) / gpus * HALF_BYTES * (12 * layers + 50) * width**2 / (NVLINK_GBPS * 1e6)
+    parameters = 12 * layers * width**2 + MEGATRON_VOCABULARY * width
+    reduced_ms = 2 * (gpus - 1) / gpus * HALF_BYTES * parameters / (NVLINK_GBPS * 1e6)
     step_ms = (note["iteration_ms"] - reduced_ms) * gpus * batch / note["global_batch"]
     return Label(network(row), int(batch), "nchw", "pt111", VTRAIN, step_ms, 0.0, "A100-SXM-80GB", "fp16", BACKWARD, False,
                  is_fused=False, recomputes=True)
