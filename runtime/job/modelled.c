@@ -15,7 +15,7 @@
  *
  * How sure that is: passes that are counted only multiply, everything else is physics without a measurement. The
  * interval gets wider, each way, by a quarter of what that part changes, as a logarithm: on vTrain's 1,306 steps with
- * tensor parallelism and pipelines 90 % of the answers are .08 more off than without them, where that part changes .5.
+ * tensor parallelism and pipelines 90 % of the answers are .09 more off than without them, where that part changes .5.
  */
 #include "runtime/job/predict.h"
 

@@ -25,7 +25,7 @@ OLDEST = 107
 def card_names(data: Dataset) -> list[str]:
     """Those of whole steps first."""
     steps = sorted(set(data.gpu[data.kind == TRAIN]))
-    return steps + sorted(set(data.gpu) - set(steps))
+    return steps + sorted(set(data.gpu[~data.is_alone]) - set(steps))
 
 
 LITTLE = 0.01
@@ -36,6 +36,10 @@ def log_work(batch: Batch) -> np.ndarray:
     """[R]: FLOPs a launch, as a logarithm."""
     flops = training.sums(batch, batch.work.flops.sum(dim=1, keepdim=True) * batch.count)
     return torch.log(flops / batch.launches + 1)[:, 0].numpy()
+
+
+UNSURE_OF_ADAM = 0.2
+"""What an optimizer without a label weighs beside other causes: published steps with Adam are no farther off than others."""
 
 
 class TrainingRange(nn.Module):
@@ -53,7 +57,7 @@ class TrainingRange(nn.Module):
     def fit(self, data: Dataset, seen: Tensor) -> None:
         """`seen`: rows of the type table that have an embedding of their own."""
         is_step = data.kind == TRAIN
-        networks = np.unique(data.label_network[data.kind != INFER])
+        networks = np.unique(data.label_network[(data.kind != INFER) & ~data.is_alone])
         operators = np.unique(np.concatenate([data.operator[data.sequence(n)] for n in networks]))
         steps = np.flatnonzero(is_step)
         work = np.concatenate([log_work(batches.make(data, part)) for part in np.array_split(steps, len(steps) // 400 + 1)])
@@ -90,5 +94,5 @@ class TrainingRange(nn.Module):
               "PRECISION_NOT_MEASURED": c.is_other_precision,
               "SOFTWARE_NOT_MEASURED": (c.torch - conditions.NEWEST).clamp(0, 1) + (OLDEST - c.torch).clamp(0, 1),
               "TYPES_NOT_MEASURED": (unknown_share - UNKNOWN_SHARE).clamp(min=0),
-              "OPTIMIZER_OR_GPUS_NOT_MEASURED": c.is_adam + (c.gpu_count - 1).clamp(0, 1)}
+              "OPTIMIZER_OR_GPUS_NOT_MEASURED": UNSURE_OF_ADAM * c.is_adam + (c.gpu_count - 1).clamp(0, 1)}
         return torch.stack([of[cause] * torch.ones_like(c.torch) for cause in tables.causes()])

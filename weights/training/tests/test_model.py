@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from predictor import batches, conditions, export, splits, tables, training
-from predictor.interval import FEATURES, Interval
+from predictor.interval import FEATURES, NEWER, Interval
 from predictor.model import Options, Predictor, smooth_maximum
 from predictor.pieces import Shipped, Whole
 from predictor.range import TrainingRange, card_names
@@ -219,6 +219,19 @@ def test_networks_that_shrink_with_the_batch_are_found(data):
 
     assert len(list(export.shrinking(Written(lambda batch: np.where(batch > 64, 1 / batch, 1.0)), data))) == data.network_count
     assert not list(export.shrinking(Written(lambda batch: batch), data))
+
+
+def test_newer_software_makes_no_interval_narrower():
+    """Even where all that is newer is predicted well."""
+    random = np.random.default_rng(0)
+    x = torch.zeros(FEATURES, 1000)
+    x[0] = 1
+    x[NEWER] = torch.arange(1000) % 2
+    residual = torch.tensor(random.normal(0, 1, 1000), dtype=torch.float32) * (0.3 - 0.25 * x[NEWER])
+    interval = Interval()
+    interval.fit(x, residual, torch.ones(1000))
+    for side in interval.half_widths(x):
+        assert side[1] >= side[0]
 
 
 def test_the_interval_covers_what_it_was_fitted_to():
