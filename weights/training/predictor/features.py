@@ -24,6 +24,9 @@ PRODUCTS = ("Conv", "ConvTranspose", "ConvInteger", "Linear", "MatMul", "Einsum"
             "LSTM", "GRU", "RNN")
 """Types whose FLOPs run on tensor cores where there are some."""
 
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+"""Matrices of a recurrence, each as wide and as high as its state."""
+
 CONVOLUTIONS = ("Conv", "ConvTranspose", "ConvInteger")
 
 KEPT_IN_FP32 = ("LayerNormalization", "GroupNormalization", "InstanceNormalization", "RMSNormalization", "Softmax",
@@ -42,6 +45,7 @@ class Work(NamedTuple):
     bytes: Tensor       # [P, 3], fp32
     scores: Tensor      # [P, 1], bytes of an attention's scores, fp32: written and read again without fused kernels
     norm_bytes: Tensor  # [P, 2], of the normalisation, forward and backward, fp32
+    serial: Tensor      # [P, 3], steps of a recurrence, of which each waits for the one before
     launches: Tensor    # [P, 3], kernels that the host starts, at least
     is_product: Tensor  # [P, 1], as all below
     is_convolution: Tensor
@@ -114,6 +118,26 @@ def step_launches(work: Work) -> Tensor:
     return work.launches.sum(dim=1, keepdim=True) + OPTIMIZER_LAUNCHES * work.learns
 
 
+def _steps(operators: Operators) -> Tensor:
+    """[P, 3]: of a recurrence, those that wait for the one before, in each phase that it has. Directions run side by side, weight
+    gradients are products over all steps at once. A job that does not say its steps has none."""
+    load = operators.load[:, :tables.PHASE_LOAD_COUNT]
+    is_there = (load[:, 0::3] > 0).to(load.dtype) * torch.tensor([[1.0, 1.0, 0.0]])
+    return column(operators.setting, "extent") * where_type(operators.type, GATES) * is_there
+
+
+def with_states_read(operators: Operators) -> Operators:
+    """A recurrence reads the matrices of its state in every step, which the tokeniser counts once."""
+    gates = sum(count * where_type(operators.type, (name,)) for name, count in GATES.items())
+    directions = column(operators.setting, "directions").clamp(min=1)
+    matrices = FP32_BYTES * gates * directions * column(operators.setting, "channels_out") ** 2
+    again = (_steps(operators) - 1).clamp(min=0) * matrices
+    nothing, half = torch.zeros_like(again), tables.PHASE_LOAD_COUNT
+    read = torch.stack([nothing, again, nothing], dim=2).flatten(1)     # as LOADS, of each phase
+    load = operators.load
+    return operators._replace(load=torch.cat([load[:, :half], load[:, half:2 * half] + read, load[:, 2 * half:]], dim=1))
+
+
 SOFTMAX_FLOPS = 5
 """Of a score, as the tokeniser counts them; its two products have 4 for each element of a head."""
 
@@ -133,7 +157,7 @@ def work(operators: Operators, norm: Normalisation, batch: Tensor, use_padding: 
     learns = (operators.load[:, -1:] > 0).to(moved.dtype)
     return Work(flops, flops * padding(operators.setting) if use_padding else flops, moved,
                 FP32_BYTES * _scores(operators, flops), normalisation.moved(norm, batch),
-                _launches(moved, norm), is_product=where_type(operators.type, PRODUCTS),
+                _steps(operators), _launches(moved, norm), is_product=where_type(operators.type, PRODUCTS),
                 is_convolution=where_type(operators.type, CONVOLUTIONS), is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32),
                 has_layout=1 - where_type(operators.type, ROWS), is_grouped=is_grouped, is_depthwise=is_depthwise,
                 learns=learns)

@@ -65,6 +65,7 @@ class Rows(NamedTuple):
     step_bytes: Tensor
     scores: Tensor
     step_scores: Tensor
+    serial: Tensor          # steps of recurrences
     padding: Tensor         # by which tensor cores multiply FLOPs
     norm_elements: Tensor
     norm_features: Tensor   # but for the one that grows with the batch
@@ -75,7 +76,7 @@ class Rows(NamedTuple):
     shares: Tensor          # which rows interval and range ask the share of
 
 
-ROW_WIDTHS = Rows(PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, 1, 3, 1, 1, 1, 1, 5)
+ROW_WIDTHS = Rows(PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, PHASES, 1, 3, 1, 1, 1, 1, 5)
 
 
 def _work_at(operators: Operators, per_sample: float, per_step: float) -> Work:
@@ -113,8 +114,8 @@ class Encode(nn.Module):
 
     def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor,
                 operator_count: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        operators = Operators(operator_type, operator_setting.clamp(min=0), operator_load.clamp(min=0))
-        count = operator_count[:, None].clamp(min=0)
+        asked = Operators(operator_type, operator_setting.clamp(min=0), operator_load.clamp(min=0))
+        operators, count = features.with_states_read(asked), operator_count[:, None].clamp(min=0)
         bare, norm = normalisation.split(operators)
         work, sample, step = _work_at(operators, 1, 1), _work_at(operators, 1, 0), _work_at(operators, 0, 1)
         members = self.shipped.members
@@ -123,7 +124,7 @@ class Encode(nn.Module):
         trained_on = self.shipped.trained_on
         shares = torch.cat([work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_product, work.is_convolution,
                             1 - trained_on.is_seen_type[bare.type]], dim=1)
-        rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores,
+        rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores, work.serial,
                     features.padding(bare.setting), norm.elements,
                     normalisation.features(norm, torch.ones(1, 1))[:, (0, 1, 3)], work.has_layout, work.is_convolution,
                     work.is_kept_in_fp32, count, shares)
@@ -131,7 +132,7 @@ class Encode(nn.Module):
                  for cost in self._cost(member.roofline, work, float(is_nhwc))]
         parameters = (operators.load[:, -1:] * count).sum(dim=0)
         launches = (features.step_launches(work) * count).sum(dim=0)
-        load = trained_on.load(operators)
+        load = trained_on.load(asked)
         return (torch.cat(encoded, dim=1), torch.cat(rows, dim=1).T, torch.cat(costs, dim=1).T,
                 torch.cat([parameters, launches, load[0]]))
 
@@ -213,6 +214,7 @@ class Price(nn.Module):
                 if phase < 2:
                     bytes_ms = bytes_ms + (torch.exp(member.roofline.score_cost[phase]) * scores[0])[:, None] * is_unfused
                 part = (torch.maximum(flops_ms, bytes_ms) + overlap * torch.minimum(flops_ms, bytes_ms)) * factor[phase]
+                part = part + Roofline.SERIAL_MS * rows.serial[phase, :, None]
                 if phase < PARTS - PHASES:
                     norm_cost = torch.exp(member.roofline.norm_cost[phase]) * normalisation.MOVED[phase]
                     norm_bytes = norm_cost * (rows.norm_elements[0] * c.batch)

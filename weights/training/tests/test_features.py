@@ -65,6 +65,22 @@ def test_scores_of_all_windows_count():
     assert _work("Linear", 1e6, channels_in=32, channels_out=32).scores.item() == 0
 
 
+def _recurrence(steps: float) -> features.Work:
+    load = torch.zeros(1, tables.LOAD_COUNT)
+    load[0, :tables.PHASE_LOAD_COUNT] = 1e6
+    setting = _setting(channels_in=64, channels_out=256, extent=steps, directions=1)
+    operators = Operators(torch.tensor([tables.operator_type_row("LSTM")]), setting, load)
+    return features.work(*normalisation.split(features.with_states_read(operators)), torch.tensor([[8.0]]))
+
+
+def test_a_recurrence_reads_its_state_in_every_step_whatever_the_batch():
+    bare, many = _recurrence(0), _recurrence(35)
+    again = 34 * 4 * 4 * 256**2
+    assert (many.bytes - bare.bytes)[0].tolist() == pytest.approx([again, again, 0])
+    assert (bare.serial[0].tolist(), many.serial[0].tolist()) == ([0, 0, 0], [35, 35, 0])
+    assert _work("Softmax", 1.0, extent=35).serial.sum() == 0      # an extent that is no steps
+
+
 def test_layouts_do_not_reach_rows_and_autocast_keeps_some_types():
     assert (_work("Conv", 1.0).has_layout.item(), _work("Linear", 1.0).has_layout.item()) == (1, 0)
     assert (_work("Softmax", 1.0).is_kept_in_fp32.item(), _work("Relu", 1.0).is_kept_in_fp32.item()) == (1, 0)
