@@ -29,12 +29,17 @@ class Card:
 
     @property
     def architecture(self) -> str:
-        return ARCHITECTURES[next(limit for limit in ARCHITECTURES if self.compute_capability < limit)]
+        return architecture(self.compute_capability)
 
 
 ARCHITECTURES = {5.0: "Kepler", 6.0: "Maxwell", 7.0: "Pascal", 7.5: "Volta", 8.0: "Turing", 8.9: "Ampere", 9.0: "Ada",
                  10.0: "Hopper", 13.0: "Blackwell"}
 """By the compute capability below which they end."""
+
+
+def architecture(compute_capability: float) -> str:
+    return ARCHITECTURES[next(limit for limit in ARCHITECTURES if compute_capability < limit)]
+
 
 WATTS = {
     "K80": 150, "P100-SXM-16GB": 300, "P100-PCIe-16GB": 250, "GTX-1080-Ti": 250, "TITAN-Xp": 250, "V100-SXM-16GB": 300,

@@ -8,12 +8,13 @@ from pathlib import Path
 
 
 def _dataset(options: argparse.Namespace) -> int:
-    from predictor import dataset, labels, published, sequences
+    from predictor import dataset, labels, published, sequences, single
 
     known = [label for path in options.labels for label in labels.read_timm(path, labels.TRAIN)]
     known += [label for path in options.inference for label in labels.read_timm(path, labels.INFER)]
     known += [label for folder in options.torchvision for label in labels.read_torchvision(folder)]
     known += [label for path in options.published for label in published.read(path)]
+    alone = [found for folder in options.operators for found in single.read(folder)]
     networks = sorted({label.network for label in known})
     there = [n for n in networks if (options.graphs / n.graph_file).exists()]
     if len(there) < len(networks):
@@ -25,10 +26,11 @@ def _dataset(options: argparse.Namespace) -> int:
     if not usable:
         print("predictor: no graph could be read", file=sys.stderr)
         return 1
-    data = dataset.build(usable, known)
+    usable.update((label.network, sequence) for label, sequence in alone)
+    data = dataset.build(usable, [*known, *(label for label, _ in alone)])
     data.save(options.out)
-    print(f"{data.network_count} networks, {len(data.step_ms)} of {len(known)} labels, {len(data.operator)} operators, "
-          f"{len(data.type)} distinct ones")
+    print(f"{len(data.whole_networks)} networks, {len(data.step_ms)} of {len(known) + len(alone)} labels, of which {len(alone)} are "
+          f"of single operators, {len(data.operator)} operators, {len(data.type)} distinct ones")
     return 0
 
 
@@ -55,9 +57,9 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from predictor import report
+    from predictor import dataset, report
 
-    print(report.tables(options.results))
+    print(report.tables(options.results, dataset.Dataset.load_file(options.data)))
     return 0
 
 
@@ -91,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     making.add_argument("--torchvision", type=Path, default=[], nargs="*", help="folders of pytorch-gpu-benchmark's results")
     making.add_argument("--published", type=Path, default=[], nargs="*",
                         help="language models: NeuSight's folder of labels, the table of published points")
+    making.add_argument("--operators", type=Path, default=[], nargs="*", help="folders of measured operators")
     making.add_argument("--graphs", type=Path, required=True, help="folder of `predictor graphs`")
     making.add_argument("--out", type=Path, required=True, help="FILE.npz")
     making.add_argument("--cache", type=Path, default=Path("cache"), help="folder of sequences read before (default cache)")
@@ -107,6 +110,7 @@ def _parser() -> argparse.ArgumentParser:
 
     reporting = commands.add_parser("report", help="the tables of the model card, from evaluate's predictions")
     reporting.add_argument("--results", type=Path, required=True)
+    reporting.add_argument("--data", type=Path, required=True, help="that they were made of")
     reporting.set_defaults(run=_report)
 
     training = commands.add_parser("train", help="fit the shipped predictor's members to all labels")

@@ -12,11 +12,12 @@ from predictor import conditions, features, normalisation, tables
 from predictor.context import Places
 from predictor.dataset import Dataset
 from predictor.features import Work
-from predictor.labels import BACKWARD, INFER, TRAIN
+from predictor.labels import ALONE, BACKWARD, INFER, TRAIN
 from predictor.model import PARTS, PHASES, Configurations, Options
 from predictor.normalisation import Normalisation
 from predictor.operators import Operators
 from predictor.published import FOUNDRY, PUBLISHED, VTRAIN
+from predictor.single import SOURCES
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,12 @@ def _part_weight(kind: np.ndarray, recomputes: np.ndarray) -> np.ndarray:
     weight[kind == INFER] = 0
     weight[:, FORWARD] = 1 + recomputes
     weight[:, NORM_FORWARD] = np.where(kind == INFER, NORM_IN_EVALUATION, 1 + recomputes)
+    for phase, name in enumerate(ALONE):
+        weight[kind == name] = np.eye(PARTS)[phase]
     return weight
 
 
-BENCHMARKS = (TRAIN, BACKWARD, INFER, *(f"{run} {kind}" for run in PUBLISHED for kind in (BACKWARD, INFER)))
+BENCHMARKS = (TRAIN, BACKWARD, INFER, *(f"{run} {kind}" for run in PUBLISHED for kind in (BACKWARD, INFER)), *SOURCES)
 """Who measured what: timm's and torchvision's by kind alone."""
 WHOLE = (TRAIN, f"{FOUNDRY} {BACKWARD}", f"{VTRAIN} {BACKWARD}")
 """Measured in training as users train: what a step is."""
@@ -113,7 +116,7 @@ WHOLE = (TRAIN, f"{FOUNDRY} {BACKWARD}", f"{VTRAIN} {BACKWARD}")
 def _benchmark_names(data: Dataset) -> np.ndarray:
     """[l] text, of BENCHMARKS."""
     with_run = np.char.add(np.char.add(data.run.astype(str), " "), data.kind.astype(str))
-    return np.where(np.isin(data.run, PUBLISHED), with_run, data.kind)
+    return np.where(data.is_alone, data.run, np.where(np.isin(data.run, PUBLISHED), with_run, data.kind))
 
 
 def _benchmark_rows(data: Dataset) -> np.ndarray:
@@ -135,7 +138,7 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
     row = np.repeat(np.arange(len(labels)), [len(operators) for operators, _ in pairs])
     count = np.concatenate([counts for _, counts in pairs]).astype(np.float64)
     operators = Operators(torch.tensor(data.type[distinct]), _float(data.setting[distinct]), _float(data.load[distinct]))
-    operators, norm = normalisation.split(operators)
+    operators, norm = normalisation.split(features.with_states_read(operators))
     of_pair = of_pair.reshape(-1)
     c, rows, index = _configurations(data, labels), torch.tensor(row), torch.tensor(of_pair)
     batch, norm = c.batch[rows], Normalisation(*(part[index] for part in norm))
@@ -150,6 +153,7 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
 
     part_weight, has_optimizer = _part_weight(data.kind[labels], data.recomputes[labels]), data.kind[labels] == TRAIN
     launches = (work.launches.numpy() * part_weight[row, :PHASES]).sum(axis=1)
+    launches = launches * ~data.is_alone[labels][row]       # timed on the GPU
     launches = launches + features.OPTIMIZER_LAUNCHES * work.learns.numpy()[:, 0] * has_optimizer[row]
     _, host = np.unique(host_names(data), return_inverse=True)
     return Batch(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from predictor.labels import Label, Network
+from predictor.labels import ALONE, Label, Network
 from predictor.sequences import Sequence
 
 
@@ -46,6 +46,16 @@ class Dataset:
     is_fused: np.ndarray
     recomputes: np.ndarray
     step_ms: np.ndarray
+
+    @property
+    def is_alone(self) -> np.ndarray:
+        """[l]: of a single operator, and no step."""
+        return np.isin(self.kind, ALONE)
+
+    @property
+    def whole_networks(self) -> np.ndarray:
+        """Numbers of those that are more than a single operator."""
+        return np.unique(self.label_network[~self.is_alone])
 
     @property
     def network_count(self) -> int:

@@ -164,7 +164,7 @@ def shrinking(written: _Written, data: Dataset) -> Iterator[str]:
     stays."""
     gpu = np.repeat(np.float32(tables.gpu(str(data.gpu[data.kind == TRAIN][0])).numbers)[:, None], CONFIGURATIONS, axis=1)
     many = [configuration(**MONOTONE[min(i, len(MONOTONE) - 1)]) for i in range(CONFIGURATIONS)]
-    for network in range(data.network_count):
+    for network in data.whole_networks:
         encoding, before = written.run(ENCODING_FILE, *rows(data, network)), None
         for batch in BATCHES:
             given = np.float32(many).T.copy()

@@ -27,6 +27,11 @@ class Network:
 TRAIN, INFER, BACKWARD = "train", "infer", "backward"
 """What was timed: a whole step; the forward pass in evaluation; forward and backward without an optimizer."""
 
+ALONE = ("forward alone", "data gradient alone", "weight gradient alone")
+"""Phases of a single operator, timed on the GPU: kinds of labels whose network is that operator."""
+OPERATOR = "operator."
+"""Of the name of such a network, and of the run that timed it."""
+
 
 @dataclass(frozen=True)
 class Label:

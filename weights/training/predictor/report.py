@@ -8,6 +8,7 @@ from typing import Iterable
 import numpy as np
 
 from predictor import splits
+from predictor.dataset import Dataset
 from predictor.evaluation import Fold, read_folds
 from predictor.forms import FORMS, SHIPPED_FORM
 from predictor.metrics import Errors, errors
@@ -76,8 +77,24 @@ def _layouts(folder: Path) -> list[str]:
     return [*lines, ""]
 
 
-def tables(folder: Path) -> str:
+def _operators(folder: Path, data: Dataset) -> list[str]:
+    """Single operators with an architecture left out: a row a type and what it is computed on."""
+    lines = ["| left out | operator, arithmetic | cards | labels | median | mean | P90 | predicted / measured |", "| --- " * 8 + "|"]
+    for name, fold in read_folds(folder, SHIPPED_FORM, splits.ARCHITECTURES).items():
+        type_of = np.array([str(run).rsplit(" ", 1)[1] for run in data.run[fold.label]])
+        is_half = np.isin(data.precision[fold.label], ("bf16", "fp16"))
+        what = np.char.add(type_of, np.where(is_half, ", half precision", ", fp32"))
+        for each in np.unique(what):
+            rows = what == each
+            e = errors(fold.predicted_ms[rows], fold.measured_ms[rows])
+            ratio = np.median(fold.predicted_ms[rows] / fold.measured_ms[rows])
+            cards = len(np.unique(data.gpu[fold.label[rows]]))
+            lines.append(f"| {name} | {each} | {cards} | {e.count} | {e.median:.1f} | {e.mape:.1f} | {e.p90:.1f} | {ratio:.2f} |")
+    return [*lines, ""]
+
+
+def tables(folder: Path, data: Dataset) -> str:
     lines = [line for split in splits.SPLITS for line in _forms(folder, split)]
     return "\n".join([*lines, *_parts(folder, splits.FAMILIES, "family"), *_parts(folder, splits.CARDS, "cards"),
                       *_parts(folder, splits.LANGUAGE_CARDS, "cards, language models"),
-                      *_layouts(folder)])
+                      *_layouts(folder), *_operators(folder, data)])

@@ -10,10 +10,12 @@ from typing import Iterator
 
 import numpy as np
 
+from operators.cards import architecture
+from predictor import tables
 from predictor.conditions import version
 from predictor.dataset import Dataset
 from predictor.families import family
-from predictor.labels import BACKWARD, TRAIN
+from predictor.labels import BACKWARD, OPERATOR, TRAIN
 from predictor.language import LANGUAGE
 from predictor.published import PUBLISHED
 
@@ -23,6 +25,8 @@ RANDOM_SEED = 1
 RANDOM, FAMILIES, CARDS, SOFTWARE = "random", "families", "cards", "software"
 LANGUAGE_MODELS, LANGUAGE_CARDS = "language models", "language cards"
 SPLITS = (RANDOM, FAMILIES, CARDS, SOFTWARE, LANGUAGE_MODELS, LANGUAGE_CARDS)
+"""Of whole steps; beside them:"""
+ARCHITECTURES = "architectures"
 
 JUDGED_SOFTWARE = ("pt111", "pt112")
 """Whole steps by older software are trained on, and not judged: what users have is newer."""
@@ -30,11 +34,11 @@ NEW_SOFTWARE = 112
 
 
 def _same_operators(data: Dataset) -> np.ndarray:
-    """[n] equal numbers for networks with equal sequences: resnet50 has several names. Language models come last, so that image
-    networks are in the same folds with and without them."""
+    """[n] equal numbers for networks with equal sequences: resnet50 has several names. Language models and single operators come
+    last, so that image networks are in the same folds with and without them."""
     numbers: dict[bytes, int] = {}
     result = np.zeros(data.network_count, dtype=int)
-    for n in sorted(range(data.network_count), key=lambda n: str(data.network_name[n]).startswith(LANGUAGE)):
+    for n in sorted(range(data.network_count), key=lambda n: str(data.network_name[n]).startswith((LANGUAGE, OPERATOR))):
         result[n] = numbers.setdefault(data.operator[data.sequence(n)].tobytes(), len(numbers))
     return result
 
@@ -70,6 +74,8 @@ def _by_card(data: Dataset, twins: tuple[tuple[str, ...], ...],
 
 LANGUAGE_FOLDS = 5
 
+JUDGED_ARCHITECTURES = ("Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell")
+
 
 def _model_sizes(data: Dataset) -> np.ndarray:
     """[n]: a fold's name for each network; a language model with all of its lengths on one side."""
@@ -84,6 +90,18 @@ def _by_software(data: Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     yield "from 1.12 on", np.flatnonzero(~is_new), np.flatnonzero((number == NEW_SOFTWARE) & (data.kind == TRAIN))
 
 
+def _by_architecture(data: Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Single operators. Of Ampere the card of timm's tables stays, without whose steps there is little to train on; none of its
+    operators was timed alone."""
+    steps = np.unique(data.gpu[data.kind == TRAIN])
+    architecture_of = {name: architecture(tables.gpu(str(name))["compute_capability"]) for name in np.unique(data.gpu)}
+    of_label = np.array([architecture_of[name] for name in data.gpu])
+    for name in JUDGED_ARCHITECTURES:
+        is_out = (of_label == name) & ~np.isin(data.gpu, steps)
+        if (is_out & data.is_alone).any():
+            yield name, np.flatnonzero(~is_out), np.flatnonzero(is_out & data.is_alone)
+
+
 def folds(data: Dataset, split: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name, labels to train on, labels to test on."""
     is_published_label = is_published(data)
@@ -92,6 +110,8 @@ def folds(data: Dataset, split: str) -> Iterator[tuple[str, np.ndarray, np.ndarr
         groups = _same_operators(data)
         drawn = np.random.default_rng(RANDOM_SEED).integers(0, RANDOM_FOLDS, groups.max() + 1)[groups]
         return _by_network(data, np.array([f"fold {k + 1}" for k in drawn]), is_step)
+    if split == ARCHITECTURES:
+        return _by_architecture(data)
     if split == FAMILIES:
         return _by_network(data, np.array([family(str(name)) for name in data.network_name]), is_step)
     if split == LANGUAGE_MODELS:

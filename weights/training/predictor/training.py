@@ -51,13 +51,13 @@ def sums(batch: Batch, amount: Tensor) -> Tensor:
 
 def parts_ms(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
     """Each pair's parts, and each step's mean square correction weighted by time."""
-    prior = model.roofline(batch.work, batch.pair_configurations)
-    total = prior * batch.count * batch.part_weight
+    times = batch.count * batch.part_weight
+    total, waiting = model.roofline(batch.work, batch.pair_configurations) * times, model.roofline.waiting(batch.work) * times
     if not model.options.use_correction:
-        return total, total.new_zeros(len(batch.step_ms), 1)
+        return total + waiting, total.new_zeros(len(batch.step_ms), 1)
     correction, weight = _corrections(model, batch), total.detach()
     square = sums(batch, (weight * correction**2).sum(1, keepdim=True)) / sums(batch, weight.sum(1, keepdim=True))
-    return total * torch.exp(correction), square
+    return total * torch.exp(correction) + waiting, square
 
 
 class Benchmarks(nn.Module):
@@ -119,9 +119,13 @@ def _fit_scales(model: Predictor, parts: list[Batch]) -> None:
 AUXILIARY = 0.3
 """Weight of a label of inference, and of vTrain's many, which are few networks'."""
 
+SINGLE = 0.05
+"""Weight of a label of one operator: 14,000 of them count a tenth of the whole steps."""
+
 
 def weights(data: Dataset) -> np.ndarray:
-    return np.where((data.kind == INFER) | (data.run == VTRAIN), AUXILIARY, 1.0)
+    of_step = np.where((data.kind == INFER) | (data.run == VTRAIN), AUXILIARY, 1.0)
+    return np.where(data.is_alone, SINGLE, of_step)
 
 
 def chosen(data: Dataset, labels: np.ndarray, count: int, seed: int) -> np.ndarray:

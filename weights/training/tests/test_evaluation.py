@@ -31,8 +31,8 @@ def test_folds_are_read_back_by_name(folder):
     assert folds["fold 1"].predicted_ms.tolist() == pytest.approx([9.0, 18.0])
 
 
-def test_a_form_of_some_folds_stands_beside_the_shipped_one_there(folder):
-    text = report.tables(folder)
+def test_a_form_of_some_folds_stands_beside_the_shipped_one_there(folder, data):
+    text = report.tables(folder, data)
     assert "roofline sum, fitted constants: 100.0 / 100.0 on fold 1, where the shipped form has 10.0 / 10.0." in text
     assert "| three-token fusion, and inference: shipped | 2 | 10.0 | 10.0 |" in text
 
