@@ -20,14 +20,26 @@ static mdot_status recognise(fe_job *job)
     return status;
 }
 
+/* How many sequences the first recurrence runs side by side; 0: there is none. */
+static int64_t sequences_of(const ir_graph *graph)
+{
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) {
+        if (fe_row_of(node)->settings != FE_SETTINGS_RECURRENT || node->inputs[0]->type.rank != 3) continue;
+        return node->inputs[0]->type.dim[ir_node_int(node, "layout", 0) != 0 ? 0 : 1].offset;
+    }
+    return 0;
+}
+
 /* What the file calls so, which may stand behind a sequence's length; else the first dimension of the first input that
- * has more than one. */
+ * has more than one, but for its second where recurrences say that this is it: PyTorch's take sequences first. */
 static int64_t batch_of(const ir_graph *graph)
 {
     if (graph->batch > 0) return graph->batch;
     for (int i = 0; i < graph->input_count; i++) {
         const ir_type *type = &graph->inputs[i]->type;
-        if (type->rank > 1 && type->dim[0].offset > 0) return type->dim[0].offset;
+        if (type->rank < 2 || type->dim[0].offset <= 0) continue;
+        int64_t first = type->dim[0].offset, second = type->dim[1].offset, sequences = sequences_of(graph);
+        return sequences == second && sequences > 0 ? second : first;
     }
     return 1;
 }
@@ -37,11 +49,12 @@ static mdot_status read_graph(fe_job *job, mdot_job **out_job)
     mdot_status status = fe_job_strip(job);
     if (status == MDOT_OK) status = fe_job_take_inputs(job);
     if (status != MDOT_OK) return status;
-    job->batch = batch_of(job->graph);
     status = fe_job_drop_noise(job);
     if (status == MDOT_OK) status = fe_job_find_folded(job);
     if (status == MDOT_OK) status = fe_job_infer(job);
-    if (status == MDOT_OK) status = fe_job_unfold(job);
+    if (status != MDOT_OK) return status;
+    job->batch = batch_of(job->graph);
+    status = fe_job_unfold(job);
     if (status == MDOT_OK) status = fe_job_unify(job);
     if (status == MDOT_OK) status = recognise(job);
     if (status == MDOT_OK) status = fe_job_freeze(job);

@@ -126,9 +126,9 @@ static void recurrent_layers_cost_every_step(void **state)
     job_expect_types(&r, "LSTM");
     mdot_job_operator op = job_operator(&r, 0);
     double flops = 16 * (2.0 * 256 * (32 + 64) + 10 * 256);
-    assert_true(job_info(&r).batch == 16); /* the first dimension of the first input */
-    assert_true(op.per_sample[MDOT_PHASE_FORWARD].flops == flops / 16);
-    assert_true(op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == flops / 16);
+    assert_true(job_info(&r).batch == 1); /* of 16 steps */
+    assert_true(op.per_sample[MDOT_PHASE_FORWARD].flops == flops);
+    assert_true(op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == flops);
     assert_true(op.parameters == 256 * (32 + 64));
     assert_int_equal(op.setting[MDOT_SETTING_CHANNELS_OUT], 64);
     job_end(&r);

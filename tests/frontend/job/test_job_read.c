@@ -87,6 +87,41 @@ static void a_batch_is_known_by_its_name_wherever_it_stands(void **state)
     job_end(&bound);
 }
 
+/* An embedding and a recurrence over its rows, as PyTorch exports an LSTM without and with batch_first. */
+static onnx_builder *recurrent(const char *shape, bool turned)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "words", MDOT_DTYPE_I64, shape);
+    onnx_initializer(b, "table", MDOT_DTYPE_F32, "100,8", NULL);
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "1,64,8", NULL);
+    onnx_initializer(b, "r", MDOT_DTYPE_F32, "1,64,16", NULL);
+    onnx_node(b, "Gather", "table,words", "rows");
+    if (turned) {
+        onnx_node(b, "Transpose", "rows", "first");
+        onnx_attr_ints(b, "perm", 3, (int64_t[]){1, 0, 2});
+    }
+    onnx_node(b, "LSTM", turned ? "first,w,r" : "rows,w,r", "y");
+    onnx_attr_int(b, "hidden_size", 16);
+    onnx_output(b, "y");
+    return b;
+}
+
+static void recurrences_say_where_the_batch_stands(void **state)
+{
+    (void)state;
+    job_reading sequences = job_expect(recurrent("35,20", false)), batches = job_expect(recurrent("20,35", true));
+    assert_int_equal(job_info(&sequences).batch, 20);
+    assert_int_equal(job_info(&batches).batch, 20);
+    job_expect_load(job_operator(&sequences, 0).per_sample[MDOT_PHASE_FORWARD], 0, 4 * 35 * 8, 4 * 35 * 8);
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        mdot_load a = job_operator(&sequences, 1).per_sample[phase];
+        mdot_load b = job_operator(&batches, (int)job_info(&batches).operator_count - 1).per_sample[phase];
+        job_expect_load(a, b.flops, b.bytes_read, b.bytes_written);
+    }
+    job_end(&sequences);
+    job_end(&batches);
+}
+
 /* ---- What mdot does not know ------------------------------------------------------------------------------------ */
 
 static onnx_builder *with_unknown(bool stated)
@@ -483,6 +518,7 @@ int main(void)
         cmocka_unit_test(loads_are_per_sample_whatever_batch_the_file_has),
         cmocka_unit_test(symbols_that_are_left_are_listed),
         cmocka_unit_test(a_batch_is_known_by_its_name_wherever_it_stands),
+        cmocka_unit_test(recurrences_say_where_the_batch_stands),
         cmocka_unit_test(unknown_operators_are_tokens_of_their_own),
         cmocka_unit_test(a_known_operator_that_breaks_its_rules_is_one_too),
         cmocka_unit_test(gradients_and_updates_fold_into_what_they_serve),
