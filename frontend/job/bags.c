@@ -3,24 +3,71 @@
  */
 #include "frontend/job/job.h"
 
+static bool is_copy(const ir_node *node)
+{
+    static const bool copies[IR_OP_COUNT] = {
+        [IR_OP_Cast] = true,      [IR_OP_CastLike] = true, [IR_OP_Expand] = true,
+        [IR_OP_Unsqueeze] = true, [IR_OP_Reshape] = true,  [IR_OP_Identity] = true};
+    return node != NULL && node->op != NULL && copies[ir_node_opcode(node)];
+}
+
+static bool is_one(const ir_value *value)
+{
+    while (value->constant == NULL && is_copy(value->def)) value = value->def->inputs[0];
+    const ir_tensor *tensor = value->constant;
+    if (tensor == NULL || tensor->data == NULL || !ir_dtype_is_float(tensor->dtype)) return false;
+    for (int64_t i = 0; i < tensor->count; i++)
+        if (ir_tensor_real(tensor, i) != 1) return false;
+    return true;
+}
+
+/* Rows without the weight of each that an exporter multiplies them by, where nobody gave any: it is one then. */
+static ir_value *unweighted(ir_value *rows)
+{
+    const ir_node *node = rows->def;
+    while (node != NULL && node->op == &ir_ops[IR_OP_Cast]) node = node->inputs[0]->def;
+    if (node == NULL || node->op != &ir_ops[IR_OP_Mul] || !is_one(node->inputs[1])) return rows;
+    return node->inputs[0]->type.rank == rows->type.rank ? node->inputs[0] : rows;
+}
+
+/* What is put into bags, [rows, width]: the loop's input, or rows of a table that it picks itself. NULL: it is not
+ * known. */
+static ir_value *rows_of(ir_builder *b, const ir_node *loop)
+{
+    ir_value *rows = loop->inputs[1], *indices = ir_node_input(loop, 2);
+    if (rows == NULL || rows->type.rank != 2 || (indices == NULL && loop->input_count != 2)) return NULL;
+    if (indices == NULL) return unweighted(rows);
+    if (indices->type.rank != 1) return NULL;
+    return ir_build_infer(b, ir_build_node(b, IR_OP_Gather, (ir_value *[]){rows, indices}, 2, 1));
+}
+
+/* A list of bags, joined, is what they are side by side. */
+static void replace_joined(ir_builder *b, const ir_value *list, ir_value *bags)
+{
+    for (const ir_use *use = list->uses, *next; use != NULL; use = next) {
+        ir_node *reader = use->node;
+        next = use->next; /* the reader may go */
+        if (reader == NULL || fe_foreign_role_of(reader) != FE_FOREIGN_JOIN) continue;
+        reader->outputs[0]->type = bags->type;
+        if (ir_replace(b, reader->outputs[0], bags)) ir_graph_remove_node(b->graph, reader);
+    }
+}
+
 void fe_job_reduce_bags(ir_builder *b, ir_node *node)
 {
     int64_t bags;
     int known = 0;
-    if (fe_foreign_role_of(node) != FE_FOREIGN_BAGS || node->input_count != 3 || node->outputs[0] == NULL) return;
-    ir_value *count = node->inputs[0], *table = node->inputs[1], *indices = node->inputs[2];
-    if (count == NULL || !ir_value_ints(count, &bags, &known) || known != 1 || bags < 1) return;
-    if (table->type.rank != 2 || indices->type.rank != 1 || indices->type.dim[0].offset % bags != 0) return;
-    ir_opcode reduction = fe_foreign_of(node)->op;
-    ir_node *gather = ir_build_node(b, IR_OP_Gather, (ir_value *[]){table, indices}, 2, 1);
-    ir_value *rows = ir_build_infer(b, gather);
-    if (rows == NULL) return;
-    ir_dim apart[] = {ir_dim_number(bags), ir_dim_number(indices->type.dim[0].offset / bags), table->type.dim[1]};
+    if (fe_foreign_role_of(node) != FE_FOREIGN_BAGS || node->input_count < 2 || node->outputs[0] == NULL) return;
+    if (node->inputs[0] == NULL || !ir_value_ints(node->inputs[0], &bags, &known) || known != 1 || bags < 1) return;
+    ir_value *rows = rows_of(b, node);
+    if (rows == NULL || rows->type.dim[0].offset % bags != 0) return;
+    ir_dim apart[] = {ir_dim_number(bags), ir_dim_number(rows->type.dim[0].offset / bags), rows->type.dim[1]};
     ir_dim whole[] = {apart[0], apart[2]};
     int64_t axis = 1;
-    ir_value *made = ir_build_reduce(b, reduction, ir_build_reshape(b, rows, apart, 3), &axis, 1);
+    ir_value *made = ir_build_reduce(b, fe_foreign_of(node)->op, ir_build_reshape(b, rows, apart, 3), &axis, 1);
     made = ir_build_reshape(b, made, whole, 2);
     if (made == NULL) return;
+    replace_joined(b, node->outputs[0], made);
     node->outputs[0]->type = made->type;
     ir_replace(b, node->outputs[0], made);
 }

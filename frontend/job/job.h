@@ -93,6 +93,7 @@ typedef enum fe_foreign_role {
     FE_FOREIGN_SPLIT,
     FE_FOREIGN_MEMBER,
     FE_FOREIGN_BAGS,
+    FE_FOREIGN_JOIN,
     FE_FOREIGN_BRANCHES
 } fe_foreign_role;
 

@@ -407,22 +407,27 @@ static mdot_status take_branch(const flattener *f, const scope *in, const fe_nod
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
 
-/* A job's EmbeddingBag reads how many bags there are, its table and its indices. */
+/* A job's EmbeddingBag reads how many bags there are, and their rows, or its table and its indices. */
 static mdot_status add_loop(const flattener *f, const scope *in, fe_node *node)
 {
     fe_bags bags;
     for (int i = 0; i < node->attribute_count; i++) {
         const Onnx__GraphProto *body = node->attributes[i].proto->g;
-        if (body == NULL || node->input_count < 1 || node->output_count != 1 || !fe_find_bags(body, &bags)) continue;
-        int *inputs = IR_NEW_ARRAY(f->context->scratch, int, 3);
+        if (body == NULL || node->input_count < 1 || !fe_find_bags(body, &bags)) continue;
+        if (node->output_count != (int)body->n_output - 1) continue; /* but for whether to go on */
+        const char *reads[] = {bags.rows != NULL ? bags.rows : bags.table, bags.indices};
+        int *inputs = IR_NEW_ARRAY(f->context->scratch, int, 3), count = 1;
         if (inputs == NULL) return fe_out_of_memory(f->context);
         inputs[0] = node->inputs[0];
-        mdot_status status = lookup(f, in, bags.table, &inputs[1]);
-        if (status == MDOT_OK) status = lookup(f, in, bags.indices, &inputs[2]);
+        mdot_status status = bags.count != NULL ? lookup(f, in, bags.count, &inputs[0]) : MDOT_OK;
+        for (int k = 0; k < 2 && reads[k] != NULL && status == MDOT_OK; k++)
+            status = lookup(f, in, reads[k], &inputs[count++]);
         if (status != MDOT_OK) return status;
         node->op_type = bags.op_type;
         node->inputs = inputs;
-        node->input_count = 3;
+        node->input_count = count;
+        node->outputs += node->output_count - 1; /* the bags */
+        node->output_count = 1;
         break;
     }
     return add_node(f->context, f->flat, node);

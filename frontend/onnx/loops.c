@@ -48,14 +48,88 @@ static bool is_pick(const Onnx__GraphProto *body, const char *name, fe_bags *out
     return true;
 }
 
-bool fe_find_bags(const Onnx__GraphProto *body, fe_bags *out_bags)
+static bool find_kind(const Onnx__NodeProto *reduction, fe_bags *out)
 {
-    if (body->n_output != 2 || body->output[1]->name == NULL) return false; /* whether to go on, and the bag */
-    const Onnx__NodeProto *reduction = definer(body, body->output[1]->name);
     for (int i = 0; i < KIND_COUNT; i++) {
         if (!is(reduction, kinds[i].reduction) || reduction->n_input < 1) continue;
-        out_bags->op_type = kinds[i].op_type;
-        return is_pick(body, reduction->input[0], out_bags);
+        out->op_type = kinds[i].op_type;
+        return true;
     }
     return false;
+}
+
+/* ---- The dynamo exporter's --------------------------------------------------------------------------------------- */
+
+enum { MOST_BRANCHES = 8 }; /* within each other; it writes four */
+
+static bool read_number(const Onnx__GraphProto *graph, const char *name, int64_t *out)
+{
+    const Onnx__NodeProto *constant = definer(graph, name);
+    if (!is(constant, "Constant") || constant->n_attribute != 1) return false;
+    const Onnx__AttributeProto *value = constant->attribute[0];
+    *out = value->i;
+    if (value->t == NULL) return value->type == ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+    if (value->t->n_int64_data == 1) *out = value->t->int64_data[0];
+    if (value->t->raw_data.len == sizeof *out) memcpy(out, value->t->raw_data.data, sizeof *out);
+    return value->t->n_int64_data == 1 || value->t->raw_data.len == sizeof *out;
+}
+
+/* Whether an If's condition compares two constants, and what comes of it. */
+static bool is_decided(const Onnx__GraphProto *graph, const Onnx__NodeProto *branches, bool *out)
+{
+    int64_t left, right;
+    const Onnx__NodeProto *equal = branches->n_input > 0 ? definer(graph, branches->input[0]) : NULL;
+    if (!is(equal, "Equal") || equal->n_input != 2) return false;
+    if (!read_number(graph, equal->input[0], &left) || !read_number(graph, equal->input[1], &right)) return false;
+    *out = left == right;
+    return true;
+}
+
+/* The reduction of a slice of rows around the loop, in the graph or in branches that may be taken. */
+static bool find_slice(const Onnx__GraphProto *body, const Onnx__GraphProto *graph, int depth, fe_bags *out)
+{
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const Onnx__NodeProto *node = graph->node[i];
+        if (find_kind(node, out)) {
+            const Onnx__NodeProto *slice = definer(graph, node->input[0]);
+            if (!is(slice, "Slice") || slice->n_input < 3 || !is_around(graph, slice->input[0])) continue;
+            out->rows = slice->input[0];
+            return is_around(body, out->rows);
+        }
+        bool taken = false, decided = is(node, "If") && is_decided(graph, node, &taken);
+        for (size_t k = 0; is(node, "If") && depth < MOST_BRANCHES && k < node->n_attribute; k++) {
+            const Onnx__AttributeProto *branch = node->attribute[k];
+            if (branch->g == NULL || branch->name == NULL) continue;
+            if (decided && taken != (strcmp(branch->name, "then_branch") == 0)) continue;
+            if (find_slice(body, branch->g, depth + 1, out)) return true;
+        }
+    }
+    return false;
+}
+
+/* What the loop's number is compared with to go on. */
+static bool find_count(const Onnx__GraphProto *body, fe_bags *out)
+{
+    const Onnx__NodeProto *less = definer(body, body->output[0]->name);
+    if (is(less, "Identity") && less->n_input == 1) less = definer(body, less->input[0]);
+    if (!is(less, "Less") || less->n_input != 2 || !is_around(body, less->input[1])) return false;
+    out->count = less->input[1];
+    return true;
+}
+
+static bool is_listed(const Onnx__GraphProto *body, fe_bags *out)
+{
+    return is(definer(body, body->output[2]->name), "SequenceInsert") && find_count(body, out) &&
+           find_slice(body, body, 0, out);
+}
+
+bool fe_find_bags(const Onnx__GraphProto *body, fe_bags *out_bags)
+{
+    *out_bags = (fe_bags){0};
+    for (size_t i = 0; i < body->n_output; i++)
+        if (body->output[i]->name == NULL) return false;
+    if (body->n_output == 3) return is_listed(body, out_bags); /* whether to go on, a number, the bags */
+    if (body->n_output != 2) return false;                     /* whether to go on, and the bag */
+    const Onnx__NodeProto *reduction = definer(body, body->output[1]->name);
+    return find_kind(reduction, out_bags) && is_pick(body, reduction->input[0], out_bags);
 }

@@ -1,7 +1,9 @@
 /* loops.h — PyTorch's EmbeddingBag in an ONNX file: a Loop over bags, each the sum of some rows of a table.
  *
  * The TorchScript exporter writes, for each bag, Slice (its indices) → Gather (rows of a table around the loop) →
- * ReduceSum, ReduceMean or ReduceMax. What a reader of jobs makes of it stands in frontend/job/bags.c.
+ * ReduceSum, ReduceMean or ReduceMax. The dynamo exporter gathers the rows of all bags before the loop, whose bags go
+ * into a list: Slice → one of the three, by branches on a constant mode → SequenceInsert. What a reader of jobs makes
+ * of it stands in frontend/job/bags.c.
  */
 #ifndef FE_LOOPS_H
 #define FE_LOOPS_H
@@ -11,8 +13,10 @@
 #include <stdbool.h>
 
 typedef struct fe_bags {
-    const char *table, *indices; /* names of values around the loop */
-    const char *op_type;         /* that the loop goes by from then on: foreign.def */
+    /* Names of values around the loop. How many bags there are; NULL: as many as the loop turns. The rows of all, or
+     * NULL: those of the table that indices pick. */
+    const char *count, *rows, *table, *indices;
+    const char *op_type; /* that the loop goes by from then on: foreign.def */
 } fe_bags;
 
 /* Whether the loop's body is that of an EmbeddingBag. */
