@@ -102,8 +102,8 @@ static mdot_status read_job(const char *command, const char *path, const cli_rea
     if (strcmp(path, "-") == 0) return read_job_stream(&options, out_job, err);
     if (is_pytorch_file(path))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s: PyTorch's own files hold no graph; export the network: torch.onnx.export(model, example, "
-                         "\"job.onnx\", training=torch.onnx.TrainingMode.TRAINING, dynamo=False)",
+                         "%s: PyTorch's own files hold no graph; export the network: "
+                         "torch.onnx.export(model.train(), (example,), \"job.onnx\", dynamo=True, optimize=False)",
                          path);
     if (!is_job_file(path)) return mdot_job_read(path, &options, out_job, err);
     if (r->dims.count > 0)

@@ -402,7 +402,9 @@ static int run(int argc, char **argv)
     int usage;
     if (!cli_read_line(&cli_predict, argc, argv, &request, &operands, &usage)) return usage;
     if (operands.count == 0) return cli_usage_error("predict", "no job given");
-    if (operands.count > 1) return cli_usage_error("predict", "one job at a time");
+    if (operands.count > 1)
+        return cli_usage_error("predict", "one job at a time, not \"%s\" and \"%s\"", operands.item[0],
+                               operands.item[1]);
     if (request.sort == PREDICT_BY_COST && !request.prices.given)
         return cli_usage_error("predict", "--sort cost needs --price");
     if (request.fit && request.batch_count > 0)

@@ -157,7 +157,9 @@ static int run(int argc, char **argv)
     int usage;
     if (!cli_read_line(&cli_tokens, argc, argv, &r, &operands, &usage)) return usage;
     if (operands.count == 0) return cli_usage_error("tokens", "no job given");
-    if (operands.count > 1) return cli_usage_error("tokens", "one job at a time");
+    if (operands.count > 1)
+        return cli_usage_error("tokens", "one job at a time, not \"%s\" and \"%s\"", operands.item[0],
+                               operands.item[1]);
 
     mdot_error err = {0};
     mdot_job *job = NULL;

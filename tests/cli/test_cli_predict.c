@@ -342,7 +342,8 @@ static void files_of_pytorch_are_told_how_to_export(void **state)
     write_text(path, "PK");
     RUN(f, path, "--gpu=T4");
     assert_int_equal(f->result.status, FAILED);
-    expect_contains(f->result.err, "torch.onnx.export(model, example, ");
+    expect_contains(f->result.err,
+                    "torch.onnx.export(model.train(), (example,), \"job.onnx\", dynamo=True, optimize=False)");
 }
 
 /* ---- Command lines ----------------------------------------------------------------------------------------------- */
@@ -354,6 +355,9 @@ static void a_missing_or_unknown_gpu_lists_the_known(void **state)
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "no GPU given");
     for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) expect_contains(f->result.err, *name);
+    RUN(f, resnet, "--gpu=T4", "--checkpoint", "blocks"); /* whose value follows a = */
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, " and \"blocks\"");
     RUN(f, resnet, "--gpu", "T4,B17");
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "\"B17\"");

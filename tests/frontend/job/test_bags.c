@@ -87,7 +87,7 @@ static void a_loop_over_bags_is_a_gather_and_a_reduction(void **state)
     }
 }
 
-/* ---- The dynamo exporter's ---- */
+/* ---- The dynamo exporter's --------------------------------------------------------------------------------------- */
 
 static void body_number(pb_buffer *graph, const char *name, int64_t value)
 {
