@@ -24,6 +24,9 @@ int cli_report(const char *command, const mdot_error *err);
 /* Flushes stdout; CLI_FAILED with a message when that fails (a full disk, a closed pipe), else `status`. */
 int cli_finish(const char *command, int status);
 
+/* A regular file of an option, for reading; NULL with a message in *err for what is none, which is never waited for. */
+FILE *cli_open_file(const char *path, mdot_error *err);
+
 /* A whole number from least to most; a message to stderr and false otherwise. `what` names the option. */
 bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out);
 

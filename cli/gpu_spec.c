@@ -2,7 +2,6 @@
 #include "base/near.h"
 #include "cli/gpus.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,9 +168,10 @@ static bool add_spec(const spec *s, cli_gpus *gpus)
 /* Settings of a file: lines, blank ones and those behind '#' left out. */
 static bool read_file(spec *s, const char *path, char *text, size_t size)
 {
-    FILE *file = fopen(path, "r");
+    mdot_error err;
+    FILE *file = cli_open_file(path, &err);
     if (file == NULL) {
-        cli_usage_error(s->command, "--gpu-spec: cannot read %s: %s", path, strerror(errno));
+        cli_usage_error(s->command, "--gpu-spec: cannot read %s", err.message);
         return false;
     }
     size_t length = fread(text, 1, size - 1, file);

@@ -1,7 +1,6 @@
 /* price.c — see price.h. */
 #include "cli/price.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,10 +48,11 @@ bool cli_read_prices(const char *command, char *text, cli_prices *prices)
     prices->given = true;
     if (is_price(text, &prices->of_all)) return true;
     prices->of_all = 0;
-    FILE *file = fopen(text, "r");
+    mdot_error err;
+    FILE *file = cli_open_file(text, &err);
     if (file == NULL) {
-        cli_usage_error(command, "--price takes a price of an hour, as 2.5/h, or a file of them; cannot read %s: %s",
-                        text, strerror(errno));
+        cli_usage_error(command, "--price takes a price of an hour, as 2.5/h, or a file of them; cannot read %s",
+                        err.message);
         return false;
     }
     char line[256];

@@ -1,4 +1,5 @@
 /* support.c — values of options, messages and JSON for all subcommands. */
+#include "base/file.h"
 #include "base/list.h"
 #include "base/near.h"
 #include "base/printable.h"
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 int cli_usage_error(const char *command, const char *format, ...)
 {
@@ -32,6 +34,18 @@ int cli_finish(const char *command, int status)
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     fprintf(stderr, "mdot %s: cannot write the output: %s\n", command, strerror(errno));
     return CLI_FAILED;
+}
+
+FILE *cli_open_file(const char *path, mdot_error *err)
+{
+    int descriptor;
+    uint64_t size_bytes;
+    if (bs_open_file(path, &descriptor, &size_bytes, err) != MDOT_OK) return NULL;
+    FILE *file = fdopen(descriptor, "r");
+    if (file != NULL) return file;
+    mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to read it", path);
+    close(descriptor);
+    return NULL;
 }
 
 bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out)

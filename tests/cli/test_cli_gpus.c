@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -59,6 +61,24 @@ static void a_card_that_is_none_is_refused(void **state)
     }
 }
 
+/* A pipe that nobody writes to would be waited for, forever. */
+static void a_pipe_is_refused_wherever_a_file_is_named(void **state)
+{
+    predict_command *f = *state;
+    static const char *const options[] = {"--gpu-spec", "--price", "--calibration", "--model"};
+    char pipe[300];
+    snprintf(pipe, sizeof pipe, "%s/pipe", f->folder);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        RUN(f, resnet, "--gpu", "A100", options[i], pipe);
+        assert_true(f->result.status == USAGE || f->result.status == FAILED);
+        expect_contains(f->result.err, "pipe: not a regular file");
+    }
+    RUN(f, pipe, "--gpu", "A100");
+    expect_contains(f->result.err, "pipe: not a regular file");
+    assert_int_equal(unlink(pipe), 0);
+}
+
 static void gpus_are_listed(void **state)
 {
     predict_command *f = *state;
@@ -83,6 +103,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_card_may_be_given_by_its_figures, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_card_that_is_none_is_refused, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_pipe_is_refused_wherever_a_file_is_named, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(gpus_are_listed, predict_command_set_up, predict_command_tear_down),
     };

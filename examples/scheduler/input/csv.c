@@ -2,12 +2,14 @@
 #include "examples/scheduler/input/csv.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 mdot_status sc_csv_fail(const sc_csv *csv, mdot_error *err, const char *format, ...)
 {
@@ -19,10 +21,12 @@ mdot_status sc_csv_fail(const sc_csv *csv, mdot_error *err, const char *format, 
     return mdot_fail(err, MDOT_MALFORMED, "%s:%zu: %s", csv->path, csv->line, reason);
 }
 
-/* All of a regular file, with a NUL behind it; no NUL is within. */
+/* All of a regular file, with a NUL behind it; no NUL is within. What is none is not waited for. */
 static mdot_status read_text(const char *path, char **out_text, mdot_error *err)
 {
-    FILE *file = fopen(path, "rbe");
+    int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "rb") : NULL;
+    if (file == NULL && descriptor >= 0) close(descriptor);
     if (file == NULL)
         return mdot_fail(err, errno == ENOENT ? MDOT_NOT_FOUND : MDOT_IO, "%s: %s", path, strerror(errno));
     struct stat info;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -93,6 +94,10 @@ static void malformed_lines_are_named(void **state)
     sc_workload w;
     assert_int_equal(sc_read_trace("/nowhere/trace.csv", &w, NULL), MDOT_NOT_FOUND);
     assert_int_equal(sc_read_trace(*state, &w, NULL), MDOT_IO);
+    char *pipe = process_in_folder(*state, "pipe"); /* is not waited for */
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_equal(sc_read_trace(pipe, &w, NULL), MDOT_IO);
+    free(pipe);
 }
 
 static void pai_tasks_become_jobs(void **state)
