@@ -80,14 +80,15 @@ static void write_files(void)
     require(mdotc_compile(&entry, 1, path, &options, NULL) == MDOT_OK);
 }
 
-/* Only what was there before, as it was. A name that begins with a dot is what a command writes before it is whole. */
-static void restore(void)
+/* Only what was there before, as it was. A name that begins with a dot, and that nobody typed, is what a command writes
+ * before it is whole. */
+static void restore(const char *typed)
 {
     DIR *entries = opendir(folder);
     require(entries != NULL);
     for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        require(entry->d_name[0] != '.');
+        require(entry->d_name[0] != '.' || strstr(typed, entry->d_name) != NULL);
         require(unlink(entry->d_name) == 0);
     }
     closedir(entries);
@@ -120,7 +121,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     atexit(remove_all);
     write_files();
     require(chdir(folder) == 0); /* the corpus is named from the root then */
-    restore();
+    restore("");
     setenv("TMPDIR", folder, 1);
     setenv("MDOT_DEVICE", "cpu", 1);
     require(freopen("/dev/null", "r", stdin) != NULL);
@@ -180,15 +181,16 @@ static void run(int argc, char **argv, bool typed_controls)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char text[MAX_BYTES + 1], *argv[MAX_ARGUMENTS + 1];
+    char typed[MAX_BYTES + 1], text[MAX_BYTES + 1], *argv[MAX_ARGUMENTS + 1];
     int argc = 0;
     if (size == 0 || size > MAX_BYTES || memchr(data, '/', size) != NULL || memchr(data, '\0', size) != NULL) return -1;
-    memcpy(text, data, size);
-    text[size] = '\0';
+    memcpy(typed, data, size);
+    typed[size] = '\0';
+    memcpy(text, typed, size + 1); /* which the command takes apart */
     for (char *at = text; at != NULL && argc < MAX_ARGUMENTS;) argv[argc++] = strsep(&at, "\n");
     argv[argc] = NULL;
     if (strcmp(argv[0], cli_bench.name) == 0) return -1;
-    run(argc, argv, moves_terminal((const char *)data, size));
-    restore();
+    run(argc, argv, moves_terminal(typed, size));
+    restore(typed);
     return 0;
 }
