@@ -1,7 +1,6 @@
 /* attention_fused.c — attention as ONNX Runtime's optimiser writes it: MultiHeadAttention and Attention (com.microsoft;
- * docs/ContribOperators.md of onnxruntime), with key padding masks of one to three dimensions.
- *
- * Packed projections as inputs, and past keys and values, are refused.
+ * docs/ContribOperators.md of onnxruntime), with key padding masks of one to three dimensions. Past keys and values are
+ * refused.
  */
 #include "ir/ops/attention.h"
 
@@ -106,20 +105,54 @@ static ir_attention begin_attention(const ir_node *node, const geometry *g, cons
 
 enum { MHA_QUERY, MHA_KEY, MHA_VALUE, MHA_BIAS, MHA_MASK, MHA_SCORE_BIAS, MHA_PAST_KEY, MHA_PAST_VALUE };
 
-static mdot_status read_multi_head(const ir_operands *from, geometry *out)
+/* Where query, key or value is: a tensor of its own, or one of `parts` that lie side by side in each head. */
+typedef struct place {
+    int input, part, parts;
+} place;
+
+static place place_of(const ir_operands *from, int operand)
+{
+    if (!ir_operand_given(from, MHA_KEY) && !ir_operand_given(from, MHA_VALUE)) return (place){MHA_QUERY, operand, 3};
+    if (!ir_operand_given(from, MHA_VALUE) && operand != MHA_QUERY) return (place){MHA_KEY, operand - MHA_KEY, 2};
+    return (place){operand, 0, 1};
+}
+
+/* The type that query, key or value has as rows (batch, rows, heads * channels), which it may be, too. Otherwise it is
+ * packed, (batch, rows, heads, parts, channels), or keys or values by head, (batch, heads, rows, channels). */
+static mdot_status read_rows(const ir_operands *from, int operand, ir_type *out)
 {
     static const char *const names[] = {"query", "key", "value"};
+    place at = place_of(from, operand);
+    const char *name = names[at.input];
+    if (!ir_operand_given(from, at.input))
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "there is a value, but no key");
+    ir_type type = ir_operand_type(from, at.input);
+    int64_t heads = ir_node_int(from->node, "num_heads", 0);
+    mdot_status status = ir_operand_need_floats(from, at.input, name);
+    if (status == MDOT_OK) status = ir_operand_need_same(from, at.input, MHA_QUERY);
+    if (status != MDOT_OK) return status;
+    *out = (ir_type){type.dtype, 3, {type.dim[0], type.dim[1], type.dim[2]}};
+    if (at.parts == 1 && type.rank == 3) return MDOT_OK;
+    bool by_head = at.parts == 1 && type.rank == 4 && operand != MHA_QUERY;
+    bool packed = at.parts > 1 && type.rank == 5 && ir_dim_is(type.dim[3], at.parts);
+    bool fits = (by_head || packed) && ir_dim_is(type.dim[by_head ? 1 : 2], heads) &&
+                ir_dim_mul(type.dim[type.rank - 1], ir_dim_number(heads), &out->dim[2]);
+    if (by_head) out->dim[1] = type.dim[2];
+    if (!fits)
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                       "the %s has %d dimensions: it is neither rows, nor packed with what is absent, nor keys or "
+                       "values by head",
+                       name, type.rank);
+    if (by_head && ir_operand_given(from, MHA_BIAS))
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "a bias with keys and values by head");
+    return MDOT_OK;
+}
+
+static mdot_status read_multi_head(const ir_operands *from, geometry *out)
+{
     ir_type input[3], bias;
     mdot_status status = refuse_past(from, MHA_PAST_KEY, MHA_PAST_VALUE);
-    for (int i = MHA_QUERY; i <= MHA_VALUE && status == MDOT_OK; i++) {
-        if (!ir_operand_given(from, i) || ir_operand_type(from, i).rank != 3) {
-            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                           "the %s is not a tensor of its own of three dimensions", names[i]);
-        }
-        status = ir_operand_need_floats(from, i, names[i]);
-        if (status == MDOT_OK) status = ir_operand_need_same(from, i, MHA_QUERY);
-        input[i] = ir_operand_type(from, i);
-    }
+    for (int i = MHA_QUERY; i <= MHA_VALUE && status == MDOT_OK; i++) status = read_rows(from, i, &input[i]);
     if (status != MDOT_OK) return status;
     const ir_dim *q = input[MHA_QUERY].dim, *k = input[MHA_KEY].dim, *v = input[MHA_VALUE].dim;
     if (!ir_dim_equal(q[0], k[0]) || !ir_dim_equal(q[0], v[0]) || !ir_dim_equal(k[1], v[1]) ||
@@ -174,20 +207,22 @@ void ir_cost_multi_head_attention(const ir_node *node, int64_t length, ir_cost *
     set_cost(node, length, &g, out_cost);
 }
 
-/* A copy of `input`, its `heads` brought before its rows, with its part of the bias (NULL: none), from `first` on,
- * added. */
-static mdot_status project(ir_arena *arena, const ir_node *node, const ir_wide *input, const ir_wide *bias,
-                           int64_t first, int64_t heads, ir_wide **out, mdot_error *err)
+/* Query, key or value of `rows` by head, with its part of the bias (NULL: none), from `first` on, added. */
+static mdot_status project(ir_arena *arena, const ir_operands *from, const ir_wide *const *in, int operand,
+                           const int64_t dims[4], const ir_wide *bias, int64_t first, ir_wide **out)
 {
-    int64_t rows = input->dims[1], width = input->dims[2], channels = width / heads;
-    mdot_status status =
-        ir_make_wide(arena, node, input->dtype, 4, (int64_t[]){input->dims[0], heads, rows, channels}, out, err);
-    for (int64_t k = 0; k < input->count && status == MDOT_OK; k++) {
-        int64_t c = k % width, row = k / width % rows, b = k / width / rows;
-        int64_t to = ((b * heads + c / channels) * rows + row) * channels + c % channels;
-        (*out)->f[to] = input->f[k] + (bias != NULL ? bias->f[first + c] : 0);
+    place at = place_of(from, operand);
+    const ir_wide *input = in[at.input];
+    int64_t heads = dims[1], rows = dims[2], channels = dims[3];
+    mdot_status status = ir_make_wide(arena, from->node, input->dtype, 4, dims, out, from->err);
+    if (status != MDOT_OK) return status;
+    for (int64_t k = 0; k < (*out)->count; k++) {
+        int64_t c = k % channels, row = k / channels % rows, h = k / channels / rows % heads;
+        int64_t b = k / channels / rows / heads, source = k; /* as it is: by head already */
+        if (input->rank != 4) source = (((b * rows + row) * heads + h) * at.parts + at.part) * channels + c;
+        (*out)->f[k] = input->f[source] + (bias != NULL ? bias->f[first + h * channels + c] : 0);
     }
-    return status;
+    return MDOT_OK;
 }
 
 mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
@@ -202,9 +237,12 @@ mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, c
     int64_t hidden = g.hidden.offset;
     ir_type type = multi_head_output(&g, 0);
     status = ir_make_typed(arena, node, &type, &result, err);
-    if (status == MDOT_OK) status = project(arena, node, in[MHA_QUERY], bias, 0, g.heads, &q, err);
-    if (status == MDOT_OK) status = project(arena, node, in[MHA_KEY], bias, hidden, g.heads, &k, err);
-    if (status == MDOT_OK) status = project(arena, node, in[MHA_VALUE], bias, 2 * hidden, g.heads, &v, err);
+    int64_t of_query[] = {g.batch.offset, g.heads, g.queries.offset, g.dim.offset};
+    int64_t of_key[] = {g.batch.offset, g.heads, g.keys.offset, g.dim.offset};
+    int64_t of_value[] = {g.batch.offset, g.heads, g.keys.offset, g.value_dim.offset};
+    if (status == MDOT_OK) status = project(arena, &from, in, MHA_QUERY, of_query, bias, 0, &q);
+    if (status == MDOT_OK) status = project(arena, &from, in, MHA_KEY, of_key, bias, hidden, &k);
+    if (status == MDOT_OK) status = project(arena, &from, in, MHA_VALUE, of_value, bias, 2 * hidden, &v);
     if (status != MDOT_OK) return status;
     ir_attention a =
         begin_attention(node, &g, ir_tensor_input(node, in, MHA_MASK), ir_tensor_input(node, in, MHA_SCORE_BIAS));

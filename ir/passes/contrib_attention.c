@@ -1,14 +1,15 @@
 /* contrib_attention.c — ONNX Runtime's Attention and MultiHeadAttention as ONNX's Attention (opset 24).
  *
- * Both come to operands of heads side by side in rows and one additive mask. Integer masks say with 0 which keys to
- * leave out; those are filled with mask_filter_value, as ONNX Runtime does. What is beyond that (past keys, packed
- * operands) the shape rules have refused.
+ * Both come to operands of heads side by side in rows, or by head where they are given packed or so, and one additive
+ * mask. Integer masks say with 0 which keys to leave out; those are filled with mask_filter_value, as ONNX Runtime
+ * does. Past keys the shape rules have refused.
  */
 #include "ir/ops.h"
 #include "ir/passes/contrib.h"
+#include "ir/passes/recognise_attention.h"
 
 typedef struct operands {
-    ir_value *q, *k, *v;                    /* [B, rows, heads · D] */
+    ir_value *q, *k, *v;                    /* [B, rows, heads · D], or all of them [B, heads, rows, D] */
     ir_value *integer_mask, *additive_mask; /* NULL: none */
 } operands;
 
@@ -35,8 +36,8 @@ static ir_value *combined_mask(ir_builder *b, const ir_node *node, const operand
 {
     if (o->integer_mask == NULL) return o->additive_mask;
     ir_value *filter = ir_build_scalar(b, ir_node_float(node, "mask_filter_value", -10000));
-    ir_value *added =
-        ir_build_where(b, visible_keys(b, o->integer_mask, o->k->type.dim[1]), ir_build_scalar(b, 0), filter);
+    ir_value *added = ir_build_where(b, visible_keys(b, o->integer_mask, o->k->type.dim[o->k->type.rank - 2]),
+                                     ir_build_scalar(b, 0), filter);
     return o->additive_mask != NULL ? ir_build_add(b, o->additive_mask, added) : added;
 }
 
@@ -74,27 +75,57 @@ void ir_contrib_attention(ir_builder *b, ir_node *node)
     if (made != NULL) ir_replace(b, node->outputs[0], made->outputs[0]);
 }
 
-/* Adds to `rows` its share of the bias for Q, K and V, which starts at *at. */
-static ir_value *with_bias(ir_builder *b, ir_value *rows, ir_value *bias, int64_t *at)
+/* Adds to rows, or to heads, their share of the bias for Q, K and V, which starts at *at. */
+static ir_value *with_bias(ir_builder *b, ir_value *x, ir_value *bias, int64_t *at)
 {
-    if (bias == NULL) return rows;
+    if (bias == NULL || x == NULL) return x;
+    const ir_dim *dim = x->type.dim;
+    bool by_head = x->type.rank == 4;
     int64_t from = *at;
-    *at += rows->type.dim[2].offset;
-    return ir_build_add(b, rows, ir_build_slice(b, bias, 0, from, *at));
+    *at += by_head ? dim[1].offset * dim[3].offset : dim[2].offset;
+    ir_value *share = ir_build_slice(b, bias, 0, from, *at);
+    if (by_head) share = ir_build_reshape(b, share, (ir_dim[]){dim[1], ir_dim_number(1), dim[3]}, 3);
+    return ir_build_add(b, x, share);
 }
 
-/* Inputs: query, key, value, bias?, integer mask?, additive mask?. Outputs: rows, present_key?, present_value?. */
+/* One of the parts that lie side by side in each head, [B, rows, heads, parts, D] → [B, heads, rows, D]. */
+static ir_value *part_of(ir_builder *b, ir_value *packed, int64_t part)
+{
+    static const int64_t by_head[] = {0, 2, 1, 3};
+    const ir_dim *dim = packed->type.dim;
+    ir_value *own = ir_build_slice(b, packed, 3, part, part + 1);
+    own = own != NULL ? ir_build_reshape(b, own, (ir_dim[]){dim[0], dim[1], dim[2], dim[4]}, 4) : NULL;
+    return own != NULL ? ir_build_transpose(b, own, by_head) : NULL;
+}
+
+/* Query, key and value as given, packed or not; all of them by head where one is. */
+static void read_multi_head(ir_builder *b, const ir_node *node, operands *o)
+{
+    ir_value *q = node->inputs[0], *k = ir_node_input(node, 1), *v = ir_node_input(node, 2);
+    o->q = k == NULL ? part_of(b, q, 0) : q;
+    o->k = k == NULL ? part_of(b, q, 1) : v == NULL ? part_of(b, k, 0) : k;
+    o->v = k == NULL ? part_of(b, q, 2) : v == NULL ? part_of(b, k, 1) : v;
+    if (o->q == NULL || o->k == NULL || o->v == NULL) return;
+    bool by_head = o->q->type.rank == 4 || o->k->type.rank == 4 || o->v->type.rank == 4;
+    ir_value **each[] = {&o->q, &o->k, &o->v};
+    for (int i = 0; i < 3 && by_head; i++)
+        if ((*each[i])->type.rank == 3) *each[i] = ir_build_split_heads(b, *each[i], ir_node_int(node, "num_heads", 1));
+}
+
+/* Inputs: query, key?, value?, bias?, integer mask?, additive mask?. Outputs: rows, present_key?, present_value?. */
 void ir_contrib_multi_head_attention(ir_builder *b, ir_node *node)
 {
     ir_value *bias = ir_node_input(node, 3);
     int64_t at = 0;
     operands o = {.integer_mask = ir_node_input(node, 4), .additive_mask = ir_node_input(node, 5)};
-    o.q = with_bias(b, node->inputs[0], bias, &at);
-    o.k = with_bias(b, node->inputs[1], bias, &at);
-    o.v = with_bias(b, node->inputs[2], bias, &at);
+    read_multi_head(b, node, &o);
+    o.q = with_bias(b, o.q, bias, &at);
+    o.k = with_bias(b, o.k, bias, &at);
+    o.v = with_bias(b, o.v, bias, &at);
     bool presents = ir_read_output(node, 1) != NULL || ir_read_output(node, 2) != NULL;
     ir_node *made = attention_node(b, node, &o, presents ? 3 : 1);
     if (made == NULL) return;
     for (int i = 1; i < made->output_count; i++) ir_replace(b, ir_read_output(node, i), made->outputs[i]);
-    ir_replace(b, node->outputs[0], made->outputs[0]);
+    ir_value *rows = made->outputs[0];
+    ir_replace(b, node->outputs[0], rows->type.rank == 4 ? ir_build_join_heads(b, rows) : rows);
 }

@@ -99,9 +99,16 @@ static double size_of(const char *name, const encoder_form *form)
         const char *name;
         double value;
     } sizes[] = {
-        {"width", form->width}, {"width3", 3 * form->width}, {"heads", form->heads},
-        {"head", head},         {"head3", 3 * head},         {"half", head / 2},
-        {"inner", form->inner}, {"inner2", 2 * form->inner}, {"scale", 1 / sqrt(head)},
+        {"width", form->width},
+        {"width2", 2 * form->width},
+        {"width3", 3 * form->width},
+        {"heads", form->heads},
+        {"head", head},
+        {"head3", 3 * head},
+        {"half", head / 2},
+        {"inner", form->inner},
+        {"inner2", 2 * form->inner},
+        {"scale", 1 / sqrt(head)},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (strcmp(sizes[i].name, name) == 0) return sizes[i].value;

@@ -150,6 +150,22 @@ static void multi_head_attention_matches_onnx_runtime(void **state)
     assert_values("f32[1,2,2] [0, 1, 1.46212, 2]", MHA, "num_heads=2, unidirectional=1", .inputs = {QUERY, KEY, VALUE});
 }
 
+/* The same numbers in each form. */
+static void multi_head_attention_takes_packed_operands(void **state)
+{
+    (void)state;
+    static const char result[] = "f32[1,2,2] [1, 2.46212, 1.46212, 2]";
+    assert_values(result, MHA, "num_heads=2", .inputs = {"f32[1,2,2,3,1] [0, 0, 0, 1, 1, 1, 1, 1, 2, 0, 2, 3]"});
+    assert_values(result, MHA, "num_heads=2", .inputs = {QUERY, "f32[1,2,2,2,1] [0, 0, 1, 1, 1, 2, 2, 3]"});
+    assert_values(result, MHA, "num_heads=2",
+                  .inputs = {QUERY, "f32[1,2,2,1] [0, 1, 1, 2]", "f32[1,2,2,1] [0, 2, 1, 3]"});
+    assert_values(
+        "f32[1,2,2] [11.4621, 22.4621, 11.7616, 22]; f32[1,2,2,1] [0, 1, 2, 3]; f32[1,2,2,1] [10, 12, 21, 23]", MHA,
+        "num_heads=2",
+        .inputs = {"f32[1,2,2,3,1] [0, 0, 0, 1, 1, 1, 1, 1, 2, 0, 2, 3]", "_", "_", "f32[6] [1, 0, 0, 1, 10, 20]"},
+        .output_count = 3);
+}
+
 static void multi_head_attention_takes_key_masks(void **state)
 {
     (void)state;
@@ -164,8 +180,15 @@ static void multi_head_attention_takes_key_masks(void **state)
 static void multi_head_attention_refuses_other_forms(void **state)
 {
     (void)state;
-    assert_shape_fault(MDOT_UNSUPPORTED, "the query is not a tensor of its own", MHA, "num_heads=2",
+    assert_shape_fault(MDOT_UNSUPPORTED, "the query has 5 dimensions", MHA, "num_heads=2",
+                       .inputs = {"f32[1,2,2,2,1]"});
+    assert_shape_fault(MDOT_UNSUPPORTED, "the query has 5 dimensions", MHA, "num_heads=3",
                        .inputs = {"f32[1,2,2,3,1]"});
+    assert_shape_fault(MDOT_UNSUPPORTED, "the key has 4 dimensions", MHA, "num_heads=1",
+                       .inputs = {QUERY, "f32[1,2,2,1]", "f32[1,2,2,1]"});
+    assert_shape_fault(MDOT_UNSUPPORTED, "a bias with keys and values by head", MHA, "num_heads=2",
+                       .inputs = {QUERY, "f32[1,2,2,1]", "f32[1,2,2,1]", "f32[6]"});
+    assert_shape_fault(MDOT_MALFORMED, "a value, but no key", MHA, "num_heads=2", .inputs = {QUERY, "_", VALUE});
     assert_shape_fault(MDOT_UNSUPPORTED, "past keys", MHA, "num_heads=1",
                        .inputs = {QUERY, KEY, VALUE, "_", "_", "_", "f32[1,1,2,2]", "f32[1,1,2,2]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "a mask of shape [5]", MHA, "num_heads=1",
@@ -274,6 +297,7 @@ int main(void)
         cmocka_unit_test(attention_scores_leave_at_any_stage),
         cmocka_unit_test(attention_refuses_what_does_not_fit),
         cmocka_unit_test(multi_head_attention_matches_onnx_runtime),
+        cmocka_unit_test(multi_head_attention_takes_packed_operands),
         cmocka_unit_test(multi_head_attention_takes_key_masks),
         cmocka_unit_test(multi_head_attention_refuses_other_forms),
         cmocka_unit_test(ms_attention_matches_onnx_runtime),
