@@ -13,16 +13,28 @@ static bool has_typed_inputs(const ir_node *node)
     return true;
 }
 
-/* The nodes in front of `u->graph->last` are in their final form, so the shape rules may read them. What a rule refuses
- * stays untyped: the error is reported where types are needed. */
-const ir_type *fe_type_of(fe_upgrader *u, const ir_value *value)
+/* Types nodes in front of `end` (NULL: all) until the value has a type. What a rule refuses stays untyped: the error is
+ * reported where types are needed. */
+static void type_up_to(fe_upgrader *u, const ir_value *value, const ir_node *end)
 {
     while (value->type.rank < 0 && value->def != NULL && u->typed != value->def) {
         ir_node *next = u->typed != NULL ? u->typed->next : u->graph->first;
-        if (next == NULL || next == u->graph->last) break;
+        if (next == NULL || next == end) break;
         u->typed = next;
         if (next->op != NULL && has_typed_inputs(next)) (void)ir_infer_node(u->graph, next, NULL);
     }
+}
+
+/* The nodes in front of `u->graph->last` are in their final form, so the shape rules may read them. */
+const ir_type *fe_type_of(fe_upgrader *u, const ir_value *value)
+{
+    type_up_to(u, value, u->graph->last);
+    return &value->type;
+}
+
+const ir_type *fe_type_of_upgraded(fe_upgrader *u, const ir_value *value)
+{
+    type_up_to(u, value, NULL);
     return &value->type;
 }
 

@@ -17,14 +17,22 @@ typedef struct fe_attribute {
     const Onnx__AttributeProto *proto;
 } fe_attribute;
 
+/* A node of an If's branch counts where the condition is known not to take the other one. */
+typedef struct fe_branch {
+    int condition; /* a value's number */
+    bool when;     /* what the condition is for this branch */
+    const struct fe_branch *around;
+} fe_branch;
+
 typedef struct fe_node {
     const char *domain; /* "" for ai.onnx */
     const char *op_type;
     const char *name; /* for messages; that of an inlined node starts with its call's */
     int64_t opset;    /* of domain "" where the node stands; 0 where it imports none */
     int input_count, output_count, attribute_count;
-    int *inputs, *outputs; /* value numbers or FE_NO_VALUE */
-    bool folds;            /* its metadata say that a BatchNormalization was folded into it */
+    int *inputs, *outputs;   /* value numbers or FE_NO_VALUE */
+    const fe_branch *branch; /* NULL: it stands in none, or both of the If are read (jobs) */
+    bool folds;              /* its metadata say that a BatchNormalization was folded into it */
     fe_attribute *attributes;
 } fe_node;
 

@@ -18,7 +18,8 @@ typedef struct scope {
     const struct scope *around; /* of a branch: whose names it sees as well; NULL: none */
     const Onnx__FunctionProto *function;
     const fe_node *call;
-    fe_names *names; /* name → value number + 1; 0 is an input that the call leaves out */
+    const fe_branch *branch; /* the innermost of a predictor; NULL: none */
+    fe_names *names;         /* name → value number + 1; 0 is an input that the call leaves out */
     int64_t opset;
     int depth;
 } scope;
@@ -268,6 +269,7 @@ static mdot_status inline_call(const flattener *f, const scope *in, const fe_nod
     scope inner = {.caller = in,
                    .function = function,
                    .call = call,
+                   .branch = in->branch,
                    .depth = in->depth + 1,
                    .names = fe_names_create(context->scratch),
                    .opset = import_of(function->n_opset_import, function->opset_import)};
@@ -320,10 +322,11 @@ static mdot_status add_names(const flattener *f, const scope *in, const Onnx__Gr
 }
 
 static mdot_status inline_branch(const flattener *f, const scope *around, const Onnx__GraphProto *branch,
-                                 int *out_values)
+                                 const fe_branch *as, int *out_values)
 {
     scope in = *around;
     in.around = around;
+    in.branch = as;
     in.names = fe_names_create(f->context->scratch);
     if (in.names == NULL) return fe_out_of_memory(f->context);
     mdot_status status = add_names(f, &in, branch);
@@ -334,75 +337,29 @@ static mdot_status inline_branch(const flattener *f, const scope *around, const 
     return status;
 }
 
-/* A job's If reads, behind its condition, what its first and then what its second branch gives; both branches stand
- * among the nodes around it. Which of them counts is seen when the condition is known (shapes.c). */
+/* An If reads, behind its condition, what its first and then what its second branch gives; both branches stand among
+ * the nodes around it. Which of them counts is seen when the condition is known: a job's in shapes.c, a predictor's in
+ * import.c, where the nodes of the other branch are left out. */
 static mdot_status add_if(const flattener *f, const scope *in, fe_node *node)
 {
     const Onnx__GraphProto *first = branch_of(node, "then_branch"), *second = branch_of(node, "else_branch");
+    ir_arena *scratch = f->context->scratch;
     int count = node->output_count;
     if (first != NULL && second != NULL && node->input_count == 1) {
-        int *inputs = IR_NEW_ARRAY(f->context->scratch, int, 1 + 2 * (size_t)count);
-        if (inputs == NULL) return fe_out_of_memory(f->context);
+        int *inputs = IR_NEW_ARRAY(scratch, int, 1 + 2 * (size_t)count);
+        fe_branch *branches = IR_NEW_ARRAY(scratch, fe_branch, 2);
+        if (inputs == NULL || branches == NULL) return fe_out_of_memory(f->context);
         inputs[0] = node->inputs[0];
-        mdot_status status = inline_branch(f, in, first, inputs + 1);
-        if (status == MDOT_OK) status = inline_branch(f, in, second, inputs + 1 + count);
+        for (int i = 0; i < 2; i++)
+            branches[i] = (fe_branch){.condition = inputs[0], .when = i == 0, .around = in->branch};
+        bool job = f->context->options->job;
+        mdot_status status = inline_branch(f, in, first, job ? NULL : &branches[0], inputs + 1);
+        if (status == MDOT_OK) status = inline_branch(f, in, second, job ? NULL : &branches[1], inputs + 1 + count);
         if (status != MDOT_OK) return status;
         node->inputs = inputs;
         node->input_count = 1 + 2 * count;
     }
     return add_node(f->context, f->flat, node);
-}
-
-/* The tensor that a name of the graph's own scope always is: an initializer's or a Constant's; NULL: data decides. */
-static const Onnx__TensorProto *constant_named(const flattener *f, const scope *in, const char *name)
-{
-    const Onnx__GraphProto *graph = f->model->graph;
-    for (; in->around != NULL && fe_names_find(in->names, name) < 0;) in = in->around;
-    if (in->call != NULL || in->around != NULL) return NULL;
-    for (size_t i = 0; i < graph->n_initializer; i++)
-        if (strcmp(fe_text(graph->initializer[i]->name), name) == 0) return graph->initializer[i];
-    for (size_t i = 0; i < graph->n_node; i++) {
-        const Onnx__NodeProto *node = graph->node[i];
-        bool defines = node->n_output == 1 && strcmp(fe_text(node->output[0]), name) == 0;
-        if (!defines || strcmp(fe_text(node->op_type), "Constant") != 0 || node->n_attribute != 1) continue;
-        return node->attribute[0]->t;
-    }
-    return NULL;
-}
-
-/* Which branch an If takes, where a constant decides it; NULL: nothing is known. */
-static mdot_status find_taken(const flattener *f, const scope *in, const fe_node *node, const Onnx__NodeProto *proto,
-                              const Onnx__GraphProto **out_branch)
-{
-    *out_branch = NULL;
-    const Onnx__TensorProto *condition = proto->n_input == 1 ? constant_named(f, in, fe_text(proto->input[0])) : NULL;
-    const ir_tensor *tensor;
-    if (condition == NULL) return MDOT_OK;
-    mdot_status status = fe_import_tensor(f->context, condition, "the condition", node->name, &tensor);
-    if (status != MDOT_OK || tensor->dtype != MDOT_DTYPE_BOOL || tensor->count != 1 || tensor->data == NULL)
-        return status;
-    *out_branch = branch_of(node, ir_tensor_integer(tensor, 0) != 0 ? "then_branch" : "else_branch");
-    return MDOT_OK;
-}
-
-/* The branch in the place of its If, whose results are the branch's. */
-static mdot_status take_branch(const flattener *f, const scope *in, const fe_node *node, const Onnx__GraphProto *branch)
-{
-    int *values = IR_NEW_ARRAY(f->context->scratch, int, (size_t)node->output_count + 1);
-    if (values == NULL) return fe_out_of_memory(f->context);
-    mdot_status status = inline_branch(f, in, branch, values);
-    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
-        const fe_node same = {.domain = "",
-                              .op_type = "Identity",
-                              .name = node->name,
-                              .opset = node->opset,
-                              .input_count = 1,
-                              .output_count = 1,
-                              .inputs = &values[i],
-                              .outputs = &node->outputs[i]};
-        if (node->outputs[i] != FE_NO_VALUE) status = add_node(f->context, f->flat, &same);
-    }
-    return status;
 }
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
@@ -465,6 +422,7 @@ static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx_
                     .op_type = fe_text(proto->op_type),
                     .opset = in->opset,
                     .name = name_node(context, in, proto),
+                    .branch = in->branch,
                     .folds = context->options->job && says_folded(proto)};
     if (node.name == NULL) return fe_out_of_memory(context);
     if (!*node.op_type) {
@@ -487,12 +445,7 @@ static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx_
                          "%s: node '%s' (%s): no opset of ai.onnx is imported where it stands", context->file,
                          node.name, node.op_type);
     }
-    if (!*node.domain && strcmp(node.op_type, "If") == 0) {
-        const Onnx__GraphProto *taken = NULL;
-        if (context->options->job) return add_if(f, in, &node);
-        status = find_taken(f, in, &node, proto, &taken);
-        if (status != MDOT_OK || taken != NULL) return status == MDOT_OK ? take_branch(f, in, &node, taken) : status;
-    }
+    if (!*node.domain && strcmp(node.op_type, "If") == 0) return add_if(f, in, &node);
     if (context->options->job && !*node.domain && strcmp(node.op_type, "Loop") == 0) return add_loop(f, in, &node);
     return add_node(context, f->flat, &node);
 }

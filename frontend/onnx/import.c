@@ -216,11 +216,74 @@ static mdot_status import_node(importer *im, const fe_node *source)
     return status == MDOT_OK ? check_arity(im, node) : status;
 }
 
+/* ---- Branches: both stand among the nodes around their If (functions.c) ------------------------------------------ */
+
+/* 0 or 1 where constants or shapes decide a condition; -1: data does. */
+static int known_condition(importer *im, int number)
+{
+    int64_t content;
+    int count;
+    const ir_value *value = im->values[number];
+    if (value == NULL) return -1;
+    (void)fe_type_of_upgraded(&im->upgrader, value);
+    return ir_value_ints(value, &content, &count) && count == 1 ? content != 0 : -1;
+}
+
+/* Whether a condition takes the other branch of the node's If, or of one around it. */
+static bool is_left_out(importer *im, const fe_node *source)
+{
+    for (const fe_branch *branch = source->branch; branch != NULL; branch = branch->around) {
+        int condition = known_condition(im, branch->condition);
+        if (condition >= 0 && (condition != 0) != branch->when) return true;
+    }
+    return false;
+}
+
+/* Whether both values are there and of one type, and the condition a number that such a value can be chosen by. */
+static bool can_choose(importer *im, int condition, int first, int second)
+{
+    const ir_value *c = im->values[condition], *a = im->values[first], *b = im->values[second];
+    if (c == NULL || a == NULL || b == NULL) return false;
+    const ir_type *type = fe_type_of_upgraded(&im->upgrader, a);
+    const ir_type *chooser = fe_type_of_upgraded(&im->upgrader, c);
+    if (type->rank < 0 || chooser->rank < 0 || chooser->rank > type->rank) return false;
+    return ir_type_equal(type, fe_type_of_upgraded(&im->upgrader, b)) && ir_type_count_at(chooser, 1) == 1;
+}
+
+/* What an If gives: the results of the branch that is known to be taken, or a selection of both where data decides and
+ * they are alike. Otherwise the If stays, which is reported with all that cannot be compiled. */
+static mdot_status import_if(importer *im, const fe_node *source)
+{
+    int count = source->output_count;
+    if (source->input_count != 1 + 2 * count) return import_node(im, source);
+    int condition = known_condition(im, source->inputs[0]);
+    bool selects = condition < 0;
+    for (int i = 0; i < count && selects; i++)
+        selects = can_choose(im, source->inputs[0], source->inputs[1 + i], source->inputs[1 + count + i]);
+    if (condition < 0 && !selects) return import_node(im, source);
+    mdot_status status = MDOT_OK;
+    for (int i = 0; i < count && status == MDOT_OK; i++) {
+        int inputs[] = {source->inputs[0], source->inputs[1 + i], source->inputs[1 + count + i]};
+        fe_node result = *source;
+        result.op_type = selects ? "Where" : "Identity";
+        result.input_count = selects ? 3 : 1;
+        result.inputs = selects ? inputs : &inputs[condition == 1 ? 1 : 2];
+        result.output_count = 1;
+        result.outputs = &source->outputs[i];
+        result.attribute_count = 0;
+        if (*result.outputs != FE_NO_VALUE) status = import_node(im, &result);
+    }
+    return status;
+}
+
 static mdot_status import_nodes(importer *im)
 {
     mdot_status status = MDOT_OK;
     for (int i = 0; i < im->flat.node_count && status == MDOT_OK; i++) {
-        status = import_node(im, &im->flat.nodes[im->flat.order[i]]);
+        const fe_node *source = &im->flat.nodes[im->flat.order[i]];
+        if (is_left_out(im, source)) continue;
+        bool is_if = !*source->domain && strcmp(source->op_type, "If") == 0 && !im->context.options->job;
+        status = is_if ? import_if(im, source) : import_node(im, source);
     }
     fe_forget_types(&im->upgrader);
     return status;

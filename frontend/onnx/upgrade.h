@@ -30,6 +30,8 @@ void fe_forget_types(const fe_upgrader *u);
 
 /* A value's type from the shape rules, or rank -1 where they do not reach. */
 const ir_type *fe_type_of(fe_upgrader *u, const ir_value *value);
+/* The same between nodes, where the last one is upgraded, too. */
+const ir_type *fe_type_of_upgraded(fe_upgrader *u, const ir_value *value);
 /* Constants named after the node. */
 ir_value *fe_add_ints(const fe_upgrader *u, const ir_node *node, const char *what, const int64_t *values, int count);
 ir_value *fe_add_scalar(const fe_upgrader *u, const ir_node *node, const char *what, mdot_dtype dtype, double value);

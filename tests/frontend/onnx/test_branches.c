@@ -1,4 +1,5 @@
-/* test_branches.c — frontend/onnx/functions.c: an If in a predictor, of which a constant takes one branch. */
+/* test_branches.c — frontend/onnx/functions.c and import.c: an If in a predictor, of which constants or shapes take one
+ * branch, and data an element of either. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -34,19 +35,24 @@ static onnx_builder *begin(void)
     return b;
 }
 
-static void add_if(onnx_builder *b, const char *condition)
+static void add_if(onnx_builder *b, const char *condition, const char *if_true, const char *if_false)
 {
     onnx_node(b, "If", condition, "y");
-    add_branch(b, "then_branch", "Sigmoid");
-    add_branch(b, "else_branch", "Tanh");
+    add_branch(b, "then_branch", if_true);
+    add_branch(b, "else_branch", if_false);
 }
 
 static void expect_operator(onnx_builder *b, const char *op_type)
 {
     imported m = expect_imported(b, NULL);
-    assert_string_equal(m.graph->first->op_type, op_type);
-    for (const ir_node *node = m.graph->first; node != NULL; node = node->next)
+    bool found = false;
+    for (const ir_node *node = m.graph->first; node != NULL; node = node->next) {
         assert_string_not_equal(node->op_type, "If");
+        assert_string_not_equal(node->op_type, "Size"); /* the other branch */
+        found = found || strcmp(node->op_type, op_type) == 0;
+    }
+    assert_true(found);
+    assert_string_equal(m.graph->outputs[0]->name, "y");
     release(&m);
 }
 
@@ -57,7 +63,7 @@ static void an_initializer_takes_a_branch(void **state)
         const unsigned char byte = (unsigned char)value;
         onnx_builder *b = begin();
         onnx_initializer(b, "c", MDOT_DTYPE_BOOL, "", &byte);
-        add_if(b, "c");
+        add_if(b, "c", value ? "Sigmoid" : "Size", value ? "Size" : "Tanh");
         expect_operator(b, value ? "Sigmoid" : "Tanh");
     }
 }
@@ -69,19 +75,60 @@ static void a_constant_takes_a_branch(void **state)
     onnx_builder *b = begin();
     onnx_node(b, "Constant", "", "c");
     onnx_attr_tensor(b, "value", MDOT_DTYPE_BOOL, "1", &yes);
-    add_if(b, "c");
+    add_if(b, "c", "Sigmoid", "Size");
     expect_operator(b, "Sigmoid");
 }
 
-static void what_data_decides_stays_an_if(void **state)
+/* x's second dimension is 4, and what its first one is the length decides. */
+static void a_shape_takes_a_branch(void **state)
+{
+    (void)state;
+    static const int64_t one = 1, four = 4;
+    onnx_builder *b = begin();
+    onnx_initializer(b, "at", MDOT_DTYPE_I64, "", &one);
+    onnx_initializer(b, "four", MDOT_DTYPE_I64, "", &four);
+    onnx_node(b, "Shape", "x", "shape");
+    onnx_node(b, "Gather", "shape,at", "columns");
+    onnx_node(b, "Equal", "columns,four", "c");
+    add_if(b, "c", "Sigmoid", "Size");
+    expect_operator(b, "Sigmoid");
+}
+
+static void the_length_chooses_where_it_is_known_later(void **state)
+{
+    (void)state;
+    static const int64_t zero = 0, fifty = 50;
+    onnx_builder *b = begin();
+    onnx_initializer(b, "at", MDOT_DTYPE_I64, "", &zero);
+    onnx_initializer(b, "fifty", MDOT_DTYPE_I64, "", &fifty);
+    onnx_node(b, "Shape", "x", "shape");
+    onnx_node(b, "Gather", "shape,at", "length");
+    onnx_node(b, "Greater", "length,fifty", "c");
+    add_if(b, "c", "Sigmoid", "Tanh");
+    expect_operator(b, "Where");
+}
+
+static void data_chooses_between_results_alike(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin();
+    onnx_input(b, "flag", MDOT_DTYPE_BOOL, "1");
+    add_if(b, "flag", "Sigmoid", "Tanh");
+    expect_operator(b, "Where");
+}
+
+static void results_that_differ_in_type_stay_an_if(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
     onnx_input(b, "flag", MDOT_DTYPE_BOOL, "");
-    add_if(b, "flag");
+    add_if(b, "flag", "Sigmoid", "Shape");
     imported m = expect_imported(b, NULL);
-    assert_string_equal(m.graph->first->op_type, "If");
-    assert_null(m.graph->first->op);
+    assert_string_equal(m.graph->last->op_type, "If");
+    assert_null(m.graph->last->op);
+    mdot_error err;
+    assert_int_equal(ir_check_supported(m.graph, &err), MDOT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "torch.where(condition, a, b)"));
     release(&m);
 }
 
@@ -90,7 +137,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_initializer_takes_a_branch),
         cmocka_unit_test(a_constant_takes_a_branch),
-        cmocka_unit_test(what_data_decides_stays_an_if),
+        cmocka_unit_test(a_shape_takes_a_branch),
+        cmocka_unit_test(the_length_chooses_where_it_is_known_later),
+        cmocka_unit_test(data_chooses_between_results_alike),
+        cmocka_unit_test(results_that_differ_in_type_stay_an_if),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
