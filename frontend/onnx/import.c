@@ -211,6 +211,8 @@ static mdot_status import_node(importer *im, const fe_node *source)
     if (node == NULL) return fe_out_of_memory(&im->context);
     mdot_status status = fe_import_attributes(&im->context, source, node);
     if (status == MDOT_OK && node->op != NULL && standard) status = fe_upgrade_node(&im->upgrader, node, opset);
+    if (status == MDOT_OK && node->op == NULL && !im->context.options->job)
+        status = fe_write_q_operator(&im->upgrader, node);
     if (status == MDOT_OK && source->folds && !ir_node_set_int(im->graph, node, FE_FOLDED_NORMALISATION, 1))
         status = fe_out_of_memory(&im->context);
     return status == MDOT_OK ? check_arity(im, node) : status;

@@ -23,6 +23,11 @@ const ir_op *fe_find_operator(const char *domain, const char *op_type, int64_t o
  * values stay what later nodes read. A node that cannot be rewritten gets op = NULL and the reason in its op_type. */
 mdot_status fe_upgrade_node(fe_upgrader *u, ir_node *node, int64_t opset);
 
+/* q_operators.c: writes `node`, the graph's last, of an operator that mdot does not have, as dequantisation, an
+ * operator on floats and quantisation, where it is one on bytes with scales; else it stays. MALFORMED, OUT_OF_MEMORY.
+ */
+mdot_status fe_write_q_operator(const fe_upgrader *u, ir_node *node);
+
 /* Forgets the types that rewriting needed: inference is a pass of its own, under a bound length. */
 void fe_forget_types(const fe_upgrader *u);
 

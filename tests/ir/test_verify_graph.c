@@ -1,4 +1,4 @@
-/* test_verify.c — each rule of the verifier catches a graph that breaks it. */
+/* test_verify_graph.c — each rule of the verifier catches a graph that breaks it. */
 #include "ir/ops.h"
 
 #include <setjmp.h>

@@ -1,0 +1,208 @@
+/* q_operators.c — operators that read and give bytes with their scales and zero points (QLinearMatMul and QLinearConv
+ * of ONNX; QLinearAdd, QGemm, QAttention and others of com.microsoft, as in docs/ContribOperators.md of onnxruntime) →
+ * DequantizeLinear, the operator on floats, QuantizeLinear. So ONNX Runtime defines them, too, but for how it rounds.
+ *
+ * A triple is three inputs that follow one another: bytes, scale, zero point.
+ */
+#include "frontend/onnx/upgrade.h"
+
+#include <string.h>
+
+typedef struct writer {
+    const fe_upgrader *u;
+    ir_node *node; /* what is rewritten: the last node of what it becomes */
+} writer;
+
+enum { NO_AXIS = -128 }; /* one scale for all */
+
+/* ---- Parts ------------------------------------------------------------------------------------------------------ */
+
+static ir_value *add(const writer *w, ir_opcode op, ir_value *const *inputs, int count)
+{
+    ir_node *made = fe_insert_before(w->u, w->node, op, inputs, count);
+    return made != NULL ? made->outputs[0] : NULL;
+}
+
+/* Bytes as floats; a scale that is a vector runs along the axis. `zero` may be NULL. */
+static ir_value *as_floats(const writer *w, ir_value *bytes, ir_value *scale, ir_value *zero, int axis)
+{
+    ir_value *inputs[] = {bytes, scale, zero};
+    ir_node *made = fe_insert_before(w->u, w->node, IR_OP_DequantizeLinear, inputs, zero != NULL ? 3 : 2);
+    if (made == NULL || (axis != NO_AXIS && !ir_node_set_int(w->u->graph, made, "axis", axis))) return NULL;
+    return made->outputs[0];
+}
+
+static ir_value *floats_of(const writer *w, int triple, int axis)
+{
+    ir_value *bytes = ir_node_input(w->node, triple), *scale = ir_node_input(w->node, triple + 1);
+    return as_floats(w, bytes, scale, ir_node_input(w->node, triple + 2), axis);
+}
+
+/* What the node itself becomes. False: memory ran out. */
+static bool become(const writer *w, ir_opcode op, ir_value *const *inputs, int count)
+{
+    ir_node *node = w->node;
+    ir_value *own[4];
+    int last = 0;
+    for (int i = 0; i < count; i++) {
+        own[i] = inputs[i];
+        if (own[i] != NULL) last = i + 1;
+    }
+    node->op = &ir_ops[op];
+    if (!ir_node_set_input_count(w->u->graph, node, 0) || !ir_node_set_input_count(w->u->graph, node, last))
+        return false;
+    for (int i = 0; i < last; i++) ir_node_set_input(node, i, own[i]);
+    return true;
+}
+
+/* The operator on floats, which takes the node's attributes over, and the node as its quantisation by the scale at
+ * input `scale` and the zero point behind it; where none is given, the operator itself. */
+static bool finish(const writer *w, ir_opcode op, ir_value *const *inputs, int count, int scale)
+{
+    ir_node *node = w->node;
+    ir_value *given[] = {NULL, ir_node_input(node, scale), ir_node_input(node, scale + 1)};
+    if (given[1] == NULL) return become(w, op, inputs, count);
+    ir_node *inner = fe_insert_before(w->u, node, op, inputs, count);
+    if (inner == NULL) return false;
+    inner->attrs = node->attrs;
+    inner->attr_count = node->attr_count;
+    node->attrs = NULL;
+    node->attr_count = 0;
+    given[0] = inner->outputs[0];
+    return become(w, IR_OP_QuantizeLinear, given, 3);
+}
+
+/* ---- Forms ------------------------------------------------------------------------------------------------------ */
+
+static bool one_operand(const writer *w, ir_opcode op)
+{
+    ir_value *x = floats_of(w, 0, NO_AXIS);
+    /* QLinearSoftmax says whose Softmax it is: before opset 13 all dimensions from the axis on were one. */
+    if (ir_node_int(w->node, "opset", 13) < 13 && ir_node_int(w->node, "axis", -1) != -1)
+        return fe_give_up(w->u, w->node, "of an opset before 13 and an axis that is not the last");
+    ir_node_remove_attr(w->node, "opset");
+    return finish(w, op, &x, 1, 3);
+}
+
+static bool two_operands(const writer *w, ir_opcode op)
+{
+    bool multiplies = op == IR_OP_MatMul; /* scales of rows and of columns */
+    ir_value *inputs[] = {floats_of(w, 0, multiplies ? -2 : NO_AXIS), floats_of(w, 3, multiplies ? -1 : NO_AXIS)};
+    return finish(w, op, inputs, 2, 6);
+}
+
+/* The scale of sums of products, which are what a bias is added to. */
+static ir_value *product_scale(const writer *w, int left, int right)
+{
+    return add(w, IR_OP_Mul, (ir_value *[]){ir_node_input(w->node, left), ir_node_input(w->node, right)}, 2);
+}
+
+/* x, weights, result and a bias of 32 bits. */
+static bool convolution(const writer *w, ir_opcode op)
+{
+    ir_value *inputs[] = {floats_of(w, 0, NO_AXIS), floats_of(w, 3, 0), NULL}, *bias = ir_node_input(w->node, 8);
+    if (bias != NULL) inputs[2] = as_floats(w, bias, product_scale(w, 1, 4), NULL, 0);
+    return (bias == NULL || inputs[2] != NULL) && finish(w, op, inputs, bias != NULL ? 3 : 2, 6);
+}
+
+/* a, b, a bias of 32 bits and, where the result is quantised, its scale and zero point. */
+static bool gemm(const writer *w, ir_opcode op)
+{
+    int columns = ir_node_int(w->node, "transB", 0) != 0 ? 0 : 1;
+    ir_value *inputs[] = {floats_of(w, 0, NO_AXIS), floats_of(w, 3, columns), NULL};
+    ir_value *bias = ir_node_input(w->node, 6);
+    if (bias != NULL) {
+        double alpha = ir_node_float(w->node, "alpha", 1);
+        ir_value *scale = product_scale(w, 1, 4);
+        ir_value *factor = alpha != 1 ? fe_add_scalar(w->u, w->node, "alpha", MDOT_DTYPE_F32, alpha) : NULL;
+        if (alpha != 1) scale = add(w, IR_OP_Mul, (ir_value *[]){scale, factor}, 2);
+        inputs[2] = as_floats(w, bias, scale, NULL, -1);
+        if (inputs[2] == NULL) return false;
+    }
+    return finish(w, op, inputs, bias != NULL ? 3 : 2, 7);
+}
+
+/* x, weights, a bias in floats, the scales of x and of the weights, a mask, both zero points, past keys. */
+static bool attention(const writer *w, ir_opcode op)
+{
+    ir_value *const *in = w->node->inputs, *past = ir_node_input(w->node, 8);
+    ir_value *x = as_floats(w, in[0], in[3], ir_node_input(w->node, 6), NO_AXIS);
+    ir_value *weights = as_floats(w, in[1], in[4], ir_node_input(w->node, 7), -1);
+    ir_value *inputs[] = {x, weights, in[2], ir_node_input(w->node, 5)};
+    if (past != NULL) return fe_give_up(w->u, w->node, "past keys and values are not handled");
+    return x != NULL && weights != NULL && become(w, op, inputs, 4);
+}
+
+static bool sum_with_bias(const writer *w, ir_value *left, ir_value *right, ir_value *bias)
+{
+    ir_value *factors[] = {left, right};
+    if (left == NULL || right == NULL) return false;
+    if (bias == NULL) return become(w, IR_OP_MatMul, factors, 2);
+    ir_value *product = add(w, IR_OP_MatMul, factors, 2);
+    return product != NULL && become(w, IR_OP_Add, (ir_value *[]){product, bias}, 2);
+}
+
+/* Floats that are quantised on the way, bytes, their scale, zero point and a bias. */
+static bool dynamic_product(const writer *w, ir_opcode op)
+{
+    (void)op;
+    ir_value *const *in = w->node->inputs;
+    const char *name = ir_arena_printf(w->u->graph->arena, "%s.DynamicQuantizeLinear", w->node->name);
+    ir_node *made =
+        name != NULL ? ir_graph_add_node(w->u->graph, w->node, &ir_ops[IR_OP_DynamicQuantizeLinear], name, &in[0], 1, 3)
+                     : NULL;
+    if (made == NULL) return false;
+    ir_value *left = as_floats(w, made->outputs[0], made->outputs[1], made->outputs[2], NO_AXIS);
+    ir_value *right = as_floats(w, in[1], in[2], ir_node_input(w->node, 3), -1);
+    return sum_with_bias(w, left, right, ir_node_input(w->node, 4));
+}
+
+/* Bytes a and b, their scales, their zero points and a bias. */
+static bool product_to_float(const writer *w, ir_opcode op)
+{
+    (void)op;
+    ir_value *const *in = w->node->inputs;
+    ir_value *left = as_floats(w, in[0], in[2], ir_node_input(w->node, 4), -2);
+    ir_value *right = as_floats(w, in[1], in[3], ir_node_input(w->node, 5), -1);
+    return sum_with_bias(w, left, right, ir_node_input(w->node, 6));
+}
+
+/* ---- The table -------------------------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const struct {
+    const char *op_type; /* as ir_node.op_type has it */
+    int least_inputs;    /* which must all be there, but for those in `optional` */
+    unsigned optional;   /* bit i: input i may be absent */
+    ir_opcode op;
+    bool (*write)(const writer *w, ir_opcode op);
+} table[] = {
+    {"QLinearMatMul",                        8, 0,                     IR_OP_MatMul,            two_operands},
+    {"QLinearConv",                          8, 0,                     IR_OP_Conv,              convolution},
+    {"com.microsoft:QLinearAdd",             7, 1u << 2 | 1u << 5,     IR_OP_Add,               two_operands},
+    {"com.microsoft:QLinearMul",             7, 1u << 2 | 1u << 5,     IR_OP_Mul,               two_operands},
+    {"com.microsoft:QLinearSigmoid",         4, 1u << 2,               IR_OP_Sigmoid,           one_operand},
+    {"com.microsoft:QLinearLeakyRelu",       4, 1u << 2,               IR_OP_LeakyRelu,         one_operand},
+    {"com.microsoft:QLinearSoftmax",         5, 1u << 2,               IR_OP_Softmax,           one_operand},
+    {"com.microsoft:QGemm",                  6, 0,                     IR_OP_Gemm,              gemm},
+    {"com.microsoft:QAttention",             5, 0,                     IR_OP_MSAttention,       attention},
+    {"com.microsoft:DynamicQuantizeMatMul",  3, 0,                     IR_OP_MatMul,            dynamic_product},
+    {"com.microsoft:MatMulIntegerToFloat",   4, 0,                     IR_OP_MatMul,            product_to_float},
+};
+/* clang-format on */
+
+mdot_status fe_write_q_operator(const fe_upgrader *u, ir_node *node)
+{
+    const writer w = {.u = u, .node = node};
+    for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
+        if (strcmp(table[k].op_type, node->op_type) != 0) continue;
+        for (int i = 0; i < table[k].least_inputs; i++) {
+            if (ir_node_input(node, i) == NULL && !(table[k].optional >> i & 1))
+                return mdot_fail(u->context->err, MDOT_MALFORMED,
+                                 "%s: node '%s' (%s): it lacks an input that the operator needs", u->context->file,
+                                 node->name, node->op_type);
+        }
+        return table[k].write(&w, table[k].op) ? MDOT_OK : fe_out_of_memory(u->context);
+    }
+    return MDOT_OK;
+}
