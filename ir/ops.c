@@ -100,8 +100,8 @@ static const char *way_out(const char *op_type)
                     "torch.where(mask, x, 0), or sum x * mask"},
         {"Compress", "how many elements it gives depends on data: keep the shape and write torch.where(mask, x, 0)"},
         {"Unique", "how many elements it gives depends on data"},
-        {"If", "data decides which branch is taken, and their results differ in shape: compute both to one shape and "
-               "write torch.where(condition, a, b)"},
+        {"If", "which branch is taken is known in the call only, and their results differ in type or shape: bring both "
+               "to one shape and write torch.where(condition, a, b), or fix the dimension that decides (--dim)"},
         {"Loop", "loops are not compiled: write the steps out, or use nn.LSTM, nn.GRU or a cumulative sum"},
         {"Scan", "loops are not compiled: write the steps out, or use nn.LSTM, nn.GRU or a cumulative sum"},
     };

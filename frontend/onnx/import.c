@@ -225,7 +225,7 @@ static int known_condition(importer *im, int number)
 {
     int64_t content;
     int count;
-    const ir_value *value = im->values[number];
+    const ir_value *value = number != FE_NO_VALUE ? im->values[number] : NULL;
     if (value == NULL) return -1;
     (void)fe_type_of_upgraded(&im->upgrader, value);
     return ir_value_ints(value, &content, &count) && count == 1 ? content != 0 : -1;
@@ -244,6 +244,7 @@ static bool is_left_out(importer *im, const fe_node *source)
 /* Whether both values are there and of one type, and the condition a number that such a value can be chosen by. */
 static bool can_choose(importer *im, int condition, int first, int second)
 {
+    if (condition == FE_NO_VALUE || first == FE_NO_VALUE || second == FE_NO_VALUE) return false;
     const ir_value *c = im->values[condition], *a = im->values[first], *b = im->values[second];
     if (c == NULL || a == NULL || b == NULL) return false;
     const ir_type *type = fe_type_of_upgraded(&im->upgrader, a);

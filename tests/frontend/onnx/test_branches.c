@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* A GraphProto of one node that reads x; both branches call their result "inner". */
-static void add_branch(onnx_builder *b, const char *name, const char *op_type)
+/* An attribute with a GraphProto of one node that reads x; both branches call their result "inner". */
+static pb_buffer branch(const char *name, const char *op_type)
 {
     pb_buffer node = {0}, graph = {0}, info = {0}, attr = {0};
     pb_text(&node, 1, "x");
@@ -24,7 +24,7 @@ static void add_branch(onnx_builder *b, const char *name, const char *op_type)
     pb_text(&attr, 1, name);
     pb_message(&attr, 6, &graph);
     pb_int(&attr, 20, 5); /* AttributeProto.GRAPH */
-    onnx_attr_raw(b, &attr);
+    return attr;
 }
 
 static onnx_builder *begin(void)
@@ -38,8 +38,9 @@ static onnx_builder *begin(void)
 static void add_if(onnx_builder *b, const char *condition, const char *if_true, const char *if_false)
 {
     onnx_node(b, "If", condition, "y");
-    add_branch(b, "then_branch", if_true);
-    add_branch(b, "else_branch", if_false);
+    pb_buffer first = branch("then_branch", if_true), second = branch("else_branch", if_false);
+    onnx_attr_raw(b, &first);
+    onnx_attr_raw(b, &second);
 }
 
 static void expect_operator(onnx_builder *b, const char *op_type)
@@ -132,6 +133,24 @@ static void results_that_differ_in_type_stay_an_if(void **state)
     release(&m);
 }
 
+/* One input, whose name is empty: the builder's names cannot say so. */
+static void an_absent_condition_decides_nothing(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin();
+    pb_buffer node = {0}, first = branch("then_branch", "Sigmoid"), second = branch("else_branch", "Tanh");
+    pb_text(&node, 1, "");
+    pb_text(&node, 2, "y");
+    pb_text(&node, 4, "If");
+    pb_message(&node, 5, &first);
+    pb_message(&node, 5, &second);
+    onnx_graph_raw(b, 1, &node);
+    imported m = expect_imported(b, NULL);
+    assert_string_equal(m.graph->last->op_type, "If");
+    assert_null(m.graph->last->op);
+    release(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +160,7 @@ int main(void)
         cmocka_unit_test(the_length_chooses_where_it_is_known_later),
         cmocka_unit_test(data_chooses_between_results_alike),
         cmocka_unit_test(results_that_differ_in_type_stay_an_if),
+        cmocka_unit_test(an_absent_condition_decides_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
