@@ -78,7 +78,7 @@ def sample(call, seconds):
 
 
 def ratio_at_peak(rows):
-    """The median ratio that kernels at the core's whole rate would have: what no implementation can be under."""
+    """The median ratio that kernels at the core's whole rate would have, by all operations that mdot counts."""
     return statistics.median(row["peak_us"] / row["peer_us"] for row in rows)
 
 
