@@ -13,8 +13,8 @@ static bool is_copy(const ir_node *node)
 
 static bool is_one(const ir_value *value)
 {
-    while (value->constant == NULL && is_copy(value->def)) value = value->def->inputs[0];
-    const ir_tensor *tensor = value->constant;
+    while (value != NULL && value->constant == NULL && is_copy(value->def)) value = ir_node_input(value->def, 0);
+    const ir_tensor *tensor = value != NULL ? value->constant : NULL;
     if (tensor == NULL || tensor->data == NULL || !ir_dtype_is_float(tensor->dtype)) return false;
     for (int64_t i = 0; i < tensor->count; i++)
         if (ir_tensor_real(tensor, i) != 1) return false;
@@ -24,10 +24,13 @@ static bool is_one(const ir_value *value)
 /* Rows without the weight of each that an exporter multiplies them by, where nobody gave any: it is one then. */
 static ir_value *unweighted(ir_value *rows)
 {
-    const ir_node *node = rows->def;
-    while (node != NULL && node->op == &ir_ops[IR_OP_Cast]) node = node->inputs[0]->def;
-    if (node == NULL || node->op != &ir_ops[IR_OP_Mul] || !is_one(node->inputs[1])) return rows;
-    return node->inputs[0]->type.rank == rows->type.rank ? node->inputs[0] : rows;
+    ir_value *value = rows;
+    while (value != NULL && value->def != NULL && value->def->op == &ir_ops[IR_OP_Cast])
+        value = ir_node_input(value->def, 0);
+    const ir_node *node = value != NULL ? value->def : NULL;
+    if (node == NULL || node->op != &ir_ops[IR_OP_Mul] || !is_one(ir_node_input(node, 1))) return rows;
+    ir_value *whole = ir_node_input(node, 0);
+    return whole != NULL && ir_type_equal(&whole->type, &value->type) ? whole : rows;
 }
 
 /* What is put into bags, [rows, width]: the loop's input, or rows of a table that it picks itself. NULL: it is not
@@ -48,6 +51,7 @@ static void replace_joined(ir_builder *b, const ir_value *list, ir_value *bags)
         ir_node *reader = use->node;
         next = use->next; /* the reader may go */
         if (reader == NULL || fe_foreign_role_of(reader) != FE_FOREIGN_JOIN) continue;
+        if (reader->output_count < 1 || reader->outputs[0] == NULL) continue;
         reader->outputs[0]->type = bags->type;
         if (ir_replace(b, reader->outputs[0], bags)) ir_graph_remove_node(b->graph, reader);
     }

@@ -224,6 +224,12 @@ static void other_lists_stay_what_they_are(void **state)
         assert_true(job_info(&r).unknown_count >= 1);
         job_end(&r);
     }
+    /* a join of it that nobody gives a name */
+    onnx_builder *b = with_listed_bags(one_listed_bag(0, "rows"), 8, 1);
+    onnx_node(b, "ConcatFromSequence", "list_of_bags", "");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Gather ReduceSum Linear");
+    job_end(&r);
 }
 
 /* What picks from something that the loop makes, bags that cannot be equal, another body. */
