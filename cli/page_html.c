@@ -268,7 +268,9 @@ bool page_write_job(FILE *out, const page_job *job, const cli_training *training
     fputs("<section class=\"job\">\n<h1>", out);
     page_text(out, job->path);
     fprintf(out, "</h1>\n<p class=\"soft\">batch %lld, ", (long long)first->configuration.batch);
-    page_text(out, cli_describe_training(&sentence, training, &first->configuration, &job->info, job->attends));
+    bool is_modelled = (first->prediction.warnings & MDOT_WARN_MODELLED) != 0;
+    page_text(out,
+              cli_describe_training(&sentence, training, &first->configuration, &job->info, job->attends, is_modelled));
     fprintf(out, ". %s parameters, %s FLOP a sample.</p>\n", cli_short_number(first->prediction.parameters, parameters),
             cli_short_number(first->prediction.flops_per_sample, flops));
     write_facts(out, job);

@@ -133,7 +133,8 @@ static void print_common(const predict_request *r, const predict_answers *answer
     const mdot_configuration *c = &answers->configurations[0];
     cli_sentence training;
     char all[sizeof training.text + sizeof(cell)];
-    cli_describe_training(&training, &r->training, c, &answers->job, answers->attends);
+    bool is_modelled = (answers->predictions[0].warnings & MDOT_WARN_MODELLED) != 0;
+    cli_describe_training(&training, &r->training, c, &answers->job, answers->attends, is_modelled);
     snprintf(all, sizeof all, "%.*s%s", (int)sizeof(cell) - 1, before, training.text);
     cli_print_wrapped(stdout, all, indent, column);
 }

@@ -184,7 +184,7 @@ static bool says_parallel(const cli_training *t)
            0;
 }
 
-static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_configuration *c)
+static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_configuration *c, bool is_modelled)
 {
     int gpus = cli_gpu_count(c);
     put(out, ", %d GPU%s", gpus, gpus == 1 ? "" : "s");
@@ -201,17 +201,15 @@ static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_con
     if (c->node_count > 1) put(out, " on %u nodes", c->node_count);
     if (c->link_gbps > 0) put(out, ", linked at %g GB/s", c->link_gbps);
     if (c->link != MDOT_LINK_DEFAULT) put(out, ", linked by %s", c->link == MDOT_LINK_PCIE ? "PCIe" : "NVLink");
-    if (c->link_gbps == 0 && c->link == MDOT_LINK_DEFAULT) {
-        bool plain = !says_parallel(t) && c->node_count <= 1 && c->network_gbps == 0 && c->accumulate <= 1;
-        put(out, plain ? ", linked as the predictor takes it (default)" : ", linked by what the board has (default)");
-    }
+    if (c->link_gbps == 0 && c->link == MDOT_LINK_DEFAULT)
+        put(out, ", linked %s (default)", is_modelled ? "by what the board has" : "as the predictor takes it");
     if (c->node_count > 1)
         put(out, ", network at %g GB/s%s", c->network_gbps > 0 ? c->network_gbps : 20,
             c->network_gbps > 0 ? "" : " (default)");
 }
 
 const char *cli_describe_training(cli_sentence *out, const cli_training *t, const mdot_configuration *c,
-                                  const mdot_job_info *job, bool attends)
+                                  const mdot_job_info *job, bool attends, bool is_modelled)
 {
     out->text[0] = '\0';
     put(out, "%s", cli_precision_names[c->precision]);
@@ -232,7 +230,7 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *t, cons
     if (c->recompute == MDOT_RECOMPUTE_SELECTIVE) put(out, ", all but products recomputed");
     if (c->accumulate > 1) put(out, ", %u passes a step", c->accumulate);
     if (c->torch > 0 && t->torch_count == 1) put(out, ", PyTorch %u.%u", c->torch / 100, c->torch % 100);
-    put_cluster(out, t, c);
+    put_cluster(out, t, c, is_modelled);
     return out->text;
 }
 

@@ -44,12 +44,12 @@ int cli_gpu_count(const mdot_configuration *configuration);
 double cli_samples_of_step(const mdot_configuration *configuration);
 
 /* "pytorch (default), nchw (default), …, 8 GPUs": what is said and what is taken without, for people. `attends`:
- * the job has attention. */
+ * the job has attention. `is_modelled`: the answer is, in part (MDOT_WARN_MODELLED). */
 typedef struct cli_sentence {
     char text[640];
 } cli_sentence;
 const char *cli_describe_training(cli_sentence *out, const cli_training *training, const mdot_configuration *c,
-                                  const mdot_job_info *job, bool attends);
+                                  const mdot_job_info *job, bool attends, bool is_modelled);
 /* The same as members of a JSON object, each behind a comma and a blank. */
 void cli_json_training(FILE *stream, const mdot_configuration *c);
 

@@ -239,7 +239,7 @@ typedef enum mdot_recompute {
 /* Between the GPUs of a node. Rates are those of one GPU's way out, in one direction. */
 typedef enum mdot_link {
     MDOT_LINK_DEFAULT, /* NVLink on the boards that come with it (mdot_gpu.nvlink_gbps), PCIe on others; to a predictor
-                          that does not know links, whatever it takes for granted */
+                          that reads how many GPUs there are and no links, whatever it takes for granted */
     MDOT_LINK_PCIE,
     MDOT_LINK_NVLINK /* INVALID_ARGUMENT for a GPU without a figure of it */
 } mdot_link;
@@ -268,8 +268,8 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
  * What a predictor has no input for (below) is modelled: the predictor answers for the nearest configuration that it
  * knows, and its answer is multiplied by ratios of roofline times, of what was asked for and of what it was told (other
  * kernels move no more of it than may be the GPU's), plus what is exchanged between GPUs at the rates below. The
- * interval widens by half of what physics changes, as a logarithm, and MDOT_WARN_MODELLED says so. The models stand in
- * runtime/job/modelled.c and memory.c.
+ * interval widens by a quarter of what physics changes, as a logarithm, and MDOT_WARN_MODELLED says so. The models
+ * stand in runtime/job/modelled.c and memory.c.
  *
  * Parallelism. The four degrees multiply to gpu_count; all 0, every GPU is a data-parallel worker. Tensor parallelism
  * is Megatron's: matrix products are divided by columns and by rows in turn, what stands between them with them, and
@@ -438,8 +438,8 @@ typedef struct mdot_prediction {
  *
  * Numbers of a configuration may be picked by name instead, any of them in any order, by each entry that reads them:
  * mdot.reads.configuration = "batch, is_amp, torch" makes the input f32 [3]. What a predictor does not read is
- * modelled, but for the first eight numbers, without which it is told the same. What lies between link_gbps and
- * zero_stage it reads as a whole or is told nothing of.
+ * modelled, but for batch, layout, optimizer and the first precisions, without which it is told the same. What lies
+ * between link_gbps and zero_stage it reads as a whole or is told nothing of.
  *
  * It answers with step_ms, f32 [3]: the 5 %, 50 % and 95 % quantile of the time of a step, ascending; and, if it likes,
  * with outside_training, f32 [1]: above 0 where its training data do not reach. f32 [2] to [8] say why, by the numbers

@@ -347,10 +347,9 @@ static void write_calibration(const fit *f)
                              stated_of(f, g, arithmetic));
         }
     }
-    const size_t several = SEVERAL;
-    found together = sum_terms(f, &several, 1);
-    double unknown = f->left + f->covariance[SITE] + f->of_gpu + f->of_cell;
-    write_calibrated(&c->others, f->term[SITE], unknown, f->stated);
+    const size_t site = SITE, several = SEVERAL;
+    found anywhere = sum_terms(f, &site, 1), together = sum_terms(f, &several, 1);
+    write_calibrated(&c->others, anywhere.log_factor, f->left + anywhere.variance + f->of_gpu + f->of_cell, f->stated);
     /* beside a GPU's, whose interval it makes wider */
     write_calibrated(&c->several, together.log_factor, f->left + together.variance, f->left);
     for (int part = 0; f->has_parts && part < RT_CALIBRATION_PARTS; part++)

@@ -28,7 +28,7 @@
 #define UNSURE 0.25
 enum { TYPICAL_BATCH = 32 };
 
-/* What GPUs do together but for their number, which every predictor reads. */
+/* What GPUs do together but for their number: a predictor that reads this alone is asked for plain workers. */
 #define TOGETHER                                                                                                       \
     (1u << RT_CONFIGURATION_LINK_GBPS | 1u << RT_CONFIGURATION_NETWORK_GBPS | 1u << RT_CONFIGURATION_NODE_COUNT |      \
      1u << RT_CONFIGURATION_DATA_PARALLEL | 1u << RT_CONFIGURATION_TENSOR_PARALLEL |                                   \
@@ -66,7 +66,7 @@ void rt_tell(const rt_setup *asked, const mdot_job *job, rt_configuration_set re
     if (!reads_all(reads, TOGETHER)) {
         c->micro_batches = c->pipeline_parallel = c->tensor_parallel = c->expert_parallel = 1;
         c->zero_stage = 0;
-        if (!asked->plain_workers) c->gpu_count = 1;
+        if (!asked->plain_workers || lacks(reads, RT_CONFIGURATION_GPU_COUNT)) c->gpu_count = 1;
         c->data_parallel = (uint32_t)c->gpu_count;
     }
     *out_told = told;

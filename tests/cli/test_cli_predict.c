@@ -86,7 +86,7 @@ static void what_the_file_says_is_the_default(void **state)
                     "batch 12 (the file's), pytorch (default), nchw (default), adamw (the file's),\n  1 GPU\n");
     RUN(f, path, "--gpu", "T4", "--optimizer", "sgd", "--gpus", "4");
     expect_contains(f->result.out, "batch 12 (the file's), pytorch (default), nchw (default), sgd, 4 GPUs, linked\n"
-                                   "  as the predictor takes it (default)\n");
+                                   "  by what the board has (default)\n");
     mdot_job_destroy(job);
     free(path);
 }

@@ -365,6 +365,12 @@ static void predictor_that_knows_software_alone_is_told_of_it(void **state)
     mdot_prediction several = predict_one(&f, job, &c);
     assert_true(several.step_ms > 3 * one.step_ms && several.step_ms <= 4 * one.step_ms);
     assert_int_equal(predict_warnings(several), MDOT_WARN_MODELLED);
+    c.accumulate = 0;
+    c.gpu_count = 4;
+    mdot_prediction together = predict_one(&f, job, &c);
+    c.link = MDOT_LINK_NVLINK; /* an A100's own */
+    assert_true(together.step_ms > one.step_ms && together.step_ms == predict_one(&f, job, &c).step_ms);
+    assert_int_equal(predict_warnings(together), MDOT_WARN_MODELLED);
     mdot_job_destroy(job);
     predict_close(&f);
 }

@@ -64,7 +64,7 @@ def _configurations(data: Dataset, labels: np.ndarray) -> Configurations:
     is_throughout = np.isin(precision, ("fp16", "bf16"))
     gpu = {name: tables.gpu(str(name)).numbers for name in np.unique(data.gpu)}
     return Configurations(
-        batch=_float(data.batch[labels, None]), gpu_count=where(np.ones(len(labels))), is_fp32=where(precision == "fp32"),
+        batch=_float(data.batch[labels, None]), is_fp32=where(precision == "fp32"),
         is_tf32=where(precision == "tf32"), is_amp=where(is_throughout | np.char.startswith(precision, "amp")),
         is_half=where(is_throughout), is_default=where(np.zeros(len(labels))), is_nhwc=where(data.is_nhwc[labels]),
         is_adam=where(np.zeros(len(labels))), is_fused=where(data.is_fused[labels]),

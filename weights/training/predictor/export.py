@@ -30,7 +30,7 @@ WHOLE, ENCODING_FILE, PRICE, EXPLAIN = "predictor.onnx", "encode.onnx", "price.o
 
 def configuration(**flags: float) -> list[float]:
     """READS; flags default to one GPU, AMP, NCHW, SGD, the newest software."""
-    return [(dict.fromkeys(tables.READS, 0.0) | {"batch": 1.0, "gpu_count": 1.0, "is_amp": 1.0} | flags)[name]
+    return [(dict.fromkeys(tables.READS, 0.0) | {"batch": 1.0, "is_amp": 1.0} | flags)[name]
             for name in tables.READS]
 
 
@@ -136,7 +136,7 @@ def random_configurations(random: np.random.Generator) -> tuple[np.ndarray, np.n
         flags = {name: float(random.integers(0, 2)) for name in ("is_nhwc", "is_adam", "is_eager", "is_compiled")}
         flags |= {"is_amp": 0.0} | PRECISIONS[random.integers(0, len(PRECISIONS))]
         flags |= {"torch": float(random.choice([0, 107, 110, 112, 201, NEWEST, 300]))}
-        given.append(configuration(batch=batch, gpu_count=float(2 ** random.integers(0, 5)), **flags))
+        given.append(configuration(batch=batch, **flags))
         gpus.append(tables.gpus()[random.integers(0, len(tables.gpus()))].numbers)
     return np.float32(given).T.copy(), np.float32(gpus).T.copy()
 

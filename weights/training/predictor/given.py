@@ -19,7 +19,6 @@ class Given(NamedTuple):
     """[C] each, but for the batch, which is theirs together: [1]"""
 
     batch: Tensor
-    gpu_count: Tensor
     is_half: Tensor         # half precision throughout
     is_autocast: Tensor
     is_nhwc: Tensor
@@ -60,7 +59,7 @@ def read(configuration: Tensor, gpu: Tensor) -> Given:
                                flag["is_tf32"] + flag["is_fp32"] * flag["is_pytorch"], is_half, is_fused, version,
                                flag["is_compiled"])
     return Given(
-        batch=column["batch"][:1].clamp(min=1), gpu_count=column["gpu_count"].clamp(min=1), is_half=is_half,
+        batch=column["batch"][:1].clamp(min=1), is_half=is_half,
         is_autocast=has_half - is_half, is_nhwc=flag["is_nhwc"], is_adam=flag["is_adam"] + flag["is_adamw"], is_fused=is_fused,
         is_compiled=flag["is_compiled"], is_other_precision=is_emulated, torch=version,
         conditions=torch.stack(given), product_tflops=products.clamp(min=SMALLEST_GPU_NUMBER),

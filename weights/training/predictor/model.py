@@ -2,7 +2,6 @@
 
     step = smooth maximum of  Σ count · Σ phases prior · exp(correction) + optimizer      (the GPU's time)
                               Σ count · launches · cost                                   (the host's)
-                              all-reduce of the gradients                                 (the network's)
 
 The correction comes from an encoding of the operator, which reads nothing of the configuration, and is linear in what conditions.py
 makes of that: layout, arithmetic, software. Operators see each other only in the sum; position and attention over the sequence
@@ -48,7 +47,6 @@ class Configurations(NamedTuple):
     """Of rows: the inputs that are no operator's. [R, 1] each; one row in the exported graph."""
 
     batch: Tensor
-    gpu_count: Tensor
     is_fp32: Tensor
     is_tf32: Tensor
     is_amp: Tensor          # half-precision products, with autocast or throughout
@@ -314,8 +312,6 @@ class Step(nn.Module):
     MOST_PASSES = 2.2
     """Times as much where an optimizer is no fused kernel: PyTorch's SGD with momentum is three operations on lists of tensors, which
     move 36 bytes, and gradients are cleared. Unbounded, what grows with the parameters was taken for the optimizer's: 107 bytes."""
-    LINK_GBPS = 12.0
-    """All-reduce over PCIe 4 x16 without NVLink, as NCCL reaches it between workstation boards. An assumption."""
     LAUNCHES_AT_FIRST_MS = 0.03
     """What starting a kernel costs the host. Labels of timm's have batches that hide it: torchvision's at batch 12 say it."""
 
@@ -334,8 +330,7 @@ class Step(nn.Module):
         traffic = self.SGD_BYTES + (self.ADAM_BYTES - self.SGD_BYTES) * c.is_adam
         optimizer_ms = parameters * traffic / (gbps * 1e6) * self.optimizer_passes()
         host_ms = launches * torch.exp(self.launch_cost + host)
-        reduce_ms = 2 * (c.gpu_count - 1) / c.gpu_count * parameters * FP32_BYTES / (self.LINK_GBPS * 1e6)
-        return smooth_maximum(operators_ms + optimizer_ms, host_ms, reduce_ms)
+        return smooth_maximum(operators_ms + optimizer_ms, host_ms)
 
 
 class Predictor(nn.Module):

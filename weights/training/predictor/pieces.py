@@ -144,7 +144,6 @@ class Times(NamedTuple):
     operators: Tensor       # [C], their sum, and what else a step waits for:
     optimizer: Tensor
     host: Tensor
-    link: Tensor
 
 
 class Price(nn.Module):
@@ -224,19 +223,18 @@ class Price(nn.Module):
         return found
 
     @staticmethod
-    def _else(step: Step, launches: Tensor, parameters: Tensor, gbps: Tensor, c: Given) -> tuple[Tensor, Tensor, Tensor]:
+    def _else(step: Step, launches: Tensor, parameters: Tensor, gbps: Tensor, c: Given) -> tuple[Tensor, Tensor]:
         traffic = step.SGD_BYTES + (step.ADAM_BYTES - step.SGD_BYTES) * c.is_adam
         optimizer_ms = parameters * step.optimizer_passes() * traffic / gbps
         host_ms = launches * torch.exp(step.launch_cost) * torch.ones_like(gbps)
-        reduce_ms = (2 * FP32_BYTES / (step.LINK_GBPS * 1e6)) * parameters * (c.gpu_count - 1) / c.gpu_count
-        return optimizer_ms, host_ms, reduce_ms
+        return optimizer_ms, host_ms
 
     @staticmethod
     def fourths(times: Times) -> tuple[Tensor, list[Tensor]]:
-        """The step, and the fourth powers of GPU's, host's and link's times over the longest: smooth_maximum."""
-        three = (times.operators + times.optimizer, times.host, times.link)
-        longest = torch.maximum(torch.maximum(three[0], three[1]), three[2]) + 1e-6
-        powers = [((t / longest) ** 2) ** 2 for t in three]
+        """The step, and the fourth powers of GPU's and host's times over the longer: smooth_maximum."""
+        both = (times.operators + times.optimizer, times.host)
+        longest = torch.maximum(*both) + 1e-6
+        powers = [((t / longest) ** 2) ** 2 for t in both]
         return longest * torch.sqrt(torch.sqrt(sum(powers))), powers
 
     def answer(self, rows: Rows, encoding_job: Tensor, c: Given, times: list[Times]) -> tuple[Tensor, Tensor]:
@@ -272,9 +270,10 @@ class Whole(nn.Module):
 
 
 class Explain(Whole):
-    """A member's step is (Σ t^4)^(1/4) of three times: homogeneous, so that by Euler's theorem its parts are
+    """A member's step is (Σ t^4)^(1/4) of two times: homogeneous, so that by Euler's theorem its parts are
     t · d step / d t = step · t^4 / Σ t^4. The GPU's part divides as the GPU's time does. Members are averaged as logarithms, so
-    their shares are averaged as they are. What comes out adds up to the median of step_ms."""
+    their shares are averaged as they are. What comes out adds up to the median of step_ms; nothing waits for other GPUs, which
+    the runtime models."""
 
     def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor, operator_count: Tensor,
                 configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor]:
@@ -287,6 +286,6 @@ class Explain(Whole):
             per_ms = powers[0] / total / (times.operators + times.optimizer).clamp(min=LEAST_MS)
             logs.append(torch.log(step_ms))
             of_phases.append(torch.cat([part * per_ms for part in times.parts], dim=1))
-            of_others.append(torch.cat([times.optimizer * per_ms, powers[1] / total, powers[2] / total]))
+            of_others.append(torch.cat([times.optimizer * per_ms, powers[1] / total, torch.zeros_like(total)]))
         median_ms = torch.exp(sum(logs) / len(logs))
         return sum(of_phases) / len(logs) * median_ms, sum(of_others) / len(logs) * median_ms

@@ -94,5 +94,5 @@ class TrainingRange(nn.Module):
               "PRECISION_NOT_MEASURED": c.is_other_precision,
               "SOFTWARE_NOT_MEASURED": (c.torch - conditions.NEWEST).clamp(0, 1) + (OLDEST - c.torch).clamp(0, 1),
               "TYPES_NOT_MEASURED": (unknown_share - UNKNOWN_SHARE).clamp(min=0),
-              "OPTIMIZER_OR_GPUS_NOT_MEASURED": UNSURE_OF_ADAM * c.is_adam + (c.gpu_count - 1).clamp(0, 1)}
+              "OPTIMIZER_OR_GPUS_NOT_MEASURED": UNSURE_OF_ADAM * c.is_adam}
         return torch.stack([of[cause] * torch.ones_like(c.torch) for cause in tables.causes()])

@@ -22,7 +22,7 @@ LOAD_COUNT = 2 * PHASE_LOAD_COUNT + 1
 """operator_load: nine loads per sample, the same nine per step, parameters."""
 
 POSITIONS = ("topological_index", "depth", "height", "in_degree", "out_degree")
-READS = ("batch", "gpu_count", "is_fp32", "is_tf32", "is_amp", "is_nhwc", "is_adam", "is_adamw", "is_amp_bf16", "is_bf16",
+READS = ("batch", "is_fp32", "is_tf32", "is_amp", "is_nhwc", "is_adam", "is_adamw", "is_amp_bf16", "is_bf16",
          "is_pytorch", "is_eager", "is_compiled", "torch")
 """Numbers of the configuration that the predictor reads, by their names in the header: the runtime models what else is asked."""
 

@@ -182,7 +182,6 @@ def test_labelled_jobs_are_inside_what_was_measured(ask):
 @pytest.mark.parametrize("cause, batch, gpu, flags", [
     ("BATCH_ABOVE_DATA", 4096.0, "RTX-3090", {}), ("BATCH_BELOW_DATA", 1.0, "RTX-3090", {}),
     ("CARD_NOT_MEASURED", 128.0, "A100", {}),
-    ("OPTIMIZER_OR_GPUS_NOT_MEASURED", 128.0, "RTX-3090", {"gpu_count": 4.0}),
     ("OPTIMIZER_OR_GPUS_NOT_MEASURED", 128.0, "RTX-3090", {"is_adam": 1.0}),
     ("SOFTWARE_NOT_MEASURED", 128.0, "RTX-3090", {"torch": 105.0}),
 ])
