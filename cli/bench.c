@@ -464,6 +464,7 @@ static const cli_option options[] = {
      .help = "of a round's job: fix a symbolic dimension other than the batch (or NAME=OTHER)",
      .kind = CLI_DIM,
      .at = offsetof(bench_request, reading.dims),
+     .least = 1,
      .repeats = true},
     {.name = "json", .help = "print the results as JSON", .kind = CLI_FLAG, .at = offsetof(bench_request, json)},
 };

@@ -40,13 +40,13 @@ bool cli_parse_choice(const char *command, const char *what, const char *text, c
 bool cli_split_list(const char *command, const char *what, char *text, size_t most, const char **out_items,
                     size_t *out_count);
 
-/* NAME=NUMBER or NAME=OTHER of --dim, taken apart in place and added; false after a usage error. */
+/* NAME=NUMBER, from `least` on, or NAME=OTHER of --dim, taken apart in place and added; false after a usage error. */
 enum { CLI_MAX_DIMS = 64 };
 typedef struct cli_dims {
     mdot_dim_binding item[CLI_MAX_DIMS];
     size_t count;
 } cli_dims;
-bool cli_parse_dim(const char *command, char *text, cli_dims *dims);
+bool cli_parse_dim(const char *command, char *text, int64_t least, cli_dims *dims);
 
 /* The values of an option that repeats. */
 enum { CLI_MAX_TEXTS = 64 };

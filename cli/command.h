@@ -14,7 +14,7 @@ typedef enum cli_kind {
     CLI_WHOLE,  /* int64_t from `least` to `most` */
     CLI_REAL,   /* double above 0, up to `most`; 0: without end */
     CLI_CHOICE, /* int: the index in `choices` */
-    CLI_DIM,    /* cli_dims, to which NAME=NUMBER or NAME=OTHER is added */
+    CLI_DIM,    /* cli_dims, to which NAME=NUMBER, from `least` on, or NAME=OTHER is added */
     CLI_TEXTS,  /* cli_texts, to which the value is added */
     CLI_CALL,   /* what `call` makes of it */
 } cli_kind;

@@ -160,7 +160,8 @@ static const cli_option options[] = {
      .letter = 'd',
      .value = "NAME=N",
      .help =
-         "fix another symbolic dimension of the model, such as a batch; NAME=OTHER says that two are the same length",
+         "fix another symbolic dimension of the model, such as a batch; NAME=OTHER says that two are the same "
+         "length. An input that NAME=0 leaves without elements, such as the keys of a past, is none of the artefact",
      .kind = CLI_DIM,
      .at = offsetof(compile_request, dims),
      .repeats = true},

@@ -29,6 +29,7 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
      .help = "fix a symbolic dimension other than the batch (or NAME=OTHER)",                                          \
      .kind = CLI_DIM,                                                                                                  \
      .at = offsetof(request, member.dims),                                                                             \
+     .least = 1,                                                                                                       \
      .repeats = true},                                                                                                 \
         {.name = "frozen",                                                                                             \
          .value = "MODULE",                                                                                            \

@@ -76,7 +76,7 @@ static bool set(const line *l, const cli_option *option, char *value)
     case CLI_CHOICE:
         return cli_parse_choice(command, what.text, value, option->choices, option->aliases, place);
     case CLI_DIM:
-        return cli_parse_dim(command, value, place);
+        return cli_parse_dim(command, value, option->least, place);
     case CLI_TEXTS:
         return add_text(command, what.text, value, place);
     case CLI_CALL:

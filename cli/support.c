@@ -101,7 +101,7 @@ bool cli_split_list(const char *command, const char *what, char *text, size_t mo
     return true;
 }
 
-bool cli_parse_dim(const char *command, char *text, cli_dims *dims)
+bool cli_parse_dim(const char *command, char *text, int64_t least, cli_dims *dims)
 {
     char *equals = strchr(text, '=');
     if (equals == NULL || equals == text || equals[1] == '\0') {
@@ -117,7 +117,7 @@ bool cli_parse_dim(const char *command, char *text, cli_dims *dims)
     *dim = (mdot_dim_binding){.name = text};
     bool is_number = strchr("+-0123456789", equals[1]) != NULL;
     if (!is_number) dim->same_as = equals + 1;
-    return !is_number || cli_parse_int(command, "--dim", equals + 1, 1, INT32_MAX, &dim->value);
+    return !is_number || cli_parse_int(command, "--dim", equals + 1, least, INT32_MAX, &dim->value);
 }
 
 const char *const *cli_level_names(void)

@@ -71,6 +71,7 @@ struct ir_value {
     ir_type type;
     const ir_tensor *constant; /* set: an initializer or a folded value; def is NULL then */
     bool stored;               /* the constant is an initializer of the file */
+    mdot_dtype rounded;        /* the narrower type that the constant was cast from; NONE: it has its own precision */
     mdot_dtype declared;       /* what the file says of a graph output; NONE: nothing */
     const ir_known *known;
     ir_node *def; /* NULL: a graph input or a constant */

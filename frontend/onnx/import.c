@@ -71,6 +71,28 @@ static mdot_status import_initializers(importer *im)
     return MDOT_OK;
 }
 
+/* The constant without elements that an input without any is, and so no input of the graph; NULL: it stays one. A
+ * test's data counts the inputs as the file does, a job's are only looked at, and strings nothing computes with. */
+static mdot_status empty_constant(const importer *im, const char *name, const ir_type *type, ir_value **out_constant)
+{
+    const fe_options *options = im->context.options;
+    int64_t dims[MDOT_MAX_RANK];
+    *out_constant = NULL;
+    if (ir_type_count_at(type, 1) != 0 || type->dtype == MDOT_DTYPE_STRING) return MDOT_OK;
+    if (options->job || options->input_types != NULL) return MDOT_OK;
+    for (int i = 0; i < type->rank; i++) {
+        if (!ir_dim_is_number(type->dim[i]))
+            return mdot_fail(im->context.err, MDOT_INVALID_ARGUMENT,
+                             "%s: input '%s' is empty, and yet as long as '%s' along axis %d", im->context.file, name,
+                             im->graph->symbol, i);
+        dims[i] = type->dim[i].offset;
+    }
+    const ir_wide *wide = ir_wide_create(im->context.arena, type->dtype, type->rank, dims);
+    const ir_tensor *tensor = wide != NULL ? ir_tensor_from_wide(im->context.arena, wide) : NULL;
+    *out_constant = tensor != NULL ? ir_graph_add_constant(im->graph, name, tensor) : NULL;
+    return *out_constant != NULL ? MDOT_OK : fe_out_of_memory(&im->context);
+}
+
 static mdot_status import_inputs(importer *im)
 {
     ir_arena *scratch = im->context.scratch;
@@ -85,7 +107,10 @@ static mdot_status import_inputs(importer *im)
     mdot_status status = fe_type_inputs(&im->context, inputs, count, types, &im->graph->symbol, &im->bound);
     if (status == MDOT_OK) im->graph->batch = fe_named_batch(im->bound);
     for (int i = 0; i < count && status == MDOT_OK; i++) {
-        ir_value *value = ir_graph_add_input(im->graph, inputs[i]->name, &types[i]);
+        ir_value *value;
+        status = empty_constant(im, inputs[i]->name, &types[i], &value);
+        if (status != MDOT_OK) return status;
+        if (value == NULL) value = ir_graph_add_input(im->graph, inputs[i]->name, &types[i]);
         if (value == NULL) return fe_out_of_memory(&im->context);
         im->values[value_named(im, inputs[i]->name)] = value;
     }

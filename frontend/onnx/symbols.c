@@ -151,6 +151,7 @@ static mdot_status merge(const binder *b, int from, const mdot_dim_binding *bind
 mdot_status fe_check_bindings(const fe_options *options, mdot_error *err)
 {
     const mdot_dim_binding *bindings = options->bindings;
+    const int least = options->job ? 1 : 0;
     if (options->binding_count > 0 && bindings == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%zu dimensions are counted and none given",
                          options->binding_count);
@@ -160,9 +161,9 @@ mdot_status fe_check_bindings(const fe_options *options, mdot_error *err)
         if (bindings[i].same_as != NULL && *bindings[i].same_as == '\0')
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension '%s' is the same as one without a name",
                              bindings[i].name);
-        if (bindings[i].same_as == NULL && bindings[i].value < 1)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension '%s' is bound to %lld; at least 1",
-                             bindings[i].name, (long long)bindings[i].value);
+        if (bindings[i].same_as == NULL && bindings[i].value < least)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension '%s' is bound to %lld; at least %d",
+                             bindings[i].name, (long long)bindings[i].value, least);
     }
     return MDOT_OK;
 }

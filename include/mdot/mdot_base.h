@@ -121,7 +121,8 @@ size_t mdot_dtype_size_bytes(mdot_dtype dtype);
 enum { MDOT_MAX_RANK = 8 };
 
 /* What one named dimension of an ONNX model is taken as: a number of at least 1 or, where `same_as` is set, whatever
- * the dimension of that name is. */
+ * the dimension of that name is. A predictor's may be 0: inputs that it leaves without elements, such as the keys and
+ * values of a past, are none of the artefact's. */
 typedef struct mdot_dim_binding {
     const char *name;
     int64_t value;

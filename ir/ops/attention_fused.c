@@ -63,12 +63,17 @@ static mdot_status check_score_bias(const ir_operands *from, int i, const geomet
                    ir_shape_text(from, 4, bias.dim, text), ir_shape_text(from, 4, full, full_text));
 }
 
-static mdot_status refuse_past(const ir_operands *from, int first, int last)
+/* A past of no rows is none. */
+static mdot_status refuse_past(const ir_operands *from, int first, int last, int rank)
 {
     for (int i = first; i <= last; i++) {
-        if (ir_operand_given(from, i)) {
-            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "past keys and values are not handled");
-        }
+        ir_type past;
+        if (!ir_operand_given(from, i)) continue;
+        mdot_status status = ir_operand_need(from, i, "past", rank, &past);
+        if (status != MDOT_OK) return status;
+        if (!ir_dim_is(past.dim[rank - 2], 0))
+            return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                           "past keys and values are not handled; of length 0 they are none (--dim NAME=0)");
     }
     return MDOT_OK;
 }
@@ -151,7 +156,7 @@ static mdot_status read_rows(const ir_operands *from, int operand, ir_type *out)
 static mdot_status read_multi_head(const ir_operands *from, geometry *out)
 {
     ir_type input[3], bias;
-    mdot_status status = refuse_past(from, MHA_PAST_KEY, MHA_PAST_VALUE);
+    mdot_status status = refuse_past(from, MHA_PAST_KEY, MHA_PAST_VALUE, 4);
     for (int i = MHA_QUERY; i <= MHA_VALUE && status == MDOT_OK; i++) status = read_rows(from, i, &input[i]);
     if (status != MDOT_OK) return status;
     const ir_dim *q = input[MHA_QUERY].dim, *k = input[MHA_KEY].dim, *v = input[MHA_VALUE].dim;
@@ -288,8 +293,9 @@ static mdot_status read_widths(const ir_operands *from, ir_dim columns, geometry
 static mdot_status read_ms_attention(const ir_operands *from, geometry *out)
 {
     ir_type input, weights, bias;
-    mdot_status status = refuse_past(from, MSA_PAST, MSA_PAST);
-    if (status == MDOT_OK) status = refuse_past(from, MSA_PAST_LENGTH, MSA_PAST_LENGTH);
+    mdot_status status = refuse_past(from, MSA_PAST, MSA_PAST, 5);
+    if (status == MDOT_OK && ir_operand_given(from, MSA_PAST_LENGTH))
+        status = ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "a past in a buffer that is shared is not handled");
     if (status == MDOT_OK) status = ir_operand_need(from, MSA_INPUT, "input", 3, &input);
     if (status == MDOT_OK) status = ir_operand_need_floats(from, MSA_INPUT, "input");
     if (status == MDOT_OK) status = ir_operand_need(from, MSA_WEIGHTS, "weights", 2, &weights);

@@ -12,11 +12,11 @@
 
 /* Selecting this number or less equals adding it: exp(s - 1e9) is zero beside any unmasked score, and in a row without
  * one s - 1e9 rounds to the same f32 for every ordinary score s, as the selection would give. A greater one must be
- * selected. */
-static const double least_selected = -1e9;
+ * selected. This is -1e9 as bf16 has it. */
+static const double least_selected = -998244352;
 /* What is masked by this number or less weighs nothing beside any score of an ordinary model: exp(-1e4 + 104) is zero
- * in f32. */
-static const double surely_masked = -1e4;
+ * in f32. This is -1e4 as bf16 has it. */
+static const double surely_masked = -9984;
 
 enum { X, FACTOR };
 static const ir_pattern *const times = P(Mul, P_ANY(X), P_SCALAR(FACTOR));

@@ -2,7 +2,7 @@
  *
  * Both come to operands of heads side by side in rows, or by head where they are given packed or so, and one additive
  * mask. Integer masks say with 0 which keys to leave out; those are filled with mask_filter_value, as ONNX Runtime
- * does. Past keys the shape rules have refused.
+ * does. Past keys the shape rules have refused, but for none.
  */
 #include "ir/ops.h"
 #include "ir/passes/contrib.h"

@@ -1,8 +1,8 @@
 /* fold.c — infers types, and replaces what is known at compile time by constants.
  *
- * Three sources: content that the shape rules found (ir_value.known), operators that read only shapes, and operators
- * all of whose inputs are constants, which the reference evaluator computes in double precision; results are rounded to
- * their nominal type. An initializer whose data was not read (a job's weights) folds nothing.
+ * Three sources: content that the shape rules found (ir_value.known), or that there is none; operators that read only
+ * shapes; and operators all of whose inputs are constants, which the reference evaluator computes in double precision;
+ * results are rounded to their nominal type. An initializer whose data was not read (a job's weights) folds nothing.
  */
 #include "ir/passes/fold.h"
 
@@ -55,13 +55,17 @@ static bool is_worthwhile(const ir_node *node)
 
 /* ---- Known content ---------------------------------------------------------------------------------------------- */
 
-/* The constant that `value` is when all of its known content is numbers; NULL when it is not. */
+/* The constant that `value` is when all of its known content is numbers, or it has no content; NULL when it is not. */
 static ir_value *known_constant(ir_builder *b, const ir_value *value)
 {
     int64_t content[IR_MAX_KNOWN], dims[MDOT_MAX_RANK];
     int count;
-    if (value == NULL || !is_concrete(value) || !ir_value_ints(value, content, &count)) return NULL;
-    if (count != ir_type_count_at(&value->type, 0)) return NULL;
+    if (value == NULL || !is_concrete(value) || value->type.dtype == MDOT_DTYPE_STRING) return NULL;
+    int64_t elements = ir_type_count_at(&value->type, 0);
+    if (elements == 0)
+        count = 0;
+    else if (!ir_value_ints(value, content, &count) || count != elements)
+        return NULL;
     for (int i = 0; i < value->type.rank; i++) dims[i] = value->type.dim[i].offset;
     ir_wide *wide = ir_wide_create(b->graph->arena, value->type.dtype, value->type.rank, dims);
     for (int i = 0; wide != NULL && i < count; i++) {
@@ -112,6 +116,14 @@ static ir_wide *operand(ir_arena *arena, const ir_value *value)
     return shape;
 }
 
+/* The type whose rounding a cast to a wider one leaves in a constant. */
+static mdot_dtype rounded_by(const ir_node *node)
+{
+    if (node->op != &ir_ops[IR_OP_Cast]) return MDOT_DTYPE_NONE;
+    mdot_dtype from = node->inputs[0]->type.dtype;
+    return from == MDOT_DTYPE_F16 || from == MDOT_DTYPE_BF16 ? from : MDOT_DTYPE_NONE;
+}
+
 /* Evaluates the node in `arena`; the outputs become constants of the graph. */
 static void evaluate(ir_builder *b, ir_node *node, ir_arena *arena)
 {
@@ -131,9 +143,10 @@ static void evaluate(ir_builder *b, ir_node *node, ir_arena *arena)
     for (int i = 0; b->status == MDOT_OK && i < node->output_count; i++) {
         if (node->outputs[i] == NULL || out[i] == NULL) continue;
         ir_tensor *tensor = ir_tensor_from_wide(b->graph->arena, out[i]);
-        if (tensor != NULL)
-            ir_replace(b, node->outputs[i],
-                       ir_build_constant(b, tensor->dtype, tensor->dims, tensor->rank, tensor->data));
+        if (tensor == NULL) continue;
+        ir_value *constant = ir_build_constant(b, tensor->dtype, tensor->dims, tensor->rank, tensor->data);
+        if (constant != NULL) constant->rounded = rounded_by(node);
+        ir_replace(b, node->outputs[i], constant);
     }
 }
 

@@ -16,11 +16,11 @@ typedef struct goal {
 
 static bool solve(ir_match *match, const goal *first);
 
-/* How far a constant may lie from the number that the formula means: its type's rounding, and for f32 the digits that
- * people write (1.4142135, 0.797885). Relative. */
-static double rounding(mdot_dtype dtype)
+/* How far a constant may lie from the number that the formula means: the rounding of its type, or of the one that it
+ * was cast from, and for f32 the digits that people write (1.4142135, 0.797885). Relative. */
+static double rounding(const ir_value *value)
 {
-    switch (dtype) {
+    switch (value->rounded != MDOT_DTYPE_NONE ? value->rounded : value->type.dtype) {
     case MDOT_DTYPE_F16:
         return 1e-3;
     case MDOT_DTYPE_BF16:
@@ -108,7 +108,7 @@ static bool solve(ir_match *match, const goal *first)
     case IR_PATTERN_ANY:
         return bind(match, pattern->slot, value, first->next);
     case IR_PATTERN_NUMBER:
-        return ir_value_is_filled(value, pattern->number, rounding(value->type.dtype)) && solve(match, first->next);
+        return ir_value_is_filled(value, pattern->number, rounding(value)) && solve(match, first->next);
     case IR_PATTERN_SCALAR:
         return ir_value_scalar(value, &scalar) && bind(match, pattern->slot, value, first->next);
     case IR_PATTERN_OP:

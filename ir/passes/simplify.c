@@ -210,10 +210,34 @@ static void pad(ir_builder *b, ir_node *node)
     if (ir_value_is_filled(node->inputs[1], 0, 0)) forward_input(b, node);
 }
 
-/* Concat, Max and their like of one part. */
+/* Max and its like of one part. */
 static void single_part(ir_builder *b, ir_node *node)
 {
     if (node->input_count == 1) forward_input(b, node);
+}
+
+static bool is_empty(const ir_value *value)
+{
+    for (int i = 0; i < value->type.rank; i++)
+        if (ir_dim_is(value->type.dim[i], 0)) return true;
+    return false;
+}
+
+/* Parts without elements are left out, such as the keys of a past that is not there. */
+static void concat(ir_builder *b, ir_node *node)
+{
+    int count = 0;
+    ir_value **parts = ir_build_alloc(b, node->input_count, sizeof *parts);
+    for (int i = 0; parts != NULL && i < node->input_count; i++)
+        if (!is_empty(node->inputs[i])) parts[count++] = node->inputs[i];
+    if (parts == NULL || count == 0) return;
+    if (count == 1) ir_replace(b, node->outputs[0], parts[0]);
+    if (count == 1 || count == node->input_count) return;
+    ir_node *made = ir_build_node(b, IR_OP_Concat, parts, count, 1);
+    if (made == NULL) return;
+    made->attrs = node->attrs;
+    made->attr_count = node->attr_count;
+    ir_replace(b, node->outputs[0], ir_build_infer(b, made));
 }
 
 /* Softmax(Reshape(x)) = Reshape(Softmax(x)) where rows stay rows: so the flattening with which the frontend writes the
@@ -327,7 +351,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_LogSoftmax] = softmax,
     [IR_OP_Slice] = slice,
     [IR_OP_Pad] = pad,
-    [IR_OP_Concat] = single_part,
+    [IR_OP_Concat] = concat,
     [IR_OP_Split] = split,
     [IR_OP_Gather] = gather,
     [IR_OP_Min] = single_part,

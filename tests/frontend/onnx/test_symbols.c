@@ -129,12 +129,12 @@ static void unknown_binding_is_warned_of(void **state)
     release(&m);
 }
 
-static void binding_below_one_is_refused(void **state)
+static void negative_binding_is_refused(void **state)
 {
     (void)state;
-    mdot_dim_binding bindings[] = {{"N", 0, NULL}};
+    mdot_dim_binding bindings[] = {{"N", -1, NULL}};
     fe_options options = {.bindings = bindings, .binding_count = 1};
-    expect_refused(with_inputs("1,N", NULL), &options, MDOT_INVALID_ARGUMENT, "'N'", "at least 1", NULL);
+    expect_refused(with_inputs("1,N", NULL), &options, MDOT_INVALID_ARGUMENT, "'N'", "at least 0", NULL);
 }
 
 static void several_lengths_are_refused_with_advice(void **state)
@@ -286,7 +286,7 @@ int main(void)
         cmocka_unit_test(a_name_is_not_the_same_as_an_unknown_one),
         cmocka_unit_test(everything_may_be_bound),
         cmocka_unit_test(unknown_binding_is_warned_of),
-        cmocka_unit_test(binding_below_one_is_refused),
+        cmocka_unit_test(negative_binding_is_refused),
         cmocka_unit_test(several_lengths_are_refused_with_advice),
         cmocka_unit_test(several_batches_are_refused),
         cmocka_unit_test(unnamed_dimension_is_named_after_its_input),

@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -92,12 +93,56 @@ static void integers_are_rounded_as_the_model_says(void **state)
     ir_arena_destroy(arena);
 }
 
+/* Constants that a narrow type rounded are the formula's: √2 is 1.4140625 in both, 0.044715 in bf16 0.04467…, and a
+ * mask of -1e4 one of -9984. */
+static void formulas_are_recognised_by_rounded_constants(void **state)
+{
+    (void)state;
+    static const char *const spelt[] = {
+        "r = constant $[] [1.4142135]\nd = Div(x, r)\ne = Erf(d)\ns = Add(e, one)\np = Mul(x, s)\ny = Mul(p, half)\n",
+        "r = constant $[] [0.70710678]\nd = Mul(x, r)\ne = Erf(d)\ns = Add(e, one)\np = Mul(x, s)\ny = Mul(p, half)\n",
+        "three = constant $[] [3]\nc = constant $[] [0.044715]\nr = constant $[] [0.7978845608]\nq = Pow(x, three)\n"
+        "cq = Mul(q, c)\ni = Add(x, cq)\na = Mul(i, r)\nt = Tanh(a)\n"
+        "s = Add(t, one)\np = Mul(x, s)\ny = Mul(p, half)\n",
+        "c = constant $[] [3]\nz = constant $[] [0]\nt = constant $[] [6]\nsixth = constant $[] [0.16666667]\n"
+        "a = Add(x, c)\ni = Clip(a, z, t)\np = Mul(x, i)\ny = Mul(p, sixth)\n",
+        "key = input bool[1,1,L]\nc = constant $[] [-1e4]\nj = constant i64[3] [1, -1, 8]\nq = Reshape(x, j)\n"
+        "kt = Transpose(q) {perm=[0, 2, 1]}\ns = MatMul(q, kt)\nt = Where(key, s, c)\nw = Softmax(t) {axis=-1}\n"
+        "zero = constant $[] [0]\nz = Where(key, w, zero)\ny = MatMul(z, q)\n",
+    };
+    static const ir_opcode wanted[] = {IR_OP_Gelu, IR_OP_Gelu, IR_OP_Gelu, IR_OP_HardSwish, IR_OP_Attention};
+    static const struct {
+        const char *name;
+        double tolerance;
+    } types[] = {{"f16", 4e-3}, {"bf16", 4e-2}};
+    for (size_t i = 0; i < 2 * sizeof spelt / sizeof *spelt; i++) {
+        char text[1024] = "";
+        ir_arena *arena = ir_arena_create(0);
+        const char *form = ir_arena_printf(arena,
+                                           "x = input $[L,8]\none = constant $[] [1]\nhalf = constant $[] [0.5]\n%s"
+                                           "return y\n",
+                                           spelt[i / 2]);
+        size_t used = 0;
+        for (const char *at = form; *at != '\0'; at++)
+            used += (size_t)snprintf(text + used, sizeof text - used, *at == '$' ? "%s" : "%.1s",
+                                     *at == '$' ? types[i % 2].name : at);
+        ir_graph *before = graph_from_notation(text, 16, arena), *after = after_passes(before, arena);
+        bool found = false;
+        for (const ir_node *node = after->first; node != NULL; node = node->next)
+            found = found || node->op == &ir_ops[wanted[i / 2]];
+        if (!found) fail_msg("not recognised: %s", text);
+        assert_same_values(before, after, 5, types[i % 2].tolerance);
+        ir_arena_destroy(arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_models_are_computed_in_f32),
         cmocka_unit_test(decisions_are_taken_on_rounded_values),
         cmocka_unit_test(integers_are_rounded_as_the_model_says),
+        cmocka_unit_test(formulas_are_recognised_by_rounded_constants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
