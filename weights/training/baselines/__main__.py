@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from predictor.forms import SHIPPED_FORM
+
 
 def _evaluate(options: argparse.Namespace) -> None:
     from baselines import evaluation
@@ -47,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     reporting = commands.add_parser("report", help="a table a split, from evaluate's predictions")
     reporting.add_argument("--results", type=Path, required=True)
     reporting.add_argument("--ours", type=Path, help="folder of `predictor evaluate`, to stand beside them")
-    reporting.add_argument("--form", default="shipped", help="the predictor's form (default shipped)")
+    reporting.add_argument("--form", default=SHIPPED_FORM, help=f"the predictor's form (default {SHIPPED_FORM}, which ships)")
     reporting.set_defaults(run=_report)
 
     tuning = commands.add_parser("tune", help="settings that were tried, on folds within training labels")
