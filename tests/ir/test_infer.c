@@ -171,6 +171,20 @@ static void strings_are_refused_wherever_they_are(void **state)
     }
 }
 
+/* A result that nobody names is no value, which has no type to look at. */
+static void results_may_be_left_out(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    mdot_error err = {0};
+    ir_graph *graph = parse("graph \"m.onnx\" { %0 \"x\" : f32[2] = input\n"
+                            "%1 \"y\" : f32[2], _ = Dropout(%0)\n"
+                            "return %1 }",
+                            arena);
+    assert_int_equal(ir_check_supported(graph, &err), MDOT_OK);
+    ir_arena_destroy(arena);
+}
+
 static void what_can_be_written_otherwise_is_said(void **state)
 {
     (void)state;
@@ -374,6 +388,7 @@ int main(void)
         cmocka_unit_test(dimensions_are_negative_at_no_length),
         cmocka_unit_test(unsupported_operators_are_reported_together),
         cmocka_unit_test(strings_are_refused_wherever_they_are),
+        cmocka_unit_test(results_may_be_left_out),
         cmocka_unit_test(what_can_be_written_otherwise_is_said),
         cmocka_unit_test(unsupported_operators_of_endless_names_are_reported),
         cmocka_unit_test(a_long_report_is_cut),
