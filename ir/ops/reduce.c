@@ -224,7 +224,10 @@ mdot_status ir_shape_arg(ir_graph *graph, ir_node *node, mdot_error *err)
     if (status != MDOT_OK) return status;
     status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), type->rank, &axis, err);
     if (status != MDOT_OK) return status;
+    bool is_empty = ir_dim_is(type->dim[axis], 0);
     set_reduced_type(node, MDOT_DTYPE_I64, 1u << axis);
+    if (is_empty && ir_type_count_at(&node->outputs[0]->type, 1) != 0)
+        return ir_fail(node, err, MDOT_MALFORMED, "axis %d is empty", axis);
     return MDOT_OK;
 }
 

@@ -351,12 +351,16 @@ static mdot_status pad_result(const ir_operands *from, ir_type *out_type)
     if (status != MDOT_OK) return status;
     for (int i = 0; i < in.rank; i++) {
         int64_t least = -1, most;
+        bool was_empty = ir_dim_is(in.dim[i], 0);
         bool affine = ir_dim_add(in.dim[i], before[i], &in.dim[i]) && ir_dim_add(in.dim[i], after[i], &in.dim[i]);
         if (affine) ir_dim_bounds(from->graph, in.dim[i], &least, &most);
         if (least < 0) {
             return ir_fail(from->node, from->err, ir_dims_fault(1, &in.dim[i]),
                            "the pads take more from axis %d than it has", i);
         }
+        if (mode != PAD_CONSTANT && was_empty && !ir_dim_is(in.dim[i], 0))
+            return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                           "an empty input has no elements to pad with along axis %d", i);
     }
     *out_type = in;
     return MDOT_OK;

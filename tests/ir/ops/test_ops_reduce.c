@@ -119,6 +119,7 @@ static void wrong_axes_are_named(void **state)
                        .inputs = {"f32[2,3]", "i64[1] [2]"}); /* axis out of range */
     assert_shape_fault(MDOT_MALFORMED, "twice", .op = "ReduceSum",
                        .inputs = {"f32[2,3]", "i64[2] [1, -1]"}); /* axis twice */
+    assert_shape_fault(MDOT_MALFORMED, "axis 1 is empty", .op = "ArgMin", .attrs = "axis=1", .inputs = {"f32[2,0]"});
     assert_shape_fault(MDOT_MALFORMED, "axis -3", .op = "ArgMax", .attrs = "axis=-3",
                        .inputs = {"f32[2,3]"}); /* argmax axis out of range */
     assert_shape_fault(MDOT_MALFORMED, "is of type bool, where the operator takes", .op = "ReduceSum",

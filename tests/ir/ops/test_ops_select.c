@@ -176,6 +176,7 @@ static void pad_refuses_what_does_not_fit(void **state)
                        .inputs = {"f32[2]", "i64[2] [1, 1]", "i64[] [1]"});
     assert_shape_fault(MDOT_MALFORMED, "constant value is not one element", "Pad",
                        .inputs = {"f32[2]", "i64[2] [1, 1]", "f32[2,3]"});
+    assert_shape_fault(MDOT_MALFORMED, "empty", "Pad", "mode=\"edge\"", .inputs = {"f32[0]", "i64[2] [1, 1]"});
     assert_eval_fault(MDOT_MALFORMED, "empty", "Pad", "mode=\"edge\"", .inputs = {"f32[0] []", "i64[2] [1, 1]"});
 }
 
