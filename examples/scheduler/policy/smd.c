@@ -90,6 +90,14 @@ static void count_idle(smd *self, const sc_view *view)
     }
 }
 
+/* Which GPUs of a node a job gets is open: what the plan has not left free of a node, nobody finds idle there, be it
+ * taken as idle, from a job that ran, or by one that stays. */
+static void discount_taken(smd *self, const sc_view *view, const sc_plan *plan)
+{
+    for (size_t node = 0; node < view->cluster->node_count; node++)
+        if (self->idle[node] > plan->node_free[node]) self->idle[node] = plan->node_free[node];
+}
+
 /* The first behind `after` that is not packed and takes at most so many GPUs. */
 static uint32_t next_of(const smd *self, const sc_settled *settled, uint32_t after, int gpus)
 {
@@ -115,13 +123,13 @@ static void pack(smd *self, const sc_view *view, sc_plan *plan, uint32_t job, bo
     self->packed[job] = self->decision;
     if (would_stay(view, job, is_whole) && sc_place_as_it_is(view, plan, job)) return;
     bool (*place)(const sc_view *, sc_plan *, const int *, uint32_t) = is_whole ? sc_place_on_one : sc_place_on_several;
+    discount_taken(self, view, plan);
     bool is_idle = place(view, plan, self->idle, job);
     if (!is_idle) place(view, plan, plan->node_free, job);
     const sc_grant *grant = &plan->grants[plan->grant_count - 1];
-    for (size_t i = 0; i < grant->part_count; i++) {
+    for (size_t i = 0; i < grant->part_count && is_idle; i++) {
         const sc_part *part = &plan->parts[grant->first_part + i];
-        if (is_idle) self->idle[part->node] -= part->gpus;
-        if (self->idle[part->node] > plan->node_free[part->node]) self->idle[part->node] = plan->node_free[part->node];
+        self->idle[part->node] -= part->gpus;
     }
 }
 

@@ -261,6 +261,16 @@ static void smd_migrates_where_that_saves_time(void **state)
            "0 start a:2; 1 start b:2; 2 start a:1 b:1; 3 start a:1; 4 start a:1");
 }
 
+/* At 7 s 3, of the fewest GPU-seconds, finds no six idle GPUs and takes all of node a and half of b. 1 stays on the other
+ * half, one GPU of which was idle before; 0 moves to c, and nothing is left for 2. */
+static void smd_takes_idle_gpus_once(void **state)
+{
+    (void)state;
+    static const row rows[] = {{0, 4, 20, 0}, {5, 2, 20, 0}, {6, 1, 55, 0}, {7, 6, 1, 0}};
+    expect(rows, 4, (const int[]){4, 4, 4, 0}, &sc_policy_smd, 0, (const double[]){20, 25, 62, 8},
+           "0 start a:4; 1 start b:2; 2 start b:1; 2 preempt b:1; 3 start a:4 b:2; 0 move c:4; 2 resume b:1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +284,7 @@ int main(void)
         cmocka_unit_test(gandiva_moves_first_who_saves_most),
         cmocka_unit_test(smd_spreads_only_what_uses_the_gpus_best),
         cmocka_unit_test(smd_migrates_where_that_saves_time),
+        cmocka_unit_test(smd_takes_idle_gpus_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
