@@ -28,7 +28,8 @@ for target; do
         -artifact_prefix="$found/$target-" "$corpus/$target" > "$found/$target.log" 2>&1; then
         echo "$target: $(tail -n 1 "$found/$target.log")"
     else
-        echo "$target: found; see $found/$target.log"
+        echo "$target: found; see $found/$target.log, which ends:"
+        tail -n 40 "$found/$target.log"
         status=1
     fi
 done

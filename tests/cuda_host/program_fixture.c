@@ -27,15 +27,18 @@ typedef struct parameter {
 
 /* ---- Programs ---------------------------------------------------------------------------------------------------- */
 
-static void compile(program *p, const int64_t *buckets, const cu_schedule *schedule, cuda_host_mode checks)
+/* False where CUDA code cannot be had for the model, for a reason that a message gives. */
+static bool compile(program *p, const int64_t *buckets, const cu_schedule *schedule, cuda_host_mode checks,
+                    mdot_error *err)
 {
     static const co_hooks no_hooks;
-    mdot_error err = {0};
     size_t count = 0;
     while (buckets[count] != 0) count++;
-    if (co_plan_entry("predict", p->model, buckets, count, false, &no_hooks, p->arena, &p->entry, &err) != MDOT_OK ||
-        cu_generate(&p->entry, 1, p->compute, schedule, p->arena, &p->code, &err) != MDOT_OK)
-        fail_msg("%s", err.message);
+    mdot_status status = co_plan_entry("predict", p->model, buckets, count, false, &no_hooks, p->arena, &p->entry, err);
+    if (status != MDOT_OK) fail_msg("%s", err->message);
+    status = cu_generate(&p->entry, 1, p->compute, schedule, p->arena, &p->code, err);
+    if (status == MDOT_UNSUPPORTED && err->message[0] != '\0') return false;
+    if (status != MDOT_OK) fail_msg("%s", err->message);
     const char *save = getenv("MDOT_SAVE_CUDA"); /* for people: the source that is tested */
     if (save) {
         FILE *file = fopen(save, "w");
@@ -44,17 +47,28 @@ static void compile(program *p, const int64_t *buckets, const cu_schedule *sched
         fclose(file);
     }
     p->module = cuda_compile(p->code.source, checks);
+    return true;
+}
+
+bool program_try_file(const char *path, const int64_t *buckets, cg_compute compute, cuda_host_mode checks,
+                      program *out_program, mdot_error *err)
+{
+    program p = {.arena = ir_arena_create(0), .compute = compute};
+    ir_graph *model = NULL;
+    assert_non_null(p.arena);
+    if (fe_import(path, NULL, p.arena, &model, err) != MDOT_OK) fail_msg("%s", err->message);
+    p.model = model;
+    bool is_supported = compile(&p, buckets, &cu_blocks, checks, err);
+    *out_program = p;
+    if (!is_supported) ir_arena_destroy(p.arena);
+    return is_supported;
 }
 
 program program_from_file(const char *path, const int64_t *buckets, cg_compute compute, cuda_host_mode checks)
 {
-    program p = {.arena = ir_arena_create(0), .compute = compute};
-    ir_graph *model = NULL;
+    program p;
     mdot_error err = {0};
-    assert_non_null(p.arena);
-    if (fe_import(path, NULL, p.arena, &model, &err) != MDOT_OK) fail_msg("%s", err.message);
-    p.model = model;
-    compile(&p, buckets, &cu_blocks, checks);
+    if (!program_try_file(path, buckets, compute, checks, &p, &err)) fail_msg("%s", err.message);
     return p;
 }
 
@@ -77,7 +91,9 @@ program program_from_variant(const char *graph, const program_variant *variant, 
         for (int k = 0; k < node->output_count; k++) node->outputs[k]->name = *names++;
     }
     p.model = model;
-    compile(&p, buckets, variant->schedule ? variant->schedule : &cu_blocks, checks);
+    mdot_error err = {0};
+    if (!compile(&p, buckets, variant->schedule ? variant->schedule : &cu_blocks, checks, &err))
+        fail_msg("%s", err.message);
     return p;
 }
 

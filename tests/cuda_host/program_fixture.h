@@ -19,6 +19,9 @@ typedef struct program {
 
 /* A program of one entry "predict" for ascending buckets (end with 0; just 0 where the model has no length). */
 program program_from_file(const char *path, const int64_t *buckets, cg_compute compute, cuda_host_mode checks);
+/* False, with a message and no program, where the model has no CUDA code (MDOT_UNSUPPORTED); else as above. */
+bool program_try_file(const char *path, const int64_t *buckets, cg_compute compute, cuda_host_mode checks,
+                      program *out_program, mdot_error *err);
 program program_from_notation(const char *graph, const int64_t *buckets, cg_compute compute, cuda_host_mode checks);
 /* The same with what is not NULL here. */
 typedef struct program_variant {
