@@ -93,6 +93,16 @@ static void says_what_it_was_not_trained_on(void **state)
     assert_true((predict(*state, job, &software).warnings & MDOT_WARN_SOFTWARE_NOT_MEASURED) != 0);
 }
 
+static void several_gpus_are_modelled(void **state)
+{
+    mdot_configuration one = labelled(), eight = labelled();
+    eight.gpu_count = 8;
+    const mdot_job *job = ((fixture *)*state)->job;
+    mdot_prediction alone = predict(*state, job, &one), together = predict(*state, job, &eight);
+    assert_int_equal(together.warnings & MDOT_WARN_OPTIMIZER_OR_GPUS_NOT_MEASURED, 0);
+    assert_true(together.step_ms > alone.step_ms); /* gradients are summed over PCIe */
+}
+
 static void shortens_what_is_longer_than_its_largest_bucket(void **state)
 {
     const fixture *f = *state;
@@ -117,6 +127,7 @@ int main(void)
         cmocka_unit_test(answers_like_the_card_of_its_labels),
         cmocka_unit_test(knows_the_software_of_its_labels),
         cmocka_unit_test(says_what_it_was_not_trained_on),
+        cmocka_unit_test(several_gpus_are_modelled),
         cmocka_unit_test(shortens_what_is_longer_than_its_largest_bucket),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -26,7 +26,7 @@ TOLERANCE = 1e-4
 CHECKED_NETWORKS = 40
 INPUTS = ("operator_type", "operator_setting", "operator_load", "operator_position", "configuration", "gpu")
 OUTPUTS = ("step_ms", "outside_training")
-READS = ("batch", "gpu_count", "is_amp", "is_nhwc", "is_adam", "is_adamw", "torch")
+READS = ("batch", "is_amp", "is_nhwc", "is_adam", "is_adamw", "torch")
 """Of a configuration's numbers. What it does not read, the runtime models."""
 NAME = "mdot as published"
 
@@ -46,7 +46,7 @@ def interval(results: Path) -> tuple[float, float]:
 
 
 class Exported(nn.Module):
-    """Other cards, arithmetic, optimizers and several GPUs are outside of training: the answer is that of the labels' card."""
+    """Other cards, arithmetic and optimizers are outside of training: the answer is that of the labels' card."""
 
     def __init__(self, model: Published, learnt: jobs.Steps, low: float, high: float) -> None:
         super().__init__()
@@ -64,9 +64,9 @@ class Exported(nn.Module):
         batch, nothing = given["batch"], torch.zeros(1)
         other_card = ((gpu - self.card) / (self.card + 1)).abs().amax(dim=0, keepdim=True)
         below, above = torch.relu(torch.log(self.least_batch / batch)), torch.relu(torch.log(batch / self.most_batch))
-        optimizer_or_gpus = given["gpu_count"] - 1 + given["is_adam"] + given["is_adamw"]
         newer = torch.relu(given["torch"] - self.newest)
-        return torch.cat([below, above, nothing, other_card, 1 - given["is_amp"], newer, nothing, optimizer_or_gpus])
+        optimizer = given["is_adam"] + given["is_adamw"]
+        return torch.cat([below, above, nothing, other_card, 1 - given["is_amp"], newer, nothing, optimizer])
 
     def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor, operator_position: Tensor,
                 configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,8 +85,7 @@ class Exported(nn.Module):
 def job(data: Dataset, reader: Reader, network: int, batch: float, is_nhwc: bool, torch_version: int = 0) -> tuple[Tensor, ...]:
     """A network's inputs in INPUTS' order: the card of the labels, AMP, SGD."""
     rows = reader.sequence(network)
-    given = dict.fromkeys(READS, 0.0) | {"batch": batch, "gpu_count": 1.0, "is_amp": 1.0, "is_nhwc": float(is_nhwc),
-                                         "torch": torch_version}
+    given = dict.fromkeys(READS, 0.0) | {"batch": batch, "is_amp": 1.0, "is_nhwc": float(is_nhwc), "torch": torch_version}
     return (torch.tensor(rows.type), *(torch.tensor(np.asarray(x), dtype=torch.float32) for x in (
         rows.setting, rows.load, rows.position, [given[name] for name in READS], tables.gpu(folds.CARD).numbers)))
 
