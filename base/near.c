@@ -37,7 +37,9 @@ static size_t count_edits(const char *a, size_t a_length, const char *b, size_t 
 void bs_near_offer_alias(bs_near *near, const char *alias, const char *name)
 {
     size_t wrong = strnlen(near->wrong, BS_NEAR_LENGTH), length = strnlen(alias, BS_NEAR_LENGTH);
-    size_t shorter = least(wrong, length), allowed = shorter >= 6 ? 2 : shorter >= 3 ? 1 : 0;
+    bool begins_alike = tolower((unsigned char)*near->wrong) == tolower((unsigned char)*alias);
+    size_t shorter = least(wrong, length);
+    size_t allowed = shorter >= 6 ? 2 : shorter >= 3 || (shorter == 2 && begins_alike) ? 1 : 0;
     size_t distance = count_edits(near->wrong, wrong, alias, length);
     const char *in = wrong < length ? alias : near->wrong, *part = wrong < length ? near->wrong : alias;
     bool is_part = shorter >= 3 && strcasestr(in, part) != NULL;

@@ -14,7 +14,8 @@ typedef struct bs_near {
 } bs_near;
 
 /* Offered names are kept by address. Near is what differs in case alone, is a part of the other (of at least three
- * letters), or is one edit away (a letter more, less, another, or two swapped), two from six letters on. */
+ * letters), or is one edit away (a letter more, less, another, or two swapped), two from six letters on; of two
+ * letters, what begins alike. */
 static inline bs_near bs_near_begin(const char *wrong)
 {
     return (bs_near){.wrong = wrong};

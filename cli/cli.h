@@ -27,14 +27,28 @@ int cli_finish(const char *command, int status);
 /* A regular file of an option, for reading; NULL with a message in *err for what is none, which is never waited for. */
 FILE *cli_open_file(const char *path, mdot_error *err);
 
-/* A whole number from least to most; a message to stderr and false otherwise. `what` names the option. */
+/* A whole number from least to most; false for any other text. */
+bool cli_read_int(const char *text, int64_t least, int64_t most, int64_t *out);
+/* The same with a message to stderr, in which `what` names the option. */
 bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out);
 
-/* One of a list of names that ends with NULL, in any case, as its index; a message that lists them and the nearest, and
- * false otherwise. `aliases` (or NULL) are pairs of another word and a name, ending with NULL. */
+/* What people write where a name of a list stands. */
+typedef struct cli_word {
+    const char *word; /* NULL ends a list */
+    const char *name;
+    bool is_same; /* taken for the name; else it means something that mdot does not know, and the name is the nearest */
+} cli_word;
+
+/* One of a list of names that ends with NULL, or of `words` (or NULL), in any case, as the name's index; CLI_NO_CHOICE
+ * where it is none. */
 enum { CLI_NO_CHOICE = -1 };
+int cli_find_choice(const char *text, const char *const *names, const cli_word *words);
+/* A usage error that names the nearest and lists what there is, `besides` (or NULL) behind the names; returns false. */
+bool cli_refuse_choice(const char *command, const char *what, const char *text, const char *const *names,
+                       const cli_word *words, const char *besides);
+/* Both in one. */
 bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names,
-                      const char *const *aliases, int *out);
+                      const cli_word *words, int *out);
 
 /* Splits "a,b,c" in place into at most `most` items; false after a usage error where one is empty or there are more. */
 bool cli_split_list(const char *command, const char *what, char *text, size_t most, const char **out_items,

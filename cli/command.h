@@ -29,7 +29,7 @@ typedef struct cli_option {
     bool repeats; /* may be given more than once, and adds. Flags may in any case */
     int64_t least, most;
     const char *const *choices; /* CLI_CHOICE's, ending with NULL, */
-    const char *const *aliases; /* other words for them: pairs of a word and a choice, ending with NULL; NULL: none */
+    const cli_word *words;      /* what else is written for them; NULL: nothing */
     const char *fallback;       /* the value where only the name is given: a value is behind '=' then. NULL: none */
     bool (*call)(const char *command, char *value, void *request); /* false after a usage error */
     const char *excludes, *needs; /* another option that must not, or must, be given with this one */

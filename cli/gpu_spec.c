@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- By name ------------------------------------------------------------------------------------------------- */
 
@@ -57,14 +58,14 @@ static const struct figure {
     {"nvlink_gbps", "nvlink", offsetof(mdot_gpu, nvlink_gbps)},
     {"pcie_gbps", "pcie", offsetof(mdot_gpu, pcie_gbps)},
 };
-enum { FIGURE_COUNT = sizeof figures / sizeof *figures, TFLOPS = 0, TF32 = 1, FP32 = 2 };
+enum { FIGURE_COUNT = sizeof figures / sizeof *figures, TFLOPS = 0, NAME = FIGURE_COUNT, LIKE, KEY_COUNT };
 
 typedef struct spec {
     const char *command;
     const char *like; /* a card of the table */
     char name[CLI_GPU_NAME_BYTES];
     double value[FIGURE_COUNT];
-    bool given[FIGURE_COUNT];
+    bool given[KEY_COUNT];
 } spec;
 
 static double *figure_of(mdot_gpu *gpu, int figure)
@@ -77,6 +78,8 @@ static bool refuse_key(const spec *s, const char *key)
     bs_near near = bs_near_begin(key);
     bs_near_offer(&near, "name");
     bs_near_offer(&near, "like");
+    bs_near_offer_alias(&near, "vram", "memory");
+    bs_near_offer_alias(&near, "bw", "bandwidth");
     for (int i = 0; i < FIGURE_COUNT; i++) {
         bs_near_offer(&near, figures[i].name);
         bs_near_offer(&near, figures[i].short_name);
@@ -88,33 +91,49 @@ static bool refuse_key(const spec *s, const char *key)
     return false;
 }
 
+/* The index of a figure, NAME, LIKE, or KEY_COUNT. */
+static int find_key(const char *key)
+{
+    if (strcasecmp(key, "name") == 0) return NAME;
+    if (strcasecmp(key, "like") == 0) return LIKE;
+    for (int i = 0; i < FIGURE_COUNT; i++)
+        if (strcasecmp(key, figures[i].name) == 0 || strcasecmp(key, figures[i].short_name) == 0) return i;
+    return KEY_COUNT;
+}
+
+static bool read_figure(spec *s, int figure, const char *key, const char *value)
+{
+    char *end;
+    s->value[figure] = strtod(value, &end);
+    if (end != value && *end == '\0' && isfinite(s->value[figure]) && s->value[figure] > 0) return true;
+    cli_usage_error(s->command, "--gpu-spec: %s is a positive number, not \"%s\"", key, value);
+    return false;
+}
+
 /* "key=value", taken apart in place. */
 static bool read_setting(spec *s, char *text)
 {
     char *equals = strchr(text, '=');
-    if (equals == NULL || equals == text || equals[1] == '\0') {
+    if (equals == NULL || equals == text) {
         cli_usage_error(s->command, "--gpu-spec takes KEY=VALUE,… or a file of such lines, not \"%s\"", text);
         return false;
     }
     *equals = '\0';
     const char *value = equals + 1;
-    if (strcmp(text, "name") == 0) {
+    int key = find_key(text);
+    if (key == KEY_COUNT) return refuse_key(s, text);
+    if (*value == '\0' || s->given[key]) {
+        cli_usage_error(s->command, "--gpu-spec: %s %s", text, s->given[key] ? "is given twice" : "has no value");
+        return false;
+    }
+    s->given[key] = true;
+    if (key == NAME)
         snprintf(s->name, sizeof s->name, "%s", value);
-        return true;
-    }
-    if (strcmp(text, "like") == 0) {
+    else if (key == LIKE)
         s->like = value;
-        return true;
-    }
-    int i = 0;
-    while (i < FIGURE_COUNT && strcmp(text, figures[i].name) != 0 && strcmp(text, figures[i].short_name) != 0) i++;
-    if (i == FIGURE_COUNT) return refuse_key(s, text);
-    char *end;
-    s->value[i] = strtod(value, &end);
-    s->given[i] = true;
-    if (end != value && *end == '\0' && isfinite(s->value[i]) && s->value[i] > 0) return true;
-    cli_usage_error(s->command, "--gpu-spec: %s is a positive number, not \"%s\"", text, value);
-    return false;
+    else
+        return read_figure(s, key, text, value);
+    return true;
 }
 
 /* The card that figures are taken of which are not given. */
@@ -171,7 +190,8 @@ static bool read_file(spec *s, const char *path, char *text, size_t size)
     mdot_error err;
     FILE *file = cli_open_file(path, &err);
     if (file == NULL) {
-        cli_usage_error(s->command, "--gpu-spec: cannot read %s", err.message);
+        cli_usage_error(s->command, "--gpu-spec takes KEY=VALUE,… or a file of such lines; cannot read %s",
+                        err.message);
         return false;
     }
     size_t length = fread(text, 1, size - 1, file);

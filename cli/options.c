@@ -74,7 +74,7 @@ static bool set(const line *l, const cli_option *option, char *value)
     case CLI_REAL:
         return read_real(command, what.text, value, option->most, place);
     case CLI_CHOICE:
-        return cli_parse_choice(command, what.text, value, option->choices, option->aliases, place);
+        return cli_parse_choice(command, what.text, value, option->choices, option->words, place);
     case CLI_DIM:
         return cli_parse_dim(command, value, option->least, place);
     case CLI_TEXTS:

@@ -1,5 +1,6 @@
 /* predict.c — `mdot predict`: how long a training step of a job takes, on which GPU, at which batch. */
 #include "cli/predict.h"
+#include "base/near.h"
 #include "cli/command.h"
 
 #include <inttypes.h>
@@ -30,6 +31,13 @@ static bool add_gpu_spec(const char *command, char *text, void *request)
     return cli_add_gpu_spec(command, text, &((predict_request *)request)->gpus);
 }
 
+static bool refuse_values(const char *command, const char *what, const char *text, int64_t most)
+{
+    cli_usage_error(command, "%s takes whole numbers from 1 to %" PRId64 ", as 32, 16,32 or 16..64, not \"%s\"", what,
+                    most, text);
+    return false;
+}
+
 /* Adds "16..512" or "16,32,48" to the values, of which there are at most PREDICT_MAX_BATCHES. */
 static bool add_values(const char *command, const char *what, char *text, int64_t most, int64_t *values,
                        size_t *value_count)
@@ -40,9 +48,9 @@ static bool add_values(const char *command, const char *what, char *text, int64_
     if (dots != NULL) {
         int64_t first, last;
         *dots = '\0';
-        if (!cli_parse_int(command, what, text, 1, most, &first) ||
-            !cli_parse_int(command, what, dots + 2, 1, most, &last))
-            return false;
+        bool read = cli_read_int(text, 1, most, &first) && cli_read_int(dots + 2, 1, most, &last);
+        *dots = '.';
+        if (!read) return refuse_values(command, what, text, most);
         if (first > last) {
             cli_usage_error(command, "%s ascends: %" PRId64 " stands before %" PRId64, what, first, last);
             return false;
@@ -56,7 +64,7 @@ static bool add_values(const char *command, const char *what, char *text, int64_
         size_t more;
         if (!cli_split_list(command, what, text, PREDICT_MAX_BATCHES - count, items, &more)) return false;
         for (size_t i = 0; i < more; i++)
-            if (!cli_parse_int(command, what, items[i], 1, most, &values[count++])) return false;
+            if (!cli_read_int(items[i], 1, most, &values[count++])) return refuse_values(command, what, items[i], most);
     }
     *value_count = count;
     return true;
@@ -251,8 +259,10 @@ static mdot_status check_swept(const predict_request *r, mdot_error *err)
     reading.quiet = true;
     if (cli_read_job("predict", r->job_path, &reading, &job, NULL) != MDOT_OK) return MDOT_OK;
     mdot_job_destroy(job);
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: there is no symbolic dimension '%s' to sweep", r->job_path,
-                     r->swept_dim);
+    bs_near near = bs_near_begin(r->swept_dim);
+    bs_near_offer(&near, "batch");
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: there is no symbolic dimension '%s' to sweep%s", r->job_path,
+                     r->swept_dim, bs_near_ask(&near).text);
 }
 
 /* The job once for each value of the swept dimension. */

@@ -48,40 +48,57 @@ FILE *cli_open_file(const char *path, mdot_error *err)
     return NULL;
 }
 
-bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out)
+bool cli_read_int(const char *text, int64_t least, int64_t most, int64_t *out)
 {
     errno = 0;
     char *end;
     long long value = strtoll(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0 || value < least || value > most) {
-        cli_usage_error(command, "%s takes a whole number from %lld to %lld, not \"%s\"", what, (long long)least,
-                        (long long)most, text);
-        return false;
-    }
+    if (end == text || *end != '\0' || errno != 0 || value < least || value > most) return false;
     *out = value;
     return true;
 }
 
-bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names,
-                      const char *const *aliases, int *out)
+bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out)
+{
+    if (cli_read_int(text, least, most, out)) return true;
+    cli_usage_error(command, "%s takes a whole number from %lld to %lld, not \"%s\"", what, (long long)least,
+                    (long long)most, text);
+    return false;
+}
+
+int cli_find_choice(const char *text, const char *const *names, const cli_word *words)
+{
+    for (; words != NULL && words->word != NULL; words++)
+        if (words->is_same && strcasecmp(text, words->word) == 0) return cli_find_choice(words->name, names, NULL);
+    for (int i = 0; names[i] != NULL; i++)
+        if (strcasecmp(text, names[i]) == 0) return i;
+    return CLI_NO_CHOICE;
+}
+
+bool cli_refuse_choice(const char *command, const char *what, const char *text, const char *const *names,
+                       const cli_word *words, const char *besides)
 {
     char known[256];
     bs_list list;
     bs_list_begin(&list, known, sizeof known);
     bs_near near = bs_near_begin(text);
-    for (int i = 0; aliases != NULL && aliases[i] != NULL; i += 2)
-        if (strcasecmp(text, aliases[i]) == 0) return cli_parse_choice(command, what, aliases[i + 1], names, NULL, out);
-    for (int i = 0; names[i] != NULL; i++) {
-        if (strcasecmp(text, names[i]) != 0) {
-            bs_list_add(&list, "%s", names[i]);
-            bs_near_offer(&near, names[i]);
-            continue;
-        }
-        *out = i;
-        return true;
+    for (; *names != NULL; names++) {
+        bs_list_add(&list, "%s", *names);
+        bs_near_offer(&near, *names);
     }
+    for (; words != NULL && words->word != NULL; words++) bs_near_offer_alias(&near, words->word, words->name);
+    if (besides != NULL) bs_list_add(&list, "%s", besides);
     cli_usage_error(command, "%s does not know \"%s\"%s; known are %s", what, text, bs_near_ask(&near).text, known);
     return false;
+}
+
+bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names,
+                      const cli_word *words, int *out)
+{
+    int found = cli_find_choice(text, names, words);
+    if (found == CLI_NO_CHOICE) return cli_refuse_choice(command, what, text, names, words, NULL);
+    *out = found;
+    return true;
 }
 
 bool cli_split_list(const char *command, const char *what, char *text, size_t most, const char **out_items,

@@ -13,9 +13,6 @@ const char *const cli_precision_names[CLI_PRECISION_COUNT + 1] = {[MDOT_PRECISIO
                                                                   [MDOT_PRECISION_BF16] = "bf16",
                                                                   [MDOT_PRECISION_PYTORCH] = "pytorch",
                                                                   NULL};
-const char *const cli_precision_aliases[] = {"amp",      "amp-fp16", "float32",  "fp32",     "single",
-                                             "fp32",     "amp_fp16", "amp-fp16", "amp_bf16", "amp-bf16",
-                                             "bfloat16", "bf16",     NULL};
 const char *const cli_layout_names[CLI_LAYOUT_COUNT + 1] = {
     [MDOT_LAYOUT_NCHW] = "nchw", [MDOT_LAYOUT_NHWC] = "nhwc", NULL};
 const char *const cli_attention_names[CLI_ATTENTION_COUNT + 1] = {
@@ -24,6 +21,22 @@ const char *const cli_recompute_names[CLI_RECOMPUTE_COUNT + 1] = {[MDOT_RECOMPUT
                                                                   [MDOT_RECOMPUTE_BLOCKS] = "blocks",
                                                                   [MDOT_RECOMPUTE_SELECTIVE] = "selective",
                                                                   NULL};
+
+/* Lightning's words for precisions, and transformers' for optimizers and attention, among them. Weights in half
+ * precision are not what mdot knows. */
+const cli_word cli_precision_words[] = {{"amp", "amp-fp16", true},          {"amp_fp16", "amp-fp16", true},
+                                        {"16-mixed", "amp-fp16", true},     {"amp_bf16", "amp-bf16", true},
+                                        {"amp_bfloat16", "amp-bf16", true}, {"bf16-mixed", "amp-bf16", true},
+                                        {"float32", "fp32", true},          {"single", "fp32", true},
+                                        {"bfloat16", "bf16", true},         {"fp16", "amp-fp16", false},
+                                        {"float16", "amp-fp16", false},     {"f16", "amp-fp16", false},
+                                        {"half", "amp-fp16", false},        {NULL}};
+const cli_word cli_layout_words[] = {{"channels_first", "nchw", true}, {"channels_last", "nhwc", true}, {NULL}};
+const cli_word cli_optimizer_words[] = {
+    {"adamw_torch", "adamw", true}, {"momentum", "sgd", false}, {"adamw_8bit", "adamw", false}, {NULL}};
+const cli_word cli_attention_words[] = {
+    {"sdpa", "flash", true}, {"flash_attention_2", "flash", true}, {"math", "eager", true}, {NULL}};
+const cli_word cli_recompute_words[] = {{"none", "nothing", true}, {"full", "blocks", true}, {NULL}};
 
 /* ---- From the command line --------------------------------------------------------------------------------------- */
 
@@ -46,8 +59,8 @@ bool cli_parse_link(const char *command, char *text, void *training)
         t->link_gbps = gbps;
         return true;
     }
-    int choice;
-    if (!cli_parse_choice(command, "--link", text, names, NULL, &choice)) return false;
+    int choice = cli_find_choice(text, names, NULL);
+    if (choice == CLI_NO_CHOICE) return cli_refuse_choice(command, "--link", text, names, NULL, "a number (GB/s)");
     t->link = choice == 0 ? MDOT_LINK_PCIE : MDOT_LINK_NVLINK;
     return true;
 }
@@ -56,6 +69,11 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
 {
     cli_training *t = training;
     static const char *const names[] = {"dp", "tp", "pp", "ep", "micro", "zero", NULL};
+    static const cli_word words[] = {{"data_parallel", "dp", true},     {"tensor_parallel", "tp", true},
+                                     {"pipeline_parallel", "pp", true}, {"expert_parallel", "ep", true},
+                                     {"micro_batches", "micro", true},  {"zero_stage", "zero", true},
+                                     {"tensor", "tp", false},           {"expert", "ep", false},
+                                     {"fsdp", "zero", false},           {NULL}};
     uint32_t *const places[] = {&t->data_parallel,   &t->tensor_parallel, &t->pipeline_parallel,
                                 &t->expert_parallel, &t->micro_batches,   &t->zero_stage};
     enum { COUNT = sizeof places / sizeof *places, ZERO = COUNT - 1 };
@@ -72,9 +90,10 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
             return false;
         }
         *equals = '\0';
-        if (!cli_parse_choice(command, "--parallel", items[i], names, NULL, &kind)) return false;
-        if (!cli_parse_int(command, "--parallel", equals + 1, kind == ZERO ? 0 : 1, kind == ZERO ? 3 : 1 << 16,
-                           &number))
+        if (!cli_parse_choice(command, "--parallel", items[i], names, words, &kind)) return false;
+        char what[32];
+        snprintf(what, sizeof what, "--parallel %s", names[kind]);
+        if (!cli_parse_int(command, what, equals + 1, kind == ZERO ? 0 : 1, kind == ZERO ? 3 : 1 << 16, &number))
             return false;
         if (given[kind]) {
             cli_usage_error(command, "--parallel has %s twice", names[kind]);

@@ -32,8 +32,9 @@ extern const char *const cli_precision_names[CLI_PRECISION_COUNT + 1];
 extern const char *const cli_layout_names[CLI_LAYOUT_COUNT + 1];
 extern const char *const cli_attention_names[CLI_ATTENTION_COUNT + 1];
 extern const char *const cli_recompute_names[CLI_RECOMPUTE_COUNT + 1];
-/* What else people write for a precision: pairs of it and the name, ending with NULL. */
-extern const char *const cli_precision_aliases[];
+/* What PyTorch and the libraries over it call the same. */
+extern const cli_word cli_precision_words[], cli_layout_words[], cli_optimizer_words[], cli_attention_words[],
+    cli_recompute_words[];
 
 void cli_training_begin(cli_training *training);
 /* What the command line says, and else the job's, in a configuration with its GPU and batch; of several versions of
@@ -74,25 +75,28 @@ bool cli_parse_torch(const char *command, char *text, void *training);
      .kind = CLI_CHOICE,                                                                                               \
      .at = offsetof(cli_training, precision),                                                                          \
      .choices = cli_precision_names,                                                                                   \
-     .aliases = cli_precision_aliases},                                                                                \
+     .words = cli_precision_words},                                                                                    \
         {.name = "layout",                                                                                             \
          .value = "L",                                                                                                 \
          .help = "of images in memory: nchw, nhwc (default nchw)",                                                     \
          .kind = CLI_CHOICE,                                                                                           \
          .at = offsetof(cli_training, layout),                                                                         \
-         .choices = cli_layout_names},                                                                                 \
+         .choices = cli_layout_names,                                                                                  \
+         .words = cli_layout_words},                                                                                   \
         {.name = "optimizer",                                                                                          \
          .value = "O",                                                                                                 \
          .help = "sgd, adam, adamw (default: the file's, or sgd)",                                                     \
          .kind = CLI_CHOICE,                                                                                           \
          .at = offsetof(cli_training, optimizer),                                                                      \
-         .choices = cli_optimizer_names},                                                                              \
+         .choices = cli_optimizer_names,                                                                               \
+         .words = cli_optimizer_words},                                                                                \
         {.name = "attention",                                                                                          \
          .value = "A",                                                                                                 \
          .help = "flash: fused, its scores never written; eager: written out (default flash)",                         \
          .kind = CLI_CHOICE,                                                                                           \
          .at = offsetof(cli_training, attention),                                                                      \
-         .choices = cli_attention_names},                                                                              \
+         .choices = cli_attention_names,                                                                               \
+         .words = cli_attention_words},                                                                                \
         {.name = "compile",                                                                                            \
          .help = "by torch.compile, which fuses what is no product",                                                   \
          .kind = CLI_FLAG,                                                                                             \
@@ -104,6 +108,7 @@ bool cli_parse_torch(const char *command, char *text, void *training);
          .kind = CLI_CHOICE,                                                                                           \
          .at = offsetof(cli_training, recompute),                                                                      \
          .choices = cli_recompute_names,                                                                               \
+         .words = cli_recompute_words,                                                                                 \
          .fallback = "blocks"},                                                                                        \
         {.name = "accumulate",                                                                                         \
          .value = "N",                                                                                                 \

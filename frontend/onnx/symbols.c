@@ -6,6 +6,7 @@
 #include "frontend/onnx/symbols.h"
 
 #include "base/list.h"
+#include "base/near.h"
 #include "frontend/onnx/names.h"
 
 #include <stdio.h>
@@ -119,6 +120,13 @@ static mdot_status read_type(binder *b, int input)
 
 /* ---- Numbers for symbols ---------------------------------------------------------------------------------------- */
 
+static bs_near_hint nearest_symbol(const binder *b, const char *name)
+{
+    bs_near near = bs_near_begin(name);
+    for (int i = 0; i < b->symbol_count; i++) bs_near_offer(&near, b->symbols[i].name);
+    return bs_near_ask(&near);
+}
+
 static mdot_status bind(const binder *b, symbol *s, int64_t value)
 {
     if (s->bound && s->value != value) {
@@ -135,9 +143,10 @@ static mdot_status merge(const binder *b, int from, const mdot_dim_binding *bind
 {
     int into = fe_names_find(b->names, binding->same_as);
     if (into == NO_SYMBOL || into == from || b->symbols[into].merged || b->symbols[from].merged) {
-        return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' cannot be the same as '%s'%s",
+        return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' cannot be the same as '%s'%s%s",
                          b->context->file, binding->name, binding->same_as,
-                         into == NO_SYMBOL ? ", which no input has" : "");
+                         into == NO_SYMBOL ? ", which no input has" : "",
+                         into == NO_SYMBOL ? nearest_symbol(b, binding->same_as).text : "");
     }
     for (int i = 0; i < b->count; i++) {
         for (int axis = 0; axis < b->types[i].rank; axis++)
@@ -175,7 +184,8 @@ static mdot_status apply_bindings(const binder *b)
         const mdot_dim_binding *binding = &options->bindings[i];
         int found = fe_names_find(b->names, binding->name);
         if (found == NO_SYMBOL) {
-            fe_warn(b->context, "%s: no input has a dimension '%s'", b->context->file, binding->name);
+            fe_warn(b->context, "%s: no input has a dimension '%s'%s", b->context->file, binding->name,
+                    nearest_symbol(b, binding->name).text);
             continue;
         }
         mdot_status status =

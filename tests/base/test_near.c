@@ -38,6 +38,25 @@ static void two_edits_are_near_in_longer_names_only(void **state)
     assert_null(nearest("xy"));
 }
 
+static void names_of_two_letters_are_near_where_they_begin_alike(void **state)
+{
+    (void)state;
+    bs_near near = bs_near_begin("tb");
+    bs_near_offer(&near, "dp");
+    bs_near_offer(&near, "tp");
+    assert_string_equal(near.found, "tp");
+    near = bs_near_begin("xp"); /* as near to either */
+    bs_near_offer(&near, "dp");
+    bs_near_offer(&near, "tp");
+    assert_null(near.found);
+    near = bs_near_begin("smm");
+    bs_near_offer(&near, "sm");
+    assert_string_equal(near.found, "sm");
+    near = bs_near_begin("t");
+    bs_near_offer(&near, "tp");
+    assert_null(near.found);
+}
+
 static void case_does_not_matter(void **state)
 {
     (void)state;
@@ -86,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_edit_is_near),
         cmocka_unit_test(two_edits_are_near_in_longer_names_only),
+        cmocka_unit_test(names_of_two_letters_are_near_where_they_begin_alike),
         cmocka_unit_test(case_does_not_matter),
         cmocka_unit_test(a_part_is_near_from_three_letters_on),
         cmocka_unit_test(the_nearest_of_several_wins),

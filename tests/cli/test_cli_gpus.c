@@ -33,6 +33,7 @@ static void a_card_may_be_given_by_its_figures(void **state)
     RUN(f, resnet, "--gpu", "A100", "-b", "64", "--precision", "amp", "--json", "-q");
     assert_int_equal(json_numbers(f->result.out, "step_ms", &of_a100, 1), 1);
     assert_true(step_of_spec(f, "like=A100") == of_a100);
+    assert_true(step_of_spec(f, "LIKE=a100") == of_a100);
     assert_true(step_of_spec(f, "tflops=312,memory=40,bandwidth=1555,sms=108,mhz=1410") == of_a100);
     double wide = step_of_spec(f, "name=Wide,like=A100,bandwidth=3110");
     assert_true(wide < 0.9 * of_a100);
@@ -49,11 +50,23 @@ static void a_card_may_be_given_by_its_figures(void **state)
 static void a_card_that_is_none_is_refused(void **state)
 {
     predict_command *f = *state;
-    static const char *const specs[][2] = {
-        {"name=X", "needs tflops"},          {"name=X,tflop=3", "did you mean tflops?"},
-        {"tflops=-3", "a positive number"},  {"tflops=3x", "a positive number"},
-        {"like=A101", "did you mean A100"},  {"tflops=3,memory", "KEY=VALUE"},
-        {"/nonexistent/card", "cannot read"}};
+    static const char *const specs[][2] = {{"name=X", "needs tflops"},
+                                           {"name=X,tflop=3", "did you mean tflops?"},
+                                           {"tflops=-3", "a positive number"},
+                                           {"tflops=3x", "a positive number"},
+                                           {"like=A101", "did you mean A100"},
+                                           {"tflops=3,memory", "KEY=VALUE"},
+                                           {"tflops=", "tflops has no value"},
+                                           {"nam=", "did you mean name?"},
+                                           {"tflops=3,sm=4", "mean sms?"},
+                                           {"tflops=3,vram=48", "mean memory?"},
+                                           {"tflops=3,bw=900", "bandwidth?"},
+                                           {"tflops=3,TFLOPS=4", "TFLOPS is given twice"},
+                                           {"like=T4,like=L4", "like is"},
+                                           {"fp16_tflops=3,tflops=4", "tflops is given twice"},
+                                           {"=3", "KEY=VALUE"},
+                                           {"A100", "KEY=VALUE"},
+                                           {"/nonexistent/card", "cannot read"}};
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         RUN(f, resnet, "--gpu-spec", specs[i][0]);
         assert_int_equal(f->result.status, USAGE);

@@ -108,6 +108,8 @@ static void what_cannot_be_swept_is_said(void **state)
     RUN(f, resnet, "--gpu", "A100", "--sweep", "gpus=1..8");
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, "there is no symbolic dimension 'gpus' to sweep");
+    RUN(f, resnet, "--gpu", "A100", "--sweep", "bacth=1..8");
+    expect_contains(f->result.err, "'bacth' to sweep (did you mean batch?)");
     RUN(f, "-", "--gpu", "A100", "--sweep", "sequence=1..8");
     assert_int_equal(f->result.status, USAGE);
     RUN(f, bert, "--gpu", "A100", "--sweep", "sequence");

@@ -73,7 +73,7 @@ static bool call(const char *command, char *value, void *user)
 }
 
 static const char *const choices[] = {"red", "green", NULL};
-static const char *const aliases[] = {"rouge", "red", "vert", "green", NULL};
+static const cli_word colours[] = {{"rouge", "red", true}, {"vert", "green", true}, {"scarlet", "red", false}, {NULL}};
 static const cli_option options[] = {
     {.name = "flag", .letter = 'f', .help = "a flag", .kind = CLI_FLAG, .at = offsetof(request, flag)},
     {.name = "quiet", .letter = 'q', .help = "another", .kind = CLI_FLAG, .at = offsetof(request, quiet)},
@@ -99,7 +99,7 @@ static const cli_option options[] = {
      .kind = CLI_CHOICE,
      .at = offsetof(request, choice),
      .choices = choices,
-     .aliases = aliases,
+     .words = colours,
      .needs = "flag"},
     {.name = "maybe",
      .value = "C",
@@ -256,6 +256,8 @@ static void choices_are_known_in_any_case_and_by_other_words(void **state)
     assert_int_equal(read_words("-f --choice GREEN")->r.choice, 1);
     assert_int_equal(read_words("-f --choice=Vert")->r.choice, 1);
     expect_refused("-f --choice gren", "does not know \"gren\" (did you mean green?); known are red, green");
+    expect_refused("-f --choice roug", "(did you mean red?)");
+    expect_refused("-f --choice Scarlet", "does not know \"Scarlet\" (did you mean red?)"); /* near, and not the same */
 }
 
 /* Its name alone takes the fallback, and no word behind it. */

@@ -20,14 +20,22 @@ ATTENTIONS = ("flash", "eager")
 RECOMPUTES = ("nothing", "blocks", "selective")
 LINKS = ("default", "pcie", "nvlink")
 
-_ALIASES = {
+# What PyTorch and the libraries over it call the same.
+_PRECISION_WORDS = {
     "amp": "amp-fp16",
     "amp_fp16": "amp-fp16",
+    "16-mixed": "amp-fp16",
     "amp_bf16": "amp-bf16",
+    "amp_bfloat16": "amp-bf16",
+    "bf16-mixed": "amp-bf16",
     "float32": "fp32",
     "single": "fp32",
     "bfloat16": "bf16",
 }
+_LAYOUT_WORDS = {"channels_first": "nchw", "channels_last": "nhwc"}
+_OPTIMIZER_WORDS = {"adamw_torch": "adamw"}
+_ATTENTION_WORDS = {"sdpa": "flash", "flash_attention_2": "flash", "math": "eager"}
+_RECOMPUTE_WORDS = {"none": "nothing", "full": "blocks"}
 
 
 def _whole(option: str, value: Any, least: int, most: int) -> int:
@@ -146,11 +154,11 @@ def fill(out: c.mdot_configuration, given: Configuration, keep: list[Any]) -> No
     else:
         out.gpu = str(given.gpu).encode()
     out.batch = _whole("batch", given.batch, 1, 1 << 24)
-    out.precision = choose("precision", given.precision, PRECISIONS, _ALIASES)
-    out.layout = choose("layout", given.layout, LAYOUTS)
-    out.optimizer = choose("optimizer", given.optimizer, OPTIMIZERS)
-    out.attention = choose("attention", given.attention, ATTENTIONS)
-    out.recompute = choose("checkpoint", given.checkpoint or "nothing", RECOMPUTES)
+    out.precision = choose("precision", given.precision, PRECISIONS, _PRECISION_WORDS)
+    out.layout = choose("layout", given.layout, LAYOUTS, _LAYOUT_WORDS)
+    out.optimizer = choose("optimizer", given.optimizer, OPTIMIZERS, _OPTIMIZER_WORDS)
+    out.attention = choose("attention", given.attention, ATTENTIONS, _ATTENTION_WORDS)
+    out.recompute = choose("checkpoint", given.checkpoint or "nothing", RECOMPUTES, _RECOMPUTE_WORDS)
     out.compiled = int(bool(given.compiled))
     out.accumulate = _whole("accumulate", given.accumulate, 1, 1 << 16)
     out.gpu_count = _whole("gpus", given.gpus, 0, 1 << 16)

@@ -261,8 +261,8 @@ static void smd_migrates_where_that_saves_time(void **state)
            "0 start a:2; 1 start b:2; 2 start a:1 b:1; 3 start a:1; 4 start a:1");
 }
 
-/* At 7 s 3, of the fewest GPU-seconds, finds no six idle GPUs and takes all of node a and half of b. 1 stays on the other
- * half, one GPU of which was idle before; 0 moves to c, and nothing is left for 2. */
+/* At 7 s 3, of the fewest GPU-seconds, finds no six idle GPUs and takes all of node a and half of b. 1 stays on the
+ * other half, one GPU of which was idle before; 0 moves to c, and nothing is left for 2. */
 static void smd_takes_idle_gpus_once(void **state)
 {
     (void)state;

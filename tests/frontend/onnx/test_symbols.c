@@ -103,8 +103,22 @@ static void a_name_is_not_the_same_as_an_unknown_one(void **state)
     mdot_dim_binding unknown[] = {{"M", 0, "X"}}, circle[] = {{"M", 0, "N"}, {"N", 0, "M"}};
     fe_options options = {.bindings = unknown, .binding_count = 1};
     expect_refused(with_inputs("1,N", "1,M"), &options, MDOT_INVALID_ARGUMENT, "'M'", "'X'", NULL);
+    unknown[0].same_as = "sequense";
+    expect_refused(with_inputs("1,sequence", "1,M"), &options, MDOT_INVALID_ARGUMENT,
+                   "which no input has (did you mean sequence?)", NULL);
     options = (fe_options){.bindings = circle, .binding_count = 2};
     expect_refused(with_inputs("1,N", "1,M"), &options, MDOT_INVALID_ARGUMENT, "'N'", "'M'", NULL);
+}
+
+static void an_unknown_name_is_told_the_nearest(void **state)
+{
+    (void)state;
+    mdot_dim_binding misspelt[] = {{"sequense", 8, NULL}};
+    fe_options options = {.bindings = misspelt, .binding_count = 1};
+    imported m = expect_imported(with_inputs("1,sequence", NULL), &options);
+    assert_int_equal(m.warning_count, 1);
+    assert_non_null(strstr(m.warning, "no input has a dimension 'sequense' (did you mean sequence?)"));
+    release(&m);
 }
 
 static void everything_may_be_bound(void **state)
@@ -284,6 +298,7 @@ int main(void)
         cmocka_unit_test(binding_settles_the_batch),
         cmocka_unit_test(two_names_may_be_one_length),
         cmocka_unit_test(a_name_is_not_the_same_as_an_unknown_one),
+        cmocka_unit_test(an_unknown_name_is_told_the_nearest),
         cmocka_unit_test(everything_may_be_bound),
         cmocka_unit_test(unknown_binding_is_warned_of),
         cmocka_unit_test(negative_binding_is_refused),
