@@ -107,6 +107,12 @@ static mdot_status ask_card(mdot_context *context, const page_request *r, page_j
         status = mdot_predict(context, job->job, &at, &card->at[b], err);
         if (!card->at[b].fits) card->at[b].step_ms = 0;
     }
+    for (size_t v = 0; status == MDOT_OK && v < r->training.torch_count; v++) {
+        mdot_configuration with = *c;
+        with.torch = r->training.torch[v];
+        card->with[v] = MDOT_INIT(mdot_prediction);
+        status = mdot_predict(context, job->job, &with, &card->with[v], err);
+    }
     return status;
 }
 
@@ -180,7 +186,6 @@ static int run(int argc, char **argv)
     int usage;
     if (!cli_read_line(&cli_report_command, argc, argv, &request, &operands, &usage)) return usage;
     if (operands.count == 0) return cli_usage_error("report", "no job given");
-    if (request.training.torch_count > 1) return cli_usage_error("report", "a page is of one version of PyTorch");
     if (request.output == NULL) return cli_usage_error("report", "-o FILE.html says where the page goes");
     char fallback[] = "T4,L4,RTX-3090,A100,L40S,H100,H200";
     if (request.gpus.count == 0 && !cli_add_gpus("report", fallback, &request.gpus)) return CLI_USAGE;
@@ -206,7 +211,8 @@ const cli_command cli_report_command = {
     .synopsis = synopsis,
     .description =
         "Writes one HTML file that needs nothing else, no network either: for each job a table over GPUs, step time "
-        "against batch, where the time goes, memory, and what is warned of.",
+        "against batch, where the time goes, memory, and what is warned of. Of several versions of PyTorch a table "
+        "compares all; the rest is of the first.",
     CLI_OPTIONS(options),
     .exit_status = "0 it worked, 1 failed, 2 usage",
     .files = "onnx|job",

@@ -14,7 +14,8 @@ typedef struct page_card {
     mdot_configuration configuration;
     mdot_prediction prediction; /* at the page's batch */
     mdot_explanation *explanation;
-    mdot_prediction at[PAGE_MAX_BATCHES]; /* at each of the batches; step_ms is 0 where it does not fit */
+    mdot_prediction at[PAGE_MAX_BATCHES];   /* at each of the batches; step_ms is 0 where it does not fit */
+    mdot_prediction with[CLI_MAX_VERSIONS]; /* at the page's batch, with each version of PyTorch that was asked for */
 } page_card;
 
 typedef struct page_job {
@@ -28,7 +29,8 @@ typedef struct page_job {
     size_t batch_count;
 } page_job;
 
-/* A document from its first to its last line; `job` writes one job's part of it. */
+/* A document from its first to its last line; `job` writes one job's part of it. Of several versions of PyTorch one
+ * table compares all, and the rest is of the first. */
 void page_begin(FILE *out);
 bool page_write_job(FILE *out, const page_job *job, const cli_training *training); /* false: memory ran out */
 void page_end(FILE *out, const char *predictor);

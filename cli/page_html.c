@@ -122,6 +122,24 @@ static void write_table(FILE *out, const page_job *job)
     fputs("</table></div>\n", out);
 }
 
+/* A line for each GPU, a column for each version of PyTorch. */
+static void write_versions(FILE *out, const page_job *job, const cli_training *t)
+{
+    if (t->torch_count < 2) return;
+    fputs("<div class=\"sheet\"><h2>A step in ms, by version of PyTorch</h2>\n<table>\n<tr><th>GPU</th>", out);
+    for (size_t v = 0; v < t->torch_count; v++) fprintf(out, "<th>%u.%u</th>", t->torch[v] / 100, t->torch[v] % 100);
+    fputs("</tr>\n", out);
+    for (size_t i = 0; i < job->card_count; i++) {
+        fputs("<tr><td>", out);
+        page_text(out, job->cards[i].gpu->name);
+        fputs("</td>", out);
+        for (size_t v = 0; v < t->torch_count; v++) fprintf(out, "<td>%.4g</td>", job->cards[i].with[v].step_ms);
+        fputs("</tr>\n", out);
+    }
+    fprintf(out, "</table>\n<p class=\"soft\">All else is of PyTorch %u.%u.</p></div>\n", t->torch[0] / 100,
+            t->torch[0] % 100);
+}
+
 static void write_times(FILE *out, const page_job *job)
 {
     double values[PAGE_MAX_GPUS][PAGE_MAX_PARTS] = {{0}};
@@ -247,10 +265,13 @@ static bool write_types(FILE *out, const page_job *job)
     return true;
 }
 
-static void write_warnings(FILE *out, const page_job *job)
+static void write_warnings(FILE *out, const page_job *job, const cli_training *t)
 {
     uint32_t bits = 0;
-    for (size_t i = 0; i < job->card_count; i++) bits |= cli_said_warnings(&job->cards[i].prediction);
+    for (size_t i = 0; i < job->card_count; i++) {
+        bits |= cli_said_warnings(&job->cards[i].prediction);
+        for (size_t v = 0; v < t->torch_count; v++) bits |= cli_said_warnings(&job->cards[i].with[v]);
+    }
     if (bits == 0) return;
     fputs("<div class=\"sheet\"><h2>What to keep in mind</h2>\n<ul>\n", out);
     for (uint32_t bit = 0; bit < 32; bit++) {
@@ -275,13 +296,14 @@ bool page_write_job(FILE *out, const page_job *job, const cli_training *training
             cli_short_number(first->prediction.flops_per_sample, flops));
     write_facts(out, job);
     write_table(out, job);
+    write_versions(out, job, training);
     fputs("<div class=\"sheet\"><h2>Time against batch</h2>\n", out);
     page_draw_batches(out, job);
     fputs("</div>\n", out);
     write_times(out, job);
     bool is_whole = write_types(out, job);
     write_memory(out, job);
-    write_warnings(out, job);
+    write_warnings(out, job, training);
     fputs("</section>\n", out);
     return is_whole;
 }

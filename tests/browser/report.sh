@@ -11,8 +11,8 @@ mdot=${1:-$root/build/release/cli/mdot}
 command -v chromium > /dev/null || { echo "report.sh: no chromium here; skipped"; exit 77; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-"$mdot" report "$root/examples/jobs/resnet50.onnx" "$root/examples/jobs/bert_base.onnx" --dim sequence=128 --precision amp -q \
-    -o "$folder/page.html"
+"$mdot" report "$root/examples/jobs/resnet50.onnx" "$root/examples/jobs/bert_base.onnx" --dim sequence=128 --precision amp \
+    --torch 1.12,2.4 -q -o "$folder/page.html"
 browse() {
     timeout 60 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --host-resolver-rules='MAP * ~NOTFOUND' \
         --user-data-dir="$folder/profile" --enable-logging=stderr --window-size=1000,2400 "$@" "file://$folder/page.html"
@@ -24,6 +24,7 @@ fail() {
 }
 [ "$(grep -o '<svg ' "$folder/dom.html" | wc -l)" -eq 8 ] || fail "there are not four drawings for each of two jobs"
 [ "$(grep -o '<section class="job">' "$folder/dom.html" | wc -l)" -eq 2 ] || fail "there are not two jobs"
+[ "$(grep -o 'by version of PyTorch</h2>' "$folder/dom.html" | wc -l)" -eq 2 ] || fail "versions of PyTorch are not compared"
 if grep -E 'CONSOLE|Refused|ERR_' "$folder/log"; then fail "the browser complains"; fi
 browse --screenshot="$folder/page.png" > /dev/null 2>&1
 [ "$(wc -c < "$folder/page.png")" -gt 50000 ] || fail "the page is all but empty"

@@ -143,6 +143,44 @@ static void colours_are_legible_by_day_and_night(void **state)
     free(path);
 }
 
+static void versions_of_pytorch_are_compared_in_a_table(void **state)
+{
+    predict_command *f = *state;
+    static char page[MAX_BYTES];
+    char *path = NULL, row[128];
+    double step_ms[2];
+    static const char *const versions[] = {"--torch=1.12", "--torch=2.4"};
+    for (int v = 0; v < 2; v++) {
+        RUN(f, resnet, "--gpu=T4", "-b32", versions[v], "--json", "-q");
+        const char *at = strstr(f->result.out, "\"step_ms\": ");
+        assert_non_null(at);
+        step_ms[v] = strtod(at + strlen("\"step_ms\": "), NULL);
+    }
+    assert_true(step_ms[0] != step_ms[1]);
+    assert_true(asprintf(&path, "%s/page.html", f->folder) > 0);
+    process_run(
+        (const char *const[]){MDOT_CLI, "report", resnet, "--gpu=T4,A100", "--torch=1.12,2.4", "-o", path, "-q", NULL},
+        &f->result);
+    if (f->result.status != OK) fail_msg("%s", f->result.err);
+    read_page(path, page);
+    assert_well_formed(page);
+    assert_non_null(strstr(page, "by version of PyTorch</h2>"));
+    assert_non_null(strstr(page, "<th>1.12</th><th>2.4</th>"));
+    snprintf(row, sizeof row, "<td>T4</td><td>%.4g</td><td>%.4g</td></tr>", step_ms[0], step_ms[1]);
+    assert_non_null(strstr(page, row));
+    const char *first = strstr(page, "<td>T4</td><td>"); /* of the page's own table */
+    assert_non_null(first);
+    snprintf(row, sizeof row, "<td>T4</td><td>%.4g</td>", step_ms[0]);
+    assert_memory_equal(first, row, strlen(row));
+    assert_non_null(strstr(page, "All else is of PyTorch 1.12."));
+    process_run((const char *const[]){MDOT_CLI, "report", resnet, "--gpu=T4", "--torch=2.4", "-o", path, "-q", NULL},
+                &f->result);
+    assert_int_equal(f->result.status, OK);
+    read_page(path, page);
+    assert_null(strstr(page, "by version of PyTorch</h2>")); /* there is nothing to compare */
+    free(path);
+}
+
 static void names_stay_text(void **state)
 {
     predict_command *f = *state;
@@ -185,6 +223,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_page_holds_everything_itself, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(colours_are_legible_by_day_and_night, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(versions_of_pytorch_are_compared_in_a_table, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(names_stay_text, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(wrong_lines_are_refused, predict_command_set_up, predict_command_tear_down),

@@ -124,10 +124,6 @@ static void what_cannot_be_swept_is_said(void **state)
     assert_int_equal(f->result.status, USAGE);
     RUN(f, resnet, "--gpu", "T4", "--batch", "8", "--torch=1.12,2.4", "--explain");
     assert_int_equal(f->result.status, USAGE);
-    process_run((const char *const[]){MDOT_CLI, "report", resnet, "-o", "never.html", "--torch=1.12,2.4", NULL},
-                &f->result);
-    assert_int_equal(f->result.status, USAGE);
-    expect_contains(f->result.err, "one version of PyTorch");
 }
 
 static void run_shell(predict_command *f, const char *format, const char *input)
