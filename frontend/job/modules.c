@@ -2,7 +2,8 @@
  * and for layers.c, which finds the blocks that such modules are.
  *
  * A parameter's name says it best, "encoder.layer.3.output.dense.weight", as PyTorch's exporters keep it; an operator
- * without one has it in its node's, "/encoder/layer.3/output/Add", as the TorchScript exporter writes it.
+ * without one has it in its node's, "/encoder/layer.3/output/Add", as the TorchScript exporter writes it and the import
+ * what the dynamo exporter has in metadata.
  */
 #include "frontend/job/job.h"
 

@@ -54,6 +54,15 @@ typedef struct fe_flat {
     int *order;      /* node indices, every value defined before its use */
 } fe_flat;
 
+/* ---- metadata.c ------------------------------------------------------------------------------------------------- */
+
+/* onnxscript says which of its rules made a node, and of which modules and ATen operators: "torch.nn.modules.batchnorm
+ * .BatchNorm2d/batch_norm: aten.batch_norm.default". */
+bool fe_says_folded(const Onnx__NodeProto *proto);
+/* The module that a node was exported from, "layers.0.attn", in the scratch arena; NULL where nothing says so, and for
+ * the network itself. */
+mdot_status fe_said_module(const fe_context *context, const Onnx__NodeProto *proto, const char **out_module);
+
 /* ---- functions.c: inlines ModelProto.functions, nested ones too. ------------------------------------------------ */
 
 enum { FE_MAX_CALL_DEPTH = 64 };

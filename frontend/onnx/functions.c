@@ -282,13 +282,19 @@ static mdot_status inline_call(const flattener *f, const scope *in, const fe_nod
 
 /* ---- Nodes ------------------------------------------------------------------------------------------------------ */
 
-/* "name", or "Add→first output" without one; behind the call's name in a function. */
-static const char *name_node(const fe_context *context, const scope *in, const Onnx__NodeProto *proto)
+/* "name", or "Add→first output" without one; behind the call's name in a function. In jobs behind the module's, too,
+ * where only the metadata say it: "/layers.0.attn/node_view", as PyTorch's TorchScript exporter names nodes. */
+static mdot_status name_node(const fe_context *context, const scope *in, const Onnx__NodeProto *proto,
+                             const char **out_name)
 {
-    const char *prefix = in->call != NULL ? in->call->name : "", *slash = in->call != NULL ? "/" : "";
-    const char *name = fe_text(proto->name), *output = proto->n_output ? fe_text(proto->output[0]) : "";
-    if (!*name) return ir_arena_printf(context->scratch, "%s%s%s→%s", prefix, slash, fe_text(proto->op_type), output);
-    return in->call != NULL ? ir_arena_printf(context->scratch, "%s/%s", prefix, name) : name;
+    const char *name = fe_text(proto->name), *output = proto->n_output ? fe_text(proto->output[0]) : "", *module = NULL;
+    mdot_status status = context->options->job ? fe_said_module(context, proto, &module) : MDOT_OK;
+    if (status != MDOT_OK) return status;
+    if (!*name) name = ir_arena_printf(context->scratch, "%s→%s", fe_text(proto->op_type), output);
+    if (name != NULL && module != NULL) name = ir_arena_printf(context->scratch, "/%s/%s", module, name);
+    if (name != NULL && in->call != NULL) name = ir_arena_printf(context->scratch, "%s/%s", in->call->name, name);
+    *out_name = name;
+    return name != NULL ? MDOT_OK : fe_out_of_memory(context);
 }
 
 /* ---- Branches --------------------------------------------------------------------------------------------------- */
@@ -395,40 +401,20 @@ static bool stays_call(const fe_context *context, const fe_node *node)
     return context->options->stays_call != NULL && context->options->stays_call(node->domain, node->op_type);
 }
 
-/* onnxscript says which of its rules made a node, and of which modules and ATen operators: "torch.nn.modules.batchnorm
- * .BatchNorm2d/batch_norm: aten.batch_norm.default". */
-static bool says_folded(const Onnx__NodeProto *proto)
-{
-    static const struct {
-        const char *key, *value;
-    } traces[] = {{"pkg.onnxscript.rewriter.rule_name", "FuseBatchNorm"},
-                  {"pkg.torch.onnx.class_hierarchy", "torch.nn.modules.batchnorm."},
-                  {"namespace", "torch.nn.modules.batchnorm."}};
-    for (size_t i = 0; i < proto->n_metadata_props; i++) {
-        const Onnx__StringStringEntryProto *entry = proto->metadata_props[i];
-        for (size_t k = 0; k < sizeof traces / sizeof *traces; k++) {
-            if (strcmp(fe_text(entry->key), traces[k].key) == 0 &&
-                strstr(fe_text(entry->value), traces[k].value) != NULL)
-                return true;
-        }
-    }
-    return false;
-}
-
 static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx__NodeProto *proto)
 {
     const fe_context *context = f->context;
     fe_node node = {.domain = domain_of(proto->domain),
                     .op_type = fe_text(proto->op_type),
                     .opset = in->opset,
-                    .name = name_node(context, in, proto),
                     .branch = in->branch,
-                    .folds = context->options->job && says_folded(proto)};
-    if (node.name == NULL) return fe_out_of_memory(context);
+                    .folds = context->options->job && fe_says_folded(proto)};
+    mdot_status status = name_node(context, in, proto, &node.name);
+    if (status != MDOT_OK) return status;
     if (!*node.op_type) {
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s' has no operator", context->file, node.name);
     }
-    mdot_status status = number_values(f, in, proto->n_input, proto->input, &node.inputs, &node.input_count);
+    status = number_values(f, in, proto->n_input, proto->input, &node.inputs, &node.input_count);
     if (status == MDOT_OK)
         status = number_values(f, in, proto->n_output, proto->output, &node.outputs, &node.output_count);
     if (status == MDOT_OK) status = flatten_attributes(f, in, proto, &node);

@@ -372,6 +372,17 @@ static void options_that_later_versions_may_have_are_refused(void **state)
 
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
 
+static mdot_job *read_and_free(pb_buffer bytes, uint32_t keep_names)
+{
+    mdot_job_options options = MDOT_INIT(mdot_job_options);
+    options.keep_names = keep_names;
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    if (mdot_job_read_bytes(bytes.data, bytes.size, "m", &options, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    pb_free(&bytes);
+    return job;
+}
+
 static mdot_job *read_named(uint32_t keep_names)
 {
     onnx_builder *b = onnx_begin(17);
@@ -382,14 +393,7 @@ static mdot_job *read_named(uint32_t keep_names)
     onnx_node_name(b, "/encoder/layer.3/gate/Sigmoid");
     onnx_node(b, "Tanh", "g", "y");
     onnx_output(b, "y");
-    pb_buffer bytes = onnx_finish(b);
-    mdot_job_options options = MDOT_INIT(mdot_job_options);
-    options.keep_names = keep_names;
-    mdot_job *job = NULL;
-    mdot_error err = {0};
-    if (mdot_job_read_bytes(bytes.data, bytes.size, "m", &options, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
-    pb_free(&bytes);
-    return job;
+    return read_and_free(onnx_finish(b), keep_names);
 }
 
 static void names_of_modules_are_kept_where_asked_for(void **state)
@@ -407,6 +411,41 @@ static void names_of_modules_are_kept_where_asked_for(void **state)
                 assert_string_equal(op.module, modules[i]);
             }
         }
+        mdot_job_destroy(job);
+    }
+}
+
+/* PyTorch's dynamo exporter names nodes after their operators, and says in their metadata where they stand. */
+static void scopes_in_metadata_name_modules(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *scopes, *module;
+    } rows[] = {
+        {"['', 'layers.0', 'layers.0.attn', 'view_3']", "layers.0.attn"},
+        {"['', \"it's\", 'gelu']", "it's"},
+        {"['', 'relu']", NULL}, /* the network itself */
+        {"['relu']", NULL},
+        {"[]", NULL},
+        {"", NULL},
+        {"['', 'layers.0', 'cut", NULL},
+        {"['', 'layers.0', 'relu'", NULL},
+        {"['', 'a\\'b', 'relu']", NULL}, /* which Python prints in double quotes */
+        {"layers.0", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        onnx_builder *b = onnx_begin(18);
+        onnx_input(b, "x", MDOT_DTYPE_F32, "N,16");
+        onnx_node(b, "Sigmoid", "x", "y");
+        onnx_node_name(b, "node_sigmoid");
+        onnx_node_metadata(b, "pkg.torch.onnx.fx_node", "%sigmoid : call_function");
+        onnx_node_metadata(b, "pkg.torch.onnx.name_scopes", rows[i].scopes);
+        onnx_output(b, "y");
+        mdot_job *job = read_and_free(onnx_finish(b), 1);
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        assert_int_equal(mdot_job_get_operator(job, 0, &op), MDOT_OK);
+        if ((op.module == NULL) != (rows[i].module == NULL)) fail_msg("%s", rows[i].scopes);
+        if (op.module != NULL) assert_string_equal(op.module, rows[i].module);
         mdot_job_destroy(job);
     }
 }
@@ -513,6 +552,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_that_later_versions_may_have_are_refused),
         cmocka_unit_test(names_of_modules_are_kept_where_asked_for),
+        cmocka_unit_test(scopes_in_metadata_name_modules),
         cmocka_unit_test(an_unknown_operator_of_thousands_of_outputs_takes_little),
         cmocka_unit_test(a_job_that_takes_more_memory_than_its_size_explains_is_refused),
         cmocka_unit_test(loads_are_per_sample_whatever_batch_the_file_has),

@@ -9,11 +9,15 @@
 
 #include <cmocka.h>
 
-typedef enum naming { NO_NAMES, BY_SCOPE, BY_PARAMETER, BY_SCOPE_BUT_INDEX } naming;
+typedef enum naming { NO_NAMES, BY_SCOPE, BY_METADATA, BY_PARAMETER, BY_SCOPE_BUT_INDEX } naming;
 
 static void name_node(onnx_builder *b, naming how, int layer, const char *module)
 {
     char name[128];
+    if (how == BY_METADATA) {
+        snprintf(name, sizeof name, "['', 'net.layer.%d', '%s']", layer, module);
+        onnx_node_metadata(b, "pkg.torch.onnx.name_scopes", name);
+    }
     if (how != BY_SCOPE && how != BY_SCOPE_BUT_INDEX) return;
     snprintf(name, sizeof name, how == BY_SCOPE ? "/net/layer.%d/%s" : "/net/layer%d/%s", layer, module);
     onnx_node_name(b, name);
@@ -93,6 +97,7 @@ static void scopes_name_blocks(void **state)
 {
     (void)state;
     expect_blocks(three_layers(BY_SCOPE), three);
+    expect_blocks(three_layers(BY_METADATA), three);
 }
 
 /* The Sigmoid stands between two that have names; the Add behind them, up to the next block and after the last. */
@@ -112,7 +117,7 @@ static void what_repeats_is_a_block_where_nothing_is_named(void **state)
 static void a_block_that_differs_is_one_and_not_counted(void **state)
 {
     (void)state;
-    static const naming named[] = {BY_SCOPE, BY_PARAMETER};
+    static const naming named[] = {BY_SCOPE, BY_METADATA, BY_PARAMETER};
     for (size_t n = 0; n < sizeof named / sizeof *named; n++) {
         onnx_builder *b = begin();
         for (int i = 0; i < 3; i++) add_layer(b, named[n], i, i == 1 ? 48 : 32, "Sigmoid");
@@ -123,7 +128,7 @@ static void a_block_that_differs_is_one_and_not_counted(void **state)
 static void a_level_without_equal_blocks_is_none(void **state)
 {
     (void)state;
-    static const naming all[] = {BY_SCOPE, BY_PARAMETER, NO_NAMES};
+    static const naming all[] = {BY_SCOPE, BY_METADATA, BY_PARAMETER, NO_NAMES};
     for (size_t n = 0; n < sizeof all / sizeof *all; n++) {
         onnx_builder *b = begin();
         for (int i = 0; i < 3; i++) add_layer(b, all[n], i, 32 + 8 * i, "Sigmoid");

@@ -1,0 +1,58 @@
+/* metadata.c — what PyTorch's dynamo exporter and onnxscript say of a job's nodes in their metadata_props. */
+#include "frontend/onnx/flat.h"
+
+#include <string.h>
+
+static const char *value_of(const Onnx__NodeProto *proto, const char *key)
+{
+    for (size_t i = 0; i < proto->n_metadata_props; i++)
+        if (strcmp(fe_text(proto->metadata_props[i]->key), key) == 0) return fe_text(proto->metadata_props[i]->value);
+    return NULL;
+}
+
+bool fe_says_folded(const Onnx__NodeProto *proto)
+{
+    static const struct {
+        const char *key, *value;
+    } traces[] = {{"pkg.onnxscript.rewriter.rule_name", "FuseBatchNorm"},
+                  {"pkg.torch.onnx.class_hierarchy", "torch.nn.modules.batchnorm."},
+                  {"namespace", "torch.nn.modules.batchnorm."}};
+    for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) {
+        const char *value = value_of(proto, traces[i].key);
+        if (value != NULL && strstr(value, traces[i].value) != NULL) return true;
+    }
+    return false;
+}
+
+/* The next string of a list as Python prints it, "['', 'a', 'a.b']", from *at on, which moves behind it. False: there
+ * is none, or one that Python would not print so. */
+static bool next_string(const char **at, const char **out_start, size_t *out_length)
+{
+    const char *start = *at + strspn(*at, "[, ");
+    char quote = *start;
+    if (quote != '\'' && quote != '"') return false;
+    const char *end = strchr(++start, quote);
+    if (end == NULL || memchr(start, '\\', (size_t)(end - start)) != NULL) return false;
+    *out_start = start;
+    *out_length = (size_t)(end - start);
+    *at = end + 1;
+    return true;
+}
+
+/* The scopes' last is the operator's own, "linear_3"; the one before it is the whole path of its module. */
+mdot_status fe_said_module(const fe_context *context, const Onnx__NodeProto *proto, const char **out_module)
+{
+    const char *scopes = value_of(proto, "pkg.torch.onnx.name_scopes"), *scope, *last = NULL, *module = NULL;
+    size_t scope_length, last_length = 0, length = 0;
+    *out_module = NULL;
+    if (scopes == NULL) return MDOT_OK;
+    while (next_string(&scopes, &scope, &scope_length)) {
+        module = last;
+        length = last_length;
+        last = scope;
+        last_length = scope_length;
+    }
+    if (length == 0 || strcmp(scopes, "]") != 0) return MDOT_OK;
+    *out_module = ir_arena_strndup(context->scratch, module, length);
+    return *out_module != NULL ? MDOT_OK : fe_out_of_memory(context);
+}
