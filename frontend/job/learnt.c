@@ -1,7 +1,8 @@
 /* learnt.c — which constants of a job training learns, and how many parameters stand behind each.
  *
- * Floating initializers of more than one element are parameters, and of one where the file says no number: an offset of
- * one unit, the temperature of CLIP. What follows from them alone (a table that was picked
+ * Floating initializers of more than one element are parameters. One of a single element is where the file says no
+ * number for it (the temperature of CLIP), and with a number where it stands or is called as a weight: the bias of one
+ * unit; an exporter's own scalars have no dimension. What follows from them alone (a table that was picked
  * from, a vector put together of two) is computed anew in every step and becomes a constant that is learnt as well, but
  * holds no more parameters than went into it. Parameters that flow into one constant form a group, which is counted
  * whole where it is first read. Other constants are numbers.
@@ -52,10 +53,53 @@ static bool reach(fe_learnt *l, int id)
     return true;
 }
 
-static bool holds_weights(const ir_value *value)
+static bool is_float_constant(const ir_value *value)
 {
-    if (value == NULL || value->constant == NULL || !ir_dtype_is_float(value->type.dtype)) return false;
-    return value->constant->count > 1 || (value->constant->count == 1 && value->constant->data == NULL);
+    return value != NULL && value->constant != NULL && ir_dtype_is_float(value->type.dtype);
+}
+
+/* The product with a constant of one column that a value is added to; the value is its bias then. */
+static bool is_added_to_a_unit(const ir_node *node, int input)
+{
+    if (fe_row_of(node)->gradient != FE_GRADIENT_SUM || node->input_count != 2) return false;
+    const ir_value *other = node->inputs[1 - input];
+    const ir_node *product = other != NULL ? other->def : NULL;
+    if (product == NULL || fe_row_of(product)->gradient != FE_GRADIENT_PRODUCT || product->input_count < 2)
+        return false;
+    const ir_value *factor = product->inputs[1];
+    if (!is_float_constant(factor) || factor->type.rank == 0) return false;
+    return factor->type.dim[factor->type.rank - 1].offset == 1;
+}
+
+/* "act.weight", "head.in_proj_bias": what PyTorch's modules call theirs. Their buffers have other names, and what an
+ * exporter computed is "onnx::Mul_12". */
+static bool is_called_weight(const char *name)
+{
+    static const char *const ends[] = {"weight", "bias"};
+    const char *dot = strrchr(name, '.');
+    size_t length = dot != NULL ? strlen(dot) : 0;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t end = strlen(ends[i]);
+        if (length > end && strcmp(dot + length - end, ends[i]) == 0) return true;
+    }
+    return false;
+}
+
+/* Of one element, with a number. */
+static bool is_single_weight(const ir_node *node, int input)
+{
+    const ir_value *value = node->inputs[input];
+    fe_gradient gradient = fe_row_of(node)->gradient;
+    if (value->type.rank == 0) return false;
+    return gradient == FE_GRADIENT_PRODUCT || gradient == FE_GRADIENT_NORM || gradient == FE_GRADIENT_BATCH_NORM ||
+           is_added_to_a_unit(node, input) || (value->stored && is_called_weight(value->name));
+}
+
+static bool holds_weights(const ir_node *node, int input)
+{
+    const ir_value *value = node->inputs[input];
+    if (!is_float_constant(value) || value->constant->count < 1) return false;
+    return value->constant->count > 1 || value->constant->data == NULL || is_single_weight(node, input);
 }
 
 bool fe_is_buffer(const char *name)
@@ -75,7 +119,7 @@ static bool mark_parameters(const ir_graph *graph, fe_learnt *l, bool stored)
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {
             const ir_value *value = node->inputs[i];
-            if (!holds_weights(value) || (stored && !value->stored) || fe_is_buffer(value->name)) continue;
+            if (!holds_weights(node, i) || (stored && !value->stored) || fe_is_buffer(value->name)) continue;
             l->parent[value->id] = value->id;
             l->elements[value->id] = (double)value->constant->count;
             found = true;
@@ -138,7 +182,7 @@ bool fe_learnt_derive(fe_learnt *l, const ir_node *node, int id)
 
 bool fe_is_parameter(const fe_job *job, const ir_value *value)
 {
-    return holds_weights(value) && root_of(job->learnt, value->id) != NO_GROUP;
+    return is_float_constant(value) && value->constant->count > 0 && root_of(job->learnt, value->id) != NO_GROUP;
 }
 
 bool fe_learns(const fe_job *job, const ir_node *node, int input)

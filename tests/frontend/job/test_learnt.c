@@ -101,6 +101,65 @@ static void single_elements_count_where_the_file_has_no_number(void **state)
     job_end(&r);
 }
 
+/* Of one element, with its number in the file: what it is follows from where it stands and what it is called. */
+static void single_elements_with_numbers_count_where_they_are_weights(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *shape, *before, *op_type; /* of the operator that reads it behind the one before */
+        int parameters;
+    } rows[] = {
+        {"b", "1", "MatMul", "Add", 1},          /* the bias of a layer with one unit */
+        {"head.bias", "1", "MatMul", "Add", 1},  /* the same by its name */
+        {"one", "", "MatMul", "Add", 0},         /* a number: an exporter's scalars have no dimension, */
+        {"model.scale", "", "MatMul", "Mul", 0}, /* also where a module keeps them */
+        {"eps", "1", "Relu", "Add", 0},          /* or are no module's */
+        {"onnx::Mul_12", "1", "Relu", "Mul", 0},  {"norm.middle", "1", "Relu", "Mul", 0}, /* buffers */
+        {"act.weight", "1", "Relu", "PRelu", 1},  {"gate.scale_weight", "1", "Relu", "Mul", 1},
+        {"attn.inv_freq", "1", "Relu", "Mul", 0}, {"w2", "1,1", "Relu", "MatMul", 1},
+    };
+    static const float number = 0.5F;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        onnx_builder *b = onnx_begin(17);
+        char inputs[64];
+        onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+        onnx_initializer(b, "w", MDOT_DTYPE_F32, "8,1", NULL);
+        onnx_initializer(b, rows[i].name, MDOT_DTYPE_F32, rows[i].shape, &number);
+        onnx_node(b, "MatMul", "x,w", "p");
+        if (strcmp(rows[i].before, "MatMul") != 0) onnx_node(b, rows[i].before, "p", "q");
+        snprintf(inputs, sizeof inputs, "%s,%s", strcmp(rows[i].before, "MatMul") == 0 ? "p" : "q", rows[i].name);
+        onnx_node(b, rows[i].op_type, inputs, "y");
+        onnx_output(b, "y");
+        job_reading r = job_expect(b);
+        if (job_info(&r).parameters != 8 + rows[i].parameters)
+            fail_msg("%s: %g parameters", rows[i].name, job_info(&r).parameters);
+        job_end(&r);
+    }
+}
+
+/* Linear(n, 1), by Gemm; and a convolution of one channel. */
+static void single_biases_and_factors_count(void **state)
+{
+    (void)state;
+    static const float number = 0.5F;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "1,8", NULL);
+    onnx_initializer(b, "b", MDOT_DTYPE_F32, "1", &number);
+    onnx_initializer(b, "k", MDOT_DTYPE_F32, "1,1,1", &number);
+    onnx_initializer(b, "shape", MDOT_DTYPE_I64, "3", (int64_t[]){-1, 1, 1});
+    onnx_node(b, "Gemm", "x,w,b", "p");
+    onnx_attr_int(b, "transB", 1);
+    onnx_node(b, "Reshape", "p,shape", "q");
+    onnx_node(b, "Conv", "q,k,b", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Linear Conv");
+    assert_true(job_operator(&r, 0).parameters == 9);
+    assert_true(job_operator(&r, 1).parameters == 1); /* the bias is shared */
+    job_end(&r);
+}
+
 /* A class token before every sample of a batch that is written into the file. */
 static void a_parameter_that_is_repeated_counts_once(void **state)
 {
@@ -248,6 +307,8 @@ int main(void)
         cmocka_unit_test(a_table_that_is_picked_from_counts_its_own_rows),
         cmocka_unit_test(a_table_of_several_readers_counts_at_the_first),
         cmocka_unit_test(single_elements_count_where_the_file_has_no_number),
+        cmocka_unit_test(single_elements_with_numbers_count_where_they_are_weights),
+        cmocka_unit_test(single_biases_and_factors_count),
         cmocka_unit_test(parameters_that_make_one_constant_count_together),
         cmocka_unit_test(a_parameter_that_is_repeated_counts_once),
         cmocka_unit_test(numbers_among_the_nodes_are_not_learnt),
