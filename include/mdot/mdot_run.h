@@ -25,8 +25,9 @@ typedef struct mdot_open_options { /* zero means default throughout */
     const char *device; /* where calls run. "cpu"; "cuda:1", the driver's second GPU, or "cuda", its first; "auto": that
                            first one or the CPU, whichever answers faster when tried here. NULL: what the environment
                            variable MDOT_DEVICE says, else "auto" */
-    uint32_t device_timeout_ms; /* a GPU that does not answer within this time has failed, and so has a driver that
-                                   takes thirty times as long to start; 0: 1000 */
+    uint32_t device_timeout_ms; /* a GPU that does not answer within this time has failed, and so has a driver that does
+                                   not launch within it, or takes thirty times as long for anything else: to start, to
+                                   load code, to find memory or to free it; 0: 1000 */
     void *(*allocate)(void *user, size_t bytes, size_t alignment); /* NULL: aligned_alloc and free */
     void (*release)(void *user, void *memory); /* both or neither; called by the threads that create and destroy */
     void *user;
@@ -41,7 +42,13 @@ typedef struct mdot_open_options { /* zero means default throughout */
  *
  * A GPU is looked for only when the artefact has code for one. On a GPU each kernel has run once when this returns.
  * The CPU stands behind it: a call that the GPU fails, or does not answer in time, is answered by the CPU, and so is
- * every later one of its context (mdot_context_get_device_status). */
+ * every later one of its context (mdot_context_get_device_status).
+ *
+ * The driver's calls are made by threads of the library's own, one for a predictor on a GPU and one for each of its
+ * contexts, so that opening, creating, running, destroying and closing return within limits whatever the driver does.
+ * What a call that does not return still holds is left behind until it does, and no GPU is asked for before. Handing a
+ * launch to the thread takes about a microsecond; ten to thirty where the last one is more than some 0.2 ms ago and the
+ * thread has gone to sleep. A child of fork has no such threads: the CPU answers there. */
 mdot_status mdot_predictor_open(const char *path, const mdot_open_options *options, mdot_predictor **out_predictor,
                                 mdot_error *err);
 /* Contexts made from the predictor go on answering, and keep it, with what it lends and the memory functions of its

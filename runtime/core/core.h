@@ -35,6 +35,11 @@ typedef struct rt_artefact {
     const unsigned char *cubins, *cuda_weights; /* NULL in an artefact without CUDA images, and once it is open */
 } rt_artefact;
 
+/* loader.c: who keeps an artefact's memory releases it; with the last one it goes. Beside its predictor that is who may
+ * go on reading it when the predictor is closed. */
+void rt_artefact_keep(const rt_artefact *artefact);
+void rt_artefact_release(const rt_artefact *artefact);
+
 /* Lent for the predictor's life. */
 const rt_artefact *rt_predictor_artefact(const mdot_predictor *predictor);
 const rt_allocator *rt_predictor_allocator(const mdot_predictor *predictor);
@@ -73,8 +78,7 @@ typedef struct rt_device {
 typedef struct rt_device_context rt_device_context;
 
 typedef struct rt_device_request {
-    const rt_artefact *artefact; /* these two outlive the device */
-    const rt_allocator *allocator;
+    const rt_artefact *artefact; /* outlives the device */
     int ordinal;
     uint32_t timeout_ms; /* a device that does not answer within this time has failed */
     const char *compute; /* of the artefact's images those in this arithmetic alone; NULL: any */

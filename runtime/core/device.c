@@ -235,8 +235,7 @@ static mdot_status open_device(mdot_predictor *predictor, const rt_device_ops *o
                                const mdot_open_options *options, bool compare, mdot_error *err)
 {
     const rt_device_request request = {
-        .artefact = &predictor->library.artefact,
-        .allocator = &predictor->allocator,
+        .artefact = &predictor->library->artefact,
         .ordinal = ordinal,
         .timeout_ms = options->device_timeout_ms > 0 ? options->device_timeout_ms : DEFAULT_TIMEOUT_MS,
         .compute = options->compute,

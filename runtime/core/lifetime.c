@@ -23,7 +23,7 @@ void rt_predictor_release(const mdot_predictor *predictor)
     mdot_predictor *p = own(predictor);
     if (atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) > 1) return;
     rt_device_close(p);
-    rt_library_close(&p->library);
+    rt_artefact_release(&p->library->artefact);
     rt_allocator allocator = p->allocator;
     if (!rt_armored()) rt_free(&allocator, p);
 }

@@ -6,6 +6,7 @@
 #include "runtime/core/predictor.h"
 
 #include <elf.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -103,25 +104,40 @@ static const unsigned char *section_at(const unsigned char *base, const rt_secti
     return section->address != 0 ? base + section->address : NULL;
 }
 
-mdot_status rt_library_open(const rt_copy *copy, const rt_elf *elf, rt_library *out_library, mdot_error *err)
+/* Of this many bytes, with nothing in it. libc's, since the memory functions of a predictor's options end with it. */
+static mdot_status reserve(size_t size_bytes, rt_library **out_library, mdot_error *err)
+{
+    rt_library *library = calloc(1, sizeof *library);
+    void *memory = mmap(NULL, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (library == NULL || memory == MAP_FAILED) {
+        if (memory != MAP_FAILED) munmap(memory, size_bytes);
+        free(library);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no room for %zu bytes of an artefact", size_bytes);
+    }
+    atomic_init(&library->references, 1);
+    library->memory = memory;
+    library->size_bytes = size_bytes;
+    *out_library = library;
+    return MDOT_OK;
+}
+
+mdot_status rt_library_open(const rt_copy *copy, const rt_elf *elf, rt_library **out_library, mdot_error *err)
 {
     span s = {0};
+    rt_library *library = NULL;
     mdot_status status = measure(elf, &s, err);
+    if (status == MDOT_OK) status = reserve((size_t)(s.end - s.start), &library, err);
     if (status != MDOT_OK) return status;
-    rt_library library = {.size_bytes = (size_t)(s.end - s.start)};
-    library.memory = mmap(NULL, library.size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (library.memory == MAP_FAILED)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no room for %zu bytes of an artefact", library.size_bytes);
     for (uint32_t i = 0; i < elf->file.segment_count && status == MDOT_OK; i++) {
         bs_elf_segment segment;
-        if (find_loaded(elf, i, &segment)) status = map_segment(copy, &segment, &s, library.memory, err);
+        if (find_loaded(elf, i, &segment)) status = map_segment(copy, &segment, &s, library->memory, err);
     }
     if (status != MDOT_OK) {
-        rt_library_close(&library);
+        rt_artefact_release(&library->artefact);
         return status;
     }
-    const unsigned char *base = (const unsigned char *)((uintptr_t)library.memory - s.start);
-    library.artefact = (rt_artefact){
+    const unsigned char *base = (const unsigned char *)((uintptr_t)library->memory - s.start);
+    library->artefact = (rt_artefact){
         .table = (const mdot_abi_table *)section_at(base, &elf->table),
         .code = (const int64_t *)section_at(base, &elf->code),
         .weights = section_at(base, &elf->weights),
@@ -146,13 +162,30 @@ static void forget(const rt_copy *copy, const rt_section *section, const unsigne
 
 void rt_library_forget_device(rt_library *library, const rt_copy *copy, const rt_elf *elf)
 {
+    if (atomic_load(&library->references) > 1) return;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     forget(copy, &elf->cubins, library->artefact.cubins, page);
     forget(copy, &elf->cuda_weights, library->artefact.cuda_weights, page);
     library->artefact.cubins = library->artefact.cuda_weights = NULL;
 }
 
-void rt_library_close(rt_library *library)
+/* ---- How long it stays ------------------------------------------------------------------------------------------- */
+
+/* The artefact is the library's first member; to those who read it, it is constant. */
+static rt_library *library_of(const rt_artefact *artefact)
 {
+    return (rt_library *)(uintptr_t)artefact;
+}
+
+void rt_artefact_keep(const rt_artefact *artefact)
+{
+    atomic_fetch_add(&library_of(artefact)->references, 1);
+}
+
+void rt_artefact_release(const rt_artefact *artefact)
+{
+    rt_library *library = library_of(artefact);
+    if (atomic_fetch_sub(&library->references, 1) > 1) return;
     munmap(library->memory, library->size_bytes);
+    free(library);
 }

@@ -50,7 +50,7 @@ static mdot_status load(mdot_predictor *predictor, opening *file, const char *fo
     if (status != MDOT_OK) return status;
     status = rt_library_open(&file->copy, &file->elf, &predictor->library, err);
     if (status != MDOT_OK) return status;
-    predictor->table = predictor->library.artefact.table;
+    predictor->table = predictor->library->artefact.table;
     predictor->image = rt_image(predictor->table, (size_t)(image - rt_image(table, 0)));
     rt_cpu_explain(&cpu, predictor->table, predictor->image, predictor->cpu_reason, sizeof predictor->cpu_reason);
     predictor->functions = rt_cpu_functions(predictor->table, predictor->image);
@@ -67,9 +67,9 @@ static mdot_status open_file(mdot_predictor *predictor, const char *path, const 
     if (status == MDOT_OK) {
         status = in_file(path, rt_device_open(predictor, options, err), err);
         if (status == MDOT_OK)
-            rt_library_forget_device(&predictor->library, &file.copy, &file.elf);
+            rt_library_forget_device(predictor->library, &file.copy, &file.elf);
         else
-            rt_library_close(&predictor->library);
+            rt_artefact_release(&predictor->library->artefact);
     }
     rt_copy_free(&file.copy);
     return status;
@@ -109,7 +109,7 @@ mdot_status rt_predictor_open(const rt_rooms *rooms, const char *path, const mdo
 
 const rt_artefact *rt_predictor_artefact(const mdot_predictor *predictor)
 {
-    return &predictor->library.artefact;
+    return &predictor->library->artefact;
 }
 
 const rt_allocator *rt_predictor_allocator(const mdot_predictor *predictor)

@@ -102,16 +102,16 @@ void rt_copy_forget(const rt_copy *copy, uint64_t offset, size_t size_bytes, voi
 /* ---- loader.c: the file as loaded code -------------------------------------------------------------------------- */
 
 typedef struct rt_library {
+    rt_artefact artefact;
+    atomic_uint references; /* rt_artefact_keep */
     void *memory;
     size_t size_bytes;
-    rt_artefact artefact;
 } rt_library;
 
-/* Loads what `elf` was read from and touches its pages, but for those of a device. */
-mdot_status rt_library_open(const rt_copy *copy, const rt_elf *elf, rt_library *out_library, mdot_error *err);
-/* What only a device reads is not needed any more. */
+/* Loads what `elf` was read from and touches its pages, but for those of a device. rt_artefact_release takes it. */
+mdot_status rt_library_open(const rt_copy *copy, const rt_elf *elf, rt_library **out_library, mdot_error *err);
+/* What only a device reads is not needed any more, unless somebody keeps it. */
 void rt_library_forget_device(rt_library *library, const rt_copy *copy, const rt_elf *elf);
-void rt_library_close(rt_library *library);
 
 /* ---- workers.c: threads that share a call ----------------------------------------------------------------------- */
 
@@ -176,7 +176,7 @@ struct mdot_predictor {
     atomic_size_t references; /* its own until it is closed, and one of each context */
     rt_allocator allocator;
     const rt_rooms *rooms;
-    rt_library library;
+    rt_library *library;
     const mdot_abi_table *table;                         /* the library's */
     const mdot_abi_image *image;                         /* that the CPU runs */
     const mdot_abi_cpu_function *functions;              /* its, by a bucket's number */

@@ -56,7 +56,7 @@ static const mdot_abi_bucket *bucket_of(const mdot_context *context, const mdot_
 rt_code rt_code_of(const mdot_context *context, const mdot_abi_bucket *bucket)
 {
     const mdot_predictor *predictor = context->predictor;
-    const rt_artefact *artefact = &predictor->library.artefact;
+    const rt_artefact *artefact = &predictor->library->artefact;
     uint32_t number = predictor->functions[bucket->number].code;
     return (rt_code){(mdot_abi_function)((uintptr_t)artefact->code + (uintptr_t)artefact->code[number]),
                      rt_kernels(predictor->table, bucket)};
@@ -66,7 +66,7 @@ mdot_abi_call rt_call_of(const mdot_context *context, const mdot_abi_bucket *buc
 {
     const mdot_predictor *predictor = context->predictor;
     return (mdot_abi_call){
-        .weights = predictor->library.artefact.weights + predictor->image->weights_offset,
+        .weights = predictor->library->artefact.weights + predictor->image->weights_offset,
         .scratch = context->scratch,
         .length = length,
         .kernel_end = bucket->kernel_count,

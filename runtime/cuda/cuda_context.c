@@ -5,6 +5,8 @@
  */
 #include "runtime/cuda/cuda_device.h"
 
+#include <stdlib.h>
+
 /* The words that the host waits on stand apart from the outputs, so that their cache lines are of few writers. */
 enum { CACHE_LINE_BYTES = 64 };
 
@@ -56,10 +58,14 @@ static mdot_status allocate_mapped(rt_cuda_context *c, mdot_error *err)
     return RT_CUDA_CALL(&cuda->driver, cuMemHostGetDevicePointer, err, &c->mapped_address, memory, 0);
 }
 
-/* With the device's context current. */
-static mdot_status acquire(rt_cuda_context *c, mdot_error *err)
+/* The device's context stays current on the thread, for launches. */
+static mdot_status acquire(void *object, mdot_error *err)
 {
-    mdot_status status = RT_CUDA_CALL(&c->cuda->driver, cuStreamCreate, err, &c->stream, RT_CU_STREAM_NON_BLOCKING);
+    rt_cuda_context *c = object;
+    mdot_status status = rt_cuda_enter(&c->cuda->driver, c->cuda->primary, err);
+    if (status != MDOT_OK) return status;
+    c->is_current = true;
+    status = RT_CUDA_CALL(&c->cuda->driver, cuStreamCreate, err, &c->stream, RT_CU_STREAM_NON_BLOCKING);
     if (status != MDOT_OK) {
         c->stream = NULL;
         return status;
@@ -68,6 +74,8 @@ static mdot_status acquire(rt_cuda_context *c, mdot_error *err)
     if (status == MDOT_OK) status = allocate_mapped(c, err);
     return status;
 }
+
+static const rt_cuda_step acquiring = {.what = "make a stream and find memory", .run = acquire};
 
 /* Freeing waits for what still runs. A kernel that was given up and never ends would be waited for forever, and its
  * memory must outlive it: then all stays as it is until the process ends. */
@@ -84,35 +92,45 @@ static void release(rt_cuda_context *c)
     if (c->stream != NULL) d->cuStreamDestroy(c->stream);
 }
 
+static void end_context(void *object)
+{
+    rt_cuda_context *c = object;
+    if (!c->is_current) return;
+    release(c);
+    rt_cuda_leave(&c->cuda->driver);
+}
+
+static void free_context(void *object)
+{
+    rt_cuda_context *c = object;
+    free(c->parameter);
+    free(c);
+}
+
 void rt_cuda_context_destroy(rt_device_context *context)
 {
     rt_cuda_context *c = (rt_cuda_context *)context;
-    const rt_cuda *cuda = c->cuda;
-    if (rt_cuda_enter(&cuda->driver, cuda->primary, NULL) == MDOT_OK) {
-        release(c);
-        rt_cuda_leave(&cuda->driver);
-    }
-    rt_free(cuda->allocator, c->parameter);
-    rt_free(cuda->allocator, c);
+    rt_cuda_thread_end(c->thread, rt_cuda_setup_limit_ms(c->cuda));
 }
 
 mdot_status rt_cuda_context_create(rt_device *device, rt_device_context **out_context, mdot_error *err)
 {
     rt_cuda *cuda = (rt_cuda *)device;
-    rt_cuda_context *c = rt_alloc(cuda->allocator, sizeof *c);
-    unsigned char *parameter = rt_alloc(cuda->allocator, cuda->parameter_bytes);
+    rt_cuda_context *c = calloc(1, sizeof *c);
+    unsigned char *parameter = calloc(1, cuda->parameter_bytes);
     if (c == NULL || parameter == NULL) {
-        rt_free(cuda->allocator, parameter);
-        rt_free(cuda->allocator, c);
+        free(parameter);
+        free(c);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a context of %s", cuda->id);
     }
     c->cuda = cuda;
     c->parameter = parameter;
-    mdot_status status = rt_cuda_enter(&cuda->driver, cuda->primary, err);
-    if (status == MDOT_OK) {
-        status = acquire(c, err);
-        rt_cuda_leave(&cuda->driver);
+    mdot_status status = rt_cuda_thread_start(cuda, (rt_cuda_owner){c, end_context, free_context}, &c->thread, err);
+    if (status != MDOT_OK) {
+        free_context(c);
+        return status;
     }
+    status = rt_cuda_ask(c->thread, &acquiring, rt_cuda_setup_limit_ms(cuda), err);
     if (status != MDOT_OK) {
         rt_cuda_context_destroy((rt_device_context *)c);
         return status;

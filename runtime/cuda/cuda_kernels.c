@@ -70,7 +70,7 @@ static mdot_status plan_launches(rt_cuda *cuda, rt_cuda_kernel *kernel, const md
     return MDOT_OK;
 }
 
-static mdot_status find_kernel(rt_cuda *cuda, int multiprocessors, rt_cuda_kernel *kernel, mdot_error *err)
+static mdot_status find_kernel(rt_cuda *cuda, rt_cuda_kernel *kernel, mdot_error *err)
 {
     const rt_cuda_driver *d = &cuda->driver;
     const mdot_abi_cuda_kernel *abi = kernel->abi;
@@ -88,7 +88,7 @@ static mdot_status find_kernel(rt_cuda *cuda, int multiprocessors, rt_cuda_kerne
     if (blocks < 1)
         return mdot_fail(err, MDOT_DEVICE, "kernel %s: %u threads with %u bytes of shared memory do not fit %s (%s)",
                          name, abi->threads, abi->dynamic_shared_bytes, cuda->id, cuda->name);
-    kernel->resident_blocks = (uint32_t)blocks * (uint32_t)multiprocessors;
+    kernel->resident_blocks = (uint32_t)blocks * (uint32_t)cuda->multiprocessors;
     return MDOT_OK;
 }
 
@@ -104,15 +104,15 @@ static void add_needs(rt_cuda *cuda, const rt_cuda_kernel *kernel)
     cuda->parameter_bytes = at_least(cuda->parameter_bytes, sizeof *call + kernel->abi->inline_input_bytes);
 }
 
-mdot_status rt_cuda_prepare_kernels(rt_cuda *cuda, int multiprocessors, const mdot_abi_image *image, mdot_error *err)
+mdot_status rt_cuda_prepare_kernels(rt_cuda *cuda, mdot_error *err)
 {
     const mdot_abi_table *table = cuda->artefact->table;
     for (uint32_t e = 0; e < table->entry_count; e++) {
         const mdot_abi_entry *entry = rt_entry(table, e);
         for (uint32_t b = 0; b < entry->bucket_count; b++) {
             rt_cuda_kernel *kernel = rt_cuda_kernel_of(cuda, &rt_buckets(table, entry)[b]);
-            kernel->abi = &rt_cuda_kernels(table, image)[kernel - cuda->kernels];
-            mdot_status status = find_kernel(cuda, multiprocessors, kernel, err);
+            kernel->abi = &rt_cuda_kernels(table, cuda->image)[kernel - cuda->kernels];
+            mdot_status status = find_kernel(cuda, kernel, err);
             if (status == MDOT_OK) status = plan_launches(cuda, kernel, entry, b, err);
             if (status != MDOT_OK) return status;
             add_needs(cuda, kernel);

@@ -8,13 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#define PAUSE() _mm_pause()
-#else
-#define PAUSE() ((void)0)
-#endif
-
 /* The host looks at the word this often before it asks the driver how the launch does: some 0.1 ms of x86's PAUSE. That
  * is beyond what a healthy launch takes, and often enough to learn of a fault at once. */
 enum { LOOKS_BETWEEN_QUERIES = 4096 };
@@ -50,18 +43,17 @@ static uint32_t blocks_per_item(const rt_cuda_kernel *kernel, int64_t length, ui
 
 /* A lone item's counter goes on from call to call. Those of a batch start anew, since batches differ in how many items
  * and blocks take part. */
-static mdot_status set_barriers(rt_cuda_context *c, mdot_abi_cuda_call *call, uint32_t items, uint32_t growth,
-                                mdot_error *err)
+static void set_barriers(rt_cuda_context *c, mdot_abi_cuda_call *call, uint32_t items, uint32_t growth)
 {
     if (items == 1) {
         call->barrier = c->device_memory;
         call->barrier_base = c->lone_barrier_base;
         c->lone_barrier_base += growth;
-        return MDOT_OK;
+    } else {
+        call->barrier = c->device_memory + sizeof(uint32_t);
+        call->barrier_base = 0;
     }
-    call->barrier = c->device_memory + sizeof(uint32_t);
-    call->barrier_base = 0;
-    return RT_CUDA_CALL(&c->cuda->driver, cuMemsetD32Async, err, call->barrier, 0, items, c->stream);
+    c->launch.barriers = items > 1 ? call->barrier : 0;
 }
 
 /* Never 0, and the items' words are cleared: tickets come again after 2^32 launches, and none of then must look like
@@ -75,7 +67,22 @@ static uint32_t take_ticket(rt_cuda_context *c, uint32_t items)
     return c->ticket;
 }
 
-static mdot_status launch(rt_cuda_context *c, const mdot_abi_entry *entry, const rt_cuda_kernel *kernel, int64_t length,
+static mdot_status run_launch(void *object, mdot_error *err)
+{
+    rt_cuda_context *c = object;
+    const rt_cuda_driver *d = &c->cuda->driver;
+    const rt_cuda_launch *l = &c->launch;
+    mdot_status status = MDOT_OK;
+    if (l->barriers != 0) status = RT_CUDA_CALL(d, cuMemsetD32Async, err, l->barriers, 0, l->items, c->stream);
+    if (status != MDOT_OK) return status;
+    void *parameters[] = {c->parameter};
+    return RT_CUDA_CALL(d, cuLaunchCooperativeKernel, err, l->function, l->blocks, l->items, 1, l->threads, 1, 1,
+                        l->dynamic_shared_bytes, c->stream, parameters);
+}
+
+static const rt_cuda_step launching = {.what = "launch a kernel", .run = run_launch};
+
+static mdot_status launch(rt_cuda_context *c, const mdot_abi_entry *entry, rt_cuda_kernel *kernel, int64_t length,
                           const rt_item *items, uint32_t count, mdot_error *err)
 {
     const mdot_abi_table *table = c->cuda->artefact->table;
@@ -92,11 +99,15 @@ static mdot_status launch(rt_cuda_context *c, const mdot_abi_entry *entry, const
     for (uint32_t i = 0; i < count; i++)
         pack_inputs(table, entry, length, kernel, &items[i], inputs + i * kernel->call.input_stride);
     uint32_t blocks = blocks_per_item(kernel, length, count);
-    mdot_status status = set_barriers(c, call, count, kernel->abi->grid_barriers * blocks, err);
-    if (status != MDOT_OK) return status;
-    void *parameters[] = {c->parameter};
-    return RT_CUDA_CALL(&c->cuda->driver, cuLaunchCooperativeKernel, err, kernel->function, blocks, count, 1,
-                        kernel->abi->threads, 1, 1, kernel->abi->dynamic_shared_bytes, c->stream, parameters);
+    c->launch = (rt_cuda_launch){.function = kernel->function,
+                                 .blocks = blocks,
+                                 .items = count,
+                                 .threads = kernel->abi->threads,
+                                 .dynamic_shared_bytes = kernel->abi->dynamic_shared_bytes};
+    set_barriers(c, call, count, kernel->abi->grid_barriers * blocks);
+    /* its first launch may load a kernel's code */
+    bool is_first = !atomic_exchange(&kernel->has_run, true);
+    return rt_cuda_ask(c->thread, &launching, is_first ? rt_cuda_setup_limit_ms(c->cuda) : c->cuda->timeout_ms, err);
 }
 
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */
@@ -118,22 +129,32 @@ static bool spin(const uint32_t *done, uint32_t ticket)
 {
     for (int i = 0; i < LOOKS_BETWEEN_QUERIES; i++) {
         if (is_done(done, ticket)) return true;
-        PAUSE();
+        rt_pause();
     }
     return false;
 }
+
+static mdot_status run_query(void *object, mdot_error *err)
+{
+    rt_cuda_context *c = object;
+    int result = c->cuda->driver.cuStreamQuery(c->stream);
+    c->is_running = result == RT_CU_NOT_READY;
+    return c->is_running ? MDOT_OK : rt_cuda_check(&c->cuda->driver, result, "cuStreamQuery", err);
+}
+
+static const rt_cuda_step querying = {.what = "say how a launch does", .run = run_query};
 
 static mdot_status wait_for_item(rt_cuda_context *c, uint32_t item, double deadline_ms, mdot_error *err)
 {
     const uint32_t *done = (const uint32_t *)c->mapped + item;
     while (!spin(done, c->ticket)) {
-        int result = c->cuda->driver.cuStreamQuery(c->stream);
-        if (result == RT_CU_SUCCESS) {
+        mdot_status status = rt_cuda_ask(c->thread, &querying, c->cuda->timeout_ms, err);
+        if (status != MDOT_OK) return status;
+        if (!c->is_running) {
             /* the launch ended, so whatever it wrote is here */
             if (is_done(done, c->ticket)) break;
             return mdot_fail(err, MDOT_DEVICE, "a kernel on %s ended without an answer", c->cuda->id);
         }
-        if (result != RT_CU_NOT_READY) return rt_cuda_check(&c->cuda->driver, result, "cuStreamQuery", err);
         if (now_ms() > deadline_ms) {
             c->is_stuck = true;
             return mdot_fail(err, MDOT_DEVICE, "%s gave no answer within %u ms", c->cuda->id, c->cuda->timeout_ms);
@@ -142,7 +163,7 @@ static mdot_status wait_for_item(rt_cuda_context *c, uint32_t item, double deadl
     return MDOT_OK;
 }
 
-static mdot_status answer(rt_cuda_context *c, const mdot_abi_entry *entry, const rt_cuda_kernel *kernel, int64_t length,
+static mdot_status answer(rt_cuda_context *c, const mdot_abi_entry *entry, rt_cuda_kernel *kernel, int64_t length,
                           const rt_item *items, uint32_t count, mdot_error *err)
 {
     mdot_status status = launch(c, entry, kernel, length, items, count, err);
@@ -168,16 +189,13 @@ mdot_status rt_cuda_run(rt_device_context *context, const mdot_abi_entry *entry,
                         int64_t length, const rt_item *items, size_t count, mdot_error *err)
 {
     rt_cuda_context *c = (rt_cuda_context *)context;
-    const rt_cuda *cuda = c->cuda;
-    const rt_cuda_kernel *kernel = rt_cuda_kernel_of(cuda, bucket);
-    mdot_status status = rt_cuda_enter(&cuda->driver, cuda->primary, err);
-    if (status != MDOT_OK) return status;
+    rt_cuda_kernel *kernel = rt_cuda_kernel_of(c->cuda, bucket);
+    mdot_status status = MDOT_OK;
     /* evenly: a last launch of few items would leave most of the chip idle */
     size_t most = items_per_launch(c, kernel), launches = (count + most - 1) / most;
     for (size_t i = 0; i < launches && status == MDOT_OK; i++) {
         size_t first = i * count / launches, end = (i + 1) * count / launches;
         status = answer(c, entry, kernel, length, items + first, (uint32_t)(end - first), err);
     }
-    rt_cuda_leave(&cuda->driver);
     return status;
 }

@@ -24,7 +24,7 @@ void cuda_fixture_open(cuda_fixture *f)
         print_message("skipped: this machine does not run x86-64-v3\n");
         exit(77);
     }
-    *f = (cuda_fixture){.timeout_ms = 100};
+    *f = (cuda_fixture){.timeout_ms = 60000};
     fixture_open_with_images(&f->artefact);
     stamp_images(&f->artefact);
     fixture_table *table = fixture_table_of(&f->artefact);

@@ -20,7 +20,7 @@ typedef struct cuda_fixture {
     char *path;
     mdot_predictor *cpu; /* the same, opened for the CPU */
     mdot_context *cpu_context;
-    uint32_t timeout_ms;
+    uint32_t timeout_ms; /* of predictors that it opens: longer than any machine's threads take to get their turn */
 } cuda_fixture;
 
 /* Exits with 77 where the machine does not run the fixture's code. */

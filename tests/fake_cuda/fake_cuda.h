@@ -54,8 +54,8 @@ FAKE_CUDA_API void fake_cuda_on_load(void (*loaded)(const void *image));
  * later call of any function, except that what frees still frees. */
 FAKE_CUDA_API void fake_cuda_fail(const char *function, int call, int result, bool is_sticky);
 
-/* Calls of `function` do not return until it is called again with NULL. */
-FAKE_CUDA_API void fake_cuda_block(const char *function);
+/* Calls of `function`, from number `call` on, do not return until it is called again with NULL. */
+FAKE_CUDA_API void fake_cuda_block(const char *function, int call);
 
 typedef enum fake_cuda_end {
     FAKE_CUDA_AT_ONCE,

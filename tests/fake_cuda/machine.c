@@ -13,7 +13,8 @@ fake_cuda_machine machine = {.device_count = 1, .major = 9, .multiprocessors = 1
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unblocked = PTHREAD_COND_INITIALIZER;
-static const char *blocked; /* a function */
+static const char *blocked; /* a function, from a call on */
+static int blocked_from;
 static object *objects;
 
 typedef struct fault {
@@ -70,9 +71,10 @@ void fake_cuda_fail(const char *function, int call, int result, bool is_sticky)
     pthread_mutex_unlock(&lock);
 }
 
-void fake_cuda_block(const char *function)
+void fake_cuda_block(const char *function, int call)
 {
     pthread_mutex_lock(&lock);
+    blocked_from = call;
     blocked = function != NULL ? functions[function_index(function)] : NULL;
     pthread_cond_broadcast(&unblocked);
     pthread_mutex_unlock(&lock);
@@ -122,7 +124,7 @@ int machine_enter(const char *function)
     pthread_mutex_lock(&lock);
     int index = function_index(function);
     int call = ++calls[index];
-    while (blocked == functions[index]) pthread_cond_wait(&unblocked, &lock);
+    while (blocked == functions[index] && call >= blocked_from) pthread_cond_wait(&unblocked, &lock);
     for (int i = 0; i < fault_count; i++) {
         if (faults[i].function != functions[index] || faults[i].call != call) continue;
         if (faults[i].is_sticky) sticky_result = faults[i].result;

@@ -43,7 +43,7 @@ static mdot_status open_metal(behaviour *b, const char *name, const rt_device_re
     b->timeout_ms = request->timeout_ms;
     b->compute = request->compute;
     if (b->open != MDOT_OK) return mdot_fail(err, b->open, "%s is rusty", name);
-    metal *m = rt_alloc(request->allocator, sizeof *m);
+    metal *m = calloc(1, sizeof *m);
     assert_non_null(m);
     snprintf(m->id, sizeof m->id, "%s:%d", name, request->ordinal);
     m->device = (rt_device){.id = m->id, .name = "a sheet", .compute = "int8"};

@@ -113,8 +113,8 @@ static void image_bytes_are_mapped_where_the_table_says_until_the_device_has_the
     images_looked_at = 0;
     assert_int_equal(rt_predictor_open(&rooms, path, NULL, &p, NULL), MDOT_OK);
     assert_int_equal(images_looked_at, FIXTURE_IMAGES);
-    assert_null(p->library.artefact.cubins);
-    assert_null(p->library.artefact.cuda_weights);
+    assert_null(p->library->artefact.cubins);
+    assert_null(p->library->artefact.cuda_weights);
     mdot_predictor_close(p);
     unlink(path);
     free(path);
@@ -130,8 +130,8 @@ static void artefact_without_images_has_neither_section(void **state)
     assert_false(fixture_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_CUBINS, &at, &size));
     assert_false(fixture_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_CUDA_WEIGHTS, &at, &size));
     mdot_predictor *p = fixture_predictor(&f);
-    assert_null(p->library.artefact.cubins);
-    assert_null(p->library.artefact.cuda_weights);
+    assert_null(p->library->artefact.cubins);
+    assert_null(p->library->artefact.cuda_weights);
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(p, &info);
     assert_int_equal(info.image_count, FIXTURE_LEVELS);

@@ -1,0 +1,31 @@
+/* cuda_lifetime.c — how long a GPU stays open: until the last of the driver's threads has ended that use it. */
+#include "runtime/cuda/cuda_device.h"
+
+#include <stdlib.h>
+
+void rt_cuda_keep(rt_cuda *cuda)
+{
+    atomic_fetch_add(&cuda->references, 1);
+}
+
+/* After a sticky error the driver answers every call with it, while the memory is gone with the context: what these
+ * functions return says nothing. */
+static void unload(const rt_cuda *cuda)
+{
+    const rt_cuda_driver *d = &cuda->driver;
+    if (rt_cuda_enter(d, cuda->primary, NULL) != MDOT_OK) return;
+    if (cuda->weights != 0) d->cuMemFree(cuda->weights);
+    if (cuda->module != NULL) d->cuModuleUnload(cuda->module);
+    rt_cuda_leave(&cuda->driver);
+}
+
+void rt_cuda_release(rt_cuda *cuda)
+{
+    if (atomic_fetch_sub(&cuda->references, 1) > 1) return;
+    if (cuda->primary != NULL && !cuda->is_stuck) {
+        unload(cuda);
+        cuda->driver.cuDevicePrimaryCtxRelease(cuda->handle);
+    }
+    free(cuda->kernels);
+    free(cuda);
+}

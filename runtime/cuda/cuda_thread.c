@@ -1,0 +1,204 @@
+/* cuda_thread.c — the threads that make the driver's calls, each for a GPU of a predictor or for a context on it, so
+ * that nobody waits for the driver longer than a limit.
+ *
+ * A thread that is blocked in the driver cannot be ended: it is left behind. What it may touch is its own by then, and
+ * libc's memory, since a caller's memory functions end with the predictor. Should it return after all, it ends what it
+ * was started for. Until then the driver is not asked for anything new, so that a program that opens predictors all day
+ * leaves one thread behind, not one a time.
+ *
+ *   turn   whose move it is: the caller writes a step and hands over, the thread answers and hands back. Who waits
+ *          looks for a while, since the other is mostly about to come, and then sleeps on the word (futex)
+ */
+#include "runtime/cuda/cuda_device.h"
+
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Some 0.1 to 0.4 ms: a thread that has launched is awake when the next launch comes right after its
+ * answer. A core may be wanted by the one who is waited for. */
+enum { PAUSES_TO_A_YIELD = 64, PAUSES_TO_SLEEP = 8192 };
+
+enum { CALLERS, THREADS, LOST }; /* turn */
+
+struct rt_cuda_thread {
+    rt_cuda *cuda;
+    rt_cuda_owner owner;
+    pid_t process;
+    atomic_uint holders; /* the thread and who has started it; the last one frees */
+    atomic_uint turn;
+    atomic_uint sleepers;
+    const rt_cuda_step *step; /* NULL: the end */
+    mdot_status status;
+    mdot_error err;
+};
+
+static atomic_int lost_threads;
+
+static mdot_status refuse(mdot_error *err)
+{
+    return mdot_fail(err, MDOT_DEVICE, "the CUDA driver has not answered an earlier call of this process");
+}
+
+/* ---- Taking turns ------------------------------------------------------------------------------------------------ */
+
+static bool look(rt_cuda_thread *t, unsigned turn)
+{
+    for (int pauses = 1; pauses <= PAUSES_TO_SLEEP; pauses++) {
+        if (atomic_load_explicit(&t->turn, memory_order_acquire) != turn) return true;
+        rt_pause();
+        if (pauses % PAUSES_TO_A_YIELD == 0) sched_yield();
+    }
+    return false;
+}
+
+/* A word that changes before the system has put the thread to sleep does not let it sleep. */
+static void sleep_on(rt_cuda_thread *t, unsigned turn, const struct timespec *limit)
+{
+    atomic_fetch_add(&t->sleepers, 1);
+    if (atomic_load(&t->turn) == turn) syscall(SYS_futex, &t->turn, FUTEX_WAIT_PRIVATE, turn, limit, NULL, 0);
+    atomic_fetch_sub(&t->sleepers, 1);
+}
+
+/* The word changes before sleepers are asked for, so that none is overlooked. False: it was not `from`. */
+static bool hand_over(rt_cuda_thread *t, unsigned from, unsigned to)
+{
+    if (!atomic_compare_exchange_strong(&t->turn, &from, to)) return false;
+    if (atomic_load(&t->sleepers) > 0) syscall(SYS_futex, &t->turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    return true;
+}
+
+/* Slept a little at a time, of which nothing is lost by a signal but what is left of it; no clock is asked that may be
+ * set. False: the limit has passed, or this process is a child of the one that has the thread. */
+static bool wait_for_answer(rt_cuda_thread *t, uint64_t limit_ms)
+{
+    enum { SLICE_MS = 2 };
+    const struct timespec slice = {.tv_nsec = SLICE_MS * 1000000};
+    if (look(t, THREADS)) return true;
+    for (uint64_t slept_ms = 0; slept_ms < limit_ms && getpid() == t->process; slept_ms += SLICE_MS) {
+        sleep_on(t, THREADS, &slice);
+        if (atomic_load(&t->turn) != THREADS) return true;
+    }
+    return false;
+}
+
+/* False: it has answered after all. */
+static bool leave_behind(rt_cuda_thread *t)
+{
+    atomic_fetch_add(&lost_threads, 1);
+    if (hand_over(t, THREADS, LOST)) return true;
+    atomic_fetch_sub(&lost_threads, 1);
+    return false;
+}
+
+/* ---- The thread -------------------------------------------------------------------------------------------------- */
+
+static void let_go(rt_cuda_thread *t)
+{
+    if (atomic_fetch_sub(&t->holders, 1) > 1) return;
+    if (t->owner.free != NULL) t->owner.free(t->owner.object);
+    free(t);
+}
+
+/* False: the end. A step is run even where nobody waits for it any more: who asked may have counted on that. */
+static bool wait_for_step(rt_cuda_thread *t)
+{
+    while (!look(t, CALLERS) && atomic_load(&t->turn) == CALLERS) sleep_on(t, CALLERS, NULL);
+    return t->step != NULL;
+}
+
+static void *serve(void *argument)
+{
+    rt_cuda_thread *t = argument;
+    do {
+        if (!wait_for_step(t)) break;
+        t->status = t->step->run(t->owner.object, &t->err);
+    } while (hand_over(t, THREADS, CALLERS));
+    if (t->owner.end != NULL) t->owner.end(t->owner.object);
+    rt_cuda_release(t->cuda);
+    if (!hand_over(t, THREADS, CALLERS)) atomic_fetch_sub(&lost_threads, 1);
+    let_go(t);
+    return NULL;
+}
+
+/* The thread's code must not go while it runs it, and it is left behind where the program unloads this library. */
+static void keep_code(void)
+{
+    Dl_info info;
+    if (dladdr(&lost_threads, &info) != 0 && info.dli_fname != NULL) {
+        void *library = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+        if (library != NULL) dlclose(library);
+    }
+}
+
+/* Detached, and deaf to the program's signals, which are for its own threads. */
+static bool start(rt_cuda_thread *t)
+{
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) return false;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 32)
+    sigset_t all;
+    sigfillset(&all);
+    pthread_attr_setsigmask_np(&attributes, &all);
+#endif
+    pthread_t thread;
+    int result = pthread_create(&thread, &attributes, serve, t);
+    pthread_attr_destroy(&attributes);
+    return result == 0;
+}
+
+/* ---- Its caller -------------------------------------------------------------------------------------------------- */
+
+mdot_status rt_cuda_thread_start(rt_cuda *cuda, rt_cuda_owner owner, rt_cuda_thread **out_thread, mdot_error *err)
+{
+    if (atomic_load(&lost_threads) > 0 || atomic_load(&cuda->lost_threads) > 0) return refuse(err);
+    rt_cuda_thread *t = calloc(1, sizeof *t);
+    if (t == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for asking the CUDA driver");
+    t->cuda = cuda;
+    t->owner = owner;
+    t->process = getpid();
+    atomic_init(&t->holders, 2);
+    keep_code();
+    if (!start(t)) {
+        free(t);
+        return mdot_fail(err, MDOT_DEVICE, "no thread to be had for asking the CUDA driver");
+    }
+    rt_cuda_keep(cuda);
+    *out_thread = t;
+    return MDOT_OK;
+}
+
+mdot_status rt_cuda_ask(rt_cuda_thread *t, const rt_cuda_step *step, uint64_t limit_ms, mdot_error *err)
+{
+    rt_cuda *cuda = t->cuda;
+    if (atomic_load(&cuda->lost_threads) > 0) return refuse(err);
+    t->step = step;
+    hand_over(t, CALLERS, THREADS);
+    if (!wait_for_answer(t, limit_ms)) {
+        atomic_fetch_add(&cuda->lost_threads, 1); /* before it is left: it may end the GPU, too */
+        if (leave_behind(t))
+            return mdot_fail(err, MDOT_DEVICE, "the CUDA driver did not %s within %llu ms", step->what,
+                             (unsigned long long)limit_ms);
+        atomic_fetch_sub(&cuda->lost_threads, 1);
+    }
+    return t->status == MDOT_OK ? MDOT_OK : mdot_fail(err, t->status, "%s", t->err.message);
+}
+
+/* Where another of the GPU's threads is lost, this one is likely to wait for it. */
+void rt_cuda_thread_end(rt_cuda_thread *t, uint64_t limit_ms)
+{
+    if (atomic_load(&t->turn) != LOST) {
+        if (atomic_load(&t->cuda->lost_threads) > 0) limit_ms = 0;
+        t->step = NULL;
+        hand_over(t, CALLERS, THREADS);
+        if (!wait_for_answer(t, limit_ms)) leave_behind(t);
+    }
+    let_go(t);
+}
