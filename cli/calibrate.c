@@ -172,11 +172,12 @@ const cli_command cli_calibrate = {
         "and a narrower interval for each GPU, and what GPUs without a row have in common with them. Three rows are "
         "enough to begin with; few rows change little.\n\n"
         "The first line of the table names its columns: job, gpu, batch and ms, and any of dim, frozen, trained, "
-        "precision, layout, optimizer, attention, compile, checkpoint, accumulate, gpus, parallel, nodes, link and "
-        "network as `mdot predict` takes them. What is empty is not given; a column called note is not read, nor are "
+        "precision, layout, optimizer, attention, compile, checkpoint, accumulate, torch, gpus, parallel, nodes, link "
+        "and network as `mdot predict` takes them. What is empty is not given; a column called note is not read, nor "
+        "are "
         "lines that begin with #. Jobs are found from the table's folder.",
     CLI_OPTIONS(options),
-    .notes = "job,gpu,batch,precision,gpus,ms\nbert.onnx,A100,32,amp-bf16,8,161.5",
+    .notes = "Such a table:\n\njob,gpu,batch,precision,gpus,ms\nbert.onnx,A100,32,amp-bf16,8,161.5",
     .exit_status = "0 it worked, 1 failed, 2 usage",
     .files = "csv",
     .run = run,

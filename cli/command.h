@@ -97,7 +97,8 @@ const cli_option *cli_option_at(const cli_command *command, size_t i);
 
 /* ---- Texts ------------------------------------------------------------------------------------------------------ */
 
-/* `text` in lines of at most 80 columns, each after `indent` spaces, the first of which begins at `column`. */
+/* `text` in lines of at most 80 columns, each after `indent` spaces, the first of which begins at `column`. Its line
+ * breaks are kept. */
 void cli_print_wrapped(FILE *stream, const char *text, int indent, int column);
 
 void cli_print_help(FILE *stream, const cli_command *command);

@@ -26,12 +26,11 @@ void cli_print_wrapped(FILE *stream, const char *text, int indent, int column)
     begin_line(stream, indent, &column);
     bool is_first = true;
     while (*text != '\0') {
-        if (strncmp(text, "\n\n", 2) == 0) {
-            fputs("\n\n", stream);
+        if (*text == '\n') {
+            fputc('\n', stream);
             column = 0;
-            begin_line(stream, indent, &column);
+            if (*++text != '\n') begin_line(stream, indent, &column);
             is_first = true;
-            text += 2;
             continue;
         }
         size_t length = strcspn(text, " \n");
@@ -46,7 +45,7 @@ void cli_print_wrapped(FILE *stream, const char *text, int indent, int column)
             is_first = false;
         }
         text += length;
-        if (*text == ' ' || (*text == '\n' && text[1] != '\n')) text++;
+        if (*text == ' ') text++;
     }
     fputc('\n', stream);
 }

@@ -50,7 +50,7 @@ static void put_paragraphs(FILE *stream, const char *text)
             fputs("\n.PP\n", stream);
             text += 2;
         } else if (length == 0 && *text == '\n') {
-            fputc(' ', stream);
+            fputs("\n.br\n", stream);
             text++;
         } else if (length == 0) {
             const char *end = strchr(text + 1, '`');
