@@ -133,30 +133,40 @@ static void name_group(const mdot_job_operator *op, grouping by, const block_nam
     }
 }
 
-/* Of the explanation of prediction i; times are scaled to what a calibration has made of it. */
-static mdot_explanation_info info_of(const predict_answers *answers, size_t i)
+mdot_explanation_info predict_explained(const mdot_explanation *explanation, const mdot_prediction *p)
 {
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
-    mdot_explanation_get_info(answers->explanations[i], &info);
-    double scale = answers->predictions[i].step_ms / info.step_ms;
+    mdot_explanation_get_info(explanation, &info);
+    double scale = p->step_ms / info.step_ms;
     double *const ms[] = {&info.step_ms,      &info.forward_ms, &info.data_gradient_ms, &info.weight_gradient_ms,
                           &info.optimizer_ms, &info.host_ms,    &info.communication_ms, &info.idle_ms};
     for (size_t k = 0; k < sizeof ms / sizeof *ms; k++) *ms[k] *= scale;
     return info;
 }
 
-static mdot_operator_share share_of(const predict_answers *answers, size_t i, size_t index)
+mdot_operator_share predict_explained_operator(const mdot_explanation *explanation, const mdot_prediction *p,
+                                               size_t index)
 {
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
     mdot_operator_share share = MDOT_INIT(mdot_operator_share);
-    mdot_explanation_get_info(answers->explanations[i], &info);
-    mdot_explanation_get_operator(answers->explanations[i], index, &share);
-    double scale = answers->predictions[i].step_ms / info.step_ms;
+    mdot_explanation_get_info(explanation, &info);
+    mdot_explanation_get_operator(explanation, index, &share);
+    double scale = p->step_ms / info.step_ms;
     share.forward_ms *= scale;
     share.data_gradient_ms *= scale;
     share.weight_gradient_ms *= scale;
     share.optimizer_ms *= scale;
     return share;
+}
+
+static mdot_explanation_info info_of(const predict_answers *answers, size_t i)
+{
+    return predict_explained(answers->explanations[i], &answers->predictions[i]);
+}
+
+static mdot_operator_share share_of(const predict_answers *answers, size_t i, size_t index)
+{
+    return predict_explained_operator(answers->explanations[i], &answers->predictions[i], index);
 }
 
 /* The groups in the order of their first operators; items are the caller's to free. */

@@ -13,7 +13,7 @@ typedef struct page_request {
     cli_reading reading;
     cli_gpus gpus;
     int64_t batch; /* 0: the default */
-    const char *output, *model_path;
+    const char *output, *model_path, *calibration_path;
 } page_request;
 
 enum { DEFAULT_BATCH = 32, MOST_BATCH = 1024 };
@@ -73,6 +73,13 @@ static const cli_option options[] = {
      .kind = CLI_TEXT,
      .at = offsetof(page_request, model_path),
      .files = "mdot"},
+    {.name = "calibration",
+     .letter = 'c',
+     .value = "FILE.cal",
+     .help = "correct times by what `mdot calibrate` made of measured steps",
+     .kind = CLI_TEXT,
+     .at = offsetof(page_request, calibration_path),
+     .files = "cal"},
     {.name = "quiet",
      .letter = 'q',
      .help = "no warnings of how jobs were read",
@@ -90,28 +97,50 @@ static void list_batches(page_job *job, int64_t unit)
         job->batches[job->batch_count++] = batch;
 }
 
-static mdot_status ask_card(mdot_context *context, const page_request *r, page_job *job, page_card *card,
-                            mdot_error *err)
+/* Who answers. */
+typedef struct oracle {
+    mdot_predictor *predictor;
+    mdot_context *context;
+    mdot_calibration *calibration; /* NULL: none */
+    mdot_predictor_info info;
+    size_t calibrated_rows;
+} oracle;
+
+/* A calibrated prediction; the explanation that it takes is handed out where the caller has a place for it. */
+static mdot_status predict_one(const oracle *o, const mdot_job *job, const mdot_configuration *c, mdot_prediction *out,
+                               mdot_explanation **out_explanation, mdot_error *err)
+{
+    mdot_explanation *explanation = NULL;
+    *out = MDOT_INIT(mdot_prediction);
+    mdot_status status = mdot_predict(o->context, job, c, out, err);
+    if (status == MDOT_OK && (out_explanation != NULL || o->calibration != NULL))
+        status = mdot_explain(o->context, job, c, &explanation, err);
+    if (status == MDOT_OK && o->calibration != NULL)
+        status = mdot_calibration_apply(o->calibration, c, explanation, out, err);
+    if (out_explanation != NULL)
+        *out_explanation = explanation;
+    else
+        mdot_explanation_destroy(explanation);
+    return status;
+}
+
+static mdot_status ask_card(const oracle *o, const page_request *r, page_job *job, page_card *card, mdot_error *err)
 {
     mdot_configuration *c = &card->configuration;
     *c = (mdot_configuration){.struct_size = sizeof *c, .gpu_figures = card->gpu};
     c->batch = r->batch > 0 ? r->batch : DEFAULT_BATCH;
     cli_training_apply(&r->training, &job->info, c);
-    card->prediction = MDOT_INIT(mdot_prediction);
-    mdot_status status = mdot_predict(context, job->job, c, &card->prediction, err);
-    if (status == MDOT_OK) status = mdot_explain(context, job->job, c, &card->explanation, err);
+    mdot_status status = predict_one(o, job->job, c, &card->prediction, &card->explanation, err);
     for (size_t b = 0; status == MDOT_OK && b < job->batch_count; b++) {
         mdot_configuration at = *c;
         at.batch = job->batches[b];
-        card->at[b] = MDOT_INIT(mdot_prediction);
-        status = mdot_predict(context, job->job, &at, &card->at[b], err);
+        status = predict_one(o, job->job, &at, &card->at[b], NULL, err);
         if (!card->at[b].fits) card->at[b].step_ms = 0;
     }
     for (size_t v = 0; status == MDOT_OK && v < r->training.torch_count; v++) {
         mdot_configuration with = *c;
         with.torch = r->training.torch[v];
-        card->with[v] = MDOT_INIT(mdot_prediction);
-        status = mdot_predict(context, job->job, &with, &card->with[v], err);
+        status = predict_one(o, job->job, &with, &card->with[v], NULL, err);
     }
     return status;
 }
@@ -132,10 +161,12 @@ static int64_t unit_of(const cli_training *t)
     return t->pipeline_parallel > 0 ? t->pipeline_parallel : 1;
 }
 
-static mdot_status ask_job(mdot_context *context, const page_request *r, const char *path, page_job *job,
-                           mdot_error *err)
+static mdot_status ask_job(const oracle *o, const page_request *r, const char *path, page_job *job, mdot_error *err)
 {
-    *job = (page_job){.path = path, .info = MDOT_INIT(mdot_job_info), .card_count = r->gpus.count};
+    *job = (page_job){.path = path,
+                      .info = MDOT_INIT(mdot_job_info),
+                      .card_count = r->gpus.count,
+                      .calibrated_rows = o->calibrated_rows};
     mdot_status status = cli_read_job("report", path, &r->reading, &job->job, err);
     if (status != MDOT_OK) return status;
     mdot_job_get_info(job->job, &job->info);
@@ -143,7 +174,7 @@ static mdot_status ask_job(mdot_context *context, const page_request *r, const c
     list_batches(job, unit_of(&r->training));
     for (size_t i = 0; status == MDOT_OK && i < job->card_count; i++) {
         job->cards[i].gpu = &r->gpus.item[i];
-        status = ask_card(context, r, job, &job->cards[i], err);
+        status = ask_card(o, r, job, &job->cards[i], err);
     }
     return status;
 }
@@ -156,24 +187,41 @@ static void free_job(page_job *job)
 
 /* ---- The subcommand ---------------------------------------------------------------------------------------------- */
 
+/* oracle_close follows, also after a failure. */
+static mdot_status oracle_open(oracle *o, const page_request *r, mdot_error *err)
+{
+    mdot_calibration_info calibration = MDOT_INIT(mdot_calibration_info);
+    *o = (oracle){.info = MDOT_INIT(mdot_predictor_info)};
+    mdot_status status = predict_open_model(r->model_path, &o->predictor, &o->context, err);
+    if (status == MDOT_OK) status = mdot_predictor_get_info(o->predictor, &o->info);
+    if (status != MDOT_OK || r->calibration_path == NULL) return status;
+    status = predict_load_calibration(r->calibration_path, o->info.name, &o->calibration, err);
+    if (status == MDOT_OK) status = mdot_calibration_get_info(o->calibration, &calibration);
+    o->calibrated_rows = calibration.row_count;
+    return status;
+}
+
+static void oracle_close(oracle *o)
+{
+    mdot_calibration_destroy(o->calibration);
+    mdot_context_destroy(o->context);
+    mdot_predictor_close(o->predictor);
+}
+
 static mdot_status write_page(const page_request *r, const cli_operands *jobs, FILE *out, mdot_error *err)
 {
     static page_job job; /* too large for a stack */
-    mdot_predictor *predictor = NULL;
-    mdot_context *context = NULL;
-    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
-    mdot_status status = predict_open_model(r->model_path, &predictor, &context, err);
-    if (status == MDOT_OK) status = mdot_predictor_get_info(predictor, &info);
+    oracle o;
+    mdot_status status = oracle_open(&o, r, err);
     page_begin(out);
     for (int i = 0; status == MDOT_OK && i < jobs->count; i++) {
-        status = ask_job(context, r, jobs->item[i], &job, err);
+        status = ask_job(&o, r, jobs->item[i], &job, err);
         if (status == MDOT_OK && !page_write_job(out, &job, &r->training))
             status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a page");
         free_job(&job);
     }
-    page_end(out, status == MDOT_OK ? info.name : "");
-    mdot_context_destroy(context);
-    mdot_predictor_close(predictor);
+    page_end(out, status == MDOT_OK ? o.info.name : "");
+    oracle_close(&o);
     return status;
 }
 

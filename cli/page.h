@@ -12,8 +12,8 @@ enum { PAGE_MAX_GPUS = 16, PAGE_MAX_BATCHES = 24 };
 typedef struct page_card {
     const mdot_gpu *gpu;
     mdot_configuration configuration;
-    mdot_prediction prediction; /* at the page's batch */
-    mdot_explanation *explanation;
+    mdot_prediction prediction;             /* at the page's batch */
+    mdot_explanation *explanation;          /* before a calibration: predict_explained scales it */
     mdot_prediction at[PAGE_MAX_BATCHES];   /* at each of the batches; step_ms is 0 where it does not fit */
     mdot_prediction with[CLI_MAX_VERSIONS]; /* at the page's batch, with each version of PyTorch that was asked for */
 } page_card;
@@ -27,6 +27,7 @@ typedef struct page_job {
     size_t card_count;
     int64_t batches[PAGE_MAX_BATCHES];
     size_t batch_count;
+    size_t calibrated_rows; /* that predictions were calibrated by; 0: they were not */
 } page_job;
 
 /* A document from its first to its last line; `job` writes one job's part of it. Of several versions of PyTorch one

@@ -1,5 +1,6 @@
 /* page_html.c — a report as one HTML file that needs nothing else: no script, no font, no network. */
 #include "cli/page.h"
+#include "cli/predict.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -146,8 +147,7 @@ static void write_times(FILE *out, const page_job *job)
     const char *names[PAGE_MAX_GPUS];
     bool estimated = false;
     for (size_t i = 0; i < job->card_count; i++) {
-        mdot_explanation_info e = MDOT_INIT(mdot_explanation_info);
-        mdot_explanation_get_info(job->cards[i].explanation, &e);
+        mdot_explanation_info e = predict_explained(job->cards[i].explanation, &job->cards[i].prediction);
         const double ms[] = {e.forward_ms,       e.data_gradient_ms, e.weight_gradient_ms, e.optimizer_ms, e.host_ms,
                              e.communication_ms, e.idle_ms};
         memcpy(values[i], ms, sizeof ms);
@@ -224,9 +224,8 @@ static bool write_types(FILE *out, const page_job *job)
     if (types == NULL) return false;
     for (size_t i = 0; i < job->info.operator_count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_operator_share s = MDOT_INIT(mdot_operator_share);
+        mdot_operator_share s = predict_explained_operator(card->explanation, &card->prediction, i);
         mdot_job_get_operator(job->job, i, &op);
-        mdot_explanation_get_operator(card->explanation, i, &s);
         size_t t = 0;
         while (t < count && strcmp(types[t].type, op.type) != 0) t++;
         if (t == count) types[count++].type = op.type;
@@ -246,8 +245,7 @@ static bool write_types(FILE *out, const page_job *job)
         names[t] = types[t].type;
         memcpy(values[t], types[t].ms, sizeof types[t].ms);
     }
-    mdot_explanation_info e = MDOT_INIT(mdot_explanation_info);
-    mdot_explanation_get_info(card->explanation, &e);
+    mdot_explanation_info e = predict_explained(card->explanation, &card->prediction);
     values[count][WAITING_PART] = e.host_ms + e.communication_ms + e.idle_ms;
     names[count++] = "none: waiting";
     fprintf(out, "<div class=\"sheet\"><h2>By operator, on ");
@@ -292,8 +290,10 @@ bool page_write_job(FILE *out, const page_job *job, const cli_training *training
     bool is_modelled = (first->prediction.warnings & MDOT_WARN_MODELLED) != 0;
     page_text(out,
               cli_describe_training(&sentence, training, &first->configuration, &job->info, job->attends, is_modelled));
-    fprintf(out, ". %s parameters, %s FLOP a sample.</p>\n", cli_short_number(first->prediction.parameters, parameters),
+    fprintf(out, ". %s parameters, %s FLOP a sample.", cli_short_number(first->prediction.parameters, parameters),
             cli_short_number(first->prediction.flops_per_sample, flops));
+    if (job->calibrated_rows > 0) fprintf(out, " Calibrated by %zu measured steps.", job->calibrated_rows);
+    fputs("</p>\n", out);
     write_facts(out, job);
     write_table(out, job);
     write_versions(out, job, training);

@@ -362,11 +362,8 @@ static mdot_status calibrate_all(const predict_request *r, predict_answers *answ
 {
     mdot_calibration *calibration = NULL;
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
-    mdot_status status = mdot_calibration_load(r->calibration_path, &calibration, err);
+    mdot_status status = predict_load_calibration(r->calibration_path, answers->predictor, &calibration, err);
     if (status == MDOT_OK) status = mdot_calibration_get_info(calibration, &info);
-    if (status == MDOT_OK && strcmp(info.predictor, answers->predictor) != 0)
-        status = mdot_fail(err, MDOT_INCOMPATIBLE, "%s: made with predictor \"%s\", not \"%s\"", r->calibration_path,
-                           info.predictor, answers->predictor);
     for (size_t i = 0; status == MDOT_OK && i < answers->count; i++) {
         mdot_prediction *p = &answers->predictions[i];
         status = mdot_calibration_apply(calibration, &answers->configurations[i], answers->explanations[i], p, err);

@@ -71,7 +71,12 @@ bool predict_sort(const predict_request *request, predict_answers *answers);
 /* Predictions to stdout: a paragraph for one, a table for several, or JSON; warnings to stderr. */
 mdot_status predict_print(const predict_request *request, const predict_answers *answers, mdot_error *err);
 
-/* explain.c: where the time and the memory of the only prediction go, to stdout; those of one as a field of JSON. */
+/* explain.c: what an explanation says of its prediction, times scaled to what a calibration has made of that. */
+mdot_explanation_info predict_explained(const mdot_explanation *explanation, const mdot_prediction *p);
+mdot_operator_share predict_explained_operator(const mdot_explanation *explanation, const mdot_prediction *p,
+                                               size_t index);
+
+/* Where the time and the memory of the only prediction go, to stdout; those of one as a field of JSON. */
 mdot_status predict_explain(const predict_answers *answers, mdot_error *err);
 void predict_json_explanation(const predict_answers *answers, size_t i);
 
@@ -82,5 +87,9 @@ mdot_status predict_find_model(char **out_path, mdot_error *err);
 /* Opens the predictor at `path`, or that one where it is NULL. The caller destroys both, also after a failure. */
 mdot_status predict_open_model(const char *path, mdot_predictor **out_predictor, mdot_context **out_context,
                                mdot_error *err);
+/* A calibration, which must have been made with the predictor of this name. The caller destroys it, also after a
+ * failure. */
+mdot_status predict_load_calibration(const char *path, const char *predictor, mdot_calibration **out_calibration,
+                                     mdot_error *err);
 
 #endif

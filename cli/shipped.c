@@ -1,4 +1,5 @@
-/* shipped.c — finds the predictor that mdot comes with, wherever mdot was moved to. */
+/* shipped.c — what answers: the predictor that mdot comes with, found wherever mdot was moved to, or another; and a
+ * calibration of it. */
 #include "cli/predict.h"
 
 #include <errno.h>
@@ -53,4 +54,15 @@ mdot_status predict_open_model(const char *path, mdot_predictor **out_predictor,
     if (status == MDOT_OK) status = mdot_context_create(*out_predictor, out_context, err);
     free(shipped);
     return status;
+}
+
+mdot_status predict_load_calibration(const char *path, const char *predictor, mdot_calibration **out_calibration,
+                                     mdot_error *err)
+{
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    mdot_status status = mdot_calibration_load(path, out_calibration, err);
+    if (status == MDOT_OK) status = mdot_calibration_get_info(*out_calibration, &info);
+    if (status != MDOT_OK || strcmp(info.predictor, predictor) == 0) return status;
+    return mdot_fail(err, MDOT_INCOMPATIBLE, "%s: made with predictor \"%s\", not \"%s\"", path, info.predictor,
+                     predictor);
 }

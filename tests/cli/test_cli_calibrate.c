@@ -80,6 +80,39 @@ static void predictions_say_what_they_were_calibrated_by(void **state)
     free(output);
 }
 
+/* The page's step is that of `mdot predict`, and the parts that it draws add up to it. */
+static void a_report_is_calibrated_too(void **state)
+{
+    predict_command *f = *state;
+    char *output = path_in(f, "site.cal"), *page = path_in(f, "page.html"), row[64];
+    static char text[1 << 19];
+    double step_ms;
+    run_calibrate(f, steps, output);
+    assert_int_equal(f->result.status, OK);
+    RUN(f, resnet, "--gpu", "K80", "--batch", "32", "--precision", "fp32", "--json", "-q", "--calibration", output);
+    assert_int_equal(json_numbers(f->result.out, "step_ms", &step_ms, 1), 1);
+    process_run((const char *const[]){MDOT_CLI, "report", resnet, "--gpu=K80", "-b32", "--precision=fp32", "-q", "-c",
+                                      output, "-o", page, NULL},
+                &f->result);
+    if (f->result.status != OK) fail_msg("%s", f->result.err);
+    FILE *file = fopen(page, "rb");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    snprintf(row, sizeof row, "<td>K80</td><td>%.4g</td>", step_ms);
+    assert_non_null(strstr(text, row));
+    assert_non_null(strstr(text, "Calibrated by 34 measured steps."));
+    snprintf(row, sizeof row, "K80, batch 32: %.3g ms", step_ms); /* a point of time against batch */
+    assert_non_null(strstr(text, row));
+    snprintf(row, sizeof row, ">%.3g ms</text>", step_ms); /* the sum of a bar's parts */
+    assert_non_null(strstr(text, row));
+    process_run((const char *const[]){MDOT_CLI, "report", resnet, "-c", steps, "-o", page, NULL}, &f->result);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "line 1 of the calibration");
+    free(output);
+    free(page);
+}
+
 static void columns_are_the_options_of_predict(void **state)
 {
     predict_command *f = *state;
@@ -129,6 +162,7 @@ int main(void)
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(predictions_say_what_they_were_calibrated_by, predict_command_set_up,
                                         predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_report_is_calibrated_too, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(columns_are_the_options_of_predict, predict_command_set_up,
                                         predict_command_tear_down),
     };
