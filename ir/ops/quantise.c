@@ -95,11 +95,12 @@ mdot_status ir_eval_quantise_linear(ir_arena *arena, const ir_node *node, const 
     const ir_wide *x = in[0], *scale = in[1], *zero = ir_tensor_input(node, in, 2);
     ir_operands from = ir_operands_of_tensors(node, in, err);
     bool dequantises = ir_node_opcode(node) == IR_OP_DequantizeLinear;
+    bool has_axis = scale->count > 1 || (zero != NULL && zero->count > 1);
     int axis = 0;
     mdot_status status = ir_make_by(arena, node, in, linear_result, &out[0], err);
-    if (status == MDOT_OK && scale->count > 1) status = ir_operand_axis(&from, "axis", 1, x->rank, &axis);
+    if (status == MDOT_OK && has_axis) status = ir_operand_axis(&from, "axis", 1, x->rank, &axis);
     if (status != MDOT_OK) return status;
-    ir_axis_view view = scale->count > 1 ? ir_view_axis(x, axis) : (ir_axis_view){1, 1, 1};
+    ir_axis_view view = has_axis ? ir_view_axis(x, axis) : (ir_axis_view){1, 1, 1};
     for (int64_t k = 0; k < x->count; k++) {
         double s = along_axis(scale, &view, k), z = along_axis(zero, &view, k);
         if (dequantises)
@@ -137,14 +138,14 @@ mdot_status ir_eval_dynamic_quantise(ir_arena *arena, const ir_node *node, const
 
 /* ---- MatMulInteger ----------------------------------------------------------------------------------------------- */
 
-/* A zero point is one number, or one for each row of the left factor or column of the right. */
+/* A zero point is one number, or one for each row of the left factor or column of the right; vectors have neither. */
 static mdot_status check_zero_point(const ir_node *node, int i, const ir_type *factor, int from_end, mdot_error *err)
 {
     const ir_value *zero = ir_node_input(node, i);
     if (zero == NULL || zero->type.rank == 0) return MDOT_OK;
     if (zero->type.rank > 1) return ir_fail(node, err, MDOT_UNSUPPORTED, "a zero point of more than one dimension");
     ir_dim count = zero->type.dim[0];
-    bool fits = factor->rank >= from_end && ir_dim_equal(count, factor->dim[factor->rank - from_end]);
+    bool fits = factor->rank >= 2 && ir_dim_equal(count, factor->dim[factor->rank - from_end]);
     if (fits || ir_dim_is(count, 1)) return MDOT_OK;
     return ir_fail(node, err, ir_dims_fault(1, &count), "\"%s\" has no element for each of the factor's %s", zero->name,
                    from_end == 1 ? "columns" : "rows");

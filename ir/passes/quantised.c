@@ -109,9 +109,9 @@ static void quantise_dynamically(ir_builder *b, ir_node *node)
 static void multiply(ir_builder *b, ir_node *node)
 {
     ir_value *left_zero = ir_node_input(node, 2), *right_zero = ir_node_input(node, 3);
-    if (left_zero != NULL && left_zero->type.rank == 1) { /* one for each row */
+    if (left_zero != NULL && left_zero->type.rank == 1) { /* of all, or one for each row */
         ir_dim rows[] = {left_zero->type.dim[0], ir_dim_number(1)};
-        left_zero = ir_build_reshape(b, left_zero, rows, 2);
+        left_zero = ir_build_reshape(b, left_zero, rows, ir_dim_is(rows[0], 1) ? 0 : 2);
     }
     ir_value *left = less_zero(b, node->inputs[0], left_zero, MDOT_DTYPE_F32);
     ir_value *right = less_zero(b, node->inputs[1], right_zero, MDOT_DTYPE_F32);
