@@ -1,5 +1,6 @@
 /* figure4.c — mdot-figure4: the survey's experiment in one command. Writes PREFIX.md, PREFIX.json and PREFIX.svg. */
 #include "examples/scheduler/experiment/experiment.h"
+#include "examples/scheduler/report/report.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -98,14 +99,13 @@ static mdot_status write_file(const char *prefix, const char *suffix,
 {
     char *path = NULL;
     if (asprintf(&path, "%s.%s", prefix, suffix) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
-    FILE *file = fopen(path, "we");
-    bool is_right = file != NULL;
-    if (file != NULL) {
+    FILE *file = NULL;
+    mdot_status status = sc_open_output(path, &file, err);
+    if (status == MDOT_OK) {
         print(file, setup, results);
-        is_right = ferror(file) == 0;
-        if (fclose(file) != 0) is_right = false;
+        bool is_right = ferror(file) == 0;
+        if (fclose(file) != 0 || !is_right) status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
     }
-    mdot_status status = is_right ? MDOT_OK : mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
     free(path);
     return status;
 }

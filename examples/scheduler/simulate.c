@@ -41,10 +41,7 @@ static mdot_status simulate(const sc_request *request, const sc_workload *worklo
     sc_run_options options = {.restart = request->restart, .user = (void *)(uintptr_t)policy->name};
     if (isatty(STDERR_FILENO)) options.progress = show_progress;
     mdot_status status = sc_make_estimator(request, workload, &estimator, &options.errors, err);
-    if (status == MDOT_OK && request->log_path != NULL) {
-        options.log = fopen(request->log_path, "we");
-        if (options.log == NULL) status = mdot_fail(err, MDOT_IO, "%s: %s", request->log_path, strerror(errno));
-    }
+    if (status == MDOT_OK && request->log_path != NULL) status = sc_open_output(request->log_path, &options.log, err);
     if (status == MDOT_OK) status = sc_simulate(workload, cluster, policy, &estimator, &options, &result, err);
     if (options.log != NULL && fclose(options.log) != 0 && status == MDOT_OK)
         status = mdot_fail(err, MDOT_IO, "%s: %s", request->log_path, strerror(errno));

@@ -5,12 +5,15 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct reader {
     const char *path;
@@ -190,6 +193,27 @@ static mdot_status check(const reader *r, const sl_site *site)
     return MDOT_OK;
 }
 
+/* What is no regular file is not waited for: the controller would hang in a named pipe. */
+static mdot_status open_file(const char *path, FILE **out_file, mdot_error *err)
+{
+    struct stat s;
+    int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    FILE *file = NULL;
+    if (descriptor >= 0 && fstat(descriptor, &s) == 0 && !S_ISREG(s.st_mode)) {
+        close(descriptor);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no regular file", path);
+    }
+    if (descriptor >= 0) file = fdopen(descriptor, "r");
+    if (file == NULL) {
+        mdot_status status = errno == ENOENT ? MDOT_NOT_FOUND : MDOT_IO;
+        mdot_fail(err, status, "cannot read %s: %s", path, strerror(errno));
+        if (descriptor >= 0) close(descriptor);
+        return status;
+    }
+    *out_file = file;
+    return MDOT_OK;
+}
+
 mdot_status sl_site_read(const char *path, sl_site *out_site, mdot_error *err)
 {
     sl_site site = {.most_job_bytes = 128 * 1024,
@@ -200,12 +224,11 @@ mdot_status sl_site_read(const char *path, sl_site *out_site, mdot_error *err)
                     .order = SL_ORDER_SERVICE,
                     .shortest_s = 60,
                     .longest_s = 30 * 86400.0};
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return mdot_fail(err, errno == ENOENT ? MDOT_NOT_FOUND : MDOT_IO, "cannot read %s: %s", path, strerror(errno));
+    FILE *file = NULL;
+    mdot_status status = open_file(path, &file, err);
+    if (status != MDOT_OK) return status;
     reader r = {.path = path, .err = err};
     char line[2048];
-    mdot_status status = MDOT_OK;
     while (status == MDOT_OK && fgets(line, sizeof line, file) != NULL) {
         r.line++;
         bool is_whole = strchr(line, '\n') != NULL || feof(file) != 0;

@@ -14,14 +14,6 @@
 
 enum { PARTS = 2, MAX_NAME = 4096 };
 
-static mdot_status write_cubin(const char *path, const cu_cubin *cubin, mdot_error *err)
-{
-    FILE *file = fopen(path, "wb");
-    bool written = file != NULL && fwrite(cubin->bytes, 1, cubin->size_bytes, file) == cubin->size_bytes;
-    if (file != NULL && fclose(file) != 0) written = false;
-    return written ? MDOT_OK : mdot_fail(err, MDOT_IO, "%s cannot be written", path);
-}
-
 /* "sm_90a": 90, accelerated. */
 static mdot_status parse_target(const char *target, int *out_sm, bool *out_is_accelerated, mdot_error *err)
 {
@@ -58,7 +50,7 @@ static mdot_status make_cubin(const cu_nvrtc *nvrtc, const char *const *parts, c
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is too long a path", folder);
     if (status == MDOT_OK) status = cu_nvrtc_compile(nvrtc, parts, PARTS, sm, is_accelerated, arena, &cubin, err);
     if (status == MDOT_OK) status = check_kernels(&cubin, target, err);
-    if (status == MDOT_OK) status = write_cubin(path, &cubin, err);
+    if (status == MDOT_OK) status = bs_write_file(path, cubin.bytes, cubin.size_bytes, err);
     if (status == MDOT_OK) printf("%s: %d kernels, %zu bytes\n", path, cubin.kernel_count, cubin.size_bytes);
     ir_arena_destroy(arena);
     return status;

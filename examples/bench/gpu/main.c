@@ -12,6 +12,7 @@
 #include "examples/bench/gpu/card.h"
 #include "examples/bench/gpu/rows.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,7 +104,9 @@ int main(int argc, char **argv)
     arguments a = {0};
     int wrong = parse(argc, argv, &a);
     if (wrong != 0) return wrong;
-    FILE *out = a.rows != NULL ? fopen(a.rows, "a") : stdout;
+    /* not to wait for the reader of a named pipe */
+    int rows = a.rows != NULL ? open(a.rows, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666) : -1;
+    FILE *out = a.rows == NULL ? stdout : rows >= 0 ? fdopen(rows, "a") : NULL;
     if (out == NULL) return fprintf(stderr, "gpu_bench: %s cannot be written\n", a.rows), 1;
     mdot_error err = {0};
     mdot_status status = a.command->run(&a.options, out, &err);

@@ -1,11 +1,29 @@
-/* files.c — results job by job, and text for JSON. */
+/* files.c — files for results, results job by job, and text for JSON. */
 #include "examples/scheduler/core/log.h"
 #include "examples/scheduler/report/report.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+mdot_status sc_open_output(const char *path, FILE **out_file, mdot_error *err)
+{
+    struct stat info;
+    int descriptor = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666);
+    bool is_pipe = descriptor < 0 && errno == ENXIO; /* that nobody reads */
+    FILE *file = NULL;
+    if (is_pipe || (descriptor >= 0 && fstat(descriptor, &info) == 0 && !S_ISREG(info.st_mode)))
+        mdot_fail(err, MDOT_IO, "%s: no regular file", path);
+    else if (descriptor < 0 || ftruncate(descriptor, 0) != 0 || (file = fdopen(descriptor, "w")) == NULL)
+        mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+    if (file == NULL && descriptor >= 0) close(descriptor);
+    if (file == NULL) return MDOT_IO;
+    *out_file = file;
+    return MDOT_OK;
+}
 
 static bool write_rows(FILE *file, const sc_workload *workload, const sc_result *result)
 {
@@ -25,6 +43,8 @@ static bool write_rows(FILE *file, const sc_workload *workload, const sc_result 
 
 mdot_status sc_write_jobs(const char *path, const sc_workload *workload, const sc_result *result, mdot_error *err)
 {
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return mdot_fail(err, MDOT_IO, "%s: no regular file", path);
     char *temporary = NULL;
     if (asprintf(&temporary, "%s.%ld", path, (long)getpid()) < 0)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory", path);

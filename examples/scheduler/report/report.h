@@ -22,6 +22,10 @@ typedef struct sc_summary {
 mdot_status sc_summarise(const sc_workload *workload, const sc_cluster *cluster, const sc_result *result,
                          sc_summary *out_summary, mdot_error *err);
 
+/* Empties the file at `path`, or makes it, for writing; the caller closes it. IO for what is no regular file: a named
+ * pipe would keep the caller waiting until somebody reads it. */
+mdot_status sc_open_output(const char *path, FILE **out_file, mdot_error *err);
+
 /* job_id,start_s,end_s,jct_s,preemptions in order of arrival; of a rejected job the times are empty. The file appears
  * whole or not at all. */
 mdot_status sc_write_jobs(const char *path, const sc_workload *workload, const sc_result *result, mdot_error *err);

@@ -1,4 +1,5 @@
 /* test_mdot_simulate.c — the command as a person meets it. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -224,6 +227,29 @@ static void what_fails_says_why_and_leaves_nothing(void **state)
     assert_int_equal(process_count_files(f->folder), 2);
 }
 
+/* Neither that nobody reads nor one that somebody does; nothing else stands there afterwards. */
+static void named_pipes_for_results_are_refused_and_not_waited_for(void **state)
+{
+    fixture *f = *state;
+    char *pipe = process_in_folder(f->folder, "pipe");
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    int reader = -1;
+    for (int is_read = 0; is_read <= 1; is_read++) {
+        if (is_read) reader = open(pipe, O_RDONLY | O_NONBLOCK);
+        static const char *const options[] = {"--log", "--per-job"};
+        for (size_t i = 0; i < 2; i++) {
+            RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", options[i], pipe);
+            assert_int_equal(f->result.status, 1);
+            expect_contains(f->result.err, "pipe: no regular file");
+        }
+    }
+    close(reader);
+    struct stat info;
+    assert_int_equal(stat(pipe, &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    free(pipe);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +258,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(energy_is_told_where_power_is_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(results_job_by_job_are_a_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_it_writes_of_jobs_is_csv_whatever_they_are_called, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(named_pipes_for_results_are_refused_and_not_waited_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nodes_and_spreads_are_taken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(factors_and_windows_are_taken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_command_lines_are_refused, set_up, tear_down),

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -120,6 +121,11 @@ static void faults_name_their_line(void **state)
     sl_site site;
     mdot_error err = {0};
     assert_int_equal(sl_site_read("/nowhere/mdot.conf", &site, &err), MDOT_NOT_FOUND);
+    assert_int_equal(sl_site_read(folder, &site, &err), MDOT_INVALID_ARGUMENT);
+    remove(path);
+    assert_int_equal(mkfifo(path, 0600), 0); /* is not waited for */
+    assert_int_equal(sl_site_read(path, &site, &err), MDOT_INVALID_ARGUMENT);
+    remove(path);
 }
 
 static void long_lines_and_long_files_are_refused(void **state)
