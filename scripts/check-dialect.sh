@@ -21,40 +21,12 @@ function type_of(text, parts, count) { # the last of the quoted types that stand
     count = split(text, parts, "'")
     return count >= 5 && parts[3] == ":" ? parts[4] : parts[2]
 }
-function place(text) { # follows a location: "FILE:LINE:COLUMN", "line:LINE:COLUMN", "col:COLUMN"
-    count = split(text, part, ":")
-    if (text ~ /^col:/) { column = part[2] + 0; return }
-    if (text ~ /^line:/) { line = part[2] + 0; column = part[3] + 0; return }
-    if (text ~ /^</ || count < 3) { return }
-    file = part[1]; line = part[count - 1] + 0; column = part[count] + 0
-}
 {
-    match($0, /[A-Za-z<]/)
-    depth = (RSTART - 1) / 2
-    node = substr($0, RSTART)
-    if (node ~ /^<<<NULL>>>/) { children[depth]++; next }
-    split(node, word, " ")
-    kind = word[1]
-    # two kinds of brackets follow: <locations> and, of casts, <the kind of cast>
-    rest = node
-    if (match(rest, /<[^>]*>/)) {
-        where = substr(rest, RSTART + 1, RLENGTH - 2)
-        rest = substr(rest, RSTART + RLENGTH)
-        if (where ~ /^<invalid sloc/) { sub(/^[^>]*>/, "", rest) }
-        else {
-            split(where, ends, ", ")
-            place(ends[1]); begin_file = file; begin_line = line; begin_column = column
-            if (ends[2] != "") place(ends[2])
-            end_line = line; end_column = column
-        }
-    }
-    if (rest ~ /^ (line|col):[0-9]/ || rest ~ /^ [^ ']*:[0-9]+:[0-9]+ /) { split(rest, token, " "); place(token[1]) }
     type = type_of(rest)
-    parent = above[depth - 1]; index_here = ++children[depth]; children[depth + 1] = 0
+    parent = above[depth - 1]; index_here = nth[depth]
     asked = parent == "IfStmt" && index_here == 1 || parent == "WhileStmt" && index_here == 1 ||
             parent == "DoStmt" && index_here == 2 || parent == "ForStmt" && index_here == 3 ||
             parent == "ConditionalOperator" && index_here == 1 || parent == "truth"
-    above[depth] = kind
     if (kind == "BinaryOperator" && rest ~ / '(&&|\|\|)'/) above[depth] = "truth"
     else if (kind == "UnaryOperator" && rest ~ / prefix '!'/) above[depth] = "truth"
     else if (kind == "ImplicitCastExpr" && rest ~ /<(PointerToBoolean|IntegralToBoolean)>/) above[depth] = "truth"
@@ -68,7 +40,7 @@ AWK
 
 # breaches NAME < dump
 breaches() {
-    awk -v wanted="$1" -f "$work/breaches.awk"
+    awk -v wanted="$1" -f scripts/clang-dump.awk -f "$work/breaches.awk"
 }
 
 # What must be found in this, and nothing else, or the dump is another than the one that was learnt from.

@@ -87,8 +87,10 @@ static void add_product_plainly(cg_emitter *e, int sums, int left, int right)
     cg_loop_begin(e, &pair, cg_int(e, 0), cg_int(e, CG_AMX_PAIRS), 1, 2, zeros, false);
     LLVMValueRef a = cg_splat(e, cg_load(e, e->i32, cg_at(e, e->i32, left_row, pair.index), 0), CG_AMX_PAIRS);
     LLVMValueRef b = cg_load(e, words, tile_row(e, right, pair.index), CG_AMX_ROW_BYTES);
-    LLVMValueRef even = cg_fma(e, cg_low_of_pairs(e, a), cg_low_of_pairs(e, b), pair.carried[0]);
-    LLVMValueRef odd = cg_fma(e, cg_high_of_pairs(e, a), cg_high_of_pairs(e, b), pair.carried[1]);
+    LLVMValueRef low_a = cg_low_of_pairs(e, a), low_b = cg_low_of_pairs(e, b);
+    LLVMValueRef even = cg_fma(e, low_a, low_b, pair.carried[0]);
+    LLVMValueRef high_a = cg_high_of_pairs(e, a), high_b = cg_high_of_pairs(e, b);
+    LLVMValueRef odd = cg_fma(e, high_a, high_b, pair.carried[1]);
     cg_loop_end(e, &pair, (LLVMValueRef[]){even, odd});
     LLVMValueRef sum = cg_load(e, floats, sum_row, CG_AMX_ROW_BYTES);
     cg_store(e, cg_fadd(e, sum, cg_fadd(e, pair.out[0], pair.out[1])), sum_row, CG_AMX_ROW_BYTES);

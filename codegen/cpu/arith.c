@@ -86,7 +86,8 @@ static LLVMValueRef narrow_to_odd(cg_emitter *e, LLVMValueRef wide)
     LLVMTypeRef f32 = like_type(wide, e->f32), i32 = like_type(wide, e->i32);
     LLVMValueRef narrow = LLVMBuildFPTrunc(e->builder, wide, f32, "");
     LLVMValueRef back = LLVMBuildFPExt(e->builder, narrow, LLVMTypeOf(wide), "");
-    LLVMValueRef away = fcmp(e, LLVMRealOGT, cg_fabs(e, back), cg_fabs(e, wide));
+    LLVMValueRef magnitude = cg_fabs(e, back), wanted = cg_fabs(e, wide);
+    LLVMValueRef away = fcmp(e, LLVMRealOGT, magnitude, wanted);
     LLVMValueRef inexact = fcmp(e, LLVMRealONE, back, wide);
     LLVMValueRef bits = LLVMBuildBitCast(e->builder, narrow, i32, "");
     bits = LLVMBuildSub(e->builder, bits, LLVMBuildZExt(e->builder, away, i32, ""), "");
@@ -231,15 +232,18 @@ static LLVMValueRef float_remainder(cg_emitter *e, LLVMValueRef a, LLVMValueRef 
 {
     LLVMTypeRef type = LLVMTypeOf(a), wide = cg_like(type, e->f64);
     if (cg_element(type) != e->f64) {
-        LLVMValueRef r =
-            float_remainder(e, LLVMBuildFPExt(e->builder, a, wide, ""), LLVMBuildFPExt(e->builder, b, wide, ""));
+        LLVMValueRef wide_a = LLVMBuildFPExt(e->builder, a, wide, "");
+        LLVMValueRef wide_b = LLVMBuildFPExt(e->builder, b, wide, "");
+        LLVMValueRef r = float_remainder(e, wide_a, wide_b);
         return LLVMBuildFPTrunc(e->builder, r, type, "");
     }
     LLVMValueRef x = cg_fabs(e, a), y = cg_fabs(e, b), ratio = cg_fdiv(e, x, y);
     LLVMValueRef whole = floor_of(e, ratio);
     LLVMValueRef r = cg_fma(e, LLVMBuildFNeg(e->builder, whole, ""), y, x);
-    r = cg_select(e, fcmp(e, LLVMRealOLT, r, constant(e, r, 0)), cg_fadd(e, r, y), r);
-    r = cg_select(e, fcmp(e, LLVMRealOGE, r, y), cg_fsub(e, r, y), r);
+    LLVMValueRef is_below = fcmp(e, LLVMRealOLT, r, constant(e, r, 0));
+    r = cg_select(e, is_below, cg_fadd(e, r, y), r);
+    LLVMValueRef is_beyond = fcmp(e, LLVMRealOGE, r, y);
+    r = cg_select(e, is_beyond, cg_fsub(e, r, y), r);
     r = cg_select(e, fcmp(e, LLVMRealOLT, x, y), x, r); /* an infinite divisor among them */
     return cg_intrinsic(e, "llvm.copysign", wide, (LLVMValueRef[]){r, a}, 2);
 }
@@ -288,7 +292,8 @@ static LLVMValueRef integer_power(cg_emitter *e, LLVMValueRef x, LLVMValueRef y,
     if (ir_dtype_is_unsigned(y_dtype)) return loop.out[0];
     /* The bits of a negative exponent are those of 2^w + y: right for ±1, as 2^w is even. */
     LLVMValueRef minus_one = integer(x, -1);
-    LLVMValueRef unit = LLVMBuildOr(e->builder, icmp(e, LLVMIntEQ, x, one), icmp(e, LLVMIntEQ, x, minus_one), "");
+    LLVMValueRef is_one = icmp(e, LLVMIntEQ, x, one), is_minus_one = icmp(e, LLVMIntEQ, x, minus_one);
+    LLVMValueRef unit = LLVMBuildOr(e->builder, is_one, is_minus_one, "");
     LLVMValueRef negative = icmp(e, LLVMIntSLT, y, cg_const_int(exponent_type, 0));
     LLVMValueRef fraction = LLVMBuildAnd(e->builder, negative, LLVMBuildNot(e->builder, unit, ""), "");
     return cg_select(e, fraction, zero, loop.out[0]);
@@ -379,7 +384,8 @@ static LLVMValueRef absolute(cg_emitter *e, LLVMValueRef x, mdot_dtype dtype)
 {
     if (ir_dtype_is_float(dtype)) return cg_fabs(e, x);
     if (ir_dtype_is_unsigned(dtype)) return x;
-    return cg_select(e, icmp(e, LLVMIntSLT, x, integer(x, 0)), LLVMBuildNeg(e->builder, x, ""), x);
+    LLVMValueRef is_negative = icmp(e, LLVMIntSLT, x, integer(x, 0));
+    return cg_select(e, is_negative, LLVMBuildNeg(e->builder, x, ""), x);
 }
 
 static LLVMValueRef negate(cg_emitter *e, LLVMValueRef x, mdot_dtype dtype)

@@ -9,7 +9,8 @@
 static LLVMValueRef head_pointer(cg_emitter *e, const pl_plan *plan, const LLVMValueRef *buffers, const pl_heads *heads,
                                  LLVMValueRef batch, LLVMValueRef head)
 {
-    LLVMValueRef offset = cg_iadd(e, cg_dim(e, heads->offset), cg_imul(e, batch, cg_dim(e, heads->batch_stride)));
+    LLVMValueRef offset = cg_dim(e, heads->offset);
+    offset = cg_iadd(e, offset, cg_imul(e, batch, cg_dim(e, heads->batch_stride)));
     offset = cg_iadd(e, offset, cg_imul(e, head, cg_dim(e, heads->head_stride)));
     return cg_at(e, cg_stored_type(e, plan, heads->buffer), buffers[heads->buffer], offset);
 }

@@ -176,8 +176,8 @@ static void add_contexts(cg_emitter *e, const cg_amx_block *b, int64_t channel, 
     cg_loop_begin(e, &key, cg_int(e, 0), b->key_count, CG_AMX_STEP, 0, NULL, false);
     LLVMValueRef at = cg_iadd(e, first, cg_imul(e, cg_iadd(e, b->first_key, key.index), cg_int(e, 2)));
     LLVMValueRef pair = LLVMBuildLShr(e->builder, key.index, cg_int(e, 1), "");
-    add_products(e, &t, cg_at(e, e->i8, b->head->values, at), b->head->value_bytes,
-                 word(e, b, b->weights, pair, query));
+    LLVMValueRef value = cg_at(e, e->i8, b->head->values, at), weights = word(e, b, b->weights, pair, query);
+    add_products(e, &t, value, b->head->value_bytes, weights);
     cg_loop_end(e, &key, NULL);
     store_sums(e, &t);
 }

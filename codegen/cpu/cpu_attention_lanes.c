@@ -47,8 +47,10 @@ static void lanes_to_rows(cg_emitter *e, const cg_stream *s, LLVMValueRef from, 
     int out = s->head->k->out.buffer;
     LLVMTypeRef stored = cg_stored_type(e, s->head->plan, out);
     cg_transpose(e, turned);
-    for (int i = 0; i < lanes; i++)
-        cg_store_elements(e, s->head->plan, out, cg_resize(e, turned[i], count, 0), cg_at(e, stored, rows[i], column));
+    for (int i = 0; i < lanes; i++) {
+        LLVMValueRef part = cg_resize(e, turned[i], count, 0);
+        cg_store_elements(e, s->head->plan, out, part, cg_at(e, stored, rows[i], column));
+    }
 }
 
 static LLVMValueRef read_floats(cg_emitter *e, LLVMValueRef row, LLVMValueRef column, int count)

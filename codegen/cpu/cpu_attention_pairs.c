@@ -35,7 +35,8 @@ cg_key_rows cg_keys_in_half(cg_emitter *e, const attention_head *head, LLVMValue
     LLVMValueRef copy = cg_at(e, e->i16, to, cg_imul(e, key.index, cg_int(e, k->dim)));
     cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, k->dim), CHANNELS, 0, NULL, false);
     LLVMValueRef wide = cg_load_elements(e, head->plan, k->k.buffer, cg_at(e, stored, row, channel.index), CHANNELS);
-    cg_store(e, cg_narrow(e, wide), cg_at(e, e->i16, copy, channel.index), 0);
+    LLVMValueRef narrow = cg_narrow(e, wide);
+    cg_store(e, narrow, cg_at(e, e->i16, copy, channel.index), 0);
     cg_loop_end(e, &channel, NULL);
     cg_loop_end(e, &key, NULL);
     return (cg_key_rows){to, cg_int(e, k->dim)};

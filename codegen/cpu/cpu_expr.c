@@ -117,7 +117,8 @@ static void store(cg_emitter *e, const access *a, LLVMValueRef value, int lanes)
     } else if (a->strided && a->stride == 1) {
         cg_store(e, value, lane_address(e, a, 0), 0);
     } else if (a->strided && a->stride == -1) {
-        cg_store(e, reverse(e, value), lane_address(e, a, lanes - 1), 0);
+        LLVMValueRef reversed = reverse(e, value);
+        cg_store(e, reversed, lane_address(e, a, lanes - 1), 0);
     } else {
         for (int lane = 0; lane < lanes; lane++) {
             LLVMValueRef element = LLVMBuildExtractElement(e->builder, value, lane_number(e, lane), "");

@@ -195,8 +195,10 @@ static LLVMValueRef widen_panel(cg_emitter *e, const linear *l, int64_t k_count)
     for (int j = 0; j < l->vectors; j++) {
         LLVMValueRef ahead = cg_int(e, (int64_t)j * lanes);
         LLVMValueRef both = cg_load(e, pairs, cg_at(e, e->f32, row, ahead), 4 * (unsigned)lanes);
-        cg_store(e, cg_low_of_pairs(e, both), cg_at(e, e->f32, low, ahead), 4 * (unsigned)lanes);
-        cg_store(e, cg_high_of_pairs(e, both), cg_at(e, e->f32, high, ahead), 4 * (unsigned)lanes);
+        LLVMValueRef even = cg_low_of_pairs(e, both);
+        cg_store(e, even, cg_at(e, e->f32, low, ahead), 4 * (unsigned)lanes);
+        LLVMValueRef odd = cg_high_of_pairs(e, both);
+        cg_store(e, odd, cg_at(e, e->f32, high, ahead), 4 * (unsigned)lanes);
     }
     cg_loop_end(e, &pair, NULL);
     return cg_at(e, e->f32, l->wide, cg_int(e, surplus * l->width));
@@ -380,9 +382,11 @@ static void emit_row_block(cg_emitter *e, linear *l, LLVMValueRef first_row, LLV
     l->row_count = row_count;
     l->a_stride = cg_dim(e, k->a.row_stride);
     LLVMTypeRef a_stored = cg_stored_type(e, l->plan, k->a.buffer);
-    l->a = cg_at(e, a_stored, matrix_pointer(e, l, &k->a), cg_imul(e, first_row, l->a_stride));
+    LLVMValueRef a = matrix_pointer(e, l, &k->a);
+    l->a = cg_at(e, a_stored, a, cg_imul(e, first_row, l->a_stride));
     l->out_stride = cg_dim(e, k->out.row_stride);
-    l->out = cg_at(e, l->out_type, matrix_pointer(e, l, &k->out), cg_imul(e, first_row, l->out_stride));
+    LLVMValueRef out = matrix_pointer(e, l, &k->out);
+    l->out = cg_at(e, l->out_type, out, cg_imul(e, first_row, l->out_stride));
     if (l->products == CG_PRODUCTS_TILES) {
         cg_linear_amx(e, l, !reads_in_place(l->plan, k, e->target));
         return;

@@ -76,7 +76,8 @@ static void store_columns(cg_emitter *e, const norm *n, const pl_matrix *matrix,
                           LLVMValueRef value)
 {
     LLVMTypeRef type = cg_stored_type(e, n->plan, matrix->buffer);
-    LLVMValueRef offset = cg_iadd(e, cg_dim(e, matrix->offset), cg_imul(e, n->row, cg_dim(e, matrix->row_stride)));
+    LLVMValueRef offset = cg_dim(e, matrix->offset);
+    offset = cg_iadd(e, offset, cg_imul(e, n->row, cg_dim(e, matrix->row_stride)));
     LLVMValueRef address = cg_at(e, type, n->buffers[matrix->buffer], cg_iadd(e, offset, column));
     cg_store_elements(e, n->plan, matrix->buffer, value, address);
 }
@@ -116,7 +117,8 @@ static void write_line(cg_emitter *e, norm *n)
     LLVMValueRef pad = cg_const(e, vector_type(e), padding(n));
     cg_loop loop;
     cg_loop_begin(e, &loop, cg_int(e, 0), n->whole, lanes, 0, NULL, true);
-    cg_store(e, read_input(e, n, loop.index, lanes), line_pointer(e, n, loop.index), vector_bytes(e));
+    LLVMValueRef whole = read_input(e, n, loop.index, lanes);
+    cg_store(e, whole, line_pointer(e, n, loop.index), vector_bytes(e));
     cg_loop_end(e, &loop, NULL);
     if (!has_tail(e, n)) return;
     LLVMValueRef tail = line_pointer(e, n, n->whole);
@@ -127,7 +129,8 @@ static void write_line(cg_emitter *e, norm *n)
     }
     cg_store(e, pad, tail, vector_bytes(e));
     cg_loop_begin(e, &loop, n->whole, n->columns, 1, 0, NULL, true);
-    cg_store(e, read_input(e, n, loop.index, 1), line_pointer(e, n, loop.index), 0);
+    LLVMValueRef single = read_input(e, n, loop.index, 1);
+    cg_store(e, single, line_pointer(e, n, loop.index), 0);
     cg_loop_end(e, &loop, NULL);
 }
 

@@ -72,7 +72,8 @@ static LLVMValueRef load(const sequential *s, int buffer, LLVMValueRef index)
 
 static void store(const sequential *s, int buffer, LLVMValueRef index, LLVMValueRef value)
 {
-    cg_store(s->e, cg_to_storage(s->e, value, type_of(s, buffer)->dtype), address(s, buffer, index), 0);
+    LLVMValueRef stored = cg_to_storage(s->e, value, type_of(s, buffer)->dtype);
+    cg_store(s->e, stored, address(s, buffer, index), 0);
 }
 
 /* A number from a tensor of indices, as i64. */
@@ -91,7 +92,8 @@ static LLVMValueRef wrap_index(cg_emitter *e, LLVMValueRef index, LLVMValueRef e
 {
     LLVMValueRef negative = LLVMBuildICmp(e->builder, LLVMIntSLT, index, cg_int(e, 0), "");
     LLVMValueRef from_end = LLVMBuildAdd(e->builder, index, extent, "");
-    return clamp(e, cg_select(e, negative, from_end, index), cg_isub(e, extent, cg_int(e, 1)));
+    LLVMValueRef place = cg_select(e, negative, from_end, index);
+    return clamp(e, place, cg_isub(e, extent, cg_int(e, 1)));
 }
 
 static void begin_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
@@ -126,7 +128,8 @@ static void cumulate_strip(const sequential *s, const axis_view *view, LLVMValue
     LLVMValueRef value = cg_from_storage(e, cg_load(e, stored, address(s, in, at), 0), dtype);
     LLVMValueRef after = add(e, before, cg_convert(e, value, dtype, sum_dtype));
     value = cg_convert(e, s->k->exclusive ? before : after, sum_dtype, dtype);
-    cg_store(e, cg_to_storage(e, value, dtype), address(s, out, at), 0);
+    value = cg_to_storage(e, value, dtype);
+    cg_store(e, value, address(s, out, at), 0);
     cg_loop_end(e, &step, &after);
     cg_loop_end(e, &inner, NULL);
 }
@@ -358,8 +361,8 @@ static void emit_tensor_scatter(const sequential *s)
     LLVMValueRef place = LLVMBuildAdd(e->builder, start, step.index, "");
     if (s->k->circular) place = LLVMBuildURem(e->builder, place, cache.extent, "");
     begin_loop(s, &inner, cache.inner);
-    update(s, place_in(s, &cache, outer.index, place, inner.index), s->k->input[1],
-           place_in(s, &fresh, outer.index, step.index, inner.index));
+    LLVMValueRef to = place_in(s, &cache, outer.index, place, inner.index);
+    update(s, to, s->k->input[1], place_in(s, &fresh, outer.index, step.index, inner.index));
     cg_loop_end(e, &inner, NULL);
     cg_loop_end(e, &step, NULL);
     cg_loop_end(e, &outer, NULL);

@@ -482,10 +482,12 @@ LLVMValueRef cg_reduce(cg_emitter *e, LLVMValueRef vector, cg_combine combine)
         lanes /= 2;
         for (int i = 0; i < lanes; i++) low[i] = i, high[i] = lanes + i;
         LLVMValueRef none = LLVMGetPoison(LLVMTypeOf(vector));
-        vector = combine(e, shuffle(e, vector, none, low, lanes), shuffle(e, vector, none, high, lanes));
+        LLVMValueRef low_half = shuffle(e, vector, none, low, lanes), high_half = shuffle(e, vector, none, high, lanes);
+        vector = combine(e, low_half, high_half);
     }
-    return combine(e, LLVMBuildExtractElement(e->builder, vector, cg_const_int(e->i32, 0), ""),
-                   LLVMBuildExtractElement(e->builder, vector, cg_const_int(e->i32, 1), ""));
+    LLVMValueRef first = LLVMBuildExtractElement(e->builder, vector, cg_const_int(e->i32, 0), "");
+    LLVMValueRef second = LLVMBuildExtractElement(e->builder, vector, cg_const_int(e->i32, 1), "");
+    return combine(e, first, second);
 }
 
 LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector)

@@ -81,6 +81,8 @@ LLVMValueRef cg_add_pair_products(cg_emitter *e, LLVMValueRef a, LLVMValueRef b,
                                LLVMBuildBitCast(e->builder, b, halves, "")};
         return cg_intrinsic(e, "llvm.x86.avx512bf16.dpbf16ps.512", NULL, args, 3);
     }
-    acc = cg_fma(e, cg_high_of_pairs(e, a), cg_high_of_pairs(e, b), acc);
-    return cg_fma(e, cg_low_of_pairs(e, a), cg_low_of_pairs(e, b), acc);
+    LLVMValueRef high_a = cg_high_of_pairs(e, a), high_b = cg_high_of_pairs(e, b);
+    acc = cg_fma(e, high_a, high_b, acc);
+    LLVMValueRef low_a = cg_low_of_pairs(e, a), low_b = cg_low_of_pairs(e, b);
+    return cg_fma(e, low_a, low_b, acc);
 }

@@ -140,8 +140,9 @@ static reduced_exponent reduce_exponent(cg_emitter *e, LLVMValueRef x)
     LLVMValueRef r = cg_fma(e, n, constant(e, x, -f->ln2_high), x);
     r = cg_fma(e, n, constant(e, x, -f->ln2_low), r);
     LLVMValueRef tail = evaluate(e, &f->exp_tail, r);
+    LLVMValueRef bits = as_bits(e, shifted), magic_bits = as_bits(e, magic);
     return (reduced_exponent){
-        .n = LLVMBuildSub(e->builder, as_bits(e, shifted), as_bits(e, magic), ""),
+        .n = LLVMBuildSub(e->builder, bits, magic_bits, ""),
         .excess = cg_fma(e, cg_fmul(e, r, r), tail, r),
     };
 }
@@ -256,9 +257,9 @@ static LLVMValueRef sine_f64(cg_emitter *e, LLVMValueRef x, int quadrants)
     for (int i = 0; i < 3; i++) r = cg_fma(e, k, constant(e, x, -half_pi[i]), r);
     r = cg_fmax(e, constant(e, x, -0.79), cg_fmin(e, constant(e, x, 0.79), r));
     LLVMValueRef z = cg_fmul(e, r, r);
-    LLVMValueRef sin_r = cg_fma(e, cg_fmul(e, r, z), evaluate(e, &sine, z), r);
-    LLVMValueRef cos_r =
-        cg_fma(e, cg_fmul(e, z, z), evaluate(e, &cosine, z), cg_fma(e, z, constant(e, x, -0.5), constant(e, x, 1)));
+    LLVMValueRef cube = cg_fmul(e, r, z), sin_r = cg_fma(e, cube, evaluate(e, &sine, z), r);
+    LLVMValueRef least = cg_fma(e, z, constant(e, x, -0.5), constant(e, x, 1));
+    LLVMValueRef fourth = cg_fmul(e, z, z), cos_r = cg_fma(e, fourth, evaluate(e, &cosine, z), least);
 
     LLVMValueRef turns =
         cg_fadd(e, k, constant(e, x, quadrants)); /* modulo 4 in floating point: k may exceed integers */
@@ -297,7 +298,7 @@ LLVMValueRef cg_erf(cg_emitter *e, LLVMValueRef x)
     LLVMValueRef one = constant(e, x, 1), two = constant(e, x, 2), a = cg_fabs(e, x);
     LLVMValueRef small = cg_fmul(e, a, evaluate(e, &f->erf_small, cg_fmul(e, a, a)));
     LLVMValueRef limited = cg_fmin(e, constant(e, x, f->erf_max), a);
-    LLVMValueRef t = cg_fdiv(e, cg_fsub(e, limited, two), cg_fadd(e, limited, two));
+    LLVMValueRef less = cg_fsub(e, limited, two), more = cg_fadd(e, limited, two), t = cg_fdiv(e, less, more);
     LLVMValueRef decay = cg_exp(e, LLVMBuildFNeg(e->builder, cg_fmul(e, limited, limited), ""));
     LLVMValueRef large = cg_fsub(e, one, cg_fmul(e, decay, evaluate(e, &f->erfc_scaled, t)));
     return copy_sign(e, cg_select(e, compare(e, LLVMRealOLT, a, 1), small, large), x);
@@ -311,19 +312,20 @@ static LLVMValueRef power_f64(cg_emitter *e, LLVMValueRef x, LLVMValueRef y)
     LLVMValueRef product = cg_fmul(e, y, log);
     LLVMValueRef error = cg_fma(e, y, log, LLVMBuildFNeg(e->builder, product, ""));
     LLVMValueRef power = cg_exp(e, product);
-    LLVMValueRef finite = LLVMBuildAnd(e->builder, compare(e, LLVMRealOLT, power, INFINITY),
-                                       compare(e, LLVMRealOLT, cg_fabs(e, product), INFINITY), "");
+    LLVMValueRef power_fits = compare(e, LLVMRealOLT, power, INFINITY);
+    LLVMValueRef product_fits = compare(e, LLVMRealOLT, cg_fabs(e, product), INFINITY);
+    LLVMValueRef finite = LLVMBuildAnd(e->builder, power_fits, product_fits, "");
     power = cg_select(e, finite, cg_fma(e, power, error, power), power);
-    LLVMValueRef trivial =
-        LLVMBuildOr(e->builder, compare(e, LLVMRealOEQ, magnitude, 1), compare(e, LLVMRealOEQ, y, 0), "");
+    LLVMValueRef of_one = compare(e, LLVMRealOEQ, magnitude, 1), to_zero = compare(e, LLVMRealOEQ, y, 0);
+    LLVMValueRef trivial = LLVMBuildOr(e->builder, of_one, to_zero, "");
     power = cg_select(e, trivial, one, power);
 
     LLVMValueRef half = cg_fmul(e, y, constant(e, x, 0.5));
     LLVMValueRef integer = LLVMBuildFCmp(e->builder, LLVMRealOEQ, round_down(e, y), y, "");
     LLVMValueRef even = LLVMBuildFCmp(e->builder, LLVMRealOEQ, round_down(e, half), half, "");
     LLVMValueRef signed_power = cg_select(e, even, power, copy_sign(e, power, x));
-    LLVMValueRef undefined =
-        LLVMBuildAnd(e->builder, compare(e, LLVMRealOLT, x, 0), LLVMBuildNot(e->builder, integer, ""), "");
+    LLVMValueRef negative = compare(e, LLVMRealOLT, x, 0);
+    LLVMValueRef undefined = LLVMBuildAnd(e->builder, negative, LLVMBuildNot(e->builder, integer, ""), "");
     undefined = LLVMBuildAnd(e->builder, undefined, compare(e, LLVMRealOLT, magnitude, INFINITY), "");
     power = cg_select(e, integer, signed_power, power);
     return cg_select(e, undefined, constant(e, x, NAN), power);
@@ -333,6 +335,7 @@ LLVMValueRef cg_pow(cg_emitter *e, LLVMValueRef x, LLVMValueRef y)
 {
     LLVMTypeRef type = LLVMTypeOf(x), wide = cg_like(type, e->f64);
     if (cg_element(type) == e->f64) return power_f64(e, x, y);
-    LLVMValueRef power = power_f64(e, LLVMBuildFPExt(e->builder, x, wide, ""), LLVMBuildFPExt(e->builder, y, wide, ""));
+    LLVMValueRef wide_x = LLVMBuildFPExt(e->builder, x, wide, ""), wide_y = LLVMBuildFPExt(e->builder, y, wide, "");
+    LLVMValueRef power = power_f64(e, wide_x, wide_y);
     return LLVMBuildFPTrunc(e->builder, power, type, "");
 }

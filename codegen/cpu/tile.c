@@ -45,9 +45,10 @@ static void add_steps(cg_emitter *e, cg_tile *tile, const cg_tile_operands *oper
     LLVMValueRef row_offset = cg_imul(e, k, operands->row_step);
     for (int i = 0; i < tile->rows; i++) at_k.row[i] = cg_at(e, e->f32, operands->row[i], row_offset);
     LLVMValueRef panel = cg_at(e, e->f32, operands->panel, cg_imul(e, k, cg_int(e, operands->panel_step)));
-    for (int s = 0; s < steps; s++)
-        add_outer_product(e, tile, &at_k, cg_imul(e, cg_int(e, s), operands->row_step),
-                          cg_at(e, e->f32, panel, cg_int(e, s * operands->panel_step)));
+    for (int s = 0; s < steps; s++) {
+        LLVMValueRef ahead = cg_imul(e, cg_int(e, s), operands->row_step);
+        add_outer_product(e, tile, &at_k, ahead, cg_at(e, e->f32, panel, cg_int(e, s * operands->panel_step)));
+    }
 }
 
 static void add_loop(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef from, LLVMValueRef to,
