@@ -21,11 +21,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Some 0.1 to 0.4 ms: a thread that has launched is awake when the next launch comes right after its
- * answer. A core may be wanted by the one who is waited for. */
+/* Some 0.1 to 0.4 ms: a thread that has launched is awake when the next launch comes right after its answer. A core may
+ * be wanted by the one who is waited for. */
 enum { PAUSES_TO_A_YIELD = 64, PAUSES_TO_SLEEP = 8192 };
 
-enum { CALLERS, THREADS, LOST }; /* turn */
+/* Values of `turn`. */
+enum { OF_CALLER, OF_THREAD, LOST };
 
 struct rt_cuda_thread {
     rt_cuda *cuda;
@@ -74,16 +75,16 @@ static bool hand_over(rt_cuda_thread *t, unsigned from, unsigned to)
     return true;
 }
 
-/* Slept a little at a time, of which nothing is lost by a signal but what is left of it; no clock is asked that may be
- * set. False: the limit has passed, or this process is a child of the one that has the thread. */
+/* Slept a little at a time: a signal costs what is left of that, and no clock is asked that may be set. False: the
+ * limit has passed, or this process is a child of the one that has the thread. */
 static bool wait_for_answer(rt_cuda_thread *t, uint64_t limit_ms)
 {
     enum { SLICE_MS = 2 };
     const struct timespec slice = {.tv_nsec = SLICE_MS * 1000000};
-    if (look(t, THREADS)) return true;
+    if (look(t, OF_THREAD)) return true;
     for (uint64_t slept_ms = 0; slept_ms < limit_ms && getpid() == t->process; slept_ms += SLICE_MS) {
-        sleep_on(t, THREADS, &slice);
-        if (atomic_load(&t->turn) != THREADS) return true;
+        sleep_on(t, OF_THREAD, &slice);
+        if (atomic_load(&t->turn) != OF_THREAD) return true;
     }
     return false;
 }
@@ -92,7 +93,7 @@ static bool wait_for_answer(rt_cuda_thread *t, uint64_t limit_ms)
 static bool leave_behind(rt_cuda_thread *t)
 {
     atomic_fetch_add(&lost_threads, 1);
-    if (hand_over(t, THREADS, LOST)) return true;
+    if (hand_over(t, OF_THREAD, LOST)) return true;
     atomic_fetch_sub(&lost_threads, 1);
     return false;
 }
@@ -109,7 +110,7 @@ static void let_go(rt_cuda_thread *t)
 /* False: the end. A step is run even where nobody waits for it any more: who asked may have counted on that. */
 static bool wait_for_step(rt_cuda_thread *t)
 {
-    while (!look(t, CALLERS) && atomic_load(&t->turn) == CALLERS) sleep_on(t, CALLERS, NULL);
+    while (!look(t, OF_CALLER) && atomic_load(&t->turn) == OF_CALLER) sleep_on(t, OF_CALLER, NULL);
     return t->step != NULL;
 }
 
@@ -119,10 +120,10 @@ static void *serve(void *argument)
     do {
         if (!wait_for_step(t)) break;
         t->status = t->step->run(t->owner.object, &t->err);
-    } while (hand_over(t, THREADS, CALLERS));
+    } while (hand_over(t, OF_THREAD, OF_CALLER));
     if (t->owner.end != NULL) t->owner.end(t->owner.object);
     rt_cuda_release(t->cuda);
-    if (!hand_over(t, THREADS, CALLERS)) atomic_fetch_sub(&lost_threads, 1);
+    if (!hand_over(t, OF_THREAD, OF_CALLER)) atomic_fetch_sub(&lost_threads, 1);
     let_go(t);
     return NULL;
 }
@@ -180,7 +181,7 @@ mdot_status rt_cuda_ask(rt_cuda_thread *t, const rt_cuda_step *step, uint64_t li
     rt_cuda *cuda = t->cuda;
     if (atomic_load(&cuda->lost_threads) > 0) return refuse(err);
     t->step = step;
-    hand_over(t, CALLERS, THREADS);
+    hand_over(t, OF_CALLER, OF_THREAD);
     if (!wait_for_answer(t, limit_ms)) {
         atomic_fetch_add(&cuda->lost_threads, 1); /* before it is left: it may end the GPU, too */
         if (leave_behind(t))
@@ -197,7 +198,7 @@ void rt_cuda_thread_end(rt_cuda_thread *t, uint64_t limit_ms)
     if (atomic_load(&t->turn) != LOST) {
         if (atomic_load(&t->cuda->lost_threads) > 0) limit_ms = 0;
         t->step = NULL;
-        hand_over(t, CALLERS, THREADS);
+        hand_over(t, OF_CALLER, OF_THREAD);
         if (!wait_for_answer(t, limit_ms)) leave_behind(t);
     }
     let_go(t);
