@@ -278,7 +278,9 @@ static mdot_status find_entry(benchmark *s, mdot_error *err)
     if (!found) found = mdot_predictor_find_entry(s->predictor, name, &s->entry) == MDOT_OK;
     if (!found && s->request->entry_name == NULL)
         found = mdot_predictor_find_entry(s->predictor, "price", &s->entry) == MDOT_OK;
-    if (!found) return mdot_fail(err, MDOT_NOT_FOUND, "%s: there is no entry %s", s->request->path, name);
+    if (!found)
+        return mdot_fail(err, MDOT_NOT_FOUND, "%s: there is no entry %s; `mdot inspect` shows all", s->request->path,
+                         name);
     return mdot_predictor_get_entry(s->predictor, s->entry, &s->entry_info);
 }
 

@@ -4,6 +4,8 @@
  * For each bucket: full length, one more than the bucket before (the shortest that lands here) and one between. The
  * reference is evaluated once a length and serves every CPU level, and the GPU where there is one.
  */
+#include "base/list.h"
+#include "base/near.h"
 #include "base/sized.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
@@ -346,6 +348,21 @@ static mdot_status open_levels(verification *v, const char *path, mdot_error *er
     return status;
 }
 
+static mdot_status no_entry(const mdot_predictor *predictor, const char *path, const char *name, mdot_error *err)
+{
+    char known[256];
+    bs_list list;
+    bs_list_begin(&list, known, sizeof known);
+    bs_near near = bs_near_begin(name);
+    mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
+    for (size_t i = 0; mdot_predictor_get_entry(predictor, i, &entry) == MDOT_OK; i++) {
+        bs_list_add(&list, "%s", entry.name);
+        bs_near_offer(&near, entry.name);
+    }
+    return mdot_fail(err, MDOT_NOT_FOUND, "%s: there is no entry point \"%s\"%s; there are %s", path, name,
+                     bs_near_ask(&near).text, known);
+}
+
 static mdot_status find_entry(verification *v, const char *artefact_path, mdot_error *err)
 {
     const mdot_predictor *predictor = v->levels[0].predictor;
@@ -355,7 +372,7 @@ static mdot_status find_entry(verification *v, const char *artefact_path, mdot_e
     if (v->options->entry == NULL && info.entry_count == 1) {
         v->entry = 0;
     } else if (mdot_predictor_find_entry(predictor, name, &v->entry) != MDOT_OK) {
-        return mdot_fail(err, MDOT_NOT_FOUND, "%s: there is no entry point \"%s\"", artefact_path, name);
+        return no_entry(predictor, artefact_path, name, err);
     }
     return mdot_predictor_get_entry(predictor, v->entry, &v->info);
 }
