@@ -97,26 +97,26 @@ static void list_batches(page_job *job, int64_t unit)
         job->batches[job->batch_count++] = batch;
 }
 
-/* Who answers. */
-typedef struct oracle {
+/* A predictor, and what corrects it. */
+typedef struct answerer {
     mdot_predictor *predictor;
     mdot_context *context;
     mdot_calibration *calibration; /* NULL: none */
     mdot_predictor_info info;
     size_t calibrated_rows;
-} oracle;
+} answerer;
 
 /* A calibrated prediction; the explanation that it takes is handed out where the caller has a place for it. */
-static mdot_status predict_one(const oracle *o, const mdot_job *job, const mdot_configuration *c, mdot_prediction *out,
-                               mdot_explanation **out_explanation, mdot_error *err)
+static mdot_status predict_one(const answerer *who, const mdot_job *job, const mdot_configuration *c,
+                               mdot_prediction *out, mdot_explanation **out_explanation, mdot_error *err)
 {
     mdot_explanation *explanation = NULL;
     *out = MDOT_INIT(mdot_prediction);
-    mdot_status status = mdot_predict(o->context, job, c, out, err);
-    if (status == MDOT_OK && (out_explanation != NULL || o->calibration != NULL))
-        status = mdot_explain(o->context, job, c, &explanation, err);
-    if (status == MDOT_OK && o->calibration != NULL)
-        status = mdot_calibration_apply(o->calibration, c, explanation, out, err);
+    mdot_status status = mdot_predict(who->context, job, c, out, err);
+    if (status == MDOT_OK && (out_explanation != NULL || who->calibration != NULL))
+        status = mdot_explain(who->context, job, c, &explanation, err);
+    if (status == MDOT_OK && who->calibration != NULL)
+        status = mdot_calibration_apply(who->calibration, c, explanation, out, err);
     if (out_explanation != NULL)
         *out_explanation = explanation;
     else
@@ -124,23 +124,23 @@ static mdot_status predict_one(const oracle *o, const mdot_job *job, const mdot_
     return status;
 }
 
-static mdot_status ask_card(const oracle *o, const page_request *r, page_job *job, page_card *card, mdot_error *err)
+static mdot_status ask_card(const answerer *who, const page_request *r, page_job *job, page_card *card, mdot_error *err)
 {
     mdot_configuration *c = &card->configuration;
     *c = (mdot_configuration){.struct_size = sizeof *c, .gpu_figures = card->gpu};
     c->batch = r->batch > 0 ? r->batch : DEFAULT_BATCH;
     cli_training_apply(&r->training, &job->info, c);
-    mdot_status status = predict_one(o, job->job, c, &card->prediction, &card->explanation, err);
+    mdot_status status = predict_one(who, job->job, c, &card->prediction, &card->explanation, err);
     for (size_t b = 0; status == MDOT_OK && b < job->batch_count; b++) {
         mdot_configuration at = *c;
         at.batch = job->batches[b];
-        status = predict_one(o, job->job, &at, &card->at[b], NULL, err);
+        status = predict_one(who, job->job, &at, &card->at[b], NULL, err);
         if (!card->at[b].fits) card->at[b].step_ms = 0;
     }
     for (size_t v = 0; status == MDOT_OK && v < r->training.torch_count; v++) {
         mdot_configuration with = *c;
         with.torch = r->training.torch[v];
-        status = predict_one(o, job->job, &with, &card->with[v], NULL, err);
+        status = predict_one(who, job->job, &with, &card->with[v], NULL, err);
     }
     return status;
 }
@@ -161,12 +161,12 @@ static int64_t unit_of(const cli_training *t)
     return t->pipeline_parallel > 0 ? t->pipeline_parallel : 1;
 }
 
-static mdot_status ask_job(const oracle *o, const page_request *r, const char *path, page_job *job, mdot_error *err)
+static mdot_status ask_job(const answerer *who, const page_request *r, const char *path, page_job *job, mdot_error *err)
 {
     *job = (page_job){.path = path,
                       .info = MDOT_INIT(mdot_job_info),
                       .card_count = r->gpus.count,
-                      .calibrated_rows = o->calibrated_rows};
+                      .calibrated_rows = who->calibrated_rows};
     mdot_status status = cli_read_job("report", path, &r->reading, &job->job, err);
     if (status != MDOT_OK) return status;
     mdot_job_get_info(job->job, &job->info);
@@ -174,7 +174,7 @@ static mdot_status ask_job(const oracle *o, const page_request *r, const char *p
     list_batches(job, unit_of(&r->training));
     for (size_t i = 0; status == MDOT_OK && i < job->card_count; i++) {
         job->cards[i].gpu = &r->gpus.item[i];
-        status = ask_card(o, r, job, &job->cards[i], err);
+        status = ask_card(who, r, job, &job->cards[i], err);
     }
     return status;
 }
@@ -187,41 +187,41 @@ static void free_job(page_job *job)
 
 /* ---- The subcommand ---------------------------------------------------------------------------------------------- */
 
-/* oracle_close follows, also after a failure. */
-static mdot_status oracle_open(oracle *o, const page_request *r, mdot_error *err)
+/* answerer_close follows, also after a failure. */
+static mdot_status answerer_open(answerer *who, const page_request *r, mdot_error *err)
 {
     mdot_calibration_info calibration = MDOT_INIT(mdot_calibration_info);
-    *o = (oracle){.info = MDOT_INIT(mdot_predictor_info)};
-    mdot_status status = predict_open_model(r->model_path, &o->predictor, &o->context, err);
-    if (status == MDOT_OK) status = mdot_predictor_get_info(o->predictor, &o->info);
+    *who = (answerer){.info = MDOT_INIT(mdot_predictor_info)};
+    mdot_status status = predict_open_model(r->model_path, &who->predictor, &who->context, err);
+    if (status == MDOT_OK) status = mdot_predictor_get_info(who->predictor, &who->info);
     if (status != MDOT_OK || r->calibration_path == NULL) return status;
-    status = predict_load_calibration(r->calibration_path, o->info.name, &o->calibration, err);
-    if (status == MDOT_OK) status = mdot_calibration_get_info(o->calibration, &calibration);
-    o->calibrated_rows = calibration.row_count;
+    status = predict_load_calibration(r->calibration_path, who->info.name, &who->calibration, err);
+    if (status == MDOT_OK) status = mdot_calibration_get_info(who->calibration, &calibration);
+    who->calibrated_rows = calibration.row_count;
     return status;
 }
 
-static void oracle_close(oracle *o)
+static void answerer_close(answerer *who)
 {
-    mdot_calibration_destroy(o->calibration);
-    mdot_context_destroy(o->context);
-    mdot_predictor_close(o->predictor);
+    mdot_calibration_destroy(who->calibration);
+    mdot_context_destroy(who->context);
+    mdot_predictor_close(who->predictor);
 }
 
 static mdot_status write_page(const page_request *r, const cli_operands *jobs, FILE *out, mdot_error *err)
 {
     static page_job job; /* too large for a stack */
-    oracle o;
-    mdot_status status = oracle_open(&o, r, err);
+    answerer who;
+    mdot_status status = answerer_open(&who, r, err);
     page_begin(out);
     for (int i = 0; status == MDOT_OK && i < jobs->count; i++) {
-        status = ask_job(&o, r, jobs->item[i], &job, err);
+        status = ask_job(&who, r, jobs->item[i], &job, err);
         if (status == MDOT_OK && !page_write_job(out, &job, &r->training))
             status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a page");
         free_job(&job);
     }
-    page_end(out, status == MDOT_OK ? o.info.name : "");
-    oracle_close(&o);
+    page_end(out, status == MDOT_OK ? who.info.name : "");
+    answerer_close(&who);
     return status;
 }
 
