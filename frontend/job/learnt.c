@@ -58,14 +58,19 @@ static bool is_float_constant(const ir_value *value)
     return value != NULL && value->constant != NULL && ir_dtype_is_float(value->type.dtype);
 }
 
+/* Operators that mdot does not know have no row yet: fe_job_infer makes them opaque. */
+static fe_gradient gradient_of(const ir_node *node)
+{
+    return node->op != NULL ? fe_row_of(node)->gradient : FE_GRADIENT_NOTHING;
+}
+
 /* The product with a constant of one column that a value is added to; the value is its bias then. */
 static bool is_added_to_a_unit(const ir_node *node, int input)
 {
-    if (fe_row_of(node)->gradient != FE_GRADIENT_SUM || node->input_count != 2) return false;
+    if (gradient_of(node) != FE_GRADIENT_SUM || node->input_count != 2) return false;
     const ir_value *other = node->inputs[1 - input];
     const ir_node *product = other != NULL ? other->def : NULL;
-    if (product == NULL || fe_row_of(product)->gradient != FE_GRADIENT_PRODUCT || product->input_count < 2)
-        return false;
+    if (product == NULL || gradient_of(product) != FE_GRADIENT_PRODUCT || product->input_count < 2) return false;
     const ir_value *factor = product->inputs[1];
     if (!is_float_constant(factor) || factor->type.rank == 0) return false;
     return factor->type.dim[factor->type.rank - 1].offset == 1;
@@ -89,7 +94,7 @@ static bool is_called_weight(const char *name)
 static bool is_single_weight(const ir_node *node, int input)
 {
     const ir_value *value = node->inputs[input];
-    fe_gradient gradient = fe_row_of(node)->gradient;
+    fe_gradient gradient = gradient_of(node);
     if (value->type.rank == 0) return false;
     return gradient == FE_GRADIENT_PRODUCT || gradient == FE_GRADIENT_NORM || gradient == FE_GRADIENT_BATCH_NORM ||
            is_added_to_a_unit(node, input) || (value->stored && is_called_weight(value->name));

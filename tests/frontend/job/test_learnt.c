@@ -137,6 +137,24 @@ static void single_elements_with_numbers_count_where_they_are_weights(void **sta
     }
 }
 
+/* Of operators that mdot does not know nothing is known of their inputs; names still say what they are. */
+static void single_elements_of_unknown_operators_count_by_their_names(void **state)
+{
+    (void)state;
+    static const float number = 0.5F;
+    onnx_builder *b = onnx_begin(17);
+    onnx_import(b, "some.domain", 1);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+    onnx_initializer(b, "a", MDOT_DTYPE_F32, "1", &number);
+    onnx_initializer(b, "odd.weight", MDOT_DTYPE_F32, "1", &number);
+    onnx_node(b, "some.domain:Odd", "x,a,odd.weight", "p");
+    onnx_node(b, "Add", "p,a", "y"); /* what is added to stands behind an unknown operator */
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    assert_true(job_info(&r).parameters == 1);
+    job_end(&r);
+}
+
 /* Linear(n, 1), by Gemm; and a convolution of one channel. */
 static void single_biases_and_factors_count(void **state)
 {
@@ -308,6 +326,7 @@ int main(void)
         cmocka_unit_test(a_table_of_several_readers_counts_at_the_first),
         cmocka_unit_test(single_elements_count_where_the_file_has_no_number),
         cmocka_unit_test(single_elements_with_numbers_count_where_they_are_weights),
+        cmocka_unit_test(single_elements_of_unknown_operators_count_by_their_names),
         cmocka_unit_test(single_biases_and_factors_count),
         cmocka_unit_test(parameters_that_make_one_constant_count_together),
         cmocka_unit_test(a_parameter_that_is_repeated_counts_once),
