@@ -3,11 +3,10 @@
 #
 #     scripts/check-order.sh BUILD
 #
-# C leaves it to the compiler in which order arguments are evaluated, gcc takes the last first and clang the first, so that
-# f(e, g(e), h(e)) would write other bytes by each. Read from clang's dump of the syntax tree; what emits is what calls LLVM's
-# functions that do, by however many steps, and whatever is called through a pointer. Initialisers are left alone: both take
-# them as they stand. Every breach is printed as "FILE:LINE:COLUMN: …"; exit status 1 when there is one, 77 where there is no
-# clang whose dump is understood.
+# C leaves it to the compiler in which order arguments are evaluated, so that f(e, g(e), h(e)) may write other code by each.
+# Read from clang's dump of the syntax tree; what emits is what calls LLVM's functions that do, by however many steps, and
+# whatever is called through a pointer. Initialisers are left alone: gcc and clang take them as they stand. Every breach is
+# printed as "FILE:LINE:COLUMN: …"; exit status 1 when there is one, 77 where there is no clang whose dump is understood.
 set -eu
 [ $# -eq 1 ] || { echo "usage: check-order.sh BUILD" >&2; exit 2; }
 build=$(cd "$1" && pwd)
