@@ -53,6 +53,8 @@ class Work(NamedTuple):
     has_layout: Tensor
     is_grouped: Tensor
     is_depthwise: Tensor
+    lacks_kernel: Tensor    # of its own, in NHWC
+    idle: Tensor            # by how much what computes it then multiplies the FLOPs
     learns: Tensor      # parameters, which an optimizer steps over
 
 
@@ -85,6 +87,26 @@ def grouping(setting: Tensor) -> tuple[Tensor, Tensor]:
     is_grouped = (column(setting, "groups") - 1).clamp(0, 1) * convolves
     single = column(setting, "channels_in") - column(setting, "groups")
     return is_grouped, is_grouped * (1 - single.clamp(0, 1))
+
+
+PACKED_GROUPS, PACKED_CHANNELS = 32, 32
+WIDEST_DEPTHWISE = 7
+FALLBACK_COLUMNS, LEAST_COLUMNS = 64, 4
+
+
+def fallback(setting: Tensor) -> tuple[Tensor, Tensor]:
+    """[P, 1] twice: whether cuDNN 8 has no kernel of its own for a grouped convolution in NHWC, 0 or 1, and by how much the one that
+    it falls back to multiplies the FLOPs, since it fills tiles with the channels of one group.
+
+    From timm's steps on RTX 3090, NHWC against NCHW: 32 groups and more of 4 to 16 channels take no longer, with PyTorch 1.12 of 32
+    neither; few groups, or wider ones, run at 4 to 5 TFLOP/s whatever their number, at 2 with 32 channels and at 1 with 16. Depthwise
+    ones of windows of 9 and 11 run at .2 to .5, those of up to 7 have kernels."""
+    s = shape(setting)
+    is_grouped, is_depthwise = grouping(setting)
+    is_unpacked = ((PACKED_GROUPS - column(setting, "groups")).clamp(0, 1) + (s.inputs - PACKED_CHANNELS).clamp(0, 1)).clamp(max=1)
+    is_too_wide = (column(setting, "kernel_w") - WIDEST_DEPTHWISE).clamp(0, 1)
+    lacks_kernel = is_grouped * (is_unpacked + is_depthwise * (is_too_wide - is_unpacked))
+    return lacks_kernel, up_to(torch.ceil(s.inputs / LEAST_COLUMNS) * LEAST_COLUMNS, FALLBACK_COLUMNS)
 
 
 def _rows_apart(setting: Tensor) -> Tensor:
@@ -155,12 +177,14 @@ def work(operators: Operators, norm: Normalisation, batch: Tensor, use_padding: 
     flops, moved = at_batch[:, 0::3], at_batch[:, 1::3] + at_batch[:, 2::3]
     is_grouped, is_depthwise = grouping(operators.setting)
     learns = (operators.load[:, -1:] > 0).to(moved.dtype)
+    lacks_kernel, idle = fallback(operators.setting)
+    lacks_kernel = lacks_kernel * learns    # computed weights, a group for each sample, are laid out as NCHW before
     return Work(flops, flops * padding(operators.setting) if use_padding else flops, moved,
                 FP32_BYTES * _scores(operators, flops), normalisation.moved(norm, batch),
                 _steps(operators), _launches(moved, norm), is_product=where_type(operators.type, PRODUCTS),
                 is_convolution=where_type(operators.type, CONVOLUTIONS), is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32),
                 has_layout=1 - where_type(operators.type, ROWS), is_grouped=is_grouped, is_depthwise=is_depthwise,
-                learns=learns)
+                lacks_kernel=lacks_kernel, idle=idle, learns=learns)
 
 
 def configuration_features(setting: Tensor) -> Tensor:
@@ -172,6 +196,7 @@ def configuration_features(setting: Tensor) -> Tensor:
     # NHWC kernels take so many channels at a time, depthwise ones 16: what does not divide goes another, slower way
     channels = (column(setting, "channels_in"), column(setting, "channels_out"))
     misfits = [odd(x, multiple) for x in channels for multiple in (2, 8, 16, 32)]
+    misfits += [odd(column(setting, "groups"), multiple) for multiple in (8, 32)]
     return torch.cat([log1p(setting), inputs, outputs, *fits, *alone, *misfits], dim=1)
 
 

@@ -79,7 +79,8 @@ class Roofline(nn.Module):
     smaller one: kernels overlap computing and memory traffic imperfectly.
 
     Dense products run on tensor cores; convolutions of one channel a group do not. What is between takes the better way, but for
-    NHWC, where cuDNN 8 computes it at a rate that hardly depends on the channels of a group."""
+    NHWC, where cuDNN 8 has kernels for some groups alone and falls back for others to one that leaves most of itself idle where
+    groups are narrow (features.fallback)."""
 
     DENSE, GROUPED, DEPTHWISE, ELEMENTWISE = range(4)
 
@@ -120,11 +121,13 @@ class Roofline(nn.Module):
         on_vectors = work.flops / (vector_tflops * 1e9)
         on_tensors = work.padded * self.product_ms(matrix_tflops, c.gpu_column("memory_gbps"))
         dense = on_tensors * self._cost(self.DENSE, c.is_nhwc * work.has_layout)
-        slow = on_vectors * self._cost(self.GROUPED, c.is_nhwc)
+        lacks_kernel = c.is_nhwc * work.lacks_kernel
+        slow = on_vectors * (1 + lacks_kernel * (work.idle - 1)) * self._cost(self.GROUPED, lacks_kernel)
         grouped = torch.minimum(dense, slow)
-        grouped = grouped + c.is_nhwc * (slow - grouped)
+        grouped = grouped + lacks_kernel * (slow - grouped)
         product = dense + work.is_grouped * (grouped - dense)
-        product = product + work.is_depthwise * (on_vectors * self._cost(self.DEPTHWISE, c.is_nhwc) - product)
+        is_depthwise = work.is_depthwise * (1 - lacks_kernel)
+        product = product + is_depthwise * (on_vectors * self._cost(self.DEPTHWISE, c.is_nhwc) - product)
         others = on_vectors * torch.exp(self.flop_cost[self.ELEMENTWISE])
         return others + work.is_product * (product - others)
 
@@ -344,7 +347,7 @@ class Predictor(nn.Module):
         self.norm_head = NormHead(options)
         self.step = Step()
         self.register_buffer("row_of_type", torch.arange(len(tables.operator_types())))
-        """Types that too few networks had share the row of unknown ones."""
+        """Types that too few networks had share the row of a relative, or of unknown ones."""
 
     def price(self, encoded: Tensor, work: Tensor, norm: Tensor) -> tuple[Tensor, Tensor]:
         """Encodings behind head.from_encoding, batch features and those of normalisations → what correction takes."""

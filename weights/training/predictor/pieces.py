@@ -96,17 +96,19 @@ class Encode(nn.Module):
     @staticmethod
     def _cost(roofline: Roofline, work: Work, is_nhwc: float) -> list[Tensor]:
         """[L, 3] each: of a FLOP on tensor cores, of one on vector units, of a byte."""
-        in_layout = roofline.flop_cost[:3, None] + is_nhwc * roofline.flop_cost_nhwc[:, None] * torch.ones_like(work.has_layout)
+        lacks_kernel = is_nhwc * work.lacks_kernel
         dense = torch.exp(roofline.flop_cost[Roofline.DENSE]
                           + is_nhwc * work.has_layout * roofline.flop_cost_nhwc[Roofline.DENSE])
-        grouped, depthwise = torch.exp(in_layout[Roofline.GROUPED]), torch.exp(in_layout[Roofline.DEPTHWISE])
+        grouped = torch.exp(roofline.flop_cost[Roofline.GROUPED] + lacks_kernel * roofline.flop_cost_nhwc[Roofline.GROUPED])
+        grouped = grouped * (1 + lacks_kernel * (work.idle - 1))
+        depthwise = torch.exp(roofline.flop_cost[Roofline.DEPTHWISE] + is_nhwc * roofline.flop_cost_nhwc[Roofline.DEPTHWISE])
         others = torch.exp(roofline.flop_cost[Roofline.ELEMENTWISE]) * torch.ones_like(dense)
         is_dense = work.is_product * (1 - work.is_grouped)
-        is_grouped = work.is_product * work.is_grouped * (1 - work.is_depthwise)
-        is_depthwise = work.is_product * work.is_depthwise
+        is_depthwise = work.is_product * work.is_depthwise * (1 - lacks_kernel)
+        is_grouped = work.is_product * work.is_grouped - is_depthwise
         on_vectors = (is_dense * NEVER * dense + is_grouped * grouped + is_depthwise * depthwise
                       + (1 - work.is_product) * others)
-        uses_tensors = is_dense + is_grouped * (1 - is_nhwc)
+        uses_tensors = is_dense + is_grouped * (1 - lacks_kernel)
         on_tensors = uses_tensors * dense + (1 - uses_tensors) * NEVER * on_vectors
         byte = torch.exp(roofline.byte_cost + work.is_depthwise
                          * (roofline.depthwise_byte_cost + is_nhwc * roofline.depthwise_byte_cost_nhwc))

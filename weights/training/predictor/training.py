@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from predictor import batches, tables
+from predictor import batches, relatives, tables
 from predictor.batches import Batch
 from predictor.dataset import Dataset
 from predictor.labels import INFER, TRAIN
@@ -24,7 +24,7 @@ class Schedule:
     learning_rate: float = 8e-3
     weight_decay: float = 0.05
     penalty: float = 0.003      # of the mean square correction, weighted by time
-    least_networks: int = 25    # a type seen in fewer is one of the unknown ones
+    least_networks: int = 25    # a type seen in fewer is taken for a relative, or is one of the unknown ones
     benchmarks_penalty: float = 0.002
     inferences: int = 2         # rows of inference that training takes of each network, at random
     seed: int = 0
@@ -105,7 +105,8 @@ def _merge_rare_types(model: Predictor, data: Dataset, networks: np.ndarray, lea
     seen = np.zeros(len(tables.operator_types()), dtype=int)
     for network in networks:
         seen[np.unique(data.type[data.operator[data.sequence(network)]])] += 1
-    rows = np.where(seen >= least, np.arange(len(seen)), tables.UNKNOWN_TYPE)
+    own = np.where(seen >= least, np.arange(len(seen)), tables.UNKNOWN_TYPE)
+    rows = np.where(own == tables.UNKNOWN_TYPE, own[relatives.rows()], own)
     model.row_of_type.copy_(torch.tensor(rows))
 
 
@@ -128,8 +129,26 @@ def weights(data: Dataset) -> np.ndarray:
     return np.where(data.is_alone, SINGLE, of_step)
 
 
+SLOWEST_LAYOUT = 4.0
+
+
+def is_outlier(data: Dataset) -> np.ndarray:
+    """[l]: steps of NHWC that take so many times as long as the same in NCHW with the same software, for which nothing is trained on
+    them. Four networks with PyTorch 1.10 and 1.11 (5 to 16 times), which 1.12 mended: what they teach carries over to no other."""
+    def key(label: int) -> tuple:
+        return tuple(x[label] for x in (data.label_network, data.batch, data.software, data.gpu, data.precision, data.is_compiled))
+
+    steps = np.flatnonzero(data.kind == TRAIN)
+    in_nchw = {key(label): data.step_ms[label] for label in steps if not data.is_nhwc[label]}
+    result = np.zeros(len(data.step_ms), dtype=bool)
+    for label in steps[data.is_nhwc[steps]]:
+        result[label] = data.step_ms[label] > SLOWEST_LAYOUT * in_nchw.get(key(label), np.inf)
+    return result
+
+
 def chosen(data: Dataset, labels: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """All labels but those of inference, and so many of these for each network."""
+    """All labels but those of inference and outliers, and so many of inference for each network."""
+    labels = labels[~is_outlier(data)[labels]]
     is_infer = data.kind[labels] == INFER
     drawn = np.random.default_rng(seed).permutation(labels[is_infer])
     order = np.argsort(data.label_network[drawn], kind="stable")

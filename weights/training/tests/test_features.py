@@ -40,6 +40,28 @@ def test_groups_of_a_product_without_parameters_are_no_grouped_convolution():
     assert is_grouped.item() == 0
 
 
+@pytest.mark.parametrize("name, lacks, idle, values", [
+    ("dense", 0, 1, {"channels_in": 64, "channels_out": 64}),
+    ("32x4d", 0, 16, {"channels_in": 128, "channels_out": 128, "groups": 32}),
+    ("64x4d, wider", 0, 2, {"channels_in": 2048, "channels_out": 2048, "groups": 64}),
+    ("two wide groups", 1, 1, {"channels_in": 256, "channels_out": 512, "groups": 2}),
+    ("few narrow groups", 1, 4, {"channels_in": 128, "channels_out": 128, "groups": 8}),
+    ("forty groups", 0, 4, {"channels_in": 640, "channels_out": 640, "groups": 40}),
+    ("groups of more than 32", 1, 1, {"channels_in": 2048, "channels_out": 2048, "groups": 32}),
+    ("depthwise", 0, 16, {"channels_in": 72, "channels_out": 72, "groups": 72, "kernel_w": 7}),
+    ("wide depthwise", 1, 16, {"channels_in": 1024, "channels_out": 1024, "groups": 1024, "kernel_w": 9}),
+])
+def test_groups_have_a_kernel_in_nhwc_or_leave_most_of_another_idle(name, lacks, idle, values):
+    assert [x.item() for x in features.fallback(_convolution(**values))] == [lacks, pytest.approx(idle)], name
+
+
+def test_weights_that_are_computed_are_no_layouts():
+    """Conditional convolutions: a group for each sample."""
+    groups = {"kernel_w": 1, "channels_in": 128, "channels_out": 128, "groups": 2}
+    assert _work("Conv", 1e6, parameters=128 * 64, **groups).lacks_kernel.item() == 1
+    assert _work("Conv", 1e6, **groups).lacks_kernel.item() == 0
+
+
 def test_products_of_few_rows_that_stand_apart_fill_a_tile_each():
     batched = features.padding(_setting(groups=64, channels_in=64, channels_out=64, size_out=16))
     assert batched.tolist() == [[2, 2, 2]]
@@ -50,9 +72,9 @@ def test_products_of_few_rows_that_stand_apart_fill_a_tile_each():
     assert features.padding(convolution).tolist() == [[1, 1, 1]]
 
 
-def _work(type_name: str, flops: float, **values: float) -> features.Work:
+def _work(type_name: str, flops: float, parameters: float = 0, **values: float) -> features.Work:
     load = torch.zeros(1, tables.LOAD_COUNT)
-    load[0, 0] = flops
+    load[0, 0], load[0, -1] = flops, parameters
     operators = Operators(torch.tensor([tables.operator_type_row(type_name)]), _setting(**values), load)
     return features.work(*normalisation.split(operators), torch.tensor([[2.0]]))
 

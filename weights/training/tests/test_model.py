@@ -96,6 +96,26 @@ def test_types_of_few_networks_share_the_row_of_unknown_ones(data, all_labels):
     assert model.row_of_type.unique().tolist() == [tables.UNKNOWN_TYPE]
 
 
+def test_types_of_few_networks_share_the_row_of_a_relative_that_many_have(data, all_labels):
+    model, _ = training.fit(data, all_labels, SMALL, Schedule(epochs=1, parts=2, least_networks=1))     # Conv and Relu
+    row = {name: model.row_of_type[tables.operator_type_row(name)].item() for name in ("ConvTranspose", "LeakyRelu", "LogSoftmax")}
+    assert row["ConvTranspose"] == tables.operator_type_row("Conv")
+    assert row["LeakyRelu"] == tables.operator_type_row("Relu")
+    assert row["LogSoftmax"] == tables.UNKNOWN_TYPE     # no network has its relative
+
+
+def test_groups_without_a_kernel_in_nhwc_take_longer_there_than_with_one(make_sequence, make_label):
+    from predictor import dataset
+    from predictor.labels import Network
+
+    sequences = {Network(f"groups{groups}", 224): make_sequence(3, 128, groups) for groups in (8, 32)}
+    data = dataset.build(sequences, [make_label(n.name, 64, 1.0, layout) for n in sequences for layout in ("nchw", "nhwc")])
+    step_ms = training.predict_labels((Predictor(SMALL).eval(), None), data, np.arange(4))
+    of = {(str(data.network_name[n]), bool(nhwc)): t for n, nhwc, t in zip(data.label_network, data.is_nhwc, step_ms)}
+    assert of["groups8", True] > 1.2 * of["groups8", False]
+    assert of["groups32", True] == pytest.approx(of["groups32", False])
+
+
 def test_benchmarks_offsets_are_no_operators(make_sequence, make_label):
     """Inference that takes twice what its forward pass takes in whole steps leaves the predictor of whole steps as it was."""
     from predictor import dataset
@@ -123,6 +143,16 @@ def test_training_takes_so_many_rows_of_inference_for_each_network(make_sequence
     chosen = training.chosen(data, np.arange(5), 2, seed=0)
     assert 0 in chosen and len(chosen) == 3
     assert training.chosen(data, np.arange(5), 0, seed=0).tolist() == [0]
+
+
+def test_steps_that_nhwc_slows_beyond_reason_are_not_trained_on(make_sequence, make_label):
+    from predictor import dataset
+    from predictor.labels import Network
+
+    labels = [make_label("a", 8, 1.0), make_label("a", 8, 5.0, "nhwc"), make_label("a", 16, 5.0, "nhwc"),
+              make_label("a", 8, 5.0, "nhwc", "pt112"), make_label("a", 8, 3.0, "nhwc", run="another")]
+    data = dataset.build({Network("a", 224): make_sequence(2)}, labels)
+    assert training.chosen(data, np.arange(5), 2, seed=0).tolist() == [0, 2, 3, 4]
 
 
 def test_quantiles_ascend(ask):
