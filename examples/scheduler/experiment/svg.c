@@ -119,18 +119,31 @@ static void put_curve(FILE *stream, const panel *p, ex_kind kind)
                 x_of(p, p->setup->arms[arms[i]].error), y_of(p, band_of(p, arms[i]).mean), colour);
 }
 
+/* Points, from the right to the left. A name that would touch the one before stands above it, at the end of a line that
+ * crosses none, since those below begin further right. */
 static void put_predictors(FILE *stream, const panel *p)
 {
+    enum { NAME_W = 80 };
+    size_t arms[EX_MAX_ARMS], count = 0;
     for (size_t arm = 0; arm < p->setup->arm_count; arm++) {
-        const ex_arm *a = &p->setup->arms[arm];
-        if (a->kind != EX_PREDICTED) continue;
-        ex_band band = band_of(p, arm);
+        if (p->setup->arms[arm].kind != EX_PREDICTED) continue;
+        size_t i = count++;
+        for (; i > 0 && p->setup->arms[arms[i - 1]].error < p->setup->arms[arm].error; i--) arms[i] = arms[i - 1];
+        arms[i] = arm;
+    }
+    double name_x = INFINITY, name_y = 0;
+    for (size_t i = 0; i < count; i++) {
+        const ex_arm *a = &p->setup->arms[arms[i]];
+        ex_band band = band_of(p, arms[i]);
         double x = x_of(p, a->error), y = y_of(p, band.mean);
+        name_y = name_x - x < NAME_W ? fmin(y - 10, name_y - 13) : y - 10;
+        name_x = x;
         fprintf(stream,
-                "<path d=\"M%.1f %.1fV%.1f\" stroke=\"%s\"/><rect x=\"%.1f\" y=\"%.1f\" width=\"8\" height=\"8\" "
-                "fill=\"%s\"/><text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">",
-                x, y_of(p, fmin(band.high, p->most_ratio)), y_of(p, band.low), predictor_colour, x - 4, y - 4,
-                predictor_colour, x + 7, y + (arm % 2 == 0 ? 14 : -6), predictor_colour);
+                "<path d=\"M%.1f %.1fV%.1f\" stroke=\"%s\"/><path d=\"M%.1f %.1fV%.1f\" stroke=\"%s\" "
+                "stroke-width=\".5\"/><rect x=\"%.1f\" y=\"%.1f\" width=\"8\" height=\"8\" fill=\"%s\"/>"
+                "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">",
+                x, y_of(p, fmin(band.high, p->most_ratio)), y_of(p, band.low), predictor_colour, x, y, name_y - 8,
+                predictor_colour, x - 4, y - 4, predictor_colour, x + 3, name_y, predictor_colour);
         put_text(stream, p->setup->predictions.names[a->column]);
         fputs("</text>\n", stream);
     }
