@@ -30,13 +30,13 @@ const cli_word cli_precision_words[] = {{"amp", "amp-fp16", true},          {"am
                                         {"float32", "fp32", true},          {"single", "fp32", true},
                                         {"bfloat16", "bf16", true},         {"fp16", "amp-fp16", false},
                                         {"float16", "amp-fp16", false},     {"f16", "amp-fp16", false},
-                                        {"half", "amp-fp16", false},        {NULL}};
-const cli_word cli_layout_words[] = {{"channels_first", "nchw", true}, {"channels_last", "nhwc", true}, {NULL}};
+                                        {"half", "amp-fp16", false},        {0}};
+const cli_word cli_layout_words[] = {{"channels_first", "nchw", true}, {"channels_last", "nhwc", true}, {0}};
 const cli_word cli_optimizer_words[] = {
-    {"adamw_torch", "adamw", true}, {"momentum", "sgd", false}, {"adamw_8bit", "adamw", false}, {NULL}};
+    {"adamw_torch", "adamw", true}, {"momentum", "sgd", false}, {"adamw_8bit", "adamw", false}, {0}};
 const cli_word cli_attention_words[] = {
-    {"sdpa", "flash", true}, {"flash_attention_2", "flash", true}, {"math", "eager", true}, {NULL}};
-const cli_word cli_recompute_words[] = {{"none", "nothing", true}, {"full", "blocks", true}, {NULL}};
+    {"sdpa", "flash", true}, {"flash_attention_2", "flash", true}, {"math", "eager", true}, {0}};
+const cli_word cli_recompute_words[] = {{"none", "nothing", true}, {"full", "blocks", true}, {0}};
 
 /* ---- From the command line --------------------------------------------------------------------------------------- */
 
@@ -73,7 +73,7 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
                                      {"pipeline_parallel", "pp", true}, {"expert_parallel", "ep", true},
                                      {"micro_batches", "micro", true},  {"zero_stage", "zero", true},
                                      {"tensor", "tp", false},           {"expert", "ep", false},
-                                     {"fsdp", "zero", false},           {NULL}};
+                                     {"fsdp", "zero", false},           {0}};
     uint32_t *const places[] = {&t->data_parallel,   &t->tensor_parallel, &t->pipeline_parallel,
                                 &t->expert_parallel, &t->micro_batches,   &t->zero_stage};
     enum { COUNT = sizeof places / sizeof *places, ZERO = COUNT - 1 };
