@@ -1,12 +1,14 @@
 #!/bin/sh
-# Generated code does not depend on the C compiler that mdot was built by: of a call's arguments one at most emits code.
+# What is generated does not depend on the C compiler that mdot was built by: of a call's arguments one at most emits code, or
+# adds to a graph.
 #
 #     scripts/check-order.sh BUILD
 #
 # C leaves it to the compiler in which order arguments are evaluated, so that f(e, g(e), h(e)) may write other code by each.
-# Read from clang's dump of the syntax tree; what emits is what calls LLVM's functions that do, by however many steps, and
-# whatever is called through a pointer. Initialisers are left alone: gcc and clang take them as they stand. Every breach is
-# printed as "FILE:LINE:COLUMN: …"; exit status 1 when there is one, 77 where there is no clang whose dump is understood.
+# Read from clang's dump of the syntax tree; what emits is what calls LLVM's functions that do, or ir/graph.h's that add, by
+# however many steps, and whatever is called through a pointer. Initialisers are left alone: gcc and clang take them as they
+# stand. Every breach is printed as "FILE:LINE:COLUMN: …"; exit status 1 when there is one, 77 where there is no clang whose
+# dump is understood.
 set -eu
 [ $# -eq 1 ] || { echo "usage: check-order.sh BUILD" >&2; exit 2; }
 build=$(cd "$1" && pwd)
@@ -35,7 +37,7 @@ function called(name,    d) {
 AWK
 
 cat > "$work/breaches.awk" <<'AWK'
-$1 == "calls" { from[++count] = $2; to[count] = $3; if ($3 ~ /^(\*$|LLVM(Build|Add|Append|Insert|Position))/) emits[$3] = 1 }
+$1 == "calls" { from[++count] = $2; to[count] = $3; if ($3 ~ /^(\*$|ir_graph_add_|LLVM(Build|Add|Append|Insert|Position))/) emits[$3] = 1 }
 $1 == "within" { site[++sites] = $2; argument[sites] = $3; name[sites] = $4 }
 END {
     do {
@@ -78,7 +80,7 @@ dump "$work/sample.c" | awk -f "$work/breaches.awk" | cut -d: -f2,3 | sort | tr 
     { echo "skipped: this clang's dump is not understood: $(cat "$work/learnt")"; exit 77; }
 
 system=$(grep -o -- '-isystem [^ "]*' "$build/compile_commands.json" | sort -u | tr '\n' ' ')
-for source in codegen/cpu/*.c; do
+for source in codegen/cpu/*.c ir/passes/*.c; do
     # shellcheck disable=SC2086 # a list of words
     dump "$source" -std=c11 -D_GNU_SOURCE -I. -Iinclude $system >> "$work/calls"
     grep -q '^calls' "$work/calls" && ! grep -q 'error:' "$work/said" || { cat "$work/said" >&2; echo "$source: clang fails" >&2; exit 2; }

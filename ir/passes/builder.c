@@ -321,6 +321,12 @@ ir_value *ir_build_dim(ir_builder *b, ir_dim dim)
     return ir_build_reshape(b, dim_as_vector(b, dim), NULL, 0);
 }
 
+ir_value *ir_build_range(ir_builder *b, ir_dim count)
+{
+    ir_value *first = ir_build_integer(b, 0), *last = ir_build_dim(b, count);
+    return ir_build_op3(b, IR_OP_Range, first, last, ir_build_integer(b, 1));
+}
+
 ir_value *ir_build_dims(ir_builder *b, const ir_dim *dims, int count)
 {
     int64_t numbers[MDOT_MAX_RANK];

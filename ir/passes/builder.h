@@ -141,6 +141,8 @@ ir_value *ir_build_constant(ir_builder *b, mdot_dtype dtype, const int64_t *dims
  * graph input that has the symbol. Rank 0, and rank 1. */
 ir_value *ir_build_dim(ir_builder *b, ir_dim dim);
 ir_value *ir_build_dims(ir_builder *b, const ir_dim *dims, int count);
+/* 0 … count - 1, i64. */
+ir_value *ir_build_range(ir_builder *b, ir_dim count);
 
 /* Room in the graph's arena; NULL and a failed builder when memory is out. */
 void *ir_build_alloc(ir_builder *b, int64_t count, size_t size_bytes);

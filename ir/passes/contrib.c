@@ -85,8 +85,7 @@ static void embed_layer_norm(ir_builder *b, ir_node *node)
     ir_value *ids = node->inputs[0], *segments = ir_node_input(node, 1), *segment_table = ir_node_input(node, 4);
     ir_value *mask = ir_node_input(node, 7), *positions = ir_node_input(node, 8);
     if (positions == NULL) {
-        positions = ir_build_op3(b, IR_OP_Range, ir_build_integer(b, 0), ir_build_dim(b, ids->type.dim[1]),
-                                 ir_build_integer(b, 1));
+        positions = ir_build_range(b, ids->type.dim[1]);
     }
     ir_value *sum = ir_build_op2(b, IR_OP_Gather, node->inputs[2], ids);
     sum = ir_build_add(b, sum, ir_build_op2(b, IR_OP_Gather, node->inputs[3], positions));
@@ -118,8 +117,7 @@ static void rotary_embedding(ir_builder *b, ir_node *node)
     b->status = ir_contrib_rotary_heads(node, &x->type, &node->inputs[2]->type, &heads, b->err);
     if (b->status != MDOT_OK) return;
     if (positions->type.rank == 1) {
-        ir_value *counted =
-            ir_build_op3(b, IR_OP_Range, ir_build_integer(b, 0), ir_build_dim(b, tokens[1]), ir_build_integer(b, 1));
+        ir_value *counted = ir_build_range(b, tokens[1]);
         positions = ir_build_expand(b, ir_build_add(b, counted, positions), tokens, 2);
     }
     ir_value *inputs[] = {x, node->inputs[2], node->inputs[3], positions};

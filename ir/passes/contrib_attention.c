@@ -22,8 +22,7 @@ static ir_value *visible_keys(ir_builder *b, ir_value *mask, ir_dim keys)
     ir_dim one = ir_dim_number(1);
     const ir_dim *dim = mask->type.dim;
     if (mask->type.rank == 1) {
-        ir_value *positions =
-            ir_build_op3(b, IR_OP_Range, ir_build_integer(b, 0), ir_build_dim(b, keys), ir_build_integer(b, 1));
+        ir_value *positions = ir_build_range(b, keys);
         ir_value *counts =
             ir_build_reshape(b, ir_build_cast(b, mask, MDOT_DTYPE_I64), (ir_dim[]){dim[0], one, one, one}, 4);
         return ir_build_op2(b, IR_OP_Less, positions, counts);
@@ -36,8 +35,8 @@ static ir_value *combined_mask(ir_builder *b, const ir_node *node, const operand
 {
     if (o->integer_mask == NULL) return o->additive_mask;
     ir_value *filter = ir_build_scalar(b, ir_node_float(node, "mask_filter_value", -10000));
-    ir_value *added = ir_build_where(b, visible_keys(b, o->integer_mask, o->k->type.dim[o->k->type.rank - 2]),
-                                     ir_build_scalar(b, 0), filter);
+    ir_value *visible = visible_keys(b, o->integer_mask, o->k->type.dim[o->k->type.rank - 2]);
+    ir_value *added = ir_build_where(b, visible, ir_build_scalar(b, 0), filter);
     return o->additive_mask != NULL ? ir_build_add(b, o->additive_mask, added) : added;
 }
 

@@ -28,8 +28,7 @@ typedef struct attention {
 /* 0, 1, … as i64, along axis 2 or 3 of four. */
 static ir_value *positions(ir_builder *b, ir_dim count, int axis)
 {
-    ir_value *range =
-        ir_build_op3(b, IR_OP_Range, ir_build_integer(b, 0), ir_build_dim(b, count), ir_build_integer(b, 1));
+    ir_value *range = ir_build_range(b, count);
     ir_dim dims[4] = {ir_dim_number(1), ir_dim_number(1), ir_dim_number(1), ir_dim_number(1)};
     dims[axis] = count;
     return ir_build_reshape(b, range, dims, 4);
@@ -38,7 +37,8 @@ static ir_value *positions(ir_builder *b, ir_dim count, int axis)
 /* 0 where the condition holds, -inf elsewhere. */
 static ir_value *allowed(ir_builder *b, ir_value *condition)
 {
-    return ir_build_where(b, condition, ir_build_scalar(b, 0), ir_build_scalar(b, -INFINITY));
+    ir_value *nothing = ir_build_scalar(b, 0);
+    return ir_build_where(b, condition, nothing, ir_build_scalar(b, -INFINITY));
 }
 
 /* The model's own mask: additive, and filled up with -inf to all keys (opset 24). */
@@ -171,8 +171,8 @@ static ir_value *probabilities(ir_builder *b, const attention *a, ir_value *scor
     if (a->bias == NULL) return weights;
     int64_t last = a->bias->type.rank - 1;
     ir_value *greatest = ir_build_reduce(b, IR_OP_ReduceMax, a->bias, &last, 1);
-    return ir_build_where(b, ir_build_op2(b, IR_OP_Equal, greatest, ir_build_scalar(b, -INFINITY)),
-                          ir_build_scalar(b, 0), weights);
+    ir_value *sees_none = ir_build_op2(b, IR_OP_Equal, greatest, ir_build_scalar(b, -INFINITY));
+    return ir_build_where(b, sees_none, ir_build_scalar(b, 0), weights);
 }
 
 static ir_value *as_primitives(ir_builder *b, const attention *a)

@@ -72,7 +72,8 @@ void ir_expand_log_sum_exp(ir_builder *b, ir_node *node)
         for (; count < x->type.rank; count++) axes[count] = count;
     }
     ir_value *greatest = ir_build_reduce(b, IR_OP_ReduceMax, x, axes, count);
-    ir_value *shift = ir_build_where(b, ir_build_op1(b, IR_OP_IsInf, greatest), ir_build_scalar(b, 0), greatest);
+    ir_value *is_infinite = ir_build_op1(b, IR_OP_IsInf, greatest);
+    ir_value *shift = ir_build_where(b, is_infinite, ir_build_scalar(b, 0), greatest);
     ir_value *exponential = ir_build_exp(b, ir_build_sub(b, x, shift));
     ir_value *total = exponential != NULL ? ir_build_reduce(b, IR_OP_ReduceSum, exponential, axes, count) : NULL;
     ir_replace(
@@ -271,8 +272,9 @@ void ir_expand_mean_variance_norm(ir_builder *b, ir_node *node)
     ir_value *deviation = ir_build_sub(b, x, ir_build_reduce(b, IR_OP_ReduceMean, x, axes, count));
     ir_value *square = ir_build_mul(b, deviation, deviation);
     ir_value *variance = square != NULL ? ir_build_reduce(b, IR_OP_ReduceMean, square, axes, count) : NULL;
-    ir_replace(b, node->outputs[0],
-               ir_build_div(b, deviation, ir_build_add(b, ir_build_sqrt(b, variance), ir_build_scalar(b, 1e-9))));
+    ir_value *root = ir_build_sqrt(b, variance);
+    ir_value *divisor = ir_build_add(b, root, ir_build_scalar(b, 1e-9));
+    ir_replace(b, node->outputs[0], ir_build_div(b, deviation, divisor));
 }
 
 /* x / ‖x‖, zero where the norm is. */
@@ -282,7 +284,7 @@ void ir_expand_lp_norm(ir_builder *b, ir_node *node)
     int64_t axis = resolved_axis(node, -1);
     ir_opcode op = ir_node_int(node, "p", 2) == 1 ? IR_OP_ReduceL1 : IR_OP_ReduceL2;
     ir_value *length = ir_build_reduce(b, op, x, &axis, 1);
-    ir_value *divisor =
-        ir_build_where(b, ir_build_op2(b, IR_OP_Equal, length, ir_build_scalar(b, 0)), ir_build_scalar(b, 1), length);
+    ir_value *is_zero = ir_build_op2(b, IR_OP_Equal, length, ir_build_scalar(b, 0));
+    ir_value *divisor = ir_build_where(b, is_zero, ir_build_scalar(b, 1), length);
     ir_replace(b, node->outputs[0], ir_build_div(b, x, divisor));
 }

@@ -44,7 +44,8 @@ static ir_value *padded(ir_builder *b, const sliding *s, ir_value *x, int first,
         any = any || s->window.before[i] != 0 || s->window.after[i] != 0;
     }
     if (!any) return x;
-    return ir_build_op3(b, IR_OP_Pad, x, ir_build_integers(b, pads, 2 * x->type.rank), ir_build_scalar(b, value));
+    ir_value *widths = ir_build_integers(b, pads, 2 * x->type.rank);
+    return ir_build_op3(b, IR_OP_Pad, x, widths, ir_build_scalar(b, value));
 }
 
 /* The windows along spatial dimension `i`, which is x's `axis`. */

@@ -86,7 +86,8 @@ static ir_value *extreme(ir_builder *b, ir_opcode reduce, ir_opcode choose, ir_v
     int64_t axes[MDOT_MAX_RANK];
     for (int d = 0; d < x->type.rank; d++) axes[d] = d;
     ir_value *found = x->type.rank > 0 ? ir_build_reduce(b, reduce, x, axes, x->type.rank) : x;
-    return ir_build_op2(b, choose, ir_build_reshape(b, found, NULL, 0), ir_build_scalar(b, 0));
+    ir_value *scalar = ir_build_reshape(b, found, NULL, 0);
+    return ir_build_op2(b, choose, scalar, ir_build_scalar(b, 0));
 }
 
 /* A tensor of zeros has the scale 0: it is divided by 1, and is all zeros. */
@@ -95,7 +96,8 @@ static void quantise_dynamically(ir_builder *b, ir_node *node)
     ir_value *x = node->inputs[0];
     b->dtype = MDOT_DTYPE_F32;
     ir_value *least = extreme(b, IR_OP_ReduceMin, IR_OP_Min, x), *most = extreme(b, IR_OP_ReduceMax, IR_OP_Max, x);
-    ir_value *scale = ir_build_div(b, ir_build_sub(b, most, least), ir_build_scalar(b, 255));
+    ir_value *width = ir_build_sub(b, most, least);
+    ir_value *scale = ir_build_div(b, width, ir_build_scalar(b, 255));
     ir_value *is_zero = ir_build_op2(b, IR_OP_Equal, scale, ir_build_scalar(b, 0));
     ir_value *divisor = ir_build_where(b, is_zero, ir_build_scalar(b, 1), scale);
     ir_value *zero = quantised(b, ir_build_op1(b, IR_OP_Neg, least), divisor, NULL, MDOT_DTYPE_U8);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/file.h"
+
 double card_now_us(void)
 {
     struct timespec t;
@@ -67,16 +69,9 @@ static unsigned char *read_cubin(const char *folder, int sm, const char *suffix)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/floors.sm_%d%s.cubin", folder, sm, suffix);
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) return NULL;
-    long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
-    unsigned char *bytes = size > 0 ? malloc((size_t)size) : NULL;
-    rewind(file);
-    if (bytes != NULL && fread(bytes, 1, (size_t)size, file) != (size_t)size) {
-        free(bytes);
-        bytes = NULL;
-    }
-    fclose(file);
+    unsigned char *bytes = NULL;
+    size_t size_bytes;
+    if (bs_read_file(path, &bytes, &size_bytes, NULL) != MDOT_OK) return NULL;
     return bytes;
 }
 
