@@ -15,6 +15,8 @@ VERSIONS = (110, 111, 112, 113, 200, 204, 209)
 NEWEST = VERSIONS[-1]
 NHWC_VERSIONS = (111, 112, 113, 200, 204)
 """Those of them that were measured in NHWC, too."""
+PACKS_MORE = 112
+"""Its cuDNN has other kernels for groups in NHWC (features.lacks_kernel)."""
 
 NAMES = ("always", "nhwc", "not_half", "fp32", "half_throughout", "fused_attention", *(f"torch_{v}" for v in VERSIONS), "compiled",
          *(f"nhwc_torch_{v}" for v in NHWC_VERSIONS))
@@ -34,12 +36,17 @@ OF_ARITHMETIC = tuple(name in ("not_half", "fp32") for name in NAMES)
 """Their logarithms are never negative: a step gets no shorter with slower arithmetic."""
 
 
+def at_least(torch_version: Tensor, version: int) -> Tensor:
+    """0 or 1"""
+    return (torch_version - (version - 1)).clamp(0, 1)
+
+
 def columns(is_nhwc: Tensor, is_fp32: Tensor, is_tf32: Tensor, is_half: Tensor, is_fused: Tensor, torch_version: Tensor,
             is_compiled: Tensor) -> list[Tensor]:
     """NAMES' columns, each in the shape of what is given. `is_half`: half precision throughout, without autocast."""
-    at_least = {v: (torch_version - (v - 1)).clamp(0, 1) for v in VERSIONS}
-    return [torch.ones_like(is_nhwc), is_nhwc, is_fp32 + is_tf32, is_fp32, is_half, is_fused, *at_least.values(), is_compiled,
-            *(is_nhwc * at_least[v] for v in NHWC_VERSIONS)]
+    is_since = {v: at_least(torch_version, v) for v in VERSIONS}
+    return [torch.ones_like(is_nhwc), is_nhwc, is_fp32 + is_tf32, is_fp32, is_half, is_fused, *is_since.values(), is_compiled,
+            *(is_nhwc * is_since[v] for v in NHWC_VERSIONS)]
 
 
 def where_layouts_matter(given: Tensor, has_layout: Tensor) -> Tensor:

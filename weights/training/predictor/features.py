@@ -53,9 +53,9 @@ class Work(NamedTuple):
     has_layout: Tensor
     is_grouped: Tensor
     is_depthwise: Tensor
-    lacks_kernel: Tensor    # of its own, in NHWC
-    idle: Tensor            # by how much what computes it then multiplies the FLOPs
     learns: Tensor      # parameters, which an optimizer steps over
+    lacks_kernel: Tensor    # [P, 2], of its own in NHWC, before PyTorch 1.12 and with it
+    idle: Tensor            # [P, 3], by how much what computes it then multiplies the FLOPs of each phase
 
 
 class Shape(NamedTuple):
@@ -89,24 +89,40 @@ def grouping(setting: Tensor) -> tuple[Tensor, Tensor]:
     return is_grouped, is_grouped * (1 - single.clamp(0, 1))
 
 
-PACKED_GROUPS, PACKED_CHANNELS = 32, 32
+PACKED_GROUPS, PACKED_CHANNELS, ALWAYS_PACKED = 32, 32, 8
 WIDEST_DEPTHWISE = 7
 FALLBACK_COLUMNS, LEAST_COLUMNS = 64, 4
 
 
-def fallback(setting: Tensor) -> tuple[Tensor, Tensor]:
-    """[P, 1] twice: whether cuDNN 8 has no kernel of its own for a grouped convolution in NHWC, 0 or 1, and by how much the one that
-    it falls back to multiplies the FLOPs, since it fills tiles with the channels of one group.
+def _exceeds(x: Tensor, most: Tensor | float) -> Tensor:
+    """0 or 1, of whole numbers."""
+    return (x - most).clamp(0, 1)
 
-    From timm's steps on RTX 3090, NHWC against NCHW: 32 groups and more of 4 to 16 channels take no longer, with PyTorch 1.12 of 32
-    neither; few groups, or wider ones, run at 4 to 5 TFLOP/s whatever their number, at 2 with 32 channels and at 1 with 16. Depthwise
-    ones of windows of 9 and 11 run at .2 to .5, those of up to 7 have kernels."""
-    s = shape(setting)
+
+def lacks_kernel(setting: Tensor) -> Tensor:
+    """[P, 2]: whether cuDNN has no kernel of its own for a grouped convolution in NHWC, 0 or 1, before PyTorch 1.12 (cuDNN 8.2) and
+    with it (8.3).
+
+    From timm's steps on RTX 3090, NHWC against NCHW: 32 groups and more of few channels take no longer, up to as many channels as
+    half the groups before 1.12, up to 32 with it, where up to 8 do so in fewer groups, too, but not with more channels out than in nor
+    where windows are dilated. Depthwise windows of 9 and 11 run at .2 to .5 TFLOP/s, those of up to 7 have kernels."""
+    s, groups = shape(setting), column(setting, "groups")
     is_grouped, is_depthwise = grouping(setting)
-    is_unpacked = ((PACKED_GROUPS - column(setting, "groups")).clamp(0, 1) + (s.inputs - PACKED_CHANNELS).clamp(0, 1)).clamp(max=1)
-    is_too_wide = (column(setting, "kernel_w") - WIDEST_DEPTHWISE).clamp(0, 1)
-    lacks_kernel = is_grouped * (is_unpacked + is_depthwise * (is_too_wide - is_unpacked))
-    return lacks_kernel, up_to(torch.ceil(s.inputs / LEAST_COLUMNS) * LEAST_COLUMNS, FALLBACK_COLUMNS)
+    is_too_wide = _exceeds(column(setting, "kernel_w"), WIDEST_DEPTHWISE)
+    has_few, is_wide = _exceeds(torch.full_like(groups, PACKED_GROUPS), groups), _exceeds(s.inputs, PACKED_CHANNELS)
+    before = torch.maximum(has_few, torch.maximum(is_wide, _exceeds(2 * s.inputs, groups)))
+    is_odd = _exceeds(column(setting, "dilation_w"), 1).maximum((s.outputs - s.inputs).abs().clamp(max=1))
+    since = torch.maximum((has_few * _exceeds(s.inputs, ALWAYS_PACKED)).maximum(is_wide), is_odd)
+    return torch.cat([is_grouped * (x + is_depthwise * (is_too_wide - x)) for x in (before, since)], dim=1)
+
+
+def idle(setting: Tensor) -> Tensor:
+    """[P, 3]: by how much what cuDNN falls back to multiplies the FLOPs of each phase. Gradients' kernels fill tiles with the channels of
+    one group: 4 to 5 TFLOP/s whatever the number of groups, 2 with 32 channels and 1 with 16. Forward narrow groups are no slower than
+    wide ones: inference of resnext26ts, 32 channels in 2 to 16 groups, takes three quarters of its time in NCHW."""
+    s = shape(setting)
+    data, weight = (up_to(torch.ceil(x / LEAST_COLUMNS) * LEAST_COLUMNS, FALLBACK_COLUMNS) for x in (s.inputs, s.outputs))
+    return torch.cat([torch.ones_like(data), data, weight], dim=1)
 
 
 def _rows_apart(setting: Tensor) -> Tensor:
@@ -177,14 +193,14 @@ def work(operators: Operators, norm: Normalisation, batch: Tensor, use_padding: 
     flops, moved = at_batch[:, 0::3], at_batch[:, 1::3] + at_batch[:, 2::3]
     is_grouped, is_depthwise = grouping(operators.setting)
     learns = (operators.load[:, -1:] > 0).to(moved.dtype)
-    lacks_kernel, idle = fallback(operators.setting)
-    lacks_kernel = lacks_kernel * learns    # computed weights, a group for each sample, are laid out as NCHW before
     return Work(flops, flops * padding(operators.setting) if use_padding else flops, moved,
                 FP32_BYTES * _scores(operators, flops), normalisation.moved(norm, batch),
                 _steps(operators), _launches(moved, norm), is_product=where_type(operators.type, PRODUCTS),
                 is_convolution=where_type(operators.type, CONVOLUTIONS), is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32),
                 has_layout=1 - where_type(operators.type, ROWS), is_grouped=is_grouped, is_depthwise=is_depthwise,
-                lacks_kernel=lacks_kernel, idle=idle, learns=learns)
+                learns=learns, idle=idle(operators.setting),
+                # computed weights, a group for each sample, are laid out as NCHW before
+                lacks_kernel=lacks_kernel(operators.setting) * learns)
 
 
 def configuration_features(setting: Tensor) -> Tensor:

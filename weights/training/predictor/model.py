@@ -74,13 +74,19 @@ PARTS = PHASES + 2
 """Of an operator that are priced apart: its phases, and its normalisation forward and backward."""
 
 
+def with_software(lacks_kernel: Tensor, torch_version: Tensor) -> Tensor:
+    """[P, 1] of [P, 2]"""
+    before, since = lacks_kernel.split(1, dim=1)
+    return before + conditions.at_least(torch_version, conditions.PACKS_MORE) * (since - before)
+
+
 class Roofline(nn.Module):
     """Milliseconds of each part from FLOPs and bytes, with fitted efficiencies. The larger of both times, and a share of the
     smaller one: kernels overlap computing and memory traffic imperfectly.
 
     Dense products run on tensor cores; convolutions of one channel a group do not. What is between takes the better way, but for
     NHWC, where cuDNN 8 has kernels for some groups alone and falls back for others to one that leaves most of itself idle where
-    groups are narrow (features.fallback)."""
+    groups are narrow (features.lacks_kernel)."""
 
     DENSE, GROUPED, DEPTHWISE, ELEMENTWISE = range(4)
 
@@ -121,7 +127,7 @@ class Roofline(nn.Module):
         on_vectors = work.flops / (vector_tflops * 1e9)
         on_tensors = work.padded * self.product_ms(matrix_tflops, c.gpu_column("memory_gbps"))
         dense = on_tensors * self._cost(self.DENSE, c.is_nhwc * work.has_layout)
-        lacks_kernel = c.is_nhwc * work.lacks_kernel
+        lacks_kernel = c.is_nhwc * with_software(work.lacks_kernel, c.torch)
         slow = on_vectors * (1 + lacks_kernel * (work.idle - 1)) * self._cost(self.GROUPED, lacks_kernel)
         grouped = torch.minimum(dense, slow)
         grouped = grouped + lacks_kernel * (slow - grouped)

@@ -24,7 +24,7 @@ from predictor import conditions, features, given, normalisation, tables
 from predictor.features import Work
 from predictor.given import Given
 from predictor.interval import Interval
-from predictor.model import PARTS, PHASES, Correction, Predictor, Roofline, Step
+from predictor.model import PARTS, PHASES, Correction, Predictor, Roofline, Step, with_software
 from predictor.operators import FP32_BYTES, HALF_BYTES, Operators, log1p
 from predictor.range import TrainingRange
 
@@ -42,7 +42,8 @@ NEVER = 1e8
 MOST = 1e30
 """FLOPs and bytes stay below it, so that nothing becomes infinite."""
 LEAST_MS = 1e-30
-LAYOUTS = 2
+LAYOUTS = ((0.0, 110.0), (1.0, 110.0), (1.0, float(conditions.PACKS_MORE)))
+"""In which operators cost differently: whether it is NHWC, and since which PyTorch."""
 
 
 class Shipped(nn.Module):
@@ -94,9 +95,9 @@ class Encode(nn.Module):
         self.shipped = shipped
 
     @staticmethod
-    def _cost(roofline: Roofline, work: Work, is_nhwc: float) -> list[Tensor]:
+    def _cost(roofline: Roofline, work: Work, is_nhwc: float, torch_version: float) -> list[Tensor]:
         """[L, 3] each: of a FLOP on tensor cores, of one on vector units, of a byte."""
-        lacks_kernel = is_nhwc * work.lacks_kernel
+        lacks_kernel = is_nhwc * with_software(work.lacks_kernel, torch.tensor([[torch_version]]))
         dense = torch.exp(roofline.flop_cost[Roofline.DENSE]
                           + is_nhwc * work.has_layout * roofline.flop_cost_nhwc[Roofline.DENSE])
         grouped = torch.exp(roofline.flop_cost[Roofline.GROUPED] + lacks_kernel * roofline.flop_cost_nhwc[Roofline.GROUPED])
@@ -130,8 +131,7 @@ class Encode(nn.Module):
                     features.padding(bare.setting), norm.elements,
                     normalisation.features(norm, torch.ones(1, 1))[:, (0, 1, 3)], work.has_layout, work.is_convolution,
                     work.is_kept_in_fp32, count, shares)
-        costs = [cost for member in members for is_nhwc in range(LAYOUTS)
-                 for cost in self._cost(member.roofline, work, float(is_nhwc))]
+        costs = [cost for member in members for layout in LAYOUTS for cost in self._cost(member.roofline, work, *layout)]
         parameters = (operators.load[:, -1:] * count).sum(dim=0)
         launches = (features.step_launches(work) * count).sum(dim=0)
         load = trained_on.load(asked)
@@ -186,15 +186,17 @@ class Price(nn.Module):
         members = self.shipped.members
         flops, moved = rows.flops * c.batch + rows.step_flops, rows.bytes * c.batch + rows.step_bytes
         scores = rows.scores * c.batch + rows.step_scores
-        cost = encoding_cost.clamp(min=0).reshape(len(members), LAYOUTS, 3, PHASES, -1)
+        cost = encoding_cost.clamp(min=0).reshape(len(members), len(LAYOUTS), 3, PHASES, -1)
         parameters, launches, _ = encoding_job.clamp(min=0).split(1)
         ms_on_vectors, gbps = 1 / (c.vector_tflops * 1e9), c.memory_gbps * 1e6
         ms_per_byte = (c.halves_bytes * (HALF_BYTES / FP32_BYTES - 1) + 1) / gbps
+        packs_more = conditions.at_least(c.torch, conditions.PACKS_MORE)
+        in_layout = (1 - c.is_nhwc, c.is_nhwc * (1 - packs_more), c.is_nhwc * packs_more)   # differences would drown beside NEVER
         is_unfused = (1 - c.is_fused) * ms_per_byte
 
         def under(x: Tensor) -> Tensor:
             """[layouts, L] → [L, C]"""
-            return x[0, :, None] + c.is_nhwc * (x[1] - x[0])[:, None]
+            return sum(x[i, :, None] * share for i, share in enumerate(in_layout))
 
         found = []
         for member, encoded, of_flop in zip(members, encoding_rows.chunk(len(members), dim=1), cost):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from predictor import batches, relatives, tables
+from predictor import batches, conditions, relatives, tables
 from predictor.batches import Batch
 from predictor.dataset import Dataset
 from predictor.labels import INFER, TRAIN
-from predictor.model import Options, Predictor
-from predictor.operators import Operators
+from predictor.model import PARTS, PHASES, Options, Predictor
+from predictor.operators import Operators, where_type
 from predictor.published import VTRAIN
 
 
@@ -24,13 +25,15 @@ class Schedule:
     learning_rate: float = 8e-3
     weight_decay: float = 0.05
     penalty: float = 0.003      # of the mean square correction, weighted by time
+    layout_penalty: float = 3.0     # times as much of what NHWC adds to it where kernels are the same in both layouts
     least_networks: int = 25    # a type seen in fewer is taken for a relative, or is one of the unknown ones
     benchmarks_penalty: float = 0.002
     inferences: int = 2         # rows of inference that training takes of each network, at random
     seed: int = 0
 
 
-def _corrections(model: Predictor, batch: Batch) -> Tensor:
+def _corrections(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """[P, PARTS] twice: logarithms, and what NHWC adds to them."""
     operators = batch.operators
     types = model.row_of_type[operators.type]
     if model.training:
@@ -41,7 +44,8 @@ def _corrections(model: Predictor, batch: Batch) -> Tensor:
         encoded = model.context(encoded, batch.places)
     priced = model.price(model.head.from_encoding(encoded)[batch.of_priced], batch.priced_features, batch.priced_norms)
     of_pairs = tuple(x[batch.priced_of_pair] for x in priced)
-    return model.correction(of_pairs, batch.conditions)
+    of_layout = torch.tensor(conditions.OF_LAYOUT, dtype=torch.float32)
+    return model.correction(of_pairs, batch.conditions), model.correction(of_pairs, batch.conditions * of_layout)
 
 
 def sums(batch: Batch, amount: Tensor) -> Tensor:
@@ -49,15 +53,40 @@ def sums(batch: Batch, amount: Tensor) -> Tensor:
     return amount.new_zeros(len(batch.step_ms), 1).index_add(0, batch.row, amount)
 
 
-def parts_ms(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Each pair's parts, and each step's mean square correction weighted by time."""
+class Priced(NamedTuple):
+    """What a step's operators take, part by part, and how far that is from the prior: mean squares of corrections, weighted by time."""
+
+    ms: Tensor          # [P, PARTS]
+    square: Tensor      # [R, 1]
+    layout: Tensor      # [R, 1], of what NHWC adds where layouts should not matter
+
+
+SAME_IN_LAYOUTS = ("Conv", "BatchNormalization", "Relu", "Clip", "Sigmoid", "Swish", "HardSwish", "Gelu", "Add", "Mul", "Concat",
+                   "Split", "Slice", "Pad", "Transpose")
+"""Types that compute and move the same in NHWC, but for groups, of which cuDNN has other kernels. Where this is not said, widths that
+only mobile networks have are learnt to be slow because their depthwise convolutions are: a 1x1 of 728 channels, three times."""
+
+
+def _is_same_in_layouts(batch: Batch) -> Tensor:
+    """[P, PARTS], 0 or 1"""
+    is_same = where_type(batch.operators.type[batch.of_pair], SAME_IN_LAYOUTS) * (1 - batch.work.is_grouped)
+    return nn.functional.pad(is_same.expand(-1, PHASES), (0, PARTS - PHASES), value=1.0)     # and normalisations
+
+
+def price(model: Predictor, batch: Batch) -> Priced:
     times = batch.count * batch.part_weight
     total, waiting = model.roofline(batch.work, batch.pair_configurations) * times, model.roofline.waiting(batch.work) * times
     if not model.options.use_correction:
-        return total + waiting, total.new_zeros(len(batch.step_ms), 1)
-    correction, weight = _corrections(model, batch), total.detach()
-    square = sums(batch, (weight * correction**2).sum(1, keepdim=True)) / sums(batch, weight.sum(1, keepdim=True))
-    return total * torch.exp(correction) + waiting, square
+        nothing = total.new_zeros(len(batch.step_ms), 1)
+        return Priced(total + waiting, nothing, nothing)
+    correction, of_layout = _corrections(model, batch)
+    weight = total.detach()
+    all_ms = sums(batch, weight.sum(1, keepdim=True))
+
+    def mean(amount: Tensor) -> Tensor:
+        return sums(batch, (weight * amount).sum(1, keepdim=True)) / all_ms
+
+    return Priced(total * torch.exp(correction) + waiting, mean(correction**2), mean(_is_same_in_layouts(batch) * of_layout**2))
 
 
 class Benchmarks(nn.Module):
@@ -84,20 +113,20 @@ class Benchmarks(nn.Module):
 
 
 def predict(model: Predictor, batch: Batch, benchmarks: Benchmarks | None = None,
-            knows_hosts: bool = False) -> tuple[Tensor, Tensor]:
-    """[R, 1] milliseconds, and the mean square corrections."""
-    of_pairs, square = parts_ms(model, batch)
-    operators_ms, host = sums(batch, of_pairs.sum(1, keepdim=True)), 0.0
+            knows_hosts: bool = False) -> tuple[Tensor, Priced]:
+    """[R, 1] milliseconds, and what they are made of."""
+    of_pairs = price(model, batch)
+    operators_ms, host = sums(batch, of_pairs.ms.sum(1, keepdim=True)), 0.0
     if benchmarks is not None:
         offset, host = benchmarks(batch, knows_hosts)
         operators_ms = operators_ms * torch.exp(offset)
     parameters = batch.parameters * batch.has_optimizer
-    return model.step(operators_ms, batch.launches, parameters, batch.configurations, host), square
+    return model.step(operators_ms, batch.launches, parameters, batch.configurations, host), of_pairs
 
 
 def shares(model: Predictor, batch: Batch) -> Tensor:
     """[P, 1]: of their step's time on the GPU."""
-    operators_ms = parts_ms(model, batch)[0].sum(1, keepdim=True)
+    operators_ms = price(model, batch).ms.sum(1, keepdim=True)
     return operators_ms / sums(batch, operators_ms)[batch.row]
 
 
@@ -197,10 +226,11 @@ def fit(data: Dataset, labels: np.ndarray, options: Options, schedule: Schedule)
     for _ in range(schedule.epochs):
         for i in random.permutation(len(parts)):
             batch = parts[i]
-            step_ms, square = predict(model, batch, benchmarks, knows_hosts=True)
+            step_ms, of_pairs = predict(model, batch, benchmarks, knows_hosts=True)
+            implausible = of_pairs.square + schedule.layout_penalty * of_pairs.layout
             error = torch.log(step_ms) - torch.log(batch.step_ms)
             each = nn.functional.huber_loss(error, torch.zeros_like(error), delta=0.1, reduction="none") * 10
-            loss = ((each + schedule.penalty * square) * batch.weight).sum() / batch.weight.sum()
+            loss = ((each + schedule.penalty * implausible) * batch.weight).sum() / batch.weight.sum()
             loss = loss + schedule.benchmarks_penalty * benchmarks.implausibility()
             optimizer.zero_grad()
             loss.backward()

@@ -40,26 +40,35 @@ def test_groups_of_a_product_without_parameters_are_no_grouped_convolution():
     assert is_grouped.item() == 0
 
 
-@pytest.mark.parametrize("name, lacks, idle, values", [
-    ("dense", 0, 1, {"channels_in": 64, "channels_out": 64}),
-    ("32x4d", 0, 16, {"channels_in": 128, "channels_out": 128, "groups": 32}),
-    ("64x4d, wider", 0, 2, {"channels_in": 2048, "channels_out": 2048, "groups": 64}),
-    ("two wide groups", 1, 1, {"channels_in": 256, "channels_out": 512, "groups": 2}),
-    ("few narrow groups", 1, 4, {"channels_in": 128, "channels_out": 128, "groups": 8}),
-    ("forty groups", 0, 4, {"channels_in": 640, "channels_out": 640, "groups": 40}),
-    ("groups of more than 32", 1, 1, {"channels_in": 2048, "channels_out": 2048, "groups": 32}),
-    ("depthwise", 0, 16, {"channels_in": 72, "channels_out": 72, "groups": 72, "kernel_w": 7}),
-    ("wide depthwise", 1, 16, {"channels_in": 1024, "channels_out": 1024, "groups": 1024, "kernel_w": 9}),
+@pytest.mark.parametrize("name, before, since, values", [
+    ("dense", 0, 0, {"channels_in": 64, "channels_out": 64}),
+    ("32x4d", 0, 0, {"channels_in": 128, "channels_out": 128, "groups": 32}),
+    ("32x8d, third stage", 1, 0, {"channels_in": 1024, "channels_out": 1024, "groups": 32}),
+    ("64x4d, last stage", 0, 0, {"channels_in": 2048, "channels_out": 2048, "groups": 64}),
+    ("32x16d, last stage", 1, 1, {"channels_in": 4096, "channels_out": 4096, "groups": 32}),
+    ("senet154: twice as many out", 0, 1, {"channels_in": 512, "channels_out": 1024, "groups": 64}),
+    ("skresnext: dilated", 0, 1, {"channels_in": 128, "channels_out": 128, "groups": 32, "dilation_w": 2}),
+    ("few narrow groups", 1, 1, {"channels_in": 128, "channels_out": 128, "groups": 8}),
+    ("few groups of eight", 1, 0, {"channels_in": 128, "channels_out": 128, "groups": 16}),
+    ("depthwise", 0, 0, {"channels_in": 72, "channels_out": 72, "groups": 72, "kernel_w": 7}),
+    ("wide depthwise", 1, 1, {"channels_in": 1024, "channels_out": 1024, "groups": 1024, "kernel_w": 9}),
 ])
-def test_groups_have_a_kernel_in_nhwc_or_leave_most_of_another_idle(name, lacks, idle, values):
-    assert [x.item() for x in features.fallback(_convolution(**values))] == [lacks, pytest.approx(idle)], name
+def test_groups_have_kernels_in_nhwc_by_their_number_and_width_and_the_software(name, before, since, values):
+    assert features.lacks_kernel(_convolution(**values)).tolist() == [[before, since]], name
+
+
+def test_what_groups_fall_back_to_fills_tiles_with_one_groups_channels():
+    wide = _convolution(channels_in=256, channels_out=512, groups=2)
+    assert features.idle(wide).tolist() == [[1, 1, 1]]
+    narrow = _convolution(channels_in=128, channels_out=256, groups=8)      # 16 and 32 a group
+    assert features.idle(narrow).tolist() == [[1, 4, 2]]
 
 
 def test_weights_that_are_computed_are_no_layouts():
     """Conditional convolutions: a group for each sample."""
     groups = {"kernel_w": 1, "channels_in": 128, "channels_out": 128, "groups": 2}
-    assert _work("Conv", 1e6, parameters=128 * 64, **groups).lacks_kernel.item() == 1
-    assert _work("Conv", 1e6, **groups).lacks_kernel.item() == 0
+    assert _work("Conv", 1e6, parameters=128 * 64, **groups).lacks_kernel.tolist() == [[1, 1]]
+    assert _work("Conv", 1e6, **groups).lacks_kernel.tolist() == [[0, 0]]
 
 
 def test_products_of_few_rows_that_stand_apart_fill_a_tile_each():
