@@ -1,4 +1,4 @@
-"""The language models whose steps were published: what each is, by the name that its labels have.
+"""The language models whose steps were published: what each is, by the name that its labels have. Some of them only checks ask for.
 
 Publications give a width, layers and heads; a class of transformers' with that configuration is what was run, or the nearest to it:
 MPT is GPT-2 here, whose layers have the same products, and biases that cost nothing beside them.
@@ -17,6 +17,8 @@ MPT = {"125m": (768, 12, 12), "350m": (1024, 24, 16), "760m": (1536, 24, 12), "1
 """Width, layers, heads, as llm-foundry's configurations have them."""
 MPT_VOCABULARY, MEGATRON_VOCABULARY = 50368, 51200
 """llm-foundry's; GPT-2's as Megatron pads it, which vTrain's points do not say."""
+TRANSLATION_VOCABULARY = 33708
+"""Joint, of WMT14's English and German."""
 
 
 def _gpt2(width: int, layers: int, heads: int, length: int, vocabulary: int = 50257) -> tuple[str, dict[str, Any]]:
@@ -26,6 +28,12 @@ def _gpt2(width: int, layers: int, heads: int, length: int, vocabulary: int = 50
 def _opt(width: int, layers: int, heads: int, length: int, **others: Any) -> tuple[str, dict[str, Any]]:
     return "OPTForCausalLM", dict(hidden_size=width, ffn_dim=4 * width, num_hidden_layers=layers, num_attention_heads=heads,
                                   max_position_embeddings=length, vocab_size=50272, **others)
+
+
+def _encoder_decoder(layers: int, vocabulary: int, length: int) -> tuple[str, dict[str, Any]]:
+    return "BartForConditionalGeneration", dict(
+        d_model=1024, encoder_layers=layers, decoder_layers=layers, encoder_attention_heads=16, decoder_attention_heads=16,
+        encoder_ffn_dim=4096, decoder_ffn_dim=4096, vocab_size=vocabulary, max_position_embeddings=length)
 
 
 def definition(name: str, length: int) -> tuple[str, dict[str, Any]]:
@@ -39,6 +47,11 @@ def definition(name: str, length: int) -> tuple[str, dict[str, Any]]:
     return {
         "bert_large": ("BertForPreTraining", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
                                                   intermediate_size=4096)),
+        "bert_base": ("BertForPreTraining", dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072)),
+        "electra_base": ("ElectraForQuestionAnswering", dict(hidden_size=768, embedding_size=768, num_hidden_layers=12,
+                                                             num_attention_heads=12, intermediate_size=3072)),
+        "bart_large": _encoder_decoder(12, 50265, length),
+        "transformer_big": _encoder_decoder(6, TRANSLATION_VOCABULARY, length),
         "gpt2_large": _gpt2(1280, 36, 20, length),
         "gpt3_xl": _gpt2(3072, 24, 24, length),
         "gpt3_27": _gpt2(2560, 32, 32, length),
