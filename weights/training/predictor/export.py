@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Iterator
 
@@ -97,17 +97,24 @@ class _Written:
         return self.sessions[name].run(list(file.outputs), dict(zip(file.inputs, (np.asarray(x) for x in inputs), strict=True)))
 
 
+ARITHMETIC = {"amp": {}, "tf32": {"is_amp": 0.0, "is_tf32": 1.0}, "fp32": {"is_amp": 0.0, "is_fp32": 1.0}}
+"""Flags by a label's precision."""
+
+
 def _off(found: np.ndarray, expected: np.ndarray) -> float:
     return float(np.abs(found / expected - 1).max())
 
 
 def worst_of_training(model: Shipped, written: _Written, data: Dataset, random: np.random.Generator) -> float:
-    """Between the one piece and what training computes, relative, over measured steps at random."""
+    """Between the one piece and what training computes, relative, over measured steps at random, on any GPU in any arithmetic."""
     labels = random.choice(np.flatnonzero(data.kind == TRAIN), CHECKED_LABELS)
+    cards, count = [gpu.names[0] for gpu in tables.gpus()], len(data.step_ms)
+    data = replace(data, gpu=random.choice(cards, count), precision=random.choice(list(ARITHMETIC), count))
     logs = [np.log(training.predict_labels((member, None), data, labels)) for member in model.members]
     expected, worst = np.exp(np.mean(logs, axis=0)), 0.0
     for label, step_ms in zip(labels, expected):
         flags = {"batch": float(data.batch[label]), "is_nhwc": float(data.is_nhwc[label]), "is_eager": 1.0,
+                 **ARITHMETIC[str(data.precision[label])],
                  "torch": float(batches.versions(data, np.array([label]))[0])}
         numbers = tables.gpu(str(data.gpu[label])).numbers
         found = written.run(WHOLE, *rows(data, int(data.label_network[label])), np.float32(configuration(**flags)),

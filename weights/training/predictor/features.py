@@ -20,14 +20,13 @@ TILE_COLUMNS, TILE_ROWS = 32, 32
 TILE_DEPTH = 8
 """Elements of the sum that fp16 tensor-core instructions take at a time."""
 
-PRODUCTS = ("Conv", "ConvTranspose", "ConvInteger", "Linear", "MatMul", "Einsum", "Attention", "MultiHeadAttention",
-            "LSTM", "GRU", "RNN")
-"""Types whose FLOPs run on tensor cores where there are some."""
+PRODUCTS = ("Conv", "ConvTranspose", "Linear", "MatMul", "Einsum", "Attention", "MultiHeadAttention", "LSTM", "GRU", "RNN")
+"""Types whose FLOPs run on tensor cores where there are some, and otherwise are tiled."""
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 """Matrices of a recurrence, each as wide and as high as its state."""
 
-CONVOLUTIONS = ("Conv", "ConvTranspose", "ConvInteger")
+CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 KEPT_IN_FP32 = ("LayerNormalization", "GroupNormalization", "InstanceNormalization", "RMSNormalization", "Softmax",
                 "LogSoftmax", "Exp", "Log", "Pow", "Reciprocal", "Softplus", "CumSum", "ReduceProd", "ReduceL1", "ReduceL2")
@@ -53,6 +52,7 @@ class Work(NamedTuple):
     has_layout: Tensor
     is_grouped: Tensor
     is_depthwise: Tensor
+    is_winograd: Tensor     # may be computed by Winograd's algorithm, outside tensor cores
     learns: Tensor      # parameters, which an optimizer steps over
     lacks_kernel: Tensor    # [P, 2], of its own in NHWC, before PyTorch 1.12 and with it
     idle: Tensor            # [P, 3], by how much what computes it then multiplies the FLOPs of each phase
@@ -97,6 +97,21 @@ FALLBACK_COLUMNS, LEAST_COLUMNS = 64, 4
 def _exceeds(x: Tensor, most: Tensor | float) -> Tensor:
     """0 or 1, of whole numbers."""
     return (x - most).clamp(0, 1)
+
+
+WINOGRAD = {"kernel_d": 1, "kernel_h": 3, "kernel_w": 3, "stride_h": 1, "stride_w": 1, "dilation_h": 1, "dilation_w": 1}
+FEW_CHANNELS = 31
+
+
+def is_winograd(operators: Operators) -> Tensor:
+    """[P, 1]: windows of 3x3 at every position, not in groups, 0 or 1: what cuDNN has Winograd's algorithm for. Of few channels what it
+    transforms is as much as what it saves."""
+    is_so = where_type(operators.type, CONVOLUTIONS) * (1 - grouping(operators.setting)[0])
+    for name in ("channels_in", "channels_out"):
+        is_so = is_so * _exceeds(column(operators.setting, name), FEW_CHANNELS)
+    for name, value in WINOGRAD.items():
+        is_so = is_so * (1 - (column(operators.setting, name) - value).abs().clamp(max=1))
+    return is_so
 
 
 def lacks_kernel(setting: Tensor) -> Tensor:
@@ -198,7 +213,7 @@ def work(operators: Operators, norm: Normalisation, batch: Tensor, use_padding: 
                 _steps(operators), _launches(moved, norm), is_product=where_type(operators.type, PRODUCTS),
                 is_convolution=where_type(operators.type, CONVOLUTIONS), is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32),
                 has_layout=1 - where_type(operators.type, ROWS), is_grouped=is_grouped, is_depthwise=is_depthwise,
-                learns=learns, idle=idle(operators.setting),
+                is_winograd=is_winograd(operators), learns=learns, idle=idle(operators.setting),
                 # computed weights, a group for each sample, are laid out as NCHW before
                 lacks_kernel=lacks_kernel(operators.setting) * learns)
 

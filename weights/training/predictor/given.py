@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from predictor import conditions, tables
+from predictor.model import Arithmetic, Rates
 
 SMALLEST_GPU_NUMBER = 0.01
 FIRST_WITH_BF16 = 8.0
@@ -28,10 +29,9 @@ class Given(NamedTuple):
     is_other_precision: Tensor      # than fp32, tf32 and fp16 or bf16 products
     torch: Tensor           # version, as conditions.VERSIONS
     conditions: Tensor      # [conditions.COUNT, C]
-    product_tflops: Tensor  # of products without a window
-    window_tflops: Tensor   # of convolutions
-    vector_tflops: Tensor
-    memory_gbps: Tensor
+    products: Arithmetic    # without a window
+    windows: Arithmetic     # of convolutions
+    rates: Rates
     gpu: Tensor             # [columns, C]
 
     @property
@@ -50,9 +50,7 @@ def read(configuration: Tensor, gpu: Tensor) -> Given:
     is_bf16 = (flag["is_amp_bf16"] + flag["is_bf16"]).clamp(max=1)
     is_emulated = is_bf16 * ((FIRST_WITH_BF16 - figure["compute_capability"]) * 10).clamp(0, 1)
     half_tflops = figure["fp16_tflops"] + is_emulated * (figure["fp32_tflops"] - figure["fp16_tflops"])
-    # PyTorch's default: fp32, and tf32 in convolutions
-    products = flag["is_fp32"] * figure["fp32_tflops"] + flag["is_tf32"] * figure["tf32_tflops"] + has_half * half_tflops
-    windows = products + flag["is_pytorch"] * flag["is_fp32"] * (figure["tf32_tflops"] - figure["fp32_tflops"])
+    as_tf32 = flag["is_pytorch"] * flag["is_fp32"]      # PyTorch's default: fp32, and tf32 in convolutions
     version = column["torch"] + (1 - column["torch"].clamp(0, 1)) * conditions.NEWEST
     is_fused = 1 - flag["is_eager"]
     given = conditions.columns(flag["is_nhwc"], flag["is_fp32"] * (1 - flag["is_pytorch"]),
@@ -62,6 +60,7 @@ def read(configuration: Tensor, gpu: Tensor) -> Given:
         batch=column["batch"][:1].clamp(min=1), is_half=is_half,
         is_autocast=has_half - is_half, is_nhwc=flag["is_nhwc"], is_adam=flag["is_adam"] + flag["is_adamw"], is_fused=is_fused,
         is_compiled=flag["is_compiled"], is_other_precision=is_emulated, torch=version,
-        conditions=torch.stack(given), product_tflops=products.clamp(min=SMALLEST_GPU_NUMBER),
-        window_tflops=windows.clamp(min=SMALLEST_GPU_NUMBER), vector_tflops=figure["fp32_tflops"],
-        memory_gbps=figure["memory_gbps"], gpu=gpu)
+        conditions=torch.stack(given), products=Arithmetic(flag["is_fp32"], flag["is_tf32"], has_half),
+        windows=Arithmetic(flag["is_fp32"] - as_tf32, flag["is_tf32"] + as_tf32, has_half),
+        rates=Rates(figure["fp32_tflops"], figure["tf32_tflops"], half_tflops, figure["memory_gbps"], figure["compute_capability"]),
+        gpu=gpu)

@@ -80,13 +80,34 @@ def with_software(lacks_kernel: Tensor, torch_version: Tensor) -> Tensor:
     return before + conditions.at_least(torch_version, conditions.PACKS_MORE) * (since - before)
 
 
+class Arithmetic(NamedTuple):
+    """Of products, 0 or 1 each."""
+
+    fp32: Tensor
+    tf32: Tensor
+    half: Tensor
+
+
+class Rates(NamedTuple):
+    """Of a GPU."""
+
+    vector_tflops: Tensor
+    tf32_tflops: Tensor
+    half_tflops: Tensor
+    gbps: Tensor
+    compute_capability: Tensor
+
+
+FIRST_WITH_TF32 = 8.0
+
+
 class Roofline(nn.Module):
     """Milliseconds of each part from FLOPs and bytes, with fitted efficiencies. The larger of both times, and a share of the
     smaller one: kernels overlap computing and memory traffic imperfectly.
 
-    Dense products run on tensor cores; convolutions of one channel a group do not. What is between takes the better way, but for
-    NHWC, where cuDNN 8 has kernels for some groups alone and falls back for others to one that leaves most of itself idle where
-    groups are narrow (features.lacks_kernel)."""
+    Dense products run on tensor cores, and on vector units where the arithmetic or the GPU has none; convolutions of one channel a
+    group always do. What is between takes the better way, but for NHWC, where cuDNN 8 has kernels for some groups alone and falls back
+    for others to one that leaves most of itself idle where groups are narrow (features.lacks_kernel)."""
 
     DENSE, GROUPED, DEPTHWISE, ELEMENTWISE = range(4)
 
@@ -104,6 +125,8 @@ class Roofline(nn.Module):
         start = torch.tensor([0.3, 1.0, 1.0, 1.0])[:, None].repeat(1, phases)
         self.flop_cost = nn.Parameter(start)                                # logarithms of 1 / efficiency, by class and phase
         self.flop_cost_nhwc = nn.Parameter(torch.zeros(3, phases))          # what NHWC adds, but for elementwise work
+        self.vector_cost = nn.Parameter(torch.full((phases,), 0.3))         # the same of dense products on vector units
+        self.winograd_cost = nn.Parameter(torch.full((phases,), -0.3))      # and what Winograd's algorithm takes off
         self.byte_cost = nn.Parameter(torch.full((phases,), 0.2))
         self.depthwise_byte_cost = nn.Parameter(torch.full((phases,), 0.5))     # what depthwise kernels add
         self.depthwise_byte_cost_nhwc = nn.Parameter(torch.zeros(phases))
@@ -113,20 +136,35 @@ class Roofline(nn.Module):
         self.tflops_per_gbps = nn.Parameter(torch.tensor(0.5))              # a logarithm: what memory can feed
 
     def product_ms(self, tflops: Tensor, gbps: Tensor) -> Tensor:
-        """Of a FLOP on matrix units: their rate, and behind it what caches and power can feed, which grow with the memory."""
+        """Of a FLOP: the units' rate, and behind it what caches and power can feed, which grow with the memory."""
         return 1 / (tflops * 1e9) + 1 / (gbps * 1e9 * torch.exp(self.tflops_per_gbps))
+
+    def units(self, arithmetic: Arithmetic, rates: Rates) -> tuple[Tensor, Tensor]:
+        """Milliseconds of a FLOP of a dense product on vector units and on tensor cores, 0 for units that it does without: it takes
+        what its slower ones take. With fp32 that is vector units, and no less than TF32 would."""
+        has_half = (2 * rates.half_tflops / rates.vector_tflops - 2).clamp(0, 1)       # else the rates are the same
+        has_tf32 = (2 * (rates.compute_capability - FIRST_WITH_TF32) + 1).clamp(0, 1)
+        on_vectors, tf32, half = (self.product_ms(tflops, rates.gbps)
+                                  for tflops in (rates.vector_tflops, rates.tf32_tflops, rates.half_tflops))
+        tf32, half = torch.maximum(has_tf32 * tf32, has_half * half), has_half * half
+        lacks_half, lacks_tf32 = 1 - has_half, 1 - torch.minimum(has_half, has_tf32)
+        return (on_vectors * (arithmetic.fp32 + arithmetic.tf32 * lacks_tf32 + arithmetic.half * lacks_half),
+                (arithmetic.fp32 + arithmetic.tf32) * tf32 + arithmetic.half * half)
 
     def _cost(self, kind: int, is_nhwc: Tensor) -> Tensor:
         return torch.exp(self.flop_cost[kind] + self.flop_cost_nhwc[kind] * is_nhwc)
 
+    def _dense_ms(self, work: Work, c: Configurations) -> Tensor:
+        as_tf32, in_nhwc = c.is_default * work.is_convolution, c.is_nhwc * work.has_layout
+        rates = Rates(*(c.gpu_column(f"{name}_tflops") for name in ("fp32", "tf32", "fp16")), c.gpu_column("memory_gbps"),
+                      c.gpu_column("compute_capability"))
+        vector_ms, tensor_ms = self.units(Arithmetic(c.is_fp32 - as_tf32, c.is_tf32 + as_tf32, c.is_amp), rates)
+        layout = self.flop_cost_nhwc[self.DENSE] * in_nhwc
+        on_vectors = work.flops * vector_ms * torch.exp(self.vector_cost + self.winograd_cost * work.is_winograd + layout)
+        return torch.maximum(on_vectors, work.padded * tensor_ms * torch.exp(self.flop_cost[self.DENSE] + layout))
+
     def _flops_ms(self, work: Work, c: Configurations) -> Tensor:
-        vector_tflops = c.gpu_column("fp32_tflops")
-        in_tf32 = c.is_tf32 + c.is_default * work.is_convolution
-        matrix_tflops = ((c.is_fp32 - c.is_default * work.is_convolution) * vector_tflops + in_tf32 * c.gpu_column("tf32_tflops")
-                         + c.is_amp * c.gpu_column("fp16_tflops"))
-        on_vectors = work.flops / (vector_tflops * 1e9)
-        on_tensors = work.padded * self.product_ms(matrix_tflops, c.gpu_column("memory_gbps"))
-        dense = on_tensors * self._cost(self.DENSE, c.is_nhwc * work.has_layout)
+        dense, on_vectors = self._dense_ms(work, c), work.flops / (c.gpu_column("fp32_tflops") * 1e9)
         lacks_kernel = c.is_nhwc * with_software(work.lacks_kernel, c.torch)
         slow = on_vectors * (1 + lacks_kernel * (work.idle - 1)) * self._cost(self.GROUPED, lacks_kernel)
         grouped = torch.minimum(dense, slow)

@@ -6,9 +6,9 @@
     Explain  the same, and instead of the times which part of them each operator takes
 
 They compute what training.predict does, in another order. At a batch every part of an operator takes
-max(f, m) + overlap * min(f, m), f = min(on tensor cores, on vector units), times how many there are and its correction. None
-of these depends on more of a configuration than two rates, a bandwidth, the layout, whether there is autocast, and conditions, in
-which a correction's logarithm is linear. So what is one job's at one batch is computed once.
+max(f, m) + overlap * min(f, m), f = min(dense, apart), dense = max(on vector units, on tensor cores), times how many there are and
+its correction. None of these depends on more of a configuration than three rates, a bandwidth, the layout, whether there is autocast,
+and conditions, in which a correction's logarithm is linear. So what is one job's at one batch is computed once.
 
 Rows lie along the last dimension, but for what matrices are multiplied with: then a vector of rows is a run in memory.
 """
@@ -42,6 +42,8 @@ NEVER = 1e8
 MOST = 1e30
 """FLOPs and bytes stay below it, so that nothing becomes infinite."""
 LEAST_MS = 1e-30
+COSTS = 3
+"""Of each phase in a layout."""
 LAYOUTS = ((0.0, 110.0), (1.0, 110.0), (1.0, float(conditions.PACKS_MORE)))
 """In which operators cost differently: whether it is NHWC, and since which PyTorch."""
 
@@ -96,10 +98,10 @@ class Encode(nn.Module):
 
     @staticmethod
     def _cost(roofline: Roofline, work: Work, is_nhwc: float, torch_version: float) -> list[Tensor]:
-        """[L, 3] each: of a FLOP on tensor cores, of one on vector units, of a byte."""
+        """[L, 3] each: of a FLOP of a dense product on tensor cores, of one of others, of a byte."""
         lacks_kernel = is_nhwc * with_software(work.lacks_kernel, torch.tensor([[torch_version]]))
-        dense = torch.exp(roofline.flop_cost[Roofline.DENSE]
-                          + is_nhwc * work.has_layout * roofline.flop_cost_nhwc[Roofline.DENSE])
+        layout = is_nhwc * work.has_layout * roofline.flop_cost_nhwc[Roofline.DENSE]
+        dense = torch.exp(roofline.flop_cost[Roofline.DENSE] + layout)
         grouped = torch.exp(roofline.flop_cost[Roofline.GROUPED] + lacks_kernel * roofline.flop_cost_nhwc[Roofline.GROUPED])
         grouped = grouped * (1 + lacks_kernel * (work.idle - 1))
         depthwise = torch.exp(roofline.flop_cost[Roofline.DEPTHWISE] + is_nhwc * roofline.flop_cost_nhwc[Roofline.DEPTHWISE])
@@ -107,13 +109,18 @@ class Encode(nn.Module):
         is_dense = work.is_product * (1 - work.is_grouped)
         is_depthwise = work.is_product * work.is_depthwise * (1 - lacks_kernel)
         is_grouped = work.is_product * work.is_grouped - is_depthwise
-        on_vectors = (is_dense * NEVER * dense + is_grouped * grouped + is_depthwise * depthwise
-                      + (1 - work.is_product) * others)
-        uses_tensors = is_dense + is_grouped * (1 - lacks_kernel)
-        on_tensors = uses_tensors * dense + (1 - uses_tensors) * NEVER * on_vectors
+        apart = (is_dense * NEVER * dense + is_grouped * grouped + is_depthwise * depthwise + (1 - work.is_product) * others)
+        may_be_dense = is_dense + is_grouped * (1 - lacks_kernel)
+        on_tensors = may_be_dense * dense + (1 - may_be_dense) * NEVER * apart
         byte = torch.exp(roofline.byte_cost + work.is_depthwise
                          * (roofline.depthwise_byte_cost + is_nhwc * roofline.depthwise_byte_cost_nhwc))
-        return [on_tensors, on_vectors, byte]
+        return [on_tensors, apart, byte]
+
+    @staticmethod
+    def _on_vectors(roofline: Roofline, work: Work, padding: Tensor) -> Tensor:
+        """[L, 3]: a FLOP of a dense product on vector units, in one on tensor cores. The same in all layouts."""
+        cost = roofline.vector_cost + roofline.winograd_cost * work.is_winograd - roofline.flop_cost[Roofline.DENSE]
+        return torch.exp(cost) / padding
 
     def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor,
                 operator_count: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -127,11 +134,13 @@ class Encode(nn.Module):
         trained_on = self.shipped.trained_on
         shares = torch.cat([work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_product, work.is_convolution,
                             1 - trained_on.is_seen_type[bare.type]], dim=1)
-        rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores, work.serial,
-                    features.padding(bare.setting), norm.elements,
+        padding = features.padding(bare.setting)
+        rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores, work.serial, padding, norm.elements,
                     normalisation.features(norm, torch.ones(1, 1))[:, (0, 1, 3)], work.has_layout, work.is_convolution,
                     work.is_kept_in_fp32, count, shares)
-        costs = [cost for member in members for layout in LAYOUTS for cost in self._cost(member.roofline, work, *layout)]
+        costs = [cost for member in members
+                 for cost in (*(x for layout in LAYOUTS for x in self._cost(member.roofline, work, *layout)),
+                              self._on_vectors(member.roofline, work, padding))]
         parameters = (operators.load[:, -1:] * count).sum(dim=0)
         launches = (features.step_launches(work) * count).sum(dim=0)
         load = trained_on.load(asked)
@@ -186,9 +195,9 @@ class Price(nn.Module):
         members = self.shipped.members
         flops, moved = rows.flops * c.batch + rows.step_flops, rows.bytes * c.batch + rows.step_bytes
         scores = rows.scores * c.batch + rows.step_scores
-        cost = encoding_cost.clamp(min=0).reshape(len(members), len(LAYOUTS), 3, PHASES, -1)
+        costs = encoding_cost.clamp(min=0).chunk(len(members))
         parameters, launches, _ = encoding_job.clamp(min=0).split(1)
-        ms_on_vectors, gbps = 1 / (c.vector_tflops * 1e9), c.memory_gbps * 1e6
+        ms_apart, gbps = 1 / (c.rates.vector_tflops * 1e9), c.rates.gbps * 1e6
         ms_per_byte = (c.halves_bytes * (HALF_BYTES / FP32_BYTES - 1) + 1) / gbps
         packs_more = conditions.at_least(c.torch, conditions.PACKS_MORE)
         in_layout = (1 - c.is_nhwc, c.is_nhwc * (1 - packs_more), c.is_nhwc * packs_more)   # differences would drown beside NEVER
@@ -199,20 +208,21 @@ class Price(nn.Module):
             return sum(x[i, :, None] * share for i, share in enumerate(in_layout))
 
         found = []
-        for member, encoded, of_flop in zip(members, encoding_rows.chunk(len(members), dim=1), cost):
-            ms_on_products = member.roofline.product_ms(c.product_tflops, c.memory_gbps)
-            ms_on_windows = member.roofline.product_ms(c.window_tflops, c.memory_gbps)
-            ms_on_tensors = ms_on_products + rows.is_convolution[0, :, None] * (ms_on_windows - ms_on_products)
+        for member, encoded, cost in zip(members, encoding_rows.chunk(len(members), dim=1), costs):
+            of_layouts, of_vectors = cost[:-PHASES].reshape(len(LAYOUTS), COSTS, PHASES, -1), cost[-PHASES:]
+            of_products, of_windows = (member.roofline.units(x, c.rates) for x in (c.products, c.windows))
+            is_window = rows.is_convolution[0, :, None]
+            ms_on_vectors, ms_on_tensors = (x + is_window * (y - x) for x, y in zip(of_products, of_windows))
             hidden, norm_hidden = self._hidden(member, encoded, rows, flops, moved, c.batch)
             factor = self._corrections(member.head.correction, hidden, rows.has_layout[0], c)
             norm_factor = self._corrections(member.norm_head.correction, norm_hidden, rows.has_layout[0], c)
-            on_tensors = (of_flop[:, 0] * (flops * rows.padding)).clamp(max=MOST)
-            on_vectors = (of_flop[:, 1] * flops).clamp(max=MOST)
-            byte = of_flop[:, 2] * moved
+            on_tensors = (of_layouts[:, 0] * (flops * rows.padding)).clamp(max=MOST)
+            apart, byte = (of_layouts[:, 1] * flops).clamp(max=MOST), of_layouts[:, 2] * moved
             widened = byte * ((Roofline.WIDENED - 1) * rows.is_kept_in_fp32)
             overlap, parts = torch.sigmoid(member.roofline.overlap), []
             for phase in range(PHASES):
-                flops_ms = torch.minimum(under(on_tensors[:, phase]) * ms_on_tensors, under(on_vectors[:, phase]) * ms_on_vectors)
+                ms_per_flop = torch.maximum(ms_on_tensors, of_vectors[phase, :, None] * ms_on_vectors)
+                flops_ms = torch.minimum(under(on_tensors[:, phase]) * ms_per_flop, under(apart[:, phase]) * ms_apart)
                 bytes_ms = (under(byte[:, phase]) + c.is_autocast * under(widened[:, phase])) * ms_per_byte
                 if phase < 2:
                     bytes_ms = bytes_ms + (torch.exp(member.roofline.score_cost[phase]) * scores[0])[:, None] * is_unfused

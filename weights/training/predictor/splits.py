@@ -57,8 +57,9 @@ def _by_network(data: Dataset, of_network: np.ndarray, is_judged: np.ndarray) ->
 
 A100 = ("A100-SXM-40GB", "A100-SXM-80GB", "A100-PCIe-40GB", "A100-PCIe-80GB")
 V100 = ("V100-SXM-16GB", "V100-PCIe-32GB")
+P100 = ("P100-PCIe-16GB", "P100-SXM-16GB")
 TWINS = (("GTX-1080-Ti", "TITAN-Xp"), ("TITAN-V", *V100), ("RTX-2080-Ti", "TITAN-RTX"), A100)
-LANGUAGE_TWINS = (("H100-SXM-80GB", "GH200-96GB"), ("TITAN-V", *V100), ("L4",), ("T4",), ("P100-PCIe-16GB",),
+LANGUAGE_TWINS = (("H100-SXM-80GB", "GH200-96GB"), ("TITAN-V", *V100), ("L4",), ("T4",), P100,
                   ("RTX-2080-Ti", "TITAN-RTX"))
 """Cards of one chip. Language models on A100 are never left out together: nothing else has them in half precision."""
 

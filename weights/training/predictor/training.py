@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,13 +23,16 @@ from predictor.published import VTRAIN
 class Schedule:
     epochs: int = 50
     parts: int = 40             # an epoch is this many steps, each over some of the networks
+    draws: int = 4              # ways to make them up, each with other rows of inference, that epochs take in turn
     learning_rate: float = 8e-3
+    last_rate: float = 0.2      # of it, that it falls to
+    averaged_from: float = 0.6  # of the epochs: what comes out is the mean of the weights behind each of the rest
     weight_decay: float = 0.05
     penalty: float = 0.003      # of the mean square correction, weighted by time
     layout_penalty: float = 3.0     # times as much of what NHWC adds to it where kernels are the same in both layouts
     least_networks: int = 25    # a type seen in fewer is taken for a relative, or is one of the unknown ones
     benchmarks_penalty: float = 0.002
-    inferences: int = 2         # rows of inference that training takes of each network, at random
+    inferences: int = 2         # rows of inference that a draw takes of each network, at random
     seed: int = 0
 
 
@@ -186,13 +190,42 @@ def chosen(data: Dataset, labels: np.ndarray, count: int, seed: int) -> np.ndarr
     return np.sort(np.concatenate([labels[~is_infer], drawn[order][rank < count]]))
 
 
-def _parts(data: Dataset, labels: np.ndarray, schedule: Schedule, options: Options) -> list[Batch]:
+def _parts(data: Dataset, labels: np.ndarray, schedule: Schedule, options: Options, seed: int) -> list[Batch]:
     """Labels by network, networks at random: a network's encodings are computed once for all of its labels."""
-    random = np.random.default_rng(schedule.seed)
+    labels, random = chosen(data, labels, schedule.inferences, seed), np.random.default_rng(seed)
     networks = random.permutation(np.unique(data.label_network[labels]))
     groups = np.array_split(networks, schedule.parts)
     weight = weights(data)
     return [batches.make_merged(data, labels[np.isin(data.label_network[labels], group)], weight, options) for group in groups]
+
+
+WARM_UP, FIRST_RATE = 0.15, 0.04
+
+
+def rate(done: float, last: float) -> float:
+    """Of the learning rate, after so much of the training: rises and falls as a cosine."""
+    if done < WARM_UP:
+        return FIRST_RATE + (1 - FIRST_RATE) * (1 - math.cos(math.pi * done / WARM_UP)) / 2
+    return last + (1 - last) * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP))) / 2
+
+
+class _Mean:
+    """Of parameters at several times: flatter, and less a matter of chance, than the last (Izmailov et al. 2018)."""
+
+    def __init__(self, parameters: list[nn.Parameter]) -> None:
+        self.parameters, self.count = parameters, 0
+        self.mean = [torch.zeros_like(p) for p in parameters]
+
+    @torch.no_grad()
+    def add(self) -> None:
+        self.count += 1
+        for mean, parameter in zip(self.mean, self.parameters):
+            mean.lerp_(parameter, 1 / self.count)
+
+    @torch.no_grad()
+    def apply(self) -> None:
+        for mean, parameter in zip(self.mean, self.parameters):
+            parameter.copy_(mean)
 
 
 PHYSICS_RATE = 4.0
@@ -209,34 +242,47 @@ def _parameter_groups(model: Predictor, benchmarks: Benchmarks, schedule: Schedu
     ]
 
 
+DRAW_SEEDS = 100
+"""Between two draws: seeds of draws of one seed are none of another's."""
+
+
+def _loss(model: Predictor, benchmarks: Benchmarks, batch: Batch, schedule: Schedule) -> Tensor:
+    step_ms, of_pairs = predict(model, batch, benchmarks, knows_hosts=True)
+    implausible = of_pairs.square + schedule.layout_penalty * of_pairs.layout
+    error = torch.log(step_ms) - torch.log(batch.step_ms)
+    each = nn.functional.huber_loss(error, torch.zeros_like(error), delta=0.1, reduction="none") * 10
+    loss = ((each + schedule.penalty * implausible) * batch.weight).sum() / batch.weight.sum()
+    return loss + schedule.benchmarks_penalty * benchmarks.implausibility()
+
+
 def fit(data: Dataset, labels: np.ndarray, options: Options, schedule: Schedule) -> tuple[Predictor, Benchmarks]:
     """A predictor of these labels (indices), and what was theirs alone."""
     torch.manual_seed(schedule.seed)
-    labels = chosen(data, labels, schedule.inferences, schedule.seed)
     model, benchmarks = Predictor(options), Benchmarks(len(np.unique(batches.host_names(data))))
-    _merge_rare_types(model, data, np.unique(data.label_network[labels]), schedule.least_networks)
-    parts = _parts(data, labels, schedule, options)
-    _fit_scales(model, parts)
-    optimizer = torch.optim.AdamW(_parameter_groups(model, benchmarks, schedule), fused=True)
-    steps = schedule.epochs * len(parts)
-    rate = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, [group["lr"] for group in optimizer.param_groups], total_steps=steps, pct_start=0.15)
+    draws = [_parts(data, labels, schedule, options, schedule.seed + DRAW_SEEDS * i) for i in range(schedule.draws)]
+    first = chosen(data, labels, schedule.inferences, schedule.seed)
+    _merge_rare_types(model, data, np.unique(data.label_network[first]), schedule.least_networks)
+    _fit_scales(model, draws[0])
+    groups = _parameter_groups(model, benchmarks, schedule)
+    optimizer = torch.optim.AdamW(groups, fused=True)
+    steps = schedule.epochs * schedule.parts
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(step / steps, schedule.last_rate))
+    mean = _Mean([p for group in groups for p in group["params"]])
     random = np.random.default_rng(schedule.seed)
     model.train()
-    for _ in range(schedule.epochs):
+    for epoch in range(schedule.epochs):
+        parts = draws[epoch % len(draws)]
         for i in random.permutation(len(parts)):
-            batch = parts[i]
-            step_ms, of_pairs = predict(model, batch, benchmarks, knows_hosts=True)
-            implausible = of_pairs.square + schedule.layout_penalty * of_pairs.layout
-            error = torch.log(step_ms) - torch.log(batch.step_ms)
-            each = nn.functional.huber_loss(error, torch.zeros_like(error), delta=0.1, reduction="none") * 10
-            loss = ((each + schedule.penalty * implausible) * batch.weight).sum() / batch.weight.sum()
-            loss = loss + schedule.benchmarks_penalty * benchmarks.implausibility()
+            loss = _loss(model, benchmarks, parts[i], schedule)
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
-            rate.step()
+            scheduler.step()
+        if epoch + 1 > schedule.averaged_from * schedule.epochs:
+            mean.add()
+    if mean.count:
+        mean.apply()
     return model.eval(), benchmarks.eval()
 
 

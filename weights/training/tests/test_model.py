@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from predictor import batches, conditions, export, splits, tables, training
+from predictor import batches, conditions, export, features, normalisation, splits, tables, training
 from predictor.interval import FEATURES, NEWER, Interval
-from predictor.model import Options, Predictor, smooth_maximum
+from predictor.model import Configurations, Options, Predictor, Roofline, smooth_maximum
+from predictor.operators import Operators
 from predictor.pieces import Shipped, Whole
 from predictor.range import TrainingRange, card_names
 from predictor.training import Schedule
@@ -145,6 +146,37 @@ def test_training_takes_so_many_rows_of_inference_for_each_network(make_sequence
     assert training.chosen(data, np.arange(5), 0, seed=0).tolist() == [0]
 
 
+def test_the_learning_rate_rises_and_falls_to_its_last():
+    rates = [training.rate(done / 100, 0.2) for done in range(101)]
+    top = rates.index(max(rates))
+    assert rates[:top + 1] == sorted(rates[:top + 1]) and rates[top:] == sorted(rates[top:], reverse=True)
+    assert (round(100 * training.WARM_UP), 1.0, 0.2) == (top, pytest.approx(rates[top]), pytest.approx(rates[-1]))
+
+
+def test_what_comes_out_is_the_mean_of_the_last_epochs_weights(data, all_labels, monkeypatch):
+    seen, fitted, add = [], [], training._Mean.add
+
+    def noted(mean):
+        seen.append([p.detach().clone() for p in mean.parameters])
+        fitted[:] = mean.parameters
+        add(mean)
+
+    monkeypatch.setattr(training._Mean, "add", noted)
+    model, benchmarks = training.fit(data, all_labels, SMALL, Schedule(epochs=5, parts=3, averaged_from=0.6))
+    assert len(seen) == 2 and {id(p) for p in fitted} == {id(p) for p in (*model.parameters(), *benchmarks.parameters())}
+    for parameter, first, second in zip(fitted, *seen):
+        assert torch.allclose(parameter, (first + second) / 2, atol=1e-6)
+
+
+def test_draws_of_one_training_take_other_rows_of_inference(make_sequence, make_label):
+    from predictor import dataset
+    from predictor.labels import Network
+
+    labels = [make_label("a", batch, 1.0, kind="infer") for batch in range(1, 101)]
+    data = dataset.build({Network("a", 224): make_sequence(2)}, labels)
+    assert len({tuple(training.chosen(data, np.arange(100), 2, seed=training.DRAW_SEEDS * draw)) for draw in range(4)}) == 4
+
+
 def test_steps_that_nhwc_slows_beyond_reason_are_not_trained_on(make_sequence, make_label):
     from predictor import dataset
     from predictor.labels import Network
@@ -177,6 +209,44 @@ def test_faster_gpus_and_lesser_arithmetic_take_less_time(ask):
     of = [ask(0, 1024.0, "A100", **flags)[0][1].item() for flags in ({"is_amp": 0.0, "is_fp32": 1.0},
                                                                      {"is_amp": 0.0, "is_tf32": 1.0}, {})]
     assert of[0] > of[1] > of[2]
+
+
+def _dense_ms(gpu: str, arithmetic: str, **window: float) -> list[float]:
+    """Of each phase of a convolution, by the prior."""
+    setting = {"channels_in": 64, "channels_out": 64, "size_in": 196, "size_out": 196} | dict.fromkeys(
+        ("kernel_d", "kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "groups"), 1) | window
+    load = [1e9 if i % 3 == 0 else 1.0 for i in range(tables.PHASE_LOAD_COUNT)] + [0.0] * tables.PHASE_LOAD_COUNT + [64.0]
+    operators = Operators(torch.tensor([tables.operator_type_row("Conv")]),
+                          torch.tensor([[float(setting.get(name, 0)) for name in tables.settings()]]), torch.tensor([load]))
+    bare, norm = normalisation.split(operators)
+    off, figures = torch.zeros(1, 1), torch.tensor([tables.gpu(gpu).numbers])
+    flags = {name: torch.full((1, 1), float(name == arithmetic)) for name in ("is_fp32", "is_tf32", "is_amp", "is_default")}
+    c = Configurations(torch.ones(1, 1), is_half=off, is_nhwc=off, is_adam=off, is_fused=off, is_compiled=off,
+                       torch=torch.full((1, 1), 112.0), gpu=figures, **flags)
+    with torch.no_grad():
+        return Roofline()(features.work(bare, norm, torch.ones(1, 1)), c)[0, :3].tolist()
+
+
+@pytest.mark.parametrize("gpu", ["K80", "P100", "V100", "T4", "RTX-3090", "A100", "H100"])
+def test_on_no_gpu_does_lesser_arithmetic_take_longer(gpu):
+    for window in ({}, {"kernel_h": 3, "kernel_w": 3}):
+        times = [_dense_ms(gpu, arithmetic, **window) for arithmetic in ("is_amp", "is_tf32", "is_fp32")]
+        assert all(half <= tf32 <= fp32 for half, tf32, fp32 in zip(*times))
+
+
+def test_without_tensor_cores_all_arithmetic_takes_the_same():
+    assert _dense_ms("P100", "is_amp") == _dense_ms("P100", "is_fp32")
+    assert _dense_ms("V100", "is_tf32") == _dense_ms("V100", "is_fp32") > _dense_ms("V100", "is_amp")
+
+
+def test_winograds_algorithm_is_for_windows_of_3x3_at_every_position_outside_tensor_cores():
+    three = {"kernel_h": 3, "kernel_w": 3}
+    for gpu, arithmetic, window, is_quicker in (("V100", "is_fp32", three, True), ("V100", "is_amp", three, False),
+                                                ("V100", "is_fp32", three | {"stride_h": 2, "stride_w": 2}, False),
+                                                ("V100", "is_fp32", {"kernel_h": 1, "kernel_w": 3}, False),
+                                                ("V100", "is_fp32", three | {"channels_in": 16}, False)):
+        plain, windowed = (_dense_ms(gpu, arithmetic, **x) for x in ({k: v for k, v in window.items() if k == "channels_in"}, window))
+        assert (windowed[0] < 0.9 * plain[0]) == is_quicker
 
 
 def test_pytorchs_default_is_tf32_in_convolutions_alone(ask, data):
