@@ -26,7 +26,7 @@
 #include <stdlib.h>
 
 #define PRIOR_ROWS 4.0
-#define STRENGTH_ROWS 3.0     /* rows that contradict the terms, taken for granted */
+#define STRENGTH_ROWS 5.0     /* rows that contradict the terms, taken for granted */
 #define HUBER 2.0             /* standard deviations from which on a row counts less */
 #define QUANTILE_95 1.6448536 /* of the normal distribution */
 #define SITE_PART 0.02        /* of the stated variance, that is drawn for the site, */
