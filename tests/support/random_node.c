@@ -69,7 +69,8 @@ static const struct {
 
 static void add_random_attr(uint64_t *state, ir_graph *graph, ir_node *node)
 {
-    int64_t ints[4];
+    int64_t ints[4], number;
+    double real; /* drawn before the name: arguments have no order */
     int count = random_pick(state, 5), which = random_pick(state, (int)(sizeof string_attrs / sizeof *string_attrs));
     switch (random_pick(state, 6)) {
     case 0:
@@ -77,14 +78,15 @@ static void add_random_attr(uint64_t *state, ir_graph *graph, ir_node *node)
         ir_node_set_ints(graph, node, PICK_FROM(state, ints_attrs), ints, count);
         break;
     case 1:
-        ir_node_set_float(graph, node, PICK_FROM(state, float_attrs), random_pick(state, 9) * 0.5 - 2);
+        real = random_pick(state, 9) * 0.5 - 2;
+        ir_node_set_float(graph, node, PICK_FROM(state, float_attrs), real);
         break;
     case 2:
         ir_node_set_string(graph, node, string_attrs[which].name, string_attrs[which].value);
         break;
     default:
-        ir_node_set_int(graph, node, PICK_FROM(state, int_attrs),
-                        random_pick(state, 16) ? random_pick(state, 6) - 2 : INT64_MIN);
+        number = random_pick(state, 16) ? random_pick(state, 6) - 2 : INT64_MIN;
+        ir_node_set_int(graph, node, PICK_FROM(state, int_attrs), number);
         break;
     }
 }
@@ -124,7 +126,8 @@ static int random_inputs(uint64_t *state, ir_graph *graph, const ir_op *op, cons
         if (i >= op->min_inputs && random_pick(state, 4) == 0) continue;
         if (random_pick(state, 3) == 0) dtype = random_dtype(state);
         if (random_pick(state, 3) == 0) rank = random_pick(state, 5);
-        if (random_pick(state, 3) == 0) dims[random_pick(state, 4)] = 1 + random_pick(state, 4);
+        int extent = random_pick(state, 3) == 0 ? 1 + random_pick(state, 4) : 0;
+        if (extent > 0) dims[random_pick(state, 4)] = extent;
         ir_wide *wide = random_tensor(state, graph->arena, dtype, rank, dims);
         tensors[i] = wide;
         values[i] = ir_graph_add_constant(graph, "input", ir_tensor_from_wide(graph->arena, wide));
