@@ -36,6 +36,7 @@ def test_what_a_point_leaves_too_open_is_left_out():
     base = dict(framework="TensorFlow2", gpu_canonical="V100", precision="fp32", throughput="1", batch_per_gpu="8", seq_or_resolution="128")
     assert _example(model="BERT", gpus="16", notes="Pre-training: Multi-node", **base) is None      # of how many nodes?
     assert _example(model="BERT", gpus="", notes="Pre-training: Multi-node", **base) is None
+    assert _example(model="BERT", gpus="1", **{**base, "framework": "PaddlePaddle", "batch_per_gpu": "4096"}) is None    # of all passes
     assert _example(model="ELECTRA", gpus="1", notes="Pre-training", **base) is None
     assert _example(model="WideAndDeep", gpus="1", **base) is None
 

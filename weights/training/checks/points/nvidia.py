@@ -24,6 +24,9 @@ LANGUAGE_MODELS = {"BERT": "bert_large", "biobert": "bert_base", "BART": "bart_l
 PASSES = 64
 """Of pre-training where a point names none: an optimizer after so many counts nothing."""
 
+MOST_BATCH = 1024
+"""Of a GPU: larger ones are those of all GPUs and passes together, or misprints."""
+
 BATCHES = {"resnet50": 256, "resnext101_32x4d": 128, "seresnext101_32x4d": 128, "efficientnet_b0": 256, "efficientnet_b4": 64}
 """On a GPU, in half precision and TF32; half of that in fp32."""
 SIZES = {"efficientnet_b4": 380}
@@ -72,7 +75,7 @@ def _language(row: dict[str, str], card: str, gpus: int, batch: int) -> Point | 
     model, precision = row["model"], _precision(row, card)
     is_several_of_one = "ulti-node" in row["notes"] and row["framework"] == "TensorFlow2"
     is_pretraining = "re-training" in row["notes"]
-    if is_several_of_one or (is_pretraining and model == "ELECTRA") or batch > 4096 or ("ine-tuning" in row["notes"] and model == "BART"):
+    if is_several_of_one or (is_pretraining and model == "ELECTRA") or batch > MOST_BATCH or ("ine-tuning" in row["notes"] and model == "BART"):
         return None     # ELECTRA's generator and BART's summaries are not rebuilt
     length = number(row, "seq_or_resolution") or (NER_LENGTH if model == "biobert" else SQUAD_LENGTH)
     passes = _passes(row, precision)
