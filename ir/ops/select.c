@@ -352,7 +352,10 @@ static mdot_status pad_result(const ir_operands *from, ir_type *out_type)
     for (int i = 0; i < in.rank; i++) {
         int64_t least = -1, most;
         bool was_empty = ir_dim_is(in.dim[i], 0);
-        bool affine = ir_dim_add(in.dim[i], before[i], &in.dim[i]) && ir_dim_add(in.dim[i], after[i], &in.dim[i]);
+        /* Places are counted from the first element: the first is -before, the last extent + after - 1. */
+        ir_dim first;
+        bool affine = ir_dim_sub(ir_dim_number(0), before[i], &first) && ir_dim_add(in.dim[i], after[i], &in.dim[i]) &&
+                      ir_dim_add(in.dim[i], before[i], &in.dim[i]);
         if (affine) ir_dim_bounds(from->graph, in.dim[i], &least, &most);
         if (least < 0) {
             return ir_fail(from->node, from->err, ir_dims_fault(1, &in.dim[i]),
