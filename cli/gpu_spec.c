@@ -57,6 +57,7 @@ static const struct figure {
     {"compute_capability", "cc", offsetof(mdot_gpu, compute_capability)},
     {"nvlink_gbps", "nvlink", offsetof(mdot_gpu, nvlink_gbps)},
     {"pcie_gbps", "pcie", offsetof(mdot_gpu, pcie_gbps)},
+    {"watts", "power", offsetof(mdot_gpu, watts)},
 };
 enum { FIGURE_COUNT = sizeof figures / sizeof *figures, TFLOPS = 0, NAME = FIGURE_COUNT, LIKE, KEY_COUNT };
 
@@ -172,6 +173,7 @@ static bool add_spec(const spec *s, cli_gpus *gpus)
     double scale = s->given[TFLOPS] ? s->value[TFLOPS] / gpu.fp16_tflops : 1;
     gpu.tf32_tflops *= scale;
     gpu.fp32_tflops *= scale;
+    gpu.watts *= scale; /* so that its clock falls as the other's does */
     for (int i = 0; i < FIGURE_COUNT; i++)
         if (s->given[i]) *figure_of(&gpu, i) = s->value[i];
     char *name = gpus->names[gpus->count];

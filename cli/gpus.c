@@ -53,9 +53,10 @@ static void print_json(void)
         printf(
             ", \"compute_capability\": %g, \"sm_count\": %g, \"boost_mhz\": %g, \"memory_gib\": %g, "
             "\"memory_gbps\": %g, \"l2_mib\": %g,\n   \"fp32_tflops\": %g, \"tf32_tflops\": %g, \"fp16_tflops\": %g, "
-            "\"nvlink_gbps\": %g, \"pcie_gbps\": %g, \"predictor\": \"%s\"}",
+            "\"nvlink_gbps\": %g, \"pcie_gbps\": %g, \"watts\": %g,\n   \"predictor\": \"%s\"}",
             g.compute_capability, g.sm_count, g.boost_mhz, g.memory_gib, g.memory_gbps, g.l2_mib, g.fp32_tflops,
-            g.tf32_tflops, g.fp16_tflops, g.nvlink_gbps, g.pcie_gbps, *standing != '\0' ? standing : "neither");
+            g.tf32_tflops, g.fp16_tflops, g.nvlink_gbps, g.pcie_gbps, g.watts,
+            *standing != '\0' ? standing : "neither");
     }
     printf("\n ]}\n");
 }

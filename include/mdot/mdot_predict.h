@@ -255,6 +255,7 @@ typedef struct mdot_gpu {
     double fp32_tflops, tf32_tflops, fp16_tflops;
     double nvlink_gbps; /* 0: the board comes without NVLink */
     double pcie_gbps;   /* 0: not known, and taken as PCIe 4 with 16 lanes */
+    double watts;       /* the board's power limit, under which its clock may fall; 0: as many as the rates take */
 } mdot_gpu;
 
 /* The table's names, ending with NULL; static. */

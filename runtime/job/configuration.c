@@ -87,7 +87,7 @@ static mdot_status read_figures(const mdot_gpu *figures, mdot_gpu *out_gpu, mdot
     if (status != MDOT_OK) return status;
     if (out_gpu->pcie_gbps == 0) out_gpu->pcie_gbps = PCIE_4_GBPS;
 #define CHECK(field)                                                                                                   \
-    if (!is_figure(out_gpu->field, RT_GPU_##field == RT_GPU_nvlink_gbps))                                              \
+    if (!is_figure(out_gpu->field, RT_GPU_##field == RT_GPU_nvlink_gbps || RT_GPU_##field == RT_GPU_watts))            \
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU's " #field " is %g", out_gpu->field);
     RT_GPU_COLUMN_MAP(CHECK)
 #undef CHECK

@@ -58,7 +58,8 @@ static_assert(RT_CONFIGURATION_NUMBERS < 32, "a bit for each number");
     X(tf32_tflops)                                                                                                     \
     X(fp16_tflops)                                                                                                     \
     X(nvlink_gbps)                                                                                                     \
-    X(pcie_gbps)
+    X(pcie_gbps)                                                                                                       \
+    X(watts)
 
 enum {
 #define RT_GPU_COLUMN_ENUM(field) RT_GPU_##field,

@@ -420,7 +420,7 @@ static bool is_no_worse(const mdot_gpu *a, const mdot_gpu *b)
     return a->compute_capability >= b->compute_capability && a->sm_count >= b->sm_count &&
            a->boost_mhz >= b->boost_mhz && a->memory_gib >= b->memory_gib && a->memory_gbps >= b->memory_gbps &&
            a->l2_mib >= b->l2_mib && a->fp32_tflops >= b->fp32_tflops && a->tf32_tflops >= b->tf32_tflops &&
-           a->fp16_tflops >= b->fp16_tflops;
+           a->fp16_tflops >= b->fp16_tflops && a->watts >= b->watts;
 }
 
 static void a_card_that_is_no_worse_in_any_figure_is_no_slower(void **state)

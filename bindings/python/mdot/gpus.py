@@ -27,6 +27,8 @@ class GPU:
     """0: the board comes without NVLink."""
     pcie_gbps: float = 0.0
     """0: not known, and taken as PCIe 4 with 16 lanes."""
+    watts: float = 0.0
+    """The board's power limit, under which its clock may fall; 0: as many as the rates take."""
 
     def replace(self, **figures: float | str) -> GPU:
         """One like this with other figures: `mdot.gpu("A100").replace(name="half an A100", sm_count=54)`."""

@@ -170,9 +170,12 @@ static void pad_refuses_what_does_not_fit(void **state)
     assert_shape_fault(MDOT_MALFORMED, "take more from axis 0", "Pad", .inputs = {"f32[2]", "i64[2] [-2, -1]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "take more from axis 0", "Pad", .inputs = {"f32[L]", "i64[2] [-2, 0]"});
     /* ... and where only both together leave something: places are counted from either end */
-    assert_shape_fault(MDOT_MALFORMED, "take more from axis 0", "Pad", .inputs = {"f32[2]", "i64[2] [" LEAST ", " GREATEST "]"});
-    assert_eval_fault(MDOT_MALFORMED, "take more from axis 0", "Pad", .inputs = {"f32[2] 0..", "i64[2] [" LEAST ", " GREATEST "]"});
-    assert_shape_fault(MDOT_MALFORMED, "take more from axis 0", "Pad", .inputs = {"f32[4]", "i64[2] [-" GREATEST ", " GREATEST "]"});
+    assert_shape_fault(MDOT_MALFORMED, "take more from axis 0", "Pad",
+                       .inputs = {"f32[2]", "i64[2] [" LEAST ", " GREATEST "]"});
+    assert_eval_fault(MDOT_MALFORMED, "take more from axis 0", "Pad",
+                      .inputs = {"f32[2] 0..", "i64[2] [" LEAST ", " GREATEST "]"});
+    assert_shape_fault(MDOT_MALFORMED, "take more from axis 0", "Pad",
+                       .inputs = {"f32[4]", "i64[2] [-" GREATEST ", " GREATEST "]"});
     assert_shape_fault(MDOT_MALFORMED, "1 pads for 1 axes", "Pad", .inputs = {"f32[2]", "i64[1] [1]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "mode \"mirror\"", "Pad", "mode=\"mirror\"",
                        .inputs = {"f32[2]", "i64[2] [1, 1]"});

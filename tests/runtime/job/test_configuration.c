@@ -80,17 +80,19 @@ static void links_reach_a_part_of_their_rate(void **state)
 }
 
 /* Figures from before these were known, and from a card without NVLink. */
-static void figures_without_links_are_pcie_4(void **state)
+static void figures_without_links_are_pcie_4_and_may_lack_watts(void **state)
 {
     (void)state;
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
-    gpu.nvlink_gbps = gpu.pcie_gbps = 0;
+    gpu.nvlink_gbps = gpu.pcie_gbps = gpu.watts = 0;
     rt_setup s = read((mdot_configuration){.gpu_figures = &gpu});
     predict_assert_close(s.c.link_gbps, 0.4 * 31.5);
+    gpu.watts = 300;
     gpu.struct_size = offsetof(mdot_gpu, nvlink_gbps);
     s = read((mdot_configuration){.gpu_figures = &gpu});
     predict_assert_close(s.c.link_gbps, 0.4 * 31.5);
+    assert_true(s.gpu.watts == 0);
 }
 
 static void saying_how_gpus_work_together_is_not_plain(void **state)
@@ -118,7 +120,7 @@ int main(void)
         cmocka_unit_test(degrees_that_are_not_given_follow),
         cmocka_unit_test(pipeline_has_as_many_micro_batches_as_stages),
         cmocka_unit_test(links_reach_a_part_of_their_rate),
-        cmocka_unit_test(figures_without_links_are_pcie_4),
+        cmocka_unit_test(figures_without_links_are_pcie_4_and_may_lack_watts),
         cmocka_unit_test(saying_how_gpus_work_together_is_not_plain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,6 +149,7 @@ static void figures_agree_with_each_other(void **state)
         assert_true(gpu.memory_gib >= 8 && gpu.memory_gib <= 288);
         assert_true(gpu.memory_gbps >= 240 && gpu.memory_gbps <= 8000);
         assert_true(gpu.l2_mib >= 1.5 && gpu.l2_mib <= 128);
+        assert_true(gpu.watts >= 70 && gpu.watts <= 1400);
     }
 }
 

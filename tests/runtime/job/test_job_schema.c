@@ -127,13 +127,13 @@ static void expect_times(onnx_builder *b, double lower, double middle, double up
     predict_close(&f);
 }
 
-/* The runtime has 11 numbers of a GPU and 26 of a configuration. */
+/* The runtime has 12 numbers of a GPU and 26 of a configuration. */
 static void later_predictors_say_what_numbers_are_that_this_runtime_lacks(void **state)
 {
     (void)state;
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
-    expect_times(with_note(numbers_model("gpu", 13, 10), "mdot.defaults.gpu", "0.5, 2e1"), 1 + gpu.pcie_gbps, 1.5, 21);
+    expect_times(with_note(numbers_model("gpu", 14, 11), "mdot.defaults.gpu", "0.5, 2e1"), 1 + gpu.watts, 1.5, 21);
     expect_times(with_note(numbers_model("configuration", 28, 25), "mdot.defaults.configuration", "3,4"), 1, 4, 5);
 }
 
@@ -145,8 +145,8 @@ static void defaults_of_known_numbers_are_not_used(void **state)
     assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
     expect_times(with_note(numbers_model("gpu", 11, 6), "mdot.defaults.gpu", "7,7,7,7"), 1 + gpu.fp32_tflops,
                  1 + gpu.tf32_tflops, 1 + gpu.fp16_tflops);
-    expect_times(with_note(numbers_model("gpu", 12, 9), "mdot.defaults.gpu", "6,7,8"), 1 + gpu.nvlink_gbps,
-                 1 + gpu.pcie_gbps, 9);
+    expect_times(with_note(numbers_model("gpu", 13, 10), "mdot.defaults.gpu", "6,7,8"), 1 + gpu.pcie_gbps,
+                 1 + gpu.watts, 9);
 }
 
 /* By name any numbers are read, in any order; one of a later version is what the predictor says. */
@@ -298,10 +298,10 @@ static void unknown_inputs_are_refused_by_name(void **state)
     expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L,26",
                          "input operator_setting of entry predict has 26 columns, of which mdot " MDOT_VERSION_STRING
                          " knows the first 25: the predictor was made for a later version");
-    expect_incompatible(with_note(numbers_model("gpu", 13, 8), "mdot.defaults.gpu", "1"),
-                        "input gpu of entry predict has 13 columns, of which mdot " MDOT_VERSION_STRING
-                        " knows the first 11: the predictor was made for a later version and says of 1");
-    expect_incompatible(numbers_model("gpu", 12, 0), "input gpu of entry predict has 12 columns");
+    expect_incompatible(with_note(numbers_model("gpu", 14, 8), "mdot.defaults.gpu", "1"),
+                        "input gpu of entry predict has 14 columns, of which mdot " MDOT_VERSION_STRING
+                        " knows the first 12: the predictor was made for a later version and says of 1");
+    expect_incompatible(numbers_model("gpu", 13, 0), "input gpu of entry predict has 13 columns");
     expect_incompatible(numbers_model("configuration", 27, 0), "input configuration of entry predict has 27 columns");
     expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L",
                          "operator_setting of entry predict is not f32 [L, 25]");

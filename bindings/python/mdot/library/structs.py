@@ -295,6 +295,7 @@ class mdot_gpu(Sized):
         ("fp16_tflops", c_double),
         ("nvlink_gbps", c_double),
         ("pcie_gbps", c_double),
+        ("watts", c_double),
     ]
 
 
