@@ -38,6 +38,7 @@ static void a_card_may_be_given_by_its_figures(void **state)
     double wide = step_of_spec(f, "name=Wide,like=A100,bandwidth=3110");
     assert_true(wide < 0.9 * of_a100);
     expect_contains(f->result.out, "\"gpu\": \"Wide\"");
+    assert_true(step_of_spec(f, "like=A100,watts=40") > 1.2 * of_a100);
     char path[300];
     snprintf(path, sizeof path, "%s/wide.txt", f->folder);
     FILE *file = fopen(path, "w");

@@ -55,7 +55,7 @@ class Exported(nn.Module):
         self.register_buffer("same", torch.tensor(learnt.configuration[:1, 2 + len(VERSIONS):], dtype=torch.float32))
         self.register_buffer("off", torch.tensor([low, 0.0, high]))
         self.register_buffer("versions", torch.tensor(VERSIONS, dtype=torch.float32))
-        self.register_buffer("card", torch.tensor(tables.gpu(folds.CARD).numbers, dtype=torch.float32))
+        self.register_buffer("card", torch.tensor(tables.gpu(folds.CARD).card, dtype=torch.float32))
         self.least_batch, self.most_batch = float(learnt.batch.min()), float(learnt.batch.max())
         self.newest = float(max(v for v, seen in zip(VERSIONS, learnt.configuration[:, 2:].any(axis=0)) if seen))
 
@@ -87,7 +87,7 @@ def job(data: Dataset, reader: Reader, network: int, batch: float, is_nhwc: bool
     rows = reader.sequence(network)
     given = dict.fromkeys(READS, 0.0) | {"batch": batch, "is_amp": 1.0, "is_nhwc": float(is_nhwc), "torch": torch_version}
     return (torch.tensor(rows.type), *(torch.tensor(np.asarray(x), dtype=torch.float32) for x in (
-        rows.setting, rows.load, rows.position, [given[name] for name in READS], tables.gpu(folds.CARD).numbers)))
+        rows.setting, rows.load, rows.position, [given[name] for name in READS], tables.gpu(folds.CARD).card)))
 
 
 def write(model: Exported, example: tuple[Tensor, ...], path: Path) -> None:

@@ -24,7 +24,7 @@ class Steps:
 
     network: np.ndarray         # [r]
     batch: np.ndarray           # [r]
-    gpu: np.ndarray             # [r, GPU_FIGURES] as runtime/job/gpus.def has them
+    gpu: np.ndarray             # [r, OF_A_CARD] as runtime/job/gpus.def has them
     is_half: np.ndarray         # [r] whether products are computed in half precision
     configuration: np.ndarray   # [r, c]
     log_ms: np.ndarray          # [r]
@@ -38,9 +38,9 @@ class Steps:
 
 
 def gpu_figures(data: Dataset, labels: np.ndarray) -> np.ndarray:
-    """[labels, GPU_FIGURES]"""
+    """[labels, OF_A_CARD]"""
     names, of_label = np.unique(data.gpu[labels], return_inverse=True)
-    return np.array([tables.gpu(str(name)).numbers for name in names])[of_label.reshape(-1)]
+    return np.array([tables.gpu(str(name)).card for name in names])[of_label.reshape(-1)]
 
 
 def configurations(data: Dataset, labels: np.ndarray) -> np.ndarray:

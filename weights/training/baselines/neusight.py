@@ -119,7 +119,7 @@ def kernels(data: Dataset, kind: np.ndarray, chosen: Steps) -> Kernels:
 
 
 class Card(NamedTuple):
-    """tables.GPU_FIGURES, and whether products are computed in half precision."""
+    """tables.OF_A_CARD, and whether products are computed in half precision."""
 
     compute_capability: float
     sm_count: float

@@ -1,8 +1,6 @@
 """The GPUs that operators were measured on: figures by name, and which of them share an architecture.
 
-Figures come from runtime/job/gpus.def where it has the board. What else is here is either a board that the table lacks, or
-a board's power limit, which decides how far its clock falls under load and which the table has no column for. Sources are
-NVIDIA's data sheets and product pages. results/ were made with the figures here, also for boards that have had rows since.
+Figures come from runtime/job/gpus.def where it has the board; the others' sources are NVIDIA's data sheets and product pages. results/ were made with the figures here, also for boards that have had rows since.
 """
 
 from __future__ import annotations
@@ -41,13 +39,6 @@ def architecture(compute_capability: float) -> str:
     return ARCHITECTURES[next(limit for limit in ARCHITECTURES if compute_capability < limit)]
 
 
-WATTS = {
-    "K80": 150, "P100-SXM-16GB": 300, "P100-PCIe-16GB": 250, "GTX-1080-Ti": 250, "TITAN-Xp": 250, "V100-SXM-16GB": 300,
-    "V100-PCIe-16GB": 250, "V100-PCIe-32GB": 250, "TITAN-V": 250, "T4": 70, "RTX-2080-Ti": 250, "TITAN-RTX": 280,
-    "A100-SXM-40GB": 400, "A100-SXM-80GB": 400, "A100-PCIe-40GB": 250, "A100-PCIe-80GB": 300, "A40": 300,
-    "RTX-3090": 350, "L4": 72, "H100-SXM-80GB": 700, "H200-SXM-141GB": 700,
-}
-
 LACKING = {card.name: card for card in (
     Card("M60", 5.2, 16, 1178, 160, 2, 4.8, 4.8, 150),      # one of the board's two GPUs
     Card("M40", 5.2, 24, 1114, 288, 3, 6.8, 6.8, 250),
@@ -82,4 +73,4 @@ def card(name: str) -> Card:
     if name in LACKING:
         return LACKING[name]
     row = tables.gpu(name)
-    return Card(name, *(row[column] for column in FIGURES[:-1]), watts=WATTS[name])
+    return Card(name, *(row[column] for column in FIGURES))

@@ -24,6 +24,7 @@ TOLERANCE = 1e-4
 """Relative, for sums of f32 in another order. Within what one logarithm is off by: steps span 1e-3 to 1e6 ms."""
 CHECKED_LABELS, CHECKED_JOBS = 200, 40
 BATCHES = tuple(2**k for k in range(10))
+UNKNOWN_WATTS = "0"
 MONOTONE = ({}, {"is_nhwc": 1.0}, {"is_amp": 0.0, "is_fp32": 1.0}, {"torch": 112.0, "is_eager": 1.0}, {"is_compiled": 1.0})
 WHOLE, ENCODING_FILE, PRICE, EXPLAIN = "predictor.onnx", "encode.onnx", "price.onnx", "explain.onnx"
 
@@ -77,6 +78,7 @@ def _write(file: _File, path: Path) -> None:
     if "configuration" in file.inputs:
         model = onnx.load(str(path))
         model.metadata_props.add(key="mdot.reads.configuration", value=", ".join(tables.READS))
+        model.metadata_props.add(key="mdot.defaults.gpu", value=UNKNOWN_WATTS)     # of a libmdot that has no column of them
         onnx.save(model, str(path))
 
 
@@ -144,7 +146,8 @@ def random_configurations(random: np.random.Generator) -> tuple[np.ndarray, np.n
         flags |= {"is_amp": 0.0} | PRECISIONS[random.integers(0, len(PRECISIONS))]
         flags |= {"torch": float(random.choice([0, 107, 110, 112, 201, NEWEST, 300]))}
         given.append(configuration(batch=batch, **flags))
-        gpus.append(tables.gpus()[random.integers(0, len(tables.gpus()))].numbers)
+        *figures, watts = tables.gpus()[random.integers(0, len(tables.gpus()))].numbers
+        gpus.append([*figures, watts * random.integers(0, 2)])
     return np.float32(given).T.copy(), np.float32(gpus).T.copy()
 
 

@@ -12,6 +12,8 @@ from predictor import conditions, tables
 from predictor.model import Arithmetic, Rates
 
 SMALLEST_GPU_NUMBER = 0.01
+AS_MANY_AS_IT_TAKES = 1e5
+"""Watts of a board for which none are given."""
 FIRST_WITH_BF16 = 8.0
 """Compute capability of the first GPUs that multiply bf16; earlier ones are emulated in fp32."""
 
@@ -32,7 +34,7 @@ class Given(NamedTuple):
     products: Arithmetic    # without a window
     windows: Arithmetic     # of convolutions
     rates: Rates
-    gpu: Tensor             # [columns, C]
+    card: Tensor            # [OF_A_CARD, C]
 
     @property
     def halves_bytes(self) -> Tensor:
@@ -62,5 +64,6 @@ def read(configuration: Tensor, gpu: Tensor) -> Given:
         is_compiled=flag["is_compiled"], is_other_precision=is_emulated, torch=version,
         conditions=torch.stack(given), products=Arithmetic(flag["is_fp32"], flag["is_tf32"], has_half),
         windows=Arithmetic(flag["is_fp32"] - as_tf32, flag["is_tf32"] + as_tf32, has_half),
-        rates=Rates(figure["fp32_tflops"], figure["tf32_tflops"], half_tflops, figure["memory_gbps"], figure["compute_capability"]),
-        gpu=gpu)
+        rates=Rates(figure["fp32_tflops"], figure["tf32_tflops"], half_tflops, figure["memory_gbps"], figure["compute_capability"],
+                    figure["watts"] + AS_MANY_AS_IT_TAKES * (1 - figure["watts"]).clamp(0, 1)),
+        card=gpu[:len(tables.OF_A_CARD)])

@@ -2,7 +2,7 @@
 
 Half-widths are logarithms, a linear function of where the predicted time goes (grouped convolutions, whose kernel cuDNN chooses,
 are the hardest to foresee) and of what was not measured: whole steps on another card than that of the labels, of which convolutions
-are the less sure part, or by newer software.
+are the less sure part, or by newer software. They are wider the less the job is like networks of training (likeness.py).
 Fitted to predictions that did not see the network, its family, the card or the software, each as often as the others.
 """
 
@@ -17,7 +17,7 @@ from predictor.given import Given
 NEWER = 6
 """Row of what newer software adds, which makes nothing surer: language models by it are on cards without image networks' steps, and
 must not say that the same card by older software is known less."""
-FEATURES = 10
+FEATURES = 11
 TAIL = 0.05
 OUTSIDE_WIDTH = 0.25
 """Added to both half-widths where a job leaves what was measured, at most."""
@@ -25,13 +25,14 @@ NEWEST_STEPS = 112
 """Image networks' steps were measured up to this version; newer software is known by their inference, and by language models."""
 
 
-def interval_features(share: Tensor, is_nhwc: Tensor, version: Tensor, is_other_card: Tensor, is_compiled: Tensor) -> Tensor:
+def interval_features(share: Tensor, is_nhwc: Tensor, version: Tensor, is_other_card: Tensor, is_compiled: Tensor,
+                      distance: Tensor) -> Tensor:
     """[FEATURES, C]. `share`: [4, C], of the predicted time in grouped convolutions, depthwise ones, what is no product, and
     convolutions of any kind; all else [C]."""
     grouped, depthwise, others, convolutions = share.unbind(0)
     is_newer = (version - NEWEST_STEPS).clamp(0, 1)
     return torch.stack([torch.ones_like(grouped), grouped, depthwise, grouped * is_nhwc, depthwise * is_nhwc, others, is_newer,
-                        is_other_card, is_other_card * convolutions, is_compiled])
+                        is_other_card, is_other_card * convolutions, is_compiled, distance])
 
 
 class Interval(nn.Module):
@@ -48,10 +49,11 @@ class Interval(nn.Module):
         weight = torch.where(is_newer, torch.relu(self.weight), self.weight)
         return [torch.exp((x * weight[:, side, None]).sum(dim=0).clamp(-5, 1)) * self.scale[side] for side in range(2)]
 
-    def forward(self, share: Tensor, c: Given, is_other_card: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, share: Tensor, c: Given, is_other_card: Tensor, distance: Tensor,
+                outside: Tensor) -> tuple[Tensor, Tensor]:
         """`outside`: [causes, C]"""
         wider = OUTSIDE_WIDTH * outside.sum(dim=0).clamp(0, 1)
-        low, high = self.half_widths(interval_features(share, c.is_nhwc, c.torch, is_other_card, c.is_compiled))
+        low, high = self.half_widths(interval_features(share, c.is_nhwc, c.torch, is_other_card, c.is_compiled, distance))
         return low + wider, high + wider
 
     def fit(self, x: Tensor, residual: Tensor, weight: Tensor) -> None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from operators.gpu_model import PROCESS, VOLTAGE, at_most, process_nm
 from predictor import conditions, features, normalisation, tables
 from predictor.context import Context
 from predictor.features import Work
@@ -96,6 +97,7 @@ class Rates(NamedTuple):
     half_tflops: Tensor
     gbps: Tensor
     compute_capability: Tensor
+    watts: Tensor
 
 
 FIRST_WITH_TF32 = 8.0
@@ -134,18 +136,24 @@ class Roofline(nn.Module):
         self.norm_cost = nn.Parameter(torch.zeros(2))
         self.overlap = nn.Parameter(torch.tensor(-2.0))                     # a logit
         self.tflops_per_gbps = nn.Parameter(torch.tensor(0.5))              # a logarithm: what memory can feed
+        self.tflops_per_watt = nn.Parameter(torch.tensor([-2.6, -1.2, 0.2]))    # logarithms at 12 nm: fp32, TF32, half precision
 
-    def product_ms(self, tflops: Tensor, gbps: Tensor) -> Tensor:
-        """Of a FLOP: the units' rate, and behind it what caches and power can feed, which grow with the memory."""
-        return 1 / (tflops * 1e9) + 1 / (gbps * 1e9 * torch.exp(self.tflops_per_gbps))
+    def sustained(self, tflops: Tensor, per_watt: Tensor, rates: Rates) -> Tensor:
+        """Of a data sheet's rate: the clock falls where the board's power does not carry its arithmetic."""
+        carried = per_watt + PROCESS * torch.log(12 / process_nm(rates.compute_capability)) + torch.log(rates.watts / tflops)
+        return tflops * at_most(torch.exp((VOLTAGE * carried).clamp(-6, 6)), torch.ones_like(carried))
+
+    def product_ms(self, tflops: Tensor, per_watt: Tensor, rates: Rates) -> Tensor:
+        """Of a FLOP: what the units sustain, and behind it what caches can feed, which grow with the memory."""
+        return 1 / (self.sustained(tflops, per_watt, rates) * 1e9) + 1 / (rates.gbps * 1e9 * torch.exp(self.tflops_per_gbps))
 
     def units(self, arithmetic: Arithmetic, rates: Rates) -> tuple[Tensor, Tensor]:
         """Milliseconds of a FLOP of a dense product on vector units and on tensor cores, 0 for units that it does without: it takes
         what its slower ones take. With fp32 that is vector units, and no less than TF32 would."""
         has_half = (2 * rates.half_tflops / rates.vector_tflops - 2).clamp(0, 1)       # else the rates are the same
         has_tf32 = (2 * (rates.compute_capability - FIRST_WITH_TF32) + 1).clamp(0, 1)
-        on_vectors, tf32, half = (self.product_ms(tflops, rates.gbps)
-                                  for tflops in (rates.vector_tflops, rates.tf32_tflops, rates.half_tflops))
+        all_tflops = (rates.vector_tflops, rates.tf32_tflops, rates.half_tflops)
+        on_vectors, tf32, half = (self.product_ms(*of_unit, rates) for of_unit in zip(all_tflops, self.tflops_per_watt))
         tf32, half = torch.maximum(has_tf32 * tf32, has_half * half), has_half * half
         lacks_half, lacks_tf32 = 1 - has_half, 1 - torch.minimum(has_half, has_tf32)
         return (on_vectors * (arithmetic.fp32 + arithmetic.tf32 * lacks_tf32 + arithmetic.half * lacks_half),
@@ -156,8 +164,8 @@ class Roofline(nn.Module):
 
     def _dense_ms(self, work: Work, c: Configurations) -> Tensor:
         as_tf32, in_nhwc = c.is_default * work.is_convolution, c.is_nhwc * work.has_layout
-        rates = Rates(*(c.gpu_column(f"{name}_tflops") for name in ("fp32", "tf32", "fp16")), c.gpu_column("memory_gbps"),
-                      c.gpu_column("compute_capability"))
+        rates = Rates(*(c.gpu_column(name) for name in ("fp32_tflops", "tf32_tflops", "fp16_tflops", "memory_gbps",
+                                                        "compute_capability", "watts")))
         vector_ms, tensor_ms = self.units(Arithmetic(c.is_fp32 - as_tf32, c.is_tf32 + as_tf32, c.is_amp), rates)
         layout = self.flop_cost_nhwc[self.DENSE] * in_nhwc
         on_vectors = work.flops * vector_ms * torch.exp(self.vector_cost + self.winograd_cost * work.is_winograd + layout)
@@ -392,6 +400,10 @@ class Predictor(nn.Module):
         self.step = Step()
         self.register_buffer("row_of_type", torch.arange(len(tables.operator_types())))
         """Types that too few networks had share the row of a relative, or of unknown ones."""
+
+    def encode(self, operators: Operators) -> Tensor:
+        """[P, width]"""
+        return self.encoder(operators._replace(type=self.row_of_type[operators.type]))
 
     def price(self, encoded: Tensor, work: Tensor, norm: Tensor) -> tuple[Tensor, Tensor]:
         """Encodings behind head.from_encoding, batch features and those of normalisations → what correction takes."""

@@ -24,6 +24,7 @@ from predictor import conditions, features, given, normalisation, tables
 from predictor.features import Work
 from predictor.given import Given
 from predictor.interval import Interval
+from predictor.likeness import DIRECTIONS, Likeness
 from predictor.model import PARTS, PHASES, Correction, Predictor, Roofline, Step, with_software
 from predictor.operators import FP32_BYTES, HALF_BYTES, Operators, log1p
 from predictor.range import TrainingRange
@@ -51,10 +52,10 @@ LAYOUTS = ((0.0, 110.0), (1.0, 110.0), (1.0, float(conditions.PACKS_MORE)))
 class Shipped(nn.Module):
     """Members, whose logarithms' mean is the prediction, and what is said of it."""
 
-    def __init__(self, members: list[Predictor], interval: Interval, trained_on: TrainingRange) -> None:
+    def __init__(self, members: list[Predictor], interval: Interval, trained_on: TrainingRange, likeness: Likeness) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
-        self.interval, self.trained_on = interval, trained_on
+        self.interval, self.trained_on, self.likeness = interval, trained_on, likeness
         if len({m.options.clip for m in members}) > 1:
             raise ValueError("members whose corrections are clipped differently")
 
@@ -77,9 +78,15 @@ class Rows(NamedTuple):
     is_kept_in_fp32: Tensor
     count: Tensor
     shares: Tensor          # which rows interval and range ask the share of
+    profile: Tensor         # likeness', below zero, too
+
+    @staticmethod
+    def read(encoding_work: Tensor) -> Rows:
+        return Rows(*encoding_work[:-DIRECTIONS].clamp(min=0).split(ROW_WIDTHS), encoding_work[-DIRECTIONS:])
 
 
-ROW_WIDTHS = Rows(PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, PHASES, 1, 3, 1, 1, 1, 1, 5)
+ROW_WIDTHS = (PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, PHASES, 1, 3, 1, 1, 1, 1, 5)
+"""But for the profile's."""
 
 
 def _work_at(operators: Operators, per_sample: float, per_step: float) -> Work:
@@ -129,22 +136,22 @@ class Encode(nn.Module):
         bare, norm = normalisation.split(operators)
         work, sample, step = _work_at(operators, 1, 1), _work_at(operators, 1, 0), _work_at(operators, 0, 1)
         members = self.shipped.members
-        encoded = [member.head.from_encoding(member.encoder(bare._replace(type=member.row_of_type[bare.type])))
-                   for member in members]
+        encoded = [member.encode(bare) for member in members]
         trained_on = self.shipped.trained_on
         shares = torch.cat([work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_product, work.is_convolution,
                             1 - trained_on.is_seen_type[bare.type]], dim=1)
         padding = features.padding(bare.setting)
         rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores, work.serial, padding, norm.elements,
                     normalisation.features(norm, torch.ones(1, 1))[:, (0, 1, 3)], work.has_layout, work.is_convolution,
-                    work.is_kept_in_fp32, count, shares)
+                    work.is_kept_in_fp32, count, shares, self.shipped.likeness.profiles(encoded[0]))
         costs = [cost for member in members
                  for cost in (*(x for layout in LAYOUTS for x in self._cost(member.roofline, work, *layout)),
                               self._on_vectors(member.roofline, work, padding))]
         parameters = (operators.load[:, -1:] * count).sum(dim=0)
         launches = (features.step_launches(work) * count).sum(dim=0)
         load = trained_on.load(asked)
-        return (torch.cat(encoded, dim=1), torch.cat(rows, dim=1).T, torch.cat(costs, dim=1).T,
+        behind = [member.head.from_encoding(x) for member, x in zip(members, encoded)]
+        return (torch.cat(behind, dim=1), torch.cat(rows, dim=1).T, torch.cat(costs, dim=1).T,
                 torch.cat([parameters, launches, load[0]]))
 
 
@@ -255,19 +262,20 @@ class Price(nn.Module):
         """[3, C] and [causes, C]"""
         shares, logs = [], []
         for of_member in times:
-            sums = rows.shares @ sum(of_member.parts)
+            sums = torch.cat([rows.shares, rows.profile]) @ sum(of_member.parts)
             shares.append(sums / of_member.operators.clamp(min=LEAST_MS))
             logs.append(torch.log(self.fourths(of_member)[0]))
         middle, share = sum(logs) / len(logs), sum(shares) / len(shares)
         _, launches, load = encoding_job.clamp(min=0).split(1)
         flops = ((rows.flops * c.batch + rows.step_flops) * rows.count).sum()
         outside = self.shipped.trained_on(share[4], load, flops / launches.clamp(min=1), c)
-        low, high = self.shipped.interval(share[:4], c, self.shipped.trained_on.is_other_card(c), outside)
+        distance = self.shipped.likeness.distance(share[len(rows.shares):])
+        low, high = self.shipped.interval(share[:4], c, self.shipped.trained_on.is_other_card(c), distance, outside)
         return torch.exp(torch.stack([middle - low, middle, middle + high])), outside
 
     def forward(self, encoding_rows: Tensor, encoding_work: Tensor, encoding_cost: Tensor, encoding_job: Tensor,
                 configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor]:
-        rows, c = Rows(*encoding_work.clamp(min=0).split(ROW_WIDTHS)), given.read(configuration, gpu)
+        rows, c = Rows.read(encoding_work), given.read(configuration, gpu)
         return self.answer(rows, encoding_job, c, self.times(encoding_rows, rows, encoding_cost, encoding_job, c))
 
 
@@ -292,7 +300,7 @@ class Explain(Whole):
     def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor, operator_count: Tensor,
                 configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor]:
         encoding = self.encode(operator_type, operator_setting, operator_load, operator_count)
-        rows, c = Rows(*encoding[1].clamp(min=0).split(ROW_WIDTHS)), given.read(configuration[:, None], gpu[:, None])
+        rows, c = Rows.read(encoding[1]), given.read(configuration[:, None], gpu[:, None])
         logs, of_phases, of_others = [], [], []
         for times in self.price.times(encoding[0], rows, *encoding[2:], c):
             step_ms, powers = self.price.fourths(times)

@@ -52,7 +52,7 @@ class TrainingRange(nn.Module):
         self.register_buffer("log_least_work", torch.zeros(()))
         self.register_buffer("is_seen_type", torch.zeros(len(tables.operator_types()), 1))
         self.register_buffer("log_load_limit", torch.zeros(tables.LOAD_COUNT))
-        self.register_buffer("log_gpu", torch.zeros(card_count, len(tables.gpu_columns())))
+        self.register_buffer("log_gpu", torch.zeros(card_count, len(tables.OF_A_CARD)))
 
     def fit(self, data: Dataset, seen: Tensor) -> None:
         """`seen`: rows of the type table that have an embedding of their own."""
@@ -66,7 +66,7 @@ class TrainingRange(nn.Module):
         self.is_seen_type[seen] = 1.0
         self.is_seen_type[tables.UNKNOWN_TYPE] = 0.0
         self.log_load_limit.copy_(torch.tensor(np.log1p(data.load[operators].max(axis=0))))
-        self.log_gpu.copy_(torch.tensor([tables.gpu(name).numbers for name in card_names(data)]).log())
+        self.log_gpu.copy_(torch.tensor([tables.gpu(name).card for name in card_names(data)]).log())
 
     def load(self, operators: Operators) -> Tensor:
         """By how much operators are larger than those of training. [1, 1]"""
@@ -80,7 +80,7 @@ class TrainingRange(nn.Module):
 
     def is_other_card(self, c: Given) -> Tensor:
         """[C], 0 or 1: no whole step was measured on the card."""
-        return (self._distance(c.gpu, self.log_gpu[:self.step_card_count]) * 1e3).clamp(0, 1)
+        return (self._distance(c.card, self.log_gpu[:self.step_card_count]) * 1e3).clamp(0, 1)
 
     def forward(self, unknown_share: Tensor, load: Tensor, flops_per_launch: Tensor, c: Given) -> Tensor:
         """`unknown_share`: [C]; `load`: [1], of load(); `flops_per_launch`: [1]. [causes, C]"""
@@ -90,7 +90,7 @@ class TrainingRange(nn.Module):
         of = {"BATCH_BELOW_DATA": small.clamp(min=0),
               "BATCH_ABOVE_DATA": (log_batch - self.log_batch[1]).clamp(min=0),
               "OPERATORS_BEYOND_DATA": load,
-              "CARD_NOT_MEASURED": self._distance(c.gpu, self.log_gpu),
+              "CARD_NOT_MEASURED": self._distance(c.card, self.log_gpu),
               "PRECISION_NOT_MEASURED": c.is_other_precision,
               "SOFTWARE_NOT_MEASURED": (c.torch - conditions.NEWEST).clamp(0, 1) + (OLDEST - c.torch).clamp(0, 1),
               "TYPES_NOT_MEASURED": (unknown_share - UNKNOWN_SHARE).clamp(min=0),

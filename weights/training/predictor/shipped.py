@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import asdict
 from pathlib import Path
-from typing import Sequence
 
 import numpy as np
 import torch
@@ -16,66 +16,88 @@ from predictor.evaluation import read_folds
 from predictor.forms import SHIPPED_FORM, SHIPPED_MEMBERS
 from predictor.interval import Interval, interval_features
 from predictor.labels import TRAIN
+from predictor.likeness import Likeness, mean_encodings, networks
 from predictor.model import Options, Predictor
 from predictor.pieces import Shipped
 from predictor.range import TrainingRange, card_names
 
 
 class HeldOut:
-    """Labels, log(measured / predicted) by models that did not see them, the split and a weight: splits count the same."""
+    """Labels, log(measured / predicted) by models that did not see them, the split, its fold and a weight: splits count the same."""
 
     def __init__(self, folder: Path) -> None:
-        label, residual, weight, split_of = [], [], [], []
+        label, residual, weight, split_of, fold_of = [], [], [], [], []
         for split in splits.SPLITS:
-            folds = read_folds(folder, SHIPPED_FORM, split).values()
+            folds = read_folds(folder, SHIPPED_FORM, split)
             if not folds:
                 raise FileNotFoundError(f"{folder}: no predictions of '{SHIPPED_FORM}' on split '{split}'; run evaluate first")
-            count = sum(len(fold.label) for fold in folds)
-            for fold in folds:
+            count = sum(len(fold.label) for fold in folds.values())
+            for name, fold in folds.items():
                 label.append(fold.label)
                 residual.append(np.log(fold.measured_ms / fold.predicted_ms))
                 weight.append(np.full(len(fold.label), 1 / count))
                 split_of.append(np.full(len(fold.label), split))
+                fold_of.append(np.full(len(fold.label), name))
         self.label, self.residual = np.concatenate(label), torch.tensor(np.concatenate(residual), dtype=torch.float32)
         weights = np.concatenate(weight)
-        self.weight, self.split = torch.tensor(weights / weights.mean(), dtype=torch.float32), np.concatenate(split_of)
+        self.weight = torch.tensor(weights / weights.mean(), dtype=torch.float32)
+        self.split, self.fold = np.concatenate(split_of), np.concatenate(fold_of)
 
 
-def interval_inputs(members: Sequence[Predictor], data: Dataset, label: np.ndarray, split: np.ndarray) -> Tensor:
+def _distances(model: Shipped, data: Dataset, held: HeldOut) -> Tensor:
+    """[labels]: of each to the networks that its fold was trained on."""
+    known, label_of = networks(data)
+    member, likeness = model.members[0], copy.deepcopy(model.likeness)
+    encodings, profiles = mean_encodings(member, data, label_of), likeness.profiles(mean_encodings(member, data, held.label))
+    result = torch.zeros(len(held.label))
+    for split in splits.SPLITS:
+        for name, train, _ in splits.folds(data, split):
+            at = torch.tensor((held.split == split) & (held.fold == name))
+            if at.any():
+                likeness.fit_centres(encodings[torch.tensor(np.isin(known, data.label_network[train]))])
+                result[at] = likeness.distance(profiles[at].T)
+    return result
+
+
+def interval_inputs(model: Shipped, data: Dataset, held: HeldOut) -> Tensor:
     """[FEATURES, labels]. What a split left out counts as never measured."""
     steps = card_names(data)[:len(set(data.gpu[data.kind == TRAIN]))]
-    result = []
-    for at in np.array_split(np.arange(len(label)), max(1, len(label) // 400)):
-        batch = batches.make(data, label[at])
+    distances, result = _distances(model, data, held), []
+    for at in np.array_split(np.arange(len(held.label)), max(1, len(held.label) // 400)):
+        label = held.label[at]
+        batch = batches.make(data, label)
         with torch.no_grad():
-            share = torch.stack([training.shares(member, batch) for member in members]).mean(dim=0)
+            share = torch.stack([training.shares(member, batch) for member in model.members]).mean(dim=0)
         work = batch.work
         kinds = (work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_product, work.is_convolution)
         shares = torch.cat([training.sums(batch, share * kind) for kind in kinds], dim=1).T
         c = batch.configurations
-        is_new = torch.tensor((split[at] == splits.SOFTWARE) | splits.is_published(data)[label[at]])
+        is_new = torch.tensor((held.split[at] == splits.SOFTWARE) | splits.is_published(data)[label])
         version = torch.where(is_new, torch.tensor(200.0), torch.tensor(110.0))
-        is_other_card = torch.tensor(~np.isin(data.gpu[label[at]], steps), dtype=torch.float32)
-        result.append(interval_features(shares, c.is_nhwc[:, 0], version, is_other_card, c.is_compiled[:, 0]))
+        is_other_card = torch.tensor(~np.isin(data.gpu[label], steps), dtype=torch.float32)
+        result.append(interval_features(shares, c.is_nhwc[:, 0], version, is_other_card, c.is_compiled[:, 0],
+                                        distances[at]))
     return torch.cat(result, dim=1)
 
 
 def train(data_path: Path, out: Path) -> None:
-    """The members and the range that they were trained in; the interval is calibrate's."""
+    """The members, the range that they were trained in and what networks of training are like; the interval is calibrate's."""
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     labels = np.arange(len(data.step_ms))
     members = [training.fit(data, labels, options, schedule)[0] for options, schedule in SHIPPED_MEMBERS]
     trained_on = TrainingRange(len(card_names(data)))
     trained_on.fit(data, members[0].row_of_type.unique())
-    save(Shipped(members, Interval(), trained_on), out)
+    likeness = Likeness(members[0].options.width)
+    likeness.fit(mean_encodings(members[0], data, networks(data)[1]))
+    save(Shipped(members, Interval(), trained_on, likeness), out)
 
 
 def calibrate(model_path: Path, data_path: Path, held_out_folder: Path, out: Path) -> dict[str, tuple[float, float]]:
     """Fits the interval. Returns for each split how many left-out labels, in %, lie in an interval fitted to the other half of the
     networks, and its median width, upper over lower."""
     data, model, held = Dataset.load_file(data_path), load(model_path), HeldOut(held_out_folder)
-    x, r, w = interval_inputs(list(model.members), data, held.label, held.split), held.residual, held.weight
+    x, r, w = interval_inputs(model, data, held), held.residual, held.weight
     is_even = torch.tensor(data.label_network[held.label] % 2 == 0)
     inside, width = torch.zeros(len(r)), torch.zeros(len(r))
     for half in (is_even, ~is_even):
@@ -98,6 +120,6 @@ def save(model: Shipped, out: Path) -> None:
 def load(path: Path) -> Shipped:
     saved = torch.load(path, weights_only=True)
     members = [Predictor(Options(**options)) for options in saved["options"]]
-    model = Shipped(members, Interval(), TrainingRange(saved["cards"]))
+    model = Shipped(members, Interval(), TrainingRange(saved["cards"]), Likeness(members[0].options.width))
     model.load_state_dict(saved["state"])
     return model.eval()

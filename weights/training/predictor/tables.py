@@ -27,8 +27,10 @@ READS = ("batch", "is_fp32", "is_tf32", "is_amp", "is_nhwc", "is_adam", "is_adam
 """Numbers of the configuration that the predictor reads, by their names in the header: the runtime models what else is asked."""
 
 GPU_FIGURES = ("compute_capability", "sm_count", "boost_mhz", "memory_gib", "memory_gbps", "l2_mib", "fp32_tflops", "tf32_tflops",
-               "fp16_tflops")
-"""What the predictor reads of a GPU: the table's first columns. Those that were appended, links among them, are not for it."""
+               "fp16_tflops", "nvlink_gbps", "pcie_gbps", "watts")
+"""The predictor's input `gpu`: the table's first columns. Those that were appended are not for it."""
+OF_A_CARD = GPU_FIGURES[:9]
+"""By which cards are told from one another. A pass on one GPU knows no links, and a power limit may be set."""
 
 
 def _without_comments(text: str) -> str:
@@ -85,6 +87,11 @@ def operator_type_row(name: str) -> int:
 class Gpu:
     names: tuple[str, ...]          # the first is its own, the others are aliases
     numbers: tuple[float, ...]      # the predictor's input `gpu`
+
+    @property
+    def card(self) -> tuple[float, ...]:
+        """Those that tell cards from one another."""
+        return self.numbers[:len(OF_A_CARD)]
 
     def __getitem__(self, column: str) -> float:
         return self.numbers[gpu_columns().index(column)]

@@ -198,7 +198,7 @@ def test_the_exported_file_computes_what_the_model_does(steps, tmp_path):
         step_ms, outside = model(*export.job(steps, reader, 7, 128.0, False, 110))
         assert step_ms[1].numpy() == pytest.approx(
             mdot_as_published.fitting.predict_labels(fitted, steps, older, settings.schedule, reader.part)[0], rel=1e-4)
-        outside = model(*inputs[:-1], torch.tensor(tables.gpu("A100-SXM-40GB").numbers))[1]
+        outside = model(*inputs[:-1], torch.tensor(tables.gpu("A100-SXM-40GB").card))[1]
         assert (outside > 0).tolist() == [reason == CARD_NOT_MEASURED for reason in range(8)]
 
 
@@ -216,8 +216,8 @@ def cards(steps):
 
 def test_a_card_of_twice_the_size_takes_half_the_time(cards, monkeypatch):
     twice = {"sm_count": 2, "memory_gbps": 2, "fp16_tflops": 2, "fp32_tflops": 2}
-    numbers = tables.gpu(folds.CARD).numbers
-    bigger = tables.Gpu(("twice",), tuple(n * twice.get(c, 1) for c, n in zip(tables.gpu_columns(), numbers)))
+    numbers = tables.gpu(folds.CARD).card
+    bigger = tables.Gpu(("twice",), tuple(n * twice.get(c, 1) for c, n in zip(tables.OF_A_CARD, numbers)))
     known = tables.gpu
     monkeypatch.setattr(tables, "gpu", lambda name: bigger if name == "twice" else known(name))
     one = cards.software == "pt112"

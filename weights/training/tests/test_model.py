@@ -8,7 +8,8 @@ import torch
 
 from predictor import batches, conditions, export, features, normalisation, splits, tables, training
 from predictor.interval import FEATURES, NEWER, Interval
-from predictor.model import Configurations, Options, Predictor, Roofline, smooth_maximum
+from predictor.likeness import Likeness, mean_encodings, networks
+from predictor.model import Configurations, Options, Predictor, Rates, Roofline, smooth_maximum
 from predictor.operators import Operators
 from predictor.pieces import Shipped, Whole
 from predictor.range import TrainingRange, card_names
@@ -33,7 +34,9 @@ def shipped(data):
             torch.nn.init.normal_(head.common.weight, std=0.01)
     trained_on = TrainingRange(len(card_names(data)))
     trained_on.fit(data, torch.arange(len(tables.operator_types())))
-    return Shipped(members, Interval(), trained_on).eval()
+    likeness = Likeness(SMALL.width)
+    likeness.fit(mean_encodings(members[0], data, networks(data)[1]))
+    return Shipped(members, Interval(), trained_on, likeness).eval()
 
 
 @pytest.fixture
@@ -234,6 +237,18 @@ def test_on_no_gpu_does_lesser_arithmetic_take_longer(gpu):
         assert all(half <= tf32 <= fp32 for half, tf32, fp32 in zip(*times))
 
 
+def test_the_clock_falls_where_the_boards_power_does_not_carry_it():
+    def share(gpu: str, **figures: float) -> float:
+        given = {name: tables.gpu(gpu)[name] for name in ("fp32_tflops", "tf32_tflops", "fp16_tflops", "memory_gbps",
+                                                          "compute_capability", "watts")} | figures
+        roofline, rates = Roofline(), Rates(*(torch.tensor([x]) for x in given.values()))
+        return (roofline.sustained(rates.vector_tflops, roofline.tflops_per_watt[0], rates) / rates.vector_tflops).item()
+
+    assert share("V100") > 0.95 > 0.75 > share("T4") > share("L4") > 0.3
+    assert share("T4", watts=140.0) > 1.3 * share("T4")
+    assert 2 * share("T4", fp32_tflops=16.2) > share("T4")      # a better figure makes no board slower
+
+
 def test_without_tensor_cores_all_arithmetic_takes_the_same():
     assert _dense_ms("P100", "is_amp") == _dense_ms("P100", "is_fp32")
     assert _dense_ms("V100", "is_tf32") == _dense_ms("V100", "is_fp32") > _dense_ms("V100", "is_amp")
@@ -301,7 +316,7 @@ def test_all_files_agree_with_training(shipped, data, tmp_path):
     assert export.export(shipped, data, tmp_path) < export.TOLERANCE
     for name in ("predictor.onnx", "price.onnx", "explain.onnx"):
         metadata = {entry.key: entry.value for entry in onnx.load(str(tmp_path / name)).metadata_props}
-        assert metadata == {"mdot.reads.configuration": ", ".join(tables.READS)}
+        assert metadata == {"mdot.reads.configuration": ", ".join(tables.READS), "mdot.defaults.gpu": "0"}
 
 
 def test_networks_that_shrink_with_the_batch_are_found(data):

@@ -18,7 +18,7 @@ def test_operator_types_start_with_the_unknown_one():
 def test_every_gpu_has_every_column():
     for gpu in tables.gpus():
         assert len(gpu.numbers) == len(tables.gpu_columns()), gpu.names
-        assert all(number > 0 for number in gpu.numbers), gpu.names
+        assert all(number > 0 for number in gpu.card), gpu.names
 
 
 def test_gpus_are_found_by_name_and_alias():
@@ -28,9 +28,12 @@ def test_gpus_are_found_by_name_and_alias():
 
 def test_a_predictor_reads_the_first_figures_of_a_gpu_however_many_the_table_has():
     table = (tables.ROOT / "runtime/job/gpus.def").read_text(encoding="utf-8")
-    assert "nvlink_gbps" in table and "nvlink_gbps" not in tables.gpu_columns()
-    assert len(tables.gpu_columns()) == 9
-    assert all(len(gpu.numbers) == 9 and min(gpu.numbers) > 0 for gpu in tables.gpus())
+    assert tables.gpu_columns()[-1] == "watts" and table.count("watts") >= 1
+    assert all(len(gpu.numbers) == len(tables.gpu_columns()) and gpu["watts"] > 0 for gpu in tables.gpus())
+
+
+def test_links_and_power_limits_make_no_other_card():
+    assert tables.OF_A_CARD[-1] == "fp16_tflops" and len(tables.gpu("A100").card) == len(tables.OF_A_CARD)
 
 
 def test_what_the_predictor_reads_of_a_configuration_is_what_the_header_names():

@@ -1,0 +1,80 @@
+"""How far what a job spends its time on lies from what networks of training spend theirs on: how much surer an interval may be.
+
+A job's profile is the mean encoding of its operators by their time. Its distance is that to the nearest of some centres of the
+networks' profiles, along the directions in which those differ the most, in units of how much they do.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from predictor import batches, training
+from predictor.dataset import Dataset
+from predictor.model import Predictor
+
+DIRECTIONS = 16
+CENTRES = 128
+FARTHEST = 8.0
+"""What was left out lies within it, so that nobody knows how much farther off a job beyond it is."""
+
+
+def _parts(labels: np.ndarray) -> Iterator[np.ndarray]:
+    return (part for part in np.array_split(labels, len(labels) // 400 + 1) if len(part))
+
+
+def mean_encodings(model: Predictor, data: Dataset, labels: np.ndarray) -> Tensor:
+    """[labels, width]"""
+    found = []
+    with torch.no_grad():
+        for part in _parts(labels):
+            batch = batches.make(data, part)
+            encoded = model.encode(batch.operators)[batch.of_pair] * training.shares(model, batch)
+            found.append(encoded.new_zeros(len(part), encoded.shape[1]).index_add(0, batch.row, encoded))
+    return torch.cat(found)
+
+
+def networks(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """Those of whole steps and of inference, and a label of each."""
+    labels = np.flatnonzero(~data.is_alone)
+    network, first = np.unique(data.label_network[labels], return_index=True)
+    return network, labels[first]
+
+
+class Likeness(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.register_buffer("middle", torch.zeros(width))
+        self.register_buffer("directions", torch.zeros(width, DIRECTIONS))
+        self.register_buffer("centres", torch.zeros(CENTRES, DIRECTIONS))
+
+    def fit(self, encodings: Tensor) -> None:
+        """`encodings`: mean_encodings of networks."""
+        self.middle.copy_(encodings.mean(dim=0))
+        _, _, directions = torch.linalg.svd(encodings - self.middle, full_matrices=False)
+        count = min(DIRECTIONS, len(directions))
+        self.directions.zero_()
+        self.directions[:, :count] = directions[:count].T
+        self.directions /= self.profiles(encodings).square().mean().sqrt()
+        self.fit_centres(encodings)
+
+    def fit_centres(self, encodings: Tensor) -> None:
+        from scipy.cluster.vq import kmeans2
+
+        profiles = self.profiles(encodings).double().numpy()
+        count = min(CENTRES, len(np.unique(profiles, axis=0)))
+        centres = torch.tensor(kmeans2(profiles, count, minit="++", seed=0)[0], dtype=torch.float32)
+        self.centres.copy_(centres[torch.arange(CENTRES) % count])
+
+    def profiles(self, encoded: Tensor) -> Tensor:
+        """Of encodings [n, width], or of their means: [n, DIRECTIONS]"""
+        return (encoded - self.middle) @ self.directions
+
+    def distance(self, profile: Tensor) -> Tensor:
+        """[C] of [DIRECTIONS, C]. |p - c|² = |p|² - 2 (c · p - |c|² / 2)"""
+        nearness = self.centres @ profile - 0.5 * (self.centres**2).sum(dim=1, keepdim=True)
+        square = (profile**2).sum(dim=0) - 2 * nearness.amax(dim=0)
+        return torch.sqrt(square.clamp(0, FARTHEST**2))
