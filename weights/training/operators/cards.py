@@ -1,6 +1,7 @@
 """The GPUs that operators were measured on: figures by name, and which of them share an architecture.
 
-Figures come from runtime/job/gpus.def where it has the board; the others' sources are NVIDIA's data sheets and product pages. results/ were made with the figures here, also for boards that have had rows since.
+Figures come from runtime/job/gpus.def where it has the board; the others' sources are NVIDIA's data sheets and product pages.
+results/ were made with the figures here, also for boards that have had rows since.
 """
 
 from __future__ import annotations
