@@ -70,7 +70,8 @@ static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, 
             return INT64_MAX;
         int64_t bound = bound_of(graph, node->outputs[0], length, depth + 1);
         double shift = ir_node_opcode(node) == IR_OP_Add ? -number : number;
-        return bound == INT64_MAX ? bound : (int64_t)fmax(1, (double)bound + shift);
+        double below = fmax(1, (double)bound + shift);
+        return bound == INT64_MAX || below >= 0x1p63 ? INT64_MAX : (int64_t)below;
     }
     case IR_OP_Cast:
     case IR_OP_Identity:

@@ -3,6 +3,8 @@
 
 #include "ir/ops/window.h"
 
+#include <math.h>
+
 /* ---- Shapes ----------------------------------------------------------------------------------------------------- */
 
 static int64_t dim(const ir_value *value, int i)
@@ -148,7 +150,7 @@ static void describe_product(const fe_job *job, const fe_token *token, int64_t *
     ir_cost cost;
     node->op->cost(node, 1, &cost);
     double products = 2 * (double)elements(out);
-    setting[MDOT_SETTING_CHANNELS_IN] = products > 0 ? (int64_t)(cost.flops / products) : 0;
+    setting[MDOT_SETTING_CHANNELS_IN] = products > 0 ? (int64_t)fmin(cost.flops / products, 0x1p62) : 0;
     setting[MDOT_SETTING_CHANNELS_OUT] = columns;
     setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN] = rows;
     int64_t matrix = times(rows, columns);

@@ -187,14 +187,19 @@ mdot_status ir_eval_mat_mul(ir_arena *arena, const ir_node *node, const ir_wide 
     return status;
 }
 
-/* A number times `factor`; integers stay exact where the factor is 1. */
+/* `factor` times an integer, exact where the factor is 1; what 64 bits do not hold is their end, as Cast has it. */
+static int64_t scaled_integer(double factor, int64_t integer)
+{
+    return factor == 1 ? integer : ir_float_to_integer(MDOT_DTYPE_I64, factor * (double)integer);
+}
+
 static void scale_elements(ir_wide *wide, double factor)
 {
-    for (int64_t i = 0; factor != 1 && i < wide->count; i++) {
+    for (int64_t i = 0; i < wide->count; i++) {
         if (wide->f != NULL) {
             wide->f[i] *= factor;
         } else {
-            wide->i[i] = ir_wrap_integer(wide->dtype, (int64_t)(factor * (double)wide->i[i]));
+            wide->i[i] = ir_wrap_integer(wide->dtype, scaled_integer(factor, wide->i[i]));
         }
     }
 }
@@ -269,8 +274,8 @@ static void add_scaled(ir_wide *out, const ir_wide *c, double beta)
         if (out->f != NULL) {
             out->f[k] += beta * c->f[at];
         } else {
-            int64_t term = beta == 1 ? c->i[at] : (int64_t)(beta * (double)c->i[at]);
-            out->i[k] = ir_wrap_integer(out->dtype, (int64_t)((uint64_t)out->i[k] + (uint64_t)term));
+            uint64_t term = (uint64_t)scaled_integer(beta, c->i[at]);
+            out->i[k] = ir_wrap_integer(out->dtype, (int64_t)((uint64_t)out->i[k] + term));
         }
         ir_next_index(out->rank, out->dims, index);
     }

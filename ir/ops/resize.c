@@ -11,10 +11,13 @@ enum { SCALES = 2, SIZES = 3 }; /* inputs */
 static mdot_status scale_dim(const ir_graph *graph, const ir_node *node, ir_dim in, double scale, ir_dim *out,
                              mdot_error *err)
 {
-    if (!(scale > 0) || scale > 1e6) return ir_fail(node, err, MDOT_MALFORMED, "a scale of %g", scale);
+    if (!(scale >= 1e-6) || scale > 1e6) return ir_fail(node, err, MDOT_MALFORMED, "a scale of %g", scale);
     if (ir_dim_is_number(in)) {
         /* f32 scales like 1/3 fall just short of what they mean. */
-        *out = ir_dim_number((int64_t)floor((double)in.offset * scale + 1e-4));
+        double extent = floor((double)in.offset * scale + 1e-4);
+        if (extent >= 0x1p63)
+            return ir_fail(node, err, MDOT_MALFORMED, "%lld elements scaled by %g", (long long)in.offset, scale);
+        *out = ir_dim_number((int64_t)extent);
         return MDOT_OK;
     }
     if (scale == floor(scale) && ir_dim_mul(in, ir_dim_number((int64_t)scale), out)) return MDOT_OK;

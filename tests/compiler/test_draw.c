@@ -61,6 +61,9 @@ static void indices_lie_within_what_they_index(void **state)
          3},
         {"i = input i64[3]\nd = constant i64[] [4]\nv = constant f32[2] [0, 1]\ny = OneHot(i, d, v)\nreturn y\n", 4},
         {"i = input i64[3]\ny = Cast(i) {to=1}\nreturn y\n", 2},
+        {"i = input i64[3]\nt = weights f32[5,2]\nfar = constant i64[] [-9223372036854775808]\np = Add(i, far)\n"
+         "y = Gather(t, p)\nreturn y\n",
+         2}, /* nothing that 63 bits hold is too great */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int64_t length = 1; length <= 9; length += 4) {

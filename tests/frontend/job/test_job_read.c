@@ -314,6 +314,17 @@ static void loads_beyond_all_bounds_are_refused(void **state)
     job_reading r = job_read_model(b, NULL, 0);
     assert_int_equal(r.status, MDOT_MALFORMED);
     assert_non_null(strstr(r.err.message, "job.onnx: operator 0 of the job (Relu)"));
+    job_end(&r);
+    b = onnx_begin(17); /* more is summed over than an integer counts, though each operand has less */
+    onnx_input(b, "x", MDOT_DTYPE_F32, "1,1048576,1048576");
+    onnx_input(b, "y", MDOT_DTYPE_F32, "1048576,1048576");
+    onnx_node(b, "Einsum", "x,y", "z");
+    onnx_attr_string(b, "equation", "nab,cd->n");
+    onnx_output(b, "z");
+    r = job_read_model(b, NULL, 0);
+    assert_int_equal(r.status, MDOT_MALFORMED);
+    assert_non_null(strstr(r.err.message, "job.onnx: operator 0 of the job (Einsum)"));
+    job_end(&r);
 }
 
 /* Every byte of a small training graph changed once: refused or read, never a crash. */

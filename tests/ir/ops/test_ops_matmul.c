@@ -64,6 +64,12 @@ static void gemm_transposes_scales_and_adds(void **state)
                   .inputs = {"f32[2,2] 0..", "f32[2,2] 0..", "f32[2] [0.333333333333333333, 1]"});
     assert_values("f32[2,1] [1, 3]", "Gemm", .inputs = {"f32[2,1] 0..", "f32[1,1] [1]", "f32[2,1] [1, 2]"});
     assert_values("i32[1,1] [7]", "Gemm", .inputs = {"i32[1,1] [2]", "i32[1,1] [3]", "i32[] [1]"});
+    assert_values("i32[1,1] [-13]", "Gemm", "alpha=-2.5, beta=2.0",
+                  .inputs = {"i32[1,1] [2]", "i32[1,1] [3]", "i32[] [1]"});
+    /* what 64 bits do not hold is their end */
+    assert_values("i64[1,1] [9223372036854775807]", "Gemm", "alpha=4e37", .inputs = {"i64[1,1] [2]", "i64[1,1] [3]"});
+    assert_values("i64[1,1] [-9223372036854775808]", "Gemm", "beta=-4e37",
+                  .inputs = {"i64[1,1] [0]", "i64[1,1] [3]", "i64[] [1]"});
 }
 
 static void gemm_refuses_what_does_not_fit(void **state)

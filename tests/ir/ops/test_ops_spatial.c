@@ -141,6 +141,9 @@ static void resize_scales_or_sets_extents(void **state)
     assert_types("f32[1,3,7,5]", "Resize", .inputs = {"f32[1,3,8,6]", "_", "_", "i64[4] [1, 3, 7, 5]"});
     assert_types("f32[1,3,7,5]", "Resize", "axes=[2,3]", .inputs = {"f32[1,3,8,6]", "_", "_", "i64[2] [7, 5]"});
     assert_shape_fault(MDOT_MALFORMED, "neither scales nor sizes", "Resize", .inputs = {"f32[1,3,8,6]"});
+    assert_shape_fault(MDOT_MALFORMED, "a scale of 1e-30", "Resize", .inputs = {"f32[L]", "_", "f32[1] [1e-30]"});
+    assert_shape_fault(MDOT_MALFORMED, "4611686018427387904 elements scaled by 1000", "Resize",
+                       .inputs = {"f32[4611686018427387904,0]", "_", "f32[2] [1000, 1]"});
     assert_shape_fault(MDOT_MALFORMED, "2 scales for 4 dimensions", "Resize",
                        .inputs = {"f32[1,3,8,6]", "_", "f32[2] [2, 2]"});
     assert_cost(2 * 4 * 3 * 16 * 12, 4 * (3 * 48 + 4), 4 * 3 * 192, 4, "Resize", "mode=\"linear\"",
