@@ -61,3 +61,18 @@ bs_near_hint bs_near_ask(const bs_near *near)
         snprintf(hint.text, sizeof hint.text, " (did you mean %.*s?)", BS_NEAR_LENGTH, near->found);
     return hint;
 }
+
+bs_near_hint bs_near_among(const char *wrong, const char *names)
+{
+    char name[BS_NEAR_LENGTH + 1], nearest[BS_NEAR_LENGTH + 1];
+    bs_near near = bs_near_begin(wrong);
+    for (const char *at = names; *at != '\0'; at += strspn(at, ", ")) {
+        size_t length = strcspn(at, ",");
+        bool is_name = length <= BS_NEAR_LENGTH && memchr(at, ' ', length) == NULL;
+        snprintf(name, sizeof name, "%.*s", is_name ? (int)length : 0, at);
+        if (is_name) bs_near_offer(&near, name);
+        if (near.found == name) near.found = memcpy(nearest, name, sizeof name);
+        at += length;
+    }
+    return bs_near_ask(&near);
+}

@@ -29,5 +29,7 @@ typedef struct bs_near_hint {
     char text[BS_NEAR_LENGTH + 20];
 } bs_near_hint;
 bs_near_hint bs_near_ask(const bs_near *near);
+/* The same of the `names` "a, b, c" that a message lists (base/list.h); what has a space is a remark and no name. */
+bs_near_hint bs_near_among(const char *wrong, const char *names);
 
 #endif

@@ -81,6 +81,8 @@ static bool refuse_key(const spec *s, const char *key)
     bs_near_offer(&near, "like");
     bs_near_offer_alias(&near, "vram", "memory");
     bs_near_offer_alias(&near, "bw", "bandwidth");
+    bs_near_offer_alias(&near, "tdp", "watts");
+    bs_near_offer_alias(&near, "tgp", "watts");
     for (int i = 0; i < FIGURE_COUNT; i++) {
         bs_near_offer(&near, figures[i].name);
         bs_near_offer(&near, figures[i].short_name);

@@ -1,5 +1,6 @@
 /* targets.c — names of targets and arithmetics, as --target and --compute take them, into what images are made for. */
 #include "base/list.h"
+#include "base/near.h"
 #include "compiler/compiler.h"
 
 #include <stdio.h>
@@ -43,8 +44,10 @@ static mdot_status unknown_compute(const char *item, size_t length, mdot_error *
                 bs_list_add(&list, "%s%s%s", is_short ? "" : backend->name, is_short ? "" : "=",
                             cg_compute_name(backend->computes[i]));
         }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no arithmetic \"%.*s\"; known are %s", (int)length, item,
-                     text);
+    char wrong[BS_NEAR_LENGTH + 1];
+    snprintf(wrong, sizeof wrong, "%.*s", (int)length, item);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no arithmetic \"%.*s\"%s; known are %s", (int)length, item,
+                     bs_near_among(wrong, text).text, text);
 }
 
 /* "cuda=bf16", or "bf16" for every kind that has it. */
@@ -89,7 +92,8 @@ static mdot_status unknown_target(const char *name, mdot_error *err)
     bs_list list;
     bs_list_begin(&list, text, sizeof text);
     for (int b = 0; b < CG_BACKENDS; b++) cg_backends[b]->list(&list);
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no target \"%s\"; known are %s", name, text);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no target \"%s\"%s; known are %s", name,
+                     bs_near_among(name, text).text, text);
 }
 
 /* NOT_FOUND: the name is none of the backend's. */

@@ -4,6 +4,7 @@
  * loading it, and an artefact that does not work on the device is found out here.
  */
 #include "base/list.h"
+#include "base/near.h"
 #include "runtime/core/predictor.h"
 
 #include <errno.h>
@@ -55,11 +56,16 @@ static mdot_status fail_unknown(const rt_rooms *rooms, const char *text, mdot_er
     bs_list_begin(&list, known, sizeof known);
     bs_list_add(&list, "auto");
     bs_list_add(&list, "cpu");
+    bs_near near = bs_near_begin(text);
+    bs_near_offer(&near, "auto");
+    bs_near_offer(&near, "cpu");
     for (size_t i = 0; rooms->devices[i] != NULL; i++) {
         const char *name = rooms->devices[i]->name;
         bs_list_add(&list, "%s and %s:0, %s:1 …", name, name, name);
+        bs_near_offer(&near, name);
     }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no device \"%s\"; devices are %s", text, known);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no device \"%s\"%s; devices are %s", text,
+                     bs_near_ask(&near).text, known);
 }
 
 static mdot_status parse_device(const rt_rooms *rooms, const char *text, wanted *out_wanted, mdot_error *err)

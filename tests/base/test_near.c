@@ -100,6 +100,18 @@ static void a_hint_stands_behind_the_wrong_name(void **state)
     assert_string_equal(bs_near_ask(&near).text, " (did you mean a name that is far longer than a?)");
 }
 
+static void listed_names_are_compared_one_by_one(void **state)
+{
+    (void)state;
+    assert_string_equal(bs_near_among("cuad", "cpu, cuda, others that there are").text, " (did you mean cuda?)");
+    assert_string_equal(bs_near_among("fp23", "fp16, fp32, fp32").text, " (did you mean fp32?)");
+    assert_string_equal(bs_near_among("others", "cpu, others that there are").text, "");
+    assert_string_equal(bs_near_among("others", "").text, "");
+    assert_string_equal(bs_near_among("", "cpu, cuda").text, "");
+    assert_string_equal(bs_near_among("abc", "a-name-that-is-longer-than-any-that-is-compared-abc, abcd").text,
+                        " (did you mean abcd?)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +123,7 @@ int main(void)
         cmocka_unit_test(the_nearest_of_several_wins),
         cmocka_unit_test(very_long_names_are_compared_by_their_beginning),
         cmocka_unit_test(a_hint_stands_behind_the_wrong_name),
+        cmocka_unit_test(listed_names_are_compared_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

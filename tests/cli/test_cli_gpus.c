@@ -61,6 +61,7 @@ static void a_card_that_is_none_is_refused(void **state)
                                            {"nam=", "did you mean name?"},
                                            {"tflops=3,sm=4", "mean sms?"},
                                            {"tflops=3,vram=48", "mean memory?"},
+                                           {"like=A100,tdp=300", "mean watts?"},
                                            {"tflops=3,bw=900", "bandwidth?"},
                                            {"tflops=3,TFLOPS=4", "TFLOPS is given twice"},
                                            {"like=T4,like=L4", "like is"},

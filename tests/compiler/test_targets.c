@@ -164,6 +164,28 @@ static void other_arithmetics_list_the_known(void **state)
     }
 }
 
+static void the_name_that_was_meant_is_asked_for(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target, *compute, *asks;
+    } cases[] = {
+        {"cuad", NULL, "no target \"cuad\" (did you mean cuda?)"},
+        {"sm86", NULL, "no target \"sm86\" (did you mean sm_86?)"},
+        {"cpu:x86-64-amz", NULL, "(did you mean cpu:x86-64-amx?)"},
+        {"other architectures", NULL, "no target \"other architectures\"; known"},
+        {NULL, "bf61", "no arithmetic \"bf61\" (did you mean bf16?)"},
+        {NULL, "bf16,cpu=fb16,fp32", "no arithmetic \"cpu=fb16\" (did you mean cpu=bf16?)"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        co_targets targets;
+        mdot_error err;
+        assert_int_equal(co_parse_targets(&cases[i].target, cases[i].target != NULL, cases[i].compute, &targets, &err),
+                         MDOT_INVALID_ARGUMENT);
+        if (strstr(err.message, cases[i].asks) == NULL) fail_msg("%s", err.message);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +200,7 @@ int main(void)
         cmocka_unit_test(several_arithmetics_stand_as_they_were_asked_for),
         cmocka_unit_test(bf16_has_levels_of_its_own),
         cmocka_unit_test(other_arithmetics_list_the_known),
+        cmocka_unit_test(the_name_that_was_meant_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

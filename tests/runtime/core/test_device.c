@@ -204,6 +204,8 @@ static void unknown_kinds_are_refused_with_those_of_the_table(void **state)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         expect_refused(&metals, names[i], MDOT_INVALID_ARGUMENT,
                        "devices are auto, cpu, tin and tin:0, tin:1 …, zinc and zinc:0, zinc:1 …");
+    expect_refused(&metals, "znic", MDOT_INVALID_ARGUMENT,
+                   "there is no device \"znic\" (did you mean zinc?); devices are");
     assert_int_equal(tin.opened, 0);
     expect_refused(&bare, "tin", MDOT_INVALID_ARGUMENT, "there is no device \"tin\"; devices are auto, cpu");
 }
