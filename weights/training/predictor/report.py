@@ -7,7 +7,7 @@ from typing import Iterable
 
 import numpy as np
 
-from predictor import splits
+from predictor import between_cards, splits
 from predictor.dataset import Dataset
 from predictor.evaluation import Fold, read_folds
 from predictor.forms import FORMS, SHIPPED_FORM
@@ -96,5 +96,6 @@ def _operators(folder: Path, data: Dataset) -> list[str]:
 def tables(folder: Path, data: Dataset) -> str:
     lines = [line for split in splits.SPLITS for line in _forms(folder, split)]
     return "\n".join([*lines, *_parts(folder, splits.FAMILIES, "family"), *_parts(folder, splits.CARDS, "cards"),
+                      *between_cards.lines(read_folds(folder, SHIPPED_FORM, splits.CARDS), data),
                       *_parts(folder, splits.LANGUAGE_CARDS, "cards, language models"),
                       *_layouts(folder), *_operators(folder, data)])
