@@ -49,7 +49,7 @@ static void nothing_written_is_an_empty_text(void **state)
     free(text);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* which have a realloc of their own */
+#ifndef MDOT_SANITIZED /* which have a realloc of their own */
 extern void *__libc_realloc(void *, size_t);
 static int grants = -1; /* of realloc; below 0: any number */
 static int refusals;
@@ -90,7 +90,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_whole),
         cmocka_unit_test(nothing_written_is_an_empty_text),
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef MDOT_SANITIZED
         cmocka_unit_test(text_that_found_no_memory_is_none),
 #endif
     };

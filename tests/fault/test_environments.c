@@ -77,7 +77,7 @@ static void *live_in_thread(void *argument)
 static void threads_of_64_kb_suffice(void **state)
 {
     (void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef MDOT_SANITIZED
     skip(); /* whose frames are larger */
 #endif
     enum { STACK_BYTES = 64 << 10 };
@@ -186,7 +186,7 @@ static int is_right(const char *folder, double want_ms)
     return status == MDOT_OK && ms == want_ms ? RIGHT : WRONG;
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* which make calls of their own */
+#ifndef MDOT_SANITIZED /* which make calls of their own */
 /* All that a whole life takes; any other call is answered with EPERM, memfd_create, arch_prctl, prctl, clone, execve
  * and sockets among them. */
 static int with_few_system_calls(const char *folder, double want_ms)
@@ -392,7 +392,7 @@ int main(void)
         cmocka_unit_test(threads_of_64_kb_suffice),
         cmocka_unit_test(a_forked_worker_answers_as_its_parent),
         cmocka_unit_test(few_descriptors_are_enough_and_none_is_a_status),
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef MDOT_SANITIZED
         cmocka_unit_test(few_system_calls_are_enough),
 #endif
         cmocka_unit_test(proc_is_not_needed),

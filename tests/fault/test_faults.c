@@ -237,7 +237,7 @@ static void report_survives_every_fault(void **state)
     fail_each(argv, "write");
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef MDOT_SANITIZED
 static const bool has_own_malloc = true;
 #else
 static const bool has_own_malloc = false;

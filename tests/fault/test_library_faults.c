@@ -24,7 +24,7 @@
 
 #include <cmocka.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef MDOT_SANITIZED
 int main(void)
 {
     print_message("skipped: a sanitizer has a malloc of its own\n");

@@ -64,7 +64,7 @@ static void refused_memory_for_a_context_is_a_clean_failure(void **state)
 /* ---- Jobs: libc's allocator ----------------------------------------------------------------------------------------
  */
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef MDOT_SANITIZED
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void __libc_free(void *);
@@ -133,7 +133,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_memory_for_a_context_is_a_clean_failure),
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef MDOT_SANITIZED
         cmocka_unit_test(refused_memory_for_a_job_is_a_clean_failure),
 #endif
     };

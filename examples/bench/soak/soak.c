@@ -232,7 +232,7 @@ static bool swap_all_along(soak *s, const char *path)
     }
     printf("artefact replaced %d times; after %d: %zu bytes given by malloc, %ld pages resident; at most: %zu, %ld\n",
            swaps, FIRST_SWAPS, first.given_bytes, first.pages, most.given_bytes, most.pages);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef MDOT_SANITIZED
     bool stayed = true; /* its malloc and its notes on every address are not the library's */
 #else
     bool stayed = most.given_bytes <= first.given_bytes + SLACK_BYTES && most.pages <= first.pages;
