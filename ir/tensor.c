@@ -79,6 +79,33 @@ int64_t ir_wrap_integer(mdot_dtype dtype, int64_t value)
     }
 }
 
+/* Least and greatest value of the integer types; the greatest of u64 is handled on its own. */
+static void integer_bounds(mdot_dtype dtype, int64_t *out_min, int64_t *out_max)
+{
+    int bits = 8 * (int)mdot_dtype_size_bytes(dtype);
+    if (ir_dtype_is_unsigned(dtype)) {
+        *out_min = 0;
+        *out_max = (int64_t)((UINT64_C(1) << bits) - 1);
+    } else {
+        *out_max = (int64_t)((UINT64_C(1) << (bits - 1)) - 1);
+        *out_min = -*out_max - 1;
+    }
+}
+
+int64_t ir_float_to_integer(mdot_dtype dtype, double value)
+{
+    if (dtype == MDOT_DTYPE_BOOL) return value != 0;
+    if (value != value) return 0;
+    if (dtype == MDOT_DTYPE_U64) {
+        if (value <= 0) return 0;
+        return value >= 0x1p64 ? (int64_t)UINT64_MAX : (int64_t)(uint64_t)value;
+    }
+    int64_t min, max;
+    integer_bounds(dtype, &min, &max);
+    if (value <= (double)min) return min;
+    return value >= (double)max ? max : (int64_t)value; /* (double)INT64_MAX is 2^63: beyond, so saturated */
+}
+
 /* ---- Half precision -------------------------------------------------------------------------------------------- */
 
 static uint32_t bits_of(float value)

@@ -45,6 +45,9 @@ double ir_tensor_real(const ir_tensor *tensor, int64_t index);
 int64_t ir_tensor_integer(const ir_tensor *tensor, int64_t index);
 /* Value wrapped (integers) or unchanged (floats) to what `dtype` can hold. */
 int64_t ir_wrap_integer(mdot_dtype dtype, int64_t value);
+/* As ONNX Cast from a floating type: truncates; NaN is 0 and values beyond the type's range saturate. What a model
+ * decides becomes an integer by this, since C says nothing of a cast that does not fit. */
+int64_t ir_float_to_integer(mdot_dtype dtype, double value);
 
 /* IEEE half and bfloat16 to and from float, round to nearest even. */
 float ir_f16_to_f32(uint16_t bits);

@@ -75,7 +75,7 @@ ir_value *fe_add_scalar(const fe_upgrader *u, const ir_node *node, const char *w
     if (ir_dtype_is_float(dtype))
         wide->f[0] = value;
     else
-        wide->i[0] = ir_wrap_integer(dtype, (int64_t)value);
+        wide->i[0] = ir_float_to_integer(dtype, value);
     return add_constant(u, node, what, ir_tensor_from_wide(u->graph->arena, wide));
 }
 

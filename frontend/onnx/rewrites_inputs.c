@@ -129,7 +129,7 @@ bool fe_rewrite_tile(fe_upgrader *u, ir_node *node, int64_t opset)
     if (rank < 0 || !(along >= 0 && along < rank))
         return fe_give_up(u, node, "with an input of unknown rank, of an opset below 6");
     int64_t repeats[MDOT_MAX_RANK];
-    for (int i = 0; i < rank; i++) repeats[i] = i == (int)along ? (int64_t)times : 1;
+    for (int i = 0; i < rank; i++) repeats[i] = i == (int)along ? ir_float_to_integer(MDOT_DTYPE_I64, times) : 1;
     if (!fe_set_input(u, node, 1, fe_add_ints(u, node, "repeats", repeats, rank))) return false;
     return ir_node_set_input_count(u->graph, node, 2);
 }

@@ -127,8 +127,6 @@ static inline void ir_copy_element(ir_wide *target, int64_t to, const ir_wide *s
 double ir_round_float(mdot_dtype dtype, double value);
 /* To the nearest value of any floating dtype, f32 as well: what memory holds. */
 double ir_nearest_float(mdot_dtype dtype, double value);
-/* As ONNX Cast from a floating type: truncates; NaN is 0 and values beyond the type's range saturate. */
-int64_t ir_float_to_integer(mdot_dtype dtype, double value);
 
 /* ---- Costs (ir/ops/helpers.c) ------------------------------------------------------------------------------------ */
 

@@ -83,7 +83,7 @@ static void store(ir_wide *out, int64_t at, double value)
     if (out->f != NULL) {
         out->f[at] = value;
     } else {
-        out->i[at] = (int64_t)value;
+        out->i[at] = ir_float_to_integer(out->dtype, value); /* of a window without elements, the least there is */
     }
 }
 

@@ -249,7 +249,7 @@ ir_value *ir_build_filled(ir_builder *b, const int64_t *dims, int rank, double v
         if (wide->f != NULL) {
             wide->f[i] = value;
         } else {
-            wide->i[i] = (int64_t)value;
+            wide->i[i] = ir_float_to_integer(b->dtype, value);
         }
     }
     ir_tensor *tensor = ir_tensor_from_wide(b->graph->arena, wide);

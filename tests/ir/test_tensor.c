@@ -94,6 +94,32 @@ static void integers_wrap_to_their_width(void **state)
     assert_int_equal(ir_wrap_integer(MDOT_DTYPE_BOOL, 256), 1);
 }
 
+static void what_integers_do_not_hold_is_their_end(void **state)
+{
+    (void)state;
+    static const struct {
+        mdot_dtype dtype;
+        int64_t least, greatest;
+    } types[] = {{MDOT_DTYPE_I8, INT8_MIN, INT8_MAX},
+                 {MDOT_DTYPE_U8, 0, UINT8_MAX},
+                 {MDOT_DTYPE_I16, INT16_MIN, INT16_MAX},
+                 {MDOT_DTYPE_U16, 0, UINT16_MAX},
+                 {MDOT_DTYPE_I32, INT32_MIN, INT32_MAX},
+                 {MDOT_DTYPE_U32, 0, UINT32_MAX},
+                 {MDOT_DTYPE_I64, INT64_MIN, INT64_MAX},
+                 {MDOT_DTYPE_U64, 0, -1 /* its bits */},
+                 {MDOT_DTYPE_BOOL, 1, 1}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        assert_int_equal(ir_float_to_integer(types[i].dtype, -1e300), types[i].least);
+        assert_int_equal(ir_float_to_integer(types[i].dtype, 1e300), types[i].greatest);
+        assert_int_equal(ir_float_to_integer(types[i].dtype, INFINITY), types[i].greatest);
+        assert_int_equal(ir_float_to_integer(types[i].dtype, 1.75), 1);
+    }
+    assert_int_equal(ir_float_to_integer(MDOT_DTYPE_I64, 0x1p63), INT64_MAX);
+    assert_int_equal(ir_float_to_integer(MDOT_DTYPE_I32, NAN), 0);
+    assert_int_equal(ir_float_to_integer(MDOT_DTYPE_I8, -1.75), -1);
+}
+
 static void counting_elements_checks_overflow(void **state)
 {
     (void)state;
@@ -157,6 +183,7 @@ int main(void)
         cmocka_unit_test(bfloat16_rounds_ties_to_even),
         cmocka_unit_test(doubles_round_to_halves_once),
         cmocka_unit_test(integers_wrap_to_their_width),
+        cmocka_unit_test(what_integers_do_not_hold_is_their_end),
         cmocka_unit_test(counting_elements_checks_overflow),
         cmocka_unit_test(stored_elements_survive_the_wide_form),
         cmocka_unit_test(unsigned_64_bits_read_as_large_doubles),

@@ -170,6 +170,22 @@ static void clip_bounds_become_inputs_of_the_inputs_type(void **state)
     expect_valid(&m);
 }
 
+static void bounds_beyond_the_inputs_type_are_its_ends(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(6);
+    onnx_input(b, "x", MDOT_DTYPE_I32, "4");
+    onnx_output(b, "y");
+    onnx_node(b, "Clip", "x", "y");
+    onnx_attr_float(b, "min", -4e31f);
+    onnx_attr_float(b, "max", 4e31f);
+    imported m = expect_imported(b, NULL);
+    const ir_node *clip = node_of(m.graph, IR_OP_Clip);
+    expect_scalar(clip->inputs[1], MDOT_DTYPE_I32, INT32_MIN);
+    expect_scalar(clip->inputs[2], MDOT_DTYPE_I32, INT32_MAX);
+    expect_valid(&m);
+}
+
 static void clip_bounds_are_cast_where_the_type_is_unknown(void **state)
 {
     (void)state;
@@ -547,6 +563,7 @@ int main(void)
         cmocka_unit_test(equal_split_states_its_parts),
         cmocka_unit_test(pads_become_inputs),
         cmocka_unit_test(clip_bounds_become_inputs_of_the_inputs_type),
+        cmocka_unit_test(bounds_beyond_the_inputs_type_are_its_ends),
         cmocka_unit_test(clip_bounds_are_cast_where_the_type_is_unknown),
         cmocka_unit_test(top_k_count_becomes_an_input),
         cmocka_unit_test(reshape_target_becomes_an_input),

@@ -87,6 +87,8 @@ static void max_pool_takes_the_greatest_and_where_it_was(void **state)
                  .inputs = {"f32[1,8,8,8]"}, .output_count = 2);
     assert_values("f32[1,1,2,2] [4, 5, 7, 8]; i64[1,1,2,2] [4, 5, 7, 8]", "MaxPool", "kernel_shape=[2,2]",
                   .inputs = {"f32[1,1,3,3] 0.."}, .output_count = 2);
+    assert_values("i8[1,1,3] [-128, -3, -128]", "MaxPool", "kernel_shape=[1], pads=[1,1]",
+                  .inputs = {"i8[1,1,1] [-3]"});
     assert_values("f32[1,1,1,2] [4, 4]; i64[1,1,1,2] [3, 3]", "MaxPool", "kernel_shape=[2,2], storage_order=1",
                   .inputs = {"f32[1,1,2,3] [0, 1, 0, 2, 4, 0]"}, .output_count = 2, .only = "xx");
 }
