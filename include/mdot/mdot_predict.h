@@ -290,7 +290,7 @@ typedef struct mdot_configuration {
     mdot_optimizer optimizer;
     mdot_attention attention;
     mdot_recompute recompute;
-    uint32_t compiled;   /* 1: by torch.compile, which fuses what is no product */
+    uint32_t compiled;   /* 1: by torch.compile, which fuses what is no product, and came with PyTorch 2.0 */
     uint32_t accumulate; /* passes whose gradients are added up before the optimizer's step, up to 2^16; 0 means 1 */
     mdot_link link;
     uint32_t node_count; /* that the GPUs are spread over evenly; 0 means 1 */

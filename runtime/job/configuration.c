@@ -9,7 +9,7 @@
 #include <math.h>
 
 enum { MAX_BATCH = 1 << 24, MAX_PASSES = 1 << 16, MAX_ZERO_STAGE = 3 }; /* as far as an f32 holds every whole number */
-enum { FIRST_TORCH = 100, LAST_TORCH = 9999 };
+enum { FIRST_TORCH = 100, FIRST_COMPILED = 200, LAST_TORCH = 9999 };
 
 static const bs_sized configuration_type = BS_SIZED(mdot_configuration, optimizer);
 
@@ -52,6 +52,9 @@ static mdot_status check_numbers(const mdot_configuration *c, mdot_error *err)
     if (c->torch != 0 && (c->torch < FIRST_TORCH || c->torch > LAST_TORCH))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "torch is %u, not 100 * major + minor of a version (2.4 is 204)",
                          c->torch);
+    if (c->compiled != 0 && c->torch != 0 && c->torch < FIRST_COMPILED)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "PyTorch %u.%u has no torch.compile, which came with 2.0",
+                         c->torch / 100, c->torch % 100);
     if (!is_rate(c->link_gbps) || !is_rate(c->network_gbps))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s_gbps is %g", is_rate(c->link_gbps) ? "network" : "link",
                          is_rate(c->link_gbps) ? c->network_gbps : c->link_gbps);

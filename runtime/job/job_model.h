@@ -152,6 +152,8 @@ void rt_job_add_up(mdot_job *job);
 /* How long a step's arithmetic takes at the card's peak, and its traffic. */
 typedef struct rt_effort {
     double compute_ms, memory_ms;
+    double
+        masked_ms; /* of compute_ms, at most: scores that fused attention does not compute where its mask is causal */
 } rt_effort;
 /* Fills what the prediction can be judged by from its step_ms, and warns (MDOT_WARN_IMPLAUSIBLE and its like). Types
  * from type_count on are unknown to the predictor. */

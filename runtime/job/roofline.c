@@ -26,6 +26,7 @@
 #define SCORE_PASSES_FORWARD 4
 #define SCORE_PASSES_BACKWARD 6
 #define FLASH_BACKWARD_FLOPS 1.25 /* five products for four */
+#define MASKED 0.5                /* of the scores of positions that attend to all before them */
 
 typedef struct rates {
     double flop_ms[RT_RATE_COUNT], byte_ms;
@@ -81,7 +82,9 @@ static rt_effort phase_effort(const rates *r, const rt_work *work, mdot_phase ph
         flops *= FLASH_BACKWARD_FLOPS;
     bytes *= work->is_kept ? r->kept : r->half;
     if (phase == MDOT_PHASE_FORWARD && work->is_product && r->kept > 1) bytes += 1.5 * sizeof(float) * work->weights;
-    return (rt_effort){flops * r->flop_ms[work->rate], bytes * r->byte_ms};
+    double compute_ms = flops * r->flop_ms[work->rate];
+    bool skips = work->score_bytes > 0 && c->attention == MDOT_ATTENTION_FLASH;
+    return (rt_effort){compute_ms, bytes * r->byte_ms, skips ? MASKED * compute_ms : 0};
 }
 
 /* How often its forward pass is computed again. */
@@ -147,9 +150,10 @@ rt_effort rt_least_effort(const mdot_job *job, const rt_setup *setup)
             if (phase == MDOT_PHASE_FORWARD) times += count * times_again(work, setup->c.recompute);
             sum.compute_ms += times * effort.compute_ms;
             sum.memory_ms += times * effort.memory_ms;
+            sum.masked_ms += times * effort.masked_ms;
         }
     }
     double passes = (double)setup->c.accumulate * setup->c.micro_batches;
     double update_ms = rt_optimizer_ms(setup, rt_parameters(job, &share));
-    return (rt_effort){passes * sum.compute_ms, passes * sum.memory_ms + update_ms};
+    return (rt_effort){passes * sum.compute_ms, passes * sum.memory_ms + update_ms, passes * sum.masked_ms};
 }

@@ -31,9 +31,10 @@ static double unknown_share(const mdot_job *job, uint32_t type_count)
     return job->cost > 0 ? unknown / job->cost : 0;
 }
 
-static bool is_implausible(const mdot_job *job, const mdot_prediction *p)
+/* `needed_share`: of the card's arithmetic, without what a mask may spare; whether one is causal, no job says. */
+static bool is_implausible(const mdot_job *job, const mdot_prediction *p, double needed_share)
 {
-    if (p->compute_share > most_share || p->memory_share > most_share) return true;
+    if (needed_share > most_share || p->memory_share > most_share) return true;
     if (p->compute_share >= least_share || p->memory_share >= least_share) return false;
     return p->step_ms > launch_ms * (double)job->info.operator_count;
 }
@@ -45,7 +46,8 @@ void rt_judge(const mdot_job *job, const rt_effort *effort, uint32_t type_count,
     p->compute_share = effort->compute_ms / p->step_ms;
     p->memory_share = effort->memory_ms / p->step_ms;
     p->unknown_share = unknown_share(job, type_count);
-    if (is_implausible(job, p)) p->warnings |= MDOT_WARN_IMPLAUSIBLE;
+    if (is_implausible(job, p, (effort->compute_ms - effort->masked_ms) / p->step_ms))
+        p->warnings |= MDOT_WARN_IMPLAUSIBLE;
     if (job->info.parameters == 0) p->warnings |= MDOT_WARN_NO_PARAMETERS;
     if ((job->info.notes & MDOT_JOB_FOLDED) != 0) p->warnings |= MDOT_WARN_FOLDED;
     if ((job->info.notes & MDOT_JOB_MAYBE_FOLDED) != 0) p->warnings |= MDOT_WARN_MAYBE_FOLDED;

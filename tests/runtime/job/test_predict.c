@@ -378,6 +378,7 @@ static const struct {
     {{SIZED, .batch = 1, .gpu = "T4", .recompute = (mdot_recompute)3}, "recomputation 3"},
     {{SIZED, .batch = 1, .gpu = "T4", .link = (mdot_link)3}, "link 3"},
     {{SIZED, .batch = 1, .gpu = "T4", .compiled = 2}, "compiled is 2"},
+    {{SIZED, .batch = 1, .gpu = "T4", .compiled = 1, .torch = 112}, "PyTorch 1.12 has no torch.compile"},
     {{SIZED, .batch = 1, .gpu = "T4", .accumulate = 65537}, "65537 passes"},
     {{SIZED, .batch = 1, .gpu = "T4", .zero_stage = 4}, "stage 4"},
     {{SIZED, .batch = 1, .gpu = "T4", .torch = 24}, "torch is 24, not 100 * major + minor"},

@@ -87,6 +87,30 @@ static void steps_that_no_card_could_make_are_implausible(void **state)
     mdot_job_destroy(job);
 }
 
+/* Long sequences: fused attention may leave out half of the scores that are counted. */
+static void what_a_causal_mask_spares_is_not_implausible(void **state)
+{
+    (void)state;
+    mdot_job_operator operator= {.struct_size = sizeof operator, .type = "Attention", .known = true, .parameters = 1};
+    operator.setting[MDOT_SETTING_HEADS] = 8;
+    operator.setting[MDOT_SETTING_HEAD_SIZE] = 64;
+    operator.setting[MDOT_SETTING_QUERIES] = operator.setting[MDOT_SETTING_KEYS] = 4096;
+    operator.facts =(mdot_operator_facts){.number = 110, .autocast = MDOT_AUTOCAST_HALF};
+    operator.per_sample[MDOT_PHASE_FORWARD] =(mdot_load){8. * 4096 * 4096 * (4 * 64 + 5), 1e6, 1e6};
+    const mdot_job_description description = {
+        .struct_size = sizeof description, .operators = &operator, .operator_count = 1 };
+    mdot_job *job = NULL;
+    mdot_error err;
+    if (mdot_job_create(&description, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    double least_ms = effort_of(job, MDOT_PRECISION_FP32, 10).compute_ms;
+    mdot_prediction p = judged(job, MDOT_PRECISION_FP32, 10, least_ms / 1.1);
+    assert_near(p.compute_share, 1.1);
+    assert_int_equal(p.warnings & MDOT_WARN_IMPLAUSIBLE, 0);
+    assert_int_equal(judged(job, MDOT_PRECISION_FP32, 10, least_ms / 1.75).warnings & MDOT_WARN_IMPLAUSIBLE,
+                     MDOT_WARN_IMPLAUSIBLE);
+    mdot_job_destroy(job);
+}
+
 /* Two operators, whose kernels take up to 0.2 ms to start. */
 static void steps_that_launching_explains_are_not_too_long(void **state)
 {
@@ -173,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_are_those_of_the_cards_peaks),
         cmocka_unit_test(steps_that_no_card_could_make_are_implausible),
+        cmocka_unit_test(what_a_causal_mask_spares_is_not_implausible),
         cmocka_unit_test(steps_that_launching_explains_are_not_too_long),
         cmocka_unit_test(what_the_reader_noted_is_told),
         cmocka_unit_test(unknown_types_count_with_their_work),
