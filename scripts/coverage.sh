@@ -9,18 +9,21 @@
 set -eu
 cd "$(dirname "$0")/.."
 folder=build/coverage
-watched="base runtime frontend"
+watched="../../base ../../runtime ../../frontend"
 cmake -S . -B $folder -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang \
     -DCMAKE_C_FLAGS="-fprofile-instr-generate -fcoverage-mapping" > /dev/null
 cmake --build $folder -- --quiet
 rm -rf $folder/profiles
 LLVM_PROFILE_FILE="$PWD/$folder/profiles/%m.profraw" ctest --test-dir $folder --output-on-failure "$@" || failed=1
 llvm-profdata merge -sparse -o $folder/all.profdata $folder/profiles/*.profraw
-objects="$folder/cli/mdot $(find $folder/tests -maxdepth 1 -type f -name 'test_*' -perm -u+x | sed 's/^/-object /')"
+tree=$PWD
+cd $folder # sources are known by their path from here
+objects="cli/mdot $(find tests -maxdepth 1 -type f -name 'test_*' -perm -u+x | sed 's/^/-object /')"
 # shellcheck disable=SC2086 # several words each
-llvm-cov report $objects -instr-profile $folder/all.profdata -show-region-summary=0 -show-branch-summary $watched > $folder/report.txt
+llvm-cov report $objects -instr-profile all.profdata -show-region-summary=0 -show-branch-summary $watched > report.txt
 # shellcheck disable=SC2086
-llvm-cov show $objects -instr-profile $folder/all.profdata $watched 2> /dev/null |
-    awk '/^[^ ].*:$/ { file = $0 } /^ +[0-9]+\| +0\|/ { print file, $0 }' > $folder/uncovered.txt
-cat $folder/report.txt
+llvm-cov show $objects -instr-profile all.profdata |
+    awk -v watched="^$tree/(base|runtime|frontend)/" '/^[^ ].*:$/ { file = $0 ~ watched ? $0 : "" }
+        /^ +[0-9]+\| +0\|/ && file { print file, $0 }' > uncovered.txt
+cat report.txt
 exit "${failed:-0}"
