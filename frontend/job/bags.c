@@ -3,17 +3,8 @@
  */
 #include "frontend/job/job.h"
 
-static bool is_copy(const ir_node *node)
-{
-    static const bool copies[IR_OP_COUNT] = {
-        [IR_OP_Cast] = true,      [IR_OP_CastLike] = true, [IR_OP_Expand] = true,
-        [IR_OP_Unsqueeze] = true, [IR_OP_Reshape] = true,  [IR_OP_Identity] = true};
-    return node != NULL && node->op != NULL && copies[ir_node_opcode(node)];
-}
-
 static bool is_one(const ir_value *value)
 {
-    while (value != NULL && value->constant == NULL && is_copy(value->def)) value = ir_node_input(value->def, 0);
     const ir_tensor *tensor = value != NULL ? value->constant : NULL;
     if (tensor == NULL || tensor->data == NULL || !ir_dtype_is_float(tensor->dtype)) return false;
     for (int64_t i = 0; i < tensor->count; i++)
