@@ -3,7 +3,8 @@
  * A mapping of the file itself would not do: who writes over it in place changes code that runs, and who truncates it
  * takes pages away (SIGBUS). The copy is a memfd: it takes neither /proc nor a folder, a noexec mount of the file does
  * not matter, and code is mapped as from any file, which is allowed where memory that was written may not become code
- * (systemd's MemoryDenyWriteExecute=). Where there is no memfd (seccomp, descriptors used up), it is ordinary memory.
+ * (systemd's MemoryDenyWriteExecute=). Where there is no memfd (seccomp, descriptors used up), or none of this size
+ * (RLIMIT_FSIZE), it is ordinary memory.
  */
 #include "runtime/core/predictor.h"
 
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static mdot_status fail_memory(const char *what, mdot_error *err)
@@ -35,9 +37,19 @@ static mdot_status read_all(int file, unsigned char *bytes, size_t size_bytes, m
     return MDOT_OK;
 }
 
+/* The limit of files' sizes holds for a memfd, too, and who goes beyond it gets a signal that ends the process, so that
+ * it is asked for beforehand. Where the system does not tell (a seccomp filter), there is taken to be none: ordinary
+ * memory in its place might not be allowed to become code. */
+static bool may_be_a_file(size_t size_bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size_bytes <= limit.rlim_cur;
+}
+
 /* A descriptor of memory of this size; -1: there is none to be had. */
 static int make_memory(size_t size_bytes)
 {
+    if (!may_be_a_file(size_bytes)) return -1;
     int descriptor = memfd_create("predictor.mdot", MFD_CLOEXEC);
     if (descriptor < 0 || ftruncate(descriptor, (off_t)size_bytes) == 0) return descriptor;
     close(descriptor);

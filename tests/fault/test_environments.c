@@ -155,6 +155,33 @@ static void few_descriptors_are_enough_and_none_is_a_status(void **state)
     mdot_predictor_close(predictor);
 }
 
+/* `ulimit -f`: who goes beyond it is ended by a signal, and the artefact's copy in memory counts as a file. */
+static void files_may_be_limited(void **state)
+{
+    (void)state;
+    static const rlim_t limits[] = {0, 1000000};
+    mdot_job *job = predict_job(40, 40);
+    const mdot_configuration c = predict_configuration(32, "A100");
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            mdot_predictor *predictor = NULL;
+            mdot_context *context = NULL;
+            mdot_prediction p = MDOT_INIT(mdot_prediction);
+            setrlimit(RLIMIT_FSIZE, &(struct rlimit){limits[i], limits[i]});
+            bool is_right = mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &predictor, NULL) == MDOT_OK &&
+                            mdot_context_create(predictor, &context, NULL) == MDOT_OK &&
+                            mdot_predict(context, job, &c, &p, NULL) == MDOT_OK;
+            _exit(is_right && p.step_ms > 0 ? 0 : 1);
+        }
+        int ended = -1;
+        assert_int_equal(waitpid(child, &ended, 0), child);
+        if (ended != 0) fail_msg("a limit of %d bytes: ended with %d", (int)limits[i], ended);
+    }
+    mdot_job_destroy(job);
+}
+
 /* ---- In a sandbox ------------------------------------------------------------------------------------------------ */
 
 enum { RIGHT = 0, WRONG = 1, CANNOT = 77 }; /* exit statuses of what runs there */
@@ -392,6 +419,7 @@ int main(void)
         cmocka_unit_test(threads_of_64_kb_suffice),
         cmocka_unit_test(a_forked_worker_answers_as_its_parent),
         cmocka_unit_test(few_descriptors_are_enough_and_none_is_a_status),
+        cmocka_unit_test(files_may_be_limited),
 #ifndef MDOT_SANITIZED
         cmocka_unit_test(few_system_calls_are_enough),
 #endif
