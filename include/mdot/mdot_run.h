@@ -182,7 +182,8 @@ typedef struct mdot_context_options { /* zero means default throughout */
 /* A context whose calls several threads share; options may be NULL. Calls at lengths from 256 on are divided, shorter
  * ones are the caller's alone and cost what they do without threads. Results are the same, bit for bit, for any number
  * of them. Threads of its own sleep between calls, block all signals, and end with the context; a call wakes them by
- * one system call, or none where they have not gone to sleep yet, and waits for none that does not come.
+ * one system call, or none where they have not gone to sleep yet, and waits for none that does not come. A child of
+ * fork has none of them: there its calls are the caller's alone, and it is destroyed as ever.
  * INVALID_ARGUMENT for more threads than there may be; OUT_OF_MEMORY also where a thread cannot be made. */
 mdot_status mdot_context_create_with(const mdot_predictor *predictor, const mdot_context_options *options,
                                      mdot_context **out_context, mdot_error *err);

@@ -9,6 +9,9 @@
  *   ticket   the step's number, and behind it how many of its shares are taken. Taking one is one compare and swap,
  *            after which the step stays as it is until the share is done
  *   epoch    odd while a run is on. Workers of the context's own sleep on it between runs (futex)
+ *
+ * A child of fork has the context, between two runs as its parent left it, and none of its threads: the caller takes
+ * all shares there, and nobody is waited for at the end.
  */
 #include "runtime/core/predictor.h"
 
@@ -19,6 +22,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 enum {
@@ -42,6 +46,7 @@ typedef struct member {
 
 struct rt_workers {
     uint32_t count, started; /* workers; threads of its own that run */
+    pid_t process;           /* which has them */
     mdot_parallel_for_fn parallel_for;
     void *user;
     step step;
@@ -239,6 +244,7 @@ mdot_status rt_workers_create(const rt_allocator *allocator, const mdot_context_
     rt_workers *w = rt_alloc(allocator, sizeof *w);
     if (w == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %u threads", options->threads);
     w->count = options->threads;
+    w->process = getpid();
     w->parallel_for = options->parallel_for;
     w->user = options->user;
     atomic_store(&w->ticket, (unsigned long long)w->count); /* nothing to take */
@@ -251,12 +257,17 @@ mdot_status rt_workers_create(const rt_allocator *allocator, const mdot_context_
     return MDOT_OK;
 }
 
-void rt_workers_destroy(const rt_allocator *allocator, rt_workers *w)
+static void end_threads(rt_workers *w)
 {
-    if (w == NULL) return;
     atomic_store(&w->ends, true);
     atomic_fetch_add(&w->epoch, 2); /* still even: none begins to help */
     syscall(SYS_futex, &w->epoch, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     for (uint32_t i = 1; i < w->started; i++) pthread_join(w->members[i].thread, NULL);
+}
+
+void rt_workers_destroy(const rt_allocator *allocator, rt_workers *w)
+{
+    if (w == NULL) return;
+    if (w->process == getpid()) end_threads(w); /* a child of fork has none, and what they are called is gone */
     rt_free(allocator, w);
 }

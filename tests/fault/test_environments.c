@@ -101,20 +101,24 @@ static void a_forked_worker_answers_as_its_parent(void **state)
 {
     (void)state;
     mdot_predictor *predictor = NULL;
-    mdot_context *context = NULL;
+    mdot_context *context = NULL, *shared = NULL;
     mdot_job *job = predict_job(40, 40);
     mdot_prediction here = MDOT_INIT(mdot_prediction), there = MDOT_INIT(mdot_prediction);
     const mdot_configuration c = predict_configuration(32, "A100");
+    const mdot_context_options options = {.struct_size = sizeof options, .threads = 4};
     assert_int_equal(mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &predictor, NULL), MDOT_OK);
     assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+    assert_int_equal(mdot_context_create_with(predictor, &options, &shared, NULL), MDOT_OK);
     assert_int_equal(mdot_predict(context, job, &c, &here, NULL), MDOT_OK);
     pid_t worker = fork();
     if (worker == 0) {
         mdot_context *own = NULL;
         bool same = mdot_predict(context, job, &c, &there, NULL) == MDOT_OK && there.step_ms == here.step_ms &&
-                    mdot_context_create(predictor, &own, NULL) == MDOT_OK &&
+                    mdot_predict(shared, job, &c, &there, NULL) == MDOT_OK && there.step_ms == here.step_ms &&
+                    mdot_context_create_with(predictor, &options, &own, NULL) == MDOT_OK &&
                     mdot_predict(own, job, &c, &there, NULL) == MDOT_OK && there.step_ms == here.step_ms;
         mdot_context_destroy(own);
+        mdot_context_destroy(shared);
         mdot_context_destroy(context);
         mdot_predictor_close(predictor);
         _exit(same ? 0 : 1);
@@ -123,6 +127,7 @@ static void a_forked_worker_answers_as_its_parent(void **state)
     assert_int_equal(waitpid(worker, &ended, 0), worker);
     assert_int_equal(ended, 0);
     assert_int_equal(mdot_predict(context, job, &c, &there, NULL), MDOT_OK); /* the worker's end is its own */
+    mdot_context_destroy(shared);
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
     mdot_job_destroy(job);

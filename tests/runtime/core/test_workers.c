@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -309,6 +310,41 @@ static void many_calls_in_a_row_are_right(void **state)
     mdot_context_destroy(shared);
 }
 
+/* ---- Children ---------------------------------------------------------------------------------------------------- */
+
+static bool child_is_right(mdot_context *shared, const input *in, uint32_t want)
+{
+    bool same = answer(shared, in, LONGEST) == want;
+    mdot_context_destroy(shared);
+    mdot_context *own = make_context((mdot_context_options){.threads = 3});
+    same = same && answer(own, in, LONGEST) == want;
+    mdot_context_destroy(own);
+    return same;
+}
+
+/* Its threads stay with the parent: calls are the caller's alone there, and the end waits for nobody. */
+static void a_child_of_fork_goes_on_without_the_threads(void **state)
+{
+    (void)state;
+    enum { CHILDREN = 8 };
+    input *in = calloc(1, sizeof *in);
+    assert_non_null(in);
+    fill(in, 3);
+    mdot_context *shared = make_context((mdot_context_options){.threads = 4});
+    uint32_t want = answer(shared, in, LONGEST);
+    for (int i = 0; i < CHILDREN; i++) { /* right after a call, and so with threads that are awake */
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) _exit(child_is_right(shared, in, want) ? 0 : 1);
+        int ended = -1;
+        assert_int_equal(waitpid(child, &ended, 0), child);
+        assert_int_equal(ended, 0);
+        assert_int_equal(answer(shared, in, LONGEST), want); /* the child's end is its own */
+    }
+    free(in);
+    mdot_context_destroy(shared);
+}
+
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 
 static void wrong_options_are_refused(void **state)
@@ -337,6 +373,7 @@ int main(void)
         cmocka_unit_test(short_calls_and_one_thread_call_nothing),
         cmocka_unit_test(idle_threads_sleep_and_one_call_wakes_them),
         cmocka_unit_test(many_calls_in_a_row_are_right),
+        cmocka_unit_test(a_child_of_fork_goes_on_without_the_threads),
         cmocka_unit_test(wrong_options_are_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
