@@ -1,5 +1,10 @@
-/* armor.c — see armor.h: a hash table of all objects that were made, dead ones included, behind a lock. */
+/* armor.c — see armor.h: a hash table of all objects that were made, dead ones included, behind a lock.
+ *
+ * A child of fork may find the table as another thread was changing it (lock.h): each change ends with the one word
+ * that brings it in.
+ */
 #include "runtime/core/armor.h"
+#include "runtime/core/lock.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -18,10 +23,14 @@ typedef struct grave {
 
 atomic_int rt_armor_state;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+typedef struct graveyard {
+    size_t count, capacity; /* the latter a power of two */
+    grave graves[];
+} graveyard;
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static grave *graves;
-static size_t grave_count, grave_capacity; /* a power of two */
+static rt_lock lock;
+static graveyard *yard; /* NULL: nothing was made yet */
 
 static void read_environment(void)
 {
@@ -39,34 +48,48 @@ static const char *name_of(rt_kind kind)
 /* ---- The table, under the lock ----------------------------------------------------------------------------------- */
 
 /* The object's place, or the free one that it would get. */
-static grave *find(const void *object)
+static grave *find(graveyard *in, const void *object)
 {
     uint64_t hash = (uint64_t)(uintptr_t)object * UINT64_C(0x9E3779B97F4A7C15); /* Knuth's multiplicative hash */
-    size_t at = (size_t)(hash >> 32) & (grave_capacity - 1);
-    while (graves[at].object != NULL && graves[at].object != object) at = (at + 1) & (grave_capacity - 1);
-    return &graves[at];
+    size_t at = (size_t)(hash >> 32) & (in->capacity - 1);
+    while (in->graves[at].object != NULL && in->graves[at].object != object) at = (at + 1) & (in->capacity - 1);
+    return &in->graves[at];
 }
 
 static bool make_room(void)
 {
-    if (2 * grave_count < grave_capacity) return true;
+    if (yard != NULL && 2 * yard->count < yard->capacity) return true;
     enum { FIRST = 64 };
-    grave *old = graves;
-    size_t old_capacity = grave_capacity;
-    grave *larger = calloc(old_capacity ? 2 * old_capacity : FIRST, sizeof *larger);
+    graveyard *old = yard;
+    size_t capacity = old != NULL ? 2 * old->capacity : FIRST;
+    graveyard *larger = calloc(1, sizeof *larger + capacity * sizeof larger->graves[0]);
     if (larger == NULL) return false;
-    graves = larger;
-    grave_capacity = old_capacity ? 2 * old_capacity : FIRST;
-    for (size_t i = 0; i < old_capacity; i++)
-        if (old[i].object != NULL) *find(old[i].object) = old[i];
+    larger->capacity = capacity;
+    for (size_t i = 0; old != NULL && i < old->capacity; i++) {
+        if (old->graves[i].object == NULL) continue;
+        *find(larger, old->graves[i].object) = old->graves[i];
+        larger->count++;
+    }
+    atomic_thread_fence(memory_order_release);
+    yard = larger;
     free(old);
     return true;
 }
 
+static void bring_in(const void *object, rt_kind kind)
+{
+    grave *g = find(yard, object);
+    if (g->object == NULL) yard->count++;
+    g->kind = kind;
+    g->life = ALIVE;
+    atomic_thread_fence(memory_order_release);
+    g->object = object;
+}
+
 static life life_of(const void *object, rt_kind kind)
 {
-    if (grave_capacity == 0 || object == NULL) return NEVER;
-    const grave *g = find(object);
+    if (yard == NULL || object == NULL) return NEVER;
+    const grave *g = find(yard, object);
     return g->object == object && g->kind == kind ? g->life : NEVER;
 }
 
@@ -74,15 +97,12 @@ void rt_armor_note(const void *object, rt_kind kind)
 {
     pthread_once(&once, read_environment);
     if (!rt_armored()) return;
-    pthread_mutex_lock(&lock);
-    if (make_room()) {
-        grave *g = find(object);
-        grave_count += g->object == NULL;
-        *g = (grave){object, kind, ALIVE};
-    } else { /* what is not known could not be told from what never was */
+    rt_lock_take(&lock);
+    if (make_room())
+        bring_in(object, kind);
+    else /* what is not known could not be told from what never was */
         atomic_store(&rt_armor_state, RT_ARMOR_OFF);
-    }
-    pthread_mutex_unlock(&lock);
+    rt_lock_give(&lock);
 }
 
 /* ---- Answers ----------------------------------------------------------------------------------------------------- */
@@ -105,27 +125,27 @@ static mdot_status tell(const void *object, rt_kind kind, life state, const char
 
 mdot_status rt_armor_ask(const void *object, rt_kind kind, bool begin, const char *function, mdot_error *err)
 {
-    pthread_mutex_lock(&lock);
+    rt_lock_take(&lock);
     life state = life_of(object, kind);
-    if (begin && state == ALIVE) find(object)->life = IN_USE;
-    pthread_mutex_unlock(&lock);
+    if (begin && state == ALIVE) find(yard, object)->life = IN_USE;
+    rt_lock_give(&lock);
     bool is_right = state == ALIVE || (!begin && state == IN_USE);
     return is_right ? MDOT_OK : tell(object, kind, state, function, err);
 }
 
 void rt_armor_end(const void *context)
 {
-    pthread_mutex_lock(&lock);
-    if (life_of(context, RT_CONTEXT) == IN_USE) find(context)->life = ALIVE;
-    pthread_mutex_unlock(&lock);
+    rt_lock_take(&lock);
+    if (life_of(context, RT_CONTEXT) == IN_USE) find(yard, context)->life = ALIVE;
+    rt_lock_give(&lock);
 }
 
 bool rt_armor_forget(const void *object, rt_kind kind, const char *function)
 {
-    pthread_mutex_lock(&lock);
+    rt_lock_take(&lock);
     life state = life_of(object, kind);
-    if (state == ALIVE) find(object)->life = DEAD;
-    pthread_mutex_unlock(&lock);
+    if (state == ALIVE) find(yard, object)->life = DEAD;
+    rt_lock_give(&lock);
     if (state != ALIVE) tell(object, kind, state, function, NULL);
     return state == ALIVE;
 }

@@ -5,6 +5,9 @@
  * What is found is INVALID_ARGUMENT with a message that names the function, and a line on stderr, since mdot_…_destroy
  * and its like return nothing. The environment is read once, when the process makes its first object. What is
  * destroyed keeps its own structure's memory, so that no other gets its address; what hangs on it goes.
+ *
+ * A child of fork knows what its parent knew. A context that another thread was using then stays in use there, half-way
+ * through a call that nobody will end.
  */
 #ifndef RT_ARMOR_H
 #define RT_ARMOR_H

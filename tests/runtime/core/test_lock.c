@@ -1,0 +1,82 @@
+/* test_lock.c — armor's lock: one thread at a time, and none that a child of fork waits for in vain. */
+#include "runtime/core/lock.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { THREADS = 4, ROUNDS = 20000 };
+
+static rt_lock lock;
+static int sum; /* which the lock guards */
+
+static void *add(void *argument)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        rt_lock_take(&lock);
+        sum++;
+        rt_lock_give(&lock);
+    }
+    return argument;
+}
+
+static void one_thread_holds_it_at_a_time(void **state)
+{
+    (void)state;
+    pthread_t threads[THREADS];
+    sum = 0;
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, add, NULL), 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(sum, THREADS * ROUNDS);
+    assert_int_equal(lock.owner, 0);
+    assert_int_equal(lock.sleepers, 0);
+}
+
+static void *take(void *argument)
+{
+    rt_lock_take(&lock);
+    return argument;
+}
+
+/* A thread took it, and is not in the child; or a grandchild's parent was it. */
+static void a_child_takes_it_from_a_thread_that_stayed_behind(void **state)
+{
+    (void)state;
+    enum { PATIENCE_S = 60 }; /* after which it is taken to hang */
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, take, NULL), 0);
+    pthread_join(thread, NULL);
+    int owner = lock.owner;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(PATIENCE_S);
+        rt_lock_take(&lock);
+        pid_t grandchild = fork();
+        if (grandchild == 0) alarm(PATIENCE_S);
+        if (grandchild == 0) rt_lock_take(&lock);
+        int ended = 0;
+        if (grandchild > 0) waitpid(grandchild, &ended, 0);
+        _exit(lock.owner == (int)getpid() && ended == 0 ? 0 : 1);
+    }
+    int ended = -1;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_int_equal(ended, 0);
+    assert_int_equal(lock.owner, owner); /* the parent's is as it was */
+    rt_lock_give(&lock);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_thread_holds_it_at_a_time),
+        cmocka_unit_test(a_child_takes_it_from_a_thread_that_stayed_behind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
