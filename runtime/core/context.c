@@ -72,8 +72,8 @@ static mdot_status read_options(const mdot_context_options *theirs, mdot_context
     return MDOT_OK;
 }
 
-static mdot_status create(const mdot_predictor *predictor, const mdot_context_options *options,
-                          mdot_context **out_context, mdot_error *err)
+mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_context_options *options,
+                              mdot_context **out_context, mdot_error *err)
 {
     const mdot_abi_table *table = predictor->table;
     size_t input_count = 0, output_count = 0, state_count = count_extensions(predictor->rooms);
@@ -119,7 +119,7 @@ static mdot_status create_armored(const mdot_predictor *predictor, const mdot_co
     mdot_context_options read;
     mdot_status status = rt_armor_check(predictor, RT_PREDICTOR, function, err);
     if (status == MDOT_OK) status = read_options(options, &read, err);
-    return status == MDOT_OK ? create(predictor, &read, out_context, err) : status;
+    return status == MDOT_OK ? rt_context_create(predictor, &read, out_context, err) : status;
 }
 
 mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **out_context, mdot_error *err)

@@ -133,7 +133,7 @@ static mdot_status open_trial(const mdot_predictor *predictor, trial *out_trial,
     uint64_t input_bytes, output_bytes;
     size_tensors(predictor->table, &input_bytes, &output_bytes);
     trial t = {0};
-    mdot_status status = mdot_context_create(predictor, &t.context, err);
+    mdot_status status = rt_context_create(predictor, &(mdot_context_options){.threads = 1}, &t.context, err);
     if (status == MDOT_OK) status = outcome(&t, err);
     if (status == MDOT_OK) {
         t.zeros = rt_alloc(&predictor->allocator, input_bytes);

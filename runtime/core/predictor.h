@@ -199,6 +199,12 @@ struct mdot_context {
     mdot_error device_error;   /* why they do although the predictor has a device; MDOT_OK otherwise */
 };
 
+/* ---- context.c --------------------------------------------------------------------------------------------------- */
+
+/* Of a predictor that is being opened, too. `options` have been read: they say how many threads. */
+mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_context_options *options,
+                              mdot_context **out_context, mdot_error *err);
+
 /* ---- lifetime.c ------------------------------------------------------------------------------------------------- */
 
 void rt_device_close(mdot_predictor *predictor);

@@ -186,6 +186,20 @@ static void kind_of_the_table_answers(void **state)
     assert_int_equal(zinc.open_devices, 0);
 }
 
+/* What is tried out at open is a context of a predictor that is none yet. */
+static void devices_are_tried_out_under_armor(void **state)
+{
+    (void)state;
+    mdot_predictor *predictor = NULL;
+    atomic_store(&rt_armor_state, RT_ARMOR_ON);
+    mdot_status status = open_over(&metals, "zinc", &predictor, NULL);
+    bool is_zinc = status == MDOT_OK && strcmp(info_of(predictor).device, "zinc:0") == 0;
+    mdot_predictor_close(predictor);
+    atomic_store(&rt_armor_state, RT_ARMOR_OFF);
+    assert_int_equal(status, MDOT_OK);
+    assert_true(is_zinc);
+}
+
 static void kind_alone_is_its_first_device(void **state)
 {
     (void)state;
@@ -367,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(kind_of_the_table_answers, reset),
+        cmocka_unit_test_setup(devices_are_tried_out_under_armor, reset),
         cmocka_unit_test_setup(kind_alone_is_its_first_device, reset),
         cmocka_unit_test_setup(unknown_kinds_are_refused_with_those_of_the_table, reset),
         cmocka_unit_test_setup(device_that_was_asked_for_must_open, reset),
