@@ -41,7 +41,11 @@ static void read_environment(void)
 
 static const char *name_of(rt_kind kind)
 {
-    static const char *const names[] = {"predictor", "context", "job", "encoding"};
+    static const char *const names[] = {
+#define RT_KIND_NAME(id, text) text,
+        RT_KIND_MAP(RT_KIND_NAME)
+#undef RT_KIND_NAME
+    };
     return names[kind];
 }
 

@@ -1,6 +1,6 @@
-/* armor.h — misuse of predictors, contexts, jobs and encodings that shows, where the environment has MDOT_ARMOR=1: each
- * is known by its address from its making on, and every function that works with one asks. Without it a question is a
- * load and a branch.
+/* armor.h — misuse of what is created and destroyed that shows, where the environment has MDOT_ARMOR=1: each object is
+ * known by its address from its making on, and every public function that works with one asks. Without it a question is
+ * a load and a branch. tests/fault/test_armor_calls.c finds a function that does not ask.
  *
  * What is found is INVALID_ARGUMENT with a message that names the function, and a line on stderr, since mdot_…_destroy
  * and its like return nothing. The environment is read once, when the process makes its first object. What is
@@ -17,7 +17,21 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-typedef enum rt_kind { RT_PREDICTOR, RT_CONTEXT, RT_JOB, RT_ENCODING } rt_kind;
+/* Identifier and name. */
+#define RT_KIND_MAP(X)                                                                                                 \
+    X(PREDICTOR, "predictor")                                                                                          \
+    X(CONTEXT, "context")                                                                                              \
+    X(JOB, "job")                                                                                                      \
+    X(ENCODING, "encoding")                                                                                            \
+    X(JOB_INPUTS, "set of a job's inputs")                                                                             \
+    X(EXPLANATION, "explanation")                                                                                      \
+    X(CALIBRATION, "calibration")
+
+typedef enum rt_kind {
+#define RT_KIND_ENUM(id, text) RT_##id,
+    RT_KIND_MAP(RT_KIND_ENUM)
+#undef RT_KIND_ENUM
+} rt_kind;
 
 typedef enum rt_armor { RT_ARMOR_UNKNOWN, RT_ARMOR_OFF, RT_ARMOR_ON } rt_armor;
 extern atomic_int rt_armor_state;
@@ -39,6 +53,12 @@ bool rt_armor_forget(const void *object, rt_kind kind, const char *function);
 static inline mdot_status rt_armor_check(const void *object, rt_kind kind, const char *function, mdot_error *err)
 {
     return rt_armored() ? rt_armor_ask(object, kind, false, function, err) : MDOT_OK;
+}
+
+/* The same for functions that have no message to give; NULL lives, too: they have their own word on it. */
+static inline bool rt_armor_lives(const void *object, rt_kind kind, const char *function)
+{
+    return object == NULL || rt_armor_check(object, kind, function, NULL) == MDOT_OK;
 }
 
 /* The same of a context that this call works in, up to rt_armor_leave: no other may meanwhile. */

@@ -136,8 +136,11 @@ mdot_status mdot_context_create_with(const mdot_predictor *predictor, const mdot
 mdot_status mdot_context_get_device_status(const mdot_context *context, const char **out_message)
 {
     if (context == NULL || out_message == NULL) return MDOT_INVALID_ARGUMENT;
+    if (rt_armor_enter(context, __func__, NULL) != MDOT_OK) return MDOT_INVALID_ARGUMENT;
+    mdot_status status = context->device_error.status;
     *out_message = context->device_error.message;
-    return context->device_error.status;
+    rt_armor_leave(context);
+    return status;
 }
 
 void mdot_context_destroy(mdot_context *context)

@@ -21,6 +21,7 @@ mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t e
                                        size_t *out_bucket)
 {
     if (predictor == NULL || out_bucket == NULL) return MDOT_INVALID_ARGUMENT;
+    if (!rt_armor_lives(predictor, RT_PREDICTOR, __func__)) return MDOT_INVALID_ARGUMENT;
     const mdot_abi_table *table = predictor->table;
     if (entry >= table->entry_count) return MDOT_OUT_OF_RANGE;
     uint32_t bucket = find_bucket(table, rt_entry(table, entry), length);

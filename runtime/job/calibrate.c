@@ -117,15 +117,12 @@ static mdot_status read_row(mdot_context *context, const mdot_job *job, const md
     if (!(measured_ms > 0) || !isfinite(measured_ms))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a measured step of %g ms is no time", measured_ms);
     mdot_prediction p = MDOT_INIT(mdot_prediction);
-    mdot_explanation *explanation = NULL;
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
     const char *name = NULL;
-    mdot_status status = mdot_predict(context, job, configuration, &p, err);
-    if (status == MDOT_OK) status = mdot_explain(context, job, configuration, &explanation, err);
-    if (status == MDOT_OK) status = mdot_explanation_get_info(explanation, &info);
+    mdot_status status = job != NULL ? rt_armor_check(job, RT_JOB, "mdot_calibrate", err) : MDOT_OK;
+    if (status == MDOT_OK) status = rt_explain_one(context, job, configuration, &p, &info, err);
     if (status == MDOT_OK) status = find_gpu_name(configuration, &name, err);
     if (status == MDOT_OK) status = add_gpu(calibration, name, &out->gpu, err);
-    mdot_explanation_destroy(explanation);
     if (status != MDOT_OK) return status;
     out->arithmetic = arithmetic_of(configuration);
     out->is_several = is_of_several(configuration);
@@ -392,21 +389,18 @@ static mdot_status fit_rows(row *rows, size_t count, mdot_calibration *calibrati
     return MDOT_OK;
 }
 
-mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, const mdot_configuration *configurations,
-                           const double *measured_ms, size_t count, mdot_calibration **out_calibration, mdot_error *err)
+static mdot_status calibrate(mdot_context *context, const mdot_job *const *jobs,
+                             const mdot_configuration *configurations, const double *measured_ms, size_t count,
+                             mdot_calibration **out_calibration, mdot_error *err)
 {
-    if (context == NULL || out_calibration == NULL ||
-        (count > 0 && (jobs == NULL || configurations == NULL || measured_ms == NULL)))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a calibration needs a context, jobs, configurations, times and a place for the result");
+    const mdot_abi_table *table = rt_predictor_artefact(rt_context_predictor(context))->table;
     mdot_calibration *calibration = calloc(1, sizeof *calibration);
     row *rows = count < SIZE_MAX / sizeof *rows ? calloc(count + 1, sizeof *rows) : NULL;
     mdot_status status = MDOT_OK;
     if (calibration == NULL || rows == NULL)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu measured steps", count);
-    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
-    if (status == MDOT_OK) status = mdot_predictor_get_info(rt_context_predictor(context), &info);
-    if (status == MDOT_OK) snprintf(calibration->predictor, sizeof calibration->predictor, "%s", info.name);
+    else
+        snprintf(calibration->predictor, sizeof calibration->predictor, "%s", rt_string(table, table->name_at));
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {
         mdot_error reason = {0};
         const mdot_configuration *c = bs_struct_at(configurations, i);
@@ -419,8 +413,23 @@ mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, c
         free(calibration);
         return status;
     }
+    rt_armor_note(calibration, RT_CALIBRATION);
     *out_calibration = calibration;
     return MDOT_OK;
+}
+
+mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, const mdot_configuration *configurations,
+                           const double *measured_ms, size_t count, mdot_calibration **out_calibration, mdot_error *err)
+{
+    if (context == NULL || out_calibration == NULL ||
+        (count > 0 && (jobs == NULL || configurations == NULL || measured_ms == NULL)))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "a calibration needs a context, jobs, configurations, times and a place for the result");
+    mdot_status status = rt_armor_enter(context, __func__, err);
+    if (status != MDOT_OK) return status;
+    status = calibrate(context, jobs, configurations, measured_ms, count, out_calibration, err);
+    rt_armor_leave(context);
+    return status;
 }
 
 /* ---- Applying ---------------------------------------------------------------------------------------------------- */
@@ -433,7 +442,9 @@ mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const md
                          "a prediction is calibrated with a calibration, its configuration and itself");
     mdot_prediction p;
     const char *name = NULL;
-    mdot_status status = bs_read_struct(&prediction_type, prediction, &p, err);
+    mdot_status status = rt_armor_check(calibration, RT_CALIBRATION, __func__, err);
+    if (status == MDOT_OK && explanation != NULL) status = rt_armor_check(explanation, RT_EXPLANATION, __func__, err);
+    if (status == MDOT_OK) status = bs_read_struct(&prediction_type, prediction, &p, err);
     if (status == MDOT_OK) status = find_gpu_name(configuration, &name, err);
     if (status != MDOT_OK) return status;
     const rt_calibration_gpu *gpu = find_gpu(calibration, name);
@@ -462,12 +473,13 @@ mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const md
 
 void mdot_calibration_destroy(mdot_calibration *calibration)
 {
-    free(calibration);
+    if (calibration == NULL || !rt_armor_bury(calibration, RT_CALIBRATION, __func__)) return;
+    if (!rt_armored()) free(calibration);
 }
 
 mdot_status mdot_calibration_get_info(const mdot_calibration *calibration, mdot_calibration_info *out_info)
 {
-    if (calibration == NULL) return MDOT_INVALID_ARGUMENT;
+    if (calibration == NULL || !rt_armor_lives(calibration, RT_CALIBRATION, __func__)) return MDOT_INVALID_ARGUMENT;
     const mdot_calibration_info info = {.struct_size = sizeof info,
                                         .predictor = calibration->predictor,
                                         .row_count = calibration->row_count,
@@ -482,7 +494,7 @@ mdot_status mdot_calibration_get_info(const mdot_calibration *calibration, mdot_
 
 mdot_status mdot_calibration_get_gpu(const mdot_calibration *calibration, size_t index, mdot_calibration_gpu *out_gpu)
 {
-    if (calibration == NULL) return MDOT_INVALID_ARGUMENT;
+    if (calibration == NULL || !rt_armor_lives(calibration, RT_CALIBRATION, __func__)) return MDOT_INVALID_ARGUMENT;
     if (index >= calibration->gpu_count) return MDOT_OUT_OF_RANGE;
     const rt_calibration_gpu *gpu = &calibration->gpus[index];
     const rt_calibrated *full = &gpu->in[RT_ARITHMETIC_FULL], *half = &gpu->in[RT_ARITHMETIC_HALF];

@@ -15,6 +15,7 @@
 #include "base/number.h"
 #include "base/printable.h"
 #include "base/stream.h"
+#include "runtime/core/core.h"
 #include "runtime/job/calibration.h"
 
 #include <math.h>
@@ -190,6 +191,7 @@ mdot_status mdot_calibration_parse(const void *bytes, size_t size_bytes, mdot_ca
         free(c);
         return status;
     }
+    rt_armor_note(c, RT_CALIBRATION);
     *out_calibration = c;
     return MDOT_OK;
 }
@@ -243,12 +245,14 @@ mdot_status mdot_calibration_save(const mdot_calibration *calibration, const cha
 {
     if (calibration == NULL || path == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_calibration_save needs a calibration and a path");
+    mdot_status status = rt_armor_check(calibration, RT_CALIBRATION, __func__, err);
+    if (status != MDOT_OK) return status;
     bs_stream stream;
     size_t size_bytes = 0;
     if (bs_stream_open(&stream)) write_all(calibration, stream.file);
     char *text = bs_stream_close(&stream, &size_bytes);
-    mdot_status status = text != NULL ? bs_write_file(path, text, size_bytes, err)
-                                      : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to write %s", path);
+    status = text != NULL ? bs_write_file(path, text, size_bytes, err)
+                          : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to write %s", path);
     free(text);
     return status;
 }

@@ -286,56 +286,92 @@ static mdot_status explain(work *w, const rt_answer *answer, mdot_error *err)
     return write_memory(w, err);
 }
 
-mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
-                         mdot_explanation **out_explanation, mdot_error *err)
+static void free_explanation(mdot_explanation *explanation)
 {
-    if (context == NULL || job == NULL || configuration == NULL || out_explanation == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "an explanation needs a context, a job, a configuration and a place for the result");
+    if (explanation != NULL) free(explanation->shares);
+    free(explanation);
+}
+
+static mdot_status predict_and_explain(mdot_context *context, const mdot_job *job,
+                                       const mdot_configuration *configuration, rt_answer *out_answer,
+                                       mdot_explanation **out_explanation, mdot_error *err)
+{
     work w = {.context = context, .job = job};
-    rt_answer answer;
-    mdot_status status = rt_answer_one(context, job, configuration, &answer, err);
+    mdot_status status = rt_answer_one(context, job, configuration, out_answer, err);
     if (status != MDOT_OK) return status;
-    w.asked = answer.asked;
-    w.told = answer.told;
+    w.asked = out_answer->asked;
+    w.told = out_answer->told;
     w.share = rt_setup_share(&w.asked, job);
     w.operator_ms = calloc(count_of(&w), sizeof *w.operator_ms);
     w.out = calloc(1, sizeof *w.out);
     if (w.out != NULL) w.out->shares = calloc(count_of(&w), sizeof *w.out->shares);
     bool allocated = w.operator_ms != NULL && w.out != NULL && w.out->shares != NULL;
     if (allocated) {
-        w.out->info = (mdot_explanation_info){
-            .struct_size = sizeof w.out->info, .operator_count = count_of(&w), .step_ms = answer.prediction.step_ms};
-        status = explain(&w, &answer, err);
+        w.out->info = (mdot_explanation_info){.struct_size = sizeof w.out->info,
+                                              .operator_count = count_of(&w),
+                                              .step_ms = out_answer->prediction.step_ms};
+        status = explain(&w, out_answer, err);
     } else {
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to explain %zu operators", count_of(&w));
     }
     free(w.operator_ms);
     if (status != MDOT_OK) {
-        mdot_explanation_destroy(w.out);
+        free_explanation(w.out);
         return status;
     }
     *out_explanation = w.out;
     return MDOT_OK;
 }
 
+mdot_status rt_explain_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
+                           mdot_prediction *out_prediction, mdot_explanation_info *out_info, mdot_error *err)
+{
+    rt_answer answer;
+    mdot_explanation *made = NULL;
+    mdot_status status = predict_and_explain(context, job, configuration, &answer, &made, err);
+    if (status != MDOT_OK) return status;
+    *out_prediction = answer.prediction;
+    *out_info = made->info;
+    free_explanation(made);
+    return MDOT_OK;
+}
+
+mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
+                         mdot_explanation **out_explanation, mdot_error *err)
+{
+    if (context == NULL || job == NULL || configuration == NULL || out_explanation == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "an explanation needs a context, a job, a configuration and a place for the result");
+    mdot_status status = rt_armor_enter(context, __func__, err);
+    if (status != MDOT_OK) return status;
+    rt_answer answer;
+    mdot_explanation *made = NULL;
+    status = rt_armor_check(job, RT_JOB, __func__, err);
+    if (status == MDOT_OK) status = predict_and_explain(context, job, configuration, &answer, &made, err);
+    rt_armor_leave(context);
+    if (status != MDOT_OK) return status;
+    rt_armor_note(made, RT_EXPLANATION);
+    *out_explanation = made;
+    return MDOT_OK;
+}
+
 void mdot_explanation_destroy(mdot_explanation *explanation)
 {
-    if (explanation == NULL) return;
+    if (explanation == NULL || !rt_armor_bury(explanation, RT_EXPLANATION, __func__)) return;
     free(explanation->shares);
-    free(explanation);
+    if (!rt_armored()) free(explanation);
 }
 
 mdot_status mdot_explanation_get_info(const mdot_explanation *explanation, mdot_explanation_info *out_info)
 {
-    if (explanation == NULL) return MDOT_INVALID_ARGUMENT;
+    if (explanation == NULL || !rt_armor_lives(explanation, RT_EXPLANATION, __func__)) return MDOT_INVALID_ARGUMENT;
     return bs_fill_struct(&info_type, &explanation->info, out_info, NULL);
 }
 
 mdot_status mdot_explanation_get_operator(const mdot_explanation *explanation, size_t index,
                                           mdot_operator_share *out_share)
 {
-    if (explanation == NULL) return MDOT_INVALID_ARGUMENT;
+    if (explanation == NULL || !rt_armor_lives(explanation, RT_EXPLANATION, __func__)) return MDOT_INVALID_ARGUMENT;
     if (index >= explanation->info.operator_count) return MDOT_OUT_OF_RANGE;
     return bs_fill_struct(&share_type, &explanation->shares[index], out_share, NULL);
 }

@@ -5,6 +5,7 @@
  * pass at all.
  */
 #include "base/sized.h"
+#include "runtime/core/core.h"
 #include "runtime/job/job_model.h"
 
 #include <stdlib.h>
@@ -116,7 +117,8 @@ mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezi
     if (job == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_freeze needs a job and a place for the new one");
     mdot_job_freezing f;
-    mdot_status status = bs_read_struct(&freezing_type, freezing, &f, err);
+    mdot_status status = rt_armor_check(job, RT_JOB, __func__, err);
+    if (status == MDOT_OK) status = bs_read_struct(&freezing_type, freezing, &f, err);
     if (status == MDOT_OK) status = check(job, &f, err);
     if (status != MDOT_OK) return status;
     size_t count = job->info.operator_count;

@@ -284,13 +284,13 @@ void mdot_job_destroy(mdot_job *job)
 
 mdot_status mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info)
 {
-    if (job == NULL) return MDOT_INVALID_ARGUMENT;
+    if (job == NULL || !rt_armor_lives(job, RT_JOB, __func__)) return MDOT_INVALID_ARGUMENT;
     return bs_fill_struct(&info_type, &job->info, out_info, NULL);
 }
 
 mdot_status mdot_job_get_operator(const mdot_job *job, size_t index, mdot_job_operator *out_operator)
 {
-    if (job == NULL) return MDOT_INVALID_ARGUMENT;
+    if (job == NULL || !rt_armor_lives(job, RT_JOB, __func__)) return MDOT_INVALID_ARGUMENT;
     if (index >= job->info.operator_count) return MDOT_OUT_OF_RANGE;
     return bs_fill_struct(&operator_type, &job->operators[index], out_operator, NULL);
 }

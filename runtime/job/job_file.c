@@ -19,6 +19,7 @@
  */
 #include "base/file.h"
 #include "mdot/mdot_abi.h"
+#include "runtime/core/core.h"
 #include "runtime/job/job_bytes.h"
 
 #include <stdio.h>
@@ -215,7 +216,8 @@ mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err
 {
     if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_save needs a job");
     rt_writer w = {0};
-    mdot_status status = encode(job, &w, err);
+    mdot_status status = rt_armor_check(job, RT_JOB, __func__, err);
+    if (status == MDOT_OK) status = encode(job, &w, err);
     if (status == MDOT_OK) status = bs_write_file(path, w.bytes, w.size, err);
     free(w.bytes);
     return status;

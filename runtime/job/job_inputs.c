@@ -99,6 +99,7 @@ static mdot_status create(mdot_context *context, size_t entry, const mdot_job *j
     made->count = count;
     describe(table, entry, made->tensors, made->inputs);
     rt_predictor_keep(predictor);
+    rt_armor_note(made, RT_JOB_INPUTS);
     *out_inputs = made;
     return MDOT_OK;
 }
@@ -122,6 +123,7 @@ mdot_status mdot_job_inputs_create(mdot_context *context, size_t entry, const md
 mdot_status mdot_job_inputs_get(const mdot_job_inputs *inputs, size_t index, mdot_input *out_input)
 {
     if (inputs == NULL || out_input == NULL) return MDOT_INVALID_ARGUMENT;
+    if (!rt_armor_lives(inputs, RT_JOB_INPUTS, __func__)) return MDOT_INVALID_ARGUMENT;
     if (index >= inputs->count) return MDOT_OUT_OF_RANGE;
     *out_input = inputs->inputs[index].input;
     return MDOT_OK;
@@ -129,9 +131,9 @@ mdot_status mdot_job_inputs_get(const mdot_job_inputs *inputs, size_t index, mdo
 
 void mdot_job_inputs_destroy(mdot_job_inputs *inputs)
 {
-    if (inputs == NULL) return;
+    if (inputs == NULL || !rt_armor_bury(inputs, RT_JOB_INPUTS, __func__)) return;
     const mdot_predictor *predictor = inputs->predictor;
     rt_job_tensors_destroy(predictor, inputs->tensors);
-    rt_free(rt_predictor_allocator(predictor), inputs);
+    if (!rt_armored()) rt_free(rt_predictor_allocator(predictor), inputs);
     rt_predictor_release(predictor);
 }

@@ -314,6 +314,8 @@ static mdot_status predict_armored(mdot_context *context, const pairs *p, const 
     if (status != MDOT_OK) return status;
     for (size_t i = 0; rt_armored() && status == MDOT_OK && i < p->count; i++)
         if (job_of(p, i) != NULL) status = rt_armor_check(job_of(p, i), RT_JOB, function, err);
+    if (status == MDOT_OK && p->encoding != NULL && p->encoding->predictor != rt_context_predictor(context))
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "the encoding was made by another predictor than the context's");
     if (status == MDOT_OK) status = predict_pairs(context, p, err);
     rt_armor_leave(context);
     return status;
@@ -339,7 +341,9 @@ mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot
                           rt_answer *out_answer, mdot_error *err)
 {
     rt_answer answer = {.prediction = MDOT_INIT(mdot_prediction)};
-    mdot_status status = mdot_predict(context, job, configuration, &answer.prediction, err);
+    const pairs one = {
+        .job = job, .configurations = configuration, .count = 1, .out = &answer.prediction, .is_one = true};
+    mdot_status status = predict_pairs(context, &one, err);
     if (status != MDOT_OK) return status;
     const rt_job_tensors *tensors = rt_context_state(context, &rt_job_extension);
     const rt_job_pair *pair = &tensors->pairs[0]; /* which the one configuration was */
@@ -378,10 +382,7 @@ mdot_status mdot_price(mdot_context *context, const mdot_encoding *encoding, con
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "a price needs a context, an encoding, configurations and a place for the results");
     mdot_status status = rt_armor_check(encoding, RT_ENCODING, "mdot_price", err);
-    if (status == MDOT_OK) status = rt_armor_check(context, RT_CONTEXT, "mdot_price", err);
     if (status != MDOT_OK) return status;
-    if (rt_context_predictor(context) != encoding->predictor)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the encoding was made by another predictor than the context's");
     const pairs all = {.job = encoding->job,
                        .encoding = encoding,
                        .configurations = configurations,

@@ -244,7 +244,7 @@ size_t rt_add_configuration(const rt_job_schema *schema, const rt_setup *told, r
 /* Lets the block's run read what was encoded. */
 void rt_read_encoded(const rt_job_schema *schema, const rt_encoded *encoded, rt_job_block *block);
 
-/* One prediction, and what the predictor was told and said. */
+/* One prediction, and what the predictor was told and said. The caller has entered the context (armor.h). */
 typedef struct rt_answer {
     mdot_prediction prediction;
     rt_setup asked, told;
@@ -252,5 +252,11 @@ typedef struct rt_answer {
 } rt_answer;
 mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                           rt_answer *out_answer, mdot_error *err);
+
+/* ---- explain.c --------------------------------------------------------------------------------------------------- */
+
+/* One prediction and what it is made of. The caller has entered the context, too. */
+mdot_status rt_explain_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
+                           mdot_prediction *out_prediction, mdot_explanation_info *out_info, mdot_error *err);
 
 #endif

@@ -105,6 +105,53 @@ static void what_is_no_object_is_known(void **state)
     assert_int_equal(predict(f.context, job, &err), MDOT_OK);
 }
 
+/* A caller's memory functions see a call from inside: whatever it allocates, the context is its own meanwhile. */
+static mdot_context *watched; /* NULL: nothing is looked at */
+static int asked_inside, let_in;
+
+static void *allocate_and_ask(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    if (watched != NULL) {
+        asked_inside++;
+        if (rt_armor_enter(watched, "test", NULL) == MDOT_OK) {
+            let_in++;
+            rt_armor_leave(watched);
+        }
+    }
+    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void release(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+static void explaining_holds_the_context_throughout(void **state)
+{
+    (void)state;
+    const mdot_open_options options = {.struct_size = sizeof options, .allocate = allocate_and_ask, .release = release};
+    const mdot_job *jobs[] = {job};
+    const double ms = 30;
+    mdot_explanation *explanation = NULL;
+    mdot_calibration *calibration = NULL;
+    predict_fixture own;
+    predict_open_explained_with(&own, predict_bandwidth_model(), predict_bandwidth_explained(), &options);
+    watched = own.context;
+    assert_int_equal(mdot_explain(own.context, job, &configuration, &explanation, NULL), MDOT_OK);
+    assert_true(asked_inside > 0);
+    int explaining = asked_inside;
+    assert_int_equal(mdot_calibrate(own.context, jobs, &configuration, &ms, 1, &calibration, NULL), MDOT_OK);
+    assert_true(asked_inside > explaining);
+    assert_int_equal(let_in, 0);
+    watched = NULL;
+    assert_int_equal(predict(own.context, job, NULL), MDOT_OK); /* which is free again */
+    mdot_explanation_destroy(explanation);
+    mdot_calibration_destroy(calibration);
+    predict_close(&own);
+}
+
 /* ---- Predictors and jobs ----------------------------------------------------------------------------------------- */
 
 static void a_predictor_is_closed_once(void **state)
@@ -119,6 +166,21 @@ static void a_predictor_is_closed_once(void **state)
     assert_int_equal(predict(own.context, job, &err), MDOT_OK);
     expect_refused(mdot_context_create(own.predictor, &context, &err), &err, "mdot_context_create", "destroyed before");
     assert_null(context);
+    mdot_context_destroy(own.context);
+}
+
+/* A calibration is the context's to make, and needs no more of the predictor than contexts keep. */
+static void a_closed_predictors_context_calibrates(void **state)
+{
+    (void)state;
+    const mdot_job *jobs[] = {job};
+    const double ms = 30;
+    mdot_calibration *calibration = NULL;
+    predict_fixture own;
+    predict_open(&own, predict_bandwidth_model());
+    mdot_predictor_close(own.predictor);
+    assert_int_equal(mdot_calibrate(own.context, jobs, &configuration, &ms, 1, &calibration, NULL), MDOT_OK);
+    mdot_calibration_destroy(calibration);
     mdot_context_destroy(own.context);
 }
 
@@ -192,8 +254,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_context_in_use_is_refused_to_others),
         cmocka_unit_test(a_destroyed_context_is_known),
+        cmocka_unit_test(explaining_holds_the_context_throughout),
         cmocka_unit_test(what_is_no_object_is_known),
         cmocka_unit_test(a_predictor_is_closed_once),
+        cmocka_unit_test(a_closed_predictors_context_calibrates),
         cmocka_unit_test(a_destroyed_job_is_known),
         cmocka_unit_test(a_destroyed_encoding_is_known),
         cmocka_unit_test(threads_with_contexts_of_their_own_are_let_be),

@@ -66,9 +66,15 @@ void predict_open(predict_fixture *f, onnx_builder *b)
     predict_open_with(f, b, NULL);
 }
 
+void predict_open_explained_with(predict_fixture *f, onnx_builder *b, onnx_builder *explain,
+                                 const mdot_open_options *options)
+{
+    open_entries(f, (onnx_builder *const[]){b, explain}, (const char *const[]){"predict", "explain"}, 2, options);
+}
+
 void predict_open_explained(predict_fixture *f, onnx_builder *b, onnx_builder *explain)
 {
-    open_entries(f, (onnx_builder *const[]){b, explain}, (const char *const[]){"predict", "explain"}, 2, NULL);
+    predict_open_explained_with(f, b, explain, NULL);
 }
 
 void predict_open_pair(predict_fixture *f, onnx_builder *encode, onnx_builder *price)

@@ -18,6 +18,8 @@ void predict_open(predict_fixture *f, onnx_builder *b);
 void predict_open_with(predict_fixture *f, onnx_builder *b, const mdot_open_options *options);
 /* The same with an entry "explain" beside it. */
 void predict_open_explained(predict_fixture *f, onnx_builder *b, onnx_builder *explain);
+void predict_open_explained_with(predict_fixture *f, onnx_builder *b, onnx_builder *explain,
+                                 const mdot_open_options *options);
 /* The same of a predictor in two pieces. */
 void predict_open_pair(predict_fixture *f, onnx_builder *encode, onnx_builder *price);
 void predict_close(predict_fixture *f);
