@@ -40,6 +40,9 @@ typedef struct mdot_open_options { /* zero means default throughout */
  * arithmetic), CORRUPT (checksum), DEVICE (a GPU that was asked for by name is not there, lacks code in the artefact or
  * fails), OUT_OF_MEMORY. The file is copied: it may be replaced, overwritten, truncated or removed while it is open.
  *
+ * One thing changes the process: where the artefact has code for AMX tiles and the CPU has tiles, Linux is asked to
+ * permit them (arch_prctl(2)), to all threads and for good. Frames of signals may then be some 8 KB larger.
+ *
  * A GPU is looked for only when the artefact has code for one. On a GPU each kernel has run once when this returns.
  * The CPU stands behind it: a call that the GPU fails, or does not answer in time, is answered by the CPU, and so is
  * every later one of its context (mdot_context_get_device_status).

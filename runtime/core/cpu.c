@@ -100,7 +100,8 @@ void rt_cpu_read(rt_cpu *out_cpu)
     *out_cpu = cpu;
 }
 
-/* Linux gives a process the state of tiles, 8 KB a thread, when it asks (arch_prctl(2)); a container may refuse. */
+/* Linux gives a process the state of tiles, 8 KB a thread, when it asks (arch_prctl(2)); a container may refuse. No
+ * thread can ask for itself alone: this is the one thing by which the libraries change the process (SECURITY.md). */
 void rt_cpu_ask_for_tiles(rt_cpu *cpu)
 {
 #if defined(__x86_64__) && defined(__linux__)
