@@ -4,6 +4,9 @@
  * but they belong to the process: they run in every fork of the program's, with the lock in hand. So the lock's word is
  * the process whose thread holds it, and a child takes what it finds with its parent. What the lock guards must be
  * readable at any moment, since that thread may have stopped half-way.
+ *
+ * Processes are told apart by number, which fails where the first of a PID namespace forks the first of another: who
+ * forks there with threads at work goes without armor.
  */
 #ifndef RT_LOCK_H
 #define RT_LOCK_H

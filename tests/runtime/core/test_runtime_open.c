@@ -422,7 +422,9 @@ static void assert_opens_in_a_child(void (*restrict_process)(void))
     if (child == 0) {
         mdot_predictor *predictor = NULL;
         restrict_process();
-        _exit(mdot_predictor_open(path, NULL, &predictor, NULL) == MDOT_OK && answers(predictor) ? 0 : 1);
+        bool is_right = mdot_predictor_open(path, NULL, &predictor, NULL) == MDOT_OK && answers(predictor);
+        mdot_predictor_close(predictor);
+        _exit(is_right ? 0 : 1);
     }
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
