@@ -174,7 +174,9 @@ typedef struct mdot_job_info {
     double frozen_parameters;
 } mdot_job_info;
 
-/* Copies everything. INVALID_ARGUMENT for a job without operators, dependencies that do not ascend or point forward,
+/* Copies everything; equal names are held once, however many operators have them. An operator takes about a kilobyte,
+ * while the job is made about two. INVALID_ARGUMENT for a job without operators or of more than 2^22, dependencies that
+ * do not ascend or point forward,
  * loads and parameters that are negative, not finite or beyond 2^53 (fractions are rounded), settings that are negative
  * (but for padding, which crops) or beyond 2^40, blocks that do not ascend.
  * Without facts, an operator has no number and saves all it touches; mdot_operator_facts_find (mdotjob.h) gives those

@@ -74,7 +74,7 @@ static bool equal_inside(const blocks *b, const mdot_job_operator *x, const mdot
 
 static bool equal_operators(const mdot_job_operator *x, const mdot_job_operator *y)
 {
-    return x->known == y->known && strcmp(x->type, y->type) == 0 &&
+    return x->known == y->known && x->type == y->type && /* texts.c: equal ones are one */
            memcmp(x->setting, y->setting, sizeof x->setting) == 0 &&
            memcmp(&x->per_sample[MDOT_PHASE_FORWARD], &y->per_sample[MDOT_PHASE_FORWARD], sizeof(mdot_load)) == 0 &&
            memcmp(&x->per_step[MDOT_PHASE_FORWARD], &y->per_step[MDOT_PHASE_FORWARD], sizeof(mdot_load)) == 0;

@@ -131,17 +131,16 @@ mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezi
         if (!freeze(&f, operators, count, learns))
             status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "no parameter is left that learns");
     }
-    if (status == MDOT_OK) {
-        mdot_job_description description = {.struct_size = sizeof description,
-                                            .operators = operators,
-                                            .operator_count = count,
-                                            .batch = job->info.batch,
-                                            .has_optimizer = job->info.has_optimizer,
-                                            .optimizer = job->info.optimizer,
-                                            .notes = job->info.notes};
-        status = mdot_job_create(&description, out_job, err);
-    }
-    free(operators);
     free(learns);
-    return status;
+    if (status != MDOT_OK) {
+        free(operators);
+        return status;
+    }
+    mdot_job_description description = {.struct_size = sizeof description,
+                                        .operator_count = count,
+                                        .batch = job->info.batch,
+                                        .has_optimizer = job->info.has_optimizer,
+                                        .optimizer = job->info.optimizer,
+                                        .notes = job->info.notes};
+    return rt_job_make(&description, operators, out_job, err);
 }

@@ -116,13 +116,15 @@ static mdot_status check_operator(const mdot_job_operator *op, size_t index, mdo
 static mdot_status check(const mdot_job_description *d, mdot_error *err)
 {
     if (d->operator_count == 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job has no operators");
-    if (d->operator_count > UINT32_MAX) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job has too many operators");
+    if (d->operator_count > RT_JOB_MAX_OPERATORS)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job has %zu operators, more than %d", d->operator_count,
+                         RT_JOB_MAX_OPERATORS);
     if (d->batch < 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job's batch is negative");
     if (d->has_optimizer && (size_t)d->optimizer >= sizeof steps / sizeof *steps)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job's optimizer is unknown");
     if (d->reserved != 0 || (d->notes & ~(uint32_t)MDOT_JOB_NOTES_ALL) != 0)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "the job says what mdot %s does not know", MDOT_VERSION_STRING);
-    return bs_check_struct(&operator_type, d->operators, err);
+    return MDOT_OK;
 }
 
 /* ---- Making ----------------------------------------------------------------------------------------------------- */
@@ -132,13 +134,20 @@ static void round_load(mdot_load *load)
     *load = (mdot_load){rint(load->flops), rint(load->bytes_read), rint(load->bytes_written)};
 }
 
-/* The caller's operators as they stand, their strings and inputs still the caller's. */
-static mdot_status read_operators(const mdot_job_description *d, mdot_job *job, mdot_error *err)
+/* The caller's operators in this library's form, their strings and inputs still the caller's. */
+static mdot_status copy_operators(const mdot_job_description *d, mdot_job_operator *operators, mdot_error *err)
 {
-    for (size_t i = 0; i < d->operator_count; i++) {
-        mdot_job_operator *op = &job->operators[i];
-        mdot_status status = bs_read_element(&operator_type, d->operators, i, op, err);
-        if (status == MDOT_OK) status = check_operator(op, i, err);
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < d->operator_count; i++)
+        status = bs_read_element(&operator_type, d->operators, i, &operators[i], err);
+    return status;
+}
+
+static mdot_status check_operators(mdot_job *job, mdot_error *err)
+{
+    for (size_t i = 0; i < job->info.operator_count; i++) {
+        const mdot_job_operator *op = &job->operators[i];
+        mdot_status status = check_operator(op, i, err);
         if (status != MDOT_OK) return status;
         if (op->block > job->info.block_count && op->block != ++job->info.block_count)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT,
@@ -148,15 +157,7 @@ static mdot_status read_operators(const mdot_job_description *d, mdot_job *job, 
     return MDOT_OK;
 }
 
-static const char *own_text(const char *text, char **texts)
-{
-    size_t length = strlen(text) + 1;
-    const char *copy = memcpy(*texts, text, length);
-    *texts += length;
-    return copy;
-}
-
-static void own_operator(mdot_job_operator *op, char **texts, uint32_t **inputs)
+static void own_operator(mdot_job_operator *op, uint32_t **inputs)
 {
     op->parameters = rint(op->parameters);
     op->frozen_parameters = rint(op->frozen_parameters);
@@ -164,8 +165,6 @@ static void own_operator(mdot_job_operator *op, char **texts, uint32_t **inputs)
         round_load(&op->per_sample[phase]);
         round_load(&op->per_step[phase]);
     }
-    op->type = own_text(op->type, texts);
-    if (op->module != NULL) op->module = own_text(op->module, texts);
     if (op->input_count > 0) memcpy(*inputs, op->inputs, op->input_count * sizeof **inputs);
     op->inputs = *inputs;
     *inputs += op->input_count;
@@ -193,17 +192,12 @@ static void work_out_positions(mdot_job *job)
 /* The strings and inputs become the job's. False: memory ran out. */
 static bool own_operators(mdot_job *job)
 {
-    size_t input_count = 0, text_bytes = 0;
-    for (size_t i = 0; i < job->info.operator_count; i++) {
-        input_count += job->operators[i].input_count;
-        text_bytes += strlen(job->operators[i].type) + 1;
-        if (job->operators[i].module != NULL) text_bytes += strlen(job->operators[i].module) + 1;
-    }
+    size_t input_count = 0;
+    for (size_t i = 0; i < job->info.operator_count; i++) input_count += job->operators[i].input_count;
     uint32_t *inputs = job->inputs = calloc(input_count + 1, sizeof *job->inputs);
-    char *texts = job->texts = malloc(text_bytes);
-    if (inputs == NULL || texts == NULL) return false;
+    if (inputs == NULL || !rt_job_keep_texts(job)) return false;
     for (size_t i = 0; i < job->info.operator_count; i++) {
-        own_operator(&job->operators[i], &texts, &inputs);
+        own_operator(&job->operators[i], &inputs);
         job->info.unknown_count += !job->operators[i].known;
         job->info.parameters += job->operators[i].parameters;
         job->info.frozen_parameters += job->operators[i].frozen_parameters;
@@ -224,9 +218,7 @@ static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, mdot_e
                                 .has_optimizer = d->has_optimizer,
                                 .notes = d->notes,
                                 .optimizer = d->has_optimizer ? d->optimizer : MDOT_OPTIMIZER_SGD};
-    job->operators = calloc(d->operator_count, sizeof *job->operators);
-    if (job->operators == NULL) return fail_memory(d, err);
-    mdot_status status = read_operators(d, job, err);
+    mdot_status status = check_operators(job, err);
     if (status != MDOT_OK) return status;
     if (!own_operators(job)) return fail_memory(d, err);
     work_out_positions(job);
@@ -254,23 +246,41 @@ static void free_content(mdot_job *job)
     free(job->division.is_expert);
 }
 
-mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err)
+mdot_status rt_job_make(const mdot_job_description *d, mdot_job_operator *operators, mdot_job **out_job,
+                        mdot_error *err)
 {
-    if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_create needs a place for the job");
-    mdot_job_description d;
-    mdot_status status = bs_read_struct(&description_type, description, &d, err);
-    if (status == MDOT_OK) status = check(&d, err);
-    if (status != MDOT_OK) return status;
-    mdot_job *job = calloc(1, sizeof *job);
-    status = job != NULL ? fill_job(job, &d, err) : fail_memory(&d, err);
+    mdot_status status = check(d, err);
+    mdot_job *job = status == MDOT_OK ? calloc(1, sizeof *job) : NULL;
+    if (job == NULL) {
+        free(operators);
+        return status == MDOT_OK ? fail_memory(d, err) : status;
+    }
+    job->operators = operators;
+    status = fill_job(job, d, err);
     if (status != MDOT_OK) {
-        if (job != NULL) free_content(job);
+        free_content(job);
         free(job);
         return status;
     }
     rt_armor_note(job, RT_JOB);
     *out_job = job;
     return MDOT_OK;
+}
+
+mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err)
+{
+    if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_create needs a place for the job");
+    mdot_job_description d;
+    mdot_status status = bs_read_struct(&description_type, description, &d, err);
+    if (status == MDOT_OK) status = check(&d, err);
+    if (status == MDOT_OK) status = bs_check_struct(&operator_type, d.operators, err);
+    if (status != MDOT_OK) return status;
+    mdot_job_operator *operators = calloc(d.operator_count, sizeof *operators);
+    if (operators == NULL) return fail_memory(&d, err);
+    status = copy_operators(&d, operators, err);
+    if (status == MDOT_OK) return rt_job_make(&d, operators, out_job, err);
+    free(operators);
+    return status;
 }
 
 void mdot_job_destroy(mdot_job *job)

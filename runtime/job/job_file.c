@@ -57,10 +57,16 @@ typedef struct numbering {
     size_t count;
 } numbering;
 
+/* A job holds each text once, in the order of the alphabet (texts.c): long ones are not read for each operator. */
+static int compare_texts(const char *x, const char *y)
+{
+    return (x > y) - (x < y);
+}
+
 static int compare_types(const void *a, const void *b)
 {
     const mdot_job_operator *x = *(const mdot_job_operator *const *)a, *y = *(const mdot_job_operator *const *)b;
-    int order = strcmp(x->type, y->type);
+    int order = compare_texts(x->type, y->type);
     if (order == 0) order = (int)x->known - (int)y->known;
     return order != 0 ? order : memcmp(&x->facts, &y->facts, sizeof x->facts);
 }
@@ -68,7 +74,7 @@ static int compare_types(const void *a, const void *b)
 static int compare_modules(const void *a, const void *b)
 {
     const mdot_job_operator *x = *(const mdot_job_operator *const *)a, *y = *(const mdot_job_operator *const *)b;
-    return strcmp(x->module, y->module);
+    return compare_texts(x->module, y->module);
 }
 
 static bool has_module(const mdot_job_operator *op)
@@ -339,6 +345,9 @@ static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, u
                          size_bytes, (unsigned long long)size);
     if (sum != checksum(bytes, size_bytes))
         return mdot_fail(err, MDOT_CORRUPT, "the job file's checksum does not match: it is damaged");
+    if (operators > RT_JOB_MAX_OPERATORS)
+        return mdot_fail(err, MDOT_MALFORMED, "the job file has %u operators, more than %d", (unsigned)operators,
+                         RT_JOB_MAX_OPERATORS);
     if (operators > (size_bytes - HEADER_BYTES) / RT_MIN_OPERATOR_BYTES)
         return mdot_fail(err, MDOT_MALFORMED, "the job file's operators do not fit into it");
     *out_version = version;
@@ -351,7 +360,6 @@ static mdot_status decode(rt_reader *r, uint32_t version, size_t operator_count,
     bool allocated = version == 1 ? rt_get_content_1(r, operator_count, d) : get_content(r, operator_count, d);
     if (!allocated) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job file");
     if (r->failed) return mdot_fail(err, MDOT_MALFORMED, "the job file's content is broken");
-    d->description.operators = d->operators;
     d->description.operator_count = operator_count;
     return MDOT_OK;
 }
@@ -378,7 +386,10 @@ mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_
     rt_reader r = {.at = start + HEADER_BYTES, .end = start + size_bytes};
     rt_decoded d = {0};
     status = decode(&r, version, operator_count, &d, err);
-    if (status == MDOT_OK) status = mdot_job_create(&d.description, out_job, err);
+    if (status == MDOT_OK) {
+        status = rt_job_make(&d.description, d.operators, out_job, err);
+        d.operators = NULL;
+    }
     /* To who reads a file, a rule that its content breaks is the file's fault. */
     if (status == MDOT_INVALID_ARGUMENT) status = MDOT_MALFORMED;
     if (status != MDOT_OK && err != NULL) err->status = status;

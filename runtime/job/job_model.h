@@ -50,7 +50,8 @@ struct mdot_job {
     mdot_job_info info;
     mdot_job_operator *operators; /* their texts and inputs point into the two arrays below */
     uint32_t *inputs;
-    char *texts;
+    char *texts; /* each once, in the order of the alphabet: two of them compare as their addresses do */
+    size_t text_bytes;
     /* What predictions need and no configuration changes, worked out once. */
     bool has_unnumbered;     /* a type that has no number */
     uint32_t highest_number; /* of a type */
@@ -101,6 +102,16 @@ static inline size_t rt_hash_slots(size_t count)
 #define RT_JOB_MAX_SETTING (INT64_C(1) << 40)
 /* Of type numbers: predictors hold a row for each. */
 enum { RT_JOB_MAX_TYPE = 65535 };
+/* Of operators, each of which takes about a kilobyte (mdot_predict.h); the longest real job has some ten thousand. */
+enum { RT_JOB_MAX_OPERATORS = 1 << 22 };
+
+/* job.c: mdot_job_create of operators that are in this library's form already, on the heap: they become the job's, also
+ * where it fails. Strings and inputs are copied; the description's own operators are not read. */
+mdot_status rt_job_make(const mdot_job_description *d, mdot_job_operator *operators, mdot_job **out_job,
+                        mdot_error *err);
+
+/* texts.c: types and modules become the job's, equal ones one. False: memory ran out. */
+bool rt_job_keep_texts(mdot_job *job);
 
 /* An operator that is computed on tensor cores: a matrix product, a convolution, attention, a recurrence. */
 static inline bool rt_is_product(const mdot_job_operator *op)

@@ -47,6 +47,8 @@ static void descriptions_that_are_no_jobs_are_refused(void **state)
     mdot_job_description d = job_file_describe(operators);
     d.operator_count = 0;
     expect_invalid(&d, "no operators");
+    d.operator_count = ((size_t)1 << 22) + 1; /* of which none is read */
+    expect_invalid(&d, "more than 4194304");
     d = job_file_describe(operators);
     operators[3].inputs = itself;
     operators[3].input_count = 1;

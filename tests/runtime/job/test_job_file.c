@@ -220,6 +220,21 @@ static void broken_content_is_refused_or_a_job(void **state)
     assert_int_equal(whole, 1); /* without the last section, which not every job has */
 }
 
+static void more_operators_than_a_job_may_have_are_refused(void **state)
+{
+    file *f = *state;
+    const uint32_t limit = UINT32_C(1) << 22;
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t count = limit + i;
+        mdot_job *job = NULL;
+        mdot_error err = {0};
+        memcpy(f->bytes + 12, &count, sizeof count);
+        job_file_sign(f->bytes, f->size);
+        assert_int_equal(job_file_parse(f->bytes, f->size, &job, &err), MDOT_MALFORMED);
+        assert_int_equal(strstr(err.message, "more than 4194304") != NULL, i == 1);
+    }
+}
+
 /* A setting of 2^40 takes as many bytes as some that are beyond it; the checksum is right. */
 static void settings_beyond_their_range_are_refused(void **state)
 {
@@ -371,6 +386,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(files_of_later_versions_are_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_cut_file_is_refused_at_every_byte, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_flipped_bit_is_found, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(more_operators_than_a_job_may_have_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(settings_beyond_their_range_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(broken_content_is_refused_or_a_job, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_that_cannot_be_read_or_written_are_named, set_up, tear_down),
