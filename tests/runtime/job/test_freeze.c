@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -142,6 +143,82 @@ static void what_cannot_be_frozen_is_refused(void **state)
     mdot_job_destroy(nameless);
 }
 
+/* ---- Patterns ---------------------------------------------------------------------------------------------------- */
+
+/* As the header says it, letter by letter. */
+static bool fits_whole(const char *pattern, const char *name, size_t length)
+{
+    if (*pattern == '\0') return length == 0;
+    if (*pattern == '*')
+        return fits_whole(pattern + 1, name, length) || (length > 0 && fits_whole(pattern, name + 1, length - 1));
+    return length > 0 && (*pattern == '?' || *pattern == *name) && fits_whole(pattern + 1, name + 1, length - 1);
+}
+
+static bool fits_module(const char *pattern, const char *module)
+{
+    for (size_t i = 0; module[i] != '\0'; i++)
+        if (module[i] == '.' && fits_whole(pattern, module, i)) return true;
+    return fits_whole(pattern, module, strlen(module));
+}
+
+static mdot_job *make_job_of(const char *module, size_t count)
+{
+    mdot_job_operator *operators = calloc(count, sizeof *operators);
+    assert_non_null(operators);
+    for (size_t i = 0; i < count; i++)
+        operators[i] = (mdot_job_operator){
+            .struct_size = sizeof *operators, .type = "Linear", .known = true, .module = module, .parameters = 10};
+    mdot_job *job = predict_make_job(operators, count);
+    free(operators);
+    return job;
+}
+
+static void random_patterns_fit_what_the_header_says(void **state)
+{
+    (void)state;
+    enum { CASES = 20000, LONGEST = 9 };
+    uint32_t seed = 1;
+    int fitted = 0;
+    for (int i = 0; i < CASES; i++) {
+        char module[LONGEST + 1] = "", pattern[LONGEST + 1] = "";
+        for (int part = 0; part < 2; part++) {
+            static const char *const letters[] = {"aab.", "ab.?**"};
+            char *out = part == 0 ? module : pattern;
+            size_t length = (seed = seed * 1664525 + 1013904223) >> 16 & 7;
+            for (size_t k = 0; k < length; k++)
+                out[k] = letters[part][((seed = seed * 1664525 + 1013904223) >> 16) % strlen(letters[part])];
+        }
+        mdot_job *job = make_job_of(module, 1), *out = NULL;
+        mdot_status status = freeze(job, pattern, NULL, &out, NULL); /* INVALID_ARGUMENT: nothing is left that learns */
+        bool fits = fits_module(pattern, module);
+        if (status != (fits ? MDOT_INVALID_ARGUMENT : MDOT_NOT_FOUND)) fail_msg("\"%s\" on \"%s\"", pattern, module);
+        fitted += fits;
+        mdot_job_destroy(job);
+    }
+    assert_in_range(fitted, CASES / 10, CASES / 2);
+}
+
+/* Work that grew as the square of a name, or as the name times the operators, would not end. */
+static void long_names_cost_what_they_have_letters(void **state)
+{
+    (void)state;
+    enum { LETTERS = 1 << 22, OPERATORS = 100000 };
+    char *module = malloc(LETTERS + 2);
+    assert_non_null(module);
+    for (size_t i = 0; i <= LETTERS; i++) module[i] = i == LETTERS ? 'b' : i % 2 ? '.' : 'a';
+    module[LETTERS + 1] = '\0';
+    mdot_job *job = make_job_of(module, OPERATORS), *out = NULL;
+    static const char *const others[] = {"*.lora_?", "*a*b*c", "*?.?.?.?.c", "a.*.b.*", "?*?*?*?*c"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_int_equal(freeze(job, others[i], NULL, &out, NULL), MDOT_NOT_FOUND);
+    assert_int_equal(freeze(job, "*.b", NULL, &out, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(freeze(job, NULL, "*a.b", &out, NULL), MDOT_OK);
+    assert_true(out->info.parameters == 10.0 * OPERATORS);
+    mdot_job_destroy(out);
+    mdot_job_destroy(job);
+    free(module);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +227,8 @@ int main(void)
         cmocka_unit_test(frozen_parameters_take_their_weights_alone),
         cmocka_unit_test(files_keep_what_is_frozen),
         cmocka_unit_test(what_cannot_be_frozen_is_refused),
+        cmocka_unit_test(random_patterns_fit_what_the_header_says),
+        cmocka_unit_test(long_names_cost_what_they_have_letters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
