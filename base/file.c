@@ -65,12 +65,22 @@ static mdot_status read_all(int descriptor, const char *path, unsigned char *byt
 
 mdot_status bs_read_file(const char *path, unsigned char **out_bytes, size_t *out_size_bytes, mdot_error *err)
 {
+    return bs_read_file_within(path, UINT64_MAX, out_bytes, out_size_bytes, err);
+}
+
+mdot_status bs_read_file_within(const char *path, uint64_t most_bytes, unsigned char **out_bytes,
+                                size_t *out_size_bytes, mdot_error *err)
+{
     int descriptor;
     uint64_t size_bytes;
     mdot_status status = bs_open_file(path, &descriptor, &size_bytes, err);
     if (status != MDOT_OK) return status;
-    unsigned char *bytes = size_bytes < SIZE_MAX ? malloc((size_t)size_bytes + 1) : NULL;
-    if (bytes == NULL)
+    bool is_small = size_bytes <= most_bytes;
+    unsigned char *bytes = is_small && size_bytes < SIZE_MAX ? malloc((size_t)size_bytes + 1) : NULL;
+    if (!is_small)
+        status = mdot_fail(err, MDOT_MALFORMED, "%s: it has %llu bytes, more than the %llu that are read", path,
+                           (unsigned long long)size_bytes, (unsigned long long)most_bytes);
+    else if (bytes == NULL)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
     else
         status = read_all(descriptor, path, bytes, (size_t)size_bytes, out_size_bytes, err);

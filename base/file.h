@@ -19,8 +19,11 @@
  * of a named pipe. NOT_FOUND, or IO for what is no regular file. */
 mdot_status bs_open_file(const char *path, int *out_descriptor, uint64_t *out_size_bytes, mdot_error *err);
 
-/* All bytes of a regular file and a NUL behind them; the caller frees them. */
+/* All bytes of a regular file and a NUL behind them; the caller frees them. For files that the program has made. */
 mdot_status bs_read_file(const char *path, unsigned char **out_bytes, size_t *out_size_bytes, mdot_error *err);
+/* The same of a file that a user names: MALFORMED at once for one of more than most_bytes, of which nothing is read. */
+mdot_status bs_read_file_within(const char *path, uint64_t most_bytes, unsigned char **out_bytes,
+                                size_t *out_size_bytes, mdot_error *err);
 
 /* Whether a file may be written at `path`: INVALID_ARGUMENT for devices, pipes and whatever stands in /dev or /proc
  * (/dev/stdout: a file that appears whole cannot be a stream), IO for directories. A name that is not taken is right.

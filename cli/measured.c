@@ -289,7 +289,7 @@ mdot_status measured_read(const char *command, const char *path, bool quiet, mea
     unsigned char *bytes = NULL;
     size_t size_bytes = 0;
     *out = (measured_steps){0};
-    mdot_status status = bs_read_file(path, &bytes, &size_bytes, err);
+    mdot_status status = bs_read_file_within(path, MEASURED_MAX_BYTES, &bytes, &size_bytes, err);
     if (status != MDOT_OK) return status;
     char *text = (char *)bytes;
     size_t lines = count_lines(text);

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-enum { MEASURED_MAX_ROWS = 10000, MEASURED_MAX_COLUMNS = 32 };
+enum { MEASURED_MAX_ROWS = 10000, MEASURED_MAX_COLUMNS = 32, MEASURED_MAX_BYTES = 1 << 26 };
 
 /* Step i: of jobs[i] under configurations[i] one took ms[i]. Jobs that rows share are read once. */
 typedef struct measured_steps {

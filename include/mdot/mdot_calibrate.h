@@ -51,8 +51,9 @@ mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, c
  * A prediction must not be calibrated twice. */
 mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const mdot_configuration *configuration,
                                    const mdot_explanation *explanation, mdot_prediction *prediction, mdot_error *err);
-/* Text of a few lines, at most 64 KiB, as runtime/job/calibration_text.c describes it. MALFORMED names the line,
- * INCOMPATIBLE: another version of the format. The file appears complete or not at all. */
+/* Text of a few lines, at most 64 KiB (of a larger file nothing is read), as runtime/job/calibration_text.c describes
+ * it. MALFORMED names the line, INCOMPATIBLE: another version of the format. The file appears complete or not at all.
+ */
 mdot_status mdot_calibration_load(const char *path, mdot_calibration **out_calibration, mdot_error *err);
 mdot_status mdot_calibration_parse(const void *bytes, size_t size_bytes, mdot_calibration **out_calibration,
                                    mdot_error *err);

@@ -199,10 +199,11 @@ typedef struct mdot_job_freezing {
 mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezing, mdot_job **out_job,
                             mdot_error *err);
 /* From a `.job` file or its bytes, as written by mdot_job_save; the bytes are not kept. MALFORMED (no job, or broken),
- * INCOMPATIBLE (another version of the format) or CORRUPT (checksum) otherwise. */
+ * INCOMPATIBLE (another version of the format) or CORRUPT (checksum) otherwise. A file has 256 MiB at most; of a larger
+ * one nothing is read. */
 mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err);
 mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_job, mdot_error *err);
-/* The file appears complete or not at all. */
+/* The file appears complete or not at all. OUT_OF_RANGE for a job whose file would be larger than one may be. */
 mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err);
 void mdot_job_destroy(mdot_job *job);
 

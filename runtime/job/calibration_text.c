@@ -203,7 +203,7 @@ mdot_status mdot_calibration_load(const char *path, mdot_calibration **out_calib
     unsigned char *bytes = NULL;
     size_t size_bytes = 0;
     mdot_error reason = {0};
-    mdot_status status = bs_read_file(path, &bytes, &size_bytes, err);
+    mdot_status status = bs_read_file_within(path, MAX_BYTES, &bytes, &size_bytes, err);
     if (status != MDOT_OK) return status;
     status = mdot_calibration_parse(bytes, size_bytes, out_calibration, &reason);
     free(bytes);

@@ -224,6 +224,9 @@ mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err
     rt_writer w = {0};
     mdot_status status = rt_armor_check(job, RT_JOB, __func__, err);
     if (status == MDOT_OK) status = encode(job, &w, err);
+    if (status == MDOT_OK && w.size > RT_JOB_MAX_FILE_BYTES)
+        status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: the job takes %zu bytes, more than a job file may have", path,
+                           w.size);
     if (status == MDOT_OK) status = bs_write_file(path, w.bytes, w.size, err);
     free(w.bytes);
     return status;
@@ -340,6 +343,9 @@ static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, u
         return mdot_fail(err, MDOT_INCOMPATIBLE,
                          "the job file is of version %u of its format; this mdot reads those up to %d",
                          (unsigned)version, VERSION);
+    if (size_bytes > RT_JOB_MAX_FILE_BYTES)
+        return mdot_fail(err, MDOT_MALFORMED, "the job file has %zu bytes, more than %llu", size_bytes,
+                         (unsigned long long)RT_JOB_MAX_FILE_BYTES);
     if (size != size_bytes)
         return mdot_fail(err, MDOT_MALFORMED, "the job file has %zu bytes instead of %llu: it is cut or overlong",
                          size_bytes, (unsigned long long)size);
@@ -402,7 +408,7 @@ mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err)
     if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_load needs a place for the job");
     unsigned char *bytes = NULL;
     size_t size_bytes = 0;
-    mdot_status status = bs_read_file(path, &bytes, &size_bytes, err);
+    mdot_status status = bs_read_file_within(path, RT_JOB_MAX_FILE_BYTES, &bytes, &size_bytes, err);
     if (status != MDOT_OK) return status;
     mdot_error reason = {0};
     status = mdot_job_parse(bytes, size_bytes, out_job, &reason);

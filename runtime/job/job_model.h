@@ -104,6 +104,8 @@ static inline size_t rt_hash_slots(size_t count)
 enum { RT_JOB_MAX_TYPE = 65535 };
 /* Of operators, each of which takes about a kilobyte (mdot_predict.h); the longest real job has some ten thousand. */
 enum { RT_JOB_MAX_OPERATORS = 1 << 22 };
+/* Of a `.job` file: 64 bytes for each of them, which is about what one takes with its name. */
+#define RT_JOB_MAX_FILE_BYTES (UINT64_C(1) << 28)
 
 /* job.c: mdot_job_create of operators that are in this library's form already, on the heap: they become the job's, also
  * where it fails. Strings and inputs are copied; the description's own operators are not read. */

@@ -57,7 +57,35 @@ static void write_text(const char *path, const char *content)
     assert_int_equal(bs_write_file(path, content, strlen(content), NULL), MDOT_OK);
 }
 
+static void make_sparse(const char *path, off_t bytes)
+{
+    int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_true(descriptor >= 0);
+    assert_int_equal(ftruncate(descriptor, bytes), 0);
+    close(descriptor);
+}
+
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */
+
+static void files_larger_than_what_is_read_are_refused_at_once(void **state)
+{
+    fixture *f = *state;
+    unsigned char *bytes = NULL;
+    size_t size = 7;
+    mdot_error err = {0};
+    make_sparse(f->path, (off_t)1 << 40); /* no machine has memory for it */
+    assert_int_equal(bs_read_file_within(f->path, 1 << 16, &bytes, &size, &err), MDOT_MALFORMED);
+    expect_contains(err.message, f->path);
+    expect_contains(err.message, "1099511627776 bytes, more than the 65536 that are read");
+    assert_null(bytes);
+    assert_int_equal(size, 7);
+    make_sparse(f->path, 1001);
+    assert_int_equal(bs_read_file_within(f->path, 1000, &bytes, &size, &err), MDOT_MALFORMED);
+    make_sparse(f->path, 1000);
+    assert_int_equal(bs_read_file_within(f->path, 1000, &bytes, &size, &err), MDOT_OK);
+    assert_int_equal(size, 1000);
+    free(bytes);
+}
 
 static void what_is_no_regular_file_is_refused_without_waiting(void **state)
 {
@@ -272,6 +300,7 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        CASE(files_larger_than_what_is_read_are_refused_at_once),
         CASE(what_is_no_regular_file_is_refused_without_waiting),
         CASE(an_empty_file_is_read),
         CASE(a_file_is_replaced_and_nothing_else_is_left),

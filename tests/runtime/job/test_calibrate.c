@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -280,6 +281,23 @@ static void a_file_holds_all_of_it(void **state)
     process_remove_folder(folder);
 }
 
+static void files_larger_than_any_calibration_are_refused_unread(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), path[512];
+    snprintf(path, sizeof path, "%s/site.cal", folder);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(ftruncate(fileno(file), (off_t)1 << 40), 0);
+    fclose(file);
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    assert_int_equal(mdot_calibration_load(path, &calibration, &err), MDOT_MALFORMED);
+    expect_contains(err.message, "more than the 65536 that are read");
+    assert_null(calibration);
+    process_remove_folder(folder);
+}
+
 #define HEAD "mdot-calibration 2\npredictor p\nrows 3\n"
 #define PARTS "part forward 0.3 0\npart backward 0.6 0\npart optimizer 0.1 0\npart host 0 0\npart communication 0 0\n"
 
@@ -402,6 +420,7 @@ int main(void)
         cmocka_unit_test_setup(a_row_that_is_wrong_hardly_counts, forget_rows),
         cmocka_unit_test_setup(scatter_is_not_taken_for_knowledge, forget_rows),
         cmocka_unit_test_setup(a_file_holds_all_of_it, forget_rows),
+        cmocka_unit_test(files_larger_than_any_calibration_are_refused_unread),
         cmocka_unit_test(what_is_no_calibration_is_refused_by_line),
         cmocka_unit_test(limits_of_a_file_are_kept),
         cmocka_unit_test_setup(what_is_wrong_is_refused, forget_rows),

@@ -355,6 +355,21 @@ static void files_that_cannot_be_read_or_written_are_named(void **state)
     mdot_job_destroy(job);
 }
 
+/* A sparse file, which takes no room on the disk, and one in memory, of which the header alone is there. */
+static void larger_files_than_any_job_has_are_refused_unread(void **state)
+{
+    file *f = *state;
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    assert_int_equal(truncate(f->path, (off_t)1 << 40), 0);
+    assert_int_equal(mdot_job_load(f->path, &job, &err), MDOT_MALFORMED);
+    expect_contains(err.message, f->path);
+    expect_contains(err.message, "more than the 268435456 that are read");
+    assert_int_equal(mdot_job_parse(f->bytes, ((size_t)1 << 28) + 1, &job, &err), MDOT_MALFORMED);
+    expect_contains(err.message, "more than 268435456");
+    assert_null(job);
+}
+
 /* Neither waits for another end, nor puts a file where the pipe was. */
 static void a_pipe_is_no_job(void **state)
 {
@@ -390,6 +405,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(settings_beyond_their_range_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(broken_content_is_refused_or_a_job, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_that_cannot_be_read_or_written_are_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(larger_files_than_any_job_has_are_refused_unread, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_pipe_is_no_job, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
