@@ -46,6 +46,28 @@ int bs_printable_length(const char *text)
     return length;
 }
 
+bool bs_is_printable(const char *text)
+{
+    while (*text != '\0') {
+        int length = bs_printable_length(text);
+        if (length == 0) return false;
+        text += length;
+    }
+    return true;
+}
+
+size_t bs_cut_length(const char *text, size_t most_bytes)
+{
+    size_t at = 0;
+    while (text[at] != '\0') {
+        int whole = bs_utf8_length(text + at);
+        size_t length = whole > 0 ? (size_t)whole : 1;
+        if (length > most_bytes - at) break;
+        at += length;
+    }
+    return at;
+}
+
 void bs_make_printable(char *text)
 {
     char *out = text;

@@ -2,6 +2,7 @@
 #ifndef BS_PRINTABLE_H
 #define BS_PRINTABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,12 @@ int bs_utf8_length(const char *text);
  * (C0, DEL, C1), what ends a line or a paragraph, and what changes the direction of writing (Unicode UAX #9, table 4),
  * by which one name can look like another. */
 int bs_printable_length(const char *text);
+
+/* Whether all of it is printable. */
+bool bs_is_printable(const char *text);
+
+/* Length of the longest beginning that has at most so many bytes and ends with a whole character. */
+size_t bs_cut_length(const char *text, size_t most_bytes);
 
 /* In place: line ends and tabs become spaces, other unprintable characters one '?' each. */
 void bs_make_printable(char *text);

@@ -1,5 +1,6 @@
 /* gpu_spec.c — see gpus.h. */
 #include "base/near.h"
+#include "base/printable.h"
 #include "cli/gpus.h"
 
 #include <math.h>
@@ -8,6 +9,11 @@
 #include <strings.h>
 
 /* ---- By name ------------------------------------------------------------------------------------------------- */
+
+void cli_copy_gpu_name(const char *name, char out[CLI_GPU_NAME_BYTES])
+{
+    snprintf(out, CLI_GPU_NAME_BYTES, "%.*s", (int)bs_cut_length(name, CLI_GPU_NAME_BYTES - 1), name);
+}
 
 static bool add_name(const char *command, const char *name, cli_gpus *gpus)
 {
@@ -130,8 +136,12 @@ static bool read_setting(spec *s, char *text)
         return false;
     }
     s->given[key] = true;
+    if (key == NAME && !bs_is_printable(value)) {
+        cli_usage_error(s->command, "--gpu-spec: the name holds what cannot be printed");
+        return false;
+    }
     if (key == NAME)
-        snprintf(s->name, sizeof s->name, "%s", value);
+        cli_copy_gpu_name(value, s->name);
     else if (key == LIKE)
         s->like = value;
     else
@@ -180,7 +190,7 @@ static bool add_spec(const spec *s, cli_gpus *gpus)
         if (s->given[i]) *figure_of(&gpu, i) = s->value[i];
     char *name = gpus->names[gpus->count];
     if (s->name[0] != '\0')
-        snprintf(name, CLI_GPU_NAME_BYTES, "%s", s->name);
+        memcpy(name, s->name, CLI_GPU_NAME_BYTES);
     else
         snprintf(name, CLI_GPU_NAME_BYTES, "like %s", gpu.name);
     gpu.name = name;

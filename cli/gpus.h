@@ -19,6 +19,9 @@ bool cli_add_gpus(const char *command, char *text, cli_gpus *gpus);
  * rate in half precision is nearest; rates of other precisions scale with that one. */
 bool cli_add_gpu_spec(const char *command, char *text, cli_gpus *gpus);
 
+/* As far as there is room, up to a whole character. */
+void cli_copy_gpu_name(const char *name, char out[CLI_GPU_NAME_BYTES]);
+
 /* How a predictor that mdot comes with knows the card: "trained on", "checked", or "". */
 const char *cli_gpu_standing(const char *name);
 

@@ -38,7 +38,7 @@ static bool read_line(const char *command, const char *path, int number, char *l
         return false;
     }
     const char *name = mdot_gpu_find(start, &gpu, NULL) == MDOT_OK ? gpu.name : start; /* or a --gpu-spec's */
-    snprintf(prices->item[prices->count].name, CLI_GPU_NAME_BYTES, "%s", name);
+    cli_copy_gpu_name(name, prices->item[prices->count].name);
     prices->item[prices->count++].an_hour = price;
     return true;
 }

@@ -41,7 +41,8 @@ typedef struct mdot_calibration_gpu {
 } mdot_calibration_gpu;
 
 /* From `count` measured steps: of jobs[i] under configurations[i] one took measured_ms[i]. INVALID_ARGUMENT for a time
- * that is none; what is wrong with a row otherwise is mdot_predict's to say, with its number. Allocates. The caller
+ * that is none and for a GPU without a name, of which 63 bytes are kept; what is wrong with a row otherwise is
+ * mdot_predict's to say, with its number. OUT_OF_RANGE for more than 2^24 rows or 64 GPUs. Allocates. The caller
  * destroys the calibration. */
 mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, const mdot_configuration *configurations,
                            const double *measured_ms, size_t count, mdot_calibration **out_calibration,

@@ -251,7 +251,7 @@ typedef enum mdot_link {
  * columns; rates are dense, at boost clock, a multiply-add counted as two. */
 typedef struct mdot_gpu {
     size_t struct_size;
-    const char *name;
+    const char *name;          /* printable UTF-8, or NULL */
     double compute_capability; /* 8.6 */
     double sm_count, boost_mhz;
     double memory_gib, memory_gbps, l2_mib;

@@ -17,6 +17,7 @@
  * its interval, few rows say nothing that would carry over to others, and it is left alone. An interval is then as wide
  * as what is left, what is not known of the terms and what is held back.
  */
+#include "base/printable.h"
 #include "runtime/job/calibration.h"
 #include "runtime/job/job.h"
 #include "runtime/job/predict.h"
@@ -62,16 +63,27 @@ typedef struct row {
 
 static mdot_status find_gpu_name(const mdot_configuration *c, const char **out_name, mdot_error *err)
 {
-    const mdot_gpu *gpu = NULL;
-    mdot_status status = c->gpu_figures == NULL ? rt_gpu_find(c->gpu, &gpu, err) : MDOT_OK;
-    if (status == MDOT_OK) *out_name = c->gpu_figures == NULL ? gpu->name : c->gpu_figures->name;
+    const mdot_gpu *gpu = c->gpu_figures;
+    mdot_status status =
+        gpu == NULL ? rt_gpu_find(c->gpu, &gpu, err) : bs_check_struct(&rt_gpu_type, c->gpu_figures, err);
+    if (status == MDOT_OK) status = rt_gpu_check_name(gpu->name, err);
+    if (status == MDOT_OK) *out_name = gpu->name;
     return status;
+}
+
+/* Names are kept as far as there is room, up to a whole character. */
+static size_t kept_length(const char *name)
+{
+    return bs_cut_length(name, RT_CALIBRATION_NAME_BYTES - 1);
 }
 
 static const rt_calibration_gpu *find_gpu(const mdot_calibration *calibration, const char *name)
 {
-    for (size_t i = 0; name != NULL && i < calibration->gpu_count; i++)
-        if (strncmp(calibration->gpus[i].name, name, RT_CALIBRATION_NAME_BYTES - 1) == 0) return &calibration->gpus[i];
+    size_t length = name != NULL ? kept_length(name) : 0;
+    for (size_t i = 0; length > 0 && i < calibration->gpu_count; i++) {
+        const char *known = calibration->gpus[i].name;
+        if (strncmp(known, name, length) == 0 && known[length] == '\0') return &calibration->gpus[i];
+    }
     return NULL;
 }
 
@@ -94,9 +106,17 @@ static mdot_status add_gpu(mdot_calibration *calibration, const char *name, size
     if (known == NULL) {
         if (calibration->gpu_count == RT_CALIBRATION_MAX_GPUS)
             return mdot_fail(err, MDOT_OUT_OF_RANGE, "at most %d GPUs are calibrated at once", RT_CALIBRATION_MAX_GPUS);
-        snprintf(calibration->gpus[calibration->gpu_count++].name, RT_CALIBRATION_NAME_BYTES, "%s", name);
+        memcpy(calibration->gpus[calibration->gpu_count++].name, name, kept_length(name));
     }
     return MDOT_OK;
+}
+
+/* What a file says: text of one line that is there. */
+static void keep_predictor_name(mdot_calibration *calibration, const char *name)
+{
+    memcpy(calibration->predictor, name, bs_cut_length(name, sizeof calibration->predictor - 1));
+    bs_make_printable(calibration->predictor);
+    if (calibration->predictor[0] == '\0') calibration->predictor[0] = '?';
 }
 
 static void find_shares(const mdot_explanation_info *e, double out[RT_CALIBRATION_PARTS])
@@ -350,7 +370,7 @@ static void write_calibration(const fit *f)
     /* beside a GPU's, whose interval it makes wider */
     write_calibrated(&c->several, together.log_factor, f->left + together.variance, f->left);
     for (int part = 0; f->has_parts && part < RT_CALIBRATION_PARTS; part++)
-        c->slope[part] = f->term[term_of_part(f, part)];
+        c->slope[part] = within(f->term[term_of_part(f, part)], -RT_CALIBRATION_MOST_SLOPE, RT_CALIBRATION_MOST_SLOPE);
 }
 
 static mdot_status fit_rows(row *rows, size_t count, mdot_calibration *calibration, mdot_error *err)
@@ -400,7 +420,7 @@ static mdot_status calibrate(mdot_context *context, const mdot_job *const *jobs,
     if (calibration == NULL || rows == NULL)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu measured steps", count);
     else
-        snprintf(calibration->predictor, sizeof calibration->predictor, "%s", rt_string(table, table->name_at));
+        keep_predictor_name(calibration, rt_string(table, table->name_at));
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {
         mdot_error reason = {0};
         const mdot_configuration *c = bs_struct_at(configurations, i);
@@ -425,6 +445,8 @@ mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, c
         (count > 0 && (jobs == NULL || configurations == NULL || measured_ms == NULL)))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "a calibration needs a context, jobs, configurations, times and a place for the result");
+    if (count > RT_CALIBRATION_MAX_ROWS)
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "%zu measured steps are more than %d", count, RT_CALIBRATION_MAX_ROWS);
     mdot_status status = rt_armor_enter(context, __func__, err);
     if (status != MDOT_OK) return status;
     status = calibrate(context, jobs, configurations, measured_ms, count, out_calibration, err);
@@ -445,6 +467,7 @@ mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const md
     mdot_status status = rt_armor_check(calibration, RT_CALIBRATION, __func__, err);
     if (status == MDOT_OK && explanation != NULL) status = rt_armor_check(explanation, RT_EXPLANATION, __func__, err);
     if (status == MDOT_OK) status = bs_read_struct(&prediction_type, prediction, &p, err);
+    if (status == MDOT_OK) status = bs_check_struct(&rt_configuration_type, configuration, err);
     if (status == MDOT_OK) status = find_gpu_name(configuration, &name, err);
     if (status != MDOT_OK) return status;
     const rt_calibration_gpu *gpu = find_gpu(calibration, name);

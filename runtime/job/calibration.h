@@ -9,7 +9,7 @@
 
 #include "mdot/mdot.h"
 
-enum { RT_CALIBRATION_NAME_BYTES = 64, RT_CALIBRATION_MAX_GPUS = 64 };
+enum { RT_CALIBRATION_NAME_BYTES = 64, RT_CALIBRATION_MAX_GPUS = 64, RT_CALIBRATION_MAX_ROWS = 1 << 24 };
 
 /* Name and text: what a step's shares are told apart by. The order is the file's: append only. */
 #define RT_CALIBRATION_PART_MAP(X)                                                                                     \
@@ -53,6 +53,7 @@ struct mdot_calibration {
 
 /* No correction goes further, and no interval gets narrower or wider. */
 #define RT_CALIBRATION_MOST_FACTOR 64.0
+#define RT_CALIBRATION_MOST_SLOPE 64.0
 #define RT_CALIBRATION_LEAST_INTERVAL 0.05
 #define RT_CALIBRATION_MOST_INTERVAL 4.0
 

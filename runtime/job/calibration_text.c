@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BYTES = 1 << 16, MAX_ROWS = 1 << 24 };
+enum { MAX_BYTES = 1 << 16 };
 static const char magic[] = "mdot-calibration", version[] = "2";
 
 static const char *const part_names[RT_CALIBRATION_PARTS] = {
@@ -87,7 +87,7 @@ static bool read_number(reader *r, char **text, double least, double most, doubl
 static bool read_count(reader *r, char **text, size_t *out)
 {
     double value = 0;
-    if (!read_number(r, text, 0, MAX_ROWS, &value)) return false;
+    if (!read_number(r, text, 0, RT_CALIBRATION_MAX_ROWS, &value)) return false;
     if (value != floor(value)) return refuse(r, "has a fraction for a count");
     *out = (size_t)value;
     return true;
@@ -97,11 +97,7 @@ static bool read_name(reader *r, const char *text, char *out, size_t room)
 {
     size_t length = strlen(text);
     if (length == 0 || length >= room) return refuse(r, "has no name of 1 to %zu letters", room - 1);
-    for (const char *at = text; *at != '\0';) {
-        int bytes = bs_printable_length(at);
-        if (bytes == 0) return refuse(r, "has a name that cannot be printed");
-        at += bytes;
-    }
+    if (!bs_is_printable(text)) return refuse(r, "has a name that cannot be printed");
     memcpy(out, text, length + 1);
     return true;
 }
@@ -155,7 +151,7 @@ static bool read_all(reader *r, mdot_calibration *c)
             return refuse(r, "is not of part %s", part_names[part]);
         rest += length + 1;
         if (!read_number(r, &rest, 0, 1, &c->mean_share[part]) ||
-            !read_number(r, &rest, -RT_CALIBRATION_MOST_FACTOR, RT_CALIBRATION_MOST_FACTOR, &c->slope[part]) ||
+            !read_number(r, &rest, -RT_CALIBRATION_MOST_SLOPE, RT_CALIBRATION_MOST_SLOPE, &c->slope[part]) ||
             !is_read(r, rest))
             return false;
     }

@@ -11,7 +11,7 @@
 enum { MAX_BATCH = 1 << 24, MAX_PASSES = 1 << 16, MAX_ZERO_STAGE = 3 }; /* as far as an f32 holds every whole number */
 enum { FIRST_TORCH = 100, FIRST_COMPILED = 200, LAST_TORCH = 9999 };
 
-static const bs_sized configuration_type = BS_SIZED(mdot_configuration, optimizer);
+const bs_sized rt_configuration_type = BS_SIZED(mdot_configuration, optimizer);
 
 /* ---- Numbers ---------------------------------------------------------------------------------------------------- */
 
@@ -87,6 +87,7 @@ static bool is_figure(double value, bool may_be_zero)
 static mdot_status read_figures(const mdot_gpu *figures, mdot_gpu *out_gpu, mdot_error *err)
 {
     mdot_status status = bs_read_struct(&rt_gpu_type, figures, out_gpu, err);
+    if (status == MDOT_OK) status = rt_gpu_check_name(out_gpu->name, err);
     if (status != MDOT_OK) return status;
     if (out_gpu->pcie_gbps == 0) out_gpu->pcie_gbps = PCIE_4_GBPS;
 #define CHECK(field)                                                                                                   \
@@ -185,7 +186,7 @@ mdot_status rt_setup_read(const mdot_configuration *first, size_t i, rt_gpu_name
                           mdot_error *err)
 {
     rt_setup s = {0};
-    mdot_status status = bs_read_element(&configuration_type, first, i, &s.c, err);
+    mdot_status status = bs_read_element(&rt_configuration_type, first, i, &s.c, err);
     if (status == MDOT_OK) status = check_numbers(&s.c, err);
     if (status != MDOT_OK) return status;
     if (s.c.gpu_figures == NULL) {

@@ -1,6 +1,7 @@
 /* gpus.c — the GPUs of gpus.def, by name. */
 #include "base/list.h"
 #include "base/near.h"
+#include "base/printable.h"
 #include "base/sized.h"
 #include "runtime/job/predict.h"
 
@@ -128,6 +129,15 @@ mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *
         return MDOT_OK;
     }
     return fail_unknown(name, err);
+}
+
+mdot_status rt_gpu_check_name(const char *name, mdot_error *err)
+{
+    if (name == NULL || bs_is_printable(name)) return MDOT_OK;
+    char shown[65];
+    snprintf(shown, sizeof shown, "%.*s", (int)bs_cut_length(name, sizeof shown - 1), name);
+    bs_make_printable(shown);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU's name \"%s\" holds what cannot be printed", shown);
 }
 
 mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err)

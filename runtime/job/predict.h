@@ -213,6 +213,9 @@ struct mdot_encoding {
 /* gpus.c: the table's row; lent. INVALID_ARGUMENT names those that there are. */
 mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err);
 extern const bs_sized rt_gpu_type;
+/* INVALID_ARGUMENT for a name that cannot be printed: a text with it would be read as another. NULL is right. */
+mdot_status rt_gpu_check_name(const char *name, mdot_error *err);
+extern const bs_sized rt_configuration_type; /* configuration.c */
 
 /* ---- modelled.c -------------------------------------------------------------------------------------------------- */
 

@@ -76,6 +76,25 @@ static void code_points_are_read(void **state)
     assert_int_equal(bs_utf8_code("\xF0\x9F\x8D\xB0"), 0x1F370);
 }
 
+static void all_of_a_text_is_printable_or_it_is_not(void **state)
+{
+    (void)state;
+    assert_true(bs_is_printable(""));
+    assert_true(bs_is_printable("H100 \xC3\xA9\xE2\x82\xAC"));
+    assert_false(bs_is_printable("H100\n"));
+    assert_false(bs_is_printable("\xC3"));
+    assert_false(bs_is_printable("a\xE2\x80\xAE"));
+}
+
+static void texts_are_cut_behind_a_whole_character(void **state)
+{
+    (void)state;
+    static const char text[] = "a\xC3\xA9\xF0\x9F\x8D\xB0\xFFz";
+    static const size_t kept[] = {0, 1, 1, 3, 3, 3, 3, 7, 8, 9, 9};
+    for (size_t most = 0; most < sizeof kept / sizeof *kept; most++)
+        assert_int_equal(bs_cut_length(text, most), kept[most]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -85,6 +104,8 @@ int main(void)
         cmocka_unit_test(what_changes_the_direction_of_writing_is_replaced),
         cmocka_unit_test(what_is_no_utf_8_is_replaced_byte_by_byte),
         cmocka_unit_test(code_points_are_read),
+        cmocka_unit_test(all_of_a_text_is_printable_or_it_is_not),
+        cmocka_unit_test(texts_are_cut_behind_a_whole_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

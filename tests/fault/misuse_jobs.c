@@ -194,7 +194,7 @@ static void calibrate(void)
     TELLS(mdot_calibrate(f.context, jobs, &c, NULL, 1, &none, &misuse_err));
     TELLS(mdot_calibrate(f.context, jobs, &c, &ms, 1, NULL, &misuse_err));
     TELLS(mdot_calibrate(f.context, jobs, &c, &none_ms, 1, &none, &misuse_err));
-    assert_int_equal(mdot_calibrate(f.context, jobs, &c, &ms, SIZE_MAX, &none, &misuse_err), MDOT_OUT_OF_MEMORY);
+    assert_int_equal(mdot_calibrate(f.context, jobs, &c, &ms, SIZE_MAX, &none, &misuse_err), MDOT_OUT_OF_RANGE);
     TELLS(mdot_calibration_load(NULL, &none, &misuse_err));
     TELLS(mdot_calibration_load("x", NULL, &misuse_err));
     TELLS(mdot_calibration_parse(NULL, 100, &none, &misuse_err));

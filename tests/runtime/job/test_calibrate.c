@@ -281,6 +281,99 @@ static void a_file_holds_all_of_it(void **state)
     process_remove_folder(folder);
 }
 
+/* Of printable characters of one to four bytes, cut where the name ends or not, and of what cannot be printed. */
+static void make_name(uint32_t *seed, char *out, size_t most)
+{
+    static const char *const pieces[] = {"a", "Z", " ", "gpu", "0.5", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"},
+                             *const others[] = {"\n", "\x1b", "\x7f", "\xc3", "\xe2\x80\xae", "\xf0\x9f"};
+    size_t length = (*seed = *seed * 1664525 + 1013904223) >> 16 & 127, at = 0;
+    bool is_wild = (*seed >> 8 & 3) == 0;
+    while (at < length) {
+        *seed = *seed * 1664525 + 1013904223;
+        const char *piece = pieces[(*seed >> 16) % (sizeof pieces / sizeof *pieces)];
+        if (is_wild && (*seed >> 28) == 0) piece = others[(*seed >> 16) % (sizeof others / sizeof *others)];
+        if (at + strlen(piece) > most) break;
+        memcpy(out + at, piece, strlen(piece));
+        at += strlen(piece);
+    }
+    out[at] = '\0';
+}
+
+static void what_is_saved_loads_whatever_gpus_are_called(void **state)
+{
+    site *s = *state;
+    enum { CASES = 300, ROWS = 4, MOST = 120 };
+    char *folder = process_make_folder(), path[512], names[ROWS][MOST + 1];
+    mdot_gpu gpus[ROWS];
+    uint32_t seed = 7;
+    int saved = 0;
+    snprintf(path, sizeof path, "%s/site.cal", folder);
+    for (int i = 0; i < CASES; i++) {
+        forget_rows(state);
+        for (size_t g = 0; g < ROWS; g++) {
+            make_name(&seed, names[g], MOST);
+            if (g == 3) snprintf(names[g], sizeof names[g], "%.*s!", (int)strlen(names[0]), names[0]);
+            gpus[g] = (mdot_gpu)MDOT_INIT(mdot_gpu);
+            assert_int_equal(mdot_gpu_find("T4", &gpus[g], NULL), MDOT_OK);
+            gpus[g].name = names[g];
+            add_row(s, "T4", 8 + (int64_t)g, 1.1 + 0.1 * (double)g);
+            s->c[g].gpu = NULL;
+            s->c[g].gpu_figures = &gpus[g];
+        }
+        mdot_calibration *made = NULL, *read = NULL;
+        mdot_error err = {0};
+        mdot_status status = mdot_calibrate(s->f.context, s->jobs, s->c, s->ms, ROWS, &made, &err);
+        assert_true(status == MDOT_OK || status == MDOT_INVALID_ARGUMENT);
+        if (status != MDOT_OK) continue;
+        saved++;
+        assert_int_equal(mdot_calibration_save(made, path, NULL), MDOT_OK);
+        if (mdot_calibration_load(path, &read, &err) != MDOT_OK) fail_msg("%s: %s", err.message, names[0]);
+        assert_int_equal(info_of(read).gpu_count, info_of(made).gpu_count);
+        for (size_t g = 0; g < info_of(made).gpu_count; g++)
+            assert_string_equal(gpu_of(read, g).name, gpu_of(made, g).name);
+        for (size_t g = 0; g < ROWS; g++) { /* each finds its own */
+            mdot_prediction a = predict_one(&s->f, s->job, &s->c[g]), b = a;
+            assert_int_equal(mdot_calibration_apply(made, &s->c[g], NULL, &a, NULL), MDOT_OK);
+            assert_int_equal(mdot_calibration_apply(read, &s->c[g], NULL, &b, NULL), MDOT_OK);
+            predict_assert_close(b.step_ms, a.step_ms);
+        }
+        mdot_calibration_destroy(made);
+        mdot_calibration_destroy(read);
+    }
+    assert_in_range(saved, CASES / 4, CASES - 20);
+    process_remove_folder(folder);
+}
+
+static void names_that_cannot_be_printed_are_refused(void **state)
+{
+    site *s = *state;
+    static const char *const wrong[] = {"my\ngpu 9 64 4 9 64 4 H100-SXM-80GB", "red\x1b[31m", "cut\xc3",
+                                        "\xe2\x80\xaeretsim"};
+    mdot_calibration *none = calibrate(s), *calibration = NULL;
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("T4", &gpu, NULL), MDOT_OK);
+    add_row(s, "T4", 8, 1);
+    mdot_prediction p = predict_one(&s->f, s->job, &s->c[0]), answer = MDOT_INIT(mdot_prediction);
+    s->c[0].gpu = NULL;
+    s->c[0].gpu_figures = &gpu;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        mdot_error err = {0};
+        gpu.name = wrong[i];
+        assert_int_equal(mdot_calibrate(s->f.context, s->jobs, s->c, s->ms, 1, &calibration, &err),
+                         MDOT_INVALID_ARGUMENT);
+        expect_contains(err.message, "the GPU's name \"");
+        expect_contains(err.message, "cannot be printed");
+        for (const char *c = err.message; *c != '\0'; c++) assert_true(*c >= ' ' && *c <= '~');
+        assert_int_equal(mdot_predict(s->f.context, s->job, &s->c[0], &answer, &err), MDOT_INVALID_ARGUMENT);
+        assert_int_equal(mdot_calibration_apply(none, &s->c[0], NULL, &p, &err), MDOT_INVALID_ARGUMENT);
+    }
+    gpu.name = NULL;
+    assert_int_equal(mdot_predict(s->f.context, s->job, &s->c[0], &answer, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibrate(s->f.context, s->jobs, s->c, s->ms, 1, &calibration, NULL), MDOT_INVALID_ARGUMENT);
+    assert_null(calibration);
+    mdot_calibration_destroy(none);
+}
+
 static void files_larger_than_any_calibration_are_refused_unread(void **state)
 {
     (void)state;
@@ -420,6 +513,8 @@ int main(void)
         cmocka_unit_test_setup(a_row_that_is_wrong_hardly_counts, forget_rows),
         cmocka_unit_test_setup(scatter_is_not_taken_for_knowledge, forget_rows),
         cmocka_unit_test_setup(a_file_holds_all_of_it, forget_rows),
+        cmocka_unit_test_setup(what_is_saved_loads_whatever_gpus_are_called, forget_rows),
+        cmocka_unit_test_setup(names_that_cannot_be_printed_are_refused, forget_rows),
         cmocka_unit_test(files_larger_than_any_calibration_are_refused_unread),
         cmocka_unit_test(what_is_no_calibration_is_refused_by_line),
         cmocka_unit_test(limits_of_a_file_are_kept),
