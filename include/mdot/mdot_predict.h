@@ -420,7 +420,8 @@ typedef struct mdot_prediction {
 
 /* A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no others, or one of two
  * entries (below). L is the number of rows; every number is as it stands, without logarithm or scale: normalisation
- * belongs into the predictor.
+ * belongs into the predictor. But settings that no operator has are cut, so that f32 holds their products: size_in,
+ * size_out and extent at 2^31, directions at 2, others at 2^24.
  *
  *   operator_type      i64 [L]      number of the type in ir/ops_job.def; 0 for types that have none
  *   operator_setting   f32 [L, 25]  MDOT_SETTING_MAP's order

@@ -108,6 +108,19 @@ static void write_loads(const sequence *s, size_t start, size_t end, double divi
     for (int i = 0; i < RT_LOAD_COLUMNS; i++) row[i] = (float)sums[i];
 }
 
+/* Predictors multiply settings with each other in f32: the sides of a window and channels, or the steps of a
+ * recurrence, its directions and its channels twice, by a batch of up to 2^24. What no operator has is cut, so that the
+ * products of a job that claims all of it stay numbers: positions and extents to 2^31, directions to 2, all else to
+ * 2^24, as far as an f32 holds every whole number. */
+static float cut_setting(size_t setting, int64_t value)
+{
+    int64_t most = INT64_C(1) << 24;
+    if (setting == MDOT_SETTING_SIZE_IN || setting == MDOT_SETTING_SIZE_OUT || setting == MDOT_SETTING_EXTENT)
+        most = INT64_C(1) << 31;
+    if (setting == MDOT_SETTING_DIRECTIONS) most = 2;
+    return (float)(value > most ? most : value < -most ? -most : value);
+}
+
 static void write_position(const mdot_job_operator *op, uint32_t index, float *row, size_t columns)
 {
     const float position[RT_POSITION_COLUMNS] = {(float)index, (float)op->depth, (float)op->height,
@@ -132,7 +145,7 @@ static void write_row(const sequence *s, size_t start, size_t end, rt_job_tensor
     const size_t *columns = tensors->schema.columns, *known = tensors->schema.known;
     if (type != NULL) type[row] = op->facts.number < tensors->schema.type_count ? op->facts.number : 0;
     for (size_t i = 0; setting != NULL && i < known[RT_JOB_INPUT_SETTING]; i++)
-        setting[columns[RT_JOB_INPUT_SETTING] * row + i] = (float)op->setting[i];
+        setting[columns[RT_JOB_INPUT_SETTING] * row + i] = cut_setting(i, op->setting[i]);
     if (load != NULL) write_loads(s, start, end, counts != NULL && count > 0 ? count : 1, load + RT_LOAD_COLUMNS * row);
     if (position != NULL)
         write_position(op, top.index, position + columns[RT_JOB_INPUT_POSITION] * row, known[RT_JOB_INPUT_POSITION]);

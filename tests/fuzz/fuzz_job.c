@@ -17,6 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { SIZE_AT = 16, CHECKSUM_AT = 24, HEADER_BYTES = 32 };
 
+#define MOST_SETTING 2147483648.0F /* rows.c */
+
 static void seal(unsigned char *file, size_t size)
 {
     uint64_t file_bytes = size;
@@ -65,6 +67,9 @@ static void write_rows(const mdot_job *job)
         if (tensors.row_count < 1 || tensors.row_count > CAPACITY) abort();
         for (size_t i = 0; i < tensors.row_count * RT_LOAD_COLUMNS; i++) {
             if (!isfinite(load[i]) || load[i] < 0) abort();
+        }
+        for (size_t i = 0; i < tensors.row_count * MDOT_SETTING_COUNT; i++) {
+            if (!(fabsf(setting[i]) <= MOST_SETTING)) abort();
         }
     }
     rt_setup setup = {.c = {.batch = 1 << 24, .gpu_count = 4, .precision = MDOT_PRECISION_AMP, .zero_stage = 1}};

@@ -102,6 +102,29 @@ static double sum_counts(const rt_job_tensors *tensors)
     return sum;
 }
 
+/* What predictors multiply with each other in f32 stays a number. */
+static void settings_that_no_operator_has_are_cut(void **state)
+{
+    (void)state;
+    const int64_t claimed = INT64_C(1) << 40;
+    for (int side = 0; side < 3; side++) {
+        mdot_job_operator op = {.struct_size = sizeof op, .type = "LSTM", .known = true, .facts.number = 3};
+        double most[MDOT_SETTING_COUNT];
+        for (int s = 0; s < MDOT_SETTING_COUNT; s++) {
+            bool is_long = s == MDOT_SETTING_SIZE_IN || s == MDOT_SETTING_SIZE_OUT || s == MDOT_SETTING_EXTENT;
+            bool crops = s == MDOT_SETTING_PADDING_H || s == MDOT_SETTING_PADDING_W;
+            most[s] = s == MDOT_SETTING_DIRECTIONS ? 2 : is_long ? 2147483648.0 : 16777216.0;
+            op.setting[s] = side == 0 ? claimed : side == 1 ? (int64_t)most[s] : crops ? -claimed : 0;
+            if (side == 2) most[s] = crops ? -16777216.0 : 0;
+        }
+        mdot_job *job = predict_make_job(&op, 1);
+        assert_int_equal(write_rows(job, 8, 0).row_count, 1);
+        for (int s = 0; s < MDOT_SETTING_COUNT; s++)
+            if ((double)setting[0][s] != most[s]) fail_msg("%s", mdot_setting_name((mdot_setting)s));
+        mdot_job_destroy(job);
+    }
+}
+
 /* ---- What fits --------------------------------------------------------------------------------------------------- */
 
 static void bag_has_a_row_for_each_kind_in_order_of_appearance(void **state)
@@ -279,6 +302,7 @@ static void largest_loads_stay_finite(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(settings_that_no_operator_has_are_cut),
         cmocka_unit_test(bag_has_a_row_for_each_kind_in_order_of_appearance),
         cmocka_unit_test(bag_without_counts_has_sums),
         cmocka_unit_test(sequence_has_a_row_for_each_operator),

@@ -1,0 +1,134 @@
+/* test_extremes.c — both predictors that mdot comes with answer with numbers for whatever is accepted, at the ends of
+ * its ranges: jobs with settings and loads that no operator has. */
+#include "mdot/mdotjob.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef struct fixture {
+    mdot_predictor *predictor;
+    mdot_context *context;
+} fixture;
+
+static int open_it(void **state, const char *path)
+{
+    fixture *f = calloc(1, sizeof *f);
+    if (f == NULL) return -1;
+    mdot_error err = {0};
+    mdot_status status = mdot_predictor_open(path, NULL, &f->predictor, &err);
+    if (status == MDOT_OK) status = mdot_context_create(f->predictor, &f->context, &err);
+    if (status != MDOT_OK) print_error("%s\n", err.message);
+    *state = f;
+    return status == MDOT_OK ? 0 : -1;
+}
+
+static int open_shipped(void **state)
+{
+    return open_it(state, MDOT_SHIPPED_PREDICTOR);
+}
+
+static int open_published(void **state)
+{
+    return open_it(state, MDOT_PUBLISHED_PREDICTOR);
+}
+
+static int close_it(void **state)
+{
+    fixture *f = *state;
+    mdot_context_destroy(f->context);
+    mdot_predictor_close(f->predictor);
+    free(f);
+    return 0;
+}
+
+/* NULL, or why the answer, or what explains it, is none. */
+static const char *fault_of(const fixture *f, const mdot_job *job, const mdot_configuration *c)
+{
+    static mdot_error err;
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    if (mdot_predict(f->context, job, c, &p, &err) != MDOT_OK) return err.message;
+    const double times[] = {p.step_ms, p.lower_ms, p.upper_ms};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (!(times[i] > 0 && isfinite(times[i]))) return "a time is none";
+    const double shares[] = {p.compute_share, p.memory_share, p.unknown_share};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
+        if (!(shares[i] >= 0 && isfinite(shares[i]))) return "a share is none";
+    mdot_explanation *explanation = NULL;
+    mdot_explanation_info e = MDOT_INIT(mdot_explanation_info);
+    if (mdot_explain(f->context, job, c, &explanation, &err) != MDOT_OK) return err.message;
+    assert_int_equal(mdot_explanation_get_info(explanation, &e), MDOT_OK);
+    mdot_explanation_destroy(explanation);
+    const double parts[] = {e.forward_ms,       e.data_gradient_ms, e.weight_gradient_ms, e.optimizer_ms, e.host_ms,
+                            e.communication_ms, e.idle_ms};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!(parts[i] >= 0 && isfinite(parts[i]))) return "a part of the step is none";
+    return NULL;
+}
+
+/* ---- Settings ---------------------------------------------------------------------------------------------------- */
+
+static const double most_load = 9007199254740992.0;
+static const int64_t most_setting = INT64_C(1) << 40;
+
+enum { LOADS = 3 };
+
+/* Setting `only`, or, below 0, all of them, is as large as it may be. */
+static mdot_job *make_job(const char *type, int only, int loads)
+{
+    static const mdot_load load[LOADS] = {
+        {1e9, 1e6, 1e6}, {9007199254740992.0, 9007199254740992.0, 9007199254740992.0}, {0, 1e6, 1e6}};
+    mdot_job_operator op = {.struct_size = sizeof op, .type = type, .known = true};
+    assert_int_equal(mdot_operator_facts_find(type, &op.facts), MDOT_OK);
+    op.parameters = loads == 2 ? most_load : 1000;
+    for (int s = 0; s < MDOT_SETTING_COUNT; s++) {
+        bool is_padding = s == MDOT_SETTING_PADDING_H || s == MDOT_SETTING_PADDING_W;
+        op.setting[s] = only < 0 || s == only ? most_setting : is_padding ? -most_setting : 8;
+    }
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) op.per_sample[phase] = load[loads];
+    const mdot_job_description d = {.struct_size = sizeof d, .operators = &op, .operator_count = 1, .batch = 1};
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    if (mdot_job_create(&d, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return job;
+}
+
+static void settings_that_no_operator_has_give_numbers(void **state)
+{
+    const fixture *f = *state;
+    static const char *const types[] = {"Conv",    "Linear", "Attention", "LSTM",  "BatchNormalization",
+                                        "Softmax", "Relu",   "Gather",    "MatMul"};
+    static const int64_t batches[] = {1, 16, 1 << 24};
+    int faults = 0;
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        for (int s = -1; s < MDOT_SETTING_COUNT; s++) {
+            for (int loads = 0; loads < LOADS; loads++) {
+                mdot_job *job = make_job(types[t], s, loads);
+                for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+                    const mdot_configuration c = {.struct_size = sizeof c, .batch = batches[b], .gpu = "A100"};
+                    const char *fault = fault_of(f, job, &c);
+                    if (fault == NULL) continue;
+                    print_error("%s, setting %d, loads %d, batch %lld: %s\n", types[t], s, loads, (long long)batches[b],
+                                fault);
+                    faults++;
+                }
+                mdot_job_destroy(job);
+            }
+        }
+    }
+    assert_int_equal(faults, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(settings_that_no_operator_has_give_numbers, open_shipped, close_it),
+        cmocka_unit_test_setup_teardown(settings_that_no_operator_has_give_numbers, open_published, close_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
