@@ -49,7 +49,7 @@ mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, c
                            mdot_error *err);
 /* Calibrates a prediction made for the configuration: its times and shares of the card's peak. `explanation`, of the
  * same job and configuration, brings in what parts of a step have in common; NULL leaves that out. Allocates nothing.
- * A prediction must not be calibrated twice. */
+ * A prediction must not be calibrated twice; INVALID_ARGUMENT for one that was not answered, as in a call for many. */
 mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const mdot_configuration *configuration,
                                    const mdot_explanation *explanation, mdot_prediction *prediction, mdot_error *err);
 /* Text of a few lines, at most 64 KiB (of a larger file nothing is read), as runtime/job/calibration_text.c describes

@@ -248,7 +248,8 @@ typedef enum mdot_link {
 } mdot_link;
 
 /* A GPU that predictions may be asked for. runtime/job/gpus.def holds the table with its sources and defines the
- * columns; rates are dense, at boost clock, a multiply-add counted as two. */
+ * columns; rates are dense, at boost clock, a multiply-add counted as two. In what is asked of predictions each figure
+ * is 1e-6 to 1e9, or 0 where that is said below: INVALID_ARGUMENT names one that is not. */
 typedef struct mdot_gpu {
     size_t struct_size;
     const char *name;          /* printable UTF-8, or NULL */
@@ -297,8 +298,8 @@ typedef struct mdot_configuration {
     uint32_t accumulate; /* passes whose gradients are added up before the optimizer's step, up to 2^16; 0 means 1 */
     mdot_link link;
     uint32_t node_count; /* that the GPUs are spread over evenly; 0 means 1 */
-    double link_gbps;    /* reached between GPUs of a node by collectives, 10^9 bytes a second; 0: .8 of NVLink's rate,
-                            .4 of PCIe's */
+    double link_gbps;    /* reached between GPUs of a node by collectives, 10^9 bytes a second, 1e-6 to 1e9; 0: .8 of
+                            NVLink's rate, .4 of PCIe's */
     double network_gbps; /* the same between nodes, for each GPU; 0: 20, of 200 Gbit/s InfiniBand */
     uint32_t data_parallel, tensor_parallel, pipeline_parallel;
     uint32_t expert_parallel; /* divides the experts of every layer. INVALID_ARGUMENT for a job without: products with

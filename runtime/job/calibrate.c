@@ -131,10 +131,15 @@ static void find_shares(const mdot_explanation_info *e, double out[RT_CALIBRATIO
     for (int part = 0; part < RT_CALIBRATION_PARTS; part++) out[part] = ms[part] / e->step_ms;
 }
 
+static bool is_time(double ms)
+{
+    return ms > 0 && isfinite(ms);
+}
+
 static mdot_status read_row(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                             double measured_ms, mdot_calibration *calibration, row *out, mdot_error *err)
 {
-    if (!(measured_ms > 0) || !isfinite(measured_ms))
+    if (!is_time(measured_ms))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a measured step of %g ms is no time", measured_ms);
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
@@ -470,6 +475,9 @@ mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const md
     if (status == MDOT_OK) status = bs_check_struct(&rt_configuration_type, configuration, err);
     if (status == MDOT_OK) status = find_gpu_name(configuration, &name, err);
     if (status != MDOT_OK) return status;
+    if (!is_time(p.step_ms) || !is_time(p.lower_ms) || !is_time(p.upper_ms))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a prediction of %g ms, %g to %g, is none to be calibrated",
+                         p.step_ms, p.lower_ms, p.upper_ms);
     const rt_calibration_gpu *gpu = find_gpu(calibration, name);
     const rt_calibrated *known = gpu != NULL ? &gpu->in[arithmetic_of(configuration)] : &calibration->others;
     bool is_several = is_of_several(configuration);

@@ -15,9 +15,14 @@ const bs_sized rt_configuration_type = BS_SIZED(mdot_configuration, optimizer);
 
 /* ---- Numbers ---------------------------------------------------------------------------------------------------- */
 
-static bool is_rate(double gbps)
+/* What figures and rates may be, each in its unit: far beyond what there is on either side, and so little that times
+ * and ratios that are made of them are numbers. */
+#define LEAST_FIGURE 1e-6
+#define MOST_FIGURE 1e9
+
+static bool is_figure(double value, bool may_be_zero)
 {
-    return gbps == 0 || (isfinite(gbps) && gbps > 0);
+    return (value >= LEAST_FIGURE && value <= MOST_FIGURE) || (may_be_zero && value == 0); /* false for NaN */
 }
 
 static mdot_status check_choices(const mdot_configuration *c, mdot_error *err)
@@ -55,9 +60,11 @@ static mdot_status check_numbers(const mdot_configuration *c, mdot_error *err)
     if (c->compiled != 0 && c->torch != 0 && c->torch < FIRST_COMPILED)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "PyTorch %u.%u has no torch.compile, which came with 2.0",
                          c->torch / 100, c->torch % 100);
-    if (!is_rate(c->link_gbps) || !is_rate(c->network_gbps))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s_gbps is %g", is_rate(c->link_gbps) ? "network" : "link",
-                         is_rate(c->link_gbps) ? c->network_gbps : c->link_gbps);
+    bool is_link = is_figure(c->link_gbps, true);
+    if (!is_link || !is_figure(c->network_gbps, true))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s_gbps is %g, neither 0 nor %g to %g",
+                          is_link ? "network" : "link", is_link ? c->network_gbps : c->link_gbps, LEAST_FIGURE,
+                          MOST_FIGURE);
     return check_choices(c, err);
 }
 
@@ -79,11 +86,6 @@ static mdot_status find_name(const char *name, rt_gpu_names *names, mdot_gpu *ou
 
 #define PCIE_4_GBPS 31.5
 
-static bool is_figure(double value, bool may_be_zero)
-{
-    return isfinite(value) && (value > 0 || (may_be_zero && value == 0));
-}
-
 static mdot_status read_figures(const mdot_gpu *figures, mdot_gpu *out_gpu, mdot_error *err)
 {
     mdot_status status = bs_read_struct(&rt_gpu_type, figures, out_gpu, err);
@@ -92,7 +94,8 @@ static mdot_status read_figures(const mdot_gpu *figures, mdot_gpu *out_gpu, mdot
     if (out_gpu->pcie_gbps == 0) out_gpu->pcie_gbps = PCIE_4_GBPS;
 #define CHECK(field)                                                                                                   \
     if (!is_figure(out_gpu->field, RT_GPU_##field == RT_GPU_nvlink_gbps || RT_GPU_##field == RT_GPU_watts))            \
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU's " #field " is %g", out_gpu->field);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU's " #field " is %g, not %g to %g", out_gpu->field,       \
+                         LEAST_FIGURE, MOST_FIGURE);
     RT_GPU_COLUMN_MAP(CHECK)
 #undef CHECK
     return MDOT_OK;

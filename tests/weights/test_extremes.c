@@ -1,5 +1,5 @@
 /* test_extremes.c — both predictors that mdot comes with answer with numbers for whatever is accepted, at the ends of
- * its ranges: jobs with settings and loads that no operator has. */
+ * its ranges: jobs with settings and loads that no operator has, cards and links that nobody builds. */
 #include "mdot/mdotjob.h"
 
 #include <math.h>
@@ -124,11 +124,64 @@ static void settings_that_no_operator_has_give_numbers(void **state)
     assert_int_equal(faults, 0);
 }
 
+/* ---- Cards and links --------------------------------------------------------------------------------------------- */
+
+static const double ends[] = {1e-6, 1e9};
+
+/* Each figure alone, then all, as low and as high as may be; on one GPU, and on eight that exchange what they can. */
+static void cards_that_nobody_builds_give_numbers(void **state)
+{
+    const fixture *f = *state;
+    const mdot_dim_binding sequence = {"sequence", 128, NULL};
+    const mdot_job_options options = {.struct_size = sizeof options, .dims = &sequence, .dim_count = 1};
+    mdot_job *job = NULL;
+    mdot_gpu known = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_job_read(MDOT_SOURCE_DIR "/examples/jobs/bert_base.onnx", &options, &job, NULL), MDOT_OK);
+    assert_int_equal(mdot_gpu_find("A100", &known, NULL), MDOT_OK);
+    enum { FIGURES = (sizeof known - offsetof(mdot_gpu, compute_capability)) / sizeof(double), ALL = FIGURES };
+    int faults = 0;
+    for (int figure = 0; figure <= ALL; figure++) {
+        for (int end = 0; end < 2; end++) {
+            mdot_gpu gpu = known;
+            for (int k = 0; k < FIGURES; k++)
+                if (k == figure || figure == ALL) (&gpu.compute_capability)[k] = ends[end];
+            const mdot_configuration configurations[] = {
+                {.struct_size = sizeof(mdot_configuration), .batch = 16, .gpu_figures = &gpu},
+                {.struct_size = sizeof(mdot_configuration),
+                 .batch = 16,
+                 .gpu_figures = &gpu,
+                 .gpu_count = 8,
+                 .node_count = 2,
+                 .precision = MDOT_PRECISION_AMP,
+                 .network_gbps = ends[end],
+                 .compiled = 1,
+                 .zero_stage = 3},
+                {.struct_size = sizeof(mdot_configuration),
+                 .batch = 16,
+                 .gpu_figures = &gpu,
+                 .gpu_count = 4,
+                 .link_gbps = ends[end],
+                 .tensor_parallel = 2,
+                 .pipeline_parallel = 2}};
+            for (size_t c = 0; c < sizeof configurations / sizeof *configurations; c++) {
+                const char *fault = fault_of(f, job, &configurations[c]);
+                if (fault == NULL) continue;
+                print_error("figure %d at %g, configuration %zu: %s\n", figure, ends[end], c, fault);
+                faults++;
+            }
+        }
+    }
+    mdot_job_destroy(job);
+    assert_int_equal(faults, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(settings_that_no_operator_has_give_numbers, open_shipped, close_it),
         cmocka_unit_test_setup_teardown(settings_that_no_operator_has_give_numbers, open_published, close_it),
+        cmocka_unit_test_setup_teardown(cards_that_nobody_builds_give_numbers, open_shipped, close_it),
+        cmocka_unit_test_setup_teardown(cards_that_nobody_builds_give_numbers, open_published, close_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -492,6 +492,18 @@ static void what_is_wrong_is_refused(void **state)
     assert_null(calibration);
     calibration = calibrate(&(site){.f = s->f});
     mdot_prediction p = predict_one(&s->f, s->job, &s->c[0]);
+    static const double no_ms[] = {0, -1, NAN, INFINITY};
+    for (size_t i = 0; i < sizeof no_ms / sizeof *no_ms;
+         i++) { /* a pair that was refused in a call for many is all 0 */
+        double *const ms[] = {&p.step_ms, &p.lower_ms, &p.upper_ms};
+        for (size_t k = 0; k < sizeof ms / sizeof *ms; k++) {
+            const mdot_prediction answered = p;
+            *ms[k] = no_ms[i];
+            assert_int_equal(mdot_calibration_apply(calibration, &s->c[0], NULL, &p, &err), MDOT_INVALID_ARGUMENT);
+            expect_contains(err.message, "is none to be calibrated");
+            p = answered;
+        }
+    }
     mdot_configuration unknown = predict_configuration(8, "B17");
     assert_int_equal(mdot_calibration_apply(calibration, &unknown, NULL, &p, &err), MDOT_INVALID_ARGUMENT);
     assert_int_equal(mdot_calibration_apply(NULL, &s->c[0], NULL, &p, &err), MDOT_INVALID_ARGUMENT);

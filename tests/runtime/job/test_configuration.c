@@ -2,7 +2,9 @@
  * links, and what one GPU of many does. What is refused: test_predict.c. */
 #include "runtime/job/predict.h"
 #include "tests/support/predict_fixture.h"
+#include "tests/support/process.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -95,6 +97,43 @@ static void figures_without_links_are_pcie_4_and_may_lack_watts(void **state)
     assert_true(s.gpu.watts == 0);
 }
 
+static mdot_status read_status(mdot_configuration c, mdot_error *err)
+{
+    rt_gpu_names names = {0};
+    rt_setup setup;
+    c.struct_size = sizeof c;
+    c.batch = 8;
+    return rt_setup_read(&c, 0, &names, &setup, err);
+}
+
+static void figures_beyond_physics_are_refused_by_name(void **state)
+{
+    (void)state;
+    static const double wrong[] = {-1, 5e-324, 9e-7, 1.1e9, 1e300, NAN, INFINITY}, right[] = {1e-6, 1, 1e9};
+    mdot_gpu known = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("A100", &known, NULL), MDOT_OK);
+#define EXPECT(field)                                                                                                  \
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {                                                        \
+        mdot_gpu gpu = known;                                                                                          \
+        mdot_error err = {0};                                                                                          \
+        gpu.field = wrong[i];                                                                                          \
+        assert_int_equal(read_status((mdot_configuration){.gpu_figures = &gpu}, &err), MDOT_INVALID_ARGUMENT);         \
+        expect_contains(err.message, "the GPU's " #field " is ");                                                      \
+        expect_contains(err.message, ", not 1e-06 to 1e+09");                                                          \
+        gpu.field = right[i % 3];                                                                                      \
+        assert_int_equal(read_status((mdot_configuration){.gpu_figures = &gpu}, &err), MDOT_OK);                       \
+    }
+    RT_GPU_COLUMN_MAP(EXPECT)
+#undef EXPECT
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(read_status((mdot_configuration){.gpu = "T4", .link_gbps = wrong[i]}, NULL),
+                         MDOT_INVALID_ARGUMENT);
+        assert_int_equal(read_status((mdot_configuration){.gpu = "T4", .network_gbps = wrong[i]}, NULL),
+                         MDOT_INVALID_ARGUMENT);
+        assert_int_equal(read_status((mdot_configuration){.gpu = "T4", .network_gbps = right[i % 3]}, NULL), MDOT_OK);
+    }
+}
+
 static void saying_how_gpus_work_together_is_not_plain(void **state)
 {
     (void)state;
@@ -121,6 +160,7 @@ int main(void)
         cmocka_unit_test(pipeline_has_as_many_micro_batches_as_stages),
         cmocka_unit_test(links_reach_a_part_of_their_rate),
         cmocka_unit_test(figures_without_links_are_pcie_4_and_may_lack_watts),
+        cmocka_unit_test(figures_beyond_physics_are_refused_by_name),
         cmocka_unit_test(saying_how_gpus_work_together_is_not_plain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
