@@ -180,21 +180,29 @@ static mdot_status explain_end(int ended, int words, mdot_error *err)
     return mdot_fail(err, status, "LLVM ended without an answer%s%s", colon, line);
 }
 
+/* Not done in this process instead: what keeps a child from starting is mostly that memory is short. */
+static mdot_status explain_no_child(int reason, mdot_error *err)
+{
+    return mdot_fail(err, reason == ENOMEM ? MDOT_OUT_OF_MEMORY : MDOT_TOOLCHAIN,
+                     "no child process could be started for LLVM: %s", strerror(reason));
+}
+
 mdot_status cg_do_apart(cg_work work, void *user, const cg_options *options, void **out_bytes, size_t *out_size_bytes,
                         mdot_error *err)
 {
     int ends[2];
-    if (options->in_process || pipe2(ends, O_CLOEXEC) != 0) return work(user, options, out_bytes, out_size_bytes, err);
+    if (options->in_process) return work(user, options, out_bytes, out_size_bytes, err);
+    if (pipe2(ends, O_CLOEXEC) != 0) return explain_no_child(errno, err);
     int words = memfd_create("llvm", MFD_CLOEXEC);
     pid_t child = fork();
     if (child == 0) be_child(work, user, options, ends[1], words);
+    mdot_status status = child > 0 ? MDOT_OK : explain_no_child(errno, err);
     close(ends[1]);
-    mdot_status status = MDOT_OK;
     bool is_answered = child > 0 && listen(ends[0], options, out_bytes, out_size_bytes, &status, err);
     close(ends[0]); /* a child that still writes ends */
     int ended = 0;
     while (child > 0 && waitpid(child, &ended, 0) < 0 && errno == EINTR) continue;
     if (child > 0 && !is_answered) status = explain_end(ended, words, err);
     if (words >= 0) close(words);
-    return child > 0 ? status : work(user, options, out_bytes, out_size_bytes, err);
+    return status;
 }

@@ -19,8 +19,8 @@ typedef mdot_status (*cg_work)(void *user, const cg_options *options, void **out
 
 /* Does the work in a child process and hands out its bytes, malloc'ed; callbacks of the options are called here, in the
  * calling thread. A child that ends without an answer is TOOLCHAIN, or OUT_OF_MEMORY where it said so or was killed,
- * with the last line that it wrote to stderr. Where no process can be made, or with options->in_process, the work is
- * done in this one. */
+ * with the last line that it wrote to stderr; so is a child that cannot be started, OUT_OF_MEMORY for want of memory.
+ * With options->in_process the work is done in this process, which it may then end. */
 mdot_status cg_do_apart(cg_work work, void *user, const cg_options *options, void **out_bytes, size_t *out_size_bytes,
                         mdot_error *err);
 

@@ -65,7 +65,10 @@ typedef struct mdotc_options { /* zero means default throughout */
  *
  * A GPU architecture takes NVRTC: TOOLCHAIN says what to install. A model whose plan is not a Transformer encoder's
  * gets no GPU code, and one whose kernels take more than some architecture has gets none for that one: both are
- * warnings, and the artefact runs on CPUs. */
+ * warnings, and the artefact runs on CPUs.
+ *
+ * LLVM runs in a child process, and the linker is another: where none can be started, TOOLCHAIN, or OUT_OF_MEMORY for
+ * want of memory. */
 mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
                           const mdotc_options *options, mdot_error *err);
 

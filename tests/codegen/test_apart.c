@@ -1,12 +1,15 @@
 /* test_apart.c — work in a child process: its bytes and words come back, and whatever ends it becomes a status. */
 #include "codegen/apart.h"
 
+#include <dlfcn.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -196,6 +199,71 @@ static void closed_standard_files_are_no_harm(void **state)
     free(bytes);
 }
 
+/* ---- Where there can be no child --------------------------------------------------------------------------------- */
+
+static int fork_error; /* 0: it works */
+
+pid_t fork(void)
+{
+    if (fork_error == 0) return ((pid_t(*)(void))dlsym(RTLD_NEXT, "fork"))();
+    errno = fork_error;
+    return -1;
+}
+
+static int lowest_free_descriptor(void)
+{
+    int descriptor = dup(STDERR_FILENO);
+    close(descriptor);
+    return descriptor;
+}
+
+/* Not done in the program instead, which the work might end. */
+static void no_child_is_a_status_and_no_work_in_the_program(void **state)
+{
+    (void)state;
+    static const struct {
+        int error;
+        mdot_status status;
+    } cases[] = {{ENOMEM, MDOT_OUT_OF_MEMORY}, {EAGAIN, MDOT_TOOLCHAIN}, {EPERM, MDOT_TOOLCHAIN}};
+    const int free_before = lowest_free_descriptor();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pid_t process = 0;
+        void *bytes = NULL;
+        size_t size = 17;
+        mdot_error err = {0};
+        fork_error = cases[i].error;
+        mdot_status status = run(make_bytes, &process, &bytes, &size, &err);
+        fork_error = 0;
+        assert_int_equal(status, cases[i].status);
+        assert_int_equal(err.status, cases[i].status);
+        assert_non_null(strstr(err.message, "child process"));
+        assert_non_null(strstr(err.message, strerror(cases[i].error)));
+        assert_int_equal(process, 0);
+        assert_null(bytes);
+        assert_int_equal(size, 17);
+    }
+    assert_int_equal(lowest_free_descriptor(), free_before);
+}
+
+static void no_descriptor_for_a_pipe_is_a_status(void **state)
+{
+    (void)state;
+    struct rlimit before, few;
+    pid_t process = 0;
+    void *bytes = NULL;
+    size_t size = 0;
+    mdot_error err = {0};
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = (rlim_t)lowest_free_descriptor() + 1; /* a pipe takes two */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    mdot_status status = run(make_bytes, &process, &bytes, &size, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(status, MDOT_TOOLCHAIN);
+    assert_non_null(strstr(err.message, strerror(EMFILE)));
+    assert_int_equal(process, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +273,8 @@ int main(void)
         cmocka_unit_test(memory_that_runs_out_in_a_child_is_out_of_memory),
         cmocka_unit_test(any_other_end_is_the_toolchains),
         cmocka_unit_test(closed_standard_files_are_no_harm),
+        cmocka_unit_test(no_child_is_a_status_and_no_work_in_the_program),
+        cmocka_unit_test(no_descriptor_for_a_pipe_is_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

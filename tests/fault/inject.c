@@ -1,6 +1,6 @@
-/* inject.c — fails one call of a program's: the so-manieth of a kind ("memory", "llvm", "read", "write"). Once, since
- * what is done about it may need the same again. The calls are counted, so that whoever asked for it knows when all of
- * them had their turn.
+/* inject.c — fails one call of a program's: the so-manieth of a kind ("memory", "llvm", "read", "write", "start").
+ * Once, since what is done about it may need the same again. The calls are counted, so that whoever asked for it knows
+ * when all of them had their turn.
  *
  * Preloaded into `mdot`, it is told by the environment: MDOT_FAULT is the kind, MDOT_FAULT_AT the number, and the count
  * goes to the file MDOT_FAULT_COUNT. Linked into a test, it is told by inject.h.
@@ -9,6 +9,7 @@
  *   llvm     the same, called by LLVM or libstdc++
  *   read     open and what reads, maps or asks about files
  *   write    what writes, synchronises, renames or makes files
+ *   start    what starts processes and threads, and pipes to them
  *
  * Memory and reads count from the program's own first allocation on: what the libraries' constructors do before it is
  * not mdot's to survive.
@@ -19,6 +20,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -35,7 +38,7 @@ extern void *__libc_realloc(void *, size_t);
 extern void *__libc_memalign(size_t, size_t);
 extern void __libc_free(void *);
 
-typedef enum kind { NONE, MEMORY, LLVM, READ, WRITE } kind;
+typedef enum kind { NONE, MEMORY, LLVM, READ, WRITE, START } kind;
 
 enum { MAX_RANGES = 64 };
 
@@ -84,11 +87,11 @@ static kind kind_of_caller(const void *address)
 
 static void choose(const char *kind_name, long at)
 {
-    static const char *const names[] = {"", "memory", "llvm", "read", "write"};
+    static const char *const names[] = {"", "memory", "llvm", "read", "write", "start"};
     if (range_count == 0) dl_iterate_phdr(note_library, NULL);
     fail_at = at;
     failing = NONE;
-    for (int k = MEMORY; k <= WRITE; k++)
+    for (int k = MEMORY; k <= START; k++)
         if (strcmp(kind_name, names[k]) == 0) failing = (kind)k;
 }
 
@@ -190,7 +193,7 @@ void free(void *memory)
 #define NEXT(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
 
 /* Only the program's own calls: libc's in its stdio do not come here. */
-static bool fails_in_file(kind k, int error)
+static bool fails_with(kind k, int error)
 {
     if (!is_the_one(k)) return false;
     errno = error;
@@ -209,43 +212,43 @@ int open(const char *path, int flags, ...)
 {
     mode_t mode;
     MODE_OF(flags, mode);
-    if (fails_in_file((flags & O_ACCMODE) == O_RDONLY ? READ : WRITE, EMFILE)) return -1;
+    if (fails_with((flags & O_ACCMODE) == O_RDONLY ? READ : WRITE, EMFILE)) return -1;
     return NEXT(open)(path, flags, mode);
 }
 int openat(int folder, const char *path, int flags, ...)
 {
     mode_t mode;
     MODE_OF(flags, mode);
-    if (fails_in_file((flags & O_ACCMODE) == O_RDONLY ? READ : WRITE, EMFILE)) return -1;
+    if (fails_with((flags & O_ACCMODE) == O_RDONLY ? READ : WRITE, EMFILE)) return -1;
     return NEXT(openat)(folder, path, flags, mode);
 }
 FILE *fopen(const char *path, const char *mode)
 {
-    return fails_in_file(mode[0] == 'r' ? READ : WRITE, EMFILE) ? NULL : NEXT(fopen)(path, mode);
+    return fails_with(mode[0] == 'r' ? READ : WRITE, EMFILE) ? NULL : NEXT(fopen)(path, mode);
 }
 ssize_t read(int file, void *bytes, size_t size)
 {
-    return fails_in_file(READ, EIO) ? -1 : NEXT(read)(file, bytes, size);
+    return fails_with(READ, EIO) ? -1 : NEXT(read)(file, bytes, size);
 }
 ssize_t pread(int file, void *bytes, size_t size, off_t at)
 {
-    return fails_in_file(READ, EIO) ? -1 : NEXT(pread)(file, bytes, size, at);
+    return fails_with(READ, EIO) ? -1 : NEXT(pread)(file, bytes, size, at);
 }
 size_t fread(void *bytes, size_t size, size_t n, FILE *file)
 {
-    return fails_in_file(READ, EIO) ? 0 : NEXT(fread)(bytes, size, n, file);
+    return fails_with(READ, EIO) ? 0 : NEXT(fread)(bytes, size, n, file);
 }
 int fstat(int file, struct stat *out)
 {
-    return fails_in_file(READ, EIO) ? -1 : NEXT(fstat)(file, out);
+    return fails_with(READ, EIO) ? -1 : NEXT(fstat)(file, out);
 }
 int stat(const char *path, struct stat *out)
 {
-    return fails_in_file(READ, EACCES) ? -1 : NEXT(stat)(path, out);
+    return fails_with(READ, EACCES) ? -1 : NEXT(stat)(path, out);
 }
 void *mmap(void *at, size_t size, int protection, int flags, int file, off_t offset)
 {
-    if (fails_in_file(READ, ENOMEM)) return MAP_FAILED;
+    if (fails_with(READ, ENOMEM)) return MAP_FAILED;
     void *memory = NEXT(mmap)(at, size, protection, flags, file, offset);
     live_mappings += memory != MAP_FAILED && !(flags & MAP_FIXED); /* which takes a place that is mapped already */
     return memory;
@@ -258,56 +261,78 @@ int munmap(void *at, size_t size)
 }
 int mprotect(void *at, size_t size, int protection)
 {
-    return fails_in_file(READ, ENOMEM) ? -1 : NEXT(mprotect)(at, size, protection);
+    return fails_with(READ, ENOMEM) ? -1 : NEXT(mprotect)(at, size, protection);
 }
 ssize_t write(int file, const void *bytes, size_t size)
 {
-    return fails_in_file(WRITE, ENOSPC) ? -1 : NEXT(write)(file, bytes, size);
+    return fails_with(WRITE, ENOSPC) ? -1 : NEXT(write)(file, bytes, size);
 }
 ssize_t pwrite(int file, const void *bytes, size_t size, off_t at)
 {
-    return fails_in_file(WRITE, ENOSPC) ? -1 : NEXT(pwrite)(file, bytes, size, at);
+    return fails_with(WRITE, ENOSPC) ? -1 : NEXT(pwrite)(file, bytes, size, at);
 }
 /* Files only: no text in memory, and what a person sees is flushed at the end. */
 enum { ERROR_SEEN = 0x20 }; /* glibc's _IO_ERR_SEEN, which ferror tells */
 size_t fwrite(const void *bytes, size_t size, size_t n, FILE *file)
 {
-    if (fileno(file) <= STDERR_FILENO || !fails_in_file(WRITE, ENOSPC)) return NEXT(fwrite)(bytes, size, n, file);
+    if (fileno(file) <= STDERR_FILENO || !fails_with(WRITE, ENOSPC)) return NEXT(fwrite)(bytes, size, n, file);
     file->_flags |= ERROR_SEEN;
     return 0;
 }
 int fclose(FILE *file)
 {
-    bool fails = fails_in_file(WRITE, ENOSPC);
+    bool fails = fails_with(WRITE, ENOSPC);
     int result = NEXT(fclose)(file);
     if (fails) errno = ENOSPC;
     return fails ? EOF : result;
 }
 int fflush(FILE *file)
 {
-    return fails_in_file(WRITE, ENOSPC) ? EOF : NEXT(fflush)(file);
+    return fails_with(WRITE, ENOSPC) ? EOF : NEXT(fflush)(file);
 }
 int fsync(int file)
 {
-    return fails_in_file(WRITE, EIO) ? -1 : NEXT(fsync)(file);
+    return fails_with(WRITE, EIO) ? -1 : NEXT(fsync)(file);
 }
 int ftruncate(int file, off_t size)
 {
-    return fails_in_file(WRITE, ENOSPC) ? -1 : NEXT(ftruncate)(file, size);
+    return fails_with(WRITE, ENOSPC) ? -1 : NEXT(ftruncate)(file, size);
 }
 int rename(const char *from, const char *to)
 {
-    return fails_in_file(WRITE, EACCES) ? -1 : NEXT(rename)(from, to);
+    return fails_with(WRITE, EACCES) ? -1 : NEXT(rename)(from, to);
 }
 int mkdir(const char *path, mode_t mode)
 {
-    return fails_in_file(WRITE, EACCES) ? -1 : NEXT(mkdir)(path, mode);
+    return fails_with(WRITE, EACCES) ? -1 : NEXT(mkdir)(path, mode);
 }
 char *mkdtemp(char *path)
 {
-    return fails_in_file(WRITE, EACCES) ? NULL : NEXT(mkdtemp)(path);
+    return fails_with(WRITE, EACCES) ? NULL : NEXT(mkdtemp)(path);
 }
 int memfd_create(const char *name, unsigned flags)
 {
-    return fails_in_file(WRITE, EMFILE) ? -1 : NEXT(memfd_create)(name, flags);
+    return fails_with(WRITE, EMFILE) ? -1 : NEXT(memfd_create)(name, flags);
+}
+
+/* ---- Processes and threads --------------------------------------------------------------------------------------- */
+
+pid_t fork(void)
+{
+    return fails_with(START, ENOMEM) ? -1 : NEXT(fork)();
+}
+int pipe2(int ends[2], int flags)
+{
+    return fails_with(START, EMFILE) ? -1 : NEXT(pipe2)(ends, flags);
+}
+int posix_spawnp(pid_t *out_process, const char *file, const posix_spawn_file_actions_t *actions,
+                 const posix_spawnattr_t *attributes, char *const argv[], char *const environment[])
+{
+    if (is_the_one(START)) return EAGAIN;
+    return NEXT(posix_spawnp)(out_process, file, actions, attributes, argv, environment);
+}
+int pthread_create(pthread_t *out_thread, const pthread_attr_t *attributes, void *(*function)(void *), void *argument)
+{
+    if (is_the_one(START)) return EAGAIN;
+    return NEXT(pthread_create)(out_thread, attributes, function, argument);
 }

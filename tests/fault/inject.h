@@ -1,6 +1,6 @@
 /* inject.h — inject.c within a test's own program: one call of the libraries that are linked into it fails.
  *
- * Kinds are "memory", "read" and "write", as inject.c describes them.
+ * Kinds are "memory", "read", "write" and "start", as inject.c describes them.
  */
 #ifndef TEST_INJECT_H
 #define TEST_INJECT_H

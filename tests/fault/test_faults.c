@@ -1,5 +1,6 @@
-/* test_faults.c — every allocation, read and write of the commands fails once (inject.c): the command says so and exits
- * with 1, or does without; it never ends by a signal, leaves nothing half-written and nothing temporary.
+/* test_faults.c — every allocation, read, write and start of a process of the commands fails once (inject.c): the
+ * command says so and exits with 1, or does without; it never ends by a signal, leaves nothing half-written and nothing
+ * temporary.
  *
  * Of many calls a growing distance is left between two that fail; MDOT_ALL_FAULTS=1 in the environment takes each,
  * where there are no more than MANY.
@@ -190,6 +191,7 @@ static void compile_survives_every_fault(void **state)
     fail_each(argv, "memory");
     fail_each(argv, "read");
     fail_each(argv, "write");
+    fail_each(argv, "start");
     fail_each(argv, "llvm");
 }
 
@@ -208,6 +210,7 @@ static void check_survives_every_fault(void **state)
     fail_each(argv, "memory");
     fail_each(argv, "read");
     fail_each(argv, "write");
+    fail_each(argv, "start");
 }
 
 static void bench_survives_every_fault(void **state)

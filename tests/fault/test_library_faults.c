@@ -1,4 +1,5 @@
-/* test_library_faults.c — every allocation, read and write within a call of the libraries fails once (inject.c), in the
+/* test_library_faults.c — every allocation, read, write and start of a process or thread
+ * within a call of the libraries fails once (inject.c), in the
  * process that calls: a status and a message, or the same answer as ever; never a crash; nothing half-written, and no
  * memory, mapping or descriptor kept.
  *
@@ -249,14 +250,14 @@ static void fail_each(const char *name, life l, bool each, const char *kind)
         static const char *const kinds[] = {__VA_ARGS__};                                                              \
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) fail_each(#name, name, each, kinds[i]);              \
     }
-LIFE(predictors_live, true, "memory", "read")
+LIFE(predictors_live, true, "memory", "read", "start")
 LIFE(jobs_live, true, "memory", "read", "write")
 LIFE(models_become_jobs, true, "memory", "read")
 LIFE(predictions_are_explained, true, "memory")
 LIFE(calibrations_live, true, "memory", "read", "write")
-LIFE(models_compile, false, "memory", "read", "write")
+LIFE(models_compile, false, "memory", "read", "write", "start")
 LIFE(artefacts_are_verified, false, "memory", "read")
-LIFE(models_are_checked, false, "memory", "read", "write")
+LIFE(models_are_checked, false, "memory", "read", "write", "start")
 
 /* ---- All of it --------------------------------------------------------------------------------------------------- */
 
