@@ -5,6 +5,8 @@
  */
 #include "base/file.h"
 
+#include "base/left.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -174,16 +176,22 @@ static uint64_t next_name(void)
     return x ^ x >> 31;
 }
 
-/* A new file beside `path` in `temporary`, or -1. The kernel takes the umask off its permissions: asking for the mask
- * would change it for the whole process. */
+/* A new file beside `path` in `temporary`, held, or -1. The kernel takes the umask off its permissions: asking for the
+ * mask would change it for the whole process. */
 static int create_beside(const char *path, char *temporary, size_t size)
 {
     enum { ATTEMPTS = 100 };
     int descriptor = -1;
     for (int i = 0; i < ATTEMPTS; i++) {
-        snprintf(temporary, size, "%.*s.mdot-%016llx", (int)folder_length(path), path, (unsigned long long)next_name());
+        snprintf(temporary, size, "%.*s" BS_TEMPORARY_PREFIX "%016llx", (int)folder_length(path), path,
+                 (unsigned long long)next_name());
         descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (descriptor >= 0 || errno != EEXIST) break;
+        if (descriptor >= 0 ? bs_hold(descriptor) : errno != EEXIST) break;
+        if (descriptor < 0) continue;
+        unlink(temporary);
+        close(descriptor);
+        descriptor = -1;
+        errno = EEXIST;
     }
     return descriptor;
 }
@@ -192,7 +200,7 @@ mdot_status bs_write_file(const char *path, const void *bytes, size_t size_bytes
 {
     mdot_status status = bs_check_output(path, err);
     if (status != MDOT_OK) return status;
-    size_t size = folder_length(path) + sizeof ".mdot-0123456789abcdef";
+    size_t size = folder_length(path) + sizeof BS_TEMPORARY_PREFIX "0123456789abcdef";
     char *temporary = malloc(size);
     if (temporary == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
     int descriptor = create_beside(path, temporary, size);
@@ -200,9 +208,11 @@ mdot_status bs_write_file(const char *path, const void *bytes, size_t size_bytes
         status = fail_file(err, path);
     } else {
         if (!write_all(descriptor, bytes, size_bytes) || !synchronise(descriptor)) status = fail_file(err, path);
+        int held = fcntl(descriptor, F_DUPFD_CLOEXEC, 0); /* until the file has its name */
         if (close(descriptor) != 0 && status == MDOT_OK) status = fail_file(err, path);
         if (status == MDOT_OK) status = rename_file(temporary, path, err);
         if (status != MDOT_OK) unlink(temporary);
+        if (held >= 0) close(held);
     }
     free(temporary);
     return status;

@@ -4,6 +4,7 @@
  *
  *   elf_read.h   sections and segments of an ELF file in memory
  *   file.h       reading without blocking, writing whole or not at all
+ *   left.h       what a process that was killed while writing leaves behind
  *   list.h       names joined into a buffer of fixed size
  *   near.h       the name that a wrong one was meant to be
  *   printable.h  text from files, fit for a terminal

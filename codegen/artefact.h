@@ -25,10 +25,13 @@ typedef struct cg_parts {
     size_t code_bytes;
     const cg_data_section *sections; /* the table's first */
     size_t section_count;
+    int64_t linker_limit_ms; /* how long the linker may take; 0: minutes, and longer for larger parts */
 } cg_parts;
 
-/* Links the parts with the system's linker, completes file_bytes and checksum, and renames the result to `path`.
- * TOOLCHAIN with the linker's words, or IO; then `path` is what it was and nothing else is left behind. */
+/* Links the parts with the system's linker, completes file_bytes and checksum, and renames the result to `path`. A
+ * linker that takes too long is killed, with the processes that it has started (its process group).
+ * TOOLCHAIN with the linker's words, or that it was killed, or IO; then `path` is what it was and nothing else is left
+ * behind. */
 mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *arena, mdot_error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* link.c — the artefact's parts → one file, by the system's linker; the last step of a compilation.
  *
  * All work happens in a private directory beside the output, which goes away on every path, so a failure leaves the
- * output as it was and a success replaces it at once. The linker is started without a shell.
+ * output as it was and a success replaces it at once. The linker is started without a shell, in a process group of its
+ * own: one that does not end is killed, and what it started with it.
  */
 #include "base/elf_read.h"
 #include "base/file.h"
@@ -11,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -27,6 +30,10 @@ static const char *const linkers[] = {"ld", "ld.lld", "ld.lld-19"};
 enum { LINKER_COUNT = sizeof linkers / sizeof linkers[0] };
 
 enum { LINKER_WORDS_BYTES = 800 };
+
+/* How long a linker may take: a hundred times what a busy machine needs, with 10 MB/s for what it copies. Then how long
+ * until a killed one is gone. */
+enum { LINKER_MS = 600000, LINKER_BYTES_PER_MS = 10000, KILLED_MS = 10000 };
 
 static mdot_status write_file(const char *path, const void *bytes, size_t size_bytes, mdot_error *err)
 {
@@ -61,8 +68,9 @@ static mdot_status write_parts(const cg_workplace *w, const cg_parts *parts, mdo
 
 /* ---- Running the linker ------------------------------------------------------------------------------------------ */
 
-/* Starts the first linker that there is, its words going to a file. */
-static mdot_status start_linker(const cg_workplace *w, const cg_machine *machine, pid_t *out_process, mdot_error *err)
+/* Starts the first linker that there is, in a process group of its own, its words going to a file. */
+static mdot_status start_linker(const cg_workplace *w, const cg_machine *machine, pid_t *out_process,
+                                const char **out_name, mdot_error *err)
 {
     char *arguments[] = {"ld", "-m", (char *)machine->emulation, "-shared", "-nostdlib", "-Bsymbolic",
                          "--hash-style=gnu", "--build-id=sha1",
@@ -71,21 +79,31 @@ static mdot_status start_linker(const cg_workplace *w, const cg_machine *machine
                          "predictor.mdot", "--version-script", w->file[CG_EXPORT_MAP], "-o", w->file[CG_LINKED],
                          w->file[CG_CODE_OBJECT], w->file[CG_DATA_OBJECT], NULL};
     posix_spawn_file_actions_t actions;
-    if (posix_spawn_file_actions_init(&actions) != 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    int failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawnattr_t own_group;
+    if (posix_spawnattr_init(&own_group) != 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (posix_spawn_file_actions_init(&actions) != 0) {
+        posix_spawnattr_destroy(&own_group);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    }
+    int failed = posix_spawnattr_setflags(&own_group, POSIX_SPAWN_SETPGROUP); /* whose number is the process's */
+    if (failed == 0) failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (failed == 0)
         failed = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, w->file[CG_LINKER_WORDS],
                                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (failed == 0) failed = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     if (failed == 0) {
         failed = ENOENT;
-        for (int i = 0; i < LINKER_COUNT && failed == ENOENT; i++)
-            failed = posix_spawnp(out_process, linkers[i], &actions, NULL, arguments, environ);
+        for (int i = 0; i < LINKER_COUNT && failed == ENOENT; i++) {
+            *out_name = linkers[i];
+            failed = posix_spawnp(out_process, linkers[i], &actions, &own_group, arguments, environ);
+        }
     }
     posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&own_group);
     if (failed == 0) return MDOT_OK;
-    return mdot_fail(err, MDOT_TOOLCHAIN, "no linker could be started (%s, %s or %s): %s", linkers[0], linkers[1],
-                     linkers[2], strerror(failed));
+    return mdot_fail(err, failed == ENOMEM ? MDOT_OUT_OF_MEMORY : MDOT_TOOLCHAIN,
+                     "no linker could be started (%s, %s or %s): %s", linkers[0], linkers[1], linkers[2],
+                     strerror(failed));
 }
 
 static void read_linker_words(const cg_workplace *w, char text[LINKER_WORDS_BYTES])
@@ -98,16 +116,40 @@ static void read_linker_words(const cg_workplace *w, char text[LINKER_WORDS_BYTE
     free(words);
 }
 
-static mdot_status run_linker(const cg_workplace *w, const cg_machine *machine, mdot_error *err)
+/* Whether a process ends within so many waits of a millisecond. */
+static bool wait_for(pid_t process, int64_t limit_ms, int *out_result)
+{
+    const struct timespec one_ms = {.tv_nsec = 1000000};
+    for (int64_t waited_ms = 0;; waited_ms++) {
+        pid_t ended = waitpid(process, out_result, WNOHANG);
+        /* ECHILD: the program ignores SIGCHLD, and the exit status is lost; what was linked tells as much */
+        if (ended == process || (ended < 0 && errno != EINTR)) return true;
+        if (waited_ms >= limit_ms) return false;
+        nanosleep(&one_ms, NULL);
+    }
+}
+
+static int64_t limit_of(const cg_parts *parts)
+{
+    if (parts->linker_limit_ms > 0) return parts->linker_limit_ms;
+    size_t bytes = parts->code_bytes;
+    for (size_t i = 0; i < parts->section_count; i++) bytes += parts->sections[i].size_bytes;
+    return LINKER_MS + (int64_t)(bytes / LINKER_BYTES_PER_MS);
+}
+
+static mdot_status run_linker(const cg_workplace *w, const cg_parts *parts, mdot_error *err)
 {
     pid_t process;
-    mdot_status status = start_linker(w, machine, &process, err);
+    const char *name = NULL;
+    mdot_status status = start_linker(w, parts->machine, &process, &name, err);
     if (status != MDOT_OK) return status;
     int result = 0;
-    while (waitpid(process, &result, 0) < 0) {
-        if (errno == EINTR) continue;
-        /* ECHILD: the program ignores SIGCHLD, and the exit status is lost; what was linked tells as much */
-        break;
+    int64_t limit_ms = limit_of(parts);
+    if (!wait_for(process, limit_ms, &result)) {
+        kill(-process, SIGKILL);
+        wait_for(process, KILLED_MS, &result);
+        return mdot_fail(err, MDOT_TOOLCHAIN, "linking failed: %s did not end within %g s and was killed", name,
+                         1e-3 * (double)limit_ms);
     }
     if (result == 0 && access(w->file[CG_LINKED], R_OK) == 0) return MDOT_OK;
     char words[LINKER_WORDS_BYTES];
@@ -168,7 +210,7 @@ mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *
     mdot_status status = cg_workplace_open(path, arena, &w, err);
     if (status != MDOT_OK) return status;
     status = write_parts(&w, parts, err);
-    if (status == MDOT_OK) status = run_linker(&w, parts->machine, err);
+    if (status == MDOT_OK) status = run_linker(&w, parts, err);
     if (status == MDOT_OK) status = seal(w.file[CG_LINKED], parts->machine, err);
     if (status == MDOT_OK) status = bs_move_into_place(w.file[CG_LINKED], path, err);
     cg_workplace_close(&w);

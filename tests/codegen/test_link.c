@@ -1,5 +1,6 @@
 /* test_link.c — the linked artefact as mdot_abi.h promises it, and what linking leaves behind: nothing but the output.
  */
+#include "base/left.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/process.h"
 
@@ -137,7 +138,7 @@ static void same_parts_make_the_same_file(void **state)
 /* ---- Failures
  * --------------------------------------------------------------------------------------------------------- */
 
-static mdot_status link_code(const void *code, size_t code_bytes, const char *path, mdot_error *err)
+static mdot_status link_within(int64_t limit_ms, const void *code, size_t code_bytes, const char *path, mdot_error *err)
 {
     static const char table[sizeof(mdot_abi_table)], weights[64];
     const cg_data_section sections[] = {
@@ -148,11 +149,17 @@ static mdot_status link_code(const void *code, size_t code_bytes, const char *pa
                       .code = code,
                       .code_bytes = code_bytes,
                       .sections = sections,
-                      .section_count = 2};
+                      .section_count = 2,
+                      .linker_limit_ms = limit_ms};
     ir_arena *arena = ir_arena_create(0);
     mdot_status status = cg_link_artefact(&parts, path, arena, err);
     ir_arena_destroy(arena);
     return status;
+}
+
+static mdot_status link_code(const void *code, size_t code_bytes, const char *path, mdot_error *err)
+{
+    return link_within(0, code, code_bytes, path, err);
 }
 
 static void failed_link_leaves_the_output_as_it_was(void **state)
@@ -270,6 +277,80 @@ static void output_in_the_current_folder_needs_no_slash(void **state)
     free(before);
 }
 
+/* ---- Linkers that are none --------------------------------------------------------------------------------------- */
+
+/* A folder with an `ld` that is this script, the first in PATH, and the path of an output. */
+typedef struct fake_linker {
+    char *folder, *path_before;
+    char path[512];
+} fake_linker;
+
+static fake_linker use_linker(const char *script)
+{
+    fake_linker f = {.folder = process_make_folder(), .path_before = strdup(getenv("PATH"))};
+    char name[512], all[4096];
+    snprintf(name, sizeof name, "%s/bin", f.folder);
+    assert_int_equal(mkdir(name, 0700), 0);
+    snprintf(all, sizeof all, "%s:%s", name, f.path_before);
+    snprintf(name, sizeof name, "%s/bin/ld", f.folder);
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\n%s\n", script);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(name, 0700), 0);
+    setenv("PATH", all, 1);
+    snprintf(f.path, sizeof f.path, "%s/out/predictor.mdot", f.folder);
+    snprintf(name, sizeof name, "%s/out", f.folder);
+    assert_int_equal(mkdir(name, 0700), 0);
+    return f;
+}
+
+static void put_linker_back(fake_linker *f)
+{
+    setenv("PATH", f->path_before, 1);
+    free(f->path_before);
+    process_remove_folder(f->folder);
+}
+
+static int count_outputs(const fake_linker *f)
+{
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s/out", f->folder);
+    return process_count_files(folder);
+}
+
+/* Whatever it leaves beside what it was asked for. */
+static void files_of_a_linker_that_is_killed_are_removed(void **state)
+{
+    (void)state;
+    fake_linker f = use_linker("while [ \"$1\" != -o ]; do shift; done\n"
+                               "echo > \"$2.tmp9f6ebeb\"\necho > \"$(dirname \"$2\")/.mold-1234\"\nkill -9 $$");
+    mdot_error err = {0};
+    assert_int_equal(link_code("", 0, f.path, &err), MDOT_TOOLCHAIN);
+    assert_int_equal(count_outputs(&f), 0);
+    put_linker_back(&f);
+}
+
+/* It waits for ever, and so does what it has started. Their common end of a pipe is closed when both are gone. */
+static void a_linker_that_does_not_end_is_killed_with_what_it_started(void **state)
+{
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    fake_linker f = use_linker("while :; do sleep 1000; done &\nwait");
+    mdot_error err = {0};
+    assert_int_equal(link_within(300, "", 0, f.path, &err), MDOT_TOOLCHAIN);
+    assert_non_null(strstr(err.message, "did not end within 0.3 s"));
+    assert_int_equal(count_outputs(&f), 0);
+    close(ends[1]);
+    char byte;
+    alarm(60); /* who still holds the pipe would be waited for */
+    assert_int_equal(read(ends[0], &byte, 1), 0);
+    alarm(0);
+    close(ends[0]);
+    put_linker_back(&f);
+}
+
 /* ---- What killed compilations leave behind ----------------------------------------------------------------------- */
 
 static void put(const char *folder, const char *name)
@@ -296,19 +377,23 @@ static void folders_that_no_process_owns_are_removed_and_others_are_not(void **s
     size_t size = read_code(code, sizeof code);
     char *folder = process_make_folder(), *before = getcwd(NULL, 0);
     assert_int_equal(chdir(folder), 0);
-    static const char *const folders[] = {".mdot-killed", ".mdot-living", ".mdot-strang", ".mdot-longer-name", "other"};
+    static const char *const folders[] = {".mdot-killed", ".mdot-lld-19",      ".mdot-living",
+                                          ".mdot-strang", ".mdot-longer-name", "other"};
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         assert_int_equal(mkdir(folders[i], 0700), 0);
         put(folders[i], "data.o");
     }
     put(".mdot-killed", "linked.mdot");
+    put(".mdot-lld-19", "made-by-mdot");
+    put(".mdot-lld-19", "linked.mdot.tmp9f6ebeb"); /* of an lld that was killed with it */
     put(".mdot-strang", "letters");
     assert_int_equal(symlink("other", ".mdot-linked"), 0);
     int living = open(".mdot-living", O_RDONLY | O_DIRECTORY);
     assert_int_equal(flock(living, LOCK_EX), 0);
     mdot_error err = {0};
     mdot_status status = link_code(code, size, "predictor.mdot", &err);
-    bool killed = is_there(".", ".mdot-killed"), stranger = is_there(".mdot-strang", "letters");
+    bool killed = is_there(".", ".mdot-killed") || is_there(".", ".mdot-lld-19");
+    bool stranger = is_there(".mdot-strang", "letters");
     bool others = is_there(".mdot-living", "data.o") && is_there(".mdot-longer-name", "data.o") &&
                   is_there("other", "data.o") && is_there(".", ".mdot-linked");
     close(living);
@@ -317,6 +402,37 @@ static void folders_that_no_process_owns_are_removed_and_others_are_not(void **s
     assert_false(killed);
     assert_true(stranger);
     assert_true(others);
+    process_remove_folder(folder);
+    free(before);
+}
+
+/* Of bs_write_file's: named as theirs are, and locked by nobody. */
+static void temporary_files_that_no_process_owns_are_removed_and_others_are_not(void **state)
+{
+    (void)state;
+    static unsigned char code[CODE_CAPACITY];
+    size_t size = read_code(code, sizeof code);
+    char *folder = process_make_folder(), *before = getcwd(NULL, 0);
+    assert_int_equal(chdir(folder), 0);
+    static const char *const stay[] = {".mdot-0123456789abcde", ".mdot-0123456789abcdef0", ".mdot-0123456789ABCDEF",
+                                       "mdot-0123456789abcdef", ".mdot-00000000000000aa"};
+    enum { STAY = sizeof stay / sizeof *stay };
+    for (size_t i = 0; i < STAY; i++) put(".", stay[i]);
+    put(".", ".mdot-0123456789abcdef");
+    assert_int_equal(symlink(".mdot-0123456789abcde", ".mdot-000000000000000b"), 0);
+    assert_int_equal(mkfifo(".mdot-000000000000000c", 0600), 0);
+    int held = open(stay[STAY - 1], O_WRONLY);
+    assert_true(bs_hold(held));
+    mdot_error err = {0};
+    mdot_status status = link_code(code, size, "predictor.mdot", &err);
+    bool is_left = is_there(".", ".mdot-0123456789abcdef"), are_there = true;
+    for (size_t i = 0; i < STAY; i++) are_there = are_there && is_there(".", stay[i]);
+    are_there = are_there && is_there(".", ".mdot-000000000000000b") && is_there(".", ".mdot-000000000000000c");
+    close(held);
+    assert_int_equal(chdir(before), 0);
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    assert_false(is_left);
+    assert_true(are_there);
     process_remove_folder(folder);
     free(before);
 }
@@ -337,7 +453,10 @@ int main(void)
         cmocka_unit_test(output_that_cannot_be_replaced_is_an_io_error),
         cmocka_unit_test(missing_linker_is_a_toolchain_error),
         cmocka_unit_test(output_in_the_current_folder_needs_no_slash),
+        cmocka_unit_test(a_linker_that_does_not_end_is_killed_with_what_it_started),
+        cmocka_unit_test(files_of_a_linker_that_is_killed_are_removed),
         cmocka_unit_test(folders_that_no_process_owns_are_removed_and_others_are_not),
+        cmocka_unit_test(temporary_files_that_no_process_owns_are_removed_and_others_are_not),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
