@@ -164,10 +164,14 @@ bool cg_sequential_is_split(const pl_plan *plan, const pl_sequential *k);
 /* Whether so many turns of a loop are worth sharing: those that follow the length are. */
 bool cg_is_shared_extent(ir_dim extent);
 
-/* object.c: verifies (in MDOT_VERIFY builds), optimises and assembles a module of any levels of the
- * machine into one relocatable object, malloc'ed. options may be NULL. TOOLCHAIN with LLVM's own words. */
-mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const cg_options *options, void **out_object,
-                        size_t *out_bytes, mdot_error *err);
+/* What the optimiser need not see, added to a module behind it: symbols. */
+typedef void (*cg_finish)(void *user);
+
+/* object.c: verifies (in MDOT_VERIFY builds), optimises, finishes (NULL: nothing is to be done) and assembles a module
+ * of any levels of the machine into one relocatable object, malloc'ed. options may be NULL. TOOLCHAIN with LLVM's own
+ * words. */
+mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const cg_options *options, cg_finish finish,
+                        void *user, void **out_object, size_t *out_bytes, mdot_error *err);
 
 /* Working memory that a kernel needs on a target beside the plan's buffers, at max_length. It asks the kind's file. */
 int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target);

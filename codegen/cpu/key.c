@@ -18,7 +18,7 @@ typedef struct writer {
     ir_arena *arena;
     size_t count, capacity;
     unsigned char *bytes;
-    int buffer_count;
+    int buffer_count, buffer_capacity;
     int *buffers;  /* by first use */
     int *position; /* of each plan buffer in `buffers`, or -1 */
     cg_memo nodes; /* expression → its number, from 1 on */
@@ -223,18 +223,32 @@ static void meet_buffer(void *user, int buffer, bool is_written)
     writer *w = user;
     (void)is_written;
     if (w->position[buffer] >= 0) return;
+    if (w->buffer_count == w->buffer_capacity) {
+        int capacity = 2 * w->buffer_capacity + 8;
+        int *wider = IR_NEW_ARRAY(w->arena, int, capacity);
+        if (wider == NULL) {
+            w->failed = true;
+            return;
+        }
+        if (w->buffer_count > 0) memcpy(wider, w->buffers, (size_t)w->buffer_count * sizeof *wider);
+        w->buffers = wider;
+        w->buffer_capacity = capacity;
+    }
     w->position[buffer] = w->buffer_count;
     w->buffers[w->buffer_count++] = buffer;
 }
 
-bool cg_key_of(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel, ir_arena *arena,
-               cg_key *out_key)
+int *cg_key_positions(const pl_plan *plan, ir_arena *arena)
 {
-    writer w = {.plan = plan, .arena = arena};
-    w.buffers = IR_NEW_ARRAY(arena, int, plan->buffer_count + 1);
-    w.position = IR_NEW_ARRAY(arena, int, plan->buffer_count + 1);
-    if (w.buffers == NULL || w.position == NULL) return false;
-    for (int b = 0; b < plan->buffer_count; b++) w.position[b] = -1;
+    int *positions = IR_NEW_ARRAY(arena, int, plan->buffer_count + 1);
+    for (int b = 0; positions != NULL && b < plan->buffer_count; b++) positions[b] = -1;
+    return positions;
+}
+
+bool cg_key_of(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel, int *positions,
+               ir_arena *arena, cg_key *out_key)
+{
+    writer w = {.plan = plan, .arena = arena, .position = positions};
     cg_memo_init(&w.nodes, arena);
     pl_kernel_visit_buffers(kernel, meet_buffer, &w);
     for (int b = 0; b < w.buffer_count; b++) {
@@ -243,6 +257,7 @@ bool cg_key_of(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel
     }
     put(&w, cg_multiplies_half(target, plan, kernel));
     put_kernel(&w, kernel);
+    for (int b = 0; b < w.buffer_count; b++) positions[w.buffers[b]] = -1;
     if (w.failed) return false;
     *out_key = (cg_key){.bytes = w.bytes,
                         .count = w.count,

@@ -14,9 +14,13 @@ typedef struct cg_key {
     const int *buffers; /* plan buffers in the order of first use: the function's parameters */
 } cg_key;
 
-/* Of the kernel's code for a target, in the arena. False when memory is out. */
-bool cg_key_of(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel, ir_arena *arena,
-               cg_key *out_key);
+/* Where the key's writer notes of each buffer of a plan which it is of the kernel's: for all kernels of a plan one, so
+ * that a kernel takes memory for its own buffers only. In the arena; NULL when memory is out. */
+int *cg_key_positions(const pl_plan *plan, ir_arena *arena);
+/* Of the kernel's code for a target, in the arena. `positions` are as they were afterwards. False when memory is out.
+ */
+bool cg_key_of(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel, int *positions,
+               ir_arena *arena, cg_key *out_key);
 
 static inline bool cg_key_equal(const cg_key *a, const cg_key *b)
 {

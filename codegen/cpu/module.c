@@ -10,6 +10,7 @@
 #include "codegen/apart.h"
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/half.h"
+#include "codegen/cpu/hashed.h"
 #include "codegen/cpu/key.h"
 
 #include <stdio.h>
@@ -104,11 +105,23 @@ int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_cpu_target *target)
 
 /* ---- The generator ----------------------------------------------------------------------------------------------- */
 
-typedef struct generated { /* one function, in a list an image */
-    struct generated *next;
+typedef struct generated { /* one function */
     cg_key key;
     LLVMValueRef function;
 } generated;
+
+typedef struct alias { /* a further name of a function */
+    struct alias *next;
+    const char *name;
+    LLVMValueRef function;
+} alias;
+
+/* What is noted of a plan's buffers while its kernels are written, each for its own: for all of them one, since a plan
+ * may have as many kernels as buffers. */
+typedef struct plan_room {
+    int *positions;        /* cg_key_of's */
+    LLVMValueRef *address; /* by buffer, in the kernel that is being written */
+} plan_room;
 
 typedef struct generator {
     const cg_options *options;
@@ -117,15 +130,24 @@ typedef struct generator {
     LLVMContextRef context;
     LLVMModuleRef module;
     int code_count;
-    LLVMValueRef *code; /* entry functions by code number */
-    generated *kernels[MDOT_ABI_MAX_IMAGES];
-    const pl_kernel *overfull; /* has more operands than a function may have parameters */
+    LLVMValueRef *code;                    /* entry functions by code number */
+    cg_index kernels[MDOT_ABI_MAX_IMAGES]; /* of `generated`, by key */
+    cg_index alias_names;                  /* of `alias` */
+    alias *first_alias, **next_alias;      /* in order */
+    const pl_kernel *overfull;             /* has more operands than a function may have parameters */
 } generator;
+
+static uint64_t hash_of(const char *name)
+{
+    return mdot_abi_checksum(name, strlen(name), 0);
+}
 
 static bool name_is_taken(const generator *g, const char *name)
 {
-    return LLVMGetNamedFunction(g->module, name) != NULL ||
-           LLVMGetNamedGlobalAlias(g->module, name, strlen(name)) != NULL;
+    if (LLVMGetNamedFunction(g->module, name) != NULL) return true;
+    const cg_indexed *found = cg_index_first(&g->alias_names, hash_of(name));
+    while (found != NULL && strcmp(((const alias *)found->value)->name, name) != 0) found = cg_index_next(found);
+    return found != NULL;
 }
 
 /* NULL when memory is out. */
@@ -146,47 +168,63 @@ static void keep_whole(cg_emitter *e, LLVMValueRef function) /* profilers see ke
 }
 
 static LLVMValueRef generate_kernel(generator *g, cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel,
-                                    const cg_key *key)
+                                    const plan_room *room, const cg_key *key)
 {
     const char *name = free_name(g, kernel->name, plan->max_length, e->target->suffix);
-    LLVMValueRef *buffers = IR_NEW_ARRAY(g->arena, LLVMValueRef, plan->buffer_count + 1);
-    if (name == NULL || buffers == NULL) return NULL;
+    if (name == NULL) return NULL;
     LLVMValueRef function = cg_begin_kernel(e, name, key->buffer_count + 1);
-    for (int b = 0; b < key->buffer_count; b++) buffers[key->buffers[b]] = cg_pointer(e, b);
-    emit_kernel(e, plan, kernel, buffers, cg_pointer(e, key->buffer_count));
+    for (int b = 0; b < key->buffer_count; b++) room->address[key->buffers[b]] = cg_pointer(e, b);
+    emit_kernel(e, plan, kernel, room->address, cg_pointer(e, key->buffer_count));
+    for (int b = 0; b < key->buffer_count; b++) room->address[key->buffers[b]] = NULL;
     cg_end_function(e);
     keep_whole(e, function);
     return function;
 }
 
 /* A kernel that another one's function stands for gets its own name for it, where the name is free. */
-static void add_alias(generator *g, const pl_kernel *kernel, LLVMValueRef function, const char *suffix)
+static bool note_alias(generator *g, const pl_kernel *kernel, LLVMValueRef function, const char *suffix)
 {
     const char *name = ir_arena_printf(g->arena, "%s.%s", kernel->name, suffix);
-    if (name == NULL || name_is_taken(g, name)) return;
-    LLVMValueRef alias = LLVMAddAlias2(g->module, LLVMGlobalGetValueType(function), 0, function, name);
-    LLVMSetVisibility(alias, LLVMHiddenVisibility);
+    if (name == NULL) return false;
+    if (name_is_taken(g, name)) return true;
+    alias *made = IR_NEW(g->arena, alias);
+    if (made == NULL || !cg_index_add(&g->alias_names, hash_of(name), made)) return false;
+    *made = (alias){.name = name, .function = function};
+    *g->next_alias = made;
+    g->next_alias = &made->next;
+    return true;
+}
+
+/* Behind the optimiser, which for each alias of a function would look at all uses of it: of a chain of equal kernels
+ * that is their square. */
+static void add_aliases(void *user)
+{
+    const generator *g = user;
+    for (const alias *a = g->first_alias; a != NULL; a = a->next) {
+        LLVMValueRef added = LLVMAddAlias2(g->module, LLVMGlobalGetValueType(a->function), 0, a->function, a->name);
+        LLVMSetVisibility(added, LLVMHiddenVisibility);
+    }
 }
 
 /* The function of a kernel, generated or found. NULL when memory is out, or the kernel has too many operands. */
 static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int image, const pl_plan *plan,
-                                    const pl_kernel *kernel, cg_key *out_key)
+                                    const pl_kernel *kernel, const plan_room *room, cg_key *out_key)
 {
-    if (!cg_key_of(e->target, plan, kernel, g->arena, out_key)) return NULL;
+    if (!cg_key_of(e->target, plan, kernel, room->positions, g->arena, out_key)) return NULL;
     if (out_key->buffer_count >= CG_MAX_POINTERS) {
         g->overfull = kernel;
         return NULL;
     }
-    for (const generated *known = g->kernels[image]; known != NULL; known = known->next) {
+    const cg_indexed *found = cg_index_first(&g->kernels[image], out_key->hash);
+    for (; found != NULL; found = cg_index_next(found)) {
+        const generated *known = found->value;
         if (!cg_key_equal(&known->key, out_key)) continue;
-        add_alias(g, kernel, known->function, e->target->suffix);
-        return known->function;
+        return note_alias(g, kernel, known->function, e->target->suffix) ? known->function : NULL;
     }
     generated *made = IR_NEW(g->arena, generated);
-    if (made == NULL) return NULL;
-    *made = (generated){.next = g->kernels[image], .key = *out_key};
-    made->function = generate_kernel(g, e, plan, kernel, out_key);
-    if (made->function != NULL) g->kernels[image] = made;
+    if (made == NULL || !cg_index_add(&g->kernels[image], out_key->hash, made)) return NULL;
+    *made = (generated){.key = *out_key};
+    made->function = generate_kernel(g, e, plan, kernel, room, out_key);
     return made->function;
 }
 
@@ -333,9 +371,12 @@ static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int image, const
     LLVMBasicBlockRef *blocks = IR_NEW_ARRAY(g->arena, LLVMBasicBlockRef, kernels + 1);
     LLVMValueRef *arguments = IR_NEW_ARRAY(g->arena, LLVMValueRef, buffers + 2);
     cg_key *keys = IR_NEW_ARRAY(g->arena, cg_key, kernels + 1);
-    if (name == NULL || functions == NULL || blocks == NULL || arguments == NULL || keys == NULL) return NULL;
+    const plan_room room = {cg_key_positions(plan, g->arena), IR_NEW_ARRAY(g->arena, LLVMValueRef, buffers + 1)};
+    if (name == NULL || functions == NULL || blocks == NULL || arguments == NULL || keys == NULL ||
+        room.positions == NULL || room.address == NULL)
+        return NULL;
     for (int k = 0; k < kernels; k++) { /* before the entry is begun: one function is written at a time */
-        functions[k] = kernel_function(g, e, image, plan, &plan->kernels[k], &keys[k]);
+        functions[k] = kernel_function(g, e, image, plan, &plan->kernels[k], &room, &keys[k]);
         if (functions[k] == NULL) return NULL;
     }
     LLVMValueRef function = cg_begin_entry(e, name);
@@ -421,6 +462,9 @@ static mdot_status make_object(void *user, const cg_options *options, void **out
 {
     const object_work *w = user;
     generator g = {.options = options, .images = w->images, .arena = ir_arena_create(0)};
+    for (int i = 0; i < MDOT_ABI_MAX_IMAGES; i++) g.kernels[i].arena = g.arena;
+    g.alias_names.arena = g.arena;
+    g.next_alias = &g.first_alias;
     for (int n = 0; n < w->entry_count; n++) g.code_count += w->entries[n].plan_count * w->images->count;
     if (g.arena != NULL) g.code = IR_NEW_ARRAY(g.arena, LLVMValueRef, g.code_count + 1);
     if (g.code == NULL) {
@@ -432,7 +476,8 @@ static mdot_status make_object(void *user, const cg_options *options, void **out
     LLVMContextSetDiscardValueNames(g.context, options->dump == NULL);
     g.module = LLVMModuleCreateWithNameInContext(options->predictor_name, g.context);
     mdot_status status = generate(&g, w->entries, w->entry_count, err);
-    if (status == MDOT_OK) status = cg_assemble(g.module, w->images->machine, options, out_object, out_bytes, err);
+    if (status == MDOT_OK)
+        status = cg_assemble(g.module, w->images->machine, options, add_aliases, &g, out_object, out_bytes, err);
     LLVMDisposeModule(g.module);
     LLVMContextDispose(g.context);
     ir_arena_destroy(g.arena);

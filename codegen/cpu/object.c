@@ -128,17 +128,18 @@ static void keep_first_error(LLVMDiagnosticInfoRef info, void *user)
 /* ---- The steps --------------------------------------------------------------------------------------------------- */
 
 static mdot_status translate(LLVMModuleRef module, LLVMTargetMachineRef machine, const cg_options *options,
-                             LLVMMemoryBufferRef *out_buffer, mdot_error *err)
+                             cg_finish finish, void *user, LLVMMemoryBufferRef *out_buffer, mdot_error *err)
 {
     mdot_status status = verify(module, err);
     if (status == MDOT_OK) status = optimise(module, machine, err);
+    if (status == MDOT_OK && finish != NULL) finish(user);
     if (status == MDOT_OK) status = dump(module, machine, options, err);
     if (status == MDOT_OK) status = emit(module, machine, LLVMObjectFile, out_buffer, err);
     return status;
 }
 
-mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const cg_options *options, void **out_object,
-                        size_t *out_bytes, mdot_error *err)
+mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const cg_options *options, cg_finish finish,
+                        void *user, void **out_object, size_t *out_bytes, mdot_error *err)
 {
     LLVMTargetMachineRef llvm_machine = NULL;
     mdot_status status = create_machine(machine, &llvm_machine, err);
@@ -152,7 +153,7 @@ mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const c
     LLVMMemoryBufferRef buffer = NULL;
     diagnostics kept = {.failed = false};
     LLVMContextSetDiagnosticHandler(context, keep_first_error, &kept);
-    status = translate(module, llvm_machine, options, &buffer, err);
+    status = translate(module, llvm_machine, options, finish, user, &buffer, err);
     LLVMContextSetDiagnosticHandler(context, NULL, NULL);
     if (status == MDOT_OK && kept.failed) status = mdot_fail(err, MDOT_TOOLCHAIN, "LLVM: %s", kept.first);
     if (status == MDOT_OK) status = copy_buffer(buffer, out_object, out_bytes, err);

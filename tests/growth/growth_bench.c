@@ -1,11 +1,13 @@
-/* growth_bench.c — how long reading and planning take as models grow, and how much memory: what test_growth
- * holds in counts.
+/* growth_bench.c — how long reading, planning and generating code take as models grow, and how much memory: what
+ * test_growth holds in counts.
  *
- *     growth_bench [NODES … [MODEL]]      seconds and megabytes; by default 1000, 10000 and 100000 nodes of every model
+ *     growth_bench [NODES … [MODEL]]      seconds and megabytes, those behind the code the most since the start; by
+ *                                         default 1000, 10000 and 100000 nodes of every model
  *     growth_bench --save NODES MODEL     the model on standard output, for `mdot compile` and others
  *
  * Models are those of growth_models.c: chain, readers, far, …
  */
+#include "codegen/cpu/cpu.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "mdot/mdotjob.h"
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum { MAX_SIZES = 8, LENGTH = 32 };
@@ -46,7 +49,25 @@ static void read_job(const growth_model *model, const pb_buffer *bytes)
     mdot_job_destroy(job);
 }
 
-static void import_and_plan(const growth_model *model, const pb_buffer *bytes)
+/* In this process, whose seconds and memory are asked for. */
+static mdot_status generate(const cg_entry *entry, ir_arena *arena, mdot_error *err)
+{
+    const cg_cpu_target *target = cg_cpu_target_find(MDOT_CPU_X86_64_V3, CG_FP32);
+    const cg_options options = {.predictor_name = "growth", .in_process = true};
+    cg_cpu_images images;
+    mdot_status status = cg_cpu_make_images_for(&target, 1, entry, 1, &options, arena, &images, err);
+    cg_cpu_images_done(&images);
+    return status;
+}
+
+static double most_mb(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return 1e-3 * (double)used.ru_maxrss;
+}
+
+static void compile(const growth_model *model, const pb_buffer *bytes)
 {
     const int64_t bucket = LENGTH;
     mdot_error err = {0};
@@ -63,7 +84,14 @@ static void import_and_plan(const growth_model *model, const pb_buffer *bytes)
         status = co_plan_entry("run", graph, &bucket, 1, false, &(co_hooks){0}, arena, &entry, &err);
         show("plan", begin_s, status, &err);
     }
-    printf("  %6.1f MB\n", 1e-6 * (double)ir_arena_used_bytes(arena));
+    printf("  %6.1f MB", 1e-6 * (double)ir_arena_used_bytes(arena));
+    if (status == MDOT_OK) {
+        begin_s = cpu_s();
+        status = generate(&entry, arena, &err);
+        show("code", begin_s, status, &err);
+        printf("  %6.1f MB", most_mb());
+    }
+    printf("\n");
     ir_arena_destroy(arena);
 }
 
@@ -97,9 +125,9 @@ int main(int argc, char **argv)
         for (int s = 0; s < count; s++) {
             if (only != NULL && strcmp(only, model->name) != 0) continue;
             pb_buffer bytes = model->build(sizes[s]);
-            printf("%-8s %6d nodes", model->name, sizes[s]);
+            printf("%-9s %6d nodes", model->name, sizes[s]);
             read_job(model, &bytes);
-            import_and_plan(model, &bytes);
+            compile(model, &bytes);
             pb_free(&bytes);
         }
     }

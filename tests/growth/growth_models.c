@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { NAME = 32, NAMES = 96 };
 
@@ -47,6 +48,55 @@ static pb_buffer chain(int nodes)
     }
     snprintf(inputs, sizeof inputs, "y%d", nodes - 1);
     onnx_output(b, inputs);
+    return onnx_finish(b);
+}
+
+/* y + y, and so on: nothing but equal nodes, each of another value. */
+static pb_buffer doublings(int nodes)
+{
+    onnx_builder *b = begin();
+    char inputs[NAMES] = "x,x", y[NAME] = "x";
+    for (int i = 0; i < nodes; i++) {
+        add_node(b, "Add", inputs, "y", i);
+        snprintf(y, sizeof y, "y%d", i);
+        snprintf(inputs, sizeof inputs, "%s,%s", y, y);
+    }
+    onnx_output(b, y);
+    return onnx_finish(b);
+}
+
+/* Each of the two before: none is read once only, so none is part of its reader. */
+static pb_buffer fibonacci(int nodes)
+{
+    onnx_builder *b = begin();
+    char inputs[NAMES], before[NAME] = "x", last[NAME] = "x";
+    for (int i = 0; i < nodes; i++) {
+        snprintf(inputs, sizeof inputs, "%s,%s", last, before);
+        add_node(b, "Add", inputs, "y", i);
+        memcpy(before, last, sizeof before);
+        snprintf(last, sizeof last, "y%d", i);
+    }
+    onnx_output(b, last);
+    return onnx_finish(b);
+}
+
+/* Products with weights of their own, and sums: no two calls read the same. */
+static pb_buffer products(int nodes)
+{
+    onnx_builder *b = begin();
+    char x[NAME] = "x", inputs[NAMES], name[NAME];
+    float weight[64] = {0};
+    for (int i = 0; i < nodes / 2; i++) {
+        weight[0] = 1 + (float)i;
+        snprintf(name, sizeof name, "layers.%d.weight", i);
+        onnx_initializer(b, name, MDOT_DTYPE_F32, "8,8", weight);
+        snprintf(inputs, sizeof inputs, "%s,%s", x, name);
+        add_node(b, "MatMul", inputs, "m", i);
+        snprintf(inputs, sizeof inputs, "m%d,%s", i, x);
+        add_node(b, "Add", inputs, "r", i);
+        snprintf(x, sizeof x, "r%d", i);
+    }
+    onnx_output(b, x);
     return onnx_finish(b);
 }
 
@@ -202,6 +252,9 @@ static pb_buffer encoder(int nodes)
 
 const growth_model growth_models[] = {
     {"chain", "additions, each of the one before", chain},
+    {"doublings", "additions of a value to itself", doublings},
+    {"fibonacci", "additions of the two values before", fibonacci},
+    {"products", "products with weights, and additions", products},
     {"readers", "one value that all nodes read", readers},
     {"far", "values that are read once, far from where they are made", far},
     {"outputs", "as many outputs as nodes", outputs},

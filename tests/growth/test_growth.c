@@ -1,10 +1,13 @@
-/* test_growth.c — reading a job, importing and planning take work that grows as the model does, not as its square.
+/* test_growth.c — reading a job, importing, planning and generating code take work that grows as the model does, not as
+ * its square.
  *
  * Work is counted in basic blocks, by a build of the libraries whose every block calls the counter below
  * (-fsanitize-coverage=trace-pc), and in bytes of the arena: the same on every machine, however busy. Four times the
  * nodes may take so much more as n log n does, and a little for tables whose size is a power of two; what is quadratic
- * takes more, and be it a thirtieth of the work on the small model.
+ * takes more, and be it a thirtieth of the work on the small model. Of LLVM's work the module is counted that its
+ * optimiser is given: instructions, and for each alias the uses of what it stands for, all of which it looks at.
  */
+#include "codegen/cpu/cpu.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
@@ -12,6 +15,10 @@
 #include "mdot/mdotjob.h"
 #include "runtime/job/job_model.h"
 #include "tests/growth/growth_models.h"
+
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,8 +40,62 @@ void __sanitizer_cov_trace_pc(void)
     blocks++;
 }
 
+static double allocated_bytes; /* of all arenas */
+
+void *__real_ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes);
+void *__wrap_ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes);
+void *__wrap_ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes)
+{
+    allocated_bytes += (double)count * (double)size_bytes;
+    return __real_ir_arena_alloc(arena, count, size_bytes);
+}
+
+static double llvm_work; /* of the last module */
+
+static double count_instructions(LLVMValueRef function)
+{
+    double count = 0;
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b != NULL; b = LLVMGetNextBasicBlock(b))
+        for (LLVMValueRef i = LLVMGetFirstInstruction(b); i != NULL; i = LLVMGetNextInstruction(i)) count++;
+    return count;
+}
+
+static double count_uses(LLVMValueRef value)
+{
+    double count = 0;
+    for (LLVMUseRef use = LLVMGetFirstUse(value); use != NULL; use = LLVMGetNextUse(use)) count++;
+    return count;
+}
+
+LLVMErrorRef __wrap_LLVMRunPasses(LLVMModuleRef module, const char *passes, LLVMTargetMachineRef machine,
+                                  LLVMPassBuilderOptionsRef options);
+LLVMErrorRef __wrap_LLVMRunPasses(LLVMModuleRef module, const char *passes, LLVMTargetMachineRef machine,
+                                  LLVMPassBuilderOptionsRef options)
+{
+    (void)passes, (void)machine, (void)options;
+    llvm_work = 0;
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f != NULL; f = LLVMGetNextFunction(f))
+        llvm_work += count_instructions(f);
+    for (LLVMValueRef a = LLVMGetFirstGlobalAlias(module); a != NULL; a = LLVMGetNextGlobalAlias(a))
+        llvm_work += count_uses(LLVMAliasGetAliasee(a));
+    return NULL;
+}
+
+LLVMBool __wrap_LLVMTargetMachineEmitToMemoryBuffer(LLVMTargetMachineRef machine, LLVMModuleRef module,
+                                                    LLVMCodeGenFileType type, char **out_message,
+                                                    LLVMMemoryBufferRef *out_buffer);
+LLVMBool __wrap_LLVMTargetMachineEmitToMemoryBuffer(LLVMTargetMachineRef machine, LLVMModuleRef module,
+                                                    LLVMCodeGenFileType type, char **out_message,
+                                                    LLVMMemoryBufferRef *out_buffer)
+{
+    (void)machine, (void)module, (void)type, (void)out_buffer;
+    *out_message = LLVMCreateMessage("not asked for");
+    return true;
+}
+
 typedef struct work {
     double blocks, bytes;
+    double llvm; /* of code generation */
 } work;
 
 /* ---- What is counted --------------------------------------------------------------------------------------------- */
@@ -66,27 +127,46 @@ static work import(const growth_model *model, const pb_buffer *bytes, ir_arena *
     blocks = 0;
     mdot_status status =
         fe_import_bytes(bytes->data, bytes->size, model->name, NULL, &(fe_options){0}, arena, out_graph, &err);
-    const work done = {(double)blocks, (double)ir_arena_used_bytes(arena)};
+    const work done = {.blocks = (double)blocks, .bytes = (double)ir_arena_used_bytes(arena)};
     if (status != MDOT_OK) fail_msg("%s", err.message);
     return done;
 }
 
-static work plan(ir_graph *graph, ir_arena *arena)
+static work plan(ir_graph *graph, ir_arena *arena, pl_plan **out_plan)
 {
     mdot_error err = {0};
-    pl_plan *made;
+    pl_plan *made = NULL;
     size_t before = ir_arena_used_bytes(arena);
     blocks = 0;
     if (graph->symbol != NULL) graph->max_length = LENGTH;
     mdot_status status = ir_run_passes(graph, NULL, &err);
     if (status == MDOT_OK) status = pl_build(graph, arena, &made, &err);
-    const work done = {(double)blocks, (double)(ir_arena_used_bytes(arena) - before)};
+    const work done = {.blocks = (double)blocks, .bytes = (double)(ir_arena_used_bytes(arena) - before)};
     if (status != MDOT_OK) fail_msg("%s", err.message);
+    *out_plan = made;
     return done;
 }
 
-enum { JOB, IMPORT, PLAN, STAGES };
-static const char *const stages[] = {"reading it as a job", "importing it", "planning it"};
+/* Up to what LLVM is given. */
+static work generate(pl_plan *plan, ir_arena *arena)
+{
+    const cg_cpu_target *target = cg_cpu_target_find(MDOT_CPU_X86_64_V3, CG_FP32);
+    const cg_entry entry = {.name = "run", .graph = plan->graph, .plan_count = 1, .plans = &plan};
+    const cg_options options = {.predictor_name = "growth", .in_process = true};
+    cg_cpu_images images;
+    mdot_error err = {0};
+    blocks = 0;
+    allocated_bytes = llvm_work = 0;
+    mdot_status status = cg_cpu_make_images_for(&target, 1, &entry, 1, &options, arena, &images, &err);
+    const work done = {(double)blocks, allocated_bytes, llvm_work};
+    cg_cpu_images_done(&images);
+    assert_int_equal(status, MDOT_TOOLCHAIN);
+    assert_non_null(strstr(err.message, "not asked for"));
+    return done;
+}
+
+enum { JOB, IMPORT, PLAN, CODE, STAGES };
+static const char *const stages[] = {"reading it as a job", "importing it", "planning it", "generating its code"};
 
 static void work_on(const growth_model *model, int nodes, work *out)
 {
@@ -96,7 +176,9 @@ static void work_on(const growth_model *model, int nodes, work *out)
     assert_non_null(arena);
     out[JOB] = read_job(model, &bytes);
     out[IMPORT] = import(model, &bytes, arena, &graph);
-    out[PLAN] = plan(graph, arena);
+    pl_plan *made;
+    out[PLAN] = plan(graph, arena, &made);
+    out[CODE] = generate(made, arena);
     ir_arena_destroy(arena);
     pb_free(&bytes);
 }
@@ -113,12 +195,16 @@ static void work_grows_as_the_model_does(void **state)
         for (int s = 0; s < STAGES; s++) {
             double more = large[s].blocks / small[s].blocks;
             double more_bytes = small[s].bytes > 0 ? large[s].bytes / small[s].bytes : 0;
+            double more_llvm = small[s].llvm > 0 ? large[s].llvm / small[s].llvm : 0;
             assert_true(small[s].blocks > SMALL); /* it counts */
-            print_message("%-8s %-20s %6.0f blocks a node, %.2f times; %6.0f bytes, %.2f times\n", model->name,
-                          stages[s], small[s].blocks / SMALL, more, small[s].bytes / SMALL, more_bytes);
-            if (more <= most && more_bytes <= most) continue;
-            print_error("%s (%s): %d times the nodes, and %s takes %.1f times the work and %.1f times the memory\n",
-                        model->name, model->what, TIMES, stages[s], more, more_bytes);
+            print_message("%-9s %-20s %6.0f blocks a node, %.2f times; %6.0f bytes, %.2f times", model->name, stages[s],
+                          small[s].blocks / SMALL, more, small[s].bytes / SMALL, more_bytes);
+            if (s == CODE) print_message("; %4.0f of LLVM's, %.2f times", small[s].llvm / SMALL, more_llvm);
+            print_message("\n");
+            if (more <= most && more_bytes <= most && more_llvm <= most) continue;
+            print_error("%s (%s): %d times the nodes, and %s takes %.1f times the work, %.1f times the memory and %.1f "
+                        "times LLVM's work\n",
+                        model->name, model->what, TIMES, stages[s], more, more_bytes, more_llvm);
             grows_faster = true;
         }
     }

@@ -139,7 +139,7 @@ void harness_load(harness *h)
     mdot_error err;
     void *object = NULL;
     size_t bytes = 0;
-    if (cg_assemble(h->module, h->e.target->machine, NULL, &object, &bytes, &err) != MDOT_OK)
+    if (cg_assemble(h->module, h->e.target->machine, NULL, NULL, NULL, &object, &bytes, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     h->library = load_object(object, bytes);
     free(object);

@@ -31,7 +31,9 @@ const pl_expr *key_fixture_load(key_fixture *f, int buffer)
 cg_key key_fixture_key(key_fixture *f, const pl_kernel *kernel)
 {
     cg_key key;
-    assert_true(cg_key_of(f->target, &f->plan, kernel, f->arena, &key));
+    int *positions = cg_key_positions(&f->plan, f->arena);
+    assert_non_null(positions);
+    assert_true(cg_key_of(f->target, &f->plan, kernel, positions, f->arena, &key));
     return key;
 }
 
