@@ -71,27 +71,24 @@ static uint32_t all_warnings(const predict_answers *answers)
     return bits;
 }
 
-static bool occurs_before(const mdot_job *job, size_t index, const char *type)
-{
-    for (size_t i = 0; i < index; i++) {
-        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_job_get_operator(job, i, &op);
-        if (op.facts.number == 0 && strcmp(op.type, type) == 0) return true;
-    }
-    return false;
-}
-
-/* ": Loop, SequenceEmpty; 12 % of the work". */
+/* ": Loop, SequenceEmpty; 12 % of the work". Of types, so many are told apart and no more. */
 static void explain_unknown(const predict_answers *answers)
 {
     enum { MOST = 4 };
+    const char *seen[MOST]; /* the job's */
     int named = 0;
     for (size_t i = 0; i < answers->job.operator_count && named <= MOST; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(answers->asked, i, &op);
-        if (op.facts.number != 0 || occurs_before(answers->asked, i, op.type)) continue;
+        int at = 0;
+        while (at < named && strcmp(seen[at], op.type) != 0) at++;
+        if (op.facts.number != 0 || at < named) continue;
         cli_text type;
-        if (named++ < MOST) fprintf(stderr, "%s%s", named == 1 ? ": " : ", ", cli_printable(&type, op.type));
+        if (named < MOST) {
+            seen[named] = op.type;
+            fprintf(stderr, "%s%s", named == 0 ? ": " : ", ", cli_printable(&type, op.type));
+        }
+        named++;
     }
     if (named > MOST) fputs(" and others", stderr);
     fprintf(stderr, "; %.0f %% of its work", 100 * answers->predictions[0].unknown_share);

@@ -203,6 +203,37 @@ static void what_the_predictor_never_saw_is_said(void **state)
     free(job);
 }
 
+/* Of 10^5 operators the last half are of unknown types, and each was looked for among all before it. */
+static void unknown_types_are_named_once_however_many_operators_have_them(void **state)
+{
+    predict_command *f = *state;
+    enum { COUNT = 100000 };
+    static const char *const types[] = {"One", "Two", "Three", "Four", "Five"};
+    char *path = NULL;
+    assert_true(asprintf(&path, "%s/many.job", f->folder) > 0);
+    for (size_t kinds = 2; kinds <= 5; kinds += 3) {
+        mdot_job_operator *operators = calloc(COUNT, sizeof *operators);
+        assert_non_null(operators);
+        for (size_t i = 0; i < COUNT; i++) {
+            operators[i] = (mdot_job_operator){.struct_size = sizeof *operators, .type = "Relu", .known = true};
+            operators[i].facts.number = i < COUNT / 2;
+            if (i >= COUNT / 2) operators[i].type = types[i % kinds];
+            operators[i].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1e6, 1e6, 1e6};
+        }
+        const mdot_job_description d = {
+            .struct_size = sizeof d, .operators = operators, .operator_count = COUNT, .batch = 1};
+        mdot_job *job = NULL;
+        assert_int_equal(mdot_job_create(&d, &job, NULL), MDOT_OK);
+        assert_int_equal(mdot_job_save(job, path, NULL), MDOT_OK);
+        mdot_job_destroy(job);
+        free(operators);
+        RUN(f, path, "--gpu", "T4");
+        assert_int_equal(f->result.status, OK);
+        expect_contains(f->result.err, kinds == 2 ? ": One, Two; " : ": One, Two, Three, Four and others; ");
+    }
+    free(path);
+}
+
 static void a_job_that_is_too_large_does_not_fit(void **state)
 {
     predict_command *f = *state;
@@ -525,6 +556,8 @@ int main(void)
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_job_file_predicts_what_its_model_does, predict_command_set_up,
                                         predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(unknown_types_are_named_once_however_many_operators_have_them,
+                                        predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(what_the_predictor_never_saw_is_said, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_job_that_is_too_large_does_not_fit, predict_command_set_up,

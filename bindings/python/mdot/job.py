@@ -327,14 +327,14 @@ class Job:
         check(runtime().mdot_job_get_operator(self._handle, index, ctypes.byref(op)))
         names = _setting_names()
         return Operator(
-            type=read_text(op.type),
+            type=sys.intern(read_text(op.type)),
             known=op.known,
             settings={names[i]: op.setting[i] for i in range(len(names)) if op.setting[i] != 0},
             parameters=op.parameters,
             frozen_parameters=op.frozen_parameters,
             inputs=tuple(op.inputs[i] for i in range(op.input_count)),
             block=op.block,
-            module=read_text(op.module) if op.module is not None else None,
+            module=sys.intern(read_text(op.module)) if op.module is not None else None,
             per_sample=_loads(op.per_sample),
             per_step=_loads(op.per_step),
         )
