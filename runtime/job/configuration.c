@@ -63,8 +63,8 @@ static mdot_status check_numbers(const mdot_configuration *c, mdot_error *err)
     bool is_link = is_figure(c->link_gbps, true);
     if (!is_link || !is_figure(c->network_gbps, true))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s_gbps is %g, neither 0 nor %g to %g",
-                          is_link ? "network" : "link", is_link ? c->network_gbps : c->link_gbps, LEAST_FIGURE,
-                          MOST_FIGURE);
+                         is_link ? "network" : "link", is_link ? c->network_gbps : c->link_gbps, LEAST_FIGURE,
+                         MOST_FIGURE);
     return check_choices(c, err);
 }
 

@@ -67,6 +67,7 @@ static void refused_memory_for_a_context_is_a_clean_failure(void **state)
 #ifndef MDOT_SANITIZED
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
 extern void __libc_free(void *);
 static int allocations_left = -1; /* below 0: any number */
 static int refusals, live;
@@ -90,6 +91,13 @@ void *malloc(size_t bytes)
 void *calloc(size_t count, size_t bytes)
 {
     return is_refused() ? NULL : __libc_calloc(count, bytes);
+}
+
+void *realloc(void *memory, size_t bytes)
+{
+    if (is_refused()) return NULL;
+    live -= memory != NULL;
+    return __libc_realloc(memory, bytes);
 }
 
 void free(void *memory)
