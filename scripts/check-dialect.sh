@@ -69,8 +69,14 @@ count=0
 for folder in "$@"; do find "$folder" -name '*.c' -not -path '*/bench/gpu/*'; done | LC_ALL=C sort > "$work/files"
 while read -r file; do
     # shellcheck disable=SC2086 # a list of words
-    clang -std=c11 -D_GNU_SOURCE -I. -Iinclude -I"$build/frontend" $system -fsyntax-only -Xclang -ast-dump "$file" \
-        2> "$work/said" > "$work/dump" || { cat "$work/said" >&2; echo "$file: clang fails" >&2; exit 2; }
+    if ! clang -std=c11 -D_GNU_SOURCE -I. -Iinclude -I"$build/frontend" $system -fsyntax-only -Xclang -ast-dump "$file" \
+        2> "$work/said" > "$work/dump"; then
+        # Slurm's plugins, where its headers are not
+        grep -qF "/$file\"" "$build/compile_commands.json" || { echo "$file: not built here"; continue; }
+        cat "$work/said" >&2
+        echo "$file: clang fails" >&2
+        exit 2
+    fi
     breaches "$file" < "$work/dump" >> "$work/found"
     count=$((count + 1))
 done < "$work/files"
