@@ -15,7 +15,7 @@ static const char usage[] =
     "traces:\n"
     "writes PREFIX.md, PREFIX.json and PREFIX.svg.\n"
     "\n"
-    "  --predictions FILE  network,step_ms,PREDICTOR,…: jobs are drawn from these networks, and each predictor is an "
+    "  --predictions FILE  network,…,step_ms,PREDICTOR,…: jobs are drawn from these networks, and each predictor is an "
     "arm\n"
     "  --gpus N            of the pool (default 64)\n"
     "  --windows N         of each trace (default 5)\n"

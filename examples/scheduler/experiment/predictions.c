@@ -13,13 +13,12 @@ void ex_predictions_free(ex_predictions *predictions)
     *predictions = (ex_predictions){0};
 }
 
-static mdot_status find_predictors(const sc_csv *csv, int network, int label, int *columns, ex_predictions *p,
-                                   mdot_error *err)
+/* The columns behind the label. */
+static mdot_status find_predictors(const sc_csv *csv, int label, int *columns, ex_predictions *p, mdot_error *err)
 {
     p->names = calloc(SC_CSV_MAX_FIELDS, sizeof *p->names);
     if (p->names == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for predictors");
-    for (int i = 0; i < csv->header_count; i++) {
-        if (i == network || i == label) continue;
+    for (int i = label + 1; i < csv->header_count; i++) {
         columns[p->predictor_count] = i;
         p->names[p->predictor_count] = strdup(csv->header[i]);
         if (p->names[p->predictor_count++] == NULL)
@@ -71,7 +70,7 @@ mdot_status ex_predictions_read(const char *path, ex_predictions *out_prediction
     if (status != MDOT_OK) return status;
     status = sc_csv_need(&csv, "network", &network, err);
     if (status == MDOT_OK) status = sc_csv_need(&csv, "step_ms", &label, err);
-    if (status == MDOT_OK) status = find_predictors(&csv, network, label, columns, &p, err);
+    if (status == MDOT_OK) status = find_predictors(&csv, label, columns, &p, err);
     if (status == MDOT_OK) status = read_rows(&csv, label, columns, &p, err);
     sc_csv_close(&csv);
     if (status == MDOT_OK)

@@ -48,7 +48,7 @@ static void predictions_are_factors_of_what_was_measured(void **state)
 {
     ex_predictions p;
     mdot_error err = {0};
-    char *path = workload_write_file(*state, "p.csv", "network,mdot,step_ms,mean\na,10,20,15\nb,30,20,15\n");
+    char *path = workload_write_file(*state, "p.csv", "network,gpu,step_ms,mdot,mean\na,T4,20,10,15\nb,L4,20,30,15\n");
     assert_int_equal(ex_predictions_read(path, &p, &err), MDOT_OK);
     assert_int_equal(p.network_count, 2);
     assert_int_equal(p.predictor_count, 2);
@@ -67,10 +67,11 @@ static void predictions_are_factors_of_what_was_measured(void **state)
     ex_predictions_free(&p);
     free(path);
     static const char *const wrong[][2] = {{"network,step_ms\na,1\n", "no column of a predictor"},
+                                           {"network,gpu,step_ms\na,T4,1\n", "no column of a predictor"},
                                            {"network,step_ms,m\n", "holds no networks"},
                                            {"network,step_ms,m\na,0,1\n", "p.csv:2: step_ms is 0, less than"},
                                            {"step_ms,m\n1,1\n", "no column network"}};
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         path = workload_write_file(*state, "p.csv", wrong[i][0]);
         assert_int_equal(ex_predictions_read(path, &p, &err), MDOT_MALFORMED);
         expect_contains(err.message, wrong[i][1]);

@@ -1,7 +1,7 @@
 """Tables for examples/scheduler, which simulates what predictions are worth to a cluster.
 
-What every form said of labels that it was not trained on, as `mdot-figure4 --predictions` reads it: network, step_ms, a column a
-form.
+What every form said of labels that it was not trained on, as `mdot-figure4 --predictions` reads it: the network and what else makes
+the label and its fold, step_ms, a column a form.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ import numpy as np
 from predictor.dataset import Dataset
 from predictor.evaluation import forms_in, read_folds
 from predictor.forms import SHIPPED_FORM
+
+LABEL = ("network", "gpu", "precision", "batch", "layout", "torch", "fold")
+
 
 def write(path: Path, header: Sequence[str], rows: Iterable[Sequence]) -> int:
     """The file appears whole or not at all. Returns the number of rows."""
@@ -51,6 +54,8 @@ def folds(folders: Sequence[Path], data: Dataset, split: str) -> tuple[list[str]
     measured = np.concatenate([fold.measured_ms for fold in whole.values()])
     if not np.array_equal(measured, data.step_ms[labels]):
         raise ValueError(f"{folders[0]} was made of another data set")
-    network = data.network_name[data.label_network[labels]]
-    rows = [[network[i], f"{measured[i]:.6g}", *(f"{columns[name][i]:.6g}" for name in names)] for i in range(len(labels))]
-    return ["network", "step_ms", *names], rows
+    fold_of = np.concatenate([np.full(len(fold.label), name) for name, fold in whole.items()])
+    network, layout = data.network_name[data.label_network[labels]], np.where(data.is_nhwc[labels], "nhwc", "nchw")
+    rows = [[network[i], data.gpu[label], data.precision[label], f"{data.batch[label]:g}", layout[i], data.software[label], fold_of[i],
+             f"{measured[i]:.6g}", *(f"{columns[name][i]:.6g}" for name in names)] for i, label in enumerate(labels)]
+    return [*LABEL, "step_ms", *names], rows

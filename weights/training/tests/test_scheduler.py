@@ -27,12 +27,14 @@ def results(data, tmp_path):
 
 def test_folds_have_a_row_a_left_out_label_and_a_column_a_form(data, results):
     header, rows = scheduler.folds([results], data, splits.FAMILIES)
-    assert header[:3] == ["network", "step_ms", "mdot"] and "roofline" in header and "mean" not in header
+    of_label = len(scheduler.LABEL)
+    assert header[of_label:of_label + 2] == ["step_ms", "mdot"] and "roofline" in header and "mean" not in header
+    assert [row[:of_label][-1] for row in rows] == ["a", "a", "b", "b", "b"]
+    assert rows[0][1:6] == [data.gpu[0], data.precision[0], f"{data.batch[0]:g}", "nchw", data.software[0]]
     assert [row[0] for row in rows] == [data.network_name[data.label_network[i]] for i in range(5)]
     at = header.index("roofline")
     for i, row in enumerate(rows):
-        assert float(row[1]) == pytest.approx(data.step_ms[i], rel=1e-5)
-        assert float(row[2]) == pytest.approx(data.step_ms[i], rel=1e-5)
+        assert float(row[of_label]) == float(row[of_label + 1]) == pytest.approx(data.step_ms[i], rel=1e-5)
         assert float(row[at]) == pytest.approx(2 * data.step_ms[i], rel=1e-5)
 
 
