@@ -160,7 +160,7 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
         operators=operators, of_priced=torch.tensor(encoding[first]), priced_features=features.batch_features(work)[first],
         priced_norms=normalisation.features(norm, batch)[first], of_pair=index, priced_of_pair=torch.tensor(priced.reshape(-1)),
         row=rows, count=_float(count[:, None]), work=work, pair_configurations=_of_pairs(c, rows), configurations=c,
-        conditions=conditions.where_layouts_matter(c.conditions()[rows], work.has_layout),
+        conditions=c.conditions()[rows] * conditions.mattering(work.has_layout, work.has_scores),
         part_weight=_float(part_weight[row]), has_optimizer=_float(has_optimizer[:, None]),
         benchmark=torch.tensor(_benchmark_rows(data)[labels]), host=torch.tensor(host.reshape(-1)[labels]),
         parameters=summed(data.load[distinct[of_pair], -1]), launches=summed(launches), step_ms=_float(data.step_ms[labels, None]),

@@ -32,8 +32,15 @@ def version(software: str) -> float:
     return float(f"{digits[0]}0{digits[1]}") if digits[0] == "2" or len(digits) < 3 else float(digits)
 
 
-OF_ARITHMETIC = tuple(name in ("not_half", "fp32") for name in NAMES)
-"""Their logarithms are never negative: a step gets no shorter with slower arithmetic."""
+SIGN = tuple(1.0 if name in ("not_half", "fp32") else -1.0 if name == "half_throughout" else 0.0 for name in NAMES)
+"""Of logarithms that have one: a step gets no shorter with slower arithmetic, and no longer where nothing is converted to and from
+fp32."""
+
+
+def bounded(x: Tensor) -> Tensor:
+    """[…, COUNT]: nothing where a logarithm has the other sign."""
+    sign = torch.tensor(SIGN)
+    return x + sign.abs() * (sign * torch.relu(sign * x) - x)
 
 
 def at_least(torch_version: Tensor, version: int) -> Tensor:
@@ -49,7 +56,9 @@ def columns(is_nhwc: Tensor, is_fp32: Tensor, is_tf32: Tensor, is_half: Tensor, 
             *(is_nhwc * is_since[v] for v in NHWC_VERSIONS)]
 
 
-def where_layouts_matter(given: Tensor, has_layout: Tensor) -> Tensor:
-    """[P, COUNT]: conditions of each operator, [P or 1, COUNT], without those of layout where `has_layout`, [P, 1], is 0."""
-    of_layout = torch.tensor(OF_LAYOUT, dtype=torch.float32)
-    return given * (1 - of_layout * (1 - has_layout))
+def mattering(has_layout: Tensor, has_scores: Tensor) -> Tensor:
+    """[P, COUNT], 0 or 1: which conditions reach an operator. `has_layout`, `has_scores`: [P, 1]. Layouts reach what works on maps, how
+    attention is computed reaches attention alone, and what torch.compile fuses is what lies around it."""
+    of_layout, of_attention, of_compiler = (torch.tensor(x, dtype=torch.float32) for x in (
+        OF_LAYOUT, [name == "fused_attention" for name in NAMES], [name == "compiled" for name in NAMES]))
+    return 1 - of_layout * (1 - has_layout) - of_attention * (1 - has_scores) - of_compiler * has_scores

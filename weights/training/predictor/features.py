@@ -16,7 +16,7 @@ from predictor.normalisation import Normalisation
 from predictor.operators import FP32_BYTES, Operators, column, log1p, odd, up_to, where_type
 
 TILE_COLUMNS, TILE_ROWS = 32, 32
-"""Of a product that tensor cores compute at a time, at least: fewer cost as much."""
+"""Of a product that is computed at a time, at least: fewer cost as much."""
 TILE_DEPTH = 8
 """Elements of the sum that fp16 tensor-core instructions take at a time."""
 
@@ -40,7 +40,7 @@ class Work(NamedTuple):
     """What a GPU has to do for an operator at a batch, and what decides how it does it."""
 
     flops: Tensor       # [P, 3], by phase, as counted
-    padded: Tensor      # [P, 3], as tensor cores compute them
+    padded: Tensor      # [P, 3], as dense products' tiles compute them
     bytes: Tensor       # [P, 3], fp32
     scores: Tensor      # [P, 1], bytes of an attention's scores, fp32: written and read again without fused kernels
     norm_bytes: Tensor  # [P, 2], of the normalisation, forward and backward, fp32
@@ -50,6 +50,7 @@ class Work(NamedTuple):
     is_convolution: Tensor
     is_kept_in_fp32: Tensor
     has_layout: Tensor
+    has_scores: Tensor      # attention
     is_grouped: Tensor
     is_depthwise: Tensor
     is_winograd: Tensor     # may be computed by Winograd's algorithm, outside tensor cores
@@ -149,7 +150,7 @@ def _rows_apart(setting: Tensor) -> Tensor:
 
 
 def padding(setting: Tensor) -> Tensor:
-    """[P, 3]: by how much tensor cores multiply the FLOPs of each phase."""
+    """[P, 3]: by how much tiles multiply the FLOPs of each phase."""
     s = shape(setting)
     columns_out, columns_in = up_to(s.outputs, TILE_COLUMNS), up_to(s.inputs, TILE_COLUMNS)
     forward = columns_out * up_to(s.inputs * s.window, TILE_DEPTH)
@@ -207,12 +208,12 @@ def work(operators: Operators, norm: Normalisation, batch: Tensor, use_padding: 
     at_batch = operators.load[:, :half] * batch + operators.load[:, half:2 * half]
     flops, moved = at_batch[:, 0::3], at_batch[:, 1::3] + at_batch[:, 2::3]
     is_grouped, is_depthwise = grouping(operators.setting)
-    learns = (operators.load[:, -1:] > 0).to(moved.dtype)
+    learns, scores = (operators.load[:, -1:] > 0).to(moved.dtype), _scores(operators, flops)
     return Work(flops, flops * padding(operators.setting) if use_padding else flops, moved,
-                FP32_BYTES * _scores(operators, flops), normalisation.moved(norm, batch),
+                FP32_BYTES * scores, normalisation.moved(norm, batch),
                 _steps(operators), _launches(moved, norm), is_product=where_type(operators.type, PRODUCTS),
                 is_convolution=where_type(operators.type, CONVOLUTIONS), is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32),
-                has_layout=1 - where_type(operators.type, ROWS), is_grouped=is_grouped, is_depthwise=is_depthwise,
+                has_layout=1 - where_type(operators.type, ROWS), has_scores=scores.clamp(max=1), is_grouped=is_grouped, is_depthwise=is_depthwise,
                 is_winograd=is_winograd(operators), learns=learns, idle=idle(operators.setting),
                 # computed weights, a group for each sample, are laid out as NCHW before
                 lacks_kernel=lacks_kernel(operators.setting) * learns)

@@ -1,8 +1,9 @@
 """The 90 % interval: how far off predictions of what was left out of training have been.
 
 Half-widths are logarithms, a linear function of where the predicted time goes (grouped convolutions, whose kernel cuDNN chooses,
-are the hardest to foresee) and of what was not measured: whole steps on another card than that of the labels, of which convolutions
-are the less sure part, or by newer software. They are wider the less the job is like networks of training (likeness.py).
+are the hardest to foresee), of how long the GPU waits for a host, which nobody knows, and of what was not measured: whole steps of
+such networks on the card in that arithmetic, of which convolutions are the less sure part; newer software, and what torch.compile
+makes of a network. They are wider the less the job is like networks of training (likeness.py).
 Fitted to predictions that did not see the network, its family, the card or the software, each as often as the others.
 """
 
@@ -14,10 +15,11 @@ from torch import Tensor, nn
 
 from predictor.given import Given
 
-NEWER = 6
-"""Row of what newer software adds, which makes nothing surer: language models by it are on cards without image networks' steps, and
-must not say that the same card by older software is known less."""
-FEATURES = 11
+NAMES = ("always", "grouped", "depthwise", "grouped_nhwc", "depthwise_nhwc", "others", "software", "is_elsewhere",
+         "convolutions_elsewhere", "waiting", "distance")
+FEATURES, FEATURE = len(NAMES), {name: i for i, name in enumerate(NAMES)}
+SURER_NOWHERE = ("software", "waiting")
+"""Newer software and torch.compile, each alike, and waiting for the host make nothing surer."""
 TAIL = 0.05
 LOG_HALF_WIDTHS = (-5.0, -0.1)
 """99 in 100 left-out labels of every split are off by less than e^.9: no job is less sure for being farther off in several ways."""
@@ -27,35 +29,43 @@ NEWEST_STEPS = 112
 """Image networks' steps were measured up to this version; newer software is known by their inference, and by language models."""
 
 
-def interval_features(share: Tensor, is_nhwc: Tensor, version: Tensor, is_other_card: Tensor, is_compiled: Tensor,
+def unmeasured_software(version: Tensor, is_compiled: Tensor) -> Tensor:
+    """In how many ways no whole step of image networks was measured by it."""
+    return (version - NEWEST_STEPS).clamp(0, 1) + is_compiled
+
+
+def interval_features(share: Tensor, is_nhwc: Tensor, software: Tensor, is_elsewhere: Tensor, waiting: Tensor,
                       distance: Tensor) -> Tensor:
     """[FEATURES, C]. `share`: [4, C], of the predicted time in grouped convolutions, depthwise ones, what is no product, and
-    convolutions of any kind; all else [C]."""
+    convolutions of any kind; all else [C]: unmeasured_software; whether whole steps of the kind were measured on other cards or in
+    other arithmetic alone; the host's part of the step; likeness' distance."""
     grouped, depthwise, others, convolutions = share.unbind(0)
-    is_newer = (version - NEWEST_STEPS).clamp(0, 1)
-    return torch.stack([torch.ones_like(grouped), grouped, depthwise, grouped * is_nhwc, depthwise * is_nhwc, others, is_newer,
-                        is_other_card, is_other_card * convolutions, is_compiled, distance])
+    return torch.stack([torch.ones_like(grouped), grouped, depthwise, grouped * is_nhwc, depthwise * is_nhwc, others, software,
+                        is_elsewhere, is_elsewhere * convolutions, waiting, distance])
 
 
 class Interval(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         start = torch.zeros(FEATURES, 2)
-        start[0], start[NEWER] = -2.0, 0.1      # above zero, where it could not grow
+        start[0] = -2.0
+        for name in SURER_NOWHERE:
+            start[FEATURE[name]] = 0.1      # above zero, where it could not grow
         self.weight = nn.Parameter(start)      # columns: below, above
         self.register_buffer("scale", torch.ones(2))
 
     def half_widths(self, x: Tensor) -> list[Tensor]:
         """[FEATURES, C] → [C] twice"""
-        is_newer = torch.arange(FEATURES)[:, None] == NEWER
-        weight = torch.where(is_newer, torch.relu(self.weight), self.weight)
+        is_bounded = torch.tensor([name in SURER_NOWHERE for name in NAMES])[:, None]
+        weight = torch.where(is_bounded, torch.relu(self.weight), self.weight)
         return [torch.exp((x * weight[:, side, None]).sum(dim=0).clamp(*LOG_HALF_WIDTHS)) * self.scale[side] for side in range(2)]
 
-    def forward(self, share: Tensor, c: Given, is_other_card: Tensor, distance: Tensor,
+    def forward(self, share: Tensor, c: Given, is_elsewhere: Tensor, waiting: Tensor, distance: Tensor,
                 outside: Tensor) -> tuple[Tensor, Tensor]:
         """`outside`: [causes, C]"""
         wider = OUTSIDE_WIDTH * outside.sum(dim=0).clamp(0, 1)
-        low, high = self.half_widths(interval_features(share, c.is_nhwc, c.torch, is_other_card, c.is_compiled, distance))
+        software = unmeasured_software(c.torch, c.is_compiled)
+        low, high = self.half_widths(interval_features(share, c.is_nhwc, software, is_elsewhere, waiting, distance))
         return low + wider, high + wider
 
     def fit(self, x: Tensor, residual: Tensor, weight: Tensor) -> None:

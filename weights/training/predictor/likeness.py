@@ -18,6 +18,7 @@ from predictor.model import Predictor
 
 DIRECTIONS = 16
 CENTRES = 128
+UNREACHED = 1e6
 FARTHEST = 4.0
 """Nineteen of twenty labels of families that were left out lie within it: how much less sure a job beyond it is, nobody measured."""
 
@@ -50,31 +51,44 @@ class Likeness(nn.Module):
         self.register_buffer("middle", torch.zeros(width))
         self.register_buffer("directions", torch.zeros(width, DIRECTIONS))
         self.register_buffer("centres", torch.zeros(CENTRES, DIRECTIONS))
+        self.register_buffer("is_stepped", torch.zeros(CENTRES, 1))
 
-    def fit(self, encodings: Tensor) -> None:
-        """`encodings`: mean_encodings of networks."""
+    def fit(self, encodings: Tensor, has_steps: Tensor) -> None:
+        """`encodings`: mean_encodings of networks; `has_steps`: whether whole steps of them were measured (TrainingRange's cards)."""
         self.middle.copy_(encodings.mean(dim=0))
         _, _, directions = torch.linalg.svd(encodings - self.middle, full_matrices=False)
         count = min(DIRECTIONS, len(directions))
         self.directions.zero_()
         self.directions[:, :count] = directions[:count].T
         self.directions /= self.profiles(encodings).square().mean().sqrt()
-        self.fit_centres(encodings)
+        self.fit_centres(encodings, has_steps)
 
-    def fit_centres(self, encodings: Tensor) -> None:
+    def fit_centres(self, encodings: Tensor, has_steps: Tensor) -> None:
         from scipy.cluster.vq import kmeans2
 
         profiles = self.profiles(encodings).double().numpy()
         count = min(CENTRES, len(np.unique(profiles, axis=0)))
         centres = torch.tensor(kmeans2(profiles, count, minit="++", seed=0)[0], dtype=torch.float32)
         self.centres.copy_(centres[torch.arange(CENTRES) % count])
+        of_steps = self.profiles(encodings[has_steps])
+        self.is_stepped.zero_()
+        if len(of_steps):
+            nearest = torch.cdist(of_steps, centres).argmin(dim=1)
+            self.is_stepped[torch.isin(torch.arange(CENTRES) % count, nearest)] = 1
 
     def profiles(self, encoded: Tensor) -> Tensor:
         """Of encodings [n, width], or of their means: [n, DIRECTIONS]"""
         return (encoded - self.middle) @ self.directions
 
-    def distance(self, profile: Tensor) -> Tensor:
-        """[C] of [DIRECTIONS, C]. |p - c|² = |p|² - 2 (c · p - |c|² / 2)"""
+    def distances(self, profile: Tensor) -> tuple[Tensor, Tensor]:
+        """[C] of [DIRECTIONS, C]: to the nearest centre, and how much farther to the nearest of networks whose steps were measured, 1 at
+        most. |p - c|² = |p|² - 2 (c · p - |c|² / 2)"""
         nearness = self.centres @ profile - 0.5 * (self.centres**2).sum(dim=1, keepdim=True)
-        square = (profile**2).sum(dim=0) - 2 * nearness.amax(dim=0)
-        return torch.sqrt(square.clamp(0, FARTHEST**2))
+        size = (profile**2).sum(dim=0)
+
+        def to(nearest: Tensor) -> Tensor:
+            return torch.sqrt((size - 2 * nearest).clamp(0, FARTHEST**2))
+
+        distance = to(nearness.amax(dim=0))
+        of_steps = to((nearness - UNREACHED * (1 - self.is_stepped)).amax(dim=0))
+        return distance, (of_steps - distance).clamp(0, 1)

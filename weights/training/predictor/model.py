@@ -168,8 +168,8 @@ class Roofline(nn.Module):
                                                         "compute_capability", "watts")))
         vector_ms, tensor_ms = self.units(Arithmetic(c.is_fp32 - as_tf32, c.is_tf32 + as_tf32, c.is_amp), rates)
         layout = self.flop_cost_nhwc[self.DENSE] * in_nhwc
-        on_vectors = work.flops * vector_ms * torch.exp(self.vector_cost + self.winograd_cost * work.is_winograd + layout)
-        return torch.maximum(on_vectors, work.padded * tensor_ms * torch.exp(self.flop_cost[self.DENSE] + layout))
+        on_vectors = vector_ms * torch.exp(self.vector_cost + self.winograd_cost * work.is_winograd + layout)
+        return work.padded * torch.maximum(on_vectors, tensor_ms * torch.exp(self.flop_cost[self.DENSE] + layout))
 
     def _flops_ms(self, work: Work, c: Configurations) -> Tensor:
         dense, on_vectors = self._dense_ms(work, c), work.flops / (c.gpu_column("fp32_tflops") * 1e9)
@@ -281,7 +281,7 @@ SPECIFIC = 0.3
 class Correction(nn.Module):
     """The logarithm by which priors are wrong, for each condition. Starts at zero."""
 
-    FIRST_OF_ARITHMETIC = 0.05
+    FIRST_WITH_SIGN = 0.05
 
     def __init__(self, width: int, parts: int, clip: float) -> None:
         super().__init__()
@@ -292,7 +292,7 @@ class Correction(nn.Module):
             nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
         with torch.no_grad():       # where they could not grow from zero
-            self.out.bias.view(conditions.COUNT, parts)[list(conditions.OF_ARITHMETIC)] = self.FIRST_OF_ARITHMETIC
+            self.out.bias.view(conditions.COUNT, parts).copy_(self.FIRST_WITH_SIGN * torch.tensor(conditions.SIGN)[:, None])
         is_software = torch.tensor(conditions.OF_SOFTWARE, dtype=torch.float32)
         self.register_buffer("is_common", is_software, persistent=False)
         self.register_buffer("specific", 1 - (1 - SPECIFIC) * is_software, persistent=False)
@@ -307,9 +307,9 @@ class Correction(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[P, width] → [P, conditions * parts]"""
         weight, bias = self.merged()
-        x = nn.functional.linear(x, weight.flatten(0, 1), bias.flatten()).reshape(-1, conditions.COUNT, self.parts)
-        is_arithmetic = torch.tensor(conditions.OF_ARITHMETIC)[:, None]
-        return torch.where(is_arithmetic, torch.relu(x), x).flatten(1)
+        x = nn.functional.linear(x, weight.flatten(0, 1), bias.flatten())
+        of_parts = x.reshape(-1, conditions.COUNT, self.parts).transpose(1, 2)
+        return conditions.bounded(of_parts).transpose(1, 2).flatten(1)
 
     def under(self, priced: Tensor, weight: Tensor) -> Tensor:
         """[P, parts] of what forward gave. `weight`: [P, conditions]"""
@@ -378,14 +378,13 @@ class Step(nn.Module):
     def optimizer_passes(self) -> Tensor:
         return torch.exp(self.optimizer_cost).clamp(1, self.MOST_PASSES)
 
-    def forward(self, operators_ms: Tensor, launches: Tensor, parameters: Tensor, c: Configurations,
-                host: Tensor | float = 0.0) -> Tensor:
-        """[R, 1] each. `host`: by what another host's costs differ, as a logarithm."""
+    def times(self, operators_ms: Tensor, launches: Tensor, parameters: Tensor, c: Configurations,
+              host: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
+        """The GPU's and the host's, [R, 1] each. `host`: by what another host's costs differ, as a logarithm."""
         gbps = c.gpu_column("memory_gbps")
         traffic = self.SGD_BYTES + (self.ADAM_BYTES - self.SGD_BYTES) * c.is_adam
         optimizer_ms = parameters * traffic / (gbps * 1e6) * self.optimizer_passes()
-        host_ms = launches * torch.exp(self.launch_cost + host)
-        return smooth_maximum(operators_ms + optimizer_ms, host_ms)
+        return operators_ms + optimizer_ms, launches * torch.exp(self.launch_cost + host)
 
 
 class Predictor(nn.Module):

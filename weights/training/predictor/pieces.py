@@ -70,10 +70,11 @@ class Rows(NamedTuple):
     scores: Tensor
     step_scores: Tensor
     serial: Tensor          # steps of recurrences
-    padding: Tensor         # by which tensor cores multiply FLOPs
+    padding: Tensor         # by which tiles multiply the FLOPs of dense products
     norm_elements: Tensor
     norm_features: Tensor   # but for the one that grows with the batch
     has_layout: Tensor
+    has_scores: Tensor
     is_convolution: Tensor
     is_kept_in_fp32: Tensor
     count: Tensor
@@ -85,7 +86,7 @@ class Rows(NamedTuple):
         return Rows(*encoding_work[:-DIRECTIONS].clamp(min=0).split(ROW_WIDTHS), encoding_work[-DIRECTIONS:])
 
 
-ROW_WIDTHS = (PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, PHASES, 1, 3, 1, 1, 1, 1, 5)
+ROW_WIDTHS = (PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, PHASES, 1, 3, 1, 1, 1, 1, 1, 5)
 """But for the profile's."""
 
 
@@ -124,10 +125,9 @@ class Encode(nn.Module):
         return [on_tensors, apart, byte]
 
     @staticmethod
-    def _on_vectors(roofline: Roofline, work: Work, padding: Tensor) -> Tensor:
+    def _on_vectors(roofline: Roofline, work: Work) -> Tensor:
         """[L, 3]: a FLOP of a dense product on vector units, in one on tensor cores. The same in all layouts."""
-        cost = roofline.vector_cost + roofline.winograd_cost * work.is_winograd - roofline.flop_cost[Roofline.DENSE]
-        return torch.exp(cost) / padding
+        return torch.exp(roofline.vector_cost + roofline.winograd_cost * work.is_winograd - roofline.flop_cost[Roofline.DENSE])
 
     def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor,
                 operator_count: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -142,11 +142,11 @@ class Encode(nn.Module):
                             1 - trained_on.is_seen_type[bare.type]], dim=1)
         padding = features.padding(bare.setting)
         rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores, work.serial, padding, norm.elements,
-                    normalisation.features(norm, torch.ones(1, 1))[:, (0, 1, 3)], work.has_layout, work.is_convolution,
+                    normalisation.features(norm, torch.ones(1, 1))[:, (0, 1, 3)], work.has_layout, work.has_scores, work.is_convolution,
                     work.is_kept_in_fp32, count, shares, self.shipped.likeness.profiles(encoded[0]))
         costs = [cost for member in members
                  for cost in (*(x for layout in LAYOUTS for x in self._cost(member.roofline, work, *layout)),
-                              self._on_vectors(member.roofline, work, padding))]
+                              self._on_vectors(member.roofline, work))]
         parameters = (operators.load[:, -1:] * count).sum(dim=0)
         launches = (features.step_launches(work) * count).sum(dim=0)
         load = trained_on.load(asked)
@@ -170,17 +170,12 @@ class Price(nn.Module):
         self.shipped = shipped
 
     @staticmethod
-    def _corrections(correction: Correction, x: Tensor, has_layout: Tensor, c: Given) -> list[Tensor]:
-        """exp of it, [L, C] of each part. `x`: [L, width]"""
+    def _corrections(correction: Correction, x: Tensor, matters: Tensor, c: Given) -> list[Tensor]:
+        """exp of it, [L, C] of each part. `x`: [L, width]; `matters`: [L, conditions]"""
         weight, bias = (x.transpose(0, 1).flatten(0, 1) for x in correction.merged())      # rows by part, then by condition
-        of_layout = torch.tensor(conditions.OF_LAYOUT, dtype=torch.float32).repeat(correction.parts)
-        matters = 1 - of_layout * (1 - has_layout[:, None])
-        of_conditions = nn.functional.linear(x, weight, bias) * matters
-        is_arithmetic = torch.tensor(conditions.OF_ARITHMETIC, dtype=torch.float32).repeat(correction.parts)
-        of_conditions = of_conditions + is_arithmetic * (torch.relu(of_conditions) - of_conditions)
         found = []
-        for part in of_conditions.chunk(correction.parts, dim=1):
-            logarithm = part @ c.conditions
+        for part in nn.functional.linear(x, weight, bias).chunk(correction.parts, dim=1):
+            logarithm = (conditions.bounded(part) * matters) @ c.conditions
             found.append(torch.exp(correction.clip * torch.tanh(logarithm / correction.clip)))
         return found
 
@@ -210,6 +205,8 @@ class Price(nn.Module):
         in_layout = (1 - c.is_nhwc, c.is_nhwc * (1 - packs_more), c.is_nhwc * packs_more)   # differences would drown beside NEVER
         is_unfused = (1 - c.is_fused) * ms_per_byte
 
+        matters = conditions.mattering(rows.has_layout.T, rows.has_scores.T)
+
         def under(x: Tensor) -> Tensor:
             """[layouts, L] → [L, C]"""
             return sum(x[i, :, None] * share for i, share in enumerate(in_layout))
@@ -221,8 +218,8 @@ class Price(nn.Module):
             is_window = rows.is_convolution[0, :, None]
             ms_on_vectors, ms_on_tensors = (x + is_window * (y - x) for x, y in zip(of_products, of_windows))
             hidden, norm_hidden = self._hidden(member, encoded, rows, flops, moved, c.batch)
-            factor = self._corrections(member.head.correction, hidden, rows.has_layout[0], c)
-            norm_factor = self._corrections(member.norm_head.correction, norm_hidden, rows.has_layout[0], c)
+            factor = self._corrections(member.head.correction, hidden, matters, c)
+            norm_factor = self._corrections(member.norm_head.correction, norm_hidden, matters, c)
             on_tensors = (of_layouts[:, 0] * (flops * rows.padding)).clamp(max=MOST)
             apart, byte = (of_layouts[:, 1] * flops).clamp(max=MOST), of_layouts[:, 2] * moved
             widened = byte * ((Roofline.WIDENED - 1) * rows.is_kept_in_fp32)
@@ -260,17 +257,20 @@ class Price(nn.Module):
 
     def answer(self, rows: Rows, encoding_job: Tensor, c: Given, times: list[Times]) -> tuple[Tensor, Tensor]:
         """[3, C] and [causes, C]"""
-        shares, logs = [], []
+        shares, logs, waits = [], [], []
         for of_member in times:
             sums = torch.cat([rows.shares, rows.profile]) @ sum(of_member.parts)
             shares.append(sums / of_member.operators.clamp(min=LEAST_MS))
-            logs.append(torch.log(self.fourths(of_member)[0]))
-        middle, share = sum(logs) / len(logs), sum(shares) / len(shares)
+            step_ms, powers = self.fourths(of_member)
+            logs.append(torch.log(step_ms))
+            waits.append(powers[1] / sum(powers).clamp(min=LEAST_MS))
+        middle, share, waiting = (sum(x) / len(x) for x in (logs, shares, waits))
         _, launches, load = encoding_job.clamp(min=0).split(1)
         flops = ((rows.flops * c.batch + rows.step_flops) * rows.count).sum()
         outside = self.shipped.trained_on(share[4], load, flops / launches.clamp(min=1), c)
-        distance = self.shipped.likeness.distance(share[len(rows.shares):])
-        low, high = self.shipped.interval(share[:4], c, self.shipped.trained_on.is_other_card(c), distance, outside)
+        distance, unlike = self.shipped.likeness.distances(share[len(rows.shares):])
+        is_elsewhere = torch.maximum(self.shipped.trained_on.is_elsewhere(c), unlike)
+        low, high = self.shipped.interval(share[:4], c, is_elsewhere, waiting, distance, outside)
         return torch.exp(torch.stack([middle - low, middle, middle + high])), outside
 
     def forward(self, encoding_rows: Tensor, encoding_work: Tensor, encoding_cost: Tensor, encoding_job: Tensor,

@@ -29,7 +29,7 @@ def card_names(data: Dataset) -> list[str]:
 
 
 LITTLE = 0.01
-"""Of measured steps have kernels with less work."""
+"""Of measured steps have smaller batches, and kernels with less work: the smallest batch of all is one sample of the largest network."""
 
 
 def log_work(batch: Batch) -> np.ndarray:
@@ -62,7 +62,7 @@ class TrainingRange(nn.Module):
         steps = np.flatnonzero(is_step)
         work = np.concatenate([log_work(batches.make(data, part)) for part in np.array_split(steps, len(steps) // 400 + 1)])
         self.log_least_work.copy_(torch.tensor(np.quantile(work, LITTLE)))
-        self.log_batch.copy_(torch.tensor([np.log(data.batch[is_step].min()), np.log(data.batch[is_step].max())]))
+        self.log_batch.copy_(torch.tensor(np.log([np.quantile(data.batch[is_step], LITTLE), data.batch[is_step].max()])))
         self.is_seen_type[seen] = 1.0
         self.is_seen_type[tables.UNKNOWN_TYPE] = 0.0
         self.log_load_limit.copy_(torch.tensor(np.log1p(data.load[operators].max(axis=0))))
@@ -78,9 +78,10 @@ class TrainingRange(nn.Module):
         apart = (torch.log(gpu) - cards[:, :, None]).abs().amax(dim=1)
         return (apart.amin(dim=0) - GPU_MARGIN).clamp(min=0)
 
-    def is_other_card(self, c: Given) -> Tensor:
-        """[C], 0 or 1: no whole step was measured on the card."""
-        return (self._distance(c.card, self.log_gpu[:self.step_card_count]) * 1e3).clamp(0, 1)
+    def is_elsewhere(self, c: Given) -> Tensor:
+        """[C], 0 or 1: no whole step was measured on the card in its arithmetic, which is that of autocast."""
+        is_other_card = (self._distance(c.card, self.log_gpu[:self.step_card_count]) * 1e3).clamp(0, 1)
+        return torch.maximum(is_other_card, 1 - c.is_autocast)
 
     def forward(self, unknown_share: Tensor, load: Tensor, flops_per_launch: Tensor, c: Given) -> Tensor:
         """`unknown_share`: [C]; `load`: [1], of load(); `flops_per_launch`: [1]. [causes, C]"""

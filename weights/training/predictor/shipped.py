@@ -44,39 +44,45 @@ class HeldOut:
         self.split, self.fold = np.concatenate(split_of), np.concatenate(fold_of)
 
 
-def _distances(model: Shipped, data: Dataset, held: HeldOut) -> Tensor:
-    """[labels]: of each to the networks that its fold was trained on."""
+def _has_steps(data: Dataset, known: np.ndarray) -> Tensor:
+    """[networks]"""
+    return torch.tensor(np.isin(known, data.label_network[data.kind == TRAIN]))
+
+
+def _distances(model: Shipped, data: Dataset, held: HeldOut) -> tuple[Tensor, Tensor]:
+    """[labels] each, as Likeness.distances': of each to the networks that its fold was trained on."""
     known, label_of = networks(data)
     member, likeness = model.members[0], copy.deepcopy(model.likeness)
     encodings, profiles = mean_encodings(member, data, label_of), likeness.profiles(mean_encodings(member, data, held.label))
-    result = torch.zeros(len(held.label))
+    distance, unlike = torch.zeros(len(held.label)), torch.zeros(len(held.label))
     for split in splits.SPLITS:
         for name, train, _ in splits.folds(data, split):
             at = torch.tensor((held.split == split) & (held.fold == name))
             if at.any():
-                likeness.fit_centres(encodings[torch.tensor(np.isin(known, data.label_network[train]))])
-                result[at] = likeness.distance(profiles[at].T)
-    return result
+                is_in = torch.tensor(np.isin(known, data.label_network[train]))
+                likeness.fit_centres(encodings[is_in], _has_steps(data, known)[is_in])
+                distance[at], unlike[at] = likeness.distances(profiles[at].T)
+    return distance, unlike
 
 
 def interval_inputs(model: Shipped, data: Dataset, held: HeldOut) -> Tensor:
     """[FEATURES, labels]. What a split left out counts as never measured."""
     steps = card_names(data)[:len(set(data.gpu[data.kind == TRAIN]))]
-    distances, result = _distances(model, data, held), []
+    (distance, unlike), result = _distances(model, data, held), []
     for at in np.array_split(np.arange(len(held.label)), max(1, len(held.label) // 400)):
         label = held.label[at]
         batch = batches.make(data, label)
         with torch.no_grad():
             share = torch.stack([training.shares(member, batch) for member in model.members]).mean(dim=0)
+            waiting = torch.stack([training.waiting(member, batch) for member in model.members]).mean(dim=0)
         work = batch.work
         kinds = (work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_product, work.is_convolution)
         shares = torch.cat([training.sums(batch, share * kind) for kind in kinds], dim=1).T
         c = batch.configurations
-        is_new = torch.tensor((held.split[at] == splits.SOFTWARE) | splits.is_published(data)[label])
-        version = torch.where(is_new, torch.tensor(200.0), torch.tensor(110.0))
-        is_other_card = torch.tensor(~np.isin(data.gpu[label], steps), dtype=torch.float32)
-        result.append(interval_features(shares, c.is_nhwc[:, 0], version, is_other_card, c.is_compiled[:, 0],
-                                        distances[at]))
+        is_new = torch.tensor(held.split[at] == splits.SOFTWARE, dtype=torch.float32)
+        is_measured = torch.tensor(np.isin(data.gpu[label], steps), dtype=torch.float32) * (c.is_amp - c.is_half)[:, 0]
+        result.append(interval_features(shares, c.is_nhwc[:, 0], is_new, torch.maximum(1 - is_measured, unlike[at]), waiting[:, 0],
+                                        distance[at]))
     return torch.cat(result, dim=1)
 
 
@@ -89,7 +95,8 @@ def train(data_path: Path, out: Path) -> None:
     trained_on = TrainingRange(len(card_names(data)))
     trained_on.fit(data, members[0].row_of_type.unique())
     likeness = Likeness(members[0].options.width)
-    likeness.fit(mean_encodings(members[0], data, networks(data)[1]))
+    known, label_of = networks(data)
+    likeness.fit(mean_encodings(members[0], data, label_of), _has_steps(data, known))
     save(Shipped(members, Interval(), trained_on, likeness), out)
 
 

@@ -14,7 +14,7 @@ from predictor import batches, conditions, relatives, tables
 from predictor.batches import Batch
 from predictor.dataset import Dataset
 from predictor.labels import INFER, TRAIN
-from predictor.model import PARTS, PHASES, Options, Predictor
+from predictor.model import PARTS, PHASES, SMOOTHNESS, Options, Predictor, smooth_maximum
 from predictor.operators import Operators, where_type
 from predictor.published import VTRAIN
 
@@ -116,16 +116,29 @@ class Benchmarks(nn.Module):
         return (self.offset**2).sum() / 10 + self.launches**2 / 10 + (self.host**2).sum()
 
 
-def predict(model: Predictor, batch: Batch, benchmarks: Benchmarks | None = None,
-            knows_hosts: bool = False) -> tuple[Tensor, Priced]:
-    """[R, 1] milliseconds, and what they are made of."""
+def times(model: Predictor, batch: Batch, benchmarks: Benchmarks | None = None,
+          knows_hosts: bool = False) -> tuple[tuple[Tensor, Tensor], Priced]:
+    """[R, 1] milliseconds of the GPU and of the host, and what the former are made of."""
     of_pairs = price(model, batch)
     operators_ms, host = sums(batch, of_pairs.ms.sum(1, keepdim=True)), 0.0
     if benchmarks is not None:
         offset, host = benchmarks(batch, knows_hosts)
         operators_ms = operators_ms * torch.exp(offset)
     parameters = batch.parameters * batch.has_optimizer
-    return model.step(operators_ms, batch.launches, parameters, batch.configurations, host), of_pairs
+    return model.step.times(operators_ms, batch.launches, parameters, batch.configurations, host), of_pairs
+
+
+def predict(model: Predictor, batch: Batch, benchmarks: Benchmarks | None = None,
+            knows_hosts: bool = False) -> tuple[Tensor, Priced]:
+    """[R, 1] milliseconds of the step, and what they are made of."""
+    of_both, of_pairs = times(model, batch, benchmarks, knows_hosts)
+    return smooth_maximum(*of_both), of_pairs
+
+
+def waiting(model: Predictor, batch: Batch) -> Tensor:
+    """[R, 1]: which part of a step is the host's, as pieces.Explain divides it."""
+    gpu_ms, host_ms = (t**SMOOTHNESS for t in times(model, batch)[0])
+    return host_ms / (gpu_ms + host_ms)
 
 
 def shares(model: Predictor, batch: Batch) -> Tensor:

@@ -20,33 +20,44 @@ def encodings():
 @pytest.fixture
 def fitted(encodings):
     found = Likeness(encodings.shape[1])
-    found.fit(encodings)
+    found.fit(encodings, torch.arange(len(encodings)) < 100)
     return found
+
+
+def distance(fitted, profile):
+    return fitted.distances(profile)[0]
 
 
 def test_the_distance_is_that_to_the_nearest_centre(fitted, encodings):
     profiles = fitted.profiles(encodings + 0.5)
     expected = torch.cdist(profiles, fitted.centres).min(dim=1).values
-    assert fitted.distance(profiles.T).numpy() == pytest.approx(expected.numpy(), abs=1e-3)
+    assert distance(fitted, profiles.T).numpy() == pytest.approx(expected.numpy(), abs=1e-3)
 
 
 def test_what_is_like_nothing_in_training_is_far_and_no_farther_than_known(fitted, encodings):
-    near, far = fitted.distance(fitted.profiles(encodings).T), fitted.distance(fitted.profiles(-encodings).T)
+    near, far = distance(fitted, fitted.profiles(encodings).T), distance(fitted, fitted.profiles(-encodings).T)
     assert far.min() > 2 * near.max()
-    assert fitted.distance(fitted.profiles(1e6 * encodings).T).tolist() == [FARTHEST] * len(encodings)
+    assert distance(fitted, fitted.profiles(1e6 * encodings).T).tolist() == [FARTHEST] * len(encodings)
 
 
 def test_without_a_kind_of_network_that_kind_is_far(fitted, encodings):
-    before = fitted.distance(fitted.profiles(encodings[:50]).T)
-    fitted.fit_centres(encodings[50:])
-    assert fitted.distance(fitted.profiles(encodings[:50]).T).min() > 2 * before.max()
+    before = distance(fitted, fitted.profiles(encodings[:50]).T)
+    fitted.fit_centres(encodings[50:], torch.ones(100, dtype=torch.bool))
+    assert distance(fitted, fitted.profiles(encodings[:50]).T).min() > 2 * before.max()
+
+
+def test_kinds_whose_steps_were_not_measured_are_farther_from_those_that_were(fitted, encodings):
+    unlike = fitted.distances(fitted.profiles(encodings).T)[1]
+    assert unlike[:100].max() == 0 and unlike[100:].min() == 1
+    fitted.fit_centres(encodings, torch.zeros(len(encodings), dtype=torch.bool))
+    assert fitted.distances(fitted.profiles(encodings).T)[1].min() > 0.5
 
 
 def test_few_networks_are_their_own_centres(encodings):
     fitted = Likeness(encodings.shape[1])
-    fitted.fit(encodings[:5])
+    fitted.fit(encodings[:5], torch.ones(5, dtype=torch.bool))
     assert fitted.centres.shape == (CENTRES, DIRECTIONS) and len(np.unique(fitted.centres.numpy(), axis=0)) == 5
-    assert fitted.distance(fitted.profiles(encodings[:5]).T).max() < 1e-2
+    assert distance(fitted, fitted.profiles(encodings[:5]).T).max() < 1e-2
 
 
 def test_a_networks_mean_encoding_is_that_of_its_operators_by_their_time(data):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from predictor import batches, conditions, export, features, normalisation, splits, tables, training
-from predictor.interval import FEATURES, NEWER, Interval
+from predictor.interval import FEATURE, FEATURES, Interval
 from predictor.likeness import Likeness, mean_encodings, networks
 from predictor.model import Configurations, Options, Predictor, Rates, Roofline, smooth_maximum
 from predictor.operators import Operators
@@ -35,7 +35,8 @@ def shipped(data):
     trained_on = TrainingRange(len(card_names(data)))
     trained_on.fit(data, torch.arange(len(tables.operator_types())))
     likeness = Likeness(SMALL.width)
-    likeness.fit(mean_encodings(members[0], data, networks(data)[1]))
+    known, label_of = networks(data)
+    likeness.fit(mean_encodings(members[0], data, label_of), torch.ones(len(known), dtype=torch.bool))
     return Shipped(members, Interval(), trained_on, likeness).eval()
 
 
@@ -249,6 +250,13 @@ def test_the_clock_falls_where_the_boards_power_does_not_carry_it():
     assert 2 * share("T4", fp32_tflops=16.2) > share("T4")      # a better figure makes no board slower
 
 
+def test_few_columns_fill_no_tile_of_either_unit():
+    """Else a product of few columns took an old GPU without tensor cores less time than a new one that is better in all."""
+    for gpu in ("TITAN-Xp", "RTX-3090"):
+        few, many = (_dense_ms(gpu, "is_fp32", channels_out=count)[0] for count in (8, 32))
+        assert few == pytest.approx(4 * many)
+
+
 def test_without_tensor_cores_all_arithmetic_takes_the_same():
     assert _dense_ms("P100", "is_amp") == _dense_ms("P100", "is_fp32")
     assert _dense_ms("V100", "is_tf32") == _dense_ms("V100", "is_fp32") > _dense_ms("V100", "is_amp")
@@ -268,6 +276,43 @@ def test_pytorchs_default_is_tf32_in_convolutions_alone(ask, data):
     fp32, tf32 = {"is_amp": 0.0, "is_fp32": 1.0}, {"is_amp": 0.0, "is_tf32": 1.0}
     times = [ask(0, 1024.0, "A100", **flags)[0][1].item() for flags in (tf32, fp32 | {"is_pytorch": 1.0}, fp32)]
     assert times[0] == pytest.approx(times[1], rel=0.05) and times[1] < times[2]      # the network has convolutions and ReLUs
+
+
+@pytest.fixture
+def attention():
+    """Rows of a job that is one attention of 8 heads over 512 positions."""
+    setting = torch.zeros(1, len(tables.settings()))
+    for name, value in {"heads": 8, "head_size": 64, "queries": 512, "keys": 512, "inputs": 3}.items():
+        setting[0, tables.settings().index(name)] = value
+    load = torch.zeros(1, tables.LOAD_COUNT)
+    load[0, :tables.PHASE_LOAD_COUNT:3] = 8 * 512 * 512 * (4 * 64 + 5)
+    load[0, 1:tables.PHASE_LOAD_COUNT:3] = 4 * 4 * 512 * 512
+    return torch.tensor([tables.operator_type_row("Attention")]), setting, load, torch.ones(1)
+
+
+def test_how_attention_is_computed_reaches_attention_alone(ask, attention):
+    eager, fused = (ask(0, 256.0, "RTX-3090", is_eager=flag)[0] for flag in (1.0, 0.0))
+    assert torch.equal(eager, fused)
+    eager, fused = (ask(0, 256.0, "RTX-3090", rows=attention, is_eager=flag)[0][1].item() for flag in (1.0, 0.0))
+    assert eager > 1.5 * fused
+
+
+def test_a_compiler_fuses_what_lies_around_attention(ask, attention):
+    eager, compiled = (ask(0, 256.0, "RTX-3090", rows=attention, is_compiled=flag)[0][1].item() for flag in (0.0, 1.0))
+    assert eager == compiled
+    eager, compiled = (ask(0, 256.0, "RTX-3090", is_compiled=flag)[0][1].item() for flag in (0.0, 1.0))
+    assert eager != compiled
+
+
+def test_half_precision_throughout_takes_no_longer_than_autocast(shipped, ask):
+    for member in shipped.members:
+        for head in (member.head, member.norm_head):
+            torch.nn.init.normal_(head.correction.out.weight, std=0.3)
+            torch.nn.init.normal_(head.correction.out.bias, std=0.3)
+    for network in range(4):
+        autocast, throughout = (ask(network, 128.0, "A100", **flags)[0][1].item()
+                                for flags in ({"is_amp_bf16": 1.0}, {"is_bf16": 1.0}))
+        assert throughout <= autocast
 
 
 def test_bf16_is_emulated_before_it_was_built(ask):
@@ -305,6 +350,44 @@ def test_other_jobs_are_outside_and_it_is_said_why(ask, cause, batch, gpu, flags
     assert [name for name, value in outside.items() if value > 0] == [cause]
 
 
+def test_one_label_of_one_sample_does_not_make_every_batch_measured(shipped, ask, data):
+    data.batch[-2] = 1      # of the largest network
+    shipped.trained_on.fit(data, torch.arange(len(tables.operator_types())))
+    assert ask(0, 1.0, "RTX-3090")[1]["BATCH_BELOW_DATA"] > 0
+    assert ask(0, 64.0, "RTX-3090")[1]["BATCH_BELOW_DATA"] == 0
+
+
+@pytest.fixture
+def width(shipped, ask):
+    """Upper over lower, where what was not measured makes half-widths half as wide again, and waiting does twice."""
+    with torch.no_grad():
+        for name, value in (("is_elsewhere", 0.5), ("waiting", 1.0), ("software", 0.5)):
+            shipped.interval.weight[FEATURE[name]] = value
+
+    def answer(*asked, **flags: float) -> float:
+        low, _, high = ask(*asked, **flags)[0].tolist()
+        return high / low
+
+    return answer
+
+
+def test_intervals_are_wider_for_what_was_not_measured(width):
+    measured = width(0, 128.0, "RTX-3090", torch=112.0)
+    newer, compiled = width(0, 128.0, "RTX-3090"), width(0, 128.0, "RTX-3090", is_compiled=1.0)
+    assert measured < newer < compiled
+    assert width(0, 128.0, "RTX-3090", torch=112.0, is_amp=0.0, is_fp32=1.0) > 1.1 * measured
+
+
+def test_intervals_are_wider_where_the_host_is_waited_for(width):
+    assert width(0, 8.0, "A100", torch=112.0) > 1.1 * width(0, 4096.0, "A100", torch=112.0)
+
+
+def test_networks_without_whole_steps_are_as_on_another_card(shipped, width):
+    measured = width(0, 128.0, "RTX-3090", torch=112.0)
+    shipped.likeness.is_stepped[:] = 0
+    assert width(0, 128.0, "RTX-3090", torch=112.0) > 1.1 * measured
+
+
 def test_unknown_operators_are_outside(ask, data):
     types, *others = export.rows(data, 0)
     assert ask(0, 128.0, "RTX-3090", rows=(torch.zeros_like(types), *others))[1]["TYPES_NOT_MEASURED"] > 0
@@ -340,8 +423,8 @@ def test_newer_software_makes_no_interval_narrower():
     random = np.random.default_rng(0)
     x = torch.zeros(FEATURES, 1000)
     x[0] = 1
-    x[NEWER] = torch.arange(1000) % 2
-    residual = torch.tensor(random.normal(0, 1, 1000), dtype=torch.float32) * (0.3 - 0.25 * x[NEWER])
+    is_newer = x[FEATURE["software"]] = torch.arange(1000) % 2
+    residual = torch.tensor(random.normal(0, 1, 1000), dtype=torch.float32) * (0.3 - 0.25 * is_newer)
     interval = Interval()
     interval.fit(x, residual, torch.ones(1000))
     for side in interval.half_widths(x):
