@@ -152,7 +152,8 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
         return _float(np.bincount(row, weights=count * amount, minlength=len(labels))[:, None])
 
     part_weight, has_optimizer = _part_weight(data.kind[labels], data.recomputes[labels]), data.kind[labels] == TRAIN
-    launches = (work.launches.numpy() * part_weight[row, :PHASES]).sum(axis=1)
+    started = work.launches - features.compiled_away(work) * c.is_compiled[rows]
+    launches = (started.numpy() * part_weight[row, :PHASES]).sum(axis=1)
     launches = launches * ~data.is_alone[labels][row]       # timed on the GPU
     launches = launches + features.OPTIMIZER_LAUNCHES * work.learns.numpy()[:, 0] * has_optimizer[row]
     _, host = np.unique(host_names(data), return_inverse=True)

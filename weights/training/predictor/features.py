@@ -164,6 +164,11 @@ def _launches(moved: Tensor, norm: Normalisation) -> Tensor:
     return (moved > 0).to(moved.dtype) * (1 + norm.follows)
 
 
+def compiled_away(work: Work) -> Tensor:
+    """[P, 3]: launches that torch.compile saves, which computes what is no product within what is read or written besides."""
+    return work.launches * (1 - work.is_product)
+
+
 OPTIMIZER_LAUNCHES = 2
 
 

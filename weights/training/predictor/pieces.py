@@ -148,11 +148,12 @@ class Encode(nn.Module):
                  for cost in (*(x for layout in LAYOUTS for x in self._cost(member.roofline, work, *layout)),
                               self._on_vectors(member.roofline, work))]
         parameters = (operators.load[:, -1:] * count).sum(dim=0)
-        launches = (features.step_launches(work) * count).sum(dim=0)
+        launches, compiled_away = ((x * count).sum(dim=0) for x in (
+            features.step_launches(work), features.compiled_away(work).sum(dim=1, keepdim=True)))
         load = trained_on.load(asked)
         behind = [member.head.from_encoding(x) for member, x in zip(members, encoded)]
         return (torch.cat(behind, dim=1), torch.cat(rows, dim=1).T, torch.cat(costs, dim=1).T,
-                torch.cat([parameters, launches, load[0]]))
+                torch.cat([parameters, launches, compiled_away, load[0]]))
 
 
 class Times(NamedTuple):
@@ -198,7 +199,8 @@ class Price(nn.Module):
         flops, moved = rows.flops * c.batch + rows.step_flops, rows.bytes * c.batch + rows.step_bytes
         scores = rows.scores * c.batch + rows.step_scores
         costs = encoding_cost.clamp(min=0).chunk(len(members))
-        parameters, launches, _ = encoding_job.clamp(min=0).split(1)
+        parameters, launches, compiled_away, _ = encoding_job.clamp(min=0).split(1)
+        launches = launches - c.is_compiled * compiled_away
         ms_apart, gbps = 1 / (c.rates.vector_tflops * 1e9), c.rates.gbps * 1e6
         ms_per_byte = (c.halves_bytes * (HALF_BYTES / FP32_BYTES - 1) + 1) / gbps
         packs_more = conditions.at_least(c.torch, conditions.PACKS_MORE)
@@ -265,7 +267,7 @@ class Price(nn.Module):
             logs.append(torch.log(step_ms))
             waits.append(powers[1] / sum(powers).clamp(min=LEAST_MS))
         middle, share, waiting = (sum(x) / len(x) for x in (logs, shares, waits))
-        _, launches, load = encoding_job.clamp(min=0).split(1)
+        _, launches, _, load = encoding_job.clamp(min=0).split(1)
         flops = ((rows.flops * c.batch + rows.step_flops) * rows.count).sum()
         outside = self.shipped.trained_on(share[4], load, flops / launches.clamp(min=1), c)
         distance, unlike = self.shipped.likeness.distances(share[len(rows.shares):])

@@ -304,6 +304,11 @@ def test_a_compiler_fuses_what_lies_around_attention(ask, attention):
     assert eager != compiled
 
 
+def test_a_compiler_starts_fewer_kernels(ask):
+    eager, compiled = (ask(0, 1.0, "A100", is_compiled=flag)[0][1].item() for flag in (0.0, 1.0))
+    assert compiled < 0.8 * eager       # of a convolution with its normalisation and an activation, by turns
+
+
 def test_half_precision_throughout_takes_no_longer_than_autocast(shipped, ask):
     for member in shipped.members:
         for head in (member.head, member.norm_head):
