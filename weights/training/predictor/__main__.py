@@ -72,11 +72,19 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _folds(options: argparse.Namespace) -> int:
-    from predictor import dataset, scheduler
+    from predictor import dataset, left_out
 
-    header, rows = scheduler.folds(options.results, dataset.Dataset.load_file(options.data), options.split)
-    scheduler.write(options.out, header, rows)
+    header, rows = left_out.folds(options.results, dataset.Dataset.load_file(options.data), options.split)
+    left_out.write(options.out, header, rows)
     print(f"{options.out}: {len(rows)} left-out labels, {', '.join(header[2:])}")
+    return 0
+
+
+def _unfold(options: argparse.Namespace) -> int:
+    from predictor import dataset, left_out
+
+    count = left_out.unfold(options.table, dataset.Dataset.load_file(options.data), options.split, options.out)
+    print(f"{options.out}: {count} left-out labels")
     return 0
 
 
@@ -137,6 +145,13 @@ def _parser() -> argparse.ArgumentParser:
     folding.add_argument("--split", choices=splits.SPLITS, default=splits.FAMILIES, help="(default %(default)s)")
     folding.add_argument("--out", type=Path, required=True, help="PREDICTIONS.csv")
     folding.set_defaults(run=_folds)
+
+    unfolding = commands.add_parser("unfold", help="a table of folds → evaluate's predictions again, for report and calibrate")
+    unfolding.add_argument("--table", type=Path, required=True, help="of folds")
+    unfolding.add_argument("--data", type=Path, required=True)
+    unfolding.add_argument("--split", choices=splits.SPLITS, required=True)
+    unfolding.add_argument("--out", type=Path, required=True, help="folder")
+    unfolding.set_defaults(run=_unfold)
     return parser
 
 

@@ -1,10 +1,10 @@
-"""Tables that examples/scheduler reads."""
+"""Tables of left-out labels, which examples/scheduler reads."""
 
 import numpy as np
 import pytest
 
-from predictor import scheduler, splits
-from predictor.evaluation import fold_file
+from predictor import left_out, splits
+from predictor.evaluation import fold_file, read_folds
 from predictor.forms import SHIPPED_FORM
 
 
@@ -26,8 +26,8 @@ def results(data, tmp_path):
 
 
 def test_folds_have_a_row_a_left_out_label_and_a_column_a_form(data, results):
-    header, rows = scheduler.folds([results], data, splits.FAMILIES)
-    of_label = len(scheduler.LABEL)
+    header, rows = left_out.folds([results], data, splits.FAMILIES)
+    of_label = len(left_out.LABEL)
     assert header[of_label:of_label + 2] == ["step_ms", "mdot"] and "roofline" in header and "mean" not in header
     assert [row[:of_label][-1] for row in rows] == ["a", "a", "b", "b", "b"]
     assert rows[0][1:6] == [data.gpu[0], data.precision[0], f"{data.batch[0]:g}", "nchw", data.software[0]]
@@ -43,13 +43,32 @@ def test_baselines_of_another_folder_are_columns_too(data, results, tmp_path):
     other.mkdir()
     for fold, label in (("a", np.array([0, 1])), ("b", np.array([2, 3, 4]))):
         keep(other, data, "mdot as published", fold, label, 3.0)
-    header, rows = scheduler.folds([results, other], data, splits.FAMILIES)
+    header, rows = left_out.folds([results, other], data, splits.FAMILIES)
     assert float(rows[0][header.index("mdot_as_published")]) == pytest.approx(3 * data.step_ms[0], rel=1e-5)
 
 
 def test_folds_of_another_data_set_are_refused(data, results):
     data.step_ms[0] *= 2
     with pytest.raises(ValueError, match="another data set"):
-        scheduler.folds([results], data, splits.FAMILIES)
+        left_out.folds([results], data, splits.FAMILIES)
     with pytest.raises(ValueError, match="has no folds"):
-        scheduler.folds([results / "nowhere"], data, splits.FAMILIES)
+        left_out.folds([results / "nowhere"], data, splits.FAMILIES)
+
+
+def test_a_table_has_the_folds_again(data, results, tmp_path):
+    data.step_ms[1] = data.step_ms[0]
+    data.batch[1] = data.batch[0]       # two runs of one job may take as long
+    keep(results, data, SHIPPED_FORM, "a", np.array([0, 1]), 1.0)
+    keep(results, data, "roofline", "a", np.array([0, 1]), 2.0)
+    table, again = tmp_path / "families.csv", tmp_path / "again"
+    left_out.write(table, *left_out.folds([results], data, splits.FAMILIES))
+    assert left_out.unfold(table, data, splits.FAMILIES, again) == 5
+    for form in (SHIPPED_FORM, "roofline"):
+        before, after = (read_folds(folder, form, splits.FAMILIES) for folder in (results, again))
+        assert before.keys() == after.keys()
+        for name, fold in before.items():
+            assert after[name].label.tolist() == fold.label.tolist()
+            assert after[name].predicted_ms == pytest.approx(fold.predicted_ms, rel=1e-5)
+    data.step_ms[2] *= 2
+    with pytest.raises(ValueError, match="line 4: the data set has no such label"):
+        left_out.unfold(table, data, splits.FAMILIES, again)
