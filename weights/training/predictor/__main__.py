@@ -76,7 +76,7 @@ def _folds(options: argparse.Namespace) -> int:
 
     header, rows = left_out.folds(options.results, dataset.Dataset.load_file(options.data), options.split)
     left_out.write(options.out, header, rows)
-    print(f"{options.out}: {len(rows)} left-out labels, {', '.join(header[2:])}")
+    print(f"{options.out}: {len(rows)} left-out labels, {', '.join(header[len(left_out.LABEL) + 1:])}")
     return 0
 
 
