@@ -17,8 +17,8 @@
 
 enum { EX_MAX_TRACES = 8, EX_MAX_ARMS = 48, EX_NO_COLUMN = -1, EX_LOADS = 2 };
 
-/* Networks whose step time is measured, with what predictors say of them: network, what else is known of the label, step_ms,
- * and a column a predictor. */
+/* Networks whose step time is measured, with what predictors say of them: network, what else is known of the label,
+ * step_ms, and a column a predictor. */
 typedef struct ex_predictions {
     size_t network_count, predictor_count;
     char **names;    /* of the predictors */
