@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -196,10 +197,20 @@ static int create_beside(const char *path, char *temporary, size_t size)
     return descriptor;
 }
 
+bool bs_is_within_limit(uint64_t size_bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size_bytes <= limit.rlim_cur;
+}
+
 mdot_status bs_write_file(const char *path, const void *bytes, size_t size_bytes, mdot_error *err)
 {
     mdot_status status = bs_check_output(path, err);
     if (status != MDOT_OK) return status;
+    if (!bs_is_within_limit(size_bytes)) {
+        errno = EFBIG;
+        return fail_file(err, path);
+    }
     size_t size = folder_length(path) + sizeof BS_TEMPORARY_PREFIX "0123456789abcdef";
     char *temporary = malloc(size);
     if (temporary == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);

@@ -16,6 +16,8 @@
 
 #include "mdot/mdot_base.h"
 
+#include <stdbool.h>
+
 /* Opens a regular file for reading, close-on-exec; the caller closes. Opening never waits, as it would for the writer
  * of a named pipe. NOT_FOUND, or IO for what is no regular file. */
 mdot_status bs_open_file(const char *path, int *out_descriptor, uint64_t *out_size_bytes, mdot_error *err);
@@ -25,6 +27,10 @@ mdot_status bs_read_file(const char *path, unsigned char **out_bytes, size_t *ou
 /* The same of a file that a user names: MALFORMED at once for one of more than most_bytes, of which nothing is read. */
 mdot_status bs_read_file_within(const char *path, uint64_t most_bytes, unsigned char **out_bytes,
                                 size_t *out_size_bytes, mdot_error *err);
+
+/* Whether the process's limit of files' sizes (RLIMIT_FSIZE) leaves room for so many bytes: who goes beyond it gets a
+ * signal that ends the process. True where the system does not tell. */
+bool bs_is_within_limit(uint64_t size_bytes);
 
 /* Whether a file may be written at `path`: INVALID_ARGUMENT for devices, pipes and whatever stands in /dev or /proc
  * (/dev/stdout: a file that appears whole cannot be a stream), IO for directories. A name that is not taken is right.

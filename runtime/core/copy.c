@@ -6,13 +6,13 @@
  * (systemd's MemoryDenyWriteExecute=). Where there is no memfd (seccomp, descriptors used up), or none of this size
  * (RLIMIT_FSIZE), it is ordinary memory.
  */
+#include "base/file.h"
 #include "runtime/core/predictor.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 static mdot_status fail_memory(const char *what, mdot_error *err)
@@ -37,19 +37,12 @@ static mdot_status read_all(int file, unsigned char *bytes, size_t size_bytes, m
     return MDOT_OK;
 }
 
-/* The limit of files' sizes holds for a memfd, too, and who goes beyond it gets a signal that ends the process, so that
- * it is asked for beforehand. Where the system does not tell (a seccomp filter), there is taken to be none: ordinary
- * memory in its place might not be allowed to become code. */
-static bool may_be_a_file(size_t size_bytes)
-{
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size_bytes <= limit.rlim_cur;
-}
-
 /* A descriptor of memory of this size; -1: there is none to be had. */
 static int make_memory(size_t size_bytes)
 {
-    if (!may_be_a_file(size_bytes)) return -1;
+    /* A memfd is a file, too. Where the system does not tell, there is taken to be no limit: ordinary memory in its
+     * place might not be allowed to become code. */
+    if (!bs_is_within_limit(size_bytes)) return -1;
     int descriptor = memfd_create("predictor.mdot", MFD_CLOEXEC);
     if (descriptor < 0 || ftruncate(descriptor, (off_t)size_bytes) == 0) return descriptor;
     close(descriptor);
