@@ -1,6 +1,7 @@
 /* test_armor.c — MDOT_ARMOR=1: a context used by two at once, what is used or destroyed after its end, and what never
  * was an object are refused with a message; right programs run as ever. */
 #include "runtime/core/core.h"
+#include "tests/fault/graves.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -268,11 +269,4 @@ int main(void)
     }
     setenv("MDOT_ARMOR", "1", 1); /* before the first object */
     return cmocka_run_group_tests(tests, set_up, tear_down);
-}
-
-/* What armor keeps of dead objects, so that no other gets their addresses, is no leak. */
-const char *__lsan_default_options(void);
-const char *__lsan_default_options(void)
-{
-    return "detect_leaks=0";
 }

@@ -5,6 +5,7 @@
  * without a row here fails.
  */
 #include "runtime/core/core.h"
+#include "tests/fault/graves.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -415,11 +416,4 @@ int main(void)
     }
     setenv("MDOT_ARMOR", "1", 1); /* before the first object */
     return cmocka_run_group_tests(tests, set_up, tear_down);
-}
-
-/* What armor keeps of dead objects, so that no other gets their addresses, is no leak. */
-const char *__lsan_default_options(void);
-const char *__lsan_default_options(void)
-{
-    return "detect_leaks=0";
 }

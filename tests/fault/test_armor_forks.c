@@ -92,10 +92,3 @@ int main(void)
     predict_close(&f);
     return failed;
 }
-
-/* What armor keeps of dead objects, so that no other gets their addresses, is no leak. */
-const char *__lsan_default_options(void);
-const char *__lsan_default_options(void)
-{
-    return "detect_leaks=0";
-}

@@ -457,21 +457,10 @@ static void refuse_memfd(void)
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-static void limit_files_to(rlim_t size_bytes)
+static rlim_t most_file_bytes;
+static void limit_files(void)
 {
-    setrlimit(RLIMIT_FSIZE, &(struct rlimit){size_bytes, size_bytes});
-}
-static void write_no_files(void)
-{
-    limit_files_to(0);
-}
-static void write_smaller_files(void)
-{
-    limit_files_to((rlim_t)fixture_shared.size_bytes - 1);
-}
-static void write_files_as_large(void)
-{
-    limit_files_to((rlim_t)fixture_shared.size_bytes);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){most_file_bytes, most_file_bytes});
 }
 
 /* systemd's MemoryDenyWriteExecute=: memory becomes executable when it is mapped or never. */
@@ -509,9 +498,11 @@ static void opens_where_files_are_limited(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
-    assert_opens_in_a_child(write_no_files);
-    assert_opens_in_a_child(write_smaller_files);
-    assert_opens_in_a_child(write_files_as_large);
+    const rlim_t limits[] = {0, fixture_shared.size_bytes - 1, fixture_shared.size_bytes};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        most_file_bytes = limits[i];
+        assert_opens_in_a_child(limit_files);
+    }
 }
 
 static void opens_where_written_memory_never_runs(void **state)

@@ -59,9 +59,6 @@ def definition(name: str, length: int) -> tuple[str, dict[str, Any]]:
         "opt_350m": _opt(1024, 24, 16, length, word_embed_proj_dim=512, do_layer_norm_before=False),
         "gpt_neo_27": ("GPTNeoForCausalLM", dict(hidden_size=2560, num_layers=32, num_heads=20, max_position_embeddings=length,
                                                  attention_types=[[["global", "local"], 16]])),
-        "llama3_8b": ("LlamaForCausalLM", dict(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32,
-                                               num_key_value_heads=8, intermediate_size=14336, vocab_size=128256,
-                                               max_position_embeddings=length)),
     }[name]
 
 
