@@ -328,7 +328,10 @@ static bool child_is_right(mdot_context *shared, const input *in, uint32_t want)
 static void a_child_of_fork_goes_on_without_the_threads(void **state)
 {
     (void)state;
-    enum { CHILDREN = 8 };
+#ifdef MDOT_SANITIZED
+    skip(); /* whose locks a thread holds while it starts: in a child forked meanwhile for ever */
+#endif
+    enum { CHILDREN = 8, PATIENCE_S = 60 }; /* after which a child is taken to hang */
     input *in = calloc(1, sizeof *in);
     assert_non_null(in);
     fill(in, 3);
@@ -337,7 +340,10 @@ static void a_child_of_fork_goes_on_without_the_threads(void **state)
     for (int i = 0; i < CHILDREN; i++) { /* right after a call, and so with threads that are awake */
         pid_t child = fork();
         assert_true(child >= 0);
-        if (child == 0) _exit(child_is_right(shared, in, want) ? 0 : 1);
+        if (child == 0) {
+            alarm(PATIENCE_S);
+            _exit(child_is_right(shared, in, want) ? 0 : 1);
+        }
         int ended = -1;
         assert_int_equal(waitpid(child, &ended, 0), child);
         assert_int_equal(ended, 0);
