@@ -6,6 +6,7 @@
 #include "cli/predict.h"
 
 #include <inttypes.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +23,9 @@ typedef struct group {
 } group;
 
 typedef struct groups {
-    group *items;
+    group *items; /* in the order of their first operators */
     size_t count;
+    void *by_name; /* tsearch(3)'s tree of them, while they are collected */
 } groups;
 
 static double all_ms(const group *g)
@@ -90,14 +92,26 @@ static bool name_blocks(const predict_answers *answers, block_name **out_names)
     return allocated;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const group *)a)->name, ((const group *)b)->name);
+}
+
+/* The group of this name, a new one where there is none; NULL: memory ran out. */
 static group *find_group(groups *all, const char *name)
 {
-    for (size_t i = 0; i < all->count; i++)
-        if (strcmp(all->items[i].name, name) == 0) return &all->items[i];
-    group *g = &all->items[all->count++];
-    *g = (group){.count = 0};
-    snprintf(g->name, sizeof g->name, "%s", name);
-    return g;
+    group *next = &all->items[all->count];
+    *next = (group){.count = 0};
+    snprintf(next->name, sizeof next->name, "%s", name);
+    group **found = tsearch(next, &all->by_name, compare_names);
+    if (found == NULL) return NULL;
+    if (*found == next) all->count++;
+    return *found;
+}
+
+static void keep_node(void *of_groups)
+{
+    (void)of_groups;
 }
 
 typedef enum grouping { BY_BLOCK, BY_TYPE, BY_MODULE } grouping;
@@ -169,27 +183,30 @@ static mdot_operator_share share_of(const predict_answers *answers, size_t i, si
     return predict_explained_operator(answers->explanations[i], &answers->predictions[i], index);
 }
 
-/* The groups in the order of their first operators; items are the caller's to free. */
+/* The items are the caller's to free. */
 static mdot_status collect(const predict_answers *answers, grouping by, groups *out, mdot_error *err)
 {
     block_name *blocks = NULL;
-    *out = (groups){calloc(answers->job.operator_count, sizeof *out->items), 0};
-    if (out->items == NULL || !name_blocks(answers, &blocks)) {
-        free(out->items);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to explain %zu operators", answers->job.operator_count);
-    }
-    bool behind = false;
-    for (size_t i = 0; i < answers->job.operator_count; i++) {
+    /* one more than there can be: what find_group compares with */
+    *out = (groups){.items = calloc(answers->job.operator_count + 1, sizeof *out->items)};
+    bool is_allocated = out->items != NULL && name_blocks(answers, &blocks), behind = false;
+    for (size_t i = 0; i < answers->job.operator_count && is_allocated; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_operator_share share = share_of(answers, 0, i);
         char name[sizeof out->items->name];
         mdot_job_get_operator(answers->asked, i, &op);
         behind = behind || op.block > 0;
         name_group(&op, by, blocks, behind, name);
-        add_share(find_group(out, name), &share);
+        group *g = find_group(out, name);
+        is_allocated = g != NULL;
+        if (is_allocated) add_share(g, &share);
     }
+    tdestroy(out->by_name, keep_node);
+    out->by_name = NULL;
     free(blocks);
-    return MDOT_OK;
+    if (is_allocated) return MDOT_OK;
+    free(out->items);
+    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to explain %zu operators", answers->job.operator_count);
 }
 
 static bool is_number(char first)
