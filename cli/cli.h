@@ -24,7 +24,9 @@ int cli_report(const char *command, const mdot_error *err);
 /* Flushes stdout; CLI_FAILED with a message when that fails (a full disk, a closed pipe), else `status`. */
 int cli_finish(const char *command, int status);
 
-/* A regular file of an option, for reading; NULL with a message in *err for what is none, which is never waited for. */
+/* A regular file of an option, for reading; NULL with a message in *err for what is none, which is never waited for,
+ * or for one that is larger than what people write. */
+enum { CLI_MAX_FILE_BYTES = 1 << 20 };
 FILE *cli_open_file(const char *path, mdot_error *err);
 
 /* A whole number from least to most; false for any other text. */

@@ -41,9 +41,13 @@ FILE *cli_open_file(const char *path, mdot_error *err)
     int descriptor;
     uint64_t size_bytes;
     if (bs_open_file(path, &descriptor, &size_bytes, err) != MDOT_OK) return NULL;
-    FILE *file = fdopen(descriptor, "r");
+    bool is_small = size_bytes <= CLI_MAX_FILE_BYTES;
+    FILE *file = is_small ? fdopen(descriptor, "r") : NULL;
     if (file != NULL) return file;
-    mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to read it", path);
+    if (is_small)
+        mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to read it", path);
+    else
+        mdot_fail(err, MDOT_MALFORMED, "%s: it has more than %d bytes", path, CLI_MAX_FILE_BYTES);
     close(descriptor);
     return NULL;
 }

@@ -29,7 +29,7 @@ typedef struct cg_parts {
 } cg_parts;
 
 /* Links the parts with the system's linker, completes file_bytes and checksum, and renames the result to `path`. A
- * linker that takes too long is killed, with the processes that it has started (its process group).
+ * linker that takes too long is killed,.
  * TOOLCHAIN with the linker's words, or that it was killed, or IO; then `path` is what it was and nothing else is left
  * behind. */
 mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *arena, mdot_error *err);

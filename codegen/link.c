@@ -1,8 +1,8 @@
 /* link.c — the artefact's parts → one file, by the system's linker; the last step of a compilation.
  *
  * All work happens in a private directory beside the output, which goes away on every path, so a failure leaves the
- * output as it was and a success replaces it at once. The linker is started without a shell, in a process group of its
- * own: one that does not end is killed, and what it started with it.
+ * output as it was and a success replaces it at once. The linker is started without a shell, in the program's process
+ * group, so that what ends the program on a terminal ends it, too. One that does not end is killed.
  */
 #include "base/elf_read.h"
 #include "base/file.h"
@@ -56,6 +56,13 @@ static mdot_status write_export_map(const char *path, const cg_data_section *sec
     return write_file(path, map, used, err);
 }
 
+static size_t size_of(const cg_parts *parts)
+{
+    size_t bytes = parts->code_bytes;
+    for (size_t i = 0; i < parts->section_count; i++) bytes += parts->sections[i].size_bytes;
+    return bytes;
+}
+
 static mdot_status write_parts(const cg_workplace *w, const cg_parts *parts, mdot_error *err)
 {
     mdot_status status = cg_elf_write_object(w->file[CG_DATA_OBJECT], parts->machine->elf_machine, parts->sections,
@@ -68,7 +75,7 @@ static mdot_status write_parts(const cg_workplace *w, const cg_parts *parts, mdo
 
 /* ---- Running the linker ------------------------------------------------------------------------------------------ */
 
-/* Starts the first linker that there is, in a process group of its own, its words going to a file. */
+/* Starts the first linker that there is, its words going to a file. */
 static mdot_status start_linker(const cg_workplace *w, const cg_machine *machine, pid_t *out_process,
                                 const char **out_name, mdot_error *err)
 {
@@ -79,14 +86,8 @@ static mdot_status start_linker(const cg_workplace *w, const cg_machine *machine
                          "predictor.mdot", "--version-script", w->file[CG_EXPORT_MAP], "-o", w->file[CG_LINKED],
                          w->file[CG_CODE_OBJECT], w->file[CG_DATA_OBJECT], NULL};
     posix_spawn_file_actions_t actions;
-    posix_spawnattr_t own_group;
-    if (posix_spawnattr_init(&own_group) != 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    if (posix_spawn_file_actions_init(&actions) != 0) {
-        posix_spawnattr_destroy(&own_group);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    }
-    int failed = posix_spawnattr_setflags(&own_group, POSIX_SPAWN_SETPGROUP); /* whose number is the process's */
-    if (failed == 0) failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (posix_spawn_file_actions_init(&actions) != 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    int failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (failed == 0)
         failed = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, w->file[CG_LINKER_WORDS],
                                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -95,11 +96,10 @@ static mdot_status start_linker(const cg_workplace *w, const cg_machine *machine
         failed = ENOENT;
         for (int i = 0; i < LINKER_COUNT && failed == ENOENT; i++) {
             *out_name = linkers[i];
-            failed = posix_spawnp(out_process, linkers[i], &actions, &own_group, arguments, environ);
+            failed = posix_spawnp(out_process, linkers[i], &actions, NULL, arguments, environ);
         }
     }
     posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&own_group);
     if (failed == 0) return MDOT_OK;
     return mdot_fail(err, failed == ENOMEM ? MDOT_OUT_OF_MEMORY : MDOT_TOOLCHAIN,
                      "no linker could be started (%s, %s or %s): %s", linkers[0], linkers[1], linkers[2],
@@ -116,25 +116,31 @@ static void read_linker_words(const cg_workplace *w, char text[LINKER_WORDS_BYTE
     free(words);
 }
 
-/* Whether a process ends within so many waits of a millisecond. */
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Whether a process ends in time. */
 static bool wait_for(pid_t process, int64_t limit_ms, int *out_result)
 {
     const struct timespec one_ms = {.tv_nsec = 1000000};
-    for (int64_t waited_ms = 0;; waited_ms++) {
+    const int64_t begin_ms = now_ms();
+    for (;;) {
         pid_t ended = waitpid(process, out_result, WNOHANG);
         /* ECHILD: the program ignores SIGCHLD, and the exit status is lost; what was linked tells as much */
         if (ended == process || (ended < 0 && errno != EINTR)) return true;
-        if (waited_ms >= limit_ms) return false;
-        nanosleep(&one_ms, NULL);
+        if (now_ms() - begin_ms >= limit_ms) return false;
+        nanosleep(&one_ms, NULL); /* a program's signals may end it early */
     }
 }
 
 static int64_t limit_of(const cg_parts *parts)
 {
     if (parts->linker_limit_ms > 0) return parts->linker_limit_ms;
-    size_t bytes = parts->code_bytes;
-    for (size_t i = 0; i < parts->section_count; i++) bytes += parts->sections[i].size_bytes;
-    return LINKER_MS + (int64_t)(bytes / LINKER_BYTES_PER_MS);
+    return LINKER_MS + (int64_t)(size_of(parts) / LINKER_BYTES_PER_MS);
 }
 
 static mdot_status run_linker(const cg_workplace *w, const cg_parts *parts, mdot_error *err)
@@ -146,7 +152,7 @@ static mdot_status run_linker(const cg_workplace *w, const cg_parts *parts, mdot
     int result = 0;
     int64_t limit_ms = limit_of(parts);
     if (!wait_for(process, limit_ms, &result)) {
-        kill(-process, SIGKILL);
+        kill(process, SIGKILL);
         wait_for(process, KILLED_MS, &result);
         return mdot_fail(err, MDOT_TOOLCHAIN, "linking failed: %s did not end within %g s and was killed", name,
                          1e-3 * (double)limit_ms);
@@ -206,6 +212,9 @@ static mdot_status seal(const char *path, const cg_machine *machine, mdot_error 
 
 mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *arena, mdot_error *err)
 {
+    enum { HEADERS_BYTES = 1 << 16 }; /* and what pages are filled up with */
+    if (!bs_is_within_limit(size_of(parts) + HEADERS_BYTES))
+        return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(EFBIG));
     cg_workplace w;
     mdot_status status = cg_workplace_open(path, arena, &w, err);
     if (status != MDOT_OK) return status;

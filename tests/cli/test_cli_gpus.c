@@ -94,6 +94,26 @@ static void a_pipe_is_refused_wherever_a_file_is_named(void **state)
     assert_int_equal(unlink(pipe), 0);
 }
 
+/* Its blocks are none: read to its end it would be seconds. */
+static void a_file_that_nobody_wrote_is_refused_unread(void **state)
+{
+    predict_command *f = *state;
+    static const char *const options[] = {"--gpu-spec", "--price", "--calibration"};
+    char path[300];
+    snprintf(path, sizeof path, "%s/sparse", f->folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(ftruncate(fileno(file), (off_t)1 << 40), 0);
+    fclose(file);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        RUN(f, resnet, "--gpu", "A100", options[i], path);
+        assert_true(f->result.status == USAGE || f->result.status == FAILED);
+        expect_contains(f->result.err, path);
+        expect_contains(f->result.err, "bytes");
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
 static void gpus_are_listed(void **state)
 {
     predict_command *f = *state;
@@ -120,6 +140,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_card_that_is_none_is_refused, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_pipe_is_refused_wherever_a_file_is_named, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_file_that_nobody_wrote_is_refused_unread, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(gpus_are_listed, predict_command_set_up, predict_command_tear_down),
     };

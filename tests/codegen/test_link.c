@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -331,13 +332,13 @@ static void files_of_a_linker_that_is_killed_are_removed(void **state)
     put_linker_back(&f);
 }
 
-/* It waits for ever, and so does what it has started. Their common end of a pipe is closed when both are gone. */
-static void a_linker_that_does_not_end_is_killed_with_what_it_started(void **state)
+/* Its end of a pipe is closed when it is gone. */
+static void a_linker_that_does_not_end_is_killed(void **state)
 {
     (void)state;
     int ends[2];
     assert_int_equal(pipe(ends), 0);
-    fake_linker f = use_linker("while :; do sleep 1000; done &\nwait");
+    fake_linker f = use_linker("exec sleep 1000");
     mdot_error err = {0};
     assert_int_equal(link_within(300, "", 0, f.path, &err), MDOT_TOOLCHAIN);
     assert_non_null(strstr(err.message, "did not end within 0.3 s"));
@@ -348,6 +349,37 @@ static void a_linker_that_does_not_end_is_killed_with_what_it_started(void **sta
     assert_int_equal(read(ends[0], &byte, 1), 0);
     alarm(0);
     close(ends[0]);
+    put_linker_back(&f);
+}
+
+/* It is of the program's process group. */
+static void what_ends_the_program_on_a_terminal_ends_its_linker(void **state)
+{
+    (void)state;
+    fake_linker f = use_linker("cut -d ' ' -f 5 /proc/$$/stat\nexit 1");
+    char group[32];
+    mdot_error err = {0};
+    snprintf(group, sizeof group, "linking failed: %d", (int)getpgrp());
+    assert_int_equal(link_code("", 0, f.path, &err), MDOT_TOOLCHAIN);
+    assert_string_equal(err.message, group);
+    put_linker_back(&f);
+}
+
+/* `ulimit -f`: who writes beyond it is ended by a signal. */
+static void what_is_larger_than_files_may_be_is_not_begun(void **state)
+{
+    (void)state;
+    fake_linker f = use_linker("exit 1");
+    struct rlimit before, little;
+    mdot_error err = {0};
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    little = (struct rlimit){4096, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+    mdot_status status = link_code("", 0, f.path, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(status, MDOT_IO);
+    assert_non_null(strstr(err.message, f.path));
+    assert_int_equal(count_outputs(&f), 0);
     put_linker_back(&f);
 }
 
@@ -453,7 +485,9 @@ int main(void)
         cmocka_unit_test(output_that_cannot_be_replaced_is_an_io_error),
         cmocka_unit_test(missing_linker_is_a_toolchain_error),
         cmocka_unit_test(output_in_the_current_folder_needs_no_slash),
-        cmocka_unit_test(a_linker_that_does_not_end_is_killed_with_what_it_started),
+        cmocka_unit_test(a_linker_that_does_not_end_is_killed),
+        cmocka_unit_test(what_ends_the_program_on_a_terminal_ends_its_linker),
+        cmocka_unit_test(what_is_larger_than_files_may_be_is_not_begun),
         cmocka_unit_test(files_of_a_linker_that_is_killed_are_removed),
         cmocka_unit_test(folders_that_no_process_owns_are_removed_and_others_are_not),
         cmocka_unit_test(temporary_files_that_no_process_owns_are_removed_and_others_are_not),

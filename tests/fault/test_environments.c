@@ -107,10 +107,10 @@ enum { SHARED_THREADS = 4 };
 static void a_forked_worker_answers_as_its_parent(void **state)
 {
     (void)state;
-    enum { PATIENCE_S = 60 }; /* after which a child is taken to hang */
+    enum { PATIENCE_S = 60, OPERATORS = 300 }; /* after which a child is taken to hang; as many as threads divide */
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL, *shared = NULL;
-    mdot_job *job = predict_job(40, 40);
+    mdot_job *job = predict_job(OPERATORS, OPERATORS);
     mdot_prediction here = MDOT_INIT(mdot_prediction), there = MDOT_INIT(mdot_prediction);
     const mdot_configuration c = predict_configuration(32, "A100");
     const mdot_context_options options = {.struct_size = sizeof options, .threads = SHARED_THREADS};
@@ -194,6 +194,29 @@ static void files_may_be_limited(void **state)
         if (ended != 0) fail_msg("a limit of %d bytes: ended with %d", (int)limits[i], ended);
     }
     mdot_job_destroy(job);
+}
+
+/* The same of what compiles, which writes parts of what it makes. */
+static void a_compilation_beyond_a_limit_of_files_is_a_status(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), *model = write_model(folder, "m.onnx", encoder_model(1)), output[PATH_MAX];
+    snprintf(output, sizeof output, "%s/out", folder);
+    assert_int_equal(mkdir(output, 0700), 0);
+    char *path = process_in_folder(output, "m.mdot");
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const mdotc_entry entry = {sizeof entry, "predict", model};
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){4096, 4096});
+        _exit(mdotc_compile(&entry, 1, path, NULL, NULL) == MDOT_IO && process_count_files(output) == 0 ? 0 : 1);
+    }
+    int ended = -1;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_int_equal(ended, 0);
+    free(path);
+    free(model);
+    process_remove_folder(folder);
 }
 
 /* ---- In a sandbox ------------------------------------------------------------------------------------------------ */
@@ -434,6 +457,7 @@ int main(void)
         cmocka_unit_test(a_forked_worker_answers_as_its_parent),
         cmocka_unit_test(few_descriptors_are_enough_and_none_is_a_status),
         cmocka_unit_test(files_may_be_limited),
+        cmocka_unit_test(a_compilation_beyond_a_limit_of_files_is_a_status),
 #ifndef MDOT_SANITIZED
         cmocka_unit_test(few_system_calls_are_enough),
 #endif
