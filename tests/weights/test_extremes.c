@@ -145,6 +145,8 @@ static void cards_that_nobody_builds_give_numbers(void **state)
             mdot_gpu gpu = known;
             for (int k = 0; k < FIGURES; k++)
                 if (k == figure || figure == ALL) (&gpu.compute_capability)[k] = ends[end];
+            mdot_gpu older = gpu; /* which multiplies no bf16 */
+            older.compute_capability = 7.5;
             const mdot_configuration configurations[] = {
                 {.struct_size = sizeof(mdot_configuration), .batch = 16, .gpu_figures = &gpu},
                 {.struct_size = sizeof(mdot_configuration),
@@ -162,7 +164,15 @@ static void cards_that_nobody_builds_give_numbers(void **state)
                  .gpu_count = 4,
                  .link_gbps = ends[end],
                  .tensor_parallel = 2,
-                 .pipeline_parallel = 2}};
+                 .pipeline_parallel = 2},
+                {.struct_size = sizeof(mdot_configuration),
+                 .batch = 16,
+                 .gpu_figures = &older,
+                 .precision = MDOT_PRECISION_AMP_BF16},
+                {.struct_size = sizeof(mdot_configuration),
+                 .batch = 16,
+                 .gpu_figures = &older,
+                 .precision = MDOT_PRECISION_BF16}};
             for (size_t c = 0; c < sizeof configurations / sizeof *configurations; c++) {
                 const char *fault = fault_of(f, job, &configurations[c]);
                 if (fault == NULL) continue;

@@ -1,5 +1,6 @@
 /* test_shipped_predictor.c — the predictor that mdot comes with behaves like hardware for every demo network: larger
- * batches take longer, intervals hold their median, memory grows, compiled code agrees with the model. */
+ * batches take longer, intervals hold their median, memory grows, compiled code agrees with the model; and what no
+ * operator of a network reads changes nothing, what was not measured is less sure. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,6 +151,72 @@ static void a_much_faster_card_is_faster(void **state)
     }
 }
 
+static mdot_prediction predict(const fixture *f, int network, mdot_configuration c)
+{
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    mdot_error err = {0};
+    c.struct_size = sizeof c;
+    if (mdot_predict(f->context, f->jobs[network], &c, &p, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return p;
+}
+
+/* A setting that reaches no operator of a network moves nothing: ResNet-50 has no attention. */
+static void how_attention_is_computed_moves_no_network_without(void **state)
+{
+    for (const char *const *gpu = mdot_gpu_names(); *gpu != NULL; gpu++) {
+        mdot_configuration c = {.batch = 64, .gpu = *gpu, .precision = MDOT_PRECISION_AMP};
+        const mdot_prediction fused = predict(*state, 0, c);
+        c.attention = MDOT_ATTENTION_EAGER;
+        const mdot_prediction eager = predict(*state, 0, c);
+        if (fused.step_ms != eager.step_ms || fused.lower_ms != eager.lower_ms || fused.upper_ms != eager.upper_ms)
+            fail_msg("%s: %g ms, with eager attention %g", *gpu, fused.step_ms, eager.step_ms);
+    }
+}
+
+static void half_precision_throughout_takes_no_longer_than_autocast(void **state)
+{
+    for (int n = 0; n < NETWORK_COUNT; n++)
+        for (const char *const *gpu = mdot_gpu_names(); *gpu != NULL; gpu++) {
+            mdot_configuration c = {.batch = 64, .gpu = *gpu, .precision = MDOT_PRECISION_AMP_BF16};
+            double autocast_ms = predict(*state, n, c).step_ms;
+            c.precision = MDOT_PRECISION_BF16;
+            double throughout_ms = predict(*state, n, c).step_ms;
+            if (!(throughout_ms <= autocast_ms))
+                fail_msg("%s, %s: %g ms in bf16, %g by autocast", networks[n].path, *gpu, throughout_ms, autocast_ms);
+        }
+}
+
+static double width(const mdot_prediction *p)
+{
+    return p->upper_ms / p->lower_ms;
+}
+
+/* Whole steps were measured by autocast, on one card, with PyTorch up to 1.12 and eager. */
+static void what_was_not_measured_is_less_sure(void **state)
+{
+    const mdot_configuration measured = {
+        .batch = 128, .gpu = "RTX-3090", .precision = MDOT_PRECISION_AMP, .torch = 112};
+    mdot_configuration other[] = {measured, measured, measured, measured};
+    other[0].torch = 204;
+    other[1].compiled = 1;
+    other[1].torch = 204;
+    other[2].precision = MDOT_PRECISION_FP32;
+    other[3].gpu = "RTX-3080";
+    const mdot_prediction known = predict(*state, 0, measured);
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+        const mdot_prediction p = predict(*state, 0, other[i]);
+        if (!(width(&p) > 1.02 * width(&known))) fail_msg("case %zu: %g, measured %g", i, width(&p), width(&known));
+    }
+}
+
+static void a_single_sample_is_less_than_was_measured(void **state)
+{
+    mdot_configuration c = {.batch = 128, .gpu = "RTX-3090", .precision = MDOT_PRECISION_AMP};
+    assert_false(predict(*state, 0, c).warnings & MDOT_WARN_BATCH_BELOW_DATA);
+    c.batch = 1;
+    assert_true(predict(*state, 0, c).warnings & MDOT_WARN_BATCH_BELOW_DATA);
+}
+
 /* The largest numbers that a job may have: an answer or a refusal, and none for the pairs around it. */
 static void a_job_beyond_all_bounds_harms_no_other(void **state)
 {
@@ -202,6 +269,10 @@ int main(void)
         cmocka_unit_test(a_sample_costs_no_more_in_a_larger_batch),
         cmocka_unit_test(intervals_hold_their_median),
         cmocka_unit_test(a_much_faster_card_is_faster),
+        cmocka_unit_test(how_attention_is_computed_moves_no_network_without),
+        cmocka_unit_test(half_precision_throughout_takes_no_longer_than_autocast),
+        cmocka_unit_test(what_was_not_measured_is_less_sure),
+        cmocka_unit_test(a_single_sample_is_less_than_was_measured),
         cmocka_unit_test(a_job_beyond_all_bounds_harms_no_other),
         cmocka_unit_test(its_code_agrees_with_its_models),
     };

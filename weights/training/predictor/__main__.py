@@ -45,7 +45,7 @@ def _calibrate(options: argparse.Namespace) -> int:
     from predictor import shipped
 
     for split, (inside, width) in shipped.calibrate(options.model, options.data, options.held_out, options.out).items():
-        print(f"{split}: {inside:.1f} % of what was left out lies in the interval of the other half, median width {width:.2f}")
+        print(f"{split}: {inside:.1f} % of what was left out lies in an interval fitted without it, median width {width:.2f}")
     return 0
 
 

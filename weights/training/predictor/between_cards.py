@@ -54,9 +54,9 @@ def lines(folds: dict[str, Fold], data: Dataset) -> list[str]:
     arithmetic = np.where(np.isin(precision, ("fp32", "tf32")), "single", "half")
     network = data.label_network[label].astype(str)
     pairs = order(gpu, np.char.add(network, arithmetic), predicted, measured)
-    apart = pairs[~pairs[:, 1]]
     text = [f"{100 * some[:, 0].mean():.0f} % of {len(some)} pairs {what}" for some, what in
-            ((pairs, "of steps that differ by more than a tenth come out in order"), (apart, "of different chips")) if len(some)]
+            ((pairs, "of steps that differ by more than a tenth come out in order"), (pairs[~pairs[:, 1]], "between chips"),
+             (pairs[pairs[:, 1]], "between boards of one chip")) if len(some)]
     chip = np.array([_chip(each) for each in gpu])
     for of, name in ((chip, "chip"), (gpu, "board")):
         e = with_constants(np.char.add(of, precision), predicted, measured)

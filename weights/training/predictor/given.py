@@ -51,7 +51,7 @@ def read(configuration: Tensor, gpu: Tensor) -> Given:
     is_half = flag["is_bf16"] * has_half
     is_bf16 = (flag["is_amp_bf16"] + flag["is_bf16"]).clamp(max=1)
     is_emulated = is_bf16 * ((FIRST_WITH_BF16 - figure["compute_capability"]) * 10).clamp(0, 1)
-    half_tflops = figure["fp16_tflops"] + is_emulated * (figure["fp32_tflops"] - figure["fp16_tflops"])
+    half_tflops = (1 - is_emulated) * figure["fp16_tflops"] + is_emulated * figure["fp32_tflops"]   # a difference might drown
     as_tf32 = flag["is_pytorch"] * flag["is_fp32"]      # PyTorch's default: fp32, and tf32 in convolutions
     version = column["torch"] + (1 - column["torch"].clamp(0, 1)) * conditions.NEWEST
     is_fused = 1 - flag["is_eager"]

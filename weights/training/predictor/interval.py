@@ -3,11 +3,14 @@
 Half-widths are logarithms, a linear function of where the predicted time goes (grouped convolutions, whose kernel cuDNN chooses,
 are the hardest to foresee), of how long the GPU waits for a host, which nobody knows, and of what was not measured: whole steps of
 such networks on the card in that arithmetic, of which convolutions are the less sure part; newer software, and what torch.compile
-makes of a network. They are wider the less the job is like networks of training (likeness.py).
+makes of a network; and a card of which nothing at all was. They are wider the less the job is like networks of training
+(likeness.py).
 Fitted to predictions that did not see the network, its family, the card or the software, each as often as the others.
 """
 
 from __future__ import annotations
+
+from typing import Sequence
 
 import numpy as np
 import torch
@@ -16,15 +19,15 @@ from torch import Tensor, nn
 from predictor.given import Given
 
 NAMES = ("always", "grouped", "depthwise", "grouped_nhwc", "depthwise_nhwc", "others", "software", "is_elsewhere",
-         "convolutions_elsewhere", "waiting", "distance")
+         "convolutions_elsewhere", "new_card", "waiting", "distance")
 FEATURES, FEATURE = len(NAMES), {name: i for i, name in enumerate(NAMES)}
-SURER_NOWHERE = ("software", "waiting")
-"""Newer software and torch.compile, each alike, and waiting for the host make nothing surer."""
+SURER_NOWHERE = ("software", "new_card", "waiting")
+"""Newer software and torch.compile, each alike, another card and waiting for the host make nothing surer."""
 TAIL = 0.05
 LOG_HALF_WIDTHS = (-5.0, -0.1)
 """99 in 100 left-out labels of every split are off by less than e^.9: no job is less sure for being farther off in several ways."""
 OUTSIDE_WIDTH = 0.25
-"""Added to both half-widths where a job leaves what was measured, at most."""
+"""Added to both half-widths where a job leaves what was measured, at most: the farther, the more."""
 NEWEST_STEPS = 112
 """Image networks' steps were measured up to this version; newer software is known by their inference, and by language models."""
 
@@ -34,14 +37,14 @@ def unmeasured_software(version: Tensor, is_compiled: Tensor) -> Tensor:
     return (version - NEWEST_STEPS).clamp(0, 1) + is_compiled
 
 
-def interval_features(share: Tensor, is_nhwc: Tensor, software: Tensor, is_elsewhere: Tensor, waiting: Tensor,
-                      distance: Tensor) -> Tensor:
+def interval_features(share: Tensor, is_nhwc: Tensor, software: Tensor, is_elsewhere: Tensor, is_new_card: Tensor,
+                      waiting: Tensor, distance: Tensor) -> Tensor:
     """[FEATURES, C]. `share`: [4, C], of the predicted time in grouped convolutions, depthwise ones, what is no product, and
     convolutions of any kind; all else [C]: unmeasured_software; whether whole steps of the kind were measured on other cards or in
-    other arithmetic alone; the host's part of the step; likeness' distance."""
+    other arithmetic alone; whether nothing was measured on the card; the host's part of the step; likeness' distance."""
     grouped, depthwise, others, convolutions = share.unbind(0)
     return torch.stack([torch.ones_like(grouped), grouped, depthwise, grouped * is_nhwc, depthwise * is_nhwc, others, software,
-                        is_elsewhere, is_elsewhere * convolutions, waiting, distance])
+                        is_elsewhere, is_elsewhere * convolutions, is_new_card, waiting, distance])
 
 
 class Interval(nn.Module):
@@ -60,12 +63,12 @@ class Interval(nn.Module):
         weight = torch.where(is_bounded, torch.relu(self.weight), self.weight)
         return [torch.exp((x * weight[:, side, None]).sum(dim=0).clamp(*LOG_HALF_WIDTHS)) * self.scale[side] for side in range(2)]
 
-    def forward(self, share: Tensor, c: Given, is_elsewhere: Tensor, waiting: Tensor, distance: Tensor,
+    def forward(self, share: Tensor, c: Given, is_elsewhere: Tensor, is_new_card: Tensor, waiting: Tensor, distance: Tensor,
                 outside: Tensor) -> tuple[Tensor, Tensor]:
         """`outside`: [causes, C]"""
         wider = OUTSIDE_WIDTH * outside.sum(dim=0).clamp(0, 1)
         software = unmeasured_software(c.torch, c.is_compiled)
-        low, high = self.half_widths(interval_features(share, c.is_nhwc, software, is_elsewhere, waiting, distance))
+        low, high = self.half_widths(interval_features(share, c.is_nhwc, software, is_elsewhere, is_new_card, waiting, distance))
         return low + wider, high + wider
 
     def fit(self, x: Tensor, residual: Tensor, weight: Tensor) -> None:
@@ -76,8 +79,8 @@ class Interval(nn.Module):
         def loss() -> Tensor:
             optimizer.zero_grad()
             total = 1e-4 * (self.weight[1:] ** 2).mean()
-            for width, beyond in zip(self.half_widths(x), (-residual, residual)):
-                miss = beyond - width
+            for width, off in zip(self.half_widths(x), (-residual, residual)):
+                miss = off - width
                 total = total + (weight * torch.maximum((1 - TAIL) * miss, -TAIL * miss)).mean()
             total.backward()
             return total
@@ -85,8 +88,23 @@ class Interval(nn.Module):
         optimizer.step(loss)
         with torch.no_grad():
             widths = self.half_widths(x)
-            self.scale.copy_(torch.tensor([_weighted_quantile(beyond / width, weight, 1 - TAIL)
-                                           for width, beyond in zip(widths, (-residual, residual))]))
+            self.scale.copy_(torch.tensor(quantiles(beyond(residual, widths), weight)))
+
+    def widen_new_cards(self, factors: Tensor) -> None:
+        """`factors`: [2], 1 at least, of the half-widths below and above on a card of which nothing was measured."""
+        with torch.no_grad():
+            row = self.weight[FEATURE["new_card"]]
+            row.copy_(torch.relu(row) + factors.log())
+
+
+def beyond(residual: Tensor, widths: Sequence[Tensor]) -> Tensor:
+    """[2, R]: residuals in half-widths, below and above; 1 at most is inside."""
+    return torch.stack([-residual / widths[0], residual / widths[1]])
+
+
+def quantiles(ratios: Tensor, weight: Tensor) -> list[float]:
+    """By how much half-widths would have to be wider for each side to have its share. `ratios`: beyond()'s."""
+    return [_weighted_quantile(side, weight, 1 - TAIL) for side in ratios]
 
 
 def _weighted_quantile(values: Tensor, weight: Tensor, level: float) -> float:

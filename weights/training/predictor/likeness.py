@@ -87,8 +87,8 @@ class Likeness(nn.Module):
         size = (profile**2).sum(dim=0)
 
         def to(nearest: Tensor) -> Tensor:
-            return torch.sqrt((size - 2 * nearest).clamp(0, FARTHEST**2))
+            return torch.sqrt((size - 2 * nearest).clamp(min=0))
 
         distance = to(nearness.amax(dim=0))
         of_steps = to((nearness - UNREACHED * (1 - self.is_stepped)).amax(dim=0))
-        return distance, (of_steps - distance).clamp(0, 1)
+        return distance.clamp(max=FARTHEST), (of_steps - distance).clamp(0, 1)

@@ -272,7 +272,8 @@ class Price(nn.Module):
         outside = self.shipped.trained_on(share[4], load, flops / launches.clamp(min=1), c)
         distance, unlike = self.shipped.likeness.distances(share[len(rows.shares):])
         is_elsewhere = torch.maximum(self.shipped.trained_on.is_elsewhere(c), unlike)
-        low, high = self.shipped.interval(share[:4], c, is_elsewhere, waiting, distance, outside)
+        is_new_card = self.shipped.trained_on.is_new_card(c)
+        low, high = self.shipped.interval(share[:4], c, is_elsewhere, is_new_card, waiting, distance, outside)
         return torch.exp(torch.stack([middle - low, middle, middle + high])), outside
 
     def forward(self, encoding_rows: Tensor, encoding_work: Tensor, encoding_cost: Tensor, encoding_job: Tensor,

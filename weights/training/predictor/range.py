@@ -18,13 +18,20 @@ UNKNOWN_SHARE = 0.05
 LOAD_MARGIN = 0.7
 """Logarithm: an operator may be twice as large as the largest of its kind in training."""
 GPU_MARGIN = 0.05
+BINARY = 1e3
+"""Times a distance: 1 for nearly all that are not 0."""
 OLDEST = 107
 """PyTorch's version of the oldest measurements."""
 
 
+def step_card_names(data: Dataset) -> list[str]:
+    """Those of whole steps."""
+    return sorted(set(data.gpu[data.kind == TRAIN]))
+
+
 def card_names(data: Dataset) -> list[str]:
     """Those of whole steps first."""
-    steps = sorted(set(data.gpu[data.kind == TRAIN]))
+    steps = step_card_names(data)
     return steps + sorted(set(data.gpu[~data.is_alone]) - set(steps))
 
 
@@ -45,7 +52,7 @@ UNSURE_OF_ADAM = 0.2
 class TrainingRange(nn.Module):
     """By how much a job leaves what was measured, for each of tables.causes(); 0 within."""
 
-    def __init__(self, card_count: int, step_card_count: int = 1) -> None:
+    def __init__(self, card_count: int, step_card_count: int) -> None:
         super().__init__()
         self.step_card_count = step_card_count
         self.register_buffer("log_batch", torch.zeros(2))
@@ -78,9 +85,13 @@ class TrainingRange(nn.Module):
         apart = (torch.log(gpu) - cards[:, :, None]).abs().amax(dim=1)
         return (apart.amin(dim=0) - GPU_MARGIN).clamp(min=0)
 
+    def is_new_card(self, c: Given) -> Tensor:
+        """[C], 0 or 1: nothing was measured on the card, single operators aside."""
+        return (self._distance(c.card, self.log_gpu) * BINARY).clamp(0, 1)
+
     def is_elsewhere(self, c: Given) -> Tensor:
         """[C], 0 or 1: no whole step was measured on the card in its arithmetic, which is that of autocast."""
-        is_other_card = (self._distance(c.card, self.log_gpu[:self.step_card_count]) * 1e3).clamp(0, 1)
+        is_other_card = (self._distance(c.card, self.log_gpu[:self.step_card_count]) * BINARY).clamp(0, 1)
         return torch.maximum(is_other_card, 1 - c.is_autocast)
 
     def forward(self, unknown_share: Tensor, load: Tensor, flops_per_launch: Tensor, c: Given) -> Tensor:

@@ -24,6 +24,7 @@ RANDOM_SEED = 1
 
 RANDOM, FAMILIES, CARDS, SOFTWARE = "random", "families", "cards", "software"
 LANGUAGE_MODELS, LANGUAGE_CARDS = "language models", "language cards"
+OF_CARDS = (CARDS, LANGUAGE_CARDS)
 SPLITS = (RANDOM, FAMILIES, CARDS, SOFTWARE, LANGUAGE_MODELS, LANGUAGE_CARDS)
 """Of whole steps; beside them:"""
 ARCHITECTURES = "architectures"

@@ -64,3 +64,29 @@ def data(make_sequence, make_label):
             for batch in (64, 256):
                 labels.append(make_label(name, batch, batch * sequence.load[:, 0].sum() / 1e9))
     return dataset.build(sequences, labels)
+
+
+@pytest.fixture
+def shipped(data):
+    """Two untrained members."""
+    import torch
+
+    from predictor.interval import Interval
+    from predictor.likeness import Likeness, mean_encodings, networks
+    from predictor.model import Options, Predictor
+    from predictor.pieces import Shipped
+    from predictor.range import TrainingRange, card_names, step_card_names
+
+    torch.manual_seed(0)
+    options = Options(width=8, hidden=8)
+    members = [Predictor(options).eval() for _ in range(2)]
+    for member in members:
+        for head in (member.head.correction, member.norm_head.correction):
+            torch.nn.init.normal_(head.out.weight, std=0.01)
+            torch.nn.init.normal_(head.common.weight, std=0.01)
+    trained_on = TrainingRange(len(card_names(data)), len(step_card_names(data)))
+    trained_on.fit(data, torch.arange(len(tables.operator_types())))
+    likeness = Likeness(options.width)
+    known, label_of = networks(data)
+    likeness.fit(mean_encodings(members[0], data, label_of), torch.ones(len(known), dtype=torch.bool))
+    return Shipped(members, Interval(), trained_on, likeness).eval()

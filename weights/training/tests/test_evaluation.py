@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import torch
 
-from predictor import evaluation, report, splits
+from predictor import evaluation, export, interval, report, splits, tables
 from predictor.evaluation import fold_file, read_folds
 from predictor.forms import FORMS, SHIPPED_FORM
-from predictor.shipped import HeldOut
+from predictor.pieces import Whole
+from predictor.shipped import HeldOut, calibrate, interval_inputs, load, save
 
 
 @pytest.fixture
@@ -41,6 +43,33 @@ def test_the_interval_takes_all_splits_alike(folder):
     held = HeldOut(folder)
     assert held.residual.numpy() == pytest.approx(np.log(1 / 0.9))
     assert [held.weight[held.split == split].sum().item() for split in splits.SPLITS] == pytest.approx([4.0] * len(splits.SPLITS))
+
+
+def test_the_interval_is_fitted_to_what_the_exported_predictor_is_given(shipped, folder, data, monkeypatch):
+    """But for what a split leaves out, and the distance to what is left."""
+    found, features = [], interval.interval_features
+    monkeypatch.setattr(interval, "interval_features", lambda *x: found.append(features(*x)) or found[-1])
+    inputs = interval_inputs(shipped, data, HeldOut(folder))[:, :2]     # two labels at random
+    for label in range(2):
+        flags = {"batch": float(data.batch[label]), "is_amp": 1.0, "is_eager": 1.0, "torch": 111.0}
+        with torch.no_grad():
+            Whole(shipped)(*export.rows(data, int(data.label_network[label])), torch.tensor(export.configuration(**flags)),
+                           torch.tensor(tables.gpu("RTX-3090").numbers))
+    given = torch.cat(found, dim=1)
+    same = [i for name, i in interval.FEATURE.items() if name != "distance"]
+    assert given[same].numpy() == pytest.approx(inputs[same].numpy(), rel=1e-4, abs=1e-6)
+
+
+def test_intervals_hold_what_they_were_not_fitted_to(shipped, folder, data, tmp_path):
+    data.label_network[1] ^= 1      # networks are halved
+    data.save(tmp_path / "data.npz")
+    save(shipped, tmp_path / "members.pt")
+    found = calibrate(tmp_path / "members.pt", tmp_path / "data.npz", folder, tmp_path / "model.pt")
+    assert set(found) == set(splits.SPLITS)
+    model = load(tmp_path / "model.pt")
+    assert model.trained_on.step_card_count == shipped.trained_on.step_card_count
+    low, high = model.interval.half_widths(interval_inputs(model, data, HeldOut(folder)))
+    assert (high > 0.99 * np.log(1 / 0.9)).all()      # all was foretold a tenth too short
 
 
 def test_what_is_there_is_not_run_again(data, tmp_path, monkeypatch):

@@ -53,6 +53,14 @@ def test_kinds_whose_steps_were_not_measured_are_farther_from_those_that_were(fi
     assert fitted.distances(fitted.profiles(encodings).T)[1].min() > 0.5
 
 
+def test_what_lies_beyond_all_is_no_more_like_networks_with_steps(fitted, encodings):
+    """Along the way from those with steps to one without, and on."""
+    profiles = fitted.profiles(encodings)
+    away = profiles[-1] - profiles[:100].mean(dim=0)
+    distance, unlike = fitted.distances((profiles[-1] + torch.linspace(0, 20, 50)[:, None] * away).T)
+    assert distance.max() == FARTHEST and unlike.min() > 0.99
+
+
 def test_few_networks_are_their_own_centres(encodings):
     fitted = Likeness(encodings.shape[1])
     fitted.fit(encodings[:5], torch.ones(5, dtype=torch.bool))

@@ -7,12 +7,10 @@ import pytest
 import torch
 
 from predictor import batches, conditions, export, features, normalisation, splits, tables, training
-from predictor.interval import FEATURE, FEATURES, Interval
-from predictor.likeness import Likeness, mean_encodings, networks
+from predictor.interval import FEATURE, FEATURES, Interval, beyond, quantiles
 from predictor.model import Configurations, Options, Predictor, Rates, Roofline, smooth_maximum
 from predictor.operators import Operators
-from predictor.pieces import Shipped, Whole
-from predictor.range import TrainingRange, card_names
+from predictor.pieces import Whole
 from predictor.training import Schedule
 
 SMALL = Options(width=8, hidden=8)
@@ -22,22 +20,6 @@ SHORT = Schedule(epochs=40, parts=3, least_networks=1)
 @pytest.fixture
 def all_labels(data):
     return np.arange(len(data.step_ms))
-
-
-@pytest.fixture
-def shipped(data):
-    torch.manual_seed(0)
-    members = [Predictor(SMALL).eval() for _ in range(2)]
-    for member in members:
-        for head in (member.head.correction, member.norm_head.correction):
-            torch.nn.init.normal_(head.out.weight, std=0.01)
-            torch.nn.init.normal_(head.common.weight, std=0.01)
-    trained_on = TrainingRange(len(card_names(data)))
-    trained_on.fit(data, torch.arange(len(tables.operator_types())))
-    likeness = Likeness(SMALL.width)
-    known, label_of = networks(data)
-    likeness.fit(mean_encodings(members[0], data, label_of), torch.ones(len(known), dtype=torch.bool))
-    return Shipped(members, Interval(), trained_on, likeness).eval()
 
 
 @pytest.fixture
@@ -366,7 +348,7 @@ def test_one_label_of_one_sample_does_not_make_every_batch_measured(shipped, ask
 def width(shipped, ask):
     """Upper over lower, where what was not measured makes half-widths half as wide again, and waiting does twice."""
     with torch.no_grad():
-        for name, value in (("is_elsewhere", 0.5), ("waiting", 1.0), ("software", 0.5)):
+        for name, value in (("is_elsewhere", 0.5), ("waiting", 1.0), ("software", 0.5), ("new_card", 0.5)):
             shipped.interval.weight[FEATURE[name]] = value
 
     def answer(*asked, **flags: float) -> float:
@@ -381,6 +363,17 @@ def test_intervals_are_wider_for_what_was_not_measured(width):
     newer, compiled = width(0, 128.0, "RTX-3090"), width(0, 128.0, "RTX-3090", is_compiled=1.0)
     assert measured < newer < compiled
     assert width(0, 128.0, "RTX-3090", torch=112.0, is_amp=0.0, is_fp32=1.0) > 1.1 * measured
+
+
+def test_intervals_are_wider_on_a_card_of_which_nothing_was_measured(shipped, width):
+    shipped.trained_on.log_gpu = torch.cat([shipped.trained_on.log_gpu, torch.tensor(tables.gpu("V100").card).log()[None]])
+    def of_cards():
+        return [width(0, 4096.0, card, torch=112.0, is_amp=0.0, is_fp32=1.0) for card in ("RTX-3090", "V100", "A100")]
+
+    *known, new = of_cards()
+    with torch.no_grad():
+        shipped.interval.weight[FEATURE["new_card"]] = 0.0
+    assert of_cards()[:2] == known and of_cards()[2] < 0.9 * new
 
 
 def test_intervals_are_wider_where_the_host_is_waited_for(width):
@@ -449,3 +442,20 @@ def test_the_interval_covers_what_it_was_fitted_to():
     hard = x[1] > 0.7
     assert low[hard].mean() > 1.5 * low[x[1] < 0.3].mean()
     assert inside[hard].float().mean().item() == pytest.approx(0.9, abs=0.08)
+
+
+def test_half_widths_on_new_cards_are_as_much_wider_as_they_are_told():
+    x = torch.zeros(FEATURES, 4)
+    x[0], x[FEATURE["new_card"]] = 1, torch.tensor([0, 1, 0, 1])
+    interval = Interval()
+    before = torch.stack(interval.half_widths(x)).detach()
+    interval.widen_new_cards(torch.tensor([1.5, 1.0]))
+    ratio = torch.stack(interval.half_widths(x)).detach() / before
+    assert ratio.numpy() == pytest.approx(np.array([[1, 1.5, 1, 1.5], [1, 1, 1, 1]]))
+
+
+def test_residuals_are_told_in_half_widths():
+    residual, widths = torch.tensor([-0.2, 0.1, 0.3]), (torch.tensor([0.1, 0.1, 0.1]), torch.tensor([0.2, 0.2, 0.2]))
+    ratio = beyond(residual, widths)
+    assert ratio.numpy() == pytest.approx(np.array([[2, -1, -3], [-1, 0.5, 1.5]]))
+    assert quantiles(ratio, torch.ones(3)) == pytest.approx([2, 1.5])
