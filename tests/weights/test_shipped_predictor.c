@@ -1,6 +1,7 @@
 /* test_shipped_predictor.c — the predictor that mdot comes with behaves like hardware for every demo network: larger
  * batches take longer, intervals hold their median, memory grows, compiled code agrees with the model; and what no
  * operator of a network reads changes nothing, what was not measured is less sure. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -186,9 +187,10 @@ static void half_precision_throughout_takes_no_longer_than_autocast(void **state
         }
 }
 
+/* As a logarithm. */
 static double width(const mdot_prediction *p)
 {
-    return p->upper_ms / p->lower_ms;
+    return log(p->upper_ms / p->lower_ms);
 }
 
 /* Whole steps were measured by autocast, on one card, with PyTorch up to 1.12 and eager. */
@@ -205,7 +207,7 @@ static void what_was_not_measured_is_less_sure(void **state)
     const mdot_prediction known = predict(*state, 0, measured);
     for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
         const mdot_prediction p = predict(*state, 0, other[i]);
-        if (!(width(&p) > 1.02 * width(&known))) fail_msg("case %zu: %g, measured %g", i, width(&p), width(&known));
+        if (!(width(&p) > 1.05 * width(&known))) fail_msg("case %zu: %g, measured %g", i, width(&p), width(&known));
     }
 }
 

@@ -16,8 +16,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from predictor.given import Given
-
 NAMES = ("always", "grouped", "depthwise", "grouped_nhwc", "depthwise_nhwc", "others", "software", "is_elsewhere",
          "convolutions_elsewhere", "new_card", "waiting", "distance")
 FEATURES, FEATURE = len(NAMES), {name: i for i, name in enumerate(NAMES)}
@@ -32,9 +30,9 @@ NEWEST_STEPS = 112
 """Image networks' steps were measured up to this version; newer software is known by their inference, and by language models."""
 
 
-def unmeasured_software(version: Tensor, is_compiled: Tensor) -> Tensor:
-    """In how many ways no whole step of image networks was measured by it."""
-    return (version - NEWEST_STEPS).clamp(0, 1) + is_compiled
+def unmeasured_software(version: Tensor, is_compiled: Tensor, unlike: Tensor) -> Tensor:
+    """In how many ways no whole step was measured by it. `unlike`: likeness', above 0 for what is no image network."""
+    return (version - NEWEST_STEPS).clamp(0, 1) * (1 - unlike) + is_compiled
 
 
 def interval_features(share: Tensor, is_nhwc: Tensor, software: Tensor, is_elsewhere: Tensor, is_new_card: Tensor,
@@ -63,12 +61,10 @@ class Interval(nn.Module):
         weight = torch.where(is_bounded, torch.relu(self.weight), self.weight)
         return [torch.exp((x * weight[:, side, None]).sum(dim=0).clamp(*LOG_HALF_WIDTHS)) * self.scale[side] for side in range(2)]
 
-    def forward(self, share: Tensor, c: Given, is_elsewhere: Tensor, is_new_card: Tensor, waiting: Tensor, distance: Tensor,
-                outside: Tensor) -> tuple[Tensor, Tensor]:
-        """`outside`: [causes, C]"""
+    def forward(self, x: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
+        """`x`: interval_features'; `outside`: [causes, C]"""
         wider = OUTSIDE_WIDTH * outside.sum(dim=0).clamp(0, 1)
-        software = unmeasured_software(c.torch, c.is_compiled)
-        low, high = self.half_widths(interval_features(share, c.is_nhwc, software, is_elsewhere, is_new_card, waiting, distance))
+        low, high = self.half_widths(x)
         return low + wider, high + wider
 
     def fit(self, x: Tensor, residual: Tensor, weight: Tensor) -> None:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from predictor import conditions, features, given, normalisation, tables
 from predictor.features import Work
 from predictor.given import Given
-from predictor.interval import Interval
+from predictor.interval import Interval, interval_features, unmeasured_software
 from predictor.likeness import DIRECTIONS, Likeness
 from predictor.model import PARTS, PHASES, Correction, Predictor, Roofline, Step, with_software
 from predictor.operators import FP32_BYTES, HALF_BYTES, Operators, log1p
@@ -272,8 +272,9 @@ class Price(nn.Module):
         outside = self.shipped.trained_on(share[4], load, flops / launches.clamp(min=1), c)
         distance, unlike = self.shipped.likeness.distances(share[len(rows.shares):])
         is_elsewhere = torch.maximum(self.shipped.trained_on.is_elsewhere(c), unlike)
-        is_new_card = self.shipped.trained_on.is_new_card(c)
-        low, high = self.shipped.interval(share[:4], c, is_elsewhere, is_new_card, waiting, distance, outside)
+        software = unmeasured_software(c.torch, c.is_compiled, unlike)
+        x = interval_features(share[:4], c.is_nhwc, software, is_elsewhere, self.shipped.trained_on.is_new_card(c), waiting, distance)
+        low, high = self.shipped.interval(x, outside)
         return torch.exp(torch.stack([middle - low, middle, middle + high])), outside
 
     def forward(self, encoding_rows: Tensor, encoding_work: Tensor, encoding_cost: Tensor, encoding_job: Tensor,

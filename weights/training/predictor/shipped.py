@@ -80,7 +80,7 @@ def interval_inputs(model: Shipped, data: Dataset, held: HeldOut) -> Tensor:
         shares = torch.cat([training.sums(batch, share * kind) for kind in kinds], dim=1).T
         c = batch.configurations
         is_new = torch.tensor(held.split[at] == splits.SOFTWARE, dtype=torch.float32)
-        software = torch.maximum(is_new, unmeasured_software(batch.configurations.torch, batch.configurations.is_compiled)[:, 0])
+        software = torch.maximum(is_new, unmeasured_software(c.torch[:, 0], c.is_compiled[:, 0], unlike[at]))
         is_new_card = torch.tensor(np.isin(held.split[at], splits.OF_CARDS), dtype=torch.float32)
         is_measured = torch.tensor(np.isin(data.gpu[label], steps), dtype=torch.float32) * (c.is_amp - c.is_half)[:, 0]
         result.append(interval_features(shares, c.is_nhwc[:, 0], software, torch.maximum(1 - is_measured, unlike[at]), is_new_card,

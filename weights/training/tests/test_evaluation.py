@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from predictor import evaluation, export, interval, report, splits, tables
+from predictor import evaluation, export, interval, pieces, report, splits, tables
 from predictor.evaluation import fold_file, read_folds
 from predictor.forms import FORMS, SHIPPED_FORM
 from predictor.pieces import Whole
@@ -47,8 +47,8 @@ def test_the_interval_takes_all_splits_alike(folder):
 
 def test_the_interval_is_fitted_to_what_the_exported_predictor_is_given(shipped, folder, data, monkeypatch):
     """But for what a split leaves out, and the distance to what is left."""
-    found, features = [], interval.interval_features
-    monkeypatch.setattr(interval, "interval_features", lambda *x: found.append(features(*x)) or found[-1])
+    found, features = [], pieces.interval_features
+    monkeypatch.setattr(pieces, "interval_features", lambda *x: found.append(features(*x)) or found[-1])
     inputs = interval_inputs(shipped, data, HeldOut(folder))[:, :2]     # two labels at random
     for label in range(2):
         flags = {"batch": float(data.batch[label]), "is_amp": 1.0, "is_eager": 1.0, "torch": 111.0}
