@@ -29,9 +29,8 @@ typedef struct cg_parts {
 } cg_parts;
 
 /* Links the parts with the system's linker, completes file_bytes and checksum, and renames the result to `path`. A
- * linker that takes too long is killed,.
- * TOOLCHAIN with the linker's words, or that it was killed, or IO; then `path` is what it was and nothing else is left
- * behind. */
+ * linker that takes too long is killed. TOOLCHAIN with the linker's words, or that it was killed, or IO, as for what is
+ * larger than the process's files may be; then `path` is what it was and nothing else is left behind. */
 mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *arena, mdot_error *err);
 
 #endif

@@ -367,6 +367,7 @@ def test_intervals_are_wider_for_what_was_not_measured(width):
 
 def test_intervals_are_wider_on_a_card_of_which_nothing_was_measured(shipped, width):
     shipped.trained_on.log_gpu = torch.cat([shipped.trained_on.log_gpu, torch.tensor(tables.gpu("V100").card).log()[None]])
+
     def of_cards():
         return [width(0, 4096.0, card, torch=112.0, is_amp=0.0, is_fp32=1.0) for card in ("RTX-3090", "V100", "A100")]
 
