@@ -15,6 +15,7 @@ from torch import nn
 from predictor import batches, tables, training
 from predictor.conditions import NEWEST
 from predictor.dataset import Dataset
+from predictor.given import FIRST_WITH_BF16
 from predictor.labels import TRAIN
 from predictor.pieces import (ANSWER, CONFIGURATION, CONFIGURATIONS, ENCODING, EXPLANATION, ROWS, Encode, Explain, Price, Shipped,
                               Whole)
@@ -99,7 +100,8 @@ class _Written:
         return self.sessions[name].run(list(file.outputs), dict(zip(file.inputs, (np.asarray(x) for x in inputs), strict=True)))
 
 
-ARITHMETIC = {"amp": {}, "tf32": {"is_amp": 0.0, "is_tf32": 1.0}, "fp32": {"is_amp": 0.0, "is_fp32": 1.0}}
+ARITHMETIC = {"amp": {}, "amp_bf16": {"is_amp_bf16": 1.0}, "bf16": {"is_bf16": 1.0}, "tf32": {"is_amp": 0.0, "is_tf32": 1.0},
+              "fp32": {"is_amp": 0.0, "is_fp32": 1.0}}
 """Flags by a label's precision."""
 
 
@@ -108,14 +110,20 @@ def _off(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 def worst_of_training(model: Shipped, written: _Written, data: Dataset, random: np.random.Generator) -> float:
-    """Between the one piece and what training computes, relative, over measured steps at random, on any GPU in any arithmetic."""
+    """Between the one piece and what training computes, relative, over measured networks and batches at random, on any GPU, in any
+    arithmetic, fused, compiled or neither."""
     labels = random.choice(np.flatnonzero(data.kind == TRAIN), CHECKED_LABELS)
-    cards, count = [gpu.names[0] for gpu in tables.gpus()], len(data.step_ms)
-    data = replace(data, gpu=random.choice(cards, count), precision=random.choice(list(ARITHMETIC), count))
+    count = len(data.step_ms)
+    settings = [(gpu.names[0], precision) for gpu in tables.gpus() for precision in ARITHMETIC
+                if "bf16" not in precision or gpu["compute_capability"] >= FIRST_WITH_BF16]   # no label has it emulated
+    gpu, precision = np.array(settings)[random.integers(0, len(settings), count)].T
+    is_fused, is_compiled = random.integers(0, 2, (2, count), dtype=bool)
+    data = replace(data, gpu=gpu, precision=precision, is_fused=is_fused, is_compiled=is_compiled)
     logs = [np.log(training.predict_labels((member, None), data, labels)) for member in model.members]
     expected, worst = np.exp(np.mean(logs, axis=0)), 0.0
     for label, step_ms in zip(labels, expected):
-        flags = {"batch": float(data.batch[label]), "is_nhwc": float(data.is_nhwc[label]), "is_eager": 1.0,
+        flags = {"batch": float(data.batch[label]), "is_nhwc": float(data.is_nhwc[label]),
+                 "is_eager": float(not is_fused[label]), "is_compiled": float(is_compiled[label]),
                  **ARITHMETIC[str(data.precision[label])],
                  "torch": float(batches.versions(data, np.array([label]))[0])}
         numbers = tables.gpu(str(data.gpu[label])).numbers
