@@ -94,6 +94,23 @@ static rt_setup with_kernels_of(const rt_setup *setup, const rt_setup *other)
     return changed;
 }
 
+/* What passes take is read of these alone, on one GPU and of one share of a job. */
+static bool equal_passes(const rt_setup *a, const rt_setup *b)
+{
+    return a->micro_batch == b->micro_batch && a->c.precision == b->c.precision && a->c.attention == b->c.attention &&
+           a->c.compiled == b->c.compiled && a->c.recompute == b->c.recompute;
+}
+
+/* rt_roofline_of, which goes through all operators, only where another setup's passes do not take as long. */
+static rt_roofline roofline_beside(const mdot_job *job, const rt_setup *setup, const rt_share *share,
+                                   const rt_setup *other, const rt_roofline *of_other)
+{
+    if (!equal_passes(setup, other)) return rt_roofline_of(job, setup, share);
+    rt_roofline r = *of_other;
+    r.optimizer_ms = rt_optimizer_ms(setup, rt_parameters(job, share));
+    return r;
+}
+
 rt_correction rt_correct(const rt_setup *asked, const rt_setup *told, const mdot_job *job, double step_ms)
 {
     rt_correction none = {.step_ms = step_ms, .wider = 1};
@@ -104,12 +121,17 @@ rt_correction rt_correct(const rt_setup *asked, const rt_setup *told, const mdot
     rt_setup typical_asked = *asked, typical_told = *told;
     typical_asked.micro_batch = typical_told.micro_batch = TYPICAL_BATCH;
     rt_setup typical_work = with_kernels_of(&typical_asked, told);
-    rt_roofline now = rt_roofline_of(job, told, &share), before = rt_roofline_of(job, &typical_told, &share);
-    rt_roofline work = rt_roofline_of(job, &typical_work, &share), after = rt_roofline_of(job, &typical_asked, &share);
+    rt_roofline after = rt_roofline_of(job, &typical_asked, &share);
+    rt_roofline work = roofline_beside(job, &typical_work, &share, &typical_asked, &after);
+    rt_roofline before = roofline_beside(job, &typical_told, &share, &typical_work, &work);
     double passes = (double)asked->c.accumulate * asked->c.micro_batches, told_passes = rt_setup_passes(told);
-    double counted = step_ms * (step_of(&now, passes) / step_of(&now, told_passes));
     double typical_ms = step_of(&after, rt_setup_passes(asked)), work_ms = step_of(&work, rt_setup_passes(asked));
-    double of_gpu = fmin(step_of(&now, told_passes) / REACHED / step_ms, 1);
+    double counted = step_ms, of_gpu = 1;
+    if (passes != told_passes || typical_ms != work_ms) {
+        rt_roofline now = roofline_beside(job, told, &share, &typical_told, &before);
+        counted *= step_of(&now, passes) / step_of(&now, told_passes);
+        of_gpu = fmin(step_of(&now, told_passes) / REACHED / step_ms, 1);
+    }
     double step = counted * (work_ms / step_of(&before, passes)) * (1 + of_gpu * (typical_ms / work_ms - 1));
     bool exchanges = asked->c.gpu_count != told->c.gpu_count || told->c.tensor_parallel != asked->c.tensor_parallel;
     double exchanged = exchanges ? rt_communication_ms(job, asked, step * after.backward_ms / typical_ms) : 0;

@@ -18,8 +18,6 @@
  */
 #include "runtime/job/setup.h"
 
-#include <math.h>
-
 #define FLOPS_PER_MS 1e9 /* of a TFLOPS */
 #define BYTES_PER_MS 1e6 /* of a GB/s */
 #define FIRST_BF16_CAPABILITY 8.0
@@ -33,6 +31,12 @@ typedef struct rates {
     double half; /* bytes for one of fp32, of what takes half; 1: nothing does */
     double kept; /* the same of what autocast keeps in fp32 */
 } rates;
+
+/* libm's asks for NaN, in a call. */
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
 
 static rates rates_of(const rt_setup *setup)
 {
@@ -76,7 +80,7 @@ static rt_effort phase_effort(const rates *r, const rt_work *work, mdot_phase ph
     if (phase != MDOT_PHASE_WEIGHT_GRADIENT) {
         double passes = phase == MDOT_PHASE_FORWARD ? SCORE_PASSES_FORWARD : SCORE_PASSES_BACKWARD;
         if (c->attention == MDOT_ATTENTION_EAGER) bytes += passes * batch * work->score_bytes;
-        if (c->compiled != 0) bytes = fmax(bytes - batch * work->fused_bytes, 0);
+        if (c->compiled != 0) bytes = larger(bytes - batch * work->fused_bytes, 0);
     }
     if (work->score_bytes > 0 && c->attention == MDOT_ATTENTION_FLASH && phase == MDOT_PHASE_DATA_GRADIENT)
         flops *= FLASH_BACKWARD_FLOPS;
@@ -98,7 +102,7 @@ static void phases_ms(const rates *r, const rt_work *work, const rt_setup *setup
 {
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         rt_effort effort = phase_effort(r, work, (mdot_phase)phase, setup);
-        out_ms[phase] = fmax(effort.compute_ms, effort.memory_ms);
+        out_ms[phase] = larger(effort.compute_ms, effort.memory_ms);
     }
     out_ms[MDOT_PHASE_DATA_GRADIENT] += times_again(work, setup->c.recompute) * out_ms[MDOT_PHASE_FORWARD];
 }
