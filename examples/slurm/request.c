@@ -56,23 +56,23 @@ enum {
 
 /* Limits are those of mdot_configuration; of steps, what a double counts. */
 #define MOST_STEPS 9007199254740992.0
-static const key keys[KEY_COUNT] = {[BATCH] = {"batch", NULL, 1, 1 << 24},
-                                    [PRECISION] = {"precision", precisions, 0, 0},
-                                    [LAYOUT] = {"layout", layouts, 0, 0},
-                                    [OPTIMIZER] = {"optimizer", optimizers, 0, 0},
-                                    [ATTENTION] = {"attention", attentions, 0, 0},
-                                    [CHECKPOINT] = {"checkpoint", recomputations, 0, 0},
-                                    [COMPILE] = {"compile", no_yes, 0, 0},
-                                    [ACCUMULATE] = {"accumulate", NULL, 1, 1 << 16},
-                                    [DP] = {"dp", NULL, 1, 1 << 16},
-                                    [TP] = {"tp", NULL, 1, 1 << 16},
-                                    [PP] = {"pp", NULL, 1, 1 << 16},
-                                    [MICRO] = {"micro", NULL, 1, 1 << 16},
-                                    [ZERO] = {"zero", NULL, 0, 3},
-                                    [TORCH] = {"torch", NULL, 0, 99, true},
-                                    [STEPS] = {"steps", NULL, 1, MOST_STEPS},
-                                    [EPOCHS] = {"epochs", NULL, 1, MOST_STEPS},
-                                    [DATASET] = {"dataset", NULL, 1, MOST_STEPS}};
+static const key keys[KEY_COUNT] = {[BATCH] = {.name = "batch", .least = 1, .most = 1 << 24},
+                                    [PRECISION] = {.name = "precision", .words = precisions},
+                                    [LAYOUT] = {.name = "layout", .words = layouts},
+                                    [OPTIMIZER] = {.name = "optimizer", .words = optimizers},
+                                    [ATTENTION] = {.name = "attention", .words = attentions},
+                                    [CHECKPOINT] = {.name = "checkpoint", .words = recomputations},
+                                    [COMPILE] = {.name = "compile", .words = no_yes},
+                                    [ACCUMULATE] = {.name = "accumulate", .least = 1, .most = 1 << 16},
+                                    [DP] = {.name = "dp", .least = 1, .most = 1 << 16},
+                                    [TP] = {.name = "tp", .least = 1, .most = 1 << 16},
+                                    [PP] = {.name = "pp", .least = 1, .most = 1 << 16},
+                                    [MICRO] = {.name = "micro", .least = 1, .most = 1 << 16},
+                                    [ZERO] = {.name = "zero", .most = 3},
+                                    [TORCH] = {.name = "torch", .most = 99, .is_version = true},
+                                    [STEPS] = {.name = "steps", .least = 1, .most = MOST_STEPS},
+                                    [EPOCHS] = {.name = "epochs", .least = 1, .most = MOST_STEPS},
+                                    [DATASET] = {.name = "dataset", .least = 1, .most = MOST_STEPS}};
 
 /* What the text says of each key. */
 typedef struct settings {

@@ -73,7 +73,8 @@ static bool call(const char *command, char *value, void *user)
 }
 
 static const char *const choices[] = {"red", "green", NULL};
-static const cli_word colours[] = {{"rouge", "red", true}, {"vert", "green", true}, {"scarlet", "red", false}, {NULL}};
+static const cli_word colours[] = {
+    {"rouge", "red", true}, {"vert", "green", true}, {"scarlet", "red", false}, {.word = NULL}};
 static const cli_option options[] = {
     {.name = "flag", .letter = 'f', .help = "a flag", .kind = CLI_FLAG, .at = offsetof(request, flag)},
     {.name = "quiet", .letter = 'q', .help = "another", .kind = CLI_FLAG, .at = offsetof(request, quiet)},

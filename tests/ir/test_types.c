@@ -78,8 +78,8 @@ static void norms_of_mixed_types_keep_their_values(void **state)
         "x = input f16[L,8]\ns = input f32[8]\ny = RMSNormalization(x, s)\nreturn y\n",
         "x = input f32[L,8]\ns = input f16[8]\ny = RMSNormalization(x, s)\nreturn y\n",
         "x = input f64[L,8]\ns = input f32[8]\ny = RMSNormalization(x, s)\nreturn y\n",
-        "x = input f32[2,4,L]\ns = weights f32[4]\nm = input f64[4]\nv = constant f64[4] [1, 2, 3, 4]\n"
-        "y = BatchNormalization(x, s, s, m, v)\nreturn y\n",
+        ("x = input f32[2,4,L]\ns = weights f32[4]\nm = input f64[4]\nv = constant f64[4] [1, 2, 3, 4]\n"
+         "y = BatchNormalization(x, s, s, m, v)\nreturn y\n"),
     };
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         ir_arena *arena = ir_arena_create(0);
