@@ -8,11 +8,13 @@ shift 2
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 
-# Functions that HEADER and what it includes declare.
+# Functions that HEADER and what it includes declare: statements outside braces that are neither types nor code.
 declared() {
     printf '#include "mdot/%s.h"\n' "$1" > "$work/header.c"
-    "$cc" -I "$include" -aux-info "$work/prototypes" -c "$work/header.c" -o "$work/header.o"
-    sed -n -E '/include\/mdot\//s/.*[ *](mdot[a-z]*_[a-z0-9_]+) \(.*/\1/p' "$work/prototypes" | sort -u
+    "$cc" -I "$include" -E "$work/header.c" > "$work/header.i"
+    awk '/^# / { is_ours = index($3, "include/mdot/") > 0; next } is_ours' "$work/header.i" | tr '\n' ' ' |
+        sed ':again; s/{[^{}]*}/;/g; t again' | tr ';' '\n' | grep -v '^ *\(typedef\|static\) ' |
+        sed -n -E 's/.*[ *](mdot[a-z]*_[a-z0-9_]+)\(.*/\1/p' | sort -u
 }
 
 status=0
