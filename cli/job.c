@@ -40,27 +40,41 @@ static bool is_pytorch_file(const char *path)
     return false;
 }
 
-/* All of stdin; the caller frees it. */
+static const char job_magic[] = "MDOTJOB", stream_name[] = "standard input";
+
+static bool begins_as_job(const unsigned char *bytes, size_t size)
+{
+    return size >= sizeof job_magic && memcmp(bytes, job_magic, sizeof job_magic) == 0;
+}
+
+/* All of stdin, unless it gets longer than what it begins as can be: a .job file as mdot_job_load takes it, a model as
+ * protobuf does. The caller frees it. */
 static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot_error *err)
 {
-    static const size_t most = (size_t)1 << 32;
+    static const size_t most_of_job = (size_t)1 << 28, most_of_model = (size_t)1 << 31;
     unsigned char *bytes = NULL;
-    size_t size = 0, room = 0;
-    for (size_t read = 1; read > 0; size += read) {
+    size_t size = 0, room = 0, most = most_of_model;
+    mdot_status status = MDOT_OK;
+    for (size_t read = 1; read > 0 && status == MDOT_OK; size += read) {
         if (size == room) {
             room = room == 0 ? 1 << 16 : 2 * room;
-            unsigned char *larger = room <= most ? realloc(bytes, room) : NULL;
+            unsigned char *larger = realloc(bytes, room);
             if (larger == NULL) {
-                free(bytes);
-                return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the job on standard input");
+                status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the job on standard input");
+                break;
             }
             bytes = larger;
         }
         read = fread(bytes + size, 1, room - size, stdin);
+        if (begins_as_job(bytes, size + read)) most = most_of_job;
+        if (size + read > most)
+            status = mdot_fail(err, MDOT_MALFORMED, "%s: it has more than %zu MiB, as no %s has", stream_name,
+                               most >> 20, most == most_of_job ? "job file" : "ONNX file");
     }
-    if (ferror(stdin) != 0) {
+    if (status == MDOT_OK && ferror(stdin) != 0) status = mdot_fail(err, MDOT_IO, "cannot read standard input");
+    if (status != MDOT_OK) {
         free(bytes);
-        return mdot_fail(err, MDOT_IO, "cannot read standard input");
+        return status;
     }
     *out_bytes = bytes;
     *out_size = size;
@@ -70,20 +84,19 @@ static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot
 /* A job from stdin, where it can be read once: a .job file or a model, as its first bytes say. */
 static mdot_status read_job_stream(const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
 {
-    static const char job_magic[] = "MDOTJOB", name[] = "standard input";
     unsigned char *bytes = NULL;
     size_t size = 0;
     mdot_status status = read_stream(&bytes, &size, err);
     if (status != MDOT_OK) return status;
-    bool is_job = size >= sizeof job_magic && memcmp(bytes, job_magic, sizeof job_magic) == 0;
+    bool is_job = begins_as_job(bytes, size);
     if (size == 0)
-        status = mdot_fail(err, MDOT_MALFORMED, "%s: empty", name);
+        status = mdot_fail(err, MDOT_MALFORMED, "%s: empty", stream_name);
     else if (is_job && options->dim_count > 0)
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: a .job file has no dimension '%s' to bind", name,
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: a .job file has no dimension '%s' to bind", stream_name,
                            options->dims[0].name);
     else
         status = is_job ? mdot_job_parse(bytes, size, out_job, err)
-                        : mdot_job_read_bytes(bytes, size, name, options, out_job, err);
+                        : mdot_job_read_bytes(bytes, size, stream_name, options, out_job, err);
     free(bytes);
     return status;
 }

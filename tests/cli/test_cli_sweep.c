@@ -134,6 +134,15 @@ static void run_shell(predict_command *f, const char *format, const char *input)
     free(line);
 }
 
+/* Standard input that never ends. */
+static void no_more_is_read_than_a_job_can_be(void **state)
+{
+    predict_command *f = *state;
+    run_shell(f, "{ printf 'MDOTJOB\\000'; cat /dev/zero; } | %s predict - --gpu %s", "T4");
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "standard input: it has more than 256 MiB, as no job file has");
+}
+
 static void a_job_is_read_from_standard_input(void **state)
 {
     predict_command *f = *state;
@@ -170,6 +179,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_cannot_be_swept_is_said, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_job_is_read_from_standard_input, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(no_more_is_read_than_a_job_can_be, predict_command_set_up,
                                         predict_command_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
