@@ -1,5 +1,5 @@
 /* test_growth.c — reading a job, importing, planning and generating code take work that grows as the model does, not as
- * its square.
+ * its square; a prediction goes through a job's operators no more often than it has to.
  *
  * Work is counted in basic blocks, by a build of the libraries whose every block calls the counter below
  * (-fsanitize-coverage=trace-pc), and in bytes of the arena: the same on every machine, however busy. Four times the
@@ -13,7 +13,7 @@
 #include "ir/passes.h"
 #include "ir/plan/plan.h"
 #include "mdot/mdotjob.h"
-#include "runtime/job/job_model.h"
+#include "runtime/job/predict.h"
 #include "tests/growth/growth_models.h"
 
 #include <llvm-c/Core.h>
@@ -226,7 +226,7 @@ static void make_colliding(mdot_job_operator *operators, size_t count)
     }
 }
 
-static double work_of_job(const mdot_job_operator *operators, size_t count)
+static mdot_job *job_of(const mdot_job_operator *operators, size_t count)
 {
     mdot_job *job = NULL;
     mdot_error err = {0};
@@ -234,10 +234,15 @@ static double work_of_job(const mdot_job_operator *operators, size_t count)
     description.operators = operators;
     description.operator_count = count;
     description.batch = 1;
+    if (mdot_job_create(&description, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return job;
+}
+
+static double work_of_job(const mdot_job_operator *operators, size_t count)
+{
     blocks = 0;
-    mdot_status status = mdot_job_create(&description, &job, &err);
+    mdot_job *job = job_of(operators, count);
     const double done = (double)blocks;
-    if (status != MDOT_OK) fail_msg("%s", err.message);
     mdot_job_destroy(job);
     return done;
 }
@@ -252,11 +257,67 @@ static void operators_made_to_collide_cost_no_more(void **state)
     assert_true(more <= most);
 }
 
+/* ---- Predictions ------------------------------------------------------------------------------------------------- */
+
+static rt_setup setup_of(mdot_configuration c)
+{
+    rt_setup setup;
+    rt_gpu_names names = {0};
+    mdot_error err = {0};
+    c.struct_size = sizeof c;
+    c.gpu = "A100";
+    c.batch = 8;
+    if (rt_setup_read(&c, 0, &names, &setup, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return setup;
+}
+
+/* What a predictor that reads of several GPUs their number at most is asked in a scheduler's round. */
+static void what_is_modelled_adds_up_equal_rooflines_once(void **state)
+{
+    (void)state;
+    enum { OPERATORS = 500 };
+    static const struct {
+        mdot_configuration c;
+        int rooflines; /* of a typical batch; and of the one that is asked for, where passes are counted or kernels change */
+    } asked[] = {
+        {{.gpu_count = 1}, 0},
+        {{.gpu_count = 8}, 1},
+        {{.gpu_count = 8, .zero_stage = 2}, 1},
+        {{.gpu_count = 16, .node_count = 2}, 1},
+        {{.accumulate = 4}, 2},
+        {{.compiled = 1}, 2}, /* nothing that could be fused */
+        {{.precision = MDOT_PRECISION_BF16}, 3},
+    };
+    const rt_configuration_set reads = 1u << RT_CONFIGURATION_BATCH | 1u << RT_CONFIGURATION_IS_EAGER;
+    static mdot_job_operator operators[OPERATORS];
+    for (size_t i = 0; i < OPERATORS; i++) {
+        operators[i] = (mdot_job_operator){.struct_size = sizeof operators[i], .type = "Relu", .known = true};
+        operators[i].parameters = 1 + (double)i;
+        operators[i].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1000 + (double)i, 4000, 4000};
+    }
+    mdot_job *job = job_of(operators, OPERATORS);
+    const rt_share whole = {1, 1, {1, 1, 1}};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        rt_setup setup = setup_of(asked[i].c), told;
+        rt_tell(&setup, job, reads, &told);
+        blocks = 0;
+        rt_roofline_of(job, &setup, &whole);
+        const double one = (double)blocks;
+        assert_true(one > OPERATORS);
+        blocks = 0;
+        rt_correct(&setup, &told, job, 100);
+        print_message("configuration %zu: %.2f rooflines\n", i, (double)blocks / one);
+        assert_int_equal((int)((double)blocks / one + 0.5), asked[i].rooflines);
+    }
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_grows_as_the_model_does),
         cmocka_unit_test(operators_made_to_collide_cost_no_more),
+        cmocka_unit_test(what_is_modelled_adds_up_equal_rooflines_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
