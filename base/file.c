@@ -5,7 +5,7 @@
  */
 #include "base/file.h"
 
-#include "base/left.h"
+#include "base/stale_temp.h"
 
 #include <errno.h>
 #include <fcntl.h>

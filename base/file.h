@@ -4,12 +4,12 @@
  *
  *   elf_read.h   sections and segments of an ELF file in memory
  *   file.h       reading without blocking, writing whole or not at all
- *   left.h       what a process that was killed while writing leaves behind
- *   list.h       names joined into a buffer of fixed size
- *   near.h       the name that a wrong one was meant to be
+ *   stale_temp.h       what a process that was killed while writing leaves behind
+ *   join.h       names joined into a buffer of fixed size
+ *   suggest.h       the name that a wrong one was meant to be
  *   printable.h  text from files, fit for a terminal
- *   sized.h      structs of the public headers that may grow
- *   stream.h     text written into memory as into a file
+ *   struct_version.h      structs of the public headers that may grow
+ *   memstream.h     text written into memory as into a file
  */
 #ifndef BS_FILE_H
 #define BS_FILE_H

@@ -1,7 +1,7 @@
 /* bench.c — `mdot bench`: the latency of an artefact on this machine, and how near that is to what the core can do. */
 #include "cli/bench.h"
 #include "cli/command.h"
-#include "cli/job.h"
+#include "cli/job_argument.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -429,7 +429,7 @@ static const cli_option options[] = {
      .help = "use this CPU level's code: x86-64-v3, x86-64-v4, x86-64-bf16, x86-64-amx (default: the best)",
      .kind = CLI_TEXT,
      .at = offsetof(bench_request, level),
-     .names = cli_level_names},
+     .names = cli_isa_names},
     {.name = "seconds",
      .value = "S",
      .help = "time for each row (default 1)",

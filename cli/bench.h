@@ -1,5 +1,5 @@
 /* bench.h — what `mdot bench` is made of: bench.c reads the command line and prints, measure.c measures an entry,
- * profile.c its kernels, round.c a scheduler's round; tensors.c has what is called with, peak.c is the yardstick. */
+ * bench_profile.c its kernels, bench_round.c a scheduler's round; bench_tensors.c has what is called with, bench_peak.c is the yardstick. */
 #ifndef CLI_BENCH_H
 #define CLI_BENCH_H
 
@@ -12,7 +12,7 @@ double bench_now(void);
  * thread. The machine has to run that level: one at which a predictor is open. 0: not known for that level. */
 double bench_peak_gflops(const char *level, double seconds);
 
-/* ---- tensors.c --------------------------------------------------------------------------------------------------- */
+/* ---- bench_tensors.c --------------------------------------------------------------------------------------------------- */
 
 /* In the entry's order. Floats are made up, integers zero, bools true. */
 typedef struct bench_tensors {
@@ -55,7 +55,7 @@ mdot_status bench_measure(const bench_task *task, bench_result *out_result, mdot
 void bench_sort(float *values, size_t count);
 double bench_percentile(const float *sorted, size_t count, double share);
 
-/* ---- profile.c --------------------------------------------------------------------------------------------------- */
+/* ---- bench_profile.c --------------------------------------------------------------------------------------------------- */
 
 typedef struct bench_profile_task {
     const mdot_predictor *predictor;
@@ -79,7 +79,7 @@ typedef struct bench_profile {
 
 mdot_status bench_measure_profile(const bench_profile_task *task, bench_profile *out_profile, mdot_error *err);
 
-/* ---- round.c ----------------------------------------------------------------------------------------------------- */
+/* ---- bench_round.c ----------------------------------------------------------------------------------------------------- */
 
 /* A scheduler's round: `jobs` jobs, each a copy of one of the models at one of five batches, under so many
  * configurations each, four GPUs in numbers of 1 to 16 and then other layouts and optimizers. */
@@ -99,8 +99,8 @@ typedef struct bench_round_time {
 typedef struct bench_round_result {
     bench_round_time cold;          /* all pairs in one call, nothing known before: mdot_predict_many */
     bench_round_time encode;        /* mdot_encoding_create of every job */
-    bench_round_time encoded;       /* all pairs, jobs encoded before: mdot_price for each job */
-    double p50_us, p99_us, p999_us; /* of mdot_price for one configuration */
+    bench_round_time encoded;       /* all pairs, jobs encoded before: mdot_evaluate for each job */
+    double p50_us, p99_us, p999_us; /* of mdot_evaluate for one configuration */
     size_t prices;
     double mean_operators; /* of a job */
 } bench_round_result;

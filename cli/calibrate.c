@@ -1,10 +1,10 @@
 /* calibrate.c — `mdot calibrate`: measured steps in, a calibration out, which `mdot predict --calibration` applies.
  *
  * A row of the table is a job, a GPU, a batch, the measured milliseconds, and whatever options of `mdot predict` say
- * how the job trained, a column each by their names (measured.h).
+ * how the job trained, a column each by their names (measurements_csv.h).
  */
-#include "cli/measured.h"
-#include "cli/predict.h"
+#include "cli/measurements_csv.h"
+#include "cli/predict_command.h"
 
 #include <math.h>
 #include <stdlib.h>

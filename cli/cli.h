@@ -72,7 +72,7 @@ typedef struct cli_texts {
 } cli_texts;
 
 /* What --level and --device take, for completion; they end with NULL. */
-const char *const *cli_level_names(void);
+const char *const *cli_isa_names(void);
 const char *const *cli_device_names(void);
 
 /* A name from a file, for a terminal, where it cannot move the cursor (base/printable.h). Cut to the buffer, which is

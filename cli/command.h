@@ -66,7 +66,7 @@ typedef struct cli_command {
 
 /* ---- All subcommands -------------------------------------------------------------------------------------------- */
 
-extern const cli_command cli_predict, cli_report_command, cli_calibrate, cli_compile, cli_tokens, cli_inspect,
+extern const cli_command cli_predict, cli_report_command, cli_calibrate, cli_compile, cli_extract, cli_inspect,
     cli_bench, cli_verify, cli_check, cli_gpus_command, cli_help;
 
 /* In the order of `mdot --help`, ending with NULL. */

@@ -1,11 +1,11 @@
 /* commands.c — all subcommands, `mdot` itself as a table, and `mdot help`, which knows them all. */
-#include "base/near.h"
+#include "base/suggest.h"
 #include "cli/command.h"
 
 #include <string.h>
 
 const cli_command *const cli_commands[] = {&cli_predict, &cli_report_command, &cli_calibrate, &cli_compile,
-                                           &cli_tokens,  &cli_inspect,        &cli_bench,     &cli_verify,
+                                           &cli_extract,  &cli_inspect,        &cli_bench,     &cli_verify,
                                            &cli_check,   &cli_gpus_command,   &cli_help,      NULL};
 
 static const cli_option options[] = {{.name = "version", .help = "show the version", .kind = CLI_FLAG}};
@@ -15,7 +15,7 @@ static const cli_variable environment[] = {
     {"MDOT_PREDICTOR",
      "the predictor that `mdot predict` uses where --model names none; else the one that mdot comes with"},
     {"MDOT_DEVICE", "where predictors run when an option does not say: cpu, cuda, cuda:1, …, or auto: what is faster"},
-    {"MDOT_CPU_LEVEL", "the CPU level whose code runs where an option does not say: x86-64-v3, x86-64-v4, "
+    {"MDOT_CPU_ISA", "the CPU level whose code runs where an option does not say: x86-64-v3, x86-64-v4, "
                        "x86-64-bf16, x86-64-amx"},
     {"MDOT_NVRTC, CUDA_HOME",
      "the NVRTC library that compiles for GPUs, and the CUDA toolkit that has one; else it is found "
@@ -40,12 +40,12 @@ const cli_command cli_mdot = {
 
 const cli_command *cli_find_command(const char *name)
 {
-    bs_near near = bs_near_begin(name);
+    bs_suggest near = bs_suggest_begin(name);
     for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
         if (strcmp(name, (*command)->name) == 0) return *command;
-        bs_near_offer(&near, (*command)->name);
+        bs_suggest_offer(&near, (*command)->name);
     }
-    fprintf(stderr, "mdot: there is no command \"%s\"%s; see `mdot --help`\n", name, bs_near_ask(&near).text);
+    fprintf(stderr, "mdot: there is no command \"%s\"%s; see `mdot --help`\n", name, bs_suggest_end(&near).text);
     return NULL;
 }
 

@@ -3,7 +3,7 @@
  * Each table adds up to the prediction: what has no line of its own is in the one called others, and what is no
  * operator's in the last one.
  */
-#include "cli/predict.h"
+#include "cli/predict_command.h"
 
 #include <inttypes.h>
 #include <search.h>
@@ -33,12 +33,12 @@ static double all_ms(const group *g)
     return g->forward_ms + g->backward_ms + g->optimizer_ms;
 }
 
-static double bytes_of(const mdot_operator_share *s)
+static double bytes_of(const mdot_operator_time *s)
 {
     return s->weight_bytes + s->gradient_bytes + s->optimizer_bytes + s->activation_bytes;
 }
 
-static void add_share(group *to, const mdot_operator_share *s)
+static void add_share(group *to, const mdot_operator_time *s)
 {
     to->count++;
     to->forward_ms += s->forward_ms;
@@ -158,11 +158,11 @@ mdot_explanation_info predict_explained(const mdot_explanation *explanation, con
     return info;
 }
 
-mdot_operator_share predict_explained_operator(const mdot_explanation *explanation, const mdot_prediction *p,
+mdot_operator_time predict_explained_operator(const mdot_explanation *explanation, const mdot_prediction *p,
                                                size_t index)
 {
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
-    mdot_operator_share share = MDOT_INIT(mdot_operator_share);
+    mdot_operator_time share = MDOT_INIT(mdot_operator_time);
     mdot_explanation_get_info(explanation, &info);
     mdot_explanation_get_operator(explanation, index, &share);
     double scale = p->step_ms / info.step_ms;
@@ -178,7 +178,7 @@ static mdot_explanation_info info_of(const predict_answers *answers, size_t i)
     return predict_explained(answers->explanations[i], &answers->predictions[i]);
 }
 
-static mdot_operator_share share_of(const predict_answers *answers, size_t i, size_t index)
+static mdot_operator_time share_of(const predict_answers *answers, size_t i, size_t index)
 {
     return predict_explained_operator(answers->explanations[i], &answers->predictions[i], index);
 }
@@ -192,7 +192,7 @@ static mdot_status collect(const predict_answers *answers, grouping by, groups *
     bool is_allocated = out->items != NULL && name_blocks(answers, &blocks), behind = false;
     for (size_t i = 0; i < answers->job.operator_count && is_allocated; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_operator_share share = share_of(answers, 0, i);
+        mdot_operator_time share = share_of(answers, 0, i);
         char name[sizeof out->items->name];
         mdot_job_get_operator(answers->asked, i, &op);
         behind = behind || op.block > 0;
@@ -329,7 +329,7 @@ mdot_status predict_explain(const predict_answers *answers, mdot_error *err)
 static void print_json_operator(const predict_answers *answers, size_t i, size_t index)
 {
     mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-    mdot_operator_share s = share_of(answers, i, index);
+    mdot_operator_time s = share_of(answers, i, index);
     mdot_job_get_operator(answers->variants[answers->variant[i]].job, index, &op);
     printf("%s\n     {\"operator\": %zu, \"type\": ", index == 0 ? "" : ",", index);
     cli_json_string(stdout, op.type);

@@ -1,5 +1,5 @@
 /* gpu_spec.c — see gpus.h. */
-#include "base/near.h"
+#include "base/suggest.h"
 #include "base/printable.h"
 #include "cli/gpus.h"
 
@@ -82,21 +82,21 @@ static double *figure_of(mdot_gpu *gpu, int figure)
 
 static bool refuse_key(const spec *s, const char *key)
 {
-    bs_near near = bs_near_begin(key);
-    bs_near_offer(&near, "name");
-    bs_near_offer(&near, "like");
-    bs_near_offer_alias(&near, "vram", "memory");
-    bs_near_offer_alias(&near, "bw", "bandwidth");
-    bs_near_offer_alias(&near, "tdp", "watts");
-    bs_near_offer_alias(&near, "tgp", "watts");
+    bs_suggest near = bs_suggest_begin(key);
+    bs_suggest_offer(&near, "name");
+    bs_suggest_offer(&near, "like");
+    bs_suggest_offer_alias(&near, "vram", "memory");
+    bs_suggest_offer_alias(&near, "bw", "bandwidth");
+    bs_suggest_offer_alias(&near, "tdp", "watts");
+    bs_suggest_offer_alias(&near, "tgp", "watts");
     for (int i = 0; i < FIGURE_COUNT; i++) {
-        bs_near_offer(&near, figures[i].name);
-        bs_near_offer(&near, figures[i].short_name);
+        bs_suggest_offer(&near, figures[i].name);
+        bs_suggest_offer(&near, figures[i].short_name);
     }
     cli_usage_error(s->command,
                     "--gpu-spec knows no %s%s; it takes name, like, tflops, memory, bandwidth, or a figure "
                     "as `mdot gpus --json` names it",
-                    key, bs_near_ask(&near).text);
+                    key, bs_suggest_end(&near).text);
     return false;
 }
 

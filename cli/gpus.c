@@ -14,7 +14,7 @@ const char *cli_gpu_standing(const char *name)
     } cards[] = {
 #define TRAINED_ON(card) {card, "trained on"},
 #define INFERENCE_OF(card) {card, "inference"},
-#include "weights/cards.def"
+#include "weights/measured_gpus.def"
 #undef TRAINED_ON
 #undef INFERENCE_OF
     };

@@ -1,6 +1,6 @@
 /* inspect.c — `mdot inspect`: what an artefact holds, as tables for people or as JSON. */
 #include "cli/command.h"
-#include "cli/reads.h"
+#include "cli/predictor_inputs.h"
 #include "cli/sections.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* options.c — the one loop that reads command lines, by the table of a subcommand (command.h). */
-#include "base/near.h"
+#include "base/suggest.h"
 #include "cli/command.h"
 
 #include <errno.h>
@@ -115,9 +115,9 @@ static bool refuse_name(const line *l, const char *name, size_t length, bool amb
     const cli_option *option;
     char wrong[BS_NEAR_LENGTH + 1];
     snprintf(wrong, sizeof wrong, "%.*s", (int)length, name);
-    bs_near near = bs_near_begin(wrong);
+    bs_suggest near = bs_suggest_begin(wrong);
     for (size_t i = 0; !ambiguous && (option = cli_option_at(l->command, i)) != NULL; i++)
-        if (option->help != NULL) bs_near_offer(&near, option->name);
+        if (option->help != NULL) bs_suggest_offer(&near, option->name);
     if (near.found != NULL)
         cli_usage_error(l->command->name, "unknown option --%.*s (did you mean --%s?)", (int)length, name, near.found);
     else

@@ -1,6 +1,6 @@
 /* predict.c — `mdot predict`: how long a training step of a job takes, on which GPU, at which batch. */
-#include "cli/predict.h"
-#include "base/near.h"
+#include "cli/predict_command.h"
+#include "base/suggest.h"
 #include "cli/command.h"
 
 #include <inttypes.h>
@@ -101,7 +101,7 @@ static bool parse_sweep(const char *command, char *text, void *request)
 
 static bool read_prices(const char *command, char *text, void *request)
 {
-    return cli_read_prices(command, text, &((predict_request *)request)->prices);
+    return cli_read_gpu_prices(command, text, &((predict_request *)request)->prices);
 }
 
 static const char *const order_names[PREDICT_ORDER_COUNT + 1] = {
@@ -241,7 +241,7 @@ static mdot_status look_through(const predict_request *r, predict_variant *v, bo
         mdot_job_get_operator(v->job, i, &op);
         const mdot_load *sample = &op.per_sample[MDOT_PHASE_FORWARD], *step = &op.per_step[MDOT_PHASE_FORWARD];
         works = works || sample->bytes_read + sample->bytes_written + step->bytes_read + step->bytes_written > 0;
-        bool is_table = (op.facts.traits & MDOT_TRAIT_PICKS) != 0 && op.parameters + op.frozen_parameters > 0;
+        bool is_table = (op.traits.traits & MDOT_TRAIT_PICKS) != 0 && op.parameters + op.frozen_parameters > 0;
         looks_up = looks_up || is_table;
         if (queries == 0) queries = op.setting[MDOT_SETTING_QUERIES];
         *out_attends = *out_attends || op.setting[MDOT_SETTING_HEADS] > 0;
@@ -259,10 +259,10 @@ static mdot_status check_swept(const predict_request *r, mdot_error *err)
     reading.quiet = true;
     if (cli_read_job("predict", r->job_path, &reading, &job, NULL) != MDOT_OK) return MDOT_OK;
     mdot_job_destroy(job);
-    bs_near near = bs_near_begin(r->swept_dim);
-    bs_near_offer(&near, "batch");
+    bs_suggest near = bs_suggest_begin(r->swept_dim);
+    bs_suggest_offer(&near, "batch");
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: there is no symbolic dimension '%s' to sweep%s", r->job_path,
-                     r->swept_dim, bs_near_ask(&near).text);
+                     r->swept_dim, bs_suggest_end(&near).text);
 }
 
 /* The job once for each value of the swept dimension. */
@@ -316,7 +316,7 @@ static mdot_status list_configurations(const predict_request *r, predict_answers
         answers->variant[i] = i / each;
         answers->predictions[i].struct_size = sizeof *answers->predictions;
         *c = (mdot_configuration){
-            .struct_size = sizeof *c, .batch = cli_job_batch(info), .gpu_figures = &r->gpus.item[i % each / gpu_each]};
+            .struct_size = sizeof *c, .batch = cli_job_batch(info), .gpu_spec = &r->gpus.item[i % each / gpu_each]};
         if (r->batch_count > 0) c->batch = r->batches[i % gpu_each / torch_count];
         cli_training_apply(&r->training, info, c);
         c->torch = r->training.torch[i % torch_count];

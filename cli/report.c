@@ -1,397 +1,268 @@
-/* report.c — the answers of `mdot predict`: a paragraph for one prediction, a table for several, JSON for programs. */
-#include "base/list.h"
-#include "cli/predict.h"
+/* report.c — `mdot report`: jobs on GPUs as one page for a browser. */
+#include "cli/report.h"
+#include "base/file.h"
+#include "base/memstream.h"
+#include "cli/gpus.h"
+#include "cli/predict_command.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GIB ((double)(1 << 30))
+typedef struct page_request {
+    cli_training training; /* first: the calls of its options find it there */
+    cli_reading reading;
+    cli_gpus gpus;
+    int64_t batch; /* 0: the default */
+    const char *output, *model_path, *calibration_path;
+} page_request;
 
-/* In the order of their bits. */
-static const uint32_t warnings[] = {
-#define WARNING(id, bit, name, text) MDOT_WARN_##id,
-    MDOT_WARNING_MAP(WARNING)
-#undef WARNING
+enum { DEFAULT_BATCH = 32, MOST_BATCH = 1024 };
+
+static bool add_gpus(const char *command, char *text, void *request)
+{
+    return cli_add_gpus(command, text, &((page_request *)request)->gpus);
+}
+
+static bool add_gpu_spec(const char *command, char *text, void *request)
+{
+    return cli_add_gpu_spec(command, text, &((page_request *)request)->gpus);
+}
+
+static const cli_option options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE.html",
+     .help = "where the page goes (needed)",
+     .kind = CLI_TEXT,
+     .at = offsetof(page_request, output),
+     .files = "html"},
+    {.heading = "The jobs",
+     .name = "batch",
+     .letter = 'b',
+     .value = "N",
+     .help = "samples a step on one GPU (default: 32)",
+     .kind = CLI_WHOLE,
+     .at = offsetof(page_request, batch),
+     .least = 1,
+     .most = CLI_MAX_BATCH},
+    CLI_READING_OPTIONS(page_request, reading),
+    CLI_TRAINING_OPTIONS,
+    {.heading = "Where they run",
+     .name = "gpu",
+     .letter = 'g',
+     .value = "NAME,…",
+     .help = "up to 16 GPUs (default: T4, L4, RTX-3090, A100, L40S, H100, H200)",
+     .kind = CLI_CALL,
+     .call = add_gpus,
+     .repeats = true,
+     .names = mdot_gpu_names,
+     .is_list = true},
+    {.name = "gpu-spec",
+     .value = "FILE|KEY=X,…",
+     .help = "a GPU by its figures, as of `mdot predict`",
+     .kind = CLI_CALL,
+     .call = add_gpu_spec,
+     .repeats = true,
+     .files = "*"},
+    CLI_CLUSTER_OPTIONS,
+    {.heading = "What answers",
+     .name = "model",
+     .letter = 'm',
+     .value = "FILE",
+     .help = "a compiled predictor (default: as of `mdot predict`)",
+     .kind = CLI_TEXT,
+     .at = offsetof(page_request, model_path),
+     .files = "mdot"},
+    {.name = "calibration",
+     .letter = 'c',
+     .value = "FILE.cal",
+     .help = "correct times by what `mdot calibrate` made of measured steps",
+     .kind = CLI_TEXT,
+     .at = offsetof(page_request, calibration_path),
+     .files = "cal"},
+    {.name = "quiet",
+     .letter = 'q',
+     .help = "no warnings of how jobs were read",
+     .kind = CLI_FLAG,
+     .at = offsetof(page_request, reading.quiet)},
 };
-enum { WARNING_COUNT = sizeof warnings / sizeof warnings[0] };
+static const char *const synopsis[] = {"JOB… -o FILE.html [OPTION]…", NULL};
 
-/* ---- What both forms show --------------------------------------------------------------------------------------- */
+/* ---- Asking ------------------------------------------------------------------------------------------------------ */
 
-typedef struct cell {
-    char text[128];
-} cell;
-
-/* Three significant digits or the whole number: more would pretend. */
-static const char *number(cell *out, double value)
+static void list_batches(page_job *job, int64_t unit)
 {
-    int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-    snprintf(out->text, sizeof out->text, "%.*f", decimals, value);
-    return out->text;
+    job->batch_count = 0;
+    for (int64_t batch = unit; batch <= MOST_BATCH * unit && job->batch_count < PAGE_MAX_BATCHES; batch *= 2)
+        job->batches[job->batch_count++] = batch;
 }
 
-/* "830 ms", "45.0 s", "12 min 5 s", "3 h 20 min", "4 d 7 h": the two units that matter. */
-static const char *duration(cell *out, double seconds)
+/* A predictor, and what corrects it. */
+typedef struct answerer {
+    mdot_predictor *predictor;
+    mdot_context *context;
+    mdot_calibration *calibration; /* NULL: none */
+    mdot_predictor_info info;
+    size_t calibrated_rows;
+} answerer;
+
+/* A calibrated prediction; the explanation that it takes is handed out where the caller has a place for it. */
+static mdot_status predict_one(const answerer *who, const mdot_job *job, const mdot_configuration *c,
+                               mdot_prediction *out, mdot_explanation **out_explanation, mdot_error *err)
 {
-    static const struct {
-        double seconds;
-        const char *large, *small;
-        double small_seconds;
-    } units[] = {{86400, "d", "h", 3600}, {3600, "h", "min", 60}, {60, "min", "s", 1}};
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        double whole = round(seconds / units[i].small_seconds) * units[i].small_seconds;
-        if (whole < 2 * units[i].seconds) continue;
-        double large = floor(whole / units[i].seconds);
-        snprintf(out->text, sizeof out->text, "%.0f %s %.0f %s", large, units[i].large,
-                 (whole - large * units[i].seconds) / units[i].small_seconds, units[i].small);
-        return out->text;
-    }
-    if (seconds < 1) {
-        snprintf(out->text, sizeof out->text, "%.3g ms", 1000 * seconds);
-    } else {
-        snprintf(out->text, sizeof out->text, "%.1f s", seconds);
-    }
-    return out->text;
-}
-
-static const char *warning_words(cell *out, uint32_t bits)
-{
-    bs_list list;
-    bs_list_begin(&list, out->text, sizeof out->text);
-    for (int i = 0; i < WARNING_COUNT; i++)
-        if ((bits & warnings[i]) != 0) bs_list_add(&list, "%s", mdot_warning_name(warnings[i]));
-    return out->text;
-}
-
-static uint32_t all_warnings(const predict_answers *answers)
-{
-    uint32_t bits = 0;
-    for (size_t i = 0; i < answers->count; i++) bits |= cli_said_warnings(&answers->predictions[i]);
-    return bits;
-}
-
-/* ": Loop, SequenceEmpty; 12 % of the work". Of types, so many are told apart and no more. */
-static void explain_unknown(const predict_answers *answers)
-{
-    enum { MOST = 4 };
-    const char *seen[MOST]; /* the job's */
-    int named = 0;
-    for (size_t i = 0; i < answers->job.operator_count && named <= MOST; i++) {
-        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_job_get_operator(answers->asked, i, &op);
-        int at = 0;
-        while (at < named && strcmp(seen[at], op.type) != 0) at++;
-        if (op.facts.number != 0 || at < named) continue;
-        cli_text type;
-        if (named < MOST) {
-            seen[named] = op.type;
-            fprintf(stderr, "%s%s", named == 0 ? ": " : ", ", cli_printable(&type, op.type));
-        }
-        named++;
-    }
-    if (named > MOST) fputs(" and others", stderr);
-    fprintf(stderr, "; %.0f %% of its work", 100 * answers->predictions[0].unknown_share);
-}
-
-static size_t count_touched(const predict_answers *answers, uint32_t warning)
-{
-    size_t touched = 0;
-    for (size_t i = 0; i < answers->count; i++) touched += (cli_said_warnings(&answers->predictions[i]) & warning) != 0;
-    return touched;
-}
-
-/* Each kind once, with the number of predictions that it touches; reasons to be outside of what was measured, which
- * come in numbers, in one line. */
-static void explain_warnings(const predict_answers *answers)
-{
-    uint32_t all = all_warnings(answers), reasons = all & MDOT_WARN_OUTSIDE_REASONS;
-    bool begun = false;
-    for (int w = 0; w < WARNING_COUNT; w++) {
-        if ((all & warnings[w]) == 0) continue;
-        bool is_reason = (warnings[w] & MDOT_WARN_OUTSIDE_REASONS) != 0, continues = is_reason && begun;
-        if (!continues) fputs("mdot predict: warning: ", stderr);
-        if (continues) fputs("; ", stderr);
-        fputs(mdot_warning_name(warnings[w]), stderr);
-        size_t touched = count_touched(answers, warnings[w]);
-        if (answers->count > 1) fprintf(stderr, " (%zu of %zu predictions)", touched, answers->count);
-        fprintf(stderr, ": %s", mdot_warning_text(warnings[w]));
-        if (warnings[w] == MDOT_WARN_UNKNOWN_OPERATOR) explain_unknown(answers);
-        begun = begun || is_reason;
-        reasons &= ~warnings[w];
-        if (!is_reason || reasons == 0) fputc('\n', stderr);
-    }
-}
-
-/* What all predictions of a command have in common, in lines; `column` is where the first one begins. */
-static void print_common(const predict_request *r, const predict_answers *answers, const char *before, int indent,
-                         int column)
-{
-    const mdot_configuration *c = &answers->configurations[0];
-    cli_sentence training;
-    char all[sizeof training.text + sizeof(cell)];
-    bool is_modelled = (answers->predictions[0].warnings & MDOT_WARN_MODELLED) != 0;
-    cli_describe_training(&training, &r->training, c, &answers->job, answers->attends, is_modelled);
-    snprintf(all, sizeof all, "%.*s%s", (int)sizeof(cell) - 1, before, training.text);
-    cli_print_wrapped(stdout, all, indent, column);
-}
-
-/* "25.6M parameters, 24.5 GFLOP a sample": what the job is, by which a reader sees whether it was read right. */
-static void print_work(const predict_answers *answers)
-{
-    char parameters[16], flops[16];
-    const mdot_prediction *p = &answers->predictions[0];
-    printf("  work        %s parameters", cli_short_number(p->parameters, parameters));
-    if (answers->variant_count == 1) printf(", %s FLOP a sample", cli_short_number(p->flops_per_sample, flops));
-}
-
-static double largest_share(const mdot_prediction *p)
-{
-    return fmax(p->compute_share, p->memory_share);
-}
-
-/* ---- One prediction --------------------------------------------------------------------------------------------- */
-
-static void print_one(const predict_request *r, const predict_answers *answers)
-{
-    const mdot_configuration *c = &answers->configurations[0];
-    const mdot_prediction *p = &answers->predictions[0];
-    cli_text name;
-    cell a, b, d, batch;
-    printf("%s on %s\n", cli_printable(&name, r->job_path), c->gpu_figures->name);
-    snprintf(batch.text, sizeof batch.text, "batch %" PRId64 "%s, ", c->batch,
-             r->fit               ? " (the largest that fits)"
-             : r->batch_count > 0 ? ""
-                                  : " (the file's)");
-    print_common(r, answers, batch.text, 2, 0);
-    printf("\n  step        %s ms, 90 %% interval %s to %s ms\n", number(&a, p->step_ms), number(&b, p->lower_ms),
-           number(&d, p->upper_ms));
-    printf("  throughput  %s samples/s", number(&a, predict_samples_per_second(c, p)));
-    if (predict_tokens_per_second(answers, 0) > 0)
-        printf(", %s tokens/s", number(&a, predict_tokens_per_second(answers, 0)));
-    putchar('\n');
-    printf("  memory      %s of %.0f GiB: %s\n", number(&a, (double)p->peak_memory_bytes / GIB),
-           c->gpu_figures->memory_gib, p->fits ? "fits" : "does not fit");
-    cell e;
-    printf("              weights %s, gradients %s, optimizer %s, activations %s\n", number(&a, p->weight_bytes / GIB),
-           number(&b, p->gradient_bytes / GIB), number(&d, p->optimizer_bytes / GIB),
-           number(&e, p->activation_bytes / GIB));
-    print_work(answers);
-    printf("; %.0f %% of the card's arithmetic, %.0f %% of its bandwidth\n", 100 * p->compute_share,
-           100 * p->memory_share);
-    if (answers->calibrated_rows > 0) printf("  calibrated  by %zu measured steps\n", answers->calibrated_rows);
-    double steps = predict_total_steps(r, c);
-    if (steps > 0)
-        printf("  total       %s for %.0f step%s\n", duration(&a, steps * p->step_ms / 1000), steps,
-               steps == 1 ? "" : "s");
-    double cost = predict_cost(r, c, p);
-    if (!isnan(cost)) printf("  cost        %s%s\n", number(&a, cost), steps > 0 ? "" : " for a million samples");
-}
-
-/* ---- A table ---------------------------------------------------------------------------------------------------- */
-
-enum {
-    GPU,
-    BATCH,
-    DIM,
-    TORCH,
-    STEP,
-    LOWER,
-    UPPER,
-    RATE,
-    TOKENS,
-    PEAK,
-    MEMORY,
-    OF,
-    FITS,
-    TOTAL,
-    COST,
-    WARNINGS,
-    COLUMN_COUNT
-};
-typedef cell row[COLUMN_COUNT];
-
-static const row headings = {[GPU] = {"GPU"},        [BATCH] = {"batch"},     [TORCH] = {"torch"},
-                             [STEP] = {"step, ms"},  [LOWER] = {"5 %"},       [UPPER] = {"95 %"},
-                             [RATE] = {"samples/s"}, [TOKENS] = {"tokens/s"}, [PEAK] = {"peak"},
-                             [MEMORY] = {"GiB"},     [OF] = {"of"},           [FITS] = {"fits"},
-                             [TOTAL] = {"total"},    [COST] = {"cost"},       [WARNINGS] = {"warnings"}};
-
-static void fill_row(const predict_request *r, const predict_answers *answers, size_t i, row out)
-{
-    const mdot_configuration *c = &answers->configurations[i];
-    const mdot_prediction *p = &answers->predictions[i];
-    snprintf(out[GPU].text, sizeof out[GPU].text, "%s", c->gpu_figures->name);
-    snprintf(out[BATCH].text, sizeof out[BATCH].text, "%" PRId64, c->batch);
-    number(&out[STEP], p->step_ms);
-    number(&out[LOWER], p->lower_ms);
-    number(&out[UPPER], p->upper_ms);
-    number(&out[RATE], predict_samples_per_second(c, p));
-    number(&out[TOKENS], predict_tokens_per_second(answers, i));
-    snprintf(out[DIM].text, sizeof out[DIM].text, "%" PRId64, answers->variants[answers->variant[i]].value);
-    snprintf(out[TORCH].text, sizeof out[TORCH].text, "%u.%u", c->torch / 100, c->torch % 100);
-    snprintf(out[PEAK].text, sizeof out[PEAK].text, "%.0f %%", 100 * largest_share(p));
-    number(&out[MEMORY], (double)p->peak_memory_bytes / GIB);
-    snprintf(out[OF].text, sizeof out[OF].text, "%.0f", c->gpu_figures->memory_gib);
-    snprintf(out[FITS].text, sizeof out[FITS].text, "%s", p->fits ? "yes" : "no");
-    duration(&out[TOTAL], predict_total_steps(r, c) * p->step_ms / 1000);
-    double cost = predict_cost(r, c, p);
-    if (isnan(cost))
-        snprintf(out[COST].text, sizeof out[COST].text, "-");
+    mdot_explanation *explanation = NULL;
+    *out = MDOT_INIT(mdot_prediction);
+    mdot_status status = mdot_predict(who->context, job, c, out, err);
+    if (status == MDOT_OK && (out_explanation != NULL || who->calibration != NULL))
+        status = mdot_explain(who->context, job, c, &explanation, err);
+    if (status == MDOT_OK && who->calibration != NULL)
+        status = mdot_calibration_apply(who->calibration, c, explanation, out, err);
+    if (out_explanation != NULL)
+        *out_explanation = explanation;
     else
-        number(&out[COST], cost);
-    warning_words(&out[WARNINGS], cli_said_warnings(p));
-}
-
-/* Tables have the 80 columns of a terminal; what goes first where they would have more stands first here. What is
- * warned of is said behind the table, too, and both ends of the interval go together. --wide shows all. */
-enum { TABLE_COLUMNS = 80 };
-static const int dropped[] = {PEAK, OF, TOKENS, WARNINGS, LOWER, UPPER, FITS};
-
-static int width_of_table(const int *widths, const bool *is_shown)
-{
-    int used = -2;
-    for (int c = 0; c < COLUMN_COUNT; c++) used += is_shown[c] ? widths[c] + 2 : 0;
-    return used;
-}
-
-static void drop_columns(const int *widths, bool *is_shown)
-{
-    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
-        bool is_second = dropped[i] == UPPER && !is_shown[LOWER];
-        if (is_second || width_of_table(widths, is_shown) > TABLE_COLUMNS) is_shown[dropped[i]] = false;
-    }
-}
-
-static void print_row(const row cells, const int *widths, const bool *is_shown)
-{
-    char line[sizeof(row) + 2 * COLUMN_COUNT + 1] = "";
-    int used = 0;
-    for (int c = 0; c < COLUMN_COUNT; c++) {
-        bool is_left = c == GPU || c == WARNINGS;
-        if (is_shown[c]) used += sprintf(line + used, "%*s  ", is_left ? -widths[c] : widths[c], cells[c].text);
-    }
-    while (used > 0 && line[used - 1] == ' ') used--;
-    printf("%.*s\n", used, line);
-}
-
-static void print_table(const predict_request *r, const predict_answers *answers)
-{
-    cli_text name;
-    int widths[COLUMN_COUNT];
-    bool is_shown[COLUMN_COUNT];
-    row titles;
-    memcpy(titles, headings, sizeof titles);
-    if (r->swept_dim != NULL)
-        snprintf(titles[DIM].text, sizeof titles[DIM].text, "%s", cli_printable(&name, r->swept_dim));
-    for (int c = 0; c < COLUMN_COUNT; c++) {
-        widths[c] = (int)strlen(titles[c].text);
-        is_shown[c] = true;
-    }
-    is_shown[DIM] = r->swept_dim != NULL;
-    is_shown[TORCH] = r->training.torch_count > 1;
-    is_shown[TOKENS] = predict_tokens_per_second(answers, 0) > 0;
-    is_shown[TOTAL] = predict_total_steps(r, &answers->configurations[0]) > 0;
-    is_shown[COST] = r->prices.given;
-    is_shown[WARNINGS] = all_warnings(answers) != 0;
-    for (size_t i = 0; i < answers->count; i++) {
-        row cells;
-        fill_row(r, answers, i, cells);
-        for (int c = 0; c < COLUMN_COUNT; c++)
-            if ((int)strlen(cells[c].text) > widths[c]) widths[c] = (int)strlen(cells[c].text);
-    }
-    cell batch = {""};
-    if (r->batch_count == 0 && !r->fit)
-        snprintf(batch.text, sizeof batch.text, "batch %" PRId64 " (the file's), ", answers->configurations[0].batch);
-    printf("%s: ", cli_printable(&name, r->job_path));
-    print_common(r, answers, batch.text, 2, 2);
-    print_work(answers);
-    if (answers->calibrated_rows > 0) printf("; calibrated by %zu measured steps", answers->calibrated_rows);
-    if (r->prices.given && predict_total_steps(r, &answers->configurations[0]) == 0)
-        printf("; cost of a million samples");
-    puts("\n");
-    if (!r->wide) drop_columns(widths, is_shown);
-    print_row(titles, widths, is_shown);
-    for (size_t i = 0; i < answers->count; i++) {
-        row cells;
-        fill_row(r, answers, i, cells);
-        print_row(cells, widths, is_shown);
-    }
-}
-
-/* ---- JSON ------------------------------------------------------------------------------------------------------- */
-
-static void print_json_prediction(const predict_request *r, const predict_answers *answers, size_t i)
-{
-    const mdot_configuration *c = &answers->configurations[i];
-    const mdot_prediction *p = &answers->predictions[i];
-    const mdot_explanation *e = r->explain ? answers->explanations[i] : NULL;
-    printf("{\"gpu\": ");
-    cli_json_string(stdout, c->gpu_figures->name);
-    cli_json_training(stdout, c);
-    printf(",\n   \"step_ms\": %.9g, \"lower_ms\": %.9g, \"upper_ms\": %.9g, \"samples_per_second\": %.9g,\n"
-           "   \"peak_memory_bytes\": %" PRIu64 ", \"gpu_memory_bytes\": %.0f, \"fits\": %s, ",
-           p->step_ms, p->lower_ms, p->upper_ms, predict_samples_per_second(c, p), p->peak_memory_bytes,
-           c->gpu_figures->memory_gib * GIB, p->fits ? "true" : "false");
-    if (predict_tokens_per_second(answers, i) > 0)
-        printf("\"tokens_per_second\": %.9g, ", predict_tokens_per_second(answers, i));
-    if (r->swept_dim != NULL) {
-        printf("\"dims\": {");
-        cli_json_string(stdout, r->swept_dim);
-        printf(": %" PRId64 "}, ", answers->variants[answers->variant[i]].value);
-    }
-    double steps = predict_total_steps(r, c);
-    if (steps > 0) printf("\"steps\": %.0f, \"total_seconds\": %.9g, ", steps, steps * p->step_ms / 1000);
-    double cost = predict_cost(r, c, p);
-    if (!isnan(cost)) printf("\"%s\": %.9g, ", steps > 0 ? "cost" : "cost_of_a_million_samples", cost);
-    printf("\"weight_bytes\": %.0f, \"gradient_bytes\": %.0f, \"optimizer_bytes\": %.0f, \"activation_bytes\": %.0f, ",
-           p->weight_bytes, p->gradient_bytes, p->optimizer_bytes, p->activation_bytes);
-    printf("\"compute_share\": %.6g, \"memory_share\": %.6g, \"unknown_share\": %.6g, ", p->compute_share,
-           p->memory_share, p->unknown_share);
-    printf("\"warnings\": [");
-    const char *comma = "";
-    for (int w = 0; w < WARNING_COUNT; w++) {
-        if ((p->warnings & warnings[w]) == 0) continue;
-        printf("%s\"%s\"", comma, mdot_warning_name(warnings[w]));
-        comma = ", ";
-    }
-    printf("]");
-    if (e != NULL) predict_json_explanation(answers, i);
-    printf("}");
-}
-
-static void print_json(const predict_request *r, const predict_answers *answers)
-{
-    printf("{\"schema\": \"mdot-predict/1\", \"mdot\": \"%s\", \"predictor\": ", mdot_version());
-    cli_json_string(stdout, answers->predictor);
-    printf(", \"compiler\": ");
-    cli_json_string(stdout, answers->compiler);
-    if (answers->calibrated_rows > 0) printf(", \"calibrated_by\": %zu", answers->calibrated_rows);
-    printf(",\n \"job\": ");
-    cli_json_string(stdout, r->job_path);
-    printf(", \"operators\": %zu, \"unknown\": %zu, \"parameters\": %.0f, \"frozen_parameters\": %.0f, \"file_batch\": "
-           "%" PRId64 ", \"flops_per_sample\": %.0f,\n \"predictions\": [",
-           answers->job.operator_count, answers->job.unknown_count, answers->job.parameters,
-           answers->job.frozen_parameters, answers->job.batch, answers->predictions[0].flops_per_sample);
-    for (size_t i = 0; i < answers->count; i++) {
-        printf("%s\n  ", i == 0 ? "" : ",");
-        print_json_prediction(r, answers, i);
-    }
-    printf("\n ]}\n");
-}
-
-mdot_status predict_print(const predict_request *request, const predict_answers *answers, mdot_error *err)
-{
-    mdot_status status = MDOT_OK;
-    if (request->json) {
-        print_json(request, answers);
-    } else if (answers->count == 1) {
-        print_one(request, answers);
-        if (request->explain) status = predict_explain(answers, err);
-    } else {
-        print_table(request, answers);
-    }
-    fflush(stdout); /* what is said about the answers follows them */
-    if (status == MDOT_OK && !request->reading.quiet) explain_warnings(answers);
+        mdot_explanation_destroy(explanation);
     return status;
 }
+
+static mdot_status ask_card(const answerer *who, const page_request *r, page_job *job, page_card *card, mdot_error *err)
+{
+    mdot_configuration *c = &card->configuration;
+    *c = (mdot_configuration){.struct_size = sizeof *c, .gpu_spec = card->gpu};
+    c->batch = r->batch > 0 ? r->batch : DEFAULT_BATCH;
+    cli_training_apply(&r->training, &job->info, c);
+    mdot_status status = predict_one(who, job->job, c, &card->prediction, &card->explanation, err);
+    for (size_t b = 0; status == MDOT_OK && b < job->batch_count; b++) {
+        mdot_configuration at = *c;
+        at.batch = job->batches[b];
+        status = predict_one(who, job->job, &at, &card->at[b], NULL, err);
+        if (!card->at[b].fits) card->at[b].step_ms = 0;
+    }
+    for (size_t v = 0; status == MDOT_OK && v < r->training.torch_count; v++) {
+        mdot_configuration with = *c;
+        with.torch = r->training.torch[v];
+        status = predict_one(who, job->job, &with, &card->with[v], NULL, err);
+    }
+    return status;
+}
+
+static bool attends(const page_job *job)
+{
+    for (size_t i = 0; i < job->info.operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(job->job, i, &op);
+        if (op.setting[MDOT_SETTING_HEADS] > 0) return true;
+    }
+    return false;
+}
+
+static int64_t unit_of(const cli_training *t)
+{
+    if (t->micro_batches > 0) return t->micro_batches;
+    return t->pipeline_parallel > 0 ? t->pipeline_parallel : 1;
+}
+
+static mdot_status ask_job(const answerer *who, const page_request *r, const char *path, page_job *job, mdot_error *err)
+{
+    *job = (page_job){.path = path,
+                      .info = MDOT_INIT(mdot_job_info),
+                      .card_count = r->gpus.count,
+                      .calibrated_rows = who->calibrated_rows};
+    mdot_status status = cli_read_job("report", path, &r->reading, &job->job, err);
+    if (status != MDOT_OK) return status;
+    mdot_job_get_info(job->job, &job->info);
+    job->attends = attends(job);
+    list_batches(job, unit_of(&r->training));
+    for (size_t i = 0; status == MDOT_OK && i < job->card_count; i++) {
+        job->cards[i].gpu = &r->gpus.item[i];
+        status = ask_card(who, r, job, &job->cards[i], err);
+    }
+    return status;
+}
+
+static void free_job(page_job *job)
+{
+    for (size_t i = 0; i < job->card_count; i++) mdot_explanation_destroy(job->cards[i].explanation);
+    mdot_job_destroy(job->job);
+}
+
+/* ---- The subcommand ---------------------------------------------------------------------------------------------- */
+
+/* answerer_close follows, also after a failure. */
+static mdot_status answerer_open(answerer *who, const page_request *r, mdot_error *err)
+{
+    mdot_calibration_info calibration = MDOT_INIT(mdot_calibration_info);
+    *who = (answerer){.info = MDOT_INIT(mdot_predictor_info)};
+    mdot_status status = predict_open_model(r->model_path, &who->predictor, &who->context, err);
+    if (status == MDOT_OK) status = mdot_predictor_get_info(who->predictor, &who->info);
+    if (status != MDOT_OK || r->calibration_path == NULL) return status;
+    status = predict_load_calibration(r->calibration_path, who->info.name, &who->calibration, err);
+    if (status == MDOT_OK) status = mdot_calibration_get_info(who->calibration, &calibration);
+    who->calibrated_rows = calibration.row_count;
+    return status;
+}
+
+static void answerer_close(answerer *who)
+{
+    mdot_calibration_destroy(who->calibration);
+    mdot_context_destroy(who->context);
+    mdot_predictor_close(who->predictor);
+}
+
+static mdot_status write_page(const page_request *r, const cli_operands *jobs, FILE *out, mdot_error *err)
+{
+    static page_job job; /* too large for a stack */
+    answerer who;
+    mdot_status status = answerer_open(&who, r, err);
+    page_begin(out);
+    for (int i = 0; status == MDOT_OK && i < jobs->count; i++) {
+        status = ask_job(&who, r, jobs->item[i], &job, err);
+        if (status == MDOT_OK && !page_write_job(out, &job, &r->training))
+            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a page");
+        free_job(&job);
+    }
+    page_end(out, status == MDOT_OK ? who.info.name : "");
+    answerer_close(&who);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    static page_request request; /* too large for a stack */
+    request = (page_request){.batch = 0};
+    cli_training_begin(&request.training);
+    cli_operands operands;
+    int usage;
+    if (!cli_read_line(&cli_report_command, argc, argv, &request, &operands, &usage)) return usage;
+    if (operands.count == 0) return cli_usage_error("report", "no job given");
+    if (request.output == NULL) return cli_usage_error("report", "-o FILE.html says where the page goes");
+    char fallback[] = "T4,L4,RTX-3090,A100,L40S,H100,H200";
+    if (request.gpus.count == 0 && !cli_add_gpus("report", fallback, &request.gpus)) return CLI_USAGE;
+    if (request.gpus.count > PAGE_MAX_GPUS)
+        return cli_usage_error("report", "at most %d GPUs on a page", PAGE_MAX_GPUS);
+    mdot_error err = {0};
+    bs_memstream page;
+    size_t size_bytes = 0;
+    mdot_status status = bs_memstream_open(&page) ? MDOT_OK : mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for a page");
+    for (int i = 0; status == MDOT_OK && i < operands.count; i++)
+        status = bs_check_replaces(request.output, operands.item[i], &err);
+    if (status == MDOT_OK) status = write_page(&request, &operands, page.file, &err);
+    char *text = bs_memstream_close(&page, &size_bytes);
+    if (status == MDOT_OK && text == NULL) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for a page");
+    if (status == MDOT_OK) status = bs_write_file(request.output, text, size_bytes, &err);
+    free(text);
+    return status == MDOT_OK ? CLI_OK : cli_report("report", &err);
+}
+
+const cli_command cli_report_command = {
+    .name = "report",
+    .summary = "a page for a browser: time, memory and where both go, on several GPUs",
+    .synopsis = synopsis,
+    .description =
+        "Writes one HTML file that needs nothing else, no network either: for each job a table over GPUs, step time "
+        "against batch, where the time goes, memory, and what is warned of. Of several versions of PyTorch a table "
+        "compares all; the rest is of the first.",
+    CLI_OPTIONS(options),
+    .exit_status = "0 it worked, 1 failed, 2 usage",
+    .files = "onnx|job",
+    .run = run,
+};

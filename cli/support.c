@@ -1,7 +1,7 @@
 /* support.c — values of options, messages and JSON for all subcommands. */
 #include "base/file.h"
-#include "base/list.h"
-#include "base/near.h"
+#include "base/join.h"
+#include "base/suggest.h"
 #include "base/printable.h"
 #include "cli/cli.h"
 
@@ -83,16 +83,16 @@ bool cli_refuse_choice(const char *command, const char *what, const char *text, 
                        const cli_word *words, const char *besides)
 {
     char known[256];
-    bs_list list;
-    bs_list_begin(&list, known, sizeof known);
-    bs_near near = bs_near_begin(text);
+    bs_join list;
+    bs_join_begin(&list, known, sizeof known);
+    bs_suggest near = bs_suggest_begin(text);
     for (; *names != NULL; names++) {
-        bs_list_add(&list, "%s", *names);
-        bs_near_offer(&near, *names);
+        bs_join_add(&list, "%s", *names);
+        bs_suggest_offer(&near, *names);
     }
-    for (; words != NULL && words->word != NULL; words++) bs_near_offer_alias(&near, words->word, words->name);
-    if (besides != NULL) bs_list_add(&list, "%s", besides);
-    cli_usage_error(command, "%s does not know \"%s\"%s; known are %s", what, text, bs_near_ask(&near).text, known);
+    for (; words != NULL && words->word != NULL; words++) bs_suggest_offer_alias(&near, words->word, words->name);
+    if (besides != NULL) bs_join_add(&list, "%s", besides);
+    cli_usage_error(command, "%s does not know \"%s\"%s; known are %s", what, text, bs_suggest_end(&near).text, known);
     return false;
 }
 
@@ -141,7 +141,7 @@ bool cli_parse_dim(const char *command, char *text, int64_t least, cli_dims *dim
     return !is_number || cli_parse_int(command, "--dim", equals + 1, least, INT32_MAX, &dim->value);
 }
 
-const char *const *cli_level_names(void)
+const char *const *cli_isa_names(void)
 {
     static const char *const names[] = {"x86-64-v3", "x86-64-v4", "x86-64-bf16", "x86-64-amx", NULL};
     return names;

@@ -1,6 +1,6 @@
 /* verify.c — `mdot verify`: compiled code against the double-precision evaluation of the model. */
 #include "cli/command.h"
-#include "cli/job.h"
+#include "cli/job_argument.h"
 #include "mdot/mdotc.h"
 
 #include <stdlib.h>
@@ -165,7 +165,7 @@ static const cli_option options[] = {
      .value = "JOB",
      .help =
          "verify a predictor of jobs on the rows of this one, as `mdot predict` reads it, instead of random inputs. "
-         "A model whose dimensions are open becomes a .job file first: `mdot tokens -o`",
+         "A model whose dimensions are open becomes a .job file first: `mdot extract -o`",
      .kind = CLI_TEXTS,
      .at = offsetof(verify_request, jobs),
      .repeats = true,

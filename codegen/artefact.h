@@ -2,8 +2,8 @@
  *
  *   cuda/       plans → a cubin for each GPU architecture, with weights of their own
  *   cpu/        plans → one object file of code for all CPUs, with the weights in the form that it reads
- *   describe.c  plans → the table that describes the artefact; table.c puts it together
- *   elf.c       table, weights and cubins → an object file of data
+ *   artefact_table.c  plans → the table that describes the artefact; table_builder.c puts it together
+ *   elf_writer.c       table, weights and cubins → an object file of data
  *   link.c      both objects → the artefact, complete or not at all
  */
 #ifndef CG_ARTEFACT_H

@@ -1,6 +1,6 @@
 /* backend.c — the backends that there are. */
 #include "codegen/backend.h"
-#include "codegen/cpu/cpu.h"
-#include "codegen/cuda/cuda.h"
+#include "codegen/cpu/cpu_backend.h"
+#include "codegen/cuda/cuda_backend.h"
 
 const cg_backend *const cg_backends[CG_BACKENDS] = {&cg_cpu_backend, &cu_backend};

@@ -5,10 +5,10 @@
 #ifndef CG_BACKEND_H
 #define CG_BACKEND_H
 
-#include "base/list.h"
+#include "base/join.h"
 #include "codegen/codegen.h"
 #include "codegen/machine.h"
-#include "codegen/table.h"
+#include "codegen/table_builder.h"
 
 typedef struct cg_data_section {
     const char *name, *symbol; /* the symbol is global and stands at the section's start */
@@ -50,7 +50,7 @@ typedef struct cg_backend {
     mdot_status (*parse)(const char *name, cg_compute compute, cg_target out_targets[MDOT_ABI_MAX_IMAGES],
                          int *out_count, mdot_error *err);
     /* Adds the names that parse knows, less those without number. */
-    void (*list)(bs_list *names);
+    void (*list)(bs_join *names);
 
     /* Images for the options' targets of this backend (cg_targets_of), in their order; fewer, with a warning, where the
      * backend's header says so. End with `done` in either case. */

@@ -41,13 +41,13 @@ typedef struct cg_options {
     void (*warning)(void *user, const char *text);
     void (*progress)(void *user, const char *step, size_t done, size_t total);
     void *user;
-    bool in_process; /* no child for what may end its process (apart.h) */
+    bool in_process; /* no child for what may end its process (subprocess.h) */
 } cg_options;
 
 /* Generates code for every entry, bucket and target, packs the weights, links, and puts the artefact at `path` by
  * rename: it appears complete or not at all. Constants that several plans share (the same ir_tensor, or equal bytes)
  * are stored once; kernels with equal specifications are generated once. What GPUs cannot run is left out of their code
- * with a warning (cuda/cuda.h). */
+ * with a warning (cuda/cuda_backend.h). */
 mdot_status cg_write_artefact(const cg_entry *entries, int entry_count, const cg_options *options, const char *path,
                               ir_arena *arena, mdot_error *err);
 

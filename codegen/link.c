@@ -7,7 +7,7 @@
 #include "base/elf_read.h"
 #include "base/file.h"
 #include "codegen/artefact.h"
-#include "codegen/workplace.h"
+#include "codegen/temp_dir.h"
 #include "mdot/mdot_abi.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ static size_t size_of(const cg_parts *parts)
     return bytes;
 }
 
-static mdot_status write_parts(const cg_workplace *w, const cg_parts *parts, mdot_error *err)
+static mdot_status write_parts(const cg_temp_dir *w, const cg_parts *parts, mdot_error *err)
 {
     mdot_status status = cg_elf_write_object(w->file[CG_DATA_OBJECT], parts->machine->elf_machine, parts->sections,
                                              parts->section_count, err);
@@ -76,7 +76,7 @@ static mdot_status write_parts(const cg_workplace *w, const cg_parts *parts, mdo
 /* ---- Running the linker ------------------------------------------------------------------------------------------ */
 
 /* Starts the first linker that there is, its words going to a file. */
-static mdot_status start_linker(const cg_workplace *w, const cg_machine *machine, pid_t *out_process,
+static mdot_status start_linker(const cg_temp_dir *w, const cg_machine *machine, pid_t *out_process,
                                 const char **out_name, mdot_error *err)
 {
     char *arguments[] = {"ld", "-m", (char *)machine->emulation, "-shared", "-nostdlib", "-Bsymbolic",
@@ -106,7 +106,7 @@ static mdot_status start_linker(const cg_workplace *w, const cg_machine *machine
                      strerror(failed));
 }
 
-static void read_linker_words(const cg_workplace *w, char text[LINKER_WORDS_BYTES])
+static void read_linker_words(const cg_temp_dir *w, char text[LINKER_WORDS_BYTES])
 {
     unsigned char *words = NULL;
     size_t length = 0;
@@ -143,7 +143,7 @@ static int64_t limit_of(const cg_parts *parts)
     return LINKER_MS + (int64_t)(size_of(parts) / LINKER_BYTES_PER_MS);
 }
 
-static mdot_status run_linker(const cg_workplace *w, const cg_parts *parts, mdot_error *err)
+static mdot_status run_linker(const cg_temp_dir *w, const cg_parts *parts, mdot_error *err)
 {
     pid_t process;
     const char *name = NULL;
@@ -215,13 +215,13 @@ mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *
     enum { HEADERS_BYTES = 1 << 16 }; /* and what pages are filled up with */
     if (!bs_is_within_limit(size_of(parts) + HEADERS_BYTES))
         return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(EFBIG));
-    cg_workplace w;
-    mdot_status status = cg_workplace_open(path, arena, &w, err);
+    cg_temp_dir w;
+    mdot_status status = cg_temp_dir_open(path, arena, &w, err);
     if (status != MDOT_OK) return status;
     status = write_parts(&w, parts, err);
     if (status == MDOT_OK) status = run_linker(&w, parts, err);
     if (status == MDOT_OK) status = seal(w.file[CG_LINKED], parts->machine, err);
     if (status == MDOT_OK) status = bs_move_into_place(w.file[CG_LINKED], path, err);
-    cg_workplace_close(&w);
+    cg_temp_dir_close(&w);
     return status;
 }

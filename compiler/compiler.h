@@ -1,18 +1,18 @@
 /* compiler.h — what the functions of mdotc.h share. This folder is the outermost layer of libmdotc: it alone, beside
  * cli/, may use the frontend, ir, the code generator and the runtime together.
  *
- *   compile.c     mdotc_compile: the whole compilation, a call a stage
- *   columns.c     what a model says of its inputs' columns: their names, and what a runtime takes that lacks some
- *   arguments.c   what a program may hand to these functions
+ *   compile_model.c     mdotc_compile: the whole compilation, a call a stage
+ *   predictor_metadata.c     what a model says of its inputs' columns: their names, and what a runtime takes that lacks some
+ *   validate_options.c   what a program may hand to these functions
  *   targets.c     names of targets and of arithmetics → what images are made for
- *   check.c       mdotc_check: an ONNX test directory through compiled code
- *   verify.c      mdotc_verify: compiled code against the reference evaluator
- *   given.c       inputs that are not random, to verify on
- *   hints.c       what was spelt in a way that is not recognised
+ *   onnx_test_check.c       mdotc_check: an ONNX test directory through compiled code
+ *   verify_model.c      mdotc_verify: compiled code against the reference evaluator
+ *   verify_inputs.c       inputs that are not random, to verify on
+ *   fusion_hints.c       what was spelt in a way that is not recognised
  *   data_set.c    tensors in files
- *   draw.c        random inputs that a model can read
- *   specialise.c  data of a test bound into its model where shapes depend on it
- *   compare.c     tensors out of a run against the tensors that should be
+ *   random_inputs.c        random inputs that a model can read
+ *   bind_shapes.c  data of a test bound into its model where shapes depend on it
+ *   compare_outputs.c     tensors out of a run against the tensors that should be
  */
 #ifndef CO_COMPILER_H
 #define CO_COMPILER_H
@@ -52,7 +52,7 @@ mdot_status co_read_columns(const ir_graph *graph, const co_hooks *hooks, ir_are
                             const cg_columns **out_columns, mdot_error *err);
 
 /* Tells which matrix products and softmaxes of a graph after its passes no fused kernel was found for. */
-void co_hint_apart(const ir_graph *graph, const co_hooks *hooks);
+void co_hint_unfused(const ir_graph *graph, const co_hooks *hooks);
 
 /* Turns the graph's inputs whose content decides a shape (axes, pads, …) into constants, values[i] being input i's
  * tensor; they stay in the list of inputs. *out_names lists them, NULL for none. False when memory is out. */
@@ -109,16 +109,16 @@ const ir_tensor *co_under_type(ir_arena *arena, const ir_tensor *stored, mdot_dt
 int64_t co_solve_length(const ir_type *type, const ir_tensor *tensor);
 
 /* Inputs of an entry that were given, in the graph's order, and the length at which they are; 0: it has none. */
-typedef struct co_given {
+typedef struct co_verify_inputs {
     const ir_tensor **tensors;
     int64_t length;
-} co_given;
+} co_verify_inputs;
 /* FOLDER/input_0.pb and so on, as ONNX's tests have them. INVALID_ARGUMENT where they are not the graph's inputs. */
-mdot_status co_given_folder(const ir_graph *graph, const char *folder, ir_arena *arena, co_given *out_given,
+mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder, ir_arena *arena, co_verify_inputs *out_given,
                             mdot_error *err);
 /* What the entry reads of jobs[i] under configuration i: mdot_job_inputs_create's errors, with the pair's number. */
-mdot_status co_given_jobs(const ir_graph *graph, mdot_context *context, size_t entry, const mdot_job *const *jobs,
-                          const mdot_configuration *configurations, size_t count, ir_arena *arena, co_given *out_given,
+mdot_status co_verify_inputs_of_jobs(const ir_graph *graph, mdot_context *context, size_t entry, const mdot_job *const *jobs,
+                          const mdot_configuration *configurations, size_t count, ir_arena *arena, co_verify_inputs *out_given,
                           mdot_error *err);
 
 /* SplitMix64 (Steele, Lea, Flood 2014). */

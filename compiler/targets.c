@@ -1,6 +1,6 @@
 /* targets.c — names of targets and arithmetics, as --target and --compute take them, into what images are made for. */
-#include "base/list.h"
-#include "base/near.h"
+#include "base/join.h"
+#include "base/suggest.h"
 #include "compiler/compiler.h"
 
 #include <stdio.h>
@@ -35,19 +35,19 @@ static void ask(computes *c, int backend, cg_compute compute)
 static mdot_status unknown_compute(const char *item, size_t length, mdot_error *err)
 {
     char text[256];
-    bs_list list;
-    bs_list_begin(&list, text, sizeof text);
+    bs_join list;
+    bs_join_begin(&list, text, sizeof text);
     for (int is_short = 0; is_short <= 1; is_short++)
         for (int b = 0; b < CG_BACKENDS; b++) {
             const cg_backend *backend = cg_backends[b];
             for (int i = 0; i < backend->compute_count && !(is_short && backend->stands_behind); i++)
-                bs_list_add(&list, "%s%s%s", is_short ? "" : backend->name, is_short ? "" : "=",
+                bs_join_add(&list, "%s%s%s", is_short ? "" : backend->name, is_short ? "" : "=",
                             cg_compute_name(backend->computes[i]));
         }
     char wrong[BS_NEAR_LENGTH + 1];
     snprintf(wrong, sizeof wrong, "%.*s", (int)length, item);
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no arithmetic \"%.*s\"%s; known are %s", (int)length, item,
-                     bs_near_among(wrong, text).text, text);
+                     bs_suggest_among(wrong, text).text, text);
 }
 
 /* "cuda=bf16", or "bf16" for every kind that has it. */
@@ -89,11 +89,11 @@ static mdot_status parse_computes(const char *text, computes *out_computes, mdot
 static mdot_status unknown_target(const char *name, mdot_error *err)
 {
     char text[512];
-    bs_list list;
-    bs_list_begin(&list, text, sizeof text);
+    bs_join list;
+    bs_join_begin(&list, text, sizeof text);
     for (int b = 0; b < CG_BACKENDS; b++) cg_backends[b]->list(&list);
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no target \"%s\"%s; known are %s", name,
-                     bs_near_among(name, text).text, text);
+                     bs_suggest_among(name, text).text, text);
 }
 
 /* NOT_FOUND: the name is none of the backend's. */

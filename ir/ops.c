@@ -1,7 +1,7 @@
 /* ops.c — the operator table itself, looking operators up, and the report of unsupported ones. */
 #include "ir/ops.h"
 
-#include "base/list.h"
+#include "base/join.h"
 #include "ir/ops/families.h"
 
 #include <limits.h>
@@ -111,20 +111,20 @@ static const char *way_out(const char *op_type)
 }
 
 /* Adds `Type at "a", "b" … and 3 more` for the unsupported nodes of the type of `first`, the first such node. */
-static void list_type(bs_list *types, const ir_node *first)
+static void list_type(bs_join *types, const ir_node *first)
 {
     char text[512]; /* cut names, so that the first of each list fits */
-    bs_list names;
-    bs_list_begin(&names, text, sizeof text);
+    bs_join names;
+    bs_join_begin(&names, text, sizeof text);
     for (const ir_node *node = first; node != NULL; node = node->next) {
         if (is_supported(node) || strcmp(node->op_type, first->op_type) != 0) continue;
         if (names.count < MAX_NAMED)
-            bs_list_add(&names, "\"%.400s\"", node->name);
+            bs_join_add(&names, "\"%.400s\"", node->name);
         else
-            bs_list_omit(&names);
+            bs_join_omit(&names);
     }
     const char *instead = way_out(first->op_type);
-    bs_list_add(types, "%.80s at %s%s%s%s", first->op_type, text, instead != NULL ? " (" : "",
+    bs_join_add(types, "%.80s at %s%s%s%s", first->op_type, text, instead != NULL ? " (" : "",
                 instead != NULL ? instead : "", instead != NULL ? ")" : "");
 }
 
@@ -152,8 +152,8 @@ static mdot_status check_types(const ir_graph *graph, mdot_error *err)
 mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err)
 {
     char text[sizeof((mdot_error *)0)->message];
-    bs_list types;
-    bs_list_begin(&types, text, sizeof text);
+    bs_join types;
+    bs_join_begin(&types, text, sizeof text);
     types.separator = "; ";
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         if (is_supported(node)) continue;

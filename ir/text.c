@@ -2,7 +2,7 @@
 #include "ir/text.h"
 #include "base/number.h"
 #include "base/printable.h"
-#include "base/stream.h"
+#include "base/memstream.h"
 
 #include "ir/ops/families.h"
 
@@ -325,13 +325,13 @@ static void print_graph(printer *p, const ir_graph *graph)
 
 char *ir_graph_print(const ir_graph *graph, ir_arena *arena)
 {
-    bs_stream stream;
+    bs_memstream stream;
     size_t length = 0;
     printer p = {.scratch = ir_arena_create(0)};
-    if (bs_stream_open(&stream)) p.out = stream.file;
+    if (bs_memstream_open(&stream)) p.out = stream.file;
     if (p.scratch != NULL) p.printed = IR_NEW_ARRAY(p.scratch, bool, graph->value_count);
     if (p.out != NULL && p.printed != NULL) print_graph(&p, graph);
-    char *whole = bs_stream_close(&stream, &length), *text = NULL;
+    char *whole = bs_memstream_close(&stream, &length), *text = NULL;
     if (whole != NULL && p.printed != NULL && !p.failed) text = ir_arena_strndup(arena, whole, length);
     free(whole);
     ir_arena_destroy(p.scratch);

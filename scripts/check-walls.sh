@@ -21,32 +21,32 @@ trap 'rm -rf "$work"' EXIT INT TERM
 cat > "$work/walls" <<'WALLS'
 include         mdot_base.h mdot_run.h mdot_predict.h mdot_calibrate.h mdot.h
 base            mdot/mdot_base.h
-runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/job/job.h
+runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/predict/predict_extension.h
 runtime/core    base/ mdot/mdot.h mdot/mdot_abi.h
 runtime/cuda    base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h
 runtime/job     base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h
 ir              base/ mdot/mdot_base.h
 frontend/onnx   base/ mdot/mdot_base.h ir/ onnx.pb-c.h
 frontend/job    base/ mdot/mdotjob.h mdot/mdot.h ir/ frontend/onnx/
-codegen         base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_abi.h ir/ codegen/cpu/cpu.h codegen/cuda/cuda.h
-codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/apart.h codegen/machine.h codegen/pool.h codegen/table.h
-codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/machine.h codegen/pool.h codegen/table.h
+codegen         base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_abi.h ir/ codegen/cpu/cpu_backend.h codegen/cuda/cuda_backend.h
+codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/subprocess.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
+codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
 compiler        base/ mdot/ ir/ frontend/onnx/onnx.h codegen/backend.h codegen/codegen.h
-cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h weights/cards.def
+cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h weights/measured_gpus.def
 examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
-examples/slurm  mdot/mdot_base.h mdot/mdot.h
-examples/scheduler          mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h examples/scheduler/
-examples/scheduler/core     mdot/mdot_base.h
-examples/scheduler/policy   mdot/mdot_base.h examples/scheduler/core/ examples/scheduler/solve/
-examples/scheduler/solve    mdot/mdot_base.h
-examples/scheduler/estimate mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h examples/scheduler/core/ examples/scheduler/input/
-examples/scheduler/input    mdot/mdot_base.h examples/scheduler/core/
-examples/scheduler/report   mdot/mdot_base.h examples/scheduler/core/
-examples/scheduler/idle     mdot/mdot_base.h examples/scheduler/core/ examples/scheduler/input/
-examples/scheduler/experiment mdot/mdot_base.h examples/scheduler/
+integrations/slurm  mdot/mdot_base.h mdot/mdot.h
+simulator          mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h simulator/
+simulator/core     mdot/mdot_base.h
+simulator/policy   mdot/mdot_base.h simulator/core/ simulator/solve/
+simulator/solve    mdot/mdot_base.h
+simulator/estimate mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h simulator/core/ simulator/input/
+simulator/input    mdot/mdot_base.h simulator/core/
+simulator/report   mdot/mdot_base.h simulator/core/
+simulator/idle     mdot/mdot_base.h simulator/core/ simulator/input/
+simulator/experiment mdot/mdot_base.h simulator/
 WALLS
 # Measures what libmdot does not show (subject.h says why), with cubins of its own.
-echo "examples/bench/gpu base/file.h mdot/ runtime/core/predictor.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
+echo "benchmarks/gpu base/file.h mdot/ runtime/core/predictor.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
 
 # What becomes one library; nothing is in two lines of one library twice.
 cat > "$work/libraries" <<'LIBRARIES'
@@ -68,7 +68,7 @@ FNR == NR { allowed[$1] = " " substr($0, length($1) + 1) " "; next }
     folder = ""
     for (name in allowed) if (index($1, name "/") == 1 && length(name) > length(folder)) folder = name
     if (folder == "") { print $1 ": is in no folder that scripts/check-walls.sh knows"; next }
-    # a folder within one, ir/ops or examples/bench, belongs to it
+    # a folder within one, ir/ops or benchmarks, belongs to it
     if (index($2, folder "/") == 1) {
         behind_wall = ""
         for (name in allowed) if (index($2, name "/") == 1 && length(name) > length(behind_wall)) behind_wall = name

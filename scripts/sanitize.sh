@@ -8,11 +8,11 @@
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- thread valgrind
-threaded="test_predict_calls test_context test_armor test_lock test_runtime_run test_workers
+threaded="test_predict_calls test_context test_handle_validation test_lock test_runtime_run test_workers
           test_runtime_cuda test_runtime_cuda_faults test_runtime_cuda_limits"
 # Not those that count allocations or forbid system calls: both are valgrind's own.
-checked="test_context test_runtime_open test_armor test_armor_calls test_info test_table test_job test_job_file test_predict
-         test_rows"
+checked="test_context test_runtime_open test_handle_validation test_handle_validation_calls test_info test_table_check test_job test_job_file test_predict
+         test_operator_features"
 status=0
 for tool; do
     case $tool in

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A scheduler's life in minutes (examples/bench/soak/soak.c): predictions on two threads while the artefact is replaced every
+# A scheduler's life in minutes (benchmarks/soak/soak.c): predictions on two threads while the artefact is replaced every
 # second and jobs come and go; then rounds of 10,000 pairs, timed.
 #
 #     scripts/soak.sh                                       # 10^8 predictions, 1000 rounds

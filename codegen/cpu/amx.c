@@ -7,7 +7,7 @@
  */
 #include "codegen/cpu/amx.h"
 
-#include "codegen/cpu/half.h"
+#include "codegen/cpu/bf16.h"
 
 /* The palette that there is, and for each tile bytes of a row and rows (SDM volume 1, table "Memory Area Layout for
  * LDTILECFG"). */
@@ -29,7 +29,7 @@ static LLVMValueRef configuration(cg_emitter *e)
 
 static bool is_plain(const cg_emitter *e)
 {
-    return e->target->in_plain_vectors;
+    return e->target->use_generic_vectors;
 }
 
 void cg_amx_configure(cg_emitter *e)
@@ -52,7 +52,7 @@ static LLVMValueRef number(cg_emitter *e, int tile)
 void cg_amx_begin_kernel(cg_emitter *e)
 {
     if (!is_plain(e)) return;
-    LLVMTypeRef row = cg_vector(e, e->i32, CG_AMX_PAIRS);
+    LLVMTypeRef row = cg_vector(e, e->i32, CG_AMX_BF16);
     e->amx_tiles = LLVMBuildArrayAlloca(e->builder, row, cg_const_int(e->i32, CG_AMX_TILES * CG_AMX_ROWS), "tiles");
     LLVMSetAlignment(e->amx_tiles, CG_AMX_ROW_BYTES);
 }
@@ -60,13 +60,13 @@ void cg_amx_begin_kernel(cg_emitter *e)
 static LLVMValueRef tile_row(cg_emitter *e, int tile, LLVMValueRef row)
 {
     LLVMValueRef at = cg_iadd(e, cg_int(e, (int64_t)tile * CG_AMX_ROWS), row);
-    return cg_at(e, cg_vector(e, e->i32, CG_AMX_PAIRS), e->amx_tiles, at);
+    return cg_at(e, cg_vector(e, e->i32, CG_AMX_BF16), e->amx_tiles, at);
 }
 
 /* Copies a tile's rows from (or to) memory; zeros where there is no address. */
 static void move_rows(cg_emitter *e, int tile, LLVMValueRef address, LLVMValueRef stride, bool to_tile)
 {
-    LLVMTypeRef type = cg_vector(e, e->i32, CG_AMX_PAIRS);
+    LLVMTypeRef type = cg_vector(e, e->i32, CG_AMX_BF16);
     cg_loop row;
     cg_loop_begin(e, &row, cg_int(e, 0), cg_int(e, CG_AMX_ROWS), 1, 0, NULL, false);
     LLVMValueRef inside = tile_row(e, tile, row.index), outside = address;
@@ -79,17 +79,17 @@ static void move_rows(cg_emitter *e, int tile, LLVMValueRef address, LLVMValueRe
 
 static void add_product_plainly(cg_emitter *e, int sums, int left, int right)
 {
-    LLVMTypeRef words = cg_vector(e, e->i32, CG_AMX_PAIRS), floats = cg_vector(e, e->f32, CG_AMX_PAIRS);
+    LLVMTypeRef words = cg_vector(e, e->i32, CG_AMX_BF16), floats = cg_vector(e, e->f32, CG_AMX_BF16);
     LLVMValueRef zeros[] = {cg_const(e, floats, 0), cg_const(e, floats, 0)};
     cg_loop row, pair;
     cg_loop_begin(e, &row, cg_int(e, 0), cg_int(e, CG_AMX_ROWS), 1, 0, NULL, false);
     LLVMValueRef left_row = tile_row(e, left, row.index), sum_row = tile_row(e, sums, row.index);
-    cg_loop_begin(e, &pair, cg_int(e, 0), cg_int(e, CG_AMX_PAIRS), 1, 2, zeros, false);
-    LLVMValueRef a = cg_splat(e, cg_load(e, e->i32, cg_at(e, e->i32, left_row, pair.index), 0), CG_AMX_PAIRS);
+    cg_loop_begin(e, &pair, cg_int(e, 0), cg_int(e, CG_AMX_BF16), 1, 2, zeros, false);
+    LLVMValueRef a = cg_splat(e, cg_load(e, e->i32, cg_at(e, e->i32, left_row, pair.index), 0), CG_AMX_BF16);
     LLVMValueRef b = cg_load(e, words, tile_row(e, right, pair.index), CG_AMX_ROW_BYTES);
-    LLVMValueRef low_a = cg_low_of_pairs(e, a), low_b = cg_low_of_pairs(e, b);
+    LLVMValueRef low_a = cg_low_of_bf16(e, a), low_b = cg_low_of_bf16(e, b);
     LLVMValueRef even = cg_fma(e, low_a, low_b, pair.carried[0]);
-    LLVMValueRef high_a = cg_high_of_pairs(e, a), high_b = cg_high_of_pairs(e, b);
+    LLVMValueRef high_a = cg_high_of_bf16(e, a), high_b = cg_high_of_bf16(e, b);
     LLVMValueRef odd = cg_fma(e, high_a, high_b, pair.carried[1]);
     cg_loop_end(e, &pair, (LLVMValueRef[]){even, odd});
     LLVMValueRef sum = cg_load(e, floats, sum_row, CG_AMX_ROW_BYTES);
@@ -123,7 +123,7 @@ void cg_amx_store(cg_emitter *e, int tile, LLVMValueRef address, LLVMValueRef st
         cg_intrinsic(e, "llvm.x86.tilestored64", NULL, (LLVMValueRef[]){number(e, tile), address, stride}, 3);
 }
 
-void cg_amx_add_product(cg_emitter *e, int sums, int left, int right)
+void cg_amx_dot(cg_emitter *e, int sums, int left, int right)
 {
     if (is_plain(e)) {
         add_product_plainly(e, sums, left, right);

@@ -34,7 +34,7 @@ static attention_head locate_head(cg_emitter *e, const pl_plan *plan, const pl_a
         .value_stride = cg_dim(e, k->v.row_stride),
         .out_stride = cg_dim(e, k->out.row_stride),
     };
-    h.tiles = h.pairs && e->target->products == CG_PRODUCTS_TILES;
+    h.tiles = h.pairs && e->target->products == CG_MATMUL_AMX;
     if (k->mask < 0) return h;
     LLVMValueRef offset = cg_imul(e, batch, cg_dim(e, k->mask_batch));
     offset = cg_iadd(e, offset, cg_imul(e, head, cg_dim(e, k->mask_head)));
@@ -84,7 +84,7 @@ static void emit_query_blocks(cg_emitter *e, const pl_plan *plan, const pl_atten
     LLVMValueRef queries = cg_dim(e, k->queries), heads = cg_imul(e, cg_dim(e, k->batch), cg_int(e, k->heads));
     LLVMValueRef blocks = LLVMBuildUDiv(e->builder, cg_isub(e, cg_iadd(e, queries, grain), one), grain, "");
     LLVMValueRef some = cg_imax(e, blocks, one); /* of no queries: nothing is divided by */
-    cg_range share = cg_share_of(e, cg_imul(e, heads, blocks));
+    cg_range share = cg_slice_of(e, cg_imul(e, heads, blocks));
     LLVMValueRef first = LLVMBuildUDiv(e->builder, share.from, some, "");
     LLVMValueRef end = LLVMBuildUDiv(e->builder, cg_isub(e, cg_iadd(e, share.to, some), one), some, "");
     cg_loop loop;
@@ -105,11 +105,11 @@ void cg_attention(cg_emitter *e, const pl_plan *plan, const pl_attention *k, con
                   LLVMValueRef scratch)
 {
     LLVMValueRef batches = cg_dim(e, k->batch);
-    if (e->target->products == CG_PRODUCTS_TILES) cg_amx_begin_kernel(e);
+    if (e->target->products == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
     if (!cg_attention_is_split(k))
         emit_batches(e, plan, k, buffers, scratch, (cg_range){cg_int(e, 0), batches});
     else if (cg_attention_is_small(k, e->target))
-        emit_batches(e, plan, k, buffers, scratch, cg_share_of(e, batches));
+        emit_batches(e, plan, k, buffers, scratch, cg_slice_of(e, batches));
     else
         emit_query_blocks(e, plan, k, buffers, scratch);
 }

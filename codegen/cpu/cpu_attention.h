@@ -4,14 +4,14 @@
  *   cpu_attention_stream.c  streams over keys with queries in the lanes: any size
  *   cpu_attention_lanes.c   its way from rows of memory to lanes and back
  *   cpu_attention_small.c   a handful of queries and keys, channels in the lanes, all in registers
- *   cpu_attention_pairs.c   what the stream multiplies as pairs of bfloat16: queries, keys and values as such
+ *   cpu_attention_bf16.c   what the stream multiplies as pairs of bfloat16: queries, keys and values as such
  *   cpu_attention_amx.c     its products by matrix tiles
- *   scores.c                scores and masks, as both compute them
+ *   cpu_attention_scores.c                scores and masks, as both compute them
  */
 #ifndef CG_CPU_ATTENTION_H
 #define CG_CPU_ATTENTION_H
 
-#include "codegen/cpu/half.h"
+#include "codegen/cpu/bf16.h"
 
 /* One batch and head: pointers to position 0, strides from position to position in elements. */
 typedef struct attention_head {
@@ -47,10 +47,10 @@ int64_t cg_attention_stream_grain(const cg_cpu_target *target);
 int64_t cg_attention_stream_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target);
 bool cg_attention_is_half(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target);
 
-/* cpu_attention_pairs.c. Scratch is of words, each a pair; pointers as those of the stream. */
+/* cpu_attention_bf16.c. Scratch is of words, each a pair; pointers as those of the stream. */
 
 /* `count` pairs of a query's channels, from pair `pair` on, as bits in f32. */
-LLVMValueRef cg_query_pairs(cg_emitter *e, const attention_head *head, LLVMValueRef row, LLVMValueRef pair, int count);
+LLVMValueRef cg_query_bf16(cg_emitter *e, const attention_head *head, LLVMValueRef row, LLVMValueRef pair, int count);
 /* Rows first_key … of the keys as rows of bfloat16: they themselves or, rounded, in `to`. */
 typedef struct cg_key_rows {
     LLVMValueRef first, stride; /* in bfloat16 */

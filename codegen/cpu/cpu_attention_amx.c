@@ -12,7 +12,7 @@
 
 enum { SIDE = 2, LEFT = SIDE * SIDE, RIGHT = LEFT + SIDE, QUERIES = CG_AMX_ROW_BYTES / 4, CHUNK = 16 };
 
-static_assert(CG_AMX_STEP == 2 * CG_AMX_PAIRS, "channels or keys of a tile");
+static_assert(CG_AMX_STEP == 2 * CG_AMX_BF16, "channels or keys of a tile");
 
 /* ---- Packing a head ---------------------------------------------------------------------------------------------- */
 
@@ -68,9 +68,9 @@ static LLVMValueRef value_or_nothing(cg_emitter *e, const attention_head *head, 
 static void turn_values(cg_emitter *e, const attention_head *head, LLVMValueRef first_key, LLVMValueRef channel,
                         LLVMValueRef to, LLVMValueRef row_bytes)
 {
-    LLVMValueRef rows[CG_AMX_PAIRS];
+    LLVMValueRef rows[CG_AMX_BF16];
     LLVMTypeRef floats = cg_vector(e, e->f32, CHUNK);
-    for (int i = 0; i < CG_AMX_PAIRS; i++) {
+    for (int i = 0; i < CG_AMX_BF16; i++) {
         LLVMValueRef key = cg_iadd(e, first_key, cg_int(e, 2 * i));
         LLVMValueRef low = value_or_nothing(e, head, key, channel);
         LLVMValueRef high = value_or_nothing(e, head, cg_iadd(e, key, cg_int(e, 1)), channel);
@@ -126,7 +126,7 @@ static void add_products(cg_emitter *e, const tiles *t, LLVMValueRef left, LLVMV
     for (int j = 0; j < t->columns; j++)
         cg_amx_load(e, RIGHT + j, cg_at(e, e->f32, right, cg_int(e, (int64_t)j * QUERIES)), t->bytes);
     for (int i = 0; i < t->rows; i++)
-        for (int j = 0; j < t->columns; j++) cg_amx_add_product(e, i * SIDE + j, LEFT + i, RIGHT + j);
+        for (int j = 0; j < t->columns; j++) cg_amx_dot(e, i * SIDE + j, LEFT + i, RIGHT + j);
 }
 
 static void store_sums(cg_emitter *e, const tiles *t)

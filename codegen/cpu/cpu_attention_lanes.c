@@ -68,7 +68,7 @@ static LLVMValueRef read_scaled_query(cg_emitter *e, const cg_stream *s, LLVMVal
 static LLVMValueRef read_query_pairs(cg_emitter *e, const cg_stream *s, LLVMValueRef row, LLVMValueRef column,
                                      int count)
 {
-    return cg_resize(e, cg_query_pairs(e, s->head, row, column, count), e->target->lanes, 0);
+    return cg_resize(e, cg_query_bf16(e, s->head, row, column, count), e->target->lanes, 0);
 }
 
 void cg_load_queries(cg_emitter *e, const cg_stream *s)

@@ -3,9 +3,9 @@
  *   for each block of queries                   up to a register tile wide: 64 on v4, 16 on v3
  *     transpose the queries into scratch        so that a vector holds one channel of consecutive queries
  *     for each block of KEYS keys
- *       scores  [key, query]     = k · q        tile.c: rows are keys, the panel is the transposed queries
+ *       scores  [key, query]     = k · q        register_tile.c: rows are keys, the panel is the transposed queries
  *       weights [key, query]     = 2^(score - running maximum), summed per lane
- *       context [channel, query] += v · weights tile.c: rows are channels, the panel is the weights
+ *       context [channel, query] += v · weights register_tile.c: rows are channels, the panel is the weights
  *     divide by the sums and transpose into out
  *
  * Each query is a lane from beginning to end, so maximum, sum and rescaling (Milakov and Gimelshein, "Online normalizer
@@ -254,7 +254,7 @@ static void emit_weighing_tile(cg_emitter *e, const cg_stream *s, int channels, 
         LLVMValueRef splat = cg_splat(e, scalar, e->target->lanes);
         for (int j = 0; j < s->vectors; j++) {
             LLVMValueRef before = step.carried[i * s->vectors + j];
-            carried[i * s->vectors + j] = s->head->pairs ? cg_add_pair_products(e, splat, weight[j], before)
+            carried[i * s->vectors + j] = s->head->pairs ? cg_bf16_dot(e, splat, weight[j], before)
                                                          : cg_fma(e, splat, weight[j], before);
         }
     }
@@ -486,7 +486,7 @@ int64_t cg_attention_stream_grain(const cg_cpu_target *target)
 
 int64_t cg_attention_stream_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
 {
-    bool half = cg_attention_is_half(plan, k, target), tiles = half && target->products == CG_PRODUCTS_TILES;
+    bool half = cg_attention_is_half(plan, k, target), tiles = half && target->products == CG_MATMUL_AMX;
     int64_t bytes = 4 * stream_words(k, tiles, target);
     if (tiles) return bytes + cg_amx_head_bytes(plan, k);
     return half ? bytes + 4 * (KEYS / 2) * (k->value_dim + k->dim) : bytes;

@@ -5,7 +5,7 @@
 #define CG_CPU_ATTENTION_STREAM_H
 
 #include "codegen/cpu/cpu_attention.h"
-#include "codegen/cpu/tile.h"
+#include "codegen/cpu/register_tile.h"
 
 typedef struct cg_stream {
     const attention_head *head;

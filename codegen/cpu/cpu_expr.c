@@ -9,8 +9,8 @@
  * each arithmetic operator stand in arith.c.
  */
 #include "codegen/cpu/arith.h"
-#include "codegen/cpu/half.h"
-#include "codegen/cpu/memo.h"
+#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/pointer_map.h"
 
 #include <assert.h>
 
@@ -18,8 +18,8 @@ typedef struct evaluation {
     cg_emitter *e;
     const cg_scope *scope;
     const pl_plan *plan;
-    cg_memo vector; /* the vector loop stands for all lanes */
-    cg_memo scalar; /* for lane 0 alone: addresses */
+    cg_pointer_map vector; /* the vector loop stands for all lanes */
+    cg_pointer_map scalar; /* for lane 0 alone: addresses */
 } evaluation;
 
 static void evaluation_init(evaluation *v, cg_emitter *e, const cg_scope *scope, const pl_plan *plan)
@@ -27,8 +27,8 @@ static void evaluation_init(evaluation *v, cg_emitter *e, const cg_scope *scope,
     v->e = e;
     v->scope = scope;
     v->plan = plan;
-    cg_memo_init(&v->vector, plan->arena);
-    cg_memo_init(&v->scalar, plan->arena);
+    cg_pointer_map_init(&v->vector, plan->arena);
+    cg_pointer_map_init(&v->scalar, plan->arena);
 }
 
 static LLVMValueRef evaluate(evaluation *v, const pl_expr *expr, bool lane0);
@@ -175,11 +175,11 @@ static LLVMValueRef evaluate_node(evaluation *v, const pl_expr *expr, bool lane0
 
 static LLVMValueRef evaluate(evaluation *v, const pl_expr *expr, bool lane0)
 {
-    cg_memo *known = lane0 ? &v->scalar : &v->vector;
+    cg_pointer_map *known = lane0 ? &v->scalar : &v->vector;
     void *found;
-    if (cg_memo_get(known, expr, &found)) return found;
+    if (cg_pointer_map_get(known, expr, &found)) return found;
     LLVMValueRef value = evaluate_node(v, expr, lane0);
-    cg_memo_put(known, expr, value);
+    cg_pointer_map_put(known, expr, value);
     return value;
 }
 

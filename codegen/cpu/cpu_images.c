@@ -1,4 +1,4 @@
-/* cpu_images.c — plans → an artefact's CPU images: what cpu.h promises, in order. */
+/* cpu_images.c — plans → an artefact's CPU images: what cpu_backend.h promises, in order. */
 #include "codegen/cpu/emit.h"
 
 #include <stdlib.h>
@@ -7,19 +7,19 @@
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
 
 static const struct {
-    mdot_cpu_level level;
+    mdot_cpu_isa level;
     const char *name;
 } levels[] = {
 #define LEVEL(id, value, text) {MDOT_CPU_##id, text},
-    MDOT_CPU_LEVEL_MAP(LEVEL)
+    MDOT_CPU_ISA_MAP(LEVEL)
 #undef LEVEL
 };
 enum { LEVEL_COUNT = sizeof levels / sizeof levels[0] };
 
-static void list_targets(bs_list *names)
+static void list_targets(bs_join *names)
 {
-    bs_list_add(names, "cpu");
-    for (int i = 0; i < LEVEL_COUNT; i++) bs_list_add(names, "cpu:%s", levels[i].name);
+    bs_join_add(names, "cpu");
+    for (int i = 0; i < LEVEL_COUNT; i++) bs_join_add(names, "cpu:%s", levels[i].name);
 }
 
 /* "cpu" is every level, as far as it computes in what is asked or in f32; "cpu:x86-64-v4" is that one. */
@@ -100,7 +100,7 @@ mdot_status cg_cpu_make_images(const cg_entry *entries, int entry_count, const c
     const cg_cpu_target *rows[MDOT_ABI_MAX_IMAGES];
     *out_images = (cg_cpu_images){0};
     for (int i = 0; i < count && i < MDOT_ABI_MAX_IMAGES; i++) {
-        rows[i] = cg_cpu_target_find((mdot_cpu_level)targets[i].number, targets[i].compute);
+        rows[i] = cg_cpu_target_find((mdot_cpu_isa)targets[i].number, targets[i].compute);
         if (rows[i] == NULL)
             return mdot_fail(err, MDOT_UNSUPPORTED, "CPU level number %u in %s is unknown", targets[i].number,
                              cg_compute_name(targets[i].compute));

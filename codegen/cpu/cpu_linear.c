@@ -4,7 +4,7 @@
  *   for each block of ROW_BLOCK rows            A's block and the staging strip stay in the L2 and L1 caches
  *     for each strip of columns                 as wide as a register tile: 64 on v4, 16 on v3
  *       for each block of at most K_BLOCK of k  the strip's weights stay in the L1 cache
- *         for each tile of rows                 tile.c
+ *         for each tile of rows                 register_tile.c
  *
  * Sums that are not finished, and all sums of a strip whose epilogue is more than an addition, lie in memory between
  * the loops. Either in `out` itself (a direct strip): then the epilogue's other terms are where the accumulators start,
@@ -15,8 +15,8 @@
  */
 #include "codegen/cpu/cpu_linear.h"
 #include "codegen/cpu/amx.h"
-#include "codegen/cpu/half.h"
-#include "codegen/cpu/tile.h"
+#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/register_tile.h"
 
 enum { K_BLOCK = 128 }; /* × 64 columns of f32 is 32 KB */
 
@@ -143,7 +143,7 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
 {
     (void)carried;
     const linear *l = context;
-    bool pairs = l->products == CG_PRODUCTS_PAIRS;
+    bool pairs = l->products == CG_MATMUL_BF16;
     cg_tile tile = {.rows = rows->count, .vectors = l->vectors, .pairs = pairs};
     cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel = l->panel, .panel_step = l->panel_step};
     for (int i = 0; i < rows->count; i++) {
@@ -182,7 +182,7 @@ static int64_t pairs_of(int64_t elements)
 static LLVMValueRef widen_panel(cg_emitter *e, const linear *l, int64_t k_count)
 {
     int lanes = e->target->lanes;
-    int64_t padding = cg_pairs_padding(l->k->k), surplus = l->starts ? padding % 2 : 0;
+    int64_t padding = cg_bf16_padding(l->k->k), surplus = l->starts ? padding % 2 : 0;
     LLVMTypeRef pairs = cg_vector(e, e->i32, lanes);
     LLVMValueRef first = cg_iadd(e, l->k_first, cg_int(e, padding - surplus));
     LLVMValueRef from =
@@ -195,9 +195,9 @@ static LLVMValueRef widen_panel(cg_emitter *e, const linear *l, int64_t k_count)
     for (int j = 0; j < l->vectors; j++) {
         LLVMValueRef ahead = cg_int(e, (int64_t)j * lanes);
         LLVMValueRef both = cg_load(e, pairs, cg_at(e, e->f32, row, ahead), 4 * (unsigned)lanes);
-        LLVMValueRef even = cg_low_of_pairs(e, both);
+        LLVMValueRef even = cg_low_of_bf16(e, both);
         cg_store(e, even, cg_at(e, e->f32, low, ahead), 4 * (unsigned)lanes);
-        LLVMValueRef odd = cg_high_of_pairs(e, both);
+        LLVMValueRef odd = cg_high_of_bf16(e, both);
         cg_store(e, odd, cg_at(e, e->f32, high, ahead), 4 * (unsigned)lanes);
     }
     cg_loop_end(e, &pair, NULL);
@@ -207,8 +207,8 @@ static LLVMValueRef widen_panel(cg_emitter *e, const linear *l, int64_t k_count)
 static LLVMValueRef block_of_panel(cg_emitter *e, const linear *l, int64_t k_count)
 {
     if (l->wide != NULL) return widen_panel(e, l, k_count);
-    if (l->products == CG_PRODUCTS_F32) return panel_pointer(e, l, l->k_first, l->k->k);
-    int64_t padding = cg_pairs_padding(l->k->k) / 2;
+    if (l->products == CG_MATMUL_F32) return panel_pointer(e, l, l->k_first, l->k->k);
+    int64_t padding = cg_bf16_padding(l->k->k) / 2;
     return panel_pointer(e, l, cg_iadd(e, l->k_first, cg_int(e, padding)), padding + l->steps);
 }
 
@@ -296,18 +296,18 @@ static bool is_stored_half(const pl_plan *plan, int buffer, const cg_cpu_target 
 }
 
 /* A weight that something else reads whole is in f32 for all. */
-static cg_products products_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
+static cg_matmul_kind products_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
-    return k->k > 0 && is_stored_half(plan, k->weight, target) ? target->products : CG_PRODUCTS_F32;
+    return k->k > 0 && is_stored_half(plan, k->weight, target) ? target->products : CG_MATMUL_F32;
 }
 
 static int64_t steps_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     switch (products_of(plan, k, target)) {
-    case CG_PRODUCTS_PAIRS:
+    case CG_MATMUL_BF16:
         return pairs_of(k->k);
-    case CG_PRODUCTS_TILES:
-        return (k->k + CG_PAIRED_ROWS - 1) / CG_PAIRED_ROWS;
+    case CG_MATMUL_AMX:
+        return (k->k + CG_BF16_ROWS - 1) / CG_BF16_ROWS;
     default:
         return k->k;
     }
@@ -317,10 +317,10 @@ static int64_t steps_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_ta
 static bool reads_in_place(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     switch (products_of(plan, k, target)) {
-    case CG_PRODUCTS_PAIRS:
+    case CG_MATMUL_BF16:
         return is_stored_half(plan, k->a.buffer, target) && k->k % 2 == 0;
-    case CG_PRODUCTS_TILES:
-        return is_stored_half(plan, k->a.buffer, target) && k->k % CG_PAIRED_ROWS == 0;
+    case CG_MATMUL_AMX:
+        return is_stored_half(plan, k->a.buffer, target) && k->k % CG_BF16_ROWS == 0;
     default:
         return !is_stored_half(plan, k->a.buffer, target);
     }
@@ -337,7 +337,7 @@ static bool is_direct(const pl_plan *plan, const pl_linear *k, const cg_cpu_targ
 static bool hides_epilogues(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     int vectors = target->tile_rows * target->tile_vectors;
-    bool pairs = products_of(plan, k, target) == CG_PRODUCTS_PAIRS;
+    bool pairs = products_of(plan, k, target) == CG_MATMUL_BF16;
     return k->epilogue != NULL && takes_long(k->epilogue) && target->tile_vectors == CG_MAX_TILE_VECTORS &&
            k->columns >= 2 * strip_columns(target) &&
            cg_tile_turns(pairs, first_block_size(steps_of(plan, k, target))) >= vectors;
@@ -352,9 +352,9 @@ static scratch_parts parts_of(const pl_plan *plan, const pl_linear *k, const cg_
 {
     scratch_parts parts = {0};
     int64_t columns = strip_columns(target), one_stage = CG_LINEAR_ROW_BLOCK * columns * 4;
-    cg_products products = products_of(plan, k, target);
+    cg_matmul_kind products = products_of(plan, k, target);
     bool in_place = reads_in_place(plan, k, target);
-    if (products == CG_PRODUCTS_TILES) {
+    if (products == CG_MATMUL_AMX) {
         int64_t row_bytes = CG_AMX_ROW_BYTES * steps_of(plan, k, target);
         parts.stage_bytes = CG_AMX_GROUP * columns * 4;
         parts.copy_bytes = row_bytes * (in_place ? CG_AMX_GROUP : CG_LINEAR_ROW_BLOCK);
@@ -362,7 +362,7 @@ static scratch_parts parts_of(const pl_plan *plan, const pl_linear *k, const cg_
     }
     if (!is_direct(plan, k, target) || k->columns % columns != 0) parts.stage_bytes = one_stage;
     if (hides_epilogues(plan, k, target)) parts.stage_bytes = 2 * one_stage;
-    if (products == CG_PRODUCTS_WIDENED) parts.wide_bytes = K_BLOCK * columns * 4;
+    if (products == CG_MATMUL_WIDENED) parts.wide_bytes = K_BLOCK * columns * 4;
     if (!in_place) parts.copy_bytes = CG_LINEAR_ROW_BLOCK * 4 * steps_of(plan, k, target);
     return parts;
 }
@@ -387,7 +387,7 @@ static void emit_row_block(cg_emitter *e, linear *l, LLVMValueRef first_row, LLV
     l->out_stride = cg_dim(e, k->out.row_stride);
     LLVMValueRef out = matrix_pointer(e, l, &k->out);
     l->out = cg_at(e, l->out_type, out, cg_imul(e, first_row, l->out_stride));
-    if (l->products == CG_PRODUCTS_TILES) {
+    if (l->products == CG_MATMUL_AMX) {
         cg_linear_amx(e, l, !reads_in_place(l->plan, k, e->target));
         return;
     }
@@ -423,18 +423,18 @@ void cg_linear(cg_emitter *e, const pl_plan *plan, const pl_linear *k, const LLV
                 .products = products_of(plan, k, e->target),
                 .steps = steps_of(plan, k, e->target),
                 .out_type = cg_stored_type(e, plan, k->out.buffer)};
-    l.a_type = l.products >= CG_PRODUCTS_PAIRS ? e->i16 : e->f32;
+    l.a_type = l.products >= CG_MATMUL_BF16 ? e->i16 : e->f32;
     scratch_parts parts = parts_of(plan, k, e->target);
     LLVMValueRef wide = cg_at(e, e->i8, scratch, cg_int(e, parts.stage_bytes));
     if (parts.wide_bytes > 0) l.wide = wide;
     if (parts.copy_bytes > 0) l.copy = cg_at(e, e->i8, wide, cg_int(e, parts.wide_bytes));
-    if (l.products == CG_PRODUCTS_TILES) cg_amx_begin_kernel(e);
+    if (l.products == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
     LLVMValueRef rows = cg_dim(e, k->rows);
     if (!cg_linear_is_split(k)) { /* a constant: tiles of exactly as many rows */
         if (k->rows.offset > 0) emit_row_block(e, &l, cg_int(e, 0), rows);
         return;
     }
-    cg_range share = cg_share_in_grains(e, rows, l.products == CG_PRODUCTS_TILES ? CG_AMX_GROUP : e->target->tile_rows);
+    cg_range share = cg_slice_in_grains(e, rows, l.products == CG_MATMUL_AMX ? CG_AMX_GROUP : e->target->tile_rows);
     cg_loop block;
     cg_loop_begin(e, &block, share.from, share.to, CG_LINEAR_ROW_BLOCK, 0, NULL, true);
     LLVMValueRef left = cg_isub(e, share.to, block.index);

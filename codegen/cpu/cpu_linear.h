@@ -20,7 +20,7 @@ typedef struct linear {
     LLVMValueRef stage_before;         /* the finished strip before, whose epilogue this strip hides; NULL: none */
     int64_t width;                     /* columns of a whole strip */
 
-    cg_products products;
+    cg_matmul_kind products;
     int64_t steps;                /* of k: elements, or pairs of them */
     LLVMTypeRef a_type, out_type; /* of an element of A, as the tiles read it, and of `out` */
     LLVMValueRef wide;            /* scratch: a block of the strip's weights in f32; NULL: they are not widened */

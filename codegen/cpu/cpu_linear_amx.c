@@ -11,12 +11,12 @@
  */
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/cpu_linear.h"
-#include "codegen/cpu/half.h"
+#include "codegen/cpu/bf16.h"
 
 enum { SIDE = 2, TILE_COLUMNS = CG_AMX_ROW_BYTES / 4, LEFT = SIDE * SIDE, RIGHT = LEFT + SIDE };
 
 static_assert(CG_AMX_GROUP == SIDE * CG_AMX_ROWS, "two tiles of rows");
-static_assert(CG_PAIRED_ROWS == 2 * CG_AMX_PAIRS, "packed weights are whole tiles");
+static_assert(CG_BF16_ROWS == 2 * CG_AMX_BF16, "packed weights are whole tiles");
 
 typedef struct group {
     const linear *l;
@@ -52,7 +52,7 @@ static void add_products(cg_emitter *e, const group *g, int64_t column, int colu
     cg_loop k;
     cg_loop_begin(e, &k, cg_int(e, 0), cg_int(e, l->steps), 1, 0, NULL, false);
     LLVMValueRef a = cg_at(e, e->i8, g->a, cg_imul(e, k.index, cg_int(e, CG_AMX_ROW_BYTES)));
-    LLVMValueRef b = cg_at(e, e->f32, panel, cg_imul(e, k.index, cg_int(e, CG_AMX_PAIRS * CG_PANEL_COLUMNS)));
+    LLVMValueRef b = cg_at(e, e->f32, panel, cg_imul(e, k.index, cg_int(e, CG_AMX_BF16 * CG_PANEL_COLUMNS)));
     for (int i = 0; i < SIDE; i++) {
         LLVMValueRef row = cg_imul(e, g->a_bytes, cg_int(e, i * CG_AMX_ROWS));
         cg_amx_load(e, LEFT + i, cg_at(e, e->i8, a, row), g->a_bytes);
@@ -60,7 +60,7 @@ static void add_products(cg_emitter *e, const group *g, int64_t column, int colu
     for (int j = 0; j < columns; j++)
         cg_amx_load(e, RIGHT + j, cg_at(e, e->f32, b, cg_int(e, j * TILE_COLUMNS)), panel_bytes);
     for (int i = 0; i < SIDE; i++)
-        for (int j = 0; j < columns; j++) cg_amx_add_product(e, i * SIDE + j, LEFT + i, RIGHT + j);
+        for (int j = 0; j < columns; j++) cg_amx_dot(e, i * SIDE + j, LEFT + i, RIGHT + j);
     cg_loop_end(e, &k, NULL);
 }
 
@@ -81,7 +81,7 @@ static void emit_group(cg_emitter *e, const group *g, int64_t columns, LLVMValue
 
 static void emit_strip(cg_emitter *e, linear *l, LLVMValueRef column, int64_t columns, bool copies)
 {
-    LLVMValueRef panel_column = cg_imul(e, column, cg_int(e, l->steps * CG_AMX_PAIRS));
+    LLVMValueRef panel_column = cg_imul(e, column, cg_int(e, l->steps * CG_AMX_BF16));
     LLVMValueRef stride = cg_imul(e, l->a_stride, cg_int(e, 2)), size = cg_int(e, CG_AMX_GROUP);
     LLVMValueRef copy_stride = cg_int(e, 2 * cg_copy_stride(l));
     cg_loop rows;

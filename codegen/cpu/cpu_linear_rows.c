@@ -1,6 +1,6 @@
 /* cpu_linear_rows.c — what comes before and behind a linear kernel's products: cpu_linear.h. */
 #include "codegen/cpu/cpu_linear.h"
-#include "codegen/cpu/half.h"
+#include "codegen/cpu/bf16.h"
 
 /* ---- Behind: epilogues ------------------------------------------------------------------------------------------ */
 
@@ -45,8 +45,8 @@ void cg_finish_rows(cg_emitter *e, const linear *l, int64_t columns, LLVMValueRe
 
 int64_t cg_copy_stride(const linear *l)
 {
-    if (l->products == CG_PRODUCTS_TILES) return l->k->k + cg_pairs_padding(l->k->k);
-    return l->products == CG_PRODUCTS_PAIRS ? 2 * l->steps : l->k->k;
+    if (l->products == CG_MATMUL_AMX) return l->k->k + cg_bf16_padding(l->k->k);
+    return l->products == CG_MATMUL_BF16 ? 2 * l->steps : l->k->k;
 }
 
 /* `count` elements of A's row to the row of the copy, rounded or widened. */
@@ -55,7 +55,7 @@ static void copy_elements(cg_emitter *e, const linear *l, LLVMValueRef from, LLV
 {
     LLVMTypeRef stored = cg_stored_type(e, l->plan, l->k->a.buffer);
     LLVMValueRef value = cg_load_elements(e, l->plan, l->k->a.buffer, cg_at(e, stored, from, at), count);
-    if (l->products >= CG_PRODUCTS_PAIRS) value = cg_narrow(e, value);
+    if (l->products >= CG_MATMUL_BF16) value = cg_narrow(e, value);
     cg_store(e, value, cg_at(e, l->a_type, to, at), 0);
 }
 

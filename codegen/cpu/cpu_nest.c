@@ -46,7 +46,7 @@ static void open_loop(nest *n, nest_loop *l, int number, int count, LLVMValueRef
     if (!l->open) return;
     bool guarded = !ir_dim_is_number(extent) || extent.offset < 1 || number == n->shared;
     cg_range range = {cg_int(e, 0), cg_dim(e, extent)};
-    if (number == n->shared) range = cg_share_of(e, range.to);
+    if (number == n->shared) range = cg_slice_of(e, range.to);
     cg_loop_begin(e, &l->loop, range.from, range.to, 1, count, carried, guarded);
     n->scope.loops[number] = l->loop.index;
     for (int i = 0; i < count; i++) carried[i] = l->loop.carried[i];
@@ -245,7 +245,7 @@ static cg_range share_of_strips(nest *n, LLVMValueRef extent)
     if (n->by.loop != n->shared) return (cg_range){cg_int(e, 0), extent};
     LLVMValueRef grain = cg_int(e, (int64_t)n->by.block * n->by.lanes);
     LLVMValueRef units = cg_imax(e, LLVMBuildUDiv(e->builder, extent, grain, ""), cg_int(e, 1));
-    cg_range share = cg_share_of(e, units);
+    cg_range share = cg_slice_of(e, units);
     LLVMValueRef is_last = LLVMBuildICmp(e->builder, LLVMIntEQ, share.to, units, "");
     return (cg_range){cg_imul(e, share.from, grain), cg_select(e, is_last, extent, cg_imul(e, share.to, grain))};
 }

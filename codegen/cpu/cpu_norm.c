@@ -5,7 +5,7 @@
  * variance in two passes, as it is defined), and a last pass writes the results. Neighbouring rows are independent, so
  * the processor overlaps one row's reductions across lanes with the next row's arithmetic.
  */
-#include "codegen/cpu/half.h"
+#include "codegen/cpu/bf16.h"
 
 #include <math.h>
 
@@ -370,7 +370,7 @@ void cg_norm(cg_emitter *e, const pl_plan *plan, const pl_norm *k, const LLVMVal
     n.held_count = held_vectors(k, e->target);
     cg_loop rows;
     LLVMValueRef row_count = cg_dim(e, k->rows);
-    cg_range share = cg_norm_is_split(k) ? cg_share_of(e, row_count) : (cg_range){cg_int(e, 0), row_count};
+    cg_range share = cg_norm_is_split(k) ? cg_slice_of(e, row_count) : (cg_range){cg_int(e, 0), row_count};
     cg_loop_begin(e, &rows, share.from, share.to, 1, 0, NULL, true);
     n.row = rows.index;
     if (n.held_count > 0)

@@ -104,7 +104,7 @@ static void begin_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
 /* The loop before the axis, of which a call does its share. */
 static void begin_outer_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
 {
-    cg_range share = s->is_split ? cg_share_of(s->e, count) : (cg_range){cg_int(s->e, 0), count};
+    cg_range share = s->is_split ? cg_slice_of(s->e, count) : (cg_range){cg_int(s->e, 0), count};
     cg_loop_begin(s->e, loop, share.from, share.to, 1, 0, NULL, true);
 }
 

@@ -2,7 +2,7 @@
  * arithmetic is a row here.
  *
  * One module holds the code of every level: each function names its level in its attributes, over a baseline target
- * machine (module.c). Register tiles leave room for one row of the right-hand matrix and a broadcast: v4 has 32
+ * machine (llvm_module.c). Register tiles leave room for one row of the right-hand matrix and a broadcast: v4 has 32
  * registers, 6×4 accumulators + 4 + 1; v3 has 16, 6×2 + 2 + 1.
  */
 #include "codegen/cpu/emit.h"
@@ -45,7 +45,7 @@ static const cg_cpu_target targets[] = {
         .compute = CG_FP32,
         .name = "x86-64-v3",
         .suffix = "v3",
-        .products = CG_PRODUCTS_F32,
+        .products = CG_MATMUL_F32,
         .layout = &cg_layout_f32,
         .cpu = "x86-64-v3",
         .features = "",
@@ -57,7 +57,7 @@ static const cg_cpu_target targets[] = {
         .compute = CG_FP32,
         .name = "x86-64-v4",
         .suffix = "v4",
-        .products = CG_PRODUCTS_F32,
+        .products = CG_MATMUL_F32,
         .layout = &cg_layout_f32,
         .cpu = "x86-64-v4",
         .features = "-prefer-256-bit", /* the generic cpu of this level would halve every vector */
@@ -69,7 +69,7 @@ static const cg_cpu_target targets[] = {
         .compute = CG_BF16,
         .name = "x86-64-v3",
         .suffix = "v3bf16",
-        .products = CG_PRODUCTS_WIDENED,
+        .products = CG_MATMUL_WIDENED,
         .layout = &cg_layout_bf16,
         .cpu = "x86-64-v3",
         .features = "",
@@ -81,7 +81,7 @@ static const cg_cpu_target targets[] = {
         .compute = CG_BF16,
         .name = "x86-64-v4",
         .suffix = "v4bf16",
-        .products = CG_PRODUCTS_WIDENED,
+        .products = CG_MATMUL_WIDENED,
         .layout = &cg_layout_bf16,
         .cpu = "x86-64-v4",
         .features = "-prefer-256-bit",
@@ -93,7 +93,7 @@ static const cg_cpu_target targets[] = {
         .compute = CG_BF16,
         .name = "x86-64-bf16",
         .suffix = "bf16",
-        .products = CG_PRODUCTS_PAIRS,
+        .products = CG_MATMUL_BF16,
         .layout = &cg_layout_bf16,
         .cpu = "x86-64-v4",
         .features = "+avx512bf16,-prefer-256-bit",
@@ -105,7 +105,7 @@ static const cg_cpu_target targets[] = {
         .compute = CG_BF16,
         .name = "x86-64-amx",
         .suffix = "amx",
-        .products = CG_PRODUCTS_TILES,
+        .products = CG_MATMUL_AMX,
         .layout = &cg_layout_bf16,
         .cpu = "x86-64-v4",
         .features = "+amx-tile,+amx-bf16,+avx512bf16,-prefer-256-bit",
@@ -114,7 +114,7 @@ static const cg_cpu_target targets[] = {
     },
 };
 
-const cg_cpu_target *cg_cpu_target_find(mdot_cpu_level level, cg_compute compute)
+const cg_cpu_target *cg_cpu_target_find(mdot_cpu_isa level, cg_compute compute)
 {
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
         if (targets[i].level == level && targets[i].compute == compute) return &targets[i];

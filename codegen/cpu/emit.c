@@ -251,17 +251,17 @@ static LLVMValueRef scale_by(cg_emitter *e, LLVMValueRef units, LLVMValueRef sha
     return LLVMBuildLShr(e->builder, cg_imul(e, units, share), cg_int(e, SHARE_BITS), "");
 }
 
-cg_range cg_share_of(cg_emitter *e, LLVMValueRef units)
+cg_range cg_slice_of(cg_emitter *e, LLVMValueRef units)
 {
     if (e->share_begin == NULL) return (cg_range){cg_int(e, 0), units};
     return (cg_range){scale_by(e, units, e->share_begin), scale_by(e, units, e->share_end)};
 }
 
-cg_range cg_share_in_grains(cg_emitter *e, LLVMValueRef count, int64_t grain)
+cg_range cg_slice_in_grains(cg_emitter *e, LLVMValueRef count, int64_t grain)
 {
     if (e->share_begin == NULL) return (cg_range){cg_int(e, 0), count};
     LLVMValueRef more = cg_iadd(e, count, cg_int(e, grain - 1));
-    cg_range units = cg_share_of(e, LLVMBuildUDiv(e->builder, more, cg_int(e, grain), ""));
+    cg_range units = cg_slice_of(e, LLVMBuildUDiv(e->builder, more, cg_int(e, grain), ""));
     return (cg_range){cg_imul(e, units.from, cg_int(e, grain)),
                       cg_imin(e, cg_imul(e, units.to, cg_int(e, grain)), count)};
 }

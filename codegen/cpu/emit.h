@@ -6,7 +6,7 @@
 #ifndef CG_CPU_EMIT_H
 #define CG_CPU_EMIT_H
 
-#include "codegen/cpu/cpu.h"
+#include "codegen/cpu/cpu_backend.h"
 
 #include <llvm-c/Core.h>
 
@@ -76,9 +76,9 @@ LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two);
 typedef struct cg_range {
     LLVMValueRef from, to;
 } cg_range;
-cg_range cg_share_of(cg_emitter *e, LLVMValueRef units);
+cg_range cg_slice_of(cg_emitter *e, LLVMValueRef units);
 /* The same of 0 … count - 1 in units of `grain`: ranges begin at its multiples, and the last ends at count. */
-cg_range cg_share_in_grains(cg_emitter *e, LLVMValueRef count, int64_t grain);
+cg_range cg_slice_in_grains(cg_emitter *e, LLVMValueRef count, int64_t grain);
 
 /* Values are scalars or vectors of any width; operations take both. An alignment of 0 is the element's own size: all
  * that plan.h promises of a buffer's rows. */

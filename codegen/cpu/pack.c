@@ -58,7 +58,7 @@ static int64_t pairs_bytes(const ir_tensor *matrix)
 {
     int64_t k = shape_of(matrix).k, bytes = panel_bytes(matrix);
     if (bytes <= 0) return bytes;
-    return __builtin_mul_overflow(bytes / k / 2, k + cg_pairs_padding(k), &bytes) ? -1 : bytes;
+    return __builtin_mul_overflow(bytes / k / 2, k + cg_bf16_padding(k), &bytes) ? -1 : bytes;
 }
 
 static void pack_pairs(const ir_tensor *matrix, void *out)
@@ -67,7 +67,7 @@ static void pack_pairs(const ir_tensor *matrix, void *out)
     matrix_shape shape = shape_of(matrix);
     const float *from = matrix->data;
     uint16_t(*to)[CG_PANEL_COLUMNS][2] = out;
-    int64_t padding = cg_pairs_padding(shape.k), pairs = (shape.k + padding) / 2;
+    int64_t padding = cg_bf16_padding(shape.k), pairs = (shape.k + padding) / 2;
     for (int64_t first = 0; first < shape.columns; first += CG_PANEL_COLUMNS, to += pairs) {
         int64_t left = shape.columns - first, width = left < CG_PANEL_COLUMNS ? left : CG_PANEL_COLUMNS;
         memset(to, 0, (size_t)pairs * sizeof *to);
@@ -77,10 +77,10 @@ static void pack_pairs(const ir_tensor *matrix, void *out)
     }
 }
 
-const cg_packing cg_pack_pairs = {.name = "pairs", .matrix_bytes = pairs_bytes, .pack_matrix = pack_pairs};
+const cg_packing cg_pack_bf16 = {.name = "pairs", .matrix_bytes = pairs_bytes, .pack_matrix = pack_pairs};
 
 const cg_layout cg_layout_f32 = {.whole = &cg_pack_panels, .half = &cg_pack_panels};
-const cg_layout cg_layout_bf16 = {.whole = &cg_pack_panels, .half = &cg_pack_pairs};
+const cg_layout cg_layout_bf16 = {.whole = &cg_pack_panels, .half = &cg_pack_bf16};
 
 int64_t cg_packed_bytes(const cg_packing *packing, const ir_tensor *tensor, pl_weight_use use)
 {

@@ -21,13 +21,13 @@ extern const cg_packing cg_pack_panels;
 
 /* The same panels in bfloat16, two rows of K to a 32-bit word: what products of pairs (vdpbf16ps, tdpbf16ps) take, and
  * what widens to two rows of f32 by a shift and a mask. Zeros before the first row make K a multiple of
- * CG_PAIRED_ROWS, which is a tile's: row k stands at p = k + cg_pairs_padding(K), in half p % 2 (the low one first) of
+ * CG_BF16_ROWS, which is a tile's: row k stands at p = k + cg_bf16_padding(K), in half p % 2 (the low one first) of
  * word out[(c / 64 * (K + padding) / 2 + p / 2) * 64 + c % 64]. */
-enum { CG_PAIRED_ROWS = 32 };
-extern const cg_packing cg_pack_pairs;
-static inline int64_t cg_pairs_padding(int64_t k)
+enum { CG_BF16_ROWS = 32 };
+extern const cg_packing cg_pack_bf16;
+static inline int64_t cg_bf16_padding(int64_t k)
 {
-    return (CG_PAIRED_ROWS - k % CG_PAIRED_ROWS) % CG_PAIRED_ROWS;
+    return (CG_BF16_ROWS - k % CG_BF16_ROWS) % CG_BF16_ROWS;
 }
 
 /* What a target's kernels read: matrices that the plan keeps whole, and those that it keeps in 16 bits (pl_is_half). */

@@ -53,7 +53,7 @@ static mdot_status place(packer *p, const cg_packing *packing, const pl_buffer *
                   .form = buffer->use == PL_MATRIX ? (uintptr_t)packing : 0,
                   .count = size_bytes,
                   .columns = tensor->rank > 0 ? (uint64_t)tensor->dims[tensor->rank - 1] : 1};
-    size_t index = cg_pool_share(&p->sources, &key, sizeof key, sizeof key) / sizeof key;
+    size_t index = cg_pool_intern(&p->sources, &key, sizeof key, sizeof key) / sizeof key;
     if (p->sources.failed) return out_of_memory(err);
     if (index < p->places.size_bytes / sizeof *out_at) {
         memcpy(out_at, p->places.bytes + index * sizeof *out_at, sizeof *out_at);
@@ -62,7 +62,7 @@ static mdot_status place(packer *p, const cg_packing *packing, const pl_buffer *
     const void *bytes = NULL;
     mdot_status status = pack(p, packing, buffer, size_bytes, &bytes, err);
     if (status != MDOT_OK) return status;
-    *out_at = cg_pool_share(p->weights, bytes, size_bytes, MDOT_ABI_ALIGNMENT);
+    *out_at = cg_pool_intern(p->weights, bytes, size_bytes, MDOT_ABI_ALIGNMENT);
     size_t at = cg_pool_reserve(&p->places, sizeof *out_at, sizeof *out_at);
     if (p->weights->failed || p->places.failed) return out_of_memory(err);
     memcpy(p->places.bytes + at, out_at, sizeof *out_at);

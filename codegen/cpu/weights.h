@@ -4,7 +4,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/cpu/pack.h"
-#include "codegen/pool.h"
+#include "codegen/byte_pool.h"
 
 /* Where the constants lie that the code of one layout reads. */
 typedef struct cg_placement {

@@ -92,7 +92,7 @@ static const char *at_index(cu_function *f, int buffer, const cu_place *place, c
 static const char *operand(cu_function *f, const pl_heads *h, bool is_half, const char *wanted, const char *batch,
                            const char *head, const char *row)
 {
-    const cu_home *home = cu_home_of(f, h->buffer);
+    const cu_placement *home = cu_placement_of(f, h->buffer);
     return at_index(f, h->buffer, is_half ? &home->half : &home->plain, heads_index(f, h, batch, head, row), wanted);
 }
 
@@ -108,7 +108,7 @@ static void put_result(cu_function *f, const char *batch, const char *head, cons
                        const char *value, const char *indent)
 {
     const pl_attention *a = &f->step->kernel->attention;
-    const cu_home *home = cu_home_of(f, a->out.buffer);
+    const cu_placement *home = cu_placement_of(f, a->out.buffer);
     const cu_place *places[] = {&home->plain, &home->half, &home->output};
     static const char *const names[] = {"out", "out_half", "result"};
     const char *index = heads_index(f, &a->out, batch, head, row);
@@ -189,7 +189,7 @@ static void put_scores(cu_function *f)
            cu_float_text(f->arena, a->scale));
     if (a->mask >= 0) {
         const char *index = mask_index(f, NULL, "head", "i1", "min(key, keys - 1)");
-        mask = at_index(f, a->mask, &cu_home_of(f, a->mask)->plain, index, "mask");
+        mask = at_index(f, a->mask, &cu_placement_of(f, a->mask)->plain, index, "mask");
     }
     put_score_end(f, "s", mask, "                ");
     cu_put(&f->body,
@@ -394,7 +394,7 @@ static void put_streaming(cu_function *f, int64_t shares)
            a->dim, cu_float_text(f->arena, a->scale));
     const char *index = a->mask >= 0 ? mask_index(f, "i0", "head", "i1", "key") : NULL;
     put_score_end(f, "score",
-                  index != NULL ? at_index(f, a->mask, &cu_home_of(f, a->mask)->plain, index, "mask") : NULL,
+                  index != NULL ? at_index(f, a->mask, &cu_placement_of(f, a->mask)->plain, index, "mask") : NULL,
                   "            ");
     cu_put(&f->body,
            "            if (score == -INFINITE) continue;\n"

@@ -1,6 +1,6 @@
 /* cuda_expr.c — scalar expressions to CUDA C, and elements of buffers wherever they lie.
  *
- * Indices are computed in int where every value on the way fits, which spans show (span.h), else in long long. An index
+ * Indices are computed in int where every value on the way fits, which spans show (index_range.h), else in long long. An index
  * that is a sum of loop variables times constants is printed as such, so that padding and the tile's origin cost
  * nothing.
  */
@@ -34,7 +34,7 @@ bool cu_check_types(cu_function *f, const pl_expr *e)
 static bool fits_int(const cu_function *f, const pl_expr *e)
 {
     if (e->dtype == MDOT_DTYPE_I32 || e->dtype == MDOT_DTYPE_BOOL) return true;
-    cu_span s = cu_span_whole(&f->step->space, cu_span_of(&f->step->space, e));
+    cu_range s = cu_range_whole(&f->step->space, cu_range_of(&f->step->space, e));
     return s.low >= INT32_MIN && s.high <= INT32_MAX;
 }
 
@@ -101,14 +101,14 @@ static bool pad_affine(const cu_function *f, const cu_place *place, affine *sum)
 {
     if (place->pitch == place->width) return true;
     affine padded = {.constant = sum->constant / place->width * place->pitch + sum->constant % place->width};
-    cu_span rest = cu_span_number(sum->constant % place->width);
+    cu_range rest = cu_range_constant(sum->constant % place->width);
     if (sum->constant < 0) return false;
     for (int k = 0; k < f->step->space.loop_count; k++) {
         bool is_rows = sum->factor[k] % place->width == 0;
         padded.factor[k] = is_rows ? sum->factor[k] / place->width * place->pitch : sum->factor[k];
-        cu_span loop = f->step->space.loop[k];
+        cu_range loop = f->step->space.loop[k];
         if (!is_rows && loop.unit != 0) return false;
-        if (!is_rows) rest = cu_span_add(rest, cu_span_scale(loop, sum->factor[k]));
+        if (!is_rows) rest = cu_range_add(rest, cu_range_scale(loop, sum->factor[k]));
     }
     if (rest.low < 0 || rest.high >= place->width) return false;
     *sum = padded;
@@ -144,7 +144,7 @@ const pl_expr *cu_matrix_index(cu_function *f, const pl_matrix *m)
 
 void cu_store(cu_function *f, int buffer, const pl_expr *index, const char *value, const char *indent)
 {
-    const cu_home *home = cu_home_of(f, buffer);
+    const cu_placement *home = cu_placement_of(f, buffer);
     if (home->plain.kind != CU_NOWHERE)
         cu_put(&f->body, "%s%s = %s;\n", indent, cu_element(f, buffer, &home->plain, index, "out"), value);
     if (home->half.kind != CU_NOWHERE)
@@ -164,7 +164,7 @@ static const char *load(cu_function *f, const pl_expr *e)
 {
     char wanted[16];
     snprintf(wanted, sizeof wanted, "x%d", f->parameter_count);
-    const cu_home *home = cu_home_of(f, e->i);
+    const cu_placement *home = cu_placement_of(f, e->i);
     return cu_element(f, e->i, &home->plain, e->arg[0], wanted);
 }
 
@@ -234,8 +234,8 @@ static const char *operation(cu_function *f, const pl_expr *e, const char *acc)
     if (e->op == PL_NEG && is_float) return ir_arena_printf(f->arena, "(-%s)", x[0]);
     if (e->op == PL_DIV && is_float) return ir_arena_printf(f->arena, "(%s / %s)", x[0], x[1]);
     /* Proven not to wrap: an index. The proof is in I64; int suffices where nothing is wide. */
-    cu_span whole = cu_span_whole(&f->step->space, cu_span_of(&f->step->space, e));
-    bool is_safe = is_float || (from == MDOT_DTYPE_I64 && cu_span_is_bounded(whole)) || from == MDOT_DTYPE_BOOL;
+    cu_range whole = cu_range_whole(&f->step->space, cu_range_of(&f->step->space, e));
+    bool is_safe = is_float || (from == MDOT_DTYPE_I64 && cu_range_is_bounded(whole)) || from == MDOT_DTYPE_BOOL;
     if (infix[e->op] != NULL && (is_safe || wrapping[e->op] == NULL))
         return ir_arena_printf(f->arena, "(%s %s %s)", x[0], infix[e->op], x[1]);
     const char *name = wrapping[e->op] != NULL ? wrapping[e->op] : calls[e->op];

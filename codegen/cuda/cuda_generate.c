@@ -4,7 +4,7 @@
 
 #include "codegen/cuda/cuda_step.h"
 #include "codegen/cuda/prelude.h"
-#include "codegen/cuda/sync.h"
+#include "codegen/cuda/barriers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ typedef struct bucket { /* being written */
     const cg_entry *entry;
     const cu_stages *stages;
     const cu_layout *layout;
-    const bool *before, *again; /* sync.h */
+    const bool *before, *again; /* barriers.h */
     cu_text calls;
 } bucket;
 
@@ -201,7 +201,7 @@ static void put_places(const bucket *b, cu_text *to)
     static const char *const where[] = {[CU_SHARED] = "shared", [CU_SCRATCH] = "scratch"};
     const cu_stages *stages = b->stages;
     for (int k = 0; k < stages->buffer_count; k++) {
-        const cu_home *home = &b->layout->homes[k];
+        const cu_placement *home = &b->layout->homes[k];
         const cu_place *places[] = {&home->plain, &home->half, &home->output};
         for (int i = 0; i < 3; i++) {
             const cu_place *p = places[i];

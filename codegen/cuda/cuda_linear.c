@@ -121,7 +121,7 @@ static const char *bias_pointer(cu_function *f)
 static bool stores_pairs(const cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
-    const cu_home *home = cu_home_of(f, k->out.buffer);
+    const cu_placement *home = cu_placement_of(f, k->out.buffer);
     const cu_place *places[] = {&home->plain, &home->half, &home->output};
     if (k->columns % 2 != 0 || !cu_divides(2, k->out.offset) || !cu_divides(2, k->out.row_stride)) return false;
     for (int i = 0; i < 3; i++) {
@@ -160,7 +160,7 @@ static void put_fragment_results(cu_function *f)
            k->bias >= 0 ? " + bias_of[j][e]" : "");
     cu_put(&f->body, "                        value[e] = %s;\n                    }\n", value_text(f, "acc"));
     if (stores_pairs(f)) {
-        const cu_home *home = cu_home_of(f, k->out.buffer);
+        const cu_placement *home = cu_placement_of(f, k->out.buffer);
         cu_put(&f->body, "                    const int i1 = column;\n");
         put_pair(f, index, &home->plain, "out");
         put_pair(f, index, &home->half, "out_half");
@@ -198,7 +198,7 @@ static const char *a_element(cu_function *f, const cu_place *place)
     const pl_linear *k = &f->step->kernel->linear;
     cu_step reading = *f->step;
     const cu_step *step = f->step;
-    reading.space.loop[1] = cu_span_between(0, k->k - 1);
+    reading.space.loop[1] = cu_range_between(0, k->k - 1);
     f->step = &reading;
     const char *element = cu_element(f, k->a.buffer, place, cu_matrix_index(f, &k->a), "a");
     f->step = step;
@@ -208,20 +208,20 @@ static const char *a_element(cu_function *f, const cu_place *place)
 /* Rows of `a` into shared memory as 16-bit elements, zeros behind k. */
 static void put_staging(cu_function *f)
 {
-    enum { TOGETHER = 8 }; /* elements of cp.async */
+    enum { PARALLELISM_INPUTS = 8 }; /* elements of cp.async */
     const pl_linear *k = &f->step->kernel->linear;
-    const cu_home *home = cu_home_of(f, k->a.buffer);
+    const cu_placement *home = cu_placement_of(f, k->a.buffer);
     const cu_place *from = home->half.kind != CU_NOWHERE ? &home->half : &home->plain;
     bool is_copy = from->is_half && from->kind == CU_SCRATCH && k->k % CU_FRAGMENT == 0 &&
-                   cu_divides(TOGETHER, k->a.offset) && cu_divides(TOGETHER, k->a.row_stride);
+                   cu_divides(PARALLELISM_INPUTS, k->a.offset) && cu_divides(PARALLELISM_INPUTS, k->a.row_stride);
     const char *element = a_element(f, from), *rounded = from->is_half ? "" : "to_half";
     cu_put(&f->body,
            "        for (int i = threadIdx.x; i < min(rows - first, TILES * 16) * (STEPS * 16 / %d); i += %d) {\n"
            "            const int r = first + i / (STEPS * 16 / %d), i0 = t.first * SCALE + r;\n"
            "            const int i1 = i %% (STEPS * 16 / %d) * %d;\n"
            "            half_t *const to = staged + (r - first) * PITCH + i1;\n",
-           is_copy ? TOGETHER : 1, cu_threads(f), is_copy ? TOGETHER : 1, is_copy ? TOGETHER : 1,
-           is_copy ? TOGETHER : 1);
+           is_copy ? PARALLELISM_INPUTS : 1, cu_threads(f), is_copy ? PARALLELISM_INPUTS : 1, is_copy ? PARALLELISM_INPUTS : 1,
+           is_copy ? PARALLELISM_INPUTS : 1);
     if (is_copy)
         cu_put(&f->body, "            cp_async_16(to, &%s);\n", element);
     else if (k->k % CU_FRAGMENT == 0)
@@ -292,7 +292,7 @@ static void put_shape(cu_function *f, int64_t pitch)
 static void emit_tensor(cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
-    const cu_place *place = &cu_home_of(f, k->a.buffer)->half;
+    const cu_place *place = &cu_placement_of(f, k->a.buffer)->half;
     bool in_place = reads_in_place(k, place),
          several = tile_rows(f->step, cu_schedule_of(f)) > row_tiles(f->step, cu_schedule_of(f)) * CU_ROWS;
     int64_t stride = k->a.row_stride.offset, offset = k->a.offset.offset;
@@ -331,7 +331,7 @@ static const char *dense_weight(cu_function *f)
 
 static const char *plain_a(cu_function *f)
 {
-    return a_element(f, &cu_home_of(f, f->step->kernel->linear.a.buffer)->plain);
+    return a_element(f, &cu_placement_of(f, f->step->kernel->linear.a.buffer)->plain);
 }
 
 /* "sum" with the bias, in column i1. */

@@ -1,6 +1,6 @@
 /* cuda_nest.c — general loop nests: a thread takes a point of the outer loops and goes through the reduction alone.
  *
- * A reduction over the length comes in two steps (stages.h): of a tile, whose result is kept for that tile, and of the
+ * A reduction over the length comes in two steps (grid_stages.h): of a tile, whose result is kept for that tile, and of the
  * tiles' results.
  */
 #include "codegen/cuda/cuda_expr.h"
@@ -152,7 +152,7 @@ static void put_partial_results(cu_function *f)
     const char *points = points_text(f);
     int partials = partials_of(f);
     int tile = cu_schedule_of(f)->tile_units;
-    const char *memory = cu_pointer(f, partials, &cu_home_of(f, partials)->plain, "partial");
+    const char *memory = cu_pointer(f, partials, &cu_placement_of(f, partials)->plain, "partial");
     if (f->step->part == CU_PARTIAL) {
         put_reduction(f);
         cu_put(&f->body, "        %s[t.first / %d * (%s) + point] = acc;\n", memory, tile, points);

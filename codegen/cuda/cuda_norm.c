@@ -70,7 +70,7 @@ static void put_exponentials(cu_function *f, const row *w)
 
 static const char *affine_parameter(cu_function *f, int buffer, const char *wanted)
 {
-    return cu_pointer(f, buffer, &cu_home_of(f, buffer)->plain, wanted);
+    return cu_pointer(f, buffer, &cu_placement_of(f, buffer)->plain, wanted);
 }
 
 static const char *normalised(cu_function *f)

@@ -25,7 +25,7 @@ const char *cu_type_name(mdot_dtype dtype)
 
 static char form_of(const cu_function *f, int buffer, const cu_place *place)
 {
-    const cu_home *home = cu_home_of(f, buffer);
+    const cu_placement *home = cu_placement_of(f, buffer);
     return place == &home->half ? 'h' : place == &home->output ? 'o' : 'p';
 }
 
@@ -136,7 +136,7 @@ const char *cu_weight_pointer(cu_function *f, const char *wanted, const char *ty
                               size_t size_bytes)
 {
     char key[32];
-    size_t offset = cg_pool_share(f->weights, bytes, size_bytes, CU_WEIGHT_ALIGNMENT);
+    size_t offset = cg_pool_intern(f->weights, bytes, size_bytes, CU_WEIGHT_ALIGNMENT);
     if (f->weights->failed && f->status == MDOT_OK)
         f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, "no memory to pack the weights");
     snprintf(key, sizeof key, "w%zu", offset);

@@ -11,7 +11,7 @@
 #define CU_STEP_H
 
 #include "codegen/cuda/cuda_text.h"
-#include "codegen/cuda/places.h"
+#include "codegen/cuda/memory_placement.h"
 
 enum { CU_ROWS = 16 /* of a matrix instruction */, CU_WARP = 32 /* threads */, CU_WEIGHT_ALIGNMENT = 256 };
 
@@ -41,7 +41,7 @@ static inline const pl_buffer *cu_buffer(const cu_function *f, int buffer)
 {
     return &f->layout->stages->buffers[buffer];
 }
-static inline const cu_home *cu_home_of(const cu_function *f, int buffer)
+static inline const cu_placement *cu_placement_of(const cu_function *f, int buffer)
 {
     return &f->layout->homes[buffer];
 }

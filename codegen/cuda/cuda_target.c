@@ -1,5 +1,5 @@
 /* cuda_target.c — the GPU architectures as data: what mdot makes code for, and what a kernel may take there. */
-#include "codegen/cuda/cuda.h"
+#include "codegen/cuda/cuda_backend.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -68,10 +68,10 @@ mdot_status cu_parse(const char *name, cg_compute compute, cg_target out_targets
     return MDOT_OK;
 }
 
-void cu_list(bs_list *names)
+void cu_list(bs_join *names)
 {
-    bs_list_add(names, "cuda");
+    bs_join_add(names, "cuda");
     for (int i = 0; i < CU_TARGETS; i++)
-        bs_list_add(names, "sm_%u%s", cu_targets[i].sm, cu_targets[i].is_accelerated ? "a" : "");
-    bs_list_add(names, "other architectures from sm_%d on that NVRTC knows", LEAST_SM);
+        bs_join_add(names, "sm_%u%s", cu_targets[i].sm, cu_targets[i].is_accelerated ? "a" : "");
+    bs_join_add(names, "other architectures from sm_%d on that NVRTC knows", LEAST_SM);
 }

@@ -2,7 +2,7 @@
 #ifndef CU_FRAGMENTS_H
 #define CU_FRAGMENTS_H
 
-#include "codegen/cuda/cuda.h"
+#include "codegen/cuda/cuda_backend.h"
 
 enum { CU_FRAGMENT = 16 }; /* rows and columns of what a warp loads at once, 16 bytes a lane */
 

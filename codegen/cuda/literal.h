@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* An operand that is the f32 nearest to the value: "1.0f", "(-0.5f)", and by the names of common.c "INFINITE",
+/* An operand that is the f32 nearest to the value: "1.0f", "(-0.5f)", and by the names of common_source.c "INFINITE",
  * "-INFINITE" and "NOT_A_NUMBER". Denormals and the sign of zero are kept; the locale's decimal point doesn't matter.
  * NULL when memory is out. */
 const char *cu_float_text(ir_arena *arena, double value);

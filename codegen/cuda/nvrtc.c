@@ -1,7 +1,7 @@
 /* nvrtc.c — see nvrtc.h. */
 #include "codegen/cuda/nvrtc.h"
 
-#include "base/list.h"
+#include "base/join.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -82,11 +82,11 @@ static mdot_status check_architecture(const cu_nvrtc *nvrtc, int sm, mdot_error 
         nvrtc->GetSupportedArchs(known) != 0)
         return MDOT_OK; /* then the compiler itself judges */
     char text[8 * MAX_KNOWN_SMS];
-    bs_list list;
-    bs_list_begin(&list, text, sizeof text);
+    bs_join list;
+    bs_join_begin(&list, text, sizeof text);
     for (int i = 0; i < count; i++) {
         if (known[i] == sm) return MDOT_OK;
-        bs_list_add(&list, "%d", known[i]);
+        bs_join_add(&list, "%d", known[i]);
     }
     return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC %d.%d makes no code for sm_%d; it does for %s", nvrtc->major,
                      nvrtc->minor, sm, text);

@@ -1,6 +1,6 @@
 /* schedule.h — how a bucket's work is dealt out: to tiles of the length, to the blocks of a grid, to their threads.
  *
- * Everything that decides it is in one structure. stages.c, places.c, sync.c and cuda_generate.c ask it and nothing
+ * Everything that decides it is in one structure. grid_stages.c, memory_placement.c, barriers.c and cuda_generate.c ask it and nothing
  * else, so that another way (a cluster of blocks to a tile, each with a share of the columns) is a schedule beside
  * those below, with such steps of its own as compute otherwise.
  */
@@ -42,6 +42,6 @@ struct cu_schedule {
     void (*put_tile_points)(const cu_schedule *s, cu_text *to, const char *count);
 };
 
-extern const cu_schedule cu_blocks; /* a block to a tile (blocks.c) */
+extern const cu_schedule cu_blocks; /* a block to a tile (tile_schedule.c) */
 
 #endif

@@ -1,7 +1,7 @@
 /* job_read.c — mdotjob.h: an ONNX file → mdot_job, a call a stage. */
-#include "frontend/job/job.h"
+#include "frontend/job/job_reader.h"
 
-#include "base/sized.h"
+#include "base/struct_version.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/passes.h"
 
@@ -49,16 +49,16 @@ static mdot_status read_graph(fe_job *job, mdot_job **out_job)
     mdot_status status = fe_job_strip(job);
     if (status == MDOT_OK) status = fe_job_take_inputs(job);
     if (status != MDOT_OK) return status;
-    status = fe_job_drop_noise(job);
+    status = fe_job_strip_dropout(job);
     if (status == MDOT_OK) status = fe_job_find_folded(job);
     if (status == MDOT_OK) status = fe_job_infer(job);
     if (status != MDOT_OK) return status;
     job->batch = batch_of(job->graph);
     status = fe_job_unfold(job);
-    if (status == MDOT_OK) status = fe_job_unify(job);
+    if (status == MDOT_OK) status = fe_job_canonicalise(job);
     if (status == MDOT_OK) status = recognise(job);
-    if (status == MDOT_OK) status = fe_job_freeze(job);
-    return status == MDOT_OK ? fe_job_tokens(job, out_job) : status;
+    if (status == MDOT_OK) status = fe_job_fold_constants(job);
+    return status == MDOT_OK ? fe_job_extract_operators(job, out_job) : status;
 }
 
 typedef struct source {
@@ -67,7 +67,7 @@ typedef struct source {
     size_t size_bytes;
 } source;
 
-static const bs_sized options_type = BS_SIZED(mdot_job_options, output);
+static const bs_struct_version options_type = BS_SIZED(mdot_job_options, output);
 
 static mdot_status read_job(const source *from, const mdot_job_options *given, mdot_job **out_job, mdot_error *err)
 {
@@ -85,7 +85,7 @@ static mdot_status read_job(const source *from, const mdot_job_options *given, m
                          .output = job.options->output,
                          .skip_weights = true,
                          .job = true,
-                         .stays_call = fe_foreign_is_alias,
+                         .stays_call = fe_job_op_is_alias,
                          .warning = job.options->warning,
                          .user = job.options->user};
     if (status == MDOT_OK) {

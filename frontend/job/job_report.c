@@ -1,5 +1,5 @@
 /* job_report.c — what every stage of the job reader says in the same way. */
-#include "frontend/job/job.h"
+#include "frontend/job/job_reader.h"
 
 #include "frontend/onnx/context.h"
 

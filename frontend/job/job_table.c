@@ -1,5 +1,5 @@
 /* job_table.c — ir/ops_job.def as a table: what a training step does with each operator. */
-#include "frontend/job/job.h"
+#include "frontend/job/job_reader.h"
 
 #include <limits.h>
 #include <string.h>
@@ -39,9 +39,9 @@ _Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "ops_job.def has other rows t
 
 static const fe_row rows[IR_OP_COUNT] = {
 #define JOB(id, type_id, type_number, gradient_kind, settings_kind, autocast_class, written, fused, recomputed, more,  \
-            all_traits, learnt_operands)                                                                               \
+            all_traits, parameter_operands)                                                                               \
     [IR_OP_##id] = {.type = IR_OP_##type_id,                                                                           \
-                    .facts = {.number = type_number,                                                                   \
+                    .traits = {.number = type_number,                                                                   \
                               .autocast = MDOT_AUTOCAST_##autocast_class,                                              \
                               .saved_written = written,                                                                \
                               .saved_fused = fused,                                                                    \
@@ -53,7 +53,7 @@ static const fe_row rows[IR_OP_COUNT] = {
                     .is_free = ((all_traits)&FE_FREE) != 0,                                                            \
                     .is_free_between_floats = ((all_traits)&FE_FREE_FLOATS) != 0,                                      \
                     .reads_numbers = ((all_traits)&FE_NUMBERS) != 0,                                                   \
-                    .learnt = (learnt_operands) == ALL ? INT_MAX : (learnt_operands)},
+                    .learnt = (parameter_operands) == ALL ? INT_MAX : (parameter_operands)},
 #include "ir/ops_job.def"
 #undef JOB
 };
@@ -68,13 +68,13 @@ const fe_row *fe_row_of(const ir_node *node)
     return &rows[ir_node_opcode(node)];
 }
 
-mdot_status mdot_operator_facts_find(const char *type, mdot_operator_facts *out_facts)
+mdot_status mdot_operator_traits_find(const char *type, mdot_operator_traits *out_traits)
 {
-    if (type == NULL || out_facts == NULL) return MDOT_INVALID_ARGUMENT;
-    *out_facts = (mdot_operator_facts){0};
+    if (type == NULL || out_traits == NULL) return MDOT_INVALID_ARGUMENT;
+    *out_traits = (mdot_operator_traits){0};
     for (int i = 0; i < IR_OP_COUNT; i++) {
-        if (rows[i].type != (ir_opcode)i || rows[i].facts.number == 0 || strcmp(ir_ops[i].name, type) != 0) continue;
-        *out_facts = rows[i].facts;
+        if (rows[i].type != (ir_opcode)i || rows[i].traits.number == 0 || strcmp(ir_ops[i].name, type) != 0) continue;
+        *out_traits = rows[i].traits;
         return MDOT_OK;
     }
     return MDOT_NOT_FOUND;

@@ -12,7 +12,7 @@
  * Work: no stretch is longer than SPARSEST times the operators that name it, so that each of at most DEEPEST levels of
  * indices costs O(n log n).
  */
-#include "frontend/job/job.h"
+#include "frontend/job/job_reader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -240,9 +240,9 @@ static mdot_status find_depth(layers *l, int depth, bool *out_deeper)
     return MDOT_OK;
 }
 
-typedef mdot_status path_source(const fe_job *job, const fe_token *token, const char **out_module);
+typedef mdot_status path_source(const fe_job *job, const fe_operator *token, const char **out_module);
 
-static mdot_status find_named(layers *l, const fe_token *tokens, path_source *path_of)
+static mdot_status find_named(layers *l, const fe_operator *tokens, path_source *path_of)
 {
     mdot_status status = MDOT_OK;
     bool deeper = true;
@@ -272,7 +272,7 @@ static mdot_status find_repeated(layers *l)
 
 /* ---- All -------------------------------------------------------------------------------------------------------- */
 
-mdot_status fe_job_find_layers(const fe_job *job, const fe_token *tokens, mdot_job_operator *operators, int count)
+mdot_status fe_job_find_layers(const fe_job *job, const fe_operator *tokens, mdot_job_operator *operators, int count)
 {
     ir_arena *arena = job->graph->arena;
     layers l = {.job = job,
@@ -283,8 +283,8 @@ mdot_status fe_job_find_layers(const fe_job *job, const fe_token *tokens, mdot_j
                 .path = IR_NEW_ARRAY(arena, const char *, count)};
     if (l.kind == NULL || l.mark == NULL || l.path == NULL) return fe_job_out_of_memory(job);
     mdot_status status = find_kinds(&l);
-    if (status == MDOT_OK) status = find_named(&l, tokens, fe_token_scope);
-    if (status == MDOT_OK && l.marked == 0) status = find_named(&l, tokens, fe_token_parameter_module);
+    if (status == MDOT_OK) status = find_named(&l, tokens, fe_operator_scope);
+    if (status == MDOT_OK && l.marked == 0) status = find_named(&l, tokens, fe_operator_parameter_module);
     if (status == MDOT_OK && l.marked == 0) status = find_repeated(&l);
     for (uint32_t i = 0, number = 0; i < l.count && status == MDOT_OK; i++) {
         if (l.mark[i] == 0) continue;

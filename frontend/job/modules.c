@@ -5,7 +5,7 @@
  * without one has it in its node's, "/encoder/layer.3/output/Add", as the TorchScript exporter writes it and the import
  * what the dynamo exporter has in metadata.
  */
-#include "frontend/job/job.h"
+#include "frontend/job/job_reader.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool names_module(const ir_value *value)
     return strrchr(value->name, '.') != NULL && strstr(value->name, "::") == NULL;
 }
 
-static const char *parameter_name(const fe_job *job, const fe_token *token)
+static const char *parameter_name(const fe_job *job, const fe_operator *token)
 {
     const ir_node *node = token->node;
     for (int i = 0; i < node->input_count; i++) {
@@ -24,7 +24,7 @@ static const char *parameter_name(const fe_job *job, const fe_token *token)
     return token->bias != NULL && names_module(token->bias) ? token->bias->name : NULL;
 }
 
-mdot_status fe_token_parameter_module(const fe_job *job, const fe_token *token, const char **out_module)
+mdot_status fe_operator_parameter_module(const fe_job *job, const fe_operator *token, const char **out_module)
 {
     const char *name = parameter_name(job, token);
     *out_module = NULL;
@@ -33,7 +33,7 @@ mdot_status fe_token_parameter_module(const fe_job *job, const fe_token *token, 
     return *out_module != NULL ? MDOT_OK : fe_job_out_of_memory(job);
 }
 
-mdot_status fe_token_scope(const fe_job *job, const fe_token *token, const char **out_module)
+mdot_status fe_operator_scope(const fe_job *job, const fe_operator *token, const char **out_module)
 {
     const char *name = token->node->name, *slash = strrchr(name, '/');
     *out_module = NULL;
@@ -47,8 +47,8 @@ mdot_status fe_token_scope(const fe_job *job, const fe_token *token, const char 
     return MDOT_OK;
 }
 
-mdot_status fe_token_module(const fe_job *job, const fe_token *token, const char **out_module)
+mdot_status fe_operator_module(const fe_job *job, const fe_operator *token, const char **out_module)
 {
-    mdot_status status = fe_token_parameter_module(job, token, out_module);
-    return status == MDOT_OK && *out_module == NULL ? fe_token_scope(job, token, out_module) : status;
+    mdot_status status = fe_operator_parameter_module(job, token, out_module);
+    return status == MDOT_OK && *out_module == NULL ? fe_operator_scope(job, token, out_module) : status;
 }

@@ -6,7 +6,7 @@
  * once in the block only. Of these distances the MOST_PERIODS commonest are tried, so that the work is O(n log^2 n); a
  * job with more different networks in it than that has blocks that are not found.
  */
-#include "frontend/job/job.h"
+#include "frontend/job/job_reader.h"
 
 #include <stdlib.h>
 #include <string.h>

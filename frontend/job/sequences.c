@@ -1,7 +1,7 @@
 /* sequences.c — lists of tensors whose members are known, which PyTorch's dynamo exporter makes of unbind and split
  * (SplitToSequence, SequenceAt), are a Split and its results.
  */
-#include "frontend/job/job.h"
+#include "frontend/job/job_reader.h"
 
 typedef struct list {
     ir_value *member[IR_MAX_KNOWN];
@@ -61,7 +61,7 @@ static bool split(ir_builder *b, const ir_node *node, list *out)
 static bool place_of(const ir_node *reader, const ir_value *sequence, int count, int64_t *out_place)
 {
     int known = 0;
-    if (fe_foreign_role_of(reader) != FE_FOREIGN_MEMBER) return false;
+    if (fe_job_op_role_of(reader) != FE_JOB_OP_MEMBER) return false;
     if (reader->input_count != 2 || reader->inputs[0] != sequence) return false;
     if (reader->inputs[1] == NULL || !ir_value_ints(reader->inputs[1], out_place, &known) || known != 1) return false;
     if (*out_place < 0) *out_place += count;
@@ -71,7 +71,7 @@ static bool place_of(const ir_node *reader, const ir_value *sequence, int count,
 void fe_job_split_list(ir_builder *b, ir_node *node)
 {
     list members;
-    if (fe_foreign_role_of(node) != FE_FOREIGN_SPLIT || node->outputs[0] == NULL || !split(b, node, &members)) return;
+    if (fe_job_op_role_of(node) != FE_JOB_OP_SPLIT || node->outputs[0] == NULL || !split(b, node, &members)) return;
     const ir_value *sequence = node->outputs[0];
     for (const ir_use *use = sequence->uses, *next; use != NULL; use = next) {
         ir_node *reader = use->node;

@@ -1,7 +1,7 @@
 /* settings.c — an operator's canonical type and configuration. */
-#include "frontend/job/job.h"
+#include "frontend/job/job_reader.h"
 
-#include "ir/ops/window.h"
+#include "ir/ops/window_geometry.h"
 
 #include <math.h>
 
@@ -32,9 +32,9 @@ static int64_t elements(const ir_value *value)
     return value != NULL ? extent_from(value, 0) : 0;
 }
 
-const ir_value *fe_product_weight(const fe_job *job, const ir_node *node)
+const ir_value *fe_matmul_weight(const fe_job *job, const ir_node *node)
 {
-    if (fe_row_of(node)->settings != FE_SETTINGS_PRODUCT) return NULL;
+    if (fe_row_of(node)->settings != FE_SETTINGS_MATMUL) return NULL;
     for (int i = 1; i >= 0; i--) {
         const ir_value *value = node->inputs[i];
         if (fe_is_parameter(job, value) && value->type.rank == 2 && node->inputs[1 - i]->constant == NULL) return value;
@@ -46,12 +46,12 @@ const ir_value *fe_product_weight(const fe_job *job, const ir_node *node)
 
 const fe_row *fe_type_row(const fe_job *job, const ir_node *node)
 {
-    return fe_row_at(fe_product_weight(job, node) != NULL ? IR_OP_Linear : fe_row_of(node)->type);
+    return fe_row_at(fe_matmul_weight(job, node) != NULL ? IR_OP_Linear : fe_row_of(node)->type);
 }
 
 /* ---- Configurations --------------------------------------------------------------------------------------------- */
 
-typedef void (*describe_fn)(const fe_job *job, const fe_token *token, int64_t *setting);
+typedef void (*describe_fn)(const fe_job *job, const fe_operator *token, int64_t *setting);
 
 static void describe_window(const ir_window *w, int64_t *setting)
 {
@@ -77,7 +77,7 @@ static void describe_window(const ir_window *w, int64_t *setting)
 }
 
 /* Feature maps: channels in dimension 1. */
-static void describe_map(const fe_token *token, int64_t *setting)
+static void describe_map(const fe_operator *token, int64_t *setting)
 {
     const ir_value *in = token->node->inputs[0], *out = token->node->outputs[0];
     if (in->type.rank < 2 || out == NULL || out->type.rank < 2) return;
@@ -87,7 +87,7 @@ static void describe_map(const fe_token *token, int64_t *setting)
     setting[MDOT_SETTING_SIZE_OUT] = extent_from(out, 2);
 }
 
-static void describe_convolution(const fe_job *job, const fe_token *token, int64_t *setting)
+static void describe_convolution(const fe_job *job, const fe_operator *token, int64_t *setting)
 {
     const ir_node *node = token->node;
     ir_operands from = ir_operands_of_graph(job->graph, node, NULL);
@@ -108,7 +108,7 @@ static void describe_convolution(const fe_job *job, const fe_token *token, int64
     setting[MDOT_SETTING_BIAS] = !token->normalised && (token->bias != NULL || ir_node_input(node, 2) != NULL);
 }
 
-static void describe_pool(const fe_job *job, const fe_token *token, int64_t *setting)
+static void describe_pool(const fe_job *job, const fe_operator *token, int64_t *setting)
 {
     describe_map(token, setting);
     ir_operands from = ir_operands_of_graph(job->graph, token->node, NULL);
@@ -119,7 +119,7 @@ static void describe_pool(const fe_job *job, const fe_token *token, int64_t *set
     if (ir_window_slide(&from, &w, in->dim + 2, extents) == MDOT_OK) describe_window(&w, setting);
 }
 
-static void describe_global_pool(const fe_job *job, const fe_token *token, int64_t *setting)
+static void describe_global_pool(const fe_job *job, const fe_operator *token, int64_t *setting)
 {
     (void)job;
     const ir_value *in = token->node->inputs[0];
@@ -129,10 +129,10 @@ static void describe_global_pool(const fe_job *job, const fe_token *token, int64
 }
 
 /* Rows of the data times a matrix; without parameters, groups of products: batched over what is not summed. */
-static void describe_product(const fe_job *job, const fe_token *token, int64_t *setting)
+static void describe_product(const fe_job *job, const fe_operator *token, int64_t *setting)
 {
     const ir_node *node = token->node;
-    const ir_value *weight = fe_product_weight(job, node), *out = node->outputs[0];
+    const ir_value *weight = fe_matmul_weight(job, node), *out = node->outputs[0];
     if (out->type.rank < 1) return;
     const ir_value *data = weight == node->inputs[0] ? node->inputs[1] : node->inputs[0];
     int64_t columns = dim(out, out->type.rank - 1), rows = out->type.rank > 1 ? dim(out, out->type.rank - 2) : 1;
@@ -158,7 +158,7 @@ static void describe_product(const fe_job *job, const fe_token *token, int64_t *
 }
 
 /* Q [B, H, N, D] or [B, N, H * D]; both have as many queries as their last but one dimension. */
-static void describe_attention(const fe_job *job, const fe_token *token, int64_t *setting)
+static void describe_attention(const fe_job *job, const fe_operator *token, int64_t *setting)
 {
     (void)job;
     const ir_node *node = token->node;
@@ -187,13 +187,13 @@ static void describe_axis(const ir_value *value, int64_t axis, int64_t *setting)
     setting[MDOT_SETTING_EXTENT] = dim(value, (int)axis);
 }
 
-static void describe_last_axis(const fe_job *job, const fe_token *token, int64_t *setting)
+static void describe_last_axis(const fe_job *job, const fe_operator *token, int64_t *setting)
 {
     (void)job;
     describe_axis(token->node->inputs[0], ir_node_int(token->node, "axis", -1), setting);
 }
 
-static void describe_channels(const fe_job *job, const fe_token *token, int64_t *setting)
+static void describe_channels(const fe_job *job, const fe_operator *token, int64_t *setting)
 {
     (void)job;
     describe_map(token, setting);
@@ -201,26 +201,26 @@ static void describe_channels(const fe_job *job, const fe_token *token, int64_t 
     setting[MDOT_SETTING_EXTENT] = ir_node_int(token->node, "size", 0);
 }
 
-static void describe_first_axis(const fe_job *job, const fe_token *token, int64_t *setting)
+static void describe_first_axis(const fe_job *job, const fe_operator *token, int64_t *setting)
 {
     (void)job;
     describe_axis(token->node->inputs[0], ir_node_int(token->node, "axis", 0), setting);
 }
 
-static void describe_result_axis(const fe_job *job, const fe_token *token, int64_t *setting)
+static void describe_result_axis(const fe_job *job, const fe_operator *token, int64_t *setting)
 {
     (void)job;
     describe_axis(token->node->outputs[0], ir_node_int(token->node, "axis", 0), setting);
 }
 
-static void describe_reduction(const fe_job *job, const fe_token *token, int64_t *setting)
+static void describe_reduction(const fe_job *job, const fe_operator *token, int64_t *setting)
 {
     (void)job;
     int64_t out = elements(token->node->outputs[0]);
     if (out > 0) setting[MDOT_SETTING_EXTENT] = elements(token->node->inputs[0]) / out;
 }
 
-static void describe_recurrent(const fe_job *job, const fe_token *token, int64_t *setting)
+static void describe_recurrent(const fe_job *job, const fe_operator *token, int64_t *setting)
 {
     const ir_value *x = token->node->inputs[0], *recurrence = token->node->inputs[2];
     setting[MDOT_SETTING_CHANNELS_IN] = dim(x, 2);
@@ -235,13 +235,13 @@ static void describe_recurrent(const fe_job *job, const fe_token *token, int64_t
 static const describe_fn describe_of[FE_SETTINGS_COUNT] = {
     [FE_SETTINGS_CONVOLUTION] = describe_convolution, [FE_SETTINGS_POOL] = describe_pool,
     [FE_SETTINGS_GLOBAL_POOL] = describe_global_pool, [FE_SETTINGS_CHANNELS] = describe_channels,
-    [FE_SETTINGS_PRODUCT] = describe_product,         [FE_SETTINGS_ATTENTION] = describe_attention,
+    [FE_SETTINGS_MATMUL] = describe_product,         [FE_SETTINGS_ATTENTION] = describe_attention,
     [FE_SETTINGS_FIRST_AXIS] = describe_first_axis,   [FE_SETTINGS_LAST_AXIS] = describe_last_axis,
     [FE_SETTINGS_RESULT_AXIS] = describe_result_axis, [FE_SETTINGS_REDUCTION] = describe_reduction,
     [FE_SETTINGS_RECURRENT] = describe_recurrent,
 };
 
-void fe_token_settings(const fe_job *job, const fe_token *token, int64_t *setting)
+void fe_operator_settings(const fe_job *job, const fe_operator *token, int64_t *setting)
 {
     const ir_node *node = token->node;
     for (int i = 0; i < node->input_count; i++) {

@@ -4,7 +4,7 @@
  * rule fails, becomes mdot.Opaque: its outputs have the types that the file states, or else that of its first input,
  * which is right for most operators that are left, pointwise ones.
  */
-#include "frontend/job/job.h"
+#include "frontend/job/job_reader.h"
 
 #include "frontend/onnx/names.h"
 #include "ir/passes/fold.h"
@@ -119,7 +119,7 @@ static mdot_status warn_of_unknown(const fe_job *job)
 /* Read with its branches; where the frontend could not, an If is opaque. */
 static bool is_if(const ir_node *node)
 {
-    return fe_foreign_role_of(node) == FE_FOREIGN_BRANCHES && node->input_count == 1 + 2 * node->output_count;
+    return fe_job_op_role_of(node) == FE_JOB_OP_BRANCHES && node->input_count == 1 + 2 * node->output_count;
 }
 
 /* The results of the branch that is taken stand for those of the If. A condition on data is taken to hold. */
@@ -182,7 +182,7 @@ static void freeze(ir_builder *b, ir_node *node)
 static mdot_status derive(const inferrer *in, const ir_node *node, int first_made)
 {
     for (int id = first_made; id < in->job->graph->value_count; id++) {
-        if (!fe_learnt_derive(in->job->learnt, node, id)) return fe_job_out_of_memory(in->job);
+        if (!fe_parameters_derive(in->job->learnt, node, id)) return fe_job_out_of_memory(in->job);
     }
     return MDOT_OK;
 }
@@ -234,7 +234,7 @@ static mdot_status infer(inferrer *in, ir_node *node)
     }
     if (is_if(node)) take_branch(in, node);
     if (node->op == NULL) fe_job_split_list(b, node);
-    if (node->op == NULL) fe_job_reduce_bags(b, node);
+    if (node->op == NULL) fe_job_reduce_embedding_bags(b, node);
     if (b->status != MDOT_OK || !is_used(node)) return b->status;
     if (node->op == NULL) return make_opaque(in, node, stated, "it is not in mdot's table");
     mdot_error reason;
@@ -289,7 +289,7 @@ static mdot_status visit_all(fe_job *job, visit_fn visit)
 
 mdot_status fe_job_infer(fe_job *job)
 {
-    mdot_status status = fe_learnt_create(job);
+    mdot_status status = fe_parameters_create(job);
     if (status == MDOT_OK) status = visit_all(job, infer);
     if (status == MDOT_OK) status = warn_of_unknown(job);
     return status == MDOT_OK ? forget_weights(job) : status;
@@ -302,7 +302,7 @@ static mdot_status freeze_node(inferrer *in, ir_node *node)
     return in->builder.status == MDOT_OK ? derive(in, node, first_made) : in->builder.status;
 }
 
-mdot_status fe_job_freeze(fe_job *job)
+mdot_status fe_job_fold_constants(fe_job *job)
 {
     return visit_all(job, freeze_node);
 }

@@ -72,7 +72,7 @@ mdot_status fe_flatten(const fe_context *context, const Onnx__ModelProto *model,
 /* The number of a value in the graph's scope, fresh when the name is new. */
 mdot_status fe_flat_value(const fe_context *context, fe_flat *flat, const char *name, int *out_value);
 
-/* ---- order.c ---------------------------------------------------------------------------------------------------- */
+/* ---- topological_order.c ---------------------------------------------------------------------------------------------------- */
 
 /* Defines values: first the graph's initializers and inputs, then every node's outputs. MALFORMED for a second
  * definition of one value. */

@@ -373,10 +373,10 @@ static mdot_status add_if(const flattener *f, const scope *in, fe_node *node)
 /* A job's EmbeddingBag reads how many bags there are, and their rows, or its table and its indices. */
 static mdot_status add_loop(const flattener *f, const scope *in, fe_node *node)
 {
-    fe_bags bags;
+    fe_embedding_bags bags;
     for (int i = 0; i < node->attribute_count; i++) {
         const Onnx__GraphProto *body = node->attributes[i].proto->g;
-        if (body == NULL || node->input_count < 1 || !fe_find_bags(body, &bags)) continue;
+        if (body == NULL || node->input_count < 1 || !fe_find_embedding_bags(body, &bags)) continue;
         if (node->output_count != (int)body->n_output - 1) continue; /* but for whether to go on */
         const char *reads[] = {bags.rows != NULL ? bags.rows : bags.table, bags.indices};
         int *inputs = IR_NEW_ARRAY(f->context->scratch, int, 3), count = 1;

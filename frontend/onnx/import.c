@@ -225,7 +225,7 @@ static mdot_status import_node(importer *im, const fe_node *source)
         mdot_status status = fe_import_constant(&im->context, source, &tensor);
         if (status != MDOT_OK) return status;
         int number = source->outputs[0];
-        if (number == FE_NO_VALUE) return MDOT_OK; /* a repetition: order.c */
+        if (number == FE_NO_VALUE) return MDOT_OK; /* a repetition: topological_order.c */
         ir_value *value = ir_graph_add_constant(im->graph, im->flat.values[number].name, tensor);
         if (value == NULL) return fe_out_of_memory(&im->context);
         im->values[number] = value;

@@ -35,7 +35,7 @@ static bool is_around(const Onnx__GraphProto *body, const char *name)
 }
 
 /* The rows that the value is: of a table around the loop, by indices cut out of a list there. */
-static bool is_pick(const Onnx__GraphProto *body, const char *name, fe_bags *out)
+static bool is_pick(const Onnx__GraphProto *body, const char *name, fe_embedding_bags *out)
 {
     const Onnx__NodeProto *gather = definer(body, name);
     if (!is(gather, "Gather") || gather->n_input != 2 || !is_around(body, gather->input[0])) return false;
@@ -48,7 +48,7 @@ static bool is_pick(const Onnx__GraphProto *body, const char *name, fe_bags *out
     return true;
 }
 
-static bool find_kind(const Onnx__NodeProto *reduction, fe_bags *out)
+static bool find_kind(const Onnx__NodeProto *reduction, fe_embedding_bags *out)
 {
     for (int i = 0; i < KIND_COUNT; i++) {
         if (!is(reduction, kinds[i].reduction) || reduction->n_input < 1) continue;
@@ -86,7 +86,7 @@ static bool is_decided(const Onnx__GraphProto *graph, const Onnx__NodeProto *bra
 }
 
 /* The reduction of a slice of rows around the loop, in the graph or in branches that may be taken. */
-static bool find_slice(const Onnx__GraphProto *body, const Onnx__GraphProto *graph, int depth, fe_bags *out)
+static bool find_slice(const Onnx__GraphProto *body, const Onnx__GraphProto *graph, int depth, fe_embedding_bags *out)
 {
     for (size_t i = 0; i < graph->n_node; i++) {
         const Onnx__NodeProto *node = graph->node[i];
@@ -108,7 +108,7 @@ static bool find_slice(const Onnx__GraphProto *body, const Onnx__GraphProto *gra
 }
 
 /* What the loop's number is compared with to go on. */
-static bool find_count(const Onnx__GraphProto *body, fe_bags *out)
+static bool find_count(const Onnx__GraphProto *body, fe_embedding_bags *out)
 {
     const Onnx__NodeProto *less = definer(body, body->output[0]->name);
     if (is(less, "Identity") && less->n_input == 1) less = definer(body, less->input[0]);
@@ -117,15 +117,15 @@ static bool find_count(const Onnx__GraphProto *body, fe_bags *out)
     return true;
 }
 
-static bool is_listed(const Onnx__GraphProto *body, fe_bags *out)
+static bool is_listed(const Onnx__GraphProto *body, fe_embedding_bags *out)
 {
     return is(definer(body, body->output[2]->name), "SequenceInsert") && find_count(body, out) &&
            find_slice(body, body, 0, out);
 }
 
-bool fe_find_bags(const Onnx__GraphProto *body, fe_bags *out_bags)
+bool fe_find_embedding_bags(const Onnx__GraphProto *body, fe_embedding_bags *out_bags)
 {
-    *out_bags = (fe_bags){0};
+    *out_bags = (fe_embedding_bags){0};
     for (size_t i = 0; i < body->n_output; i++)
         if (body->output[i]->name == NULL) return false;
     if (body->n_output == 3) return is_listed(body, out_bags); /* whether to go on, a number, the bags */

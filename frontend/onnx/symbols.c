@@ -5,8 +5,8 @@
  */
 #include "frontend/onnx/symbols.h"
 
-#include "base/list.h"
-#include "base/near.h"
+#include "base/join.h"
+#include "base/suggest.h"
 #include "frontend/onnx/names.h"
 
 #include <stdio.h>
@@ -120,11 +120,11 @@ static mdot_status read_type(binder *b, int input)
 
 /* ---- Numbers for symbols ---------------------------------------------------------------------------------------- */
 
-static bs_near_hint nearest_symbol(const binder *b, const char *name)
+static bs_suggest_hint nearest_symbol(const binder *b, const char *name)
 {
-    bs_near near = bs_near_begin(name);
-    for (int i = 0; i < b->symbol_count; i++) bs_near_offer(&near, b->symbols[i].name);
-    return bs_near_ask(&near);
+    bs_suggest near = bs_suggest_begin(name);
+    for (int i = 0; i < b->symbol_count; i++) bs_suggest_offer(&near, b->symbols[i].name);
+    return bs_suggest_end(&near);
 }
 
 static mdot_status bind(const binder *b, symbol *s, int64_t value)
@@ -254,10 +254,10 @@ static bool is_open(const symbol *s)
 static mdot_status fail_symbols(const binder *b, const char *which, const char *to_bind)
 {
     char text[512];
-    bs_list list;
-    bs_list_begin(&list, text, sizeof text);
+    bs_join list;
+    bs_join_begin(&list, text, sizeof text);
     for (int i = 0; i < b->symbol_count; i++)
-        if (is_open(&b->symbols[i])) bs_list_add(&list, "'%s'", b->symbols[i].name);
+        if (is_open(&b->symbols[i])) bs_join_add(&list, "'%s'", b->symbols[i].name);
     return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT,
                      "%s: %s symbolic: %s; bind %s to numbers (--dim NAME=NUMBER), or to each other where they are the "
                      "same (--dim NAME=OTHER)",

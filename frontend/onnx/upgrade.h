@@ -31,7 +31,7 @@ mdot_status fe_write_q_operator(const fe_upgrader *u, ir_node *node);
 /* Forgets the types that rewriting needed: inference is a pass of its own, under a bound length. */
 void fe_forget_types(const fe_upgrader *u);
 
-/* ---- edit.c: what rewriting is made of. NULL and false: memory ran out. ----------------------------------------- */
+/* ---- graph_edit.c: what rewriting is made of. NULL and false: memory ran out. ----------------------------------------- */
 
 /* A value's type from the shape rules, or rank -1 where they do not reach. */
 const ir_type *fe_type_of(fe_upgrader *u, const ir_value *value);

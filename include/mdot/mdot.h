@@ -11,9 +11,9 @@
  * Ownership   create and open hand over an object, destroy and close take it back and accept NULL. Pointers got by an
  *             accessor are lent and live as long as their object. Arrays and strings passed in are the caller's.
  * Threading   A predictor and a job are immutable once made: any number of threads may share them. A context belongs to
- *             one thread at a time. Nothing takes a lock. With MDOT_ARMOR=1 in the environment misuse is refused.
+ *             one thread at a time. Nothing takes a lock. With MDOT_VALIDATE=1 in the environment misuse is refused.
  * Memory      Opening and creating allocate, map and touch everything. Running and predicting allocate nothing and, on
- *             the CPU, make no system call, but with MDOT_ARMOR=1. CUDA's driver library keeps its own house.
+ *             the CPU, make no system call, but with MDOT_VALIDATE=1. CUDA's driver library keeps its own house.
  * Units       Times are milliseconds of wall clock, sizes are bytes, as the names say.
  * Errors      See mdot_base.h. On failure results are untouched. NULL for what a function needs is INVALID_ARGUMENT, an
  *             index beyond its count OUT_OF_RANGE.

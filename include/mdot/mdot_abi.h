@@ -48,18 +48,18 @@ enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
 /* What the CPU images of an artefact can be made for, lesser first within a machine; values are stored in artefacts:
  * append only. name, value, text. The first are the levels of the x86-64 psABI; the next adds AVX512_BF16, products of
  * pairs of bfloat16 (vdpbf16ps), and the last AMX_BF16, products of tiles. */
-#define MDOT_CPU_LEVEL_MAP(X)                                                                                          \
+#define MDOT_CPU_ISA_MAP(X)                                                                                          \
     X(X86_64_V3, 1, "x86-64-v3")                                                                                       \
     X(X86_64_V4, 2, "x86-64-v4")                                                                                       \
     X(X86_64_BF16, 3, "x86-64-bf16")                                                                                   \
     X(X86_64_AMX, 4, "x86-64-amx")
 
-typedef enum mdot_cpu_level {
+typedef enum mdot_cpu_isa {
     MDOT_CPU_NONE = 0,
-#define MDOT_CPU_LEVEL_ENUM(name, value, text) MDOT_CPU_##name = value,
-    MDOT_CPU_LEVEL_MAP(MDOT_CPU_LEVEL_ENUM)
-#undef MDOT_CPU_LEVEL_ENUM
-} mdot_cpu_level;
+#define MDOT_CPU_ISA_ENUM(name, value, text) MDOT_CPU_##name = value,
+    MDOT_CPU_ISA_MAP(MDOT_CPU_ISA_ENUM)
+#undef MDOT_CPU_ISA_ENUM
+} mdot_cpu_isa;
 
 /* scale * length + offset, where length is the run-time extent of the bucket's dimension. */
 typedef struct mdot_abi_dim {
@@ -124,7 +124,7 @@ typedef enum mdot_image_kind { MDOT_IMAGE_CPU = 1, MDOT_IMAGE_CUDA = 2 } mdot_im
  * (sm_90a) on exactly its own. There is no PTX: newer majors need a compilation. */
 typedef struct mdot_abi_image {
     uint32_t kind;                     /* mdot_image_kind */
-    uint32_t number;                   /* CPU: mdot_cpu_level. CUDA: 90 for sm_90 */
+    uint32_t number;                   /* CPU: mdot_cpu_isa. CUDA: 90 for sm_90 */
     uint32_t variant;                  /* CUDA: 1 for accelerated code, sm_90a; else 0 */
     uint32_t target_at;                /* the two as text: "x86-64-v4", "sm_90a" */
     uint32_t compute_at;               /* arithmetic of the matrix kernels: "fp32", "bf16", "fp16" */
@@ -227,7 +227,7 @@ typedef struct mdot_abi_call {
     mdot_abi_items before; /* zeros in an ordinary call */
 } mdot_abi_call;
 
-#define MDOT_ABI_WHOLE_SHARE (INT64_C(1) << 32)
+#define MDOT_ABI_WHOLE_SLICE (INT64_C(1) << 32)
 
 typedef void (*mdot_abi_function)(const mdot_abi_call *call);
 

@@ -47,7 +47,7 @@ extern "C" {
  * A struct_size that is zero or otherwise none is INVALID_ARGUMENT, with the struct's name; nothing is guessed.
  *
  * All other structs stay as they are: mdot_error, mdot_dim, mdot_dim_binding, mdot_load, mdot_input, mdot_output,
- * mdot_operator_facts. What is called reserved is zero.
+ * mdot_operator_traits. What is called reserved is zero.
  * Values of enums and rows of maps are appended. A function that must change gets another name. HACKING.md, "The
  * interface", has the rest: what SOVERSION means, and what a test compares. */
 

@@ -17,7 +17,7 @@ extern "C" {
 /* Made of a few measured steps, as few as three: a factor and a width of the interval for each GPU, in half precision
  * and not, what GPUs have in common for those without a row, and, from eight rows on, what steps have in common that
  * spend more of their time in one part (forward, backward, optimizer, waiting for the host or for other GPUs). It holds
- * back: without rows it changes nothing, with few it changes little (runtime/job/calibrate.c). It belongs to the
+ * back: without rows it changes nothing, with few it changes little (runtime/predict/calibrate.c). It belongs to the
  * predictor that it was made with. Immutable; any number of threads may read it. */
 typedef struct mdot_calibration mdot_calibration;
 
@@ -52,7 +52,7 @@ mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, c
  * A prediction must not be calibrated twice; INVALID_ARGUMENT for one that was not answered, as in a call for many. */
 mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const mdot_configuration *configuration,
                                    const mdot_explanation *explanation, mdot_prediction *prediction, mdot_error *err);
-/* Text of a few lines, at most 64 KiB (of a larger file nothing is read), as runtime/job/calibration_text.c describes
+/* Text of a few lines, at most 64 KiB (of a larger file nothing is read), as runtime/predict/calibration_text.c describes
  * it. MALFORMED names the line, INCOMPATIBLE: another version of the format. The file appears complete or not at all.
  */
 mdot_status mdot_calibration_load(const char *path, mdot_calibration **out_calibration, mdot_error *err);

@@ -107,7 +107,7 @@ enum {
 
 /* What training does with an operator of some type, in whatever job it stands. The job reader has it in its operator
  * table and `.job` files carry it; all zero where nothing is known. */
-typedef struct mdot_operator_facts {
+typedef struct mdot_operator_traits {
     uint32_t number;           /* by which predictors know the type; 0: no predictor does */
     uint32_t autocast;         /* mdot_autocast */
     uint32_t saved_written;    /* MDOT_SAVES_…, where attention is written out in matrix products, */
@@ -115,8 +115,8 @@ typedef struct mdot_operator_facts {
     uint32_t saved_recomputed; /* and where all but products is computed again in the backward pass */
     uint32_t reserve;          /* tensors as large as the result that are kept beside these */
     uint32_t traits;           /* MDOT_TRAIT_… */
-    uint32_t reserved[9];      /* 0: room for facts to come */
-} mdot_operator_facts;
+    uint32_t reserved[9];      /* 0: room for traits to come */
+} mdot_operator_traits;
 
 /* At batch B a phase's load is B * per_sample + per_step: parameters are read once a step, not once a sample. */
 typedef struct mdot_job_operator {
@@ -133,7 +133,7 @@ typedef struct mdot_job_operator {
     /* Position, which mdot_job_create works out. Operators on the longest path before and behind this one, and how many
      * operators read its result. */
     uint32_t depth, height, out_degree;
-    mdot_operator_facts facts;
+    mdot_operator_traits traits;
     /* The block (layer) that it belongs to: 1 …, ascending over the job, 0 where it belongs to none. */
     uint32_t block;
     /* How many blocks have the same operators as that one, it included, which mdot_job_create works out: equal types,
@@ -179,7 +179,7 @@ typedef struct mdot_job_info {
  * do not ascend or point forward,
  * loads and parameters that are negative, not finite or beyond 2^53 (fractions are rounded), settings that are negative
  * (but for padding, which crops) or beyond 2^40, blocks that do not ascend.
- * Without facts, an operator has no number and saves all it touches; mdot_operator_facts_find (mdotjob.h) gives those
+ * Without traits, an operator has no number and saves all it touches; mdot_operator_traits_find (mdotjob.h) gives those
  * of a type. */
 mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err);
 /* Which parameters training leaves as they are, by the names of their modules: those that a pattern of `frozen` fits
@@ -273,13 +273,13 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
  * What a predictor has no input for (below) is modelled: the predictor answers for the nearest configuration that it
  * knows, and its answer is multiplied by ratios of roofline times, of what was asked for and of what it was told (other
  * kernels move no more of it than may be the GPU's), plus what is exchanged between GPUs at the rates below. The
- * interval widens by a quarter of what physics changes, as a logarithm, and MDOT_WARN_MODELLED says so. The models
- * stand in runtime/job/modelled.c and memory.c.
+ * interval widens by a quarter of what physics changes, as a logarithm, and MDOT_WARN_ANALYTIC_ESTIMATE says so. The models
+ * stand in runtime/predict/analytic_correction.c and memory.c.
  *
  * Parallelism. The four degrees multiply to gpu_count; all 0, every GPU is a data-parallel worker. Tensor parallelism
  * is Megatron's: matrix products are divided by columns and by rows in turn, what stands between them with them, and
- * their results summed (runtime/job/division.c). Expert parallelism deals out the experts of a mixture, and tokens to
- * them: its GPUs have batches of their own, as data-parallel workers have (runtime/job/experts.c). A pipeline gives
+ * their results summed (runtime/perf/sharding.c). Expert parallelism deals out the experts of a mixture, and tokens to
+ * them: its GPUs have batches of their own, as data-parallel workers have (runtime/perf/experts.c). A pipeline gives
  * every GPU as many blocks, one forward, one backward (1F1B). Neighbours in a node are tensor-parallel first, then
  * expert-parallel, then data-parallel, then stages of the pipeline. */
 typedef struct mdot_configuration {
@@ -287,7 +287,7 @@ typedef struct mdot_configuration {
     int64_t batch;   /* samples of one forward and backward pass of a data-parallel worker, 1 to 2^24 */
     const char *gpu; /* a name that mdot_gpu_find knows, or NULL and */
     const mdot_gpu
-        *gpu_figures; /* the GPU itself: what mdot_gpu_find gave, or one that it does not know. NULL otherwise */
+        *gpu_spec; /* the GPU itself: what mdot_gpu_find gave, or one that it does not know. NULL otherwise */
     int gpu_count;    /* that work on a step; 0 means 1 */
     mdot_precision precision;
     mdot_layout layout;
@@ -351,7 +351,7 @@ typedef struct mdot_configuration {
       "batch, GPU, precision, software or loads lie beyond what the predictor was trained on")                         \
     X(SHORTENED, 2, "shortened", "operators were merged to fit the predictor's longest sequence")                      \
     X(FALLBACK, 3, "fallback", "a GPU failed to compute the prediction and the CPU did")                               \
-    X(MODELLED, 4, "modelled",                                                                                         \
+    X(MODELLED, 4, "analytic-estimate",                                                                                         \
       "the predictor has no input for part of what was asked; physics without a measurement stands in")                \
     X(IMPLAUSIBLE, 5, "implausible",                                                                                   \
       "the step would use more of the card's peak than programs reach, or next to nothing of it")                      \
@@ -362,7 +362,7 @@ typedef struct mdot_configuration {
     X(BATCH_BELOW_DATA, 9, "batch-below-data", "the batch is smaller than any that was measured")                      \
     X(BATCH_ABOVE_DATA, 10, "batch-above-data", "the batch is larger than any that was measured")                      \
     X(OPERATORS_BEYOND_DATA, 11, "operators-beyond-data", "the job has operators larger than any that were measured")  \
-    X(CARD_NOT_MEASURED, 12, "card-not-measured", "no step was measured on this card")                                 \
+    X(GPU_NOT_MEASURED, 12, "gpu-not-measured", "no step was measured on this card")                                 \
     X(PRECISION_NOT_MEASURED, 13, "precision-not-measured", "no step was measured in this precision")                  \
     X(SOFTWARE_NOT_MEASURED, 14, "software-not-measured", "no step was measured with this version of PyTorch")         \
     X(TYPES_NOT_MEASURED, 15, "types-not-measured", "the job has operators of types that were never measured")         \
@@ -375,7 +375,7 @@ typedef struct mdot_configuration {
     X(0, BATCH_BELOW_DATA)                                                                                             \
     X(1, BATCH_ABOVE_DATA)                                                                                             \
     X(2, OPERATORS_BEYOND_DATA)                                                                                        \
-    X(3, CARD_NOT_MEASURED)                                                                                            \
+    X(3, GPU_NOT_MEASURED)                                                                                            \
     X(4, PRECISION_NOT_MEASURED)                                                                                       \
     X(5, SOFTWARE_NOT_MEASURED)                                                                                        \
     X(6, TYPES_NOT_MEASURED)                                                                                           \
@@ -403,7 +403,7 @@ typedef struct mdot_prediction {
     double step_ms;             /* one training step: forward and backward passes, optimizer; the median */
     double lower_ms, upper_ms;  /* 90 % interval */
     uint64_t peak_memory_bytes; /* on one GPU: weights, gradients, optimizer state and live activations, as PyTorch's
-                                   allocator counts them; runtime/job/memory.c has the model */
+                                   allocator counts them; runtime/perf/peak_memory.c has the model */
     bool fits;                  /* that much is there beside the CUDA context and what error correction takes */
     uint32_t warnings;          /* MDOT_WARN_… */
     mdot_status status; /* of a call for many pairs: MDOT_OK, or why this one is not answered; then all else is 0 */
@@ -494,7 +494,7 @@ void mdot_encoding_destroy(mdot_encoding *encoding);
 /* The encoded job under `count` configurations: as mdot_sweep, with the same answers. The context is any of the
  * predictor that encoded. Configurations of one micro-batch that follow each other cost little more than one of them;
  * those that divide the job over GPUs (tensor and pipeline parallelism) are encoded anew in every call. */
-mdot_status mdot_price(mdot_context *context, const mdot_encoding *encoding, const mdot_configuration *configurations,
+mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding, const mdot_configuration *configurations,
                        size_t count, mdot_prediction *out_predictions, mdot_error *err);
 
 /* What an entry reads of a job: the tensors that the calls above hand to it, for programs that run an entry themselves
@@ -521,7 +521,7 @@ typedef struct mdot_explanation mdot_explanation;
 enum {
     MDOT_EXPLAINED_BY_ROOFLINE = 1u << 0, /* the predictor does not say what its answer is made of (it has no entry
                                              "explain"): the step is divided as the card's peak rates would */
-    MDOT_EXPLAINED_BY_MODEL = 1u << 1     /* MDOT_WARN_MODELLED: times of operators were moved as their rooflines do */
+    MDOT_EXPLAINED_BY_MODEL = 1u << 1     /* MDOT_WARN_ANALYTIC_ESTIMATE: times of operators were moved as their rooflines do */
 };
 
 /* Of one GPU; of a pipeline the one that does most. The seven times add up to step_ms, of which the first four are the
@@ -543,11 +543,11 @@ typedef struct mdot_explanation_info {
 } mdot_explanation_info;
 
 /* An operator's part. Activations are those of its tensors that are there when memory is at its peak. */
-typedef struct mdot_operator_share {
+typedef struct mdot_operator_time {
     size_t struct_size;
     double forward_ms, data_gradient_ms, weight_gradient_ms, optimizer_ms;
     double weight_bytes, gradient_bytes, optimizer_bytes, activation_bytes;
-} mdot_operator_share;
+} mdot_operator_time;
 
 /* Says of one prediction where its time and its memory go. Allocates, and is not meant for a loop. The caller destroys
  * the explanation, which any number of threads may read. Errors are mdot_predict's, and OUT_OF_MEMORY.
@@ -557,7 +557,7 @@ typedef struct mdot_operator_share {
  *   operator_ms  f32 [L, 3]  of all operators of a row: forward, data gradient, weight gradient
  *   other_ms     f32 [3]     what is no operator's: optimizer, waiting for the host, waiting for other GPUs
  *
- * none of them negative, which add up to the median of step_ms. weights/training/predictor/pieces.py makes such a
+ * none of them negative, which add up to the median of step_ms. weights/training/predictor/deploy_graphs.py makes such a
  * graph of the shipped predictor's. */
 mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_explanation **out_explanation, mdot_error *err);
@@ -565,7 +565,7 @@ void mdot_explanation_destroy(mdot_explanation *explanation);
 mdot_status mdot_explanation_get_info(const mdot_explanation *explanation, mdot_explanation_info *out_info);
 /* `index` is the operator's in the job. */
 mdot_status mdot_explanation_get_operator(const mdot_explanation *explanation, size_t index,
-                                          mdot_operator_share *out_share);
+                                          mdot_operator_time *out_share);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -21,7 +21,7 @@ typedef struct mdot_predictor mdot_predictor;
 typedef struct mdot_open_options { /* zero means default throughout */
     size_t struct_size;
     const char *cpu_level; /* "x86-64-v3": use this level's code instead of the best one that the CPU runs. NULL: what
-                              the environment variable MDOT_CPU_LEVEL says, if it is set */
+                              the environment variable MDOT_CPU_ISA says, if it is set */
     const char *device; /* where calls run. "cpu"; "cuda:1", the driver's second GPU, or "cuda", its first; "auto": that
                            first one or the CPU, whichever answers faster when tried here. NULL: what the environment
                            variable MDOT_DEVICE says, else "auto" */

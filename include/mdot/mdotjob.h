@@ -42,7 +42,7 @@ mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char
 
 /* What training does with operators of a type, as mdot_job_create takes it, for jobs that are not read from ONNX.
  * NOT_FOUND, all zero then: mdot knows no such type. */
-mdot_status mdot_operator_facts_find(const char *type, mdot_operator_facts *out_facts);
+mdot_status mdot_operator_traits_find(const char *type, mdot_operator_traits *out_traits);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -3,7 +3,7 @@
  * Evaluation loops over every output (Conv) or input (ConvTranspose) position and every tap of the kernel.
  */
 #include "ir/ops/index.h"
-#include "ir/ops/window.h"
+#include "ir/ops/window_geometry.h"
 
 typedef struct convolution {
     ir_type input, weight, output;
@@ -192,9 +192,9 @@ mdot_status ir_eval_convolution(ir_arena *arena, const ir_node *node, const ir_w
     plane p = {.window = &c.window,
                .slid_dims = slid->dims + 2,
                .wide_dims = wide->dims + 2,
-               .slid_count = ir_product(slid->dims, 2, slid->rank),
-               .wide_count = ir_product(wide->dims, 2, wide->rank),
-               .taps = ir_product(c.window.kernel, 0, c.window.rank)};
+               .slid_count = ir_matmul(slid->dims, 2, slid->rank),
+               .wide_count = ir_matmul(wide->dims, 2, wide->rank),
+               .taps = ir_matmul(c.window.kernel, 0, c.window.rank)};
     group g = {.c = &c, .taps = p.taps};
     g.in_plane = transposed ? p.slid_count : p.wide_count;
     g.out_plane = transposed ? p.wide_count : p.slid_count;

@@ -179,10 +179,10 @@ mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wid
     int batch = (int)ir_node_int(node, "batch_dims", 0), length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
     ir_strides(data->rank, data->dims, strides);
-    int64_t batches = ir_product(data->dims, 0, batch);
-    int64_t batch_size = ir_product(data->dims, batch, data->rank);
-    int64_t slice = ir_product(data->dims, batch + length, data->rank);
-    int64_t tuples = ir_product(indices->dims, batch, indices->rank - 1); /* of one batch */
+    int64_t batches = ir_matmul(data->dims, 0, batch);
+    int64_t batch_size = ir_matmul(data->dims, batch, data->rank);
+    int64_t slice = ir_matmul(data->dims, batch + length, data->rank);
+    int64_t tuples = ir_matmul(indices->dims, batch, indices->rank - 1); /* of one batch */
     for (int64_t t = 0; t < batches * tuples; t++) {
         int64_t source = t / tuples * batch_size;
         for (int i = 0; i < length; i++) {

@@ -9,7 +9,7 @@
 
 /* Product of dims[from] … dims[to - 1]. It does not overflow where the tensor has elements; where it has none, it may
  * wrap and is never used to reach one. */
-static inline int64_t ir_product(const int64_t *dims, int from, int to)
+static inline int64_t ir_matmul(const int64_t *dims, int from, int to)
 {
     uint64_t product = 1;
     for (int i = from; i < to; i++) product *= (uint64_t)dims[i];

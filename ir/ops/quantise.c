@@ -1,5 +1,5 @@
 /* quantise.c — QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear and MatMulInteger (ONNX opset 25). What they
- * mean stands here; compiled, they are arithmetic in f32 (ir/passes/quantised.c).
+ * mean stands here; compiled, they are arithmetic in f32 (ir/passes/lower_quantised.c).
  *
  * A scale and a zero point are one number each or one for each index along `axis`. Quotients are rounded to f32 before
  * they are rounded to integers, as every implementation does it.

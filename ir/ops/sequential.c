@@ -352,8 +352,8 @@ mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wi
     int length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
     ir_strides(data->rank, data->dims, strides);
-    int64_t slice = ir_product(data->dims, length, data->rank);
-    int64_t tuples = ir_product(indices->dims, 0, indices->rank - 1);
+    int64_t slice = ir_matmul(data->dims, length, data->rank);
+    int64_t tuples = ir_matmul(indices->dims, 0, indices->rank - 1);
     for (int64_t t = 0; t < tuples && slice > 0; t++) {
         int64_t to = 0;
         for (int i = 0; i < length; i++) {
@@ -422,7 +422,7 @@ mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const i
     const ir_wide *starts = ir_tensor_input(node, in, 2);
     bool circular = strcmp(ir_node_string(node, "mode", "linear"), "circular") == 0;
     ir_axis_view cache = ir_view_axis(in[0], axis), update = ir_view_axis(in[1], axis);
-    int64_t per_batch = ir_product(in[0]->dims, 1, axis);
+    int64_t per_batch = ir_matmul(in[0]->dims, 1, axis);
     for (int64_t o = 0; o < cache.outer && update.extent > 0; o++) {
         int64_t start = starts != NULL ? starts->i[o / per_batch] : 0;
         if (start < 0 || start > (circular ? INT64_MAX - update.extent : cache.extent - update.extent)) {

@@ -9,7 +9,7 @@
  * the front behind the product, where that order meets the one before it is undone (transposes.c).
  */
 #include "ir/ops.h"
-#include "ir/ops/window.h"
+#include "ir/ops/window_geometry.h"
 #include "ir/passes/expand.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* group_norms.c — recognises GroupNormalization written as PyTorch's exporters do: the groups as channels of an
  * InstanceNormalization without an affine part, reshaped back, then a product and a sum with a vector for each channel.
  *
- * As in norms.c the core comes first; the product becomes its scale and the sum its bias.
+ * As in recognise_norms.c the core comes first; the product becomes its scale and the sum its bias.
  */
 #include "ir/ops.h"
 #include "ir/passes/builder.h"

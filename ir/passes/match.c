@@ -84,7 +84,7 @@ static bool solve_product(ir_match *match, const ir_pattern *pattern, ir_value *
     int count = 0;
     while (count < IR_PATTERN_ARGS && pattern->arg[count] != NULL) count++;
     for (int one = 0; one < count; one++) {
-        ir_pattern others = {.kind = IR_PATTERN_PRODUCT};
+        ir_pattern others = {.kind = IR_PATTERN_MATMUL};
         for (int i = 0, n = 0; i < count; i++) {
             if (i != one) others.arg[n++] = pattern->arg[i];
         }
@@ -113,7 +113,7 @@ static bool solve(ir_match *match, const goal *first)
         return ir_value_scalar(value, &scalar) && bind(match, pattern->slot, value, first->next);
     case IR_PATTERN_OP:
         return solve_op(match, pattern, value, first->next);
-    case IR_PATTERN_PRODUCT:
+    case IR_PATTERN_MATMUL:
         return solve_product(match, pattern, value, first->next);
     case IR_PATTERN_EITHER:
         for (int i = 0; i < IR_PATTERN_ARGS && pattern->arg[i] != NULL; i++) {

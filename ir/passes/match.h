@@ -19,7 +19,7 @@ typedef enum ir_pattern_kind {
     IR_PATTERN_NUMBER,  /* a constant every element of which is `number` up to its type's rounding */
     IR_PATTERN_SCALAR,  /* any scalar constant, kept in the slot */
     IR_PATTERN_OP,      /* the first output of such a node */
-    IR_PATTERN_PRODUCT, /* arg[0] * arg[1] * arg[2], associated and ordered in any way */
+    IR_PATTERN_MATMUL, /* arg[0] * arg[1] * arg[2], associated and ordered in any way */
     IR_PATTERN_EITHER,  /* the first of the arguments that lets everything match */
     IR_PATTERN_LET      /* arg[0], its value kept in the slot */
 } ir_pattern_kind;
@@ -37,7 +37,7 @@ struct ir_pattern {
 #define P_ANY(s) (&(const ir_pattern){.kind = IR_PATTERN_ANY, .slot = (s)})
 #define P_NUMBER(x) (&(const ir_pattern){.kind = IR_PATTERN_NUMBER, .number = (x)})
 #define P_SCALAR(s) (&(const ir_pattern){.kind = IR_PATTERN_SCALAR, .slot = (s)})
-#define P_PRODUCT(...) (&(const ir_pattern){.kind = IR_PATTERN_PRODUCT, .arg = {__VA_ARGS__}})
+#define P_PRODUCT(...) (&(const ir_pattern){.kind = IR_PATTERN_MATMUL, .arg = {__VA_ARGS__}})
 #define P_EITHER(...) (&(const ir_pattern){.kind = IR_PATTERN_EITHER, .arg = {__VA_ARGS__}})
 #define P_LET(s, ...) (&(const ir_pattern){.kind = IR_PATTERN_LET, .slot = (s), .arg = {__VA_ARGS__}})
 #define P_SQUARE(...) P_EITHER(P(Pow, __VA_ARGS__, P_NUMBER(2)), P(Mul, __VA_ARGS__, __VA_ARGS__))

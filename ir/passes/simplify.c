@@ -8,7 +8,7 @@
 #include "ir/passes/fold.h"
 #include "ir/passes/match.h"
 #include "ir/passes/pass.h"
-#include "ir/passes/share.h"
+#include "ir/passes/cse.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -377,7 +377,7 @@ mdot_status ir_pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err
 {
     bool simplified = false, shared = false;
     mdot_status status = ir_rewrite(graph, simplify, &simplified, err);
-    if (status == MDOT_OK) status = ir_share_equal_nodes(graph, &shared, err);
+    if (status == MDOT_OK) status = ir_eliminate_common_subexpressions(graph, &shared, err);
     if (status == MDOT_OK) *out_changed = simplified || shared;
     return status;
 }

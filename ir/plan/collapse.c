@@ -88,7 +88,7 @@ static const pl_expr *rewrite_expr(rewrite *r, const pl_expr *e)
 static bool merge_into(pl_builder *b, pl_nest *nest, int loop)
 {
     pl_nest merged = *nest;
-    rewrite r = {.b = b, .loop = loop, .done = b->pairs, .done_capacity = PL_PAIRS};
+    rewrite r = {.b = b, .loop = loop, .done = b->pairs, .done_capacity = PL_BF16_DOT};
     if (!ir_dim_mul(nest->extent[loop], nest->extent[loop + 1], &merged.extent[loop])) return false;
     r.outer_extent = pl_extent(b, nest->extent[loop]);
     r.extent = pl_extent(b, nest->extent[loop + 1]);
@@ -114,7 +114,7 @@ static bool merge_into(pl_builder *b, pl_nest *nest, int loop)
 
 void pl_collapse_loops(pl_builder *b, pl_nest *nest)
 {
-    if (b->pairs == NULL && (b->pairs = IR_NEW_ARRAY(b->arena, pl_pair, PL_PAIRS)) == NULL) return;
+    if (b->pairs == NULL && (b->pairs = IR_NEW_ARRAY(b->arena, pl_pair, PL_BF16_DOT)) == NULL) return;
     for (int loop = nest->loop_count + nest->reduce_count - 2; loop >= 0; loop--) {
         bool is_border = loop == nest->loop_count - 1 && nest->reduce_count > 0;
         if (!is_border) merge_into(b, nest, loop);

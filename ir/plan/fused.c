@@ -44,7 +44,7 @@ static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, cons
         if (!matrix_index(b, &tail->type, trailing, index)) return false;
         epilogue = pl_define(b, tail, index);
     }
-    if (epilogue == NULL || !pl_make_home(b, tail, trailing)) return false;
+    if (epilogue == NULL || !pl_place_output(b, tail, trailing)) return false;
     *out_epilogue = epilogue->op == PL_ACC ? NULL : epilogue;
     return pl_matrix_view(&pl_info(b, tail)->place, &tail->type, trailing, out_matrix);
 }
@@ -73,7 +73,7 @@ mdot_status pl_emit_linear(pl_builder *b, const ir_node *node)
 {
     const ir_value *x = node->inputs[0], *weight = node->inputs[1], *bias = ir_node_input(node, 2);
     const ir_type *type = &node->outputs[0]->type;
-    if (!pl_is_linear(node)) return pl_emit_product(b, node);
+    if (!pl_is_linear(node)) return pl_emit_matmul(b, node);
     pl_linear linear = {.k = weight->type.dim[0].offset, .columns = weight->type.dim[1].offset, .bias = -1};
     ir_dim columns = ir_dim_number(linear.columns);
     pl_begin_kernel(b);
@@ -220,7 +220,7 @@ static bool place_result(pl_builder *b, const ir_node *node, pl_attention *atten
 {
     const ir_value *v = node->outputs[0];
     if (is_read_in_rows(b, v)) return place_in_rows(b, v, attention);
-    if (!pl_make_home(b, v, PL_DENSE_HOME)) return false;
+    if (!pl_place_output(b, v, PL_PLACE_DENSE)) return false;
     ir_dim channels = ir_dim_number(attention->value_dim), plane;
     ir_dim width = ir_dim_number(attention->heads * attention->value_dim);
     pl_heads *out = &attention->out;

@@ -56,7 +56,7 @@ mdot_status pl_finish_nest(pl_builder *b, const ir_node *node, pl_nest *nest, co
     b->acc_value = root;
     b->acc_expr = result;
     const pl_expr *value = tail == root ? result : pl_define(b, tail, own);
-    if (value == NULL || !pl_make_home(b, tail, PL_ANY_HOME)) return pl_fault(b);
+    if (value == NULL || !pl_place_output(b, tail, PL_PLACE_ANYWHERE)) return pl_fault(b);
     add_store(b, nest, &pl_info(b, tail)->place, &tail->type, own, value);
     return pl_end_nest(b, node->name, nest);
 }
@@ -105,7 +105,7 @@ static mdot_status emit_concat(pl_builder *b, const ir_node *node)
     const pl_value *info = pl_info(b, v);
     int axis = pl_axis(node, "axis", 0, v->type.rank);
     ir_dim begin = ir_dim_number(0);
-    if (info->state != PL_PLACED && !pl_make_home(b, v, PL_ANY_HOME)) return pl_fault(b);
+    if (info->state != PL_PLACED && !pl_place_output(b, v, PL_PLACE_ANYWHERE)) return pl_fault(b);
     if (parts_are_alike(b, node)) return emit_alike(b, node);
     for (int k = 0; k < node->input_count; k++) {
         const ir_value *part = node->inputs[k];
@@ -144,7 +144,7 @@ mdot_status pl_emit_value(pl_builder *b, const ir_value *v)
     pl_begin_kernel(b);
     pl_add_loops(b, &nest, v->type.rank, v->type.dim, index);
     const pl_expr *value = pl_define(b, v, index);
-    if (value == NULL || !pl_make_home(b, v, PL_ANY_HOME)) return pl_fault(b);
+    if (value == NULL || !pl_place_output(b, v, PL_PLACE_ANYWHERE)) return pl_fault(b);
     add_store(b, &nest, &pl_info(b, v)->place, &v->type, index, value);
     return pl_end_nest(b, name_of(v), &nest);
 }

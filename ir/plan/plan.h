@@ -184,7 +184,7 @@ typedef struct pl_kernel {
     const char *name;    /* "linear.layers_0_f1", a C identifier but for the dots; unique in the plan */
     const char *origin;  /* the ONNX nodes it stands for, for people */
     double flops;        /* at max_length */
-    bool is_rowwise;     /* the units of several items may stand behind one another in a call (ir/plan/items.c) … */
+    bool is_rowwise;     /* the units of several items may stand behind one another in a call (ir/plan/batched_kernels.c) … */
     int64_t unit_offset; /* … of which there are length + unit_offset */
     union {
         pl_linear linear;
@@ -214,7 +214,7 @@ typedef struct pl_plan {
 enum { PL_MOST_LENGTHS = 2 };
 
 /* What a SCRATCH buffer takes for all items of a call: with a length, they take no more than one item at max_length. */
-static inline int64_t pl_room_bytes(const pl_plan *plan, const pl_buffer *buffer)
+static inline int64_t pl_capacity_bytes(const pl_plan *plan, const pl_buffer *buffer)
 {
     bool is_of_each = plan->most_items > 0 && !pl_has_length(&buffer->type);
     return is_of_each ? buffer->max_bytes * plan->most_items : buffer->max_bytes;
@@ -233,10 +233,10 @@ bool pl_is_matrix(const pl_plan *plan, const pl_kernel *kernel);
 /* Sets every buffer's `reads`, once all kernels are there. */
 void pl_decide_precision(pl_plan *plan);
 
-/* Sets every kernel's is_rowwise and the plan's most_items, once all kernels are there (ir/plan/items.c). */
+/* Sets every kernel's is_rowwise and the plan's most_items, once all kernels are there (ir/plan/batched_kernels.c). */
 void pl_decide_items(pl_plan *plan);
 
-/* Assigns scratch offsets so that buffers that live at the same time do not overlap (ir/plan/memory.c). */
+/* Assigns scratch offsets so that buffers that live at the same time do not overlap (ir/plan/buffer_assignment.c). */
 bool pl_assign_memory(pl_plan *plan);
 
 /* The plan as text, a line a buffer and a block a kernel; for --dump plan and golden tests. */

@@ -13,12 +13,12 @@
  *   5  build.c        the order of everything: users, chains, states, kernels, memory
  *   4  chain.c        which pointwise operators continue which root
  *      decide.c       what gets an address and what is inlined
- *      fused.c        linear, norm and attention kernels; reduce_nests.c product.c norm_nests.c sequence.c
+ *      fused.c        linear, norm and attention kernels; reduce_nests.c matmul.c norm_nests.c sequence.c
  *      recurrence.c   all others
  *      nest.c         nests of values and the ends of reductions
- *   3  pointwise.c special.c move.c gather_nests.c    definitions of inlinable operators, one expression each
+ *   3  pointwise.c math_lowering.c move.c gather_nests.c    definitions of inlinable operators, one expression each
  *   2  value.c        a value at an index, as an expression: places, inlined definitions
- *      home.c         where a computed value goes
+ *      output_placement.c         where a computed value goes
  *      view.c         strided views
  *   1  kernel.c       buffers, kernels, names
  *      collapse.c     loops that run as one
@@ -71,7 +71,7 @@ typedef struct pl_memo {
 typedef struct pl_pair {
     const pl_expr *from, *to;
 } pl_pair;
-enum { PL_PAIRS = 1024 };
+enum { PL_BF16_DOT = 1024 };
 
 /* Bounds on what becomes one expression: its nodes as a tree, and the values on the way through it. They keep code
  * small, and recursion shallow whatever the model. */
@@ -111,7 +111,7 @@ struct pl_builder {
     int origin_count, origin_capacity;
     pl_memo *memo;
     int memo_count, memo_capacity;
-    pl_pair *pairs; /* PL_PAIRS of them, for the rewriting of loops */
+    pl_pair *pairs; /* PL_BF16_DOT of them, for the rewriting of loops */
 };
 
 static inline pl_value *pl_info(const pl_builder *b, const ir_value *v)
@@ -160,7 +160,7 @@ mdot_status pl_end_kernel(pl_builder *b, pl_kind kind, const char *name, const p
 /* Loops that can run as one do (collapse.c). */
 void pl_collapse_loops(pl_builder *b, pl_nest *nest);
 
-/* ---- 2: views (view.c), and where a computed value goes (home.c) ------------------------------------------------- */
+/* ---- 2: views (view.c), and where a computed value goes (output_placement.c) ------------------------------------------------- */
 
 /* The place of output `k` of a node that only re-addresses its placed input; false: it needs code. */
 bool pl_view(pl_builder *b, const ir_node *node, int k, pl_place *out);
@@ -187,10 +187,10 @@ bool pl_split(pl_builder *b, const ir_node *node, int k, int *out_axis, ir_dim *
 int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank);
 
 /* A place for a value about to be computed: its graph output where it is one, its part of a concatenation that alone
- * reads it, else scratch. `trailing` says which places the kernel can write: dense ones, where PL_TYPED_HOME asks for a
+ * reads it, else scratch. `trailing` says which places the kernel can write: dense ones, where PL_PLACE_TYPED asks for a
  * buffer of the value's own shape; any; or those where that many last dimensions are the columns of a matrix. */
-enum { PL_TYPED_HOME = -2, PL_DENSE_HOME = -1, PL_ANY_HOME = 0 };
-bool pl_make_home(pl_builder *b, const ir_value *v, int trailing);
+enum { PL_PLACE_TYPED = -2, PL_PLACE_DENSE = -1, PL_PLACE_ANYWHERE = 0 };
+bool pl_place_output(pl_builder *b, const ir_value *v, int trailing);
 
 /* ---- 2: values as expressions (value.c) -------------------------------------------------------------------------- */
 
@@ -225,7 +225,7 @@ const pl_expr *pl_define_move(pl_builder *b, const ir_node *node, int output, co
 const pl_expr *pl_define_alias(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
 extern const pl_define_fn pl_gathers[IR_OP_COUNT]; /* gather_nests.c */
 
-/* special.c: functions that expr.h lacks, in terms of those it has */
+/* math_lowering.c: functions that expr.h lacks, in terms of those it has */
 const pl_expr *pl_log1p(ir_arena *arena, const pl_expr *x);
 const pl_expr *pl_expm1(ir_arena *arena, const pl_expr *x);
 const pl_expr *pl_atan(ir_arena *arena, const pl_expr *x);
@@ -240,7 +240,7 @@ void pl_transfer_index(pl_builder *b, const ir_type *from, const pl_expr *const 
 mdot_status pl_emit_value(pl_builder *b, const ir_value *v);            /* nest.c: an inlinable value gets a buffer */
 mdot_status pl_emit_copy(pl_builder *b, const ir_value *v, int output); /* nest.c: a graph output from elsewhere */
 mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node);      /* reduce_nests.c */
-mdot_status pl_emit_product(pl_builder *b, const ir_node *node);        /* product.c: MatMul, Einsum, odd linears */
+mdot_status pl_emit_matmul(pl_builder *b, const ir_node *node);        /* matmul.c: MatMul, Einsum, odd linears */
 mdot_status pl_emit_linear(pl_builder *b, const ir_node *node);         /* fused.c */
 mdot_status pl_emit_norm(pl_builder *b, const ir_node *node);
 mdot_status pl_emit_norm_nests(pl_builder *b, const ir_node *node); /* norm_nests.c: other normalisations */

@@ -155,7 +155,7 @@ static int state_buffer(const recurrence *r, int output)
 {
     const ir_value *v = output < r->node->output_count ? r->node->outputs[output] : NULL;
     if (v == NULL || v->use_count == 0) return row_buffer(r, output == 1 ? "state" : "cell", r->hidden);
-    return pl_make_home(r->b, v, PL_DENSE_HOME) ? pl_info(r->b, v)->place.buffer : -1;
+    return pl_place_output(r->b, v, PL_PLACE_DENSE) ? pl_info(r->b, v)->place.buffer : -1;
 }
 
 static void begin_nest(recurrence *r, pl_nest *nest)
@@ -299,7 +299,7 @@ static bool make_buffers(recurrence *r)
     r->reset = splits ? row_buffer(r, "reset", r->hidden) : -1;
     if (r->states < 0 || r->sums < 0 || (r->how.cell == IR_CELL_LSTM && r->cells < 0)) return false;
     if (splits && (r->own < 0 || r->reset < 0)) return false;
-    return all == NULL || all->use_count == 0 || pl_make_home(r->b, all, PL_ANY_HOME);
+    return all == NULL || all->use_count == 0 || pl_place_output(r->b, all, PL_PLACE_ANYWHERE);
 }
 
 /* Kernels from number `first` on become the steps of one. */

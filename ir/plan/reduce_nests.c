@@ -185,7 +185,7 @@ static mdot_status emit_arg(pl_builder *b, const ir_node *node, unsigned mask)
 mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node)
 {
     ir_opcode opcode = ir_node_opcode(node);
-    if (opcode == IR_OP_MatMul || opcode == IR_OP_Einsum) return pl_emit_product(b, node);
+    if (opcode == IR_OP_MatMul || opcode == IR_OP_Einsum) return pl_emit_matmul(b, node);
     unsigned mask;
     if (!reduced_axes(node, &mask)) {
         pl_reject(b, node, "the axes are known at run time only");

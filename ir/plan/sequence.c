@@ -55,7 +55,7 @@ static bool place_outputs(pl_builder *b, const ir_node *node, pl_sequential *seq
         sequential->output[k] = -1;
         const ir_value *v = k < node->output_count ? node->outputs[k] : NULL;
         if (v == NULL || (k > 0 && v->use_count == 0)) continue;
-        if (!pl_make_home(b, v, PL_TYPED_HOME)) return false;
+        if (!pl_place_output(b, v, PL_PLACE_TYPED)) return false;
         sequential->output[k] = pl_info(b, v)->place.buffer;
     }
     return true;

@@ -327,14 +327,14 @@ static void check_memory(checker *c)
     for (int a = 0; a < plan->buffer_count && c->status == MDOT_OK; a++) {
         const pl_buffer *x = &plan->buffers[a];
         if (x->kind != PL_SCRATCH || x->first_use < 0) continue;
-        int64_t end = x->offset_bytes + pl_room_bytes(plan, x);
+        int64_t end = x->offset_bytes + pl_capacity_bytes(plan, x);
         bool fits = x->offset_bytes >= 0 && x->offset_bytes % 64 == 0 && end <= plan->scratch_bytes;
         if (!fits) c->status = mdot_fail(c->err, MDOT_MALFORMED, "plan: b%d is outside of the scratch memory", a);
         for (int b = 0; b < a; b++) {
             const pl_buffer *y = &plan->buffers[b];
             if (y->kind != PL_SCRATCH || y->first_use < 0) continue;
             bool apart = x->last_use < y->first_use || y->last_use < x->first_use ||
-                         x->offset_bytes >= y->offset_bytes + pl_room_bytes(plan, y) || y->offset_bytes >= end;
+                         x->offset_bytes >= y->offset_bytes + pl_capacity_bytes(plan, y) || y->offset_bytes >= end;
             if (!apart)
                 c->status = mdot_fail(c->err, MDOT_MALFORMED, "plan: b%d and b%d overlap while both live", b, a);
         }

@@ -1,7 +1,7 @@
 /* context.c — what one caller needs to run: scratch memory for the largest bucket, room to put a call in order, what
  * the other rooms keep in a context, and its share of a device where the predictor has one.
  */
-#include "base/sized.h"
+#include "base/struct_version.h"
 #include "runtime/core/predictor.h"
 
 static size_t max_size(size_t a, size_t b)
@@ -9,7 +9,7 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-static size_t count_extensions(const rt_rooms *rooms)
+static size_t count_extensions(const rt_components *rooms)
 {
     size_t count = 0;
     while (rooms->extensions[count] != NULL) count++;
@@ -54,7 +54,7 @@ static size_t scratch_bytes_for(const mdot_predictor *predictor, uint32_t worker
     return bytes;
 }
 
-static const bs_sized options_type = BS_SIZED(mdot_context_options, user);
+static const bs_struct_version options_type = BS_SIZED(mdot_context_options, user);
 
 static mdot_status read_options(const mdot_context_options *theirs, mdot_context_options *out, mdot_error *err)
 {
@@ -97,10 +97,10 @@ mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_contex
     context->inputs = (const void **)(context + 1);
     context->outputs = (void **)(context->inputs + input_count);
     context->states = context->outputs + output_count;
-    rt_armor_note(context, RT_CONTEXT);
+    rt_handle_register(context, RT_CONTEXT);
     mdot_status status = MDOT_OK;
     if (options->threads > 1) status = rt_workers_create(&predictor->allocator, options, &context->workers, err);
-    if (status == MDOT_OK) status = rt_joint_create(predictor, &context->joint, err);
+    if (status == MDOT_OK) status = rt_ragged_batch_create(predictor, &context->joint, err);
     if (status == MDOT_OK) status = create_states(context, err);
     if (status == MDOT_OK) status = use_device(context, err);
     if (status != MDOT_OK) {
@@ -111,49 +111,49 @@ mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_contex
     return MDOT_OK;
 }
 
-static mdot_status create_armored(const mdot_predictor *predictor, const mdot_context_options *options,
+static mdot_status create_validated(const mdot_predictor *predictor, const mdot_context_options *options,
                                   mdot_context **out_context, const char *function, mdot_error *err)
 {
     if (predictor == NULL || out_context == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s needs a predictor and a place for the result", function);
     mdot_context_options read;
-    mdot_status status = rt_armor_check(predictor, RT_PREDICTOR, function, err);
+    mdot_status status = rt_handle_check(predictor, RT_PREDICTOR, function, err);
     if (status == MDOT_OK) status = read_options(options, &read, err);
     return status == MDOT_OK ? rt_context_create(predictor, &read, out_context, err) : status;
 }
 
 mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **out_context, mdot_error *err)
 {
-    return create_armored(predictor, NULL, out_context, "mdot_context_create", err);
+    return create_validated(predictor, NULL, out_context, "mdot_context_create", err);
 }
 
 mdot_status mdot_context_create_with(const mdot_predictor *predictor, const mdot_context_options *options,
                                      mdot_context **out_context, mdot_error *err)
 {
-    return create_armored(predictor, options, out_context, "mdot_context_create_with", err);
+    return create_validated(predictor, options, out_context, "mdot_context_create_with", err);
 }
 
 mdot_status mdot_context_get_device_status(const mdot_context *context, const char **out_message)
 {
     if (context == NULL || out_message == NULL) return MDOT_INVALID_ARGUMENT;
-    if (rt_armor_enter(context, __func__, NULL) != MDOT_OK) return MDOT_INVALID_ARGUMENT;
+    if (rt_handle_enter(context, __func__, NULL) != MDOT_OK) return MDOT_INVALID_ARGUMENT;
     mdot_status status = context->device_error.status;
     *out_message = context->device_error.message;
-    rt_armor_leave(context);
+    rt_handle_leave(context);
     return status;
 }
 
 void mdot_context_destroy(mdot_context *context)
 {
-    if (context == NULL || !rt_armor_bury(context, RT_CONTEXT, "mdot_context_destroy")) return;
+    if (context == NULL || !rt_handle_unregister(context, RT_CONTEXT, "mdot_context_destroy")) return;
     const mdot_predictor *predictor = context->predictor;
     rt_workers_destroy(&predictor->allocator, context->workers);
     if (context->device != NULL) predictor->device_ops->destroy_context(context->device);
     for (size_t i = count_extensions(predictor->rooms); i-- > 0;)
         if (context->states[i] != NULL) predictor->rooms->extensions[i]->destroy(predictor, context->states[i]);
-    rt_joint_destroy(predictor, &context->joint);
+    rt_ragged_batch_destroy(predictor, &context->joint);
     rt_free(&predictor->allocator, context->scratch);
-    if (!rt_armored()) rt_free(&predictor->allocator, context);
+    if (!rt_validates_handles()) rt_free(&predictor->allocator, context);
     rt_predictor_release(predictor);
 }
 

@@ -2,17 +2,17 @@
  *
  *   core/   opens, checks, describes and runs an artefact, on the CPU by itself; includes nothing of the others
  *   cuda/   a kind of device: rt_device_ops (cuda.h)
- *   job/    predictions of jobs over rt_run_many, with tensors of its own in every context: rt_extension (job.h)
+ *   job/    predictions of jobs over rt_run_many, with tensors of its own in every context: rt_extension (predict_extension.h)
  *
- * Core reaches the other rooms through rt_rooms alone, a table of constants that every predictor carries.
- * runtime/rooms.c fills it; tests fill others. What the artefact's table says is read in place (table.h): it was
+ * Core reaches the other rooms through rt_components alone, a table of constants that every predictor carries.
+ * runtime/components.c fills it; tests fill others. What the artefact's table says is read in place (table_check.h): it was
  * checked at open.
  */
 #ifndef RT_CORE_H
 #define RT_CORE_H
 
-#include "runtime/core/armor.h"
-#include "runtime/core/table.h"
+#include "runtime/core/handle_validation.h"
+#include "runtime/core/table_check.h"
 
 /* ---- allocator.c: the caller's memory functions, or libc's ----------------------------------------------------- */
 
@@ -116,13 +116,13 @@ const mdot_predictor *rt_context_predictor(const mdot_context *context);
 /* ---- Opening: predictor.c ---------------------------------------------------------------------------------------- */
 
 /* What there is beside core; both lists end with NULL. */
-typedef struct rt_rooms {
+typedef struct rt_components {
     const rt_device_ops *const *devices; /* in the order in which "auto" tries them */
     const rt_extension *const *extensions;
-} rt_rooms;
+} rt_components;
 
 /* mdot_predictor_open over these rooms, which outlive the predictor. */
-mdot_status rt_predictor_open(const rt_rooms *rooms, const char *path, const mdot_open_options *options,
+mdot_status rt_predictor_open(const rt_components *rooms, const char *path, const mdot_open_options *options,
                               mdot_predictor **out_predictor, mdot_error *err);
 
 #endif

@@ -7,7 +7,7 @@
  * A CPU may be slower at a level than at the one below: then that one is chosen, unless the other is asked for by its
  * name.
  */
-#include "base/list.h"
+#include "base/join.h"
 #include "runtime/core/predictor.h"
 
 #if defined(__x86_64__)
@@ -73,7 +73,7 @@ typedef struct level_name {
 
 static const level_name levels[] = {
 #define LEVEL_NAME(name, value, text) {value, text},
-    MDOT_CPU_LEVEL_MAP(LEVEL_NAME)
+    MDOT_CPU_ISA_MAP(LEVEL_NAME)
 #undef LEVEL_NAME
 };
 enum { LEVEL_COUNT = sizeof levels / sizeof levels[0] };
@@ -136,7 +136,7 @@ const char *rt_cpu_slower(const rt_cpu *cpu, uint32_t level)
     return NULL;
 }
 
-uint32_t rt_cpu_level_find(const char *name)
+uint32_t rt_cpu_isa_find(const char *name)
 {
     for (size_t i = 0; i < LEVEL_COUNT; i++)
         if (strcmp(levels[i].name, name) == 0) return levels[i].level;
@@ -152,10 +152,10 @@ static bool is_cpu_image(const mdot_abi_table *table, uint32_t image)
 /* "x86-64-v3, x86-64-v4": what the artefact has code for, for messages */
 static void list_targets(const mdot_abi_table *table, char *text, size_t size)
 {
-    bs_list list;
-    bs_list_begin(&list, text, size);
+    bs_join list;
+    bs_join_begin(&list, text, size);
     for (uint32_t i = 0; is_cpu_image(table, i); i++)
-        bs_list_add(&list, "%s", rt_string(table, rt_image(table, i)->target_at));
+        bs_join_add(&list, "%s", rt_string(table, rt_image(table, i)->target_at));
 }
 
 /* Of the last target that the machine runs, and no slower than the one before, or of the one asked for, the first image
@@ -180,7 +180,7 @@ mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const 
 {
     char held[256];
     list_targets(table, held, sizeof held);
-    uint32_t level = forced != NULL ? rt_cpu_level_find(forced) : MDOT_CPU_NONE;
+    uint32_t level = forced != NULL ? rt_cpu_isa_find(forced) : MDOT_CPU_NONE;
     if (forced != NULL && level == MDOT_CPU_NONE)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no CPU level \"%s\"; the artefact has %s", forced, held);
     const mdot_abi_image *image = find_image(cpu, table, level, compute), *least = rt_image(table, 0);

@@ -3,8 +3,8 @@
  * Before a predictor is handed out every kernel of the device has run once, so that no later call pays for the driver's
  * loading it, and an artefact that does not work on the device is found out here.
  */
-#include "base/list.h"
-#include "base/near.h"
+#include "base/join.h"
+#include "base/suggest.h"
 #include "runtime/core/predictor.h"
 
 #include <errno.h>
@@ -49,26 +49,26 @@ static bool parse_name(const char *text, const char *name, int *out_ordinal)
     return text[length] == '\0';
 }
 
-static mdot_status fail_unknown(const rt_rooms *rooms, const char *text, mdot_error *err)
+static mdot_status fail_unknown(const rt_components *rooms, const char *text, mdot_error *err)
 {
     char known[256];
-    bs_list list;
-    bs_list_begin(&list, known, sizeof known);
-    bs_list_add(&list, "auto");
-    bs_list_add(&list, "cpu");
-    bs_near near = bs_near_begin(text);
-    bs_near_offer(&near, "auto");
-    bs_near_offer(&near, "cpu");
+    bs_join list;
+    bs_join_begin(&list, known, sizeof known);
+    bs_join_add(&list, "auto");
+    bs_join_add(&list, "cpu");
+    bs_suggest near = bs_suggest_begin(text);
+    bs_suggest_offer(&near, "auto");
+    bs_suggest_offer(&near, "cpu");
     for (size_t i = 0; rooms->devices[i] != NULL; i++) {
         const char *name = rooms->devices[i]->name;
-        bs_list_add(&list, "%s and %s:0, %s:1 …", name, name, name);
-        bs_near_offer(&near, name);
+        bs_join_add(&list, "%s and %s:0, %s:1 …", name, name, name);
+        bs_suggest_offer(&near, name);
     }
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no device \"%s\"%s; devices are %s", text,
-                     bs_near_ask(&near).text, known);
+                     bs_suggest_end(&near).text, known);
 }
 
-static mdot_status parse_device(const rt_rooms *rooms, const char *text, wanted *out_wanted, mdot_error *err)
+static mdot_status parse_device(const rt_components *rooms, const char *text, wanted *out_wanted, mdot_error *err)
 {
     wanted w = {.choice = CHOOSE_AUTO};
     if (text != NULL && strcmp(text, "cpu") == 0) {

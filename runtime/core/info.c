@@ -1,20 +1,20 @@
 /* info.c — what an opened artefact says about itself: the accessors of mdot.h over the checked table. */
-#include "base/sized.h"
+#include "base/struct_version.h"
 #include "runtime/core/predictor.h"
 
 #include <string.h>
 
-static const bs_sized predictor_info_type = BS_SIZED(mdot_predictor_info, device_reason);
-static const bs_sized entry_info_type = BS_SIZED(mdot_entry_info, schema_hash);
-static const bs_sized tensor_info_type = BS_SIZED(mdot_tensor_info, dim);
-static const bs_sized bucket_info_type = BS_SIZED(mdot_bucket_info, kernel_count);
-static const bs_sized kernel_info_type = BS_SIZED(mdot_kernel_info, flops);
-static const bs_sized image_info_type = BS_SIZED(mdot_image_info, weights_bytes);
-static const bs_sized image_kernel_info_type = BS_SIZED(mdot_image_kernel_info, code_bytes);
+static const bs_struct_version predictor_info_type = BS_SIZED(mdot_predictor_info, device_reason);
+static const bs_struct_version entry_info_type = BS_SIZED(mdot_entry_info, schema_hash);
+static const bs_struct_version tensor_info_type = BS_SIZED(mdot_tensor_info, dim);
+static const bs_struct_version bucket_info_type = BS_SIZED(mdot_bucket_info, kernel_count);
+static const bs_struct_version kernel_info_type = BS_SIZED(mdot_kernel_info, flops);
+static const bs_struct_version image_info_type = BS_SIZED(mdot_image_info, weights_bytes);
+static const bs_struct_version image_kernel_info_type = BS_SIZED(mdot_image_kernel_info, code_bytes);
 
 static bool lives(const mdot_predictor *predictor, const char *function)
 {
-    return predictor != NULL && rt_armor_lives(predictor, RT_PREDICTOR, function);
+    return predictor != NULL && rt_handle_is_live(predictor, RT_PREDICTOR, function);
 }
 
 mdot_status mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info)
@@ -66,7 +66,7 @@ mdot_status mdot_predictor_get_entry(const mdot_predictor *predictor, size_t ent
         .has_length = e->least_length != 0,
         .schema_hash = e->schema_hash,
         .min_length = e->least_length,
-        .items_together = rt_items_together(table, e),
+        .items_together = rt_ragged_batch_rows(table, e),
     };
     return bs_fill_struct(&entry_info_type, &info, out_info, NULL);
 }

@@ -25,11 +25,11 @@ void rt_predictor_release(const mdot_predictor *predictor)
     rt_device_close(p);
     rt_artefact_release(&p->library->artefact);
     rt_allocator allocator = p->allocator;
-    if (!rt_armored()) rt_free(&allocator, p);
+    if (!rt_validates_handles()) rt_free(&allocator, p);
 }
 
 void mdot_predictor_close(mdot_predictor *predictor)
 {
-    if (predictor != NULL && rt_armor_bury(predictor, RT_PREDICTOR, "mdot_predictor_close"))
+    if (predictor != NULL && rt_handle_unregister(predictor, RT_PREDICTOR, "mdot_predictor_close"))
         rt_predictor_release(predictor);
 }

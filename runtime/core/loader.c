@@ -1,6 +1,6 @@
 /* loader.c — puts a checked artefact's segments where code can run, and warms them up.
  *
- * An artefact asks nothing of a dynamic loader (elf.c: no relocations, no initialisers, no other libraries), so it
+ * An artefact asks nothing of a dynamic loader (elf_sections.c: no relocations, no initialisers, no other libraries), so it
  * takes none: its segments are mapped at their distances, from the copy that was checked. Nothing is writable.
  */
 #include "runtime/core/predictor.h"

@@ -5,7 +5,7 @@
  */
 #include "runtime/core/predictor.h"
 #include "base/file.h"
-#include "base/sized.h"
+#include "base/struct_version.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -75,9 +75,9 @@ static mdot_status open_file(mdot_predictor *predictor, const char *path, const 
     return status;
 }
 
-static const bs_sized options_type = BS_SIZED(mdot_open_options, user);
+static const bs_struct_version options_type = BS_SIZED(mdot_open_options, user);
 
-mdot_status rt_predictor_open(const rt_rooms *rooms, const char *path, const mdot_open_options *options,
+mdot_status rt_predictor_open(const rt_components *rooms, const char *path, const mdot_open_options *options,
                               mdot_predictor **out_predictor, mdot_error *err)
 {
     if (path == NULL || out_predictor == NULL)
@@ -88,7 +88,7 @@ mdot_status rt_predictor_open(const rt_rooms *rooms, const char *path, const mdo
     rt_allocator allocator;
     status = rt_allocator_init(&allocator, &o, err);
     if (status != MDOT_OK) return status;
-    const char *level = o.cpu_level != NULL ? o.cpu_level : getenv("MDOT_CPU_LEVEL");
+    const char *level = o.cpu_level != NULL ? o.cpu_level : getenv("MDOT_CPU_ISA");
     if (level != NULL && level[0] == '\0') level = NULL;
     mdot_predictor *predictor = rt_alloc(&allocator, sizeof *predictor);
     if (predictor == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory for a predictor", path);
@@ -100,7 +100,7 @@ mdot_status rt_predictor_open(const rt_rooms *rooms, const char *path, const mdo
         rt_free(&allocator, predictor);
         return status;
     }
-    rt_armor_note(predictor, RT_PREDICTOR);
+    rt_handle_register(predictor, RT_PREDICTOR);
     *out_predictor = predictor;
     return MDOT_OK;
 }

@@ -1,10 +1,10 @@
 /* predictor.h — what core's files share among themselves; the other rooms include core.h, users mdot/mdot.h.
  *
- *   open      copy.c copies the file, elf.c finds the sections, table.c checks what they say, cpu.c picks the image,
+ *   open      artefact_copy.c copies the file, elf_sections.c finds the sections, table_check.c checks what they say, cpu.c picks the image,
  *             loader.c maps the segments and touches their pages; device.c settles where calls run; predictor.c has
  *             the order
  *   describe  info.c
- *   run       context.c, run.c, workers.c; several items in one call: joint.c, items.c
+ *   run       context.c, run.c, workers.c; several items in one call: ragged_batch.c, batch_items.c
  *
  * Everything that comes from the file is checked once, at open; afterwards the table is trusted and read in place.
  */
@@ -45,7 +45,7 @@ void rt_cpu_ask_for_tiles(rt_cpu *cpu);
 /* NULL when everything that `level` needs is there, else the name of the first feature that is missing. */
 const char *rt_cpu_missing(const rt_cpu *cpu, uint32_t level);
 /* MDOT_CPU_NONE for names that are no level. */
-uint32_t rt_cpu_level_find(const char *name);
+uint32_t rt_cpu_isa_find(const char *name);
 /* Why a CPU that runs `level` is better off at the level below, as far as that is known, as "is slower here: …"; NULL:
  * it is not. */
 const char *rt_cpu_slower(const rt_cpu *cpu, uint32_t level);
@@ -59,7 +59,7 @@ mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const 
 void rt_cpu_explain(const rt_cpu *cpu, const mdot_abi_table *table, const mdot_abi_image *image, char *text,
                     size_t size);
 
-/* ---- elf.c: where things are in the file ----------------------------------------------------------------------- */
+/* ---- elf_sections.c: where things are in the file ----------------------------------------------------------------------- */
 
 typedef struct rt_section {
     uint64_t offset, address, size_bytes; /* in the file; in memory, relative to the load address */
@@ -76,12 +76,12 @@ typedef struct rt_elf {
 mdot_status rt_elf_read(const void *bytes, uint64_t size_bytes, rt_elf *out_elf, mdot_error *err);
 bool rt_elf_is_code(const rt_elf *elf, uint64_t address);
 
-/* ---- table.c: what the file says about itself ------------------------------------------------------------------- */
+/* ---- table_check.c: what the file says about itself ------------------------------------------------------------------- */
 
 /* Magic, versions, sizes, checksum, then every offset and count of the table and every code address. */
 mdot_status rt_table_check(const rt_elf *elf, mdot_error *err);
 
-/* ---- copy.c: the file's bytes, out of everyone's reach ----------------------------------------------------------- */
+/* ---- artefact_copy.c: the file's bytes, out of everyone's reach ----------------------------------------------------------- */
 
 typedef struct rt_copy {
     int descriptor; /* of memory; -1: ordinary memory */
@@ -126,7 +126,7 @@ mdot_status rt_workers_create(const rt_allocator *allocator, const mdot_context_
 void rt_workers_destroy(const rt_allocator *allocator, rt_workers *workers); /* NULL is none */
 
 /* Whether a call at this length is worth sharing. */
-bool rt_workers_share(const rt_workers *workers, int64_t length);
+bool rt_workers_split(const rt_workers *workers, int64_t length);
 
 /* One behind the last kernel of the step that begins at `begin`: a kernel that is split is a step, and so are those
  * together that are not split and follow one another (mdot_abi_call). */
@@ -148,34 +148,34 @@ typedef struct rt_code {
  * workers' numbers are set here. */
 void rt_workers_run(rt_workers *workers, const rt_code *code, const mdot_abi_call *calls, size_t count);
 
-/* ---- joint.c: items that are taken together ---------------------------------------------------------------------- */
+/* ---- ragged_batch.c: items that are taken together ---------------------------------------------------------------------- */
 
-typedef struct rt_joint {
+typedef struct rt_ragged_batch {
     unsigned char *tensors; /* of all items, each input and output one behind the other; NULL: no entry takes items
                                together */
     void **outputs;         /* of each item, in the entry's order */
-} rt_joint;
+} rt_ragged_batch;
 
 /* The bucket whose code takes an entry's items together: kernels are the same for all lengths, so it is one for all of
  * them. NULL: items are not taken together. */
-const mdot_abi_bucket *rt_joint_bucket(const mdot_abi_table *table, const mdot_abi_entry *entry);
+const mdot_abi_bucket *rt_ragged_bucket(const mdot_abi_table *table, const mdot_abi_entry *entry);
 /* How many it takes at most; 1: none are taken together. */
-uint32_t rt_items_together(const mdot_abi_table *table, const mdot_abi_entry *entry);
+uint32_t rt_ragged_batch_rows(const mdot_abi_table *table, const mdot_abi_entry *entry);
 
 /* Of a tensor of all items, or of several, at most; each begins at MDOT_ABI_ALIGNMENT. */
-size_t rt_room_bytes(const mdot_abi_bucket *bucket, const mdot_abi_tensor *tensor);
+size_t rt_tensor_capacity_bytes(const mdot_abi_bucket *bucket, const mdot_abi_tensor *tensor);
 size_t rt_tensors_bytes(const mdot_abi_bucket *bucket, const mdot_abi_tensor *tensors, uint32_t count);
 
 /* Room for any entry's. OUT_OF_MEMORY. */
-mdot_status rt_joint_create(const mdot_predictor *predictor, rt_joint *out_joint, mdot_error *err);
-void rt_joint_destroy(const mdot_predictor *predictor, rt_joint *joint);
+mdot_status rt_ragged_batch_create(const mdot_predictor *predictor, rt_ragged_batch *out_joint, mdot_error *err);
+void rt_ragged_batch_destroy(const mdot_predictor *predictor, rt_ragged_batch *joint);
 
 /* ---- The public objects ------------------------------------------------------------------------------------------ */
 
 struct mdot_predictor {
     atomic_size_t references; /* its own until it is closed, and one of each context */
     rt_allocator allocator;
-    const rt_rooms *rooms;
+    const rt_components *rooms;
     rt_library *library;
     const mdot_abi_table *table;                         /* the library's */
     const mdot_abi_image *image;                         /* that the CPU runs */
@@ -193,7 +193,7 @@ struct mdot_context {
     rt_workers *workers; /* NULL: the caller's thread alone */
     const void **inputs; /* of the call being prepared; room for the entry with the most */
     void **outputs;
-    rt_joint joint;            /* of items that are taken together */
+    rt_ragged_batch joint;            /* of items that are taken together */
     void **states;             /* of the rooms' extensions, in their order */
     rt_device_context *device; /* NULL: calls run on the CPU */
     mdot_error device_error;   /* why they do although the predictor has a device; MDOT_OK otherwise */

@@ -21,7 +21,7 @@ mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t e
                                        size_t *out_bucket)
 {
     if (predictor == NULL || out_bucket == NULL) return MDOT_INVALID_ARGUMENT;
-    if (!rt_armor_lives(predictor, RT_PREDICTOR, __func__)) return MDOT_INVALID_ARGUMENT;
+    if (!rt_handle_is_live(predictor, RT_PREDICTOR, __func__)) return MDOT_INVALID_ARGUMENT;
     const mdot_abi_table *table = predictor->table;
     if (entry >= table->entry_count) return MDOT_OUT_OF_RANGE;
     uint32_t bucket = find_bucket(table, rt_entry(table, entry), length);
@@ -71,7 +71,7 @@ mdot_abi_call rt_call_of(const mdot_context *context, const mdot_abi_bucket *buc
         .scratch = context->scratch,
         .length = length,
         .kernel_end = bucket->kernel_count,
-        .share_end = MDOT_ABI_WHOLE_SHARE,
+        .share_end = MDOT_ABI_WHOLE_SLICE,
     };
 }
 
@@ -98,7 +98,7 @@ void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t l
     const mdot_abi_bucket *bucket = bucket_of(context, entry, length);
     rt_code code = rt_code_of(context, bucket);
     mdot_abi_call call = rt_call_of(context, bucket, length);
-    if (rt_workers_share(context->workers, length)) {
+    if (rt_workers_split(context->workers, length)) {
         run_shared(context, &code, &call, items, count);
         return;
     }
@@ -145,10 +145,10 @@ mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length
 {
     if (context == NULL || inputs == NULL || outputs == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_ordered needs a context, inputs and outputs");
-    mdot_status status = rt_armor_enter(context, "mdot_run_ordered", err);
+    mdot_status status = rt_handle_enter(context, "mdot_run_ordered", err);
     if (status != MDOT_OK) return status;
     status = run_ordered(context, entry, length, inputs, outputs, err);
-    rt_armor_leave(context);
+    rt_handle_leave(context);
     return status;
 }
 
@@ -182,10 +182,10 @@ mdot_status mdot_run_step(mdot_context *context, size_t entry, int64_t length, c
 {
     if (context == NULL || inputs == NULL || outputs == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_step needs a context, inputs and outputs");
-    mdot_status status = rt_armor_enter(context, "mdot_run_step", err);
+    mdot_status status = rt_handle_enter(context, "mdot_run_step", err);
     if (status != MDOT_OK) return status;
     status = run_step(context, entry, length, &(rt_item){inputs, outputs}, step, err);
-    rt_armor_leave(context);
+    rt_handle_leave(context);
     return status;
 }
 
@@ -337,9 +337,9 @@ mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inpu
 {
     if (context == NULL || (inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run needs a context, inputs and outputs");
-    mdot_status status = rt_armor_enter(context, "mdot_run", err);
+    mdot_status status = rt_handle_enter(context, "mdot_run", err);
     if (status != MDOT_OK) return status;
     status = run_named(context, entry, inputs, input_count, outputs, output_count, err);
-    rt_armor_leave(context);
+    rt_handle_leave(context);
     return status;
 }

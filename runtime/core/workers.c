@@ -84,8 +84,8 @@ static bool take_share(rt_workers *w, uint32_t *out_share)
 static void do_share(rt_workers *w, uint32_t share, uint32_t worker)
 {
     mdot_abi_call call = w->step.call;
-    call.share_begin = (int64_t)share * MDOT_ABI_WHOLE_SHARE / w->count;
-    call.share_end = (int64_t)(share + 1) * MDOT_ABI_WHOLE_SHARE / w->count;
+    call.share_begin = (int64_t)share * MDOT_ABI_WHOLE_SLICE / w->count;
+    call.share_end = (int64_t)(share + 1) * MDOT_ABI_WHOLE_SLICE / w->count;
     call.worker = worker;
     w->step.function(&call);
     atomic_fetch_add_explicit(&w->done, 1, memory_order_release);
@@ -113,7 +113,7 @@ static void lead_call(rt_workers *w, const rt_code *code, const mdot_abi_call *c
         if (code->kernels[begin].is_split != 0) {
             run_step(w, worker);
         } else {
-            w->step.call.share_end = MDOT_ABI_WHOLE_SHARE;
+            w->step.call.share_end = MDOT_ABI_WHOLE_SLICE;
             w->step.call.worker = worker;
             code->function(&w->step.call);
         }
@@ -233,7 +233,7 @@ void rt_workers_run(rt_workers *w, const rt_code *code, const mdot_abi_call *cal
     if (!atomic_load(&w->has_leader)) take_part(w, 0); /* the callback has called nothing */
 }
 
-bool rt_workers_share(const rt_workers *workers, int64_t length)
+bool rt_workers_split(const rt_workers *workers, int64_t length)
 {
     return workers != NULL && length >= LEAST_LENGTH;
 }

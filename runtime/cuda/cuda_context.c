@@ -110,7 +110,7 @@ static void free_context(void *object)
 void rt_cuda_context_destroy(rt_device_context *context)
 {
     rt_cuda_context *c = (rt_cuda_context *)context;
-    rt_cuda_thread_end(c->thread, rt_cuda_setup_limit_ms(c->cuda));
+    rt_cuda_thread_end(c->thread, rt_cuda_open_limit_ms(c->cuda));
 }
 
 mdot_status rt_cuda_context_create(rt_device *device, rt_device_context **out_context, mdot_error *err)
@@ -130,7 +130,7 @@ mdot_status rt_cuda_context_create(rt_device *device, rt_device_context **out_co
         free_context(c);
         return status;
     }
-    status = rt_cuda_ask(c->thread, &acquiring, rt_cuda_setup_limit_ms(cuda), err);
+    status = rt_cuda_ask(c->thread, &acquiring, rt_cuda_open_limit_ms(cuda), err);
     if (status != MDOT_OK) {
         rt_cuda_context_destroy((rt_device_context *)c);
         return status;

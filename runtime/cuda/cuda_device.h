@@ -93,7 +93,7 @@ static inline rt_cuda_kernel *rt_cuda_kernel_of(const rt_cuda *cuda, const mdot_
 
 /* A driver that has to wake the cards of a large machine, or frees what is in use, takes seconds, where a call takes
  * microseconds. */
-static inline uint64_t rt_cuda_setup_limit_ms(const rt_cuda *cuda)
+static inline uint64_t rt_cuda_open_limit_ms(const rt_cuda *cuda)
 {
     enum { LIMITS = 30 };
     return (uint64_t)cuda->timeout_ms * LIMITS;

@@ -1,5 +1,5 @@
 /* cuda_open.c — a GPU made ready for a predictor: the image that it runs, loaded, and its weights, uploaded. */
-#include "base/list.h"
+#include "base/join.h"
 #include "runtime/cuda/cuda_device.h"
 
 #include <stdio.h>
@@ -60,11 +60,11 @@ static mdot_status find(void *object, mdot_error *err)
 /* "sm_80, sm_90a": the artefact's images, for messages. */
 static void list_images(const mdot_abi_table *table, char *text, size_t size)
 {
-    bs_list list;
-    bs_list_begin(&list, text, size);
+    bs_join list;
+    bs_join_begin(&list, text, size);
     for (size_t i = 0; i < table->image_count; i++)
         if (rt_image(table, i)->kind == MDOT_IMAGE_CUDA)
-            bs_list_add(&list, "%s", rt_string(table, rt_image(table, i)->target_at));
+            bs_join_add(&list, "%s", rt_string(table, rt_image(table, i)->target_at));
 }
 
 /* CUDA images come last. */
@@ -168,7 +168,7 @@ static const rt_cuda_step finding = {.what = "start", .run = find},
 /* Of a step that fails because the thread is left behind, `cuda` is the thread's alone. */
 static mdot_status make_ready(rt_cuda *cuda, rt_cuda_thread *thread, const char *compute, mdot_error *err)
 {
-    uint64_t limit_ms = rt_cuda_setup_limit_ms(cuda);
+    uint64_t limit_ms = rt_cuda_open_limit_ms(cuda);
     mdot_status status = rt_cuda_ask(thread, &finding, limit_ms, err);
     if (status == MDOT_OK) status = choose_image(cuda, compute, err);
     if (status != MDOT_OK) return status;
@@ -185,7 +185,7 @@ static mdot_status make_ready(rt_cuda *cuda, rt_cuda_thread *thread, const char 
 void rt_cuda_close(rt_device *device)
 {
     rt_cuda *cuda = (rt_cuda *)device;
-    rt_cuda_thread_end(cuda->thread, rt_cuda_setup_limit_ms(cuda));
+    rt_cuda_thread_end(cuda->thread, rt_cuda_open_limit_ms(cuda));
 }
 
 mdot_status rt_cuda_open(const rt_device_request *request, rt_device **out_device, mdot_error *err)
@@ -198,7 +198,7 @@ mdot_status rt_cuda_open(const rt_device_request *request, rt_device **out_devic
     cuda->artefact = request->artefact;
     cuda->ordinal = request->ordinal;
     cuda->timeout_ms = request->timeout_ms;
-    uint64_t limit_ms = rt_cuda_setup_limit_ms(cuda);
+    uint64_t limit_ms = rt_cuda_open_limit_ms(cuda);
     rt_cuda_thread *thread;
     mdot_status status = rt_cuda_thread_start(cuda, (rt_cuda_owner){.object = cuda}, &thread, err);
     if (status != MDOT_OK) {

@@ -107,7 +107,7 @@ static mdot_status launch(rt_cuda_context *c, const mdot_abi_entry *entry, rt_cu
     set_barriers(c, call, count, kernel->abi->grid_barriers * blocks);
     /* its first launch may load a kernel's code */
     bool is_first = !atomic_exchange(&kernel->has_run, true);
-    return rt_cuda_ask(c->thread, &launching, is_first ? rt_cuda_setup_limit_ms(c->cuda) : c->cuda->timeout_ms, err);
+    return rt_cuda_ask(c->thread, &launching, is_first ? rt_cuda_open_limit_ms(c->cuda) : c->cuda->timeout_ms, err);
 }
 
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */

@@ -1,17 +1,17 @@
 /* configuration.c — a configuration as the caller gave it: in the library's form, checked, with its GPU and every
- * default filled in (setup.h).
+ * default filled in (resolved_configuration.h).
  *
  * A GPU is a name or figures. Names are compared letter by letter with all that there are, which a call for many
  * pairs does once for each pointer.
  */
-#include "runtime/job/predict.h"
+#include "runtime/predict/predict.h"
 
 #include <math.h>
 
 enum { MAX_BATCH = 1 << 24, MAX_PASSES = 1 << 16, MAX_ZERO_STAGE = 3 }; /* as far as an f32 holds every whole number */
 enum { FIRST_TORCH = 100, FIRST_COMPILED = 200, LAST_TORCH = 9999 };
 
-const bs_sized rt_configuration_type = BS_SIZED(mdot_configuration, optimizer);
+const bs_struct_version rt_configuration_type = BS_SIZED(mdot_configuration, optimizer);
 
 /* ---- Numbers ---------------------------------------------------------------------------------------------------- */
 
@@ -109,7 +109,7 @@ static mdot_status read_figures(const mdot_gpu *figures, mdot_gpu *out_gpu, mdot
 #define PCIE_SHARE 0.4
 #define NETWORK_GBPS 20.0
 
-static mdot_status complete_link(rt_setup *s, mdot_error *err)
+static mdot_status complete_link(rt_resolved_configuration *s, mdot_error *err)
 {
     mdot_configuration *c = &s->c;
     if (c->network_gbps == 0) c->network_gbps = NETWORK_GBPS;
@@ -152,7 +152,7 @@ static mdot_status complete_degrees(mdot_configuration *c, mdot_error *err)
     return MDOT_OK;
 }
 
-static mdot_status complete_micro_batches(rt_setup *s, mdot_error *err)
+static mdot_status complete_micro_batches(rt_resolved_configuration *s, mdot_error *err)
 {
     mdot_configuration *c = &s->c;
     if (c->micro_batches > 1 && c->pipeline_parallel == 1)
@@ -166,7 +166,7 @@ static mdot_status complete_micro_batches(rt_setup *s, mdot_error *err)
     return MDOT_OK;
 }
 
-mdot_status rt_setup_complete(rt_setup *s, mdot_error *err)
+mdot_status rt_configuration_resolve(rt_resolved_configuration *s, mdot_error *err)
 {
     mdot_configuration *c = &s->c;
     c->accumulate = at_least_one(c->accumulate);
@@ -185,28 +185,28 @@ mdot_status rt_setup_complete(rt_setup *s, mdot_error *err)
     return MDOT_OK;
 }
 
-mdot_status rt_setup_read(const mdot_configuration *first, size_t i, rt_gpu_names *names, rt_setup *out_setup,
+mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_gpu_names *names, rt_resolved_configuration *out_setup,
                           mdot_error *err)
 {
-    rt_setup s = {0};
+    rt_resolved_configuration s = {0};
     mdot_status status = bs_read_element(&rt_configuration_type, first, i, &s.c, err);
     if (status == MDOT_OK) status = check_numbers(&s.c, err);
     if (status != MDOT_OK) return status;
-    if (s.c.gpu_figures == NULL) {
+    if (s.c.gpu_spec == NULL) {
         status = find_name(s.c.gpu, names, &s.gpu, err);
     } else if (s.c.gpu == NULL) {
-        status = read_figures(s.c.gpu_figures, &s.gpu, err);
+        status = read_figures(s.c.gpu_spec, &s.gpu, err);
     } else {
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "a configuration has both gpu and gpu_figures");
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "a configuration has both gpu and gpu_spec");
     }
-    if (status == MDOT_OK) status = rt_setup_complete(&s, err);
+    if (status == MDOT_OK) status = rt_configuration_resolve(&s, err);
     if (status == MDOT_OK) *out_setup = s;
     return status;
 }
 
 /* ---- With a job ------------------------------------------------------------------------------------------------- */
 
-static mdot_status check_experts(const mdot_configuration *c, const rt_division *d, mdot_error *err)
+static mdot_status check_experts(const mdot_configuration *c, const rt_sharding *d, mdot_error *err)
 {
     if (c->expert_parallel > 1 && d->experts == 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
@@ -218,7 +218,7 @@ static mdot_status check_experts(const mdot_configuration *c, const rt_division 
                      c->expert_parallel, (unsigned long long)d->experts);
 }
 
-mdot_status rt_setup_check(const rt_setup *setup, const mdot_job *job, mdot_error *err)
+mdot_status rt_configuration_check(const rt_resolved_configuration *setup, const mdot_job *job, mdot_error *err)
 {
     const mdot_configuration *c = &setup->c;
     uint64_t common = job->division.common;
@@ -237,18 +237,18 @@ mdot_status rt_setup_check(const rt_setup *setup, const mdot_job *job, mdot_erro
     return check_experts(c, &job->division, err);
 }
 
-rt_share rt_setup_share(const rt_setup *setup, const mdot_job *job)
+rt_shard rt_resolved_shard(const rt_resolved_configuration *setup, const mdot_job *job)
 {
-    rt_share share = {setup->c.tensor_parallel, setup->c.expert_parallel, {1, 1, 1}};
+    rt_shard share = {setup->c.tensor_parallel, setup->c.expert_parallel, {1, 1, 1}};
     uint32_t stages = setup->c.pipeline_parallel, blocks = job->info.block_count;
     if (stages == 1) return share;
-    share.of[RT_PLACE_BLOCKS] = (double)((blocks + stages - 1) / stages) / blocks;
-    rt_place lighter = job->division.heavier_end == RT_PLACE_BEFORE ? RT_PLACE_BEHIND : RT_PLACE_BEFORE;
+    share.of[RT_PIPELINE_BLOCKS] = (double)((blocks + stages - 1) / stages) / blocks;
+    rt_pipeline_position lighter = job->division.heavier_end == RT_PIPELINE_BEFORE ? RT_PIPELINE_AFTER : RT_PIPELINE_BEFORE;
     share.of[lighter] = 0; /* another stage's */
     return share;
 }
 
-double rt_setup_passes(const rt_setup *setup)
+double rt_micro_steps(const rt_resolved_configuration *setup)
 {
     const mdot_configuration *c = &setup->c;
     return (double)c->accumulate * c->micro_batches + c->pipeline_parallel - 1;

@@ -4,13 +4,13 @@
  * only where something before it still learns, so that frozen layers at the start of a network have no backward
  * pass at all.
  */
-#include "base/sized.h"
+#include "base/struct_version.h"
 #include "runtime/core/core.h"
 #include "runtime/job/job_model.h"
 
 #include <stdlib.h>
 
-static const bs_sized freezing_type = BS_SIZED(mdot_job_freezing, trained_count);
+static const bs_struct_version freezing_type = BS_SIZED(mdot_job_freezing, trained_count);
 
 /* ---- Patterns ------------------------------------------------------------------------------------------------ */
 
@@ -179,7 +179,7 @@ mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezi
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_freeze needs a job and a place for the new one");
     mdot_job_freezing f;
     mdot_job_operator *operators = NULL;
-    mdot_status status = rt_armor_check(job, RT_JOB, __func__, err);
+    mdot_status status = rt_handle_check(job, RT_JOB, __func__, err);
     if (status == MDOT_OK) status = bs_read_struct(&freezing_type, freezing, &f, err);
     if (status == MDOT_OK) status = make_operators(job, &f, &operators, err);
     if (status != MDOT_OK) return status;

@@ -1,9 +1,9 @@
 /* gpus.c — the GPUs of gpus.def, by name. */
-#include "base/list.h"
-#include "base/near.h"
+#include "base/join.h"
+#include "base/suggest.h"
 #include "base/printable.h"
-#include "base/sized.h"
-#include "runtime/job/predict.h"
+#include "base/struct_version.h"
+#include "runtime/predict/predict.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static const gpu_row rows[] = {
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
 
-const bs_sized rt_gpu_type = BS_SIZED(mdot_gpu, fp16_tflops);
+const bs_struct_version rt_gpu_type = BS_SIZED(mdot_gpu, fp16_tflops);
 
 const char *const *mdot_gpu_names(void)
 {
@@ -87,14 +87,14 @@ static bool is_called(const gpu_row *row, const char *name)
 
 /* ---- Finding ----------------------------------------------------------------------------------------------------- */
 
-static void offer(bs_near *near, const gpu_row *row)
+static void offer(bs_suggest *near, const gpu_row *row)
 {
-    bs_near_offer(near, row->gpu.name);
+    bs_suggest_offer(near, row->gpu.name);
     for (const char *alias = row->aliases; *alias != '\0';) {
         size_t length = strcspn(alias, "|");
         char text[BS_NEAR_LENGTH + 1];
         snprintf(text, sizeof text, "%.*s", (int)length, alias);
-        bs_near_offer_alias(near, text, row->gpu.name);
+        bs_suggest_offer_alias(near, text, row->gpu.name);
         alias += length + (alias[length] == '|');
     }
 }
@@ -103,20 +103,20 @@ static mdot_status fail_unknown(const char *name, mdot_error *err)
 {
     if (err == NULL) return MDOT_INVALID_ARGUMENT;
     char known[sizeof err->message - 160];
-    bs_list list;
-    bs_list_begin(&list, known, sizeof known);
+    bs_join list;
+    bs_join_begin(&list, known, sizeof known);
     char wrong[BS_NEAR_LENGTH + 1]; /* as the table spells names */
     const char *core = skip_brand(name);
     snprintf(wrong, sizeof wrong, "%s", core + strspn(core, " -_"));
     for (char *c = wrong; *c != '\0'; c++)
         if (*c == ' ' || *c == '_') *c = '-';
-    bs_near near = bs_near_begin(wrong);
+    bs_suggest near = bs_suggest_begin(wrong);
     for (size_t i = 0; i < ROW_COUNT; i++) {
-        bs_list_add(&list, "%s", rows[i].gpu.name);
+        bs_join_add(&list, "%s", rows[i].gpu.name);
         offer(&near, &rows[i]);
     }
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no GPU \"%.64s\"%s; known are %s", name,
-                     bs_near_ask(&near).text, known);
+                     bs_suggest_end(&near).text, known);
 }
 
 mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err)

@@ -3,7 +3,7 @@
  * Everything that makes a job, a reader of ONNX or of `.job` files, goes through mdot_job_create, so that one list of
  * checks guards whatever reads jobs.
  */
-#include "base/sized.h"
+#include "base/struct_version.h"
 #include "runtime/core/core.h"
 #include "runtime/job/job_model.h"
 
@@ -67,17 +67,17 @@ static bool is_setting(int setting, int64_t value)
     return value <= RT_JOB_MAX_SETTING && value >= (is_padding(setting) ? -RT_JOB_MAX_SETTING : 0);
 }
 
-static const bs_sized description_type = BS_SIZED(mdot_job_description, optimizer);
-static const bs_sized operator_type = BS_SIZED(mdot_job_operator, module);
-static const bs_sized info_type = BS_SIZED(mdot_job_info, notes);
+static const bs_struct_version description_type = BS_SIZED(mdot_job_description, optimizer);
+static const bs_struct_version operator_type = BS_SIZED(mdot_job_operator, module);
+static const bs_struct_version info_type = BS_SIZED(mdot_job_info, notes);
 
 /* What is there for later versions is zero, as it will be in programs that do not know it. */
 static bool leaves_room(const mdot_job_operator *op)
 {
     bool is_zero = op->reserved == 0;
     for (int s = MDOT_SETTING_COUNT; s < MDOT_SETTING_CAPACITY; s++) is_zero = is_zero && op->setting[s] == 0;
-    for (size_t i = 0; i < sizeof op->facts.reserved / sizeof *op->facts.reserved; i++)
-        is_zero = is_zero && op->facts.reserved[i] == 0;
+    for (size_t i = 0; i < sizeof op->traits.reserved / sizeof *op->traits.reserved; i++)
+        is_zero = is_zero && op->traits.reserved[i] == 0;
     return is_zero;
 }
 
@@ -85,9 +85,9 @@ static mdot_status check_operator(const mdot_job_operator *op, size_t index, mdo
 {
     if (op->type == NULL || *op->type == '\0')
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job has no type", index);
-    if (op->facts.number > RT_JOB_MAX_TYPE)
+    if (op->traits.number > RT_JOB_MAX_TYPE)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job (%s): its type has number %u, above %d",
-                         index, op->type, (unsigned)op->facts.number, RT_JOB_MAX_TYPE);
+                         index, op->type, (unsigned)op->traits.number, RT_JOB_MAX_TYPE);
     bool sound = is_count(op->parameters) && is_count(op->frozen_parameters);
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
         sound = sound && is_load(&op->per_sample[phase]) && is_load(&op->per_step[phase]);
@@ -195,7 +195,7 @@ static bool own_operators(mdot_job *job)
     size_t input_count = 0;
     for (size_t i = 0; i < job->info.operator_count; i++) input_count += job->operators[i].input_count;
     uint32_t *inputs = job->inputs = calloc(input_count + 1, sizeof *job->inputs);
-    if (inputs == NULL || !rt_job_keep_texts(job)) return false;
+    if (inputs == NULL || !rt_job_pool_strings(job)) return false;
     for (size_t i = 0; i < job->info.operator_count; i++) {
         own_operator(&job->operators[i], &inputs);
         job->info.unknown_count += !job->operators[i].known;
@@ -222,7 +222,7 @@ static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, mdot_e
     if (status != MDOT_OK) return status;
     if (!own_operators(job)) return fail_memory(d, err);
     work_out_positions(job);
-    bool known = rt_job_measure_costs(job) && rt_job_divide(job) && rt_job_classify(job) && rt_job_measure_work(job) &&
+    bool known = rt_job_measure_costs(job) && rt_job_shard(job) && rt_job_group_operators(job) && rt_job_collect_roofline_inputs(job) &&
                  rt_job_compare_blocks(job) && rt_job_measure_activations(job);
     if (!known) return fail_memory(d, err);
     rt_job_add_up(job);
@@ -237,8 +237,8 @@ static void free_content(mdot_job *job)
     free(job->costs);
     free(job->classes.items);
     free(job->classes.of);
-    free(job->divided_classes.items);
-    free(job->divided_classes.of);
+    free(job->sharded_groups.items);
+    free(job->sharded_groups.of);
     free(job->fused_bytes);
     free(job->work);
     free(job->division.role);
@@ -262,7 +262,7 @@ mdot_status rt_job_make(const mdot_job_description *d, mdot_job_operator *operat
         free(job);
         return status;
     }
-    rt_armor_note(job, RT_JOB);
+    rt_handle_register(job, RT_JOB);
     *out_job = job;
     return MDOT_OK;
 }
@@ -285,22 +285,22 @@ mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **
 
 void mdot_job_destroy(mdot_job *job)
 {
-    if (job == NULL || !rt_armor_bury(job, RT_JOB, "mdot_job_destroy")) return;
+    if (job == NULL || !rt_handle_unregister(job, RT_JOB, "mdot_job_destroy")) return;
     free_content(job);
-    if (!rt_armored()) free(job);
+    if (!rt_validates_handles()) free(job);
 }
 
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
 mdot_status mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info)
 {
-    if (job == NULL || !rt_armor_lives(job, RT_JOB, __func__)) return MDOT_INVALID_ARGUMENT;
+    if (job == NULL || !rt_handle_is_live(job, RT_JOB, __func__)) return MDOT_INVALID_ARGUMENT;
     return bs_fill_struct(&info_type, &job->info, out_info, NULL);
 }
 
 mdot_status mdot_job_get_operator(const mdot_job *job, size_t index, mdot_job_operator *out_operator)
 {
-    if (job == NULL || !rt_armor_lives(job, RT_JOB, __func__)) return MDOT_INVALID_ARGUMENT;
+    if (job == NULL || !rt_handle_is_live(job, RT_JOB, __func__)) return MDOT_INVALID_ARGUMENT;
     if (index >= job->info.operator_count) return MDOT_OUT_OF_RANGE;
     return bs_fill_struct(&operator_type, &job->operators[index], out_operator, NULL);
 }

@@ -119,7 +119,7 @@ double *rt_load_at(mdot_job_operator *op, int k)
     return numbers[part % 3];
 }
 
-bool rt_make_room(rt_decoded *d, size_t operator_count, size_t content_bytes)
+bool rt_make_tensors(rt_decoded *d, size_t operator_count, size_t content_bytes)
 {
     d->description.struct_size = sizeof d->description;
     d->operators = calloc(operator_count + 1, sizeof *d->operators);

@@ -53,7 +53,7 @@ static inline size_t rt_bytes_left(const rt_reader *r)
 typedef struct rt_job_type {
     char *name;
     bool known;
-    mdot_operator_facts facts;
+    mdot_operator_traits traits;
 } rt_job_type;
 
 typedef struct rt_decoded {
@@ -73,7 +73,7 @@ enum { RT_LOADS_PER_PHASE = 6, RT_LOAD_COUNT = MDOT_PHASE_COUNT * RT_LOADS_PER_P
 /* Load k of an operator: the numbers of a phase per sample, then per step. */
 double *rt_load_at(mdot_job_operator *op, int k);
 /* Room for the operators of a file with this content; false: memory ran out. */
-bool rt_make_room(rt_decoded *d, size_t operator_count, size_t content_bytes);
+bool rt_make_tensors(rt_decoded *d, size_t operator_count, size_t content_bytes);
 /* Parameters, settings, loads and what it reads, which all versions have in one form. Settings and loads that this
  * mdot does not have are left out. */
 void rt_get_numbers(rt_reader *r, rt_decoded *d, size_t index, size_t *input_count);

@@ -6,7 +6,7 @@
  * (job_bytes.h): sections, each its tag and its size in bytes before it, tags ascending.
  *
  *   1 JOB        batch, optimizer + 1 (0: none), notes (MDOT_JOB_…)
- *   2 TYPES      their count; a type: size, length and bytes of its name, known, and mdot_operator_facts in its order
+ *   2 TYPES      their count; a type: size, length and bytes of its name, known, and mdot_operator_traits in its order
  *   3 OPERATORS  an operator: size, its type's place, parameters, and three lists: a bit mask of the settings that are
  *                not 0 with their values, one of the loads that are not 0, and the operators it reads, their count,
  *                then how far before it each stands; its block
@@ -39,11 +39,11 @@ static uint64_t checksum(const unsigned char *bytes, size_t size_bytes)
     return mdot_abi_checksum(bytes + HEADER_BYTES, size_bytes - HEADER_BYTES, head);
 }
 
-static uint32_t *fact_at(mdot_operator_facts *facts, int i)
+static uint32_t *fact_at(mdot_operator_traits *traits, int i)
 {
-    uint32_t *const numbers[FACT_COUNT] = {&facts->number,      &facts->autocast,         &facts->saved_written,
-                                           &facts->saved_fused, &facts->saved_recomputed, &facts->reserve,
-                                           &facts->traits};
+    uint32_t *const numbers[FACT_COUNT] = {&traits->number,      &traits->autocast,         &traits->saved_written,
+                                           &traits->saved_fused, &traits->saved_recomputed, &traits->reserve,
+                                           &traits->traits};
     return numbers[i];
 }
 
@@ -57,7 +57,7 @@ typedef struct numbering {
     size_t count;
 } numbering;
 
-/* A job holds each text once, in the order of the alphabet (texts.c): long ones are not read for each operator. */
+/* A job holds each text once, in the order of the alphabet (string_pool.c): long ones are not read for each operator. */
 static int compare_texts(const char *x, const char *y)
 {
     return (x > y) - (x < y);
@@ -68,7 +68,7 @@ static int compare_types(const void *a, const void *b)
     const mdot_job_operator *x = *(const mdot_job_operator *const *)a, *y = *(const mdot_job_operator *const *)b;
     int order = compare_texts(x->type, y->type);
     if (order == 0) order = (int)x->known - (int)y->known;
-    return order != 0 ? order : memcmp(&x->facts, &y->facts, sizeof x->facts);
+    return order != 0 ? order : memcmp(&x->traits, &y->traits, sizeof x->traits);
 }
 
 static int compare_modules(const void *a, const void *b)
@@ -135,10 +135,10 @@ static void put_types(const numbering *types, parts *p)
 {
     rt_put(&p->section, types->count);
     for (size_t t = 0; t < types->count; t++) {
-        mdot_operator_facts facts = types->first[t]->facts;
+        mdot_operator_traits traits = types->first[t]->traits;
         rt_put_text(&p->record, types->first[t]->type);
         rt_put(&p->record, types->first[t]->known);
-        for (int i = 0; i < FACT_COUNT; i++) rt_put(&p->record, *fact_at(&facts, i));
+        for (int i = 0; i < FACT_COUNT; i++) rt_put(&p->record, *fact_at(&traits, i));
         rt_put_part(&p->section, &p->record);
     }
 }
@@ -222,7 +222,7 @@ mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err
 {
     if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_save needs a job");
     rt_writer w = {0};
-    mdot_status status = rt_armor_check(job, RT_JOB, __func__, err);
+    mdot_status status = rt_handle_check(job, RT_JOB, __func__, err);
     if (status == MDOT_OK) status = encode(job, &w, err);
     if (status == MDOT_OK && w.size > RT_JOB_MAX_FILE_BYTES)
         status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: the job takes %zu bytes, more than a job file may have", path,
@@ -258,7 +258,7 @@ static bool get_types(rt_reader *r, rt_decoded *d)
         rt_job_type *type = &d->types[d->type_count++];
         *type = (rt_job_type){.name = name, .known = rt_get_below(&record, 2) != 0};
         for (int i = 0; i < FACT_COUNT; i++)
-            *fact_at(&type->facts, i) = (uint32_t)rt_get_below(&record, (uint64_t)UINT32_MAX + 1);
+            *fact_at(&type->traits, i) = (uint32_t)rt_get_below(&record, (uint64_t)UINT32_MAX + 1);
         r->failed = r->failed || record.failed;
     }
     return true;
@@ -271,7 +271,7 @@ static bool get_operators(rt_reader *r, rt_decoded *d, size_t operator_count)
         r->failed = true;
         return true;
     }
-    if (!rt_make_room(d, operator_count, rt_bytes_left(r))) return false;
+    if (!rt_make_tensors(d, operator_count, rt_bytes_left(r))) return false;
     for (size_t i = 0; i < operator_count && !r->failed; i++) {
         rt_reader record = rt_get_part(r);
         mdot_job_operator *op = &d->operators[i];
@@ -279,7 +279,7 @@ static bool get_operators(rt_reader *r, rt_decoded *d, size_t operator_count)
         if (!record.failed) {
             op->type = d->types[type].name;
             op->known = d->types[type].known;
-            op->facts = d->types[type].facts;
+            op->traits = d->types[type].traits;
         }
         rt_get_numbers(&record, d, i, &input_count);
         op->block = (uint32_t)rt_get_below(&record, (uint64_t)operator_count + 1);

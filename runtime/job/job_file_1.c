@@ -30,11 +30,11 @@ static const struct {
 };
 
 /* Other types save what they read. */
-static mdot_operator_facts facts_of(const char *name)
+static mdot_operator_traits traits_of(const char *name)
 {
     for (uint32_t i = 0; i < sizeof types_1 / sizeof *types_1; i++) {
         if (strcmp(types_1[i].name, name) != 0) continue;
-        return (mdot_operator_facts){.number = i + 1,
+        return (mdot_operator_traits){.number = i + 1,
                                      .autocast = types_1[i].autocast,
                                      .saved_written = types_1[i].saved,
                                      .saved_fused = types_1[i].saved,
@@ -42,7 +42,7 @@ static mdot_operator_facts facts_of(const char *name)
                                      .reserve = types_1[i].reserve,
                                      .traits = types_1[i].traits};
     }
-    return (mdot_operator_facts){.saved_written = INPUTS, .saved_fused = INPUTS, .saved_recomputed = INPUTS};
+    return (mdot_operator_traits){.saved_written = INPUTS, .saved_fused = INPUTS, .saved_recomputed = INPUTS};
 }
 
 static bool get_types(rt_reader *r, rt_decoded *d)
@@ -53,7 +53,7 @@ static bool get_types(rt_reader *r, rt_decoded *d)
     while (d->type_count < count && !r->failed) {
         char *name = rt_get_text(r);
         if (name == NULL) return r->failed;
-        d->types[d->type_count++] = (rt_job_type){.name = name, .facts = facts_of(name)};
+        d->types[d->type_count++] = (rt_job_type){.name = name, .traits = traits_of(name)};
     }
     return true;
 }
@@ -65,14 +65,14 @@ static void get_operator(rt_reader *r, rt_decoded *d, size_t index, size_t *inpu
     if (r->failed) return;
     op->type = d->types[type / 2].name;
     op->known = type & 1;
-    if (op->known) op->facts = d->types[type / 2].facts;
+    if (op->known) op->traits = d->types[type / 2].traits;
     rt_get_numbers(r, d, index, input_count);
 }
 
 bool rt_get_content_1(rt_reader *r, size_t operator_count, rt_decoded *d)
 {
     size_t input_count = 0;
-    if (!rt_make_room(d, operator_count, rt_bytes_left(r))) return false;
+    if (!rt_make_tensors(d, operator_count, rt_bytes_left(r))) return false;
     d->description.batch = (int64_t)rt_get_below(r, (uint64_t)INT64_MAX);
     uint64_t optimizer = rt_get_below(r, MDOT_OPTIMIZER_ADAMW + 2);
     d->description.has_optimizer = optimizer > 0;

@@ -2,20 +2,20 @@
 #ifndef RT_JOB_MODEL_H
 #define RT_JOB_MODEL_H
 
-#include "runtime/job/division.h"
+#include "runtime/perf/sharding.h"
 
 #include <string.h>
 
 /* Operators of one type number with equal settings, loads and parameters. */
-typedef struct rt_class {
+typedef struct rt_operator_group {
     uint32_t first, count; /* the first of them; how many there are */
-} rt_class;
+} rt_operator_group;
 
-typedef struct rt_classes {
-    rt_class *items; /* in the order of their first operators */
+typedef struct rt_operator_groups {
+    rt_operator_group *items; /* in the order of their first operators */
     size_t count;
     uint32_t *of; /* each operator's, by its place in `items` */
-} rt_classes;
+} rt_operator_groups;
 
 /* What decides how much memory activations take, beside the batch. */
 typedef enum rt_activation_type {
@@ -32,19 +32,19 @@ typedef struct rt_activations {
     double whole; /* without what tensor parallelism divides */
 } rt_activations;
 
-/* What rooflines read of a class of operators (work.c): loads of its phases, of a sample and of a step. */
-typedef enum rt_rate { RT_RATE_VECTOR, RT_RATE_PRODUCT, RT_RATE_CONVOLUTION, RT_RATE_COUNT } rt_rate;
+/* What rooflines read of a class of operators (roofline_inputs.c): loads of its phases, of a sample and of a step. */
+typedef enum rt_rate { RT_RATE_VECTOR, RT_RATE_MATMUL, RT_RATE_CONVOLUTION, RT_RATE_COUNT } rt_rate;
 typedef struct rt_moved {
     double flops, bytes; /* as of fp32 */
 } rt_moved;
-typedef struct rt_work {
+typedef struct rt_roofline_inputs {
     rt_moved sample[MDOT_PHASE_COUNT], step[MDOT_PHASE_COUNT];
     double count, score_bytes, fused_bytes, weights;
-    uint8_t rate, place; /* rt_rate, rt_place */
+    uint8_t rate, place; /* rt_rate, rt_pipeline_position */
     bool is_kept;        /* in fp32 by autocast */
     bool is_product, is_in_block;
     bool is_selected; /* by selective recomputation */
-} rt_work;
+} rt_roofline_inputs;
 
 struct mdot_job {
     mdot_job_info info;
@@ -58,12 +58,12 @@ struct mdot_job {
     bool attends;            /* it has an attention */
     bool convolves_mostly;   /* most FLOPs of products are convolutions' */
     double *costs;           /* of one operator, to compare operators with each other */
-    rt_classes classes;
-    rt_classes divided_classes; /* of which operators of a class also divide and fuse alike */
+    rt_operator_groups classes;
+    rt_operator_groups sharded_groups; /* of which operators of a class also divide and fuse alike */
     double *fused_bytes;        /* of an operator and one sample: what its result and the reading of it move, where one
                                    that is no product alone reads it, and it is none itself */
-    rt_work *work;              /* of each of the divided classes, undivided */
-    rt_division division;
+    rt_roofline_inputs *work;              /* of each of the divided classes, undivided */
+    rt_sharding division;
     rt_activations activations[RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS];
     double flops_per_sample;      /* of all phases */
     double cost, unnumbered_cost; /* sums of costs: of all operators, of those without a number */
@@ -112,13 +112,13 @@ enum { RT_JOB_MAX_OPERATORS = 1 << 22 };
 mdot_status rt_job_make(const mdot_job_description *d, mdot_job_operator *operators, mdot_job **out_job,
                         mdot_error *err);
 
-/* texts.c: types and modules become the job's, equal ones one. False: memory ran out. */
-bool rt_job_keep_texts(mdot_job *job);
+/* string_pool.c: types and modules become the job's, equal ones one. False: memory ran out. */
+bool rt_job_pool_strings(mdot_job *job);
 
 /* An operator that is computed on tensor cores: a matrix product, a convolution, attention, a recurrence. */
-static inline bool rt_is_product(const mdot_job_operator *op)
+static inline bool rt_uses_tensor_cores(const mdot_job_operator *op)
 {
-    return op->facts.autocast == MDOT_AUTOCAST_HALF;
+    return op->traits.autocast == MDOT_AUTOCAST_HALF;
 }
 
 /* fp32 bytes of one sample's scores where the operator is an attention, 0 elsewhere. From the FLOPs, which know of
@@ -130,26 +130,26 @@ static inline double rt_score_bytes(const mdot_job_operator *op)
     return sizeof(float) * op->per_sample[MDOT_PHASE_FORWARD].flops / (4.0 * (double)head_size + 5);
 }
 
-/* classes.c: costs, then, behind division.c, classes. False: memory ran out. */
+/* operator_groups.c: costs, then, behind sharding.c, classes. False: memory ran out. */
 bool rt_job_measure_costs(mdot_job *job);
-bool rt_job_classify(mdot_job *job);
+bool rt_job_group_operators(mdot_job *job);
 /* Of what makes operators equal. */
 uint64_t rt_job_hash_operator(const mdot_job_operator *op);
 
-/* work.c, behind classes: fills `work`. False: memory ran out. */
-bool rt_job_measure_work(mdot_job *job);
+/* roofline_inputs.c, behind classes: fills `work`. False: memory ran out. */
+bool rt_job_collect_roofline_inputs(mdot_job *job);
 /* Of one operator as one GPU of the share has it; of divided class i, the job's own or in *room. */
-rt_work rt_work_of(const mdot_job *job, size_t index, const rt_share *share);
-const rt_work *rt_get_work(const mdot_job *job, size_t i, const rt_share *share, rt_work *room);
+rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, size_t index, const rt_shard *share);
+const rt_roofline_inputs *rt_get_roofline_inputs(const mdot_job *job, size_t i, const rt_shard *share, rt_roofline_inputs *room);
 
-/* division.c: fills `division` from operators and costs. False: memory ran out. */
-bool rt_job_divide(mdot_job *job);
+/* sharding.c: fills `division` from operators and costs. False: memory ran out. */
+bool rt_job_shard(mdot_job *job);
 bool rt_job_find_experts(mdot_job *job); /* of it, experts.c */
 
-/* blocks.c: fills how many blocks are equal to each operator's. False: memory ran out. */
+/* equal_blocks.c: fills how many blocks are equal to each operator's. False: memory ran out. */
 bool rt_job_compare_blocks(mdot_job *job);
 
-/* activations.c: fills `activations` from the operators. False: memory ran out. */
+/* activation_memory.c: fills `activations` from the operators. False: memory ran out. */
 bool rt_job_measure_activations(mdot_job *job);
 /* Which of them a way to train has. */
 typedef struct rt_activation_case {
@@ -159,17 +159,17 @@ typedef struct rt_activation_case {
 } rt_activation_case;
 /* The bytes at the peak, for each sample, by the operator whose tensors they are, at this degree of tensor parallelism:
  * they add up to whole + (all - whole) / tensor. False: memory ran out. */
-bool rt_job_divide_activations(const mdot_job *job, const rt_activation_case *which, double tensor, double *out_bytes);
-/* sanity.c: adds up costs and FLOPs. */
+bool rt_job_shard_activations(const mdot_job *job, const rt_activation_case *which, double tensor, double *out_bytes);
+/* plausibility.c: adds up costs and FLOPs. */
 void rt_job_add_up(mdot_job *job);
 /* How long a step's arithmetic takes at the card's peak, and its traffic. */
-typedef struct rt_effort {
+typedef struct rt_roofline_terms {
     double compute_ms, memory_ms;
     double
         masked_ms; /* of compute_ms, at most: scores that fused attention does not compute where its mask is causal */
-} rt_effort;
+} rt_roofline_terms;
 /* Fills what the prediction can be judged by from its step_ms, and warns (MDOT_WARN_IMPLAUSIBLE and its like). Types
  * from type_count on are unknown to the predictor. */
-void rt_judge(const mdot_job *job, const rt_effort *effort, uint32_t type_count, mdot_prediction *prediction);
+void rt_check_plausibility(const mdot_job *job, const rt_roofline_terms *effort, uint32_t type_count, mdot_prediction *prediction);
 
 #endif

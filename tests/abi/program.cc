@@ -29,7 +29,7 @@ int predict(mdot_context *context, const mdot_job *job)
     if (mdot_gpu_find("A100", &card, &err) != MDOT_OK) return fail(err);
     std::vector<mdot_configuration> asked(2, MDOT_INIT(mdot_configuration));
     asked[0].gpu = "A100";
-    asked[1].gpu_figures = &card;
+    asked[1].gpu_spec = &card;
     for (size_t i = 0; i < asked.size(); i++) asked[i].batch = 64;
     std::vector<mdot_prediction> answers(asked.size(), MDOT_INIT(mdot_prediction));
     if (mdot_sweep(context, job, asked.data(), asked.size(), answers.data(), &err) != MDOT_OK) return fail(err);

@@ -176,7 +176,7 @@ static void list_configurations(mdot_configuration *c, mdot_gpu *figures)
         figures[i] = MDOT_INIT(mdot_gpu);
         assert_int_equal(mdot_gpu_find(c[i].gpu, &figures[i], NULL), MDOT_OK);
         c[i].gpu = NULL;
-        c[i].gpu_figures = &figures[i];
+        c[i].gpu_spec = &figures[i];
     }
 }
 
@@ -222,7 +222,7 @@ static void explanations_are_answered(void **state)
         assert_true(result->step_ms > 0 && result->operator_count == OPERATOR_COUNT);
     }
     for (size_t i = 0; i < OPERATOR_COUNT; i++) {
-        FILL(mdot_operator_share, mdot_explanation_get_operator(e, i, result));
+        FILL(mdot_operator_time, mdot_explanation_get_operator(e, i, result));
         assert_true(result->forward_ms > 0);
     }
     mdot_explanation_destroy(e);

@@ -14,7 +14,7 @@ for library in "$@"; do
     [ -n "$undefined" ] || { echo "nothing was read from $library"; exit 1; }
     for call in $forbidden; do
         printf '%s\n' "$undefined" | grep -qx "$call" || continue
-        # The compiler's makes a child, which is left with nothing of the program (codegen/apart.c).
+        # The compiler's makes a child, which is left with nothing of the program (codegen/subprocess.c).
         case "$(basename "$library") $call" in
             'libmdotc.a fork' | 'libmdotc.a _exit' | 'libmdotc.a signal' | 'libmdotc.a prctl') continue ;;
             'libmdot.a syscall') continue ;; # below

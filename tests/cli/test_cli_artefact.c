@@ -130,7 +130,7 @@ static void inspect_says_which_options_are_read(void **state)
     RUN("inspect", MDOT_PUBLISHED_PREDICTOR); /* which names no columns, and reads the first so many */
     assert_prints("\nreads      --batch");
     RUN("inspect", artefact);
-    assert_null(strstr(result.out, "modelled"));
+    assert_null(strstr(result.out, "analytic-estimate"));
 }
 
 static void inspect_shows_what_gpu_kernels_take(void **state)

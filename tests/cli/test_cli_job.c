@@ -1,4 +1,4 @@
-/* test_cli_job.c — bad jobs, as a person meets them: through `mdot tokens` and `mdot predict` alike, each is refused
+/* test_cli_job.c — bad jobs, as a person meets them: through `mdot extract` and `mdot predict` alike, each is refused
  * with its name and the reason. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -216,7 +216,7 @@ static void unknown_types_are_named_once_however_many_operators_have_them(void *
         assert_non_null(operators);
         for (size_t i = 0; i < COUNT; i++) {
             operators[i] = (mdot_job_operator){.struct_size = sizeof *operators, .type = "Relu", .known = true};
-            operators[i].facts.number = i < COUNT / 2;
+            operators[i].traits.number = i < COUNT / 2;
             if (i >= COUNT / 2) operators[i].type = types[i % kinds];
             operators[i].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1e6, 1e6, 1e6};
         }

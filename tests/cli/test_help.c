@@ -128,10 +128,10 @@ static void every_cpu_level_is_offered(void **state)
     (void)state;
     static const char *const levels[] = {
 #define LEVEL(name, value, text) text,
-        MDOT_CPU_LEVEL_MAP(LEVEL)
+        MDOT_CPU_ISA_MAP(LEVEL)
 #undef LEVEL
     };
-    const char *const *names = cli_level_names();
+    const char *const *names = cli_isa_names();
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++, names++) {
         if (*names == NULL) fail_msg("%s is missing", levels[i]);
         assert_string_equal(*names, levels[i]);

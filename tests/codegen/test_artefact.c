@@ -1,8 +1,8 @@
 /* test_artefact.c — plans → cg_write_artefact → the runtime: what the compiler writes is what a scheduler reads. The
  * plans are made by hand: y[i] = x[i] * factor, for two buckets, the factor a weight. */
 #include "codegen/artefact.h"
-#include "codegen/cpu/cpu.h"
-#include "codegen/cuda/cuda.h"
+#include "codegen/cpu/cpu_backend.h"
+#include "codegen/cuda/cuda_backend.h"
 #include "mdot/mdot.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/cubin_fixture.h"
@@ -155,7 +155,7 @@ static void written_artefact_runs_on_every_level_of_this_machine(void **state)
     write_artefact(&m, 1, p.path);
     static const char *const names[] = {"x86-64-v3", "x86-64-v4"};
     for (int i = 0; i < 2; i++) {
-        if (!fixture_machine_runs((mdot_cpu_level)both_levels[i].number)) continue;
+        if (!fixture_machine_runs((mdot_cpu_isa)both_levels[i].number)) continue;
         mdot_predictor *predictor = open_or_skip(p.path, names[i]);
         check_results(predictor, 0, 2.5f);
         mdot_predictor_close(predictor);
@@ -289,7 +289,7 @@ static void make_images(ir_arena *arena, cu_kernel kernels[BUCKETS], cu_images *
         assert_int_equal(cu_cubin_read(cubin, bytes, NULL, arena, &image->cubin, NULL), MDOT_OK);
         image->image_offset = cg_pool_reserve(&out->cubins, bytes, MDOT_ABI_CUDA_ALIGNMENT);
         memcpy(out->cubins.bytes + image->image_offset, cubin, bytes);
-        image->weights_offset = cg_pool_share(&out->weights, &image->target.compute, 4, MDOT_ABI_CUDA_ALIGNMENT);
+        image->weights_offset = cg_pool_intern(&out->weights, &image->target.compute, 4, MDOT_ABI_CUDA_ALIGNMENT);
     }
 }
 

@@ -1,6 +1,6 @@
 /* test_link.c — the linked artefact as mdot_abi.h promises it, and what linking leaves behind: nothing but the output.
  */
-#include "base/left.h"
+#include "base/stale_temp.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/process.h"
 

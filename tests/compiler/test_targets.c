@@ -1,5 +1,5 @@
 /* test_targets.c — names of targets and arithmetics, as the command line and mdotc.h take them. */
-#include "base/list.h"
+#include "base/join.h"
 #include "compiler/compiler.h"
 
 #include <setjmp.h>
@@ -26,11 +26,11 @@ static co_targets parse(const char *const *names, size_t count, const char *comp
 static void assert_targets(const co_targets *targets, const char *want)
 {
     char text[2048];
-    bs_list list;
-    bs_list_begin(&list, text, sizeof text);
+    bs_join list;
+    bs_join_begin(&list, text, sizeof text);
     for (int i = 0; i < targets->count; i++) {
         const cg_target *t = &targets->target[i];
-        bs_list_add(&list, "%s %u%s %s", t->kind == MDOT_IMAGE_CPU ? "cpu" : "cuda", t->number,
+        bs_join_add(&list, "%s %u%s %s", t->kind == MDOT_IMAGE_CPU ? "cpu" : "cuda", t->number,
                     t->variant != 0 ? "a" : "", cg_compute_name(t->compute));
     }
     assert_string_equal(text, want);

@@ -7,7 +7,7 @@
  *
  *   memory          outside every buffer; a write to a constant one; misaligned; of an element that nothing wrote
  *   data race       between two threads that no chain of barriers, __syncwarp or release → acquire orders. It is found
- *                   from the order alone (order.c), whatever the schedule: a missing barrier shows even where the
+ *                   from the order alone (happens_before.c), whatever the schedule: a missing barrier shows even where the
  *                   values are right. Programs without such races see sequential consistency, which is why memory needs
  *                   no weak model.
  *   barrier         threads of a block at different __syncthreads, or gone while others wait

@@ -2,7 +2,7 @@
  *
  *   fiber.c     a stack and a context switch for every CUDA thread
  *   machine.c   launches: the schedule, barriers, deadlock, faults
- *   order.c     which accesses happen before which
+ *   happens_before.c     which accesses happen before which
  *   memory.c    buffers and shared memory: the check of every access
  *   warp.c      collectives of a warp: shuffles, ldmatrix, mma
  *   copy.c      cp.async
@@ -53,9 +53,9 @@ typedef struct ch_thread {
     bool polls; /* waits for it to change */
     ch_copy *copies;
     int copy_count, copy_capacity, group;
-    ch_time peer[CH_WARP]; /* order.c: up to when the lanes of the warp are known */
-    ch_time *acquired; /* order.c: up to when all threads are known beyond the block's knowledge; NULL: nothing more */
-    ch_time *seen, *fenced; /* order.c: what relaxed reads saw; what was known at the last fence; or NULL */
+    ch_time peer[CH_WARP]; /* happens_before.c: up to when the lanes of the warp are known */
+    ch_time *acquired; /* happens_before.c: up to when all threads are known beyond the block's knowledge; NULL: nothing more */
+    ch_time *seen, *fenced; /* happens_before.c: what relaxed reads saw; what was known at the last fence; or NULL */
 } ch_thread;
 
 typedef struct ch_warp {
@@ -70,7 +70,7 @@ typedef struct ch_block {
     ch_warp *warps;
     int live, at_barrier, barrier_line;
     ch_thread *barrier_first;
-    ch_time *known;        /* order.c: up to when every thread of the grid is known to the whole block */
+    ch_time *known;        /* happens_before.c: up to when every thread of the grid is known to the whole block */
     ch_time *known_blocks; /* the least of it, by block */
     char *statics;         /* content of its static __shared__ variables while another block runs */
 } ch_block;
@@ -118,7 +118,7 @@ const char *ch_place(const ch_thread *t); /* "block 1 thread 5", in one of a few
 void *ch_prepare_stack(char *stack);
 void ch_switch(void **save, void *to);
 
-/* ---- order.c ----------------------------------------------------------------------------------------------------- */
+/* ---- happens_before.c ----------------------------------------------------------------------------------------------------- */
 
 bool ch_order_begin(void); /* false: memory ran out */
 void ch_order_end(void);

@@ -54,7 +54,7 @@ static void shipped_pieces_are_right(void **state)
 {
     (void)state;
     static const int64_t buckets[] = {32, 64, 0};
-    static const char *const pieces[] = {MDOT_SOURCE_DIR "/weights/encode.onnx", MDOT_SOURCE_DIR "/weights/price.onnx"};
+    static const char *const pieces[] = {MDOT_SOURCE_DIR "/weights/encode.onnx", MDOT_SOURCE_DIR "/weights/evaluate.onnx"};
     static const program_run runs[] = {
         {.bucket = 0, .length = 32, .blocks = 2, .seed = 1, .magnitude = 1},
         {.bucket = 1, .length = 40, .blocks = 3, .items = 2, .seed = 2, .magnitude = 1},

@@ -1,11 +1,11 @@
-/* write_encoders.c — the encoders of encoder_spellings.h as ONNX files.
+/* write_encoders.c — the encoders of encoder_patterns.h as ONNX files.
  *
  *     write_encoders FOLDER WIDTH HEADS INNER LAYERS f32|f16 [NAME]
  *
  * writes each of them, or one, and prints a line "FILE<tab>NAME" for each.
  */
 #include "tests/support/encoder_model.h"
-#include "tests/support/encoder_spellings.h"
+#include "tests/support/encoder_patterns.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/graph_onnx.h"
 
@@ -30,7 +30,7 @@ static void file_of(const char *name, const char *dtype, char *file, size_t size
     snprintf(file + at, size - at, "-%s.onnx", dtype);
 }
 
-static void write_one(const char *folder, const encoder_spelling *spelling, const encoder_form *form, const char *dtype)
+static void write_one(const char *folder, const encoder_pattern *spelling, const encoder_form *form, const char *dtype)
 {
     char file[256];
     ir_arena *arena = ir_arena_create(0);
@@ -58,9 +58,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "write_encoders: sizes are positive, and heads divide the width\n");
         return 2;
     }
-    for (int i = 0; i < encoder_spelling_count; i++) {
-        if (argc == 8 && strcmp(argv[7], encoder_spellings[i].name) != 0) continue;
-        write_one(argv[1], &encoder_spellings[i], &form, argv[6]);
+    for (int i = 0; i < encoder_pattern_count; i++) {
+        if (argc == 8 && strcmp(argv[7], encoder_patterns[i].name) != 0) continue;
+        write_one(argv[1], &encoder_patterns[i], &form, argv[6]);
         written++;
     }
     if (written == 0) fprintf(stderr, "write_encoders: there is no encoder \"%s\"\n", argv[7]);

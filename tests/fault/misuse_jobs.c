@@ -140,12 +140,12 @@ static void encode(void)
     TELLS(mdot_encoding_create(f.context, misuse_job, NULL, &misuse_err));
     assert_null(none);
     assert_int_equal(mdot_encoding_create(f.context, misuse_job, &e, &misuse_err), MDOT_OK);
-    TELLS(mdot_price(NULL, e, &c, 1, &p, &misuse_err));
-    TELLS(mdot_price(f.context, NULL, &c, 1, &p, &misuse_err));
-    TELLS(mdot_price(f.context, e, NULL, 1, &p, &misuse_err));
-    TELLS(mdot_price(f.context, e, &c, 1, NULL, &misuse_err));
-    TELLS(mdot_price(f.context, e, &c, 1, &unsized, &misuse_err));
-    assert_int_equal(mdot_price(f.context, e, NULL, 0, NULL, &misuse_err), MDOT_OK);
+    TELLS(mdot_evaluate(NULL, e, &c, 1, &p, &misuse_err));
+    TELLS(mdot_evaluate(f.context, NULL, &c, 1, &p, &misuse_err));
+    TELLS(mdot_evaluate(f.context, e, NULL, 1, &p, &misuse_err));
+    TELLS(mdot_evaluate(f.context, e, &c, 1, NULL, &misuse_err));
+    TELLS(mdot_evaluate(f.context, e, &c, 1, &unsized, &misuse_err));
+    assert_int_equal(mdot_evaluate(f.context, e, NULL, 0, NULL, &misuse_err), MDOT_OK);
     mdot_encoding_destroy(e);
     mdot_encoding_destroy(NULL);
     predict_close(&f);
@@ -231,7 +231,7 @@ static void explain(void)
     assert_null(none);
     assert_int_equal(mdot_explain(f.context, misuse_job, &c, &e, &misuse_err), MDOT_OK);
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info), unsized_info = {0};
-    mdot_operator_share share = MDOT_INIT(mdot_operator_share), unsized_share = {0};
+    mdot_operator_time share = MDOT_INIT(mdot_operator_time), unsized_share = {0};
     INVALID(mdot_explanation_get_info(NULL, &info));
     INVALID(mdot_explanation_get_info(e, NULL));
     INVALID(mdot_explanation_get_info(e, &unsized_info));
@@ -255,7 +255,7 @@ const misuse_row misuse_of_jobs[] = {
     {"mdot_calibrate mdot_calibration_apply mdot_calibration_destroy mdot_calibration_get_gpu "
      "mdot_calibration_get_info mdot_calibration_load mdot_calibration_parse mdot_calibration_save",
      calibrate},
-    {"mdot_encoding_create mdot_encoding_destroy mdot_price", encode},
+    {"mdot_encoding_create mdot_encoding_destroy mdot_evaluate", encode},
     {"mdot_job_inputs_create mdot_job_inputs_destroy mdot_job_inputs_get", job_inputs},
     {"mdot_explain mdot_explanation_destroy mdot_explanation_get_info mdot_explanation_get_operator", explain},
     {NULL, NULL},

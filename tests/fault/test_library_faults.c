@@ -106,7 +106,7 @@ static mdot_status predictions_are_explained(double *out_answer, mdot_error *err
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
     mdot_prediction p[CONFIGURATIONS] = {MDOT_INIT(mdot_prediction)};
     mdot_status status = mdot_encoding_create(context, job, &encoding, err);
-    if (status == MDOT_OK) status = mdot_price(context, encoding, configurations, CONFIGURATIONS, p, err);
+    if (status == MDOT_OK) status = mdot_evaluate(context, encoding, configurations, CONFIGURATIONS, p, err);
     if (status == MDOT_OK) status = mdot_explain(context, job, &configurations[0], &explanation, err);
     if (status == MDOT_OK) status = mdot_explanation_get_info(explanation, &info);
     *out_answer = p[0].step_ms + p[CONFIGURATIONS - 1].step_ms;

@@ -228,7 +228,7 @@ static void run(void)
 static void job_read(void)
 {
     mdot_job *none;
-    mdot_operator_facts facts;
+    mdot_operator_traits traits;
     TELLS(mdot_job_read(NULL, NULL, &none, &misuse_err));
     TELLS(mdot_job_read("x", NULL, NULL, &misuse_err));
     TELLS(mdot_job_read_bytes(NULL, 1, "x", NULL, &none, &misuse_err));
@@ -239,8 +239,8 @@ static void job_read(void)
     TELLS(mdot_job_read_bytes("x", 1, "x", &o, &none, &misuse_err));
     o.dims = &(mdot_dim_binding){0};
     TELLS(mdot_job_read_bytes("x", 1, "x", &o, &none, &misuse_err));
-    INVALID(mdot_operator_facts_find(NULL, &facts));
-    INVALID(mdot_operator_facts_find("Conv", NULL));
+    INVALID(mdot_operator_traits_find(NULL, &traits));
+    INVALID(mdot_operator_traits_find("Conv", NULL));
 }
 
 static void compile(void)
@@ -304,7 +304,7 @@ static const misuse_row others[] = {
      predictor_accessors},
     {"mdot_context_create mdot_context_create_with mdot_context_get_device_status", context_functions},
     {"mdot_run mdot_run_ordered mdot_run_step mdot_run_many", run},
-    {"mdot_job_read mdot_job_read_bytes mdot_operator_facts_find", job_read},
+    {"mdot_job_read mdot_job_read_bytes mdot_operator_traits_find", job_read},
     {"mdotc_compile", compile},
     {"mdotc_verify mdotc_check", verify_and_check},
     {NULL, NULL},

@@ -7,7 +7,7 @@
  */
 #include "mdot/mdot_abi.h"
 #include "mdot/mdotjob.h"
-#include "runtime/job/predict.h"
+#include "runtime/predict/predict.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void write_rows(const mdot_job *job)
     int64_t type[CAPACITY];
     float setting[CAPACITY * MDOT_SETTING_COUNT], load[CAPACITY * RT_LOAD_COLUMNS];
     float position[CAPACITY * RT_POSITION_COLUMNS];
-    const rt_share share = {job->division.common > 0 ? (double)job->division.common : 1,
+    const rt_shard share = {job->division.common > 0 ? (double)job->division.common : 1,
                             job->division.experts > 0 ? (double)job->division.experts : 1,
                             {1, 0.5, 0}};
     for (int in_order = 0; in_order < 2; in_order++) {
@@ -63,7 +63,7 @@ static void write_rows(const mdot_job *job)
                      [RT_JOB_INPUT_SETTING] = setting,
                      [RT_JOB_INPUT_LOAD] = load,
                      [RT_JOB_INPUT_POSITION] = in_order ? position : NULL}};
-        rt_write_rows(job, &share, &tensors);
+        rt_write_operator_features(job, &share, &tensors);
         if (tensors.row_count < 1 || tensors.row_count > CAPACITY) abort();
         for (size_t i = 0; i < tensors.row_count * RT_LOAD_COLUMNS; i++) {
             if (!isfinite(load[i]) || load[i] < 0) abort();
@@ -72,8 +72,8 @@ static void write_rows(const mdot_job *job)
             if (!(fabsf(setting[i]) <= MOST_SETTING)) abort();
         }
     }
-    rt_setup setup = {.c = {.batch = 1 << 24, .gpu_count = 4, .precision = MDOT_PRECISION_AMP, .zero_stage = 1}};
-    if (rt_setup_complete(&setup, NULL) != MDOT_OK) abort();
+    rt_resolved_configuration setup = {.c = {.batch = 1 << 24, .gpu_count = 4, .precision = MDOT_PRECISION_AMP, .zero_stage = 1}};
+    if (rt_configuration_resolve(&setup, NULL) != MDOT_OK) abort();
     if (rt_peak_memory_bytes(job, &setup) == 0 && job->info.parameters > 0) abort();
 }
 

@@ -3,8 +3,8 @@
  *
  *     scripts/fuzz.sh 600 tables
  */
-#include "examples/scheduler/idle/idle.h"
-#include "examples/scheduler/input/input.h"
+#include "simulator/idle/idle.h"
+#include "simulator/input/input.h"
 #include "tests/fuzz/memory_file.h"
 
 #include <math.h>

@@ -3,10 +3,10 @@
  *
  *     scripts/fuzz.sh 600 trace
  */
-#include "examples/scheduler/core/simulator.h"
-#include "examples/scheduler/estimate/estimators.h"
-#include "examples/scheduler/input/input.h"
-#include "examples/scheduler/policy/policies.h"
+#include "simulator/core/simulator.h"
+#include "simulator/estimate/estimators.h"
+#include "simulator/input/input.h"
+#include "simulator/policy/policies.h"
 #include "tests/fuzz/memory_file.h"
 
 #include <math.h>

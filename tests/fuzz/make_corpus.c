@@ -102,7 +102,7 @@ static void save_cubin(corpus *c)
     ir_arena_destroy(arena);
 }
 
-/* ---- Tables of examples/scheduler -------------------------------------------------------------------------------- */
+/* ---- Tables of simulator -------------------------------------------------------------------------------- */
 
 static void save_tables(corpus *c)
 {

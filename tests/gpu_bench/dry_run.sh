@@ -1,5 +1,5 @@
 #!/bin/sh
-# The whole of examples/bench/gpu.sh without a GPU: packs a small model, runs all steps on the fake driver library, and
+# The whole of benchmarks/gpu.sh without a GPU: packs a small model, runs all steps on the fake driver library, and
 # holds results.json, table.md and plot.svg to what has to be in them. Then once more with wrong answers, which have to
 # be found. Nothing depends on times.
 #
@@ -9,14 +9,14 @@
 # the peers take.
 set -eu
 export PYTHONDONTWRITEBYTECODE=1
-export PYTHONPATH="$1/examples/bench/common"
+export PYTHONPATH="$1/benchmarks/common"
 source=$1 build=$2 fake=$3
 python=${PYTHON:-python3}
 command -v "$python" > /dev/null || { echo "skipped: no $python"; exit 77; }
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-gpu="$source/examples/bench/gpu.sh"
+gpu="$source/benchmarks/gpu.sh"
 # A Python that was not built with the sanitizer cannot load libraries that were: then without numpy, and so no peers.
 if nm -D "$build/runtime/libmdot.so" | grep -q __asan_init; then
     printf '#!/bin/sh\nexec %s -S "$@"\n' "$python" > "$folder/python"
@@ -38,7 +38,7 @@ expect_failure() { # MESSAGE COMMAND…
 expect_failure "holds nothing" sh "$gpu" run --pack "$folder/nowhere" --out "$folder/out"
 expect_failure "gpu.sh run" sh "$gpu" run --wrong option
 
-"$python" "$source/examples/bench/common/reference.py" "$folder/model.onnx" --width 32 --hidden 64 --layers 1
+"$python" "$source/benchmarks/common/reference.py" "$folder/model.onnx" --width 32 --hidden 64 --layers 1
 if ! sh "$gpu" pack --pack "$folder/pack" --build "$build" --model "$folder/model.onnx" --targets sm_90a \
     --buckets 16,32 > "$log" 2>&1; then
     grep -q "takes NVRTC" "$log" && { echo "skipped: no NVRTC"; exit 77; }
@@ -59,7 +59,7 @@ sh "$gpu" run --pack "$folder/pack" --out "$folder/out" --budget 120 --lengths 1
 # A run that was cut short in the middle of a line has its table too.
 mkdir "$folder/cut"
 head -c 3000 "$folder/out/rows.jsonl" > "$folder/cut/rows.jsonl"
-"$python" "$source/examples/bench/gpu/report.py" "$folder/cut/rows.jsonl" "$folder/cut"
+"$python" "$source/benchmarks/gpu/report.py" "$folder/cut/rows.jsonl" "$folder/cut"
 grep -q "^| reference | bf16 | predict | 16 |" "$folder/cut/table.md" || { echo "a cut run has no table"; exit 1; }
 
 # Steps that the budget has no room for are named, and are no failure.

@@ -7,13 +7,13 @@
  * takes more, and be it a thirtieth of the work on the small model. Of LLVM's work the module is counted that its
  * optimiser is given: instructions, and for each alias the uses of what it stands for, all of which it looks at.
  */
-#include "codegen/cpu/cpu.h"
+#include "codegen/cpu/cpu_backend.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
 #include "ir/plan/plan.h"
 #include "mdot/mdotjob.h"
-#include "runtime/job/predict.h"
+#include "runtime/predict/predict.h"
 #include "tests/growth/growth_models.h"
 
 #include <llvm-c/Core.h>
@@ -218,7 +218,7 @@ enum { COLLIDING = 500, SLOTS = 1 << 14 }; /* more than any table has for so man
 /* Operators that differ and have the same last bits of their hash. */
 static void make_colliding(mdot_job_operator *operators, size_t count)
 {
-    mdot_job_operator op = {.struct_size = sizeof op, .type = "Relu", .known = true, .facts.number = 7};
+    mdot_job_operator op = {.struct_size = sizeof op, .type = "Relu", .known = true, .traits.number = 7};
     for (size_t i = 0; i < count; i++) {
         do op.parameters++;
         while (rt_job_hash_operator(&op) % SLOTS != 0);
@@ -259,15 +259,15 @@ static void operators_made_to_collide_cost_no_more(void **state)
 
 /* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
-static rt_setup setup_of(mdot_configuration c)
+static rt_resolved_configuration setup_of(mdot_configuration c)
 {
-    rt_setup setup;
+    rt_resolved_configuration setup;
     rt_gpu_names names = {0};
     mdot_error err = {0};
     c.struct_size = sizeof c;
     c.gpu = "A100";
     c.batch = 8;
-    if (rt_setup_read(&c, 0, &names, &setup, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (rt_configuration_read(&c, 0, &names, &setup, &err) != MDOT_OK) fail_msg("%s", err.message);
     return setup;
 }
 
@@ -296,10 +296,10 @@ static void what_is_modelled_adds_up_equal_rooflines_once(void **state)
         operators[i].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1000 + (double)i, 4000, 4000};
     }
     mdot_job *job = job_of(operators, OPERATORS);
-    const rt_share whole = {1, 1, {1, 1, 1}};
+    const rt_shard whole = {1, 1, {1, 1, 1}};
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        rt_setup setup = setup_of(asked[i].c), told;
-        rt_tell(&setup, job, reads, &told);
+        rt_resolved_configuration setup = setup_of(asked[i].c), told;
+        rt_project_configuration(&setup, job, reads, &told);
         blocks = 0;
         rt_roofline_of(job, &setup, &whole);
         const double one = (double)blocks;

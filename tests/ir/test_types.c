@@ -2,7 +2,7 @@
  * and what it allows never breaks what comes behind.
  */
 #include "codegen/codegen.h"
-#include "codegen/cpu/cpu.h"
+#include "codegen/cpu/cpu_backend.h"
 #include "ir/passes.h"
 #include "ir/plan/plan.h"
 #include "tests/support/frontend_fixture.h"

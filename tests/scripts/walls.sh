@@ -11,24 +11,24 @@ trap 'rm -rf "$work"' EXIT INT TERM
 make_tree() {
     rm -rf "$work/tree"
     for folder in include/mdot base runtime/core runtime/cuda runtime/job ir/ops frontend/onnx frontend/job codegen/cpu \
-        codegen/cuda compiler cli examples/bench/gpu; do
+        codegen/cuda compiler cli benchmarks/gpu; do
         mkdir -p "$work/tree/$folder"
     done
     cd "$work/tree"
     echo '#include <stddef.h>' > include/mdot/mdot_base.h
     echo '#include "mdot_base.h"' > include/mdot/mdot.h
-    echo '#include "mdot/mdot_base.h"' > base/list.h
-    printf '#include "base/list.h"\n#include "mdot/mdot.h"\n' > runtime/core/core.h
+    echo '#include "mdot/mdot_base.h"' > base/join.h
+    printf '#include "base/join.h"\n#include "mdot/mdot.h"\n' > runtime/core/core.h
     echo '#include "runtime/core/core.h"' > runtime/core/predictor.h
     echo '#include "runtime/core/predictor.h"' > runtime/core/run.c
     echo '  #  include "runtime/core/core.h"' > runtime/cuda/cuda.h
-    printf '#include "runtime/core/core.h"\n#include "runtime/cuda/cuda.h"\n' > runtime/rooms.c
+    printf '#include "runtime/core/core.h"\n#include "runtime/cuda/cuda.h"\n' > runtime/components.c
     echo '#include "ir/ops/sums.h"' > ir/ops/sums.c
-    echo '#include "base/list.h"' > ir/ops/sums.h
-    echo '#include "ir/ops/sums.h"' > codegen/cpu/cpu.h
-    echo '#include "codegen/cpu/cpu.h"' > codegen/table.c
+    echo '#include "base/join.h"' > ir/ops/sums.h
+    echo '#include "ir/ops/sums.h"' > codegen/cpu/cpu_backend.h
+    echo '#include "codegen/cpu/cpu_backend.h"' > codegen/table_builder.c
     echo '#include "mdot/mdot.h"' > cli/main.c
-    echo '#include "runtime/core/predictor.h"' > examples/bench/gpu/subject.h
+    echo '#include "runtime/core/predictor.h"' > benchmarks/gpu/subject.h
 }
 
 expect_whole() {
@@ -52,24 +52,24 @@ expect_breach() {
 
 make_tree
 expect_whole
-expect_breach base/list.h '#include "ir/ops/sums.h"' 'includes ir/ops/sums.h, which base/ may not'
-expect_breach base/list.h '#include "mdot/mdot.h"' 'includes mdot/mdot.h, which base/ may not'
+expect_breach base/join.h '#include "ir/ops/sums.h"' 'includes ir/ops/sums.h, which base/ may not'
+expect_breach base/join.h '#include "mdot/mdot.h"' 'includes mdot/mdot.h, which base/ may not'
 expect_breach runtime/core/run.c '#include "runtime/cuda/cuda.h"' 'includes runtime/cuda/cuda.h, which runtime/core/ may not'
 expect_breach runtime/cuda/cuda.c '#include "runtime/core/predictor.h"' 'which runtime/cuda/ may not'
 expect_breach runtime/job/job.c '#include "runtime/cuda/cuda.h"' 'which runtime/job/ may not'
-expect_breach runtime/rooms.c '#include "runtime/core/predictor.h"' 'which runtime/ may not'
-expect_breach ir/ops/sums.c '#include "codegen/cpu/cpu.h"' 'which ir/ may not'
+expect_breach runtime/components.c '#include "runtime/core/predictor.h"' 'which runtime/ may not'
+expect_breach ir/ops/sums.c '#include "codegen/cpu/cpu_backend.h"' 'which ir/ may not'
 expect_breach ir/ops/sums.c '	#	include	"mdot/mdot.h"' 'which ir/ may not'
-expect_breach frontend/onnx/read.c '#include "frontend/job/job.h"' 'which frontend/onnx/ may not'
-expect_breach frontend/job/tokens.c '#include "codegen/codegen.h"' 'which frontend/job/ may not'
-expect_breach codegen/cuda/nest.c '#include "codegen/cpu/cpu.h"' 'which codegen/cuda/ may not'
-expect_breach codegen/table.c '#include "codegen/cpu/emit.h"' 'which codegen/ may not'
-expect_breach codegen/table.c '#include "compiler/compiler.h"' 'which codegen/ may not'
-expect_breach compiler/check.c '#include "runtime/core/core.h"' 'which compiler/ may not'
+expect_breach frontend/onnx/read.c '#include "frontend/job/job_reader.h"' 'which frontend/onnx/ may not'
+expect_breach frontend/job/extract_operators.c '#include "codegen/codegen.h"' 'which frontend/job/ may not'
+expect_breach codegen/cuda/nest.c '#include "codegen/cpu/cpu_backend.h"' 'which codegen/cuda/ may not'
+expect_breach codegen/table_builder.c '#include "codegen/cpu/emit.h"' 'which codegen/ may not'
+expect_breach codegen/table_builder.c '#include "compiler/compiler.h"' 'which codegen/ may not'
+expect_breach compiler/onnx_test_check.c '#include "runtime/core/core.h"' 'which compiler/ may not'
 expect_breach cli/main.c '#include "ir/ops/sums.h"' 'which cli/ may not'
 expect_breach cli/main.c '#include "mdot/mdot_abi.h"' 'which cli/ may not'
 expect_breach examples/quickstart.c '#include "runtime/core/core.h"' 'which examples/ may not'
-expect_breach examples/bench/gpu/subject.h '#include "runtime/job/job.h"' 'which examples/bench/gpu/ may not'
+expect_breach benchmarks/gpu/subject.h '#include "runtime/predict/predict_extension.h"' 'which benchmarks/gpu/ may not'
 expect_breach runtime/core/core.h '#include "runtime/core/predictor.h"' 'is in a circle of headers'
 expect_breach ir/ops/sums.h '#include "ir/ops/sums.h"' 'is in a circle of headers'
 expect_breach runtime/job/run.c '#include "mdot/mdot.h"' 'libmdot has runtime/core/run.c of the same name'
@@ -77,7 +77,7 @@ expect_breach compiler/table.c '#include "ir/ops/sums.h"' 'of the same name'
 
 # A library's names are its own: libmdotjob's do not count in libmdotc.
 make_tree
-echo '#include "ir/ops/sums.h"' | tee frontend/job/table.c > frontend/job/tokens.c
+echo '#include "ir/ops/sums.h"' | tee frontend/job/table.c > frontend/job/extract_operators.c
 expect_whole
 # External symbols of a build's objects, by folder.
 make_tree
@@ -88,7 +88,7 @@ compile() {
     mkdir -p "$(dirname "$work/build/$1")"
     echo "$2" | "$compiler" -x c -c -o "$work/build/$1.o" -
 }
-compile base/CMakeFiles/mdot_base.dir/list.c 'static int count; int bs_list(void) { return ++count; }'
+compile base/CMakeFiles/mdot_base.dir/list.c 'static int count; int bs_join(void) { return ++count; }'
 compile codegen/CMakeFiles/mdot_codegen.dir/cuda/nest.c 'int cu_nest, cg_nest;'
 said=$("$script" "$work/tree" "$work/build") || { echo "right names are refused: $said"; exit 1; }
 compile codegen/CMakeFiles/mdot_codegen.dir/cuda/text.c 'int ir_text;'

@@ -252,7 +252,7 @@ fixture fixture_shared;
 int fixture_setup(void **state)
 {
     (void)state;
-    unsetenv("MDOT_CPU_LEVEL");
+    unsetenv("MDOT_CPU_ISA");
     unsetenv("MDOT_DEVICE");
     fixture_open(&fixture_shared);
     return 0;
@@ -301,7 +301,7 @@ char *fixture_save(const fixture *f, const void *bytes, size_t size_bytes)
     return strdup(path);
 }
 
-bool fixture_machine_runs(mdot_cpu_level level)
+bool fixture_machine_runs(mdot_cpu_isa level)
 {
     __builtin_cpu_init();
     bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");

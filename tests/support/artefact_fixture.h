@@ -1,5 +1,5 @@
 /* artefact_fixture.h — a small artefact made by hand: its table is written out as a C structure, independent of
- * codegen/table.c, its code is fixture/code.c (which says what it computes), and cg_link_artefact puts them together.
+ * codegen/table_builder.c, its code is fixture/code.c (which says what it computes), and cg_link_artefact puts them together.
  *
  * Tests get its bytes, change them, seal them again where the checksum should hold, and save them under a fresh name.
  */
@@ -70,7 +70,7 @@ void fixture_seal(fixture *f);
 char *fixture_save(const fixture *f, const void *bytes, size_t size_bytes);
 
 /* Whether this machine runs the level's code, by the compiler's own means, independent of the runtime's. */
-bool fixture_machine_runs(mdot_cpu_level level);
+bool fixture_machine_runs(mdot_cpu_isa level);
 /* Skips the running test where the machine is too old for the fixture's code. */
 void fixture_skip_unless_v3(void);
 

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-bool harness_runs(mdot_cpu_level level)
+bool harness_runs(mdot_cpu_isa level)
 {
     switch (level) {
     case MDOT_CPU_X86_64_V3:
@@ -34,7 +34,7 @@ bool harness_runs(mdot_cpu_level level)
 
 /* ---- Targets ---------------------------------------------------------------------------------------------------- */
 
-static cg_cpu_target in_bf16(mdot_cpu_level level, const char *name, cg_products products)
+static cg_cpu_target in_bf16(mdot_cpu_isa level, const char *name, cg_matmul_kind products)
 {
     cg_cpu_target target = *cg_cpu_target_find(level, CG_FP32);
     target.name = name;
@@ -45,10 +45,10 @@ static cg_cpu_target in_bf16(mdot_cpu_level level, const char *name, cg_products
 }
 
 /* v4's shape of kernels, for any machine. */
-static cg_cpu_target in_plain_vectors(const char *name, cg_products products)
+static cg_cpu_target use_generic_vectors(const char *name, cg_matmul_kind products)
 {
     cg_cpu_target target = in_bf16(MDOT_CPU_X86_64_V4, name, products);
-    target.in_plain_vectors = true;
+    target.use_generic_vectors = true;
     target.cpu = "x86-64-v3";
     target.features = "";
     target.tune = "znver3";
@@ -69,21 +69,21 @@ const cg_cpu_target *const *harness_targets(int *out_count)
     if (v3) list[count++] = cg_cpu_target_find(MDOT_CPU_X86_64_V3, CG_FP32);
     if (v4) list[count++] = cg_cpu_target_find(MDOT_CPU_X86_64_V4, CG_FP32);
     int made = 0;
-    if (v3) rows[made++] = in_bf16(MDOT_CPU_X86_64_V3, "x86-64-v3, bf16 widened", CG_PRODUCTS_WIDENED);
-    if (v4) rows[made++] = in_bf16(MDOT_CPU_X86_64_V4, "x86-64-v4, bf16 widened", CG_PRODUCTS_WIDENED);
+    if (v3) rows[made++] = in_bf16(MDOT_CPU_X86_64_V3, "x86-64-v3, bf16 widened", CG_MATMUL_WIDENED);
+    if (v4) rows[made++] = in_bf16(MDOT_CPU_X86_64_V4, "x86-64-v4, bf16 widened", CG_MATMUL_WIDENED);
     if (harness_runs(MDOT_CPU_X86_64_BF16)) {
-        rows[made] = in_bf16(MDOT_CPU_X86_64_V4, "vdpbf16ps", CG_PRODUCTS_PAIRS);
+        rows[made] = in_bf16(MDOT_CPU_X86_64_V4, "vdpbf16ps", CG_MATMUL_BF16);
         rows[made++].features = "+avx512bf16,-prefer-256-bit";
     }
-    if (v3) rows[made++] = in_plain_vectors("vdpbf16ps in plain vectors", CG_PRODUCTS_PAIRS);
+    if (v3) rows[made++] = use_generic_vectors("vdpbf16ps in plain vectors", CG_MATMUL_BF16);
     if (harness_runs(MDOT_CPU_X86_64_AMX)) {
         bool native = amx_is_native();
-        rows[made] = in_bf16(MDOT_CPU_X86_64_V4, native ? "AMX" : "AMX, emulated", CG_PRODUCTS_TILES);
+        rows[made] = in_bf16(MDOT_CPU_X86_64_V4, native ? "AMX" : "AMX, emulated", CG_MATMUL_AMX);
         rows[made++].features = "+amx-tile,+amx-bf16,+avx512bf16,-prefer-256-bit";
         emulates = !native;
         if (emulates) amx_emulator_install();
     }
-    if (v3) rows[made++] = in_plain_vectors("AMX in plain vectors", CG_PRODUCTS_TILES);
+    if (v3) rows[made++] = use_generic_vectors("AMX in plain vectors", CG_MATMUL_AMX);
     printf("code for:");
     for (int i = 0; i < made; i++) list[count++] = &rows[i];
     for (int i = 0; i < count; i++) printf("%s %s", i > 0 ? ";" : "", list[i]->name);
@@ -119,7 +119,7 @@ static void *load_object(const void *object, size_t bytes)
     return library;
 }
 
-void harness_begin(harness *h, mdot_cpu_level level)
+void harness_begin(harness *h, mdot_cpu_isa level)
 {
     harness_begin_for(h, cg_cpu_target_find(level, CG_FP32));
 }
@@ -167,7 +167,7 @@ static size_t aligned_bytes(int64_t bytes)
     return ((size_t)bytes + MDOT_ABI_ALIGNMENT - 1) & ~(size_t)(MDOT_ABI_ALIGNMENT - 1);
 }
 
-void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_level level)
+void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_isa level)
 {
     harness_load_plan_for(h, plan, cg_cpu_target_find(level, CG_FP32));
 }
@@ -232,7 +232,7 @@ void harness_call_plan(const harness_plan *h, const void *const *inputs, void *c
                           .scratch = scratch,
                           .length = length,
                           .kernel_end = h->kernel_count,
-                          .share_end = MDOT_ABI_WHOLE_SHARE};
+                          .share_end = MDOT_ABI_WHOLE_SLICE};
     h->function(&call);
     check_and_free(scratch, bytes);
 }
@@ -252,7 +252,7 @@ void harness_call_shares(const harness_plan *h, const void *const *inputs, void 
                                   .kernel_begin = k,
                                   .kernel_end = h->step_end[k],
                                   .share_begin = w > 0 ? cuts[w - 1] : 0,
-                                  .share_end = w < cut_count ? cuts[w] : MDOT_ABI_WHOLE_SHARE,
+                                  .share_end = w < cut_count ? cuts[w] : MDOT_ABI_WHOLE_SLICE,
                                   .worker = w};
             h->function(&call);
         }
@@ -266,7 +266,7 @@ void harness_unload_plan(harness_plan *h)
     free(h->step_end);
 }
 
-void harness_run_plan(pl_plan *plan, mdot_cpu_level level, const void *const *inputs, void *const *outputs,
+void harness_run_plan(pl_plan *plan, mdot_cpu_isa level, const void *const *inputs, void *const *outputs,
                       int64_t length)
 {
     harness_plan loaded;

@@ -10,7 +10,7 @@
 #include "codegen/cpu/emit.h"
 
 /* Whether this machine runs a level's code. */
-bool harness_runs(mdot_cpu_level level);
+bool harness_runs(mdot_cpu_isa level);
 
 /* What code is tested for here: fp32 and bf16 on every level that this machine runs and, of what it may lack the
  * instructions of, the same code with others in their place. Says aloud, once, which these are. */
@@ -25,7 +25,7 @@ typedef struct harness {
     void *library;
 } harness;
 
-void harness_begin(harness *h, mdot_cpu_level level);
+void harness_begin(harness *h, mdot_cpu_isa level);
 void harness_begin_for(harness *h, const cg_cpu_target *target);
 void harness_load(harness *h); /* assembles, links and loads what was emitted */
 void *harness_get(const harness *h, const char *name);
@@ -43,7 +43,7 @@ typedef struct harness_plan {
 } harness_plan;
 
 /* One level's code of a plan, and its weights. */
-void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_level level);
+void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_isa level);
 void harness_load_plan_for(harness_plan *h, pl_plan *plan, const cg_cpu_target *target);
 /* Inputs and outputs are in the plan's order. Scratch memory is poisoned before and its end checked after. */
 void harness_call_plan(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length);
@@ -54,7 +54,7 @@ void harness_call_shares(const harness_plan *h, const void *const *inputs, void 
 void harness_unload_plan(harness_plan *h);
 
 /* All three. */
-void harness_run_plan(pl_plan *plan, mdot_cpu_level level, const void *const *inputs, void *const *outputs,
+void harness_run_plan(pl_plan *plan, mdot_cpu_isa level, const void *const *inputs, void *const *outputs,
                       int64_t length);
 
 #endif

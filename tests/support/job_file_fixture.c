@@ -23,7 +23,7 @@ mdot_job_description job_file_describe(mdot_job_operator operators[4])
     operators[0].setting[MDOT_SETTING_PADDING_W] = -2;
     operators[0].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){9007199254740992.0, 602112, 3211264};
     operators[0].per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 6912;
-    operators[0].facts = (mdot_operator_facts){.number = 125,
+    operators[0].traits = (mdot_operator_traits){.number = 125,
                                                .autocast = MDOT_AUTOCAST_HALF,
                                                .saved_written = MDOT_SAVES_INPUTS,
                                                .saved_fused = MDOT_SAVES_INPUTS | MDOT_SAVES_RESULT,
@@ -77,7 +77,7 @@ static bool equal_operators(const mdot_job_operator *p, const mdot_job_operator 
            memcmp(p->per_step, q->per_step, sizeof p->per_step) == 0 && p->parameters == q->parameters &&
            p->input_count == q->input_count && memcmp(p->inputs, q->inputs, p->input_count * sizeof *p->inputs) == 0 &&
            p->depth == q->depth && p->height == q->height && p->out_degree == q->out_degree &&
-           memcmp(&p->facts, &q->facts, sizeof p->facts) == 0 && p->block == q->block &&
+           memcmp(&p->traits, &q->traits, sizeof p->traits) == 0 && p->block == q->block &&
            p->equal_blocks == q->equal_blocks;
 }
 

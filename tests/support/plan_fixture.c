@@ -115,7 +115,7 @@ static bool is_close(double got, double want, mdot_dtype dtype)
     return fabs(got - want) <= tolerance(dtype) * fmax(1, fabs(want));
 }
 
-static void compare(const ir_wide *got, const ir_wide *want, int output, int64_t length, mdot_cpu_level level)
+static void compare(const ir_wide *got, const ir_wide *want, int output, int64_t length, mdot_cpu_isa level)
 {
     for (int64_t i = 0; i < want->count; i++) {
         bool same = want->i ? got->i[i] == want->i[i] : is_close(got->f[i], want->f[i], want->dtype);
@@ -163,7 +163,7 @@ static void prepare(plan_fixture *f, ir_arena *arena, int64_t length, run *r)
 static void check_shares(const plan_fixture *f, const harness_plan *code, const run *r, int64_t length,
                          unsigned char *const *whole, const size_t *bytes)
 {
-    static const int64_t cuts[] = {INT64_C(1) << 28, INT64_C(3) << 30, MDOT_ABI_WHOLE_SHARE - 1};
+    static const int64_t cuts[] = {INT64_C(1) << 28, INT64_C(3) << 30, MDOT_ABI_WHOLE_SLICE - 1};
     unsigned char *outputs[PLAN_MAX_BUFFERS];
     for (int o = 0; o < f->output_count; o++) {
         outputs[o] = malloc(bytes[o] + 1);
@@ -179,7 +179,7 @@ static void check_shares(const plan_fixture *f, const harness_plan *code, const 
 
 /* Outputs are exactly as long as they must be, so that an overrun meets the address sanitizer or a guard. */
 static void run_level(plan_fixture *f, const harness_plan *code, ir_arena *arena, const run *r, int64_t length,
-                      mdot_cpu_level level)
+                      mdot_cpu_isa level)
 {
     enum { GUARD = 64 };
     unsigned char *outputs[PLAN_MAX_BUFFERS];
@@ -204,7 +204,7 @@ static void run_level(plan_fixture *f, const harness_plan *code, ir_arena *arena
 
 void plan_check(plan_fixture *f, const int64_t *lengths)
 {
-    static const mdot_cpu_level levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
+    static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
     for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
         if (!harness_runs(levels[l])) continue;
         harness_plan code;

@@ -399,8 +399,8 @@ mdot_job *predict_make_job(const mdot_job_operator *operators, size_t count)
     assert_non_null(described);
     memcpy(described, operators, count * sizeof *described);
     for (size_t i = 0; i < count; i++) {
-        if (described[i].known && described[i].facts.number == 0)
-            mdot_operator_facts_find(described[i].type, &described[i].facts);
+        if (described[i].known && described[i].traits.number == 0)
+            mdot_operator_traits_find(described[i].type, &described[i].traits);
     }
     const mdot_job_description description = {
         .struct_size = sizeof description, .operators = described, .operator_count = count, .batch = 1};

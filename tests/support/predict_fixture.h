@@ -54,7 +54,7 @@ onnx_builder *predict_settings_model_of(int64_t types, int64_t settings);
 /* Operator `i` of a made-up network whose operators are all different: loads grow with i, and it reads the one before.
  * Every third is a Conv, the others Relu and Add. */
 mdot_job_operator predict_operator(size_t i);
-/* Known operators without facts get those of their type. */
+/* Known operators without traits get those of their type. */
 mdot_job *predict_make_job(const mdot_job_operator *operators, size_t count);
 /* A job of `count` such operators, repeated after `period`. */
 mdot_job *predict_job(size_t count, size_t period);

@@ -1,6 +1,6 @@
 /* test_calibration.c — the shipped predictor, calibrated with half of a site's published steps, predicts the other half
  * no worse, whichever half it is. */
-#include "cli/measured.h"
+#include "cli/measurements_csv.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -84,7 +84,7 @@ static mdot_job *make_job(const char *type, int only, int loads)
     static const mdot_load load[LOADS] = {
         {1e9, 1e6, 1e6}, {9007199254740992.0, 9007199254740992.0, 9007199254740992.0}, {0, 1e6, 1e6}};
     mdot_job_operator op = {.struct_size = sizeof op, .type = type, .known = true};
-    assert_int_equal(mdot_operator_facts_find(type, &op.facts), MDOT_OK);
+    assert_int_equal(mdot_operator_traits_find(type, &op.traits), MDOT_OK);
     op.parameters = loads == 2 ? most_load : 1000;
     for (int s = 0; s < MDOT_SETTING_COUNT; s++) {
         bool is_padding = s == MDOT_SETTING_PADDING_H || s == MDOT_SETTING_PADDING_W;
@@ -148,10 +148,10 @@ static void cards_that_nobody_builds_give_numbers(void **state)
             mdot_gpu older = gpu; /* which multiplies no bf16 */
             older.compute_capability = 7.5;
             const mdot_configuration configurations[] = {
-                {.struct_size = sizeof(mdot_configuration), .batch = 16, .gpu_figures = &gpu},
+                {.struct_size = sizeof(mdot_configuration), .batch = 16, .gpu_spec = &gpu},
                 {.struct_size = sizeof(mdot_configuration),
                  .batch = 16,
-                 .gpu_figures = &gpu,
+                 .gpu_spec = &gpu,
                  .gpu_count = 8,
                  .node_count = 2,
                  .precision = MDOT_PRECISION_AMP,
@@ -160,18 +160,18 @@ static void cards_that_nobody_builds_give_numbers(void **state)
                  .zero_stage = 3},
                 {.struct_size = sizeof(mdot_configuration),
                  .batch = 16,
-                 .gpu_figures = &gpu,
+                 .gpu_spec = &gpu,
                  .gpu_count = 4,
                  .link_gbps = ends[end],
                  .tensor_parallel = 2,
                  .pipeline_parallel = 2},
                 {.struct_size = sizeof(mdot_configuration),
                  .batch = 16,
-                 .gpu_figures = &older,
+                 .gpu_spec = &older,
                  .precision = MDOT_PRECISION_AMP_BF16},
                 {.struct_size = sizeof(mdot_configuration),
                  .batch = 16,
-                 .gpu_figures = &older,
+                 .gpu_spec = &older,
                  .precision = MDOT_PRECISION_BF16}};
             for (size_t c = 0; c < sizeof configurations / sizeof *configurations; c++) {
                 const char *fault = fault_of(f, job, &configurations[c]);

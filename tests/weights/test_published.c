@@ -88,7 +88,7 @@ static void says_what_it_was_not_trained_on(void **state)
     batch.batch = 1024;
     software.torch = 204;
     const mdot_job *job = ((fixture *)*state)->job;
-    assert_true((predict(*state, job, &card).warnings & MDOT_WARN_CARD_NOT_MEASURED) != 0);
+    assert_true((predict(*state, job, &card).warnings & MDOT_WARN_GPU_NOT_MEASURED) != 0);
     assert_true((predict(*state, job, &batch).warnings & MDOT_WARN_BATCH_ABOVE_DATA) != 0);
     assert_true((predict(*state, job, &software).warnings & MDOT_WARN_SOFTWARE_NOT_MEASURED) != 0);
 }

@@ -225,7 +225,7 @@ static void a_job_beyond_all_bounds_harms_no_other(void **state)
     fixture *f = *state;
     const mdot_load most = {0x1p53, 0x1p53, 0x1p53};
     mdot_job_operator op = {.struct_size = sizeof op, .type = "Conv", .known = true, .parameters = 0x1p53};
-    mdot_operator_facts_find("Conv", &op.facts);
+    mdot_operator_traits_find("Conv", &op.traits);
     for (int s = 0; s < MDOT_SETTING_COUNT; s++) op.setting[s] = INT64_C(1) << 40;
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) op.per_sample[phase] = op.per_step[phase] = most;
     const mdot_job_description description = {.struct_size = sizeof description, .operators = &op, .operator_count = 1};
@@ -252,7 +252,7 @@ static void its_code_agrees_with_its_models(void **state)
 {
     (void)state;
     static const char *const entries[][2] = {{"encode", MDOT_SOURCE_DIR "/weights/encode.onnx"},
-                                             {"price", MDOT_SOURCE_DIR "/weights/price.onnx"}};
+                                             {"price", MDOT_SOURCE_DIR "/weights/evaluate.onnx"}};
     process_result *result = calloc(1, sizeof *result);
     assert_non_null(result);
     for (int i = 0; i < 2; i++) {

@@ -150,7 +150,7 @@ def fill(out: c.mdot_configuration, given: Configuration, keep: list[Any]) -> No
     if isinstance(given.gpu, GPU):
         figures = given.gpu._as_struct()
         keep.append(figures)
-        out.gpu_figures = ctypes.pointer(figures)
+        out.gpu_spec = ctypes.pointer(figures)
     else:
         out.gpu = str(given.gpu).encode()
     out.batch = _whole("batch", given.batch, 1, 1 << 24)

@@ -35,7 +35,7 @@ class Encoding:
         keep: list[Any] = []
 
         def ask(array: Any, answers: Any, error: c.mdot_error) -> int:
-            status: int = runtime().mdot_price(
+            status: int = runtime().mdot_evaluate(
                 self.predictor._context(), self._handle, array, len(given), answers, ctypes.byref(error)
             )
             return status

@@ -161,7 +161,7 @@ def explain(predictor: Predictor, job: Job, configuration: Configuration) -> Exp
     info = c.new(c.mdot_explanation_info)
     check(runtime().mdot_explanation_get_info(handle.pointer, ctypes.byref(info)))
     shares = []
-    at = c.new(c.mdot_operator_share)
+    at = c.new(c.mdot_operator_time)
     for i in range(info.operator_count):
         check(runtime().mdot_explanation_get_operator(handle.pointer, i, ctypes.byref(at)))
         shares.append(Share(*(getattr(at, name) for name in _SHARE)))

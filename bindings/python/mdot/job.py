@@ -232,7 +232,7 @@ class Job:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Job:
-        """Reads a `.job` file, as `save` and `mdot tokens -o` write it."""
+        """Reads a `.job` file, as `save` and `mdot extract -o` write it."""
         handle = ctypes.c_void_p()
         call(runtime().mdot_job_load, os.fsencode(path), ctypes.byref(handle))
         assert handle.value is not None
@@ -378,7 +378,7 @@ def _fill(out: c.mdot_job_operator, op: Operator, names: list[str], keep: list[A
     for of, loads in ((out.per_sample, op.per_sample), (out.per_step, op.per_step)):
         for phase, load in loads.items():
             of[choose("phase", phase, PHASES)] = c.mdot_load(load.flops, load.bytes_read, load.bytes_written)
-    if op.known and reader().mdot_operator_facts_find(op.type.encode(), ctypes.byref(out.facts)) != 0:
+    if op.known and reader().mdot_operator_traits_find(op.type.encode(), ctypes.byref(out.traits)) != 0:
         raise NotFoundError(f"mdot knows no operator {op.type!r}: one of another type has known=False")
 
 

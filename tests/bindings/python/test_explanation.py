@@ -30,7 +30,7 @@ class Explanations(support.TestCase):
                 for name in TIMES + SIZES:
                     whole = getattr(why, name)
                     self.assertAlmostEqual(sum(getattr(share, name) for share in why), whole, delta=1e-6 * whole + 1e-9)
-                self.assertEqual("model" in why.approximate, "modelled" in answer.warnings)
+                self.assertEqual("model" in why.approximate, "analytic-estimate" in answer.warnings)
 
     def test_it_is_the_commands(self) -> None:
         why = mdot.explain(support.RESNET, "A100", 64, precision="amp")

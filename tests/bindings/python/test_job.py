@@ -83,7 +83,7 @@ class Making(support.TestCase):
             self.assertEqual(list(again), list(job))
             self.assertEqual((again.optimizer, again.batch, again.notes), ("adamw", job.batch, job.notes))
             asked = {"gpu": "A100", "batch": 16, "precision": "amp", "optimizer": "sgd"}
-            self.assertEqual(mdot.predict(again, **asked), mdot.predict(job, **asked))  # facts of types among them
+            self.assertEqual(mdot.predict(again, **asked), mdot.predict(job, **asked))  # traits of types among them
 
     def test_the_optimizers_own_load(self) -> None:
         self.assertGreater(mdot.optimizer_load("Adam", 1000).bytes_read, mdot.optimizer_load("sgd", 1000).bytes_read)

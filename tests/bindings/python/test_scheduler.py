@@ -1,4 +1,4 @@
-"""examples/scheduler_python: what a round starts, and that bad files hold nothing up."""
+"""integrations/scheduler_python: what a round starts, and that bad files hold nothing up."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 /* The attention kernel against softmax in double: every remainder of queries, keys and channels, every kind of mask, in
  * fp32 and bf16 on every CPU level, with buffers that end or start at inaccessible memory. */
 #include "codegen/cpu/amx.h"
-#include "codegen/cpu/half.h"
+#include "codegen/cpu/bf16.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
 
@@ -290,7 +290,7 @@ static void emit_kernel(harness *h, const shape *s, const char *name, int64_t *o
     make_plan(s, &k, descriptions, &plan);
     cg_begin_function(&h->e, name, POINTERS);
     for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
-    bool has_tiles = h->e.target->products == CG_PRODUCTS_TILES; /* an entry function sees to them */
+    bool has_tiles = h->e.target->products == CG_MATMUL_AMX; /* an entry function sees to them */
     if (has_tiles) cg_amx_configure(&h->e);
     cg_attention(&h->e, &plan, &k, buffers, cg_pointer(&h->e, SCRATCH));
     if (has_tiles) cg_amx_release(&h->e);
@@ -321,7 +321,7 @@ static void check_in(bool half, const shape *s, const int64_t *lengths, int coun
     int targets;
     const cg_cpu_target *const *target = harness_targets(&targets);
     for (int t = 0; t < targets; t++)
-        if (half ? target[t]->products > CG_PRODUCTS_WIDENED : target[t]->products == CG_PRODUCTS_F32)
+        if (half ? target[t]->products > CG_MATMUL_WIDENED : target[t]->products == CG_MATMUL_F32)
             check_on(target[t], s, lengths, count);
 }
 

@@ -138,7 +138,7 @@ static void every_cast_computes_what_the_interpreter_says(void **state)
 /* ---- Values at the edges, which random operands miss ------------------------------------------------------------- */
 
 /* Compiles out[i] = value for vectors and runs it on a pattern that repeats over 35 elements. */
-static void run_on(plan_fixture *f, const void *pattern, size_t size, int count, void *out, mdot_cpu_level level)
+static void run_on(plan_fixture *f, const void *pattern, size_t size, int count, void *out, mdot_cpu_isa level)
 {
     enum { N = 35 };
     unsigned char in[N * 8];
@@ -151,7 +151,7 @@ static void run_on(plan_fixture *f, const void *pattern, size_t size, int count,
 }
 
 #define FOR_EACH_LEVEL(level)                                                                                          \
-    for (mdot_cpu_level level = MDOT_CPU_X86_64_V3; level <= MDOT_CPU_X86_64_V4; level++)                              \
+    for (mdot_cpu_isa level = MDOT_CPU_X86_64_V3; level <= MDOT_CPU_X86_64_V4; level++)                              \
         if (harness_runs(level))
 
 static void casts_from_floats_out_of_range_are_defined(void **state)

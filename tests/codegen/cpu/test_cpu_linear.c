@@ -1,7 +1,7 @@
 /* The linear kernel against sums in double: every remainder of rows, columns and k, every kind of epilogue, in fp32 and
  * bf16 on every CPU level, with buffers that end or start at inaccessible memory. */
 #include "codegen/cpu/amx.h"
-#include "codegen/cpu/half.h"
+#include "codegen/cpu/bf16.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
 
@@ -157,7 +157,7 @@ static guarded random_floats(int64_t count, guard_side side)
 
 static bool is_bf16(const form *f)
 {
-    return f->target->products != CG_PRODUCTS_F32;
+    return f->target->products != CG_MATMUL_F32;
 }
 
 /* The weight as the plan describes it and the target packs it. */
@@ -210,7 +210,7 @@ static void emit_kernel(harness *h, ir_arena *arena, const form *f, const shape 
     };
     cg_begin_function(&h->e, name, POINTERS);
     for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
-    bool has_tiles = f->target->products == CG_PRODUCTS_TILES; /* an entry function sees to them */
+    bool has_tiles = f->target->products == CG_MATMUL_AMX; /* an entry function sees to them */
     if (has_tiles) cg_amx_configure(&h->e);
     cg_linear(&h->e, &plan, &k, buffers, cg_pointer(&h->e, SCRATCH));
     if (has_tiles) cg_amx_release(&h->e);
@@ -297,7 +297,7 @@ static void run_kernel(kernel run, const form *f, const shape *s, int64_t rows, 
     int64_t padded = (s->columns + CG_PANEL_COLUMNS - 1) / CG_PANEL_COLUMNS * CG_PANEL_COLUMNS;
     bool half_out = cg_stored_dtype(f->target, &descriptions[OUT]) == MDOT_DTYPE_BF16;
     bool half_weight = cg_stored_dtype(f->target, &descriptions[WEIGHT]) == MDOT_DTYPE_BF16;
-    bool half_products = half_weight && f->target->products > CG_PRODUCTS_WIDENED;
+    bool half_products = half_weight && f->target->products > CG_MATMUL_WIDENED;
     float *dense = random_values(s->k * s->columns), *a_values = random_values(a_count);
     float *before = random_values(out_count), *after = random_values(out_count);
     if (half_out) round_all(before, out_count);
@@ -374,8 +374,8 @@ static void check_form(const form *base, const shape *shapes, int count)
  * rows, columns and k. Where both run, a few shapes tell; LLVM takes ten times as long for it. */
 static bool is_second(const cg_cpu_target *const *targets, int t)
 {
-    for (int first = 0; targets[t]->in_plain_vectors && first < t; first++)
-        if (targets[first]->products == targets[t]->products && !targets[first]->in_plain_vectors) return true;
+    for (int first = 0; targets[t]->use_generic_vectors && first < t; first++)
+        if (targets[first]->products == targets[t]->products && !targets[first]->use_generic_vectors) return true;
     return false;
 }
 

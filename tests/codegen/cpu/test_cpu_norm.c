@@ -20,7 +20,7 @@ enum { X, GAMMA, BETA, OUT, SUM, BUFFERS, SCRATCH = BUFFERS, POINTERS };
 
 typedef void (*kernel)(void *x, void *gamma, void *beta, void *out, void *sum, void *scratch, int64_t length);
 
-static const mdot_cpu_level levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
+static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
 
 typedef struct shape {
     pl_norm_mode mode;

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-static const mdot_cpu_level levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
+static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
 
 /* Builds a function at every level that runs here, loads it and hands it to `check`. */
 static void at_every_level(void (*build)(cg_emitter *e), void (*check)(const harness *h))
@@ -146,7 +146,7 @@ static void constants_of_narrow_integers_keep_their_bits(void **state)
     harness_end(&h);
 }
 
-static void assert_level_has_targets(mdot_cpu_level level, const char *name)
+static void assert_level_has_targets(mdot_cpu_isa level, const char *name)
 {
     int count = 0;
     for (int c = 0; c < CG_COMPUTES; c++) {
@@ -154,7 +154,7 @@ static void assert_level_has_targets(mdot_cpu_level level, const char *name)
         if (target == NULL) continue;
         count++;
         assert_string_equal(target->name, name);
-        assert_int_equal(target->products == CG_PRODUCTS_F32, c == CG_FP32);
+        assert_int_equal(target->products == CG_MATMUL_F32, c == CG_FP32);
         assert_ptr_equal(target->layout, c == CG_FP32 ? &cg_layout_f32 : &cg_layout_bf16);
     }
     assert_true(count > 0);
@@ -164,7 +164,7 @@ static void every_level_of_the_abi_has_a_target(void **state)
 {
     (void)state;
 #define HAS_TARGET(level, value, text) assert_level_has_targets(MDOT_CPU_##level, text);
-    MDOT_CPU_LEVEL_MAP(HAS_TARGET)
+    MDOT_CPU_ISA_MAP(HAS_TARGET)
 #undef HAS_TARGET
     assert_null(cg_cpu_target_find(MDOT_CPU_NONE, CG_FP32));
 }

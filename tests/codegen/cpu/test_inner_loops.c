@@ -115,7 +115,7 @@ static void linear_kernels_load_each_factor_once_and_spill_nothing(void **state)
 {
     (void)state;
     static const struct {
-        mdot_cpu_level level;
+        mdot_cpu_isa level;
         cg_compute compute;
         const char *product;
         int products, reads, tile_loads;

@@ -114,7 +114,7 @@ static void emit_all(harness *h)
     }
 }
 
-static mdot_cpu_level test_levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
+static mdot_cpu_isa test_levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
 enum { LEVEL_COUNT = 2 };
 static harness loaded[LEVEL_COUNT];
 

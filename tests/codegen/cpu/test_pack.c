@@ -53,12 +53,12 @@ static void check_pairs(int64_t k_count, int64_t columns)
     for (size_t i = 0; i < count; i++) data[i] = (float)(i % 251) + 0.001f;
     ir_tensor tensor = tensor_of(MDOT_DTYPE_F32, 2, (const int64_t[]){k_count, columns}, data);
     int64_t panels = (columns + 63) / 64, rows = (k_count + 31) / 32 * 32, padding = rows - k_count;
-    int64_t bytes = cg_packed_bytes(&cg_pack_pairs, &tensor, PL_MATRIX);
+    int64_t bytes = cg_packed_bytes(&cg_pack_bf16, &tensor, PL_MATRIX);
     assert_int_equal(bytes, panels * 64 * rows * 2);
-    assert_int_equal(cg_pairs_padding(k_count), padding);
+    assert_int_equal(cg_bf16_padding(k_count), padding);
     uint16_t *out = malloc((size_t)bytes + sizeof *out);
     memset(out, 0xFF, (size_t)bytes + sizeof *out);
-    cg_pack(&cg_pack_pairs, &tensor, PL_MATRIX, out);
+    cg_pack(&cg_pack_bf16, &tensor, PL_MATRIX, out);
     for (int64_t p = 0; p < rows; p++)
         for (int64_t c = 0; c < panels * 64; c++) {
             float value = p >= padding && c < columns ? data[(p - padding) * columns + c] : 0;
@@ -112,8 +112,8 @@ static void empty_constants_take_no_bytes(void **state)
     assert_int_equal(cg_packed_bytes(&cg_pack_panels, &tall, PL_ELEMENTS), 0);
     cg_pack(&cg_pack_panels, &tall, PL_ELEMENTS, NULL);
     cg_pack(&cg_pack_panels, &tall, PL_MATRIX, NULL);
-    assert_int_equal(cg_packed_bytes(&cg_pack_pairs, &tall, PL_MATRIX), 0);
-    assert_int_equal(cg_packed_bytes(&cg_pack_pairs, &wide, PL_MATRIX), 0);
+    assert_int_equal(cg_packed_bytes(&cg_pack_bf16, &tall, PL_MATRIX), 0);
+    assert_int_equal(cg_packed_bytes(&cg_pack_bf16, &wide, PL_MATRIX), 0);
 }
 
 static void sizes_that_overflow_are_refused(void **state)
@@ -124,7 +124,7 @@ static void sizes_that_overflow_are_refused(void **state)
     assert_int_equal(cg_packed_bytes(&cg_pack_panels, &vector, PL_ELEMENTS), -1);
     assert_int_equal(cg_packed_bytes(&cg_pack_panels, &vector, PL_MATRIX), -1);
     assert_int_equal(cg_packed_bytes(&cg_pack_panels, &matrix, PL_MATRIX), -1);
-    assert_int_equal(cg_packed_bytes(&cg_pack_pairs, &matrix, PL_MATRIX), -1);
+    assert_int_equal(cg_packed_bytes(&cg_pack_bf16, &matrix, PL_MATRIX), -1);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* test_job_table.c — ir/ops_job.def: numbers that predictors hold, and rows that agree with themselves. */
-#include "frontend/job/job.h"
+#include "frontend/job/job_reader.h"
 
 #include <limits.h>
 #include <setjmp.h>
@@ -24,11 +24,11 @@ static void every_operator_of_a_sequence_has_a_number(void **state)
         bool moves_nothing = ir_ops[i].lowering == IR_LOWER_ALIAS || ir_ops[i].lowering == IR_LOWER_FOLD;
         if (moves_nothing && !row->is_free) fail_msg("%s is no operator of a sequence", name_of(i));
         bool numbered = !row->is_free && i != IR_OP_Opaque;
-        if ((row->facts.number != 0) != numbered) fail_msg("%s has number %u", name_of(i), row->facts.number);
+        if ((row->traits.number != 0) != numbered) fail_msg("%s has number %u", name_of(i), row->traits.number);
     }
 }
 
-/* What is spelt in several ways has one name, one number and the same facts. */
+/* What is spelt in several ways has one name, one number and the same traits. */
 static void one_type_has_one_number(void **state)
 {
     (void)state;
@@ -36,10 +36,10 @@ static void one_type_has_one_number(void **state)
     for (int i = 0; i < IR_OP_COUNT; i++) {
         const fe_row *row = fe_row_at((ir_opcode)i), *type = fe_row_at(row->type);
         if (type->type != row->type) fail_msg("%s stands for what stands for another", name_of(i));
-        if (memcmp(&row->facts, &type->facts, sizeof row->facts) != 0)
+        if (memcmp(&row->traits, &type->traits, sizeof row->traits) != 0)
             fail_msg("%s differs from %s", name_of(i), name_of((int)row->type));
-        if (row->facts.number >= NUMBER_COUNT) fail_msg("%s: count numbers up to it here", name_of(i));
-        own[row->facts.number] += row->facts.number > 0 && row->type == (ir_opcode)i;
+        if (row->traits.number >= NUMBER_COUNT) fail_msg("%s: count numbers up to it here", name_of(i));
+        own[row->traits.number] += row->traits.number > 0 && row->type == (ir_opcode)i;
     }
     for (int n = 1; n < NUMBER_COUNT; n++)
         if (own[n] != 1) fail_msg("%d types have number %d", own[n], n);
@@ -47,9 +47,9 @@ static void one_type_has_one_number(void **state)
 
 static void expect_number(const char *type, uint32_t number)
 {
-    mdot_operator_facts facts;
-    assert_int_equal(mdot_operator_facts_find(type, &facts), MDOT_OK);
-    if (facts.number != number) fail_msg("%s has number %u, not %u", type, facts.number, number);
+    mdot_operator_traits traits;
+    assert_int_equal(mdot_operator_traits_find(type, &traits), MDOT_OK);
+    if (traits.number != number) fail_msg("%s has number %u, not %u", type, traits.number, number);
 }
 
 /* Trained predictors hold these: a type that moved would be read as another. */
@@ -63,19 +63,19 @@ static void numbers_do_not_move(void **state)
     expect_number("Attention", 122);
     expect_number("Conv", 125);
     expect_number("NegativeLogLikelihoodLoss", 139);
-    assert_int_equal(fe_row_at(IR_OP_Gemm)->facts.number, 107);
-    assert_int_equal(fe_row_at(IR_OP_MSAttention)->facts.number, 122);
+    assert_int_equal(fe_row_at(IR_OP_Gemm)->traits.number, 107);
+    assert_int_equal(fe_row_at(IR_OP_MSAttention)->traits.number, 122);
 }
 
 static void types_that_jobs_do_not_have_are_not_found(void **state)
 {
     (void)state;
     static const char *const names[] = {"", "?", "conv", "Con", "Reshape", "Dropout", "Opaque", "com.example:Fancy"};
-    static const mdot_operator_facts nothing = {0};
+    static const mdot_operator_traits nothing = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        mdot_operator_facts facts = {.number = 77};
-        assert_int_equal(mdot_operator_facts_find(names[i], &facts), MDOT_NOT_FOUND);
-        assert_memory_equal(&facts, &nothing, sizeof facts);
+        mdot_operator_traits traits = {.number = 77};
+        assert_int_equal(mdot_operator_traits_find(names[i], &traits), MDOT_NOT_FOUND);
+        assert_memory_equal(&traits, &nothing, sizeof traits);
     }
 }
 
@@ -86,7 +86,7 @@ static void what_is_saved_makes_sense(void **state)
     (void)state;
     for (int i = 0; i < IR_OP_COUNT; i++) {
         const fe_row *row = fe_row_at((ir_opcode)i);
-        const uint32_t saved[] = {row->facts.saved_written, row->facts.saved_fused, row->facts.saved_recomputed};
+        const uint32_t saved[] = {row->traits.saved_written, row->traits.saved_fused, row->traits.saved_recomputed};
         for (int k = 0; k < 3; k++) {
             bool alone = (saved[k] & MDOT_SAVES_NOTHING) == 0 || saved[k] == MDOT_SAVES_NOTHING;
             if (!alone || (saved[k] == 0) != (i == IR_OP_Opaque)) fail_msg("%s saves %u", name_of(i), saved[k]);

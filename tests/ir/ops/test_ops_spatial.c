@@ -1,4 +1,4 @@
-/* test_ops_spatial.c — ir/ops/convolution.c, pooling.c, resize.c and window.c: operators over feature maps. */
+/* test_ops_spatial.c — ir/ops/convolution.c, pooling.c, resize.c and window_geometry.c: operators over feature maps. */
 #include "tests/support/op_fixture.h"
 
 #include <setjmp.h>

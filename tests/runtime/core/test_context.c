@@ -53,7 +53,7 @@ static void destroy(const mdot_predictor *predictor, void *state)
 static const rt_extension a = {create_a, destroy}, b = {create_b, destroy}, c = {create_c, destroy};
 static const rt_extension *const extensions[] = {&a, &c, &b, NULL};
 static const rt_device_ops *const no_devices[] = {NULL};
-static const rt_rooms rooms = {no_devices, extensions};
+static const rt_components rooms = {no_devices, extensions};
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------- */
 

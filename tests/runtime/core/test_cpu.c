@@ -83,9 +83,9 @@ static void this_machine_agrees_with_the_compilers_view(void **state)
 static void names_and_levels_agree(void **state)
 {
     (void)state;
-    assert_int_equal(rt_cpu_level_find("x86-64-v3"), v3);
-    assert_int_equal(rt_cpu_level_find("x86-64-v4"), v4);
-    assert_int_equal(rt_cpu_level_find("x86-64"), MDOT_CPU_NONE);
+    assert_int_equal(rt_cpu_isa_find("x86-64-v3"), v3);
+    assert_int_equal(rt_cpu_isa_find("x86-64-v4"), v4);
+    assert_int_equal(rt_cpu_isa_find("x86-64"), MDOT_CPU_NONE);
 }
 
 typedef struct offer { /* an image of the artefact */

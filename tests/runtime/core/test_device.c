@@ -105,7 +105,7 @@ METAL(zinc)
 
 static const rt_extension *const no_extensions[] = {NULL};
 static const rt_device_ops *const no_devices[] = {NULL}, *const two_devices[] = {&tin_ops, &zinc_ops, NULL};
-static const rt_rooms bare = {no_devices, no_extensions}, metals = {two_devices, no_extensions};
+static const rt_components bare = {no_devices, no_extensions}, metals = {two_devices, no_extensions};
 
 /* ---- Opening the artefact over them ------------------------------------------------------------------------------ */
 
@@ -116,7 +116,7 @@ static int reset(void **state)
     return 0;
 }
 
-static mdot_status open_in(const rt_rooms *rooms, const char *device, const char *compute,
+static mdot_status open_in(const rt_components *rooms, const char *device, const char *compute,
                            mdot_predictor **out_predictor, mdot_error *err)
 {
     fixture_skip_unless_v3();
@@ -129,12 +129,12 @@ static mdot_status open_in(const rt_rooms *rooms, const char *device, const char
     return status;
 }
 
-static mdot_status open_over(const rt_rooms *rooms, const char *device, mdot_predictor **out_predictor, mdot_error *err)
+static mdot_status open_over(const rt_components *rooms, const char *device, mdot_predictor **out_predictor, mdot_error *err)
 {
     return open_in(rooms, device, NULL, out_predictor, err);
 }
 
-static void expect_refused(const rt_rooms *rooms, const char *device, mdot_status status, const char *part)
+static void expect_refused(const rt_components *rooms, const char *device, mdot_status status, const char *part)
 {
     mdot_predictor *predictor = NULL;
     mdot_error err = {0};
@@ -191,11 +191,11 @@ static void devices_are_tried_out_under_armor(void **state)
 {
     (void)state;
     mdot_predictor *predictor = NULL;
-    atomic_store(&rt_armor_state, RT_ARMOR_ON);
+    atomic_store(&rt_validation_state, RT_VALIDATION_ON);
     mdot_status status = open_over(&metals, "zinc", &predictor, NULL);
     bool is_zinc = status == MDOT_OK && strcmp(info_of(predictor).device, "zinc:0") == 0;
     mdot_predictor_close(predictor);
-    atomic_store(&rt_armor_state, RT_ARMOR_OFF);
+    atomic_store(&rt_validation_state, RT_VALIDATION_OFF);
     assert_int_equal(status, MDOT_OK);
     assert_true(is_zinc);
 }

@@ -16,7 +16,7 @@ static fixture shared;
 static int setup(void **state)
 {
     (void)state;
-    unsetenv("MDOT_CPU_LEVEL");
+    unsetenv("MDOT_CPU_ISA");
     fixture_open_with_images(&shared);
     return 0;
 }
@@ -107,7 +107,7 @@ static void image_bytes_are_mapped_where_the_table_says_until_the_device_has_the
     static const rt_device_ops looks = {.name = "looks", .open = look_at_images};
     static const rt_device_ops *const devices[] = {&looks, NULL};
     static const rt_extension *const extensions[] = {NULL};
-    static const rt_rooms rooms = {devices, extensions};
+    static const rt_components rooms = {devices, extensions};
     char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
     mdot_predictor *p = NULL;
     images_looked_at = 0;

@@ -266,16 +266,16 @@ static void level_is_forced_by_option_and_by_environment(void **state)
     assert_string_equal(
         level_in_use(&(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_level = "x86-64-v3"}),
         "x86-64-v3");
-    setenv("MDOT_CPU_LEVEL", "x86-64-v3", 1);
+    setenv("MDOT_CPU_ISA", "x86-64-v3", 1);
     assert_string_equal(level_in_use(NULL), "x86-64-v3");
-    setenv("MDOT_CPU_LEVEL", "x86-64-v9", 1);
+    setenv("MDOT_CPU_ISA", "x86-64-v9", 1);
     assert_string_equal(
         level_in_use(&(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_level = "x86-64-v3"}),
         "x86-64-v3");
     mdot_error err;
     assert_int_equal(open_bytes(fixture_shared.bytes, fixture_shared.size_bytes, NULL, &err), MDOT_INVALID_ARGUMENT);
     assert_says(&err, "x86-64-v9");
-    unsetenv("MDOT_CPU_LEVEL");
+    unsetenv("MDOT_CPU_ISA");
 }
 
 static void level_that_the_artefact_lacks_is_incompatible(void **state)

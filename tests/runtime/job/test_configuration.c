@@ -1,6 +1,6 @@
 /* test_configuration.c — configurations with their defaults filled in: degrees of parallelism, micro-batches, rates of
  * links, and what one GPU of many does. What is refused: test_predict.c. */
-#include "runtime/job/predict.h"
+#include "runtime/predict/predict.h"
 #include "tests/support/predict_fixture.h"
 #include "tests/support/process.h"
 
@@ -11,21 +11,21 @@
 
 #include <cmocka.h>
 
-static rt_setup read(mdot_configuration c)
+static rt_resolved_configuration read(mdot_configuration c)
 {
     rt_gpu_names names = {0};
-    rt_setup setup;
+    rt_resolved_configuration setup;
     mdot_error err = {0};
     c.struct_size = sizeof c;
     if (c.batch == 0) c.batch = 8;
-    if (rt_setup_read(&c, 0, &names, &setup, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (rt_configuration_read(&c, 0, &names, &setup, &err) != MDOT_OK) fail_msg("%s", err.message);
     return setup;
 }
 
 static void one_gpu_is_one_worker(void **state)
 {
     (void)state;
-    rt_setup s = read((mdot_configuration){.gpu = "T4"});
+    rt_resolved_configuration s = read((mdot_configuration){.gpu = "T4"});
     assert_int_equal(s.c.gpu_count, 1);
     assert_int_equal(s.c.data_parallel, 1);
     assert_int_equal(s.c.accumulate, 1);
@@ -50,7 +50,7 @@ static void degrees_that_are_not_given_follow(void **state)
         {{.gpu = "A100", .gpu_count = 4, .data_parallel = 4, .expert_parallel = 1}, 4, 4, 1, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        rt_setup s = read(cases[i].c);
+        rt_resolved_configuration s = read(cases[i].c);
         assert_int_equal(s.c.gpu_count, cases[i].gpus);
         assert_int_equal(s.c.data_parallel, cases[i].data);
         assert_int_equal(s.c.tensor_parallel, cases[i].tensor);
@@ -61,7 +61,7 @@ static void degrees_that_are_not_given_follow(void **state)
 static void pipeline_has_as_many_micro_batches_as_stages(void **state)
 {
     (void)state;
-    rt_setup s = read((mdot_configuration){.gpu = "A100", .pipeline_parallel = 4});
+    rt_resolved_configuration s = read((mdot_configuration){.gpu = "A100", .pipeline_parallel = 4});
     assert_int_equal(s.c.micro_batches, 4);
     assert_int_equal(s.micro_batch, 2);
     s = read((mdot_configuration){.gpu = "A100", .pipeline_parallel = 4, .micro_batches = 8});
@@ -88,11 +88,11 @@ static void figures_without_links_are_pcie_4_and_may_lack_watts(void **state)
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
     gpu.nvlink_gbps = gpu.pcie_gbps = gpu.watts = 0;
-    rt_setup s = read((mdot_configuration){.gpu_figures = &gpu});
+    rt_resolved_configuration s = read((mdot_configuration){.gpu_spec = &gpu});
     predict_assert_close(s.c.link_gbps, 0.4 * 31.5);
     gpu.watts = 300;
     gpu.struct_size = offsetof(mdot_gpu, nvlink_gbps);
-    s = read((mdot_configuration){.gpu_figures = &gpu});
+    s = read((mdot_configuration){.gpu_spec = &gpu});
     predict_assert_close(s.c.link_gbps, 0.4 * 31.5);
     assert_true(s.gpu.watts == 0);
 }
@@ -100,10 +100,10 @@ static void figures_without_links_are_pcie_4_and_may_lack_watts(void **state)
 static mdot_status read_status(mdot_configuration c, mdot_error *err)
 {
     rt_gpu_names names = {0};
-    rt_setup setup;
+    rt_resolved_configuration setup;
     c.struct_size = sizeof c;
     c.batch = 8;
-    return rt_setup_read(&c, 0, &names, &setup, err);
+    return rt_configuration_read(&c, 0, &names, &setup, err);
 }
 
 static void figures_beyond_physics_are_refused_by_name(void **state)
@@ -117,11 +117,11 @@ static void figures_beyond_physics_are_refused_by_name(void **state)
         mdot_gpu gpu = known;                                                                                          \
         mdot_error err = {0};                                                                                          \
         gpu.field = wrong[i];                                                                                          \
-        assert_int_equal(read_status((mdot_configuration){.gpu_figures = &gpu}, &err), MDOT_INVALID_ARGUMENT);         \
+        assert_int_equal(read_status((mdot_configuration){.gpu_spec = &gpu}, &err), MDOT_INVALID_ARGUMENT);         \
         expect_contains(err.message, "the GPU's " #field " is ");                                                      \
         expect_contains(err.message, ", not 1e-06 to 1e+09");                                                          \
         gpu.field = right[i % 3];                                                                                      \
-        assert_int_equal(read_status((mdot_configuration){.gpu_figures = &gpu}, &err), MDOT_OK);                       \
+        assert_int_equal(read_status((mdot_configuration){.gpu_spec = &gpu}, &err), MDOT_OK);                       \
     }
     RT_GPU_COLUMN_MAP(EXPECT)
 #undef EXPECT

@@ -1,5 +1,5 @@
 /* test_freeze.c — jobs with frozen parameters: which patterns fit, what is left of gradients, memory and files. */
-#include "runtime/job/setup.h"
+#include "runtime/perf/resolved_configuration.h"
 #include "tests/support/predict_fixture.h"
 #include "tests/support/process.h"
 
@@ -95,8 +95,8 @@ static void frozen_parameters_take_their_weights_alone(void **state)
     (void)state;
     mdot_job *job = make_job(true), *lora = NULL;
     assert_int_equal(freeze(job, NULL, "*.lora_A", &lora, NULL), MDOT_OK);
-    rt_setup setup = {.c = {.batch = 2, .optimizer = MDOT_OPTIMIZER_ADAM}, .gpu = {.pcie_gbps = 31.5}};
-    assert_int_equal(rt_setup_complete(&setup, NULL), MDOT_OK);
+    rt_resolved_configuration setup = {.c = {.batch = 2, .optimizer = MDOT_OPTIMIZER_ADAM}, .gpu = {.pcie_gbps = 31.5}};
+    assert_int_equal(rt_configuration_resolve(&setup, NULL), MDOT_OK);
     rt_memory before = rt_measure_memory(job, &setup), after = rt_measure_memory(lora, &setup);
     assert_true(before.weights == 4 * 360 && after.weights == 4 * 360);
     assert_true(before.gradients == 4 * 360 && after.gradients == 4 * 10);

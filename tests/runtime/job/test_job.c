@@ -69,7 +69,7 @@ static void descriptions_that_are_no_jobs_are_refused(void **state)
     operators[2].type = "";
     expect_invalid(&d, "has no type");
     d = job_file_describe(operators);
-    operators[2].facts.number = 65536;
+    operators[2].traits.number = 65536;
     expect_invalid(&d, "number 65536");
     d = job_file_describe(operators);
     operators[1].block = 2;
@@ -91,14 +91,14 @@ static void descriptions_that_are_no_jobs_are_refused(void **state)
 static void what_later_versions_may_say_is_refused(void **state)
 {
     (void)state;
-    enum { FACTS = sizeof(mdot_operator_facts){0}.reserved / sizeof(uint32_t) };
+    enum { FACTS = sizeof(mdot_operator_traits){0}.reserved / sizeof(uint32_t) };
     for (int i = 0; i < 1 + FACTS + MDOT_SETTING_CAPACITY - MDOT_SETTING_COUNT; i++) {
         mdot_job_operator operators[4];
         mdot_job_description d = job_file_describe(operators);
         if (i == 0) {
             operators[2].reserved = 1;
         } else if (i <= FACTS) {
-            operators[2].facts.reserved[i - 1] = 1;
+            operators[2].traits.reserved[i - 1] = 1;
         } else {
             operators[2].setting[MDOT_SETTING_COUNT + i - 1 - FACTS] = 1;
         }

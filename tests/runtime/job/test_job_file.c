@@ -82,12 +82,12 @@ static bool change(mdot_job_description *d, mdot_job_operator *operators, int wh
         *(which / 2 % 3 == 0 ? &load->flops : which / 2 % 3 == 1 ? &load->bytes_read : &load->bytes_written) += 5;
         return true;
     }
-    uint32_t *const facts[] = {&op->facts.number,      &op->facts.autocast,         &op->facts.saved_written,
-                               &op->facts.saved_fused, &op->facts.saved_recomputed, &op->facts.reserve,
-                               &op->facts.traits};
+    uint32_t *const traits[] = {&op->traits.number,      &op->traits.autocast,         &op->traits.saved_written,
+                               &op->traits.saved_fused, &op->traits.saved_recomputed, &op->traits.reserve,
+                               &op->traits.traits};
     which -= LOADS;
     if (which < 7) {
-        *facts[which] += 1000;
+        *traits[which] += 1000;
         return true;
     }
     switch (which - 7) {

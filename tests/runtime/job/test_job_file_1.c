@@ -25,12 +25,12 @@ static void files_of_version_1_are_read(void **state)
     mdot_job_operator operators[4];
     mdot_job_description d = job_file_describe(operators);
     for (int i = 0; i < 4; i++) {
-        operators[i].facts = (mdot_operator_facts){0};
+        operators[i].traits = (mdot_operator_traits){0};
         operators[i].block = 0;
         operators[i].module = NULL;
-        if (operators[i].known) mdot_operator_facts_find(operators[i].type, &operators[i].facts);
+        if (operators[i].known) mdot_operator_traits_find(operators[i].type, &operators[i].traits);
         /* version 1 knew one way of saving */
-        operators[i].facts.saved_written = operators[i].facts.saved_recomputed = operators[i].facts.saved_fused;
+        operators[i].traits.saved_written = operators[i].traits.saved_recomputed = operators[i].traits.saved_fused;
     }
     mdot_job *job = job_file_create(&d), *old = NULL;
     mdot_error err = {0};
@@ -59,10 +59,10 @@ static void types_of_version_1_are_those_of_the_table(void **state)
     };
     static const char *const classes[] = {"WIDEST", "HALF", "FULL", "DATA"};
     for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mdot_operator_facts facts;
-        assert_int_equal(mdot_operator_facts_find(rows[i].name, &facts), MDOT_OK);
-        if (facts.number != i + 1) fail_msg("%s had number %u", rows[i].name, (unsigned)i + 1);
-        assert_string_equal(rows[i].autocast, classes[facts.autocast]);
+        mdot_operator_traits traits;
+        assert_int_equal(mdot_operator_traits_find(rows[i].name, &traits), MDOT_OK);
+        if (traits.number != i + 1) fail_msg("%s had number %u", rows[i].name, (unsigned)i + 1);
+        assert_string_equal(rows[i].autocast, classes[traits.autocast]);
     }
 }
 

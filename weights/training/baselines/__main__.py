@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from predictor.forms import SHIPPED_FORM
+from predictor.ablations import SHIPPED_FORM
 
 
 def _evaluate(options: argparse.Namespace) -> None:

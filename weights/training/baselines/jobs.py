@@ -37,7 +37,7 @@ class Steps:
         return Steps(*(part[rows] for part in vars(self).values()))
 
 
-def gpu_figures(data: Dataset, labels: np.ndarray) -> np.ndarray:
+def gpu_spec(data: Dataset, labels: np.ndarray) -> np.ndarray:
     """[labels, OF_A_CARD]"""
     names, of_label = np.unique(data.gpu[labels], return_inverse=True)
     return np.array([tables.gpu(str(name)).card for name in names])[of_label.reshape(-1)]
@@ -51,13 +51,13 @@ def configurations(data: Dataset, labels: np.ndarray) -> np.ndarray:
     number = np.array([version(str(name)) for name in names])[of_label.reshape(-1)]
     precisions = [data.precision[labels] == name for name in ("fp32", "tf32", "amp")]
     return np.column_stack([np.log(data.batch[labels]), data.is_nhwc[labels], *(number >= v for v in VERSIONS),
-                            np.log(gpu_figures(data, labels) + 1), *precisions, data.kind[labels] == TRAIN]).astype(np.float64)
+                            np.log(gpu_spec(data, labels) + 1), *precisions, data.kind[labels] == TRAIN]).astype(np.float64)
 
 
 def steps(data: Dataset, labels: np.ndarray) -> Steps:
     """One for each label."""
     is_half = np.isin(data.precision[labels], ("amp", "amp_bf16", "bf16", "fp16"))
-    return Steps(data.label_network[labels], data.batch[labels], gpu_figures(data, labels), is_half, configurations(data, labels),
+    return Steps(data.label_network[labels], data.batch[labels], gpu_spec(data, labels), is_half, configurations(data, labels),
                  np.log(data.step_ms[labels]), np.ones(len(labels)))
 
 

@@ -1,4 +1,4 @@
-"""Sequences that are longer than a predictor's largest bucket, merged as the runtime merges them (runtime/job/rows.c).
+"""Sequences that are longer than a predictor's largest bucket, merged as the runtime merges them (runtime/predict/operator_features.c).
 
 Neighbours are merged as long as what a row costs stays within a limit, the least that makes few enough rows. A merged row has
 type, settings and position of its most expensive operator, and the sum of all loads.
@@ -12,7 +12,7 @@ from baselines.jobs import LOADS
 
 COST_BATCH = 64
 FLOPS_PER_BYTE = 32
-"""runtime/job/classes.c has them: what decides which neighbours are cheap, never a time."""
+"""runtime/perf/operator_groups.c has them: what decides which neighbours are cheap, never a time."""
 
 BISECTIONS = 64
 

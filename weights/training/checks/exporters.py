@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds `mdot tokens` to one sequence for one network, whichever exporter wrote the graph.
+"""Holds `mdot extract` to one sequence for one network, whichever exporter wrote the graph.
 
 Each network is exported four times by the installed PyTorch: by TorchScript for training (weights left out) and for
 inference (weights in the file, BatchNormalization folded into them), and by dynamo in both modes. Weights and statistics

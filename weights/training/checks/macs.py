@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the forward loads of `mdot tokens` to the multiply-adds that timm publishes for its networks.
+"""Holds the forward loads of `mdot extract` to the multiply-adds that timm publishes for its networks.
 
 timm counts with fvcore (flop_count.py, jit_handles.py there) in inference: one for each multiply-add of convolutions,
 linear layers and matrix products without their biases, two for each element of a BatchNormalization, five for each
@@ -25,7 +25,7 @@ RELATIVE, ABSOLUTE_GMACS = 0.01, 0.005
 VERSIONS = ("pt110", "pt113")
 """Later versions run attention as one operator, which fvcore does not count."""
 
-BATCH_NORM_FLOPS = 5        # of a token, in training: frontend/job/loads.c
+BATCH_NORM_FLOPS = 5        # of a token, in training: frontend/job/operator_costs.c
 SOFTMAX_FLOPS = 5           # for each score: ir/ops/norm.c
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds what `mdot tokens` says of a job's parameters to PyTorch's own count, for exports as a user makes them.
+"""Holds what `mdot extract` says of a job's parameters to PyTorch's own count, for exports as a user makes them.
 
 Each network is made from its configuration with fresh weights and exported by both exporters, in training mode and for
 inference, with nothing but defaults. A row has the parameters that PyTorch counts and, for each export, the share that

@@ -91,7 +91,7 @@ def _measure(options, started: float) -> int:
     import torch
 
     from collect.architecture import build, missing_libraries
-    from collect.card import Card, environment
+    from collect.gpu import Card, environment
     from collect.forecast import Forecast
     from collect.measure import Measurer, free_memory
     from collect.run import Runner, part_path

@@ -11,7 +11,7 @@ import torch
 
 from collect import SCHEMA
 from collect.architecture import Architecture
-from collect.card import Card
+from collect.gpu import Card
 from collect.configuration import Configuration
 from collect.records import Record
 from collect.step import TrainingStep

@@ -1,6 +1,6 @@
 """Measured steps as a table that mdot reads: a job's graph, how it trained, the median time of a step.
 
-`mdot calibrate` and `mdot-predictions` (examples/scheduler) take it. Columns: note (the network), job (its ONNX graph, beside the
+`mdot calibrate` and `mdot-predictions` (simulator) take it. Columns: note (the network), job (its ONNX graph, beside the
 table), gpu (as the driver calls it), batch, precision, layout, optimizer, gpus, ms.
 """
 

@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="predictor", description=__import__("predictor").__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
 
-    making = commands.add_parser("dataset", help="graphs and labels → the training set, through `mdot tokens`")
+    making = commands.add_parser("dataset", help="graphs and labels → the training set, through `mdot extract`")
     making.add_argument("--mdot", type=Path, required=True, help="the mdot binary")
     making.add_argument("--labels", type=Path, required=True, nargs="+", help="timm's tables of training")
     making.add_argument("--inference", type=Path, default=[], nargs="*", help="timm's tables of inference")

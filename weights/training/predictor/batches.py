@@ -17,7 +17,7 @@ from predictor.model import PARTS, PHASES, Configurations, Options
 from predictor.normalisation import Normalisation
 from predictor.operators import Operators
 from predictor.published import FOUNDRY, PUBLISHED, VTRAIN
-from predictor.single import SOURCES
+from predictor.single_operator_labels import SOURCES
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import torch
 
 from predictor import splits
 from predictor.dataset import Dataset
-from predictor.forms import FORMS
+from predictor.ablations import FORMS
 from predictor.metrics import errors
 
 

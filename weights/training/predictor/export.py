@@ -15,9 +15,9 @@ from torch import nn
 from predictor import batches, tables, training
 from predictor.conditions import NEWEST
 from predictor.dataset import Dataset
-from predictor.given import FIRST_WITH_BF16
+from predictor.decode_inputs import FIRST_WITH_BF16
 from predictor.labels import TRAIN
-from predictor.pieces import (ANSWER, CONFIGURATION, CONFIGURATIONS, ENCODING, EXPLANATION, ROWS, Encode, Explain, Price, Shipped,
+from predictor.deploy_graphs import (ANSWER, CONFIGURATION, CONFIGURATIONS, ENCODING, EXPLANATION, ROWS, Encode, Explain, Price, Shipped,
                               Whole)
 
 OPSET = 18
@@ -27,7 +27,7 @@ CHECKED_LABELS, CHECKED_JOBS = 200, 40
 BATCHES = tuple(2**k for k in range(10))
 UNKNOWN_WATTS = "0"
 MONOTONE = ({}, {"is_nhwc": 1.0}, {"is_amp": 0.0, "is_fp32": 1.0}, {"torch": 112.0, "is_eager": 1.0}, {"is_compiled": 1.0})
-WHOLE, ENCODING_FILE, PRICE, EXPLAIN = "predictor.onnx", "encode.onnx", "price.onnx", "explain.onnx"
+WHOLE, ENCODING_FILE, PRICE, EXPLAIN = "predictor.onnx", "encode.onnx", "evaluate.onnx", "explain.onnx"
 
 
 def configuration(**flags: float) -> list[float]:

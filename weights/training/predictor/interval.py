@@ -4,7 +4,7 @@ Half-widths are logarithms, a linear function of where the predicted time goes (
 are the hardest to foresee), of how long the GPU waits for a host, which nobody knows, and of what was not measured: whole steps of
 such networks on the card in that arithmetic, of which convolutions are the less sure part; newer software, and what torch.compile
 makes of a network; and a card of which nothing at all was. They are wider the less the job is like networks of training
-(likeness.py).
+(embedding_distance.py).
 Fitted to predictions that did not see the network, its family, the card or the software, each as often as the others.
 """
 

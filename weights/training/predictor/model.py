@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from operators.gpu_model import PROCESS, VOLTAGE, at_most, process_nm
+from operator_benchmarks.gpu_model import PROCESS, VOLTAGE, at_most, process_nm
 from predictor import conditions, features, normalisation, tables
 from predictor.context import Context
 from predictor.features import Work

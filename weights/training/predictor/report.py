@@ -7,10 +7,10 @@ from typing import Iterable
 
 import numpy as np
 
-from predictor import between_cards, splits
+from predictor import gpu_ranking, splits
 from predictor.dataset import Dataset
 from predictor.evaluation import Fold, read_folds
-from predictor.forms import FORMS, SHIPPED_FORM
+from predictor.ablations import FORMS, SHIPPED_FORM
 from predictor.metrics import Errors, errors
 
 HEAD = "| MAPE | median | P90 | within 10 % | MAE, ms | RMSE, ms |"
@@ -96,6 +96,6 @@ def _operators(folder: Path, data: Dataset) -> list[str]:
 def tables(folder: Path, data: Dataset) -> str:
     lines = [line for split in splits.SPLITS for line in _forms(folder, split)]
     return "\n".join([*lines, *_parts(folder, splits.FAMILIES, "family"), *_parts(folder, splits.CARDS, "cards"),
-                      *between_cards.lines(read_folds(folder, SHIPPED_FORM, splits.CARDS), data),
+                      *gpu_ranking.lines(read_folds(folder, SHIPPED_FORM, splits.CARDS), data),
                       *_parts(folder, splits.LANGUAGE_CARDS, "cards, language models"),
                       *_layouts(folder), *_operators(folder, data)])

@@ -1,4 +1,4 @@
-"""`.job` files → operator sequences, through `mdot tokens` and nothing else.
+"""`.job` files → operator sequences, through `mdot extract` and nothing else.
 
 What was read is kept beside the results, under the hash of the binary and of the graph: reading all networks again after a
 change of the tokeniser takes a minute, after none a second.
@@ -23,7 +23,7 @@ FAR_BATCH = 1025
 
 
 class TokensFailed(Exception):
-    """`mdot tokens` refused a graph; the message is its own."""
+    """`mdot extract` refused a graph; the message is its own."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Iterator
 
 import numpy as np
 
-from operators.cards import architecture
+from operator_benchmarks.gpu_models import architecture
 from predictor import tables
 from predictor.conditions import version
 from predictor.dataset import Dataset

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from predictor import batches, conditions, relatives, tables
+from predictor import batches, conditions, rare_types, tables
 from predictor.batches import Batch
 from predictor.dataset import Dataset
 from predictor.labels import INFER, TRAIN
@@ -152,7 +152,7 @@ def _merge_rare_types(model: Predictor, data: Dataset, networks: np.ndarray, lea
     for network in networks:
         seen[np.unique(data.type[data.operator[data.sequence(network)]])] += 1
     own = np.where(seen >= least, np.arange(len(seen)), tables.UNKNOWN_TYPE)
-    rows = np.where(own == tables.UNKNOWN_TYPE, own[relatives.rows()], own)
+    rows = np.where(own == tables.UNKNOWN_TYPE, own[rare_types.rows()], own)
     model.row_of_type.copy_(torch.tensor(rows))
 
 

@@ -72,10 +72,10 @@ def shipped(data):
     import torch
 
     from predictor.interval import Interval
-    from predictor.likeness import Likeness, mean_encodings, networks
+    from predictor.embedding_distance import Likeness, mean_encodings, networks
     from predictor.model import Options, Predictor
-    from predictor.pieces import Shipped
-    from predictor.range import TrainingRange, card_names, step_card_names
+    from predictor.deploy_graphs import Shipped
+    from predictor.domain_check import TrainingRange, card_names, step_card_names
 
     torch.manual_seed(0)
     options = Options(width=8, hidden=8)

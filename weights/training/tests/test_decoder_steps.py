@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from operators import decoder_steps, steps
+from operator_benchmarks import decoder_steps, steps
 
 HEADER = "source,model,gpu,batch_per_gpu,seq_or_resolution,notes\n"
 ROW = ("VIA-Research/vTrain@1:x.csv,GPT-h2048-L16-a8,A100-SXM-80GB,2.0,1024.0,"

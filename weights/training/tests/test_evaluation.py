@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from predictor import evaluation, export, interval, pieces, report, splits, tables
+from predictor import evaluation, export, interval, deploy_graphs, report, splits, tables
 from predictor.evaluation import fold_file, read_folds
-from predictor.forms import FORMS, SHIPPED_FORM
-from predictor.pieces import Whole
-from predictor.shipped import HeldOut, calibrate, interval_inputs, load, save
+from predictor.ablations import FORMS, SHIPPED_FORM
+from predictor.deploy_graphs import Whole
+from predictor.final_model import HeldOut, calibrate, interval_inputs, load, save
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_the_interval_takes_all_splits_alike(folder):
 
 def test_the_interval_is_fitted_to_what_the_exported_predictor_is_given(shipped, folder, data, monkeypatch):
     """But for what a split leaves out, and the distance to what is left."""
-    found, features = [], pieces.interval_features
+    found, features = [], deploy_graphs.interval_features
     monkeypatch.setattr(pieces, "interval_features", lambda *x: found.append(features(*x)) or found[-1])
     inputs = interval_inputs(shipped, data, HeldOut(folder))[:, :2]     # two labels at random
     for label in range(2):

@@ -70,7 +70,7 @@ def steps():
     return dataclasses.replace(data, step_ms=step_ms * np.where(is_nhwc, 1.2, 1) * np.where(software == "pt112", 0.9, 1))
 
 
-CARD_NOT_MEASURED = 3
+GPU_NOT_MEASURED = 3
 """Its number in MDOT_OUTSIDE_MAP (mdot_predict.h)."""
 
 QUICK = Schedule(epochs=60, rate=5e-3, networks=4)
@@ -199,7 +199,7 @@ def test_the_exported_file_computes_what_the_model_does(steps, tmp_path):
         assert step_ms[1].numpy() == pytest.approx(
             mdot_as_published.fitting.predict_labels(fitted, steps, older, settings.schedule, reader.part)[0], rel=1e-4)
         outside = model(*inputs[:-1], torch.tensor(tables.gpu("A100-SXM-40GB").card))[1]
-        assert (outside > 0).tolist() == [reason == CARD_NOT_MEASURED for reason in range(8)]
+        assert (outside > 0).tolist() == [reason == GPU_NOT_MEASURED for reason in range(8)]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from predictor import batches, conditions, export, features, normalisation, spli
 from predictor.interval import FEATURE, FEATURES, Interval, beyond, quantiles
 from predictor.model import Configurations, Options, Predictor, Rates, Roofline, smooth_maximum
 from predictor.operators import Operators
-from predictor.pieces import Whole
+from predictor.deploy_graphs import Whole
 from predictor.training import Schedule
 
 SMALL = Options(width=8, hidden=8)
@@ -328,7 +328,7 @@ def test_labelled_jobs_are_inside_what_was_measured(ask):
 
 @pytest.mark.parametrize("cause, batch, gpu, flags", [
     ("BATCH_ABOVE_DATA", 4096.0, "RTX-3090", {}), ("BATCH_BELOW_DATA", 1.0, "RTX-3090", {}),
-    ("CARD_NOT_MEASURED", 128.0, "A100", {}),
+    ("GPU_NOT_MEASURED", 128.0, "A100", {}),
     ("OPTIMIZER_OR_GPUS_NOT_MEASURED", 128.0, "RTX-3090", {"is_adam": 1.0}),
     ("SOFTWARE_NOT_MEASURED", 128.0, "RTX-3090", {"torch": 105.0}),
 ])
@@ -396,7 +396,7 @@ def test_all_files_agree_with_training(shipped, data, tmp_path):
     pytest.importorskip("onnxruntime")
     onnx = pytest.importorskip("onnx")
     assert export.export(shipped, data, tmp_path) < export.TOLERANCE
-    for name in ("predictor.onnx", "price.onnx", "explain.onnx"):
+    for name in ("predictor.onnx", "evaluate.onnx", "explain.onnx"):
         metadata = {entry.key: entry.value for entry in onnx.load(str(tmp_path / name)).metadata_props}
         assert metadata == {"mdot.reads.configuration": ", ".join(tables.READS), "mdot.defaults.gpu": "0"}
 

@@ -4,31 +4,31 @@ import numpy as np
 import pytest
 import torch
 
-from operators import cards, fitting, gpu_model, measured, report
-from operators.attention_model import AttentionModel
-from operators.collective_model import OPERATIONS, CollectiveModel
-from operators.convolution_model import ConvolutionModel
-from operators.product_model import ProductModel
-from operators.stream_model import KINDS, StreamModel
+from operator_benchmarks import gpu_models, fitting, gpu_model, measurements, report
+from operator_benchmarks.attention_model import AttentionModel
+from operator_benchmarks.collective_model import OPERATIONS, CollectiveModel
+from operator_benchmarks.convolution_model import ConvolutionModel
+from operator_benchmarks.product_model import ProductModel
+from operator_benchmarks.stream_model import KINDS, StreamModel
 
 
-def _products(card: str, m, n, k, is_half: bool = True) -> measured.Measured:
+def _products(card: str, m, n, k, is_half: bool = True) -> measurements.Measured:
     m, n, k = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in (m, n, k)))
     name = np.array([card] * len(m))
-    columns = measured.with_figures({"count": np.ones(len(m)), "m": m, "n": n, "k": k}, name, np.full(len(m), is_half))
-    return measured.Measured(columns, np.array(["us"] * len(m)), name, np.array(["all"] * len(m)), np.ones(len(m)))
+    columns = measurements.with_figures({"count": np.ones(len(m)), "m": m, "n": n, "k": k}, name, np.full(len(m), is_half))
+    return measurements.Measured(columns, np.array(["us"] * len(m)), name, np.array(["all"] * len(m)), np.ones(len(m)))
 
 
-def _physical_us(rows: measured.Measured) -> np.ndarray:
+def _physical_us(rows: measurements.Measured) -> np.ndarray:
     torch.manual_seed(0)
     with torch.no_grad():
         return ProductModel(1).physical_us(rows.tensors(["us"]))[0][:, 0].numpy()
 
 
 def test_every_measured_name_is_a_card_of_a_known_architecture():
-    for name in cards.NAMES.values():
-        assert cards.card(name).architecture in cards.ARCHITECTURES.values()
-        assert cards.card(name).watts > 0
+    for name in gpu_models.NAMES.values():
+        assert gpu_models.card(name).architecture in gpu_models.ARCHITECTURES.values()
+        assert gpu_models.card(name).watts > 0
 
 
 @pytest.mark.parametrize("capability, nm", [(5.2, 28), (6.1, 16), (7.0, 12), (7.5, 12), (8.0, 7), (8.6, 8), (8.9, 4), (12.0, 4)])
@@ -75,8 +75,8 @@ def _attention(**given) -> float:
     shape = {"batch": 4, "queries": 2048, "keys": 2048, "heads": 16, "key_heads": 16, "head_size": 128, "is_causal": 0,
              "is_backward": 0, **given}
     name = np.array(["H100-SXM-80GB"])
-    columns = measured.with_figures({key: np.array([float(x)]) for key, x in shape.items()}, name, np.array([True]))
-    rows = measured.Measured(columns, np.array(["us"]), name, np.array(["all"]), np.ones(1))
+    columns = measurements.with_figures({key: np.array([float(x)]) for key, x in shape.items()}, name, np.array([True]))
+    rows = measurements.Measured(columns, np.array(["us"]), name, np.array(["all"]), np.ones(1))
     torch.manual_seed(0)
     with torch.no_grad():
         return AttentionModel(1)(rows.tensors(["us"]))[0].item()
@@ -106,7 +106,7 @@ def test_all_reduce_moves_twice_what_a_gather_does_and_more_gpus_take_longer():
     assert _collective("all_reduce", 8, 1e9) > _collective("all_reduce", 8, 1e6)
 
 
-def _made(noise: float = 0.0) -> measured.Measured:
+def _made(noise: float = 0.0) -> measurements.Measured:
     """Products on two cards, twice as slow by one source's measure as by the other's."""
     random = np.random.default_rng(0)
     shapes = 2.0 ** random.uniform(6, 13, (3, 400))
@@ -114,10 +114,10 @@ def _made(noise: float = 0.0) -> measured.Measured:
     joined = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
     card = np.concatenate([part.card for part in parts])
     source = np.where(random.random(800) < 0.5, "fast", "slow")
-    rows = measured.Measured(joined, source, card, np.array(["all"] * 800), np.ones(800))
+    rows = measurements.Measured(joined, source, card, np.array(["all"] * 800), np.ones(800))
     slower = np.where(source == "slow", 2.0, 1.0)
     microseconds = (3 + _physical_us(rows)) * slower * np.exp(noise * random.normal(size=800))
-    return measured.Measured(joined, source, card, rows.kind, microseconds)
+    return measurements.Measured(joined, source, card, rows.kind, microseconds)
 
 
 def test_fitting_finds_what_sources_differ_by_and_foretells_a_card_that_it_never_saw():
@@ -157,8 +157,8 @@ def _convolution(**given) -> dict[str, torch.Tensor]:
     shape = {"batch": 32, "channels_in": 256, "channels_out": 128, "window": 9, "positions_in": 784, "positions_out": 784,
              "phase": 0, "has_winograd": 0, **given}
     name = np.array(["V100-SXM-16GB"])
-    columns = measured.with_figures({key: np.array([float(x)]) for key, x in shape.items()}, name, np.array([False]))
-    return measured.Measured(columns, np.array(["us"]), name, np.array(["all"]), np.ones(1)).tensors(["us"])
+    columns = measurements.with_figures({key: np.array([float(x)]) for key, x in shape.items()}, name, np.array([False]))
+    return measurements.Measured(columns, np.array(["us"]), name, np.array(["all"]), np.ones(1)).tensors(["us"])
 
 
 def _convolution_us(**given) -> float:
@@ -186,9 +186,9 @@ def _stream_us(operation: str, rows: float, columns: float) -> float:
     shape = {"rows": rows, "columns": columns, "accesses": 2, "operation": KINDS.index(operation),
              "is_by_row": operation != "elementwise"}
     name = np.array(["A100-SXM-80GB"])
-    given = measured.with_figures({key: np.array([float(x)]) for key, x in shape.items()}, name, np.array([False]))
+    given = measurements.with_figures({key: np.array([float(x)]) for key, x in shape.items()}, name, np.array([False]))
     with torch.no_grad():
-        return StreamModel(1)(measured.Measured(given, np.array(["us"]), name, name, np.ones(1)).tensors(["us"]))[0].item()
+        return StreamModel(1)(measurements.Measured(given, np.array(["us"]), name, name, np.ones(1)).tensors(["us"]))[0].item()
 
 
 def test_streams_move_bytes_and_reductions_want_many_rows():

@@ -1,4 +1,4 @@
-"""Reading `mdot tokens`: a program that prints the same form stands in for it."""
+"""Reading `mdot extract`: a program that prints the same form stands in for it."""
 
 import stat
 import sys

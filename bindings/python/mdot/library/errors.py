@@ -114,7 +114,7 @@ class FallbackWarning(PredictionWarning):
 
 
 class ModelledWarning(PredictionWarning):
-    name = "modelled"
+    name = "analytic-estimate"
 
 
 class ImplausibleWarning(PredictionWarning):
@@ -146,7 +146,7 @@ class OperatorsBeyondDataWarning(OutsideTrainingWarning):
 
 
 class CardNotMeasuredWarning(OutsideTrainingWarning):
-    name = "card-not-measured"
+    name = "gpu-not-measured"
 
 
 class PrecisionNotMeasuredWarning(OutsideTrainingWarning):

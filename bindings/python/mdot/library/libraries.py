@@ -84,14 +84,14 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
     ),
     "mdot_job_inputs_destroy": (None, [c_void_p]),
     "mdot_job_inputs_get": (c_int, [c_void_p, c_size_t, POINTER(c.mdot_input)]),
-    "mdot_price": (
+    "mdot_evaluate": (
         c_int,
         [c_void_p, c_void_p, POINTER(c.mdot_configuration), c_size_t, POINTER(c.mdot_prediction), _ERROR],
     ),
     "mdot_explain": (c_int, [c_void_p, c_void_p, POINTER(c.mdot_configuration), POINTER(c_void_p), _ERROR]),
     "mdot_explanation_destroy": (None, [c_void_p]),
     "mdot_explanation_get_info": (c_int, [c_void_p, POINTER(c.mdot_explanation_info)]),
-    "mdot_explanation_get_operator": (c_int, [c_void_p, c_size_t, POINTER(c.mdot_operator_share)]),
+    "mdot_explanation_get_operator": (c_int, [c_void_p, c_size_t, POINTER(c.mdot_operator_time)]),
     "mdot_calibrate": (
         c_int,
         [
@@ -125,7 +125,7 @@ _READER: dict[str, tuple[Any, list[Any]]] = {
         c_int,
         [c_char_p, c_size_t, c_char_p, POINTER(c.mdot_job_options), POINTER(c_void_p), _ERROR],
     ),
-    "mdot_operator_facts_find": (c_int, [c_char_p, POINTER(c.mdot_operator_facts)]),
+    "mdot_operator_traits_find": (c_int, [c_char_p, POINTER(c.mdot_operator_traits)]),
 }
 _COMPILER: dict[str, tuple[Any, list[Any]]] = {
     "mdotc_compile": (c_int, [POINTER(c.mdotc_entry), c_size_t, c_char_p, POINTER(c.mdotc_options), _ERROR]),

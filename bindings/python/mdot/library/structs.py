@@ -203,7 +203,7 @@ class mdot_load(Struct):
     _fields_ = [("flops", c_double), ("bytes_read", c_double), ("bytes_written", c_double)]
 
 
-class mdot_operator_facts(Struct):
+class mdot_operator_traits(Struct):
     _fields_ = [
         ("number", c_uint32),
         ("autocast", c_uint32),
@@ -230,7 +230,7 @@ class mdot_job_operator(Sized):
         ("depth", c_uint32),
         ("height", c_uint32),
         ("out_degree", c_uint32),
-        ("facts", mdot_operator_facts),
+        ("traits", mdot_operator_traits),
         ("block", c_uint32),
         ("equal_blocks", c_uint32),
         ("reserved", c_uint32),
@@ -304,7 +304,7 @@ class mdot_configuration(Sized):
         ("struct_size", c_size_t),
         ("batch", c_int64),
         ("gpu", c_char_p),
-        ("gpu_figures", POINTER(mdot_gpu)),
+        ("gpu_spec", POINTER(mdot_gpu)),
         ("gpu_count", c_int),
         ("precision", c_int),
         ("layout", c_int),
@@ -375,7 +375,7 @@ class mdot_explanation_info(Sized):
     ]
 
 
-class mdot_operator_share(Sized):
+class mdot_operator_time(Sized):
     _fields_ = [
         ("struct_size", c_size_t),
         ("forward_ms", c_double),

@@ -10,7 +10,7 @@ from collect.__main__ import main
 from collect.architecture import Architecture, Unavailable, build
 from collect.catalogue import BY_NAME, CATALOGUE
 from collect.configuration import OPTIMIZERS, PRECISIONS, Configuration
-from collect.card import Card, environment
+from collect.gpu import Card, environment
 from collect.timing import HostClock
 
 TINY = {

@@ -1,0 +1,45 @@
+/* stale_temp.c — see stale_temp.h.
+ *
+ * The locks are those of open file descriptions (fcntl): the kernel takes them back with the process, they hold among
+ * threads, too, and where few system calls are allowed fcntl is one of those that a save takes anyway.
+ */
+#include "base/stale_temp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PREFIX_LENGTH = sizeof BS_TEMPORARY_PREFIX - 1, DIGITS = 16 };
+
+static bool lock(int descriptor)
+{
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(descriptor, F_OFD_SETLK, &all) == 0;
+}
+
+/* A lock that was had too late is one on a file without a name. */
+bool bs_hold(int descriptor)
+{
+    struct stat info;
+    if (!lock(descriptor) && errno == EAGAIN) return false;
+    return fstat(descriptor, &info) != 0 || info.st_nlink > 0;
+}
+
+static bool is_temporary_name(const char *name)
+{
+    return strncmp(name, BS_TEMPORARY_PREFIX, PREFIX_LENGTH) == 0 && strlen(name) == PREFIX_LENGTH + DIGITS &&
+           strspn(name + PREFIX_LENGTH, "0123456789abcdef") == DIGITS;
+}
+
+void bs_remove_if_stale(int folder, const char *name)
+{
+    if (!is_temporary_name(name)) return;
+    int file = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (file < 0) return;
+    struct stat info;
+    if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() && lock(file))
+        unlinkat(folder, name, 0);
+    close(file);
+}

@@ -1,0 +1,78 @@
+/* suggest.c — see suggest.h. */
+#include "base/suggest.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Edits between two names without regard to case, a swap of neighbours being one (optimal string alignment: Boytsov,
+ * "Indexing methods for approximate dictionary searching", 2011, section 2.2). */
+static size_t count_edits(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    size_t rows[3][BS_NEAR_LENGTH + 1], *before = rows[0], *last = rows[1], *row = rows[2];
+    for (size_t j = 0; j <= b_length; j++) last[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
+            row[j] = least(least(last[j], row[j - 1]) + 1, last[j - 1] + (x != y));
+            bool swapped =
+                i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) && tolower((unsigned char)a[i - 2]) == y;
+            if (swapped) row[j] = least(row[j], before[j - 2] + 1);
+        }
+        size_t *free_row = before;
+        before = last;
+        last = row;
+        row = free_row;
+    }
+    return last[b_length];
+}
+
+void bs_suggest_offer_alias(bs_suggest *near, const char *alias, const char *name)
+{
+    size_t wrong = strnlen(near->wrong, BS_NEAR_LENGTH), length = strnlen(alias, BS_NEAR_LENGTH);
+    bool begins_alike = tolower((unsigned char)*near->wrong) == tolower((unsigned char)*alias);
+    size_t shorter = least(wrong, length);
+    size_t allowed = shorter >= 6 ? 2 : shorter >= 3 || (shorter == 2 && begins_alike) ? 1 : 0;
+    size_t distance = count_edits(near->wrong, wrong, alias, length);
+    const char *in = wrong < length ? alias : near->wrong, *part = wrong < length ? near->wrong : alias;
+    bool is_part = shorter >= 3 && strcasestr(in, part) != NULL;
+    if (distance > allowed && !is_part) return;
+    if (near->found != NULL && near->distance <= distance) return;
+    near->found = name;
+    near->distance = distance;
+}
+
+void bs_suggest_offer(bs_suggest *near, const char *name)
+{
+    bs_suggest_offer_alias(near, name, name);
+}
+
+bs_suggest_hint bs_suggest_end(const bs_suggest *near)
+{
+    bs_suggest_hint hint = {""};
+    if (near->found != NULL)
+        snprintf(hint.text, sizeof hint.text, " (did you mean %.*s?)", BS_NEAR_LENGTH, near->found);
+    return hint;
+}
+
+bs_suggest_hint bs_suggest_among(const char *wrong, const char *names)
+{
+    char name[BS_NEAR_LENGTH + 1], nearest[BS_NEAR_LENGTH + 1];
+    bs_suggest near = bs_suggest_begin(wrong);
+    for (const char *at = names; *at != '\0'; at += strspn(at, ", ")) {
+        size_t length = strcspn(at, ",");
+        bool is_name = length <= BS_NEAR_LENGTH && memchr(at, ' ', length) == NULL;
+        snprintf(name, sizeof name, "%.*s", is_name ? (int)length : 0, at);
+        if (is_name) bs_suggest_offer(&near, name);
+        if (near.found == name) near.found = memcpy(nearest, name, sizeof name);
+        at += length;
+    }
+    return bs_suggest_end(&near);
+}

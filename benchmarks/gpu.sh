@@ -1,0 +1,214 @@
+#!/bin/sh
+# Everything that is measured on a GPU, on a machine that has one and little else:
+#
+#   benchmarks/gpu.sh pack [--pack DIR] [--build DIR] [--model FILE.onnx] [--targets T,…] [--buckets N,…]
+#   benchmarks/gpu.sh run  [--pack DIR] [--out DIR] [--budget SECONDS] [--python PROGRAM] [--lengths N,…]
+#
+# `pack` builds, here, all that `run` needs there: artefacts, cubins, programs, under 64 MB in one folder (build/gpu in
+# the working tree). It takes what building mdot takes, and NVRTC. `run` takes that folder, this working tree, NVIDIA's
+# driver and Python; PyTorch, ONNX Runtime and compute-sanitizer where they are. It writes results.json, table.md and
+# plot.svg, the most important things first, and keeps what it has when the budget (default 540 s) is used up.
+# `pack --build` takes the programs of a build that is there already. README.md beside this has more.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+tools="$root/benchmarks/gpu"
+pack="$root/build/gpu"
+export PYTHONDONTWRITEBYTECODE=1 # nothing appears in the working tree
+export PYTHONPATH="$root/benchmarks/common"
+
+usage() {
+    sed -n '4,5s/^# *//p' "$0" >&2
+    exit 2
+}
+
+fail() {
+    echo "gpu.sh: $*" >&2
+    exit 1
+}
+
+# ---- pack --------------------------------------------------------------------------------------------------------------
+
+# The reference predictor: the shared one where it is, else one of the same shape.
+find_model() {
+    if [ -n "$model" ]; then
+        cp "$model" "$pack/reference.onnx"
+    elif [ -f "$root/../shared/onnx/predictor/reference_a/model.onnx" ]; then
+        cp "$root/../shared/onnx/predictor/reference_a/model.onnx" "$pack/reference.onnx"
+    else
+        python3 "$root/benchmarks/common/reference.py" "$pack/reference.onnx"
+    fi
+}
+
+# compile MODEL NAME COMPUTE
+compile() {
+    "$build/cli/mdot" compile "$1" -o "$pack/$2.$3.mdot" --name "$2" --target "cpu,$targets" \
+        ${buckets:+--buckets "$buckets"} --compute "cpu=fp32,cuda=$3"
+}
+
+pack() {
+    build="" model="" buckets="" targets=sm_80,sm_86,sm_89,sm_90a,sm_100,sm_120
+    while [ $# -gt 0 ]; do
+        [ $# -ge 2 ] || usage
+        case $1 in
+        --pack) pack=$2 ;;
+        --build) build=$2 ;;
+        --model) model=$2 ;;
+        --targets) targets=$2 ;;
+        --buckets) buckets=$2 ;;
+        *) usage ;;
+        esac
+        shift 2
+    done
+    if [ -z "$build" ]; then
+        "$root/scripts/install-deps.sh"
+        build="$root/build/release"
+        (cd "$root" && cmake --preset release > /dev/null)
+        cmake --build "$build" --target mdot_cli mdot_shared gpu_cubins gpu_bench
+    fi
+    mkdir -p "$pack"
+    rm -f "$pack"/*.cubin "$pack"/*.mdot "$pack"/*.onnx "$pack/pack.jsonl"
+    "$build/benchmarks/gpu/gpu_cubins" "$pack" "$tools/floors.h" "$tools/floors.cu" "$targets"
+    find_model
+    compile "$pack/reference.onnx" reference bf16
+    compile "$pack/reference.onnx" reference fp32 # for verification
+    if [ -z "$model" ]; then compile "$root/weights/predictor.onnx" predictor bf16; fi
+    cp "$build/benchmarks/gpu/gpu_bench" "$pack/"
+    cp -L "$build/runtime/libmdot.so" "$pack/"
+    strip --strip-unneeded "$pack/gpu_bench" "$pack/libmdot.so"
+    commit=$(git -C "$root" describe --always --dirty 2> /dev/null || echo unknown)
+    echo "{\"section\": \"pack\", \"commit\": \"$commit\", \"targets\": \"$targets\"}" > "$pack/pack.jsonl"
+    kilobytes=$(du -sk "$pack" | cut -f 1)
+    [ "$kilobytes" -lt 65536 ] || fail "$pack takes $kilobytes kB, which is more than 64 MB"
+    echo "$pack: $kilobytes kB"
+}
+
+# ---- run ---------------------------------------------------------------------------------------------------------------
+
+now() {
+    date +%s
+}
+
+left() {
+    echo $((start + budget - $(now)))
+}
+
+# note NAME TEXT: a step that does not run, and why
+note() {
+    echo "gpu.sh: $1: $2" >&2
+    echo "{\"section\": \"step\", \"name\": \"$1\", \"status\": null, \"seconds\": 0, \"note\": \"$2\"}" >> "$rows"
+}
+
+# step NAME SECONDS COMMAND…: runs it for at most so long and for what the budget leaves; a failure is kept for the end
+step() {
+    name=$1 limit=$2
+    shift 2
+    if [ "$(left)" -lt 5 ]; then
+        note "$name" "no time left"
+        return
+    fi
+    if [ "$limit" -gt "$(left)" ]; then limit=$(left); fi
+    echo "gpu.sh: $name" >&2
+    began=$(now) status=0
+    echo "== $name: $*" >> "$log"
+    timeout -k 5 "$limit" "$@" >> "$log" 2>&1 || status=$?
+    if [ "$status" -ne 0 ]; then
+        failed=$((failed + 1))
+        tail -n 3 "$log" >&2
+    fi
+    echo "{\"section\": \"step\", \"name\": \"$name\", \"status\": $status, \"seconds\": $(($(now) - began))}" >> "$rows"
+}
+
+# The packed programs, or the same ones built here where this machine's libc is older than the packing one's.
+find_programs() {
+    bench="$pack/gpu_bench" library="$pack/libmdot.so"
+    status=0
+    "$bench" > /dev/null 2>&1 || status=$?
+    [ "$status" -ne 2 ] || return 0 # its usage: it starts
+    echo "gpu.sh: the packed programs do not start here and are built anew" >&2
+    mkdir -p "$out/built"
+    bench="$out/built/gpu_bench" library="$out/built/libmdot.so"
+    set -- -std=c11 -D_GNU_SOURCE -O2 -fPIC -I"$root" -I"$root/include"
+    cc "$@" -o "$bench" "$tools/main.c" "$tools/card.c" "$tools/rows.c" "$tools/subject.c" "$tools/floors.c" \
+        "$tools/check.c" "$tools/latency.c" "$root"/base/*.c "$root"/runtime/*.c "$root"/runtime/*/*.c -ldl -lm -lpthread
+    cc "$@" -shared -o "$library" "$root"/base/*.c "$root"/runtime/*.c "$root"/runtime/*/*.c -ldl -lm -lpthread
+}
+
+# sanitize TOOL: the checks of the reference predictor under compute-sanitizer, where that works
+sanitize() {
+    if [ -z "$sanitizer" ]; then
+        note "$1" "compute-sanitizer is not installed"
+    elif ! timeout 60 "$sanitizer" --error-exitcode 9 "$bench" machine >> "$log" 2>&1; then
+        note "$1" "compute-sanitizer does not work on this machine"
+    else
+        step "$1" 90 "$sanitizer" --tool "$1" --error-exitcode 9 "$bench" check --quick --name "reference, $1" \
+            --artefact "$pack/reference.bf16.mdot" --rows "$rows"
+    fi
+}
+
+run_peers() {
+    if ! "$python" -c "import numpy" 2> /dev/null; then
+        note peers "no Python with numpy"
+        return
+    fi
+    step peers 240 "$python" "$tools/peers.py" --model "$pack/reference.onnx" --library "$library" \
+        --artefact "$pack/reference.bf16.mdot" --rows "$rows" --seconds "$(share 6)" ${lengths:+--lengths "$lengths"}
+}
+
+# share N: an Nth of the budget, in seconds
+share() {
+    echo $((budget / $1))
+}
+
+run() {
+    out="$root/build/gpu-results" budget=540 python=python3 lengths=""
+    while [ $# -gt 0 ]; do
+        [ $# -ge 2 ] || usage
+        case $1 in
+        --pack) pack=$2 ;;
+        --out) out=$2 ;;
+        --budget) budget=$2 ;;
+        --python) python=$2 ;;
+        --lengths) lengths=$2 ;;
+        *) usage ;;
+        esac
+        shift 2
+    done
+    command -v "$python" > /dev/null || fail "there is no $python, which makes the table"
+    [ -f "$pack/pack.jsonl" ] || fail "$pack holds nothing: gpu.sh pack comes first, where mdot is built"
+    mkdir -p "$out"
+    start=$(now) failed=0 rows="$out/rows.jsonl" log="$out/log.txt"
+    sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null || true)
+    cp "$pack/pack.jsonl" "$rows"
+    : > "$log"
+    find_programs
+    step machine 60 "$bench" machine --rows "$rows"
+    [ "$failed" -eq 0 ] || fail "$(tail -n 1 "$log")"
+    step "check, bf16" 90 "$bench" check --name reference --artefact "$pack/reference.bf16.mdot" --rows "$rows"
+    step latency 120 "$bench" latency --name reference --artefact "$pack/reference.bf16.mdot" --folder "$pack" \
+        --seconds "$(share 20)" --rows "$rows"
+    step floors 120 "$bench" floors --folder "$pack" --seconds "$(share 30)" --rows "$rows"
+    step "check, fp32" 90 "$bench" check --name reference --artefact "$pack/reference.fp32.mdot" --rows "$rows"
+    run_peers
+    step batch 90 "$bench" batch --name reference --artefact "$pack/reference.bf16.mdot" --folder "$pack" \
+        --seconds "$(share 30)" --rows "$rows"
+    if [ -f "$pack/predictor.bf16.mdot" ]; then
+        step "check, shipped predictor" 60 "$bench" check --name predictor --artefact "$pack/predictor.bf16.mdot" \
+            --rows "$rows"
+        step "latency, shipped predictor" 60 "$bench" latency --name predictor --artefact "$pack/predictor.bf16.mdot" \
+            --folder "$pack" --seconds "$(share 30)" --rows "$rows"
+    fi
+    sanitize memcheck
+    sanitize racecheck
+    "$python" "$tools/report.py" "$rows" "$out"
+    cat "$out/table.md"
+    [ "$failed" -eq 0 ] || fail "$failed steps failed; $log has what they said"
+}
+
+[ $# -ge 1 ] || usage
+command=$1
+shift
+case $command in
+pack) pack "$@" ;;
+run) run "$@" ;;
+*) usage ;;
+esac

@@ -1,0 +1,168 @@
+/* check_kernels.c — the GPU held to the CPU: every entry and bucket of an artefact at full and partial lengths, alone and side
+ * by side, on other inputs each time.
+ *
+ * Both run the artefact's own code for the same model, the CPU in fp32. Errors are shares of the greatest value that
+ * an output has over sixteen inputs: a single one may happen to be near zero. The limits are those that generated
+ * kernels are held to in the emulator (tests/cuda_host).
+ */
+#include "benchmarks/gpu/gpu_bench.h"
+#include "benchmarks/gpu/result_rows.h"
+#include "benchmarks/gpu/subject.h"
+
+#include <string.h>
+
+#define LIMIT_FP32 1e-5
+#define LIMIT_ROUNDED 1e-2 /* bf16 and fp16 operands */
+/* Of how far apart the answers to sixteen inputs are. Answers that hardly depend on the inputs pass the limits above
+ * whatever the GPU makes of them; what has nothing to do with the inputs is off by about 1 here. */
+#define LIMIT_OF_SPREAD 0.25
+enum { SCALE_ITEMS = 16, MOST_ITEMS = 64, MOST_LENGTHS = 8, REPEATS = 100 };
+
+typedef struct check {
+    subject s;
+    const bench_options *options;
+    FILE *out;
+    double limit;
+    uint64_t seed;
+    size_t cases, failed;
+} check;
+
+/* ---- One case ---------------------------------------------------------------------------------------------------- */
+
+typedef struct check_case {
+    const mdot_abi_entry *entry;
+    int64_t max_length, length;
+    size_t items;
+    scales scale;
+} check_case;
+
+/* The same inputs must give the same bits each time: kernels sum in a fixed order, so what differs is a race. */
+static bool is_repeatable(check *k, const check_case *c, batch *got)
+{
+    batch first = {0};
+    bool same = batch_make(&first, k->s.table, c->entry, c->length, c->items, 0);
+    if (same) memcpy(first.outputs, got->outputs, got->output_bytes);
+    for (int i = 0; i < REPEATS && same; i++) {
+        batch_poison(got);
+        rt_run_many(k->s.gpu_context, c->entry, c->length, got->items, c->items);
+        same = memcmp(got->outputs, first.outputs, got->output_bytes) == 0;
+    }
+    batch_free(&first);
+    return same;
+}
+
+static void write_case(const check *k, const check_case *c, const difference *d, bool same, bool is_right)
+{
+    row_begin(k->out, "check");
+    row_text(k->out, "artefact", k->options->name);
+    row_text(k->out, "compute", k->s.info.device_compute);
+    row_text(k->out, "entry", rt_string(k->s.table, c->entry->name_at));
+    row_number(k->out, "bucket", (double)c->max_length);
+    row_number(k->out, "length", (double)c->length);
+    row_number(k->out, "items", (double)c->items);
+    row_number(k->out, "error", d->of_greatest);
+    row_number(k->out, "limit", k->limit);
+    row_number(k->out, "of_spread", d->of_spread);
+    row_bool(k->out, "repeatable", same);
+    row_bool(k->out, "right", is_right);
+    row_end(k->out);
+}
+
+static mdot_status run_case(check *k, const check_case *c, mdot_error *err)
+{
+    batch got = {0}, wanted = {0};
+    k->seed++;
+    mdot_status status = MDOT_OK;
+    if (!batch_make(&got, k->s.table, c->entry, c->length, c->items, k->seed) ||
+        !batch_make(&wanted, k->s.table, c->entry, c->length, c->items, k->seed)) {
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu items of length %lld", c->items,
+                           (long long)c->length);
+        goto done;
+    }
+    rt_run_on_cpu(k->s.cpu_context, c->entry, c->length, wanted.items, c->items);
+    batch_poison(&got);
+    rt_run_many(k->s.gpu_context, c->entry, c->length, got.items, c->items);
+    difference d = batch_difference(&got, &wanted, &c->scale);
+    bool repeat = c->items == 1 && c->length == c->max_length && !k->options->is_quick;
+    bool same = !repeat || is_repeatable(k, c, &got);
+    bool is_right = d.of_greatest < k->limit && d.of_spread < LIMIT_OF_SPREAD && same;
+    write_case(k, c, &d, same, is_right);
+    k->cases++;
+    k->failed += !is_right;
+    status = subject_check(&k->s, err);
+done:
+    batch_free(&got);
+    batch_free(&wanted);
+    return status;
+}
+
+/* ---- Which cases ------------------------------------------------------------------------------------------------- */
+
+static void add_length(int64_t length, int64_t least, int64_t most, int64_t *lengths, int *count)
+{
+    if (length < least || length > most) return;
+    for (int i = 0; i < *count; i++)
+        if (lengths[i] == length) return;
+    lengths[(*count)++] = length;
+}
+
+/* The ends of the bucket's range, and the ends of tiles. */
+static int choose_lengths(const check *k, int64_t least, int64_t most, int64_t lengths[MOST_LENGTHS])
+{
+    int count = 0;
+    add_length(most, least, most, lengths, &count);
+    if (k->options->is_quick) return count;
+    const int64_t others[] = {least, least + 1, 15, 16, 17, most - 15, most - 1};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) add_length(others[i], least, most, lengths, &count);
+    return count;
+}
+
+static mdot_status find_scale(check *k, check_case *c, mdot_error *err)
+{
+    batch b;
+    if (!batch_make(&b, k->s.table, c->entry, c->max_length, SCALE_ITEMS, ++k->seed))
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %d items", (int)SCALE_ITEMS);
+    rt_run_on_cpu(k->s.cpu_context, c->entry, c->max_length, b.items, b.count);
+    bool is_finite = batch_scales(&b, &c->scale);
+    batch_free(&b);
+    if (is_finite) return MDOT_OK;
+    return mdot_fail(err, MDOT_UNSUPPORTED, "%s: outputs on made-up inputs are not finite", k->options->artefact);
+}
+
+static mdot_status check_bucket(check *k, const mdot_abi_entry *entry, int64_t least, int64_t most, mdot_error *err)
+{
+    check_case c = {.entry = entry, .max_length = most};
+    int64_t lengths[MOST_LENGTHS];
+    int count = choose_lengths(k, least, most, lengths);
+    mdot_status status = find_scale(k, &c, err);
+    for (int i = 0; i < count && status == MDOT_OK; i++) {
+        const size_t items[] = {1, 3, MOST_ITEMS + 1};
+        size_t kinds = k->options->is_quick ? 2 : i < 2 ? 3 : 1; /* many only where it is longest and shortest */
+        for (size_t j = 0; j < kinds && status == MDOT_OK; j++) {
+            c.length = lengths[i];
+            c.items = items[j];
+            status = run_case(k, &c, err);
+        }
+    }
+    return status;
+}
+
+mdot_status bench_check(const bench_options *options, FILE *out, mdot_error *err)
+{
+    check k = {.options = options, .out = out};
+    mdot_status status = subject_open(&k.s, options->artefact, err);
+    if (status == MDOT_OK) k.limit = strcmp(k.s.info.device_compute, "fp32") == 0 ? LIMIT_FP32 : LIMIT_ROUNDED;
+    for (uint32_t e = 0; status == MDOT_OK && e < k.s.table->entry_count; e++) {
+        const mdot_abi_entry *entry = rt_entry(k.s.table, e);
+        const mdot_abi_bucket *buckets = rt_buckets(k.s.table, entry);
+        for (uint32_t b = 0; b < entry->bucket_count && status == MDOT_OK; b++) {
+            int64_t least = b > 0 ? buckets[b - 1].max_length + 1 : entry->least_length;
+            status = check_bucket(&k, entry, least, buckets[b].max_length, err);
+        }
+    }
+    if (status == MDOT_OK && k.failed > 0)
+        status = mdot_fail(err, MDOT_DEVICE, "%zu of %zu cases came out wrong", k.failed, k.cases);
+    if (status == MDOT_OK) fprintf(stderr, "%s: %zu cases are right\n", options->name, k.cases);
+    subject_close(&k.s);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* gpu_bench.h — the measurements of `gpu_bench`, one file each; main.c reads the command line. */
+#ifndef GPU_GPU_BENCH_H
+#define GPU_GPU_BENCH_H
+
+#include "mdot/mdot.h"
+
+#include <stdio.h>
+
+typedef struct bench_options {
+    const char *folder;          /* where floors.*.cubin are */
+    const char *artefact, *name; /* what is run, and how rows call it */
+    double seconds;              /* to measure for, altogether */
+    bool is_quick;               /* check only: full lengths, few items; for sanitizers */
+} bench_options;
+
+/* Each writes rows (result_rows.h) to `out` as they come. MDOT_DEVICE where what was run came out wrong. */
+mdot_status bench_machine(const bench_options *options, FILE *out, mdot_error *err); /* main.c */
+mdot_status bench_floors(const bench_options *options, FILE *out, mdot_error *err);
+mdot_status bench_check(const bench_options *options, FILE *out, mdot_error *err);
+mdot_status bench_latency(const bench_options *options, FILE *out, mdot_error *err);
+mdot_status bench_batch(const bench_options *options, FILE *out, mdot_error *err);
+
+#endif

@@ -1,0 +1,163 @@
+/* gpu_device.c — see gpu_device.h. */
+#include "benchmarks/gpu/gpu_device.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/file.h"
+
+double card_now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+/* ---- The driver -------------------------------------------------------------------------------------------------- */
+
+/* POSIX has dlsym return functions as `void *`; C alone knows no conversion between the two. */
+typedef union symbol {
+    void *object;
+    void (*function)(void);
+} symbol;
+
+/* rt_cuda_driver_load has loaded the library and keeps it loaded; this one looks up more of it. */
+static mdot_status load_driver(card *c, mdot_error *err)
+{
+    mdot_status status = rt_cuda_driver_load(&c->driver, err);
+    if (status != MDOT_OK) return status;
+    const char *name = getenv("MDOT_LIBCUDA");
+    if (name == NULL || name[0] == '\0') name = "libcuda.so.1";
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) return mdot_fail(err, MDOT_DEVICE, "%s was there and is no more", name);
+    symbol s;
+#define FIND(member, suffix, parameters)                                                                               \
+    s.object = dlsym(library, #member #suffix);                                                                        \
+    if (s.object == NULL && status == MDOT_OK)                                                                         \
+        status = mdot_fail(err, MDOT_DEVICE, "%s has no function %s: the CUDA driver is too old", name, #member);      \
+    c->member = (int(*) parameters)s.function;
+    CARD_SYMBOL_MAP(FIND)
+#undef FIND
+    dlclose(library);
+    return status;
+}
+
+static mdot_status read_device(card *c, mdot_error *err)
+{
+    const rt_cuda_driver *d = &c->driver;
+    mdot_status status = RT_CUDA_CALL(d, cuInit, err, 0);
+    if (status == MDOT_OK) status = RT_CUDA_CALL(d, cuDriverGetVersion, err, &c->driver_version);
+    if (status == MDOT_OK) status = RT_CUDA_CALL(d, cuDeviceGet, err, &c->device, 0);
+    if (status == MDOT_OK) status = RT_CUDA_CALL(d, cuDeviceGetName, err, c->name, (int)sizeof c->name, c->device);
+    const struct {
+        int attribute, *value;
+    } wanted[] = {
+        {RT_CU_COMPUTE_CAPABILITY_MAJOR, &c->major},
+        {RT_CU_COMPUTE_CAPABILITY_MINOR, &c->minor},
+        {RT_CU_MULTIPROCESSOR_COUNT, &c->multiprocessors},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && status == MDOT_OK; i++)
+        status = RT_CUDA_CALL(d, cuDeviceGetAttribute, err, wanted[i].value, wanted[i].attribute, c->device);
+    return status;
+}
+
+/* ---- The floors' code -------------------------------------------------------------------------------------------- */
+
+static unsigned char *read_cubin(const char *folder, int sm, const char *suffix)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/floors.sm_%d%s.cubin", folder, sm, suffix);
+    unsigned char *bytes = NULL;
+    size_t size_bytes;
+    if (bs_read_file(path, &bytes, &size_bytes, NULL) != MDOT_OK) return NULL;
+    return bytes;
+}
+
+/* The nearest one that runs here: code for sm_Xy runs on compute capability X.y and higher minors, accelerated code on
+ * its own alone. */
+static mdot_status load_floors(card *c, const char *folder, mdot_error *err)
+{
+    unsigned char *bytes = read_cubin(folder, c->major * 10 + c->minor, "a");
+    for (int minor = c->minor; bytes == NULL && minor >= 0; minor--)
+        bytes = read_cubin(folder, c->major * 10 + minor, "");
+    if (bytes == NULL)
+        return mdot_fail(err, MDOT_NOT_FOUND, "%s has no floors.sm_%d%d.cubin or one that runs in its place", folder,
+                         c->major, c->minor);
+    mdot_status status = RT_CUDA_CALL(&c->driver, cuModuleLoadData, err, &c->floors, bytes);
+    if (status != MDOT_OK) c->floors = NULL;
+    free(bytes);
+    return status;
+}
+
+mdot_status card_find(const card *c, const char *name, rt_cu_function *out_function, mdot_error *err)
+{
+    if (c->floors == NULL) return mdot_fail(err, MDOT_NOT_FOUND, "no cubin of the floors was loaded");
+    rt_cu_function function = NULL;
+    int result = c->driver.cuModuleGetFunction(&function, c->floors, name);
+    if (result != RT_CU_SUCCESS)
+        return mdot_fail(err, MDOT_NOT_FOUND, "%s is not in the code for sm_%d%d", name, c->major, c->minor);
+    *out_function = function;
+    return MDOT_OK;
+}
+
+/* ---- Opening and closing ----------------------------------------------------------------------------------------- */
+
+static mdot_status allocate(card *c, mdot_error *err)
+{
+    const rt_cuda_driver *d = &c->driver;
+    mdot_status status = RT_CUDA_CALL(d, cuStreamCreate, err, &c->stream, RT_CU_STREAM_NON_BLOCKING);
+    if (status == MDOT_OK) status = RT_CUDA_CALL(d, cuMemAlloc, err, &c->memory, CARD_MEMORY_BYTES);
+    void *mapped = NULL;
+    if (status == MDOT_OK)
+        status = RT_CUDA_CALL(d, cuMemHostAlloc, err, &mapped, CARD_MAPPED_BYTES,
+                              RT_CU_MEMHOSTALLOC_PORTABLE | RT_CU_MEMHOSTALLOC_DEVICEMAP);
+    if (status != MDOT_OK) return status;
+    c->mapped = mapped;
+    memset(c->mapped, 0, CARD_MAPPED_BYTES);
+    return RT_CUDA_CALL(d, cuMemHostGetDevicePointer, err, &c->mapped_at, mapped, 0);
+}
+
+mdot_status card_open(card *c, const char *folder, mdot_error *err)
+{
+    *c = (card){0};
+    mdot_status status = load_driver(c, err);
+    if (status == MDOT_OK) status = read_device(c, err);
+    if (status == MDOT_OK) status = RT_CUDA_CALL(&c->driver, cuDevicePrimaryCtxRetain, err, &c->context, c->device);
+    if (status == MDOT_OK) status = RT_CUDA_CALL(&c->driver, cuCtxPushCurrent, err, c->context);
+    if (status == MDOT_OK && folder != NULL) status = load_floors(c, folder, err);
+    if (status == MDOT_OK) status = allocate(c, err);
+    return status;
+}
+
+void card_close(card *c)
+{
+    const rt_cuda_driver *d = &c->driver;
+    if (c->mapped != NULL) d->cuMemFreeHost(c->mapped);
+    if (c->memory != 0) d->cuMemFree(c->memory);
+    if (c->stream != NULL) d->cuStreamDestroy(c->stream);
+    if (c->floors != NULL) d->cuModuleUnload(c->floors);
+    if (c->context != NULL) {
+        rt_cu_context own;
+        d->cuCtxPopCurrent(&own);
+        d->cuDevicePrimaryCtxRelease(c->device);
+    }
+    *c = (card){0};
+}
+
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
+
+mdot_status card_await(const card *c, const uint32_t *word, uint32_t value, mdot_error *err)
+{
+    enum { LOOKS_BETWEEN_QUERIES = 1 << 16 };
+    double end_us = card_now_us() + 2e6;
+    for (;;) {
+        for (int i = 0; i < LOOKS_BETWEEN_QUERIES; i++)
+            if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) return MDOT_OK;
+        int result = c->driver.cuStreamQuery(c->stream);
+        if (result != RT_CU_SUCCESS && result != RT_CU_NOT_READY)
+            return rt_cuda_check(&c->driver, result, "cuStreamQuery", err);
+        if (card_now_us() > end_us) return mdot_fail(err, MDOT_DEVICE, "no answer from %s within 2 s", c->name);
+    }
+}

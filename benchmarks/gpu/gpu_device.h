@@ -1,0 +1,71 @@
+/* gpu_device.h — a GPU as the measurements use it: the runtime's table of driver functions, the few more that measuring
+ * takes, a stream, and memory of both kinds.
+ *
+ * Prototypes and values as in runtime/cuda/cuda_driver.h: CUDA Driver API reference.
+ */
+#ifndef GPU_GPU_DEVICE_H
+#define GPU_GPU_DEVICE_H
+
+#include "runtime/cuda/cuda_driver.h"
+
+#include <stdio.h>
+
+typedef struct card_event_object *card_event;
+typedef struct card_graph_object *card_graph;
+typedef struct card_graph_exec_object *card_graph_exec;
+
+enum { CARD_CAPTURE_THREAD_LOCAL = 1 };       /* CUstreamCaptureMode */
+enum { CARD_NON_PORTABLE_CLUSTER_SIZE = 14 }; /* CUfunction_attribute: clusters of more than 8 blocks */
+
+/* name, version suffix, parameters */
+#define CARD_SYMBOL_MAP(X)                                                                                             \
+    X(cuLaunchKernel, ,                                                                                                \
+      (rt_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+       unsigned block_z, unsigned dynamic_shared_bytes, rt_cu_stream stream, void **parameters, void **extra))         \
+    X(cuMemcpyHtoDAsync, _v2, (rt_cu_address to, const void *from, size_t size_bytes, rt_cu_stream stream))            \
+    X(cuEventCreate, , (card_event * out_event, unsigned flags))                                                       \
+    X(cuEventRecord, , (card_event event, rt_cu_stream stream))                                                        \
+    X(cuEventSynchronize, , (card_event event))                                                                        \
+    X(cuEventElapsedTime, , (float *out_ms, card_event start, card_event end))                                         \
+    X(cuEventDestroy, _v2, (card_event event))                                                                         \
+    X(cuStreamBeginCapture, _v2, (rt_cu_stream stream, int mode))                                                      \
+    X(cuStreamEndCapture, , (rt_cu_stream stream, card_graph * out_graph))                                             \
+    X(cuGraphInstantiateWithFlags, , (card_graph_exec * out_exec, card_graph graph, unsigned long long flags))         \
+    X(cuGraphLaunch, , (card_graph_exec exec, rt_cu_stream stream))                                                    \
+    X(cuGraphExecDestroy, , (card_graph_exec exec))                                                                    \
+    X(cuGraphDestroy, , (card_graph graph))
+
+typedef struct card {
+    rt_cuda_driver driver;
+#define CARD_MEMBER(name, suffix, parameters) int(*name) parameters;
+    CARD_SYMBOL_MAP(CARD_MEMBER)
+#undef CARD_MEMBER
+    rt_cu_device device;
+    char name[128];
+    int driver_version, major, minor, multiprocessors;
+    rt_cu_context context;
+    rt_cu_stream stream;
+    rt_cu_module floors;     /* NULL: no cubin of floors.cu for this GPU */
+    unsigned char *mapped;   /* CARD_MAPPED_BYTES that the device sees too */
+    rt_cu_address mapped_at; /* its address there */
+    rt_cu_address memory;    /* CARD_MEMORY_BYTES of device memory */
+} card;
+
+enum { CARD_MAPPED_BYTES = 1 << 20, CARD_MEMORY_BYTES = 1 << 20 };
+
+/* Opens device 0 with its context current on this thread, for good: the programs here are its only users. `folder` has
+ * the floors' cubins; NULL for whoever needs none. The card is zeroed first; card_close takes it in any state. */
+mdot_status card_open(card *c, const char *folder, mdot_error *err);
+void card_close(card *c);
+
+/* A kernel of floors.cu. NOT_FOUND where the GPU's cubin has none of the name, which older architectures' do not. */
+mdot_status card_find(const card *c, const char *name, rt_cu_function *out_function, mdot_error *err);
+
+#define CARD_CALL(c, function, err, ...) rt_cuda_check(&(c)->driver, (c)->function(__VA_ARGS__), #function, err)
+
+/* Spins until *word is `value`; DEVICE when the stream fails or 2 s have gone. */
+mdot_status card_await(const card *c, const uint32_t *word, uint32_t value, mdot_error *err);
+
+double card_now_us(void);
+
+#endif

@@ -1,0 +1,116 @@
+/* main.c — gpu_bench: everything of `gpu.sh run` that is C. Needs libc and NVIDIA's driver, nothing else.
+ *
+ *     gpu_bench machine                                          which GPU and driver
+ *     gpu_bench floors   --folder PACK                           what nothing here can be under
+ *     gpu_bench check    --artefact FILE [--quick]               the GPU's answers against the CPU's
+ *     gpu_bench latency  --artefact FILE --folder PACK           host to host, and the kernel's part
+ *     gpu_bench batch    --artefact FILE --folder PACK           launches of many
+ *
+ * with --name NAME for what rows call the artefact, --seconds S to measure for, --rows FILE to append to.
+ */
+#include "benchmarks/gpu/gpu_bench.h"
+#include "benchmarks/gpu/gpu_device.h"
+#include "benchmarks/gpu/result_rows.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct command {
+    const char *name;
+    mdot_status (*run)(const bench_options *options, FILE *out, mdot_error *err);
+    bool takes_folder, takes_artefact;
+} command;
+
+static const command commands[] = {
+    {"machine", bench_machine, false, false}, {"floors", bench_floors, true, false},
+    {"check", bench_check, false, true},      {"latency", bench_latency, true, true},
+    {"batch", bench_batch, true, true},
+};
+
+mdot_status bench_machine(const bench_options *options, FILE *out, mdot_error *err)
+{
+    (void)options;
+    card c;
+    mdot_status status = card_open(&c, NULL, err);
+    if (status == MDOT_OK) {
+        row_begin(out, "machine");
+        row_text(out, "device", c.name);
+        row_number(out, "compute_capability", c.major + 0.1 * c.minor);
+        row_number(out, "multiprocessors", c.multiprocessors);
+        row_number(out, "driver_cuda", c.driver_version / 1000 + 0.01 * (c.driver_version % 1000));
+        row_text(out, "mdot", mdot_version());
+        row_end(out);
+    }
+    card_close(&c);
+    return status;
+}
+
+static int usage(const char *problem, const char *what)
+{
+    fprintf(stderr,
+            "gpu_bench: %s%s\nusage: gpu_bench machine|floors|check|latency|batch [--folder PACK] [--artefact FILE]\n"
+            "                 [--name NAME] [--seconds S] [--rows FILE] [--quick]\n",
+            problem, what);
+    return 2;
+}
+
+typedef struct arguments {
+    const command *command;
+    bench_options options;
+    const char *rows;
+} arguments;
+
+/* 0, or the exit status. */
+static int parse(int argc, char **argv, arguments *a)
+{
+    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof commands[0]; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) a->command = &commands[i];
+    if (a->command == NULL) return usage("there is no command ", argc > 1 ? argv[1] : "given");
+    const char *seconds = NULL;
+    const struct {
+        const char *name;
+        const char **value;
+    } known[] = {
+        {"--folder", &a->options.folder},
+        {"--artefact", &a->options.artefact},
+        {"--name", &a->options.name},
+        {"--seconds", &seconds},
+        {"--rows", &a->rows},
+    };
+    for (int i = 2; i < argc; i++) {
+        const char **value = NULL;
+        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
+            if (strcmp(argv[i], known[k].name) == 0) value = known[k].value;
+        if (strcmp(argv[i], "--quick") == 0)
+            a->options.is_quick = true;
+        else if (value == NULL || i + 1 == argc)
+            return usage(value == NULL ? "there is no option " : "a value is missing behind ", argv[i]);
+        else
+            *value = argv[++i];
+    }
+    char *end = NULL;
+    a->options.seconds = seconds != NULL ? strtod(seconds, &end) : 10;
+    if (seconds != NULL && (end == seconds || *end != '\0' || !(a->options.seconds >= 0)))
+        return usage("--seconds takes a number, not ", seconds);
+    if (a->command->takes_folder && a->options.folder == NULL) return usage("--folder is missing", "");
+    if (a->command->takes_artefact && a->options.artefact == NULL) return usage("--artefact is missing", "");
+    if (a->options.name == NULL) a->options.name = a->options.artefact;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    arguments a = {0};
+    int wrong = parse(argc, argv, &a);
+    if (wrong != 0) return wrong;
+    /* not to wait for the reader of a named pipe */
+    int rows = a.rows != NULL ? open(a.rows, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666) : -1;
+    FILE *out = a.rows == NULL ? stdout : rows >= 0 ? fdopen(rows, "a") : NULL;
+    if (out == NULL) return fprintf(stderr, "gpu_bench: %s cannot be written\n", a.rows), 1;
+    mdot_error err = {0};
+    mdot_status status = a.command->run(&a.options, out, &err);
+    if (status != MDOT_OK) fprintf(stderr, "gpu_bench %s: %s\n", a.command->name, err.message);
+    if (out != stdout && fclose(out) != 0) return fprintf(stderr, "gpu_bench: %s cannot be written\n", a.rows), 1;
+    return status == MDOT_OK ? 0 : 1;
+}

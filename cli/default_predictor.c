@@ -1,0 +1,68 @@
+/* default_predictor.c — what answers: the predictor that mdot comes with, found wherever mdot was moved to, or another; and a
+ * calibration of it. */
+#include "cli/predict_command.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SHIPPED "/share/mdot/predictor.mdot"
+
+/* The path of the file beside this executable's folder; malloc'ed, NULL where the kernel does not say. */
+static char *beside_executable(void)
+{
+    char executable[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", executable, sizeof executable - 1);
+    if (length <= 0) return NULL;
+    executable[length] = '\0';
+    for (int level = 0; level < 2; level++) { /* the name, and the folder it is in */
+        char *slash = strrchr(executable, '/');
+        if (slash == NULL) return NULL;
+        *slash = '\0';
+    }
+    char *path = NULL;
+    return asprintf(&path, "%s" SHIPPED, executable) < 0 ? NULL : path;
+}
+
+mdot_status predict_find_model(char **out_path, mdot_error *err)
+{
+    const char *chosen = getenv("MDOT_PREDICTOR");
+    bool is_chosen = chosen != NULL && *chosen != '\0';
+    char *path = is_chosen ? strdup(chosen) : beside_executable();
+    if (path == NULL) return mdot_fail(err, MDOT_NOT_FOUND, "cannot tell where mdot is installed: name a --model");
+    if (is_chosen || access(path, R_OK) == 0) {
+        *out_path = path;
+        return MDOT_OK;
+    }
+    mdot_status status =
+        mdot_fail(err, MDOT_NOT_FOUND,
+                  "there is no predictor at %s (%s): name one with --model or in MDOT_PREDICTOR; `mdot compile "
+                  "PREDICTOR.onnx -o FILE.mdot` makes one",
+                  path, strerror(errno));
+    free(path);
+    return status;
+}
+
+mdot_status predict_open_model(const char *path, mdot_predictor **out_predictor, mdot_context **out_context,
+                               mdot_error *err)
+{
+    char *shipped = NULL;
+    mdot_status status = path == NULL ? predict_find_model(&shipped, err) : MDOT_OK;
+    if (status == MDOT_OK) status = mdot_predictor_open(shipped != NULL ? shipped : path, NULL, out_predictor, err);
+    if (status == MDOT_OK) status = mdot_context_create(*out_predictor, out_context, err);
+    free(shipped);
+    return status;
+}
+
+mdot_status predict_load_calibration(const char *path, const char *predictor, mdot_calibration **out_calibration,
+                                     mdot_error *err)
+{
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    mdot_status status = mdot_calibration_load(path, out_calibration, err);
+    if (status == MDOT_OK) status = mdot_calibration_get_info(*out_calibration, &info);
+    if (status != MDOT_OK || strcmp(info.predictor, predictor) == 0) return status;
+    return mdot_fail(err, MDOT_INCOMPATIBLE, "%s: made with predictor \"%s\", not \"%s\"", path, info.predictor,
+                     predictor);
+}

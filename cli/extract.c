@@ -1,0 +1,234 @@
+/* extract.c — `mdot extract`: a training job as the operator sequence that a predictor reads. */
+#include "cli/command.h"
+#include "cli/job_argument.h"
+
+#include <inttypes.h>
+
+typedef struct tokens_request {
+    cli_reading reading;
+    int64_t batch; /* 0: the file's */
+    int optimizer; /* CLI_NO_CHOICE: the file's */
+    bool json;
+} tokens_request;
+
+/* ---- Printing --------------------------------------------------------------------------------------------------- */
+
+static mdot_load load_at(const mdot_job_operator *op, mdot_phase phase, double batch)
+{
+    const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
+    return (mdot_load){batch * sample->flops + step->flops, batch * sample->bytes_read + step->bytes_read,
+                       batch * sample->bytes_written + step->bytes_written};
+}
+
+static void add_load(mdot_load *sum, mdot_load load)
+{
+    sum->flops += load.flops;
+    sum->bytes_read += load.bytes_read;
+    sum->bytes_written += load.bytes_written;
+}
+
+static mdot_load backward_at(const mdot_job_operator *op, double batch)
+{
+    mdot_load load = load_at(op, MDOT_PHASE_DATA_GRADIENT, batch);
+    add_load(&load, load_at(op, MDOT_PHASE_WEIGHT_GRADIENT, batch));
+    return load;
+}
+
+static void print_settings(const mdot_job_operator *op)
+{
+    const char *space = "";
+    for (int s = 0; s < MDOT_SETTING_COUNT; s++) {
+        bool usual = s == MDOT_SETTING_INPUTS && op->setting[s] == 1;
+        bool flat = (s == MDOT_SETTING_KERNEL_D || s == MDOT_SETTING_STRIDE_D || s == MDOT_SETTING_STRIDE_H ||
+                     s == MDOT_SETTING_STRIDE_W || s == MDOT_SETTING_DILATION_H || s == MDOT_SETTING_DILATION_W ||
+                     s == MDOT_SETTING_GROUPS) &&
+                    op->setting[s] == 1;
+        if (op->setting[s] == 0 || usual || flat) continue;
+        printf("%s%s=%" PRId64, space, mdot_setting_name((mdot_setting)s), op->setting[s]);
+        space = " ";
+    }
+}
+
+static void print_load(mdot_load load)
+{
+    char flops[16], moved[16];
+    printf(" %8s %8s", cli_short_number(load.flops, flops),
+           cli_short_number(load.bytes_read + load.bytes_written, moved));
+}
+
+static void print_table(const mdot_job *job, double batch, mdot_optimizer optimizer)
+{
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_load forward = {0}, backward = {0};
+    char parameters[16];
+    mdot_job_get_info(job, &info);
+    printf("%5s %-22s %17s %17s %8s %5s %5s  %s\n", "", "", "forward", "backward", "", "", "", "");
+    printf("%5s %-22s %8s %8s %8s %8s %8s %5s %5s  %s\n", "#", "type", "FLOP", "bytes", "FLOP", "bytes", "params",
+           "depth", "block", "configuration");
+    for (size_t i = 0; i < info.operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(job, i, &op);
+        cli_text type;
+        printf("%5zu%c%-22.60s", i, op.known ? ' ' : '?', cli_printable(&type, op.type));
+        print_load(load_at(&op, MDOT_PHASE_FORWARD, batch));
+        print_load(backward_at(&op, batch));
+        printf(" %8s %5" PRIu32, cli_short_number(op.parameters, parameters), op.depth);
+        if (op.block > 0) {
+            printf(" %5" PRIu32 "  ", op.block);
+        } else {
+            printf(" %5s  ", "");
+        }
+        print_settings(&op);
+        putchar('\n');
+        add_load(&forward, load_at(&op, MDOT_PHASE_FORWARD, batch));
+        add_load(&backward, backward_at(&op, batch));
+    }
+    printf("%5s %-22s", "", "total");
+    print_load(forward);
+    print_load(backward);
+    printf(" %8s\n", cli_short_number(info.parameters, parameters));
+    printf("%5s %-22s", "", cli_optimizer_names[optimizer]);
+    print_load(mdot_optimizer_load(optimizer, info.parameters));
+    printf("\n%zu operators, %zu unknown%s; a step of %.0f sample%s\n", info.operator_count, info.unknown_count,
+           info.unknown_count > 0 ? " (?)" : "", batch, batch == 1 ? "" : "s");
+}
+
+static void print_json_load(const char *name, mdot_load load)
+{
+    printf("\"%s\": {\"flops\": %.0f, \"bytes_read\": %.0f, \"bytes_written\": %.0f}", name, load.flops,
+           load.bytes_read, load.bytes_written);
+}
+
+static void print_json_operator(const mdot_job_operator *op, double batch, mdot_optimizer optimizer)
+{
+    printf("{\"type\": ");
+    cli_json_string(stdout, op->type);
+    printf(", \"known\": %s, \"configuration\": {", op->known ? "true" : "false");
+    const char *comma = "";
+    for (int s = 0; s < MDOT_SETTING_COUNT; s++) {
+        if (op->setting[s] == 0) continue;
+        printf("%s\"%s\": %" PRId64, comma, mdot_setting_name((mdot_setting)s), op->setting[s]);
+        comma = ", ";
+    }
+    printf("}, ");
+    print_json_load("forward", load_at(op, MDOT_PHASE_FORWARD, batch));
+    printf(", ");
+    print_json_load("data_gradient", load_at(op, MDOT_PHASE_DATA_GRADIENT, batch));
+    printf(", ");
+    print_json_load("weight_gradient", load_at(op, MDOT_PHASE_WEIGHT_GRADIENT, batch));
+    printf(", ");
+    print_json_load("optimizer", mdot_optimizer_load(optimizer, op->parameters));
+    if (op->frozen_parameters > 0) printf(", \"frozen_parameters\": %.0f", op->frozen_parameters);
+    printf(", \"parameters\": %.0f, \"depth\": %" PRIu32 ", \"height\": %" PRIu32 ", \"out_degree\": %" PRIu32
+           ", \"inputs\": [",
+           op->parameters, op->depth, op->height, op->out_degree);
+    for (size_t i = 0; i < op->input_count; i++) printf("%s%" PRIu32, i == 0 ? "" : ", ", op->inputs[i]);
+    printf("], \"block\": %" PRIu32 ", \"equal_blocks\": %" PRIu32, op->block, op->equal_blocks);
+    if (op->module != NULL) {
+        printf(", \"module\": ");
+        cli_json_string(stdout, op->module);
+    }
+    putchar('}');
+}
+
+static void print_json(const mdot_job *job, double batch, mdot_optimizer optimizer)
+{
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_job_get_info(job, &info);
+    printf("{\"batch\": %.0f, \"file_batch\": %" PRId64
+           ", \"optimizer\": \"%s\", \"parameters\": %.0f, \"unknown\": %zu,\n"
+           " \"operators\": [",
+           batch, info.batch, cli_optimizer_names[optimizer], info.parameters, info.unknown_count);
+    for (size_t i = 0; i < info.operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(job, i, &op);
+        printf("%s\n  ", i == 0 ? "" : ",");
+        print_json_operator(&op, batch, optimizer);
+    }
+    printf("\n ]}\n");
+}
+
+/* ---- The subcommand --------------------------------------------------------------------------------------------- */
+
+static int run(int argc, char **argv)
+{
+    tokens_request r = {.optimizer = CLI_NO_CHOICE};
+    cli_operands operands;
+    int usage;
+    if (!cli_read_line(&cli_extract, argc, argv, &r, &operands, &usage)) return usage;
+    if (operands.count == 0) return cli_usage_error("tokens", "no job given");
+    if (operands.count > 1)
+        return cli_usage_error("tokens", "one job at a time, not \"%s\" and \"%s\"", operands.item[0],
+                               operands.item[1]);
+
+    mdot_error err = {0};
+    mdot_job *job = NULL;
+    mdot_status status = cli_read_job("tokens", operands.item[0], &r.reading, &job, &err);
+    if (status == MDOT_OK && r.reading.output != NULL) status = mdot_job_save(job, r.reading.output, &err);
+    if (status == MDOT_OK) {
+        mdot_job_info info = MDOT_INIT(mdot_job_info);
+        mdot_job_get_info(job, &info);
+        double batch = (double)(r.batch > 0 ? r.batch : cli_job_batch(&info));
+        if (info.parameters + info.frozen_parameters == 0 && !r.reading.quiet)
+            fprintf(stderr, "mdot extract: warning: %s\n", mdot_warning_text(MDOT_WARN_NO_PARAMETERS));
+        mdot_optimizer optimizer = r.optimizer == CLI_NO_CHOICE ? info.optimizer : (mdot_optimizer)r.optimizer;
+        if (r.json) {
+            print_json(job, batch, optimizer);
+        } else {
+            print_table(job, batch, optimizer);
+        }
+    }
+    mdot_job_destroy(job);
+    return status == MDOT_OK ? CLI_OK : cli_report("tokens", &err);
+}
+
+static const cli_option options[] = {
+    {.name = "batch",
+     .letter = 'b',
+     .value = "N",
+     .help = "count a step of N samples (default: the file's batch, or 1)",
+     .kind = CLI_WHOLE,
+     .at = offsetof(tokens_request, batch),
+     .least = 1,
+     .most = CLI_MAX_BATCH},
+    CLI_READING_OPTIONS(tokens_request, reading),
+    {.name = "optimizer",
+     .value = "O",
+     .help = "sgd, adam, adamw (default: the file's, or sgd)",
+     .kind = CLI_CHOICE,
+     .at = offsetof(tokens_request, optimizer),
+     .choices = cli_optimizer_names},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .help = "also write the sequence as a .job file, which holds no weights, and no names unless kept",
+     .kind = CLI_TEXT,
+     .at = offsetof(tokens_request, reading.output),
+     .files = "job"},
+    {.name = "keep-names",
+     .help = "keep the names of the modules that operators stand in, for --json and the .job file",
+     .kind = CLI_FLAG,
+     .at = offsetof(tokens_request, reading.keep_names)},
+    {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(tokens_request, json)},
+    {.name = "quiet",
+     .letter = 'q',
+     .help = "no warnings",
+     .kind = CLI_FLAG,
+     .at = offsetof(tokens_request, reading.quiet)},
+};
+static const char *const synopsis[] = {"JOB.onnx [OPTION]…", "JOB.job [OPTION]…", NULL};
+
+const cli_command cli_extract = {
+    .name = "tokens",
+    .summary = "show a training job (ONNX) as the operator sequence that a predictor reads",
+    .synopsis = synopsis,
+    .description =
+        "Prints the operators of a training job in canonical form: type, configuration, and what each costs in "
+        "one training step, forward, backward and in the optimizer. Graphs exported for inference and for "
+        "training give the same sequence. Weights are not read.",
+    CLI_OPTIONS(options),
+    .notes = "FLOPs count a multiply-add as two; bytes take floating elements as four bytes each.",
+    .exit_status = "0 it worked, 1 failed, 2 usage",
+    .files = "onnx|job",
+    .run = run,
+};

@@ -1,0 +1,187 @@
+/* job_argument.c — training jobs for the subcommands: read from ONNX or from a .job file, with warnings on stderr. */
+#include "cli/job_argument.h"
+#include "base/file.h"
+#include "mdot/mdotjob.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_WARNINGS_SHOWN = 20 };
+
+const char *const cli_optimizer_names[CLI_OPTIMIZER_COUNT + 1] = {
+    [MDOT_OPTIMIZER_SGD] = "sgd", [MDOT_OPTIMIZER_ADAM] = "adam", [MDOT_OPTIMIZER_ADAMW] = "adamw", NULL};
+
+typedef struct warnings {
+    const char *command;
+    size_t shown;
+} warnings;
+
+static void show_warning(void *user, const char *message)
+{
+    warnings *w = user;
+    if (w->shown < MAX_WARNINGS_SHOWN) fprintf(stderr, "mdot %s: warning: %s\n", w->command, message);
+    if (w->shown == MAX_WARNINGS_SHOWN) fprintf(stderr, "mdot %s: more warnings are not shown\n", w->command);
+    w->shown++;
+}
+
+static bool is_job_file(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot != NULL && strcmp(dot, ".job") == 0;
+}
+
+/* What PyTorch saves holds weights or code, and no graph. */
+static bool is_pytorch_file(const char *path)
+{
+    static const char *const suffixes[] = {".pt", ".pth", ".pt2", ".ckpt", ".safetensors"};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot != NULL && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (strcmp(dot, suffixes[i]) == 0) return true;
+    return false;
+}
+
+static const char job_magic[] = "MDOTJOB", stream_name[] = "standard input";
+
+static bool begins_as_job(const unsigned char *bytes, size_t size)
+{
+    return size >= sizeof job_magic && memcmp(bytes, job_magic, sizeof job_magic) == 0;
+}
+
+/* All of stdin, unless it gets longer than what it begins as can be: a .job file as mdot_job_load takes it, a model as
+ * protobuf does. The caller frees it. */
+static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot_error *err)
+{
+    static const size_t most_of_job = (size_t)1 << 28, most_of_model = (size_t)1 << 31;
+    unsigned char *bytes = NULL;
+    size_t size = 0, room = 0, most = most_of_model;
+    mdot_status status = MDOT_OK;
+    for (size_t read = 1; read > 0 && status == MDOT_OK; size += read) {
+        if (size == room) {
+            room = room == 0 ? 1 << 16 : 2 * room;
+            unsigned char *larger = realloc(bytes, room);
+            if (larger == NULL) {
+                status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the job on standard input");
+                break;
+            }
+            bytes = larger;
+        }
+        read = fread(bytes + size, 1, room - size, stdin);
+        if (begins_as_job(bytes, size + read)) most = most_of_job;
+        if (size + read > most)
+            status = mdot_fail(err, MDOT_MALFORMED, "%s: it has more than %zu MiB, as no %s has", stream_name,
+                               most >> 20, most == most_of_job ? "job file" : "ONNX file");
+    }
+    if (status == MDOT_OK && ferror(stdin) != 0) status = mdot_fail(err, MDOT_IO, "cannot read standard input");
+    if (status != MDOT_OK) {
+        free(bytes);
+        return status;
+    }
+    *out_bytes = bytes;
+    *out_size = size;
+    return MDOT_OK;
+}
+
+/* A job from stdin, where it can be read once: a .job file or a model, as its first bytes say. */
+static mdot_status read_job_stream(const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
+{
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    mdot_status status = read_stream(&bytes, &size, err);
+    if (status != MDOT_OK) return status;
+    bool is_job = begins_as_job(bytes, size);
+    if (size == 0)
+        status = mdot_fail(err, MDOT_MALFORMED, "%s: empty", stream_name);
+    else if (is_job && options->dim_count > 0)
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: a .job file has no dimension '%s' to bind", stream_name,
+                           options->dims[0].name);
+    else
+        status = is_job ? mdot_job_parse(bytes, size, out_job, err)
+                        : mdot_job_read_bytes(bytes, size, stream_name, options, out_job, err);
+    free(bytes);
+    return status;
+}
+
+static mdot_status read_job(const char *command, const char *path, const cli_reading *r, bool keep_names,
+                            mdot_job **out_job, mdot_error *err)
+{
+    warnings shown = {.command = command};
+    mdot_job_options options = {.struct_size = sizeof options,
+                                .dims = r->dims.item,
+                                .dim_count = r->dims.count,
+                                .warning = r->quiet ? NULL : show_warning,
+                                .user = &shown,
+                                .keep_names = keep_names ? 1 : 0,
+                                .output = r->output};
+    if (strcmp(path, "-") == 0) return read_job_stream(&options, out_job, err);
+    if (is_pytorch_file(path))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "%s: PyTorch's own files hold no graph; export the network: "
+                         "torch.onnx.export(model.train(), (example,), \"job.onnx\", dynamo=True, optimize=False)",
+                         path);
+    if (!is_job_file(path)) return mdot_job_read(path, &options, out_job, err);
+    if (r->dims.count > 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "%s: a .job file has no dimension '%s' to bind; that was done when it was made", path,
+                         r->dims.item[0].name);
+    mdot_status status = r->output != NULL ? bs_check_replaces(r->output, path, err) : MDOT_OK;
+    return status == MDOT_OK ? mdot_job_load(path, out_job, err) : status;
+}
+
+/* ---- Freezing ------------------------------------------------------------------------------------------------ */
+
+/* The job without names of modules. */
+static mdot_status forget_names(mdot_job **job, mdot_error *err)
+{
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_job_get_info(*job, &info);
+    mdot_job_operator *operators = calloc(info.operator_count, sizeof *operators);
+    if (operators == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job");
+    for (size_t i = 0; i < info.operator_count; i++) {
+        operators[i].struct_size = sizeof *operators;
+        mdot_job_get_operator(*job, i, &operators[i]);
+        operators[i].module = NULL;
+    }
+    const mdot_job_description description = {.struct_size = sizeof description,
+                                              .operators = operators,
+                                              .operator_count = info.operator_count,
+                                              .batch = info.batch,
+                                              .has_optimizer = info.has_optimizer,
+                                              .optimizer = info.optimizer,
+                                              .notes = info.notes};
+    mdot_job *nameless = NULL;
+    mdot_status status = mdot_job_create(&description, &nameless, err);
+    free(operators);
+    if (status != MDOT_OK) return status;
+    mdot_job_destroy(*job);
+    *job = nameless;
+    return MDOT_OK;
+}
+
+mdot_status cli_read_job(const char *command, const char *path, const cli_reading *r, mdot_job **out_job,
+                         mdot_error *err)
+{
+    bool freezes = r->frozen.count + r->trained.count > 0, keeps = r->keep_names || is_job_file(path);
+    mdot_job *job = NULL, *frozen = NULL;
+    mdot_error reason = {0};
+    mdot_status status = read_job(command, path, r, keeps || freezes, &job, err);
+    if (status != MDOT_OK) return status;
+    if (freezes) {
+        const mdot_job_freezing freezing = {sizeof freezing, r->frozen.item, r->frozen.count, r->trained.item,
+                                            r->trained.count};
+        status = mdot_job_freeze(job, &freezing, &frozen, &reason);
+        mdot_job_destroy(job);
+        job = frozen;
+        if (status == MDOT_OK && !keeps) status = forget_names(&job, &reason);
+        if (status != MDOT_OK) {
+            mdot_job_destroy(job);
+            return mdot_fail(err, status, "%s: %s", path, reason.message);
+        }
+    }
+    *out_job = job;
+    return MDOT_OK;
+}
+
+int64_t cli_job_batch(const mdot_job_info *info)
+{
+    return info->batch > 0 ? info->batch : 1;
+}

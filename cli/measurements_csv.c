@@ -1,0 +1,329 @@
+/* measurements_csv.c — see measurements_csv.h. CSV as RFC 4180 has it, but for line ends within quotes: what takes lists stands in
+ * quotes, as "dp=4,tp=2".
+ */
+#include "cli/measurements_csv.h"
+#include "base/file.h"
+#include "base/suggest.h"
+#include "base/number.h"
+#include "cli/training_options.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What a row says, by the options of `mdot predict` ----------------------------------------------------------- */
+
+typedef struct row_request {
+    cli_training training; /* first: the calls of its options find it there */
+    cli_reading reading;
+    int64_t batch;
+    const char *gpu;
+} row_request;
+
+static const cli_option options[] = {
+    {.name = "batch",
+     .value = "N",
+     .kind = CLI_WHOLE,
+     .at = offsetof(row_request, batch),
+     .least = 1,
+     .most = CLI_MAX_BATCH},
+    {.name = "gpu", .value = "NAME", .kind = CLI_TEXT, .at = offsetof(row_request, gpu)},
+    CLI_READING_OPTIONS(row_request, reading),
+    CLI_TRAINING_OPTIONS,
+    CLI_CLUSTER_OPTIONS,
+};
+static const cli_command row_command = {.name = "calibrate", CLI_OPTIONS(options)};
+
+/* ---- Lines ------------------------------------------------------------------------------------------------------- */
+
+typedef struct table {
+    const char *command, *path;
+    int line;
+    bool quiet;
+    char *column[MEASURED_MAX_COLUMNS];
+    size_t column_count;
+    mdot_error *err;
+} table;
+
+#define FAIL(t, status, ...) fail_line(t, status, __VA_ARGS__)
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+static mdot_status
+fail_line(const table *t, mdot_status status, const char *format, ...)
+{
+    char what[300];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    return mdot_fail(t->err, status, "%s, line %d: %s", t->path, t->line, what);
+}
+
+/* Takes a line apart in place. */
+static mdot_status split(const table *t, char *line, char *cells[MEASURED_MAX_COLUMNS], size_t *out_count)
+{
+    size_t count = 0;
+    for (char *at = line;; at++) {
+        if (count == MEASURED_MAX_COLUMNS) return FAIL(t, MDOT_MALFORMED, "more than %d columns", MEASURED_MAX_COLUMNS);
+        while (*at == ' ') at++;
+        char *to = at;
+        cells[count++] = to;
+        bool quoted = *at == '"';
+        if (quoted) at++;
+        for (; *at != '\0' && (quoted || *at != ','); at++) {
+            if (quoted && *at == '"') {
+                if (at[1] != '"') break;
+                at++;
+            }
+            *to++ = *at;
+        }
+        if (quoted && *at != '"') return FAIL(t, MDOT_MALFORMED, "a quote is not closed");
+        if (quoted) at++;
+        while (*at == ' ' || *at == '\r') at++;
+        bool is_last = *at == '\0';
+        if (!is_last && *at != ',') return FAIL(t, MDOT_MALFORMED, "something stands behind a quote");
+        while (!quoted && to > cells[count - 1] && (to[-1] == ' ' || to[-1] == '\r')) to--;
+        *to = '\0';
+        if (is_last) break;
+    }
+    *out_count = count;
+    return MDOT_OK;
+}
+
+static size_t find_column(const table *t, const char *name)
+{
+    size_t i = 0;
+    while (i < t->column_count && strcmp(t->column[i], name) != 0) i++;
+    return i;
+}
+
+static bool is_own_column(const char *name)
+{
+    return strcmp(name, "job") == 0 || strcmp(name, "ms") == 0 || strcmp(name, "note") == 0;
+}
+
+static const cli_option *find_option(const char *name)
+{
+    const cli_option *option;
+    for (size_t i = 0; (option = cli_option_at(&row_command, i)) != NULL; i++)
+        if (strcmp(option->name, name) == 0) return option;
+    return NULL;
+}
+
+static mdot_status check_columns(table *t)
+{
+    static const char *const needed[] = {"job", "gpu", "batch", "ms"};
+    for (size_t i = 0; i < t->column_count; i++) {
+        const char *name = t->column[i];
+        if (find_column(t, name) < i) return FAIL(t, MDOT_MALFORMED, "column %.64s stands twice", name);
+        if (is_own_column(name) || (find_option(name) != NULL && strcmp(name, "help") != 0)) continue;
+        bs_suggest near = bs_suggest_begin(name);
+        for (size_t k = 0; k < row_command.option_count; k++) bs_suggest_offer(&near, row_command.options[k].name);
+        return FAIL(t, MDOT_INVALID_ARGUMENT, "there is no column \"%.64s\"%s", name, bs_suggest_end(&near).text);
+    }
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (find_column(t, needed[i]) == t->column_count)
+            return FAIL(t, MDOT_INVALID_ARGUMENT, "there is no column %s", needed[i]);
+    return MDOT_OK;
+}
+
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
+
+static bool is_yes(const char *text)
+{
+    return strcmp(text, "1") == 0 || strcmp(text, "yes") == 0 || strcmp(text, "true") == 0;
+}
+
+static bool is_no(const char *text)
+{
+    return *text == '\0' || strcmp(text, "0") == 0 || strcmp(text, "no") == 0 || strcmp(text, "false") == 0;
+}
+
+/* The cells as a command line, in `text`; false: a flag that is neither yes nor no, or too much text. */
+static bool write_line(const table *t, char *const *cells, char *text, size_t size, char **argv, int *out_argc)
+{
+    size_t used = 0;
+    int argc = 1;
+    argv[0] = text;
+    for (size_t i = 0; i < t->column_count; i++) {
+        const cli_option *option = is_own_column(t->column[i]) ? NULL : find_option(t->column[i]);
+        if (option == NULL || *cells[i] == '\0') continue;
+        bool is_flag = option->value == NULL;
+        if (is_flag && is_no(cells[i])) continue;
+        if (is_flag && !is_yes(cells[i])) return false;
+        int length = snprintf(text + used, size - used, is_flag ? "--%s" : "--%s=%s", option->name, cells[i]);
+        if (length < 0 || (size_t)length >= size - used) return false;
+        argv[argc++] = text + used;
+        used += (size_t)length + 1;
+    }
+    *out_argc = argc;
+    return true;
+}
+
+/* A path as seen from the table's folder; the caller frees it. */
+static char *path_from(const char *table_path, const char *path)
+{
+    const char *slash = strrchr(table_path, '/');
+    char *whole = NULL;
+    int folder = path[0] == '/' || slash == NULL ? 0 : (int)(slash + 1 - table_path);
+    return asprintf(&whole, "%.*s%s", folder, table_path, path) < 0 ? NULL : whole;
+}
+
+static const char *cell_of(const table *t, char *const *cells, const char *column)
+{
+    size_t i = find_column(t, column);
+    return i < t->column_count ? cells[i] : "";
+}
+
+static mdot_status find_job(const table *t, char *const *cells, row_request *r, measured_steps *m,
+                            const mdot_job **out_job)
+{
+    char *key = NULL;
+    if (asprintf(&key, "%s\n%s\n%s\n%s", cell_of(t, cells, "job"), cell_of(t, cells, "dim"),
+                 cell_of(t, cells, "frozen"), cell_of(t, cells, "trained")) < 0)
+        return FAIL(t, MDOT_OUT_OF_MEMORY, "no memory");
+    for (size_t i = 0; i < m->owned_count; i++) {
+        if (strcmp(m->owned_by[i], key) != 0) continue;
+        free(key);
+        *out_job = m->owned[i];
+        return MDOT_OK;
+    }
+    mdot_error reason = {0};
+    mdot_job *job = NULL;
+    char *path = path_from(t->path, cell_of(t, cells, "job"));
+    r->reading.quiet = t->quiet;
+    mdot_status status = path == NULL ? mdot_fail(&reason, MDOT_OUT_OF_MEMORY, "no memory")
+                                      : cli_read_job(t->command, path, &r->reading, &job, &reason);
+    free(path);
+    if (status != MDOT_OK) {
+        free(key);
+        return FAIL(t, status, "%s", reason.message);
+    }
+    m->owned_by[m->owned_count] = key;
+    m->owned[m->owned_count++] = job;
+    *out_job = job;
+    return MDOT_OK;
+}
+
+static mdot_status read_ms(const table *t, const char *text, double *out_ms)
+{
+    const char *end;
+    double ms = bs_number_read(text, &end);
+    if (end == text || *end != '\0' || !(ms > 0) || !isfinite(ms))
+        return FAIL(t, MDOT_INVALID_ARGUMENT, "ms is a time above 0, not \"%.40s\"", text);
+    *out_ms = ms;
+    return MDOT_OK;
+}
+
+static mdot_status read_row(const table *t, char *const *cells, measured_steps *m)
+{
+    enum { LINE_BYTES = 4096 };
+    char text[LINE_BYTES], *argv[MEASURED_MAX_COLUMNS + 2];
+    int argc, usage;
+    cli_operands operands;
+    row_request r = {0};
+    cli_training_begin(&r.training);
+    if (!write_line(t, cells, text, sizeof text, argv, &argc))
+        return FAIL(t, MDOT_INVALID_ARGUMENT, "a cell is too long, or neither yes nor no where that is asked");
+    if (!cli_read_line(&row_command, argc, argv, &r, &operands, &usage))
+        return FAIL(t, MDOT_INVALID_ARGUMENT, "a value cannot be read");
+    if (r.training.torch_count > 1) return FAIL(t, MDOT_INVALID_ARGUMENT, "a step ran on one version of PyTorch");
+    if (r.gpu == NULL || r.batch == 0) return FAIL(t, MDOT_INVALID_ARGUMENT, "a row needs a gpu and a batch");
+    mdot_gpu *gpu = &m->gpus[m->count];
+    mdot_configuration *c = &m->configurations[m->count];
+    mdot_error reason = {0};
+    *gpu = MDOT_INIT(mdot_gpu);
+    mdot_status status = mdot_gpu_find(r.gpu, gpu, &reason);
+    if (status != MDOT_OK) return FAIL(t, status, "%s", reason.message);
+    status = read_ms(t, cell_of(t, cells, "ms"), &m->ms[m->count]);
+    if (status == MDOT_OK) status = find_job(t, cells, &r, m, &m->jobs[m->count]);
+    if (status != MDOT_OK) return status;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_job_get_info(m->jobs[m->count], &info);
+    *c = (mdot_configuration){.struct_size = sizeof *c, .batch = r.batch, .gpu_spec = gpu};
+    cli_training_apply(&r.training, &info, c);
+    m->count++;
+    return MDOT_OK;
+}
+
+/* ---- The table --------------------------------------------------------------------------------------------------- */
+
+static size_t count_lines(const char *text)
+{
+    size_t count = 1;
+    for (; *text != '\0'; text++) count += *text == '\n';
+    return count;
+}
+
+static mdot_status read_lines(table *t, char *text, measured_steps *m)
+{
+    mdot_status status = MDOT_OK;
+    for (char *line = text; status == MDOT_OK && line != NULL;) {
+        char *end = strchr(line, '\n'), *cells[MEASURED_MAX_COLUMNS];
+        size_t count = 0;
+        if (end != NULL) *end = '\0';
+        t->line++;
+        bool is_empty = line[strspn(line, " \t\r")] == '\0' || *line == '#';
+        if (!is_empty) {
+            status = split(t, line, cells, &count);
+            if (status == MDOT_OK && t->column_count == 0) {
+                memcpy(t->column, cells, count * sizeof *cells);
+                t->column_count = count;
+                status = check_columns(t);
+            } else if (status == MDOT_OK && count != t->column_count) {
+                status = FAIL(t, MDOT_MALFORMED, "%zu cells where there are %zu columns", count, t->column_count);
+            } else if (status == MDOT_OK) {
+                status = read_row(t, cells, m);
+            }
+        }
+        line = end != NULL ? end + 1 : NULL;
+    }
+    return status;
+}
+
+mdot_status measured_read(const char *command, const char *path, bool quiet, measured_steps *out, mdot_error *err)
+{
+    unsigned char *bytes = NULL;
+    size_t size_bytes = 0;
+    *out = (measured_steps){0};
+    mdot_status status = bs_read_file_within(path, MEASURED_MAX_BYTES, &bytes, &size_bytes, err);
+    if (status != MDOT_OK) return status;
+    char *text = (char *)bytes;
+    size_t lines = count_lines(text);
+    table t = {.command = command, .path = path, .quiet = quiet, .err = err};
+    if (strlen(text) != size_bytes) {
+        status = mdot_fail(err, MDOT_MALFORMED, "%s: no text: it holds zeros", path);
+    } else if (lines > MEASURED_MAX_ROWS) {
+        status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: more than %d lines", path, MEASURED_MAX_ROWS);
+    } else {
+        out->jobs = calloc(lines, sizeof *out->jobs);
+        out->configurations = calloc(lines, sizeof *out->configurations);
+        out->gpus = calloc(lines, sizeof *out->gpus);
+        out->ms = calloc(lines, sizeof *out->ms);
+        out->owned = calloc(lines, sizeof *out->owned);
+        out->owned_by = calloc(lines, sizeof *out->owned_by);
+        bool allocated = out->jobs != NULL && out->configurations != NULL && out->gpus != NULL && out->ms != NULL &&
+                         out->owned != NULL && out->owned_by != NULL;
+        status = allocated ? read_lines(&t, text, out) : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %s", path);
+        if (status == MDOT_OK && out->count == 0) status = mdot_fail(err, MDOT_MALFORMED, "%s: no measured step", path);
+    }
+    free(bytes);
+    return status;
+}
+
+void measured_free(measured_steps *m)
+{
+    for (size_t i = 0; i < m->owned_count; i++) {
+        mdot_job_destroy(m->owned[i]);
+        free(m->owned_by[i]);
+    }
+    free(m->jobs);
+    free(m->configurations);
+    free(m->gpus);
+    free(m->ms);
+    free(m->owned);
+    free(m->owned_by);
+}

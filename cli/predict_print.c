@@ -1,0 +1,397 @@
+/* predict_print.c — the answers of `mdot predict`: a paragraph for one prediction, a table for several, JSON for programs. */
+#include "base/join.h"
+#include "cli/predict_command.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GIB ((double)(1 << 30))
+
+/* In the order of their bits. */
+static const uint32_t warnings[] = {
+#define WARNING(id, bit, name, text) MDOT_WARN_##id,
+    MDOT_WARNING_MAP(WARNING)
+#undef WARNING
+};
+enum { WARNING_COUNT = sizeof warnings / sizeof warnings[0] };
+
+/* ---- What both forms show --------------------------------------------------------------------------------------- */
+
+typedef struct cell {
+    char text[128];
+} cell;
+
+/* Three significant digits or the whole number: more would pretend. */
+static const char *number(cell *out, double value)
+{
+    int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    snprintf(out->text, sizeof out->text, "%.*f", decimals, value);
+    return out->text;
+}
+
+/* "830 ms", "45.0 s", "12 min 5 s", "3 h 20 min", "4 d 7 h": the two units that matter. */
+static const char *duration(cell *out, double seconds)
+{
+    static const struct {
+        double seconds;
+        const char *large, *small;
+        double small_seconds;
+    } units[] = {{86400, "d", "h", 3600}, {3600, "h", "min", 60}, {60, "min", "s", 1}};
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        double whole = round(seconds / units[i].small_seconds) * units[i].small_seconds;
+        if (whole < 2 * units[i].seconds) continue;
+        double large = floor(whole / units[i].seconds);
+        snprintf(out->text, sizeof out->text, "%.0f %s %.0f %s", large, units[i].large,
+                 (whole - large * units[i].seconds) / units[i].small_seconds, units[i].small);
+        return out->text;
+    }
+    if (seconds < 1) {
+        snprintf(out->text, sizeof out->text, "%.3g ms", 1000 * seconds);
+    } else {
+        snprintf(out->text, sizeof out->text, "%.1f s", seconds);
+    }
+    return out->text;
+}
+
+static const char *warning_words(cell *out, uint32_t bits)
+{
+    bs_join list;
+    bs_join_begin(&list, out->text, sizeof out->text);
+    for (int i = 0; i < WARNING_COUNT; i++)
+        if ((bits & warnings[i]) != 0) bs_join_add(&list, "%s", mdot_warning_name(warnings[i]));
+    return out->text;
+}
+
+static uint32_t all_warnings(const predict_answers *answers)
+{
+    uint32_t bits = 0;
+    for (size_t i = 0; i < answers->count; i++) bits |= cli_said_warnings(&answers->predictions[i]);
+    return bits;
+}
+
+/* ": Loop, SequenceEmpty; 12 % of the work". Of types, so many are told apart and no more. */
+static void explain_unknown(const predict_answers *answers)
+{
+    enum { MOST = 4 };
+    const char *seen[MOST]; /* the job's */
+    int named = 0;
+    for (size_t i = 0; i < answers->job.operator_count && named <= MOST; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(answers->asked, i, &op);
+        int at = 0;
+        while (at < named && strcmp(seen[at], op.type) != 0) at++;
+        if (op.traits.number != 0 || at < named) continue;
+        cli_text type;
+        if (named < MOST) {
+            seen[named] = op.type;
+            fprintf(stderr, "%s%s", named == 0 ? ": " : ", ", cli_printable(&type, op.type));
+        }
+        named++;
+    }
+    if (named > MOST) fputs(" and others", stderr);
+    fprintf(stderr, "; %.0f %% of its work", 100 * answers->predictions[0].unknown_share);
+}
+
+static size_t count_touched(const predict_answers *answers, uint32_t warning)
+{
+    size_t touched = 0;
+    for (size_t i = 0; i < answers->count; i++) touched += (cli_said_warnings(&answers->predictions[i]) & warning) != 0;
+    return touched;
+}
+
+/* Each kind once, with the number of predictions that it touches; reasons to be outside of what was measured, which
+ * come in numbers, in one line. */
+static void explain_warnings(const predict_answers *answers)
+{
+    uint32_t all = all_warnings(answers), reasons = all & MDOT_WARN_OUTSIDE_REASONS;
+    bool begun = false;
+    for (int w = 0; w < WARNING_COUNT; w++) {
+        if ((all & warnings[w]) == 0) continue;
+        bool is_reason = (warnings[w] & MDOT_WARN_OUTSIDE_REASONS) != 0, continues = is_reason && begun;
+        if (!continues) fputs("mdot predict: warning: ", stderr);
+        if (continues) fputs("; ", stderr);
+        fputs(mdot_warning_name(warnings[w]), stderr);
+        size_t touched = count_touched(answers, warnings[w]);
+        if (answers->count > 1) fprintf(stderr, " (%zu of %zu predictions)", touched, answers->count);
+        fprintf(stderr, ": %s", mdot_warning_text(warnings[w]));
+        if (warnings[w] == MDOT_WARN_UNKNOWN_OPERATOR) explain_unknown(answers);
+        begun = begun || is_reason;
+        reasons &= ~warnings[w];
+        if (!is_reason || reasons == 0) fputc('\n', stderr);
+    }
+}
+
+/* What all predictions of a command have in common, in lines; `column` is where the first one begins. */
+static void print_common(const predict_request *r, const predict_answers *answers, const char *before, int indent,
+                         int column)
+{
+    const mdot_configuration *c = &answers->configurations[0];
+    cli_sentence training;
+    char all[sizeof training.text + sizeof(cell)];
+    bool is_estimated = (answers->predictions[0].warnings & MDOT_WARN_ANALYTIC_ESTIMATE) != 0;
+    cli_describe_training(&training, &r->training, c, &answers->job, answers->attends, is_estimated);
+    snprintf(all, sizeof all, "%.*s%s", (int)sizeof(cell) - 1, before, training.text);
+    cli_print_wrapped(stdout, all, indent, column);
+}
+
+/* "25.6M parameters, 24.5 GFLOP a sample": what the job is, by which a reader sees whether it was read right. */
+static void print_work(const predict_answers *answers)
+{
+    char parameters[16], flops[16];
+    const mdot_prediction *p = &answers->predictions[0];
+    printf("  work        %s parameters", cli_short_number(p->parameters, parameters));
+    if (answers->variant_count == 1) printf(", %s FLOP a sample", cli_short_number(p->flops_per_sample, flops));
+}
+
+static double largest_share(const mdot_prediction *p)
+{
+    return fmax(p->compute_share, p->memory_share);
+}
+
+/* ---- One prediction --------------------------------------------------------------------------------------------- */
+
+static void print_one(const predict_request *r, const predict_answers *answers)
+{
+    const mdot_configuration *c = &answers->configurations[0];
+    const mdot_prediction *p = &answers->predictions[0];
+    cli_text name;
+    cell a, b, d, batch;
+    printf("%s on %s\n", cli_printable(&name, r->job_path), c->gpu_spec->name);
+    snprintf(batch.text, sizeof batch.text, "batch %" PRId64 "%s, ", c->batch,
+             r->fit               ? " (the largest that fits)"
+             : r->batch_count > 0 ? ""
+                                  : " (the file's)");
+    print_common(r, answers, batch.text, 2, 0);
+    printf("\n  step        %s ms, 90 %% interval %s to %s ms\n", number(&a, p->step_ms), number(&b, p->lower_ms),
+           number(&d, p->upper_ms));
+    printf("  throughput  %s samples/s", number(&a, predict_samples_per_second(c, p)));
+    if (predict_tokens_per_second(answers, 0) > 0)
+        printf(", %s tokens/s", number(&a, predict_tokens_per_second(answers, 0)));
+    putchar('\n');
+    printf("  memory      %s of %.0f GiB: %s\n", number(&a, (double)p->peak_memory_bytes / GIB),
+           c->gpu_spec->memory_gib, p->fits ? "fits" : "does not fit");
+    cell e;
+    printf("              weights %s, gradients %s, optimizer %s, activations %s\n", number(&a, p->weight_bytes / GIB),
+           number(&b, p->gradient_bytes / GIB), number(&d, p->optimizer_bytes / GIB),
+           number(&e, p->activation_bytes / GIB));
+    print_work(answers);
+    printf("; %.0f %% of the card's arithmetic, %.0f %% of its bandwidth\n", 100 * p->compute_share,
+           100 * p->memory_share);
+    if (answers->calibrated_rows > 0) printf("  calibrated  by %zu measured steps\n", answers->calibrated_rows);
+    double steps = predict_total_steps(r, c);
+    if (steps > 0)
+        printf("  total       %s for %.0f step%s\n", duration(&a, steps * p->step_ms / 1000), steps,
+               steps == 1 ? "" : "s");
+    double cost = predict_cost(r, c, p);
+    if (!isnan(cost)) printf("  cost        %s%s\n", number(&a, cost), steps > 0 ? "" : " for a million samples");
+}
+
+/* ---- A table ---------------------------------------------------------------------------------------------------- */
+
+enum {
+    GPU,
+    BATCH,
+    DIM,
+    TORCH,
+    STEP,
+    LOWER,
+    UPPER,
+    RATE,
+    TOKENS,
+    PEAK,
+    MEMORY,
+    OF,
+    FITS,
+    TOTAL,
+    COST,
+    WARNINGS,
+    COLUMN_COUNT
+};
+typedef cell row[COLUMN_COUNT];
+
+static const row headings = {[GPU] = {"GPU"},        [BATCH] = {"batch"},     [TORCH] = {"torch"},
+                             [STEP] = {"step, ms"},  [LOWER] = {"5 %"},       [UPPER] = {"95 %"},
+                             [RATE] = {"samples/s"}, [TOKENS] = {"tokens/s"}, [PEAK] = {"peak"},
+                             [MEMORY] = {"GiB"},     [OF] = {"of"},           [FITS] = {"fits"},
+                             [TOTAL] = {"total"},    [COST] = {"cost"},       [WARNINGS] = {"warnings"}};
+
+static void fill_row(const predict_request *r, const predict_answers *answers, size_t i, row out)
+{
+    const mdot_configuration *c = &answers->configurations[i];
+    const mdot_prediction *p = &answers->predictions[i];
+    snprintf(out[GPU].text, sizeof out[GPU].text, "%s", c->gpu_spec->name);
+    snprintf(out[BATCH].text, sizeof out[BATCH].text, "%" PRId64, c->batch);
+    number(&out[STEP], p->step_ms);
+    number(&out[LOWER], p->lower_ms);
+    number(&out[UPPER], p->upper_ms);
+    number(&out[RATE], predict_samples_per_second(c, p));
+    number(&out[TOKENS], predict_tokens_per_second(answers, i));
+    snprintf(out[DIM].text, sizeof out[DIM].text, "%" PRId64, answers->variants[answers->variant[i]].value);
+    snprintf(out[TORCH].text, sizeof out[TORCH].text, "%u.%u", c->torch / 100, c->torch % 100);
+    snprintf(out[PEAK].text, sizeof out[PEAK].text, "%.0f %%", 100 * largest_share(p));
+    number(&out[MEMORY], (double)p->peak_memory_bytes / GIB);
+    snprintf(out[OF].text, sizeof out[OF].text, "%.0f", c->gpu_spec->memory_gib);
+    snprintf(out[FITS].text, sizeof out[FITS].text, "%s", p->fits ? "yes" : "no");
+    duration(&out[TOTAL], predict_total_steps(r, c) * p->step_ms / 1000);
+    double cost = predict_cost(r, c, p);
+    if (isnan(cost))
+        snprintf(out[COST].text, sizeof out[COST].text, "-");
+    else
+        number(&out[COST], cost);
+    warning_words(&out[WARNINGS], cli_said_warnings(p));
+}
+
+/* Tables have the 80 columns of a terminal; what goes first where they would have more stands first here. What is
+ * warned of is said behind the table, too, and both ends of the interval go together. --wide shows all. */
+enum { TABLE_COLUMNS = 80 };
+static const int dropped[] = {PEAK, OF, TOKENS, WARNINGS, LOWER, UPPER, FITS};
+
+static int width_of_table(const int *widths, const bool *is_shown)
+{
+    int used = -2;
+    for (int c = 0; c < COLUMN_COUNT; c++) used += is_shown[c] ? widths[c] + 2 : 0;
+    return used;
+}
+
+static void drop_columns(const int *widths, bool *is_shown)
+{
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
+        bool is_second = dropped[i] == UPPER && !is_shown[LOWER];
+        if (is_second || width_of_table(widths, is_shown) > TABLE_COLUMNS) is_shown[dropped[i]] = false;
+    }
+}
+
+static void print_row(const row cells, const int *widths, const bool *is_shown)
+{
+    char line[sizeof(row) + 2 * COLUMN_COUNT + 1] = "";
+    int used = 0;
+    for (int c = 0; c < COLUMN_COUNT; c++) {
+        bool is_left = c == GPU || c == WARNINGS;
+        if (is_shown[c]) used += sprintf(line + used, "%*s  ", is_left ? -widths[c] : widths[c], cells[c].text);
+    }
+    while (used > 0 && line[used - 1] == ' ') used--;
+    printf("%.*s\n", used, line);
+}
+
+static void print_table(const predict_request *r, const predict_answers *answers)
+{
+    cli_text name;
+    int widths[COLUMN_COUNT];
+    bool is_shown[COLUMN_COUNT];
+    row titles;
+    memcpy(titles, headings, sizeof titles);
+    if (r->swept_dim != NULL)
+        snprintf(titles[DIM].text, sizeof titles[DIM].text, "%s", cli_printable(&name, r->swept_dim));
+    for (int c = 0; c < COLUMN_COUNT; c++) {
+        widths[c] = (int)strlen(titles[c].text);
+        is_shown[c] = true;
+    }
+    is_shown[DIM] = r->swept_dim != NULL;
+    is_shown[TORCH] = r->training.torch_count > 1;
+    is_shown[TOKENS] = predict_tokens_per_second(answers, 0) > 0;
+    is_shown[TOTAL] = predict_total_steps(r, &answers->configurations[0]) > 0;
+    is_shown[COST] = r->prices.given;
+    is_shown[WARNINGS] = all_warnings(answers) != 0;
+    for (size_t i = 0; i < answers->count; i++) {
+        row cells;
+        fill_row(r, answers, i, cells);
+        for (int c = 0; c < COLUMN_COUNT; c++)
+            if ((int)strlen(cells[c].text) > widths[c]) widths[c] = (int)strlen(cells[c].text);
+    }
+    cell batch = {""};
+    if (r->batch_count == 0 && !r->fit)
+        snprintf(batch.text, sizeof batch.text, "batch %" PRId64 " (the file's), ", answers->configurations[0].batch);
+    printf("%s: ", cli_printable(&name, r->job_path));
+    print_common(r, answers, batch.text, 2, 2);
+    print_work(answers);
+    if (answers->calibrated_rows > 0) printf("; calibrated by %zu measured steps", answers->calibrated_rows);
+    if (r->prices.given && predict_total_steps(r, &answers->configurations[0]) == 0)
+        printf("; cost of a million samples");
+    puts("\n");
+    if (!r->wide) drop_columns(widths, is_shown);
+    print_row(titles, widths, is_shown);
+    for (size_t i = 0; i < answers->count; i++) {
+        row cells;
+        fill_row(r, answers, i, cells);
+        print_row(cells, widths, is_shown);
+    }
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------- */
+
+static void print_json_prediction(const predict_request *r, const predict_answers *answers, size_t i)
+{
+    const mdot_configuration *c = &answers->configurations[i];
+    const mdot_prediction *p = &answers->predictions[i];
+    const mdot_explanation *e = r->explain ? answers->explanations[i] : NULL;
+    printf("{\"gpu\": ");
+    cli_json_string(stdout, c->gpu_spec->name);
+    cli_json_training(stdout, c);
+    printf(",\n   \"step_ms\": %.9g, \"lower_ms\": %.9g, \"upper_ms\": %.9g, \"samples_per_second\": %.9g,\n"
+           "   \"peak_memory_bytes\": %" PRIu64 ", \"gpu_memory_bytes\": %.0f, \"fits\": %s, ",
+           p->step_ms, p->lower_ms, p->upper_ms, predict_samples_per_second(c, p), p->peak_memory_bytes,
+           c->gpu_spec->memory_gib * GIB, p->fits ? "true" : "false");
+    if (predict_tokens_per_second(answers, i) > 0)
+        printf("\"tokens_per_second\": %.9g, ", predict_tokens_per_second(answers, i));
+    if (r->swept_dim != NULL) {
+        printf("\"dims\": {");
+        cli_json_string(stdout, r->swept_dim);
+        printf(": %" PRId64 "}, ", answers->variants[answers->variant[i]].value);
+    }
+    double steps = predict_total_steps(r, c);
+    if (steps > 0) printf("\"steps\": %.0f, \"total_seconds\": %.9g, ", steps, steps * p->step_ms / 1000);
+    double cost = predict_cost(r, c, p);
+    if (!isnan(cost)) printf("\"%s\": %.9g, ", steps > 0 ? "cost" : "cost_of_a_million_samples", cost);
+    printf("\"weight_bytes\": %.0f, \"gradient_bytes\": %.0f, \"optimizer_bytes\": %.0f, \"activation_bytes\": %.0f, ",
+           p->weight_bytes, p->gradient_bytes, p->optimizer_bytes, p->activation_bytes);
+    printf("\"compute_share\": %.6g, \"memory_share\": %.6g, \"unknown_share\": %.6g, ", p->compute_share,
+           p->memory_share, p->unknown_share);
+    printf("\"warnings\": [");
+    const char *comma = "";
+    for (int w = 0; w < WARNING_COUNT; w++) {
+        if ((p->warnings & warnings[w]) == 0) continue;
+        printf("%s\"%s\"", comma, mdot_warning_name(warnings[w]));
+        comma = ", ";
+    }
+    printf("]");
+    if (e != NULL) predict_json_explanation(answers, i);
+    printf("}");
+}
+
+static void print_json(const predict_request *r, const predict_answers *answers)
+{
+    printf("{\"schema\": \"mdot-predict/1\", \"mdot\": \"%s\", \"predictor\": ", mdot_version());
+    cli_json_string(stdout, answers->predictor);
+    printf(", \"compiler\": ");
+    cli_json_string(stdout, answers->compiler);
+    if (answers->calibrated_rows > 0) printf(", \"calibrated_by\": %zu", answers->calibrated_rows);
+    printf(",\n \"job\": ");
+    cli_json_string(stdout, r->job_path);
+    printf(", \"operators\": %zu, \"unknown\": %zu, \"parameters\": %.0f, \"frozen_parameters\": %.0f, \"file_batch\": "
+           "%" PRId64 ", \"flops_per_sample\": %.0f,\n \"predictions\": [",
+           answers->job.operator_count, answers->job.unknown_count, answers->job.parameters,
+           answers->job.frozen_parameters, answers->job.batch, answers->predictions[0].flops_per_sample);
+    for (size_t i = 0; i < answers->count; i++) {
+        printf("%s\n  ", i == 0 ? "" : ",");
+        print_json_prediction(r, answers, i);
+    }
+    printf("\n ]}\n");
+}
+
+mdot_status predict_print(const predict_request *request, const predict_answers *answers, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    if (request->json) {
+        print_json(request, answers);
+    } else if (answers->count == 1) {
+        print_one(request, answers);
+        if (request->explain) status = predict_explain(answers, err);
+    } else {
+        print_table(request, answers);
+    }
+    fflush(stdout); /* what is said about the answers follows them */
+    if (status == MDOT_OK && !request->reading.quiet) explain_warnings(answers);
+    return status;
+}

@@ -1,0 +1,157 @@
+/* predictor_inputs.c — see predictor_inputs.h. */
+#include "cli/predictor_inputs.h"
+#include "cli/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+#define NUMBER(id, text) NUMBER_##id,
+    MDOT_CONFIGURATION_MAP(NUMBER)
+#undef NUMBER
+        NUMBER_COUNT
+};
+
+static const char *const names[NUMBER_COUNT] = {
+#define NAME(id, text) [NUMBER_##id] = (text),
+    MDOT_CONFIGURATION_MAP(NAME)
+#undef NAME
+};
+
+/* By which option of `mdot predict` each is said. */
+static const char *const options[NUMBER_COUNT] = {
+    [NUMBER_BATCH] = "batch",
+    [NUMBER_GPU_COUNT] = "gpus",
+    [NUMBER_IS_FP32] = "precision",
+    [NUMBER_IS_TF32] = "precision",
+    [NUMBER_IS_AMP] = "precision",
+    [NUMBER_IS_NHWC] = "layout",
+    [NUMBER_IS_ADAM] = "optimizer",
+    [NUMBER_IS_ADAMW] = "optimizer",
+    [NUMBER_IS_AMP_BF16] = "precision",
+    [NUMBER_IS_BF16] = "precision",
+    [NUMBER_IS_PYTORCH] = "precision",
+    [NUMBER_IS_EAGER] = "attention",
+    [NUMBER_IS_COMPILED] = "compile",
+    [NUMBER_RECOMPUTES_BLOCKS] = "checkpoint",
+    [NUMBER_RECOMPUTES_SELECTIVELY] = "checkpoint",
+    [NUMBER_ACCUMULATE] = "accumulate",
+    [NUMBER_LINK_GBPS] = "link",
+    [NUMBER_NETWORK_GBPS] = "network",
+    [NUMBER_NODE_COUNT] = "nodes",
+    [NUMBER_DATA_PARALLEL] = "parallel",
+    [NUMBER_TENSOR_PARALLEL] = "parallel",
+    [NUMBER_PIPELINE_PARALLEL] = "parallel",
+    [NUMBER_EXPERT_PARALLEL] = "parallel",
+    [NUMBER_MICRO_BATCHES] = "parallel",
+    [NUMBER_ZERO_STAGE] = "parallel",
+    [NUMBER_TORCH] = "torch",
+};
+_Static_assert(NUMBER_COUNT == 26, "a new number of a configuration is said by an option, too");
+
+/* ---- What it reads ----------------------------------------------------------------------------------------------- */
+
+typedef struct reads {
+    bool any; /* it is a predictor of jobs */
+    bool number[NUMBER_COUNT];
+} reads;
+
+/* The columns' own names, or the first so many numbers. */
+static void read_columns(const mdot_tensor_info *info, reads *out)
+{
+    out->any = true;
+    if (info->columns[0] == '\0') {
+        for (int i = 0; i < NUMBER_COUNT && i < info->dim[0].offset; i++) out->number[i] = true;
+        return;
+    }
+    static const char between[] = ",";
+    for (const char *at = info->columns; *at != '\0';) {
+        size_t length = strcspn(at, between);
+        for (int i = 0; i < NUMBER_COUNT; i++)
+            if (strlen(names[i]) == length && memcmp(names[i], at, length) == 0) out->number[i] = true;
+        at += length;
+        at += strspn(at, between);
+    }
+}
+
+static reads find_reads(const mdot_predictor *predictor)
+{
+    reads found = {0};
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
+    mdot_predictor_get_info(predictor, &info);
+    for (size_t e = 0; e < info.entry_count; e++) {
+        mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
+        mdot_predictor_get_entry(predictor, e, &entry);
+        if (strcmp(entry.name, "predict") != 0 && strcmp(entry.name, "price") != 0) continue;
+        for (size_t i = 0; i < entry.input_count; i++) {
+            mdot_tensor_info tensor = MDOT_INIT(mdot_tensor_info);
+            mdot_predictor_get_input(predictor, e, i, &tensor);
+            if (strcmp(tensor.name, "configuration") == 0) read_columns(&tensor, &found);
+        }
+    }
+    return found;
+}
+
+/* ---- What it says ------------------------------------------------------------------------------------------------ */
+
+static bool is_first(int number)
+{
+    for (int i = 0; i < number; i++)
+        if (strcmp(options[i], options[number]) == 0) return false;
+    return true;
+}
+
+/* Of an option's numbers those that are read, or not. */
+static int count(const reads *r, const char *option, bool read)
+{
+    int found = 0;
+    for (int i = 0; i < NUMBER_COUNT; i++) found += strcmp(options[i], option) == 0 && r->number[i] == read;
+    return found;
+}
+
+/* Options all of whose numbers are read, or none, or some. */
+static void print_options(const reads *r, const char *title, bool some_read, bool some_not)
+{
+    char line[512];
+    int used = 0;
+    for (int i = 0; i < NUMBER_COUNT; i++) {
+        bool reads_some = count(r, options[i], true) > 0, lacks_some = count(r, options[i], false) > 0;
+        if (!is_first(i) || reads_some != some_read || lacks_some != some_not) continue;
+        used += snprintf(line + used, sizeof line - (size_t)used, "%s--%s", used > 0 ? ", " : "", options[i]);
+    }
+    if (used == 0) return;
+    int column = printf("%-11s", title);
+    cli_print_wrapped(stdout, line, column, column);
+}
+
+void cli_print_reads(const mdot_predictor *predictor)
+{
+    reads r = find_reads(predictor);
+    if (!r.any) return;
+    print_options(&r, "reads", true, false);
+    print_options(&r, "in part", true, true);
+    print_options(&r, "analytic-estimate", false, true);
+}
+
+static void json_numbers(const reads *r, const char *key, bool read)
+{
+    printf("\"%s\": [", key);
+    const char *between = "";
+    for (int i = 0; i < NUMBER_COUNT; i++) {
+        if (r->number[i] != read) continue;
+        printf("%s\"%s\"", between, names[i]);
+        between = ", ";
+    }
+    printf("]");
+}
+
+void cli_json_reads(const mdot_predictor *predictor)
+{
+    reads r = find_reads(predictor);
+    if (!r.any) return;
+    printf(",\n  \"configuration\": {");
+    json_numbers(&r, "reads", true);
+    printf(", ");
+    json_numbers(&r, "analytic-estimate", false);
+    printf("}");
+}

@@ -1,0 +1,309 @@
+/* report_html.c — a report as one HTML file that needs nothing else: no script, no font, no network. */
+#include "cli/report.h"
+#include "cli/predict_command.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GIB ((double)(1 << 30))
+
+static const char head[] =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+    "<title>How long it trains: mdot</title>\n<style>\n"
+    ":root{--paper:#fbfaf7;--sheet:#fff;--ink:#22262b;--soft:#6b7178;--line:#e4e1da;--good:#2c7a51;--bad:#b3392f;"
+    "--p0:#2f6db5;--p1:#c8741f;--p2:#3d9a6b;--p3:#a3509d;--p4:#c4473f;--p5:#6b8e23;--p6:#229198;--p7:#8a6d4b}\n"
+    "@media "
+    "(prefers-color-scheme:dark){:root{--paper:#16181b;--sheet:#1e2125;--ink:#e7e5e0;--soft:#9aa0a6;--line:#33373d;"
+    "--good:#6cc293;--bad:#ef8379;--p0:#6ea8e6;--p1:#eaa659;--p2:#6cc293;--p3:#cd8bc8;--p4:#ef8379;--p5:#a9c75f;--p6:#"
+    "63cdd3;"
+    "--p7:#c2a380}}\n"
+    "*{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);"
+    "font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
+    "main{max-width:960px;margin:0 auto;padding:40px 24px 64px}section.job{margin-bottom:72px}\n"
+    "h1{font-size:30px;line-height:1.2;margin:0 0 6px;letter-spacing:-.01em;overflow-wrap:anywhere}"
+    "h2{font-size:18px;margin:0 0 12px}p{margin:0 0 8px}.soft{color:var(--soft)}\n"
+    ".traits{display:flex;flex-wrap:wrap;gap:12px;margin:20px 0}.fact{background:var(--sheet);border:1px solid "
+    "var(--line);"
+    "border-radius:10px;padding:12px 18px;flex:1 1 150px}.fact b{display:block;font-size:24px;line-height:1.3}"
+    ".fact span{color:var(--soft);font-size:14px}\n"
+    ".sheet{background:var(--sheet);border:1px solid var(--line);border-radius:12px;padding:20px 24px;margin:18px "
+    "0;overflow-x:auto}\n"
+    "table{border-collapse:collapse;width:100%;font-size:15px;font-variant-numeric:tabular-nums}"
+    "th{font-weight:600;color:var(--soft);font-size:13px}th,td{text-align:right;padding:7px 10px;border-bottom:1px "
+    "solid "
+    "var(--line);white-space:nowrap}tr:last-child "
+    "td{border-bottom:0}th:first-child,td:first-child{text-align:left;padding-left:0}"
+    "td:last-child,th:last-child{padding-right:0}.best "
+    "td:first-child{font-weight:700}.yes{color:var(--good)}.no{color:var(--bad)}\n"
+    "svg{display:block;width:100%;height:auto;min-width:620px}svg text{font:13px system-ui,-apple-system,'Segoe "
+    "UI',Roboto,"
+    "'DejaVu Sans',sans-serif}.tick{fill:var(--soft)}.name{fill:var(--ink)}.grid{stroke:var(--line);fill:none}"
+    ".line{fill:none;stroke:var(--c);stroke-width:2.2;stroke-linejoin:round}.lead{fill:none;stroke:var(--c);opacity:."
+    "45}"
+    "circle,.fill{fill:var(--c)}.limit{stroke:var(--ink);stroke-width:2;fill:none}\n"
+    ".c0{--c:var(--p0)}.c1{--c:var(--p1)}.c2{--c:var(--p2)}.c3{--c:var(--p3)}.c4{--c:var(--p4)}.c5{--c:var(--p5)}"
+    ".c6{--c:var(--p6)}.c7{--c:var(--p7)}\n"
+    "ul{margin:0;padding-left:20px}li{margin:4px 0}footer{color:var(--soft);font-size:14px;border-top:1px solid "
+    "var(--line);"
+    "padding-top:16px}\n@media print{.sheet,.fact{break-inside:avoid}}\n</style>\n</head>\n<body>\n<main>\n";
+
+void page_begin(FILE *out)
+{
+    fputs(head, out);
+}
+
+void page_end(FILE *out, const char *predictor)
+{
+    fprintf(out, "<footer><p>Made by mdot %s with the predictor ", mdot_version());
+    page_text(out, predictor);
+    fprintf(out,
+            ". Times are predictions: medians with an interval that nine of ten steps should lie in.</p></footer>\n"
+            "</main>\n</body>\n</html>\n");
+}
+
+/* ---- One job ----------------------------------------------------------------------------------------------------- */
+
+static double rate_of(const page_card *card)
+{
+    return 1000 * cli_samples_of_step(&card->configuration) / card->prediction.step_ms;
+}
+
+/* The card that trains most samples a second of those that the job fits; the first where it fits none. */
+static size_t best_card(const page_job *job)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < job->card_count; i++) {
+        bool fits = job->cards[i].prediction.fits, best_fits = job->cards[best].prediction.fits;
+        if (fits && (!best_fits || rate_of(&job->cards[i]) > rate_of(&job->cards[best]))) best = i;
+    }
+    return best;
+}
+
+static void write_fact(FILE *out, const char *value, const char *what)
+{
+    fprintf(out, "<div class=\"fact\"><b>");
+    page_text(out, value);
+    fprintf(out, "</b><span>%s</span></div>\n", what);
+}
+
+static void write_traits(FILE *out, const page_job *job)
+{
+    const page_card *best = &job->cards[best_card(job)];
+    char number[16], text[64];
+    fputs("<div class=\"traits\">\n", out);
+    write_fact(out, best->gpu->name, best->prediction.fits ? "is the fastest that it fits" : "does not hold it");
+    snprintf(text, sizeof text, "%.3g ms", best->prediction.step_ms);
+    write_fact(out, text, "a training step there");
+    snprintf(text, sizeof text, "%s", cli_short_number(rate_of(best), number));
+    write_fact(out, text, "samples a second");
+    snprintf(text, sizeof text, "%.2f GiB", (double)best->prediction.peak_memory_bytes / GIB);
+    write_fact(out, text, "memory at the peak");
+    fputs("</div>\n", out);
+}
+
+static void write_table(FILE *out, const page_job *job)
+{
+    size_t best = best_card(job);
+    fputs("<div class=\"sheet\"><h2>On each GPU</h2>\n<table>\n<tr><th>GPU</th><th>step, ms</th><th>90 % interval</th>"
+          "<th>samples/s</th><th>GiB</th><th>of</th><th>fits</th><th>share of peak</th></tr>\n",
+          out);
+    for (size_t i = 0; i < job->card_count; i++) {
+        const page_card *card = &job->cards[i];
+        const mdot_prediction *p = &card->prediction;
+        fprintf(out, "<tr%s><td>", i == best && p->fits ? " class=\"best\"" : "");
+        page_text(out, card->gpu->name);
+        fprintf(out, "</td><td>%.4g</td><td>%.3g to %.3g</td><td>%.4g</td><td>%.2f</td><td>%.0f</td>", p->step_ms,
+                p->lower_ms, p->upper_ms, rate_of(card), (double)p->peak_memory_bytes / GIB, card->gpu->memory_gib);
+        fprintf(out, "<td class=\"%s\">%s</td><td>%.0f %%</td></tr>\n", p->fits ? "yes" : "no", p->fits ? "yes" : "no",
+                100 * fmax(p->compute_share, p->memory_share));
+    }
+    fputs("</table></div>\n", out);
+}
+
+/* A line for each GPU, a column for each version of PyTorch. */
+static void write_versions(FILE *out, const page_job *job, const cli_training *t)
+{
+    if (t->torch_count < 2) return;
+    fputs("<div class=\"sheet\"><h2>A step in ms, by version of PyTorch</h2>\n<table>\n<tr><th>GPU</th>", out);
+    for (size_t v = 0; v < t->torch_count; v++) fprintf(out, "<th>%u.%u</th>", t->torch[v] / 100, t->torch[v] % 100);
+    fputs("</tr>\n", out);
+    for (size_t i = 0; i < job->card_count; i++) {
+        fputs("<tr><td>", out);
+        page_text(out, job->cards[i].gpu->name);
+        fputs("</td>", out);
+        for (size_t v = 0; v < t->torch_count; v++) fprintf(out, "<td>%.4g</td>", job->cards[i].with[v].step_ms);
+        fputs("</tr>\n", out);
+    }
+    fprintf(out, "</table>\n<p class=\"soft\">All else is of PyTorch %u.%u.</p></div>\n", t->torch[0] / 100,
+            t->torch[0] % 100);
+}
+
+static void write_times(FILE *out, const page_job *job)
+{
+    double values[PAGE_MAX_GPUS][PAGE_MAX_PARTS] = {{0}};
+    const char *names[PAGE_MAX_GPUS];
+    bool estimated = false;
+    for (size_t i = 0; i < job->card_count; i++) {
+        mdot_explanation_info e = predict_explained(job->cards[i].explanation, &job->cards[i].prediction);
+        const double ms[] = {e.forward_ms,       e.data_gradient_ms, e.weight_gradient_ms, e.optimizer_ms, e.host_ms,
+                             e.communication_ms, e.idle_ms};
+        memcpy(values[i], ms, sizeof ms);
+        names[i] = job->cards[i].gpu->name;
+        estimated = estimated || e.approximate != 0;
+    }
+    fprintf(out, "<div class=\"sheet\"><h2>Where the time goes</h2>\n");
+    page_draw_bars(out, &(page_bars){.title = "Where the time of a step goes",
+                                     .unit = "ms",
+                                     .parts = {"forward", "gradients of data", "of parameters", "optimizer", "host",
+                                               "other GPUs", "idle"},
+                                     .part_count = 7,
+                                     .row_count = job->card_count,
+                                     .names = names,
+                                     .values = values});
+    if (estimated) fputs("<p class=\"soft\">Estimated where the predictor has no input.</p>\n", out);
+    fputs("</div>\n", out);
+}
+
+static void write_memory(FILE *out, const page_job *job)
+{
+    double values[PAGE_MAX_GPUS][PAGE_MAX_PARTS] = {{0}}, limits[PAGE_MAX_GPUS];
+    const char *names[PAGE_MAX_GPUS];
+    for (size_t i = 0; i < job->card_count; i++) {
+        const mdot_prediction *p = &job->cards[i].prediction;
+        values[i][0] = p->weight_bytes / GIB;
+        values[i][1] = p->gradient_bytes / GIB;
+        values[i][2] = p->activation_bytes / GIB;
+        values[i][3] = p->optimizer_bytes / GIB;
+        limits[i] = job->cards[i].gpu->memory_gib;
+        names[i] = job->cards[i].gpu->name;
+    }
+    fprintf(out, "<div class=\"sheet\"><h2>Memory, and what each card has</h2>\n");
+    page_draw_bars(out, &(page_bars){.title = "What the memory is made of",
+                                     .unit = "GiB",
+                                     .parts = {"weights", "gradients", "activations", "optimizer"},
+                                     .part_count = 4,
+                                     .row_count = job->card_count,
+                                     .names = names,
+                                     .values = values,
+                                     .limits = limits});
+    fputs("</div>\n", out);
+}
+
+/* ---- By type of operator, on the best card ----------------------------------------------------------------------- */
+
+/* Parts have the colours of those above: the optimizer's is the fourth, what is waited for the fifth. */
+enum { MOST_TYPES = 8, OPTIMIZER_PART = 3, WAITING_PART, TYPE_PARTS };
+
+typedef struct type_time {
+    const char *type;
+    double ms[TYPE_PARTS];
+} type_time;
+
+static double all_ms(const type_time *t)
+{
+    double sum = 0;
+    for (int part = 0; part < TYPE_PARTS; part++) sum += t->ms[part];
+    return sum;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = all_ms(a), y = all_ms(b);
+    return x > y ? -1 : x < y;
+}
+
+/* False when memory is out. */
+static bool write_types(FILE *out, const page_job *job)
+{
+    const page_card *card = &job->cards[best_card(job)];
+    type_time *types = calloc(job->info.operator_count, sizeof *types);
+    size_t count = 0;
+    if (types == NULL) return false;
+    for (size_t i = 0; i < job->info.operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_operator_time s = predict_explained_operator(card->explanation, &card->prediction, i);
+        mdot_job_get_operator(job->job, i, &op);
+        size_t t = 0;
+        while (t < count && strcmp(types[t].type, op.type) != 0) t++;
+        if (t == count) types[count++].type = op.type;
+        types[t].ms[0] += s.forward_ms;
+        types[t].ms[1] += s.data_gradient_ms + s.weight_gradient_ms;
+        types[t].ms[OPTIMIZER_PART] += s.optimizer_ms;
+    }
+    qsort(types, count, sizeof *types, compare);
+    for (size_t t = MOST_TYPES; t < count; t++) {
+        types[MOST_TYPES - 1].type = "others";
+        for (int k = 0; k < TYPE_PARTS; k++) types[MOST_TYPES - 1].ms[k] += types[t].ms[k];
+    }
+    if (count > MOST_TYPES) count = MOST_TYPES;
+    double values[MOST_TYPES + 1][PAGE_MAX_PARTS] = {{0}};
+    const char *names[MOST_TYPES + 1];
+    for (size_t t = 0; t < count; t++) {
+        names[t] = types[t].type;
+        memcpy(values[t], types[t].ms, sizeof types[t].ms);
+    }
+    mdot_explanation_info e = predict_explained(card->explanation, &card->prediction);
+    values[count][WAITING_PART] = e.host_ms + e.communication_ms + e.idle_ms;
+    names[count++] = "none: waiting";
+    fprintf(out, "<div class=\"sheet\"><h2>By operator, on ");
+    page_text(out, card->gpu->name);
+    fputs("</h2>\n", out);
+    page_draw_bars(out, &(page_bars){.title = "Time by operator",
+                                     .unit = "ms",
+                                     .parts = {"forward", "backward", "", "optimizer", "waiting"},
+                                     .part_count = TYPE_PARTS,
+                                     .row_count = count,
+                                     .names = names,
+                                     .values = values});
+    fputs("</div>\n", out);
+    free(types);
+    return true;
+}
+
+static void write_warnings(FILE *out, const page_job *job, const cli_training *t)
+{
+    uint32_t bits = 0;
+    for (size_t i = 0; i < job->card_count; i++) {
+        bits |= cli_said_warnings(&job->cards[i].prediction);
+        for (size_t v = 0; v < t->torch_count; v++) bits |= cli_said_warnings(&job->cards[i].with[v]);
+    }
+    if (bits == 0) return;
+    fputs("<div class=\"sheet\"><h2>What to keep in mind</h2>\n<ul>\n", out);
+    for (uint32_t bit = 0; bit < 32; bit++) {
+        if ((bits & 1u << bit) == 0 || mdot_warning_text(1u << bit) == NULL) continue;
+        fprintf(out, "<li>%s</li>\n", mdot_warning_text(1u << bit));
+    }
+    fputs("</ul></div>\n", out);
+}
+
+bool page_write_job(FILE *out, const page_job *job, const cli_training *training)
+{
+    const page_card *first = &job->cards[0];
+    char parameters[16], flops[16];
+    cli_sentence sentence;
+    fputs("<section class=\"job\">\n<h1>", out);
+    page_text(out, job->path);
+    fprintf(out, "</h1>\n<p class=\"soft\">batch %lld, ", (long long)first->configuration.batch);
+    bool is_estimated = (first->prediction.warnings & MDOT_WARN_ANALYTIC_ESTIMATE) != 0;
+    page_text(out,
+              cli_describe_training(&sentence, training, &first->configuration, &job->info, job->attends, is_estimated));
+    fprintf(out, ". %s parameters, %s FLOP a sample.", cli_short_number(first->prediction.parameters, parameters),
+            cli_short_number(first->prediction.flops_per_sample, flops));
+    if (job->calibrated_rows > 0) fprintf(out, " Calibrated by %zu measured steps.", job->calibrated_rows);
+    fputs("</p>\n", out);
+    write_traits(out, job);
+    write_table(out, job);
+    write_versions(out, job, training);
+    fputs("<div class=\"sheet\"><h2>Time against batch</h2>\n", out);
+    page_draw_batches(out, job);
+    fputs("</div>\n", out);
+    write_times(out, job);
+    bool is_whole = write_types(out, job);
+    write_memory(out, job);
+    write_warnings(out, job, training);
+    fputs("</section>\n", out);
+    return is_whole;
+}

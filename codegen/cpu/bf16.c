@@ -1,0 +1,88 @@
+/* bf16.c — see bf16.h.
+ *
+ * vdpbf16ps (Intel SDM volume 2) rounds after each of its two products, the odd elements' first, takes denormals for
+ * zero and gives zero for them. In plain vectors it is two fused multiply-adds in that order, which differ from it in
+ * denormals alone.
+ */
+#include "codegen/cpu/bf16.h"
+
+#include "codegen/cpu/arith.h"
+
+mdot_dtype cg_stored_dtype(const cg_cpu_target *target, const pl_buffer *buffer)
+{
+    bool narrows =
+        buffer->kind == PL_WEIGHT ? target->products != CG_MATMUL_F32 : target->products > CG_MATMUL_WIDENED;
+    return narrows && pl_is_half(buffer) ? MDOT_DTYPE_BF16 : buffer->type.dtype;
+}
+
+bool cg_multiplies_half(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel)
+{
+    return target->products > CG_MATMUL_WIDENED && pl_is_matrix(plan, kernel);
+}
+
+static bool has_instructions(const cg_emitter *e)
+{
+    return e->target->products >= CG_MATMUL_BF16 && !e->target->use_generic_vectors;
+}
+
+LLVMValueRef cg_narrow(cg_emitter *e, LLVMValueRef value)
+{
+    if (!has_instructions(e) || cg_lanes(value) != e->target->lanes) return cg_to_storage(e, value, MDOT_DTYPE_BF16);
+    LLVMValueRef narrow = LLVMBuildFPTrunc(e->builder, value, cg_like(LLVMTypeOf(value), e->bf16), "");
+    return LLVMBuildBitCast(e->builder, narrow, cg_like(LLVMTypeOf(value), e->i16), "");
+}
+
+LLVMValueRef cg_widen(cg_emitter *e, LLVMValueRef stored)
+{
+    return cg_from_storage(e, stored, MDOT_DTYPE_BF16);
+}
+
+LLVMTypeRef cg_stored_type(cg_emitter *e, const pl_plan *plan, int buffer)
+{
+    return cg_storage_type(e, cg_stored_dtype(e->target, &plan->buffers[buffer]));
+}
+
+static bool is_narrow(const cg_emitter *e, const pl_plan *plan, int buffer)
+{
+    return cg_stored_dtype(e->target, &plan->buffers[buffer]) == MDOT_DTYPE_BF16;
+}
+
+LLVMValueRef cg_load_elements(cg_emitter *e, const pl_plan *plan, int buffer, LLVMValueRef address, int lanes)
+{
+    LLVMValueRef stored = cg_load(e, cg_vector(e, cg_stored_type(e, plan, buffer), lanes), address, 0);
+    return is_narrow(e, plan, buffer) ? cg_widen(e, stored) : stored;
+}
+
+void cg_store_elements(cg_emitter *e, const pl_plan *plan, int buffer, LLVMValueRef value, LLVMValueRef address)
+{
+    cg_store(e, is_narrow(e, plan, buffer) ? cg_narrow(e, value) : value, address, 0);
+}
+
+static LLVMValueRef as_f32(cg_emitter *e, LLVMValueRef bits)
+{
+    return LLVMBuildBitCast(e->builder, bits, cg_like(LLVMTypeOf(bits), e->f32), "");
+}
+
+LLVMValueRef cg_low_of_bf16(cg_emitter *e, LLVMValueRef pairs)
+{
+    return as_f32(e, LLVMBuildShl(e->builder, pairs, cg_const_int(LLVMTypeOf(pairs), 16), ""));
+}
+
+LLVMValueRef cg_high_of_bf16(cg_emitter *e, LLVMValueRef pairs)
+{
+    return as_f32(e, LLVMBuildAnd(e->builder, pairs, cg_const_int(LLVMTypeOf(pairs), 0xffff0000), ""));
+}
+
+LLVMValueRef cg_bf16_dot(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc)
+{
+    if (has_instructions(e)) {
+        LLVMTypeRef halves = cg_vector(e, e->bf16, 2 * e->target->lanes);
+        LLVMValueRef args[] = {acc, LLVMBuildBitCast(e->builder, a, halves, ""),
+                               LLVMBuildBitCast(e->builder, b, halves, "")};
+        return cg_intrinsic(e, "llvm.x86.avx512bf16.dpbf16ps.512", NULL, args, 3);
+    }
+    LLVMValueRef high_a = cg_high_of_bf16(e, a), high_b = cg_high_of_bf16(e, b);
+    acc = cg_fma(e, high_a, high_b, acc);
+    LLVMValueRef low_a = cg_low_of_bf16(e, a), low_b = cg_low_of_bf16(e, b);
+    return cg_fma(e, low_a, low_b, acc);
+}

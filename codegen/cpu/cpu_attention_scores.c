@@ -1,0 +1,42 @@
+/* cpu_attention_scores.c — what both forms of attention take a score to be, and which multiplies in 16 bits: cpu_attention.h. */
+#include "codegen/cpu/cpu_attention.h"
+
+#include <float.h>
+#include <math.h>
+
+const double cg_log2_e = 1.4426950408889634;
+const double cg_no_maximum = -FLT_MAX;
+
+LLVMValueRef cg_scale_mask(cg_emitter *e, LLVMValueRef value)
+{
+    LLVMTypeRef type = LLVMTypeOf(value);
+    LLVMValueRef never = cg_const(e, type, -INFINITY);
+    LLVMValueRef scaled = cg_fmul(e, value, cg_const(e, type, cg_log2_e));
+    LLVMValueRef finite = cg_fmax(e, scaled, cg_const(e, type, 0.5 * cg_no_maximum));
+    return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOEQ, value, never, ""), never, finite);
+}
+
+bool cg_scores_are_finished(const pl_attention *k)
+{
+    return k->softcap > 0 || (k->mask >= 0 && k->replaces < 0);
+}
+
+LLVMValueRef cg_finish_score(cg_emitter *e, const pl_attention *k, LLVMValueRef product, LLVMValueRef mask)
+{
+    LLVMTypeRef type = LLVMTypeOf(product);
+    LLVMValueRef score = product;
+    if (k->softcap > 0) {
+        LLVMValueRef part = cg_fmul(e, product, cg_const(e, type, 1 / (k->softcap * cg_log2_e)));
+        score = cg_fmul(e, cg_tanh(e, part), cg_const(e, type, k->softcap * cg_log2_e));
+    }
+    if (mask == NULL) return score;
+    LLVMValueRef sum = cg_fadd(e, score, mask);
+    if (!(k->replaces < 0)) return sum;
+    LLVMValueRef limit = cg_scale_mask(e, cg_const(e, type, k->replaces));
+    return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOLE, mask, limit, ""), mask, sum);
+}
+
+bool cg_attention_is_half(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
+{
+    return cg_multiplies_half(target, plan, &(pl_kernel){.kind = PL_ATTENTION, .attention = *k});
+}

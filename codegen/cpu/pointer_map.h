@@ -1,0 +1,69 @@
+/* pointer_map.h — pointer → pointer, for walks over expressions that must visit a shared sub-tree once.
+ *
+ * Open addressing in a power of two of slots, at most half of them full. The first slots stand in the structure itself;
+ * more come from an arena. When memory is out a pair is not kept: walks stay right and become slower, and the arena
+ * remembers that it failed.
+ */
+#ifndef CG_CPU_POINTER_MAP_H
+#define CG_CPU_POINTER_MAP_H
+
+#include "ir/arena.h"
+
+#include <stdint.h>
+
+typedef struct cg_pointer_map_slot {
+    const void *key; /* NULL: free */
+    void *value;
+} cg_pointer_map_slot;
+
+enum { CG_POINTER_MAP_FIRST_SLOTS = 128 };
+
+typedef struct cg_pointer_map {
+    ir_arena *arena;
+    size_t slots, used;
+    cg_pointer_map_slot *slot;
+    cg_pointer_map_slot first[CG_POINTER_MAP_FIRST_SLOTS];
+} cg_pointer_map;
+
+static inline void cg_pointer_map_init(cg_pointer_map *memo, ir_arena *arena)
+{
+    memo->arena = arena;
+    memo->slots = CG_POINTER_MAP_FIRST_SLOTS;
+    memo->used = 0;
+    memo->slot = memo->first;
+    for (int i = 0; i < CG_POINTER_MAP_FIRST_SLOTS; i++) memo->first[i].key = NULL;
+}
+
+/* The key's slot, or the free one where it belongs. */
+static inline cg_pointer_map_slot *cg_pointer_map_find(cg_pointer_map_slot *slots, size_t count, const void *key)
+{
+    for (size_t i = (uintptr_t)key / 16 * UINT64_C(0x9E3779B97F4A7C15) >> 20;; i++) {
+        cg_pointer_map_slot *slot = &slots[i & (count - 1)];
+        if (slot->key == key || slot->key == NULL) return slot;
+    }
+}
+
+static inline bool cg_pointer_map_get(const cg_pointer_map *memo, const void *key, void **out_value)
+{
+    const cg_pointer_map_slot *slot = cg_pointer_map_find(memo->slot, memo->slots, key);
+    if (slot->key == NULL) return false;
+    *out_value = slot->value;
+    return true;
+}
+
+static inline void cg_pointer_map_put(cg_pointer_map *memo, const void *key, void *value)
+{
+    if (2 * memo->used >= memo->slots) {
+        size_t slots = 4 * memo->slots;
+        cg_pointer_map_slot *wider = IR_NEW_ARRAY(memo->arena, cg_pointer_map_slot, slots);
+        if (wider == NULL) return;
+        for (size_t i = 0; i < memo->slots; i++)
+            if (memo->slot[i].key != NULL) *cg_pointer_map_find(wider, slots, memo->slot[i].key) = memo->slot[i];
+        memo->slots = slots;
+        memo->slot = wider;
+    }
+    *cg_pointer_map_find(memo->slot, memo->slots, key) = (cg_pointer_map_slot){key, value};
+    memo->used++;
+}
+
+#endif

@@ -1,0 +1,165 @@
+/* register_tile.c — the register tile and the walk over rows: see register_tile.h. */
+#include "codegen/cpu/register_tile.h"
+
+#include "codegen/cpu/bf16.h"
+
+#include <assert.h>
+
+/* Steps of k that the inner loop does a turn: enough to hide the loop's own instructions; more changes nothing. There
+ * are half as many in all of pairs, and the shadow's pieces need as many turns. */
+enum { UNROLL = 4, UNROLL_PAIRS = 2 };
+
+static int64_t steps_a_turn(bool pairs)
+{
+    return pairs ? UNROLL_PAIRS : UNROLL;
+}
+
+/* Tiles at the end of a walk. Four rows still keep two FMA units busy on sixteen accumulators. */
+enum { TAIL_ROWS = 4 };
+
+/* ---- The inner loop --------------------------------------------------------------------------------------------- */
+
+/* One outer product: the panel's row at `panel`, the rows' scalars at `offset` from their pointers. */
+static void add_outer_product(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef offset,
+                              LLVMValueRef panel)
+{
+    int lanes = e->target->lanes;
+    LLVMTypeRef element = tile->pairs ? e->i32 : e->f32, vector = cg_vector(e, element, lanes);
+    unsigned scalar_alignment = tile->pairs ? 2 : 0; /* bfloat16's, where rows may begin at any element */
+    LLVMValueRef right[CG_MAX_TILE_VECTORS];
+    for (int j = 0; j < tile->vectors; j++)
+        right[j] = cg_load(e, vector, cg_at(e, element, panel, cg_int(e, (int64_t)j * lanes)), 4 * (unsigned)lanes);
+    for (int i = 0; i < tile->rows; i++) {
+        LLVMValueRef scalar = cg_load(e, element, cg_at(e, element, operands->row[i], offset), scalar_alignment);
+        LLVMValueRef left = cg_splat(e, scalar, lanes);
+        LLVMValueRef *acc = tile->acc + i * tile->vectors;
+        for (int j = 0; j < tile->vectors; j++)
+            acc[j] = tile->pairs ? cg_bf16_dot(e, left, right[j], acc[j]) : cg_fma(e, left, right[j], acc[j]);
+    }
+}
+
+/* The outer products of steps k … k + steps - 1. */
+static void add_steps(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef k, int steps)
+{
+    cg_tile_operands at_k = *operands;
+    LLVMValueRef row_offset = cg_imul(e, k, operands->row_step);
+    for (int i = 0; i < tile->rows; i++) at_k.row[i] = cg_at(e, e->f32, operands->row[i], row_offset);
+    LLVMValueRef panel = cg_at(e, e->f32, operands->panel, cg_imul(e, k, cg_int(e, operands->panel_step)));
+    for (int s = 0; s < steps; s++) {
+        LLVMValueRef ahead = cg_imul(e, cg_int(e, s), operands->row_step);
+        add_outer_product(e, tile, &at_k, ahead, cg_at(e, e->f32, panel, cg_int(e, s * operands->panel_step)));
+    }
+}
+
+static void add_loop(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef from, LLVMValueRef to,
+                     int steps, bool guarded, const cg_shadow *shadow)
+{
+    cg_loop loop;
+    int count = tile->rows * tile->vectors;
+    cg_loop_begin(e, &loop, from, to, steps, count, tile->acc, guarded);
+    for (int i = 0; i < count; i++) tile->acc[i] = loop.carried[i];
+    add_steps(e, tile, operands, loop.index, steps);
+    if (shadow != NULL) {
+        LLVMValueRef turn = LLVMBuildUDiv(e->builder, cg_isub(e, loop.index, from), cg_int(e, steps), "");
+        shadow->emit(e, shadow->context, turn);
+    }
+    cg_loop_end(e, &loop, tile->acc);
+    for (int i = 0; i < count; i++) tile->acc[i] = loop.out[i];
+}
+
+int64_t cg_tile_turns(bool pairs, int64_t count)
+{
+    return count / steps_a_turn(pairs);
+}
+
+void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count,
+                        const cg_shadow *shadow)
+{
+    int64_t unroll = steps_a_turn(tile->pairs);
+    if (LLVMIsAConstantInt(count) == NULL) {
+        assert(shadow == NULL);
+        LLVMValueRef whole = cg_round_down(e, count, unroll);
+        add_loop(e, tile, operands, cg_int(e, 0), whole, (int)unroll, true, NULL);
+        add_loop(e, tile, operands, whole, count, 1, true, NULL);
+        return;
+    }
+    int64_t steps = LLVMConstIntGetSExtValue(count), done = steps % unroll;
+    if (done > 0) add_steps(e, tile, operands, cg_int(e, 0), (int)done);
+    if (shadow != NULL) {
+        int64_t end = done + shadow->pieces * unroll;
+        assert(shadow->pieces > 0 && end <= steps);
+        add_loop(e, tile, operands, cg_int(e, done), cg_int(e, end), (int)unroll, false, shadow);
+        done = end;
+    }
+    if (steps > done) add_loop(e, tile, operands, cg_int(e, done), count, (int)unroll, false, NULL);
+}
+
+/* ---- The walk over rows ----------------------------------------------------------------------------------------- */
+
+LLVMValueRef cg_row_pointer(cg_emitter *e, LLVMTypeRef element, const cg_rows *rows, int i, LLVMValueRef base,
+                            LLVMValueRef stride)
+{
+    if (rows->clamped) return cg_at(e, element, base, cg_imul(e, rows->index[i], stride));
+    /* From the tile's first row, so that a constant stride becomes a displacement of one address. */
+    LLVMValueRef first = cg_at(e, element, base, cg_imul(e, rows->index[0], stride));
+    return cg_at(e, element, first, cg_imul(e, cg_int(e, i), stride));
+}
+
+/* How many rows tiles of TAIL_ROWS should cover when `remainder` are left over from tiles of tile_rows: giving back a
+ * few whole tiles to leave the fewest surplus rows. For tiles of six: 0 7 8 3 4 11. */
+static int tail_rows(int tile_rows, int remainder)
+{
+    int best = remainder, least = TAIL_ROWS;
+    for (int rows = remainder; rows < remainder + TAIL_ROWS * tile_rows; rows += tile_rows) {
+        int surplus = (TAIL_ROWS - rows % TAIL_ROWS) % TAIL_ROWS;
+        if (surplus < least) best = rows, least = surplus;
+    }
+    return best;
+}
+
+/* Rows 0 … the result are covered by whole tiles, the rest by tiles of TAIL_ROWS. tail_rows of every remainder is a
+ * byte of one constant. */
+LLVMValueRef cg_whole_tile_rows(cg_emitter *e, LLVMValueRef count)
+{
+    int tile_rows = e->target->tile_rows;
+    uint64_t table = 0;
+    assert(tile_rows <= 8 && tail_rows(tile_rows, tile_rows - 1) < 256);
+    for (int r = 0; r < tile_rows; r++) table |= (uint64_t)tail_rows(tile_rows, r) << (8 * r);
+    LLVMValueRef remainder = LLVMBuildURem(e->builder, count, cg_int(e, tile_rows), "");
+    LLVMValueRef shifted =
+        LLVMBuildLShr(e->builder, cg_int(e, (int64_t)table), cg_imul(e, remainder, cg_int(e, 8)), "");
+    LLVMValueRef tail = LLVMBuildAnd(e->builder, shifted, cg_int(e, 255), "");
+    return cg_imax(e, cg_isub(e, count, tail), cg_int(e, 0)); /* too few rows to give a tile back: all are tail */
+}
+
+static void for_tiles(cg_emitter *e, LLVMValueRef from, LLVMValueRef to, int tile_rows, bool clamped,
+                      LLVMValueRef *carried, int carried_count, cg_rows_body body, void *context)
+{
+    cg_loop loop;
+    cg_rows rows = {.count = tile_rows, .clamped = clamped};
+    LLVMValueRef last = cg_isub(e, to, cg_int(e, 1));
+    cg_loop_begin(e, &loop, from, to, tile_rows, carried_count, carried, true);
+    for (int i = 0; i < tile_rows; i++) {
+        LLVMValueRef row = cg_iadd(e, loop.index, cg_int(e, i));
+        rows.index[i] = clamped && i > 0 ? cg_imin(e, row, last) : row;
+    }
+    for (int i = 0; i < carried_count; i++) carried[i] = loop.carried[i];
+    body(e, context, &rows, carried);
+    cg_loop_end(e, &loop, carried);
+    for (int i = 0; i < carried_count; i++) carried[i] = loop.out[i];
+}
+
+void cg_for_rows(cg_emitter *e, LLVMValueRef count, LLVMValueRef *carried, int carried_count, cg_rows_body body,
+                 void *context)
+{
+    int tile_rows = e->target->tile_rows;
+    if (LLVMIsAConstantInt(count) != NULL && LLVMConstIntGetSExtValue(count) <= tile_rows) {
+        cg_rows rows = {.count = (int)LLVMConstIntGetSExtValue(count)};
+        for (int i = 0; i < rows.count; i++) rows.index[i] = cg_int(e, i);
+        body(e, context, &rows, carried);
+        return;
+    }
+    LLVMValueRef split = cg_whole_tile_rows(e, count);
+    for_tiles(e, cg_int(e, 0), split, tile_rows, false, carried, carried_count, body, context);
+    for_tiles(e, split, count, TAIL_ROWS, true, carried, carried_count, body, context);
+}

@@ -1,0 +1,148 @@
+/* barriers.c — what steps touch of a block's memory, and which of them must therefore wait for all threads (see barriers.h).
+ *
+ * A step that meets inside (to stage rows, to join shares) has two phases; what it touched in the first is settled when
+ * it ends.
+ */
+#include "codegen/cuda/barriers.h"
+
+#include <string.h>
+
+typedef struct touch {
+    cu_space_kind kind;
+    size_t begin, end;
+    bool is_written;
+} touch;
+
+enum { MOST_TOUCHES = 3 * 64 };
+
+typedef struct phase {
+    int count;
+    bool is_full; /* and more was touched: taken to meet everything */
+    touch touches[MOST_TOUCHES];
+} phase;
+
+typedef struct step_phases {
+    bool meets; /* between first and last */
+    phase first, last;
+} step_phases;
+
+static void add(phase *p, cu_space_kind kind, size_t begin, size_t size_bytes, bool is_written)
+{
+    if (kind != CU_SHARED && kind != CU_SCRATCH) return;
+    for (int k = 0; k < p->count; k++)
+        if (p->touches[k].kind == kind && p->touches[k].begin == begin && p->touches[k].is_written == is_written)
+            return;
+    if (p->count < MOST_TOUCHES)
+        p->touches[p->count++] = (touch){kind, begin, begin + size_bytes, is_written};
+    else
+        p->is_full = true;
+}
+
+static void add_home(phase *p, const cu_placement *home, bool is_written)
+{
+    const cu_place *places[] = {&home->plain, &home->half};
+    for (int k = 0; k < 2; k++) add(p, places[k]->kind, places[k]->offset_bytes, places[k]->size_bytes, is_written);
+}
+
+static void describe(const cu_layout *layout, int number, step_phases *out)
+{
+    const cu_step *step = &layout->stages->steps[number];
+    memset(out, 0, sizeof *out);
+    const cu_step_kind *kind = layout->stages->schedule->kinds[step->kernel->kind];
+    out->meets = layout->work_bytes[number] > 0;
+    for (int k = 0; k < step->access_count; k++) {
+        const cu_access *a = &step->accesses[k];
+        const cu_placement *home = &layout->homes[a->buffer];
+        unsigned when = out->meets && !a->is_written ? kind->reads(step, a->buffer) : CU_BEHIND_MEETING;
+        if (when & CU_BEFORE_MEETING) add_home(&out->first, home, false);
+        if (when & CU_BEHIND_MEETING) add_home(&out->last, home, a->is_written);
+    }
+    if (!out->meets) return;
+    add(&out->first, CU_SHARED, layout->work_offset[number], layout->work_bytes[number], true);
+    add(&out->last, CU_SHARED, layout->work_offset[number], layout->work_bytes[number], false);
+}
+
+static bool conflicts(const phase *a, const phase *b)
+{
+    if (a->is_full || b->is_full) return true;
+    for (int i = 0; i < a->count; i++) {
+        for (int j = 0; j < b->count; j++) {
+            const touch *x = &a->touches[i], *y = &b->touches[j];
+            bool overlap = x->kind == y->kind && x->begin < y->end && y->begin < x->end;
+            if (overlap && (x->is_written || y->is_written)) return true;
+        }
+    }
+    return false;
+}
+
+static void merge(phase *into, const phase *from)
+{
+    into->is_full = into->is_full || from->is_full;
+    for (int k = 0; k < from->count; k++) {
+        const touch *t = &from->touches[k];
+        add(into, t->kind, t->begin, t->end - t->begin, t->is_written);
+    }
+}
+
+/* `open` is what was touched since the block last met; the step goes on from there. True where it must meet first. */
+static bool follow(const step_phases *step, phase *open)
+{
+    bool must_meet = conflicts(open, step->meets ? &step->first : &step->last);
+    if (must_meet || step->meets) *open = (phase){.count = 0};
+    merge(open, &step->last);
+    return must_meet;
+}
+
+int cu_loop_end(const cu_stages *stages, int first)
+{
+    const cu_step *begin = &stages->steps[first];
+    int end = first + 1;
+    if (begin->spread == CU_FREE) return end;
+    while (end < stages->step_count && stages->steps[end].stage == begin->stage &&
+           stages->steps[end].spread == begin->spread)
+        end++;
+    return end;
+}
+
+/* Whether a block may have several tiles of a step: not of what is done once, or dealt out by points. */
+static bool goes_round(const cu_step *step)
+{
+    return step->spread != CU_SINGLE && !cu_deals_out_points(step);
+}
+
+/* Whether the second round of a loop's steps touches what the first left, before it meets anyway. In scratch memory the
+ * tiles are apart. */
+static bool must_meet_again(const step_phases *phases, const bool *before, int first, int end, const phase *left)
+{
+    phase shared = {.is_full = left->is_full};
+    for (int k = 0; k < left->count; k++)
+        if (left->touches[k].kind == CU_SHARED) shared.touches[shared.count++] = left->touches[k];
+    for (int s = first; s < end; s++) {
+        if (before[s] && s > first) return false; /* the first one's stands in front of the loop */
+        if (conflicts(&shared, phases[s].meets ? &phases[s].first : &phases[s].last)) return true;
+        if (phases[s].meets) return false;
+    }
+    return false;
+}
+
+mdot_status cu_find_syncs(const cu_layout *layout, ir_arena *arena, bool **out_before, bool **out_again,
+                          mdot_error *err)
+{
+    const cu_stages *stages = layout->stages;
+    bool *before = IR_NEW_ARRAY(arena, bool, stages->step_count + 1);
+    bool *again = IR_NEW_ARRAY(arena, bool, stages->step_count + 1);
+    step_phases *phases = IR_NEW_ARRAY(arena, step_phases, stages->step_count + 1);
+    if (before == NULL || again == NULL || phases == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    for (int s = 0; s < stages->step_count; s++) describe(layout, s, &phases[s]);
+    phase open = {0};
+    for (int first = 0, end; first < stages->step_count; first = end) {
+        end = cu_loop_end(stages, first);
+        bool is_new_stage = first == 0 || stages->steps[first].stage != stages->steps[first - 1].stage;
+        if (is_new_stage) open = (phase){.count = 0}; /* the grid barrier */
+        for (int s = first; s < end; s++) before[s] = follow(&phases[s], &open);
+        again[end - 1] = goes_round(&stages->steps[first]) && must_meet_again(phases, before, first, end, &open);
+    }
+    *out_before = before;
+    *out_again = again;
+    return MDOT_OK;
+}

@@ -1,0 +1,310 @@
+/* memory_placement.c — who reads what in which form, what stays in shared memory, and where (see memory_placement.h).
+ *
+ * Memory is shared by what does not live at the same time: in shared memory by steps, in scratch memory by stages,
+ * since only a barrier tells when other blocks are done.
+ */
+#include "codegen/cuda/memory_placement.h"
+
+#include <string.h>
+
+enum {
+    PAD = 8,        /* elements behind a row */
+    ALIGNMENT = 16, /* of shared memory: what ldmatrix and 16-byte accesses need */
+    SCRATCH_ALIGNMENT = 256,
+    STATIC_BYTES = 64,           /* at most of item_memory (common_source.c) */
+    MOST_SINGLE_BYTES = 16 << 10 /* of a buffer that block 0 keeps to itself */
+};
+
+/* What a block has on every device: 64 KB on sm_75, 99 KB and more from sm_80 on (CUDA C++ Programming
+ * Guide, "Technical Specifications per Compute Capability"). */
+static size_t most_shared_bytes(cg_compute compute)
+{
+    return (compute == CG_FP16 ? 64 << 10 : 99 << 10) - STATIC_BYTES;
+}
+
+typedef struct life { /* of a buffer, in steps; last < first: nobody touches it */
+    int first, last, first_stage, last_stage;
+    bool all_local, all_tiled, all_single;
+    int64_t width; /* the greatest that divides every row stride */
+} life;
+
+typedef struct planner {
+    const cu_stages *stages;
+    cu_layout *layout;
+    life *lives;
+} planner;
+
+/* ---- Lives and forms --------------------------------------------------------------------------------------------- */
+
+static int64_t gcd(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static void note_stride(planner *p, int buffer, ir_dim stride)
+{
+    if (buffer >= 0 && ir_dim_is_number(stride) && stride.offset > 0)
+        p->lives[buffer].width = gcd(stride.offset, p->lives[buffer].width);
+}
+
+/* A head's channels must lie together between the paddings. */
+static void note_heads(planner *p, const pl_heads *h, int64_t dim)
+{
+    life *l = &p->lives[h->buffer];
+    note_stride(p, h->buffer, h->row_stride);
+    bool together = cu_divides(dim, h->offset) && cu_divides(dim, h->batch_stride) && cu_divides(dim, h->head_stride) &&
+                    cu_divides(dim, h->row_stride) && l->width % dim == 0;
+    l->all_local = l->all_local && together;
+}
+
+static void note_strides(planner *p, const pl_kernel *k)
+{
+    if (k->kind == PL_LINEAR) {
+        note_stride(p, k->linear.a.buffer, k->linear.a.row_stride);
+        note_stride(p, k->linear.out.buffer, k->linear.out.row_stride);
+    } else if (k->kind == PL_NORM) {
+        note_stride(p, k->norm.out.buffer, k->norm.out.row_stride);
+        note_stride(p, k->norm.sum.buffer, k->norm.sum.row_stride);
+    } else if (k->kind == PL_ATTENTION) {
+        const pl_attention *a = &k->attention;
+        note_heads(p, &a->q, a->dim);
+        note_heads(p, &a->k, a->dim);
+        note_heads(p, &a->v, a->value_dim);
+        note_heads(p, &a->out, a->value_dim);
+    }
+}
+
+static void find_lives(planner *p)
+{
+    const cu_stages *stages = p->stages;
+    for (int b = 0; b < stages->buffer_count; b++) {
+        const ir_type *type = &stages->buffers[b].type;
+        int64_t last =
+            type->rank > 0 && ir_dim_is_number(type->dim[type->rank - 1]) ? type->dim[type->rank - 1].offset : 1;
+        p->lives[b] = (life){.last = -1, .all_local = true, .all_tiled = true, .all_single = true, .width = last};
+    }
+    for (int s = 0; s < stages->step_count; s++) {
+        const cu_step *step = &stages->steps[s];
+        note_strides(p, step->kernel);
+        for (int k = 0; k < step->access_count; k++) {
+            life *l = &p->lives[step->accesses[k].buffer];
+            if (l->last < 0) {
+                l->first = s;
+                l->first_stage = step->stage;
+            }
+            l->last = s;
+            l->last_stage = step->stage;
+            l->all_local = l->all_local && step->accesses[k].is_local;
+            l->all_tiled = l->all_tiled && step->spread == CU_TILED;
+            l->all_single = l->all_single && step->spread == CU_SINGLE;
+        }
+    }
+}
+
+static void find_forms(planner *p)
+{
+    const cu_stages *stages = p->stages;
+    for (int b = 0; b < stages->buffer_count; b++) {
+        cu_placement *home = &p->layout->homes[b];
+        const pl_buffer *buffer = &stages->buffers[b];
+        bool is_made = buffer->kind == PL_SCRATCH || buffer->kind == PL_OUTPUT;
+        unsigned reads = buffer->reads;
+        if (p->layout->compute == CG_FP32 && reads != 0) reads = PL_READ_WHOLE;
+        if (b >= stages->plan->buffer_count) reads = PL_READ_WHOLE; /* partial results */
+        if (is_made && reads & PL_READ_WHOLE) home->plain.kind = CU_SCRATCH;
+        if (is_made && reads & PL_READ_HALF) home->half = (cu_place){.kind = CU_SCRATCH, .is_half = true};
+        if (buffer->kind == PL_INPUT) home->plain.kind = CU_INPUT;
+        if (buffer->kind == PL_WEIGHT) home->plain.kind = CU_WEIGHTS;
+        if (buffer->kind == PL_OUTPUT) home->output.kind = CU_OUTPUT;
+    }
+}
+
+/* ---- Sizes ------------------------------------------------------------------------------------------------------- */
+
+/* Elements at the length at which they are most, dimension by dimension. */
+static int64_t most_elements(const planner *p, int buffer)
+{
+    const ir_type *type = &p->stages->buffers[buffer].type;
+    int64_t count = 1;
+    for (int d = 0; d < type->rank; d++) {
+        int64_t first = ir_dim_at(type->dim[d], 1), last = ir_dim_at(type->dim[d], p->stages->plan->max_length);
+        count *= ir_dim_is_number(type->dim[d]) || first > last ? first : last;
+    }
+    return count;
+}
+
+static size_t element_bytes(const planner *p, int buffer, const cu_place *place)
+{
+    return place->is_half ? 2 : mdot_dtype_size_bytes(p->stages->buffers[buffer].type.dtype);
+}
+
+static void size_shared(const planner *p, int buffer, cu_place *place)
+{
+    const pl_buffer *b = &p->stages->buffers[buffer];
+    place->kind = CU_SHARED;
+    place->unit = p->lives[buffer].all_tiled ? cu_elements_per_unit(&b->type) : 0;
+    place->width = p->lives[buffer].width;
+    place->pitch = place->width;
+    int64_t count = place->unit * p->stages->schedule->tile_units;
+    if (place->unit == 0) count = most_elements(p, buffer);
+    if (place->unit > 0 && place->width >= 2 * PAD && place->width % PAD == 0) place->pitch += PAD;
+    count += count / place->width * (place->pitch - place->width);
+    place->size_bytes = (size_t)count * element_bytes(p, buffer, place);
+}
+
+static void size_scratch(const planner *p, int buffer, cu_place *place)
+{
+    place->kind = CU_SCRATCH;
+    place->width = place->pitch = 1;
+    place->unit = 0;
+    place->size_bytes = (size_t)most_elements(p, buffer) * element_bytes(p, buffer, place);
+}
+
+static bool may_be_shared(const planner *p, int buffer)
+{
+    const life *l = &p->lives[buffer];
+    if (l->last < 0 || l->first_stage != l->last_stage || !l->all_local) return false;
+    if (l->all_single) return most_elements(p, buffer) * (int64_t)sizeof(int64_t) <= MOST_SINGLE_BYTES;
+    return l->all_tiled && cu_elements_per_unit(&p->stages->buffers[buffer].type) > 0;
+}
+
+/* ---- Assignment -------------------------------------------------------------------------------------------------- */
+
+typedef struct piece { /* of memory, while `first` … `last` */
+    int first, last;
+    size_t bytes, *offset;
+} piece;
+
+/* The lowest place where nothing lies at the same time; what has no bytes lies at 0, in nobody's way. Returns the end
+ * of all. */
+static size_t assign(piece *pieces, int count, size_t alignment)
+{
+    size_t end = 0;
+    for (int i = 0; i < count; i++) {
+        size_t at = 0;
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (int j = 0; j < i; j++) {
+                const piece *other = &pieces[j];
+                bool together = other->first <= pieces[i].last && pieces[i].first <= other->last;
+                bool overlap = *other->offset < at + pieces[i].bytes && at < *other->offset + other->bytes;
+                if (!together || !overlap) continue;
+                at = (*other->offset + other->bytes + alignment - 1) / alignment * alignment;
+                moved = true;
+            }
+        }
+        *pieces[i].offset = at;
+        if (at + pieces[i].bytes > end) end = at + pieces[i].bytes;
+    }
+    return (end + alignment - 1) / alignment * alignment;
+}
+
+static int collect(planner *p, cu_space_kind kind, piece *pieces)
+{
+    int count = 0;
+    for (int b = 0; b < p->stages->buffer_count; b++) {
+        cu_placement *home = &p->layout->homes[b];
+        cu_place *places[] = {&home->plain, &home->half};
+        const life *l = &p->lives[b];
+        for (int k = 0; k < 2; k++) {
+            if (places[k]->kind != kind || l->last < 0) continue;
+            int first = kind == CU_SHARED ? l->first : l->first_stage,
+                last = kind == CU_SHARED ? l->last : l->last_stage;
+            pieces[count++] = (piece){first, last, places[k]->size_bytes, &places[k]->offset_bytes};
+        }
+    }
+    return count;
+}
+
+static void assign_shared(planner *p, piece *pieces)
+{
+    cu_layout *layout = p->layout;
+    int count = collect(p, CU_SHARED, pieces);
+    for (int s = 0; s < p->stages->step_count; s++) {
+        const cu_step *step = &p->stages->steps[s];
+        const cu_step_kind *kind = p->stages->schedule->kinds[step->kernel->kind];
+        size_t bytes = kind->work_bytes != NULL ? kind->work_bytes(step, layout) : 0;
+        layout->work_bytes[s] = bytes;
+        if (bytes > 0) pieces[count++] = (piece){s, s, bytes, &layout->work_offset[s]};
+    }
+    layout->shared_bytes = assign(pieces, count, ALIGNMENT);
+}
+
+/* The buffer that frees most shared memory; -1: none is there. */
+static int largest_shared(const planner *p)
+{
+    int found = -1;
+    size_t most = 0;
+    for (int b = 0; b < p->stages->buffer_count; b++) {
+        const cu_placement *home = &p->layout->homes[b];
+        size_t bytes = (home->plain.kind == CU_SHARED ? home->plain.size_bytes : 0) +
+                       (home->half.kind == CU_SHARED ? home->half.size_bytes : 0);
+        if (bytes <= most) continue;
+        most = bytes;
+        found = b;
+    }
+    return found;
+}
+
+static void place_buffer(planner *p, int buffer, bool is_shared)
+{
+    cu_placement *home = &p->layout->homes[buffer];
+    cu_place *places[] = {&home->plain, &home->half};
+    for (int k = 0; k < 2; k++) {
+        if (places[k]->kind != CU_SCRATCH && places[k]->kind != CU_SHARED) continue;
+        if (is_shared)
+            size_shared(p, buffer, places[k]);
+        else
+            size_scratch(p, buffer, places[k]);
+    }
+}
+
+static mdot_status refuse_size(const planner *p, mdot_error *err)
+{
+    int worst = 0;
+    for (int s = 1; s < p->stages->step_count; s++)
+        if (p->layout->work_bytes[s] > p->layout->work_bytes[worst]) worst = s;
+    const pl_kernel *kernel = p->stages->steps[worst].kernel;
+    return mdot_fail(err, MDOT_UNSUPPORTED, "kernel %s (%s): needs %zu bytes of shared memory; a block has %zu",
+                     kernel->name, kernel->origin, p->layout->work_bytes[worst], most_shared_bytes(p->layout->compute));
+}
+
+static mdot_status place_all(planner *p, piece *pieces, mdot_error *err)
+{
+    cu_layout *layout = p->layout;
+    for (int b = 0; b < p->stages->buffer_count; b++) place_buffer(p, b, may_be_shared(p, b));
+    assign_shared(p, pieces);
+    while (layout->shared_bytes > most_shared_bytes(layout->compute)) {
+        int largest = largest_shared(p);
+        if (largest < 0) return refuse_size(p, err);
+        place_buffer(p, largest, false);
+        assign_shared(p, pieces);
+    }
+    layout->scratch_bytes = assign(pieces, collect(p, CU_SCRATCH, pieces), SCRATCH_ALIGNMENT);
+    return MDOT_OK;
+}
+
+mdot_status cu_lay_out(const cu_stages *stages, cg_compute compute, ir_arena *arena, cu_layout *out_layout,
+                       mdot_error *err)
+{
+    cu_layout layout = {.stages = stages, .compute = compute};
+    planner p = {.stages = stages, .layout = &layout};
+    layout.homes = IR_NEW_ARRAY(arena, cu_placement, stages->buffer_count + 1);
+    layout.work_offset = IR_NEW_ARRAY(arena, size_t, stages->step_count + 1);
+    layout.work_bytes = IR_NEW_ARRAY(arena, size_t, stages->step_count + 1);
+    p.lives = IR_NEW_ARRAY(arena, life, stages->buffer_count + 1);
+    piece *pieces = IR_NEW_ARRAY(arena, piece, 2 * stages->buffer_count + stages->step_count + 1);
+    if (layout.homes == NULL || layout.work_offset == NULL || layout.work_bytes == NULL || p.lives == NULL ||
+        pieces == NULL)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    find_lives(&p);
+    find_forms(&p);
+    mdot_status status = place_all(&p, pieces, err);
+    if (status == MDOT_OK) *out_layout = layout;
+    return status;
+}

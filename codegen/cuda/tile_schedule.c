@@ -1,0 +1,58 @@
+/* tile_schedule.c — the schedule of a block to a tile: blocks take tiles in turn, each reads all weights of its stage from
+ * global memory, and a grid of any size is right.
+ */
+#include "codegen/cuda/cuda_kinds.h"
+
+static void put_once(const cu_schedule *s, cu_text *to)
+{
+    (void)s;
+    cu_put(to, "    if (blockIdx.x == 0) {\n        const tile t = {0, 1, whole.length};\n");
+}
+
+static void put_tiles(const cu_schedule *s, cu_text *to, const char *count)
+{
+    cu_put(to,
+           "    for (int first = blockIdx.x * %d; first < %s; first += gridDim.x * %d) {\n"
+           "        const tile t = {first, min(%d, %s - first), whole.length};\n",
+           s->tile_units, count, s->tile_units, s->tile_units, count);
+}
+
+static void put_next_tile(const cu_schedule *s, cu_text *to, const char *count)
+{
+    cu_put(to, "        if (first + (int)gridDim.x * %d < %s) __syncthreads(); // another tile follows\n",
+           s->tile_units, count);
+}
+
+static void put_grid_barrier(const cu_schedule *s, cu_text *to)
+{
+    (void)s;
+    cu_put(to, "    grid_barrier(barrier, target += gridDim.x);\n");
+}
+
+static void put_all_points(const cu_schedule *s, cu_text *to, const char *count)
+{
+    cu_put(to, "    for (int point = blockIdx.x * %d + threadIdx.x; point < %s; point += gridDim.x * %d) {\n",
+           s->threads, count, s->threads);
+}
+
+static void put_tile_points(const cu_schedule *s, cu_text *to, const char *count)
+{
+    cu_put(to, "    for (int point = threadIdx.x; point < %s; point += %d) {\n", count, s->threads);
+}
+
+/* A tile is the rows of a matrix instruction: with fewer most of one would be wasted, more would leave blocks without
+ * work. Eight warps are two to each of a multiprocessor's schedulers, so that one's loads pass with the other's work.
+ */
+const cu_schedule cu_blocks = {.tile_units = 16,
+                               .threads = 256,
+                               .weights = "weights_memory",
+                               .kinds = {[PL_LINEAR] = &cu_linear_kind,
+                                         [PL_ATTENTION] = &cu_attention_kind,
+                                         [PL_NORM] = &cu_norm_kind,
+                                         [PL_NEST] = &cu_nest_kind},
+                               .put_once = put_once,
+                               .put_tiles = put_tiles,
+                               .put_next_tile = put_next_tile,
+                               .put_grid_barrier = put_grid_barrier,
+                               .put_all_points = put_all_points,
+                               .put_tile_points = put_tile_points};

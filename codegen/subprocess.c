@@ -1,0 +1,208 @@
+/* subprocess.c — see subprocess.h. The child sends records through a pipe: what goes to the caller's callbacks, and last its
+ * answer. */
+#include "codegen/subprocess.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORDS_BYTES = 400 };
+
+typedef enum record_kind { PROGRESS, WARNING, DUMP, ANSWER } record_kind;
+
+/* Behind it `text_bytes` of text with its NUL, then, of an answer, `result_bytes` of what was made. */
+typedef struct record {
+    record_kind kind;
+    mdot_status status; /* ANSWER; the text is its message */
+    size_t done, total; /* PROGRESS; the text is the step */
+    size_t text_bytes, result_bytes;
+} record;
+
+/* ---- The child --------------------------------------------------------------------------------------------------- */
+
+/* A parent that is gone ends the child by SIGPIPE. */
+static void write_all(int pipe, const void *bytes, size_t size)
+{
+    const char *at = bytes;
+    while (size > 0) {
+        ssize_t written = write(pipe, at, size);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) _exit(1);
+        at += written;
+        size -= (size_t)written;
+    }
+}
+
+static void send_record(int pipe, record r, const char *text, const void *result)
+{
+    r.text_bytes = strlen(text) + 1;
+    write_all(pipe, &r, sizeof r);
+    write_all(pipe, text, r.text_bytes);
+    write_all(pipe, result, r.result_bytes);
+}
+
+static void send_progress(void *pipe, const char *step, size_t done, size_t total)
+{
+    send_record(*(int *)pipe, (record){.kind = PROGRESS, .done = done, .total = total}, step, NULL);
+}
+
+static void send_warning(void *pipe, const char *text)
+{
+    send_record(*(int *)pipe, (record){.kind = WARNING}, text, NULL);
+}
+
+static void send_dump(void *pipe, const char *text)
+{
+    send_record(*(int *)pipe, (record){.kind = DUMP}, text, NULL);
+}
+
+/* The child keeps nothing of the program that it came from: no handler of a signal, which might report a crash of the
+ * program's, and no open file, which others might wait for. It ends when the thread that waits for it does. The pipe's
+ * number from here on. */
+static int leave_program(int pipe, int words)
+{
+    enum { FIRST = 3 }; /* behind the standard ones, which a program may have closed and the pipe then be */
+    static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGPIPE, SIGTERM, SIGINT, SIGQUIT};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_DUMPABLE, 0); /* no core file */
+    int kept = fcntl(pipe, F_DUPFD, FIRST);
+    if (kept < 0) return pipe;
+    if (words >= 0) dup2(words, STDERR_FILENO);
+    if (kept > FIRST) close_range(FIRST, (unsigned)kept - 1, 0);
+    close_range((unsigned)kept + 1, ~0u, 0);
+    return kept;
+}
+
+static _Noreturn void be_child(cg_work work, void *user, const cg_options *options, int pipe, int words)
+{
+    pipe = leave_program(pipe, words);
+    cg_options mine = *options;
+    mine.progress = options->progress != NULL ? send_progress : NULL;
+    mine.warning = options->warning != NULL ? send_warning : NULL;
+    mine.dump_text = options->dump_text != NULL ? send_dump : NULL;
+    mine.user = &pipe;
+    void *result = NULL;
+    size_t result_bytes = 0;
+    mdot_error err = {0};
+    mdot_status status = work(user, &mine, &result, &result_bytes, &err);
+    record answer = {.kind = ANSWER, .status = status, .result_bytes = status == MDOT_OK ? result_bytes : 0};
+    send_record(pipe, answer, status == MDOT_OK ? "" : err.message, result);
+    _exit(0);
+}
+
+/* ---- The parent -------------------------------------------------------------------------------------------------- */
+
+static bool read_all(int pipe, void *bytes, size_t size)
+{
+    char *at = bytes;
+    while (size > 0) {
+        ssize_t got = read(pipe, at, size);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        at += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+/* False: the child is gone, or memory is out. */
+static bool read_record(int pipe, record *r, char **out_text, void **out_result)
+{
+    *out_text = *out_result = NULL;
+    if (!read_all(pipe, r, sizeof *r)) return false;
+    *out_text = malloc(r->text_bytes);
+    *out_result = malloc(r->result_bytes + 1);
+    if (*out_text != NULL && *out_result != NULL && read_all(pipe, *out_text, r->text_bytes) &&
+        read_all(pipe, *out_result, r->result_bytes))
+        return true;
+    free(*out_text);
+    free(*out_result);
+    return false;
+}
+
+/* Hands records on until the answer is there; false: it does not come. */
+static bool listen(int pipe, const cg_options *options, void **out_bytes, size_t *out_size_bytes,
+                   mdot_status *out_status, mdot_error *err)
+{
+    record r;
+    char *text;
+    void *result;
+    while (read_record(pipe, &r, &text, &result)) {
+        if (r.kind == PROGRESS) options->progress(options->user, text, r.done, r.total);
+        if (r.kind == WARNING) options->warning(options->user, text);
+        if (r.kind == DUMP) options->dump_text(options->user, text);
+        bool is_result = r.kind == ANSWER && r.status == MDOT_OK;
+        if (is_result) {
+            *out_bytes = result;
+            *out_size_bytes = r.result_bytes;
+        }
+        if (r.kind == ANSWER) *out_status = is_result ? MDOT_OK : mdot_fail(err, r.status, "%s", text);
+        free(text);
+        if (!is_result) free(result);
+        if (r.kind == ANSWER) return true;
+    }
+    return false;
+}
+
+/* The last line of what the child wrote to stderr. */
+static void read_words(int words, char out_line[WORDS_BYTES])
+{
+    off_t end = words >= 0 ? lseek(words, 0, SEEK_END) : 0;
+    off_t begin = end > WORDS_BYTES - 1 ? end - (WORDS_BYTES - 1) : 0;
+    ssize_t got = end > 0 ? pread(words, out_line, WORDS_BYTES - 1, begin) : 0;
+    if (got < 0) got = 0;
+    while (got > 0 && (out_line[got - 1] == '\n' || out_line[got - 1] == '\0')) got--;
+    out_line[got] = '\0';
+    const char *line = strrchr(out_line, '\n');
+    if (line != NULL) memmove(out_line, line + 1, strlen(line + 1) + 1);
+}
+
+static mdot_status explain_end(int ended, int words, mdot_error *err)
+{
+    char line[WORDS_BYTES];
+    read_words(words, line);
+    bool is_killed = WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL;
+    bool is_memory = is_killed || strstr(line, "memory") != NULL || strstr(line, "bad_alloc") != NULL ||
+                     strstr(line, "llocation failed") != NULL;
+    mdot_status status = is_memory ? MDOT_OUT_OF_MEMORY : MDOT_TOOLCHAIN;
+    const char *colon = line[0] != '\0' ? ": " : "";
+    if (WIFSIGNALED(ended))
+        return mdot_fail(err, status, "LLVM ended by signal %d (%s)%s%s", WTERMSIG(ended), strsignal(WTERMSIG(ended)),
+                         colon, line);
+    return mdot_fail(err, status, "LLVM ended without an answer%s%s", colon, line);
+}
+
+/* Not done in this process instead: what keeps a child from starting is mostly that memory is short. */
+static mdot_status explain_no_child(int reason, mdot_error *err)
+{
+    return mdot_fail(err, reason == ENOMEM ? MDOT_OUT_OF_MEMORY : MDOT_TOOLCHAIN,
+                     "no child process could be started for LLVM: %s", strerror(reason));
+}
+
+mdot_status cg_run_subprocess(cg_work work, void *user, const cg_options *options, void **out_bytes, size_t *out_size_bytes,
+                        mdot_error *err)
+{
+    int ends[2];
+    if (options->in_process) return work(user, options, out_bytes, out_size_bytes, err);
+    if (pipe2(ends, O_CLOEXEC) != 0) return explain_no_child(errno, err);
+    int words = memfd_create("llvm", MFD_CLOEXEC);
+    pid_t child = fork();
+    if (child == 0) be_child(work, user, options, ends[1], words);
+    mdot_status status = child > 0 ? MDOT_OK : explain_no_child(errno, err);
+    close(ends[1]);
+    bool is_answered = child > 0 && listen(ends[0], options, out_bytes, out_size_bytes, &status, err);
+    close(ends[0]); /* a child that still writes ends */
+    int ended = 0;
+    while (child > 0 && waitpid(child, &ended, 0) < 0 && errno == EINTR) continue;
+    if (child > 0 && !is_answered) status = explain_end(ended, words, err);
+    if (words >= 0) close(words);
+    return status;
+}

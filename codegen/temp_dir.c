@@ -1,0 +1,160 @@
+/* temp_dir.c — see temp_dir.h.
+ *
+ * A compilation that is killed leaves its folder behind. Each holds a lock (flock) on its own, which the kernel takes
+ * back with the process, so a folder whose lock can be had is nobody's: the next compilation beside it removes it.
+ * Linkers make files of names of their own, so all files go, where a mark, the first file that is made, says that the
+ * folder is a compilation's; else those that are known, and the folder where nothing else is in it. Where there are no
+ * locks, nothing is removed.
+ */
+#include "codegen/temp_dir.h"
+
+#include "base/stale_temp.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PREFIX_LENGTH = sizeof BS_TEMPORARY_PREFIX - 1, RANDOM_LENGTH = 6 /* mkdtemp's */ };
+
+static const char *const names[CG_WORK_FILE_COUNT] = {"data.o", "code.o", "export.map", "linker.txt", "linked.mdot"};
+static const char mark[] = "made-by-mdot";
+
+/* ---- Emptying a folder ------------------------------------------------------------------------------------------- */
+
+static bool has_file(int folder, const char *name)
+{
+    struct stat info;
+    return fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode);
+}
+
+static void remove_known_files(int folder)
+{
+    for (int i = 0; i < CG_WORK_FILE_COUNT; i++) unlinkat(folder, names[i], 0);
+}
+
+/* Of a folder that is marked. The mark goes last, so that who is killed meanwhile leaves it. */
+static void remove_all_files(int folder)
+{
+    int listed = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = listed >= 0 ? fdopendir(listed) : NULL;
+    if (list != NULL) {
+        for (const struct dirent *entry; (entry = readdir(list)) != NULL;)
+            if (strcmp(entry->d_name, mark) != 0 && has_file(folder, entry->d_name)) unlinkat(folder, entry->d_name, 0);
+        closedir(list);
+    } else {
+        if (listed >= 0) close(listed);
+        remove_known_files(folder);
+    }
+    unlinkat(folder, mark, 0);
+}
+
+/* ---- What others left behind ------------------------------------------------------------------------------------- */
+
+static bool is_named_like_one(const char *name)
+{
+    return strncmp(name, BS_TEMPORARY_PREFIX, PREFIX_LENGTH) == 0 && strlen(name) == PREFIX_LENGTH + RANDOM_LENGTH;
+}
+
+static void remove_if_left(int parent, const char *name)
+{
+    if (!is_named_like_one(name)) return;
+    int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0) return;
+    struct stat info;
+    if (fstat(folder, &info) == 0 && info.st_uid == geteuid() && flock(folder, LOCK_EX | LOCK_NB) == 0) {
+        if (has_file(folder, mark))
+            remove_all_files(folder);
+        else
+            remove_known_files(folder);
+        unlinkat(parent, name, AT_REMOVEDIR); /* refused where something else is in it */
+    }
+    close(folder);
+}
+
+static void remove_left(const char *parent)
+{
+    DIR *list = opendir(parent);
+    if (list == NULL) return;
+    for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
+        remove_if_left(dirfd(list), entry->d_name);
+        bs_remove_if_stale(dirfd(list), entry->d_name);
+    }
+    closedir(list);
+}
+
+/* ---- One's own --------------------------------------------------------------------------------------------------- */
+
+/* Between a folder's making and its locking somebody may have taken it for left behind: then it is gone, or going.
+ * True: it is there, and locked where there are locks. */
+static bool hold(const char *directory, int *out_lock)
+{
+    int lock = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat held, there;
+    bool is_taken = lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    bool is_there = lock >= 0 && !is_taken && fstat(lock, &held) == 0 && stat(directory, &there) == 0 &&
+                    held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+    if (is_there) {
+        *out_lock = lock;
+        return true;
+    }
+    if (lock >= 0) close(lock);
+    return false;
+}
+
+static bool put_mark(int folder)
+{
+    int descriptor = openat(folder, mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (descriptor >= 0) close(descriptor);
+    return descriptor >= 0;
+}
+
+static mdot_status make_directory(const char *path, cg_temp_dir *w, mdot_error *err)
+{
+    enum { TRIES = 16 };
+    size_t length = strlen(w->directory);
+    for (int i = 0; i < TRIES; i++) {
+        memset(w->directory + length - RANDOM_LENGTH, 'X', RANDOM_LENGTH);
+        if (mkdtemp(w->directory) == NULL) break;
+        bool is_held = hold(w->directory, &w->lock);
+        if (is_held && put_mark(w->lock)) return MDOT_OK;
+        int failed = errno;
+        rmdir(w->directory);
+        errno = failed;
+        if (!is_held) continue;
+        close(w->lock);
+        break;
+    }
+    return mdot_fail(err, MDOT_IO, "%s: no directory to work in beside it: %s", path, strerror(errno));
+}
+
+mdot_status cg_temp_dir_open(const char *path, ir_arena *arena, cg_temp_dir *out, mdot_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    int parent_length = slash == NULL ? 0 : (int)(slash - path + 1);
+    cg_temp_dir w = {.directory = ir_arena_printf(arena, "%.*s" BS_TEMPORARY_PREFIX "XXXXXX", parent_length, path)};
+    const char *parent = slash == NULL ? "." : ir_arena_printf(arena, "%.*s", parent_length, path);
+    if (w.directory == NULL || parent == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    remove_left(parent);
+    mdot_status status = make_directory(path, &w, err);
+    if (status != MDOT_OK) return status;
+    for (int i = 0; i < CG_WORK_FILE_COUNT; i++) {
+        w.file[i] = ir_arena_printf(arena, "%s/%s", w.directory, names[i]);
+        if (w.file[i] != NULL) continue;
+        cg_temp_dir_close(&w);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    }
+    *out = w;
+    return MDOT_OK;
+}
+
+void cg_temp_dir_close(const cg_temp_dir *w)
+{
+    remove_all_files(w->lock);
+    rmdir(w->directory);
+    close(w->lock);
+}

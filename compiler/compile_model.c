@@ -1,0 +1,286 @@
+/* compile_model.c — the whole compilation in one function, a call a stage: mdotc_compile. */
+#include "base/file.h"
+#include "base/join.h"
+#include "base/suggest.h"
+#include "base/struct_version.h"
+#include "compiler/compiler.h"
+#include "frontend/onnx/onnx.h"
+#include "ir/ops.h"
+#include "ir/passes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const int64_t default_buckets[] = {32, 64, 128, 256, 512, 1024};
+enum { DEFAULT_BUCKET_COUNT = sizeof default_buckets / sizeof default_buckets[0], PROGRESS_TOTAL = 1000 };
+enum { PROGRESS_PLANNED = PROGRESS_TOTAL / 10 }; /* measured: planning takes about a tenth of a compilation */
+
+/* What --dump takes beside the passes and what the backends show. */
+static const char *const other_dumps[] = {"import", "plan"};
+enum { OTHER_DUMP_COUNT = sizeof other_dumps / sizeof other_dumps[0] };
+
+static const cg_dump *find_code_dump(const char *name, const cg_backend **out_backend)
+{
+    for (int b = 0; name != NULL && b < CG_BACKENDS; b++)
+        for (const cg_dump *dump = cg_backends[b]->dumps; dump->name != NULL; dump++) {
+            if (strcmp(name, dump->name) != 0) continue;
+            *out_backend = cg_backends[b];
+            return dump;
+        }
+    return NULL;
+}
+
+static mdot_status check_code_dump(const cg_dump *dump, const cg_backend *backend, const co_targets *targets,
+                                   mdot_error *err)
+{
+    if (!dump->needs_target) return MDOT_OK;
+    for (int i = 0; i < targets->count; i++)
+        if (targets->target[i].kind == backend->kind) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s has nothing to say without a %s target, such as %s", dump->name,
+                     backend->name, backend->example);
+}
+
+static mdot_status check_dump(const char *name, const co_targets *targets, mdot_error *err)
+{
+    if (name == NULL) return MDOT_OK;
+    const cg_backend *backend;
+    const cg_dump *code = find_code_dump(name, &backend);
+    if (code != NULL) return check_code_dump(code, backend, targets, err);
+    char text[512];
+    bs_join list;
+    bs_join_begin(&list, text, sizeof text);
+    bs_suggest near = bs_suggest_begin(name);
+    for (int i = 0; i < ir_pass_count + OTHER_DUMP_COUNT; i++) {
+        const char *known = i < ir_pass_count ? ir_passes[i].name : other_dumps[i - ir_pass_count];
+        if (strcmp(name, known) == 0) return MDOT_OK;
+        bs_join_add(&list, "%s", known);
+        bs_suggest_offer(&near, known);
+    }
+    for (int b = 0; b < CG_BACKENDS; b++)
+        for (const cg_dump *dump = cg_backends[b]->dumps; dump->name != NULL; dump++) {
+            bs_join_add(&list, "%s", dump->name);
+            bs_suggest_offer(&near, dump->name);
+        }
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "nothing is called \"%s\" to dump%s; known are %s", name,
+                     bs_suggest_end(&near).text, text);
+}
+
+static bool is_code_dump(const char *name)
+{
+    const cg_backend *backend;
+    return find_code_dump(name, &backend) != NULL;
+}
+
+/* ---- Planning --------------------------------------------------------------------------------------------------- */
+
+static void dump_text(const co_hooks *hooks, const char *what, const char *text)
+{
+    if (hooks->dump == NULL || hooks->dump_pass == NULL || strcmp(hooks->dump_pass, what) != 0 || text == NULL) return;
+    hooks->dump(hooks->user, text);
+}
+
+/* The graph of one bucket, which bound L to its range. */
+static ir_graph *bind_bucket(const ir_graph *imported, int64_t min_length, int64_t max_length, ir_arena *arena)
+{
+    ir_graph *graph = ir_graph_clone(imported, arena);
+    if (graph == NULL || graph->symbol == NULL) return graph;
+    graph->min_length = min_length;
+    graph->max_length = max_length;
+    return graph;
+}
+
+/* The least length from which on a model that is refused is accepted; 0: there is none up to the bucket's. */
+static int64_t find_min_length(const ir_graph *imported, int64_t bucket, ir_arena *arena)
+{
+    int64_t refused = ir_first_length(imported), accepted = 0;
+    for (int64_t tried = bucket; tried > refused; tried = refused + (accepted - refused) / 2) {
+        ir_graph *graph = bind_bucket(imported, tried, bucket, arena);
+        bool changed, fits = graph != NULL && ir_run_pass(graph, "infer", &changed, NULL) == MDOT_OK;
+        if (!fits && accepted == 0) return 0;
+        *(fits ? &accepted : &refused) = tried;
+    }
+    return accepted;
+}
+
+static mdot_status plan_bucket(const ir_graph *imported, int64_t max_length, const co_hooks *hooks, ir_arena *arena,
+                               pl_plan **out_plan, mdot_error *err)
+{
+    ir_graph *graph = bind_bucket(imported, imported->min_length, max_length, arena);
+    if (graph == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", imported->name);
+
+    ir_pass_options options = {.dump_pass = hooks->dump_pass, .dump = hooks->dump, .user = hooks->user};
+    mdot_status status = ir_run_passes(graph, hooks->dump != NULL ? &options : NULL, err);
+    if (status == MDOT_OK) status = ir_check_supported(graph, err);
+    if (status == MDOT_OK) status = pl_build(graph, arena, out_plan, err);
+#ifdef MDOT_VERIFY
+    if (status == MDOT_OK) status = pl_verify(*out_plan, err);
+#endif
+    if (status == MDOT_OK && hooks->dump != NULL) dump_text(hooks, "plan", pl_print(*out_plan, arena));
+    return status;
+}
+
+static void warn_dropped(const co_hooks *hooks, int64_t bucket, const mdot_error *reason)
+{
+    char text[1400];
+    snprintf(text, sizeof text, "no bucket of %lld or more: %s", (long long)bucket, reason->message);
+    if (hooks->warning != NULL) hooks->warning(hooks->user, text);
+}
+
+mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t *buckets, size_t bucket_count,
+                          bool drop_infeasible, const co_hooks *hooks, ir_arena *arena, cg_entry *out_entry,
+                          mdot_error *err)
+{
+    size_t wanted = graph->symbol != NULL ? bucket_count : 1;
+    if (wanted == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: has a length, %s, and no bucket to compile it for",
+                         graph->name, graph->symbol);
+    pl_plan **plans = IR_NEW_ARRAY(arena, pl_plan *, wanted);
+    if (plans == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+
+    mdot_status status = ir_check_supported(graph, err);
+    size_t count = 0;
+    for (; status == MDOT_OK && count < wanted; count++) {
+        int64_t bucket = graph->symbol != NULL ? buckets[count] : 0;
+        mdot_error reason = {0};
+        status = plan_bucket(graph, bucket, hooks, arena, &plans[count], &reason);
+        if (status == MDOT_OK) continue;
+        if (count > 0 && drop_infeasible && status != MDOT_OUT_OF_MEMORY) {
+            warn_dropped(hooks, bucket, &reason);
+            status = MDOT_OK;
+        } else if (graph->symbol != NULL && status == MDOT_UNSUPPORTED) {
+            int64_t least = find_min_length(graph, bucket, arena);
+            if (least > 0)
+                mdot_fail(err, status, "%s (in bucket %lld; with --min-length %lld it compiles, for calls no shorter)",
+                          reason.message, (long long)bucket, (long long)least);
+            else
+                mdot_fail(err, status, "%s (in bucket %lld)", reason.message, (long long)bucket);
+        } else if (err != NULL) {
+            *err = reason;
+        }
+        break;
+    }
+    if (status != MDOT_OK) return status;
+    co_hint_unfused(plans[0]->graph, hooks);
+    *out_entry = (cg_entry){.name = name, .graph = plans[0]->graph, .plan_count = (int)count, .plans = plans};
+    return MDOT_OK;
+}
+
+/* ---- The compilation -------------------------------------------------------------------------------------------- */
+
+/* The file's name without folder and suffix. */
+static const char *predictor_name(ir_arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    return ir_arena_strndup(arena, base, dot != NULL && dot != base ? (size_t)(dot - base) : strlen(base));
+}
+
+static void report_code_progress(void *user, const char *step, size_t done, size_t total)
+{
+    const co_hooks *hooks = user;
+    if (hooks->progress == NULL || total == 0) return;
+    hooks->progress(hooks->user, step, PROGRESS_PLANNED + (PROGRESS_TOTAL - PROGRESS_PLANNED) * done / total,
+                    PROGRESS_TOTAL);
+}
+
+static void report_code_warning(void *user, const char *text)
+{
+    const co_hooks *hooks = user;
+    if (hooks->warning != NULL) hooks->warning(hooks->user, text);
+}
+
+static void dump_code(void *user, const char *text)
+{
+    const co_hooks *hooks = user;
+    hooks->dump(hooks->user, text);
+}
+
+static const bs_struct_version entry_type = BS_SIZED(mdotc_entry, model_path);
+static const bs_struct_version options_type = BS_SIZED(mdotc_options, user);
+
+/* The caller's array in this library's form, in the arena. */
+static mdot_status read_entries(const mdotc_entry *theirs, size_t count, ir_arena *arena, const mdotc_entry **out_mine,
+                                mdot_error *err)
+{
+    if (count == 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "no entry point given");
+    mdot_status status = bs_check_struct(&entry_type, theirs, err);
+    if (status != MDOT_OK) return status;
+    mdotc_entry *mine = IR_NEW_ARRAY(arena, mdotc_entry, count);
+    if (mine == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    for (size_t i = 0; status == MDOT_OK && i < count; i++)
+        status = bs_read_element(&entry_type, theirs, i, &mine[i], err);
+    if (status == MDOT_OK) *out_mine = mine;
+    return status;
+}
+
+static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
+                           const mdotc_options *o, ir_arena *arena, mdot_error *err)
+{
+    co_hooks hooks = {o->dump_pass, o->dump, o->warning, o->progress, o->user};
+    const int64_t *buckets = o->bucket_count > 0 ? o->buckets : default_buckets;
+    size_t bucket_count = o->bucket_count > 0 ? o->bucket_count : DEFAULT_BUCKET_COUNT;
+    for (; o->bucket_count == 0 && bucket_count > 1 && buckets[0] < o->min_length; bucket_count--) buckets++;
+    fe_options import = {.bindings = o->dims,
+                         .binding_count = o->dim_count,
+                         .output = artefact_path,
+                         .warning = o->warning,
+                         .user = o->user};
+    cg_entry *planned = IR_NEW_ARRAY(arena, cg_entry, entry_count + 1);
+    co_targets targets;
+    if (planned == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+
+    mdot_status status = co_check_entries(entries, entry_count, err);
+    if (status == MDOT_OK) status = co_check_options(o, err);
+    if (status == MDOT_OK) status = bs_check_output(artefact_path, err);
+    if (status == MDOT_OK) status = co_parse_targets(o->targets, o->target_count, o->compute, &targets, err);
+    if (status == MDOT_OK) status = check_dump(o->dump_pass, &targets, err);
+    for (size_t i = 0; status == MDOT_OK && i < entry_count; i++) {
+        ir_graph *graph = NULL;
+        status = fe_import(entries[i].model_path, &import, arena, &graph, err);
+        if (status != MDOT_OK) break;
+        graph->min_length = o->min_length;
+        dump_text(&hooks, "import", hooks.dump != NULL ? ir_graph_print(graph, arena) : NULL);
+        status = co_plan_entry(entries[i].name, graph, buckets, bucket_count, o->bucket_count == 0, &hooks, arena,
+                               &planned[i], err);
+        if (status == MDOT_OK) status = co_read_columns(graph, &hooks, arena, &planned[i].columns, err);
+        status = fe_explain_memory(arena, entries[i].model_path, status, err);
+        if (o->progress != NULL)
+            o->progress(o->user, "planning", PROGRESS_PLANNED * (i + 1) / entry_count, PROGRESS_TOTAL);
+    }
+    if (status != MDOT_OK) return status;
+
+    cg_options code = {.predictor_name = o->name != NULL ? o->name : predictor_name(arena, entries[0].model_path),
+                       .target_count = targets.count,
+                       .targets = targets.target,
+                       .dump = o->dump != NULL && is_code_dump(o->dump_pass) ? o->dump_pass : NULL,
+                       .dump_text = dump_code,
+                       .warning = report_code_warning,
+                       .progress = report_code_progress,
+                       .user = &hooks};
+    return cg_write_artefact(planned, (int)entry_count, &code, artefact_path, arena, err);
+}
+
+mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
+                          const mdotc_options *options, mdot_error *err)
+{
+    mdotc_options o = {0};
+    mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
+    if (status != MDOT_OK) return status;
+    ir_arena *arena = ir_arena_create(0);
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    const mdotc_entry *mine = NULL;
+    status = read_entries(entries, entry_count, arena, &mine, err);
+    if (status == MDOT_OK) status = compile(mine, entry_count, artefact_path, &o, arena, err);
+    ir_arena_destroy(arena);
+    return status;
+}
+
+const char *mdotc_version(void)
+{
+    return MDOT_VERSION_STRING;
+}
+
+uint32_t mdotc_version_number(void)
+{
+    return MDOT_VERSION_NUMBER;
+}

@@ -1,0 +1,150 @@
+/* random_inputs.c — random inputs for a model, such as it can read, and how far its own number types let it be off. */
+#include "compiler/compiler.h"
+#include "ir/ops.h"
+
+#include <math.h>
+
+/* ---- Numbers ---------------------------------------------------------------------------------------------------- */
+
+uint64_t co_next_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
+static double next_uniform(uint64_t *state)
+{
+    return (double)(co_next_random(state) >> 11) * 0x1p-53;
+}
+
+static double next_normal(uint64_t *state) /* Box and Muller */
+{
+    double radius = sqrt(-2 * log(1 - next_uniform(state)));
+    return radius * cos(2 * 3.14159265358979323846 * next_uniform(state));
+}
+
+/* ---- What an integer input indexes ------------------------------------------------------------------------------- */
+
+enum { MAX_DEPTH = 8 }; /* operators between an input and what it indexes */
+
+static int64_t extent(const ir_value *value, int64_t axis, int64_t length)
+{
+    if (axis < 0) axis += value->type.rank;
+    return axis >= 0 && axis < value->type.rank ? ir_dim_at(value->type.dim[axis], length) : INT64_MAX;
+}
+
+/* The shortest of the dimensions that rows of indices go through. */
+static int64_t shortest_extent(const ir_node *node, int64_t first, int64_t length)
+{
+    const ir_type *indices = &node->inputs[1]->type;
+    int64_t least = INT64_MAX, count = indices->rank > 0 ? indices->dim[indices->rank - 1].offset : 0;
+    for (int64_t i = first; i < first + count; i++) {
+        int64_t found = extent(node->inputs[0], i, length);
+        if (found < least) least = found;
+    }
+    return least;
+}
+
+static int64_t bound_of(const ir_graph *graph, const ir_value *value, int64_t length, int depth);
+
+/* What operand `i` of the node must stay below; INT64_MAX: anything. */
+static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, int64_t length, int depth)
+{
+    double number;
+    switch (ir_node_opcode(node)) {
+    case IR_OP_Gather:
+    case IR_OP_GatherElements:
+    case IR_OP_ScatterElements:
+        return i == 1 ? extent(node->inputs[0], ir_node_int(node, "axis", 0), length) : INT64_MAX;
+    case IR_OP_GatherND:
+        return i == 1 ? shortest_extent(node, ir_node_int(node, "batch_dims", 0), length) : INT64_MAX;
+    case IR_OP_ScatterND:
+        return i == 1 ? shortest_extent(node, 0, length) : INT64_MAX;
+    case IR_OP_OneHot:
+        return i == 0 ? extent(node->outputs[0], ir_node_int(node, "axis", -1), length) : INT64_MAX;
+    case IR_OP_Add:
+    case IR_OP_Sub: { /* positions that begin behind the padding's */
+        if (!ir_value_scalar(node->inputs[1 - i], &number) || (ir_node_opcode(node) == IR_OP_Sub && i == 1))
+            return INT64_MAX;
+        int64_t bound = bound_of(graph, node->outputs[0], length, depth + 1);
+        double shift = ir_node_opcode(node) == IR_OP_Add ? -number : number;
+        double below = fmax(1, (double)bound + shift);
+        return bound == INT64_MAX || below >= 0x1p63 ? INT64_MAX : (int64_t)below;
+    }
+    case IR_OP_Cast:
+    case IR_OP_Identity:
+    case IR_OP_Reshape:
+    case IR_OP_Flatten:
+    case IR_OP_Unsqueeze:
+    case IR_OP_Squeeze:
+    case IR_OP_Transpose:
+    case IR_OP_Expand:
+    case IR_OP_Tile:
+    case IR_OP_Slice:
+        return i == 0 ? bound_of(graph, node->outputs[0], length, depth + 1) : INT64_MAX;
+    case IR_OP_Concat:
+        return bound_of(graph, node->outputs[0], length, depth + 1);
+    default:
+        return INT64_MAX;
+    }
+}
+
+static int64_t bound_of(const ir_graph *graph, const ir_value *value, int64_t length, int depth)
+{
+    int64_t bound = INT64_MAX;
+    for (const ir_node *node = graph->first; node != NULL && depth < MAX_DEPTH; node = node->next) {
+        for (int i = 0; i < node->input_count; i++) {
+            if (node->inputs[i] != value) continue;
+            int64_t found = operand_bound(graph, node, i, length, depth);
+            if (found < bound) bound = found;
+        }
+    }
+    return bound;
+}
+
+/* ---- Inputs ------------------------------------------------------------------------------------------------------ */
+
+ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const co_tensor *shape, uint64_t *state,
+                         ir_arena *arena)
+{
+    ir_wide *wide = ir_wide_create(arena, shape->dtype, shape->rank, shape->dims);
+    if (wide == NULL || wide->count == 0) return wide;
+    if (ir_dtype_is_float(shape->dtype)) {
+        for (int64_t i = 0; i < wide->count; i++) wide->f[i] = (float)next_normal(state);
+        return wide;
+    }
+    int64_t bound = bound_of(typed, typed->inputs[input], length, 0);
+    if (bound == INT64_MAX || bound < 1 || shape->dtype == MDOT_DTYPE_BOOL) {
+        /* A scattered mask: a fifth is off, never a whole row, since a mean over nothing has no value. */
+        for (int64_t i = 0; i < wide->count; i++) wide->i[i] = next_uniform(state) < 0.8;
+        int64_t row = shape->rank > 0 ? shape->dims[shape->rank - 1] : 1;
+        for (int64_t i = 0; i < wide->count; i += row)
+            wide->i[i + (int64_t)(co_next_random(state) % (uint64_t)row)] = 1;
+    } else {
+        for (int64_t i = 0; i < wide->count; i++) wide->i[i] = (int64_t)(co_next_random(state) % (uint64_t)bound);
+    }
+    return wide;
+}
+
+/* ---- Rounding ---------------------------------------------------------------------------------------------------- */
+
+/* Spacings that rounding may add up to on the way to an output. */
+static const double roundings = 8;
+
+double co_rounding(const ir_graph *typed)
+{
+    double spacing = 0;
+    for (const ir_node *node = typed->first; node != NULL; node = node->next) {
+        bool quantises = node->op != NULL && (ir_node_opcode(node) == IR_OP_QuantizeLinear ||
+                                              ir_node_opcode(node) == IR_OP_DynamicQuantizeLinear);
+        if (quantises) spacing = fmax(spacing, 0x1p-8); /* a step of 8 bits */
+        for (int i = 0; i < node->output_count; i++) {
+            mdot_dtype dtype = node->outputs[i] != NULL ? node->outputs[i]->type.dtype : MDOT_DTYPE_NONE;
+            if (dtype == MDOT_DTYPE_F16) spacing = fmax(spacing, 0x1p-10);
+            if (dtype == MDOT_DTYPE_BF16) spacing = fmax(spacing, 0x1p-7);
+        }
+    }
+    return roundings * spacing;
+}

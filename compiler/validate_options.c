@@ -1,0 +1,67 @@
+/* validate_options.c — what a program hands to mdotc.h, before anything is done with it. What the command line refuses is
+ * refused here, too: an artefact that cannot be opened must not come of it. Dimensions are the frontend's (fe_options),
+ * names of targets those of targets.c. */
+#include "compiler/compiler.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool is_missing(const char *name)
+{
+    return name == NULL || *name == '\0';
+}
+
+mdot_status co_check_entries(const mdotc_entry *entries, size_t count, mdot_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (is_missing(entries[i].name)) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry point %zu has no name", i);
+        if (is_missing(entries[i].model_path))
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry point \"%s\" has no model", entries[i].name);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(entries[i].name, entries[j].name) == 0)
+                return mdot_fail(err, MDOT_INVALID_ARGUMENT, "two entry points are called \"%s\"", entries[i].name);
+    }
+    return MDOT_OK;
+}
+
+/* As the runtime wants them in a table (runtime/core/table_check.c), which looks for the first that holds a length. */
+static mdot_status check_buckets(const int64_t *buckets, size_t count, mdot_error *err)
+{
+    if (count > 0 && buckets == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%zu buckets are counted and none given", count);
+    for (size_t i = 0; i < count; i++) {
+        if (buckets[i] < 1 || buckets[i] > MDOTC_MAX_LENGTH)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a bucket's length is from 1 to %d, not %lld",
+                             MDOTC_MAX_LENGTH, (long long)buckets[i]);
+        if (i > 0 && buckets[i] <= buckets[i - 1])
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "buckets must ascend: %lld stands after %lld",
+                             (long long)buckets[i], (long long)buckets[i - 1]);
+    }
+    return MDOT_OK;
+}
+
+mdot_status co_check_options(const mdotc_options *options, mdot_error *err)
+{
+    mdot_status status = check_buckets(options->buckets, options->bucket_count, err);
+    if (status != MDOT_OK) return status;
+    if (options->min_length < 0 || options->min_length > MDOTC_MAX_LENGTH ||
+        (options->bucket_count > 0 && options->min_length > options->buckets[0]))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the least length is from 1 to the first bucket, not %lld",
+                         (long long)options->min_length);
+    if (options->bucket_count == 0 && options->min_length > 1024)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a least length of %lld needs buckets that hold it",
+                         (long long)options->min_length);
+    if (options->target_count > 0 && options->targets == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%zu targets are counted and none given", options->target_count);
+    for (size_t i = 0; i < options->target_count; i++)
+        if (is_missing(options->targets[i])) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "target %zu has no name", i);
+    if (options->name != NULL && is_missing(options->name))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the name of the predictor is empty");
+    return MDOT_OK;
+}
+
+mdot_status co_check_tolerance(const char *what, double tolerance, mdot_error *err)
+{
+    if (isfinite(tolerance) && tolerance >= 0) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the %s is no number from 0 on: %g", what, tolerance);
+}

@@ -1,0 +1,82 @@
+/* verify_inputs.c — inputs that an artefact is verified on, where random ones would not do: tensors in a folder, or what
+ * predictions of jobs read. */
+#include "base/struct_version.h"
+#include "compiler/compiler.h"
+
+#include <string.h>
+
+mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder, ir_arena *arena, co_verify_inputs *out_given,
+                            mdot_error *err)
+{
+    int count;
+    co_verify_inputs given = {.tensors = IR_NEW_ARRAY(arena, const ir_tensor *, CO_MAX_TENSORS)};
+    if (given.tensors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    mdot_status status = co_read_tensors(arena, folder, "input", given.tensors, &count, err);
+    if (status != MDOT_OK) return status;
+    if (count != graph->input_count)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: %d files input_<k>.pb for a model with %d inputs", folder,
+                         count, graph->input_count);
+    for (int i = 0; i < count; i++) {
+        const ir_value *input = graph->inputs[i];
+        given.tensors[i] = co_under_type(arena, given.tensors[i], input->type.dtype);
+        int64_t length = co_solve_length(&input->type, given.tensors[i]);
+        bool differs = length > 0 && given.length > 0 && length != given.length;
+        if (length < 0 || differs || given.tensors[i]->dtype != input->type.dtype)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: input_%d.pb is no \"%s\" of the model%s", folder, i,
+                             input->name, differs ? " at the length of those before" : "");
+        if (length > 0) given.length = length;
+    }
+    *out_given = given;
+    return MDOT_OK;
+}
+
+/* A copy, since inputs of jobs are destroyed before they are verified on. */
+static const ir_tensor *copy_input(ir_arena *arena, const mdot_input *input)
+{
+    ir_tensor *tensor = IR_NEW(arena, ir_tensor);
+    if (tensor == NULL) return NULL;
+    *tensor = (ir_tensor){.dtype = input->dtype, .rank = input->rank};
+    memcpy(tensor->dims, input->dims, (size_t)input->rank * sizeof *input->dims);
+    tensor->count = ir_count_elements(tensor->rank, tensor->dims);
+    size_t size = mdot_dtype_size_bytes(input->dtype);
+    void *data = ir_arena_alloc(arena, (size_t)tensor->count * size + MDOT_ABI_ALIGNMENT, 1);
+    if (data == NULL) return NULL;
+    memcpy(data, input->data, (size_t)tensor->count * size);
+    tensor->data = data;
+    return tensor;
+}
+
+static mdot_status copy_inputs(const ir_graph *graph, const mdot_job_inputs *inputs, ir_arena *arena,
+                               co_verify_inputs *out_given, mdot_error *err)
+{
+    co_verify_inputs given = {.tensors = IR_NEW_ARRAY(arena, const ir_tensor *, graph->input_count + 1)};
+    bool copied = given.tensors != NULL;
+    for (int i = 0; copied && i < graph->input_count; i++) {
+        mdot_input input;
+        mdot_status status = mdot_job_inputs_get(inputs, (size_t)i, &input);
+        if (status != MDOT_OK) return mdot_fail(err, status, "input \"%s\" is none of a job", graph->inputs[i]->name);
+        given.tensors[i] = copy_input(arena, &input);
+        copied = given.tensors[i] != NULL;
+        int64_t length = copied ? co_solve_length(&graph->inputs[i]->type, given.tensors[i]) : 0;
+        if (length > 0) given.length = length;
+    }
+    if (!copied) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    *out_given = given;
+    return MDOT_OK;
+}
+
+mdot_status co_verify_inputs_of_jobs(const ir_graph *graph, mdot_context *context, size_t entry, const mdot_job *const *jobs,
+                          const mdot_configuration *configurations, size_t count, ir_arena *arena, co_verify_inputs *out_given,
+                          mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < count; i++) {
+        mdot_job_inputs *inputs = NULL;
+        mdot_error reason = {0};
+        status = mdot_job_inputs_create(context, entry, jobs[i], bs_struct_at(configurations, i), &inputs, &reason);
+        if (status == MDOT_OK) status = copy_inputs(graph, inputs, arena, &out_given[i], &reason);
+        mdot_job_inputs_destroy(inputs);
+        if (status != MDOT_OK) return mdot_fail(err, status, "pair %zu: %s", i, reason.message);
+    }
+    return status;
+}

@@ -1,0 +1,485 @@
+/* verify_model.c — mdotc_verify: an artefact's code against the reference evaluation of its model, on random inputs or given
+ * ones.
+ *
+ * For each bucket: full length, one more than the bucket before (the shortest that lands here) and one between. The
+ * reference is evaluated once a length and serves every CPU level, and the GPU where there is one.
+ */
+#include "base/join.h"
+#include "base/suggest.h"
+#include "base/struct_version.h"
+#include "compiler/compiler.h"
+#include "frontend/onnx/onnx.h"
+#include "ir/ops.h"
+#include "ir/passes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_LENGTHS = 3, MAX_LEVELS = MDOT_ABI_MAX_IMAGES + 1 + CG_COMPUTES };
+
+/* Code that multiplies in 16 bits rounds the same factors as the evaluator does where it is asked to, but not each at
+ * the same place: scales are in weights, results of products are kept rounded. So it may be so many times as far off.
+ */
+static const double rounded_margin = 4;
+enum { HALVES = 2 };
+static const mdot_dtype half_types[HALVES] = {MDOT_DTYPE_BF16, MDOT_DTYPE_F16};
+static const char *const half_names[HALVES] = {"bf16", "fp16"}; /* as an image's arithmetic */
+/* Two factors, each off by half a spacing, which no model is spared. */
+static const double half_units[HALVES] = {0x1p-8, 0x1p-11};
+
+/* ---- One length ------------------------------------------------------------------------------------------------- */
+
+typedef struct level_state { /* the CPU's images, and a GPU in each arithmetic */
+    char name[64];           /* "x86-64-v4", "cuda:0"; with the arithmetic where it is not the usual one */
+    int half;                /* of half_types, that it multiplies in; -1: f32 */
+    mdot_predictor *predictor;
+    mdot_context *context;
+    mdotc_verify_row row; /* of the bucket at hand */
+} level_state;
+
+typedef struct tally { /* of the reference's values of one output, at all lengths of a bucket */
+    int64_t count, nan, infinite;
+} tally;
+
+typedef struct verification {
+    const ir_graph *graph;
+    const ir_graph *typed; /* a copy with the types of the bucket at hand */
+    const mdotc_verify_options *options;
+    double tolerance;
+    size_t entry;
+    mdot_entry_info info;
+    int level_count;
+    level_state levels[MAX_LEVELS];
+    co_verify_inputs *given; /* NULL: inputs are random */
+    size_t given_count;
+    tally *tallies; /* by output, of the bucket at hand */
+    bool rounds[HALVES];
+    double rounded[HALVES]; /* how far off rounded products were, in the bucket at hand */
+    uint64_t random;
+} verification;
+
+static void count_values(tally *t, const ir_wide *want)
+{
+    t->count += want->count;
+    for (int64_t i = 0; ir_dtype_is_float(want->dtype) && i < want->count; i++) {
+        t->nan += isnan(want->f[i]) != 0;
+        t->infinite += isinf(want->f[i]) != 0;
+    }
+}
+
+static mdot_status run_levels(verification *v, int64_t length, const co_tensor *inputs, ir_wide *const *want,
+                              ir_arena *arena, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    co_tensor *outputs = IR_NEW_ARRAY(arena, co_tensor, v->info.output_count + 1);
+    if (outputs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    const char *failure;
+    for (int l = 0; status == MDOT_OK && l < v->level_count; l++) {
+        level_state *level = &v->levels[l];
+        for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) {
+            mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
+            status = mdot_predictor_get_output(level->predictor, v->entry, i, &info);
+            if (status == MDOT_OK) status = co_tensor_create(arena, &info, length, &outputs[i], err);
+        }
+        if (status == MDOT_OK)
+            status = co_run(level->context, v->entry, inputs, v->info.input_count, outputs, v->info.output_count, arena,
+                            err);
+        if (status == MDOT_OK && mdot_context_get_device_status(level->context, &failure) != MDOT_OK)
+            status =
+                mdot_fail(err, MDOT_DEVICE, "%s failed at length %lld: %s", level->name, (long long)length, failure);
+        for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) {
+            co_difference d;
+            status = co_compare(&outputs[i], want[i], v->tolerance, v->tolerance, &d, err);
+            if (d.scaled < level->row.worst_error && level->row.worst_length != 0) continue;
+            level->row.worst_error = d.scaled;
+            level->row.worst_length = length;
+        }
+    }
+    return status;
+}
+
+/* What rounding the factors of all products costs on these inputs. Where it overflows the type it says nothing. */
+static mdot_status measure_rounding(verification *v, const ir_wide *const *inputs, ir_wide *const *want,
+                                    ir_arena *arena, mdot_error *err)
+{
+    ir_wide **rounded = IR_NEW_ARRAY(arena, ir_wide *, v->info.output_count + 1);
+    mdot_status status = rounded != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    for (int h = 0; status == MDOT_OK && h < HALVES; h++) {
+        if (!v->rounds[h]) continue;
+        status = ir_evaluate_in(v->graph, half_types[h], inputs, arena, rounded, err);
+        for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) {
+            double error = co_scaled_difference(rounded[i], want[i]);
+            if (isfinite(error)) v->rounded[h] = fmax(v->rounded[h], error);
+        }
+    }
+    return status;
+}
+
+/* `given`: NULL for random inputs. */
+static mdot_status verify_length(verification *v, int64_t length, const co_verify_inputs *given, mdot_error *err)
+{
+    ir_arena *arena = ir_arena_create(0);
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    const ir_wide **wide = IR_NEW_ARRAY(arena, const ir_wide *, v->info.input_count + 1);
+    ir_wide **want = IR_NEW_ARRAY(arena, ir_wide *, v->info.output_count + 1);
+    co_tensor *inputs = IR_NEW_ARRAY(arena, co_tensor, v->info.input_count + 1);
+    mdot_status status = MDOT_OK;
+    if (wide == NULL || want == NULL || inputs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    for (size_t i = 0; status == MDOT_OK && i < v->info.input_count; i++) {
+        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
+        status = mdot_predictor_get_input(v->levels[0].predictor, v->entry, i, &info);
+        if (status == MDOT_OK) status = co_tensor_create(arena, &info, length, &inputs[i], err);
+        if (status != MDOT_OK) break;
+        wide[i] = given != NULL ? ir_wide_from_tensor(arena, given->tensors[i])
+                                : co_random_input(v->typed, (int)i, length, &inputs[i], &v->random, arena);
+        const ir_tensor *stored = wide[i] != NULL ? ir_tensor_from_wide(arena, wide[i]) : NULL;
+        if (stored != NULL)
+            memcpy(inputs[i].data, stored->data, (size_t)stored->count * mdot_dtype_size_bytes(stored->dtype));
+        else
+            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for input \"%s\"", info.name);
+    }
+    if (status == MDOT_OK) status = ir_evaluate(v->graph, wide, arena, want, err);
+    for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) count_values(&v->tallies[i], want[i]);
+    if (status == MDOT_OK) status = measure_rounding(v, wide, want, arena, err);
+    if (status == MDOT_OK) status = run_levels(v, length, inputs, want, arena, err);
+    ir_arena_destroy(arena);
+    return status;
+}
+
+/* ---- Buckets ---------------------------------------------------------------------------------------------------- */
+
+static int choose_lengths(verification *v, int64_t shortest, int64_t longest, int64_t *out_lengths)
+{
+    int count = 0;
+    out_lengths[count++] = longest;
+    if (shortest < longest) out_lengths[count++] = shortest;
+    if (longest - shortest > 1)
+        out_lengths[count++] =
+            shortest + 1 + (int64_t)(co_next_random(&v->random) % (uint64_t)(longest - shortest - 1));
+    return count;
+}
+
+static void warn(const verification *v, const char *text)
+{
+    if (v->options->warning != NULL) v->options->warning(v->options->user, text);
+}
+
+/* NaN agrees with NaN, so that an output that is nothing else agrees with any code that loses itself: it has not been
+ * verified. Returns whether every output has; tells where fewer values were compared than there are. */
+static bool judge_reference(const verification *v, int64_t longest)
+{
+    bool is_verified = true;
+    for (size_t i = 0; i < v->info.output_count; i++) {
+        const tally *t = &v->tallies[i];
+        bool is_nothing = t->count > 0 && t->nan == t->count;
+        if (t->nan + t->infinite == 0) continue;
+        char text[512];
+        snprintf(text, sizeof text,
+                 "output \"%.200s\", bucket %lld: %lld of the model's %lld values are NaN, %lld infinite%s",
+                 v->graph->outputs[i]->name, (long long)longest, (long long)t->nan, (long long)t->count,
+                 (long long)t->infinite, is_nothing ? "; nothing is left to verify" : "");
+        warn(v, text);
+        is_verified = is_verified && !is_nothing;
+    }
+    return is_verified;
+}
+
+static mdot_status type_bucket(verification *v, int64_t longest, ir_arena *arena, mdot_error *err)
+{
+    bool changed;
+    ir_graph *typed = ir_graph_clone(v->graph, arena);
+    if (typed == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (typed->symbol != NULL) typed->max_length = longest;
+    typed->min_length = v->info.min_length;
+    mdot_status status = ir_run_pass(typed, "infer", &changed, err);
+    if (status == MDOT_OK) v->typed = typed;
+    return status;
+}
+
+static bool holds(const co_verify_inputs *given, int64_t shortest, int64_t longest)
+{
+    return given->length == 0 || (shortest <= given->length && given->length <= longest);
+}
+
+/* At random lengths of the bucket, or on the inputs that were given and fall into it. */
+static mdot_status verify_lengths(verification *v, int64_t shortest, int64_t longest, mdot_error *err)
+{
+    int64_t lengths[MAX_LENGTHS];
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < v->given_count; i++)
+        if (holds(&v->given[i], shortest, longest)) status = verify_length(v, v->given[i].length, &v->given[i], err);
+    if (v->given != NULL) return status;
+    int count = choose_lengths(v, shortest, longest, lengths);
+    for (int i = 0; i < count && status == MDOT_OK; i++) status = verify_length(v, lengths[i], NULL, err);
+    return status;
+}
+
+static double bound_of(const verification *v, const level_state *level, double rounding)
+{
+    double bound = fmax(v->tolerance, rounding);
+    if (level->half < 0) return bound;
+    return fmax(bound, fmax(half_units[level->half], rounded_margin * v->rounded[level->half]));
+}
+
+static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t longest, bool *out_passed, mdot_error *err)
+{
+    ir_arena *arena = ir_arena_create(0);
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    mdot_status status = type_bucket(v, longest, arena, err);
+    for (int l = 0; l < v->level_count; l++)
+        v->levels[l].row = (mdotc_verify_row){.struct_size = sizeof(mdotc_verify_row),
+                                              .entry = v->info.name,
+                                              .level = v->levels[l].name,
+                                              .max_length = longest};
+    for (size_t i = 0; i < v->info.output_count; i++) v->tallies[i] = (tally){0};
+    for (int h = 0; h < HALVES; h++) v->rounded[h] = 0;
+    if (status == MDOT_OK) status = verify_lengths(v, shortest, longest, err);
+    double rounding = status == MDOT_OK ? co_rounding(v->typed) : 0;
+    ir_arena_destroy(arena);
+    if (status != MDOT_OK) return status;
+    bool is_verified = judge_reference(v, longest);
+    for (int l = 0; l < v->level_count; l++) {
+        mdotc_verify_row *row = &v->levels[l].row;
+        row->bound = bound_of(v, &v->levels[l], rounding);
+        row->passed = is_verified && row->worst_error <= row->bound;
+        *out_passed = *out_passed && row->passed;
+        if (v->options->row != NULL) v->options->row(v->options->user, row);
+    }
+    return MDOT_OK;
+}
+
+static mdot_status verify_entry(verification *v, bool *out_passed, mdot_error *err)
+{
+    bool passed = true;
+    int64_t shortest = v->info.min_length;
+    for (size_t b = 0; b < v->info.bucket_count; b++) {
+        mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
+        mdot_status status = mdot_predictor_get_bucket(v->levels[0].predictor, v->entry, b, &bucket);
+        bool is_asked = v->given == NULL;
+        for (size_t i = 0; i < v->given_count; i++)
+            is_asked = is_asked || holds(&v->given[i], shortest, bucket.max_length);
+        if (status == MDOT_OK && is_asked) status = verify_bucket(v, shortest, bucket.max_length, &passed, err);
+        if (status != MDOT_OK) return status;
+        shortest = bucket.max_length + 1;
+    }
+    *out_passed = passed;
+    return MDOT_OK;
+}
+
+/* ---- Opening ---------------------------------------------------------------------------------------------------- */
+
+static mdot_status add_level(verification *v, const char *path, const mdot_open_options *options, mdot_error *err)
+{
+    level_state *level = &v->levels[v->level_count];
+    mdot_status status = mdot_predictor_open(path, options, &level->predictor, err);
+    if (status != MDOT_OK) return status;
+    v->level_count++;
+    mdot_predictor_info opened = MDOT_INIT(mdot_predictor_info);
+    mdot_predictor_get_info(level->predictor, &opened);
+    bool on_cpu = strcmp(opened.device, "cpu") == 0, rounds = strcmp(opened.device_compute, "fp32") != 0;
+    bool is_usual = on_cpu ? !rounds : options->compute == NULL;
+    snprintf(level->name, sizeof level->name, "%s%s%s", on_cpu ? opened.cpu_level : opened.device, is_usual ? "" : " ",
+             is_usual ? "" : opened.device_compute);
+    level->half = -1;
+    for (int h = 0; rounds && h < HALVES; h++)
+        if (strcmp(opened.device_compute, half_names[h]) == 0) level->half = h;
+    if (level->half >= 0) v->rounds[level->half] = true;
+    return mdot_context_create(level->predictor, &level->context, err);
+}
+
+/* Most machines have no GPU, or none that the artefact has code for: what is not verified is told. */
+static mdot_status add_gpu(verification *v, const char *path, const char *compute, mdot_error *err)
+{
+    mdot_error reason = {0};
+    mdot_open_options options = {.struct_size = sizeof options, .device = "cuda", .compute = compute};
+    mdot_status status = add_level(v, path, &options, &reason);
+    if (status == MDOT_INCOMPATIBLE && compute != NULL) return MDOT_OK; /* other architectures have it */
+    if (status != MDOT_DEVICE) {
+        if (status != MDOT_OK && err != NULL) *err = reason;
+        return status;
+    }
+    char text[sizeof reason.message + 64];
+    snprintf(text, sizeof text, "CUDA code is not verified: %s", reason.message);
+    warn(v, text);
+    return MDOT_OK;
+}
+
+/* The predictor's own choice on the GPU, and behind it the arithmetics that targets have beside theirs: each once. */
+static mdot_status add_gpus(verification *v, const char *path, const mdot_predictor *opened, size_t first,
+                            mdot_error *err)
+{
+    mdot_image_info image = MDOT_INIT(mdot_image_info), before = MDOT_INIT(mdot_image_info);
+    mdot_status status = add_gpu(v, path, NULL, err);
+    const char *done[CG_COMPUTES];
+    size_t done_count = 0;
+    for (size_t i = first; status == MDOT_OK && mdot_predictor_get_image(opened, i, &image) == MDOT_OK; i++) {
+        bool is_other = i > first && strcmp(image.target, before.target) == 0;
+        for (size_t k = 0; k < done_count; k++) is_other = is_other && strcmp(done[k], image.compute) != 0;
+        before = image;
+        if (!is_other || done_count == CG_COMPUTES) continue;
+        done[done_count++] = image.compute;
+        status = add_gpu(v, path, image.compute, err);
+    }
+    return status;
+}
+
+/* Opens the artefact once for each image that this machine's CPU runs, and on the first GPU that it has code for. */
+static mdot_status open_levels(verification *v, const char *path, mdot_error *err)
+{
+    mdot_predictor *best;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
+    mdot_status status = mdot_predictor_open(
+        path, &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .device = "cpu"}, &best, err);
+    if (status != MDOT_OK) return status;
+    mdot_predictor_get_info(best, &info);
+    size_t i = 0;
+    for (; status == MDOT_OK && i < info.image_count; i++) {
+        mdot_image_info image = MDOT_INIT(mdot_image_info);
+        status = mdot_predictor_get_image(best, i, &image);
+        if (status != MDOT_OK || strcmp(image.kind, "cpu") != 0) break;
+        mdot_open_options options = {
+            .struct_size = sizeof options, .cpu_level = image.target, .device = "cpu", .compute = image.compute};
+        status = add_level(v, path, &options, err);
+        if (status == MDOT_INCOMPATIBLE) status = MDOT_OK; /* a level beyond this machine */
+    }
+    if (status == MDOT_OK && i < info.image_count) status = add_gpus(v, path, best, i, err);
+    mdot_predictor_close(best);
+    return status;
+}
+
+static mdot_status no_entry(const mdot_predictor *predictor, const char *path, const char *name, mdot_error *err)
+{
+    char known[256];
+    bs_join list;
+    bs_join_begin(&list, known, sizeof known);
+    bs_suggest near = bs_suggest_begin(name);
+    mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
+    for (size_t i = 0; mdot_predictor_get_entry(predictor, i, &entry) == MDOT_OK; i++) {
+        bs_join_add(&list, "%s", entry.name);
+        bs_suggest_offer(&near, entry.name);
+    }
+    return mdot_fail(err, MDOT_NOT_FOUND, "%s: there is no entry point \"%s\"%s; there are %s", path, name,
+                     bs_suggest_end(&near).text, known);
+}
+
+static mdot_status find_entry(verification *v, const char *artefact_path, mdot_error *err)
+{
+    const mdot_predictor *predictor = v->levels[0].predictor;
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
+    mdot_predictor_get_info(predictor, &info);
+    const char *name = v->options->entry != NULL ? v->options->entry : "predict";
+    if (v->options->entry == NULL && info.entry_count == 1) {
+        v->entry = 0;
+    } else if (mdot_predictor_find_entry(predictor, name, &v->entry) != MDOT_OK) {
+        return no_entry(predictor, artefact_path, name, err);
+    }
+    return mdot_predictor_get_entry(predictor, v->entry, &v->info);
+}
+
+static bool is_same_input(const mdot_tensor_info *info, const ir_value *input)
+{
+    const ir_type *type = &input->type;
+    if (strcmp(info->name, input->name) != 0 || info->dtype != type->dtype || info->rank != type->rank) return false;
+    for (int i = 0; i < type->rank; i++)
+        if (info->dim[i].scale != type->dim[i].scale || info->dim[i].offset != type->dim[i].offset) return false;
+    return true;
+}
+
+static mdot_status check_schema(const verification *v, const char *model_path, mdot_error *err)
+{
+    bool same =
+        (size_t)v->graph->input_count == v->info.input_count && (size_t)v->graph->output_count == v->info.output_count;
+    for (size_t i = 0; same && i < v->info.input_count; i++) {
+        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
+        if (mdot_predictor_get_input(v->levels[0].predictor, v->entry, i, &info) != MDOT_OK) return MDOT_OUT_OF_RANGE;
+        same = is_same_input(&info, v->graph->inputs[i]);
+    }
+    for (size_t i = 0; same && i < v->info.output_count; i++) {
+        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
+        if (mdot_predictor_get_output(v->levels[0].predictor, v->entry, i, &info) != MDOT_OK) return MDOT_OUT_OF_RANGE;
+        same = strcmp(info.name, v->graph->outputs[i]->name) == 0;
+    }
+    if (same) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: its inputs and outputs are not those of entry point \"%s\"",
+                     model_path, v->info.name);
+}
+
+/* The inputs that the options give, which must fall into the entry's buckets. */
+static mdot_status read_given(verification *v, ir_arena *arena, mdot_error *err)
+{
+    const mdotc_verify_options *o = v->options;
+    v->given_count = o->inputs != NULL ? 1 : o->job_count;
+    if (v->given_count == 0) return MDOT_OK;
+    v->given = IR_NEW_ARRAY(arena, co_verify_inputs, v->given_count);
+    if (v->given == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    mdot_status status = o->inputs != NULL ? co_verify_inputs_in_folder(v->graph, o->inputs, arena, v->given, err)
+                                           : co_verify_inputs_of_jobs(v->graph, v->levels[0].context, v->entry, o->jobs,
+                                                           o->configurations, o->job_count, arena, v->given, err);
+    mdot_bucket_info last = MDOT_INIT(mdot_bucket_info);
+    if (status == MDOT_OK)
+        status = mdot_predictor_get_bucket(v->levels[0].predictor, v->entry, v->info.bucket_count - 1, &last);
+    for (size_t i = 0; status == MDOT_OK && i < v->given_count; i++)
+        if (!holds(&v->given[i], v->info.min_length, last.max_length))
+            status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: no bucket holds a length of %lld",
+                               o->inputs != NULL ? o->inputs : v->info.name, (long long)v->given[i].length);
+    return status;
+}
+
+static mdot_status import_model(verification *v, const char *path, ir_arena *arena, mdot_error *err)
+{
+    fe_options options = {.bindings = v->options->dims, .binding_count = v->options->dim_count};
+    ir_graph *graph;
+    mdot_status status = fe_import(path, &options, arena, &graph, err);
+    if (status == MDOT_OK) status = ir_check_supported(graph, err);
+    if (status == MDOT_OK) v->graph = graph;
+    return status;
+}
+
+static mdot_status check_given(const mdotc_verify_options *o, mdot_error *err)
+{
+    if (o->job_count > 0 && o->inputs != NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "inputs are a folder's or jobs', not both");
+    if (o->job_count > 0 && (o->jobs == NULL || o->configurations == NULL))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%zu jobs are counted and none given", o->job_count);
+    return MDOT_OK;
+}
+
+static const bs_struct_version options_type = BS_SIZED(mdotc_verify_options, user);
+
+mdot_status mdotc_verify(const char *artefact_path, const char *model_path, const mdotc_verify_options *options,
+                         bool *out_passed, mdot_error *err)
+{
+    mdotc_verify_options o = {0};
+    mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
+    if (status != MDOT_OK) return status;
+    if (artefact_path == NULL || model_path == NULL || out_passed == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "mdotc_verify needs an artefact, a model and a place for the result");
+    status = co_check_tolerance("tolerance", o.tolerance, err);
+    if (status == MDOT_OK) status = check_given(&o, err);
+    if (status != MDOT_OK) return status;
+    verification v = {.options = &o, .info = MDOT_INIT(mdot_entry_info)};
+    v.tolerance = v.options->tolerance > 0 ? v.options->tolerance : 1e-4;
+    v.random = v.options->seed;
+    ir_arena *arena = ir_arena_create(0);
+    if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+
+    status = import_model(&v, model_path, arena, err);
+    if (status == MDOT_OK) status = open_levels(&v, artefact_path, err);
+    if (status == MDOT_OK) status = find_entry(&v, artefact_path, err);
+    if (status == MDOT_OK) status = check_schema(&v, model_path, err);
+    if (status == MDOT_OK) status = read_given(&v, arena, err);
+    if (status == MDOT_OK) {
+        v.tallies = IR_NEW_ARRAY(arena, tally, v.info.output_count + 1);
+        if (v.tallies == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    }
+    if (status == MDOT_OK) status = verify_entry(&v, out_passed, err);
+
+    for (int l = 0; l < v.level_count; l++) {
+        mdot_context_destroy(v.levels[l].context);
+        mdot_predictor_close(v.levels[l].predictor);
+    }
+    ir_arena_destroy(arena);
+    return status;
+}

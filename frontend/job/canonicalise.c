@@ -1,0 +1,154 @@
+/* canonicalise.c — one form for what exporters and models write in several, before anything is recognised.
+ *
+ *   - A pointwise operator broadcasts by itself: an Expand in front of it (PyTorch's expand_as) is no operator.
+ *   - Picking one index of an axis (PyTorch's x[i]) is a Slice, like picking a range; Gather is left to tables.
+ *   - A mean over the whole map is GlobalAveragePool, where it is written as ReduceMean or as AveragePool with a large
+ *     kernel.
+ *   - A bias of zeros (PyTorch's dynamo exporter, where a convolution has none) is none.
+ *   - A constant that is added between two reshapes that cancel (Swin's masks, for each window) is added without them.
+ */
+#include "frontend/job/job_reader.h"
+
+#include "ir/passes/builder.h"
+#include "ir/passes/match.h"
+
+/* ---- Broadcasts ------------------------------------------------------------------------------------------------- */
+
+/* Another operand has the result's type already. */
+static bool is_full_without(const ir_node *node, int operand)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        if (i == operand || node->inputs[i] == NULL) continue;
+        const ir_type *type = &node->inputs[i]->type, *result = &node->outputs[0]->type;
+        bool same = type->rank == result->rank;
+        for (int k = 0; same && k < type->rank; k++) same = ir_dim_equal(type->dim[k], result->dim[k]);
+        if (same) return true;
+    }
+    return false;
+}
+
+static void pointwise(ir_builder *b, ir_node *node)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        const ir_value *value = node->inputs[i];
+        if (value == NULL || value->def == NULL || value->def->op != &ir_ops[IR_OP_Expand] || !is_full_without(node, i))
+            continue;
+        ir_node_set_input(node, i, value->def->inputs[0]);
+        b->changed = true;
+    }
+}
+
+/* ---- Selections ------------------------------------------------------------------------------------------------- */
+
+static void gather(ir_builder *b, ir_node *node)
+{
+    ir_value *data = node->inputs[0], *index = node->inputs[1], *result = node->outputs[0];
+    int64_t number, axis = ir_node_int(node, "axis", 0);
+    int count = 0;
+    if (data->constant != NULL || index->type.rank != 0 || !ir_value_ints(index, &number, &count) || count != 1) return;
+    if (axis < 0) axis += data->type.rank;
+    int64_t extent = data->type.dim[axis].offset;
+    if (number < 0) number += extent;
+    if (number < 0 || number >= extent) return; /* the Gather's fault, if it is run */
+    ir_value *slice = ir_build_slice(b, data, axis, number, number + 1);
+    ir_replace(b, result, ir_build_reshape(b, slice, result->type.dim, result->type.rank));
+}
+
+/* ---- Means of maps ---------------------------------------------------------------------------------------------- */
+
+static void global_pool(ir_builder *b, ir_node *node)
+{
+    if (!ir_dtype_is_float(b->dtype)) return;
+    ir_value *pooled = ir_build_op1(b, IR_OP_GlobalAveragePool, node->inputs[0]), *result = node->outputs[0];
+    ir_replace(b, result, ir_build_reshape(b, pooled, result->type.dim, result->type.rank));
+}
+
+static void reduce_mean(ir_builder *b, ir_node *node)
+{
+    int64_t axes[IR_MAX_KNOWN];
+    int count = 0, rank = node->inputs[0]->type.rank;
+    const ir_value *operand = ir_node_input(node, 1);
+    if (rank != 4 || operand == NULL || !ir_value_ints(operand, axes, &count) || count != 2) return;
+    unsigned mask = 0;
+    for (int i = 0; i < count; i++) mask |= 1u << (axes[i] < 0 ? axes[i] + rank : axes[i]);
+    if (mask == (1u << 2 | 1u << 3)) global_pool(b, node);
+}
+
+static int64_t places(const ir_type *map)
+{
+    int64_t product = 1;
+    for (int i = 2; i < map->rank; i++) {
+        if (__builtin_mul_overflow(product, map->dim[i].offset, &product)) return INT64_MAX;
+    }
+    return product;
+}
+
+static void average_pool(ir_builder *b, ir_node *node)
+{
+    if (places(&node->outputs[0]->type) == 1 && places(&node->inputs[0]->type) > 1) global_pool(b, node);
+}
+
+/* ---- Biases ----------------------------------------------------------------------------------------------------- */
+
+static void convolution(ir_builder *b, ir_node *node)
+{
+    const ir_value *bias = ir_node_input(node, 2);
+    if (bias == NULL || !ir_value_is_filled(bias, 0, 0)) return;
+    ir_node_set_input(node, 2, NULL);
+    b->changed = true;
+}
+
+/* ---- Sums between reshapes -------------------------------------------------------------------------------------- */
+
+static ir_value *under_reshape(const ir_value *value)
+{
+    return value->def != NULL && value->def->op == &ir_ops[IR_OP_Reshape] ? value->def->inputs[0] : NULL;
+}
+
+/* `added`, which broadcasts against [A, B, …], against [A · B, …]; NULL: the types are no such pair. */
+static ir_value *joined(ir_builder *b, ir_value *added, const ir_type *split, const ir_type *whole)
+{
+    ir_type type = added->type;
+    if (split->rank != whole->rank + 1 || type.rank != split->rank) return NULL;
+    for (int i = 2; i < split->rank; i++) {
+        if (!ir_dim_equal(split->dim[i], whole->dim[i - 1])) return NULL;
+    }
+    type.dim[0] = split->dim[0];
+    type.dim[1] = split->dim[1];
+    ir_value *full = ir_build_expand(b, added, type.dim, type.rank);
+    type.dim[1] = whole->dim[0];
+    return ir_build_reshape(b, full, type.dim + 1, whole->rank);
+}
+
+static void reshape(ir_builder *b, ir_node *node)
+{
+    const ir_node *sum = node->inputs[0]->def;
+    if (sum == NULL || sum->op != &ir_ops[IR_OP_Add] || node->inputs[0]->use_count != 1) return;
+    for (int i = 0; i < 2; i++) {
+        ir_value *added = sum->inputs[1 - i], *x = under_reshape(sum->inputs[i]), *result = node->outputs[0];
+        if (x == NULL || added->constant == NULL || !ir_type_equal(&x->type, &result->type)) continue;
+        ir_value *whole = joined(b, added, &sum->inputs[i]->type, &result->type);
+        if (whole != NULL && ir_replace(b, result, ir_build_add(b, x, whole))) return;
+    }
+}
+
+/* ---- The whole -------------------------------------------------------------------------------------------------- */
+
+static const ir_rule rule_of[IR_OP_COUNT] = {
+    [IR_OP_Gather] = gather,          [IR_OP_Reshape] = reshape,
+    [IR_OP_ReduceMean] = reduce_mean, [IR_OP_AveragePool] = average_pool,
+    [IR_OP_Conv] = convolution,       [IR_OP_ConvTranspose] = convolution,
+};
+
+static void rewrite(ir_builder *b, ir_node *node)
+{
+    ir_rule rule = rule_of[ir_node_opcode(node)];
+    if (rule != NULL) rule(b, node);
+    if (node->op->lowering == IR_LOWER_POINTWISE) pointwise(b, node);
+}
+
+mdot_status fe_job_canonicalise(fe_job *job)
+{
+    bool changed;
+    return ir_rewrite(job->graph, rewrite, &changed, job->err);
+}

@@ -1,0 +1,68 @@
+/* embedding_bag.c — an EmbeddingBag, which files spell as a loop (frontend/onnx/loops.h), is a Gather and a reduction. Bags
+ * count as equally long; where they cannot be, the loop stays an operator of its own kind.
+ */
+#include "frontend/job/job_reader.h"
+
+static bool is_one(const ir_value *value)
+{
+    const ir_tensor *tensor = value != NULL ? value->constant : NULL;
+    if (tensor == NULL || tensor->data == NULL || !ir_dtype_is_float(tensor->dtype)) return false;
+    for (int64_t i = 0; i < tensor->count; i++)
+        if (ir_tensor_real(tensor, i) != 1) return false;
+    return true;
+}
+
+/* Rows without the weight of each that an exporter multiplies them by, where nobody gave any: it is one then. */
+static ir_value *unweighted(ir_value *rows)
+{
+    ir_value *value = rows;
+    while (value != NULL && value->def != NULL && value->def->op == &ir_ops[IR_OP_Cast])
+        value = ir_node_input(value->def, 0);
+    const ir_node *node = value != NULL ? value->def : NULL;
+    if (node == NULL || node->op != &ir_ops[IR_OP_Mul] || !is_one(ir_node_input(node, 1))) return rows;
+    ir_value *whole = ir_node_input(node, 0);
+    return whole != NULL && ir_type_equal(&whole->type, &value->type) ? whole : rows;
+}
+
+/* What is put into bags, [rows, width]: the loop's input, or rows of a table that it picks itself. NULL: it is not
+ * known. */
+static ir_value *rows_of(ir_builder *b, const ir_node *loop)
+{
+    ir_value *rows = loop->inputs[1], *indices = ir_node_input(loop, 2);
+    if (rows == NULL || rows->type.rank != 2 || (indices == NULL && loop->input_count != 2)) return NULL;
+    if (indices == NULL) return unweighted(rows);
+    if (indices->type.rank != 1) return NULL;
+    return ir_build_infer(b, ir_build_node(b, IR_OP_Gather, (ir_value *[]){rows, indices}, 2, 1));
+}
+
+/* A list of bags, joined, is what they are side by side. */
+static void replace_joined(ir_builder *b, const ir_value *list, ir_value *bags)
+{
+    for (const ir_use *use = list->uses, *next; use != NULL; use = next) {
+        ir_node *reader = use->node;
+        next = use->next; /* the reader may go */
+        if (reader == NULL || fe_job_op_role_of(reader) != FE_JOB_OP_JOIN) continue;
+        if (reader->output_count < 1 || reader->outputs[0] == NULL) continue;
+        reader->outputs[0]->type = bags->type;
+        if (ir_replace(b, reader->outputs[0], bags)) ir_graph_remove_node(b->graph, reader);
+    }
+}
+
+void fe_job_reduce_embedding_bags(ir_builder *b, ir_node *node)
+{
+    int64_t bags;
+    int known = 0;
+    if (fe_job_op_role_of(node) != FE_JOB_OP_EMBEDDING_BAGS || node->input_count < 2 || node->outputs[0] == NULL) return;
+    if (node->inputs[0] == NULL || !ir_value_ints(node->inputs[0], &bags, &known) || known != 1 || bags < 1) return;
+    ir_value *rows = rows_of(b, node);
+    if (rows == NULL || rows->type.dim[0].offset % bags != 0) return;
+    ir_dim apart[] = {ir_dim_number(bags), ir_dim_number(rows->type.dim[0].offset / bags), rows->type.dim[1]};
+    ir_dim whole[] = {apart[0], apart[2]};
+    int64_t axis = 1;
+    ir_value *made = ir_build_reduce(b, fe_job_op_of(node)->op, ir_build_reshape(b, rows, apart, 3), &axis, 1);
+    made = ir_build_reshape(b, made, whole, 2);
+    if (made == NULL) return;
+    replace_joined(b, node->outputs[0], made);
+    node->outputs[0]->type = made->type;
+    ir_replace(b, node->outputs[0], made);
+}

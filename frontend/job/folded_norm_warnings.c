@@ -1,0 +1,86 @@
+/* folded_norm_warnings.c — what the sequence of a job makes one doubt, where nothing proves it.
+ *
+ * A network whose BatchNormalizations were folded without a trace (unfold_batchnorm.c) is one of convolutions alone. So are
+ * networks that never had any, AlexNet, VGG, SqueezeNet, those for super-resolution and for speech. What tells them
+ * apart is what nobody trains without a normalisation, and in a graph that holds none of any kind
+ *
+ *   - sums of branches in front of a ReLU, as ResNets have them;
+ *   - convolutions in front of a Swish, a HardSwish or a ReLU up to 6, as EfficientNets, MobileNets and YOLO have them;
+ *   - convolutions of a channel each, with more convolutions around them.
+ *
+ * Where one of these stands several times, the reader warns and counts the network as it is.
+ */
+#include "frontend/job/job_reader.h"
+
+enum { LEAST_CONVOLUTIONS = 8, LEAST_SIGNS = 3 };
+
+static bool is_convolution(const ir_node *node)
+{
+    return fe_row_of(node)->settings == FE_SETTINGS_CONVOLUTION;
+}
+
+static bool normalises(const fe_operator *token)
+{
+    static const bool no_norm[IR_OP_COUNT] = {
+        [IR_OP_Softmax] = true, [IR_OP_LogSoftmax] = true, [IR_OP_FusedGemm] = true};
+    fe_gradient gradient = fe_row_of(token->node)->gradient;
+    if (token->normalised || gradient == FE_GRADIENT_BATCH_NORM) return true;
+    if (token->node->op == &ir_ops[IR_OP_LRN]) return true;
+    return gradient == FE_GRADIENT_NORM && !no_norm[ir_node_opcode(token->node)];
+}
+
+static bool is_six(const ir_value *value)
+{
+    double number;
+    return value != NULL && ir_value_scalar(value, &number) && number == 6;
+}
+
+static bool is_gated(const ir_node *node)
+{
+    return node->op == &ir_ops[IR_OP_Swish] || node->op == &ir_ops[IR_OP_HardSwish] ||
+           (node->op == &ir_ops[IR_OP_Clip] && is_six(ir_node_input(node, 2)));
+}
+
+static bool is_sum_of_branches(const ir_value *value)
+{
+    const ir_node *sum = value != NULL ? value->def : NULL;
+    return sum != NULL && sum->op == &ir_ops[IR_OP_Add] && value->type.rank > 2 && sum->inputs[0]->constant == NULL &&
+           sum->inputs[1]->constant == NULL;
+}
+
+static bool is_depthwise(const ir_node *node)
+{
+    return ir_node_int(node, "group", 1) > 1 && ir_node_int(node, "group", 1) == node->inputs[0]->type.dim[1].offset;
+}
+
+/* A token whose result the node reads and that is a convolution. */
+static bool reads_convolution(const ir_node *node)
+{
+    const ir_value *value = ir_node_input(node, 0);
+    while (value != NULL && value->def != NULL && value->def->op == &ir_ops[IR_OP_Add] &&
+           value->def->inputs[1]->constant != NULL) {
+        value = value->def->inputs[0]; /* a bias that stands behind it */
+    }
+    return value != NULL && value->def != NULL && is_convolution(value->def);
+}
+
+void fe_job_warn_folded_norms(fe_job *job, const fe_operator *tokens, int count)
+{
+    int convolutions = 0, gates = 0, sums = 0, depthwise = 0;
+    for (int i = 0; i < count; i++) {
+        const ir_node *node = tokens[i].node;
+        if (normalises(&tokens[i]) || node->op == &ir_ops[IR_OP_Opaque]) return; /* it may be one, too */
+        convolutions += is_convolution(node);
+        depthwise += is_convolution(node) && node->inputs[0]->type.rank > 2 && is_depthwise(node);
+        gates += is_gated(node) && reads_convolution(node);
+        sums += node->op == &ir_ops[IR_OP_Relu] && is_sum_of_branches(node->inputs[0]);
+    }
+    if (convolutions < LEAST_CONVOLUTIONS) return;
+    if (gates < LEAST_SIGNS && sums < LEAST_SIGNS && depthwise < LEAST_SIGNS) return;
+    job->notes |= MDOT_JOB_MAYBE_FOLDED;
+    fe_job_warn(
+        job,
+        "%s: %d convolutions and no normalisation: if the exporter folded BatchNormalizations into the weights, "
+        "training takes more time and memory than this graph; export it in training mode, unoptimized",
+        job->graph->name, convolutions);
+}

@@ -1,0 +1,308 @@
+/* operator_costs.c — what an operator of the forward graph costs in each phase of a training step.
+ *
+ * Values that depend on the inputs scale with the batch and are counted per sample; constants are counted per step.
+ * Gradients are counted from the forward operator, as frameworks compute them, also where the file holds gradient
+ * nodes: equal operators cost the same in every export. Where a value has several readers, adding their gradients is
+ * counted with the operator that gives it. FLOPs of the forward phase are the operator table's.
+ */
+#include "frontend/job/job_reader.h"
+
+#include "ir/ops/families.h"
+
+enum { FLOAT_BYTES = 4, INDEX_BYTES = 8 };
+
+bool fe_has_gradient(const ir_node *node)
+{
+    const ir_value *result = fe_first_output(node);
+    return result != NULL && ir_dtype_is_float(result->type.dtype) && fe_row_of(node)->gradient != FE_GRADIENT_NOTHING;
+}
+
+/* ---- Sizes ------------------------------------------------------------------------------------------------------ */
+
+typedef struct counter {
+    const fe_job *job;
+    const ir_node *node;
+    mdot_job_operator *op;
+    double result; /* elements of the result, of one sample */
+} counter;
+
+static double elements(const ir_value *value)
+{
+    return ir_value_elements(value, 1);
+}
+
+/* Of all of the value, in fp32. */
+static double bytes(const ir_value *value)
+{
+    if (value == NULL) return 0;
+    bool floating = ir_dtype_is_float(value->type.dtype);
+    return elements(value) * (floating ? FLOAT_BYTES : (double)mdot_dtype_size_bytes(value->type.dtype));
+}
+
+static double per_sample(const counter *c, double amount)
+{
+    return amount / (double)c->job->batch;
+}
+
+static void read_value(const counter *c, mdot_phase phase, const ir_value *value)
+{
+    if (value == NULL) return;
+    if (value->constant != NULL) {
+        c->op->per_step[phase].bytes_read += bytes(value);
+    } else {
+        c->op->per_sample[phase].bytes_read += per_sample(c, bytes(value));
+    }
+}
+
+static void write_value(const counter *c, mdot_phase phase, const ir_value *value)
+{
+    if (value == NULL) return;
+    if (value->constant != NULL) {
+        c->op->per_step[phase].bytes_written += bytes(value);
+    } else {
+        c->op->per_sample[phase].bytes_written += per_sample(c, bytes(value));
+    }
+}
+
+static bool takes_gradient(const ir_value *value)
+{
+    return value != NULL && value->constant == NULL && ir_dtype_is_float(value->type.dtype);
+}
+
+static void read_inputs(const counter *c, mdot_phase phase)
+{
+    for (int i = 0; i < c->node->input_count; i++) {
+        if (!ir_node_reads_before(c->node, i)) read_value(c, phase, c->node->inputs[i]);
+    }
+}
+
+static void write_data_gradients(const counter *c)
+{
+    for (int i = 0; i < c->node->input_count; i++) {
+        if (takes_gradient(c->node->inputs[i]) && !ir_node_reads_before(c->node, i))
+            write_value(c, MDOT_PHASE_DATA_GRADIENT, c->node->inputs[i]);
+    }
+}
+
+static void read_gradient(const counter *c, mdot_phase phase)
+{
+    c->op->per_sample[phase].bytes_read += FLOAT_BYTES * c->result;
+}
+
+/* ---- Forward ---------------------------------------------------------------------------------------------------- */
+
+/* A move reads what it writes, not all of the table or tensor that it picks from. */
+static void count_forward(const counter *c)
+{
+    const ir_node *node = c->node;
+    mdot_load *load = &c->op->per_sample[MDOT_PHASE_FORWARD];
+    ir_cost cost = {0};
+    node->op->cost(node, 1, &cost);
+    load->flops += per_sample(c, cost.flops);
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] != NULL && (i == 0 || node->outputs[i]->use_count)) {
+            write_value(c, MDOT_PHASE_FORWARD, node->outputs[i]);
+        }
+    }
+    if (node->op->lowering == IR_LOWER_MOVE) {
+        load->bytes_read += load->bytes_written;
+    } else {
+        read_inputs(c, MDOT_PHASE_FORWARD);
+    }
+}
+
+/* ---- Gradients -------------------------------------------------------------------------------------------------- */
+
+static void count_product(const counter *c, const fe_operator *token)
+{
+    mdot_job_operator *op = c->op;
+    double flops = op->per_sample[MDOT_PHASE_FORWARD].flops;
+    int activations = 0;
+    bool learns = false;
+    for (int i = 0; i < c->node->input_count; i++) {
+        const ir_value *value = c->node->inputs[i];
+        activations += i < 2 && takes_gradient(value) && !ir_node_reads_before(c->node, i);
+        learns = learns || fe_is_parameter(c->job, value);
+    }
+    if (token->needs_data_gradient) { /* of each factor that is data, with the other factor */
+        op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops += flops * activations;
+        read_gradient(c, MDOT_PHASE_DATA_GRADIENT);
+        for (int i = 0; i < c->node->input_count; i++) {
+            const ir_value *value = c->node->inputs[i];
+            bool factor = value != NULL && (value->constant != NULL ? value->type.rank > 1 : activations > 1);
+            if (factor && !ir_node_reads_before(c->node, i)) read_value(c, MDOT_PHASE_DATA_GRADIENT, value);
+        }
+        write_data_gradients(c);
+    }
+    if (!learns) return;
+    op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops = flops;
+    read_gradient(c, MDOT_PHASE_WEIGHT_GRADIENT);
+    for (int i = 0; i < c->node->input_count; i++) {
+        const ir_value *value = c->node->inputs[i];
+        if (takes_gradient(value)) read_value(c, MDOT_PHASE_WEIGHT_GRADIENT, value);
+        if (fe_is_parameter(c->job, value)) write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, value);
+    }
+}
+
+/* Parameters of other operators: a multiply-add for each element of the result, beside the data gradient's reads. */
+static void count_parameters(const counter *c)
+{
+    bool learns = false;
+    for (int i = 0; i < c->node->input_count; i++) {
+        if (!fe_learns(c->job, c->node, i)) continue;
+        write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, c->node->inputs[i]);
+        learns = true;
+    }
+    if (!learns) return;
+    c->op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops = 2 * c->result;
+    read_gradient(c, MDOT_PHASE_WEIGHT_GRADIENT);
+}
+
+static void count_sum(const counter *c)
+{
+    for (int i = 0; i < c->node->input_count; i++) {
+        const ir_value *value = c->node->inputs[i];
+        if (!takes_gradient(value) || per_sample(c, elements(value)) >= c->result) continue;
+        c->op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops += c->result;
+        read_gradient(c, MDOT_PHASE_DATA_GRADIENT);
+        write_value(c, MDOT_PHASE_DATA_GRADIENT, value);
+    }
+}
+
+static void count_concat(const counter *c)
+{
+    for (int i = 0; i < c->node->input_count; i++) {
+        const ir_value *value = c->node->inputs[i];
+        if (!takes_gradient(value) || c->job->gradient_count[value->id] != 1) continue;
+        read_value(c, MDOT_PHASE_DATA_GRADIENT, value);
+        write_value(c, MDOT_PHASE_DATA_GRADIENT, value);
+    }
+}
+
+static void count_data_gradient(const counter *c, fe_gradient kind)
+{
+    mdot_load *load = &c->op->per_sample[MDOT_PHASE_DATA_GRADIENT];
+    double forward = c->op->per_sample[MDOT_PHASE_FORWARD].flops;
+    if (kind == FE_GRADIENT_SUM) {
+        count_sum(c);
+        return;
+    }
+    if (kind == FE_GRADIENT_CONCAT) {
+        count_concat(c);
+        return;
+    }
+    read_gradient(c, MDOT_PHASE_DATA_GRADIENT);
+    write_data_gradients(c);
+    if (kind == FE_GRADIENT_SELECTION) load->bytes_read += INDEX_BYTES * c->result;
+    if (kind == FE_GRADIENT_POINTWISE || kind == FE_GRADIENT_NORM || kind == FE_GRADIENT_ATTENTION)
+        read_inputs(c, MDOT_PHASE_DATA_GRADIENT);
+    double flops = kind == FE_GRADIENT_MOVE        ? 0
+                   : kind == FE_GRADIENT_SELECTION ? c->result
+                   : kind == FE_GRADIENT_POINTWISE ? forward
+                                                   : 2 * forward;
+    load->flops += flops;
+}
+
+/* Gradients of several readers are added, one to the sum of those before. */
+static void count_additions(const counter *c, const ir_value *result)
+{
+    if (!takes_gradient(result)) return;
+    double additions = c->job->gradient_count[result->id] - 1;
+    if (additions <= 0) return;
+    mdot_load *load = &c->op->per_sample[MDOT_PHASE_DATA_GRADIENT];
+    load->flops += additions * per_sample(c, elements(result));
+    load->bytes_read += 2 * additions * per_sample(c, bytes(result));
+    load->bytes_written += additions * per_sample(c, bytes(result));
+}
+
+static void count_fan_out(const counter *c, const fe_operator *token)
+{
+    if (token->result != fe_first_output(c->node)) {
+        count_additions(c, token->result);
+        return;
+    }
+    for (int i = 0; i < c->node->output_count; i++) count_additions(c, c->node->outputs[i]);
+}
+
+/* ---- What was merged -------------------------------------------------------------------------------------------- */
+
+/* A learnt vector added to the result: no traffic of its own in the forward phase but the vector's. */
+static void count_bias(const counter *c, const ir_value *bias)
+{
+    c->op->per_sample[MDOT_PHASE_FORWARD].flops += c->result;
+    read_value(c, MDOT_PHASE_FORWARD, bias);
+    c->op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops += c->result;
+    write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, bias);
+}
+
+/* BatchNormalization in training, on n elements of c channels: statistics in one pass (three FLOPs an element), then
+ * the result (two, as many as a scale and a shift) in another; backward the sums over the gradient and over its product
+ * with the data, then the data gradient. */
+enum { BATCH_NORM_FLOPS = 5, BATCH_NORM_DATA_FLOPS = 5, BATCH_NORM_WEIGHT_FLOPS = 3 };
+
+static void count_batch_norm(const counter *c, double channels, bool data_gradient)
+{
+    mdot_load *forward = &c->op->per_sample[MDOT_PHASE_FORWARD];
+    mdot_load *data = &c->op->per_sample[MDOT_PHASE_DATA_GRADIENT];
+    mdot_load *weight = &c->op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT];
+    double map = FLOAT_BYTES * c->result, vector = FLOAT_BYTES * channels;
+    forward->flops += BATCH_NORM_FLOPS * c->result;
+    forward->bytes_read += 2 * map;
+    forward->bytes_written += map;
+    c->op->per_step[MDOT_PHASE_FORWARD].bytes_read += 4 * vector; /* scale, shift, running mean and variance */
+    c->op->per_step[MDOT_PHASE_FORWARD].bytes_written += 2 * vector;
+    weight->flops += BATCH_NORM_WEIGHT_FLOPS * c->result;
+    weight->bytes_read += 2 * map;
+    c->op->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written += 2 * vector;
+    if (!data_gradient) return;
+    data->flops += BATCH_NORM_DATA_FLOPS * c->result;
+    data->bytes_read += 2 * map;
+    data->bytes_written += map;
+}
+
+/* ---- An operator ------------------------------------------------------------------------------------------------ */
+
+/* A bias in front of a BatchNormalization, which takes it out again, counts as a parameter alone. */
+static void drop_bias(const counter *c, const ir_node *node)
+{
+    const ir_value *bias = ir_node_input(node, 2);
+    if (bias == NULL) return;
+    c->op->per_sample[MDOT_PHASE_FORWARD].flops -= c->result;
+    c->op->per_step[MDOT_PHASE_FORWARD].bytes_read -= bytes(bias);
+}
+
+static void count_convolution_norm(const counter *c, const fe_operator *token)
+{
+    double channels = token->result->type.rank > 1 ? (double)token->result->type.dim[1].offset : 0;
+    count_batch_norm(c, channels, true);
+}
+
+void fe_operator_costs(const fe_job *job, const fe_operator *token, mdot_job_operator *op)
+{
+    const ir_node *node = token->node;
+    const ir_value *result = fe_first_output(node);
+    counter c = {.job = job, .node = node, .op = op};
+    c.result = per_sample(&c, elements(result));
+    if (token->needs_gradient) count_fan_out(&c, token);
+    if (fe_row_of(node)->gradient == FE_GRADIENT_BATCH_NORM) {
+        count_batch_norm(&c, elements(node->inputs[1]), token->needs_data_gradient);
+        return;
+    }
+    count_forward(&c);
+    if (token->normalised) drop_bias(&c, node);
+    fe_gradient kind = fe_row_of(node)->gradient;
+    if (token->needs_gradient && fe_has_gradient(node)) {
+        if (kind == FE_GRADIENT_MATMUL) {
+            count_product(&c, token);
+        } else {
+            if (token->needs_data_gradient) count_data_gradient(&c, kind);
+            count_parameters(&c);
+        }
+    }
+    if (token->normalised) {
+        const ir_value *bias = ir_node_input(node, 2);
+        if (bias != NULL) op->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written -= bytes(bias);
+        count_convolution_norm(&c, token);
+    }
+    if (token->bias != NULL) count_bias(&c, token->bias);
+}

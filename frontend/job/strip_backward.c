@@ -1,0 +1,215 @@
+/* strip_backward.c — a training graph → its forward graph.
+ *
+ * A node is of the backward pass or the optimizer when it is an operator that only those have, or reads what one of
+ * them gives. What is left is the forward graph, and equals that of an export for inference: gradients and updates are
+ * loads of the operator they serve (operator_costs.c), counted in one way for every export. A graph that holds nothing else,
+ * such as an optimizer alone, is left as it is.
+ *
+ * job_only_ops.def has the operators.
+ */
+#include "frontend/job/job_reader.h"
+
+#include "frontend/onnx/names.h"
+
+/* ---- Operators -------------------------------------------------------------------------------------------------- */
+
+static bool starts_backward(const ir_node *node)
+{
+    switch (fe_job_op_role_of(node)) {
+    case FE_JOB_OP_BACKWARD:
+    case FE_JOB_OP_YIELD:
+    case FE_JOB_OP_UPDATE:
+    case FE_JOB_OP_SGD:
+    case FE_JOB_OP_ADAM:
+    case FE_JOB_OP_ADAMW:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void note_optimizer(fe_job *job, const ir_node *node)
+{
+    fe_job_op_role role = fe_job_op_role_of(node);
+    if (role != FE_JOB_OP_SGD && role != FE_JOB_OP_ADAM && role != FE_JOB_OP_ADAMW) return;
+    job->has_optimizer = true;
+    job->optimizer = role == FE_JOB_OP_SGD    ? MDOT_OPTIMIZER_SGD
+                     : role == FE_JOB_OP_ADAM ? MDOT_OPTIMIZER_ADAM
+                                               : MDOT_OPTIMIZER_ADAMW;
+}
+
+/* ---- Cutting ---------------------------------------------------------------------------------------------------- */
+
+/* Marks the values of the backward pass by id; how many nodes are forward. */
+static int mark(fe_job *job, bool *is_backward)
+{
+    int forward = 0;
+    for (ir_node *node = job->graph->first; node != NULL; node = node->next) {
+        bool tainted = starts_backward(node);
+        if (tainted) note_optimizer(job, node);
+        for (int i = 0; i < node->input_count && !tainted; i++) {
+            tainted = node->inputs[i] != NULL && is_backward[node->inputs[i]->id];
+        }
+        forward += !tainted;
+        for (int i = 0; i < node->output_count && tainted; i++) {
+            if (node->outputs[i] != NULL) is_backward[node->outputs[i]->id] = true;
+        }
+    }
+    return forward;
+}
+
+static bool is_marked(const ir_node *node, const bool *is_backward)
+{
+    if (starts_backward(node)) return true;
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] != NULL && is_backward[node->inputs[i]->id]) return true;
+    }
+    return false;
+}
+
+static bool is_forward(void *is_backward, const ir_value *output)
+{
+    return !((const bool *)is_backward)[output->id];
+}
+
+/* The forward graph ends in the outputs that are not gradients, in what YieldOp hands out (ORTModule's), or, where
+ * there is neither, in the last value that the backward pass reads. */
+static mdot_status choose_outputs(const fe_job *job, const bool *is_backward)
+{
+    ir_graph *graph = job->graph;
+    ir_graph_keep_outputs(graph, is_forward, (void *)is_backward);
+    ir_value *last = NULL;
+    for (ir_node *node = graph->first; node != NULL; node = node->next) {
+        if (!is_marked(node, is_backward)) continue;
+        bool yields = fe_job_op_role_of(node) == FE_JOB_OP_YIELD;
+        for (int i = 0; i < node->input_count; i++) {
+            ir_value *value = node->inputs[i];
+            if (value == NULL || value->def == NULL || is_backward[value->id]) continue;
+            last = value;
+            if (yields && value->output_uses == 0 && !ir_graph_add_output(graph, value)) {
+                return fe_job_out_of_memory(job);
+            }
+        }
+    }
+    if (graph->output_count == 0 && last != NULL && !ir_graph_add_output(graph, last)) return fe_job_out_of_memory(job);
+    return MDOT_OK;
+}
+
+static void remove_marked(ir_graph *graph, const bool *is_backward)
+{
+    for (ir_node *node = graph->last, *prev; node != NULL; node = prev) {
+        prev = node->prev;
+        if (is_marked(node, is_backward)) ir_graph_remove_node(graph, node);
+    }
+    ir_graph_remove_dead(graph);
+}
+
+/* ---- Parameters ------------------------------------------------------------------------------------------------- */
+
+/* The names of all values of the backward pass. */
+static fe_names *gradient_names(const fe_job *job, const bool *is_backward)
+{
+    fe_names *names = fe_names_create(job->graph->arena);
+    for (const ir_node *node = job->graph->first; node != NULL && names != NULL; node = node->next) {
+        for (int i = 0; i < node->output_count && names != NULL; i++) {
+            const ir_value *value = node->outputs[i];
+            if (value == NULL || !is_backward[value->id] || fe_names_find(names, value->name) >= 0) continue;
+            if (!fe_names_add(names, value->name, 0)) names = NULL;
+        }
+    }
+    return names;
+}
+
+/* ONNX Runtime calls the gradient of X "X_grad": an input with a gradient of its own is a parameter. */
+static mdot_status find_parameters(const fe_job *job, const bool *is_backward)
+{
+    ir_graph *graph = job->graph;
+    fe_names *gradients = gradient_names(job, is_backward);
+    if (gradients == NULL) return fe_job_out_of_memory(job);
+    int kept = 0;
+    for (int i = 0; i < graph->input_count; i++) {
+        ir_value *value = graph->inputs[i];
+        const char *gradient = ir_arena_printf(graph->arena, "%s_grad", value->name);
+        if (gradient == NULL) return fe_job_out_of_memory(job);
+        if (fe_names_find(gradients, gradient) >= 0 && ir_dtype_is_float(value->type.dtype)) {
+            if (!fe_become_parameter(graph, value)) return fe_job_out_of_memory(job);
+        } else {
+            value->input = kept;
+            graph->inputs[kept++] = value;
+        }
+    }
+    graph->input_count = kept;
+    return MDOT_OK;
+}
+
+/* ---- Forward operators of training graphs ----------------------------------------------------------------------- */
+
+static void cut_inputs(const fe_job *job, ir_node *node, int count)
+{
+    /* Fewer take no memory. */
+    if (node->input_count > count) ir_node_set_input_count(job->graph, node, count);
+}
+
+/* False: an output that would go is read. */
+static bool cut_outputs(ir_node *node, int count)
+{
+    for (int i = count; i < node->output_count; i++) {
+        if (node->outputs[i] != NULL && node->outputs[i]->use_count > 0) return false;
+    }
+    if (node->output_count > count) node->output_count = count;
+    return true;
+}
+
+static bool has_what_it_needs(const ir_node *node, const ir_op *op)
+{
+    for (int i = 0; i < op->min_inputs; i++) {
+        if (ir_node_input(node, i) == NULL) return false;
+    }
+    return node->output_count >= op->min_outputs && node->outputs[0] != NULL;
+}
+
+/* Forward operators, most of training graphs, that are others with more outputs or inputs. */
+static void take_alias(const fe_job *job, ir_node *node)
+{
+    const fe_job_op *row = fe_job_op_of(node);
+    if (row == NULL || row->role != FE_JOB_OP_ALIAS) return;
+    if (!has_what_it_needs(node, &ir_ops[row->op]) || !cut_outputs(node, row->outputs)) return;
+    cut_inputs(job, node, row->inputs);
+    node->op = &ir_ops[row->op];
+    node->op_type = node->op->name;
+}
+
+/* A model that hands out its running statistics does not compute anything for that. */
+static bool is_first_or_of_others(void *node, const ir_value *output)
+{
+    return output->def != node || output->output == 0;
+}
+
+/* An export for inference has neither Dropout nor batch statistics, so the sequence has them as in inference; that
+ * training normalises by the batch's statistics is in the loads. */
+static mdot_status use_inference_form(const fe_job *job, ir_node *node)
+{
+    if (node->op == &ir_ops[IR_OP_Dropout]) cut_inputs(job, node, 1);
+    if (node->op != &ir_ops[IR_OP_BatchNormalization]) return MDOT_OK;
+    if (node->output_count > 1) ir_graph_keep_outputs(job->graph, is_first_or_of_others, node);
+    cut_outputs(node, 1);
+    return ir_node_set_int(job->graph, node, "training_mode", 0) ? MDOT_OK : fe_job_out_of_memory(job);
+}
+
+mdot_status fe_job_strip(fe_job *job)
+{
+    ir_graph *graph = job->graph;
+    bool *is_backward = IR_NEW_ARRAY(graph->arena, bool, graph->value_count + 1);
+    if (is_backward == NULL) return fe_job_out_of_memory(job);
+    mdot_status status = MDOT_OK;
+    if (mark(job, is_backward) > 0) {
+        status = find_parameters(job, is_backward);
+        if (status == MDOT_OK) status = choose_outputs(job, is_backward);
+        if (status == MDOT_OK) remove_marked(graph, is_backward);
+    }
+    for (ir_node *node = graph->first; node != NULL && status == MDOT_OK; node = node->next) {
+        if (node->op == NULL) take_alias(job, node);
+        status = use_inference_form(job, node);
+    }
+    return status;
+}

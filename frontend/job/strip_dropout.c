@@ -1,0 +1,127 @@
+/* strip_dropout.c — takes stochastic depth and dropout out that an exporter has written as random numbers.
+ *
+ * A mask of Bernoulli numbers is a uniform one that is compared or rounded, perhaps scaled by the share that is kept;
+ * the data that it multiplies goes on without it, as an export for inference has it. Other random numbers (the noise of
+ * a diffusion model, a sampled latent) are data and stay.
+ *
+ * Sources: Huang et al., "Deep Networks with Stochastic Depth", 2016; how PyTorch's exporter writes torch.rand,
+ * Tensor.bernoulli_ and Tensor.floor_.
+ */
+#include "frontend/job/job_reader.h"
+
+typedef enum content {
+    DATA = 0,
+    NUMBERS, /* follows from constants alone */
+    UNIFORM, /* evenly distributed numbers, shifted by a constant */
+    MASK     /* zeros and one other number */
+} content;
+
+/* Of the results, by value id. */
+typedef struct reader {
+    const ir_graph *graph;
+    content *of;
+} reader;
+
+static content content_of(const reader *r, const ir_value *value)
+{
+    return value->constant != NULL ? NUMBERS : r->of[value->id];
+}
+
+/* What an operator makes of a random operand beside numbers. */
+static content through(const ir_node *node, content random)
+{
+    switch (ir_node_opcode(node)) {
+    case IR_OP_Add:
+    case IR_OP_Sub:
+        return random == UNIFORM ? UNIFORM : DATA;
+    case IR_OP_Less:
+    case IR_OP_LessOrEqual:
+    case IR_OP_Greater:
+    case IR_OP_GreaterOrEqual:
+    case IR_OP_Floor:
+    case IR_OP_Ceil:
+    case IR_OP_Round:
+        return MASK;
+    case IR_OP_Cast:
+    case IR_OP_CastLike:
+    case IR_OP_Identity:
+    case IR_OP_Reshape:
+    case IR_OP_Unsqueeze:
+    case IR_OP_Expand:
+    case IR_OP_Mul:
+    case IR_OP_Div:
+        return random;
+    case IR_OP_Not:
+        return random == MASK ? MASK : DATA;
+    default:
+        return DATA;
+    }
+}
+
+/* Operands behind the first that say how, not what. */
+static bool is_shape_operand(const ir_node *node, int i)
+{
+    if (i == 0) return false;
+    ir_opcode op = ir_node_opcode(node);
+    return op == IR_OP_Reshape || op == IR_OP_Unsqueeze || op == IR_OP_Expand || op == IR_OP_CastLike;
+}
+
+static content read_node(const reader *r, const ir_node *node)
+{
+    fe_job_op_role role = fe_job_op_role_of(node);
+    if (role == FE_JOB_OP_UNIFORM) return UNIFORM;
+    if (role == FE_JOB_OP_MASK) return MASK;
+    if (node->op == NULL || !(node->op->traits & IR_STATELESS)) return DATA;
+    content random = NUMBERS;
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] == NULL || is_shape_operand(node, i)) continue;
+        content c = content_of(r, node->inputs[i]);
+        if (c == DATA || (c != NUMBERS && random != NUMBERS)) return DATA;
+        if (c != NUMBERS) random = c;
+    }
+    return random == NUMBERS ? NUMBERS : through(node, random);
+}
+
+/* The share that is kept may divide the data instead of the mask. */
+static ir_value *without_share(const reader *r, ir_value *data)
+{
+    const ir_node *node = data->def;
+    bool scaled = node != NULL && node->op == &ir_ops[IR_OP_Div] && content_of(r, node->inputs[1]) == NUMBERS;
+    return scaled && data->use_count == 1 ? node->inputs[0] : data;
+}
+
+/* Data that is multiplied with a mask, or selected by one, goes on itself. NULL: the node is nothing of that kind. */
+static ir_value *unmasked(const reader *r, const ir_node *node)
+{
+    ir_opcode op = ir_node_opcode(node);
+    if (op == IR_OP_Mul) {
+        for (int i = 0; i < 2; i++) {
+            if (content_of(r, node->inputs[i]) == DATA && content_of(r, node->inputs[1 - i]) == MASK)
+                return without_share(r, node->inputs[i]);
+        }
+    }
+    if (op == IR_OP_Where && content_of(r, node->inputs[0]) == MASK) {
+        for (int i = 1; i <= 2; i++) {
+            if (content_of(r, node->inputs[i]) == DATA && content_of(r, node->inputs[3 - i]) == NUMBERS)
+                return node->inputs[i];
+        }
+    }
+    return NULL;
+}
+
+mdot_status fe_job_strip_dropout(fe_job *job)
+{
+    ir_graph *graph = job->graph;
+    reader r = {graph, IR_NEW_ARRAY(graph->arena, content, graph->value_count + 1)};
+    if (r.of == NULL) return fe_job_out_of_memory(job);
+    for (ir_node *node = graph->first; node != NULL; node = node->next) {
+        ir_value *data = node->op != NULL ? unmasked(&r, node) : NULL;
+        if (data != NULL) ir_graph_replace_uses(graph, node->outputs[0], data);
+        content c = data != NULL ? DATA : read_node(&r, node);
+        for (int i = 0; i < node->output_count; i++) {
+            if (node->outputs[i] != NULL) r.of[node->outputs[i]->id] = c;
+        }
+    }
+    ir_graph_remove_dead(graph);
+    return MDOT_OK;
+}

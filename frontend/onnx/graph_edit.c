@@ -1,0 +1,143 @@
+/* graph_edit.c — small changes to the graph that upgrades are made of (upgrade.h). */
+#include "frontend/onnx/upgrade.h"
+
+#include <string.h>
+
+/* ---- Types ------------------------------------------------------------------------------------------------------ */
+
+static bool has_typed_inputs(const ir_node *node)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] != NULL && node->inputs[i]->type.rank < 0) return false;
+    }
+    return true;
+}
+
+/* Types nodes in front of `end` (NULL: all) until the value has a type. What a rule refuses stays untyped: the error is
+ * reported where types are needed. */
+static void type_up_to(fe_upgrader *u, const ir_value *value, const ir_node *end)
+{
+    while (value->type.rank < 0 && value->def != NULL && u->typed != value->def) {
+        ir_node *next = u->typed != NULL ? u->typed->next : u->graph->first;
+        if (next == NULL || next == end) break;
+        u->typed = next;
+        if (next->op != NULL && has_typed_inputs(next)) (void)ir_infer_node(u->graph, next, NULL);
+    }
+}
+
+/* The nodes in front of `u->graph->last` are in their final form, so the shape rules may read them. */
+const ir_type *fe_type_of(fe_upgrader *u, const ir_value *value)
+{
+    type_up_to(u, value, u->graph->last);
+    return &value->type;
+}
+
+const ir_type *fe_type_of_upgraded(fe_upgrader *u, const ir_value *value)
+{
+    type_up_to(u, value, NULL);
+    return &value->type;
+}
+
+void fe_forget_types(const fe_upgrader *u)
+{
+    for (ir_node *node = u->graph->first; node != NULL && u->typed != NULL; node = node->next) {
+        for (int i = 0; i < node->output_count; i++) {
+            if (node->outputs[i] == NULL) continue;
+            node->outputs[i]->type = (ir_type){.rank = -1};
+            node->outputs[i]->known = NULL;
+        }
+        if (node == u->typed) break;
+    }
+}
+
+/* ---- Constants -------------------------------------------------------------------------------------------------- */
+
+static ir_value *add_constant(const fe_upgrader *u, const ir_node *node, const char *what, const ir_tensor *tensor)
+{
+    const char *name = ir_arena_printf(u->graph->arena, "%s.%s", node->name, what);
+    return tensor != NULL && name != NULL ? ir_graph_add_constant(u->graph, name, tensor) : NULL;
+}
+
+ir_value *fe_add_ints(const fe_upgrader *u, const ir_node *node, const char *what, const int64_t *values, int count)
+{
+    ir_tensor *tensor = IR_NEW(u->graph->arena, ir_tensor);
+    int64_t *data = IR_NEW_ARRAY(u->graph->arena, int64_t, count);
+    if (tensor == NULL || data == NULL) return NULL;
+    if (count) memcpy(data, values, (size_t)count * sizeof *data);
+    *tensor = (ir_tensor){.dtype = MDOT_DTYPE_I64, .rank = 1, .dims = {count}, .count = count, .data = data};
+    return add_constant(u, node, what, tensor);
+}
+
+ir_value *fe_add_scalar(const fe_upgrader *u, const ir_node *node, const char *what, mdot_dtype dtype, double value)
+{
+    ir_wide *wide = ir_wide_create(u->graph->arena, dtype, 0, NULL);
+    if (wide == NULL) return NULL;
+    if (ir_dtype_is_float(dtype))
+        wide->f[0] = value;
+    else
+        wide->i[0] = ir_float_to_integer(dtype, value);
+    return add_constant(u, node, what, ir_tensor_from_wide(u->graph->arena, wide));
+}
+
+/* ---- Nodes ------------------------------------------------------------------------------------------------------ */
+
+bool fe_set_input(const fe_upgrader *u, ir_node *node, int index, ir_value *value)
+{
+    if (value == NULL) return false;
+    if (index >= node->input_count && !ir_node_set_input_count(u->graph, node, index + 1)) return false;
+    ir_node_set_input(node, index, value);
+    return true;
+}
+
+bool fe_set_tensor(const fe_upgrader *u, ir_node *node, const char *name, const ir_tensor *tensor)
+{
+    ir_attr *grown = IR_NEW_ARRAY(u->graph->arena, ir_attr, (size_t)node->attr_count + 1);
+    if (tensor == NULL || grown == NULL) return false;
+    if (node->attr_count) memcpy(grown, node->attrs, (size_t)node->attr_count * sizeof *grown);
+    grown[node->attr_count++] = (ir_attr){.name = name, .kind = IR_ATTR_TENSOR, .tensor = tensor};
+    node->attrs = grown;
+    return true;
+}
+
+static ir_node *insert(const fe_upgrader *u, const ir_node *node, ir_node *before, ir_opcode op,
+                       ir_value *const *inputs, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (inputs[i] == NULL) return NULL; /* a constant or a node before it could not be made */
+    }
+    const char *name = ir_arena_printf(u->graph->arena, "%s.%s", node->name, ir_ops[op].name);
+    return name != NULL ? ir_graph_add_node(u->graph, before, &ir_ops[op], name, inputs, count, 1) : NULL;
+}
+
+ir_node *fe_insert_before(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_value *const *inputs, int count)
+{
+    return insert(u, node, node, op, inputs, count);
+}
+
+ir_node *fe_insert_after(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_value *const *inputs, int count)
+{
+    return insert(u, node, node->next, op, inputs, count);
+}
+
+void fe_swap_output(ir_node *node, int i, ir_node *last)
+{
+    ir_value *read_later = node->outputs[i], *inner = last->outputs[0];
+    node->outputs[i] = inner;
+    inner->def = node;
+    inner->output = i;
+    last->outputs[0] = read_later;
+    read_later->def = last;
+    read_later->output = 0;
+    for (int k = 0; k < last->input_count; k++) {
+        if (last->inputs[k] == read_later) ir_node_set_input(last, k, inner);
+    }
+}
+
+bool fe_give_up(const fe_upgrader *u, ir_node *node, const char *reason)
+{
+    const char *text = ir_arena_printf(u->graph->arena, "%s (%s)", node->op_type, reason);
+    if (text == NULL) return false;
+    node->op = NULL;
+    node->op_type = text;
+    return true;
+}

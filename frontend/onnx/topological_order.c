@@ -1,0 +1,191 @@
+/* topological_order.c — single assignment and topological order of a flat model.
+ *
+ * ONNX demands both; some tools write nodes in another order, which is put right here. The order is the file's wherever
+ * that is topological: a depth-first walk over the nodes in the file's order that emits a node after its producers.
+ */
+#include "frontend/onnx/onnx_attributes.h"
+
+#include <string.h>
+
+/* ---- Definitions ------------------------------------------------------------------------------------------------ */
+
+static const char *describe(const fe_flat *flat, int definer)
+{
+    if (definer == FE_BY_INPUT) return "a graph input";
+    if (definer == FE_BY_INITIALIZER) return "an initializer";
+    return flat->nodes[definer].name;
+}
+
+static mdot_status define(const fe_context *context, fe_flat *flat, int value, int definer, int output)
+{
+    fe_value *v = &flat->values[value];
+    if (v->definer != FE_UNDEFINED) {
+        return mdot_fail(context->err, MDOT_MALFORMED, "%s: value '%s' is defined twice: by %s and by %s",
+                         context->file, v->name, describe(flat, v->definer), describe(flat, definer));
+    }
+    v->definer = definer;
+    v->output = output;
+    return MDOT_OK;
+}
+
+static mdot_status define_name(const fe_context *context, fe_flat *flat, const char *name, int definer, int index)
+{
+    if (name == NULL || !*name) {
+        return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s has no name", context->file, describe(flat, definer));
+    }
+    int value;
+    mdot_status status = fe_flat_value(context, flat, name, &value);
+    return status == MDOT_OK ? define(context, flat, value, definer, index) : status;
+}
+
+/* Until IR version 4 every initializer was listed among the inputs too: such an input is a constant. */
+static mdot_status define_inputs(const fe_context *context, const Onnx__GraphProto *graph, fe_flat *flat)
+{
+    for (size_t i = 0; i < graph->n_input; i++) {
+        int value = graph->input[i]->name != NULL ? fe_names_find(flat->names, graph->input[i]->name) - 1 : FE_NO_VALUE;
+        if (value >= 0 && flat->values[value].definer == FE_BY_INITIALIZER) continue;
+        mdot_status status = define_name(context, flat, graph->input[i]->name, FE_BY_INPUT, (int)i);
+        if (status != MDOT_OK) return status;
+    }
+    return MDOT_OK;
+}
+
+static bool is_constant(const fe_node *node)
+{
+    return !*node->domain && strcmp(node->op_type, "Constant") == 0 && node->output_count == 1;
+}
+
+static bool is_same_tensor(const ir_tensor *a, const ir_tensor *b)
+{
+    size_t bytes = (size_t)a->count * mdot_dtype_size_bytes(a->dtype);
+    return a->dtype == b->dtype && a->rank == b->rank && a->data != NULL && b->data != NULL &&
+           mdot_dtype_size_bytes(a->dtype) > 0 && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0 &&
+           memcmp(a->data, b->data, bytes) == 0;
+}
+
+/* Some exporters write several Constants under one name. Where they say the same, the later is dropped with a warning;
+ * where they differ, a job, of which only sizes are asked, takes the last, as ONNX Runtime does. */
+static mdot_status drop_repetition(const fe_context *context, fe_flat *flat, int index, bool *out_dropped)
+{
+    fe_node *node = &flat->nodes[index];
+    fe_value *value = &flat->values[node->outputs[0]];
+    if (value->definer < 0 || !is_constant(node) || !is_constant(&flat->nodes[value->definer])) return MDOT_OK;
+    fe_node *earlier = &flat->nodes[value->definer];
+    const ir_tensor *first, *second;
+    mdot_status status = fe_import_constant(context, earlier, &first);
+    if (status == MDOT_OK) status = fe_import_constant(context, node, &second);
+    if (status != MDOT_OK) return status;
+    bool same = is_same_tensor(first, second);
+    if (!same && !context->options->job) return MDOT_OK;
+    fe_warn(context, "%s: constant '%s' is defined twice%s", context->file, value->name,
+            same ? "" : ", with different content; the last one is taken");
+    if (same) {
+        node->outputs[0] = FE_NO_VALUE;
+    } else {
+        earlier->outputs[0] = FE_NO_VALUE;
+        value->definer = index;
+    }
+    *out_dropped = true;
+    return MDOT_OK;
+}
+
+static mdot_status define_output(const fe_context *context, fe_flat *flat, int index, int output)
+{
+    int value = flat->nodes[index].outputs[output];
+    if (value == FE_NO_VALUE) return MDOT_OK;
+    bool dropped = false;
+    mdot_status status = drop_repetition(context, flat, index, &dropped);
+    return status != MDOT_OK || dropped ? status : define(context, flat, value, index, output);
+}
+
+mdot_status fe_define_values(const fe_context *context, const Onnx__GraphProto *graph, fe_flat *flat)
+{
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        mdot_status status = define_name(context, flat, graph->initializer[i]->name, FE_BY_INITIALIZER, (int)i);
+        if (status != MDOT_OK) return status;
+    }
+    mdot_status status = define_inputs(context, graph, flat);
+    for (int i = 0; i < flat->node_count && status == MDOT_OK; i++) {
+        for (int k = 0; k < flat->nodes[i].output_count && status == MDOT_OK; k++) {
+            status = define_output(context, flat, i, k);
+        }
+    }
+    return status;
+}
+
+/* ---- Order ------------------------------------------------------------------------------------------------------ */
+
+typedef enum mark { UNSEEN, OPEN, EMITTED } mark;
+
+typedef struct step { /* a node on the walk's stack and its input to look at next */
+    int node, input;
+} step;
+
+static mdot_status check_inputs(const fe_context *context, const fe_flat *flat)
+{
+    for (int i = 0; i < flat->node_count; i++) {
+        const fe_node *node = &flat->nodes[i];
+        for (int k = 0; k < node->input_count; k++) {
+            int value = node->inputs[k];
+            if (value == FE_NO_VALUE || flat->values[value].definer != FE_UNDEFINED) continue;
+            /* PyTorch's dynamo exporter writes such files: export_params=False, save(include_initializers=False). */
+            return mdot_fail(context->err, MDOT_MALFORMED,
+                             "%s: node '%s' (%s): input %d, '%s', is defined by nothing%s", context->file, node->name,
+                             node->op_type, k, flat->values[value].name,
+                             context->options->job ? "; if it is a parameter, export the parameters with the graph, "
+                                                     "whose shapes are needed (their data are not)"
+                                                   : "");
+        }
+    }
+    return MDOT_OK;
+}
+
+/* The producer of an input that is still to be emitted; -1: none. */
+static int pending_producer(const fe_flat *flat, const unsigned char *marks, int value)
+{
+    if (value == FE_NO_VALUE) return -1;
+    int definer = flat->values[value].definer;
+    return definer >= 0 && marks[definer] != EMITTED ? definer : -1;
+}
+
+static mdot_status emit(const fe_context *context, fe_flat *flat, unsigned char *marks, step *stack, int root, int *at)
+{
+    int depth = 0;
+    stack[0] = (step){root, 0};
+    marks[root] = OPEN;
+    while (depth >= 0) {
+        step *top = &stack[depth];
+        const fe_node *node = &flat->nodes[top->node];
+        if (top->input == node->input_count) {
+            marks[top->node] = EMITTED;
+            flat->order[(*at)++] = top->node;
+            depth--;
+            continue;
+        }
+        int producer = pending_producer(flat, marks, node->inputs[top->input++]);
+        if (producer < 0) continue;
+        if (marks[producer] == OPEN) {
+            return mdot_fail(context->err, MDOT_MALFORMED,
+                             "%s: node '%s' (%s) depends on its own output: the graph has a cycle", context->file,
+                             flat->nodes[producer].name, flat->nodes[producer].op_type);
+        }
+        marks[producer] = OPEN;
+        stack[++depth] = (step){producer, 0};
+    }
+    return MDOT_OK;
+}
+
+mdot_status fe_order_nodes(const fe_context *context, fe_flat *flat)
+{
+    mdot_status status = check_inputs(context, flat);
+    if (status != MDOT_OK) return status;
+    unsigned char *marks = IR_NEW_ARRAY(context->scratch, unsigned char, flat->node_count);
+    step *stack = IR_NEW_ARRAY(context->scratch, step, flat->node_count);
+    flat->order = IR_NEW_ARRAY(context->scratch, int, flat->node_count);
+    if (marks == NULL || stack == NULL || flat->order == NULL) return fe_out_of_memory(context);
+    int at = 0;
+    for (int i = 0; i < flat->node_count && status == MDOT_OK; i++) {
+        if (marks[i] == UNSEEN) status = emit(context, flat, marks, stack, i, &at);
+    }
+    return status;
+}

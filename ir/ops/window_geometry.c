@@ -1,0 +1,158 @@
+/* window_geometry.c — geometry of convolutions and poolings: attributes read and checked, extents and padding worked out.
+ *
+ * Sources: ONNX Conv-22, ConvTranspose-22, MaxPool-22, AveragePool-22.
+ */
+#include "ir/ops/window_geometry.h"
+
+#include <string.h>
+
+enum { MAX_ATTRIBUTE = 1 << 24 }; /* keeps every product below in range; no feature map is that wide */
+
+/* ---- Attributes ------------------------------------------------------------------------------------------------- */
+
+static mdot_status read_list(const ir_operands *from, const char *name, int count, int64_t least, int64_t fallback,
+                             int64_t *out)
+{
+    const ir_attr *attr = ir_node_attr(from->node, name);
+    for (int i = 0; i < count; i++) out[i] = fallback;
+    if (attr == NULL || attr->kind != IR_ATTR_INTS || attr->count == 0) return MDOT_OK;
+    if (attr->count != count) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "%s has %d elements instead of %d", name, attr->count,
+                       count);
+    }
+    for (int i = 0; i < count; i++) {
+        if (attr->ints[i] < least || attr->ints[i] > MAX_ATTRIBUTE) {
+            return ir_fail(from->node, from->err, MDOT_MALFORMED, "%s has an element of %lld", name,
+                           (long long)attr->ints[i]);
+        }
+        out[i] = attr->ints[i];
+    }
+    return MDOT_OK;
+}
+
+static mdot_status read_kernel(const ir_operands *from, int rank, const int64_t *kernel, ir_window *w)
+{
+    mdot_status status = read_list(from, "kernel_shape", rank, 1, 0, w->kernel);
+    if (status != MDOT_OK) return status;
+    for (int i = 0; i < rank; i++) {
+        if (kernel != NULL && w->kernel[i] && w->kernel[i] != kernel[i]) {
+            return ir_fail(from->node, from->err, MDOT_MALFORMED, "kernel_shape says %lld, the weights are %lld wide",
+                           (long long)w->kernel[i], (long long)kernel[i]);
+        }
+        if (kernel != NULL) w->kernel[i] = kernel[i];
+        if (w->kernel[i] < 1 || w->kernel[i] > MAX_ATTRIBUTE) {
+            return ir_fail(from->node, from->err, MDOT_MALFORMED, "a kernel is %lld wide", (long long)w->kernel[i]);
+        }
+    }
+    return MDOT_OK;
+}
+
+mdot_status ir_window_read(const ir_operands *from, int rank, const int64_t *kernel, ir_window *out_window)
+{
+    ir_window w = {.rank = rank};
+    int64_t pads[2 * IR_MAX_SPATIAL];
+    if (rank < 1 || rank > IR_MAX_SPATIAL) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions has no window", rank + 2);
+    }
+    mdot_status status = read_kernel(from, rank, kernel, &w);
+    if (status == MDOT_OK) status = read_list(from, "strides", rank, 1, 1, w.stride);
+    if (status == MDOT_OK) status = read_list(from, "dilations", rank, 1, 1, w.dilation);
+    if (status == MDOT_OK) status = read_list(from, "pads", 2 * rank, -MAX_ATTRIBUTE, 0, pads);
+    if (status != MDOT_OK) return status;
+    memcpy(w.before, pads, (size_t)rank * sizeof *pads);
+    memcpy(w.after, pads + rank, (size_t)rank * sizeof *pads);
+    *out_window = w;
+    return MDOT_OK;
+}
+
+/* ---- Extents ---------------------------------------------------------------------------------------------------- */
+
+static int64_t reach(const ir_window *w, int i)
+{
+    return w->dilation[i] * (w->kernel[i] - 1) + 1;
+}
+
+static mdot_status not_affine(const ir_operands *from, int axis)
+{
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                   "the extent of spatial dimension %d is not affine in the length", axis);
+}
+
+/* SAME pads so that every stride's start has a window; the odd element goes behind (UPPER) or before. */
+static mdot_status slide_same(const ir_operands *from, ir_window *w, int i, ir_dim in, bool upper, ir_dim *out)
+{
+    if (!ir_dim_div_ceil(from->graph, in, w->stride[i], out)) return not_affine(from, i);
+    if (!ir_dim_is_number(in) && w->stride[i] != 1) return MDOT_OK;
+    int64_t total = reach(w, i) - 1;
+    if (w->stride[i] != 1) total = (out->offset - 1) * w->stride[i] + reach(w, i) - in.offset;
+    if (total < 0) total = 0;
+    w->before[i] = upper ? total / 2 : total - total / 2;
+    w->after[i] = total - w->before[i];
+    return MDOT_OK;
+}
+
+static mdot_status slide_padded(const ir_operands *from, const ir_window *w, int i, ir_dim in, bool up, ir_dim *out)
+{
+    ir_dim room, steps, one = ir_dim_number(1);
+    int64_t least, most;
+    if (!ir_dim_add(in, ir_dim_number(w->before[i] + w->after[i] - reach(w, i)), &room)) return not_affine(from, i);
+    ir_dim_bounds(from->graph, room, &least, &most);
+    if (most < 0) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "a kernel that reaches over %lld does not fit into %lld",
+                       (long long)reach(w, i), (long long)(room.offset + reach(w, i)));
+    }
+    bool fits = up ? ir_dim_div_ceil(from->graph, room, w->stride[i], &steps)
+                   : ir_dim_div_floor(from->graph, room, w->stride[i], &steps);
+    if (!fits || !ir_dim_add(steps, one, out)) return not_affine(from, i);
+    /* A window that would start in the padding behind is not counted. */
+    bool beyond = up && ir_dim_is_number(in) && (out->offset - 1) * w->stride[i] >= in.offset + w->before[i];
+    if (beyond && out->offset > 1) out->offset--;
+    return MDOT_OK;
+}
+
+mdot_status ir_window_slide(const ir_operands *from, ir_window *window, const ir_dim *in, ir_dim *out_extents)
+{
+    const char *mode = ir_node_string(from->node, "auto_pad", "NOTSET");
+    bool up = ir_node_int(from->node, "ceil_mode", 0) != 0, upper = strcmp(mode, "SAME_UPPER") == 0;
+    bool same = upper || strcmp(mode, "SAME_LOWER") == 0;
+    mdot_status status = MDOT_OK;
+    for (int i = 0; i < window->rank && status == MDOT_OK; i++) {
+        if (strcmp(mode, "VALID") == 0) window->before[i] = window->after[i] = 0;
+        status = same ? slide_same(from, window, i, in[i], upper, &out_extents[i])
+                      : slide_padded(from, window, i, in[i], up, &out_extents[i]);
+    }
+    return status;
+}
+
+/* stride * (in - 1) + output_padding + reach - pads; or what output_shape says, or stride * in with SAME. */
+mdot_status ir_window_unslide(const ir_operands *from, ir_window *w, const ir_dim *in, ir_dim *out_extents)
+{
+    const char *mode = ir_node_string(from->node, "auto_pad", "NOTSET");
+    bool upper = strcmp(mode, "SAME_UPPER") == 0, same = upper || strcmp(mode, "SAME_LOWER") == 0;
+    int64_t extra[IR_MAX_SPATIAL], wanted[IR_MAX_SPATIAL];
+    mdot_status status = read_list(from, "output_padding", w->rank, 0, 0, extra);
+    if (status == MDOT_OK) status = read_list(from, "output_shape", w->rank, 1, 0, wanted);
+    for (int i = 0; i < w->rank && status == MDOT_OK; i++) {
+        ir_dim full;
+        if (strcmp(mode, "VALID") == 0) w->before[i] = w->after[i] = 0;
+        if (!ir_dim_mul(in[i], ir_dim_number(w->stride[i]), &full)) return not_affine(from, i);
+        ir_dim target = wanted[i] ? ir_dim_number(wanted[i]) : full;
+        if (!ir_dim_add(full, ir_dim_number(extra[i] + reach(w, i) - w->stride[i]), &full)) return not_affine(from, i);
+        if (wanted[i] || same) {
+            ir_dim total;
+            if (!ir_dim_sub(full, target, &total) || !ir_dim_is_number(total)) return not_affine(from, i);
+            int64_t pads = total.offset < 0 ? 0 : total.offset;
+            w->before[i] = upper ? pads / 2 : pads - pads / 2;
+            w->after[i] = pads - w->before[i];
+            out_extents[i] = target;
+        } else if (!ir_dim_add(full, ir_dim_number(-w->before[i] - w->after[i]), &out_extents[i])) {
+            return not_affine(from, i);
+        }
+        int64_t least, most;
+        ir_dim_bounds(from->graph, out_extents[i], &least, &most);
+        if (most < 0) {
+            status = ir_fail(from->node, from->err, MDOT_MALFORMED, "padding takes all of spatial dimension %d", i);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,160 @@
+/* cse.c — common subexpressions (cse.h): one walk in topological order with a hash table of the nodes seen.
+ *
+ * Two nodes are equal when operator, attributes and inputs are. Small constants (scalars, axes, shapes) are made one by
+ * content first: exporters write them anew for every use. Large ones are left to the weight packer, which stores equal
+ * bytes once.
+ */
+#include "ir/passes/cse.h"
+
+#include "ir/ops.h"
+#include "ir/passes/builder.h"
+
+#include <string.h>
+
+enum { SMALL_BYTES = 256 };
+
+typedef struct table { /* open addressing; a power of two, at least twice the entries */
+    size_t size;
+    ir_node **nodes;
+    ir_value **constants;
+} table;
+
+/* FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv). */
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
+{
+    const unsigned char *byte = data;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ byte[i]) * 0x100000001b3u;
+    return hash;
+}
+static const uint64_t hash_start = 0xcbf29ce484222325u;
+
+/* ---- Constants -------------------------------------------------------------------------------------------------- */
+
+static size_t tensor_bytes(const ir_tensor *tensor)
+{
+    return (size_t)tensor->count * mdot_dtype_size_bytes(tensor->dtype);
+}
+
+static bool is_small(const ir_tensor *tensor)
+{
+    return tensor->data != NULL && tensor->count <= SMALL_BYTES && tensor_bytes(tensor) <= SMALL_BYTES &&
+           tensor->dtype != MDOT_DTYPE_STRING;
+}
+
+static bool equal_tensors(const ir_tensor *a, const ir_tensor *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0 &&
+           memcmp(a->data, b->data, tensor_bytes(a)) == 0;
+}
+
+/* The first constant seen with this content: `value` itself, or the one to read instead. */
+static ir_value *shared_constant(table *seen, ir_value *value)
+{
+    const ir_tensor *tensor = value->constant;
+    if (tensor == NULL || !is_small(tensor)) return value;
+    uint64_t hash = hash_bytes(hash_start, tensor->data, tensor_bytes(tensor));
+    for (size_t i = hash & (seen->size - 1);; i = (i + 1) & (seen->size - 1)) {
+        ir_value **slot = &seen->constants[i];
+        if (*slot == NULL) *slot = value;
+        if (*slot == value || equal_tensors((*slot)->constant, tensor)) return *slot;
+    }
+}
+
+/* ---- Nodes ------------------------------------------------------------------------------------------------------ */
+
+static bool equal_bytes(const void *a, const void *b, int count, size_t size)
+{
+    return count == 0 || memcmp(a, b, (size_t)count * size) == 0;
+}
+
+static bool equal_attrs(const ir_attr *a, const ir_attr *b)
+{
+    if (a->kind != b->kind || strcmp(a->name, b->name) != 0) return false;
+    switch (a->kind) {
+    case IR_ATTR_INT:
+        return a->i == b->i;
+    case IR_ATTR_FLOAT:
+        return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+    case IR_ATTR_STRING:
+        return strcmp(a->s, b->s) == 0;
+    case IR_ATTR_INTS:
+        return a->count == b->count && equal_bytes(a->ints, b->ints, a->count, sizeof *a->ints);
+    case IR_ATTR_FLOATS:
+        return a->count == b->count && equal_bytes(a->floats, b->floats, a->count, sizeof *a->floats);
+    default: /* strings, tensors and sub-graphs: rare, and never worth the comparison */
+        return false;
+    }
+}
+
+static bool equal_nodes(const ir_node *a, const ir_node *b)
+{
+    if (a->op != b->op || a->input_count != b->input_count || a->output_count != b->output_count) return false;
+    if (a->attr_count != b->attr_count) return false;
+    for (int i = 0; i < a->input_count; i++) {
+        if (a->inputs[i] != b->inputs[i]) return false;
+    }
+    for (int i = 0; i < a->output_count; i++) {
+        if ((a->outputs[i] == NULL) != (b->outputs[i] == NULL)) return false;
+    }
+    for (int i = 0; i < a->attr_count; i++) {
+        const ir_attr *other = ir_node_attr(b, a->attrs[i].name);
+        if (other == NULL || !equal_attrs(&a->attrs[i], other)) return false;
+    }
+    return true;
+}
+
+static ir_node *shared_node(table *seen, ir_node *node)
+{
+    uint64_t hash = hash_bytes(hash_start, &node->op, sizeof node->op);
+    for (int i = 0; i < node->input_count; i++) {
+        int id = node->inputs[i] != NULL ? node->inputs[i]->id : -1;
+        hash = hash_bytes(hash, &id, sizeof id);
+    }
+    for (size_t i = hash & (seen->size - 1);; i = (i + 1) & (seen->size - 1)) {
+        ir_node **slot = &seen->nodes[i];
+        if (*slot == NULL) *slot = node;
+        if (*slot == node || equal_nodes(*slot, node)) return *slot;
+    }
+}
+
+static table create_table(const ir_graph *graph, ir_arena *arena)
+{
+    size_t entries = 1, size = 1;
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) entries += 1 + (size_t)node->input_count;
+    while (size < 2 * entries) size *= 2;
+    table seen = {.size = size};
+    seen.nodes = IR_NEW_ARRAY(arena, ir_node *, size);
+    seen.constants = IR_NEW_ARRAY(arena, ir_value *, size);
+    return seen;
+}
+
+mdot_status ir_eliminate_common_subexpressions(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    ir_arena *scratch = ir_arena_create(0);
+    table seen = {0};
+    if (scratch != NULL) seen = create_table(graph, scratch);
+    if (seen.nodes == NULL || seen.constants == NULL) {
+        ir_arena_destroy(scratch);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    }
+    ir_builder b = {.graph = graph, .err = err};
+    for (ir_node *node = graph->first; node != NULL && b.status == MDOT_OK; node = node->next) {
+        for (int i = 0; i < node->input_count; i++) {
+            if (node->inputs[i] != NULL) ir_node_set_input(node, i, shared_constant(&seen, node->inputs[i]));
+        }
+        if (node->op == NULL || !(node->op->traits & IR_STATELESS)) continue;
+        ir_node *first = shared_node(&seen, node);
+        b.at = node;
+        b.name = node->name;
+        b.first_new = graph->value_count;
+        for (int i = 0; first != node && i < node->output_count; i++) {
+            if (node->outputs[i] != NULL && node->outputs[i]->use_count)
+                ir_replace(&b, node->outputs[i], first->outputs[i]);
+        }
+    }
+    ir_arena_destroy(scratch);
+    ir_graph_remove_dead(graph);
+    if (b.status == MDOT_OK) *out_changed = b.changed;
+    return b.status;
+}

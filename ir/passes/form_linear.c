@@ -1,0 +1,149 @@
+/* form_linear.c — matrix products with constant weights become mdot.Linear(x, W [K, C], bias [C]), which reads packed
+ * weights; the other Gemm and FusedMatMul nodes become MatMul and arithmetic.
+ *
+ * Only f32 weights: the linear kernel computes in f32. Scales and transposes of constant operands are folded into the
+ * constant here, at compile time.
+ */
+#include "ir/ops.h"
+#include "ir/passes/builder.h"
+#include "ir/passes/pass.h"
+#include "ir/passes/recognise_attention.h"
+
+/* ---- Weights ---------------------------------------------------------------------------------------------------- */
+
+static bool is_weight(const ir_value *value, int rank)
+{
+    return value != NULL && value->constant != NULL && value->constant->data != NULL && value->type.rank == rank &&
+           value->type.dtype == MDOT_DTYPE_F32;
+}
+
+/* scale * matrix, transposed if asked; the matrix itself where nothing changes. */
+static ir_value *prepared_weight(ir_builder *b, ir_value *matrix, bool transposed, float scale)
+{
+    if (!transposed && scale == 1) return matrix;
+    const ir_tensor *from = matrix->constant;
+    int64_t rows = from->dims[transposed ? 1 : 0], columns = from->dims[transposed ? 0 : 1];
+    const float *in = from->data;
+    float *out = ir_build_alloc(b, from->count ? from->count : 1, sizeof *out);
+    if (out == NULL) return NULL;
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c++) {
+            out[r * columns + c] = scale * in[transposed ? c * rows + r : r * columns + c];
+        }
+    }
+    return ir_build_constant(b, MDOT_DTYPE_F32, (int64_t[]){rows, columns}, 2, out);
+}
+
+/* scale * value as a bias of `columns` elements; NULL: it is no constant that is the same for every row. */
+static ir_value *prepared_bias(ir_builder *b, ir_value *value, int64_t columns, float scale)
+{
+    const ir_tensor *from = value->constant;
+    if (from == NULL || from->data == NULL || from->dtype != MDOT_DTYPE_F32) return NULL;
+    for (int i = 0; i + 1 < from->rank; i++) {
+        if (from->dims[i] != 1) return NULL;
+    }
+    if (from->count != columns && from->count != 1) return NULL;
+    if (from->rank == 1 && from->count == columns && scale == 1) return value;
+    const float *in = from->data;
+    float *out = ir_build_alloc(b, columns ? columns : 1, sizeof *out);
+    if (out == NULL) return NULL;
+    for (int64_t c = 0; c < columns; c++) out[c] = scale * in[from->count == 1 ? 0 : c];
+    return ir_build_constant(b, MDOT_DTYPE_F32, &columns, 1, out);
+}
+
+static ir_value *linear(ir_builder *b, ir_value *x, ir_value *weight, ir_value *bias)
+{
+    if (x == NULL || weight == NULL) return NULL;
+    return ir_build_infer(b, ir_build_node(b, IR_OP_Linear, (ir_value *[]){x, weight, bias}, bias != NULL ? 3 : 2, 1));
+}
+
+/* ---- MatMul ----------------------------------------------------------------------------------------------------- */
+
+static void mat_mul(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0], *weight = node->inputs[1], *result = node->outputs[0];
+    if (!is_weight(weight, 2)) return;
+    if (x->type.rank >= 2) {
+        ir_replace(b, result, linear(b, x, weight, NULL));
+    } else { /* a vector is a matrix of one row */
+        ir_dim row[] = {ir_dim_number(1), x->type.dim[0]};
+        ir_value *product = linear(b, ir_build_reshape(b, x, row, 2), weight, NULL);
+        ir_replace(b, result, ir_build_reshape(b, product, result->type.dim, result->type.rank));
+    }
+}
+
+/* Add(Linear(x, W), constant vector): the vector becomes the bias, if nobody else reads the product. */
+static void add(ir_builder *b, ir_node *node)
+{
+    for (int i = 0; i < 2; i++) {
+        const ir_value *product = node->inputs[i];
+        const ir_node *made = product->def;
+        if (made == NULL || made->op != &ir_ops[IR_OP_Linear] || made->input_count > 2 || product->use_count != 1)
+            continue;
+        int64_t columns = made->inputs[1]->type.dim[1].offset;
+        ir_value *bias = prepared_bias(b, node->inputs[1 - i], columns, 1);
+        if (bias != NULL && ir_replace(b, node->outputs[0], linear(b, made->inputs[0], made->inputs[1], bias))) return;
+    }
+}
+
+/* ---- Gemm, FusedMatMul ------------------------------------------------------------------------------------------- */
+
+static ir_value *scaled(ir_builder *b, ir_value *x, double factor)
+{
+    return factor == 1 ? x : ir_build_mul(b, x, ir_build_scalar(b, factor));
+}
+
+static ir_value *transposed(ir_builder *b, ir_value *x, bool wanted)
+{
+    return wanted ? ir_build_swap_last(b, x) : x;
+}
+
+/* alpha A' B' + beta C (ONNX Gemm-13). */
+static void gemm(ir_builder *b, ir_node *node)
+{
+    double alpha = ir_node_float(node, "alpha", 1), beta = ir_node_float(node, "beta", 1);
+    bool trans_b = ir_node_int(node, "transB", 0);
+    ir_value *x = transposed(b, node->inputs[0], ir_node_int(node, "transA", 0));
+    ir_value *matrix = node->inputs[1], *addend = ir_node_input(node, 2), *product, *bias = NULL;
+    if (is_weight(matrix, 2) && x != NULL && x->type.dtype == MDOT_DTYPE_F32) {
+        ir_value *weight = prepared_weight(b, matrix, trans_b, (float)alpha);
+        if (addend != NULL && weight != NULL) bias = prepared_bias(b, addend, weight->type.dim[1].offset, (float)beta);
+        product = linear(b, x, weight, bias);
+    } else {
+        product = x != NULL ? scaled(b, ir_build_mat_mul(b, x, transposed(b, matrix, trans_b)), alpha) : NULL;
+    }
+    if (addend != NULL && bias == NULL) product = ir_build_add(b, product, scaled(b, addend, beta));
+    ir_replace(b, node->outputs[0], product);
+}
+
+/* alpha A' B', batched (ONNX Runtime's contrib operator). */
+static void fused_mat_mul(ir_builder *b, ir_node *node)
+{
+    ir_value *x = transposed(b, node->inputs[0], ir_node_int(node, "transA", 0));
+    double alpha = ir_node_float(node, "alpha", 1);
+    bool trans_b = ir_node_int(node, "transB", 0);
+    if (is_weight(node->inputs[1], 2) && x != NULL && x->type.rank >= 2 && x->type.dtype == MDOT_DTYPE_F32) {
+        ir_replace(b, node->outputs[0], linear(b, x, prepared_weight(b, node->inputs[1], trans_b, (float)alpha), NULL));
+    } else {
+        ir_value *product = ir_build_mat_mul(b, x, transposed(b, node->inputs[1], trans_b));
+        ir_replace(b, node->outputs[0], product != NULL ? scaled(b, product, alpha) : NULL);
+    }
+}
+
+static const ir_rule rule_of[IR_OP_COUNT] = {
+    [IR_OP_MatMul] = mat_mul,
+    [IR_OP_Add] = add,
+    [IR_OP_Gemm] = gemm,
+    [IR_OP_FusedMatMul] = fused_mat_mul,
+};
+
+static void recognise(ir_builder *b, ir_node *node)
+{
+    ir_rule rule = rule_of[ir_node_opcode(node)];
+    if (rule != NULL) rule(b, node);
+}
+
+mdot_status ir_pass_form_linear(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    return ir_rewrite(graph, recognise, out_changed, err);
+}

@@ -1,0 +1,126 @@
+/* fuse_qkv.c — the linears that make Q, K and V of one attention from the same input become one linear over all their
+ * columns, split afterwards.
+ *
+ * One pass over the input instead of three; the parts of the split are views by their row stride, which the attention
+ * kernel reads in place. Other readers of a part (an activation fused into the linear, say) would lose by it, so a
+ * linear is merged only when attention alone reads it.
+ */
+#include "ir/ops.h"
+#include "ir/passes/builder.h"
+#include "ir/passes/pass.h"
+
+#include <string.h>
+
+enum { MAX_PARTS = 3 }; /* Q, K and V */
+
+typedef struct group {
+    ir_node *linears[MAX_PARTS];
+    int count;
+} group;
+
+static bool is_member(const group *g, const ir_node *linear)
+{
+    for (int i = 0; i < g->count; i++) {
+        if (g->linears[i] == linear) return true;
+    }
+    return false;
+}
+
+static int uses_by(const ir_node *node, const ir_value *value)
+{
+    int uses = 0;
+    for (int i = 0; i < node->input_count; i++) uses += node->inputs[i] == value;
+    return uses;
+}
+
+/* The linear that makes operand i for this attention alone; NULL: there is none. */
+static ir_node *linear_of(const ir_node *attention, int i)
+{
+    const ir_value *operand = attention->inputs[i];
+    ir_node *made = operand->def;
+    bool is_linear = made != NULL && made->op == &ir_ops[IR_OP_Linear];
+    return is_linear && operand->use_count == uses_by(attention, operand) ? made : NULL;
+}
+
+/* The linears of the attention that read the same input as that of operand `first`. */
+static group linears_of(const ir_node *attention, int first)
+{
+    group g = {.count = 0};
+    for (int i = first; i < MAX_PARTS; i++) {
+        ir_node *linear = linear_of(attention, i);
+        if (linear == NULL || (g.count && linear->inputs[0] != g.linears[0]->inputs[0])) continue;
+        if (!is_member(&g, linear)) g.linears[g.count++] = linear;
+    }
+    return g;
+}
+
+static int64_t columns_of(const ir_node *linear)
+{
+    return linear->inputs[1]->type.dim[1].offset;
+}
+
+static const float *data_of(const ir_value *constant)
+{
+    return constant->constant->data;
+}
+
+/* The weights side by side. */
+static ir_value *merged_weight(ir_builder *b, const group *g, int64_t columns)
+{
+    int64_t depth = g->linears[0]->inputs[1]->type.dim[0].offset;
+    float *all = ir_build_alloc(b, depth * columns, sizeof *all);
+    if (all == NULL) return NULL;
+    int64_t left = 0;
+    for (int i = 0; i < g->count; i++) {
+        const float *part = data_of(g->linears[i]->inputs[1]);
+        int64_t width = columns_of(g->linears[i]);
+        for (int64_t k = 0; k < depth; k++) {
+            memcpy(all + k * columns + left, part + k * width, (size_t)width * sizeof *all);
+        }
+        left += width;
+    }
+    return ir_build_constant(b, MDOT_DTYPE_F32, (int64_t[]){depth, columns}, 2, all);
+}
+
+/* The biases one after another, zeros for a linear without one. */
+static ir_value *merged_bias(ir_builder *b, const group *g, int64_t columns)
+{
+    float *all = ir_build_alloc(b, columns, sizeof *all); /* zeroed */
+    if (all == NULL) return NULL;
+    int64_t left = 0;
+    for (int i = 0; i < g->count; i++) {
+        const ir_value *bias = ir_node_input(g->linears[i], 2);
+        int64_t width = columns_of(g->linears[i]);
+        if (bias != NULL) memcpy(all + left, data_of(bias), (size_t)width * sizeof *all);
+        left += width;
+    }
+    return ir_build_constant(b, MDOT_DTYPE_F32, &columns, 1, all);
+}
+
+static void merge(ir_builder *b, ir_node *node)
+{
+    if (node->op != &ir_ops[IR_OP_Attention] || node->inputs[0]->type.rank != 3) return;
+    group g = linears_of(node, 0);
+    if (g.count < 2) g = linears_of(node, 1); /* attention over another sequence: K and V */
+    if (g.count < 2) return;
+    b->name = g.linears[0]->name;
+    int64_t widths[MAX_PARTS], columns = 0;
+    bool biased = false;
+    for (int i = 0; i < g.count; i++) {
+        widths[i] = columns_of(g.linears[i]);
+        columns += widths[i];
+        biased = biased || g.linears[i]->input_count > 2;
+    }
+    ir_value *inputs[] = {g.linears[0]->inputs[0], merged_weight(b, &g, columns), NULL};
+    if (biased) inputs[2] = merged_bias(b, &g, columns);
+    if (inputs[1] == NULL || (biased && inputs[2] == NULL)) return;
+    ir_value *all = ir_build_infer(b, ir_build_node(b, IR_OP_Linear, inputs, biased ? 3 : 2, 1));
+    ir_value *parts[MAX_PARTS];
+    if (all == NULL || !ir_build_split(b, all, all->type.rank - 1, widths, g.count, parts)) return;
+    for (int i = 0; i < g.count; i++) ir_replace(b, g.linears[i]->outputs[0], parts[i]);
+}
+
+mdot_status ir_pass_fuse_qkv(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    return ir_rewrite(graph, merge, out_changed, err);
+}

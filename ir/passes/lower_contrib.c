@@ -1,0 +1,178 @@
+/* lower_contrib.c — writes ONNX Runtime's contributed operators in ONNX's, before anything is recognised: what they fuse is
+ * then fused again by the same rules as everybody's.
+ */
+#include "ir/passes/lower_contrib.h"
+
+#include "ir/ops.h"
+#include "ir/ops/families.h"
+#include "ir/passes/pass.h"
+
+/* ---- GELU ------------------------------------------------------------------------------------------------------- */
+
+static ir_value *gelu(ir_builder *b, ir_value *x, const char *approximate)
+{
+    if (x == NULL) return NULL;
+    ir_node *node = ir_build_node(b, IR_OP_Gelu, &x, 1, 1);
+    ir_build_set_string(b, node, "approximate", approximate);
+    return ir_build_infer(b, node);
+}
+
+/* Gelu and BiasGelu by erf, FastGelu by tanh; each of x, or of x + bias. */
+static void bias_gelu(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0], *bias = ir_node_input(node, 1);
+    const char *approximate = node->op == &ir_ops[IR_OP_FastGelu] ? "tanh" : "none";
+    ir_replace(b, node->outputs[0], gelu(b, bias != NULL ? ir_build_add(b, x, bias) : x, approximate));
+}
+
+static void quick_gelu(ir_builder *b, ir_node *node)
+{
+    ir_node *swish = ir_build_node(b, IR_OP_Swish, node->inputs, 1, 1);
+    ir_build_set_float(b, swish, "alpha", ir_node_float(node, "alpha", 1.702));
+    ir_replace(b, node->outputs[0], ir_build_infer(b, swish));
+}
+
+/* ---- LayerNormalization of sums ---------------------------------------------------------------------------------- */
+
+/* LayerNormalization over the last dimension; mean and inverse deviation go to those outputs of `node` that are read.
+ */
+static ir_value *layer_norm(ir_builder *b, ir_node *node, ir_value *x, ir_value *gamma, ir_value *beta, ir_value *mean,
+                            ir_value *inverse_deviation)
+{
+    if (x == NULL) return NULL;
+    ir_value *inputs[] = {x, gamma, beta};
+    bool statistics = mean != NULL || inverse_deviation != NULL;
+    ir_node *norm = ir_build_node(b, IR_OP_LayerNormalization, inputs, beta != NULL ? 3 : 2, statistics ? 3 : 1);
+    ir_build_set_int(b, norm, "axis", -1);
+    ir_build_set_float(b, norm, "epsilon", ir_node_float(node, "epsilon", 1e-12));
+    ir_value *result = ir_build_infer(b, norm);
+    if (result != NULL && mean != NULL) ir_replace(b, mean, norm->outputs[1]);
+    if (result != NULL && inverse_deviation != NULL) ir_replace(b, inverse_deviation, norm->outputs[2]);
+    return result;
+}
+
+/* Inputs: x, skip, gamma, beta?, bias?. Outputs: norm, mean?, inverse deviation?, sum?. */
+static void skip_layer_norm(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0], *bias = ir_node_input(node, 4);
+    if (bias != NULL) x = ir_build_add(b, x, bias); /* first, so that the linear that makes x can take it */
+    ir_value *sum = ir_build_add(b, x, node->inputs[1]);
+    ir_value *norm = layer_norm(b, node, sum, node->inputs[2], ir_node_input(node, 3), ir_read_output(node, 1),
+                                ir_read_output(node, 2));
+    ir_replace(b, ir_read_output(node, 3), sum);
+    ir_replace(b, node->outputs[0], norm);
+}
+
+/* Inputs: x, skip, gamma, bias?. Outputs: norm, mean?, inverse deviation?, sum?. */
+static void skip_rms_norm(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0], *bias = ir_node_input(node, 3);
+    if (bias != NULL) x = ir_build_add(b, x, bias);
+    ir_value *sum = ir_build_add(b, x, node->inputs[1]), *inputs[] = {sum, node->inputs[2]};
+    if (sum == NULL) return;
+    ir_node *norm = ir_build_node(b, IR_OP_RMSNormalization, inputs, 2, 1);
+    ir_build_set_int(b, norm, "axis", -1);
+    ir_build_set_float(b, norm, "epsilon", ir_node_float(node, "epsilon", 1e-12));
+    ir_value *result = ir_build_infer(b, norm), *read = ir_read_output(node, 3);
+    if (read != NULL) ir_replace(b, read, sum);
+    ir_replace(b, node->outputs[0], result);
+}
+
+/* Inputs: input_ids [B, S], segment_ids?, word, position and segment? embeddings, gamma, beta, mask?, position_ids?.
+ * Outputs: norm, mask_index? (valid tokens of each row), sum?. */
+static void embed_layer_norm(ir_builder *b, ir_node *node)
+{
+    ir_value *ids = node->inputs[0], *segments = ir_node_input(node, 1), *segment_table = ir_node_input(node, 4);
+    ir_value *mask = ir_node_input(node, 7), *positions = ir_node_input(node, 8);
+    if (positions == NULL) {
+        positions = ir_build_range(b, ids->type.dim[1]);
+    }
+    ir_value *sum = ir_build_op2(b, IR_OP_Gather, node->inputs[2], ids);
+    sum = ir_build_add(b, sum, ir_build_op2(b, IR_OP_Gather, node->inputs[3], positions));
+    if (segments != NULL && segment_table != NULL)
+        sum = ir_build_add(b, sum, ir_build_op2(b, IR_OP_Gather, segment_table, segments));
+    ir_value *norm = layer_norm(b, node, sum, node->inputs[5], node->inputs[6], NULL, NULL);
+    ir_value *valid = ir_read_output(node, 1);
+    if (valid != NULL && mask != NULL) {
+        int64_t axis = 1;
+        ir_value *counted = ir_build_cast(b, ir_build_cast(b, mask, MDOT_DTYPE_BOOL), valid->type.dtype);
+        ir_value *count = counted != NULL ? ir_build_reduce(b, IR_OP_ReduceSum, counted, &axis, 1) : NULL;
+        ir_replace(b, valid, ir_build_reshape(b, count, valid->type.dim, valid->type.rank));
+    } else if (valid != NULL) {
+        b->dtype = valid->type.dtype;
+        ir_replace(b, valid, ir_build_expand(b, ir_build_scalar(b, 0), valid->type.dim, valid->type.rank));
+    }
+    ir_replace(b, ir_read_output(node, 2), sum);
+    ir_replace(b, node->outputs[0], norm);
+}
+
+/* ---- RotaryEmbedding --------------------------------------------------------------------------------------------- */
+
+/* Inputs: x, position ids, cosine and sine caches. One position id is that of the first token. */
+static void rotary_embedding(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0], *positions = node->inputs[1];
+    ir_dim tokens[] = {x->type.dim[0], x->type.dim[x->type.rank - 2]};
+    int64_t heads;
+    b->status = ir_contrib_rotary_heads(node, &x->type, &node->inputs[2]->type, &heads, b->err);
+    if (b->status != MDOT_OK) return;
+    if (positions->type.rank == 1) {
+        ir_value *counted = ir_build_range(b, tokens[1]);
+        positions = ir_build_expand(b, ir_build_add(b, counted, positions), tokens, 2);
+    }
+    ir_value *inputs[] = {x, node->inputs[2], node->inputs[3], positions};
+    if (positions == NULL) return;
+    ir_node *rotary = ir_build_node(b, IR_OP_RotaryEmbedding, inputs, 4, 1);
+    ir_build_set_int(b, rotary, "interleaved", ir_node_int(node, "interleaved", 0));
+    ir_build_set_int(b, rotary, "num_heads", heads);
+    ir_build_set_int(b, rotary, "rotary_embedding_dim", ir_node_int(node, "rotary_embedding_dim", 0));
+    ir_replace(b, node->outputs[0], ir_build_infer(b, rotary));
+}
+
+/* ---- Products ---------------------------------------------------------------------------------------------------- */
+
+static void fused_gemm(ir_builder *b, ir_node *node)
+{
+    ir_activation activation;
+    if (ir_fused_gemm_activation(node, &activation, NULL) != MDOT_OK) return; /* inference refused it */
+    ir_node *gemm = ir_build_node(b, IR_OP_Gemm, node->inputs, node->input_count, 1);
+    ir_build_set_float(b, gemm, "alpha", ir_node_float(node, "alpha", 1));
+    ir_build_set_float(b, gemm, "beta", ir_node_float(node, "beta", 1));
+    ir_build_set_int(b, gemm, "transA", ir_node_int(node, "transA", 0));
+    ir_build_set_int(b, gemm, "transB", ir_node_int(node, "transB", 0));
+    ir_value *result = ir_build_infer(b, gemm);
+    if (result != NULL && activation.opcode != IR_OP_COUNT) {
+        ir_node *behind = ir_build_node(b, activation.opcode, &result, 1, 1);
+        for (int i = 0; i < activation.attr_count; i++)
+            ir_build_set_float(b, behind, activation.attrs[i].name, activation.attrs[i].f);
+        result = ir_build_infer(b, behind);
+    }
+    ir_replace(b, node->outputs[0], result);
+}
+
+/* ---- The pass --------------------------------------------------------------------------------------------------- */
+
+static const ir_rule rule_of[IR_OP_COUNT] = {
+    [IR_OP_MSGelu] = bias_gelu,
+    [IR_OP_BiasGelu] = bias_gelu,
+    [IR_OP_FastGelu] = bias_gelu,
+    [IR_OP_QuickGelu] = quick_gelu,
+    [IR_OP_SkipLayerNormalization] = skip_layer_norm,
+    [IR_OP_EmbedLayerNormalization] = embed_layer_norm,
+    [IR_OP_SkipSimplifiedLayerNormalization] = skip_rms_norm,
+    [IR_OP_MSRotaryEmbedding] = rotary_embedding,
+    [IR_OP_FusedGemm] = fused_gemm,
+    [IR_OP_MSAttention] = ir_contrib_attention,
+    [IR_OP_MultiHeadAttention] = ir_contrib_multi_head_attention,
+};
+
+static void translate(ir_builder *b, ir_node *node)
+{
+    ir_rule rule = rule_of[ir_node_opcode(node)];
+    if (rule != NULL) rule(b, node);
+}
+
+mdot_status ir_pass_lower_contrib(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    return ir_rewrite(graph, translate, out_changed, err);
+}

@@ -1,0 +1,130 @@
+/* lower_contrib_attention.c — ONNX Runtime's Attention and MultiHeadAttention as ONNX's Attention (opset 24).
+ *
+ * Both come to operands of heads side by side in rows, or by head where they are given packed or so, and one additive
+ * mask. Integer masks say with 0 which keys to leave out; those are filled with mask_filter_value, as ONNX Runtime
+ * does. Past keys the shape rules have refused, but for none.
+ */
+#include "ir/ops.h"
+#include "ir/passes/lower_contrib.h"
+#include "ir/passes/recognise_attention.h"
+
+typedef struct operands {
+    ir_value *q, *k, *v;                    /* [B, rows, heads · D], or all of them [B, heads, rows, D] */
+    ir_value *integer_mask, *additive_mask; /* NULL: none */
+} operands;
+
+/* ---- Masks ------------------------------------------------------------------------------------------------------ */
+
+/* Which of the keys may be seen, as a bool that broadcasts to [B, heads, N, keys]. Masks are [B] counts of valid keys,
+ * [B, keys] or [B, N, keys]. */
+static ir_value *visible_keys(ir_builder *b, ir_value *mask, ir_dim keys)
+{
+    ir_dim one = ir_dim_number(1);
+    const ir_dim *dim = mask->type.dim;
+    if (mask->type.rank == 1) {
+        ir_value *positions = ir_build_range(b, keys);
+        ir_value *counts =
+            ir_build_reshape(b, ir_build_cast(b, mask, MDOT_DTYPE_I64), (ir_dim[]){dim[0], one, one, one}, 4);
+        return ir_build_op2(b, IR_OP_Less, positions, counts);
+    }
+    ir_dim queries = mask->type.rank == 3 ? dim[1] : one;
+    return ir_build_cast(b, ir_build_reshape(b, mask, (ir_dim[]){dim[0], one, queries, keys}, 4), MDOT_DTYPE_BOOL);
+}
+
+static ir_value *combined_mask(ir_builder *b, const ir_node *node, const operands *o)
+{
+    if (o->integer_mask == NULL) return o->additive_mask;
+    ir_value *filter = ir_build_scalar(b, ir_node_float(node, "mask_filter_value", -10000));
+    ir_value *visible = visible_keys(b, o->integer_mask, o->k->type.dim[o->k->type.rank - 2]);
+    ir_value *added = ir_build_where(b, visible, ir_build_scalar(b, 0), filter);
+    return o->additive_mask != NULL ? ir_build_add(b, o->additive_mask, added) : added;
+}
+
+/* ---- The node --------------------------------------------------------------------------------------------------- */
+
+/* Attention with `output_count` outputs; NULL: building failed. */
+static ir_node *attention_node(ir_builder *b, const ir_node *node, const operands *o, int output_count)
+{
+    if (o->q == NULL || o->k == NULL || o->v == NULL) return NULL;
+    ir_value *inputs[] = {o->q, o->k, o->v, combined_mask(b, node, o)};
+    ir_node *made = ir_build_node(b, IR_OP_Attention, inputs, inputs[3] != NULL ? 4 : 3, output_count);
+    int64_t heads = ir_node_int(node, "num_heads", 1);
+    ir_build_set_int(b, made, "q_num_heads", heads);
+    ir_build_set_int(b, made, "kv_num_heads", heads);
+    ir_build_set_int(b, made, "is_causal", ir_node_int(node, "unidirectional", 0));
+    double scale = ir_node_float(node, "scale", 0); /* 0 stands for the root of the head's size */
+    if (scale != 0) ir_build_set_float(b, made, "scale", scale);
+    return ir_build_infer(b, made) != NULL ? made : NULL;
+}
+
+/* Inputs: x [B, N, K], weights [K, widths of Q, K and V], bias?, integer mask?, past?, additive mask?. */
+void ir_contrib_attention(ir_builder *b, ir_node *node)
+{
+    ir_value *weights = node->inputs[1], *bias = ir_node_input(node, 2), *parts[3];
+    const ir_attr *sizes = ir_node_ints(node, "qkv_hidden_sizes");
+    int64_t widths[3];
+    for (int i = 0; i < 3; i++) {
+        widths[i] = sizes != NULL && sizes->count == 3 ? sizes->ints[i] : weights->type.dim[1].offset / 3;
+    }
+    ir_value *projected = ir_build_mat_mul(b, node->inputs[0], weights);
+    if (bias != NULL) projected = ir_build_add(b, projected, bias);
+    if (!ir_build_split(b, projected, 2, widths, 3, parts)) return;
+    operands o = {parts[0], parts[1], parts[2], ir_node_input(node, 3), ir_node_input(node, 5)};
+    ir_node *made = attention_node(b, node, &o, 1);
+    if (made != NULL) ir_replace(b, node->outputs[0], made->outputs[0]);
+}
+
+/* Adds to rows, or to heads, their share of the bias for Q, K and V, which starts at *at. */
+static ir_value *with_bias(ir_builder *b, ir_value *x, ir_value *bias, int64_t *at)
+{
+    if (bias == NULL || x == NULL) return x;
+    const ir_dim *dim = x->type.dim;
+    bool by_head = x->type.rank == 4;
+    int64_t from = *at;
+    *at += by_head ? dim[1].offset * dim[3].offset : dim[2].offset;
+    ir_value *share = ir_build_slice(b, bias, 0, from, *at);
+    if (by_head) share = ir_build_reshape(b, share, (ir_dim[]){dim[1], ir_dim_number(1), dim[3]}, 3);
+    return ir_build_add(b, x, share);
+}
+
+/* One of the parts that lie side by side in each head, [B, rows, heads, parts, D] → [B, heads, rows, D]. */
+static ir_value *part_of(ir_builder *b, ir_value *packed, int64_t part)
+{
+    static const int64_t by_head[] = {0, 2, 1, 3};
+    const ir_dim *dim = packed->type.dim;
+    ir_value *own = ir_build_slice(b, packed, 3, part, part + 1);
+    own = own != NULL ? ir_build_reshape(b, own, (ir_dim[]){dim[0], dim[1], dim[2], dim[4]}, 4) : NULL;
+    return own != NULL ? ir_build_transpose(b, own, by_head) : NULL;
+}
+
+/* Query, key and value as given, packed or not; all of them by head where one is. */
+static void read_multi_head(ir_builder *b, const ir_node *node, operands *o)
+{
+    ir_value *q = node->inputs[0], *k = ir_node_input(node, 1), *v = ir_node_input(node, 2);
+    o->q = k == NULL ? part_of(b, q, 0) : q;
+    o->k = k == NULL ? part_of(b, q, 1) : v == NULL ? part_of(b, k, 0) : k;
+    o->v = k == NULL ? part_of(b, q, 2) : v == NULL ? part_of(b, k, 1) : v;
+    if (o->q == NULL || o->k == NULL || o->v == NULL) return;
+    bool by_head = o->q->type.rank == 4 || o->k->type.rank == 4 || o->v->type.rank == 4;
+    ir_value **each[] = {&o->q, &o->k, &o->v};
+    for (int i = 0; i < 3 && by_head; i++)
+        if ((*each[i])->type.rank == 3) *each[i] = ir_build_split_heads(b, *each[i], ir_node_int(node, "num_heads", 1));
+}
+
+/* Inputs: query, key?, value?, bias?, integer mask?, additive mask?. Outputs: rows, present_key?, present_value?. */
+void ir_contrib_multi_head_attention(ir_builder *b, ir_node *node)
+{
+    ir_value *bias = ir_node_input(node, 3);
+    int64_t at = 0;
+    operands o = {.integer_mask = ir_node_input(node, 4), .additive_mask = ir_node_input(node, 5)};
+    read_multi_head(b, node, &o);
+    o.q = with_bias(b, o.q, bias, &at);
+    o.k = with_bias(b, o.k, bias, &at);
+    o.v = with_bias(b, o.v, bias, &at);
+    bool presents = ir_read_output(node, 1) != NULL || ir_read_output(node, 2) != NULL;
+    ir_node *made = attention_node(b, node, &o, presents ? 3 : 1);
+    if (made == NULL) return;
+    for (int i = 1; i < made->output_count; i++) ir_replace(b, ir_read_output(node, i), made->outputs[i]);
+    ir_value *rows = made->outputs[0];
+    ir_replace(b, node->outputs[0], rows->type.rank == 4 ? ir_build_join_heads(b, rows) : rows);
+}

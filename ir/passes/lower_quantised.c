@@ -1,0 +1,144 @@
+/* lower_quantised.c — writes quantisation as arithmetic in f32, so that what surrounds it is fused with it and products are
+ * linears: weights come out of it as f32 constants.
+ *
+ * Sums of products of bytes are integers, and exact in f32 up to 2^24, some 260 products of the largest factors;
+ * beyond, they are rounded as every sum in f32 is.
+ */
+#include "ir/ops.h"
+#include "ir/ops/families.h"
+#include "ir/passes/builder.h"
+#include "ir/passes/fold.h"
+#include "ir/passes/pass.h"
+
+#include <math.h>
+
+/* A scale or zero point of a vector along `axis` of data of this rank; one number as it is. NULL: absent. */
+static ir_value *along_axis(ir_builder *b, ir_value *operand, int rank, int64_t axis)
+{
+    ir_dim dims[MDOT_MAX_RANK];
+    if (operand == NULL || operand->type.rank == 0) return operand;
+    if (ir_dim_is(operand->type.dim[0], 1)) return ir_build_reshape(b, operand, NULL, 0);
+    for (int d = 0; d < rank; d++) dims[d] = ir_dim_number(1);
+    dims[axis < 0 ? axis + rank : axis] = operand->type.dim[0];
+    return ir_build_reshape(b, operand, dims, rank);
+}
+
+/* Round, or Round + a zero point. */
+static bool has_whole_elements(const ir_node *node)
+{
+    if (node->op == &ir_ops[IR_OP_Add] && node->inputs[0]->def != NULL) node = node->inputs[0]->def;
+    return node->op == &ir_ops[IR_OP_Round];
+}
+
+/* A quantised value as a float: what was clipped to the type's range before it was brought into it, where it was made
+ * here. */
+static ir_value *as_float(ir_builder *b, ir_value *x, mdot_dtype dtype)
+{
+    const ir_node *cast = x->def, *clip = cast != NULL && cast->op == &ir_ops[IR_OP_Cast] ? cast->inputs[0]->def : NULL;
+    bool is_own = clip != NULL && clip->op == &ir_ops[IR_OP_Clip] && clip->inputs[0]->def != NULL &&
+                  clip->outputs[0]->type.dtype == dtype && has_whole_elements(clip->inputs[0]->def);
+    return is_own ? cast->inputs[0] : ir_build_cast(b, x, dtype);
+}
+
+static ir_value *less_zero(ir_builder *b, ir_value *x, ir_value *zero, mdot_dtype dtype)
+{
+    ir_value *value = as_float(b, x, dtype);
+    return zero != NULL ? ir_build_sub(b, value, ir_build_cast(b, zero, dtype)) : value;
+}
+
+static void dequantise(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0];
+    int64_t axis = ir_node_int(node, "axis", 1);
+    int rank = x->type.rank;
+    ir_value *scale = along_axis(b, node->inputs[1], rank, axis);
+    ir_value *zero = along_axis(b, ir_node_input(node, 2), rank, axis);
+    ir_replace(b, node->outputs[0], ir_build_mul(b, less_zero(b, x, zero, b->dtype), scale));
+}
+
+/* round(x / scale) + zero, within the type. */
+static ir_value *quantised(ir_builder *b, ir_value *x, ir_value *scale, ir_value *zero, mdot_dtype dtype)
+{
+    int bits = 8 * (int)mdot_dtype_size_bytes(dtype);
+    bool is_unsigned = ir_dtype_is_unsigned(dtype);
+    ir_value *rounded = ir_build_op1(b, IR_OP_Round, ir_build_div(b, x, scale));
+    if (zero != NULL) rounded = ir_build_add(b, rounded, ir_build_cast(b, zero, b->dtype));
+    ir_value *least = ir_build_scalar(b, is_unsigned ? 0 : -ldexp(1, bits - 1));
+    ir_value *most = ir_build_scalar(b, ldexp(1, is_unsigned ? bits : bits - 1) - 1);
+    return ir_build_cast(b, ir_build_op3(b, IR_OP_Clip, rounded, least, most), dtype);
+}
+
+static void quantise(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0], *result = node->outputs[0];
+    int64_t axis = ir_node_int(node, "axis", 1);
+    int rank = x->type.rank;
+    b->dtype = node->inputs[1]->type.dtype;
+    if (!ir_dtype_is_float(b->dtype)) b->dtype = MDOT_DTYPE_F32;
+    ir_value *scale = ir_build_cast(b, along_axis(b, node->inputs[1], rank, axis), b->dtype);
+    ir_value *zero = along_axis(b, ir_node_input(node, 2), rank, axis);
+    ir_replace(b, result, quantised(b, ir_build_cast(b, x, b->dtype), scale, zero, result->type.dtype));
+}
+
+/* The greatest or least element of all, or zero. */
+static ir_value *extreme(ir_builder *b, ir_opcode reduce, ir_opcode choose, ir_value *x)
+{
+    int64_t axes[MDOT_MAX_RANK];
+    for (int d = 0; d < x->type.rank; d++) axes[d] = d;
+    ir_value *found = x->type.rank > 0 ? ir_build_reduce(b, reduce, x, axes, x->type.rank) : x;
+    ir_value *scalar = ir_build_reshape(b, found, NULL, 0);
+    return ir_build_op2(b, choose, scalar, ir_build_scalar(b, 0));
+}
+
+/* A tensor of zeros has the scale 0: it is divided by 1, and is all zeros. */
+static void quantise_dynamically(ir_builder *b, ir_node *node)
+{
+    ir_value *x = node->inputs[0];
+    b->dtype = MDOT_DTYPE_F32;
+    ir_value *least = extreme(b, IR_OP_ReduceMin, IR_OP_Min, x), *most = extreme(b, IR_OP_ReduceMax, IR_OP_Max, x);
+    ir_value *width = ir_build_sub(b, most, least);
+    ir_value *scale = ir_build_div(b, width, ir_build_scalar(b, 255));
+    ir_value *is_zero = ir_build_op2(b, IR_OP_Equal, scale, ir_build_scalar(b, 0));
+    ir_value *divisor = ir_build_where(b, is_zero, ir_build_scalar(b, 1), scale);
+    ir_value *zero = quantised(b, ir_build_op1(b, IR_OP_Neg, least), divisor, NULL, MDOT_DTYPE_U8);
+    ir_value *made[] = {quantised(b, x, divisor, zero, MDOT_DTYPE_U8), scale, zero};
+    for (int i = 0; i < node->output_count; i++) {
+        ir_value *old = ir_read_output(node, i);
+        if (old != NULL) ir_replace(b, old, made[i]);
+    }
+}
+
+static void multiply(ir_builder *b, ir_node *node)
+{
+    ir_value *left_zero = ir_node_input(node, 2), *right_zero = ir_node_input(node, 3);
+    if (left_zero != NULL && left_zero->type.rank == 1) { /* of all, or one for each row */
+        ir_dim rows[] = {left_zero->type.dim[0], ir_dim_number(1)};
+        left_zero = ir_build_reshape(b, left_zero, rows, ir_dim_is(rows[0], 1) ? 0 : 2);
+    }
+    ir_value *left = less_zero(b, node->inputs[0], left_zero, MDOT_DTYPE_F32);
+    ir_value *right = less_zero(b, node->inputs[1], right_zero, MDOT_DTYPE_F32);
+    ir_value *product = ir_build_mat_mul(b, left, right), *result = node->outputs[0];
+    ir_node *user = ir_value_single_user(result);
+    if (user != NULL && user->op == &ir_ops[IR_OP_Cast] && user->outputs[0]->type.dtype == MDOT_DTYPE_F32)
+        ir_replace(b, user->outputs[0], product); /* the sums are whole numbers */
+    ir_replace(b, result, ir_build_cast(b, product, MDOT_DTYPE_I32));
+}
+
+static const ir_rule rule_of[IR_OP_COUNT] = {
+    [IR_OP_QuantizeLinear] = quantise,
+    [IR_OP_DequantizeLinear] = dequantise,
+    [IR_OP_DynamicQuantizeLinear] = quantise_dynamically,
+    [IR_OP_MatMulInteger] = multiply,
+};
+
+static void write_out(ir_builder *b, ir_node *node)
+{
+    ir_rule rule = rule_of[ir_node_opcode(node)];
+    if (rule != NULL) rule(b, node);
+    if (!b->changed) ir_fold_node(b, node); /* weights, before linears are recognised */
+}
+
+mdot_status ir_pass_lower_quantised(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    return ir_rewrite(graph, write_out, out_changed, err);
+}

@@ -1,0 +1,121 @@
+/* recognise_activations.c — recognises activation functions that exporters have written out: GELU by erf and by tanh, SiLU and
+ * its sigmoid approximation of GELU, Mish, HardSigmoid and HardSwish.
+ *
+ * Products are matched in any association and order, so one line stands for all of PyTorch's, TensorFlow's and ONNX
+ * Runtime's spellings.
+ */
+#include "ir/ops.h"
+#include "ir/passes/builder.h"
+#include "ir/passes/match.h"
+#include "ir/passes/pass.h"
+
+#include <math.h>
+
+enum { X, SLOPE, GATE };
+
+#define HALF P_NUMBER(0.5)
+#define ONE P_NUMBER(1)
+#define SQRT_2 1.4142135623730951
+#define SQRT_2_OVER_PI 0.7978845608028654
+
+/* x/2 (1 + erf(x/√2)): Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016. */
+#define ERF_TERM                                                                                                       \
+    P(Add, P(Erf, P_EITHER(P(Div, P_ANY(X), P_NUMBER(SQRT_2)), P(Mul, P_ANY(X), P_NUMBER(1 / SQRT_2)))), ONE)
+static const ir_pattern *const erf_gelu =
+    P_EITHER(P_PRODUCT(P_ANY(X), HALF, ERF_TERM), P(Mul, P(Div, P_ANY(X), P_NUMBER(2)), ERF_TERM),
+             P(Div, P(Mul, P_ANY(X), ERF_TERM), P_NUMBER(2)));
+
+/* x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))), and with √(2/π) x taken out: √(2/π) x (1 + 0.044715 x²). */
+#define CUBE P_EITHER(P(Pow, P_ANY(X), P_NUMBER(3)), P_PRODUCT(P_ANY(X), P_ANY(X), P_ANY(X)))
+#define CUBIC_TERM                                                                                                     \
+    P_EITHER(P(Mul, CUBE, P_NUMBER(0.044715)), P_PRODUCT(P_ANY(X), P_ANY(X), P_ANY(X), P_NUMBER(0.044715)))
+#define TANH_ARGUMENT                                                                                                  \
+    P_EITHER(P(Mul, P(Add, P_ANY(X), CUBIC_TERM), P_NUMBER(SQRT_2_OVER_PI)),                                           \
+             P_PRODUCT(P_ANY(X), P_NUMBER(SQRT_2_OVER_PI),                                                             \
+                       P(Add,                                                                                          \
+                         P_EITHER(P(Mul, P_SQUARE(P_ANY(X)), P_NUMBER(0.044715)),                                      \
+                                  P_PRODUCT(P_ANY(X), P_ANY(X), P_NUMBER(0.044715))),                                  \
+                         ONE)))
+#define TANH_TERM P(Add, P(Tanh, TANH_ARGUMENT), ONE)
+static const ir_pattern *const tanh_gelu =
+    P_EITHER(P_PRODUCT(P_ANY(X), HALF, TANH_TERM), P(Mul, P(Div, P_ANY(X), P_NUMBER(2)), TANH_TERM));
+
+/* x σ(x), and x σ(αx): Ramachandran et al., "Searching for Activation Functions", 2017. */
+static const ir_pattern *const silu = P(Mul, P_ANY(X), P(Sigmoid, P_ANY(X)));
+static const ir_pattern *const swish = P(Mul, P_ANY(X), P(Sigmoid, P(Mul, P_ANY(X), P_SCALAR(SLOPE))));
+
+/* x tanh(softplus(x)): Misra, "Mish", 2019. */
+static const ir_pattern *const mish = P(Mul, P_ANY(X), P(Tanh, P(Softplus, P_ANY(X))));
+
+/* relu6(x + 3) / 6, and x times that: Howard et al., "Searching for MobileNetV3", 2019. */
+#define SHIFTED_RELU6 P(Clip, P(Add, P_ANY(X), P_NUMBER(3)), P_NUMBER(0), P_NUMBER(6))
+#define SIXTH P_NUMBER(1.0 / 6)
+static const ir_pattern *const hard_sigmoid =
+    P_EITHER(P(Div, SHIFTED_RELU6, P_NUMBER(6)), P(Mul, SHIFTED_RELU6, SIXTH));
+static const ir_pattern *const hard_swish =
+    P_EITHER(P(Div, P(Mul, P_ANY(X), SHIFTED_RELU6), P_NUMBER(6)), P_PRODUCT(P_ANY(X), SHIFTED_RELU6, SIXTH));
+static const ir_pattern *const gated_swish = P(Mul, P_ANY(X), P_LET(GATE, P(HardSigmoid, P_ANY(X))));
+
+static ir_value *gelu(ir_builder *b, ir_value *x, const char *approximate)
+{
+    ir_node *node = ir_build_node(b, IR_OP_Gelu, &x, 1, 1);
+    ir_build_set_string(b, node, "approximate", approximate);
+    return ir_build_infer(b, node);
+}
+
+static ir_value *swish_with(ir_builder *b, ir_value *x, double slope)
+{
+    ir_node *node = ir_build_node(b, IR_OP_Swish, &x, 1, 1);
+    ir_build_set_float(b, node, "alpha", slope);
+    return ir_build_infer(b, node);
+}
+
+static ir_value *hard_sigmoid_of(ir_builder *b, ir_value *x)
+{
+    ir_node *node = ir_build_node(b, IR_OP_HardSigmoid, &x, 1, 1);
+    ir_build_set_float(b, node, "alpha", 1.0 / 6);
+    ir_build_set_float(b, node, "beta", 0.5);
+    return ir_build_infer(b, node);
+}
+
+/* With the slope of HardSwish, not that which ONNX gives a HardSigmoid by default. */
+static bool is_sixth(const ir_value *gate)
+{
+    return fabs(ir_node_float(gate->def, "alpha", 0.2) - 1.0 / 6) < 1e-6 &&
+           fabs(ir_node_float(gate->def, "beta", 0.5) - 0.5) < 1e-6;
+}
+
+static void recognise_hard(ir_builder *b, ir_value *result)
+{
+    ir_match m;
+    if (ir_match_value(hard_swish, result, &m) || (ir_match_value(gated_swish, result, &m) && is_sixth(m.slot[GATE]))) {
+        ir_replace(b, result, ir_build_op1(b, IR_OP_HardSwish, m.slot[X]));
+    } else if (ir_match_value(hard_sigmoid, result, &m)) {
+        ir_replace(b, result, hard_sigmoid_of(b, m.slot[X]));
+    }
+}
+
+static void recognise(ir_builder *b, ir_node *node)
+{
+    ir_value *result = node->outputs[0];
+    ir_match m;
+    if ((node->op != &ir_ops[IR_OP_Mul] && node->op != &ir_ops[IR_OP_Div]) || !ir_dtype_is_float(b->dtype)) return;
+    if (ir_match_value(erf_gelu, result, &m)) {
+        ir_replace(b, result, gelu(b, m.slot[X], "none"));
+    } else if (ir_match_value(tanh_gelu, result, &m)) {
+        ir_replace(b, result, gelu(b, m.slot[X], "tanh"));
+    } else if (ir_match_value(silu, result, &m)) {
+        ir_replace(b, result, swish_with(b, m.slot[X], 1));
+    } else if (ir_match_value(swish, result, &m)) {
+        ir_replace(b, result, swish_with(b, m.slot[X], ir_match_scalar(&m, SLOPE)));
+    } else if (ir_match_value(mish, result, &m)) {
+        ir_replace(b, result, ir_build_op1(b, IR_OP_Mish, m.slot[X]));
+    } else {
+        recognise_hard(b, result);
+    }
+}
+
+mdot_status ir_pass_activations(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    return ir_rewrite(graph, recognise, out_changed, err);
+}

@@ -1,0 +1,222 @@
+/* recognise_norms.c — recognises normalisations that exporters have written out: LayerNormalization (PyTorch up to opset 16,
+ * TensorFlow), RMSNormalization and Softmax.
+ *
+ * First the core, with a scale of ones; then a following product with a vector becomes the scale and a following sum
+ * the bias. Affine parts that are themselves written in an odd way then still leave the core recognised.
+ */
+#include "ir/ops.h"
+#include "ir/passes/builder.h"
+#include "ir/passes/match.h"
+#include "ir/passes/pass.h"
+
+enum { X, CENTRED, MEAN, VARIANCE, EPSILON, FACTOR, SCALE, BIAS, MAXIMUM, TOTAL };
+
+/* ---- Patterns --------------------------------------------------------------------------------------------------- */
+
+#define MEAN_OF(...) P(ReduceMean, __VA_ARGS__)
+/* y / √(v + ε) in the ways in which it is written. */
+#define OVER_ROOT(y, v)                                                                                                \
+    P_EITHER(P(Div, y, P_ROOT(P(Add, v, P_SCALAR(EPSILON)))),                                                          \
+             P(Mul, y, P(Reciprocal, P_ROOT(P(Add, v, P_SCALAR(EPSILON))))),                                           \
+             P(Mul, y, P(Div, P_NUMBER(1), P_ROOT(P(Add, v, P_SCALAR(EPSILON))))),                                     \
+             P(Mul, y, P(Pow, P(Add, v, P_SCALAR(EPSILON)), P_NUMBER(-0.5))))
+
+/* (x - mean) / √(mean of squares + ε); the variance also as E[x²] - E[x]², as ONNX defines the operator. */
+static const ir_pattern *const layer_norm =
+    OVER_ROOT(P_LET(CENTRED, P(Sub, P_ANY(X), P_LET(MEAN, MEAN_OF(P_ANY(X))))),
+              P_EITHER(P_LET(VARIANCE, MEAN_OF(P_SQUARE(P_ANY(CENTRED)))),
+                       P(Sub, P_LET(VARIANCE, MEAN_OF(P_SQUARE(P_ANY(X)))), P_SQUARE(P_ANY(MEAN)))));
+
+/* x f + (β - mean f) with f = γ / √(variance + ε): TensorFlow's batch normalisation used as a layer norm. */
+static const ir_pattern *const factored_layer_norm =
+    P(Add,
+      P(Mul, P_ANY(X),
+        P_LET(FACTOR,
+              P(Mul,
+                P(Reciprocal,
+                  P_ROOT(P(Add, P_LET(VARIANCE, MEAN_OF(P_SQUARE(P(Sub, P_ANY(X), P_LET(MEAN, MEAN_OF(P_ANY(X))))))),
+                           P_SCALAR(EPSILON)))),
+                P_ANY(SCALE)))),
+      P(Sub, P_ANY(BIAS), P(Mul, P_ANY(MEAN), P_ANY(FACTOR))));
+
+static const ir_pattern *const rms_norm = OVER_ROOT(P_ANY(X), P_LET(VARIANCE, MEAN_OF(P_SQUARE(P_ANY(X)))));
+
+#define SHIFTED_EXP P(Exp, P(Sub, P_ANY(X), P_LET(MAXIMUM, P(ReduceMax, P_ANY(X)))))
+static const ir_pattern *const softmax =
+    P(Div, P_LET(CENTRED, SHIFTED_EXP), P_LET(TOTAL, P(ReduceSum, P_ANY(CENTRED))));
+
+/* ---- Cores ------------------------------------------------------------------------------------------------------ */
+
+/* The first of the trailing axes that a reduction with kept dimensions covers; -1 where it is none such. */
+static int trailing_axis(const ir_value *reduced)
+{
+    const ir_node *node = reduced->def;
+    int rank = node->inputs[0]->type.rank, count = 0;
+    int64_t axes[IR_MAX_KNOWN];
+    const ir_value *operand = ir_node_input(node, 1);
+    if (!ir_node_int(node, "keepdims", 1) || operand == NULL || !ir_value_ints(operand, axes, &count) || count < 1)
+        return -1;
+    if (count > rank) return -1;
+    unsigned covered = 0;
+    for (int i = 0; i < count; i++) covered |= 1u << (axes[i] < 0 ? axes[i] + rank : axes[i]);
+    unsigned trailing = ((1u << count) - 1) << (rank - count);
+    return covered == trailing ? rank - count : -1;
+}
+
+static ir_value *norm(ir_builder *b, ir_opcode op, ir_value *x, ir_value *scale, ir_value *bias, int64_t axis,
+                      double epsilon)
+{
+    if (scale == NULL) return NULL;
+    ir_node *node = ir_build_node(b, op, (ir_value *[]){x, scale, bias}, bias != NULL ? 3 : 2, 1);
+    ir_build_set_int(b, node, "axis", axis);
+    ir_build_set_float(b, node, "epsilon", epsilon);
+    return ir_build_infer(b, node);
+}
+
+static ir_value *norm_without_scale(ir_builder *b, ir_opcode op, const ir_match *m, int axis)
+{
+    ir_value *x = m->slot[X];
+    int64_t dims[MDOT_MAX_RANK];
+    int count = x->type.rank - axis;
+    for (int i = 0; i < count; i++) {
+        if (!ir_dim_is_number(x->type.dim[axis + i])) return NULL; /* no constant of ones has such a shape */
+        dims[i] = x->type.dim[axis + i].offset;
+    }
+    return norm(b, op, x, ir_build_filled(b, dims, count, 1), NULL, axis, ir_match_scalar(m, EPSILON));
+}
+
+static bool recognise_layer_norm(ir_builder *b, ir_value *result)
+{
+    ir_match m;
+    if (!ir_match_value(layer_norm, result, &m)) return false;
+    int axis = trailing_axis(m.slot[MEAN]);
+    if (axis < 0 || trailing_axis(m.slot[VARIANCE]) != axis) return false;
+    return ir_replace(b, result, norm_without_scale(b, IR_OP_LayerNormalization, &m, axis));
+}
+
+static bool recognise_rms_norm(ir_builder *b, ir_value *result)
+{
+    ir_match m;
+    if (!ir_match_value(rms_norm, result, &m)) return false;
+    int axis = trailing_axis(m.slot[VARIANCE]);
+    if (axis < 0) return false;
+    return ir_replace(b, result, norm_without_scale(b, IR_OP_RMSNormalization, &m, axis));
+}
+
+static bool recognise_softmax(ir_builder *b, ir_value *result)
+{
+    ir_match m;
+    if (!ir_match_value(softmax, result, &m)) return false;
+    int axis = trailing_axis(m.slot[MAXIMUM]);
+    if (axis != m.slot[X]->type.rank - 1 || trailing_axis(m.slot[TOTAL]) != axis) return false;
+    ir_node *node = ir_build_node(b, IR_OP_Softmax, &m.slot[X], 1, 1);
+    ir_build_set_int(b, node, "axis", axis);
+    return ir_replace(b, result, ir_build_infer(b, node));
+}
+
+/* ---- Scale and bias --------------------------------------------------------------------------------------------- */
+
+/* `value` as a tensor of x's dimensions from `axis` on: itself, or with leading ones taken off; NULL: it is no such
+ * tensor. */
+static ir_value *as_parameter(ir_builder *b, const ir_type *x, int axis, ir_value *value)
+{
+    int rank = x->rank - axis, extra = value->type.rank - rank;
+    if (extra < 0 || value->type.dtype != x->dtype) return NULL;
+    for (int i = 0; i < value->type.rank; i++) {
+        ir_dim want = i < extra ? ir_dim_number(1) : x->dim[axis + i - extra];
+        if (!ir_dim_equal(value->type.dim[i], want)) return NULL;
+    }
+    return ir_build_reshape(b, value, x->dim + axis, rank);
+}
+
+/* The norm that makes `value`, when nobody else reads it and it has no other results. */
+static ir_node *norm_of(const ir_value *value)
+{
+    ir_node *node = value->def;
+    if (node == NULL || value->use_count != 1 || node->output_count != 1) return NULL;
+    bool is_norm = node->op == &ir_ops[IR_OP_LayerNormalization] || node->op == &ir_ops[IR_OP_RMSNormalization];
+    return is_norm ? node : NULL;
+}
+
+static ir_value *parameter_of(ir_builder *b, const ir_node *made, ir_value *value)
+{
+    const ir_type *x = &made->inputs[0]->type;
+    int64_t axis = ir_node_int(made, "axis", -1);
+    return as_parameter(b, x, (int)(axis < 0 ? axis + x->rank : axis), value);
+}
+
+static ir_value *norm_like(ir_builder *b, const ir_node *node, ir_value *scale, ir_value *bias)
+{
+    return norm(b, ir_node_opcode(node), node->inputs[0], scale, bias, ir_node_int(node, "axis", -1),
+                ir_node_float(node, "epsilon", 1e-5));
+}
+
+static bool absorb_scale(ir_builder *b, ir_node *node)
+{
+    for (int i = 0; i < 2; i++) {
+        ir_node *made = norm_of(node->inputs[i]);
+        if (made == NULL || made->input_count > 2 || !ir_value_is_filled(made->inputs[1], 1, 0)) continue;
+        ir_value *scale = parameter_of(b, made, node->inputs[1 - i]);
+        if (ir_replace(b, node->outputs[0], norm_like(b, made, scale, NULL))) return true;
+    }
+    return false;
+}
+
+static bool recognise_factored(ir_builder *b, ir_value *result)
+{
+    ir_match m;
+    if (!ir_match_value(factored_layer_norm, result, &m)) return false;
+    int axis = trailing_axis(m.slot[MEAN]);
+    if (axis < 0 || trailing_axis(m.slot[VARIANCE]) != axis) return false;
+    const ir_type *x = &m.slot[X]->type;
+    ir_value *scale = as_parameter(b, x, axis, m.slot[SCALE]), *bias = as_parameter(b, x, axis, m.slot[BIAS]);
+    return scale != NULL && bias != NULL &&
+           ir_replace(b, result,
+                      norm(b, IR_OP_LayerNormalization, m.slot[X], scale, bias, axis, ir_match_scalar(&m, EPSILON)));
+}
+
+static void absorb_bias(ir_builder *b, ir_node *node)
+{
+    for (int i = 0; i < 2; i++) {
+        ir_node *made = norm_of(node->inputs[i]);
+        if (made == NULL || made->op != &ir_ops[IR_OP_LayerNormalization] || made->input_count > 2) continue;
+        ir_value *bias = parameter_of(b, made, node->inputs[1 - i]);
+        if (bias != NULL && ir_replace(b, node->outputs[0], norm_like(b, made, made->inputs[1], bias))) return;
+    }
+}
+
+/* ---- The pass --------------------------------------------------------------------------------------------------- */
+
+static void quotient(ir_builder *b, ir_node *node)
+{
+    ir_value *result = node->outputs[0];
+    if (!recognise_layer_norm(b, result) && !recognise_rms_norm(b, result)) recognise_softmax(b, result);
+}
+
+static void product(ir_builder *b, ir_node *node)
+{
+    ir_value *result = node->outputs[0];
+    if (!recognise_layer_norm(b, result) && !recognise_rms_norm(b, result)) absorb_scale(b, node);
+}
+
+static void sum(ir_builder *b, ir_node *node)
+{
+    if (!recognise_factored(b, node->outputs[0])) absorb_bias(b, node);
+}
+
+static const ir_rule rule_of[IR_OP_COUNT] = {
+    [IR_OP_Div] = quotient,
+    [IR_OP_Mul] = product,
+    [IR_OP_Add] = sum,
+};
+
+static void recognise(ir_builder *b, ir_node *node)
+{
+    ir_rule rule = rule_of[ir_node_opcode(node)];
+    if (rule != NULL) rule(b, node);
+}
+
+mdot_status ir_pass_norms(ir_graph *graph, bool *out_changed, mdot_error *err)
+{
+    return ir_rewrite(graph, recognise, out_changed, err);
+}

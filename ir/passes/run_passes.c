@@ -1,0 +1,58 @@
+/* run_passes.c — runs the passes of passes.def in their order; dumps and verifies between them. */
+#include "ir/ops.h"
+#include "ir/passes/pass.h"
+
+#include <string.h>
+
+const ir_pass ir_passes[] = {
+#define PASS(name, function, needs, purpose) {#name, function, purpose},
+#include "ir/passes/passes.def"
+#undef PASS
+};
+const int ir_pass_count = (int)(sizeof ir_passes / sizeof *ir_passes);
+
+static mdot_status run(ir_graph *graph, const ir_pass *pass, bool *out_changed, mdot_error *err)
+{
+    bool changed = false;
+    mdot_status status = pass->run(graph, &changed, err);
+    if (status != MDOT_OK) return status;
+    if (ir_arena_failed(graph->arena)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+#ifdef MDOT_VERIFY
+    mdot_error broken;
+    status = ir_graph_verify(graph, &broken);
+    if (status != MDOT_OK) return mdot_fail(err, status, "after pass %s: %s", pass->name, broken.message);
+#endif
+    *out_changed = changed;
+    return MDOT_OK;
+}
+
+static mdot_status dump(const ir_graph *graph, const ir_pass_options *options, mdot_error *err)
+{
+    ir_arena *arena = ir_arena_create(0);
+    const char *text = arena != NULL ? ir_graph_print(graph, arena) : NULL;
+    if (text != NULL) options->dump(options->user, text);
+    ir_arena_destroy(arena);
+    return text != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+}
+
+mdot_status ir_run_passes(ir_graph *graph, const ir_pass_options *options, mdot_error *err)
+{
+    for (int i = 0; i < ir_pass_count; i++) {
+        bool changed;
+        mdot_status status = run(graph, &ir_passes[i], &changed, err);
+        if (status != MDOT_OK) return status;
+        if (options == NULL || options->dump_pass == NULL || strcmp(options->dump_pass, ir_passes[i].name) != 0)
+            continue;
+        status = dump(graph, options, err);
+        if (status != MDOT_OK) return status;
+    }
+    return MDOT_OK;
+}
+
+mdot_status ir_run_pass(ir_graph *graph, const char *name, bool *out_changed, mdot_error *err)
+{
+    for (int i = 0; i < ir_pass_count; i++) {
+        if (strcmp(ir_passes[i].name, name) == 0) return run(graph, &ir_passes[i], out_changed, err);
+    }
+    return mdot_fail(err, MDOT_NOT_FOUND, "there is no pass %s", name);
+}

@@ -1,0 +1,58 @@
+/* output_placement.c — where a value goes that is about to be computed: not into a buffer of its own if its reader only moves it
+ * on. */
+#include "ir/plan/planner.h"
+
+/* The graph output that is this value, or a reshape of it that nothing stands between; -1: none. */
+static int output_of(const pl_builder *b, const ir_value *v)
+{
+    for (;;) {
+        const pl_value *info = pl_info(b, v);
+        if (info->output >= 0) return info->output;
+        if (info->use_count != 1 || info->uses[0].node->op->lowering != IR_LOWER_ALIAS) return -1;
+        v = info->uses[0].node->outputs[0];
+    }
+}
+
+/* The Concat that alone reads the value, through reshapes by dimensions of one element. */
+static const pl_use *concat_of(const pl_builder *b, const ir_value *v)
+{
+    for (;;) {
+        const pl_value *info = pl_info(b, v);
+        if (info->use_count != 1 || info->output >= 0) return NULL;
+        const pl_use *use = &info->uses[0];
+        if (ir_node_opcode(use->node) == IR_OP_Concat) return use;
+        const ir_value *next = use->node->outputs[0];
+        if (use->node->op->lowering != IR_LOWER_ALIAS || !pl_only_units_differ(&v->type, &next->type)) return NULL;
+        v = next;
+    }
+}
+
+/* The result of a Concat gets its place with the first of its parts. */
+static bool place_in_concat(pl_builder *b, const ir_value *v, int trailing, pl_place *out)
+{
+    const pl_use *use = concat_of(b, v);
+    if (use == NULL) return false;
+    const ir_value *whole = use->node->outputs[0];
+    pl_place part;
+    pl_matrix matrix;
+    if (pl_info(b, whole)->state != PL_PLACED && !pl_place_output(b, whole, PL_PLACE_ANYWHERE)) return false;
+    if (!pl_concat_part(b, use->node, use->operand, &part)) return false;
+    *out = part;
+    pl_transfer_strides(&use->node->inputs[use->operand]->type, part.stride, &v->type, out->stride);
+    return trailing == PL_PLACE_ANYWHERE || pl_matrix_view(out, &v->type, trailing, &matrix);
+}
+
+bool pl_place_output(pl_builder *b, const ir_value *v, int trailing)
+{
+    pl_value *info = pl_info(b, v);
+    pl_place place;
+    if (trailing < PL_PLACE_ANYWHERE || !place_in_concat(b, v, trailing, &place)) {
+        int output = trailing == PL_PLACE_TYPED ? info->output : output_of(b, v);
+        int buffer = output >= 0 ? b->graph->input_count + output : pl_add_buffer(b, PL_SCRATCH, v->name, &v->type);
+        if (buffer < 0) return false;
+        place = (pl_place){.buffer = buffer, .dense = true};
+    }
+    info->place = place;
+    info->state = PL_PLACED;
+    return true;
+}

@@ -1,0 +1,219 @@
+/* batch_items.c — several items of an entry at lengths of their own in one call: mdot_run_many, as mdot_abi_call lays down.
+ *
+ * Inputs are copied behind one another, kernels are gone through one after the other, and outputs are copied to where
+ * the items want them. A kernel that is rowwise is one call; of another each item is one. A device takes those of each
+ * length together.
+ */
+#include "runtime/core/predictor.h"
+
+#include <string.h>
+
+/* ---- A group of items -------------------------------------------------------------------------------------------- */
+
+typedef struct group {
+    mdot_context *context;
+    const mdot_abi_entry *entry;
+    const mdot_abi_bucket *bucket;
+    const mdot_item *items;
+    uint32_t count;
+    int64_t length; /* of all together */
+    rt_code code;
+} group;
+
+/* Copies nothing where there is nothing, which may have no address. */
+static void copy(void *to, const void *from, size_t bytes)
+{
+    if (bytes > 0) memcpy(to, from, bytes);
+}
+
+static void copy_inputs(const group *g)
+{
+    const mdot_abi_tensor *tensors = rt_inputs(g->context->predictor->table, g->entry);
+    unsigned char *at = g->context->joint.tensors;
+    for (uint32_t t = 0; t < g->entry->input_count; t++) {
+        unsigned char *to = at;
+        g->context->inputs[t] = at;
+        for (uint32_t i = 0; i < g->count; i++) {
+            size_t bytes = (size_t)rt_tensor_bytes(&tensors[t], g->items[i].length);
+            copy(to, g->items[i].inputs[t], bytes);
+            to += bytes;
+        }
+        at += rt_tensor_capacity_bytes(g->bucket, &tensors[t]);
+    }
+}
+
+/* Where outputs lie until copy_outputs: behind the inputs. */
+static void place_outputs(const group *g)
+{
+    const mdot_abi_table *table = g->context->predictor->table;
+    const mdot_abi_tensor *tensors = rt_outputs(table, g->entry);
+    const rt_ragged_batch *joint = &g->context->joint;
+    unsigned char *at = joint->tensors + rt_tensors_bytes(g->bucket, rt_inputs(table, g->entry), g->entry->input_count);
+    for (uint32_t t = 0; t < g->entry->output_count; t++) {
+        unsigned char *item_at = at;
+        g->context->outputs[t] = at;
+        for (uint32_t i = 0; i < g->count; i++) {
+            joint->outputs[i * g->entry->output_count + t] = item_at;
+            item_at += rt_tensor_bytes(&tensors[t], g->items[i].length);
+        }
+        at += rt_tensor_capacity_bytes(g->bucket, &tensors[t]);
+    }
+}
+
+static void copy_outputs(const group *g)
+{
+    const mdot_abi_tensor *tensors = rt_outputs(g->context->predictor->table, g->entry);
+    for (uint32_t i = 0; i < g->count; i++)
+        for (uint32_t t = 0; t < g->entry->output_count; t++)
+            copy(g->items[i].outputs[t], g->context->joint.outputs[i * g->entry->output_count + t],
+                 (size_t)rt_tensor_bytes(&tensors[t], g->items[i].length));
+}
+
+/* Kernels from `begin` on that are rowwise alike, as one call. The next kernel. */
+static int64_t run_together(const group *g, int64_t begin)
+{
+    const mdot_abi_kernel *kernels = g->code.kernels;
+    int64_t end = begin, offset = kernels[begin].unit_offset;
+    while (end < g->bucket->kernel_count && kernels[end].is_rowwise && kernels[end].unit_offset == offset) end++;
+    mdot_abi_call call = rt_call_of(g->context, g->bucket, g->length + (g->count - 1) * offset);
+    call.inputs = g->context->inputs;
+    call.outputs = g->context->outputs;
+    call.kernel_begin = begin;
+    call.kernel_end = end;
+    if (rt_workers_split(g->context->workers, call.length))
+        rt_workers_run(g->context->workers, &g->code, &call, 1);
+    else
+        g->code.function(&call);
+    return end;
+}
+
+static void run_item_by_item(const group *g, int64_t kernel)
+{
+    mdot_abi_call call = rt_call_of(g->context, g->bucket, 0);
+    call.kernel_begin = kernel;
+    call.kernel_end = kernel + 1;
+    for (uint32_t i = 0; i < g->count; i++) {
+        call.length = g->items[i].length;
+        call.inputs = g->items[i].inputs;
+        call.outputs = g->context->joint.outputs + i * g->entry->output_count;
+        g->code.function(&call);
+        call.before.count++;
+        call.before.length += call.length;
+        call.before.square += call.length * call.length;
+    }
+}
+
+static void run_group(const group *g)
+{
+    copy_inputs(g);
+    place_outputs(g);
+    for (int64_t kernel = 0; kernel < g->bucket->kernel_count;) {
+        if (g->code.kernels[kernel].is_rowwise)
+            kernel = run_together(g, kernel);
+        else
+            run_item_by_item(g, kernel++);
+    }
+    copy_outputs(g);
+}
+
+/* ---- All items --------------------------------------------------------------------------------------------------- */
+
+/* Sets how many of the items, from the first on, are one group, and its length. */
+static void take_items(group *g, size_t count)
+{
+    g->count = 1;
+    g->length = g->items[0].length;
+    int64_t most = g->bucket->max_length; /* of what is left to the lengths */
+    while (g->count < count && g->count < g->bucket->most_items) {
+        most -= g->bucket->unit_offset;
+        if (g->length + g->items[g->count].length > most) break;
+        g->length += g->items[g->count++].length;
+    }
+}
+
+static void run_items_on_cpu(mdot_context *context, const mdot_abi_entry *entry, const mdot_item *items, size_t count)
+{
+    group g = {.context = context, .entry = entry, .bucket = rt_ragged_bucket(context->predictor->table, entry)};
+    if (g.bucket != NULL) g.code = rt_code_of(context, g.bucket);
+    for (size_t first = 0; first < count; first += g.count) {
+        g.items = &items[first];
+        g.count = 1;
+        if (g.bucket != NULL) take_items(&g, count - first);
+        if (g.count > 1)
+            run_group(&g);
+        else
+            rt_run_on_cpu(context, entry, g.items[0].length, &(rt_item){g.items[0].inputs, g.items[0].outputs}, 1);
+    }
+}
+
+/* ---- On a device ------------------------------------------------------------------------------------------------- */
+
+/* The least length of an item that is greater than `above`; INT64_MAX: there is none. */
+static int64_t next_length(const mdot_item *items, size_t count, int64_t above)
+{
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < count; i++)
+        if (items[i].length > above && items[i].length < least) least = items[i].length;
+    return least;
+}
+
+/* A device takes items of one length together: those of each length, some at a time. */
+static void run_by_length(mdot_context *context, const mdot_abi_entry *entry, const mdot_item *items, size_t count)
+{
+    enum { AT_ONCE = 128 };
+    rt_item equal[AT_ONCE];
+    for (int64_t length = next_length(items, count, -1); length < INT64_MAX;
+         length = next_length(items, count, length)) {
+        size_t found = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (items[i].length == length) equal[found++] = (rt_item){items[i].inputs, items[i].outputs};
+            if (found < AT_ONCE && (i + 1 < count || found == 0)) continue;
+            rt_run_many(context, entry, length, equal, found);
+            found = 0;
+        }
+    }
+}
+
+/* ---- The call ---------------------------------------------------------------------------------------------------- */
+
+/* What a device that fails half-way has not answered the CPU answers, again as a whole, so that answers agree. */
+static void run_items(mdot_context *context, const mdot_abi_entry *entry, const mdot_item *items, size_t count)
+{
+    if (context->device != NULL && !rt_fell_back(context)) {
+        run_by_length(context, entry, items, count);
+        if (!rt_fell_back(context)) return;
+    }
+    run_items_on_cpu(context, entry, items, count);
+}
+
+static mdot_status check_item(const mdot_abi_table *table, const mdot_abi_entry *entry, const mdot_item *items,
+                              size_t number, mdot_error *err)
+{
+    const mdot_item *item = &items[number];
+    if (item->inputs == NULL || item->outputs == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "item %zu has no inputs or no outputs", number);
+    mdot_error reason;
+    mdot_status status = rt_check_length(table, entry, item->length, &reason);
+    return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "item %zu: %s", number, reason.message);
+}
+
+static mdot_status run_many(mdot_context *context, size_t entry, const mdot_item *items, size_t count, mdot_error *err)
+{
+    const mdot_abi_table *table = context->predictor->table;
+    mdot_status status = rt_check_entry(table, entry, err);
+    for (size_t i = 0; i < count && status == MDOT_OK; i++)
+        status = check_item(table, rt_entry(table, entry), items, i, err);
+    if (status == MDOT_OK) run_items(context, rt_entry(table, entry), items, count);
+    return status;
+}
+
+mdot_status mdot_run_many(mdot_context *context, size_t entry, const mdot_item *items, size_t count, mdot_error *err)
+{
+    if (context == NULL || (items == NULL && count > 0))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_many needs a context and items");
+    mdot_status status = rt_handle_enter(context, "mdot_run_many", err);
+    if (status != MDOT_OK) return status;
+    status = run_many(context, entry, items, count, err);
+    rt_handle_leave(context);
+    return status;
+}

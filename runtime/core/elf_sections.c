@@ -1,0 +1,150 @@
+/* elf_sections.c — finds an artefact's sections in the file's bytes, before anything of it is loaded.
+ *
+ * base/elf_read.h keeps everything within the file. What is checked here on top of that promises: each of the
+ * artefact's sections is mapped whole, read-only, at the address that its header gives; and loading the file makes the
+ * dynamic loader relocate nothing, pull in no other file and call no initialiser. (System V gABI, chapter 5.)
+ */
+#include "runtime/core/predictor.h"
+
+#include <elf.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+enum { HOST_MACHINE = EM_X86_64 };
+#elif defined(__aarch64__)
+enum { HOST_MACHINE = EM_AARCH64 };
+#else
+enum { HOST_MACHINE = EM_NONE };
+#endif
+
+/* Dynamic tags of which an artefact has none: they would run code, load files or change memory at dlopen. */
+static const struct {
+    int64_t tag;
+    const char *what;
+} forbidden[] = {
+    {DT_NEEDED, "a dependency on another library"},
+    {DT_RELA, "dynamic relocations"},
+    {DT_REL, "dynamic relocations"},
+    {DT_RELR, "dynamic relocations"},
+    {DT_JMPREL, "dynamic relocations"},
+    {DT_TEXTREL, "dynamic relocations"},
+    {DT_INIT, "an initialiser"},
+    {DT_INIT_ARRAY, "an initialiser"},
+    {DT_FINI, "a finaliser"},
+    {DT_FINI_ARRAY, "a finaliser"},
+    {DT_AUXILIARY, "a filter library"},
+    {DT_FILTER, "a filter library"},
+};
+
+static mdot_status check_dynamic(const bs_elf *file, const bs_elf_segment *segment, mdot_error *err)
+{
+    for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= segment->file_bytes; at += sizeof(Elf64_Dyn)) {
+        Elf64_Dyn dynamic;
+        memcpy(&dynamic, file->bytes + segment->offset + at, sizeof dynamic);
+        if (dynamic.d_tag == DT_NULL) break;
+        for (size_t i = 0; i < sizeof forbidden / sizeof forbidden[0]; i++)
+            if (dynamic.d_tag == forbidden[i].tag)
+                return mdot_fail(err, MDOT_MALFORMED, "the ELF file has %s; an artefact has none", forbidden[i].what);
+    }
+    return MDOT_OK;
+}
+
+static mdot_status check_segments(const bs_elf *file, mdot_error *err)
+{
+    for (uint32_t i = 0; i < file->segment_count; i++) {
+        bs_elf_segment segment;
+        if (!bs_elf_segment_at(file, i, &segment))
+            return mdot_fail(err, MDOT_MALFORMED,
+                             "ELF segment %u is outside the file or has impossible sizes: truncated?", i);
+        if (segment.type != PT_DYNAMIC) continue;
+        mdot_status status = check_dynamic(file, &segment, err);
+        if (status != MDOT_OK) return status;
+    }
+    return MDOT_OK;
+}
+
+/* The whole section is mapped from the file, read-only, where its header says. */
+static bool is_mapped(const bs_elf *file, const bs_elf_section *section)
+{
+    for (uint32_t i = 0; i < file->segment_count; i++) {
+        bs_elf_segment segment;
+        if (bs_elf_segment_at(file, i, &segment) && segment.type == PT_LOAD && !(segment.flags & PF_W) &&
+            section->address >= segment.address &&
+            bs_is_within(section->address - segment.address, section->size_bytes, segment.file_bytes) &&
+            section->address - segment.address == section->offset - segment.offset)
+            return true;
+    }
+    return false;
+}
+
+typedef struct wanted_section {
+    const char *name;
+    uint64_t alignment;
+    rt_section *out;
+    bool optional;
+} wanted_section;
+
+static mdot_status read_section(const bs_elf *file, const bs_elf_section *section, const wanted_section *wanted,
+                                mdot_error *err)
+{
+    if (wanted->out->address != 0) return mdot_fail(err, MDOT_MALFORMED, "two ELF sections are named %s", wanted->name);
+    if (section->type != SHT_PROGBITS || !(section->flags & SHF_ALLOC))
+        return mdot_fail(err, MDOT_MALFORMED, "ELF section %s is no data to be loaded", wanted->name);
+    if (section->address == 0 || section->address % wanted->alignment != 0 || section->offset % wanted->alignment != 0)
+        return mdot_fail(err, MDOT_MALFORMED, "ELF section %s is not aligned to %d bytes", wanted->name,
+                         (int)wanted->alignment);
+    if (!is_mapped(file, section))
+        return mdot_fail(err, MDOT_MALFORMED, "ELF section %s is in no read-only segment", wanted->name);
+    *wanted->out = (rt_section){section->offset, section->address, section->size_bytes};
+    return MDOT_OK;
+}
+
+static mdot_status find_sections(rt_elf *elf, mdot_error *err)
+{
+    const wanted_section wanted[] = {
+        {MDOT_ABI_SECTION_TABLE, MDOT_ABI_ALIGNMENT, &elf->table, false},
+        {MDOT_ABI_SECTION_CODE, sizeof(int64_t), &elf->code, false},
+        {MDOT_ABI_SECTION_WEIGHTS, MDOT_ABI_ALIGNMENT, &elf->weights, false},
+        {MDOT_ABI_SECTION_CUBINS, MDOT_ABI_CUDA_ALIGNMENT, &elf->cubins, true},
+        {MDOT_ABI_SECTION_CUDA_WEIGHTS, MDOT_ABI_CUDA_ALIGNMENT, &elf->cuda_weights, true},
+    };
+    enum { WANTED_COUNT = sizeof wanted / sizeof wanted[0] };
+    for (uint32_t s = 0; s < elf->file.section_count; s++) {
+        bs_elf_section section;
+        if (!bs_elf_section_at(&elf->file, s, &section))
+            return mdot_fail(err, MDOT_MALFORMED, "ELF section %u is outside the file or has no name: truncated?", s);
+        for (size_t i = 0; i < WANTED_COUNT; i++) {
+            if (strcmp(section.name, wanted[i].name) != 0) continue;
+            mdot_status status = read_section(&elf->file, &section, &wanted[i], err);
+            if (status != MDOT_OK) return status;
+        }
+    }
+    for (size_t i = 0; i < WANTED_COUNT; i++)
+        if (wanted[i].out->address == 0 && !wanted[i].optional)
+            return mdot_fail(err, MDOT_MALFORMED, "an ELF file without section %s, so not an artefact", wanted[i].name);
+    return MDOT_OK;
+}
+
+mdot_status rt_elf_read(const void *bytes, uint64_t size_bytes, rt_elf *out_elf, mdot_error *err)
+{
+    rt_elf elf = {0};
+    mdot_status status = bs_elf_open(bytes, size_bytes, "an artefact", HOST_MACHINE, &elf.file, err);
+    if (status == MDOT_OK && elf.file.type != ET_DYN)
+        status = mdot_fail(err, MDOT_MALFORMED, "not an ELF shared object, so not an artefact");
+    if (status == MDOT_OK) status = check_segments(&elf.file, err);
+    if (status == MDOT_OK) status = find_sections(&elf, err);
+    if (status != MDOT_OK) return status;
+    *out_elf = elf;
+    return MDOT_OK;
+}
+
+bool rt_elf_is_code(const rt_elf *elf, uint64_t address)
+{
+    for (uint32_t i = 0; i < elf->file.segment_count; i++) {
+        bs_elf_segment segment;
+        if (bs_elf_segment_at(&elf->file, i, &segment) && segment.type == PT_LOAD && (segment.flags & PF_X) &&
+            address >= segment.address && address - segment.address < segment.file_bytes)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,155 @@
+/* handle_validation.c — see handle_validation.h: a hash table of all objects that were made, dead ones included, behind a lock.
+ *
+ * A child of fork may find the table as another thread was changing it (lock.h): each change ends with the one word
+ * that brings it in.
+ */
+#include "runtime/core/handle_validation.h"
+#include "runtime/core/lock.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef enum life { NEVER, ALIVE, IN_USE, DEAD } life;
+
+typedef struct grave {
+    const void *object; /* NULL: free */
+    rt_kind kind;
+    life life;
+} grave;
+
+atomic_int rt_validation_state;
+
+typedef struct graveyard {
+    size_t count, capacity; /* the latter a power of two */
+    grave destroyed_objects[];
+} graveyard;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static rt_lock lock;
+static graveyard *yard; /* NULL: nothing was made yet */
+
+static void read_environment(void)
+{
+    const char *wanted = getenv("MDOT_VALIDATE");
+    bool on = wanted != NULL && strcmp(wanted, "") != 0 && strcmp(wanted, "0") != 0;
+    atomic_store(&rt_validation_state, on ? RT_VALIDATION_ON : RT_VALIDATION_OFF);
+}
+
+static const char *name_of(rt_kind kind)
+{
+    static const char *const names[] = {
+#define RT_KIND_NAME(id, text) text,
+        RT_KIND_MAP(RT_KIND_NAME)
+#undef RT_KIND_NAME
+    };
+    return names[kind];
+}
+
+/* ---- The table, under the lock ----------------------------------------------------------------------------------- */
+
+/* The object's place, or the free one that it would get. */
+static grave *find(graveyard *in, const void *object)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)object * UINT64_C(0x9E3779B97F4A7C15); /* Knuth's multiplicative hash */
+    size_t at = (size_t)(hash >> 32) & (in->capacity - 1);
+    while (in->destroyed_objects[at].object != NULL && in->destroyed_objects[at].object != object) at = (at + 1) & (in->capacity - 1);
+    return &in->destroyed_objects[at];
+}
+
+static bool make_room(void)
+{
+    if (yard != NULL && 2 * yard->count < yard->capacity) return true;
+    enum { FIRST = 64 };
+    graveyard *old = yard;
+    size_t capacity = old != NULL ? 2 * old->capacity : FIRST;
+    graveyard *larger = calloc(1, sizeof *larger + capacity * sizeof larger->destroyed_objects[0]);
+    if (larger == NULL) return false;
+    larger->capacity = capacity;
+    for (size_t i = 0; old != NULL && i < old->capacity; i++) {
+        if (old->destroyed_objects[i].object == NULL) continue;
+        *find(larger, old->destroyed_objects[i].object) = old->destroyed_objects[i];
+        larger->count++;
+    }
+    atomic_thread_fence(memory_order_release);
+    yard = larger;
+    free(old);
+    return true;
+}
+
+static void bring_in(const void *object, rt_kind kind)
+{
+    grave *g = find(yard, object);
+    if (g->object == NULL) yard->count++;
+    g->kind = kind;
+    g->life = ALIVE;
+    atomic_thread_fence(memory_order_release);
+    g->object = object;
+}
+
+static life life_of(const void *object, rt_kind kind)
+{
+    if (yard == NULL || object == NULL) return NEVER;
+    const grave *g = find(yard, object);
+    return g->object == object && g->kind == kind ? g->life : NEVER;
+}
+
+void rt_handle_register(const void *object, rt_kind kind)
+{
+    pthread_once(&once, read_environment);
+    if (!rt_validates_handles()) return;
+    rt_lock_take(&lock);
+    if (make_room())
+        bring_in(object, kind);
+    else /* what is not known could not be told from what never was */
+        atomic_store(&rt_validation_state, RT_VALIDATION_OFF);
+    rt_lock_give(&lock);
+}
+
+/* ---- Answers ----------------------------------------------------------------------------------------------------- */
+
+static mdot_status tell(const void *object, rt_kind kind, life state, const char *function, mdot_error *err)
+{
+    mdot_error own;
+    mdot_error *e = err != NULL ? err : &own;
+    const char *what = name_of(kind);
+    if (state == DEAD)
+        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: the %s %p was destroyed before", function, what, object);
+    else if (state == IN_USE)
+        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: the %s %p is in use by another call: each thread takes its own",
+                  function, what, object);
+    else
+        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: %p is no %s", function, object, what);
+    dprintf(STDERR_FILENO, "mdot: %s\n", e->message);
+    return MDOT_INVALID_ARGUMENT;
+}
+
+mdot_status rt_handle_lookup(const void *object, rt_kind kind, bool begin, const char *function, mdot_error *err)
+{
+    rt_lock_take(&lock);
+    life state = life_of(object, kind);
+    if (begin && state == ALIVE) find(yard, object)->life = IN_USE;
+    rt_lock_give(&lock);
+    bool is_right = state == ALIVE || (!begin && state == IN_USE);
+    return is_right ? MDOT_OK : tell(object, kind, state, function, err);
+}
+
+void rt_handle_end(const void *context)
+{
+    rt_lock_take(&lock);
+    if (life_of(context, RT_CONTEXT) == IN_USE) find(yard, context)->life = ALIVE;
+    rt_lock_give(&lock);
+}
+
+bool rt_handle_remove(const void *object, rt_kind kind, const char *function)
+{
+    rt_lock_take(&lock);
+    life state = life_of(object, kind);
+    if (state == ALIVE) find(yard, object)->life = DEAD;
+    rt_lock_give(&lock);
+    if (state != ALIVE) tell(object, kind, state, function, NULL);
+    return state == ALIVE;
+}

@@ -1,0 +1,105 @@
+/* string_pool.c — the names in a job, types and modules: each is held once, however many operators have it.
+ *
+ * A `.job` file says a name once, so that a job whose operators held one each could be as large as the square of its
+ * file. What is given is told apart by address first, which reads no letter, then by its letters: the work grows as the
+ * operators and the letters do. Kept names stand in the order of the alphabet, so that of two names of one job the
+ * addresses compare as the letters would.
+ */
+#include "runtime/job/job_model.h"
+
+#include <stdlib.h>
+
+typedef struct text {
+    const char *given, *kept;
+} text;
+
+/* Of each address that was given, in a table of open addressing that is half empty at least. */
+typedef struct text_table {
+    text *texts;
+    uint32_t *slots; /* a text's place plus one */
+    size_t count, slot_count;
+} text_table;
+
+/* The multiplier is that of the golden ratio (Knuth, The Art of Computer Programming 3, 6.4). */
+static uint32_t *find_slot(const text_table *t, const char *given)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)given * UINT64_C(0x9E3779B97F4A7C15);
+    size_t slot = (hash ^ hash >> 32) & (t->slot_count - 1);
+    while (t->slots[slot] != 0 && t->texts[t->slots[slot] - 1].given != given) slot = (slot + 1) & (t->slot_count - 1);
+    return &t->slots[slot];
+}
+
+/* False: memory ran out. */
+static bool grow(text_table *t)
+{
+    size_t slot_count = t->slot_count > 0 ? 2 * t->slot_count : 64;
+    text *texts = realloc(t->texts, slot_count / 2 * sizeof *texts);
+    if (texts != NULL) t->texts = texts;
+    uint32_t *slots = calloc(slot_count, sizeof *slots);
+    if (texts == NULL || slots == NULL) {
+        free(slots);
+        return false;
+    }
+    free(t->slots);
+    t->slots = slots;
+    t->slot_count = slot_count;
+    for (size_t i = 0; i < t->count; i++) *find_slot(t, t->texts[i].given) = (uint32_t)i + 1;
+    return true;
+}
+
+static bool add(text_table *t, const char *given)
+{
+    if (given == NULL) return true;
+    if (2 * t->count >= t->slot_count && !grow(t)) return false;
+    uint32_t *slot = find_slot(t, given);
+    if (*slot != 0) return true;
+    t->texts[t->count++] = (text){.given = given};
+    *slot = (uint32_t)t->count;
+    return true;
+}
+
+static int compare_letters(const void *a, const void *b)
+{
+    const text *x = *(text *const *)a, *y = *(text *const *)b;
+    return strcmp(x->given, y->given);
+}
+
+/* Copies what is there, equal ones once, into one array. */
+static bool keep(const text_table *t, mdot_job *job)
+{
+    text **sorted = calloc(t->count, sizeof(*sorted));
+    if (sorted == NULL) return false;
+    size_t bytes = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        sorted[i] = &t->texts[i];
+        bytes += strlen(t->texts[i].given) + 1;
+    }
+    qsort(sorted, t->count, sizeof(*sorted), compare_letters);
+    job->texts = malloc(bytes);
+    for (size_t i = 0; job->texts != NULL && i < t->count; i++) {
+        bool is_equal = i > 0 && strcmp(sorted[i - 1]->given, sorted[i]->given) == 0;
+        size_t length = is_equal ? 0 : strlen(sorted[i]->given) + 1;
+        sorted[i]->kept =
+            is_equal ? sorted[i - 1]->kept : memcpy(job->texts + job->text_bytes, sorted[i]->given, length);
+        job->text_bytes += length;
+    }
+    free(sorted);
+    return job->texts != NULL;
+}
+
+bool rt_job_pool_strings(mdot_job *job)
+{
+    text_table t = {0};
+    bool kept = true;
+    for (size_t i = 0; kept && i < job->info.operator_count; i++)
+        kept = add(&t, job->operators[i].type) && add(&t, job->operators[i].module);
+    kept = kept && keep(&t, job);
+    for (size_t i = 0; kept && i < job->info.operator_count; i++) {
+        mdot_job_operator *op = &job->operators[i];
+        op->type = t.texts[*find_slot(&t, op->type) - 1].kept;
+        if (op->module != NULL) op->module = t.texts[*find_slot(&t, op->module) - 1].kept;
+    }
+    free(t.texts);
+    free(t.slots);
+    return kept;
+}

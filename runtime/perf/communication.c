@@ -1,0 +1,121 @@
+/* communication.c — what the GPUs of a step exchange, and what of it a step waits for.
+ *
+ *   data parallelism    Gradients are summed over the workers once a step, 2 (n - 1) / n of their bytes, while the last
+ *                       pass runs backward; what that does not hide is waited for, and a tenth in any case: the last
+ *                       bucket. With ZeRO 1 and 2 as much passes, in other pieces. At stage 3 weights are gathered for
+ *                       both passes, and gradients scattered, in every pass: 3 (n - 1) / n.
+ *   tensor parallelism  Every sum (sharding.c) is waited for, 2 (n - 1) / n of its bytes and what starting one costs;
+ *                       forward sums again where blocks are computed again.
+ *   expert parallelism  Tokens are dealt out to experts and collected (experts.c), (n - 1) / n of their bytes and a
+ *                       start each way, their gradients back, and all forward again where blocks are computed again.
+ *                       Gradients of experts are summed over data-parallel workers alone, others over both degrees.
+ *   pipeline            What passes the border of two stages, there and back, for every micro-batch that one waits for.
+ *
+ * Gradients and activations are of the precision's width. GPUs that one exchange spans in a node use its link;
+ * those that are spread over nodes the slower of link and network. Of that a sum has as much as it has GPUs in a node,
+ * since NCCL lays a ring through each; what GPUs send each other goes through the sender's own.
+ */
+#include "runtime/perf/resolved_configuration.h"
+
+#include <math.h>
+
+#define BYTES_PER_MS 1e6 /* of a GB/s */
+/* NCCL's all-reduce of a few KB takes 10, 14 and 22 µs on two, four and eight A100s of a node, 6, 10 and 16 on H100s;
+ * one of 2 MB takes 38 and 22 more than its bytes at the link's rate, one of 32 MB 103 and 70: rings fill by and by
+ * (aiconfigurator's measured collectives, NCCL 2.23 to 2.27). */
+#define START_MS 0.005
+#define START_OF_EACH_MS 0.002
+#define FILLING 0.14 /* of the root of a transfer's ms, in ms */
+enum { MOST_TO_START = 8 };
+#define LEAST_WAITED 0.1
+
+typedef struct exchange {
+    const mdot_job *job;
+    const mdot_configuration *c;
+    rt_shard share;
+    double half; /* bytes for one of fp32 */
+    double micro_batch;
+} exchange;
+
+/* Of a group whose members stand `stride` GPUs apart, with so many ports of the network in a node. */
+static double rate_through(const exchange *e, double members, double stride, double ports)
+{
+    double in_node = (double)e->c->gpu_count / e->c->node_count;
+    bool spans_nodes = members * stride > in_node;
+    return BYTES_PER_MS * (spans_nodes ? fmin(e->c->link_gbps, e->c->network_gbps * ports) : e->c->link_gbps);
+}
+
+static double sum_rate(const exchange *e, double members, double stride)
+{
+    return rate_through(e, members, stride, fmax(e->c->gpu_count / (e->c->node_count * stride), 1));
+}
+
+static double send_rate(const exchange *e, double members, double stride)
+{
+    return rate_through(e, members, stride, 1);
+}
+
+/* Of `count` exchanges of n GPUs, which take `ms` at the rate of what is between them. */
+static double started_ms(double n, double count, double ms)
+{
+    if (count == 0) return 0;
+    return ms + count * (START_MS + START_OF_EACH_MS * fmin(n, MOST_TO_START) + FILLING * sqrt(ms / count));
+}
+
+/* Gradients of so many parameters over n workers, and weights where they are gathered. */
+static double gradients_ms(const exchange *e, double n, double stride, double parameters, double weights)
+{
+    double width = e->c->precision == MDOT_PRECISION_BF16 ? 2 : 4;
+    double bytes = width * (e->c->zero_stage >= 3 ? 2 * weights + parameters : 2 * parameters);
+    return (n - 1) / n * bytes / sum_rate(e, n, stride);
+}
+
+static double workers_ms(const exchange *e, double backward_ms)
+{
+    double copies = e->c->data_parallel, workers = copies * e->c->expert_parallel, stride = e->c->tensor_parallel;
+    rt_elements parameters = rt_parameters_by_kind(e->job, &e->share), weights = rt_weights_by_kind(e->job, &e->share);
+    double passes = e->c->zero_stage >= 3 ? (double)e->c->accumulate : 1;
+    double ms = gradients_ms(e, workers, stride, parameters.others, weights.others) +
+                gradients_ms(e, copies, stride * e->c->expert_parallel, parameters.experts, weights.experts);
+    return passes * fmax(LEAST_WAITED * ms, ms - backward_ms);
+}
+
+static double tokens_ms(const exchange *e, double passes)
+{
+    double n = e->c->expert_parallel;
+    if (n == 1) return 0;
+    const rt_sharding *d = &e->job->division;
+    double ways = e->c->recompute == MDOT_RECOMPUTE_BLOCKS ? 3 : 2;
+    double bytes = e->half * e->micro_batch * d->exchanged_bytes;
+    double ms = started_ms(n, d->exchange_count, (n - 1) / n * bytes / send_rate(e, n, e->c->tensor_parallel));
+    return passes * ways * ms * e->share.of[RT_PIPELINE_BLOCKS];
+}
+
+static double sums_ms(const exchange *e, double passes)
+{
+    double n = e->c->tensor_parallel;
+    if (n == 1) return 0;
+    const rt_sharding *d = &e->job->division;
+    bool again = e->c->recompute == MDOT_RECOMPUTE_BLOCKS;
+    double bytes = e->half * e->micro_batch * (d->summed_forward_bytes * (again ? 2 : 1) + d->summed_backward_bytes);
+    double count = d->summed_count * (again ? 1.5 : 1); /* as many forward as backward */
+    double ms = started_ms(n, count, 2 * (n - 1) / n * bytes / sum_rate(e, n, 1));
+    return passes * ms * e->share.of[RT_PIPELINE_BLOCKS];
+}
+
+static double borders_ms(const exchange *e, double passes)
+{
+    double stages = e->c->pipeline_parallel;
+    if (stages == 1) return 0;
+    double stride = (double)e->c->tensor_parallel * e->c->expert_parallel * e->c->data_parallel;
+    double bytes = 2 * e->half * e->micro_batch * e->job->division.border_bytes;
+    return passes * bytes / send_rate(e, stages, stride);
+}
+
+double rt_communication_ms(const mdot_job *job, const rt_resolved_configuration *setup, double backward_ms)
+{
+    const mdot_configuration *c = &setup->c;
+    exchange e = {job, c, rt_resolved_shard(setup, job), rt_is_half(c->precision) ? 0.5 : 1, (double)setup->micro_batch};
+    double passes = rt_micro_steps(setup);
+    return workers_ms(&e, backward_ms) + sums_ms(&e, passes) + tokens_ms(&e, passes) + borders_ms(&e, passes);
+}

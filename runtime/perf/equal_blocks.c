@@ -1,0 +1,138 @@
+/* equal_blocks.c — which blocks (layers) of a job are equal: made of the same operators, joined in the same way.
+ *
+ * Types, settings and forward loads are compared, and which operators of the block each reads. Loads of gradients are
+ * not: the last layer of a stack hands its result to fewer readers. Parameters are not: layers that share them count
+ * them once.
+ */
+#include "runtime/job/job_model.h"
+
+#include <stdlib.h>
+
+typedef struct block {
+    uint32_t first, count; /* in `members` */
+    uint64_t hash;
+} block;
+
+typedef struct blocks {
+    const mdot_job *job;
+    block *block;      /* by number, less one */
+    uint32_t *members; /* operators, block after block */
+    uint32_t *place;   /* of an operator in its block */
+} blocks;
+
+static void collect(blocks *b)
+{
+    const mdot_job *job = b->job;
+    size_t count = job->info.operator_count;
+    for (size_t i = 0; i < count; i++) {
+        if (job->operators[i].block > 0) b->block[job->operators[i].block - 1].count++;
+    }
+    for (uint32_t k = 1; k < job->info.block_count; k++)
+        b->block[k].first = b->block[k - 1].first + b->block[k - 1].count;
+    for (uint32_t k = 0; k < job->info.block_count; k++) b->block[k].count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (job->operators[i].block == 0) continue;
+        block *own = &b->block[job->operators[i].block - 1];
+        b->place[i] = own->count;
+        b->members[own->first + own->count++] = (uint32_t)i;
+    }
+}
+
+/* The place in its own block of the next operator that `op` reads there, from its input *at on; false: no more. */
+static bool next_inside(const blocks *b, const mdot_job_operator *op, size_t *at, uint32_t *out_place)
+{
+    while (*at < op->input_count) {
+        uint32_t input = op->inputs[(*at)++];
+        if (b->job->operators[input].block != op->block) continue;
+        *out_place = b->place[input];
+        return true;
+    }
+    return false;
+}
+
+static uint64_t hash_of(const blocks *b, const block *own)
+{
+    uint64_t hash = RT_HASH_START ^ own->count;
+    for (uint32_t i = 0; i < own->count; i++) {
+        const mdot_job_operator *op = &b->job->operators[b->members[own->first + i]];
+        hash = rt_hash(hash ^ op->traits.number, op->setting, sizeof op->setting);
+        hash = rt_hash(hash, &op->per_sample[MDOT_PHASE_FORWARD], sizeof(mdot_load));
+        hash = rt_hash(hash, &op->per_step[MDOT_PHASE_FORWARD], sizeof(mdot_load));
+    }
+    return hash;
+}
+
+static bool equal_inside(const blocks *b, const mdot_job_operator *x, const mdot_job_operator *y)
+{
+    uint32_t from_x = 0, from_y = 0;
+    for (size_t i = 0, k = 0;;) {
+        bool more_x = next_inside(b, x, &i, &from_x), more_y = next_inside(b, y, &k, &from_y);
+        if (more_x != more_y || (more_x && from_x != from_y)) return false;
+        if (!more_x) return true;
+    }
+}
+
+static bool equal_operators(const mdot_job_operator *x, const mdot_job_operator *y)
+{
+    return x->known == y->known && x->type == y->type && /* string_pool.c: equal ones are one */
+           memcmp(x->setting, y->setting, sizeof x->setting) == 0 &&
+           memcmp(&x->per_sample[MDOT_PHASE_FORWARD], &y->per_sample[MDOT_PHASE_FORWARD], sizeof(mdot_load)) == 0 &&
+           memcmp(&x->per_step[MDOT_PHASE_FORWARD], &y->per_step[MDOT_PHASE_FORWARD], sizeof(mdot_load)) == 0;
+}
+
+static bool equal_blocks(const blocks *b, const block *x, const block *y)
+{
+    if (x->hash != y->hash || x->count != y->count) return false;
+    for (uint32_t i = 0; i < x->count; i++) {
+        const mdot_job_operator *p = &b->job->operators[b->members[x->first + i]];
+        const mdot_job_operator *q = &b->job->operators[b->members[y->first + i]];
+        if (!equal_operators(p, q) || !equal_inside(b, p, q)) return false;
+    }
+    return true;
+}
+
+/* Slots hold a block's number. The first of equal ones counts them; one that finds none within RT_MOST_PROBES is like
+ * no other. */
+static void count_equal(const blocks *b, uint32_t *slots, size_t slot_count, uint32_t *like, uint32_t *counts)
+{
+    for (uint32_t k = 0; k < b->job->info.block_count; k++) {
+        b->block[k].hash = hash_of(b, &b->block[k]);
+        size_t slot = b->block[k].hash & (slot_count - 1);
+        int left = RT_MOST_PROBES;
+        for (; slots[slot] != 0 && left > 0; slot = (slot + 1) & (slot_count - 1), left--)
+            if (equal_blocks(b, &b->block[slots[slot] - 1], &b->block[k])) break;
+        like[k] = slots[slot] == 0 || left == 0 ? k : slots[slot] - 1;
+        if (slots[slot] == 0) slots[slot] = k + 1;
+        counts[like[k]]++;
+    }
+}
+
+bool rt_job_compare_blocks(mdot_job *job)
+{
+    size_t count = job->info.operator_count, block_count = job->info.block_count;
+    size_t slot_count = rt_hash_slots(block_count);
+    if (block_count == 0) return true;
+    blocks b = {.job = job,
+                .block = calloc(block_count, sizeof *b.block),
+                .members = calloc(count, sizeof *b.members),
+                .place = calloc(count, sizeof *b.place)};
+    uint32_t *slots = calloc(slot_count, sizeof *slots), *like = calloc(block_count, sizeof *like);
+    uint32_t *counts = calloc(block_count, sizeof *counts);
+    bool allocated =
+        b.block != NULL && b.members != NULL && b.place != NULL && slots != NULL && like != NULL && counts != NULL;
+    if (allocated) {
+        collect(&b);
+        count_equal(&b, slots, slot_count, like, counts);
+        for (size_t i = 0; i < count; i++) {
+            mdot_job_operator *op = &job->operators[i];
+            if (op->block > 0) op->equal_blocks = counts[like[op->block - 1]];
+        }
+    }
+    free(b.block);
+    free(b.members);
+    free(b.place);
+    free(slots);
+    free(like);
+    free(counts);
+    return allocated;
+}

@@ -1,0 +1,151 @@
+/* peak_memory.c — how much memory one training step needs on one GPU at its peak, as PyTorch runs it.
+ *
+ *   weights          4 bytes a parameter, 2 in bf16 throughout; under autocast half-precision copies of those that
+ *                    products read live through the step
+ *                    (frozen ones, too, which have nothing of what follows)
+ *   gradients        of the weights' type, kept from pass to pass and from step to step, so that accumulating takes
+ *                    nothing more; a second copy in the buckets that several workers exchange them in
+ *                    (DistributedDataParallel, gradient_as_bucket_view=False)
+ *   optimizer state  of the weights' type: one tensor for SGD, which has momentum here (mdot_optimizer_load), two for
+ *                    Adam and AdamW
+ *   activations      of a pass at its peak: activation_memory.c. What is compiled keeps what selective recomputation does:
+ *                    fused kernels compute again what is no product (torch.compile's min-cut partitioner)
+ *   or, if larger    the square roots that the update of Adam and AdamW over lists of tensors holds at once
+ *                    (torch/optim/adam.py, _multi_tensor_adam)
+ *
+ * Several GPUs. ZeRO divides the optimizer's state, from stage 2 on gradients, from stage 3 on weights over the
+ * data-parallel workers; at stage 3 the largest block's weights are there as a whole, too. Tensor parallelism
+ * divides the parameters and activations of what sharding.c divides. Expert parallelism divides the experts, of which
+ * there are as many copies as data-parallel workers, and of everything else as many as both degrees multiply to; a
+ * GPU's tokens are as many as before. A stage of a pipeline has its blocks'
+ * parameters and those of the heavier end, and keeps the activations of as many micro-batches as there are stages
+ * behind it: those of the first stage, of all stages or of all micro-batches.
+ */
+#include "runtime/perf/resolved_configuration.h"
+
+enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 };
+
+static double min(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* Of experts, and of everything else, those that one GPU has. */
+static rt_elements part_of(const rt_parts *parts, const rt_shard *share)
+{
+    double saved = 1 - 1 / share->tensor;
+    rt_elements sum = {0};
+    for (int place = 0; place < RT_PIPELINE_POSITIONS; place++) {
+        double experts = parts->experts[place] - parts->divided_experts[place] * saved;
+        double all = parts->all[place] - parts->divided[place] * saved;
+        sum.experts += share->of[place] * experts / share->experts;
+        sum.others += share->of[place] * (all - experts);
+    }
+    return sum;
+}
+
+static double both(rt_elements elements)
+{
+    return elements.experts + elements.others;
+}
+
+rt_elements rt_parameters_by_kind(const mdot_job *job, const rt_shard *share)
+{
+    return part_of(&job->division.parameters, share);
+}
+
+rt_elements rt_weights_by_kind(const mdot_job *job, const rt_shard *share)
+{
+    rt_elements learnt = part_of(&job->division.parameters, share), frozen = part_of(&job->division.frozen, share);
+    return (rt_elements){learnt.others + frozen.others, learnt.experts + frozen.experts};
+}
+
+double rt_parameters(const mdot_job *job, const rt_shard *share)
+{
+    return both(rt_parameters_by_kind(job, share));
+}
+
+double rt_weights(const mdot_job *job, const rt_shard *share)
+{
+    return both(rt_weights_by_kind(job, share));
+}
+
+/* What a worker keeps of elements that ZeRO divides: experts over those that have the same ones. */
+static double zero_part(const mdot_configuration *c, rt_elements elements)
+{
+    return elements.others / ((double)c->data_parallel * c->expert_parallel) + elements.experts / c->data_parallel;
+}
+
+/* What DistributedDataParallel exchanges with other workers, and has a copy of. */
+static double exchanged_part(const mdot_configuration *c, rt_elements elements)
+{
+    bool others = c->data_parallel * c->expert_parallel > 1, experts = c->data_parallel > 1;
+    return (others ? elements.others : 0) + (experts ? elements.experts : 0);
+}
+
+rt_activation_case rt_activation_case_of(const rt_resolved_configuration *setup)
+{
+    const mdot_configuration *c = &setup->c;
+    rt_activation_type type = c->precision == MDOT_PRECISION_BF16 ? RT_ACTIVATION_BF16
+                              : rt_is_half(c->precision)          ? RT_ACTIVATION_AMP
+                                                                  : RT_ACTIVATION_FP32;
+    mdot_recompute recompute = c->recompute;
+    if (recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0) recompute = MDOT_RECOMPUTE_SELECTIVE;
+    return (rt_activation_case){type, c->attention, recompute};
+}
+
+static double activation_bytes(const mdot_job *job, const rt_resolved_configuration *setup, const rt_shard *share)
+{
+    const mdot_configuration *c = &setup->c;
+    rt_activation_case which = rt_activation_case_of(setup);
+    const rt_activations *a = &job->activations[which.type][which.attention][which.recompute];
+    double sample = a->whole + (a->all - a->whole) / share->tensor;
+    double in_flight = min(c->pipeline_parallel, (double)c->micro_batches * c->accumulate);
+    return (double)setup->micro_batch * sample * in_flight * share->of[RT_PIPELINE_BLOCKS];
+}
+
+rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *setup)
+{
+    const mdot_configuration *c = &setup->c;
+    rt_shard share = rt_resolved_shard(setup, job);
+    rt_elements parameters = rt_parameters_by_kind(job, &share), weights = rt_weights_by_kind(job, &share);
+    double bytes = c->precision == MDOT_PRECISION_BF16 ? HALF_BYTES : WEIGHT_BYTES;
+    bool adam = c->optimizer != MDOT_OPTIMIZER_SGD;
+    double kept = bytes * (c->zero_stage >= 1 ? zero_part(c, parameters) : both(parameters));
+    rt_memory m = {.weights = bytes * both(weights), .optimizer = (adam ? 2 : 1) * kept};
+    m.gradients = bytes * (c->zero_stage >= 2 ? zero_part(c, parameters) : both(parameters));
+    if (c->zero_stage == 0) m.gradients += bytes * exchanged_part(c, parameters);
+    if (c->zero_stage >= 3) {
+        const rt_sharding *d = &job->division;
+        double block = d->largest_block_parameters - d->largest_block_experts * (1 - 1 / share.experts);
+        double gathered = job->info.block_count > 0 ? bytes * block / share.tensor : m.weights;
+        m.weights = min(m.weights, bytes * zero_part(c, weights) + gathered);
+    }
+    double update = adam ? kept : 0;
+    m.pass_activations = activation_bytes(job, setup, &share);
+    if (rt_is_half(c->precision) && c->precision != MDOT_PRECISION_BF16)
+        m.half_weights = HALF_BYTES * both(part_of(&job->division.half_parameters, &share));
+    double passing = m.pass_activations + m.half_weights;
+    m.activations = passing > update ? passing : update;
+    return m;
+}
+
+uint64_t rt_sum_memory(const rt_memory *m)
+{
+    double peak = m->weights + m->gradients + m->optimizer + m->activations;
+    return peak < 0x1p64 ? (uint64_t)peak : UINT64_MAX;
+}
+
+uint64_t rt_peak_memory_bytes(const mdot_job *job, const rt_resolved_configuration *setup)
+{
+    rt_memory m = rt_measure_memory(job, setup);
+    return rt_sum_memory(&m);
+}
+
+/* What a training job cannot have: a sixteenth, which error correction takes where it is kept in GDDR memory, and
+ * fragmentation elsewhere; and half a gibibyte for the CUDA context, the libraries' code and their workspaces. */
+bool rt_fits(uint64_t peak_memory_bytes, double memory_gib)
+{
+    double usable_gib = memory_gib * 15 / 16 - 0.5;
+    return (double)peak_memory_bytes <= usable_gib * 0x1p30;
+}

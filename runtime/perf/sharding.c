@@ -1,0 +1,362 @@
+/* sharding.c — see sharding.h.
+ *
+ * Tensor parallelism as Megatron-LM has it (Shoeybi et al., 2019): of two products in a chain the first has columns
+ * of its parameters on each GPU and the second rows; what stands between works on a part of the channels or of an
+ * attention's heads, and the results of the second are summed over the GPUs. The backward pass sums the gradients
+ * of what products by columns read. Tables of embeddings are divided by rows, and so is the last product, whose
+ * result only a loss reads. Everything else is computed on every GPU.
+ *
+ * Which product is of which kind follows from the graph: it has columns if all that read its result can work on a
+ * part, up to products that sum it. An operator that joins a divided tensor with a learnt whole one, as a residual
+ * sum does, cannot; nor can what works along the channels.
+ */
+#include "runtime/perf/sharding.h"
+#include "runtime/job/job_model.h"
+
+#include <stdlib.h>
+
+/* ---- What operators can do with a part -------------------------------------------------------------------------- */
+
+typedef enum kind {
+    KIND_WHOLE,   /* needs all channels */
+    KIND_FLOWS,   /* works on a part as on the whole */
+    KIND_PRODUCT, /* of one operand with parameters */
+    KIND_TABLE,
+    KIND_LOSS /* takes parts of classes, and gives a whole */
+} kind;
+
+static double weights_of(const mdot_job_operator *op)
+{
+    return op->parameters + op->frozen_parameters;
+}
+
+/* Of its own, or tied to another operator's, with which they are counted. */
+static bool has_weights(const mdot_job_operator *op)
+{
+    return weights_of(op) > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
+}
+
+static bool has_trait(const mdot_job_operator *op, uint32_t trait)
+{
+    return (op->traits.traits & trait) != 0;
+}
+
+/* The axis that an operator normalises or reduces over, unless it is as long as an attention's head. */
+static bool works_along_channels(const mdot_job_operator *op, int64_t head_size)
+{
+    bool has_axis = op->setting[MDOT_SETTING_AXIS] > 0 || op->setting[MDOT_SETTING_EXTENT] > 0;
+    return has_axis && !has_trait(op, MDOT_TRAIT_PARTS) &&
+           (head_size == 0 || op->setting[MDOT_SETTING_EXTENT] != head_size);
+}
+
+static kind kind_of(const mdot_job_operator *op, int64_t head_size)
+{
+    const int64_t *setting = op->setting;
+    if (!op->known || setting[MDOT_SETTING_KERNEL_W] > 0 || setting[MDOT_SETTING_DIRECTIONS] > 0) return KIND_WHOLE;
+    if (has_trait(op, MDOT_TRAIT_SUMS_PARTS)) return KIND_LOSS;
+    if (has_trait(op, MDOT_TRAIT_PICKS)) return weights_of(op) > 0 ? KIND_TABLE : KIND_WHOLE;
+    bool multiplies = setting[MDOT_SETTING_CHANNELS_IN] > 0 && setting[MDOT_SETTING_CHANNELS_OUT] > 0;
+    if (multiplies && has_weights(op)) return op->input_count <= 1 ? KIND_PRODUCT : KIND_WHOLE;
+    return works_along_channels(op, head_size) ? KIND_WHOLE : KIND_FLOWS;
+}
+
+/* ---- Roles ------------------------------------------------------------------------------------------------------ */
+
+enum { MAX_SWEEPS = 64 };
+
+typedef struct search {
+    const mdot_job *job;
+    size_t count;
+    uint8_t *kind;
+    bool *learns;  /* a parameter lies in it or before it */
+    bool *can;     /* its result may be divided */
+    bool *divided; /* it is */
+} search;
+
+static void begin(search *s)
+{
+    int64_t head_size = 0;
+    for (size_t i = 0; i < s->count && head_size == 0; i++)
+        head_size = s->job->operators[i].setting[MDOT_SETTING_HEAD_SIZE];
+    for (size_t i = 0; i < s->count; i++) {
+        const mdot_job_operator *op = &s->job->operators[i];
+        s->kind[i] = (uint8_t)kind_of(op, head_size);
+        s->can[i] = s->kind[i] == KIND_FLOWS || s->kind[i] == KIND_PRODUCT;
+        s->learns[i] = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
+        for (size_t k = 0; k < op->input_count; k++) s->learns[i] = s->learns[i] || s->learns[op->inputs[k]];
+    }
+}
+
+static bool takes_part(const search *s, size_t i)
+{
+    return s->kind[i] == KIND_PRODUCT || s->kind[i] == KIND_LOSS || (s->kind[i] == KIND_FLOWS && s->can[i]);
+}
+
+/* What is read by an operator that needs all of it cannot be divided. True: something changed. */
+static bool sweep_back(search *s)
+{
+    bool changed = false;
+    for (size_t i = s->count; i-- > 0;) {
+        if (takes_part(s, i)) continue;
+        const mdot_job_operator *op = &s->job->operators[i];
+        for (size_t k = 0; k < op->input_count; k++) {
+            changed = changed || s->can[op->inputs[k]];
+            s->can[op->inputs[k]] = false;
+        }
+    }
+    return changed;
+}
+
+static bool reads(const search *s, size_t i, bool divided)
+{
+    const mdot_job_operator *op = &s->job->operators[i];
+    for (size_t k = 0; k < op->input_count; k++) {
+        size_t operand = op->inputs[k];
+        if (s->divided[operand] == divided && (divided || s->learns[operand])) return true;
+    }
+    return false;
+}
+
+/* What is divided follows the graph. True: an operator that joins a part with a whole was found. */
+static bool sweep_forth(search *s)
+{
+    bool changed = false;
+    for (size_t i = 0; i < s->count; i++) {
+        bool reads_part = reads(s, i, true);
+        s->divided[i] = s->can[i] && (s->kind[i] == KIND_PRODUCT ? !reads_part : reads_part);
+        if (s->kind[i] != KIND_FLOWS || !s->divided[i] || !reads(s, i, false)) continue;
+        s->can[i] = s->divided[i] = false;
+        changed = true;
+    }
+    return changed;
+}
+
+/* False: no division is consistent, which happens only to graphs that keep changing it. */
+static bool find_division(search *s)
+{
+    begin(s);
+    for (int sweep = 0; sweep < MAX_SWEEPS; sweep++) {
+        bool changed = sweep_back(s);
+        changed = sweep_forth(s) || changed;
+        if (!changed) return true;
+    }
+    return false;
+}
+
+static rt_role role_of(const search *s, size_t i)
+{
+    if (s->kind[i] == KIND_TABLE) return RT_ROLE_TABLE;
+    if (s->kind[i] == KIND_PRODUCT) {
+        if (reads(s, i, true)) return RT_ROLE_ROWS;
+        return s->divided[i] ? RT_ROLE_COLUMNS : RT_ROLE_REPLICATED;
+    }
+    return s->divided[i] || (s->kind[i] == KIND_LOSS && reads(s, i, true)) ? RT_ROLE_SHARDED : RT_ROLE_REPLICATED;
+}
+
+/* ---- What is exchanged ------------------------------------------------------------------------------------------ */
+
+static double result_bytes(const mdot_job_operator *op)
+{
+    return op->per_sample[MDOT_PHASE_FORWARD].bytes_written;
+}
+
+/* `summed` marks operands whose gradients are counted already: several products by columns read one tensor. */
+static void count_sums(search *s, rt_sharding *d, bool *summed)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const mdot_job_operator *op = &s->job->operators[i];
+        if (d->role[i] == RT_ROLE_ROWS || d->role[i] == RT_ROLE_TABLE) {
+            d->summed_forward_bytes += result_bytes(op);
+            d->summed_count++;
+        }
+        if (d->role[i] == RT_ROLE_ROWS)
+            d->common = rt_common_divisor(d->common, (uint64_t)op->setting[MDOT_SETTING_CHANNELS_IN]);
+        if (d->role[i] == RT_ROLE_SHARDED && op->setting[MDOT_SETTING_HEADS] > 0)
+            d->common = rt_common_divisor(d->common, (uint64_t)op->setting[MDOT_SETTING_HEADS]);
+        if (d->role[i] != RT_ROLE_COLUMNS || op->input_count == 0) continue;
+        size_t operand = op->inputs[0];
+        if (summed[operand] || !s->learns[operand]) continue;
+        summed[operand] = true;
+        d->summed_backward_bytes += result_bytes(&s->job->operators[operand]);
+        d->summed_count++;
+    }
+}
+
+/* ---- Places ----------------------------------------------------------------------------------------------------- */
+
+static void add_parts(const rt_sharding *d, size_t index, rt_pipeline_position place, double elements, rt_parts *out)
+{
+    bool divided = d->role[index] != RT_ROLE_REPLICATED, expert = d->is_expert[index] != 0;
+    out->all[place] += elements;
+    if (divided) out->divided[place] += elements;
+    if (expert) out->experts[place] += elements;
+    if (divided && expert) out->divided_experts[place] += elements;
+}
+
+static void find_places(const mdot_job *job, rt_sharding *d)
+{
+    size_t count = job->info.operator_count, first = count, last = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (job->operators[i].block == 0) continue;
+        if (first == count) first = i;
+        last = i;
+    }
+    double cost[RT_PIPELINE_POSITIONS] = {0};
+    for (size_t i = 0; i < count; i++) {
+        rt_pipeline_position place = first == count ? RT_PIPELINE_BLOCKS
+                         : i < first    ? RT_PIPELINE_BEFORE
+                         : i > last     ? RT_PIPELINE_AFTER
+                                        : RT_PIPELINE_BLOCKS;
+        d->place[i] = (uint8_t)place;
+        cost[place] += job->costs[i];
+        double parameters = job->operators[i].parameters, weights = weights_of(&job->operators[i]);
+        add_parts(d, i, place, parameters, &d->parameters);
+        add_parts(d, i, place, weights - parameters, &d->frozen);
+        if (job->operators[i].traits.autocast == MDOT_AUTOCAST_HALF)
+            add_parts(d, i, place, weights, &d->half_parameters);
+    }
+    d->heavier_end = cost[RT_PIPELINE_BEFORE] > cost[RT_PIPELINE_AFTER] ? RT_PIPELINE_BEFORE : RT_PIPELINE_AFTER;
+}
+
+static void find_largest_block(const mdot_job *job, rt_sharding *d, const double *at)
+{
+    uint32_t largest = 0;
+    for (uint32_t b = 1; b <= job->info.block_count; b++) {
+        if (at[b] <= d->largest_block_parameters) continue;
+        d->largest_block_parameters = at[b];
+        largest = b;
+    }
+    for (size_t i = 0; largest > 0 && i < job->info.operator_count; i++)
+        if (job->operators[i].block == largest && d->is_expert[i])
+            d->largest_block_experts += weights_of(&job->operators[i]);
+}
+
+/* Results that are read in a later block than they come from pass every border between. `at` has a slot a block and
+ * two more, all zero. */
+static void measure_blocks(const mdot_job *job, rt_sharding *d, double *at, uint32_t *last_block)
+{
+    size_t count = job->info.operator_count;
+    for (size_t i = 0; i < count; i++) {
+        const mdot_job_operator *op = &job->operators[i];
+        last_block[i] = op->block;
+        for (size_t k = 0; k < op->input_count; k++)
+            if (op->block > last_block[op->inputs[k]]) last_block[op->inputs[k]] = op->block;
+        at[op->block] += weights_of(op);
+    }
+    find_largest_block(job, d, at);
+    memset(at, 0, (job->info.block_count + 2) * sizeof *at);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t block = job->operators[i].block;
+        if (block == 0 || last_block[i] <= block) continue;
+        at[block] += result_bytes(&job->operators[i]);
+        at[last_block[i]] -= result_bytes(&job->operators[i]);
+    }
+    double passing = 0;
+    for (uint32_t b = 1; b <= job->info.block_count; b++) {
+        passing += at[b];
+        if (passing > d->border_bytes) d->border_bytes = passing;
+    }
+}
+
+bool rt_job_shard(mdot_job *job)
+{
+    rt_sharding *d = &job->division;
+    size_t count = job->info.operator_count;
+    search s = {.job = job,
+                .count = count,
+                .kind = calloc(count, sizeof *s.kind),
+                .learns = calloc(count, sizeof *s.learns),
+                .can = calloc(count, sizeof *s.can),
+                .divided = calloc(count, sizeof *s.divided)};
+    bool *summed = calloc(count, sizeof *summed);
+    double *at = calloc((size_t)job->info.block_count + 2, sizeof *at);
+    uint32_t *last_block = calloc(count, sizeof *last_block);
+    d->role = calloc(count, sizeof *d->role);
+    d->place = calloc(count, sizeof *d->place);
+    bool allocated = s.kind != NULL && s.learns != NULL && s.can != NULL && s.divided != NULL && summed != NULL &&
+                     at != NULL && last_block != NULL && d->role != NULL && d->place != NULL &&
+                     rt_job_find_experts(job);
+    if (allocated) {
+        if (find_division(&s))
+            for (size_t i = 0; i < count; i++) d->role[i] = (uint8_t)role_of(&s, i);
+        count_sums(&s, d, summed);
+        find_places(job, d);
+        measure_blocks(job, d, at, last_block);
+    }
+    free(s.kind);
+    free(s.learns);
+    free(s.can);
+    free(s.divided);
+    free(summed);
+    free(at);
+    free(last_block);
+    return allocated;
+}
+
+/* ---- Operators as one GPU has them ------------------------------------------------------------------------------ */
+
+static void divide_load(mdot_load *load, double flops, double read, double written)
+{
+    *load = (mdot_load){load->flops / flops, load->bytes_read / read, load->bytes_written / written};
+}
+
+static double less(double number, double part)
+{
+    return number > part ? number - part : 0;
+}
+
+static void divide_product(mdot_job_operator *op, bool by_columns, double tensor)
+{
+    mdot_load *forward = &op->per_sample[MDOT_PHASE_FORWARD], *weight = &op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT];
+    double in = by_columns ? 1 : tensor, out = by_columns ? tensor : 1;
+    /* the gradient of the parameters reads operand and gradient of the result, of which one is divided */
+    double divided = by_columns ? forward->bytes_written : forward->bytes_read;
+    weight->bytes_read = less(weight->bytes_read, divided * (1 - 1 / tensor));
+    weight->flops /= tensor;
+    divide_load(forward, tensor, in, out);
+    divide_load(&op->per_sample[MDOT_PHASE_DATA_GRADIENT], tensor, out, in);
+    op->setting[by_columns ? MDOT_SETTING_CHANNELS_OUT : MDOT_SETTING_CHANNELS_IN] /= (int64_t)tensor;
+}
+
+/* Fewer experts, each with more tokens. */
+static void divide_experts(mdot_job_operator *op, double experts)
+{
+    int64_t degree = (int64_t)experts, *setting = op->setting;
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) divide_load(&op->per_step[phase], experts, experts, experts);
+    op->parameters /= experts;
+    op->frozen_parameters /= experts;
+    int64_t most = INT64_MAX / degree;
+    if (setting[MDOT_SETTING_GROUPS] % degree != 0) return;
+    if (setting[MDOT_SETTING_SIZE_IN] > most || setting[MDOT_SETTING_SIZE_OUT] > most) return;
+    setting[MDOT_SETTING_GROUPS] /= degree;
+    setting[MDOT_SETTING_SIZE_IN] *= degree;
+    setting[MDOT_SETTING_SIZE_OUT] *= degree;
+}
+
+static void divide_channels(mdot_job_operator *op, rt_role role, double tensor)
+{
+    if (role == RT_ROLE_COLUMNS || role == RT_ROLE_ROWS) divide_product(op, role == RT_ROLE_COLUMNS, tensor);
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        if (role == RT_ROLE_SHARDED) divide_load(&op->per_sample[phase], tensor, tensor, tensor);
+        divide_load(&op->per_step[phase], tensor, tensor, tensor); /* parameters */
+    }
+    op->parameters /= tensor;
+    op->frozen_parameters /= tensor;
+    if (role == RT_ROLE_SHARDED) op->setting[MDOT_SETTING_HEADS] /= (int64_t)tensor;
+}
+
+double rt_shard_divisor(const mdot_job *job, size_t index, const rt_shard *share)
+{
+    const rt_sharding *d = &job->division;
+    return (d->role[index] != RT_ROLE_REPLICATED ? share->tensor : 1) * (d->is_expert[index] ? share->experts : 1);
+}
+
+const mdot_job_operator *rt_sharded_operator(const mdot_job *job, size_t index, const rt_shard *share, mdot_job_operator *room)
+{
+    rt_role role = (rt_role)job->division.role[index];
+    if (rt_shard_divisor(job, index, share) == 1) return &job->operators[index];
+    *room = job->operators[index];
+    if (role != RT_ROLE_REPLICATED && share->tensor > 1) divide_channels(room, role, share->tensor);
+    if (job->division.is_expert[index] && share->experts > 1) divide_experts(room, share->experts);
+    return room;
+}

@@ -1,0 +1,95 @@
+/* encoding.c — what prices read of a job: made from its rows once, kept by the caller or for a call's time. */
+#include "runtime/predict/predict_extension.h"
+#include "runtime/predict/predict.h"
+
+#include <string.h>
+
+static const mdot_abi_table *table_of(const mdot_context *context)
+{
+    return rt_predictor_artefact(rt_context_predictor(context))->table;
+}
+
+/* ---- Encoding ---------------------------------------------------------------------------------------------------- */
+
+/* What the tensors' rows are encoded to. In one piece it is the rows themselves, which a price may read in place. */
+static void encode_rows(mdot_context *context, const rt_job_tensors *tensors, rt_cached_features *out)
+{
+    const rt_job_schema *schema = &tensors->schema;
+    out->row_count = tensors->row_count;
+    out->shortened = tensors->shortened;
+    if (!rt_is_pair(schema)) {
+        for (size_t i = 0; i < schema->kept_count; i++) {
+            const void *rows = tensors->rows[schema->kept[i].made_at];
+            if (rows != out->kept[i])
+                memcpy(out->kept[i], rows, rt_tensor_bytes(schema->kept[i].tensor, (int64_t)out->row_count));
+        }
+        return;
+    }
+    const mdot_abi_entry *entry = rt_entry(table_of(context), schema->rows_entry);
+    const void *inputs[RT_JOB_INPUT_COUNT];
+    void *outputs[RT_CACHED_CAPACITY];
+    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++)
+        if (schema->input_at[i] != RT_NOT_THERE && rt_job_inputs[i].has_rows)
+            inputs[schema->input_at[i]] = tensors->rows[i];
+    for (size_t i = 0; i < schema->kept_count; i++) outputs[schema->kept[i].made_at] = out->kept[i];
+    rt_run_many(context, entry, entry->least_length ? (int64_t)out->row_count : 0, &(rt_item){inputs, outputs}, 1);
+}
+
+void rt_encode(mdot_context *context, rt_job_tensors *tensors, const mdot_job *job, const rt_shard *share,
+               rt_cached_features *out)
+{
+    rt_write_operator_features(job, share, tensors);
+    encode_rows(context, tensors, out);
+}
+
+/* ---- Kept by the caller ------------------------------------------------------------------------------------------ */
+
+static mdot_status create(mdot_context *context, const mdot_job *job, mdot_encoding **out_encoding, mdot_error *err)
+{
+    rt_job_tensors *tensors = rt_context_state(context, &rt_predict_extension);
+    if (tensors == NULL) return rt_job_schema_read(table_of(context), RT_JOB_PREDICT, &(rt_job_schema){0}, err);
+    const rt_job_schema *schema = &tensors->schema;
+    const rt_shard whole = {1, 1, {1, 1, 1}};
+    rt_write_operator_features(job, &whole, tensors);
+    size_t bytes = rt_align(sizeof(mdot_encoding));
+    for (size_t i = 0; i < schema->kept_count; i++)
+        bytes += rt_align(rt_tensor_bytes(schema->kept[i].tensor, (int64_t)tensors->row_count));
+    const mdot_predictor *predictor = rt_context_predictor(context);
+    mdot_encoding *encoding = rt_alloc(rt_predictor_allocator(predictor), bytes);
+    if (encoding == NULL)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an encoding of %zu rows", tensors->row_count);
+    encoding->predictor = predictor;
+    encoding->job = job;
+    char *at = (char *)encoding + rt_align(sizeof *encoding);
+    for (size_t i = 0; i < schema->kept_count; i++) {
+        encoding->encoded.kept[i] = at;
+        at += rt_align(rt_tensor_bytes(schema->kept[i].tensor, (int64_t)tensors->row_count));
+    }
+    encode_rows(context, tensors, &encoding->encoded);
+    rt_predictor_keep(predictor);
+    rt_handle_register(encoding, RT_ENCODING);
+    *out_encoding = encoding;
+    return MDOT_OK;
+}
+
+mdot_status mdot_encoding_create(mdot_context *context, const mdot_job *job, mdot_encoding **out_encoding,
+                                 mdot_error *err)
+{
+    static const char name[] = "mdot_encoding_create";
+    if (context == NULL || job == NULL || out_encoding == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "an encoding needs a context, a job and a place for the result");
+    mdot_status status = rt_handle_enter(context, name, err);
+    if (status != MDOT_OK) return status;
+    status = rt_handle_check(job, RT_JOB, name, err);
+    if (status == MDOT_OK) status = create(context, job, out_encoding, err);
+    rt_handle_leave(context);
+    return status;
+}
+
+void mdot_encoding_destroy(mdot_encoding *encoding)
+{
+    if (encoding == NULL || !rt_handle_unregister(encoding, RT_ENCODING, "mdot_encoding_destroy")) return;
+    const mdot_predictor *predictor = encoding->predictor;
+    if (!rt_validates_handles()) rt_free(rt_predictor_allocator(predictor), encoding);
+    rt_predictor_release(predictor);
+}

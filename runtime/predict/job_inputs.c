@@ -1,0 +1,139 @@
+/* job_inputs.c — mdot_job_inputs: what an entry reads of a job, as predictions hand it over, for callers that run or
+ * check the entry themselves. */
+#include "runtime/predict/predict_extension.h"
+#include "runtime/predict/predict.h"
+
+#include <string.h>
+
+typedef struct job_input {
+    mdot_input input; /* its dims are those below */
+    int64_t dims[MDOT_MAX_RANK];
+} job_input;
+
+struct mdot_job_inputs {
+    const mdot_predictor *predictor; /* kept: names are its artefact's */
+    rt_job_tensors *tensors;
+    size_t count;
+    job_input inputs[]; /* in the entry's order */
+};
+
+/* "explain" reads as entries in one piece do; any other entry is asked of as predictions are made. */
+static mdot_status read_schema(const mdot_abi_table *table, size_t entry, rt_job_schema *out_schema, mdot_error *err)
+{
+    if (rt_job_schema_read(table, RT_JOB_EXPLAIN, out_schema, NULL) == MDOT_OK && out_schema->rows_entry == entry)
+        return MDOT_OK;
+    mdot_status status = rt_job_schema_read(table, RT_JOB_PREDICT, out_schema, err);
+    if (status != MDOT_OK || entry == out_schema->rows_entry || entry == out_schema->evaluate_entry) return status;
+    return mdot_fail(err, MDOT_INCOMPATIBLE, "entry %s is none that predictions of jobs read",
+                     rt_string(table, rt_entry(table, entry)->name_at));
+}
+
+/* Rows of one GPU's share, encoded, and a block that holds the configuration in every column. */
+static mdot_status fill(mdot_context *context, rt_job_tensors *tensors, const mdot_job *job,
+                        const mdot_configuration *configuration, mdot_error *err)
+{
+    rt_gpu_names names = {0};
+    rt_resolved_configuration asked, told;
+    mdot_status status = rt_configuration_read(configuration, 0, &names, &asked, err);
+    if (status == MDOT_OK) status = rt_configuration_check(&asked, job, err);
+    if (status != MDOT_OK) return status;
+    const rt_job_schema *schema = &tensors->schema;
+    rt_job_block *block = &tensors->blocks[0];
+    rt_shard share = rt_resolved_shard(&asked, job);
+    rt_project_configuration(&asked, job, schema->reads, &told);
+    rt_encode(context, tensors, job, &share, &tensors->encoded);
+    while (block->count < schema->block) rt_add_configuration(schema, &told, block);
+    rt_bind_cached_features(schema, &tensors->encoded, block);
+    return MDOT_OK;
+}
+
+/* Where input `at` of the entry lies. */
+static const void *data_of(const rt_job_tensors *tensors, size_t entry, uint32_t at)
+{
+    const rt_job_schema *schema = &tensors->schema;
+    if (entry == schema->evaluate_entry) return tensors->blocks[0].inputs[at];
+    int i = 0;
+    while (schema->input_at[i] != (int)at || !rt_job_inputs[i].has_rows) i++;
+    return tensors->rows[i];
+}
+
+static void describe(const mdot_abi_table *table, size_t entry, const rt_job_tensors *tensors, job_input *out_inputs)
+{
+    const mdot_abi_entry *e = rt_entry(table, entry);
+    for (uint32_t at = 0; at < e->input_count; at++) {
+        const mdot_abi_tensor *tensor = &rt_inputs(table, e)[at];
+        job_input *made = &out_inputs[at];
+        for (uint32_t d = 0; d < tensor->rank; d++)
+            made->dims[d] = tensor->dim[d].scale * (int64_t)tensors->row_count + tensor->dim[d].offset;
+        made->input = (mdot_input){.name = rt_string(table, tensor->name_at),
+                                   .dtype = (mdot_dtype)tensor->dtype,
+                                   .rank = (int)tensor->rank,
+                                   .dims = made->dims,
+                                   .data = data_of(tensors, entry, at)};
+    }
+}
+
+static mdot_status create(mdot_context *context, size_t entry, const mdot_job *job,
+                          const mdot_configuration *configuration, mdot_job_inputs **out_inputs, mdot_error *err)
+{
+    const mdot_predictor *predictor = rt_context_predictor(context);
+    const mdot_abi_table *table = rt_predictor_artefact(predictor)->table;
+    if (entry >= table->entry_count)
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "there is no entry %zu; the artefact has %u", entry,
+                         table->entry_count);
+    rt_job_schema schema;
+    mdot_status status = read_schema(table, entry, &schema, err);
+    if (status != MDOT_OK) return status;
+    uint32_t count = rt_entry(table, entry)->input_count;
+    const rt_allocator *allocator = rt_predictor_allocator(predictor);
+    mdot_job_inputs *made = rt_alloc(allocator, sizeof *made + count * sizeof *made->inputs);
+    if (made == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %u inputs of a job", count);
+    status = rt_job_tensors_create(predictor, &schema, &made->tensors, err);
+    if (status == MDOT_OK) status = fill(context, made->tensors, job, configuration, err);
+    if (status != MDOT_OK) {
+        if (made->tensors != NULL) rt_job_tensors_destroy(predictor, made->tensors);
+        rt_free(allocator, made);
+        return status;
+    }
+    made->predictor = predictor;
+    made->count = count;
+    describe(table, entry, made->tensors, made->inputs);
+    rt_predictor_keep(predictor);
+    rt_handle_register(made, RT_JOB_INPUTS);
+    *out_inputs = made;
+    return MDOT_OK;
+}
+
+mdot_status mdot_job_inputs_create(mdot_context *context, size_t entry, const mdot_job *job,
+                                   const mdot_configuration *configuration, mdot_job_inputs **out_inputs,
+                                   mdot_error *err)
+{
+    static const char name[] = "mdot_job_inputs_create";
+    if (context == NULL || job == NULL || configuration == NULL || out_inputs == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "inputs need a context, a job, a configuration and a place for the result");
+    mdot_status status = rt_handle_enter(context, name, err);
+    if (status != MDOT_OK) return status;
+    status = rt_handle_check(job, RT_JOB, name, err);
+    if (status == MDOT_OK) status = create(context, entry, job, configuration, out_inputs, err);
+    rt_handle_leave(context);
+    return status;
+}
+
+mdot_status mdot_job_inputs_get(const mdot_job_inputs *inputs, size_t index, mdot_input *out_input)
+{
+    if (inputs == NULL || out_input == NULL) return MDOT_INVALID_ARGUMENT;
+    if (!rt_handle_is_live(inputs, RT_JOB_INPUTS, __func__)) return MDOT_INVALID_ARGUMENT;
+    if (index >= inputs->count) return MDOT_OUT_OF_RANGE;
+    *out_input = inputs->inputs[index].input;
+    return MDOT_OK;
+}
+
+void mdot_job_inputs_destroy(mdot_job_inputs *inputs)
+{
+    if (inputs == NULL || !rt_handle_unregister(inputs, RT_JOB_INPUTS, __func__)) return;
+    const mdot_predictor *predictor = inputs->predictor;
+    rt_job_tensors_destroy(predictor, inputs->tensors);
+    if (!rt_validates_handles()) rt_free(rt_predictor_allocator(predictor), inputs);
+    rt_predictor_release(predictor);
+}

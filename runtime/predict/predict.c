@@ -1,0 +1,392 @@
+/* predict.c — predictions of jobs: what prices read of a job and configurations become the inputs of an entry.
+ *
+ * Each pair of a job and a configuration is checked, answered or refused by itself. Those of one job in a row are
+ * answered together: it is encoded once (encoding.c), and configurations of one batch share a block. Nothing here
+ * allocates, locks or calls the operating system; tests/runtime/predict/test_predict_calls.c holds it to that.
+ */
+#include "runtime/predict/predict.h"
+#include "runtime/predict/predict_extension.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The pairs of one call: jobs[i], or `job` with every configuration, which the caller may have encoded. */
+typedef struct pairs {
+    const mdot_job *const *jobs;
+    const mdot_job *job;
+    const mdot_encoding *encoding; /* of `job`, or NULL */
+    const mdot_configuration *configurations;
+    size_t count;
+    mdot_prediction *out;
+    bool is_one; /* and nothing else: what fails leaves the result as it was */
+} pairs;
+
+static const mdot_job *job_of(const pairs *p, size_t i)
+{
+    return p->jobs != NULL ? p->jobs[i] : p->job;
+}
+
+static const bs_struct_version prediction_type = BS_SIZED(mdot_prediction, warnings);
+
+/* ---- One pair --------------------------------------------------------------------------------------------------- */
+
+/* Number k to out[k * block], as many as the predictor reads. */
+static void write_configuration(const rt_resolved_configuration *setup, const rt_job_schema *schema, float *out)
+{
+    const mdot_configuration *c = &setup->c;
+    bool half = rt_is_half(c->precision), by_default = c->precision == MDOT_PRECISION_PYTORCH;
+    const float numbers[RT_CONFIGURATION_NUMBERS] = {
+        [RT_CONFIGURATION_BATCH] = (float)setup->micro_batch,
+        [RT_CONFIGURATION_GPU_COUNT] = (float)c->gpu_count,
+        [RT_CONFIGURATION_IS_FP32] = c->precision == MDOT_PRECISION_FP32 || by_default,
+        [RT_CONFIGURATION_IS_TF32] = c->precision == MDOT_PRECISION_TF32,
+        [RT_CONFIGURATION_IS_AMP] = half,
+        [RT_CONFIGURATION_IS_NHWC] = c->layout == MDOT_LAYOUT_NHWC,
+        [RT_CONFIGURATION_IS_ADAM] = c->optimizer == MDOT_OPTIMIZER_ADAM,
+        [RT_CONFIGURATION_IS_ADAMW] = c->optimizer == MDOT_OPTIMIZER_ADAMW,
+        [RT_CONFIGURATION_IS_AMP_BF16] = c->precision == MDOT_PRECISION_AMP_BF16,
+        [RT_CONFIGURATION_IS_BF16] = c->precision == MDOT_PRECISION_BF16,
+        [RT_CONFIGURATION_IS_PYTORCH] = by_default,
+        [RT_CONFIGURATION_IS_EAGER] = c->attention == MDOT_ATTENTION_EAGER,
+        [RT_CONFIGURATION_IS_COMPILED] = c->compiled != 0,
+        [RT_CONFIGURATION_RECOMPUTES_BLOCKS] = c->recompute == MDOT_RECOMPUTE_BLOCKS,
+        [RT_CONFIGURATION_RECOMPUTES_SELECTIVELY] = c->recompute == MDOT_RECOMPUTE_SELECTIVE,
+        [RT_CONFIGURATION_ACCUMULATE] = (float)c->accumulate,
+        [RT_CONFIGURATION_LINK_GBPS] = (float)c->link_gbps,
+        [RT_CONFIGURATION_NETWORK_GBPS] = (float)c->network_gbps,
+        [RT_CONFIGURATION_NODE_COUNT] = (float)c->node_count,
+        [RT_CONFIGURATION_DATA_PARALLEL] = (float)c->data_parallel,
+        [RT_CONFIGURATION_TENSOR_PARALLEL] = (float)c->tensor_parallel,
+        [RT_CONFIGURATION_PIPELINE_PARALLEL] = (float)c->pipeline_parallel,
+        [RT_CONFIGURATION_EXPERT_PARALLEL] = (float)c->expert_parallel,
+        [RT_CONFIGURATION_MICRO_BATCHES] = (float)c->micro_batches,
+        [RT_CONFIGURATION_ZERO_STAGE] = (float)c->zero_stage,
+        [RT_CONFIGURATION_TORCH] = (float)c->torch,
+    };
+    for (size_t k = 0; k < schema->known[RT_JOB_INPUT_CONFIGURATION]; k++)
+        out[k * schema->block] = numbers[schema->number[k]];
+}
+
+static void write_gpu(const mdot_gpu *gpu, const rt_job_schema *schema, float *out)
+{
+    const float numbers[RT_GPU_NUMBERS] = {
+#define NUMBER(field) [RT_GPU_##field] = (float)gpu->field,
+        RT_GPU_COLUMN_MAP(NUMBER)
+#undef NUMBER
+    };
+    for (size_t k = 0; k < schema->known[RT_JOB_INPUT_GPU]; k++) out[k * schema->block] = numbers[k];
+}
+
+size_t rt_add_configuration(const rt_job_schema *schema, const rt_resolved_configuration *told, rt_job_block *block)
+{
+    size_t at = block->count++;
+    write_configuration(told, schema, block->configuration + at);
+    write_gpu(&told->gpu, schema, block->gpu + at);
+    return at;
+}
+
+void rt_bind_cached_features(const rt_job_schema *schema, const rt_cached_features *encoded, rt_job_block *block)
+{
+    for (size_t i = 0; i < schema->kept_count; i++) block->inputs[schema->kept[i].read_at] = encoded->kept[i];
+}
+
+static bool is_time(float ms)
+{
+    return isfinite(ms) && ms > 0;
+}
+
+/* Types that the predictor takes for unknown: without a number, or with one from after its time. */
+static bool has_unknown(const mdot_job *job, const rt_job_schema *schema)
+{
+    bool reads_types = schema->input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
+    return job->has_unnumbered || (reads_types && job->highest_number >= schema->type_count);
+}
+
+/* What the predictor says of where its training reaches: one number for all, or one for each reason. No number is no
+ * promise, either. Of a predictor that says nothing of it there are none. */
+static uint32_t read_outside(const rt_job_schema *schema, const rt_job_pair *pair)
+{
+    static const uint32_t reasons[RT_OUTSIDE_NUMBERS] = {
+#define REASON(number, id) [number] = MDOT_WARN_##id,
+        MDOT_OUTSIDE_MAP(REASON)
+#undef REASON
+    };
+    const float *outside = pair->block->outside + pair->at;
+    uint32_t warnings = 0;
+    for (size_t k = 0; k < schema->outside_count; k++) {
+        if (outside[k * schema->block] <= 0) continue;
+        warnings |= MDOT_WARN_OUTSIDE_TRAINING;
+        if (schema->outside_count > 1) warnings |= reasons[k];
+    }
+    return warnings;
+}
+
+static mdot_status read_pair(const mdot_context *context, const rt_job_schema *schema, const rt_cached_features *encoded,
+                             const rt_job_pair *pair, const mdot_job *job, mdot_prediction *out_prediction,
+                             mdot_error *err)
+{
+    const float *answers = pair->block->step_ms + pair->at;
+    const float ms[RT_STEP_NUMBERS] = {answers[0], answers[schema->block], answers[2 * schema->block]};
+    if (!is_time(ms[0]) || !is_time(ms[1]) || !is_time(ms[2]))
+        return mdot_fail(err, MDOT_MALFORMED, "the predictor answers with %g, %g, %g ms, which are no times",
+                         (double)ms[0], (double)ms[1], (double)ms[2]);
+    rt_correction corrected = rt_correct(&pair->asked, &pair->told, job, (double)ms[1]);
+    double scale = corrected.step_ms / (double)ms[1];
+    rt_memory memory = rt_measure_memory(job, &pair->asked);
+    uint64_t peak_memory_bytes = rt_sum_memory(&memory);
+    uint32_t warnings = encoded->shortened ? MDOT_WARN_SHORTENED : 0;
+    if (has_unknown(job, schema)) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
+    warnings |= read_outside(schema, pair);
+    if (rt_fell_back(context)) warnings |= MDOT_WARN_FALLBACK;
+    if (corrected.modelled) warnings |= MDOT_WARN_ANALYTIC_ESTIMATE;
+    if (pair->told.c.torch != pair->asked.c.torch) warnings |= MDOT_WARN_SOFTWARE_NOT_MEASURED;
+    *out_prediction = (mdot_prediction){.step_ms = corrected.step_ms,
+                                        .lower_ms = (double)ms[0] * scale / corrected.wider,
+                                        .upper_ms = (double)ms[2] * scale * corrected.wider,
+                                        .peak_memory_bytes = peak_memory_bytes,
+                                        .fits = rt_fits(peak_memory_bytes, pair->asked.gpu.memory_gib),
+                                        .weight_bytes = memory.weights,
+                                        .gradient_bytes = memory.gradients,
+                                        .optimizer_bytes = memory.optimizer,
+                                        .activation_bytes = memory.activations,
+                                        .warnings = warnings};
+    rt_roofline_terms effort = rt_step_roofline_terms(job, &pair->asked);
+    bool reads_types = schema->input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
+    rt_check_plausibility(job, &effort, reads_types ? schema->type_count : UINT32_MAX, out_prediction);
+    return MDOT_OK;
+}
+
+/* ---- All of them ------------------------------------------------------------------------------------------------- */
+
+static const mdot_abi_table *table_of(const mdot_context *context)
+{
+    return rt_predictor_artefact(rt_context_predictor(context))->table;
+}
+
+static bool equal_shares(const rt_shard *a, const rt_shard *b)
+{
+    bool equal = a->tensor == b->tensor && a->experts == b->experts;
+    for (int place = 0; place < RT_PIPELINE_POSITIONS; place++) equal = equal && a->of[place] == b->of[place];
+    return equal;
+}
+
+/* A call in progress. */
+typedef struct call {
+    mdot_context *context;
+    rt_job_tensors *tensors;
+    const pairs *pairs;
+    rt_gpu_names names;
+    const mdot_job *written; /* what tensors->encoded is of, for one GPU's share of it */
+    rt_shard share;
+    mdot_status status; /* the first failure, with its message in err */
+    mdot_error *err;
+} call;
+
+/* Pairs of one job and one share of it, which are answered together. */
+typedef struct run {
+    const mdot_job *job;
+    rt_shard share;
+    size_t count, block_count;
+    size_t pair[RT_PAIR_CAPACITY];
+} run;
+
+static void answer(const call *c, size_t i, const mdot_prediction *prediction)
+{
+    mdot_prediction *out = c->pairs->out;
+    bs_write_struct(&prediction_type, prediction, bs_struct_at(out, i), bs_struct_bytes(out));
+}
+
+static void refuse(call *c, size_t i, const mdot_error *reason)
+{
+    if (!c->pairs->is_one) answer(c, i, &(mdot_prediction){.status = reason->status});
+    if (c->status != MDOT_OK) return;
+    c->status = c->pairs->count == 1 ? mdot_fail(c->err, reason->status, "%s", reason->message)
+                                     : mdot_fail(c->err, reason->status, "pair %zu: %s", i, reason->message);
+}
+
+static mdot_status read_setup(call *c, const mdot_job *job, size_t i, rt_resolved_configuration *out_setup, mdot_error *err)
+{
+    if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no job");
+    mdot_status status = rt_configuration_read(c->pairs->configurations, i, &c->names, out_setup, err);
+    return status == MDOT_OK ? rt_configuration_check(out_setup, job, err) : status;
+}
+
+/* Gives the pair, whose `asked` is set, a place in a block of its batch. False: all blocks are taken. */
+static bool place_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *pair, size_t *block_count)
+{
+    const rt_job_schema *schema = &tensors->schema;
+    rt_project_configuration(&pair->asked, job, schema->reads, &pair->told);
+    int64_t batch = pair->told.micro_batch;
+    size_t b = *block_count;
+    while (b > 0 && (tensors->blocks[b - 1].batch != batch || tensors->blocks[b - 1].count == schema->block)) b--;
+    if (b == 0) {
+        if (*block_count == tensors->block_count) return false;
+        b = ++*block_count;
+        tensors->blocks[b - 1].count = 0;
+        tensors->blocks[b - 1].batch = batch;
+    }
+    rt_job_block *block = &tensors->blocks[b - 1];
+    pair->block = block;
+    pair->at = rt_add_configuration(schema, &pair->told, block);
+    return true;
+}
+
+/* Gathers pairs from `first` on and refuses what is wrong among them; how many it has seen. */
+static size_t gather(call *c, size_t first, run *out)
+{
+    size_t i = first;
+    mdot_error reason;
+    *out = (run){.job = job_of(c->pairs, first)};
+    for (; i < c->pairs->count && out->count < RT_PAIR_CAPACITY && job_of(c->pairs, i) == out->job; i++) {
+        rt_job_pair *pair = &c->tensors->pairs[out->count];
+        if (read_setup(c, out->job, i, &pair->asked, &reason) != MDOT_OK) {
+            refuse(c, i, &reason);
+            continue;
+        }
+        rt_shard share = rt_resolved_shard(&pair->asked, out->job);
+        if (out->count > 0 && !equal_shares(&share, &out->share)) break;
+        if (!place_pair(c->tensors, out->job, pair, &out->block_count)) break;
+        out->share = share;
+        out->pair[out->count++] = i;
+    }
+    return i - first;
+}
+
+/* The caller's encoding is of all of the job on one GPU. */
+static const rt_cached_features *encode_run(call *c, const run *r)
+{
+    rt_cached_features *own = &c->tensors->encoded;
+    if (c->pairs->encoding != NULL && rt_is_unsharded(&r->share)) return &c->pairs->encoding->encoded;
+    if (r->job != c->written || !equal_shares(&r->share, &c->share))
+        rt_encode(c->context, c->tensors, r->job, &r->share, own);
+    c->written = r->job;
+    c->share = r->share;
+    return own;
+}
+
+static void price_run(const call *c, const run *r, const rt_cached_features *encoded)
+{
+    const rt_job_schema *schema = &c->tensors->schema;
+    const mdot_abi_entry *entry = rt_entry(table_of(c->context), schema->evaluate_entry);
+    rt_item items[RT_PAIR_CAPACITY];
+    for (size_t b = 0; b < r->block_count; b++) {
+        rt_job_block *block = &c->tensors->blocks[b];
+        rt_bind_cached_features(schema, encoded, block);
+        items[b] = (rt_item){block->inputs, block->outputs};
+    }
+    rt_run_many(c->context, entry, entry->least_length ? (int64_t)encoded->row_count : 0, items, r->block_count);
+}
+
+static void predict_run(call *c, const run *r)
+{
+    const rt_cached_features *encoded = encode_run(c, r);
+    price_run(c, r, encoded);
+    for (size_t i = 0; i < r->count; i++) {
+        mdot_prediction prediction;
+        mdot_error reason;
+        if (read_pair(c->context, &c->tensors->schema, encoded, &c->tensors->pairs[i], r->job, &prediction, &reason) ==
+            MDOT_OK) {
+            answer(c, r->pair[i], &prediction);
+        } else {
+            refuse(c, r->pair[i], &reason);
+        }
+    }
+}
+
+static mdot_status predict_pairs(mdot_context *context, const pairs *p, mdot_error *err)
+{
+    call c = {.context = context, .tensors = rt_context_state(context, &rt_predict_extension), .pairs = p, .err = err};
+    if (c.tensors == NULL) return rt_job_schema_read(table_of(context), RT_JOB_PREDICT, &(rt_job_schema){0}, err);
+    mdot_status status = p->count > 0 ? bs_check_struct(&prediction_type, p->out, err) : MDOT_OK;
+    if (status != MDOT_OK) return status;
+    for (size_t first = 0; first < p->count;) {
+        run r;
+        first += gather(&c, first, &r);
+        if (r.count > 0) predict_run(&c, &r);
+    }
+    return c.status;
+}
+
+/* `function` is the caller's, for messages. */
+static mdot_status predict_validated(mdot_context *context, const pairs *p, const char *function, mdot_error *err)
+{
+    mdot_status status = rt_handle_enter(context, function, err);
+    if (status != MDOT_OK) return status;
+    for (size_t i = 0; rt_validates_handles() && status == MDOT_OK && i < p->count; i++)
+        if (job_of(p, i) != NULL) status = rt_handle_check(job_of(p, i), RT_JOB, function, err);
+    if (status == MDOT_OK && p->encoding != NULL && p->encoding->predictor != rt_context_predictor(context))
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "the encoding was made by another predictor than the context's");
+    if (status == MDOT_OK) status = predict_pairs(context, p, err);
+    rt_handle_leave(context);
+    return status;
+}
+
+static bool is_missing(const void *array, size_t count)
+{
+    return count > 0 && array == NULL;
+}
+
+static const char missing[] = "a prediction needs a context, a job, a configuration and a place for the result";
+
+mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
+                         mdot_prediction *out_prediction, mdot_error *err)
+{
+    if (context == NULL || job == NULL || configuration == NULL || out_prediction == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s", missing);
+    const pairs one = {.job = job, .configurations = configuration, .count = 1, .out = out_prediction, .is_one = true};
+    return predict_validated(context, &one, "mdot_predict", err);
+}
+
+mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
+                          rt_answer *out_answer, mdot_error *err)
+{
+    rt_answer answer = {.prediction = MDOT_INIT(mdot_prediction)};
+    const pairs one = {
+        .job = job, .configurations = configuration, .count = 1, .out = &answer.prediction, .is_one = true};
+    mdot_status status = predict_pairs(context, &one, err);
+    if (status != MDOT_OK) return status;
+    const rt_job_tensors *tensors = rt_context_state(context, &rt_predict_extension);
+    const rt_job_pair *pair = &tensors->pairs[0]; /* which the one configuration was */
+    answer.asked = pair->asked;
+    answer.told = pair->told;
+    answer.queried_ms = (double)pair->block->step_ms[tensors->schema.block + pair->at];
+    *out_answer = answer;
+    return MDOT_OK;
+}
+
+mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs,
+                              const mdot_configuration *configurations, size_t count, mdot_prediction *out_predictions,
+                              mdot_error *err)
+{
+    if (context == NULL || is_missing(jobs, count) || is_missing(configurations, count) ||
+        is_missing(out_predictions, count))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "a prediction needs a context, jobs, configurations and a place for the results");
+    const pairs all = {.jobs = jobs, .configurations = configurations, .count = count, .out = out_predictions};
+    return predict_validated(context, &all, "mdot_predict_many", err);
+}
+
+mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_configuration *configurations,
+                       size_t count, mdot_prediction *out_predictions, mdot_error *err)
+{
+    if (context == NULL || job == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s", missing);
+    const pairs all = {.job = job, .configurations = configurations, .count = count, .out = out_predictions};
+    return predict_validated(context, &all, "mdot_sweep", err);
+}
+
+mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding, const mdot_configuration *configurations,
+                       size_t count, mdot_prediction *out_predictions, mdot_error *err)
+{
+    if (context == NULL || encoding == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "a price needs a context, an encoding, configurations and a place for the results");
+    mdot_status status = rt_handle_check(encoding, RT_ENCODING, "mdot_evaluate", err);
+    if (status != MDOT_OK) return status;
+    const pairs all = {.job = encoding->job,
+                       .encoding = encoding,
+                       .configurations = configurations,
+                       .count = count,
+                       .out = out_predictions};
+    return predict_validated(context, &all, "mdot_evaluate", err);
+}

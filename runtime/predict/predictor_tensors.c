@@ -1,0 +1,123 @@
+/* predictor_tensors.c — memory for what predictions of jobs read and write: one block in every context. */
+#include "runtime/predict/predict_extension.h"
+#include "runtime/predict/predict.h"
+
+#include <string.h>
+
+/* Hands out parts of one block of memory; without any, adds up how much it takes. */
+typedef struct divider {
+    char *memory;
+    size_t used_bytes;
+} divider;
+
+static void *take(divider *d, size_t bytes)
+{
+    void *part = d->memory != NULL ? d->memory + d->used_bytes : NULL;
+    d->used_bytes += rt_align(bytes);
+    return part;
+}
+
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
+
+/* Behind the known columns, which alone are written from then on. */
+static void write_row_defaults(const rt_job_schema *schema, int input, float *tensor)
+{
+    size_t columns = schema->columns[input], known = schema->known[input];
+    for (size_t row = 0; columns > known && row < schema->row_capacity; row++)
+        memcpy(tensor + row * columns + known, schema->defaults[input], (columns - known) * sizeof *tensor);
+}
+
+/* The checks at open have ruled overflow out for lengths up to the largest bucket's. */
+static void divide_rows(divider *d, const rt_job_schema *schema, void *rows[RT_JOB_INPUT_COUNT])
+{
+    for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) {
+        if (schema->input_at[i] == RT_NOT_THERE || !rt_job_inputs[i].has_rows) continue;
+        size_t columns = schema->columns[i] > 0 ? schema->columns[i] : 1;
+        rows[i] = take(d, schema->row_capacity * columns * mdot_dtype_size_bytes(rt_job_inputs[i].dtype));
+        if (rows[i] != NULL) write_row_defaults(schema, i, rows[i]);
+    }
+}
+
+/* In one piece a price reads the rows themselves. */
+static void divide_encoded(divider *d, const rt_job_schema *schema, void *const rows[RT_JOB_INPUT_COUNT],
+                           rt_cached_features *out)
+{
+    for (size_t i = 0; i < schema->kept_count; i++) {
+        const rt_cached_tensor *kept = &schema->kept[i];
+        out->kept[i] = rt_is_pair(schema) ? take(d, rt_tensor_bytes(kept->tensor, (int64_t)schema->row_capacity))
+                                          : rows[kept->made_at];
+    }
+}
+
+/* ---- Configurations ---------------------------------------------------------------------------------------------- */
+
+/* A configuration that no caller has filled in is a plausible one: the numbers of what was there before, or ones. */
+static float *divide_numbers(divider *d, const rt_job_schema *schema, int input)
+{
+    size_t columns = schema->columns[input], known = schema->known[input], block = schema->block;
+    float *numbers = take(d, columns * block * sizeof *numbers);
+    for (size_t i = 0; numbers != NULL && i < columns * block; i++)
+        numbers[i] = i < known * block ? 1 : schema->defaults[input][i / block - known];
+    return numbers;
+}
+
+static void divide_block(divider *d, const rt_job_schema *schema, rt_job_block *out)
+{
+    rt_job_block block = {.configuration = divide_numbers(d, schema, RT_JOB_INPUT_CONFIGURATION),
+                          .gpu = divide_numbers(d, schema, RT_JOB_INPUT_GPU),
+                          .step_ms = take(d, RT_STEP_NUMBERS * schema->block * sizeof(float)),
+                          .outside = take(d, RT_OUTSIDE_NUMBERS * schema->block * sizeof(float))};
+    int configuration_at = schema->input_at[RT_JOB_INPUT_CONFIGURATION], gpu_at = schema->input_at[RT_JOB_INPUT_GPU];
+    if (configuration_at != RT_NOT_THERE) block.inputs[configuration_at] = block.configuration;
+    if (gpu_at != RT_NOT_THERE) block.inputs[gpu_at] = block.gpu;
+    const int *at = schema->output_at;
+    if (at[RT_JOB_OUTPUT_STEP] != RT_NOT_THERE) block.outputs[at[RT_JOB_OUTPUT_STEP]] = block.step_ms;
+    if (at[RT_JOB_OUTPUT_OUTSIDE] != RT_NOT_THERE) block.outputs[at[RT_JOB_OUTPUT_OUTSIDE]] = block.outside;
+    if (out != NULL) *out = block;
+}
+
+/* ---- The whole --------------------------------------------------------------------------------------------------- */
+
+static rt_job_tensors *divide(divider *d, const rt_job_schema *schema)
+{
+    rt_job_tensors made = {.schema = *schema, .block_count = schema->block > 1 ? RT_BLOCK_CAPACITY : RT_PAIR_CAPACITY};
+    rt_job_tensors *tensors = take(d, sizeof *tensors);
+    made.blocks = take(d, made.block_count * sizeof *made.blocks);
+    divide_rows(d, schema, made.rows);
+    divide_encoded(d, schema, made.rows, &made.encoded);
+    for (size_t i = 0; i < made.block_count; i++) divide_block(d, schema, made.blocks != NULL ? &made.blocks[i] : NULL);
+    if (tensors != NULL) *tensors = made;
+    return tensors;
+}
+
+mdot_status rt_job_tensors_create(const mdot_predictor *predictor, const rt_job_schema *schema,
+                                  rt_job_tensors **out_tensors, mdot_error *err)
+{
+    divider needed = {0};
+    divide(&needed, schema);
+    divider d = {.memory = rt_alloc(rt_predictor_allocator(predictor), needed.used_bytes)};
+    if (d.memory == NULL)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for jobs of %zu rows", schema->row_capacity);
+    *out_tensors = divide(&d, schema);
+    return MDOT_OK;
+}
+
+void rt_job_tensors_destroy(const mdot_predictor *predictor, void *tensors)
+{
+    rt_free(rt_predictor_allocator(predictor), tensors);
+}
+
+/* ---- A context's ------------------------------------------------------------------------------------------------- */
+
+static mdot_status create_tensors(const mdot_predictor *predictor, void **out_tensors, mdot_error *err)
+{
+    rt_job_schema schema;
+    const mdot_abi_table *table = rt_predictor_artefact(predictor)->table;
+    if (rt_job_schema_read(table, RT_JOB_PREDICT, &schema, NULL) != MDOT_OK) return MDOT_OK;
+    rt_job_tensors *tensors = NULL;
+    mdot_status status = rt_job_tensors_create(predictor, &schema, &tensors, err);
+    if (status == MDOT_OK) *out_tensors = tensors;
+    return status;
+}
+
+const rt_extension rt_predict_extension = {create_tensors, rt_job_tensors_destroy};

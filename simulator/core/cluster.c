@@ -1,0 +1,74 @@
+/* cluster.c — nodes and types of GPUs. */
+#include "simulator/core/cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_GPUS = 1 << 24 };
+
+unsigned sc_cluster_find_type(const sc_cluster *cluster, const char *name)
+{
+    unsigned type = 0;
+    while (type < cluster->type_count && strcmp(cluster->types[type].name, name) != 0) type++;
+    return type;
+}
+
+mdot_status sc_cluster_add_node(sc_cluster *cluster, const char *name, const char *type_name, int gpus, mdot_error *err)
+{
+    if (gpus < 1 || gpus > MAX_GPUS - cluster->gpus)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a cluster has 1 to %d GPUs", MAX_GPUS);
+    unsigned type = sc_cluster_find_type(cluster, type_name);
+    if (type == SC_MAX_TYPES)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a cluster has at most %d types of GPUs", SC_MAX_TYPES);
+    sc_node *nodes = realloc(cluster->nodes, (cluster->node_count + 1) * sizeof *nodes);
+    if (nodes == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a node");
+    cluster->nodes = nodes;
+    char *node_name = strdup(name);
+    if (node_name == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a node");
+    if (type == cluster->type_count) {
+        char *copy = strdup(type_name);
+        if (copy == NULL) {
+            free(node_name);
+            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a type");
+        }
+        cluster->types[cluster->type_count++] = (sc_type){.name = copy};
+    }
+    nodes[cluster->node_count++] = (sc_node){.name = node_name, .type = type, .gpus = gpus};
+    cluster->types[type].gpus += gpus;
+    cluster->gpus += gpus;
+    return MDOT_OK;
+}
+
+mdot_status sc_cluster_make_pool(int gpus, sc_cluster *out_cluster, mdot_error *err)
+{
+    sc_cluster cluster = {0};
+    mdot_status status = sc_cluster_add_node(&cluster, "pool", "gpu", gpus, err);
+    if (status == MDOT_OK)
+        *out_cluster = cluster;
+    else
+        sc_cluster_free(&cluster);
+    return status;
+}
+
+int sc_cluster_widest_node(const sc_cluster *cluster, unsigned type)
+{
+    int widest = 0;
+    for (size_t i = 0; i < cluster->node_count; i++)
+        if (cluster->nodes[i].type == type && cluster->nodes[i].gpus > widest) widest = cluster->nodes[i].gpus;
+    return widest;
+}
+
+bool sc_cluster_holds(const sc_cluster *cluster, int gpus)
+{
+    for (unsigned type = 0; type < cluster->type_count; type++)
+        if (gpus <= cluster->types[type].gpus) return true;
+    return false;
+}
+
+void sc_cluster_free(sc_cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->node_count; i++) free(cluster->nodes[i].name);
+    for (unsigned type = 0; type < cluster->type_count; type++) free(cluster->types[type].name);
+    free(cluster->nodes);
+    *cluster = (sc_cluster){0};
+}

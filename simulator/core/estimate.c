@@ -1,0 +1,47 @@
+/* estimate.c — from a factor to what remains. */
+#include "simulator/core/estimate.h"
+
+#include <math.h>
+
+double sc_estimate_believed_s(const sc_workload *workload, const sc_job *job, unsigned type_count)
+{
+    const sc_kind *kind = job->kind != SC_NONE ? &workload->kinds[job->kind] : NULL;
+    unsigned width = sc_width_of(job->gpus);
+    double fastest = 0;
+    for (unsigned type = 0; kind != NULL && kind->has_belief && width < SC_WIDTHS && type < type_count; type++)
+        fastest = fmax(fastest, kind->believed[type][width]);
+    return fastest > 0 ? job->work / fastest : sc_workload_duration_s(workload, job, type_count);
+}
+
+double sc_estimate_duration_s(const sc_estimate *estimate, uint32_t job)
+{
+    return estimate->factors[job] * estimate->durations_s[job];
+}
+
+double sc_estimate_remaining_s(const sc_estimate *estimate, uint32_t job, double remaining, double executed_s)
+{
+    double factor = estimate->factors[job], duration_s = estimate->durations_s[job];
+    if (estimate->errors == SC_ERRORS_TOTAL) return fmax(0, factor * duration_s - executed_s);
+    double work = estimate->workload->jobs[job].work;
+    /* work is seconds where a job has no kind: the product is then exact, as comparisons of policies want it */
+    return work == duration_s ? factor * remaining : factor * duration_s * (remaining / work);
+}
+
+double sc_estimate_speed(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus)
+{
+    const sc_job *j = &estimate->workload->jobs[job];
+    const sc_kind *kind = j->kind != SC_NONE ? &estimate->workload->kinds[j->kind] : NULL;
+    double speed = sc_workload_speed(estimate->workload, j, type, gpus);
+    if (kind == NULL || !kind->has_belief || speed == 0) return speed / estimate->factors[job];
+    return kind->believed[type][sc_width_of(gpus)] / estimate->factors[job];
+}
+
+double sc_estimate_spread(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus)
+{
+    const sc_job *j = &estimate->workload->jobs[job];
+    const sc_kind *kind = j->kind != SC_NONE ? &estimate->workload->kinds[j->kind] : NULL;
+    unsigned width = sc_width_of(gpus);
+    if (gpus < 2 || j->spread > 0 || kind == NULL || !kind->has_belief || width == SC_WIDTHS)
+        return sc_workload_spread(estimate->workload, j, type, gpus);
+    return fmax(1, kind->believed_spread[type][width]);
+}

@@ -1,0 +1,211 @@
+/* job_order.c — the treap behind job_order.h. Priorities are a hash of the job's number: the shape depends on nothing else. */
+#include "simulator/core/job_order.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+typedef struct node {
+    double key;
+    int64_t place; /* among equal keys */
+    uint32_t left, right;
+    int gpus, narrowest; /* its own, and the least of its subtree */
+    bool present;
+} node;
+
+struct sc_order {
+    node *nodes;
+    uint32_t root;
+    size_t count;
+    int64_t first_place, last_place; /* given so far */
+};
+
+mdot_status sc_order_create(const sc_workload *workload, sc_order **out_order, mdot_error *err)
+{
+    sc_order *order = calloc(1, sizeof *order);
+    node *nodes = calloc(workload->job_count > 0 ? workload->job_count : 1, sizeof *nodes);
+    if (order == NULL || nodes == NULL) {
+        free(order);
+        free(nodes);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an order of %zu jobs", workload->job_count);
+    }
+    for (size_t i = 0; i < workload->job_count; i++) nodes[i].gpus = workload->jobs[i].gpus;
+    *order = (sc_order){.nodes = nodes, .root = SC_NONE};
+    *out_order = order;
+    return MDOT_OK;
+}
+
+void sc_order_destroy(sc_order *order)
+{
+    if (order == NULL) return;
+    free(order->nodes);
+    free(order);
+}
+
+/* A finalizer of 32 bits: multiplications and shifts, by which neighbours' priorities have nothing in common. */
+static uint32_t priority(uint32_t job)
+{
+    uint32_t x = job + 0x9e3779b9u;
+    x = (x ^ x >> 16) * 0x85ebca6bu;
+    x = (x ^ x >> 13) * 0xc2b2ae35u;
+    return x ^ x >> 16;
+}
+
+static bool is_before(const node *a, const node *b)
+{
+    return a->key < b->key || (a->key == b->key && a->place < b->place);
+}
+
+static int narrowest(const sc_order *order, uint32_t at)
+{
+    return at == SC_NONE ? INT_MAX : order->nodes[at].narrowest;
+}
+
+static void update(sc_order *order, uint32_t at)
+{
+    node *n = &order->nodes[at];
+    int left = narrowest(order, n->left), right = narrowest(order, n->right);
+    n->narrowest = n->gpus;
+    if (left < n->narrowest) n->narrowest = left;
+    if (right < n->narrowest) n->narrowest = right;
+}
+
+/* Splits `at` into what stands before `pivot` and what stands behind it. */
+static void split(sc_order *order, uint32_t at, const node *pivot, uint32_t *out_before, uint32_t *out_behind)
+{
+    if (at == SC_NONE) {
+        *out_before = *out_behind = SC_NONE;
+        return;
+    }
+    node *n = &order->nodes[at];
+    if (is_before(n, pivot)) {
+        split(order, n->right, pivot, &n->right, out_behind);
+        *out_before = at;
+    } else {
+        split(order, n->left, pivot, out_before, &n->left);
+        *out_behind = at;
+    }
+    update(order, at);
+}
+
+static uint32_t join(sc_order *order, uint32_t before, uint32_t behind)
+{
+    if (before == SC_NONE) return behind;
+    if (behind == SC_NONE) return before;
+    uint32_t top;
+    if (priority(before) > priority(behind)) {
+        top = before;
+        order->nodes[top].right = join(order, order->nodes[top].right, behind);
+    } else {
+        top = behind;
+        order->nodes[top].left = join(order, before, order->nodes[top].left);
+    }
+    update(order, top);
+    return top;
+}
+
+static uint32_t insert(sc_order *order, uint32_t at, uint32_t job)
+{
+    node *n = &order->nodes[job];
+    if (at != SC_NONE && priority(at) > priority(job)) {
+        uint32_t *side = is_before(n, &order->nodes[at]) ? &order->nodes[at].left : &order->nodes[at].right;
+        *side = insert(order, *side, job);
+        update(order, at);
+        return at;
+    }
+    split(order, at, n, &n->left, &n->right);
+    update(order, job);
+    return job;
+}
+
+static uint32_t take_out(sc_order *order, uint32_t at, uint32_t job)
+{
+    node *n = &order->nodes[at];
+    if (at == job) return join(order, n->left, n->right);
+    uint32_t *side = is_before(&order->nodes[job], n) ? &n->left : &n->right;
+    *side = take_out(order, *side, job);
+    update(order, at);
+    return at;
+}
+
+void sc_order_remove(sc_order *order, uint32_t job)
+{
+    if (!order->nodes[job].present) return;
+    order->root = take_out(order, order->root, job);
+    order->nodes[job].present = false;
+    order->count--;
+}
+
+static void put(sc_order *order, uint32_t job, double key, int64_t place)
+{
+    sc_order_remove(order, job);
+    node *n = &order->nodes[job];
+    *n = (node){.key = key, .place = place, .left = SC_NONE, .right = SC_NONE, .gpus = n->gpus, .present = true};
+    order->root = insert(order, order->root, job);
+    order->count++;
+}
+
+void sc_order_put_last(sc_order *order, uint32_t job, double key)
+{
+    put(order, job, key, ++order->last_place);
+}
+
+void sc_order_put_first(sc_order *order, uint32_t job, double key)
+{
+    put(order, job, key, --order->first_place);
+}
+
+bool sc_order_has(const sc_order *order, uint32_t job)
+{
+    return order->nodes[job].present;
+}
+
+double sc_order_key(const sc_order *order, uint32_t job)
+{
+    return order->nodes[job].key;
+}
+
+size_t sc_order_count(const sc_order *order)
+{
+    return order->count;
+}
+
+static uint32_t find_next(const sc_order *order, uint32_t at, const node *after, int gpus)
+{
+    if (narrowest(order, at) > gpus) return SC_NONE;
+    const node *n = &order->nodes[at];
+    if (after != NULL && !is_before(after, n)) return find_next(order, n->right, after, gpus);
+    uint32_t found = find_next(order, n->left, after, gpus);
+    if (found != SC_NONE) return found;
+    return n->gpus <= gpus ? at : find_next(order, n->right, after, gpus);
+}
+
+uint32_t sc_order_next(const sc_order *order, uint32_t after, int gpus)
+{
+    return find_next(order, order->root, after == SC_NONE ? NULL : &order->nodes[after], gpus);
+}
+
+/* Few, and nearly sorted: by insertion. */
+static void sort_by_place(const sc_order *order, uint32_t *jobs, double *keys, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        uint32_t job = jobs[i];
+        double key = keys[i];
+        size_t j = i;
+        for (; j > 0 && is_before(&order->nodes[job], &order->nodes[jobs[j - 1]]); j--) {
+            jobs[j] = jobs[j - 1];
+            keys[j] = keys[j - 1];
+        }
+        jobs[j] = job;
+        keys[j] = key;
+    }
+}
+
+void sc_order_settle(sc_order *order, uint32_t *jobs, double *keys, size_t count)
+{
+    sort_by_place(order, jobs, keys, count);
+    /* A job whose key shrinks stood behind those that have the new key already, and stays behind them. */
+    for (size_t i = 0; i < count; i++)
+        if (keys[i] < order->nodes[jobs[i]].key) sc_order_put_last(order, jobs[i], keys[i]);
+    for (size_t i = count; i-- > 0;)
+        if (keys[i] > order->nodes[jobs[i]].key) sc_order_put_first(order, jobs[i], keys[i]);
+}

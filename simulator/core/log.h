@@ -1,0 +1,34 @@
+/* log.h — every decision as a line of CSV: time_s,decision,job_id,type,gpus,note,nodes, the last as
+ * "a:4 b:2", GPUs of each node. */
+#ifndef SC_LOG_H
+#define SC_LOG_H
+
+#include "simulator/core/policy.h"
+
+#include <stdio.h>
+
+#define SC_DECISION_MAP(X)                                                                                             \
+    X(ARRIVE, "arrive")                                                                                                \
+    X(REJECT, "reject")                                                                                                \
+    X(START, "start")                                                                                                  \
+    X(RESUME, "resume")                                                                                                \
+    X(MOVE, "move") /* to another type or width, without a pause but for the restart */                                \
+    X(PREEMPT, "preempt")                                                                                              \
+    X(COMPLETE, "complete")                                                                                            \
+    X(NOTE, "note") /* of a policy about the decision */
+
+typedef enum sc_decision {
+#define SC_DECISION_ENUM(name, text) SC_DECISION_##name,
+    SC_DECISION_MAP(SC_DECISION_ENUM)
+#undef SC_DECISION_ENUM
+} sc_decision;
+
+/* A field of CSV, in quotes where it needs them (RFC 4180). */
+void sc_log_field(FILE *file, const char *text);
+
+/* Nothing where `log` is NULL. */
+void sc_log_begin(FILE *log);
+void sc_log_job(FILE *log, const sc_view *view, sc_decision decision, uint32_t job);
+void sc_log_note(FILE *log, double now_s, const char *note);
+
+#endif

@@ -1,0 +1,16 @@
+/* schedule_plan.h — a policy's answer, from an empty plan to one in which every GPU has a node. */
+#ifndef SC_SCHEDULE_PLAN_H
+#define SC_SCHEDULE_PLAN_H
+
+#include "simulator/core/policy.h"
+
+mdot_status sc_plan_create(const sc_workload *workload, const sc_cluster *cluster, sc_plan *out_plan, mdot_error *err);
+void sc_plan_free(sc_plan *plan);
+
+/* Nothing is granted, and every GPU free. */
+void sc_plan_begin(sc_plan *plan, const sc_cluster *cluster);
+
+/* Chooses nodes where the policy did not, and puts those of a job in ascending order. */
+void sc_plan_finish(sc_plan *plan, const sc_view *view);
+
+#endif

@@ -1,0 +1,359 @@
+/* simulator.c — the discrete-event loop. */
+#include "simulator/core/simulator.h"
+#include "simulator/core/log.h"
+#include "simulator/core/schedule_plan.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct simulation {
+    const sc_workload *workload;
+    const sc_cluster *cluster;
+    const sc_policy *policy;
+    const sc_estimator *estimator;
+    const sc_run_options *options;
+    sc_estimate estimate;
+    sc_view view; /* what of it changes lies in the arrays below */
+    sc_plan plan;
+    sc_state *states;
+    double *durations_s; /* true ones, of each job on a node of its fastest type */
+    uint32_t *running, *arrived, *completed;
+    sc_part *parts;    /* of running jobs: exchanged with the plan's at every decision */
+    uint32_t *granted; /* the decision that granted a job GPUs last, counted from 1 */
+    uint32_t next_arrival;
+    size_t done;
+    sc_result result;
+} simulation;
+
+double sc_restart_s(const sc_restart *restart, int gpus, bool is_first)
+{
+    if (is_first && !restart->first) return 0;
+    return restart->base_s + restart->per_doubling_s * (log2(gpus) + 1);
+}
+
+/* ---- Time passes ------------------------------------------------------------------------------------------------ */
+
+/* Work that a running job does in `span_s` seconds from view.now_s on. Rounds have whole steps, where a round has
+ * any. */
+static double work_in(const simulation *s, const sc_state *state, double span_s)
+{
+    double busy_s = fmin(span_s, fmax(0, state->busy_s - s->view.now_s));
+    double work = (span_s - busy_s) * state->speed;
+    bool is_whole = s->policy->round_s > 0 && state->speed * s->policy->round_s >= 1;
+    return is_whole ? floor(work * (1 + 1e-12)) : work;
+}
+
+static void advance(simulation *s, double to_s)
+{
+    for (size_t i = 0; i < s->view.running_count; i++) {
+        sc_state *state = &s->states[s->running[i]];
+        double until_s = fmin(to_s, state->due_s), span_s = until_s - s->view.now_s;
+        state->remaining = state->due_s <= to_s ? 0 : fmax(0, state->remaining - work_in(s, state, span_s));
+        state->executed_s += span_s;
+        state->attained_gpu_s += span_s * state->gpus;
+    }
+    s->view.now_s = to_s;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void report_progress(simulation *s)
+{
+    size_t hundredth = s->workload->job_count / 100 + 1;
+    if (s->options->progress != NULL && (s->done % hundredth == 0 || s->done == s->workload->job_count))
+        s->options->progress(s->options->user, s->done, s->workload->job_count);
+}
+
+static void complete(simulation *s)
+{
+    size_t kept = 0;
+    s->view.completed_count = 0;
+    for (size_t i = 0; i < s->view.running_count; i++) {
+        uint32_t job = s->running[i];
+        if (s->states[job].due_s <= s->view.now_s)
+            s->completed[s->view.completed_count++] = job;
+        else
+            s->running[kept++] = job;
+    }
+    s->view.running_count = kept;
+    qsort(s->completed, s->view.completed_count, sizeof *s->completed, by_number);
+    for (size_t i = 0; i < s->view.completed_count; i++) {
+        uint32_t job = s->completed[i];
+        sc_log_job(s->options->log, &s->view, SC_DECISION_COMPLETE, job);
+        s->states[job].phase = SC_DONE;
+        s->states[job].part_count = 0;
+        s->states[job].end_s = s->states[job].due_s;
+        if (s->estimator->learn != NULL) s->estimator->learn(s->estimator->self, s->workload, job, s->durations_s[job]);
+        s->done++;
+        report_progress(s);
+    }
+}
+
+static void arrive(simulation *s)
+{
+    s->view.arrived_count = 0;
+    while (s->next_arrival < s->workload->job_count && s->workload->jobs[s->next_arrival].submit_s <= s->view.now_s) {
+        uint32_t job = s->next_arrival++;
+        s->estimate.factors[job] =
+            s->estimator->factor(s->estimator->self, s->workload, job, s->estimate.durations_s[job]);
+        s->states[job].phase = SC_WAITING;
+        s->arrived[s->view.arrived_count++] = job;
+        sc_log_job(s->options->log, &s->view, SC_DECISION_ARRIVE, job);
+    }
+}
+
+/* ---- Decisions -------------------------------------------------------------------------------------------------- */
+
+static void preempt(simulation *s, uint32_t job)
+{
+    sc_log_job(s->options->log, &s->view, SC_DECISION_PREEMPT, job);
+    s->states[job].phase = SC_WAITING;
+    s->states[job].part_count = 0;
+    s->states[job].preemptions++;
+}
+
+/* Whether it runs where it has run, whose nodes stand in `parts`. */
+static bool stays(const simulation *s, const sc_state *state, const sc_part *parts, const sc_grant *grant)
+{
+    if (state->phase != SC_RUNNING || state->type != grant->type || state->gpus != grant->gpus ||
+        state->part_count != grant->part_count)
+        return false;
+    for (size_t i = 0; i < grant->part_count; i++) {
+        const sc_part *was = &parts[state->first_part + i], *is = &s->parts[grant->first_part + i];
+        if (was->node != is->node || was->gpus != is->gpus) return false;
+    }
+    return true;
+}
+
+static double speed_of(const simulation *s, const sc_grant *grant)
+{
+    const sc_job *job = &s->workload->jobs[grant->job];
+    double speed = sc_workload_speed(s->workload, job, grant->type, grant->gpus);
+    assert(speed > 0);
+    return grant->part_count > 1 ? speed / sc_workload_spread(s->workload, job, grant->type, grant->gpus) : speed;
+}
+
+/* `before`: parts of jobs that have run. */
+static void begin(simulation *s, const sc_part *before, const sc_grant *grant)
+{
+    sc_state *state = &s->states[grant->job];
+    bool ran = state->phase == SC_RUNNING, is_first = state->start_s == INFINITY;
+    bool is_same = stays(s, state, before, grant);
+    double now_s = s->view.now_s;
+    state->first_part = grant->first_part;
+    state->part_count = grant->part_count;
+    if (!is_same) {
+        state->phase = SC_RUNNING;
+        state->type = grant->type;
+        state->gpus = grant->gpus;
+        state->speed = speed_of(s, grant);
+        state->busy_s = now_s + sc_restart_s(&s->options->restart, grant->gpus, is_first);
+        if (is_first) state->start_s = now_s;
+        sc_log_job(s->options->log, &s->view,
+                   ran        ? SC_DECISION_MOVE
+                   : is_first ? SC_DECISION_START
+                              : SC_DECISION_RESUME,
+                   grant->job);
+    }
+    /* What is left of whole steps may end later than it would have without the rounds. */
+    if (!is_same || s->policy->round_s > 0) state->due_s = fmax(now_s, state->busy_s) + state->remaining / state->speed;
+}
+
+static void carry_out(simulation *s)
+{
+    uint32_t decision = (uint32_t)s->result.decisions;
+    for (size_t i = 0; i < s->plan.rejected_count; i++) {
+        uint32_t job = s->plan.rejected[i];
+        s->states[job].phase = SC_REJECTED;
+        sc_log_job(s->options->log, &s->view, SC_DECISION_REJECT, job);
+        s->done++;
+        report_progress(s);
+    }
+    for (size_t i = 0; i < s->plan.grant_count; i++) s->granted[s->plan.grants[i].job] = decision;
+    for (size_t i = 0; i < s->view.running_count; i++)
+        if (s->granted[s->running[i]] != decision) preempt(s, s->running[i]);
+    sc_part *before = s->parts;
+    s->view.parts = s->parts = s->plan.parts;
+    s->plan.parts = before;
+    for (size_t i = 0; i < s->plan.grant_count; i++) {
+        begin(s, before, &s->plan.grants[i]);
+        s->running[i] = s->plan.grants[i].job;
+    }
+    s->view.running_count = s->plan.grant_count;
+    if (s->plan.note != NULL) {
+        s->result.notes++;
+        sc_log_note(s->options->log, s->view.now_s, s->plan.note);
+    }
+}
+
+static double clock_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static mdot_status decide(simulation *s, void *self, mdot_error *err)
+{
+    sc_plan_begin(&s->plan, s->cluster);
+    double begun_s = clock_s();
+    mdot_status status = s->policy->decide(self, &s->view, &s->plan, err);
+    s->result.decision_s += clock_s() - begun_s;
+    s->result.decisions++;
+    if (status != MDOT_OK) return status;
+    sc_plan_finish(&s->plan, &s->view);
+    carry_out(s);
+    return MDOT_OK;
+}
+
+/* ---- The clock -------------------------------------------------------------------------------------------------- */
+
+/* When a job has done what it does in this round: at its end, or its last whole step. */
+static double end_in_round_s(const simulation *s, const sc_state *state)
+{
+    double round_end_s = s->view.now_s + s->policy->round_s;
+    if (state->due_s <= round_end_s) return state->due_s;
+    return fmin(round_end_s, fmax(s->view.now_s, state->busy_s) + work_in(s, state, s->policy->round_s) / state->speed);
+}
+
+/* When something happens next; INFINITY: never. */
+static double next_event_s(const simulation *s)
+{
+    double arrival_s =
+        s->next_arrival < s->workload->job_count ? s->workload->jobs[s->next_arrival].submit_s : INFINITY;
+    double next_s = fmin(arrival_s, s->plan.wake_s), round_end_s = 0;
+    for (size_t i = 0; i < s->view.running_count; i++) {
+        next_s = fmin(next_s, s->states[s->running[i]].due_s);
+        round_end_s = fmax(round_end_s, end_in_round_s(s, &s->states[s->running[i]]));
+    }
+    return s->policy->round_s > 0 && s->view.running_count > 0 ? round_end_s : next_s;
+}
+
+static mdot_status run(simulation *s, void *self, mdot_error *err)
+{
+    while (s->done < s->workload->job_count) {
+        double next_s = next_event_s(s);
+        if (next_s == INFINITY)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s lets %zu jobs wait forever, the first of them %s",
+                             s->policy->name, s->workload->job_count - s->done,
+                             s->workload->jobs[s->next_arrival > 0 ? s->next_arrival - 1 : 0].id);
+        advance(s, next_s);
+        complete(s);
+        arrive(s);
+        mdot_status status = decide(s, self, err);
+        if (status != MDOT_OK) return status;
+    }
+    return MDOT_OK;
+}
+
+/* ---- Begin and end ---------------------------------------------------------------------------------------------- */
+
+static mdot_status check(const sc_workload *workload, const sc_cluster *cluster, const sc_policy *policy,
+                         mdot_error *err)
+{
+    if (cluster->type_count > 1 && !policy->uses_types)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s knows one type of GPUs, and the cluster has %u",
+                         policy->name, cluster->type_count);
+    for (size_t i = 0; i < workload->job_count; i++) {
+        const sc_job *job = &workload->jobs[i];
+        if (policy->needs_kinds && job->kind == SC_NONE)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                             "policy %s needs to know how fast jobs run: job %s has no job_type", policy->name,
+                             job->id);
+        bool runs = false;
+        for (unsigned type = 0; type < cluster->type_count; type++)
+            runs |= job->gpus <= cluster->types[type].gpus && sc_workload_speed(workload, job, type, job->gpus) > 0;
+        if (!runs)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "job %s of %d GPUs runs on no type of GPUs that there is",
+                             job->id, job->gpus);
+    }
+    return MDOT_OK;
+}
+
+static mdot_status prepare(simulation *s, mdot_error *err)
+{
+    size_t jobs = s->workload->job_count + 1, gpus = (size_t)s->cluster->gpus + 1;
+    s->states = calloc(jobs, sizeof *s->states);
+    s->estimate.factors = calloc(jobs, sizeof *s->estimate.factors);
+    s->estimate.durations_s = calloc(jobs, sizeof *s->estimate.durations_s);
+    s->durations_s = calloc(jobs, sizeof *s->durations_s);
+    s->granted = calloc(jobs, sizeof *s->granted);
+    s->arrived = calloc(jobs, sizeof *s->arrived);
+    s->running = calloc(gpus, sizeof *s->running);
+    s->completed = calloc(gpus, sizeof *s->completed);
+    s->parts = calloc(gpus, sizeof *s->parts);
+    if (s->states == NULL || s->estimate.factors == NULL || s->estimate.durations_s == NULL || s->durations_s == NULL ||
+        s->granted == NULL || s->arrived == NULL || s->running == NULL || s->completed == NULL || s->parts == NULL)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", s->workload->job_count);
+    mdot_status status = sc_plan_create(s->workload, s->cluster, &s->plan, err);
+    if (status != MDOT_OK) return status;
+    for (size_t i = 0; i < s->workload->job_count; i++) {
+        const sc_job *job = &s->workload->jobs[i];
+        s->states[i] = (sc_state){.remaining = job->work, .start_s = INFINITY, .end_s = INFINITY};
+        s->durations_s[i] = sc_workload_duration_s(s->workload, job, s->cluster->type_count);
+        s->estimate.durations_s[i] = sc_estimate_believed_s(s->workload, job, s->cluster->type_count);
+    }
+    s->estimate.workload = s->workload;
+    s->estimate.errors = s->options->errors;
+    s->view = (sc_view){.workload = s->workload,
+                        .cluster = s->cluster,
+                        .estimate = &s->estimate,
+                        .restart = &s->options->restart,
+                        .states = s->states,
+                        .arrived = s->arrived,
+                        .completed = s->completed,
+                        .running = s->running,
+                        .parts = s->parts};
+    return MDOT_OK;
+}
+
+static void release(simulation *s)
+{
+    free(s->estimate.factors);
+    free(s->estimate.durations_s);
+    free(s->durations_s);
+    free(s->granted);
+    free(s->arrived);
+    free(s->running);
+    free(s->completed);
+    free(s->parts);
+    sc_plan_free(&s->plan);
+}
+
+mdot_status sc_simulate(const sc_workload *workload, const sc_cluster *cluster, const sc_policy *policy,
+                        const sc_estimator *estimator, const sc_run_options *options, sc_result *out_result,
+                        mdot_error *err)
+{
+    simulation s = {
+        .workload = workload, .cluster = cluster, .policy = policy, .estimator = estimator, .options = options};
+    void *self = NULL;
+    mdot_status status = check(workload, cluster, policy, err);
+    if (status == MDOT_OK) status = prepare(&s, err);
+    if (status == MDOT_OK && policy->create != NULL) status = policy->create(&s.view, &self, err);
+    if (status == MDOT_OK) {
+        sc_log_begin(options->log);
+        status = run(&s, self, err);
+    }
+    if (self != NULL) policy->destroy(self);
+    release(&s);
+    s.result.states = s.states;
+    s.result.job_count = workload->job_count;
+    if (status == MDOT_OK)
+        *out_result = s.result;
+    else
+        sc_result_free(&s.result);
+    return status;
+}
+
+void sc_result_free(sc_result *result)
+{
+    free(result->states);
+    *result = (sc_result){0};
+}

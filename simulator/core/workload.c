@@ -1,0 +1,47 @@
+/* workload.c — jobs and how fast they run. */
+#include "simulator/core/workload.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void sc_workload_free(sc_workload *workload)
+{
+    for (size_t i = 0; i < workload->job_count; i++) {
+        free(workload->jobs[i].id);
+        free(workload->jobs[i].group);
+    }
+    for (size_t i = 0; i < workload->kind_count; i++) free(workload->kinds[i].name);
+    free(workload->jobs);
+    free(workload->kinds);
+    *workload = (sc_workload){0};
+}
+
+unsigned sc_width_of(int gpus)
+{
+    for (unsigned width = 0; width < SC_WIDTHS; width++)
+        if (gpus == 1 << width) return width;
+    return SC_WIDTHS;
+}
+
+double sc_workload_speed(const sc_workload *workload, const sc_job *job, unsigned type, int gpus)
+{
+    if (job->kind == SC_NONE) return gpus == job->gpus ? 1 : 0;
+    unsigned width = sc_width_of(gpus);
+    return width < SC_WIDTHS ? workload->kinds[job->kind].speed[type][width] : 0;
+}
+
+double sc_workload_spread(const sc_workload *workload, const sc_job *job, unsigned type, int gpus)
+{
+    if (gpus < 2) return 1;
+    if (job->spread > 0) return job->spread;
+    unsigned width = job->kind == SC_NONE ? SC_WIDTHS : sc_width_of(gpus);
+    return width < SC_WIDTHS ? fmax(1, workload->kinds[job->kind].spread[type][width]) : 1;
+}
+
+double sc_workload_duration_s(const sc_workload *workload, const sc_job *job, unsigned type_count)
+{
+    double fastest = 0;
+    for (unsigned type = 0; type < type_count; type++)
+        fastest = fmax(fastest, sc_workload_speed(workload, job, type, job->gpus));
+    return fastest > 0 ? job->work / fastest : INFINITY;
+}

@@ -1,0 +1,105 @@
+/* history.c — what a scheduler knows that predicts nothing: how long jobs like this one took.
+ *
+ * The rolling estimate of Helios (Hu et al., SC 2021) without its trees: the mean over completed jobs of the same group
+ * (user or name) and width, falling back to the group, to all. It learns while the simulation runs.
+ */
+#include "simulator/estimate/estimators.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct tally {
+    double sum_s;
+    size_t count;
+} tally;
+
+typedef struct history {
+    uint32_t *group, *like; /* of each job: its group, and its group and width */
+    tally *groups, *likes;
+    tally all;
+} history;
+
+static void destroy(void *memory)
+{
+    history *self = memory;
+    if (self == NULL) return;
+    free(self->group);
+    free(self->like);
+    free(self->groups);
+    free(self->likes);
+    free(self);
+}
+
+static double factor(void *memory, const sc_workload *workload, uint32_t job, double duration_s)
+{
+    (void)workload;
+    const history *self = memory;
+    const tally *known = &self->likes[self->like[job]];
+    if (known->count == 0) known = &self->groups[self->group[job]];
+    if (known->count == 0) known = &self->all;
+    double predicted_s = known->count > 0 ? known->sum_s / (double)known->count : 3600;
+    return fmax(predicted_s, 1) / fmax(duration_s, 1);
+}
+
+static void add(tally *to, double duration_s)
+{
+    to->sum_s += duration_s;
+    to->count++;
+}
+
+static void learn(void *memory, const sc_workload *workload, uint32_t job, double duration_s)
+{
+    (void)workload;
+    history *self = memory;
+    add(&self->likes[self->like[job]], duration_s);
+    add(&self->groups[self->group[job]], duration_s);
+    add(&self->all, duration_s);
+}
+
+typedef struct entry {
+    const char *group;
+    int gpus;
+    uint32_t job;
+} entry;
+
+static int by_group(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    int order = strcmp(x->group, y->group);
+    return order != 0 ? order : (x->gpus > y->gpus) - (x->gpus < y->gpus);
+}
+
+mdot_status sc_estimator_make_history(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err)
+{
+    size_t count = workload->job_count;
+    history *self = calloc(1, sizeof *self);
+    entry *entries = calloc(count + 1, sizeof *entries);
+    if (self != NULL) {
+        self->group = calloc(count + 1, sizeof *self->group);
+        self->like = calloc(count + 1, sizeof *self->like);
+        self->groups = calloc(count + 1, sizeof *self->groups);
+        self->likes = calloc(count + 1, sizeof *self->likes);
+    }
+    if (self == NULL || entries == NULL || self->group == NULL || self->like == NULL || self->groups == NULL ||
+        self->likes == NULL) {
+        destroy(self);
+        free(entries);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the history of %zu jobs", count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const sc_job *job = &workload->jobs[i];
+        entries[i] = (entry){.group = job->group != NULL ? job->group : "", .gpus = job->gpus, .job = (uint32_t)i};
+    }
+    qsort(entries, count, sizeof *entries, by_group);
+    uint32_t group = 0, like = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && strcmp(entries[i].group, entries[i - 1].group) != 0) group++;
+        if (i > 0 && by_group(&entries[i], &entries[i - 1]) != 0) like++;
+        self->group[entries[i].job] = group;
+        self->like[entries[i].job] = like;
+    }
+    free(entries);
+    *out_estimator = (sc_estimator){.factor = factor, .learn = learn, .destroy = destroy, .self = self};
+    return MDOT_OK;
+}

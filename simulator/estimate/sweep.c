@@ -1,0 +1,147 @@
+/* sweep.c — two of mdot_sweep for each kind: every type of GPU at every width, on one node and on several. */
+#include "simulator/estimate/sweep.h"
+#include "simulator/estimate/job_row.h"
+
+#include <string.h>
+
+enum { MAX_CONFIGURATIONS = SC_MAX_TYPES * SC_WIDTHS };
+
+typedef struct sweep_columns {
+    sc_job_columns job;
+    int type, link, network; /* the latter two may be absent */
+} sweep_columns;
+
+static sc_kind *find_kind(const sc_workload *workload, const char *name)
+{
+    for (size_t i = 0; i < workload->kind_count; i++)
+        if (strcmp(workload->kinds[i].name, name) == 0) return &workload->kinds[i];
+    return NULL;
+}
+
+static bool is_measured(const sc_kind *kind)
+{
+    for (unsigned type = 0; type < SC_MAX_TYPES; type++)
+        for (unsigned width = 0; width < SC_WIDTHS; width++)
+            if (kind->speed[type][width] > 0) return true;
+    return false;
+}
+
+/* Predictions of all widths on each type, in this order; nodes(widest node, width) says on how many nodes each is. */
+static mdot_status ask(mdot_context *context, const mdot_job *job, const mdot_configuration *base,
+                       const sc_cluster *cluster, uint32_t (*nodes)(int, int), mdot_prediction *predictions,
+                       mdot_error *err)
+{
+    mdot_configuration configurations[MAX_CONFIGURATIONS];
+    size_t count = 0;
+    for (unsigned type = 0; type < cluster->type_count; type++) {
+        for (unsigned width = 0; width < SC_WIDTHS && 1 << width <= cluster->types[type].gpus; width++) {
+            configurations[count] = *base;
+            configurations[count].gpu = cluster->types[type].name;
+            configurations[count].gpu_count = 1 << width;
+            configurations[count++].node_count = nodes(sc_cluster_widest_node(cluster, type), 1 << width);
+            predictions[count - 1] = (mdot_prediction)MDOT_INIT(mdot_prediction);
+        }
+    }
+    return mdot_sweep(context, job, configurations, count, predictions, err);
+}
+
+static uint32_t one_node(int widest, int gpus)
+{
+    (void)widest, (void)gpus;
+    return 1;
+}
+
+/* As few as can be, but two, and as many on each. */
+static uint32_t several_nodes(int widest, int gpus)
+{
+    uint32_t nodes = gpus > 1 ? 2 : 1;
+    while ((uint32_t)gpus > nodes * (uint32_t)widest) nodes *= 2;
+    return nodes;
+}
+
+static mdot_status sweep_kind(mdot_context *context, const mdot_job *job, const mdot_configuration *base,
+                              const sc_cluster *cluster, sc_kind *kind, mdot_error *err)
+{
+    mdot_prediction whole[MAX_CONFIGURATIONS], parted[MAX_CONFIGURATIONS];
+    size_t i = 0;
+    mdot_status status = ask(context, job, base, cluster, one_node, whole, err);
+    if (status == MDOT_OK) status = ask(context, job, base, cluster, several_nodes, parted, err);
+    if (status != MDOT_OK) return status;
+    bool is_known = is_measured(kind), fits_somewhere = false;
+    for (unsigned type = 0; type < cluster->type_count; type++)
+        for (unsigned width = 0; width < SC_WIDTHS && 1 << width <= cluster->types[type].gpus; width++)
+            fits_somewhere |= whole[i++].fits;
+    i = 0;
+    kind->has_belief = true;
+    for (unsigned type = 0; type < cluster->type_count; type++) {
+        for (unsigned width = 0; width < SC_WIDTHS && 1 << width <= cluster->types[type].gpus; width++, i++) {
+            kind->believed[type][width] = whole[i].fits || !fits_somewhere ? 1e3 / whole[i].step_ms : 0;
+            kind->believed_spread[type][width] = parted[i].step_ms / whole[i].step_ms;
+            if (!is_known) kind->speed[type][width] = kind->believed[type][width];
+            if (kind->spread[type][width] == 0) kind->spread[type][width] = kind->believed_spread[type][width];
+        }
+    }
+    return MDOT_OK;
+}
+
+static mdot_status read_links(const sc_csv *csv, const sweep_columns *at, mdot_configuration *out, mdot_error *err)
+{
+    const char *link = at->link != SC_CSV_ABSENT ? csv->field[at->link] : "";
+    if (strcmp(link, "pcie") == 0)
+        out->link = MDOT_LINK_PCIE;
+    else if (strcmp(link, "nvlink") == 0)
+        out->link = MDOT_LINK_NVLINK;
+    else if (*link != '\0')
+        return sc_csv_fail(csv, err, "link is \"%.40s\"", link);
+    if (at->network == SC_CSV_ABSENT || csv->field[at->network][0] == '\0') return MDOT_OK;
+    return sc_csv_number(csv, at->network, 1e-3, 1e6, &out->network_gbps, err);
+}
+
+static mdot_status sweep_row(mdot_context *context, const sc_csv *csv, const sweep_columns *at,
+                             const sc_cluster *cluster, sc_kind *kind, mdot_error *err)
+{
+    mdot_job *job;
+    mdot_configuration base;
+    mdot_error reason = {0};
+    mdot_status status = sc_job_row_read(csv, &at->job, &job, &base, err);
+    if (status != MDOT_OK) return status;
+    status = read_links(csv, at, &base, err);
+    if (status == MDOT_OK && sweep_kind(context, job, &base, cluster, kind, &reason) != MDOT_OK)
+        status = sc_csv_fail(csv, err, "%s", reason.message);
+    mdot_job_destroy(job);
+    return status;
+}
+
+static mdot_status sweep_table(mdot_context *context, const char *path, const sc_cluster *cluster,
+                               sc_workload *workload, mdot_error *err)
+{
+    sc_csv csv;
+    sweep_columns at;
+    mdot_status status = sc_csv_open(path, NULL, &csv, err);
+    if (status != MDOT_OK) return status;
+    status = sc_csv_need(&csv, "job_type", &at.type, err);
+    if (status == MDOT_OK) status = sc_job_columns_find(&csv, &at.job, err);
+    at.link = sc_csv_find(&csv, "link");
+    at.network = sc_csv_find(&csv, "network_gbps");
+    for (bool is_row = true; status == MDOT_OK;) {
+        status = sc_csv_next(&csv, &is_row, err);
+        if (status != MDOT_OK || !is_row) break;
+        sc_kind *kind = find_kind(workload, csv.field[at.type]);
+        if (kind != NULL) status = sweep_row(context, &csv, &at, cluster, kind, err);
+    }
+    sc_csv_close(&csv);
+    return status;
+}
+
+mdot_status sc_sweep_throughputs(const char *path, const char *predictor_path, const sc_cluster *cluster,
+                                 sc_workload *workload, mdot_error *err)
+{
+    mdot_predictor *predictor = NULL;
+    mdot_context *context = NULL;
+    mdot_status status = mdot_predictor_open(predictor_path, NULL, &predictor, err);
+    if (status == MDOT_OK) status = mdot_context_create(predictor, &context, err);
+    if (status == MDOT_OK) status = sweep_table(context, path, cluster, workload, err);
+    mdot_context_destroy(context);
+    mdot_predictor_close(predictor);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* arms.c — the policies and estimates that are compared. */
+#include "simulator/experiment/experiment.h"
+#include "simulator/policy/policies.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double errors[] = {.1, .25, .5, .75};
+
+static mdot_status add(ex_setup *setup, ex_arm arm, const char *policy, mdot_error *err)
+{
+    if (setup->arm_count == EX_MAX_ARMS)
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "more than %d arms: fewer predictors", EX_MAX_ARMS);
+    mdot_status status = sc_policy_find(policy, &arm.policy, err);
+    if (status == MDOT_OK) setup->arms[setup->arm_count++] = arm;
+    return status;
+}
+
+static mdot_status add_errors(ex_setup *setup, ex_kind kind, const char *what, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < sizeof errors / sizeof errors[0]; i++) {
+        ex_arm arm = {.kind = kind, .error = errors[i], .column = EX_NO_COLUMN};
+        snprintf(arm.label, sizeof arm.label, "SRSF, %s off by %.0f %%", what, 100 * errors[i]);
+        status = add(setup, arm, "srsf", err);
+    }
+    return status;
+}
+
+static mdot_status add_predictors(ex_setup *setup, mdot_error *err)
+{
+    const ex_predictions *p = &setup->predictions;
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < p->predictor_count; i++) {
+        ex_arm arm = {.kind = EX_PREDICTED, .column = (int)i};
+        for (size_t j = 0; j < p->network_count; j++)
+            arm.error += fabs(p->factors[i * p->network_count + j] - 1) / (double)p->network_count;
+        snprintf(arm.label, sizeof arm.label, "SRSF, %.30s", p->names[i]);
+        status = add(setup, arm, "srsf", err);
+    }
+    return status;
+}
+
+mdot_status ex_list_arms(ex_setup *setup, mdot_error *err)
+{
+    static const struct {
+        const char *label, *policy;
+    } blind[] = {
+        {"LAS, continuous", "las"}, {"LAS, three levels", "dlas"}, {"FIFO that skips", "fjf"}, {"FIFO", "fifo"}};
+    mdot_status status =
+        add(setup, (ex_arm){.label = "SRSF, exact", .kind = EX_EXACT, .column = EX_NO_COLUMN}, "srsf", err);
+    if (status == MDOT_OK) status = add_errors(setup, EX_SCALE, "step times", err);
+    if (status == MDOT_OK) status = add_errors(setup, EX_TOTAL, "totals", err);
+    if (status == MDOT_OK) status = add_predictors(setup, err);
+    for (size_t i = 0; status == MDOT_OK && i < sizeof blind / sizeof blind[0]; i++) {
+        ex_arm arm = {.kind = EX_BLIND, .column = EX_NO_COLUMN};
+        strcpy(arm.label, blind[i].label);
+        status = add(setup, arm, blind[i].policy, err);
+    }
+    return status;
+}

@@ -1,0 +1,221 @@
+/* svg.c — the experiment as a drawing: a panel for each trace and load.
+ *
+ * Across: the mean error of estimates. Up, on a logarithmic scale: mean completion time over that of exact SRSF. Errors
+ * of step times and of totals are curves in their bands, predictors points where their own error is, policies that know
+ * nothing lines across with their names at the right.
+ */
+#include "simulator/experiment/experiment.h"
+
+#include <math.h>
+
+enum { PANEL_W = 340, PANEL_H = 260, LEFT = 56, TOP = 84, GAP_X = 150, GAP_Y = 74, NAMES = 8 };
+
+static const char curve_colours[][8] = {"#1b6ca8", "#c8501e"}; /* of EX_SCALE, EX_TOTAL */
+static const char predictor_colour[] = "#1a7f37", blind_colour[] = "#555555";
+
+typedef struct panel {
+    const ex_setup *setup;
+    const ex_results *results;
+    size_t load, trace;
+    double left, top; /* of the plot */
+    double most_error, most_ratio;
+} panel;
+
+/* Names come from the command line and from files. */
+static void put_text(FILE *stream, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        switch (*text) {
+        case '&':
+            fputs("&amp;", stream);
+            break;
+        case '<':
+            fputs("&lt;", stream);
+            break;
+        case '>':
+            fputs("&gt;", stream);
+            break;
+        default:
+            fputc(*text, stream);
+        }
+    }
+}
+
+static double x_of(const panel *p, double error)
+{
+    return p->left + PANEL_W * error / p->most_error;
+}
+
+static double y_of(const panel *p, double ratio)
+{
+    static const double least = .92;
+    return p->top + PANEL_H * (1 - log(fmax(ratio, least) / least) / log(p->most_ratio / least));
+}
+
+static ex_band band_of(const panel *p, size_t arm)
+{
+    return ex_ratio_band(p->setup, p->results, p->load, p->trace, arm);
+}
+
+/* What is far above the rest would press it flat: the panel ends above the last of those that are within. */
+static const double far_above = 4;
+
+static void set_scale(panel *p)
+{
+    p->most_error = .8;
+    p->most_ratio = 1.2;
+    for (size_t arm = 0; arm < p->setup->arm_count; arm++) {
+        ex_band band = band_of(p, arm);
+        p->most_error = fmax(p->most_error, 1.05 * p->setup->arms[arm].error);
+        if (band.mean <= far_above) p->most_ratio = fmax(p->most_ratio, 1.1 * band.mean);
+    }
+}
+
+static void put_axes(FILE *stream, const panel *p)
+{
+    static const double marks[] = {1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500};
+    double previous = INFINITY;
+    fprintf(stream, "<rect x=\"%g\" y=\"%g\" width=\"%d\" height=\"%d\" fill=\"none\" stroke=\"#999\"/>\n", p->left,
+            p->top, PANEL_W, PANEL_H);
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0] && marks[i] < p->most_ratio; i++) {
+        double y = y_of(p, marks[i]);
+        if (previous - y < 13) continue; /* names would touch */
+        previous = y;
+        fprintf(stream,
+                "<path d=\"M%g %gh%d\" stroke=\"#ddd\"/><text x=\"%g\" y=\"%g\" text-anchor=\"end\">%g</text>\n",
+                p->left, y, PANEL_W, p->left - 6, y + 4, marks[i]);
+    }
+    for (int percent = 0; percent <= 100 * p->most_error; percent += 25)
+        fprintf(stream, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">%d %%</text>\n", x_of(p, percent / 100.),
+                p->top + PANEL_H + 16, percent);
+    char load[32] = "as the trace is";
+    if (p->setup->loads[p->load] > 0) snprintf(load, sizeof load, "load %.2g", p->setup->loads[p->load]);
+    fprintf(stream, "<text x=\"%g\" y=\"%g\" font-weight=\"bold\">", p->left, p->top - 8);
+    put_text(stream, p->setup->trace_names[p->trace]);
+    fprintf(stream, ", %s</text>\n", load);
+}
+
+/* The exact arm, and those of a kind behind it, in order of their errors. */
+static void put_curve(FILE *stream, const panel *p, ex_kind kind)
+{
+    const char *colour = curve_colours[kind == EX_TOTAL];
+    size_t arms[EX_MAX_ARMS] = {0}, count = 1;
+    for (size_t arm = 1; arm < p->setup->arm_count; arm++)
+        if (p->setup->arms[arm].kind == kind) arms[count++] = arm;
+    fputs("<path d=\"", stream);
+    for (size_t i = 0; i < count; i++)
+        fprintf(stream, "%c%.1f %.1f", i == 0 ? 'M' : 'L', x_of(p, p->setup->arms[arms[i]].error),
+                y_of(p, fmin(band_of(p, arms[i]).high, p->most_ratio)));
+    for (size_t i = count; i-- > 0;)
+        fprintf(stream, "L%.1f %.1f", x_of(p, p->setup->arms[arms[i]].error), y_of(p, band_of(p, arms[i]).low));
+    fprintf(stream, "Z\" fill=\"%s\" opacity=\".18\"/>\n<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" d=\"",
+            colour, colour);
+    for (size_t i = 0; i < count; i++)
+        fprintf(stream, "%c%.1f %.1f", i == 0 ? 'M' : 'L', x_of(p, p->setup->arms[arms[i]].error),
+                y_of(p, band_of(p, arms[i]).mean));
+    fputs("\"/>\n", stream);
+    for (size_t i = 0; i < count; i++)
+        fprintf(stream, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n",
+                x_of(p, p->setup->arms[arms[i]].error), y_of(p, band_of(p, arms[i]).mean), colour);
+}
+
+/* Points, from the right to the left. A name that would touch the one before stands above it, at the end of a line that
+ * crosses none, since those below begin further right. */
+static void put_predictors(FILE *stream, const panel *p)
+{
+    enum { NAME_W = 80 };
+    size_t arms[EX_MAX_ARMS], count = 0;
+    for (size_t arm = 0; arm < p->setup->arm_count; arm++) {
+        if (p->setup->arms[arm].kind != EX_PREDICTED) continue;
+        size_t i = count++;
+        for (; i > 0 && p->setup->arms[arms[i - 1]].error < p->setup->arms[arm].error; i--) arms[i] = arms[i - 1];
+        arms[i] = arm;
+    }
+    double name_x = INFINITY, name_y = 0;
+    for (size_t i = 0; i < count; i++) {
+        const ex_arm *a = &p->setup->arms[arms[i]];
+        ex_band band = band_of(p, arms[i]);
+        double x = x_of(p, a->error), y = y_of(p, band.mean);
+        name_y = name_x - x < NAME_W ? fmin(y - 10, name_y - 13) : y - 10;
+        name_x = x;
+        fprintf(stream,
+                "<path d=\"M%.1f %.1fV%.1f\" stroke=\"%s\"/><path d=\"M%.1f %.1fV%.1f\" stroke=\"%s\" "
+                "stroke-width=\".5\"/><rect x=\"%.1f\" y=\"%.1f\" width=\"8\" height=\"8\" fill=\"%s\"/>"
+                "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">",
+                x, y_of(p, fmin(band.high, p->most_ratio)), y_of(p, band.low), predictor_colour, x, y, name_y - 8,
+                predictor_colour, x - 4, y - 4, predictor_colour, x + 3, name_y, predictor_colour);
+        put_text(stream, p->setup->predictions.names[a->column]);
+        fputs("</text>\n", stream);
+    }
+}
+
+/* Lines across, with names that are moved apart where they would touch: from the lowest up. */
+static void put_blind(FILE *stream, const panel *p)
+{
+    size_t arms[EX_MAX_ARMS], count = 0;
+    for (size_t arm = 0; arm < p->setup->arm_count; arm++) {
+        if (p->setup->arms[arm].kind != EX_BLIND) continue;
+        size_t i = count++;
+        for (; i > 0 && band_of(p, arms[i - 1]).mean > band_of(p, arm).mean; i--) arms[i] = arms[i - 1];
+        arms[i] = arm;
+    }
+    double name_y = INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        ex_band band = band_of(p, arms[i]);
+        if (band.mean > p->most_ratio) {
+            name_y = fmin(p->top + 6, name_y - 13);
+            fprintf(stream, "<text x=\"%g\" y=\"%.1f\" fill=\"%s\">↑ %s %.1f</text>\n", p->left + PANEL_W + NAMES,
+                    name_y, blind_colour, p->setup->arms[arms[i]].label, band.mean);
+            continue;
+        }
+        double y = y_of(p, band.mean), high = y_of(p, fmin(band.high, p->most_ratio)), low = y_of(p, band.low);
+        name_y = fmin(y + 4, name_y - 13);
+        fprintf(stream,
+                "<rect x=\"%g\" y=\"%.1f\" width=\"%d\" height=\"%.1f\" fill=\"%s\" opacity=\".08\"/>"
+                "<path d=\"M%g %.1fh%d\" stroke=\"%s\" stroke-dasharray=\"%zu 3\"/>"
+                "<text x=\"%g\" y=\"%.1f\" fill=\"%s\">%s %.2f</text>\n",
+                p->left, high, PANEL_W, low - high, blind_colour, p->left, y, PANEL_W, blind_colour, 3 + 4 * i,
+                p->left + PANEL_W + NAMES, name_y, blind_colour, p->setup->arms[arms[i]].label, band.mean);
+    }
+}
+
+static void put_legend(FILE *stream)
+{
+    static const char *const texts[] = {"SRSF, step times mispredicted (log-normal, median one)",
+                                        "SRSF, totals mispredicted, never corrected"};
+    for (size_t i = 0; i < 2; i++)
+        fprintf(stream, "<path d=\"M%zu 46h24\" stroke=\"%s\" stroke-width=\"2\"/><text x=\"%zu\" y=\"50\">%s</text>\n",
+                LEFT + i * 400, curve_colours[i], LEFT + 30 + i * 400, texts[i]);
+}
+
+void ex_print_svg(FILE *stream, const ex_setup *setup, const ex_results *results)
+{
+    int width = LEFT + (int)setup->trace_count * (PANEL_W + GAP_X), height = TOP + EX_LOADS * (PANEL_H + GAP_Y);
+    fprintf(stream,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
+            "font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
+            "<text x=\"%d\" y=\"24\" font-size=\"15\" font-weight=\"bold\">What mispredicted durations cost: mean "
+            "completion time over that of exact SRSF</text>\n",
+            width, height, LEFT);
+    put_legend(stream);
+    for (size_t load = 0; load < EX_LOADS; load++) {
+        for (size_t trace = 0; trace < setup->trace_count; trace++) {
+            panel p = {.setup = setup,
+                       .results = results,
+                       .load = load,
+                       .trace = trace,
+                       .left = LEFT + (double)trace * (PANEL_W + GAP_X),
+                       .top = TOP + (double)load * (PANEL_H + GAP_Y)};
+            set_scale(&p);
+            put_axes(stream, &p);
+            put_blind(stream, &p);
+            put_curve(stream, &p, EX_TOTAL);
+            put_curve(stream, &p, EX_SCALE);
+            put_predictors(stream, &p);
+        }
+    }
+    fprintf(stream,
+            "<text x=\"%d\" y=\"%d\">Mean error of the estimate. Bands: 95 %% confidence of the mean over %zu windows "
+            "of %zu jobs on %d GPUs; %zu seeds.</text>\n</svg>\n",
+            LEFT, height - 12, setup->windows, setup->jobs, setup->gpus, setup->seeds);
+}

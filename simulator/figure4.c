@@ -1,0 +1,140 @@
+/* figure4.c — mdot-figure4: the survey's experiment in one command. Writes PREFIX.md, PREFIX.json and PREFIX.svg. */
+#include "simulator/experiment/experiment.h"
+#include "simulator/report/report.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: mdot-figure4 NAME=TRACE.csv… --out PREFIX [OPTION]…\n"
+    "\n"
+    "Shortest remaining service first under mispredicted durations, and policies that know none, on windows of "
+    "traces:\n"
+    "writes PREFIX.md, PREFIX.json and PREFIX.svg.\n"
+    "\n"
+    "  --predictions FILE  network,…,step_ms,PREDICTOR,…: jobs are drawn from these networks, and each predictor is an "
+    "arm\n"
+    "  --gpus N            of the pool (default 64)\n"
+    "  --windows N         of each trace (default 5)\n"
+    "  --jobs N            of a window (default 10000)\n"
+    "  --load L            to which submit times are stretched, beside windows as they are (default 0.9)\n"
+    "  --seeds N           of random errors (default 3)\n";
+
+static bool parse(const char *option, const char *text, double least, double most, double *out_value)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value >= least && value <= most)) {
+        fprintf(stderr, "mdot-figure4: --%s: \"%s\" is no number from %g to %g\n", option, text, least, most);
+        return false;
+    }
+    *out_value = value;
+    return true;
+}
+
+static bool add_trace(char *text, ex_setup *setup)
+{
+    char *sign = strchr(text, '=');
+    if (sign == NULL || sign == text || sign[1] == '\0' || setup->trace_count == EX_MAX_TRACES) {
+        fprintf(stderr, "mdot-figure4: traces are NAME=FILE, at most %d: \"%s\"\n", EX_MAX_TRACES, text);
+        return false;
+    }
+    *sign = '\0';
+    setup->trace_names[setup->trace_count] = text;
+    setup->trace_paths[setup->trace_count++] = sign + 1;
+    return true;
+}
+
+static bool read_line(int argc, char **argv, ex_setup *setup, const char **out_predictions, const char **out_prefix)
+{
+    static const struct option options[] = {
+        {"predictions", required_argument, NULL, 'p'}, {"out", required_argument, NULL, 'o'},
+        {"gpus", required_argument, NULL, 'g'},        {"windows", required_argument, NULL, 'w'},
+        {"jobs", required_argument, NULL, 'j'},        {"load", required_argument, NULL, 'l'},
+        {"seeds", required_argument, NULL, 's'},       {0}};
+    double gpus = 64, windows = 5, jobs = 10000, load = .9, seeds = 3;
+    bool is_right = true;
+    for (int option; is_right && (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        switch (option) {
+        case 'p':
+            *out_predictions = optarg;
+            break;
+        case 'o':
+            *out_prefix = optarg;
+            break;
+        case 'g':
+            is_right = parse("gpus", optarg, 1, 1 << 20, &gpus);
+            break;
+        case 'w':
+            is_right = parse("windows", optarg, 1, 32, &windows);
+            break;
+        case 'j':
+            is_right = parse("jobs", optarg, 2, 1e7, &jobs);
+            break;
+        case 'l':
+            is_right = parse("load", optarg, 1e-3, 1e3, &load);
+            break;
+        case 's':
+            is_right = parse("seeds", optarg, 1, 1000, &seeds);
+            break;
+        default:
+            is_right = false;
+        }
+    }
+    while (is_right && optind < argc) is_right = add_trace(argv[optind++], setup);
+    setup->gpus = (int)gpus;
+    setup->windows = (size_t)windows;
+    setup->jobs = (size_t)jobs;
+    setup->seeds = (size_t)seeds;
+    setup->loads[1] = load;
+    return is_right && setup->trace_count > 0 && *out_prefix != NULL;
+}
+
+static mdot_status write_file(const char *prefix, const char *suffix,
+                              void (*print)(FILE *stream, const ex_setup *setup, const ex_results *results),
+                              const ex_setup *setup, const ex_results *results, mdot_error *err)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s.%s", prefix, suffix) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
+    FILE *file = NULL;
+    mdot_status status = sc_open_output(path, &file, err);
+    if (status == MDOT_OK) {
+        print(file, setup, results);
+        bool is_right = ferror(file) == 0;
+        if (fclose(file) != 0 || !is_right) status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+    }
+    free(path);
+    return status;
+}
+
+static void show_progress(void *user, size_t done, size_t total)
+{
+    (void)user;
+    fprintf(stderr, "\r%zu of %zu windows%s", done, total, done == total ? "\r\033[K" : "");
+}
+
+int main(int argc, char **argv)
+{
+    ex_setup setup = {0};
+    ex_results results = {0};
+    const char *predictions = NULL, *prefix = NULL;
+    if (!read_line(argc, argv, &setup, &predictions, &prefix)) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    mdot_error err = {0};
+    mdot_status status = MDOT_OK;
+    if (predictions != NULL) status = ex_predictions_read(predictions, &setup.predictions, &err);
+    if (status == MDOT_OK) status = ex_list_arms(&setup, &err);
+    if (status == MDOT_OK) status = ex_run(&setup, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, &results, &err);
+    if (status == MDOT_OK) status = write_file(prefix, "md", ex_print_table, &setup, &results, &err);
+    if (status == MDOT_OK) status = write_file(prefix, "json", ex_print_json, &setup, &results, &err);
+    if (status == MDOT_OK) status = write_file(prefix, "svg", ex_print_svg, &setup, &results, &err);
+    if (status != MDOT_OK) fprintf(stderr, "mdot-figure4: %s\n", err.message);
+    ex_results_free(&results);
+    ex_predictions_free(&setup.predictions);
+    return status == MDOT_OK ? 0 : 1;
+}

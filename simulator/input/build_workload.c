@@ -1,0 +1,182 @@
+/* build_workload.c — a workload grows job by job, is put in order and cut to what is simulated. */
+#include "simulator/core/random.h"
+#include "simulator/input/input.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* `items`, with room for one more behind `count`: doubled at every power of two. NULL: no memory, `items` is as
+ * before. */
+static void *grow(void *items, size_t count, size_t size)
+{
+    if ((count & (count - 1)) != 0) return items;
+    return count > SIZE_MAX / 2 / size ? NULL : realloc(items, (count > 0 ? 2 * count : 1) * size);
+}
+
+mdot_status sc_workload_add(sc_workload *workload, sc_job job, mdot_error *err)
+{
+    sc_job *jobs = workload->job_count < SC_NONE ? grow(workload->jobs, workload->job_count, sizeof *jobs) : NULL;
+    if (jobs == NULL || job.id == NULL) {
+        if (jobs != NULL) workload->jobs = jobs;
+        free(job.id);
+        free(job.group);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count + 1);
+    }
+    workload->jobs = jobs;
+    jobs[workload->job_count++] = job;
+    return MDOT_OK;
+}
+
+mdot_status sc_workload_add_kind(sc_workload *workload, const char *name, uint32_t *out_kind, mdot_error *err)
+{
+    for (size_t i = 0; i < workload->kind_count; i++) {
+        if (strcmp(workload->kinds[i].name, name) == 0) {
+            *out_kind = (uint32_t)i;
+            return MDOT_OK;
+        }
+    }
+    char *copy = strdup(name);
+    sc_kind *kinds = grow(workload->kinds, workload->kind_count, sizeof *kinds);
+    if (kinds != NULL) workload->kinds = kinds;
+    if (copy == NULL || kinds == NULL) {
+        free(copy);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu kinds of jobs", workload->kind_count + 1);
+    }
+    kinds[workload->kind_count] = (sc_kind){.name = copy};
+    *out_kind = (uint32_t)workload->kind_count++;
+    return MDOT_OK;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static mdot_status check_ids(const sc_workload *workload, const char *path, mdot_error *err)
+{
+    char **ids = calloc(workload->job_count + 1, sizeof *ids);
+    if (ids == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count);
+    for (size_t i = 0; i < workload->job_count; i++) ids[i] = workload->jobs[i].id;
+    qsort(ids, workload->job_count, sizeof *ids, by_id);
+    mdot_status status = MDOT_OK;
+    for (size_t i = 1; status == MDOT_OK && i < workload->job_count; i++)
+        if (strcmp(ids[i - 1], ids[i]) == 0)
+            status = mdot_fail(err, MDOT_MALFORMED, "%s: two jobs are called %s", path, ids[i]);
+    free(ids);
+    return status;
+}
+
+/* A stable merge of two halves that are in order. */
+static void merge(const sc_job *jobs, size_t middle, size_t count, sc_job *out)
+{
+    size_t left = 0, right = middle;
+    for (size_t i = 0; i < count; i++) {
+        bool takes_left = left < middle && (right == count || jobs[left].submit_s <= jobs[right].submit_s);
+        out[i] = takes_left ? jobs[left++] : jobs[right++];
+    }
+}
+
+static void sort_by_arrival(sc_job *jobs, sc_job *room, size_t count)
+{
+    if (count < 2) return;
+    size_t middle = count / 2;
+    sort_by_arrival(jobs, room, middle);
+    sort_by_arrival(jobs + middle, room, count - middle);
+    merge(jobs, middle, count, room);
+    memcpy(jobs, room, count * sizeof *jobs);
+}
+
+mdot_status sc_workload_finish(sc_workload *workload, const char *path, mdot_error *err)
+{
+    if (workload->job_count == 0) return mdot_fail(err, MDOT_MALFORMED, "%s: holds no jobs", path);
+    mdot_status status = check_ids(workload, path, err);
+    if (status != MDOT_OK) return status;
+    bool is_sorted = true;
+    for (size_t i = 1; i < workload->job_count; i++)
+        is_sorted &= workload->jobs[i - 1].submit_s <= workload->jobs[i].submit_s;
+    if (is_sorted) return MDOT_OK;
+    sc_job *room = calloc(workload->job_count, sizeof *room);
+    if (room == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count);
+    sort_by_arrival(workload->jobs, room, workload->job_count);
+    free(room);
+    return MDOT_OK;
+}
+
+/* ---- Windows ----------------------------------------------------------------------------------------------------- */
+
+double sc_workload_load(const sc_workload *workload, const sc_cluster *cluster)
+{
+    double gpu_s = 0;
+    for (size_t i = 0; i < workload->job_count; i++) {
+        const sc_job *job = &workload->jobs[i];
+        gpu_s += job->gpus * sc_workload_duration_s(workload, job, cluster->type_count);
+    }
+    double span_s = workload->jobs[workload->job_count - 1].submit_s - workload->jobs[0].submit_s;
+    return span_s > 0 ? gpu_s / (cluster->gpus * span_s) : INFINITY;
+}
+
+/* What is left stays in order. */
+static void drop_wide(sc_workload *workload, const sc_cluster *cluster)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < workload->job_count; i++) {
+        sc_job job = workload->jobs[i];
+        if (sc_cluster_holds(cluster, job.gpus)) {
+            workload->jobs[kept++] = job;
+        } else {
+            free(job.id);
+            free(job.group);
+        }
+    }
+    workload->job_count = kept;
+}
+
+static void cut(sc_workload *workload, size_t from, size_t count)
+{
+    for (size_t i = 0; i < workload->job_count; i++) {
+        if (i >= from && i - from < count) continue;
+        free(workload->jobs[i].id);
+        free(workload->jobs[i].group);
+    }
+    memmove(workload->jobs, workload->jobs + from, count * sizeof *workload->jobs);
+    workload->job_count = count;
+}
+
+mdot_status sc_workload_select(sc_workload *workload, const sc_cluster *cluster, const sc_window *window,
+                               mdot_error *err)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < workload->job_count; i++) left += sc_cluster_holds(cluster, workload->jobs[i].gpus);
+    if (left == 0) return mdot_fail(err, MDOT_OUT_OF_RANGE, "every job is wider than the cluster");
+    if (window->from >= left || window->count > left - window->from)
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "the window ends at job %zu, and %zu are left that fit the cluster",
+                         window->from + window->count, left);
+    drop_wide(workload, cluster);
+    cut(workload, window->from, window->count > 0 ? window->count : left - window->from);
+    double first_s = workload->jobs[0].submit_s, stretch = 1;
+    if (window->load > 0) {
+        double load = sc_workload_load(workload, cluster);
+        if (!isfinite(load))
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a load cannot be had where all jobs arrive at once");
+        stretch = load / window->load;
+    }
+    for (size_t i = 0; i < workload->job_count; i++) {
+        sc_job *job = &workload->jobs[i];
+        double submit_s = job->submit_s - first_s;
+        double stretched_s = window->load > 0 ? floor(submit_s * stretch + 0.5) : submit_s;
+        job->deadline_s += stretched_s - job->submit_s;
+        job->submit_s = stretched_s;
+    }
+    return MDOT_OK;
+}
+
+void sc_workload_give_deadlines(sc_workload *workload, const sc_cluster *cluster, double low, double high,
+                                uint64_t seed)
+{
+    for (size_t i = 0; i < workload->job_count; i++) {
+        sc_job *job = &workload->jobs[i];
+        double times = low + (high - low) * sc_random_unit(&seed);
+        job->deadline_s = job->submit_s + times * sc_workload_duration_s(workload, job, cluster->type_count);
+    }
+}

@@ -1,0 +1,190 @@
+/* pai.c — traces of Alibaba's PAI, 2020, in both of their public forms (github.com/alibaba/clusterdata,
+ * cluster-trace-gpu-v2020).
+ *
+ * pai_task_table.csv has a line a task (role) of a job, mostly without the header, which is a file of its own. A job
+ * has all GPUs of its tasks at once: inst_num · plan_gpu / 100 each, summed and rounded up. It runs from the first
+ * start of them to the last end. The table does not say when a job was submitted, which is taken to be when it started.
+ * Jobs of which a task did not end well (Terminated), has no times, or that have no GPUs are passed over, as studies of
+ * the trace do.
+ *
+ * The table of its simulator, job_id,…,num_gpu,…,submit_time,num_inst,…,duration,…, has a line a job: num_gpu, which
+ * may be a part of one, of each of num_inst instances. `user` is its group.
+ */
+#include "simulator/input/csv.h"
+#include "simulator/input/input.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_INSTANCES = 1 << 20, MAX_GPUS = 1 << 20 };
+#define MAX_SECONDS 1e12
+static const char task_header[] =
+    "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type";
+
+/* ---- The task table ---------------------------------------------------------------------------------------------- */
+
+typedef struct task {
+    const char *job; /* lent by the table */
+    size_t line;     /* for jobs of one start, order of appearance */
+    double start_s, end_s, gpus;
+    bool is_whole; /* ended well, with both times */
+} task;
+
+typedef struct tasks {
+    task *items;
+    size_t count;
+} tasks;
+
+static int by_job(const void *a, const void *b)
+{
+    const task *x = a, *y = b;
+    int order = strcmp(x->job, y->job);
+    return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+static int by_line(const void *a, const void *b)
+{
+    const task *x = a, *y = b;
+    return (x->line > y->line) - (x->line < y->line);
+}
+
+static mdot_status read_task(const sc_csv *csv, task *out, mdot_error *err)
+{
+    const char *const *field = (const char *const *)csv->field;
+    *out = (task){.job = field[0], .line = csv->line, .is_whole = strcmp(field[3], "Terminated") == 0};
+    double instances = 1, percent = 0;
+    mdot_status status = MDOT_OK;
+    if (field[0][0] == '\0') return sc_csv_fail(csv, err, "job_name is empty");
+    if (field[2][0] != '\0') status = sc_csv_number(csv, 2, 0, MAX_INSTANCES, &instances, err);
+    if (status == MDOT_OK && field[8][0] != '\0') status = sc_csv_number(csv, 8, 0, 1e6, &percent, err);
+    out->gpus = instances * percent / 100;
+    if (field[4][0] == '\0' || field[5][0] == '\0') out->is_whole = false;
+    if (status == MDOT_OK && field[4][0] != '\0') status = sc_csv_number(csv, 4, 0, MAX_SECONDS, &out->start_s, err);
+    if (status == MDOT_OK && field[5][0] != '\0') status = sc_csv_number(csv, 5, 0, MAX_SECONDS, &out->end_s, err);
+    if (status == MDOT_OK && out->is_whole && out->end_s < out->start_s)
+        status = sc_csv_fail(csv, err, "end_time is before start_time");
+    return status;
+}
+
+static mdot_status read_tasks(sc_csv *csv, tasks *out, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    bool is_row = true;
+    while (status == MDOT_OK && is_row) {
+        status = sc_csv_next(csv, &is_row, err);
+        if (status != MDOT_OK || !is_row) break;
+        if ((out->count & (out->count - 1)) == 0) {
+            task *items = realloc(out->items, (out->count > 0 ? 2 * out->count : 1) * sizeof *items);
+            if (items == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu tasks", out->count);
+            out->items = items;
+        }
+        status = read_task(csv, &out->items[out->count], err);
+        if (status == MDOT_OK) out->count++;
+    }
+    return status;
+}
+
+/* One task for each job: the whole of its tasks, which lie side by side. Those that are no jobs of GPUs go. */
+static void join_tasks(tasks *all)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < all->count;) {
+        task job = all->items[i];
+        for (i++; i < all->count && strcmp(all->items[i].job, job.job) == 0; i++) {
+            const task *next = &all->items[i];
+            job.gpus += next->gpus;
+            job.start_s = fmin(job.start_s, next->start_s);
+            job.end_s = fmax(job.end_s, next->end_s);
+            job.is_whole &= next->is_whole;
+        }
+        if (job.is_whole && job.gpus > 0) all->items[kept++] = job;
+    }
+    all->count = kept;
+}
+
+static mdot_status read_task_table(sc_csv *csv, sc_workload *workload, mdot_error *err)
+{
+    tasks all = {0};
+    mdot_status status = read_tasks(csv, &all, err);
+    if (status == MDOT_OK && all.count > 0) {
+        qsort(all.items, all.count, sizeof *all.items, by_job);
+        join_tasks(&all);
+        qsort(all.items, all.count, sizeof *all.items, by_line);
+    }
+    for (size_t i = 0; status == MDOT_OK && i < all.count; i++) {
+        const task *job = &all.items[i];
+        if (job->gpus > MAX_GPUS) {
+            status = mdot_fail(err, MDOT_MALFORMED, "%s:%zu: job %s has %g GPUs, more than %d", csv->path, job->line,
+                               job->job, job->gpus, MAX_GPUS);
+            break;
+        }
+        status = sc_workload_add(workload,
+                                 (sc_job){.id = strdup(job->job),
+                                          .submit_s = job->start_s,
+                                          .deadline_s = INFINITY,
+                                          .weight = 1,
+                                          .work = job->end_s - job->start_s,
+                                          .gpus = (int)ceil(job->gpus),
+                                          .kind = SC_NONE},
+                                 err);
+    }
+    free(all.items);
+    return status;
+}
+
+/* ---- The simulator's table --------------------------------------------------------------------------------------- */
+
+static mdot_status read_job_table(sc_csv *csv, sc_workload *workload, mdot_error *err)
+{
+    int id = sc_csv_find(csv, "job_id"), gpus = sc_csv_find(csv, "num_gpu"), user = sc_csv_find(csv, "user");
+    int instances = sc_csv_find(csv, "num_inst"), submit, duration;
+    mdot_status status = sc_csv_need(csv, "submit_time", &submit, err);
+    if (status == MDOT_OK) status = sc_csv_need(csv, "duration", &duration, err);
+    bool is_row = true;
+    while (status == MDOT_OK) {
+        double each = 0, count = 1;
+        sc_job job = {.deadline_s = INFINITY, .weight = 1, .kind = SC_NONE};
+        status = sc_csv_next(csv, &is_row, err);
+        if (status != MDOT_OK || !is_row) break;
+        if (csv->field[id][0] == '\0') return sc_csv_fail(csv, err, "job_id is empty");
+        if (csv->field[gpus][0] != '\0') status = sc_csv_number(csv, gpus, 0, MAX_INSTANCES, &each, err);
+        if (status == MDOT_OK && instances != SC_CSV_ABSENT && csv->field[instances][0] != '\0')
+            status = sc_csv_number(csv, instances, 0, 1024, &count, err);
+        if (status == MDOT_OK) status = sc_csv_number(csv, submit, 0, MAX_SECONDS, &job.submit_s, err);
+        if (status == MDOT_OK) status = sc_csv_number(csv, duration, 0, MAX_SECONDS, &job.work, err);
+        if (status == MDOT_OK && each * count > MAX_GPUS)
+            status = sc_csv_fail(csv, err, "num_gpu times num_inst is %g, more than %d", each * count, MAX_GPUS);
+        if (status != MDOT_OK || each * count <= 0) continue;
+        job.gpus = (int)ceil(each * count - 1e-9);
+        job.id = strdup(csv->field[id]);
+        if (user != SC_CSV_ABSENT && csv->field[user][0] != '\0') job.group = strdup(csv->field[user]);
+        status = sc_workload_add(workload, job, err);
+    }
+    return status;
+}
+
+mdot_status sc_read_pai(const char *path, bool *out_is_pai, sc_workload *out_workload, mdot_error *err)
+{
+    sc_csv csv;
+    mdot_status status = sc_csv_open(path, NULL, &csv, err);
+    if (status != MDOT_OK) return status;
+    bool is_job_table = sc_csv_find(&csv, "job_id") != SC_CSV_ABSENT && sc_csv_find(&csv, "num_gpu") != SC_CSV_ABSENT;
+    /* without a header: ten columns, of which the fourth is a status */
+    static const char *const statuses[] = {"Terminated", "Failed", "Running", "Waiting", "Interrupted"};
+    bool is_task_table = sc_csv_find(&csv, "job_name") == 0 && sc_csv_find(&csv, "plan_gpu") == 8;
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0] && csv.header_count == 10; i++)
+        is_task_table |= strcmp(csv.header[3], statuses[i]) == 0;
+    *out_is_pai = is_job_table || is_task_table;
+    if (is_task_table) {
+        sc_csv_close(&csv);
+        status = sc_csv_open(path, task_header, &csv, err);
+        if (status != MDOT_OK) return status;
+    }
+    if (is_task_table)
+        status = read_task_table(&csv, out_workload, err);
+    else if (is_job_table)
+        status = read_job_table(&csv, out_workload, err);
+    sc_csv_close(&csv);
+    return status;
+}

@@ -1,0 +1,139 @@
+/* throughputs.c — how fast jobs of each kind run where, from a table.
+ *
+ *     job_type,gpus,type,steps_per_s        CSV: a line for each kind, width (a power of two) and type of GPU; with a
+ *                                           column spread, how many times as long a step takes on several nodes
+ *     {"v100": {"('LM (batch size 5)', 1)": {"null": 79.3, …}, …}, …}
+ *
+ * The latter is the form of Gavel's simulation_throughputs.json, of which jobs that run alone ("null") are read; it
+ * takes json-c. Types are those of the cluster, in any case of letters; kinds are those of the trace. Others are passed
+ * over.
+ */
+#include "simulator/input/csv.h"
+#include "simulator/input/input.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#ifdef SC_HAVE_JSON
+#include <json.h>
+#endif
+
+#define MAX_SPEED 1e9
+#define MAX_SPREAD 1e3
+
+static unsigned find_type(const sc_cluster *cluster, const char *name)
+{
+    unsigned type = 0;
+    while (type < cluster->type_count && strcasecmp(cluster->types[type].name, name) != 0) type++;
+    return type;
+}
+
+static sc_kind *find_kind(const sc_workload *workload, const char *name, size_t length)
+{
+    for (size_t i = 0; i < workload->kind_count; i++)
+        if (strncmp(workload->kinds[i].name, name, length) == 0 && workload->kinds[i].name[length] == '\0')
+            return &workload->kinds[i];
+    return NULL;
+}
+
+static mdot_status read_csv(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
+{
+    sc_csv csv;
+    int kind_at, gpus_at, type_at, speed_at;
+    mdot_status status = sc_csv_open(path, NULL, &csv, err);
+    if (status != MDOT_OK) return status;
+    status = sc_csv_need(&csv, "job_type", &kind_at, err);
+    if (status == MDOT_OK) status = sc_csv_need(&csv, "gpus", &gpus_at, err);
+    if (status == MDOT_OK) status = sc_csv_need(&csv, "type", &type_at, err);
+    if (status == MDOT_OK) status = sc_csv_need(&csv, "steps_per_s", &speed_at, err);
+    int spread_at = sc_csv_find(&csv, "spread");
+    for (bool is_row = true; status == MDOT_OK;) {
+        int gpus;
+        double speed, spread = 0;
+        status = sc_csv_next(&csv, &is_row, err);
+        if (status != MDOT_OK || !is_row) break;
+        status = sc_csv_whole(&csv, gpus_at, 1, 1 << (SC_WIDTHS - 1), &gpus, err);
+        if (status == MDOT_OK) status = sc_csv_number(&csv, speed_at, 0, MAX_SPEED, &speed, err);
+        if (status == MDOT_OK && spread_at != SC_CSV_ABSENT && csv.field[spread_at][0] != '\0')
+            status = sc_csv_number(&csv, spread_at, 1, MAX_SPREAD, &spread, err);
+        if (status != MDOT_OK) break;
+        unsigned width = sc_width_of(gpus), type = find_type(cluster, csv.field[type_at]);
+        sc_kind *kind = find_kind(workload, csv.field[kind_at], strlen(csv.field[kind_at]));
+        if (width == SC_WIDTHS) {
+            status = sc_csv_fail(&csv, err, "gpus is %d, which is no power of two", gpus);
+        } else if (kind != NULL && type < cluster->type_count) {
+            kind->speed[type][width] = speed;
+            kind->spread[type][width] = spread;
+        }
+    }
+    sc_csv_close(&csv);
+    return status;
+}
+
+#ifdef SC_HAVE_JSON
+
+/* "('LM (batch size 5)', 2)" → its kind, or NULL, and 2. */
+static sc_kind *split_key(const sc_workload *workload, const char *key, int *out_gpus)
+{
+    const char *end = strrchr(key, '\'');
+    if (strncmp(key, "('", 2) != 0 || end == NULL || end < key + 2 || sscanf(end, "', %d)", out_gpus) != 1) return NULL;
+    return find_kind(workload, key + 2, (size_t)(end - key - 2));
+}
+
+static mdot_status read_type(const char *path, const sc_workload *workload, struct json_object *table, unsigned type,
+                             mdot_error *err)
+{
+    json_object_object_foreach(table, key, row)
+    {
+        int gpus;
+        struct json_object *alone;
+        sc_kind *kind = split_key(workload, key, &gpus);
+        if (kind == NULL || sc_width_of(gpus) == SC_WIDTHS) continue;
+        double speed = json_object_is_type(row, json_type_object) && json_object_object_get_ex(row, "null", &alone)
+                           ? json_object_get_double(alone)
+                           : -1;
+        if (!(speed >= 0 && speed <= MAX_SPEED))
+            return mdot_fail(err, MDOT_MALFORMED, "%s: %s has no throughput alone (\"null\")", path, key);
+        kind->speed[type][sc_width_of(gpus)] = speed;
+    }
+    return MDOT_OK;
+}
+
+static mdot_status read_json(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
+{
+    struct json_object *all = json_object_from_file(path);
+    mdot_status status = MDOT_OK;
+    if (all == NULL) return mdot_fail(err, MDOT_MALFORMED, "%s: %s", path, json_util_get_last_err());
+    if (!json_object_is_type(all, json_type_object)) {
+        status = mdot_fail(err, MDOT_MALFORMED, "%s: no table of types", path);
+    } else {
+        json_object_object_foreach(all, name, table)
+        {
+            unsigned type = find_type(cluster, name);
+            if (status == MDOT_OK && type < cluster->type_count && json_object_is_type(table, json_type_object))
+                status = read_type(path, workload, table, type, err);
+        }
+    }
+    json_object_put(all);
+    return status;
+}
+
+#else
+
+static mdot_status read_json(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
+{
+    (void)cluster, (void)workload;
+    return mdot_fail(err, MDOT_UNSUPPORTED, "%s: built without json-c (libjson-c-dev), which reads it", path);
+}
+
+#endif
+
+mdot_status sc_read_throughputs(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
+{
+    size_t length = strlen(path);
+    bool is_json = length > 5 && strcmp(path + length - 5, ".json") == 0;
+    return is_json ? read_json(path, cluster, workload, err) : read_csv(path, cluster, workload, err);
+}

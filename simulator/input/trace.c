@@ -1,0 +1,96 @@
+/* trace.c — mdot's own form of traces, and which form a file has.
+ *
+ *     job_id,submit_s,gpus,duration_s        seconds on so many GPUs
+ *     job_id,submit_s,gpus,job_type,steps    of a kind whose speed a table has
+ *
+ * with gpus or scale_factor as the name of that column; and, where a policy or an estimate needs them: deadline_s (on
+ * the clock of submit_s), weight, group.
+ */
+#include "simulator/input/csv.h"
+#include "simulator/input/input.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_GPUS = 1 << 20 };
+#define MAX_SPREAD 1e3
+#define MAX_SECONDS 1e12 /* whole seconds are exact far beyond, with room for sums */
+
+typedef struct columns {
+    int id, submit, gpus, duration, type, steps, deadline, weight, group, spread;
+} columns;
+
+static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err)
+{
+    *out = (columns){.duration = sc_csv_find(csv, "duration_s"),
+                     .type = sc_csv_find(csv, "job_type"),
+                     .steps = sc_csv_find(csv, "steps"),
+                     .deadline = sc_csv_find(csv, "deadline_s"),
+                     .weight = sc_csv_find(csv, "weight"),
+                     .group = sc_csv_find(csv, "group"),
+                     .spread = sc_csv_find(csv, "spread"),
+                     .gpus = sc_csv_find(csv, "scale_factor")};
+    mdot_status status = sc_csv_need(csv, "job_id", &out->id, err);
+    if (status == MDOT_OK) status = sc_csv_need(csv, "submit_s", &out->submit, err);
+    if (status == MDOT_OK && out->gpus == SC_CSV_ABSENT) status = sc_csv_need(csv, "gpus", &out->gpus, err);
+    if (status == MDOT_OK && out->type == SC_CSV_ABSENT) status = sc_csv_need(csv, "duration_s", &out->duration, err);
+    if (status == MDOT_OK && out->type != SC_CSV_ABSENT) status = sc_csv_need(csv, "steps", &out->steps, err);
+    return status;
+}
+
+static mdot_status read_job(sc_workload *workload, const sc_csv *csv, const columns *at, mdot_error *err)
+{
+    sc_job job = {.deadline_s = INFINITY, .weight = 1, .kind = SC_NONE};
+    if (csv->field[at->id][0] == '\0') return sc_csv_fail(csv, err, "job_id is empty");
+    mdot_status status = sc_csv_number(csv, at->submit, 0, MAX_SECONDS, &job.submit_s, err);
+    if (status == MDOT_OK) status = sc_csv_whole(csv, at->gpus, 1, MAX_GPUS, &job.gpus, err);
+    if (status == MDOT_OK && at->type == SC_CSV_ABSENT)
+        status = sc_csv_number(csv, at->duration, 0, MAX_SECONDS, &job.work, err);
+    if (status == MDOT_OK && at->type != SC_CSV_ABSENT) {
+        status = sc_csv_number(csv, at->steps, 1, MAX_SECONDS, &job.work, err);
+        if (status == MDOT_OK && job.work != floor(job.work))
+            status = sc_csv_fail(csv, err, "steps is no whole number: \"%.40s\"", csv->field[at->steps]);
+        if (status == MDOT_OK) status = sc_workload_add_kind(workload, csv->field[at->type], &job.kind, err);
+    }
+    if (status == MDOT_OK && at->deadline != SC_CSV_ABSENT && csv->field[at->deadline][0] != '\0')
+        status = sc_csv_number(csv, at->deadline, job.submit_s, MAX_SECONDS, &job.deadline_s, err);
+    if (status == MDOT_OK && at->weight != SC_CSV_ABSENT && csv->field[at->weight][0] != '\0')
+        status = sc_csv_number(csv, at->weight, 1e-6, 1e6, &job.weight, err);
+    if (status == MDOT_OK && at->spread != SC_CSV_ABSENT && csv->field[at->spread][0] != '\0')
+        status = sc_csv_number(csv, at->spread, 1, MAX_SPREAD, &job.spread, err);
+    if (status != MDOT_OK) return status;
+    job.id = strdup(csv->field[at->id]);
+    if (at->group != SC_CSV_ABSENT && csv->field[at->group][0] != '\0') job.group = strdup(csv->field[at->group]);
+    return sc_workload_add(workload, job, err);
+}
+
+static mdot_status read_own(const char *path, sc_workload *workload, mdot_error *err)
+{
+    sc_csv csv;
+    columns at;
+    mdot_status status = sc_csv_open(path, NULL, &csv, err);
+    if (status != MDOT_OK) return status;
+    status = find_columns(&csv, &at, err);
+    bool is_row = true;
+    while (status == MDOT_OK && is_row) {
+        status = sc_csv_next(&csv, &is_row, err);
+        if (status == MDOT_OK && is_row) status = read_job(workload, &csv, &at, err);
+    }
+    sc_csv_close(&csv);
+    return status;
+}
+
+mdot_status sc_read_trace(const char *path, sc_workload *out_workload, mdot_error *err)
+{
+    sc_workload workload = {0};
+    bool is_pai = false;
+    mdot_status status = sc_read_pai(path, &is_pai, &workload, err);
+    if (status == MDOT_OK && !is_pai) status = read_own(path, &workload, err);
+    if (status == MDOT_OK) status = sc_workload_finish(&workload, path, err);
+    if (status == MDOT_OK)
+        *out_workload = workload;
+    else
+        sc_workload_free(&workload);
+    return status;
+}

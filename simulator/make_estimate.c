@@ -1,0 +1,71 @@
+/* make_estimate.c — from --estimate, --factors and --upper to an estimator. */
+#include "simulator/make_estimate.h"
+#include "simulator/estimate/estimators.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *sc_name_estimate(const sc_request *request)
+{
+    if (request->factors_path != NULL) return "factors";
+    return request->estimate != NULL ? request->estimate : "oracle";
+}
+
+mdot_status sc_make_estimator(const sc_request *request, const sc_workload *workload, sc_estimator *out_estimator,
+                              sc_errors *out_errors, mdot_error *err)
+{
+    const char *name = sc_name_estimate(request);
+    bool learns = strcmp(name, "history") == 0;
+    *out_errors = request->has_errors ? request->errors : learns ? SC_ERRORS_TOTAL : SC_ERRORS_SCALE;
+    if (request->factors_path != NULL) {
+        double *factors;
+        mdot_status status = sc_read_factors(request->factors_path, workload, &factors, err);
+        return status == MDOT_OK ? sc_estimator_make_fixed(factors, out_estimator, err) : status;
+    }
+    if (learns) return sc_estimator_make_history(workload, out_estimator, err);
+    if (strncmp(name, "error:", 6) == 0) {
+        char *end;
+        double error = strtod(name + 6, &end);
+        if (end != name + 6 && *end == '\0' && error >= 0 && error <= 2)
+            return sc_estimator_make_errors(workload->job_count, error, request->seed, out_estimator, err);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--estimate error:M takes a mean error from 0 to 2, not \"%s\"",
+                         name + 6);
+    }
+    if (strcmp(name, "oracle") != 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no estimate \"%s\": oracle, history, error:M", name);
+    *out_estimator = sc_estimator_oracle();
+    return MDOT_OK;
+}
+
+/* Where a prediction is f times the truth, f = exp(σ z), 95 % of jobs take at most exp(1.645 σ) times the
+ * prediction. */
+static double upper_of(const sc_request *request)
+{
+    static const double quantile = 1.645;
+    const char *name = sc_name_estimate(request);
+    if (request->upper > 0) return request->upper;
+    return strncmp(name, "error:", 6) == 0 ? exp(quantile * sc_error_sigma(strtod(name + 6, NULL))) : 1;
+}
+
+mdot_status sc_make_upper_quantiles(const sc_request *request, const sc_workload *workload, double **out_believed_s,
+                                    mdot_error *err)
+{
+    sc_estimator estimator = {0};
+    sc_errors errors;
+    double *believed_s = calloc(workload->job_count + 1, sizeof *believed_s);
+    if (believed_s == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count);
+    mdot_status status = sc_make_estimator(request, workload, &estimator, &errors, err);
+    if (status == MDOT_OK && estimator.learn != NULL)
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "--idle takes estimates that do not learn");
+    for (uint32_t i = 0; status == MDOT_OK && i < workload->job_count; i++) {
+        double work_s = workload->jobs[i].work;
+        believed_s[i] = upper_of(request) * work_s * estimator.factor(estimator.self, workload, i, work_s);
+    }
+    sc_estimator_destroy(&estimator);
+    if (status == MDOT_OK)
+        *out_believed_s = believed_s;
+    else
+        free(believed_s);
+    return status;
+}

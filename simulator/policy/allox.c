@@ -1,0 +1,100 @@
+/* allox.c — AlloX (Le et al., EuroSys 2020): jobs of one GPU matched to machines and positions so that the sum of
+ * completion times is least, and the first of each machine runs.
+ *
+ * As Gavel's simulation has it: in rounds; who has a machine keeps it, and the others are matched to the machines that
+ * are free. Left out: the paper's fairness (its alpha, the share of jobs that is looked at) and its profiler of run
+ * times, whose place an estimate takes.
+ */
+#include "simulator/policy/policies.h"
+#include "simulator/policy/rounds.h"
+#include "simulator/solve/matching.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct matching { /* of the jobs that have no machine yet */
+    size_t *jobs;         /* their places in the problem */
+    double *time_s;
+    sc_match *matches;
+} matching;
+
+static void free_matching(matching *m)
+{
+    free(m->jobs);
+    free(m->time_s);
+    free(m->matches);
+}
+
+/* The first on each machine is the one that is farthest from the end: of a type with n machines, n of highest
+ * position. */
+static void start_first(const matching *m, size_t count, size_t types, double *machines, double *shares)
+{
+    for (size_t type = 0; type < types; type++) {
+        for (; machines[type] > 0; machines[type]--) {
+            size_t first = count;
+            for (size_t i = 0; i < count; i++) {
+                bool is_taken = shares[m->jobs[i] * types + type] > 0;
+                if (m->matches[i].type != type || is_taken) continue;
+                if (first == count || m->matches[i].from_end > m->matches[first].from_end) first = i;
+            }
+            if (first == count) break;
+            shares[m->jobs[first] * types + type] = 1;
+        }
+    }
+}
+
+static mdot_status allocate(const sc_round_problem *problem, double *shares, mdot_error *err)
+{
+    const sc_shares *p = &problem->shares;
+    double machines[SC_MAX_TYPES], sum_s;
+    size_t count = 0;
+    matching m = {calloc(p->jobs, sizeof *m.jobs), calloc(p->jobs * p->types, sizeof *m.time_s),
+                  calloc(p->jobs, sizeof *m.matches)};
+    mdot_status status = MDOT_OK;
+    if (m.jobs == NULL || m.time_s == NULL || m.matches == NULL)
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to match %zu jobs", p->jobs);
+    memcpy(machines, p->gpus, p->types * sizeof *machines);
+    memset(shares, 0, p->jobs * p->types * sizeof *shares);
+    for (size_t i = 0; status == MDOT_OK && i < p->jobs; i++) {
+        size_t had = 0; /* the type on which it has a machine */
+        while (had < p->types && problem->previous[i * p->types + had] == 0) had++;
+        if (p->scale[i] != 1) {
+            status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy allox is for jobs of one GPU: job %s has %g",
+                               problem->view->workload->jobs[problem->jobs[i]].id, p->scale[i]);
+        } else if (had < p->types) {
+            shares[i * p->types + had] = 1;
+            machines[had]--;
+        } else {
+            for (size_t type = 0; type < p->types; type++) {
+                double speed = p->speed[i * p->types + type];
+                m.time_s[count * p->types + type] = speed > 0 ? p->remaining[i] / speed : INFINITY;
+            }
+            m.jobs[count++] = i;
+        }
+    }
+    double free_machines = 0;
+    for (size_t type = 0; type < p->types; type++) free_machines += machines[type];
+    if (status == MDOT_OK && count > 0 && free_machines > 0) {
+        status = sc_match_jobs(count, p->types, m.time_s, machines, p->limit_s, m.matches, &sum_s, err);
+        if (status == MDOT_OK) start_first(&m, count, p->types, machines, shares);
+    }
+    free_matching(&m);
+    return status;
+}
+
+static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
+{
+    return sc_rounds_create(view, allocate, true, out_self, err);
+}
+
+const sc_policy sc_policy_allox = {
+    .name = "allox",
+    .summary = "min-cost matching of jobs of one GPU to machines and positions (AlloX)",
+    .round_s = SC_ROUND_S,
+    .uses_types = true,
+    .needs_kinds = true,
+    .create = create,
+    .decide = sc_rounds_decide,
+    .destroy = sc_rounds_destroy,
+};

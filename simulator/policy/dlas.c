@@ -1,0 +1,99 @@
+/* dlas.c — discretised least attained service: Tiresias' policy where nothing is known of durations (Gu et al., NSDI
+ * 2019), as its simulator decides: three levels, limits of 3250 and 7200 attained GPU-seconds, no promotion of jobs
+ * that starve. Of the paper it leaves out that promotion (off in the published runs) and placement by skew.
+ *
+ * Levels are lists. A job that has reached its level's limit joins the end of the next one, one level an event; GPUs go
+ * to each job that fits, the first list first; then those that run stand in front of their list, in its order.
+ *
+ * All lists are one order whose key is the level.
+ */
+#include "simulator/policy/policies.h"
+#include "simulator/policy/queue.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { LEVELS = 3 };
+static const double limits_gpu_s[LEVELS - 1] = {3250, 7200};
+
+typedef struct dlas {
+    sc_order *order;
+    uint32_t *running; /* in order of arrival */
+} dlas;
+
+static void destroy(void *memory)
+{
+    dlas *self = memory;
+    if (self == NULL) return;
+    sc_order_destroy(self->order);
+    free(self->running);
+    free(self);
+}
+
+static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
+{
+    dlas *self = calloc(1, sizeof *self);
+    if (self != NULL) self->running = calloc((size_t)view->cluster->gpus, sizeof *self->running);
+    mdot_status status = MDOT_OK;
+    if (self == NULL || self->running == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+    if (status == MDOT_OK) status = sc_order_create(view->workload, &self->order, err);
+    if (status == MDOT_OK)
+        *out_self = self;
+    else
+        destroy(self);
+    return status;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void demote(dlas *self, const sc_view *view)
+{
+    for (size_t i = 0; i < view->running_count; i++) self->running[i] = view->running[i];
+    qsort(self->running, view->running_count, sizeof *self->running, by_number);
+    for (size_t i = 0; i < view->running_count; i++) {
+        uint32_t job = self->running[i];
+        int level = (int)sc_order_key(self->order, job);
+        if (level + 1 < LEVELS && view->states[job].attained_gpu_s >= limits_gpu_s[level])
+            sc_order_put_last(self->order, job, level + 1);
+    }
+}
+
+/* When the first of the jobs that were granted GPUs reaches its level's limit, on whole seconds. */
+static double next_demotion_s(const dlas *self, const sc_view *view, const sc_plan *plan)
+{
+    double next_s = INFINITY;
+    for (size_t i = 0; i < plan->grant_count; i++) {
+        uint32_t job = plan->grants[i].job;
+        int level = (int)sc_order_key(self->order, job);
+        if (level + 1 == LEVELS) continue;
+        double missing_gpu_s = limits_gpu_s[level] - view->states[job].attained_gpu_s;
+        next_s = fmin(next_s, view->now_s + fmax(0, ceil(missing_gpu_s / plan->grants[i].gpus)));
+    }
+    return next_s;
+}
+
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    (void)err;
+    dlas *self = memory;
+    for (size_t i = 0; i < view->completed_count; i++) sc_order_remove(self->order, view->completed[i]);
+    for (size_t i = 0; i < view->arrived_count; i++) sc_order_put_last(self->order, view->arrived[i], 0);
+    demote(self, view);
+    sc_queue_fill(self->order, view, plan);
+    for (size_t i = plan->grant_count; i-- > 0;)
+        sc_order_put_first(self->order, plan->grants[i].job, sc_order_key(self->order, plan->grants[i].job));
+    plan->wake_s = next_demotion_s(self, view, plan);
+    return MDOT_OK;
+}
+
+const sc_policy sc_policy_dlas = {
+    .name = "dlas",
+    .summary = "least attained service first in three levels (Tiresias, durations unknown)",
+    .create = create,
+    .decide = decide,
+    .destroy = destroy,
+};

@@ -1,0 +1,235 @@
+/* elasticflow.c — ElasticFlow (Gu et al., ASPLOS 2023): jobs with deadlines, admitted only where all admitted ones
+ * still meet theirs, as wide as they need to be, wider where GPUs are left.
+ *
+ * What it takes from the paper: slots of 60 s; widths are powers of two; a job's minimum satisfactory share is the
+ * least width that, slot by slot within what is left, ends before its deadline; jobs are filled by deadline; GPUs that
+ * are left go, doubling by doubling, to the job whose GPU time grows least or shrinks most. What a restart costs is
+ * part of every plan. Jobs without a deadline get what is left.
+ *
+ * What it does not take: placement in a topology by buddy allocation, changing a job's batch size with its width, and
+ * the profiler, whose place an estimate takes. Where filling by deadline does not find a plan for all that are
+ * admitted, the plans that there are stay: so exact estimates miss no deadline, whatever restarts cost.
+ */
+#include "simulator/policy/policies.h"
+#include "simulator/policy/reservation.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double slot_s = SC_SLOT_S;
+
+typedef struct elastic {
+    sc_reservation *plans; /* of each job: what it is sure of, from the slot in which it was made */
+    double made_s;         /* begin of the slot that all plans count from */
+    uint32_t *active;      /* admitted, not completed */
+    uint32_t *pending;     /* arrived since the last slot's begin */
+    uint32_t *order;       /* room for sorting */
+    sc_reservation *fresh; /* room for plans in the making, active by active */
+    size_t active_count, pending_count;
+    sc_room room;
+    int *width; /* of each active job in this slot */
+} elastic;
+
+static void destroy(void *memory)
+{
+    elastic *self = memory;
+    if (self == NULL) return;
+    for (size_t i = 0; self->plans != NULL && i < self->active_count; i++)
+        sc_reservation_free(&self->plans[self->active[i]]);
+    free(self->plans);
+    free(self->active);
+    free(self->pending);
+    free(self->order);
+    free(self->fresh);
+    free(self->width);
+    sc_room_free(&self->room);
+    free(self);
+}
+
+static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
+{
+    size_t jobs = view->workload->job_count + 1;
+    elastic *self = calloc(1, sizeof *self);
+    if (self != NULL) {
+        self->plans = calloc(jobs, sizeof *self->plans);
+        self->active = calloc(jobs, sizeof *self->active);
+        self->pending = calloc(jobs, sizeof *self->pending);
+        self->order = calloc(jobs, sizeof *self->order);
+        self->fresh = calloc(jobs, sizeof *self->fresh);
+        self->width = calloc(jobs, sizeof *self->width);
+    }
+    if (self == NULL || self->plans == NULL || self->active == NULL || self->pending == NULL || self->order == NULL ||
+        self->fresh == NULL || self->width == NULL) {
+        destroy(self);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+    }
+    *out_self = self;
+    return MDOT_OK;
+}
+
+/* ---- Admission --------------------------------------------------------------------------------------------------- */
+
+static bool has_deadline(const sc_view *view, uint32_t job)
+{
+    return isfinite(view->workload->jobs[job].deadline_s);
+}
+
+/* A place in `order` for a job, by its deadline. */
+static void sort_in(const sc_view *view, uint32_t *order, size_t count, uint32_t job)
+{
+    size_t i = count;
+    double deadline_s = view->workload->jobs[job].deadline_s;
+    for (; i > 0 && view->workload->jobs[order[i - 1]].deadline_s > deadline_s; i--) order[i] = order[i - 1];
+    order[i] = job;
+}
+
+/* Plans for all admitted jobs and `added` (SC_NONE: none), by deadline. False: one of them would be late, and nothing
+ * has changed. */
+static mdot_status fill_anew(elastic *self, const sc_view *view, uint32_t added, bool *out_fits, mdot_error *err)
+{
+    size_t count = 0, made = 0;
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; i < self->active_count; i++)
+        if (has_deadline(view, self->active[i])) sort_in(view, self->order, count++, self->active[i]);
+    if (added != SC_NONE) sort_in(view, self->order, count++, added);
+    sc_room_clear(&self->room, view->cluster->gpus);
+    *out_fits = true;
+    while (made < count && *out_fits && status == MDOT_OK) {
+        status = sc_reservation_make(view, self->order[made], &self->room, &self->fresh[made], out_fits, err);
+        if (status == MDOT_OK && *out_fits) made++;
+    }
+    if (status == MDOT_OK && *out_fits) {
+        for (size_t i = 0; i < count; i++) {
+            sc_reservation_free(&self->plans[self->order[i]]);
+            self->plans[self->order[i]] = self->fresh[i];
+        }
+    } else {
+        for (size_t i = 0; i < made; i++) sc_reservation_free(&self->fresh[i]);
+    }
+    return status;
+}
+
+/* A plan for `added` in what the plans leave that there are. */
+static mdot_status fit_in(elastic *self, const sc_view *view, uint32_t added, bool *out_fits, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    sc_room_clear(&self->room, view->cluster->gpus);
+    for (size_t i = 0; status == MDOT_OK && i < self->active_count; i++)
+        status = sc_room_take(&self->room, &self->plans[self->active[i]], err);
+    if (status == MDOT_OK) status = sc_reservation_make(view, added, &self->room, &self->plans[added], out_fits, err);
+    return status;
+}
+
+static mdot_status admit(elastic *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < self->pending_count; i++) {
+        uint32_t job = self->pending[i];
+        bool fits = true;
+        if (has_deadline(view, job)) {
+            status = fill_anew(self, view, job, &fits, err);
+            if (status == MDOT_OK && !fits) status = fit_in(self, view, job, &fits, err);
+        }
+        if (status == MDOT_OK && fits)
+            self->active[self->active_count++] = job;
+        else if (status == MDOT_OK)
+            sc_plan_reject(plan, job);
+    }
+    self->pending_count = 0;
+    return status;
+}
+
+/* ---- GPUs that are left ------------------------------------------------------------------------------------------ */
+
+/* What doubling a job's width in this slot does to the GPU time until its end; false where it may not be doubled: no
+ * speed is known, it does not fit, or it would end later. */
+static bool try_wider(const elastic *self, const sc_view *view, size_t i, int left, int *out_width, double *out_gain)
+{
+    uint32_t job = self->active[i];
+    int width = self->width[i], wider = sc_reservation_next_width(view, job, width);
+    if (wider == 0 || wider - width > left) return false;
+    sc_outcome now = sc_reservation_outcome(view, job, &self->plans[job], width);
+    sc_outcome then = sc_reservation_outcome(view, job, &self->plans[job], wider);
+    if (then.end_s > fmin(now.end_s, view->workload->jobs[job].deadline_s)) return false;
+    *out_width = wider;
+    *out_gain = now.end_s == INFINITY ? INFINITY : now.gpu_s - then.gpu_s;
+    return true;
+}
+
+static void hand_out_rest(elastic *self, const sc_view *view, int left)
+{
+    while (left > 0) {
+        size_t best = self->active_count;
+        double best_gain = -INFINITY, gain;
+        int best_width = 0, width;
+        for (size_t i = 0; i < self->active_count; i++) {
+            if (!try_wider(self, view, i, left, &width, &gain)) continue;
+            if (best < self->active_count && gain <= best_gain) continue;
+            best = i;
+            best_gain = gain;
+            best_width = width;
+        }
+        if (best == self->active_count) return;
+        left -= best_width - self->width[best];
+        self->width[best] = best_width;
+    }
+}
+
+/* ---- Slots ------------------------------------------------------------------------------------------------------- */
+
+static void drop_completed(elastic *self, const sc_view *view)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < self->active_count; i++) {
+        uint32_t job = self->active[i];
+        if (view->states[job].phase == SC_DONE)
+            sc_reservation_free(&self->plans[job]);
+        else
+            self->active[kept++] = job;
+    }
+    self->active_count = kept;
+}
+
+static mdot_status begin_slot(elastic *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    int left = view->cluster->gpus;
+    for (size_t i = 0; i < self->active_count; i++)
+        sc_reservation_shift(&self->plans[self->active[i]], (size_t)((view->now_s - self->made_s) / slot_s + .5));
+    self->made_s = view->now_s;
+    mdot_status status = admit(self, view, plan, err);
+    if (status != MDOT_OK) return status;
+    for (size_t i = 0; i < self->active_count; i++) {
+        self->width[i] = sc_reservation_width(&self->plans[self->active[i]]);
+        left -= self->width[i];
+    }
+    hand_out_rest(self, view, left);
+    for (size_t i = 0; i < self->active_count; i++)
+        if (self->width[i] > 0) sc_plan_run(plan, self->active[i], 0, self->width[i]);
+    return MDOT_OK;
+}
+
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    elastic *self = memory;
+    drop_completed(self, view);
+    for (size_t i = 0; i < view->arrived_count; i++) self->pending[self->pending_count++] = view->arrived[i];
+    double begun_s = floor(view->now_s / slot_s) * slot_s;
+    mdot_status status = MDOT_OK;
+    if (begun_s == view->now_s) {
+        status = begin_slot(self, view, plan, err);
+    } else {
+        for (size_t i = 0; i < view->running_count; i++)
+            sc_plan_run(plan, view->running[i], 0, view->states[view->running[i]].gpus);
+    }
+    if (self->active_count + self->pending_count > 0) plan->wake_s = begun_s + slot_s;
+    return status;
+}
+
+const sc_policy sc_policy_elasticflow = {
+    .name = "elasticflow",
+    .summary = "deadlines, admission, elastic widths in slots of 60 s (ElasticFlow)",
+    .create = create,
+    .decide = decide,
+    .destroy = destroy,
+};

@@ -1,0 +1,30 @@
+/* las.c — least attained service first, continuous: knows nothing of durations.
+ *
+ * Keys are attained GPU-seconds. While anything waits, it decides anew a quantum after the last event, so that jobs of
+ * equal service take turns.
+ */
+#include "simulator/policy/policies.h"
+#include "simulator/policy/settled.h"
+
+static const double quantum_s = 60;
+
+static double attained_gpu_s(const sc_view *view, uint32_t job)
+{
+    return view->states[job].attained_gpu_s;
+}
+
+static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    (void)err;
+    sc_settled_decide(self, view, plan, attained_gpu_s);
+    if (sc_order_count(sc_settled_order(self)) > plan->grant_count) plan->wake_s = view->now_s + quantum_s;
+    return MDOT_OK;
+}
+
+const sc_policy sc_policy_las = {
+    .name = "las",
+    .summary = "least attained service first, in quanta of 60 s",
+    .create = sc_settled_create,
+    .decide = decide,
+    .destroy = sc_settled_destroy,
+};

@@ -1,0 +1,60 @@
+/* place.c — best fit on one node, or fragments of several. */
+#include "simulator/policy/place.h"
+
+uint32_t sc_place_find_node(const int *room, size_t node_count, int gpus)
+{
+    uint32_t best = SC_NONE;
+    for (uint32_t node = 0; node < node_count; node++)
+        if (room[node] >= gpus && (best == SC_NONE || room[node] < room[best])) best = node;
+    return best;
+}
+
+bool sc_place_as_it_is(const sc_view *view, sc_plan *plan, uint32_t job)
+{
+    const sc_state *state = &view->states[job];
+    const sc_part *parts = &view->parts[state->first_part];
+    if (state->phase != SC_RUNNING || state->gpus > plan->free[0]) return false;
+    for (size_t i = 0; i < state->part_count; i++)
+        if (parts[i].gpus > plan->node_free[parts[i].node]) return false;
+    sc_plan_run(plan, job, 0, state->gpus);
+    for (size_t i = 0; i < state->part_count; i++) sc_plan_take(plan, parts[i].node, parts[i].gpus);
+    return true;
+}
+
+bool sc_place_on_one(const sc_view *view, sc_plan *plan, const int *room, uint32_t job)
+{
+    int gpus = view->workload->jobs[job].gpus;
+    uint32_t node = sc_place_find_node(room, view->cluster->node_count, gpus);
+    if (node == SC_NONE) return false;
+    sc_plan_run(plan, job, 0, gpus);
+    sc_plan_take(plan, node, gpus);
+    return true;
+}
+
+/* The node with the least room, but some, behind one that had `least` and the number `last`. */
+static uint32_t find_next(const int *room, size_t node_count, int least, uint32_t last)
+{
+    uint32_t best = SC_NONE;
+    for (uint32_t node = 0; node < node_count; node++) {
+        bool is_behind = room[node] > least || (room[node] == least && node > last);
+        if (room[node] > 0 && is_behind && (best == SC_NONE || room[node] < room[best])) best = node;
+    }
+    return best;
+}
+
+bool sc_place_on_several(const sc_view *view, sc_plan *plan, const int *room, uint32_t job)
+{
+    size_t nodes = view->cluster->node_count;
+    int missing = view->workload->jobs[job].gpus, there = 0, least = 0;
+    for (size_t node = 0; node < nodes && there < missing; node++) there += room[node];
+    if (there < missing) return false;
+    sc_plan_run(plan, job, 0, missing);
+    for (uint32_t node = 0; missing > 0;) {
+        node = find_next(room, nodes, least, node);
+        least = room[node]; /* before it is taken, where the room is the plan's own */
+        int gpus = least < missing ? least : missing;
+        sc_plan_take(plan, node, gpus);
+        missing -= gpus;
+    }
+    return true;
+}

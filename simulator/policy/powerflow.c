@@ -1,0 +1,146 @@
+/* powerflow.c — PowerFlow (Gu et al., arXiv 2304.06381, 2023), reduced to how many GPUs a job gets: as long as the
+ * cluster may draw more, the next GPUs go to whom they speed up most for the energy that they take more.
+ *
+ * What it takes: the greedy allocation of its section 5, by the part of its time that a job would save over the part of
+ * its energy that it would use more, as predicted; elastic widths, here powers of two. What it does not: clocks of
+ * GPUs, whose power at each would have to be known; a budget of energy over time, whose place a limit of power takes;
+ * packing and placement on nodes. Power is that of the cluster's file, the same for all jobs; without it the policy
+ * refuses.
+ *
+ * Every waiting job first gets its least width, least predicted service first, so that few jobs wait. Jobs whose speed
+ * is known at one width only have that one. Decides at arrivals and completions; who grows or shrinks pays a restart.
+ */
+#include "simulator/policy/policies.h"
+#include "simulator/policy/reservation.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct share {
+    uint32_t job;
+    int width;
+    double service; /* GPU-seconds at the least width */
+} share;
+
+typedef struct powerflow {
+    share *shares; /* of jobs that have arrived and not completed */
+    size_t count;
+} powerflow;
+
+static void destroy(void *memory)
+{
+    powerflow *self = memory;
+    if (self == NULL) return;
+    free(self->shares);
+    free(self);
+}
+
+static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
+{
+    if (view->cluster->types[0].watts == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy powerflow needs what GPUs draw: --cluster with watts");
+    powerflow *self = calloc(1, sizeof *self);
+    if (self != NULL) self->shares = calloc(view->workload->job_count + 1, sizeof *self->shares);
+    if (self == NULL || self->shares == NULL) {
+        destroy(self);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+    }
+    *out_self = self;
+    return MDOT_OK;
+}
+
+/* Seconds that the job needs yet on so many GPUs, as predicted. */
+static double left_s(const sc_view *view, uint32_t job, int width)
+{
+    const sc_job *j = &view->workload->jobs[job];
+    const sc_state *state = &view->states[job];
+    if (j->kind == SC_NONE) return sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
+    return state->remaining / sc_estimate_speed(view->estimate, job, 0, width);
+}
+
+/* What the next width saves of the job's time over what it takes more of its energy, both in parts of what they are. */
+static double gain(const sc_view *view, const share *s, int wider)
+{
+    double now_s = left_s(view, s->job, s->width), then_s = left_s(view, s->job, wider);
+    double saved = 1 - then_s / now_s, more = wider * then_s / (s->width * now_s) - 1;
+    if (saved <= 0) return 0;
+    return more > 0 ? saved / more : INFINITY;
+}
+
+static int by_service(const void *left, const void *right)
+{
+    const share *a = left, *b = right;
+    if (a->service != b->service) return a->service < b->service ? -1 : 1;
+    return (a->job > b->job) - (a->job < b->job);
+}
+
+static void take_arrived(powerflow *self, const sc_view *view)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < self->count; i++)
+        if (view->states[self->shares[i].job].phase != SC_DONE) self->shares[kept++] = self->shares[i];
+    for (size_t i = 0; i < view->arrived_count; i++) self->shares[kept++] = (share){.job = view->arrived[i]};
+    self->count = kept;
+}
+
+/* The least widths, as far as GPUs reach; what is left of them. */
+static int give_least(powerflow *self, const sc_view *view, int gpus)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        share *s = &self->shares[i];
+        int least = sc_reservation_next_width(view, s->job, 0);
+        s->width = 0;
+        s->service = least == 0 ? INFINITY : least * left_s(view, s->job, least);
+    }
+    qsort(self->shares, self->count, sizeof *self->shares, by_service);
+    for (size_t i = 0; i < self->count; i++) {
+        int least = sc_reservation_next_width(view, self->shares[i].job, 0);
+        if (least == 0 || least > gpus) continue;
+        self->shares[i].width = least;
+        gpus -= least;
+    }
+    return gpus;
+}
+
+static void widen(powerflow *self, const sc_view *view, int gpus)
+{
+    while (gpus > 0) {
+        share *best = NULL;
+        double most = 0;
+        for (size_t i = 0; i < self->count; i++) {
+            share *s = &self->shares[i];
+            int wider = s->width == 0 ? 0 : sc_reservation_next_width(view, s->job, s->width);
+            if (wider == 0 || wider - s->width > gpus) continue;
+            double gained = gain(view, s, wider);
+            if (gained <= most) continue;
+            most = gained;
+            best = s;
+        }
+        if (best == NULL) return;
+        int wider = sc_reservation_next_width(view, best->job, best->width);
+        gpus -= wider - best->width;
+        best->width = wider;
+    }
+}
+
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    (void)err;
+    powerflow *self = memory;
+    const sc_cluster *c = view->cluster;
+    int gpus = c->gpus;
+    if (c->power_w > 0) gpus = (int)fmin(gpus, floor(c->power_w / c->types[0].watts));
+    take_arrived(self, view);
+    widen(self, view, give_least(self, view, gpus));
+    for (size_t i = 0; i < self->count; i++)
+        if (self->shares[i].width > 0) sc_plan_run(plan, self->shares[i].job, 0, self->shares[i].width);
+    return MDOT_OK;
+}
+
+const sc_policy sc_policy_powerflow = {
+    .name = "powerflow",
+    .summary = "GPUs to whom they save most time for their energy, within a power limit (PowerFlow, reduced)",
+    .create = create,
+    .decide = decide,
+    .destroy = destroy,
+};

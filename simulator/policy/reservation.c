@@ -1,0 +1,174 @@
+/* reservation.c — a job's way through slots: how far it gets with which GPUs. */
+#include "simulator/policy/reservation.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SLOTS = 1 << 22 }; /* eight years */
+
+/* ---- Rooms and plans --------------------------------------------------------------------------------------------- */
+
+void sc_room_clear(sc_room *room, int gpus)
+{
+    room->count = 0;
+    room->gpus = gpus;
+}
+
+void sc_room_free(sc_room *room)
+{
+    free(room->left);
+    *room = (sc_room){0};
+}
+
+static int room_in(const sc_room *room, size_t slot)
+{
+    return slot < room->count ? room->left[slot] : room->gpus;
+}
+
+static mdot_status reach(sc_room *room, size_t slots, mdot_error *err)
+{
+    if (slots > room->capacity) {
+        size_t capacity = slots + slots / 2;
+        int *left = realloc(room->left, capacity * sizeof *left);
+        if (left == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu slots", slots);
+        room->left = left;
+        room->capacity = capacity;
+    }
+    for (; room->count < slots; room->count++) room->left[room->count] = room->gpus;
+    return MDOT_OK;
+}
+
+mdot_status sc_room_take(sc_room *room, const sc_reservation *plan, mdot_error *err)
+{
+    size_t slots = plan->count - plan->first;
+    mdot_status status = reach(room, slots, err);
+    for (size_t i = 0; status == MDOT_OK && i < slots; i++) room->left[i] -= plan->gpus[plan->first + i];
+    return status;
+}
+
+void sc_reservation_free(sc_reservation *plan)
+{
+    free(plan->gpus);
+    *plan = (sc_reservation){0};
+}
+
+void sc_reservation_shift(sc_reservation *plan, size_t slots)
+{
+    plan->first = plan->count - plan->first > slots ? plan->first + slots : plan->count;
+}
+
+int sc_reservation_width(const sc_reservation *plan)
+{
+    return plan->first < plan->count ? plan->gpus[plan->first] : 0;
+}
+
+int sc_reservation_next_width(const sc_view *view, uint32_t job, int width)
+{
+    const sc_job *j = &view->workload->jobs[job];
+    if (j->kind == SC_NONE) return width < j->gpus ? j->gpus : 0;
+    for (int next = 1; next <= view->cluster->types[0].gpus && sc_width_of(next) < SC_WIDTHS; next *= 2)
+        if (next > width && sc_estimate_speed(view->estimate, job, 0, next) > 0) return next;
+    return 0;
+}
+
+/* ---- A walk through slots ---------------------------------------------------------------------------------------- */
+
+typedef struct walk {
+    const sc_view *view;
+    uint32_t job;
+    double at_s, remaining, busy_s; /* seconds that it restores its state yet */
+    double gpu_s, end_s;
+    int width;
+    bool has_run;
+} walk;
+
+static walk begin_walk(const sc_view *view, uint32_t job)
+{
+    const sc_state *state = &view->states[job];
+    bool runs = state->phase == SC_RUNNING;
+    return (walk){.view = view,
+                  .job = job,
+                  .at_s = view->now_s,
+                  .remaining = state->remaining,
+                  .busy_s = runs ? fmax(0, state->busy_s - view->now_s) : 0,
+                  .end_s = INFINITY,
+                  .width = runs ? state->gpus : 0,
+                  .has_run = isfinite(state->start_s)};
+}
+
+/* `span_s` seconds on so many GPUs; true when it ends within them. */
+static bool step(walk *w, int width, double span_s)
+{
+    if (width != w->width) {
+        w->busy_s = width > 0 ? sc_restart_s(w->view->restart, width, !w->has_run) : 0;
+        w->width = width;
+    }
+    if (width > 0) {
+        double speed = sc_estimate_speed(w->view->estimate, w->job, 0, width);
+        double needed_s = w->busy_s + w->remaining / speed;
+        w->has_run = true;
+        if (needed_s <= span_s) {
+            w->end_s = w->at_s + needed_s;
+            w->gpu_s += needed_s * width;
+            return true;
+        }
+        w->remaining -= fmax(0, span_s - w->busy_s) * speed;
+        w->busy_s = fmax(0, w->busy_s - span_s);
+        w->gpu_s += span_s * width;
+    }
+    w->at_s += span_s;
+    return false;
+}
+
+/* The widest that the job may be within `most`, up to `level`. */
+static int widest(const sc_view *view, uint32_t job, int level, int most)
+{
+    int width = 0;
+    for (int next; (next = sc_reservation_next_width(view, job, width)) != 0 && next <= level && next <= most;)
+        width = next;
+    return width;
+}
+
+/* With the widths of a level until it ends: how many slots that takes, or 0 where its deadline comes first. */
+static size_t slots_at(const sc_view *view, uint32_t job, const sc_room *room, int level)
+{
+    walk w = begin_walk(view, job);
+    double deadline_s = view->workload->jobs[job].deadline_s;
+    for (size_t slot = 0; slot < MAX_SLOTS && w.at_s < deadline_s; slot++)
+        if (step(&w, widest(view, job, level, room_in(room, slot)), SC_SLOT_S))
+            return w.end_s <= deadline_s ? slot + 1 : 0;
+    return 0;
+}
+
+mdot_status sc_reservation_make(const sc_view *view, uint32_t job, sc_room *room, sc_reservation *out_plan,
+                                bool *out_fits, mdot_error *err)
+{
+    size_t slots = 0;
+    int level = 0;
+    while (slots == 0 && (level = sc_reservation_next_width(view, job, level)) != 0)
+        slots = slots_at(view, job, room, level);
+    *out_fits = slots > 0;
+    if (slots == 0) return MDOT_OK;
+    sc_reservation plan = {.gpus = calloc(slots, sizeof *plan.gpus), .count = slots};
+    if (plan.gpus == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu slots", slots);
+    for (size_t i = 0; i < slots; i++) plan.gpus[i] = widest(view, job, level, room_in(room, i));
+    mdot_status status = sc_room_take(room, &plan, err);
+    if (status == MDOT_OK)
+        *out_plan = plan;
+    else
+        sc_reservation_free(&plan);
+    return status;
+}
+
+sc_outcome sc_reservation_outcome(const sc_view *view, uint32_t job, const sc_reservation *plan, int width)
+{
+    walk w = begin_walk(view, job);
+    if (!step(&w, width, SC_SLOT_S)) {
+        size_t slots = plan->count - plan->first;
+        for (size_t i = 1; i < slots; i++)
+            if (step(&w, plan->gpus[plan->first + i], SC_SLOT_S)) return (sc_outcome){w.end_s, w.gpu_s};
+        if (w.width > 0) step(&w, w.width, INFINITY);
+    }
+    return (sc_outcome){w.end_s, w.gpu_s};
+}

@@ -1,0 +1,254 @@
+/* rounds.c — from shares of time to who runs in the next round. */
+#include "simulator/policy/rounds.h"
+#include "simulator/core/random.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double between_shares_s = 1920, limit_s = 10;
+
+typedef struct account { /* of a job */
+    double share[SC_MAX_TYPES], received_s[SC_MAX_TYPES], owed_s[SC_MAX_TYPES];
+    double executed_s;            /* when received_s was brought up to date */
+    double isolated_s;            /* what its steps so far would have taken it in its equal part */
+    double isolated_speed, steps; /* its speed there, and the steps left, when shares were computed */
+    bool is_known;                /* it was there when shares were computed */
+} account;
+
+typedef struct entry { /* of a queue */
+    uint32_t job;
+    double priority, owed_s, share;
+} entry;
+
+typedef struct rounds {
+    sc_allocate_fn *allocate;
+    account *accounts; /* of each job of the workload */
+    uint32_t *active;
+    size_t active_count;
+    double type_s[SC_MAX_TYPES]; /* received by all jobs */
+    double computed_s;           /* when shares were computed; -INFINITY: never */
+    bool is_stale, looks_at_types;
+    uint64_t random;
+    /* Room for the problem, active by active. */
+    double *speed, *scale, *weight, *remaining, *since_start_s, *isolated_s, *shares, *previous;
+    entry *queue;
+} rounds;
+
+void sc_rounds_destroy(void *memory)
+{
+    rounds *self = memory;
+    if (self == NULL) return;
+    free(self->accounts);
+    free(self->active);
+    free(self->speed);
+    free(self->scale);
+    free(self->weight);
+    free(self->remaining);
+    free(self->since_start_s);
+    free(self->isolated_s);
+    free(self->shares);
+    free(self->previous);
+    free(self->queue);
+    free(self);
+}
+
+mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool looks_at_types, void **out_self,
+                             mdot_error *err)
+{
+    size_t jobs = view->workload->job_count + 1, types = view->cluster->type_count;
+    rounds *self = calloc(1, sizeof *self);
+    if (self != NULL) {
+        *self = (rounds){.allocate = allocate,
+                         .accounts = calloc(jobs, sizeof(account)),
+                         .active = calloc(jobs, sizeof(uint32_t)),
+                         .computed_s = -INFINITY,
+                         .looks_at_types = looks_at_types,
+                         .random = 1,
+                         .speed = calloc(jobs * types, sizeof(double)),
+                         .scale = calloc(jobs, sizeof(double)),
+                         .weight = calloc(jobs, sizeof(double)),
+                         .remaining = calloc(jobs, sizeof(double)),
+                         .since_start_s = calloc(jobs, sizeof(double)),
+                         .isolated_s = calloc(jobs, sizeof(double)),
+                         .shares = calloc(jobs * types, sizeof(double)),
+                         .previous = calloc(jobs * types, sizeof(double)),
+                         .queue = calloc(jobs, sizeof(entry))};
+    }
+    if (self == NULL || self->accounts == NULL || self->active == NULL || self->speed == NULL || self->scale == NULL ||
+        self->weight == NULL || self->remaining == NULL || self->since_start_s == NULL || self->isolated_s == NULL ||
+        self->shares == NULL || self->previous == NULL || self->queue == NULL) {
+        sc_rounds_destroy(self);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+    }
+    *out_self = self;
+    return MDOT_OK;
+}
+
+/* ---- Books ------------------------------------------------------------------------------------------------------- */
+
+static void keep_books(rounds *self, const sc_view *view)
+{
+    for (size_t i = 0; i < self->active_count; i++) {
+        uint32_t job = self->active[i];
+        const sc_state *state = &view->states[job];
+        account *a = &self->accounts[job];
+        double received_s = state->executed_s - a->executed_s;
+        a->executed_s = state->executed_s;
+        if (received_s <= 0) continue;
+        a->received_s[state->type] += received_s;
+        self->type_s[state->type] += received_s;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < self->active_count; i++)
+        if (view->states[self->active[i]].phase != SC_DONE) self->active[kept++] = self->active[i];
+    self->active_count = kept;
+    for (size_t i = 0; i < view->arrived_count; i++) self->active[self->active_count++] = view->arrived[i];
+    self->is_stale |= view->completed_count > 0 || view->arrived_count > 0;
+}
+
+/* What jobs are owed is carried over; time begins anew, with half a round for each, so that no part is 0. */
+static void begin_period(rounds *self, const sc_view *view)
+{
+    double elapsed_s = isfinite(self->computed_s) ? view->now_s - self->computed_s : 0;
+    for (unsigned type = 0; type < view->cluster->type_count; type++) {
+        self->type_s[type] = 0;
+        for (size_t i = 0; i < self->active_count; i++) {
+            account *a = &self->accounts[self->active[i]];
+            bool is_known = a->received_s[type] > 0;
+            a->owed_s[type] += a->share[type] * elapsed_s - (is_known ? a->received_s[type] - SC_ROUND_S / 2 : 0);
+            a->received_s[type] = SC_ROUND_S / 2;
+            self->type_s[type] += a->received_s[type];
+        }
+    }
+    self->computed_s = view->now_s;
+    self->is_stale = false;
+}
+
+/* ---- Shares ------------------------------------------------------------------------------------------------------ */
+
+static void state_problem(rounds *self, const sc_view *view, const double *gpus, sc_round_problem *out)
+{
+    size_t types = view->cluster->type_count;
+    for (size_t i = 0; i < self->active_count; i++) {
+        uint32_t job = self->active[i];
+        const sc_job *j = &view->workload->jobs[job];
+        account *a = &self->accounts[job];
+        for (unsigned type = 0; type < types; type++)
+            self->speed[i * types + type] =
+                j->gpus <= view->cluster->types[type].gpus ? sc_estimate_speed(view->estimate, job, type, j->gpus) : 0;
+        memcpy(&self->previous[i * types], a->share, types * sizeof(double));
+        self->scale[i] = j->gpus;
+        self->weight[i] = j->weight;
+        self->remaining[i] = view->states[job].remaining;
+        self->since_start_s[i] = view->now_s - j->submit_s;
+        if (a->isolated_speed > 0) a->isolated_s += (a->steps - self->remaining[i]) / a->isolated_speed;
+        self->isolated_s[i] = a->isolated_s;
+    }
+    *out = (sc_round_problem){.shares = {.jobs = self->active_count,
+                                         .types = types,
+                                         .speed = self->speed,
+                                         .scale = self->scale,
+                                         .weight = self->weight,
+                                         .remaining = self->remaining,
+                                         .since_start_s = self->since_start_s,
+                                         .isolated_s = self->isolated_s,
+                                         .gpus = gpus,
+                                         .limit_s = limit_s},
+                              .jobs = self->active,
+                              .previous = self->previous,
+                              .view = view};
+}
+
+static mdot_status compute_shares(rounds *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    size_t types = view->cluster->type_count;
+    double gpus[SC_MAX_TYPES];
+    sc_round_problem problem;
+    for (unsigned type = 0; type < types; type++) gpus[type] = view->cluster->types[type].gpus;
+    state_problem(self, view, gpus, &problem);
+    sc_shares_isolated(&problem.shares, self->shares);
+    for (size_t i = 0; i < self->active_count; i++) {
+        account *a = &self->accounts[self->active[i]];
+        a->isolated_speed = sc_shares_throughput(&problem.shares, self->shares, i);
+        a->steps = self->remaining[i];
+        a->is_known = true;
+    }
+    mdot_status status = self->allocate(&problem, self->shares, err);
+    if (status == MDOT_DEVICE || status == MDOT_OUT_OF_RANGE) {
+        sc_shares_isolated(&problem.shares, self->shares);
+        plan->note = "no solution in time: equal shares";
+        status = MDOT_OK;
+    }
+    for (size_t i = 0; status == MDOT_OK && i < self->active_count; i++)
+        memcpy(self->accounts[self->active[i]].share, &self->shares[i * types], types * sizeof(double));
+    return status;
+}
+
+/* ---- Rounds ------------------------------------------------------------------------------------------------------ */
+
+static int by_priority(const void *left, const void *right)
+{
+    const entry *a = left, *b = right;
+    if (a->priority != b->priority) return a->priority < b->priority ? 1 : -1;
+    if (a->owed_s != b->owed_s) return a->owed_s < b->owed_s ? 1 : -1;
+    if (a->share != b->share) return a->share < b->share ? 1 : -1;
+    return (a->job > b->job) - (a->job < b->job);
+}
+
+static double priority_of(const rounds *self, const account *a, unsigned type)
+{
+    double part = self->type_s[type] > 0 ? a->received_s[type] / self->type_s[type] : 0;
+    return part > 0 ? a->share[type] / part : 1e9 * a->share[type];
+}
+
+static void fill_type(rounds *self, const sc_view *view, unsigned type, sc_plan *plan, bool *is_granted)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < self->active_count; i++) {
+        uint32_t job = self->active[i];
+        const account *a = &self->accounts[job];
+        int gpus = view->workload->jobs[job].gpus;
+        if (is_granted[i] || !a->is_known || sc_estimate_speed(view->estimate, job, type, gpus) == 0) continue;
+        /* the place in `active`, until it is sorted */
+        self->queue[count++] = (entry){(uint32_t)i, priority_of(self, a, type), a->owed_s[type], a->share[type]};
+    }
+    qsort(self->queue, count, sizeof *self->queue, by_priority);
+    for (size_t i = 0; i < count && plan->free[type] > 0; i++) {
+        uint32_t job = self->active[self->queue[i].job];
+        int gpus = view->workload->jobs[job].gpus;
+        if (gpus > plan->free[type]) continue;
+        sc_plan_run(plan, job, type, gpus);
+        is_granted[self->queue[i].job] = true;
+    }
+}
+
+static void order_types(rounds *self, unsigned count, unsigned *out_order)
+{
+    for (unsigned i = 0; i < count; i++) out_order[i] = i;
+    for (unsigned i = count; i > 1 && !self->looks_at_types; i--) {
+        unsigned other = (unsigned)(sc_random_next(&self->random) % i), type = out_order[other];
+        out_order[other] = out_order[i - 1];
+        out_order[i - 1] = type;
+    }
+}
+
+mdot_status sc_rounds_decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    rounds *self = memory;
+    keep_books(self, view);
+    if (self->active_count == 0) return MDOT_OK;
+    if (self->is_stale && view->now_s - self->computed_s >= between_shares_s) {
+        begin_period(self, view);
+        mdot_status status = compute_shares(self, view, plan, err);
+        if (status != MDOT_OK) return status;
+    }
+    bool *is_granted = calloc(self->active_count, sizeof *is_granted);
+    if (is_granted == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a round");
+    unsigned order[SC_MAX_TYPES];
+    order_types(self, view->cluster->type_count, order);
+    for (unsigned i = 0; i < view->cluster->type_count; i++) fill_type(self, view, order[i], plan, is_granted);
+    free(is_granted);
+    if (self->is_stale) plan->wake_s = fmax(view->now_s + SC_ROUND_S, self->computed_s + between_shares_s);
+    return MDOT_OK;
+}

@@ -1,0 +1,61 @@
+/* settled.c — a sorted list of all jobs, of which running ones move. */
+#include "simulator/policy/settled.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct sc_settled {
+    sc_order *order;
+    uint32_t *jobs; /* as many as can run */
+    double *keys;
+};
+
+mdot_status sc_settled_create(const sc_view *view, void **out_self, mdot_error *err)
+{
+    sc_settled *self = calloc(1, sizeof *self);
+    size_t gpus = (size_t)view->cluster->gpus;
+    if (self != NULL) {
+        self->jobs = calloc(gpus, sizeof *self->jobs);
+        self->keys = calloc(gpus, sizeof *self->keys);
+    }
+    mdot_status status = MDOT_OK;
+    if (self == NULL || self->jobs == NULL || self->keys == NULL)
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+    if (status == MDOT_OK) status = sc_order_create(view->workload, &self->order, err);
+    if (status == MDOT_OK)
+        *out_self = self;
+    else
+        sc_settled_destroy(self);
+    return status;
+}
+
+void sc_settled_destroy(void *memory)
+{
+    sc_settled *self = memory;
+    if (self == NULL) return;
+    sc_order_destroy(self->order);
+    free(self->jobs);
+    free(self->keys);
+    free(self);
+}
+
+void sc_settled_sort(sc_settled *self, const sc_view *view, sc_key_fn *key)
+{
+    for (size_t i = 0; i < view->completed_count; i++) sc_order_remove(self->order, view->completed[i]);
+    memcpy(self->jobs, view->running, view->running_count * sizeof *self->jobs);
+    for (size_t i = 0; i < view->running_count; i++) self->keys[i] = key(view, view->running[i]);
+    sc_order_settle(self->order, self->jobs, self->keys, view->running_count);
+    for (size_t i = 0; i < view->arrived_count; i++)
+        sc_order_put_last(self->order, view->arrived[i], key(view, view->arrived[i]));
+}
+
+void sc_settled_decide(sc_settled *self, const sc_view *view, sc_plan *plan, sc_key_fn *key)
+{
+    sc_settled_sort(self, view, key);
+    sc_queue_fill(self->order, view, plan);
+}
+
+const sc_order *sc_settled_order(const sc_settled *self)
+{
+    return self->order;
+}

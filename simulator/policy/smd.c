@@ -1,0 +1,172 @@
+/* smd.c — SMD (Yu et al., INFOCOM 2021), reduced to a knapsack in which a job's communication counts: who runs next is
+ * chosen by utility for the GPU time that a job needs, which depends on the nodes that it gets.
+ *
+ * What it takes: time is predicted with communication in it; which jobs run is a knapsack of several dimensions (here
+ * the nodes), packed anew at every event; of the forms in which a job may be packed it takes one. Forms are two: on one
+ * node, and on several, where it needs as many times the GPU-seconds as its predicted spread says. Utility is one for
+ * each job, and forms are packed greedily by utility over the GPU-seconds that they are predicted to need: a job is
+ * spread only where none that would use the GPUs better wants them. What it does not: the decomposition (programs
+ * with sums of ratios) that finds how many workers and parameter servers each job gets, since widths are the jobs' own
+ * here; utilities that differ; the knapsack's linear relaxation and its bound; other resources than GPUs.
+ */
+#include "simulator/policy/place.h"
+#include "simulator/policy/policies.h"
+#include "simulator/policy/settled.h"
+
+#include <stdlib.h>
+
+typedef struct smd {
+    sc_settled *whole, *parted; /* all jobs, by the GPU-seconds that they need on one node, on several */
+    size_t *packed;             /* the decision that packed a job last, counted from 1 */
+    size_t decision;
+    int *idle; /* GPUs of each node that nothing has run on and nothing is packed on */
+} smd;
+
+static void destroy(void *memory)
+{
+    smd *self = memory;
+    if (self == NULL) return;
+    sc_settled_destroy(self->whole);
+    sc_settled_destroy(self->parted);
+    free(self->packed);
+    free(self->idle);
+    free(self);
+}
+
+static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
+{
+    smd *self = calloc(1, sizeof *self);
+    void *whole = NULL, *parted = NULL;
+    if (self != NULL) {
+        self->packed = calloc(view->workload->job_count + 1, sizeof *self->packed);
+        self->idle = calloc(view->cluster->node_count, sizeof *self->idle);
+    }
+    mdot_status status = MDOT_OK;
+    if (self == NULL || self->packed == NULL || self->idle == NULL)
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+    if (status == MDOT_OK) status = sc_settled_create(view, &whole, err);
+    if (status == MDOT_OK) self->whole = whole;
+    if (status == MDOT_OK) status = sc_settled_create(view, &parted, err);
+    if (status == MDOT_OK) self->parted = parted;
+    if (status == MDOT_OK)
+        *out_self = self;
+    else
+        destroy(self);
+    return status;
+}
+
+/* ---- What a job costs -------------------------------------------------------------------------------------------- */
+
+static double remaining_s(const sc_view *view, uint32_t job)
+{
+    const sc_state *state = &view->states[job];
+    return sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
+}
+
+static double spread_of(const sc_view *view, uint32_t job)
+{
+    return sc_estimate_spread(view->estimate, job, 0, view->workload->jobs[job].gpus);
+}
+
+static double whole_gpu_s(const sc_view *view, uint32_t job)
+{
+    return remaining_s(view, job) * view->workload->jobs[job].gpus;
+}
+
+static double parted_gpu_s(const sc_view *view, uint32_t job)
+{
+    return whole_gpu_s(view, job) * spread_of(view, job);
+}
+
+/* ---- Packing ----------------------------------------------------------------------------------------------------- */
+
+static void count_idle(smd *self, const sc_view *view)
+{
+    for (size_t node = 0; node < view->cluster->node_count; node++) self->idle[node] = view->cluster->nodes[node].gpus;
+    for (size_t i = 0; i < view->running_count; i++) {
+        const sc_state *state = &view->states[view->running[i]];
+        const sc_part *parts = &view->parts[state->first_part];
+        for (size_t part = 0; part < state->part_count; part++) self->idle[parts[part].node] -= parts[part].gpus;
+    }
+}
+
+/* Which GPUs of a node a job gets is open: what the plan has not left free of a node, nobody finds idle there, be it
+ * taken as idle, from a job that ran, or by one that stays. */
+static void discount_taken(smd *self, const sc_view *view, const sc_plan *plan)
+{
+    for (size_t node = 0; node < view->cluster->node_count; node++)
+        if (self->idle[node] > plan->node_free[node]) self->idle[node] = plan->node_free[node];
+}
+
+/* The first behind `after` that is not packed and takes at most so many GPUs. */
+static uint32_t next_of(const smd *self, const sc_settled *settled, uint32_t after, int gpus)
+{
+    const sc_order *order = sc_settled_order(settled);
+    uint32_t job = after;
+    do job = sc_order_next(order, job, gpus);
+    while (job != SC_NONE && self->packed[job] == self->decision);
+    return job;
+}
+
+/* A job that runs stays, unless a node of its own pays for the restart. */
+static bool would_stay(const sc_view *view, uint32_t job, bool is_whole)
+{
+    const sc_state *state = &view->states[job];
+    if (state->phase != SC_RUNNING) return false;
+    double saved_s = remaining_s(view, job) * (spread_of(view, job) - 1);
+    return !is_whole || state->part_count == 1 || saved_s <= sc_restart_s(view->restart, state->gpus, false);
+}
+
+/* On GPUs that nobody has, before those of jobs that are packed later. */
+static void pack(smd *self, const sc_view *view, sc_plan *plan, uint32_t job, bool is_whole)
+{
+    self->packed[job] = self->decision;
+    if (would_stay(view, job, is_whole) && sc_place_as_it_is(view, plan, job)) return;
+    bool (*place)(const sc_view *, sc_plan *, const int *, uint32_t) = is_whole ? sc_place_on_one : sc_place_on_several;
+    discount_taken(self, view, plan);
+    bool is_idle = place(view, plan, self->idle, job);
+    if (!is_idle) place(view, plan, plan->node_free, job);
+    const sc_grant *grant = &plan->grants[plan->grant_count - 1];
+    for (size_t i = 0; i < grant->part_count && is_idle; i++) {
+        const sc_part *part = &plan->parts[grant->first_part + i];
+        self->idle[part->node] -= part->gpus;
+    }
+}
+
+static int most_free(const sc_view *view, const sc_plan *plan)
+{
+    int most = 0;
+    for (size_t node = 0; node < view->cluster->node_count; node++)
+        if (plan->node_free[node] > most) most = plan->node_free[node];
+    return most;
+}
+
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    (void)err;
+    smd *self = memory;
+    uint32_t whole = SC_NONE, parted = SC_NONE; /* how far both lists have been walked */
+    self->decision++;
+    sc_settled_sort(self->whole, view, whole_gpu_s);
+    sc_settled_sort(self->parted, view, parted_gpu_s);
+    count_idle(self, view);
+    while (plan->free[0] > 0) {
+        uint32_t a = next_of(self, self->whole, whole, most_free(view, plan));
+        uint32_t b = next_of(self, self->parted, parted, plan->free[0]);
+        if (a == SC_NONE && b == SC_NONE) break;
+        /* what costs the same in parts is put into parts, so that whole nodes stay free */
+        bool is_whole = a != SC_NONE && (b == SC_NONE || sc_order_key(sc_settled_order(self->whole), a) <
+                                                             sc_order_key(sc_settled_order(self->parted), b));
+        pack(self, view, plan, is_whole ? a : b, is_whole);
+        *(is_whole ? &whole : &parted) = is_whole ? a : b;
+    }
+    return MDOT_OK;
+}
+
+const sc_policy sc_policy_smd = {
+    .name = "smd",
+    .summary = "a knapsack of jobs on one node or on several, by GPU time with communication (SMD, reduced)",
+    .create = create,
+    .decide = decide,
+    .destroy = destroy,
+};

@@ -1,0 +1,108 @@
+/* themis.c — Themis (Mahajan et al., NSDI 2020), reduced: the GPUs of a round go to those who are treated worst.
+ *
+ * What it takes: finish-time fairness, the time that a job will have taken over what it would take in an equal part of
+ * the cluster, and rounds (leases) in which those with the largest come first. What it does not: the auction, in which
+ * jobs bid for sets of GPUs and hidden payments keep them honest; the filter that opens it to a fraction of jobs only;
+ * placement. gavel-ftf solves the same measure as a program.
+ */
+#include "simulator/policy/policies.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct unfair {
+    uint32_t job;
+    double ratio;
+} unfair;
+
+typedef struct themis {
+    uint32_t *active;
+    unfair *order;
+    size_t count;
+} themis;
+
+static void destroy(void *memory)
+{
+    themis *self = memory;
+    if (self == NULL) return;
+    free(self->active);
+    free(self->order);
+    free(self);
+}
+
+static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
+{
+    size_t jobs = view->workload->job_count + 1;
+    themis *self = calloc(1, sizeof *self);
+    if (self != NULL) {
+        self->active = calloc(jobs, sizeof *self->active);
+        self->order = calloc(jobs, sizeof *self->order);
+    }
+    if (self == NULL || self->active == NULL || self->order == NULL) {
+        destroy(self);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
+    }
+    *out_self = self;
+    return MDOT_OK;
+}
+
+/* In an equal part of the cluster a job takes as many times longer as the GPUs that are asked for exceed those there
+ * are. */
+static double ratio_of(const sc_view *view, uint32_t job, double contention)
+{
+    const sc_state *state = &view->states[job];
+    double left_s = sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
+    double taken_s = view->now_s - view->workload->jobs[job].submit_s + left_s;
+    double alone_s = fmax(sc_estimate_duration_s(view->estimate, job), 1);
+    return taken_s / (alone_s * contention);
+}
+
+static int by_ratio(const void *left, const void *right)
+{
+    const unfair *a = left, *b = right;
+    if (a->ratio != b->ratio) return a->ratio < b->ratio ? 1 : -1;
+    return (a->job > b->job) - (a->job < b->job);
+}
+
+static void run_on_fastest(const sc_view *view, uint32_t job, sc_plan *plan)
+{
+    int gpus = view->workload->jobs[job].gpus;
+    unsigned best = view->cluster->type_count;
+    double fastest = 0;
+    for (unsigned type = 0; type < view->cluster->type_count; type++) {
+        double speed = gpus <= plan->free[type] ? sc_estimate_speed(view->estimate, job, type, gpus) : 0;
+        if (speed <= fastest) continue;
+        fastest = speed;
+        best = type;
+    }
+    if (fastest > 0) sc_plan_run(plan, job, best, gpus);
+}
+
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    (void)err;
+    themis *self = memory;
+    size_t kept = 0;
+    double asked = 0;
+    for (size_t i = 0; i < self->count; i++)
+        if (view->states[self->active[i]].phase != SC_DONE) self->active[kept++] = self->active[i];
+    for (size_t i = 0; i < view->arrived_count; i++) self->active[kept++] = view->arrived[i];
+    self->count = kept;
+    for (size_t i = 0; i < self->count; i++) asked += view->workload->jobs[self->active[i]].gpus;
+    double contention = fmax(1, asked / view->cluster->gpus);
+    for (size_t i = 0; i < self->count; i++)
+        self->order[i] = (unfair){self->active[i], ratio_of(view, self->active[i], contention)};
+    qsort(self->order, self->count, sizeof *self->order, by_ratio);
+    for (size_t i = 0; i < self->count; i++) run_on_fastest(view, self->order[i].job, plan);
+    return MDOT_OK;
+}
+
+const sc_policy sc_policy_themis = {
+    .name = "themis",
+    .summary = "greedy by finish-time fairness, in rounds (Themis, reduced)",
+    .round_s = 360,
+    .uses_types = true,
+    .create = create,
+    .decide = decide,
+    .destroy = destroy,
+};

@@ -1,0 +1,78 @@
+/* files.c — files for results, results job by job, and text for JSON. */
+#include "simulator/core/log.h"
+#include "simulator/report/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+mdot_status sc_open_output(const char *path, FILE **out_file, mdot_error *err)
+{
+    struct stat info;
+    int descriptor = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666);
+    bool is_pipe = descriptor < 0 && errno == ENXIO; /* that nobody reads */
+    FILE *file = NULL;
+    if (is_pipe || (descriptor >= 0 && fstat(descriptor, &info) == 0 && !S_ISREG(info.st_mode)))
+        mdot_fail(err, MDOT_IO, "%s: no regular file", path);
+    else if (descriptor < 0 || ftruncate(descriptor, 0) != 0 || (file = fdopen(descriptor, "w")) == NULL)
+        mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+    if (file == NULL && descriptor >= 0) close(descriptor);
+    if (file == NULL) return MDOT_IO;
+    *out_file = file;
+    return MDOT_OK;
+}
+
+static bool write_rows(FILE *file, const sc_workload *workload, const sc_result *result)
+{
+    fputs("job_id,start_s,end_s,jct_s,preemptions\n", file);
+    for (size_t i = 0; i < workload->job_count; i++) {
+        const sc_job *job = &workload->jobs[i];
+        const sc_state *state = &result->states[i];
+        sc_log_field(file, job->id);
+        if (state->phase == SC_REJECTED)
+            fprintf(file, ",,,,%u\n", state->preemptions);
+        else
+            fprintf(file, ",%.15g,%.15g,%.15g,%u\n", state->start_s, state->end_s, state->end_s - job->submit_s,
+                    state->preemptions);
+    }
+    return ferror(file) == 0;
+}
+
+mdot_status sc_write_jobs(const char *path, const sc_workload *workload, const sc_result *result, mdot_error *err)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return mdot_fail(err, MDOT_IO, "%s: no regular file", path);
+    char *temporary = NULL;
+    if (asprintf(&temporary, "%s.%ld", path, (long)getpid()) < 0)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory", path);
+    FILE *file = fopen(temporary, "wxe");
+    mdot_status status = MDOT_OK;
+    if (file == NULL) {
+        status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+    } else {
+        bool is_written = write_rows(file, workload, result);
+        if (fclose(file) != 0 || !is_written || rename(temporary, path) != 0) {
+            status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+            unlink(temporary);
+        }
+    }
+    free(temporary);
+    return status;
+}
+
+void sc_print_json_string(FILE *stream, const char *text)
+{
+    fputc('"', stream);
+    for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++) {
+        if (*at == '"' || *at == '\\')
+            fprintf(stream, "\\%c", *at);
+        else if (*at < 0x20)
+            fprintf(stream, "\\u%04x", *at);
+        else
+            fputc(*at, stream);
+    }
+    fputc('"', stream);
+}

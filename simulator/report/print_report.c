@@ -1,0 +1,37 @@
+/* print_report.c — a simulation's figures as a line of a table and as JSON. */
+#include "simulator/report/report.h"
+
+void sc_print_header(FILE *stream)
+{
+    fprintf(stream, "%-10s %-12s %12s %12s %12s %12s %6s %10s %10s %9s\n", "policy", "estimate", "mean JCT s",
+            "median s", "P95 s", "makespan s", "util", "preempted", "decisions", "us each");
+}
+
+void sc_print_row(FILE *stream, const char *policy, const char *estimate, const sc_summary *summary)
+{
+    fprintf(stream, "%-10s %-12s %12.1f %12.1f %12.1f %12.0f %5.1f%% %10zu %10zu %9.1f\n", policy, estimate,
+            summary->mean_jct_s, summary->median_jct_s, summary->p95_jct_s, summary->makespan_s,
+            100 * summary->utilisation, summary->preemptions, summary->decisions, summary->decision_us);
+    if (summary->deadlines > 0)
+        fprintf(stream, "%-10s %zu of %zu deadlines met, %zu jobs rejected\n", "", summary->deadlines_met,
+                summary->deadlines, summary->rejected);
+    if (summary->energy_kwh > 0) fprintf(stream, "%-10s %.1f kWh\n", "", summary->energy_kwh);
+    if (summary->notes > 0)
+        fprintf(stream, "%-10s %zu decisions fell back to a simpler rule (--log says which)\n", "", summary->notes);
+}
+
+void sc_print_json(FILE *stream, const char *policy, const char *estimate, const sc_summary *summary)
+{
+    fputs("    {\"policy\": ", stream);
+    sc_print_json_string(stream, policy);
+    fputs(", \"estimate\": ", stream);
+    sc_print_json_string(stream, estimate);
+    fprintf(stream,
+            ", \"jobs\": %zu, \"rejected\": %zu,\n"
+            "     \"mean_jct_s\": %.10g, \"median_jct_s\": %.10g, \"p95_jct_s\": %.10g, \"makespan_s\": %.10g,\n"
+            "     \"utilisation\": %.6f, \"preemptions\": %zu, \"decisions\": %zu, \"decision_us\": %.3f,\n"
+            "     \"deadlines\": %zu, \"deadlines_met\": %zu, \"fallbacks\": %zu, \"energy_kwh\": %.6g}",
+            summary->jobs, summary->rejected, summary->mean_jct_s, summary->median_jct_s, summary->p95_jct_s,
+            summary->makespan_s, summary->utilisation, summary->preemptions, summary->decisions, summary->decision_us,
+            summary->deadlines, summary->deadlines_met, summary->notes, summary->energy_kwh);
+}

@@ -1,0 +1,293 @@
+/* simulate_options.c — reading mdot-simulate's command line. */
+#include "simulator/simulate_options.h"
+#include "simulator/policy/policies.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] = "usage: mdot-simulate TRACE.csv --gpus N | --cluster FILE --policy NAME,… [OPTION]…\n";
+static const char help[] =
+    "Simulates scheduling policies on a trace of jobs and prints completion times.\n"
+    "\n"
+    "  --gpus N            a pool of N equal GPUs\n"
+    "  --cluster FILE      node,type,gpus[,watts]: a line a node\n"
+    "  --power W           that all GPUs together may draw, for policies that know power; takes watts\n"
+    "  --policy NAME,…     one or several; --list shows them all\n"
+    "  --throughputs FILE  how fast jobs of each job_type run where: job_type,gpus,type,steps_per_s, or Gavel's JSON\n"
+    "  --sweep FILE        what policies believe of that, from libmdot: "
+    "job_type,job,batch,precision,layout,optimizer;\n"
+    "                      types are then GPUs that mdot knows, and without --throughputs jobs run as fast as "
+    "believed\n"
+    "  --predictor FILE    the compiled predictor that --sweep asks\n"
+    "  --estimate E        what policies believe of durations: oracle, history, or error:M, log-normal factors whose\n"
+    "                      mean error is M (default oracle)\n"
+    "  --factors FILE      job_id,factor: predicted over true duration of each job, instead of --estimate\n"
+    "  --errors scale|total  mispredicted step times of known steps, or totals that are never corrected\n"
+    "                      (default: scale, with history total)\n"
+    "  --window FROM:COUNT  only so many jobs, of those that fit the cluster\n"
+    "  --scale-load L      stretch submit times until the load is L\n"
+    "  --restart-cost B[,D]  seconds that a start anew costs: B + D (log2(GPUs) + 1) (default 0)\n"
+    "  --deadlines A:B     every job's deadline is A to B times its duration after its submission, at random\n"
+    "  --idle FILE         gpu,from_s,to_s: jobs of one GPU in these windows instead, by their predicted upper "
+    "quantile,\n"
+    "                      first-fit, and with the truth\n"
+    "  --upper Q           that quantile over the prediction (default: 95 % of --estimate error:M, else 1)\n"
+    "  --seed N            of random errors and deadlines (default 1)\n"
+    "  --json              print JSON\n"
+    "  --per-job FILE      job_id,start_s,end_s,jct_s,preemptions of each job; takes one policy\n"
+    "  --log FILE          every decision; takes one policy\n"
+    "  --list              the policies that there are\n"
+    "  --help\n"
+    "\n"
+    "Exit status: 0 it worked, 1 it failed, 2 usage. Formats: simulator/README.md.\n";
+
+__attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("mdot-simulate: ", stderr);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputs("\n", stderr);
+    return false;
+}
+
+/* All of `text` up to `end` as a number from `least` to `most`. */
+static bool parse_number(const char *option, const char *text, char end, double least, double most, double *out_value,
+                         const char **out_end)
+{
+    char *behind;
+    double value = strtod(text, &behind);
+    if (behind == text || (*behind != '\0' && *behind != end) || !isfinite(value))
+        return refuse("%s: \"%s\" is no number", option, text);
+    if (value < least || value > most) return refuse("%s: %s is not from %g to %g", option, text, least, most);
+    *out_value = value;
+    if (out_end != NULL) *out_end = behind;
+    return true;
+}
+
+static bool parse_whole(const char *option, const char *text, char end, double least, double most, double *out_value,
+                        const char **out_end)
+{
+    if (!parse_number(option, text, end, least, most, out_value, out_end)) return false;
+    return *out_value == floor(*out_value) || refuse("%s: \"%s\" is no whole number", option, text);
+}
+
+static bool parse_policies(char *text, sc_request *request)
+{
+    mdot_error err = {0};
+    for (char *name = strtok(text, ","); name != NULL; name = strtok(NULL, ",")) {
+        if (request->policy_count == SC_MAX_POLICIES) return refuse("--policy: at most %d", SC_MAX_POLICIES);
+        if (sc_policy_find(name, &request->policies[request->policy_count++], &err) != MDOT_OK)
+            return refuse("%s", err.message);
+    }
+    return request->policy_count > 0 || refuse("--policy: no policy is named");
+}
+
+static bool parse_window(const char *text, sc_request *request)
+{
+    double from = 0, count = 0;
+    const char *colon = text;
+    if (strchr(text, ':') == NULL) return refuse("--window takes FROM:COUNT, not \"%s\"", text);
+    if (!parse_whole("--window", text, ':', 0, 1e9, &from, &colon) ||
+        !parse_whole("--window", colon + 1, '\0', 1, 1e9, &count, NULL))
+        return false;
+    request->window.from = (size_t)from;
+    request->window.count = (size_t)count;
+    return true;
+}
+
+static bool parse_restart(const char *text, sc_request *request)
+{
+    const char *comma = text;
+    if (!parse_number("--restart-cost", text, ',', 0, 1e6, &request->restart.base_s, &comma)) return false;
+    return *comma == '\0' ||
+           parse_number("--restart-cost", comma + 1, '\0', 0, 1e6, &request->restart.per_doubling_s, NULL);
+}
+
+static bool parse_deadlines(const char *text, sc_request *request)
+{
+    const char *colon = text;
+    if (strchr(text, ':') == NULL) return refuse("--deadlines takes A:B, not \"%s\"", text);
+    if (!parse_number("--deadlines", text, ':', 1e-3, 1e6, &request->low, &colon) ||
+        !parse_number("--deadlines", colon + 1, '\0', 1e-3, 1e6, &request->high, NULL))
+        return false;
+    return request->low <= request->high || refuse("--deadlines: %s descends", text);
+}
+
+static bool parse_errors(const char *text, sc_request *request)
+{
+    request->has_errors = true;
+    request->errors = strcmp(text, "total") == 0 ? SC_ERRORS_TOTAL : SC_ERRORS_SCALE;
+    return strcmp(text, "total") == 0 || strcmp(text, "scale") == 0 ||
+           refuse("--errors takes scale or total, not \"%s\"", text);
+}
+
+static bool parse_seed(const char *text, sc_request *request)
+{
+    char *end;
+    errno = 0;
+    request->seed = strtoull(text, &end, 10);
+    return (end != text && *end == '\0' && errno == 0 && text[0] != '-') ||
+           refuse("--seed: \"%s\" is no whole number", text);
+}
+
+enum {
+    GPUS,
+    CLUSTER,
+    POLICY,
+    ESTIMATE,
+    FACTORS,
+    ERRORS,
+    WINDOW,
+    LOAD,
+    RESTART,
+    SEED,
+    JSON,
+    PER_JOB,
+    LOG,
+    LIST,
+    THROUGHPUTS,
+    DEADLINES,
+    IDLE,
+    UPPER,
+    SWEEP,
+    PREDICTOR,
+    POWER,
+    HELP
+};
+
+static bool take(int option, char *value, sc_request *request)
+{
+    double number = 0;
+    switch (option) {
+    case GPUS:
+        if (!parse_whole("--gpus", value, '\0', 1, 1 << 24, &number, NULL)) return false;
+        request->gpus = (int)number;
+        return true;
+    case CLUSTER:
+        request->cluster_path = value;
+        return true;
+    case POLICY:
+        return parse_policies(value, request);
+    case ESTIMATE:
+        request->estimate = value;
+        return true;
+    case FACTORS:
+        request->factors_path = value;
+        return true;
+    case ERRORS:
+        return parse_errors(value, request);
+    case WINDOW:
+        return parse_window(value, request);
+    case LOAD:
+        return parse_number("--scale-load", value, '\0', 1e-6, 1e6, &request->window.load, NULL);
+    case RESTART:
+        return parse_restart(value, request);
+    case SEED:
+        return parse_seed(value, request);
+    case JSON:
+        request->json = true;
+        return true;
+    case PER_JOB:
+        request->jobs_path = value;
+        return true;
+    case IDLE:
+        request->idle_path = value;
+        return true;
+    case UPPER:
+        return parse_number("--upper", value, '\0', 1e-3, 1e3, &request->upper, NULL);
+    case SWEEP:
+        request->sweep_path = value;
+        return true;
+    case PREDICTOR:
+        request->predictor_path = value;
+        return true;
+    case POWER:
+        return parse_number("--power", value, '\0', 1, 1e12, &request->power_w, NULL);
+    case DEADLINES:
+        return parse_deadlines(value, request);
+    case THROUGHPUTS:
+        request->throughputs_path = value;
+        return true;
+    case LOG:
+        request->log_path = value;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void list_policies(void)
+{
+    for (size_t i = 0; sc_policies[i] != NULL; i++) printf("%-12s %s\n", sc_policies[i]->name, sc_policies[i]->summary);
+}
+
+static bool check(const sc_request *request)
+{
+    if (request->trace_path == NULL) return refuse("no trace given");
+    if (request->idle_path != NULL && (request->gpus > 0 || request->cluster_path != NULL || request->policy_count > 0))
+        return refuse("--idle stands in place of --gpus, --cluster and --policy");
+    if (request->factors_path != NULL && request->estimate != NULL)
+        return refuse("--factors stands in place of --estimate");
+    if (request->idle_path != NULL) return true;
+    if ((request->gpus > 0) == (request->cluster_path != NULL)) return refuse("give either --gpus or --cluster");
+    if (request->power_w > 0 && request->cluster_path == NULL) return refuse("--power takes --cluster, with watts");
+    if (request->policy_count == 0) return refuse("no --policy given");
+    if ((request->sweep_path != NULL) != (request->predictor_path != NULL))
+        return refuse("--sweep and --predictor need each other");
+    if (request->policy_count > 1 && request->jobs_path != NULL) return refuse("--per-job takes one policy");
+    if (request->policy_count > 1 && request->log_path != NULL) return refuse("--log takes one policy");
+    return true;
+}
+
+bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_status)
+{
+    static const struct option options[] = {{"gpus", required_argument, NULL, GPUS},
+                                            {"cluster", required_argument, NULL, CLUSTER},
+                                            {"policy", required_argument, NULL, POLICY},
+                                            {"estimate", required_argument, NULL, ESTIMATE},
+                                            {"factors", required_argument, NULL, FACTORS},
+                                            {"errors", required_argument, NULL, ERRORS},
+                                            {"window", required_argument, NULL, WINDOW},
+                                            {"scale-load", required_argument, NULL, LOAD},
+                                            {"restart-cost", required_argument, NULL, RESTART},
+                                            {"seed", required_argument, NULL, SEED},
+                                            {"json", no_argument, NULL, JSON},
+                                            {"per-job", required_argument, NULL, PER_JOB},
+                                            {"throughputs", required_argument, NULL, THROUGHPUTS},
+                                            {"deadlines", required_argument, NULL, DEADLINES},
+                                            {"idle", required_argument, NULL, IDLE},
+                                            {"upper", required_argument, NULL, UPPER},
+                                            {"sweep", required_argument, NULL, SWEEP},
+                                            {"predictor", required_argument, NULL, PREDICTOR},
+                                            {"power", required_argument, NULL, POWER},
+                                            {"log", required_argument, NULL, LOG},
+                                            {"list", no_argument, NULL, LIST},
+                                            {"help", no_argument, NULL, HELP},
+                                            {0}};
+    *out_request = (sc_request){.seed = 1};
+    *out_status = SC_EXIT_USAGE;
+    bool is_right = true;
+    for (int option; is_right && (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (option == LIST || option == HELP) {
+            if (option == LIST)
+                list_policies();
+            else
+                printf("%s\n%s", usage, help);
+            *out_status = SC_EXIT_OK;
+            return false;
+        }
+        is_right = option != '?' && take(option, optarg, out_request);
+    }
+    if (is_right && argc - optind > 1) is_right = refuse("one trace at a time");
+    if (is_right && argc - optind == 1) out_request->trace_path = argv[optind];
+    if (is_right) is_right = check(out_request);
+    if (!is_right) fputs(usage, stderr);
+    return is_right;
+}

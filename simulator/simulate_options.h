@@ -1,0 +1,31 @@
+/* simulate_options.h — mdot-simulate's command line. */
+#ifndef SC_SIMULATE_OPTIONS_H
+#define SC_SIMULATE_OPTIONS_H
+
+#include "simulator/core/simulator.h"
+#include "simulator/input/input.h"
+
+enum { SC_EXIT_OK, SC_EXIT_FAILED, SC_EXIT_USAGE, SC_MAX_POLICIES = 32 };
+
+typedef struct sc_request {
+    const char *trace_path, *cluster_path, *factors_path, *jobs_path, *log_path, *throughputs_path, *idle_path,
+        *sweep_path, *predictor_path;
+    const sc_policy *policies[SC_MAX_POLICIES];
+    size_t policy_count;
+    const char *estimate; /* "oracle", "error:E", "history" */
+    bool has_errors;      /* --errors was given: */
+    sc_errors errors;
+    int gpus;
+    double power_w; /* 0: not given */
+    sc_window window;
+    double low, high; /* of deadlines, in durations; 0: those of the trace */
+    sc_restart restart;
+    double upper; /* quantile over prediction, for --idle; 0: of --estimate error:M's model, else 1 */
+    uint64_t seed;
+    bool json;
+} sc_request;
+
+/* False: *out_status is the exit status, after help, a list or a usage error. */
+bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_status);
+
+#endif

@@ -1,0 +1,182 @@
+/* test_struct_version.c — structs that grow: what an older and a newer program may hand in and be handed, and what is refused.
+ */
+#include "base/struct_version.h"
+#include "mdot/mdotc.h"
+#include "mdot/mdotjob.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* One struct as three versions know it; the library is the middle one. */
+typedef struct old {
+    size_t struct_size;
+    int64_t a;
+} old;
+typedef struct now {
+    size_t struct_size;
+    int64_t a, b;
+} now;
+typedef struct later {
+    size_t struct_size;
+    int64_t a, b, c;
+} later;
+static const bs_struct_version type = BS_SIZED(now, a);
+
+static void struct_of_this_version_is_taken_as_it_is(void **state)
+{
+    (void)state;
+    const now theirs = {sizeof theirs, 1, 2};
+    now mine;
+    assert_int_equal(bs_read_struct(&type, &theirs, &mine, NULL), MDOT_OK);
+    assert_memory_equal(&mine, &theirs, sizeof mine);
+}
+
+static void fields_that_an_older_program_lacks_are_zero(void **state)
+{
+    (void)state;
+    const struct {
+        old o;
+        int64_t behind;
+    } theirs = {{sizeof(old), 1}, 7};
+    now mine = {9, 9, 9};
+    assert_int_equal(bs_read_struct(&type, &theirs, &mine, NULL), MDOT_OK);
+    assert_int_equal(mine.struct_size, sizeof mine);
+    assert_int_equal(mine.a, 1);
+    assert_int_equal(mine.b, 0);
+}
+
+static void newer_program_may_say_zero_but_nothing_else(void **state)
+{
+    (void)state;
+    later theirs = {sizeof theirs, 1, 2, 0};
+    now mine = {0};
+    assert_int_equal(bs_read_struct(&type, &theirs, &mine, NULL), MDOT_OK);
+    assert_int_equal(mine.b, 2);
+    assert_int_equal(mine.struct_size, sizeof mine);
+    for (size_t at = 0; at < sizeof theirs.c; at++) {
+        now untouched = {9, 9, 9};
+        mdot_error err = {0};
+        theirs.c = (int64_t)1 << 8 * at;
+        assert_int_equal(bs_read_struct(&type, &theirs, &untouched, &err), MDOT_INCOMPATIBLE);
+        assert_non_null(strstr(err.message, "a now of 32 bytes sets fields that mdot " MDOT_VERSION_STRING));
+        assert_int_equal(untouched.a, 9);
+    }
+}
+
+static void size_that_is_none_is_refused_by_name(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {
+        0, 1, sizeof(old) - 1, sizeof(now) + 1, sizeof(now) + 4, BS_SIZED_MOST_BYTES + 8, SIZE_MAX};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        now theirs = {sizes[i], 1, 2}, mine = {9, 9, 9};
+        mdot_error err = {0};
+        assert_int_equal(bs_read_struct(&type, &theirs, &mine, &err), MDOT_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.message, "the struct_size of a now is "));
+        assert_int_equal(mine.a, 9);
+        assert_int_equal(bs_fill_struct(&type, &mine, &theirs, &err), MDOT_INVALID_ARGUMENT);
+        assert_int_equal(theirs.a, 1);
+    }
+    mdot_error err = {0};
+    assert_int_equal(bs_check_struct(&type, NULL, &err), MDOT_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "a now is missing");
+}
+
+static void results_fill_what_the_caller_has(void **state)
+{
+    (void)state;
+    const now mine = {sizeof mine, 1, 2};
+    struct {
+        old o;
+        int64_t behind;
+    } older = {{sizeof(old), 9}, 7};
+    later newer = {sizeof newer, 9, 9, 9};
+    assert_int_equal(bs_fill_struct(&type, &mine, &older, NULL), MDOT_OK);
+    assert_int_equal(older.o.struct_size, sizeof(old));
+    assert_int_equal(older.o.a, 1);
+    assert_int_equal(older.behind, 7);
+    assert_int_equal(bs_fill_struct(&type, &mine, &newer, NULL), MDOT_OK);
+    assert_int_equal(newer.struct_size, sizeof newer);
+    assert_int_equal(newer.b, 2);
+    assert_int_equal(newer.c, 0);
+}
+
+static void elements_lie_as_far_apart_as_the_caller_says(void **state)
+{
+    (void)state;
+    later theirs[3] = {{sizeof(later), 1, 2, 0}, {sizeof(later), 3, 4, 0}, {sizeof(later), 5, 6, 7}};
+    now mine;
+    assert_int_equal(bs_read_element(&type, theirs, 1, &mine, NULL), MDOT_OK);
+    assert_int_equal(mine.a, 3);
+    assert_int_equal(bs_read_element(&type, theirs, 2, &mine, NULL), MDOT_INCOMPATIBLE);
+    theirs[2] = (later){sizeof(now), 5, 6, 0};
+    mdot_error err = {0};
+    assert_int_equal(bs_read_element(&type, theirs, 2, &mine, &err), MDOT_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "the struct_size of now 2 of an array is 24, that of the first 32");
+}
+
+/* Fields that come later begin where these end: padding there is what an older program left in it. */
+#define ENDS_WITH(type, last)                                                                                          \
+    _Static_assert(sizeof(type) == offsetof(type, last) + sizeof(((type *)NULL)->last),                                \
+                   #type " has padding behind " #last ": fill it with a field that is reserved, or order fields anew")
+ENDS_WITH(mdot_open_options, compute);
+ENDS_WITH(mdot_predictor_info, cpu_reason);
+ENDS_WITH(mdot_entry_info, items_together);
+ENDS_WITH(mdot_tensor_info, columns);
+ENDS_WITH(mdot_bucket_info, kernel_count);
+ENDS_WITH(mdot_kernel_info, step);
+ENDS_WITH(mdot_image_info, weights_bytes);
+ENDS_WITH(mdot_image_kernel_info, code_bytes);
+ENDS_WITH(mdot_job_operator, frozen_parameters);
+ENDS_WITH(mdot_job_description, reserved);
+ENDS_WITH(mdot_job_freezing, trained_count);
+ENDS_WITH(mdot_job_info, frozen_parameters);
+ENDS_WITH(mdot_gpu, watts);
+ENDS_WITH(mdot_configuration, reserved);
+ENDS_WITH(mdot_prediction, activation_bytes);
+ENDS_WITH(mdot_calibration_info, several_interval);
+ENDS_WITH(mdot_calibration_gpu, half_interval);
+ENDS_WITH(mdot_explanation_info, reserved);
+ENDS_WITH(mdot_operator_time, activation_bytes);
+ENDS_WITH(mdot_job_options, output);
+ENDS_WITH(mdotc_entry, model_path);
+ENDS_WITH(mdotc_options, min_length);
+ENDS_WITH(mdotc_verify_row, bound);
+ENDS_WITH(mdotc_verify_options, job_count);
+ENDS_WITH(mdotc_check_options, absolute_tolerance);
+ENDS_WITH(mdotc_check_report, detail);
+
+static void libraries_say_the_version_of_their_headers(void **state)
+{
+    (void)state;
+    assert_string_equal(MDOT_VERSION_STRING, MDOT_PROJECT_VERSION);
+    char numbers[32];
+    snprintf(numbers, sizeof numbers, "%d.%d.%d", MDOT_VERSION_MAJOR, MDOT_VERSION_MINOR, MDOT_VERSION_PATCH);
+    assert_string_equal(numbers, MDOT_VERSION_STRING);
+    assert_int_equal(MDOT_VERSION_NUMBER,
+                     1000000 * MDOT_VERSION_MAJOR + 1000 * MDOT_VERSION_MINOR + MDOT_VERSION_PATCH);
+    assert_string_equal(mdot_version(), MDOT_VERSION_STRING);
+    assert_string_equal(mdotjob_version(), MDOT_VERSION_STRING);
+    assert_string_equal(mdotc_version(), MDOT_VERSION_STRING);
+    assert_int_equal(mdot_version_number(), MDOT_VERSION_NUMBER);
+    assert_int_equal(mdotjob_version_number(), MDOT_VERSION_NUMBER);
+    assert_int_equal(mdotc_version_number(), MDOT_VERSION_NUMBER);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(struct_of_this_version_is_taken_as_it_is),
+        cmocka_unit_test(fields_that_an_older_program_lacks_are_zero),
+        cmocka_unit_test(newer_program_may_say_zero_but_nothing_else),
+        cmocka_unit_test(size_that_is_none_is_refused_by_name),
+        cmocka_unit_test(results_fill_what_the_caller_has),
+        cmocka_unit_test(elements_lie_as_far_apart_as_the_caller_says),
+        cmocka_unit_test(libraries_say_the_version_of_their_headers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

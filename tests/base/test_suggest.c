@@ -1,0 +1,129 @@
+/* test_suggest.c — the name that a wrong one was meant to be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/suggest.h"
+
+static const char *const names[] = {"precision", "layout", "optimizer", "gpu", "gpus", "steps", "amp-bf16", "A100"};
+
+static const char *nearest(const char *wrong)
+{
+    bs_suggest near = bs_suggest_begin(wrong);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) bs_suggest_offer(&near, names[i]);
+    return near.found;
+}
+
+static void one_edit_is_near(void **state)
+{
+    (void)state;
+    assert_string_equal(nearest("precison"), "precision");   /* a letter less */
+    assert_string_equal(nearest("precisiion"), "precision"); /* a letter more */
+    assert_string_equal(nearest("layoud"), "layout");        /* another letter */
+    assert_string_equal(nearest("layuot"), "layout");        /* two swapped */
+    assert_string_equal(nearest("setps"), "steps");
+}
+
+static void two_edits_are_near_in_longer_names_only(void **state)
+{
+    (void)state;
+    assert_string_equal(nearest("optimiser"), "optimizer");
+    assert_string_equal(nearest("0ptimiser"), "optimizer");
+    assert_null(nearest("0ptimis3r"));
+    assert_null(nearest("stxxs"));
+    assert_null(nearest("xy"));
+}
+
+static void names_of_two_letters_are_near_where_they_begin_alike(void **state)
+{
+    (void)state;
+    bs_suggest near = bs_suggest_begin("tb");
+    bs_suggest_offer(&near, "dp");
+    bs_suggest_offer(&near, "tp");
+    assert_string_equal(near.found, "tp");
+    near = bs_suggest_begin("xp"); /* as near to either */
+    bs_suggest_offer(&near, "dp");
+    bs_suggest_offer(&near, "tp");
+    assert_null(near.found);
+    near = bs_suggest_begin("smm");
+    bs_suggest_offer(&near, "sm");
+    assert_string_equal(near.found, "sm");
+    near = bs_suggest_begin("t");
+    bs_suggest_offer(&near, "tp");
+    assert_null(near.found);
+}
+
+static void case_does_not_matter(void **state)
+{
+    (void)state;
+    assert_string_equal(nearest("a100"), "A100");
+    assert_string_equal(nearest("PRECISION"), "precision");
+}
+
+static void a_part_is_near_from_three_letters_on(void **state)
+{
+    (void)state;
+    assert_string_equal(nearest("bf16"), "amp-bf16");
+    assert_string_equal(nearest("optimizers-name"), "optimizer");
+    assert_null(nearest("am"));
+}
+
+static void the_nearest_of_several_wins(void **state)
+{
+    (void)state;
+    assert_string_equal(nearest("gpus"), "gpus");
+    assert_string_equal(nearest("gpu"), "gpu");
+    assert_string_equal(nearest("gpux"), "gpu"); /* as near as "gpus", and earlier */
+}
+
+static void very_long_names_are_compared_by_their_beginning(void **state)
+{
+    (void)state;
+    char wrong[1000];
+    memset(wrong, 'x', sizeof wrong - 1);
+    wrong[sizeof wrong - 1] = '\0';
+    assert_null(nearest(wrong));
+}
+
+static void a_hint_stands_behind_the_wrong_name(void **state)
+{
+    (void)state;
+    bs_suggest near = bs_suggest_begin("layuot");
+    assert_string_equal(bs_suggest_end(&near).text, "");
+    bs_suggest_offer(&near, "layout");
+    assert_string_equal(bs_suggest_end(&near).text, " (did you mean layout?)");
+    near.found = "a name that is far longer than any that is compared";
+    assert_string_equal(bs_suggest_end(&near).text, " (did you mean a name that is far longer than a?)");
+}
+
+static void listed_names_are_compared_one_by_one(void **state)
+{
+    (void)state;
+    assert_string_equal(bs_suggest_among("cuad", "cpu, cuda, others that there are").text, " (did you mean cuda?)");
+    assert_string_equal(bs_suggest_among("fp23", "fp16, fp32, fp32").text, " (did you mean fp32?)");
+    assert_string_equal(bs_suggest_among("others", "cpu, others that there are").text, "");
+    assert_string_equal(bs_suggest_among("others", "").text, "");
+    assert_string_equal(bs_suggest_among("", "cpu, cuda").text, "");
+    assert_string_equal(bs_suggest_among("abc", "a-name-that-is-longer-than-any-that-is-compared-abc, abcd").text,
+                        " (did you mean abcd?)");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_edit_is_near),
+        cmocka_unit_test(two_edits_are_near_in_longer_names_only),
+        cmocka_unit_test(names_of_two_letters_are_near_where_they_begin_alike),
+        cmocka_unit_test(case_does_not_matter),
+        cmocka_unit_test(a_part_is_near_from_three_letters_on),
+        cmocka_unit_test(the_nearest_of_several_wins),
+        cmocka_unit_test(very_long_names_are_compared_by_their_beginning),
+        cmocka_unit_test(a_hint_stands_behind_the_wrong_name),
+        cmocka_unit_test(listed_names_are_compared_one_by_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,114 @@
+/* test_cpu_sliding_windows.c — convolutions and poolings from ONNX's operators to code, against their evaluation: which kernels
+ * they become, and what these compute at every length.
+ */
+#include "tests/support/graph_code.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static const int64_t lengths[] = {1, 2, 9, 40, 0};
+
+/* x [B, 6, L], weights of so many filters, channels and taps. */
+#define CONV(batch, weights, attributes)                                                                               \
+    "x = input f32[" batch ",6,L]\nw = weights f32" weights "\nb = weights f32[12]\n"                                  \
+    "y = Conv(x, w, b) {" attributes "}\nreturn y\n"
+/* The same between transposes, as exporters write it. */
+#define BETWEEN(weights, attributes)                                                                                   \
+    "r = input f32[1,L,6]\nx = Transpose(r) {perm=[0, 2, 1]}\nw = weights f32" weights "\nb = weights f32[12]\n"       \
+    "c = Conv(x, w, b) {" attributes "}\na = Relu(c)\ny = Transpose(a) {perm=[0, 2, 1]}\nreturn y\n"
+
+static void a_convolution_of_one_tap_is_a_linear(void **state)
+{
+    (void)state;
+    assert_code_agrees_everywhere(CONV("1", "[12,6,1]", "pads=[0, 0]"), lengths);
+    assert_kernels(BETWEEN("[12,6,1]", "kernel_shape=[1]"), "linear");
+}
+
+static void windows_of_a_sequence_are_rows_as_they_lie(void **state)
+{
+    (void)state;
+    assert_code_agrees(CONV("1", "[12,6,3]", "pads=[1, 1]"), lengths);
+    assert_code_agrees(CONV("1", "[12,6,5]", "auto_pad=\"SAME_LOWER\""), lengths);
+    assert_code_agrees_everywhere(BETWEEN("[12,6,3]", "pads=[2, 0]"), lengths); /* causal */
+    assert_kernels(BETWEEN("[12,6,3]", "pads=[1, 1]"), "linear nest");
+}
+
+static void strides_dilations_and_batches_copy_their_windows(void **state)
+{
+    (void)state;
+    static const int64_t even[] = {2, 8, 34, 0};
+    assert_code_agrees(CONV("1", "[12,6,3]", "pads=[2, 2], dilations=[2]"), lengths);
+    assert_code_agrees(CONV("3", "[12,6,3]", "pads=[1, 1]"), lengths);
+    assert_code_agrees("x = input f32[1,6,40]\nw = weights f32[12,6,3]\ny = Conv(x, w) {strides=[3], pads=[1, 0]}\n"
+                       "z = input f32[L]\nu = Neg(z)\nreturn y, u\n",
+                       even);
+}
+
+static void groups_are_convolved_apart(void **state)
+{
+    (void)state;
+    assert_code_agrees(CONV("1", "[12,1,3]", "group=6, pads=[1, 1]"), lengths);
+    assert_code_agrees(CONV("2", "[12,2,3]", "group=3, pads=[1, 1]"), lengths);
+    assert_code_agrees(BETWEEN("[12,1,7]", "group=6, pads=[3, 3]"), lengths);
+    assert_kernels("r = input f32[1,L,6]\nx = Transpose(r) {perm=[0, 2, 1]}\nw = weights f32[6,1,7]\n"
+                   "c = Conv(x, w) {group=6, pads=[3, 3]}\na = Relu(c)\ny = Transpose(a) {perm=[0, 2, 1]}\nreturn y\n",
+                   "nest2");
+}
+
+static void images_have_windows_in_two_dimensions(void **state)
+{
+    (void)state;
+    assert_code_agrees("x = input f32[2,3,L,7]\nw = weights f32[4,3,3,2]\nb = weights f32[4]\n"
+                       "y = Conv(x, w, b) {pads=[1, 0, 1, 1], strides=[1, 2], dilations=[1, 2]}\nreturn y\n",
+                       lengths);
+    assert_code_agrees("x = input f32[1,4,L,7]\nw = weights f32[8,1,3,3]\n"
+                       "y = Conv(x, w) {pads=[1, 1, 1, 1], group=4}\nreturn y\n",
+                       lengths);
+}
+
+static void weights_may_be_inputs(void **state)
+{
+    (void)state;
+    assert_code_agrees("x = input f32[1,3,L]\nw = input f32[4,3,3]\ny = Conv(x, w) {pads=[1, 1]}\nreturn y\n", lengths);
+    assert_code_agrees("x = input f64[1,3,L]\nw = input f64[3,1,3]\ny = Conv(x, w) {pads=[1, 1], group=3}\nreturn y\n",
+                       lengths);
+}
+
+static void poolings_take_the_greatest_or_the_mean(void **state)
+{
+    (void)state;
+    assert_code_agrees("x = input f32[1,5,L]\na = MaxPool(x) {kernel_shape=[3], pads=[1, 1]}\n"
+                       "b = AveragePool(x) {kernel_shape=[5], pads=[2, 2]}\n"
+                       "c = AveragePool(x) {kernel_shape=[3], pads=[0, 2], count_include_pad=1}\n"
+                       "d = GlobalMaxPool(x)\ne = GlobalAveragePool(x)\nreturn a, b, c, d, e\n",
+                       lengths);
+    assert_code_agrees("x = input f32[1,2,9,8]\na = MaxPool(x) {kernel_shape=[2, 3], strides=[2, 2], ceil_mode=1}\n"
+                       "b = AveragePool(x) {kernel_shape=[3, 2], strides=[2, 3], pads=[1, 0, 1, 0], ceil_mode=1}\n"
+                       "z = input f32[L]\nu = Neg(z)\nreturn a, b, u\n",
+                       lengths);
+}
+
+static void positions_of_maxima_are_refused(void **state)
+{
+    (void)state;
+    assert_refused("x = input f32[1,5,L]\na, i = MaxPool(x) {kernel_shape=[3], pads=[1, 1]}\nreturn i\n", "MaxPool");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_convolution_of_one_tap_is_a_linear),
+        cmocka_unit_test(windows_of_a_sequence_are_rows_as_they_lie),
+        cmocka_unit_test(strides_dilations_and_batches_copy_their_windows),
+        cmocka_unit_test(groups_are_convolved_apart),
+        cmocka_unit_test(images_have_windows_in_two_dimensions),
+        cmocka_unit_test(weights_may_be_inputs),
+        cmocka_unit_test(poolings_take_the_greatest_or_the_mean),
+        cmocka_unit_test(positions_of_maxima_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,454 @@
+/* test_kernel_signature.c — kernels that differ in anything have different keys, or they would share code. What of their buffers
+ * counts: test_kernel_signature_buffers.c.
+ *
+ * Every structure of plan.h that a kernel is made of is listed here field by field, with a value and a kind. The list
+ * makes the value that the test starts from, by position, so that a field which is missing here does not compile; and
+ * each field is changed in every way that its kind has, and must change the key. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/signature_fixture.h"
+#include "tests/support/mutate.h"
+
+#pragma GCC diagnostic error "-Wmissing-field-initializers"
+
+#define FIELD_VALUE(type, kind, name, ...) __VA_ARGS__,
+#define FIELD_ROW(type, kind, name, ...) {#name, offsetof(type, name), mutate_##kind},
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+/* ---- Parts of kernels -------------------------------------------------------------------------------------------- */
+
+#define MATRIX(X)                                                                                                      \
+    X(pl_matrix, buffer, buffer, 0) X(pl_matrix, dim, offset, {0, 3}) X(pl_matrix, dim, row_stride, {0, 8})
+#define HEADS(X)                                                                                                       \
+    X(pl_heads, buffer, buffer, 0)                                                                                     \
+    X(pl_heads, dim, offset, {0, 3})                                                                                   \
+    X(pl_heads, dim, batch_stride, {64, 0})                                                                            \
+    X(pl_heads, dim, head_stride, {0, 8})                                                                              \
+    X(pl_heads, dim, row_stride, {0, 32})
+#define STORE(X)                                                                                                       \
+    X(pl_store, buffer, buffer, 0)                                                                                     \
+    X(pl_store, expr, index, mutate_other_expr) X(pl_store, expr, value, mutate_other_expr)
+
+static int mutate_matrix(void *at, int step)
+{
+    static const mutate_field fields[] = {MATRIX(FIELD_ROW)};
+    return mutate_fields(fields, COUNT(fields), at, step, NULL);
+}
+
+static int mutate_heads(void *at, int step)
+{
+    static const mutate_field fields[] = {HEADS(FIELD_ROW)};
+    return mutate_fields(fields, COUNT(fields), at, step, NULL);
+}
+
+static int mutate_store(void *at, int step)
+{
+    static const mutate_field fields[] = {STORE(FIELD_ROW)};
+    return mutate_fields(fields, COUNT(fields), at, step, NULL);
+}
+
+static pl_matrix matrix(int buffer)
+{
+    pl_matrix m = {MATRIX(FIELD_VALUE)};
+    m.buffer = buffer;
+    return m;
+}
+
+static pl_heads heads(int buffer)
+{
+    pl_heads h = {HEADS(FIELD_VALUE)};
+    h.buffer = buffer;
+    return h;
+}
+
+static pl_store store(int buffer, const pl_expr *index, const pl_expr *value)
+{
+    pl_store s = {STORE(FIELD_VALUE)};
+    s.buffer = buffer;
+    s.index = index;
+    s.value = value;
+    return s;
+}
+
+/* The elements in use of arrays. */
+enum { LOOPS = 3, STORES = 2 };
+
+static int mutate_extents(void *at, int step)
+{
+    if (step >= 0) mutate_dim((ir_dim *)at + step / 2, step % 2);
+    return 2 * LOOPS;
+}
+
+static int mutate_stores(void *at, int step)
+{
+    int own = mutate_store(at, -1);
+    if (step >= 0) mutate_store((pl_store *)at + step / own, step % own);
+    return STORES * own;
+}
+
+static int mutate_inputs(void *at, int step)
+{
+    if (step >= 0) mutate_optional((int *)at + step / 2, step % 2);
+    return 2 * 4;
+}
+
+static int mutate_outputs(void *at, int step)
+{
+    if (step >= 0) mutate_optional((int *)at + step / 2, step % 2);
+    return 2 * 2;
+}
+
+static int mutate_operands(void *at, int step)
+{
+    const pl_expr **operands = at;
+    if (step >= 0) operands[step] = mutate_moved(operands[step]);
+    return 3;
+}
+
+/* ---- Keys -------------------------------------------------------------------------------------------------------- */
+
+/* Operands on two buffers: which of the two each of them is on. `numbers` are in the order in which operands are met;
+ * the first names buffer 0. Both buffers are met in the same order whatever the operand in question reads, so that
+ * nothing else tells the kernels apart. */
+static void assert_numbers_count(key_fixture *s, const pl_kernel *kernel, int *const *numbers, int count)
+{
+    for (int i = 1; i < count; i++) {
+        for (int k = 0; k < count; k++) *numbers[k] = 0;
+        *numbers[i == count - 1 ? 1 : count - 1] = 1;
+        *numbers[i] = 0;
+        cg_signature first = key_fixture_key(s, kernel);
+        *numbers[i] = 1;
+        cg_signature second = key_fixture_key(s, kernel);
+        if (cg_signature_equal(&first, &second))
+            fail_msg("%s kernels share code whose operand %d is on another buffer", pl_kind_name(kernel->kind), i);
+    }
+}
+
+/* A load whose buffer can be changed. */
+static pl_expr *loose_load(key_fixture *s)
+{
+    pl_expr *copy = IR_NEW(s->arena, pl_expr);
+    assert_non_null(copy);
+    *copy = *key_fixture_load(s, 0);
+    return copy;
+}
+
+/* Every change of every field of the kernel's structure, which is at `offset` in it. */
+static void assert_all_count(key_fixture *s, const pl_kernel *kernel, size_t offset, const mutate_field *fields,
+                             int count)
+{
+    int steps = mutate_fields(fields, count, (char *)&(pl_kernel){0} + offset, -1, NULL);
+    assert_true(steps >= count);
+    for (int step = 0; step < steps; step++) {
+        pl_kernel changed = *kernel;
+        const char *name = NULL;
+        mutate_fields(fields, count, (char *)&changed + offset, step, &name);
+        assert_non_null(name);
+        if (key_fixture_same(s, kernel, &changed))
+            fail_msg("%s kernels that differ in %s share code", pl_kind_name(kernel->kind), name);
+    }
+}
+
+/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
+
+#define LINEAR(X)                                                                                                      \
+    X(pl_linear, matrix, a, matrix(0))                                                                                 \
+    X(pl_linear, dim, rows, {1, 0})                                                                                    \
+    X(pl_linear, i64, k, 32)                                                                                           \
+    X(pl_linear, i64, columns, 16)                                                                                     \
+    X(pl_linear, buffer, weight, 1)                                                                                    \
+    X(pl_linear, optional, bias, 2)                                                                                    \
+    X(pl_linear, optional_expr, epilogue, key_fixture_load(&s, 3))                                                     \
+    X(pl_linear, matrix, out, matrix(4))
+
+static void every_field_of_a_linear_counts(void **state)
+{
+    (void)state;
+    key_fixture s;
+    key_fixture_begin(&s);
+    static const mutate_field fields[] = {LINEAR(FIELD_ROW)};
+    pl_kernel kernel = {.kind = PL_LINEAR, .linear = {LINEAR(FIELD_VALUE)}};
+    assert_all_count(&s, &kernel, offsetof(pl_kernel, linear), fields, COUNT(fields));
+    pl_linear *k = &kernel.linear;
+    pl_expr *in_epilogue = loose_load(&s);
+    k->epilogue = in_epilogue;
+    int *const numbers[] = {&k->a.buffer, &k->weight, &k->bias, &in_epilogue->i, &k->out.buffer};
+    assert_numbers_count(&s, &kernel, numbers, COUNT(numbers));
+    ir_arena_destroy(s.arena);
+}
+
+#define ATTENTION(X)                                                                                                   \
+    X(pl_attention, dim, batch, {0, 2})                                                                                \
+    X(pl_attention, i64, heads, 4)                                                                                     \
+    X(pl_attention, i64, kv_heads, 2)                                                                                  \
+    X(pl_attention, dim, queries, {1, 0})                                                                              \
+    X(pl_attention, dim, keys, {1, 0})                                                                                 \
+    X(pl_attention, i64, dim, 8)                                                                                       \
+    X(pl_attention, i64, value_dim, 16)                                                                                \
+    X(pl_attention, real, scale, 0.25)                                                                                 \
+    X(pl_attention, real, softcap, 30)                                                                                 \
+    X(pl_attention, heads, q, heads(0))                                                                                \
+    X(pl_attention, heads, k, heads(1))                                                                                \
+    X(pl_attention, heads, v, heads(2))                                                                                \
+    X(pl_attention, heads, out, heads(3))                                                                              \
+    X(pl_attention, optional, mask, 4)                                                                                 \
+    X(pl_attention, dim, mask_batch, {1, 0})                                                                           \
+    X(pl_attention, dim, mask_head, {1, 0})                                                                            \
+    X(pl_attention, dim, mask_query, {1, 0})                                                                           \
+    X(pl_attention, real, replaces, -1e4)                                                                              \
+    X(pl_attention, flag, causal, false)
+
+static void every_field_of_an_attention_counts(void **state)
+{
+    (void)state;
+    key_fixture s;
+    key_fixture_begin(&s);
+    static const mutate_field fields[] = {ATTENTION(FIELD_ROW)};
+    pl_kernel kernel = {.kind = PL_ATTENTION, .attention = {ATTENTION(FIELD_VALUE)}};
+    assert_all_count(&s, &kernel, offsetof(pl_kernel, attention), fields, COUNT(fields));
+    pl_attention *k = &kernel.attention;
+    int *const numbers[] = {&k->q.buffer, &k->k.buffer, &k->v.buffer, &k->mask, &k->out.buffer};
+    assert_numbers_count(&s, &kernel, numbers, COUNT(numbers));
+    ir_arena_destroy(s.arena);
+}
+
+#define NORM(X)                                                                                                        \
+    X(pl_norm, choice, mode, PL_NORM_LAYER)                                                                            \
+    X(pl_norm, dim, rows, {1, 0})                                                                                      \
+    X(pl_norm, dim, columns, {0, 32})                                                                                  \
+    X(pl_norm, expr, input, key_fixture_load(&s, 0))                                                                   \
+    X(pl_norm, real, epsilon, 1e-5)                                                                                    \
+    X(pl_norm, optional, gamma, 1)                                                                                     \
+    X(pl_norm, optional, beta, 2)                                                                                      \
+    X(pl_norm, optional_expr, epilogue, key_fixture_load(&s, 3))                                                       \
+    X(pl_norm, matrix, out, matrix(4))                                                                                 \
+    X(pl_norm, matrix, sum, matrix(5))
+
+static void every_field_of_a_norm_counts(void **state)
+{
+    (void)state;
+    key_fixture s;
+    key_fixture_begin(&s);
+    static const mutate_field fields[] = {NORM(FIELD_ROW)};
+    pl_kernel kernel = {.kind = PL_NORM, .norm = {NORM(FIELD_VALUE)}};
+    assert_all_count(&s, &kernel, offsetof(pl_kernel, norm), fields, COUNT(fields));
+    kernel.norm.sum.buffer = -1; /* absent */
+    pl_kernel summed = kernel;
+    summed.norm.sum.buffer = 5;
+    assert_false(key_fixture_same(&s, &kernel, &summed));
+    pl_norm *k = &kernel.norm;
+    pl_expr *in_input = loose_load(&s), *in_epilogue = loose_load(&s);
+    k->input = in_input;
+    k->epilogue = in_epilogue;
+    int *const numbers[] = {&in_input->i, &k->gamma, &k->beta, &in_epilogue->i, &k->out.buffer, &k->sum.buffer};
+    assert_numbers_count(&s, &kernel, numbers, COUNT(numbers));
+    ir_arena_destroy(s.arena);
+}
+
+#define NEST(X)                                                                                                        \
+    X(pl_nest, i32, loop_count, 2)                                                                                     \
+    X(pl_nest, i32, reduce_count, 1)                                                                                   \
+    X(pl_nest, extents, extent, {{1, 0}, {0, 32}, {0, 8}})                                                             \
+    X(pl_nest, choice, reducer, PL_REDUCE_SUM)                                                                         \
+    X(pl_nest, optional_expr, body, key_fixture_load(&s, 0))                                                           \
+    X(pl_nest, i32, store_count, STORES)                                                                               \
+    X(pl_nest, stores, store,                                                                                          \
+      {store(1, key_fixture_load(&s, 2), key_fixture_load(&s, 3)),                                                     \
+       store(4, key_fixture_load(&s, 5), key_fixture_load(&s, 6))})
+
+static void every_field_of_a_nest_counts(void **state)
+{
+    (void)state;
+    key_fixture s;
+    key_fixture_begin(&s);
+    static const mutate_field fields[] = {NEST(FIELD_ROW)};
+    pl_kernel kernel = {.kind = PL_NEST, .nest = {NEST(FIELD_VALUE)}};
+    assert_all_count(&s, &kernel, offsetof(pl_kernel, nest), fields, COUNT(fields));
+    pl_expr *body = loose_load(&s), *index[STORES] = {loose_load(&s), loose_load(&s)};
+    pl_expr *value[STORES] = {loose_load(&s), loose_load(&s)};
+    kernel.nest.body = body;
+    for (int i = 0; i < STORES; i++) kernel.nest.store[i] = store(0, index[i], value[i]);
+    pl_store *stores = kernel.nest.store;
+    int *const numbers[] = {&body->i,     &index[0]->i, &value[0]->i,     &stores[0].buffer,
+                            &index[1]->i, &value[1]->i, &stores[1].buffer};
+    assert_numbers_count(&s, &kernel, numbers, COUNT(numbers));
+    pl_kernel moved_loop = kernel; /* an outer loop less, a reduction loop more */
+    moved_loop.nest.loop_count--;
+    moved_loop.nest.reduce_count++;
+    assert_false(key_fixture_same(&s, &kernel, &moved_loop));
+    ir_arena_destroy(s.arena);
+}
+
+#define SEQUENTIAL(X)                                                                                                  \
+    X(pl_sequential, choice, what, PL_SEQ_TOP_K)                                                                       \
+    X(pl_sequential, inputs, input, {0, 1, 2, 3})                                                                      \
+    X(pl_sequential, outputs, output, {4, 5})                                                                          \
+    X(pl_sequential, i32, axis, 1)                                                                                     \
+    X(pl_sequential, flag, exclusive, false)                                                                           \
+    X(pl_sequential, flag, reverse, false)                                                                             \
+    X(pl_sequential, flag, largest, false)                                                                             \
+    X(pl_sequential, flag, sorted, false)                                                                              \
+    X(pl_sequential, flag, circular, false)                                                                            \
+    X(pl_sequential, choice, reduction, PL_REDUCE_NONE)
+
+static void every_field_of_a_sequential_kernel_and_every_shape_counts(void **state)
+{
+    (void)state;
+    key_fixture s;
+    key_fixture_begin(&s);
+    static const mutate_field fields[] = {SEQUENTIAL(FIELD_ROW)};
+    pl_kernel kernel = {.kind = PL_SEQUENTIAL, .sequential = {SEQUENTIAL(FIELD_VALUE)}};
+    assert_all_count(&s, &kernel, offsetof(pl_kernel, sequential), fields, COUNT(fields));
+    pl_kernel on_two = kernel;
+    pl_sequential *k = &on_two.sequential;
+    int *const numbers[] = {&k->input[0], &k->input[1], &k->input[2], &k->input[3], &k->output[0], &k->output[1]};
+    assert_numbers_count(&s, &on_two, numbers, COUNT(numbers));
+    cg_signature before = key_fixture_key(&s, &kernel);
+    for (int b = 0; b < 6; b++) {
+        ir_type *type = &s.buffers[b].type;
+        const ir_type kept = *type;
+        for (int d = 0; d < 4; d++) {
+            mutate_dim(&type->dim[d / 2], d % 2);
+            cg_signature after = key_fixture_key(&s, &kernel);
+            assert_false(cg_signature_equal(&before, &after));
+            *type = kept;
+        }
+        type->rank = 1;
+        cg_signature after = key_fixture_key(&s, &kernel);
+        assert_false(cg_signature_equal(&before, &after));
+        *type = kept;
+    }
+    ir_arena_destroy(s.arena);
+}
+
+static void steps_and_every_kernel_of_a_recurrence_count(void **state)
+{
+    (void)state;
+    key_fixture s;
+    key_fixture_begin(&s);
+    pl_kernel inner[] = {{.kind = PL_LINEAR}, {.kind = PL_NEST}}, others[] = {inner[0], inner[1]};
+    inner[0].linear = others[0].linear = (pl_linear){LINEAR(FIELD_VALUE)};
+    inner[1].nest = others[1].nest = (pl_nest){NEST(FIELD_VALUE)};
+    pl_kernel kernel = {.kind = PL_RECURRENCE}, other = kernel;
+    kernel.recurrence = other.recurrence = (pl_recurrence){.steps = {1, 0}, .kernel_count = 2, .kernels = inner};
+    assert_true(key_fixture_same(&s, &kernel, &other));
+    for (int part = 0; part < 2; part++) {
+        other.recurrence = kernel.recurrence;
+        mutate_dim(&other.recurrence.steps, part);
+        assert_false(key_fixture_same(&s, &kernel, &other));
+    }
+    other.recurrence = kernel.recurrence;
+    other.recurrence.kernel_count = 1;
+    assert_false(key_fixture_same(&s, &kernel, &other));
+    other.recurrence = kernel.recurrence;
+    other.recurrence.kernels = others;
+    assert_true(key_fixture_same(&s, &kernel, &other));
+    others[0].linear.columns++;
+    assert_false(key_fixture_same(&s, &kernel, &other));
+    others[0] = inner[0];
+    others[1].nest.loop_count--;
+    assert_false(key_fixture_same(&s, &kernel, &other));
+    ir_arena_destroy(s.arena);
+}
+
+/* ---- Expressions ------------------------------------------------------------------------------------------------- */
+
+#define EXPR(X)                                                                                                        \
+    X(pl_expr, choice, op, PL_SELECT)                                                                                  \
+    X(pl_expr, i32, dtype, MDOT_DTYPE_F32)                                                                             \
+    X(pl_expr, i32, i, 0)                                                                                              \
+    X(pl_expr, real, f, 0.5)                                                                                           \
+    X(pl_expr, i64, n, 0)                                                                                              \
+    X(pl_expr, operands, arg, {key_fixture_load(&s, 0), key_fixture_load(&s, 2), key_fixture_load(&s, 3)})
+
+static void every_field_of_an_expression_counts(void **state)
+{
+    (void)state;
+    key_fixture s;
+    key_fixture_begin(&s);
+    static const mutate_field fields[] = {EXPR(FIELD_ROW)};
+    const pl_expr base = {EXPR(FIELD_VALUE)};
+    pl_kernel kernel = {.kind = PL_NEST, .nest = {.loop_count = 1, .extent = {{1, 0}}, .store_count = 1}};
+    kernel.nest.store[0] = store(1, mutate_other_expr, &base);
+    int steps = mutate_fields(fields, COUNT(fields), &(pl_expr){.op = PL_CONST}, -1, NULL);
+    for (int step = 0; step < steps; step++) {
+        pl_expr changed = base;
+        pl_kernel other = kernel;
+        const char *name = NULL;
+        mutate_fields(fields, COUNT(fields), &changed, step, &name);
+        other.nest.store[0].value = &changed;
+        if (key_fixture_same(&s, &kernel, &other)) fail_msg("expressions that differ in %s share code", name);
+    }
+    ir_arena_destroy(s.arena);
+}
+
+static pl_kernel storing(const pl_expr *value)
+{
+    pl_kernel kernel = {.kind = PL_NEST, .nest = {.loop_count = 1, .extent = {{1, 0}}, .store_count = 1}};
+    kernel.nest.store[0] = store(1, mutate_other_expr, value);
+    return kernel;
+}
+
+static void the_operation_counts(void **state)
+{
+    (void)state;
+    key_fixture s;
+    key_fixture_begin(&s);
+    const pl_expr *a = key_fixture_load(&s, 0), *b = key_fixture_load(&s, 2);
+    pl_kernel sum = storing(pl_binary(s.arena, PL_ADD, a, b)), product = storing(pl_binary(s.arena, PL_MUL, a, b));
+    assert_false(key_fixture_same(&s, &sum, &product));
+    ir_arena_destroy(s.arena);
+}
+
+/* A node that occurs twice is written once: its second occurrence must still say which it is. */
+static void which_node_occurs_again_counts(void **state)
+{
+    (void)state;
+    key_fixture s;
+    key_fixture_begin(&s);
+    const pl_expr *a = key_fixture_load(&s, 0), *b = key_fixture_load(&s, 2), *sum = pl_binary(s.arena, PL_ADD, a, b);
+    pl_kernel first = storing(pl_binary(s.arena, PL_MUL, sum, a)), second = storing(pl_binary(s.arena, PL_MUL, sum, b));
+    assert_false(key_fixture_same(&s, &first, &second));
+    ir_arena_destroy(s.arena);
+}
+
+static void kinds_never_share_code(void **state)
+{
+    (void)state;
+    key_fixture s;
+    key_fixture_begin(&s);
+    pl_kernel kernels[] = {
+        {.kind = PL_LINEAR}, {.kind = PL_ATTENTION}, {.kind = PL_NORM}, {.kind = PL_NEST}, {.kind = PL_RECURRENCE}};
+    kernels[0].linear = (pl_linear){LINEAR(FIELD_VALUE)};
+    kernels[1].attention = (pl_attention){ATTENTION(FIELD_VALUE)};
+    kernels[2].norm = (pl_norm){NORM(FIELD_VALUE)};
+    kernels[3].nest = (pl_nest){NEST(FIELD_VALUE)};
+    kernels[4].recurrence = (pl_recurrence){.steps = {1, 0}, .kernel_count = 1, .kernels = &kernels[3]};
+    for (int a = 0; a < COUNT(kernels); a++)
+        for (int b = 0; b < a; b++) assert_false(key_fixture_same(&s, &kernels[a], &kernels[b]));
+    ir_arena_destroy(s.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_field_of_a_linear_counts),
+        cmocka_unit_test(every_field_of_an_attention_counts),
+        cmocka_unit_test(every_field_of_a_norm_counts),
+        cmocka_unit_test(every_field_of_a_nest_counts),
+        cmocka_unit_test(every_field_of_a_sequential_kernel_and_every_shape_counts),
+        cmocka_unit_test(steps_and_every_kernel_of_a_recurrence_count),
+        cmocka_unit_test(every_field_of_an_expression_counts),
+        cmocka_unit_test(the_operation_counts),
+        cmocka_unit_test(which_node_occurs_again_counts),
+        cmocka_unit_test(kinds_never_share_code),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

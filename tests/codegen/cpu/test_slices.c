@@ -1,0 +1,268 @@
+/* test_slices.c — kernels whose work several calls share: the same bits as one call's, whatever the shares. */
+#include "ir/ops.h"
+#include "tests/support/cg_harness.h"
+#include "tests/support/graph_notation.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_LENGTH = 300, MAX_TENSORS = 4, GUARD = 64 };
+
+/* Halves; many unequal ones, of which some get nothing; a last one that gets next to nothing. */
+static const int64_t halves[] = {INT64_C(1) << 31};
+static const int64_t many[] = {1,
+                               INT64_C(1) << 20,
+                               INT64_C(0x15555555),
+                               INT64_C(0x40000000),
+                               INT64_C(0x7fffffff),
+                               INT64_C(0x80000001),
+                               INT64_C(0xc0000000),
+                               INT64_C(0xffffffff)};
+static const struct {
+    const int64_t *cuts;
+    int count;
+} partitions[] = {{halves, 1}, {many, 8}};
+
+static ir_graph *graph_of(const char *notation, ir_arena *arena)
+{
+    mdot_error err = {0};
+    ir_graph *graph = graph_from_notation(notation, MAX_LENGTH, arena);
+    if (ir_infer(graph, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return graph;
+}
+
+static size_t output_bytes(const pl_plan *plan, int output, int64_t length)
+{
+    for (int b = 0; b < plan->buffer_count; b++) {
+        const pl_buffer *buffer = &plan->buffers[b];
+        if (buffer->kind != PL_OUTPUT || buffer->index != output) continue;
+        size_t bytes = mdot_dtype_size_bytes(buffer->type.dtype);
+        for (int d = 0; d < buffer->type.rank; d++) bytes *= (size_t)ir_dim_at(buffer->type.dim[d], length);
+        return bytes;
+    }
+    fail_msg("no output %d", output);
+    return 0;
+}
+
+static void create_outputs(const ir_graph *graph, const pl_plan *plan, int64_t length, int fill, void **out)
+{
+    for (int o = 0; o < graph->output_count; o++) {
+        size_t bytes = output_bytes(plan, o, length);
+        out[o] = malloc(bytes + GUARD);
+        assert_non_null(out[o]);
+        memset(out[o], fill, bytes + GUARD);
+    }
+}
+
+static void check_length(const ir_graph *graph, const pl_plan *plan, const harness_plan *code, int64_t length)
+{
+    ir_arena *arena = ir_arena_create(0);
+    ir_wide **wide = random_inputs(graph, length, 7, arena);
+    const void *inputs[MAX_TENSORS];
+    void *whole[MAX_TENSORS], *shared[MAX_TENSORS];
+    for (int i = 0; i < graph->input_count; i++) inputs[i] = ir_tensor_from_wide(arena, wide[i])->data;
+    create_outputs(graph, plan, length, 0x11, whole);
+    harness_call_plan(code, inputs, whole, length);
+    for (size_t p = 0; p < sizeof partitions / sizeof partitions[0]; p++) {
+        create_outputs(graph, plan, length, 0x77, shared);
+        harness_call_shares(code, inputs, shared, length, partitions[p].cuts, partitions[p].count);
+        for (int o = 0; o < graph->output_count; o++) {
+            size_t bytes = output_bytes(plan, o, length);
+            if (memcmp(shared[o], whole[o], bytes) != 0)
+                fail_msg("output %d differs at length %lld, partition %zu", o, (long long)length, p);
+            for (int i = 0; i < GUARD; i++) assert_int_equal(((unsigned char *)shared[o])[bytes + (size_t)i], 0x77);
+            free(shared[o]);
+        }
+    }
+    for (int o = 0; o < graph->output_count; o++) free(whole[o]);
+    ir_arena_destroy(arena);
+}
+
+static void check_levels(const ir_graph *graph, pl_plan *plan)
+{
+    static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
+    static const int64_t lengths[] = {1, 2, 5, 7, 63, 64, 97, 128, 200, 300};
+    for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
+        if (!harness_runs(levels[l])) {
+            print_message("this machine does not run level %d\n", (int)levels[l]);
+            continue;
+        }
+        harness_plan code;
+        harness_load_plan(&code, plan, levels[l]);
+        for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) check_length(graph, plan, &code, lengths[i]);
+        harness_unload_plan(&code);
+    }
+}
+
+static pl_plan *plan_of(ir_graph *graph)
+{
+    pl_plan *plan = NULL;
+    mdot_error err = {0};
+    if (pl_build(graph, graph->arena, &plan, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return plan;
+}
+
+/* One kernel of the kind, split or not as expected. */
+static void check_shares(const char *notation, pl_kind kind, bool is_split)
+{
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *graph = graph_of(notation, arena);
+    pl_plan *plan = plan_of(graph);
+    bool found = false;
+    for (int k = 0; k < plan->kernel_count; k++) {
+        if (plan->kernels[k].kind != kind) continue;
+        found = true;
+        assert_int_equal(cg_kernel_is_split(plan, &plan->kernels[k]), is_split);
+    }
+    assert_true(found);
+    check_levels(graph, plan);
+    ir_arena_destroy(arena);
+}
+
+static void linear_is_shared_by_rows(void **state)
+{
+    (void)state;
+    check_shares("x = input f32[L,70]\nw = weights f32[70,130]\nb = weights f32[130]\ny = mdot.Linear(x, w, b)\n"
+                 "return y\n",
+                 PL_LINEAR, true);
+}
+
+static void linear_with_a_hidden_epilogue_is_shared(void **state)
+{
+    (void)state;
+    check_shares("x = input f32[L,160]\nw = weights f32[160,192]\nb = weights f32[192]\nh = mdot.Linear(x, w, b)\n"
+                 "y = Gelu(h)\nreturn y\n",
+                 PL_LINEAR, true);
+}
+
+static void linear_onto_a_residual_is_shared(void **state)
+{
+    (void)state;
+    check_shares("x = input f32[L,300]\nr = input f32[L,64]\nw = weights f32[300,64]\nh = mdot.Linear(x, w)\n"
+                 "y = Add(h, r)\nreturn y\n",
+                 PL_LINEAR, true);
+}
+
+static void linear_of_a_row_is_one_calls(void **state)
+{
+    (void)state;
+    check_shares("x = input f32[1,70]\nn = input f32[L]\nw = weights f32[70,130]\ny = mdot.Linear(x, w)\nm = Neg(n)\n"
+                 "return y, m\n",
+                 PL_LINEAR, false);
+}
+
+static void attention_is_shared_by_blocks_of_queries(void **state)
+{
+    (void)state;
+    check_shares("q = input f32[1,3,L,24]\nk = input f32[1,3,L,24]\nv = input f32[1,3,L,20]\n"
+                 "y = Attention(q, k, v) {scale=0.2}\nreturn y\n",
+                 PL_ATTENTION, true);
+}
+
+static void causal_attention_of_shared_key_heads_is_shared(void **state)
+{
+    (void)state;
+    check_shares("q = input f32[2,4,L,16]\nk = input f32[2,2,L,16]\nv = input f32[2,2,L,16]\n"
+                 "y = Attention(q, k, v) {scale=0.25, is_causal=1}\nreturn y\n",
+                 PL_ATTENTION, true);
+}
+
+static void small_attention_is_shared_by_batches(void **state)
+{
+    (void)state;
+    check_shares("q = input f32[L,2,3,16]\nk = input f32[L,2,3,16]\nv = input f32[L,2,3,16]\n"
+                 "y = Attention(q, k, v) {scale=0.25}\nreturn y\n",
+                 PL_ATTENTION, true);
+}
+
+static void norm_is_shared_by_rows(void **state)
+{
+    (void)state;
+    check_shares("x = input f32[L,100]\ng = weights f32[100]\nb = weights f32[100]\n"
+                 "y = LayerNormalization(x, g, b)\nreturn y\n",
+                 PL_NORM, true);
+    check_shares("x = input f32[L,L]\ny = Softmax(x)\nreturn y\n", PL_NORM, true); /* through scratch */
+}
+
+static void pointwise_nest_is_shared_by_vectors(void **state)
+{
+    (void)state;
+    check_shares("x = input f32[L,64]\nz = input f32[64]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, true);
+    check_shares("x = input f32[3,L]\nz = input f32[L]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, false);
+}
+
+/* Meeting behind it would take longer than the few points of each row do. */
+static void nest_of_few_points_a_row_is_one_calls(void **state)
+{
+    (void)state;
+    check_shares("x = input f32[L]\ny = Tanh(x)\nreturn y\n", PL_NEST, false);
+    check_shares("x = input f32[L,63]\nz = input f32[63]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, false);
+    check_shares("x = input f32[64,63]\nn = input f32[L]\ny = Tanh(x)\nm = Neg(n)\nreturn y, m\n", PL_NEST, false);
+}
+
+/* Two that are not split, one that is, two that are not. */
+static void kernels_that_are_not_split_are_one_step(void **state)
+{
+    (void)state;
+    static const bool want[] = {false, false, true, false, false};
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *graph = graph_of("x = input f32[L]\naxes = constant i64[1] [0]\na = ReduceSum(x, axes) {keepdims=1}\n"
+                               "b = Add(x, a)\nw = weights f32[1,80]\nones = constant i64[1] [1]\n"
+                               "r = Unsqueeze(b, ones)\np = Add(r, w)\nd = ReduceMax(p, ones) {keepdims=0}\n"
+                               "e = ReduceSum(d, axes) {keepdims=1}\ny = Mul(d, e)\nreturn y\n",
+                               arena);
+    pl_plan *plan = plan_of(graph);
+    assert_int_equal(plan->kernel_count, 5);
+    for (int k = 0; k < 5; k++) assert_int_equal(cg_kernel_is_split(plan, &plan->kernels[k]), want[k]);
+    check_levels(graph, plan);
+    ir_arena_destroy(arena);
+}
+
+static void reductions_are_shared_by_outputs(void **state)
+{
+    (void)state;
+    check_shares("x = input f32[L,90]\naxes = constant i64[1] [1]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
+                 PL_NEST, true);
+    check_shares("x = input f32[90,L]\naxes = constant i64[1] [0]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
+                 PL_NEST, true);
+    check_shares("x = input f32[L]\naxes = constant i64[1] [0]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
+                 PL_NEST, false);
+}
+
+static void running_sums_are_shared_and_scatters_are_not(void **state)
+{
+    (void)state;
+    check_shares("x = input f32[L,5]\naxis = constant i64[] [1]\ny = CumSum(x, axis)\nreturn y\n", PL_SEQUENTIAL, true);
+    check_shares("x = input f32[L,5]\naxis = constant i64[] [0]\ny = CumSum(x, axis)\nreturn y\n", PL_SEQUENTIAL,
+                 false);
+    check_shares("x = input f32[4,5]\ni = input i64[L,1]\nu = input f32[L,5]\n"
+                 "y = ScatterND(x, i, u) {reduction=\"add\"}\nreturn y\n",
+                 PL_SEQUENTIAL, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(linear_is_shared_by_rows),
+        cmocka_unit_test(linear_with_a_hidden_epilogue_is_shared),
+        cmocka_unit_test(linear_onto_a_residual_is_shared),
+        cmocka_unit_test(linear_of_a_row_is_one_calls),
+        cmocka_unit_test(attention_is_shared_by_blocks_of_queries),
+        cmocka_unit_test(causal_attention_of_shared_key_heads_is_shared),
+        cmocka_unit_test(small_attention_is_shared_by_batches),
+        cmocka_unit_test(norm_is_shared_by_rows),
+        cmocka_unit_test(pointwise_nest_is_shared_by_vectors),
+        cmocka_unit_test(nest_of_few_points_a_row_is_one_calls),
+        cmocka_unit_test(kernels_that_are_not_split_are_one_step),
+        cmocka_unit_test(reductions_are_shared_by_outputs),
+        cmocka_unit_test(running_sums_are_shared_and_scatters_are_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* test_grid_stages.c — plans cut into stages: how many barriers, where each kernel goes, and what refuses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codegen/cuda/grid_stages.h"
+#include "ir/ops.h"
+#include "ir/passes.h"
+#include "tests/support/cuda_plan_fixture.h"
+#include "tests/support/graph_notation.h"
+
+enum { MAX_LENGTH = 64 };
+
+static cu_stages stages_of(ir_graph *graph)
+{
+    return *cuda_stages_of(graph, MAX_LENGTH);
+}
+
+static cu_stages stages_of_notation(const char *text)
+{
+    return stages_of(graph_from_notation(text, MAX_LENGTH, cuda_arena));
+}
+
+static cu_stages stages_of_encoder(int layers)
+{
+    return stages_of(cuda_encoder(layers));
+}
+
+static const cu_step *find(const cu_stages *stages, const char *part_of_name)
+{
+    for (int k = 0; k < stages->step_count; k++)
+        if (strstr(stages->steps[k].kernel->name, part_of_name)) return &stages->steps[k];
+    fail_msg("there is no kernel %s", part_of_name);
+    return NULL;
+}
+
+/* A letter a step, a bar a barrier; small: by block 0 alone, n and f of reductions for partial and finish. */
+static void assert_steps(const cu_stages *stages, const char *wanted)
+{
+    static const char letters[] = {[PL_LINEAR] = 'L', [PL_ATTENTION] = 'A', [PL_NORM] = 'N', [PL_NEST] = 'E'};
+    char text[256] = "";
+    size_t size = 0;
+    for (int k = 0; k < stages->step_count; k++) {
+        const cu_step *s = &stages->steps[k];
+        if (k > 0 && s->stage != stages->steps[k - 1].stage) text[size++] = '|';
+        char letter = letters[s->kernel->kind];
+        if (s->part == CU_PARTIAL) letter = 'P';
+        if (s->part == CU_FINISH) letter = 'F';
+        if (s->spread == CU_FREE) text[size++] = '*';
+        text[size++] = s->spread == CU_SINGLE ? (char)(letter - 'A' + 'a') : letter;
+        assert_true(size + 2 < sizeof text);
+    }
+    assert_string_equal(text, wanted);
+}
+
+static void an_encoder_meets_before_each_attention_and_the_head(void **state)
+{
+    (void)state;
+    cu_stages one = stages_of_encoder(1), three = stages_of_encoder(3);
+    assert_steps(&one, "LENL|ALNLLNPP|ffll");
+    assert_steps(&three, "LENL|ALNLLNL|ALNLLNL|ALNLLNPP|ffll");
+    assert_false(three.meets_at_end);
+    for (int k = 1; k < 4; k++) {
+        assert_int_equal(three.barriers[k].after->kernel->kind, PL_ATTENTION);
+        assert_int_equal(three.barriers[k].after->stage, k);
+        assert_int_equal(three.barriers[k].before->stage, k - 1);
+    }
+}
+
+static void the_barrier_of_attention_stands_for_its_keys(void **state)
+{
+    (void)state;
+    cu_stages stages = stages_of_encoder(1);
+    assert_int_equal(stages.barriers[1].buffer, stages.barriers[1].after->kernel->attention.k.buffer);
+}
+
+static void tokens_of_a_unit_attend_without_a_barrier(void **state)
+{
+    (void)state;
+    cu_stages stages = stages_of_notation("x = input f32[1,L,3,32]\nshape = constant i64[3] [-1, 3, 32]\n"
+                                          "r = Reshape(x, shape)\nw = weights f32[32,96]\np = mdot.Linear(r, w)\n"
+                                          "sizes = constant i64[3] [32, 32, 32]\nq, k, v = Split(p, sizes) {axis=-1}\n"
+                                          "a = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\n"
+                                          "axes = constant i64[1] [1]\nm = ReduceMean(a, axes) {keepdims=0}\n"
+                                          "w2 = weights f32[32,32]\ny = mdot.Linear(m, w2)\nreturn y\n");
+    assert_steps(&stages, "LAEL");
+    assert_int_equal(find(&stages, "linear.p")->scale, 3);
+    assert_int_equal(find(&stages, "attention")->loop, 0);
+    assert_true(stages.meets_at_end); /* each block writes its rows of y */
+}
+
+static void a_neighbours_row_needs_a_barrier(void **state)
+{
+    (void)state;
+    cu_stages stages = stages_of_notation("x = input f32[1,L,16]\nw = weights f32[16,16]\nh = mdot.Linear(x, w)\n"
+                                          "zero = constant i64[1] [0]\none = constant i64[1] [1]\n"
+                                          "last = constant i64[1] [-1]\na = Slice(h, zero, one, one)\n"
+                                          "b = Slice(h, zero, last, one)\ns = Concat(a, b) {axis=1}\ny = Add(h, s)\n"
+                                          "return y\n");
+    const cu_step *linear = find(&stages, "linear.h");
+    for (int k = 0; k < stages.step_count; k++)
+        if (&stages.steps[k] != linear) assert_true(stages.steps[k].stage > linear->stage);
+}
+
+static void reductions_of_the_length_keep_a_result_for_each_tile(void **state)
+{
+    (void)state;
+    cu_stages stages = stages_of_notation("x = input f32[1,L,8]\naxes = constant i64[1] [1]\n"
+                                          "y = ReduceSum(x, axes) {keepdims=0}\nreturn y\n");
+    assert_steps(&stages, "P|f");
+    assert_int_equal(stages.buffer_count, stages.plan->buffer_count + 1);
+    assert_int_equal(stages.buffers[stages.plan->buffer_count].type.dim[0].offset, MAX_LENGTH / cu_blocks.tile_units);
+}
+
+static void positions_are_found_by_one_block(void **state)
+{
+    (void)state;
+    cu_stages stages = stages_of_notation("x = input f32[1,L,8]\ny = ArgMax(x) {axis=1, keepdims=0}\nreturn y\n");
+    assert_steps(&stages, "e");
+}
+
+static void batches_of_sequences_are_free(void **state)
+{
+    (void)state;
+    cu_stages stages = stages_of_notation("x = input f32[2,L,48]\nsizes = constant i64[3] [16, 16, 16]\n"
+                                          "q, k, v = Split(x, sizes) {axis=-1}\n"
+                                          "y = Attention(q, k, v) {q_num_heads=1, kv_num_heads=1}\nreturn y\n");
+    assert_steps(&stages, "*A");
+}
+
+static void what_is_needed_late_is_made_late(void **state)
+{
+    (void)state;
+    cu_stages stages = stages_of_notation("x = input f32[1,L,16]\nm = input f32[1,L,16]\ns = Sigmoid(m)\n"
+                                          "w = weights f32[16,48]\np = mdot.Linear(x, w)\n"
+                                          "sizes = constant i64[3] [16, 16, 16]\nq, k, v = Split(p, sizes) {axis=-1}\n"
+                                          "a = Attention(q, k, v) {q_num_heads=1, kv_num_heads=1}\n"
+                                          "t = Concat(a, s) {axis=2}\nn = Softmax(t) {axis=-1}\nreturn n\n");
+    for (int k = 0; k < stages.step_count; k++)
+        if (stages.steps[k].kernel->kind != PL_LINEAR) assert_int_equal(stages.steps[k].stage, 1);
+}
+
+static void scans_are_refused_by_name(void **state)
+{
+    (void)state;
+    ir_graph *graph = graph_from_notation("x = input f32[1,L]\naxis = constant i64[] [1]\nsum = CumSum(x, axis)\n"
+                                          "return sum\n",
+                                          MAX_LENGTH, cuda_arena);
+    mdot_error err = {0};
+    pl_plan *plan;
+    cu_stages stages;
+    assert_int_equal(ir_run_passes(graph, NULL, &err), MDOT_OK);
+    assert_int_equal(pl_build(graph, cuda_arena, &plan, &err), MDOT_OK);
+    assert_int_equal(cu_find_stages(plan, &cu_blocks, cuda_arena, &stages, &err), MDOT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "sequential.sum"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_encoder_meets_before_each_attention_and_the_head),
+        cmocka_unit_test(the_barrier_of_attention_stands_for_its_keys),
+        cmocka_unit_test(tokens_of_a_unit_attend_without_a_barrier),
+        cmocka_unit_test(a_neighbours_row_needs_a_barrier),
+        cmocka_unit_test(reductions_of_the_length_keep_a_result_for_each_tile),
+        cmocka_unit_test(positions_are_found_by_one_block),
+        cmocka_unit_test(batches_of_sequences_are_free),
+        cmocka_unit_test(what_is_needed_late_is_made_late),
+        cmocka_unit_test(scans_are_refused_by_name),
+    };
+    return cmocka_run_group_tests(tests, cuda_arena_begin, cuda_arena_end);
+}

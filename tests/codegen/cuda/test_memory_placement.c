@@ -1,0 +1,414 @@
+/* test_memory_placement.c — where buffers are kept: in which form, in shared memory or not, and never two at one place while both
+ * live.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codegen/cuda/memory_placement.h"
+#include "tests/support/cuda_plan_fixture.h"
+#include "tests/support/graph_notation.h"
+
+enum { MAX_LENGTH = 128 };
+
+static mdot_status lay_out(ir_graph *graph, cg_compute compute, cu_layout *out_layout, mdot_error *err)
+{
+    return cu_lay_out(cuda_stages_of(graph, MAX_LENGTH), compute, cuda_arena, out_layout, err);
+}
+
+static cu_layout layout_of(const char *text, cg_compute compute)
+{
+    mdot_error err = {0};
+    cu_layout layout;
+    if (lay_out(graph_from_notation(text, MAX_LENGTH, cuda_arena), compute, &layout, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    return layout;
+}
+
+static const cu_placement *home_of(const cu_layout *layout, const char *name)
+{
+    const cu_stages *stages = layout->stages;
+    for (int b = 0; b < stages->buffer_count; b++)
+        if (stages->buffers[b].kind != PL_WEIGHT && strcmp(stages->buffers[b].name, name) == 0)
+            return &layout->homes[b];
+    fail_msg("there is no buffer %s", name);
+    return NULL;
+}
+
+/* ---- Nothing lies on what is still used ----------------------------------------------------------------------------
+ */
+
+typedef struct piece {
+    cu_space_kind kind;
+    size_t begin, end;
+    int first, last; /* steps of shared memory, stages of scratch memory */
+} piece;
+
+static int pieces_of(const cu_layout *layout, piece *out)
+{
+    const cu_stages *stages = layout->stages;
+    int count = 0;
+    for (int b = 0; b < stages->buffer_count; b++) {
+        const cu_place *places[] = {&layout->homes[b].plain, &layout->homes[b].half};
+        for (int k = 0; k < 2; k++) {
+            const cu_place *p = places[k];
+            if (p->kind != CU_SHARED && p->kind != CU_SCRATCH) continue;
+            piece made = {p->kind, p->offset_bytes, p->offset_bytes + p->size_bytes, -1, -1};
+            for (int s = 0; s < stages->step_count; s++) {
+                for (int a = 0; a < stages->steps[s].access_count; a++) {
+                    if (stages->steps[s].accesses[a].buffer != b) continue;
+                    made.last = p->kind == CU_SHARED ? s : stages->steps[s].stage;
+                    if (made.first < 0) made.first = made.last;
+                }
+            }
+            if (made.first >= 0) out[count++] = made;
+        }
+    }
+    for (int s = 0; s < stages->step_count; s++)
+        if (layout->work_bytes[s] > 0)
+            out[count++] =
+                (piece){CU_SHARED, layout->work_offset[s], layout->work_offset[s] + layout->work_bytes[s], s, s};
+    return count;
+}
+
+static void assert_apart(const cu_layout *layout)
+{
+    piece pieces[512];
+    assert_true(2 * layout->stages->buffer_count + layout->stages->step_count < 512);
+    int count = pieces_of(layout, pieces);
+    for (int i = 0; i < count; i++) {
+        const piece *a = &pieces[i];
+        assert_true(a->end <= (a->kind == CU_SHARED ? layout->shared_bytes : layout->scratch_bytes));
+        assert_int_equal(a->begin % 16, 0);
+        for (int j = 0; j < i; j++) {
+            const piece *b = &pieces[j];
+            bool together = a->kind == b->kind && a->first <= b->last && b->first <= a->last;
+            assert_false(together && a->begin < b->end && b->begin < a->end);
+        }
+    }
+}
+
+/* A block's memory is its own, and gone when its stage ends: nothing is there that others, or later stages, touch. */
+static void assert_shared_stays_in_its_block(const cu_layout *layout)
+{
+    const cu_stages *stages = layout->stages;
+    int stage_of[256];
+    assert_true(stages->buffer_count <= 256);
+    for (int b = 0; b < stages->buffer_count; b++) stage_of[b] = -1;
+    for (int s = 0; s < stages->step_count; s++) {
+        for (int k = 0; k < stages->steps[s].access_count; k++) {
+            const cu_access *a = &stages->steps[s].accesses[k];
+            const cu_placement *home = &layout->homes[a->buffer];
+            if (home->plain.kind != CU_SHARED && home->half.kind != CU_SHARED) continue;
+            assert_true(a->is_local);
+            assert_true(stage_of[a->buffer] < 0 || stage_of[a->buffer] == stages->steps[s].stage);
+            stage_of[a->buffer] = stages->steps[s].stage;
+        }
+    }
+}
+
+static void nothing_lies_on_what_is_still_used(void **state)
+{
+    (void)state;
+    static const cg_compute computes[] = {CG_FP32, CG_BF16, CG_FP16};
+    for (int layers = 1; layers < 4; layers++) {
+        for (int m = 0; m < 3; m++) {
+            mdot_error err = {0};
+            cu_layout layout;
+            if (lay_out(cuda_encoder(layers), computes[m], &layout, &err) != MDOT_OK) fail_msg("%s", err.message);
+            assert_apart(&layout);
+            assert_shared_stays_in_its_block(&layout);
+            assert_true(layout.shared_bytes > 0);
+            assert_true(layout.scratch_bytes > 0);
+        }
+    }
+}
+
+/* Each layer's buffers follow those of the one before. */
+static void memory_does_not_grow_with_a_chain(void **state)
+{
+    (void)state;
+    static const char few[] = "x = input f32[1,L,32]\nw = weights f32[32,32]\na = mdot.Linear(x, w)\nb = Softmax(a)\n"
+                              "c = mdot.Linear(b, w)\nd = Softmax(c)\ny = mdot.Linear(d, w)\nreturn y\n";
+    static const char many[] = "x = input f32[1,L,32]\nw = weights f32[32,32]\na = mdot.Linear(x, w)\nb = Softmax(a)\n"
+                               "c = mdot.Linear(b, w)\nd = Softmax(c)\ne = mdot.Linear(d, w)\nf = Softmax(e)\n"
+                               "g = mdot.Linear(f, w)\nh = Softmax(g)\ny = mdot.Linear(h, w)\nreturn y\n";
+    cu_layout small = layout_of(few, CG_BF16), large = layout_of(many, CG_BF16);
+    assert_apart(&large);
+    assert_true(large.shared_bytes <= small.shared_bytes);
+    assert_int_equal(large.scratch_bytes, 0);
+}
+
+/* ---- Forms ---------------------------------------------------------------------------------------------------------
+ */
+
+/* h goes into a product and a sum, n into a product alone, s into a norm. */
+static const char RESIDUAL[] = "x = input f32[1,L,32]\nw = weights f32[32,32]\nh = mdot.Linear(x, w)\n"
+                               "p = mdot.Linear(h, w)\ns = Add(p, h)\ng = weights f32[32]\n"
+                               "n = LayerNormalization(s, g) {axis=-1}\ny = mdot.Linear(n, w)\nreturn y\n";
+
+static void what_only_products_read_is_kept_in_16_bits_alone(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of(RESIDUAL, CG_BF16);
+    const cu_placement *n = home_of(&layout, "n"), *h = home_of(&layout, "h");
+    assert_int_equal(n->plain.kind, CU_NOWHERE);
+    assert_int_equal(n->half.kind, CU_SHARED);
+    assert_true(n->half.is_half);
+    assert_int_equal(h->plain.kind, CU_SHARED);
+    assert_int_equal(h->half.kind, CU_SHARED);
+    assert_false(h->plain.is_half);
+    assert_apart(&layout);
+}
+
+static void f32_has_no_other_form(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of(RESIDUAL, CG_FP32);
+    for (int b = 0; b < layout.stages->buffer_count; b++) assert_int_equal(layout.homes[b].half.kind, CU_NOWHERE);
+    assert_int_equal(home_of(&layout, "n")->plain.kind, CU_SHARED);
+}
+
+static void what_comes_and_goes_stays_where_the_caller_has_it(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of(RESIDUAL, CG_BF16);
+    const cu_placement *x = home_of(&layout, "x"), *y = home_of(&layout, "y");
+    assert_int_equal(x->plain.kind, CU_INPUT);
+    assert_int_equal(x->half.kind, CU_NOWHERE);
+    assert_int_equal(y->output.kind, CU_OUTPUT);
+    assert_int_equal(y->plain.kind, CU_NOWHERE); /* nobody reads it */
+}
+
+static void an_output_that_is_read_has_a_copy(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of("x = input f32[1,L,32]\nw = weights f32[32,32]\nh = mdot.Linear(x, w)\n"
+                                 "y = mdot.Linear(h, w)\nreturn h, y\n",
+                                 CG_BF16);
+    const cu_placement *h = home_of(&layout, "h");
+    assert_int_equal(h->output.kind, CU_OUTPUT);
+    assert_int_equal(h->half.kind, CU_SHARED);
+    assert_int_equal(h->plain.kind, CU_NOWHERE);
+}
+
+/* ---- Shared memory -------------------------------------------------------------------------------------------------
+ */
+
+/* A tile of rows; eight elements behind each, so that eight rows' heads lie in different banks. */
+static void rows_of_a_tile_are_padded(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of(RESIDUAL, CG_BF16);
+    const cu_place *n = &home_of(&layout, "n")->half;
+    assert_int_equal(n->unit, 32);
+    assert_int_equal(n->width, 32);
+    assert_int_equal(n->pitch, 40);
+    assert_int_equal(n->size_bytes, 16 * 40 * 2);
+}
+
+static void assert_width(const char *columns, int64_t width, int64_t pitch)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "x = input f32[1,L,16]\nw = weights f32[16,%s]\nh = mdot.Linear(x, w)\ny = Softmax(h)\nreturn y\n",
+             columns);
+    cu_layout layout = layout_of(text, CG_FP32);
+    const cu_place *h = &home_of(&layout, "h")->plain;
+    assert_int_equal(h->kind, CU_SHARED);
+    assert_int_equal(h->width, width);
+    assert_int_equal(h->pitch, pitch);
+    assert_int_equal(h->size_bytes, 16 * pitch * 4);
+}
+
+/* Narrow rows would double, and behind odd ones nothing could be read eight elements at a time. */
+static void only_wide_and_even_rows_are_padded(void **state)
+{
+    (void)state;
+    assert_width("8", 8, 8);
+    assert_width("16", 16, 24);
+    assert_width("20", 20, 20);
+    assert_width("24", 24, 32);
+}
+
+/* Written as rows of 64, read as twice as many of 32: padding stands where both have ends of rows. */
+static void rows_are_as_wide_as_the_narrowest_reader_has_them(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of("x = input f32[1,L,16]\nw = weights f32[16,64]\nh = mdot.Linear(x, w)\n"
+                                 "shape = constant i64[3] [1, -1, 32]\nr = Reshape(h, shape)\nv = weights f32[32,16]\n"
+                                 "y = mdot.Linear(r, v)\nreturn y\n",
+                                 CG_BF16);
+    const cu_place *h = &home_of(&layout, "h")->half;
+    assert_int_equal(h->unit, 64);
+    assert_int_equal(h->width, 32);
+    assert_int_equal(h->pitch, 40);
+    assert_int_equal(h->size_bytes, 16 * 2 * 40 * 2);
+}
+
+/* What one block does alone, up to 16 KB at 8 bytes an element. */
+static void small_results_stay_with_the_block_that_has_them(void **state)
+{
+    (void)state;
+    static const char text[] = "x = input f32[1,%d]\na = Softmax(x)\nw = weights f32[%d,4]\ny = mdot.Linear(a, w)\n"
+                               "return y\n";
+    for (int columns = 2048; columns <= 2049; columns++) {
+        char graph[256];
+        snprintf(graph, sizeof graph, text, columns, columns);
+        cu_layout layout = layout_of(graph, CG_FP32);
+        assert_int_equal(home_of(&layout, "a")->plain.kind, columns == 2048 ? CU_SHARED : CU_SCRATCH);
+    }
+}
+
+/* L rows and as many fewer of another: the most elements are at neither end of each dimension. */
+static void scratch_memory_is_of_the_length_that_takes_most(void **state)
+{
+    (void)state;
+    mdot_error err = {0};
+    cu_layout layout;
+    cu_stages *stages = cuda_stages_of(graph_from_notation("x = input f32[1,L,32]\naxes = constant i64[1] [1]\n"
+                                                           "m = ReduceMean(x, axes)\ny = Sub(x, m)\nreturn y\n",
+                                                           MAX_LENGTH, cuda_arena),
+                                       MAX_LENGTH);
+    int shrinking = -1;
+    for (int b = 0; b < stages->buffer_count; b++)
+        if (stages->buffers[b].kind == PL_SCRATCH) shrinking = b;
+    assert_true(shrinking >= 0);
+    ((pl_buffer *)stages->buffers)[shrinking].type =
+        (ir_type){.dtype = MDOT_DTYPE_F32, .rank = 2, .dim = {{-1, 1000}, {1, 0}}};
+    assert_int_equal(cu_lay_out(stages, CG_FP32, cuda_arena, &layout, &err), MDOT_OK);
+    assert_int_equal(layout.homes[shrinking].plain.kind, CU_SCRATCH);
+    assert_int_equal(layout.homes[shrinking].plain.size_bytes, 999 * MAX_LENGTH * 4);
+}
+
+/* A row of the residual's sum may be narrower than its buffer's last dimension says. */
+static void a_norms_sum_is_as_wide_as_it_is_written(void **state)
+{
+    (void)state;
+    mdot_error err = {0};
+    cu_layout layout;
+    cu_stages *stages = cuda_stages_of(graph_from_notation(RESIDUAL, MAX_LENGTH, cuda_arena), MAX_LENGTH);
+    int target = -1;
+    for (int b = 0; b < stages->buffer_count; b++)
+        if (strcmp(stages->buffers[b].name, "h") == 0) target = b;
+    assert_true(target >= 0);
+    for (int s = 0; s < stages->step_count; s++) {
+        pl_kernel *kernel = (pl_kernel *)stages->steps[s].kernel;
+        if (kernel->kind == PL_NORM) kernel->norm.sum = (pl_matrix){.buffer = target, .row_stride = {0, 16}};
+    }
+    assert_int_equal(cu_lay_out(stages, CG_BF16, cuda_arena, &layout, &err), MDOT_OK);
+    assert_int_equal(layout.homes[target].plain.width, 16);
+}
+
+static void what_other_tiles_read_lies_in_scratch_memory(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of("x = input f32[1,L,32]\nw = weights f32[32,96]\np = mdot.Linear(x, w)\n"
+                                 "sizes = constant i64[3] [32, 32, 32]\nq, k, v = Split(p, sizes) {axis=-1}\n"
+                                 "y = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\nreturn y\n",
+                                 CG_BF16);
+    const cu_place *p = &home_of(&layout, "p")->half;
+    assert_int_equal(p->kind, CU_SCRATCH);
+    assert_int_equal(p->size_bytes, MAX_LENGTH * 96 * 2);
+    assert_int_equal(p->pitch, p->width);
+    assert_int_equal(layout.scratch_bytes, MAX_LENGTH * 96 * 2);
+}
+
+/* 16 rows of 1024 f32 are 64 KB, of which a block has one, not two. */
+static void the_largest_makes_way_where_shared_memory_ends(void **state)
+{
+    (void)state;
+    cu_layout layout = layout_of("x = input f32[1,L,32]\nw = weights f32[32,1024]\nv = weights f32[32,512]\n"
+                                 "a = mdot.Linear(x, w)\nb = mdot.Linear(x, v)\n"
+                                 "c = Softmax(a)\nd = Softmax(b)\naxes = constant i64[1] [2]\n"
+                                 "e = ReduceSum(c, axes)\nf = ReduceSum(d, axes)\ny = Add(e, f)\nreturn y\n",
+                                 CG_FP32);
+    assert_true(layout.shared_bytes <= 99 << 10);
+    int moved = 0, kept = 0;
+    for (int b = 0; b < layout.stages->plan->buffer_count; b++) {
+        const cu_place *p = &layout.homes[b].plain;
+        moved += p->kind == CU_SCRATCH && p->size_bytes == MAX_LENGTH * 1024 * 4;
+        kept += p->kind == CU_SHARED && p->width == 512;
+    }
+    assert_true(moved >= 1);
+    assert_true(kept >= 1);
+    assert_apart(&layout);
+}
+
+/* Rows of a and b, of which neither is padded, live at once: as many bytes as 1577 and more columns take. */
+static void assert_both_stay(int columns, bool stay)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "x = input f32[1,L,4]\nw = weights f32[4,1577]\nv = weights f32[4,%d]\na = mdot.Linear(x, w)\n"
+             "b = mdot.Linear(x, v)\nc = Softmax(a)\nd = Softmax(b)\nreturn c, d\n",
+             columns);
+    cu_layout layout = layout_of(text, CG_FP32);
+    assert_int_equal(home_of(&layout, "a")->plain.kind, stay ? CU_SHARED : CU_SCRATCH);
+    assert_int_equal(home_of(&layout, "b")->plain.kind, CU_SHARED);
+    if (stay) assert_int_equal(layout.shared_bytes, (99 << 10) - 64);
+}
+
+static void the_items_own_memory_counts(void **state)
+{
+    (void)state;
+    assert_both_stay(6, true);
+    assert_both_stay(7, false);
+}
+
+/* Inputs are staged whole: 16 rows of 16-bit elements and eight behind each. */
+static void assert_rows_fit(int64_t k, cg_compute compute, bool fit)
+{
+    char text[256];
+    snprintf(text, sizeof text, "x = input f32[1,L,%d]\nw = weights f32[%d,16]\ny = mdot.Linear(x, w)\nreturn y\n",
+             (int)k, (int)k);
+    mdot_error err = {0};
+    cu_layout layout = {.shared_bytes = 12345};
+    mdot_status status = lay_out(graph_from_notation(text, MAX_LENGTH, cuda_arena), compute, &layout, &err);
+    if (fit) {
+        assert_int_equal(status, MDOT_OK);
+        assert_int_equal(layout.shared_bytes, 16 * (k + 8) * 2);
+        return;
+    }
+    assert_int_equal(status, MDOT_UNSUPPORTED);
+    assert_int_equal(layout.shared_bytes, 12345);
+    assert_non_null(strstr(err.message, "linear.y"));
+    assert_non_null(strstr(err.message, "shared memory"));
+}
+
+static void what_a_step_itself_needs_must_fit(void **state)
+{
+    (void)state;
+    /* 64 bytes are the item's own. */
+    assert_rows_fit(((99 << 10) - 64) / 32 / 16 * 16 - 16, CG_BF16, true);
+    assert_rows_fit(((99 << 10) - 64) / 32 / 16 * 16 + 16, CG_BF16, false);
+    assert_rows_fit(((64 << 10) - 64) / 32 / 16 * 16 - 16, CG_FP16, true);
+    assert_rows_fit(((64 << 10) - 64) / 32 / 16 * 16 + 16, CG_FP16, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_lies_on_what_is_still_used),
+        cmocka_unit_test(memory_does_not_grow_with_a_chain),
+        cmocka_unit_test(what_only_products_read_is_kept_in_16_bits_alone),
+        cmocka_unit_test(f32_has_no_other_form),
+        cmocka_unit_test(what_comes_and_goes_stays_where_the_caller_has_it),
+        cmocka_unit_test(an_output_that_is_read_has_a_copy),
+        cmocka_unit_test(rows_of_a_tile_are_padded),
+        cmocka_unit_test(only_wide_and_even_rows_are_padded),
+        cmocka_unit_test(rows_are_as_wide_as_the_narrowest_reader_has_them),
+        cmocka_unit_test(small_results_stay_with_the_block_that_has_them),
+        cmocka_unit_test(scratch_memory_is_of_the_length_that_takes_most),
+        cmocka_unit_test(a_norms_sum_is_as_wide_as_it_is_written),
+        cmocka_unit_test(what_other_tiles_read_lies_in_scratch_memory),
+        cmocka_unit_test(the_largest_makes_way_where_shared_memory_ends),
+        cmocka_unit_test(the_items_own_memory_counts),
+        cmocka_unit_test(what_a_step_itself_needs_must_fit),
+    };
+    return cmocka_run_group_tests(tests, cuda_arena_begin, cuda_arena_end);
+}

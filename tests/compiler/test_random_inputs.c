@@ -1,0 +1,95 @@
+/* test_random_inputs.c — random inputs that a model can read, and what its own types let it be off. */
+#include "compiler/compiler.h"
+#include "ir/ops.h"
+#include "ir/passes.h"
+#include "tests/support/graph_notation.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static ir_graph *typed_graph(const char *text, ir_arena *arena)
+{
+    bool changed;
+    mdot_error err;
+    ir_graph *graph = graph_from_notation(text, 16, arena);
+    if (ir_run_pass(graph, "infer", &changed, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return graph;
+}
+
+/* The greatest element of many draws of the graph's first input at a length, none of which is negative. */
+static int64_t greatest_drawn(const char *text, int64_t length)
+{
+    int64_t greatest = -1;
+    uint64_t random = 1;
+    ir_arena *arena = ir_arena_create(0);
+    const ir_graph *graph = typed_graph(text, arena);
+    const ir_type *type = &graph->inputs[0]->type;
+    co_tensor shape = {.dtype = type->dtype, .rank = type->rank};
+    for (int i = 0; i < type->rank; i++) shape.dims[i] = ir_dim_at(type->dim[i], length);
+    for (int draw = 0; draw < 200; draw++) {
+        const ir_wide *wide = co_random_input(graph, 0, length, &shape, &random, arena);
+        assert_non_null(wide);
+        for (int64_t i = 0; i < wide->count; i++) {
+            assert_true(wide->i[i] >= 0);
+            if (wide->i[i] > greatest) greatest = wide->i[i];
+        }
+    }
+    ir_arena_destroy(arena);
+    return greatest;
+}
+
+static void indices_lie_within_what_they_index(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t bound; /* 0: the length */
+    } cases[] = {
+        {"i = input i64[3]\nt = weights f32[5,2]\ny = Gather(t, i)\nreturn y\n", 5},
+        {"i = input i64[3]\nt = weights f32[5,2]\ny = Gather(t, i) {axis=1}\nreturn y\n", 2},
+        {"i = input i64[3]\nx = input f32[L,2]\ny = Gather(x, i)\nreturn y\n", 0},
+        {"i = input i64[3]\nx = input f32[2,L]\ny = Gather(x, i) {axis=-1}\nreturn y\n", 0},
+        {"i = input i32[L]\nx = input f32[L,2]\nc = Cast(i) {to=7}\ny = Gather(x, c)\nreturn y\n", 0},
+        {"i = input i64[2,2]\nx = input f32[L,2]\ny = GatherElements(x, i)\nreturn y\n", 0},
+        {"i = input i64[3,1]\nx = input f32[L,2]\ny = GatherND(x, i)\nreturn y\n", 0},
+        {"i = input i64[1,1]\nx = input f32[L,2]\nu = input f32[1,2]\ny = ScatterND(x, i, u)\nreturn y\n", 0},
+        {"i = input i64[3]\nt = weights f32[5,2]\none = constant i64[] [2]\np = Add(i, one)\ny = Gather(t, p)\nreturn "
+         "y\n",
+         3},
+        {"i = input i64[3]\nd = constant i64[] [4]\nv = constant f32[2] [0, 1]\ny = OneHot(i, d, v)\nreturn y\n", 4},
+        {"i = input i64[3]\ny = Cast(i) {to=1}\nreturn y\n", 2},
+        {"i = input i64[3]\nt = weights f32[5,2]\nfar = constant i64[] [-9223372036854775808]\np = Add(i, far)\n"
+         "y = Gather(t, p)\nreturn y\n",
+         2}, /* nothing that 63 bits hold is too great */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int64_t length = 1; length <= 9; length += 4) {
+            int64_t bound = cases[i].bound > 0 ? cases[i].bound : length;
+            if (greatest_drawn(cases[i].text, length) != bound - 1)
+                fail_msg("not all below %lld are drawn: %s", (long long)bound, cases[i].text);
+        }
+    }
+}
+
+static void only_narrow_models_may_round(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(0);
+    assert_true(co_rounding(typed_graph("x = input f32[L]\ny = Exp(x)\nreturn y\n", arena)) == 0);
+    double half = co_rounding(typed_graph("x = input f16[L]\ny = Exp(x)\nreturn y\n", arena));
+    double brain = co_rounding(typed_graph("x = input bf16[L]\ny = Exp(x)\nreturn y\n", arena));
+    assert_true(half > 0 && half < 1e-2 && brain == 8 * half);
+    ir_arena_destroy(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(indices_lie_within_what_they_index),
+        cmocka_unit_test(only_narrow_models_may_round),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,142 @@
+/* test_parameter_inputs.c — frontend/job/parameter_inputs.c: parameters that a file leaves as inputs of its graph.
+ */
+#include "tests/support/job_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A value that the file stores, or leaves as an input. */
+static void parameter(onnx_builder *b, bool stored, const char *name, const char *shape)
+{
+    if (stored) {
+        onnx_initializer(b, name, MDOT_DTYPE_F32, shape, NULL);
+    } else {
+        onnx_input(b, name, MDOT_DTYPE_F32, shape);
+    }
+}
+
+/* With names as PyTorch gives them, or such as say nothing. */
+static onnx_builder *classifier(bool stored, bool named)
+{
+    static const char *const names[][2] = {
+        {"stem.conv.weight", "a"},    {"stem.bn.weight", "b"}, {"stem.bn.bias", "c"}, {"stem.bn.running_mean", "d"},
+        {"stem.bn.running_var", "e"}, {"fc.weight", "f"},      {"fc.bias", "g"}};
+    static const char *const shapes[] = {"16,3,3,3", "16", "16", "16", "16", "10,16", "10"};
+    char conv[64], norm[256], transpose[64], add[64];
+    const char *n[7];
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    for (int i = 0; i < 7; i++) {
+        n[i] = names[i][named ? 0 : 1];
+        parameter(b, stored, n[i], shapes[i]);
+    }
+    snprintf(conv, sizeof conv, "x,%s", n[0]);
+    snprintf(norm, sizeof norm, "conv,%s,%s,%s,%s", n[1], n[2], n[3], n[4]);
+    snprintf(transpose, sizeof transpose, "%s", n[5]);
+    snprintf(add, sizeof add, "%s,product", n[6]);
+    onnx_node(b, "Conv", conv, "conv");
+    onnx_node(b, "BatchNormalization", norm, "norm");
+    onnx_node(b, "GlobalAveragePool", "norm", "pool");
+    onnx_node(b, "Flatten", "pool", "flat");
+    onnx_node(b, "Transpose", transpose, "turned");
+    onnx_node(b, "MatMul", "flat,turned", "product");
+    if (named || stored) {
+        onnx_node(b, "Add", add, "y");
+        onnx_output(b, "y");
+    } else {
+        onnx_output(b, "product"); /* an input that is added may be data */
+    }
+    return b;
+}
+
+static void inputs_with_names_of_parameters_are_parameters(void **state)
+{
+    (void)state;
+    job_reading stored = job_expect(classifier(true, true)), left = job_expect(classifier(false, true));
+    assert_string_equal(stored.warnings, "");
+    assert_non_null(strstr(left.warnings, "7 inputs of the graph, 'stem.conv.weight' first, are taken as parameters"));
+    assert_true(job_info(&left).parameters == 16 * 27 + 2 * 16 + 160 + 10);
+    job_expect_same(&stored, &left);
+    job_end(&stored);
+    job_end(&left);
+}
+
+static void inputs_where_parameters_stand_are_parameters(void **state)
+{
+    (void)state;
+    job_reading r = job_expect(classifier(false, false));
+    assert_non_null(strstr(r.warnings, "6 inputs of the graph, 'a' first, are taken as parameters"));
+    assert_true(job_info(&r).parameters == 16 * 27 + 2 * 16 + 160);
+    job_end(&r);
+}
+
+static void a_table_that_is_left_out_is_one_in_a_graph_without_parameters(void **state)
+{
+    (void)state;
+    for (int stored = 0; stored < 2; stored++) {
+        onnx_builder *b = onnx_begin(17);
+        onnx_input(b, "ids", MDOT_DTYPE_I64, "N,32");
+        onnx_input(b, "rows", MDOT_DTYPE_F32, "1000,16");
+        parameter(b, stored != 0, "weight", "16,8");
+        onnx_node(b, "Gather", "rows,ids", "e");
+        onnx_node(b, "MatMul", "e,weight", "y");
+        onnx_output(b, "y");
+        job_reading r = job_expect(b);
+        assert_true(job_info(&r).parameters == (stored ? 128 : 16128));
+        job_end(&r);
+    }
+}
+
+static void data_stay_data(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op_type, *first, *second;
+        bool stored; /* there are parameters */
+    } rows[] = {{"MatMul", "N,8", "8,8", true}, {"MatMul", "N,4,8", "N,8,8", false}, {"Add", "N,8", "8", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        onnx_builder *b = onnx_begin(17);
+        onnx_input(b, "x", MDOT_DTYPE_F32, rows[i].first);
+        onnx_input(b, "other", MDOT_DTYPE_F32, rows[i].second);
+        onnx_node(b, rows[i].op_type, "x,other", "y");
+        if (rows[i].stored) {
+            onnx_initializer(b, "w", MDOT_DTYPE_F32, "8,8", NULL);
+            onnx_node(b, "MatMul", "y,w", "z");
+        }
+        onnx_output(b, rows[i].stored ? "z" : "y");
+        job_reading r = job_expect(b);
+        assert_string_equal(r.warnings, "");
+        assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_INPUTS], 2);
+        job_end(&r);
+    }
+}
+
+/* As PyTorch's dynamo exporter writes it with export_params=False: nothing says what shape a parameter has. */
+static void parameters_that_are_left_out_are_refused_with_the_remedy(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_node(b, "Conv", "x,conv1.weight", "y");
+    onnx_output(b, "y");
+    job_reading r = job_read_model(b, NULL, 0);
+    assert_int_equal(r.status, MDOT_MALFORMED);
+    assert_non_null(strstr(r.err.message, "'conv1.weight', is defined by nothing; if it is a parameter, export the"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inputs_with_names_of_parameters_are_parameters),
+        cmocka_unit_test(inputs_where_parameters_stand_are_parameters),
+        cmocka_unit_test(a_table_that_is_left_out_is_one_in_a_graph_without_parameters),
+        cmocka_unit_test(data_stay_data),
+        cmocka_unit_test(parameters_that_are_left_out_are_refused_with_the_remedy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,341 @@
+/* test_parameters.c — frontend/job/parameters.c: what counts as a parameter, and how often. */
+#include "tests/support/job_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Swin's and BEiT's biases: a table of 49 rows read by 400 places. */
+static onnx_builder *with_table(int readers)
+{
+    static int64_t places[400];
+    onnx_builder *b = onnx_begin(17);
+    for (int i = 0; i < 400; i++) places[i] = i % 49;
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,400,4");
+    onnx_initializer(b, "table", MDOT_DTYPE_F32, "49,4", NULL);
+    onnx_initializer(b, "places", MDOT_DTYPE_I64, "400", places);
+    char last[16] = "x";
+    for (int i = 0; i < readers; i++) {
+        char picked[16], sum[16], inputs[40];
+        snprintf(picked, sizeof picked, "p%d", i);
+        snprintf(sum, sizeof sum, "s%d", i);
+        onnx_node(b, "Gather", "table,places", picked);
+        snprintf(inputs, sizeof inputs, "%s,%s", last, picked);
+        onnx_node(b, "Add", inputs, sum);
+        strcpy(last, sum);
+    }
+    onnx_output(b, last);
+    return b;
+}
+
+static void a_table_that_is_picked_from_counts_its_own_rows(void **state)
+{
+    (void)state;
+    job_reading r = job_expect(with_table(1));
+    job_expect_types(&r, "Add");
+    assert_true(job_operator(&r, 0).parameters == 49 * 4);
+    /* What is added is as large as what was picked, in every step. */
+    job_expect_load(job_operator(&r, 0).per_step[MDOT_PHASE_FORWARD], 0, 4 * 1600, 0);
+    job_expect_load(job_operator(&r, 0).per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, 4 * 1600);
+    job_end(&r);
+}
+
+static void a_table_of_several_readers_counts_at_the_first(void **state)
+{
+    (void)state;
+    job_reading r = job_expect(with_table(3));
+    job_expect_types(&r, "Add Add Add");
+    assert_true(job_info(&r).parameters == 49 * 4);
+    assert_true(job_operator(&r, 1).parameters == 0);
+    job_end(&r);
+}
+
+/* BEiT's bias of queries, keys and values: two parameters and zeros. */
+static void parameters_that_make_one_constant_count_together(void **state)
+{
+    (void)state;
+    static const float zeros[8];
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,10,8");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "8,24", NULL);
+    onnx_initializer(b, "q_bias", MDOT_DTYPE_F32, "8", NULL);
+    onnx_initializer(b, "v_bias", MDOT_DTYPE_F32, "8", NULL);
+    onnx_node(b, "Constant", "", "k_bias");
+    onnx_attr_tensor(b, "value", MDOT_DTYPE_F32, "8", zeros);
+    onnx_node(b, "Concat", "q_bias,k_bias,v_bias", "bias");
+    onnx_attr_int(b, "axis", 0);
+    onnx_node(b, "MatMul", "x,w", "p");
+    onnx_node(b, "Add", "p,bias", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Linear");
+    assert_true(job_info(&r).parameters == 8 * 24 + 2 * 8);
+    job_end(&r);
+}
+
+/* The last layer of a recommendation model, and CLIP's temperature. */
+static void single_elements_count_where_the_file_has_no_number(void **state)
+{
+    (void)state;
+    static const float half = 0.5F;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "8,1", NULL);
+    onnx_initializer_elsewhere(b, "b", MDOT_DTYPE_F32, "1");
+    onnx_initializer_elsewhere(b, "temperature", MDOT_DTYPE_F32, "");
+    onnx_initializer(b, "half", MDOT_DTYPE_F32, "", &half);
+    onnx_node(b, "Gemm", "x,w,b", "p");
+    onnx_node(b, "Exp", "temperature", "scale");
+    onnx_node(b, "Mul", "p,scale", "scaled");
+    onnx_node(b, "Max", "scaled,half", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Linear Mul Max");
+    assert_true(job_operator(&r, 0).parameters == 9);
+    assert_true(job_operator(&r, 1).parameters == 1);
+    assert_true(job_operator(&r, 2).parameters == 0);
+    job_end(&r);
+}
+
+/* Of one element, with its number in the file: what it is follows from where it stands and what it is called. */
+static void single_elements_with_numbers_count_where_they_are_weights(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *shape, *before, *op_type; /* of the operator that reads it behind the one before */
+        int parameters;
+    } rows[] = {
+        {"b", "1", "MatMul", "Add", 1},          /* the bias of a layer with one unit */
+        {"head.bias", "1", "MatMul", "Add", 1},  /* the same by its name */
+        {"one", "", "MatMul", "Add", 0},         /* a number: an exporter's scalars have no dimension, */
+        {"model.scale", "", "MatMul", "Mul", 0}, /* also where a module keeps them */
+        {"eps", "1", "Relu", "Add", 0},          /* or are no module's */
+        {"onnx::Mul_12", "1", "Relu", "Mul", 0},  {"norm.middle", "1", "Relu", "Mul", 0}, /* buffers */
+        {"act.weight", "1", "Relu", "PRelu", 1},  {"gate.scale_weight", "1", "Relu", "Mul", 1},
+        {"attn.inv_freq", "1", "Relu", "Mul", 0}, {"w2", "1,1", "Relu", "MatMul", 1},
+    };
+    static const float number = 0.5F;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        onnx_builder *b = onnx_begin(17);
+        char inputs[64];
+        onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+        onnx_initializer(b, "w", MDOT_DTYPE_F32, "8,1", NULL);
+        onnx_initializer(b, rows[i].name, MDOT_DTYPE_F32, rows[i].shape, &number);
+        onnx_node(b, "MatMul", "x,w", "p");
+        if (strcmp(rows[i].before, "MatMul") != 0) onnx_node(b, rows[i].before, "p", "q");
+        snprintf(inputs, sizeof inputs, "%s,%s", strcmp(rows[i].before, "MatMul") == 0 ? "p" : "q", rows[i].name);
+        onnx_node(b, rows[i].op_type, inputs, "y");
+        onnx_output(b, "y");
+        job_reading r = job_expect(b);
+        if (job_info(&r).parameters != 8 + rows[i].parameters)
+            fail_msg("%s: %g parameters", rows[i].name, job_info(&r).parameters);
+        job_end(&r);
+    }
+}
+
+/* Of operators that mdot does not know nothing is known of their inputs; names still say what they are. */
+static void single_elements_of_unknown_operators_count_by_their_names(void **state)
+{
+    (void)state;
+    static const float number = 0.5F;
+    onnx_builder *b = onnx_begin(17);
+    onnx_import(b, "some.domain", 1);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+    onnx_initializer(b, "a", MDOT_DTYPE_F32, "1", &number);
+    onnx_initializer(b, "odd.weight", MDOT_DTYPE_F32, "1", &number);
+    onnx_node(b, "some.domain:Odd", "x,a,odd.weight", "p");
+    onnx_node(b, "Add", "p,a", "y"); /* what is added to stands behind an unknown operator */
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    assert_true(job_info(&r).parameters == 1);
+    job_end(&r);
+}
+
+/* Linear(n, 1), by Gemm; and a convolution of one channel. */
+static void single_biases_and_factors_count(void **state)
+{
+    (void)state;
+    static const float number = 0.5F;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "1,8", NULL);
+    onnx_initializer(b, "b", MDOT_DTYPE_F32, "1", &number);
+    onnx_initializer(b, "k", MDOT_DTYPE_F32, "1,1,1", &number);
+    onnx_initializer(b, "shape", MDOT_DTYPE_I64, "3", (int64_t[]){-1, 1, 1});
+    onnx_node(b, "Gemm", "x,w,b", "p");
+    onnx_attr_int(b, "transB", 1);
+    onnx_node(b, "Reshape", "p,shape", "q");
+    onnx_node(b, "Conv", "q,k,b", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Linear Conv");
+    assert_true(job_operator(&r, 0).parameters == 9);
+    assert_true(job_operator(&r, 1).parameters == 1); /* the bias is shared */
+    job_end(&r);
+}
+
+/* A class token before every sample of a batch that is written into the file. */
+static void a_parameter_that_is_repeated_counts_once(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "2,10,8");
+    onnx_initializer(b, "cls_token", MDOT_DTYPE_F32, "1,1,8", NULL);
+    onnx_initializer(b, "one", MDOT_DTYPE_I64, "3", (int64_t[]){2, 1, 8});
+    onnx_node(b, "Expand", "cls_token,one", "tokens");
+    onnx_node(b, "Concat", "tokens,x", "y");
+    onnx_attr_int(b, "axis", 1);
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Concat");
+    assert_true(job_info(&r).parameters == 8);
+    job_end(&r);
+}
+
+static onnx_builder *with_constant(const char *name, bool stored)
+{
+    static const float numbers[] = {1, 2, 3, 4};
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,4");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "4,4", NULL);
+    if (stored) {
+        onnx_initializer(b, name, MDOT_DTYPE_F32, "4", numbers);
+    } else {
+        onnx_node(b, "Constant", "", name);
+        onnx_attr_tensor(b, "value", MDOT_DTYPE_F32, "4", numbers);
+    }
+    char inputs[64];
+    snprintf(inputs, sizeof inputs, "x,%s", name);
+    onnx_node(b, "Mul", inputs, "m");
+    onnx_node(b, "MatMul", "m,w", "y");
+    onnx_output(b, "y");
+    return b;
+}
+
+static void numbers_among_the_nodes_are_not_learnt(void **state)
+{
+    (void)state;
+    job_reading stored = job_expect(with_constant("gamma", true)), number = job_expect(with_constant("c", false));
+    assert_true(job_info(&stored).parameters == 4 + 16);
+    assert_true(job_info(&number).parameters == 16);
+    job_end(&stored);
+    job_end(&number);
+}
+
+static void buffers_are_known_by_their_names(void **state)
+{
+    (void)state;
+    job_reading mask = job_expect(with_constant("blocks.1.attn_mask", true));
+    job_reading weight = job_expect(with_constant("blocks.1.attn_mask.weight", true));
+    assert_true(job_info(&mask).parameters == 16);
+    assert_true(job_info(&weight).parameters == 4 + 16);
+    job_end(&mask);
+    job_end(&weight);
+}
+
+/* As old exporters write files. */
+static void weights_may_all_stand_in_constant_nodes(void **state)
+{
+    (void)state;
+    static const float weights[16];
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,4");
+    onnx_node(b, "Constant", "", "w");
+    onnx_attr_tensor(b, "value", MDOT_DTYPE_F32, "4,4", weights);
+    onnx_node(b, "MatMul", "x,w", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Linear");
+    assert_true(job_info(&r).parameters == 16);
+    job_end(&r);
+}
+
+static void weights_may_be_left_out_as_constants_of_a_shape(void **state)
+{
+    (void)state;
+    static const int64_t shape[] = {64, 64};
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,64");
+    onnx_initializer(b, "shape", MDOT_DTYPE_I64, "2", shape);
+    onnx_initializer(b, "bias", MDOT_DTYPE_F32, "64", NULL);
+    onnx_node(b, "ConstantOfShape", "shape", "w");
+    onnx_node(b, "MatMul", "x,w", "p");
+    onnx_node(b, "Add", "p,bias", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Linear");
+    assert_true(job_info(&r).parameters == 64 * 64 + 64);
+    job_end(&r);
+}
+
+/* The passes type nodes again, after weights were forgotten. */
+static void the_scales_of_a_resize_are_never_weights(void **state)
+{
+    (void)state;
+    static const float scales[] = {1, 1, 2, 2};
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    job_add_conv(b, "x", "c", "4,3,3,3", 1, false);
+    onnx_initializer(b, "scales", MDOT_DTYPE_F32, "4", scales);
+    onnx_node(b, "Identity", "scales", "same");
+    onnx_node(b, "Transpose", "c", "t");
+    onnx_attr_ints(b, "perm", 4, (int64_t[]){0, 1, 2, 3});
+    onnx_node(b, "Resize", "t,,same", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Conv Resize");
+    assert_true(job_operator(&r, 1).known);
+    assert_int_equal(job_operator(&r, 1).setting[MDOT_SETTING_SIZE_OUT], 256);
+    assert_true(job_info(&r).parameters == 4 * 27);
+    assert_string_equal(r.warnings, "");
+    job_end(&r);
+}
+
+/* Weights that are standardised in every step, as NFNet's: PyTorch's TorchScript exporter stores them once for the
+ * normalisation and once for its mean. */
+static void what_a_normalisation_measures_holds_no_parameters(void **state)
+{
+    (void)state;
+    static const int64_t kernel[] = {16, 3, 3, 3};
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_initializer(b, "weight", MDOT_DTYPE_F32, "1,16,27", NULL);
+    onnx_initializer(b, "copy", MDOT_DTYPE_F32, "1,16,27", NULL);
+    onnx_initializer(b, "gain", MDOT_DTYPE_F32, "16", NULL);
+    onnx_initializer(b, "kernel", MDOT_DTYPE_I64, "4", kernel);
+    onnx_node(b, "ReduceMean", "copy", "mean");
+    onnx_attr_ints(b, "axes", 2, (int64_t[]){0, 2});
+    onnx_attr_int(b, "keepdims", 0);
+    onnx_node(b, "BatchNormalization", "weight,gain,gain,mean,mean", "standard");
+    onnx_node(b, "Reshape", "standard,kernel", "w");
+    onnx_node(b, "Conv", "x,w", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    assert_true(job_info(&r).parameters == 432 + 16);
+    job_end(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_that_is_picked_from_counts_its_own_rows),
+        cmocka_unit_test(a_table_of_several_readers_counts_at_the_first),
+        cmocka_unit_test(single_elements_count_where_the_file_has_no_number),
+        cmocka_unit_test(single_elements_with_numbers_count_where_they_are_weights),
+        cmocka_unit_test(single_elements_of_unknown_operators_count_by_their_names),
+        cmocka_unit_test(single_biases_and_factors_count),
+        cmocka_unit_test(parameters_that_make_one_constant_count_together),
+        cmocka_unit_test(a_parameter_that_is_repeated_counts_once),
+        cmocka_unit_test(numbers_among_the_nodes_are_not_learnt),
+        cmocka_unit_test(buffers_are_known_by_their_names),
+        cmocka_unit_test(weights_may_all_stand_in_constant_nodes),
+        cmocka_unit_test(weights_may_be_left_out_as_constants_of_a_shape),
+        cmocka_unit_test(the_scales_of_a_resize_are_never_weights),
+        cmocka_unit_test(what_a_normalisation_measures_holds_no_parameters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,324 @@
+#!/bin/bash
+# Slurm itself with mdot in it, on one machine, from Debian's packages and without systemd: submits jobs, and looks at
+# their limits, order, comments and places, and at what becomes of files that are missing, broken or hostile.
+#
+#     tests/integrations/slurm/cluster.sh [BUILD FOLDER, by default build/release]
+#
+# Takes root, for slurmd; jobs are an ordinary user's, nobody's. Exit status 0: all is right; 1: not; 77, and why: this is
+# no machine for it.
+set -u
+cd "$(dirname "$0")/../../.." || exit 1
+source=$PWD
+build=$(cd "${1:-build/release}" && pwd) || exit 1
+plugins=$build/integrations/slurm
+mdot=$build/cli/mdot
+skip() { echo "SKIPPED: $*"; exit 77; }
+
+[ "$(id -u)" -eq 0 ] || skip "slurmd takes root"
+missing=""
+for package in slurmctld slurmd slurm-client libslurm-dev munge; do
+    dpkg-query -W -f '${Status}' $package 2>/dev/null | grep -q "install ok installed" || missing="$missing $package"
+done
+if [ -n "$missing" ]; then
+    command -v apt-get > /dev/null || skip "no apt-get to install$missing with"
+    echo "installing:$missing"
+    # shellcheck disable=SC2086 # a list of words
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing; } \
+        > /dev/null 2>&1 || skip "cannot install$missing"
+fi
+[ -e "$plugins/job_submit_mdot.so" ] || cmake "$build" > /dev/null # the headers may be new
+cmake --build "$build" --target job_submit_mdot spank_mdot mdot_cli predictor hostile_client mdot_predictions -- --quiet || exit 1
+
+# ---- A cluster of one node, on loopback, everything in a folder of its own --------------------------------------------
+
+work=$(mktemp -d)
+host=$(hostname -s)
+export SLURM_CONF=$work/slurm.conf
+stop() {
+    if [ -e "$work/slurmctld.pid" ]; then # no job outlives its cluster
+        scancel -u nobody 2> /dev/null
+        for _ in $(seq 50); do [ -z "$(squeue -h -t R,CG 2> /dev/null)" ] && break; sleep .2; done
+    fi
+    for daemon in slurmctld slurmd munged; do
+        [ -s "$work/$daemon.pid" ] && kill "$(cat "$work/$daemon.pid")" 2> /dev/null
+    done
+    for _ in $(seq 50); do [ -e "$work/slurmctld.pid" ] || [ -e "$work/slurmd.pid" ] || break; sleep .1; done
+    [ -z "${MDOT_KEEP:-}" ] && rm -rf "$work"
+}
+trap stop EXIT
+chmod 755 "$work"
+mkdir -p "$work/state" "$work/spool" "$work/jobs"
+chmod 777 "$work/jobs"
+touch "$work"/card{0,1,2,3}
+dd if=/dev/urandom of="$work/munge.key" bs=128 count=1 2> /dev/null
+chmod 600 "$work/munge.key"
+
+cat > "$work/gres.conf" << CONF
+AutoDetect=off
+Name=gpu Type=a100 File=$work/card[0-1]
+Name=gpu Type=h100 File=$work/card[2-3]
+CONF
+cat > "$work/slurm.conf" << CONF
+ClusterName=mdot
+SlurmctldHost=$host(127.0.0.1)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket=$work/munge.socket
+CredType=cred/munge
+StateSaveLocation=$work/state
+SlurmdSpoolDir=$work/spool
+SlurmctldPidFile=$work/slurmctld.pid
+SlurmdPidFile=$work/slurmd.pid
+SlurmctldLogFile=$work/slurmctld.log
+SlurmdLogFile=$work/slurmd.log
+SlurmctldPort=26817
+SlurmdPort=26818
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+MpiDefault=none
+SchedulerType=sched/backfill
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+ReturnToService=2
+PriorityType=priority/multifactor
+EnforcePartLimits=ALL
+GresTypes=gpu
+JobSubmitPlugins=mdot
+PluginDir=/usr/lib/$(uname -m)-linux-gnu/slurm-wlm:$plugins
+PlugStackConfig=$work/plugstack.conf
+Epilog=$work/epilog.sh
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) RealMemory=1000 Gres=gpu:a100:2,gpu:h100:2 State=UNKNOWN
+PartitionName=plain Nodes=$host MaxTime=INFINITE DefaultTime=7 State=UP
+PartitionName=a100 Nodes=$host Default=YES MaxTime=3-0 DefaultTime=7 State=UP
+PartitionName=h100 Nodes=$host MaxTime=3-0 DefaultTime=7 State=UP
+PartitionName=short Nodes=$host MaxTime=30 DefaultTime=7 State=UP
+PartitionName=mixed Nodes=$host MaxTime=INFINITE DefaultTime=7 State=UP
+CONF
+echo "required $plugins/spank_mdot.so" > "$work/plugstack.conf"
+printf '#!/bin/sh\nenv | grep -c MDOT_ >> %s/epilog.seen\nexit 0\n' "$work" > "$work/epilog.sh"
+chmod 755 "$work/epilog.sh"
+site() { # site LINE…: mdot.conf with these lines besides
+    cat > "$work/mdot.conf.new" << CONF
+Predictor=$build/share/mdot/predictor.mdot
+Quantile=0.9
+Margin=1.2
+Startup=5
+MaxMilliseconds=1000
+LimitDoubtful=yes
+PriorityWeight=10000
+Partition=a100  Gpu=A100-SXM-40GB  MaxTime=3-0
+Partition=h100  Gpu=H100-SXM-80GB  MaxTime=3-0
+Partition=short Gpu=A100-SXM-40GB  MaxTime=30
+Partition=mixed Gpu=A100-SXM-40GB  Type=a100 MaxTime=INFINITE Price=1
+Partition=mixed Gpu=H100-SXM-80GB  Type=h100 MaxTime=INFINITE Price=8
+CONF
+    printf '%s\n' "$@" >> "$work/mdot.conf.new"
+    mv "$work/mdot.conf.new" "$work/mdot.conf"
+}
+site
+
+munged --force --key-file="$work/munge.key" --socket="$work/munge.socket" --pid-file="$work/munged.pid" \
+    --log-file="$work/munged.log" --seed-file="$work/munged.seed" 2> "$work/munged.err" || { cat "$work/munged.err"; exit 1; }
+slurmctld -c -f "$SLURM_CONF" || exit 1
+slurmd -f "$SLURM_CONF" -N "$host" || exit 1
+for _ in $(seq 100); do sinfo -h -o %T 2> /dev/null | grep -q idle && break; sleep .2; done
+sinfo -h -o %T | grep -q idle || { sinfo; tail -20 "$work"/slurm*.log; skip "slurmd does not come up here"; }
+
+# ---- What a user does, and what is seen of it -------------------------------------------------------------------------
+
+cd "$work/jobs" || exit 1
+"$mdot" tokens "$source/examples/jobs/resnet50.onnx" -o resnet50.job > /dev/null || exit 1
+printf '#!/bin/sh\nsleep 60\n' > job.sh
+id=""
+failures=0
+user() { runuser -u nobody -- env SLURM_CONF="$SLURM_CONF" "$@"; }
+# submit OPTION…: held, so that the controller's answer can be looked at; its number in $id
+submit() {
+    id=$(user sbatch --parsable -H -o /dev/null "$@" job.sh 2> said)
+    [ -n "$id" ] && return
+    echo "FAILED: sbatch $* was refused: $(cat said)"
+    failures=$((failures + 1))
+    id=0
+}
+shows() { scontrol -o show job "$id" 2> /dev/null | tr ' ' '\n' | sed -n "s/^$1=//p" | head -1; }
+comment() { scontrol -o show job "$id" | grep -o 'AdminComment=mdot: .*' | sed 's/AdminComment=//'; }
+logged() { tail -n +"$((mark + 1))" "$work/slurmctld.log"; }
+begin() { mark=$(wc -l < "$work/slurmctld.log"); }
+check() { # check WHAT CONDITION…
+    local what=$1
+    shift
+    if "$@"; then echo "ok: $what"; else echo "FAILED: $what ($*)"; failures=$((failures + 1)); fi
+}
+has() { [[ "$1" == *"$2"* ]]; }
+field() { comment | tr ' ' '\n' | sed -n "s/^$1=//p"; }
+minutes() { # a TimeLimit in minutes
+    echo "$1" | awk -F'[-:]' '{ if (NF == 4) print $1*1440+$2*60+$3; else if (NF == 3) print $1*60+$2; else print $1 }'
+}
+
+asked=resnet50.job,batch=128,precision=amp
+
+submit --mdot=$asked,steps=100000 --gres=gpu:a100:1
+predicted=$("$mdot" predict resnet50.job --gpu A100-SXM-40GB --batch 128 --precision amp --json -q |
+    sed -n 's/.*"step_ms": *\([0-9.]*\).*/\1/p' | head -1)
+check "the comment has the step time that mdot predict says" \
+    awk -v a="$(field step_ms)" -v b="$predicted" 'BEGIN { exit !(a > 0 && (a-b)^2 < (b*1e-3)^2) }'
+uncalibrated=$(field step_ms)
+check "and the interval, the steps, the time of all" has "$(comment)" "interval_s="
+check "a limit is set where none is given" [ "$(minutes "$(shows TimeLimit)")" = "$(field limit_min)" ]
+check "the limit lies above the median and a startup" \
+    awk -v l="$(field limit_min)" -v t="$(field total_s)" 'BEGIN { exit !(l*60 > t*1.2 + 300) }'
+submit --mdot=$asked,steps=100000 --gres=gpu:a100:1 --time=11
+check "a limit that is given stays" [ "$(minutes "$(shows TimeLimit)")" = 11 ]
+submit --mdot=$asked,steps=1000000 --partition=short --gres=gpu:a100:1
+check "a limit does not pass the partition's" [ "$(minutes "$(shows TimeLimit)")" = 30 ]
+submit --mdot=$asked --gres=gpu:a100:1
+check "without steps only the step is predicted" [ "$(minutes "$(shows TimeLimit)")/$(field total_s)" = 7/ ]
+submit --mdot=$asked,epochs=90,dataset=1281167 --gres=gpu:a100:2
+check "epochs are steps of all GPUs' batches" [ "$(field steps)/$(field gpus)" = "450450/2" ]
+submit --mdot=$asked,steps=100 --comment=mine --gres=gpu:a100:1
+check "the user's comment stays" has "$(scontrol -o show job "$id")" " Comment=mine"
+printf '#!/bin/sh\n#SBATCH --mdot=resnet50.job,batch=32,steps=10\nsleep 60\n' > with.sh
+id=$(user sbatch --parsable -H -o /dev/null --gres=gpu:1 with.sh)
+check "a script's line is read" [ "$(field steps)" = 10 ]
+id=$(user sbatch --parsable -H -o /dev/null --gres=gpu:1 --mdot=$asked,steps=20 with.sh)
+check "the command line goes before it" [ "$(field steps)" = 20 ]
+id=$(user sbatch --parsable -H -o /dev/null --gres=gpu:1 --array=0-3 --mdot=$asked,steps=20 job.sh)
+check "an array's tasks have it" [ "$(field steps)" = 20 ]
+submit --gres=gpu:1
+check "who does not ask is left alone" [ "$(minutes "$(shows TimeLimit)")/$(comment)" = 7/ ]
+submit --mdot=$asked,steps=10 --partition=plain
+check "a partition that mdot.conf lacks has no prediction" [ "$(comment)" = "" ]
+
+# places
+site Choose=time
+submit --mdot=$asked,steps=100000 --partition=a100,h100 --gres=gpu:1
+check "by time: the faster partition" [ "$(shows Partition)" = h100 ]
+submit --mdot=$asked,steps=100000 --partition=mixed --gres=gpu:1
+check "by time: the faster type of a partition" has "$(scontrol -o show job "$id")" "gres:gpu:h100:1"
+submit --mdot=$asked,steps=100000 --partition=mixed --gres=gpu:a100:1
+check "a type that is asked for stays" has "$(scontrol -o show job "$id")" "gres:gpu:a100:1"
+sed -i 's/MaxTime=3-0/& Price=1/;s/MaxTime=30/& Price=1/' "$work/mdot.conf"
+sed -i 's/Choose=time/Choose=cost/' "$work/mdot.conf"
+submit --mdot=$asked,steps=100000 --partition=mixed --gpus=1
+check "by cost: the cheaper type" has "$(scontrol -o show job "$id")" "gres:gpu:a100:1"
+site
+submit --mdot=$asked,steps=100000 --partition=a100,h100 --gres=gpu:1
+check "without a choice partitions stay as they were" [ "$(shows Partition)" = a100,h100 ]
+
+# order: three jobs that cannot run side by side, the longest submitted first
+scancel -u nobody
+for _ in $(seq 50); do [ -z "$(squeue -h)" ] && break; sleep .2; done
+printf '#!/bin/sh\necho "$1" >> %s/jobs/order\n' "$work" > order.sh
+# the first of them may not start before the last is there, however slow this machine is
+scontrol update PartitionName=a100 State=DOWN
+for steps in 1000000 30000 300; do
+    user sbatch -o /dev/null --exclusive --gres=gpu:a100:1 --mdot=$asked,steps=$steps order.sh $steps > /dev/null
+done
+user sbatch -o /dev/null --exclusive --gres=gpu:a100:1 order.sh nothing > /dev/null
+scontrol update PartitionName=a100 State=UP
+for _ in $(seq 150); do [ "$(cat "$work/jobs/order" 2> /dev/null | wc -l)" = 4 ] && break; sleep .2; done
+check "the shortest runs first, who says nothing last" \
+    [ "$(paste -sd' ' "$work/jobs/order")" = "300 30000 1000000 nothing" ]
+check "prolog and epilog do not get the job's bytes" [ "$(sort -u "$work/epilog.seen" | paste -sd' ')" = 0 ]
+check "srun has the option, too" user srun --gres=gpu:1 --mdot=$asked,steps=10 true
+
+# hostile files
+refused() { # refused WHAT TEXT IN THE LOG, OPTION: submitted all the same, without a comment, and the log says why
+    begin
+    submit --gres=gpu:a100:1 "$3"
+    check "$1: submitted without a prediction" [ "$id/$(comment)/$(minutes "$(shows TimeLimit)")" = "$id//7" ]
+    check "$1: the log says why" has "$(logged)" "$2"
+}
+head -c 3000 resnet50.job > cut.job
+cp resnet50.job flipped.job
+printf '\377' | dd of=flipped.job bs=1 seek=2000 conv=notrunc 2> /dev/null
+head -c 5000 /dev/urandom > noise.job
+head -c 300000 /dev/zero > large.job
+: > empty.job
+cp resnet50.job root.job
+mkfifo pipe.job
+mkdir folder.job
+cp "$source/examples/jobs/resnet50.onnx" network.onnx
+refused "a missing file" "nowhere.job" --mdot=nowhere.job,batch=8
+refused "a file that is cut" "cut.job" --mdot=cut.job,batch=8
+refused "a file with a wrong byte" "flipped.job" --mdot=flipped.job,batch=8
+refused "noise" "noise.job" --mdot=noise.job,batch=8
+refused "a large file" "large.job has more than" --mdot=large.job,batch=8
+refused "an empty file" "empty.job" --mdot=empty.job,batch=8
+chmod 600 root.job
+refused "a file of another user" "root.job: Permission denied" --mdot=root.job,batch=8
+refused "a pipe" "pipe.job is no regular file" --mdot=pipe.job,batch=8
+refused "a folder" "folder.job is no regular file" --mdot=folder.job,batch=8
+refused "a network" "mdot extract network.onnx" --mdot=network.onnx,batch=8
+refused "a setting that is none" "is no setting" --mdot=resnet50.job,bacth=8
+refused "a batch that is none" "batch is no whole number" --mdot=resnet50.job,batch=-8
+refused "a terminal's codes" "control character" "--mdot=$(printf 'x\033[2J.job'),batch=8"
+check "none of them reaches the log" [ "$(grep -c $'\033' "$work/slurmctld.log")" = 0 ]
+check "the user is told" has "$(cat said)" "submitted without a prediction"
+
+# hostile requests: what a client of one's own may send in place of the option's texts
+sent() { # sent KIND TEXT IN THE LOG
+    begin
+    id=$(user "$build/tests/integrations/slurm/hostile_client" "$1" a100 2> said) || id=0
+    check "a client that sends $1: submitted" [ "$id/$(comment)" = "$id/" -a "$id" != 0 ]
+    check "a client that sends $1: the log says why" has "$(logged)" "$2"
+}
+sent noise "no base64"
+sent large "larger than 131072 bytes"
+sent endless "no job came with it"
+sent gap "piece 1 of the job is cut"
+sent bytes "no job file"
+sent nothing "the job is empty"
+sent blank "no job came with it"
+sent long "more than 1023 characters"
+sent problem "the submit side says: x?error: ?[2J"
+check "lines of the log are the plugin's own" [ "$(logged | grep -c '^error:')" = 0 ]
+
+# a cluster's GPUs measured, on their nodes' processors: takes a Python with PyTorch and onnx
+if user "${PYTHON:-python3}" -c 'import torch, onnx' 2> /dev/null; then
+    site
+    mkdir -m 777 "$work/steps"
+    user env PYTHON="$(command -v "${PYTHON:-python3}")" PYTHONDONTWRITEBYTECODE=1 TASKS=2 MINUTES=4 \
+        COLLECT="--device cpu --only torch/mlp_mnist --max-batch 1" "$source/integrations/slurm/collect.sh" "$work/steps" a100 mixed:h100 > said
+    check "an array for each type, and a job behind them" [ "$(grep -c ': array' said)/$(grep -c 'measured.csv: job' said)" = 2/1 ]
+    for _ in $(seq 1500); do [ -z "$(squeue -h -o %j | grep ^steps)" ] && break; sleep .2; done
+    check "the table has a row for each step that was measured" \
+        [ "$(tail -n +2 "$work/steps/measured.csv" | wc -l)" -gt 3 ]
+    sed 's/\.onnx,,/.onnx,A100,/' "$work/steps/measured.csv" > "$work/steps/as_of_a_card.csv" # a processor has no name here
+    check "and mdot reads it" "$build/simulator/mdot-predictions" "$work/steps/as_of_a_card.csv" \
+        "$build/share/mdot/predictor.mdot" > "$work/steps/said"
+    check "and mdot calibrate, too" "$mdot" calibrate "$work/steps/as_of_a_card.csv" -q -o "$work/site.cal" > /dev/null
+    site "Calibration=$work/site.cal"
+    begin
+    submit --gres=gpu:a100:1 --mdot=$asked,steps=10
+    check "and the controller answers by it" has "$(logged)/$(comment)" "mdot.conf and its predictor are read"
+    check "(with another step time)" [ "$(field step_ms)" != "$uncalibrated" ]
+else
+    echo "skipped: nobody has a ${PYTHON:-python3} with PyTorch and onnx: collect.sh is not run"
+fi
+
+# a site's own faults
+begin
+site Quantile=2
+submit --gres=gpu:a100:1 --mdot=$asked,steps=10
+check "a wrong mdot.conf is told, and the old one goes on" has "$(logged)/$(comment)" "Quantile is no number"
+check "(with predictions)" has "$(comment)" "steps=10"
+begin
+submit --gres=gpu:a100:1 --mdot=$asked,steps=10
+check "and told once" [ "$(logged | grep -c 'Quantile is no number')" = 0 ]
+site
+printf 'not an artefact' > "$work/bad.mdot"
+sed -i "s|^Predictor=.*|Predictor=$work/bad.mdot|" "$work/mdot.conf"
+submit --gres=gpu:a100:1 --mdot=$asked,steps=10
+check "a wrong predictor is told" has "$(logged)" "bad.mdot"
+check "and the old one goes on" has "$(comment)" "steps=10"
+
+slowest=$(grep -o 'job_submit/mdot: user [0-9]* in [0-9]* us' "$work/slurmctld.log" | awk '{ if ($5 > m) m = $5 } END { print m }')
+echo "the controller's part of a submission took up to $slowest us here"
+check "slurmctld still answers" scontrol ping
+[ "$failures" -eq 0 ] || { echo "$failures checks failed; the end of slurmctld's log:"; tail -30 "$work/slurmctld.log"; exit 1; }
+echo "all is right"

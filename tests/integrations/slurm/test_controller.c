@@ -1,0 +1,308 @@
+/* test_controller.c — what the plugin in slurmctld keeps: files that change, jobs that are hostile, patience. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "integrations/slurm/base64.h"
+#include "integrations/slurm/controller.h"
+#include "integrations/slurm/parcel.h"
+#include "tests/integrations/slurm/support/small_job.h"
+#include "tests/support/process.h"
+
+static char *folder;
+static char path[512];
+static char job_text[1 << 16]; /* MDOT_JOB_1=… */
+
+static int set_up(void **state)
+{
+    (void)state;
+    unsigned char *bytes;
+    size_t count;
+    char file[512];
+    folder = process_make_folder();
+    snprintf(path, sizeof path, "%s/mdot.conf", folder);
+    snprintf(file, sizeof file, "%s/small.job", folder);
+    small_job_save(8, file, &bytes, &count);
+    strcpy(job_text, "MDOT_JOB_1=");
+    sl_base64_write(bytes, count, job_text + strlen(job_text));
+    free(bytes);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    process_remove_folder(folder);
+    return 0;
+}
+
+static void write_site(const char *predictor, const char *more)
+{
+    char text[2048], new_path[520];
+    snprintf(text, sizeof text,
+             "Predictor=%s\nMaxMilliseconds=1000\nLimitDoubtful=yes\n%s\nPartition=a Gpu=T4 MaxTime=60\n", predictor,
+             more);
+    snprintf(new_path, sizeof new_path, "%s.new", path);
+    small_job_write_file(new_path, text, strlen(text));
+    assert_int_equal(rename(new_path, path), 0);
+}
+
+static sl_controller *make(const char *more)
+{
+    bool is_new;
+    mdot_error err = {0};
+    write_site(MDOT_SHIPPED_PREDICTOR, more);
+    sl_controller *c = sl_controller_create(path);
+    assert_non_null(c);
+    if (sl_controller_refresh(c, &is_new, &err) != MDOT_OK) fail_msg("%s", err.message);
+    assert_true(is_new);
+    return c;
+}
+
+static mdot_status decide(sl_controller *c, const char *settings, sl_decision *out, mdot_error *err)
+{
+    const char *environment[] = {settings, job_text};
+    sl_ask ask = {.partitions = "a"};
+    return sl_controller_decide(c, environment, 2, &ask, out, err);
+}
+
+static void refuses(sl_controller *c, const char *const *environment, size_t count, const char *reason)
+{
+    sl_decision d;
+    mdot_error err = {0};
+    sl_ask ask = {.partitions = "a"};
+    if (sl_controller_decide(c, environment, count, &ask, &d, &err) == MDOT_OK) fail_msg("not refused: %s", reason);
+    expect_contains(err.message, reason);
+}
+
+static void a_parcel_becomes_a_decision(void **state)
+{
+    (void)state;
+    sl_controller *c = make("");
+    sl_decision first, second;
+    mdot_error err = {0};
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000", &first, &err), MDOT_OK);
+    assert_string_equal(first.place.gpu, "T4");
+    assert_true(first.total_s > 0);
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000", &second, &err), MDOT_OK);
+    assert_string_equal(first.comment, second.comment);
+    sl_controller_destroy(c);
+    sl_controller_destroy(NULL);
+}
+
+static void wrong_parcels_say_why_and_harm_none_after_them(void **state)
+{
+    (void)state;
+    sl_controller *c = make("MaxJobBytes=3000");
+    refuses(c, (const char *[]){"MDOT_PROBLEM=no\nfile\033"}, 1, "the submit side says: no?file?");
+    refuses(c, (const char *[]){"MDOT_SETTINGS=steps=1"}, 1, "no job came with it");
+    refuses(c, (const char *[]){"MDOT_SETTINGS=batch=1,nonsense", job_text}, 2, "no KEY=VALUE");
+    refuses(c, (const char *[]){"MDOT_JOB_1=QUJD"}, 1, "no job file");
+    refuses(c, (const char *[]){"MDOT_JOB_1=QUJ"}, 1, "no base64");
+    char flipped[sizeof job_text];
+    strcpy(flipped, job_text);
+    flipped[200] = flipped[200] == 'A' ? 'B' : 'A';
+    refuses(c, (const char *[]){flipped}, 1, "checksum");
+    char long_text[8192] = "MDOT_JOB_1=";
+    memset(long_text + 11, 'A', 8000);
+    refuses(c, (const char *[]){long_text}, 1, "larger than 3000");
+    sl_decision d;
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000", &d, NULL), MDOT_OK);
+    sl_controller_destroy(c);
+}
+
+static void new_files_are_read_and_wrong_ones_told_once(void **state)
+{
+    (void)state;
+    sl_controller *c = make("Margin=1");
+    sl_decision d;
+    mdot_error err = {0};
+    bool is_new = true;
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
+    assert_false(is_new);
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=100000000", &d, NULL), MDOT_OK);
+    assert_int_equal(d.limit_minutes, 60);
+    write_site(MDOT_SHIPPED_PREDICTOR, "Margin=wide");
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_MALFORMED);
+    expect_contains(err.message, "Margin is no number");
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK); /* told once */
+    assert_false(is_new);
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000", &d, NULL), MDOT_OK); /* by what was there before */
+    char predictor[512];
+    snprintf(predictor, sizeof predictor, "%s/p.mdot", folder);
+    small_job_write_file(predictor, "none", 4);
+    write_site(predictor, "");
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_MALFORMED);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
+    /* a calibration that is none is told, too, and read when it is there */
+    char calibration[512], line[600];
+    snprintf(calibration, sizeof calibration, "%s/site.cal", folder);
+    snprintf(line, sizeof line, "Calibration=%s", calibration);
+    write_site(MDOT_SHIPPED_PREDICTOR, line);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_NOT_FOUND);
+    expect_contains(err.message, "site.cal");
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
+    small_job_write_file(calibration, "none", 4);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_MALFORMED);
+    write_site(predictor, "");
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_MALFORMED);
+    /* the predictor alone changes */
+    assert_int_equal(unlink(predictor), 0);
+    assert_int_equal(symlink(MDOT_SHIPPED_PREDICTOR, predictor), 0);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
+    assert_true(is_new);
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000", &d, NULL), MDOT_OK);
+    sl_controller_destroy(c);
+}
+
+/* A calibration of the shipped predictor by steps that took three times as long, in `file`. */
+static void save_calibration(const char *file)
+{
+    enum { ROWS = 4 };
+    mdot_predictor *predictor;
+    mdot_context *context;
+    mdot_calibration *calibration;
+    mdot_job *job = small_job_make(8);
+    const mdot_job *jobs[ROWS] = {job, job, job, job};
+    mdot_configuration configurations[ROWS];
+    double measured_ms[ROWS];
+    assert_int_equal(mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &predictor, NULL), MDOT_OK);
+    assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+    for (int i = 0; i < ROWS; i++) {
+        mdot_prediction p = MDOT_INIT(mdot_prediction);
+        configurations[i] =
+            (mdot_configuration){.struct_size = sizeof configurations[i], .batch = 16 << i, .gpu = "T4"};
+        assert_int_equal(mdot_predict(context, job, &configurations[i], &p, NULL), MDOT_OK);
+        measured_ms[i] = 3 * p.step_ms;
+    }
+    assert_int_equal(mdot_calibrate(context, jobs, configurations, measured_ms, ROWS, &calibration, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_save(calibration, file, NULL), MDOT_OK);
+    mdot_calibration_destroy(calibration);
+    mdot_job_destroy(job);
+    mdot_context_destroy(context);
+    mdot_predictor_close(predictor);
+}
+
+static void a_calibration_of_the_predictor_is_applied(void **state)
+{
+    (void)state;
+    sl_controller *c = make("");
+    sl_decision plain, calibrated;
+    bool is_new;
+    char file[512], line[600], text[8192] = "";
+    mdot_error err = {0};
+    snprintf(file, sizeof file, "%s/right.cal", folder);
+    snprintf(line, sizeof line, "Calibration=%s", file);
+    save_calibration(file);
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000,precision=fp32", &plain, NULL), MDOT_OK);
+    write_site(MDOT_SHIPPED_PREDICTOR, line);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
+    assert_true(is_new);
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000,precision=fp32", &calibrated, NULL), MDOT_OK);
+    assert_true(calibrated.step_ms > 1.3 * plain.step_ms && calibrated.step_ms < 3.1 * plain.step_ms);
+    /* the same of a predictor by another name: told, and what there was stays */
+    FILE *stream = fopen(file, "r");
+    assert_non_null(stream);
+    size_t bytes = fread(text, 1, sizeof text - 1, stream);
+    fclose(stream);
+    char *name = strstr(text, "predictor ");
+    assert_non_null(name);
+    name[strlen("predictor ")] ^= 1;
+    small_job_write_file(file, text, bytes);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_INCOMPATIBLE);
+    expect_contains(err.message, "was made with predictor");
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000,precision=fp32", &plain, NULL), MDOT_OK);
+    assert_true(plain.step_ms == calibrated.step_ms);
+    sl_controller_destroy(c);
+}
+
+static void nothing_to_read_is_no_end(void **state)
+{
+    (void)state;
+    bool is_new;
+    mdot_error err = {0};
+    unlink(path);
+    sl_controller *c = sl_controller_create(path);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_NOT_FOUND);
+    refuses(c, (const char *[]){job_text}, 1, "there is no predictor");
+    write_site(MDOT_SHIPPED_PREDICTOR, "");
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
+    assert_true(is_new);
+    sl_decision d;
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000", &d, NULL), MDOT_OK);
+    sl_controller_destroy(c);
+}
+
+/* Without patience a submission goes on at once, with an answer or without; later ones have theirs. */
+static void nobody_waits_longer_than_the_site_says(void **state)
+{
+    (void)state;
+    sl_controller *c = make("MaxMilliseconds=0");
+    sl_decision d;
+    bool is_new;
+    for (int i = 0; i < 20; i++) {
+        mdot_error err = {0};
+        mdot_status status = decide(c, "MDOT_SETTINGS=steps=1000", &d, &err);
+        assert_true(status == MDOT_OK || status == MDOT_UNSUPPORTED);
+        if (status == MDOT_UNSUPPORTED)
+            assert_true(strstr(err.message, "MaxMilliseconds=0") != NULL ||
+                        strstr(err.message, "the job before") != NULL);
+    }
+    write_site(MDOT_SHIPPED_PREDICTOR, "");
+    mdot_status status = MDOT_UNSUPPORTED;
+    while (status == MDOT_UNSUPPORTED) { /* while the thread is busy, neither the file nor the job is read */
+        usleep(1000);
+        assert_int_equal(sl_controller_refresh(c, &is_new, NULL), MDOT_OK);
+        status = decide(c, "MDOT_SETTINGS=steps=1000", &d, NULL);
+    }
+    assert_int_equal(status, MDOT_OK);
+    sl_controller_destroy(c);
+}
+
+static void *ask_often(void *controller)
+{
+    size_t answers = 0;
+    for (int i = 0; i < 50; i++) {
+        sl_decision d;
+        bool is_new;
+        if (i % 10 == 0) assert_int_equal(sl_controller_refresh(controller, &is_new, NULL), MDOT_OK);
+        answers += decide(controller, "MDOT_SETTINGS=steps=1000", &d, NULL) == MDOT_OK && d.total_s > 0;
+    }
+    return (void *)answers;
+}
+
+static void threads_may_ask_at_once(void **state)
+{
+    (void)state;
+    sl_controller *c = make("");
+    pthread_t threads[4];
+    void *answers[4];
+    for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, ask_often, c), 0);
+    write_site(MDOT_SHIPPED_PREDICTOR, "Margin=2");
+    for (int i = 0; i < 4; i++) assert_int_equal(pthread_join(threads[i], &answers[i]), 0);
+    for (int i = 0; i < 4; i++) assert_int_equal((size_t)answers[i], 50);
+    sl_controller_destroy(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_parcel_becomes_a_decision),
+        cmocka_unit_test(wrong_parcels_say_why_and_harm_none_after_them),
+        cmocka_unit_test(new_files_are_read_and_wrong_ones_told_once),
+        cmocka_unit_test(a_calibration_of_the_predictor_is_applied),
+        cmocka_unit_test(nothing_to_read_is_no_end),
+        cmocka_unit_test(nobody_waits_longer_than_the_site_says),
+        cmocka_unit_test(threads_may_ask_at_once),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,316 @@
+/* test_decision.c — from predictions to places, limits, priorities and comments, with the shipped predictor. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "integrations/slurm/decision.h"
+#include "tests/integrations/slurm/support/small_job.h"
+#include "tests/support/process.h"
+
+static mdot_predictor *predictor;
+static mdot_context *context;
+static mdot_job *job;
+static mdot_calibration *calibration; /* NULL but in its own test */
+
+static int set_up(void **state)
+{
+    (void)state;
+    mdot_open_options options = {.struct_size = sizeof options, .device = "cpu"};
+    assert_int_equal(mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, &options, &predictor, NULL), MDOT_OK);
+    assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+    job = small_job_make(12);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    mdot_job_destroy(job);
+    mdot_context_destroy(context);
+    mdot_predictor_close(predictor);
+    return 0;
+}
+
+static const sl_site site = {.quantile = .95,
+                             .margin = 1.5,
+                             .startup_s = 300,
+                             .limits_doubtful = true,
+                             .priority_weight = 1000,
+                             .order = SL_ORDER_TIME,
+                             .shortest_s = 60,
+                             .longest_s = 60e4,
+                             .places = {{"a100", "", "A100-SXM-40GB", 1, INFINITY},
+                                        {"t4", "", "T4", .02, INFINITY},
+                                        {"h100", "", "H100-SXM-80GB", 9, INFINITY},
+                                        {"mixed", "v100", "V100-SXM2-16GB", 1, INFINITY},
+                                        {"mixed", "h100", "H100-SXM-80GB", 2, 7200}},
+                             .place_count = 5};
+
+static mdot_status decide(const sl_site *s, const char *settings, const sl_ask *ask, sl_decision *out, mdot_error *err)
+{
+    sl_request request;
+    mdot_status status = sl_request_parse(settings, &request, err);
+    return status == MDOT_OK ? sl_decide(s, &(sl_oracle){context, calibration}, job, &request, ask, out, err) : status;
+}
+
+static sl_decision decides(const sl_site *s, const char *settings, const sl_ask *ask)
+{
+    sl_decision decision;
+    mdot_error err = {0};
+    if (decide(s, settings, ask, &decision, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return decision;
+}
+
+static mdot_prediction predict(const char *gpu, int gpus, int64_t batch, mdot_optimizer optimizer)
+{
+    mdot_configuration c = {.struct_size = sizeof c,
+                            .batch = batch,
+                            .gpu = gpu,
+                            .gpu_count = gpus,
+                            .node_count = 1,
+                            .optimizer = optimizer,
+                            .precision = MDOT_PRECISION_PYTORCH};
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    assert_int_equal(mdot_predict(context, job, &c, &p, NULL), MDOT_OK);
+    return p;
+}
+
+static const sl_ask on_a100 = {.partitions = "a100"}, on_mixed = {.partitions = "mixed"};
+
+static void quantiles_go_through_the_interval(void **state)
+{
+    (void)state;
+    mdot_prediction p = {.struct_size = sizeof p, .step_ms = 100, .lower_ms = 80, .upper_ms = 200};
+    assert_true(fabs(sl_step_quantile_ms(&p, .5) - 100) < 1e-6);
+    assert_true(fabs(sl_step_quantile_ms(&p, .95) - 200) < 1e-6);
+    assert_true(fabs(sl_step_quantile_ms(&p, .05) - 80) < 1e-6);
+    /* the normal distribution's 90 % quantile is 1.28155, its 95 % one 1.64485 */
+    assert_true(fabs(sl_step_quantile_ms(&p, .9) - 100 * pow(2, 1.2815515655 / 1.6448536270)) < 1e-4);
+    assert_true(fabs(sl_step_quantile_ms(&p, .99) - 100 * pow(2, 2.3263478740 / 1.6448536270)) < 1e-4);
+}
+
+static void the_limit_is_the_quantile_with_margin_and_startup(void **state)
+{
+    (void)state;
+    mdot_prediction p = predict("A100-SXM-40GB", 1, 32, MDOT_OPTIMIZER_SGD);
+    sl_decision d = decides(&site, "batch=32,optimizer=sgd,steps=1000000", &on_a100);
+    assert_true(d.step_ms == p.step_ms && d.total_s == 1e-3 * 1e6 * p.step_ms);
+    assert_int_equal(d.limit_minutes, (uint32_t)ceil((1e3 * p.upper_ms * 1.5 + 300) / 60));
+    assert_false(d.is_chosen);
+    sl_site other = site;
+    other.quantile = .5;
+    assert_int_equal(decides(&other, "batch=32,optimizer=sgd,steps=1000000", &on_a100).limit_minutes,
+                     (uint32_t)ceil((1e3 * p.step_ms * 1.5 + 300) / 60));
+}
+
+static void a_limit_keeps_within_the_partitions(void **state)
+{
+    (void)state;
+    sl_ask ask = {.partitions = "mixed", .per_node = "gres:gpu:h100:1"};
+    assert_int_equal(decides(&site, "steps=1000000000", &ask).limit_minutes, 120);
+    sl_site other = site;
+    other.places[4].most_s = 10; /* shorter than the minute that Slurm counts in */
+    assert_int_equal(decides(&other, "steps=1000000000", &ask).limit_minutes, 1);
+    assert_int_equal(decides(&site, "steps=9007199254740992", &on_a100).limit_minutes, 1 << 24);
+}
+
+static void no_limit_without_steps_or_trust(void **state)
+{
+    (void)state;
+    sl_decision d = decides(&site, "batch=32", &on_a100);
+    assert_true(d.limit_minutes == 0 && d.total_s == 0 && !d.has_priority && d.step_ms > 0);
+    sl_site other = site;
+    other.limits_doubtful = false;
+    mdot_prediction p = predict("A100-SXM-40GB", 1, 1 << 20, MDOT_OPTIMIZER_ADAM);
+    assert_true((p.warnings & MDOT_WARN_OUTSIDE_TRAINING) != 0);
+    d = decides(&other, "batch=1048576,steps=100", &on_a100);
+    assert_int_equal(d.limit_minutes, 0);
+    expect_contains(d.comment, "outside-training");
+    p = predict("A100-SXM-40GB", 1, 1 << 24, MDOT_OPTIMIZER_ADAM);
+    assert_false(p.fits);
+    d = decides(&site, "batch=16777216,steps=100", &on_a100);
+    assert_int_equal(d.limit_minutes, 0);
+    expect_contains(d.comment, "fits=no");
+}
+
+static void what_is_not_said_is_the_jobs(void **state)
+{
+    (void)state;
+    assert_true(decides(&site, "", &on_a100).step_ms == predict("A100-SXM-40GB", 1, 16, MDOT_OPTIMIZER_ADAM).step_ms);
+    assert_true(decides(&site, "optimizer=sgd", &on_a100).step_ms ==
+                predict("A100-SXM-40GB", 1, 16, MDOT_OPTIMIZER_SGD).step_ms);
+}
+
+static void gpus_are_counted_as_slurm_gives_them(void **state)
+{
+    (void)state;
+    static const struct {
+        sl_ask ask;
+        int64_t gpus, nodes;
+    } cases[] = {{{0}, 1, 1},
+                 {{.per_node = "gres:gpu:4", .nodes = 2}, 8, 2},
+                 {{.per_job = "gres:gpu:4", .nodes = 2}, 4, 2},
+                 {{.per_task = "gres:gpu:2", .tasks = 3}, 6, 1},
+                 {{.per_job = "gres:gpu:8", .per_node = "gres:gpu:4", .nodes = 2}, 8, 2},
+                 {{.per_node = "gres:gpu:0", .nodes = 4}, 1, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sl_gpus gpus = sl_gpus_of(&cases[i].ask);
+        assert_int_equal(gpus.gpus, cases[i].gpus);
+        assert_int_equal(gpus.nodes, cases[i].nodes);
+    }
+    sl_ask four = {.partitions = "a100", .per_node = "gres:gpu:4"};
+    expect_contains(decides(&site, "epochs=2,dataset=1000,batch=10", &four).comment, "gpus=4");
+    expect_contains(decides(&site, "epochs=2,dataset=1000,batch=10", &four).comment, "steps=50 ");
+    /* two stages share a batch */
+    expect_contains(decides(&site, "epochs=2,dataset=1000,batch=10,tp=2", &four).comment, "steps=100 ");
+}
+
+static void the_best_place_is_chosen(void **state)
+{
+    (void)state;
+    sl_site by_time = site, by_cost = site;
+    by_time.choice = SL_CHOOSE_TIME;
+    by_cost.choice = SL_CHOOSE_COST;
+    sl_ask all = {.partitions = "t4,a100,h100"};
+    sl_decision d = decides(&by_time, "steps=100", &all);
+    assert_true(d.is_chosen);
+    assert_string_equal(d.place.partition, "h100");
+    d = decides(&by_cost, "steps=100", &all);
+    assert_true(d.is_chosen);
+    assert_string_equal(d.place.partition, "t4");
+    d = decides(&site, "steps=100", &all); /* not chosen: the figures hold in the slowest */
+    assert_false(d.is_chosen);
+    assert_string_equal(d.place.partition, "t4");
+    d = decides(&by_time, "steps=100", &on_mixed);
+    assert_string_equal(d.place.type, "h100");
+    sl_ask typed = {.partitions = "mixed", .per_node = "gres:gpu:v100:1"};
+    d = decides(&by_time, "steps=100", &typed);
+    assert_string_equal(d.place.type, "v100");
+    assert_false(d.is_chosen);
+}
+
+static void where_it_does_not_fit_it_is_not_sent(void **state)
+{
+    (void)state;
+    sl_site by_cost = site;
+    by_cost.choice = SL_CHOOSE_COST;
+    sl_ask two = {.partitions = "t4,h100"};
+    int64_t batch = 1024;
+    while (batch < 1 << 24 && predict("T4", 1, batch, MDOT_OPTIMIZER_ADAM).fits) batch *= 2;
+    assert_true(predict("H100-SXM-80GB", 1, batch, MDOT_OPTIMIZER_ADAM).fits);
+    char settings[64];
+    snprintf(settings, sizeof settings, "batch=%lld", (long long)batch);
+    sl_decision d = decides(&by_cost, settings, &two);
+    assert_true(d.is_chosen);
+    assert_string_equal(d.place.partition, "h100");
+    two.partitions = "h100,t4";
+    assert_string_equal(decides(&by_cost, settings, &two).place.partition, "h100");
+}
+
+static void no_partition_means_the_default_one(void **state)
+{
+    (void)state;
+    sl_ask ask = {.default_partition = "h100"}, empty = {.partitions = "", .default_partition = "h100"};
+    assert_string_equal(decides(&site, "", &ask).place.partition, "h100");
+    assert_string_equal(decides(&site, "", &empty).place.partition, "h100");
+    sl_decision d;
+    mdot_error err = {0};
+    sl_ask others[] = {{.partitions = "cpu"}, {.partitions = "a10,a1000"}, {0}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        assert_int_equal(decide(&site, "", &others[i], &d, &err), MDOT_NOT_FOUND);
+}
+
+static void priority_falls_with_the_logarithm(void **state)
+{
+    (void)state;
+    double step_s = 1e-3 * predict("A100-SXM-40GB", 1, 16, MDOT_OPTIMIZER_ADAM).step_ms;
+    const double seconds[] = {1, 60, 600, 6000, 60e4, 60e6}, wanted[] = {1000, 1000, 750, 500, 0, 0};
+    for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++) {
+        char settings[64];
+        snprintf(settings, sizeof settings, "steps=%.0f", ceil(seconds[i] / step_s));
+        sl_decision d = decides(&site, settings, &on_a100);
+        assert_true(d.has_priority && fabs(d.priority - wanted[i]) <= 2);
+    }
+    sl_site by_service = site, none = site;
+    by_service.order = SL_ORDER_SERVICE;
+    none.priority_weight = 0;
+    sl_ask eight = {.partitions = "a100", .per_node = "gres:gpu:8"};
+    sl_decision d = decides(&by_service, "steps=100000", &eight);
+    double share = log(60e4 / (8 * d.total_s)) / log(1e4);
+    assert_int_equal(d.priority, lround(1000 * fmin(fmax(share, 0), 1)));
+    assert_false(decides(&none, "steps=1000", &on_a100).has_priority);
+}
+
+static void wrong_requests_say_why(void **state)
+{
+    (void)state;
+    sl_decision d = {.limit_minutes = 7};
+    mdot_error err = {0};
+    sl_ask mixed = {.partitions = "mixed", .per_node = "gres:gpu:v100:1,gres:gpu:h100:1"};
+    assert_int_equal(decide(&site, "", &mixed, &d, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "several types");
+    sl_ask many = {.partitions = "a100", .per_node = "gres:gpu:65537"};
+    assert_int_equal(decide(&site, "", &many, &d, &err), MDOT_INVALID_ARGUMENT);
+    sl_ask three = {.partitions = "a100", .per_node = "gres:gpu:3"};
+    assert_int_equal(decide(&site, "tp=2", &three, &d, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(d.limit_minutes, 7);
+}
+
+static void calibration_corrects_what_is_decided_by(void **state)
+{
+    (void)state;
+    enum { ROWS = 4 };
+    const mdot_job *jobs[ROWS];
+    mdot_configuration configurations[ROWS];
+    double measured_ms[ROWS];
+    sl_decision before = decides(&site, "batch=32,optimizer=sgd,precision=fp32,steps=1000000", &on_a100);
+    for (int i = 0; i < ROWS; i++) {
+        jobs[i] = job;
+        configurations[i] =
+            (mdot_configuration){.struct_size = sizeof configurations[i], .batch = 32 << i, .gpu = "A100-SXM-40GB"};
+        mdot_prediction p = MDOT_INIT(mdot_prediction);
+        assert_int_equal(mdot_predict(context, job, &configurations[i], &p, NULL), MDOT_OK);
+        measured_ms[i] = 2 * p.step_ms;
+    }
+    mdot_error err = {0};
+    if (mdot_calibrate(context, jobs, configurations, measured_ms, ROWS, &calibration, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    mdot_prediction wanted = MDOT_INIT(mdot_prediction);
+    mdot_configuration asked = configurations[0];
+    asked.gpu_count = 1;
+    asked.node_count = 1;
+    assert_int_equal(mdot_predict(context, job, &asked, &wanted, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_apply(calibration, &asked, NULL, &wanted, NULL), MDOT_OK);
+    sl_decision after = decides(&site, "batch=32,optimizer=sgd,precision=fp32,steps=1000000", &on_a100);
+    mdot_calibration_destroy(calibration);
+    calibration = NULL;
+    assert_true(after.step_ms == wanted.step_ms && after.step_ms > 1.2 * before.step_ms);
+    assert_int_equal(after.limit_minutes, (uint32_t)ceil((1e3 * wanted.upper_ms * 1.5 + 300) / 60));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantiles_go_through_the_interval),
+        cmocka_unit_test(the_limit_is_the_quantile_with_margin_and_startup),
+        cmocka_unit_test(a_limit_keeps_within_the_partitions),
+        cmocka_unit_test(no_limit_without_steps_or_trust),
+        cmocka_unit_test(what_is_not_said_is_the_jobs),
+        cmocka_unit_test(gpus_are_counted_as_slurm_gives_them),
+        cmocka_unit_test(the_best_place_is_chosen),
+        cmocka_unit_test(where_it_does_not_fit_it_is_not_sent),
+        cmocka_unit_test(no_partition_means_the_default_one),
+        cmocka_unit_test(priority_falls_with_the_logarithm),
+        cmocka_unit_test(wrong_requests_say_why),
+        cmocka_unit_test(calibration_corrects_what_is_decided_by),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

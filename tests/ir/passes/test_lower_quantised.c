@@ -1,0 +1,138 @@
+/* test_lower_quantised.c — quantised operators from ONNX's to code, against their evaluation, and the kernels that they
+ * become. */
+#include "tests/support/graph_code.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static const int64_t lengths[] = {1, 2, 9, 40, 0};
+
+static void numbers_are_quantised_and_back(void **state)
+{
+    (void)state;
+    assert_code_agrees("x = input f32[L,6]\ns = constant f32[] [0.0078]\nz = constant u8[] [120]\n"
+                       "q = QuantizeLinear(x, s, z)\ny = DequantizeLinear(q, s, z)\nreturn q, y\n",
+                       lengths);
+    assert_code_agrees("x = input f32[L,6]\ns = constant f32[] [0.002]\n" /* leaves the range on both sides */
+                       "q = QuantizeLinear(x, s) {output_dtype=3}\ny = DequantizeLinear(q, s)\nreturn q, y\n",
+                       lengths);
+}
+
+static void scales_and_zero_points_follow_their_axis(void **state)
+{
+    (void)state;
+    assert_code_agrees("x = input f32[L,3,4]\ns = constant f32[3] [0.01, 0.1, 0.005]\nz = constant i8[3] [-3, 0, 100]\n"
+                       "q = QuantizeLinear(x, s, z)\ny = DequantizeLinear(q, s, z)\nreturn q, y\n",
+                       lengths);
+    /* one of them alone, as QLinearConv has it */
+    assert_code_agrees("x = input f32[L,3,4]\ns = constant f32[3] [0.01, 0.1, 0.005]\nz = constant i8[] [-3]\n"
+                       "q = QuantizeLinear(x, s, z)\ny = DequantizeLinear(q, s, z)\nreturn q, y\n",
+                       lengths);
+    assert_code_agrees("x = input f32[L,3,4]\ns = constant f32[] [0.01]\nz = constant i8[3] [-3, 0, 100]\n"
+                       "q = QuantizeLinear(x, s, z)\ny = DequantizeLinear(q, s, z)\nreturn q, y\n",
+                       lengths);
+    assert_code_agrees("x = input i32[L,3]\ns = constant f32[3] [0.01, 0.1, 0.005]\n"
+                       "y = DequantizeLinear(x, s) {axis=-1}\nreturn y\n",
+                       lengths);
+}
+
+static void ranges_are_found_at_run_time(void **state)
+{
+    (void)state;
+    assert_code_agrees("x = input f32[L,5]\nq, s, z = DynamicQuantizeLinear(x)\nreturn q, s, z\n", lengths);
+    assert_code_agrees("x = input f32[L,5]\nzero = constant f32[] [0]\ny = Mul(x, zero)\n"
+                       "q, s, z = DynamicQuantizeLinear(y)\nreturn q, s, z\n",
+                       lengths);
+}
+
+static void products_of_bytes_are_sums_of_32_bits(void **state)
+{
+    (void)state;
+    assert_code_agrees("a = input u8[L,6]\nb = input i8[6,4]\nza = input u8[]\nzb = input i8[4]\n"
+                       "y = MatMulInteger(a, b, za, zb)\nw = MatMulInteger(a, b)\nreturn y, w\n",
+                       lengths);
+    assert_code_agrees("a = input u8[3,L,6]\nb = input u8[6,4]\ny = MatMulInteger(a, b)\nreturn y\n", lengths);
+    assert_code_agrees("a = input i8[3,6]\nb = input i8[6,L]\nza = constant i8[3] [1, 2, -3]\n"
+                       "y = MatMulInteger(a, b, za)\nreturn y\n",
+                       lengths);
+}
+
+/* Factors may be vectors, and a zero point of one element is none of rows. */
+static void zero_points_of_one_element_fit_any_factor(void **state)
+{
+    (void)state;
+    static const char *const shapes[][2] = {{"[6]", "[6,L]"},   {"[6]", "[6]"},     {"[L,6]", "[6]"},
+                                            {"[3,L,6]", "[6]"}, {"[6]", "[L,6,2]"}, {"[1,6]", "[6,L]"}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        for (int rank = 0; rank <= 1; rank++) {
+            char text[256];
+            snprintf(text, sizeof text,
+                     "a = input u8%s\nb = input i8%s\nza = constant u8%s [7]\nzb = constant i8%s [-3]\n"
+                     "y = MatMulInteger(a, b, za, zb)\nreturn y\n",
+                     shapes[i][0], shapes[i][1], rank > 0 ? "[1]" : "[]", rank > 0 ? "[1]" : "[]");
+            assert_code_agrees(text, lengths);
+        }
+}
+
+/* A layer as ONNX Runtime's dynamic quantisation writes it. */
+#define LAYER                                                                                                          \
+    "x = input f32[L,4]\nb = constant i8[4,3] [1, -2, 3, 100, 5, -128, 127, 8, 9, -7, 11, 12]\n"                       \
+    "zb = constant i8[3] [0, 1, -1]\nsb = constant f32[3] [0.01, 0.02, 0.015]\nbias = constant f32[3] [1, 2, 3]\n"     \
+    "q, s, z = DynamicQuantizeLinear(x)\nscale = Mul(s, sb)\ni = MatMulInteger(q, b, z, zb)\nf = Cast(i) {to=1}\n"     \
+    "p = Mul(f, scale)\ny = Add(p, bias)\nreturn y\n"
+
+static void a_quantised_layer_is_a_linear(void **state)
+{
+    (void)state;
+    assert_code_agrees(LAYER, lengths);
+    assert_kernels(LAYER, "linear nest6");
+    assert_kernels("x = input f32[L,4]\nq = constant i8[4,3] [1, -2, 3, 100, 5, -128, 127, 8, 9, -7, 11, 12]\n"
+                   "s = constant f32[3] [0.01, 0.02, 0.015]\nw = DequantizeLinear(q, s) {axis=1}\n"
+                   "y = MatMul(x, w)\nreturn y\n",
+                   "linear");
+}
+
+/* One number may be written as a vector of one element, for scalars too. */
+static void scales_of_one_element_fit_any_rank(void **state)
+{
+    (void)state;
+    static const char *const shapes[] = {"[]", "[L]", "[L,1]", "[1,L]", "[2,3,L]"};
+    static const char *const one[] = {"[]", "[1]"};
+    for (size_t i = 0; i < 2 * 2 * sizeof shapes / sizeof shapes[0]; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "x = input f32%s\nw = input f32[L]\ns = constant f32%s [0.0078]\nz = constant u8%s [120]\n"
+                 "q = QuantizeLinear(x, s, z)\ny = DequantizeLinear(q, s, z)\nv = Neg(w)\nreturn q, y, v\n",
+                 shapes[i / 4], one[i % 2], one[i / 2 % 2]);
+        assert_code_agrees(text, lengths);
+    }
+}
+
+static void blocks_are_refused(void **state)
+{
+    (void)state;
+    assert_refused(
+        "x = input f32[L,4]\ns = weights f32[2,4]\ny = QuantizeLinear(x, s) {axis=0, block_size=2}\nreturn y\n",
+        "blocks of elements");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_quantised_and_back),
+        cmocka_unit_test(scales_and_zero_points_follow_their_axis),
+        cmocka_unit_test(ranges_are_found_at_run_time),
+        cmocka_unit_test(products_of_bytes_are_sums_of_32_bits),
+        cmocka_unit_test(zero_points_of_one_element_fit_any_factor),
+
+        cmocka_unit_test(scales_of_one_element_fit_any_rank),
+        cmocka_unit_test(a_quantised_layer_is_a_linear),
+        cmocka_unit_test(blocks_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

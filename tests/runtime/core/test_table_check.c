@@ -1,0 +1,252 @@
+/* test_table_check.c — runtime/core/table_check.c: tables that lie, under a checksum that holds. */
+#include "tests/support/artefact_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static mdot_status open_changed(fixture *f, mdot_error *err)
+{
+    mdot_predictor *predictor = NULL;
+    fixture_seal(f);
+    char *path = fixture_save(&fixture_shared, f->bytes, f->size_bytes);
+    mdot_status status = mdot_predictor_open(path, NULL, &predictor, err);
+    if (status != MDOT_OK) assert_null(predictor);
+    mdot_predictor_close(predictor);
+    unlink(path);
+    free(path);
+    return status;
+}
+
+static void assert_says(const mdot_error *err, const char *words)
+{
+    if (strstr(err->message, words) == NULL) fail_msg("\"%s\" does not say \"%s\"", err->message, words);
+}
+
+typedef struct lie {
+    const char *what;
+    size_t at, size;
+    uint64_t value;
+} lie;
+
+#define LIE(field, value)                                                                                              \
+    {                                                                                                                  \
+#field " = " #value, offsetof(fixture_table, field), sizeof(((fixture_table *)0)->field), (uint64_t)(value)    \
+    }
+
+static const lie lies[] = {
+    LIE(head.magic[0], 'm'),
+    LIE(head.table_bytes, 64),
+    LIE(head.table_bytes, 1 << 30),
+    LIE(head.weights_bytes, 1 << 30),
+    LIE(head.name_at, sizeof(fixture_table)),
+    LIE(head.name_at, UINT32_MAX),
+    LIE(head.compiler_at, UINT32_MAX),
+    LIE(head.images_at, UINT32_MAX - 7),
+    LIE(head.images_at, 4), /* not aligned */
+    LIE(head.image_count, 0),
+    LIE(head.image_count, MDOT_ABI_MAX_IMAGES + 1),
+    LIE(head.image_count, UINT32_MAX),
+    LIE(head.image_count, 3),  /* the next is all zeros */
+    LIE(head.bucket_count, 2), /* fewer than there are */
+    LIE(head.bucket_count, 4),
+    LIE(cpu_image[0].kind, 0),
+    LIE(cpu_image[0].kind, MDOT_IMAGE_CUDA), /* none is for CPUs */
+    LIE(cpu_image[1].kind, MDOT_IMAGE_CUDA), /* without a cubin */
+    LIE(cpu_image[0].number, 0),
+    LIE(cpu_image[1].number, 1), /* twice */
+    LIE(cpu_image[0].target_at, UINT32_MAX),
+    LIE(cpu_image[0].compute_at, UINT32_MAX),
+    LIE(cpu_image[0].kernels_at, UINT32_MAX - 7),
+    LIE(cpu_image[0].kernels_at, 12),
+    LIE(cpu_image[0].kernel_count, 2),
+    LIE(cpu_image[0].kernel_count, UINT32_MAX),
+    LIE(cpu_image[0].weights_offset, 1),
+    LIE(cpu_image[0].weights_offset, 64), /* as many bytes lie behind it as none */
+    LIE(cpu_image[0].weights_offset, UINT64_MAX - 63),
+    LIE(cpu_image[0].weights_bytes, 65),
+    LIE(cpu_image[0].weights_bytes, UINT64_MAX),
+    LIE(function[0][0].code, FIXTURE_CODES),
+    LIE(function[1][2].code, UINT32_MAX),
+    LIE(function[0][0].scratch_bytes, UINT64_MAX),
+    LIE(function[0][0].worker_bytes, 32),
+    LIE(function[0][0].worker_bytes, 1 << 20), /* more than the first worker's */
+    LIE(function[0][0].worker_bytes, UINT64_MAX - 63),
+    LIE(head.entries_at, offsetof(fixture_table, entry) + 4),
+    LIE(head.entries_at, UINT32_MAX - 7),
+    LIE(head.entry_count, 0),
+    LIE(head.entry_count, UINT32_MAX),
+    LIE(head.code_count, 5),
+    LIE(head.code_count, UINT32_MAX),
+    LIE(entry[0].name_at, UINT32_MAX),
+    LIE(entry[0].inputs_at, UINT32_MAX - 7),
+    LIE(entry[0].inputs_at, 12),
+    LIE(entry[0].input_count, UINT32_MAX),
+    LIE(entry[0].input_count, 0), /* nothing tells the length */
+    LIE(entry[0].outputs_at, UINT32_MAX - 7),
+    LIE(entry[0].output_count, UINT32_MAX),
+    LIE(entry[0].buckets_at, UINT32_MAX - 7),
+    LIE(entry[0].bucket_count, 0),
+    LIE(entry[0].bucket_count, UINT32_MAX),
+    LIE(entry[0].least_length, 0),
+    LIE(entry[1].least_length, 1),
+    LIE(entry[0].least_length, 1000),
+    LIE(predict_input[0].name_at, UINT32_MAX),
+    LIE(predict_input[0].dtype, 0),
+    LIE(predict_input[0].dtype, MDOT_DTYPE_STRING),
+    LIE(predict_input[0].dtype, 99),
+    LIE(predict_input[0].rank, MDOT_MAX_RANK + 1),
+    LIE(predict_input[0].rank, UINT32_MAX),
+    LIE(predict_input[0].dim[0].scale, INT64_MAX),
+    LIE(predict_input[0].dim[0].scale, -1),
+    LIE(predict_input[0].dim[0].offset, INT64_MAX),
+    LIE(predict_input[0].dim[0].offset, INT64_MIN),
+    LIE(predict_input[0].dim[1].offset, INT64_MAX),
+    LIE(predict_input[0].default_count, 3), /* more than columns */
+    LIE(predict_input[0].default_count, UINT32_MAX),
+    LIE(predict_input[0].defaults_at, offsetof(fixture_table, predict_default) + 4),
+    LIE(predict_input[0].defaults_at, UINT32_MAX - 7),
+    LIE(predict_input[0].columns_at, UINT32_MAX - 7),
+    LIE(predict_input[0].columns_at, sizeof(fixture_table)),
+    LIE(predict_input[0].columns_at, offsetof(fixture_table, text) + 1), /* a name for two columns */
+    LIE(predict_input[1].default_count, 1),                              /* as many as the length */
+    LIE(predict_input[2].default_count, 1),                              /* a scalar */
+    LIE(double_input[0].default_count, 1),                               /* integers */
+    LIE(predict_output[1].dim[0].offset, -4),
+    LIE(double_input[0].dim[0].scale, 1),
+    LIE(predict_bucket[0].max_length, 0),
+    LIE(predict_bucket[0].max_length, -4),
+    LIE(predict_bucket[0].max_length, FIXTURE_MAX_LENGTH),
+    LIE(predict_bucket[1].max_length, INT64_MAX),
+    LIE(predict_bucket[0].number, FIXTURE_IMAGE_KERNELS),
+    LIE(predict_bucket[0].number, UINT32_MAX),
+    LIE(predict_bucket[0].kernels_at, UINT32_MAX - 7),
+    LIE(predict_bucket[0].kernel_count, UINT32_MAX),
+    LIE(predict_bucket[0].kernel_flops_at, UINT32_MAX - 7),
+    LIE(predict_bucket[0].kernel_flops_at, offsetof(fixture_table, kernel_flops) + 4),
+    LIE(predict_bucket[1].kernel_flops_at, sizeof(fixture_table) - 8), /* of two numbers one */
+    LIE(kernel[1].name_at, UINT32_MAX),
+    LIE(kernel[1].kind_at, sizeof(fixture_table)),
+    LIE(double_bucket[0].max_length, 3),
+    LIE(predict_bucket[0].most_items, 5),
+    LIE(predict_bucket[1].most_items, UINT32_MAX),
+    LIE(double_bucket[0].most_items, 1),
+};
+
+static void lying_table_is_malformed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        fixture f = fixture_copy(&fixture_shared);
+        memcpy((char *)fixture_table_of(&f) + lies[i].at, &lies[i].value, lies[i].size);
+        mdot_error err;
+        mdot_status status = open_changed(&f, &err);
+        if (status != MDOT_MALFORMED) fail_msg("%s: %s", lies[i].what, mdot_status_name(status));
+        free(f.bytes);
+    }
+}
+
+/* A bucket that takes two items together, and one field of it or of what it takes. */
+static mdot_status open_joint(void (*change)(fixture_table *table), mdot_error *err)
+{
+    fixture f = fixture_copy(&fixture_shared);
+    fixture_table *table = fixture_table_of(&f);
+    table->predict_bucket[0].most_items = 2;
+    if (change != NULL) change(table);
+    mdot_status status = open_changed(&f, err);
+    free(f.bytes);
+    return status;
+}
+
+static void negative_offset(fixture_table *table)
+{
+    table->predict_bucket[0].unit_offset = -1;
+}
+static void offset_of_a_tensor(fixture_table *table)
+{
+    table->predict_input[0].dim[0].offset = 1;
+}
+static void offset_of_a_kernel(fixture_table *table)
+{
+    table->kernel[1].unit_offset = 1;
+}
+static void offset_below_the_length(fixture_table *table)
+{
+    table->kernel[0].unit_offset = -2;
+}
+static void falling_extent(fixture_table *table)
+{
+    table->predict_output[0].dim[0] = (mdot_abi_dim){-1, FIXTURE_MAX_LENGTH};
+}
+
+static void items_that_do_not_fit_are_malformed(void **state)
+{
+    (void)state;
+    void (*const changes[])(fixture_table *) = {negative_offset, offset_of_a_tensor, offset_of_a_kernel,
+                                                offset_below_the_length, falling_extent};
+    mdot_error err;
+    if (fixture_machine_runs(MDOT_CPU_X86_64_V3)) assert_int_equal(open_joint(NULL, &err), MDOT_OK);
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
+        if (open_joint(changes[i], &err) != MDOT_MALFORMED) fail_msg("change %zu", i);
+}
+
+static void equal_names_are_malformed(void **state)
+{
+    (void)state;
+    fixture f = fixture_copy(&fixture_shared);
+    fixture_table_of(&f)->predict_input[1].name_at = fixture_table_of(&f)->predict_input[0].name_at;
+    mdot_error err;
+    assert_int_equal(open_changed(&f, &err), MDOT_MALFORMED);
+    assert_says(&err, "named x");
+    free(f.bytes);
+    f = fixture_copy(&fixture_shared);
+    fixture_table_of(&f)->entry[1].name_at = fixture_table_of(&f)->entry[0].name_at;
+    assert_int_equal(open_changed(&f, &err), MDOT_MALFORMED);
+    assert_says(&err, "two entries");
+    free(f.bytes);
+}
+
+static void string_without_an_end_is_malformed(void **state)
+{
+    (void)state;
+    fixture f = fixture_copy(&fixture_shared);
+    fixture_table *table = fixture_table_of(&f);
+    memset(table->text + sizeof table->text - 8, 'x', 8);
+    table->kernel[0].name_at = sizeof *table - 4;
+    mdot_error err;
+    assert_int_equal(open_changed(&f, &err), MDOT_MALFORMED);
+    free(f.bytes);
+}
+
+static void code_outside_the_executable_segment_is_malformed(void **state)
+{
+    (void)state;
+    const int64_t elsewhere[] = {0, INT64_MAX, INT64_MIN, -(INT64_C(1) << 40), INT64_C(1) << 40};
+    for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
+        fixture f = fixture_copy(&fixture_shared);
+        size_t at, size;
+        assert_true(fixture_find_section(f.bytes, f.size_bytes, MDOT_ABI_SECTION_CODE, &at, &size));
+        memcpy(f.bytes + at + 2 * sizeof(int64_t), &elsewhere[i], sizeof(int64_t));
+        mdot_error err;
+        assert_int_equal(open_changed(&f, &err), MDOT_MALFORMED);
+        assert_says(&err, "entry function 2");
+        free(f.bytes);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lying_table_is_malformed),
+        cmocka_unit_test(items_that_do_not_fit_are_malformed),
+        cmocka_unit_test(equal_names_are_malformed),
+        cmocka_unit_test(string_without_an_end_is_malformed),
+        cmocka_unit_test(code_outside_the_executable_segment_is_malformed),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}

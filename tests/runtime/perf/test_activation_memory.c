@@ -1,0 +1,325 @@
+/* test_activation_memory.c — what activations take at the peak of a pass against sums made by hand, for networks small
+ * enough to follow every tensor.
+ *
+ * Sizes are in units of a tensor of 1024 fp32 elements a sample. In the comments, f3 is the forward operation of
+ * operator 3, b3 its backward operation, g3 the gradient of its result.
+ */
+#include "runtime/job/job_model.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MAX_OPERATORS = 32, MAX_INPUTS = 4, UNIT = 4096 };
+
+typedef struct network {
+    mdot_job_operator operators[MAX_OPERATORS];
+    uint32_t inputs[MAX_OPERATORS][MAX_INPUTS];
+    size_t count;
+} network;
+
+/* An operator whose result has `units`; inputs as "0,3". The first of a network reads samples of one unit. */
+static mdot_job_operator *add(network *n, const char *type, double units, double parameters, const char *inputs)
+{
+    mdot_job_operator *op = &n->operators[n->count];
+    *op = (mdot_job_operator){.struct_size = sizeof(mdot_job_operator),
+                              .type = type,
+                              .known = true,
+                              .parameters = parameters,
+                              .inputs = n->inputs[n->count]};
+    op->per_sample[MDOT_PHASE_FORWARD].bytes_written = units * UNIT;
+    for (const char *at = inputs; *at != '\0'; at += *at == ',') {
+        char *end;
+        n->inputs[n->count][op->input_count++] = (uint32_t)strtoul(at, &end, 10);
+        at = end;
+    }
+    op->setting[MDOT_SETTING_INPUTS] = op->input_count > 0 ? (int64_t)op->input_count : 1;
+    if (op->input_count == 0) op->per_sample[MDOT_PHASE_FORWARD].bytes_read = UNIT;
+    n->count++;
+    return op;
+}
+
+static void expect_case(const network *n, rt_activation_type type, mdot_attention attention, mdot_recompute recompute,
+                        double units)
+{
+    mdot_job *job = predict_make_job(n->operators, n->count);
+    double got = job->activations[type][attention][recompute].all / UNIT;
+    if (got != units) fail_msg("%d, %d, %d: %g units, not %g", (int)type, (int)attention, (int)recompute, got, units);
+    mdot_job_destroy(job);
+}
+
+static void expect_units(const network *n, double fp32, double amp)
+{
+    expect_case(n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, fp32);
+    expect_case(n, RT_ACTIVATION_AMP, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, amp);
+}
+
+/* ---- Activations ------------------------------------------------------------------------------------------------ */
+
+/* fp32, at b1: samples 1, r1 8 (it is saved), g1 8, g0 8. amp: samples 1 and their copy .5, the rest halved. */
+static void small_cnn(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Conv", 8, 100, "");
+    add(&n, "Relu", 8, 0, "0");
+    add(&n, "GlobalAveragePool", 0.5, 0, "1");
+    add(&n, "Linear", 0.25, 50, "2");
+    expect_units(&n, 1 + 24, 1 + 0.5 + 12);
+}
+
+/* The convolution's own result is saved for its normalisation. fp32, at b1: samples, both maps, g1, g0: 1 + 4 * 8;
+ * at b0: samples, the map before the normalisation and two gradients. */
+static void convolution_keeps_what_its_normalisation_reads(void **state)
+{
+    (void)state;
+    network n = {0};
+    mdot_job_operator *conv = add(&n, "Conv", 16, 100, ""); /* two maps of 8 */
+    conv->setting[MDOT_SETTING_NORMALISED] = 1;
+    conv->per_sample[MDOT_PHASE_FORWARD].bytes_read = (1 + 2 * 8) * UNIT;
+    add(&n, "Relu", 8, 0, "0");
+    add(&n, "GlobalAveragePool", 0.5, 0, "1");
+    expect_units(&n, 1 + 4 * 8, 1 + 0.5 + 4 * 4);
+}
+
+/* No operator saves anything. At b1: samples, g1 4, g0 4 with what b3 added to it, 4 more for what b1 adds. A table's
+ * rows are fp32 under autocast, and so is all that follows. */
+static void residual_sum_saves_nothing(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Gather", 4, 100, "");
+    add(&n, "Neg", 4, 0, "0");
+    add(&n, "Neg", 4, 0, "1");
+    add(&n, "Add", 4, 0, "0,2");
+    expect_units(&n, 12, 12);
+}
+
+/* A block of width 1 with samples of 1. Saved in fp32 at the end: r0, its norm 1, q, k, v, attention 5, sum 7, its
+ * norm 8, the two wide ones 9 and 10: 16. The peak is at b11: with g7 1, g11 1, g10 4. amp: saved are the fp32 copy
+ * for the norm 1, fp16 copies of its result for q, k, v 1.5, these 1.5, attention .5, the copy of the sum 1, of its
+ * norm .5, the wide ones 4: 10, samples 1 + .5; with g7 .5, g11 .5, g10 2. */
+static void make_transformer(network *n)
+{
+    *n = (network){0};
+    add(n, "Linear", 1, 10, "");
+    add(n, "LayerNormalization", 1, 2, "0");
+    add(n, "Linear", 1, 10, "1");
+    add(n, "Linear", 1, 10, "1");
+    add(n, "Linear", 1, 10, "1");
+    add(n, "Attention", 1, 0, "2,3,4");
+    add(n, "Linear", 1, 10, "5");
+    add(n, "Add", 1, 0, "0,6");
+    add(n, "LayerNormalization", 1, 2, "7");
+    add(n, "Linear", 4, 40, "8");
+    add(n, "Gelu", 4, 0, "9");
+    add(n, "Linear", 1, 40, "10");
+    add(n, "Add", 1, 0, "7,11");
+}
+
+static void transformer_block(void **state)
+{
+    (void)state;
+    network n;
+    make_transformer(&n);
+    expect_units(&n, 1 + 16 + 6, 1.5 + 10 + 3);
+}
+
+/* r0 is there once, whether its view is saved or it is itself. fp32, at b2: samples, r0 4, g2 2, g0 4. */
+static void views_take_no_memory(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Linear", 4, 10, "");
+    add(&n, "Transpose", 4, 0, "0");
+    add(&n, "Linear", 2, 10, "1");
+    expect_units(&n, 1 + 4 + 2 + 4, 1 + 0.5 + 5);
+}
+
+/* The pool saves its input 8 and 64-bit indices of its result 2 * 2. fp32, at b1: samples, those, g1 2, g0 8. */
+static void max_pool_keeps_indices(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Conv", 8, 10, "");
+    add(&n, "MaxPool", 2, 0, "0");
+    expect_units(&n, 1 + 8 + 4 + 2 + 8, 1.5 + 4 + 4 + 1 + 4);
+}
+
+/* Softmax is fp32 under autocast and saves its result; the product behind it saves an fp16 copy. fp32, at b1:
+ * samples, r1 4, g1 4, g0 4. amp, at b2: samples 1.5, r1 4, its copy 2, g2 .5, g1 4. */
+static void softmax_is_fp32_under_autocast(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Linear", 4, 10, "");
+    add(&n, "Softmax", 4, 0, "0");
+    add(&n, "Linear", 1, 10, "1");
+    expect_units(&n, 1 + 12, 1.5 + 4 + 2 + 0.5 + 4);
+}
+
+/* No parameter: no gradient passes, nothing is kept for one. At f1: samples and two results. */
+static void what_learns_nothing_saves_nothing(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Sigmoid", 8, 0, "");
+    add(&n, "Sigmoid", 8, 0, "0");
+    expect_units(&n, 1 + 16, 1 + 16);
+}
+
+/* A factor is saved for the other one's gradient: both of two tensors; one for a parameter; none for a number. */
+static void products_save_factors(void **state)
+{
+    (void)state;
+    network both = {0}, scale = {0}, number = {0};
+    add(&both, "Linear", 4, 10, "");
+    add(&both, "Neg", 4, 0, "0");
+    add(&both, "Mul", 4, 0, "0,1");
+    expect_units(&both, 1 + 8 + 3 * 4, 1.5 + 4 + 3 * 2); /* at b2: r0, r1, g2, g1, g0 */
+    add(&scale, "Linear", 4, 10, "");
+    add(&scale, "Mul", 4, 4, "0");
+    add(&scale, "Neg", 4, 0, "1");
+    expect_units(&scale, 1 + 4 + 8, 1.5 + 2 + 8); /* at b2: r0, g2, g1, these widened to fp32 by the parameter */
+    add(&number, "Linear", 4, 10, "");
+    add(&number, "Mul", 4, 0, "0");
+    add(&number, "Neg", 4, 0, "1");
+    expect_units(&number, 1 + 8, 1.5 + 4); /* two at any moment */
+}
+
+/* What mdot does not know saves all it touches. */
+static void unknown_operators_save_everything(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Linear", 4, 10, "");
+    add(&n, "Magic", 4, 0, "0")->known = false;
+    add(&n, "Neg", 4, 0, "1");
+    expect_units(&n, 1 + 4 + 4 + 8, 1.5 + 2 + 2 + 4); /* at b2: r0, r1, g2, g1 */
+}
+
+/* ---- Variants --------------------------------------------------------------------------------------------------- */
+
+/* In bf16 everything but the samples takes half of fp32's. */
+static void bf16_takes_half(void **state)
+{
+    (void)state;
+    network n;
+    make_transformer(&n);
+    expect_case(&n, RT_ACTIVATION_BF16, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, 1 + (16 + 6) / 2.0);
+}
+
+/* Two heads of 4 over 8 queries and 16 keys: 256 scores, a quarter of a unit, from 2 * 2 * 4 + 5 FLOPs each. */
+static void make_transformer_with_scores(network *n)
+{
+    make_transformer(n);
+    mdot_job_operator *attention = &n->operators[5];
+    attention->setting[MDOT_SETTING_HEADS] = 2;
+    attention->setting[MDOT_SETTING_HEAD_SIZE] = 4;
+    attention->per_sample[MDOT_PHASE_FORWARD].flops = 256 * (4 * 4 + 5);
+}
+
+/* The peak is in the feed-forward part, where probabilities are kept and nothing passes: .25 of a unit in fp32;
+ * under autocast with an fp16 copy for the product behind them. The attention's result is read by a product that
+ * saves it. */
+static void scores_are_kept_where_attention_is_written_out(void **state)
+{
+    (void)state;
+    network n;
+    make_transformer_with_scores(&n);
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, 1 + 16 + 6);
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_EAGER, MDOT_RECOMPUTE_NOTHING, 1 + 16 + 6 + 0.25);
+    expect_case(&n, RT_ACTIVATION_AMP, MDOT_ATTENTION_EAGER, MDOT_RECOMPUTE_NOTHING, 1.5 + 10 + 3 + 0.25 + 0.125);
+    expect_case(&n, RT_ACTIVATION_BF16, MDOT_ATTENTION_EAGER, MDOT_RECOMPUTE_NOTHING, 1 + (16 + 6 + 0.25) / 2);
+}
+
+/* Products keep their results. At b10: samples, r0, q, k, v, the attention's, its projection, 4 of the first wide
+ * one; g10 4, g9 4, g7 1. */
+static void selective_recomputation_keeps_products(void **state)
+{
+    (void)state;
+    network n;
+    make_transformer(&n);
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_SELECTIVE, 1 + 10 + 9);
+}
+
+/* Three blocks of two products, 4 and 1 units, after a product of 1. Each block keeps what it reads, 1 unit, and
+ * while it runs backward what its products save. At the last one's b6: samples 1, r0 1, r2 1, r4 1; computed again
+ * r5 4; r6 1 was read by nobody; g6 1, g5 4. */
+static void recomputed_blocks_keep_what_they_read(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Linear", 1, 10, "");
+    for (uint32_t b = 1; b <= 3; b++) {
+        char first[16], second[16];
+        snprintf(first, sizeof first, "%u", 2 * b - 2);
+        snprintf(second, sizeof second, "%u", 2 * b - 1);
+        add(&n, "Linear", 4, 10, first)->block = b;
+        add(&n, "Linear", 1, 10, second)->block = b;
+    }
+    /* kept: samples, r0 1, r1 4, r2 1, r3 4, r4 1, r5 4; at b6 g6 1, g5 4 */
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, 1 + 15 + 5);
+    expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_BLOCKS, 1 + 3 + 4 + 5);
+}
+
+/* What tensor parallelism divides is left out of `whole`: of the block above q, k, v, the attention's result, and
+ * the two wide ones. At b8, where the rest is most: samples, r0, its norm, r7 and its norm, saved; g7, g8, and g7
+ * from the sum. */
+static void whole_leaves_out_what_is_divided(void **state)
+{
+    (void)state;
+    network n;
+    make_transformer(&n);
+    for (int i = 0; i < 12; i++) {
+        bool is_product = n.operators[i].parameters >= 10;
+        n.operators[i].setting[MDOT_SETTING_CHANNELS_IN] = is_product ? 8 : 0;
+        n.operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = is_product ? 8 : 0;
+    }
+    n.operators[1].setting[MDOT_SETTING_AXIS] = n.operators[8].setting[MDOT_SETTING_AXIS] = 1;
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    const rt_activations *a = &job->activations[RT_ACTIVATION_FP32][0][0];
+    assert_true(a->all == 23 * UNIT);
+    assert_int_equal(job->division.role[2], RT_ROLE_COLUMNS);
+    assert_int_equal(job->division.role[6], RT_ROLE_ROWS);
+    if (a->whole != (1 + 4 + 3) * UNIT) fail_msg("%g units", a->whole / UNIT);
+    mdot_job_destroy(job);
+}
+
+static void long_jobs_are_measured(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(20000, 3);
+    double fp32 = job->activations[RT_ACTIVATION_FP32][0][0].all;
+    assert_true(fp32 > 20000.0 / 3 * 2000);
+    assert_true(job->activations[RT_ACTIVATION_AMP][0][0].all < fp32);
+    mdot_job_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_cnn),
+        cmocka_unit_test(convolution_keeps_what_its_normalisation_reads),
+        cmocka_unit_test(residual_sum_saves_nothing),
+        cmocka_unit_test(transformer_block),
+        cmocka_unit_test(views_take_no_memory),
+        cmocka_unit_test(max_pool_keeps_indices),
+        cmocka_unit_test(softmax_is_fp32_under_autocast),
+        cmocka_unit_test(what_learns_nothing_saves_nothing),
+        cmocka_unit_test(products_save_factors),
+        cmocka_unit_test(unknown_operators_save_everything),
+        cmocka_unit_test(bf16_takes_half),
+        cmocka_unit_test(scores_are_kept_where_attention_is_written_out),
+        cmocka_unit_test(selective_recomputation_keeps_products),
+        cmocka_unit_test(recomputed_blocks_keep_what_they_read),
+        cmocka_unit_test(whole_leaves_out_what_is_divided),
+        cmocka_unit_test(long_jobs_are_measured),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

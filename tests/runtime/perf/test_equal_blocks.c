@@ -1,0 +1,107 @@
+/* test_equal_blocks.c — which blocks of a job count as equal. */
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Three blocks of three operators behind one that is in none: a fork and a join each. */
+enum { BLOCKS = 3, EACH = 3, COUNT = 1 + BLOCKS * EACH };
+
+typedef struct stack {
+    mdot_job_operator operators[COUNT];
+    uint32_t inputs[COUNT][2];
+} stack;
+
+static void describe(stack *s)
+{
+    memset(s, 0, sizeof *s);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        mdot_job_operator *op = &s->operators[i];
+        uint32_t place = i == 0 ? 0 : (i - 1) % EACH;
+        *op = predict_operator(place);
+        op->inputs = s->inputs[i];
+        op->input_count = i == 0 ? 0 : place < 2 ? 1 : 2;
+        s->inputs[i][0] = place == 0 ? i - (i > 0) : place == 1 ? i - 1 : i - 2;
+        s->inputs[i][1] = i - (i > 0);
+        op->block = i == 0 ? 0 : 1 + (i - 1) / EACH;
+    }
+}
+
+static void expect_equal_blocks(const stack *s, uint32_t first, uint32_t second, uint32_t third)
+{
+    mdot_job *job = predict_make_job(s->operators, COUNT);
+    const uint32_t expected[] = {first, second, third};
+    for (size_t i = 0; i < COUNT; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        assert_int_equal(mdot_job_get_operator(job, i, &op), MDOT_OK);
+        assert_int_equal(op.equal_blocks, i == 0 ? 0 : expected[(i - 1) / EACH]);
+    }
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_job_get_info(job, &info);
+    assert_int_equal(info.block_count, BLOCKS);
+    mdot_job_destroy(job);
+}
+
+static void layers_of_a_stack_are_equal(void **state)
+{
+    (void)state;
+    stack s;
+    describe(&s);
+    expect_equal_blocks(&s, 3, 3, 3);
+}
+
+static void what_computes_otherwise_is_apart(void **state)
+{
+    (void)state;
+    stack s;
+    for (int k = 0; k < 6; k++) {
+        describe(&s);
+        mdot_job_operator *op = &s.operators[5];
+        if (k == 0) op->type = "Sub";
+        if (k == 1) op->known = false;
+        if (k == 2) op->setting[MDOT_SETTING_BIAS] = 1;
+        if (k == 3) op->per_sample[MDOT_PHASE_FORWARD].flops += 1;
+        if (k == 4) op->per_step[MDOT_PHASE_FORWARD].bytes_read += 1;
+        if (k == 5) s.operators[6].input_count = 1; /* joined otherwise */
+        expect_equal_blocks(&s, 2, 1, 2);
+    }
+    describe(&s);
+    s.operators[3].block = 2; /* an operator less, and one more */
+    expect_equal_blocks(&s, 1, 1, 1);
+}
+
+/* The last layer hands its gradient to fewer readers, and one may own what all share. */
+static void gradients_and_parameters_may_differ(void **state)
+{
+    (void)state;
+    stack s;
+    describe(&s);
+    s.operators[5].per_sample[MDOT_PHASE_DATA_GRADIENT].flops += 1;
+    s.operators[5].per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written += 1;
+    s.operators[5].parameters += 1;
+    expect_equal_blocks(&s, 3, 3, 3);
+}
+
+/* What stands outside may be anywhere. */
+static void readers_of_other_blocks_do_not_matter(void **state)
+{
+    (void)state;
+    stack s;
+    describe(&s);
+    s.inputs[7][0] = 0;
+    expect_equal_blocks(&s, 3, 3, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_of_a_stack_are_equal),
+        cmocka_unit_test(what_computes_otherwise_is_apart),
+        cmocka_unit_test(gradients_and_parameters_may_differ),
+        cmocka_unit_test(readers_of_other_blocks_do_not_matter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

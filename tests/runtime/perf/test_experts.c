@@ -1,0 +1,239 @@
+/* test_experts.c — experts of a mixture as they are recognised in a job, and what expert parallelism makes of its
+ * parameters, memory and exchange. */
+#include "runtime/perf/resolved_configuration.h"
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { WIDTH = 64, HIDDEN = 128, EXPERTS = 8, LAYERS = 2, EACH = 9, ROUTER = 1, DEALT = 2, UP = 3, GATE = 4, DOWN = 6 };
+enum { DENSE = WIDTH * EXPERTS, OF_EXPERTS = 3 * WIDTH * HIDDEN * EXPERTS, TOKEN_BYTES = 4000 };
+
+typedef struct network {
+    mdot_job_operator operators[LAYERS * EACH];
+    uint32_t inputs[LAYERS * EACH][2];
+} network;
+
+static mdot_job_operator *put(network *n, size_t at, const char *type, uint32_t block, double parameters, int first,
+                              int second)
+{
+    mdot_job_operator *op = &n->operators[at];
+    *op = (mdot_job_operator){.struct_size = sizeof *op, .type = type, .known = true, .block = block};
+    op->parameters = parameters;
+    op->inputs = n->inputs[at];
+    if (first >= 0) n->inputs[at][op->input_count++] = (uint32_t)first;
+    if (second >= 0) n->inputs[at][op->input_count++] = (uint32_t)second;
+    op->per_sample[MDOT_PHASE_FORWARD] = (mdot_load){0, TOKEN_BYTES, TOKEN_BYTES};
+    return op;
+}
+
+static void put_experts(network *n, size_t at, uint32_t block, int in, int out, int operand)
+{
+    mdot_job_operator *op = put(n, at, "MatMul", block, (double)in * out * EXPERTS, operand, -1);
+    op->setting[MDOT_SETTING_CHANNELS_IN] = in;
+    op->setting[MDOT_SETTING_CHANNELS_OUT] = out;
+    op->setting[MDOT_SETTING_GROUPS] = EXPERTS;
+    op->setting[MDOT_SETTING_SIZE_IN] = op->setting[MDOT_SETTING_SIZE_OUT] = 16;
+    op->per_step[MDOT_PHASE_FORWARD].bytes_read = 4.0 * op->parameters;
+    op->per_sample[MDOT_PHASE_FORWARD].flops = 1e6;
+}
+
+/* Layers of a router, a choice, and experts with two products of their tokens and one behind. */
+static void make_mixture(network *n, const char *choice)
+{
+    for (uint32_t layer = 0; layer < LAYERS; layer++) {
+        int at = (int)layer * EACH;
+        uint32_t block = layer + 1;
+        mdot_job_operator *router = put(n, (size_t)at, "Linear", block, DENSE, at - 1, -1);
+        router->setting[MDOT_SETTING_CHANNELS_IN] = WIDTH;
+        router->setting[MDOT_SETTING_CHANNELS_OUT] = EXPERTS;
+        put(n, (size_t)at + ROUTER, choice, block, 0, at, -1);
+        put(n, (size_t)at + DEALT, "Gather", block, 0, at > 0 ? at - 1 : at, at + ROUTER)->traits.traits =
+            MDOT_TRAIT_PICKS;
+        put_experts(n, (size_t)at + UP, block, WIDTH, HIDDEN, at + DEALT);
+        put_experts(n, (size_t)at + GATE, block, WIDTH, HIDDEN, at + DEALT);
+        put(n, (size_t)at + 5, "Mul", block, 0, at + UP, at + GATE);
+        put_experts(n, (size_t)at + DOWN, block, HIDDEN, WIDTH, at + 5);
+        put(n, (size_t)at + 7, "Gather", block, 0, at + ROUTER, at + DOWN)->traits.traits = MDOT_TRAIT_PICKS;
+        put(n, (size_t)at + 8, "Add", block, 0, at > 0 ? at - 1 : at, at + 7);
+    }
+}
+
+static mdot_job *mixture(const char *choice)
+{
+    network n;
+    make_mixture(&n, choice);
+    return predict_make_job(n.operators, LAYERS * EACH);
+}
+
+static void experts_stand_behind_a_router(void **state)
+{
+    (void)state;
+    mdot_job *job = mixture("TopK");
+    const rt_sharding *d = &job->division;
+    for (size_t i = 0; i < LAYERS * EACH; i++) {
+        size_t at = i % EACH;
+        assert_int_equal(d->is_expert[i], at == UP || at == GATE || at == DOWN);
+    }
+    assert_int_equal(d->experts, EXPERTS);
+    assert_true(d->exchanged_bytes == LAYERS * 2 * TOKEN_BYTES); /* tokens once for two products, and back */
+    assert_int_equal(d->exchange_count, LAYERS * 2);
+    assert_true(d->parameters.experts[RT_PIPELINE_BLOCKS] == LAYERS * OF_EXPERTS);
+    assert_true(d->parameters.all[RT_PIPELINE_BLOCKS] == LAYERS * (OF_EXPERTS + DENSE));
+    mdot_job_destroy(job);
+}
+
+static void several_matrices_without_a_router_are_none(void **state)
+{
+    (void)state;
+    mdot_job *job = mixture("Relu");
+    assert_int_equal(job->division.experts, 0);
+    assert_true(job->division.exchanged_bytes == 0);
+    mdot_job_destroy(job);
+    network n;
+    make_mixture(&n, "TopK");
+    for (size_t i = UP; i < LAYERS * EACH; i++) n.operators[i].parameters *= 1.01; /* no whole number of matrices */
+    job = predict_make_job(n.operators, LAYERS * EACH);
+    assert_int_equal(job->division.experts, 0);
+    mdot_job_destroy(job);
+}
+
+static mdot_status set_up(const mdot_job *job, mdot_configuration c, rt_resolved_configuration *out, mdot_error *err)
+{
+    *out = (rt_resolved_configuration){.c = c};
+    out->c.batch = 8;
+    out->gpu.pcie_gbps = 31.5;
+    out->gpu.memory_gbps = out->gpu.fp32_tflops = out->gpu.tf32_tflops = out->gpu.fp16_tflops = 100;
+    mdot_status status = rt_configuration_resolve(out, err);
+    return status == MDOT_OK ? rt_configuration_check(out, job, err) : status;
+}
+
+static rt_resolved_configuration accept(const mdot_job *job, mdot_configuration c)
+{
+    mdot_error err = {0};
+    rt_resolved_configuration setup;
+    if (set_up(job, c, &setup, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return setup;
+}
+
+static void a_gpu_keeps_its_experts_and_all_else(void **state)
+{
+    (void)state;
+    mdot_job *job = mixture("TopK");
+    const double dense = LAYERS * DENSE, experts = LAYERS * OF_EXPERTS;
+    const struct {
+        mdot_configuration c;
+        double weights, gradients, optimizer; /* elements */
+    } cases[] = {
+        {{.gpu_count = 1}, dense + experts, dense + experts, dense + experts},
+        {{.expert_parallel = 4}, dense + experts / 4, 2 * dense + experts / 4, dense + experts / 4},
+        {{.gpu_count = 8, .expert_parallel = 4}, dense + experts / 4, 2 * (dense + experts / 4), dense + experts / 4},
+        {{.gpu_count = 8, .expert_parallel = 4, .zero_stage = 1},
+         dense + experts / 4,
+         dense + experts / 4,
+         dense / 8 + experts / 8},
+        {{.expert_parallel = 8, .zero_stage = 2},
+         dense + experts / 8,
+         dense / 8 + experts / 8,
+         dense / 8 + experts / 8},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rt_resolved_configuration setup = accept(job, cases[i].c);
+        rt_memory m = rt_measure_memory(job, &setup);
+        if (m.weights != 4 * cases[i].weights || m.gradients != 4 * cases[i].gradients ||
+            m.optimizer != 4 * cases[i].optimizer)
+            fail_msg("case %zu: %.0f, %.0f, %.0f bytes", i, m.weights, m.gradients, m.optimizer);
+    }
+    mdot_job_destroy(job);
+}
+
+static void an_operator_has_fewer_matrices_and_as_much_work(void **state)
+{
+    (void)state;
+    mdot_job *job = mixture("TopK");
+    const rt_shard share = {1, 4, {1, 1, 1}};
+    mdot_job_operator room;
+    const mdot_job_operator *whole = &job->operators[UP], *part = rt_sharded_operator(job, UP, &share, &room);
+    assert_ptr_equal(part, &room);
+    assert_true(part->parameters == whole->parameters / 4);
+    assert_true(part->per_step[MDOT_PHASE_FORWARD].bytes_read == whole->per_step[MDOT_PHASE_FORWARD].bytes_read / 4);
+    assert_memory_equal(part->per_sample, whole->per_sample, sizeof part->per_sample);
+    assert_int_equal(part->setting[MDOT_SETTING_GROUPS], EXPERTS / 4);
+    assert_int_equal(part->setting[MDOT_SETTING_SIZE_IN], 64);
+    assert_ptr_equal(rt_sharded_operator(job, 0, &share, &room), &job->operators[0]);
+    mdot_job_destroy(job);
+}
+
+static double exchange_ms(const mdot_job *job, mdot_configuration c)
+{
+    rt_resolved_configuration setup = accept(job, c);
+    return rt_communication_ms(job, &setup, 1e9);
+}
+
+/* A way of all tokens that takes so long at the link's rate: each of its exchanges is started by four GPUs, and
+ * fills. */
+static double way_ms(double ms)
+{
+    const double exchanges = 2 * LAYERS;
+    return ms + exchanges * (0.013 + 0.14 * sqrt(ms / exchanges));
+}
+
+/* At 1 GB/s. A tenth of the sums of gradients is waited for in any case. Between two nodes of two GPUs, what GPUs send
+ * goes through a port, and sums through two. */
+static void tokens_travel_there_and_back(void **state)
+{
+    (void)state;
+    mdot_job *job = mixture("TopK");
+    const double gradients = 0.1 * 2 * 4 * LAYERS * DENSE * 3 / 4 / 1e6;
+    double tokens = 8.0 * LAYERS * 2 * TOKEN_BYTES * 3 / 4 / 1e6; /* of a way */
+    double four = exchange_ms(job, (mdot_configuration){.expert_parallel = 4, .link_gbps = 1});
+    assert_float_equal(four, 2 * way_ms(tokens) + gradients, 1e-9);
+    double again = exchange_ms(
+        job, (mdot_configuration){.expert_parallel = 4, .link_gbps = 1, .recompute = MDOT_RECOMPUTE_BLOCKS});
+    assert_float_equal(again, 3 * way_ms(tokens) + gradients, 1e-9);
+    double half =
+        exchange_ms(job, (mdot_configuration){.expert_parallel = 4, .link_gbps = 1, .precision = MDOT_PRECISION_AMP});
+    assert_float_equal(half, 2 * way_ms(tokens / 2) + gradients, 1e-9);
+    double spread = exchange_ms(
+        job, (mdot_configuration){.expert_parallel = 4, .link_gbps = 1, .network_gbps = 0.5, .node_count = 2});
+    assert_float_equal(spread, 2 * way_ms(2 * tokens) + gradients, 1e-9);
+    double copies = exchange_ms(job, (mdot_configuration){.expert_parallel = 4, .data_parallel = 2, .link_gbps = 1});
+    double summed = 0.1 * 2 * 4 * LAYERS * (DENSE * 7.0 / 8 + OF_EXPERTS / 4.0 / 2) / 1e6;
+    assert_float_equal(copies, 2 * way_ms(tokens) + summed, 1e-9);
+    mdot_job_destroy(job);
+}
+
+static void what_has_no_experts_is_refused(void **state)
+{
+    (void)state;
+    mdot_job *with = mixture("TopK"), *without = mixture("Relu");
+    mdot_error err = {0};
+    rt_resolved_configuration setup;
+    assert_int_equal(set_up(without, (mdot_configuration){.expert_parallel = 2}, &setup, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "the job has no experts"));
+    assert_int_equal(set_up(with, (mdot_configuration){.expert_parallel = 3}, &setup, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "expert_parallel 3 does not divide the 8 experts"));
+    assert_int_equal(set_up(with, (mdot_configuration){.expert_parallel = 16}, &setup, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(set_up(with, (mdot_configuration){.expert_parallel = 4, .gpu_count = 6}, &setup, &err),
+                     MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "expert_parallel 4 make 4 GPUs, not 6"));
+    mdot_job_destroy(with);
+    mdot_job_destroy(without);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(experts_stand_behind_a_router),
+        cmocka_unit_test(several_matrices_without_a_router_are_none),
+        cmocka_unit_test(a_gpu_keeps_its_experts_and_all_else),
+        cmocka_unit_test(an_operator_has_fewer_matrices_and_as_much_work),
+        cmocka_unit_test(tokens_travel_there_and_back),
+        cmocka_unit_test(what_has_no_experts_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

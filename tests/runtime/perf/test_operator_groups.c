@@ -1,0 +1,103 @@
+/* test_operator_groups.c — what mdot_job_create works out for predictions: type numbers, equal operators, costs. */
+#include "runtime/job/job_model.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void a_job_with_a_type_without_number_is_known(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[] = {{.struct_size = sizeof(mdot_job_operator), .type = "Conv", .known = true},
+                                     {.struct_size = sizeof(mdot_job_operator), .type = "Relu", .known = true}};
+    operators[0].traits.number = 7;
+    operators[1].traits.number = RT_JOB_MAX_TYPE;
+    mdot_job *job = predict_make_job(operators, 2);
+    assert_false(job->has_unnumbered);
+    mdot_job_destroy(job);
+    operators[1] = (mdot_job_operator){.struct_size = sizeof(mdot_job_operator), .type = "conv", .known = true};
+    job = predict_make_job(operators, 2);
+    assert_true(job->has_unnumbered);
+    mdot_job_destroy(job);
+    operators[1] = (mdot_job_operator){.struct_size = sizeof(mdot_job_operator), .type = "Relu"};
+    job = predict_make_job(operators, 2);
+    assert_true(job->has_unnumbered);
+    mdot_job_destroy(job);
+}
+
+/* Every field that a row holds tells operators apart. */
+static void operators_that_differ_anywhere_are_apart(void **state)
+{
+    (void)state;
+    enum { SETTINGS = MDOT_SETTING_COUNT, LOADS = MDOT_PHASE_COUNT * 6, COUNT = 1 + SETTINGS + LOADS + 2 };
+    mdot_job_operator operators[2 * COUNT];
+    for (int i = 0; i < COUNT; i++) operators[i] = predict_operator(3);
+    for (int i = 0; i < SETTINGS; i++) operators[1 + i].setting[i] += 1;
+    for (int i = 0; i < LOADS; i++) {
+        mdot_job_operator *op = &operators[1 + SETTINGS + i];
+        mdot_load *l = &(i < LOADS / 2 ? op->per_sample : op->per_step)[i / 3 % MDOT_PHASE_COUNT];
+        *(i % 3 == 0 ? &l->flops : i % 3 == 1 ? &l->bytes_read : &l->bytes_written) += 1;
+    }
+    operators[COUNT - 2].parameters += 1;
+    operators[COUNT - 1].type = "ConvTranspose";
+    memcpy(operators + COUNT, operators, COUNT * sizeof *operators);
+    mdot_job *job = predict_make_job(operators, 2 * COUNT);
+    assert_int_equal(job->classes.count, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_int_equal(job->classes.items[i].first, i);
+        assert_int_equal(job->classes.items[i].count, 2);
+    }
+    mdot_job_destroy(job);
+}
+
+static void position_does_not_tell_operators_apart(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(4096, 1);
+    assert_int_equal(job->classes.count, 1);
+    assert_int_equal(job->classes.items[0].count, 4096);
+    mdot_job_destroy(job);
+}
+
+static void counts_add_up(void **state)
+{
+    (void)state;
+    for (size_t period = 1; period <= 20000; period = 3 * period + 1) {
+        mdot_job *job = predict_job(20000, period);
+        size_t sum = 0;
+        for (size_t i = 0; i < job->classes.count; i++) sum += job->classes.items[i].count;
+        assert_int_equal(job->classes.count, period);
+        assert_int_equal(sum, 20000);
+        mdot_job_destroy(job);
+    }
+}
+
+static void more_work_costs_more(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[4];
+    for (int i = 0; i < 4; i++) operators[i] = predict_operator(0);
+    operators[1].per_sample[MDOT_PHASE_FORWARD].flops += 1e6;
+    operators[2].per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written += 1e3;
+    operators[3] = (mdot_job_operator){.struct_size = sizeof(mdot_job_operator), .type = "Relu", .known = true};
+    mdot_job *job = predict_make_job(operators, 4);
+    assert_true(job->costs[1] > job->costs[0]);
+    assert_true(job->costs[2] > job->costs[0]);
+    assert_true(job->costs[3] == 0);
+    mdot_job_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_with_a_type_without_number_is_known),
+        cmocka_unit_test(operators_that_differ_anywhere_are_apart),
+        cmocka_unit_test(position_does_not_tell_operators_apart),
+        cmocka_unit_test(counts_add_up),
+        cmocka_unit_test(more_work_costs_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

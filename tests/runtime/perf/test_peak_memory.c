@@ -1,0 +1,195 @@
+/* test_peak_memory.c — peak memory of a step on one GPU: what each part of a configuration adds to it or takes from it. */
+#include "runtime/perf/resolved_configuration.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { UNIT = 4096 };
+
+static mdot_job_operator make(const char *type, double units, double parameters)
+{
+    mdot_job_operator op = {.struct_size = sizeof op, .type = type, .known = true, .parameters = parameters};
+    op.per_sample[MDOT_PHASE_FORWARD] = (mdot_load){0, UNIT, units * UNIT};
+    op.setting[MDOT_SETTING_INPUTS] = 1;
+    return op;
+}
+
+/* Products of 600 and 400 parameters, of which a tensor-parallel GPU has a part, and a normalisation of 24. */
+static mdot_job *small_network(uint32_t block_count)
+{
+    static const uint32_t before[3] = {0, 1, 2};
+    mdot_job_operator operators[4] = {make("LayerNormalization", 2, 24), make("Linear", 8, 600), make("Relu", 8, 0),
+                                      make("Linear", 2, 400)};
+    operators[0].setting[MDOT_SETTING_AXIS] = 1;
+    for (int i = 1; i < 4; i++) {
+        operators[i].inputs = &before[i - 1];
+        operators[i].input_count = 1;
+        operators[i].block = block_count == 0 ? 0 : block_count == 1 ? 1 : (uint32_t)(i + 1) / 2;
+    }
+    for (int i = 1; i < 4; i += 2)
+        operators[i].setting[MDOT_SETTING_CHANNELS_IN] = operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = 8;
+    return predict_make_job(operators, 4);
+}
+
+static double peak(const mdot_job *job, mdot_configuration c)
+{
+    rt_resolved_configuration setup = {.c = c};
+    setup.gpu.pcie_gbps = 31.5;
+    mdot_error err = {0};
+    if (rt_configuration_resolve(&setup, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (rt_configuration_check(&setup, job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return (double)rt_peak_memory_bytes(job, &setup);
+}
+
+typedef struct memory_case {
+    mdot_configuration c;
+    double bytes;
+} memory_case;
+
+static void check(const mdot_job *job, const memory_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        double got = peak(job, cases[i].c);
+        if (got != cases[i].bytes) fail_msg("case %zu: %.0f, not %.0f", i, got, cases[i].bytes);
+    }
+}
+
+static double activations(const mdot_job *job, rt_activation_type type, mdot_attention attention,
+                          mdot_recompute recompute)
+{
+    return job->activations[type][attention][recompute].all;
+}
+
+static void peak_is_weights_gradients_state_and_activations(void **state)
+{
+    (void)state;
+    mdot_job *job = small_network(1);
+    double a = activations(job, RT_ACTIVATION_FP32, 0, 0), h = activations(job, RT_ACTIVATION_AMP, 0, 0);
+    double bf16 = activations(job, RT_ACTIVATION_BF16, 0, 0);
+    static const double weights = 4 * 1024;
+    const memory_case cases[] = {
+        {{.batch = 3}, 3 * weights + 3 * a},
+        {{.batch = 3, .precision = MDOT_PRECISION_TF32}, 3 * weights + 3 * a},
+        {{.batch = 3, .precision = MDOT_PRECISION_PYTORCH}, 3 * weights + 3 * a},
+        {{.batch = 3, .precision = MDOT_PRECISION_AMP}, 3 * weights + 3 * h + 2 * 1000},
+        {{.batch = 3, .precision = MDOT_PRECISION_AMP_BF16}, 3 * weights + 3 * h + 2 * 1000},
+        {{.batch = 3, .precision = MDOT_PRECISION_BF16}, 3 * weights / 2 + 3 * bf16},
+        {{.batch = 3, .optimizer = MDOT_OPTIMIZER_ADAM}, 4 * weights + 3 * a},
+        {{.batch = 3, .optimizer = MDOT_OPTIMIZER_ADAMW}, 4 * weights + 3 * a},
+        {{.batch = 3, .gpu_count = 1}, 3 * weights + 3 * a},
+        {{.batch = 3, .gpu_count = 2}, 4 * weights + 3 * a},
+        {{.batch = 3, .layout = MDOT_LAYOUT_NHWC}, 3 * weights + 3 * a},
+        {{.batch = 3, .accumulate = 8}, 3 * weights + 3 * a},
+        {{.batch = 3, .attention = MDOT_ATTENTION_EAGER},
+         3 * weights + 3 * activations(job, RT_ACTIVATION_FP32, MDOT_ATTENTION_EAGER, 0)},
+        {{.batch = 3, .recompute = MDOT_RECOMPUTE_BLOCKS},
+         3 * weights + 3 * activations(job, RT_ACTIVATION_FP32, 0, MDOT_RECOMPUTE_BLOCKS)},
+        {{.batch = 3, .compiled = 1},
+         3 * weights + 3 * activations(job, RT_ACTIVATION_FP32, 0, MDOT_RECOMPUTE_SELECTIVE)},
+        {{.batch = 1 << 24}, 3 * weights + (1 << 24) * a},
+    };
+    check(job, cases, sizeof cases / sizeof *cases);
+    mdot_job_destroy(job);
+}
+
+/* Adam on four workers: each stage divides one part more. 1000 of the 1024 parameters are in the block. */
+static void zero_divides_over_workers(void **state)
+{
+    (void)state;
+    mdot_job *job = small_network(1);
+    double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
+    static const double w = 4 * 1024;
+    const mdot_configuration adam = {.batch = 4, .gpu_count = 4, .optimizer = MDOT_OPTIMIZER_ADAM};
+    mdot_configuration c[4] = {adam, adam, adam, adam};
+    for (uint32_t stage = 0; stage <= 3; stage++) c[stage].zero_stage = stage;
+    const memory_case cases[] = {
+        {c[0], w + 2 * w + 2 * w + 4 * a},
+        {c[1], w + w + 2 * w / 4 + 4 * a},
+        {c[2], w + w / 4 + 2 * w / 4 + 4 * a},
+        /* the whole block beside one's own part */
+        {c[3], (w / 4 + 4000 < w ? w / 4 + 4000 : w) + w / 4 + 2 * w / 4 + 4 * a},
+    };
+    check(job, cases, sizeof cases / sizeof *cases);
+    mdot_job_destroy(job);
+}
+
+static void tensor_parallelism_divides_products(void **state)
+{
+    (void)state;
+    mdot_job *job = small_network(1);
+    const rt_activations *a = &job->activations[RT_ACTIVATION_FP32][0][0];
+    assert_int_equal(job->division.role[1], RT_ROLE_COLUMNS);
+    assert_true(a->whole < a->all);
+    double weights = 4 * (24 + 1000 / 4.0), sample = a->whole + (a->all - a->whole) / 4;
+    assert_true(peak(job, (mdot_configuration){.batch = 1, .tensor_parallel = 4}) == 3 * weights + sample);
+    mdot_job_destroy(job);
+}
+
+/* Two blocks, one a stage: the one with the normalisation before it or without. In flight are two micro-batches, as
+ * many as there are stages, or fewer where there are fewer. */
+static void pipeline_deals_out_blocks(void **state)
+{
+    (void)state;
+    mdot_job *job = small_network(2);
+    double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
+    double weights = 4 * (1000 / 2.0 + (job->division.heavier_end == RT_PIPELINE_BEFORE ? 24 : 0));
+    mdot_configuration c = {.batch = 8, .pipeline_parallel = 2, .micro_batches = 4};
+    assert_true(peak(job, c) == 3 * weights + 2 * 2 * a / 2);
+    c.micro_batches = 1;
+    assert_true(peak(job, c) == 3 * weights + 8 * a / 2);
+    mdot_job_destroy(job);
+}
+
+/* Few activations: what Adam's update holds is more. */
+static void update_of_adam_may_be_the_peak(void **state)
+{
+    (void)state;
+    mdot_job_operator op = make("Linear", 1, 1e6);
+    mdot_job *job = predict_make_job(&op, 1);
+    mdot_configuration c = {.batch = 1, .optimizer = MDOT_OPTIMIZER_ADAMW};
+    assert_true(peak(job, c) == 5 * 4 * 1000000);
+    c.optimizer = MDOT_OPTIMIZER_SGD;
+    assert_true(peak(job, c) < 4 * 4 * 1000000);
+    mdot_job_destroy(job);
+}
+
+static void peak_beyond_all_numbers_is_the_largest(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[100];
+    for (size_t i = 0; i < 100; i++) {
+        operators[i] = (mdot_job_operator){
+            .struct_size = sizeof(mdot_job_operator), .type = "Magic", .parameters = RT_JOB_MAX_COUNT};
+        operators[i].per_sample[MDOT_PHASE_FORWARD].bytes_written = RT_JOB_MAX_COUNT;
+    }
+    mdot_job *job = predict_make_job(operators, 100);
+    assert_true(peak(job, (mdot_configuration){.batch = 1 << 24}) == (double)UINT64_MAX);
+    assert_false(rt_fits(UINT64_MAX, 192));
+    mdot_job_destroy(job);
+}
+
+static void some_memory_is_not_for_jobs(void **state)
+{
+    (void)state;
+    assert_true(rt_fits(UINT64_C(22) << 30, 24)); /* 24 * 15 / 16 - .5 */
+    assert_false(rt_fits((UINT64_C(22) << 30) + 1, 24));
+    assert_true(rt_fits(0, 8));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(peak_is_weights_gradients_state_and_activations),
+        cmocka_unit_test(zero_divides_over_workers),
+        cmocka_unit_test(tensor_parallelism_divides_products),
+        cmocka_unit_test(pipeline_deals_out_blocks),
+        cmocka_unit_test(update_of_adam_may_be_the_peak),
+        cmocka_unit_test(peak_beyond_all_numbers_is_the_largest),
+        cmocka_unit_test(some_memory_is_not_for_jobs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

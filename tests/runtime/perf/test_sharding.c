@@ -1,0 +1,257 @@
+/* test_sharding.c — how tensor parallelism divides networks small enough to follow, and what one GPU then has of an
+ * operator. */
+#include "runtime/job/job_model.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MAX_OPERATORS = 32, MAX_INPUTS = 4 };
+
+typedef struct network {
+    mdot_job_operator operators[MAX_OPERATORS];
+    uint32_t inputs[MAX_OPERATORS][MAX_INPUTS];
+    size_t count;
+} network;
+
+static mdot_job_operator *add(network *n, const char *type, double parameters, const char *inputs)
+{
+    mdot_job_operator *op = &n->operators[n->count];
+    *op = (mdot_job_operator){.struct_size = sizeof *op, .type = type, .known = true, .parameters = parameters};
+    op->inputs = n->inputs[n->count];
+    op->per_sample[MDOT_PHASE_FORWARD].bytes_written = 1000;
+    for (const char *at = inputs; *at != '\0'; at += *at == ',') {
+        char *end;
+        n->inputs[n->count][op->input_count++] = (uint32_t)strtoul(at, &end, 10);
+        at = end;
+    }
+    n->count++;
+    return op;
+}
+
+static mdot_job_operator *add_product(network *n, int64_t in, int64_t out, const char *inputs)
+{
+    mdot_job_operator *op = add(n, "Linear", (double)(in * out), inputs);
+    op->setting[MDOT_SETTING_CHANNELS_IN] = in;
+    op->setting[MDOT_SETTING_CHANNELS_OUT] = out;
+    return op;
+}
+
+static void add_norm(network *n, const char *inputs)
+{
+    mdot_job_operator *op = add(n, "LayerNormalization", 2, inputs);
+    op->setting[MDOT_SETTING_AXIS] = 1;
+    op->setting[MDOT_SETTING_EXTENT] = 64;
+}
+
+/* "-dcrt": whole, divided, columns, rows, table, an operator a letter. */
+static mdot_job *expect_roles(const network *n, const char *roles)
+{
+    mdot_job *job = predict_make_job(n->operators, n->count);
+    char got[MAX_OPERATORS + 1] = "";
+    for (size_t i = 0; i < n->count; i++) got[i] = "-dcrt"[job->division.role[i]];
+    assert_string_equal(got, roles);
+    return job;
+}
+
+/* A table, one pre-norm block of width 64 with 4 heads of 16 and a mask, and a head over 100 classes with its loss.
+ * */
+static void make_transformer(network *n)
+{
+    add(n, "Gather", 6400, "")->setting[MDOT_SETTING_INPUTS] = 1;
+    add_norm(n, "0");
+    add_product(n, 64, 64, "1"); /* 2, 3, 4: q, k, v */
+    add_product(n, 64, 64, "1");
+    add_product(n, 64, 64, "1");
+    add(n, "Sigmoid", 0, ""); /* 5: a mask, of which nothing is learnt */
+    mdot_job_operator *attention = add(n, "Attention", 0, "2,3,4,5");
+    attention->setting[MDOT_SETTING_HEADS] = 4;
+    attention->setting[MDOT_SETTING_HEAD_SIZE] = 16;
+    add_product(n, 64, 64, "6");
+    add(n, "Add", 0, "0,7");
+    add_norm(n, "8");
+    add_product(n, 64, 256, "9");
+    add(n, "Gelu", 0, "10");
+    add_product(n, 256, 64, "11");
+    add(n, "Add", 0, "8,12");
+    add_norm(n, "13");
+    add_product(n, 64, 100, "14");
+    add(n, "SoftmaxCrossEntropyLoss", 0, "15");
+}
+
+static void transformer_is_divided_as_in_megatron(void **state)
+{
+    (void)state;
+    network n = {0};
+    make_transformer(&n);
+    mdot_job *job = expect_roles(&n, "t-ccc-dr--cdr--cd");
+    const rt_sharding *d = &job->division;
+    assert_int_equal(d->common, 4);                /* heads 4, rows of 64 and 256 */
+    assert_true(d->summed_forward_bytes == 3000);  /* the table, the projection, the second product */
+    assert_true(d->summed_backward_bytes == 3000); /* what q, k, v read, once; the first product's; the head's */
+    assert_int_equal(d->summed_count, 6);
+    mdot_job_destroy(job);
+}
+
+/* The parameters of the last product are the table's, and counted there. */
+static void tied_product_is_divided_as_one_of_its_own(void **state)
+{
+    (void)state;
+    network n = {0};
+    make_transformer(&n);
+    mdot_job_operator *last = &n.operators[n.count - 2];
+    last->parameters = 0;
+    last->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops = 1e6;
+    mdot_job_destroy(expect_roles(&n, "t-ccc-dr--cdr--cd"));
+}
+
+/* A convolution, a normalisation over the channels between two products, an operator that mdot does not know. */
+static void what_needs_all_channels_stays_whole(void **state)
+{
+    (void)state;
+    network convolutions = {0}, normalised = {0}, unknown = {0};
+    add_product(&convolutions, 8, 8, "")->setting[MDOT_SETTING_KERNEL_W] = 3;
+    add(&convolutions, "Relu", 0, "0");
+    mdot_job *job = expect_roles(&convolutions, "--");
+    assert_int_equal(job->division.common, 0);
+    mdot_job_destroy(job);
+    add_product(&normalised, 64, 64, "");
+    add_norm(&normalised, "0");
+    add_product(&normalised, 64, 64, "1");
+    mdot_job_destroy(expect_roles(&normalised, "--c"));
+    add_product(&unknown, 64, 64, "");
+    add(&unknown, "Magic", 0, "0")->known = false;
+    add_product(&unknown, 64, 64, "1");
+    mdot_job_destroy(expect_roles(&unknown, "--c"));
+}
+
+/* What has an axis and yet works on a part says so in its row of the operator table, not by its name. */
+static void traits_say_what_works_on_a_part(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"Split", "Slice", "Concat", "Softmax", "Magic"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        for (int whole = 0; whole < 2; whole++) {
+            network n = {0};
+            add_product(&n, 64, 256, "");
+            mdot_job_operator *op = add(&n, whole ? "LogSoftmax" : names[i], 0, "0");
+            op->setting[MDOT_SETTING_AXIS] = 1;
+            op->setting[MDOT_SETTING_EXTENT] = 256;
+            if (i == 4 && !whole) op->traits = (mdot_operator_traits){.number = 1, .traits = MDOT_TRAIT_PARTS};
+            add_product(&n, 256, 64, "1");
+            mdot_job_destroy(expect_roles(&n, whole ? "--c" : "cdr"));
+        }
+    }
+}
+
+/* A sum of a product's result with a whole tensor that learns keeps the product whole; a sum of two divided ones does
+ * not. */
+static void residual_sums_join_whole_tensors(void **state)
+{
+    (void)state;
+    network residual = {0}, gated = {0};
+    add_norm(&residual, "");
+    add_product(&residual, 64, 64, "0");
+    add(&residual, "Add", 0, "0,1");
+    add_product(&residual, 64, 64, "2");
+    mdot_job_destroy(expect_roles(&residual, "---c"));
+    add_norm(&gated, "");
+    add_product(&gated, 64, 256, "0");
+    add_product(&gated, 64, 256, "0");
+    add(&gated, "Sigmoid", 0, "1");
+    add(&gated, "Mul", 0, "2,3");
+    add_product(&gated, 256, 64, "4");
+    mdot_job *job = expect_roles(&gated, "-ccddr");
+    assert_true(job->division.summed_backward_bytes == 1000); /* both products read one tensor */
+    mdot_job_destroy(job);
+}
+
+/* A normalisation of each head's channels works on a part of the heads. */
+static void norms_of_heads_are_divided(void **state)
+{
+    (void)state;
+    network n = {0};
+    add_product(&n, 64, 64, "");
+    add_norm(&n, "0");
+    n.operators[1].setting[MDOT_SETTING_EXTENT] = 16;
+    mdot_job_operator *attention = add(&n, "Attention", 0, "1");
+    attention->setting[MDOT_SETTING_HEADS] = 4;
+    attention->setting[MDOT_SETTING_HEAD_SIZE] = 16;
+    add_product(&n, 64, 64, "2");
+    mdot_job_destroy(expect_roles(&n, "cddr"));
+}
+
+/* Each GPU of four has a quarter of the FLOPs and parameters, and of the operands and results what is divided. */
+static void a_part_is_what_one_gpu_has(void **state)
+{
+    (void)state;
+    network n = {0};
+    make_transformer(&n);
+    for (size_t i = 0; i < n.count; i++) {
+        for (int phase = 0; phase < (n.operators[i].parameters > 0 ? MDOT_PHASE_COUNT : 2); phase++)
+            n.operators[i].per_sample[phase] = (mdot_load){800, 400, 160};
+        n.operators[i].per_step[MDOT_PHASE_FORWARD].bytes_read = 64;
+    }
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    const rt_shard whole = {1, 1, {1, 1, 1}}, quarter = {4, 1, {1, 1, 1}};
+    mdot_job_operator room;
+    assert_ptr_equal(rt_sharded_operator(job, 2, &whole, &room), &job->operators[2]);
+    assert_ptr_equal(rt_sharded_operator(job, 1, &quarter, &room), &job->operators[1]);
+    const mdot_job_operator *columns = rt_sharded_operator(job, 2, &quarter, &room);
+    assert_true(columns->per_sample[0].flops == 200 && columns->per_sample[0].bytes_read == 400 &&
+                columns->per_sample[0].bytes_written == 40);
+    assert_true(columns->per_sample[1].flops == 200 && columns->per_sample[1].bytes_read == 100 &&
+                columns->per_sample[1].bytes_written == 160);
+    assert_true(columns->per_sample[2].flops == 200 && columns->per_sample[2].bytes_read == 400 - 160 * 3 / 4.0);
+    assert_true(columns->per_step[0].bytes_read == 16 && columns->parameters == 1024);
+    assert_int_equal(columns->setting[MDOT_SETTING_CHANNELS_OUT], 16);
+    assert_int_equal(columns->setting[MDOT_SETTING_CHANNELS_IN], 64);
+    const mdot_job_operator *rows = rt_sharded_operator(job, 7, &quarter, &room);
+    assert_true(rows->per_sample[0].bytes_read == 100 && rows->per_sample[0].bytes_written == 160);
+    assert_int_equal(rows->setting[MDOT_SETTING_CHANNELS_IN], 16);
+    const mdot_job_operator *attention = rt_sharded_operator(job, 6, &quarter, &room);
+    assert_true(attention->per_sample[1].flops == 200 && attention->per_sample[1].bytes_read == 100);
+    assert_int_equal(attention->setting[MDOT_SETTING_HEADS], 1);
+    const mdot_job_operator *table = rt_sharded_operator(job, 0, &quarter, &room);
+    assert_true(table->parameters == 1600 && table->per_sample[0].bytes_written == 160);
+    mdot_job_destroy(job);
+}
+
+/* Operators 1 to 7 in one block, 8 to 13 in another: what stands before, in and behind them, and what passes
+ * between. */
+static void places_follow_the_blocks(void **state)
+{
+    (void)state;
+    network n = {0};
+    make_transformer(&n);
+    for (int i = 1; i <= 13; i++) n.operators[i].block = i <= 7 ? 1 : 2;
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    const rt_sharding *d = &job->division;
+    assert_int_equal(d->place[0], RT_PIPELINE_BEFORE);
+    assert_int_equal(d->place[1], RT_PIPELINE_BLOCKS);
+    assert_int_equal(d->place[13], RT_PIPELINE_BLOCKS);
+    assert_int_equal(d->place[14], RT_PIPELINE_AFTER);
+    assert_true(d->parameters.all[RT_PIPELINE_BEFORE] == 6400 && d->parameters.all[RT_PIPELINE_AFTER] == 6402);
+    assert_true(d->largest_block_parameters == 2 + 2 * 64 * 256);
+    assert_true(d->border_bytes == 1000); /* the projection; the table's result comes from before */
+    mdot_job_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(transformer_is_divided_as_in_megatron),
+        cmocka_unit_test(tied_product_is_divided_as_one_of_its_own),
+        cmocka_unit_test(what_needs_all_channels_stays_whole),
+        cmocka_unit_test(traits_say_what_works_on_a_part),
+        cmocka_unit_test(residual_sums_join_whole_tensors),
+        cmocka_unit_test(norms_of_heads_are_divided),
+        cmocka_unit_test(a_part_is_what_one_gpu_has),
+        cmocka_unit_test(places_follow_the_blocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,474 @@
+/* test_analytic_correction.c — what a predictor has no input for: in which direction and how far each option moves a step's
+ * time, that it is said, and that a predictor with the input has the last word. */
+#include "runtime/job/job_model.h"
+#include "runtime/predict/predict.h"
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { BLOCKS = 4, OF_A_BLOCK = 5, COUNT = BLOCKS * OF_A_BLOCK };
+
+/* Four blocks: product, Relu, Gelu, attention, product; operands of ten megabytes a sample, products of 64 by 64. */
+static mdot_job *make_job(const char *product)
+{
+    mdot_job_operator operators[COUNT];
+    uint32_t inputs[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        static const char *const types[OF_A_BLOCK] = {"", "Relu", "Gelu", "Attention", ""};
+        mdot_job_operator *op = &operators[i];
+        bool is_product = i % OF_A_BLOCK == 0 || i % OF_A_BLOCK == 4;
+        *op = (mdot_job_operator){.struct_size = sizeof *op, .known = true, .block = i / OF_A_BLOCK + 1};
+        op->type = is_product ? product : types[i % OF_A_BLOCK];
+        for (int phase = 0; phase < (is_product ? 3 : 2); phase++)
+            op->per_sample[phase] = (mdot_load){is_product ? 1e9 : 1e7, 1e7, 1e7};
+        op->setting[MDOT_SETTING_INPUTS] = 1;
+        if (is_product) {
+            op->parameters = 1e6;
+            op->setting[MDOT_SETTING_CHANNELS_IN] = op->setting[MDOT_SETTING_CHANNELS_OUT] = 64;
+            op->setting[MDOT_SETTING_KERNEL_W] = strcmp(product, "Conv") == 0 ? 3 : 0;
+        }
+        if (i % OF_A_BLOCK == 3) {
+            op->setting[MDOT_SETTING_HEADS] = 4;
+            op->setting[MDOT_SETTING_HEAD_SIZE] = 16;
+            op->per_sample[MDOT_PHASE_FORWARD].flops = 1e7 * (4 * 16 + 5);
+        }
+        inputs[i] = i - 1;
+        op->inputs = &inputs[i];
+        op->input_count = i > 0;
+    }
+    return predict_make_job(operators, COUNT);
+}
+
+static double step_ms(const mdot_job *job, const mdot_configuration *c)
+{
+    return predict_one(&predict_bandwidth, job, c).step_ms;
+}
+
+/* One thing said beside the default, which eager attention and fp32 are to this predictor. */
+typedef struct option_case {
+    mdot_configuration c;
+    double least, most; /* of the step without it */
+} option_case;
+
+#define BASE .struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100", .attention = MDOT_ATTENTION_EAGER
+
+static void check(const char *product, const option_case *cases, size_t count)
+{
+    mdot_job *job = make_job(product);
+    const mdot_configuration base = {BASE};
+    mdot_prediction before = predict_one(&predict_bandwidth, job, &base);
+    assert_int_equal(predict_warnings(before), 0);
+    for (size_t i = 0; i < count; i++) {
+        mdot_prediction p = predict_one(&predict_bandwidth, job, &cases[i].c);
+        double ratio = p.step_ms / before.step_ms;
+        if (!(ratio >= cases[i].least && ratio <= cases[i].most)) fail_msg("case %zu: %g", i, ratio);
+        assert_int_equal(predict_warnings(p), MDOT_WARN_ANALYTIC_ESTIMATE);
+        assert_true(p.lower_ms < p.step_ms && p.step_ms < p.upper_ms);
+    }
+    mdot_job_destroy(job);
+}
+
+static void options_move_the_step_as_physics_says(void **state)
+{
+    (void)state;
+    static const option_case cases[] = {
+        {{.struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100"}, 0.2, 0.95}, /* flash */
+        {{BASE, .compiled = 1}, 0.5, 0.99},
+        {{BASE, .recompute = MDOT_RECOMPUTE_BLOCKS}, 1.2, 1.4},
+        {{BASE, .recompute = MDOT_RECOMPUTE_SELECTIVE}, 1.01, 1.2},
+        {{BASE, .accumulate = 4}, 3.5, 4},
+        {{BASE, .pipeline_parallel = 2, .micro_batches = 4}, 0.62, 0.9},
+        {{BASE, .tensor_parallel = 2, .link_gbps = 1e6}, 0.4, 0.8},
+        {{BASE, .gpu_count = 2, .link_gbps = 0.01}, 100, 1000},
+        {{BASE, .gpu_count = 2, .link_gbps = 1e6}, 1, 1.001},
+    };
+    check("Linear", cases, sizeof cases / sizeof *cases);
+}
+
+/* Where the host is the limit, the predictor alone knows: physics does not take away what a larger batch costs. */
+static void steps_grow_with_the_batch(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    static const mdot_configuration cases[] = {
+        {.struct_size = sizeof(mdot_configuration), .gpu = "A100"},
+        {BASE, .compiled = 1},
+        {BASE, .precision = MDOT_PRECISION_BF16},
+        {BASE, .accumulate = 4, .gpu_count = 4, .link_gbps = 0.1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_configuration c = cases[i];
+        double before = 0;
+        for (c.batch = 1; c.batch <= 1000; c.batch *= 2) {
+            double now = step_ms(job, &c);
+            if (!(now > before)) fail_msg("case %zu: %g ms of batch %d after %g", i, now, (int)c.batch, before);
+            before = now;
+        }
+    }
+    mdot_job_destroy(job);
+}
+
+/* Two seconds, whatever the batch, for what a GPU does in milliseconds. */
+static void kernels_save_nothing_of_a_step_that_waits_for_the_host(void **state)
+{
+    (void)state;
+    static const struct {
+        mdot_configuration c;
+        double least, most;
+    } cases[] = {
+        {{.struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100"}, 0.98, 1}, /* flash */
+        {{BASE, .compiled = 1}, 0.98, 1},
+        {{BASE, .precision = MDOT_PRECISION_BF16}, 0.98, 1},
+        {{BASE, .recompute = MDOT_RECOMPUTE_BLOCKS}, 1.2, 1.4},
+        {{BASE, .accumulate = 4}, 3.5, 4},
+    };
+    predict_fixture f = {0};
+    predict_open(&f, predict_order_model());
+    mdot_job *job = make_job("Linear");
+    const mdot_configuration base = {BASE};
+    double before = predict_one(&f, job, &base).step_ms;
+    assert_true(before > 1000);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double ratio = predict_one(&f, job, &cases[i].c).step_ms / before;
+        if (!(ratio >= cases[i].least && ratio <= cases[i].most)) fail_msg("case %zu: %g", i, ratio);
+    }
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+static void default_precision_helps_convolutions_alone(void **state)
+{
+    (void)state;
+    const mdot_configuration fp32 = {BASE}, tf32 = {BASE, .precision = MDOT_PRECISION_TF32};
+    const mdot_configuration pytorch = {BASE, .precision = MDOT_PRECISION_PYTORCH};
+    mdot_job *linear = make_job("Linear"), *convolutions = make_job("Conv");
+    mdot_prediction p = predict_one(&predict_bandwidth, linear, &pytorch);
+    assert_true(p.step_ms == step_ms(linear, &fp32) && predict_warnings(p) == 0);
+    p = predict_one(&predict_bandwidth, convolutions, &pytorch);
+    assert_true(p.step_ms == step_ms(convolutions, &tf32) && predict_warnings(p) == 0);
+    mdot_configuration old = pytorch, old_fp32 = fp32;
+    old.gpu = old_fp32.gpu = "V100"; /* which has no TF32 */
+    p = predict_one(&predict_bandwidth, convolutions, &old);
+    assert_true(p.step_ms == step_ms(convolutions, &old_fp32) && predict_warnings(p) == 0);
+    mdot_job_destroy(linear);
+    mdot_job_destroy(convolutions);
+}
+
+/* Counting passes is exact; what else is modelled widens the interval. */
+static void intervals_widen_with_what_is_not_measured(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    const mdot_configuration base = {BASE}, counted = {BASE, .accumulate = 64};
+    const mdot_configuration blocks = {BASE, .recompute = MDOT_RECOMPUTE_BLOCKS};
+    mdot_prediction p = predict_one(&predict_bandwidth, job, &base),
+                    many = predict_one(&predict_bandwidth, job, &counted);
+    mdot_prediction again = predict_one(&predict_bandwidth, job, &blocks);
+    predict_assert_close(many.upper_ms / many.lower_ms, p.upper_ms / p.lower_ms);
+    /* by a quarter of what it changes, each way */
+    double wider = sqrt(again.step_ms / p.step_ms);
+    predict_assert_close(again.upper_ms / again.lower_ms, p.upper_ms / p.lower_ms * wider);
+    mdot_job_destroy(job);
+}
+
+/* The same step on two nodes takes longer where the network is slower, and ZeRO 3 exchanges more. */
+static void exchanges_take_the_slowest_way(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    mdot_configuration c = {BASE, .gpu_count = 8, .link_gbps = 1, .network_gbps = 0.1};
+    double one_node = step_ms(job, &c);
+    c.node_count = 2;
+    double two_nodes = step_ms(job, &c);
+    assert_true(two_nodes > 2 * one_node);
+    c.zero_stage = 2;
+    assert_true(step_ms(job, &c) <= two_nodes);
+    c.zero_stage = 3;
+    assert_true(step_ms(job, &c) > 1.3 * two_nodes);
+    mdot_job_destroy(job);
+}
+
+/* An exchange over nodes has a ring through each of its GPUs there, and as many ports of the network. */
+static void neighbours_share_the_way_to_other_nodes(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    mdot_configuration many = {BASE, .gpu_count = 16, .node_count = 2, .link_gbps = 1, .network_gbps = 0.05};
+    mdot_configuration alone = {BASE, .gpu_count = 16, .node_count = 16, .link_gbps = 1, .network_gbps = 0.4};
+    predict_assert_close(step_ms(job, &many), step_ms(job, &alone));
+    many.network_gbps = 5; /* the link is the slower one */
+    alone.network_gbps = 1;
+    predict_assert_close(step_ms(job, &many), step_ms(job, &alone));
+    /* Where tensor parallelism takes a node's GPUs, the gradients' exchange has one of them there. */
+    mdot_configuration apart = {BASE, .gpu_count = 8, .node_count = 2, .tensor_parallel = 4, .link_gbps = 1};
+    apart.network_gbps = 1e-3;
+    double one_port = step_ms(job, &apart);
+    apart.network_gbps = 2e-3;
+    double faster = step_ms(job, &apart) / one_port;
+    assert_true(faster > 0.5 && faster < 0.6);
+    mdot_job_destroy(job);
+}
+
+static double exchanged_ms(const mdot_job *job, const mdot_configuration *c)
+{
+    rt_gpu_names names = {0};
+    rt_resolved_configuration setup;
+    assert_int_equal(rt_configuration_read(c, 0, &names, &setup, NULL), MDOT_OK);
+    return rt_communication_ms(job, &setup, 0);
+}
+
+/* Sums of a tensor-parallel group over a link that takes next to no time: what starting them costs, and half as many
+ * again where blocks are computed again. test_experts.c has what filling a link costs. */
+static void starting_a_sum_costs(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    mdot_configuration c = {BASE, .tensor_parallel = 2, .link_gbps = 1e9};
+    double sums = job->division.summed_count;
+    assert_true(sums > 0);
+    assert_float_equal(exchanged_ms(job, &c), sums * 0.009, 1e-3);
+    c.tensor_parallel = 4;
+    assert_float_equal(exchanged_ms(job, &c), sums * 0.013, 1e-3);
+    c.recompute = MDOT_RECOMPUTE_BLOCKS;
+    assert_float_equal(exchanged_ms(job, &c), 1.5 * sums * 0.013, 1e-3);
+    mdot_job_destroy(job);
+}
+
+/* In one sweep, rows change with the degree of parallelism and back. */
+static void sweep_over_degrees_gives_what_single_calls_give(void **state)
+{
+    (void)state;
+    enum { COUNT_OF = 12 };
+    mdot_job *job = make_job("Linear");
+    mdot_configuration c[COUNT_OF];
+    mdot_prediction p[COUNT_OF] = {{.struct_size = sizeof(mdot_prediction)}};
+    for (uint32_t i = 0; i < COUNT_OF; i++)
+        c[i] = (mdot_configuration){BASE, .tensor_parallel = 1 + i % 2, .pipeline_parallel = i % 3 == 2 ? 2 : 1};
+    assert_int_equal(mdot_sweep(predict_bandwidth.context, job, c, COUNT_OF, p, NULL), MDOT_OK);
+    for (int i = 0; i < COUNT_OF; i++) assert_true(p[i].step_ms == step_ms(job, &c[i]));
+    mdot_job_destroy(job);
+}
+
+/* ---- Predictors that know ---------------------------------------------------------------------------------------- */
+
+/* 1 ms plus the configuration's numbers, number i times 0.001 * (i + 1). */
+static onnx_builder *knowing_model(int count)
+{
+    char shape[16], pick[16];
+    float weights[RT_CONFIGURATION_NUMBERS * 3];
+    static const float base[3] = {1, 1, 1};
+    const int64_t first = 0;
+    snprintf(shape, sizeof shape, "%d", count);
+    snprintf(pick, sizeof pick, "%d,3", count);
+    for (int i = 0; i < 3 * count; i++) weights[i] = 1e-3f * (float)(i / 3 + 1);
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, shape);
+    onnx_initializer(b, "weights", MDOT_DTYPE_F32, pick, weights);
+    onnx_initializer(b, "base", MDOT_DTYPE_F32, "3", base);
+    onnx_initializer(b, "first", MDOT_DTYPE_I64, "1", &first);
+    onnx_node(b, "Unsqueeze", "configuration,first", "row");
+    onnx_node(b, "MatMul", "row,weights", "product");
+    onnx_node(b, "Squeeze", "product,first", "squeezed");
+    onnx_node(b, "Add", "squeezed,base", "step_ms");
+    onnx_output(b, "step_ms");
+    return b;
+}
+
+/* The same of numbers by name: bit RT_CONFIGURATION_… of each. */
+static onnx_builder *knowing_model_of(uint32_t numbers)
+{
+    static const char *const names[] = {
+#define NAME(id, name) name,
+        MDOT_CONFIGURATION_MAP(NAME)
+#undef NAME
+    };
+    char list[512] = "";
+    int count = 0;
+    for (int i = RT_CONFIGURATION_NUMBERS - 1; i >= 0; i--) { /* in another order than the map's */
+        if ((numbers & 1u << i) == 0) continue;
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", count++ > 0 ? ", " : "", names[i]);
+    }
+    onnx_builder *b = knowing_model(count);
+    pb_buffer note = {0};
+    pb_text(&note, 1, "mdot.reads.configuration");
+    pb_text(&note, 2, list);
+    onnx_model_raw(b, 14, &note);
+    return b;
+}
+
+#define ALL ((1u << RT_CONFIGURATION_NUMBERS) - 1)
+#define BIT(number) (1u << RT_CONFIGURATION_##number)
+#define PARALLELISM_INPUTS                                                                                                       \
+    (BIT(LINK_GBPS) | BIT(NETWORK_GBPS) | BIT(NODE_COUNT) | BIT(DATA_PARALLEL) | BIT(TENSOR_PARALLEL) |                \
+     BIT(PIPELINE_PARALLEL) | BIT(EXPERT_PARALLEL) | BIT(MICRO_BATCHES) | BIT(ZERO_STAGE))
+
+/* Each option is modelled for a predictor that reads all numbers but the option's, whatever stands behind. */
+static void exactly_what_is_not_read_is_modelled(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t without;
+        mdot_configuration c;
+    } options[] = {
+        {BIT(IS_AMP_BF16), {BASE, .precision = MDOT_PRECISION_AMP_BF16}},
+        {BIT(IS_BF16), {BASE, .precision = MDOT_PRECISION_BF16}},
+        {BIT(IS_PYTORCH), {BASE, .precision = MDOT_PRECISION_PYTORCH}},
+        {BIT(IS_EAGER), {.struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100"}}, /* flash */
+        {BIT(IS_COMPILED), {BASE, .compiled = 1}},
+        {BIT(RECOMPUTES_BLOCKS), {BASE, .recompute = MDOT_RECOMPUTE_BLOCKS}},
+        {BIT(RECOMPUTES_SELECTIVELY), {BASE, .recompute = MDOT_RECOMPUTE_SELECTIVE}},
+        {BIT(ACCUMULATE), {BASE, .accumulate = 4}},
+        {BIT(ZERO_STAGE), {BASE, .gpu_count = 4, .zero_stage = 3}},
+        {BIT(LINK_GBPS), {BASE, .gpu_count = 4, .tensor_parallel = 2}},
+        {PARALLELISM_INPUTS, {BASE, .pipeline_parallel = 2, .micro_batches = 4}},
+    };
+    enum { COUNT_OF = sizeof options / sizeof *options };
+    mdot_job *job = make_job("Linear");
+    for (size_t without = 0; without < COUNT_OF; without++) {
+        predict_fixture f = {0};
+        predict_open(&f, knowing_model_of(ALL & ~options[without].without));
+        for (size_t i = 0; i < COUNT_OF; i++) {
+            uint32_t taken = options[without].without, wants = options[i].without;
+            bool lacks = (taken & wants) != 0 || ((taken & PARALLELISM_INPUTS) != 0 && (wants & PARALLELISM_INPUTS) != 0);
+            bool is_default = wants == BIT(IS_PYTORCH); /* fp32, to a job without convolutions */
+            uint32_t said = predict_warnings(predict_one(&f, job, &options[i].c));
+            if (said != (lacks && !is_default ? MDOT_WARN_ANALYTIC_ESTIMATE : 0))
+                fail_msg("without %x, option %zu warns of %x", (unsigned)taken, i, (unsigned)said);
+        }
+        predict_close(&f);
+    }
+    mdot_job_destroy(job);
+}
+
+/* A predictor of versions, torch.compile and precisions that knows nothing of several GPUs. */
+static void predictor_that_knows_software_alone_is_told_of_it(void **state)
+{
+    (void)state;
+    uint32_t numbers = BIT(BATCH) | BIT(IS_AMP) | BIT(IS_AMP_BF16) | BIT(IS_EAGER) | BIT(IS_COMPILED) | BIT(TORCH);
+    predict_fixture f = {0};
+    predict_open(&f, knowing_model_of(numbers));
+    mdot_job *job = make_job("Linear");
+    mdot_configuration c = {BASE, .precision = MDOT_PRECISION_AMP_BF16, .compiled = 1, .torch = 204};
+    mdot_prediction one = predict_one(&f, job, &c);
+    /* columns in the map's order backwards: torch, compiled, eager, amp in bf16, amp, batch */
+    predict_assert_close(one.step_ms, 1 + 1e-3 * (1 * 204 + 2 * 1 + 3 * 1 + 4 * 1 + 5 * 1 + 6 * 8));
+    assert_int_equal(predict_warnings(one), 0);
+    c.accumulate = 4;
+    mdot_prediction several = predict_one(&f, job, &c);
+    assert_true(several.step_ms > 3 * one.step_ms && several.step_ms <= 4 * one.step_ms);
+    assert_int_equal(predict_warnings(several), MDOT_WARN_ANALYTIC_ESTIMATE);
+    c.accumulate = 0;
+    c.gpu_count = 4;
+    mdot_prediction together = predict_one(&f, job, &c);
+    c.link = MDOT_LINK_NVLINK; /* an A100's own */
+    assert_true(together.step_ms > one.step_ms && together.step_ms == predict_one(&f, job, &c).step_ms);
+    assert_int_equal(predict_warnings(together), MDOT_WARN_ANALYTIC_ESTIMATE);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+static void predictor_that_reads_an_option_is_told_and_believed(void **state)
+{
+    (void)state;
+    predict_fixture f = {0};
+    predict_open(&f, knowing_model(RT_CONFIGURATION_NUMBERS));
+    mdot_job *job = make_job("Linear");
+    const mdot_configuration c = {.struct_size = sizeof c,
+                                  .batch = 8,
+                                  .gpu = "A100",
+                                  .gpu_count = 8,
+                                  .precision = MDOT_PRECISION_BF16,
+                                  .optimizer = MDOT_OPTIMIZER_ADAM,
+                                  .recompute = MDOT_RECOMPUTE_BLOCKS,
+                                  .compiled = 1,
+                                  .accumulate = 3,
+                                  .node_count = 2,
+                                  .link_gbps = 7,
+                                  .network_gbps = 5,
+                                  .tensor_parallel = 2,
+                                  .pipeline_parallel = 2,
+                                  .micro_batches = 4,
+                                  .zero_stage = 2,
+                                  .torch = 204,
+                                  .attention = MDOT_ATTENTION_EAGER};
+    static const double numbers[RT_CONFIGURATION_NUMBERS] = {2, 8, 0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1,
+                                                             1, 0, 3, 7, 5, 2, 2, 2, 2, 1, 4, 2, 204};
+    double expected = 1;
+    for (int i = 0; i < RT_CONFIGURATION_NUMBERS; i++) expected += 1e-3 * (i + 1) * numbers[i];
+    mdot_prediction p = predict_one(&f, job, &c);
+    predict_assert_close(p.step_ms, expected);
+    assert_int_equal(predict_warnings(p), 0);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+/* It knows of attention, and not of what was appended behind it. */
+static void predictor_that_reads_some_is_told_some(void **state)
+{
+    (void)state;
+    predict_fixture f = {0};
+    predict_open(&f, knowing_model(RT_CONFIGURATION_IS_EAGER + 1));
+    mdot_job *job = make_job("Linear");
+    mdot_configuration c = {BASE};
+    mdot_prediction eager = predict_one(&f, job, &c);
+    c.attention = MDOT_ATTENTION_FLASH;
+    mdot_prediction flash = predict_one(&f, job, &c);
+    predict_assert_close(eager.step_ms - flash.step_ms, 1e-3 * (RT_CONFIGURATION_IS_EAGER + 1));
+    assert_int_equal(predict_warnings(flash) | predict_warnings(eager), 0);
+    c.compiled = 1;
+    mdot_prediction compiled = predict_one(&f, job, &c);
+    assert_int_equal(predict_warnings(compiled), MDOT_WARN_ANALYTIC_ESTIMATE);
+    assert_true(compiled.step_ms < flash.step_ms);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+/* What software does is nothing that physics knows: the answer is that of the predictor's own. */
+static void version_that_is_not_read_changes_nothing_and_is_said(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    for (int count = RT_CONFIGURATION_TORCH; count <= RT_CONFIGURATION_TORCH + 1; count++) {
+        bool reads = count > RT_CONFIGURATION_TORCH;
+        predict_fixture f = {0};
+        predict_open(&f, knowing_model(count));
+        mdot_configuration c = {BASE, .tensor_parallel = 2};
+        mdot_prediction newest = predict_one(&f, job, &c);
+        assert_int_equal(predict_warnings(newest), 0);
+        c.torch = 112;
+        mdot_prediction old = predict_one(&f, job, &c);
+        predict_assert_close(old.step_ms - newest.step_ms, reads ? 1e-3 * (RT_CONFIGURATION_TORCH + 1) * 112 : 0);
+        assert_int_equal(predict_warnings(old), reads ? 0 : MDOT_WARN_SOFTWARE_NOT_MEASURED);
+        predict_close(&f);
+    }
+    mdot_job_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_move_the_step_as_physics_says),
+        cmocka_unit_test(steps_grow_with_the_batch),
+        cmocka_unit_test(kernels_save_nothing_of_a_step_that_waits_for_the_host),
+        cmocka_unit_test(default_precision_helps_convolutions_alone),
+        cmocka_unit_test(intervals_widen_with_what_is_not_measured),
+        cmocka_unit_test(exchanges_take_the_slowest_way),
+        cmocka_unit_test(neighbours_share_the_way_to_other_nodes),
+        cmocka_unit_test(starting_a_sum_costs),
+        cmocka_unit_test(sweep_over_degrees_gives_what_single_calls_give),
+        cmocka_unit_test(predictor_that_reads_an_option_is_told_and_believed),
+        cmocka_unit_test(predictor_that_reads_some_is_told_some),
+        cmocka_unit_test(exactly_what_is_not_read_is_modelled),
+        cmocka_unit_test(predictor_that_knows_software_alone_is_told_of_it),
+        cmocka_unit_test(version_that_is_not_read_changes_nothing_and_is_said),
+    };
+    return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
+}

@@ -1,0 +1,536 @@
+/* test_calibrate.c — a predictor's answers corrected by measured steps: nothing without rows, little with few, per GPU,
+ * per part of a step, against rows that are wrong; narrower intervals; the same again from its file; refusals. */
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/support/process.h"
+
+enum { MAX_ROWS = 64 };
+
+typedef struct site {
+    predict_fixture f;
+    mdot_job *job;
+    const mdot_job *jobs[MAX_ROWS];
+    mdot_configuration c[MAX_ROWS];
+    double ms[MAX_ROWS];
+    size_t count;
+} site;
+
+/* One for all tests, each of which begins without a row. */
+static int open_site(void **state)
+{
+    site *s = calloc(1, sizeof *s);
+    if (s == NULL) return -1;
+    predict_open_explained(&s->f, predict_bandwidth_model(), predict_bandwidth_explained());
+    s->job = predict_job(20, 20);
+    *state = s;
+    return 0;
+}
+
+static int forget_rows(void **state)
+{
+    ((site *)*state)->count = 0;
+    return 0;
+}
+
+static int close_site(void **state)
+{
+    site *s = *state;
+    mdot_job_destroy(s->job);
+    predict_close(&s->f);
+    free(s);
+    return 0;
+}
+
+/* A step on this GPU takes so many times what is predicted. */
+static void add_row_of(site *s, const char *gpu, int64_t gpu_count, int64_t batch, double times)
+{
+    size_t i = s->count++;
+    s->jobs[i] = s->job;
+    s->c[i] = predict_configuration(batch, gpu);
+    s->c[i].gpu_count = gpu_count;
+    s->c[i].attention = MDOT_ATTENTION_EAGER;
+    s->ms[i] = times * predict_one(&s->f, s->job, &s->c[i]).step_ms;
+}
+
+static void add_row(site *s, const char *gpu, int64_t batch, double times)
+{
+    add_row_of(s, gpu, 1, batch, times);
+}
+
+static mdot_calibration *calibrate(site *s)
+{
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    mdot_status status = mdot_calibrate(s->f.context, s->jobs, s->c, s->ms, s->count, &calibration, &err);
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    return calibration;
+}
+
+static mdot_calibration_info info_of(const mdot_calibration *calibration)
+{
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    assert_int_equal(mdot_calibration_get_info(calibration, &info), MDOT_OK);
+    return info;
+}
+
+static mdot_calibration_gpu gpu_of(const mdot_calibration *calibration, size_t index)
+{
+    mdot_calibration_gpu gpu = MDOT_INIT(mdot_calibration_gpu);
+    assert_int_equal(mdot_calibration_get_gpu(calibration, index, &gpu), MDOT_OK);
+    return gpu;
+}
+
+/* ---- Fitting ----------------------------------------------------------------------------------------------------- */
+
+static void without_rows_nothing_changes(void **state)
+{
+    site *s = *state;
+    mdot_calibration *calibration = calibrate(s);
+    mdot_configuration c = predict_configuration(8, "A100");
+    mdot_prediction before = predict_one(&s->f, s->job, &c), after = before;
+    assert_int_equal(mdot_calibration_apply(calibration, &c, NULL, &after, NULL), MDOT_OK);
+    assert_true(after.step_ms == before.step_ms);
+    predict_assert_close(after.lower_ms, before.lower_ms);
+    predict_assert_close(after.upper_ms, before.upper_ms);
+    assert_true(after.peak_memory_bytes == before.peak_memory_bytes && after.warnings == before.warnings);
+    mdot_calibration_destroy(calibration);
+}
+
+/* Of a site where all steps take 1.5 times as long. */
+static void the_more_rows_the_nearer(void **state)
+{
+    site *s = *state;
+    double last_factor = 1, last_interval = 1;
+    for (size_t rows = 1; rows <= 48; rows += rows) {
+        while (s->count < rows) add_row(s, "T4", 8 + (int64_t)s->count, 1.5);
+        mdot_calibration *calibration = calibrate(s);
+        mdot_calibration_gpu gpu = gpu_of(calibration, 0);
+        assert_int_equal(gpu.row_count, rows);
+        assert_string_equal(gpu.name, "T4");
+        if (!(gpu.factor >= last_factor && gpu.factor < 1.5)) fail_msg("%zu rows: %g", rows, gpu.factor);
+        assert_true(rows < 3 || gpu.factor > 1.1);
+        assert_true(gpu.interval < last_interval);
+        last_factor = gpu.factor;
+        last_interval = gpu.interval;
+        mdot_calibration_destroy(calibration);
+    }
+    assert_true(last_factor > 1.47);
+    assert_true(last_interval < 0.5);
+}
+
+static void gpus_have_their_own_factors(void **state)
+{
+    site *s = *state;
+    for (int64_t i = 0; i < 8; i++) {
+        add_row(s, "T4", 8 + i, 2);
+        add_row(s, "A100", 8 + i, 1.2);
+    }
+    mdot_calibration *calibration = calibrate(s);
+    mdot_calibration_info info = info_of(calibration);
+    assert_int_equal(info.gpu_count, 2);
+    assert_int_equal(info.row_count, 16);
+    assert_string_equal(gpu_of(calibration, 1).name, "A100-SXM-40GB");
+    assert_true(gpu_of(calibration, 0).factor > 1.8 && gpu_of(calibration, 0).factor < 2);
+    assert_true(gpu_of(calibration, 1).factor > 1.15 && gpu_of(calibration, 1).factor < 1.35);
+    assert_true(info.factor >= 1 && info.factor < 1.5);
+    assert_true(info.interval > gpu_of(calibration, 0).interval);
+    /* by name or by figures, a card is the same */
+    mdot_gpu figures = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("T4", &figures, NULL), MDOT_OK);
+    mdot_configuration named = predict_configuration(64, "T4"), figured = named;
+    figured.gpu = NULL;
+    figured.gpu_spec = &figures;
+    mdot_prediction a = predict_one(&s->f, s->job, &named), b = a;
+    double before = a.step_ms;
+    assert_int_equal(mdot_calibration_apply(calibration, &named, NULL, &a, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_apply(calibration, &figured, NULL, &b, NULL), MDOT_OK);
+    assert_true(a.step_ms == b.step_ms);
+    predict_assert_close(a.step_ms, before * gpu_of(calibration, 0).factor);
+    assert_true(a.lower_ms < a.step_ms && a.step_ms < a.upper_ms);
+    mdot_calibration_destroy(calibration);
+}
+
+/* What is common to steps of several GPUs, whichever they are, is no matter of a card that was measured alone. */
+static void gpus_that_agree_say_something_of_others(void **state)
+{
+    site *s = *state;
+    static const char *const gpus[] = {"T4", "A100", "V100", "H100", "L4", "P100", "K80", "A40"};
+    for (size_t g = 0; g < sizeof gpus / sizeof *gpus; g++)
+        for (int64_t i = 0; i < 4; i++) add_row(s, gpus[g], 8 + i, 1.5);
+    mdot_calibration *calibration = calibrate(s);
+    mdot_calibration_info info = info_of(calibration);
+    if (!(info.factor > 1.02 && info.factor < 1.5)) fail_msg("%g", info.factor);
+    mdot_calibration_destroy(calibration);
+}
+
+static void several_gpus_have_a_factor_of_their_own(void **state)
+{
+    site *s = *state;
+    for (int64_t i = 0; i < 8; i++) {
+        add_row(s, "T4", 8 + i, 1);
+        add_row_of(s, "T4", 2, 8 + i, 1.8);
+    }
+    mdot_calibration *calibration = calibrate(s);
+    mdot_calibration_info info = info_of(calibration);
+    assert_int_equal(info.row_count, 16);
+    assert_int_equal(info.several_row_count, 8);
+    assert_true(info.several_factor > 1.6 && info.several_factor < 1.8);
+    assert_true(info.several_interval >= 1);
+    double factor = gpu_of(calibration, 0).factor, interval = gpu_of(calibration, 0).interval;
+    assert_true(factor > 0.95 && factor < 1.1);
+    mdot_configuration c = predict_configuration(64, "T4");
+    for (c.gpu_count = 1; c.gpu_count <= 4; c.gpu_count *= 2) {
+        bool several = c.gpu_count > 1;
+        mdot_prediction before = predict_one(&s->f, s->job, &c), after = before;
+        assert_int_equal(mdot_calibration_apply(calibration, &c, NULL, &after, NULL), MDOT_OK);
+        predict_assert_close(after.step_ms, before.step_ms * factor * (several ? info.several_factor : 1));
+        predict_assert_close(log(after.upper_ms / after.lower_ms),
+                             log(before.upper_ms / before.lower_ms) * interval * (several ? info.several_interval : 1));
+    }
+    /* another card's, of which there is no row */
+    c.gpu = "H100";
+    mdot_prediction before = predict_one(&s->f, s->job, &c), after = before;
+    assert_int_equal(mdot_calibration_apply(calibration, &c, NULL, &after, NULL), MDOT_OK);
+    predict_assert_close(after.step_ms, before.step_ms * info.factor * info.several_factor);
+    mdot_calibration_destroy(calibration);
+}
+
+/* Rows that are right within a predictor's interval say nothing of others. */
+static void what_is_known_well_enough_is_left_alone(void **state)
+{
+    site *s = *state;
+    static const double times[] = {1.04, 0.98, 1.03, 0.97, 1.02};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) add_row(s, "T4", 8 + (int64_t)i, times[i]);
+    mdot_calibration *calibration = calibrate(s);
+    assert_true(gpu_of(calibration, 0).factor == 1);
+    assert_true(gpu_of(calibration, 0).interval < 1);
+    mdot_calibration_destroy(calibration);
+}
+
+static void a_row_that_is_wrong_hardly_counts(void **state)
+{
+    site *s = *state;
+    for (int64_t i = 0; i < 12; i++) add_row(s, "T4", 8 + i, 1.2);
+    add_row(s, "T4", 64, 40);
+    mdot_calibration *calibration = calibrate(s);
+    double factor = gpu_of(calibration, 0).factor;
+    if (!(factor > 1.1 && factor < 1.45)) fail_msg("%g", factor);
+    mdot_calibration_destroy(calibration);
+}
+
+/* Rows that contradict each other widen the interval instead of narrowing it. */
+static void scatter_is_not_taken_for_knowledge(void **state)
+{
+    site *s = *state;
+    for (int64_t i = 0; i < 16; i++) add_row(s, "T4", 8 + i, i % 2 == 0 ? 8 : 1 / 8.0);
+    mdot_calibration *calibration = calibrate(s);
+    assert_true(gpu_of(calibration, 0).interval > 1.5);
+    predict_assert_close(gpu_of(calibration, 0).factor, 1);
+    mdot_calibration_destroy(calibration);
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------------------- */
+
+static mdot_status parse(const char *text, mdot_calibration **out, mdot_error *err)
+{
+    return mdot_calibration_parse(text, strlen(text), out, err);
+}
+
+static void a_file_holds_all_of_it(void **state)
+{
+    site *s = *state;
+    for (int64_t i = 0; i < 6; i++) {
+        add_row(s, "T4", 8 + i, 1.7);
+        add_row_of(s, "H100", 2, 8 + i, 0.8);
+    }
+    mdot_calibration *made = calibrate(s), *read = NULL;
+    char *folder = process_make_folder(), path[512];
+    snprintf(path, sizeof path, "%s/site.cal", folder);
+    assert_int_equal(mdot_calibration_save(made, path, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_load(path, &read, NULL), MDOT_OK);
+    assert_string_equal(info_of(read).predictor, info_of(made).predictor);
+    assert_int_equal(info_of(read).row_count, 12);
+    assert_int_equal(info_of(read).several_row_count, 6);
+    assert_true(info_of(read).several_factor < 1);
+    static const char *const gpus[] = {"T4", "H100", "A100"};
+    for (size_t i = 0; i < 3; i++) {
+        mdot_configuration c = predict_configuration(32, gpus[i]);
+        c.gpu_count = 1 + (int64_t)i;
+        mdot_prediction a = predict_one(&s->f, s->job, &c), b = a;
+        mdot_explanation *e = NULL;
+        assert_int_equal(mdot_explain(s->f.context, s->job, &c, &e, NULL), MDOT_OK);
+        assert_int_equal(mdot_calibration_apply(made, &c, e, &a, NULL), MDOT_OK);
+        assert_int_equal(mdot_calibration_apply(read, &c, e, &b, NULL), MDOT_OK);
+        predict_assert_close(b.step_ms, a.step_ms);
+        predict_assert_close(b.lower_ms, a.lower_ms);
+        predict_assert_close(b.upper_ms, a.upper_ms);
+        mdot_explanation_destroy(e);
+    }
+    mdot_calibration_destroy(made);
+    mdot_calibration_destroy(read);
+    process_remove_folder(folder);
+}
+
+/* Of printable characters of one to four bytes, cut where the name ends or not, and of what cannot be printed. */
+static void make_name(uint32_t *seed, char *out, size_t most)
+{
+    static const char *const pieces[] = {"a", "Z", " ", "gpu", "0.5", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"},
+                             *const others[] = {"\n", "\x1b", "\x7f", "\xc3", "\xe2\x80\xae", "\xf0\x9f"};
+    size_t length = (*seed = *seed * 1664525 + 1013904223) >> 16 & 127, at = 0;
+    bool is_wild = (*seed >> 8 & 3) == 0;
+    while (at < length) {
+        *seed = *seed * 1664525 + 1013904223;
+        const char *piece = pieces[(*seed >> 16) % (sizeof pieces / sizeof *pieces)];
+        if (is_wild && (*seed >> 28) == 0) piece = others[(*seed >> 16) % (sizeof others / sizeof *others)];
+        if (at + strlen(piece) > most) break;
+        memcpy(out + at, piece, strlen(piece));
+        at += strlen(piece);
+    }
+    out[at] = '\0';
+}
+
+static void what_is_saved_loads_whatever_gpus_are_called(void **state)
+{
+    site *s = *state;
+    enum { CASES = 300, ROWS = 4, MOST = 120 };
+    char *folder = process_make_folder(), path[512], names[ROWS][MOST + 1];
+    mdot_gpu gpus[ROWS];
+    uint32_t seed = 7;
+    int saved = 0;
+    snprintf(path, sizeof path, "%s/site.cal", folder);
+    for (int i = 0; i < CASES; i++) {
+        forget_rows(state);
+        for (size_t g = 0; g < ROWS; g++) {
+            make_name(&seed, names[g], MOST);
+            if (g == 3) snprintf(names[g], sizeof names[g], "%.*s!", (int)strlen(names[0]), names[0]);
+            gpus[g] = (mdot_gpu)MDOT_INIT(mdot_gpu);
+            assert_int_equal(mdot_gpu_find("T4", &gpus[g], NULL), MDOT_OK);
+            gpus[g].name = names[g];
+            add_row(s, "T4", 8 + (int64_t)g, 1.1 + 0.1 * (double)g);
+            s->c[g].gpu = NULL;
+            s->c[g].gpu_spec = &gpus[g];
+        }
+        mdot_calibration *made = NULL, *read = NULL;
+        mdot_error err = {0};
+        mdot_status status = mdot_calibrate(s->f.context, s->jobs, s->c, s->ms, ROWS, &made, &err);
+        assert_true(status == MDOT_OK || status == MDOT_INVALID_ARGUMENT);
+        if (status != MDOT_OK) continue;
+        saved++;
+        assert_int_equal(mdot_calibration_save(made, path, NULL), MDOT_OK);
+        if (mdot_calibration_load(path, &read, &err) != MDOT_OK) fail_msg("%s: %s", err.message, names[0]);
+        assert_int_equal(info_of(read).gpu_count, info_of(made).gpu_count);
+        for (size_t g = 0; g < info_of(made).gpu_count; g++)
+            assert_string_equal(gpu_of(read, g).name, gpu_of(made, g).name);
+        for (size_t g = 0; g < ROWS; g++) { /* each finds its own */
+            mdot_prediction a = predict_one(&s->f, s->job, &s->c[g]), b = a;
+            assert_int_equal(mdot_calibration_apply(made, &s->c[g], NULL, &a, NULL), MDOT_OK);
+            assert_int_equal(mdot_calibration_apply(read, &s->c[g], NULL, &b, NULL), MDOT_OK);
+            predict_assert_close(b.step_ms, a.step_ms);
+        }
+        mdot_calibration_destroy(made);
+        mdot_calibration_destroy(read);
+    }
+    assert_in_range(saved, CASES / 4, CASES - 20);
+    process_remove_folder(folder);
+}
+
+static void names_that_cannot_be_printed_are_refused(void **state)
+{
+    site *s = *state;
+    static const char *const wrong[] = {"my\ngpu 9 64 4 9 64 4 H100-SXM-80GB", "red\x1b[31m", "cut\xc3",
+                                        "\xe2\x80\xaeretsim"};
+    mdot_calibration *none = calibrate(s), *calibration = NULL;
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("T4", &gpu, NULL), MDOT_OK);
+    add_row(s, "T4", 8, 1);
+    mdot_prediction p = predict_one(&s->f, s->job, &s->c[0]), answer = MDOT_INIT(mdot_prediction);
+    s->c[0].gpu = NULL;
+    s->c[0].gpu_spec = &gpu;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        mdot_error err = {0};
+        gpu.name = wrong[i];
+        assert_int_equal(mdot_calibrate(s->f.context, s->jobs, s->c, s->ms, 1, &calibration, &err),
+                         MDOT_INVALID_ARGUMENT);
+        expect_contains(err.message, "the GPU's name \"");
+        expect_contains(err.message, "cannot be printed");
+        for (const char *c = err.message; *c != '\0'; c++) assert_true(*c >= ' ' && *c <= '~');
+        assert_int_equal(mdot_predict(s->f.context, s->job, &s->c[0], &answer, &err), MDOT_INVALID_ARGUMENT);
+        assert_int_equal(mdot_calibration_apply(none, &s->c[0], NULL, &p, &err), MDOT_INVALID_ARGUMENT);
+    }
+    gpu.name = NULL;
+    assert_int_equal(mdot_predict(s->f.context, s->job, &s->c[0], &answer, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibrate(s->f.context, s->jobs, s->c, s->ms, 1, &calibration, NULL), MDOT_INVALID_ARGUMENT);
+    assert_null(calibration);
+    mdot_calibration_destroy(none);
+}
+
+static void files_larger_than_any_calibration_are_refused_unread(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), path[512];
+    snprintf(path, sizeof path, "%s/site.cal", folder);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(ftruncate(fileno(file), (off_t)1 << 40), 0);
+    fclose(file);
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    assert_int_equal(mdot_calibration_load(path, &calibration, &err), MDOT_MALFORMED);
+    expect_contains(err.message, "more than the 65536 that are read");
+    assert_null(calibration);
+    process_remove_folder(folder);
+}
+
+#define HEAD "mdot-calibration 2\npredictor p\nrows 3\n"
+#define PARTS "part forward 0.3 0\npart backward 0.6 0\npart optimizer 0.1 0\npart host 0 0\npart communication 0 0\n"
+
+static void what_is_no_calibration_is_refused_by_line(void **state)
+{
+    (void)state;
+    static const char whole[] = HEAD PARTS "others 1.1 0.9\nseveral 2 1.3 1.2\ngpu 3 1.2 0.8 0 1 0.9 T4\n";
+    static const struct {
+        const char *text, *message;
+        mdot_status status;
+    } wrong[] = {
+        {"", "line 1 ", MDOT_MALFORMED},
+        {"mdot-calibration 1\n", "format \"1\"", MDOT_INCOMPATIBLE},
+        {"mdot-calibration 2\n", "line 2 ", MDOT_MALFORMED},
+        {"mdot-calibration 2\npredictor \nrows 3\n", "line 2 ", MDOT_MALFORMED},
+        {"mdot-calibration 2\npredictor \033[2J\nrows 3\n", "cannot be printed", MDOT_MALFORMED},
+        {"mdot-calibration 2\npredictor p\nrows -1\n", "line 3 ", MDOT_MALFORMED},
+        {"mdot-calibration 2\npredictor p\nrows 1.5\n", "fraction", MDOT_MALFORMED},
+        {HEAD "part backward 0 0\n", "part forward", MDOT_MALFORMED},
+        {HEAD "part forward 1.5 0\n", "line 4 ", MDOT_MALFORMED},
+        {HEAD "part forward nan 0\n", "line 4 ", MDOT_MALFORMED},
+        {HEAD "part forward 0 0 0\n", "goes on", MDOT_MALFORMED},
+        {HEAD PARTS "others 0 1\n", "line 9 ", MDOT_MALFORMED},
+        {HEAD PARTS "others inf 1\n", "line 9 ", MDOT_MALFORMED},
+        {HEAD PARTS "others 65 1\n", "line 9 ", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 0\n", "line 9 ", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\ngpu 1 1 1 0 1 1 T4\n", "no \"several\"", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\nseveral 0.5 1 1\n", "fraction", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\nseveral 0 1 1", "is missing", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\nseveral 0 1 1\ngpu -1 1 1 0 1 1 T4\n", "line 11 ", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\nseveral 0 1 1\ngpu 1 1 1 0 1 1 \n", "line 11 ", MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\nseveral 0 1 1\ngpu 1 1 1 0 1 1 T4\ngpu 1 1 1 0 1 1 T4\n", "stood before",
+         MDOT_MALFORMED},
+        {HEAD PARTS "others 1 1\nseveral 0 1 1\nelse\n", "line 11 ", MDOT_MALFORMED},
+    };
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    assert_int_equal(parse(whole, &calibration, &err), MDOT_OK);
+    mdot_calibration_destroy(calibration);
+    calibration = NULL;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(parse(wrong[i].text, &calibration, &err), wrong[i].status);
+        if (strstr(err.message, wrong[i].message) == NULL) fail_msg("%s\n: %s", wrong[i].text, err.message);
+    }
+    /* cut at every byte but the whole, and with a zero in it */
+    for (size_t length = 0; length + 1 < sizeof whole; length++) {
+        mdot_status status = mdot_calibration_parse(whole, length, &calibration, &err);
+        bool ends = strcmp(whole + length, "gpu 3 1.2 0.8 0 1 0.9 T4\n") == 0;
+        assert_int_equal(status, ends ? MDOT_OK : MDOT_MALFORMED);
+        if (ends) mdot_calibration_destroy(calibration);
+    }
+    assert_int_equal(mdot_calibration_parse(whole, sizeof whole, &calibration, &err), MDOT_MALFORMED);
+    assert_non_null(strstr(err.message, "zeros"));
+}
+
+static void limits_of_a_file_are_kept(void **state)
+{
+    (void)state;
+    enum { MOST_GPUS = 64, MOST_BYTES = 1 << 16 };
+    char *text = calloc(1, MOST_BYTES + 2);
+    assert_non_null(text);
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    for (int gpus = MOST_GPUS; gpus <= MOST_GPUS + 1; gpus++) {
+        size_t used = (size_t)sprintf(text, "%s%s%s", HEAD, PARTS, "others 1 1\nseveral 0 1 1\n");
+        for (int i = 0; i < gpus; i++) used += (size_t)sprintf(text + used, "gpu 1 1 1 0 1 1 card %d\n", i);
+        mdot_status status = parse(text, &calibration, &err);
+        assert_int_equal(status, gpus == MOST_GPUS ? MDOT_OK : MDOT_MALFORMED);
+        if (status == MDOT_OK) mdot_calibration_destroy(calibration);
+    }
+    memset(text, 'x', MOST_BYTES + 1);
+    assert_int_equal(mdot_calibration_parse(text, MOST_BYTES + 1, &calibration, &err), MDOT_MALFORMED);
+    assert_non_null(strstr(err.message, "too many"));
+    free(text);
+}
+
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
+
+static void what_is_wrong_is_refused(void **state)
+{
+    site *s = *state;
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    static const double wrong[] = {0, -1, NAN, INFINITY};
+    add_row(s, "T4", 8, 1);
+    add_row(s, "T4", 8, 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        s->ms[1] = wrong[i];
+        assert_int_equal(mdot_calibrate(s->f.context, s->jobs, s->c, s->ms, 2, &calibration, &err),
+                         MDOT_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.message, "row 1: "));
+    }
+    s->ms[1] = 1;
+    s->c[1].batch = 0;
+    assert_int_equal(mdot_calibrate(s->f.context, s->jobs, s->c, s->ms, 2, &calibration, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "row 1: "));
+    assert_int_equal(mdot_calibrate(NULL, s->jobs, s->c, s->ms, 1, &calibration, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibrate(s->f.context, NULL, s->c, s->ms, 1, &calibration, &err), MDOT_INVALID_ARGUMENT);
+    assert_null(calibration);
+    calibration = calibrate(&(site){.f = s->f});
+    mdot_prediction p = predict_one(&s->f, s->job, &s->c[0]);
+    static const double no_ms[] = {0, -1, NAN, INFINITY};
+    for (size_t i = 0; i < sizeof no_ms / sizeof *no_ms;
+         i++) { /* a pair that was refused in a call for many is all 0 */
+        double *const ms[] = {&p.step_ms, &p.lower_ms, &p.upper_ms};
+        for (size_t k = 0; k < sizeof ms / sizeof *ms; k++) {
+            const mdot_prediction answered = p;
+            *ms[k] = no_ms[i];
+            assert_int_equal(mdot_calibration_apply(calibration, &s->c[0], NULL, &p, &err), MDOT_INVALID_ARGUMENT);
+            expect_contains(err.message, "is none to be calibrated");
+            p = answered;
+        }
+    }
+    mdot_configuration unknown = predict_configuration(8, "B17");
+    assert_int_equal(mdot_calibration_apply(calibration, &unknown, NULL, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibration_apply(NULL, &s->c[0], NULL, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibration_load("/nowhere.cal", &calibration, &err), MDOT_NOT_FOUND);
+    mdot_calibration_gpu gpu = MDOT_INIT(mdot_calibration_gpu);
+    assert_int_equal(mdot_calibration_get_gpu(calibration, 0, &gpu), MDOT_OUT_OF_RANGE);
+    mdot_calibration_destroy(calibration);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(without_rows_nothing_changes, forget_rows),
+        cmocka_unit_test_setup(the_more_rows_the_nearer, forget_rows),
+        cmocka_unit_test_setup(gpus_have_their_own_factors, forget_rows),
+        cmocka_unit_test_setup(gpus_that_agree_say_something_of_others, forget_rows),
+        cmocka_unit_test_setup(several_gpus_have_a_factor_of_their_own, forget_rows),
+        cmocka_unit_test_setup(what_is_known_well_enough_is_left_alone, forget_rows),
+        cmocka_unit_test_setup(a_row_that_is_wrong_hardly_counts, forget_rows),
+        cmocka_unit_test_setup(scatter_is_not_taken_for_knowledge, forget_rows),
+        cmocka_unit_test_setup(a_file_holds_all_of_it, forget_rows),
+        cmocka_unit_test_setup(what_is_saved_loads_whatever_gpus_are_called, forget_rows),
+        cmocka_unit_test_setup(names_that_cannot_be_printed_are_refused, forget_rows),
+        cmocka_unit_test(files_larger_than_any_calibration_are_refused_unread),
+        cmocka_unit_test(what_is_no_calibration_is_refused_by_line),
+        cmocka_unit_test(limits_of_a_file_are_kept),
+        cmocka_unit_test_setup(what_is_wrong_is_refused, forget_rows),
+    };
+    return cmocka_run_group_tests(tests, open_site, close_site);
+}

@@ -1,0 +1,320 @@
+/* test_explain.c — where a step's time and memory go: parts add up to the prediction, whatever was asked; operators get
+ * what the predictor's entry "explain" says of their rows; without one the explanation says that it is an estimate. */
+#include "mdot/mdotjob.h"
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- Adding up --------------------------------------------------------------------------------------------------- */
+
+static void assert_equal(double got, double want, const char *what)
+{
+    if (!(fabs(got - want) <= 1e-6 * fabs(want) + 1e-9)) fail_msg("%s: %.12g, not %.12g", what, got, want);
+}
+
+static mdot_explanation *explain(predict_fixture *f, const mdot_job *job, const mdot_configuration *c)
+{
+    mdot_explanation *e = NULL;
+    mdot_error err = {0};
+    if (mdot_explain(f->context, job, c, &e, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return e;
+}
+
+static mdot_explanation_info info_of(const mdot_explanation *e)
+{
+    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
+    assert_int_equal(mdot_explanation_get_info(e, &info), MDOT_OK);
+    return info;
+}
+
+static mdot_operator_time share_of(const mdot_explanation *e, size_t index)
+{
+    mdot_operator_time share = MDOT_INIT(mdot_operator_time);
+    assert_int_equal(mdot_explanation_get_operator(e, index, &share), MDOT_OK);
+    return share;
+}
+
+static void assert_not_negative(const mdot_operator_time *s)
+{
+    const double numbers[] = {s->forward_ms,   s->data_gradient_ms, s->weight_gradient_ms, s->optimizer_ms,
+                              s->weight_bytes, s->gradient_bytes,   s->optimizer_bytes,    s->activation_bytes};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) assert_true(isfinite(numbers[i]) && numbers[i] >= 0);
+}
+
+/* Of operators to phases, of phases to the step, of memory to the prediction's. */
+static void assert_adds_up(const mdot_explanation *e, const mdot_prediction *p)
+{
+    mdot_explanation_info info = info_of(e);
+    mdot_operator_time sum = {0};
+    for (size_t i = 0; i < info.operator_count; i++) {
+        mdot_operator_time s = share_of(e, i);
+        assert_not_negative(&s);
+        sum.forward_ms += s.forward_ms;
+        sum.data_gradient_ms += s.data_gradient_ms;
+        sum.weight_gradient_ms += s.weight_gradient_ms;
+        sum.optimizer_ms += s.optimizer_ms;
+        sum.weight_bytes += s.weight_bytes;
+        sum.gradient_bytes += s.gradient_bytes;
+        sum.optimizer_bytes += s.optimizer_bytes;
+        sum.activation_bytes += s.activation_bytes;
+    }
+    assert_equal(sum.forward_ms, info.forward_ms, "forward");
+    assert_equal(sum.data_gradient_ms, info.data_gradient_ms, "data gradient");
+    assert_equal(sum.weight_gradient_ms, info.weight_gradient_ms, "weight gradient");
+    assert_equal(sum.optimizer_ms, info.optimizer_ms, "optimizer");
+    assert_equal(info.step_ms, p->step_ms, "step");
+    assert_equal(info.forward_ms + info.data_gradient_ms + info.weight_gradient_ms + info.optimizer_ms + info.host_ms +
+                     info.communication_ms + info.idle_ms,
+                 p->step_ms, "all phases");
+    assert_equal(sum.weight_bytes, p->weight_bytes, "weights");
+    assert_equal(sum.gradient_bytes, p->gradient_bytes, "gradients");
+    assert_equal(sum.optimizer_bytes, p->optimizer_bytes, "optimizer state");
+    assert_equal(sum.activation_bytes, p->activation_bytes, "activations");
+}
+
+/* ---- The shipped predictor on two networks ----------------------------------------------------------------------- */
+
+static const struct {
+    const char *what;
+    const char *job;
+    mdot_configuration c;
+    uint32_t approximate;
+    bool exchanges, idles;
+} cases[] = {
+    {"as it was trained", "resnet50", {.precision = MDOT_PRECISION_AMP}, 0, false, false},
+    {"fp32", "resnet50", {.precision = MDOT_PRECISION_FP32, .optimizer = MDOT_OPTIMIZER_ADAM}, 0, false, false},
+    {"four workers", "resnet50", {.precision = MDOT_PRECISION_AMP, .gpu_count = 4}, 2, true, false},
+    {"accumulated", "resnet50", {.precision = MDOT_PRECISION_AMP, .accumulate = 4}, 2, false, false},
+    {"compiled", "bert_base", {.precision = MDOT_PRECISION_AMP_BF16, .compiled = 1}, 0, false, false},
+    {"recomputed", "bert_base", {.precision = MDOT_PRECISION_AMP, .recompute = MDOT_RECOMPUTE_BLOCKS}, 2, false, false},
+    {"divided",
+     "bert_base",
+     {.precision = MDOT_PRECISION_AMP, .gpu_count = 8, .tensor_parallel = 4, .data_parallel = 2},
+     2,
+     true,
+     false},
+    {"a pipeline",
+     "bert_base",
+     {.precision = MDOT_PRECISION_AMP, .pipeline_parallel = 4, .micro_batches = 8},
+     2,
+     true,
+     true},
+    {"ZeRO over nodes",
+     "bert_base",
+     {.precision = MDOT_PRECISION_BF16,
+      .optimizer = MDOT_OPTIMIZER_ADAMW,
+      .gpu_count = 16,
+      .node_count = 2,
+      .zero_stage = 3},
+     2,
+     true,
+     false},
+    {"by default", "bert_base", {.precision = MDOT_PRECISION_PYTORCH}, 0, false, false},
+};
+
+static mdot_job *read_example(const char *name)
+{
+    char path[512];
+    mdot_error err = {0};
+    mdot_job *job = NULL;
+    snprintf(path, sizeof path, "%s/examples/jobs/%s.onnx", MDOT_SOURCE_DIR, name);
+    const mdot_dim_binding sequence = {"sequence", 128, NULL};
+    bool is_open = strcmp(name, "bert_base") == 0;
+    const mdot_job_options options = {.struct_size = sizeof options, .dims = &sequence, .dim_count = is_open ? 1 : 0};
+    if (mdot_job_read(path, &options, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return job;
+}
+
+static void open_shipped(predict_fixture *f)
+{
+    mdot_error err = {0};
+    mdot_status status = mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &f->predictor, &err);
+    if (status == MDOT_OK) status = mdot_context_create(f->predictor, &f->context, &err);
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+}
+
+static void parts_add_up_however_a_job_trains(void **state)
+{
+    (void)state;
+    predict_fixture f;
+    open_shipped(&f);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int64_t batch = 8; batch <= 512; batch *= 8) {
+            mdot_job *job = read_example(cases[i].job);
+            mdot_configuration c = cases[i].c;
+            c.struct_size = sizeof c;
+            c.batch = batch;
+            c.gpu = "A100";
+            mdot_prediction p = predict_one(&f, job, &c);
+            mdot_explanation *e = explain(&f, job, &c);
+            mdot_explanation_info info = info_of(e);
+            print_message("%s, batch %lld\n", cases[i].what, (long long)batch);
+            assert_adds_up(e, &p);
+            assert_int_equal(info.approximate, cases[i].approximate);
+            assert_true((info.communication_ms > 0) == cases[i].exchanges);
+            assert_true((info.idle_ms > 0) == cases[i].idles);
+            assert_true(info.forward_ms > 0 && info.data_gradient_ms > 0 && info.weight_gradient_ms > 0);
+            mdot_explanation_destroy(e);
+            mdot_job_destroy(job);
+        }
+    }
+    predict_close(&f);
+}
+
+/* The first convolution of ResNet-50 has no gradient of its input, and a ReLU no parameters. */
+static void operators_have_the_phases_that_they_work_in(void **state)
+{
+    (void)state;
+    predict_fixture f;
+    open_shipped(&f);
+    mdot_job *job = read_example("resnet50");
+    mdot_configuration c = predict_configuration(64, "RTX-3090");
+    mdot_explanation *e = explain(&f, job, &c);
+    size_t kept = 0;
+    for (size_t i = 0; i < info_of(e).operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(job, i, &op);
+        mdot_operator_time s = share_of(e, i);
+        if (i == 0) assert_true(s.weight_gradient_ms > 0 && s.optimizer_ms > 0 && s.weight_bytes > 0);
+        if (strcmp(op.type, "Relu") != 0) continue;
+        assert_true(s.forward_ms > 0 && s.weight_gradient_ms == 0 && s.optimizer_ms == 0 && s.weight_bytes == 0);
+        kept += s.activation_bytes > 0;
+    }
+    assert_true(kept > 10);
+    mdot_explanation_destroy(e);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+/* ---- Predictors in closed form ----------------------------------------------------------------------------------- */
+
+static double phase_bytes(const mdot_job_operator *op, mdot_phase phase, double batch)
+{
+    const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
+    return batch * (sample->bytes_read + sample->bytes_written) + step->bytes_read + step->bytes_written;
+}
+
+static void assert_shares_of(predict_fixture *f, const mdot_job *job)
+{
+    enum { BATCH = 16 };
+    mdot_configuration c = predict_configuration(BATCH, "T4");
+    c.attention = MDOT_ATTENTION_EAGER;
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("T4", &gpu, NULL), MDOT_OK);
+    mdot_prediction p = predict_one(f, job, &c);
+    mdot_explanation *e = explain(f, job, &c);
+    mdot_explanation_info info = info_of(e);
+    assert_adds_up(e, &p);
+    assert_int_equal(info.approximate, 0);
+    double all_ms = p.step_ms;
+    predict_assert_close(info.optimizer_ms, 0.125 * all_ms);
+    predict_assert_close(info.host_ms, 0.25 / 3 * all_ms);
+    predict_assert_close(info.communication_ms, 0.125 / 3 * all_ms);
+    for (size_t i = 0; i < info.operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(job, i, &op);
+        mdot_operator_time s = share_of(e, i);
+        double ms_per_byte = 0.75 / (1e6 * gpu.memory_gbps);
+        predict_assert_close(s.forward_ms, ms_per_byte * phase_bytes(&op, MDOT_PHASE_FORWARD, BATCH));
+        predict_assert_close(s.data_gradient_ms, ms_per_byte * phase_bytes(&op, MDOT_PHASE_DATA_GRADIENT, BATCH));
+        predict_assert_close(s.weight_gradient_ms, ms_per_byte * phase_bytes(&op, MDOT_PHASE_WEIGHT_GRADIENT, BATCH));
+    }
+    mdot_explanation_destroy(e);
+}
+
+static void each_operator_gets_what_its_row_says(void **state)
+{
+    (void)state;
+    predict_fixture f;
+    predict_open_explained(&f, predict_bandwidth_model(), predict_bandwidth_explained());
+    mdot_job *all_different = predict_job(20, 20), *repeated = predict_job(24, 5);
+    assert_shares_of(&f, all_different);
+    assert_shares_of(&f, repeated);
+    mdot_job_destroy(all_different);
+    mdot_job_destroy(repeated);
+    predict_close(&f);
+}
+
+/* Rows of several operators still add up to what the predictor says of them. */
+static void operators_that_were_merged_share_a_row(void **state)
+{
+    (void)state;
+    predict_fixture f;
+    predict_open_explained(&f, predict_bandwidth_model(), predict_bandwidth_explained());
+    mdot_job *job = predict_job(100, 100);
+    mdot_configuration c = predict_configuration(8, "T4");
+    mdot_prediction p = predict_one(&f, job, &c);
+    assert_true((p.warnings & MDOT_WARN_SHORTENED) != 0);
+    mdot_explanation *e = explain(&f, job, &c);
+    assert_adds_up(e, &p);
+    assert_true(share_of(e, 99).forward_ms > share_of(e, 0).forward_ms);
+    mdot_explanation_destroy(e);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+static void without_the_entry_it_is_a_roofline_and_says_so(void **state)
+{
+    (void)state;
+    predict_fixture f;
+    predict_open(&f, predict_bandwidth_model());
+    mdot_job *job = predict_job(20, 20);
+    for (int gpus = 1; gpus <= 8; gpus *= 8) {
+        mdot_configuration c = predict_configuration(8, "T4");
+        c.gpu_count = gpus;
+        mdot_prediction p = predict_one(&f, job, &c);
+        mdot_explanation *e = explain(&f, job, &c);
+        assert_adds_up(e, &p);
+        assert_int_equal(info_of(e).approximate, MDOT_EXPLAINED_BY_ROOFLINE);
+        mdot_explanation_destroy(e);
+    }
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+static void what_is_wrong_is_refused(void **state)
+{
+    (void)state;
+    predict_fixture f;
+    predict_open(&f, predict_bandwidth_model());
+    mdot_job *job = predict_job(4, 4);
+    mdot_configuration c = predict_configuration(0, "T4");
+    mdot_error err = {0};
+    mdot_explanation *e = NULL;
+    assert_int_equal(mdot_explain(f.context, job, &c, &e, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "batch"));
+    assert_int_equal(mdot_explain(f.context, NULL, &c, &e, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_explain(NULL, job, &c, &e, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_explain(f.context, job, &c, NULL, NULL), MDOT_INVALID_ARGUMENT);
+    assert_null(e);
+    c.batch = 8;
+    e = explain(&f, job, &c);
+    mdot_operator_time share = MDOT_INIT(mdot_operator_time), no_size = {0};
+    assert_int_equal(mdot_explanation_get_operator(e, 4, &share), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_explanation_get_operator(e, 0, &no_size), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_explanation_get_info(NULL, &(mdot_explanation_info){0}), MDOT_INVALID_ARGUMENT);
+    mdot_explanation_destroy(e);
+    mdot_explanation_destroy(NULL);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_add_up_however_a_job_trains),
+        cmocka_unit_test(operators_have_the_phases_that_they_work_in),
+        cmocka_unit_test(each_operator_gets_what_its_row_says),
+        cmocka_unit_test(operators_that_were_merged_share_a_row),
+        cmocka_unit_test(without_the_entry_it_is_a_roofline_and_says_so),
+        cmocka_unit_test(what_is_wrong_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+/* test_operator_features.c — jobs as rows: merged where they are equal, in order where positions are read, shortened without losing
+ * any load. */
+#include "runtime/predict/predict.h"
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MAX_ROWS = 1024 };
+
+static int64_t type[MAX_ROWS + 1];
+static float setting[MAX_ROWS + 1][MDOT_SETTING_COUNT], load[MAX_ROWS + 1][RT_LOAD_COLUMNS];
+static float position[MAX_ROWS + 1][RT_POSITION_COLUMNS], count[MAX_ROWS + 1];
+
+enum { READS_POSITION = 1, READS_COUNT = 2 };
+
+/* All of the job on one GPU, unless a test says otherwise. */
+static rt_shard share = {1, 1, {1, 1, 1}};
+
+/* Writes the job's rows for an entry that reads types, settings, loads and what `reads` says. */
+static rt_job_tensors write_rows(const mdot_job *job, size_t capacity, unsigned reads)
+{
+    assert_true(capacity <= MAX_ROWS);
+    for (size_t i = 0; i <= MAX_ROWS; i++) count[i] = -7;
+    rt_job_tensors tensors = {
+        .schema =
+            {.row_capacity = capacity,
+             .columns = {[RT_JOB_INPUT_SETTING] = MDOT_SETTING_COUNT, [RT_JOB_INPUT_POSITION] = RT_POSITION_COLUMNS},
+             .known = {[RT_JOB_INPUT_SETTING] = MDOT_SETTING_COUNT, [RT_JOB_INPUT_POSITION] = RT_POSITION_COLUMNS},
+             .type_count = RT_JOB_MAX_TYPE},
+        .rows = {[RT_JOB_INPUT_TYPE] = type,
+                 [RT_JOB_INPUT_SETTING] = setting,
+                 [RT_JOB_INPUT_LOAD] = load,
+                 [RT_JOB_INPUT_POSITION] = (reads & READS_POSITION) != 0 ? position : NULL,
+                 [RT_JOB_INPUT_REPEATS] = (reads & READS_COUNT) != 0 ? count : NULL}};
+    rt_write_operator_features(job, &share, &tensors);
+    assert_true(tensors.row_count <= capacity);
+    for (size_t i = tensors.row_count; i <= MAX_ROWS; i++) assert_true(count[i] == -7); /* and nothing behind them */
+    return tensors;
+}
+
+static mdot_job_operator get(const mdot_job *job, size_t index)
+{
+    mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+    assert_int_equal(mdot_job_get_operator(job, index, &op), MDOT_OK);
+    return op;
+}
+
+/* The load columns of one operator, by the contract of mdot.h. */
+static void expected_load(const mdot_job_operator *op, double *row)
+{
+    const mdot_load *loads[2] = {op->per_sample, op->per_step};
+    for (int i = 0; i < 18; i++) {
+        const mdot_load *l = &loads[i / 9][i % 9 / 3];
+        row[i] = i % 3 == 0 ? l->flops : i % 3 == 1 ? l->bytes_read : l->bytes_written;
+    }
+    row[18] = op->parameters;
+}
+
+static void assert_row_is(size_t row, const mdot_job_operator *op)
+{
+    double expected[RT_LOAD_COLUMNS];
+    expected_load(op, expected);
+    for (int i = 0; i < RT_LOAD_COLUMNS; i++) assert_true(load[row][i] == (float)expected[i]);
+    for (int i = 0; i < MDOT_SETTING_COUNT; i++) assert_true(setting[row][i] == (float)op->setting[i]);
+}
+
+static void sum_job(const mdot_job *job, double *sums)
+{
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_job_get_info(job, &info);
+    memset(sums, 0, RT_LOAD_COLUMNS * sizeof *sums);
+    for (size_t i = 0; i < info.operator_count; i++) {
+        mdot_job_operator op = get(job, i);
+        double row[RT_LOAD_COLUMNS];
+        expected_load(&op, row);
+        for (int k = 0; k < RT_LOAD_COLUMNS; k++) sums[k] += row[k];
+    }
+}
+
+static void assert_loads_kept(const mdot_job *job, const rt_job_tensors *tensors)
+{
+    double expected[RT_LOAD_COLUMNS], got[RT_LOAD_COLUMNS] = {0};
+    sum_job(job, expected);
+    for (size_t r = 0; r < tensors->row_count; r++)
+        for (int k = 0; k < RT_LOAD_COLUMNS; k++)
+            got[k] += (double)load[r][k] * (tensors->rows[RT_JOB_INPUT_REPEATS] != NULL ? (double)count[r] : 1);
+    for (int k = 0; k < RT_LOAD_COLUMNS; k++) /* each row is off by an f32's rounding at most */
+        if (fabs(got[k] - expected[k]) > 1e-7 * expected[k])
+            fail_msg("column %d: %.9g, not %.9g", k, got[k], expected[k]);
+}
+
+static double sum_counts(const rt_job_tensors *tensors)
+{
+    double sum = 0;
+    for (size_t r = 0; r < tensors->row_count; r++) sum += (double)count[r];
+    return sum;
+}
+
+/* What predictors multiply with each other in f32 stays a number. */
+static void settings_that_no_operator_has_are_cut(void **state)
+{
+    (void)state;
+    const int64_t claimed = INT64_C(1) << 40;
+    for (int side = 0; side < 3; side++) {
+        mdot_job_operator op = {.struct_size = sizeof op, .type = "LSTM", .known = true, .traits.number = 3};
+        double most[MDOT_SETTING_COUNT];
+        for (int s = 0; s < MDOT_SETTING_COUNT; s++) {
+            bool is_long = s == MDOT_SETTING_SIZE_IN || s == MDOT_SETTING_SIZE_OUT || s == MDOT_SETTING_EXTENT;
+            bool crops = s == MDOT_SETTING_PADDING_H || s == MDOT_SETTING_PADDING_W;
+            most[s] = s == MDOT_SETTING_DIRECTIONS ? 2 : is_long ? 2147483648.0 : 16777216.0;
+            op.setting[s] = side == 0 ? claimed : side == 1 ? (int64_t)most[s] : crops ? -claimed : 0;
+            if (side == 2) most[s] = crops ? -16777216.0 : 0;
+        }
+        mdot_job *job = predict_make_job(&op, 1);
+        assert_int_equal(write_rows(job, 8, 0).row_count, 1);
+        for (int s = 0; s < MDOT_SETTING_COUNT; s++)
+            if ((double)setting[0][s] != most[s]) fail_msg("%s", mdot_setting_name((mdot_setting)s));
+        mdot_job_destroy(job);
+    }
+}
+
+/* ---- What fits --------------------------------------------------------------------------------------------------- */
+
+static void bag_has_a_row_for_each_kind_in_order_of_appearance(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(23, 5);
+    rt_job_tensors tensors = write_rows(job, 5, READS_COUNT);
+    assert_int_equal(tensors.row_count, 5);
+    assert_false(tensors.shortened);
+    for (size_t r = 0; r < 5; r++) {
+        mdot_job_operator op = predict_operator(r);
+        assert_row_is(r, &op);
+        assert_true(count[r] == (r < 3 ? 5 : 4));
+        assert_int_equal(type[r], job->operators[r].traits.number);
+    }
+    mdot_job_destroy(job);
+}
+
+static void bag_without_counts_has_sums(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(12, 3);
+    rt_job_tensors tensors = write_rows(job, 8, 0);
+    assert_int_equal(tensors.row_count, 3);
+    for (size_t r = 0; r < 3; r++) {
+        mdot_job_operator op = predict_operator(r);
+        assert_true(load[r][0] == 4 * (float)op.per_sample[MDOT_PHASE_FORWARD].flops);
+        assert_true(load[r][18] == 4 * (float)op.parameters);
+    }
+    assert_loads_kept(job, &tensors);
+    mdot_job_destroy(job);
+}
+
+static void sequence_has_a_row_for_each_operator(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(9, 2);
+    rt_job_tensors tensors = write_rows(job, 9, READS_POSITION | READS_COUNT);
+    assert_int_equal(tensors.row_count, 9);
+    assert_false(tensors.shortened);
+    for (size_t r = 0; r < 9; r++) {
+        mdot_job_operator op = predict_operator(r % 2);
+        assert_row_is(r, &op);
+        assert_true(count[r] == 1);
+        const float expected[RT_POSITION_COLUMNS] = {(float)r, (float)r, (float)(8 - r), r > 0, r < 8};
+        for (int i = 0; i < RT_POSITION_COLUMNS; i++) assert_true(position[r][i] == expected[i]);
+    }
+    mdot_job_destroy(job);
+}
+
+static void entry_without_rows_gets_none(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(9, 2);
+    rt_job_tensors tensors = {0};
+    rt_write_operator_features(job, &share, &tensors);
+    assert_int_equal(tensors.row_count, 0);
+    assert_false(tensors.shortened);
+    mdot_job_destroy(job);
+}
+
+/* ---- What does not ------------------------------------------------------------------------------------------------
+ */
+
+static void shortened_job_keeps_its_loads_at_any_capacity(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(1000, 1000);
+    for (size_t capacity = 1; capacity <= MAX_ROWS; capacity = capacity * 3 / 2 + 1) {
+        for (unsigned reads = 0; reads <= (READS_POSITION | READS_COUNT); reads++) {
+            rt_job_tensors tensors = write_rows(job, capacity, reads);
+            assert_true(tensors.row_count >= 1);
+            assert_int_equal(tensors.shortened, capacity < 1000);
+            assert_loads_kept(job, &tensors);
+            if ((reads & READS_COUNT) != 0) assert_true(sum_counts(&tensors) == 1000);
+        }
+    }
+    mdot_job_destroy(job);
+}
+
+static void job_of_20000_operators_fills_the_largest_bucket(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(20000, 20000);
+    for (unsigned reads = READS_COUNT; reads <= (READS_POSITION | READS_COUNT); reads++) {
+        rt_job_tensors tensors = write_rows(job, MAX_ROWS, reads);
+        assert_true(tensors.row_count > MAX_ROWS * 3 / 4);
+        assert_true(tensors.shortened);
+        assert_loads_kept(job, &tensors);
+        assert_true(sum_counts(&tensors) == 20000);
+    }
+    mdot_job_destroy(job);
+}
+
+/* Ten operators a thousand times as expensive as the 990 between them. */
+static void expensive_operators_are_left_alone(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000, CAPACITY = 64, EVERY = 100 };
+    static mdot_job_operator operators[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        operators[i] = predict_operator(1);
+        operators[i].type = i % EVERY == 50 ? "Conv" : "Relu";
+        operators[i].per_sample[0].flops = i % EVERY == 50 ? 1e9 + (double)i : (double)i;
+    }
+    mdot_job *job = predict_make_job(operators, COUNT);
+    rt_job_tensors tensors = write_rows(job, CAPACITY, READS_POSITION | READS_COUNT);
+    size_t alone = 0;
+    for (size_t r = 0; r < tensors.row_count; r++) {
+        if (load[r][0] < 1e9f) continue;
+        assert_true(count[r] == 1);
+        assert_int_equal((int)position[r][0] % EVERY, 50);
+        assert_int_equal(type[r], job->operators[50].traits.number);
+        alone++;
+    }
+    assert_int_equal(alone, COUNT / EVERY);
+    mdot_job_destroy(job);
+}
+
+static void merged_row_is_described_by_its_most_expensive_operator(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[5];
+    for (size_t i = 0; i < 5; i++) operators[i] = predict_operator(i == 3 ? 300 : i);
+    mdot_job *job = predict_make_job(operators, 5);
+    rt_job_tensors tensors = write_rows(job, 1, READS_POSITION | READS_COUNT);
+    assert_int_equal(tensors.row_count, 1);
+    assert_int_equal(type[0], job->operators[3].traits.number);
+    assert_true(setting[0][MDOT_SETTING_KERNEL_H] == 3);
+    assert_true(position[0][0] == 3);
+    assert_true(count[0] == 5);
+    mdot_job_destroy(job);
+}
+
+static void equal_costs_are_merged_evenly(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(5000, 1);
+    rt_job_tensors tensors = write_rows(job, MAX_ROWS, READS_POSITION | READS_COUNT);
+    assert_int_equal(tensors.row_count, 1000);
+    for (size_t r = 0; r < tensors.row_count; r++) assert_true(count[r] == 5);
+    mdot_job_destroy(job);
+}
+
+static void job_without_any_load_is_shortened_too(void **state)
+{
+    (void)state;
+    static mdot_job_operator operators[50];
+    for (size_t i = 0; i < 50; i++)
+        operators[i] = (mdot_job_operator){.struct_size = sizeof(mdot_job_operator), .type = "Relu", .known = true};
+    mdot_job *job = predict_make_job(operators, 50);
+    rt_job_tensors tensors = write_rows(job, 8, READS_POSITION | READS_COUNT);
+    assert_true(tensors.row_count >= 1 && sum_counts(&tensors) == 50);
+    mdot_job_destroy(job);
+}
+
+/* Beyond what an f32 holds in whole numbers, and as large as a job may be. */
+static void largest_loads_stay_finite(void **state)
+{
+    (void)state;
+    static mdot_job_operator operators[300];
+    for (size_t i = 0; i < 300; i++) {
+        operators[i] = predict_operator(i);
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
+            operators[i].per_step[phase].bytes_read = RT_JOB_MAX_COUNT - (double)i;
+    }
+    mdot_job *job = predict_make_job(operators, 300);
+    for (unsigned reads = 0; reads <= READS_COUNT; reads += READS_COUNT) {
+        rt_job_tensors tensors = write_rows(job, 7, reads);
+        assert_loads_kept(job, &tensors);
+    }
+    mdot_job_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(settings_that_no_operator_has_are_cut),
+        cmocka_unit_test(bag_has_a_row_for_each_kind_in_order_of_appearance),
+        cmocka_unit_test(bag_without_counts_has_sums),
+        cmocka_unit_test(sequence_has_a_row_for_each_operator),
+        cmocka_unit_test(entry_without_rows_gets_none),
+        cmocka_unit_test(shortened_job_keeps_its_loads_at_any_capacity),
+        cmocka_unit_test(job_of_20000_operators_fills_the_largest_bucket),
+        cmocka_unit_test(expensive_operators_are_left_alone),
+        cmocka_unit_test(merged_row_is_described_by_its_most_expensive_operator),
+        cmocka_unit_test(equal_costs_are_merged_evenly),
+        cmocka_unit_test(job_without_any_load_is_shortened_too),
+        cmocka_unit_test(largest_loads_stay_finite),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

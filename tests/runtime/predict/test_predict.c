@@ -1,0 +1,560 @@
+/* test_predict.c — predictions through compiled predictors whose answers have a closed form: values, warnings, many at
+ * once, and what is refused. */
+#include "mdot/mdotjob.h"
+#include "runtime/core/predictor.h"
+#include "runtime/predict/predict.h"
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SIZED .struct_size = sizeof(mdot_configuration)
+
+/* ---- Values ------------------------------------------------------------------------------------------------------ */
+
+/* 5 and 20 rows: the small bucket and the large one. */
+static void times_are_the_predictors(void **state)
+{
+    (void)state;
+    for (size_t count = 5; count <= 20; count += 15) {
+        mdot_job *job = predict_job(count, count);
+        static const char *const gpus[] = {"RTX-3090", "h200"};
+        for (int64_t batch = 1; batch <= 1000; batch *= 10) {
+            for (int i = 0; i < 2; i++) {
+                mdot_configuration c = predict_configuration(batch, gpus[i]);
+                mdot_prediction p = predict_one(&predict_bandwidth, job, &c);
+                double ms = predict_bandwidth_ms(job, &c);
+                predict_assert_close(p.step_ms, ms);
+                predict_assert_close(p.lower_ms, ms / 2);
+                predict_assert_close(p.upper_ms, ms * 2);
+                assert_int_equal(predict_warnings(p), 0);
+                assert_true(p.fits);
+                assert_true(p.peak_memory_bytes > 0);
+            }
+        }
+        mdot_job_destroy(job);
+    }
+}
+
+static void equal_operators_count_as_often_as_they_occur(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(20 * PREDICT_LARGE_BUCKET, 7);
+    mdot_configuration c = predict_configuration(16, "V100");
+    mdot_prediction p = predict_one(&predict_bandwidth, job, &c);
+    predict_assert_close(p.step_ms, predict_bandwidth_ms(job, &c));
+    assert_int_equal(predict_warnings(p), 0);
+    mdot_job_destroy(job);
+}
+
+static void long_bag_is_shortened_and_keeps_its_loads(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(20000, 20000);
+    mdot_configuration c = predict_configuration(4, "A100");
+    mdot_prediction p = predict_one(&predict_bandwidth, job, &c);
+    predict_assert_close(p.step_ms, predict_bandwidth_ms(job, &c));
+    assert_int_equal(predict_warnings(p), MDOT_WARN_SHORTENED);
+    mdot_job_destroy(job);
+}
+
+static void sequence_comes_in_order(void **state)
+{
+    (void)state;
+    predict_fixture order = {0};
+    predict_open(&order, predict_order_model());
+    mdot_job *job = predict_job(11, 3);
+    double sum = 0;
+    for (size_t i = 0; i < 11; i++)
+        sum += (double)(i + 1) * predict_operator(i % 3).per_sample[MDOT_PHASE_FORWARD].bytes_written;
+    mdot_configuration c = predict_configuration(1, "A100");
+    mdot_prediction p = predict_one(&order, job, &c);
+    predict_assert_close(p.lower_ms, 1e-6 * sum);
+    predict_assert_close(p.step_ms, 2e-6 * sum);
+    predict_assert_close(p.upper_ms, 3e-6 * sum);
+    assert_int_equal(predict_warnings(p), 0);
+    mdot_job_destroy(job);
+    job = predict_job(PREDICT_LARGE_BUCKET + 1, 3);
+    assert_int_equal(predict_warnings(predict_one(&order, job, &c)), MDOT_WARN_SHORTENED);
+    mdot_job_destroy(job);
+    predict_close(&order);
+}
+
+static int64_t type_number(const char *type)
+{
+    mdot_operator_traits traits;
+    assert_int_equal(mdot_operator_traits_find(type, &traits), MDOT_OK);
+    return traits.number;
+}
+
+static void types_and_settings_reach_the_predictor(void **state)
+{
+    (void)state;
+    predict_fixture settings = {0};
+    predict_open(&settings, predict_settings_model());
+    mdot_job *job = predict_job(6, 6);
+    mdot_configuration c = predict_configuration(1, "A100");
+    mdot_prediction p = predict_one(&settings, job, &c);
+    predict_assert_close(p.lower_ms,
+                         1e-3 * (1 + 2 * (double)(type_number("Conv") + type_number("Relu") + type_number("Add"))));
+    predict_assert_close(p.step_ms, 1e-3 * (1 + 2 * 3));
+    predict_assert_close(p.upper_ms, 1e-3 * (1 + 6));
+    mdot_job_destroy(job);
+    predict_close(&settings);
+}
+
+/* As a predictor made before the types and settings that are used here were appended. */
+/* Each number of the configuration has a place of its own: contract of the input `configuration`. */
+static void configuration_reaches_the_predictor(void **state)
+{
+    (void)state;
+    static const float weights[8 * 3] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 2, 0, 0, 4, 0, 0, 8, 0, 0, 16, 0, 0, 32};
+    static const float base[3] = {1, 1, 1};
+    const int64_t first = 0;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, "8");
+    onnx_initializer(b, "weights", MDOT_DTYPE_F32, "8,3", weights);
+    onnx_initializer(b, "base", MDOT_DTYPE_F32, "3", base);
+    onnx_initializer(b, "first", MDOT_DTYPE_I64, "1", &first);
+    onnx_node(b, "Unsqueeze", "configuration,first", "row");
+    onnx_node(b, "MatMul", "row,weights", "product");
+    onnx_node(b, "Squeeze", "product,first", "squeezed");
+    onnx_node(b, "Add", "squeezed,base", "step_ms");
+    onnx_output(b, "step_ms");
+    predict_fixture f = {0};
+    predict_open(&f, b);
+    static const struct {
+        mdot_configuration c;
+        double batch, gpus, flags;
+    } cases[] = {
+        {{SIZED, 7, "T4", NULL, 0, MDOT_PRECISION_FP32, MDOT_LAYOUT_NCHW, MDOT_OPTIMIZER_SGD}, 7, 1, 1},
+        {{SIZED, 1, "T4", NULL, 4, MDOT_PRECISION_TF32, MDOT_LAYOUT_NHWC, MDOT_OPTIMIZER_ADAM}, 1, 4, 2 + 8 + 16},
+        {{SIZED, 1 << 24, "T4", NULL, 1, MDOT_PRECISION_AMP, MDOT_LAYOUT_NCHW, MDOT_OPTIMIZER_ADAMW},
+         1 << 24,
+         1,
+         4 + 32},
+    };
+    mdot_job *job = predict_job(3, 3);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_prediction p = predict_one(&f, job, &cases[i].c);
+        predict_assert_close(p.lower_ms, cases[i].batch + 1);
+        predict_assert_close(p.step_ms, cases[i].gpus + 1);
+        predict_assert_close(p.upper_ms, cases[i].flags + 1);
+    }
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+/* ---- Warnings ---------------------------------------------------------------------------------------------------- */
+
+static mdot_job *job_of_one(const char *type, bool known)
+{
+    mdot_job_operator op = predict_operator(0);
+    op.type = type;
+    op.known = known;
+    return predict_make_job(&op, 1);
+}
+
+static void unknown_operators_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        bool known;
+        uint32_t warnings;
+    } cases[] = {{"Conv", true, 0},
+                 {"Conv", false, MDOT_WARN_UNKNOWN_OPERATOR},
+                 {"QuantumConv", true, MDOT_WARN_UNKNOWN_OPERATOR},
+                 {"?", true, MDOT_WARN_UNKNOWN_OPERATOR}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_job *job = job_of_one(cases[i].type, cases[i].known);
+        mdot_configuration c = predict_configuration(1, "T4");
+        assert_int_equal(predict_warnings(predict_one(&predict_bandwidth, job, &c)), cases[i].warnings);
+        mdot_job_destroy(job);
+    }
+}
+
+static void what_the_predictor_calls_outside_is_told(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    mdot_configuration c = predict_configuration(1000, "T4");
+    assert_int_equal(predict_warnings(predict_one(&predict_bandwidth, job, &c)), 0);
+    c.batch = 1001;
+    assert_int_equal(predict_warnings(predict_one(&predict_bandwidth, job, &c)), MDOT_WARN_OUTSIDE_TRAINING);
+    mdot_job_destroy(job);
+}
+
+static void answer_of_the_cpu_for_a_failed_gpu_is_told(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    mdot_configuration c = predict_configuration(1, "T4");
+    predict_bandwidth.context->device_error.status = MDOT_DEVICE; /* as run.c leaves it: test_runtime_cuda.c */
+    assert_int_equal(predict_warnings(predict_one(&predict_bandwidth, job, &c)), MDOT_WARN_FALLBACK);
+    predict_bandwidth.context->device_error.status = MDOT_OK;
+    assert_int_equal(predict_warnings(predict_one(&predict_bandwidth, job, &c)), 0);
+    mdot_job_destroy(job);
+}
+
+static void job_that_is_too_large_does_not_fit(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    mdot_configuration c = predict_configuration(1, "RTX-3090");
+    assert_true(predict_one(&predict_bandwidth, job, &c).fits);
+    c.batch = 1 << 24; /* the least that the three results need is 12 kB a sample */
+    mdot_prediction p = predict_one(&predict_bandwidth, job, &c);
+    assert_false(p.fits);
+    assert_true(p.peak_memory_bytes > UINT64_C(12000) << 24);
+    mdot_job_destroy(job);
+}
+
+/* ---- Many at once ------------------------------------------------------------------------------------------------ */
+
+enum { PAIRS = 150 }; /* more than one run takes */
+
+static void fill_configurations(mdot_configuration *c)
+{
+    static const char *const gpus[] = {"T4", "V100", "A100", "H100", "RTX-4090"};
+    for (int i = 0; i < PAIRS; i++) c[i] = predict_configuration(1 + 7 * i, gpus[i % 5]);
+}
+
+static void assert_equal_predictions(const mdot_prediction *a, const mdot_prediction *b)
+{
+    assert_true(a->step_ms == b->step_ms && a->lower_ms == b->lower_ms && a->upper_ms == b->upper_ms);
+    assert_true(a->peak_memory_bytes == b->peak_memory_bytes && a->fits == b->fits && a->warnings == b->warnings);
+}
+
+static void sweep_gives_what_single_calls_give(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(17, 17);
+    mdot_configuration c[PAIRS];
+    fill_configurations(c);
+    mdot_prediction p[PAIRS] = {MDOT_INIT(mdot_prediction)};
+    mdot_error err = {0};
+    if (mdot_sweep(predict_bandwidth.context, job, c, PAIRS, p, &err) != MDOT_OK) fail_msg("%s", err.message);
+    for (int i = 0; i < PAIRS; i++) {
+        mdot_prediction single = predict_one(&predict_bandwidth, job, &c[i]);
+        assert_equal_predictions(&p[i], &single);
+    }
+    mdot_job_destroy(job);
+}
+
+static void many_pairs_give_what_single_calls_give(void **state)
+{
+    (void)state;
+    mdot_job *jobs[3] = {predict_job(4, 4), predict_job(30, 9), predict_job(100, 100)};
+    const mdot_job *of_pair[PAIRS];
+    mdot_configuration c[PAIRS];
+    fill_configurations(c);
+    for (int i = 0; i < PAIRS; i++) of_pair[i] = jobs[i < 100 ? i / 40 : i % 3]; /* runs of one job, then alternating */
+    mdot_prediction p[PAIRS] = {MDOT_INIT(mdot_prediction)};
+    mdot_error err = {0};
+    if (mdot_predict_many(predict_bandwidth.context, of_pair, c, PAIRS, p, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    for (int i = 0; i < PAIRS; i++) {
+        mdot_prediction single = predict_one(&predict_bandwidth, of_pair[i], &c[i]);
+        assert_equal_predictions(&p[i], &single);
+    }
+    for (int i = 0; i < 3; i++) mdot_job_destroy(jobs[i]);
+}
+
+static void none_at_all_is_fine(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(2, 2);
+    assert_int_equal(mdot_predict_many(predict_bandwidth.context, NULL, NULL, 0, NULL, NULL), MDOT_OK);
+    assert_int_equal(mdot_sweep(predict_bandwidth.context, job, NULL, 0, NULL, NULL), MDOT_OK);
+    mdot_job_destroy(job);
+}
+
+/* ---- GPUs ------------------------------------------------------------------------------------------------------- */
+
+static void figures_stand_for_a_name(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(9, 9);
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
+    mdot_configuration named = predict_configuration(4, "A100"), figured = predict_configuration(4, NULL);
+    figured.gpu_spec = &gpu;
+    mdot_prediction a = predict_one(&predict_bandwidth, job, &named),
+                    b = predict_one(&predict_bandwidth, job, &figured);
+    assert_equal_predictions(&a, &b);
+    gpu.name = NULL; /* a card that nobody has named, */
+    gpu.memory_gbps /= 4;
+    gpu.memory_gib = 1e-3; /* and with little memory */
+    b = predict_one(&predict_bandwidth, job, &figured);
+    predict_assert_close(b.step_ms, 4 * a.step_ms);
+    assert_int_equal(b.peak_memory_bytes, a.peak_memory_bytes);
+    assert_true(a.fits && !b.fits);
+    mdot_job_destroy(job);
+}
+
+/* As many names as there are places to remember them, each at another address, and more. */
+static void every_pair_gets_its_own_gpu(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000 };
+    static char names[COUNT][24];
+    static mdot_configuration c[COUNT];
+    static mdot_prediction p[COUNT];
+    mdot_job *job = predict_job(9, 9);
+    size_t known = 0;
+    while (mdot_gpu_names()[known] != NULL) known++;
+    for (size_t i = 0; i < COUNT; i++) {
+        snprintf(names[i], sizeof names[i], "%s", mdot_gpu_names()[i * 7 % known]);
+        c[i] = predict_configuration(1, names[i]);
+    }
+    p[0] = MDOT_INIT(mdot_prediction);
+    assert_int_equal(mdot_sweep(predict_bandwidth.context, job, c, COUNT, p, NULL), MDOT_OK);
+    for (size_t i = 0; i < COUNT; i++) predict_assert_close(p[i].step_ms, predict_bandwidth_ms(job, &c[i]));
+    mdot_job_destroy(job);
+}
+
+static void figures_that_are_none_are_refused_by_name(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    mdot_gpu known = MDOT_INIT(mdot_gpu), gpu;
+    assert_int_equal(mdot_gpu_find("T4", &known, NULL), MDOT_OK);
+    static const struct {
+        size_t at;
+        const char *name;
+    } columns[] = {
+#define COLUMN(field) {offsetof(mdot_gpu, field), #field},
+        RT_GPU_COLUMN_MAP(COLUMN)
+#undef COLUMN
+    };
+    static const double values[] = {0, -1, NAN, INFINITY};
+    mdot_configuration c = predict_configuration(1, NULL);
+    c.gpu_spec = &gpu;
+    for (size_t i = 0; i < RT_GPU_NUMBERS * 4; i++) {
+        bool may_be_zero = columns[i / 4].at >= offsetof(mdot_gpu, nvlink_gbps); /* came later */
+        if (may_be_zero && values[i % 4] == 0) continue;
+        gpu = known;
+        memcpy((char *)&gpu + columns[i / 4].at, &values[i % 4], sizeof values[0]);
+        mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
+        mdot_error err = {0};
+        assert_int_equal(mdot_predict(predict_bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.message, columns[i / 4].name));
+        assert_true(p.step_ms == -7);
+    }
+    gpu = known;
+    gpu.struct_size = 0;
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    mdot_error err = {0};
+    assert_int_equal(mdot_predict(predict_bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "the struct_size of a mdot_gpu is 0, not sizeof(mdot_gpu)");
+    gpu = known;
+    c.gpu = "T4";
+    assert_int_equal(mdot_predict(predict_bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "both gpu and gpu_spec"));
+    mdot_job_destroy(job);
+}
+
+/* ---- Refusals ---------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    mdot_configuration c;
+    const char *says;
+} wrong[] = {
+    {{SIZED, .batch = 0, .gpu = "T4"}, "batch is 0, not 1 to 16777216"},
+    {{SIZED, .batch = -3, .gpu = "T4"}, "batch is -3"},
+    {{SIZED, .batch = (1 << 24) + 1, .gpu = "T4"}, "batch is 16777217"},
+    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = -1}, "GPU count is -1"},
+    {{SIZED, .batch = 1, .gpu = "T4", .precision = (mdot_precision)6}, "precision 6"},
+    {{SIZED, .batch = 1, .gpu = "T4", .layout = (mdot_layout)2}, "layout 2"},
+    {{SIZED, .batch = 1, .gpu = "T4", .optimizer = (mdot_optimizer)3}, "optimizer 3"},
+    {{SIZED, .batch = 1, .gpu = "T4", .attention = (mdot_attention)2}, "attention 2"},
+    {{SIZED, .batch = 1, .gpu = "T4", .recompute = (mdot_recompute)3}, "recomputation 3"},
+    {{SIZED, .batch = 1, .gpu = "T4", .link = (mdot_link)3}, "link 3"},
+    {{SIZED, .batch = 1, .gpu = "T4", .compiled = 2}, "compiled is 2"},
+    {{SIZED, .batch = 1, .gpu = "T4", .compiled = 1, .torch = 112}, "PyTorch 1.12 has no torch.compile"},
+    {{SIZED, .batch = 1, .gpu = "T4", .accumulate = 65537}, "65537 passes"},
+    {{SIZED, .batch = 1, .gpu = "T4", .zero_stage = 4}, "stage 4"},
+    {{SIZED, .batch = 1, .gpu = "T4", .torch = 24}, "torch is 24, not 100 * major + minor"},
+    {{SIZED, .batch = 1, .gpu = "T4", .torch = 99}, "torch is 99"},
+    {{SIZED, .batch = 1, .gpu = "T4", .torch = 10000}, "torch is 10000"},
+    {{SIZED, .batch = 1, .gpu = "T4", .link_gbps = -1}, "link_gbps is -1"},
+    {{SIZED, .batch = 1, .gpu = "T4", .link_gbps = 1e-300}, "link_gbps is 1e-300, neither 0 nor 1e-06 to 1e+09"},
+    {{SIZED, .batch = 1, .gpu = "T4", .link_gbps = 9e-7}, "link_gbps is 9e-07"},
+    {{SIZED, .batch = 1, .gpu = "T4", .network_gbps = 1.1e9}, "network_gbps is 1.1e+09"},
+    {{SIZED, .batch = 1, .gpu = "T4", .network_gbps = NAN}, "network_gbps is nan"},
+    {{SIZED, .batch = 1, .gpu = "T4", .network_gbps = INFINITY}, "network_gbps is inf"},
+    {{SIZED, .batch = 1, .gpu = "T4", .link = MDOT_LINK_PCIE, .link_gbps = 5}, "both link and link_gbps"},
+    {{SIZED, .batch = 1, .gpu = "T4", .link = MDOT_LINK_NVLINK}, "T4 comes without NVLink"},
+    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 8, .tensor_parallel = 3}, "make 3 GPUs, not 8"},
+    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 2, .data_parallel = 4}, "make 4 GPUs, not 2"},
+    {{SIZED, .batch = 1, .gpu = "T4", .expert_parallel = 2}, "the job has no experts"},
+    {{SIZED, .batch = 4, .gpu = "T4", .micro_batches = 2}, "there is none"},
+    {{SIZED, .batch = 6, .gpu = "T4", .pipeline_parallel = 2, .micro_batches = 4}, "into 4 micro-batches"},
+    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 8, .node_count = 3}, "over 3 nodes"},
+    {{SIZED, .batch = 2, .gpu = "T4", .pipeline_parallel = 2},
+     "a pipeline of 2 stages needs as many blocks; the job has 0"},
+    {{SIZED, .batch = 1, .gpu = "T4", .tensor_parallel = 2}, "no matrix products that tensor parallelism could divide"},
+    {{SIZED, .batch = 1, .gpu = "T4", .recompute = MDOT_RECOMPUTE_BLOCKS}, "no blocks that could be recomputed"},
+    {{SIZED, .batch = 1, .gpu = "T5"}, "\"T5\""},
+    {{SIZED, .batch = 1, .gpu = NULL}, "no name"},
+};
+enum { WRONG_COUNT = sizeof wrong / sizeof *wrong };
+
+static void wrong_configurations_are_refused_by_name(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    for (size_t i = 0; i < WRONG_COUNT; i++) {
+        mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
+        mdot_error err = {0};
+        assert_int_equal(mdot_predict(predict_bandwidth.context, job, &wrong[i].c, &p, &err), MDOT_INVALID_ARGUMENT);
+        if (strstr(err.message, wrong[i].says) == NULL) fail_msg("case %zu: \"%s\"", i, err.message);
+        assert_true(p.step_ms == -7);
+        assert_int_equal(mdot_predict(predict_bandwidth.context, job, &wrong[i].c, &p, NULL), MDOT_INVALID_ARGUMENT);
+    }
+    mdot_job_destroy(job);
+}
+
+/* Pairs around the wrong one, of its job and of another. */
+static void a_wrong_pair_leaves_the_others_answered(void **state)
+{
+    (void)state;
+    enum { COUNT = 5 };
+    mdot_job *job = predict_job(3, 3), *other = predict_job(4, 4);
+    const mdot_job *jobs[COUNT] = {job, job, job, other, job};
+    for (size_t i = 0; i < WRONG_COUNT + 1; i++) {
+        mdot_configuration c[COUNT];
+        mdot_prediction p[COUNT] = {{.struct_size = sizeof(mdot_prediction)}}, s[COUNT];
+        mdot_error err = {0};
+        for (int k = 0; k < COUNT; k++) {
+            c[k] = predict_configuration(k + 1, "T4");
+            p[k].step_ms = -7;
+        }
+        memcpy(s, p, sizeof s);
+        if (i < WRONG_COUNT) c[2] = wrong[i].c;
+        jobs[2] = i < WRONG_COUNT ? job : NULL;
+        assert_int_equal(mdot_predict_many(predict_bandwidth.context, jobs, c, COUNT, p, &err), MDOT_INVALID_ARGUMENT);
+        if (strstr(err.message, "pair 2: ") == NULL) fail_msg("%s", err.message);
+        for (int k = 0; k < COUNT; k++) {
+            assert_int_equal(p[k].status, k == 2 ? MDOT_INVALID_ARGUMENT : MDOT_OK);
+            if (k == 2) {
+                assert_true(p[k].step_ms == 0 && p[k].warnings == 0);
+            } else {
+                assert_true(p[k].step_ms == predict_one(&predict_bandwidth, jobs[k], &c[k]).step_ms);
+            }
+        }
+        if (i == WRONG_COUNT) break;
+        assert_int_equal(mdot_sweep(predict_bandwidth.context, job, c, COUNT, s, &err), MDOT_INVALID_ARGUMENT);
+        assert_int_equal(s[2].status, MDOT_INVALID_ARGUMENT);
+        assert_true(s[4].step_ms == p[4].step_ms);
+    }
+    mdot_job_destroy(job);
+    mdot_job_destroy(other);
+}
+
+static void every_pair_says_its_own_fault_and_the_call_the_first(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    mdot_configuration c[3] = {predict_configuration(0, "T4"), predict_configuration(1, "T5"),
+                               predict_configuration(1, "T4")};
+    mdot_prediction p[3] = {{.struct_size = sizeof(mdot_prediction)}};
+    mdot_error err = {0};
+    assert_int_equal(mdot_sweep(predict_bandwidth.context, job, c, 3, p, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "pair 0: the batch is 0"));
+    assert_int_equal(p[0].status, MDOT_INVALID_ARGUMENT);
+    assert_int_equal(p[1].status, MDOT_INVALID_ARGUMENT);
+    assert_int_equal(p[2].status, MDOT_OK);
+    assert_true(p[2].step_ms > 0);
+    mdot_job_destroy(job);
+}
+
+static void missing_arguments_are_refused(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    mdot_configuration c = predict_configuration(1, "T4");
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    assert_int_equal(mdot_predict(NULL, job, &c, &p, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_predict(predict_bandwidth.context, NULL, &c, &p, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_predict(predict_bandwidth.context, job, NULL, &p, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_predict(predict_bandwidth.context, job, &c, NULL, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_predict_many(predict_bandwidth.context, NULL, &c, 1, &p, NULL), MDOT_INVALID_ARGUMENT);
+    mdot_job_destroy(job);
+}
+
+/* A predictor that divides by the batch less three. */
+static void answers_that_are_no_times_are_errors(void **state)
+{
+    (void)state;
+    static const float three = 3, quantiles[3] = {1, 1, 1};
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, "8");
+    const int64_t from = 0, to = 1;
+    onnx_initializer(b, "from", MDOT_DTYPE_I64, "1", &from);
+    onnx_initializer(b, "to", MDOT_DTYPE_I64, "1", &to);
+    onnx_initializer(b, "three", MDOT_DTYPE_F32, "1", &three);
+    onnx_initializer(b, "quantiles", MDOT_DTYPE_F32, "3", quantiles);
+    onnx_node(b, "Slice", "configuration,from,to", "batch");
+    onnx_node(b, "Sub", "batch,three", "less");
+    onnx_node(b, "Div", "quantiles,less", "step_ms");
+    onnx_output(b, "step_ms");
+    predict_fixture f = {0};
+    predict_open(&f, b);
+    mdot_job *job = predict_job(3, 3);
+    for (int64_t batch = 1; batch <= 3; batch++) { /* negative, negative, infinite */
+        mdot_configuration c = predict_configuration(batch, "T4");
+        mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
+        mdot_error err = {0};
+        assert_int_equal(mdot_predict(f.context, job, &c, &p, &err), MDOT_MALFORMED);
+        assert_non_null(strstr(err.message, "which are no times"));
+        assert_true(p.step_ms == -7);
+    }
+    mdot_configuration c[3] = {predict_configuration(5, "T4"), predict_configuration(3, "T4"),
+                               predict_configuration(4, "T4")};
+    mdot_prediction p[3] = {{.struct_size = sizeof(mdot_prediction)}};
+    mdot_error err = {0};
+    predict_assert_close(predict_one(&f, job, &c[2]).step_ms, 1);
+    assert_int_equal(mdot_sweep(f.context, job, c, 3, p, &err), MDOT_MALFORMED);
+    assert_non_null(strstr(err.message, "pair 1: "));
+    assert_int_equal(p[1].status, MDOT_MALFORMED);
+    predict_assert_close(p[0].step_ms, 0.5);
+    predict_assert_close(p[2].step_ms, 1);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(times_are_the_predictors),
+        cmocka_unit_test(equal_operators_count_as_often_as_they_occur),
+        cmocka_unit_test(long_bag_is_shortened_and_keeps_its_loads),
+        cmocka_unit_test(sequence_comes_in_order),
+        cmocka_unit_test(types_and_settings_reach_the_predictor),
+        cmocka_unit_test(configuration_reaches_the_predictor),
+        cmocka_unit_test(unknown_operators_are_told),
+        cmocka_unit_test(what_the_predictor_calls_outside_is_told),
+        cmocka_unit_test(answer_of_the_cpu_for_a_failed_gpu_is_told),
+        cmocka_unit_test(job_that_is_too_large_does_not_fit),
+        cmocka_unit_test(sweep_gives_what_single_calls_give),
+        cmocka_unit_test(many_pairs_give_what_single_calls_give),
+        cmocka_unit_test(none_at_all_is_fine),
+        cmocka_unit_test(figures_stand_for_a_name),
+        cmocka_unit_test(every_pair_gets_its_own_gpu),
+        cmocka_unit_test(figures_that_are_none_are_refused_by_name),
+        cmocka_unit_test(wrong_configurations_are_refused_by_name),
+        cmocka_unit_test(a_wrong_pair_leaves_the_others_answered),
+        cmocka_unit_test(every_pair_says_its_own_fault_and_the_call_the_first),
+        cmocka_unit_test(missing_arguments_are_refused),
+        cmocka_unit_test(answers_that_are_no_times_are_errors),
+    };
+    return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
+}

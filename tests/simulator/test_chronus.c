@@ -1,0 +1,260 @@
+/* test_chronus.c — leases: what the program finds that filling by deadline does not, and that no guarantee is broken.
+ * */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "simulator/core/random.h"
+#include "simulator/estimate/estimators.h"
+#include "simulator/input/input.h"
+#include "simulator/policy/policies.h"
+#include "simulator/solve/leases.h"
+#include "simulator/solve/linear.h"
+#include "tests/simulator/support/workloads.h"
+
+#define LEASE_S 1200.
+
+#define NEEDS_SOLVER                                                                                                   \
+    do {                                                                                                               \
+        if (!sc_linear_solves_whole()) {                                                                               \
+            print_message("built without a solver of programs in whole numbers\n");                                    \
+            skip();                                                                                                    \
+        }                                                                                                              \
+    } while (0)
+
+/* ---- The program ------------------------------------------------------------------------------------------------- */
+
+static void whole_columns_are_whole(void **state)
+{
+    (void)state;
+    sc_linear *l;
+    double values[2], cost;
+    mdot_error err = {0};
+    assert_int_equal(sc_linear_create(&l, NULL), MDOT_OK);
+    /* most of 5 x + 4 y with 6 x + 4 y <= 24, x + 2 y <= 6: 21 at (3, 1.5), whole 20 at (4, 0) */
+    size_t x = sc_linear_add_whole_column(l, -5, 0, 10), y = sc_linear_add_whole_column(l, -4, 0, 10);
+    size_t first = sc_linear_add_row(l, -INFINITY, 24), second = sc_linear_add_row(l, -INFINITY, 6);
+    sc_linear_add_term(l, first, x, 6);
+    sc_linear_add_term(l, first, y, 4);
+    sc_linear_add_term(l, second, x, 1);
+    sc_linear_add_term(l, second, y, 2);
+    if (sc_linear_solves_whole()) {
+        assert_int_equal(sc_linear_solve(l, 10, values, &cost, &err), MDOT_OK);
+        assert_true(values[0] == 4 && values[1] == 0 && cost == -20);
+        size_t third = sc_linear_add_row(l, 21, INFINITY); /* 5 x + 4 y >= 21 */
+        sc_linear_add_term(l, third, x, 5);
+        sc_linear_add_term(l, third, y, 4);
+        assert_int_equal(sc_linear_solve(l, 10, values, &cost, &err), MDOT_OUT_OF_RANGE);
+    } else {
+        assert_int_equal(sc_linear_solve(l, 10, values, &cost, &err), MDOT_UNSUPPORTED);
+    }
+    sc_linear_destroy(l);
+}
+
+enum { MOST_UNTIL = 4, MOST_JOBS = 4 };
+
+/* Whether all jobs from `job` on find leases in what is left: every choice tried. */
+static bool can_run(const sc_lease_job *jobs, size_t count, int *left)
+{
+    if (count == 0) return true;
+    for (unsigned set = 0; set < 1u << jobs->until; set++) {
+        if ((size_t)__builtin_popcount(set) != jobs->needed) continue;
+        bool fits = true;
+        for (size_t t = 0; t < jobs->until; t++) {
+            if ((set >> t & 1) == 0) continue;
+            left[t] -= jobs->gpus;
+            fits &= left[t] >= 0;
+        }
+        fits = fits && can_run(jobs + 1, count - 1, left);
+        for (size_t t = 0; t < jobs->until; t++)
+            if ((set >> t & 1) != 0) left[t] += jobs->gpus;
+        if (fits) return true;
+    }
+    return false;
+}
+
+static void the_program_finds_leases_where_there_are_some(void **state)
+{
+    (void)state;
+    NEEDS_SOLVER;
+    uint64_t seed = 5;
+    size_t found = 0;
+    for (int round = 0; round < 200; round++) {
+        sc_lease_job jobs[MOST_JOBS];
+        unsigned char memory[MOST_JOBS][MOST_UNTIL], *runs[MOST_JOBS];
+        int left[MOST_UNTIL] = {4, 4, 4, 4};
+        for (size_t i = 0; i < MOST_JOBS; i++) {
+            jobs[i].gpus = 1 + (int)(sc_random_next(&seed) % 4);
+            jobs[i].until = 1 + sc_random_next(&seed) % MOST_UNTIL;
+            jobs[i].needed = 1 + sc_random_next(&seed) % jobs[i].until;
+            runs[i] = memory[i];
+        }
+        mdot_status status = sc_leases_solve(jobs, MOST_JOBS, 4, 10, runs, NULL);
+        assert_int_equal(status, can_run(jobs, MOST_JOBS, left) ? MDOT_OK : MDOT_OUT_OF_RANGE);
+        for (size_t i = 0; status == MDOT_OK && i < MOST_JOBS; i++) {
+            size_t got = 0;
+            for (size_t t = 0; t < jobs[i].until; t++) {
+                got += runs[i][t];
+                left[t] -= runs[i][t] * jobs[i].gpus;
+                assert_true(left[t] >= 0);
+            }
+            assert_int_equal(got, jobs[i].needed);
+        }
+        found += status == MDOT_OK;
+    }
+    assert_true(found > 20 && found < 180);
+}
+
+/* ---- The policy -------------------------------------------------------------------------------------------------- */
+
+static bool is_met(const sc_workload *w, const sc_result *r, size_t job)
+{
+    return r->states[job].end_s <= w->jobs[job].deadline_s + 1e-6;
+}
+
+/* Two leases of 4 GPUs. By deadline and in order of arrival, the jobs of 1 and 2 GPUs take the first, that of 3 the
+ * second, and there is no room for another of 2; 1 and 3 leave it. */
+static void the_program_guarantees_more_than_filling_by_deadline(void **state)
+{
+    (void)state;
+    NEEDS_SOLVER;
+    static const double jobs[][3] = {{0, 1, LEASE_S}, {0, 2, LEASE_S}, {0, 3, LEASE_S}, {0, 2, LEASE_S}};
+    sc_workload w = workload_make(jobs, 4);
+    for (size_t i = 0; i < 4; i++) w.jobs[i].deadline_s = 2 * LEASE_S;
+    sc_result r = workload_run(&w, 4, "chronus", NULL, SC_ERRORS_SCALE);
+    for (size_t i = 0; i < 4; i++)
+        if (!is_met(&w, &r, i)) fail_msg("job %zu ends at %g", i, r.states[i].end_s);
+    sc_result_free(&r);
+    sc_workload_free(&w);
+}
+
+/* Jobs that have leases, since their deadlines were made of some. */
+static sc_workload make_feasible(uint64_t seed, double restart_s)
+{
+    enum { GPUS = 4, LEASES = 5, JOBS = 8 };
+    double jobs[JOBS][3], deadlines_s[JOBS];
+    int left[LEASES] = {GPUS, GPUS, GPUS, GPUS, GPUS};
+    size_t count = 0;
+    for (int attempt = 0; attempt < JOBS; attempt++) {
+        int gpus = 1 + (int)(sc_random_next(&seed) % 3);
+        size_t needed = 0, last = 0;
+        for (size_t t = 0; t < LEASES; t++) {
+            if (left[t] < gpus || sc_random_next(&seed) % 2 == 0) continue;
+            left[t] -= gpus;
+            last = t;
+            needed++;
+        }
+        if (needed == 0) continue;
+        double tail_s = (double)(sc_random_next(&seed) % 1000);
+        jobs[count][0] = 0;
+        jobs[count][1] = gpus;
+        jobs[count][2] = (double)needed * (LEASE_S - restart_s) - tail_s;
+        deadlines_s[count++] = (double)(last + 1) * LEASE_S - tail_s;
+    }
+    sc_workload w = workload_make((const double(*)[3])jobs, count);
+    for (size_t i = 0; i < count; i++) w.jobs[i].deadline_s = deadlines_s[i];
+    return w;
+}
+
+static void who_can_be_guaranteed_is_and_ends_in_time(void **state)
+{
+    (void)state;
+    NEEDS_SOLVER;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        sc_run_options options = {.restart = {.base_s = seed % 2 == 0 ? 0 : 40, .first = true}};
+        sc_workload w = make_feasible(seed, options.restart.base_s);
+        sc_cluster pool;
+        sc_estimator oracle = sc_estimator_oracle();
+        const sc_policy *policy;
+        sc_result r;
+        mdot_error err = {0};
+        assert_int_equal(sc_policy_find("chronus", &policy, NULL), MDOT_OK);
+        assert_int_equal(sc_cluster_make_pool(4, &pool, NULL), MDOT_OK);
+        if (sc_simulate(&w, &pool, policy, &oracle, &options, &r, &err) != MDOT_OK) fail_msg("%s", err.message);
+        assert_int_equal(r.notes, 0);
+        for (size_t i = 0; i < w.job_count; i++)
+            if (!is_met(&w, &r, i))
+                fail_msg("seed %d: job %zu ends at %g, not by %g", (int)seed, i, r.states[i].end_s,
+                         w.jobs[i].deadline_s);
+        sc_result_free(&r);
+        sc_cluster_free(&pool);
+        sc_workload_free(&w);
+    }
+}
+
+static void who_is_guaranteed_first_keeps_its_leases(void **state)
+{
+    (void)state;
+    /* one GPU: the first job needs all leases until its deadline, a second one's would take them */
+    static const double jobs[][3] = {{0, 1, 3 * LEASE_S}, {10, 1, 100}, {20, 1, 100}};
+    sc_workload w = workload_make(jobs, 3);
+    w.jobs[0].deadline_s = 3 * LEASE_S;
+    w.jobs[1].deadline_s = 2000;
+    sc_result r = workload_run(&w, 1, "chronus", NULL, SC_ERRORS_SCALE);
+    assert_true(r.states[0].end_s == 3 * LEASE_S && r.states[0].preemptions == 0);
+    assert_true(r.states[1].start_s >= 3 * LEASE_S && r.states[2].start_s >= 3 * LEASE_S);
+    sc_result_free(&r);
+    sc_workload_free(&w);
+}
+
+static void what_is_left_goes_to_the_shortest(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 1, 5000}, {1, 1, 3000}, {2, 1, 100}};
+    sc_workload w = workload_make(jobs, 3);
+    sc_result r = workload_run(&w, 1, "chronus", NULL, SC_ERRORS_SCALE);
+    /* the first holds its lease, at whose end the shortest one comes */
+    assert_true(r.states[0].start_s == 0 && r.states[0].preemptions == 1);
+    assert_true(r.states[2].start_s == LEASE_S && r.states[1].start_s == LEASE_S + 100);
+    sc_result_free(&r);
+    sc_workload_free(&w);
+}
+
+static size_t count_met(const sc_workload *w, const char *policy)
+{
+    sc_result r = workload_run(w, 8, policy, NULL, SC_ERRORS_SCALE);
+    size_t met = 0;
+    for (size_t i = 0; i < w->job_count; i++) met += r.states[i].phase == SC_DONE && is_met(w, &r, i);
+    sc_result_free(&r);
+    return met;
+}
+
+static void more_deadlines_are_met_than_by_edf(void **state)
+{
+    (void)state;
+    size_t chronus = 0, edf = 0;
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        sc_workload w = workload_random(24, 4, seed);
+        sc_cluster pool;
+        assert_int_equal(sc_cluster_make_pool(8, &pool, NULL), MDOT_OK);
+        for (size_t i = 0; i < w.job_count; i++) {
+            w.jobs[i].work *= 4;
+        }
+        sc_workload_give_deadlines(&w, &pool, 2, 6, seed);
+        chronus += count_met(&w, "chronus");
+        edf += count_met(&w, "edf");
+        sc_cluster_free(&pool);
+        sc_workload_free(&w);
+    }
+    if (chronus <= edf) fail_msg("%zu deadlines met, by EDF %zu", chronus, edf);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_columns_are_whole),
+        cmocka_unit_test(the_program_finds_leases_where_there_are_some),
+        cmocka_unit_test(the_program_guarantees_more_than_filling_by_deadline),
+        cmocka_unit_test(who_can_be_guaranteed_is_and_ends_in_time),
+        cmocka_unit_test(who_is_guaranteed_first_keeps_its_leases),
+        cmocka_unit_test(what_is_left_goes_to_the_shortest),
+        cmocka_unit_test(more_deadlines_are_met_than_by_edf),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,121 @@
+/* test_estimators.c — what policies are told of durations. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "simulator/estimate/estimators.h"
+#include "simulator/input/input.h"
+#include "tests/simulator/support/workloads.h"
+
+static void sigma_is_that_of_the_mean_error(void **state)
+{
+    (void)state;
+    static const double known[][2] = {{.1, .12468}, {.25, .30381}, {.5, .56317}, {.75, .76891}};
+    for (size_t i = 0; i < 4; i++) assert_true(fabs(sc_error_sigma(known[i][0]) - known[i][1]) < 1e-5);
+    assert_true(sc_error_sigma(0) < 1e-12);
+}
+
+static void errors_are_log_normal_with_median_one(void **state)
+{
+    (void)state;
+    enum { COUNT = 200000 };
+    sc_estimator e, again, other;
+    double sum = 0, below = 0;
+    bool differs = false;
+    assert_int_equal(sc_estimator_make_errors(COUNT, 0.25, 5, &e, NULL), MDOT_OK);
+    assert_int_equal(sc_estimator_make_errors(COUNT, 0.25, 5, &again, NULL), MDOT_OK);
+    assert_int_equal(sc_estimator_make_errors(COUNT, 0.25, 6, &other, NULL), MDOT_OK);
+    for (uint32_t job = 0; job < COUNT; job++) {
+        double factor = e.factor(e.self, NULL, job, 1);
+        assert_true(factor == again.factor(again.self, NULL, job, 1));
+        differs |= factor != other.factor(other.self, NULL, job, 1);
+        sum += fabs(factor - 1);
+        below += factor < 1;
+    }
+    assert_true(differs);
+    assert_true(fabs(sum / COUNT - 0.25) < 0.005); /* its deviation is below .001 */
+    assert_true(fabs(below / COUNT - 0.5) < 0.01);
+    sc_estimator_destroy(&e);
+    sc_estimator_destroy(&again);
+    sc_estimator_destroy(&other);
+}
+
+static void both_models_of_error(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 1, 100}};
+    sc_workload w = workload_make(jobs, 1);
+    sc_estimate e = {.workload = &w, .factors = (double[]){0.5}, .durations_s = (double[]){100}};
+    assert_true(sc_estimate_duration_s(&e, 0) == 50);
+    assert_true(sc_estimate_remaining_s(&e, 0, 20, 80) == 10);
+    assert_true(sc_estimate_speed(&e, 0, 0, 1) == 2);
+    e.errors = SC_ERRORS_TOTAL;
+    assert_true(sc_estimate_remaining_s(&e, 0, 80, 20) == 30);
+    assert_true(sc_estimate_remaining_s(&e, 0, 20, 80) == 0);
+    sc_workload_free(&w);
+}
+
+static void history_knows_the_mean_of_what_is_like_it(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 1, 100}, {0, 1, 200}, {0, 2, 600}, {0, 1, 50}, {0, 1, 50}, {0, 4, 50}};
+    sc_workload w = workload_make(jobs, 6);
+    for (size_t i = 0; i < 4; i++) w.jobs[i].group = strdup("anna");
+    w.jobs[5].group = strdup("anna");
+    sc_estimator e;
+    assert_int_equal(sc_estimator_make_history(&w, &e, NULL), MDOT_OK);
+    assert_true(e.factor(e.self, &w, 3, 50) == 3600.0 / 50);
+    e.learn(e.self, &w, 0, 100);
+    e.learn(e.self, &w, 1, 200);
+    e.learn(e.self, &w, 2, 600);
+    assert_true(e.factor(e.self, &w, 3, 50) == 3); /* group and width: 150 */
+    assert_true(e.factor(e.self, &w, 5, 50) == 6); /* group: 300 */
+    assert_true(e.factor(e.self, &w, 4, 50) == 6); /* all: 300 */
+    e.learn(e.self, &w, 4, 50);
+    assert_true(e.factor(e.self, &w, 4, 50) == 1);
+    sc_estimator_destroy(&e);
+    sc_workload_free(&w);
+}
+
+/* b is shorter in truth and believed to be longer. */
+static void a_belief_about_kinds_is_what_every_policy_goes_by(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 1, 100}, {0, 1, 100}};
+    static const char *const names[] = {"a", "b"}, *const policies[] = {"srsf", "srtf", "qssf", "smd"};
+    sc_workload w = workload_make(jobs, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(sc_workload_add_kind(&w, names[i], &w.jobs[i].kind, NULL), MDOT_OK);
+        w.kinds[i].speed[0][0] = i == 0 ? 1 : 2;
+    }
+    for (int believes = 0; believes < 2; believes++) {
+        for (uint32_t i = 0; i < 2; i++) {
+            w.kinds[i].has_belief = believes;
+            w.kinds[i].believed[0][0] = i == 0 ? 2 : 1;
+        }
+        for (size_t p = 0; p < 4; p++) {
+            sc_result r = workload_run(&w, 1, policies[p], NULL, SC_ERRORS_SCALE);
+            assert_true(r.states[0].end_s == (believes ? 100 : 150) && r.states[1].end_s == (believes ? 150 : 50));
+            sc_result_free(&r);
+        }
+    }
+    sc_workload_free(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sigma_is_that_of_the_mean_error),
+        cmocka_unit_test(errors_are_log_normal_with_median_one),
+        cmocka_unit_test(both_models_of_error),
+        cmocka_unit_test(history_knows_the_mean_of_what_is_like_it),
+        cmocka_unit_test(a_belief_about_kinds_is_what_every_policy_goes_by),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+/* test_experiment.c — mdot-figure4 and what it is made of: confidence bands, predictors' errors, and a small run whose
+ * files hold what the simulator says alone. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "simulator/estimate/estimators.h"
+#include "simulator/experiment/experiment.h"
+#include "tests/simulator/support/workloads.h"
+#include "tests/support/json.h"
+#include "tests/support/process.h"
+
+static int set_up(void **state)
+{
+    *state = process_make_folder();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    process_remove_folder(*state);
+    return 0;
+}
+
+static void bands_are_students(void **state)
+{
+    (void)state;
+    ex_band band = ex_band_of((const double[]){1, 2, 3, 4, 5}, 5);
+    /* standard error sqrt(2.5 / 5), t of 4 degrees of freedom 2.776 */
+    assert_true(band.mean == 3 && fabs(band.high - 3 - 2.776 * sqrt(.5)) < 1e-9);
+    assert_true(fabs(band.low + band.high - 6) < 1e-9);
+    band = ex_band_of((const double[]){7}, 1);
+    assert_true(band.mean == 7 && band.low == 7 && band.high == 7);
+    double many[40];
+    for (int i = 0; i < 40; i++) many[i] = i % 2;
+    band = ex_band_of(many, 40);
+    assert_true(fabs(band.high - .5 - 1.96 * sqrt(10. / 39 / 40)) < 1e-9);
+}
+
+static void predictions_are_factors_of_what_was_measured(void **state)
+{
+    ex_predictions p;
+    mdot_error err = {0};
+    char *path = workload_write_file(*state, "p.csv", "network,gpu,step_ms,mdot,mean\na,T4,20,10,15\nb,L4,20,30,15\n");
+    assert_int_equal(ex_predictions_read(path, &p, &err), MDOT_OK);
+    assert_int_equal(p.network_count, 2);
+    assert_int_equal(p.predictor_count, 2);
+    assert_string_equal(p.names[0], "mdot");
+    assert_true(p.factors[0] == .5 && p.factors[1] == 1.5 && p.factors[2] == .75 && p.factors[3] == .75);
+    ex_setup setup = {.predictions = p};
+    assert_int_equal(ex_list_arms(&setup, &err), MDOT_OK);
+    size_t found = 0;
+    for (size_t arm = 0; arm < setup.arm_count; arm++) {
+        if (setup.arms[arm].kind != EX_PREDICTED) continue;
+        assert_true(fabs(setup.arms[arm].error - (found == 0 ? .5 : .25)) < 1e-12);
+        found++;
+    }
+    assert_int_equal(found, 2);
+    assert_int_equal(setup.arms[0].kind, EX_EXACT);
+    ex_predictions_free(&p);
+    free(path);
+    static const char *const wrong[][2] = {{"network,step_ms\na,1\n", "no column of a predictor"},
+                                           {"network,gpu,step_ms\na,T4,1\n", "no column of a predictor"},
+                                           {"network,step_ms,m\n", "holds no networks"},
+                                           {"network,step_ms,m\na,0,1\n", "p.csv:2: step_ms is 0, less than"},
+                                           {"step_ms,m\n1,1\n", "no column network"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        path = workload_write_file(*state, "p.csv", wrong[i][0]);
+        assert_int_equal(ex_predictions_read(path, &p, &err), MDOT_MALFORMED);
+        expect_contains(err.message, wrong[i][1]);
+        free(path);
+    }
+}
+
+static char *write_trace(const char *folder, const char *name, uint64_t seed)
+{
+    char text[16384];
+    size_t used = (size_t)snprintf(text, sizeof text, "job_id,submit_s,gpus,duration_s\n");
+    sc_workload workload = workload_random(400, 3, seed);
+    for (size_t i = 0; i < workload.job_count; i++) {
+        const sc_job *job = &workload.jobs[i];
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s,%g,%d,%g\n", job->id, job->submit_s, job->gpus,
+                                 job->work);
+    }
+    assert_true(used < sizeof text);
+    sc_workload_free(&workload);
+    return workload_write_file(folder, name, text);
+}
+
+static char *read_all(const char *path)
+{
+    char *text = calloc(1, 1 << 20);
+    FILE *file = fopen(path, "r");
+    assert_non_null(text);
+    assert_non_null(file);
+    assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static void one_command_writes_table_json_and_drawing(void **state)
+{
+    char one[256], two[256], prefix[256], path[300];
+    process_result result;
+    free(write_trace(*state, "one.csv", 1));
+    free(write_trace(*state, "two.csv", 2));
+    free(workload_write_file(*state, "p.csv", "network,step_ms,good,b<d\na,20,20,15\nb,20,20,90\n"));
+    snprintf(one, sizeof one, "One=%s/one.csv", (char *)*state);
+    snprintf(two, sizeof two, "Two=%s/two.csv", (char *)*state);
+    snprintf(prefix, sizeof prefix, "%s/f", (char *)*state);
+    snprintf(path, sizeof path, "%s/p.csv", (char *)*state);
+    const char *const line[] = {MDOT_FIGURE4, one,       two, "--gpus", "4",    "--windows",     "3",  "--jobs",
+                                "100",        "--seeds", "2", "--out",  prefix, "--predictions", path, NULL};
+    process_run(line, &result);
+    if (result.status != 0) fail_msg("%s", result.err);
+
+    snprintf(path, sizeof path, "%s.json", prefix);
+    char *json = read_all(path);
+    double ratios[256], lows[256], highs[256];
+    assert_true(json_is_valid(json));
+    /* 15 arms, of both traces and of all, at both loads */
+    size_t count = json_numbers(json, "ratio", ratios, 256);
+    assert_int_equal(count, 15 * 3 * 2);
+    assert_int_equal(json_numbers(json, "ratio_low", lows, 256), count);
+    assert_int_equal(json_numbers(json, "ratio_high", highs, 256), count);
+    for (size_t i = 0; i < count; i++) assert_true(lows[i] <= ratios[i] && ratios[i] <= highs[i]);
+    assert_true(ratios[0] == 1);
+    /* a predictor without errors is the exact policy */
+    const char *good = strstr(json, "\"arm\": \"SRSF, good\"");
+    assert_non_null(good);
+    expect_contains(good, "\"ratio\": 1.000000");
+
+    /* the last window as it is, exact: jobs 300 to 399 */
+    char trace[256], *begin = strstr(json, "windows_mean_jct_s\": [");
+    double first, second, third, alone;
+    assert_non_null(begin);
+    assert_int_equal(sscanf(begin, "windows_mean_jct_s\": [%lf, %lf, %lf]", &first, &second, &third), 3);
+    snprintf(trace, sizeof trace, "%s/one.csv", (char *)*state);
+    const char *const check[] = {MDOT_SIMULATE, trace,    "--gpus",   "4",       "--policy",
+                                 "srsf",        "--json", "--window", "300:100", NULL};
+    process_run(check, &result);
+    assert_int_equal(json_numbers(result.out, "mean_jct_s", &alone, 1), 1);
+    assert_true(fabs(third - alone) < 1e-3);
+    free(json);
+
+    snprintf(path, sizeof path, "%s.md", prefix);
+    char *table = read_all(path);
+    expect_contains(table, "### At load 0.9");
+    expect_contains(table, "| SRSF, b<d |");
+    free(table);
+    snprintf(path, sizeof path, "%s.svg", prefix);
+    char *svg = read_all(path);
+    expect_contains(svg, "One, as the trace is");
+    expect_contains(svg, "</svg>");
+    expect_contains(svg, "b&lt;d</text>");
+    assert_null(strstr(svg, "nan"));
+    free(svg);
+}
+
+static void wrong_lines_are_refused(void **state)
+{
+    (void)state;
+    process_result result;
+    const char *const no_trace[] = {MDOT_FIGURE4, "--out", "x", NULL};
+    const char *const no_name[] = {MDOT_FIGURE4, "trace.csv", "--out", "x", NULL};
+    const char *const bad_number[] = {MDOT_FIGURE4, "A=b", "--out", "x", "--seeds", "0", NULL};
+    const char *const absent[] = {MDOT_FIGURE4, "A=/nowhere/b.csv", "--out", "x", NULL};
+    process_run(no_trace, &result);
+    assert_int_equal(result.status, 2);
+    process_run(no_name, &result);
+    assert_int_equal(result.status, 2);
+    expect_contains(result.err, "NAME=FILE");
+    process_run(bad_number, &result);
+    assert_int_equal(result.status, 2);
+    expect_contains(result.err, "--seeds");
+    process_run(absent, &result);
+    assert_int_equal(result.status, 1);
+    expect_contains(result.err, "/nowhere/b.csv");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bands_are_students),
+        cmocka_unit_test(predictions_are_factors_of_what_was_measured),
+        cmocka_unit_test(one_command_writes_table_json_and_drawing),
+        cmocka_unit_test(wrong_lines_are_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,268 @@
+/* test_mdot_simulate.c — the command as a person meets it. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/simulator/support/workloads.h"
+#include "tests/support/json.h"
+#include "tests/support/process.h"
+
+typedef struct fixture {
+    char *folder, *trace, *factors;
+    process_result result;
+} fixture;
+
+#define RUN(f, ...) process_run((const char *const[]){MDOT_SIMULATE, __VA_ARGS__, NULL}, &(f)->result)
+
+static int set_up(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    if (f == NULL) return -1;
+    f->folder = process_make_folder();
+    f->trace = workload_write_file(f->folder, "trace.csv",
+                                   "job_id,submit_s,gpus,duration_s\na,0,2,100\nb,10,4,20\nc,20,64,20\nd,30,1,50\n");
+    f->factors = workload_write_file(f->folder, "factors.csv", "job_id,factor\na,1\nb,100\nd,1\n");
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    process_remove_folder(f->folder);
+    free(f->trace);
+    free(f->factors);
+    free(f);
+    return 0;
+}
+
+static void policies_make_a_table(void **state)
+{
+    fixture *f = *state;
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo,srsf,las");
+    assert_int_equal(f->result.status, 0);
+    expect_contains(f->result.out, "3 jobs, 4 GPUs");
+    expect_contains(f->result.out, "fifo ");
+    expect_contains(f->result.out, "srsf ");
+    expect_contains(f->result.out, "las ");
+    assert_string_equal(f->result.err, "");
+}
+
+static void json_holds_the_same(void **state)
+{
+    fixture *f = *state;
+    double means[3];
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo,srtf", "--json");
+    assert_int_equal(f->result.status, 0);
+    assert_true(json_is_valid(f->result.out));
+    /* fifo: 100, 110, 120: (100 + 110 + 140) / 3; srtf: b 10-30, a 0-10 and 30-120, d 30-80 */
+    assert_int_equal(json_numbers(f->result.out, "mean_jct_s", means, 3), 2);
+    assert_true(means[0] > 116.66 && means[0] < 116.67);
+    assert_true(means[1] > 63.33 && means[1] < 63.34);
+}
+
+static void energy_is_told_where_power_is_known(void **state)
+{
+    fixture *f = *state;
+    double energy[2];
+    char *with = workload_write_file(f->folder, "watts.csv", "node,type,gpus,watts\nn,g,4,3600\n");
+    char *without = workload_write_file(f->folder, "plain.csv", "node,type,gpus\nn,g,4\n");
+    /* 2 x 100 + 4 x 20 + 1 x 50 GPU-seconds of 3.6 kW */
+    RUN(f, f->trace, "--cluster", with, "--policy", "fifo,powerflow", "--json");
+    assert_int_equal(f->result.status, 0);
+    assert_int_equal(json_numbers(f->result.out, "energy_kwh", energy, 2), 2);
+    assert_true(energy[0] > .3299 && energy[0] < .3301 && energy[1] == energy[0]);
+    RUN(f, f->trace, "--cluster", with, "--policy", "fifo");
+    expect_contains(f->result.out, " 0.3 kWh\n");
+    RUN(f, f->trace, "--cluster", without, "--policy", "fifo");
+    assert_true(f->result.status == 0 && strstr(f->result.out, "kWh") == NULL);
+    RUN(f, f->trace, "--cluster", without, "--policy", "powerflow");
+    assert_int_equal(f->result.status, 1);
+    expect_contains(f->result.err, "watts");
+    RUN(f, f->trace, "--cluster", with, "--policy", "powerflow", "--power", "10800"); /* three GPUs: b needs four */
+    assert_int_equal(f->result.status, 1);
+    expect_contains(f->result.err, "wait forever");
+    RUN(f, f->trace, "--gpus", "4", "--policy", "powerflow", "--power", "10800");
+    assert_int_equal(f->result.status, 2);
+    expect_contains(f->result.err, "--power takes --cluster");
+    free(without);
+    free(with);
+}
+
+static void results_job_by_job_are_a_file(void **state)
+{
+    fixture *f = *state;
+    char path[256], text[512] = "";
+    snprintf(path, sizeof path, "%s/jobs.csv", f->folder);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "srtf", "--per-job", path);
+    assert_int_equal(f->result.status, 0);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    assert_string_equal(text, "job_id,start_s,end_s,jct_s,preemptions\na,0,120,120,1\nb,10,30,20,0\nd,30,80,50,0\n");
+    assert_int_equal(process_count_files(f->folder), 3);
+}
+
+static void what_it_writes_of_jobs_is_csv_whatever_they_are_called(void **state)
+{
+    fixture *f = *state;
+    char jobs[256], log[256], text[512] = "";
+    snprintf(jobs, sizeof jobs, "%s/jobs.csv", f->folder);
+    snprintf(log, sizeof log, "%s/log.csv", f->folder);
+    char *trace =
+        workload_write_file(f->folder, "odd.csv", "job_id,submit_s,gpus,duration_s\n\"a, \"\"b\"\"\",0,1,5\n");
+    RUN(f, trace, "--gpus", "1", "--policy", "fifo", "--per-job", jobs, "--log", log);
+    assert_int_equal(f->result.status, 0);
+    FILE *file = fopen(jobs, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    expect_contains(text, "\n\"a, \"\"b\"\"\",0,5,5,0\n");
+    memset(text, 0, sizeof text);
+    file = fopen(log, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    expect_contains(text, "\n0,start,\"a, \"\"b\"\"\",gpu,1,,pool:1\n");
+    free(trace);
+}
+
+static void nodes_and_spreads_are_taken(void **state)
+{
+    fixture *f = *state;
+    char path[256], text[512] = "";
+    snprintf(path, sizeof path, "%s/jobs.csv", f->folder);
+    char *cluster = workload_write_file(f->folder, "nodes.csv", "node,type,gpus\nn1,g,2\nn2,g,2\n");
+    char *trace = workload_write_file(f->folder, "spread.csv",
+                                      "job_id,submit_s,gpus,duration_s,spread\na,0,1,100,\nb,0,2,100,1.5\n");
+    static const char *const policies[] = {"fjf", "gandiva", "smd"};
+    for (size_t i = 0; i < 3; i++) {
+        RUN(f, trace, "--cluster", cluster, "--policy", policies[i], "--per-job", path);
+        assert_int_equal(f->result.status, 0);
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        memset(text, 0, sizeof text);
+        assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+        fclose(file);
+        expect_contains(text, i == 0 ? "\nb,0,150,150,0\n" : "\nb,0,100,100,0\n");
+    }
+    free(cluster);
+    free(trace);
+}
+
+static void factors_and_windows_are_taken(void **state)
+{
+    fixture *f = *state;
+    double value;
+    RUN(f, f->trace, "--gpus", "4", "--policy", "srtf", "--factors", f->factors, "--json");
+    assert_int_equal(f->result.status, 0);
+    /* b seems long and waits for a, beside which d runs: 100, 110, 50 */
+    assert_int_equal(json_numbers(f->result.out, "mean_jct_s", &value, 1), 1);
+    assert_true(value > 86.66 && value < 86.67);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--window", "1:2", "--scale-load", "0.5", "--json");
+    assert_int_equal(f->result.status, 0);
+    assert_int_equal(json_numbers(f->result.out, "load", &value, 1), 1);
+    assert_true(value > 0.495 && value < 0.505);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "srsf", "--estimate", "error:0.5", "--errors", "total", "--seed", "7");
+    assert_int_equal(f->result.status, 0);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "qssf", "--estimate", "history");
+    assert_int_equal(f->result.status, 0);
+}
+
+static void wrong_command_lines_are_refused(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        const char *words[8], *part;
+    } cases[] = {
+        {{"--gpus", "4", "--policy", "fifo"}, "no trace"},
+        {{"T", "--policy", "fifo"}, "--gpus or --cluster"},
+        {{"T", "--gpus", "4", "--cluster", "x", "--policy", "fifo"}, "--gpus or --cluster"},
+        {{"T", "--gpus", "4"}, "no --policy"},
+        {{"T", "--gpus", "0", "--policy", "fifo"}, "--gpus: 0 is not from 1"},
+        {{"T", "--gpus", "4x", "--policy", "fifo"}, "\"4x\" is no number"},
+        {{"T", "--gpus", "4", "--policy", "best"}, "no policy \"best\": fifo, fjf"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--window", "5"}, "FROM:COUNT"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--window", "0:0"}, "not from 1"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--errors", "some"}, "scale or total"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--seed", "-1"}, "--seed"},
+        {{"T", "--gpus", "4", "--policy", "fifo,las", "--per-job", "x"}, "--per-job takes one policy"},
+        {{"T", "T", "--gpus", "4", "--policy", "fifo"}, "one trace"},
+        {{"T", "--gpu-count", "4"}, "usage:"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *line[10] = {MDOT_SIMULATE};
+        for (size_t j = 0; j < 8 && cases[i].words[j] != NULL; j++)
+            line[j + 1] = strcmp(cases[i].words[j], "T") == 0 ? f->trace : cases[i].words[j];
+        process_run(line, &f->result);
+        assert_int_equal(f->result.status, 2);
+        expect_contains(f->result.err, cases[i].part);
+    }
+}
+
+static void what_fails_says_why_and_leaves_nothing(void **state)
+{
+    fixture *f = *state;
+    char path[256];
+    snprintf(path, sizeof path, "%s/nowhere/jobs.csv", f->folder);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--per-job", path);
+    assert_int_equal(f->result.status, 1);
+    expect_contains(f->result.err, "nowhere/jobs.csv");
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--estimate", "error:x");
+    assert_int_equal(f->result.status, 1);
+    expect_contains(f->result.err, "mean error");
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--window", "2:2", "--json");
+    assert_int_equal(f->result.status, 1);
+    assert_string_equal(f->result.out, "");
+    assert_int_equal(process_count_files(f->folder), 2);
+}
+
+/* Neither that nobody reads nor one that somebody does; nothing else stands there afterwards. */
+static void named_pipes_for_results_are_refused_and_not_waited_for(void **state)
+{
+    fixture *f = *state;
+    char *pipe = process_in_folder(f->folder, "pipe");
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    int reader = -1;
+    for (int is_read = 0; is_read <= 1; is_read++) {
+        if (is_read) reader = open(pipe, O_RDONLY | O_NONBLOCK);
+        static const char *const options[] = {"--log", "--per-job"};
+        for (size_t i = 0; i < 2; i++) {
+            RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", options[i], pipe);
+            assert_int_equal(f->result.status, 1);
+            expect_contains(f->result.err, "pipe: no regular file");
+        }
+    }
+    close(reader);
+    struct stat info;
+    assert_int_equal(stat(pipe, &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    free(pipe);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(policies_make_a_table, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(json_holds_the_same, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(energy_is_told_where_power_is_known, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(results_job_by_job_are_a_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_it_writes_of_jobs_is_csv_whatever_they_are_called, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(named_pipes_for_results_are_refused_and_not_waited_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nodes_and_spreads_are_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(factors_and_windows_are_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wrong_command_lines_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_fails_says_why_and_leaves_nothing, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* test_pool_policies.c — the policies of a homogeneous pool: worked cases, the naive simulator on random workloads that
+ * are full of ties, and the published simulators' cases where ../shared is. */
+#include <dirent.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "simulator/core/random.h"
+#include "simulator/estimate/estimators.h"
+#include "simulator/input/csv.h"
+#include "simulator/input/input.h"
+#include "tests/simulator/support/naive_pool.h"
+#include "tests/simulator/support/workloads.h"
+
+static const char *const policies[] = {"fifo", "fjf", "srtf", "srsf", "las", "dlas", "qssf"};
+enum { POLICY_COUNT = sizeof policies / sizeof policies[0], RANDOM_JOBS = 120 };
+
+/* ---- Worked by hand ---------------------------------------------------------------------------------------------- */
+
+typedef struct expected {
+    double start_s, end_s;
+    unsigned preemptions;
+} expected;
+
+static void expect(const double (*jobs)[3], size_t count, int gpus, const char *policy, const expected *want)
+{
+    sc_workload workload = workload_make(jobs, count);
+    sc_result result = workload_run(&workload, gpus, policy, NULL, SC_ERRORS_SCALE);
+    for (size_t i = 0; i < count; i++) {
+        const sc_state *got = &result.states[i];
+        if (got->start_s != want[i].start_s || got->end_s != want[i].end_s || got->preemptions != want[i].preemptions)
+            fail_msg("%s, job %zu: %g to %g, %u preemptions; expected %g to %g, %u", policy, i, got->start_s,
+                     got->end_s, got->preemptions, want[i].start_s, want[i].end_s, want[i].preemptions);
+    }
+    sc_result_free(&result);
+    sc_workload_free(&workload);
+}
+
+/* A job of 3 of 4 GPUs, one of 2 that must wait, one of 1 that could run beside the first. */
+static const double blocked[][3] = {{0, 3, 100}, {10, 2, 50}, {20, 1, 30}};
+
+static void fifo_waits_at_the_first_job_that_does_not_fit(void **state)
+{
+    (void)state;
+    expect(blocked, 3, 4, "fifo", (expected[]){{0, 100, 0}, {100, 150, 0}, {100, 130, 0}});
+}
+
+static void fjf_skips_what_does_not_fit(void **state)
+{
+    (void)state;
+    expect(blocked, 3, 4, "fjf", (expected[]){{0, 100, 0}, {100, 150, 0}, {20, 50, 0}});
+}
+
+static void qssf_orders_by_predicted_service_and_never_preempts(void **state)
+{
+    (void)state;
+    /* when the first ends, services are 400, 100, 90: the last goes first, and the first of them waits for all */
+    static const double jobs[][3] = {{0, 4, 100}, {1, 4, 100}, {2, 2, 50}, {3, 1, 90}};
+    expect(jobs, 4, 4, "qssf", (expected[]){{0, 100, 0}, {190, 290, 0}, {100, 150, 0}, {100, 190, 0}});
+}
+
+static void srtf_and_srsf_preempt_by_what_is_left(void **state)
+{
+    (void)state;
+    /* at 10 s: 90 s × 2 GPUs against 80 s × 4 */
+    static const double jobs[][3] = {{0, 2, 100}, {10, 4, 80}};
+    expect(jobs, 2, 4, "srtf", (expected[]){{0, 180, 1}, {10, 90, 0}});
+    expect(jobs, 2, 4, "srsf", (expected[]){{0, 100, 0}, {100, 180, 0}});
+}
+
+static void las_takes_turns_in_quanta(void **state)
+{
+    (void)state;
+    /* 0-60 the first; 60-120 the second, which then stands before its equal and goes on to its end */
+    static const double jobs[][3] = {{0, 1, 120}, {0, 1, 120}};
+    expect(jobs, 2, 1, "las", (expected[]){{0, 240, 1}, {60, 180, 0}});
+}
+
+static void dlas_demotes_at_its_limits(void **state)
+{
+    (void)state;
+    /* 3250 GPU-seconds on 1 GPU, then the other, which stays: it runs first in its list */
+    static const double jobs[][3] = {{0, 1, 4000}, {0, 1, 4000}};
+    expect(jobs, 2, 1, "dlas", (expected[]){{0, 7250, 1}, {3250, 8000, 1}});
+}
+
+static void jobs_of_no_time_end_when_they_begin(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{5, 1, 0}, {5, 1, 10}};
+    for (size_t i = 0; i < POLICY_COUNT; i++) expect(jobs, 2, 1, policies[i], (expected[]){{5, 5, 0}, {5, 15, 0}});
+}
+
+/* ---- Against lists that are sorted at every event ---------------------------------------------------------------- */
+
+static void compare(const sc_workload *workload, int gpus, const char *policy, const double *factors, sc_errors errors)
+{
+    naive_job want[RANDOM_JOBS];
+    naive_simulate(workload, gpus, policy, factors, errors, want);
+    sc_result result = workload_run(workload, gpus, policy, factors, errors);
+    for (size_t i = 0; i < workload->job_count; i++) {
+        const sc_state *got = &result.states[i];
+        if (got->start_s != want[i].start_s || got->end_s != want[i].end_s || got->preemptions != want[i].preemptions)
+            fail_msg("%s on %d GPUs, job %zu: %g to %g, %u preemptions; the lists say %g to %g, %u", policy, gpus, i,
+                     got->start_s, got->end_s, got->preemptions, want[i].start_s, want[i].end_s, want[i].preemptions);
+    }
+    sc_result_free(&result);
+}
+
+static void all_policies_agree_with_whole_sorts(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        sc_workload workload = workload_random(RANDOM_JOBS, seed % 3 == 0 ? 1 : 6, seed);
+        double factors[RANDOM_JOBS];
+        uint64_t random = seed;
+        for (size_t i = 0; i < RANDOM_JOBS; i++) factors[i] = 0.25 * (double)(1 + sc_random_next(&random) % 12);
+        for (size_t i = 0; i < POLICY_COUNT; i++) {
+            compare(&workload, 8, policies[i], NULL, SC_ERRORS_SCALE);
+            compare(&workload, 8, policies[i], factors, SC_ERRORS_SCALE);
+            compare(&workload, 8, policies[i], factors, SC_ERRORS_TOTAL);
+        }
+        sc_workload_free(&workload);
+    }
+}
+
+/* ---- Published simulators ---------------------------------------------------------------------------------------- */
+
+/* "philly480_60_60_srsf.csv" → input philly480_60, 60 GPUs, srsf; behind it may stand errors: "_scale0.5_seed1". */
+static bool split_case(const char *file, char *input, int *out_gpus, char *policy, char *errors)
+{
+    static const struct {
+        const char *prefix;
+        int gpus;
+    } inputs[] = {{"philly480_60", 60}, {"itp300_64_burst", 64}};
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+        char format[64];
+        snprintf(format, sizeof format, "%s_%d_%%15[a-z]_%%15[a-z]", inputs[i].prefix, inputs[i].gpus);
+        errors[0] = '\0';
+        if (sscanf(file, format, policy, errors) < 1) continue;
+        strcpy(input, inputs[i].prefix);
+        *out_gpus = inputs[i].gpus;
+        return true;
+    }
+    return false;
+}
+
+static void check_case(const char *file, const char *input, int gpus, const char *policy, const char *errors)
+{
+    char path[512];
+    mdot_error err = {0};
+    sc_workload workload;
+    sc_csv csv;
+    double *factors = NULL, want_sum = 0, got_sum = 0;
+    size_t equal = 0, count = 0;
+    snprintf(path, sizeof path, MDOT_SHARED_DATA "/simulators/inputs/%s.csv", input);
+    assert_int_equal(sc_read_trace(path, &workload, &err), MDOT_OK);
+    if (errors[0] != '\0')
+        assert_int_equal(
+            sc_read_factors(MDOT_SHARED_DATA "/simulators/inputs/itp300_factors_0.5.csv", &workload, &factors, &err),
+            MDOT_OK);
+    sc_result result = workload_run(&workload, gpus, policy, factors,
+                                    strcmp(errors, "total") == 0 ? SC_ERRORS_TOTAL : SC_ERRORS_SCALE);
+    snprintf(path, sizeof path, MDOT_SHARED_DATA "/simulators/cases/%s", file);
+    assert_int_equal(sc_csv_open(path, NULL, &csv, &err), MDOT_OK);
+    for (bool is_row = true;; count++) {
+        double end_s, jct_s;
+        assert_int_equal(sc_csv_next(&csv, &is_row, &err), MDOT_OK);
+        if (!is_row) break;
+        assert_string_equal(csv.field[0], workload.jobs[count].id);
+        assert_int_equal(sc_csv_number(&csv, 2, 0, 1e12, &end_s, &err), MDOT_OK);
+        assert_int_equal(sc_csv_number(&csv, 3, 0, 1e12, &jct_s, &err), MDOT_OK);
+        equal += result.states[count].end_s == end_s;
+        got_sum += result.states[count].end_s - workload.jobs[count].submit_s;
+        want_sum += jct_s;
+    }
+    print_message("%s: %zu of %zu jobs identical, mean off by %.2g\n", file, equal, count, got_sum / want_sum - 1);
+    assert_int_equal(count, workload.job_count);
+    assert_true(fabs(got_sum / want_sum - 1) < 1e-3);
+    assert_true(100 * equal >= 99 * count);
+    sc_csv_close(&csv);
+    free(factors);
+    sc_result_free(&result);
+    sc_workload_free(&workload);
+}
+
+static void published_cases_are_met_job_by_job(void **state)
+{
+    (void)state;
+    DIR *folder = opendir(MDOT_SHARED_DATA "/simulators/cases");
+    if (folder == NULL) {
+        print_message("%s/simulators is absent\n", MDOT_SHARED_DATA);
+        skip();
+    }
+    size_t checked = 0;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        char input[64], policy[16], errors[16];
+        int gpus;
+        if (!split_case(entry->d_name, input, &gpus, policy, errors)) continue;
+        check_case(entry->d_name, input, gpus, policy, errors);
+        checked++;
+    }
+    closedir(folder);
+    assert_true(checked >= 16);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fifo_waits_at_the_first_job_that_does_not_fit),
+        cmocka_unit_test(fjf_skips_what_does_not_fit),
+        cmocka_unit_test(qssf_orders_by_predicted_service_and_never_preempts),
+        cmocka_unit_test(srtf_and_srsf_preempt_by_what_is_left),
+        cmocka_unit_test(las_takes_turns_in_quanta),
+        cmocka_unit_test(dlas_demotes_at_its_limits),
+        cmocka_unit_test(jobs_of_no_time_end_when_they_begin),
+        cmocka_unit_test(all_policies_agree_with_whole_sorts),
+        cmocka_unit_test(published_cases_are_met_job_by_job),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* test_predictions.c — mdot-predictions and mdot-round: libmdot asked as a scheduler would, with the shipped
+ * predictor. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "simulator/experiment/experiment.h"
+#include "simulator/solve/linear.h"
+#include "mdot/mdot.h"
+#include "mdot/mdotjob.h"
+#include "tests/simulator/support/workloads.h"
+#include "tests/support/process.h"
+
+static const char resnet[] = MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx";
+static const char header[] = "note,job,gpu,batch,precision,layout,optimizer,gpus,ms\n";
+
+static int set_up(void **state)
+{
+    *state = process_make_folder();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    process_remove_folder(*state);
+    return 0;
+}
+
+static double ask(const char *gpu, int64_t batch, mdot_precision precision)
+{
+    mdot_predictor *predictor;
+    mdot_context *context;
+    mdot_job *job;
+    mdot_prediction answer = MDOT_INIT(mdot_prediction);
+    mdot_configuration c = {.struct_size = sizeof c, .batch = batch, .gpu = gpu, .precision = precision};
+    assert_int_equal(mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &predictor, NULL), MDOT_OK);
+    assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
+    assert_int_equal(mdot_job_read(resnet, NULL, &job, NULL), MDOT_OK);
+    assert_int_equal(mdot_predict(context, job, &c, &answer, NULL), MDOT_OK);
+    mdot_job_destroy(job);
+    mdot_context_destroy(context);
+    mdot_predictor_close(predictor);
+    return answer.step_ms;
+}
+
+static void a_table_of_measured_jobs_gets_libmdots_answers(void **state)
+{
+    char text[2048];
+    snprintf(text, sizeof text, "%sr64,%s,A100,64,amp,nchw,sgd,1,100\nr128,%s,RTX-3090,128,amp,nchw,sgd,1,400\n",
+             header, resnet, resnet);
+    char *path = workload_write_file(*state, "measured.csv", text);
+    process_result result;
+    const char *const line[] = {MDOT_PREDICTIONS, path, MDOT_SHIPPED_PREDICTOR, NULL};
+    process_run(line, &result);
+    if (result.status != 0) fail_msg("%s", result.err);
+    free(path);
+    path = workload_write_file(*state, "predictions.csv", result.out);
+    ex_predictions p;
+    assert_int_equal(ex_predictions_read(path, &p, NULL), MDOT_OK);
+    assert_int_equal(p.network_count, 2);
+    assert_int_equal(p.predictor_count, 3);
+    assert_string_equal(p.names[0], "mdot");
+    assert_true(fabs(p.factors[0] / (ask("A100", 64, MDOT_PRECISION_AMP) / 100) - 1) < 1e-4);
+    assert_true(fabs(p.factors[1] / (ask("RTX-3090", 128, MDOT_PRECISION_AMP) / 400) - 1) < 1e-4);
+    /* the mean is 200 ms; a roofline's constant makes one of two right */
+    assert_true(fabs(p.factors[4] - 2) < 1e-4 && fabs(p.factors[5] - .5) < 1e-4);
+    assert_true(fabs(p.factors[2] - 1) < 1e-4 || fabs(p.factors[3] - 1) < 1e-4);
+    ex_predictions_free(&p);
+    free(path);
+}
+
+static void every_precision_goes_by_its_name(void **state)
+{
+    static const struct {
+        const char *name;
+        mdot_precision precision;
+    } all[] = {{"fp32", MDOT_PRECISION_FP32},        {"tf32", MDOT_PRECISION_TF32},
+               {"amp", MDOT_PRECISION_AMP},          {"amp-fp16", MDOT_PRECISION_AMP_FP16},
+               {"bf16", MDOT_PRECISION_BF16},        {"pytorch", MDOT_PRECISION_PYTORCH},
+               {"amp-bf16", MDOT_PRECISION_AMP_BF16}};
+    enum { COUNT = sizeof all / sizeof all[0] };
+    char text[4096];
+    size_t used = (size_t)snprintf(text, sizeof text, "%s", header);
+    for (size_t i = 0; i < COUNT; i++)
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used, "r,%s,A100,64,%s,nchw,sgd,1,100\n", resnet, all[i].name);
+    char *path = workload_write_file(*state, "measured.csv", text);
+    process_result result;
+    const char *const line[] = {MDOT_PREDICTIONS, path, MDOT_SHIPPED_PREDICTOR, NULL};
+    process_run(line, &result);
+    if (result.status != 0) fail_msg("%s", result.err);
+    free(path);
+    path = workload_write_file(*state, "predictions.csv", result.out);
+    ex_predictions p;
+    assert_int_equal(ex_predictions_read(path, &p, NULL), MDOT_OK);
+    assert_int_equal(p.network_count, COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_true(fabs(p.factors[i] / (ask("A100", 64, all[i].precision) / 100) - 1) < 1e-4);
+    ex_predictions_free(&p);
+    free(path);
+}
+
+static void rows_that_cannot_be_asked_are_named(void **state)
+{
+    static const char *const wrong[][2] = {{"a,nowhere.job,A100,64,amp,nchw,sgd,1,100\n", "m.csv:2: "},
+                                           {"a,%s,A1000,64,amp,nchw,sgd,1,100\n", "A1000"},
+                                           {"a,%s,A100,0,amp,nchw,sgd,1,100\n", "m.csv:2: batch is 0"},
+                                           {"a,%s,A100,64,fp8,nchw,sgd,1,100\n", "m.csv:2: precision is \"fp8\""},
+                                           {"", "holds no jobs"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char row[512], text[1024];
+        const char *mark = strstr(wrong[i][0], "%s");
+        if (mark != NULL)
+            snprintf(row, sizeof row, "%.*s%s%s", (int)(mark - wrong[i][0]), wrong[i][0], resnet, mark + 2);
+        else
+            snprintf(row, sizeof row, "%s", wrong[i][0]);
+        snprintf(text, sizeof text, "%s%s", header, row);
+        char *path = workload_write_file(*state, "m.csv", text);
+        process_result result;
+        const char *const line[] = {MDOT_PREDICTIONS, path, MDOT_SHIPPED_PREDICTOR, NULL};
+        process_run(line, &result);
+        assert_int_equal(result.status, 1);
+        expect_contains(result.err, wrong[i][1]);
+        assert_string_equal(result.out, "");
+        free(path);
+    }
+}
+
+static void a_round_says_what_its_parts_cost(void **state)
+{
+    (void)state;
+    process_result result;
+    const char *const line[] = {MDOT_ROUND, MDOT_SHIPPED_PREDICTOR, resnet, "--jobs", "10", "--rounds", "1", NULL};
+    const char *const wrong[] = {MDOT_ROUND, MDOT_SHIPPED_PREDICTOR, resnet, "--jobs", "0", NULL};
+    process_run(line, &result);
+    if (sc_linear_is_available()) {
+        assert_int_equal(result.status, 0);
+        expect_contains(result.out, "10 jobs x 20 configurations");
+        expect_contains(result.out, "10 jobs encoded in");
+        expect_contains(result.out, "us a pair");
+        expect_contains(result.out, "decision");
+    } else {
+        assert_int_equal(result.status, 1);
+        expect_contains(result.err, "CLP");
+    }
+    process_run(wrong, &result);
+    assert_int_equal(result.status, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_of_measured_jobs_gets_libmdots_answers),
+        cmocka_unit_test(every_precision_goes_by_its_name),
+        cmocka_unit_test(rows_that_cannot_be_asked_are_named),
+        cmocka_unit_test(a_round_says_what_its_parts_cost),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,311 @@
+/* test_time_shares.c — Gavel's programs and AlloX' matching: cases worked by hand, what every answer must satisfy, and
+ * the published instances where ../shared is. Without a solver they say so, and the rest is skipped. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "simulator/core/random.h"
+#include "simulator/solve/linear.h"
+#include "simulator/solve/matching.h"
+#include "simulator/solve/time_shares.h"
+
+#ifdef SC_HAVE_JSON
+#include <json.h>
+#endif
+
+enum { MOST_JOBS = 64, TYPES = 3 };
+
+#define NEEDS_SOLVER                                                                                                   \
+    do {                                                                                                               \
+        if (!sc_linear_is_available()) {                                                                               \
+            print_message("built without a solver of linear programs\n");                                              \
+            skip();                                                                                                    \
+        }                                                                                                              \
+    } while (0)
+
+static void expect_near(double got, double want, double relative)
+{
+    if (!(fabs(got - want) <= relative * fabs(want))) fail_msg("%.12g, expected %.12g", got, want);
+}
+
+/* Two types of one GPU each, two jobs: each is twice as fast on a type of its own. */
+static const double mirrored[] = {2, 1, 1, 2};
+static const sc_shares two_jobs = {.jobs = 2,
+                                   .types = 2,
+                                   .speed = mirrored,
+                                   .scale = (const double[]){1, 1},
+                                   .weight = (const double[]){1, 1},
+                                   .remaining = (const double[]){100, 300},
+                                   .since_start_s = (const double[]){0, 0},
+                                   .gpus = (const double[]){1, 1},
+                                   .limit_s = 10};
+
+static void a_program_is_solved_or_says_why_not(void **state)
+{
+    (void)state;
+    sc_linear *l;
+    double values[2], cost;
+    assert_int_equal(sc_linear_create(&l, NULL), MDOT_OK);
+    /* most of x + 2 y with x + y <= 4, y <= 3 */
+    size_t x = sc_linear_add_column(l, -1, 0, INFINITY), y = sc_linear_add_column(l, -2, 0, 3);
+    size_t row = sc_linear_add_row(l, -INFINITY, 4);
+    sc_linear_add_term(l, row, x, 1);
+    sc_linear_add_term(l, row, y, 1);
+    mdot_error err = {0};
+    mdot_status status = sc_linear_solve(l, 10, values, &cost, &err);
+    if (!sc_linear_is_available()) {
+        assert_int_equal(status, MDOT_UNSUPPORTED);
+        assert_non_null(strstr(err.message, "CLP"));
+        sc_linear_destroy(l);
+        return;
+    }
+    assert_int_equal(status, MDOT_OK);
+    expect_near(values[x], 1, 1e-9);
+    expect_near(values[y], 3, 1e-9);
+    expect_near(cost, -7, 1e-9);
+    row = sc_linear_add_row(l, 9, INFINITY);
+    sc_linear_add_term(l, row, x, 1);
+    assert_int_equal(sc_linear_solve(l, 10, values, &cost, &err), MDOT_OUT_OF_RANGE);
+    sc_linear_destroy(l);
+}
+
+static void isolated_shares_are_equal_parts(void **state)
+{
+    (void)state;
+    double shares[4];
+    sc_shares_isolated(&two_jobs, shares);
+    for (size_t i = 0; i < 4; i++) expect_near(shares[i], .5, 1e-12);
+    sc_shares wide = two_jobs;
+    wide.scale = (const double[]){2, 1};
+    sc_shares_isolated(&wide, shares);
+    expect_near(shares[0], .25, 1e-12);
+    sc_shares many = two_jobs;
+    many.gpus = (const double[]){6, 2}; /* 3 and 1 for each: cut down to a whole */
+    sc_shares_isolated(&many, shares);
+    expect_near(shares[0], .75, 1e-12);
+    expect_near(shares[1], .25, 1e-12);
+}
+
+static void hand_worked_programs(void **state)
+{
+    (void)state;
+    NEEDS_SOLVER;
+    double shares[4], value;
+    /* each on its own type: speed 2, against 1.5 on the mean GPU */
+    assert_int_equal(sc_shares_max_min(&two_jobs, shares, &value, NULL), MDOT_OK);
+    expect_near(value, 2 / 1.5, 1e-9);
+    expect_near(shares[0], 1, 1e-9);
+    expect_near(shares[3], 1, 1e-9);
+    assert_int_equal(sc_shares_sum(&two_jobs, shares, &value, NULL), MDOT_OK);
+    expect_near(value, 2, 1e-9);
+    /* the longer one ends after 150 s; nobody can make it faster than 2 steps a second */
+    assert_int_equal(sc_shares_makespan(&two_jobs, shares, &value, NULL), MDOT_OK);
+    expect_near(value, 150, 1e-9);
+    /* alone in its half: speed 1.5; now 2 */
+    assert_int_equal(sc_shares_finish_time(&two_jobs, shares, &value, NULL), MDOT_OK);
+    expect_near(value, .75, 1e-6);
+}
+
+static void weights_and_widths_count(void **state)
+{
+    (void)state;
+    NEEDS_SOLVER;
+    /* one type of 3 GPUs, equal speeds: throughput · scale / weight is equal, and all GPUs are used:
+       2 x / 1 = 1 · y / 2 → y = 4 x, but y <= 1: x is bounded by t = .5 → then GPUs are left */
+    const double speed[] = {1, 1}, scale[] = {2, 1}, weight[] = {1, 2}, gpus[] = {3};
+    sc_shares p = two_jobs;
+    p.types = 1;
+    p.speed = speed;
+    p.scale = scale;
+    p.weight = weight;
+    p.gpus = gpus;
+    double shares[2], value;
+    assert_int_equal(sc_shares_max_min(&p, shares, &value, NULL), MDOT_OK);
+    expect_near(value, .5, 1e-9);
+    expect_near(shares[1], 1, 1e-9);
+    assert_true(shares[0] >= .25 - 1e-9);
+}
+
+static void a_matching_is_the_best_of_all(void **state)
+{
+    (void)state;
+    NEEDS_SOLVER;
+    /* against every assignment of 5 jobs to 2 + 1 machines, the best order on each being shortest first */
+    uint64_t random = 5;
+    const double machines[] = {2, 1};
+    for (int round = 0; round < 20; round++) {
+        double time_s[10], best = INFINITY, sum_s;
+        for (size_t i = 0; i < 10; i++) time_s[i] = 1 + (double)(sc_random_next(&random) % 100);
+        for (int code = 0; code < 243; code++) {
+            double total = 0;
+            for (int machine = 0; machine < 3; machine++) {
+                double times[5], at = 0;
+                int count = 0;
+                for (int job = 0, rest = code; job < 5; job++, rest /= 3) {
+                    if (rest % 3 != machine) continue;
+                    int i = count++;
+                    double each = time_s[job * 2 + (machine == 2)];
+                    for (; i > 0 && times[i - 1] > each; i--) times[i] = times[i - 1];
+                    times[i] = each;
+                }
+                for (int i = 0; i < count; i++) total += at += times[i];
+            }
+            best = fmin(best, total);
+        }
+        sc_match matches[5];
+        assert_int_equal(sc_match_jobs(5, 2, time_s, machines, 10, matches, &sum_s, NULL), MDOT_OK);
+        expect_near(sum_s, best, 1e-9);
+        double again = 0;
+        for (size_t i = 0; i < 5; i++) again += matches[i].from_end * time_s[i * 2 + matches[i].type];
+        expect_near(again, best, 1e-9);
+    }
+    sc_match match;
+    double sum_s;
+    assert_int_equal(sc_match_jobs(1, 1, (double[]){INFINITY}, machines, 10, &match, &sum_s, NULL), MDOT_OUT_OF_RANGE);
+}
+
+/* ---- Published instances ----------------------------------------------------------------------------------------- */
+
+#ifdef SC_HAVE_JSON
+
+typedef struct instance {
+    double speed[MOST_JOBS * TYPES], scale[MOST_JOBS], weight[MOST_JOBS], remaining[MOST_JOBS], since_s[MOST_JOBS];
+    double gpus[TYPES];
+    size_t jobs;
+    struct json_object *expected;
+} instance;
+
+static double number(struct json_object *object, const char *key)
+{
+    struct json_object *value;
+    assert_true(json_object_object_get_ex(object, key, &value));
+    return json_object_get_double(value);
+}
+
+static struct json_object *member(struct json_object *object, const char *key)
+{
+    struct json_object *value;
+    return json_object_object_get_ex(object, key, &value) ? value : NULL;
+}
+
+static void read_instance(struct json_object *object, instance *out)
+{
+    struct json_object *jobs = member(object, "jobs");
+    out->jobs = json_object_array_length(jobs);
+    assert_in_range(out->jobs, 1, MOST_JOBS);
+    for (size_t type = 0; type < TYPES; type++)
+        out->gpus[type] = json_object_get_double(json_object_array_get_idx(member(object, "workers"), type));
+    for (size_t i = 0; i < out->jobs; i++) {
+        struct json_object *job = json_object_array_get_idx(jobs, i);
+        for (size_t type = 0; type < TYPES; type++)
+            out->speed[i * TYPES + type] =
+                json_object_get_double(json_object_array_get_idx(member(job, "throughput"), type));
+        out->scale[i] = number(job, "scale_factor");
+        out->weight[i] = number(job, "weight");
+        out->remaining[i] = number(job, "steps_remaining");
+        out->since_s[i] = number(job, "time_since_start");
+    }
+    out->expected = member(object, "expected");
+}
+
+static void check_shares(const sc_shares *p, const double *shares)
+{
+    for (size_t job = 0; job < p->jobs; job++) {
+        double sum = 0;
+        for (size_t type = 0; type < TYPES; type++) sum += shares[job * TYPES + type];
+        assert_true(sum <= 1 + 1e-6);
+    }
+    for (size_t type = 0; type < TYPES; type++) {
+        double sum = 0;
+        for (size_t job = 0; job < p->jobs; job++) sum += shares[job * TYPES + type] * p->scale[job];
+        assert_true(sum <= p->gpus[type] + 1e-6);
+    }
+}
+
+static void check_instance(const instance *in)
+{
+    sc_shares p = {.jobs = in->jobs,
+                   .types = TYPES,
+                   .speed = in->speed,
+                   .scale = in->scale,
+                   .weight = in->weight,
+                   .remaining = in->remaining,
+                   .since_start_s = in->since_s,
+                   .gpus = in->gpus,
+                   .limit_s = 60};
+    double shares[MOST_JOBS * TYPES], value;
+    sc_shares_isolated(&p, shares);
+    for (size_t i = 0; i < in->jobs; i++)
+        expect_near(sc_shares_throughput(&p, shares, i),
+                    json_object_get_double(json_object_array_get_idx(member(in->expected, "isolated_throughput"), i)),
+                    1e-9);
+    static const struct {
+        const char *key;
+        mdot_status (*solve)(const sc_shares *p, double *shares, double *value, mdot_error *err);
+    } programs[] = {{"max_min_lp", sc_shares_max_min},
+                    {"max_sum_norm_throughput", sc_shares_sum},
+                    {"min_makespan_s", sc_shares_makespan},
+                    {"ftf_rho", sc_shares_finish_time}};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(programs[i].solve(&p, shares, &value, NULL), MDOT_OK);
+        expect_near(value, number(in->expected, programs[i].key), 1e-4);
+        check_shares(&p, shares);
+    }
+    if (member(in->expected, "allox_sum_completion_s") == NULL) return;
+    double time_s[MOST_JOBS * TYPES];
+    sc_match matches[MOST_JOBS];
+    for (size_t i = 0; i < in->jobs * TYPES; i++) time_s[i] = in->remaining[i / TYPES] / in->speed[i];
+    assert_int_equal(sc_match_jobs(in->jobs, TYPES, time_s, in->gpus, 60, matches, &value, NULL), MDOT_OK);
+    expect_near(value, number(in->expected, "allox_sum_completion_s"), 1e-6);
+}
+
+static void published_optima_are_met(void **state)
+{
+    (void)state;
+    NEEDS_SOLVER;
+    const char *path = MDOT_SHARED_DATA "/simulators/gavel_oneshot.json";
+    if (access(path, R_OK) != 0) {
+        print_message("%s is absent\n", path);
+        skip();
+    }
+    struct json_object *all = json_object_from_file(path);
+    assert_non_null(all);
+    for (size_t i = 0; i < json_object_array_length(all); i++) {
+        instance in;
+        read_instance(json_object_array_get_idx(all, i), &in);
+        check_instance(&in);
+    }
+    assert_true(json_object_array_length(all) >= 6);
+    json_object_put(all);
+}
+
+#else
+
+static void published_optima_are_met(void **state)
+{
+    (void)state;
+    print_message("built without json-c\n");
+    skip();
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_program_is_solved_or_says_why_not),
+        cmocka_unit_test(isolated_shares_are_equal_parts),
+        cmocka_unit_test(hand_worked_programs),
+        cmocka_unit_test(weights_and_widths_count),
+        cmocka_unit_test(a_matching_is_the_best_of_all),
+        cmocka_unit_test(published_optima_are_met),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,53 @@
+"""The command line: python -m operator_benchmarks KIND --measured FOLDER. Prints what is foretold with each architecture left out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import torch
+
+from operator_benchmarks import attention_model, collective_model, convolution_model, fitting, measurements, product_model, report, stream_model
+
+KINDS = {"products": (measurements.products, product_model.ProductModel),
+         "attention": (measurements.attention, attention_model.AttentionModel),
+         "convolutions": (measurements.convolutions, convolution_model.ConvolutionModel),
+         "collectives": (measurements.collectives, collective_model.CollectiveModel),
+         "streams": (measurements.streams, stream_model.StreamModel)}
+
+NOT_TRAINED_ON = (("P4", "NeuSight:linear"), ("P100-PCIe-16GB", "NeuSight:linear"))
+"""Card and source: times of equal work differ there by up to six times, as of boards that throttle for heat."""
+
+
+def _without_throttled(rows: measurements.Measured) -> measurements.Measured:
+    kept = [(card, source) not in NOT_TRAINED_ON for card, source in zip(rows.card, rows.source)]
+    return rows.take(torch.tensor(kept).nonzero()[:, 0].numpy())
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="operators", description=__doc__)
+    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("--measured", type=Path, required=True, help="folder of operator tables")
+    parser.add_argument("--rows", type=int, default=2000, help="of a card and source to train on, at random (default 2000)")
+    parser.add_argument("--leave-out", nargs="*", default=["Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell"],
+                        help="architectures, each in turn")
+    parser.add_argument("--all", action="store_true", help="train on every architecture as well, and say how well it fits")
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    read, make = KINDS[options.kind]
+    everything = read(options.measured)
+    some = _without_throttled(everything).at_most(options.rows)
+    print(report.HEADER, flush=True)
+    if options.all:
+        model, sources = fitting.fit(make, some)
+        print("\n".join(report.lines("nothing", fitting.predict(model, sources, everything), everything)), flush=True)
+    for name, train, _ in fitting.folds(some, tuple(options.leave_out)):
+        model, sources = fitting.fit(make, some.take(train))
+        tested = everything.take((everything.architecture == name).nonzero()[0])
+        print("\n".join(report.lines(name, fitting.predict(model, sources, tested), tested)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

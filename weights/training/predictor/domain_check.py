@@ -1,0 +1,110 @@
+"""Whether a job lies where something was measured, and if not why; computed beside the prediction."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from predictor import batches, conditions, tables, training
+from predictor.batches import Batch
+from predictor.dataset import Dataset
+from predictor.decode_inputs import Given
+from predictor.labels import INFER, TRAIN
+from predictor.operators import Operators
+
+UNKNOWN_SHARE = 0.05
+"""So much of the time in operators of types that were never seen passes."""
+LOAD_MARGIN = 0.7
+"""Logarithm: an operator may be twice as large as the largest of its kind in training."""
+GPU_MARGIN = 0.05
+BINARY = 1e3
+"""Times a distance: 1 for nearly all that are not 0."""
+OLDEST = 107
+"""PyTorch's version of the oldest measurements."""
+
+
+def step_card_names(data: Dataset) -> list[str]:
+    """Those of whole steps."""
+    return sorted(set(data.gpu[data.kind == TRAIN]))
+
+
+def card_names(data: Dataset) -> list[str]:
+    """Those of whole steps first."""
+    steps = step_card_names(data)
+    return steps + sorted(set(data.gpu[~data.is_alone]) - set(steps))
+
+
+LITTLE = 0.01
+"""Of measured steps have smaller batches, and kernels with less work: the smallest batch of all is one sample of the largest network."""
+
+
+def log_work(batch: Batch) -> np.ndarray:
+    """[R]: FLOPs a launch, as a logarithm."""
+    flops = training.sums(batch, batch.work.flops.sum(dim=1, keepdim=True) * batch.count)
+    return torch.log(flops / batch.launches + 1)[:, 0].numpy()
+
+
+UNSURE_OF_ADAM = 0.2
+"""What an optimizer without a label weighs beside other causes: published steps with Adam are no farther off than others."""
+
+
+class TrainingRange(nn.Module):
+    """By how much a job leaves what was measured, for each of tables.causes(); 0 within."""
+
+    def __init__(self, card_count: int, step_card_count: int) -> None:
+        super().__init__()
+        self.step_card_count = step_card_count
+        self.register_buffer("log_batch", torch.zeros(2))
+        self.register_buffer("log_least_work", torch.zeros(()))
+        self.register_buffer("is_seen_type", torch.zeros(len(tables.operator_types()), 1))
+        self.register_buffer("log_load_limit", torch.zeros(tables.LOAD_COUNT))
+        self.register_buffer("log_gpu", torch.zeros(card_count, len(tables.OF_A_CARD)))
+
+    def fit(self, data: Dataset, seen: Tensor) -> None:
+        """`seen`: rows of the type table that have an embedding of their own."""
+        is_step = data.kind == TRAIN
+        networks = np.unique(data.label_network[(data.kind != INFER) & ~data.is_alone])
+        operators = np.unique(np.concatenate([data.operator[data.sequence(n)] for n in networks]))
+        steps = np.flatnonzero(is_step)
+        work = np.concatenate([log_work(batches.make(data, part)) for part in np.array_split(steps, len(steps) // 400 + 1)])
+        self.log_least_work.copy_(torch.tensor(np.quantile(work, LITTLE)))
+        self.log_batch.copy_(torch.tensor(np.log([np.quantile(data.batch[is_step], LITTLE), data.batch[is_step].max()])))
+        self.is_seen_type[seen] = 1.0
+        self.is_seen_type[tables.UNKNOWN_TYPE] = 0.0
+        self.log_load_limit.copy_(torch.tensor(np.log1p(data.load[operators].max(axis=0))))
+        self.log_gpu.copy_(torch.tensor([tables.gpu(name).card for name in card_names(data)]).log())
+
+    def load(self, operators: Operators) -> Tensor:
+        """By how much operators are larger than those of training. [1, 1]"""
+        beyond = (torch.log(operators.load + 1) - self.log_load_limit).amax(dim=1, keepdim=True)
+        return (beyond.amax(dim=0, keepdim=True) - LOAD_MARGIN).clamp(min=0)
+
+    def _distance(self, gpu: Tensor, cards: Tensor) -> Tensor:
+        """[C]: of [columns, C] to the nearest of [cards, columns]."""
+        apart = (torch.log(gpu) - cards[:, :, None]).abs().amax(dim=1)
+        return (apart.amin(dim=0) - GPU_MARGIN).clamp(min=0)
+
+    def is_new_card(self, c: Given) -> Tensor:
+        """[C], 0 or 1: nothing was measured on the card, single operators aside."""
+        return (self._distance(c.card, self.log_gpu) * BINARY).clamp(0, 1)
+
+    def is_elsewhere(self, c: Given) -> Tensor:
+        """[C], 0 or 1: no whole step was measured on the card in its arithmetic, which is that of autocast."""
+        is_other_card = (self._distance(c.card, self.log_gpu[:self.step_card_count]) * BINARY).clamp(0, 1)
+        return torch.maximum(is_other_card, 1 - c.is_autocast)
+
+    def forward(self, unknown_share: Tensor, load: Tensor, flops_per_launch: Tensor, c: Given) -> Tensor:
+        """`unknown_share`: [C]; `load`: [1], of load(); `flops_per_launch`: [1]. [causes, C]"""
+        log_batch = torch.log(c.batch)
+        # A small batch is outside where it leaves kernels less to do than they had: one of long sequences is no small batch
+        small = torch.minimum(self.log_batch[0] - log_batch, self.log_least_work - torch.log(flops_per_launch + 1))
+        of = {"BATCH_BELOW_DATA": small.clamp(min=0),
+              "BATCH_ABOVE_DATA": (log_batch - self.log_batch[1]).clamp(min=0),
+              "OPERATORS_BEYOND_DATA": load,
+              "GPU_NOT_MEASURED": self._distance(c.card, self.log_gpu),
+              "PRECISION_NOT_MEASURED": c.is_other_precision,
+              "SOFTWARE_NOT_MEASURED": (c.torch - conditions.NEWEST).clamp(0, 1) + (OLDEST - c.torch).clamp(0, 1),
+              "TYPES_NOT_MEASURED": (unknown_share - UNKNOWN_SHARE).clamp(min=0),
+              "OPTIMIZER_OR_GPUS_NOT_MEASURED": UNSURE_OF_ADAM * c.is_adam}
+        return torch.stack([of[cause] * torch.ones_like(c.torch) for cause in tables.causes()])

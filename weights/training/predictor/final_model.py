@@ -1,0 +1,152 @@
+"""The predictor that ships: some members trained on all labels, and an interval from predictions of what was left out."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from predictor import batches, splits, training
+from predictor.dataset import Dataset
+from predictor.evaluation import read_folds
+from predictor.ablations import SHIPPED_FORM, SHIPPED_MEMBERS
+from predictor.interval import Interval, beyond, interval_features, quantiles, unmeasured_software
+from predictor.labels import TRAIN
+from predictor.embedding_distance import Likeness, mean_encodings, networks
+from predictor.model import Options, Predictor
+from predictor.deploy_graphs import Shipped
+from predictor.domain_check import TrainingRange, card_names, step_card_names
+
+
+class HeldOut:
+    """Labels, log(measured / predicted) by models that did not see them, the split, its fold and a weight: splits count the same."""
+
+    def __init__(self, folder: Path) -> None:
+        label, residual, weight, split_of, fold_of = [], [], [], [], []
+        for split in splits.SPLITS:
+            folds = read_folds(folder, SHIPPED_FORM, split)
+            if not folds:
+                raise FileNotFoundError(f"{folder}: no predictions of '{SHIPPED_FORM}' on split '{split}'; run evaluate first")
+            count = sum(len(fold.label) for fold in folds.values())
+            for name, fold in folds.items():
+                label.append(fold.label)
+                residual.append(np.log(fold.measured_ms / fold.predicted_ms))
+                weight.append(np.full(len(fold.label), 1 / count))
+                split_of.append(np.full(len(fold.label), split))
+                fold_of.append(np.full(len(fold.label), name))
+        self.label, self.residual = np.concatenate(label), torch.tensor(np.concatenate(residual), dtype=torch.float32)
+        weights = np.concatenate(weight)
+        self.weight = torch.tensor(weights / weights.mean(), dtype=torch.float32)
+        self.split, self.fold = np.concatenate(split_of), np.concatenate(fold_of)
+
+
+def _has_steps(data: Dataset, known: np.ndarray) -> Tensor:
+    """[networks]"""
+    return torch.tensor(np.isin(known, data.label_network[data.kind == TRAIN]))
+
+
+def _distances(model: Shipped, data: Dataset, held: HeldOut) -> tuple[Tensor, Tensor]:
+    """[labels] each, as Likeness.distances': of each to the networks that its fold was trained on."""
+    known, label_of = networks(data)
+    member, likeness = model.members[0], copy.deepcopy(model.likeness)
+    encodings, profiles = mean_encodings(member, data, label_of), likeness.profiles(mean_encodings(member, data, held.label))
+    distance, unlike = torch.zeros(len(held.label)), torch.zeros(len(held.label))
+    for split in splits.SPLITS:
+        for name, train, _ in splits.folds(data, split):
+            at = torch.tensor((held.split == split) & (held.fold == name))
+            if at.any():
+                is_in = torch.tensor(np.isin(known, data.label_network[train]))
+                likeness.fit_centres(encodings[is_in], _has_steps(data, known)[is_in])
+                distance[at], unlike[at] = likeness.distances(profiles[at].T)
+    return distance, unlike
+
+
+def interval_inputs(model: Shipped, data: Dataset, held: HeldOut) -> Tensor:
+    """[FEATURES, labels]. What a split left out counts as never measured."""
+    steps = step_card_names(data)
+    (distance, unlike), result = _distances(model, data, held), []
+    for at in np.array_split(np.arange(len(held.label)), max(1, len(held.label) // 400)):
+        label = held.label[at]
+        batch = batches.make(data, label)
+        with torch.no_grad():
+            share = torch.stack([training.shares(member, batch) for member in model.members]).mean(dim=0)
+            waiting = torch.stack([training.waiting(member, batch) for member in model.members]).mean(dim=0)
+        work = batch.work
+        kinds = (work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_product, work.is_convolution)
+        shares = torch.cat([training.sums(batch, share * kind) for kind in kinds], dim=1).T
+        c = batch.configurations
+        is_new = torch.tensor(held.split[at] == splits.SOFTWARE, dtype=torch.float32)
+        software = torch.maximum(is_new, unmeasured_software(c.torch[:, 0], c.is_compiled[:, 0], unlike[at]))
+        is_new_card = torch.tensor(np.isin(held.split[at], splits.OF_CARDS), dtype=torch.float32)
+        is_measured = torch.tensor(np.isin(data.gpu[label], steps), dtype=torch.float32) * (c.is_amp - c.is_half)[:, 0]
+        result.append(interval_features(shares, c.is_nhwc[:, 0], software, torch.maximum(1 - is_measured, unlike[at]), is_new_card,
+                                        waiting[:, 0], distance[at]))
+    return torch.cat(result, dim=1)
+
+
+def train(data_path: Path, out: Path) -> None:
+    """The members, the range that they were trained in and what networks of training are like; the interval is calibrate's."""
+    torch.set_num_threads(1)
+    data = Dataset.load_file(data_path)
+    labels = np.arange(len(data.step_ms))
+    members = [training.fit(data, labels, options, schedule)[0] for options, schedule in SHIPPED_MEMBERS]
+    trained_on = TrainingRange(len(card_names(data)), len(step_card_names(data)))
+    trained_on.fit(data, members[0].row_of_type.unique())
+    likeness = Likeness(members[0].options.width)
+    known, label_of = networks(data)
+    likeness.fit(mean_encodings(members[0], data, label_of), _has_steps(data, known))
+    save(Shipped(members, Interval(), trained_on, likeness), out)
+
+
+def _fitted(x: Tensor, r: Tensor, w: Tensor) -> Interval:
+    interval = Interval()
+    interval.fit(x, r, w)
+    return interval
+
+
+def _wider_by(r: Tensor, half_widths: Tensor, w: Tensor) -> Tensor:
+    """[2, 1]: what half-widths below and above would have to be multiplied with, 1 at least."""
+    return torch.tensor(quantiles(beyond(r, half_widths), w)).clamp(min=1)[:, None]
+
+
+def calibrate(model_path: Path, data_path: Path, held_out_folder: Path, out: Path) -> dict[str, tuple[float, float]]:
+    """Fits the interval. Returns for each split how many left-out labels, in %, lie in an interval that was fitted without them, and its
+    median width, upper over lower: without their half of the networks, or, where a card was left out, without all of that card's.
+
+    Cards are few and differ more than networks do. So half-widths on a card of which nothing was measured are as much wider as those of
+    left-out cards would have had to be that were fitted without the card."""
+    data, model, held = Dataset.load_file(data_path), load(model_path), HeldOut(held_out_folder)
+    x, r, w = interval_inputs(model, data, held), held.residual, held.weight
+    is_of_card, is_even = torch.tensor(np.isin(held.split, splits.OF_CARDS)), torch.tensor(data.label_network[held.label] % 2 == 0)
+    cards = [torch.tensor((held.split == split) & (held.fold == fold))
+             for split, fold in sorted(set(zip(held.split[is_of_card], held.fold[is_of_card])))]
+    half_widths = torch.zeros(2, len(r))
+    for left_out in (is_even, ~is_even, *cards):
+        without = _fitted(x[:, ~left_out], r[~left_out], w[~left_out])
+        half_widths[:, left_out] = torch.stack(without.half_widths(x[:, left_out])).detach()
+    model.interval.load_state_dict(_fitted(x, r, w).state_dict())
+    model.interval.widen_new_cards(_wider_by(r[is_of_card], half_widths[:, is_of_card], w[is_of_card])[:, 0])
+    save(model, out)
+    others = [is_of_card & ~card for card in cards]
+    for card, factor in zip(cards, [_wider_by(r[at], half_widths[:, at], w[at]) for at in others]):
+        half_widths[:, card] *= factor
+    inside, width = (beyond(r, half_widths) <= 1).all(dim=0).float(), torch.exp(half_widths.sum(dim=0))
+    return {split: (float(100 * inside[torch.tensor(held.split == split)].mean()),
+                    float(width[torch.tensor(held.split == split)].median())) for split in splits.SPLITS}
+
+
+def save(model: Shipped, out: Path) -> None:
+    torch.save({"options": [asdict(member.options) for member in model.members], "cards": len(model.trained_on.log_gpu),
+                "step_cards": model.trained_on.step_card_count, "state": model.state_dict()}, out)
+
+
+def load(path: Path) -> Shipped:
+    saved = torch.load(path, weights_only=True)
+    members = [Predictor(Options(**options)) for options in saved["options"]]
+    model = Shipped(members, Interval(), TrainingRange(saved["cards"], saved["step_cards"]), Likeness(members[0].options.width))
+    model.load_state_dict(saved["state"])
+    return model.eval()

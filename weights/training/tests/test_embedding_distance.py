@@ -1,0 +1,94 @@
+"""How far a job lies from what was trained on."""
+
+import numpy as np
+import pytest
+import torch
+
+from predictor import embedding_distance
+from predictor.interval import FEATURES, Interval
+from predictor.embedding_distance import CENTRES, DIRECTIONS, FARTHEST, Likeness
+
+
+@pytest.fixture
+def encodings():
+    """Three kinds of networks."""
+    random = np.random.default_rng(0)
+    middle = np.repeat(random.normal(0, 3, (3, 20)), 50, axis=0)
+    return torch.tensor(middle + random.normal(0, 0.3, middle.shape), dtype=torch.float32)
+
+
+@pytest.fixture
+def fitted(encodings):
+    found = Likeness(encodings.shape[1])
+    found.fit(encodings, torch.arange(len(encodings)) < 100)
+    return found
+
+
+def distance(fitted, profile):
+    return fitted.distances(profile)[0]
+
+
+def test_the_distance_is_that_to_the_nearest_centre(fitted, encodings):
+    profiles = fitted.profiles(encodings + 0.5)
+    expected = torch.cdist(profiles, fitted.centres).min(dim=1).values
+    assert distance(fitted, profiles.T).numpy() == pytest.approx(expected.numpy(), abs=1e-3)
+
+
+def test_what_is_like_nothing_in_training_is_far_and_no_farther_than_known(fitted, encodings):
+    near, far = distance(fitted, fitted.profiles(encodings).T), distance(fitted, fitted.profiles(-encodings).T)
+    assert far.min() > 2 * near.max()
+    assert distance(fitted, fitted.profiles(1e6 * encodings).T).tolist() == [FARTHEST] * len(encodings)
+
+
+def test_without_a_kind_of_network_that_kind_is_far(fitted, encodings):
+    before = distance(fitted, fitted.profiles(encodings[:50]).T)
+    fitted.fit_centres(encodings[50:], torch.ones(100, dtype=torch.bool))
+    assert distance(fitted, fitted.profiles(encodings[:50]).T).min() > 2 * before.max()
+
+
+def test_kinds_whose_steps_were_not_measured_are_farther_from_those_that_were(fitted, encodings):
+    unlike = fitted.distances(fitted.profiles(encodings).T)[1]
+    assert unlike[:100].max() == 0 and unlike[100:].min() == 1
+    fitted.fit_centres(encodings, torch.zeros(len(encodings), dtype=torch.bool))
+    assert fitted.distances(fitted.profiles(encodings).T)[1].min() > 0.5
+
+
+def test_what_lies_beyond_all_is_no_more_like_networks_with_steps(fitted, encodings):
+    """Along the way from those with steps to one without, and on."""
+    profiles = fitted.profiles(encodings)
+    away = profiles[-1] - profiles[:100].mean(dim=0)
+    distance, unlike = fitted.distances((profiles[-1] + torch.linspace(0, 20, 50)[:, None] * away).T)
+    assert distance.max() == FARTHEST and unlike.min() > 0.99
+
+
+def test_few_networks_are_their_own_centres(encodings):
+    fitted = Likeness(encodings.shape[1])
+    fitted.fit(encodings[:5], torch.ones(5, dtype=torch.bool))
+    assert fitted.centres.shape == (CENTRES, DIRECTIONS) and len(np.unique(fitted.centres.numpy(), axis=0)) == 5
+    assert distance(fitted, fitted.profiles(encodings[:5]).T).max() < 1e-2
+
+
+def test_a_networks_mean_encoding_is_that_of_its_operators_by_their_time(data):
+    from predictor import batches, training
+    from predictor.model import Options, Predictor
+
+    torch.manual_seed(0)
+    model = Predictor(Options(width=16, hidden=16)).eval()
+    _, labels = embedding_distance.networks(data)
+    found = embedding_distance.mean_encodings(model, data, labels[:1])
+    batch = batches.make(data, labels[:1])
+    with torch.no_grad():
+        encoded, share = model.encode(batch.operators)[batch.of_pair], training.shares(model, batch)
+    assert share.sum().item() == pytest.approx(1)
+    assert found[0].numpy() == pytest.approx((encoded * share).sum(dim=0).numpy(), rel=1e-4, abs=1e-6)
+
+
+def test_an_interval_is_wider_where_what_was_far_was_predicted_worse():
+    random = np.random.default_rng(0)
+    x = torch.zeros(FEATURES, 1000)
+    x[0], x[-1] = 1, torch.tensor(random.uniform(0, 4, 1000))
+    residual = torch.tensor(random.normal(0, 0.05 + 0.1 * x[-1].numpy()), dtype=torch.float32)
+    interval = Interval()
+    interval.fit(x, residual, torch.ones(1000))
+    for side in interval.half_widths(x):
+        assert side[x[-1] > 3].min() > 1.5 * side[x[-1] < 1].max()

@@ -1,0 +1,74 @@
+"""Tables of left-out labels, which simulator reads."""
+
+import numpy as np
+import pytest
+
+from predictor import heldout_predictions, splits
+from predictor.evaluation import fold_file, read_folds
+from predictor.ablations import SHIPPED_FORM
+
+
+def keep(folder, data, form, fold, label, ratio):
+    np.savez(fold_file(folder, form, splits.FAMILIES, fold), fold=fold, label=label,
+             predicted_ms=ratio * data.step_ms[label], measured_ms=data.step_ms[label], is_nhwc=data.is_nhwc[label])
+
+
+@pytest.fixture
+def results(data, tmp_path):
+    """Two families left out once; the shipped form is right, one other twice too slow, one has a family only."""
+    first, second = np.array([0, 1]), np.array([2, 3, 4])
+    keep(tmp_path, data, SHIPPED_FORM, "a", first, 1.0)
+    keep(tmp_path, data, SHIPPED_FORM, "b", second, 1.0)
+    keep(tmp_path, data, "roofline", "a", first, 2.0)
+    keep(tmp_path, data, "roofline", "b", second, 2.0)
+    keep(tmp_path, data, "mean", "a", first, 3.0)
+    return tmp_path
+
+
+def test_folds_have_a_row_a_left_out_label_and_a_column_a_form(data, results):
+    header, rows = heldout_predictions.folds([results], data, splits.FAMILIES)
+    of_label = len(heldout_predictions.LABEL)
+    assert header[of_label:of_label + 2] == ["step_ms", "mdot"] and "roofline" in header and "mean" not in header
+    assert [row[:of_label][-1] for row in rows] == ["a", "a", "b", "b", "b"]
+    assert rows[0][1:6] == [data.gpu[0], data.precision[0], f"{data.batch[0]:g}", "nchw", data.software[0]]
+    assert [row[0] for row in rows] == [data.network_name[data.label_network[i]] for i in range(5)]
+    at = header.index("roofline")
+    for i, row in enumerate(rows):
+        assert float(row[of_label]) == float(row[of_label + 1]) == pytest.approx(data.step_ms[i], rel=1e-5)
+        assert float(row[at]) == pytest.approx(2 * data.step_ms[i], rel=1e-5)
+
+
+def test_baselines_of_another_folder_are_columns_too(data, results, tmp_path):
+    other = tmp_path / "baselines"
+    other.mkdir()
+    for fold, label in (("a", np.array([0, 1])), ("b", np.array([2, 3, 4]))):
+        keep(other, data, "mdot as published", fold, label, 3.0)
+    header, rows = heldout_predictions.folds([results, other], data, splits.FAMILIES)
+    assert float(rows[0][header.index("mdot_as_published")]) == pytest.approx(3 * data.step_ms[0], rel=1e-5)
+
+
+def test_folds_of_another_data_set_are_refused(data, results):
+    data.step_ms[0] *= 2
+    with pytest.raises(ValueError, match="another data set"):
+        heldout_predictions.folds([results], data, splits.FAMILIES)
+    with pytest.raises(ValueError, match="has no folds"):
+        heldout_predictions.folds([results / "nowhere"], data, splits.FAMILIES)
+
+
+def test_a_table_has_the_folds_again(data, results, tmp_path):
+    data.step_ms[1] = data.step_ms[0]
+    data.batch[1] = data.batch[0]       # two runs of one job may take as long
+    keep(results, data, SHIPPED_FORM, "a", np.array([0, 1]), 1.0)
+    keep(results, data, "roofline", "a", np.array([0, 1]), 2.0)
+    table, again = tmp_path / "families.csv", tmp_path / "again"
+    heldout_predictions.write(table, *heldout_predictions.folds([results], data, splits.FAMILIES))
+    assert heldout_predictions.unfold(table, data, splits.FAMILIES, again) == 5
+    for form in (SHIPPED_FORM, "roofline"):
+        before, after = (read_folds(folder, form, splits.FAMILIES) for folder in (results, again))
+        assert before.keys() == after.keys()
+        for name, fold in before.items():
+            assert after[name].label.tolist() == fold.label.tolist()
+            assert after[name].predicted_ms == pytest.approx(fold.predicted_ms, rel=1e-5)
+    data.step_ms[2] *= 2
+    with pytest.raises(ValueError, match="line 4: the data set has no such label"):
+        heldout_predictions.unfold(table, data, splits.FAMILIES, again)
